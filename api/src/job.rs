@@ -1,0 +1,77 @@
+//! Planning jobs.
+
+use planner::outcome::Outcome;
+use planner::scenario::PlannerKind;
+use serde::{Deserialize, Serialize};
+
+/// A planning job. Its events (SSE, event name "job") carry the same document.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
+pub struct Job {
+    /// Identifier.
+    pub id: String,
+    /// Scenario that is planned.
+    pub scenario: String,
+    /// Where it stands.
+    pub state: JobState,
+}
+
+/// Where a job stands.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
+#[serde(tag = "state", rename_all = "snake_case")]
+pub enum JobState {
+    /// Waiting for a worker.
+    Queued,
+    /// A planner is at work.
+    Running {
+        /// The planner.
+        planner: PlannerKind,
+        /// What it does, for example "searching layouts".
+        phase: String,
+        /// Steps done.
+        done: u32,
+        /// Steps in all.
+        total: u32,
+    },
+    /// The outcome is stored.
+    Done,
+    /// Ended by a user.
+    Cancelled,
+    /// Ended by a fault of ours.
+    Failed {
+        /// What happened.
+        detail: String,
+    },
+}
+
+impl JobState {
+    /// Whether nothing more will happen.
+    pub const fn is_final(&self) -> bool {
+        matches!(self, Self::Done | Self::Cancelled | Self::Failed { .. })
+    }
+}
+
+/// The stored outcome of a scenario.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
+pub struct StoredOutcome {
+    /// The outcome.
+    pub outcome: Outcome,
+    /// Wall time of each planner on the server that computed it, in ms.
+    pub planning_ms: Vec<PlanningTime>,
+    /// When it was computed, RFC 3339 in UTC.
+    pub created_at: String,
+    /// Engine of this server; where it differs from the outcome's, a re-run is on offer.
+    pub current_engine: String,
+}
+
+/// Wall time of a planner.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
+pub struct PlanningTime {
+    /// The planner.
+    pub planner: PlannerKind,
+    /// Wall time, in ms.
+    pub ms: f64,
+}

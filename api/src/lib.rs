@@ -1,0 +1,14 @@
+//! The contract between server and browser: paths, wire types, problem documents, the timeline codec.
+//!
+//! Scenario, outcome and timeline are the planner's own types ([`planner::scenario`], [`planner::outcome`],
+//! [`planner::timeline`]); here stands what only travels.
+
+pub mod dataset;
+pub mod gallery;
+pub mod job;
+pub mod path;
+pub mod problem;
+pub mod scenario;
+pub mod timeline;
+
+pub use planner;

@@ -1,0 +1,69 @@
+//! URL paths, in one place.
+
+/// Root of the API.
+pub const ROOT: &str = "/api/v1";
+/// Media type of a timeline in columns.
+pub const TIMELINE_MEDIA_TYPE: &str = "application/vnd.planscope.timeline";
+/// Media type of every error.
+pub const PROBLEM_MEDIA_TYPE: &str = "application/problem+json";
+
+/// GET: version and health.
+pub const HEALTH: &str = "/api/v1/health";
+/// GET: models, clusters and distributions by name.
+pub const PRESETS: &str = "/api/v1/presets";
+/// GET: ready scenarios.
+pub const GALLERY: &str = "/api/v1/gallery";
+/// GET: stored datasets. POST: upload one, the file as the body.
+pub const DATASETS: &str = "/api/v1/datasets";
+/// GET: stored scenarios. PUT: store one.
+pub const SCENARIOS: &str = "/api/v1/scenarios";
+
+/// GET, DELETE: one dataset.
+pub fn dataset(id: &str) -> String {
+    format!("{DATASETS}/{id}")
+}
+
+/// GET, DELETE: one scenario, by identifier or unique prefix of at least ten characters.
+pub fn scenario(id: &str) -> String {
+    format!("{SCENARIOS}/{id}")
+}
+
+/// POST: keep a scenario in the list under a title.
+pub fn keep(id: &str) -> String {
+    format!("{SCENARIOS}/{id}/keep")
+}
+
+/// POST: plan a scenario.
+pub fn plan(id: &str) -> String {
+    format!("{SCENARIOS}/{id}/plan")
+}
+
+/// GET: the stored outcome of a scenario.
+pub fn outcome(id: &str) -> String {
+    format!("{SCENARIOS}/{id}/outcome")
+}
+
+/// GET: the timeline of one planner and iteration.
+pub fn timeline(id: &str, planner: &str, iteration: u32) -> String {
+    format!("{SCENARIOS}/{id}/timelines/{planner}/{iteration}")
+}
+
+/// GET: the schedule of one planner and iteration in the torch action grammar.
+pub fn schedule_csv(id: &str, planner: &str, iteration: u32) -> String {
+    format!("{SCENARIOS}/{id}/schedules/{planner}/{iteration}")
+}
+
+/// GET, DELETE: one planning job.
+pub fn job(id: &str) -> String {
+    format!("/api/v1/jobs/{id}")
+}
+
+/// GET: server-sent events of a planning job.
+pub fn job_events(id: &str) -> String {
+    format!("/api/v1/jobs/{id}/events")
+}
+
+/// The page that shows a scenario; `short` is a unique prefix of its identifier.
+pub fn share(short: &str) -> String {
+    format!("/s/{short}")
+}

@@ -1,0 +1,108 @@
+//! The machines: devices, the links inside a node and the network between nodes.
+
+pub mod presets;
+
+use serde::{Deserialize, Serialize};
+
+use crate::units::{Bytes, BytesPerSecond, FlopsPerSecond, Seconds};
+
+/// A homogeneous cluster of nodes.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
+#[serde(deny_unknown_fields)]
+pub struct Cluster {
+    /// Shown name, for example "A100-80GB".
+    pub name: String,
+    /// Number of nodes.
+    pub nodes: u32,
+    /// Devices of one node.
+    pub devices_per_node: u32,
+    /// What one device can do.
+    pub device: Device,
+    /// NVLink or its like, per device.
+    pub intra_node: Link,
+    /// The network card of each device.
+    pub inter_node: Link,
+}
+
+/// One accelerator.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
+#[serde(deny_unknown_fields)]
+pub struct Device {
+    /// Memory, in GiB.
+    pub memory_gib: f64,
+    /// Dense bf16 peak by data sheet, in TFLOP/s; the denominator of MFU.
+    pub peak_tflops: f64,
+    /// Largest measured share of the peak that a matrix product reaches.
+    pub matmul_efficiency: f64,
+    /// Share of the peak that a fused attention kernel reaches.
+    pub attention_efficiency: f64,
+    /// Memory bandwidth by data sheet, in GB/s.
+    pub memory_gb_per_s: f64,
+    /// Share of the memory bandwidth that streaming kernels reach.
+    pub memory_efficiency: f64,
+    /// Streaming multiprocessors (or compute units), over which output tiles are dealt in waves.
+    pub multiprocessors: u32,
+    /// Host and launch overhead of one kernel, in µs.
+    pub launch_us: f64,
+}
+
+/// A link of one device, one direction.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
+#[serde(deny_unknown_fields)]
+pub struct Link {
+    /// Bandwidth of one device in one direction by data sheet, in GB/s.
+    pub gb_per_s: f64,
+    /// Largest share of the bandwidth that large transfers reach.
+    pub efficiency: f64,
+    /// Latency of one hop, in µs.
+    pub latency_us: f64,
+}
+
+impl Cluster {
+    /// All devices.
+    pub const fn devices(&self) -> u32 {
+        self.nodes * self.devices_per_node
+    }
+
+    /// The link that a group of devices `span` ranks wide has to cross: inside a node if it fits one.
+    pub const fn link_for_span(&self, span: u32) -> Link {
+        if span <= self.devices_per_node { self.intra_node } else { self.inter_node }
+    }
+}
+
+impl Device {
+    /// Memory of the device.
+    pub fn memory(&self) -> Bytes {
+        Bytes::from_gib(self.memory_gib)
+    }
+
+    /// Dense bf16 peak.
+    pub fn peak(&self) -> FlopsPerSecond {
+        FlopsPerSecond::from_tera(self.peak_tflops)
+    }
+
+    /// Bandwidth that streaming kernels reach.
+    pub fn achieved_memory_bandwidth(&self) -> BytesPerSecond {
+        BytesPerSecond::from_giga(self.memory_gb_per_s * self.memory_efficiency)
+    }
+
+    /// Host and launch overhead of one kernel.
+    pub fn launch(&self) -> Seconds {
+        Seconds::from_micros(self.launch_us)
+    }
+}
+
+impl Link {
+    /// Bandwidth that large transfers reach.
+    pub fn achieved_bandwidth(&self) -> BytesPerSecond {
+        BytesPerSecond::from_giga(self.gb_per_s * self.efficiency)
+    }
+
+    /// Latency of one hop.
+    pub fn latency(&self) -> Seconds {
+        Seconds::from_micros(self.latency_us)
+    }
+}

@@ -1,0 +1,212 @@
+//! One module: a stack of equal transformer layers with what stands before and after it.
+
+use serde::{Deserialize, Serialize};
+
+use crate::units::Flops;
+
+/// What a module does in the model.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
+#[serde(rename_all = "snake_case")]
+pub enum ModuleRole {
+    /// Turns images into tokens for the backbone.
+    VisionEncoder,
+    /// The language model.
+    Backbone,
+}
+
+/// Which positions a token attends to.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
+#[serde(rename_all = "snake_case")]
+pub enum Mask {
+    /// Itself and what stands before it in the same sequence: half of the score matrix.
+    Causal,
+    /// Every position of the same sequence or image.
+    Full,
+}
+
+/// The kind of normalisation, which decides its parameters.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
+#[serde(rename_all = "snake_case")]
+pub enum Norm {
+    /// A scale per channel.
+    Rms,
+    /// A scale and a shift per channel.
+    Layer,
+}
+
+/// Which linear layers have a bias.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
+#[serde(rename_all = "snake_case")]
+pub enum Bias {
+    /// None (Llama).
+    None,
+    /// Query, key and value only (Qwen2).
+    Qkv,
+    /// Every linear layer (GPT-3, ViT).
+    All,
+}
+
+/// How an image becomes tokens.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
+#[serde(deny_unknown_fields)]
+pub struct Patch {
+    /// Edge of a square patch, in pixels.
+    pub patch_px: u32,
+    /// Patches of one image: the length of the encoder's sequence.
+    pub patches_per_image: u32,
+    /// Tokens of one image in the backbone's sequence, after merging patches.
+    pub tokens_per_image: u32,
+}
+
+/// A mixture of experts in place of every layer's MLP.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
+#[serde(deny_unknown_fields)]
+pub struct Moe {
+    /// Experts of a layer, each with its own MLP of width `ffn`.
+    pub experts: u32,
+    /// Experts that each token is routed to.
+    pub top_k: u32,
+}
+
+/// A stack of equal transformer layers.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
+#[serde(deny_unknown_fields)]
+pub struct Module {
+    /// Shown name, for example "ViT 5B".
+    pub name: String,
+    /// What the module does.
+    pub role: ModuleRole,
+    /// Transformer layers, L.
+    pub layers: u32,
+    /// Width of the residual stream, h.
+    pub hidden: u32,
+    /// Query heads, a.
+    pub heads: u32,
+    /// Key and value heads, a_kv; equal to `heads` without grouped-query attention.
+    pub kv_heads: u32,
+    /// Width inside the MLP, f.
+    pub ffn: u32,
+    /// A gated MLP (SwiGLU) has three matrices in place of two.
+    pub gated: bool,
+    /// Which positions a token attends to.
+    pub mask: Mask,
+    /// Kind of normalisation.
+    pub norm: Norm,
+    /// Which linear layers have a bias.
+    pub bias: Bias,
+    /// Dropout keeps a mask of one byte per element for the backward pass.
+    pub dropout: bool,
+    /// Vocabulary, V; 0 for a module without token embedding and output head.
+    pub vocab: u32,
+    /// The output head shares the embedding's matrix.
+    pub tied_embeddings: bool,
+    /// Learned position embeddings; 0 where positions are rotary.
+    pub learned_positions: u32,
+    /// How images enter, for a vision encoder.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub patch: Option<Patch>,
+    /// A mixture of experts in place of the MLP.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub moe: Option<Moe>,
+}
+
+impl Module {
+    /// Width of one head, h / a.
+    pub const fn head_dim(&self) -> u32 {
+        self.hidden / self.heads
+    }
+
+    /// Width of all key (or value) heads together, h a_kv / a.
+    pub const fn kv_width(&self) -> u32 {
+        self.head_dim() * self.kv_heads
+    }
+
+    /// Matrices of one MLP: up and down, and a gate.
+    const fn mlp_matrices(&self) -> u64 {
+        if self.gated { 3 } else { 2 }
+    }
+
+    /// Parameters of one layer's matrices that multiply every token (all experts counted).
+    fn layer_matrix_parameters(&self) -> u64 {
+        let (h, f) = (u64::from(self.hidden), u64::from(self.ffn));
+        let attention = 2 * h * h + 2 * h * u64::from(self.kv_width());
+        let mlp = self.mlp_matrices() * h * f;
+        match self.moe {
+            Some(moe) => attention + mlp * u64::from(moe.experts) + h * u64::from(moe.experts),
+            None => attention + mlp,
+        }
+    }
+
+    /// Parameters of one layer: matrices, biases, two norms.
+    pub fn layer_parameters(&self) -> u64 {
+        let (h, f) = (u64::from(self.hidden), u64::from(self.ffn));
+        let qkv_bias = h + 2 * u64::from(self.kv_width());
+        let biases = match self.bias {
+            Bias::None => 0,
+            Bias::Qkv => qkv_bias,
+            Bias::All => qkv_bias + h + (self.mlp_matrices() - 1) * f + h,
+        };
+        self.layer_matrix_parameters() + biases + 2 * self.norm_parameters()
+    }
+
+    fn norm_parameters(&self) -> u64 {
+        let h = u64::from(self.hidden);
+        match self.norm {
+            Norm::Rms => h,
+            Norm::Layer => 2 * h,
+        }
+    }
+
+    /// Parameters in front of the first layer: token and position embedding, or the patch projection.
+    pub fn input_parameters(&self) -> u64 {
+        let h = u64::from(self.hidden);
+        let patch = self.patch.map_or(0, |patch| 3 * u64::from(patch.patch_px).pow(2) * h + h);
+        h * u64::from(self.vocab) + h * u64::from(self.learned_positions) + patch
+    }
+
+    /// Parameters behind the last layer: the final norm, and an output head of its own.
+    pub fn output_parameters(&self) -> u64 {
+        let head = if self.tied_embeddings { 0 } else { u64::from(self.hidden) * u64::from(self.vocab) };
+        self.norm_parameters() + head
+    }
+
+    /// All parameters of the module.
+    pub fn parameters(&self) -> u64 {
+        u64::from(self.layers) * self.layer_parameters() + self.input_parameters() + self.output_parameters()
+    }
+
+    /// Forward operations of one layer's linear parts for `tokens` tokens: two per matrix parameter that a
+    /// token meets (of the experts, only the `top_k` it is routed to).
+    pub fn layer_linear_flops(&self, tokens: f64) -> Flops {
+        let (h, f) = (f64::from(self.hidden), f64::from(self.ffn));
+        let attention = 2.0 * h * h + 2.0 * h * f64::from(self.kv_width());
+        let mlp = self.mlp_matrices() as f64 * h * f;
+        let met = match self.moe {
+            Some(moe) => attention + mlp * f64::from(moe.top_k) + h * f64::from(moe.experts),
+            None => attention + mlp,
+        };
+        Flops::new(2.0 * tokens * met)
+    }
+
+    /// Forward operations of one layer's attention core (scores and their product with the values), given the
+    /// sum of the squared lengths of the sequences: 4 h Σ l², half of it under a causal mask.
+    pub fn layer_attention_flops(&self, squared_lengths: f64) -> Flops {
+        let seen = match self.mask {
+            Mask::Causal => 0.5,
+            Mask::Full => 1.0,
+        };
+        Flops::new(4.0 * f64::from(self.hidden) * squared_lengths * seen)
+    }
+
+    /// Forward operations of the output head for `tokens` tokens, 2 h V per token; zero without a vocabulary.
+    pub fn head_flops(&self, tokens: f64) -> Flops {
+        Flops::new(2.0 * tokens * f64::from(self.hidden) * f64::from(self.vocab))
+    }
+}

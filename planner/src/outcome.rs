@@ -1,0 +1,301 @@
+//! The answer to a scenario: for every planner a judged plan, or why there is none.
+
+use serde::{Deserialize, Serialize};
+
+use crate::scenario::PlannerKind;
+use crate::timeline::Timeline;
+
+/// Version of the engine; results are stored under it.
+pub const ENGINE: &str = concat!("planscope ", env!("CARGO_PKG_VERSION"));
+
+/// The answer to a scenario. Same scenario, same bytes: wall times are kept beside it, not in it.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
+pub struct Outcome {
+    /// Version of the engine that computed it.
+    pub engine: String,
+    /// Identifier of the scenario, 52 characters.
+    pub scenario: String,
+    /// The global batches that every plan was judged on.
+    pub batches: Vec<BatchSummary>,
+    /// Distribution of the sampled lengths and image counts over all batches.
+    pub workload: WorkloadSummary,
+    /// One result per planner, fastest first, planners without a plan last.
+    pub results: Vec<PlannerResult>,
+}
+
+/// What one global batch holds.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
+pub struct BatchSummary {
+    /// Samples.
+    pub samples: u32,
+    /// Sequences after packing.
+    pub sequences: u32,
+    /// Backbone tokens, images included, padding not.
+    pub tokens: u64,
+    /// Images.
+    pub images: u64,
+    /// Samples cut to the context length.
+    pub truncated: u32,
+}
+
+/// Histograms of what was sampled.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
+pub struct WorkloadSummary {
+    /// Tokens of a sample, images included, before it is cut.
+    pub sample_tokens: HistogramColumns,
+    /// Images of a sample; absent for models without a vision encoder.
+    pub sample_images: Option<HistogramColumns>,
+}
+
+/// A histogram ready to draw.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
+pub struct HistogramColumns {
+    /// Edges of the bins, one more than counts.
+    pub edges: Vec<f64>,
+    /// Samples in each bin.
+    pub counts: Vec<u64>,
+    /// Mean of the values.
+    pub mean: f64,
+    /// Median of the values.
+    pub median: f64,
+    /// 99th percentile of the values.
+    pub p99: f64,
+    /// Largest value.
+    pub max: f64,
+}
+
+/// What one planner answered.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
+pub struct PlannerResult {
+    /// The planner.
+    pub planner: PlannerKind,
+    /// Its name as shown.
+    pub title: String,
+    /// The judged plan, or why there is none.
+    pub answer: Answer,
+}
+
+/// A judged plan, or why there is none.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
+#[serde(tag = "status", rename_all = "snake_case")]
+pub enum Answer {
+    /// A plan that passed the checker and was simulated.
+    Planned(Box<Planned>),
+    /// No layout satisfies every constraint.
+    Infeasible {
+        /// The binding constraint of the candidate that came closest, for example
+        /// "rank 3 needs 91.2 GiB of 76.0 GiB at TP 4 x PP 4 x DP 2".
+        binding: String,
+        /// How many layouts were looked at, and the rejections counted by reason.
+        search: Search,
+    },
+}
+
+/// A judged plan.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
+pub struct Planned {
+    /// Degrees of the layout.
+    pub layout: Layout,
+    /// Which layers stand on which stage.
+    pub stages: Vec<StageSummary>,
+    /// Metrics over all iterations.
+    pub metrics: Metrics,
+    /// Metrics of every iteration.
+    pub iterations: Vec<IterationMetrics>,
+    /// How the plan was found.
+    pub provenance: Provenance,
+    /// Decisions in words, with figures.
+    pub decisions: Vec<String>,
+}
+
+/// Degrees of a layout.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
+#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
+pub struct Layout {
+    /// Tensor-parallel degree, TP.
+    pub tensor: u32,
+    /// Pipeline-parallel degree, PP.
+    pub pipeline: u32,
+    /// Data-parallel degree, DP.
+    pub data: u32,
+    /// Model chunks of each rank, VPP.
+    pub chunks: u32,
+    /// Sequences of one microbatch.
+    pub microbatch: u32,
+    /// Microbatches per group of an interleaved schedule.
+    pub group: u32,
+}
+
+/// What stands on one stage.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
+pub struct StageSummary {
+    /// Stage number, chunk x PP + rank.
+    pub stage: u32,
+    /// Pipeline rank.
+    pub rank: u32,
+    /// Layers by module, for example "ViT 5B 0-15".
+    pub layers: String,
+    /// Mean forward time of a microbatch, in ms.
+    pub forward_ms: f64,
+    /// Mean backward time of a microbatch, in ms.
+    pub backward_ms: f64,
+}
+
+/// Metrics of a plan over all its iterations: sums and means weighted by time.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
+pub struct Metrics {
+    /// Mean time of an iteration, in s.
+    pub iteration_s: f64,
+    /// Backbone tokens per second, padding not counted.
+    pub tokens_per_s: f64,
+    /// Model operations per second and device, in TFLOP/s; recomputation not counted.
+    pub tflops_per_device: f64,
+    /// Model FLOP utilisation: model operations over the data-sheet peak.
+    pub mfu: f64,
+    /// Idle share: idle time between the start of the iteration and the end of the last action, over
+    /// (ranks x makespan), all replicas.
+    pub bubble: f64,
+    /// Share of (ranks x makespan) in which communication stands in the way of computation: inside actions
+    /// (tensor-parallel) and behind them (data-parallel).
+    pub exposed_communication: f64,
+    /// Largest memory of any rank in any iteration, in GiB.
+    pub peak_memory_gib: f64,
+    /// Memory that a plan may use, in GiB.
+    pub memory_limit_gib: f64,
+    /// Mean lower bound of the iteration time with this layout and these microbatches, in s.
+    pub lower_bound_s: f64,
+    /// (iteration - bound) / bound.
+    pub gap: f64,
+}
+
+/// Metrics of one iteration.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
+pub struct IterationMetrics {
+    /// Time of the iteration, in s.
+    pub iteration_s: f64,
+    /// Lower bound with this layout and these microbatches, in s.
+    pub lower_bound_s: f64,
+    /// Idle share of (ranks x makespan), all replicas.
+    pub bubble: f64,
+    /// Largest memory of any rank, in GiB.
+    pub peak_memory_gib: f64,
+    /// Fastest replica's pipeline time, in s.
+    pub fastest_replica_s: f64,
+    /// Slowest replica, whose timeline is kept.
+    pub slowest_replica: u32,
+    /// Microbatches of the slowest replica.
+    pub microbatches: u32,
+    /// Share of the critical path by what happens on it.
+    pub critical_path: CriticalPathShares,
+    /// Why the schedule of this iteration is what it is, for dynamic planners.
+    pub decision: Option<String>,
+}
+
+/// Share of the critical path by what happens on it; sums to one.
+#[derive(Debug, Clone, Copy, PartialEq, Default, Serialize, Deserialize)]
+#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
+pub struct CriticalPathShares {
+    /// Forward and backward actions.
+    pub compute: f64,
+    /// Sends between stages, gradient synchronisation.
+    pub communication: f64,
+    /// Optimizer.
+    pub optimizer: f64,
+}
+
+/// How a plan was found.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
+pub struct Provenance {
+    /// Algorithm, in words.
+    pub algorithm: String,
+    /// Seed it used.
+    pub seed: u32,
+    /// What can be said of the result's quality.
+    pub status: SolverStatus,
+    /// Candidates tried and why the losers lost.
+    pub search: Search,
+}
+
+/// What can be said of a result's quality.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
+#[serde(tag = "kind", rename_all = "snake_case")]
+pub enum SolverStatus {
+    /// The best of the searched space, proven by exhaustion or bounds.
+    Optimal,
+    /// A heuristic; its distance from the bound is the plan's gap.
+    Heuristic,
+}
+
+/// Candidates of a search.
+#[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
+#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
+pub struct Search {
+    /// Layouts looked at.
+    pub candidates: u32,
+    /// Of them simulated.
+    pub simulated: u32,
+    /// Of them excluded because their lower bound was no better than a simulated one.
+    pub pruned: u32,
+    /// Of them against the rules or over memory.
+    pub rejected: u32,
+    /// The best losers and the nearest rejections, at most 40, best first.
+    pub losers: Vec<Loser>,
+    /// Rejections counted by reason, most frequent first.
+    pub rejections: Vec<RejectionCount>,
+}
+
+/// A candidate that was not chosen.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
+pub struct Loser {
+    /// Its degrees.
+    pub layout: Layout,
+    /// Why it lost, for example "+2.8 s: more tensor-parallel communication".
+    pub reason: String,
+    /// Its simulated time or lower bound on the sizing batch, in s; absent when rejected.
+    pub iteration_s: Option<f64>,
+    /// Its peak memory, in GiB, where it was computed.
+    pub peak_memory_gib: Option<f64>,
+}
+
+/// Rejections of one reason.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
+pub struct RejectionCount {
+    /// The reason, for example "TP does not divide the 32 key-value heads".
+    pub reason: String,
+    /// Layouts rejected for it.
+    pub count: u32,
+}
+
+/// Everything that planning produces: the answer and the timelines behind it.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Planning {
+    /// The answer.
+    pub outcome: Outcome,
+    /// Timelines of the slowest replica, by planner and iteration.
+    pub timelines: Vec<PlannedTimeline>,
+}
+
+/// The timeline of one iteration of one planner.
+#[derive(Debug, Clone, PartialEq)]
+pub struct PlannedTimeline {
+    /// The planner.
+    pub planner: PlannerKind,
+    /// Iteration, from 0.
+    pub iteration: u32,
+    /// What happens.
+    pub timeline: Timeline,
+}

@@ -1,0 +1,104 @@
+//! Scenario JSON, presets filled in.
+
+use serde_json::Value;
+
+use super::{FieldError, SCHEMA, Scenario};
+use crate::{cluster, model};
+
+/// Reads a scenario. `{"preset": "llama-2-7b"}` under `model` or `cluster` is replaced by the preset, with the
+/// fields beside it in place of the preset's own.
+///
+/// Errors name the first wrong field by JSON pointer; [`super::ValidScenario::new`] then names all that are
+/// well-formed but wrong.
+pub fn parse(json: &str) -> Result<Scenario, Vec<FieldError>> {
+    let mut value: Value =
+        serde_json::from_str(json).map_err(|error| vec![FieldError::new("", format!("not JSON: {error}"))])?;
+    let Some(root) = value.as_object_mut() else {
+        return Err(vec![FieldError::new("", "a scenario is a JSON object".to_owned())]);
+    };
+    match root.get("schema").and_then(Value::as_str) {
+        Some(SCHEMA) => {}
+        Some(other) if other.starts_with("scenario/") => {
+            let detail = format!("{other} was made by a newer version; this one reads {SCHEMA}");
+            return Err(vec![FieldError::new("/schema", detail)]);
+        }
+        _ => return Err(vec![FieldError::new("/schema", format!("must be {SCHEMA:?}"))]),
+    }
+    let mut errors = Vec::new();
+    if let Some(field) = root.get_mut("model") {
+        fill(
+            field,
+            "/model",
+            &mut errors,
+            |id| model::presets::model(id).map(to_value),
+            || model::presets::models().iter().map(|preset| preset.id).collect(),
+        );
+    }
+    if let Some(field) = root.get_mut("cluster") {
+        fill(
+            field,
+            "/cluster",
+            &mut errors,
+            |id| cluster::presets::cluster(id).map(to_value),
+            || cluster::presets::clusters().iter().map(|preset| preset.id).collect(),
+        );
+    }
+    if !errors.is_empty() {
+        return Err(errors);
+    }
+    serde_path_to_error::deserialize(value).map_err(|error| {
+        let detail = error.inner().to_string();
+        vec![FieldError::new(&pointer(error.path()), detail)]
+    })
+}
+
+fn to_value<T: serde::Serialize>(preset: T) -> Value {
+    serde_json::to_value(preset).expect("presets have only text keys")
+}
+
+/// Replaces `{"preset": id, ...overrides}` by the preset with the overrides laid over it.
+fn fill(
+    field: &mut Value,
+    at: &str,
+    errors: &mut Vec<FieldError>,
+    find: impl Fn(&str) -> Option<Value>,
+    known: impl Fn() -> Vec<&'static str>,
+) {
+    let Some(object) = field.as_object_mut() else { return };
+    let Some(name) = object.remove("preset") else { return };
+    let Some(mut preset) = name.as_str().and_then(find) else {
+        let detail = format!("no preset {name}; there are {}", known().join(", "));
+        errors.push(FieldError::new(&format!("{at}/preset"), detail));
+        return;
+    };
+    lay_over(&mut preset, std::mem::take(field));
+    *field = preset;
+}
+
+fn lay_over(base: &mut Value, over: Value) {
+    match (base, over) {
+        (Value::Object(base), Value::Object(over)) => {
+            for (key, value) in over {
+                lay_over(base.entry(key).or_insert(Value::Null), value);
+            }
+        }
+        (base, over) => *base = over,
+    }
+}
+
+/// The JSON pointer (RFC 6901) of a serde path.
+fn pointer(path: &serde_path_to_error::Path) -> String {
+    use serde_path_to_error::Segment;
+    let mut pointer = String::new();
+    for segment in path {
+        match segment {
+            Segment::Seq { index } => pointer.push_str(&format!("/{index}")),
+            Segment::Map { key } => {
+                pointer.push('/');
+                pointer.push_str(&key.replace('~', "~0").replace('/', "~1"));
+            }
+            Segment::Enum { .. } | Segment::Unknown => {}
+        }
+    }
+    pointer
+}

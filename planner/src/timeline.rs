@@ -1,0 +1,160 @@
+//! What a schedule does in time, as columns: spans of every rank, memory of every rank, critical path.
+
+use serde::{Deserialize, Serialize};
+
+/// What a span is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
+#[serde(rename_all = "snake_case")]
+#[repr(u8)]
+pub enum SpanKind {
+    /// Forward, F.
+    Forward = 0,
+    /// Full backward, B.
+    Backward = 1,
+    /// Gradient of the input, I.
+    InputGrad = 2,
+    /// Gradient of the weights, W.
+    WeightGrad = 3,
+    /// Activations travelling to the next stage; on the communication lane of the sending rank.
+    SendForward = 4,
+    /// Gradients travelling to the previous stage; on the communication lane of the sending rank.
+    SendBackward = 5,
+    /// Exposed part of the gradient reduction and parameter gathering over data-parallel replicas.
+    GradientSync = 6,
+    /// Optimizer step.
+    Optimizer = 7,
+}
+
+impl SpanKind {
+    /// Every kind, indexed by its number.
+    pub const ALL: [Self; 8] = [
+        Self::Forward,
+        Self::Backward,
+        Self::InputGrad,
+        Self::WeightGrad,
+        Self::SendForward,
+        Self::SendBackward,
+        Self::GradientSync,
+        Self::Optimizer,
+    ];
+
+    /// The kind of that number.
+    pub const fn from_index(index: u8) -> Option<Self> {
+        if (index as usize) < Self::ALL.len() { Some(Self::ALL[index as usize]) } else { None }
+    }
+
+    /// The letters of the torch grammar, or of its own kind.
+    pub const fn letter(self) -> &'static str {
+        match self {
+            Self::Forward => "F",
+            Self::Backward => "B",
+            Self::InputGrad => "I",
+            Self::WeightGrad => "W",
+            Self::SendForward => "SEND_F",
+            Self::SendBackward => "SEND_B",
+            Self::GradientSync => "SYNC",
+            Self::Optimizer => "OPT",
+        }
+    }
+
+    /// Whether it occupies the rank's compute lane.
+    pub const fn is_compute_lane(self) -> bool {
+        !matches!(self, Self::SendForward | Self::SendBackward)
+    }
+}
+
+/// Marks "no span" in [`Timeline::bound_by`].
+pub const NO_SPAN: u32 = u32::MAX;
+
+/// Spans of one iteration of one pipeline, in columns of equal length.
+///
+/// Rank `r` owns two lanes: `2 r` holds what it computes, `2 r + 1` what it sends. Lane `l` is the range
+/// `lane_offsets[l] .. lane_offsets[l + 1]` of the columns; inside a lane spans are in order and never overlap.
+/// Spans of the kinds without a microbatch (sync, optimizer) carry stage and microbatch 0.
+#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
+pub struct Timeline {
+    /// Pipeline ranks.
+    pub ranks: u32,
+    /// End of the last span, in ns.
+    pub makespan_ns: u64,
+    /// First column index of every lane, and the number of spans at the end.
+    pub lane_offsets: Vec<u32>,
+    /// Number of the [`SpanKind`].
+    pub kind: Vec<u8>,
+    /// Stage (chunk x ranks + rank).
+    pub stage: Vec<u32>,
+    /// Microbatch, an index into `microbatches`.
+    pub microbatch: Vec<u32>,
+    /// Start, in ns.
+    pub start_ns: Vec<u64>,
+    /// Duration, in ns.
+    pub duration_ns: Vec<u64>,
+    /// Index of the span whose end let this one start, or 2^32 - 1.
+    pub bound_by: Vec<u32>,
+    /// Indices of the spans of the critical path, in time order.
+    pub critical_path: Vec<u32>,
+    /// Memory of every rank.
+    pub memory: Vec<MemoryCurve>,
+    /// What each microbatch holds.
+    pub microbatches: Vec<MicrobatchShape>,
+}
+
+/// Memory of one rank over time: a staircase, each value lasting until the next time.
+#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
+pub struct MemoryCurve {
+    /// Weights, gradients and optimizer state, held all the time, in bytes.
+    pub static_bytes: u64,
+    /// Largest value, in bytes.
+    pub peak_bytes: u64,
+    /// Times of change, in ns.
+    pub time_ns: Vec<u64>,
+    /// Bytes held from that time on, static ones included.
+    pub bytes: Vec<u64>,
+}
+
+/// What one microbatch holds.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
+pub struct MicrobatchShape {
+    /// Samples in it.
+    pub samples: u32,
+    /// Tokens of the backbone, images included, padding included.
+    pub tokens: u32,
+    /// Images.
+    pub images: u32,
+}
+
+impl Timeline {
+    /// Number of spans.
+    pub fn len(&self) -> usize {
+        self.kind.len()
+    }
+
+    /// Whether there is no span.
+    pub fn is_empty(&self) -> bool {
+        self.kind.is_empty()
+    }
+
+    /// Column range of what `rank` computes.
+    pub fn compute_lane(&self, rank: usize) -> std::ops::Range<usize> {
+        self.lane_offsets[2 * rank] as usize..self.lane_offsets[2 * rank + 1] as usize
+    }
+
+    /// Column range of what `rank` sends.
+    pub fn communication_lane(&self, rank: usize) -> std::ops::Range<usize> {
+        self.lane_offsets[2 * rank + 1] as usize..self.lane_offsets[2 * rank + 2] as usize
+    }
+
+    /// End of a span, in ns.
+    pub fn end_ns(&self, span: usize) -> u64 {
+        self.start_ns[span] + self.duration_ns[span]
+    }
+
+    /// The rank on whose lane a span stands.
+    pub fn rank_of(&self, span: usize) -> usize {
+        (self.lane_offsets.partition_point(|&offset| offset as usize <= span) - 1) / 2
+    }
+}
