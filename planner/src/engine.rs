@@ -1,7 +1,11 @@
 //! The one road: scenario, planners, check, simulation, comparison.
 
-use crate::outcome::Planning;
-use crate::scenario::{PlannerKind, ValidScenario};
+use crate::outcome::{
+    Answer, ENGINE, HistogramColumns, Outcome, PlannedTimeline, PlannerResult, Planning, WorkloadSummary,
+};
+use crate::plan::{judge, plan_dynamic, plan_static};
+use crate::scenario::{PlannerKind, Scenario, ValidScenario};
+use crate::workload::{GlobalBatch, PackedBatch, Sampler, packing};
 
 /// Watches planning from outside: progress, wall time and cancellation are the caller's business.
 pub trait Observer {
@@ -46,6 +50,73 @@ pub enum PlanError {
 
 /// Answers a scenario.
 pub fn plan(scenario: &ValidScenario, observer: &mut dyn Observer) -> Result<Planning, PlanError> {
-    let _ = (scenario, observer);
-    Err(PlanError::Cancelled)
+    let question = scenario.scenario();
+    let sampler = Sampler::new(scenario);
+    let pack = |batch: &GlobalBatch| {
+        packing::pack(&batch.samples, &question.model, question.workload.context_length, question.workload.packing)
+    };
+    let drawn: Vec<GlobalBatch> = (0..question.iterations).map(|iteration| sampler.judged(iteration)).collect();
+    let batches: Vec<PackedBatch> = drawn.iter().map(pack).collect();
+    let sizing = pack(&sampler.sizing());
+    let mut results = Vec::new();
+    let mut timelines = Vec::new();
+    for &planner in &question.planners {
+        if observer.cancelled() {
+            return Err(PlanError::Cancelled);
+        }
+        observer.started(planner);
+        let answer = match planner {
+            PlannerKind::Gpipe | PlannerKind::OneFOneB | PlannerKind::Interleaved => {
+                plan_static(question, planner, &sizing, &batches, observer)?
+            }
+            PlannerKind::WaitFreeCyclic => plan_dynamic(question, &sizing, &batches, observer)?,
+        };
+        let answer = match answer {
+            Ok(plan) => {
+                let refused = |violation: crate::check::Violation| PlanError::Refused {
+                    planner: planner.title(),
+                    violation: violation.to_string(),
+                };
+                let (planned, drawn) = judge(question, &plan, &batches).map_err(refused)?.into_parts();
+                timelines.extend(drawn.into_iter().enumerate().map(|(iteration, timeline)| PlannedTimeline {
+                    planner,
+                    iteration: iteration as u32,
+                    timeline,
+                }));
+                Answer::Planned(Box::new(planned))
+            }
+            Err(none) => Answer::Infeasible { binding: none.binding, search: none.search },
+        };
+        observer.finished(planner);
+        results.push(PlannerResult { planner, title: planner.title().to_owned(), answer });
+    }
+    results.sort_by(|a, b| rank_key(a).total_cmp(&rank_key(b)));
+    let outcome = Outcome {
+        engine: ENGINE.to_owned(),
+        scenario: scenario.id().to_string(),
+        batches: batches.iter().map(|batch| batch.summary.clone()).collect(),
+        workload: summarise(question, &drawn),
+        results,
+    };
+    Ok(Planning { outcome, timelines })
+}
+
+/// Fastest first, planners without a plan last.
+fn rank_key(result: &PlannerResult) -> f64 {
+    match &result.answer {
+        Answer::Planned(planned) => planned.metrics.iteration_s,
+        Answer::Infeasible { .. } => f64::INFINITY,
+    }
+}
+
+fn summarise(scenario: &Scenario, drawn: &[GlobalBatch]) -> WorkloadSummary {
+    let per_image = scenario.model.tokens_per_image();
+    let samples = || drawn.iter().flat_map(|batch| &batch.samples);
+    let tokens: Vec<u32> =
+        samples().map(|sample| sample.text_tokens.saturating_add(sample.images.saturating_mul(per_image))).collect();
+    let images: Vec<u32> = samples().map(|sample| sample.images).collect();
+    WorkloadSummary {
+        sample_tokens: HistogramColumns::of_values(&tokens),
+        sample_images: scenario.model.vision_encoder().map(|_| HistogramColumns::of_values(&images)),
+    }
 }

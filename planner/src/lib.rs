@@ -4,11 +4,19 @@
 //! walks it. The library is pure: no files, sockets, clocks, threads or ambient randomness, so the same
 //! scenario gives the same bytes everywhere, in the browser too.
 
+pub mod check;
 pub mod cluster;
+pub mod compare;
+pub mod cost;
 pub mod engine;
+pub mod export;
 pub mod model;
 pub mod outcome;
+pub mod plan;
+pub mod random;
 pub mod scenario;
+pub mod schedule;
+pub mod simulate;
 pub mod timeline;
 pub mod training;
 pub mod units;

@@ -129,8 +129,9 @@ pub struct Layout {
     pub chunks: u32,
     /// Sequences of one microbatch.
     pub microbatch: u32,
-    /// Microbatches per group of an interleaved schedule.
-    pub group: u32,
+    /// Microbatches per group of an interleaved schedule, where the scenario fixes it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub group: Option<u32>,
 }
 
 /// What stands on one stage.

@@ -95,7 +95,8 @@ pub struct LayoutRequest {
     /// Sequences of one microbatch.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub microbatch: Option<u32>,
-    /// Microbatches that an interleaved schedule runs through one chunk before the next; default PP.
+    /// Microbatches that an interleaved schedule runs through one chunk before the next; absent:
+    /// groups of PP, or as few more as the batch needs.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub group: Option<u32>,
 }

@@ -1,8 +1,13 @@
 //! What is trained on: where samples come from and how a global batch is put together.
 
+pub mod batch;
 pub mod distribution;
+pub mod packing;
+pub mod presets;
 
+pub use batch::{GlobalBatch, Sampler};
 pub use distribution::Distribution;
+pub use packing::{PackedBatch, Sequence};
 
 use serde::{Deserialize, Serialize};
 

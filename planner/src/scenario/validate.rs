@@ -1,4 +1,7 @@
-//! Which scenarios planners accept.
+//! Which scenarios planners accept: every wrong field is named, with what would be right.
+
+mod fields;
+mod workload;
 
 use std::sync::Arc;
 
@@ -49,8 +52,10 @@ pub struct ValidScenario {
 impl ValidScenario {
     /// Checks every field and finds the datasets; names all wrong fields at once.
     pub fn new(scenario: Scenario, datasets: &dyn Datasets) -> Result<Self, Vec<FieldError>> {
-        let _ = datasets;
-        Ok(Self { id: scenario.id(), scenario, datasets: Vec::new() })
+        let mut errors = Vec::new();
+        fields::check(&scenario, &mut errors);
+        let found = workload::check(&scenario, datasets, &mut errors);
+        if errors.is_empty() { Ok(Self { id: scenario.id(), scenario, datasets: found }) } else { Err(errors) }
     }
 
     /// The scenario.
@@ -66,5 +71,26 @@ impl ValidScenario {
     /// A dataset that the scenario names.
     pub fn dataset(&self, id: &str) -> Option<&Dataset> {
         self.datasets.iter().find(|(name, _)| name == id).map(|(_, dataset)| dataset.as_ref())
+    }
+}
+
+/// Collects errors of number fields.
+struct Ranges<'a>(&'a mut Vec<FieldError>);
+
+impl Ranges<'_> {
+    fn whole(&mut self, pointer: &str, value: u32, min: u32, max: u32, unit: &str) {
+        if !(min..=max).contains(&value) {
+            self.0.push(FieldError::new(pointer, format!("{value}{unit} is out of range: {min} to {max}")));
+        }
+    }
+
+    fn number(&mut self, pointer: &str, value: f64, min: f64, max: f64, unit: &str) {
+        if !(value >= min && value <= max) {
+            self.0.push(FieldError::new(pointer, format!("{value}{unit} is out of range: {min} to {max}")));
+        }
+    }
+
+    fn refuse(&mut self, pointer: &str, detail: String) {
+        self.0.push(FieldError::new(pointer, detail));
     }
 }

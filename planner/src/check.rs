@@ -1,0 +1,112 @@
+//! The independent judge.
+//!
+//! Nothing here is shared with schedule builders, planners or the simulator but the types of their results: what is
+//! required of a plan is stated again, from the definitions. Every plan passes through here before it is
+//! stored or drawn.
+
+mod assignment;
+mod run;
+
+pub use assignment::check_assignment;
+pub use run::check_run;
+
+/// What is wrong with a plan.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum Violation {
+    /// The degrees do not multiply to the devices.
+    #[error("TP {tensor} x PP {pipeline} x DP {data} is not {devices} devices")]
+    Devices {
+        /// TP.
+        tensor: u32,
+        /// PP.
+        pipeline: u32,
+        /// DP.
+        data: u32,
+        /// Devices of the cluster.
+        devices: u32,
+    },
+    /// A degree does not divide what it cuts.
+    #[error("TP {tensor} does not divide {count} {what}")]
+    Divisibility {
+        /// TP.
+        tensor: u32,
+        /// What is cut.
+        what: &'static str,
+        /// How many of it there are.
+        count: u32,
+    },
+    /// A layer stands on no stage, on two, or out of order.
+    #[error("stage {stage} does not continue the layers where the one before ends")]
+    Layers {
+        /// The stage.
+        stage: usize,
+    },
+    /// A sequence is trained twice or not at all.
+    #[error("sequence {sequence} of iteration {iteration} is assigned {times} times")]
+    Sequence {
+        /// Iteration.
+        iteration: usize,
+        /// Index in the packed batch.
+        sequence: usize,
+        /// How often it was assigned.
+        times: u32,
+    },
+    /// An action stands on the wrong rank, or names a stage or microbatch that does not exist.
+    #[error("rank {rank} runs {action}, which is not its own")]
+    Foreign {
+        /// The rank.
+        rank: usize,
+        /// The action in the torch grammar.
+        action: String,
+    },
+    /// An action is there twice, or both as full and as split backward.
+    #[error("rank {rank} runs {action} again")]
+    Repeated {
+        /// The rank.
+        rank: usize,
+        /// The action in the torch grammar.
+        action: String,
+    },
+    /// Not every microbatch goes forward and backward through every stage.
+    #[error("stage {stage} never finishes microbatch {microbatch}")]
+    Incomplete {
+        /// The stage.
+        stage: usize,
+        /// The microbatch.
+        microbatch: usize,
+    },
+    /// An action starts before its input has arrived.
+    #[error("rank {rank} starts {action} at {start} ns, before its input arrives at {input} ns")]
+    Precedence {
+        /// The rank.
+        rank: usize,
+        /// The action in the torch grammar.
+        action: String,
+        /// Its start.
+        start: u64,
+        /// When its input is there.
+        input: u64,
+    },
+    /// Two actions of a rank overlap, or an action does not last as long as its cost.
+    #[error("rank {rank} cannot run {action} from {start} to {end} ns")]
+    Exclusivity {
+        /// The rank.
+        rank: usize,
+        /// The action in the torch grammar.
+        action: String,
+        /// Its start.
+        start: u64,
+        /// Its end.
+        end: u64,
+    },
+    /// A rank holds more than it may.
+    #[error("rank {rank} needs {needed_mib} MiB of {limit_mib} MiB")]
+    Memory {
+        /// The rank.
+        rank: usize,
+        /// What it holds at its peak, in MiB.
+        needed_mib: u64,
+        /// What it may hold, in MiB.
+        limit_mib: u64,
+    },
+}

@@ -1,0 +1,67 @@
+//! Degrees, layers, sequences: what a plan assigns to whom.
+
+use super::Violation;
+use crate::model::Model;
+use crate::plan::Plan;
+
+/// Checks degrees against devices and model, that the stages hold every layer once and in order, and that every
+/// iteration trains every sequence once. `sequences[i]` is the number of sequences of iteration `i`.
+pub fn check_assignment(plan: &Plan, model: &Model, devices: u32, sequences: &[usize]) -> Result<(), Violation> {
+    let layout = plan.layout;
+    if u64::from(layout.tensor) * u64::from(layout.pipeline) * u64::from(layout.data) != u64::from(devices) {
+        let (tensor, pipeline, data) = (layout.tensor, layout.pipeline, layout.data);
+        return Err(Violation::Devices { tensor, pipeline, data, devices });
+    }
+    for module in &model.modules {
+        for (what, count) in [("heads", module.heads), ("key-value heads", module.kv_heads)] {
+            if count % layout.tensor != 0 {
+                return Err(Violation::Divisibility { tensor: layout.tensor, what, count });
+            }
+        }
+    }
+    layers(plan, model)?;
+    for (iteration, &count) in sequences.iter().enumerate() {
+        let mut times = vec![0_u32; count];
+        for replica in &plan.iterations[iteration].replicas {
+            for &sequence in replica.microbatches.iter().flatten() {
+                match times.get_mut(sequence as usize) {
+                    Some(times) => *times += 1,
+                    None => return Err(Violation::Sequence { iteration, sequence: sequence as usize, times: 1 }),
+                }
+            }
+        }
+        if let Some(sequence) = times.iter().position(|&times| times != 1) {
+            return Err(Violation::Sequence { iteration, sequence, times: times[sequence] });
+        }
+    }
+    Ok(())
+}
+
+fn layers(plan: &Plan, model: &Model) -> Result<(), Violation> {
+    let (mut module, mut layer) = (0, 0);
+    for (stage, ranges) in plan.partition.stages.iter().enumerate() {
+        if ranges.is_empty() {
+            return Err(Violation::Layers { stage });
+        }
+        for range in ranges {
+            if model.modules.get(module).is_some_and(|current| layer == current.layers) {
+                (module, layer) = (module + 1, 0);
+            }
+            let valid = range.module == module
+                && range.first == layer
+                && range.end > layer
+                && model.modules.get(module).is_some_and(|current| range.end <= current.layers);
+            if !valid {
+                return Err(Violation::Layers { stage });
+            }
+            layer = range.end;
+        }
+    }
+    let complete = module + 1 == model.modules.len() && layer == model.modules[module].layers;
+    let expected = (plan.layout.pipeline * plan.layout.chunks) as usize;
+    if complete && plan.partition.stages.len() == expected {
+        Ok(())
+    } else {
+        Err(Violation::Layers { stage: plan.partition.stages.len() })
+    }
+}

@@ -1,0 +1,204 @@
+//! One replica's run: completeness, precedence, exclusivity, memory.
+
+use super::Violation;
+use crate::cost::PipelineCosts;
+use crate::schedule::{Action, ActionKind, Schedule};
+use crate::simulate::Execution;
+use crate::units::Bytes;
+
+/// Marks an action that did not run.
+const NEVER: u64 = u64::MAX;
+
+/// Checks an executed schedule against the definitions: every microbatch goes forward and backward through every
+/// stage once, on the rank that owns the stage, never before its input has arrived, one action at a time, within
+/// `limit` bytes.
+pub fn check_run(
+    schedule: &Schedule,
+    execution: &Execution,
+    costs: &PipelineCosts,
+    limit: Bytes,
+) -> Result<(), Violation> {
+    let ends = ends(schedule, execution, costs)?;
+    for stage in 0..costs.stages {
+        for microbatch in 0..costs.microbatches {
+            let cell = stage * costs.microbatches + microbatch;
+            if ends.forward[cell] == NEVER || ends.weight[cell] == NEVER {
+                return Err(Violation::Incomplete { stage, microbatch });
+            }
+        }
+    }
+    for (rank, order) in schedule.orders.iter().enumerate() {
+        precedence(rank, order, execution, costs, &ends)?;
+        memory(rank, order, execution, costs, limit)?;
+    }
+    Ok(())
+}
+
+/// When forward, input gradient and weight gradient of every cell end.
+struct Ends {
+    forward: Vec<u64>,
+    input: Vec<u64>,
+    weight: Vec<u64>,
+}
+
+/// Notes every end, and on the way that actions are the rank's own, run once, one at a time, as long as they cost.
+fn ends(schedule: &Schedule, execution: &Execution, costs: &PipelineCosts) -> Result<Ends, Violation> {
+    let cells = costs.stages * costs.microbatches;
+    let mut ends = Ends { forward: vec![NEVER; cells], input: vec![NEVER; cells], weight: vec![NEVER; cells] };
+    for (rank, order) in schedule.orders.iter().enumerate() {
+        let mut free = 0;
+        for (place, action) in order.iter().enumerate() {
+            let (stage, microbatch) = (action.stage as usize, action.microbatch as usize);
+            let own = stage % schedule.orders.len() == rank && stage < costs.stages && microbatch < costs.microbatches;
+            if !own {
+                return Err(Violation::Foreign { rank, action: action.to_string() });
+            }
+            let cell = stage * costs.microbatches + microbatch;
+            let (start, end) = (execution.start[rank][place].get(), execution.end[rank][place].get());
+            let (input, weight) = (costs.input_grad[cell].get(), costs.weight_grad[cell].get());
+            let (lasts, sets): (u64, &mut [&mut u64]) = match action.kind {
+                ActionKind::Forward => (costs.forward[cell].get(), &mut [&mut ends.forward[cell]]),
+                ActionKind::Backward => (input + weight, &mut [&mut ends.input[cell], &mut ends.weight[cell]]),
+                ActionKind::InputGrad => (input, &mut [&mut ends.input[cell]]),
+                ActionKind::WeightGrad => (weight, &mut [&mut ends.weight[cell]]),
+            };
+            if start < free || end != start + lasts {
+                return Err(Violation::Exclusivity { rank, action: action.to_string(), start, end });
+            }
+            for set in sets {
+                if **set != NEVER {
+                    return Err(Violation::Repeated { rank, action: action.to_string() });
+                }
+                **set = end;
+            }
+            free = end;
+        }
+    }
+    Ok(ends)
+}
+
+fn precedence(
+    rank: usize,
+    order: &[Action],
+    execution: &Execution,
+    costs: &PipelineCosts,
+    ends: &Ends,
+) -> Result<(), Violation> {
+    let last = costs.stages - 1;
+    for (place, action) in order.iter().enumerate() {
+        let (stage, m) = (action.stage as usize, costs.microbatches);
+        let cell = stage * m + action.microbatch as usize;
+        let input = match action.kind {
+            ActionKind::Forward if stage == 0 => 0,
+            ActionKind::Forward => ends.forward[cell - m] + costs.send_forward[cell - m].get(),
+            ActionKind::Backward | ActionKind::InputGrad if stage == last => ends.forward[cell],
+            ActionKind::Backward | ActionKind::InputGrad => {
+                ends.forward[cell].max(ends.input[cell + m] + costs.send_backward[cell + m].get())
+            }
+            ActionKind::WeightGrad => ends.input[cell],
+        };
+        let start = execution.start[rank][place].get();
+        if start < input {
+            return Err(Violation::Precedence { rank, action: action.to_string(), start, input });
+        }
+    }
+    Ok(())
+}
+
+/// Adds up what is held at the start of every action: all that was kept and not yet given back.
+fn memory(
+    rank: usize,
+    order: &[Action],
+    execution: &Execution,
+    costs: &PipelineCosts,
+    limit: Bytes,
+) -> Result<(), Violation> {
+    let fixed = costs.static_memory[rank].get();
+    let mut kept = 0_u64;
+    let mut split = 0_u64;
+    debug_assert_eq!(order.len(), execution.start[rank].len());
+    for action in order {
+        let cell = action.stage as usize * costs.microbatches + action.microbatch as usize;
+        let (activation, again) = (costs.activation[cell].get(), costs.transient[cell].get());
+        let now = match action.kind {
+            ActionKind::Forward => {
+                kept += activation;
+                kept
+            }
+            ActionKind::Backward => {
+                let now = kept + again;
+                kept = kept.saturating_sub(activation);
+                now
+            }
+            ActionKind::InputGrad => {
+                split += again;
+                kept
+            }
+            ActionKind::WeightGrad => {
+                let now = kept;
+                kept = kept.saturating_sub(activation);
+                split = split.saturating_sub(again);
+                now
+            }
+        };
+        let needed = fixed + now + split;
+        if needed > limit.get() {
+            let (needed_mib, limit_mib) = (needed >> 20, limit.get() >> 20);
+            return Err(Violation::Memory { rank, needed_mib, limit_mib });
+        }
+    }
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::cost::UniformTimes;
+    use crate::schedule::one_f_one_b;
+    use crate::simulate::execute;
+    use crate::units::Nanos;
+
+    fn costs() -> PipelineCosts {
+        let times = UniformTimes {
+            forward: Nanos::new(10),
+            input_grad: Nanos::new(10),
+            weight_grad: Nanos::new(10),
+            communication: Nanos::new(2),
+        };
+        PipelineCosts::uniform(3, 1, 5, times)
+    }
+
+    fn checked(spoil: impl FnOnce(&mut Schedule, &mut Execution, &mut PipelineCosts)) -> Result<(), Violation> {
+        let (mut schedule, mut costs) = (one_f_one_b(3, 5), costs());
+        let mut execution = execute(&schedule, &costs).unwrap();
+        spoil(&mut schedule, &mut execution, &mut costs);
+        check_run(&schedule, &execution, &costs, Bytes::new(3))
+    }
+
+    #[test]
+    fn a_sound_run_passes() {
+        assert_eq!(checked(|_, _, _| {}), Ok(()));
+    }
+
+    #[test]
+    fn every_kind_of_fault_is_found() {
+        let early = checked(|_, execution, _| {
+            execution.start[1][0] = Nanos::new(9);
+            execution.end[1][0] = Nanos::new(19);
+        });
+        assert!(matches!(early, Err(Violation::Precedence { rank: 1, .. })), "{early:?}");
+        let overlap = checked(|_, execution, _| execution.start[0][1] = Nanos::new(5));
+        assert!(matches!(overlap, Err(Violation::Exclusivity { rank: 0, .. })), "{overlap:?}");
+        let foreign = checked(|schedule, _, _| schedule.orders[2][0].stage = 1);
+        assert!(matches!(foreign, Err(Violation::Foreign { rank: 2, .. })), "{foreign:?}");
+        let twice = checked(|schedule, _, _| schedule.orders[2][2] = schedule.orders[2][0]);
+        assert!(matches!(twice, Err(Violation::Repeated { rank: 2, .. })), "{twice:?}");
+        let missing = checked(|schedule, execution, _| {
+            schedule.orders[0].pop();
+            execution.start[0].pop();
+        });
+        assert_eq!(missing, Err(Violation::Incomplete { stage: 0, microbatch: 4 }));
+        let heavy = checked(|_, _, costs| costs.static_memory[1] = Bytes::new(2 << 20));
+        assert_eq!(heavy, Err(Violation::Memory { rank: 1, needed_mib: 2, limit_mib: 0 }));
+    }
+}

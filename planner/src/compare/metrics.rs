@@ -1,0 +1,87 @@
+//! Metrics of a plan over its iterations (docs/models.md, section 8).
+
+use crate::cluster::Cluster;
+use crate::cost::PipelineCosts;
+use crate::outcome::Metrics;
+use crate::schedule::{ActionKind, Schedule};
+use crate::units::{Bytes, Flops, Nanos};
+
+/// Sums over all replicas of one iteration, from which metrics are made.
+#[derive(Debug, Clone, Copy, PartialEq, Default)]
+pub struct IterationTotals {
+    /// Time of the iteration.
+    pub time: Nanos,
+    /// Lower bound of it.
+    pub bound: Nanos,
+    /// Ranks of all replicas.
+    pub ranks: u64,
+    /// Busy time of all ranks of all replicas.
+    pub busy: Nanos,
+    /// Communication in the way of computation, over all ranks of all replicas.
+    pub exposed: Nanos,
+    /// Largest memory of any rank.
+    pub peak: Bytes,
+    /// Model operations, padding and recomputation not counted.
+    pub model_flops: Flops,
+    /// Backbone tokens, padding not counted.
+    pub tokens: u64,
+}
+
+impl IterationTotals {
+    /// Adds what the ranks of one replica do.
+    pub fn add_replica(&mut self, schedule: &Schedule, costs: &PipelineCosts) {
+        for (rank, order) in schedule.orders.iter().enumerate() {
+            self.ranks += 1;
+            self.busy += costs.sync[rank] + costs.optimizer[rank];
+            self.exposed += costs.sync[rank];
+            for action in order {
+                let cell = costs.cell(action.stage as usize, action.microbatch as usize);
+                let (busy, exposed) = match action.kind {
+                    ActionKind::Forward => (costs.forward[cell], costs.exposed_forward[cell]),
+                    ActionKind::Backward => (costs.backward(cell), costs.exposed_backward[cell]),
+                    ActionKind::InputGrad => (costs.input_grad[cell], costs.exposed_backward[cell]),
+                    ActionKind::WeightGrad => (costs.weight_grad[cell], Nanos::ZERO),
+                };
+                self.busy += busy;
+                self.exposed += exposed;
+            }
+        }
+    }
+
+    /// Ranks x time, in seconds.
+    fn capacity(&self) -> f64 {
+        self.ranks as f64 * self.time.secs()
+    }
+
+    /// Idle share of (ranks x time).
+    pub fn bubble(&self) -> f64 {
+        if self.time == Nanos::ZERO { 0.0 } else { 1.0 - self.busy.secs() / self.capacity() }
+    }
+}
+
+/// Metrics over all iterations: means weighted by time.
+pub fn metrics_of(iterations: &[IterationTotals], cluster: &Cluster, limit: Bytes) -> Metrics {
+    let time: f64 = iterations.iter().map(|iteration| iteration.time.secs()).sum();
+    let bound: f64 = iterations.iter().map(|iteration| iteration.bound.secs()).sum();
+    let capacity: f64 = iterations.iter().map(IterationTotals::capacity).sum();
+    let busy: f64 = iterations.iter().map(|iteration| iteration.busy.secs()).sum();
+    let exposed: f64 = iterations.iter().map(|iteration| iteration.exposed.secs()).sum();
+    let flops: Flops = iterations.iter().map(|iteration| iteration.model_flops).sum();
+    let tokens: u64 = iterations.iter().map(|iteration| iteration.tokens).sum();
+    let peak = iterations.iter().map(|iteration| iteration.peak).max().unwrap_or(Bytes::ZERO);
+    let count = iterations.len().max(1) as f64;
+    let devices = f64::from(cluster.devices());
+    let per_device = flops.get() / time / devices;
+    Metrics {
+        iteration_s: time / count,
+        tokens_per_s: tokens as f64 / time,
+        tflops_per_device: per_device * 1e-12,
+        mfu: per_device / cluster.device.peak().get(),
+        bubble: 1.0 - busy / capacity,
+        exposed_communication: exposed / capacity,
+        peak_memory_gib: peak.gib(),
+        memory_limit_gib: limit.gib(),
+        lower_bound_s: bound / count,
+        gap: time / bound - 1.0,
+    }
+}

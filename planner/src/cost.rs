@@ -1,0 +1,17 @@
+//! What an operator, a layer, a stage and a collective cost in time and memory.
+//!
+//! Every formula stands in docs/models.md with its units and source; the code names the section.
+
+pub mod collective;
+pub mod layer;
+pub mod load;
+pub mod memory;
+pub mod operator;
+pub mod partition;
+pub mod pipeline;
+
+pub use collective::Group;
+pub use layer::{LayerCost, LayerModel};
+pub use load::{MicrobatchLoad, ModuleLoad};
+pub use partition::Partition;
+pub use pipeline::{LayerTable, PipelineCosts, Place, UniformTimes};

@@ -1,0 +1,109 @@
+//! What a microbatch asks of each module.
+
+use crate::model::{Model, ModuleRole};
+use crate::outcome;
+use crate::timeline::MicrobatchShape;
+use crate::units::Flops;
+use crate::workload::{Packing, Sequence};
+
+/// What a microbatch asks of one module.
+#[derive(Debug, Clone, Copy, PartialEq, Default)]
+pub struct ModuleLoad {
+    /// Tokens (or patches) computed, padding included.
+    pub tokens: f64,
+    /// Sum of squared lengths between which attention acts.
+    pub squared: f64,
+    /// Tokens (or patches) that carry data.
+    pub useful_tokens: f64,
+    /// Sum of squared lengths without padding.
+    pub useful_squared: f64,
+}
+
+/// What a microbatch asks of every module, in the model's order.
+#[derive(Debug, Clone, PartialEq)]
+pub struct MicrobatchLoad {
+    /// One load per module.
+    pub modules: Vec<ModuleLoad>,
+    /// What it holds, for people.
+    pub shape: MicrobatchShape,
+}
+
+impl MicrobatchLoad {
+    /// The load of the sequences of one microbatch. Sequences that are not packed are padded to the longest.
+    pub fn of(sequences: &[Sequence], model: &Model, packing: Packing) -> Self {
+        let longest = sequences.iter().map(|sequence| sequence.computed_tokens).max().unwrap_or(0);
+        let text = match packing {
+            Packing::Single | Packing::Padded => {
+                let count = sequences.len() as f64;
+                (f64::from(longest) * count, f64::from(longest).powi(2) * count)
+            }
+            Packing::Packed => (
+                sequences.iter().map(|sequence| f64::from(sequence.computed_tokens)).sum(),
+                sequences.iter().map(|sequence| sequence.squared as f64).sum(),
+            ),
+        };
+        let useful_tokens: f64 = sequences.iter().map(|sequence| f64::from(sequence.tokens)).sum();
+        let useful_squared = sequences.iter().map(|sequence| sequence.useful_squared as f64).sum();
+        let images: u32 = sequences.iter().map(|sequence| sequence.images).sum();
+        let modules = model
+            .modules
+            .iter()
+            .map(|module| match module.role {
+                ModuleRole::Backbone => ModuleLoad { tokens: text.0, squared: text.1, useful_tokens, useful_squared },
+                ModuleRole::VisionEncoder => {
+                    let patches = module.patch.map_or(0.0, |patch| f64::from(patch.patches_per_image));
+                    let (tokens, squared) = (f64::from(images) * patches, f64::from(images) * patches * patches);
+                    ModuleLoad { tokens, squared, useful_tokens: tokens, useful_squared: squared }
+                }
+            })
+            .collect();
+        let samples = sequences.iter().map(|sequence| sequence.samples).sum();
+        Self { modules, shape: MicrobatchShape { samples, tokens: text.0 as u32, images } }
+    }
+
+    /// Model operations of forward and backward, padding and recomputation not counted: three times the
+    /// forward (docs/models.md, section 2).
+    pub fn model_flops(&self, model: &Model) -> Flops {
+        let forward = model.modules.iter().zip(&self.modules).map(|(module, load)| {
+            let layer =
+                module.layer_linear_flops(load.useful_tokens) + module.layer_attention_flops(load.useful_squared);
+            layer * f64::from(module.layers) + module.head_flops(load.useful_tokens)
+        });
+        forward.sum::<Flops>() * 3.0
+    }
+}
+
+/// Cuts sequences into microbatches of `size`, in order; the last may be smaller.
+pub fn microbatches(sequences: &[Sequence], size: u32, model: &Model, packing: Packing) -> Vec<MicrobatchLoad> {
+    sequences.chunks(size as usize).map(|chunk| MicrobatchLoad::of(chunk, model, packing)).collect()
+}
+
+/// Histogram columns of whole numbers.
+impl outcome::HistogramColumns {
+    /// At most 60 bins of equal whole width over the values; empty columns for no values.
+    pub fn of_values(values: &[u32]) -> Self {
+        const MOST_BINS: u64 = 60;
+        let mut sorted = values.to_vec();
+        sorted.sort_unstable();
+        let (Some(&first), Some(&last)) = (sorted.first(), sorted.last()) else {
+            return Self { edges: vec![0.0, 1.0], counts: vec![0], mean: 0.0, median: 0.0, p99: 0.0, max: 0.0 };
+        };
+        let width = (u64::from(last - first) / MOST_BINS) + 1;
+        let bins = u64::from(last - first) / width + 1;
+        let mut counts = vec![0; bins as usize];
+        for &value in &sorted {
+            counts[(u64::from(value - first) / width) as usize] += 1;
+        }
+        let edges = (0..=bins).map(|bin| f64::from(first) + (bin * width) as f64).collect();
+        let rank = |share: f64| f64::from(sorted[((sorted.len() - 1) as f64 * share).round() as usize]);
+        let sum: u64 = sorted.iter().map(|&value| u64::from(value)).sum();
+        Self {
+            edges,
+            counts,
+            mean: sum as f64 / sorted.len() as f64,
+            median: rank(0.5),
+            p99: rank(0.99),
+            max: f64::from(last),
+        }
+    }
+}

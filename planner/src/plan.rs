@@ -1,0 +1,69 @@
+//! Plans, and the planners that make them.
+
+mod dynamic;
+mod judge;
+mod layouts;
+mod sizing;
+mod static_3d;
+
+pub use judge::{Judged, judge};
+
+pub(crate) use dynamic::plan as plan_dynamic;
+pub(crate) use static_3d::plan as plan_static;
+
+use crate::cost::Partition;
+use crate::outcome::{Layout, Search, SolverStatus};
+use crate::schedule::Schedule;
+
+/// A plan as a planner makes it, not yet checked: [`judge`] makes it a [`Judged`] one.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Plan {
+    /// Degrees.
+    pub layout: Layout,
+    /// Layers of every stage.
+    pub partition: Partition,
+    /// What each iteration does.
+    pub iterations: Vec<IterationPlan>,
+    /// Algorithm, in words.
+    pub algorithm: String,
+    /// What can be said of its quality.
+    pub status: SolverStatus,
+    /// Candidates tried.
+    pub search: Search,
+    /// Decisions in words.
+    pub decisions: Vec<String>,
+}
+
+/// What one iteration does.
+#[derive(Debug, Clone, PartialEq)]
+pub struct IterationPlan {
+    /// One per data-parallel replica.
+    pub replicas: Vec<ReplicaPlan>,
+    /// Why it is what it is, for dynamic planners.
+    pub decision: Option<String>,
+}
+
+/// What one replica does in one iteration.
+#[derive(Debug, Clone, PartialEq)]
+pub struct ReplicaPlan {
+    /// Sequences of each microbatch, by index in the packed batch.
+    pub microbatches: Vec<Vec<u32>>,
+    /// Orders of all ranks.
+    pub schedule: Schedule,
+}
+
+/// Why there is no plan.
+#[derive(Debug, Clone, PartialEq)]
+pub struct NoPlan {
+    /// The binding constraint of the candidate that came closest.
+    pub binding: String,
+    /// Candidates tried.
+    pub search: Search,
+}
+
+/// Degrees as people write them.
+pub fn describe(layout: Layout) -> String {
+    let chunks = if layout.chunks > 1 { format!(" x VPP {}", layout.chunks) } else { String::new() };
+    let Layout { tensor, pipeline, data, microbatch, .. } = layout;
+    format!("TP {tensor} x PP {pipeline} x DP {data}{chunks}, {microbatch} a microbatch")
+}

@@ -1,0 +1,194 @@
+//! The dynamic planner: one layout, but every global batch is dealt and ordered anew.
+
+use super::sizing::{Filling, LayoutSearch, Sized, memory_limit};
+use super::{IterationPlan, NoPlan, Plan, ReplicaPlan};
+use crate::cost::{LayerTable, MicrobatchLoad, PipelineCosts, Place};
+use crate::engine::{Observer, PlanError};
+use crate::outcome::{Layout, SolverStatus};
+use crate::random::Random;
+use crate::scenario::{PlannerKind, Scenario};
+use crate::schedule::Schedule;
+use crate::schedule::wait_free_cyclic::{Choice, Effort, Entry, ForwardOrder, Order, search};
+use crate::units::Bytes;
+use crate::workload::{PackedBatch, Packing};
+
+/// The random stream of the first iteration's swaps; batches have the streams from 0.
+const SWAP_STREAM: u64 = 1 << 40;
+/// Actions that may be simulated for one iteration, so that planning a batch takes milliseconds.
+const ACTIONS_PER_ITERATION: usize = 400_000;
+
+struct WaitFree<'a> {
+    scenario: &'a Scenario,
+}
+
+impl Filling for WaitFree<'_> {
+    /// Longest processing time first: microbatches by falling time, each to the replica with the least so far.
+    fn assign(&self, layout: Layout, loads: &[MicrobatchLoad], table: &LayerTable<'_>) -> Vec<Vec<usize>> {
+        let times = table.microbatch_times();
+        let mut order: Vec<usize> = (0..loads.len()).collect();
+        order.sort_by(|&a, &b| times[b].total_cmp(&times[a]).then(a.cmp(&b)));
+        let mut replicas = vec![(0.0_f64, Vec::new()); layout.data as usize];
+        for microbatch in order {
+            let least = replicas.iter_mut().min_by(|a, b| a.0.total_cmp(&b.0).then(a.1.len().cmp(&b.1.len())));
+            if let Some((time, assigned)) = least {
+                *time += times[microbatch];
+                assigned.push(microbatch);
+            }
+        }
+        replicas
+            .into_iter()
+            .map(|(_, mut assigned)| {
+                assigned.sort_unstable();
+                assigned
+            })
+            .collect()
+    }
+
+    fn schedule(&self, _: Layout, costs: &PipelineCosts, limit: Bytes) -> Result<Schedule, String> {
+        // The quick portfolio draws nothing.
+        let choice = search(costs, limit, Effort::Quick, &mut Random::new(0, 0));
+        choice.map(|choice| choice.schedule).ok_or_else(|| "activations exceed the memory".to_owned())
+    }
+
+    /// Unpacked sequences are padded to the longest of their microbatch, so like goes with like.
+    fn sequence_order(&self, batch: &PackedBatch) -> Vec<usize> {
+        let mut order: Vec<usize> = (0..batch.sequences.len()).collect();
+        if self.scenario.workload.packing == Packing::Single {
+            order.sort_by_key(|&index| (batch.sequences[index].computed_tokens, batch.sequences[index].images, index));
+        }
+        order
+    }
+}
+
+/// Chooses the layout on the sizing batch by a quick version of what is then done for every batch: deal
+/// microbatches to replicas longest first, and search an order of each replica.
+pub(crate) fn plan(
+    scenario: &Scenario,
+    sizing: &PackedBatch,
+    batches: &[PackedBatch],
+    observer: &mut dyn Observer,
+) -> Result<Result<Plan, NoPlan>, PlanError> {
+    let kind = PlannerKind::WaitFreeCyclic;
+    let filling = WaitFree { scenario };
+    let mut layouts = LayoutSearch::run(scenario, kind, &filling, sizing, observer)?;
+    loop {
+        let Some(sized) = layouts.winner() else { return Ok(Err(layouts.no_plan())) };
+        match fill(scenario, &filling, &sized, batches, observer)? {
+            Ok((iterations, evaluated)) => {
+                let plan = Plan {
+                    layout: sized.layout,
+                    partition: sized.partition.clone(),
+                    iterations,
+                    algorithm: "layout by search on a representative batch; every batch: longest-first dealing, then \
+                                list scheduling over a portfolio of entry orders and depths, then swaps"
+                        .to_owned(),
+                    status: SolverStatus::Heuristic,
+                    search: layouts.report(),
+                    decisions: decisions(&sized, batches.len(), evaluated),
+                };
+                return Ok(Ok(plan));
+            }
+            Err(reason) => layouts.reject_winner(reason, None, observer)?,
+        }
+    }
+}
+
+fn decisions(sized: &Sized, batches: usize, evaluated: u32) -> Vec<String> {
+    vec![
+        format!("{}: the fastest on a representative batch.", super::describe(sized.layout)),
+        "Microbatches are dealt to the replicas longest first.".to_owned(),
+        format!("{evaluated} orders simulated for {batches} batches, the best of each kept."),
+    ]
+}
+
+type Filled = Result<(Vec<IterationPlan>, u32), String>;
+
+fn fill(
+    scenario: &Scenario,
+    filling: &WaitFree<'_>,
+    sized: &Sized,
+    batches: &[PackedBatch],
+    observer: &mut dyn Observer,
+) -> Result<Filled, PlanError> {
+    let mut iterations = Vec::with_capacity(batches.len());
+    let mut evaluated = 0;
+    for (index, batch) in batches.iter().enumerate() {
+        if observer.cancelled() {
+            return Err(PlanError::Cancelled);
+        }
+        observer.progress(PlannerKind::WaitFreeCyclic, "ordering batches", index as u32, batches.len() as u32);
+        match fill_batch(scenario, filling, sized, batch, index) {
+            Ok((iteration, orders)) => {
+                iterations.push(iteration);
+                evaluated += orders;
+            }
+            Err(reason) => return Ok(Err(reason)),
+        }
+    }
+    Ok(Ok((iterations, evaluated)))
+}
+
+fn fill_batch(
+    scenario: &Scenario,
+    filling: &WaitFree<'_>,
+    sized: &Sized,
+    batch: &PackedBatch,
+    index: usize,
+) -> Result<(IterationPlan, u32), String> {
+    let layout = sized.layout;
+    let order = filling.sequence_order(batch);
+    let microbatches: Vec<Vec<u32>> = order
+        .chunks(layout.microbatch as usize)
+        .map(|chunk| chunk.iter().map(|&sequence| sequence as u32).collect())
+        .collect();
+    let loads = super::judge::loads(scenario, batch, &microbatches);
+    let table = LayerTable::new(&scenario.model, &scenario.cluster, &scenario.training, layout.tensor, &loads);
+    let actions = 2 * sized.partition.stages.len() * microbatches.len();
+    let swaps = (ACTIONS_PER_ITERATION / actions.max(1)).clamp(8, 160) as u32;
+    let mut random = Random::new(scenario.seed, SWAP_STREAM + index as u64);
+    let mut replicas = Vec::with_capacity(layout.data as usize);
+    let mut slowest: Option<Choice> = None;
+    let mut evaluated = 0;
+    for (replica, assigned) in filling.assign(layout, &loads, &table).into_iter().enumerate() {
+        if assigned.is_empty() {
+            return Err("a batch has fewer microbatches than replicas".to_owned());
+        }
+        let place = Place { pipeline: layout.pipeline, data: layout.data, replica: replica as u32 };
+        let costs = table.pipeline(&sized.partition, place, &assigned);
+        let choice = search(&costs, memory_limit(scenario), Effort::Thorough { swaps }, &mut random)
+            .ok_or_else(|| format!("activations of iteration {index} exceed the memory"))?;
+        evaluated += choice.evaluated;
+        let own = assigned.iter().map(|&microbatch| microbatches[microbatch].clone()).collect();
+        replicas.push(ReplicaPlan { microbatches: own, schedule: choice.schedule.clone() });
+        if slowest.as_ref().is_none_or(|slowest| slowest.makespan < choice.makespan) {
+            slowest = Some(choice);
+        }
+    }
+    let decision = slowest.map(|choice| describe(&choice));
+    Ok((IterationPlan { replicas, decision }, evaluated))
+}
+
+fn describe(choice: &Choice) -> String {
+    let entry = match choice.entry {
+        Entry::Given => "microbatches in data-loader order",
+        Entry::LongestFirst => "longest microbatch first",
+        Entry::ShortestFirst => "shortest microbatch first",
+        Entry::ShortOutside => "short microbatches at both ends",
+        Entry::Swapped => "microbatches in an order found by swaps",
+    };
+    let order = match choice.order {
+        Order::Fixed => "the fixed order was the best".to_owned(),
+        Order::WaitFree(policy) => {
+            let depth = match policy.extra_in_flight {
+                None => "as many in flight as memory allows".to_owned(),
+                Some(extra) => format!("{extra} more in flight than 1F1B"),
+            };
+            let chunks = match policy.forward_order {
+                ForwardOrder::DeepestFirst => "deepest stage first",
+                ForwardOrder::Grouped => "chunk by chunk",
+            };
+            format!("whatever is ready, {chunks}, {depth}")
+        }
+    };
+    format!("{entry}; {order}; {} orders simulated", choice.evaluated)
+}

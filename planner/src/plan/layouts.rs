@@ -1,0 +1,102 @@
+//! Which layouts a search looks at, and which rules exclude one before it costs anything.
+
+use crate::outcome::Layout;
+use crate::scenario::{PlannerKind, Scenario};
+
+/// Most chunks a rank is given when the scenario leaves their number open; beyond it the bubble shrinks by less
+/// than communication grows.
+const MOST_CHUNKS: u32 = 8;
+/// The dynamic schedule fills bubbles by order, and each further chunk multiplies what is searched.
+const MOST_DYNAMIC_CHUNKS: u32 = 2;
+/// Most sequences of a microbatch when the scenario leaves it open.
+const LARGEST_MICROBATCH: u32 = 64;
+
+/// A layout, or the rule that excludes it.
+pub(super) struct Candidate {
+    pub layout: Layout,
+    pub rule: Option<String>,
+}
+
+/// Every combination of TP, PP, VPP and microbatch that the scenario leaves open; DP follows from the devices.
+pub(super) fn candidates(scenario: &Scenario, kind: PlannerKind, sequences: u32) -> Vec<Candidate> {
+    let request = scenario.layout;
+    let devices = scenario.cluster.devices();
+    let mut candidates = Vec::new();
+    let tensors = options(request.tensor, || {
+        // Tensor parallelism across nodes never pays; it is tried only where it is asked for.
+        divisors(scenario.cluster.devices_per_node).filter(|degree| devices % degree == 0).collect()
+    });
+    for tensor in tensors {
+        let pipelines = options(request.pipeline, || divisors(devices / tensor).collect());
+        for pipeline in pipelines {
+            let data = devices / (tensor * pipeline);
+            for chunks in chunk_options(scenario, kind, pipeline) {
+                for microbatch in microbatch_options(request.microbatch, sequences, data) {
+                    let layout = Layout { tensor, pipeline, data, chunks, microbatch, group: request.group };
+                    candidates.push(Candidate { layout, rule: broken_rule(scenario, kind, layout, sequences) });
+                }
+            }
+        }
+    }
+    candidates
+}
+
+fn options(fixed: Option<u32>, open: impl FnOnce() -> Vec<u32>) -> Vec<u32> {
+    fixed.map_or_else(open, |value| vec![value])
+}
+
+fn chunk_options(scenario: &Scenario, kind: PlannerKind, pipeline: u32) -> Vec<u32> {
+    let layers = scenario.model.layers();
+    let uniform = scenario.model.modules.len() == 1;
+    let divides = |chunks: &u32| pipeline * chunks <= layers && (!uniform || layers.is_multiple_of(pipeline * chunks));
+    match kind {
+        PlannerKind::Gpipe | PlannerKind::OneFOneB => vec![1],
+        // Chunks that cannot be are looked at once, so that the answer can say why there are none.
+        PlannerKind::Interleaved => options(scenario.layout.chunks, || {
+            let chunks: Vec<u32> = (2..=MOST_CHUNKS).filter(divides).collect();
+            if chunks.is_empty() { vec![2] } else { chunks }
+        }),
+        PlannerKind::WaitFreeCyclic => options(scenario.layout.chunks, || {
+            (1..=MOST_DYNAMIC_CHUNKS).filter(|chunks| *chunks == 1 || (pipeline > 1 && divides(chunks))).collect()
+        }),
+    }
+}
+
+/// Powers of two up to what leaves every replica a microbatch.
+fn microbatch_options(fixed: Option<u32>, sequences: u32, data: u32) -> Vec<u32> {
+    options(fixed, || {
+        let most = (sequences / data).clamp(1, LARGEST_MICROBATCH);
+        (0..=most.ilog2()).map(|power| 1 << power).collect()
+    })
+}
+
+/// The rule that a layout breaks, in words that do not name its degrees, so that rejections can be counted.
+fn broken_rule(scenario: &Scenario, kind: PlannerKind, layout: Layout, sequences: u32) -> Option<String> {
+    for module in &scenario.model.modules {
+        for (what, count) in [("heads", module.heads), ("key-value heads", module.kv_heads)] {
+            if count % layout.tensor != 0 {
+                return Some(format!("TP does not divide the {count} {what} of {}", module.name));
+            }
+        }
+    }
+    let layers = scenario.model.layers();
+    let stages = layout.pipeline * layout.chunks;
+    if stages > layers {
+        return Some(format!("PP x VPP exceeds the {layers} layers"));
+    }
+    if scenario.model.modules.len() == 1 && layers % stages != 0 {
+        return Some(format!("PP x VPP does not divide the {layers} layers"));
+    }
+    if kind == PlannerKind::Interleaved && (layout.pipeline < 2 || layout.chunks < 2) {
+        return Some("interleaving needs PP and VPP of 2 or more".to_owned());
+    }
+    let microbatches = sequences.div_ceil(layout.microbatch);
+    if microbatches < layout.data {
+        return Some(format!("{sequences} sequences give fewer microbatches than replicas"));
+    }
+    None
+}
+
+fn divisors(number: u32) -> impl Iterator<Item = u32> {
+    (1..=number).filter(move |degree| number.is_multiple_of(*degree))
+}

@@ -1,0 +1,341 @@
+//! The search over layouts: every candidate is bounded, and simulated unless its bound already loses.
+
+use crate::cost::{LayerTable, MicrobatchLoad, Partition, PipelineCosts, Place, load};
+use crate::engine::{Observer, PlanError};
+use crate::outcome::{Layout, Loser, RejectionCount, Search};
+use crate::scenario::{PlannerKind, Scenario};
+use crate::schedule::Schedule;
+use crate::simulate::{Execution, StepEnd, execute, peak_memory_over};
+use crate::units::{Bytes, Nanos};
+use crate::workload::PackedBatch;
+
+use super::layouts::{Candidate, candidates};
+use super::{NoPlan, describe};
+
+/// Losers that are kept, best first.
+const KEPT_LOSERS: usize = 40;
+
+/// A layout with the layers of its stages.
+#[derive(Debug, Clone)]
+pub(super) struct Sized {
+    pub layout: Layout,
+    pub partition: Partition,
+}
+
+/// How a planner fills a layout: which microbatches go to which replica, and in which order they run.
+pub(super) trait Filling {
+    /// Indices into `loads` for every replica.
+    fn assign(&self, layout: Layout, loads: &[MicrobatchLoad], table: &LayerTable<'_>) -> Vec<Vec<usize>>;
+    /// The schedule of one replica; `Err` says why there is none.
+    fn schedule(&self, layout: Layout, costs: &PipelineCosts, limit: Bytes) -> Result<Schedule, String>;
+    /// The order in which sequences are cut into microbatches.
+    fn sequence_order(&self, batch: &PackedBatch) -> Vec<usize>;
+}
+
+/// What a simulated candidate came to, per rank on average, in seconds.
+#[derive(Debug, Clone, Copy)]
+struct Score {
+    time: Nanos,
+    busy: f64,
+    exposed: f64,
+    peak: Bytes,
+}
+
+enum Verdict {
+    Simulated(Score),
+    Rejected { reason: String, needs: Option<(usize, Bytes)> },
+}
+
+/// The running search of one planner.
+pub(super) struct LayoutSearch<'a> {
+    scenario: &'a Scenario,
+    kind: PlannerKind,
+    filling: &'a dyn Filling,
+    limit: Bytes,
+    /// Candidates with their lower bound, best bound first.
+    open: Vec<(Nanos, Sized)>,
+    simulated: Vec<(Score, Sized)>,
+    rejected: Vec<(Layout, String, Option<(usize, Bytes)>)>,
+    loads: Vec<(u32, Vec<MicrobatchLoad>)>,
+    total: u32,
+}
+
+impl<'a> LayoutSearch<'a> {
+    /// Bounds every candidate and simulates what the bounds do not exclude.
+    pub(super) fn run(
+        scenario: &'a Scenario,
+        kind: PlannerKind,
+        filling: &'a dyn Filling,
+        batch: &PackedBatch,
+        observer: &mut dyn Observer,
+    ) -> Result<Self, PlanError> {
+        let limit = memory_limit(scenario);
+        let mut search = Self {
+            scenario,
+            kind,
+            filling,
+            limit,
+            open: Vec::new(),
+            simulated: Vec::new(),
+            rejected: Vec::new(),
+            loads: Vec::new(),
+            total: 0,
+        };
+        let order = filling.sequence_order(batch);
+        let sequences: Vec<_> = order.into_iter().map(|index| batch.sequences[index]).collect();
+        let mut viable: Vec<Layout> = Vec::new();
+        for Candidate { layout, rule } in candidates(scenario, kind, sequences.len() as u32) {
+            search.total += 1;
+            match rule {
+                Some(rule) => search.rejected.push((layout, rule, None)),
+                None => viable.push(layout),
+            }
+        }
+        let mut sizes: Vec<u32> = viable.iter().map(|layout| layout.microbatch).collect();
+        sizes.sort_unstable();
+        sizes.dedup();
+        let packing = scenario.workload.packing;
+        search.loads = sizes
+            .into_iter()
+            .map(|size| (size, load::microbatches(&sequences, size, &scenario.model, packing)))
+            .collect();
+        search.bound_all(viable, observer)?;
+        search.simulate_all(observer)?;
+        Ok(search)
+    }
+
+    fn loads_of(&self, layout: Layout) -> &[MicrobatchLoad] {
+        let entry = self.loads.iter().find(|(size, _)| *size == layout.microbatch);
+        entry.map_or(&[], |(_, loads)| loads)
+    }
+
+    fn bound_all(&mut self, mut viable: Vec<Layout>, observer: &dyn Observer) -> Result<(), PlanError> {
+        let Scenario { model, cluster, training, .. } = self.scenario;
+        // Layouts of one TP and microbatch share the costs of their layers.
+        viable.sort_by_key(|layout| (layout.tensor, layout.microbatch));
+        let loads = std::mem::take(&mut self.loads);
+        for group in viable.chunk_by(|a, b| (a.tensor, a.microbatch) == (b.tensor, b.microbatch)) {
+            if observer.cancelled() {
+                return Err(PlanError::Cancelled);
+            }
+            let of_size = loads.iter().find(|(size, _)| *size == group[0].microbatch).map_or(&[][..], |entry| &entry.1);
+            let table = LayerTable::new(model, cluster, training, group[0].tensor, of_size);
+            for &layout in group {
+                let Some(partition) = cut(self.scenario, &table, layout) else {
+                    self.rejected.push((layout, "more stages than layers".to_owned(), None));
+                    continue;
+                };
+                let place = Place { pipeline: layout.pipeline, data: layout.data, replica: 0 };
+                let fixed = table.static_memory(&partition, place);
+                let heaviest =
+                    fixed.iter().copied().enumerate().max_by_key(|&(rank, bytes)| (bytes, std::cmp::Reverse(rank)));
+                if let Some((rank, bytes)) = heaviest.filter(|heaviest| heaviest.1 > self.limit) {
+                    let reason = "weights, gradients and optimizer state exceed the memory".to_owned();
+                    self.rejected.push((layout, reason, Some((rank, bytes))));
+                    continue;
+                }
+                let bound = work_bound(&table, &partition, place);
+                self.open.push((bound, Sized { layout, partition }));
+            }
+        }
+        self.loads = loads;
+        self.open.sort_by_key(|(bound, sized)| (*bound, sized.layout));
+        self.open.reverse();
+        Ok(())
+    }
+
+    /// Simulates open candidates, best bound first, until the best bound left is no better than the best time.
+    fn simulate_all(&mut self, observer: &mut dyn Observer) -> Result<(), PlanError> {
+        while let Some((bound, _)) = self.open.last() {
+            if self.best().is_some_and(|(best, _)| *bound >= best.time) {
+                break;
+            }
+            if observer.cancelled() {
+                return Err(PlanError::Cancelled);
+            }
+            let done = self.total - self.open.len() as u32;
+            observer.progress(self.kind, "searching layouts", done, self.total);
+            let Some((_, sized)) = self.open.pop() else { break };
+            match self.simulate(&sized) {
+                Verdict::Simulated(score) => self.simulated.push((score, sized)),
+                Verdict::Rejected { reason, needs } => self.rejected.push((sized.layout, reason, needs)),
+            }
+        }
+        Ok(())
+    }
+
+    fn simulate(&self, sized: &Sized) -> Verdict {
+        let Scenario { model, cluster, training, .. } = self.scenario;
+        let layout = sized.layout;
+        let loads = self.loads_of(layout);
+        let table = LayerTable::new(model, cluster, training, layout.tensor, loads);
+        let mut executions: Vec<Execution> = Vec::new();
+        let mut score = Score { time: Nanos::ZERO, busy: 0.0, exposed: 0.0, peak: Bytes::ZERO };
+        let mut last_costs = None;
+        for (replica, assigned) in self.filling.assign(layout, loads, &table).iter().enumerate() {
+            let place = Place { pipeline: layout.pipeline, data: layout.data, replica: replica as u32 };
+            let costs = table.pipeline(&sized.partition, place, assigned);
+            let schedule = match self.filling.schedule(layout, &costs, self.limit) {
+                Ok(schedule) => schedule,
+                Err(reason) => return Verdict::Rejected { reason, needs: None },
+            };
+            let execution = match execute(&schedule, &costs) {
+                Ok(execution) => execution,
+                Err(deadlock) => return Verdict::Rejected { reason: deadlock.to_string(), needs: None },
+            };
+            let (rank, peak) = peak_memory_over(&schedule, &execution, &costs);
+            score.peak = score.peak.max(peak);
+            if peak > self.limit {
+                let reason = "activations exceed the memory".to_owned();
+                return Verdict::Rejected { reason, needs: Some((rank, peak)) };
+            }
+            let mut totals = crate::compare::IterationTotals::default();
+            totals.add_replica(&schedule, &costs);
+            let ranks = f64::from(layout.pipeline * layout.data);
+            score.busy += totals.busy.secs() / ranks;
+            score.exposed += totals.exposed.secs() / ranks;
+            executions.push(execution);
+            last_costs = Some(costs);
+        }
+        if let Some(costs) = last_costs {
+            score.time = StepEnd::of(layout.pipeline as usize, executions.iter()).iteration_end(&costs);
+        }
+        Verdict::Simulated(score)
+    }
+
+    fn best(&self) -> Option<&(Score, Sized)> {
+        self.simulated.iter().min_by_key(|(score, sized)| (score.time, sized.layout))
+    }
+
+    /// The best layout left.
+    pub(super) fn winner(&self) -> Option<Sized> {
+        self.best().map(|(_, sized)| sized.clone())
+    }
+
+    /// Takes the best layout out, because it failed on a judged batch, and looks for the next.
+    pub(super) fn reject_winner(
+        &mut self,
+        reason: String,
+        needs: Option<(usize, Bytes)>,
+        observer: &mut dyn Observer,
+    ) -> Result<(), PlanError> {
+        if let Some(winner) = self.winner() {
+            self.simulated.retain(|(_, sized)| sized.layout != winner.layout);
+            self.rejected.push((winner.layout, reason, needs));
+        }
+        self.simulate_all(observer)
+    }
+
+    /// What was tried, and why the losers lost.
+    pub(super) fn report(&self) -> Search {
+        let best = self.best().map(|(score, sized)| (*score, sized.layout));
+        let mut simulated: Vec<&(Score, Sized)> = self.simulated.iter().collect();
+        simulated.sort_by_key(|(score, sized)| (score.time, sized.layout));
+        let mut losers: Vec<Loser> = simulated
+            .into_iter()
+            .filter(|(_, sized)| best.is_some_and(|(_, winner)| winner != sized.layout))
+            .map(|(score, sized)| Loser {
+                layout: sized.layout,
+                reason: best.map_or_else(String::new, |(best, _)| why_slower(score, &best)),
+                iteration_s: Some(score.time.secs()),
+                peak_memory_gib: Some(score.peak.gib()),
+            })
+            .collect();
+        let mut memory: Vec<_> =
+            self.rejected.iter().filter_map(|(layout, reason, needs)| Some((layout, reason, (*needs)?))).collect();
+        memory.sort_by_key(|(layout, _, (_, bytes))| (*bytes, **layout));
+        let room = KEPT_LOSERS.saturating_sub(memory.len().min(KEPT_LOSERS / 2));
+        losers.truncate(room);
+        let nearest = memory.into_iter().take(KEPT_LOSERS - losers.len());
+        losers.extend(nearest.map(|(layout, _, (rank, bytes))| Loser {
+            layout: *layout,
+            reason: format!("rank {rank} needs {:.1} GiB of {:.1} GiB", bytes.gib(), self.limit.gib()),
+            iteration_s: None,
+            peak_memory_gib: Some(bytes.gib()),
+        }));
+        Search {
+            candidates: self.total,
+            simulated: self.simulated.len() as u32,
+            pruned: self.open.len() as u32,
+            rejected: self.rejected.len() as u32,
+            losers,
+            rejections: self.rejection_counts(),
+        }
+    }
+
+    fn rejection_counts(&self) -> Vec<RejectionCount> {
+        let mut counts: Vec<RejectionCount> = Vec::new();
+        for (_, reason, _) in &self.rejected {
+            match counts.iter_mut().find(|count| count.reason == *reason) {
+                Some(count) => count.count += 1,
+                None => counts.push(RejectionCount { reason: reason.clone(), count: 1 }),
+            }
+        }
+        counts.sort_by(|a, b| b.count.cmp(&a.count).then_with(|| a.reason.cmp(&b.reason)));
+        counts
+    }
+
+    /// The answer when no layout is left: the memory that came closest to fitting, else the commonest rule.
+    pub(super) fn no_plan(&self) -> NoPlan {
+        let nearest = self
+            .rejected
+            .iter()
+            .filter_map(|(layout, _, needs)| Some((layout, (*needs)?)))
+            .min_by_key(|(layout, (_, bytes))| (*bytes, **layout));
+        let binding = match nearest {
+            Some((layout, (rank, bytes))) => {
+                let (needs, limit) = (bytes.gib(), self.limit.gib());
+                format!("rank {rank} needs {needs:.1} GiB of {limit:.1} GiB at {}", describe(*layout))
+            }
+            None => self.rejection_counts().first().map_or_else(
+                || "no layout to look at: the degrees asked for do not divide the devices".to_owned(),
+                |count| count.reason.clone(),
+            ),
+        };
+        NoPlan { binding, search: self.report() }
+    }
+}
+
+/// Memory that a plan may use.
+pub(super) fn memory_limit(scenario: &Scenario) -> Bytes {
+    scenario.cluster.device.memory().saturating_sub(Bytes::from_gib(scenario.training.memory_reserve_gib))
+}
+
+/// The stages of a layout: even for one module, as Megatron-LM cuts it, balanced by mean time for several.
+pub(super) fn cut(scenario: &Scenario, table: &LayerTable<'_>, layout: Layout) -> Option<Partition> {
+    let stages = layout.pipeline * layout.chunks;
+    if scenario.model.modules.len() == 1 {
+        Partition::even(&scenario.model, stages)
+    } else {
+        Partition::balanced(&scenario.model, &table.weights(), stages)
+    }
+}
+
+/// No iteration is faster than its busiest rank would be if the replicas shared its work equally.
+fn work_bound(table: &LayerTable<'_>, partition: &Partition, place: Place) -> Nanos {
+    let (sync, optimizer) = table.step_end(partition, place);
+    let ranks = place.pipeline as usize;
+    (0..ranks)
+        .map(|rank| {
+            let stages = partition.stages.iter().skip(rank).step_by(ranks);
+            let work: f64 = stages.map(|ranges| table.stage_work(ranges)).sum();
+            // Rounded down, and by a nanosecond per cell, since the simulation rounds every cell to nanoseconds.
+            let floor = (work / f64::from(place.data) * (1.0 - 1e-6)).max(0.0);
+            crate::units::Seconds::from_secs(floor).to_nanos() + sync[rank] + optimizer[rank]
+        })
+        .max()
+        .unwrap_or(Nanos::ZERO)
+}
+
+/// The largest of three differences, in words.
+fn why_slower(score: &Score, best: &Score) -> String {
+    let more = score.time.secs() - best.time.secs();
+    let compute = (score.busy - score.exposed) - (best.busy - best.exposed);
+    let communication = score.exposed - best.exposed;
+    let idle = (score.time.secs() - score.busy) - (best.time.secs() - best.busy);
+    let (what, much) = [("computation", compute), ("communication", communication), ("idle time", idle)]
+        .into_iter()
+        .max_by(|a, b| a.1.total_cmp(&b.1))
+        .unwrap_or(("time", more));
+    format!("+{more:.3} s: {much:.3} s more {what}")
+}

@@ -1,0 +1,136 @@
+//! Interleaved 1F1B: every rank holds several model chunks (VPP; Narayanan et al., 2021, section 2.2).
+
+use super::{Action, Schedule};
+
+/// How many microbatches run through one chunk before the next.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Grouping {
+    /// As many groups as have at least `p` microbatches each, their sizes differing by one at most; groups of `p`
+    /// where `p` divides m.
+    Balanced,
+    /// Groups of this size; the last may be short.
+    Fixed(usize),
+}
+
+/// A group that deadlocks: its forwards run out before its first backward can start.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
+#[error("a group of {group} microbatches is shorter than the pipeline of {ranks} ranks and would deadlock")]
+pub struct InvalidGroup {
+    /// Microbatches of the group that is too short.
+    pub group: usize,
+    /// Pipeline ranks.
+    pub ranks: usize,
+}
+
+/// A group of microbatches runs through chunk 0, then through chunk 1, and so on, before the next group; backwards
+/// mirror the chunks. Rank `r` warms up with `2 (p - r - 1) + (v - 1) g` forwards, g being the largest group.
+///
+/// With equal times and p dividing m, the bubble is `(p - 1)(F + B) / v` on top of the ideal `m (F + B)`, F and B
+/// being those of all chunks of a rank.
+///
+/// # Errors
+/// With several groups, none may be shorter than the pipeline.
+pub fn interleaved(
+    ranks: usize,
+    chunks: usize,
+    microbatches: usize,
+    grouping: Grouping,
+) -> Result<Schedule, InvalidGroup> {
+    let sizes = group_sizes(ranks, microbatches, grouping);
+    if chunks > 1 && sizes.len() > 1 {
+        if let Some(&group) = sizes.iter().find(|&&size| size < ranks) {
+            return Err(InvalidGroup { group, ranks });
+        }
+    }
+    let longest = match grouping {
+        Grouping::Fixed(group) => group,
+        Grouping::Balanced => sizes.iter().copied().max().unwrap_or(0).max(ranks),
+    };
+    let table = order_table(chunks, &sizes);
+    let total = table.len();
+    let orders = (0..ranks).map(|rank| {
+        let forward = |index: usize| Action::forward(table[index].0 * ranks + rank, table[index].1);
+        let backward = |index: usize| Action::backward((chunks - 1 - table[index].0) * ranks + rank, table[index].1);
+        let warm_up = (2 * (ranks - rank - 1) + (chunks - 1) * longest).min(total);
+        let mut order = Vec::with_capacity(2 * total);
+        order.extend((0..warm_up).map(forward));
+        for steady in 0..total - warm_up {
+            order.push(forward(warm_up + steady));
+            order.push(backward(steady));
+        }
+        order.extend((total - warm_up..total).map(backward));
+        order
+    });
+    Ok(Schedule { stages: ranks * chunks, microbatches, orders: orders.collect() })
+}
+
+fn group_sizes(ranks: usize, microbatches: usize, grouping: Grouping) -> Vec<usize> {
+    match grouping {
+        Grouping::Fixed(group) => {
+            let group = group.max(1);
+            (0..microbatches.div_ceil(group)).map(|index| group.min(microbatches - index * group)).collect()
+        }
+        Grouping::Balanced => {
+            let groups = (microbatches / ranks).max(1);
+            let (each, larger) = (microbatches / groups, microbatches % groups);
+            (0..groups).map(|index| each + usize::from(index < larger)).collect()
+        }
+    }
+}
+
+/// (chunk, microbatch) in the order of forwards.
+fn order_table(chunks: usize, sizes: &[usize]) -> Vec<(usize, usize)> {
+    let mut table = Vec::with_capacity(chunks * sizes.iter().sum::<usize>());
+    let mut first = 0;
+    for size in sizes {
+        for chunk in 0..chunks {
+            table.extend((first..first + size).map(|microbatch| (chunk, microbatch)));
+        }
+        first += size;
+    }
+    table
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::cost::{PipelineCosts, UniformTimes};
+    use crate::simulate::execute;
+    use crate::units::Nanos;
+
+    /// The worked example of docs/models.md: p = 2, g = 3, m = 5, v = 2.
+    #[test]
+    fn the_last_group_may_be_short() {
+        let table = order_table(2, &group_sizes(2, 5, Grouping::Fixed(3)));
+        let microbatches: Vec<usize> = table.iter().map(|entry| entry.1).collect();
+        let chunks: Vec<usize> = table.iter().map(|entry| entry.0).collect();
+        assert_eq!(microbatches, [0, 1, 2, 0, 1, 2, 3, 4, 3, 4]);
+        assert_eq!(chunks, [0, 0, 0, 1, 1, 1, 0, 0, 1, 1]);
+    }
+
+    #[test]
+    fn balanced_groups_are_no_shorter_than_the_pipeline() {
+        assert_eq!(group_sizes(4, 23, Grouping::Balanced), [5, 5, 5, 4, 4]);
+        assert_eq!(group_sizes(4, 12, Grouping::Balanced), [4, 4, 4]);
+        assert_eq!(group_sizes(4, 3, Grouping::Balanced), [3]);
+    }
+
+    /// Exhaustive over small cases: what is accepted runs to its end.
+    #[test]
+    fn no_accepted_group_deadlocks() {
+        let unit = Nanos::new(1);
+        let times = UniformTimes { forward: unit, input_grad: unit, weight_grad: unit, communication: unit };
+        for (ranks, chunks, microbatches) in
+            (1..6).flat_map(|p| (1..4).flat_map(move |v| (1..20).map(move |m| (p, v, m))))
+        {
+            let costs = PipelineCosts::uniform(ranks, chunks, microbatches, times);
+            let balanced = interleaved(ranks, chunks, microbatches, Grouping::Balanced).unwrap();
+            assert!(execute(&balanced, &costs).is_ok(), "p {ranks} v {chunks} m {microbatches}");
+            for group in 1..=microbatches + 1 {
+                if let Ok(schedule) = interleaved(ranks, chunks, microbatches, Grouping::Fixed(group)) {
+                    assert!(execute(&schedule, &costs).is_ok(), "p {ranks} v {chunks} m {microbatches} g {group}");
+                }
+            }
+        }
+    }
+}

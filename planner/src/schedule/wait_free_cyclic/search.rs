@@ -1,0 +1,278 @@
+//! Which order of entry and which policy: a portfolio, then swaps.
+
+use super::list::{ForwardOrder, Policy, list_schedule};
+use crate::cost::PipelineCosts;
+use crate::random::Random;
+use crate::schedule::{Grouping, Schedule, interleaved, one_f_one_b};
+use crate::simulate::{execute, peak_memory};
+use crate::units::{Bytes, Nanos};
+
+/// In which order microbatches enter the pipeline.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Entry {
+    /// As the data loader gives them.
+    Given,
+    /// Longest first.
+    LongestFirst,
+    /// Shortest first.
+    ShortestFirst,
+    /// Short ones at both ends, where the pipeline fills and drains, long ones in the middle.
+    ShortOutside,
+    /// An order found by swapping microbatches.
+    Swapped,
+}
+
+/// How the orders of the ranks came about.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Order {
+    /// A wait-free list schedule.
+    WaitFree(Policy),
+    /// The fixed order of 1F1B, or of the interleaved schedule where ranks hold several chunks.
+    Fixed,
+}
+
+/// The best schedule found.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Choice {
+    /// The schedule.
+    pub schedule: Schedule,
+    /// Its simulated makespan.
+    pub makespan: Nanos,
+    /// Order of entry.
+    pub entry: Entry,
+    /// How the ranks' orders came about.
+    pub order: Order,
+    /// Schedules simulated.
+    pub evaluated: u32,
+}
+
+/// How much to try.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Effort {
+    /// The portfolio's best few, to rank layouts.
+    Quick,
+    /// The portfolio and `swaps` swaps.
+    Thorough {
+        /// Swaps tried.
+        swaps: u32,
+    },
+}
+
+/// Finds a good schedule within `limit` bytes on every rank; `None` where none of those tried fits.
+///
+/// Deterministic: the same costs and the same state of `random` give the same schedule.
+pub fn search(costs: &PipelineCosts, limit: Bytes, effort: Effort, random: &mut Random) -> Option<Choice> {
+    let mut search = Search { costs, limit, cap: caps(costs, limit)?, best: None, evaluated: 0 };
+    let (entries, policies) = portfolio(costs, effort);
+    for &entry in &entries {
+        let order = entry_order(costs, entry);
+        search.try_fixed(&order, entry);
+        for &policy in &policies {
+            search.try_policy(&order, entry, policy);
+        }
+    }
+    if let Effort::Thorough { swaps } = effort {
+        search.swap(swaps, random);
+    }
+    let evaluated = search.evaluated;
+    search.best.map(|(choice, _)| Choice { evaluated, ..choice })
+}
+
+/// What each rank may hold above its static memory, room for its largest recomputation kept free; `None` where
+/// static memory alone does not fit.
+fn caps(costs: &PipelineCosts, limit: Bytes) -> Option<Vec<Bytes>> {
+    let mut caps = Vec::with_capacity(costs.ranks);
+    for rank in 0..costs.ranks {
+        let stages = (rank..costs.stages).step_by(costs.ranks);
+        let cells =
+            stages.flat_map(|stage| (0..costs.microbatches).map(move |microbatch| costs.cell(stage, microbatch)));
+        let transient = cells.map(|cell| costs.transient[cell]).max().unwrap_or(Bytes::ZERO);
+        let taken = costs.static_memory[rank] + transient;
+        if taken > limit {
+            return None;
+        }
+        caps.push(limit.saturating_sub(taken));
+    }
+    Some(caps)
+}
+
+fn portfolio(costs: &PipelineCosts, effort: Effort) -> (Vec<Entry>, Vec<Policy>) {
+    let policy = |forward_order, extra_in_flight| Policy { forward_order, extra_in_flight };
+    let chunked = costs.stages > costs.ranks;
+    let orders: &[ForwardOrder] =
+        if chunked { &[ForwardOrder::Grouped, ForwardOrder::DeepestFirst] } else { &[ForwardOrder::DeepestFirst] };
+    match effort {
+        Effort::Quick => (vec![Entry::ShortOutside], vec![policy(orders[0], Some(0)), policy(orders[0], Some(2))]),
+        Effort::Thorough { .. } => {
+            let depths = [Some(0), Some(1), Some(2), Some(costs.ranks as u32), None];
+            let policies = orders.iter().flat_map(|&order| depths.map(|depth| policy(order, depth))).collect();
+            (vec![Entry::Given, Entry::ShortOutside, Entry::LongestFirst, Entry::ShortestFirst], policies)
+        }
+    }
+}
+
+fn entry_order(costs: &PipelineCosts, entry: Entry) -> Vec<usize> {
+    let mut order: Vec<usize> = (0..costs.microbatches).collect();
+    let time = |microbatch: &usize| -> Nanos {
+        let cells = (0..costs.stages).map(|stage| costs.cell(stage, *microbatch));
+        cells.map(|cell| costs.forward[cell] + costs.backward(cell)).sum()
+    };
+    match entry {
+        Entry::Given | Entry::Swapped => {}
+        Entry::LongestFirst => order.sort_by_key(|microbatch| std::cmp::Reverse(time(microbatch))),
+        Entry::ShortestFirst => order.sort_by_key(time),
+        Entry::ShortOutside => {
+            order.sort_by_key(time);
+            let (head, mut tail): (Vec<_>, Vec<_>) = order.iter().enumerate().partition(|(place, _)| place % 2 == 0);
+            tail.reverse();
+            order = head.into_iter().chain(tail).map(|(_, &microbatch)| microbatch).collect();
+        }
+    }
+    order
+}
+
+struct Search<'a> {
+    costs: &'a PipelineCosts,
+    limit: Bytes,
+    cap: Vec<Bytes>,
+    /// The best choice and its order of entry.
+    best: Option<(Choice, Vec<usize>)>,
+    evaluated: u32,
+}
+
+impl Search<'_> {
+    fn try_policy(&mut self, order: &[usize], entry: Entry, policy: Policy) -> bool {
+        let Some(schedule) = list_schedule(self.costs, &self.cap, order, policy) else { return false };
+        self.judge(schedule, order, entry, Order::WaitFree(policy))
+    }
+
+    fn try_fixed(&mut self, order: &[usize], entry: Entry) -> bool {
+        let (ranks, microbatches) = (self.costs.ranks, self.costs.microbatches);
+        let chunks = self.costs.stages / ranks;
+        let fixed = if chunks == 1 {
+            one_f_one_b(ranks, microbatches)
+        } else {
+            match interleaved(ranks, chunks, microbatches, Grouping::Balanced) {
+                Ok(schedule) => schedule,
+                // Not to be had with so few microbatches; the list schedules stand alone.
+                Err(_) => return false,
+            }
+        };
+        self.judge(renumbered(fixed, order), order, entry, Order::Fixed)
+    }
+
+    /// Simulates a schedule and keeps it if it is the best so far.
+    fn judge(&mut self, schedule: Schedule, order: &[usize], entry: Entry, how: Order) -> bool {
+        let Ok(execution) = execute(&schedule, self.costs) else { return false };
+        self.evaluated += 1;
+        let makespan = execution.makespan();
+        if self.best.as_ref().is_some_and(|(best, _)| best.makespan <= makespan) {
+            return false;
+        }
+        let fits = (0..self.costs.ranks).all(|rank| peak_memory(rank, &schedule, &execution, self.costs) <= self.limit);
+        if fits {
+            self.best = Some((Choice { schedule, makespan, entry, order: how, evaluated: 0 }, order.to_vec()));
+        }
+        fits
+    }
+
+    fn swap(&mut self, swaps: u32, random: &mut Random) {
+        let microbatches = self.costs.microbatches;
+        if microbatches < 3 {
+            return;
+        }
+        for _ in 0..swaps {
+            let Some((best, order)) = &self.best else { return };
+            let how = best.order;
+            let mut order = order.clone();
+            let from = random.below(microbatches as u64) as usize;
+            let to = random.below(microbatches as u64) as usize;
+            if from == to {
+                continue;
+            }
+            let moved = order.remove(from);
+            order.insert(to, moved);
+            match how {
+                Order::Fixed => self.try_fixed(&order, Entry::Swapped),
+                Order::WaitFree(policy) => self.try_policy(&order, Entry::Swapped, policy),
+            };
+        }
+    }
+}
+
+/// The schedule with microbatch `order[i]` in the place of microbatch `i`.
+fn renumbered(mut schedule: Schedule, order: &[usize]) -> Schedule {
+    for action in schedule.orders.iter_mut().flatten() {
+        action.microbatch = order[action.microbatch as usize] as u32;
+    }
+    schedule
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+    use crate::cost::UniformTimes;
+
+    fn uneven(ranks: usize, chunks: usize, times: &[u64]) -> PipelineCosts {
+        let unit = UniformTimes {
+            forward: Nanos::new(1),
+            input_grad: Nanos::new(1),
+            weight_grad: Nanos::new(1),
+            communication: Nanos::ZERO,
+        };
+        let mut costs = PipelineCosts::uniform(ranks, chunks, times.len(), unit);
+        for stage in 0..costs.stages {
+            for (microbatch, &time) in times.iter().enumerate() {
+                let cell = costs.cell(stage, microbatch);
+                costs.forward[cell] = Nanos::new(time);
+                costs.input_grad[cell] = Nanos::new(time);
+                costs.weight_grad[cell] = Nanos::new(time);
+                costs.activation[cell] = Bytes::new(time);
+            }
+        }
+        costs
+    }
+
+    fn thorough(costs: &PipelineCosts, limit: Bytes) -> Option<Choice> {
+        search(costs, limit, Effort::Thorough { swaps: 40 }, &mut Random::new(3, 0))
+    }
+
+    /// Long-tailed microbatches on four ranks: 1F1B leaves a good part of the time idle; reordering wins most of it back.
+    #[test]
+    fn uneven_microbatches_are_much_faster_than_1f1b() {
+        let times = [9, 1, 2, 30, 3, 1, 12, 2, 5, 1, 22, 2, 7, 1, 3, 16];
+        let costs = uneven(4, 1, &times);
+        let fixed = execute(&one_f_one_b(4, 16), &costs).unwrap().makespan();
+        let dynamic = thorough(&costs, Bytes::new(1000)).unwrap().makespan;
+        let work: u64 = times.iter().map(|time| 3 * time).sum();
+        assert!(dynamic.get() as f64 <= 0.9 * fixed.get() as f64, "{dynamic:?} of {fixed:?}");
+        assert!(dynamic.get() >= work);
+    }
+
+    #[test]
+    fn a_tight_memory_cap_is_kept_and_an_impossible_one_refused() {
+        let costs = uneven(4, 1, &[5, 5, 5, 5, 5, 5]);
+        let choice = thorough(&costs, Bytes::new(10)).expect("two activations fit");
+        let execution = execute(&choice.schedule, &costs).unwrap();
+        assert!((0..4).all(|rank| peak_memory(rank, &choice.schedule, &execution, &costs) <= Bytes::new(10)));
+        assert_eq!(thorough(&costs, Bytes::new(4)), None);
+    }
+
+    proptest! {
+        #[test]
+        fn it_is_never_slower_than_the_fixed_order_and_simulates_to_what_it_says(
+            times in prop::collection::vec(1_u64..50, 4..14), chunks in 1_usize..3,
+        ) {
+            let costs = uneven(4, chunks, &times);
+            let fixed = if chunks == 1 { one_f_one_b(4, times.len()) } else { interleaved(4, chunks, times.len(), Grouping::Balanced).unwrap() };
+            let fixed = execute(&fixed, &costs).unwrap().makespan();
+            let plenty = thorough(&costs, Bytes::new(1_000_000)).unwrap();
+            prop_assert!(plenty.makespan <= fixed);
+            if let Some(tight) = thorough(&costs, Bytes::new(4 * times.iter().max().unwrap())) {
+                prop_assert!(execute(&tight.schedule, &costs).unwrap().makespan() == tight.makespan);
+            }
+        }
+    }
+}

@@ -1,0 +1,200 @@
+//! From times to a timeline: columns of spans, memory curves, critical path.
+
+use super::execution::{Execution, Start};
+use super::memory;
+use crate::cost::PipelineCosts;
+use crate::schedule::{Action, ActionKind, Schedule};
+use crate::timeline::{NO_SPAN, SpanKind, Timeline};
+use crate::units::Nanos;
+
+/// When each rank may begin to synchronise gradients: when all its replicas are done.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct StepEnd {
+    /// By rank.
+    pub sync_start: Vec<Nanos>,
+}
+
+impl StepEnd {
+    /// Over the executions of all replicas.
+    pub fn of<'a>(ranks: usize, executions: impl Iterator<Item = &'a Execution>) -> Self {
+        let mut sync_start = vec![Nanos::ZERO; ranks];
+        for execution in executions {
+            for (rank, start) in sync_start.iter_mut().enumerate() {
+                *start = (*start).max(execution.rank_end(rank));
+            }
+        }
+        Self { sync_start }
+    }
+
+    /// End of the iteration: the last optimizer step.
+    pub fn iteration_end(&self, costs: &PipelineCosts) -> Nanos {
+        let ends =
+            self.sync_start.iter().enumerate().map(|(rank, &start)| start + costs.sync[rank] + costs.optimizer[rank]);
+        ends.max().unwrap_or(Nanos::ZERO)
+    }
+}
+
+/// The timeline of one replica.
+pub fn assemble(schedule: &Schedule, execution: &Execution, costs: &PipelineCosts, end: &StepEnd) -> Timeline {
+    let mut builder = Builder {
+        schedule,
+        execution,
+        costs,
+        timeline: Timeline { ranks: schedule.ranks() as u32, lane_offsets: vec![0], ..Timeline::default() },
+        producer: vec![(NO_SPAN, NO_SPAN); 2 * schedule.stages * schedule.microbatches],
+    };
+    builder.number_spans();
+    for rank in 0..schedule.ranks() {
+        builder.compute_lane(rank, end);
+        builder.communication_lane(rank);
+    }
+    let mut timeline = builder.timeline;
+    timeline.makespan_ns = end.iteration_end(costs).get();
+    timeline.memory = (0..schedule.ranks()).map(|rank| memory::curve(rank, schedule, execution, costs)).collect();
+    timeline.microbatches.clone_from(&costs.shapes);
+    timeline.critical_path = critical_path(&timeline);
+    timeline
+}
+
+struct Builder<'a> {
+    schedule: &'a Schedule,
+    execution: &'a Execution,
+    costs: &'a PipelineCosts,
+    timeline: Timeline,
+    /// Of each forward (even) and gradient (odd) cell: the span that computes it, and the span that delivers it.
+    producer: Vec<(u32, u32)>,
+}
+
+impl Builder<'_> {
+    fn send(&self, action: Action) -> Nanos {
+        let cell = self.costs.cell(action.stage as usize, action.microbatch as usize);
+        match action.kind {
+            ActionKind::Forward => self.costs.send_forward[cell],
+            ActionKind::Backward | ActionKind::InputGrad => self.costs.send_backward[cell],
+            ActionKind::WeightGrad => Nanos::ZERO,
+        }
+    }
+
+    fn slot(&self, action: Action) -> usize {
+        let cell = self.costs.cell(action.stage as usize, action.microbatch as usize);
+        2 * cell + usize::from(action.kind != ActionKind::Forward)
+    }
+
+    /// Indices of all spans are known before any is written: lanes follow each other rank by rank.
+    fn number_spans(&mut self) {
+        let mut next = 0_u32;
+        for (rank, order) in self.schedule.orders.iter().enumerate() {
+            let first_send = next + order.len() as u32 + self.tail(rank).len() as u32;
+            let mut sends = 0;
+            for (place, &action) in order.iter().enumerate() {
+                if action.kind == ActionKind::WeightGrad {
+                    continue;
+                }
+                let computed = next + place as u32;
+                let mut delivered = computed;
+                if self.send(action) > Nanos::ZERO {
+                    delivered = first_send + sends;
+                    sends += 1;
+                }
+                let slot = self.slot(action);
+                self.producer[slot] = (computed, delivered);
+            }
+            next = first_send + sends;
+        }
+    }
+
+    fn tail(&self, rank: usize) -> Vec<(SpanKind, Nanos)> {
+        let parts =
+            [(SpanKind::GradientSync, self.costs.sync[rank]), (SpanKind::Optimizer, self.costs.optimizer[rank])];
+        parts.into_iter().filter(|part| part.1 > Nanos::ZERO).collect()
+    }
+
+    fn push(&mut self, kind: SpanKind, stage: u32, microbatch: u32, start: Nanos, end: Nanos, bound_by: u32) {
+        let timeline = &mut self.timeline;
+        timeline.kind.push(kind as u8);
+        timeline.stage.push(stage);
+        timeline.microbatch.push(microbatch);
+        timeline.start_ns.push(start.get());
+        timeline.duration_ns.push((end - start).get());
+        timeline.bound_by.push(bound_by);
+    }
+
+    fn compute_lane(&mut self, rank: usize, end: &StepEnd) {
+        let first = self.timeline.len() as u32;
+        for (place, &action) in self.schedule.orders[rank].iter().enumerate() {
+            let bound_by = match self.execution.bound_by[rank][place] {
+                Start::Begin => NO_SPAN,
+                Start::Rank => first + place as u32 - 1,
+                Start::Input => self.input_span(action),
+            };
+            let kind = match action.kind {
+                ActionKind::Forward => SpanKind::Forward,
+                ActionKind::Backward => SpanKind::Backward,
+                ActionKind::InputGrad => SpanKind::InputGrad,
+                ActionKind::WeightGrad => SpanKind::WeightGrad,
+            };
+            let (start, stop) = (self.execution.start[rank][place], self.execution.end[rank][place]);
+            self.push(kind, action.stage, action.microbatch, start, stop, bound_by);
+        }
+        let mut at = end.sync_start[rank];
+        for (kind, duration) in self.tail(rank) {
+            // A wait for other replicas has no span of this pipeline to point at: the rank's own last is named.
+            let before = (self.timeline.len() as u32).checked_sub(1).filter(|&span| span >= first).unwrap_or(NO_SPAN);
+            self.push(kind, rank as u32, 0, at, at + duration, before);
+            at += duration;
+        }
+        self.timeline.lane_offsets.push(self.timeline.len() as u32);
+    }
+
+    /// The span that delivered the later of an action's inputs.
+    fn input_span(&self, action: Action) -> u32 {
+        let (stage, microbatch) = (action.stage, action.microbatch);
+        let own = self.producer[self.slot(Action { kind: ActionKind::Forward, stage, microbatch })].0;
+        match action.kind {
+            ActionKind::Forward => {
+                self.producer[self.slot(Action { kind: ActionKind::Forward, stage: stage - 1, microbatch })].1
+            }
+            ActionKind::Backward | ActionKind::InputGrad if stage as usize + 1 == self.schedule.stages => own,
+            ActionKind::Backward | ActionKind::InputGrad => {
+                // Its own forward ran on this rank before, so a wait is always for the gradient.
+                self.producer[self.slot(Action { kind: ActionKind::Backward, stage: stage + 1, microbatch })].1
+            }
+            ActionKind::WeightGrad => {
+                self.producer[self.slot(Action { kind: ActionKind::InputGrad, stage, microbatch })].0
+            }
+        }
+    }
+
+    fn communication_lane(&mut self, rank: usize) {
+        let mut free = Nanos::ZERO;
+        let mut previous = NO_SPAN;
+        for (place, &action) in self.schedule.orders[rank].iter().enumerate() {
+            let duration = self.send(action);
+            if duration == Nanos::ZERO {
+                continue;
+            }
+            let start = self.execution.send_start[rank][place];
+            let waited_for_stream = previous != NO_SPAN && start > self.execution.end[rank][place];
+            let bound_by = if waited_for_stream { previous } else { self.producer[self.slot(action)].0 };
+            debug_assert!(start >= free, "sends of a rank follow each other");
+            let kind = if action.kind == ActionKind::Forward { SpanKind::SendForward } else { SpanKind::SendBackward };
+            previous = self.timeline.len() as u32;
+            free = start + duration;
+            self.push(kind, action.stage, action.microbatch, start, free, bound_by);
+        }
+        self.timeline.lane_offsets.push(self.timeline.len() as u32);
+    }
+}
+
+/// From the span that ends last back along what let each start.
+fn critical_path(timeline: &Timeline) -> Vec<u32> {
+    let last = (0..timeline.len()).max_by_key(|&span| (timeline.end_ns(span), std::cmp::Reverse(span)));
+    let mut path = Vec::new();
+    let mut at = last.map_or(NO_SPAN, |span| span as u32);
+    while at != NO_SPAN {
+        path.push(at);
+        at = timeline.bound_by[at as usize];
+    }
+    path.reverse();
+    path
+}

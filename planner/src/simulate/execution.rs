@@ -1,0 +1,247 @@
+//! When every action of a schedule runs.
+
+use crate::cost::PipelineCosts;
+use crate::schedule::{Action, ActionKind, Schedule};
+use crate::units::Nanos;
+
+/// What let an action start when it did.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Start {
+    /// Nothing: it starts at time zero.
+    Begin,
+    /// The action before it on its rank.
+    Rank,
+    /// Its input: the action that made it, on another rank or the same.
+    Input,
+}
+
+/// Times of all actions of a schedule, by rank and place in the rank's order.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Execution {
+    /// Start of each action.
+    pub start: Vec<Vec<Nanos>>,
+    /// End of each action.
+    pub end: Vec<Vec<Nanos>>,
+    /// What let each action start.
+    pub bound_by: Vec<Vec<Start>>,
+    /// Start of the send behind each action; equal to its end where there is none or the stream was free.
+    pub send_start: Vec<Vec<Nanos>>,
+}
+
+impl Execution {
+    /// End of the last action of a rank.
+    pub fn rank_end(&self, rank: usize) -> Nanos {
+        self.end[rank].last().copied().unwrap_or(Nanos::ZERO)
+    }
+
+    /// End of the last action of all ranks.
+    pub fn makespan(&self) -> Nanos {
+        (0..self.end.len()).map(|rank| self.rank_end(rank)).max().unwrap_or(Nanos::ZERO)
+    }
+}
+
+/// Ranks wait for each other in a circle.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error("deadlock: {}", describe(.waiting))]
+pub struct Deadlock {
+    /// For every rank that is stuck: the rank, its place in the order, the action there.
+    pub waiting: Vec<(usize, usize, Action)>,
+}
+
+fn describe(waiting: &[(usize, usize, Action)]) -> String {
+    let cells = waiting.iter().map(|(rank, place, action)| format!("rank {rank} waits at action {place}, {action}"));
+    cells.collect::<Vec<_>>().join("; ")
+}
+
+const NOT_YET: Nanos = Nanos::new(u64::MAX);
+
+/// Runs a schedule.
+///
+/// # Errors
+/// Names what every stuck rank waits at when no rank can go on.
+pub fn execute(schedule: &Schedule, costs: &PipelineCosts) -> Result<Execution, Deadlock> {
+    Run::new(schedule, costs).finish()
+}
+
+struct Run<'a> {
+    schedule: &'a Schedule,
+    costs: &'a PipelineCosts,
+    /// When the forward's output is at the next stage.
+    forward_arrival: Vec<Nanos>,
+    /// When the input gradient is at the previous stage.
+    gradient_arrival: Vec<Nanos>,
+    /// When the forward itself ended, which its own backward needs.
+    forward_end: Vec<Nanos>,
+    input_grad_end: Vec<Nanos>,
+    next: Vec<usize>,
+    rank_free: Vec<Nanos>,
+    stream_free: Vec<Nanos>,
+    execution: Execution,
+}
+
+impl<'a> Run<'a> {
+    fn new(schedule: &'a Schedule, costs: &'a PipelineCosts) -> Self {
+        let cells = schedule.stages * schedule.microbatches;
+        let ranks = schedule.ranks();
+        let column = || schedule.orders.iter().map(|order| Vec::with_capacity(order.len())).collect::<Vec<_>>();
+        let bound_by = schedule.orders.iter().map(|order| Vec::with_capacity(order.len())).collect();
+        Self {
+            schedule,
+            costs,
+            forward_arrival: vec![NOT_YET; cells],
+            gradient_arrival: vec![NOT_YET; cells],
+            forward_end: vec![NOT_YET; cells],
+            input_grad_end: vec![NOT_YET; cells],
+            next: vec![0; ranks],
+            rank_free: vec![Nanos::ZERO; ranks],
+            stream_free: vec![Nanos::ZERO; ranks],
+            execution: Execution { start: column(), end: column(), bound_by, send_start: column() },
+        }
+    }
+
+    fn finish(mut self) -> Result<Execution, Deadlock> {
+        let mut ready: Vec<usize> = (0..self.schedule.ranks()).rev().collect();
+        while let Some(rank) = ready.pop() {
+            while let Some(&action) = self.schedule.orders[rank].get(self.next[rank]) {
+                let Some(input) = self.input_time(action) else { break };
+                self.run(rank, action, input);
+                if let Some(fed) = self.fed_rank(action)
+                    && fed != rank
+                {
+                    ready.push(fed);
+                }
+            }
+        }
+        let stuck = |rank: &usize| self.next[*rank] < self.schedule.orders[*rank].len();
+        let waiting: Vec<_> = (0..self.schedule.ranks())
+            .filter(stuck)
+            .map(|rank| (rank, self.next[rank], self.schedule.orders[rank][self.next[rank]]))
+            .collect();
+        if waiting.is_empty() { Ok(self.execution) } else { Err(Deadlock { waiting }) }
+    }
+
+    /// When the inputs of an action are there; `None` while they are not.
+    fn input_time(&self, action: Action) -> Option<Nanos> {
+        let (stage, microbatch) = (action.stage as usize, action.microbatch as usize);
+        let cell = self.costs.cell(stage, microbatch);
+        let time = match action.kind {
+            ActionKind::Forward if stage == 0 => Nanos::ZERO,
+            ActionKind::Forward => self.forward_arrival[self.costs.cell(stage - 1, microbatch)],
+            ActionKind::Backward | ActionKind::InputGrad => {
+                let own = self.forward_end[cell];
+                if stage + 1 == self.schedule.stages {
+                    own
+                } else {
+                    own.max(self.gradient_arrival[self.costs.cell(stage + 1, microbatch)])
+                }
+            }
+            ActionKind::WeightGrad => self.input_grad_end[cell],
+        };
+        (time != NOT_YET).then_some(time)
+    }
+
+    fn run(&mut self, rank: usize, action: Action, input: Nanos) {
+        let cell = self.costs.cell(action.stage as usize, action.microbatch as usize);
+        let free = self.rank_free[rank];
+        let start = free.max(input);
+        let bound_by = match (input > free, self.next[rank]) {
+            (true, _) => Start::Input,
+            (false, 0) => Start::Begin,
+            (false, _) => Start::Rank,
+        };
+        let (duration, send) = match action.kind {
+            ActionKind::Forward => (self.costs.forward[cell], self.costs.send_forward[cell]),
+            ActionKind::Backward => (self.costs.backward(cell), self.costs.send_backward[cell]),
+            ActionKind::InputGrad => (self.costs.input_grad[cell], self.costs.send_backward[cell]),
+            ActionKind::WeightGrad => (self.costs.weight_grad[cell], Nanos::ZERO),
+        };
+        let end = start + duration;
+        let send_start = if send == Nanos::ZERO { end } else { end.max(self.stream_free[rank]) };
+        let arrival = send_start + send;
+        if send > Nanos::ZERO {
+            self.stream_free[rank] = arrival;
+        }
+        match action.kind {
+            ActionKind::Forward => {
+                self.forward_end[cell] = end;
+                self.forward_arrival[cell] = arrival;
+            }
+            ActionKind::Backward | ActionKind::InputGrad => {
+                self.gradient_arrival[cell] = arrival;
+                self.input_grad_end[cell] = end;
+            }
+            ActionKind::WeightGrad => {}
+        }
+        self.rank_free[rank] = end;
+        self.next[rank] += 1;
+        self.execution.start[rank].push(start);
+        self.execution.end[rank].push(end);
+        self.execution.bound_by[rank].push(bound_by);
+        self.execution.send_start[rank].push(send_start);
+    }
+
+    /// The rank whose next action may have been waiting for this one.
+    fn fed_rank(&self, action: Action) -> Option<usize> {
+        let stage = action.stage as usize;
+        match action.kind {
+            ActionKind::Forward => (stage + 1 < self.schedule.stages).then(|| self.costs.rank_of(stage + 1)),
+            ActionKind::Backward | ActionKind::InputGrad => stage.checked_sub(1).map(|to| self.costs.rank_of(to)),
+            ActionKind::WeightGrad => None,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::cost::UniformTimes;
+    use crate::schedule::{Grouping, gpipe, interleaved, one_f_one_b};
+
+    fn uniform(ranks: usize, chunks: usize, microbatches: usize) -> PipelineCosts {
+        let times = UniformTimes {
+            forward: Nanos::new(100),
+            input_grad: Nanos::new(100),
+            weight_grad: Nanos::new(100),
+            communication: Nanos::ZERO,
+        };
+        PipelineCosts::uniform(ranks, chunks, microbatches, times)
+    }
+
+    /// (m + p - 1)(F + B) for both, F = 100 and B = 200.
+    #[test]
+    fn uniform_gpipe_and_1f1b_take_the_closed_form() {
+        for (ranks, microbatches) in [(1, 1), (1, 7), (4, 4), (4, 12), (8, 64), (8, 3)] {
+            let expected = Nanos::new(300 * (microbatches + ranks - 1) as u64);
+            let costs = uniform(ranks, 1, microbatches);
+            assert_eq!(execute(&gpipe(ranks, microbatches), &costs).unwrap().makespan(), expected);
+            assert_eq!(execute(&one_f_one_b(ranks, microbatches), &costs).unwrap().makespan(), expected);
+        }
+    }
+
+    /// m v (F + B) of work a rank, F and B being those of a chunk, and a bubble of (p - 1)(F + B).
+    #[test]
+    fn the_uniform_interleaved_bubble_shrinks_with_the_chunks() {
+        for (ranks, chunks, microbatches) in [(4, 2, 8), (4, 3, 16), (2, 4, 6), (8, 2, 64)] {
+            let schedule = interleaved(ranks, chunks, microbatches, Grouping::Balanced).unwrap();
+            let makespan = execute(&schedule, &uniform(ranks, chunks, microbatches)).unwrap().makespan();
+            assert_eq!(makespan, Nanos::new(300 * (microbatches * chunks + ranks - 1) as u64));
+        }
+    }
+
+    #[test]
+    fn communication_delays_the_first_microbatch_once_per_hop() {
+        let mut costs = uniform(3, 1, 1);
+        costs.send_forward[..2].fill(Nanos::new(7));
+        costs.send_backward[1..].fill(Nanos::new(9));
+        assert_eq!(execute(&one_f_one_b(3, 1), &costs).unwrap().makespan(), Nanos::new(900 + 2 * 7 + 2 * 9));
+    }
+
+    #[test]
+    fn a_deadlock_names_every_stuck_rank() {
+        let mut schedule = one_f_one_b(2, 2);
+        schedule.orders[1].reverse();
+        let deadlock = execute(&schedule, &uniform(2, 1, 2)).unwrap_err();
+        assert_eq!(deadlock.waiting[1], (1, 0, Action::backward(1, 1)));
+        assert!(deadlock.to_string().contains("rank 1 waits at action 0, 1B1"), "{deadlock}");
+    }
+}

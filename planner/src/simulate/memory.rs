@@ -1,0 +1,108 @@
+//! Memory of every rank while a schedule runs.
+
+use super::execution::Execution;
+use crate::cost::PipelineCosts;
+use crate::schedule::{ActionKind, Schedule};
+use crate::timeline::MemoryCurve;
+use crate::units::{Bytes, Nanos};
+
+/// Calls `change(time, bytes now held)` at every change of a rank's memory.
+///
+/// Activations are held from the start of the forward to the end of the (full or weight) backward, what
+/// recomputation brings back during the backward. A rank runs one action after the other, so its changes come
+/// in the order of its actions.
+fn changes(
+    rank: usize,
+    schedule: &Schedule,
+    execution: &Execution,
+    costs: &PipelineCosts,
+    mut change: impl FnMut(Nanos, u64),
+) {
+    let mut held = costs.static_memory[rank].get();
+    for (place, action) in schedule.orders[rank].iter().enumerate() {
+        let cell = costs.cell(action.stage as usize, action.microbatch as usize);
+        let (activation, transient) = (costs.activation[cell].get(), costs.transient[cell].get());
+        let (start, end) = (execution.start[rank][place], execution.end[rank][place]);
+        match action.kind {
+            ActionKind::Forward => {
+                held += activation;
+                change(start, held);
+            }
+            ActionKind::Backward => {
+                if transient > 0 {
+                    change(start, held + transient);
+                }
+                held -= activation;
+                change(end, held);
+            }
+            ActionKind::InputGrad => {
+                held += transient;
+                change(start, held);
+            }
+            ActionKind::WeightGrad => {
+                held -= activation + transient;
+                change(end, held);
+            }
+        }
+    }
+}
+
+/// Largest memory of a rank.
+pub fn peak_memory(rank: usize, schedule: &Schedule, execution: &Execution, costs: &PipelineCosts) -> Bytes {
+    let mut peak = costs.static_memory[rank].get();
+    changes(rank, schedule, execution, costs, |_, held| peak = peak.max(held));
+    Bytes::new(peak)
+}
+
+/// The rank with the largest memory, and that memory.
+pub fn peak_memory_over(schedule: &Schedule, execution: &Execution, costs: &PipelineCosts) -> (usize, Bytes) {
+    (0..schedule.ranks())
+        .map(|rank| (rank, peak_memory(rank, schedule, execution, costs)))
+        .max_by_key(|&(rank, peak)| (peak, std::cmp::Reverse(rank)))
+        .unwrap_or((0, Bytes::ZERO))
+}
+
+/// The staircase of a rank's memory.
+pub(super) fn curve(rank: usize, schedule: &Schedule, execution: &Execution, costs: &PipelineCosts) -> MemoryCurve {
+    let static_bytes = costs.static_memory[rank].get();
+    let mut curve = MemoryCurve { static_bytes, peak_bytes: static_bytes, time_ns: vec![0], bytes: vec![static_bytes] };
+    changes(rank, schedule, execution, costs, |time, held| {
+        curve.peak_bytes = curve.peak_bytes.max(held);
+        if curve.time_ns.last() == Some(&time.get()) {
+            *curve.bytes.last_mut().expect("a curve starts with a value") = held;
+        } else {
+            curve.time_ns.push(time.get());
+            curve.bytes.push(held);
+        }
+    });
+    curve
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::cost::UniformTimes;
+    use crate::schedule::{Grouping, gpipe, interleaved, one_f_one_b};
+    use crate::simulate::execute;
+
+    /// One byte an activation: p - r of them under 1F1B, all m under GPipe, and under the interleaved schedule one
+    /// more than the 2 (p - r - 1) + (v - 1) p of the warm-up.
+    #[test]
+    fn uniform_schedules_keep_the_activations_that_the_literature_says() {
+        let times = UniformTimes {
+            forward: Nanos::new(100),
+            input_grad: Nanos::new(100),
+            weight_grad: Nanos::new(100),
+            communication: Nanos::ZERO,
+        };
+        let (p, m) = (4, 8);
+        let peaks = |schedule: &Schedule, chunks| {
+            let costs = PipelineCosts::uniform(p, chunks, m, times);
+            let execution = execute(schedule, &costs).unwrap();
+            (0..p).map(|rank| peak_memory(rank, schedule, &execution, &costs).get()).collect::<Vec<_>>()
+        };
+        assert_eq!(peaks(&gpipe(p, m), 1), [8; 4]);
+        assert_eq!(peaks(&one_f_one_b(p, m), 1), [4, 3, 2, 1]);
+        assert_eq!(peaks(&interleaved(p, 2, m, Grouping::Balanced).unwrap(), 2), [11, 9, 7, 5]);
+    }
+}

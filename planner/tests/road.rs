@@ -1,0 +1,105 @@
+//! The whole road, from scenario JSON to judged plans, on the shipped examples.
+
+use planner::engine::{PlanError, Unobserved, plan};
+use planner::outcome::{Answer, Planned, Planning};
+use planner::scenario::validate::NoDatasets;
+use planner::scenario::{PlannerKind, ValidScenario, parse};
+
+const EXAMPLES: [(&str, &str); 3] = [
+    ("vlm-s-image-heavy", include_str!("../../examples/vlm-s-image-heavy.json")),
+    ("llama-2-7b-long-documents", include_str!("../../examples/llama-2-7b-long-documents.json")),
+    ("gpt-3-175b-uniform", include_str!("../../examples/gpt-3-175b-uniform.json")),
+];
+
+fn valid(json: &str) -> ValidScenario {
+    ValidScenario::new(parse(json).unwrap(), &NoDatasets).unwrap()
+}
+
+fn planned(planning: &Planning, kind: PlannerKind) -> &Planned {
+    let result = planning.outcome.results.iter().find(|result| result.planner == kind).unwrap();
+    match &result.answer {
+        Answer::Planned(planned) => planned,
+        Answer::Infeasible { binding, .. } => panic!("{}: {binding}", kind.id()),
+    }
+}
+
+#[test]
+fn every_example_is_planned_by_every_planner_within_its_bounds() {
+    for (name, json) in EXAMPLES {
+        let planning = plan(&valid(json), &mut Unobserved).unwrap();
+        for result in &planning.outcome.results {
+            // GPipe keeps all 64 activations of GPT-3 175B, which is what the example shows.
+            if (name, result.planner) == ("gpt-3-175b-uniform", PlannerKind::Gpipe) {
+                assert!(matches!(result.answer, Answer::Infeasible { .. }));
+                continue;
+            }
+            let planned = planned(&planning, result.planner);
+            let metrics = &planned.metrics;
+            println!(
+                "{name} {}: {:.3} s, bound {:.3}, MFU {:.3}, bubble {:.3}, exposed {:.3}, peak {:.1} GiB, {:?}",
+                result.planner.id(),
+                metrics.iteration_s,
+                metrics.lower_bound_s,
+                metrics.mfu,
+                metrics.bubble,
+                metrics.exposed_communication,
+                metrics.peak_memory_gib,
+                planned.layout
+            );
+            assert!(metrics.lower_bound_s <= metrics.iteration_s, "{name}");
+            assert!(metrics.mfu > 0.05 && metrics.mfu < 0.8, "{name}: {}", metrics.mfu);
+            assert!((0.0..1.0).contains(&metrics.bubble), "{name}");
+            assert!(metrics.peak_memory_gib <= metrics.memory_limit_gib, "{name}");
+            for iteration in &planned.iterations {
+                let shares = iteration.critical_path;
+                assert!((shares.compute + shares.communication + shares.optimizer - 1.0).abs() < 1e-9);
+            }
+        }
+    }
+}
+
+#[test]
+fn the_dynamic_schedule_is_no_slower_than_1f1b_on_uneven_microbatches() {
+    for (name, json) in EXAMPLES {
+        let planning = plan(&valid(json), &mut Unobserved).unwrap();
+        let fixed = planned(&planning, PlannerKind::OneFOneB).metrics.iteration_s;
+        let dynamic = planned(&planning, PlannerKind::WaitFreeCyclic).metrics.iteration_s;
+        assert!(dynamic <= fixed * 1.000_001, "{name}: {dynamic} > {fixed}");
+    }
+}
+
+#[test]
+fn the_same_scenario_gives_the_same_bytes() {
+    let scenario = valid(EXAMPLES[1].1);
+    let bytes = |planning: &Planning| serde_json::to_string(&planning.outcome).unwrap();
+    let (first, second) = (plan(&scenario, &mut Unobserved).unwrap(), plan(&scenario, &mut Unobserved).unwrap());
+    assert_eq!(bytes(&first), bytes(&second));
+    assert_eq!(first.timelines, second.timelines);
+}
+
+#[test]
+fn a_model_that_cannot_fit_is_infeasible_with_the_binding_constraint() {
+    let mut scenario = parse(EXAMPLES[2].1).unwrap();
+    scenario.cluster.nodes = 1;
+    scenario.layout = planner::training::LayoutRequest::default();
+    let planning = plan(&ValidScenario::new(scenario, &NoDatasets).unwrap(), &mut Unobserved).unwrap();
+    for result in &planning.outcome.results {
+        let Answer::Infeasible { binding, search } = &result.answer else { panic!("175B does not fit 8 devices") };
+        assert!(binding.contains("GiB of 76.0 GiB at TP"), "{binding}");
+        assert_eq!(search.candidates, search.rejected);
+    }
+}
+
+#[test]
+fn cancellation_is_heard() {
+    struct Impatient;
+    impl planner::engine::Observer for Impatient {
+        fn started(&mut self, _: PlannerKind) {}
+        fn progress(&mut self, _: PlannerKind, _: &'static str, _: u32, _: u32) {}
+        fn finished(&mut self, _: PlannerKind) {}
+        fn cancelled(&self) -> bool {
+            true
+        }
+    }
+    assert_eq!(plan(&valid(EXAMPLES[1].1), &mut Impatient), Err(PlanError::Cancelled));
+}
