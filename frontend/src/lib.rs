@@ -1,1 +1,40 @@
-//! frontend
+//! The dashboard: pages in the browser over the API.
+//!
+//! The pages do no domain arithmetic: they draw what the API says. Everything that can be decided without a browser
+//! (number formats, the view in the fragment, undo, places in the scenario) stands in files that are tested natively.
+
+#![allow(unreachable_pub, reason = "the component macro declares what it generates as pub, whatever the function says")]
+
+mod app;
+mod catalogue;
+mod charts;
+mod client;
+mod clipboard;
+mod deletion;
+mod editor;
+mod explore;
+mod field_errors;
+mod format;
+mod fragment;
+mod gantt;
+mod header;
+mod help;
+mod notice;
+mod pages;
+mod pointer;
+mod results;
+mod sketch;
+mod storage;
+mod theme;
+mod undo;
+mod upload;
+mod why;
+
+use wasm_bindgen::prelude::wasm_bindgen;
+
+/// Mounts the dashboard; called once by `start.js`.
+#[wasm_bindgen(start)]
+pub fn start() {
+    console_error_panic_hook::set_once();
+    leptos::mount::mount_to_body(app::App);
+}

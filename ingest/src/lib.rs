@@ -1,1 +1,5 @@
-//! ingest
+//! Untrusted bytes to typed data: bounded, without panics, and with a report of what was not read.
+//!
+//! A format is recognised by content, never by file name. Nothing here does I/O.
+
+pub mod dataset;

@@ -9,7 +9,7 @@ mod one_f_one_b;
 pub mod wait_free_cyclic;
 
 pub use gpipe::gpipe;
-pub use interleaved::{Grouping, InvalidGroup, interleaved};
+pub use interleaved::{Grouping, interleaved};
 pub use one_f_one_b::one_f_one_b;
 
 use serde::{Deserialize, Serialize};

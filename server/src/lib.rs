@@ -1,1 +1,23 @@
-//! server
+//! The Planscope server: the dashboard's API over one SQLite file, and the commands of the same program.
+//!
+//! [`router`] shows every route at a glance, [`store`] holds every SQL statement, [`error`] every HTTP status,
+//! [`config`] every flag and environment variable.
+
+pub mod access;
+pub mod app;
+pub mod clock;
+pub mod config;
+mod dataset_histogram;
+mod dataset_id;
+mod endpoint;
+pub mod error;
+mod gallery;
+pub mod jobs;
+mod label;
+pub mod openapi;
+pub mod plan_command;
+pub mod schedule_command;
+pub mod router;
+pub mod serve;
+pub mod store;
+pub mod web;

@@ -1,1 +1,121 @@
-fn main() {}
+//! One entry point for people and CI: `cargo xtask setup|build|serve|test|bench|lint`.
+//!
+//! Everything that a bare machine lacks is fetched here, every command is echoed before it runs, and a step that
+//! has nothing to do says so and costs nothing.
+
+mod chromium;
+mod lint;
+mod node;
+mod serve;
+mod setup;
+mod step;
+mod suite;
+mod web;
+mod workspace;
+
+use std::process::ExitCode;
+
+use clap::{Args, Parser, Subcommand};
+
+use crate::step::Step;
+use crate::web::Profile;
+use crate::workspace::Workspace;
+
+/// Set-up, build, serve, test, bench: one entry point for people and CI.
+#[derive(Debug, Parser)]
+#[command(name = "cargo xtask", bin_name = "cargo xtask")]
+struct Arguments {
+    #[command(subcommand)]
+    command: Command,
+}
+
+#[derive(Debug, Subcommand)]
+enum Command {
+    /// Fetch what building and testing need: the wasm target, the npm packages, a Chromium
+    Setup,
+    /// Build the web files into target/web
+    Build(BuildArguments),
+    /// Set up, build, and run the dashboard
+    Serve(ServeArguments),
+    /// Set up and run every test, the browser's too
+    Test(TestArguments),
+    /// Run the benchmarks of the planner
+    Bench {
+        /// Passed on to the benchmarks, for example a filter
+        #[arg(trailing_var_arg = true, allow_hyphen_values = true)]
+        rest: Vec<String>,
+    },
+    /// Formatting, clippy for both targets, and the repository's own rules
+    Lint,
+}
+
+#[derive(Debug, Args)]
+struct BuildArguments {
+    /// Fast to build, larger to load (the default)
+    #[arg(long, conflicts_with = "release")]
+    dev: bool,
+    /// Small to load: fat LTO and wasm-opt, which take minutes
+    #[arg(long)]
+    release: bool,
+}
+
+#[derive(Debug, Args)]
+struct ServeArguments {
+    /// Build the server and the web files for use rather than for the daily loop
+    #[arg(long)]
+    release: bool,
+    /// Passed on to `planscope serve`, for example `--address 127.0.0.1:9000`
+    #[arg(trailing_var_arg = true, allow_hyphen_values = true)]
+    rest: Vec<String>,
+}
+
+#[derive(Debug, Args)]
+struct TestArguments {
+    /// Leave the browser tests out
+    #[arg(long)]
+    no_browser: bool,
+    /// Only the browser tests
+    #[arg(long, conflicts_with = "no_browser")]
+    only_browser: bool,
+    /// Renew the pictures in docs/images from the browser tests
+    #[arg(long, conflicts_with = "no_browser")]
+    update_screenshots: bool,
+}
+
+fn main() -> ExitCode {
+    match run(Arguments::parse().command) {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(error) => {
+            eprintln!("error: {error:#}");
+            ExitCode::FAILURE
+        }
+    }
+}
+
+fn run(command: Command) -> anyhow::Result<()> {
+    let workspace = Workspace::find()?;
+    match command {
+        Command::Setup => setup::everything(&workspace),
+        Command::Build(build) => {
+            setup::web(&workspace)?;
+            web::build(&workspace, if build.release { Profile::Release } else { Profile::Dev })
+        }
+        Command::Serve(arguments) => {
+            let profile = if arguments.release { Profile::Release } else { Profile::Dev };
+            serve::serve(&workspace, profile, &arguments.rest)
+        }
+        Command::Test(arguments) => {
+            let scope = match (arguments.no_browser, arguments.only_browser) {
+                (true, _) => suite::Scope::WithoutBrowser,
+                (_, true) => suite::Scope::OnlyBrowser,
+                _ => suite::Scope::Everything,
+            };
+            let pictures = if arguments.update_screenshots { suite::Pictures::Renew } else { suite::Pictures::Keep };
+            suite::run(&workspace, scope, pictures)
+        }
+        Command::Bench { rest } => {
+            Step::cargo(&workspace).args(["bench", "--package", "planscope-planner", "--"]).args(rest).run()
+        }
+        Command::Lint => lint::run(&workspace),
+    }
+}

@@ -93,7 +93,7 @@ mod tests {
             } else if chunks == 1 {
                 one_f_one_b(ranks, microbatches)
             } else {
-                interleaved(ranks, chunks, microbatches, Grouping::Balanced).unwrap()
+                interleaved(ranks, chunks, microbatches, Grouping::Balanced)
             };
             let execution = execute(&schedule, &costs).unwrap();
             let end = StepEnd::of(ranks, std::iter::once(&execution)).iteration_end(&costs);

@@ -14,8 +14,8 @@ use crate::workload::{PackedBatch, Packing};
 
 /// The random stream of the first iteration's swaps; batches have the streams from 0.
 const SWAP_STREAM: u64 = 1 << 40;
-/// Actions that may be simulated for one iteration, so that planning a batch takes milliseconds.
-const ACTIONS_PER_ITERATION: usize = 400_000;
+/// Actions that may be simulated in swaps for one iteration, so that planning a batch takes milliseconds.
+const ACTIONS_PER_ITERATION: usize = 120_000;
 
 struct WaitFree<'a> {
     scenario: &'a Scenario,

@@ -16,16 +16,15 @@ pub(super) struct Fixed {
 }
 
 impl Fixed {
-    fn orders(&self, layout: Layout, microbatches: usize) -> Result<Schedule, String> {
+    fn orders(&self, layout: Layout, microbatches: usize) -> Schedule {
         let ranks = layout.pipeline as usize;
         match self.kind {
-            PlannerKind::Gpipe => Ok(gpipe(ranks, microbatches)),
+            PlannerKind::Gpipe => gpipe(ranks, microbatches),
             PlannerKind::Interleaved => {
                 let grouping = layout.group.map_or(Grouping::Balanced, |group| Grouping::Fixed(group as usize));
                 interleaved(ranks, layout.chunks as usize, microbatches, grouping)
-                    .map_err(|invalid| invalid.to_string())
             }
-            PlannerKind::OneFOneB | PlannerKind::WaitFreeCyclic => Ok(one_f_one_b(ranks, microbatches)),
+            PlannerKind::OneFOneB | PlannerKind::WaitFreeCyclic => one_f_one_b(ranks, microbatches),
         }
     }
 }
@@ -38,7 +37,7 @@ impl Filling for Fixed {
     }
 
     fn schedule(&self, layout: Layout, costs: &PipelineCosts, _: Bytes) -> Result<Schedule, String> {
-        self.orders(layout, costs.microbatches)
+        Ok(self.orders(layout, costs.microbatches))
     }
 
     fn sequence_order(&self, batch: &PackedBatch) -> Vec<usize> {
@@ -92,7 +91,7 @@ fn fill(
             if own.is_empty() {
                 return Err(("a batch has fewer microbatches than replicas".to_owned(), None));
             }
-            let schedule = filling.orders(layout, own.len()).map_err(|reason| (reason, None))?;
+            let schedule = filling.orders(layout, own.len());
             replicas.push(ReplicaPlan { microbatches: own, schedule });
         }
         iterations.push(IterationPlan { replicas, decision: None });

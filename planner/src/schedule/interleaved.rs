@@ -8,18 +8,9 @@ pub enum Grouping {
     /// As many groups as have at least `p` microbatches each, their sizes differing by one at most; groups of `p`
     /// where `p` divides m.
     Balanced,
-    /// Groups of this size; the last may be short.
+    /// Groups of this size (at least one); the last may be short. Groups shorter than the pipeline can deadlock,
+    /// which [`crate::simulate::execute`] then reports.
     Fixed(usize),
-}
-
-/// A group that deadlocks: its forwards run out before its first backward can start.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
-#[error("a group of {group} microbatches is shorter than the pipeline of {ranks} ranks and would deadlock")]
-pub struct InvalidGroup {
-    /// Microbatches of the group that is too short.
-    pub group: usize,
-    /// Pipeline ranks.
-    pub ranks: usize,
 }
 
 /// A group of microbatches runs through chunk 0, then through chunk 1, and so on, before the next group; backwards
@@ -27,21 +18,8 @@ pub struct InvalidGroup {
 ///
 /// With equal times and p dividing m, the bubble is `(p - 1)(F + B) / v` on top of the ideal `m (F + B)`, F and B
 /// being those of all chunks of a rank.
-///
-/// # Errors
-/// With several groups, none may be shorter than the pipeline.
-pub fn interleaved(
-    ranks: usize,
-    chunks: usize,
-    microbatches: usize,
-    grouping: Grouping,
-) -> Result<Schedule, InvalidGroup> {
+pub fn interleaved(ranks: usize, chunks: usize, microbatches: usize, grouping: Grouping) -> Schedule {
     let sizes = group_sizes(ranks, microbatches, grouping);
-    if chunks > 1 && sizes.len() > 1 {
-        if let Some(&group) = sizes.iter().find(|&&size| size < ranks) {
-            return Err(InvalidGroup { group, ranks });
-        }
-    }
     let longest = match grouping {
         Grouping::Fixed(group) => group,
         Grouping::Balanced => sizes.iter().copied().max().unwrap_or(0).max(ranks),
@@ -61,7 +39,7 @@ pub fn interleaved(
         order.extend((total - warm_up..total).map(backward));
         order
     });
-    Ok(Schedule { stages: ranks * chunks, microbatches, orders: orders.collect() })
+    Schedule { stages: ranks * chunks, microbatches, orders: orders.collect() }
 }
 
 fn group_sizes(ranks: usize, microbatches: usize, grouping: Grouping) -> Vec<usize> {
@@ -115,19 +93,21 @@ mod tests {
         assert_eq!(group_sizes(4, 3, Grouping::Balanced), [3]);
     }
 
-    /// Exhaustive over small cases: what is accepted runs to its end.
+    /// Exhaustive over small cases; fixed groups of at least p that leave no remainder, or one of at least p, too.
     #[test]
-    fn no_accepted_group_deadlocks() {
+    fn groups_as_long_as_the_pipeline_never_deadlock() {
         let unit = Nanos::new(1);
         let times = UniformTimes { forward: unit, input_grad: unit, weight_grad: unit, communication: unit };
         for (ranks, chunks, microbatches) in
             (1..6).flat_map(|p| (1..4).flat_map(move |v| (1..20).map(move |m| (p, v, m))))
         {
             let costs = PipelineCosts::uniform(ranks, chunks, microbatches, times);
-            let balanced = interleaved(ranks, chunks, microbatches, Grouping::Balanced).unwrap();
+            let balanced = interleaved(ranks, chunks, microbatches, Grouping::Balanced);
             assert!(execute(&balanced, &costs).is_ok(), "p {ranks} v {chunks} m {microbatches}");
-            for group in 1..=microbatches + 1 {
-                if let Ok(schedule) = interleaved(ranks, chunks, microbatches, Grouping::Fixed(group)) {
+            for group in ranks..=microbatches {
+                let left = microbatches % group;
+                if left == 0 || left >= ranks {
+                    let schedule = interleaved(ranks, chunks, microbatches, Grouping::Fixed(group));
                     assert!(execute(&schedule, &costs).is_ok(), "p {ranks} v {chunks} m {microbatches} g {group}");
                 }
             }

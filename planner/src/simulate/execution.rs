@@ -222,7 +222,7 @@ mod tests {
     #[test]
     fn the_uniform_interleaved_bubble_shrinks_with_the_chunks() {
         for (ranks, chunks, microbatches) in [(4, 2, 8), (4, 3, 16), (2, 4, 6), (8, 2, 64)] {
-            let schedule = interleaved(ranks, chunks, microbatches, Grouping::Balanced).unwrap();
+            let schedule = interleaved(ranks, chunks, microbatches, Grouping::Balanced);
             let makespan = execute(&schedule, &uniform(ranks, chunks, microbatches)).unwrap().makespan();
             assert_eq!(makespan, Nanos::new(300 * (microbatches * chunks + ranks - 1) as u64));
         }

@@ -103,6 +103,6 @@ mod tests {
         };
         assert_eq!(peaks(&gpipe(p, m), 1), [8; 4]);
         assert_eq!(peaks(&one_f_one_b(p, m), 1), [4, 3, 2, 1]);
-        assert_eq!(peaks(&interleaved(p, 2, m, Grouping::Balanced).unwrap(), 2), [11, 9, 7, 5]);
+        assert_eq!(peaks(&interleaved(p, 2, m, Grouping::Balanced), 2), [11, 9, 7, 5]);
     }
 }

@@ -33,12 +33,18 @@ pub struct Policy {
 /// so can the one before it. With several chunks it can, when early chunks take the memory that later chunks of
 /// the same microbatches need; then, as when a microbatch alone does not fit, there is no schedule: `None`.
 ///
-/// `cap` is what each rank may hold above its static memory.
-pub fn list_schedule(costs: &PipelineCosts, cap: &[Bytes], entry: &[usize], policy: Policy) -> Option<Schedule> {
+/// `cap` is what each rank may hold above its static memory. With the schedule comes its makespan.
+pub fn list_schedule(
+    costs: &PipelineCosts,
+    cap: &[Bytes],
+    entry: &[usize],
+    policy: Policy,
+) -> Option<(Schedule, Nanos)> {
     let mut walk = Walk::new(costs, cap, entry, policy);
     walk.run();
     let complete = walk.orders.iter().map(Vec::len).sum::<usize>() == 2 * costs.stages * costs.microbatches;
-    complete.then_some(Schedule { stages: costs.stages, microbatches: costs.microbatches, orders: walk.orders })
+    let schedule = Schedule { stages: costs.stages, microbatches: costs.microbatches, orders: walk.orders };
+    complete.then_some((schedule, walk.makespan))
 }
 
 /// Something that happens at a time: an input arrives at a stage, or a rank becomes free.
@@ -67,6 +73,7 @@ struct Walk<'a> {
     held: Vec<Bytes>,
     in_flight: Vec<u32>,
     last: Vec<ActionKind>,
+    makespan: Nanos,
     orders: Vec<Vec<Action>>,
 }
 
@@ -99,6 +106,7 @@ impl<'a> Walk<'a> {
             held: vec![Bytes::ZERO; ranks],
             in_flight: vec![0; ranks],
             last: vec![ActionKind::Backward; ranks],
+            makespan: Nanos::ZERO,
             orders: vec![Vec::with_capacity(2 * chunks * costs.microbatches); ranks],
         };
         for microbatch in 0..costs.microbatches {
@@ -220,6 +228,7 @@ impl<'a> Walk<'a> {
         self.orders[rank].push(action);
         self.last[rank] = action.kind;
         self.busy[rank] = true;
+        self.makespan = self.makespan.max(end);
         self.events.push(Reverse((end, Event::Frees(rank))));
         end
     }

@@ -1,0 +1,45 @@
+//! The frame around the pages.
+
+use leptos::prelude::*;
+use leptos_router::components::{Route, Router, Routes};
+use leptos_router::path;
+
+use crate::catalogue::Catalogue;
+use crate::explore::Explore;
+use crate::header::Header;
+use crate::help::HelpDialog;
+use crate::pages::datasets::DatasetsPage;
+use crate::pages::explore::ExplorePage;
+use crate::pages::gallery::GalleryPage;
+use crate::pages::scenarios::ScenariosPage;
+
+/// The whole dashboard.
+#[component]
+pub(crate) fn App() -> impl IntoView {
+    provide_context(Explore::new());
+    provide_context(Catalogue::new());
+    view! {
+        <Router>
+            <a class="skip" href="#main" rel="external">"Skip to the content"</a>
+            <Header />
+            <Routes fallback=NotFound>
+                <Route path=path!("/") view=GalleryPage />
+                <Route path=path!("/new") view=ExplorePage />
+                <Route path=path!("/s/:id") view=ExplorePage />
+                <Route path=path!("/scenarios") view=ScenariosPage />
+                <Route path=path!("/datasets") view=DatasetsPage />
+            </Routes>
+            <HelpDialog />
+        </Router>
+    }
+}
+
+#[component]
+fn NotFound() -> impl IntoView {
+    view! {
+        <main id="main" class="page" tabindex="-1">
+            <h1>"There is no such page"</h1>
+            <p><a href="/">"Ready scenarios"</a>" · "<a href="/scenarios">"Stored scenarios"</a></p>
+        </main>
+    }
+}

@@ -1,0 +1,84 @@
+//! Charts by plotly.js: histograms of the workload, memory of the ranks.
+//!
+//! [`bins`] and [`staircase`] are native and tested; [`script`] loads plotly.js once; [`figure`] keeps one chart
+//! alive and turns every failure into a message in its place.
+
+mod bins;
+mod figure;
+mod histogram;
+mod memory;
+mod script;
+mod staircase;
+
+pub(crate) use histogram::Histogram;
+pub(crate) use memory::MemoryChart;
+
+use plotly::color::Color;
+use plotly::common::Font;
+use plotly::configuration::DisplayModeBar;
+use plotly::layout::{Axis, Margin};
+use plotly::{Configuration, Layout};
+
+use crate::gantt::watch::css_variables;
+
+/// Most points of one line.
+const MOST_POINTS: usize = 5_000;
+
+/// Colours of the page that charts need.
+struct Colours {
+    ink: String,
+    mute: String,
+    line: String,
+    accent: String,
+    bad: String,
+    panel: String,
+}
+
+impl Colours {
+    fn read() -> Self {
+        let variable = css_variables();
+        Self {
+            ink: variable("--ink", "#1a1d21"),
+            mute: variable("--mute", "#667080"),
+            line: variable("--line", "#d8dce2"),
+            accent: variable("--accent", "#0b62d6"),
+            bad: variable("--bad", "#c0392b"),
+            panel: variable("--panel", "#ffffff"),
+        }
+    }
+
+    fn font(&self) -> Font {
+        Font::new().family("system-ui, sans-serif").size(11).color(self.mute.clone())
+    }
+
+    /// What all charts have in common.
+    fn layout(&self, margin: Margin) -> Layout {
+        Layout::new()
+            .font(self.font())
+            .margin(margin.auto_expand(false))
+            .paper_background_color(CLEAR)
+            .plot_background_color(CLEAR)
+            .auto_size(true)
+    }
+
+    fn axis(&self) -> Axis {
+        Axis::new()
+            .color(self.mute.clone())
+            .grid_color(self.line.clone())
+            .line_color(self.line.clone())
+            .zero_line(false)
+            .fixed_range(true)
+    }
+}
+
+const CLEAR: &str = "rgba(0,0,0,0)";
+
+/// No tool bar: zooming is the Gantt charts' and both follow it.
+fn configuration() -> Configuration {
+    Configuration::new().display_mode_bar(DisplayModeBar::False).display_logo(false).show_tips(false)
+}
+
+/// A colour of a CSS variable is any text that CSS accepts.
+fn colour(text: &str) -> impl Color + use<> {
+    text.to_owned()
+}

@@ -1,0 +1,139 @@
+//! One chart in its place: loading, drawn, or a message why not.
+
+use leptos::html;
+use leptos::prelude::*;
+use leptos::task::spawn_local;
+use wasm_bindgen_futures::JsFuture;
+use web_sys::HtmlElement;
+
+use super::script::{self, Script, words};
+use crate::gantt::watch::SizeObserver;
+
+/// The element of a plot; frees the plot when the component goes.
+struct Mounted {
+    element: HtmlElement,
+    _size: Option<SizeObserver>,
+}
+
+impl Drop for Mounted {
+    fn drop(&mut self) {
+        script::purge(&self.element);
+    }
+}
+
+/// Which of the chart's work is under way; at most one plotly.js call at a time, and the latest plot wins.
+#[derive(Debug, Clone, Copy, Default)]
+struct Work {
+    busy: bool,
+    due: bool,
+}
+
+#[derive(Clone, Copy)]
+struct Drawing {
+    place: NodeRef<html::Div>,
+    plot: Signal<Option<String>>,
+    failure: RwSignal<Option<String>>,
+    drawn: RwSignal<bool>,
+    work: StoredValue<Work>,
+}
+
+impl Drawing {
+    fn request(self) {
+        let starts = self.work.try_update_value(|work| {
+            work.due = true;
+            !std::mem::replace(&mut work.busy, true)
+        });
+        if starts == Some(true) {
+            request_animation_frame(move || spawn_local(self.draw_until_done()));
+        }
+    }
+
+    async fn draw_until_done(self) {
+        while self.work.try_update_value(|work| std::mem::take(&mut work.due)) == Some(true) {
+            let place = self.place.try_get_untracked().flatten();
+            let plot = self.plot.try_get_untracked().flatten();
+            let (Some(place), Some(plot)) = (place, plot) else { continue };
+            let result = match script::react(&place, &plot) {
+                Ok(promise) => JsFuture::from(promise).await.map(drop),
+                Err(error) => Err(error),
+            };
+            let failure = result.err().map(|error| words(&error));
+            if self.failure.is_disposed() {
+                return;
+            }
+            self.drawn.set(failure.is_none());
+            self.failure.set(failure);
+        }
+        self.work.try_update_value(|work| work.busy = false);
+    }
+}
+
+/// A plot of plotly.js.
+#[component]
+pub(super) fn Figure(
+    /// The plot as JSON; none while there is nothing to draw.
+    #[prop(into)]
+    plot: Signal<Option<String>>,
+    /// What it shows, for those who do not see it.
+    #[prop(into)]
+    label: Signal<String>,
+    /// Class that gives the chart its height.
+    class: &'static str,
+    /// Set to the width of the chart, in px.
+    #[prop(optional)]
+    width: Option<RwSignal<f64>>,
+) -> impl IntoView {
+    let script = script::load();
+    let drawing = Drawing {
+        place: NodeRef::new(),
+        plot,
+        failure: RwSignal::new(None),
+        drawn: RwSignal::new(false),
+        work: StoredValue::new(Work::default()),
+    };
+    let mounted = StoredValue::new_local(None::<Mounted>);
+    Effect::new(move |_| {
+        let Some(place) = drawing.place.get() else { return };
+        let element: HtmlElement = place.into();
+        let resized = element.clone();
+        let read = move || {
+            let now = f64::from(resized.client_width());
+            if let Some(width) = width.filter(|width| width.try_get_untracked().is_some_and(|before| before != now)) {
+                width.set(now);
+            }
+            if now > 0.0 && drawing.drawn.try_get_untracked() == Some(true) {
+                let resized = resized.clone();
+                // A chart that is hidden meanwhile cannot be fitted; it is when it is shown again.
+                spawn_local(async move {
+                    if let Ok(promise) = script::resize(&resized) {
+                        drop(JsFuture::from(promise).await);
+                    }
+                });
+            }
+        };
+        read();
+        let size = SizeObserver::of(&element, read);
+        mounted.set_value(Some(Mounted { element, _size: size }));
+    });
+    let ready = script.clone();
+    Effect::new(move |_| {
+        if ready.get() == Script::Ready && plot.with(Option::is_some) {
+            drawing.request();
+        }
+    });
+    let message = move || {
+        let reason = match script.get() {
+            Script::Failed(reason) => Some(reason),
+            Script::Loading | Script::Ready => drawing.failure.get(),
+        };
+        reason.map(|reason| {
+            view! { <p class="chart-message" role="alert">{format!("This chart could not be drawn: {reason}.")}</p> }
+        })
+    };
+    view! {
+        <div class=format!("chart {class}")>
+            <div class="chart-plot" node_ref=drawing.place role="img" aria-label=label></div>
+            {message}
+        </div>
+    }
+}

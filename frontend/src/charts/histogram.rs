@@ -1,0 +1,124 @@
+//! The histogram of a workload.
+
+use api::planner::outcome::HistogramColumns;
+use leptos::prelude::*;
+use plotly::common::{DashType, Line, Marker, TickMode};
+use plotly::layout::{Axis, Margin, Shape, ShapeLayer, ShapeLine, ShapeType};
+use plotly::{Bar, Plot};
+
+use super::bins::{Scale, bars, decades, number};
+use super::figure::Figure;
+use super::{Colours, colour, configuration};
+use crate::gantt::describe::grouped;
+use crate::gantt::watch::theme_version;
+
+/// A histogram with its mean, median and 99th percentile.
+#[component]
+pub(crate) fn Histogram(
+    /// Bins and counts; none while they are on their way.
+    #[prop(into)]
+    data: Signal<Option<HistogramColumns>>,
+    /// What the values count, for example "tokens per sample".
+    #[prop(into)]
+    unit: Signal<String>,
+) -> impl IntoView {
+    let version = theme_version();
+    let plot = Memo::new(move |_| {
+        version.track();
+        data.with(|data| data.as_ref().map(|data| plot(data, &unit.get(), &Colours::read())))
+    });
+    let figures = move || {
+        data.with(|data| {
+            data.as_ref().map(|data| {
+                [
+                    ("mean", number(data.mean)),
+                    ("median", number(data.median)),
+                    ("p99", number(data.p99)),
+                    ("max", number(data.max)),
+                ]
+            })
+        })
+    };
+    let label = move || {
+        let figures = figures().map(|figures| figures.map(|(name, value)| format!("{name} {value}")).join(", "));
+        format!("Histogram of {}: {}", unit.get(), figures.unwrap_or_else(|| "loading".to_owned()))
+    };
+    view! {
+        <figure class="histogram" data-testid="histogram">
+            <Figure plot=plot label=Signal::derive(label) class="chart-histogram" />
+            <figcaption>
+                <span>{unit}</span>
+                {move || {
+                    figures().map(|figures| {
+                        figures
+                            .map(|(name, value)| view! { <span class=format!("figure-{name}")>{name}" "<b>{value}</b></span> })
+                            .collect_view()
+                    })
+                }}
+            </figcaption>
+        </figure>
+    }
+}
+
+/// The plot as JSON.
+fn plot(data: &HistogramColumns, unit: &str, colours: &Colours) -> String {
+    let scale = Scale::of(&data.edges);
+    let bars = bars(data, scale);
+    let widths: Vec<f64> = bars.iter().map(|bar| bar.width).collect();
+    let texts = bars.iter().map(|bar| format!("{} {unit}: {}", bar.values, grouped(bar.count))).collect();
+    let trace = Bar::new(bars.iter().map(|bar| bar.middle).collect(), bars.iter().map(|bar| bar.count).collect())
+        .hover_text_array(texts)
+        .hover_info(plotly::common::HoverInfo::Text)
+        .marker(
+            Marker::new().color(colour(&colours.accent)).line(Line::new().width(0.6).color(colour(&colours.panel))),
+        );
+
+    let mut x_axis: Axis = colours.axis().show_grid(false);
+    if let (Scale::Logarithmic, Some(&first), Some(&last)) = (scale, data.edges.first(), data.edges.last()) {
+        let (values, texts) = decades(first, last).into_iter().unzip();
+        x_axis = x_axis.tick_mode(TickMode::Array).tick_values(values).tick_text(texts);
+    }
+    let y_axis = colours.axis().n_ticks(3).show_line(false);
+    let marks = [(data.mean, DashType::Dash), (data.median, DashType::Solid), (data.p99, DashType::Dot)];
+    let shapes = marks
+        .into_iter()
+        .map(|(value, dash)| {
+            Shape::new()
+                .shape_type(ShapeType::Line)
+                .x_ref("x")
+                .y_ref("paper")
+                .x0(scale.position(value))
+                .x1(scale.position(value))
+                .y0(0.0)
+                .y1(1.0)
+                .layer(ShapeLayer::Above)
+                .line(ShapeLine::new().color(colour(&colours.ink)).width(1.0).dash(dash))
+        })
+        .collect();
+    let layout = colours
+        .layout(Margin::new().left(40).right(8).top(6).bottom(22))
+        .bar_gap(0.0)
+        .x_axis(x_axis)
+        .y_axis(y_axis)
+        .shapes(shapes)
+        .show_legend(false);
+    let mut plot = Plot::new();
+    plot.add_trace(trace);
+    plot.set_layout(layout);
+    plot.set_configuration(configuration());
+    with_widths(&plot.to_json(), &widths)
+}
+
+/// Gives every bar its own width, which the crate's bars have no setter for.
+fn with_widths(plot: &str, widths: &[f64]) -> String {
+    match serde_json::from_str::<serde_json::Value>(plot) {
+        Ok(mut value) => {
+            if let Some(trace) = value.pointer_mut("/data/0") {
+                trace["width"] = widths.into();
+            }
+            value.to_string()
+        }
+        // Equal widths are the second best.
+        Err(_) => plot.to_owned(),
+    }
+}

@@ -1,0 +1,113 @@
+//! Loads plotly.js once, when the first chart needs it, and calls it.
+
+use std::cell::RefCell;
+
+use js_sys::{Array, Function, JSON, Promise, Reflect};
+use leptos::prelude::*;
+use wasm_bindgen::closure::Closure;
+use wasm_bindgen::{JsCast, JsValue};
+use web_sys::{HtmlElement, HtmlScriptElement};
+
+/// Where plotly.js stands.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) enum Script {
+    /// On its way.
+    Loading,
+    /// Loaded.
+    Ready,
+    /// Not to be had, and why.
+    Failed(String),
+}
+
+/// URL when the page names none.
+const DEFAULT_URL: &str = "/assets/plotly.js";
+
+thread_local! {
+    static SCRIPT: RefCell<Option<ArcRwSignal<Script>>> = const { RefCell::new(None) };
+}
+
+/// Where plotly.js stands; starts loading it at the first call, and again after a failure.
+pub(crate) fn load() -> ArcRwSignal<Script> {
+    let (state, starts) = SCRIPT.with(|script| {
+        let mut script = script.borrow_mut();
+        let starts = script.as_ref().is_none_or(|state| matches!(state.get_untracked(), Script::Failed(_)));
+        (script.get_or_insert_with(|| ArcRwSignal::new(Script::Loading)).clone(), starts)
+    });
+    if starts {
+        state.set(if plotly().is_some() { Script::Ready } else { Script::Loading });
+        if state.get_untracked() == Script::Loading
+            && let Err(error) = inject(&state)
+        {
+            state.set(Script::Failed(words(&error)));
+        }
+    }
+    state
+}
+
+fn inject(state: &ArcRwSignal<Script>) -> Result<(), JsValue> {
+    let document = document();
+    let url = document
+        .query_selector("meta[name=plotly]")?
+        .and_then(|meta| meta.get_attribute("content"))
+        .filter(|url| !url.is_empty())
+        .unwrap_or_else(|| DEFAULT_URL.to_owned());
+    let script = document.create_element("script")?.unchecked_into::<HtmlScriptElement>();
+    let (loaded, failed) = (state.clone(), state.clone());
+    let failed_url = url.clone();
+    let on_load = Closure::once_into_js(move || {
+        let missing = || Script::Failed("plotly.js loaded, but is not what it should be".to_owned());
+        loaded.set(if plotly().is_some() { Script::Ready } else { missing() });
+    });
+    let on_error = Closure::once_into_js(move || {
+        failed.set(Script::Failed(format!("{failed_url} could not be loaded")));
+    });
+    script.set_onload(Some(on_load.unchecked_ref()));
+    script.set_onerror(Some(on_error.unchecked_ref()));
+    script.set_src(&url);
+    document.head().ok_or("the page has no head")?.append_child(&script)?;
+    Ok(())
+}
+
+fn plotly() -> Option<JsValue> {
+    Reflect::get(&window(), &"Plotly".into()).ok().filter(JsValue::is_object)
+}
+
+/// Calls a function of plotly.js; gives what it promises.
+fn call(object: &JsValue, name: &str, arguments: &Array) -> Result<Promise, JsValue> {
+    let function = Reflect::get(object, &name.into())?.dyn_into::<Function>()?;
+    Ok(Promise::resolve(&function.apply(object, arguments)?))
+}
+
+fn loaded() -> Result<JsValue, JsValue> {
+    plotly().ok_or_else(|| "plotly.js is not loaded".into())
+}
+
+/// Draws a plot, given as JSON, into an element, or changes the plot that is there.
+pub(crate) fn react(element: &HtmlElement, plot: &str) -> Result<Promise, JsValue> {
+    let plot = JSON::parse(plot)?;
+    let part = |name: &str| Reflect::get(&plot, &name.into());
+    let arguments = Array::of4(element, &part("data")?, &part("layout")?, &part("config")?);
+    call(&loaded()?, "react", &arguments)
+}
+
+/// Fits a plot to the size of its element.
+pub(crate) fn resize(element: &HtmlElement) -> Result<Promise, JsValue> {
+    let plots = Reflect::get(&loaded()?, &"Plots".into())?;
+    call(&plots, "resize", &Array::of1(element))
+}
+
+/// Frees what a plot holds; without plotly.js there is nothing to free.
+pub(crate) fn purge(element: &HtmlElement) {
+    if let Ok(plotly) = loaded() {
+        drop(call(&plotly, "purge", &Array::of1(element)));
+    }
+}
+
+/// What a thrown value says.
+pub(crate) fn words(error: &JsValue) -> String {
+    error
+        .dyn_ref::<js_sys::Error>()
+        .map(|error| String::from(error.message()))
+        .or_else(|| error.as_string())
+        .unwrap_or_else(|| "an unknown fault".to_owned())
+}

@@ -1,0 +1,147 @@
+//! Talks to the server. Every failure becomes a [`Failure`] that a page can show.
+
+mod job;
+
+pub(crate) use job::{follow, pause};
+
+use api::problem::Problem;
+use serde::de::DeserializeOwned;
+use wasm_bindgen::{JsCast, JsValue};
+use wasm_bindgen_futures::JsFuture;
+use web_sys::{Request, RequestInit, Response};
+
+/// Why there is no answer.
+#[derive(Debug, Clone, PartialEq)]
+pub(crate) enum Failure {
+    /// The server cannot be reached.
+    Offline,
+    /// The server says what is wrong.
+    Problem(Box<Problem>),
+    /// The answer cannot be read.
+    Unreadable(String),
+}
+
+impl Failure {
+    /// HTTP status, where the server answered at all.
+    pub(crate) fn status(&self) -> Option<u16> {
+        match self {
+            Self::Problem(problem) => Some(problem.status),
+            _ => None,
+        }
+    }
+
+    /// One short line.
+    pub(crate) fn title(&self) -> String {
+        match self {
+            Self::Offline => "The server cannot be reached".to_owned(),
+            Self::Problem(problem) => problem.title.clone(),
+            Self::Unreadable(_) => "The answer cannot be read".to_owned(),
+        }
+    }
+
+    /// What happened, and the remedy.
+    pub(crate) fn detail(&self) -> String {
+        match self {
+            Self::Offline => {
+                "Check that planscope is still running, then try again. Nothing you entered is lost.".to_owned()
+            }
+            Self::Problem(problem) => problem.detail.clone(),
+            Self::Unreadable(detail) => detail.clone(),
+        }
+    }
+}
+
+/// The body of a request.
+pub(crate) enum Body {
+    /// None.
+    Empty,
+    /// A JSON document.
+    Json(String),
+    /// A file as it is.
+    File(web_sys::File),
+}
+
+/// GET, the answer as JSON.
+pub(crate) async fn get<T: DeserializeOwned>(url: &str) -> Result<T, Failure> {
+    read_json(&fetch("GET", url, Body::Empty, "application/json").await?).await
+}
+
+/// Any method, the answer as JSON.
+pub(crate) async fn send<T: DeserializeOwned>(method: &str, url: &str, body: Body) -> Result<T, Failure> {
+    read_json(&fetch(method, url, body, "application/json").await?).await
+}
+
+/// Any method, the answer left unread.
+pub(crate) async fn tell(method: &str, url: &str, body: Body) -> Result<(), Failure> {
+    fetch(method, url, body, "application/json").await.map(drop)
+}
+
+/// GET, the answer as bytes.
+pub(crate) async fn get_bytes(url: &str, accept: &str) -> Result<Vec<u8>, Failure> {
+    let response = fetch("GET", url, Body::Empty, accept).await?;
+    let buffer = response.array_buffer().map_err(|error| unreadable(&error))?;
+    let buffer = JsFuture::from(buffer).await.map_err(|error| unreadable(&error))?;
+    Ok(js_sys::Uint8Array::new(&buffer).to_vec())
+}
+
+/// A text made safe for a query.
+pub(crate) fn encode(text: &str) -> String {
+    String::from(js_sys::encode_uri_component(text))
+}
+
+async fn fetch(method: &str, url: &str, body: Body, accept: &str) -> Result<Response, Failure> {
+    let init = RequestInit::new();
+    init.set_method(method);
+    let content_type = match &body {
+        Body::Empty => None,
+        Body::Json(text) => {
+            init.set_body(&JsValue::from_str(text));
+            Some("application/json")
+        }
+        Body::File(file) => {
+            init.set_body(file);
+            Some("application/octet-stream")
+        }
+    };
+    let request = Request::new_with_str_and_init(url, &init).map_err(|error| unreadable(&error))?;
+    let headers = request.headers();
+    headers.set("accept", accept).map_err(|error| unreadable(&error))?;
+    if let Some(content_type) = content_type {
+        headers.set("content-type", content_type).map_err(|error| unreadable(&error))?;
+    }
+    let response = JsFuture::from(leptos::prelude::window().fetch_with_request(&request)).await;
+    // fetch rejects only where no answer came at all.
+    let response: Response = response.map_err(|_| Failure::Offline)?.unchecked_into();
+    if response.ok() { Ok(response) } else { Err(problem_of(&response).await) }
+}
+
+async fn problem_of(response: &Response) -> Failure {
+    match read_text(response).await {
+        Ok(text) => Failure::Problem(Box::new(serde_json::from_str(&text).unwrap_or_else(|_| Problem {
+            kind: "about:blank".to_owned(),
+            title: format!("The server answered {} {}", response.status(), response.status_text()),
+            status: response.status(),
+            detail: text.chars().take(400).collect(),
+            errors: Vec::new(),
+        }))),
+        Err(failure) => failure,
+    }
+}
+
+async fn read_json<T: DeserializeOwned>(response: &Response) -> Result<T, Failure> {
+    let text = read_text(response).await?;
+    serde_json::from_str(&text).map_err(|error| {
+        Failure::Unreadable(format!("{}: {error}. The page may be older than the server: reload it.", response.url()))
+    })
+}
+
+async fn read_text(response: &Response) -> Result<String, Failure> {
+    let text = response.text().map_err(|error| unreadable(&error))?;
+    // The connection broke between the headers and the end of the body.
+    let text = JsFuture::from(text).await.map_err(|_| Failure::Offline)?;
+    Ok(text.as_string().unwrap_or_default())
+}
+
+fn unreadable(error: &JsValue) -> Failure {
+    Failure::Unreadable(format!("{error:?}"))
+}

@@ -1,0 +1,124 @@
+//! The editor of a scenario, at the left of the explore page.
+
+mod cluster;
+mod distribution;
+mod field;
+mod model;
+mod preset;
+mod section;
+mod training;
+mod workload;
+
+use leptos::prelude::*;
+use serde_json::{Value, json};
+
+use crate::catalogue::use_catalogue;
+use crate::explore::use_explore;
+use crate::pointer;
+use field::{FieldError, NumberField};
+use section::{HomelessErrors, Section};
+
+/// All sections of the editor.
+#[component]
+pub(crate) fn Editor() -> impl IntoView {
+    let explore = use_explore();
+    let loaded = Memo::new(move |_| explore.scenario.with(Value::is_object));
+    view! {
+        <Show when=move || loaded.get() fallback=|| view! { <div class="skeleton editor-skeleton" aria-hidden="true"></div> }>
+            <div class="editor-tools">
+                <button class="quiet" on:click=move |_| explore.undo() disabled=move || !explore.undoable.get().0 title="Undo the last edit (Ctrl+Z)">
+                    "Undo"
+                </button>
+                <button class="quiet" on:click=move |_| explore.redo() disabled=move || !explore.undoable.get().1 title="Redo (Ctrl+Shift+Z)">
+                    "Redo"
+                </button>
+                <span class="grow"></span>
+                <button class="quiet" on:click=move |_| explore.start_afresh() title="Throw the draft away and begin with a ready scenario">
+                    "Start afresh"
+                </button>
+            </div>
+            <HomelessErrors />
+            <model::ModelSection />
+            <cluster::ClusterSection />
+            <workload::WorkloadSection />
+            <LayoutSection />
+            <PlannersSection />
+            <training::TrainingSection />
+            <RunSection />
+        </Show>
+    }
+}
+
+/// Degrees that are fixed; an empty field is searched.
+#[component]
+fn LayoutSection() -> impl IntoView {
+    view! {
+        <Section title="Layout" pointer="/layout" note="empty = searched">
+            <NumberField pointer="/layout/tensor" label="Tensor parallel" unit="TP" min=1.0 max=64.0 placeholder="search" />
+            <NumberField pointer="/layout/pipeline" label="Pipeline stages" unit="PP" min=1.0 max=128.0 placeholder="search" />
+            <NumberField pointer="/layout/chunks" label="Chunks per rank" unit="VPP" min=1.0 max=32.0 placeholder="search" />
+            <NumberField pointer="/layout/microbatch" label="Microbatch" unit="sequences" min=1.0 max=256.0 placeholder="search" />
+            <NumberField pointer="/layout/group" label="Group" unit="microbatches" min=1.0 max=1024.0 placeholder="PP" />
+        </Section>
+    }
+}
+
+/// Which planners run.
+#[component]
+fn PlannersSection() -> impl IntoView {
+    let explore = use_explore();
+    let catalogue = use_catalogue();
+    let chosen = move || {
+        explore
+            .scenario
+            .with(|scenario| pointer::get(scenario, "/planners").and_then(Value::as_array).cloned().unwrap_or_default())
+    };
+    let toggle = move |id: &'static str, on: bool| {
+        let mut planners = chosen();
+        planners.retain(|planner| planner != id);
+        if on {
+            planners.push(json!(id));
+        }
+        explore.set("/planners", Value::Array(planners));
+    };
+    let boxes = move || {
+        let choices = catalogue.presets.get().map(|presets| presets.planners.clone()).unwrap_or_default();
+        let rows = choices.into_iter().map(|choice| {
+            let id = choice.id.id();
+            view! {
+                <label class="check">
+                    <input
+                        type="checkbox"
+                        value=id
+                        data-pointer=format!("/planners/{id}")
+                        prop:checked=move || chosen().iter().any(|planner| planner == id)
+                        on:change=move |event| toggle(id, event_target_checked(&event))
+                    />
+                    <span class="pill" data-planner-colour=id></span>
+                    {choice.title}
+                </label>
+            }
+        });
+        rows.collect_view()
+    };
+    view! {
+        <Section title="Planners" pointer="/planners" note="">
+            <fieldset class="plain" data-pointer="/planners">
+                <legend class="visually-hidden">"Planners to run"</legend>
+                {boxes}
+            </fieldset>
+            <FieldError pointer="/planners".to_owned() />
+        </Section>
+    }
+}
+
+/// Seed and iterations.
+#[component]
+fn RunSection() -> impl IntoView {
+    view! {
+        <Section title="Judging" pointer="/iterations" note="">
+            <NumberField pointer="/iterations" label="Iterations" unit="global batches" min=1.0 max=1000.0 />
+            <NumberField pointer="/seed" label="Seed" unit="" min=0.0 max=4_294_967_295.0 />
+        </Section>
+    }
+}

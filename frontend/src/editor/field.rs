@@ -1,0 +1,253 @@
+//! Fields of the editor: each edits one place of the scenario, by JSON pointer, and shows what is wrong with it.
+
+use leptos::prelude::*;
+use serde_json::Value;
+use wasm_bindgen::JsCast;
+
+use crate::explore::{Explore, use_explore};
+use crate::pointer;
+
+/// How a slider beside a number field moves.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub(super) enum Slider {
+    /// Evenly, over this range.
+    Linear(f64, f64),
+    /// From power of two to power of two, over this range of exponents.
+    PowersOfTwo(f64, f64),
+}
+
+impl Slider {
+    const fn range(self) -> (f64, f64) {
+        match self {
+            Self::Linear(low, high) | Self::PowersOfTwo(low, high) => (low, high),
+        }
+    }
+
+    /// The value at a position.
+    fn value(self, position: f64) -> f64 {
+        match self {
+            Self::Linear(..) => position.round(),
+            Self::PowersOfTwo(..) => position.round().exp2(),
+        }
+    }
+
+    /// The position of a value, inside the range.
+    fn position(self, value: f64) -> f64 {
+        let (low, high) = self.range();
+        let position = match self {
+            Self::Linear(..) => value,
+            Self::PowersOfTwo(..) => value.max(1.0).log2(),
+        };
+        position.clamp(low, high)
+    }
+}
+
+/// The identifier of the input of a field.
+fn input_id(pointer: &str) -> String {
+    format!("field{}", pointer.replace('/', "-"))
+}
+
+/// Makes a field known for as long as it is on the page, so that its errors are shown here and nowhere else.
+fn register(explore: Explore, pointer: &str) {
+    explore.fields.update(|fields| {
+        fields.insert(pointer.to_owned());
+    });
+    let pointer = pointer.to_owned();
+    on_cleanup(move || {
+        explore.fields.try_update(|fields| fields.remove(&pointer));
+        explore.unreadable.try_update(|errors| errors.set(&pointer, None));
+    });
+}
+
+fn error_at(explore: Explore, pointer: &str) -> Option<String> {
+    let unreadable = explore.unreadable.with(|errors| errors.at(pointer).map(str::to_owned));
+    unreadable.or_else(|| explore.errors.with(|errors| errors.at(pointer).map(str::to_owned)))
+}
+
+/// What is wrong with a field.
+#[component]
+pub(super) fn FieldError(pointer: String) -> impl IntoView {
+    let explore = use_explore();
+    register(explore, &pointer);
+    let id = format!("{}-error", input_id(&pointer));
+    let place = pointer.clone();
+    let error = Memo::new(move |_| error_at(explore, &place));
+    move || {
+        error.get().map(|detail| view! { <p class="field-error" role="alert" id=id.clone() data-error-for=pointer.clone()>{detail}</p> })
+    }
+}
+
+/// A number. With a placeholder it may be left empty, and is then absent from the scenario.
+#[component]
+pub(super) fn NumberField(
+    #[prop(into)] pointer: String,
+    #[prop(into)] label: String,
+    unit: &'static str,
+    min: f64,
+    max: f64,
+    #[prop(default = 1.0)] step: f64,
+    #[prop(optional)] placeholder: &'static str,
+    #[prop(default = None, into)] slider: Option<Slider>,
+) -> impl IntoView {
+    let explore = use_explore();
+    let id = input_id(&pointer);
+    let place = StoredValue::new(pointer.clone());
+    let value = Memo::new(move |_| {
+        explore.scenario.with(|scenario| place.with_value(|place| pointer::get(scenario, place).cloned()))
+    });
+    // The text is kept beside the value: "1.50" must not turn into "1.5" under the cursor.
+    let text = RwSignal::new(String::new());
+    Effect::new(move |_| {
+        let value = value.get();
+        if pointer::parse_number(&text.get_untracked())
+            != value.as_ref().and_then(|value| pointer::parse_number(&pointer::write_number(value)))
+        {
+            text.set(value.as_ref().map(pointer::write_number).unwrap_or_default());
+            explore.unreadable.update(|errors| place.with_value(|place| errors.set(place, None)));
+        }
+    });
+    let write = move |typed: String, garbled: bool| {
+        text.set(typed.clone());
+        let complaint = place.with_value(|place| {
+            if let Some(number) = pointer::parse_number(&typed) {
+                explore.set(place, number);
+                return None;
+            }
+            if typed.is_empty() && !garbled && !placeholder.is_empty() {
+                explore.remove(place);
+                return None;
+            }
+            Some(if typed.is_empty() && !garbled { "a number is needed here" } else { "this is not a number" })
+        });
+        explore.unreadable.update(|errors| place.with_value(|place| errors.set(place, complaint.map(str::to_owned))));
+    };
+    let error_id = format!("{id}-error");
+    let wrong = move || place.with_value(|place| error_at(explore, place).is_some());
+    let slider = slider.map(|slider| {
+        let (low, high) = slider.range();
+        let position = move || value.get().and_then(|value| value.as_f64()).map_or(low, |value| slider.position(value));
+        let moved = move |event: web_sys::Event| {
+            if let Some(value) = event_target_value(&event)
+                .parse()
+                .ok()
+                .and_then(|position| pointer::parse_number(&slider.value(position).to_string()))
+            {
+                place.with_value(|place| explore.set(place, value));
+            }
+        };
+        view! {
+            <input
+                type="range"
+                class="slider"
+                min=low
+                max=high
+                step="1"
+                aria-label=format!("{label}, slider")
+                aria-valuetext=move || value.get().map(|value| pointer::write_number(&value))
+                data-slider-for=pointer.clone()
+                prop:value=position
+                on:input=moved
+            />
+        }
+    });
+    view! {
+        <div class="field" class:wrong=wrong>
+            <label for=id.clone()>{label.clone()}{(!unit.is_empty()).then(|| view! { " "<small>{unit}</small> })}</label>
+            <input
+                id=id
+                type="number"
+                inputmode="decimal"
+                autocomplete="off"
+                min=min
+                max=max
+                step=step
+                placeholder=placeholder
+                data-pointer=pointer.clone()
+                aria-invalid=move || wrong().to_string()
+                aria-describedby=error_id
+                prop:value=move || text.get()
+                on:input=move |event| write(event_target_value(&event), is_garbled(&event))
+            />
+            {slider}
+            <FieldError pointer=pointer />
+        </div>
+    }
+}
+
+/// Whether the browser holds letters that it does not hand out as the value of a number field.
+fn is_garbled(event: &web_sys::Event) -> bool {
+    let read = |object: &wasm_bindgen::JsValue, name: &str| js_sys::Reflect::get(object, &name.into()).ok();
+    let input = event.target().map(JsCast::unchecked_into::<wasm_bindgen::JsValue>);
+    input
+        .and_then(|input| read(&input, "validity"))
+        .and_then(|validity| read(&validity, "badInput"))
+        .is_some_and(|bad| bad.is_truthy())
+}
+
+/// One of a few words.
+#[component]
+pub(super) fn SelectField(
+    #[prop(into)] pointer: String,
+    label: &'static str,
+    options: &'static [(&'static str, &'static str)],
+) -> impl IntoView {
+    let explore = use_explore();
+    let id = input_id(&pointer);
+    let place = StoredValue::new(pointer.clone());
+    let value =
+        Memo::new(move |_| explore.scenario.with(|scenario| place.with_value(|place| pointer::text(scenario, place))));
+    let choices = options.iter().map(|(word, title)| {
+        view! { <option value=*word prop:selected=move || value.get().as_deref() == Some(*word)>{*title}</option> }
+    });
+    view! {
+        <div class="field">
+            <label for=id.clone()>{label}</label>
+            <select
+                id=id
+                data-pointer=pointer.clone()
+                on:change=move |event| place.with_value(|place| explore.set(place, event_target_value(&event).into()))
+            >
+                {choices.collect_view()}
+            </select>
+            <FieldError pointer=pointer />
+        </div>
+    }
+}
+
+/// Yes or no.
+#[component]
+pub(super) fn CheckField(#[prop(into)] pointer: String, label: &'static str) -> impl IntoView {
+    let explore = use_explore();
+    let place = StoredValue::new(pointer.clone());
+    let checked = move || {
+        explore.scenario.with(|scenario| {
+            place.with_value(|place| pointer::get(scenario, place).and_then(Value::as_bool).unwrap_or(false))
+        })
+    };
+    view! {
+        <label class="check">
+            <input
+                type="checkbox"
+                data-pointer=pointer.clone()
+                prop:checked=checked
+                on:change=move |event| place.with_value(|place| explore.set(place, event_target_checked(&event).into()))
+            />
+            {label}
+        </label>
+        <FieldError pointer=pointer />
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_slider_position_is_that_of_its_value() {
+        let powers = Slider::PowersOfTwo(9.0, 20.0);
+        assert!((powers.value(13.0) - 8192.0).abs() < f64::EPSILON);
+        assert!((powers.position(8192.0) - 13.0).abs() < 1e-12);
+        assert!((powers.position(1.0) - 9.0).abs() < f64::EPSILON, "below the range");
+        assert!((Slider::Linear(0.0, 64.0).position(99.0) - 64.0).abs() < f64::EPSILON, "above the range");
+    }
+}

@@ -1,0 +1,108 @@
+//! The model: a preset, and every field of every module.
+
+use api::planner::model::Model;
+use leptos::prelude::*;
+use serde_json::Value;
+
+use super::field::{CheckField, NumberField, SelectField};
+use super::preset::{Choice, PresetPicker};
+use super::section::{Advanced, Section};
+use crate::catalogue::use_catalogue;
+use crate::explore::use_explore;
+use crate::{format, pointer};
+
+/// The model.
+#[component]
+pub(super) fn ModelSection() -> impl IntoView {
+    let explore = use_explore();
+    let catalogue = use_catalogue();
+    let model = Memo::new(move |_| explore.scenario.with(|scenario| pointer::get(scenario, "/model").cloned()));
+    let chosen = Memo::new(move |_| {
+        let model: Model = serde_json::from_value(model.get()?).ok()?;
+        catalogue.presets.get()?.models.iter().find(|choice| choice.model == model).map(|choice| choice.id.clone())
+    });
+    let choices = Signal::derive(move || {
+        let models = catalogue.presets.get().map(|presets| presets.models.clone()).unwrap_or_default();
+        let choice = |model: api::gallery::ModelChoice| Choice { id: model.id, title: model.model.name, group: "" };
+        models.into_iter().map(choice).collect::<Vec<_>>()
+    });
+    let choose = move |id: String| {
+        let preset = catalogue.presets.get_untracked();
+        let preset = preset.iter().flat_map(|presets| &presets.models).find(|choice| choice.id == id);
+        if let Some(value) = preset.and_then(|choice| serde_json::to_value(&choice.model).ok()) {
+            explore.set("/model", value);
+        }
+    };
+    let size = move || {
+        let presets = catalogue.presets.get()?;
+        let choice = presets.models.iter().find(|choice| Some(&choice.id) == chosen.get().as_ref())?;
+        Some(format!("{}\u{202f}parameters", format::large(choice.parameters as f64)))
+    };
+    let modules = Memo::new(move |_| {
+        let modules = model.get().and_then(|model| model.get("modules").and_then(Value::as_array).cloned());
+        modules.unwrap_or_default().iter().map(ModuleShape::of).collect::<Vec<_>>()
+    });
+    view! {
+        <Section title="Model" pointer="/model" note="">
+            <PresetPicker test_id="model-preset" label="Preset" other="Edited" choices=choices chosen=chosen on_choose=choose />
+            <p class="hint">{size}</p>
+            {move || modules.get().into_iter().enumerate().map(|(index, shape)| view! { <ModuleFields index=index shape=shape /> }).collect_view()}
+        </Section>
+    }
+}
+
+/// What decides which fields a module has.
+#[derive(Debug, Clone, PartialEq, Eq)]
+struct ModuleShape {
+    name: String,
+    patches: bool,
+    experts: bool,
+}
+
+impl ModuleShape {
+    fn of(module: &Value) -> Self {
+        Self {
+            name: module["name"].as_str().unwrap_or("Module").to_owned(),
+            patches: module["patch"].is_object(),
+            experts: module["moe"].is_object(),
+        }
+    }
+}
+
+/// Every field of one module.
+#[component]
+fn ModuleFields(index: usize, shape: ModuleShape) -> impl IntoView {
+    let at = move |field: &str| format!("/model/modules/{index}/{field}");
+    let patches = shape.patches.then(|| {
+        view! {
+            <NumberField pointer=at("patch/patch_px") label="Patch edge" unit="px" min=1.0 max=256.0 />
+            <NumberField pointer=at("patch/patches_per_image") label="Patches per image" unit="" min=1.0 max=1_000_000.0 />
+            <NumberField pointer=at("patch/tokens_per_image") label="Tokens per image" unit="backbone" min=0.0 max=1_000_000.0 />
+        }
+    });
+    let experts = shape.experts.then(|| {
+        view! {
+            <NumberField pointer=at("moe/experts") label="Experts" unit="" min=1.0 max=4096.0 />
+            <NumberField pointer=at("moe/top_k") label="Experts per token" unit="top k" min=1.0 max=256.0 />
+        }
+    });
+    view! {
+        <Advanced title=shape.name prefixes=vec![format!("/model/modules/{index}")]>
+            <NumberField pointer=at("layers") label="Layers" unit="L" min=1.0 max=1024.0 />
+            <NumberField pointer=at("hidden") label="Width" unit="h" min=1.0 max=131_072.0 step=128.0 />
+            <NumberField pointer=at("heads") label="Query heads" unit="a" min=1.0 max=1024.0 />
+            <NumberField pointer=at("kv_heads") label="Key-value heads" unit="a_kv" min=1.0 max=1024.0 />
+            <NumberField pointer=at("ffn") label="MLP width" unit="f" min=1.0 max=1_048_576.0 step=128.0 />
+            <CheckField pointer=at("gated") label="Gated MLP (SwiGLU)" />
+            <SelectField pointer=at("mask") label="Attention mask" options=&[("causal", "Causal"), ("full", "Full")] />
+            <SelectField pointer=at("norm") label="Norm" options=&[("rms", "RMS"), ("layer", "Layer")] />
+            <SelectField pointer=at("bias") label="Bias" options=&[("none", "None"), ("qkv", "Q, K, V"), ("all", "All")] />
+            <CheckField pointer=at("dropout") label="Dropout" />
+            <NumberField pointer=at("vocab") label="Vocabulary" unit="V" min=0.0 max=4_000_000.0 />
+            <CheckField pointer=at("tied_embeddings") label="Tied embeddings" />
+            <NumberField pointer=at("learned_positions") label="Learned positions" unit="" min=0.0 max=4_000_000.0 />
+            {patches}
+            {experts}
+        </Advanced>
+    }
+}

@@ -1,0 +1,256 @@
+//! The state of the explore page: the scenario being edited, the last answer, and what of it is looked at.
+//!
+//! It outlives the page, so that a look at the datasets loses nothing.
+
+pub(crate) mod opening;
+mod planning;
+mod watching;
+
+use std::sync::Arc;
+
+use api::dataset::ImportReport;
+use api::job::StoredOutcome;
+use api::planner::outcome::{Answer, Planned, PlannerResult};
+use api::planner::scenario::PlannerKind;
+use api::planner::timeline::Timeline;
+use api::scenario::StoredScenario;
+use leptos::leptos_dom::helpers::TimeoutHandle;
+use leptos::prelude::*;
+use serde_json::Value;
+
+use crate::client::Failure;
+use crate::field_errors::FieldErrors;
+use crate::fragment::View;
+use crate::gantt::{Selection, TimeWindow};
+use crate::storage;
+use crate::undo::History;
+
+/// Where planning stands.
+#[derive(Debug, Clone, PartialEq)]
+pub(crate) enum PlanState {
+    /// Nothing is planned.
+    Idle,
+    /// A scenario is being opened.
+    Opening,
+    /// An edit is on its way to the server.
+    Sending,
+    /// Waiting for a worker.
+    Queued,
+    /// A planner is at work.
+    Running {
+        /// Title of the planner.
+        planner: &'static str,
+        /// What it does.
+        phase: String,
+        /// Steps done.
+        done: u32,
+        /// Steps in all.
+        total: u32,
+    },
+    /// The answer is shown.
+    Done,
+    /// The answer is shown: no planner found a plan.
+    Infeasible,
+    /// Ended by the user.
+    Cancelled,
+    /// Something went wrong.
+    Failed(Failure),
+}
+
+impl PlanState {
+    /// Whether an answer is still to come.
+    pub(crate) const fn is_busy(&self) -> bool {
+        matches!(self, Self::Opening | Self::Sending | Self::Queued | Self::Running { .. })
+    }
+}
+
+/// Timelines of one iteration.
+#[derive(Debug, Clone, Default)]
+pub(crate) struct Shown {
+    /// The iteration.
+    pub(crate) iteration: u32,
+    /// Timelines by planner, in the order of the results.
+    pub(crate) timelines: Vec<(PlannerKind, Arc<Timeline>)>,
+}
+
+impl Shown {
+    /// The timeline of a planner.
+    pub(crate) fn timeline(&self, planner: PlannerKind) -> Option<Arc<Timeline>> {
+        self.timelines.iter().find(|(kind, _)| *kind == planner).map(|(_, timeline)| Arc::clone(timeline))
+    }
+
+    /// The largest makespan.
+    pub(crate) fn extent_ns(&self) -> u64 {
+        self.timelines.iter().map(|(_, timeline)| timeline.makespan_ns).max().unwrap_or(0)
+    }
+}
+
+/// The state of the explore page.
+#[derive(Clone, Copy)]
+pub(crate) struct Explore {
+    /// The scenario as it is edited; null before one is there.
+    pub(crate) scenario: RwSignal<Value>,
+    /// What the server finds wrong with it.
+    pub(crate) errors: RwSignal<FieldErrors>,
+    /// What is no number at all, found here.
+    pub(crate) unreadable: RwSignal<FieldErrors>,
+    /// Fields on the page, by pointer; errors of others are shown at their section.
+    pub(crate) fields: RwSignal<std::collections::BTreeSet<String>>,
+    /// Whether an edit can be undone, and redone.
+    pub(crate) undoable: RwSignal<(bool, bool)>,
+    /// The scenario as the server stored it last.
+    pub(crate) stored: RwSignal<Option<StoredScenario>>,
+    /// The last answer; it stays while the next one is computed.
+    pub(crate) result: RwSignal<Option<Arc<StoredOutcome>>>,
+    /// Where planning stands.
+    pub(crate) state: RwSignal<PlanState>,
+    /// What is looked at.
+    pub(crate) view: RwSignal<View>,
+    /// Timelines of the shown iteration.
+    pub(crate) shown: RwSignal<Shown>,
+    /// Shown range of the time axis.
+    pub(crate) window: RwSignal<TimeWindow>,
+    /// Span that is selected.
+    pub(crate) selection: RwSignal<Option<Selection>>,
+    /// Span under the pointer.
+    pub(crate) hover: RwSignal<Option<Selection>>,
+    /// Report of the last upload made from the editor.
+    pub(crate) import: RwSignal<Option<ImportReport>>,
+    /// Whether the explore page is the one that is shown; only then it may write the address bar.
+    pub(crate) on_page: RwSignal<bool>,
+    history: StoredValue<History<Value>>,
+    /// Counts questions; an answer to an older question is dropped.
+    generation: StoredValue<u64>,
+    job: StoredValue<Option<String>>,
+    timer: StoredValue<Option<TimeoutHandle>>,
+    url_timer: StoredValue<Option<TimeoutHandle>>,
+}
+
+/// Edits closer together than this are sent once.
+const DEBOUNCE: std::time::Duration = std::time::Duration::from_millis(150);
+
+impl Explore {
+    /// An empty page.
+    pub(crate) fn new() -> Self {
+        Self {
+            scenario: RwSignal::new(Value::Null),
+            errors: RwSignal::default(),
+            unreadable: RwSignal::default(),
+            fields: RwSignal::default(),
+            undoable: RwSignal::new((false, false)),
+            stored: RwSignal::new(None),
+            result: RwSignal::new(None),
+            state: RwSignal::new(PlanState::Idle),
+            view: RwSignal::default(),
+            shown: RwSignal::default(),
+            window: RwSignal::new(TimeWindow { start_ns: 0.0, end_ns: 0.0 }),
+            selection: RwSignal::new(None),
+            hover: RwSignal::new(None),
+            import: RwSignal::new(None),
+            on_page: RwSignal::new(false),
+            history: StoredValue::new(History::default()),
+            generation: StoredValue::new(0),
+            job: StoredValue::new(None),
+            timer: StoredValue::new(None),
+            url_timer: StoredValue::new(None),
+        }
+    }
+
+    /// Puts a value at a place of the scenario and plans again.
+    pub(crate) fn set(&self, pointer: &str, value: Value) {
+        self.edit(pointer, |scenario| crate::pointer::set(scenario, pointer, value));
+    }
+
+    /// Takes a field of the scenario away and plans again.
+    pub(crate) fn remove(&self, pointer: &str) {
+        self.edit(pointer, |scenario| crate::pointer::remove(scenario, pointer));
+    }
+
+    /// Changes the scenario under the name of the edited place, for undo, and plans again.
+    pub(crate) fn edit(&self, place: &str, change: impl FnOnce(&mut Value)) {
+        let before = self.scenario.get_untracked();
+        let mut after = before.clone();
+        change(&mut after);
+        if after == before {
+            return;
+        }
+        self.history.update_value(|history| history.edited(before, place, js_sys::Date::now()));
+        self.replace(after);
+    }
+
+    /// Takes the last edit back.
+    pub(crate) fn undo(&self) {
+        self.step(History::undo);
+    }
+
+    /// Makes the edit again that was taken back.
+    pub(crate) fn redo(&self) {
+        self.step(History::redo);
+    }
+
+    fn step(&self, step: impl FnOnce(&mut History<Value>, Value) -> Option<Value>) {
+        let present = self.scenario.get_untracked();
+        if let Some(Some(scenario)) = self.history.try_update_value(|history| step(history, present)) {
+            self.replace(scenario);
+        }
+    }
+
+    fn replace(&self, scenario: Value) {
+        storage::write(storage::DRAFT, &scenario.to_string());
+        self.scenario.set(scenario);
+        self.undoable.set(self.history.with_value(|history| (history.can_undo(), history.can_redo())));
+        self.plan_soon();
+    }
+
+    fn plan_soon(&self) {
+        let this = *self;
+        let generation = self.next_generation();
+        self.state.set(PlanState::Sending);
+        let timer = set_timeout_with_handle(
+            move || {
+                if this.is_current(generation) {
+                    this.send(generation);
+                }
+            },
+            DEBOUNCE,
+        );
+        self.timer.update_value(|slot| {
+            if let Some(old) = slot.take() {
+                old.clear();
+            }
+            // A window without timers could not have come this far.
+            *slot = timer.ok();
+        });
+    }
+
+    fn next_generation(&self) -> u64 {
+        self.generation.update_value(|generation| *generation += 1);
+        self.generation.get_value()
+    }
+
+    fn is_current(&self, generation: u64) -> bool {
+        self.generation.get_value() == generation
+    }
+
+    /// The results in order, fastest first.
+    pub(crate) fn results(&self) -> Vec<PlannerResult> {
+        self.result.with(|result| result.as_ref().map(|result| result.outcome.results.clone()).unwrap_or_default())
+    }
+
+    /// The judged plan of a planner.
+    pub(crate) fn planned(&self, planner: PlannerKind) -> Option<Planned> {
+        self.result.with(|result| {
+            result.as_ref()?.outcome.results.iter().find(|result| result.planner == planner).and_then(|result| {
+                match &result.answer {
+                    Answer::Planned(planned) => Some((**planned).clone()),
+                    Answer::Infeasible { .. } => None,
+                }
+            })
+        })
+    }
+}
+
+/// The state of the explore page.
+pub(crate) fn use_explore() -> Explore {
+    expect_context()
+}

@@ -1,0 +1,173 @@
+//! What the page starts with: a link, a ready scenario, a dataset, the draft, or the first of the gallery.
+
+use api::gallery::Gallery;
+use api::job::StoredOutcome;
+use api::path;
+use api::scenario::StoredScenario;
+use leptos::prelude::*;
+use leptos::task::spawn_local;
+use serde_json::{Value, json};
+
+use super::{Explore, PlanState};
+use crate::client::{self, Failure};
+use crate::field_errors::FieldErrors;
+use crate::storage;
+use crate::undo::History;
+
+/// The ready scenario that a new one starts from.
+const FIRST: &str = "llama-2-7b-long-documents";
+
+/// What a new scenario starts from.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) enum Start {
+    /// The draft, or where there is none, a ready scenario.
+    Draft,
+    /// A ready scenario.
+    Ready(String),
+    /// The draft on an uploaded dataset.
+    Dataset(String),
+}
+
+impl Explore {
+    /// Opens a stored scenario by identifier or prefix.
+    pub(crate) fn open(self, id: String) {
+        let open = |stored: &StoredScenario| stored.id.starts_with(&id);
+        if self.stored.with_untracked(|stored| stored.as_ref().is_some_and(open))
+            && self.result.with_untracked(Option::is_some)
+        {
+            self.write_address();
+            return;
+        }
+        let generation = self.clear();
+        spawn_local(async move {
+            let answer = client::get::<StoredScenario>(&path::scenario(&id)).await;
+            if !self.is_current(generation) {
+                return;
+            }
+            match answer {
+                Ok(stored) => self.open_stored(generation, stored).await,
+                Err(failure) => self.fail(failure),
+            }
+        });
+    }
+
+    async fn open_stored(self, generation: u64, stored: StoredScenario) {
+        let id = stored.id.clone();
+        self.scenario.set(serde_json::to_value(&stored.scenario).unwrap_or(Value::Null));
+        self.stored.set(Some(stored));
+        self.write_address();
+        // A stored outcome is shown as it is, by whichever engine; only without one is the scenario planned.
+        let outcome = client::get::<StoredOutcome>(&path::outcome(&id)).await;
+        if !self.is_current(generation) {
+            return;
+        }
+        match outcome {
+            Ok(outcome) => self.show(generation, outcome).await,
+            Err(failure) if failure.status() == Some(404) => self.plan(generation, id).await,
+            Err(failure) => self.fail(failure),
+        }
+    }
+
+    /// Starts a scenario.
+    pub(crate) fn start(self, start: Start) {
+        let generation = self.clear();
+        spawn_local(async move {
+            let scenario = match &start {
+                Start::Draft | Start::Dataset(_) => match draft() {
+                    Some(draft) => Ok(draft),
+                    None => ready(FIRST).await.map(untitled),
+                },
+                Start::Ready(slug) => ready(slug).await,
+            };
+            if !self.is_current(generation) {
+                return;
+            }
+            match scenario {
+                Ok(mut scenario) => {
+                    if let Start::Dataset(id) = start {
+                        use_dataset(&mut scenario, &id);
+                        scenario = untitled(scenario);
+                    }
+                    self.scenario.set(scenario);
+                    self.send(generation);
+                }
+                Err(failure) => self.fail(failure),
+            }
+        });
+    }
+
+    /// Throws the draft away and starts from a ready scenario.
+    pub(crate) fn start_afresh(self) {
+        storage::forget(storage::DRAFT);
+        self.start(Start::Draft);
+    }
+
+    fn clear(self) -> u64 {
+        self.abandon_job();
+        self.history.set_value(History::default());
+        self.undoable.set((false, false));
+        self.errors.set(FieldErrors::default());
+        self.unreadable.set(FieldErrors::default());
+        self.import.set(None);
+        self.stored.set(None);
+        self.result.set(None);
+        self.shown.update(|shown| shown.timelines.clear());
+        self.selection.set(None);
+        self.hover.set(None);
+        self.read_address();
+        self.state.set(PlanState::Opening);
+        self.next_generation()
+    }
+}
+
+/// Names an uploaded dataset as the source of samples; images stay as they were drawn, where they were.
+pub(crate) fn use_dataset(scenario: &mut Value, id: &str) {
+    let images = crate::pointer::get(scenario, "/workload/samples/images").cloned();
+    let mut samples = json!({"kind": "dataset", "id": id});
+    if let (Some(images), true) = (images, has_vision_encoder(scenario)) {
+        crate::pointer::set(&mut samples, "/images", images);
+    }
+    crate::pointer::set(scenario, "/workload/samples", samples);
+}
+
+/// Whether the model reads images.
+pub(crate) fn has_vision_encoder(scenario: &Value) -> bool {
+    crate::pointer::get(scenario, "/model/modules")
+        .and_then(Value::as_array)
+        .is_some_and(|modules| modules.iter().any(|module| module["role"] == "vision_encoder"))
+}
+
+fn draft() -> Option<Value> {
+    let draft: Value = serde_json::from_str(&storage::read(storage::DRAFT)?).ok()?;
+    // A draft of another format would only give errors that nobody can mend here.
+    (draft["schema"] == api::planner::scenario::SCHEMA).then_some(draft)
+}
+
+fn untitled(mut scenario: Value) -> Value {
+    crate::pointer::remove(&mut scenario, "/title");
+    scenario
+}
+
+async fn ready(slug: &str) -> Result<Value, Failure> {
+    let gallery = client::get::<Gallery>(path::GALLERY).await?;
+    let entry = gallery.entries.iter().find(|entry| entry.slug == slug).or(gallery.entries.first());
+    let entry = entry.ok_or_else(|| Failure::Unreadable("the gallery is empty".to_owned()))?;
+    serde_json::to_value(&entry.scenario).map_err(|error| Failure::Unreadable(error.to_string()))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_dataset_takes_the_place_of_drawn_lengths_and_keeps_images_only_for_a_model_that_reads_them() {
+        let images = json!({"kind": "uniform", "min": 0, "max": 32});
+        let drawn = json!({"kind": "drawn", "text_tokens": {"kind": "constant", "value": 1}, "images": images});
+        let mut scenario = json!({"model": {"modules": [{"role": "vision_encoder"}, {"role": "backbone"}]}, "workload": {"samples": drawn}});
+        let mut text_only = json!({"model": {"modules": [{"role": "backbone"}]}, "workload": {"samples": drawn}});
+        use_dataset(&mut scenario, "abc");
+        use_dataset(&mut text_only, "abc");
+        assert_eq!(scenario["workload"]["samples"], json!({"kind": "dataset", "id": "abc", "images": images}));
+        assert_eq!(text_only["workload"]["samples"], json!({"kind": "dataset", "id": "abc"}));
+    }
+}

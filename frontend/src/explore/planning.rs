@@ -1,0 +1,219 @@
+//! From an edit to its answer: store, plan, follow the job, fetch outcome and timelines.
+
+use std::sync::Arc;
+
+use api::job::{Job, JobState, StoredOutcome};
+use api::path;
+use api::planner::outcome::Answer;
+use api::planner::scenario::PlannerKind;
+use api::scenario::StoredScenario;
+use leptos::prelude::*;
+use leptos::task::spawn_local;
+
+use super::{Explore, PlanState, Shown};
+use crate::client::{self, Body, Failure};
+use crate::field_errors::FieldErrors;
+
+/// A job that someone else cancelled, and a full queue, are tried again this often.
+const ATTEMPTS: u32 = 4;
+const PAUSE_MS: i32 = 700;
+
+impl Explore {
+    /// Sends the scenario as it stands now.
+    pub(super) fn send(self, generation: u64) {
+        self.abandon_job();
+        let body = self.scenario.with_untracked(ToString::to_string);
+        spawn_local(async move {
+            let answer = client::send::<StoredScenario>("PUT", path::SCENARIOS, Body::Json(body)).await;
+            if !self.is_current(generation) {
+                return;
+            }
+            match answer {
+                Ok(stored) => {
+                    self.errors.set(FieldErrors::default());
+                    let id = stored.id.clone();
+                    self.stored.set(Some(stored));
+                    self.write_address();
+                    self.plan(generation, id).await;
+                }
+                Err(failure) => self.fail(failure),
+            }
+        });
+    }
+
+    /// Plans a stored scenario and shows the answer.
+    pub(super) async fn plan(self, generation: u64, id: String) {
+        match self.run_job(generation, &id).await {
+            Ok(true) => {}
+            Ok(false) => return,
+            Err(failure) => {
+                if self.is_current(generation) {
+                    self.fail(failure);
+                }
+                return;
+            }
+        }
+        let answer = client::get::<StoredOutcome>(&path::outcome(&id)).await;
+        if !self.is_current(generation) {
+            return;
+        }
+        match answer {
+            Ok(outcome) => self.show(generation, outcome).await,
+            Err(failure) => self.fail(failure),
+        }
+    }
+
+    /// Runs the job to its end; false if nothing is left to show for this question.
+    async fn run_job(self, generation: u64, id: &str) -> Result<bool, Failure> {
+        for attempt in 1..=ATTEMPTS {
+            self.state.set(PlanState::Queued);
+            let job = match client::send::<Job>("POST", &path::plan(id), Body::Empty).await {
+                Err(failure) if failure.status() == Some(503) && attempt < ATTEMPTS => {
+                    client::pause(PAUSE_MS).await;
+                    if !self.is_current(generation) {
+                        return Ok(false);
+                    }
+                    continue;
+                }
+                answer => answer?,
+            };
+            if !self.is_current(generation) {
+                return Ok(false);
+            }
+            self.job.set_value(Some(job.id.clone()));
+            let job = client::follow(job, move |job| {
+                let current = self.is_current(generation);
+                if current {
+                    self.note_progress(&job.state);
+                }
+                current
+            })
+            .await;
+            if !self.is_current(generation) {
+                return Ok(false);
+            }
+            self.job.set_value(None);
+            match job?.state {
+                JobState::Failed { detail } => return Err(Failure::Unreadable(detail)),
+                // Another page cancelled the job that both waited for.
+                JobState::Cancelled => {}
+                JobState::Done | JobState::Queued | JobState::Running { .. } => return Ok(true),
+            }
+        }
+        self.state.set(PlanState::Cancelled);
+        Ok(false)
+    }
+
+    fn note_progress(self, state: &JobState) {
+        match state {
+            JobState::Queued => self.state.set(PlanState::Queued),
+            JobState::Running { planner, phase, done, total } => self.state.set(PlanState::Running {
+                planner: planner.title(),
+                phase: phase.clone(),
+                done: *done,
+                total: *total,
+            }),
+            JobState::Done | JobState::Cancelled | JobState::Failed { .. } => {}
+        }
+    }
+
+    /// Shows an outcome once its timelines are there, so that table and charts change together.
+    pub(super) async fn show(self, generation: u64, outcome: StoredOutcome) {
+        let last = u32::try_from(outcome.outcome.batches.len()).unwrap_or(u32::MAX).saturating_sub(1);
+        let iteration = self.view.get_untracked().iteration.unwrap_or(0).min(last);
+        let shown = fetch_timelines(&outcome, iteration).await;
+        if !self.is_current(generation) {
+            return;
+        }
+        let infeasible =
+            outcome.outcome.results.iter().all(|result| matches!(result.answer, Answer::Infeasible { .. }));
+        self.selection.set(None);
+        self.hover.set(None);
+        let (shown, failure) = match shown {
+            Ok(shown) => (shown, None),
+            Err(failure) => (Shown { iteration, ..Shown::default() }, Some(failure)),
+        };
+        self.refit(shown.extent_ns());
+        self.shown.set(shown);
+        self.result.set(Some(Arc::new(outcome)));
+        self.state.set(match failure {
+            Some(failure) => PlanState::Failed(failure),
+            None if infeasible => PlanState::Infeasible,
+            None => PlanState::Done,
+        });
+    }
+
+    /// Shows another iteration.
+    pub(crate) fn show_iteration(self, iteration: u32) {
+        self.view.update(|view| view.iteration = Some(iteration));
+        let Some(outcome) = self.result.get_untracked() else { return };
+        let generation = self.generation.get_value();
+        spawn_local(async move {
+            let shown = fetch_timelines(&outcome, iteration).await;
+            let wanted = self.view.with_untracked(|view| view.iteration == Some(iteration));
+            if !self.is_current(generation) || !wanted {
+                return;
+            }
+            match shown {
+                Ok(shown) => {
+                    self.selection.set(None);
+                    self.hover.set(None);
+                    self.refit(shown.extent_ns());
+                    self.shown.set(shown);
+                }
+                Err(failure) => self.state.set(PlanState::Failed(failure)),
+            }
+        });
+    }
+
+    /// Sends the scenario again, after a failure or for a newer engine.
+    pub(crate) fn retry(self) {
+        let generation = self.next_generation();
+        self.state.set(PlanState::Sending);
+        self.send(generation);
+    }
+
+    /// Stops planning; the last answer stays.
+    pub(crate) fn cancel(self) {
+        self.next_generation();
+        self.abandon_job();
+        self.state.set(PlanState::Cancelled);
+    }
+
+    /// Frees the worker of a question that nobody asks any more.
+    pub(super) fn abandon_job(self) {
+        let job = self.job.try_update_value(Option::take).flatten();
+        if let Some(job) = job {
+            spawn_local(async move {
+                // A job that has ended meanwhile, or a server that is gone, leaves nothing to free.
+                drop(client::tell("DELETE", &path::job(&job), Body::Empty).await);
+            });
+        }
+    }
+
+    pub(super) fn fail(self, failure: Failure) {
+        if let Failure::Problem(problem) = &failure {
+            self.errors.set(FieldErrors::of(&problem.errors));
+        }
+        self.state.set(PlanState::Failed(failure));
+    }
+}
+
+async fn fetch_timelines(outcome: &StoredOutcome, iteration: u32) -> Result<Shown, Failure> {
+    let planned = outcome.outcome.results.iter().filter(|result| matches!(result.answer, Answer::Planned(_)));
+    let mut shown = Shown { iteration, timelines: Vec::new() };
+    for planner in planned.map(|result| result.planner) {
+        shown.timelines.push((planner, fetch_timeline(&outcome.outcome.scenario, planner, iteration).await?));
+    }
+    Ok(shown)
+}
+
+async fn fetch_timeline(
+    id: &str,
+    planner: PlannerKind,
+    iteration: u32,
+) -> Result<Arc<api::planner::timeline::Timeline>, Failure> {
+    let bytes = client::get_bytes(&path::timeline(id, planner.id(), iteration), path::TIMELINE_MEDIA_TYPE).await?;
+    let timeline = api::timeline::decode(&bytes).map_err(|error| Failure::Unreadable(error.to_string()))?;
+    Ok(Arc::new(timeline))
+}

@@ -1,0 +1,106 @@
+//! What is looked at, kept in step with the address bar.
+
+use leptos::prelude::*;
+use wasm_bindgen::JsValue;
+
+use super::Explore;
+use crate::fragment::View;
+use crate::gantt::TimeWindow;
+
+/// Browsers refuse an address bar that is written hundreds of times in a few seconds.
+const URL_PAUSE: std::time::Duration = std::time::Duration::from_millis(250);
+
+impl Explore {
+    /// The view as a fragment would write it, the time range included.
+    pub(crate) fn view_now(&self) -> View {
+        let window = self.window.get();
+        let extent = self.shown.with(super::Shown::extent_ns);
+        let whole = window.start_ns <= 0.0 && window.end_ns >= extent as f64;
+        let window_ns = (!whole && window.end_ns > window.start_ns)
+            .then(|| (window.start_ns.max(0.0).round() as u64, window.end_ns.round() as u64));
+        View { window_ns, ..self.view.get() }
+    }
+
+    /// Path and fragment that show the same elsewhere.
+    pub(crate) fn link(&self) -> Option<String> {
+        let short = self.stored.with(|stored| stored.as_ref().map(|stored| stored.short.clone()))?;
+        let fragment = self.view_now().write();
+        let mark = if fragment.is_empty() { "" } else { "#" };
+        Some(format!("{}{mark}{fragment}", api::path::share(&short)))
+    }
+
+    /// Reads the view from the address bar.
+    pub(crate) fn read_address(&self) {
+        let view = View::parse(&window().location().hash().unwrap_or_default());
+        if let Some((start, end)) = view.window_ns {
+            self.window.set(TimeWindow { start_ns: start as f64, end_ns: end as f64 });
+        } else {
+            let extent = self.shown.with_untracked(super::Shown::extent_ns);
+            self.window.set(TimeWindow { start_ns: 0.0, end_ns: extent as f64 });
+        }
+        self.view.set(view);
+    }
+
+    /// Writes link and view to the address bar, without a step in the browser's history.
+    pub(crate) fn write_address(&self) {
+        if !self.on_page.get_untracked() {
+            return;
+        }
+        let Some(link) = untrack(|| self.link()) else { return };
+        if let Ok(history) = window().history() {
+            // A refusal leaves the old address, and the next change writes again.
+            drop(history.replace_state_with_url(&JsValue::NULL, "", Some(&link)));
+        }
+    }
+
+    /// Writes the address bar soon, once for many changes.
+    pub(crate) fn write_address_soon(&self) {
+        let this = *self;
+        let timer = set_timeout_with_handle(move || this.write_address(), URL_PAUSE);
+        self.url_timer.update_value(|slot| {
+            if let Some(old) = slot.take() {
+                old.clear();
+            }
+            // A window without timers could not have come this far.
+            *slot = timer.ok();
+        });
+    }
+
+    /// Keeps the shown range where it lies inside a new extent; a view of everything stays a view of everything.
+    pub(super) fn refit(&self, extent_ns: u64) {
+        let before = self.shown.with_untracked(super::Shown::extent_ns) as f64;
+        let window = self.window.get_untracked();
+        let extent = extent_ns as f64;
+        self.window.set(refitted(window, before, extent));
+    }
+}
+
+fn refitted(window: TimeWindow, before: f64, extent: f64) -> TimeWindow {
+    let was_whole = before > 0.0 && window.start_ns <= 0.0 && window.end_ns >= before;
+    let empty = window.end_ns <= window.start_ns;
+    if was_whole || empty || window.start_ns >= extent {
+        TimeWindow { start_ns: 0.0, end_ns: extent }
+    } else {
+        TimeWindow { start_ns: window.start_ns, end_ns: window.end_ns.min(extent) }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn ends(window: TimeWindow) -> (f64, f64) {
+        (window.start_ns, window.end_ns)
+    }
+
+    #[test]
+    fn a_zoomed_view_stays_where_it_is_and_a_whole_one_stays_whole() {
+        let window = |start_ns, end_ns| TimeWindow { start_ns, end_ns };
+        assert_eq!(ends(refitted(window(0.0, 100.0), 100.0, 250.0)), (0.0, 250.0));
+        assert_eq!(ends(refitted(window(20.0, 40.0), 100.0, 250.0)), (20.0, 40.0));
+        assert_eq!(ends(refitted(window(20.0, 90.0), 100.0, 50.0)), (20.0, 50.0));
+        assert_eq!(ends(refitted(window(60.0, 90.0), 100.0, 50.0)), (0.0, 50.0));
+        assert_eq!(ends(refitted(window(0.0, 0.0), 0.0, 50.0)), (0.0, 50.0));
+        assert_eq!(ends(refitted(window(5.0, 9.0), 0.0, 50.0)), (5.0, 9.0), "a link's range");
+    }
+}

@@ -1,0 +1,103 @@
+//! What the server finds wrong, by the place in the scenario.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use api::problem::FieldProblem;
+
+/// Errors by JSON pointer.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub(crate) struct FieldErrors {
+    by_pointer: BTreeMap<String, String>,
+}
+
+impl FieldErrors {
+    /// The errors of a problem document; several of one field are joined.
+    pub(crate) fn of(problems: &[FieldProblem]) -> Self {
+        let mut errors = Self::default();
+        for problem in problems {
+            errors
+                .by_pointer
+                .entry(problem.pointer.clone())
+                .and_modify(|detail| {
+                    detail.push_str("; ");
+                    detail.push_str(&problem.detail);
+                })
+                .or_insert_with(|| problem.detail.clone());
+        }
+        errors
+    }
+
+    /// The error of one field.
+    pub(crate) fn at(&self, pointer: &str) -> Option<&str> {
+        self.by_pointer.get(pointer).map(String::as_str)
+    }
+
+    /// Sets or clears the error of one field.
+    pub(crate) fn set(&mut self, pointer: &str, detail: Option<String>) {
+        match detail {
+            Some(detail) => self.by_pointer.insert(pointer.to_owned(), detail),
+            None => self.by_pointer.remove(pointer),
+        };
+    }
+
+    /// Whether a field at or below `prefix` is wrong.
+    pub(crate) fn any_under(&self, prefix: &str) -> bool {
+        self.by_pointer.keys().any(|pointer| is_under(pointer, prefix))
+    }
+
+    /// Errors at or below `prefix` of which no field on the page speaks.
+    pub(crate) fn unplaced(&self, prefix: &str, fields: &BTreeSet<String>) -> Vec<(String, String)> {
+        self.by_pointer
+            .iter()
+            .filter(|(pointer, _)| is_under(pointer, prefix) && !fields.contains(*pointer))
+            .map(|(pointer, detail)| (pointer.clone(), detail.clone()))
+            .collect()
+    }
+
+    /// Errors of which neither a field nor any of the sections speaks.
+    pub(crate) fn homeless(&self, sections: &[&str], fields: &BTreeSet<String>) -> Vec<(String, String)> {
+        let mut errors = self.unplaced("", fields);
+        errors.retain(|(pointer, _)| !sections.iter().any(|section| is_under(pointer, section)));
+        errors
+    }
+}
+
+fn is_under(pointer: &str, prefix: &str) -> bool {
+    pointer.strip_prefix(prefix).is_some_and(|rest| rest.is_empty() || rest.starts_with('/'))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn problem(pointer: &str, detail: &str) -> FieldProblem {
+        FieldProblem { pointer: pointer.to_owned(), detail: detail.to_owned() }
+    }
+
+    #[test]
+    fn every_error_has_exactly_one_place() {
+        let errors = FieldErrors::of(&[
+            problem("/cluster/nodes", "at least 1"),
+            problem("/cluster/nodes", "at most 4096"),
+            problem("/cluster/name", "too long"),
+            problem("/clusters", "unknown"),
+            problem("", "not an object"),
+        ]);
+        assert_eq!(errors.at("/cluster/nodes"), Some("at least 1; at most 4096"));
+        let fields = BTreeSet::from(["/cluster/nodes".to_owned()]);
+        assert_eq!(errors.unplaced("/cluster", &fields), [("/cluster/name".to_owned(), "too long".to_owned())]);
+        let homeless: Vec<_> =
+            errors.homeless(&["/cluster"], &fields).into_iter().map(|(pointer, _)| pointer).collect();
+        assert_eq!(homeless, ["", "/clusters"]);
+    }
+
+    #[test]
+    fn a_prefix_ends_at_a_segment() {
+        let mut errors = FieldErrors::of(&[problem("/clusters", "unknown")]);
+        assert!(!errors.any_under("/cluster"));
+        errors.set("/cluster/nodes", Some("not a number".to_owned()));
+        assert!(errors.any_under("/cluster"));
+        errors.set("/cluster/nodes", None);
+        assert!(!errors.any_under("/cluster"));
+    }
+}

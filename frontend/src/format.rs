@@ -1,0 +1,131 @@
+//! Numbers as people read them: SI prefixes, three significant digits.
+
+/// Three significant digits, trailing zeros kept so that columns line up.
+pub(crate) fn three_digits(value: f64) -> String {
+    if !value.is_finite() {
+        return "–".to_owned();
+    }
+    if value == 0.0 {
+        return "0".to_owned();
+    }
+    let rounded = round_to_three(value);
+    let magnitude = rounded.abs().log10().floor() as i32;
+    let decimals = (2 - magnitude).clamp(0, 9) as usize;
+    let text = format!("{rounded:.decimals$}");
+    if magnitude >= 3 { group(&text) } else { text }
+}
+
+/// Rounding first keeps 999.6 ms from being shown as "1000 ms".
+fn round_to_three(value: f64) -> f64 {
+    format!("{value:.2e}").parse().unwrap_or(value)
+}
+
+fn scaled(value: f64, steps: &[(f64, &str)]) -> String {
+    let rounded = round_to_three(value);
+    let (unit, name) =
+        steps.iter().find(|(unit, _)| rounded.abs() >= *unit).or(steps.last()).copied().unwrap_or((1.0, ""));
+    if name.is_empty() { three_digits(value / unit) } else { format!("{}\u{202f}{name}", three_digits(value / unit)) }
+}
+
+/// A duration: "16.2 s", "431 ms", "12.3 µs".
+pub(crate) fn seconds(value: f64) -> String {
+    if value == 0.0 {
+        return "0\u{202f}s".to_owned();
+    }
+    scaled(value, &[(1.0, "s"), (1e-3, "ms"), (1e-6, "µs"), (1e-9, "ns")])
+}
+
+/// A difference of durations with its sign: "−9.9 s".
+pub(crate) fn seconds_difference(value: f64) -> String {
+    let sign = if value < 0.0 { "−" } else { "+" };
+    format!("{sign}{}", seconds(value.abs()))
+}
+
+/// Memory in GiB: "71.3 GiB".
+pub(crate) fn gib(value: f64) -> String {
+    format!("{}\u{202f}GiB", three_digits(value))
+}
+
+/// A share as percent, never finer than a hundredth: "41.2 %", "0.31 %".
+pub(crate) fn percent(share: f64) -> String {
+    let percent = share * 100.0;
+    if !percent.is_finite() {
+        return "–".to_owned();
+    }
+    if percent.abs() < 1.0 { format!("{percent:.2}\u{202f}%") } else { format!("{}\u{202f}%", three_digits(percent)) }
+}
+
+/// A ratio: "1.61×".
+pub(crate) fn ratio(value: f64) -> String {
+    format!("{}×", three_digits(value))
+}
+
+/// A count with thousands grouped: "8,192".
+pub(crate) fn count(value: u64) -> String {
+    group(&value.to_string())
+}
+
+/// A large count: "6.74 B", "1.2 M".
+pub(crate) fn large(value: f64) -> String {
+    scaled(value, &[(1e12, "T"), (1e9, "B"), (1e6, "M"), (1e3, "k"), (1.0, "")])
+}
+
+/// A moment given in RFC 3339, to the minute: "2026-11-21 00:50".
+pub(crate) fn moment(rfc3339: &str) -> String {
+    rfc3339.get(..16).map_or_else(|| rfc3339.to_owned(), |minutes| minutes.replace('T', " "))
+}
+
+fn group(digits: &str) -> String {
+    let (sign, digits) = digits.strip_prefix('-').map_or(("", digits), |rest| ("-", rest));
+    let mut grouped = String::from(sign);
+    for (index, digit) in digits.chars().enumerate() {
+        if index > 0 && (digits.len() - index).is_multiple_of(3) {
+            grouped.push(',');
+        }
+        grouped.push(digit);
+    }
+    grouped
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn plain(text: &str) -> String {
+        text.replace('\u{202f}', " ")
+    }
+
+    #[test]
+    fn durations_take_the_prefix_that_leaves_one_to_three_digits_in_front() {
+        for (value, text) in [
+            (16.23, "16.2 s"),
+            (1234.0, "1,230 s"),
+            (0.4314, "431 ms"),
+            (0.9996, "1.00 s"),
+            (0.999_4, "999 ms"),
+            (1.2345e-5, "12.3 µs"),
+            (3e-9, "3.00 ns"),
+            (0.0, "0 s"),
+        ] {
+            assert_eq!(plain(&seconds(value)), text, "{value}");
+        }
+        assert_eq!(plain(&seconds_difference(-9.9)), "−9.90 s");
+        assert_eq!(plain(&seconds_difference(0.25)), "+250 ms");
+    }
+
+    #[test]
+    fn other_quantities() {
+        assert_eq!(plain(&gib(71.32)), "71.3 GiB");
+        assert_eq!(plain(&gib(0.5)), "0.500 GiB");
+        assert_eq!(plain(&percent(0.4118)), "41.2 %");
+        assert_eq!(plain(&percent(0.003_14)), "0.31 %");
+        assert_eq!(plain(&percent(1.0)), "100 %");
+        assert_eq!(ratio(1.611), "1.61×");
+        assert_eq!(count(8192), "8,192");
+        assert_eq!(count(999), "999");
+        assert_eq!(plain(&large(6_738_415_616.0)), "6.74 B");
+        assert_eq!(plain(&large(12.0)), "12.0");
+        assert_eq!(three_digits(f64::NAN), "–");
+        assert_eq!(moment("2026-11-21T00:50:17Z"), "2026-11-21 00:50");
+    }
+}

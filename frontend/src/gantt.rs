@@ -1,0 +1,62 @@
+//! The Gantt chart: one row per rank, drawn on a canvas.
+//!
+//! What can be decided without a browser is native and tested: [`camera`] (time to pixels), [`lod`] (what is drawn
+//! at which zoom), [`hit`], [`ticks`], [`rows`], [`label`], [`walk`], [`describe`], [`palette`], [`gesture`],
+//! [`keys`]. [`paint`] and [`overlay`] only call the canvas; [`view`] ties signals, events and frames together.
+
+mod camera;
+pub(crate) mod describe;
+mod gesture;
+mod hit;
+mod input;
+mod keys;
+mod label;
+mod legend;
+mod lod;
+mod overlay;
+mod paint;
+mod palette;
+pub(crate) mod rows;
+#[cfg(test)]
+pub(crate) mod sample;
+mod shared;
+mod table;
+mod ticks;
+pub(crate) mod time_text;
+mod tooltip;
+mod view;
+mod walk;
+pub(crate) mod watch;
+
+pub(crate) use keys::help_rows;
+pub(crate) use legend::Legend;
+pub(crate) use paint::RIGHT as RIGHT_MARGIN_PX;
+pub(crate) use palette::Theme;
+pub(crate) use shared::cursor_ns;
+pub(crate) use view::Gantt;
+
+/// Times and labels of the axis that every chart of the page has, for a plot of this width.
+pub(crate) fn axis_marks(window: TimeWindow, width_px: f64) -> Vec<(f64, String)> {
+    /// Width of a character of small print, in px; rather too wide than too narrow.
+    const CHARACTER_PX: f64 = 6.5;
+    let marks = ticks::axis(window, width_px, CHARACTER_PX).ticks;
+    marks.into_iter().map(|tick| (window.ns_at(tick.x, width_px), tick.label)).collect()
+}
+
+/// The stretch of time that every chart of a page shows, in ns.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub(crate) struct TimeWindow {
+    /// Left edge, in ns.
+    pub(crate) start_ns: f64,
+    /// Right edge, in ns.
+    pub(crate) end_ns: f64,
+}
+
+/// A span of one of the page's charts.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Selection {
+    /// Number of the chart.
+    pub(crate) chart: usize,
+    /// Index into the columns of its timeline.
+    pub(crate) span: usize,
+}

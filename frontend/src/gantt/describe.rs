@@ -1,0 +1,195 @@
+//! A span in words, for the selection panel, the tooltip and the spoken summary.
+
+use api::planner::timeline::{NO_SPAN, SpanKind, Timeline};
+
+use super::time_text::{duration, interval, range};
+use super::walk::is_critical;
+
+/// A span in words.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Details {
+    /// For example "Rank 2 · backward · microbatch 7".
+    pub(crate) title: String,
+    /// Names and values.
+    pub(crate) rows: Vec<(String, String)>,
+    /// For example "stage 3, backward of microbatch 7, 12.4 to 19.1 ms, waits 2.2 ms".
+    pub(crate) spoken: String,
+}
+
+impl Details {
+    /// Describes a span of the timeline; an index that is not in it gives an empty description.
+    pub(crate) fn of(timeline: &Timeline, span: usize) -> Self {
+        let Some(kind) = timeline.kind.get(span).copied().and_then(SpanKind::from_index) else {
+            return Self { title: String::new(), rows: Vec::new(), spoken: String::new() };
+        };
+        let rank = timeline.rank_of(span);
+        let (start, end) = (timeline.start_ns[span] as f64, timeline.end_ns(span) as f64);
+        let waited = waited_ns(timeline, span);
+        let name = name(kind);
+
+        let mut rows =
+            vec![("Start – end".to_owned(), range(start, end)), ("Duration".to_owned(), duration(end - start))];
+        if has_microbatch(kind) {
+            rows.push(("Stage".to_owned(), stage(timeline, span)));
+        }
+        rows.push(("Waited".to_owned(), waited_for(timeline, span, waited)));
+        if has_microbatch(kind)
+            && let Some(shape) = timeline.microbatches.get(timeline.microbatch[span] as usize)
+        {
+            rows.push(("Samples".to_owned(), grouped(u64::from(shape.samples))));
+            rows.push(("Tokens".to_owned(), grouped(u64::from(shape.tokens))));
+            rows.push(("Images".to_owned(), grouped(u64::from(shape.images))));
+        }
+        if kind.is_compute_lane()
+            && let Some(bytes) = memory_at(timeline, rank, timeline.end_ns(span))
+        {
+            rows.push(("Memory after".to_owned(), format!("{:.1} GiB", bytes as f64 / (1_u64 << 30) as f64)));
+        }
+        let critical = if is_critical(timeline, span) { "yes" } else { "no" };
+        rows.push(("On the critical path".to_owned(), critical.to_owned()));
+
+        let (from, to, unit) = interval(start, end);
+        let pause = if waited > 0 { format!(", waits {}", duration(waited as f64)) } else { String::new() };
+        let (title, subject) = if has_microbatch(kind) {
+            let microbatch = timeline.microbatch[span];
+            (
+                format!("Rank {rank} · {name} · microbatch {microbatch}"),
+                format!("stage {}, {name} of microbatch {microbatch}", timeline.stage[span]),
+            )
+        } else {
+            (format!("Rank {rank} · {name}"), format!("rank {rank}, {name}"))
+        };
+        Self { title, rows, spoken: format!("{subject}, {from} to {to} {unit}{pause}") }
+    }
+}
+
+/// The field's word for a kind.
+pub(crate) const fn name(kind: SpanKind) -> &'static str {
+    match kind {
+        SpanKind::Forward => "forward",
+        SpanKind::Backward => "backward",
+        SpanKind::InputGrad => "input gradient",
+        SpanKind::WeightGrad => "weight gradient",
+        SpanKind::SendForward => "send activations",
+        SpanKind::SendBackward => "send gradients",
+        SpanKind::GradientSync => "gradient sync",
+        SpanKind::Optimizer => "optimizer",
+    }
+}
+
+/// Whether a span of this kind belongs to a microbatch.
+pub(crate) const fn has_microbatch(kind: SpanKind) -> bool {
+    !matches!(kind, SpanKind::GradientSync | SpanKind::Optimizer)
+}
+
+/// Idle time of the lane before a span, in ns.
+pub(crate) fn waited_ns(timeline: &Timeline, span: usize) -> u64 {
+    let follows = !timeline.lane_offsets.iter().any(|&offset| offset as usize == span);
+    let free = if follows { timeline.end_ns(span - 1) } else { 0 };
+    timeline.start_ns[span].saturating_sub(free)
+}
+
+fn waited_for(timeline: &Timeline, span: usize, waited: u64) -> String {
+    if waited == 0 {
+        return "not at all".to_owned();
+    }
+    let waited = duration(waited as f64);
+    let bound = timeline.bound_by[span];
+    let Some(kind) =
+        timeline.kind.get(bound as usize).copied().filter(|_| bound != NO_SPAN).and_then(SpanKind::from_index)
+    else {
+        return waited;
+    };
+    let bound = bound as usize;
+    let rank = timeline.rank_of(bound);
+    if has_microbatch(kind) {
+        format!("{waited} for {} of microbatch {} on rank {rank}", name(kind), timeline.microbatch[bound])
+    } else {
+        format!("{waited} for {} on rank {rank}", name(kind))
+    }
+}
+
+fn stage(timeline: &Timeline, span: usize) -> String {
+    let stage = timeline.stage[span];
+    match stage.checked_div(timeline.ranks) {
+        Some(chunk) if timeline.stage.iter().any(|&other| other >= timeline.ranks) => {
+            format!("{stage} (chunk {chunk})")
+        }
+        _ => stage.to_string(),
+    }
+}
+
+/// Bytes that a rank holds right after everything that happens at a time.
+fn memory_at(timeline: &Timeline, rank: usize, ns: u64) -> Option<u64> {
+    let curve = timeline.memory.get(rank)?;
+    let after = curve.time_ns.partition_point(|&time| time <= ns);
+    curve.bytes.get(after.checked_sub(1)?).copied()
+}
+
+/// A count with thousands separated.
+pub(crate) fn grouped(count: u64) -> String {
+    let digits = count.to_string();
+    let mut text = String::with_capacity(digits.len() + digits.len() / 3);
+    for (at, digit) in digits.chars().enumerate() {
+        if at > 0 && (digits.len() - at).is_multiple_of(3) {
+            text.push(',');
+        }
+        text.push(digit);
+    }
+    text
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::sample;
+    use super::*;
+
+    fn value<'a>(details: &'a Details, name: &str) -> &'a str {
+        details.rows.iter().find(|row| row.0 == name).map_or("absent", |row| row.1.as_str())
+    }
+
+    #[test]
+    fn a_backward_says_what_it_waited_for() {
+        let timeline = sample::one_f_one_b(2, 3);
+        // Rank 0: F0 0-1000, F1 1000-2000. Rank 1: F0 1100-2100, B0 2100-4100, sent until 4200. So B0 on rank 0
+        // starts at 4200 after 2200 of nothing.
+        let span = timeline.compute_lane(0).start + 2;
+        let details = Details::of(&timeline, span);
+        assert_eq!(details.title, "Rank 0 · backward · microbatch 0");
+        assert_eq!(details.spoken, "stage 0, backward of microbatch 0, 4.20 to 6.20 µs, waits 2.20 µs");
+        assert_eq!(value(&details, "Start – end"), "4.20 – 6.20 µs");
+        assert_eq!(value(&details, "Duration"), "2.00 µs");
+        assert_eq!(value(&details, "Waited"), "2.20 µs for send gradients of microbatch 0 on rank 1");
+        assert_eq!(value(&details, "Tokens"), "4,096");
+        assert_eq!(value(&details, "Memory after"), "1.0 GiB");
+        assert_eq!(value(&details, "On the critical path"), "yes");
+    }
+
+    #[test]
+    fn the_first_span_of_a_lane_has_waited_since_the_start() {
+        let timeline = sample::one_f_one_b(2, 3);
+        assert_eq!(waited_ns(&timeline, timeline.compute_lane(1).start), 1_100);
+        assert_eq!(waited_ns(&timeline, 0), 0);
+        assert_eq!(value(&Details::of(&timeline, 0), "Waited"), "not at all");
+    }
+
+    #[test]
+    fn an_optimizer_step_has_no_microbatch() {
+        let details = Details::of(&sample::lane(&[(0, 0, 100), (7, 100, 300)]), 1);
+        assert_eq!(details.title, "Rank 0 · optimizer");
+        assert_eq!(details.spoken, "rank 0, optimizer, 100 to 300 ns");
+        assert_eq!(value(&details, "Tokens"), "absent");
+    }
+
+    #[test]
+    fn a_span_that_does_not_exist_is_empty() {
+        assert!(Details::of(&sample::lane(&[]), 5).rows.is_empty());
+    }
+
+    #[test]
+    fn thousands_are_separated() {
+        for (count, expected) in [(0, "0"), (999, "999"), (1_000, "1,000"), (1_234_567, "1,234,567")] {
+            assert_eq!(grouped(count), expected);
+        }
+    }
+}

@@ -1,0 +1,195 @@
+//! What pointers do on a chart, told apart from their raw events: click, band, pan, pinch.
+
+/// Movement below this is a click, in px.
+const CLICK: f64 = 4.0;
+
+/// What a pressed pointer is for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Press {
+    /// Plain mouse or pen: a click, or a band over a stretch of time.
+    Select,
+    /// Shift, middle button, or a finger: a click, or moving the window.
+    Pan,
+}
+
+/// What a movement means.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub(crate) enum Motion {
+    /// Nothing is pressed.
+    Hover,
+    /// Pressed, not yet moved far enough.
+    Undecided,
+    /// The band reaches between these pixels.
+    Band(f64, f64),
+    /// The window moves by pixels.
+    Pan(f64),
+    /// Two fingers: the window zooms by a factor about a pixel and moves by pixels.
+    Pinch {
+        /// Below one zooms in.
+        factor: f64,
+        /// Middle of the fingers.
+        about: f64,
+        /// Movement of their middle.
+        moved: f64,
+    },
+}
+
+/// What a release means.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub(crate) enum Release {
+    /// A click.
+    Click,
+    /// A band between two pixels.
+    Band(f64, f64),
+    /// The end of a pan or pinch, or of nothing.
+    End,
+}
+
+#[derive(Debug, Clone, Copy)]
+struct Pointer {
+    id: i32,
+    x: f64,
+    y: f64,
+}
+
+/// The pointers that are pressed on a chart, at most two.
+#[derive(Debug, Default)]
+pub(crate) struct Gesture {
+    pointers: Vec<Pointer>,
+    start: (f64, f64),
+    press: Option<Press>,
+    moved: bool,
+}
+
+impl Gesture {
+    /// A pointer is pressed.
+    pub(crate) fn down(&mut self, id: i32, x: f64, y: f64, press: Press) {
+        self.pointers.retain(|pointer| pointer.id != id);
+        match self.pointers.len() {
+            0 => (self.start, self.press, self.moved) = ((x, y), Some(press), false),
+            1 => self.moved = true,
+            _ => return,
+        }
+        self.pointers.push(Pointer { id, x, y });
+    }
+
+    /// A pointer moves.
+    pub(crate) fn moved(&mut self, id: i32, x: f64, y: f64) -> Motion {
+        let Some(at) = self.pointers.iter().position(|pointer| pointer.id == id) else {
+            return if self.pointers.is_empty() { Motion::Hover } else { Motion::Undecided };
+        };
+        let before = self.spread();
+        let last_x = self.pointers[at].x;
+        self.pointers[at] = Pointer { id, x, y };
+        if let (Some((old_middle, old_spread)), Some((middle, spread))) = (before, self.spread()) {
+            let factor = (old_spread.max(10.0) / spread.max(10.0)).clamp(0.2, 5.0);
+            return Motion::Pinch { factor, about: middle, moved: middle - old_middle };
+        }
+        self.moved |= (x - self.start.0).hypot(y - self.start.1) >= CLICK;
+        match self.press {
+            _ if !self.moved => {
+                // The pan starts from where the press was, so that nothing jumps.
+                self.pointers[at].x = last_x;
+                Motion::Undecided
+            }
+            Some(Press::Pan) => Motion::Pan(x - last_x),
+            _ => Motion::Band(self.start.0.min(x), self.start.0.max(x)),
+        }
+    }
+
+    /// A pointer is released.
+    pub(crate) fn up(&mut self, id: i32, x: f64) -> Release {
+        let count = self.pointers.len();
+        self.pointers.retain(|pointer| pointer.id != id);
+        if count != 1 || !self.pointers.is_empty() {
+            // One finger of two is lifted: the other goes on panning.
+            self.press = Some(Press::Pan);
+            return Release::End;
+        }
+        match (self.press.take(), self.moved) {
+            (Some(_), false) => Release::Click,
+            (Some(Press::Select), true) if (x - self.start.0).abs() >= CLICK => {
+                Release::Band(self.start.0.min(x), self.start.0.max(x))
+            }
+            _ => Release::End,
+        }
+    }
+
+    /// The browser took the pointers away, or Esc was pressed.
+    pub(crate) fn cancel(&mut self) {
+        *self = Self::default();
+    }
+
+    fn spread(&self) -> Option<(f64, f64)> {
+        match self.pointers[..] {
+            [one, other] => Some((f64::midpoint(one.x, other.x), (one.x - other.x).hypot(one.y - other.y))),
+            _ => None,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_press_without_movement_is_a_click() {
+        let mut gesture = Gesture::default();
+        assert_eq!(gesture.moved(1, 5.0, 5.0), Motion::Hover);
+        gesture.down(1, 100.0, 10.0, Press::Select);
+        assert_eq!(gesture.moved(1, 102.0, 11.0), Motion::Undecided);
+        assert_eq!(gesture.up(1, 102.0), Release::Click);
+        assert_eq!(gesture.moved(1, 103.0, 11.0), Motion::Hover);
+    }
+
+    #[test]
+    fn a_drag_spans_a_band_in_either_direction() {
+        let mut gesture = Gesture::default();
+        gesture.down(1, 100.0, 10.0, Press::Select);
+        assert_eq!(gesture.moved(1, 60.0, 30.0), Motion::Band(60.0, 100.0));
+        assert_eq!(gesture.up(1, 40.0), Release::Band(40.0, 100.0));
+    }
+
+    #[test]
+    fn a_drag_back_to_its_start_is_neither_band_nor_click() {
+        let mut gesture = Gesture::default();
+        gesture.down(1, 100.0, 10.0, Press::Select);
+        gesture.moved(1, 160.0, 10.0);
+        gesture.moved(1, 101.0, 10.0);
+        assert_eq!(gesture.up(1, 101.0), Release::End);
+    }
+
+    #[test]
+    fn a_pan_moves_by_all_of_the_movement() {
+        let mut gesture = Gesture::default();
+        gesture.down(1, 100.0, 10.0, Press::Pan);
+        assert_eq!(gesture.moved(1, 102.0, 10.0), Motion::Undecided);
+        assert_eq!(gesture.moved(1, 110.0, 10.0), Motion::Pan(10.0));
+        assert_eq!(gesture.moved(1, 105.0, 10.0), Motion::Pan(-5.0));
+        assert_eq!(gesture.up(1, 105.0), Release::End);
+    }
+
+    #[test]
+    fn two_fingers_pinch_and_one_left_pans() {
+        let mut gesture = Gesture::default();
+        gesture.down(1, 100.0, 10.0, Press::Pan);
+        gesture.down(2, 200.0, 10.0, Press::Pan);
+        // 100 px apart, then 200 px: half the time is shown.
+        assert_eq!(gesture.moved(2, 300.0, 10.0), Motion::Pinch { factor: 0.5, about: 200.0, moved: 50.0 });
+        assert_eq!(gesture.up(2, 300.0), Release::End);
+        assert_eq!(gesture.moved(1, 90.0, 10.0), Motion::Pan(-10.0));
+        assert_eq!(gesture.up(1, 90.0), Release::End);
+    }
+
+    #[test]
+    fn a_third_finger_and_a_cancel_change_nothing() {
+        let mut gesture = Gesture::default();
+        gesture.down(1, 100.0, 10.0, Press::Pan);
+        gesture.down(2, 200.0, 10.0, Press::Pan);
+        gesture.down(3, 250.0, 10.0, Press::Pan);
+        assert_eq!(gesture.moved(3, 260.0, 10.0), Motion::Undecided);
+        gesture.cancel();
+        assert_eq!(gesture.moved(1, 0.0, 0.0), Motion::Hover);
+        assert_eq!(gesture.up(1, 0.0), Release::End);
+    }
+}

@@ -1,0 +1,112 @@
+//! Which span is under the pointer.
+
+use std::ops::Range;
+
+use api::planner::timeline::Timeline;
+
+use super::TimeWindow;
+use super::lod::{self, bisect};
+use super::rows::{self, Lane};
+
+/// How far beside a span a pointer still means it, in px.
+const REACH: f64 = 3.0;
+
+/// The span at a point of the plot, `y` counted from the first row.
+///
+/// Where the strip of what a rank sends has nothing near, the bar above it is meant.
+pub(crate) fn span_at(timeline: &Timeline, window: TimeWindow, width_px: f64, x: f64, y: f64) -> Option<usize> {
+    let (rank, lane) = rows::at(y, timeline.ranks as usize)?;
+    let ns = window.ns_at(x, width_px);
+    let reach_ns = REACH * window.width_ns() / width_px.max(1.0);
+    let compute = || nearest(timeline, timeline.compute_lane(rank), ns, reach_ns);
+    match lane {
+        Lane::Compute => compute(),
+        Lane::Communication => nearest(timeline, timeline.communication_lane(rank), ns, reach_ns).or_else(compute),
+    }
+}
+
+/// The span of a lane that contains a time, or else the nearest within reach; on ties the longer one.
+pub(crate) fn nearest(timeline: &Timeline, lane: Range<usize>, ns: f64, reach_ns: f64) -> Option<usize> {
+    let after = bisect(lane.clone(), |span| (timeline.start_ns[span] as f64) <= ns);
+    let before = after.checked_sub(1).filter(|span| lane.contains(span));
+    let after = Some(after).filter(|span| lane.contains(span));
+    let distance = |span: usize| (timeline.start_ns[span] as f64 - ns).max(ns - timeline.end_ns(span) as f64).max(0.0);
+    let chosen = match (before, after) {
+        (Some(left), Some(right)) => {
+            let closer = distance(right).total_cmp(&distance(left));
+            let longer = timeline.duration_ns[left].cmp(&timeline.duration_ns[right]);
+            if closer.then(longer).is_lt() { right } else { left }
+        }
+        (one, other) => one.or(other)?,
+    };
+    (distance(chosen) <= reach_ns).then_some(chosen)
+}
+
+/// How many spans share the pixel of a span that is narrower than one; 1 for those that are not.
+pub(crate) fn together(timeline: &Timeline, window: TimeWindow, width_px: f64, x: f64, span: usize) -> usize {
+    let ns_per_px = window.width_ns() / width_px.max(1.0);
+    if timeline.duration_ns[span] as f64 >= ns_per_px {
+        return 1;
+    }
+    let rank = timeline.rank_of(span);
+    let compute = timeline.compute_lane(rank);
+    let lane = if compute.contains(&span) { compute } else { timeline.communication_lane(rank) };
+    let start_ns = window.ns_at(x.floor(), width_px);
+    lod::visible(timeline, lane, TimeWindow { start_ns, end_ns: start_ns + ns_per_px }).len().max(1)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::sample;
+    use super::*;
+
+    #[test]
+    fn inside_a_span_is_that_span() {
+        let lane = sample::lane(&[(0, 0, 100), (1, 100, 300), (0, 400, 500)]);
+        for (ns, expected) in [(0.0, 0), (99.0, 0), (100.0, 1), (299.0, 1), (450.0, 2)] {
+            assert_eq!(nearest(&lane, 0..3, ns, 0.0), Some(expected), "{ns} ns");
+        }
+    }
+
+    #[test]
+    fn beside_a_span_is_the_nearest_within_reach_and_the_longer_on_ties() {
+        let lane = sample::lane(&[(0, 0, 100), (1, 200, 400)]);
+        assert_eq!(nearest(&lane, 0..2, 120.0, 30.0), Some(0));
+        assert_eq!(nearest(&lane, 0..2, 180.0, 30.0), Some(1));
+        assert_eq!(nearest(&lane, 0..2, 150.0, 60.0), Some(1));
+        assert_eq!(nearest(&lane, 0..2, 150.0, 30.0), None);
+        assert_eq!(nearest(&lane, 0..0, 150.0, 1e9), None);
+        assert_eq!(nearest(&lane, 0..2, 10_000.0, 1e9), Some(1));
+    }
+
+    #[test]
+    fn a_point_names_lane_and_span() {
+        let timeline = sample::one_f_one_b(2, 3);
+        let window = TimeWindow::fit(timeline.makespan_ns);
+        for span in 0..timeline.len() {
+            let rank = timeline.rank_of(span);
+            let lane = if timeline.compute_lane(rank).contains(&span) { Lane::Compute } else { Lane::Communication };
+            let (top, height) = rows::lane_box(lane);
+            let middle = timeline.start_ns[span] as f64 + timeline.duration_ns[span] as f64 / 2.0;
+            let (x, y) = (window.x_of(middle, 2_000.0), rows::top(rank) + top + height / 2.0);
+            assert_eq!(span_at(&timeline, window, 2_000.0, x, y), Some(span));
+        }
+        assert_eq!(span_at(&timeline, window, 2_000.0, 5.0, rows::height(2) + 1.0), None);
+    }
+
+    #[test]
+    fn an_empty_strip_means_the_bar_above() {
+        let lane = sample::lane(&[(0, 0, 1_000)]);
+        let window = TimeWindow::fit(1_000);
+        assert_eq!(span_at(&lane, window, 100.0, 50.0, 17.0), Some(0));
+    }
+
+    #[test]
+    fn spans_of_one_pixel_are_counted() {
+        // 10 px over 1000 ns; three spans in pixel 2.
+        let lane = sample::lane(&[(0, 200, 210), (1, 220, 260), (0, 270, 290), (2, 540, 900)]);
+        let window = TimeWindow { start_ns: 0.0, end_ns: 1_000.0 };
+        assert_eq!(together(&lane, window, 10.0, 2.4, 1), 3);
+        assert_eq!(together(&lane, window, 10.0, 7.0, 3), 1);
+    }
+}

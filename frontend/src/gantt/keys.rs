@@ -1,0 +1,111 @@
+//! Keys of a focused chart.
+
+use super::walk::Step;
+
+/// What a key asks for.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub(crate) enum Command {
+    /// Show this many times as much time.
+    Zoom(f64),
+    /// Move by this share of the window.
+    Pan(f64),
+    /// Select another span.
+    Walk(Step),
+    /// Show everything.
+    Fit,
+    /// Zoom to the selected span.
+    ZoomToSelection,
+    /// Select nothing.
+    Clear,
+    /// Mark the critical path, or stop marking it.
+    ToggleCritical,
+}
+
+/// Modifier keys that are held.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub(crate) struct Held {
+    /// Ctrl, or Cmd.
+    pub(crate) ctrl: bool,
+    /// Alt.
+    pub(crate) alt: bool,
+}
+
+const ZOOM_IN: f64 = 1.0 / 1.5;
+const PAN: f64 = 0.2;
+
+/// What a key asks for; none for the keys that belong to the browser.
+pub(crate) fn command(key: &str, held: Held) -> Option<Command> {
+    let command = match (key, held) {
+        ("]", Held { ctrl: true, .. }) => Command::Walk(Step::NextCritical),
+        ("[", Held { ctrl: true, .. }) => Command::Walk(Step::PreviousCritical),
+        (_, Held { ctrl: true, .. } | Held { alt: true, .. }) => return None,
+        ("w" | "W" | "+" | "=", _) => Command::Zoom(ZOOM_IN),
+        ("s" | "S" | "-", _) => Command::Zoom(1.0 / ZOOM_IN),
+        ("a" | "A", _) => Command::Pan(-PAN),
+        ("d" | "D", _) => Command::Pan(PAN),
+        ("ArrowRight" | ".", _) => Command::Walk(Step::Next),
+        ("ArrowLeft" | ",", _) => Command::Walk(Step::Previous),
+        ("ArrowUp", _) => Command::Walk(Step::Up),
+        ("ArrowDown", _) => Command::Walk(Step::Down),
+        ("f" | "F", _) => Command::Fit,
+        ("Enter", _) => Command::ZoomToSelection,
+        ("Escape", _) => Command::Clear,
+        ("c" | "C", _) => Command::ToggleCritical,
+        _ => return None,
+    };
+    Some(command)
+}
+
+/// Keys and gestures in words, for the help.
+pub(crate) fn help_rows() -> Vec<(&'static str, &'static str)> {
+    vec![
+        ("W S", "zoom in, out"),
+        ("A D", "pan left, right"),
+        ("F, double click", "show everything"),
+        ("← →", "previous, next action of the rank"),
+        (", .", "previous, next action of the rank"),
+        ("↑ ↓", "rank above, below"),
+        ("Ctrl+[ Ctrl+]", "along the critical path"),
+        ("C", "mark the critical path"),
+        ("Enter", "zoom to the selection"),
+        ("Esc", "select nothing"),
+        ("drag", "zoom into a stretch of time"),
+        ("Shift+drag, middle drag", "pan"),
+        ("Ctrl+wheel", "zoom about the pointer; without Ctrl in a focused chart"),
+        ("Shift+wheel", "pan"),
+    ]
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const NONE: Held = Held { ctrl: false, alt: false };
+    const CTRL: Held = Held { ctrl: true, alt: false };
+    const ALT: Held = Held { ctrl: false, alt: true };
+
+    #[test]
+    fn keys_of_the_browser_are_left_to_it() {
+        for key in ["f", "a", "s", "c", "w", "ArrowLeft"] {
+            assert_eq!(command(key, CTRL), None, "Ctrl+{key}");
+            assert_eq!(command(key, ALT), None, "Alt+{key}");
+        }
+        assert_eq!(command("Tab", NONE), None);
+        assert_eq!(command("[", NONE), None);
+    }
+
+    #[test]
+    fn zooming_in_and_out_is_no_change() {
+        let (Some(Command::Zoom(inward)), Some(Command::Zoom(outward))) = (command("w", NONE), command("s", NONE))
+        else {
+            panic!("W and S zoom");
+        };
+        assert!(inward < 1.0 && (inward * outward - 1.0).abs() < 1e-12);
+    }
+
+    #[test]
+    fn the_critical_path_has_its_own_keys() {
+        assert_eq!(command("]", CTRL), Some(Command::Walk(Step::NextCritical)));
+        assert_eq!(command("[", CTRL), Some(Command::Walk(Step::PreviousCritical)));
+    }
+}

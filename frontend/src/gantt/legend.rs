@@ -1,0 +1,51 @@
+//! What the colours mean.
+
+use std::sync::Arc;
+
+use api::planner::timeline::Timeline;
+use leptos::prelude::*;
+
+use super::palette::{LEGEND, fill, outline};
+use super::watch::{theme, theme_version};
+
+/// The kinds of the page's charts and their colours; hatching is idle time.
+#[component]
+pub(crate) fn Legend(
+    /// Timelines of the page; kinds that none of them has are left out. Without it every kind is listed.
+    #[prop(optional, into)]
+    timelines: Option<Signal<Vec<Arc<Timeline>>>>,
+) -> impl IntoView {
+    let version = theme_version();
+    let present = Memo::new(move |_| {
+        let Some(timelines) = timelines else { return [true; LEGEND.len()] };
+        timelines.with(|timelines| {
+            LEGEND.map(|(entry, _)| {
+                let colour = fill(entry, theme());
+                let drawn_so = |&number: &u8| {
+                    api::planner::timeline::SpanKind::from_index(number)
+                        .is_some_and(|kind| fill(kind, theme()) == colour)
+                };
+                timelines.iter().any(|timeline| timeline.kind.iter().any(drawn_so))
+            })
+        })
+    });
+    let entries = move || {
+        version.track();
+        let theme = theme();
+        let shown = LEGEND.into_iter().zip(present.get()).filter(|&(_, present)| present);
+        shown
+            .map(|((kind, name), _)| {
+                let edge = outline(kind, theme).unwrap_or(fill(kind, theme));
+                let style = format!("background:{};border-color:{edge}", fill(kind, theme));
+                view! { <li><i class="gantt-key" style=style aria-hidden="true"></i>{name}</li> }
+            })
+            .collect_view()
+    };
+    view! {
+        <ul class="gantt-legend" data-testid="gantt-legend">
+            {entries}
+            <li><i class="gantt-key gantt-key-idle" aria-hidden="true"></i>"idle"</li>
+            <li><i class="gantt-key gantt-key-critical" aria-hidden="true"></i>"critical path"</li>
+        </ul>
+    }
+}

@@ -1,0 +1,109 @@
+//! Colours of the span kinds, safe for every type of colour vision.
+
+use api::planner::timeline::SpanKind;
+
+/// Light or dark page.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Theme {
+    /// Dark ink on a light page.
+    Light,
+    /// Light ink on a dark page.
+    Dark,
+}
+
+/// Fill of a kind, as a CSS colour.
+pub(crate) const fn fill(kind: SpanKind, theme: Theme) -> &'static str {
+    match (kind, theme) {
+        (SpanKind::Forward, _) => "#0072b2",
+        (SpanKind::Backward, _) => "#ee6677",
+        (SpanKind::InputGrad, _) => "#66ccee",
+        (SpanKind::WeightGrad, _) => "#ccbb44",
+        (SpanKind::SendForward | SpanKind::SendBackward | SpanKind::GradientSync, Theme::Light) => "#882255",
+        (SpanKind::SendForward | SpanKind::SendBackward | SpanKind::GradientSync, Theme::Dark) => "#b0568a",
+        (SpanKind::Optimizer, Theme::Light) => "#4a4f58",
+        (SpanKind::Optimizer, Theme::Dark) => "#7b828e",
+    }
+}
+
+/// Outline of the kinds that are too light to stand out from a light page.
+pub(crate) const fn outline(kind: SpanKind, theme: Theme) -> Option<&'static str> {
+    match (kind, theme) {
+        (SpanKind::InputGrad, Theme::Light) => Some("#2a8fb3"),
+        (SpanKind::WeightGrad, Theme::Light) => Some("#8f8223"),
+        _ => None,
+    }
+}
+
+const DARK_INK: &str = "#101418";
+const LIGHT_INK: &str = "#ffffff";
+
+/// The ink that is easier to read on a kind's fill.
+pub(crate) fn ink(kind: SpanKind, theme: Theme) -> &'static str {
+    let ground = luminance(fill(kind, theme));
+    if contrast(ground, luminance(LIGHT_INK)) >= contrast(ground, luminance(DARK_INK)) { LIGHT_INK } else { DARK_INK }
+}
+
+/// Contrast ratio of two luminances as WCAG 2.2 defines it, from 1 to 21.
+fn contrast(one: f64, other: f64) -> f64 {
+    (one.max(other) + 0.05) / (one.min(other) + 0.05)
+}
+
+/// Relative luminance of "#rrggbb" as WCAG 2.2 defines it, from 0 to 1.
+fn luminance(colour: &str) -> f64 {
+    let channel = |at: usize| {
+        let byte = colour.get(at..at + 2).and_then(|digits| u8::from_str_radix(digits, 16).ok()).unwrap_or(0);
+        let value = f64::from(byte) / 255.0;
+        if value <= 0.04045 { value / 12.92 } else { ((value + 0.055) / 1.055).powf(2.4) }
+    };
+    0.2126 * channel(1) + 0.7152 * channel(3) + 0.0722 * channel(5)
+}
+
+/// Kinds of the legend: those drawn alike share an entry.
+pub(crate) const LEGEND: [(SpanKind, &str); 6] = [
+    (SpanKind::Forward, "forward"),
+    (SpanKind::Backward, "backward"),
+    (SpanKind::InputGrad, "input gradient"),
+    (SpanKind::WeightGrad, "weight gradient"),
+    (SpanKind::SendForward, "communication"),
+    (SpanKind::Optimizer, "optimizer"),
+];
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn luminance_and_contrast_are_those_of_wcag() {
+        assert!((contrast(luminance("#ffffff"), luminance("#000000")) - 21.0).abs() < 1e-9);
+        // A published pair: #777777 on white is 4.48.
+        assert!((contrast(luminance("#777777"), luminance("#ffffff")) - 4.48).abs() < 0.005);
+    }
+
+    #[test]
+    fn every_label_can_be_read() {
+        for theme in [Theme::Light, Theme::Dark] {
+            for kind in SpanKind::ALL {
+                let ratio = contrast(luminance(fill(kind, theme)), luminance(ink(kind, theme)));
+                assert!(ratio >= 4.5, "{kind:?} in {theme:?}: {ratio:.2}");
+            }
+        }
+    }
+
+    #[test]
+    fn every_fill_or_its_outline_stands_out_from_the_page() {
+        for (theme, page) in [(Theme::Light, "#ffffff"), (Theme::Dark, "#1b1e23")] {
+            for kind in SpanKind::ALL {
+                let edge = outline(kind, theme).unwrap_or(fill(kind, theme));
+                let ratio = contrast(luminance(edge), luminance(page));
+                assert!(ratio >= 3.0, "{kind:?} in {theme:?}: {ratio:.2}");
+            }
+        }
+    }
+
+    #[test]
+    fn every_kind_is_in_the_legend_by_its_colour() {
+        for kind in SpanKind::ALL {
+            assert!(LEGEND.iter().any(|&(shown, _)| fill(shown, Theme::Light) == fill(kind, Theme::Light)));
+        }
+    }
+}

@@ -1,0 +1,87 @@
+//! Where each rank's row stands: a bar for what it computes, a thin strip below for what it sends.
+
+/// Height of a row with the gap below it, in px.
+pub(crate) const ROW: f64 = 20.0;
+/// Height of the bar of what a rank computes, in px.
+pub(crate) const BAR: f64 = 15.0;
+/// Height of the strip of what a rank sends, in px.
+pub(crate) const STRIP: f64 = 4.0;
+/// Width of the row headers, in px.
+pub(crate) const HEADER: f64 = 52.0;
+/// Height of the axis below the rows, in px.
+pub(crate) const AXIS: f64 = 20.0;
+/// More rows than this scroll inside the chart.
+pub(crate) const ROWS_WITHOUT_SCROLLING: usize = 32;
+
+/// One of the two lanes of a rank.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Lane {
+    /// What the rank computes.
+    Compute,
+    /// What the rank sends.
+    Communication,
+}
+
+/// Height of all rows, in px.
+pub(crate) fn height(ranks: usize) -> f64 {
+    ranks as f64 * ROW
+}
+
+/// Top of a rank's row, in px from the first row.
+pub(crate) fn top(rank: usize) -> f64 {
+    rank as f64 * ROW
+}
+
+/// Top and height of a lane inside its row, in px.
+pub(crate) const fn lane_box(lane: Lane) -> (f64, f64) {
+    match lane {
+        Lane::Compute => (0.0, BAR),
+        Lane::Communication => (BAR, STRIP),
+    }
+}
+
+/// The rank and the lane at a height, counted in px from the first row.
+pub(crate) fn at(y: f64, ranks: usize) -> Option<(usize, Lane)> {
+    if y < 0.0 || y >= height(ranks) {
+        return None;
+    }
+    let lane = if y % ROW < BAR { Lane::Compute } else { Lane::Communication };
+    Some(((y / ROW) as usize, lane))
+}
+
+/// Ranks of which any pixel is between two heights.
+pub(crate) fn visible(top_px: f64, height_px: f64, ranks: usize) -> std::ops::Range<usize> {
+    let first = (top_px / ROW).floor().max(0.0) as usize;
+    let last = ((top_px + height_px) / ROW).ceil().max(0.0) as usize;
+    first.min(ranks)..last.min(ranks)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_height_names_rank_and_lane() {
+        assert_eq!(at(0.0, 4), Some((0, Lane::Compute)));
+        assert_eq!(at(14.9, 4), Some((0, Lane::Compute)));
+        assert_eq!(at(15.0, 4), Some((0, Lane::Communication)));
+        assert_eq!(at(61.0, 4), Some((3, Lane::Compute)));
+        assert_eq!(at(80.0, 4), None);
+        assert_eq!(at(-0.1, 4), None);
+    }
+
+    #[test]
+    fn lanes_leave_the_gap_free() {
+        let (compute_top, compute) = lane_box(Lane::Compute);
+        let (strip_top, strip) = lane_box(Lane::Communication);
+        assert!(compute_top + compute <= strip_top);
+        assert!((ROW - (strip_top + strip) - 1.0).abs() < f64::EPSILON);
+    }
+
+    #[test]
+    fn only_rows_in_view_are_painted() {
+        assert_eq!(visible(0.0, 80.0, 4), 0..4);
+        assert_eq!(visible(30.0, 40.0, 100), 1..4);
+        assert_eq!(visible(5_000.0, 40.0, 100), 100..100);
+    }
+}

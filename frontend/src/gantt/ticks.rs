@@ -1,0 +1,135 @@
+//! The axis below a chart: round times, labels that never touch.
+
+use super::TimeWindow;
+use super::time_text::unit_of;
+
+/// A mark on the axis.
+#[derive(Debug, Clone, PartialEq)]
+pub(crate) struct Tick {
+    /// Where, in px of the plot.
+    pub(crate) x: f64,
+    /// The time, or the time since the axis' origin where it starts with "+".
+    pub(crate) label: String,
+}
+
+/// Marks of a window.
+#[derive(Debug, Clone, PartialEq, Default)]
+pub(crate) struct Axis {
+    /// From left to right.
+    pub(crate) ticks: Vec<Tick>,
+    /// What "+" labels count from, where whole times would need too many digits.
+    pub(crate) origin: Option<String>,
+}
+
+/// Free room between two labels, in px.
+const GAP_PX: f64 = 14.0;
+/// Labels with more decimals than this are given since an origin.
+const MOST_DECIMALS: usize = 3;
+
+/// The marks of a window, for labels whose characters are at most `char_px` wide.
+pub(crate) fn axis(window: TimeWindow, width_px: f64, char_px: f64) -> Axis {
+    if width_px <= 0.0 || window.width_ns() <= 0.0 {
+        return Axis::default();
+    }
+    let ns_per_px = window.width_ns() / width_px;
+    let mut step = round_up(ns_per_px * (4.0 * char_px + GAP_PX));
+    // A wider step has shorter labels or as long ones, so this ends within a few rounds.
+    for _ in 0..16 {
+        let axis = with_step(window, width_px, step);
+        let longest = axis.ticks.iter().map(|tick| tick.label.chars().count()).max().unwrap_or(0);
+        if longest as f64 * char_px + GAP_PX <= step / ns_per_px {
+            return axis;
+        }
+        step = round_up(step * 1.01);
+    }
+    Axis::default()
+}
+
+/// The least of 1, 2, 5 times a power of ten that is no less than a time, and no less than 1 ns.
+fn round_up(ns: f64) -> f64 {
+    let power = 10_f64.powf(ns.max(1.0).log10().floor());
+    [1.0, 2.0, 5.0]
+        .into_iter()
+        .map(|digit| digit * power)
+        .find(|&step| step >= ns * (1.0 - 1e-9))
+        .unwrap_or(10.0 * power)
+}
+
+fn with_step(window: TimeWindow, width_px: f64, step_ns: f64) -> Axis {
+    let (size, symbol) = unit_of(window.end_ns);
+    let decimals = decimals_of(step_ns, size);
+    let first = (window.start_ns / step_ns - 1e-9).ceil() as u64;
+    let times = (first..).map(|number| number as f64 * step_ns).take_while(|&ns| ns <= window.end_ns * (1.0 + 1e-12));
+    let x_of = |ns: f64| window.x_of(ns, width_px);
+    if decimals <= MOST_DECIMALS {
+        let ticks = times.map(|ns| Tick { x: x_of(ns), label: format!("{:.decimals$} {symbol}", ns / size) }).collect();
+        return Axis { ticks, origin: None };
+    }
+    let grain = size / 1e3;
+    let origin = (window.start_ns / grain).floor() * grain;
+    let (size_of_offset, symbol_of_offset) = unit_of(window.end_ns - origin);
+    let decimals = decimals_of(step_ns, size_of_offset);
+    let ticks = times
+        .map(|ns| {
+            let offset = (ns - origin) / size_of_offset;
+            Tick { x: x_of(ns), label: format!("+{offset:.decimals$} {symbol_of_offset}") }
+        })
+        .collect();
+    Axis { ticks, origin: Some(format!("{:.3} {symbol}", origin / size)) }
+}
+
+/// Decimals that tell two multiples of a step apart.
+fn decimals_of(step_ns: f64, unit_ns: f64) -> usize {
+    (-(step_ns / unit_ns).log10() - 1e-9).ceil().max(0.0) as usize
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn labels(start_ns: f64, end_ns: f64, width_px: f64) -> (Vec<String>, Option<String>) {
+        let axis = axis(TimeWindow { start_ns, end_ns }, width_px, 6.5);
+        (axis.ticks.into_iter().map(|tick| tick.label).collect(), axis.origin)
+    }
+
+    #[test]
+    fn a_whole_iteration_is_marked_in_round_seconds() {
+        // 26 s in 800 px are 32.5 ms per px; "20 s" and its room need 40 px, which is 1.3 s, so 2 s.
+        let (labels, origin) = labels(0.0, 26e9, 800.0);
+        assert_eq!(labels[..3], ["0 s", "2 s", "4 s"]);
+        assert_eq!(labels.last().map(String::as_str), Some("26 s"));
+        assert_eq!(origin, None);
+    }
+
+    #[test]
+    fn a_close_look_counts_from_an_origin() {
+        let (labels, origin) = labels(12.400_1e9, 12.400_2e9, 800.0);
+        assert_eq!(origin.as_deref(), Some("12.400 s"));
+        assert_eq!(labels.first().map(String::as_str), Some("+100 µs"));
+        assert_eq!(labels.last().map(String::as_str), Some("+200 µs"));
+    }
+
+    #[test]
+    fn labels_never_touch_and_always_differ() {
+        let mut start: f64 = 0.0;
+        while start < 3e10 {
+            let mut width = 100.0;
+            while width < 1e11 {
+                for px in [120.0, 300.0, 1_000.0, 2_500.0] {
+                    let window = TimeWindow { start_ns: start, end_ns: start + width };
+                    let axis = axis(window, px, 6.5);
+                    assert!(px < 200.0 || !axis.ticks.is_empty(), "no tick in {window:?} at {px} px");
+                    for pair in axis.ticks.windows(2) {
+                        let room = pair[1].x - pair[0].x;
+                        let label = pair[0].label.chars().count().max(pair[1].label.chars().count()) as f64 * 6.5;
+                        assert!(room > label, "{pair:?} touch");
+                        assert_ne!(pair[0].label, pair[1].label);
+                    }
+                    assert!(axis.ticks.iter().all(|tick| tick.x > -0.01 && tick.x < px + 0.01));
+                }
+                width *= 7.3;
+            }
+            start = start * 9.1 + 777.0;
+        }
+    }
+}

@@ -1,0 +1,84 @@
+//! Times in words: SI unit, three significant digits.
+
+/// Units of time, largest first: nanoseconds in one of them, and its symbol.
+pub(crate) const UNITS: [(f64, &str); 4] = [(1e9, "s"), (1e6, "ms"), (1e3, "µs"), (1.0, "ns")];
+
+/// The largest unit that a time reaches; nanoseconds below one.
+pub(crate) fn unit_of(ns: f64) -> (f64, &'static str) {
+    UNITS.into_iter().find(|&(size, _)| ns.abs() >= size).unwrap_or(UNITS[UNITS.len() - 1])
+}
+
+/// Decimals that show `value` with three significant digits.
+fn decimals_of(value: f64) -> usize {
+    match value.abs() {
+        v if v >= 99.95 => 0,
+        v if v >= 9.995 => 1,
+        _ => 2,
+    }
+}
+
+/// A duration, for example "12.4 ms".
+pub(crate) fn duration(ns: f64) -> String {
+    let (mut size, mut symbol) = unit_of(ns);
+    // 999.7 µs would round to "1000 µs".
+    if ns.abs() / size >= 999.5
+        && let Some(&larger) = UNITS.iter().rev().find(|unit| unit.0 > size)
+    {
+        (size, symbol) = larger;
+    }
+    let value = ns / size;
+    let decimals = if symbol == "ns" { 0 } else { decimals_of(value) };
+    format!("{value:.decimals$} {symbol}")
+}
+
+/// Both ends of an interval in one unit, and the unit; more digits where three would make them equal.
+pub(crate) fn interval(start_ns: f64, end_ns: f64) -> (String, String, &'static str) {
+    let (size, symbol) = unit_of(end_ns);
+    let (start, end) = (start_ns / size, end_ns / size);
+    let mut decimals = if symbol == "ns" { 0 } else { decimals_of(end) };
+    let resolution = |decimals: usize| 10_f64.powi(-(decimals as i32));
+    // A tenth of the length must be visible, and nothing finer than a nanosecond exists.
+    while end > start && resolution(decimals) > (end - start) / 10.0 && resolution(decimals) * size > 1.5 {
+        decimals += 1;
+    }
+    (format!("{start:.decimals$}"), format!("{end:.decimals$}"), symbol)
+}
+
+/// An interval, for example "12.4 – 19.1 ms".
+pub(crate) fn range(start_ns: f64, end_ns: f64) -> String {
+    let (start, end, symbol) = interval(start_ns, end_ns);
+    format!("{start} – {end} {symbol}")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn durations_have_three_digits_and_a_unit() {
+        for (ns, expected) in [
+            (0.0, "0 ns"),
+            (7.0, "7 ns"),
+            (999.0, "999 ns"),
+            (1_000.0, "1.00 µs"),
+            (12_345.0, "12.3 µs"),
+            (999_700.0, "1.00 ms"),
+            (9_999_000.0, "10.0 ms"),
+            (123_456_789.0, "123 ms"),
+            (16_230_000_000.0, "16.2 s"),
+            (1_234_000_000_000.0, "1234 s"),
+        ] {
+            assert_eq!(duration(ns), expected);
+        }
+    }
+
+    #[test]
+    fn both_ends_share_a_unit_and_differ() {
+        assert_eq!(range(12_400_000.0, 19_100_000.0), "12.4 – 19.1 ms");
+        assert_eq!(range(9_410_000_000.0, 9_980_000_000.0), "9.41 – 9.98 s");
+        // 3 ms late in 12 s: a tenth of it is 0.3 ms, hence four decimals of a second.
+        assert_eq!(range(12_400_000_000.0, 12_403_000_000.0), "12.4000 – 12.4030 s");
+        assert_eq!(range(12_400_000_000.0, 12_400_000_003.0), "12.400000000 – 12.400000003 s");
+        assert_eq!(range(5.0, 5.0), "5 – 5 ns");
+    }
+}

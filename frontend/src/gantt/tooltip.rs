@@ -1,0 +1,62 @@
+//! The box beside the pointer.
+
+use api::planner::timeline::SpanKind;
+use leptos::prelude::*;
+
+use super::describe::{Details, grouped, has_microbatch};
+use super::view::Chart;
+use super::{hit, time_text};
+
+/// Room that the box needs, in px; where it is missing the box stands on the pointer's other side.
+const ROOM: (f64, f64) = (250.0, 90.0);
+const BESIDE: f64 = 14.0;
+
+/// What is under the pointer: title, start, duration, tokens.
+#[component]
+pub(crate) fn Tooltip(chart: Chart) -> impl IntoView {
+    let content = Memo::new(move |_| {
+        let (x, _) = chart.pointer.get()?;
+        let span = chart.hover.get().filter(|hover| hover.chart == chart.number)?.span;
+        let timeline = chart.timeline.get().filter(|timeline| span < timeline.len())?;
+        let (start, length) = (timeline.start_ns[span] as f64, timeline.duration_ns[span] as f64);
+        let mut lines = vec![time_text::range(start, start + length), time_text::duration(length)];
+        let kind = SpanKind::from_index(timeline.kind[span]);
+        if kind.is_some_and(has_microbatch)
+            && let Some(shape) = timeline.microbatches.get(timeline.microbatch[span] as usize)
+        {
+            lines.push(format!("{} tokens", grouped(u64::from(shape.tokens))));
+        }
+        let together = hit::together(&timeline, chart.window.get(), chart.plot_width(), x - super::rows::HEADER, span);
+        if together > 1 {
+            lines.push(format!("one of {} spans in this pixel", grouped(together as u64)));
+        }
+        Some((Details::of(&timeline, span).title, lines))
+    });
+    let place = move || {
+        let (x, y) = chart.pointer.get().unwrap_or_default();
+        let (width, height) = chart.size.get();
+        let left = if x + BESIDE + ROOM.0 <= width {
+            format!("left:{:.0}px", x + BESIDE)
+        } else {
+            format!("right:{:.0}px", (width - x + BESIDE).min(width - 60.0).max(0.0))
+        };
+        // Below the pointer in the upper half, so that the box never leaves the page at the top.
+        let top = if y + ROOM.1 <= height.max(2.0 * ROOM.1) {
+            format!("top:{:.0}px", y + BESIDE)
+        } else {
+            format!("bottom:{:.0}px", height - y + BESIDE)
+        };
+        format!("{left};{top}")
+    };
+    view! {
+        <Show when=move || content.with(Option::is_some)>
+            <div class="gantt-tooltip" aria-hidden="true" style=place>
+                <strong>{move || content.get().map(|content| content.0)}</strong>
+                {move || {
+                    let lines = content.get().map(|content| content.1).unwrap_or_default();
+                    lines.into_iter().map(|line| view! { <span>{line}</span> }).collect_view()
+                }}
+            </div>
+        </Show>
+    }
+}

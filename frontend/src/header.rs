@@ -1,0 +1,159 @@
+//! The bar at the top: where one is, the theme, and on the explore page export and link.
+
+use api::path;
+use leptos::html;
+use leptos::prelude::*;
+use leptos::task::spawn_local;
+use leptos_router::hooks::use_location;
+use wasm_bindgen::JsCast;
+
+use crate::clipboard;
+use crate::explore::use_explore;
+use crate::help;
+use crate::theme::ThemeToggle;
+
+/// The bar at the top.
+#[component]
+pub(crate) fn Header() -> impl IntoView {
+    let explore = use_explore();
+    let pathname = use_location().pathname;
+    let here = move |page: &str| if pathname.get() == page { Some("page") } else { None };
+    let explores = move || explore.on_page.get();
+    // Back to what was being explored, not to an empty page.
+    let explore_link = move || explore.link().unwrap_or_else(|| "/new".to_owned());
+    view! {
+        <header class="bar">
+            <a class="brand" href="/" aria-current=move || here("/")>
+                <svg viewBox="0 0 20 16" width="20" height="16" aria-hidden="true">
+                    <rect x="0" y="0" width="9" height="4" rx="1" fill="#0072B2" />
+                    <rect x="10" y="0" width="6" height="4" rx="1" fill="#EE6677" />
+                    <rect x="3" y="6" width="7" height="4" rx="1" fill="#0072B2" />
+                    <rect x="11" y="6" width="9" height="4" rx="1" fill="#EE6677" />
+                    <rect x="6" y="12" width="5" height="4" rx="1" fill="#0072B2" />
+                    <rect x="12" y="12" width="6" height="4" rx="1" fill="#EE6677" />
+                </svg>
+                "Planscope"
+            </a>
+            <nav aria-label="Pages">
+                <a href=explore_link aria-current=move || explores().then_some("page")>"Explore"</a>
+                <a href="/scenarios" aria-current=move || here("/scenarios")>"Scenarios"</a>
+                <a href="/datasets" aria-current=move || here("/datasets")>"Datasets"</a>
+            </nav>
+            <span class="grow"></span>
+            <button class="icon" on:click=|_| help::open() title="Keys (?)" aria-label="Help: keys">
+                <b aria-hidden="true">"?"</b>
+            </button>
+            <ThemeToggle />
+            <Show when=explores>
+                <ExportMenu />
+                <CopyLink />
+            </Show>
+        </header>
+    }
+}
+
+/// Files of the shown answer.
+#[component]
+fn ExportMenu() -> impl IntoView {
+    let explore = use_explore();
+    let menu = NodeRef::<html::Details>::new();
+    let close = move |_| {
+        if let Some(menu) = menu.get_untracked() {
+            menu.set_open(false);
+        }
+    };
+    let on_key = move |event: web_sys::KeyboardEvent| {
+        if event.key() == "Escape" {
+            close(());
+        }
+    };
+    let left = move |event: web_sys::FocusEvent| {
+        let to = event.related_target().and_then(|target| target.dyn_into::<web_sys::Node>().ok());
+        if to.is_some_and(|to| menu.get_untracked().is_some_and(|menu| !menu.contains(Some(&to)))) {
+            close(());
+        }
+    };
+    let links = move || {
+        let Some(outcome) = explore.result.get() else {
+            return view! { <p class="hint">"Nothing is planned yet."</p> }.into_any();
+        };
+        let id = outcome.outcome.scenario.clone();
+        let shown = explore.shown.get();
+        let iteration = shown.iteration;
+        let schedules = shown.timelines.iter().map(|(planner, _)| {
+            let href = path::schedule_csv(&id, planner.id(), iteration);
+            let name = format!("{}-{}-{iteration}.csv", &id[..10.min(id.len())], planner.id());
+            view! { <li><a href=href download=name>{planner.title()}<small>"torch CSV"</small></a></li> }
+        });
+        view! {
+            <p class="menu-heading">{format!("Schedule of iteration {iteration}")}</p>
+            <ul>{schedules.collect_view()}</ul>
+            <p class="menu-heading">"Whole answer"</p>
+            <ul>
+                <li><a href=path::outcome(&id) download="outcome.json">"Outcome"<small>"JSON"</small></a></li>
+                <li><a href=path::scenario(&id) download="scenario.json">"Scenario"<small>"JSON"</small></a></li>
+            </ul>
+        }
+        .into_any()
+    };
+    view! {
+        <details class="menu" node_ref=menu on:keydown=on_key on:focusout=left data-testid="export">
+            <summary class="button">"Export"</summary>
+            <div class="menu-body" on:click=move |_| close(())>{links}</div>
+        </details>
+    }
+}
+
+/// Copies a link that opens the same scenario in the same view.
+#[component]
+fn CopyLink() -> impl IntoView {
+    let explore = use_explore();
+    let copied = RwSignal::new(None::<(String, bool)>);
+    let press = move |_| {
+        let Some(link) = untrack(|| explore.link()) else { return };
+        let url = format!("{}{link}", window().location().origin().unwrap_or_default());
+        spawn_local(async move {
+            let done = clipboard::copy(&url).await;
+            copied.set(Some((url.clone(), done)));
+            set_timeout(
+                move || {
+                    copied.update(|copied| {
+                        if copied.as_ref().is_some_and(|(shown, done)| *shown == url && *done) {
+                            *copied = None
+                        }
+                    })
+                },
+                std::time::Duration::from_secs(4),
+            );
+        });
+    };
+    let label = move || match copied.get() {
+        Some((_, true)) => "Copied",
+        Some((_, false)) => "Copy by hand",
+        None => "Copy link",
+    };
+    // The link stays readable for those, people and programs, who cannot use the clipboard.
+    let last = RwSignal::new(None::<String>);
+    Effect::new(move |_| {
+        if let Some((url, _)) = copied.get() {
+            last.set(Some(url));
+        }
+    });
+    view! {
+        <div class="copy-link">
+            <button
+                class="primary"
+                data-testid="copy-link"
+                data-url=move || last.get()
+                disabled=move || explore.stored.with(Option::is_none)
+                on:click=press
+            >
+                {label}
+            </button>
+            {move || copied.get().filter(|(_, done)| !done).map(|(url, _)| view! {
+                <input class="copy-by-hand" readonly=true prop:value=url aria-label="Link to this view" />
+            })}
+            <span class="visually-hidden" role="status">{move || copied.get().map(|(_, done)| if done { "Link copied" } else { "The browser refuses to copy; the link is shown beside the button" })}</span>
+        </div>
+    }
+}

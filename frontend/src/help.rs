@@ -1,0 +1,82 @@
+//! The help dialog: every key.
+
+use leptos::prelude::*;
+use wasm_bindgen::JsCast;
+
+use crate::explore::use_explore;
+use crate::gantt;
+
+const PAGE_KEYS: [(&str, &str); 3] =
+    [("?", "This help"), ("Ctrl+Z", "Undo the last edit"), ("Ctrl+Shift+Z", "Redo it")];
+
+const DIALOG: &str = "help";
+
+/// Opens the help.
+pub(crate) fn open() {
+    let dialog = document().get_element_by_id(DIALOG).and_then(|dialog| dialog.dyn_into::<web_sys::HtmlDialogElement>().ok());
+    if let Some(dialog) = dialog
+        && !dialog.open()
+    {
+        // Only a dialog that is already open or not in the page refuses.
+        drop(dialog.show_modal());
+    }
+}
+
+/// Whether a key is meant for a field that takes text.
+fn takes_text(event: &web_sys::KeyboardEvent) -> bool {
+    let Some(element) = event.target().and_then(|target| target.dyn_into::<web_sys::Element>().ok()) else {
+        return false;
+    };
+    match element.tag_name().as_str() {
+        "TEXTAREA" | "SELECT" => true,
+        "INPUT" => !matches!(
+            element.get_attribute("type").as_deref(),
+            Some("range" | "checkbox" | "radio" | "file" | "number")
+        ),
+        _ => false,
+    }
+}
+
+/// The dialog, opened by `?`; also hears undo and redo.
+#[component]
+pub(crate) fn HelpDialog() -> impl IntoView {
+    let explore = use_explore();
+    let listener = window_event_listener(leptos::ev::keydown, move |event| {
+        if takes_text(&event) || event.default_prevented() {
+            return;
+        }
+        let command = event.ctrl_key() || event.meta_key();
+        let key = event.key();
+        if key == "?" && !command {
+            event.prevent_default();
+            open();
+        } else if command && explore.on_page.get_untracked() && key.eq_ignore_ascii_case("z") {
+            event.prevent_default();
+            if event.shift_key() { explore.redo() } else { explore.undo() }
+        } else if command && explore.on_page.get_untracked() && key.eq_ignore_ascii_case("y") {
+            event.prevent_default();
+            explore.redo();
+        }
+    });
+    on_cleanup(move || listener.remove());
+    let rows = |rows: Vec<(&'static str, &'static str)>| {
+        rows.into_iter()
+            .map(|(keys, meaning)| view! { <div><dt><kbd>{keys}</kbd></dt><dd>{meaning}</dd></div> })
+            .collect_view()
+    };
+    view! {
+        <dialog id=DIALOG class="help" aria-labelledby="help-title">
+            <form method="dialog">
+                <header class="card-title">
+                    <h2 id="help-title">"Keys"</h2>
+                    <span class="grow"></span>
+                    <button>"Close"</button>
+                </header>
+            </form>
+            <h3>"Page"</h3>
+            <dl class="keys">{rows(PAGE_KEYS.to_vec())}</dl>
+            <h3>"Charts"</h3>
+            <dl class="keys">{rows(gantt::help_rows())}</dl>
+        </dialog>
+    }
+}

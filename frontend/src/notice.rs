@@ -1,0 +1,27 @@
+//! What went wrong, where it can be seen, with a way on.
+
+use leptos::prelude::*;
+
+use crate::client::Failure;
+
+/// A failure: what, why, every field it names, and a button to try again.
+#[component]
+pub(crate) fn FailureNotice(failure: Failure, #[prop(optional, into)] on_retry: Option<Callback<()>>) -> impl IntoView {
+    let fields = match &failure {
+        Failure::Problem(problem) => problem.errors.clone(),
+        Failure::Offline | Failure::Unreadable(_) => Vec::new(),
+    };
+    let lines = fields.into_iter().map(|field| {
+        let place = field.pointer.trim_start_matches('/').replace('/', " › ");
+        view! { <li>{(!place.is_empty()).then(|| view! { <b>{place}</b>": " })}{field.detail}</li> }
+    });
+    let lines = lines.collect::<Vec<_>>();
+    view! {
+        <div class="notice bad" role="alert">
+            <b>{failure.title()}</b>
+            <p>{failure.detail()}</p>
+            {(!lines.is_empty()).then(|| view! { <ul>{lines}</ul> })}
+            {on_retry.map(|retry| view! { <button on:click=move |_| retry.run(())>"Try again"</button> })}
+        </div>
+    }
+}

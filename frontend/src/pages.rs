@@ -1,0 +1,6 @@
+//! The pages.
+
+pub(crate) mod datasets;
+pub(crate) mod explore;
+pub(crate) mod gallery;
+pub(crate) mod scenarios;

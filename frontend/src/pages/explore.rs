@@ -1,0 +1,80 @@
+//! The explore page: editor, results, reasons.
+
+use leptos::prelude::*;
+use leptos_router::hooks::{use_params_map, use_query_map};
+
+use crate::editor::Editor;
+use crate::explore::opening::Start;
+use crate::explore::use_explore;
+use crate::pointer;
+use crate::results::Results;
+use crate::why::WhyPanel;
+
+/// The explore page, empty or on a stored scenario.
+#[component]
+pub(crate) fn ExplorePage() -> impl IntoView {
+    let explore = use_explore();
+    let params = use_params_map();
+    let query = use_query_map();
+    explore.on_page.set(true);
+    on_cleanup(move || explore.on_page.set(false));
+    let wanted = Memo::new(move |_| {
+        let id = params.with(|params| params.get("id"));
+        let start = query.with(|query| match (query.get("ready"), query.get("dataset")) {
+            (Some(slug), _) => Start::Ready(slug),
+            (None, Some(dataset)) => Start::Dataset(dataset),
+            (None, None) => Start::Draft,
+        });
+        id.ok_or(start)
+    });
+    Effect::new(move |_| match wanted.get() {
+        Ok(id) => explore.open(id),
+        Err(start) => explore.start(start),
+    });
+    Effect::new(move |_| {
+        let title = explore.scenario.with(|scenario| pointer::text(scenario, "/title"));
+        document().set_title(&format!("{} · Planscope", title.as_deref().unwrap_or("Untitled scenario")));
+    });
+    Effect::new(move |before: Option<()>| {
+        explore.view_now();
+        if before.is_some() {
+            explore.write_address_soon();
+        }
+    });
+    let listener = window_event_listener(leptos::ev::hashchange, move |_| {
+        explore.read_address();
+        let iteration = explore.view.with_untracked(|view| view.iteration.unwrap_or(0));
+        if explore.shown.with_untracked(|shown| shown.iteration != iteration) {
+            explore.show_iteration(iteration);
+        }
+    });
+    on_cleanup(move || listener.remove());
+    view! {
+        <main id="main" class="explore" tabindex="-1">
+            <Side class_name="editor" label="Scenario">
+                <Editor />
+            </Side>
+            <div class="middle">
+                <Results />
+            </div>
+            <Side class_name="reasons" label="Reasons">
+                <WhyPanel />
+            </Side>
+        </main>
+    }
+}
+
+/// A column at the side; on narrow screens a section that opens and closes.
+#[component]
+fn Side(class_name: &'static str, label: &'static str, children: Children) -> impl IntoView {
+    let open = RwSignal::new(false);
+    let body = format!("side-{class_name}");
+    view! {
+        <aside class=format!("side {class_name}") class:open=move || open.get() aria-label=label>
+            <button class="side-toggle" aria-expanded=move || open.get().to_string() aria-controls=body.clone() on:click=move |_| open.update(|open| *open = !*open)>
+                {label}
+            </button>
+            <div class="side-body" id=body>{children()}</div>
+        </aside>
+    }
+}

@@ -1,0 +1,109 @@
+//! The first page: ready scenarios, a new one, what was kept last.
+
+use api::gallery::{Gallery, GalleryEntry};
+use api::path;
+use api::planner::scenario::Scenario;
+use api::scenario::{ScenarioLine, ScenarioList};
+use leptos::prelude::*;
+use leptos::task::spawn_local;
+
+use crate::client::{self, Failure};
+use crate::format;
+use crate::notice::FailureNotice;
+use crate::results::short_title;
+use crate::sketch;
+
+/// Kept scenarios shown here; the rest is a page of its own.
+const RECENT: usize = 5;
+
+/// The gallery.
+#[component]
+pub(crate) fn GalleryPage() -> impl IntoView {
+    document().set_title("Planscope");
+    let gallery = RwSignal::new(None::<Result<Gallery, Failure>>);
+    let recent = RwSignal::new(Vec::<ScenarioLine>::new());
+    let fetch = move || {
+        gallery.set(None);
+        spawn_local(async move { gallery.set(Some(client::get(path::GALLERY).await)) });
+        spawn_local(async move {
+            // Where the list cannot be had, the notice about the gallery says why.
+            if let Ok(list) = client::get::<ScenarioList>(path::SCENARIOS).await {
+                recent.set(list.scenarios.into_iter().take(RECENT).collect());
+            }
+        });
+    };
+    fetch();
+    let cards = move || match gallery.get() {
+        None => view! {
+            <div class="skeleton card-skeleton" aria-hidden="true"></div>
+            <div class="skeleton card-skeleton" aria-hidden="true"></div>
+            <div class="skeleton card-skeleton" aria-hidden="true"></div>
+        }
+        .into_any(),
+        Some(Err(failure)) => view! { <FailureNotice failure=failure on_retry=move |()| fetch() /> }.into_any(),
+        Some(Ok(gallery)) => {
+            gallery.entries.into_iter().map(|entry| view! { <ReadyCard entry=entry /> }).collect_view().into_any()
+        }
+    };
+    view! {
+        <main id="main" class="page gallery" tabindex="-1">
+            <h1>"Plans for training large models"</h1>
+            <p class="lead">
+                "Pick a model, a cluster and real sequence lengths; see static, interleaved and dynamic pipeline schedules side by side, and why each is what it is."
+            </p>
+            <h2 id="ready">"Ready scenarios"</h2>
+            <div class="cards" aria-labelledby="ready" role="group">
+                {cards}
+                <a class="ready new" href="/new" data-testid="new-scenario">
+                    <span class="plus" aria-hidden="true">"+"</span>
+                    <b>"New scenario"</b>
+                    <span class="summary">"Your model, your cluster, your lengths. Upload a file or draw from a distribution."</span>
+                </a>
+            </div>
+            <Show when=move || !recent.with(Vec::is_empty)>
+                <h2>"Kept last"</h2>
+                <ul class="recent">
+                    {move || recent.get().into_iter().map(|line| view! { <RecentLine line=line /> }).collect_view()}
+                </ul>
+                <p><a href="/scenarios">"All scenarios"</a></p>
+            </Show>
+        </main>
+    }
+}
+
+#[component]
+fn ReadyCard(entry: GalleryEntry) -> impl IntoView {
+    let GalleryEntry { slug, title, summary, scenario } = entry;
+    let Scenario { model, cluster, workload, planners, .. } = scenario;
+    let pills = planners.into_iter().map(|planner| {
+        view! { <span><span class="pill" data-planner-colour=planner.id()></span>{short_title(planner)}</span> }
+    });
+    let facts = [
+        model.name,
+        format!("{} × {} {}", cluster.nodes, cluster.devices_per_node, cluster.name),
+        format!("{} samples a batch", format::count(workload.global_batch.into())),
+        format!("context {}", format::count(workload.context_length.into())),
+    ];
+    view! {
+        <a class="ready" href=format!("/new?ready={slug}") data-testid=format!("gallery-{slug}")>
+            <span class="sketch" aria-hidden="true" inner_html=sketch::of(&slug)></span>
+            <b>{title}</b>
+            <span class="summary">{summary}</span>
+            <span class="chips">{facts.map(|fact| view! { <span class="chip">{fact}</span> })}</span>
+            <span class="pills">{pills.collect_view()}</span>
+        </a>
+    }
+}
+
+#[component]
+fn RecentLine(line: ScenarioLine) -> impl IntoView {
+    let best = line.best.map(|best| format!("{}, {}", format::seconds(best.iteration_s), best.planner));
+    view! {
+        <li>
+            <a href=path::share(&line.short)>{line.title}</a>
+            <span class="muted">{line.model}" · "{line.cluster}</span>
+            <span>{best}</span>
+            <span class="muted">{format::moment(&line.created_at)}</span>
+        </li>
+    }
+}

@@ -1,0 +1,51 @@
+//! The middle of the explore page: title, iterations, ranked table, charts.
+
+mod cards;
+mod iteration_strip;
+mod ranking;
+mod ranking_table;
+mod status;
+mod title;
+
+pub(crate) use cards::planner_of;
+pub(crate) use ranking::{chosen_planner, degrees, short_title};
+
+use leptos::prelude::*;
+
+use crate::explore::{PlanState, use_explore};
+use crate::notice::FailureNotice;
+
+/// Everything that is shown of an answer.
+#[component]
+pub(crate) fn Results() -> impl IntoView {
+    let explore = use_explore();
+    let has_result = Memo::new(move |_| explore.result.with(Option::is_some));
+    let busy = Memo::new(move |_| explore.state.with(PlanState::is_busy));
+    let failure = move || {
+        explore.state.with(|state| match state {
+            PlanState::Failed(failure) => Some(failure.clone()),
+            _ => None,
+        })
+    };
+    view! {
+        <title::TitleRow />
+        <status::StatusLine />
+        {move || {
+            let retry = Callback::new(move |()| if explore.scenario.with_untracked(serde_json::Value::is_object) { explore.retry() } else { reload() });
+            failure().map(|failure| view! { <FailureNotice failure=failure on_retry=retry /> })
+        }}
+        <Show when=move || has_result.get() fallback=move || view! { <div class="skeleton results-skeleton" class:still=move || !busy.get() aria-hidden="true"></div> }>
+            <div class="results" data-busy=move || busy.get().then_some("true")>
+                <iteration_strip::IterationStrip />
+                <ranking_table::RankingTable />
+                <cards::Cards />
+            </div>
+        </Show>
+    }
+}
+
+/// A link that did not open is opened again from the start.
+fn reload() {
+    // A browser that refuses to reload leaves the page as it is.
+    drop(window().location().reload());
+}

@@ -1,0 +1,149 @@
+//! One card per plan with its Gantt chart, all on one time axis, and the memory beneath.
+
+use api::planner::scenario::PlannerKind;
+use leptos::prelude::*;
+
+use super::ranking;
+use crate::charts::MemoryChart;
+use crate::explore::use_explore;
+use crate::format;
+use crate::gantt::{Gantt, Legend};
+
+/// The charts.
+#[component]
+pub(super) fn Cards() -> impl IntoView {
+    let explore = use_explore();
+    let planners = Memo::new(move |_| {
+        explore.shown.with(|shown| shown.timelines.iter().map(|(planner, _)| *planner).collect::<Vec<_>>())
+    });
+    view! {
+        <Show when=move || planners.with(|planners| !planners.is_empty())>
+            <div class="legend-row">
+                <Legend />
+                <p class="keys-hint" aria-hidden="true">"W S zoom · A D pan · . , next · F fit · ? help"</p>
+            </div>
+            <For each=move || planners.get() key=|planner| *planner let:planner>
+                <PlannerCard planner=planner />
+            </For>
+            <MemoryCard />
+        </Show>
+    }
+}
+
+/// The place of a planner in the stack of charts; it does not change with the ranking.
+fn chart_of(planner: PlannerKind) -> usize {
+    PlannerKind::ALL.iter().position(|kind| *kind == planner).unwrap_or(PlannerKind::ALL.len())
+}
+
+/// The planner of a chart in the stack.
+pub(crate) fn planner_of(chart: usize) -> Option<PlannerKind> {
+    PlannerKind::ALL.get(chart).copied()
+}
+
+#[component]
+fn PlannerCard(planner: PlannerKind) -> impl IntoView {
+    let explore = use_explore();
+    let baseline = Memo::new(move |_| ranking::baseline_of(&explore.results(), explore.view.get().baseline));
+    let chosen = Memo::new(move |_| ranking::chosen_planner(&explore.results(), explore.view.get().planner));
+    let title = Memo::new(move |_| {
+        let result = explore.results().into_iter().find(|result| result.planner == planner);
+        result.map_or_else(|| planner.title().to_owned(), |result| result.title)
+    });
+    let time_of = move |planner: PlannerKind| {
+        let iteration = explore.shown.with(|shown| shown.iteration as usize);
+        Some(explore.planned(planner)?.iterations.get(iteration)?.iteration_s)
+    };
+    let facts = move || {
+        let planned = explore.planned(planner)?;
+        Some(format!("{} · {}", format::seconds(time_of(planner)?), ranking::degrees(&planned.layout)))
+    };
+    let difference = move || {
+        let reference = baseline.get().filter(|baseline| *baseline != planner)?;
+        let difference = time_of(planner)? - time_of(reference)?;
+        Some((difference, format!("{} against {}", format::seconds_difference(difference), ranking::short_title(reference))))
+    };
+    let timeline = Signal::derive(move || explore.shown.with(|shown| shown.timeline(planner)));
+    let extent = Memo::new(move |_| explore.shown.with(crate::explore::Shown::extent_ns));
+    view! {
+        <section class="card" data-testid=format!("card-{}", planner.id()) class:chosen=move || chosen.get() == Some(planner)>
+            <header class="card-title">
+                <h2>
+                    <button class="row-button" on:click=move |_| explore.view.update(|view| view.planner = Some(planner)) title="Show the reasons of this plan">
+                        <span class="pill" data-planner-colour=planner.id()></span>
+                        {move || title.get()}
+                    </button>
+                </h2>
+                <span class="muted">{facts}</span>
+                {move || difference().map(|(difference, words)| view! { <span class:faster=difference < 0.0 class:slower={difference > 0.0}>{words}</span> })}
+            </header>
+            <Gantt
+                chart=chart_of(planner)
+                planner=planner
+                title=title
+                timeline=timeline
+                extent_ns=extent
+                window=explore.window
+                selection=explore.selection
+                hover=explore.hover
+            />
+        </section>
+    }
+}
+
+#[component]
+fn MemoryCard() -> impl IntoView {
+    let explore = use_explore();
+    let picked = RwSignal::new(0_usize);
+    let ranks = Memo::new(move |_| {
+        explore
+            .shown
+            .with(|shown| shown.timelines.iter().map(|(_, timeline)| timeline.ranks as usize).max().unwrap_or(0))
+    });
+    let rank = Memo::new(move |_| picked.get().min(ranks.get().saturating_sub(1)));
+    let timelines = Signal::derive(move || {
+        explore.shown.with(|shown| {
+            let titled = shown
+                .timelines
+                .iter()
+                .map(|(planner, timeline)| (planner.title().to_owned(), std::sync::Arc::clone(timeline)));
+            titled.collect::<Vec<_>>()
+        })
+    });
+    let limit = Memo::new(move |_| {
+        let planners =
+            explore.shown.with(|shown| shown.timelines.iter().map(|(planner, _)| *planner).collect::<Vec<_>>());
+        planners
+            .into_iter()
+            .find_map(|planner| explore.planned(planner))
+            .map_or(0.0, |planned| planned.metrics.memory_limit_gib)
+    });
+    let options = move || {
+        let option = |index: usize| view! { <option value=index.to_string() prop:selected=move || rank.get() == index>{format!("rank {index}")}</option> };
+        (0..ranks.get()).map(option).collect_view()
+    };
+    view! {
+        <section class="card" data-testid="card-memory">
+            <header class="card-title">
+                <h2>"Memory"</h2>
+                <select aria-label="Rank whose memory is shown" on:change=move |event| picked.set(event_target_value(&event).parse().unwrap_or(0))>
+                    {options}
+                </select>
+                <span class="muted">{move || format!("limit {}", format::gib(limit.get()))}</span>
+            </header>
+            <MemoryChart timelines=timelines rank=rank limit_gib=limit window=explore.window />
+        </section>
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn charts_and_planners_name_each_other() {
+        for planner in PlannerKind::ALL {
+            assert_eq!(planner_of(chart_of(planner)), Some(planner));
+        }
+        assert_eq!(planner_of(99), None);
+    }
+}

@@ -1,0 +1,109 @@
+//! Iteration times as a strip of bars; a click shows the iteration.
+
+use leptos::prelude::*;
+use wasm_bindgen::JsCast;
+
+use super::ranking;
+use crate::explore::use_explore;
+use crate::format;
+
+/// Where an arrow key leads from one bar to another.
+fn moved(from: usize, key: &str, count: usize) -> Option<usize> {
+    let last = count.checked_sub(1)?;
+    match key {
+        "ArrowLeft" => from.checked_sub(1),
+        "ArrowRight" => Some(from + 1).filter(|&to| to <= last),
+        "Home" => Some(0),
+        "End" => Some(last),
+        _ => None,
+    }
+}
+
+/// Bars of the chosen planner, each with a mark where the baseline stands.
+#[component]
+pub(super) fn IterationStrip() -> impl IntoView {
+    let explore = use_explore();
+    let chosen = Memo::new(move |_| ranking::chosen_planner(&explore.results(), explore.view.get().planner));
+    let baseline = Memo::new(move |_| ranking::baseline_of(&explore.results(), explore.view.get().baseline));
+    let times = move |planner: Option<_>| -> Vec<f64> {
+        let planned = planner.and_then(|planner| explore.planned(planner));
+        planned
+            .map(|planned| planned.iterations.iter().map(|iteration| iteration.iteration_s).collect())
+            .unwrap_or_default()
+    };
+    let bars = Memo::new(move |_| times(chosen.get()));
+    let marks = Memo::new(move |_| times(baseline.get().filter(|planner| Some(*planner) != chosen.get())));
+    let most =
+        Memo::new(move |_| bars.with(|bars| marks.with(|marks| bars.iter().chain(marks).copied().fold(0.0, f64::max))));
+    let shown = Memo::new(move |_| explore.shown.with(|shown| shown.iteration as usize));
+    let on_key = move |event: web_sys::KeyboardEvent| {
+        if let Some(to) = moved(shown.get_untracked(), &event.key(), bars.with_untracked(Vec::len)) {
+            event.prevent_default();
+            explore.show_iteration(to as u32);
+            focus_bar(to);
+        }
+    };
+    let bar = move |(index, seconds): (usize, f64)| {
+        let share = move |seconds: f64| if most.get() > 0.0 { 100.0 * seconds / most.get() } else { 0.0 };
+        let label = format!("Iteration {index}: {}", format::seconds(seconds));
+        let mark = move || marks.with(|marks| marks.get(index).copied());
+        view! {
+            <button
+                class="column"
+                id=format!("iteration-{index}")
+                data-testid=format!("iteration-{index}")
+                data-value=seconds.to_string()
+                title=label.clone()
+                aria-label=label
+                aria-pressed=move || (shown.get() == index).to_string()
+                tabindex=move || if shown.get() == index { "0" } else { "-1" }
+                on:click=move |_| explore.show_iteration(index as u32)
+            >
+                <i style:height=move || format!("{:.1}%", share(seconds))></i>
+                {move || mark().map(|seconds| view! { <u style:bottom=format!("{:.1}%", share(seconds))></u> })}
+            </button>
+        }
+    };
+    let caption = move || {
+        let planner = chosen.get()?;
+        let time = bars.with(|bars| bars.get(shown.get()).copied())?;
+        Some(view! {
+            <b>{format!("Iteration {}", shown.get())}</b>
+            {format!(" {} with {}", format::seconds(time), ranking::short_title(planner))}
+            {marks.with(|marks| marks.get(shown.get()).copied()).map(|mark| format!(" · line: baseline, {}", format::seconds(mark)))}
+        })
+    };
+    view! {
+        <Show when=move || bars.with(|bars| bars.len() > 1)>
+            <div class="strip-block">
+                <p class="strip-caption">{caption}</p>
+                <div class="strip" role="group" aria-label="Iteration times; arrow keys choose an iteration" on:keydown=on_key>
+                    {move || bars.get().into_iter().enumerate().map(bar).collect_view()}
+                </div>
+            </div>
+        </Show>
+    }
+}
+
+fn focus_bar(index: usize) {
+    let bar = document().get_element_by_id(&format!("iteration-{index}"));
+    if let Some(bar) = bar.and_then(|bar| bar.dyn_into::<web_sys::HtmlElement>().ok()) {
+        // An element that has just gone cannot be focused, and need not be.
+        drop(bar.focus());
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn arrows_stay_on_the_strip() {
+        assert_eq!(moved(0, "ArrowLeft", 8), None);
+        assert_eq!(moved(3, "ArrowLeft", 8), Some(2));
+        assert_eq!(moved(7, "ArrowRight", 8), None);
+        assert_eq!(moved(3, "End", 8), Some(7));
+        assert_eq!(moved(3, "x", 8), None);
+        assert_eq!(moved(0, "Home", 0), None);
+    }
+}

@@ -1,0 +1,214 @@
+//! The rows of the ranked table, from an outcome.
+
+use api::job::StoredOutcome;
+use api::planner::outcome::{Answer, Layout, Metrics, PlannerResult};
+use api::planner::scenario::PlannerKind;
+
+use crate::format;
+
+/// One row.
+#[derive(Debug, Clone, PartialEq)]
+pub(crate) struct Row {
+    /// The planner.
+    pub(crate) planner: PlannerKind,
+    /// Its name.
+    pub(crate) title: String,
+    /// Its figures, or the constraint that no layout satisfies.
+    pub(crate) figures: Result<Figures, String>,
+}
+
+/// The figures of a planned row.
+#[derive(Debug, Clone, PartialEq)]
+pub(crate) struct Figures {
+    /// Degrees in words.
+    pub(crate) layout: String,
+    /// What is measured, in the order of [`COLUMNS`].
+    pub(crate) cells: Vec<Cell>,
+}
+
+/// One figure: as it is, and as it is shown.
+#[derive(Debug, Clone, PartialEq)]
+pub(crate) struct Cell {
+    /// Name of the metric on the wire.
+    pub(crate) metric: &'static str,
+    /// The figure; absent where there is none.
+    pub(crate) value: Option<f64>,
+    /// As it is shown.
+    pub(crate) text: String,
+}
+
+/// Columns of the table: metric, heading, explanation.
+pub(crate) const COLUMNS: [(&str, &str, &str); 9] = [
+    ("iteration_s", "Iteration", "Mean time of an iteration"),
+    ("speedup", "Speed-up", "Against the chosen baseline"),
+    ("mfu", "MFU", "Model FLOP utilisation: model operations over the data-sheet peak"),
+    ("tflops_per_device", "TFLOP/s", "Model operations per second and device"),
+    ("bubble", "Bubble", "Idle share of all ranks over the iteration"),
+    ("peak_memory_gib", "Peak memory", "Largest memory of any rank in any iteration"),
+    (
+        "exposed_communication",
+        "Exposed comm.",
+        "Share of the time in which communication stands in the way of computation",
+    ),
+    ("gap", "Gap to bound", "Distance from the lower bound with this layout and these microbatches"),
+    ("planning_ms", "Planning", "Wall time of the planner on the server"),
+];
+
+/// The baseline: the chosen one if it has a plan, else 1F1B, else the slowest.
+pub(crate) fn baseline_of(results: &[PlannerResult], chosen: Option<PlannerKind>) -> Option<PlannerKind> {
+    let planned: Vec<_> =
+        results.iter().filter_map(|result| Some((result.planner, metrics(result)?.iteration_s))).collect();
+    let has = |kind: PlannerKind| planned.iter().any(|(planner, _)| *planner == kind);
+    chosen
+        .filter(|&kind| has(kind))
+        .or(Some(PlannerKind::OneFOneB).filter(|&kind| has(kind)))
+        .or_else(|| planned.iter().max_by(|a, b| a.1.total_cmp(&b.1)).map(|(planner, _)| *planner))
+}
+
+/// The planner whose reasons are shown: the chosen one if it ran, else the first.
+pub(crate) fn chosen_planner(results: &[PlannerResult], chosen: Option<PlannerKind>) -> Option<PlannerKind> {
+    let ran = |kind: &PlannerKind| results.iter().any(|result| result.planner == *kind);
+    chosen.filter(ran).or_else(|| results.first().map(|result| result.planner))
+}
+
+fn metrics(result: &PlannerResult) -> Option<&Metrics> {
+    match &result.answer {
+        Answer::Planned(planned) => Some(&planned.metrics),
+        Answer::Infeasible { .. } => None,
+    }
+}
+
+/// A name short enough for a sentence.
+pub(crate) const fn short_title(planner: PlannerKind) -> &'static str {
+    match planner {
+        PlannerKind::Gpipe => "GPipe",
+        PlannerKind::OneFOneB => "1F1B",
+        PlannerKind::Interleaved => "interleaved",
+        PlannerKind::WaitFreeCyclic => "wait-free cyclic",
+    }
+}
+
+/// Degrees in words: "TP 4 · PP 4 · DP 2 · VPP 2 · mb 1".
+pub(crate) fn degrees(layout: &Layout) -> String {
+    let Layout { tensor, pipeline, data, chunks, microbatch, .. } = layout;
+    let chunks = if *chunks > 1 { format!(" · VPP {chunks}") } else { String::new() };
+    format!("TP {tensor} · PP {pipeline} · DP {data}{chunks} · mb {microbatch}")
+}
+
+/// The rows, in the order of the results.
+pub(crate) fn rows(stored: &StoredOutcome, baseline: Option<PlannerKind>) -> Vec<Row> {
+    let results = &stored.outcome.results;
+    let reference = results.iter().find(|result| Some(result.planner) == baseline).and_then(metrics);
+    let row = |result: &PlannerResult| Row {
+        planner: result.planner,
+        title: result.title.clone(),
+        figures: match &result.answer {
+            Answer::Planned(planned) => {
+                let planning =
+                    stored.planning_ms.iter().find(|time| time.planner == result.planner).map(|time| time.ms);
+                Ok(Figures { layout: degrees(&planned.layout), cells: cells(&planned.metrics, reference, planning) })
+            }
+            Answer::Infeasible { binding, .. } => Err(binding.clone()),
+        },
+    };
+    results.iter().map(row).collect()
+}
+
+fn cells(metrics: &Metrics, reference: Option<&Metrics>, planning_ms: Option<f64>) -> Vec<Cell> {
+    let speedup = reference.map(|reference| reference.iteration_s / metrics.iteration_s);
+    let values = [
+        (Some(metrics.iteration_s), format::seconds as fn(f64) -> String),
+        (speedup, format::ratio),
+        (Some(metrics.mfu), format::percent),
+        (Some(metrics.tflops_per_device), format::three_digits),
+        (Some(metrics.bubble), format::percent),
+        (Some(metrics.peak_memory_gib), format::gib),
+        (Some(metrics.exposed_communication), format::percent),
+        (Some(metrics.gap), format::percent),
+        (planning_ms, |ms| format::seconds(ms / 1e3)),
+    ];
+    let cell = |((metric, ..), (value, show)): (&(&'static str, &str, &str), (Option<f64>, fn(f64) -> String))| Cell {
+        metric,
+        value,
+        text: value.map_or_else(|| "–".to_owned(), show),
+    };
+    COLUMNS.iter().zip(values).map(cell).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use api::planner::outcome::{Outcome, Planned, Provenance, Search, SolverStatus, WorkloadSummary};
+
+    use super::*;
+
+    fn planned(planner: PlannerKind, iteration_s: f64) -> PlannerResult {
+        let metrics = Metrics {
+            iteration_s,
+            tokens_per_s: 1.0,
+            tflops_per_device: 120.0,
+            mfu: 0.382,
+            bubble: 0.079,
+            exposed_communication: 0.01,
+            peak_memory_gib: 71.3,
+            memory_limit_gib: 76.0,
+            lower_bound_s: iteration_s,
+            gap: 0.0,
+        };
+        let provenance =
+            Provenance { algorithm: String::new(), seed: 0, status: SolverStatus::Optimal, search: Search::default() };
+        let layout = Layout { tensor: 4, pipeline: 4, data: 2, chunks: 2, microbatch: 1, group: None };
+        let answer = Planned { layout, stages: vec![], metrics, iterations: vec![], provenance, decisions: vec![] };
+        PlannerResult { planner, title: planner.title().to_owned(), answer: Answer::Planned(Box::new(answer)) }
+    }
+
+    fn infeasible(planner: PlannerKind) -> PlannerResult {
+        let answer = Answer::Infeasible { binding: "rank 3 needs 91.2 GiB".into(), search: Search::default() };
+        PlannerResult { planner, title: planner.title().to_owned(), answer }
+    }
+
+    #[test]
+    fn the_baseline_is_the_chosen_plan_then_1f1b_then_the_slowest() {
+        use PlannerKind::{Gpipe, Interleaved, OneFOneB, WaitFreeCyclic};
+        let results = [planned(WaitFreeCyclic, 1.0), planned(Interleaved, 2.0), planned(OneFOneB, 1.5)];
+        assert_eq!(baseline_of(&results, Some(Interleaved)), Some(Interleaved));
+        assert_eq!(baseline_of(&results, Some(Gpipe)), Some(OneFOneB));
+        assert_eq!(baseline_of(&results, None), Some(OneFOneB));
+        assert_eq!(baseline_of(&results[..2], None), Some(Interleaved));
+        assert_eq!(baseline_of(&[infeasible(OneFOneB)], Some(OneFOneB)), None);
+        assert_eq!(chosen_planner(&results, Some(Gpipe)), Some(WaitFreeCyclic));
+        assert_eq!(chosen_planner(&[], Some(Gpipe)), None);
+    }
+
+    #[test]
+    fn rows_hold_raw_figures_beside_what_is_shown_and_the_binding_constraint_where_there_are_none() {
+        use PlannerKind::{Gpipe, Interleaved, OneFOneB};
+        let histogram = api::planner::outcome::HistogramColumns {
+            edges: vec![0.0, 1.0],
+            counts: vec![1],
+            mean: 0.0,
+            median: 0.0,
+            p99: 0.0,
+            max: 0.0,
+        };
+        let stored = StoredOutcome {
+            outcome: Outcome {
+                engine: String::new(),
+                scenario: String::new(),
+                batches: vec![],
+                workload: WorkloadSummary { sample_tokens: histogram, sample_images: None },
+                results: vec![planned(Interleaved, 16.2), planned(OneFOneB, 26.1), infeasible(Gpipe)],
+            },
+            planning_ms: vec![api::job::PlanningTime { planner: Interleaved, ms: 410.0 }],
+            created_at: String::new(),
+            current_engine: String::new(),
+        };
+        let rows = rows(&stored, Some(OneFOneB));
+        let figures = rows[0].figures.as_ref().expect("a plan");
+        assert_eq!(figures.layout, "TP 4 · PP 4 · DP 2 · VPP 2 · mb 1");
+        assert_eq!(figures.cells[1].value, Some(26.1 / 16.2));
+        assert_eq!(figures.cells[1].text, "1.61×");
+        assert_eq!(figures.cells[8].text.replace('\u{202f}', " "), "410 ms");
+        assert_eq!(rows[1].figures.as_ref().expect("a plan").cells[8].value, None);
+        assert_eq!(rows[2].figures, Err("rank 3 needs 91.2 GiB".to_owned()));
+    }
+}

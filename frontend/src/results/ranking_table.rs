@@ -1,0 +1,89 @@
+//! The ranked table.
+
+use api::planner::scenario::PlannerKind;
+use leptos::prelude::*;
+
+use super::ranking::{self, COLUMNS, Cell, Figures, Row};
+use crate::explore::use_explore;
+
+/// The ranked table: a row selects its planner, its radio button makes it the baseline.
+#[component]
+pub(super) fn RankingTable() -> impl IntoView {
+    let explore = use_explore();
+    let baseline = Memo::new(move |_| ranking::baseline_of(&explore.results(), explore.view.get().baseline));
+    let chosen = Memo::new(move |_| ranking::chosen_planner(&explore.results(), explore.view.get().planner));
+    let rows = Memo::new(move |_| {
+        explore
+            .result
+            .with(|result| result.as_ref().map(|result| ranking::rows(result, baseline.get())).unwrap_or_default())
+    });
+    let headings = COLUMNS.map(
+        |(metric, heading, explanation)| view! { <th scope="col" title=explanation data-heading=metric>{heading}</th> },
+    );
+    view! {
+        <div class="table-scroll" role="region" aria-label="Planners, fastest first" tabindex="0">
+            <table class="ranking" data-testid="ranking">
+                <thead>
+                    <tr><th scope="col">"Planner"</th>{headings}</tr>
+                </thead>
+                <tbody>
+                    {move || {
+                        rows.get().into_iter().map(|row| view! { <RankingRow row=row baseline=baseline chosen=chosen /> }).collect_view()
+                    }}
+                </tbody>
+            </table>
+        </div>
+    }
+}
+
+#[component]
+fn RankingRow(row: Row, baseline: Memo<Option<PlannerKind>>, chosen: Memo<Option<PlannerKind>>) -> impl IntoView {
+    let explore = use_explore();
+    let Row { planner, title, figures } = row;
+    let select = move || explore.view.update(|view| view.planner = Some(planner));
+    let is_chosen = move || chosen.get() == Some(planner);
+    let is_baseline = move || baseline.get() == Some(planner);
+    let layout = figures.as_ref().ok().map(|figures| figures.layout.clone());
+    let cells = match figures {
+        Ok(Figures { cells, .. }) => {
+            let cells = cells.into_iter().map(|cell| view_of(cell, planner, &title, baseline));
+            cells.collect_view().into_any()
+        }
+        Err(binding) => view! { <td class="binding" colspan=COLUMNS.len().to_string() data-metric="binding"><b>"No plan: "</b>{binding}</td> }.into_any(),
+    };
+    view! {
+        <tr data-planner=planner.id() class:chosen=is_chosen class:baseline=is_baseline on:click=move |_| select()>
+            <th scope="row">
+                <button class="row-button" aria-pressed=move || is_chosen().to_string()>
+                    <span class="pill" data-planner-colour=planner.id()></span>
+                    {title}
+                </button>
+                {layout.map(|layout| view! { <span class="layout" data-metric="layout" data-value=layout.clone()>{layout.clone()}</span> })}
+            </th>
+            {cells}
+        </tr>
+    }
+}
+
+fn view_of(cell: Cell, planner: PlannerKind, title: &str, baseline: Memo<Option<PlannerKind>>) -> impl IntoView + use<> {
+    let is_baseline = move || baseline.get() == Some(planner);
+    let explore = use_explore();
+    let radio = (cell.metric == "speedup").then(|| {
+        let label = format!("Compare against {title}");
+        view! {
+            <input
+                type="radio"
+                name="baseline"
+                value=planner.id()
+                title=label.clone()
+                aria-label=label
+                prop:checked=is_baseline
+                on:click=|event| event.stop_propagation()
+                on:change=move |_| explore.view.update(|view| view.baseline = Some(planner))
+            />
+        }
+    });
+    let raw = cell.value.map(|value| value.to_string());
+    let faster = cell.metric == "speedup" && cell.value.is_some_and(|value| value > 1.0005);
+    view! { <td data-metric=cell.metric data-value=raw class:faster=faster>{radio}{cell.text}</td> }
+}

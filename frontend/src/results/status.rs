@@ -1,0 +1,107 @@
+//! Where planning stands, in one line that is spoken too.
+
+use leptos::prelude::*;
+
+use crate::client::Failure;
+use crate::explore::{PlanState, use_explore};
+use crate::format;
+
+fn data_state(state: &PlanState) -> &'static str {
+    match state {
+        PlanState::Idle | PlanState::Cancelled => "idle",
+        PlanState::Done => "done",
+        PlanState::Infeasible => "infeasible",
+        PlanState::Failed(_) => "error",
+        PlanState::Opening | PlanState::Sending | PlanState::Queued | PlanState::Running { .. } => "planning",
+    }
+}
+
+fn words(state: &PlanState) -> String {
+    match state {
+        PlanState::Idle => "Nothing planned yet".to_owned(),
+        PlanState::Opening => "Opening…".to_owned(),
+        PlanState::Sending => "Planning…".to_owned(),
+        PlanState::Queued => "Waiting for a worker…".to_owned(),
+        PlanState::Running { planner, phase, .. } => format!("{planner}: {phase}…"),
+        PlanState::Done => "Done".to_owned(),
+        PlanState::Infeasible => "No planner found a plan that fits".to_owned(),
+        PlanState::Cancelled => "Cancelled; the last answer is shown".to_owned(),
+        PlanState::Failed(Failure::Problem(problem)) if !problem.errors.is_empty() => {
+            format!("{} wrong; the last answer is shown", fields(problem.errors.len()))
+        }
+        PlanState::Failed(failure) => failure.title(),
+    }
+}
+
+fn fields(count: usize) -> String {
+    if count == 1 { "1 field is".to_owned() } else { format!("{count} fields are") }
+}
+
+/// The line under the title.
+#[component]
+pub(super) fn StatusLine() -> impl IntoView {
+    let explore = use_explore();
+    let facts = move || {
+        explore.result.with(|result| {
+            let result = result.as_ref()?;
+            let iterations = result.outcome.batches.len();
+            let seed = explore.stored.with(|stored| stored.as_ref().map(|stored| stored.scenario.seed));
+            let planning: f64 = result.planning_ms.iter().map(|time| time.ms).sum();
+            let seed = seed.map(|seed| format!(" · seed {seed}")).unwrap_or_default();
+            let noun = if iterations == 1 { "iteration" } else { "iterations" };
+            Some(format!(
+                "{iterations} {noun}{seed} · planned in {} · {}",
+                format::seconds(planning / 1e3),
+                result.outcome.engine
+            ))
+        })
+    };
+    let old_engine = move || {
+        explore.result.with(|result| {
+            let result = result.as_ref()?;
+            (result.outcome.engine != result.current_engine)
+                .then(|| (result.outcome.engine.clone(), result.current_engine.clone()))
+        })
+    };
+    let share = move || match explore.state.get() {
+        PlanState::Running { done, total, .. } if total > 0 => Some(f64::from(done) / f64::from(total)),
+        _ => None,
+    };
+    let busy = Memo::new(move |_| explore.state.with(PlanState::is_busy));
+    view! {
+        <div class="status">
+            <p data-testid="plan-status" role="status" data-state=move || explore.state.with(data_state)>
+                {move || explore.state.with(words)}
+                <span class="facts">{move || facts().map(|facts| format!(" · {facts}"))}</span>
+            </p>
+            <Show when=move || busy.get()>
+                <div class="progress">
+                    <progress max="1" prop:value=move || share().unwrap_or(0.0) aria-label="Planning"></progress>
+                    <button class="quiet" on:click=move |_| explore.cancel()>"Cancel"</button>
+                </div>
+            </Show>
+        </div>
+        {move || old_engine().map(|(then, now)| view! {
+            <div class="notice">
+                <p>{format!("This answer was computed by {then}. This server runs {now}, which may answer differently.")}</p>
+                <button on:click=move |_| explore.retry() disabled=move || busy.get()>"Re-run"</button>
+            </div>
+        })}
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_state_has_its_word_in_the_page() {
+        let running = PlanState::Running { planner: "GPipe", phase: "searching layouts".into(), done: 1, total: 2 };
+        assert_eq!(data_state(&running), "planning");
+        assert_eq!(words(&running), "GPipe: searching layouts…");
+        assert_eq!(data_state(&PlanState::Failed(Failure::Offline)), "error");
+        assert_eq!(data_state(&PlanState::Cancelled), "idle");
+        assert_eq!(fields(1), "1 field is");
+        assert_eq!(fields(3), "3 fields are");
+    }
+}

@@ -1,0 +1,72 @@
+//! Title of the scenario, and keeping it.
+
+use api::path;
+use api::scenario::Keep;
+use leptos::prelude::*;
+use leptos::task::spawn_local;
+
+use crate::client::{self, Body};
+use crate::explore::{PlanState, use_explore};
+use crate::pointer;
+
+/// The title, the way to keep the scenario, and what the answer rests on.
+#[component]
+pub(super) fn TitleRow() -> impl IntoView {
+    let explore = use_explore();
+    let title = move || explore.scenario.with(|scenario| pointer::text(scenario, "/title")).unwrap_or_default();
+    let saved = RwSignal::new(None::<(String, String)>);
+    let here = move || explore.stored.with(|stored| stored.as_ref().map(|stored| (stored.id.clone(), title())));
+    let is_saved = move || {
+        let now = here();
+        now.is_some()
+            && (saved.get() == now
+                || explore.stored.with(|stored| {
+                    stored.as_ref().is_some_and(|stored| {
+                        stored.kept && stored.scenario.title.clone().unwrap_or_default() == title()
+                    })
+                }))
+    };
+    let save = move |_| {
+        let Some((id, title)) = untrack(here) else { return };
+        let keep = Keep { title: (!title.trim().is_empty()).then(|| title.trim().to_owned()) };
+        let Ok(body) = serde_json::to_string(&keep) else { return };
+        spawn_local(async move {
+            match client::tell("POST", &path::keep(&id), Body::Json(body)).await {
+                Ok(()) => saved.set(Some((id, title))),
+                Err(failure) => explore.state.set(PlanState::Failed(failure)),
+            }
+        });
+    };
+    let rename = move |event| {
+        let typed = event_target_value(&event);
+        // A title is no part of the question: nothing is planned again for it.
+        explore.scenario.update(|scenario| {
+            if typed.is_empty() {
+                pointer::remove(scenario, "/title");
+            } else {
+                pointer::set(scenario, "/title", typed.into());
+            }
+        });
+        crate::storage::write(crate::storage::DRAFT, &explore.scenario.with_untracked(ToString::to_string));
+    };
+    view! {
+        <div class="title-row">
+            <h1>
+                <input
+                    class="title"
+                    data-testid="title"
+                    aria-label="Title of the scenario"
+                    placeholder="Untitled scenario"
+                    maxlength="200"
+                    autocomplete="off"
+                    spellcheck="false"
+                    prop:value=title
+                    on:input=rename
+                />
+            </h1>
+            <button data-testid="save" on:click=save disabled=move || here().is_none() || is_saved()>
+                {move || if is_saved() { "Saved" } else { "Save" }}
+            </button>
+        </div>
+    }
+}

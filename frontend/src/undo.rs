@@ -1,0 +1,98 @@
+//! Undo and redo of edits.
+
+/// States before and after the present one.
+#[derive(Debug, Default)]
+pub(crate) struct History<T> {
+    past: Vec<T>,
+    future: Vec<T>,
+    last: Option<(String, f64)>,
+}
+
+/// Edits of one field closer together than this are one step: a dragged slider is undone at once.
+const ONE_STEP_MS: f64 = 800.0;
+/// Older steps are forgotten.
+const STEPS: usize = 200;
+
+impl<T> History<T> {
+    /// Notes that `before` is about to be replaced by an edit of `field`.
+    pub(crate) fn edited(&mut self, before: T, field: &str, now_ms: f64) {
+        let continues = self.last.as_ref().is_some_and(|(name, at)| name == field && now_ms - at < ONE_STEP_MS);
+        self.last = Some((field.to_owned(), now_ms));
+        self.future.clear();
+        if continues {
+            return;
+        }
+        if self.past.len() == STEPS {
+            self.past.remove(0);
+        }
+        self.past.push(before);
+    }
+
+    /// The state before the last edit; `present` can be had again by [`Self::redo`].
+    pub(crate) fn undo(&mut self, present: T) -> Option<T> {
+        let before = self.past.pop()?;
+        self.future.push(present);
+        self.last = None;
+        Some(before)
+    }
+
+    /// The state that the last undo left.
+    pub(crate) fn redo(&mut self, present: T) -> Option<T> {
+        let after = self.future.pop()?;
+        self.past.push(present);
+        self.last = None;
+        Some(after)
+    }
+
+    /// Whether there is something to undo.
+    pub(crate) fn can_undo(&self) -> bool {
+        !self.past.is_empty()
+    }
+
+    /// Whether there is something to redo.
+    pub(crate) fn can_redo(&self) -> bool {
+        !self.future.is_empty()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn steps_are_undone_and_redone_in_order() {
+        let mut history = History::default();
+        history.edited(0, "/a", 0.0);
+        history.edited(1, "/b", 10.0);
+        assert_eq!(history.undo(2), Some(1));
+        assert_eq!(history.undo(1), Some(0));
+        assert_eq!(history.undo(0), None);
+        assert_eq!(history.redo(0), Some(1));
+        assert_eq!(history.redo(1), Some(2));
+        assert!(!history.can_redo());
+    }
+
+    #[test]
+    fn a_dragged_slider_is_one_step_and_an_edit_forgets_the_redone() {
+        let mut history = History::default();
+        history.edited(0, "/a", 0.0);
+        history.edited(1, "/a", 100.0);
+        history.edited(2, "/a", 200.0);
+        assert_eq!(history.undo(3), Some(0));
+        assert!(history.can_redo() && !history.can_undo());
+        history.edited(0, "/a", 300.0);
+        assert!(!history.can_redo() && history.can_undo());
+        history.edited(5, "/a", 300.0 + ONE_STEP_MS);
+        assert_eq!(history.undo(6), Some(5));
+    }
+
+    #[test]
+    fn old_steps_are_forgotten() {
+        let mut history = History::default();
+        for step in 0..=STEPS {
+            history.edited(step, &step.to_string(), 0.0);
+        }
+        let undone = std::iter::successors(history.undo(999), |&state| history.undo(state)).last();
+        assert_eq!(undone, Some(1));
+    }
+}

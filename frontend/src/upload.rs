@@ -1,0 +1,117 @@
+//! Uploading a file of lengths: drag it here or choose it, and read what was made of it.
+
+use api::dataset::{ImportReport, Uploaded};
+use api::path;
+use leptos::html;
+use leptos::prelude::*;
+use leptos::task::spawn_local;
+
+use crate::client::{self, Body, Failure};
+use crate::format;
+use crate::notice::FailureNotice;
+
+/// A place to drop a file of lengths on.
+#[component]
+pub(crate) fn Upload(
+    /// A single line instead of a field to aim at.
+    compact: bool,
+    #[prop(into)] on_uploaded: Callback<Uploaded>,
+) -> impl IntoView {
+    let input = NodeRef::<html::Input>::new();
+    let over = RwSignal::new(false);
+    let busy = RwSignal::new(false);
+    let failure = RwSignal::new(None::<Failure>);
+    let alternatives = RwSignal::new(Vec::<String>::new());
+    let last_file = StoredValue::new_local(None::<web_sys::File>);
+    let send = move |file: web_sys::File, column: Option<String>| {
+        failure.set(None);
+        busy.set(true);
+        let mut url = format!("{}?name={}", path::DATASETS, client::encode(&file.name()));
+        if let Some(column) = column {
+            url.push_str("&column=");
+            url.push_str(&client::encode(&column));
+        }
+        last_file.set_value(Some(file.clone()));
+        spawn_local(async move {
+            let answer = client::send::<Uploaded>("POST", &url, Body::File(file)).await;
+            busy.set(false);
+            match answer {
+                Ok(uploaded) => {
+                    alternatives.set(uploaded.report.alternatives.clone());
+                    on_uploaded.run(uploaded);
+                }
+                Err(problem) => {
+                    alternatives.set(Vec::new());
+                    failure.set(Some(problem));
+                }
+            }
+        });
+    };
+    let chosen = move |_| {
+        let Some(input) = input.get() else { return };
+        if let Some(file) = input.files().and_then(|files| files.get(0)) {
+            send(file, None);
+        }
+        // The same file chosen again must be a change again.
+        input.set_value("");
+    };
+    let dropped = move |event: web_sys::DragEvent| {
+        event.prevent_default();
+        over.set(false);
+        if let Some(file) = event.data_transfer().and_then(|data| data.files()).and_then(|files| files.get(0)) {
+            send(file, None);
+        }
+    };
+    let choose_column = move |event| {
+        let column = event_target_value(&event);
+        if let Some(file) = last_file.get_value() {
+            send(file, Some(column));
+        }
+    };
+    view! {
+        <label
+            class="drop"
+            class:compact=compact
+            class:over=move || over.get()
+            aria-busy=move || busy.get().to_string()
+            on:dragover=move |event| {
+                event.prevent_default();
+                over.set(true);
+            }
+            on:dragleave=move |_| over.set(false)
+            on:drop=dropped
+        >
+            <input type="file" class="visually-hidden" data-testid="upload" node_ref=input on:change=chosen />
+            <span class="drop-title">{move || if busy.get() { "Reading…" } else { "Drop a file of lengths, or choose one" }}</span>
+            <small>"CSV, JSON, JSON lines or plain numbers"</small>
+        </label>
+        {move || failure.get().map(|failure| view! { <FailureNotice failure=failure /> })}
+        <Show when=move || !alternatives.get().is_empty()>
+            <div class="field picker">
+                <label for="upload-column">"Other column"</label>
+                <select id="upload-column" on:change=choose_column>
+                    <option value="" selected=true disabled=true>"choose…"</option>
+                    {move || alternatives.get().into_iter().map(|name| view! { <option value=name.clone()>{name.clone()}</option> }).collect_view()}
+                </select>
+            </div>
+        </Show>
+    }
+}
+
+/// What an import read and what it did not.
+#[component]
+pub(crate) fn ImportReportView(report: ImportReport) -> impl IntoView {
+    let losses = [(report.repaired, "repaired"), (report.skipped, "left out")];
+    let losses: String = losses
+        .into_iter()
+        .filter(|(count, _)| *count > 0)
+        .map(|(count, word)| format!(", {} {word}", format::count(count)))
+        .collect();
+    view! {
+        <div class="import-report" data-testid="import-report" role="status">
+            <b>{format!("{} samples read{losses}", format::count(report.parsed + report.repaired))}</b>
+            <span>{format!("{}, {}", report.format, report.source)}</span>
+            {report.first_problem.map(|problem| view! { <span class="warning">{problem}</span> })}
+        </div>
+    }
+}

@@ -1,0 +1,169 @@
+//! The right of the explore page: what is selected, and why the plan is what it is.
+
+use api::planner::outcome::{Answer, IterationMetrics, Loser, Planned, Search, SolverStatus};
+use leptos::prelude::*;
+
+use crate::explore::use_explore;
+use crate::format;
+use crate::gantt::describe::Details;
+use crate::results::{chosen_planner, degrees, planner_of};
+
+/// Losers shown at first sight; the rest stands behind "more".
+const FIRST_LOSERS: usize = 5;
+
+/// Selection and reasons.
+#[component]
+pub(crate) fn WhyPanel() -> impl IntoView {
+    let explore = use_explore();
+    let answer = Memo::new(move |_| {
+        let results = explore.results();
+        let planner = chosen_planner(&results, explore.view.get().planner)?;
+        results.into_iter().find(|result| result.planner == planner)
+    });
+    let reasons = move || {
+        answer.get().map(|result| {
+            let body = match result.answer {
+                Answer::Planned(planned) => view! { <PlanReasons planned=*planned /> }.into_any(),
+                Answer::Infeasible { binding, search } => view! {
+                    <h3>"No plan"</h3>
+                    <p>{binding}</p>
+                    <Rejected search=search best_s=None />
+                }
+                .into_any(),
+            };
+            view! {
+                <p class="why-planner"><span class="pill" data-planner-colour=result.planner.id()></span>{result.title}</p>
+                {body}
+            }
+        })
+    };
+    view! {
+        <SelectionPanel />
+        <div class="why" data-testid="why">{reasons}</div>
+    }
+}
+
+/// The selected span, or how to select one.
+#[component]
+fn SelectionPanel() -> impl IntoView {
+    let explore = use_explore();
+    let details = Memo::new(move |_| {
+        let selection = explore.selection.get()?;
+        let planner = planner_of(selection.chart)?;
+        let timeline = explore.shown.with(|shown| shown.timeline(planner))?;
+        (selection.span < timeline.len()).then(|| {
+            let details = Details::of(&timeline, selection.span);
+            (planner.title(), details.title, details.rows, details.spoken)
+        })
+    });
+    let body = move || match details.get() {
+        None => {
+            view! { <p class="hint">"Click a bar in a chart to see its times, its shape and what it waits for."</p> }
+                .into_any()
+        }
+        Some((planner, title, rows, _)) => {
+            let rows = rows.into_iter().map(|(name, value)| view! { <div><dt>{name}</dt><dd>{value}</dd></div> });
+            view! {
+                <p class="selection-title"><b>{title}</b><small>{planner}</small></p>
+                <dl class="details">{rows.collect_view()}</dl>
+            }
+            .into_any()
+        }
+    };
+    view! {
+        <section data-testid="selection">
+            <h3>"Selection"</h3>
+            {body}
+            <p class="visually-hidden" role="status">{move || details.get().map(|(_, _, _, spoken)| spoken)}</p>
+        </section>
+    }
+}
+
+#[component]
+fn PlanReasons(planned: Planned) -> impl IntoView {
+    let explore = use_explore();
+    let Planned { metrics, provenance, decisions, iterations, layout, .. } = planned;
+    let replicas = layout.data;
+    let status = match provenance.status {
+        SolverStatus::Optimal => "Proven best of the searched space.",
+        SolverStatus::Heuristic => "A heuristic; how far it is from the bound stands below.",
+    };
+    let best_s = metrics.iteration_s;
+    let iteration = Memo::new(move |_| explore.shown.with(|shown| shown.iteration as usize));
+    let of_iteration = StoredValue::new(iterations);
+    let shown = move || of_iteration.with_value(|iterations| iterations.get(iteration.get()).cloned());
+    view! {
+        <h3>"Why this plan"</h3>
+        <ul>
+            {decisions.into_iter().map(|decision| view! { <li>{decision}</li> }).collect_view()}
+            {move || shown().and_then(|shown| shown.decision).map(|decision| view! { <li>{decision}</li> })}
+            <li>{provenance.algorithm}". "{status}</li>
+        </ul>
+        <h3>"What holds it back"</h3>
+        <ul>
+            <li>{format!("Lower bound {}, {} above it.", format::seconds(metrics.lower_bound_s), format::percent(metrics.gap))}</li>
+            <li>{format!(
+                "Ranks stand idle {} of the time; communication stands in the way for {}.",
+                format::percent(metrics.bubble),
+                format::percent(metrics.exposed_communication)
+            )}</li>
+            {move || shown().map(|shown| view! { <IterationReasons index=iteration.get() shown=shown replicas=replicas /> })}
+        </ul>
+        <Rejected search=provenance.search best_s=Some(best_s) />
+    }
+}
+
+#[component]
+fn IterationReasons(index: usize, shown: IterationMetrics, replicas: u32) -> impl IntoView {
+    let path = shown.critical_path;
+    view! {
+        <li>
+            {format!(
+                "Critical path of iteration {index}: {} compute, {} communication, {} optimizer.",
+                format::percent(path.compute),
+                format::percent(path.communication),
+                format::percent(path.optimizer),
+            )}
+        </li>
+        {(replicas > 1).then(|| view! {
+            <li>
+                {format!(
+                    "Slowest of {replicas} replicas: number {} with {} microbatches; the fastest needs {}.",
+                    shown.slowest_replica,
+                    shown.microbatches,
+                    format::seconds(shown.fastest_replica_s),
+                )}
+            </li>
+        })}
+    }
+}
+
+/// What the search looked at and why the losers lost.
+#[component]
+fn Rejected(search: Search, best_s: Option<f64>) -> impl IntoView {
+    let Search { candidates, simulated, pruned, rejected, losers, rejections } = search;
+    let line = |loser: Loser| view! { <li><b>{degrees(&loser.layout)}</b>": "{loser.reason}</li> };
+    let mut losers = losers.into_iter();
+    let first: Vec<_> = losers.by_ref().take(FIRST_LOSERS).map(line).collect();
+    let rest: Vec<_> = losers.map(line).collect();
+    let more = rest.len();
+    let title = if best_s.is_some() { "Rejected" } else { "Nearest misses" };
+    view! {
+        <h3>{title}</h3>
+        <p class="hint">
+            {format!(
+                "{} layouts: {} simulated, {} excluded by their bound, {} against the rules or over memory.",
+                format::count(candidates.into()),
+                format::count(simulated.into()),
+                format::count(pruned.into()),
+                format::count(rejected.into()),
+            )}
+        </p>
+        <ul>{first}</ul>
+        {(more > 0).then(|| view! { <details class="advanced"><summary>{format!("{more} more")}</summary><ul>{rest}</ul></details> })}
+        {(!rejections.is_empty()).then(|| {
+            let rejections = rejections.into_iter().map(|rejection| view! { <li>{format!("{} × ", format::count(rejection.count.into()))}{rejection.reason}</li> });
+            view! { <details class="advanced"><summary>"Rejections by reason"</summary><ul>{rejections.collect_view()}</ul></details> }
+        })}
+    }
+}

@@ -1,0 +1,73 @@
+//! Length files: what the samples of a dataset cost.
+//!
+//! Understood are plain numbers, CSV with and without a header, JSON (a list of numbers, a list of objects,
+//! lists by name, or a histogram "hist/1") and JSONL. [`column`] says which column counts as the length.
+
+pub mod column;
+mod error;
+mod histogram;
+mod json;
+mod lines;
+mod number;
+mod numbers;
+mod rows;
+mod sniff;
+mod table;
+
+pub use error::ImportError;
+
+use planner::workload::Dataset;
+
+use sniff::Format;
+
+/// Most rows that one file may hold.
+pub const MAX_ROWS: usize = 5_000_000;
+/// Longest sample, in tokens.
+pub const MAX_LENGTH: u32 = 1_000_000_000;
+/// Most images of one sample.
+pub const MAX_IMAGES: u32 = 1_000_000;
+/// Most bins of a histogram.
+pub const MAX_BINS: usize = 100_000;
+
+/// A dataset and how it was read.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Imported {
+    /// The dataset.
+    pub dataset: Dataset,
+    /// What was read and what was not.
+    pub report: Report,
+}
+
+/// What an import read and what it did not.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct Report {
+    /// Format that was recognised, for example "CSV with header".
+    pub format: String,
+    /// Where the lengths were found, for example "column num_total_tokens".
+    pub source: String,
+    /// Other columns or keys that could have been meant.
+    pub alternatives: Vec<String>,
+    /// Rows read as they stand.
+    pub parsed: u64,
+    /// Rows read after a repair: thousands separators, decimals, a missing image count.
+    pub repaired: u64,
+    /// Rows left out.
+    pub skipped: u64,
+    /// First row that was repaired or left out, and why.
+    pub first_problem: Option<String>,
+}
+
+/// Reads a length file. `asked` names the column or key that holds the lengths; without it the best known
+/// name is taken.
+pub fn import(bytes: &[u8], asked: Option<&str>) -> Result<Imported, ImportError> {
+    let text = sniff::text(bytes)?;
+    match sniff::format(&text) {
+        Format::Numbers => numbers::import(&text),
+        Format::Table(delimiter) => table::import(&text, delimiter, asked),
+        Format::Json => json::import(&text, asked),
+        Format::JsonLines => lines::import(&text, asked),
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,92 @@
+//! Why a length file is refused.
+
+use super::{MAX_BINS, MAX_ROWS};
+
+/// Why a length file is refused: the place, what is wrong there, and the remedy.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum ImportError {
+    /// No bytes, or nothing but white space.
+    #[error("file is empty")]
+    Empty,
+    /// Not text.
+    #[error("this looks like {looks_like}, not a length file; {remedy}")]
+    Binary {
+        /// What the first bytes say.
+        looks_like: &'static str,
+        /// What to upload in its place.
+        remedy: &'static str,
+    },
+    /// UTF-16 or UTF-32 text.
+    #[error("the file is {encoding} text; save it as UTF-8 and upload it again")]
+    WideText {
+        /// The encoding.
+        encoding: &'static str,
+    },
+    /// Text without a single length.
+    #[error(
+        "no length found in {format}; a length file has one whole number per line, or a column or key named like num_tokens"
+    )]
+    NoNumbers {
+        /// Format that was recognised.
+        format: &'static str,
+    },
+    /// A number that cannot be a length.
+    #[error("{place}: {value} {why}. Correct or remove it and upload the file again; nothing was stored")]
+    BadNumber {
+        /// Line or row, for example "line 3".
+        place: String,
+        /// What stands there.
+        value: String,
+        /// Why it is wrong.
+        why: String,
+    },
+    /// More than a tenth of the rows hold no number.
+    #[error(
+        "{skipped} of {rows} rows hold no length, first {first}. At most one in ten may be left out; choose another column with ?column= or clean the file"
+    )]
+    MostlyUnreadable {
+        /// Rows without a length.
+        skipped: u64,
+        /// All rows.
+        rows: u64,
+        /// First of them, and why.
+        first: String,
+    },
+    /// The column that was asked for is not there.
+    #[error("there is no column {asked:?}; there are {}", available.join(", "))]
+    NoSuchColumn {
+        /// What was asked for.
+        asked: String,
+        /// What is there.
+        available: Vec<String>,
+    },
+    /// No column has a known name and it is not clear which one is meant.
+    #[error("it is not clear which column holds the lengths; choose one with ?column=: {}", available.join(", "))]
+    ColumnUnclear {
+        /// What is there.
+        available: Vec<String>,
+    },
+    /// Broken JSON.
+    #[error("not JSON: {detail}")]
+    Json {
+        /// What the parser says, with line and column.
+        detail: String,
+    },
+    /// JSON of another shape.
+    #[error(
+        "the JSON holds {found}; a list of numbers, a list of objects with a key like num_tokens, {{\"text_tokens\": [..]}} or a histogram {{\"schema\": \"hist/1\", \"unit\": \"tokens\", \"edges\": [..], \"counts\": [..]}} is needed"
+    )]
+    Shape {
+        /// What it is.
+        found: String,
+    },
+    /// A histogram that breaks a rule.
+    #[error("the histogram is refused: {detail}")]
+    Histogram {
+        /// Which rule, and where.
+        detail: String,
+    },
+    /// More rows than are accepted.
+    #[error("more than {MAX_ROWS} rows; upload a random sample of them, or a histogram of at most {MAX_BINS} bins")]
+    TooManyRows,
+}

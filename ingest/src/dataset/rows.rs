@@ -1,0 +1,151 @@
+//! Collects rows and keeps count of what was repaired and what was left out.
+
+use planner::workload::Dataset;
+
+use super::number::{self, Number};
+use super::{ImportError, Imported, MAX_IMAGES, MAX_LENGTH, MAX_ROWS, Report};
+
+/// A value of a row.
+#[derive(Debug, Clone, Copy)]
+pub(super) enum Cell<'a> {
+    /// Text that may be a number.
+    Text(&'a str),
+    /// A number.
+    Number(Number),
+    /// Nothing.
+    Missing,
+    /// Something that is no number.
+    Other(&'static str),
+}
+
+/// Rows read so far.
+#[derive(Debug, Default)]
+pub(super) struct Rows {
+    text_tokens: Vec<u32>,
+    images: Vec<u32>,
+    report: Report,
+}
+
+impl Rows {
+    /// Takes a row without images.
+    pub(super) fn push(&mut self, place: impl Fn() -> String, length: Cell<'_>) -> Result<(), ImportError> {
+        self.take(&place, length, None)
+    }
+
+    /// Takes a row of a file that counts images; a missing count is zero images.
+    pub(super) fn push_with_images(
+        &mut self,
+        place: impl Fn() -> String,
+        length: Cell<'_>,
+        images: Cell<'_>,
+    ) -> Result<(), ImportError> {
+        self.take(&place, length, Some(images))
+    }
+
+    /// Leaves a row out.
+    pub(super) fn skip(&mut self, place: impl Fn() -> String, why: &str) {
+        self.report.skipped += 1;
+        self.problem(&place, why);
+    }
+
+    /// The dataset, if enough of the file was readable.
+    pub(super) fn finish(
+        self,
+        format: &'static str,
+        source: String,
+        alternatives: Vec<String>,
+    ) -> Result<Imported, ImportError> {
+        let Self { text_tokens, images, report } = self;
+        let rows = text_tokens.len() as u64 + report.skipped;
+        if rows == 0 {
+            return Err(ImportError::NoNumbers { format });
+        }
+        if text_tokens.is_empty() || report.skipped * 10 > rows {
+            let first = report.first_problem.unwrap_or_default();
+            return Err(ImportError::MostlyUnreadable { skipped: report.skipped, rows, first });
+        }
+        let parsed = text_tokens.len() as u64 - report.repaired;
+        let report = Report { format: format.to_owned(), source, alternatives, parsed, ..report };
+        Ok(Imported { dataset: Dataset::Rows { text_tokens, images }, report })
+    }
+
+    fn take(
+        &mut self,
+        place: &dyn Fn() -> String,
+        length: Cell<'_>,
+        images: Option<Cell<'_>>,
+    ) -> Result<(), ImportError> {
+        if self.text_tokens.len() + self.report.skipped as usize >= MAX_ROWS {
+            return Err(ImportError::TooManyRows);
+        }
+        let number = match length {
+            Cell::Number(number) => Some(number),
+            Cell::Text(text) => number::read(text),
+            Cell::Missing | Cell::Other(_) => None,
+        };
+        let Some(number) = number else {
+            let why = match length {
+                Cell::Text(text) => format!("{:?} is not a number", clip(text)),
+                Cell::Other(what) => format!("{what} is not a number"),
+                Cell::Missing | Cell::Number(_) => "there is no value".to_owned(),
+            };
+            self.report.skipped += 1;
+            self.problem(place, &why);
+            return Ok(());
+        };
+        let tokens = whole(number, 1, MAX_LENGTH, "length", place)?;
+        let mut repair = match number {
+            Number::Whole(_) => None,
+            Number::Repaired(_) => Some(format!("read as {tokens}")),
+        };
+        if let Some(images) = images {
+            let number = match images {
+                Cell::Number(number) => Some(number),
+                Cell::Text(text) => number::read(text),
+                Cell::Missing | Cell::Other(_) => None,
+            };
+            let count = if let Some(number) = number {
+                whole(number, 0, MAX_IMAGES, "number of images", place)?
+            } else {
+                repair = Some("no number of images, read as 0".to_owned());
+                0
+            };
+            self.images.push(count);
+        }
+        self.text_tokens.push(tokens);
+        if let Some(repair) = repair {
+            self.report.repaired += 1;
+            self.problem(place, &repair);
+        }
+        Ok(())
+    }
+
+    fn problem(&mut self, place: &dyn Fn() -> String, what: &str) {
+        if self.report.first_problem.is_none() {
+            self.report.first_problem = Some(format!("{}: {what}", place()));
+        }
+    }
+}
+
+/// The number inside its range, rounded where it has decimals.
+fn whole(number: Number, least: u32, most: u32, what: &str, place: &dyn Fn() -> String) -> Result<u32, ImportError> {
+    let (value, shown) = match number {
+        Number::Whole(value) => (value, value.to_string()),
+        // Casting saturates, so that nothing large slips through.
+        Number::Repaired(value) => (value.round() as i128, value.to_string()),
+    };
+    let range = i128::from(least)..=i128::from(most);
+    match u32::try_from(value) {
+        Ok(value) if range.contains(&i128::from(value)) => Ok(value),
+        _ => Err(ImportError::BadNumber {
+            place: place(),
+            value: shown,
+            why: format!("is not a {what}: a {what} is a whole number from {least} to {most}"),
+        }),
+    }
+}
+
+/// A value short enough for a message.
+fn clip(text: &str) -> String {
+    text.trim().chars().take(40).collect()
+}

@@ -1,0 +1,63 @@
+//! CSV and its relatives.
+
+use csv::{ReaderBuilder, StringRecord, Trim};
+
+use super::column::{self, Choice, Column};
+use super::number;
+use super::rows::{Cell, Rows};
+use super::{ImportError, Imported};
+
+/// Reads a table. Its first line is a header when it holds a cell that is no number.
+pub(super) fn import(text: &str, delimiter: u8, asked: Option<&str>) -> Result<Imported, ImportError> {
+    let mut reader = ReaderBuilder::new()
+        .delimiter(delimiter)
+        .has_headers(false)
+        .flexible(true)
+        .comment(Some(b'#'))
+        .trim(Trim::All)
+        .from_reader(text.as_bytes());
+    let mut record = StringRecord::new();
+    if !read(&mut reader, &mut record)? {
+        return Err(ImportError::NoNumbers { format: "a table" });
+    }
+    let first = record.clone();
+    let headed = first.iter().any(|cell| number::read(cell).is_none());
+    // With a header the columns show what they hold on the next line.
+    let mut pending = if headed { read(&mut reader, &mut record)? } else { true };
+    let columns = columns(&first, headed, &record);
+    let Choice { lengths, images, alternatives } = column::choose(&columns, asked)?;
+
+    let mut rows = Rows::default();
+    while pending {
+        let line = record.position().map_or(0, csv::Position::line);
+        let place = || format!("line {line}");
+        let cell = |index: usize| match record.get(index) {
+            Some("") | None => Cell::Missing,
+            Some(text) => Cell::Text(text),
+        };
+        match images {
+            Some(images) => rows.push_with_images(place, cell(lengths), cell(images))?,
+            None => rows.push(place, cell(lengths))?,
+        }
+        pending = read(&mut reader, &mut record)?;
+    }
+    let format = if headed { "CSV with header" } else { "CSV without header" };
+    rows.finish(format, format!("column {}", columns[lengths].name), alternatives)
+}
+
+fn columns(first: &StringRecord, headed: bool, values: &StringRecord) -> Vec<Column> {
+    first
+        .iter()
+        .enumerate()
+        .map(|(index, cell)| Column {
+            name: if headed { cell.to_owned() } else { (index + 1).to_string() },
+            numeric: values.get(index).is_some_and(|value| number::read(value).is_some()),
+        })
+        .collect()
+}
+
+fn read(reader: &mut csv::Reader<&[u8]>, record: &mut StringRecord) -> Result<bool, ImportError> {
+    // Reading from memory, of text that is UTF-8 and with rows of any width, cannot fail; should the reader
+    // learn new errors, they are the file's.
+    reader.read_record(record).map_err(|error| ImportError::Shape { found: format!("a broken table ({error})") })
+}

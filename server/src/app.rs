@@ -1,0 +1,27 @@
+//! What every handler can reach.
+
+use std::sync::Arc;
+
+use crate::access::Access;
+use crate::clock::Clock;
+use crate::jobs::Jobs;
+use crate::store::Store;
+use crate::web::Web;
+
+/// What every handler can reach.
+#[derive(Debug)]
+pub struct App {
+    /// The database.
+    pub store: Store,
+    /// Planning jobs.
+    pub jobs: Jobs,
+    /// What time it is.
+    pub clock: Arc<dyn Clock>,
+    /// Who may ask.
+    pub access: Access,
+    /// The built pages.
+    pub web: Web,
+}
+
+/// The state of the router.
+pub type Shared = axum::extract::State<Arc<App>>;

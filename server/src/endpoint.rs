@@ -1,0 +1,10 @@
+//! The handlers, one file per group of endpoints.
+
+pub(crate) mod datasets;
+pub(crate) mod gallery;
+pub(crate) mod health;
+pub(crate) mod jobs;
+pub(crate) mod outcomes;
+pub(crate) mod pages;
+pub(crate) mod presets;
+pub(crate) mod scenarios;

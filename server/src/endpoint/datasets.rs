@@ -1,0 +1,117 @@
+//! Datasets: upload, list, delete.
+
+use api::dataset::{DatasetList, DatasetSummary, ImportReport, Uploaded};
+use axum::Json;
+use axum::body::Bytes;
+use axum::extract::rejection::{BytesRejection, QueryRejection};
+use axum::extract::{Path, Query, State};
+use ingest::dataset::{ImportError, Imported};
+use planner::workload::Dataset;
+use serde::Deserialize;
+use utoipa::IntoParams;
+
+use crate::app::Shared;
+use crate::error::{Answer, ApiError, Deleted};
+use crate::store::NewDataset;
+use crate::{dataset_histogram, dataset_id, label};
+
+/// Largest upload, in MiB.
+pub(crate) const LARGEST_UPLOAD: usize = 64;
+
+/// Options of an upload.
+#[derive(Debug, Deserialize, IntoParams)]
+#[into_params(parameter_in = Query)]
+pub(crate) struct UploadOptions {
+    /// Name to show; the last part of a path is taken.
+    name: Option<String>,
+    /// Column or key that holds the lengths; absent: the best known name.
+    column: Option<String>,
+}
+
+/// Stored datasets, newest first.
+#[utoipa::path(get, path = "/api/v1/datasets", tag = "datasets", responses((status = 200, body = DatasetList)))]
+pub(crate) async fn list(State(app): Shared) -> Result<Json<DatasetList>, ApiError> {
+    Ok(Json(DatasetList { datasets: app.store.reader().datasets().await? }))
+}
+
+/// Uploads a length file: plain numbers, CSV, JSON or JSONL, recognised by content.
+///
+/// The body is the file itself, at most 64 MiB and 5,000,000 rows. The same content again answers the stored
+/// dataset. A file with a zero or negative length, or in which more than a tenth of the rows hold no number,
+/// is refused whole.
+#[utoipa::path(
+    post, path = "/api/v1/datasets", tag = "datasets", params(UploadOptions),
+    request_body(content = String, content_type = "application/octet-stream", description = "The file"),
+    responses(
+        (status = 201, body = Uploaded, description = "Stored"),
+        (status = 200, body = Uploaded, description = "The same content is stored already"),
+        (status = 400, description = "The request is malformed"),
+        (status = 413, description = "More than 64 MiB or 5,000,000 rows"),
+        (status = 415, description = "Not a text file"),
+        (status = 422, description = "The file is empty, or its lengths are not lengths"),
+    )
+)]
+pub(crate) async fn upload(
+    State(app): Shared,
+    options: Result<Query<UploadOptions>, QueryRejection>,
+    body: Result<Bytes, BytesRejection>,
+) -> Result<Answer<Uploaded>, ApiError> {
+    let Query(options) = options?;
+    let body = body.map_err(|rejection| ApiError::body(&rejection, LARGEST_UPLOAD))?;
+    let name = options.name.as_deref().and_then(label::file).unwrap_or_else(|| "dataset".to_owned());
+    let column = options.column.filter(|column| !column.is_empty());
+    let (dataset, report) = tokio::task::spawn_blocking(move || read(&body, name, column.as_deref()))
+        .await
+        .map_err(|error| ApiError::Fault(format!("an import stopped unexpectedly: {error}")))??;
+    let id = dataset.id.clone();
+    let is_new = app.store.writer().store_dataset(dataset, app.clock.now()).await?;
+    let uploaded = Uploaded { dataset: app.store.reader().dataset(&id).await?, report };
+    Ok(if is_new { Answer::Created(api::path::dataset(&id), uploaded) } else { Answer::Present(uploaded) })
+}
+
+/// One dataset.
+#[utoipa::path(
+    get, path = "/api/v1/datasets/{id}", tag = "datasets", params(("id" = String, Path, description = "Content address")),
+    responses((status = 200, body = DatasetSummary), (status = 404, description = "Unknown"), (status = 410, description = "Deleted"))
+)]
+pub(crate) async fn one(State(app): Shared, Path(id): Path<String>) -> Result<Json<DatasetSummary>, ApiError> {
+    Ok(Json(app.store.reader().dataset(&id).await?))
+}
+
+/// Deletes a dataset. Scenarios that name it keep their outcomes, but cannot be planned again.
+#[utoipa::path(
+    delete, path = "/api/v1/datasets/{id}", tag = "datasets", params(("id" = String, Path, description = "Content address")),
+    responses((status = 204, description = "Deleted"), (status = 404, description = "Unknown"), (status = 410, description = "Deleted before"))
+)]
+pub(crate) async fn delete(State(app): Shared, Path(id): Path<String>) -> Result<Deleted, ApiError> {
+    app.store.writer().delete_dataset(&id, app.clock.now()).await?;
+    Ok(Deleted)
+}
+
+/// Reads a file and prepares what is stored of it; takes a second for the largest.
+fn read(bytes: &[u8], name: String, column: Option<&str>) -> Result<(NewDataset, ImportReport), ImportError> {
+    let Imported { dataset, report } = ingest::dataset::import(bytes, column)?;
+    let (samples, text_tokens, images) = match &dataset {
+        Dataset::Rows { text_tokens, images } => {
+            (text_tokens.len() as u64, dataset_histogram::of_values(text_tokens), dataset_histogram::of_values(images))
+        }
+        Dataset::Histogram { edges, counts } => {
+            (counts.iter().sum::<f64>().round() as u64, dataset_histogram::of_bins(edges, counts), None)
+        }
+    };
+    // Half a sample in all is still a sample.
+    let samples = samples.max(1);
+    let text_tokens = text_tokens.ok_or(ImportError::Empty)?;
+    let content = dataset_id::canonical(&dataset);
+    let id = dataset_id::of(&content);
+    let report = ImportReport {
+        format: report.format,
+        source: report.source,
+        alternatives: report.alternatives,
+        parsed: report.parsed,
+        repaired: report.repaired,
+        skipped: report.skipped,
+        first_problem: report.first_problem,
+    };
+    Ok((NewDataset { id, name, samples, text_tokens, images, content }, report))
+}

@@ -1,0 +1,62 @@
+//! Planning jobs: state, events, cancellation.
+
+use std::convert::Infallible;
+use std::time::Duration;
+
+use api::job::Job;
+use axum::Json;
+use axum::extract::{Path, State};
+use axum::response::Sse;
+use axum::response::sse::{Event, KeepAlive};
+use futures::{Stream, StreamExt, stream};
+use tokio_stream::wrappers::WatchStream;
+
+use crate::app::Shared;
+use crate::error::ApiError;
+
+/// How often a silent stream says that it lives, for proxies that cut silent ones.
+const KEEP_ALIVE: Duration = Duration::from_secs(15);
+
+/// A planning job.
+#[utoipa::path(
+    get, path = "/api/v1/jobs/{id}", tag = "jobs", params(("id" = String, Path, description = "Identifier of the job")),
+    responses((status = 200, body = Job), (status = 404, description = "Unknown, or finished a while ago"))
+)]
+pub(crate) async fn one(State(app): Shared, Path(id): Path<String>) -> Result<Json<Job>, ApiError> {
+    app.jobs.job(&id).map(Json).ok_or(ApiError::NoSuchJob(id))
+}
+
+/// Server-sent events of a planning job: event "job", data the job; ends after its final state.
+#[utoipa::path(
+    get, path = "/api/v1/jobs/{id}/events", tag = "jobs", params(("id" = String, Path, description = "Identifier of the job")),
+    responses(
+        (status = 200, body = Job, content_type = "text/event-stream", description = "The job as it stands, then every change"),
+        (status = 404, description = "Unknown, or finished a while ago"),
+    )
+)]
+pub(crate) async fn events(
+    State(app): Shared,
+    Path(id): Path<String>,
+) -> Result<Sse<impl Stream<Item = Result<Event, Infallible>>>, ApiError> {
+    let watch = app.jobs.watch(&id).ok_or(ApiError::NoSuchJob(id))?;
+    let jobs = stream::unfold(Some(WatchStream::new(watch)), |jobs| async {
+        let mut jobs = jobs?;
+        let job = jobs.next().await?;
+        let rest = if job.state.is_final() { None } else { Some(jobs) };
+        Some((job, rest))
+    });
+    let events = jobs.map(|job| {
+        let data = serde_json::to_string(&job).expect("a job has only text keys");
+        Ok(Event::default().event("job").data(data))
+    });
+    Ok(Sse::new(events).keep_alive(KeepAlive::new().interval(KEEP_ALIVE)))
+}
+
+/// Cancels a planning job; one that is finished stays as it is.
+#[utoipa::path(
+    delete, path = "/api/v1/jobs/{id}", tag = "jobs", params(("id" = String, Path, description = "Identifier of the job")),
+    responses((status = 200, body = Job, description = "The job as it stands; a running one ends within moments"), (status = 404, description = "Unknown, or finished a while ago"))
+)]
+pub(crate) async fn cancel(State(app): Shared, Path(id): Path<String>) -> Result<Json<Job>, ApiError> {
+    app.jobs.cancel(&id).map(Json).ok_or(ApiError::NoSuchJob(id))
+}

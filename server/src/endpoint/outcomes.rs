@@ -1,0 +1,112 @@
+//! What planning gave: outcomes, timelines, schedules.
+
+use api::job::StoredOutcome;
+use api::path::TIMELINE_MEDIA_TYPE;
+use axum::Json;
+use axum::extract::{Path, State};
+use axum::http::HeaderMap;
+use axum::http::header::{ACCEPT, CONTENT_DISPOSITION, CONTENT_TYPE, VARY};
+use axum::response::{IntoResponse, Response};
+use planner::scenario::PlannerKind;
+use planner::timeline::Timeline;
+
+use super::scenarios::find;
+use crate::app::{App, Shared};
+use crate::error::ApiError;
+
+/// The stored outcome of a scenario: this engine's, or the latest of another.
+#[utoipa::path(
+    get, path = "/api/v1/scenarios/{id}/outcome", tag = "outcomes",
+    params(("id" = String, Path, description = "Identifier, or unique prefix of at least ten characters")),
+    responses(
+        (status = 200, body = StoredOutcome),
+        (status = 300, description = "The prefix is ambiguous; the candidates are named"),
+        (status = 400, description = "Too short, or not an identifier"),
+        (status = 404, description = "Unknown, or not planned yet"),
+        (status = 410, description = "Deleted"),
+    )
+)]
+pub(crate) async fn outcome(State(app): Shared, Path(id): Path<String>) -> Result<Json<StoredOutcome>, ApiError> {
+    let id = find(&app, &id).await?.id;
+    Ok(Json(app.store.reader().outcome(&id).await?))
+}
+
+/// The timeline of one planner and iteration, in columns.
+///
+/// In the compact form (postcard) by default, as JSON with `Accept: application/json`.
+#[utoipa::path(
+    get, path = "/api/v1/scenarios/{id}/timelines/{planner}/{iteration}", tag = "outcomes",
+    params(
+        ("id" = String, Path, description = "Identifier, or unique prefix of at least ten characters"),
+        ("planner" = PlannerKind, Path, description = "Planner"),
+        ("iteration" = u32, Path, description = "Iteration, from 0"),
+    ),
+    responses(
+        (status = 200, description = "The timeline", content(
+            (Timeline = "application/json"),
+            (String = "application/vnd.planscope.timeline"),
+        )),
+        (status = 300, description = "The prefix is ambiguous; the candidates are named"),
+        (status = 400, description = "Too short, or not an identifier or iteration"),
+        (status = 404, description = "Unknown, not planned yet, or no plan of that planner"),
+        (status = 410, description = "Deleted"),
+    )
+)]
+pub(crate) async fn timeline(
+    State(app): Shared,
+    Path((id, planner, iteration)): Path<(String, String, String)>,
+    headers: HeaderMap,
+) -> Result<Response, ApiError> {
+    let (_, encoded) = stored_timeline(&app, &id, &planner, &iteration).await?;
+    let wants_json = headers
+        .get(ACCEPT)
+        .and_then(|accept| accept.to_str().ok())
+        .is_some_and(|accept| accept.contains("application/json") && !accept.contains(TIMELINE_MEDIA_TYPE));
+    let vary = [(VARY, "accept")];
+    if wants_json {
+        let timeline = decode(&encoded)?;
+        return Ok((vary, Json(timeline)).into_response());
+    }
+    Ok((vary, [(CONTENT_TYPE, TIMELINE_MEDIA_TYPE)], encoded).into_response())
+}
+
+/// The schedule of one planner and iteration in the torch action grammar, one row per rank.
+#[utoipa::path(
+    get, path = "/api/v1/scenarios/{id}/schedules/{planner}/{iteration}", tag = "outcomes",
+    params(
+        ("id" = String, Path, description = "Identifier, or unique prefix of at least ten characters"),
+        ("planner" = PlannerKind, Path, description = "Planner"),
+        ("iteration" = u32, Path, description = "Iteration, from 0"),
+    ),
+    responses(
+        (status = 200, body = String, content_type = "text/csv", description = "The schedule, as an attachment"),
+        (status = 300, description = "The prefix is ambiguous; the candidates are named"),
+        (status = 400, description = "Too short, or not an identifier or iteration"),
+        (status = 404, description = "Unknown, not planned yet, or no plan of that planner"),
+        (status = 410, description = "Deleted"),
+    )
+)]
+pub(crate) async fn schedule(
+    State(app): Shared,
+    Path((id, planner, iteration)): Path<(String, String, String)>,
+) -> Result<Response, ApiError> {
+    let (short, encoded) = stored_timeline(&app, &id, &planner, &iteration).await?;
+    // Planner and iteration were read, so they hold nothing that a file name must not.
+    let attachment = format!("attachment; filename=\"planscope-{short}-{planner}-{iteration}.csv\"");
+    let csv = planner::export::torch_csv(&decode(&encoded)?);
+    let headers = [(CONTENT_TYPE, "text/csv; charset=utf-8".to_owned()), (CONTENT_DISPOSITION, attachment)];
+    Ok((headers, csv).into_response())
+}
+
+/// A stored timeline, and the short name of its scenario.
+async fn stored_timeline(app: &App, id: &str, planner: &str, iteration: &str) -> Result<(String, Vec<u8>), ApiError> {
+    let scenario = find(app, id).await?;
+    let planner = PlannerKind::from_id(planner).ok_or_else(|| ApiError::NoSuchPlanner(planner.to_owned()))?;
+    let iteration =
+        iteration.parse().map_err(|_| ApiError::Malformed("an iteration is a whole number from 0".to_owned()))?;
+    Ok((scenario.short, app.store.reader().timeline(&scenario.id, planner, iteration).await?))
+}
+
+fn decode(encoded: &[u8]) -> Result<Timeline, ApiError> {
+    api::timeline::decode(encoded).map_err(|error| ApiError::Fault(format!("a stored timeline is damaged: {error}")))
+}

@@ -1,0 +1,40 @@
+//! Pages: one document for every page path, files of the build for the rest.
+
+use axum::extract::rejection::QueryRejection;
+use axum::extract::{Query, Request, State};
+use axum::http::Uri;
+use axum::response::{IntoResponse, Response};
+use serde::Deserialize;
+
+use crate::app::Shared;
+use crate::error::{ApiError, LoggedIn};
+
+/// What a page's address may carry for the server.
+#[derive(Debug, Deserialize)]
+pub(crate) struct PageOptions {
+    token: Option<String>,
+}
+
+/// A page. With `?token=` it logs in: the token moves into a cookie that scripts cannot read, and out of the
+/// address.
+pub(crate) async fn page(
+    State(app): Shared,
+    uri: Uri,
+    options: Result<Query<PageOptions>, QueryRejection>,
+) -> Response {
+    // A query that is not ours is the page's own business.
+    let token = options.ok().and_then(|Query(options)| options.token).filter(|_| app.access.needs_token());
+    match token.map(|token| app.access.login(&token)) {
+        None => app.web.page().await,
+        Some(Some(cookie)) => LoggedIn { cookie, page: uri.path().to_owned() }.into_response(),
+        Some(None) => ApiError::Unauthorised.into_response(),
+    }
+}
+
+/// A file of the build, or nothing.
+pub(crate) async fn file(State(app): Shared, request: Request) -> Response {
+    if request.uri().path().starts_with("/api/") {
+        return ApiError::NoRoute(request.uri().path().to_owned()).into_response();
+    }
+    app.web.file(request).await
+}

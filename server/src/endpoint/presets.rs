@@ -1,0 +1,28 @@
+//! Models, clusters, sources of samples and planners by name.
+
+use api::gallery::{ClusterChoice, ModelChoice, PlannerChoice, Presets, SampleChoice};
+use axum::Json;
+use planner::scenario::PlannerKind;
+
+/// Models, clusters, sources of samples and planners by name.
+#[utoipa::path(get, path = "/api/v1/presets", tag = "catalogue", responses((status = 200, body = Presets)))]
+pub(crate) async fn presets() -> Json<Presets> {
+    let models = planner::model::presets::models()
+        .into_iter()
+        .map(|preset| ModelChoice {
+            id: preset.id.to_owned(),
+            parameters: preset.model.parameters(),
+            model: preset.model,
+        })
+        .collect();
+    let clusters = planner::cluster::presets::clusters()
+        .into_iter()
+        .map(|preset| ClusterChoice { id: preset.id.to_owned(), cluster: preset.cluster })
+        .collect();
+    let samples = planner::workload::presets::samples()
+        .into_iter()
+        .map(|preset| SampleChoice { id: preset.id.to_owned(), title: preset.title.to_owned(), source: preset.source })
+        .collect();
+    let planners = PlannerKind::ALL.into_iter().map(|id| PlannerChoice { id, title: id.title().to_owned() }).collect();
+    Json(Presets { models, clusters, samples, planners })
+}

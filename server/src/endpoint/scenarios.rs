@@ -1,0 +1,212 @@
+//! Scenarios: store, find, keep, delete, plan.
+
+use std::collections::HashMap;
+use std::sync::Arc;
+
+use api::job::Job;
+use api::scenario::{Keep, ScenarioList, StoredScenario};
+use axum::Json;
+use axum::body::Bytes;
+use axum::extract::rejection::BytesRejection;
+use axum::extract::{Path, State};
+use planner::scenario::validate::Datasets;
+use planner::scenario::{Scenario, ScenarioId, ValidScenario};
+use planner::workload::{Dataset, SampleSource};
+
+use crate::app::{App, Shared};
+use crate::error::{Answer, ApiError, Deleted};
+use crate::jobs::{QueueFull, Started};
+use crate::label;
+use crate::store::{Reader, Resolved, SHORTEST_PREFIX, StoreError};
+
+/// Largest scenario, in MiB: one may list its samples itself.
+pub(crate) const LARGEST_SCENARIO: usize = 16;
+
+/// Kept scenarios, newest first.
+#[utoipa::path(get, path = "/api/v1/scenarios", tag = "scenarios", responses((status = 200, body = ScenarioList)))]
+pub(crate) async fn list(State(app): Shared) -> Result<Json<ScenarioList>, ApiError> {
+    Ok(Json(ScenarioList { scenarios: app.store.reader().kept_scenarios().await? }))
+}
+
+/// Stores a scenario under the address of its content, as a draft until it is kept.
+///
+/// `model` and `cluster` may be `{"preset": "llama-2-7b"}`, with fields beside it in place of the preset's.
+/// Drafts beyond the newest 500 are forgotten.
+#[utoipa::path(
+    put, path = "/api/v1/scenarios", tag = "scenarios", request_body = Scenario,
+    responses(
+        (status = 201, body = StoredScenario, description = "Stored"),
+        (status = 200, body = StoredScenario, description = "The same question is stored already"),
+        (status = 413, description = "More than 16 MiB"),
+        (status = 422, description = "Fields are wrong; every one is named"),
+    )
+)]
+pub(crate) async fn store(
+    State(app): Shared,
+    body: Result<Bytes, BytesRejection>,
+) -> Result<Answer<StoredScenario>, ApiError> {
+    let body = body.map_err(|rejection| ApiError::body(&rejection, LARGEST_SCENARIO))?;
+    let text = String::from_utf8_lossy(&body);
+    let mut scenario = planner::scenario::parse(&text).map_err(ApiError::InvalidScenario)?;
+    scenario.title = scenario.title.as_deref().and_then(label::clean);
+    let valid = validate(app.store.reader(), scenario).await?;
+    let is_new = app.store.writer().store_scenario(valid.id(), valid.scenario(), app.clock.now()).await?;
+    let stored = app.store.reader().scenario(valid.id().as_str()).await?;
+    Ok(if is_new { Answer::Created(api::path::scenario(&stored.id), stored) } else { Answer::Present(stored) })
+}
+
+/// One scenario, by identifier or unique prefix of at least ten characters.
+#[utoipa::path(
+    get, path = "/api/v1/scenarios/{id}", tag = "scenarios",
+    params(("id" = String, Path, description = "Identifier, or unique prefix of at least ten characters")),
+    responses(
+        (status = 200, body = StoredScenario),
+        (status = 300, description = "The prefix is ambiguous; the candidates are named"),
+        (status = 400, description = "Too short, or not an identifier"),
+        (status = 404, description = "Unknown"),
+        (status = 410, description = "Deleted"),
+    )
+)]
+pub(crate) async fn one(State(app): Shared, Path(id): Path<String>) -> Result<Json<StoredScenario>, ApiError> {
+    Ok(Json(find(&app, &id).await?))
+}
+
+/// Keeps a scenario in the list, under a new title where one is given.
+#[utoipa::path(
+    post, path = "/api/v1/scenarios/{id}/keep", tag = "scenarios", request_body = Keep,
+    params(("id" = String, Path, description = "Identifier, or unique prefix of at least ten characters")),
+    responses(
+        (status = 200, body = StoredScenario),
+        (status = 300, description = "The prefix is ambiguous; the candidates are named"),
+        (status = 400, description = "Too short, not an identifier, or the body is not such a document"),
+        (status = 404, description = "Unknown"),
+        (status = 410, description = "Deleted"),
+        (status = 413, description = "More than 16 MiB"),
+    )
+)]
+pub(crate) async fn keep(
+    State(app): Shared,
+    Path(id): Path<String>,
+    body: Result<Bytes, BytesRejection>,
+) -> Result<Json<StoredScenario>, ApiError> {
+    let body = body.map_err(|rejection| ApiError::body(&rejection, LARGEST_SCENARIO))?;
+    let keep = if body.is_empty() {
+        Keep { title: None }
+    } else {
+        serde_json::from_slice(&body).map_err(|error| ApiError::Malformed(format!("the body is wrong: {error}")))?
+    };
+    let id = find(&app, &id).await?.id;
+    let title = keep.title.as_deref().and_then(label::clean);
+    app.store.writer().keep_scenario(&id, title.as_deref(), app.clock.now()).await?;
+    Ok(Json(app.store.reader().scenario(&id).await?))
+}
+
+/// Deletes a scenario with its outcomes.
+#[utoipa::path(
+    delete, path = "/api/v1/scenarios/{id}", tag = "scenarios",
+    params(("id" = String, Path, description = "Identifier, or unique prefix of at least ten characters")),
+    responses(
+        (status = 204, description = "Deleted"),
+        (status = 300, description = "The prefix is ambiguous; the candidates are named"),
+        (status = 400, description = "Too short, or not an identifier"),
+        (status = 404, description = "Unknown"),
+        (status = 410, description = "Deleted before"),
+    )
+)]
+pub(crate) async fn delete(State(app): Shared, Path(id): Path<String>) -> Result<Deleted, ApiError> {
+    let id = find(&app, &id).await?.id;
+    app.jobs.cancel_scenario(&id);
+    app.store.writer().delete_scenario(&id, app.clock.now()).await?;
+    Ok(Deleted)
+}
+
+/// Plans a scenario.
+///
+/// While it is planned the same job is answered again; once this engine's outcome is stored, a finished one.
+#[utoipa::path(
+    post, path = "/api/v1/scenarios/{id}/plan", tag = "jobs",
+    params(("id" = String, Path, description = "Identifier, or unique prefix of at least ten characters")),
+    responses(
+        (status = 202, body = Job, description = "Queued; watch it at its events"),
+        (status = 200, body = Job, description = "Being planned or answered already"),
+        (status = 300, description = "The prefix is ambiguous; the candidates are named"),
+        (status = 400, description = "Too short, or not an identifier"),
+        (status = 404, description = "Unknown"),
+        (status = 410, description = "Deleted"),
+        (status = 422, description = "It cannot be planned any more, for example because its dataset was deleted"),
+        (status = 503, description = "The queue is full; try again after a while"),
+    )
+)]
+pub(crate) async fn plan(State(app): Shared, Path(id): Path<String>) -> Result<Answer<Job>, ApiError> {
+    let stored = find(&app, &id).await?;
+    if let Some(job) = app.jobs.active(&stored.id) {
+        return Ok(Answer::Present(job));
+    }
+    if app.store.reader().is_answered(&stored.id).await? {
+        return Ok(Answer::Present(app.jobs.done(&stored.id)));
+    }
+    let valid = validate(app.store.reader(), stored.scenario).await?;
+    match app.jobs.start(valid) {
+        Ok(Started::New(job)) => Ok(Answer::Accepted(api::path::job(&job.id), job)),
+        Ok(Started::Known(job)) => Ok(Answer::Present(job)),
+        Err(QueueFull(limit)) => Err(ApiError::QueueFull(limit)),
+    }
+}
+
+/// The scenario that an identifier or prefix stands for.
+pub(crate) async fn find(app: &App, id: &str) -> Result<StoredScenario, ApiError> {
+    let id = id.to_ascii_lowercase();
+    if !id.bytes().all(|byte| matches!(byte, b'a'..=b'z' | b'2'..=b'7')) || id.len() > ScenarioId::LENGTH {
+        return Err(ApiError::Malformed("an identifier is made of up to 52 characters a-z and 2-7".to_owned()));
+    }
+    if id.len() < SHORTEST_PREFIX {
+        return Err(ApiError::Malformed(format!("at least {SHORTEST_PREFIX} characters of an identifier are needed")));
+    }
+    match app.store.reader().resolve(&id).await? {
+        Resolved::One(id) => Ok(app.store.reader().scenario(&id).await?),
+        Resolved::Several(candidates) => Err(ApiError::Ambiguous { prefix: id, candidates }),
+    }
+}
+
+/// Checks a scenario against the datasets that are stored.
+async fn validate(reader: &Reader, scenario: Scenario) -> Result<ValidScenario, ApiError> {
+    let mut names = Vec::new();
+    collect(&scenario.workload.samples, &mut names);
+    let datasets = AtHand::load(reader, names).await?;
+    tokio::task::spawn_blocking(move || ValidScenario::new(scenario, &datasets))
+        .await
+        .map_err(|error| ApiError::Fault(format!("validation stopped unexpectedly: {error}")))?
+        .map_err(ApiError::InvalidScenario)
+}
+
+/// Datasets read before validation, which does not wait.
+struct AtHand(HashMap<String, Arc<Dataset>>);
+
+impl AtHand {
+    async fn load(reader: &Reader, names: Vec<String>) -> Result<Self, StoreError> {
+        let mut datasets = HashMap::new();
+        for name in names {
+            if datasets.contains_key(&name) {
+                continue;
+            }
+            if let Some(dataset) = reader.dataset_content(&name).await? {
+                datasets.insert(name, Arc::new(dataset));
+            }
+        }
+        Ok(Self(datasets))
+    }
+}
+
+impl Datasets for AtHand {
+    fn dataset(&self, id: &str) -> Option<Arc<Dataset>> {
+        self.0.get(id).cloned()
+    }
+}
+
+fn collect(source: &SampleSource, names: &mut Vec<String>) {
+    match source {
+        SampleSource::Dataset { id, .. } => names.push(id.clone()),
+        SampleSource::Mixture { parts } => parts.iter().for_each(|part| collect(&part.source, names)),
+        SampleSource::Drawn { .. } => {}
+    }
+}

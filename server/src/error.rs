@@ -1,0 +1,277 @@
+//! How requests end: the only place that knows HTTP statuses.
+//!
+//! Every failure is an RFC 9457 problem document. Faults of ours are logged here, once.
+
+use api::problem::{FieldProblem, Problem};
+use axum::Json;
+use axum::extract::rejection::{BytesRejection, QueryRejection};
+use axum::http::header::{ALLOW, CONTENT_TYPE, LOCATION, RETRY_AFTER, WWW_AUTHENTICATE};
+use axum::http::{HeaderValue, Method, StatusCode};
+use axum::response::{IntoResponse, Response};
+use ingest::dataset::ImportError;
+use planner::scenario::FieldError;
+
+use crate::store::StoreError;
+
+/// How a request succeeds where it is not plainly with a document.
+#[derive(Debug)]
+pub enum Answer<T> {
+    /// It was there already.
+    Present(T),
+    /// It was made, and stands at this path.
+    Created(String, T),
+    /// It is being made; its progress stands at this path.
+    Accepted(String, T),
+}
+
+impl<T: serde::Serialize> IntoResponse for Answer<T> {
+    fn into_response(self) -> Response {
+        let (status, location, body) = match self {
+            Self::Present(body) => return Json(body).into_response(),
+            Self::Created(location, body) => (StatusCode::CREATED, location, body),
+            Self::Accepted(location, body) => (StatusCode::ACCEPTED, location, body),
+        };
+        (status, [(LOCATION, location)], Json(body)).into_response()
+    }
+}
+
+/// It was deleted; there is nothing more to say.
+#[derive(Debug)]
+pub struct Deleted;
+
+impl IntoResponse for Deleted {
+    fn into_response(self) -> Response {
+        StatusCode::NO_CONTENT.into_response()
+    }
+}
+
+/// The login was good: the cookie, and the page without the token in its address.
+#[derive(Debug)]
+pub struct LoggedIn {
+    /// Value of the cookie header.
+    pub cookie: String,
+    /// The page.
+    pub page: String,
+}
+
+impl IntoResponse for LoggedIn {
+    fn into_response(self) -> Response {
+        let headers = [(axum::http::header::SET_COOKIE, self.cookie), (LOCATION, self.page)];
+        (StatusCode::SEE_OTHER, headers).into_response()
+    }
+}
+
+/// Why a request fails.
+#[derive(Debug, thiserror::Error)]
+pub enum ApiError {
+    /// Fields of a scenario are wrong.
+    #[error("{}", summary(.0))]
+    InvalidScenario(Vec<FieldError>),
+    /// A length file is refused.
+    #[error("{0}")]
+    InvalidDataset(#[from] ImportError),
+    /// The request itself is malformed.
+    #[error("{0}")]
+    Malformed(String),
+    /// The database did not do it.
+    #[error("{0}")]
+    Store(#[from] StoreError),
+    /// A prefix stands for several scenarios.
+    #[error("{prefix} is the beginning of several identifiers: {}", candidates.join(", "))]
+    Ambiguous {
+        /// The prefix.
+        prefix: String,
+        /// What it may stand for.
+        candidates: Vec<String>,
+    },
+    /// There is no such job (any more).
+    #[error("there is no job {0}; finished jobs are forgotten after a while, the outcome stays with the scenario")]
+    NoSuchJob(String),
+    /// There is no such planner.
+    #[error("there is no planner {0:?}")]
+    NoSuchPlanner(String),
+    /// No route has that path.
+    #[error("there is nothing at {0}")]
+    NoRoute(String),
+    /// The path exists, not for this method.
+    #[error("this path does not answer {0}")]
+    Method(String),
+    /// The body is larger than accepted.
+    #[error("the body is larger than {0} MiB; for a dataset upload a random sample or a histogram")]
+    TooLarge(usize),
+    /// The body did not arrive.
+    #[error("the body did not arrive: {0}")]
+    BrokenBody(String),
+    /// Too much is waiting.
+    #[error("{0} planning jobs are waiting already; try again in a few seconds")]
+    QueueFull(usize),
+    /// A token is needed.
+    #[error("a token is needed: open the page with ?token=... once, or send Authorization: Bearer")]
+    Unauthorised,
+    /// A page of another site asks for a change.
+    #[error("changes are accepted from this server's own pages only, not from {0}")]
+    ForeignOrigin(String),
+    /// The name is not this server's.
+    #[error("this server does not answer to the name {0:?}; add it with --host if it should")]
+    ForeignHost(String),
+    /// The pages were not built.
+    #[error("the pages are not built")]
+    NoPages,
+    /// A fault of ours.
+    #[error("{0}")]
+    Fault(String),
+}
+
+impl From<QueryRejection> for ApiError {
+    fn from(rejection: QueryRejection) -> Self {
+        Self::Malformed(rejection.body_text())
+    }
+}
+
+impl ApiError {
+    /// A body that did not arrive, where at most `mebibytes` were accepted.
+    pub fn body(rejection: &BytesRejection, mebibytes: usize) -> Self {
+        if rejection.status() == StatusCode::PAYLOAD_TOO_LARGE {
+            Self::TooLarge(mebibytes)
+        } else {
+            Self::BrokenBody(rejection.body_text())
+        }
+    }
+
+    /// Kind, status and title; the same for every problem of the kind.
+    fn kind(&self) -> (&'static str, StatusCode, &'static str) {
+        use StatusCode as S;
+        match self {
+            Self::InvalidScenario(_) => ("invalid-scenario", S::UNPROCESSABLE_ENTITY, "The scenario is not valid"),
+            Self::InvalidDataset(ImportError::Binary { .. }) => {
+                ("not-a-length-file", S::UNSUPPORTED_MEDIA_TYPE, "The file is not a length file")
+            }
+            Self::InvalidDataset(ImportError::TooManyRows) => {
+                ("too-large", S::PAYLOAD_TOO_LARGE, "The upload is too large")
+            }
+            Self::InvalidDataset(_) => ("invalid-dataset", S::UNPROCESSABLE_ENTITY, "The length file is not valid"),
+            Self::Malformed(_) | Self::BrokenBody(_) => {
+                ("malformed-request", S::BAD_REQUEST, "The request is malformed")
+            }
+            Self::Ambiguous { .. } => ("ambiguous-prefix", S::MULTIPLE_CHOICES, "The prefix is ambiguous"),
+            Self::NoSuchJob(_)
+            | Self::NoSuchPlanner(_)
+            | Self::NoRoute(_)
+            | Self::Store(StoreError::Unknown { .. }) => ("not-found", S::NOT_FOUND, "Not found"),
+            Self::Store(StoreError::Gone { .. }) => ("deleted", S::GONE, "Deleted"),
+            Self::Store(StoreError::Sqlite(error)) => storage(error),
+            Self::Store(_) | Self::Fault(_) => INTERNAL,
+            Self::Method(_) => ("method-not-allowed", S::METHOD_NOT_ALLOWED, "Method not allowed"),
+            Self::TooLarge(_) => ("too-large", S::PAYLOAD_TOO_LARGE, "The upload is too large"),
+            Self::QueueFull(_) => ("queue-full", S::SERVICE_UNAVAILABLE, "The planning queue is full"),
+            Self::Unauthorised => ("token-needed", S::UNAUTHORIZED, "A token is needed"),
+            Self::ForeignOrigin(_) => ("foreign-origin", S::FORBIDDEN, "The request comes from another site"),
+            Self::ForeignHost(_) => ("foreign-host", S::MISDIRECTED_REQUEST, "The server has another name"),
+            Self::NoPages => ("no-pages", S::SERVICE_UNAVAILABLE, "The pages are not built"),
+        }
+    }
+
+    /// The problem document.
+    fn problem(&self) -> Problem {
+        let (kind, status, title) = self.kind();
+        let errors = match self {
+            Self::InvalidScenario(errors) => errors
+                .iter()
+                .map(|error| FieldProblem { pointer: error.pointer.clone(), detail: error.detail.clone() })
+                .collect(),
+            _ => Vec::new(),
+        };
+        // What exactly failed inside is for the log, not for whoever asks.
+        let detail = if status == StatusCode::INTERNAL_SERVER_ERROR {
+            "The server failed at this request. Nothing was stored; the server's log says why.".to_owned()
+        } else {
+            self.to_string()
+        };
+        Problem { kind: format!("/problems/{kind}"), title: title.to_owned(), status: status.as_u16(), detail, errors }
+    }
+}
+
+const INTERNAL: (&str, StatusCode, &str) = ("internal", StatusCode::INTERNAL_SERVER_ERROR, "The server failed");
+
+/// What SQLite's refusals mean to whoever asks.
+fn storage(error: &sqlx::Error) -> (&'static str, StatusCode, &'static str) {
+    let code = match error {
+        sqlx::Error::Database(error) => error.code().and_then(|code| code.parse::<u32>().ok()),
+        sqlx::Error::PoolTimedOut => Some(5),
+        _ => None,
+    };
+    // The low byte of an extended result code is the primary one: 5 busy, 6 locked, 8 read-only, 13 full.
+    match code.map(|code| code & 0xff) {
+        Some(13) => ("disk-full", StatusCode::INSUFFICIENT_STORAGE, "The server's disk is full"),
+        Some(5 | 6) => ("database-busy", StatusCode::SERVICE_UNAVAILABLE, "The database is busy"),
+        Some(8) => ("database-read-only", StatusCode::SERVICE_UNAVAILABLE, "The database cannot be written"),
+        _ => INTERNAL,
+    }
+}
+
+impl IntoResponse for ApiError {
+    fn into_response(self) -> Response {
+        let problem = self.problem();
+        if problem.status >= 500 && !matches!(self, Self::QueueFull(_) | Self::NoPages) {
+            tracing::error!(status = problem.status, "{self}");
+        }
+        let status = StatusCode::from_u16(problem.status).unwrap_or(StatusCode::INTERNAL_SERVER_ERROR);
+        let mut response = (status, Json(&problem)).into_response();
+        let headers = response.headers_mut();
+        headers.insert(CONTENT_TYPE, HeaderValue::from_static(api::path::PROBLEM_MEDIA_TYPE));
+        match self {
+            Self::QueueFull(_) | Self::Store(_) if status == StatusCode::SERVICE_UNAVAILABLE => {
+                headers.insert(RETRY_AFTER, HeaderValue::from_static("5"));
+            }
+            Self::Unauthorised => {
+                headers.insert(WWW_AUTHENTICATE, HeaderValue::from_static("Bearer realm=\"planscope\""));
+            }
+            _ => {}
+        }
+        response
+    }
+}
+
+/// Gives a refusal of the router or of an extractor the form of every other one.
+pub(crate) fn as_problem(method: &Method, response: Response) -> Response {
+    let status = response.status();
+    let has_document =
+        response.headers().get(CONTENT_TYPE).is_some_and(|kind| !kind.as_bytes().starts_with(b"text/plain"));
+    if has_document || !(status.is_client_error() || status.is_server_error()) {
+        return response;
+    }
+    let error = match status {
+        StatusCode::METHOD_NOT_ALLOWED => ApiError::Method(method.to_string()),
+        _ if status.is_client_error() => ApiError::Malformed("the path or the query is malformed".to_owned()),
+        _ => ApiError::Fault(format!("a handler answered {status}")),
+    };
+    let mut problem = error.into_response();
+    if let Some(allowed) = response.headers().get(ALLOW) {
+        problem.headers_mut().insert(ALLOW, allowed.clone());
+    }
+    problem
+}
+
+/// The page that says how to build the pages.
+pub(crate) fn pages_missing() -> Response {
+    const PAGE: &str = "<!doctype html><html lang=\"en\"><meta charset=\"utf-8\"><title>Planscope</title>\
+        <h1>The pages are not built yet</h1>\
+        <p>The server runs, its API answers under <a href=\"/api/v1/health\">/api/v1</a>, but the folder of the \
+        built pages is not there.</p>\
+        <p>Build and serve everything with <code>cargo xtask serve</code>, or say where the built pages are with \
+        <code>PLANSCOPE_WEB</code>.</p></html>";
+    (StatusCode::SERVICE_UNAVAILABLE, axum::response::Html(PAGE)).into_response()
+}
+
+/// Whether a response is a plain success.
+pub(crate) fn succeeded(response: &Response) -> bool {
+    response.status().is_success() || response.status() == StatusCode::NOT_MODIFIED
+}
+
+fn summary(errors: &[FieldError]) -> String {
+    match errors {
+        [] => "the scenario is not valid".to_owned(),
+        [only] => only.to_string(),
+        [first, rest @ ..] => format!("{first} (and {} more)", rest.len()),
+    }
+}

@@ -1,0 +1,64 @@
+//! Carries what a planner says to whoever watches the job, and measures how long it takes.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use api::job::{JobState, PlanningTime};
+use planner::engine::Observer;
+use planner::scenario::PlannerKind;
+
+use super::Entry;
+use crate::clock::Clock;
+
+/// Shortest time between two reports of the same phase: faster than a page draws, slow enough for a network.
+const PACE: Duration = Duration::from_millis(50);
+
+/// Observer of one job.
+#[derive(Debug)]
+pub(super) struct Progress {
+    entry: Entry,
+    clock: Arc<dyn Clock>,
+    started: Option<(PlannerKind, Duration)>,
+    told: Option<(PlannerKind, &'static str, Duration)>,
+    times: Vec<PlanningTime>,
+}
+
+impl Progress {
+    pub(super) fn new(entry: Entry, clock: Arc<dyn Clock>) -> Self {
+        Self { entry, clock, started: None, told: None, times: Vec::new() }
+    }
+
+    /// Wall time of every planner that finished.
+    pub(super) fn into_times(self) -> Vec<PlanningTime> {
+        self.times
+    }
+}
+
+impl Observer for Progress {
+    fn started(&mut self, planner: PlannerKind) {
+        self.started = Some((planner, self.clock.elapsed()));
+        self.progress(planner, "starting", 0, 1);
+    }
+
+    fn progress(&mut self, planner: PlannerKind, phase: &'static str, done: u32, total: u32) {
+        let now = self.clock.elapsed();
+        let quiet = self.told.is_some_and(|(last_planner, last_phase, at)| {
+            last_planner == planner && last_phase == phase && now.saturating_sub(at) < PACE && done < total
+        });
+        if !quiet {
+            self.told = Some((planner, phase, now));
+            self.entry.set(JobState::Running { planner, phase: phase.to_owned(), done, total });
+        }
+    }
+
+    fn finished(&mut self, planner: PlannerKind) {
+        if let Some((_, started)) = self.started.take_if(|(started, _)| *started == planner) {
+            let ms = self.clock.elapsed().saturating_sub(started).as_secs_f64() * 1e3;
+            self.times.push(PlanningTime { planner, ms });
+        }
+    }
+
+    fn cancelled(&self) -> bool {
+        self.entry.is_cancelled()
+    }
+}

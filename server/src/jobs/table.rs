@@ -1,0 +1,144 @@
+//! The jobs that are known: waiting, running, and the last finished ones.
+
+use std::collections::{HashMap, VecDeque};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+
+use api::job::{Job, JobState};
+use tokio::sync::watch;
+
+/// Finished jobs that can still be asked for.
+const REMEMBERED: usize = 256;
+
+/// A job: its state as others see it, and the flag that cancels it.
+#[derive(Debug, Clone)]
+pub struct Entry {
+    state: Arc<watch::Sender<Job>>,
+    cancelled: Arc<AtomicBool>,
+}
+
+impl Entry {
+    fn new(job: Job) -> Self {
+        Self { state: Arc::new(watch::Sender::new(job)), cancelled: Arc::default() }
+    }
+
+    /// The job as it stands.
+    pub fn job(&self) -> Job {
+        self.state.borrow().clone()
+    }
+
+    /// Its identifier.
+    pub fn id(&self) -> String {
+        self.state.borrow().id.clone()
+    }
+
+    /// Whether it is to end.
+    pub fn is_cancelled(&self) -> bool {
+        self.cancelled.load(Ordering::Relaxed)
+    }
+
+    pub(super) fn watch(&self) -> watch::Receiver<Job> {
+        self.state.subscribe()
+    }
+
+    /// A waiting job is over at once; a running one sees the flag.
+    pub(super) fn cancel(&self) {
+        self.cancelled.store(true, Ordering::Relaxed);
+        self.state.send_if_modified(|job| {
+            let waiting = job.state == JobState::Queued;
+            if waiting {
+                job.state = JobState::Cancelled;
+            }
+            waiting
+        });
+    }
+
+    /// Tells everyone who watches; what is final stays.
+    pub(super) fn set(&self, state: JobState) {
+        self.state.send_if_modified(|job| {
+            let open = !job.state.is_final();
+            if open {
+                job.state = state;
+            }
+            open
+        });
+    }
+
+    fn is_active(&self) -> bool {
+        !self.state.borrow().state.is_final()
+    }
+}
+
+/// The jobs that are known.
+#[derive(Debug)]
+pub(super) struct Table {
+    entries: HashMap<String, Entry>,
+    /// Identifiers in the order of their making, for forgetting.
+    order: VecDeque<String>,
+    /// The latest job of each scenario.
+    by_scenario: HashMap<String, String>,
+    epoch: i64,
+    made: u64,
+}
+
+impl Table {
+    pub(super) fn new(epoch: i64) -> Self {
+        Self { entries: HashMap::new(), order: VecDeque::new(), by_scenario: HashMap::new(), epoch, made: 0 }
+    }
+
+    pub(super) fn get(&self, id: &str) -> Option<&Entry> {
+        self.entries.get(id)
+    }
+
+    pub(super) fn entries(&self) -> impl Iterator<Item = &Entry> {
+        self.entries.values()
+    }
+
+    /// The job that plans a scenario. A running one that was cancelled does not count: whoever asks again
+    /// wants an answer.
+    pub(super) fn active(&self, scenario: &str) -> Option<&Entry> {
+        let entry = self.entries.get(self.by_scenario.get(scenario)?)?;
+        (entry.is_active() && !entry.is_cancelled()).then_some(entry)
+    }
+
+    pub(super) fn waiting(&self) -> usize {
+        self.entries.values().filter(|entry| entry.state.borrow().state == JobState::Queued).count()
+    }
+
+    pub(super) fn add(&mut self, scenario: &str, state: JobState) -> Entry {
+        self.made += 1;
+        let id = format!("{:x}-{}", self.epoch, self.made);
+        let entry = Entry::new(Job { id: id.clone(), scenario: scenario.to_owned(), state });
+        if entry.is_active() {
+            self.by_scenario.insert(scenario.to_owned(), id.clone());
+        }
+        self.entries.insert(id.clone(), entry.clone());
+        self.order.push_back(id);
+        self.forget();
+        entry
+    }
+
+    pub(super) fn finish(&mut self, entry: &Entry, state: JobState) {
+        entry.set(state);
+        let job = entry.job();
+        if self.by_scenario.get(&job.scenario) == Some(&job.id) {
+            self.by_scenario.remove(&job.scenario);
+        }
+    }
+
+    /// Forgets the oldest finished jobs beyond the remembered number.
+    fn forget(&mut self) {
+        let mut excess = self.order.len().saturating_sub(REMEMBERED);
+        let entries = &mut self.entries;
+        self.order.retain(|id| {
+            let finished = entries.get(id).is_none_or(|entry| !entry.is_active());
+            let forget = excess > 0 && finished;
+            if forget {
+                excess -= 1;
+                entries.remove(id);
+            }
+            !forget
+        });
+        self.by_scenario.retain(|_, id| entries.contains_key(id));
+    }
+}

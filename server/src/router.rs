@@ -1,0 +1,100 @@
+//! Every route, in one table.
+
+use std::sync::Arc;
+
+use axum::Router;
+use axum::extract::{DefaultBodyLimit, Request};
+use axum::http::HeaderValue;
+use axum::http::header::CACHE_CONTROL;
+use axum::middleware::{self, Next};
+use axum::response::{IntoResponse, Response};
+use axum::routing::get;
+use tower_http::CompressionLevel;
+use tower_http::catch_panic::CatchPanicLayer;
+use tower_http::compression::CompressionLayer;
+use tower_http::trace::TraceLayer;
+use utoipa_axum::router::OpenApiRouter;
+use utoipa_axum::routes;
+
+use crate::access;
+use crate::app::App;
+use crate::endpoint::datasets::LARGEST_UPLOAD;
+use crate::endpoint::scenarios::LARGEST_SCENARIO;
+use crate::endpoint::{datasets, gallery, health, jobs, outcomes, pages, presets, scenarios};
+use crate::error::{ApiError, as_problem};
+use crate::openapi;
+
+const MEBIBYTE: usize = 1 << 20;
+
+/// The API and its description.
+pub(crate) fn api() -> (Router<Arc<App>>, utoipa::openapi::OpenApi) {
+    let uploads = OpenApiRouter::new()
+        .routes(routes!(datasets::list, datasets::upload))
+        .layer(DefaultBodyLimit::max(LARGEST_UPLOAD * MEBIBYTE));
+    let (router, document) = OpenApiRouter::with_openapi(openapi::front())
+        .routes(routes!(health::health))
+        .routes(routes!(presets::presets))
+        .routes(routes!(gallery::gallery))
+        .routes(routes!(datasets::one, datasets::delete))
+        .routes(routes!(scenarios::list, scenarios::store))
+        .routes(routes!(scenarios::one, scenarios::delete))
+        .routes(routes!(scenarios::keep))
+        .routes(routes!(scenarios::plan))
+        .routes(routes!(outcomes::outcome))
+        .routes(routes!(outcomes::timeline))
+        .routes(routes!(outcomes::schedule))
+        .routes(routes!(jobs::one, jobs::cancel))
+        .routes(routes!(jobs::events))
+        .layer(DefaultBodyLimit::max(LARGEST_SCENARIO * MEBIBYTE))
+        .merge(uploads)
+        .split_for_parts();
+    (router, openapi::finish(document))
+}
+
+/// Everything that the server answers.
+pub fn router(app: Arc<App>) -> Router {
+    let (api, document) = api();
+    let document = document.to_json().unwrap_or_else(|error| format!("{{\"error\":{:?}}}", error.to_string()));
+    let document = axum::body::Bytes::from(document);
+    api.route("/api/v1/openapi.json", get(move || async move { ([CONTENT_TYPE_JSON], document) }))
+        // Page paths; everything else that the build made is served by the fallback.
+        .route("/", get(pages::page))
+        .route("/new", get(pages::page))
+        .route("/s/{id}", get(pages::page))
+        .route("/scenarios", get(pages::page))
+        .route("/datasets", get(pages::page))
+        .route("/schedules", get(pages::page))
+        .fallback(pages::file)
+        // From the inside out: a panic becomes a problem, as does every refusal, answers are compressed,
+        // then nobody is answered whom the guard does not let in, and everything is traced.
+        .layer(CatchPanicLayer::custom(panicked))
+        .layer(middleware::from_fn(problems_only))
+        .layer(CompressionLayer::new().quality(CompressionLevel::Fastest))
+        .layer(middleware::from_fn(fresh_answers))
+        .layer(middleware::from_fn_with_state(Arc::clone(&app), access::guard))
+        .layer(TraceLayer::new_for_http())
+        .with_state(app)
+}
+
+const CONTENT_TYPE_JSON: (axum::http::HeaderName, &str) = (axum::http::header::CONTENT_TYPE, "application/json");
+
+fn panicked(_: Box<dyn std::any::Any + Send>) -> Response {
+    // The panic hook has written the place and the message.
+    ApiError::Fault("a handler stopped unexpectedly".to_owned()).into_response()
+}
+
+/// The router and the extractors refuse in plain text or without a word; here every refusal becomes a problem.
+async fn problems_only(request: Request, next: Next) -> Response {
+    let method = request.method().clone();
+    as_problem(&method, next.run(request).await)
+}
+
+/// Answers of the API change; browsers must not keep them unless a handler says so.
+async fn fresh_answers(request: Request, next: Next) -> Response {
+    let is_api = request.uri().path().starts_with("/api/");
+    let mut response = next.run(request).await;
+    if is_api {
+        response.headers_mut().entry(CACHE_CONTROL).or_insert(HeaderValue::from_static("no-store"));
+    }
+    response
+}

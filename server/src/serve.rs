@@ -1,0 +1,94 @@
+//! Runs the server until it is told to stop.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use anyhow::Context;
+use tokio::net::TcpListener;
+use tokio::sync::watch;
+
+use crate::access::Access;
+use crate::app::App;
+use crate::clock::{Clock, SystemClock};
+use crate::config::ServeArguments;
+use crate::jobs::{Jobs, Limits};
+use crate::router::router;
+use crate::store::Store;
+use crate::web::Web;
+
+/// How long open requests may take to end.
+const PATIENCE: Duration = Duration::from_secs(10);
+
+/// Serves until interrupted.
+pub async fn run(arguments: ServeArguments) -> anyhow::Result<()> {
+    arguments.check()?;
+    let store = Store::open(&arguments.database)
+        .await
+        .with_context(|| format!("cannot open the database {}", arguments.database.display()))?;
+    let clock: Arc<dyn Clock> = Arc::new(SystemClock::start());
+    let limits = Limits { workers: arguments.workers(), queue: arguments.queue };
+    let app = Arc::new(App {
+        jobs: Jobs::new(store.clone(), Arc::clone(&clock), limits),
+        store,
+        clock,
+        access: Access::new(&arguments.hosts, arguments.token()),
+        web: Web::new(&arguments.web),
+    });
+    let listener = TcpListener::bind(arguments.address)
+        .await
+        .with_context(|| format!("cannot listen at {}", arguments.address))?;
+    tracing::info!(
+        database = %arguments.database.display(),
+        workers = limits.workers,
+        "Planscope is at http://{}",
+        listener.local_addr()?
+    );
+    let (stop, stopped) = watch::channel(());
+    let stopping = {
+        let app = Arc::clone(&app);
+        async move {
+            interrupted().await;
+            tracing::info!("stopping");
+            // Ends the event streams too, which would otherwise keep the server up.
+            app.jobs.cancel_all();
+            drop(stop);
+        }
+    };
+    let mut late = stopped;
+    tokio::select! {
+        served = axum::serve(listener, router(Arc::clone(&app))).with_graceful_shutdown(stopping) => served?,
+        () = async { while late.changed().await.is_ok() {} tokio::time::sleep(PATIENCE).await } => {
+            tracing::warn!("requests were still open after {} s and were cut", PATIENCE.as_secs());
+        }
+    }
+    app.store.close().await;
+    Ok(())
+}
+
+/// Waits for ctrl-c or the signal that service managers send.
+async fn interrupted() {
+    let interrupt = async {
+        if let Err(error) = tokio::signal::ctrl_c().await {
+            tracing::error!("ctrl-c will not be heard: {error}");
+            std::future::pending::<()>().await;
+        }
+    };
+    #[cfg(unix)]
+    let terminate = async {
+        match tokio::signal::unix::signal(tokio::signal::unix::SignalKind::terminate()) {
+            Ok(mut signal) => {
+                signal.recv().await;
+            }
+            Err(error) => {
+                tracing::error!("SIGTERM will not be heard: {error}");
+                std::future::pending::<()>().await;
+            }
+        }
+    };
+    #[cfg(not(unix))]
+    let terminate = std::future::pending::<()>();
+    tokio::select! {
+        () = interrupt => {}
+        () = terminate => {}
+    }
+}

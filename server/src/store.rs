@@ -1,0 +1,69 @@
+//! The database: every SQL statement of the server stands below this module.
+//!
+//! Two pools of different types stand on one file: a [`Reader`] cannot write by construction, and the one
+//! connection of the [`Writer`] orders all writing.
+
+mod datasets;
+mod error;
+mod outcomes;
+mod reader;
+mod scenarios;
+mod writer;
+
+pub use datasets::NewDataset;
+pub use error::StoreError;
+pub use reader::Reader;
+pub use scenarios::Resolved;
+pub(crate) use scenarios::SHORTEST_PREFIX;
+pub use writer::{Write, Writer};
+
+use std::path::Path;
+use std::time::Duration;
+
+use sqlx::migrate::Migrator;
+use sqlx::sqlite::{SqliteConnectOptions, SqliteJournalMode, SqliteSynchronous};
+
+/// The migrations, embedded.
+pub static MIGRATIONS: Migrator = sqlx::migrate!("../migrations");
+
+/// How long a connection waits for a lock that another program holds.
+const LOCK_WAIT: Duration = Duration::from_secs(5);
+
+/// The database.
+#[derive(Debug, Clone)]
+pub struct Store {
+    writer: Writer,
+    reader: Reader,
+}
+
+impl Store {
+    /// Opens a database file, creates it where there is none, and brings its tables up to date.
+    pub async fn open(path: &Path) -> Result<Self, StoreError> {
+        let options = SqliteConnectOptions::new().filename(path).foreign_keys(true).busy_timeout(LOCK_WAIT);
+        let writing = options
+            .clone()
+            .create_if_missing(true)
+            .journal_mode(SqliteJournalMode::Wal)
+            // Durable against a crash of the program; a power cut may lose the last writes, never the file.
+            .synchronous(SqliteSynchronous::Normal);
+        let writer = Writer::open(writing).await?;
+        let reader = Reader::open(options.read_only(true)).await?;
+        Ok(Self { writer, reader })
+    }
+
+    /// The side that writes.
+    pub fn writer(&self) -> &Writer {
+        &self.writer
+    }
+
+    /// The side that reads.
+    pub fn reader(&self) -> &Reader {
+        &self.reader
+    }
+
+    /// Closes every connection, leaving one file without a journal beside it.
+    pub async fn close(&self) {
+        self.reader.close().await;
+        self.writer.close().await;
+    }
+}

@@ -1,0 +1,50 @@
+//! What can go wrong with the database.
+
+/// What can go wrong with the database.
+#[derive(Debug, thiserror::Error)]
+pub enum StoreError {
+    /// SQLite refused.
+    #[error("the database refused: {0}")]
+    Sqlite(#[from] sqlx::Error),
+    /// The tables could not be brought up to date.
+    #[error("the database could not be brought up to date: {0}")]
+    Migration(#[from] sqlx::migrate::MigrateError),
+    /// What was read is not what was written.
+    #[error("the database holds a damaged {what}: {detail}")]
+    Damaged {
+        /// Kind of row.
+        what: &'static str,
+        /// What the parser said.
+        detail: String,
+    },
+    /// There is no such thing.
+    #[error("there is no {what} {id}")]
+    Unknown {
+        /// Kind of row.
+        what: &'static str,
+        /// Its identifier.
+        id: String,
+    },
+    /// It was deleted.
+    #[error("the {what} {id} was deleted at {at}")]
+    Gone {
+        /// Kind of row.
+        what: &'static str,
+        /// Its identifier.
+        id: String,
+        /// When, RFC 3339 in UTC.
+        at: String,
+    },
+}
+
+impl StoreError {
+    /// A row that does not parse.
+    pub(super) fn damaged(what: &'static str, error: &serde_json::Error) -> Self {
+        Self::Damaged { what, detail: error.to_string() }
+    }
+
+    /// A change that met another number of rows than the one it was made for.
+    pub(super) fn missed(what: &'static str, id: &str) -> Self {
+        Self::Unknown { what, id: id.to_owned() }
+    }
+}

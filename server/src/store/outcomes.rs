@@ -1,0 +1,121 @@
+//! What planning gave: outcomes and timelines, keyed by scenario and engine.
+
+use api::job::{PlanningTime, StoredOutcome};
+use jiff::Timestamp;
+use planner::outcome::{Answer, ENGINE, Outcome, Planning};
+use planner::scenario::PlannerKind;
+
+use super::{Reader, StoreError, Writer};
+use crate::clock::rfc3339;
+
+const WHAT: &str = "outcome";
+
+impl Writer {
+    /// Stores an outcome with its timelines, whole or not at all.
+    pub async fn store_outcome(
+        &self,
+        planning: &Planning,
+        planning_ms: &[PlanningTime],
+        now: Timestamp,
+    ) -> Result<(), StoreError> {
+        let outcome = &planning.outcome;
+        let best = fastest(outcome);
+        let mut write = self.begin().await?;
+        // The same engine gives the same bytes; replacing keeps the two tables together.
+        sqlx::query("DELETE FROM outcome WHERE scenario_id = ? AND engine = ?")
+            .bind(&outcome.scenario)
+            .bind(&outcome.engine)
+            .execute(&mut *write)
+            .await?;
+        let stored = sqlx::query(
+            "INSERT INTO outcome (scenario_id, engine, created_at_ms, best_planner, best_iteration_s,
+                                  planning_ms_json, outcome_json)
+             SELECT id, ?2, ?3, ?4, ?5, ?6, ?7 FROM scenario WHERE id = ?1 AND deleted_at_ms IS NULL",
+        )
+        .bind(&outcome.scenario)
+        .bind(&outcome.engine)
+        .bind(now.as_millisecond())
+        .bind(best.map(|(planner, _)| planner.id()))
+        .bind(best.map(|(_, iteration_s)| iteration_s))
+        .bind(json(planning_ms))
+        .bind(json(outcome))
+        .execute(&mut *write)
+        .await?
+        .rows_affected();
+        if stored != 1 {
+            return Err(StoreError::missed("scenario", &outcome.scenario));
+        }
+        for planned in &planning.timelines {
+            sqlx::query(
+                "INSERT INTO timeline (scenario_id, engine, planner, iteration, encoded) VALUES (?, ?, ?, ?, ?)",
+            )
+            .bind(&outcome.scenario)
+            .bind(&outcome.engine)
+            .bind(planned.planner.id())
+            .bind(planned.iteration)
+            .bind(api::timeline::encode(&planned.timeline))
+            .execute(&mut *write)
+            .await?;
+        }
+        write.commit().await
+    }
+}
+
+impl Reader {
+    /// Whether this engine has answered the scenario.
+    pub async fn is_answered(&self, scenario: &str) -> Result<bool, StoreError> {
+        let answered: Option<i64> = sqlx::query_scalar("SELECT 1 FROM outcome WHERE scenario_id = ? AND engine = ?")
+            .bind(scenario)
+            .bind(ENGINE)
+            .fetch_optional(self.pool())
+            .await?;
+        Ok(answered.is_some())
+    }
+
+    /// The outcome of this engine, or the latest of another.
+    pub async fn outcome(&self, scenario: &str) -> Result<StoredOutcome, StoreError> {
+        let row: Option<(String, String, i64)> = sqlx::query_as(
+            "SELECT outcome_json, planning_ms_json, created_at_ms FROM outcome WHERE scenario_id = ?
+             ORDER BY engine = ? DESC, created_at_ms DESC LIMIT 1",
+        )
+        .bind(scenario)
+        .bind(ENGINE)
+        .fetch_optional(self.pool())
+        .await?;
+        let (outcome, planning_ms, created_at_ms) = row.ok_or_else(|| StoreError::missed(WHAT, scenario))?;
+        Ok(StoredOutcome {
+            outcome: serde_json::from_str(&outcome).map_err(|error| StoreError::damaged(WHAT, &error))?,
+            planning_ms: serde_json::from_str(&planning_ms).map_err(|error| StoreError::damaged(WHAT, &error))?,
+            created_at: rfc3339(created_at_ms),
+            current_engine: ENGINE.to_owned(),
+        })
+    }
+
+    /// A timeline of the outcome that [`Reader::outcome`] shows, in the compact form.
+    pub async fn timeline(&self, scenario: &str, planner: PlannerKind, iteration: u32) -> Result<Vec<u8>, StoreError> {
+        let encoded: Option<Vec<u8>> = sqlx::query_scalar(
+            "SELECT encoded FROM timeline WHERE scenario_id = ?1 AND planner = ?2 AND iteration = ?3 AND engine = (
+                 SELECT engine FROM outcome WHERE scenario_id = ?1
+                 ORDER BY engine = ?4 DESC, created_at_ms DESC LIMIT 1)",
+        )
+        .bind(scenario)
+        .bind(planner.id())
+        .bind(iteration)
+        .bind(ENGINE)
+        .fetch_optional(self.pool())
+        .await?;
+        encoded.ok_or_else(|| StoreError::missed("timeline", &format!("{}/{iteration}", planner.id())))
+    }
+}
+
+/// The fastest planner with a plan; results stand fastest first.
+fn fastest(outcome: &Outcome) -> Option<(PlannerKind, f64)> {
+    outcome.results.iter().find_map(|result| match &result.answer {
+        Answer::Planned(planned) => Some((result.planner, planned.metrics.iteration_s)),
+        Answer::Infeasible { .. } => None,
+    })
+}
+
+fn json<T: serde::Serialize + ?Sized>(value: &T) -> String {
+    serde_json::to_string(value).expect("outcomes have only text keys")
+}

@@ -1,0 +1,165 @@
+// Everyone: axe on every page in both themes, narrow screens, the keyboard alone.
+import assert from "node:assert/strict";
+import { mkdirSync } from "node:fs";
+import { createRequire } from "node:module";
+import { join } from "node:path";
+import { after, before, test } from "node:test";
+import { expectNoFaults, openPage, startBrowser } from "./browser.mjs";
+import { gantt, settled, shown } from "./explore.mjs";
+import { root, startServer } from "./server.mjs";
+
+const axe = createRequire(import.meta.url)("axe-core").source;
+const pictures = join(root, "target/e2e");
+/** Pictures of the README; only renewed on request, so that tests leave the source alone. */
+const readme = process.env.PLANSCOPE_PICTURES;
+
+let server, browser;
+const pages = [];
+before(async () => {
+  mkdirSync(pictures, { recursive: true });
+  if (readme) mkdirSync(readme, { recursive: true });
+  server = await startServer();
+  browser = await startBrowser();
+  // Something to list on every page.
+  const page = await openPage(browser, server);
+  await page.goto("/");
+  await page.getByTestId("gallery-vlm-s-image-heavy").click();
+  await settled(page);
+  await page.getByTestId("save").click();
+  const link = new URL(page.url()).pathname;
+  await page.goto("/datasets");
+  await page.getByTestId("upload").setInputFiles(join(root, "tests/e2e/fixtures/long_documents.csv"));
+  await page.getByTestId("import-report").waitFor();
+  await page.context().close();
+  pages.push(["gallery", "/"], ["new", "/new"], ["explore", link], ["scenarios", "/scenarios"], ["datasets", "/datasets"]);
+});
+after(async () => {
+  await browser?.close();
+  await server?.stop();
+});
+
+/** Opens a page and waits until there is nothing left to come. */
+async function open(page, name, path) {
+  await page.goto(path);
+  if (name === "explore" || name === "new") {
+    await settled(page, ["done", "infeasible"]);
+    for (const canvas of await page.locator('canvas[data-testid^="gantt-"]').all()) await shown(canvas);
+    await page.evaluate(() => scrollTo(0, 0));
+  } else {
+    await page.locator("main").waitFor();
+  }
+  await page.waitForLoadState("networkidle");
+  await page.waitForFunction(() => !document.querySelector(".skeleton"));
+}
+
+for (const scheme of ["light", "dark"]) {
+  test(`axe finds nothing serious, ${scheme}`, async () => {
+    const found = [];
+    const page = await openPage(browser, server, { scheme });
+    for (const [name, path] of pages) {
+      await open(page, name, path);
+      await page.evaluate(axe);
+      const violations = await page.evaluate(async () => {
+        const { violations } = await window.axe.run(document, { resultTypes: ["violations"] });
+        return violations.map(({ id, impact, nodes }) => ({ id, impact, nodes: nodes.map((node) => `${node.target} ${node.any.map((check) => check.message).join("; ")}`) }));
+      });
+      for (const { id, impact, nodes } of violations) {
+        if (impact === "serious" || impact === "critical") found.push(`${name}: ${id} (${impact}) ${nodes.slice(0, 4).join(" | ")}`);
+      }
+    }
+    expectNoFaults(page);
+    await page.context().close();
+    assert.deepEqual(found, []);
+  });
+
+  for (const width of [1440, 390]) {
+    test(`pictures at ${width} px, ${scheme}, nothing wider than the page`, async () => {
+      const page = await openPage(browser, server, { scheme, width, height: width > 1000 ? 1000 : 844 });
+      const wide = [];
+      for (const [name, path] of pages) {
+        await open(page, name, path);
+        const over = await page.evaluate(() => document.documentElement.scrollWidth - document.documentElement.clientWidth);
+        if (over > 0) wide.push(`${name} is ${over} px too wide`);
+        await page.screenshot({ path: join(pictures, `${name}-${width}-${scheme}.png`), fullPage: width < 1000 });
+        if (readme && width === 1440 && ["explore", "gallery"].includes(name)) {
+          await page.screenshot({ path: join(readme, `${name}-${scheme}.png`) });
+        }
+      }
+      expectNoFaults(page);
+      await page.context().close();
+      assert.deepEqual(wide, []);
+    });
+  }
+}
+
+test("usable at 320 px", async () => {
+  const page = await openPage(browser, server, { width: 320, height: 640 });
+  const wide = [];
+  for (const [name, path] of pages) {
+    await open(page, name, path);
+    const over = await page.evaluate(() => document.documentElement.scrollWidth - document.documentElement.clientWidth);
+    if (over > 0) wide.push(`${name} is ${over} px too wide`);
+  }
+  await page.context().close();
+  assert.deepEqual(wide, []);
+});
+
+test("the keyboard alone reaches the charts", async () => {
+  const page = await openPage(browser, server);
+  await page.goto("/");
+  await page.getByTestId("gallery-llama-2-7b-long-documents").waitFor();
+  await page.keyboard.press("Tab");
+  assert.match(await page.evaluate(() => document.activeElement.textContent), /skip/i, "the first stop skips the bar");
+  await tabTo(page, "gallery-llama-2-7b-long-documents");
+  await page.keyboard.press("Enter");
+  await settled(page);
+  await tabTo(page, "gantt-1f1b");
+  const outline = await page.evaluate(() => {
+    const style = getComputedStyle(document.activeElement);
+    return style.outlineStyle !== "none" || style.boxShadow !== "none";
+  });
+  assert.ok(outline, "the focus is seen");
+  await page.keyboard.press("ArrowRight");
+  await page.getByTestId("selection").getByText(/rank \d+/i).first().waitFor();
+  await page.keyboard.press("?");
+  await page.locator("dialog[open]").waitFor();
+  await page.keyboard.press("Escape");
+  await page.locator("dialog[open]").waitFor({ state: "detached" });
+  expectNoFaults(page);
+  await page.context().close();
+});
+
+/** Presses Tab until the element of that test id has the focus. */
+async function tabTo(page, id) {
+  for (let presses = 0; presses < 250; presses += 1) {
+    if ((await page.evaluate(() => document.activeElement?.dataset?.testid)) === id) return;
+    await page.keyboard.press("Tab");
+  }
+  assert.fail(`${id} is not reached by 250 presses of Tab`);
+}
+
+test("the theme is a choice that lasts", async () => {
+  const page = await openPage(browser, server);
+  await page.goto("/");
+  const theme = () => page.evaluate(() => document.documentElement.dataset.theme);
+  const first = await theme();
+  for (let presses = 0; presses < 3 && (await theme()) === first; presses += 1) await page.getByTestId("theme").click();
+  const chosen = await theme();
+  assert.notEqual(chosen, first);
+  await page.reload();
+  await page.locator("main").waitFor();
+  assert.equal(await theme(), chosen);
+  expectNoFaults(page);
+  await page.context().close();
+});
+
+test("a chart's numbers are there as a table too", async () => {
+  const page = await openPage(browser, server);
+  await open(page, "explore", pages.find(([name]) => name === "explore")[1]);
+  const figure = page.locator("figure.gantt").first();
+  await figure.locator("details summary").first().click();
+  await figure.locator("details tbody tr").nth(5).waitFor();
+  const painted = (await shown(gantt(page, "1f1b"))).spans;
+  assert.ok(painted > 0);
+  await page.context().close();
+});

@@ -1,0 +1,123 @@
+// Wrong input: a clear answer at the field, nothing stored, nothing lost.
+import assert from "node:assert/strict";
+import { after, before, test } from "node:test";
+import { expectNoFaults, openPage, startBrowser } from "./browser.mjs";
+import { errorAt, field, ranking, setNumber, settled } from "./explore.mjs";
+import { startServer } from "./server.mjs";
+
+let server, browser, page;
+before(async () => {
+  server = await startServer();
+  browser = await startBrowser();
+  page = await openPage(browser, server, { refusals: true });
+  await page.goto("/");
+  await page.getByTestId("gallery-llama-2-7b-long-documents").click();
+  await settled(page);
+});
+after(async () => {
+  await browser?.close();
+  await server?.stop();
+});
+
+const cases = [
+  ["no nodes", "/cluster/nodes", 0, /at least 1|positive|1 to|between|zero/i],
+  ["a negative number of nodes", "/cluster/nodes", -3, /\d|whole|negative/],
+  ["no devices", "/cluster/devices_per_node", 0, /\d/],
+  ["TP that does not divide the heads", "/layout/tensor", 3, /32|divide/],
+  ["more stages than layers", "/layout/pipeline", 64, /32|layer|device/],
+  ["a negative bandwidth", "/cluster/inter_node/gb_per_s", -1, /\d|positive/],
+  ["no context", "/workload/context_length", 0, /\d/],
+  ["an empty global batch", "/workload/global_batch", 0, /\d/],
+  ["no iterations", "/iterations", 0, /\d/],
+];
+
+for (const [name, pointer, value, message] of cases) {
+  test(`${name}: said at the field, the last answer stays`, async () => {
+    const answer = await ranking(page);
+    const address = page.url();
+    const good = await field(page, pointer).inputValue();
+    await setNumber(page, pointer, value);
+    const error = errorAt(page, pointer);
+    await error.waitFor();
+    assert.match(await error.innerText(), message);
+    assert.equal(await field(page, pointer).getAttribute("aria-invalid"), "true");
+    assert.equal(await field(page, pointer).inputValue(), String(value), "what was typed stays");
+    assert.deepEqual(await ranking(page), answer, "the last answer stays");
+    assert.equal(page.url(), address, "the address bar still names a scenario that exists");
+    await field(page, pointer).fill(good);
+    await error.waitFor({ state: "detached" });
+    await settled(page);
+    assert.deepEqual(await ranking(page), answer, "the same question has the same answer");
+  });
+}
+
+test("letters in a number field are told from an empty one", async () => {
+  const nodes = field(page, "/cluster/nodes");
+  const good = await nodes.inputValue();
+  await nodes.fill("");
+  await errorAt(page, "/cluster/nodes").waitFor();
+  await nodes.fill(good);
+  await errorAt(page, "/cluster/nodes").waitFor({ state: "detached" });
+  await settled(page);
+});
+
+test("several wrong fields are all named", async () => {
+  await setNumber(page, "/cluster/nodes", 0);
+  await setNumber(page, "/workload/global_batch", 0);
+  await errorAt(page, "/cluster/nodes").waitFor();
+  await errorAt(page, "/workload/global_batch").waitFor();
+  await setNumber(page, "/cluster/nodes", 4);
+  await setNumber(page, "/workload/global_batch", 128);
+  await settled(page);
+});
+
+const uploads = [
+  ["an empty file", "empty.csv", "", /empty/i],
+  ["a text", "poem.txt", "two roads diverged\nin a yellow wood\n", /no number|not.*number|no length/i],
+  ["a negative length", "negative.txt", "512\n-4\n1024\n", /-4|line 2|row 2|negative/i],
+  ["a zero length", "zero.txt", "512\n0\n1024\n", /zero|line 2|row 2/i],
+  ["a picture with a false name", "lengths.json", "\u0089PNG\r\n\u001a\n", /PNG/],
+];
+
+for (const [name, file, content, message] of uploads) {
+  test(`upload of ${name}: refused with the reason, nothing stored`, async () => {
+    const before = (await server.get("/datasets")).datasets.length;
+    const answer = await ranking(page);
+    await page.getByTestId("upload").setInputFiles({ name: file, mimeType: "text/plain", buffer: Buffer.from(content, "latin1") });
+    await page.getByText(message).first().waitFor();
+    assert.equal((await server.get("/datasets")).datasets.length, before);
+    assert.deepEqual(await ranking(page), answer);
+  });
+}
+
+test("a file name is shown, never run", async () => {
+  const name = '<img src=x onerror="document.title=1">.csv';
+  await page.goto("/datasets");
+  await page.getByTestId("upload").setInputFiles({ name, mimeType: "text/csv", buffer: Buffer.from("100\n200\n300\n") });
+  await page.getByTestId("import-report").waitFor();
+  await page.getByText("<img src=x").first().waitFor();
+  assert.equal(await page.locator('img[src="x"]').count(), 0);
+});
+
+test("a model that cannot fit is an answer with the binding constraint", async () => {
+  await page.goto("/");
+  await page.getByTestId("gallery-gpt-3-175b-uniform").click();
+  await settled(page);
+  await setNumber(page, "/layout/tensor", "");
+  await setNumber(page, "/layout/pipeline", "");
+  await setNumber(page, "/cluster/nodes", 1);
+  await settled(page, ["infeasible"]);
+  const rows = await ranking(page);
+  for (const cells of Object.values(rows)) assert.match(cells.binding, /GiB/);
+});
+
+test("pages that do not exist say so", async () => {
+  for (const [path, message] of [
+    ["/s/aaaaaaaaaa", /no scenario|not found|unknown|does not exist|no such/i],
+    ["/s/abc", /10|ten|short/i],
+  ]) {
+    await page.goto(path);
+    await page.getByText(message).first().waitFor();
+  }
+  expectNoFaults(page);
+});

@@ -1,0 +1,60 @@
+// A real Chromium, and pages that remember everything that must not happen.
+import assert from "node:assert/strict";
+import { existsSync } from "node:fs";
+import { chromium } from "playwright-core";
+
+const PLACES = ["/usr/bin/chromium", "/usr/bin/chromium-browser", "/usr/bin/google-chrome"];
+const FLAGS = [
+  "--no-sandbox",
+  "--disable-gpu",
+  "--disable-background-networking",
+  "--disable-component-update",
+  "--disable-sync",
+  "--no-first-run",
+];
+
+export async function startBrowser() {
+  const executablePath = process.env.CHROMIUM ?? PLACES.find((place) => existsSync(place));
+  if (!executablePath) throw new Error("no Chromium found: name one in CHROMIUM, or run `cargo xtask setup`");
+  return chromium.launch({ executablePath, headless: true, args: FLAGS });
+}
+
+/**
+ * A page in a context of its own. `page.faults` collects errors of the console, uncaught exceptions, violations of
+ * the content security policy and requests to other origins; `expectNoFaults` fails with the list.
+ */
+export async function openPage(browser, server, { scheme = "light", width = 1440, height = 1000, refusals = false } = {}) {
+  const context = await browser.newContext({
+    baseURL: server.url,
+    colorScheme: scheme,
+    viewport: { width, height },
+    reducedMotion: "reduce",
+  });
+  await context.grantPermissions(["clipboard-read", "clipboard-write"], { origin: server.url });
+  context.setDefaultTimeout(20_000);
+  const page = await context.newPage();
+  page.faults = [];
+  page.on("console", (message) => {
+    // A browser reports every refused request as an error; only tests of refusals expect them.
+    const refused = refusals && /status of 4\d\d/.test(message.text());
+    if (message.type() === "error" && !refused) page.faults.push(`console: ${message.text()}`);
+  });
+  page.on("pageerror", (error) => page.faults.push(`exception: ${error.message}`));
+  page.on("request", (request) => {
+    const to = new URL(request.url());
+    if (to.protocol.startsWith("http") && to.origin !== server.url) page.faults.push(`request to ${to.origin}`);
+  });
+  page.on("response", (response) => {
+    if (response.status() >= 500) page.faults.push(`${response.status()} from ${response.url()}`);
+  });
+  await page.addInitScript(() => {
+    document.addEventListener("securitypolicyviolation", (event) => {
+      console.error(`policy violation: ${event.violatedDirective} ${event.blockedURI}`);
+    });
+  });
+  return page;
+}
+
+export function expectNoFaults(page) {
+  assert.deepEqual(page.faults, []);
+}

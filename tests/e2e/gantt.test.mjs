@@ -1,0 +1,104 @@
+// The Gantt charts under the hand: keyboard, wheel, hover, selection.
+import assert from "node:assert/strict";
+import { after, before, test } from "node:test";
+import { expectNoFaults, openPage, startBrowser } from "./browser.mjs";
+import { findSpan, gantt, settled, shown, shownAfter } from "./explore.mjs";
+import { startServer } from "./server.mjs";
+
+let server, browser, page, chart;
+before(async () => {
+  server = await startServer();
+  browser = await startBrowser();
+  page = await openPage(browser, server);
+  await page.goto("/");
+  await page.getByTestId("gallery-llama-2-7b-long-documents").click();
+  await settled(page);
+  chart = gantt(page, "wait_free_cyclic");
+});
+after(async () => {
+  await browser?.close();
+  await server?.stop();
+});
+
+const width = ({ start, end }) => end - start;
+
+test("keys zoom, pan and fit all charts together", async () => {
+  const whole = await shown(chart);
+  await chart.focus();
+  await page.keyboard.press("w");
+  const zoomed = await shownAfter(chart, whole);
+  assert.ok(width(zoomed) < width(whole), "W shows less");
+  const other = await shown(gantt(page, "1f1b"));
+  assert.deepEqual([other.start, other.end], [zoomed.start, zoomed.end], "the other chart follows");
+  await page.keyboard.press("d");
+  const panned = await shownAfter(chart, zoomed);
+  assert.ok(panned.start > zoomed.start, "D goes right");
+  assert.ok(Math.abs(width(panned) - width(zoomed)) <= 2, "panning does not zoom");
+  await page.keyboard.press("f");
+  const fitted = await shownAfter(chart, panned);
+  assert.deepEqual([fitted.start, fitted.end], [whole.start, whole.end]);
+});
+
+test("the wheel zooms about the pointer, and far in something is still painted", async () => {
+  const before = await shown(chart);
+  await chart.focus();
+  const at = await findSpan(chart);
+  await page.mouse.wheel(0, -120);
+  let now = await shownAfter(chart, before);
+  assert.ok(width(now) < width(before));
+  for (let turn = 0; turn < 8; turn += 1) {
+    await page.mouse.move(at.x, at.y);
+    await page.mouse.wheel(0, -120);
+    now = await shownAfter(chart, now);
+    assert.ok(now.spans > 0, "a span stays under the pointer");
+  }
+  await page.keyboard.press("f");
+  await shownAfter(chart, now);
+});
+
+test("without the focus the wheel belongs to the page", async () => {
+  await page.getByTestId("title").focus();
+  const before = await shown(chart);
+  const box = await chart.boundingBox();
+  await page.mouse.move(box.x + box.width / 2, box.y + 10);
+  await page.mouse.wheel(0, -40);
+  await page.waitForTimeout(300);
+  const now = await shown(chart);
+  assert.deepEqual([now.start, now.end], [before.start, before.end]);
+});
+
+test("hover explains, a click selects, Escape lets go", async () => {
+  const at = await findSpan(chart);
+  const tip = await page.locator(".gantt-tooltip").first().innerText();
+  assert.match(tip, /rank \d+/i);
+  assert.match(tip, /\d\s*(ns|µs|ms|s)\b/);
+  await page.mouse.click(at.x, at.y);
+  const panel = page.getByTestId("selection");
+  await panel.getByText(/rank \d+/i).first().waitFor();
+  const text = await panel.innerText();
+  assert.match(text, /rank \d+/i);
+  assert.match(text, /microbatch \d+/i);
+  await chart.focus();
+  await page.keyboard.press("Escape");
+  await panel.getByText(/microbatch \d+/i).first().waitFor({ state: "detached" });
+});
+
+test("arrow keys walk from span to span and say so", async () => {
+  await chart.focus();
+  await page.keyboard.press("ArrowRight");
+  const panel = page.getByTestId("selection");
+  await panel.getByText(/rank \d+/i).first().waitFor();
+  const first = await panel.innerText();
+  await page.keyboard.press("ArrowRight");
+  await page.waitForFunction((before) => document.querySelector('[data-testid="selection"]').innerText !== before, first);
+  const described = await chart.getAttribute("aria-describedby");
+  assert.match(await page.locator(`#${described}`).innerText(), /stage \d+/i);
+  await page.keyboard.press("Enter");
+  await page.keyboard.press("f");
+});
+
+test("the reasons name decisions and losers", async () => {
+  const why = await page.getByTestId("why").innerText();
+  assert.ok(why.trim().length > 100, why);
+  expectNoFaults(page);
+});

@@ -1,0 +1,53 @@
+// The real server on a free port, with a database of its own.
+import { spawn } from "node:child_process";
+import { mkdtempSync, rmSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { dirname, join } from "node:path";
+import { fileURLToPath } from "node:url";
+
+export const root = join(dirname(fileURLToPath(import.meta.url)), "../..");
+const program = process.env.PLANSCOPE_PROGRAM ?? join(root, "target/debug/planscope");
+const web = process.env.PLANSCOPE_WEB ?? join(root, "target/web");
+const READY = /Planscope is at (http:\/\/[^\s"]+)/;
+const PATIENCE_MS = 20_000;
+
+/** Starts a server; `url` is where it listens, `stop` ends it and removes its database. */
+export async function startServer() {
+  const folder = mkdtempSync(join(tmpdir(), "planscope-e2e-"));
+  const child = spawn(program, ["serve", "--address", "127.0.0.1:0", "--database", join(folder, "e2e.db"), "--web", web], {
+    env: { ...process.env, NO_COLOR: "1", RUST_LOG: "info" },
+    stdio: ["ignore", "pipe", "pipe"],
+  });
+  let log = "";
+  const url = await new Promise((resolve, reject) => {
+    const late = setTimeout(() => reject(new Error(`the server did not start in time:\n${log}`)), PATIENCE_MS);
+    const read = (chunk) => {
+      log += chunk;
+      const ready = READY.exec(log.replace(/\x1b\[[0-9;]*m/g, ""));
+      if (ready) {
+        clearTimeout(late);
+        resolve(ready[1]);
+      }
+    };
+    child.stdout.on("data", read);
+    child.stderr.on("data", read);
+    child.on("error", reject);
+    child.on("exit", (code) => reject(new Error(`the server ended with ${code}:\n${log}`)));
+  });
+  const ended = new Promise((resolve) => child.once("exit", resolve));
+  return {
+    url,
+    /** The answer of an API path, as JSON. */
+    async get(path) {
+      const response = await fetch(`${url}/api/v1${path}`);
+      if (!response.ok) throw new Error(`GET ${path}: ${response.status} ${await response.text()}`);
+      return response.json();
+    },
+    async stop() {
+      child.kill("SIGTERM");
+      await ended;
+      rmSync(folder, { recursive: true, force: true });
+      return log;
+    },
+  };
+}

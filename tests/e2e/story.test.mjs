@@ -1,0 +1,158 @@
+// The main job: real lengths, three schedules side by side, a link that shows the same numbers elsewhere.
+import assert from "node:assert/strict";
+import { existsSync, readFileSync } from "node:fs";
+import { join } from "node:path";
+import { after, before, test } from "node:test";
+import { expectNoFaults, openPage, startBrowser } from "./browser.mjs";
+import { choosePlanners, field, gantt, ranking, setNumber, settled, shown, stored } from "./explore.mjs";
+import { root, startServer } from "./server.mjs";
+
+const PLANNERS = ["1f1b", "interleaved", "wait_free_cyclic"];
+const READY = ["vlm-s-image-heavy", "llama-2-7b-long-documents", "gpt-3-175b-uniform"];
+
+let server, browser;
+before(async () => {
+  server = await startServer();
+  browser = await startBrowser();
+});
+after(async () => {
+  await browser?.close();
+  await server?.stop();
+});
+
+/** The measured lengths where they are at hand, else the fixture. */
+function lengthFile() {
+  const data = process.env.PLANSCOPE_DATA;
+  if (!data) return join(root, "tests/e2e/fixtures/long_documents.csv");
+  const measured = join(data, "data/lengths/arxiv_summarization.csv");
+  assert.ok(existsSync(measured), `PLANSCOPE_DATA holds no ${measured}`);
+  return measured;
+}
+
+/** Digits of a text without what groups them. */
+const ungrouped = (text) => text.replace(/(?<=\d)[\s,.'\u2009\u202f\u00a0](?=\d{3})/g, "");
+
+for (const slug of READY) {
+  test(`the gallery's ${slug} shows its charts`, async () => {
+    const page = await openPage(browser, server);
+    await page.goto("/");
+    await page.getByTestId(`gallery-${slug}`).click();
+    await settled(page);
+    const rows = await ranking(page);
+    const { outcome } = await stored(page, server);
+    assert.equal(Object.keys(rows).length, outcome.results.length);
+    const planned = outcome.results.filter(({ answer }) => answer.status === "planned");
+    assert.ok(planned.length >= 3, `only ${planned.map(({ planner }) => planner)} have a plan`);
+    assert.equal(await page.locator('canvas[data-testid^="gantt-"]').count(), planned.length);
+    for (const { planner } of planned) assert.ok((await shown(gantt(page, planner))).spans > 0);
+    for (const { planner, answer } of outcome.results.filter((result) => !planned.includes(result))) {
+      assert.ok(rows[planner].binding.includes(answer.binding), `the table says why ${planner} has no plan`);
+    }
+    expectNoFaults(page);
+    await page.context().close();
+  });
+}
+
+test("real lengths, three schedules, one link, the same numbers", async (t) => {
+  const file = lengthFile();
+  t.diagnostic(`lengths from ${process.env.PLANSCOPE_DATA ? "the measured arXiv file" : "the fixture"}`);
+  const page = await openPage(browser, server);
+  await page.goto("/");
+  await page.getByTestId("new-scenario").click();
+  await settled(page, ["done", "infeasible", "error"]);
+
+  await page.getByTestId("upload").setInputFiles(file);
+  const report = page.getByTestId("import-report");
+  await report.waitFor();
+  const rows = readFileSync(file, "utf8").trim().split("\n").length - 1;
+  assert.match(ungrouped(await report.innerText()), new RegExp(`\\b${rows}\\b`), "the report says how many were read");
+
+  await page.getByTestId("model-preset").selectOption("llama-2-7b");
+  await page.getByTestId("cluster-preset").selectOption("a100-80gb");
+  await setNumber(page, "/cluster/nodes", 4);
+  await setNumber(page, "/workload/context_length", 32768);
+  await field(page, "/workload/packing").selectOption("single");
+  await choosePlanners(page, PLANNERS);
+  await settled(page);
+
+  const { scenario, outcome } = await stored(page, server);
+  assert.equal(scenario.model.name, "Llama-2 7B");
+  assert.equal(scenario.cluster.nodes * scenario.cluster.devices_per_node, 32);
+  assert.equal(scenario.workload.samples.kind, "dataset");
+  assert.equal(scenario.workload.packing, "single");
+  assert.deepEqual([...scenario.planners].sort(), [...PLANNERS].sort());
+
+  const here = await ranking(page);
+  assert.deepEqual(Object.keys(here).sort(), [...PLANNERS].sort());
+  for (const { planner, answer } of outcome.results) {
+    assert.equal(answer.status, "planned", `${planner}: ${answer.binding}`);
+    assert.equal(Number(here[planner].iteration_s), answer.metrics.iteration_s, "the table shows what was computed");
+    assert.ok(answer.metrics.iteration_s >= answer.metrics.lower_bound_s, `${planner} beats its lower bound`);
+    assert.ok(answer.metrics.peak_memory_gib <= answer.metrics.memory_limit_gib, `${planner} is over its memory`);
+  }
+  const times = Object.values(here).map((cells) => Number(cells.iteration_s));
+  assert.deepEqual(times, [...times].sort((a, b) => a - b), "fastest first");
+
+  const windows = [];
+  for (const planner of PLANNERS) windows.push(await shown(gantt(page, planner)));
+  for (const { start, end } of windows) {
+    assert.deepEqual([start, end], [windows[0].start, windows[0].end], "one time axis");
+  }
+
+  await page.getByTestId("copy-link").click();
+  const link = await page.waitForFunction(() => document.querySelector('[data-testid="copy-link"]')?.dataset.url);
+  const url = await link.jsonValue();
+  assert.equal(await page.evaluate(() => navigator.clipboard.readText()), url);
+
+  const elsewhere = await openPage(browser, server, { scheme: "dark" });
+  const planned = [];
+  elsewhere.on("response", (response) => {
+    if (response.request().method() === "POST") planned.push(`${response.status()} ${new URL(response.url()).pathname}`);
+  });
+  await elsewhere.goto(url);
+  await settled(elsewhere);
+  assert.deepEqual(await ranking(elsewhere), here, "identical numbers in a second browser");
+  for (const planner of PLANNERS) assert.ok((await shown(gantt(elsewhere, planner))).spans > 0);
+  assert.ok(!planned.some((line) => line.startsWith("202")), `computed anew: ${planned.join(", ")}`);
+  expectNoFaults(elsewhere);
+  expectNoFaults(page);
+  await elsewhere.context().close();
+  await page.context().close();
+});
+
+test("a dynamic planner has a chart for every iteration", async () => {
+  const page = await openPage(browser, server);
+  await page.goto("/");
+  await page.getByTestId("gallery-llama-2-7b-long-documents").click();
+  await settled(page);
+  const { outcome } = await stored(page, server);
+  const count = outcome.batches.length;
+  assert.equal(await page.locator('[data-testid^="iteration-"]').count(), count);
+  const timeline = page.waitForResponse((response) => response.url().endsWith(`/timelines/wait_free_cyclic/${count - 1}`));
+  await page.getByTestId(`iteration-${count - 1}`).click();
+  assert.equal((await timeline).status(), 200);
+  assert.ok((await shown(gantt(page, "wait_free_cyclic"))).spans > 0);
+  expectNoFaults(page);
+  await page.context().close();
+});
+
+test("what is kept is listed, opens again and can be deleted", async () => {
+  const page = await openPage(browser, server);
+  await page.goto("/");
+  await page.getByTestId("gallery-gpt-3-175b-uniform").click();
+  await settled(page);
+  const before = await ranking(page);
+  await page.getByTestId("title").fill("Kept by the browser test");
+  await page.getByTestId("save").click();
+  await page.waitForFunction(() => document.querySelector('[data-testid="save"]')?.textContent.trim() === "Saved");
+  await page.goto("/scenarios");
+  await page.getByRole("link", { name: "Kept by the browser test" }).click();
+  await settled(page);
+  assert.deepEqual(await ranking(page), before);
+  assert.equal(await page.getByTestId("title").inputValue(), "Kept by the browser test");
+  await page.goto("/scenarios");
+  await page.getByRole("button", { name: "Delete Kept by the browser test" }).click();
+  await page.getByRole("link", { name: "Kept by the browser test" }).waitFor({ state: "detached" });
+  expectNoFaults(page);
+  await page.context().close();
+});

@@ -1,0 +1,196 @@
+//! A server of a test's own.
+
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicI64, Ordering};
+use std::time::Duration;
+
+use axum::Router;
+use axum::body::Body;
+use axum::http::{Request, header::HOST};
+use jiff::Timestamp;
+use serde_json::Value;
+use server::access::Access;
+use server::app::App;
+use server::clock::Clock;
+use server::jobs::{Engine, Jobs, Limits};
+use server::store::Store;
+use server::web::Web;
+use tempfile::TempDir;
+use tower::ServiceExt;
+
+use crate::reply::Reply;
+
+/// A clock that a test sets; it starts at 2026-01-01.
+#[derive(Debug)]
+pub struct TestClock(AtomicI64);
+
+impl Default for TestClock {
+    fn default() -> Self {
+        Self(AtomicI64::new(1_767_225_600_000))
+    }
+}
+
+impl TestClock {
+    /// Lets time pass.
+    pub fn advance(&self, by: Duration) {
+        self.0.fetch_add(i64::try_from(by.as_millis()).expect("a short time"), Ordering::Relaxed);
+    }
+}
+
+impl Clock for TestClock {
+    fn now(&self) -> Timestamp {
+        Timestamp::from_millisecond(self.0.load(Ordering::Relaxed)).expect("a time of this century")
+    }
+
+    fn elapsed(&self) -> Duration {
+        Duration::from_millis(self.0.load(Ordering::Relaxed).unsigned_abs())
+    }
+}
+
+/// What is particular about a test's server.
+pub struct Settings {
+    /// What plans.
+    pub engine: Engine,
+    /// Limits of planning.
+    pub limits: Limits,
+    /// Token that is needed.
+    pub token: Option<&'static str>,
+    /// Names beside localhost.
+    pub hosts: Vec<String>,
+    /// Folder of the built pages, below the server's own folder.
+    pub web: &'static str,
+}
+
+impl Default for Settings {
+    fn default() -> Self {
+        Self {
+            engine: Arc::new(planner::engine::plan),
+            limits: Limits { workers: 2, queue: 4 },
+            token: None,
+            hosts: Vec::new(),
+            web: "web",
+        }
+    }
+}
+
+/// A server of a test's own.
+pub struct House {
+    /// What requests meet.
+    pub router: Router,
+    /// Its database.
+    pub store: Store,
+    /// Its clock.
+    pub clock: Arc<TestClock>,
+    folder: TempDir,
+}
+
+impl House {
+    /// A server as it is by default.
+    pub async fn open() -> Self {
+        Self::with(Settings::default()).await
+    }
+
+    /// A server with another engine.
+    pub async fn planning_with(engine: Engine) -> Self {
+        Self::with(Settings { engine, ..Settings::default() }).await
+    }
+
+    /// A server with particular settings.
+    pub async fn with(settings: Settings) -> Self {
+        let folder = TempDir::new().expect("a folder for the test");
+        let store = Store::open(&folder.path().join("planscope.db")).await.expect("an empty database");
+        let clock = Arc::new(TestClock::default());
+        let shared: Arc<dyn Clock> = Arc::clone(&clock) as Arc<dyn Clock>;
+        let app = Arc::new(App {
+            jobs: Jobs::with_engine(store.clone(), Arc::clone(&shared), settings.limits, settings.engine),
+            store: store.clone(),
+            clock: shared,
+            access: Access::new(&settings.hosts, settings.token),
+            web: Web::new(&folder.path().join(settings.web)),
+        });
+        Self { router: server::router::router(app), store, clock, folder }
+    }
+
+    /// A path in the server's folder.
+    pub fn path(&self, name: &str) -> PathBuf {
+        self.folder.path().join(name)
+    }
+
+    /// Sends any request; a host is added where there is none.
+    pub async fn send(&self, mut request: Request<Body>) -> Reply {
+        request.headers_mut().entry(HOST).or_insert(axum::http::HeaderValue::from_static("localhost:8080"));
+        let response = match self.router.clone().oneshot(request).await {
+            Ok(response) => response,
+            Err(never) => match never {},
+        };
+        Reply::read(response).await
+    }
+
+    /// Sends a request with a body.
+    pub async fn request(&self, method: &str, path: &str, body: impl Into<Body>) -> Reply {
+        let request = Request::builder().method(method).uri(path).body(body.into()).expect("a request");
+        self.send(request).await
+    }
+
+    /// GET.
+    pub async fn get(&self, path: &str) -> Reply {
+        self.request("GET", path, Body::empty()).await
+    }
+
+    /// GET with an Accept header.
+    pub async fn get_as(&self, path: &str, accept: &str) -> Reply {
+        let request = Request::get(path).header("accept", accept).body(Body::empty()).expect("a request");
+        self.send(request).await
+    }
+
+    /// DELETE.
+    pub async fn delete(&self, path: &str) -> Reply {
+        self.request("DELETE", path, Body::empty()).await
+    }
+
+    /// POST.
+    pub async fn post(&self, path: &str, body: impl Into<Body>) -> Reply {
+        self.request("POST", path, body).await
+    }
+
+    /// Stores a scenario and gives its identifier.
+    pub async fn store(&self, scenario: &Value) -> String {
+        let reply = self.request("PUT", api::path::SCENARIOS, scenario.to_string()).await;
+        assert!(matches!(reply.status, 200 | 201), "{reply:?}");
+        reply.json::<Value>()["id"].as_str().expect("an identifier").to_owned()
+    }
+
+    /// Plans a scenario to its end and gives the final state of the job.
+    pub async fn plan(&self, scenario: &str) -> Value {
+        let reply = self.post(&api::path::plan(scenario), "").await;
+        assert!(matches!(reply.status, 200 | 202), "{reply:?}");
+        let job = reply.json::<Value>();
+        let id = job["id"].as_str().expect("an identifier");
+        self.get(&api::path::job_events(id)).await.events().pop().expect("a last event")
+    }
+}
+
+/// A small scenario that every planner answers quickly: Llama-2 7B on one node, samples listed.
+pub fn scenario() -> Value {
+    serde_json::json!({
+        "schema": "scenario/1",
+        "title": "A small question",
+        "model": {"preset": "llama-2-7b"},
+        "cluster": {"preset": "a100-80gb", "nodes": 1},
+        "workload": {
+            "samples": {
+                "kind": "drawn",
+                "text_tokens": {"kind": "values", "values": [512, 1024, 2048, 4096]},
+                "images": {"kind": "constant", "value": 0}
+            },
+            "global_batch": 16,
+            "context_length": 4096,
+            "packing": "single"
+        },
+        "layout": {"tensor": 2, "pipeline": 4},
+        "planners": ["1f1b", "interleaved", "wait_free_cyclic"],
+        "seed": 3,
+        "iterations": 2
+    })
+}

@@ -1,0 +1,94 @@
+//! Who may ask: hosts, origins, tokens, and what browsers are told.
+
+use axum::body::Body;
+use axum::http::Request;
+use harness::{House, Settings};
+
+const TOKEN: &str = "0123456789abcdef";
+
+async fn with_header(house: &House, method: &str, path: &str, name: &str, value: &str) -> u16 {
+    let request = Request::builder().method(method).uri(path).header(name, value).body(Body::empty()).unwrap();
+    let reply = house.send(request).await;
+    if reply.status >= 400 {
+        reply.problem();
+    }
+    reply.status
+}
+
+#[tokio::test]
+async fn other_names_are_not_ours() {
+    let house = House::with(Settings { hosts: vec!["plan.example.org".to_owned()], ..Settings::default() }).await;
+    for (host, status) in [
+        ("localhost:8080", 200),
+        ("127.0.0.1", 200),
+        ("[::1]:8080", 200),
+        ("plan.example.org", 200),
+        ("evil.com", 421),
+        ("localhost.evil.com:8080", 421),
+    ] {
+        assert_eq!(with_header(&house, "GET", api::path::HEALTH, "host", host).await, status, "{host}");
+    }
+}
+
+#[tokio::test]
+async fn changes_come_from_our_own_pages_only() {
+    let house = House::open().await;
+    let path = api::path::dataset("nothing");
+    for (name, value, status) in [
+        // 404 means that the request was let in.
+        ("origin", "http://localhost:8080", 404),
+        ("sec-fetch-site", "same-origin", 404),
+        ("x-nothing", "a program outside a browser", 404),
+        ("origin", "http://evil.com", 403),
+        ("origin", "http://localhost:9999", 403),
+        ("origin", "null", 403),
+        ("sec-fetch-site", "cross-site", 403),
+        ("sec-fetch-site", "same-site", 403),
+    ] {
+        assert_eq!(with_header(&house, "DELETE", &path, name, value).await, status, "{name}: {value}");
+    }
+    assert_eq!(with_header(&house, "GET", api::path::HEALTH, "sec-fetch-site", "cross-site").await, 200);
+}
+
+#[tokio::test]
+async fn a_token_is_asked_of_every_request() {
+    let house = House::with(Settings { token: Some(TOKEN), ..Settings::default() }).await;
+    for path in [api::path::HEALTH, api::path::DATASETS, "/api/v1/openapi.json", "/api/nothing"] {
+        let reply = house.get(path).await;
+        assert_eq!(reply.problem().status, 401, "{path}");
+        assert_eq!(reply.header("www-authenticate"), "Bearer realm=\"planscope\"");
+    }
+    for (name, value, status) in [
+        ("authorization", format!("Bearer {TOKEN}"), 200),
+        ("authorization", format!("bearer {TOKEN}"), 200),
+        ("cookie", format!("a=b; planscope_token={TOKEN}"), 200),
+        ("authorization", format!("Bearer {}", &TOKEN[1..]), 401),
+        ("authorization", format!("Basic {TOKEN}"), 401),
+        ("cookie", "planscope_token=".to_owned(), 401),
+    ] {
+        assert_eq!(with_header(&house, "GET", api::path::HEALTH, name, &value).await, status, "{name}: {value}");
+    }
+
+    // The link that people open once.
+    let reply = house.get(&format!("/s/abcdefghij?token={TOKEN}")).await;
+    assert_eq!((reply.status, reply.header("location")), (303, "/s/abcdefghij"));
+    let cookie = reply.header("set-cookie");
+    assert!(cookie.contains("HttpOnly") && cookie.contains("SameSite=Strict"), "{cookie}");
+    let pair = cookie.split(';').next().unwrap();
+    assert_eq!(with_header(&house, "GET", api::path::HEALTH, "cookie", pair).await, 200);
+    assert_eq!(house.get("/?token=wrong").await.problem().status, 401);
+}
+
+#[tokio::test]
+async fn browsers_are_told_what_they_may_do() {
+    let house = House::open().await;
+    for path in ["/", api::path::HEALTH, "/nothing"] {
+        let reply = house.get(path).await;
+        let policy = reply.header("content-security-policy");
+        assert!(policy.contains("script-src 'self' 'wasm-unsafe-eval';"), "{path}: {policy}");
+        assert!(policy.contains("frame-ancestors 'none'"), "{path}: {policy}");
+        assert_eq!(reply.header("x-content-type-options"), "nosniff");
+        assert_eq!(reply.header("referrer-policy"), "no-referrer");
+    }
+    assert_eq!(house.get(api::path::HEALTH).await.header("cache-control"), "no-store");
+}

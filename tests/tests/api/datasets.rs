@@ -1,0 +1,110 @@
+//! Uploads: what is stored, what is refused, what deletion leaves behind.
+
+use std::time::Duration;
+
+use harness::{House, house};
+use serde_json::{Value, json};
+
+async fn count(house: &House) -> usize {
+    house.get(api::path::DATASETS).await.json::<Value>()["datasets"].as_array().unwrap().len()
+}
+
+#[tokio::test]
+async fn the_same_content_is_stored_once() {
+    let house = House::open().await;
+    let first = house.post("/api/v1/datasets?name=a.txt", "5\n7\n9\n").await;
+    house.clock.advance(Duration::from_mins(1));
+    // Another name, another format, the same lengths.
+    let again = house.post("/api/v1/datasets?name=b.json", "[5, 7, 9]").await;
+    assert_eq!((first.status, again.status), (201, 200));
+    let (first, again): (Value, Value) = (first.json(), again.json());
+    assert_eq!(first["dataset"], again["dataset"]);
+    assert_eq!(again["report"]["format"], "JSON list");
+    assert_eq!(count(&house).await, 1);
+
+    let columns = &first["dataset"]["text_tokens"];
+    assert_eq!((&columns["mean"], &columns["median"], &columns["max"]), (&json!(7.0), &json!(7.0), &json!(9.0)));
+    assert_eq!(columns["edges"].as_array().unwrap().len(), columns["counts"].as_array().unwrap().len() + 1);
+
+    // Newest first.
+    house.post(api::path::DATASETS, "1 2 3").await;
+    let list: Value = house.get(api::path::DATASETS).await.json();
+    assert_eq!(list["datasets"][1]["id"], first["dataset"]["id"]);
+    let one: Value = house.get(&api::path::dataset(first["dataset"]["id"].as_str().unwrap())).await.json();
+    assert_eq!(one, first["dataset"]);
+}
+
+#[tokio::test]
+async fn histograms_and_images_are_datasets_too() {
+    let house = House::open().await;
+    let file = json!({"schema": "hist/1", "unit": "tokens", "edges": [1, 100, 100, 500], "counts": [10, 5, 5]});
+    let uploaded: Value = house.post(api::path::DATASETS, file.to_string()).await.json();
+    assert_eq!((&uploaded["dataset"]["samples"], &uploaded["dataset"]["images"]), (&json!(20), &Value::Null));
+
+    let uploaded: Value = house.post(api::path::DATASETS, "num_tokens,images\n10,0\n20,3\n").await.json();
+    assert_eq!(uploaded["dataset"]["images"]["max"], 3.0);
+
+    let uploaded: Value = house.post("/api/v1/datasets?column=b", "a,b\n1,2\n3,4\n").await.json();
+    assert_eq!(uploaded["dataset"]["text_tokens"]["max"], 4.0);
+    assert_eq!(uploaded["report"]["alternatives"], json!(["a"]));
+}
+
+#[tokio::test]
+async fn what_is_no_length_file_is_refused_and_nothing_is_stored() {
+    let house = House::open().await;
+    for (path, file, status, told) in [
+        ("/api/v1/datasets", &b""[..], 422, "file is empty"),
+        ("/api/v1/datasets", b"tokens\nmany\nfew\n", 422, "hold no length"),
+        ("/api/v1/datasets", b"5\n-7\n", 422, "line 2: -7"),
+        ("/api/v1/datasets", b"5\n0\n", 422, "line 2: 0"),
+        ("/api/v1/datasets", b"5\n2000000000\n", 422, "line 2: 2000000000"),
+        ("/api/v1/datasets?name=x.json", b"\x89PNG\r\n\x1a\nxxxx", 415, "PNG"),
+        ("/api/v1/datasets?column=nope", b"a,b\n1,2\n", 422, "\"nope\""),
+        ("/api/v1/datasets", b"{\"schema\":\"hist/1\",\"edges\":[1,2],\"counts\":[0]}", 422, "every count is zero"),
+    ] {
+        let reply = house.post(path, file.to_vec()).await;
+        assert_eq!(reply.status, status, "{reply:?}");
+        assert!(reply.problem().detail.contains(told), "{reply:?}");
+    }
+    assert_eq!(house.post("/api/v1/datasets?name=a&name=b", "5").await.problem().status, 400);
+    assert_eq!(count(&house).await, 0);
+}
+
+#[tokio::test]
+async fn a_body_over_the_limit_is_refused_by_its_size() {
+    let house = House::open().await;
+    let reply = house.post(api::path::DATASETS, vec![b'1'; (64 << 20) + 1]).await;
+    assert_eq!(reply.problem().status, 413);
+    let reply = house.request("PUT", api::path::SCENARIOS, vec![b' '; (16 << 20) + 1]).await;
+    assert_eq!(reply.problem().status, 413);
+}
+
+#[tokio::test]
+async fn a_deleted_dataset_says_so_until_it_is_uploaded_again() {
+    let house = House::open().await;
+    let upload = || house.post(api::path::DATASETS, "512 1024 2048");
+    let id = upload().await.json::<Value>()["dataset"]["id"].as_str().unwrap().to_owned();
+    let mut scenario = house::scenario();
+    scenario["workload"]["samples"] = json!({"kind": "dataset", "id": id});
+    let asked = house.store(&scenario).await;
+
+    house.clock.advance(Duration::from_hours(1));
+    assert_eq!(house.delete(&api::path::dataset(&id)).await.status, 204);
+    let gone = house.get(&api::path::dataset(&id)).await;
+    assert_eq!(gone.status, 410);
+    assert!(gone.problem().detail.contains("2026-01-01T01:00:00Z"), "{gone:?}");
+    assert_eq!(house.delete(&api::path::dataset(&id)).await.status, 410);
+    assert_eq!(house.delete(&api::path::dataset("nothing")).await.problem().status, 404);
+    assert_eq!(count(&house).await, 0);
+
+    // The scenario is still there, but cannot be planned, nor asked anew.
+    assert_eq!(house.get(&api::path::scenario(&asked)).await.status, 200);
+    assert_eq!(house.post(&api::path::plan(&asked), "").await.pointers(), ["/workload/samples/id"]);
+    scenario["seed"] = json!(99);
+    let reply = house.request("PUT", api::path::SCENARIOS, scenario.to_string()).await;
+    assert_eq!((reply.status, reply.pointers()), (422, vec!["/workload/samples/id".to_owned()]));
+
+    let again = upload().await;
+    assert_eq!((again.status, again.json::<Value>()["dataset"]["id"].as_str().unwrap()), (201, id.as_str()));
+    assert_eq!(house.get(&api::path::dataset(&id)).await.status, 200);
+}

@@ -1,0 +1,174 @@
+//! Planning jobs: never twice, cancellable, bounded, and a bug of a planner is not the end of the server.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
+use std::time::Duration;
+
+use harness::{House, Settings, engines, house};
+use serde_json::{Value, json};
+use server::jobs::Limits;
+
+fn numbered(seed: u32) -> Value {
+    let mut scenario = house::scenario();
+    scenario["seed"] = json!(seed);
+    scenario
+}
+
+async fn start(house: &House, scenario: &str) -> (u16, Value) {
+    let reply = house.post(&api::path::plan(scenario), "").await;
+    (reply.status, reply.json())
+}
+
+/// Waits until a job is in a state.
+async fn reach(house: &House, job: &Value, state: &str) -> Value {
+    let path = api::path::job(job["id"].as_str().unwrap());
+    for _ in 0..500 {
+        let job: Value = house.get(&path).await.json();
+        if job["state"]["state"] == state {
+            return job;
+        }
+        tokio::time::sleep(Duration::from_millis(10)).await;
+    }
+    panic!("the job never was {state}");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn the_same_scenario_is_never_planned_twice() {
+    let gate = Arc::new(AtomicBool::new(false));
+    let house = House::planning_with(engines::gated(&gate)).await;
+    let id = house.store(&numbered(1)).await;
+    let (status, job) = start(&house, &id).await;
+    assert_eq!(status, 202);
+    let running = reach(&house, &job, "running").await;
+    assert_eq!(
+        (&running["state"]["planner"], &running["state"]["phase"]),
+        (&json!("1f1b"), &json!("searching layouts"))
+    );
+    for _ in 0..50 {
+        let (status, again) = start(&house, &id[..12]).await;
+        assert_eq!((status, &again["id"]), (200, &job["id"]));
+    }
+    gate.store(true, Ordering::Relaxed);
+    reach(&house, &job, "done").await;
+}
+
+#[tokio::test]
+async fn a_stored_outcome_is_not_computed_again() {
+    let calls = Arc::new(AtomicU32::new(0));
+    let house = House::planning_with(engines::instant(&calls)).await;
+    let id = house.store(&numbered(1)).await;
+    assert_eq!(house.plan(&id).await["state"]["state"], "done");
+    let (status, job) = start(&house, &id).await;
+    assert_eq!((status, &job["state"]["state"]), (200, &json!("done")));
+    // The finished job is a job like any other.
+    assert_eq!(house.get(&api::path::job(job["id"].as_str().unwrap())).await.json::<Value>(), job);
+    assert_eq!(house.get(&api::path::job_events(job["id"].as_str().unwrap())).await.events(), [job]);
+    assert_eq!(calls.load(Ordering::Relaxed), 1);
+    let outcome: Value = house.get(&api::path::outcome(&id)).await.json();
+    assert_eq!(outcome["planning_ms"], json!([{"planner": "1f1b", "ms": 0.0}]));
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn cancelling_ends_waiting_and_running_jobs_and_leaves_finished_ones() {
+    let gate = Arc::new(AtomicBool::new(false));
+    let limits = Limits { workers: 1, queue: 4 };
+    let house = House::with(Settings { engine: engines::gated(&gate), limits, ..Settings::default() }).await;
+    let (first, second) = (house.store(&numbered(1)).await, house.store(&numbered(2)).await);
+    let (_, running) = start(&house, &first).await;
+    reach(&house, &running, "running").await;
+    let (_, waiting) = start(&house, &second).await;
+
+    let cancelled: Value = house.delete(&api::path::job(waiting["id"].as_str().unwrap())).await.json();
+    assert_eq!(cancelled["state"]["state"], "cancelled");
+    assert_eq!(house.delete(&api::path::job(running["id"].as_str().unwrap())).await.status, 200);
+    reach(&house, &running, "cancelled").await;
+    assert_eq!(house.get(&api::path::outcome(&first)).await.status, 404);
+
+    // Whoever asks again gets a new job, which is not cancelled.
+    gate.store(true, Ordering::Relaxed);
+    let (status, again) = start(&house, &first).await;
+    assert_eq!(status, 202);
+    assert_ne!(again["id"], running["id"]);
+    reach(&house, &again, "done").await;
+    let after: Value = house.delete(&api::path::job(again["id"].as_str().unwrap())).await.json();
+    assert_eq!(after["state"]["state"], "done");
+
+    for path in [api::path::job("nothing"), api::path::job_events("nothing")] {
+        assert_eq!(house.get(&path).await.problem().status, 404);
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_full_queue_says_when_to_come_back() {
+    let gate = Arc::new(AtomicBool::new(false));
+    let limits = Limits { workers: 1, queue: 2 };
+    let house = House::with(Settings { engine: engines::gated(&gate), limits, ..Settings::default() }).await;
+    let (_, running) = start(&house, &house.store(&numbered(0)).await).await;
+    reach(&house, &running, "running").await;
+    let mut jobs = Vec::new();
+    for seed in 1..=2 {
+        let (status, job) = start(&house, &house.store(&numbered(seed)).await).await;
+        assert_eq!((status, &job["state"]["state"]), (202, &json!("queued")));
+        jobs.push(job);
+    }
+    let id = house.store(&numbered(3)).await;
+    let reply = house.post(&api::path::plan(&id), "").await;
+    assert_eq!((reply.problem().status, reply.header("retry-after")), (503, "5"));
+    gate.store(true, Ordering::Relaxed);
+    for job in &jobs {
+        reach(&house, job, "done").await;
+    }
+    assert_eq!(start(&house, &id).await.0, 202);
+}
+
+#[tokio::test]
+async fn a_planner_with_a_bug_fails_its_job_and_nothing_else() {
+    let house = House::with(Settings {
+        limits: Limits { workers: 1, queue: 4 },
+        engine: engines::panicking(),
+        ..Settings::default()
+    })
+    .await;
+    let id = house.store(&numbered(1)).await;
+    for _ in 0..2 {
+        let last = house.plan(&id).await;
+        assert_eq!(last["state"]["state"], "failed");
+        assert!(last["state"]["detail"].as_str().unwrap().contains("fault of Planscope"), "{last}");
+    }
+    assert_eq!(house.get(api::path::HEALTH).await.status, 200);
+    assert_eq!(house.get(&api::path::outcome(&id)).await.status, 404);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn deleting_a_scenario_ends_its_job() {
+    let gate = Arc::new(AtomicBool::new(false));
+    let house = House::planning_with(engines::gated(&gate)).await;
+    let id = house.store(&numbered(1)).await;
+    let (_, job) = start(&house, &id).await;
+    reach(&house, &job, "running").await;
+    assert_eq!(house.delete(&api::path::scenario(&id)).await.status, 204);
+    reach(&house, &job, "cancelled").await;
+    assert_eq!(house.post(&api::path::plan(&id), "").await.problem().status, 410);
+}
+
+/// The stream tells the state at once and every change after it.
+#[tokio::test(flavor = "multi_thread")]
+async fn events_tell_the_whole_story() {
+    let gate = Arc::new(AtomicBool::new(false));
+    let house = Arc::new(House::planning_with(engines::gated(&gate)).await);
+    let id = house.store(&numbered(1)).await;
+    let (_, job) = start(&house, &id).await;
+    reach(&house, &job, "running").await;
+    let path = api::path::job_events(job["id"].as_str().unwrap());
+    let listening = tokio::spawn({
+        let house = Arc::clone(&house);
+        async move { house.get(&path).await }
+    });
+    tokio::time::sleep(Duration::from_millis(50)).await;
+    gate.store(true, Ordering::Relaxed);
+    let reply = listening.await.unwrap();
+    // Compression would hold events back.
+    assert_eq!(reply.header("content-encoding"), "");
+    let states: Vec<Value> = reply.events().into_iter().map(|event| event["state"]["state"].clone()).collect();
+    assert_eq!(states, ["running", "done"]);
+}

@@ -1,0 +1,10 @@
+//! The whole API, told as stories.
+
+mod access;
+mod datasets;
+mod jobs;
+mod openapi;
+mod pages;
+mod scenarios;
+mod store;
+mod story;

@@ -1,0 +1,77 @@
+//! Pages, files of the build, and what is nothing.
+
+use axum::body::Body;
+use axum::http::Request;
+use harness::House;
+
+async fn built() -> House {
+    let house = House::open().await;
+    let assets = house.path("web/assets");
+    std::fs::create_dir_all(&assets).unwrap();
+    std::fs::write(house.path("web/index.html"), "<!doctype html><title>Planscope</title>").unwrap();
+    std::fs::write(house.path("web/favicon.svg"), "<svg xmlns='http://www.w3.org/2000/svg'/>").unwrap();
+    std::fs::write(assets.join("app-1234.js"), "export {}").unwrap();
+    std::fs::write(assets.join("app-1234.js.br"), "compressed by the build").unwrap();
+    house
+}
+
+#[tokio::test]
+async fn page_paths_show_the_page_and_other_paths_do_not() {
+    let house = built().await;
+    for path in ["/", "/new", "/s/abcdefghij", "/scenarios", "/datasets", "/schedules", "/scenarios?sort=age"] {
+        let reply = house.get(path).await;
+        assert_eq!((reply.status, reply.header("content-type")), (200, "text/html; charset=utf-8"), "{path}");
+        assert_eq!(reply.header("cache-control"), "no-cache", "{path}");
+        assert!(reply.text().contains("Planscope"));
+    }
+    for path in [
+        "/nothing",
+        "/s/a/b",
+        "/assets/",
+        "/assets/nothing.js",
+        "/api/v1/nothing",
+        "/../planscope.db",
+        "/%2e%2e/planscope.db",
+        "/index.html/",
+    ] {
+        assert_eq!(house.get(path).await.problem().status, 404, "{path}");
+    }
+}
+
+#[tokio::test]
+async fn files_of_the_build_are_kept_for_ever_and_sent_compressed() {
+    let house = built().await;
+    let plain = house.get("/assets/app-1234.js").await;
+    assert_eq!(plain.header("cache-control"), "public, max-age=31536000, immutable");
+    assert_eq!((plain.header("content-type"), plain.text()), ("text/javascript", "export {}"));
+    let request =
+        Request::get("/assets/app-1234.js").header("accept-encoding", "gzip, br").body(Body::empty()).unwrap();
+    let compressed = house.send(request).await;
+    assert_eq!((compressed.header("content-encoding"), compressed.text()), ("br", "compressed by the build"));
+    assert_eq!(house.get("/favicon.svg").await.header("cache-control"), "no-cache");
+}
+
+#[tokio::test]
+async fn answers_of_the_api_are_compressed() {
+    let house = House::open().await;
+    let request = Request::get(api::path::PRESETS).header("accept-encoding", "gzip").body(Body::empty()).unwrap();
+    let reply = house.send(request).await;
+    assert_eq!((reply.header("content-encoding"), &reply.body[..2]), ("gzip", &b"\x1f\x8b"[..]));
+}
+
+#[tokio::test]
+async fn without_a_build_the_page_says_how_to_make_one() {
+    let house = House::open().await;
+    let reply = house.get("/").await;
+    assert_eq!(reply.status, 503);
+    assert!(reply.text().contains("cargo xtask serve"), "{}", reply.text());
+}
+
+#[tokio::test]
+async fn a_path_says_which_methods_it_takes() {
+    let house = House::open().await;
+    let reply = house.request("PATCH", api::path::DATASETS, "").await;
+    assert_eq!(reply.problem().status, 405);
+    assert!(reply.header("allow").contains("POST"), "{reply:?}");
+    assert_eq!(house.post("/nothing", "").await.problem().status, 404);
+}

@@ -1,0 +1,190 @@
+//! Scenarios: identity, wrong fields, prefixes, drafts.
+
+use std::time::Duration;
+
+use harness::{House, house};
+use serde_json::{Value, json};
+
+#[tokio::test]
+async fn every_wrong_field_is_named_and_nothing_is_stored() {
+    let house = House::open().await;
+    for (change, pointers) in [
+        (json!({"cluster": {"nodes": 0}}), &["/cluster/nodes"][..]),
+        (json!({"cluster": {"devices_per_node": 0}}), &["/cluster/devices_per_node"]),
+        (json!({"layout": {"tensor": 7}}), &["/layout/tensor"]),
+        (json!({"cluster": {"nodes": 64}, "layout": {"tensor": 1, "pipeline": 64}}), &["/layout/pipeline"]),
+        (json!({"cluster": {"device": {"peak_tflops": 1e-300}}}), &["/cluster/device/peak_tflops"]),
+        (json!({"cluster": {"inter_node": {"gb_per_s": -1.0}}}), &["/cluster/inter_node/gb_per_s"]),
+        (
+            json!({"workload": {"global_batch": 0, "context_length": 0}}),
+            &["/workload/global_batch", "/workload/context_length"],
+        ),
+        (json!({"planners": []}), &["/planners"]),
+        (json!({"planners": ["1f1b", "magic"]}), &["/planners/1"]),
+        (json!({"iterations": 0, "model": {"modules": []}}), &["/model/modules", "/iterations"]),
+        (json!({"seed": -1}), &["/seed"]),
+        (json!({"model": {"preset": "gpt-9"}}), &["/model/preset"]),
+        (json!({"workload": {"samples": {"id": "unknown"}}}), &["/workload/samples"]),
+        (json!({"workload": {"samples": {"text_tokens": {"values": []}}}}), &["/workload/samples/text_tokens/values"]),
+        (json!({"schema": "scenario/99"}), &["/schema"]),
+    ] {
+        let mut scenario = house::scenario();
+        lay_over(&mut scenario, &change);
+        let reply = house.request("PUT", api::path::SCENARIOS, scenario.to_string()).await;
+        assert_eq!(reply.status, 422, "{change}: {reply:?}");
+        let named = reply.pointers();
+        for pointer in pointers {
+            assert!(named.iter().any(|name| name.starts_with(pointer)), "{change}: {named:?}");
+        }
+    }
+    for body in ["", "{", "[]", "nonsense", "{\"schema\": 1}"] {
+        let reply = house.request("PUT", api::path::SCENARIOS, body).await;
+        assert_eq!(reply.problem().kind, "/problems/invalid-scenario", "{body}");
+    }
+    let rows: i64 = harness_count(&house, "SELECT count(*) FROM scenario").await;
+    assert_eq!(rows, 0);
+}
+
+#[tokio::test]
+async fn a_question_is_stored_once_however_it_is_written() {
+    let house = House::open().await;
+    let scenario = house::scenario();
+    let first = house.request("PUT", api::path::SCENARIOS, scenario.to_string()).await;
+    assert_eq!(first.status, 201);
+    let first: Value = first.json();
+    assert_eq!(first["scenario"]["model"]["modules"][0]["layers"], 32, "the preset is filled in");
+
+    // Defaults written out and a new title do not make it another question; a draft takes the title.
+    let mut same = scenario.clone();
+    same["training"] = json!({"recompute": "none"});
+    same["title"] = json!("Another\u{202e} name\n");
+    let again = house.request("PUT", api::path::SCENARIOS, same.to_string()).await;
+    assert_eq!(again.status, 200);
+    let again: Value = again.json();
+    assert_eq!((&again["id"], &again["scenario"]["title"]), (&first["id"], &json!("Another name")));
+
+    // A kept one keeps its title.
+    let id = first["id"].as_str().unwrap();
+    house.post(&api::path::keep(id), "").await;
+    let third: Value = house.request("PUT", api::path::SCENARIOS, scenario.to_string()).await.json();
+    assert_eq!((&third["scenario"]["title"], &third["kept"]), (&json!("Another name"), &json!(true)));
+
+    let mut other = scenario;
+    other["seed"] = json!(4);
+    assert_ne!(house.store(&other).await, id);
+
+    // What the server gives back is the same question again.
+    let given = house.get(&api::path::scenario(id)).await.json::<Value>()["scenario"].clone();
+    assert_eq!(house.store(&given).await, id);
+}
+
+#[tokio::test]
+async fn prefixes_find_one_scenario_or_say_why_not() {
+    let house = House::open().await;
+    let id = house.store(&house::scenario()).await;
+    for (name, status) in [
+        (id.as_str(), 200),
+        (&id[..10], 200),
+        (&id[..20].to_uppercase(), 200),
+        (&id[..9], 400),
+        ("a", 400),
+        (":id", 400),
+        ("..%2F..%2Fetc", 400),
+        ("%00%ff", 400),
+        ("aaaaaaaaaaaa", 404),
+        (&format!("{id}a"), 400),
+    ] {
+        let reply = house.get(&api::path::scenario(name)).await;
+        assert_eq!(reply.status, status, "{name}: {reply:?}");
+        if status != 200 {
+            reply.problem();
+        }
+    }
+
+    // Two identifiers with fifteen characters in common, planted because chance never makes them.
+    for last in ["a", "b"] {
+        let planted = format!("{}{}", "q".repeat(15), last.repeat(37));
+        let mut write = house.store.writer().begin().await.unwrap();
+        sqlx::query("INSERT INTO scenario (id, kept, created_at_ms, used_at_ms, scenario_json) SELECT ?, 0, 0, 0, scenario_json FROM scenario WHERE id = ?")
+            .bind(planted)
+            .bind(&id)
+            .execute(&mut *write)
+            .await
+            .unwrap();
+        write.commit().await.unwrap();
+    }
+    let reply = house.get(&api::path::scenario(&"q".repeat(12))).await;
+    assert_eq!(reply.problem().status, 300);
+    assert!(reply.problem().detail.contains("qqqa") && reply.problem().detail.contains("qqqb"), "{reply:?}");
+    let one: Value = house.get(&api::path::scenario(&format!("{}b", "q".repeat(15)))).await.json();
+    assert_eq!(one["short"], format!("{}b", "q".repeat(15)));
+}
+
+#[tokio::test]
+async fn old_drafts_go_and_kept_scenarios_stay() {
+    let house = House::open().await;
+    let kept = house.store(&house::scenario()).await;
+    house.post(&api::path::keep(&kept), "").await;
+    let mut first_draft = String::new();
+    for seed in 0..501 {
+        house.clock.advance(Duration::from_secs(1));
+        let mut scenario = house::scenario();
+        scenario["seed"] = json!(1000 + seed);
+        let id = house.store(&scenario).await;
+        if seed == 0 {
+            first_draft = id;
+        }
+    }
+    assert_eq!(house.get(&api::path::scenario(&first_draft)).await.status, 404);
+    assert_eq!(house.get(&api::path::scenario(&kept)).await.status, 200);
+    assert_eq!(harness_count(&house, "SELECT count(*) FROM scenario WHERE kept = 0").await, 500);
+    // Drafts do not stand in the list.
+    let list: Value = house.get(api::path::SCENARIOS).await.json();
+    assert_eq!(list["scenarios"].as_array().unwrap().len(), 1);
+    assert_eq!(list["scenarios"][0]["best"], Value::Null);
+}
+
+#[tokio::test]
+async fn keeping_answers_for_wrong_bodies_and_unknown_scenarios() {
+    let house = House::open().await;
+    let id = house.store(&house::scenario()).await;
+    assert_eq!(house.post(&api::path::keep(&id), "{\"title\": 5}").await.problem().status, 400);
+    assert_eq!(house.post(&api::path::keep("aaaaaaaaaaaa"), "").await.problem().status, 404);
+    assert_eq!(house.get(&api::path::outcome(&id)).await.problem().status, 404);
+    let kept: Value = house.post(&api::path::keep(&id), "{}").await.json();
+    assert_eq!(kept["scenario"]["title"], "A small question");
+}
+
+#[tokio::test]
+async fn catalogues_hold_what_scenarios_name() {
+    let house = House::open().await;
+    let presets: Value = house.get(api::path::PRESETS).await.json();
+    for (kind, id) in [("models", "llama-2-7b"), ("clusters", "a100-80gb"), ("planners", "wait_free_cyclic")] {
+        assert!(presets[kind].as_array().unwrap().iter().any(|choice| choice["id"] == id), "{kind}");
+    }
+    assert_eq!(presets["models"][0]["parameters"], 6_738_415_616_u64);
+    assert!(!presets["samples"].as_array().unwrap().is_empty());
+    let gallery: Value = house.get(api::path::GALLERY).await.json();
+    let entries = gallery["entries"].as_array().unwrap();
+    assert_eq!(entries.len(), 3);
+    for entry in entries {
+        house.store(&entry["scenario"]).await;
+    }
+}
+
+async fn harness_count(house: &House, query: &'static str) -> i64 {
+    let mut write = house.store.writer().begin().await.unwrap();
+    sqlx::query_scalar(query).fetch_one(&mut *write).await.unwrap()
+}
+
+/// Lays the fields of a change over a document.
+fn lay_over(base: &mut Value, change: &Value) {
+    match (base, change) {
+        (Value::Object(base), Value::Object(change)) => {
+            for (key, value) in change {
+                lay_over(base.entry(key.clone()).or_insert(Value::Null), value);
+            }
+        }
+        (base, change) => *base = change.clone(),
+    }
+}

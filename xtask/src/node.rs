@@ -1,0 +1,49 @@
+//! Node.js and the npm packages: the chart library that is shipped, the wasm optimiser, the browser tests' tools.
+
+use std::fs;
+
+use anyhow::{Context, Result, bail};
+
+use crate::step::Step;
+use crate::workspace::Workspace;
+
+const OLDEST: u32 = 20;
+
+/// A step that runs Node.js.
+pub(crate) fn node(workspace: &Workspace) -> Step {
+    Step::new(workspace, "node")
+}
+
+/// Fetches the npm packages when they are missing or older than the lock file.
+pub(crate) fn ensure_packages(workspace: &Workspace) -> Result<()> {
+    let lock =
+        fs::read_to_string(workspace.at("package-lock.json")).context("package-lock.json is part of the source")?;
+    let mark = workspace.at("node_modules/.planscope");
+    // An absent or unreadable mark means that they must be fetched, which is also the cure.
+    if fs::read_to_string(&mark).is_ok_and(|fetched| fetched == lock) {
+        println!("setup: npm packages are there");
+        return Ok(());
+    }
+    check_version(workspace)?;
+    println!("setup: fetching the npm packages named in package-lock.json");
+    let npm = if cfg!(windows) { "npm.cmd" } else { "npm" };
+    let exact = Step::new(workspace, npm).args(["ci", "--no-audit", "--no-fund"]).run();
+    if let Err(error) = exact {
+        println!("setup: {error:#}; trying `npm install` instead");
+        Step::new(workspace, npm).args(["install", "--no-audit", "--no-fund"]).run()?;
+    }
+    fs::write(&mark, lock).with_context(|| format!("cannot write {}", mark.display()))
+}
+
+fn check_version(workspace: &Workspace) -> Result<()> {
+    let Some(version) = node(workspace).arg("--version").answer() else {
+        bail!(
+            "Node.js {OLDEST} or newer is needed (Debian, Ubuntu: apt-get install nodejs npm): it fetches the chart library and runs the browser tests"
+        );
+    };
+    let major = version.trim_start_matches('v').split('.').next().and_then(|digits| digits.parse::<u32>().ok());
+    match major {
+        Some(major) if major >= OLDEST => Ok(()),
+        _ => bail!("Node.js {OLDEST} or newer is needed, this is {version}"),
+    }
+}

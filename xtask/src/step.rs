@@ -1,0 +1,101 @@
+//! One command of a road: echoed before it runs, named when it fails.
+
+use std::ffi::{OsStr, OsString};
+use std::path::Path;
+use std::process::{Command, Stdio};
+
+use anyhow::{Context, Result, bail};
+
+use crate::workspace::Workspace;
+
+/// A command to run.
+#[derive(Debug)]
+pub(crate) struct Step {
+    command: Command,
+    words: Vec<OsString>,
+}
+
+impl Step {
+    /// A program, run at the top of the checkout.
+    pub(crate) fn new(workspace: &Workspace, program: impl AsRef<OsStr>) -> Self {
+        let mut command = Command::new(program.as_ref());
+        command.current_dir(workspace.root());
+        Self { command, words: vec![program.as_ref().to_owned()] }
+    }
+
+    /// The cargo that runs xtask.
+    pub(crate) fn cargo(workspace: &Workspace) -> Self {
+        let cargo = std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into());
+        let mut step = Self::new(workspace, cargo);
+        step.words = vec!["cargo".into()];
+        step
+    }
+
+    /// Adds an argument.
+    pub(crate) fn arg(mut self, argument: impl AsRef<OsStr>) -> Self {
+        self.command.arg(argument.as_ref());
+        self.words.push(argument.as_ref().to_owned());
+        self
+    }
+
+    /// Adds arguments.
+    pub(crate) fn args<S: AsRef<OsStr>>(self, arguments: impl IntoIterator<Item = S>) -> Self {
+        arguments.into_iter().fold(self, Self::arg)
+    }
+
+    /// Sets an environment variable.
+    pub(crate) fn env(mut self, name: &str, value: impl AsRef<OsStr>) -> Self {
+        self.command.env(name, value);
+        self
+    }
+
+    /// What is about to run, as one would type it.
+    pub(crate) fn line(&self) -> String {
+        let words: Vec<_> = self.words.iter().map(|word| word.to_string_lossy()).collect();
+        words.join(" ")
+    }
+
+    /// Runs it to its end; an exit status other than 0 is an error that names the command.
+    pub(crate) fn run(mut self) -> Result<()> {
+        let line = self.line();
+        println!("$ {line}");
+        let status = self.command.status().with_context(|| format!("cannot run `{line}`"))?;
+        if !status.success() {
+            bail!("`{line}` failed ({status})");
+        }
+        Ok(())
+    }
+
+    /// Gives this process over to the command, so that signals reach it directly; returns only on failure or
+    /// where the system cannot do that, after the command's end.
+    pub(crate) fn become_it(mut self) -> Result<()> {
+        let line = self.line();
+        println!("$ {line}");
+        #[cfg(unix)]
+        {
+            use std::os::unix::process::CommandExt;
+            Err(self.command.exec()).with_context(|| format!("cannot run `{line}`"))
+        }
+        #[cfg(not(unix))]
+        {
+            let status = self.command.status().with_context(|| format!("cannot run `{line}`"))?;
+            if status.success() { Ok(()) } else { bail!("`{line}` failed ({status})") }
+        }
+    }
+
+    /// What it prints, or nothing where it is missing or fails: for questions such as "is it installed?".
+    pub(crate) fn answer(mut self) -> Option<String> {
+        let output = self.command.stderr(Stdio::null()).stdin(Stdio::null()).output().ok()?;
+        output.status.success().then(|| String::from_utf8_lossy(&output.stdout).trim().to_owned())
+    }
+}
+
+/// Whether a program of that name stands on the path.
+pub(crate) fn on_path(name: &str) -> Option<std::path::PathBuf> {
+    let path = std::env::var_os("PATH")?;
+    std::env::split_paths(&path).map(|folder: std::path::PathBuf| folder.join(name)).find(|file| is_program(file))
+}
+
+fn is_program(file: &Path) -> bool {
+    file.is_file() || file.with_extension("exe").is_file()
+}

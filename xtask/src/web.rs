@@ -1,0 +1,171 @@
+//! The web files: static/ and the compiled frontend become target/web, hashed, compressed, ready to serve.
+
+mod compile;
+mod compress;
+mod site;
+
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::time::Instant;
+
+use anyhow::{Context, Result};
+use sha2::{Digest, Sha256};
+
+use crate::workspace::Workspace;
+use site::Site;
+
+/// Part of the stamp: raised when the build itself changes what it writes.
+const BUILD_FORM: &str = "web build 1";
+const PLOTLY: &str = "node_modules/plotly.js-cartesian-dist-min/plotly-cartesian.min.js";
+
+/// How much time goes into size.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Profile {
+    /// Built fast.
+    Dev,
+    /// Built small.
+    Release,
+}
+
+/// Builds target/web, or finds that nothing has changed since it was built.
+pub(crate) fn build(workspace: &Workspace, profile: Profile) -> Result<()> {
+    let start = Instant::now();
+    let compiled = compile::frontend(workspace, profile)?;
+    let static_files = files_under(&workspace.at("static"))?;
+    let plotly = fs::read(workspace.at(PLOTLY)).with_context(|| format!("cannot read {PLOTLY}"))?;
+
+    // One build at a time; the lock goes with the file handle.
+    let lock = fs::File::create(workspace.at("target/web.lock")).context("cannot make target/web.lock")?;
+    lock.lock().context("cannot lock target/web.lock")?;
+    let stamp = stamp(profile, &compiled, &static_files, &plotly);
+    let stamp_file = workspace.at("target/web.stamp");
+    let web = workspace.web();
+    // A stamp that cannot be read means a build, which writes it again.
+    if web.join("index.html").is_file() && fs::read_to_string(&stamp_file).is_ok_and(|old| old == stamp) {
+        println!("build: target/web is up to date");
+        return Ok(());
+    }
+
+    let generated = workspace.at("target/web-bindgen");
+    compile::bind(&compiled, &generated)?;
+    let wasm = generated.join("planscope_bg.wasm");
+    if profile == Profile::Release {
+        compile::optimise(workspace, &wasm)?;
+    }
+
+    let mut site = Site::new(static_files)?;
+    site.add_plotly(plotly);
+    site.add_program(&generated)?;
+    // Written beside and then swapped, so that a running server never reads half a build.
+    let fresh = workspace.at("target/web.new");
+    remove(&fresh)?;
+    site.write(&fresh)?;
+    compress::siblings(workspace, &fresh, profile)?;
+    remove(&web)?;
+    fs::rename(&fresh, &web).with_context(|| format!("cannot move the build to {}", web.display()))?;
+    fs::write(&stamp_file, stamp).with_context(|| format!("cannot write {}", stamp_file.display()))?;
+
+    report(&web)?;
+    println!("build: target/web in {:.1} s", start.elapsed().as_secs_f64());
+    Ok(())
+}
+
+/// A file of static/, by its path below that folder, with `/` between the parts.
+#[derive(Debug, Clone)]
+struct StaticFile {
+    path: String,
+    content: Vec<u8>,
+}
+
+/// All files below a folder, in path order.
+fn files_under(folder: &Path) -> Result<Vec<StaticFile>> {
+    fn walk(top: &Path, folder: &Path, found: &mut Vec<StaticFile>) -> Result<()> {
+        for entry in fs::read_dir(folder).with_context(|| format!("cannot list {}", folder.display()))? {
+            let path = entry?.path();
+            if path.is_dir() {
+                walk(top, &path, found)?;
+            } else {
+                let below = path.strip_prefix(top)?.to_string_lossy().replace('\\', "/");
+                let content = fs::read(&path).with_context(|| format!("cannot read {}", path.display()))?;
+                found.push(StaticFile { path: below, content });
+            }
+        }
+        Ok(())
+    }
+    let mut found = Vec::new();
+    walk(folder, folder, &mut found)?;
+    found.sort_by(|a, b| a.path.cmp(&b.path));
+    Ok(found)
+}
+
+/// First 16 hexadecimal digits of the SHA-256: 64 bits, plenty for the few files of one build.
+fn content_hash(content: &[u8]) -> String {
+    let digest = Sha256::digest(content);
+    let first = digest.iter().take(8).fold(0_u64, |number, byte| number << 8 | u64::from(*byte));
+    format!("{first:016x}")
+}
+
+fn stamp(profile: Profile, compiled: &[u8], static_files: &[StaticFile], plotly: &[u8]) -> String {
+    let mut lines = vec![
+        format!("{BUILD_FORM}, {profile:?}"),
+        format!("{} frontend", content_hash(compiled)),
+        format!("{} plotly", content_hash(plotly)),
+    ];
+    lines.extend(static_files.iter().map(|file| format!("{} {}", content_hash(&file.content), file.path)));
+    lines.join("\n")
+}
+
+fn remove(folder: &Path) -> Result<()> {
+    match fs::remove_dir_all(folder) {
+        Ok(()) => Ok(()),
+        Err(error) if error.kind() == std::io::ErrorKind::NotFound => Ok(()),
+        Err(error) => Err(error).with_context(|| format!("cannot remove {}", folder.display())),
+    }
+}
+
+/// Says what a visitor loads.
+fn report(web: &Path) -> Result<()> {
+    let size =
+        |path: &Path| fs::metadata(path).map(|data| data.len()).with_context(|| format!("no {}", path.display()));
+    let mut assets: Vec<PathBuf> =
+        fs::read_dir(web.join("assets"))?.map(|entry| Ok(entry?.path())).collect::<Result<_>>()?;
+    assets.retain(|path| path.extension().is_some_and(|kind| kind == "wasm" || kind == "js" || kind == "css"));
+    assets.sort();
+    for path in assets {
+        let with = |suffix: &str| PathBuf::from(format!("{}{suffix}", path.display()));
+        println!(
+            "build: {:<34} {:>8.1} kB, gzip {:>7.1} kB, brotli {:>7.1} kB",
+            path.file_name().unwrap_or_default().to_string_lossy(),
+            size(&path)? as f64 / 1e3,
+            size(&with(".gz"))? as f64 / 1e3,
+            size(&with(".br"))? as f64 / 1e3,
+        );
+    }
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_hash_is_sixteen_digits_of_sha_256() {
+        // SHA-256 of the empty text begins e3b0c44298fc1c14.
+        assert_eq!(content_hash(b""), "e3b0c44298fc1c14");
+    }
+
+    #[test]
+    fn the_stamp_changes_with_everything_that_is_built_from() {
+        let file = |content: &str| vec![StaticFile { path: "index.html".to_owned(), content: content.into() }];
+        let first = stamp(Profile::Dev, b"wasm", &file("page"), b"plotly");
+        assert_eq!(first, stamp(Profile::Dev, b"wasm", &file("page"), b"plotly"));
+        for other in [
+            stamp(Profile::Release, b"wasm", &file("page"), b"plotly"),
+            stamp(Profile::Dev, b"wasm 2", &file("page"), b"plotly"),
+            stamp(Profile::Dev, b"wasm", &file("page 2"), b"plotly"),
+            stamp(Profile::Dev, b"wasm", &file("page"), b"plotly 2"),
+        ] {
+            assert_ne!(first, other);
+        }
+    }
+}

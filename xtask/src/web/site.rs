@@ -1,0 +1,220 @@
+//! Names with hashes, and every reference to them.
+//!
+//! A file under /assets is named after its content, so that browsers keep it for ever and a new build is a new
+//! name. References are rewritten leaves first: a file's own hash covers the names it refers to.
+
+use std::collections::BTreeMap;
+use std::fs;
+use std::path::Path;
+
+use anyhow::{Context, Result, bail};
+
+use super::{StaticFile, content_hash};
+
+/// What must stand in index.html, or the page would come up bare.
+const NEEDED: [&str; 3] = ["app.css", "start.js", "plotly.js"];
+
+/// The files of the built site.
+#[derive(Debug)]
+pub(super) struct Site {
+    page: String,
+    start: String,
+    /// Logical name ("app.css") to hashed name ("app.0123456789abcdef.css").
+    names: BTreeMap<String, String>,
+    /// Path below the site's folder to content.
+    files: BTreeMap<String, Vec<u8>>,
+}
+
+impl Site {
+    /// Sorts static/ into the page, the start script, one style sheet out of css/*.css in name order, and files
+    /// that are copied as they are; those also get a hashed name for whoever refers to them under /assets/.
+    pub(super) fn new(static_files: Vec<StaticFile>) -> Result<Self> {
+        let mut site =
+            Self { page: String::new(), start: String::new(), names: BTreeMap::new(), files: BTreeMap::new() };
+        let mut style = String::new();
+        for StaticFile { path, content } in static_files {
+            match path.as_str() {
+                "index.html" => site.page = text(&path, content)?,
+                "start.js" => site.start = text(&path, content)?,
+                _ if Path::new(&path).parent() == Some(Path::new("css")) => {
+                    style.push_str(text(&path, content)?.trim_end());
+                    style.push('\n');
+                }
+                _ => {
+                    site.add(&path, content.clone());
+                    site.files.insert(path, content);
+                }
+            }
+        }
+        for (name, content) in [("index.html", &site.page), ("start.js", &site.start), ("css/*.css", &style)] {
+            if content.is_empty() {
+                bail!("static/{name} is missing or empty");
+            }
+        }
+        let style = site.rewritten(&style);
+        site.add("app.css", style.into_bytes());
+        Ok(site)
+    }
+
+    /// Adds the chart library, which the pages load when the first chart is shown.
+    pub(super) fn add_plotly(&mut self, content: Vec<u8>) {
+        self.add("plotly.js", content);
+    }
+
+    /// Adds what wasm-bindgen made, and the start script that loads it.
+    pub(super) fn add_program(&mut self, generated: &Path) -> Result<()> {
+        let read = |name: &str| {
+            let path = generated.join(name);
+            fs::read(&path).with_context(|| format!("cannot read {}", path.display()))
+        };
+        let wasm = self.add("planscope_bg.wasm", read("planscope_bg.wasm")?);
+        let module = text("planscope.js", read("planscope.js")?)?;
+        if !module.contains("planscope_bg.wasm") {
+            bail!("planscope.js does not name its wasm module");
+        }
+        let module = module.replace("planscope_bg.wasm", &wasm);
+        self.add("planscope.js", module.into_bytes());
+        // Inline JavaScript of dependencies; wasm-bindgen already puts a hash into the folder's name.
+        let snippets = generated.join("snippets");
+        if snippets.is_dir() {
+            for file in super::files_under(&snippets)? {
+                self.files.insert(format!("assets/snippets/{}", file.path), file.content);
+            }
+        }
+        let start = self.rewritten(&self.start);
+        self.add("start.js", start.into_bytes());
+        Ok(())
+    }
+
+    /// Writes everything below `folder`.
+    pub(super) fn write(mut self, folder: &Path) -> Result<()> {
+        for name in NEEDED {
+            if !self.page.contains(&format!("/assets/{name}")) {
+                bail!("static/index.html does not refer to /assets/{name}");
+            }
+        }
+        let page = self.rewritten(&self.page);
+        self.files.insert("index.html".to_owned(), page.into_bytes());
+        for (path, content) in self.files {
+            let path = folder.join(path);
+            if let Some(parent) = path.parent() {
+                fs::create_dir_all(parent).with_context(|| format!("cannot make {}", parent.display()))?;
+            }
+            fs::write(&path, content).with_context(|| format!("cannot write {}", path.display()))?;
+        }
+        Ok(())
+    }
+
+    /// Puts a file under /assets and answers its hashed name.
+    fn add(&mut self, name: &str, content: Vec<u8>) -> String {
+        let hash = content_hash(&content);
+        let name = name.strip_prefix("assets/").unwrap_or(name);
+        let hashed = match name.rsplit_once('.') {
+            Some((stem, kind)) if !kind.contains('/') => format!("{stem}.{hash}.{kind}"),
+            _ => format!("{name}.{hash}"),
+        };
+        self.files.insert(format!("assets/{hashed}"), content);
+        self.names.insert(name.to_owned(), hashed.clone());
+        hashed
+    }
+
+    /// The text with every reference to an asset known so far under its hashed name.
+    fn rewritten(&self, text: &str) -> String {
+        self.names.iter().fold(text.to_owned(), |text, (name, hashed)| {
+            text.replace(&format!("/assets/{name}"), &format!("/assets/{hashed}"))
+                .replace(&format!("\"./{name}\""), &format!("\"./{hashed}\""))
+                .replace(&format!("'./{name}'"), &format!("'./{hashed}'"))
+        })
+    }
+}
+
+fn text(name: &str, content: Vec<u8>) -> Result<String> {
+    String::from_utf8(content).with_context(|| format!("{name} is not UTF-8 text"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn file(path: &str, content: &str) -> StaticFile {
+        StaticFile { path: path.to_owned(), content: content.as_bytes().to_vec() }
+    }
+
+    fn page() -> StaticFile {
+        file("index.html", r#"<a href="/assets/app.css"><a src="/assets/start.js"><meta content="/assets/plotly.js">"#)
+    }
+
+    fn built(style: &str) -> BTreeMap<String, Vec<u8>> {
+        let mut site = Site::new(vec![
+            file("css/10-a.css", style),
+            file("css/20-b.css", "b{background:url(/assets/icon.svg)}"),
+            file("icon.svg", "<svg/>"),
+            page(),
+            file("start.js", r#"import init from "./planscope.js"; init();"#),
+        ])
+        .expect("a whole site");
+        site.add_plotly(b"plotly".to_vec());
+        let generated = tempfile::tempdir().expect("a folder");
+        fs::write(generated.path().join("planscope.js"), "new URL('planscope_bg.wasm', import.meta.url)")
+            .expect("written");
+        fs::write(generated.path().join("planscope_bg.wasm"), "wasm").expect("written");
+        site.add_program(generated.path()).expect("a program");
+        let folder = tempfile::tempdir().expect("a folder");
+        site.write(folder.path()).expect("written");
+        super::super::files_under(folder.path())
+            .expect("listed")
+            .into_iter()
+            .map(|file| (file.path, file.content))
+            .collect()
+    }
+
+    fn name_of<'a>(files: &'a BTreeMap<String, Vec<u8>>, start: &str, end: &str) -> &'a str {
+        let found = files.keys().find(|path| path.starts_with(start) && path.ends_with(end));
+        found.unwrap_or_else(|| panic!("no {start}*{end} among {:?}", files.keys()))
+    }
+
+    fn content(files: &BTreeMap<String, Vec<u8>>, path: &str) -> String {
+        String::from_utf8(files[path].clone()).expect("text")
+    }
+
+    #[test]
+    fn every_reference_leads_to_a_file() {
+        let files = built("a{}");
+        let index = content(&files, "index.html");
+        for (start, end) in [("assets/app.", ".css"), ("assets/start.", ".js"), ("assets/plotly.", ".js")] {
+            assert!(index.contains(&format!("/{}", name_of(&files, start, end))), "{index}");
+        }
+        let style = content(&files, name_of(&files, "assets/app.", ".css"));
+        assert!(style.contains(&format!("url(/{})", name_of(&files, "assets/icon.", ".svg"))), "{style}");
+        let start = content(&files, name_of(&files, "assets/start.", ".js"));
+        let module = name_of(&files, "assets/planscope.", ".js");
+        assert!(start.contains(&module.replace("assets/", "./")), "{start}");
+        let wasm = name_of(&files, "assets/planscope_bg.", ".wasm");
+        assert!(content(&files, module).contains(&wasm.replace("assets/", "")), "{module}");
+        // And the files that pages may name without /assets/.
+        assert!(files.contains_key("icon.svg"));
+    }
+
+    #[test]
+    fn style_sheets_are_joined_in_name_order() {
+        let files = built("a{}");
+        assert!(content(&files, name_of(&files, "assets/app.", ".css")).starts_with("a{}\nb{"));
+    }
+
+    #[test]
+    fn another_content_is_another_name() {
+        let (one, two) = (built("a{}"), built("a{color:red}"));
+        assert_ne!(name_of(&one, "assets/app.", ".css"), name_of(&two, "assets/app.", ".css"));
+        assert_eq!(name_of(&one, "assets/start.", ".js"), name_of(&two, "assets/start.", ".js"));
+    }
+
+    #[test]
+    fn a_page_without_its_style_is_refused() {
+        let bare = file("index.html", "<html>");
+        let mut site = Site::new(vec![file("css/a.css", "a{}"), bare, file("start.js", "x")]).expect("sorted");
+        site.add_plotly(Vec::new());
+        let folder = tempfile::tempdir().expect("a folder");
+        let error = site.write(folder.path()).expect_err("refused").to_string();
+        assert!(error.contains("app.css"), "{error}");
+    }
+}
