@@ -3,6 +3,7 @@
 use leptos::prelude::*;
 use leptos_router::components::{Route, Router, Routes};
 use leptos_router::path;
+use wasm_bindgen::JsCast;
 
 use crate::catalogue::Catalogue;
 use crate::explore::Explore;
@@ -20,7 +21,7 @@ pub(crate) fn App() -> impl IntoView {
     provide_context(Catalogue::new());
     view! {
         <Router>
-            <a class="skip" href="#main" rel="external">"Skip to the content"</a>
+            <a class="skip" href="#main" on:click=skip>"Skip to the content"</a>
             <Header />
             <Routes fallback=NotFound>
                 <Route path=path!("/") view=GalleryPage />
@@ -31,6 +32,16 @@ pub(crate) fn App() -> impl IntoView {
             </Routes>
             <HelpDialog />
         </Router>
+    }
+}
+
+/// Goes to the content without touching the fragment, which holds the view.
+fn skip(event: web_sys::MouseEvent) {
+    event.prevent_default();
+    let main = document().get_element_by_id("main").and_then(|main| main.dyn_into::<web_sys::HtmlElement>().ok());
+    if let Some(main) = main {
+        // A page without content has nothing to go to.
+        drop(main.focus());
     }
 }
 

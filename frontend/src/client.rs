@@ -30,6 +30,11 @@ impl Failure {
         }
     }
 
+    /// Whether it says which fields are wrong.
+    pub(crate) fn names_fields(&self) -> bool {
+        matches!(self, Self::Problem(problem) if !problem.errors.is_empty())
+    }
+
     /// One short line.
     pub(crate) fn title(&self) -> String {
         match self {

@@ -33,15 +33,8 @@ pub(crate) use legend::Legend;
 pub(crate) use paint::RIGHT as RIGHT_MARGIN_PX;
 pub(crate) use palette::Theme;
 pub(crate) use shared::cursor_ns;
+pub(crate) use ticks::axis;
 pub(crate) use view::Gantt;
-
-/// Times and labels of the axis that every chart of the page has, for a plot of this width.
-pub(crate) fn axis_marks(window: TimeWindow, width_px: f64) -> Vec<(f64, String)> {
-    /// Width of a character of small print, in px; rather too wide than too narrow.
-    const CHARACTER_PX: f64 = 6.5;
-    let marks = ticks::axis(window, width_px, CHARACTER_PX).ticks;
-    marks.into_iter().map(|tick| (window.ns_at(tick.x, width_px), tick.label)).collect()
-}
 
 /// The stretch of time that every chart of a page shows, in ns.
 #[derive(Debug, Clone, Copy, PartialEq)]

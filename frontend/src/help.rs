@@ -13,7 +13,8 @@ const DIALOG: &str = "help";
 
 /// Opens the help.
 pub(crate) fn open() {
-    let dialog = document().get_element_by_id(DIALOG).and_then(|dialog| dialog.dyn_into::<web_sys::HtmlDialogElement>().ok());
+    let dialog =
+        document().get_element_by_id(DIALOG).and_then(|dialog| dialog.dyn_into::<web_sys::HtmlDialogElement>().ok());
     if let Some(dialog) = dialog
         && !dialog.open()
     {

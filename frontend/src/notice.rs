@@ -19,8 +19,7 @@ pub(crate) fn FailureNotice(failure: Failure, #[prop(optional, into)] on_retry: 
     view! {
         <div class="notice bad" role="alert">
             <b>{failure.title()}</b>
-            <p>{failure.detail()}</p>
-            {(!lines.is_empty()).then(|| view! { <ul>{lines}</ul> })}
+            {if lines.is_empty() { view! { <p>{failure.detail()}</p> }.into_any() } else { view! { <ul>{lines}</ul> }.into_any() }}
             {on_retry.map(|retry| view! { <button on:click=move |_| retry.run(())>"Try again"</button> })}
         </div>
     }

@@ -30,10 +30,14 @@ pub(crate) fn Results() -> impl IntoView {
     view! {
         <title::TitleRow />
         <status::StatusLine />
-        {move || {
-            let retry = Callback::new(move |()| if explore.scenario.with_untracked(serde_json::Value::is_object) { explore.retry() } else { reload() });
-            failure().map(|failure| view! { <FailureNotice failure=failure on_retry=retry /> })
-        }}
+        {move || failure().map(|failure| {
+            // A wrong field is mended at the field; sending it again would not help.
+            if failure.names_fields() {
+                return view! { <FailureNotice failure=failure /> }.into_any();
+            }
+            let retry = move |()| if explore.scenario.with_untracked(serde_json::Value::is_object) { explore.retry() } else { reload() };
+            view! { <FailureNotice failure=failure on_retry=retry /> }.into_any()
+        })}
         <Show when=move || has_result.get() fallback=move || view! { <div class="skeleton results-skeleton" class:still=move || !busy.get() aria-hidden="true"></div> }>
             <div class="results" data-busy=move || busy.get().then_some("true")>
                 <iteration_strip::IterationStrip />

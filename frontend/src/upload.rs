@@ -82,7 +82,7 @@ pub(crate) fn Upload(
             on:drop=dropped
         >
             <input type="file" class="visually-hidden" data-testid="upload" node_ref=input on:change=chosen />
-            <span class="drop-title">{move || if busy.get() { "Reading…" } else { "Drop a file of lengths, or choose one" }}</span>
+            <span class="drop-title">{move || if busy.get() { "Reading…" } else { "Drop or choose a file of lengths" }}</span>
             <small>"CSV, JSON, JSON lines or plain numbers"</small>
         </label>
         {move || failure.get().map(|failure| view! { <FailureNotice failure=failure /> })}

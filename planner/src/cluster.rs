@@ -64,7 +64,7 @@ pub struct Link {
 impl Cluster {
     /// All devices.
     pub const fn devices(&self) -> u32 {
-        self.nodes * self.devices_per_node
+        self.nodes.saturating_mul(self.devices_per_node)
     }
 
     /// The link that a group of devices `span` ranks wide has to cross: inside a node if it fits one.

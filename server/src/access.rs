@@ -44,7 +44,15 @@ pub struct Access {
 impl Access {
     /// Access under these names, with this token.
     pub fn new(hosts: &[String], token: Option<&str>) -> Self {
-        Self { hosts: hosts.iter().map(|host| name_of(host).to_ascii_lowercase()).collect(), token: token.map(hash) }
+        Self {
+            hosts: hosts
+                .iter()
+                .map(|host| name_of(host.trim()).to_ascii_lowercase())
+                // Container files leave variables empty; a request without a name is nobody's.
+                .filter(|host| !host.is_empty())
+                .collect(),
+            token: token.map(hash),
+        }
     }
 
     /// The cookie of whoever has the token; `None` for a wrong one, or where none is needed.
@@ -154,7 +162,7 @@ mod tests {
 
     #[test]
     fn names_that_someone_else_could_point_here_are_refused() {
-        let access = Access::new(&["plan.example.org".to_owned()], None);
+        let access = Access::new(&["plan.example.org".to_owned(), String::new()], None);
         for (host, known) in [
             ("localhost:8080", true),
             ("127.0.0.1:8080", true),

@@ -85,7 +85,10 @@ fn times(arguments: &ScheduleArguments) -> anyhow::Result<UniformTimes> {
         (Some(backward), None, None) => (backward / 2.0, backward / 2.0),
         (None, Some(input), Some(weight)) => (input, weight),
         (Some(backward), Some(input), Some(weight)) => {
-            ensure!((input + weight - backward).abs() < 1.0 / STEPS, "--backward is not --input-grad plus --weight-grad");
+            ensure!(
+                (input + weight - backward).abs() < 1.0 / STEPS,
+                "--backward is not --input-grad plus --weight-grad"
+            );
             (input, weight)
         }
         _ => bail!("give --backward, or --input-grad and --weight-grad"),
@@ -123,9 +126,11 @@ fn build(arguments: &ScheduleArguments, chunks: usize, costs: &PipelineCosts) ->
 fn report(kind: ScheduleKind, schedule: &Schedule, execution: &Execution, costs: &PipelineCosts) -> Report {
     let unit = |time: Nanos| time.get() as f64 / STEPS;
     let actions = || {
-        schedule.orders.iter().enumerate().flat_map(|(rank, order)| {
-            order.iter().enumerate().map(move |(place, action)| (rank, place, action))
-        })
+        schedule
+            .orders
+            .iter()
+            .enumerate()
+            .flat_map(|(rank, order)| order.iter().enumerate().map(move |(place, action)| (rank, place, action)))
     };
     let span = |mine: &dyn Fn(usize, &Action) -> bool| {
         let own = || actions().filter(|(rank, _, action)| mine(*rank, action));
@@ -156,9 +161,7 @@ fn report(kind: ScheduleKind, schedule: &Schedule, execution: &Execution, costs:
         bubble: if capacity > 0.0 { 1.0 - busy.get() as f64 / capacity } else { 0.0 },
         stage_span: (0..schedule.stages).map(|stage| span(&|_, action| action.stage as usize == stage)).collect(),
         rank_span: (0..schedule.ranks()).map(|own| span(&|rank, _| rank == own)).collect(),
-        peak_in_flight: (0..schedule.ranks())
-            .map(|rank| peak_memory(rank, schedule, execution, costs).get())
-            .collect(),
+        peak_in_flight: (0..schedule.ranks()).map(|rank| peak_memory(rank, schedule, execution, costs).get()).collect(),
         orders: schedule.orders.iter().map(|order| order.iter().map(ToString::to_string).collect()).collect(),
     }
 }

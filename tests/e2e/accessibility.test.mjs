@@ -52,6 +52,19 @@ async function open(page, name, path) {
   await page.waitForFunction(() => !document.querySelector(".skeleton"));
 }
 
+/** What sticks out of the page to the right: the page as a whole, or a control of its bar. */
+async function tooWide(page, name) {
+  const found = await page.evaluate(() => {
+    const edge = document.documentElement.clientWidth;
+    const found = [["the page", document.documentElement.scrollWidth]];
+    for (const control of document.querySelectorAll("header a, header button, header summary")) {
+      found.push([control.textContent.trim() || control.ariaLabel, control.getBoundingClientRect().right]);
+    }
+    return found.filter(([, right]) => right > edge + 0.5).map(([what, right]) => `${what} by ${Math.round(right - edge)} px`);
+  });
+  return found.map((what) => `${name}: ${what}`);
+}
+
 for (const scheme of ["light", "dark"]) {
   test(`axe finds nothing serious, ${scheme}`, async () => {
     const found = [];
@@ -78,8 +91,7 @@ for (const scheme of ["light", "dark"]) {
       const wide = [];
       for (const [name, path] of pages) {
         await open(page, name, path);
-        const over = await page.evaluate(() => document.documentElement.scrollWidth - document.documentElement.clientWidth);
-        if (over > 0) wide.push(`${name} is ${over} px too wide`);
+        wide.push(...(await tooWide(page, name)));
         await page.screenshot({ path: join(pictures, `${name}-${width}-${scheme}.png`), fullPage: width < 1000 });
         if (readme && width === 1440 && ["explore", "gallery"].includes(name)) {
           await page.screenshot({ path: join(readme, `${name}-${scheme}.png`) });
@@ -97,8 +109,7 @@ test("usable at 320 px", async () => {
   const wide = [];
   for (const [name, path] of pages) {
     await open(page, name, path);
-    const over = await page.evaluate(() => document.documentElement.scrollWidth - document.documentElement.clientWidth);
-    if (over > 0) wide.push(`${name} is ${over} px too wide`);
+    wide.push(...(await tooWide(page, name)));
   }
   await page.context().close();
   assert.deepEqual(wide, []);

@@ -84,10 +84,14 @@ pub(crate) fn number(value: f64) -> String {
     crate::gantt::describe::grouped(value.max(0.0).round() as u64)
 }
 
-/// Round values to write below a logarithmic axis: powers of ten, with 2 and 5 times them where they are few.
-pub(crate) fn decades(from: f64, to: f64) -> Vec<(f64, String)> {
+/// At most `most` round values to write below a logarithmic axis, or at least the powers of ten.
+pub(crate) fn decades(from: f64, to: f64, most: usize) -> Vec<(f64, String)> {
+    let all = marks(from, to, &[1.0, 2.0, 5.0]);
+    if all.len() <= most { all } else { marks(from, to, &[1.0]) }
+}
+
+fn marks(from: f64, to: f64, digits: &[f64]) -> Vec<(f64, String)> {
     let (first, last) = (from.max(1e-9).log10().floor() as i32, to.max(1e-9).log10().ceil() as i32);
-    let digits: &[f64] = if last - first > 4 { &[1.0] } else { &[1.0, 2.0, 5.0] };
     (first..=last)
         .flat_map(|power| digits.iter().map(move |digit| digit * 10_f64.powi(power)))
         .filter(|&value| value >= from * 0.999 && value <= to * 1.001)
@@ -136,9 +140,9 @@ mod tests {
 
     #[test]
     fn logarithmic_axes_have_round_marks() {
-        let labels: Vec<String> = decades(80.0, 3_000.0).into_iter().map(|mark| mark.1).collect();
+        let labels: Vec<String> = decades(80.0, 3_000.0, 5).into_iter().map(|mark| mark.1).collect();
         assert_eq!(labels, ["100", "200", "500", "1k", "2k"]);
-        let labels: Vec<String> = decades(1.0, 1e6).into_iter().map(|mark| mark.1).collect();
+        let labels: Vec<String> = decades(1.0, 1e6, 18).into_iter().map(|mark| mark.1).collect();
         assert_eq!(labels, ["1", "10", "100", "1k", "10k", "100k", "1M"]);
     }
 }

@@ -12,6 +12,9 @@ use super::{Colours, colour, configuration};
 use crate::gantt::describe::grouped;
 use crate::gantt::watch::theme_version;
 
+/// Room for a label below the axis, in px.
+const PX_PER_LABEL: f64 = 45.0;
+
 /// A histogram with its mean, median and 99th percentile.
 #[component]
 pub(crate) fn Histogram(
@@ -23,9 +26,11 @@ pub(crate) fn Histogram(
     unit: Signal<String>,
 ) -> impl IntoView {
     let version = theme_version();
+    let width = RwSignal::new(300.0);
+    let labels = Memo::new(move |_| (width.get() / PX_PER_LABEL) as usize);
     let plot = Memo::new(move |_| {
         version.track();
-        data.with(|data| data.as_ref().map(|data| plot(data, &unit.get(), &Colours::read())))
+        data.with(|data| data.as_ref().map(|data| plot(data, &unit.get(), labels.get(), &Colours::read())))
     });
     let figures = move || {
         data.with(|data| {
@@ -45,7 +50,7 @@ pub(crate) fn Histogram(
     };
     view! {
         <figure class="histogram" data-testid="histogram">
-            <Figure plot=plot label=Signal::derive(label) class="chart-histogram" />
+            <Figure plot=plot label=Signal::derive(label) class="chart-histogram" width=width />
             <figcaption>
                 <span>{unit}</span>
                 {move || {
@@ -61,7 +66,7 @@ pub(crate) fn Histogram(
 }
 
 /// The plot as JSON.
-fn plot(data: &HistogramColumns, unit: &str, colours: &Colours) -> String {
+fn plot(data: &HistogramColumns, unit: &str, labels: usize, colours: &Colours) -> String {
     let scale = Scale::of(&data.edges);
     let bars = bars(data, scale);
     let widths: Vec<f64> = bars.iter().map(|bar| bar.width).collect();
@@ -73,9 +78,9 @@ fn plot(data: &HistogramColumns, unit: &str, colours: &Colours) -> String {
             Marker::new().color(colour(&colours.accent)).line(Line::new().width(0.6).color(colour(&colours.panel))),
         );
 
-    let mut x_axis: Axis = colours.axis().show_grid(false);
+    let mut x_axis: Axis = colours.axis().show_grid(false).tick_angle(0.0).n_ticks(labels.max(2));
     if let (Scale::Logarithmic, Some(&first), Some(&last)) = (scale, data.edges.first(), data.edges.last()) {
-        let (values, texts) = decades(first, last).into_iter().unzip();
+        let (values, texts) = decades(first, last, labels).into_iter().unzip();
         x_axis = x_axis.tick_mode(TickMode::Array).tick_values(values).tick_text(texts);
     }
     let y_axis = colours.axis().n_ticks(3).show_line(false);

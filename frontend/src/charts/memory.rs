@@ -1,17 +1,18 @@
 //! Memory of one rank over time, planner beside planner.
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use api::planner::timeline::Timeline;
 use leptos::prelude::*;
-use plotly::common::{Anchor, DashType, HoverInfo, Line, LineShape, Mode, Orientation, TickMode};
-use plotly::layout::{AxisRange, HoverMode, Legend, Margin};
+use plotly::common::{DashType, HoverInfo, Line, LineShape, Mode, TickMode};
+use plotly::layout::{AxisRange, HoverMode, Margin, TicksDirection};
 use plotly::{Plot, Scatter};
 
 use super::figure::Figure;
-use super::{CLEAR, Colours, MOST_POINTS, colour, configuration, staircase};
+use super::{Colours, MOST_POINTS, colour, configuration, staircase};
 use crate::gantt::watch::{theme, theme_version};
-use crate::gantt::{RIGHT_MARGIN_PX, TimeWindow, axis_marks, cursor_ns, rows, time_text};
+use crate::gantt::{RIGHT_MARGIN_PX, Theme, TimeWindow, axis, cursor_ns, rows, time_text};
 
 const BYTES_PER_GIB: f64 = (1_u64 << 30) as f64;
 
@@ -32,9 +33,10 @@ pub(crate) fn MemoryChart(
 ) -> impl IntoView {
     let version = theme_version();
     let width = RwSignal::new(800.0);
+    let shown = follow(window, timelines);
     let plot = Memo::new(move |_| {
         version.track();
-        let view = View { rank: rank.get(), limit_gib: limit_gib.get(), window: window.get(), width_px: width.get() };
+        let view = View { rank: rank.get(), limit_gib: limit_gib.get(), window: shown.get(), width_px: width.get() };
         timelines.with(|timelines| (!timelines.is_empty()).then(|| plot(timelines, view, &Colours::read())))
     });
     let label = Signal::derive(move || {
@@ -52,7 +54,7 @@ pub(crate) fn MemoryChart(
     });
     let cursor = cursor_ns();
     let cursor_style = move || {
-        let window = window.get();
+        let window = shown.get();
         let share = cursor
             .get()
             .map(|ns| (ns - window.start_ns) / window.width_ns())
@@ -65,12 +67,77 @@ pub(crate) fn MemoryChart(
             None => "display:none".to_owned(),
         }
     };
+    let theme_changes = theme_version();
+    let lines = move || {
+        theme_changes.track();
+        let drawn = timelines.with(|timelines| timelines.iter().map(|timeline| timeline.0.clone()).collect::<Vec<_>>());
+        let lines = drawn.into_iter().zip(LINES.into_iter().cycle());
+        lines
+            .map(|(title, line)| {
+                view! {
+                    <li>
+                        <svg viewBox="0 0 22 4" aria-hidden="true">
+                            <line x1="0" y1="2" x2="22" y2="2" stroke=line.colour() stroke-dasharray=line.strokes />
+                        </svg>
+                        {title}
+                    </li>
+                }
+            })
+            .collect_view()
+    };
     view! {
         <div class="memory-chart" data-testid="memory-chart">
+            <ul class="memory-legend">
+                {lines}
+                <li>
+                    <svg viewBox="0 0 22 4" aria-hidden="true">
+                        <line x1="0" y1="2" x2="22" y2="2" stroke="var(--bad)" stroke-dasharray="9 4" />
+                    </svg>
+                    {move || format!("limit {:.1} GiB", limit_gib.get())}
+                </li>
+            </ul>
+            <div class="memory-plot">
             <Figure plot=plot label=label class="chart-memory" width=width />
             <i class="memory-cursor" style=cursor_style aria-hidden="true"></i>
+            <span class="memory-origin" aria-hidden="true">
+                {move || axis(shown.get(), width.get() - rows::HEADER - RIGHT_MARGIN_PX).origin}
+            </span>
+            </div>
         </div>
     }
+}
+
+/// The window, taken over as often as a chart of so many points can be drawn while it moves.
+fn follow(window: RwSignal<TimeWindow>, timelines: Signal<Vec<(String, Arc<Timeline>)>>) -> RwSignal<TimeWindow> {
+    /// More points than this take plotly.js longer than a frame.
+    const MANY_POINTS: usize = 1_000;
+    const PAUSE: Duration = Duration::from_millis(200);
+    let shown = RwSignal::new(window.get_untracked());
+    let waits = StoredValue::new(false);
+    Effect::new(move |_| {
+        let now = window.get();
+        let points = timelines.with_untracked(|timelines| {
+            let ranks = timelines.iter().filter_map(|(_, timeline)| timeline.memory.first());
+            ranks.map(|curve| curve.time_ns.len()).sum::<usize>()
+        });
+        if points <= MANY_POINTS {
+            shown.set(now);
+        } else if !waits.get_value() {
+            waits.set_value(true);
+            set_timeout(
+                move || {
+                    // The component may be gone meanwhile.
+                    if let Some(latest) = window.try_get_untracked()
+                        && waits.try_set_value(false).is_none()
+                    {
+                        shown.set(latest);
+                    }
+                },
+                PAUSE,
+            );
+        }
+    });
+    shown
 }
 
 #[derive(Clone, Copy)]
@@ -81,29 +148,45 @@ struct View {
     width_px: f64,
 }
 
-/// Line colours that every type of colour vision tells apart, for a light and a dark page, and their dashes.
-const LINES: [(&str, &str, DashType); 4] = [
-    ("#0072b2", "#56a5e0", DashType::Solid),
-    ("#b8542a", "#ee8866", DashType::Dash),
-    ("#117755", "#44bb99", DashType::Dot),
-    ("#66707e", "#a0a8b4", DashType::DashDot),
+/// How a plan's line is drawn.
+#[derive(Clone)]
+struct Stroke {
+    /// On a light page.
+    light: &'static str,
+    /// On a dark page.
+    dark: &'static str,
+    dash: DashType,
+    /// The dash as SVG writes it, for the legend.
+    strokes: &'static str,
+}
+
+impl Stroke {
+    fn colour(&self) -> &'static str {
+        if theme() == Theme::Dark { self.dark } else { self.light }
+    }
+}
+
+/// Lines that every type of colour vision tells apart, and that differ without colour too.
+const LINES: [Stroke; 4] = [
+    Stroke { light: "#0072b2", dark: "#56a5e0", dash: DashType::Solid, strokes: "none" },
+    Stroke { light: "#b8542a", dark: "#ee8866", dash: DashType::Dash, strokes: "6 4" },
+    Stroke { light: "#117755", dark: "#44bb99", dash: DashType::Dot, strokes: "2 2" },
+    Stroke { light: "#66707e", dark: "#a0a8b4", dash: DashType::DashDot, strokes: "6 3 2 3" },
 ];
 
 /// The plot as JSON.
 fn plot(timelines: &[(String, Arc<Timeline>)], view: View, colours: &Colours) -> String {
     let View { rank, limit_gib, window, width_px } = view;
     let (unit_ns, _) = time_text::unit_of(window.end_ns);
-    let is_dark = theme() == crate::gantt::Theme::Dark;
     let mut plot = Plot::new();
     let mut peak_gib: f64 = 0.0;
-    for ((title, timeline), (light, dark, dash)) in timelines.iter().zip(LINES.iter().cycle()) {
+    for ((title, timeline), stroke) in timelines.iter().zip(LINES.into_iter().cycle()) {
         let Some(curve) = timeline.memory.get(rank) else { continue };
         peak_gib = peak_gib.max(curve.peak_bytes as f64 / BYTES_PER_GIB);
         let points = staircase::visible(&curve.time_ns, &curve.bytes, timeline.makespan_ns, window, MOST_POINTS);
         let (x, y): (Vec<f64>, Vec<f64>) =
             points.into_iter().map(|(ns, bytes)| (ns / unit_ns, bytes as f64 / BYTES_PER_GIB)).unzip();
-        let line =
-            Line::new().shape(LineShape::Hv).width(1.6).color(if is_dark { *dark } else { *light }).dash(dash.clone());
+        let line = Line::new().shape(LineShape::Hv).width(1.6).color(stroke.colour()).dash(stroke.dash);
         plot.add_trace(Scatter::new(x, y).mode(Mode::Lines).name(title).line(line).hover_template("%{y:.1f} GiB"));
     }
     let ends = vec![window.start_ns / unit_ns, window.end_ns / unit_ns];
@@ -116,8 +199,9 @@ fn plot(timelines: &[(String, Arc<Timeline>)], view: View, colours: &Colours) ->
     );
 
     let plot_px = (width_px - rows::HEADER - RIGHT_MARGIN_PX).max(1.0);
+    let marks = axis(window, plot_px).ticks.into_iter();
     let (values, texts): (Vec<f64>, Vec<String>) =
-        axis_marks(window, plot_px).into_iter().map(|(ns, text)| (ns / unit_ns, text)).unzip();
+        marks.map(|tick| (window.ns_at(tick.x, plot_px) / unit_ns, tick.label)).unzip();
     let x_axis = colours
         .axis()
         .range(ends)
@@ -125,30 +209,19 @@ fn plot(timelines: &[(String, Arc<Timeline>)], view: View, colours: &Colours) ->
         .tick_mode(TickMode::Array)
         .tick_values(values)
         .tick_text(texts)
+        .ticks(TicksDirection::Outside)
+        .tick_length(4)
+        .tick_color(colour(&colours.mute))
         .hover_format(".4~g");
     let y_axis = colours
         .axis()
         .range(AxisRange::new(0.0, peak_gib.max(limit_gib) * 1.08))
-        .n_ticks(4)
+        .n_ticks(6)
         .tick_suffix(" GiB")
         .show_line(false);
-    let legend = Legend::new()
-        .orientation(Orientation::Horizontal)
-        .x(0.0)
-        .x_anchor(Anchor::Left)
-        .y(1.02)
-        .y_anchor(Anchor::Bottom)
-        .background_color(CLEAR)
-        .font(colours.font());
-    let margin = Margin::new().left(rows::HEADER as usize).right(RIGHT_MARGIN_PX as usize).top(26).bottom(22);
+    let margin = Margin::new().left(rows::HEADER as usize).right(RIGHT_MARGIN_PX as usize).top(8).bottom(22);
     plot.set_layout(
-        colours
-            .layout(margin)
-            .x_axis(x_axis)
-            .y_axis(y_axis)
-            .legend(legend)
-            .show_legend(true)
-            .hover_mode(HoverMode::XUnified),
+        colours.layout(margin).x_axis(x_axis).y_axis(y_axis).show_legend(false).hover_mode(HoverMode::XUnified),
     );
     plot.set_configuration(configuration());
     plot.to_json()

@@ -8,8 +8,7 @@ use crate::explore::use_explore;
 use crate::pointer;
 
 /// The kinds that are edited as figures; lists and histograms come from uploads and presets.
-const KINDS: [(&str, &str); 3] =
-    [("constant", "Constant"), ("uniform", "Uniform"), ("log_normal", "Log-normal")];
+const KINDS: [(&str, &str); 3] = [("constant", "Constant"), ("uniform", "Uniform"), ("log_normal", "Log-normal")];
 
 /// A distribution of another kind that keeps as much of the old one as fits.
 fn converted(old: &Value, kind: &str) -> Value {

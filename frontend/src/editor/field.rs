@@ -164,7 +164,7 @@ pub(super) fn NumberField(
                 placeholder=placeholder
                 data-pointer=pointer.clone()
                 aria-invalid=move || wrong().to_string()
-                aria-describedby=error_id
+                aria-describedby=move || wrong().then(|| error_id.clone())
                 prop:value=move || text.get()
                 on:input=move |event| write(event_target_value(&event), is_garbled(&event))
             />

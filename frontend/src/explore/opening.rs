@@ -109,6 +109,7 @@ impl Explore {
         self.errors.set(FieldErrors::default());
         self.unreadable.set(FieldErrors::default());
         self.import.set(None);
+        self.scenario.set(Value::Null);
         self.stored.set(None);
         self.result.set(None);
         self.shown.update(|shown| shown.timelines.clear());

@@ -19,6 +19,9 @@ pub(crate) fn key(chart: Chart, event: &KeyboardEvent) {
     let held = Held { ctrl: event.ctrl_key() || event.meta_key(), alt: event.alt_key() };
     let Some(command) = command(&event.key(), held) else { return };
     event.prevent_default();
+    // The pointer rests while keys are used; its box would stand in the way.
+    chart.pointer.set(None);
+    chart.hover.set(None);
     match command {
         Command::Zoom(factor) => zoom(chart, anchor(chart), factor),
         Command::Pan(share) => change(chart, |window, extent| window.panned(window.width_ns() * share, extent)),
@@ -47,6 +50,7 @@ pub(crate) fn wheel(chart: Chart, event: &WheelEvent) {
         _ => 1.0,
     };
     let (across, down) = (event.delta_x() * unit, event.delta_y() * unit);
+    let (x, y) = (f64::from(event.offset_x()), f64::from(event.offset_y()));
     let zooms = event.ctrl_key() || event.meta_key();
     let focused = document()
         .active_element()
@@ -55,13 +59,15 @@ pub(crate) fn wheel(chart: Chart, event: &WheelEvent) {
         chart.scroller.get_untracked().is_some_and(|scroller| scroller.scroll_height() > scroller.client_height());
     if zooms || (focused && !scrolls && !event.shift_key() && down.abs() >= across.abs()) {
         event.prevent_default();
-        let about = chart.window.get_untracked().ns_at(f64::from(event.offset_x()) - rows::HEADER, chart.plot_width());
+        let about = chart.window.get_untracked().ns_at(x - rows::HEADER, chart.plot_width());
         zoom(chart, about, (down.clamp(-80.0, 80.0) * ZOOM_PER_PX).exp());
+        point_at(chart, Some((x, y)));
     } else if event.shift_key() || (focused && across.abs() > down.abs()) {
         event.prevent_default();
         // Browsers turn Shift+wheel into a horizontal one, some of them.
         let moved = if across == 0.0 { down } else { across };
         pan_px(chart, -moved);
+        point_at(chart, Some((x, y)));
     }
 }
 

@@ -22,7 +22,6 @@ pub(crate) struct Chrome {
     pub(crate) theme: Theme,
     pub(crate) ink: String,
     pub(crate) mute: String,
-    pub(crate) line: String,
     pub(crate) hatch: String,
     pub(crate) panel: String,
     pub(crate) accent: String,
@@ -44,7 +43,6 @@ impl Chrome {
             theme: watch::theme(),
             ink: variable("--ink", "#1a1d21"),
             mute: variable("--mute", "#667080"),
-            line: variable("--line", "#d8dce2"),
             hatch: variable("--hatch", "#d8dce2"),
             panel: variable("--panel", "#ffffff"),
             accent: variable("--accent", "#0b62d6"),
@@ -148,7 +146,6 @@ struct Style {
     label_font: String,
     axis_font: String,
     glyphs: GlyphWidths,
-    axis_char: f64,
 }
 
 impl Style {
@@ -158,14 +155,10 @@ impl Style {
         let axis_font = format!("10.5px {}", chrome.family);
         let width = |text: &str| context.measure_text(text).map_or(8.0, |metrics| metrics.width());
         context.set_font(&label_font);
-        let glyphs = GlyphWidths {
-            letter: ["F", "B", "W", "I", "O", "S"].into_iter().map(width).fold(0.0, f64::max),
-            digit: width("0"),
-        };
-        context.set_font(&axis_font);
-        let axis_char = ["0", "m", "s", "µ", "+"].into_iter().map(width).fold(0.0, f64::max) * 0.9;
+        let letters = SpanKind::ALL.map(|kind| width(label::letter(kind)));
+        let glyphs = GlyphWidths { letters, digit: width("0") };
         let hatch = hatch(&chrome.hatch, ratio, context);
-        Self { version, ratio, chrome, hatch, label_font, axis_font, glyphs, axis_char }
+        Self { version, ratio, chrome, hatch, label_font, axis_font, glyphs }
     }
 }
 
@@ -198,8 +191,8 @@ impl Painter {
     pub(crate) fn paint(&mut self, canvas: &HtmlCanvasElement, scene: Scene<'_>, theme_version: u32) -> Option<u64> {
         let context = scene.size.prepare(canvas)?;
         let ratio = scene.size.ratio;
-        let current =
-            self.style.take().filter(|style| style.version == theme_version && style.ratio.total_cmp(&ratio).is_eq());
+        let is_current = |style: &Style| style.version == theme_version && style.ratio.total_cmp(&ratio).is_eq();
+        let current = self.style.take().filter(is_current);
         let style = current.unwrap_or_else(|| Style::read(theme_version, ratio, canvas, &context));
         self.collect(&scene);
         context.save();
@@ -324,10 +317,9 @@ fn critical(context: &CanvasRenderingContext2d, style: &Style, scene: &Scene<'_>
     let timeline = scene.timeline;
     context.set_fill_style_str(&style.chrome.ink);
     let ranks = scene.visible_ranks();
-    // In time order, so all before the first that ends inside the window are left of it, but for sends that
-    // overlap it; those have no bar of their own to mark.
-    let first =
-        timeline.critical_path.partition_point(|&span| (timeline.end_ns(span as usize) as f64) < scene.window.start_ns);
+    // Each span of the path ends before the next begins, so that the ends are in order too.
+    let left = |&span: &u32| (timeline.end_ns(span as usize) as f64) < scene.window.start_ns;
+    let first = timeline.critical_path.partition_point(left);
     for &span in &timeline.critical_path[first..] {
         let span = span as usize;
         if timeline.start_ns[span] as f64 > scene.window.end_ns {
@@ -361,7 +353,7 @@ fn headers(context: &CanvasRenderingContext2d, style: &Style, scene: &Scene<'_>)
 
 fn axis(context: &CanvasRenderingContext2d, style: &Style, scene: &Scene<'_>) {
     let top = scene.size.rows();
-    let axis = ticks::axis(scene.window, scene.size.plot(), style.axis_char);
+    let axis = ticks::axis(scene.window, scene.size.plot());
     context.set_font(&style.axis_font);
     context.set_text_baseline("top");
     context.set_text_align("left");

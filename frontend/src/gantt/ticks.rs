@@ -21,23 +21,27 @@ pub(crate) struct Axis {
     pub(crate) origin: Option<String>,
 }
 
+/// Width of a character of small print, in px; rather too wide than too narrow.
+const CHARACTER_PX: f64 = 6.5;
 /// Free room between two labels, in px.
 const GAP_PX: f64 = 14.0;
+/// Least distance of two marks, in px; more of them would be louder than the bars.
+const NEAREST_PX: f64 = 70.0;
 /// Labels with more decimals than this are given since an origin.
 const MOST_DECIMALS: usize = 3;
 
-/// The marks of a window, for labels whose characters are at most `char_px` wide.
-pub(crate) fn axis(window: TimeWindow, width_px: f64, char_px: f64) -> Axis {
+/// The marks of a window in a plot of this width.
+pub(crate) fn axis(window: TimeWindow, width_px: f64) -> Axis {
     if width_px <= 0.0 || window.width_ns() <= 0.0 {
         return Axis::default();
     }
     let ns_per_px = window.width_ns() / width_px;
-    let mut step = round_up(ns_per_px * (4.0 * char_px + GAP_PX));
+    let mut step = round_up(ns_per_px * NEAREST_PX);
     // A wider step has shorter labels or as long ones, so this ends within a few rounds.
     for _ in 0..16 {
         let axis = with_step(window, width_px, step);
         let longest = axis.ticks.iter().map(|tick| tick.label.chars().count()).max().unwrap_or(0);
-        if longest as f64 * char_px + GAP_PX <= step / ns_per_px {
+        if longest as f64 * CHARACTER_PX + GAP_PX <= step / ns_per_px {
             return axis;
         }
         step = round_up(step * 1.01);
@@ -88,16 +92,16 @@ mod tests {
     use super::*;
 
     fn labels(start_ns: f64, end_ns: f64, width_px: f64) -> (Vec<String>, Option<String>) {
-        let axis = axis(TimeWindow { start_ns, end_ns }, width_px, 6.5);
+        let axis = axis(TimeWindow { start_ns, end_ns }, width_px);
         (axis.ticks.into_iter().map(|tick| tick.label).collect(), axis.origin)
     }
 
     #[test]
     fn a_whole_iteration_is_marked_in_round_seconds() {
-        // 26 s in 800 px are 32.5 ms per px; "20 s" and its room need 40 px, which is 1.3 s, so 2 s.
+        // 26 s in 800 px are 32.5 ms per px; 70 px are 2.3 s, so marks are 5 s apart.
         let (labels, origin) = labels(0.0, 26e9, 800.0);
-        assert_eq!(labels[..3], ["0 s", "2 s", "4 s"]);
-        assert_eq!(labels.last().map(String::as_str), Some("26 s"));
+        assert_eq!(labels[..3], ["0 s", "5 s", "10 s"]);
+        assert_eq!(labels.last().map(String::as_str), Some("25 s"));
         assert_eq!(origin, None);
     }
 
@@ -117,8 +121,8 @@ mod tests {
             while width < 1e11 {
                 for px in [120.0, 300.0, 1_000.0, 2_500.0] {
                     let window = TimeWindow { start_ns: start, end_ns: start + width };
-                    let axis = axis(window, px, 6.5);
-                    assert!(px < 200.0 || !axis.ticks.is_empty(), "no tick in {window:?} at {px} px");
+                    let axis = axis(window, px);
+                    assert!(px < 300.0 || !axis.ticks.is_empty(), "no tick in {window:?} at {px} px");
                     for pair in axis.ticks.windows(2) {
                         let room = pair[1].x - pair[0].x;
                         let label = pair[0].label.chars().count().max(pair[1].label.chars().count()) as f64 * 6.5;

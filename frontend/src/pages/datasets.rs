@@ -70,7 +70,6 @@ fn DatasetCard(dataset: DatasetSummary, deletions: Deletions, gone: Callback<Str
             format::three_digits(columns.max),
         )
     };
-    let token_facts = facts(&text_tokens, "Tokens");
     let image_facts = images.as_ref().map(|images| facts(images, "Images"));
     let tokens = Signal::stored(Some(text_tokens));
     let label = format!("Delete {name}");
@@ -82,7 +81,6 @@ fn DatasetCard(dataset: DatasetSummary, deletions: Deletions, gone: Callback<Str
                 <span class="muted">{format!("{} samples · {} UTC", format::count(samples), format::moment(&created_at))}</span>
             </header>
             <Histogram data=tokens unit="tokens" />
-            <p class="hint">{token_facts}</p>
             {image_facts.map(|facts| view! { <p class="hint">{facts}</p> })}
             <p class="actions">
                 <a class="button" href=format!("/new?dataset={id}")>"Use in a new scenario"</a>

@@ -60,7 +60,10 @@ fn PlannerCard(planner: PlannerKind) -> impl IntoView {
     let difference = move || {
         let reference = baseline.get().filter(|baseline| *baseline != planner)?;
         let difference = time_of(planner)? - time_of(reference)?;
-        Some((difference, format!("{} against {}", format::seconds_difference(difference), ranking::short_title(reference))))
+        Some((
+            difference,
+            format!("{} against {}", format::seconds_difference(difference), ranking::short_title(reference)),
+        ))
     };
     let timeline = Signal::derive(move || explore.shown.with(|shown| shown.timeline(planner)));
     let extent = Memo::new(move |_| explore.shown.with(crate::explore::Shown::extent_ns));

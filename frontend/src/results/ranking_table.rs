@@ -65,7 +65,12 @@ fn RankingRow(row: Row, baseline: Memo<Option<PlannerKind>>, chosen: Memo<Option
     }
 }
 
-fn view_of(cell: Cell, planner: PlannerKind, title: &str, baseline: Memo<Option<PlannerKind>>) -> impl IntoView + use<> {
+fn view_of(
+    cell: Cell,
+    planner: PlannerKind,
+    title: &str,
+    baseline: Memo<Option<PlannerKind>>,
+) -> impl IntoView + use<> {
     let is_baseline = move || baseline.get() == Some(planner);
     let explore = use_explore();
     let radio = (cell.metric == "speedup").then(|| {

@@ -85,9 +85,13 @@ mod tests {
             let mut costs = PipelineCosts::uniform(ranks, chunks, microbatches, times(1, 1, 1, communication));
             let mut random = crate::random::Random::new(seed, 0);
             for column in [&mut costs.forward, &mut costs.input_grad, &mut costs.weight_grad] {
-                column.iter_mut().for_each(|time| *time = Nanos::new(random.below(40)));
+                for time in column.iter_mut() {
+                    *time = Nanos::new(random.below(40));
+                }
             }
-            costs.sync.iter_mut().for_each(|time| *time = Nanos::new(random.below(sync + 1)));
+            for time in &mut costs.sync {
+                *time = Nanos::new(random.below(sync + 1));
+            }
             let schedule = if chunks == 1 && seed % 2 == 0 {
                 gpipe(ranks, microbatches)
             } else if chunks == 1 {

@@ -128,7 +128,8 @@ impl<'a> LayerModel<'a> {
         let lookup = memory_bound(self.device, 2.0 * BF16 * n * h / self.t);
         let (forward, weight_grad) = match self.module.patch {
             Some(patch) => {
-                let pixels = 3.0 * f64::from(patch.patch_px).powi(2);
+                let edge = f64::from(patch.patch_px);
+                let pixels = 3.0 * edge * edge;
                 (matmul(self.device, 1.0, n, pixels, h / self.t), matmul(self.device, 1.0, pixels, n, h / self.t))
             }
             None => (lookup, lookup),

@@ -31,11 +31,11 @@ pub struct MicrobatchLoad {
 impl MicrobatchLoad {
     /// The load of the sequences of one microbatch. Sequences that are not packed are padded to the longest.
     pub fn of(sequences: &[Sequence], model: &Model, packing: Packing) -> Self {
-        let longest = sequences.iter().map(|sequence| sequence.computed_tokens).max().unwrap_or(0);
+        let longest = f64::from(sequences.iter().map(|sequence| sequence.computed_tokens).max().unwrap_or(0));
         let text = match packing {
             Packing::Single | Packing::Padded => {
                 let count = sequences.len() as f64;
-                (f64::from(longest) * count, f64::from(longest).powi(2) * count)
+                (longest * count, longest * longest * count)
             }
             Packing::Packed => (
                 sequences.iter().map(|sequence| f64::from(sequence.computed_tokens)).sum(),

@@ -24,7 +24,7 @@ pub(super) fn candidates(scenario: &Scenario, kind: PlannerKind, sequences: u32)
     let mut candidates = Vec::new();
     let tensors = options(request.tensor, || {
         // Tensor parallelism across nodes never pays; it is tried only where it is asked for.
-        divisors(scenario.cluster.devices_per_node).filter(|degree| devices % degree == 0).collect()
+        divisors(scenario.cluster.devices_per_node).filter(|degree| devices.is_multiple_of(*degree)).collect()
     });
     for tensor in tensors {
         let pipelines = options(request.pipeline, || divisors(devices / tensor).collect());
@@ -84,7 +84,7 @@ fn broken_rule(scenario: &Scenario, kind: PlannerKind, layout: Layout, sequences
     if stages > layers {
         return Some(format!("PP x VPP exceeds the {layers} layers"));
     }
-    if scenario.model.modules.len() == 1 && layers % stages != 0 {
+    if scenario.model.modules.len() == 1 && !layers.is_multiple_of(stages) {
         return Some(format!("PP x VPP does not divide the {layers} layers"));
     }
     if kind == PlannerKind::Interleaved && (layout.pipeline < 2 || layout.chunks < 2) {

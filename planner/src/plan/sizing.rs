@@ -46,6 +46,9 @@ enum Verdict {
     Rejected { reason: String, needs: Option<(usize, Bytes)> },
 }
 
+/// A layout that cannot be, why, and where memory was short: the rank and what it needs.
+type Rejection = (Layout, String, Option<(usize, Bytes)>);
+
 /// The running search of one planner.
 pub(super) struct LayoutSearch<'a> {
     scenario: &'a Scenario,
@@ -55,7 +58,7 @@ pub(super) struct LayoutSearch<'a> {
     /// Candidates with their lower bound, best bound first.
     open: Vec<(Nanos, Sized)>,
     simulated: Vec<(Score, Sized)>,
-    rejected: Vec<(Layout, String, Option<(usize, Bytes)>)>,
+    rejected: Vec<Rejection>,
     loads: Vec<(u32, Vec<MicrobatchLoad>)>,
     total: u32,
 }

@@ -28,17 +28,17 @@ impl<'a> Sampler<'a> {
     }
 
     /// The batch of an iteration, on which plans are judged.
-    pub fn judged(&self, iteration: u32) -> GlobalBatch {
+    pub fn judged(self, iteration: u32) -> GlobalBatch {
         self.draw(u64::from(iteration))
     }
 
     /// The representative batch on which static planners choose: from the same distribution, but never one of
     /// the batches they are judged on.
-    pub fn sizing(&self) -> GlobalBatch {
+    pub fn sizing(self) -> GlobalBatch {
         self.draw(SIZING_STREAM)
     }
 
-    fn draw(&self, stream: u64) -> GlobalBatch {
+    fn draw(self, stream: u64) -> GlobalBatch {
         let scenario = self.scenario.scenario();
         let mut random = Random::new(scenario.seed, stream);
         let source = &scenario.workload.samples;
@@ -46,7 +46,7 @@ impl<'a> Sampler<'a> {
         GlobalBatch { samples }
     }
 
-    fn draw_sample(&self, source: &SampleSource, random: &mut Random) -> SampleShape {
+    fn draw_sample(self, source: &SampleSource, random: &mut Random) -> SampleShape {
         match source {
             SampleSource::Drawn { text_tokens, images } => {
                 SampleShape { text_tokens: text_tokens.draw(random), images: images.draw(random) }

@@ -4,6 +4,8 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 use std::time::Duration;
 
+use axum::body::Body;
+use axum::http::Request;
 use harness::{House, Settings, engines, house};
 use serde_json::{Value, json};
 use server::jobs::Limits;
@@ -162,7 +164,8 @@ async fn events_tell_the_whole_story() {
     let path = api::path::job_events(job["id"].as_str().unwrap());
     let listening = tokio::spawn({
         let house = Arc::clone(&house);
-        async move { house.get(&path).await }
+        let request = Request::get(path).header("accept-encoding", "gzip, br").body(Body::empty()).unwrap();
+        async move { house.send(request).await }
     });
     tokio::time::sleep(Duration::from_millis(50)).await;
     gate.store(true, Ordering::Relaxed);

@@ -115,3 +115,23 @@ async fn the_same_question_has_the_same_answer_anywhere() {
     }
     assert_eq!(answers[0], answers[1]);
 }
+
+/// What cannot fit is an answer, with the constraint that binds.
+#[tokio::test]
+async fn a_model_that_does_not_fit_is_answered_with_the_reason() {
+    let house = House::open().await;
+    let mut scenario = house::scenario();
+    scenario["model"] = json!({"preset": "gpt-3-175b"});
+    scenario["layout"] = json!({});
+    let id = house.store(&scenario).await;
+    assert_eq!(house.plan(&id).await["state"]["state"], "done");
+    let outcome: Value = house.get(&api::path::outcome(&id)).await.json();
+    for result in outcome["outcome"]["results"].as_array().unwrap() {
+        let answer = &result["answer"];
+        assert_eq!(answer["status"], "infeasible", "{result}");
+        assert!(answer["binding"].as_str().unwrap().contains("GiB"), "{answer}");
+    }
+    house.post(&api::path::keep(&id), "").await;
+    let list: Value = house.get(api::path::SCENARIOS).await.json();
+    assert_eq!(list["scenarios"][0]["best"], Value::Null);
+}

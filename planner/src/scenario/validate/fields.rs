@@ -17,7 +17,9 @@ pub(super) fn check(scenario: &Scenario, errors: &mut Vec<FieldError>) {
     model(&scenario.model, &mut ranges);
     cluster(&scenario.cluster, &mut ranges);
     training(&scenario.training, &mut ranges);
-    layout(&scenario.layout, &scenario.model, &scenario.cluster, &mut ranges);
+    if scenario.cluster.devices() > 0 {
+        layout(&scenario.layout, &scenario.model, &scenario.cluster, &mut ranges);
+    }
     planners(scenario, &mut ranges);
     ranges.whole("/iterations", scenario.iterations, 1, 1000, "");
 }
@@ -127,7 +129,7 @@ fn layout(layout: &LayoutRequest, model: &Model, cluster: &Cluster, ranges: &mut
         }
     }
     let degrees = layout.tensor.unwrap_or(1).saturating_mul(layout.pipeline.unwrap_or(1));
-    if degrees > 0 && devices > 0 && (degrees > devices || devices % degrees != 0) {
+    if degrees > 0 && devices > 0 && (degrees > devices || !devices.is_multiple_of(degrees)) {
         let at = if layout.pipeline.is_some() { "/layout/pipeline" } else { "/layout/tensor" };
         ranges.refuse(at, format!("TP x PP = {degrees} does not divide {devices} devices"));
     }
@@ -154,7 +156,7 @@ fn planners(scenario: &Scenario, ranges: &mut Ranges<'_>) {
 }
 
 fn divisors(number: u32) -> impl Iterator<Item = u32> {
-    (1..=number).filter(move |degree| number % degree == 0)
+    (1..=number).filter(move |degree| number.is_multiple_of(*degree))
 }
 
 fn list(numbers: impl Iterator<Item = u32>) -> String {

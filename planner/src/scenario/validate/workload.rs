@@ -54,6 +54,13 @@ fn source(
         SampleSource::Dataset { id, images } => {
             match datasets.dataset(id) {
                 Some(dataset) => {
+                    if images.is_none() && has_images(&dataset) && model.vision_encoder().is_none() {
+                        let detail = format!(
+                            "this dataset has images and {} has no vision encoder; set images to 0 to leave them out",
+                            model.name
+                        );
+                        ranges.refuse(&format!("{at}/images"), detail);
+                    }
                     if found.iter().all(|(name, _)| name != id) {
                         found.push((id.clone(), dataset));
                     }
@@ -83,6 +90,13 @@ fn source(
                 ranges.refuse(&format!("{at}/parts/0/weight"), "at least one weight must be positive".to_owned());
             }
         }
+    }
+}
+
+fn has_images(dataset: &Dataset) -> bool {
+    match dataset {
+        Dataset::Rows { images, .. } => images.iter().any(|&count| count > 0),
+        Dataset::Histogram { .. } => false,
     }
 }
 

@@ -57,6 +57,9 @@ enum Event {
 /// Ready forwards by priority, then stage and microbatch.
 type ForwardQueue = BinaryHeap<Reverse<((u32, u32, u32), u32, u32)>>;
 
+/// Ready backwards by time of arrival, then deepest stage and microbatch.
+type BackwardQueue = BinaryHeap<Reverse<(Nanos, Reverse<u32>, u32)>>;
+
 struct Walk<'a> {
     costs: &'a PipelineCosts,
     cap: &'a [Bytes],
@@ -66,8 +69,7 @@ struct Walk<'a> {
     in_flight_limit: Vec<u32>,
     events: BinaryHeap<Reverse<(Nanos, Event)>>,
     forwards: Vec<ForwardQueue>,
-    /// Ready backwards by time of arrival, then stage and microbatch.
-    backwards: Vec<BinaryHeap<Reverse<(Nanos, Reverse<u32>, u32)>>>,
+    backwards: Vec<BackwardQueue>,
     busy: Vec<bool>,
     stream_free: Vec<Nanos>,
     held: Vec<Bytes>,

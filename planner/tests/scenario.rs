@@ -1,0 +1,122 @@
+//! What scenarios are, what they are not, and who they are.
+
+use planner::scenario::validate::NoDatasets;
+use planner::scenario::{FieldError, ValidScenario, parse};
+use serde_json::{Value, json};
+
+const EXAMPLE: &str = include_str!("../../examples/llama-2-7b-long-documents.json");
+
+/// The example with some places changed.
+fn changed(changes: &[(&str, Value)]) -> Result<ValidScenario, Vec<FieldError>> {
+    let mut value: Value = serde_json::from_str(EXAMPLE).unwrap();
+    for (pointer, new) in changes {
+        let (parent, key) = pointer.rsplit_once('/').unwrap();
+        value.pointer_mut(parent).unwrap()[key] = new.clone();
+    }
+    parse(&value.to_string()).and_then(|scenario| ValidScenario::new(scenario, &NoDatasets))
+}
+
+/// Frozen: links to these must open for ever, so no change of the engine may change an identifier.
+#[test]
+fn identifiers_of_the_shipped_examples_never_change() {
+    let identifiers = [
+        include_str!("../../examples/vlm-s-image-heavy.json"),
+        EXAMPLE,
+        include_str!("../../examples/gpt-3-175b-uniform.json"),
+    ]
+    .map(|json| parse(json).unwrap().id().to_string());
+    assert_eq!(
+        identifiers,
+        [
+            "ovsvuw5mhcz3qokongsefz7u6uxkox2uxy7a6yh7rfaf4lwv6frq",
+            "gpvb33jbwj45gzvbb2kongsec7ur3jtr2f2cr2bt7qugnlijklga",
+            "lcj6usehcgz3lml7gbq4tm75ij6lqygdruhfqfhyc2ptiq5idzrq",
+        ]
+    );
+}
+
+#[test]
+fn the_title_and_written_defaults_do_not_change_the_question() {
+    let plain = changed(&[]).unwrap();
+    let renamed = changed(&[("/title", json!("Another name")), ("/training", json!({}))]).unwrap();
+    assert_eq!(plain.id(), renamed.id());
+    let written_out = serde_json::to_string(plain.scenario()).unwrap();
+    assert_eq!(parse(&written_out).unwrap().id(), *plain.id(), "presets filled in are the same question");
+    assert_ne!(changed(&[("/seed", json!(12))]).unwrap().id(), plain.id());
+}
+
+#[test]
+fn fields_beside_a_preset_replace_its_own() {
+    let device = json!({ "preset": "a100-80gb", "nodes": 4, "device": { "memory_gib": 40.0 } });
+    let scenario = changed(&[("/cluster", device)]).unwrap();
+    assert!((scenario.scenario().cluster.device.memory_gib - 40.0).abs() < 1e-12);
+    assert!((scenario.scenario().cluster.device.peak_tflops - 312.0).abs() < 1e-12);
+}
+
+#[test]
+fn every_wrong_field_is_named_with_what_would_be_right() {
+    let images = json!({ "kind": "constant", "value": 4 });
+    for (pointer, value, at, says) in [
+        ("/cluster/nodes", json!(0), "/cluster/nodes", "1 to 4096"),
+        ("/cluster/devices_per_node", json!(0), "/cluster/devices_per_node", "1 to 256"),
+        (
+            "/layout/tensor",
+            json!(3),
+            "/layout/tensor",
+            "3 does not divide 32 heads of Llama-2 7B; 1, 2, 4, 8, 16, 32 do",
+        ),
+        ("/layout/pipeline", json!(33), "/layout/pipeline", "33 stages for 32 layers"),
+        ("/layout/pipeline", json!(5), "/layout/pipeline", "TP x PP = 20 does not divide 32 devices"),
+        ("/layout/microbatch", json!(0), "/layout/microbatch", "1 to 65536"),
+        ("/workload/global_batch", json!(0), "/workload/global_batch", "1 to 65536"),
+        ("/workload/context_length", json!(0), "/workload/context_length", "1 to 16777216"),
+        ("/workload/samples/images", images, "/workload/samples/images", "no vision encoder"),
+        ("/training", json!({ "tensor_overlap": 1.5 }), "/training/tensor_overlap", "0 to 1"),
+        ("/planners", json!([]), "/planners", "at least one"),
+        ("/planners", json!(["1f1b", "1f1b"]), "/planners/1", "twice"),
+        ("/planners", json!(["magic"]), "/planners/0", "unknown variant"),
+        ("/iterations", json!(0), "/iterations", "1 to 1000"),
+        ("/seed", json!(-1), "/seed", "invalid value"),
+        ("/cluster/preset", json!("abacus"), "/cluster/preset", "a100-80gb, h100, h800"),
+        ("/schema", json!("scenario/99"), "/schema", "newer version"),
+    ] {
+        let errors = changed(&[(pointer, value)]).expect_err(at);
+        assert!(
+            errors.iter().any(|error| error.pointer == at && error.detail.contains(says)),
+            "{at} {says}: {errors:?}"
+        );
+    }
+}
+
+#[test]
+fn all_wrong_fields_are_named_at_once() {
+    let errors =
+        changed(&[("/cluster/nodes", json!(0)), ("/workload/global_batch", json!(0)), ("/iterations", json!(0))]);
+    assert_eq!(errors.unwrap_err().len(), 3);
+}
+
+#[test]
+fn distributions_must_make_sense() {
+    let drawn =
+        |text: Value| json!({ "kind": "drawn", "text_tokens": text, "images": { "kind": "constant", "value": 0 } });
+    for (text, at) in [
+        (json!({ "kind": "uniform", "min": 9, "max": 3 }), "/workload/samples/text_tokens/min"),
+        (json!({ "kind": "values", "values": [] }), "/workload/samples/text_tokens/values"),
+        (json!({ "kind": "constant", "value": 0 }), "/workload/samples/text_tokens"),
+        (
+            json!({ "kind": "histogram", "edges": [0.0, 1.0], "counts": [1.0, 2.0] }),
+            "/workload/samples/text_tokens/edges",
+        ),
+        (json!({ "kind": "histogram", "edges": [5.0, 1.0], "counts": [1.0] }), "/workload/samples/text_tokens/edges/1"),
+        (
+            json!({ "kind": "histogram", "edges": [0.0, 9.0], "counts": [-1.0] }),
+            "/workload/samples/text_tokens/counts/0",
+        ),
+        (json!({ "kind": "histogram", "edges": [0.0, 9.0], "counts": [0.0] }), "/workload/samples/text_tokens/counts"),
+    ] {
+        let errors = changed(&[("/workload/samples", drawn(text))]).expect_err(at);
+        assert!(errors.iter().any(|error| error.pointer == at), "{at}: {errors:?}");
+    }
+    let missing = json!({ "kind": "dataset", "id": "nowhere" });
+    assert_eq!(changed(&[("/workload/samples", missing)]).unwrap_err()[0].pointer, "/workload/samples/id");
+}
