@@ -21,7 +21,7 @@ pub(crate) fn App() -> impl IntoView {
     provide_context(Catalogue::new());
     view! {
         <Router>
-            <a class="skip" href="#main" on:click=skip>"Skip to the content"</a>
+            <a class="skip" href="#main" on:click=|event| skip(&event)>"Skip to the content"</a>
             <Header />
             <Routes fallback=NotFound>
                 <Route path=path!("/") view=GalleryPage />
@@ -36,7 +36,7 @@ pub(crate) fn App() -> impl IntoView {
 }
 
 /// Goes to the content without touching the fragment, which holds the view.
-fn skip(event: web_sys::MouseEvent) {
+fn skip(event: &web_sys::MouseEvent) {
     event.prevent_default();
     let main = document().get_element_by_id("main").and_then(|main| main.dyn_into::<web_sys::HtmlElement>().ok());
     if let Some(main) = main {

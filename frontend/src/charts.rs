@@ -14,7 +14,7 @@ pub(crate) use histogram::Histogram;
 pub(crate) use memory::MemoryChart;
 
 use plotly::color::Color;
-use plotly::common::Font;
+use plotly::common::{Font, Label};
 use plotly::configuration::DisplayModeBar;
 use plotly::layout::{Axis, Margin};
 use plotly::{Configuration, Layout};
@@ -51,6 +51,13 @@ impl Colours {
         Font::new().family("system-ui, sans-serif").size(11).color(self.mute.clone())
     }
 
+    fn hover_label(&self) -> Label {
+        Label::new()
+            .background_color(self.panel.clone())
+            .border_color(self.line.clone())
+            .font(self.font().color(self.ink.clone()))
+    }
+
     /// What all charts have in common.
     fn layout(&self, margin: Margin) -> Layout {
         Layout::new()
@@ -59,6 +66,7 @@ impl Colours {
             .paper_background_color(CLEAR)
             .plot_background_color(CLEAR)
             .auto_size(true)
+            .hover_label(self.hover_label())
     }
 
     fn axis(&self) -> Axis {

@@ -57,7 +57,7 @@ pub(crate) fn Header() -> impl IntoView {
 fn ExportMenu() -> impl IntoView {
     let explore = use_explore();
     let menu = NodeRef::<html::Details>::new();
-    let close = move |_| {
+    let close = move |()| {
         if let Some(menu) = menu.get_untracked() {
             menu.set_open(false);
         }
@@ -119,9 +119,9 @@ fn CopyLink() -> impl IntoView {
                 move || {
                     copied.update(|copied| {
                         if copied.as_ref().is_some_and(|(shown, done)| *shown == url && *done) {
-                            *copied = None
+                            *copied = None;
                         }
-                    })
+                    });
                 },
                 std::time::Duration::from_secs(4),
             );

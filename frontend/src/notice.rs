@@ -7,8 +7,9 @@ use crate::client::Failure;
 /// A failure: what, why, every field it names, and a button to try again.
 #[component]
 pub(crate) fn FailureNotice(failure: Failure, #[prop(optional, into)] on_retry: Option<Callback<()>>) -> impl IntoView {
-    let fields = match &failure {
-        Failure::Problem(problem) => problem.errors.clone(),
+    let (title, detail) = (failure.title(), failure.detail());
+    let fields = match failure {
+        Failure::Problem(problem) => problem.errors,
         Failure::Offline | Failure::Unreadable(_) => Vec::new(),
     };
     let lines = fields.into_iter().map(|field| {
@@ -18,8 +19,8 @@ pub(crate) fn FailureNotice(failure: Failure, #[prop(optional, into)] on_retry: 
     let lines = lines.collect::<Vec<_>>();
     view! {
         <div class="notice bad" role="alert">
-            <b>{failure.title()}</b>
-            {if lines.is_empty() { view! { <p>{failure.detail()}</p> }.into_any() } else { view! { <ul>{lines}</ul> }.into_any() }}
+            <b>{title}</b>
+            {if lines.is_empty() { view! { <p>{detail}</p> }.into_any() } else { view! { <ul>{lines}</ul> }.into_any() }}
             {on_retry.map(|retry| view! { <button on:click=move |_| retry.run(())>"Try again"</button> })}
         </div>
     }

@@ -101,15 +101,18 @@ pub(crate) fn Upload(
 /// What an import read and what it did not.
 #[component]
 pub(crate) fn ImportReportView(report: ImportReport) -> impl IntoView {
-    let losses = [(report.repaired, "repaired"), (report.skipped, "left out")];
-    let losses: String = losses
-        .into_iter()
-        .filter(|(count, _)| *count > 0)
-        .map(|(count, word)| format!(", {} {word}", format::count(count)))
-        .collect();
+    let mut read = format!("{} samples read", format::count(report.parsed + report.repaired));
+    for (count, word) in [(report.repaired, "repaired"), (report.skipped, "left out")] {
+        if count > 0 {
+            read.push_str(", ");
+            read.push_str(&format::count(count));
+            read.push(' ');
+            read.push_str(word);
+        }
+    }
     view! {
         <div class="import-report" data-testid="import-report" role="status">
-            <b>{format!("{} samples read{losses}", format::count(report.parsed + report.repaired))}</b>
+            <b>{read}</b>
             <span>{format!("{}, {}", report.format, report.source)}</span>
             {report.first_problem.map(|problem| view! { <span class="warning">{problem}</span> })}
         </div>

@@ -116,7 +116,7 @@ fn summarise(scenario: &Scenario, drawn: &[GlobalBatch]) -> WorkloadSummary {
         samples().map(|sample| sample.text_tokens.saturating_add(sample.images.saturating_mul(per_image))).collect();
     let images: Vec<u32> = samples().map(|sample| sample.images).collect();
     WorkloadSummary {
-        sample_tokens: HistogramColumns::of_values(&tokens),
-        sample_images: scenario.model.vision_encoder().map(|_| HistogramColumns::of_values(&images)),
+        sample_tokens: HistogramColumns::of_values(&tokens).expect("a valid scenario draws at least one sample"),
+        sample_images: scenario.model.vision_encoder().and_then(|_| HistogramColumns::of_values(&images)),
     }
 }

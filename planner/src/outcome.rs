@@ -1,5 +1,7 @@
 //! The answer to a scenario: for every planner a judged plan, or why there is none.
 
+mod histogram;
+
 use serde::{Deserialize, Serialize};
 
 use crate::scenario::PlannerKind;
@@ -206,9 +208,9 @@ pub struct IterationMetrics {
 #[derive(Debug, Clone, Copy, PartialEq, Default, Serialize, Deserialize)]
 #[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
 pub struct CriticalPathShares {
-    /// Forward and backward actions.
+    /// Forward and backward actions, without the communication inside them.
     pub compute: f64,
-    /// Sends between stages, gradient synchronisation.
+    /// Communication inside actions, sends between stages, gradient synchronisation, waits for other replicas.
     pub communication: f64,
     /// Optimizer.
     pub optimizer: f64,

@@ -7,7 +7,6 @@ pub mod access;
 pub mod app;
 pub mod clock;
 pub mod config;
-mod dataset_histogram;
 mod dataset_id;
 mod endpoint;
 pub mod error;

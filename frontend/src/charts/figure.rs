@@ -98,7 +98,9 @@ pub(super) fn Figure(
         let resized = element.clone();
         let read = move || {
             let now = f64::from(resized.client_width());
-            if let Some(width) = width.filter(|width| width.try_get_untracked().is_some_and(|before| before != now)) {
+            if let Some(width) =
+                width.filter(|width| width.try_get_untracked().is_some_and(|before| (before - now).abs() >= 1.0))
+            {
                 width.set(now);
             }
             if now > 0.0 && drawing.drawn.try_get_untracked() == Some(true) {

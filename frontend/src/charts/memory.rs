@@ -212,7 +212,10 @@ fn plot(timelines: &[(String, Arc<Timeline>)], view: View, colours: &Colours) ->
         .ticks(TicksDirection::Outside)
         .tick_length(4)
         .tick_color(colour(&colours.mute))
-        .hover_format(".4~g");
+        .hover_format(".4~g")
+        .spike_thickness(1)
+        .spike_dash(DashType::Solid)
+        .spike_color(colour(&colours.mute));
     let y_axis = colours
         .axis()
         .range(AxisRange::new(0.0, peak_gib.max(limit_gib) * 1.08))

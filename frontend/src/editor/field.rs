@@ -152,7 +152,7 @@ pub(super) fn NumberField(
     });
     view! {
         <div class="field" class:wrong=wrong>
-            <label for=id.clone()>{label.clone()}{(!unit.is_empty()).then(|| view! { " "<small>{unit}</small> })}</label>
+            <label for=id.clone()>{label}{(!unit.is_empty()).then(|| view! { " "<small>{unit}</small> })}</label>
             <input
                 id=id
                 type="number"

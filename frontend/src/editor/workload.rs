@@ -25,6 +25,7 @@ const DATASET: &str = "dataset:";
 #[component]
 pub(super) fn WorkloadSection() -> impl IntoView {
     let explore = use_explore();
+    let catalogue = use_catalogue();
     let columns = move |images: bool| {
         Signal::derive(move || -> Option<HistogramColumns> {
             explore.result.with(|result| {
@@ -43,7 +44,7 @@ pub(super) fn WorkloadSection() -> impl IntoView {
             <Upload
                 compact=true
                 on_uploaded=move |uploaded: Uploaded| {
-                    use_catalogue().add(uploaded.dataset.clone());
+                    catalogue.add(uploaded.dataset.clone());
                     explore.import.set(Some(uploaded.report));
                     explore.edit(SAMPLES, |scenario| use_dataset(scenario, &uploaded.dataset.id));
                 }

@@ -249,7 +249,7 @@ impl Painter {
             for cell in self.cells[lane.cells.clone()].iter().filter(|cell| cell.kind == number) {
                 let (x, width) = bar(cell, ratio);
                 let wanted = shade(cell.busy);
-                if wanted < alpha || wanted > alpha {
+                if (wanted - alpha).abs() > f64::EPSILON {
                     alpha = wanted;
                     context.set_global_alpha(alpha);
                 }

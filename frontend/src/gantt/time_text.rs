@@ -36,10 +36,11 @@ pub(crate) fn interval(start_ns: f64, end_ns: f64) -> (String, String, &'static 
     let (size, symbol) = unit_of(end_ns);
     let (start, end) = (start_ns / size, end_ns / size);
     let mut decimals = if symbol == "ns" { 0 } else { decimals_of(end) };
-    let resolution = |decimals: usize| 10_f64.powi(-(decimals as i32));
+    let mut resolution = [1.0, 0.1, 0.01][decimals];
     // A tenth of the length must be visible, and nothing finer than a nanosecond exists.
-    while end > start && resolution(decimals) > (end - start) / 10.0 && resolution(decimals) * size > 1.5 {
+    while end > start && resolution > (end - start) / 10.0 && resolution * size > 1.5 {
         decimals += 1;
+        resolution /= 10.0;
     }
     (format!("{start:.decimals$}"), format!("{end:.decimals$}"), symbol)
 }

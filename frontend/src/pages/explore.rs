@@ -69,8 +69,10 @@ pub(crate) fn ExplorePage() -> impl IntoView {
 fn Side(class_name: &'static str, label: &'static str, children: Children) -> impl IntoView {
     let open = RwSignal::new(false);
     let body = format!("side-{class_name}");
+    // A column that scrolls and may hold nothing to focus must take the focus itself, or keys could not scroll it.
+    let tabindex = (class_name == "reasons").then_some("0");
     view! {
-        <aside class=format!("side {class_name}") class:open=move || open.get() aria-label=label>
+        <aside class=format!("side {class_name}") class:open=move || open.get() aria-label=label tabindex=tabindex>
             <button class="side-toggle" aria-expanded=move || open.get().to_string() aria-controls=body.clone() on:click=move |_| open.update(|open| *open = !*open)>
                 {label}
             </button>

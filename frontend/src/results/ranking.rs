@@ -114,10 +114,13 @@ pub(crate) fn rows(stored: &StoredOutcome, baseline: Option<PlannerKind>) -> Vec
     results.iter().map(row).collect()
 }
 
+/// A figure and the way to show it.
+type Shown = (Option<f64>, fn(f64) -> String);
+
 fn cells(metrics: &Metrics, reference: Option<&Metrics>, planning_ms: Option<f64>) -> Vec<Cell> {
     let speedup = reference.map(|reference| reference.iteration_s / metrics.iteration_s);
-    let values = [
-        (Some(metrics.iteration_s), format::seconds as fn(f64) -> String),
+    let values: [Shown; 9] = [
+        (Some(metrics.iteration_s), format::seconds),
         (speedup, format::ratio),
         (Some(metrics.mfu), format::percent),
         (Some(metrics.tflops_per_device), format::three_digits),
@@ -127,12 +130,8 @@ fn cells(metrics: &Metrics, reference: Option<&Metrics>, planning_ms: Option<f64
         (Some(metrics.gap), format::percent),
         (planning_ms, |ms| format::seconds(ms / 1e3)),
     ];
-    let cell = |((metric, ..), (value, show)): (&(&'static str, &str, &str), (Option<f64>, fn(f64) -> String))| Cell {
-        metric,
-        value,
-        text: value.map_or_else(|| "–".to_owned(), show),
-    };
-    COLUMNS.iter().zip(values).map(cell).collect()
+    let text = |(value, show): Shown| value.map_or_else(|| "–".to_owned(), show);
+    COLUMNS.iter().zip(values).map(|(column, shown)| Cell { metric: column.0, value: shown.0, text: text(shown) }).collect()
 }
 
 #[cfg(test)]

@@ -1,26 +1,34 @@
 //! What the critical path consists of.
 
+use crate::cost::PipelineCosts;
 use crate::outcome::CriticalPathShares;
 use crate::timeline::{SpanKind, Timeline};
 
-/// Shares of the critical path by what happens on it. Waiting for another replica, which has no span here, counts
-/// as communication.
-pub fn shares(timeline: &Timeline) -> CriticalPathShares {
+/// Shares of the critical path by what happens on it. Communication inside an action counts as communication, and
+/// so does waiting for another replica, which has no span here.
+pub fn shares(timeline: &Timeline, costs: &PipelineCosts) -> CriticalPathShares {
     let mut shares = CriticalPathShares::default();
     if timeline.makespan_ns == 0 {
         return shares;
     }
     let mut covered = 0;
     for &span in &timeline.critical_path {
-        let duration = timeline.duration_ns[span as usize];
+        let span = span as usize;
+        let duration = timeline.duration_ns[span];
         covered += duration;
-        match SpanKind::from_index(timeline.kind[span as usize]) {
-            Some(SpanKind::SendForward | SpanKind::SendBackward | SpanKind::GradientSync) => {
-                shares.communication += duration as f64;
+        let cell = costs.cell(timeline.stage[span] as usize, timeline.microbatch[span] as usize);
+        let inside = match SpanKind::from_index(timeline.kind[span]) {
+            Some(SpanKind::SendForward | SpanKind::SendBackward | SpanKind::GradientSync) => duration,
+            Some(SpanKind::Optimizer) => {
+                shares.optimizer += duration as f64;
+                continue;
             }
-            Some(SpanKind::Optimizer) => shares.optimizer += duration as f64,
-            _ => shares.compute += duration as f64,
-        }
+            Some(SpanKind::Forward) => costs.exposed_forward[cell].get(),
+            Some(SpanKind::Backward | SpanKind::InputGrad) => costs.exposed_backward[cell].get(),
+            Some(SpanKind::WeightGrad) | None => 0,
+        };
+        shares.communication += inside as f64;
+        shares.compute += duration.saturating_sub(inside) as f64;
     }
     shares.communication += timeline.makespan_ns.saturating_sub(covered) as f64;
     let whole = timeline.makespan_ns as f64;

@@ -1,7 +1,6 @@
 //! What a microbatch asks of each module.
 
 use crate::model::{Model, ModuleRole};
-use crate::outcome;
 use crate::timeline::MicrobatchShape;
 use crate::units::Flops;
 use crate::workload::{Packing, Sequence};
@@ -76,34 +75,4 @@ impl MicrobatchLoad {
 /// Cuts sequences into microbatches of `size`, in order; the last may be smaller.
 pub fn microbatches(sequences: &[Sequence], size: u32, model: &Model, packing: Packing) -> Vec<MicrobatchLoad> {
     sequences.chunks(size as usize).map(|chunk| MicrobatchLoad::of(chunk, model, packing)).collect()
-}
-
-/// Histogram columns of whole numbers.
-impl outcome::HistogramColumns {
-    /// At most 60 bins of equal whole width over the values; empty columns for no values.
-    pub fn of_values(values: &[u32]) -> Self {
-        const MOST_BINS: u64 = 60;
-        let mut sorted = values.to_vec();
-        sorted.sort_unstable();
-        let (Some(&first), Some(&last)) = (sorted.first(), sorted.last()) else {
-            return Self { edges: vec![0.0, 1.0], counts: vec![0], mean: 0.0, median: 0.0, p99: 0.0, max: 0.0 };
-        };
-        let width = (u64::from(last - first) / MOST_BINS) + 1;
-        let bins = u64::from(last - first) / width + 1;
-        let mut counts = vec![0; bins as usize];
-        for &value in &sorted {
-            counts[(u64::from(value - first) / width) as usize] += 1;
-        }
-        let edges = (0..=bins).map(|bin| f64::from(first) + (bin * width) as f64).collect();
-        let rank = |share: f64| f64::from(sorted[((sorted.len() - 1) as f64 * share).round() as usize]);
-        let sum: u64 = sorted.iter().map(|&value| u64::from(value)).sum();
-        Self {
-            edges,
-            counts,
-            mean: sum as f64 / sorted.len() as f64,
-            median: rank(0.5),
-            p99: rank(0.99),
-            max: f64::from(last),
-        }
-    }
 }

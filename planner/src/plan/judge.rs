@@ -128,7 +128,7 @@ pub fn judge(scenario: &Scenario, plan: &Plan, batches: &[PackedBatch]) -> Resul
             fastest_replica_s: makespans().min().unwrap_or(Nanos::ZERO).secs(),
             slowest_replica: slowest as u32,
             microbatches: run.costs.microbatches as u32,
-            critical_path: compare::shares(&timeline),
+            critical_path: compare::shares(&timeline, &run.costs),
             decision: planned.decision.clone(),
         });
         totals.push(total);

@@ -6,6 +6,7 @@ use axum::body::Bytes;
 use axum::extract::rejection::{BytesRejection, QueryRejection};
 use axum::extract::{Path, Query, State};
 use ingest::dataset::{ImportError, Imported};
+use planner::outcome::HistogramColumns;
 use planner::workload::Dataset;
 use serde::Deserialize;
 use utoipa::IntoParams;
@@ -13,7 +14,7 @@ use utoipa::IntoParams;
 use crate::app::Shared;
 use crate::error::{Answer, ApiError, Deleted};
 use crate::store::NewDataset;
-use crate::{dataset_histogram, dataset_id, label};
+use crate::{dataset_id, label};
 
 /// Largest upload, in MiB.
 pub(crate) const LARGEST_UPLOAD: usize = 64;
@@ -93,10 +94,10 @@ fn read(bytes: &[u8], name: String, column: Option<&str>) -> Result<(NewDataset,
     let Imported { dataset, report } = ingest::dataset::import(bytes, column)?;
     let (samples, text_tokens, images) = match &dataset {
         Dataset::Rows { text_tokens, images } => {
-            (text_tokens.len() as u64, dataset_histogram::of_values(text_tokens), dataset_histogram::of_values(images))
+            (text_tokens.len() as u64, HistogramColumns::of_values(text_tokens), HistogramColumns::of_values(images))
         }
         Dataset::Histogram { edges, counts } => {
-            (counts.iter().sum::<f64>().round() as u64, dataset_histogram::of_bins(edges, counts), None)
+            (counts.iter().sum::<f64>().round() as u64, HistogramColumns::of_bins(edges, counts), None)
         }
     };
     // Half a sample in all is still a sample.

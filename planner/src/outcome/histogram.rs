@@ -1,0 +1,95 @@
+//! Histograms ready to draw, of values and of other histograms.
+
+use super::HistogramColumns;
+
+/// Most bins that a page draws.
+const BINS: usize = 60;
+
+impl HistogramColumns {
+    /// The histogram of whole numbers, in bins of equal whole width. Empty input has no histogram.
+    pub fn of_values(values: &[u32]) -> Option<Self> {
+        let mut sorted = values.to_vec();
+        sorted.sort_unstable();
+        let (&min, &max) = (sorted.first()?, sorted.last()?);
+        let span = u64::from(max) - u64::from(min) + 1;
+        let width = span.div_ceil(BINS as u64);
+        let bins = span.div_ceil(width) as usize;
+        let mut counts = vec![0_u64; bins];
+        for &value in &sorted {
+            counts[((u64::from(value) - u64::from(min)) / width) as usize] += 1;
+        }
+        let edges = (0..=bins as u64).map(|bin| (u64::from(min) + bin * width) as f64).collect();
+        let quantile = |share: f64| f64::from(sorted[((sorted.len() - 1) as f64 * share).round() as usize]);
+        let mean = sorted.iter().map(|&value| u64::from(value)).sum::<u64>() as f64 / sorted.len() as f64;
+        Some(Self { edges, counts, mean, median: quantile(0.5), p99: quantile(0.99), max: f64::from(max) })
+    }
+
+    /// The histogram of a histogram: neighbouring bins joined until few enough are left. Inside a bin values are
+    /// taken as uniform.
+    pub fn of_bins(edges: &[f64], counts: &[f64]) -> Option<Self> {
+        let total: f64 = counts.iter().sum();
+        if total <= 0.0 || edges.len() != counts.len() + 1 {
+            return None;
+        }
+        let mean =
+            counts.iter().zip(edges.windows(2)).map(|(count, bin)| count * f64::midpoint(bin[0], bin[1])).sum::<f64>()
+                / total;
+        let quantile = |share: f64| {
+            let mut left = share * total;
+            for (&count, bin) in counts.iter().zip(edges.windows(2)) {
+                if count > 0.0 && left <= count {
+                    return bin[0] + (bin[1] - bin[0]) * left / count;
+                }
+                left -= count;
+            }
+            edges[edges.len() - 1]
+        };
+        let last = counts.iter().rposition(|&count| count > 0.0)?;
+        let step = counts.len().div_ceil(BINS);
+        let mut joined_edges = vec![edges[0]];
+        let mut joined_counts = Vec::with_capacity(BINS);
+        for start in (0..counts.len()).step_by(step) {
+            let end = (start + step).min(counts.len());
+            joined_edges.push(edges[end]);
+            joined_counts.push(counts[start..end].iter().sum::<f64>().round() as u64);
+        }
+        Some(Self {
+            edges: joined_edges,
+            counts: joined_counts,
+            mean,
+            median: quantile(0.5),
+            p99: quantile(0.99),
+            max: edges[last + 1],
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// 1..=100 in whole bins: span 100 over 60 bins gives width 2, 50 bins of two values each.
+    #[test]
+    fn values_fall_into_whole_bins() {
+        let values: Vec<u32> = (1..=100).collect();
+        let histogram = HistogramColumns::of_values(&values).unwrap();
+        assert_eq!(histogram.counts, vec![2; 50]);
+        assert_eq!((histogram.edges[0], histogram.edges[50]), (1.0, 101.0));
+        assert_eq!((histogram.mean, histogram.max), (50.5, 100.0));
+        assert_eq!((histogram.median, histogram.p99), (51.0, 99.0));
+        assert_eq!(HistogramColumns::of_values(&[]), None);
+        assert_eq!(HistogramColumns::of_values(&[7, 7]).unwrap().edges, [7.0, 8.0]);
+        assert_eq!(HistogramColumns::of_values(&[1, 1_000_000_000]).unwrap().counts.len(), 60);
+    }
+
+    #[test]
+    fn bins_are_joined_and_keep_their_sum() {
+        let edges: Vec<f64> = (0..=130).map(f64::from).collect();
+        let histogram = HistogramColumns::of_bins(&edges, &[1.0; 130]).unwrap();
+        // 130 bins, three joined: 43 full ones and a last of one.
+        assert_eq!(histogram.counts.len(), 44);
+        assert_eq!(histogram.counts.iter().sum::<u64>(), 130);
+        assert_eq!((histogram.mean, histogram.median, histogram.max), (65.0, 65.0, 130.0));
+        assert_eq!(HistogramColumns::of_bins(&[4.0, 4.0], &[3.0]).unwrap().edges, [4.0, 4.0]);
+    }
+}
