@@ -108,6 +108,9 @@ impl ServeArguments {
 pub struct PlanArguments {
     /// Scenario file, or - for standard input.
     pub scenario: PathBuf,
+    /// File of lengths that the scenario names by its content address; may be given several times.
+    #[arg(long = "dataset")]
+    pub datasets: Vec<PathBuf>,
     /// Folder to write the timelines to, as JSON, one file per planner and iteration.
     #[arg(long)]
     pub timelines: Option<PathBuf>,

@@ -1,16 +1,19 @@
 //! `planscope plan`: the same engine without a server.
 
 use std::io::{Read, Write};
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::process::ExitCode;
+use std::sync::Arc;
 
 use anyhow::Context;
 use planner::engine::{self, Unobserved};
 use planner::outcome::Planning;
-use planner::scenario::validate::NoDatasets;
+use planner::scenario::validate::Datasets;
 use planner::scenario::{FieldError, ValidScenario};
+use planner::workload::Dataset;
 
 use crate::config::PlanArguments;
+use crate::dataset_id;
 
 /// Exit code of a scenario that is not valid.
 const INVALID: u8 = 2;
@@ -18,10 +21,11 @@ const INVALID: u8 = 2;
 /// Plans a scenario file; the outcome goes to standard output.
 pub fn run(arguments: &PlanArguments) -> anyhow::Result<ExitCode> {
     let text = read(&arguments.scenario)?;
-    let valid = planner::scenario::parse(&text).and_then(|scenario| ValidScenario::new(scenario, &NoDatasets));
+    let files = Files::read(&arguments.datasets)?;
+    let valid = planner::scenario::parse(&text).and_then(|scenario| ValidScenario::new(scenario, &files));
     let scenario = match valid {
         Ok(scenario) => scenario,
-        Err(errors) => return report(&errors),
+        Err(errors) => return report(&errors, &files),
     };
     let planning = engine::plan(&scenario, &mut Unobserved)?;
     if let Some(folder) = &arguments.timelines {
@@ -33,6 +37,27 @@ pub fn run(arguments: &PlanArguments) -> anyhow::Result<ExitCode> {
     Ok(ExitCode::SUCCESS)
 }
 
+/// Datasets at hand, by the content address that scenarios name them by.
+struct Files(Vec<(String, Arc<Dataset>)>);
+
+impl Files {
+    fn read(paths: &[PathBuf]) -> anyhow::Result<Self> {
+        let dataset = |path: &PathBuf| {
+            let bytes = std::fs::read(path).with_context(|| format!("cannot read {}", path.display()))?;
+            let imported = ingest::dataset::import(&bytes, None).with_context(|| path.display().to_string())?;
+            let id = dataset_id::of(&dataset_id::canonical(&imported.dataset));
+            Ok((id, Arc::new(imported.dataset)))
+        };
+        paths.iter().map(dataset).collect::<anyhow::Result<_>>().map(Self)
+    }
+}
+
+impl Datasets for Files {
+    fn dataset(&self, id: &str) -> Option<Arc<Dataset>> {
+        self.0.iter().find(|(own, _)| own == id).map(|(_, dataset)| Arc::clone(dataset))
+    }
+}
+
 fn read(path: &Path) -> anyhow::Result<String> {
     if path == Path::new("-") {
         let mut text = String::new();
@@ -42,10 +67,13 @@ fn read(path: &Path) -> anyhow::Result<String> {
     std::fs::read_to_string(path).with_context(|| format!("cannot read {}", path.display()))
 }
 
-fn report(errors: &[FieldError]) -> anyhow::Result<ExitCode> {
+fn report(errors: &[FieldError], files: &Files) -> anyhow::Result<ExitCode> {
     let mut out = std::io::stderr().lock();
     for error in errors {
         writeln!(out, "{error}")?;
+    }
+    for (id, _) in &files.0 {
+        writeln!(out, "dataset at hand: {id}")?;
     }
     Ok(ExitCode::from(INVALID))
 }

@@ -66,6 +66,25 @@ fn a_wrong_scenario_is_told_field_by_field() {
 }
 
 #[test]
+fn a_scenario_with_a_dataset_is_planned_from_its_file() {
+    let folder = tempfile::tempdir().unwrap();
+    let lengths = folder.path().join("lengths.txt");
+    std::fs::write(&lengths, "900\n1800\n120\n").unwrap();
+    let arguments = ["plan", "-", "--dataset", lengths.to_str().unwrap()];
+    let mut named: serde_json::Value = serde_json::from_str(&scenario(1)).unwrap();
+    named["workload"]["samples"] = serde_json::json!({"kind": "dataset", "id": "unknown"});
+    let refused = planscope(&arguments, &named.to_string());
+    let told = String::from_utf8(refused.stderr).unwrap();
+    assert!(told.contains("/workload/samples/id: "), "{told}");
+    let id = told.lines().find_map(|line| line.strip_prefix("dataset at hand: ")).unwrap();
+    named["workload"]["samples"]["id"] = id.into();
+    let output = planscope(&arguments, &named.to_string());
+    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+    let outcome: planner::outcome::Outcome = serde_json::from_slice(&output.stdout).unwrap();
+    assert_eq!(outcome.workload.sample_tokens.max, 1800.0);
+}
+
+#[test]
 fn a_server_open_to_everyone_refuses_to_start() {
     let output = planscope(&["serve", "--address", "0.0.0.0:0", "--database", "never-made.db"], "");
     assert_eq!(output.status.code(), Some(1));

@@ -222,9 +222,16 @@ fn plot(timelines: &[(String, Arc<Timeline>)], view: View, colours: &Colours) ->
         .n_ticks(6)
         .tick_suffix(" GiB")
         .show_line(false);
+    // The ground is opaque: plotly.js outlines its hover line against it.
     let margin = Margin::new().left(rows::HEADER as usize).right(RIGHT_MARGIN_PX as usize).top(8).bottom(22);
     plot.set_layout(
-        colours.layout(margin).x_axis(x_axis).y_axis(y_axis).show_legend(false).hover_mode(HoverMode::XUnified),
+        colours
+            .layout(margin)
+            .paper_background_color(colour(&colours.panel))
+            .x_axis(x_axis)
+            .y_axis(y_axis)
+            .show_legend(false)
+            .hover_mode(HoverMode::XUnified),
     );
     plot.set_configuration(configuration());
     plot.to_json()

@@ -131,7 +131,11 @@ fn cells(metrics: &Metrics, reference: Option<&Metrics>, planning_ms: Option<f64
         (planning_ms, |ms| format::seconds(ms / 1e3)),
     ];
     let text = |(value, show): Shown| value.map_or_else(|| "–".to_owned(), show);
-    COLUMNS.iter().zip(values).map(|(column, shown)| Cell { metric: column.0, value: shown.0, text: text(shown) }).collect()
+    COLUMNS
+        .iter()
+        .zip(values)
+        .map(|(column, shown)| Cell { metric: column.0, value: shown.0, text: text(shown) })
+        .collect()
 }
 
 #[cfg(test)]

@@ -8,7 +8,7 @@ use crate::schedule::{Grouping, Schedule, interleaved, one_f_one_b};
 use crate::simulate::{execute, peak_memory};
 use crate::units::{Bytes, Nanos};
 
-/// Swapping stops within two per mille of the lower bound, where no user sees a difference.
+/// Searching stops within two per mille of the lower bound, where no user sees a difference.
 const NEAR_ENOUGH_PER_MILLE: u64 = 1002;
 
 /// In which order microbatches enter the pipeline.
@@ -66,12 +66,16 @@ pub enum Effort {
 ///
 /// Deterministic: the same costs and the same state of `random` give the same schedule.
 pub fn search(costs: &PipelineCosts, limit: Bytes, effort: Effort, random: &mut Random) -> Option<Choice> {
-    let mut search = Search { costs, limit, cap: caps(costs, limit)?, best: None, evaluated: 0 };
+    let near_enough = Nanos::new(lower_bound(costs).get() / 1000 * NEAR_ENOUGH_PER_MILLE);
+    let mut search = Search { costs, limit, cap: caps(costs, limit)?, near_enough, best: None, evaluated: 0 };
     let (entries, policies) = portfolio(costs, effort);
     for &entry in &entries {
         let order = entry_order(costs, entry);
         search.try_fixed(&order, entry);
         for &policy in &policies {
+            if search.is_near_enough() {
+                break;
+            }
             search.try_policy(&order, entry, policy);
         }
     }
@@ -139,12 +143,18 @@ struct Search<'a> {
     costs: &'a PipelineCosts,
     limit: Bytes,
     cap: Vec<Bytes>,
+    /// A makespan that is not worth improving.
+    near_enough: Nanos,
     /// The best choice and its order of entry.
     best: Option<(Choice, Vec<usize>)>,
     evaluated: u32,
 }
 
 impl Search<'_> {
+    fn is_near_enough(&self) -> bool {
+        self.best.as_ref().is_some_and(|(best, _)| best.makespan <= self.near_enough)
+    }
+
     fn try_policy(&mut self, order: &[usize], entry: Entry, policy: Policy) -> bool {
         let Some((schedule, makespan)) = list_schedule(self.costs, &self.cap, order, policy) else { return false };
         if self.best.as_ref().is_some_and(|(best, _)| best.makespan <= makespan) {
@@ -185,12 +195,11 @@ impl Search<'_> {
         if microbatches < 3 {
             return;
         }
-        let near_enough = lower_bound(self.costs).get() / 1000 * NEAR_ENOUGH_PER_MILLE;
         for _ in 0..swaps {
-            let Some((best, order)) = &self.best else { return };
-            if best.makespan.get() <= near_enough {
+            if self.is_near_enough() {
                 return;
             }
+            let Some((best, order)) = &self.best else { return };
             let how = best.order;
             let mut order = order.clone();
             let from = random.below(microbatches as u64) as usize;
