@@ -23,6 +23,8 @@ pub enum Command {
     Plan(PlanArguments),
     /// Build one pipeline schedule by itself, with no model.
     Schedule(ScheduleArguments),
+    /// Ask the server on this machine whether it is well.
+    Health(HealthArguments),
     /// Write the OpenAPI document to standard output.
     Openapi,
 }
@@ -101,6 +103,17 @@ impl ServeArguments {
         let cores = || std::thread::available_parallelism().map_or(1, std::num::NonZero::get);
         self.workers.unwrap_or_else(cores).max(1)
     }
+}
+
+/// Whom to ask.
+#[derive(Debug, Clone, Args)]
+pub struct HealthArguments {
+    /// Address that the server listens at.
+    #[arg(long, env = "PLANSCOPE_ADDRESS", default_value = "127.0.0.1:8080")]
+    pub address: SocketAddr,
+    /// Token of the server.
+    #[arg(long, env = "PLANSCOPE_TOKEN", hide_env_values = true)]
+    pub token: Option<String>,
 }
 
 /// What to plan.

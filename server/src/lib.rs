@@ -11,6 +11,7 @@ mod dataset_id;
 mod endpoint;
 pub mod error;
 mod gallery;
+pub mod health_command;
 pub mod jobs;
 mod label;
 pub mod openapi;

@@ -7,6 +7,22 @@ use server::config::{Cli, Command};
 use tracing_subscriber::EnvFilter;
 
 fn main() -> anyhow::Result<ExitCode> {
+    match run() {
+        // `planscope plan ... | head` has what it asked for.
+        Err(error) if is_closed_pipe(&error) => Ok(ExitCode::SUCCESS),
+        ended => ended,
+    }
+}
+
+fn is_closed_pipe(error: &anyhow::Error) -> bool {
+    error.chain().any(|cause| {
+        let io = cause.downcast_ref::<std::io::Error>().map(std::io::Error::kind);
+        let json = || cause.downcast_ref::<serde_json::Error>().and_then(serde_json::Error::io_error_kind);
+        io.or_else(json) == Some(std::io::ErrorKind::BrokenPipe)
+    })
+}
+
+fn run() -> anyhow::Result<ExitCode> {
     match Cli::parse().command {
         Command::Serve(arguments) => {
             let filter = EnvFilter::try_from_default_env().unwrap_or_else(|_| EnvFilter::new("info"));
@@ -17,6 +33,7 @@ fn main() -> anyhow::Result<ExitCode> {
         }
         Command::Plan(arguments) => server::plan_command::run(&arguments),
         Command::Schedule(arguments) => server::schedule_command::run(&arguments),
+        Command::Health(arguments) => server::health_command::run(&arguments),
         Command::Openapi => {
             println!("{}", server::openapi::document().to_pretty_json()?);
             Ok(ExitCode::SUCCESS)

@@ -1,6 +1,6 @@
 //! The program from outside: what it prints, and how it ends.
 
-use std::io::Write;
+use std::io::{BufRead, BufReader, Write};
 use std::process::{Command, Output, Stdio};
 
 /// Runs the program with a text on its standard input.
@@ -98,4 +98,26 @@ fn the_description_of_the_api_is_printed() {
     let output = planscope(&["openapi"], "");
     let document: serde_json::Value = serde_json::from_slice(&output.stdout).unwrap();
     assert!(document["paths"]["/api/v1/scenarios/{id}/plan"]["post"].is_object());
+}
+
+#[test]
+fn health_is_that_of_the_running_server() {
+    let folder = tempfile::tempdir().unwrap();
+    let database = folder.path().join("planscope.db");
+    let mut server = Command::new(env!("CARGO_BIN_EXE_planscope"))
+        .args(["serve", "--address", "127.0.0.1:0", "--token", "0123456789abcdef", "--database"])
+        .arg(&database)
+        .env_clear()
+        .stderr(Stdio::piped())
+        .spawn()
+        .unwrap();
+    let mut said = BufReader::new(server.stderr.take().unwrap()).lines();
+    let line = said.by_ref().map(Result::unwrap).find(|line| line.contains("http://")).unwrap();
+    let address: String = line.rsplit("http://").next().unwrap().chars().take_while(|c| !c.is_whitespace()).collect();
+    let health = |address: &str| planscope(&["health", "--address", address, "--token", "0123456789abcdef"], "");
+    let well = health(&address);
+    server.kill().unwrap();
+    server.wait().unwrap();
+    assert!(well.status.success(), "{}", String::from_utf8_lossy(&well.stderr));
+    assert!(!health(&address).status.success(), "a stopped server is not well");
 }

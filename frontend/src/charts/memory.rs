@@ -3,6 +3,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
+use api::planner::scenario::PlannerKind;
 use api::planner::timeline::Timeline;
 use leptos::prelude::*;
 use plotly::common::{DashType, HoverInfo, Line, LineShape, Mode, TickMode};
@@ -19,9 +20,9 @@ const BYTES_PER_GIB: f64 = (1_u64 << 30) as f64;
 /// Memory of a rank under every plan, on the time axis of the Gantt charts.
 #[component]
 pub(crate) fn MemoryChart(
-    /// Titles and timelines.
+    /// Planners and timelines.
     #[prop(into)]
-    timelines: Signal<Vec<(String, Arc<Timeline>)>>,
+    timelines: Signal<Vec<(PlannerKind, Arc<Timeline>)>>,
     /// The rank; one that a timeline does not have is left out.
     #[prop(into)]
     rank: Signal<usize>,
@@ -42,11 +43,11 @@ pub(crate) fn MemoryChart(
     let label = Signal::derive(move || {
         let rank = rank.get();
         let peaks = timelines.with(|timelines| {
-            let peak = |(title, timeline): &(String, Arc<Timeline>)| {
+            let peak = |(planner, timeline): &(PlannerKind, Arc<Timeline>)| {
                 timeline
                     .memory
                     .get(rank)
-                    .map(|curve| format!("{title} {:.1} GiB", curve.peak_bytes as f64 / BYTES_PER_GIB))
+                    .map(|curve| format!("{} {:.1} GiB", planner.title(), curve.peak_bytes as f64 / BYTES_PER_GIB))
             };
             timelines.iter().filter_map(peak).collect::<Vec<_>>().join(", ")
         });
@@ -70,16 +71,17 @@ pub(crate) fn MemoryChart(
     let theme_changes = theme_version();
     let lines = move || {
         theme_changes.track();
-        let drawn = timelines.with(|timelines| timelines.iter().map(|timeline| timeline.0.clone()).collect::<Vec<_>>());
-        let lines = drawn.into_iter().zip(LINES.into_iter().cycle());
-        lines
-            .map(|(title, line)| {
+        let drawn = timelines.with(|timelines| timelines.iter().map(|timeline| timeline.0).collect::<Vec<_>>());
+        drawn
+            .into_iter()
+            .map(|planner| {
+                let line = Stroke::of(planner);
                 view! {
                     <li>
                         <svg viewBox="0 0 22 4" aria-hidden="true">
                             <line x1="0" y1="2" x2="22" y2="2" stroke=line.colour() stroke-dasharray=line.strokes />
                         </svg>
-                        {title}
+                        {planner.title()}
                     </li>
                 }
             })
@@ -108,7 +110,7 @@ pub(crate) fn MemoryChart(
 }
 
 /// The window, taken over as often as a chart of so many points can be drawn while it moves.
-fn follow(window: RwSignal<TimeWindow>, timelines: Signal<Vec<(String, Arc<Timeline>)>>) -> RwSignal<TimeWindow> {
+fn follow(window: RwSignal<TimeWindow>, timelines: Signal<Vec<(PlannerKind, Arc<Timeline>)>>) -> RwSignal<TimeWindow> {
     /// More points than this take plotly.js longer than a frame.
     const MANY_POINTS: usize = 1_000;
     const PAUSE: Duration = Duration::from_millis(200);
@@ -161,33 +163,40 @@ struct Stroke {
 }
 
 impl Stroke {
+    /// The planner's own colour, as its pill has it (10-tokens.css), and a dash, so that lines differ without
+    /// colour too.
+    const fn of(planner: PlannerKind) -> Self {
+        let (light, dark, dash, strokes) = match planner {
+            PlannerKind::WaitFreeCyclic => ("#0072b2", "#56a5e0", DashType::Solid, "none"),
+            PlannerKind::Interleaved => ("#b8542a", "#ee8866", DashType::Dash, "6 4"),
+            PlannerKind::Gpipe => ("#117755", "#44bb99", DashType::Dot, "2 2"),
+            PlannerKind::OneFOneB => ("#66707e", "#a0a8b4", DashType::DashDot, "6 3 2 3"),
+        };
+        Self { light, dark, dash, strokes }
+    }
+
     fn colour(&self) -> &'static str {
         if theme() == Theme::Dark { self.dark } else { self.light }
     }
 }
 
-/// Lines that every type of colour vision tells apart, and that differ without colour too.
-const LINES: [Stroke; 4] = [
-    Stroke { light: "#0072b2", dark: "#56a5e0", dash: DashType::Solid, strokes: "none" },
-    Stroke { light: "#b8542a", dark: "#ee8866", dash: DashType::Dash, strokes: "6 4" },
-    Stroke { light: "#117755", dark: "#44bb99", dash: DashType::Dot, strokes: "2 2" },
-    Stroke { light: "#66707e", dark: "#a0a8b4", dash: DashType::DashDot, strokes: "6 3 2 3" },
-];
-
 /// The plot as JSON.
-fn plot(timelines: &[(String, Arc<Timeline>)], view: View, colours: &Colours) -> String {
+fn plot(timelines: &[(PlannerKind, Arc<Timeline>)], view: View, colours: &Colours) -> String {
     let View { rank, limit_gib, window, width_px } = view;
     let (unit_ns, _) = time_text::unit_of(window.end_ns);
     let mut plot = Plot::new();
     let mut peak_gib: f64 = 0.0;
-    for ((title, timeline), stroke) in timelines.iter().zip(LINES.into_iter().cycle()) {
+    for (planner, timeline) in timelines {
+        let stroke = Stroke::of(*planner);
         let Some(curve) = timeline.memory.get(rank) else { continue };
         peak_gib = peak_gib.max(curve.peak_bytes as f64 / BYTES_PER_GIB);
         let points = staircase::visible(&curve.time_ns, &curve.bytes, timeline.makespan_ns, window, MOST_POINTS);
         let (x, y): (Vec<f64>, Vec<f64>) =
             points.into_iter().map(|(ns, bytes)| (ns / unit_ns, bytes as f64 / BYTES_PER_GIB)).unzip();
         let line = Line::new().shape(LineShape::Hv).width(1.6).color(stroke.colour()).dash(stroke.dash);
-        plot.add_trace(Scatter::new(x, y).mode(Mode::Lines).name(title).line(line).hover_template("%{y:.1f} GiB"));
+        plot.add_trace(
+            Scatter::new(x, y).mode(Mode::Lines).name(planner.title()).line(line).hover_template("%{y:.1f} GiB"),
+        );
     }
     let ends = vec![window.start_ns / unit_ns, window.end_ns / unit_ns];
     plot.add_trace(

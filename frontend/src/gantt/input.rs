@@ -55,8 +55,9 @@ pub(crate) fn wheel(chart: Chart, event: &WheelEvent) {
     let focused = document()
         .active_element()
         .is_some_and(|active| chart.canvas.get_untracked().is_some_and(|canvas| active.is_same_node(Some(&canvas))));
-    let scrolls =
-        chart.scroller.get_untracked().is_some_and(|scroller| scroller.scroll_height() > scroller.client_height());
+    // By the rows, not by the overflow: a tooltip overflows too.
+    let ranks = chart.timeline.with_untracked(|timeline| timeline.as_ref().map_or(0, |timeline| timeline.ranks));
+    let scrolls = ranks as usize > rows::ROWS_WITHOUT_SCROLLING;
     if zooms || (focused && !scrolls && !event.shift_key() && down.abs() >= across.abs()) {
         event.prevent_default();
         let about = chart.window.get_untracked().ns_at(x - rows::HEADER, chart.plot_width());

@@ -16,10 +16,15 @@ pub(super) fn Cards() -> impl IntoView {
     let planners = Memo::new(move |_| {
         explore.shown.with(|shown| shown.timelines.iter().map(|(planner, _)| *planner).collect::<Vec<_>>())
     });
+    let drawn = Signal::derive(move || {
+        explore.shown.with(|shown| {
+            shown.timelines.iter().map(|(_, timeline)| std::sync::Arc::clone(timeline)).collect::<Vec<_>>()
+        })
+    });
     view! {
         <Show when=move || planners.with(|planners| !planners.is_empty())>
             <div class="legend-row">
-                <Legend />
+                <Legend timelines=drawn />
                 <p class="keys-hint" aria-hidden="true">"W S zoom · A D pan · . , next · F fit · ? help"</p>
             </div>
             <For each=move || planners.get() key=|planner| *planner let:planner>
@@ -105,11 +110,8 @@ fn MemoryCard() -> impl IntoView {
     let rank = Memo::new(move |_| picked.get().min(ranks.get().saturating_sub(1)));
     let timelines = Signal::derive(move || {
         explore.shown.with(|shown| {
-            let titled = shown
-                .timelines
-                .iter()
-                .map(|(planner, timeline)| (planner.title().to_owned(), std::sync::Arc::clone(timeline)));
-            titled.collect::<Vec<_>>()
+            let drawn = shown.timelines.iter().map(|(planner, timeline)| (*planner, std::sync::Arc::clone(timeline)));
+            drawn.collect::<Vec<_>>()
         })
     });
     let limit = Memo::new(move |_| {
