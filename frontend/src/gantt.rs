@@ -2,9 +2,11 @@
 //!
 //! What can be decided without a browser is native and tested: [`camera`] (time to pixels), [`lod`] (what is drawn
 //! at which zoom), [`hit`], [`ticks`], [`rows`], [`label`], [`walk`], [`describe`], [`palette`], [`gesture`],
-//! [`keys`]. [`paint`] and [`overlay`] only call the canvas; [`view`] ties signals, events and frames together.
+//! [`keys`]. [`paint`] and [`overlay`] only call the canvas; [`chart`] decides when, [`view`] is
+//! the component.
 
 mod camera;
+mod chart;
 pub(crate) mod describe;
 mod gesture;
 mod hit;

@@ -1,5 +1,8 @@
 //! The one road: scenario, planners, check, simulation, comparison.
 
+pub use crate::observer::{Cancelled, Observer, Unobserved};
+
+use crate::observer::go_on;
 use crate::outcome::{
     Answer, ENGINE, HistogramColumns, Outcome, PlannedTimeline, PlannerResult, Planning, WorkloadSummary,
 };
@@ -7,37 +10,12 @@ use crate::plan::{judge, plan_dynamic, plan_static};
 use crate::scenario::{PlannerKind, Scenario, ValidScenario};
 use crate::workload::{GlobalBatch, PackedBatch, Sampler, packing};
 
-/// Watches planning from outside: progress, wall time and cancellation are the caller's business.
-pub trait Observer {
-    /// A planner starts.
-    fn started(&mut self, planner: PlannerKind);
-    /// A planner has done `done` of `total` steps of what `phase` says.
-    fn progress(&mut self, planner: PlannerKind, phase: &'static str, done: u32, total: u32);
-    /// A planner is done.
-    fn finished(&mut self, planner: PlannerKind);
-    /// Whether to stop; asked between steps of a few milliseconds.
-    fn cancelled(&self) -> bool;
-}
-
-/// An observer that sees nothing and never cancels.
-#[derive(Debug, Clone, Copy, Default)]
-pub struct Unobserved;
-
-impl Observer for Unobserved {
-    fn started(&mut self, _: PlannerKind) {}
-    fn progress(&mut self, _: PlannerKind, _: &'static str, _: u32, _: u32) {}
-    fn finished(&mut self, _: PlannerKind) {}
-    fn cancelled(&self) -> bool {
-        false
-    }
-}
-
 /// Planning ended early.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum PlanError {
     /// The observer asked for it.
-    #[error("planning was cancelled")]
-    Cancelled,
+    #[error(transparent)]
+    Cancelled(#[from] Cancelled),
     /// A planner produced a plan that the checker refuses: a bug of the planner, reported with its place.
     #[error("the plan of {planner} was refused by the checker: {violation}")]
     Refused {
@@ -61,9 +39,7 @@ pub fn plan(scenario: &ValidScenario, observer: &mut dyn Observer) -> Result<Pla
     let mut results = Vec::new();
     let mut timelines = Vec::new();
     for &planner in &question.planners {
-        if observer.cancelled() {
-            return Err(PlanError::Cancelled);
-        }
+        go_on(observer)?;
         observer.started(planner);
         let answer = match planner {
             PlannerKind::Gpipe | PlannerKind::OneFOneB | PlannerKind::Interleaved => {

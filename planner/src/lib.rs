@@ -11,6 +11,7 @@ pub mod cost;
 pub mod engine;
 pub mod export;
 pub mod model;
+pub mod observer;
 pub mod outcome;
 pub mod plan;
 pub mod random;

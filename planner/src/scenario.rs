@@ -13,6 +13,7 @@ use serde::{Deserialize, Serialize};
 use crate::cluster::Cluster;
 use crate::model::Model;
 use crate::training::{LayoutRequest, Training};
+use crate::units::Bytes;
 use crate::workload::Workload;
 
 /// Name of the scenario format that this engine reads and writes.
@@ -51,6 +52,13 @@ pub struct Scenario {
     /// Global batches to judge the plans on.
     #[serde(default = "default_iterations")]
     pub iterations: u32,
+}
+
+impl Scenario {
+    /// Memory of a device that a plan may use: all but the reserve.
+    pub fn memory_limit(&self) -> Bytes {
+        self.cluster.device.memory().saturating_sub(Bytes::from_gib(self.training.memory_reserve_gib))
+    }
 }
 
 const fn default_iterations() -> u32 {

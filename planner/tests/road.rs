@@ -1,6 +1,6 @@
 //! The whole road, from scenario JSON to judged plans, on the shipped examples.
 
-use planner::engine::{PlanError, Unobserved, plan};
+use planner::engine::{Cancelled, PlanError, Unobserved, plan};
 use planner::outcome::{Answer, Planned, Planning};
 use planner::scenario::validate::NoDatasets;
 use planner::scenario::{PlannerKind, ValidScenario, parse};
@@ -101,5 +101,5 @@ fn cancellation_is_heard() {
             true
         }
     }
-    assert_eq!(plan(&valid(EXAMPLES[1].1), &mut Impatient), Err(PlanError::Cancelled));
+    assert_eq!(plan(&valid(EXAMPLES[1].1), &mut Impatient), Err(PlanError::Cancelled(Cancelled)));
 }

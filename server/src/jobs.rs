@@ -158,7 +158,7 @@ impl Jobs {
                     }
                 }
             }
-            Ok((Ok(Err(PlanError::Cancelled)), _)) => JobState::Cancelled,
+            Ok((Ok(Err(PlanError::Cancelled(_))), _)) => JobState::Cancelled,
             Ok((Ok(Err(error @ PlanError::Refused { .. })), _)) => {
                 tracing::error!(job = entry.id(), "{error}");
                 JobState::Failed { detail: error.to_string() }

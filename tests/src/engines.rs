@@ -31,7 +31,7 @@ pub fn gated(gate: &Arc<AtomicBool>) -> Engine {
         observer.progress(PlannerKind::OneFOneB, "searching layouts", 1, 2);
         while !gate.load(Ordering::Relaxed) {
             if observer.cancelled() {
-                return Err(PlanError::Cancelled);
+                return Err(PlanError::Cancelled(planner::engine::Cancelled));
             }
             std::thread::sleep(Duration::from_millis(2));
         }

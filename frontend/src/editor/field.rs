@@ -48,18 +48,19 @@ fn input_id(pointer: &str) -> String {
 }
 
 /// Makes a field known for as long as it is on the page, so that its errors are shown here and nowhere else.
-fn register(explore: Explore, pointer: &str) {
-    explore.fields.update(|fields| {
+fn register(explore: &Explore, pointer: &str) {
+    let (fields, unreadable) = (explore.fields, explore.unreadable);
+    fields.update(|fields| {
         fields.insert(pointer.to_owned());
     });
     let pointer = pointer.to_owned();
     on_cleanup(move || {
-        explore.fields.try_update(|fields| fields.remove(&pointer));
-        explore.unreadable.try_update(|errors| errors.set(&pointer, None));
+        fields.try_update(|fields| fields.remove(&pointer));
+        unreadable.try_update(|errors| errors.set(&pointer, None));
     });
 }
 
-fn error_at(explore: Explore, pointer: &str) -> Option<String> {
+fn error_at(explore: &Explore, pointer: &str) -> Option<String> {
     let unreadable = explore.unreadable.with(|errors| errors.at(pointer).map(str::to_owned));
     unreadable.or_else(|| explore.errors.with(|errors| errors.at(pointer).map(str::to_owned)))
 }
@@ -68,10 +69,10 @@ fn error_at(explore: Explore, pointer: &str) -> Option<String> {
 #[component]
 pub(super) fn FieldError(pointer: String) -> impl IntoView {
     let explore = use_explore();
-    register(explore, &pointer);
+    register(&explore, &pointer);
     let id = format!("{}-error", input_id(&pointer));
     let place = pointer.clone();
-    let error = Memo::new(move |_| error_at(explore, &place));
+    let error = Memo::new(move |_| error_at(&explore, &place));
     move || {
         error.get().map(|detail| view! { <p class="field-error" role="alert" id=id.clone() data-error-for=pointer.clone()>{detail}</p> })
     }
@@ -122,7 +123,7 @@ pub(super) fn NumberField(
         explore.unreadable.update(|errors| place.with_value(|place| errors.set(place, complaint.map(str::to_owned))));
     };
     let error_id = format!("{id}-error");
-    let wrong = move || place.with_value(|place| error_at(explore, place).is_some());
+    let wrong = move || place.with_value(|place| error_at(&explore, place).is_some());
     let slider = slider.map(|slider| {
         let (low, high) = slider.range();
         let position = move || value.get().and_then(|value| value.as_f64()).map_or(low, |value| slider.position(value));

@@ -4,9 +4,9 @@ use api::planner::timeline::Timeline;
 use leptos::prelude::*;
 use web_sys::{KeyboardEvent, PointerEvent, WheelEvent};
 
+use super::chart::Chart;
 use super::gesture::{Motion, Press, Release};
 use super::keys::{Command, Held, command};
-use super::view::Chart;
 use super::{Selection, TimeWindow, hit, rows, shared, walk};
 
 /// Wheel events count lines in some browsers; one of them is this many px.

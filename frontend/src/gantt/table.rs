@@ -3,8 +3,8 @@
 use api::planner::timeline::{SpanKind, Timeline};
 use leptos::prelude::*;
 
+use super::chart::Chart;
 use super::describe::{grouped, has_microbatch, name, waited_ns};
-use super::view::Chart;
 use super::{TimeWindow, input, lod, time_text};
 
 /// Rows of a page.

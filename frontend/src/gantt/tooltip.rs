@@ -3,8 +3,8 @@
 use api::planner::timeline::SpanKind;
 use leptos::prelude::*;
 
+use super::chart::Chart;
 use super::describe::{Details, grouped, has_microbatch};
-use super::view::Chart;
 use super::{hit, time_text};
 
 /// Room that the box needs, in px; where it is missing the box stands on the pointer's other side.

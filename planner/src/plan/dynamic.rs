@@ -1,9 +1,9 @@
 //! The dynamic planner: one layout, but every global batch is dealt and ordered anew.
 
-use super::sizing::{Filling, LayoutSearch, Sized, memory_limit};
+use super::sizing::{Filling, LayoutSearch, Sized};
 use super::{IterationPlan, NoPlan, Plan, ReplicaPlan};
 use crate::cost::{LayerTable, MicrobatchLoad, PipelineCosts, Place};
-use crate::engine::{Observer, PlanError};
+use crate::observer::{Cancelled, Observer, go_on};
 use crate::outcome::{Layout, SolverStatus};
 use crate::random::Random;
 use crate::scenario::{PlannerKind, Scenario};
@@ -67,7 +67,7 @@ pub(crate) fn plan(
     sizing: &PackedBatch,
     batches: &[PackedBatch],
     observer: &mut dyn Observer,
-) -> Result<Result<Plan, NoPlan>, PlanError> {
+) -> Result<Result<Plan, NoPlan>, Cancelled> {
     let kind = PlannerKind::WaitFreeCyclic;
     let filling = WaitFree { scenario };
     let mut layouts = LayoutSearch::run(scenario, kind, &filling, sizing, observer)?;
@@ -109,13 +109,11 @@ fn fill(
     sized: &Sized,
     batches: &[PackedBatch],
     observer: &mut dyn Observer,
-) -> Result<Filled, PlanError> {
+) -> Result<Filled, Cancelled> {
     let mut iterations = Vec::with_capacity(batches.len());
     let mut evaluated = 0;
     for (index, batch) in batches.iter().enumerate() {
-        if observer.cancelled() {
-            return Err(PlanError::Cancelled);
-        }
+        go_on(observer)?;
         observer.progress(PlannerKind::WaitFreeCyclic, "ordering batches", index as u32, batches.len() as u32);
         match fill_batch(scenario, filling, sized, batch, index) {
             Ok((iteration, orders)) => {
@@ -155,7 +153,7 @@ fn fill_batch(
         }
         let place = Place { pipeline: layout.pipeline, data: layout.data, replica: replica as u32 };
         let costs = table.pipeline(&sized.partition, place, &assigned);
-        let choice = search(&costs, memory_limit(scenario), Effort::Thorough { swaps }, &mut random)
+        let choice = search(&costs, scenario.memory_limit(), Effort::Thorough { swaps }, &mut random)
             .ok_or_else(|| format!("activations of iteration {index} exceed the memory"))?;
         evaluated += choice.evaluated;
         let own = assigned.iter().map(|&microbatch| microbatches[microbatch].clone()).collect();

@@ -1,7 +1,6 @@
 //! One simulator and one checker judge every plan.
 
 use super::Plan;
-use super::sizing::memory_limit;
 use crate::check::{self, Violation};
 use crate::compare::{self, IterationTotals};
 use crate::cost::{LayerTable, MicrobatchLoad, PipelineCosts, Place};
@@ -71,7 +70,7 @@ pub(super) fn fits(
     plan: &Plan,
     batches: &[PackedBatch],
 ) -> Result<(), (String, Option<(usize, Bytes)>)> {
-    let limit = memory_limit(scenario);
+    let limit = scenario.memory_limit();
     for (iteration, batch) in batches.iter().enumerate() {
         let runs = run_iteration(scenario, plan, iteration, batch).map_err(|reason| (reason, None))?;
         for (run, replica) in runs.iter().zip(&plan.iterations[iteration].replicas) {
@@ -92,7 +91,7 @@ pub(super) fn fits(
 pub fn judge(scenario: &Scenario, plan: &Plan, batches: &[PackedBatch]) -> Result<Judged, Violation> {
     let sequences: Vec<usize> = batches.iter().map(|batch| batch.sequences.len()).collect();
     check::check_assignment(plan, &scenario.model, scenario.cluster.devices(), &sequences)?;
-    let limit = memory_limit(scenario);
+    let limit = scenario.memory_limit();
     let mut totals = Vec::with_capacity(batches.len());
     let mut iterations = Vec::with_capacity(batches.len());
     let mut timelines = Vec::with_capacity(batches.len());

@@ -1,7 +1,7 @@
 //! The search over layouts: every candidate is bounded, and simulated unless its bound already loses.
 
 use crate::cost::{LayerTable, MicrobatchLoad, Partition, PipelineCosts, Place, load};
-use crate::engine::{Observer, PlanError};
+use crate::observer::{Cancelled, Observer, go_on};
 use crate::outcome::{Layout, Loser, RejectionCount, Search};
 use crate::scenario::{PlannerKind, Scenario};
 use crate::schedule::Schedule;
@@ -71,8 +71,8 @@ impl<'a> LayoutSearch<'a> {
         filling: &'a dyn Filling,
         batch: &PackedBatch,
         observer: &mut dyn Observer,
-    ) -> Result<Self, PlanError> {
-        let limit = memory_limit(scenario);
+    ) -> Result<Self, Cancelled> {
+        let limit = scenario.memory_limit();
         let mut search = Self {
             scenario,
             kind,
@@ -112,15 +112,13 @@ impl<'a> LayoutSearch<'a> {
         entry.map_or(&[], |(_, loads)| loads)
     }
 
-    fn bound_all(&mut self, mut viable: Vec<Layout>, observer: &dyn Observer) -> Result<(), PlanError> {
+    fn bound_all(&mut self, mut viable: Vec<Layout>, observer: &dyn Observer) -> Result<(), Cancelled> {
         let Scenario { model, cluster, training, .. } = self.scenario;
         // Layouts of one TP and microbatch share the costs of their layers.
         viable.sort_by_key(|layout| (layout.tensor, layout.microbatch));
         let loads = std::mem::take(&mut self.loads);
         for group in viable.chunk_by(|a, b| (a.tensor, a.microbatch) == (b.tensor, b.microbatch)) {
-            if observer.cancelled() {
-                return Err(PlanError::Cancelled);
-            }
+            go_on(observer)?;
             let of_size = loads.iter().find(|(size, _)| *size == group[0].microbatch).map_or(&[][..], |entry| &entry.1);
             let table = LayerTable::new(model, cluster, training, group[0].tensor, of_size);
             for &layout in group {
@@ -148,14 +146,12 @@ impl<'a> LayoutSearch<'a> {
     }
 
     /// Simulates open candidates, best bound first, until the best bound left is no better than the best time.
-    fn simulate_all(&mut self, observer: &mut dyn Observer) -> Result<(), PlanError> {
+    fn simulate_all(&mut self, observer: &mut dyn Observer) -> Result<(), Cancelled> {
         while let Some((bound, _)) = self.open.last() {
             if self.best().is_some_and(|(best, _)| *bound >= best.time) {
                 break;
             }
-            if observer.cancelled() {
-                return Err(PlanError::Cancelled);
-            }
+            go_on(observer)?;
             let done = self.total - self.open.len() as u32;
             observer.progress(self.kind, "searching layouts", done, self.total);
             let Some((_, sized)) = self.open.pop() else { break };
@@ -221,7 +217,7 @@ impl<'a> LayoutSearch<'a> {
         reason: String,
         needs: Option<(usize, Bytes)>,
         observer: &mut dyn Observer,
-    ) -> Result<(), PlanError> {
+    ) -> Result<(), Cancelled> {
         if let Some(winner) = self.winner() {
             self.simulated.retain(|(_, sized)| sized.layout != winner.layout);
             self.rejected.push((winner.layout, reason, needs));
@@ -297,11 +293,6 @@ impl<'a> LayoutSearch<'a> {
         };
         NoPlan { binding, search: self.report() }
     }
-}
-
-/// Memory that a plan may use.
-pub(super) fn memory_limit(scenario: &Scenario) -> Bytes {
-    scenario.cluster.device.memory().saturating_sub(Bytes::from_gib(scenario.training.memory_reserve_gib))
 }
 
 /// The stages of a layout: even for one module, as Megatron-LM cuts it, balanced by mean time for several.

@@ -3,7 +3,7 @@
 use super::sizing::{Filling, LayoutSearch, Sized};
 use super::{IterationPlan, NoPlan, Plan, ReplicaPlan};
 use crate::cost::{LayerTable, MicrobatchLoad, PipelineCosts};
-use crate::engine::{Observer, PlanError};
+use crate::observer::{Cancelled, Observer};
 use crate::outcome::{Layout, SolverStatus};
 use crate::scenario::{PlannerKind, Scenario};
 use crate::schedule::{Grouping, Schedule, gpipe, interleaved, one_f_one_b};
@@ -53,7 +53,7 @@ pub(crate) fn plan(
     sizing: &PackedBatch,
     batches: &[PackedBatch],
     observer: &mut dyn Observer,
-) -> Result<Result<Plan, NoPlan>, PlanError> {
+) -> Result<Result<Plan, NoPlan>, Cancelled> {
     let filling = Fixed { kind };
     let mut search = LayoutSearch::run(scenario, kind, &filling, sizing, observer)?;
     loop {

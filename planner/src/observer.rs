@@ -1,0 +1,38 @@
+//! Who watches planning from outside: progress, wall time and cancellation are the caller's business.
+
+use crate::scenario::PlannerKind;
+
+/// Watches planning.
+pub trait Observer {
+    /// A planner starts.
+    fn started(&mut self, planner: PlannerKind);
+    /// A planner has done `done` of `total` steps of what `phase` says.
+    fn progress(&mut self, planner: PlannerKind, phase: &'static str, done: u32, total: u32);
+    /// A planner is done.
+    fn finished(&mut self, planner: PlannerKind);
+    /// Whether to stop; asked between steps of a few milliseconds.
+    fn cancelled(&self) -> bool;
+}
+
+/// An observer that sees nothing and never cancels.
+#[derive(Debug, Clone, Copy, Default)]
+pub struct Unobserved;
+
+impl Observer for Unobserved {
+    fn started(&mut self, _: PlannerKind) {}
+    fn progress(&mut self, _: PlannerKind, _: &'static str, _: u32, _: u32) {}
+    fn finished(&mut self, _: PlannerKind) {}
+    fn cancelled(&self) -> bool {
+        false
+    }
+}
+
+/// The observer asked to stop.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
+#[error("planning was cancelled")]
+pub struct Cancelled;
+
+/// Stops where the observer asks for it.
+pub(crate) fn go_on(observer: &dyn Observer) -> Result<(), Cancelled> {
+    if observer.cancelled() { Err(Cancelled) } else { Ok(()) }
+}
