@@ -87,6 +87,32 @@ pub enum Violation {
         /// When its input is there.
         input: u64,
     },
+    /// Ranks wait for each other in a circle.
+    #[error("{waiting}")]
+    Deadlock {
+        /// What every stuck rank waits at.
+        waiting: String,
+    },
+    /// A rank sends before it has computed, or while it still sends something else.
+    #[error("rank {rank} sends the result of {action} at {start} ns, before it can")]
+    Send {
+        /// The rank.
+        rank: usize,
+        /// The action in the torch grammar.
+        action: String,
+        /// Start of the send.
+        start: u64,
+    },
+    /// The plan has not as many parts as its layout says.
+    #[error("{what}: {found} where the layout says {expected}")]
+    Shape {
+        /// Which parts.
+        what: &'static str,
+        /// How many there are.
+        found: usize,
+        /// How many there should be.
+        expected: usize,
+    },
     /// Two actions of a rank overlap, or an action does not last as long as its cost.
     #[error("rank {rank} cannot run {action} from {start} to {end} ns")]
     Exclusivity {

@@ -33,7 +33,11 @@ pub fn plan(scenario: &ValidScenario, observer: &mut dyn Observer) -> Result<Pla
     let pack = |batch: &GlobalBatch| {
         packing::pack(&batch.samples, &question.model, question.workload.context_length, question.workload.packing)
     };
-    let drawn: Vec<GlobalBatch> = (0..question.iterations).map(|iteration| sampler.judged(iteration)).collect();
+    let mut drawn: Vec<GlobalBatch> = Vec::with_capacity(question.iterations as usize);
+    for iteration in 0..question.iterations {
+        go_on(observer)?;
+        drawn.push(sampler.judged(iteration));
+    }
     let batches: Vec<PackedBatch> = drawn.iter().map(pack).collect();
     let sizing = pack(&sampler.sizing());
     let mut results = Vec::new();

@@ -61,6 +61,16 @@ pub struct NoPlan {
     pub search: Search,
 }
 
+/// Why a layout was chosen, in words.
+fn fastest(layout: Layout, sequences: usize, failed_later: u32) -> String {
+    let but = match failed_later {
+        0 => String::new(),
+        1 => "; one faster layout failed on a batch of the run".to_owned(),
+        more => format!("; {more} faster layouts failed on a batch of the run"),
+    };
+    format!("{}: the fastest on a representative batch of {sequences} sequences{but}.", describe(layout))
+}
+
 /// Degrees as people write them.
 pub fn describe(layout: Layout) -> String {
     let chunks = if layout.chunks > 1 { format!(" x VPP {}", layout.chunks) } else { String::new() };

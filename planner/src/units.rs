@@ -5,7 +5,7 @@
 //! field's name (`memory_gib`) and become one of these types on entry.
 
 use std::iter::Sum;
-use std::ops::{Add, AddAssign, Div, Mul, Sub, SubAssign};
+use std::ops::{Add, AddAssign, Div, Mul, Sub};
 
 use serde::{Deserialize, Serialize};
 
@@ -76,16 +76,17 @@ impl Nanos {
     }
 }
 
+/// Sums end at the largest value, 584 years; planners reject what takes months.
 impl Add for Nanos {
     type Output = Self;
     fn add(self, other: Self) -> Self {
-        Self(self.0 + other.0)
+        Self(self.0.saturating_add(other.0))
     }
 }
 
 impl AddAssign for Nanos {
     fn add_assign(&mut self, other: Self) {
-        self.0 += other.0;
+        *self = *self + other;
     }
 }
 
@@ -96,15 +97,9 @@ impl Sub for Nanos {
     }
 }
 
-impl SubAssign for Nanos {
-    fn sub_assign(&mut self, other: Self) {
-        self.0 -= other.0;
-    }
-}
-
 impl Sum for Nanos {
     fn sum<I: Iterator<Item = Self>>(values: I) -> Self {
-        Self(values.map(|value| value.0).sum())
+        values.fold(Self::ZERO, Add::add)
     }
 }
 
@@ -149,22 +144,23 @@ impl Bytes {
     }
 }
 
+/// Sums end at the largest value, which fits no device.
 impl Add for Bytes {
     type Output = Self;
     fn add(self, other: Self) -> Self {
-        Self(self.0 + other.0)
+        Self(self.0.saturating_add(other.0))
     }
 }
 
 impl AddAssign for Bytes {
     fn add_assign(&mut self, other: Self) {
-        self.0 += other.0;
+        *self = *self + other;
     }
 }
 
 impl Sum for Bytes {
     fn sum<I: Iterator<Item = Self>>(values: I) -> Self {
-        Self(values.map(|value| value.0).sum())
+        values.fold(Self::ZERO, Add::add)
     }
 }
 

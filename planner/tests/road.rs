@@ -103,3 +103,89 @@ fn cancellation_is_heard() {
     }
     assert_eq!(plan(&valid(EXAMPLES[1].1), &mut Impatient), Err(PlanError::Cancelled(Cancelled)));
 }
+
+/// An example with some fields changed, planned.
+fn planned_with(example: usize, change: impl FnOnce(&mut planner::scenario::Scenario)) -> Planning {
+    let mut scenario = parse(EXAMPLES[example].1).unwrap();
+    change(&mut scenario);
+    plan(&ValidScenario::new(scenario, &NoDatasets).unwrap(), &mut Unobserved).unwrap()
+}
+
+/// PP 8 on one node of 8 leaves TP 1 only; PP 2 on three nodes leaves the TPs whose product with it divides 24.
+#[test]
+fn a_fixed_degree_leaves_only_what_divides_the_devices() {
+    for (nodes, pipeline) in [(1, 8), (3, 2), (3, 3)] {
+        let planning = planned_with(1, |scenario| {
+            scenario.cluster.nodes = nodes;
+            scenario.cluster.device.memory_gib = 400.0;
+            scenario.layout = planner::training::LayoutRequest {
+                pipeline: Some(pipeline),
+                ..planner::training::LayoutRequest::default()
+            };
+            scenario.iterations = 1;
+        });
+        for result in &planning.outcome.results {
+            if let Answer::Planned(planned) = &result.answer {
+                let layout = planned.layout;
+                assert_eq!(layout.tensor * layout.pipeline * layout.data, 8 * nodes, "{layout:?}");
+            }
+        }
+    }
+}
+
+#[test]
+fn the_binding_constraint_is_that_of_the_layouts_that_came_furthest() {
+    let planning = planned_with(1, |scenario| {
+        scenario.planners = vec![PlannerKind::Interleaved];
+        scenario.layout.group = Some(2);
+        scenario.layout.chunks = Some(2);
+        scenario.layout.microbatch = Some(1);
+    });
+    let Answer::Infeasible { binding, .. } = &planning.outcome.results[0].answer else {
+        panic!("groups of 2 for PP 4")
+    };
+    assert_eq!(binding, "groups shorter than PP deadlock");
+    let planning = planned_with(1, |scenario| {
+        scenario.planners = vec![PlannerKind::WaitFreeCyclic];
+        scenario.cluster.device.memory_gib = 16.0;
+    });
+    let Answer::Infeasible { binding, .. } = &planning.outcome.results[0].answer else { panic!("16 GiB") };
+    assert!(binding.starts_with("rank 3 needs ") && binding.contains("GiB of 12.0 GiB at TP 4 x PP 4"), "{binding}");
+}
+
+/// Sums beyond the range of nanoseconds or bytes are rejections, not wrapped numbers.
+#[test]
+fn absurd_sizes_are_answers() {
+    let planning = planned_with(1, |scenario| {
+        scenario.cluster.nodes = 1;
+        scenario.cluster.devices_per_node = 1;
+        scenario.cluster.device.memory_gib = 4096.0;
+        scenario.layout = planner::training::LayoutRequest::default();
+        scenario.training.attention = planner::training::AttentionKernel::Unfused;
+        scenario.workload.context_length = 16_777_216;
+        scenario.workload.global_batch = 4096;
+        scenario.workload.packing = planner::workload::Packing::Padded;
+        scenario.planners = vec![PlannerKind::Gpipe, PlannerKind::OneFOneB];
+        scenario.iterations = 1;
+    });
+    assert!(planning.outcome.results.iter().all(|result| matches!(result.answer, Answer::Infeasible { .. })));
+}
+
+#[test]
+fn a_free_iteration_still_has_finite_metrics() {
+    let planning = planned_with(1, |scenario| {
+        let module = &mut scenario.model.modules[0];
+        (module.layers, module.hidden, module.heads, module.kv_heads, module.ffn) = (1, 16, 1, 1, 16);
+        (module.vocab, module.learned_positions) = (0, 0);
+        scenario.cluster.device.launch_us = 0.0;
+        scenario.cluster.device.peak_tflops = 100_000.0;
+        scenario.cluster.device.memory_gb_per_s = 100_000.0;
+        scenario.layout = planner::training::LayoutRequest::default();
+        scenario.workload.context_length = 1;
+        scenario.planners = vec![PlannerKind::OneFOneB, PlannerKind::WaitFreeCyclic];
+    });
+    for result in &planning.outcome.results {
+        let metrics = &planned(&planning, result.planner).metrics;
+        assert!(metrics.iteration_s > 0.0 && metrics.gap.is_finite() && metrics.mfu.is_finite(), "{metrics:?}");
+    }
+}

@@ -120,3 +120,19 @@ fn distributions_must_make_sense() {
     let missing = json!({ "kind": "dataset", "id": "nowhere" });
     assert_eq!(changed(&[("/workload/samples", missing)]).unwrap_err()[0].pointer, "/workload/samples/id");
 }
+
+/// Every fraction must come back from its text bit for bit.
+#[test]
+fn a_stored_scenario_keeps_its_identifier() {
+    for step in 0..1000 {
+        let mut scenario = changed(&[]).unwrap().scenario().clone();
+        scenario.training.data_overlap = f64::from(step) / 1000.0 * 0.7 + 0.1;
+        assert_eq!(parse(&scenario.canonical()).unwrap().id(), scenario.id());
+    }
+}
+
+#[test]
+fn what_would_fill_the_memory_is_refused() {
+    let errors = changed(&[("/workload/global_batch", json!(65_536)), ("/iterations", json!(1000))]).unwrap_err();
+    assert!(errors[0].pointer == "/iterations" && errors[0].detail.contains("at most 4 iterations"), "{errors:?}");
+}

@@ -118,7 +118,7 @@ fn build(arguments: &ScheduleArguments, chunks: usize, costs: &PipelineCosts) ->
             let limit = arguments.memory.map_or(Bytes::new(u64::MAX), Bytes::new);
             let effort = Effort::Thorough { swaps: SWAPS };
             let choice = wait_free_cyclic::search(costs, limit, effort, &mut Random::new(0, 0));
-            choice.context("no order found that stays within --memory activations")?.schedule
+            choice.ok().context("no order found that stays within --memory activations")?.schedule
         }
     })
 }

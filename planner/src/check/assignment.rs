@@ -20,6 +20,7 @@ pub fn check_assignment(plan: &Plan, model: &Model, devices: u32, sequences: &[u
         }
     }
     layers(plan, model)?;
+    shape(plan, sequences.len())?;
     for (iteration, &count) in sequences.iter().enumerate() {
         let mut times = vec![0_u32; count];
         for replica in &plan.iterations[iteration].replicas {
@@ -32,6 +33,34 @@ pub fn check_assignment(plan: &Plan, model: &Model, devices: u32, sequences: &[u
         }
         if let Some(sequence) = times.iter().position(|&times| times != 1) {
             return Err(Violation::Sequence { iteration, sequence, times: times[sequence] });
+        }
+    }
+    Ok(())
+}
+
+/// Iterations, replicas, ranks, stages and microbatches are as many as the layout says.
+fn shape(plan: &Plan, iterations: usize) -> Result<(), Violation> {
+    let equal = |what, found: usize, expected: usize| {
+        if found == expected { Ok(()) } else { Err(Violation::Shape { what, found, expected }) }
+    };
+    let layout = plan.layout;
+    equal("iterations", plan.iterations.len(), iterations)?;
+    for iteration in &plan.iterations {
+        equal("replicas", iteration.replicas.len(), layout.data as usize)?;
+        for replica in &iteration.replicas {
+            equal("ranks", replica.schedule.orders.len(), layout.pipeline as usize)?;
+            equal("stages", replica.schedule.stages, plan.partition.stages.len())?;
+            equal("microbatches", replica.schedule.microbatches, replica.microbatches.len())?;
+            for microbatch in &replica.microbatches {
+                let most = layout.microbatch as usize;
+                if microbatch.is_empty() || microbatch.len() > most {
+                    return Err(Violation::Shape {
+                        what: "sequences of a microbatch",
+                        found: microbatch.len(),
+                        expected: most,
+                    });
+                }
+            }
         }
     }
     Ok(())

@@ -22,7 +22,7 @@ pub fn check_run(
     for stage in 0..costs.stages {
         for microbatch in 0..costs.microbatches {
             let cell = stage * costs.microbatches + microbatch;
-            if ends.forward[cell] == NEVER || ends.weight[cell] == NEVER {
+            if [ends.forward[cell], ends.input[cell], ends.weight[cell]].contains(&NEVER) {
                 return Err(Violation::Incomplete { stage, microbatch });
             }
         }
@@ -34,19 +34,23 @@ pub fn check_run(
     Ok(())
 }
 
-/// When forward, input gradient and weight gradient of every cell end.
+/// When forward, input gradient and weight gradient of every cell end, and when what they send has arrived.
 struct Ends {
     forward: Vec<u64>,
     input: Vec<u64>,
     weight: Vec<u64>,
+    forward_arrival: Vec<u64>,
+    gradient_arrival: Vec<u64>,
 }
 
 /// Notes every end, and on the way that actions are the rank's own, run once, one at a time, as long as they cost.
 fn ends(schedule: &Schedule, execution: &Execution, costs: &PipelineCosts) -> Result<Ends, Violation> {
     let cells = costs.stages * costs.microbatches;
-    let mut ends = Ends { forward: vec![NEVER; cells], input: vec![NEVER; cells], weight: vec![NEVER; cells] };
+    let never = || vec![NEVER; cells];
+    let mut ends =
+        Ends { forward: never(), input: never(), weight: never(), forward_arrival: never(), gradient_arrival: never() };
     for (rank, order) in schedule.orders.iter().enumerate() {
-        let mut free = 0;
+        let (mut free, mut stream_free) = (0, 0);
         for (place, action) in order.iter().enumerate() {
             let (stage, microbatch) = (action.stage as usize, action.microbatch as usize);
             let own = stage % schedule.orders.len() == rank && stage < costs.stages && microbatch < costs.microbatches;
@@ -58,11 +62,13 @@ fn ends(schedule: &Schedule, execution: &Execution, costs: &PipelineCosts) -> Re
             let (input, weight) = (costs.input_grad[cell].get(), costs.weight_grad[cell].get());
             let (lasts, sets): (u64, &mut [&mut u64]) = match action.kind {
                 ActionKind::Forward => (costs.forward[cell].get(), &mut [&mut ends.forward[cell]]),
-                ActionKind::Backward => (input + weight, &mut [&mut ends.input[cell], &mut ends.weight[cell]]),
+                ActionKind::Backward => {
+                    (input.saturating_add(weight), &mut [&mut ends.input[cell], &mut ends.weight[cell]])
+                }
                 ActionKind::InputGrad => (input, &mut [&mut ends.input[cell]]),
                 ActionKind::WeightGrad => (weight, &mut [&mut ends.weight[cell]]),
             };
-            if start < free || end != start + lasts {
+            if start < free || end != start.saturating_add(lasts) {
                 return Err(Violation::Exclusivity { rank, action: action.to_string(), start, end });
             }
             for set in sets {
@@ -72,6 +78,21 @@ fn ends(schedule: &Schedule, execution: &Execution, costs: &PipelineCosts) -> Re
                 **set = end;
             }
             free = end;
+            let (send, arrives) = match action.kind {
+                ActionKind::Forward => (costs.send_forward[cell].get(), &mut ends.forward_arrival[cell]),
+                ActionKind::Backward | ActionKind::InputGrad => {
+                    (costs.send_backward[cell].get(), &mut ends.gradient_arrival[cell])
+                }
+                ActionKind::WeightGrad => continue,
+            };
+            let sent = execution.send_start[rank][place].get();
+            if sent < end || (send > 0 && sent < stream_free) {
+                return Err(Violation::Send { rank, action: action.to_string(), start: sent });
+            }
+            *arrives = sent.saturating_add(send);
+            if send > 0 {
+                stream_free = *arrives;
+            }
         }
     }
     Ok(ends)
@@ -90,11 +111,9 @@ fn precedence(
         let cell = stage * m + action.microbatch as usize;
         let input = match action.kind {
             ActionKind::Forward if stage == 0 => 0,
-            ActionKind::Forward => ends.forward[cell - m] + costs.send_forward[cell - m].get(),
+            ActionKind::Forward => ends.forward_arrival[cell - m],
             ActionKind::Backward | ActionKind::InputGrad if stage == last => ends.forward[cell],
-            ActionKind::Backward | ActionKind::InputGrad => {
-                ends.forward[cell].max(ends.input[cell + m] + costs.send_backward[cell + m].get())
-            }
+            ActionKind::Backward | ActionKind::InputGrad => ends.forward[cell].max(ends.gradient_arrival[cell + m]),
             ActionKind::WeightGrad => ends.input[cell],
         };
         let start = execution.start[rank][place].get();
@@ -122,16 +141,16 @@ fn memory(
         let (activation, again) = (costs.activation[cell].get(), costs.transient[cell].get());
         let now = match action.kind {
             ActionKind::Forward => {
-                kept += activation;
+                kept = kept.saturating_add(activation);
                 kept
             }
             ActionKind::Backward => {
-                let now = kept + again;
+                let now = kept.saturating_add(again);
                 kept = kept.saturating_sub(activation);
                 now
             }
             ActionKind::InputGrad => {
-                split += again;
+                split = split.saturating_add(again);
                 kept
             }
             ActionKind::WeightGrad => {
@@ -141,7 +160,7 @@ fn memory(
                 now
             }
         };
-        let needed = fixed + now + split;
+        let needed = fixed.saturating_add(now).saturating_add(split);
         if needed > limit.get() {
             let (needed_mib, limit_mib) = (needed >> 20, limit.get() >> 20);
             return Err(Violation::Memory { rank, needed_mib, limit_mib });
@@ -193,10 +212,17 @@ mod tests {
         assert!(matches!(foreign, Err(Violation::Foreign { rank: 2, .. })), "{foreign:?}");
         let twice = checked(|schedule, _, _| schedule.orders[2][2] = schedule.orders[2][0]);
         assert!(matches!(twice, Err(Violation::Repeated { rank: 2, .. })), "{twice:?}");
+        let crowded = checked(|_, execution, _| execution.send_start[0][0] = Nanos::new(9));
+        assert!(matches!(crowded, Err(Violation::Send { rank: 0, .. })), "{crowded:?}");
         let missing = checked(|schedule, execution, _| {
             schedule.orders[0].pop();
             execution.start[0].pop();
         });
+        let unfed = checked(|schedule, execution, _| {
+            schedule.orders[0][9].kind = ActionKind::WeightGrad;
+            execution.end[0][9] = execution.start[0][9] + Nanos::new(10);
+        });
+        assert_eq!(unfed, Err(Violation::Incomplete { stage: 0, microbatch: 4 }));
         assert_eq!(missing, Err(Violation::Incomplete { stage: 0, microbatch: 4 }));
         let heavy = checked(|_, _, costs| costs.static_memory[1] = Bytes::new(2 << 20));
         assert_eq!(heavy, Err(Violation::Memory { rank: 1, needed_mib: 2, limit_mib: 0 }));

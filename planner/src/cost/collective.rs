@@ -18,9 +18,13 @@ impl Group {
     /// network card, so the ring gets the sum of them, up to the intra-node link.
     pub fn placed(cluster: &Cluster, size: u32, stride: u32) -> Self {
         let intra = cluster.intra_node;
-        let across = (size - 1) * stride + 1 > cluster.devices_per_node;
+        // Groups follow each other in blocks of size x stride devices. Where blocks do not tile the nodes, some
+        // group has only the common divisor's share of its members on a node.
+        let block = u64::from(size) * u64::from(stride);
+        let node = u64::from(cluster.devices_per_node);
+        let across = size > 1 && !node.is_multiple_of(block);
         let (bandwidth, hop) = if across {
-            let members_of_node = (cluster.devices_per_node / stride).clamp(1, size);
+            let members_of_node = ((common_divisor(block, node) / u64::from(stride)) as u32).clamp(1, size);
             let network = cluster.inter_node.achieved_bandwidth().get() * f64::from(members_of_node);
             let achieved = if members_of_node > 1 { network.min(intra.achieved_bandwidth().get()) } else { network };
             (BytesPerSecond::from_giga(achieved * 1e-9), cluster.inter_node.latency())
@@ -49,6 +53,10 @@ impl Group {
     pub fn all_reduce(&self, bytes: f64) -> Seconds {
         self.reduce_scatter(bytes) * 2.0
     }
+}
+
+fn common_divisor(a: u64, b: u64) -> u64 {
+    if b == 0 { a } else { common_divisor(b, a % b) }
 }
 
 /// A send of `bytes` between two devices by their number on the cluster.
@@ -82,6 +90,14 @@ mod tests {
         let one_a_node = Group::placed(&nodes(4), 4, 8).all_reduce(1e9);
         let four_a_node = Group::placed(&nodes(4), 16, 2).all_reduce(1e9);
         assert!(four_a_node < one_a_node);
+    }
+
+    /// TP 6 on nodes of 8: the second group has two members on the first node.
+    #[test]
+    fn groups_that_straddle_nodes_pay_for_the_network() {
+        let inside = Group::placed(&nodes(3), 4, 1).all_reduce(1e9);
+        let straddling = Group::placed(&nodes(3), 6, 1).all_reduce(1e9);
+        assert!(straddling.secs() > 4.0 * inside.secs());
     }
 
     #[test]

@@ -153,7 +153,8 @@ impl<'a> LayerModel<'a> {
         let (h, v) = (f64::from(self.module.hidden), f64::from(self.module.vocab));
         let norm = memory_bound(self.device, 2.0 * BF16 * n * h / self.sequence_split());
         if v == 0.0 {
-            return LayerCost { forward: norm, input_grad: norm * 2.0, ..LayerCost::default() };
+            let activation = memory::output(self.module, self.training, self.t, load);
+            return LayerCost { forward: norm, input_grad: norm * 2.0, activation, ..LayerCost::default() };
         }
         let loss = memory_bound(self.device, 3.0 * 4.0 * n * v / self.t);
         let exposed = self.exposed(self.group.all_gather(BF16 * n * h));

@@ -43,7 +43,7 @@ impl MicrobatchLoad {
         };
         let useful_tokens: f64 = sequences.iter().map(|sequence| f64::from(sequence.tokens)).sum();
         let useful_squared = sequences.iter().map(|sequence| sequence.useful_squared as f64).sum();
-        let images: u32 = sequences.iter().map(|sequence| sequence.images).sum();
+        let images = sequences.iter().fold(0_u32, |sum, sequence| sum.saturating_add(sequence.images));
         let modules = model
             .modules
             .iter()

@@ -49,10 +49,11 @@ pub(super) fn input(module: &Module, training: &Training, t: f64, load: ModuleLo
     if module.dropout { load.tokens * f64::from(module.hidden) / split } else { 0.0 }
 }
 
-/// Inputs of the final norm and of the output head, and the logits in fp32.
+/// Input of the final norm; with a vocabulary the input of the output head and the logits in fp32 too.
 pub(super) fn output(module: &Module, training: &Training, t: f64, load: ModuleLoad) -> f64 {
     let split = if training.sequence_parallel { t } else { 1.0 };
-    2.0 * BF16 * load.tokens * f64::from(module.hidden) / split + 4.0 * load.tokens * f64::from(module.vocab) / t
+    let inputs = if module.vocab == 0 { 1.0 } else { 2.0 };
+    inputs * BF16 * load.tokens * f64::from(module.hidden) / split + 4.0 * load.tokens * f64::from(module.vocab) / t
 }
 
 /// Bytes of model state per parameter that a device holds: bf16 weight, fp32 gradient, and fp32 master weight with

@@ -172,6 +172,11 @@ impl<'a> LayerTable<'a> {
             .collect()
     }
 
+    /// Microbatches of all replicas.
+    pub fn microbatches(&self) -> usize {
+        self.loads.len()
+    }
+
     /// Forward and backward of every microbatch through the whole model, in seconds.
     pub fn microbatch_times(&self) -> Vec<f64> {
         let time = |microbatch: usize| {
@@ -204,35 +209,52 @@ impl<'a> LayerTable<'a> {
             .sum()
     }
 
-    /// Parameters that each device of a stage holds; a tied output head on another stage is a second copy.
-    pub fn stage_parameters(&self, ranges: &[LayerRange]) -> f64 {
-        let parameters: u64 = ranges
-            .iter()
-            .map(|range| {
-                let module = &self.model.modules[range.module];
-                let layers = u64::from(range.len()) * module.layer_parameters();
-                let input = if range.begins() { module.input_parameters() } else { 0 };
-                let output = if range.ends(self.model) { module.output_parameters() } else { 0 };
-                let copy = module.tied_embeddings && range.ends(self.model) && !range.begins();
-                let tied = if copy { u64::from(module.hidden) * u64::from(module.vocab) } else { 0 };
-                layers + input + output + tied
-            })
-            .sum();
-        parameters as f64 / f64::from(self.tensor)
-    }
-
     /// Weights, gradients and optimizer state of every rank.
     pub fn static_memory(&self, partition: &Partition, place: Place) -> Vec<Bytes> {
         let bytes = memory::state_bytes_per_parameter(self.training, place.data);
         self.rank_parameters(partition, place).into_iter().map(|count| Bytes::from_f64(count * bytes)).collect()
     }
 
+    /// Parameters that each device of a rank holds; a tied output head on another rank is a second copy.
     fn rank_parameters(&self, partition: &Partition, place: Place) -> Vec<f64> {
-        let mut parameters = vec![0.0; place.pipeline as usize];
-        for (stage, ranges) in partition.stages.iter().enumerate() {
-            parameters[stage % place.pipeline as usize] += self.stage_parameters(ranges);
-        }
-        parameters
+        let ranks = place.pipeline as usize;
+        let of_rank = |rank: usize| {
+            let ranges = || partition.stages.iter().skip(rank).step_by(ranks).flatten();
+            let own: u64 = ranges()
+                .map(|range| {
+                    let module = &self.model.modules[range.module];
+                    let input = if range.begins() { module.input_parameters() } else { 0 };
+                    let output = if range.ends(self.model) { module.output_parameters() } else { 0 };
+                    u64::from(range.len()) * module.layer_parameters() + input + output
+                })
+                .sum();
+            let tied = self.tied_ranks(partition, ranks).filter(|(_, _, last)| *last == rank);
+            let copies: u64 = tied.map(|(module, ..)| self.embedding_parameters(module)).sum();
+            (own + copies) as f64 / f64::from(self.tensor)
+        };
+        (0..ranks).map(of_rank).collect()
+    }
+
+    fn embedding_parameters(&self, module: usize) -> u64 {
+        u64::from(self.model.modules[module].hidden) * u64::from(self.model.modules[module].vocab)
+    }
+
+    /// Modules whose embedding and output head share a matrix and stand on different ranks: module, rank of the
+    /// embedding, rank of the head.
+    fn tied_ranks<'b>(
+        &'b self,
+        partition: &'b Partition,
+        ranks: usize,
+    ) -> impl Iterator<Item = (usize, usize, usize)> + 'b {
+        let rank_with = move |wanted: &dyn Fn(&LayerRange) -> bool| {
+            partition.stages.iter().position(|ranges| ranges.iter().any(wanted)).map(|stage| stage % ranks)
+        };
+        let tied = self.model.modules.iter().enumerate().filter(|(_, module)| module.tied_embeddings);
+        tied.filter_map(move |(index, _)| {
+            let first = rank_with(&|range| range.module == index && range.begins())?;
+            let last = rank_with(&|range| range.module == index && range.ends(self.model))?;
+            (first != last).then_some((index, first, last))
+        })
     }
 
     /// Exposed gradient synchronisation and optimizer step of every rank.
@@ -240,7 +262,7 @@ impl<'a> LayerTable<'a> {
         let group = Group::placed(self.cluster, place.data, self.tensor);
         let exposed = 1.0 - self.training.data_overlap;
         let distributed = self.training.distributed_optimizer;
-        let tied = self.tied_embedding_sync(partition, place);
+        let tied: Vec<_> = self.tied_ranks(partition, place.pipeline as usize).collect();
         let mut sync = Vec::new();
         let mut optimizer = Vec::new();
         for (rank, parameters) in self.rank_parameters(partition, place).into_iter().enumerate() {
@@ -249,8 +271,8 @@ impl<'a> LayerTable<'a> {
             } else {
                 group.all_reduce(4.0 * parameters)
             };
-            let ends = rank == 0 || rank + 1 == place.pipeline as usize;
-            let shared = if ends { tied } else { Seconds::ZERO };
+            let concerned = tied.iter().filter(|(_, first, last)| *first == rank || *last == rank);
+            let shared: Seconds = concerned.map(|&shared| self.tied_embedding_sync(shared, place)).sum();
             sync.push((reduction * exposed + shared).to_nanos());
             // Read gradient, master weight and two moments, write the last three and the bf16 weight.
             let share = if distributed { parameters / f64::from(place.data) } else { parameters };
@@ -259,25 +281,14 @@ impl<'a> LayerTable<'a> {
         (sync, optimizer)
     }
 
-    /// First and last stage add up their gradients of a shared embedding.
-    fn tied_embedding_sync(&self, partition: &Partition, place: Place) -> Seconds {
-        let apart = |module: usize| {
-            !partition.stages.iter().any(|ranges| {
-                ranges.iter().any(|range| range.module == module && range.begins() && range.ends(self.model))
-            })
-        };
-        let last = (place.pipeline - 1) * self.tensor * place.data;
-        let shared =
-            self.model.modules.iter().enumerate().filter(|(index, module)| module.tied_embeddings && apart(*index));
-        shared
-            .map(|(_, module)| {
-                let bytes = 4.0 * f64::from(module.hidden) * f64::from(module.vocab) / f64::from(self.tensor);
-                point_to_point(self.cluster, 0, last, bytes) * 2.0
-            })
-            .sum()
+    /// The ranks of embedding and output head add up their gradients of the shared matrix.
+    fn tied_embedding_sync(&self, (module, first, last): (usize, usize, usize), place: Place) -> Seconds {
+        let device = |rank: usize| rank as u32 * self.tensor * place.data;
+        let bytes = 4.0 * self.embedding_parameters(module) as f64 / f64::from(self.tensor);
+        point_to_point(self.cluster, device(first), device(last), bytes) * 2.0
     }
 
-    /// The costs of one replica, which gets every `data`-th microbatch in the order of `assigned`.
+    /// The costs of one replica, which runs the microbatches `assigned`.
     pub fn pipeline(&self, partition: &Partition, place: Place, assigned: &[usize]) -> PipelineCosts {
         let stages = partition.stages.len();
         let cells = stages * assigned.len();

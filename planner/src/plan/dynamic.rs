@@ -1,6 +1,9 @@
 //! The dynamic planner: one layout, but every global batch is dealt and ordered anew.
 
-use super::sizing::{Filling, LayoutSearch, Sized};
+use std::cmp::Reverse;
+use std::collections::BinaryHeap;
+
+use super::sizing::{Filling, LayoutSearch, Misfit, Sized};
 use super::{IterationPlan, NoPlan, Plan, ReplicaPlan};
 use crate::cost::{LayerTable, MicrobatchLoad, PipelineCosts, Place};
 use crate::observer::{Cancelled, Observer, go_on};
@@ -27,27 +30,24 @@ impl Filling for WaitFree<'_> {
         let times = table.microbatch_times();
         let mut order: Vec<usize> = (0..loads.len()).collect();
         order.sort_by(|&a, &b| times[b].total_cmp(&times[a]).then(a.cmp(&b)));
-        let mut replicas = vec![(0.0_f64, Vec::new()); layout.data as usize];
+        let mut replicas = vec![Vec::new(); layout.data as usize];
+        // By time so far, then microbatches so far; the bits of numbers that are not negative order as they do.
+        let mut least: BinaryHeap<_> = (0..replicas.len()).map(|replica| Reverse((0_u64, 0_usize, replica))).collect();
         for microbatch in order {
-            let least = replicas.iter_mut().min_by(|a, b| a.0.total_cmp(&b.0).then(a.1.len().cmp(&b.1.len())));
-            if let Some((time, assigned)) = least {
-                *time += times[microbatch];
-                assigned.push(microbatch);
-            }
+            let Some(Reverse((time, count, replica))) = least.pop() else { break };
+            replicas[replica].push(microbatch);
+            least.push(Reverse(((f64::from_bits(time) + times[microbatch]).to_bits(), count + 1, replica)));
+        }
+        for assigned in &mut replicas {
+            assigned.sort_unstable();
         }
         replicas
-            .into_iter()
-            .map(|(_, mut assigned)| {
-                assigned.sort_unstable();
-                assigned
-            })
-            .collect()
     }
 
-    fn schedule(&self, _: Layout, costs: &PipelineCosts, limit: Bytes) -> Result<Schedule, String> {
+    fn schedule(&self, _: Layout, costs: &PipelineCosts, limit: Bytes) -> Result<Schedule, (usize, Bytes)> {
         // The quick portfolio draws nothing.
         let choice = search(costs, limit, Effort::Quick, &mut Random::new(0, 0));
-        choice.map(|choice| choice.schedule).ok_or_else(|| "activations exceed the memory".to_owned())
+        choice.map(|choice| choice.schedule).map_err(|too_large| (too_large.rank, too_large.needs))
     }
 
     /// Unpacked sequences are padded to the longest of their microbatch, so like goes with like.
@@ -84,24 +84,30 @@ pub(crate) fn plan(
                         .to_owned(),
                     status: SolverStatus::Heuristic,
                     search: layouts.report(),
-                    decisions: decisions(&sized, batches.len(), evaluated),
+                    decisions: decisions(&sized, sizing, &layouts, batches.len(), evaluated),
                 };
                 return Ok(Ok(plan));
             }
-            Err(reason) => layouts.reject_winner(reason, None, observer)?,
+            Err(misfit) => layouts.reject_winner(misfit, observer)?,
         }
     }
 }
 
-fn decisions(sized: &Sized, batches: usize, evaluated: u32) -> Vec<String> {
+fn decisions(
+    sized: &Sized,
+    sizing: &PackedBatch,
+    layouts: &LayoutSearch<'_>,
+    batches: usize,
+    evaluated: u32,
+) -> Vec<String> {
     vec![
-        format!("{}: the fastest on a representative batch.", super::describe(sized.layout)),
+        super::fastest(sized.layout, sizing.sequences.len(), layouts.failed_later()),
         "Microbatches are dealt to the replicas longest first.".to_owned(),
         format!("{evaluated} orders simulated for {batches} batches, the best of each kept."),
     ]
 }
 
-type Filled = Result<(Vec<IterationPlan>, u32), String>;
+type Filled = Result<(Vec<IterationPlan>, u32), Misfit>;
 
 fn fill(
     scenario: &Scenario,
@@ -120,7 +126,7 @@ fn fill(
                 iterations.push(iteration);
                 evaluated += orders;
             }
-            Err(reason) => return Ok(Err(reason)),
+            Err(misfit) => return Ok(Err(misfit)),
         }
     }
     Ok(Ok((iterations, evaluated)))
@@ -132,7 +138,7 @@ fn fill_batch(
     sized: &Sized,
     batch: &PackedBatch,
     index: usize,
-) -> Result<(IterationPlan, u32), String> {
+) -> Result<(IterationPlan, u32), Misfit> {
     let layout = sized.layout;
     let order = filling.sequence_order(batch);
     let microbatches: Vec<Vec<u32>> = order
@@ -149,16 +155,16 @@ fn fill_batch(
     let mut evaluated = 0;
     for (replica, assigned) in filling.assign(layout, &loads, &table).into_iter().enumerate() {
         if assigned.is_empty() {
-            return Err("a batch has fewer microbatches than replicas".to_owned());
+            return Err(Misfit::rule("a batch has fewer microbatches than replicas"));
         }
         let place = Place { pipeline: layout.pipeline, data: layout.data, replica: replica as u32 };
         let costs = table.pipeline(&sized.partition, place, &assigned);
         let choice = search(&costs, scenario.memory_limit(), Effort::Thorough { swaps }, &mut random)
-            .ok_or_else(|| format!("activations of iteration {index} exceed the memory"))?;
+            .map_err(|too_large| Misfit::activations(too_large.rank, too_large.needs))?;
         evaluated += choice.evaluated;
         let own = assigned.iter().map(|&microbatch| microbatches[microbatch].clone()).collect();
         replicas.push(ReplicaPlan { microbatches: own, schedule: choice.schedule.clone() });
-        if slowest.as_ref().is_none_or(|slowest| slowest.makespan < choice.makespan) {
+        if slowest.as_ref().is_none_or(|slowest| slowest.end < choice.end) {
             slowest = Some(choice);
         }
     }

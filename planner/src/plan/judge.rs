@@ -1,15 +1,16 @@
 //! One simulator and one checker judge every plan.
 
 use super::Plan;
+use super::sizing::Misfit;
 use crate::check::{self, Violation};
 use crate::compare::{self, IterationTotals};
 use crate::cost::{LayerTable, MicrobatchLoad, PipelineCosts, Place};
 use crate::model::Model;
 use crate::outcome::{IterationMetrics, Planned, Provenance, StageSummary};
 use crate::scenario::Scenario;
-use crate::simulate::{Execution, StepEnd, assemble, execute, peak_memory_over};
+use crate::simulate::{Deadlock, Execution, StepEnd, assemble, execute, peak_memory_over};
 use crate::timeline::Timeline;
-use crate::units::{Bytes, Nanos};
+use crate::units::Nanos;
 use crate::workload::{PackedBatch, Sequence};
 
 /// A plan that passed the checker, with what it does in time. Only [`judge`] makes one.
@@ -47,7 +48,7 @@ fn run_iteration(
     plan: &Plan,
     iteration: usize,
     batch: &PackedBatch,
-) -> Result<Vec<ReplicaRun>, String> {
+) -> Result<Vec<ReplicaRun>, Deadlock> {
     let layout = plan.layout;
     let replicas = plan.iterations[iteration].replicas.iter().enumerate();
     replicas
@@ -57,27 +58,22 @@ fn run_iteration(
             let place = Place { pipeline: layout.pipeline, data: layout.data, replica: replica as u32 };
             let all: Vec<usize> = (0..loads.len()).collect();
             let costs = table.pipeline(&plan.partition, place, &all);
-            let execution = execute(&assigned.schedule, &costs).map_err(|deadlock| deadlock.to_string())?;
+            let execution = execute(&assigned.schedule, &costs)?;
             let flops = loads.iter().map(|load| load.model_flops(&scenario.model)).sum();
             Ok(ReplicaRun { costs, execution, flops })
         })
         .collect()
 }
 
-/// Whether a plan stays within memory on every batch; `Err` names the reason and, for memory, rank and need.
-pub(super) fn fits(
-    scenario: &Scenario,
-    plan: &Plan,
-    batches: &[PackedBatch],
-) -> Result<(), (String, Option<(usize, Bytes)>)> {
+/// Whether a plan runs and stays within memory on every batch.
+pub(super) fn fits(scenario: &Scenario, plan: &Plan, batches: &[PackedBatch]) -> Result<(), Misfit> {
     let limit = scenario.memory_limit();
     for (iteration, batch) in batches.iter().enumerate() {
-        let runs = run_iteration(scenario, plan, iteration, batch).map_err(|reason| (reason, None))?;
+        let runs = run_iteration(scenario, plan, iteration, batch).map_err(|_| Misfit::deadlock())?;
         for (run, replica) in runs.iter().zip(&plan.iterations[iteration].replicas) {
             let (rank, peak) = peak_memory_over(&replica.schedule, &run.execution, &run.costs);
             if peak > limit {
-                let reason = "activations of a later batch exceed the memory".to_owned();
-                return Err((reason, Some((rank, peak))));
+                return Err(Misfit::activations(rank, peak));
             }
         }
     }
@@ -99,7 +95,7 @@ pub fn judge(scenario: &Scenario, plan: &Plan, batches: &[PackedBatch]) -> Resul
     for (iteration, batch) in batches.iter().enumerate() {
         let planned = &plan.iterations[iteration];
         let runs = run_iteration(scenario, plan, iteration, batch)
-            .map_err(|_| Violation::Incomplete { stage: 0, microbatch: 0 })?;
+            .map_err(|deadlock| Violation::Deadlock { waiting: deadlock.to_string() })?;
         for (run, replica) in runs.iter().zip(&planned.replicas) {
             check::check_run(&replica.schedule, &run.execution, &run.costs, limit)?;
             stages.add(&run.costs);
@@ -113,6 +109,9 @@ pub fn judge(scenario: &Scenario, plan: &Plan, batches: &[PackedBatch]) -> Resul
             total.bound = total.bound.max(compare::lower_bound(&run.costs));
             total.peak = total.peak.max(peak_memory_over(&replica.schedule, &run.execution, &run.costs).1);
         }
+        // Free work on a perfect machine still takes the clock's smallest step, so that rates stay numbers.
+        let tick = Nanos::new(1);
+        (total.time, total.bound) = (total.time.max(tick), total.bound.max(tick));
         let makespans = || runs.iter().map(|run| run.execution.makespan());
         let slowest =
             (0..runs.len()).max_by_key(|&replica| (runs[replica].execution.makespan(), std::cmp::Reverse(replica)));

@@ -11,6 +11,9 @@ const MOST_DYNAMIC_CHUNKS: u32 = 2;
 /// Most sequences of a microbatch when the scenario leaves it open.
 const LARGEST_MICROBATCH: u32 = 64;
 
+/// Largest pipeline that is simulated, in microbatches x stages: a quarter of a gigabyte of costs.
+const MOST_CELLS: u64 = 4_000_000;
+
 /// A layout, or the rule that excludes it.
 pub(super) struct Candidate {
     pub layout: Layout,
@@ -29,6 +32,9 @@ pub(super) fn candidates(scenario: &Scenario, kind: PlannerKind, sequences: u32)
     for tensor in tensors {
         let pipelines = options(request.pipeline, || divisors(devices / tensor).collect());
         for pipeline in pipelines {
+            if !u64::from(devices).is_multiple_of(u64::from(tensor) * u64::from(pipeline)) {
+                continue;
+            }
             let data = devices / (tensor * pipeline);
             for chunks in chunk_options(scenario, kind, pipeline) {
                 for microbatch in microbatch_options(request.microbatch, sequences, data) {
@@ -93,6 +99,14 @@ fn broken_rule(scenario: &Scenario, kind: PlannerKind, layout: Layout, sequences
     let microbatches = sequences.div_ceil(layout.microbatch);
     if microbatches < layout.data {
         return Some(format!("{sequences} sequences give fewer microbatches than replicas"));
+    }
+    let each = microbatches / layout.data;
+    let longest = layout.group.unwrap_or(layout.pipeline);
+    if kind == PlannerKind::Interleaved && longest < layout.pipeline && longest < each {
+        return Some("groups shorter than PP deadlock".to_owned());
+    }
+    if u64::from(stages) * u64::from(each) > MOST_CELLS {
+        return Some(format!("more than {MOST_CELLS} microbatches x stages"));
     }
     None
 }

@@ -26,8 +26,8 @@ pub(super) struct Sized {
 pub(super) trait Filling {
     /// Indices into `loads` for every replica.
     fn assign(&self, layout: Layout, loads: &[MicrobatchLoad], table: &LayerTable<'_>) -> Vec<Vec<usize>>;
-    /// The schedule of one replica; `Err` says why there is none.
-    fn schedule(&self, layout: Layout, costs: &PipelineCosts, limit: Bytes) -> Result<Schedule, String>;
+    /// The schedule of one replica; `Err` names the rank that lacks memory and what it needs.
+    fn schedule(&self, layout: Layout, costs: &PipelineCosts, limit: Bytes) -> Result<Schedule, (usize, Bytes)>;
     /// The order in which sequences are cut into microbatches.
     fn sequence_order(&self, batch: &PackedBatch) -> Vec<usize>;
 }
@@ -43,11 +43,70 @@ struct Score {
 
 enum Verdict {
     Simulated(Score),
-    Rejected { reason: String, needs: Option<(usize, Bytes)> },
+    Rejected(Misfit),
 }
 
-/// A layout that cannot be, why, and where memory was short: the rank and what it needs.
-type Rejection = (Layout, String, Option<(usize, Bytes)>);
+/// Why a layout cannot be.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) struct Misfit {
+    /// In words that do not name its degrees, so that rejections can be counted.
+    pub reason: String,
+    /// How far it came.
+    pub hurdle: Hurdle,
+}
+
+/// How far a layout came before it was rejected; the furthest names the binding constraint.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub(super) enum Hurdle {
+    /// It breaks a rule.
+    Rule,
+    /// This rank cannot hold weights, gradients and optimizer state.
+    State(Bytes, usize),
+    /// This rank cannot hold the activations too.
+    Activations(Bytes, usize),
+    /// It fits, but does not run.
+    Run,
+}
+
+impl Hurdle {
+    /// The rank that lacks memory, and what it needs.
+    fn memory(self) -> Option<(usize, Bytes)> {
+        match self {
+            Self::State(bytes, rank) | Self::Activations(bytes, rank) => Some((rank, bytes)),
+            Self::Rule | Self::Run => None,
+        }
+    }
+
+    fn stage(self) -> u8 {
+        match self {
+            Self::Rule => 0,
+            Self::State(..) => 1,
+            Self::Activations(..) => 2,
+            Self::Run => 3,
+        }
+    }
+}
+
+impl Misfit {
+    /// A rule that is broken.
+    pub(super) fn rule(reason: &str) -> Self {
+        Self { reason: reason.to_owned(), hurdle: Hurdle::Rule }
+    }
+
+    /// A rank whose activations do not fit.
+    pub(super) fn activations(rank: usize, needs: Bytes) -> Self {
+        let reason = "activations exceed the memory".to_owned();
+        Self { reason, hurdle: Hurdle::Activations(needs, rank) }
+    }
+
+    /// A schedule that does not run to its end.
+    pub(super) fn deadlock() -> Self {
+        Self { reason: "its order of actions deadlocks".to_owned(), hurdle: Hurdle::Run }
+    }
+}
+
+/// Longest iteration that is planned: 115 days, far below the range of nanoseconds.
+const LONGEST_SECONDS: f64 = 1e7;
 
 /// The running search of one planner.
 pub(super) struct LayoutSearch<'a> {
@@ -58,9 +117,10 @@ pub(super) struct LayoutSearch<'a> {
     /// Candidates with their lower bound, best bound first.
     open: Vec<(Nanos, Sized)>,
     simulated: Vec<(Score, Sized)>,
-    rejected: Vec<Rejection>,
+    rejected: Vec<(Layout, Misfit)>,
     loads: Vec<(u32, Vec<MicrobatchLoad>)>,
     total: u32,
+    failed_later: u32,
 }
 
 impl<'a> LayoutSearch<'a> {
@@ -83,6 +143,7 @@ impl<'a> LayoutSearch<'a> {
             rejected: Vec::new(),
             loads: Vec::new(),
             total: 0,
+            failed_later: 0,
         };
         let order = filling.sequence_order(batch);
         let sequences: Vec<_> = order.into_iter().map(|index| batch.sequences[index]).collect();
@@ -90,7 +151,7 @@ impl<'a> LayoutSearch<'a> {
         for Candidate { layout, rule } in candidates(scenario, kind, sequences.len() as u32) {
             search.total += 1;
             match rule {
-                Some(rule) => search.rejected.push((layout, rule, None)),
+                Some(rule) => search.rejected.push((layout, Misfit::rule(&rule))),
                 None => viable.push(layout),
             }
         }
@@ -123,7 +184,7 @@ impl<'a> LayoutSearch<'a> {
             let table = LayerTable::new(model, cluster, training, group[0].tensor, of_size);
             for &layout in group {
                 let Some(partition) = cut(self.scenario, &table, layout) else {
-                    self.rejected.push((layout, "more stages than layers".to_owned(), None));
+                    self.rejected.push((layout, Misfit::rule("more stages than layers")));
                     continue;
                 };
                 let place = Place { pipeline: layout.pipeline, data: layout.data, replica: 0 };
@@ -132,10 +193,14 @@ impl<'a> LayoutSearch<'a> {
                     fixed.iter().copied().enumerate().max_by_key(|&(rank, bytes)| (bytes, std::cmp::Reverse(rank)));
                 if let Some((rank, bytes)) = heaviest.filter(|heaviest| heaviest.1 > self.limit) {
                     let reason = "weights, gradients and optimizer state exceed the memory".to_owned();
-                    self.rejected.push((layout, reason, Some((rank, bytes))));
+                    self.rejected.push((layout, Misfit { reason, hurdle: Hurdle::State(bytes, rank) }));
                     continue;
                 }
                 let bound = work_bound(&table, &partition, place);
+                if bound.secs() > LONGEST_SECONDS {
+                    self.rejected.push((layout, Misfit::rule("an iteration would take more than 115 days")));
+                    continue;
+                }
                 self.open.push((bound, Sized { layout, partition }));
             }
         }
@@ -157,7 +222,7 @@ impl<'a> LayoutSearch<'a> {
             let Some((_, sized)) = self.open.pop() else { break };
             match self.simulate(&sized) {
                 Verdict::Simulated(score) => self.simulated.push((score, sized)),
-                Verdict::Rejected { reason, needs } => self.rejected.push((sized.layout, reason, needs)),
+                Verdict::Rejected(misfit) => self.rejected.push((sized.layout, misfit)),
             }
         }
         Ok(())
@@ -176,17 +241,15 @@ impl<'a> LayoutSearch<'a> {
             let costs = table.pipeline(&sized.partition, place, assigned);
             let schedule = match self.filling.schedule(layout, &costs, self.limit) {
                 Ok(schedule) => schedule,
-                Err(reason) => return Verdict::Rejected { reason, needs: None },
+                Err((rank, needs)) => return Verdict::Rejected(Misfit::activations(rank, needs)),
             };
-            let execution = match execute(&schedule, &costs) {
-                Ok(execution) => execution,
-                Err(deadlock) => return Verdict::Rejected { reason: deadlock.to_string(), needs: None },
+            let Ok(execution) = execute(&schedule, &costs) else {
+                return Verdict::Rejected(Misfit::deadlock());
             };
             let (rank, peak) = peak_memory_over(&schedule, &execution, &costs);
             score.peak = score.peak.max(peak);
             if peak > self.limit {
-                let reason = "activations exceed the memory".to_owned();
-                return Verdict::Rejected { reason, needs: Some((rank, peak)) };
+                return Verdict::Rejected(Misfit::activations(rank, peak));
             }
             let mut totals = crate::compare::IterationTotals::default();
             totals.add_replica(&schedule, &costs);
@@ -198,6 +261,9 @@ impl<'a> LayoutSearch<'a> {
         }
         if let Some(costs) = last_costs {
             score.time = StepEnd::of(layout.pipeline as usize, executions.iter()).iteration_end(&costs);
+        }
+        if score.time.secs() > 2.0 * LONGEST_SECONDS {
+            return Verdict::Rejected(Misfit::rule("an iteration would take more than 115 days"));
         }
         Verdict::Simulated(score)
     }
@@ -212,17 +278,19 @@ impl<'a> LayoutSearch<'a> {
     }
 
     /// Takes the best layout out, because it failed on a judged batch, and looks for the next.
-    pub(super) fn reject_winner(
-        &mut self,
-        reason: String,
-        needs: Option<(usize, Bytes)>,
-        observer: &mut dyn Observer,
-    ) -> Result<(), Cancelled> {
+    pub(super) fn reject_winner(&mut self, misfit: Misfit, observer: &mut dyn Observer) -> Result<(), Cancelled> {
         if let Some(winner) = self.winner() {
             self.simulated.retain(|(_, sized)| sized.layout != winner.layout);
-            self.rejected.push((winner.layout, reason, needs));
+            let reason = format!("{}, on a batch of the run", misfit.reason);
+            self.rejected.push((winner.layout, Misfit { reason, ..misfit }));
+            self.failed_later += 1;
         }
         self.simulate_all(observer)
+    }
+
+    /// Layouts that were faster on the sizing batch and failed on a judged one.
+    pub(super) fn failed_later(&self) -> u32 {
+        self.failed_later
     }
 
     /// What was tried, and why the losers lost.
@@ -241,12 +309,12 @@ impl<'a> LayoutSearch<'a> {
             })
             .collect();
         let mut memory: Vec<_> =
-            self.rejected.iter().filter_map(|(layout, reason, needs)| Some((layout, reason, (*needs)?))).collect();
-        memory.sort_by_key(|(layout, _, (_, bytes))| (*bytes, **layout));
+            self.rejected.iter().filter_map(|(layout, misfit)| Some((layout, misfit.hurdle.memory()?))).collect();
+        memory.sort_by_key(|(layout, (_, bytes))| (*bytes, **layout));
         let room = KEPT_LOSERS.saturating_sub(memory.len().min(KEPT_LOSERS / 2));
         losers.truncate(room);
         let nearest = memory.into_iter().take(KEPT_LOSERS - losers.len());
-        losers.extend(nearest.map(|(layout, _, (rank, bytes))| Loser {
+        losers.extend(nearest.map(|(layout, (rank, bytes))| Loser {
             layout: *layout,
             reason: format!("rank {rank} needs {:.1} GiB of {:.1} GiB", bytes.gib(), self.limit.gib()),
             iteration_s: None,
@@ -264,32 +332,33 @@ impl<'a> LayoutSearch<'a> {
 
     fn rejection_counts(&self) -> Vec<RejectionCount> {
         let mut counts: Vec<RejectionCount> = Vec::new();
-        for (_, reason, _) in &self.rejected {
-            match counts.iter_mut().find(|count| count.reason == *reason) {
+        for (_, misfit) in &self.rejected {
+            match counts.iter_mut().find(|count| count.reason == misfit.reason) {
                 Some(count) => count.count += 1,
-                None => counts.push(RejectionCount { reason: reason.clone(), count: 1 }),
+                None => counts.push(RejectionCount { reason: misfit.reason.clone(), count: 1 }),
             }
         }
         counts.sort_by(|a, b| b.count.cmp(&a.count).then_with(|| a.reason.cmp(&b.reason)));
         counts
     }
 
-    /// The answer when no layout is left: the memory that came closest to fitting, else the commonest rule.
+    /// The answer when no layout is left: what stopped those that came furthest, and of those that memory stopped,
+    /// the one that came closest to fitting.
     pub(super) fn no_plan(&self) -> NoPlan {
-        let nearest = self
-            .rejected
-            .iter()
-            .filter_map(|(layout, _, needs)| Some((layout, (*needs)?)))
+        let furthest = self.rejected.iter().map(|(_, misfit)| misfit.hurdle.stage()).max();
+        let furthest = self.rejected.iter().filter(|(_, misfit)| Some(misfit.hurdle.stage()) == furthest);
+        let nearest = furthest
+            .clone()
+            .filter_map(|(layout, misfit)| Some((layout, misfit.hurdle.memory()?)))
             .min_by_key(|(layout, (_, bytes))| (*bytes, **layout));
-        let binding = match nearest {
-            Some((layout, (rank, bytes))) => {
+        let binding = match (nearest, furthest.clone().next()) {
+            (Some((layout, (rank, bytes))), _) => {
                 let (needs, limit) = (bytes.gib(), self.limit.gib());
                 format!("rank {rank} needs {needs:.1} GiB of {limit:.1} GiB at {}", describe(*layout))
             }
-            None => self.rejection_counts().first().map_or_else(
-                || "no layout to look at: the degrees asked for do not divide the devices".to_owned(),
-                |count| count.reason.clone(),
-            ),
+            (None, Some((_, misfit))) if misfit.hurdle == Hurdle::Run => misfit.reason.clone(),
+            (None, Some(_)) => self.rejection_counts().swap_remove(0).reason,
+            (None, None) => "no layout to look at: the degrees asked for do not divide the devices".to_owned(),
         };
         NoPlan { binding, search: self.report() }
     }
@@ -312,9 +381,10 @@ fn work_bound(table: &LayerTable<'_>, partition: &Partition, place: Place) -> Na
     (0..ranks)
         .map(|rank| {
             let stages = partition.stages.iter().skip(rank).step_by(ranks);
+            let cells = (stages.len() * table.microbatches()) as f64;
             let work: f64 = stages.map(|ranges| table.stage_work(ranges)).sum();
-            // Rounded down, and by a nanosecond per cell, since the simulation rounds every cell to nanoseconds.
-            let floor = (work / f64::from(place.data) * (1.0 - 1e-6)).max(0.0);
+            // The simulation rounds forward and both gradients of every cell to nanoseconds, half of one at most.
+            let floor = ((work - cells * 1.5e-9) / f64::from(place.data) * (1.0 - 1e-12)).max(0.0);
             crate::units::Seconds::from_secs(floor).to_nanos() + sync[rank] + optimizer[rank]
         })
         .max()

@@ -1,6 +1,6 @@
 //! Static planners: one layout for the whole run, microbatches in data-loader order (Megatron-LM).
 
-use super::sizing::{Filling, LayoutSearch, Sized};
+use super::sizing::{Filling, LayoutSearch, Misfit, Sized};
 use super::{IterationPlan, NoPlan, Plan, ReplicaPlan};
 use crate::cost::{LayerTable, MicrobatchLoad, PipelineCosts};
 use crate::observer::{Cancelled, Observer};
@@ -36,7 +36,7 @@ impl Filling for Fixed {
         (0..data).map(|replica| (replica..loads.len()).step_by(data).collect()).collect()
     }
 
-    fn schedule(&self, layout: Layout, costs: &PipelineCosts, _: Bytes) -> Result<Schedule, String> {
+    fn schedule(&self, layout: Layout, costs: &PipelineCosts, _: Bytes) -> Result<Schedule, (usize, Bytes)> {
         Ok(self.orders(layout, costs.microbatches))
     }
 
@@ -61,16 +61,13 @@ pub(crate) fn plan(
         let plan = fill(scenario, kind, &filling, &sized, batches);
         match plan.and_then(|plan| super::judge::fits(scenario, &plan, batches).map(|()| plan)) {
             Ok(plan) => {
-                let search = search.report();
-                let decisions = decisions(&sized, &plan, sizing);
-                return Ok(Ok(Plan { search, decisions, ..plan }));
+                let decisions = decisions(&sized, &plan, sizing, search.failed_later());
+                return Ok(Ok(Plan { search: search.report(), decisions, ..plan }));
             }
-            Err((reason, needs)) => search.reject_winner(reason, needs, observer)?,
+            Err(misfit) => search.reject_winner(misfit, observer)?,
         }
     }
 }
-
-type Misfit = (String, Option<(usize, Bytes)>);
 
 fn fill(
     scenario: &Scenario,
@@ -89,14 +86,14 @@ fn fill(
         for replica in 0..data {
             let own: Vec<Vec<u32>> = microbatches.iter().skip(replica).step_by(data).cloned().collect();
             if own.is_empty() {
-                return Err(("a batch has fewer microbatches than replicas".to_owned(), None));
+                return Err(Misfit::rule("a batch has fewer microbatches than replicas"));
             }
             let schedule = filling.orders(layout, own.len());
             replicas.push(ReplicaPlan { microbatches: own, schedule });
         }
         iterations.push(IterationPlan { replicas, decision: None });
     }
-    let open = open_degrees(scenario);
+    let open = open_degrees(scenario, kind);
     Ok(Plan {
         layout,
         partition: sized.partition.clone(),
@@ -108,20 +105,16 @@ fn fill(
     })
 }
 
-fn open_degrees(scenario: &Scenario) -> String {
+fn open_degrees(scenario: &Scenario, kind: PlannerKind) -> String {
     let request = scenario.layout;
-    let open =
-        [("TP", request.tensor), ("PP", request.pipeline), ("VPP", request.chunks), ("microbatch", request.microbatch)];
+    let chunks = if kind == PlannerKind::Interleaved { request.chunks } else { Some(1) };
+    let open = [("TP", request.tensor), ("PP", request.pipeline), ("VPP", chunks), ("microbatch", request.microbatch)];
     let names: Vec<&str> = open.iter().filter(|(_, fixed)| fixed.is_none()).map(|(name, _)| *name).collect();
     if names.is_empty() { "nothing (all degrees are fixed)".to_owned() } else { names.join(", ") }
 }
 
-fn decisions(sized: &Sized, plan: &Plan, sizing: &PackedBatch) -> Vec<String> {
-    let mut decisions = vec![format!(
-        "{}: the fastest on a representative batch of {} sequences.",
-        super::describe(sized.layout),
-        sizing.sequences.len()
-    )];
+fn decisions(sized: &Sized, plan: &Plan, sizing: &PackedBatch, failed_later: u32) -> Vec<String> {
+    let mut decisions = vec![super::fastest(sized.layout, sizing.sequences.len(), failed_later)];
     if plan.partition.stages.iter().any(|stage| stage.len() > 1) || plan.partition.stages.len() > 1 {
         let layers: Vec<u32> = plan
             .partition

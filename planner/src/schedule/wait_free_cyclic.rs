@@ -10,4 +10,4 @@ mod list;
 mod search;
 
 pub use list::{ForwardOrder, Policy, list_schedule};
-pub use search::{Choice, Effort, Entry, Order, search};
+pub use search::{Choice, Effort, Entry, Order, TooLarge, search};

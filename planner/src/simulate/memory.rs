@@ -25,22 +25,22 @@ fn changes(
         let (start, end) = (execution.start[rank][place], execution.end[rank][place]);
         match action.kind {
             ActionKind::Forward => {
-                held += activation;
+                held = held.saturating_add(activation);
                 change(start, held);
             }
             ActionKind::Backward => {
                 if transient > 0 {
-                    change(start, held + transient);
+                    change(start, held.saturating_add(transient));
                 }
-                held -= activation;
+                held = held.saturating_sub(activation);
                 change(end, held);
             }
             ActionKind::InputGrad => {
-                held += transient;
+                held = held.saturating_add(transient);
                 change(start, held);
             }
             ActionKind::WeightGrad => {
-                held -= activation + transient;
+                held = held.saturating_sub(activation.saturating_add(transient));
                 change(end, held);
             }
         }

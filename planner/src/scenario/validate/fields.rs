@@ -6,6 +6,9 @@ use crate::model::{Model, Module, ModuleRole};
 use crate::scenario::{SCHEMA, Scenario};
 use crate::training::{LayoutRequest, Training};
 
+/// Samples that one scenario may draw over all its iterations, so that an answer fits into memory.
+const MOST_SAMPLES: u64 = 262_144;
+
 pub(super) fn check(scenario: &Scenario, errors: &mut Vec<FieldError>) {
     let mut ranges = Ranges(errors);
     if scenario.schema != SCHEMA {
@@ -22,6 +25,13 @@ pub(super) fn check(scenario: &Scenario, errors: &mut Vec<FieldError>) {
     }
     planners(scenario, &mut ranges);
     ranges.whole("/iterations", scenario.iterations, 1, 1000, "");
+    let samples = u64::from(scenario.iterations) * u64::from(scenario.workload.global_batch);
+    if samples > MOST_SAMPLES && scenario.iterations <= 1000 {
+        let most = MOST_SAMPLES / u64::from(scenario.workload.global_batch);
+        let detail =
+            format!("{samples} samples in all are more than {MOST_SAMPLES}: at most {most} iterations of this batch");
+        ranges.refuse("/iterations", detail);
+    }
 }
 
 fn model(model: &Model, ranges: &mut Ranges<'_>) {

@@ -10,6 +10,8 @@ use crate::workload::{Dataset, Distribution, SampleSource};
 /// Longest sample, in tokens; most images of a sample.
 const LONGEST: u32 = 1_000_000_000;
 const MOST_VALUES: usize = 100_000;
+/// Sources of one mixture.
+const MOST_PARTS: usize = 64;
 /// Sources inside sources; deeper nesting says nothing that weights could not.
 const DEEPEST_MIXTURE: u32 = 4;
 
@@ -24,7 +26,7 @@ pub(super) fn check(
     ranges.whole("/workload/global_batch", workload.global_batch, 1, 65_536, " samples");
     ranges.whole("/workload/context_length", workload.context_length, 1, 16_777_216, " tokens");
     let per_image = scenario.model.tokens_per_image();
-    if workload.context_length < per_image {
+    if workload.context_length < per_image && draws_images(&workload.samples) {
         let detail = format!("shorter than one image of {per_image} tokens");
         ranges.refuse("/workload/context_length", detail);
     }
@@ -76,8 +78,8 @@ fn source(
             }
         }
         SampleSource::Mixture { parts } => {
-            if parts.is_empty() || depth >= DEEPEST_MIXTURE {
-                let detail = format!("a mixture has at least one part and at most {DEEPEST_MIXTURE} levels");
+            if parts.is_empty() || parts.len() > MOST_PARTS || depth >= DEEPEST_MIXTURE {
+                let detail = format!("a mixture has one to {MOST_PARTS} parts and at most {DEEPEST_MIXTURE} levels");
                 ranges.refuse(&format!("{at}/parts"), detail);
                 return;
             }
@@ -90,6 +92,14 @@ fn source(
                 ranges.refuse(&format!("{at}/parts/0/weight"), "at least one weight must be positive".to_owned());
             }
         }
+    }
+}
+
+fn draws_images(samples: &SampleSource) -> bool {
+    match samples {
+        SampleSource::Drawn { images, .. } => !images.is_zero(),
+        SampleSource::Dataset { images, .. } => images.as_ref().is_none_or(|images| !images.is_zero()),
+        SampleSource::Mixture { parts } => parts.iter().any(|part| draws_images(&part.source)),
     }
 }
 

@@ -33,7 +33,8 @@ pub struct Policy {
 /// so can the one before it. With several chunks it can, when early chunks take the memory that later chunks of
 /// the same microbatches need; then, as when a microbatch alone does not fit, there is no schedule: `None`.
 ///
-/// `cap` is what each rank may hold above its static memory. With the schedule comes its makespan.
+/// `cap` is what each rank may hold above its static memory. With the schedule comes the end of the iteration,
+/// synchronisation and optimizer included.
 pub fn list_schedule(
     costs: &PipelineCosts,
     cap: &[Bytes],
@@ -44,7 +45,9 @@ pub fn list_schedule(
     walk.run();
     let complete = walk.orders.iter().map(Vec::len).sum::<usize>() == 2 * costs.stages * costs.microbatches;
     let schedule = Schedule { stages: costs.stages, microbatches: costs.microbatches, orders: walk.orders };
-    complete.then_some((schedule, walk.makespan))
+    let ends = walk.rank_end.iter().enumerate().map(|(rank, &end)| end + costs.sync[rank] + costs.optimizer[rank]);
+    let end = ends.max().unwrap_or(Nanos::ZERO);
+    complete.then_some((schedule, end))
 }
 
 /// Something that happens at a time: an input arrives at a stage, or a rank becomes free.
@@ -75,7 +78,7 @@ struct Walk<'a> {
     held: Vec<Bytes>,
     in_flight: Vec<u32>,
     last: Vec<ActionKind>,
-    makespan: Nanos,
+    rank_end: Vec<Nanos>,
     orders: Vec<Vec<Action>>,
 }
 
@@ -108,7 +111,7 @@ impl<'a> Walk<'a> {
             held: vec![Bytes::ZERO; ranks],
             in_flight: vec![0; ranks],
             last: vec![ActionKind::Backward; ranks],
-            makespan: Nanos::ZERO,
+            rank_end: vec![Nanos::ZERO; ranks],
             orders: vec![Vec::with_capacity(2 * chunks * costs.microbatches); ranks],
         };
         for microbatch in 0..costs.microbatches {
@@ -230,7 +233,7 @@ impl<'a> Walk<'a> {
         self.orders[rank].push(action);
         self.last[rank] = action.kind;
         self.busy[rank] = true;
-        self.makespan = self.makespan.max(end);
+        self.rank_end[rank] = end;
         self.events.push(Reverse((end, Event::Frees(rank))));
         end
     }

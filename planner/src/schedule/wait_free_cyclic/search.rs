@@ -5,7 +5,7 @@ use crate::compare::lower_bound;
 use crate::cost::PipelineCosts;
 use crate::random::Random;
 use crate::schedule::{Grouping, Schedule, interleaved, one_f_one_b};
-use crate::simulate::{execute, peak_memory};
+use crate::simulate::{StepEnd, execute, peak_memory};
 use crate::units::{Bytes, Nanos};
 
 /// Searching stops within two per mille of the lower bound, where no user sees a difference.
@@ -40,8 +40,8 @@ pub enum Order {
 pub struct Choice {
     /// The schedule.
     pub schedule: Schedule,
-    /// Its simulated makespan.
-    pub makespan: Nanos,
+    /// Its simulated end, synchronisation and optimizer included, if this replica were alone.
+    pub end: Nanos,
     /// Order of entry.
     pub entry: Entry,
     /// How the ranks' orders came about.
@@ -62,10 +62,23 @@ pub enum Effort {
     },
 }
 
-/// Finds a good schedule within `limit` bytes on every rank; `None` where none of those tried fits.
+/// A microbatch that fits a rank at no time: no order helps.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
+#[error("rank {rank} needs {needs:?} for its largest microbatch alone")]
+pub struct TooLarge {
+    /// The rank that lacks the most memory.
+    pub rank: usize,
+    /// What it needs for its largest microbatch.
+    pub needs: Bytes,
+}
+
+/// Finds a good schedule within `limit` bytes on every rank.
 ///
 /// Deterministic: the same costs and the same state of `random` give the same schedule.
-pub fn search(costs: &PipelineCosts, limit: Bytes, effort: Effort, random: &mut Random) -> Option<Choice> {
+/// # Errors
+/// Names the rank that lacks the most where a microbatch does not fit even alone. Ranks with several chunks can fail
+/// although each fits alone; then the rank with the largest need is named too.
+pub fn search(costs: &PipelineCosts, limit: Bytes, effort: Effort, random: &mut Random) -> Result<Choice, TooLarge> {
     let near_enough = Nanos::new(lower_bound(costs).get() / 1000 * NEAR_ENOUGH_PER_MILLE);
     let mut search = Search { costs, limit, cap: caps(costs, limit)?, near_enough, best: None, evaluated: 0 };
     let (entries, policies) = portfolio(costs, effort);
@@ -83,25 +96,40 @@ pub fn search(costs: &PipelineCosts, limit: Bytes, effort: Effort, random: &mut 
         search.swap(swaps, random);
     }
     let evaluated = search.evaluated;
-    search.best.map(|(choice, _)| Choice { evaluated, ..choice })
+    match search.best {
+        Some((choice, _)) => Ok(Choice { evaluated, ..choice }),
+        None => Err(largest_need(costs)),
+    }
 }
 
-/// What each rank may hold above its static memory, room for its largest recomputation kept free; `None` where
-/// static memory alone does not fit.
-fn caps(costs: &PipelineCosts, limit: Bytes) -> Option<Vec<Bytes>> {
-    let mut caps = Vec::with_capacity(costs.ranks);
-    for rank in 0..costs.ranks {
-        let stages = (rank..costs.stages).step_by(costs.ranks);
-        let cells =
-            stages.flat_map(|stage| (0..costs.microbatches).map(move |microbatch| costs.cell(stage, microbatch)));
-        let transient = cells.map(|cell| costs.transient[cell]).max().unwrap_or(Bytes::ZERO);
-        let taken = costs.static_memory[rank] + transient;
-        if taken > limit {
-            return None;
-        }
-        caps.push(limit.saturating_sub(taken));
+/// Memory that a rank needs at least: its state, and its largest microbatch through all its chunks.
+fn least_need(costs: &PipelineCosts, rank: usize) -> (Bytes, Bytes) {
+    let own = |column: &[Bytes], microbatch: usize| -> Bytes {
+        (rank..costs.stages).step_by(costs.ranks).map(|stage| column[costs.cell(stage, microbatch)]).sum()
+    };
+    let activation = (0..costs.microbatches).map(|microbatch| own(&costs.activation, microbatch)).max();
+    let cells =
+        (rank..costs.stages).step_by(costs.ranks).flat_map(|stage| costs.cell(stage, 0)..costs.cell(stage + 1, 0));
+    let transient = cells.map(|cell| costs.transient[cell]).max().unwrap_or(Bytes::ZERO);
+    (costs.static_memory[rank] + transient, activation.unwrap_or(Bytes::ZERO))
+}
+
+fn largest_need(costs: &PipelineCosts) -> TooLarge {
+    let needs = |rank: usize| {
+        let (fixed, activation) = least_need(costs, rank);
+        fixed + activation
+    };
+    let rank = (0..costs.ranks).max_by_key(|&rank| (needs(rank), std::cmp::Reverse(rank))).unwrap_or(0);
+    TooLarge { rank, needs: needs(rank) }
+}
+
+/// What each rank may hold above its static memory, room for its largest recomputation kept free.
+fn caps(costs: &PipelineCosts, limit: Bytes) -> Result<Vec<Bytes>, TooLarge> {
+    let too_large = largest_need(costs);
+    if too_large.needs > limit {
+        return Err(too_large);
     }
-    Some(caps)
+    Ok((0..costs.ranks).map(|rank| limit.saturating_sub(least_need(costs, rank).0)).collect())
 }
 
 fn portfolio(costs: &PipelineCosts, effort: Effort) -> (Vec<Entry>, Vec<Policy>) {
@@ -143,7 +171,7 @@ struct Search<'a> {
     costs: &'a PipelineCosts,
     limit: Bytes,
     cap: Vec<Bytes>,
-    /// A makespan that is not worth improving.
+    /// An end that is not worth improving.
     near_enough: Nanos,
     /// The best choice and its order of entry.
     best: Option<(Choice, Vec<usize>)>,
@@ -152,12 +180,12 @@ struct Search<'a> {
 
 impl Search<'_> {
     fn is_near_enough(&self) -> bool {
-        self.best.as_ref().is_some_and(|(best, _)| best.makespan <= self.near_enough)
+        self.best.as_ref().is_some_and(|(best, _)| best.end <= self.near_enough)
     }
 
     fn try_policy(&mut self, order: &[usize], entry: Entry, policy: Policy) -> bool {
-        let Some((schedule, makespan)) = list_schedule(self.costs, &self.cap, order, policy) else { return false };
-        if self.best.as_ref().is_some_and(|(best, _)| best.makespan <= makespan) {
+        let Some((schedule, end)) = list_schedule(self.costs, &self.cap, order, policy) else { return false };
+        if self.best.as_ref().is_some_and(|(best, _)| best.end <= end) {
             self.evaluated += 1;
             return false;
         }
@@ -179,13 +207,13 @@ impl Search<'_> {
     fn judge(&mut self, schedule: Schedule, order: &[usize], entry: Entry, how: Order) -> bool {
         let Ok(execution) = execute(&schedule, self.costs) else { return false };
         self.evaluated += 1;
-        let makespan = execution.makespan();
-        if self.best.as_ref().is_some_and(|(best, _)| best.makespan <= makespan) {
+        let end = StepEnd::of(self.costs.ranks, std::iter::once(&execution)).iteration_end(self.costs);
+        if self.best.as_ref().is_some_and(|(best, _)| best.end <= end) {
             return false;
         }
         let fits = (0..self.costs.ranks).all(|rank| peak_memory(rank, &schedule, &execution, self.costs) <= self.limit);
         if fits {
-            self.best = Some((Choice { schedule, makespan, entry, order: how, evaluated: 0 }, order.to_vec()));
+            self.best = Some((Choice { schedule, end, entry, order: how, evaluated: 0 }, order.to_vec()));
         }
         fits
     }
@@ -253,6 +281,10 @@ mod tests {
     }
 
     fn thorough(costs: &PipelineCosts, limit: Bytes) -> Option<Choice> {
+        found(costs, limit).ok()
+    }
+
+    fn found(costs: &PipelineCosts, limit: Bytes) -> Result<Choice, TooLarge> {
         search(costs, limit, Effort::Thorough { swaps: 40 }, &mut Random::new(3, 0))
     }
 
@@ -262,7 +294,7 @@ mod tests {
         let times = [9, 1, 2, 30, 3, 1, 12, 2, 5, 1, 22, 2, 7, 1, 3, 16];
         let costs = uneven(4, 1, &times);
         let fixed = execute(&one_f_one_b(4, 16), &costs).unwrap().makespan();
-        let dynamic = thorough(&costs, Bytes::new(1000)).unwrap().makespan;
+        let dynamic = thorough(&costs, Bytes::new(1000)).unwrap().end;
         let work: u64 = times.iter().map(|time| 3 * time).sum();
         assert!(dynamic.get() as f64 <= 0.9 * fixed.get() as f64, "{dynamic:?} of {fixed:?}");
         assert!(dynamic.get() >= work);
@@ -274,7 +306,7 @@ mod tests {
         let choice = thorough(&costs, Bytes::new(10)).expect("two activations fit");
         let execution = execute(&choice.schedule, &costs).unwrap();
         assert!((0..4).all(|rank| peak_memory(rank, &choice.schedule, &execution, &costs) <= Bytes::new(10)));
-        assert_eq!(thorough(&costs, Bytes::new(4)), None);
+        assert_eq!(found(&costs, Bytes::new(4)), Err(TooLarge { rank: 0, needs: Bytes::new(5) }));
     }
 
     proptest! {
@@ -286,9 +318,9 @@ mod tests {
             let fixed = if chunks == 1 { one_f_one_b(4, times.len()) } else { interleaved(4, chunks, times.len(), Grouping::Balanced) };
             let fixed = execute(&fixed, &costs).unwrap().makespan();
             let plenty = thorough(&costs, Bytes::new(1_000_000)).unwrap();
-            prop_assert!(plenty.makespan <= fixed);
+            prop_assert!(plenty.end <= fixed);
             if let Some(tight) = thorough(&costs, Bytes::new(4 * times.iter().max().unwrap())) {
-                prop_assert!(execute(&tight.schedule, &costs).unwrap().makespan() == tight.makespan);
+                prop_assert!(execute(&tight.schedule, &costs).unwrap().makespan() == tight.end);
             }
         }
     }
