@@ -7,7 +7,7 @@ use crate::scenario::{PlannerKind, Scenario};
 /// than communication grows.
 const MOST_CHUNKS: u32 = 8;
 /// The dynamic schedule fills bubbles by order, and each further chunk multiplies what is searched.
-const MOST_DYNAMIC_CHUNKS: u32 = 2;
+const MOST_DYNAMIC_CHUNKS: u32 = 4;
 /// Most sequences of a microbatch when the scenario leaves it open.
 const LARGEST_MICROBATCH: u32 = 64;
 
