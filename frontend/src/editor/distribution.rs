@@ -36,12 +36,19 @@ pub(super) fn DistributionFields(
     /// Largest value that makes sense.
     most: f64,
     #[prop(default = None, into)] slider: Option<Slider>,
+    /// What it means where the scenario says nothing; such a distribution may be taken away again.
+    #[prop(default = None, into)]
+    absent: Option<&'static str>,
 ) -> impl IntoView {
     let explore = use_explore();
     let kind =
         Memo::new(move |_| explore.scenario.with(|scenario| pointer::text(scenario, &format!("{pointer}/kind"))));
     let change = move |event| {
         let chosen = event_target_value(&event);
+        if chosen.is_empty() {
+            explore.remove(pointer);
+            return;
+        }
         let old =
             explore.scenario.with_untracked(|scenario| pointer::get(scenario, pointer).cloned()).unwrap_or(Value::Null);
         explore.set(pointer, converted(&old, &chosen));
@@ -51,7 +58,7 @@ pub(super) fn DistributionFields(
     let fixed = move || match kind.get().as_deref() {
         Some("histogram") => Some("Histogram"),
         Some("values") => Some("List of values"),
-        None => Some("None"),
+        None if absent.is_none() => Some("None"),
         _ => None,
     };
     let at = move |field: &str| format!("{pointer}/{field}");
@@ -79,6 +86,7 @@ pub(super) fn DistributionFields(
             <div class="field picker">
                 <label for=id.clone()>{title}</label>
                 <select id=id on:change=change>
+                    {absent.map(|name| view! { <option value="" prop:selected=move || kind.get().is_none()>{name}</option> })}
                     {move || fixed().map(|name| view! { <option selected=true disabled=true>{name}</option> })}
                     {options}
                 </select>

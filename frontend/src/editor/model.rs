@@ -8,6 +8,7 @@ use super::field::{CheckField, NumberField, SelectField};
 use super::preset::{Choice, PresetPicker};
 use super::section::{Advanced, Section};
 use crate::catalogue::use_catalogue;
+use crate::explore::opening::leave_images_out;
 use crate::explore::use_explore;
 use crate::{format, pointer};
 
@@ -30,7 +31,10 @@ pub(super) fn ModelSection() -> impl IntoView {
         let preset = catalogue.presets.get_untracked();
         let preset = preset.iter().flat_map(|presets| &presets.models).find(|choice| choice.id == id);
         if let Some(value) = preset.and_then(|choice| serde_json::to_value(&choice.model).ok()) {
-            explore.set("/model", value);
+            explore.edit("/model", |scenario| {
+                crate::pointer::set(scenario, "/model", value);
+                leave_images_out(scenario);
+            });
         }
     };
     let size = move || {

@@ -75,7 +75,7 @@ pub(super) fn WorkloadSection() -> impl IntoView {
                 label="Global batch"
                 unit="samples"
                 min=1.0
-                max=1_048_576.0
+                max=65_536.0
                 slider=Slider::PowersOfTwo(0.0, 13.0)
             />
             <SelectField
@@ -138,7 +138,7 @@ fn SourceFields() -> impl IntoView {
         })
     });
     let reads_images = Memo::new(move |_| explore.scenario.with(has_vision_encoder));
-    let images = move || {
+    let images = move |absent: Option<&'static str>| {
         reads_images.get().then(|| {
             view! {
                 <DistributionFields
@@ -147,7 +147,9 @@ fn SourceFields() -> impl IntoView {
                     unit="per sample"
                     most=4096.0
                     slider=Slider::Linear(0.0, 64.0)
+                    absent=absent
                 />
+                <FieldError pointer="/workload/samples/images".to_owned() />
             }
         })
     };
@@ -155,10 +157,10 @@ fn SourceFields() -> impl IntoView {
         match kind.get().as_deref() {
         Some("drawn") => view! {
             <DistributionFields pointer="/workload/samples/text_tokens" title="Text tokens" unit="tokens" most=16_777_216.0 />
-            {images}
+            {move || images(None)}
         }
         .into_any(),
-        Some("dataset") => images.into_any(),
+        Some("dataset") => (move || images(Some("As in the file"))).into_any(),
         Some("mixture") => (0..parts.get())
             .map(|part| {
                 view! {

@@ -121,14 +121,18 @@ impl Explore {
     }
 }
 
-/// Names an uploaded dataset as the source of samples; images stay as they were drawn, where they were.
+/// Names an uploaded dataset as the source of samples; its images are those of the file, if the model reads any.
 pub(crate) fn use_dataset(scenario: &mut Value, id: &str) {
-    let images = crate::pointer::get(scenario, "/workload/samples/images").cloned();
-    let mut samples = json!({"kind": "dataset", "id": id});
-    if let (Some(images), true) = (images, has_vision_encoder(scenario)) {
-        crate::pointer::set(&mut samples, "/images", images);
+    crate::pointer::set(scenario, "/workload/samples", json!({"kind": "dataset", "id": id}));
+    leave_images_out(scenario);
+}
+
+/// Sets images to none for a model that reads none; the server would refuse them.
+pub(crate) fn leave_images_out(scenario: &mut Value) {
+    let drawn = crate::pointer::text(scenario, "/workload/samples/kind").is_some_and(|kind| kind != "mixture");
+    if drawn && !has_vision_encoder(scenario) {
+        crate::pointer::set(scenario, "/workload/samples/images", json!({"kind": "constant", "value": 0}));
     }
-    crate::pointer::set(scenario, "/workload/samples", samples);
 }
 
 /// Whether the model reads images.
@@ -161,14 +165,15 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_dataset_takes_the_place_of_drawn_lengths_and_keeps_images_only_for_a_model_that_reads_them() {
+    fn a_dataset_brings_its_images_to_a_model_that_reads_them() {
         let images = json!({"kind": "uniform", "min": 0, "max": 32});
         let drawn = json!({"kind": "drawn", "text_tokens": {"kind": "constant", "value": 1}, "images": images});
         let mut scenario = json!({"model": {"modules": [{"role": "vision_encoder"}, {"role": "backbone"}]}, "workload": {"samples": drawn}});
         let mut text_only = json!({"model": {"modules": [{"role": "backbone"}]}, "workload": {"samples": drawn}});
         use_dataset(&mut scenario, "abc");
         use_dataset(&mut text_only, "abc");
-        assert_eq!(scenario["workload"]["samples"], json!({"kind": "dataset", "id": "abc", "images": images}));
-        assert_eq!(text_only["workload"]["samples"], json!({"kind": "dataset", "id": "abc"}));
+        assert_eq!(scenario["workload"]["samples"], json!({"kind": "dataset", "id": "abc"}));
+        let none = json!({"kind": "constant", "value": 0});
+        assert_eq!(text_only["workload"]["samples"], json!({"kind": "dataset", "id": "abc", "images": none}));
     }
 }

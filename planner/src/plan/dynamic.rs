@@ -88,7 +88,7 @@ pub(crate) fn plan(
                 };
                 return Ok(Ok(plan));
             }
-            Err(misfit) => layouts.reject_winner(misfit, observer)?,
+            Err(misfit) => layouts.reject_winner(&misfit, observer)?,
         }
     }
 }

@@ -278,11 +278,11 @@ impl<'a> LayoutSearch<'a> {
     }
 
     /// Takes the best layout out, because it failed on a judged batch, and looks for the next.
-    pub(super) fn reject_winner(&mut self, misfit: Misfit, observer: &mut dyn Observer) -> Result<(), Cancelled> {
+    pub(super) fn reject_winner(&mut self, misfit: &Misfit, observer: &mut dyn Observer) -> Result<(), Cancelled> {
         if let Some(winner) = self.winner() {
             self.simulated.retain(|(_, sized)| sized.layout != winner.layout);
             let reason = format!("{}, on a batch of the run", misfit.reason);
-            self.rejected.push((winner.layout, Misfit { reason, ..misfit }));
+            self.rejected.push((winner.layout, Misfit { reason, hurdle: misfit.hurdle }));
             self.failed_later += 1;
         }
         self.simulate_all(observer)

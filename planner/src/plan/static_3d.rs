@@ -64,7 +64,7 @@ pub(crate) fn plan(
                 let decisions = decisions(&sized, &plan, sizing, search.failed_later());
                 return Ok(Ok(Plan { search: search.report(), decisions, ..plan }));
             }
-            Err(misfit) => search.reject_winner(misfit, observer)?,
+            Err(misfit) => search.reject_winner(&misfit, observer)?,
         }
     }
 }
