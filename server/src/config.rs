@@ -133,6 +133,7 @@ pub struct PlanArguments {
 #[derive(Debug, Clone, Args)]
 pub struct ScheduleArguments {
     /// Kind of schedule.
+    #[arg(ignore_case = true)]
     pub kind: ScheduleKind,
     /// Pipeline ranks, p.
     #[arg(long, value_parser = in_range::<1, 4096>)]

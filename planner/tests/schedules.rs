@@ -1,0 +1,82 @@
+//! Every generated schedule passes the independent checker, whatever the times.
+
+use planner::check::check_run;
+use planner::compare::lower_bound;
+use planner::cost::{PipelineCosts, UniformTimes};
+use planner::export::{torch_csv, torch_csv_of};
+use planner::random::Random;
+use planner::schedule::wait_free_cyclic::{Effort, search};
+use planner::schedule::{Grouping, Schedule, gpipe, interleaved, one_f_one_b};
+use planner::simulate::{StepEnd, assemble, execute};
+use planner::units::{Bytes, Nanos};
+use proptest::prelude::*;
+
+/// Costs of uneven microbatches on uneven stages, drawn from a seed.
+fn uneven(ranks: usize, chunks: usize, microbatches: usize, seed: u32) -> PipelineCosts {
+    let unit = Nanos::new(1);
+    let times = UniformTimes { forward: unit, input_grad: unit, weight_grad: unit, communication: unit };
+    let mut costs = PipelineCosts::uniform(ranks, chunks, microbatches, times);
+    let mut random = Random::new(seed, 0);
+    let columns = [
+        &mut costs.forward,
+        &mut costs.input_grad,
+        &mut costs.weight_grad,
+        &mut costs.send_forward,
+        &mut costs.send_backward,
+    ];
+    for time in columns.into_iter().flatten() {
+        *time = Nanos::new(time.get() * random.below(50));
+    }
+    for (activation, transient) in costs.activation.iter_mut().zip(&mut costs.transient) {
+        *activation = Bytes::new(1 + random.below(9));
+        *transient = Bytes::new(random.below(4));
+    }
+    costs
+}
+
+fn passes(schedule: &Schedule, costs: &PipelineCosts, limit: Bytes) -> Result<(), TestCaseError> {
+    let execution = execute(schedule, costs).map_err(|deadlock| TestCaseError::fail(deadlock.to_string()))?;
+    check_run(schedule, &execution, costs, limit).map_err(|violation| TestCaseError::fail(violation.to_string()))?;
+    prop_assert!(lower_bound(costs) <= execution.makespan());
+    let end = StepEnd::of(costs.ranks, std::iter::once(&execution));
+    let timeline = assemble(schedule, &execution, costs, &end);
+    prop_assert_eq!(torch_csv(&timeline), torch_csv_of(schedule), "a timeline tells the schedule it came from");
+    for lane in timeline.lane_offsets.windows(2) {
+        for span in lane[0] as usize + 1..lane[1] as usize {
+            prop_assert!(timeline.end_ns(span - 1) <= timeline.start_ns[span], "spans of a lane never overlap");
+        }
+    }
+    for pair in timeline.critical_path.windows(2) {
+        prop_assert!(timeline.end_ns(pair[0] as usize) <= timeline.start_ns[pair[1] as usize]);
+    }
+    let peak = |rank: usize| *timeline.memory[rank].bytes.iter().max().unwrap();
+    prop_assert!(
+        (0..costs.ranks).all(|rank| peak(rank) <= limit.get() && timeline.memory[rank].peak_bytes >= peak(rank))
+    );
+    Ok(())
+}
+
+proptest! {
+    #[test]
+    fn fixed_schedules_pass(ranks in 1_usize..7, chunks in 1_usize..4, microbatches in 1_usize..14, seed in any::<u32>()) {
+        let limit = Bytes::new(u64::MAX);
+        let costs = uneven(ranks, 1, microbatches, seed);
+        passes(&gpipe(ranks, microbatches), &costs, limit)?;
+        passes(&one_f_one_b(ranks, microbatches), &costs, limit)?;
+        let costs = uneven(ranks, chunks, microbatches, seed);
+        passes(&interleaved(ranks, chunks, microbatches, Grouping::Balanced), &costs, limit)?;
+    }
+
+    #[test]
+    fn dynamic_schedules_pass_within_their_memory(
+        ranks in 1_usize..6, chunks in 1_usize..4, microbatches in 1_usize..12, seed in any::<u32>(), limit in 20_u64..200,
+    ) {
+        let costs = uneven(ranks, chunks, microbatches, seed);
+        let found = search(&costs, Bytes::new(limit), Effort::Thorough { swaps: 12 }, &mut Random::new(seed, 1));
+        if let Ok(choice) = found {
+            passes(&choice.schedule, &costs, Bytes::new(limit))?;
+        } else {
+            prop_assert!(limit < 9 * (microbatches * chunks) as u64 + 4, "all activations at once fit, so an order exists");
+        }
+    }
+}
