@@ -3,6 +3,7 @@
 mod dynamic;
 mod judge;
 mod layouts;
+mod misfit;
 mod sizing;
 mod static_3d;
 

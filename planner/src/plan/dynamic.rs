@@ -3,7 +3,8 @@
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
 
-use super::sizing::{Filling, LayoutSearch, Misfit, Sized};
+use super::misfit::Misfit;
+use super::sizing::{Filling, LayoutSearch, Sized};
 use super::{IterationPlan, NoPlan, Plan, ReplicaPlan};
 use crate::cost::{LayerTable, MicrobatchLoad, PipelineCosts, Place};
 use crate::observer::{Cancelled, Observer, go_on};

@@ -1,7 +1,7 @@
 //! One simulator and one checker judge every plan.
 
 use super::Plan;
-use super::sizing::Misfit;
+use super::misfit::Misfit;
 use crate::check::{self, Violation};
 use crate::compare::{self, IterationTotals};
 use crate::cost::{LayerTable, MicrobatchLoad, PipelineCosts, Place};

@@ -1,6 +1,7 @@
 //! Static planners: one layout for the whole run, microbatches in data-loader order (Megatron-LM).
 
-use super::sizing::{Filling, LayoutSearch, Misfit, Sized};
+use super::misfit::Misfit;
+use super::sizing::{Filling, LayoutSearch, Sized};
 use super::{IterationPlan, NoPlan, Plan, ReplicaPlan};
 use crate::cost::{LayerTable, MicrobatchLoad, PipelineCosts};
 use crate::observer::{Cancelled, Observer};
