@@ -185,7 +185,7 @@ pub enum ScheduleKind {
     #[value(alias = "vpp")]
     Interleaved,
     /// Whatever is ready, dynamic.
-    #[value(alias = "wait_free_cyclic")]
+    #[value(name = "wait_free_cyclic", alias = "wait-free-cyclic")]
     WaitFreeCyclic,
 }
 

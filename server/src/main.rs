@@ -6,11 +6,15 @@ use clap::Parser;
 use server::config::{Cli, Command};
 use tracing_subscriber::EnvFilter;
 
-fn main() -> anyhow::Result<ExitCode> {
+fn main() -> ExitCode {
     match run() {
+        Ok(code) => code,
         // `planscope plan ... | head` has what it asked for.
-        Err(error) if is_closed_pipe(&error) => Ok(ExitCode::SUCCESS),
-        ended => ended,
+        Err(error) if is_closed_pipe(&error) => ExitCode::SUCCESS,
+        Err(error) => {
+            eprintln!("planscope: {error:#}");
+            ExitCode::FAILURE
+        }
     }
 }
 
