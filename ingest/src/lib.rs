@@ -2,4 +2,6 @@
 //!
 //! A format is recognised by content, never by file name. Nothing here does I/O.
 
+pub mod configurations;
 pub mod dataset;
+pub mod profile;

@@ -1,6 +1,9 @@
 //! The machines: devices, the links inside a node and the network between nodes.
 
+pub mod curves;
 pub mod presets;
+
+pub use curves::{AttentionCurve, Calibration, Curves, LinkCurve, MatMulCurve, StreamingCurve};
 
 use serde::{Deserialize, Serialize};
 
@@ -44,8 +47,20 @@ pub struct Device {
     pub memory_efficiency: f64,
     /// Streaming multiprocessors (or compute units), over which output tiles are dealt in waves.
     pub multiprocessors: u32,
-    /// Host and launch overhead of one kernel, in µs.
+    /// Launch overhead of one kernel on the device, in µs.
     pub launch_us: f64,
+    /// Peak of fp8 products, in TFLOP/s; absent where the device has none.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub fp8_tflops: Option<f64>,
+    /// Bandwidth to the host's memory, in GB/s; 25 where absent.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub host_gb_per_s: Option<f64>,
+    /// How rates depend on shapes; absent: as of a typical device.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub curves: Option<Curves>,
+    /// What to know before believing the figures.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub note: Option<String>,
 }
 
 /// A link of one device, one direction.
@@ -59,6 +74,9 @@ pub struct Link {
     pub efficiency: f64,
     /// Latency of one hop, in µs.
     pub latency_us: f64,
+    /// How the rate depends on the message; absent: as of a typical link.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub curve: Option<LinkCurve>,
 }
 
 impl Cluster {

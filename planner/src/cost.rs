@@ -3,15 +3,20 @@
 //! Every formula stands in docs/models.md with its units and source; the code names the section.
 
 pub mod collective;
+pub mod graph;
+pub mod kernel;
 pub mod layer;
 pub mod load;
 pub mod memory;
 pub mod operator;
+pub mod overrides;
 pub mod partition;
 pub mod pipeline;
+pub mod table;
 
 pub use collective::Group;
 pub use layer::{LayerCost, LayerModel};
 pub use load::{MicrobatchLoad, ModuleLoad};
 pub use partition::Partition;
-pub use pipeline::{LayerTable, PipelineCosts, Place, UniformTimes};
+pub use pipeline::{PipelineCosts, StateMemory, UniformTimes};
+pub use table::{LayerTable, Place};

@@ -97,6 +97,6 @@ fn summarise(scenario: &Scenario, drawn: &[GlobalBatch]) -> WorkloadSummary {
     let images: Vec<u32> = samples().map(|sample| sample.images).collect();
     WorkloadSummary {
         sample_tokens: HistogramColumns::of_values(&tokens).expect("a valid scenario draws at least one sample"),
-        sample_images: scenario.model.vision_encoder().and_then(|_| HistogramColumns::of_values(&images)),
+        sample_images: scenario.model.item_module().and_then(|_| HistogramColumns::of_values(&images)),
     }
 }

@@ -4,11 +4,13 @@
 //! walks it. The library is pure: no files, sockets, clocks, threads or ambient randomness, so the same
 //! scenario gives the same bytes everywhere, in the browser too.
 
+pub mod calibration;
 pub mod check;
 pub mod cluster;
 pub mod compare;
 pub mod cost;
 pub mod engine;
+pub mod estimate;
 pub mod export;
 pub mod model;
 pub mod observer;

@@ -3,7 +3,7 @@
 pub mod module;
 pub mod presets;
 
-pub use module::{Bias, Mask, Module, ModuleRole, Moe, Norm, Patch};
+pub use module::{Audio, Bias, Diffusion, Mask, Module, ModuleRole, Moe, Norm, Patch};
 
 use serde::{Deserialize, Serialize};
 
@@ -34,13 +34,13 @@ impl Model {
         self.modules.iter().find(|module| module.role == ModuleRole::Backbone)
     }
 
-    /// The module that reads images, if the model has one.
-    pub fn vision_encoder(&self) -> Option<&Module> {
-        self.modules.iter().find(|module| module.role == ModuleRole::VisionEncoder)
+    /// The module that reads or makes items (images, clips), if the model has one.
+    pub fn item_module(&self) -> Option<&Module> {
+        self.modules.iter().find(|module| module.role != ModuleRole::Backbone)
     }
 
-    /// Tokens that one image occupies in the backbone's sequence.
+    /// Tokens that one item occupies in the backbone's sequence.
     pub fn tokens_per_image(&self) -> u32 {
-        self.vision_encoder().and_then(|module| module.patch).map_or(0, |patch| patch.tokens_per_image)
+        self.item_module().map_or(0, Module::backbone_tokens_per_item)
     }
 }

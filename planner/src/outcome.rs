@@ -107,6 +107,9 @@ pub struct Planned {
     pub layout: Layout,
     /// Which layers stand on which stage.
     pub stages: Vec<StageSummary>,
+    /// Where the time of each rank goes, and its memory.
+    #[serde(default)]
+    pub ranks: Vec<RankSummary>,
     /// Metrics over all iterations.
     pub metrics: Metrics,
     /// Metrics of every iteration.
@@ -150,6 +153,77 @@ pub struct StageSummary {
     pub forward_ms: f64,
     /// Mean backward time of a microbatch, in ms.
     pub backward_ms: f64,
+    /// Of both, operators of the model, in ms.
+    #[serde(default)]
+    pub compute_ms: f64,
+    /// Of both, what is computed again, in ms.
+    #[serde(default)]
+    pub recompute_ms: f64,
+    /// Of both, communication that computation waits for, in ms.
+    #[serde(default)]
+    pub exposed_ms: f64,
+    /// All communication of a microbatch, that beside computation included, in ms.
+    #[serde(default)]
+    pub communication_ms: f64,
+}
+
+/// Where the time of one pipeline rank goes, and what its memory holds when it holds most.
+#[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
+#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
+pub struct RankSummary {
+    /// Pipeline rank.
+    pub rank: u32,
+    /// Mean time per iteration, over all replicas.
+    pub time: RankTime,
+    /// The largest peak of any iteration and replica.
+    pub memory: RankMemory,
+}
+
+/// Where the time of a rank goes in an iteration, in s; the parts add up to the iteration.
+#[derive(Debug, Clone, Copy, PartialEq, Default, Serialize, Deserialize)]
+#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
+pub struct RankTime {
+    /// Operators of the model.
+    pub compute_s: f64,
+    /// What is computed again.
+    pub recompute_s: f64,
+    /// Communication inside forward and backward that computation waits for.
+    pub exposed_s: f64,
+    /// Exposed reduction of gradients and gathering of weights.
+    pub sync_s: f64,
+    /// Optimizer step.
+    pub optimizer_s: f64,
+    /// Idle.
+    pub bubble_s: f64,
+}
+
+/// What one device of a rank holds when it holds most, in GiB.
+#[derive(Debug, Clone, Copy, PartialEq, Default, Serialize, Deserialize)]
+#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
+pub struct RankMemory {
+    /// Weights.
+    pub weights_gib: f64,
+    /// Accumulated gradients.
+    pub gradients_gib: f64,
+    /// Master weights and moments.
+    pub optimizer_gib: f64,
+    /// Activations kept for backwards to come.
+    pub activations_gib: f64,
+    /// Gradients of activations, and what recomputation brings back.
+    pub temporary_gib: f64,
+    /// Kept free for fragmentation, the communication library and the framework.
+    pub reserve_gib: f64,
+    /// Forwards whose backward has not run at the peak.
+    pub in_flight: u32,
+    /// When the peak is first reached, from the start of its iteration, in s.
+    pub at_s: f64,
+}
+
+impl RankMemory {
+    /// All that is held, the reserve not counted, in GiB.
+    pub fn held_gib(&self) -> f64 {
+        self.weights_gib + self.gradients_gib + self.optimizer_gib + self.activations_gib + self.temporary_gib
+    }
 }
 
 /// Metrics of a plan over all its iterations: sums and means weighted by time.

@@ -1,5 +1,6 @@
 //! Plans, and the planners that make them.
 
+mod breakdown;
 mod dynamic;
 mod judge;
 mod layouts;

@@ -7,7 +7,9 @@
 mod assemble;
 mod execution;
 mod memory;
+mod resume;
 
 pub use assemble::{StepEnd, assemble};
 pub use execution::{Deadlock, Execution, Start, execute};
-pub use memory::{peak_memory, peak_memory_over};
+pub use memory::{Peak, peak_composition, peak_memory, peak_memory_over};
+pub use resume::{Checkpoint, Simulation};

@@ -4,11 +4,18 @@ use super::Violation;
 use crate::model::Model;
 use crate::plan::Plan;
 
-/// Checks degrees against devices and model, that the stages hold every layer once and in order, and that every
+/// Checks degrees (`context` is CP, a setting of the scenario) against devices and model, that the stages hold every layer once and in order, and that every
 /// iteration trains every sequence once. `sequences[i]` is the number of sequences of iteration `i`.
-pub fn check_assignment(plan: &Plan, model: &Model, devices: u32, sequences: &[usize]) -> Result<(), Violation> {
+pub fn check_assignment(
+    plan: &Plan,
+    model: &Model,
+    devices: u32,
+    context: u32,
+    sequences: &[usize],
+) -> Result<(), Violation> {
     let layout = plan.layout;
-    if u64::from(layout.tensor) * u64::from(layout.pipeline) * u64::from(layout.data) != u64::from(devices) {
+    let replica = u64::from(layout.tensor) * u64::from(context) * u64::from(layout.pipeline);
+    if replica * u64::from(layout.data) != u64::from(devices) {
         let (tensor, pipeline, data) = (layout.tensor, layout.pipeline, layout.data);
         return Err(Violation::Devices { tensor, pipeline, data, devices });
     }

@@ -1,10 +1,12 @@
 //! Published machines by name. Every figure can be edited in a scenario.
 //!
-//! Peaks, memory and link rates are data-sheet figures. `matmul_efficiency` is the largest measured bf16
-//! matrix product (stas00/ml-engineering, MAMF table: A100 271 of 312, H100 795 of 989 TFLOP/s); the H800 is
-//! an H100 with NVLink cut to 200 GB/s (PipeWeaver, section 8, testbed), its network there 200 Gb/s a device.
+//! Peaks, memory and link rates are data-sheet figures (stas00/ml-engineering, accelerator and network tables;
+//! cli99/llm-analysis, device files). Efficiencies and curves are fitted ([`fitted`]) where somebody published
+//! measurements, and otherwise those of the nearest measured relative, which the calibration's source says.
 
-use super::{Cluster, Device, Link};
+mod fitted;
+
+use super::{Cluster, Curves, Device, Link, LinkCurve};
 
 /// A named cluster.
 #[derive(Debug, Clone)]
@@ -17,10 +19,18 @@ pub struct ClusterPreset {
 
 /// Every cluster preset, in the order in which pickers list them.
 pub fn clusters() -> Vec<ClusterPreset> {
+    let network_25 = || network(25.0);
     vec![
-        preset("a100-80gb", "A100-80GB", a100_80gb(), nvlink(300.0), network(25.0)),
-        preset("h100", "H100", h100(), nvlink(450.0), network(50.0)),
-        preset("h800", "H800", h100(), nvlink(200.0), network(25.0)),
+        preset("a100-80gb", "A100-80GB", a100(80.0, 2039.0), fitted::a100_nvlink(), network_25()),
+        preset("a100-40gb", "A100-40GB", a100(40.0, 1555.0), fitted::a100_nvlink(), network_25()),
+        preset("a800", "A800", a800(), cut_nvlink(0.8, fitted::a100_nvlink()), network_25()),
+        preset("h100", "H100", h100(80.0, 3350.0), fitted::h100_nvlink(), network(50.0)),
+        preset("h100-96gb", "H100-96GB (500 W)", h100_96gb(), fitted::h100_nvlink(), network(50.0)),
+        preset("h800", "H800", h800(), cut_nvlink(0.824, fitted::h100_nvlink()), network_25()),
+        preset("h200", "H200", h200(), fitted::h100_nvlink(), network(50.0)),
+        preset("b200", "B200", b200(), fitted::b200_nvlink(), network(50.0)),
+        preset("mi300x", "MI300X", mi300x(), infinity_fabric(), network(50.0)),
+        preset("ascend-910b", "Ascend 910B", ascend_910b(), hccs(), network_25()),
     ]
 }
 
@@ -34,36 +44,151 @@ fn preset(id: &'static str, name: &str, device: Device, intra_node: Link, inter_
     ClusterPreset { id, cluster }
 }
 
-fn a100_80gb() -> Device {
+/// The same curves on a machine that nobody measured: no timings are claimed.
+fn borrowed(mut curves: Curves, from: &str) -> Curves {
+    curves.calibration =
+        super::Calibration { source: format!("not measured: curves of the {from}"), ..Default::default() };
+    curves
+}
+
+fn a100(memory_gib: f64, memory_gb_per_s: f64) -> Device {
     Device {
-        memory_gib: 80.0,
+        memory_gib,
         peak_tflops: 312.0,
-        matmul_efficiency: 0.87,
-        attention_efficiency: 0.55,
-        memory_gb_per_s: 2039.0,
-        memory_efficiency: 0.8,
+        matmul_efficiency: fitted::A100_MATMUL,
+        attention_efficiency: fitted::A100_ATTENTION,
+        memory_gb_per_s,
+        memory_efficiency: fitted::A100_MEMORY,
         multiprocessors: 108,
-        launch_us: 4.0,
+        launch_us: fitted::A100_LAUNCH_US,
+        fp8_tflops: None,
+        host_gb_per_s: Some(25.0),
+        curves: Some(fitted::a100()),
+        note: None,
     }
 }
 
-fn h100() -> Device {
+fn a800() -> Device {
+    Device { curves: Some(borrowed(fitted::a100(), "A100, whose compute it has")), ..a100(80.0, 2039.0) }
+}
+
+fn h100(memory_gib: f64, memory_gb_per_s: f64) -> Device {
     Device {
-        memory_gib: 80.0,
+        memory_gib,
         peak_tflops: 989.0,
-        matmul_efficiency: 0.8,
-        attention_efficiency: 0.5,
-        memory_gb_per_s: 3350.0,
-        memory_efficiency: 0.8,
+        matmul_efficiency: fitted::H100_MATMUL,
+        attention_efficiency: fitted::H100_ATTENTION,
+        memory_gb_per_s,
+        memory_efficiency: fitted::H100_MEMORY,
         multiprocessors: 132,
-        launch_us: 4.0,
+        launch_us: fitted::H100_LAUNCH_US,
+        fp8_tflops: Some(1979.0),
+        host_gb_per_s: Some(50.0),
+        curves: Some(fitted::h100()),
+        note: None,
     }
 }
 
-fn nvlink(gb_per_s: f64) -> Link {
-    Link { gb_per_s, efficiency: 0.8, latency_us: 5.0 }
+fn h800() -> Device {
+    Device { curves: Some(borrowed(fitted::h100(), "H100, whose compute it has")), ..h100(80.0, 3350.0) }
 }
 
+fn h200() -> Device {
+    Device { curves: Some(borrowed(fitted::h100(), "H100, whose compute it has")), ..h100(141.0, 4800.0) }
+}
+
+/// The variant in torchtitan's published runs: HBM2e and a limit of 500 W.
+fn h100_96gb() -> Device {
+    let mut curves = borrowed(fitted::h100(), "H100, its clock lowered for 500 W of 700 W");
+    // At the limit the clock follows about the square root of the power.
+    let slower = 0.845;
+    curves.matmul.power_drop = (1.0 + curves.matmul.power_drop) / slower - 1.0;
+    Device {
+        curves: Some(curves),
+        note: Some("500 W variant: how far the power limit lowers the clock is estimated, not measured".to_owned()),
+        ..h100(96.0, 2400.0)
+    }
+}
+
+fn b200() -> Device {
+    Device {
+        memory_gib: 180.0,
+        peak_tflops: 2250.0,
+        matmul_efficiency: fitted::B200_MATMUL,
+        attention_efficiency: fitted::B200_ATTENTION,
+        memory_gb_per_s: 8000.0,
+        memory_efficiency: 0.666,
+        multiprocessors: 148,
+        launch_us: fitted::B200_LAUNCH_US,
+        fp8_tflops: Some(4500.0),
+        host_gb_per_s: Some(50.0),
+        curves: Some(fitted::b200()),
+        note: None,
+    }
+}
+
+/// Largest measured product 668 of 1,300 TFLOP/s; everything else is assumed.
+fn mi300x() -> Device {
+    Device {
+        memory_gib: 192.0,
+        peak_tflops: 1300.0,
+        matmul_efficiency: 0.514,
+        attention_efficiency: 0.35,
+        memory_gb_per_s: 5300.0,
+        memory_efficiency: 0.75,
+        multiprocessors: 304,
+        launch_us: 6.0,
+        fp8_tflops: Some(2600.0),
+        host_gb_per_s: Some(50.0),
+        curves: Some(borrowed(Curves::generic(), "typical device; only its largest product is known (668 TFLOP/s)")),
+        note: Some("only the largest matrix product is measured; attention and collectives are assumed".to_owned()),
+    }
+}
+
+fn ascend_910b() -> Device {
+    Device {
+        memory_gib: 64.0,
+        peak_tflops: 320.0,
+        matmul_efficiency: 0.75,
+        attention_efficiency: 0.45,
+        memory_gb_per_s: 400.0,
+        memory_efficiency: 0.8,
+        multiprocessors: 25,
+        launch_us: 10.0,
+        fp8_tflops: None,
+        host_gb_per_s: Some(25.0),
+        curves: Some(borrowed(Curves::generic(), "typical device")),
+        note: Some(
+            "uncertain: public sources contradict each other (320 TFLOP/s with 400 GB/s, or 256 with 768); \
+             edit the figures before you believe a plan"
+                .to_owned(),
+        ),
+    }
+}
+
+/// NVLink of a fitted machine, cut to 200 GB/s a direction of which `efficiency` is reached (SimAI, bus bandwidths).
+fn cut_nvlink(efficiency: f64, fitted: Link) -> Link {
+    Link { gb_per_s: 200.0, efficiency, ..fitted }
+}
+
+fn infinity_fabric() -> Link {
+    Link { gb_per_s: 448.0, efficiency: 0.7, latency_us: 5.0, curve: Some(LinkCurve::GENERIC) }
+}
+
+fn hccs() -> Link {
+    Link { gb_per_s: 196.0, efficiency: 0.7, latency_us: 10.0, curve: Some(LinkCurve::GENERIC) }
+}
+
+/// A network card a device. Efficiency and latency of a step follow the ratios that SimAI published for rings of 16 to
+/// 1,024 devices (96 % of the card for messages beyond 4 GB, 11 µs a step).
 fn network(gb_per_s: f64) -> Link {
-    Link { gb_per_s, efficiency: 0.85, latency_us: 12.0 }
+    let curve = LinkCurve {
+        base_us: 20.0,
+        per_rank_us: 11.0,
+        small_bytes: 0.0,
+        pair: 1.0,
+        half_collectives: 1.0,
+        all_to_all: 0.8,
+    };
+    Link { gb_per_s, efficiency: 0.95, latency_us: 12.0, curve: Some(curve) }
 }

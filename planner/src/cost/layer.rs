@@ -1,16 +1,22 @@
-//! One transformer layer, and what stands before the first and behind the last (docs/models.md, section 3).
+//! Time and memory of one transformer layer, and of what stands before the first and behind the last: sums over
+//! the operator graph (docs/models.md, section 3).
 
 use super::collective::Group;
+use super::graph::{self, Operator, OperatorGraph, Phase, Repeat, Shape, Span};
+use super::kernel::Kernel;
 use super::load::ModuleLoad;
-use super::memory;
-use super::operator::{
-    BF16, FUSED_ATTENTION_BACKWARD, UNFUSED_ATTENTION_BACKWARD, fused_attention, matmul, memory_bound,
-    unfused_attention,
-};
-use crate::cluster::{Cluster, Device};
+use super::operator::Rates;
+use super::overrides::{Overrides, Stretches};
+use crate::cluster::Cluster;
 use crate::model::Module;
 use crate::training::{AttentionKernel, Recompute, Training};
 use crate::units::Seconds;
+
+/// How much longer a product and a collective take when they run beside each other: measured on A100s by
+/// Hetu-Galvatron (overlap coefficient).
+pub(super) const OVERLAP_SLOWDOWN: f64 = 1.1256;
+/// Bandwidth to the host's memory where the device does not say: PCIe 4.0 x16.
+const HOST_GB_PER_S: f64 = 25.0;
 
 /// Time and activation memory of one piece of a module for one microbatch, on each device of the
 /// tensor-parallel group. Communication is inside the times; `exposed_*` says how much of them it is.
@@ -26,9 +32,17 @@ pub struct LayerCost {
     pub exposed_forward: Seconds,
     /// Communication inside the backward.
     pub exposed_backward: Seconds,
+    /// What is computed again, inside the gradient of the input.
+    pub recomputed: Seconds,
+    /// All communication of forward and backward, hidden or not.
+    pub communication: Seconds,
+    /// Time that the host needs to start the forward's operators.
+    pub host_forward: Seconds,
+    /// Time that the host needs to start the backward's operators.
+    pub host_backward: Seconds,
     /// Kept from forward to backward, in bytes.
     pub activation: f64,
-    /// Held during the backward only: what recomputation brings back, in bytes.
+    /// Held during the backward only: gradients, and what recomputation brings back, in bytes.
     pub transient: f64,
 }
 
@@ -43,6 +57,10 @@ impl LayerCost {
             weight_grad: self.weight_grad * n,
             exposed_forward: self.exposed_forward * n,
             exposed_backward: self.exposed_backward * n,
+            recomputed: self.recomputed * n,
+            communication: self.communication * n,
+            host_forward: self.host_forward * n,
+            host_backward: self.host_backward * n,
             activation: self.activation * n,
             transient: if count > 0 { self.transient } else { 0.0 },
         }
@@ -57,14 +75,50 @@ impl LayerCost {
             weight_grad: self.weight_grad + other.weight_grad,
             exposed_forward: self.exposed_forward + other.exposed_forward,
             exposed_backward: self.exposed_backward + other.exposed_backward,
+            recomputed: self.recomputed + other.recomputed,
+            communication: self.communication + other.communication,
+            host_forward: self.host_forward + other.host_forward,
+            host_backward: self.host_backward + other.host_backward,
             activation: self.activation + other.activation,
             transient: self.transient.max(other.transient),
         }
     }
 
-    /// Forward and backward together.
+    /// Forward and backward together, as the device or the host lets them pass, whichever is slower.
     pub fn total(&self) -> Seconds {
-        self.forward + self.input_grad + self.weight_grad
+        self.forward.max(self.host_forward) + (self.input_grad + self.weight_grad).max(self.host_backward)
+    }
+
+    /// With ZeRO-3: weights gathered before forward and backward, gradients reduced behind; the overlapped share
+    /// runs beside the computation as long as that lasts.
+    #[must_use]
+    pub fn with_sharding(mut self, (gather, reduce): (Seconds, Seconds), overlap: f64) -> Self {
+        if gather + reduce > Seconds::ZERO {
+            let stands = |traffic: Seconds, beside: Seconds| exposed(traffic, overlap, Some(beside));
+            let forward = stands(gather, self.forward);
+            let backward = stands(gather + reduce, self.input_grad + self.weight_grad);
+            self.forward += forward;
+            self.exposed_forward += forward;
+            self.input_grad += backward;
+            self.exposed_backward += backward;
+            self.communication += gather * 2.0 + reduce;
+        }
+        self
+    }
+
+    /// With the host's time where it is the longer: the device waits for its next operator. `microbatch` is what
+    /// the host does once for a microbatch, a third of it before the forward.
+    #[must_use]
+    pub fn as_started(mut self, microbatch: Seconds) -> Self {
+        self.forward = self.forward.max(self.host_forward + microbatch / 3.0);
+        let backward = self.input_grad + self.weight_grad;
+        let host = self.host_backward + microbatch * (2.0 / 3.0);
+        if host > backward && backward > Seconds::ZERO {
+            let stretch = host.secs() / backward.secs();
+            self.input_grad = self.input_grad * stretch;
+            self.weight_grad = self.weight_grad * stretch;
+        }
+        self
     }
 }
 
@@ -72,174 +126,219 @@ impl LayerCost {
 #[derive(Debug, Clone)]
 pub struct LayerModel<'a> {
     module: &'a Module,
-    device: &'a Device,
     training: &'a Training,
-    group: Group,
+    rates: Rates,
+    tensor: Group,
+    context: Group,
+    expert: Group,
+    /// Bytes per second to the host's memory.
+    host: f64,
     /// Tensor-parallel degree, t.
     t: f64,
+    /// Times that the user gives in place of the model's.
+    overrides: Overrides<'a>,
+}
+
+/// The operators of a module's pieces with their predicted times.
+#[derive(Debug, Clone)]
+pub struct Predictions {
+    /// One layer.
+    pub layer: Vec<(Operator, Seconds)>,
+    /// What stands before the first.
+    pub input: Vec<(Operator, Seconds)>,
+    /// What stands behind the last.
+    pub output: Vec<(Operator, Seconds)>,
+}
+
+/// What an operator takes.
+#[derive(Debug, Clone, Copy)]
+struct Taken {
+    /// What it adds to its phase.
+    time: Seconds,
+    /// Of that, communication.
+    exposed: Seconds,
+    /// Its communication, hidden or not.
+    communication: Seconds,
 }
 
 impl<'a> LayerModel<'a> {
     /// A module cut over `tensor` devices that stand next to each other.
-    pub fn new(module: &'a Module, cluster: &'a Cluster, training: &'a Training, tensor: u32) -> Self {
-        let group = Group::placed(cluster, tensor, 1);
-        Self { module, device: &cluster.device, training, group, t: f64::from(tensor) }
+    pub fn new(module: &'a Module, cluster: &Cluster, training: &'a Training, tensor: u32) -> Self {
+        let context = training.context_parallel;
+        Self {
+            module,
+            training,
+            rates: Rates::of(&cluster.device),
+            tensor: Group::placed(cluster, tensor, 1),
+            context: Group::placed(cluster, context, tensor),
+            expert: Group::placed(cluster, training.expert_parallel, tensor * context),
+            host: cluster.device.host_gb_per_s.unwrap_or(HOST_GB_PER_S) * 1e9,
+            t: f64::from(tensor),
+            overrides: Overrides::of(&training.overrides, module),
+        }
     }
 
-    /// One layer.
+    /// One layer that recomputes what the settings say.
     pub fn layer(&self, load: ModuleLoad) -> LayerCost {
-        if load.tokens <= 0.0 {
-            return LayerCost::default();
-        }
-        let attention = self.attention(load);
-        let (linear_forward, linear_input, linear_weight) = self.linear(load.tokens);
-        let elementwise = self.elementwise(load.tokens);
-        let communication = self.communication(load.tokens);
-        let forward = linear_forward + attention.forward + elementwise + communication;
-        let mut input_grad = linear_input + attention.backward + elementwise * 2.0 + communication;
-        let mut exposed_backward = communication;
-        match self.training.recompute {
-            Recompute::None => {}
-            Recompute::Selective => input_grad += attention.recomputed,
-            Recompute::Full => {
-                input_grad += forward;
-                exposed_backward += communication;
-            }
-        }
-        let memory = memory::layer(self.module, self.training, self.t, load);
-        LayerCost {
-            forward,
-            input_grad,
-            weight_grad: linear_weight,
-            exposed_forward: communication,
-            exposed_backward,
-            activation: memory.kept,
-            transient: memory.transient,
-        }
+        self.layer_with(load, self.training.recompute)
+    }
+
+    /// One layer that keeps everything, for stages in which only some are recomputed.
+    pub fn kept_layer(&self, load: ModuleLoad) -> LayerCost {
+        self.layer_with(load, Recompute::None)
+    }
+
+    fn layer_with(&self, load: ModuleLoad, recompute: Recompute) -> LayerCost {
+        let repeat = match (recompute, self.training.attention) {
+            // The fused backward recomputes the scores anyway; there is nothing left to recompute.
+            (Recompute::None, _) | (Recompute::Selective, AttentionKernel::Flash) => Repeat::Nothing,
+            (Recompute::Selective, AttentionKernel::Unfused) => Repeat::Core,
+            (Recompute::Full, _) => Repeat::All,
+        };
+        self.piece(load, repeat, graph::layer, Self::stretches)
     }
 
     /// What stands before the first layer: token embedding, or the projection of patches.
     pub fn input(&self, load: ModuleLoad) -> LayerCost {
-        let n = load.tokens;
-        if n <= 0.0 {
-            return LayerCost::default();
-        }
-        let h = f64::from(self.module.hidden);
-        let lookup = memory_bound(self.device, 2.0 * BF16 * n * h / self.t);
-        let (forward, weight_grad) = match self.module.patch {
-            Some(patch) => {
-                let edge = f64::from(patch.patch_px);
-                let pixels = 3.0 * edge * edge;
-                (matmul(self.device, 1.0, n, pixels, h / self.t), matmul(self.device, 1.0, pixels, n, h / self.t))
-            }
-            None => (lookup, lookup),
-        };
-        let exposed = self.exposed(self.group.reduce_scatter(BF16 * n * h));
-        LayerCost {
-            forward: forward + exposed,
-            weight_grad,
-            exposed_forward: exposed,
-            activation: memory::input(self.module, self.training, self.t, load),
-            ..LayerCost::default()
-        }
+        self.piece(load, Repeat::Nothing, graph::input, |_, _, _, _| Stretches::NONE)
     }
 
     /// What stands behind the last layer: final norm, output head, loss.
     pub fn output(&self, load: ModuleLoad) -> LayerCost {
-        let n = load.tokens;
-        if n <= 0.0 {
+        self.piece(load, Repeat::Nothing, graph::output, |_, _, _, _| Stretches::NONE)
+    }
+
+    /// The operator graph of one layer, for inspection.
+    pub fn graph(&self, load: ModuleLoad) -> OperatorGraph {
+        graph::layer(&Shape::new(self.module, self.training, self.t, load))
+    }
+
+    /// Every operator of the module's pieces with the time that the model predicts for it alone, overrides left out.
+    pub fn predictions(&self, load: ModuleLoad) -> Predictions {
+        let shape = Shape::new(self.module, self.training, self.t, load);
+        let of_piece = |build: fn(&Shape<'_>) -> OperatorGraph| {
+            build(&shape).operators.into_iter().map(|operator| (operator, self.predicted(&operator))).collect()
+        };
+        Predictions { layer: of_piece(graph::layer), input: of_piece(graph::input), output: of_piece(graph::output) }
+    }
+
+    fn piece(
+        &self,
+        load: ModuleLoad,
+        repeat: Repeat,
+        build: fn(&Shape<'_>) -> OperatorGraph,
+        stretches: fn(&Self, &Shape<'_>, &OperatorGraph, &[Taken]) -> Stretches,
+    ) -> LayerCost {
+        if load.tokens <= 0.0 {
             return LayerCost::default();
         }
-        let (h, v) = (f64::from(self.module.hidden), f64::from(self.module.vocab));
-        let norm = memory_bound(self.device, 2.0 * BF16 * n * h / self.sequence_split());
-        if v == 0.0 {
-            let activation = memory::output(self.module, self.training, self.t, load);
-            return LayerCost { forward: norm, input_grad: norm * 2.0, activation, ..LayerCost::default() };
+        let shape = Shape::new(self.module, self.training, self.t, load);
+        let graph = build(&shape);
+        let taken = self.taken(&shape, &graph);
+        let mut cost = self.time(&graph, repeat, &taken, stretches(self, &shape, &graph, &taken));
+        let lifetimes = graph.lifetimes(repeat);
+        let away = lifetimes.kept * self.training.activation_offload;
+        (cost.activation, cost.transient) = (lifetimes.kept - away, lifetimes.transient);
+        if away > 0.0 {
+            self.offload(&mut cost, away);
         }
-        let loss = memory_bound(self.device, 3.0 * 4.0 * n * v / self.t);
-        let exposed = self.exposed(self.group.all_gather(BF16 * n * h));
-        LayerCost {
-            forward: norm + matmul(self.device, 1.0, n, h, v / self.t) + loss + exposed,
-            input_grad: norm * 2.0 + matmul(self.device, 1.0, n, v / self.t, h) + loss + exposed,
-            weight_grad: matmul(self.device, 1.0, h, n, v / self.t),
-            exposed_forward: exposed,
-            exposed_backward: exposed,
-            activation: memory::output(self.module, self.training, self.t, load),
-            transient: 0.0,
-        }
+        cost
     }
 
-    fn sequence_split(&self) -> f64 {
-        if self.training.sequence_parallel { self.t } else { 1.0 }
+    /// Moving `bytes` to the host beside the forward and back beside the backward; what does not fit is exposed.
+    fn offload(&self, cost: &mut LayerCost, bytes: f64) {
+        let transfer = Seconds::from_secs(bytes / self.host);
+        let wait = |beside: Seconds| Seconds::from_secs((transfer.secs() - beside.secs()).max(0.0));
+        let (forward, backward) = (wait(cost.forward), wait(cost.input_grad + cost.weight_grad));
+        cost.forward += forward;
+        cost.exposed_forward += forward;
+        cost.input_grad += backward;
+        cost.exposed_backward += backward;
+        cost.communication += transfer * 2.0;
     }
 
-    fn exposed(&self, communication: Seconds) -> Seconds {
-        communication * (1.0 - self.training.tensor_overlap)
-    }
-
-    /// Forward, input gradient and weight gradient of the linear parts.
-    fn linear(&self, n: f64) -> (Seconds, Seconds, Seconds) {
-        let module = self.module;
-        let (h, f, t) = (f64::from(module.hidden), f64::from(module.ffn), self.t);
-        let qkv = (h + 2.0 * f64::from(module.kv_width())) / t;
-        let up = if module.gated { 2.0 * f / t } else { f / t };
-        // Rows that each expert sees when the router is balanced.
-        let (experts, rows) = match module.moe {
-            Some(moe) => (f64::from(moe.experts), n * f64::from(moe.top_k) / f64::from(moe.experts)),
-            None => (1.0, n),
+    /// What the model predicts for an operator; for a collective its own duration.
+    fn predicted(&self, operator: &Operator) -> Seconds {
+        let Kernel::Collective(collective) = operator.kernel else { return self.rates.time(&operator.kernel) };
+        let group = match operator.span {
+            Span::Device | Span::Tensor => &self.tensor,
+            Span::Context => &self.context,
+            Span::Expert => &self.expert,
         };
-        let router = module.moe.map(|moe| (1.0, n, h, f64::from(moe.experts)));
-        let products = [(1.0, n, h, qkv), (1.0, n, h / t, h), (experts, rows, h, up), (experts, rows, f / t, h)];
-        let mut sums = (Seconds::ZERO, Seconds::ZERO, Seconds::ZERO);
-        for (batch, m, k, out) in products.into_iter().chain(router) {
-            sums.0 += matmul(self.device, batch, m, k, out);
-            sums.1 += matmul(self.device, batch, m, out, k);
-            sums.2 += matmul(self.device, batch, k, m, out);
+        group.time(collective.operation, collective.bytes)
+    }
+
+    /// What the operators of a graph take, as predicted or as the user says; of collectives, what is not hidden.
+    fn taken(&self, shape: &Shape<'_>, graph: &OperatorGraph) -> Vec<Taken> {
+        let mut taken: Vec<Taken> = Vec::with_capacity(graph.operators.len());
+        for operator in &graph.operators {
+            let alone = self.overrides.operator(shape, operator, self.predicted(operator));
+            taken.push(if matches!(operator.kernel, Kernel::Collective(_)) {
+                let stands = match operator.beside {
+                    Some(other) => beside(alone, taken[usize::from(other)].time),
+                    None if operator.span == Span::Tensor => alone * (1.0 - self.training.tensor_overlap),
+                    None => alone,
+                };
+                Taken { time: stands, exposed: stands, communication: alone }
+            } else {
+                Taken { time: alone, exposed: Seconds::ZERO, communication: Seconds::ZERO }
+            });
         }
-        sums
+        taken
     }
 
-    /// Norms, residual additions and the activation function, forward; the backward moves twice as much.
-    fn elementwise(&self, n: f64) -> Seconds {
-        let (h, f) = (f64::from(self.module.hidden), f64::from(self.module.ffn));
-        let norm = memory_bound(self.device, 2.0 * BF16 * n * h / self.sequence_split());
-        let residual = memory_bound(self.device, 3.0 * BF16 * n * h / self.sequence_split());
-        let routed = self.module.moe.map_or(1.0, |moe| f64::from(moe.top_k));
-        let streams = if self.module.gated { 3.0 } else { 2.0 };
-        let activation = memory_bound(self.device, streams * BF16 * n * routed * f / self.t);
-        norm * 2.0 + residual * 2.0 + activation
+    /// How the user's times of whole layers stretch this one.
+    fn stretches(&self, shape: &Shape<'_>, graph: &OperatorGraph, taken: &[Taken]) -> Stretches {
+        self.overrides.stretches(shape, graph, |index| taken[index].time, Seconds::from_secs(self.rates.host()))
     }
 
-    /// Two all-reduces of the residual stream a pass, or the same volume as all-gather and reduce-scatter under
-    /// sequence parallelism.
-    fn communication(&self, n: f64) -> Seconds {
-        self.exposed(self.group.all_reduce(BF16 * n * f64::from(self.module.hidden)) * 2.0)
-    }
-
-    fn attention(&self, load: ModuleLoad) -> AttentionCost {
-        let flops = self.module.layer_attention_flops(load.squared) / self.t;
-        match self.training.attention {
-            AttentionKernel::Flash => {
-                let length = load.squared / load.tokens;
-                let forward = fused_attention(self.device, flops, length);
-                let backward = fused_attention(self.device, flops * FUSED_ATTENTION_BACKWARD, length);
-                // The fused backward recomputes the scores anyway; there is nothing left to recompute.
-                AttentionCost { forward, backward, recomputed: Seconds::ZERO }
+    /// Sums over the operators of a graph.
+    fn time(&self, graph: &OperatorGraph, repeat: Repeat, taken: &[Taken], stretches: Stretches) -> LayerCost {
+        let mut cost = LayerCost::default();
+        for (index, (operator, taken)) in graph.operators.iter().zip(taken).enumerate() {
+            let again = graph.repeats(index, repeat);
+            let stretch = stretches.of(operator.phase);
+            let host = Seconds::from_secs(self.rates.host()) * stretch.host;
+            let (time, exposed) = (taken.time * stretch.device, taken.exposed * stretch.device);
+            cost.communication += taken.communication * stretch.device * if again { 2.0 } else { 1.0 };
+            match operator.phase {
+                Phase::Forward => {
+                    cost.forward += time;
+                    cost.exposed_forward += exposed;
+                    cost.host_forward += host;
+                }
+                Phase::InputGrad => {
+                    cost.input_grad += time;
+                    cost.exposed_backward += exposed;
+                    cost.host_backward += host;
+                }
+                Phase::WeightGrad => {
+                    cost.weight_grad += time;
+                    cost.host_backward += host;
+                }
             }
-            AttentionKernel::Unfused => {
-                let scores = f64::from(self.module.heads) / self.t * load.squared;
-                // Separate kernels compute the whole score matrix, whatever the mask.
-                let full = crate::units::Flops::new(4.0 * f64::from(self.module.hidden) * load.squared / self.t);
-                let forward = unfused_attention(self.device, full, scores);
-                let backward = unfused_attention(self.device, full * UNFUSED_ATTENTION_BACKWARD, 2.0 * scores);
-                AttentionCost { forward, backward, recomputed: forward }
+            if again {
+                cost.input_grad += time;
+                cost.recomputed += time - exposed;
+                cost.exposed_backward += exposed;
+                cost.host_backward += host;
             }
         }
+        cost
     }
 }
 
-struct AttentionCost {
-    forward: Seconds,
-    backward: Seconds,
-    recomputed: Seconds,
+/// What is exposed of a collective of which the share `overlap` may run beside computation, as long as that lasts
+/// (for ever, without a window); what is hidden still slows the computation.
+pub(super) fn exposed(collective: Seconds, overlap: f64, window: Option<Seconds>) -> Seconds {
+    let share = collective.secs() * overlap;
+    let hidden = window.map_or(share, |window| share.min(window.secs()));
+    Seconds::from_secs(collective.secs() - hidden + hidden * (OVERLAP_SLOWDOWN - 1.0))
+}
+
+/// What a collective adds to the operator it runs beside: what is longer than it, and the slowdown of both.
+fn beside(collective: Seconds, operator: Seconds) -> Seconds {
+    let (collective, operator) = (collective.secs(), operator.secs());
+    let together = collective.min(operator);
+    Seconds::from_secs((collective - operator).max(0.0) + together * (OVERLAP_SLOWDOWN - 1.0))
 }

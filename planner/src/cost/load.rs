@@ -49,8 +49,8 @@ impl MicrobatchLoad {
             .iter()
             .map(|module| match module.role {
                 ModuleRole::Backbone => ModuleLoad { tokens: text.0, squared: text.1, useful_tokens, useful_squared },
-                ModuleRole::VisionEncoder => {
-                    let patches = module.patch.map_or(0.0, |patch| f64::from(patch.patches_per_image));
+                ModuleRole::VisionEncoder | ModuleRole::AudioEncoder | ModuleRole::Generator => {
+                    let patches = f64::from(module.tokens_per_item());
                     let (tokens, squared) = (f64::from(images) * patches, f64::from(images) * patches * patches);
                     ModuleLoad { tokens, squared, useful_tokens: tokens, useful_squared: squared }
                 }

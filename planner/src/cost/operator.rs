@@ -1,96 +1,179 @@
-//! Single operators on one device: matrix products, attention, streaming kernels (docs/models.md, section 3).
+//! Time of single kernels on one device (docs/models.md, section 3).
 
-use crate::cluster::Device;
-use crate::units::{Flops, Seconds};
+use super::kernel::{Attention, Format, Kernel, MatMul, Product, Streaming, StreamingClass};
+use crate::cluster::{AttentionCurve, Curves, Device, MatMulCurve, StreamingCurve};
+use crate::units::Seconds;
 
-/// Bytes of a bf16 value.
-pub const BF16: f64 = 2.0;
+/// Output tiles that vendor libraries choose from, in rows x columns, the largest first.
+const TILES: [(f64, f64); 6] =
+    [(256.0, 128.0), (128.0, 256.0), (128.0, 128.0), (128.0, 64.0), (64.0, 128.0), (64.0, 64.0)];
+/// Queries that one block of a fused attention kernel works on.
+const QUERY_BLOCK: f64 = 128.0;
 
-/// Edge of the output tile that one multiprocessor works on; the size that vendor libraries use most for bf16.
-const TILE: f64 = 128.0;
-/// Columns of the inner dimension that pass before a tile's software pipeline is full.
-const PIPELINE_FILL: f64 = 128.0;
-/// Length at which a fused attention kernel reaches half of its efficiency: fitted by eye to the published
-/// forward curve of FlashAttention-2 on an A100 (110 TFLOP/s at 512, 170 at 2,048, 190 at 16,384 tokens).
-const ATTENTION_HALF_LENGTH: f64 = 350.0;
-/// A fused backward pass has five products where the forward has two.
-pub const FUSED_ATTENTION_BACKWARD: f64 = 2.5;
-/// Separate kernels: two products forward, four backward.
-pub const UNFUSED_ATTENTION_BACKWARD: f64 = 2.0;
-/// Passes over the score matrix of separate kernels (scale, mask, softmax, dropout; read and write).
-const SCORE_PASSES: f64 = 6.0;
-
-/// `batch` matrix products (m x k) (k x n) in bf16.
-///
-/// launch + max(operations / (peak x efficiency), bytes / bandwidth), the efficiency being the best measured one
-/// times the share of the last tiles and of the last wave that is used, times the share of k behind the fill.
-pub fn matmul(device: &Device, batch: f64, m: f64, k: f64, n: f64) -> Seconds {
-    if m <= 0.0 || batch <= 0.0 {
-        return Seconds::ZERO;
-    }
-    let tiles = batch * (m / TILE).ceil() * (n / TILE).ceil();
-    let multiprocessors = f64::from(device.multiprocessors);
-    let waves = (tiles / multiprocessors).ceil();
-    let used_tiles = batch * m * n / (waves * multiprocessors * TILE * TILE);
-    let efficiency = device.matmul_efficiency * used_tiles * (k / (k + PIPELINE_FILL));
-    let compute = Flops::new(2.0 * batch * m * k * n) / device.peak() / efficiency;
-    let traffic = streaming(device, BF16 * batch * (m * k + k * n + m * n));
-    device.launch() + compute.max(traffic)
+/// What a device does in a second, resolved once for many kernels.
+#[derive(Debug, Clone)]
+pub struct Rates {
+    launch: f64,
+    /// Best rate of matrix products by format, in operations per second.
+    bf16: f64,
+    fp8: f64,
+    fp32: f64,
+    attention_peak: f64,
+    /// Data-sheet memory bandwidth, and what streams reach of it.
+    memory: f64,
+    streams: f64,
+    multiprocessors: f64,
+    matmul: MatMulCurve,
+    attention: AttentionCurve,
+    streaming: StreamingCurve,
+    host: f64,
+    host_microbatch: f64,
 }
 
-/// One fused attention kernel of `flops` operations over sequences whose token-weighted mean length is `length`.
-pub fn fused_attention(device: &Device, flops: Flops, length: f64) -> Seconds {
-    if flops.get() <= 0.0 {
-        return Seconds::ZERO;
+/// Share of the rate that is left where rows of the operands do not begin at multiples of 16 bytes: the matrix units
+/// are then fed by narrower loads. Features count, not tokens: 8 of them are 16 bytes in bf16. (A vocabulary of 50,257
+/// is the known case; NVIDIA's guide to matrix products shows the steps.)
+fn alignment(product: &MatMul) -> f64 {
+    let features = match product.product {
+        Product::Forward | Product::InputGrad => [product.k, product.n],
+        Product::WeightGrad => [product.m, product.n],
+    };
+    let divides = |by: f64| features.iter().all(|&count| count.fract() > 0.0 || count % by == 0.0);
+    if divides(8.0) {
+        1.0
+    } else if divides(4.0) {
+        0.8
+    } else if divides(2.0) {
+        0.6
+    } else {
+        0.4
     }
-    let efficiency = device.attention_efficiency * (length / (length + ATTENTION_HALF_LENGTH));
-    device.launch() + flops / device.peak() / efficiency
 }
 
-/// Attention by separate kernels: the products at the efficiency of a matrix product, and the score matrix of
-/// `scores` elements streamed through memory.
-pub fn unfused_attention(device: &Device, flops: Flops, scores: f64) -> Seconds {
-    if flops.get() <= 0.0 {
-        return Seconds::ZERO;
-    }
-    device.launch() * 5.0
-        + flops / device.peak() / device.matmul_efficiency
-        + streaming(device, SCORE_PASSES * BF16 * scores)
-}
-
-/// A kernel limited by memory: launch and traffic.
-pub fn memory_bound(device: &Device, bytes: f64) -> Seconds {
-    if bytes <= 0.0 { Seconds::ZERO } else { device.launch() + streaming(device, bytes) }
-}
-
-fn streaming(device: &Device, bytes: f64) -> Seconds {
-    device.achieved_memory_bandwidth().time_for(bytes)
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-    use crate::cluster::presets::cluster;
-
-    fn tflops(m: f64, k: f64, n: f64) -> f64 {
-        2e-12 * m * k * n / matmul(&cluster("h100").unwrap().device, 1.0, m, k, n).secs()
-    }
-
-    /// Llama-2 70B's gate and up projection on an H100, measured by vidur: 368, 740 and 669 TFLOP/s at 128, 512 and
-    /// 4,096 tokens, 3 at one token. This model has no power limit, hence the bound above at 4,096.
-    #[test]
-    fn a_matrix_product_is_as_fast_as_its_shape_lets_it() {
-        assert!((tflops(128.0, 8192.0, 57_344.0) / 368.0 - 1.0).abs() < 0.10);
-        assert!((tflops(512.0, 8192.0, 57_344.0) / 740.0 - 1.0).abs() < 0.10);
-        assert!((tflops(4096.0, 8192.0, 57_344.0) / 669.0 - 1.0).abs() < 0.20);
-        assert!((tflops(1.0, 8192.0, 57_344.0) / 3.0 - 1.0).abs() < 0.20);
+impl Rates {
+    /// Of a device, with the curves of a typical one where it has none of its own.
+    pub fn of(device: &Device) -> Self {
+        let generic;
+        let curves = if let Some(curves) = &device.curves {
+            curves
+        } else {
+            generic = Curves::generic();
+            &generic
+        };
+        let peak = device.peak().get();
+        Self {
+            launch: device.launch().secs(),
+            bf16: peak * device.matmul_efficiency,
+            fp8: device.fp8_tflops.map_or(peak, |tera| tera * 1e12) * device.matmul_efficiency,
+            fp32: peak * 0.5 * device.matmul_efficiency,
+            attention_peak: peak * device.attention_efficiency,
+            memory: device.memory_gb_per_s * 1e9,
+            streams: device.memory_gb_per_s * 1e9 * device.memory_efficiency,
+            multiprocessors: f64::from(device.multiprocessors),
+            matmul: curves.matmul,
+            attention: curves.attention,
+            streaming: curves.streaming,
+            host: curves.host_us * 1e-6,
+            host_microbatch: curves.host_microbatch_us * 1e-6,
+        }
     }
 
-    #[test]
-    fn no_work_takes_no_time() {
-        let device = cluster("h100").unwrap().device;
-        assert_eq!(matmul(&device, 1.0, 0.0, 4096.0, 4096.0), Seconds::ZERO);
-        assert_eq!(fused_attention(&device, Flops::ZERO, 0.0), Seconds::ZERO);
-        assert_eq!(memory_bound(&device, 0.0), Seconds::ZERO);
+    /// Time of a kernel on one device. Collectives have no time here: they need a placed
+    /// [`Group`](super::Group).
+    pub fn time(&self, kernel: &Kernel) -> Seconds {
+        match kernel {
+            Kernel::MatMul(product) => self.matmul(product),
+            Kernel::Attention(attention) => self.attention(attention),
+            Kernel::Streaming(stream) => self.streaming(*stream),
+            Kernel::Collective(_) => Seconds::ZERO,
+        }
+    }
+
+    /// Host time of one operator.
+    pub const fn host(&self) -> f64 {
+        self.host
+    }
+
+    /// Host time of one microbatch of a stage beside its operators.
+    pub const fn host_microbatch(&self) -> Seconds {
+        Seconds::from_secs(self.host_microbatch)
+    }
+
+    /// A matrix product, or a group of them: launch + max(tiles, traffic).
+    ///
+    /// Of the tiles that libraries have, the one that fits the shape best is taken: waves of tiles over the
+    /// multiprocessors, the last one lost in part, each tile with its own rate, its pipeline filled once.
+    pub fn matmul(&self, product: &MatMul) -> Seconds {
+        let &MatMul { batch, m, k, n, .. } = product;
+        if batch <= 0.0 || m <= 0.0 || k <= 0.0 || n <= 0.0 {
+            return Seconds::ZERO;
+        }
+        let curve = &self.matmul;
+        let (peak, width): (f64, f64) = match product.format {
+            Format::Bf16 => (self.bf16, 2.0),
+            Format::Fp8 => (self.fp8, 1.0),
+            Format::Fp32 => (self.fp32, 4.0),
+        };
+        let rates = [1.0, 1.0, curve.tile_128, curve.tile_64, curve.tile_64, curve.tile_small];
+        let mut area = f64::INFINITY;
+        for (&(rows, columns), rate) in TILES.iter().zip(rates) {
+            let waves = batch * (m / rows).ceil() * (n / columns).ceil() / self.multiprocessors;
+            let waves = if waves <= 1.0 { 1.0 } else { waves + curve.last_wave * (waves.ceil() - waves) };
+            area = area.min(waves * rows * columns / rate);
+        }
+        let mut rate = match product.product {
+            Product::Forward => peak,
+            Product::InputGrad => peak * curve.input_grad,
+            Product::WeightGrad => peak * curve.weight_grad,
+        };
+        rate *= alignment(product);
+        if batch > 1.0 {
+            rate *= curve.grouped;
+        }
+        let compute = area * self.multiprocessors * 2.0 * (k + curve.fill) / rate;
+        // A long kernel runs into the power limit.
+        let long = curve.power_ms * 1e-3;
+        let compute =
+            if long > 0.0 { compute * (1.0 + curve.power_drop * compute / (compute + long)) } else { compute };
+        // A weight gradient is read and written in fp32 where it is accumulated.
+        let result = if product.product == Product::WeightGrad { 8.0 } else { width.max(2.0) };
+        let bytes = batch * (width * (m * k + k * n) + result * m * n);
+        let traffic = bytes / (self.memory * curve.traffic);
+        Seconds::from_secs(self.launch + compute.max(traffic))
+    }
+
+    /// A fused attention kernel: launch + operations over a rate that grows with parallel blocks and length.
+    pub fn attention(&self, attention: &Attention) -> Seconds {
+        let flops = attention.flops();
+        if flops <= 0.0 || attention.tokens <= 0.0 {
+            return Seconds::ZERO;
+        }
+        let curve = &self.attention;
+        let blocks = attention.heads * attention.tokens / QUERY_BLOCK;
+        let length = attention.squared / attention.tokens;
+        let pass = if attention.backward { curve.backward } else { 1.0 };
+        // The backward works on keys and queries at once and fills the device with a third of the blocks.
+        let half_blocks = if attention.backward { curve.half_blocks / 3.0 } else { curve.half_blocks };
+        let rate =
+            self.attention_peak * pass * (blocks / (blocks + half_blocks)) * (length / (length + curve.half_length));
+        Seconds::from_secs(self.launch + flops / rate)
+    }
+
+    /// A kernel limited by memory: launch and traffic.
+    pub fn streaming(&self, stream: Streaming) -> Seconds {
+        if stream.bytes <= 0.0 {
+            return Seconds::ZERO;
+        }
+        let share = match stream.class {
+            StreamingClass::Norm => self.streaming.norm,
+            StreamingClass::Elementwise => self.streaming.elementwise,
+            StreamingClass::Activation => self.streaming.activation,
+            StreamingClass::Embedding => self.streaming.embedding,
+            StreamingClass::Softmax => self.streaming.softmax,
+            StreamingClass::Loss => self.streaming.loss,
+            StreamingClass::Permute => self.streaming.permute,
+            StreamingClass::Optimizer => self.streaming.optimizer,
+        };
+        Seconds::from_secs(self.launch + stream.bytes / (self.streams * share))
     }
 }

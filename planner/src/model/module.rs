@@ -11,6 +11,10 @@ use crate::units::Flops;
 pub enum ModuleRole {
     /// Turns images into tokens for the backbone.
     VisionEncoder,
+    /// Turns clips of sound into tokens for the backbone.
+    AudioEncoder,
+    /// Generates images or video behind the backbone (diffusion transformer).
+    Generator,
     /// The language model.
     Backbone,
 }
@@ -61,6 +65,33 @@ pub struct Patch {
     pub patches_per_image: u32,
     /// Tokens of one image in the backbone's sequence, after merging patches.
     pub tokens_per_image: u32,
+    /// Width that merged patches are projected to by a two-layer perceptron; absent: no projection.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub projected_width: Option<u32>,
+}
+
+/// How sound becomes tokens: two convolutions over a spectrogram, the second of stride two.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
+#[serde(deny_unknown_fields)]
+pub struct Audio {
+    /// Bins of the spectrogram.
+    pub mel_bins: u32,
+    /// Frames of one clip; the encoder's sequence is half as long.
+    pub frames_per_clip: u32,
+    /// Tokens of one clip in the backbone's sequence, after pooling.
+    pub tokens_per_clip: u32,
+}
+
+/// What a diffusion transformer's layer has beside self-attention and MLP.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
+#[serde(deny_unknown_fields)]
+pub struct Diffusion {
+    /// Tokens of text that every item attends to; 0 for a model without cross-attention.
+    pub text_tokens: u32,
+    /// Each layer computes its own scales, shifts and gates from the conditioning (adaLN, 6 h² parameters).
+    pub modulation: bool,
 }
 
 /// A mixture of experts in place of every layer's MLP.
@@ -115,9 +146,26 @@ pub struct Module {
     /// A mixture of experts in place of the MLP.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub moe: Option<Moe>,
+    /// How sound enters, for an audio encoder.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub audio: Option<Audio>,
+    /// What a diffusion transformer has beside self-attention and MLP.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub diffusion: Option<Diffusion>,
 }
 
 impl Module {
+    /// Length of the sequence that one item (image, clip) is for this module.
+    pub fn tokens_per_item(&self) -> u32 {
+        self.patch
+            .map_or_else(|| self.audio.map_or(0, |audio| audio.frames_per_clip / 2), |patch| patch.patches_per_image)
+    }
+
+    /// Tokens that one item occupies in the backbone's sequence.
+    pub fn backbone_tokens_per_item(&self) -> u32 {
+        self.patch.map_or_else(|| self.audio.map_or(0, |audio| audio.tokens_per_clip), |patch| patch.tokens_per_image)
+    }
+
     /// Width of one head, h / a.
     pub const fn head_dim(&self) -> u32 {
         self.hidden / self.heads
@@ -136,12 +184,28 @@ impl Module {
     /// Parameters of one layer's matrices that multiply every token (all experts counted).
     fn layer_matrix_parameters(&self) -> u64 {
         let (h, f) = (u64::from(self.hidden), u64::from(self.ffn));
-        let attention = 2 * h * h + 2 * h * u64::from(self.kv_width());
+        let attention = 2 * h * h + 2 * h * u64::from(self.kv_width()) + self.diffusion_parameters();
         let mlp = self.mlp_matrices() * h * f;
         match self.moe {
             Some(moe) => attention + mlp * u64::from(moe.experts) + h * u64::from(moe.experts),
             None => attention + mlp,
         }
+    }
+
+    /// Parameters of one layer's cross-attention (query, key, value, output) and modulation.
+    fn diffusion_parameters(&self) -> u64 {
+        let h = u64::from(self.hidden);
+        self.diffusion.map_or(0, |diffusion| {
+            let cross = if diffusion.text_tokens > 0 { 4 * h * h } else { 0 };
+            let modulation = if diffusion.modulation { 6 * h * h } else { 0 };
+            cross + modulation
+        })
+    }
+
+    /// Parameters of one layer's experts; they are dealt over the expert-parallel group.
+    pub fn expert_parameters(&self) -> u64 {
+        let (h, f) = (u64::from(self.hidden), u64::from(self.ffn));
+        self.moe.map_or(0, |moe| self.mlp_matrices() * h * f * u64::from(moe.experts))
     }
 
     /// Parameters of one layer: matrices, biases, two norms.
@@ -168,13 +232,26 @@ impl Module {
     pub fn input_parameters(&self) -> u64 {
         let h = u64::from(self.hidden);
         let patch = self.patch.map_or(0, |patch| 3 * u64::from(patch.patch_px).pow(2) * h + h);
-        h * u64::from(self.vocab) + h * u64::from(self.learned_positions) + patch
+        let audio = self.audio.map_or(0, |audio| (3 * u64::from(audio.mel_bins) * h + h) + (3 * h * h + h));
+        h * u64::from(self.vocab) + h * u64::from(self.learned_positions) + patch + audio
     }
 
     /// Parameters behind the last layer: the final norm, and an output head of its own.
     pub fn output_parameters(&self) -> u64 {
         let head = if self.tied_embeddings { 0 } else { u64::from(self.hidden) * u64::from(self.vocab) };
-        self.norm_parameters() + head
+        self.norm_parameters() + head + self.projector_parameters()
+    }
+
+    /// Patches that are merged into one token before the projection.
+    pub fn merged_patches(&self) -> u32 {
+        self.patch.map_or(1, |patch| patch.patches_per_image / patch.tokens_per_image.max(1)).max(1)
+    }
+
+    /// Parameters of the perceptron behind the last layer that merges patches, with its biases.
+    fn projector_parameters(&self) -> u64 {
+        let Some(width) = self.patch.and_then(|patch| patch.projected_width).map(u64::from) else { return 0 };
+        let merged = u64::from(self.merged_patches()) * u64::from(self.hidden);
+        merged * merged + merged + merged * width + width
     }
 
     /// All parameters of the module.
@@ -182,11 +259,17 @@ impl Module {
         u64::from(self.layers) * self.layer_parameters() + self.input_parameters() + self.output_parameters()
     }
 
+    /// Query and output projection of cross-attention, which every token meets.
+    fn cross_attention_width(&self) -> f64 {
+        self.diffusion
+            .map_or(0.0, |diffusion| if diffusion.text_tokens > 0 { 2.0 * f64::from(self.hidden) } else { 0.0 })
+    }
+
     /// Forward operations of one layer's linear parts for `tokens` tokens: two per matrix parameter that a
     /// token meets (of the experts, only the `top_k` it is routed to).
     pub fn layer_linear_flops(&self, tokens: f64) -> Flops {
         let (h, f) = (f64::from(self.hidden), f64::from(self.ffn));
-        let attention = 2.0 * h * h + 2.0 * h * f64::from(self.kv_width());
+        let attention = 2.0 * h * h + 2.0 * h * f64::from(self.kv_width()) + self.cross_attention_width() * h;
         let mlp = self.mlp_matrices() as f64 * h * f;
         let met = match self.moe {
             Some(moe) => attention + mlp * f64::from(moe.top_k) + h * f64::from(moe.experts),
@@ -196,13 +279,10 @@ impl Module {
     }
 
     /// Forward operations of one layer's attention core (scores and their product with the values), given the
-    /// sum of the squared lengths of the sequences: 4 h Σ l², half of it under a causal mask.
+    /// sum of the squared lengths of the sequences: 4 h Σ l². As in published figures of model FLOPs (PaLM, appendix
+    /// B; Megatron-LM), the half that a causal mask leaves out is counted.
     pub fn layer_attention_flops(&self, squared_lengths: f64) -> Flops {
-        let seen = match self.mask {
-            Mask::Causal => 0.5,
-            Mask::Full => 1.0,
-        };
-        Flops::new(4.0 * f64::from(self.hidden) * squared_lengths * seen)
+        Flops::new(4.0 * f64::from(self.hidden) * squared_lengths)
     }
 
     /// Forward operations of the output head for `tokens` tokens, 2 h V per token; zero without a vocabulary.

@@ -1,13 +1,16 @@
 //! One simulator and one checker judge every plan.
 
+use std::rc::Rc;
+
 use super::Plan;
+use super::breakdown::{RankTotals, StageTimes};
 use super::misfit::Misfit;
 use crate::check::{self, Violation};
 use crate::compare::{self, IterationTotals};
 use crate::cost::{LayerTable, MicrobatchLoad, PipelineCosts, Place};
-use crate::model::Model;
-use crate::outcome::{IterationMetrics, Planned, Provenance, StageSummary};
+use crate::outcome::{IterationMetrics, Planned, Provenance};
 use crate::scenario::Scenario;
+use crate::schedule::Schedule;
 use crate::simulate::{Deadlock, Execution, StepEnd, assemble, execute, peak_memory_over};
 use crate::timeline::Timeline;
 use crate::units::Nanos;
@@ -43,27 +46,48 @@ struct ReplicaRun {
     flops: crate::units::Flops,
 }
 
+/// Runs every replica of an iteration. Replicas that do the same at the same place of their nodes are run once and
+/// share the result.
 fn run_iteration(
     scenario: &Scenario,
     plan: &Plan,
     iteration: usize,
     batch: &PackedBatch,
-) -> Result<Vec<ReplicaRun>, Deadlock> {
+) -> Result<Vec<Rc<ReplicaRun>>, Deadlock> {
     let layout = plan.layout;
-    let replicas = plan.iterations[iteration].replicas.iter().enumerate();
-    replicas
-        .map(|(replica, assigned)| {
-            let loads = loads(scenario, batch, &assigned.microbatches);
-            let table = LayerTable::new(&scenario.model, &scenario.cluster, &scenario.training, layout.tensor, &loads);
-            let place = Place { pipeline: layout.pipeline, data: layout.data, replica: replica as u32 };
-            let all: Vec<usize> = (0..loads.len()).collect();
-            let costs = table.pipeline(&plan.partition, place, &all);
-            let execution = execute(&assigned.schedule, &costs)?;
-            let flops = loads.iter().map(|load| load.model_flops(&scenario.model)).sum();
-            Ok(ReplicaRun { costs, execution, flops })
-        })
-        .collect()
+    let node = scenario.cluster.devices_per_node;
+    let devices = layout.tensor * scenario.training.context_parallel;
+    let mut distinct: Vec<(Vec<MicrobatchLoad>, &Schedule, u32, Rc<ReplicaRun>)> = Vec::new();
+    let mut runs = Vec::with_capacity(plan.iterations[iteration].replicas.len());
+    for (replica, assigned) in plan.iterations[iteration].replicas.iter().enumerate() {
+        let loads = loads(scenario, batch, &assigned.microbatches);
+        let offset = (replica as u32).wrapping_mul(devices) % node;
+        let same = distinct
+            .iter()
+            .find(|(known, schedule, at, _)| *at == offset && *known == loads && **schedule == assigned.schedule);
+        if let Some((.., run)) = same {
+            runs.push(Rc::clone(run));
+            continue;
+        }
+        let table = LayerTable::new(&scenario.model, &scenario.cluster, &scenario.training, layout.tensor, &loads);
+        let place = Place { pipeline: layout.pipeline, data: layout.data, replica: replica as u32 };
+        let all: Vec<usize> = (0..loads.len()).collect();
+        let costs = table.pipeline(&plan.partition, place, &all);
+        let execution = execute(&assigned.schedule, &costs)?;
+        let flops = loads.iter().map(|load| load.model_flops(&scenario.model)).sum();
+        let run = Rc::new(ReplicaRun { costs, execution, flops });
+        runs.push(Rc::clone(&run));
+        // Of many different replicas the last few are remembered: equal ones follow each other or alternate.
+        if distinct.len() == REMEMBERED {
+            distinct.remove(0);
+        }
+        distinct.push((loads, &assigned.schedule, offset, run));
+    }
+    Ok(runs)
 }
+
+/// Replicas that are compared with.
+const REMEMBERED: usize = 16;
 
 /// Whether a plan runs and stays within memory on every batch.
 pub(super) fn fits(scenario: &Scenario, plan: &Plan, batches: &[PackedBatch]) -> Result<(), Misfit> {
@@ -86,18 +110,23 @@ pub(super) fn fits(scenario: &Scenario, plan: &Plan, batches: &[PackedBatch]) ->
 /// Names the first thing that is wrong with the plan.
 pub fn judge(scenario: &Scenario, plan: &Plan, batches: &[PackedBatch]) -> Result<Judged, Violation> {
     let sequences: Vec<usize> = batches.iter().map(|batch| batch.sequences.len()).collect();
-    check::check_assignment(plan, &scenario.model, scenario.cluster.devices(), &sequences)?;
+    let context = scenario.training.context_parallel;
+    check::check_assignment(plan, &scenario.model, scenario.cluster.devices(), context, &sequences)?;
     let limit = scenario.memory_limit();
     let mut totals = Vec::with_capacity(batches.len());
     let mut iterations = Vec::with_capacity(batches.len());
     let mut timelines = Vec::with_capacity(batches.len());
     let mut stages = StageTimes::new(plan.partition.stages.len());
+    let mut ranks = RankTotals::new(plan.layout.pipeline as usize);
     for (iteration, batch) in batches.iter().enumerate() {
         let planned = &plan.iterations[iteration];
         let runs = run_iteration(scenario, plan, iteration, batch)
             .map_err(|deadlock| Violation::Deadlock { waiting: deadlock.to_string() })?;
-        for (run, replica) in runs.iter().zip(&planned.replicas) {
-            check::check_run(&replica.schedule, &run.execution, &run.costs, limit)?;
+        for (index, (run, replica)) in runs.iter().zip(&planned.replicas).enumerate() {
+            // A shared run needs one check.
+            if !runs[..index].iter().rev().take(REMEMBERED).any(|earlier| Rc::ptr_eq(earlier, run)) {
+                check::check_run(&replica.schedule, &run.execution, &run.costs, limit)?;
+            }
             stages.add(&run.costs);
         }
         let end = StepEnd::of(plan.layout.pipeline as usize, runs.iter().map(|run| &run.execution));
@@ -112,6 +141,9 @@ pub fn judge(scenario: &Scenario, plan: &Plan, batches: &[PackedBatch]) -> Resul
         // Free work on a perfect machine still takes the clock's smallest step, so that rates stay numbers.
         let tick = Nanos::new(1);
         (total.time, total.bound) = (total.time.max(tick), total.bound.max(tick));
+        for (run, replica) in runs.iter().zip(&planned.replicas) {
+            ranks.add(&replica.schedule, &run.execution, &run.costs, total.time);
+        }
         let makespans = || runs.iter().map(|run| run.execution.makespan());
         let slowest =
             (0..runs.len()).max_by_key(|&replica| (runs[replica].execution.makespan(), std::cmp::Reverse(replica)));
@@ -135,6 +167,7 @@ pub fn judge(scenario: &Scenario, plan: &Plan, batches: &[PackedBatch]) -> Resul
     let planned = Planned {
         layout: plan.layout,
         stages: stages.summaries(plan, &scenario.model),
+        ranks: ranks.summaries(scenario.training.memory_reserve_gib),
         metrics: compare::metrics_of(&totals, &scenario.cluster, limit),
         iterations,
         provenance: Provenance {
@@ -146,44 +179,4 @@ pub fn judge(scenario: &Scenario, plan: &Plan, batches: &[PackedBatch]) -> Resul
         decisions: plan.decisions.clone(),
     };
     Ok(Judged { planned, timelines })
-}
-
-/// Sums of stage times over all microbatches of the run.
-struct StageTimes {
-    forward: Vec<f64>,
-    backward: Vec<f64>,
-    microbatches: usize,
-}
-
-impl StageTimes {
-    fn new(stages: usize) -> Self {
-        Self { forward: vec![0.0; stages], backward: vec![0.0; stages], microbatches: 0 }
-    }
-
-    fn add(&mut self, costs: &PipelineCosts) {
-        self.microbatches += costs.microbatches;
-        for stage in 0..costs.stages {
-            for cell in costs.cell(stage, 0)..costs.cell(stage + 1, 0) {
-                self.forward[stage] += costs.forward[cell].secs();
-                self.backward[stage] += costs.backward(cell).secs();
-            }
-        }
-    }
-
-    fn summaries(&self, plan: &Plan, model: &Model) -> Vec<StageSummary> {
-        let count = self.microbatches.max(1) as f64;
-        let summary = |(stage, ranges): (usize, &Vec<crate::cost::partition::LayerRange>)| {
-            let names = ranges.iter().map(|range| {
-                format!("{} {}-{}", model.modules[range.module].name, range.first, range.end.saturating_sub(1))
-            });
-            StageSummary {
-                stage: stage as u32,
-                rank: stage as u32 % plan.layout.pipeline,
-                layers: names.collect::<Vec<_>>().join(", "),
-                forward_ms: 1e3 * self.forward[stage] / count,
-                backward_ms: 1e3 * self.backward[stage] / count,
-            }
-        };
-        plan.partition.stages.iter().enumerate().map(summary).collect()
-    }
 }

@@ -23,7 +23,8 @@ pub(super) struct Candidate {
 /// Every combination of TP, PP, VPP and microbatch that the scenario leaves open; DP follows from the devices.
 pub(super) fn candidates(scenario: &Scenario, kind: PlannerKind, sequences: u32) -> Vec<Candidate> {
     let request = scenario.layout;
-    let devices = scenario.cluster.devices();
+    // Context parallelism is a setting, not searched: it takes its share of the devices.
+    let devices = scenario.cluster.devices() / scenario.training.context_parallel;
     let mut candidates = Vec::new();
     let tensors = options(request.tensor, || {
         // Tensor parallelism across nodes never pays; it is tried only where it is asked for.
@@ -78,6 +79,10 @@ fn microbatch_options(fixed: Option<u32>, sequences: u32, data: u32) -> Vec<u32>
 
 /// The rule that a layout breaks, in words that do not name its degrees, so that rejections can be counted.
 fn broken_rule(scenario: &Scenario, kind: PlannerKind, layout: Layout, sequences: u32) -> Option<String> {
+    let (context, expert) = (scenario.training.context_parallel, scenario.training.expert_parallel);
+    if !(layout.data * context).is_multiple_of(expert) {
+        return Some(format!("EP {expert} does not divide the replicas"));
+    }
     for module in &scenario.model.modules {
         for (what, count) in [("heads", module.heads), ("key-value heads", module.kv_heads)] {
             if count % layout.tensor != 0 {

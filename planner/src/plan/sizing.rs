@@ -1,5 +1,6 @@
 //! The search over layouts: every candidate is bounded, and simulated unless its bound already loses.
 
+use crate::compare;
 use crate::cost::{LayerTable, MicrobatchLoad, Partition, PipelineCosts, Place, load};
 use crate::observer::{Cancelled, Observer, go_on};
 use crate::outcome::{Layout, Loser, RejectionCount, Search};
@@ -177,9 +178,22 @@ impl<'a> LayoutSearch<'a> {
         let table = LayerTable::new(model, cluster, training, layout.tensor, loads);
         let mut executions: Vec<Execution> = Vec::new();
         let mut score = Score { time: Nanos::ZERO, busy: 0.0, exposed: 0.0, peak: Bytes::ZERO };
-        let mut last_costs = None;
-        for (replica, assigned) in self.filling.assign(layout, loads, &table).iter().enumerate() {
+        let mut last: Option<(PipelineCosts, &[usize], u32, compare::IterationTotals)> = None;
+        let assignment = self.filling.assign(layout, loads, &table);
+        let ranks = f64::from(layout.pipeline * layout.data);
+        for (replica, assigned) in assignment.iter().enumerate() {
             let place = Place { pipeline: layout.pipeline, data: layout.data, replica: replica as u32 };
+            // A replica that does what the one before it does, at the same place of its node, takes as long.
+            let offset = (replica as u32).wrapping_mul(layout.tensor) % cluster.devices_per_node;
+            if let Some((_, before, at, totals)) = &last
+                && *at == offset
+                && before.len() == assigned.len()
+                && before.iter().zip(assigned).all(|(&before, &now)| loads[before] == loads[now])
+            {
+                score.busy += totals.busy.secs() / ranks;
+                score.exposed += totals.exposed.secs() / ranks;
+                continue;
+            }
             let costs = table.pipeline(&sized.partition, place, assigned);
             let schedule = match self.filling.schedule(layout, &costs, self.limit) {
                 Ok(schedule) => schedule,
@@ -193,15 +207,14 @@ impl<'a> LayoutSearch<'a> {
             if peak > self.limit {
                 return Verdict::Rejected(Misfit::activations(rank, peak));
             }
-            let mut totals = crate::compare::IterationTotals::default();
+            let mut totals = compare::IterationTotals::default();
             totals.add_replica(&schedule, &costs);
-            let ranks = f64::from(layout.pipeline * layout.data);
             score.busy += totals.busy.secs() / ranks;
             score.exposed += totals.exposed.secs() / ranks;
             executions.push(execution);
-            last_costs = Some(costs);
+            last = Some((costs, assigned, offset, totals));
         }
-        if let Some(costs) = last_costs {
+        if let Some((costs, ..)) = last {
             score.time = StepEnd::of(layout.pipeline as usize, executions.iter()).iteration_end(&costs);
         }
         if score.time.secs() > 2.0 * LONGEST_SECONDS {
@@ -318,7 +331,7 @@ pub(super) fn cut(scenario: &Scenario, table: &LayerTable<'_>, layout: Layout) -
 
 /// No iteration is faster than its busiest rank would be if the replicas shared its work equally.
 fn work_bound(table: &LayerTable<'_>, partition: &Partition, place: Place) -> Nanos {
-    let (sync, optimizer) = table.step_end(partition, place);
+    let (sync, optimizer) = table.step_end(partition, place, None);
     let ranks = place.pipeline as usize;
     (0..ranks)
         .map(|rank| {

@@ -1,6 +1,7 @@
 //! Which scenarios planners accept: every wrong field is named, with what would be right.
 
 mod fields;
+mod overrides;
 mod workload;
 
 use std::sync::Arc;
@@ -55,6 +56,7 @@ impl ValidScenario {
         let mut errors = Vec::new();
         fields::check(&scenario, &mut errors);
         let found = workload::check(&scenario, datasets, &mut errors);
+        overrides::check(&scenario, &mut errors);
         if errors.is_empty() { Ok(Self { id: scenario.id(), scenario, datasets: found }) } else { Err(errors) }
     }
 

@@ -47,6 +47,61 @@ fn changes(
     }
 }
 
+/// What a rank holds when it holds most, beside its model state.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct Peak {
+    /// When it is first reached.
+    pub at: Nanos,
+    /// Kept activations.
+    pub activations: Bytes,
+    /// Gradients of activations and what recomputation brings back.
+    pub temporary: Bytes,
+    /// Forwards whose backward has not run.
+    pub in_flight: u32,
+}
+
+/// What a rank's memory consists of at its peak.
+pub fn peak_composition(rank: usize, schedule: &Schedule, execution: &Execution, costs: &PipelineCosts) -> Peak {
+    let fixed = costs.static_memory[rank].get();
+    let (mut kept, mut in_flight) = (0_u64, 0_u32);
+    let mut best = Peak::default();
+    let mut largest = 0;
+    for (place, action) in schedule.orders[rank].iter().enumerate() {
+        let cell = costs.cell(action.stage as usize, action.microbatch as usize);
+        let (activation, transient) = (costs.activation[cell].get(), costs.transient[cell].get());
+        let at = execution.start[rank][place];
+        let mut see = |kept: u64, temporary: u64, in_flight: u32| {
+            if kept.saturating_add(temporary) > largest {
+                largest = kept.saturating_add(temporary);
+                best = Peak { at, activations: Bytes::new(kept), temporary: Bytes::new(temporary), in_flight };
+            }
+        };
+        match action.kind {
+            ActionKind::Forward => {
+                kept = kept.saturating_add(activation);
+                in_flight += 1;
+                see(kept, 0, in_flight);
+            }
+            ActionKind::Backward => {
+                see(kept, transient, in_flight);
+                kept = kept.saturating_sub(activation);
+                in_flight -= 1;
+            }
+            ActionKind::InputGrad => {
+                see(kept, transient, in_flight);
+                // Gradients for the weights wait beside the activation until those run.
+                kept = kept.saturating_add(transient);
+            }
+            ActionKind::WeightGrad => {
+                kept = kept.saturating_sub(activation.saturating_add(transient));
+                in_flight -= 1;
+            }
+        }
+    }
+    debug_assert_eq!(fixed.saturating_add(largest), peak_memory(rank, schedule, execution, costs).get());
+    best
+}
+
 /// Largest memory of a rank.
 pub fn peak_memory(rank: usize, schedule: &Schedule, execution: &Execution, costs: &PipelineCosts) -> Bytes {
     let mut peak = costs.static_memory[rank].get();

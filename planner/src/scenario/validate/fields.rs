@@ -1,10 +1,10 @@
 //! Model, cluster, training, layout, planners.
 
 use super::{FieldError, Ranges};
-use crate::cluster::{Cluster, Link};
+use crate::cluster::{Cluster, Curves, Link, LinkCurve};
 use crate::model::{Model, Module, ModuleRole};
 use crate::scenario::{SCHEMA, Scenario};
-use crate::training::{LayoutRequest, Training};
+use crate::training::{LayoutRequest, Precision, Training};
 
 /// Samples that one scenario may draw over all its iterations, so that an answer fits into memory.
 const MOST_SAMPLES: u64 = 262_144;
@@ -20,6 +20,7 @@ pub(super) fn check(scenario: &Scenario, errors: &mut Vec<FieldError>) {
     model(&scenario.model, &mut ranges);
     cluster(&scenario.cluster, &mut ranges);
     training(&scenario.training, &mut ranges);
+    parallel(scenario, &mut ranges);
     if scenario.cluster.devices() > 0 {
         layout(&scenario.layout, &scenario.model, &scenario.cluster, &mut ranges);
     }
@@ -34,6 +35,28 @@ pub(super) fn check(scenario: &Scenario, errors: &mut Vec<FieldError>) {
     }
 }
 
+/// Settings that need something of the model or the cluster.
+fn parallel(scenario: &Scenario, ranges: &mut Ranges<'_>) {
+    let Training { context_parallel: context, expert_parallel: expert, precision, .. } = scenario.training;
+    let devices = scenario.cluster.devices();
+    if context > 0 && !devices.is_multiple_of(context) {
+        ranges.refuse("/training/context_parallel", format!("{context} does not divide the {devices} devices"));
+    }
+    if expert > 1 {
+        let experts: Vec<u32> =
+            scenario.model.modules.iter().filter_map(|module| module.moe).map(|moe| moe.experts).collect();
+        if experts.is_empty() {
+            ranges.refuse("/training/expert_parallel", "the model has no mixture of experts".to_owned());
+        } else if let Some(experts) = experts.iter().find(|experts| !experts.is_multiple_of(expert)) {
+            ranges.refuse("/training/expert_parallel", format!("{expert} does not divide the {experts} experts"));
+        }
+    }
+    if precision == Precision::Fp8 && scenario.cluster.device.fp8_tflops.is_none() {
+        let detail = format!("{} has no fp8 (set /cluster/device/fp8_tflops if yours has)", scenario.cluster.name);
+        ranges.refuse("/training/precision", detail);
+    }
+}
+
 fn model(model: &Model, ranges: &mut Ranges<'_>) {
     if model.modules.is_empty() || model.modules.len() > 8 {
         ranges.refuse("/model/modules", "a model has one to eight modules".to_owned());
@@ -44,11 +67,13 @@ fn model(model: &Model, ranges: &mut Ranges<'_>) {
     }
     let backbones = model.modules.iter().filter(|module| module.role == ModuleRole::Backbone).count();
     let last = model.modules.len() - 1;
-    if backbones > 1 || (backbones == 1 && model.modules[last].role != ModuleRole::Backbone) {
-        ranges.refuse("/model/modules", "the backbone is one module, the last".to_owned());
+    let ends = |role: ModuleRole| model.modules[last].role == role;
+    if backbones > 1 || (backbones == 1 && !ends(ModuleRole::Backbone) && !ends(ModuleRole::Generator)) {
+        let detail = "the backbone is one module, behind encoders and before a generator";
+        ranges.refuse("/model/modules", detail.to_owned());
     }
-    if model.modules.iter().filter(|module| module.role == ModuleRole::VisionEncoder).count() > 1 {
-        ranges.refuse("/model/modules", "at most one vision encoder".to_owned());
+    if model.modules.iter().filter(|module| module.role != ModuleRole::Backbone).count() > 1 {
+        ranges.refuse("/model/modules", "at most one module beside the backbone".to_owned());
     }
 }
 
@@ -67,23 +92,52 @@ fn module(module: &Module, at: &str, ranges: &mut Ranges<'_>) {
     if kv > 0 && (kv > a || a % kv != 0) {
         ranges.refuse(&format!("{at}/kv_heads"), format!("{kv} key-value heads do not divide {a} query heads"));
     }
-    match (module.role, module.patch) {
-        (ModuleRole::VisionEncoder, None) => {
-            ranges.refuse(&format!("{at}/patch"), "a vision encoder needs patches".to_owned());
-        }
-        (ModuleRole::Backbone, Some(_)) => {
-            ranges.refuse(&format!("{at}/patch"), "a backbone has no patches".to_owned());
-        }
-        (ModuleRole::VisionEncoder, Some(patch)) => {
-            ranges.whole(&format!("{at}/patch/patch_px"), patch.patch_px, 1, 256, " px");
-            ranges.whole(&format!("{at}/patch/patches_per_image"), patch.patches_per_image, 1, 65_536, "");
-            ranges.whole(&format!("{at}/patch/tokens_per_image"), patch.tokens_per_image, 1, 65_536, "");
-        }
-        (ModuleRole::Backbone, None) => {}
-    }
+    items(module, at, ranges);
     if let Some(moe) = module.moe {
         ranges.whole(&format!("{at}/moe/experts"), moe.experts, 1, 1024, "");
         ranges.whole(&format!("{at}/moe/top_k"), moe.top_k, 1, moe.experts.max(1), "");
+    }
+}
+
+/// How items enter a module: patches for images and video, frames for sound, nothing for a backbone.
+fn items(module: &Module, at: &str, ranges: &mut Ranges<'_>) {
+    let (patch, audio) = (format!("{at}/patch"), format!("{at}/audio"));
+    match module.role {
+        ModuleRole::VisionEncoder if module.patch.is_none() => {
+            ranges.refuse(&patch, "a vision encoder needs patches".to_owned());
+        }
+        ModuleRole::Generator if module.patch.is_none() => {
+            ranges.refuse(&patch, "a generator needs patches".to_owned());
+        }
+        ModuleRole::AudioEncoder if module.audio.is_none() => {
+            ranges.refuse(&audio, "an audio encoder needs frames".to_owned());
+        }
+        ModuleRole::Backbone if module.patch.is_some() => {
+            ranges.refuse(&patch, "a backbone has no patches".to_owned());
+        }
+        ModuleRole::Backbone if module.audio.is_some() => {
+            ranges.refuse(&audio, "a backbone has no frames".to_owned());
+        }
+        _ => {}
+    }
+    if module.patch.is_some() && module.audio.is_some() {
+        ranges.refuse(&audio, "a module has patches or frames, not both".to_owned());
+    }
+    if let Some(shape) = module.patch {
+        ranges.whole(&format!("{patch}/patch_px"), shape.patch_px, 1, 256, " px");
+        ranges.whole(&format!("{patch}/patches_per_image"), shape.patches_per_image, 1, 1_048_576, "");
+        ranges.whole(&format!("{patch}/tokens_per_image"), shape.tokens_per_image, 1, 1_048_576, "");
+        if let Some(width) = shape.projected_width {
+            ranges.whole(&format!("{patch}/projected_width"), width, 16, 131_072, "");
+        }
+    }
+    if let Some(shape) = module.audio {
+        ranges.whole(&format!("{audio}/mel_bins"), shape.mel_bins, 1, 4096, "");
+        ranges.whole(&format!("{audio}/frames_per_clip"), shape.frames_per_clip, 2, 1_048_576, "");
+        ranges.whole(&format!("{audio}/tokens_per_clip"), shape.tokens_per_clip, 1, 1_048_576, "");
+    }
+    if let Some(diffusion) = module.diffusion {
+        ranges.whole(&format!("{at}/diffusion/text_tokens"), diffusion.text_tokens, 0, 1_048_576, "");
     }
 }
 
@@ -99,11 +153,74 @@ fn cluster(cluster: &Cluster, ranges: &mut Ranges<'_>) {
     ranges.number("/cluster/device/memory_efficiency", device.memory_efficiency, 0.01, 1.0, "");
     ranges.whole("/cluster/device/multiprocessors", device.multiprocessors, 1, 4096, "");
     ranges.number("/cluster/device/launch_us", device.launch_us, 0.0, 1000.0, " µs");
+    if let Some(tera) = device.fp8_tflops {
+        ranges.number("/cluster/device/fp8_tflops", tera, 0.1, 100_000.0, " TFLOP/s");
+    }
+    if let Some(giga) = device.host_gb_per_s {
+        ranges.number("/cluster/device/host_gb_per_s", giga, 0.1, 10_000.0, " GB/s");
+    }
+    if let Some(curves) = &device.curves {
+        curve_fields(curves, ranges);
+    }
     link(&cluster.intra_node, "/cluster/intra_node", ranges);
     link(&cluster.inter_node, "/cluster/inter_node", ranges);
 }
 
+/// Shares are above zero, so that every rate is; scales are not negative.
+fn curve_fields(curves: &Curves, ranges: &mut Ranges<'_>) {
+    let at = "/cluster/device/curves";
+    let (matmul, attention, streaming) = (&curves.matmul, &curves.attention, &curves.streaming);
+    let shares = [
+        ("matmul/tile_128", matmul.tile_128),
+        ("matmul/tile_64", matmul.tile_64),
+        ("matmul/tile_small", matmul.tile_small),
+        ("matmul/traffic", matmul.traffic),
+        ("matmul/input_grad", matmul.input_grad),
+        ("matmul/weight_grad", matmul.weight_grad),
+        ("matmul/grouped", matmul.grouped),
+        ("attention/backward", attention.backward),
+        ("streaming/norm", streaming.norm),
+        ("streaming/elementwise", streaming.elementwise),
+        ("streaming/activation", streaming.activation),
+        ("streaming/embedding", streaming.embedding),
+        ("streaming/softmax", streaming.softmax),
+        ("streaming/loss", streaming.loss),
+        ("streaming/permute", streaming.permute),
+        ("streaming/optimizer", streaming.optimizer),
+    ];
+    for (field, share) in shares {
+        ranges.number(&format!("{at}/{field}"), share, 0.01, 2.0, "");
+    }
+    let scales = [
+        ("matmul/fill", matmul.fill, 100_000.0, ""),
+        ("matmul/last_wave", matmul.last_wave, 1.0, ""),
+        ("matmul/power_drop", matmul.power_drop, 10.0, ""),
+        ("matmul/power_ms", matmul.power_ms, 1e6, " ms"),
+        ("attention/half_blocks", attention.half_blocks, 1e6, ""),
+        ("attention/half_length", attention.half_length, 1e6, ""),
+        ("host_us", curves.host_us, 1e6, " µs"),
+        ("host_microbatch_us", curves.host_microbatch_us, 1e9, " µs"),
+    ];
+    for (field, value, most, unit) in scales {
+        ranges.number(&format!("{at}/{field}"), value, 0.0, most, unit);
+    }
+}
+
+fn link_curve(curve: &LinkCurve, at: &str, ranges: &mut Ranges<'_>) {
+    for (field, share) in
+        [("pair", curve.pair), ("half_collectives", curve.half_collectives), ("all_to_all", curve.all_to_all)]
+    {
+        ranges.number(&format!("{at}/curve/{field}"), share, 0.01, 2.0, "");
+    }
+    ranges.number(&format!("{at}/curve/base_us"), curve.base_us, 0.0, 1e6, " µs");
+    ranges.number(&format!("{at}/curve/per_rank_us"), curve.per_rank_us, 0.0, 1e6, " µs");
+    ranges.number(&format!("{at}/curve/small_bytes"), curve.small_bytes, 0.0, 1e12, " bytes");
+}
+
 fn link(link: &Link, at: &str, ranges: &mut Ranges<'_>) {
+    if let Some(curve) = &link.curve {
+        link_curve(curve, at, ranges);
+    }
     ranges.number(&format!("{at}/gb_per_s"), link.gb_per_s, 0.01, 100_000.0, " GB/s");
     ranges.number(&format!("{at}/efficiency"), link.efficiency, 0.01, 1.0, "");
     ranges.number(&format!("{at}/latency_us"), link.latency_us, 0.0, 100_000.0, " µs");
@@ -112,6 +229,15 @@ fn link(link: &Link, at: &str, ranges: &mut Ranges<'_>) {
 fn training(training: &Training, ranges: &mut Ranges<'_>) {
     ranges.number("/training/tensor_overlap", training.tensor_overlap, 0.0, 1.0, "");
     ranges.number("/training/data_overlap", training.data_overlap, 0.0, 1.0, "");
+    if let Some(layers) = training.recompute_layers {
+        ranges.whole("/training/recompute_layers", layers, 1, 1024, "");
+    }
+    ranges.number("/training/activation_offload", training.activation_offload, 0.0, 1.0, "");
+    if let Some(zero) = training.zero {
+        ranges.whole("/training/zero", zero, 0, 3, "");
+    }
+    ranges.whole("/training/context_parallel", training.context_parallel, 1, 1024, "");
+    ranges.whole("/training/expert_parallel", training.expert_parallel, 1, 1024, "");
     ranges.number("/training/memory_reserve_gib", training.memory_reserve_gib, 0.0, 1024.0, " GiB");
 }
 

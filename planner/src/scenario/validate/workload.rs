@@ -56,7 +56,7 @@ fn source(
         SampleSource::Dataset { id, images } => {
             match datasets.dataset(id) {
                 Some(dataset) => {
-                    if images.is_none() && has_images(&dataset) && model.vision_encoder().is_none() {
+                    if images.is_none() && has_images(&dataset) && model.item_module().is_none() {
                         let detail = format!(
                             "this dataset has images and {} has no vision encoder; set images to 0 to leave them out",
                             model.name
@@ -112,7 +112,7 @@ fn has_images(dataset: &Dataset) -> bool {
 
 /// Images need a module that reads them.
 fn sees_images(images: &Distribution, at: &str, model: &Model, ranges: &mut Ranges<'_>) {
-    if !images.is_zero() && model.vision_encoder().is_none() {
+    if !images.is_zero() && model.item_module().is_none() {
         ranges.refuse(at, format!("{} has no vision encoder; set images to 0", model.name));
     }
 }

@@ -1,0 +1,157 @@
+//! The table of estimates: what the question's table held, and what its rows come to.
+
+use std::io;
+
+use planner::estimate::{Configuration, Estimate, Inconsistent};
+
+use super::{Refused, Table};
+
+/// Columns that are written behind those of the question.
+pub const ANSWERS: [&str; 9] = [
+    "iteration_time_s",
+    "tokens_per_s_per_gpu",
+    "tflops_per_gpu",
+    "mfu",
+    "peak_memory_gib",
+    "bubble_fraction",
+    "exposed_comm_fraction",
+    "feasible",
+    "reason",
+];
+
+/// What a table came to.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct Summary {
+    /// Rows below the header.
+    pub rows: u64,
+    /// Of them, those that can be trained so.
+    pub feasible: u64,
+    /// The others by the first thing that stands against them, most frequent first.
+    pub infeasible: Vec<Obstacle>,
+}
+
+/// Rows that fail at the same thing.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Obstacle {
+    /// A column; `memory` where the devices are too small, `layout` where the planner refuses.
+    pub what: &'static str,
+    /// How many rows.
+    pub rows: u64,
+    /// The first of them; the header is row 1.
+    pub first: u64,
+    /// Why that one.
+    pub reason: String,
+}
+
+/// Estimates every row and writes the answer as CSV.
+///
+/// # Errors
+/// Those of `out`.
+pub fn write(
+    table: &Table<'_>,
+    mut estimate: impl FnMut(&Configuration) -> Result<Estimate, Inconsistent>,
+    out: impl io::Write,
+) -> io::Result<Summary> {
+    let mut writer = csv::WriterBuilder::new().delimiter(table.delimiter()).flexible(true).from_writer(out);
+    let mut summary = Summary::default();
+    let header = table.header().iter().map(String::as_str).chain(ANSWERS);
+    writer.write_record(header).map_err(closed)?;
+    for row in table.rows() {
+        summary.rows += 1;
+        let answer = match row.configuration {
+            Ok(configuration) => Answer::of(estimate(&configuration)),
+            Err(Refused { column, says }) => Answer::refused(column, format!("{column}: {says}")),
+        };
+        let feasible = answer.obstacle.is_none();
+        let (what, reason) = answer.obstacle.unwrap_or_default();
+        let numbers = answer.numbers.iter().map(String::as_str);
+        let verdict = [if feasible { "true" } else { "false" }, &reason];
+        writer.write_record(row.cells.iter().chain(numbers).chain(verdict)).map_err(closed)?;
+        if feasible {
+            summary.feasible += 1;
+        } else {
+            summary.count(what, reason);
+        }
+    }
+    summary.infeasible.sort_by(|a, b| b.rows.cmp(&a.rows).then(a.first.cmp(&b.first)));
+    writer.flush()?;
+    Ok(summary)
+}
+
+impl Summary {
+    fn count(&mut self, what: &'static str, reason: String) {
+        match self.infeasible.iter_mut().find(|obstacle| obstacle.what == what) {
+            Some(obstacle) => obstacle.rows += 1,
+            None => self.infeasible.push(Obstacle { what, rows: 1, first: self.rows + 1, reason }),
+        }
+    }
+}
+
+/// What stands behind a row's own cells.
+struct Answer {
+    numbers: [String; 7],
+    /// What stands against it, and why.
+    obstacle: Option<(&'static str, String)>,
+}
+
+impl Answer {
+    fn of(estimate: Result<Estimate, Inconsistent>) -> Self {
+        let estimate = match estimate {
+            Ok(estimate) => estimate,
+            Err(Inconsistent(rule)) => return Self::refused("layout", rule),
+        };
+        let numbers = [
+            estimate.iteration.secs(),
+            estimate.tokens_per_s_per_device,
+            estimate.tflops_per_device,
+            estimate.mfu,
+            estimate.peak_memory.total() / GIB,
+            estimate.bubble_fraction,
+            estimate.exposed_communication,
+        ];
+        if numbers.iter().any(|number| !number.is_finite()) {
+            return Self::refused("layout", "the numbers are too large to be estimated".to_owned());
+        }
+        Self { numbers: numbers.map(significant), obstacle: estimate.misfit.map(|misfit| ("memory", misfit)) }
+    }
+
+    fn refused(what: &'static str, reason: String) -> Self {
+        Self { numbers: Default::default(), obstacle: Some((what, reason)) }
+    }
+}
+
+/// Bytes of a GiB.
+const GIB: f64 = 1_073_741_824.0;
+
+/// A number with six significant digits, without an exponent.
+fn significant(number: f64) -> String {
+    let rounded = format!("{number:.5e}").parse().unwrap_or(number);
+    format!("{rounded}")
+}
+
+/// The error of the output itself, so that a pipe that was closed is told from others.
+fn closed(error: csv::Error) -> io::Error {
+    match error.into_kind() {
+        csv::ErrorKind::Io(error) => error,
+        other => io::Error::other(format!("{other:?}")),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn numbers_have_six_significant_digits() {
+        for (number, shown) in [
+            (0.0, "0"),
+            (1.0, "1"),
+            (0.123_456_789, "0.123457"),
+            (12_345.678_9, "12345.7"),
+            (1_234_567.8, "1234570"),
+            (0.000_000_123_456_7, "0.000000123457"),
+        ] {
+            assert_eq!(significant(number), shown);
+        }
+    }
+}

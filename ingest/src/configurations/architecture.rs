@@ -1,0 +1,116 @@
+//! The model of a row: a preset with the row's changes, or the row's own.
+
+use planner::model::{Bias, Mask, Model, Module, ModuleRole, Moe, Norm};
+
+use super::cells::{Cells, Refused, quoted, refuse};
+use super::column::{
+    CAUSAL, FFN, GATED, HEADS, HIDDEN, KV_HEADS, LAYERS, MODEL, N_EXPERTS, PRESET, SEQ_LEN, TOP_K, VOCAB,
+};
+use super::presets::Presets;
+
+/// Width of a head where only the width of the model is given.
+const HEAD_WIDTH: u32 = 128;
+
+/// The model of a row and the length of its sequences.
+pub(super) fn read(cells: Cells<'_>, presets: &Presets) -> Result<(Model, u32), Refused> {
+    let length = cells.whole(SEQ_LEN)?.unwrap_or(2048);
+    let (name, mut module) = match preset(cells, presets)? {
+        Some(model) => (model.name.clone(), changed(cells, model.modules[0].clone(), length)?),
+        None => own(cells, length)?,
+    };
+    if let Some(causal) = cells.flag(CAUSAL)? {
+        module.mask = if causal { Mask::Causal } else { Mask::Full };
+    }
+    module.moe = moe(cells, module.moe)?;
+    check(cells, &module)?;
+    Ok((Model { name, modules: vec![module] }, length))
+}
+
+/// The preset that a row names. What stands below `model` is a label where the row describes the model itself.
+fn preset<'p>(cells: Cells<'_>, presets: &'p Presets) -> Result<Option<&'p Model>, Refused> {
+    let described = cells.text(LAYERS).is_some() && cells.text(HIDDEN).is_some();
+    for (column, label) in [(PRESET, false), (MODEL, described)] {
+        let Some(name) = cells.text(column) else { continue };
+        return match presets.model(name) {
+            Ok(model) => Ok(Some(model)),
+            Err(_) if label => Ok(None),
+            Err(known) => refuse(column, format!("{} is none of {known}; or give layers and hidden", quoted(name))),
+        };
+    }
+    Ok(None)
+}
+
+/// A preset's module with what the row gives.
+fn changed(cells: Cells<'_>, preset: Module, length: u32) -> Result<Module, Refused> {
+    let heads = cells.whole(HEADS)?.unwrap_or(preset.heads);
+    let kv_heads = if preset.kv_heads == preset.heads { heads } else { preset.kv_heads };
+    // A table of positions is as long as the sequences that are trained on.
+    let positions = if preset.learned_positions > 0 { preset.learned_positions.max(length) } else { 0 };
+    Ok(Module {
+        layers: cells.whole(LAYERS)?.unwrap_or(preset.layers),
+        hidden: cells.whole(HIDDEN)?.unwrap_or(preset.hidden),
+        heads,
+        kv_heads: cells.whole(KV_HEADS)?.unwrap_or(kv_heads),
+        ffn: cells.whole(FFN)?.unwrap_or(preset.ffn),
+        gated: cells.flag(GATED)?.unwrap_or(preset.gated),
+        vocab: cells.whole(VOCAB)?.unwrap_or(preset.vocab),
+        learned_positions: positions,
+        ..preset
+    })
+}
+
+/// The module that a row describes: gated ones in the manner of Llama, others in that of GPT-3.
+fn own(cells: Cells<'_>, length: u32) -> Result<(String, Module), Refused> {
+    let hidden = cells.whole(HIDDEN)?.unwrap_or(4096);
+    let heads = cells.whole(HEADS)?.unwrap_or((hidden / HEAD_WIDTH).max(1));
+    let gated = cells.flag(GATED)?.unwrap_or(false);
+    let ffn = if gated { (8 * hidden).div_ceil(3).next_multiple_of(256) } else { 4 * hidden };
+    let name = cells.text(MODEL).unwrap_or("model").to_owned();
+    let module = Module {
+        name: name.clone(),
+        role: ModuleRole::Backbone,
+        layers: cells.whole(LAYERS)?.unwrap_or(32),
+        hidden,
+        heads,
+        kv_heads: cells.whole(KV_HEADS)?.unwrap_or(heads),
+        ffn: cells.whole(FFN)?.unwrap_or(ffn),
+        gated,
+        mask: Mask::Causal,
+        norm: if gated { Norm::Rms } else { Norm::Layer },
+        bias: if gated { Bias::None } else { Bias::All },
+        dropout: false,
+        vocab: cells.whole(VOCAB)?.unwrap_or(51_200),
+        tied_embeddings: !gated,
+        learned_positions: if gated { 0 } else { length },
+        patch: None,
+        moe: None,
+        audio: None,
+        diffusion: None,
+    };
+    Ok((name, module))
+}
+
+fn moe(cells: Cells<'_>, preset: Option<Moe>) -> Result<Option<Moe>, Refused> {
+    let experts = cells.whole(N_EXPERTS)?.unwrap_or(preset.map_or(0, |moe| moe.experts));
+    let top_k = cells.whole(TOP_K)?;
+    if experts <= 1 {
+        return Ok(None);
+    }
+    let top_k = top_k.unwrap_or(preset.map_or(2, |moe| moe.top_k).min(experts));
+    if top_k == 0 || top_k > experts {
+        return refuse(TOP_K, format!("{top_k} of {experts} experts"));
+    }
+    Ok(Some(Moe { experts, top_k }))
+}
+
+fn check(cells: Cells<'_>, module: &Module) -> Result<(), Refused> {
+    let (hidden, heads, kv_heads) = (module.hidden, module.heads, module.kv_heads);
+    if !hidden.is_multiple_of(heads) {
+        let whose = if cells.text(HEADS).is_none() { "by default, " } else { "" };
+        return refuse(HEADS, format!("{whose}{heads} does not divide hidden {hidden}"));
+    }
+    if !heads.is_multiple_of(kv_heads) {
+        return refuse(KV_HEADS, format!("{kv_heads} does not divide {heads} heads"));
+    }
+    Ok(())
+}

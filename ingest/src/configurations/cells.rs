@@ -1,0 +1,80 @@
+//! The cells of one row by column, and why a row is refused.
+
+use csv::StringRecord;
+
+use super::column::{Column, Holds};
+
+/// Why a row cannot be: the column, and what is wrong with it.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error("{column}: {says}")]
+pub struct Refused {
+    /// The column.
+    pub column: &'static str,
+    /// The value, and what is wrong with it.
+    pub says: String,
+}
+
+/// Refuses a row for what stands in a column.
+pub(super) fn refuse<T>(column: Column, says: impl Into<String>) -> Result<T, Refused> {
+    Err(Refused { column: column.name, says: says.into() })
+}
+
+/// The cells of one row.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Cells<'t> {
+    /// The known column at each place of the row.
+    pub(super) columns: &'t [Option<&'static str>],
+    pub(super) record: &'t StringRecord,
+}
+
+impl<'t> Cells<'t> {
+    /// What stands in a column; `None` where there is no such column or nothing in it.
+    pub(super) fn text(self, column: Column) -> Option<&'t str> {
+        let index = self.columns.iter().position(|name| *name == Some(column.name))?;
+        self.record.get(index).map(str::trim).filter(|cell| !cell.is_empty())
+    }
+
+    /// A whole number in the column's range; decimals that are zero are accepted, because data frames write them.
+    pub(super) fn whole(self, column: Column) -> Result<Option<u32>, Refused> {
+        let Some(text) = self.text(column) else { return Ok(None) };
+        let number = text.parse::<f64>().ok().filter(|number| number.is_finite() && number.fract() == 0.0);
+        let Some(number) = number else { return refuse(column, format!("{} is not a whole number", quoted(text))) };
+        let (least, most) = if let Holds::Whole(least, most) = column.holds { (least, most) } else { (0, u32::MAX) };
+        if number < f64::from(least) || number > f64::from(most) {
+            return refuse(column, format!("{} is not in {least} to {most}", clipped(text)));
+        }
+        Ok(Some(number as u32))
+    }
+
+    /// Yes or no.
+    pub(super) fn flag(self, column: Column) -> Result<Option<bool>, Refused> {
+        let Some(text) = self.text(column) else { return Ok(None) };
+        match text.to_lowercase().as_str() {
+            "true" | "yes" | "1" | "1.0" => Ok(Some(true)),
+            "false" | "no" | "0" | "0.0" => Ok(Some(false)),
+            _ => refuse(column, format!("{} is neither true nor false", quoted(text))),
+        }
+    }
+
+    /// The place of the cell's word among those that the column may hold; the first where it is empty.
+    pub(super) fn word(self, column: Column) -> Result<usize, Refused> {
+        let Some(text) = self.text(column) else { return Ok(0) };
+        let words = if let Holds::Word(words) = column.holds { words } else { &[] };
+        let found = words.iter().position(|word| word.eq_ignore_ascii_case(text));
+        found.map_or_else(|| refuse(column, format!("{} is none of {}", quoted(text), words.join(", "))), Ok)
+    }
+}
+
+/// A cell in quotes, short and on one line.
+pub(super) fn quoted(text: &str) -> String {
+    format!("{:?}", clipped(text))
+}
+
+fn clipped(text: &str) -> String {
+    const SHOWN: usize = 40;
+    let mut shown: String = text.chars().take(SHOWN).collect();
+    if text.chars().nth(SHOWN).is_some() {
+        shown.push_str("...");
+    }
+    shown
+}

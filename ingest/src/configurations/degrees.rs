@@ -1,0 +1,109 @@
+//! Devices, degrees and batch of a row, and whether they go together.
+
+use planner::cluster::Cluster;
+use planner::model::Module;
+
+use super::cells::{Cells, Refused, quoted, refuse};
+use super::column::{CP, DP, EP, GLOBAL_BATCH, GPU, GPUS_PER_NODE, MICROBATCH, N_GPUS, PP, SEQ_LEN, TP, VPP};
+use super::presets::Presets;
+
+/// The degrees of a row, which go together.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct Degrees {
+    pub(super) tensor: u32,
+    pub(super) pipeline: u32,
+    pub(super) data: u32,
+    pub(super) context: u32,
+    pub(super) expert: u32,
+    pub(super) chunks: u32,
+    pub(super) microbatch: u32,
+    pub(super) global_batch: u32,
+}
+
+impl Degrees {
+    /// Reads the degrees; what is absent follows from what is there.
+    pub(super) fn read(cells: Cells<'_>) -> Result<Self, Refused> {
+        let [tensor, pipeline, context, expert, chunks, microbatch] = {
+            let one = |column| cells.whole(column).map(|degree| degree.unwrap_or(1));
+            [one(TP)?, one(PP)?, one(CP)?, one(EP)?, one(VPP)?, one(MICROBATCH)?]
+        };
+        let replica = u64::from(tensor) * u64::from(pipeline) * u64::from(context);
+        let shown = format!("tp {tensor} x pp {pipeline} x cp {context}");
+        let data = match (cells.whole(DP)?, cells.whole(N_GPUS)?) {
+            (Some(data), Some(devices)) if replica.saturating_mul(data.into()) != u64::from(devices) => {
+                return refuse(N_GPUS, format!("{devices} is not {shown} x dp {data}"));
+            }
+            (None, Some(devices)) if !u64::from(devices).is_multiple_of(replica) => {
+                return refuse(N_GPUS, format!("{devices} is not a multiple of {shown}"));
+            }
+            (Some(data), _) => data,
+            (None, Some(devices)) => (u64::from(devices) / replica) as u32,
+            (None, None) => 1,
+        };
+        let (least, each) = (u64::from(data) * u64::from(microbatch), 4 * u64::from(pipeline));
+        let global_batch = match cells.whole(GLOBAL_BATCH)? {
+            Some(batch) if !u64::from(batch).is_multiple_of(least) => {
+                return refuse(
+                    GLOBAL_BATCH,
+                    format!("{batch} is not a multiple of dp {data} x microbatch {microbatch}"),
+                );
+            }
+            Some(batch) => batch,
+            None => match u32::try_from(least.saturating_mul(each)) {
+                Ok(batch) => batch,
+                Err(_) => return refuse(GLOBAL_BATCH, format!("by default, {least} x 4 x pp {pipeline} is too many")),
+            },
+        };
+        Ok(Self { tensor, pipeline, data, context, expert, chunks, microbatch, global_batch })
+    }
+
+    /// The cluster of so many devices.
+    pub(super) fn cluster(self, cells: Cells<'_>, presets: &Presets) -> Result<Cluster, Refused> {
+        let name = cells.text(GPU).unwrap_or(GPU.default);
+        let preset = match presets.cluster(name) {
+            Ok(preset) => preset,
+            Err(known) => return refuse(GPU, format!("{} is none of {known}", quoted(name))),
+        };
+        let per_node = u64::from(cells.whole(GPUS_PER_NODE)?.unwrap_or(preset.devices_per_node));
+        let devices = [self.tensor, self.pipeline, self.context, self.data].map(u64::from);
+        let devices = devices.into_iter().fold(1_u64, u64::saturating_mul);
+        let (nodes, per_node) = if devices < per_node { (1, devices) } else { (devices / per_node, per_node) };
+        if nodes * per_node != devices {
+            return refuse(N_GPUS, format!("{devices} is not a multiple of gpus_per_node {per_node}"));
+        }
+        let (Ok(nodes), Ok(devices_per_node)) = (u32::try_from(nodes), u32::try_from(per_node)) else {
+            return refuse(N_GPUS, format!("{devices} is too many"));
+        };
+        Ok(Cluster { nodes, devices_per_node, ..preset.clone() })
+    }
+
+    /// Whether a model can be cut so.
+    pub(super) fn check(self, module: &Module, length: u32) -> Result<(), Refused> {
+        let Self { tensor, pipeline, data, context, expert, chunks, .. } = self;
+        if !module.heads.is_multiple_of(tensor) {
+            return refuse(TP, format!("{tensor} does not divide {} heads", module.heads));
+        }
+        if pipeline > module.layers {
+            return refuse(PP, format!("{pipeline} exceeds {} layers", module.layers));
+        }
+        if chunks > 1 && pipeline == 1 {
+            return refuse(VPP, format!("{chunks} needs a pipeline, pp above 1"));
+        }
+        if u64::from(pipeline) * u64::from(chunks) > u64::from(module.layers) {
+            return refuse(VPP, format!("{chunks} x pp {pipeline} exceeds {} layers", module.layers));
+        }
+        if !length.is_multiple_of(context) {
+            return refuse(CP, format!("{context} does not divide {} {length}", SEQ_LEN.name));
+        }
+        let Some(moe) = module.moe else {
+            return if expert > 1 { refuse(EP, format!("{expert} needs n_experts above 1")) } else { Ok(()) };
+        };
+        if !moe.experts.is_multiple_of(expert) {
+            return refuse(EP, format!("{expert} does not divide {} experts", moe.experts));
+        }
+        if !(u64::from(data) * u64::from(context)).is_multiple_of(expert.into()) {
+            return refuse(EP, format!("{expert} does not divide dp {data} x cp {context}"));
+        }
+        Ok(())
+    }
+}

@@ -1,0 +1,156 @@
+//! Records of a table: one line each, or several where a quoted cell holds line breaks.
+
+use csv::{ReaderBuilder, StringRecord};
+
+/// Line breaks that a record may hold. Behind a quote that is never closed stand the other rows; they are not
+/// swallowed, and looking for its end costs no more than this many lines.
+const MOST_BREAKS: usize = 64;
+
+/// What is left of a table.
+#[derive(Debug, Clone)]
+pub(super) struct Records<'t> {
+    rest: &'t str,
+    delimiter: u8,
+}
+
+/// One record.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) struct Record {
+    pub(super) cells: StringRecord,
+    /// A quote is opened that does not close; its line was cut without regard to quotes.
+    pub(super) torn: bool,
+}
+
+impl<'t> Records<'t> {
+    pub(super) fn new(text: &'t str) -> Self {
+        Self { rest: text, delimiter: delimiter(text) }
+    }
+
+    /// What stands between cells.
+    pub(super) const fn delimiter(&self) -> u8 {
+        self.delimiter
+    }
+
+    /// The next record; empty lines are passed over. One of several lines must have `width` cells, otherwise a
+    /// stray quote has joined them and the first line stands alone.
+    pub(super) fn next_record(&mut self, width: Option<usize>) -> Option<Record> {
+        self.rest = self.rest.trim_start_matches(['\r', '\n']);
+        if self.rest.is_empty() {
+            return None;
+        }
+        let line = self.rest.find(['\r', '\n']).unwrap_or(self.rest.len());
+        let whole = end(self.rest, self.delimiter).and_then(|end| {
+            let cells = cells(&self.rest[..end], self.delimiter, true);
+            (end <= line || width.is_none_or(|width| cells.len() == width)).then_some((end, cells))
+        });
+        let (end, record) = match whole {
+            Some((end, cells)) => (end, Record { cells, torn: false }),
+            None => (line, Record { cells: cells(&self.rest[..line], self.delimiter, false), torn: true }),
+        };
+        self.rest = &self.rest[end..];
+        Some(record)
+    }
+}
+
+/// Where the first record ends; `None` where a quote is not closed.
+fn end(text: &str, delimiter: u8) -> Option<usize> {
+    #[derive(Clone, Copy)]
+    enum At {
+        Start,
+        Plain,
+        Quoted,
+        /// Behind a quote inside quotes: the second half of a pair, or the end.
+        Quote,
+    }
+    let mut at = At::Start;
+    let mut breaks = 0;
+    for (index, byte) in text.bytes().enumerate() {
+        at = match (at, byte) {
+            (At::Quoted, b'"') => At::Quote,
+            (At::Quoted, b'\n' | b'\r') if breaks == MOST_BREAKS => return None,
+            (At::Quoted, _) => {
+                breaks += usize::from(byte == b'\n' || byte == b'\r');
+                At::Quoted
+            }
+            (At::Start | At::Quote, b'"') => At::Quoted,
+            (_, b'\n' | b'\r') => return Some(index),
+            (_, byte) if byte == delimiter => At::Start,
+            _ => At::Plain,
+        };
+    }
+    (!matches!(at, At::Quoted)).then_some(text.len())
+}
+
+fn cells(record: &str, delimiter: u8, quoting: bool) -> StringRecord {
+    let mut reader = ReaderBuilder::new()
+        .delimiter(delimiter)
+        .has_headers(false)
+        .flexible(true)
+        .quoting(quoting)
+        .from_reader(record.as_bytes());
+    let mut cells = StringRecord::new();
+    // Reading from memory, of text that is UTF-8 and with rows of any width, cannot fail; a record that could not
+    // be read would have no cells, which the row's width tells.
+    let _ = reader.read_record(&mut cells);
+    cells
+}
+
+/// The delimiter that stands most often in the first line.
+fn delimiter(text: &str) -> u8 {
+    let header = text.lines().find(|line| !line.trim().is_empty()).unwrap_or_default();
+    let count = |delimiter: u8| header.bytes().filter(|&byte| byte == delimiter).count();
+    // The last of equals wins, and commas are listed last.
+    [b'\t', b';', b','].into_iter().max_by_key(|&delimiter| count(delimiter)).unwrap_or(b',')
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    fn records(text: &str, width: usize) -> Vec<(Vec<String>, bool)> {
+        let mut records = Records::new(text);
+        let mut next = || records.next_record(Some(width));
+        std::iter::from_fn(&mut next)
+            .map(|record| (record.cells.iter().map(Into::into).collect(), record.torn))
+            .collect()
+    }
+
+    #[test]
+    fn a_quote_that_is_not_closed_costs_one_row() {
+        for (text, expected) in [
+            ("a,b\r\n\r\nc,d\re,f", vec![(vec!["a", "b"], false), (vec!["c", "d"], false), (vec!["e", "f"], false)]),
+            ("a,\"b\n\"\"c\"\nd,e\n", vec![(vec!["a", "b\n\"c"], false), (vec!["d", "e"], false)]),
+            ("a,\"b\nc,d\n", vec![(vec!["a", "\"b"], true), (vec!["c", "d"], false)]),
+            // The quote of the third line would close that of the first, in a record of three cells.
+            (
+                "\"a,b\nc,d\ne\",f,g\n",
+                vec![(vec!["\"a", "b"], true), (vec!["c", "d"], false), (vec!["e\"", "f", "g"], false)],
+            ),
+        ] {
+            let expected: Vec<(Vec<String>, bool)> =
+                expected.into_iter().map(|(cells, torn)| (cells.into_iter().map(Into::into).collect(), torn)).collect();
+            assert_eq!(records(text, 2), expected, "{text:?}");
+        }
+    }
+
+    proptest! {
+        /// Where every quote closes, records are those of the csv crate.
+        #[test]
+        fn well_formed_tables_are_read_as_the_library_reads_them(
+            rows in prop::collection::vec(prop::collection::vec("[a-c \",;\r\n]{0,6}", 3), 1..8),
+        ) {
+            let mut writer = csv::WriterBuilder::new().quote_style(csv::QuoteStyle::Always).from_writer(Vec::new());
+            rows.iter().try_for_each(|row| writer.write_record(row)).unwrap();
+            let text = String::from_utf8(writer.into_inner().unwrap()).unwrap();
+            let mut read = Records { rest: &text, delimiter: b',' };
+            for row in &rows {
+                let record = read.next_record(Some(3)).unwrap();
+                prop_assert!(!record.torn);
+                prop_assert_eq!(record.cells.iter().collect::<Vec<_>>(), row.iter().collect::<Vec<_>>());
+            }
+            prop_assert_eq!(read.next_record(Some(3)), None);
+        }
+    }
+}

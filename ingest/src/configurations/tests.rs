@@ -1,0 +1,284 @@
+//! Tables as people write them, and what every column does.
+
+use planner::estimate::{Configuration, estimate};
+use planner::model::{Bias, Mask, Moe, Norm};
+use planner::training::{AttentionKernel, Precision, Recompute};
+use proptest::prelude::*;
+
+use super::{ANSWERS, COLUMNS, Column, ConfigurationsError, Summary, Table, read, write};
+
+/// The only row of a table.
+fn row(table: &str) -> Result<Configuration, String> {
+    let rows: Vec<_> = read(table.as_bytes()).unwrap().rows().collect();
+    let [row] = rows.as_slice() else { panic!("{table}: {} rows", rows.len()) };
+    row.configuration.clone().map_err(|refused| refused.to_string())
+}
+
+/// A row of the given columns.
+fn with(columns: &[(&str, &str)]) -> Result<Configuration, String> {
+    let (names, cells): (Vec<_>, Vec<_>) = columns.iter().copied().unzip();
+    row(&format!("{}\n{}\n", names.join(","), cells.join(",")))
+}
+
+fn answered(table: &str) -> (String, Summary) {
+    let mut out = Vec::new();
+    let summary = write(&read(table.as_bytes()).unwrap(), estimate, &mut out).unwrap();
+    (String::from_utf8(out).unwrap(), summary)
+}
+
+#[test]
+fn the_documentation_lists_every_column() {
+    let documentation = include_str!("../configurations.rs");
+    for Column { name, holds, default } in COLUMNS {
+        let line = format!("//! | `{name}` | {holds} | {default} |\n");
+        assert!(documentation.contains(&line), "{line}");
+    }
+}
+
+#[test]
+fn what_is_not_given_has_its_default() {
+    let one = row("tp,notes\n,\n").unwrap();
+    let module = &one.model.modules[0];
+    assert_eq!((module.layers, module.hidden, module.heads, module.kv_heads), (32, 4096, 32, 32));
+    assert_eq!((module.ffn, module.vocab, module.gated, module.learned_positions), (16_384, 51_200, false, 2048));
+    assert_eq!((module.norm, module.bias, module.mask), (Norm::Layer, Bias::All, Mask::Causal));
+    assert!(module.tied_embeddings && !module.dropout && module.moe.is_none());
+    assert_eq!((one.cluster.name.as_str(), one.cluster.nodes, one.cluster.devices_per_node), ("A100-80GB", 1, 1));
+    assert_eq!((one.layout.tensor, one.layout.pipeline, one.layout.data, one.layout.chunks), (1, 1, 1, 1));
+    assert_eq!((one.layout.microbatch, one.global_batch, one.sequence_length, one.items), (1, 4, 2048, 0));
+    let training = &one.training;
+    assert_eq!((training.zero_stage(), training.distributed_optimizer, training.sequence_parallel), (0, false, false));
+    assert_eq!((training.recompute, training.attention), (Recompute::None, AttentionKernel::Flash));
+    assert_eq!((training.precision, training.context_parallel, training.expert_parallel), (Precision::Bf16, 1, 1));
+    assert!(training.data_overlap.abs() < 1e-12);
+}
+
+#[test]
+fn degrees_follow_from_devices_and_devices_from_degrees() {
+    let of = |columns: &[(&str, &str)]| {
+        let one = with(columns).unwrap();
+        (one.layout.data, one.cluster.nodes, one.cluster.devices_per_node, one.global_batch)
+    };
+    // 64 / (4 x 2) = 8 replicas, each with 4 x 2 microbatches of 3 sequences.
+    assert_eq!(of(&[("n_gpus", "64"), ("tp", "4"), ("pp", "2"), ("microbatch", "3")]), (8, 8, 8, 192));
+    assert_eq!(of(&[("tp", "4"), ("cp", "2"), ("dp", "4")]), (4, 4, 8, 16));
+    assert_eq!(of(&[("n_gpus", "6")]), (6, 1, 6, 24));
+    assert_eq!(of(&[("n_gpus", "64"), ("gpus_per_node", "16"), ("global_batch", "128")]), (64, 4, 16, 128));
+    let training = with(&[("tp", "2"), ("dp", "2")]).unwrap().training;
+    assert_eq!((training.zero_stage(), training.sequence_parallel), (1, true));
+    assert!((training.data_overlap - 1.0).abs() < 1e-12);
+}
+
+#[test]
+fn every_column_is_heard() {
+    type Heard = fn(&Configuration) -> bool;
+    let plain = with(&[("dp", "8")]).unwrap();
+    let differs = |columns: &[(&str, &str)]| {
+        let mut all = vec![("dp", "8")];
+        all.extend(columns.iter().filter(|column| column.0 != "dp"));
+        if let Some(dp) = columns.iter().find(|column| column.0 == "dp") {
+            all[0] = *dp;
+        }
+        let other = with(&all).unwrap();
+        (other != plain, other)
+    };
+    let cases: [(&str, &str, Heard); 25] = [
+        ("gpu", "h100", |c| c.cluster.name == "H100"),
+        ("gpus_per_node", "4", |c| (c.cluster.nodes, c.cluster.devices_per_node) == (2, 4)),
+        ("model", "llama-2-7b", |c| c.model.name == "Llama-2 7B"),
+        ("preset", "Llama-2 7B", |c| c.model.modules[0].ffn == 11_008),
+        ("layers", "40", |c| c.model.modules[0].layers == 40),
+        ("hidden", "5120", |c| (c.model.modules[0].hidden, c.model.modules[0].heads) == (5120, 40)),
+        ("heads", "64", |c| (c.model.modules[0].heads, c.model.modules[0].kv_heads) == (64, 64)),
+        ("kv_heads", "8", |c| c.model.modules[0].kv_heads == 8),
+        ("ffn", "11008", |c| c.model.modules[0].ffn == 11_008),
+        ("vocab", "32000.0", |c| c.model.modules[0].vocab == 32_000),
+        // 8/3 x 4096 = 10,922.7, the next multiple of 256 is 11,008: Llama-2 7B.
+        ("gated", "Yes", |c| c.model.modules[0].ffn == 11_008 && c.model.modules[0].norm == Norm::Rms),
+        ("seq_len", "4096", |c| (c.sequence_length, c.model.modules[0].learned_positions) == (4096, 4096)),
+        ("causal", "0", |c| c.model.modules[0].mask == Mask::Full),
+        ("n_experts", "8", |c| c.model.modules[0].moe == Some(Moe { experts: 8, top_k: 2 })),
+        ("tp", "2", |c| c.layout.tensor == 2),
+        ("pp", "4", |c| c.layout.pipeline == 4 && c.global_batch == 8 * 16),
+        ("dp", "16", |c| c.layout.data == 16),
+        ("cp", "2", |c| c.training.context_parallel == 2),
+        ("microbatch", "2", |c| c.layout.microbatch == 2),
+        ("global_batch", "64", |c| c.global_batch == 64),
+        ("recompute", "Selective", |c| c.training.attention == AttentionKernel::Unfused),
+        ("sequence_parallel", "true", |c| c.training.sequence_parallel),
+        ("zero", "2", |c| c.training.zero_stage() == 2),
+        ("precision", "FP32", |c| c.training.precision == Precision::Fp32),
+        ("fsdp", "1", |c| c.training.zero_stage() == 3),
+    ];
+    for (name, cell, holds) in cases {
+        let (differs, configuration) = differs(&[(name, cell)]);
+        assert!(differs && holds(&configuration), "{name}={cell}: {configuration:?}");
+    }
+    let experts = differs(&[("n_experts", "16"), ("top_k", "1"), ("ep", "8")]).1;
+    assert_eq!(experts.model.modules[0].moe, Some(Moe { experts: 16, top_k: 1 }));
+    assert_eq!(experts.training.expert_parallel, 8);
+    assert_eq!(differs(&[("pp", "2"), ("vpp", "4")]).1.layout.chunks, 4);
+    assert_eq!(differs(&[("recompute", "full")]).1.training.recompute, Recompute::Full);
+    assert_eq!(differs(&[("n_gpus", "8")]).1, plain);
+}
+
+#[test]
+fn a_preset_fills_what_the_row_leaves_open() {
+    let one = with(&[("model", "gpt-3-175b"), ("layers", "48"), ("seq_len", "4096")]).unwrap();
+    let module = &one.model.modules[0];
+    assert_eq!((module.layers, module.hidden, module.vocab), (48, 12_288, 51_200));
+    assert_eq!(module.learned_positions, 4096);
+    let two = with(&[("preset", "llama-2-7b"), ("heads", "64"), ("model", "run 17")]).unwrap();
+    assert_eq!((two.model.modules[0].heads, two.model.modules[0].kv_heads), (64, 64));
+    // A name of the user's own stands beside a model that the row describes.
+    let own = with(&[("model", "GPT 22B"), ("layers", "48"), ("hidden", "6144")]).unwrap();
+    assert_eq!((own.model.name.as_str(), own.model.modules[0].heads), ("GPT 22B", 48));
+}
+
+#[test]
+fn what_cannot_be_is_told_by_column_and_value() {
+    let cases: [(&[(&str, &str)], &str); 25] = [
+        (&[("tp", "3"), ("heads", "32")], "tp: 3 does not divide 32 heads"),
+        (&[("microbatch", "two")], "microbatch: \"two\" is not a whole number"),
+        (&[("pp", "1.5")], "pp: \"1.5\" is not a whole number"),
+        (&[("pp", "0")], "pp: 0 is not in 1 to 1048576"),
+        (&[("layers", "-1")], "layers: -1 is not in 1 to 1024"),
+        (&[("dp", "1e300")], "dp: 1e300 is not in 1 to 1048576"),
+        (&[("gated", "maybe")], "gated: \"maybe\" is neither true nor false"),
+        (&[("recompute", "some")], "recompute: \"some\" is none of none, selective, full"),
+        (&[("precision", "int4")], "precision: \"int4\" is none of bf16, fp16, fp8, fp32"),
+        (&[("precision", "fp8")], "precision: A100-80GB has no fp8"),
+        (&[("gpu", "tpu")], "gpu: \"tpu\" is none of a100-80gb, "),
+        (&[("model", "gpt-9")], "model: \"gpt-9\" is none of llama-2-7b, "),
+        (&[("model", "vlm-s")], "model: \"vlm-s\" is none of "),
+        (&[("preset", "gpt-9"), ("layers", "8"), ("hidden", "512")], "preset: \"gpt-9\" is none of "),
+        (&[("n_gpus", "12")], "n_gpus: 12 is not a multiple of gpus_per_node 8"),
+        (&[("n_gpus", "10"), ("tp", "4")], "n_gpus: 10 is not a multiple of tp 4 x pp 1 x cp 1"),
+        (&[("n_gpus", "64"), ("tp", "4"), ("dp", "8")], "n_gpus: 64 is not tp 4 x pp 1 x cp 1 x dp 8"),
+        (&[("tp", "1048576"), ("pp", "1048576"), ("cp", "1048576"), ("dp", "1048576")], "global_batch: by default"),
+        (&[("global_batch", "10"), ("dp", "4")], "global_batch: 10 is not a multiple of dp 4 x microbatch 1"),
+        (&[("hidden", "1000")], "heads: by default, 7 does not divide hidden 1000"),
+        (&[("kv_heads", "5")], "kv_heads: 5 does not divide 32 heads"),
+        (&[("pp", "64")], "pp: 64 exceeds 32 layers"),
+        (&[("vpp", "2")], "vpp: 2 needs a pipeline, pp above 1"),
+        (&[("ep", "2"), ("dp", "2")], "ep: 2 needs n_experts above 1"),
+        (&[("n_experts", "8"), ("top_k", "9")], "top_k: 9 of 8 experts"),
+    ];
+    for (columns, says) in cases {
+        let reason = with(columns).expect_err(says);
+        assert!(reason.starts_with(says), "{reason}, not {says}");
+    }
+    for (columns, says) in [
+        (&[("pp", "8"), ("vpp", "8")][..], "vpp: 8 x pp 8 exceeds 32 layers"),
+        (&[("cp", "3")], "cp: 3 does not divide seq_len 2048"),
+        (&[("n_experts", "8"), ("ep", "3")], "ep: 3 does not divide 8 experts"),
+        (&[("n_experts", "8"), ("ep", "4"), ("dp", "2")], "ep: 4 does not divide dp 2 x cp 1"),
+    ] {
+        assert_eq!(with(columns), Err(says.to_owned()));
+    }
+}
+
+#[test]
+fn headers_are_read_as_people_write_them() {
+    for table in ["\u{feff} TP ,\"Pp\"\r\n2,4\r\n", "pp\ttp\n4\t2", "Pp;tp;\n4;2;\n\n", "\n\ntp,pp\n2,4,,\n"] {
+        let layout = row(table).unwrap().layout;
+        assert_eq!((layout.tensor, layout.pipeline), (2, 4), "{table:?}");
+    }
+    let refused = |bytes: &[u8]| read(bytes).map(drop).unwrap_err();
+    assert_eq!(refused(b""), ConfigurationsError::Empty);
+    assert_eq!(refused("\u{feff} \r\n\n".as_bytes()), ConfigurationsError::Empty);
+    assert_eq!(refused(b"tp\n\xff"), ConfigurationsError::NotText { detail: "byte 3 is not".to_owned() });
+    assert_eq!(refused(b"1,2\n3,4\n"), ConfigurationsError::NoHeader { found: "\"1,2\"".to_owned() });
+    assert_eq!(refused(b"tp,pp,TP\n"), ConfigurationsError::RepeatedColumn { column: "tp" });
+    assert_eq!(refused(&vec![b' '; super::MAX_BYTES + 1]), ConfigurationsError::TooLarge);
+    assert_eq!(refused(",".repeat(1000).as_bytes()), ConfigurationsError::TooManyColumns { columns: 1001 });
+    for error in [refused(b""), refused(b"1,2\n"), refused(b"tp,tp")] {
+        assert_eq!(error.to_string().lines().count(), 1);
+    }
+}
+
+#[test]
+fn three_rows_are_answered_in_place() {
+    let table = "run,model,gpu,n_gpus,tp,pp,recompute,mfu\n\
+                 \"=1+1, a\",llama-2-7b,h100,8,4,2,selective,0.41\n\
+                 b,gpt-3-175b,a100,8,8,,, \n\
+                 c,llama-2-7b,h100,8,3,,,\n";
+    let (out, summary) = answered(table);
+    let mut reader = csv::Reader::from_reader(out.as_bytes());
+    let header = reader.headers().unwrap().clone();
+    assert_eq!(header.len(), 8 + ANSWERS.len());
+    assert_eq!(header.iter().skip(8).collect::<Vec<_>>(), ANSWERS);
+    let rows: Vec<csv::StringRecord> = reader.records().map(Result::unwrap).collect();
+    let kept: Vec<Vec<&str>> = rows.iter().map(|row| row.iter().take(8).collect()).collect();
+    assert_eq!(kept[0], ["=1+1, a", "llama-2-7b", "h100", "8", "4", "2", "selective", "0.41"]);
+    assert_eq!(kept[1], ["b", "gpt-3-175b", "a100", "8", "8", "", "", " "]);
+    let number = |row: usize, column: &str| -> f64 {
+        let place = 8 + ANSWERS.iter().position(|name| *name == column).unwrap();
+        rows[row][place].parse().unwrap()
+    };
+    assert_eq!((&rows[0][15], &rows[0][16]), ("true", ""));
+    assert!((0.1..0.8).contains(&number(0, "mfu")), "{out}");
+    assert!((number(0, "tflops_per_gpu") / 989.0 / number(0, "mfu") - 1.0).abs() < 1e-5);
+    // One replica of 8 devices, by default 4 x 2 microbatches of one sequence of 2,048 tokens.
+    let tokens = 8.0 * 2048.0 / 8.0 / number(0, "iteration_time_s");
+    assert!((number(0, "tokens_per_s_per_gpu") / tokens - 1.0).abs() < 1e-5);
+    assert_eq!(&rows[1][15], "false");
+    assert!(rows[1][16].starts_with("rank 0 needs ") && number(1, "peak_memory_gib") > 80.0, "{out}");
+    assert_eq!(rows[2].iter().skip(8).collect::<Vec<_>>()[..8], ["", "", "", "", "", "", "", "false"]);
+    assert_eq!(&rows[2][16], "n_gpus: 8 is not a multiple of tp 3 x pp 1 x cp 1");
+    assert_eq!((summary.rows, summary.feasible), (3, 1));
+    let obstacles = summary.infeasible.iter().map(|obstacle| (obstacle.what, obstacle.rows, obstacle.first));
+    assert_eq!(obstacles.collect::<Vec<_>>(), [("memory", 1, 3), ("n_gpus", 1, 4)]);
+}
+
+#[test]
+fn lines_of_another_width_keep_their_place() {
+    let (out, summary) = answered("tp,note,pp\n1,a\n1,b,1,2\n1,\"c,1\n1,d,1\n");
+    let rows: Vec<&str> = out.lines().skip(1).collect();
+    assert_eq!(rows[0], "1,a,,,,,,,,,false,cells: 2 where the header has 3");
+    assert_eq!(rows[1], "1,b,1,,,,,,,,false,cells: 4 where the header has 3");
+    assert_eq!(rows[2], "1,\"\"\"c\",1,,,,,,,,false,cells: a quote is not closed");
+    assert!(rows[3].starts_with("1,d,1,"), "{out}");
+    assert_eq!((summary.rows, summary.infeasible[0].rows), (4, 3));
+    let table: Table<'_> = read(b"tp, Note ,pp,\n").unwrap();
+    assert_eq!(table.ignored().collect::<Vec<_>>(), ["Note", ""]);
+}
+
+/// A cell of a column: mostly what it may hold, up to the ends of its range.
+fn cell(column: Column) -> impl Strategy<Value = String> {
+    let (least, most) = if let super::Holds::Whole(least, most) = column.holds { (least, most) } else { (0, 3) };
+    let small = (least..=most.min(64)).prop_map(|value| value.to_string());
+    let powers = (0_u32..21).prop_map(move |bits| (1_u32 << bits).clamp(least, most).to_string());
+    let words = prop::sample::select(vec!["", "true", "full", "selective", "fp8", "h100", "llama-2-7b", "x"]);
+    prop_oneof![60 => Just(String::new()), 4 => small, 4 => powers, 1 => words.prop_map(str::to_owned)]
+}
+
+proptest! {
+    #[test]
+    fn arbitrary_bytes_never_panic(bytes in prop::collection::vec(any::<u8>(), 0..200)) {
+        if let Ok(table) = read(&bytes) {
+            table.rows().for_each(drop);
+        }
+    }
+
+    #[test]
+    fn arbitrary_tables_never_panic(rows in "[0-9,\";a-f\\-. \r\n]{0,200}") {
+        let table = format!("tp,note,pp\n{rows}");
+        let table = read(table.as_bytes()).unwrap();
+        prop_assert!(table.rows().all(|row| row.cells.len() == 3));
+    }
+
+    /// Any values, the largest too, are estimated or refused, one row of answer for one of the question.
+    #[test]
+    fn rows_in_are_rows_out(rows in prop::collection::vec(COLUMNS.map(cell), 1..20)) {
+        let names = COLUMNS.map(|column| column.name).join(",");
+        let table = rows.iter().fold(names, |table, row| table + "\n" + &row.join(","));
+        let (out, summary) = answered(&table);
+        prop_assert_eq!(out.lines().count(), rows.len() + 1);
+        prop_assert_eq!(summary.rows as usize, rows.len());
+        // What the planner would refuse is refused by the name of a column before.
+        prop_assert!(summary.infeasible.iter().all(|obstacle| obstacle.what != "layout"), "{:?}", summary.infeasible);
+        let refused: u64 = summary.infeasible.iter().map(|obstacle| obstacle.rows).sum();
+        prop_assert_eq!(summary.feasible + refused, summary.rows);
+    }
+}

@@ -1,0 +1,62 @@
+//! What is known of a file besides its bytes.
+
+use super::ledger::Ledger;
+
+/// Accelerators by the names that files carry.
+const DEVICES: [&str; 16] = [
+    "GB200", "B300", "B200", "B100", "H200", "H100", "H800", "H20", "A100", "A800", "A40", "V100", "L40S", "MI300X",
+    "MI250", "MI250X",
+];
+
+/// What is known of a file besides its bytes; nothing of it is needed to recognise a format.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct Hints {
+    /// The file's name, which says what some formats leave out: devices, and devices of a node.
+    pub name: String,
+    /// Devices of the group that was measured, where the format leaves that out.
+    pub ranks: Option<u32>,
+    /// Devices of a node, where the format leaves that out.
+    pub ranks_per_node: Option<u32>,
+}
+
+impl Hints {
+    /// The accelerator that the name tells, as an assumption.
+    pub(super) fn device(&self, ledger: &mut Ledger) -> Option<String> {
+        let device = self
+            .name
+            .split(|c: char| !c.is_ascii_alphanumeric())
+            .find_map(|word| DEVICES.into_iter().find(|device| device.eq_ignore_ascii_case(word)))?;
+        ledger.assume(format!("the device is {device}, by the file's name"));
+        Some(device.to_owned())
+    }
+
+    /// Devices of a name like `AR_GPU8_1M`.
+    pub(super) fn ranks_of_name(&self) -> Option<u32> {
+        let start = self.name.find("GPU")? + "GPU".len();
+        let digits: String = self.name[start..].chars().take_while(char::is_ascii_digit).collect();
+        digits.parse().ok()
+    }
+
+    /// Devices of a node of a name like `sp_time_1nodes_8gpus_per_node`.
+    pub(super) fn ranks_per_node_of_name(&self) -> Option<u32> {
+        let digits = &self.name[..self.name.find("gpus_per_node")?];
+        digits[digits.trim_end_matches(|c: char| c.is_ascii_digit()).len()..].parse().ok()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn names_tell_numbers() {
+        let named = |name: &str| Hints { name: name.to_owned(), ..Hints::default() };
+        assert_eq!(named("AR_GPU7_1M_1024M_LUT").ranks_of_name(), Some(7));
+        assert_eq!(named("GPU").ranks_of_name(), None);
+        assert_eq!(named("GPU99999999999").ranks_of_name(), None);
+        assert_eq!(named("sp_time_1nodes_8gpus_per_node.json").ranks_per_node_of_name(), Some(8));
+        assert_eq!(named("16gpus_per_node").ranks_per_node_of_name(), Some(16));
+        assert_eq!(named("é8gpus_per_node").ranks_per_node_of_name(), Some(8));
+        assert_eq!(named("gpus_per_node").ranks_per_node_of_name(), None);
+    }
+}

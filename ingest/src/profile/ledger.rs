@@ -1,0 +1,98 @@
+//! Keeps the samples, and the count of what was refused and why.
+
+use planner::calibration::Sample;
+use planner::cost::kernel::Kernel;
+
+use super::{Format, Kinds, MAX_VALUES, Profile, ProfileError, Refusal, Report, plausible};
+
+/// Why a value is refused, and where it stands.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) struct Refused {
+    /// One of few reasons, by which refusals are counted.
+    pub(super) reason: &'static str,
+    /// The place and what stands there.
+    pub(super) first: String,
+}
+
+impl Refused {
+    /// A refusal of what stands at `first`.
+    pub(super) fn new(reason: &'static str, first: impl Into<String>) -> Self {
+        Self { reason, first: first.into() }
+    }
+}
+
+/// Values read so far.
+#[derive(Debug)]
+pub(super) struct Ledger {
+    format: Format,
+    samples: Vec<Sample>,
+    report: Report,
+}
+
+impl Ledger {
+    /// Nothing yet.
+    pub(super) fn new(format: Format) -> Self {
+        Self { format, samples: Vec::new(), report: Report::default() }
+    }
+
+    /// The format's name.
+    pub(super) const fn format(&self) -> &'static str {
+        self.format.name()
+    }
+
+    /// Tells, once, what the file does not say.
+    pub(super) fn assume(&mut self, assumption: impl Into<String>) {
+        let assumption = assumption.into();
+        if !self.report.assumptions.contains(&assumption) {
+            self.report.assumptions.push(assumption);
+        }
+    }
+
+    /// Takes a value of the file: a sample, unless it is refused or beyond what any device does.
+    pub(super) fn take(
+        &mut self,
+        place: impl Fn() -> String,
+        value: Result<Sample, Refused>,
+    ) -> Result<(), ProfileError> {
+        if self.report.rows >= MAX_VALUES as u64 {
+            return Err(ProfileError::TooManyValues);
+        }
+        self.report.rows += 1;
+        match value.and_then(|sample| plausible::check(sample, &place)) {
+            Ok(sample) => {
+                self.report.used += 1;
+                *self.kind(&sample.kernel) += 1;
+                self.samples.push(sample);
+            }
+            Err(Refused { reason, first }) => {
+                match self.report.refused.iter_mut().find(|refusal| refusal.reason == reason) {
+                    Some(refusal) => refusal.count += 1,
+                    None => self.report.refused.push(Refusal { reason: reason.to_owned(), count: 1, first }),
+                }
+            }
+        }
+        Ok(())
+    }
+
+    /// The profile, if any value can be used.
+    pub(super) fn finish(mut self, device: Option<String>) -> Result<Profile, ProfileError> {
+        let format = self.format();
+        match (self.report.rows, self.report.used) {
+            (0, _) => return Err(ProfileError::NoValues { format }),
+            (_, 0) => return Err(ProfileError::NothingUsable { format, report: Box::new(self.report) }),
+            (_, 1) => self.assume("1 row only: it says nothing of other shapes"),
+            _ => {}
+        }
+        Ok(Profile { format: self.format, device, samples: self.samples, report: self.report })
+    }
+
+    fn kind(&mut self, kernel: &Kernel) -> &mut u64 {
+        let Kinds { matmul, attention, streaming, collective } = &mut self.report.by_kind;
+        match kernel {
+            Kernel::MatMul(_) => matmul,
+            Kernel::Attention(_) => attention,
+            Kernel::Streaming(_) => streaming,
+            Kernel::Collective(_) => collective,
+        }
+    }
+}

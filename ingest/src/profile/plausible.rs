@@ -1,0 +1,100 @@
+//! Whether a device could have done it: a unit that was mistaken shows as a rate that nothing reaches.
+
+use planner::calibration::Sample;
+use planner::cost::kernel::{Collective, Kernel, Operation};
+
+use super::ledger::Refused;
+
+/// Operations per second that no device reaches: the fastest of 2025 does 10,000 TFLOP/s with 4 bits.
+const MAX_FLOPS: f64 = 20_000e12;
+/// Bytes per second that no memory of a device delivers: the fastest of 2025 delivers 8 TB/s, caches up to twice that.
+const MAX_MEMORY: f64 = 20e12;
+/// Bytes per second that no link between devices carries: the fastest of 2025 carries 0.9 TB/s each way.
+const MAX_LINK: f64 = 5e12;
+/// No kernel and no collective of a training step takes a minute.
+const MAX_SECONDS: f64 = 60.0;
+
+const TOO_FAST: &str = "faster than any device: is the time in another unit?";
+const TOO_SLOW: &str = "longer than a minute: is the time in another unit?";
+const NO_GROUP: &str = "devices of the group and of a node do not fit together";
+
+/// The sample, unless it cannot be true.
+pub(super) fn check(sample: Sample, place: &dyn Fn() -> String) -> Result<Sample, Refused> {
+    let seconds = sample.time.secs();
+    let (amount, limit, scale, unit) = match &sample.kernel {
+        Kernel::MatMul(product) => (product.flops(), MAX_FLOPS, 1e12, "TFLOP/s"),
+        Kernel::Attention(attention) => (attention.flops(), MAX_FLOPS, 1e12, "TFLOP/s"),
+        Kernel::Streaming(streaming) => (streaming.bytes, MAX_MEMORY, 1e9, "GB/s of memory"),
+        Kernel::Collective(collective) => {
+            let Collective { ranks, ranks_per_node, .. } = *collective;
+            if ranks < 2 || ranks_per_node < 1 || ranks_per_node > ranks {
+                return Err(Refused::new(
+                    NO_GROUP,
+                    format!("{}: {ranks} devices, {ranks_per_node} on a node", place()),
+                ));
+            }
+            (bus_bytes(collective), MAX_LINK, 1e9, "GB/s of bus bandwidth")
+        }
+    };
+    let rate = amount / seconds;
+    if rate.is_nan() || rate > limit {
+        let rate = grouped(rate / scale);
+        return Err(Refused::new(TOO_FAST, format!("{}: implies {rate} {unit}", place())));
+    }
+    if seconds > MAX_SECONDS {
+        return Err(Refused::new(TOO_SLOW, format!("{}: takes {} s", place(), grouped(seconds))));
+    }
+    Ok(sample)
+}
+
+/// Bytes that a link carries, by the convention of nccl-tests: times 2 (n - 1) / n for an all-reduce, (n - 1) / n for
+/// the collectives of one pass.
+pub(super) fn bus_bytes(collective: &Collective) -> f64 {
+    let ranks = f64::from(collective.ranks);
+    let share = (ranks - 1.0) / ranks;
+    match collective.operation {
+        Operation::AllReduce => 2.0 * share * collective.bytes,
+        Operation::AllGather | Operation::ReduceScatter | Operation::AllToAll => share * collective.bytes,
+        Operation::SendReceive => collective.bytes,
+    }
+}
+
+/// A rate with thousands separators.
+fn grouped(rate: f64) -> String {
+    if rate >= 1e15 {
+        return format!("{rate:.1e}");
+    }
+    let digits = format!("{rate:.0}");
+    let mut shown = String::new();
+    for (index, digit) in digits.chars().enumerate() {
+        if index > 0 && (digits.len() - index) % 3 == 0 {
+            shown.push(',');
+        }
+        shown.push(digit);
+    }
+    shown
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn thousands_are_grouped() {
+        for (rate, shown) in
+            [(7.2, "7"), (999.0, "999"), (51_000.4, "51,000"), (1_234_567.0, "1,234,567"), (1e20, "1.0e20")]
+        {
+            assert_eq!(grouped(rate), shown);
+        }
+    }
+
+    /// 64 MiB in 0.58 ms: 115.7 GB/s, and 202.5 GB/s on the bus of 8.
+    #[test]
+    fn bus_bytes_follow_nccl_tests() {
+        let collective = |operation| Collective { operation, bytes: 67_108_864.0, ranks: 8, ranks_per_node: 8 };
+        let rate = |operation| bus_bytes(&collective(operation)) / 0.58e-3 / 1e9;
+        assert!((rate(Operation::AllReduce) - 202.5).abs() < 0.1);
+        assert!((rate(Operation::AllToAll) - 101.2).abs() < 0.1);
+        assert!((rate(Operation::SendReceive) - 115.7).abs() < 0.1);
+    }
+}

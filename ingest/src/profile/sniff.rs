@@ -1,0 +1,111 @@
+//! Which format a profile has, by its content.
+
+use super::json::Keys;
+use super::table::Table;
+use super::{Format, MAX_BYTES, ProfileError, galvatron, vidur_compute};
+
+/// What a file holds.
+pub(super) enum Content<'a> {
+    /// A table in one of the formats that are tables.
+    Table(Format, Table<'a>),
+    /// A SimuMax system description.
+    SimuMax,
+    /// A Galvatron hardware profile.
+    Galvatron,
+}
+
+/// First bytes of files that are uploaded by mistake.
+const MAGIC: [(&[u8], &str); 8] = [
+    (b"\x1f\x8b", "it looks like a gzip archive"),
+    (b"PK\x03\x04", "it looks like a zip archive or an office document"),
+    (b"\x28\xb5\x2f\xfd", "it looks like a zstd archive"),
+    (b"PAR1", "it looks like a Parquet file"),
+    (b"\x89PNG", "it looks like a PNG image"),
+    (b"%PDF", "it looks like a PDF document"),
+    (b"\xff\xfe", "it looks like UTF-16"),
+    (b"\xfe\xff", "it looks like UTF-16"),
+];
+
+/// The text of a file, without its byte order mark.
+pub(super) fn text(bytes: &[u8]) -> Result<&str, ProfileError> {
+    if bytes.len() > MAX_BYTES {
+        return Err(ProfileError::TooLarge { bytes: bytes.len() });
+    }
+    if let Some((_, detail)) = MAGIC.iter().find(|(magic, _)| bytes.starts_with(magic)) {
+        return Err(ProfileError::NotText { detail: (*detail).to_owned() });
+    }
+    let text = std::str::from_utf8(bytes)
+        .map_err(|error| ProfileError::NotText { detail: format!("byte {} is not", error.valid_up_to()) })?;
+    if let Some(at) = text.find('\0') {
+        return Err(ProfileError::NotText { detail: format!("byte {at} is zero") });
+    }
+    let text = text.strip_prefix('\u{feff}').unwrap_or(text);
+    if text.trim().is_empty() { Err(ProfileError::Empty) } else { Ok(text) }
+}
+
+/// The format of a text that is not empty.
+pub(super) fn content(text: &str) -> Result<Content<'_>, ProfileError> {
+    if text.trim_start().starts_with(['{', '[']) { json(text) } else { table(text) }
+}
+
+fn json<'a>(text: &str) -> Result<Content<'a>, ProfileError> {
+    let Keys(keys) = serde_json::from_str(text).map_err(|error| ProfileError::Json { detail: error.to_string() })?;
+    let any = |test: &dyn Fn(&str) -> bool| keys.iter().any(|key| test(key));
+    if any(&|key| key == "accelerator") {
+        return Ok(Content::SimuMax);
+    }
+    if any(&|key| galvatron::Key::read(key).is_some()) {
+        return Ok(Content::Galvatron);
+    }
+    if any(&|key| key.starts_with("layernum[") || key.starts_with("layertype_")) {
+        return Err(ProfileError::NotMeasurements {
+            format: "a Galvatron profile of whole layers",
+            why: "the time of a layer is not the time of an operator, so that no rate follows from it",
+        });
+    }
+    if any(&|key| key == "overlap_coe") {
+        return Err(ProfileError::NotMeasurements {
+            format: "a Galvatron overlap coefficient",
+            why: "a slow-down is not the time of a kernel",
+        });
+    }
+    Err(ProfileError::Unknown { found: format!("JSON with {}", listed("keys", &keys)) })
+}
+
+fn table(text: &str) -> Result<Content<'_>, ProfileError> {
+    let table = Table::new(text)?;
+    let header = table.header();
+    let any = |test: &dyn Fn(&str) -> bool| header.iter().any(|name| test(name));
+    let format = if any(&vidur_compute::is_time) {
+        Format::VidurCompute
+    } else if any(&|name| name.starts_with("time_stats.")) && any(&|name| ["collective", "num_workers"].contains(&name))
+    {
+        Format::VidurNetwork
+    } else if any(&|name| name.starts_with("time_stats.attn")) {
+        return Err(ProfileError::NotMeasurements {
+            format: "a Vidur attention profile",
+            why: "it measures the attention of serving, with a cache of keys and values, which training does not run",
+        });
+    } else if any(&|name| name == "size(b)") {
+        Format::VtrainAllReduce
+    } else if header[0] == "size" && any(&|name| name.contains("node") && name.contains("gpu")) {
+        return Err(ProfileError::NotMeasurements {
+            format: "a SimAI table of ratios",
+            why: "a ratio of achieved to peak bandwidth holds no time, and the peak is not in the file",
+        });
+    } else if any(&|name| name == "kernel" || name.starts_with("time_")) {
+        Format::Planscope
+    } else {
+        return Err(ProfileError::Unknown { found: format!("a table with {}", listed("columns", header)) });
+    };
+    Ok(Content::Table(format, table))
+}
+
+/// The first few of what was found.
+fn listed(what: &str, found: &[String]) -> String {
+    const SHOWN: usize = 6;
+    let clip = |name: &String| name.chars().take(40).collect::<String>();
+    let shown: Vec<String> = found.iter().take(SHOWN).map(clip).collect();
+    let more = if found.len() > SHOWN { ", ..." } else { "" };
+    if shown.is_empty() { format!("no {what}") } else { format!("the {what} {}{more}", shown.join(", ")) }
+}

@@ -1,0 +1,115 @@
+//! vTrain's tables of all-reduce times, one file per number of GPUs: columns of nccl-tests as CSV.
+//!
+//! The table has a time and a bus bandwidth out of place, then both in place. The first is used: both agree within 5 %
+//! in the published files, and the smaller of two noisy times would be too small on average.
+//!
+//! The number of GPUs n stands in no column, but it follows from one: bus bandwidth x time / size = 2 (n - 1) / n.
+
+use planner::calibration::Sample;
+use planner::cost::kernel::{Collective, Kernel, Operation};
+
+use super::ledger::{Ledger, Refused};
+use super::plausible::bus_bytes;
+use super::table::{Row, Table};
+use super::{Hints, ProfileError};
+
+const SIZE: &str = "size(b)";
+/// The first of two columns of that name: out of place.
+const TIME: &str = "time(ns)";
+const BUS: &str = "busbw(gb/s)";
+const NANOSECOND: f64 = 1e-9;
+/// Below, two decimals of a bus bandwidth are too few to tell the group.
+const LEAST_BUS: f64 = 10.0;
+/// Most by which a time and a bus bandwidth may differ; 7 GPUs differ from 8 by 2 %.
+const AGREE: f64 = 0.01;
+
+/// Reads every row.
+pub(super) fn read(table: &mut Table<'_>, hints: &Hints, ledger: &mut Ledger) -> Result<(), ProfileError> {
+    for column in [SIZE, TIME] {
+        if !table.has(column) {
+            return Err(ProfileError::MissingColumn { format: ledger.format(), column: column.to_owned() });
+        }
+    }
+    ledger.assume("sizes are in bytes and times in nanoseconds, as the header says");
+    ledger.assume("the out-of-place time is used, not the in-place one");
+    let mut rows = Vec::new();
+    let mut implied = Vec::new();
+    while let Some(row) = table.next_row()? {
+        let measured = Measured::read(&row);
+        if let Ok(Measured { ranks: Some(ranks), .. }) = measured {
+            implied.push(ranks);
+        }
+        rows.push((row.shown(TIME), measured));
+        if rows.len() > super::MAX_VALUES {
+            return Err(ProfileError::TooManyValues);
+        }
+    }
+    let ranks = ranks(hints, &mut implied, ledger).ok_or(ProfileError::NoRanks)?;
+    let ranks_per_node = hints.ranks_per_node.map_or(ranks, |most| most.min(ranks));
+    if hints.ranks_per_node.is_none() {
+        ledger.assume("all devices are on one node");
+    }
+    for (place, measured) in rows {
+        let sample = measured.and_then(|measured| measured.sample(ranks, ranks_per_node, &place));
+        ledger.take(|| place.clone(), sample)?;
+    }
+    Ok(())
+}
+
+/// Devices of the group: as given, or as the bus bandwidths say, or as the name says.
+fn ranks(hints: &Hints, implied: &mut [f64], ledger: &mut Ledger) -> Option<u32> {
+    if hints.ranks.is_some() {
+        return hints.ranks;
+    }
+    implied.sort_by(f64::total_cmp);
+    if let Some(&median) = implied.get(implied.len() / 2) {
+        let ranks = median.round() as u32;
+        ledger.assume(format!("{ranks} devices took part, because bus bandwidth x time / size is 2 (n - 1) / n"));
+        return Some(ranks);
+    }
+    let ranks = hints.ranks_of_name()?;
+    ledger.assume(format!("{ranks} devices took part, by the file's name"));
+    Some(ranks)
+}
+
+/// A row.
+#[derive(Debug)]
+struct Measured {
+    bytes: f64,
+    seconds: f64,
+    /// Bytes per second, where the row tells them well enough.
+    bus: Option<f64>,
+    /// Devices that follow from the bus bandwidth.
+    ranks: Option<f64>,
+}
+
+impl Measured {
+    fn read(row: &Row<'_>) -> Result<Self, Refused> {
+        let bytes = row.whole(SIZE)?;
+        let seconds = row.time(TIME, NANOSECOND)?.secs();
+        let bus = match row.optional(BUS)? {
+            Some(_) => Some(row.positive(BUS)?).filter(|&bus| bus >= LEAST_BUS).map(|bus| bus * 1e9),
+            None => None,
+        };
+        // From 2 (n - 1) / n = share; only a share of at least two devices and not of endlessly many says something.
+        let ranks = bus.map(|bus| 2.0 / (2.0 - bus * seconds / bytes)).filter(|ranks| (1.9..200.0).contains(ranks));
+        Ok(Self { bytes, seconds, bus, ranks })
+    }
+
+    fn sample(&self, ranks: u32, ranks_per_node: u32, place: &str) -> Result<Sample, Refused> {
+        let Self { bytes, seconds, .. } = *self;
+        let collective = Collective { operation: Operation::AllReduce, bytes, ranks, ranks_per_node };
+        if let Some(bus) = self.bus {
+            let expected = bus_bytes(&collective) / seconds;
+            if (bus / expected - 1.0).abs() > AGREE {
+                let [bus, expected] = [bus / 1e9, expected / 1e9];
+                return Err(Refused::new(
+                    "time and bus bandwidth contradict each other",
+                    format!("{place}: {bus:.2} GB/s, but {expected:.2} follow from the time and {ranks} devices"),
+                ));
+            }
+        }
+        let time = planner::units::Seconds::from_secs(seconds);
+        Ok(Sample { kernel: Kernel::Collective(collective), time })
+    }
+}

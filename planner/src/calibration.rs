@@ -1,0 +1,125 @@
+//! Calibration: from measured kernels and collectives to the curves of a device (docs/models.md, section 10).
+//!
+//! Only operators and collectives are fitted, never the time of a step: steps are what the fit is judged by. A
+//! part is fitted when there are enough timings of it; otherwise the device keeps the curve that it came with, and
+//! the report says so.
+
+mod minimise;
+mod parts;
+pub mod sample;
+
+pub use sample::Sample;
+
+use crate::cluster::{Cluster, Curves, LinkCurve};
+use crate::cost::kernel::{Format, Kernel, Operation, StreamingClass};
+use parts::Part;
+
+/// Fewest timings that a part is fitted on: below it a curve of that many parameters says nothing.
+pub const FEWEST: usize = 12;
+
+/// Streams that fit a device's cache say nothing of its memory; no device has a larger one, in bytes.
+const LARGEST_CACHE: f64 = 1.2e8;
+
+/// Why some timings say nothing about a machine's curves.
+const OTHERS: &str = "kernels of inference engines (norms, embeddings, activations), streams within the cache, \
+                      groups across nodes and formats other than bf16 are not fitted";
+
+/// What a fit came to.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Fitted {
+    /// The cluster that was given, with fitted efficiencies and curves.
+    pub cluster: Cluster,
+    /// Part by part, what was fitted and how well.
+    pub parts: Vec<PartReport>,
+}
+
+/// How one part was fitted.
+#[derive(Debug, Clone, PartialEq)]
+pub struct PartReport {
+    /// For example "matrix products".
+    pub part: &'static str,
+    /// Timings of it.
+    pub samples: usize,
+    /// Whether its curve was fitted; otherwise `note` says why not.
+    pub fitted: bool,
+    /// Mean relative residual after the fit (before it, where nothing was fitted).
+    pub mean_residual: f64,
+    /// Nine of ten timings lie within this relative residual.
+    pub p90_residual: f64,
+    /// What to know.
+    pub note: String,
+}
+
+/// Fits the curves of a cluster's device and links to `samples`.
+///
+/// Robust: timings are compared by the logarithm of their ratio to the prediction, large residuals count linearly.
+/// Deterministic: the same samples give the same curves.
+pub fn fit(cluster: &Cluster, samples: &[Sample], source: &str) -> Fitted {
+    let mut cluster = cluster.clone();
+    let mut curves = cluster.device.curves.take().unwrap_or_else(Curves::generic);
+    // What a network's measurements say of a link is a curve of its own.
+    cluster.intra_node.curve.get_or_insert(LinkCurve::GENERIC);
+    // What an earlier fit said of parts that these samples do not touch stays.
+    let before = std::mem::take(&mut curves.calibration);
+    curves.calibration = crate::cluster::Calibration {
+        source: if before.samples() > 0 { format!("{}; {source}", before.source) } else { source.to_owned() },
+        ..before
+    };
+    cluster.device.curves = Some(curves);
+    let mut reports = Vec::new();
+    let (mut weighted, mut fitted) = (0.0, 0_u32);
+    for part in Part::ALL {
+        let own: Vec<Sample> = samples.iter().copied().filter(|sample| part.owns(sample)).collect();
+        let report = part.fit(&mut cluster, &own);
+        let curves = cluster.device.curves.get_or_insert_with(Curves::generic);
+        if report.fitted {
+            let count = report.samples as u32;
+            match part {
+                Part::MatMul => curves.calibration.matmul = count,
+                Part::Attention => curves.calibration.attention = count,
+                Part::Elementwise => curves.calibration.streaming = count,
+                Part::Collective => curves.calibration.collective = count,
+            }
+            weighted += report.mean_residual * f64::from(count);
+            fitted += count;
+        }
+        reports.push(report);
+    }
+    let curves = cluster.device.curves.get_or_insert_with(Curves::generic);
+    if fitted > 0 {
+        curves.calibration.residual = weighted / f64::from(fitted);
+    }
+    let others = samples.iter().filter(|sample| !Part::ALL.iter().any(|part| part.owns(sample))).count();
+    if others > 0 {
+        reports.push(PartReport {
+            part: "others",
+            samples: others,
+            fitted: false,
+            mean_residual: 0.0,
+            p90_residual: 0.0,
+            note: OTHERS.to_owned(),
+        });
+    }
+    Fitted { cluster, parts: reports }
+}
+
+impl Part {
+    /// Whether a timing says something about this part.
+    fn owns(self, sample: &Sample) -> bool {
+        match (self, &sample.kernel) {
+            (Self::MatMul, Kernel::MatMul(product)) => product.format == Format::Bf16,
+            (Self::Attention, Kernel::Attention(_)) => true,
+            (Self::Elementwise, Kernel::Streaming(stream)) => {
+                stream.class == StreamingClass::Elementwise && stream.bytes > LARGEST_CACHE
+            }
+            (Self::Collective, Kernel::Collective(collective)) => {
+                let together = matches!(collective.operation, Operation::AllReduce | Operation::AllToAll);
+                together && collective.ranks == collective.ranks_per_node
+            }
+            _ => false,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests;

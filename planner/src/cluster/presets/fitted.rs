@@ -1,0 +1,169 @@
+//! Fitted figures of measured devices: what `planscope calibrate` makes of published operator and collective timings.
+//!
+//! A100: products, residual additions and collectives of SXM machines (microsoft/vidur, VIA-Research/vTrain,
+//! PKU-DAIR/Hetu-Galvatron); gradients relative to forward products, groups and attention from an A100 PCIe
+//! (MooreThreads/SimuMax). H100: microsoft/vidur; attention is not measured and stands between A100 and B200. B200:
+//! MooreThreads/SimuMax; its collectives are that project's own fits. The loss and permutations
+//! relative to plain streams: SimuMax's fits on both of its machines, H100 between. Norms and softmax of training are not
+//! measured: three quarters of a plain stream stands between inference norms (0.4, vidur) and the loss (0.9, SimuMax).
+
+use crate::cluster::curves::{HOST_MICROBATCH_US, HOST_US, LATER_HOST_MICROBATCH_US, LATER_HOST_US};
+use crate::cluster::{AttentionCurve, Calibration, Curves, Link, LinkCurve, MatMulCurve, StreamingCurve};
+
+/// Largest share of the peak of matrix products.
+pub(super) const A100_MATMUL: f64 = 0.8103;
+/// Largest share of the peak of fused attention.
+pub(super) const A100_ATTENTION: f64 = 0.6461;
+/// Share of the memory bandwidth of streams.
+pub(super) const A100_MEMORY: f64 = 0.8991;
+/// Launch overhead of a kernel, in µs.
+pub(super) const A100_LAUNCH_US: f64 = 2.422;
+
+pub(super) fn a100() -> Curves {
+    Curves {
+        calibration: Calibration {
+            source: "microsoft/vidur, VIA-Research/vTrain, PKU-DAIR/Hetu-Galvatron (SXM); MooreThreads/SimuMax (PCIe: gradients, groups, attention)".to_owned(),
+            matmul: 12_723,
+            attention: 24,
+            streaming: 424,
+            collective: 7_234,
+            residual: 0.04827,
+        },
+        matmul: MatMulCurve {
+            fill: 189.3,
+            tile_128: 0.9694,
+            tile_64: 0.7758,
+            tile_small: 0.7972,
+            last_wave: 0.4197,
+            traffic: 0.7397,
+            input_grad: 0.9998,
+            weight_grad: 0.964,
+            grouped: 0.9509,
+            power_drop: 0.04456,
+            power_ms: 0.3,
+        },
+        attention: AttentionCurve { half_blocks: 135.0, half_length: 250.0, backward: 0.7552 },
+        streaming: StreamingCurve {
+            norm: 0.75,
+            softmax: 0.75,
+            loss: 0.888,
+            permute: 0.2065,
+            ..StreamingCurve::GENERIC
+        },
+        host_us: HOST_US,
+        host_microbatch_us: HOST_MICROBATCH_US,
+    }
+}
+
+pub(super) const fn a100_nvlink() -> Link {
+    let curve = LinkCurve {
+        base_us: 48.04,
+        per_rank_us: 0.6789,
+        small_bytes: 19_170.0,
+        pair: 0.8773,
+        half_collectives: 0.95,
+        all_to_all: 0.7917,
+    };
+    Link { gb_per_s: 300.0, efficiency: 0.8339, latency_us: 5.0, curve: Some(curve) }
+}
+
+/// Largest share of the peak of matrix products.
+pub(super) const H100_MATMUL: f64 = 0.8065;
+/// Largest share of the peak of fused attention.
+pub(super) const H100_ATTENTION: f64 = 0.6;
+/// Share of the memory bandwidth of streams.
+pub(super) const H100_MEMORY: f64 = 0.95;
+/// Launch overhead of a kernel, in µs.
+pub(super) const H100_LAUNCH_US: f64 = 6.356;
+
+pub(super) fn h100() -> Curves {
+    Curves {
+        calibration: Calibration {
+            source: "microsoft/vidur; gradients and groups as on a typical device, attention between A100 and B200"
+                .to_owned(),
+            matmul: 12_528,
+            attention: 0,
+            streaming: 424,
+            collective: 2_982,
+            residual: 0.08909,
+        },
+        matmul: MatMulCurve {
+            fill: 0.006,
+            tile_128: 0.8472,
+            tile_64: 0.6748,
+            tile_small: 0.6751,
+            last_wave: 0.4881,
+            traffic: 0.894,
+            input_grad: 1.0,
+            weight_grad: 0.95,
+            grouped: 0.85,
+            power_drop: 0.1441,
+            power_ms: 0.3,
+        },
+        attention: AttentionCurve { half_blocks: 195.0, half_length: 250.0, backward: 0.8 },
+        streaming: StreamingCurve { norm: 0.75, softmax: 0.75, loss: 0.69, permute: 0.48, ..StreamingCurve::GENERIC },
+        host_us: LATER_HOST_US,
+        host_microbatch_us: LATER_HOST_MICROBATCH_US,
+    }
+}
+
+pub(super) const fn h100_nvlink() -> Link {
+    let curve = LinkCurve {
+        base_us: 26.36,
+        per_rank_us: 0.382,
+        small_bytes: 0.0,
+        pair: 0.9162,
+        half_collectives: 0.95,
+        all_to_all: 0.547,
+    };
+    Link { gb_per_s: 450.0, efficiency: 0.7967, latency_us: 5.0, curve: Some(curve) }
+}
+
+/// Largest share of the peak of matrix products.
+pub(super) const B200_MATMUL: f64 = 0.5687;
+/// Largest share of the peak of fused attention.
+pub(super) const B200_ATTENTION: f64 = 0.5443;
+/// Launch overhead of a kernel, in µs.
+pub(super) const B200_LAUNCH_US: f64 = 7.459;
+
+pub(super) fn b200() -> Curves {
+    Curves {
+        calibration: Calibration {
+            source: "MooreThreads/SimuMax; collectives are its own fits".to_owned(),
+            matmul: 622,
+            attention: 64,
+            streaming: 0,
+            collective: 0,
+            residual: 0.1219,
+        },
+        matmul: MatMulCurve {
+            fill: 96.25,
+            tile_128: 0.9912,
+            tile_64: 0.7465,
+            tile_small: 0.7422,
+            last_wave: 0.1083,
+            traffic: 0.6541,
+            input_grad: 0.9774,
+            weight_grad: 0.9545,
+            grouped: 0.8581,
+            power_drop: 0.1597,
+            power_ms: 0.3,
+        },
+        attention: AttentionCurve { half_blocks: 385.7, half_length: 250.0, backward: 0.802 },
+        streaming: StreamingCurve { norm: 0.75, softmax: 0.75, loss: 0.487, permute: 0.758, ..StreamingCurve::GENERIC },
+        host_us: LATER_HOST_US,
+        host_microbatch_us: LATER_HOST_MICROBATCH_US,
+    }
+}
+
+pub(super) const fn b200_nvlink() -> Link {
+    let curve = LinkCurve {
+        base_us: 22.0,
+        per_rank_us: 0.8,
+        small_bytes: 0.0,
+        pair: 1.0,
+        half_collectives: 0.907,
+        all_to_all: 0.804,
+    };
+    Link { gb_per_s: 900.0, efficiency: 0.7424, latency_us: 5.0, curve: Some(curve) }
+}

@@ -1,0 +1,254 @@
+//! Attention: projections, rotary positions, the core by one fused kernel or by separate ones, the context ring.
+
+use super::super::kernel::{Attention, Collective, Kernel, MatMul, Operation, Product, StreamingClass};
+use super::transformer::{column_backward, gather, reduce, row_backward};
+use super::{Builder, Phase, Shape, Span, TensorId, product, stream};
+use crate::model::Mask;
+use crate::training::AttentionKernel;
+
+/// What the forward leaves for the backward.
+pub(super) struct AttentionParts {
+    pub output: TensorId,
+    qkv: TensorId,
+    context: TensorId,
+    /// Softmax statistics, or scores with what dropout keeps of them.
+    core: Vec<TensorId>,
+}
+
+fn qkv_product(shape: &Shape<'_>) -> MatMul {
+    let width = (shape.h() + 2.0 * f64::from(shape.module.kv_width())) / shape.t;
+    product(shape.n, shape.h(), width, shape.format())
+}
+
+fn projection(shape: &Shape<'_>) -> MatMul {
+    product(shape.n, shape.h() / shape.t, shape.h(), shape.format())
+}
+
+/// The fused kernel over what one device holds.
+fn fused(shape: &Shape<'_>, backward: bool) -> Attention {
+    let module = shape.module;
+    let dim = f64::from(module.head_dim());
+    Attention {
+        tokens: shape.n,
+        squared: shape.squared,
+        heads: f64::from(module.heads) / shape.t,
+        kv_heads: f64::from(module.kv_heads) / shape.t,
+        qk_dim: dim,
+        v_dim: dim,
+        causal: module.mask == Mask::Causal,
+        backward,
+    }
+}
+
+/// Scores by separate kernels: every head of every sequence is a product of its own.
+fn scores(shape: &Shape<'_>) -> MatMul {
+    let heads = f64::from(shape.module.heads) / shape.t;
+    let batch = heads * shape.n / shape.length.max(1.0);
+    let dim = f64::from(shape.module.head_dim());
+    MatMul { batch, m: shape.length, k: dim, n: shape.length, product: Product::Forward, format: shape.format() }
+}
+
+/// Scores times values (and every product of the backward but one has this shape or its transpose).
+fn values(shape: &Shape<'_>) -> MatMul {
+    let scores = scores(shape);
+    MatMul { k: scores.n, n: scores.k, ..scores }
+}
+
+/// Elements of the stored score matrix.
+fn score_elements(shape: &Shape<'_>) -> f64 {
+    f64::from(shape.module.heads) / shape.t * shape.squared
+}
+
+/// Keys and values go round the ring while attention works on what is there.
+fn ring(graph: &mut Builder, shape: &Shape<'_>, phase: Phase, passes: f64, beside: u16) {
+    if shape.c > 1.0 {
+        let keys_and_values = 2.0 * shape.w * shape.n * f64::from(shape.module.kv_width()) / shape.t;
+        let ranks = shape.c as u32;
+        let bytes = passes * keys_and_values * (shape.c - 1.0);
+        let collective = Collective { operation: Operation::SendReceive, bytes, ranks, ranks_per_node: 1 };
+        graph.span("context ring", phase, Kernel::Collective(collective), Span::Context, Some(beside), &[]);
+    }
+}
+
+/// From the normed input to the branch's output.
+pub(super) fn forward(graph: &mut Builder, shape: &Shape<'_>, input: TensorId) -> AttentionParts {
+    let w = shape.w;
+    gather(graph, shape, Phase::Forward, None);
+    let qkv_product = qkv_product(shape);
+    graph.run("qkv", Phase::Forward, Kernel::MatMul(qkv_product), &[input]);
+    let qkv = graph.makes("qkv", w * shape.n * qkv_product.n);
+    rotary(graph, shape, Phase::Forward);
+    let context_bytes = w * shape.n * shape.h() / shape.t;
+    let heads = f64::from(shape.module.heads) / shape.t;
+    let mut core = Vec::new();
+    graph.core = true;
+    let context = match shape.training.attention {
+        AttentionKernel::Flash => {
+            let at = graph.run("attention", Phase::Forward, Kernel::Attention(fused(shape, false)), &[qkv]);
+            let context = graph.makes("context", context_bytes);
+            core.push(graph.makes("softmax statistics", 4.0 * heads * shape.n));
+            ring(graph, shape, Phase::Forward, 1.0, at);
+            context
+        }
+        AttentionKernel::Unfused => {
+            let elements = score_elements(shape);
+            let at = graph.run("scores", Phase::Forward, Kernel::MatMul(scores(shape)), &[qkv]);
+            ring(graph, shape, Phase::Forward, 1.0, at);
+            graph.run("softmax", Phase::Forward, stream(StreamingClass::Softmax, 2.0 * w * elements), &[]);
+            let mut probabilities = graph.makes("softmax", w * elements);
+            core.push(probabilities);
+            if shape.module.dropout {
+                let bytes = (2.0 * w + 1.0) * elements;
+                graph.run("score dropout", Phase::Forward, stream(StreamingClass::Softmax, bytes), &[probabilities]);
+                core.push(graph.makes("score dropout mask", elements));
+                probabilities = graph.makes("dropped scores", w * elements);
+                core.push(probabilities);
+            }
+            graph.run("context", Phase::Forward, Kernel::MatMul(values(shape)), &[qkv, probabilities]);
+            graph.makes("context", context_bytes)
+        }
+    };
+    graph.core = false;
+    // The output of the core is kept whatever is recomputed: the projection's weight gradient reads it.
+    let context = keep(graph, context);
+    let projection = projection(shape);
+    graph.run("projection", Phase::Forward, Kernel::MatMul(projection), &[context]);
+    let output = graph.makes("attention output", w * shape.n * shape.h());
+    reduce(graph, shape, Phase::Forward, None);
+    AttentionParts { output, qkv, context, core }
+}
+
+/// Selective recomputation does not drop the core's output.
+fn keep(graph: &mut Builder, context: TensorId) -> TensorId {
+    let first_outside = graph.graph.operators.len() as u16;
+    let tensor = &mut graph.graph.tensors[usize::from(context.0)];
+    // Made, for the memory scan, by the projection that follows: an operator outside the core.
+    tensor.made_by = Some(first_outside);
+    context
+}
+
+/// Gradients from the branch's output to the normed input.
+pub(super) fn backward(
+    graph: &mut Builder,
+    shape: &Shape<'_>,
+    input: TensorId,
+    parts: &AttentionParts,
+    gradient: TensorId,
+) -> TensorId {
+    let w = shape.w;
+    let of_context = row_backward(graph, shape, "projection", projection(shape), parts.context, gradient);
+    let width = qkv_product(shape).n;
+    let mut reads = vec![parts.qkv, of_context];
+    reads.extend(&parts.core);
+    match shape.training.attention {
+        AttentionKernel::Flash => {
+            reads.push(parts.context);
+            let at = graph.run("attention", Phase::InputGrad, Kernel::Attention(fused(shape, true)), &reads);
+            let result = graph.makes("qkv gradient", w * shape.n * width);
+            ring(graph, shape, Phase::InputGrad, 2.0, at);
+            finish(graph, shape, input, result)
+        }
+        AttentionKernel::Unfused => {
+            let elements = score_elements(shape);
+            let (scores, values) = (scores(shape), values(shape));
+            let as_gradient = |product: MatMul| Kernel::MatMul(MatMul { product: Product::InputGrad, ..product });
+            let at = graph.run("context", Phase::InputGrad, as_gradient(scores), &reads);
+            let of_scores = graph.makes("score gradient", w * elements);
+            ring(graph, shape, Phase::InputGrad, 2.0, at);
+            graph.run("value gradient", Phase::InputGrad, as_gradient(values), &reads);
+            if shape.module.dropout {
+                let bytes = (2.0 * w + 1.0) * elements;
+                graph.run("score dropout", Phase::InputGrad, stream(StreamingClass::Softmax, bytes), &parts.core);
+            }
+            let bytes = 3.0 * w * elements;
+            graph.run("softmax", Phase::InputGrad, stream(StreamingClass::Softmax, bytes), &[of_scores]);
+            graph.run("query gradient", Phase::InputGrad, as_gradient(values), &[of_scores, parts.qkv]);
+            graph.run("key gradient", Phase::InputGrad, as_gradient(values), &[of_scores, parts.qkv]);
+            let result = graph.makes("qkv gradient", w * shape.n * width);
+            finish(graph, shape, input, result)
+        }
+    }
+}
+
+fn finish(graph: &mut Builder, shape: &Shape<'_>, input: TensorId, qkv_gradient: TensorId) -> TensorId {
+    rotary(graph, shape, Phase::InputGrad);
+    column_backward(graph, shape, "qkv", qkv_product(shape), input, qkv_gradient, true)
+}
+
+/// Rotary positions turn queries and keys in place.
+fn rotary(graph: &mut Builder, shape: &Shape<'_>, phase: Phase) {
+    if shape.module.learned_positions == 0 && shape.module.patch.is_none() && shape.module.audio.is_none() {
+        let width = (shape.h() + f64::from(shape.module.kv_width())) / shape.t;
+        let bytes = 2.0 * shape.w * shape.n * width;
+        graph.run("rotary positions", phase, stream(StreamingClass::Activation, bytes), &[]);
+    }
+}
+
+/// What cross-attention leaves for its backward.
+pub(super) struct CrossParts {
+    stream: TensorId,
+    query: TensorId,
+    context: TensorId,
+}
+
+fn text_tokens(shape: &Shape<'_>) -> f64 {
+    shape.module.diffusion.map_or(0.0, |diffusion| f64::from(diffusion.text_tokens))
+}
+
+fn cross(shape: &Shape<'_>, backward: bool) -> Attention {
+    let own = fused(shape, backward);
+    Attention { squared: shape.n * text_tokens(shape), causal: false, ..own }
+}
+
+fn text_product(shape: &Shape<'_>) -> MatMul {
+    product(shape.items.max(1.0) * text_tokens(shape), shape.h(), 2.0 * shape.h() / shape.t, shape.format())
+}
+
+fn query_product(shape: &Shape<'_>) -> MatMul {
+    product(shape.n, shape.h(), shape.h() / shape.t, shape.format())
+}
+
+/// Items attend to their text; a residual addition closes the branch.
+pub(super) fn cross_forward(
+    graph: &mut Builder,
+    shape: &Shape<'_>,
+    middle: TensorId,
+) -> (Option<CrossParts>, TensorId) {
+    if text_tokens(shape) == 0.0 {
+        return (None, middle);
+    }
+    let bytes = shape.w * shape.n * shape.h() / shape.t;
+    gather(graph, shape, Phase::Forward, None);
+    graph.run("cross query", Phase::Forward, Kernel::MatMul(query_product(shape)), &[middle]);
+    let query = graph.makes("cross query", bytes);
+    graph.run("cross keys and values", Phase::Forward, Kernel::MatMul(text_product(shape)), &[]);
+    graph.run("cross attention", Phase::Forward, Kernel::Attention(cross(shape, false)), &[query]);
+    let context = graph.makes("cross context", bytes);
+    graph.run("cross projection", Phase::Forward, Kernel::MatMul(projection(shape)), &[context]);
+    let branch = graph.makes("cross output", shape.w * shape.n * shape.h());
+    reduce(graph, shape, Phase::Forward, None);
+    let add = stream(StreamingClass::Elementwise, 3.0 * shape.stream());
+    graph.run("cross residual", Phase::Forward, add, &[middle, branch]);
+    let sum = graph.makes("residual stream", shape.stream());
+    (Some(CrossParts { stream: middle, query, context }), sum)
+}
+
+/// Gradients through cross-attention.
+pub(super) fn cross_backward(
+    graph: &mut Builder,
+    shape: &Shape<'_>,
+    parts: Option<CrossParts>,
+    gradient: TensorId,
+) -> TensorId {
+    let Some(parts) = parts else { return gradient };
+    let of_context = row_backward(graph, shape, "cross projection", projection(shape), parts.context, gradient);
+    let reads = [parts.query, parts.context, of_context];
+    graph.run("cross attention", Phase::InputGrad, Kernel::Attention(cross(shape, true)), &reads);
+    let of_query = graph.makes("query gradient", shape.w * shape.n * shape.h() / shape.t);
+    let keys_and_values = super::weight_grad(text_product(shape));
+    graph.run("cross keys and values", Phase::WeightGrad, keys_and_values, &[]);
+    let result = column_backward(graph, shape, "cross query", query_product(shape), parts.stream, of_query, true);
+    let add = stream(StreamingClass::Elementwise, 3.0 * shape.stream());
+    graph.run("residual gradient", Phase::InputGrad, add, &[result, gradient]);
+    graph.makes("gradient", shape.stream())
+}

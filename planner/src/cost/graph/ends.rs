@@ -1,0 +1,119 @@
+//! What stands before the first layer of a module and behind its last.
+
+use super::super::kernel::{Kernel, MatMul, Operation, StreamingClass};
+use super::{Builder, OperatorGraph, Phase, Shape, input_grad, product, stream, weight_grad};
+
+/// Token embedding, projection of patches, or convolutions over a spectrogram.
+pub fn input(shape: &Shape<'_>) -> OperatorGraph {
+    let mut graph = Builder::new();
+    let (n, h, w) = (shape.n, shape.h(), shape.w);
+    let products = input_products(shape);
+    for &product in &products {
+        graph.run("item projection", Phase::Forward, Kernel::MatMul(product), &[]);
+        graph.makes("projected", w * n * product.n);
+    }
+    if products.is_empty() {
+        let bytes = 2.0 * w * n * h / shape.t;
+        graph.run("embedding", Phase::Forward, stream(StreamingClass::Embedding, bytes), &[]);
+    }
+    super::transformer::reduce(&mut graph, shape, Phase::Forward, None);
+    let mask = if shape.module.dropout {
+        let bytes = 2.0 * shape.stream() + n * h / shape.split();
+        graph.run("embedding dropout", Phase::Forward, stream(StreamingClass::Elementwise, bytes), &[]);
+        Some(graph.makes("dropout mask", n * h / shape.split()))
+    } else {
+        None
+    };
+    graph.turn();
+    if let Some(mask) = mask {
+        let bytes = 2.0 * shape.stream() + n * h / shape.split();
+        graph.run("embedding dropout", Phase::WeightGrad, stream(StreamingClass::Elementwise, bytes), &[mask]);
+    }
+    super::transformer::gather(&mut graph, shape, Phase::WeightGrad, None);
+    for &product in &products {
+        graph.run("item projection", Phase::WeightGrad, weight_grad(product), &[]);
+    }
+    if products.is_empty() {
+        let bytes = 3.0 * w * n * h / shape.t;
+        graph.run("embedding", Phase::WeightGrad, stream(StreamingClass::Embedding, bytes), &[]);
+    }
+    graph.graph
+}
+
+fn input_products(shape: &Shape<'_>) -> Vec<MatMul> {
+    let (n, h) = (shape.n, shape.h());
+    let columns = h / shape.t;
+    if let Some(patch) = shape.module.patch {
+        let edge = f64::from(patch.patch_px);
+        return vec![product(n, 3.0 * edge * edge, columns, shape.format())];
+    }
+    if let Some(audio) = shape.module.audio {
+        // Kernels of width three: the first over all frames, the second over every other.
+        let frames = 2.0 * n;
+        return vec![
+            product(frames, 3.0 * f64::from(audio.mel_bins), columns, shape.format()),
+            product(n, 3.0 * h, columns, shape.format()),
+        ];
+    }
+    Vec::new()
+}
+
+/// Final norm; with a vocabulary the output head and the loss, with a projection the merging of patches.
+pub fn output(shape: &Shape<'_>) -> OperatorGraph {
+    let mut graph = Builder::new();
+    let (n, h, w) = (shape.n, shape.h(), shape.w);
+    let x = graph.given("input", shape.stream());
+    graph.run("final norm", Phase::Forward, stream(StreamingClass::Norm, 2.0 * shape.stream()), &[x]);
+    let v = f64::from(shape.module.vocab) / shape.t;
+    let projections = projections(shape);
+    let normed = graph.makes("normed", shape.stream());
+    let mut input = normed;
+    let mut inputs = Vec::new();
+    for &projection in &projections {
+        inputs.push(input);
+        graph.run("merge and project", Phase::Forward, Kernel::MatMul(projection), &[input]);
+        let bytes = w * projection.m * projection.n;
+        graph.run("activation", Phase::Forward, stream(StreamingClass::Activation, 2.0 * bytes), &[]);
+        input = graph.makes("projected", bytes);
+    }
+    let logits = (v > 0.0).then(|| {
+        super::transformer::gather(&mut graph, shape, Phase::Forward, None);
+        graph.run("output head", Phase::Forward, Kernel::MatMul(product(n, h, v, shape.format())), &[normed]);
+        // Logits to fp32, their maximum, exponentials, sum and quotient: fifteen passes of two bytes.
+        graph.run("loss", Phase::Forward, stream(StreamingClass::Loss, 30.0 * n * v), &[]);
+        graph.tensor_collective(shape, "sum over vocabulary", Phase::Forward, Operation::AllReduce, 12.0 * n, None);
+        graph.makes("logits", 4.0 * n * v)
+    });
+    graph.turn();
+    if let Some(logits) = logits {
+        graph.run("loss", Phase::InputGrad, stream(StreamingClass::Loss, 14.0 * n * v), &[logits]);
+        let gradient = graph.makes("logit gradient", w * n * v);
+        let head = product(n, h, v, shape.format());
+        let beside = shape.training.overlapped_backward;
+        let at = graph.run("output head", Phase::InputGrad, input_grad(head), &[gradient]);
+        graph.makes("gradient", w * n * h);
+        super::transformer::gather(&mut graph, shape, Phase::InputGrad, beside.then_some(at));
+        let at = graph.run("output head", Phase::WeightGrad, weight_grad(head), &[normed, gradient]);
+        super::transformer::reduce(&mut graph, shape, Phase::InputGrad, beside.then_some(at));
+    }
+    for (&projection, &input) in projections.iter().zip(&inputs).rev() {
+        let bytes = 3.0 * w * projection.m * projection.n;
+        graph.run("activation", Phase::InputGrad, stream(StreamingClass::Activation, bytes), &[]);
+        graph.run("merge and project", Phase::InputGrad, input_grad(projection), &[]);
+        graph.run("merge and project", Phase::WeightGrad, weight_grad(projection), &[input]);
+    }
+    graph.run("final norm", Phase::InputGrad, stream(StreamingClass::Norm, 4.0 * shape.stream()), &[x]);
+    graph.graph
+}
+
+/// The perceptron that merges patches and projects them to the backbone's width.
+fn projections(shape: &Shape<'_>) -> Vec<MatMul> {
+    let Some(width) = shape.module.patch.and_then(|patch| patch.projected_width) else { return Vec::new() };
+    let merged = f64::from(shape.module.merged_patches());
+    let rows = shape.n / merged;
+    let inner = merged * shape.h();
+    vec![
+        product(rows, inner, inner / shape.t, shape.format()),
+        product(rows, inner / shape.t, f64::from(width), shape.format()),
+    ]
+}

@@ -1,0 +1,187 @@
+//! A transformer layer: norm, attention, norm, MLP, with what tensor parallelism needs between them.
+
+use super::super::kernel::{Kernel, MatMul, Operation, StreamingClass};
+use super::attention;
+use super::mlp;
+use super::{Builder, OperatorGraph, Phase, Shape, TensorId, input_grad, product, stream, weight_grad};
+use crate::model::Bias;
+
+/// One layer, forward and backward.
+pub fn layer(shape: &Shape<'_>) -> OperatorGraph {
+    let mut graph = Builder::new();
+    let stream_bytes = shape.stream();
+    let x = graph.given("input", stream_bytes);
+    let normed = norm(&mut graph, shape, "input norm", x);
+    let modulated = modulation(&mut graph, shape, normed);
+    let attention = attention::forward(&mut graph, shape, modulated);
+    let (middle, mask) = residual(&mut graph, shape, "attention residual", x, attention.output);
+    let (cross, middle) = attention::cross_forward(&mut graph, shape, middle);
+    let normed_2 = norm(&mut graph, shape, "mlp norm", middle);
+    let mlp = mlp::forward(&mut graph, shape, normed_2);
+    let (_, mask_2) = residual(&mut graph, shape, "mlp residual", middle, mlp.output);
+    graph.turn();
+    let gradient = residual_backward(&mut graph, shape, "mlp residual", mask_2);
+    let gradient = mlp::backward(&mut graph, shape, normed_2, &mlp, gradient);
+    let gradient = norm_backward(&mut graph, shape, "mlp norm", middle, gradient);
+    let gradient = attention::cross_backward(&mut graph, shape, cross, gradient);
+    let gradient = masked_backward(&mut graph, shape, mask, gradient);
+    let gradient = attention::backward(&mut graph, shape, modulated, &attention, gradient);
+    let gradient = modulation_backward(&mut graph, shape, normed, gradient);
+    norm_backward(&mut graph, shape, "input norm", x, gradient);
+    graph.graph
+}
+
+fn norm(graph: &mut Builder, shape: &Shape<'_>, name: &'static str, x: TensorId) -> TensorId {
+    graph.run(name, Phase::Forward, stream(StreamingClass::Norm, 2.0 * shape.stream()), &[x]);
+    graph.makes(name, shape.stream())
+}
+
+/// Reads the gradient, the input and what was normed; the residual's gradient is added in passing.
+fn norm_backward(
+    graph: &mut Builder,
+    shape: &Shape<'_>,
+    name: &'static str,
+    x: TensorId,
+    gradient: TensorId,
+) -> TensorId {
+    graph.run(name, Phase::InputGrad, stream(StreamingClass::Norm, 4.0 * shape.stream()), &[x, gradient]);
+    graph.run("residual gradient", Phase::InputGrad, stream(StreamingClass::Elementwise, 3.0 * shape.stream()), &[]);
+    graph.makes("gradient", shape.stream())
+}
+
+/// adaLN: scales, shifts and gates from the conditioning, and their application.
+fn modulation(graph: &mut Builder, shape: &Shape<'_>, normed: TensorId) -> TensorId {
+    if !shape.module.diffusion.is_some_and(|diffusion| diffusion.modulation) {
+        return normed;
+    }
+    let h = shape.h();
+    graph.run("modulation", Phase::Forward, Kernel::MatMul(modulation_product(shape)), &[]);
+    graph.makes("modulation", 6.0 * shape.w * shape.items * h / shape.t);
+    // Shift and scale before attention and MLP, a gate behind each.
+    graph.run("modulate", Phase::Forward, stream(StreamingClass::Elementwise, 8.0 * shape.stream()), &[normed]);
+    graph.makes("modulated", shape.stream())
+}
+
+fn modulation_product(shape: &Shape<'_>) -> MatMul {
+    product(shape.items.max(1.0), shape.h(), 6.0 * shape.h() / shape.t, shape.format())
+}
+
+fn modulation_backward(graph: &mut Builder, shape: &Shape<'_>, normed: TensorId, gradient: TensorId) -> TensorId {
+    if !shape.module.diffusion.is_some_and(|diffusion| diffusion.modulation) {
+        return gradient;
+    }
+    let bytes = 12.0 * shape.stream();
+    graph.run("modulate", Phase::InputGrad, stream(StreamingClass::Elementwise, bytes), &[normed, gradient]);
+    let modulated = graph.makes("gradient", shape.stream());
+    graph.run("modulation", Phase::InputGrad, input_grad(modulation_product(shape)), &[]);
+    graph.run("modulation", Phase::WeightGrad, weight_grad(modulation_product(shape)), &[]);
+    modulated
+}
+
+/// Dropout and residual addition in one kernel; the mask is a byte per element.
+fn residual(
+    graph: &mut Builder,
+    shape: &Shape<'_>,
+    name: &'static str,
+    x: TensorId,
+    branch: TensorId,
+) -> (TensorId, Option<TensorId>) {
+    let elements = shape.n * shape.h() / shape.split();
+    let mask = if shape.module.dropout { elements } else { 0.0 };
+    let bytes = 3.0 * shape.stream() + mask;
+    graph.run(name, Phase::Forward, stream(StreamingClass::Elementwise, bytes), &[x, branch]);
+    let sum = graph.makes("residual stream", shape.stream());
+    (sum, (mask > 0.0).then(|| graph.makes("dropout mask", mask)))
+}
+
+fn residual_backward(graph: &mut Builder, shape: &Shape<'_>, name: &'static str, mask: Option<TensorId>) -> TensorId {
+    let elements = shape.n * shape.h() / shape.split();
+    let bytes = 2.0 * shape.stream() + if mask.is_some() { elements } else { 0.0 };
+    let reads: Vec<TensorId> = mask.into_iter().collect();
+    graph.run(name, Phase::InputGrad, stream(StreamingClass::Elementwise, bytes), &reads);
+    graph.makes("gradient", shape.stream())
+}
+
+/// The gradient through a dropout, where there is one.
+fn masked_backward(graph: &mut Builder, shape: &Shape<'_>, mask: Option<TensorId>, gradient: TensorId) -> TensorId {
+    let Some(mask) = mask else { return gradient };
+    let bytes = 2.0 * shape.stream() + shape.n * shape.h() / shape.split();
+    graph.run("dropout", Phase::InputGrad, stream(StreamingClass::Elementwise, bytes), &[mask, gradient]);
+    graph.makes("gradient", shape.stream())
+}
+
+/// Before a column-parallel product the sequence is gathered.
+pub(super) fn gather(graph: &mut Builder, shape: &Shape<'_>, phase: Phase, beside: Option<u16>) {
+    if shape.training.sequence_parallel {
+        let bytes = shape.w * shape.n * shape.h();
+        graph.tensor_collective(shape, "gather sequence", phase, Operation::AllGather, bytes, beside);
+    }
+}
+
+/// Behind a row-parallel product the partial sums are added up.
+pub(super) fn reduce(graph: &mut Builder, shape: &Shape<'_>, phase: Phase, beside: Option<u16>) {
+    let bytes = shape.w * shape.n * shape.h();
+    let operation = if shape.training.sequence_parallel { Operation::ReduceScatter } else { Operation::AllReduce };
+    graph.tensor_collective(shape, "reduce partial sums", phase, operation, bytes, beside);
+}
+
+/// Both gradients of a column-parallel product whose gathered input is `input`: the gather of the input runs beside
+/// the input gradient, the reduction of the input's gradient beside the weight gradient.
+pub(super) fn column_backward(
+    graph: &mut Builder,
+    shape: &Shape<'_>,
+    name: &'static str,
+    forward: MatMul,
+    input: TensorId,
+    gradient: TensorId,
+    gathered_tokens: bool,
+) -> TensorId {
+    let beside = shape.training.overlapped_backward;
+    let at = graph.run(name, Phase::InputGrad, input_grad(forward), &[gradient]);
+    let result = graph.makes("gradient", shape.w * shape.n * shape.h());
+    if gathered_tokens {
+        gather(graph, shape, Phase::InputGrad, beside.then_some(at));
+    }
+    let at = weight_gradient(graph, shape, name, forward, &[input, gradient]);
+    if gathered_tokens {
+        reduce(graph, shape, Phase::InputGrad, beside.then_some(at));
+    }
+    result
+}
+
+/// Both gradients of a row-parallel product; the gradient arrives scattered and is gathered first.
+pub(super) fn row_backward(
+    graph: &mut Builder,
+    shape: &Shape<'_>,
+    name: &'static str,
+    forward: MatMul,
+    input: TensorId,
+    gradient: TensorId,
+) -> TensorId {
+    gather(graph, shape, Phase::InputGrad, None);
+    graph.run(name, Phase::InputGrad, input_grad(forward), &[gradient]);
+    let result = graph.makes("gradient", shape.w * forward.batch * forward.m * forward.k);
+    weight_gradient(graph, shape, name, forward, &[input, gradient]);
+    result
+}
+
+/// The weight gradient, its accumulation where that is a kernel of its own, and the gradient of the bias.
+fn weight_gradient(
+    graph: &mut Builder,
+    shape: &Shape<'_>,
+    name: &'static str,
+    forward: MatMul,
+    reads: &[TensorId],
+) -> u16 {
+    let at = graph.run(name, Phase::WeightGrad, weight_grad(forward), reads);
+    if !shape.training.fused_weight_gradients {
+        // Reads the fresh gradient and the sum, writes the sum.
+        let bytes = (shape.w + 2.0 * shape.training.gradients.bytes()) * forward.batch * forward.k * forward.n;
+        graph.run("accumulate gradient", Phase::WeightGrad, stream(StreamingClass::Elementwise, bytes), &[]);
+    }
+    if shape.module.bias == Bias::All {
+        let bytes = shape.w * forward.batch * forward.m * forward.n;
+        graph.run("bias gradient", Phase::WeightGrad, stream(StreamingClass::Norm, bytes), &[]);
+    }
+    at
+}

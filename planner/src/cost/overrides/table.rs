@@ -1,0 +1,100 @@
+//! Times as points over tokens.
+
+/// Points of one table.
+const MOST_POINTS: usize = 1024;
+
+/// A time over tokens, in straight lines between points; beyond the ends the first and the last line go on, never
+/// below zero.
+#[derive(Debug, Clone, PartialEq)]
+pub struct TimeTable(Vec<[f64; 2]>);
+
+/// Points that are no table, with the place of the wrong one.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
+pub enum TableError {
+    /// A line needs two points, and a table has an end.
+    #[error("{0} points: 2 to {MOST_POINTS} are needed")]
+    Count(usize),
+    /// Not a finite number of zero or more.
+    #[error("tokens and microseconds are numbers of zero or more")]
+    Value(usize),
+    /// Not above the tokens of the point before.
+    #[error("tokens must rise from point to point")]
+    Order(usize),
+}
+
+impl TableError {
+    /// The wrong point, where one is.
+    pub const fn point(self) -> Option<usize> {
+        match self {
+            Self::Count(_) => None,
+            Self::Value(index) | Self::Order(index) => Some(index),
+        }
+    }
+}
+
+impl TimeTable {
+    /// Of points of tokens and microseconds.
+    pub fn new(points: &[[f64; 2]]) -> Result<Self, TableError> {
+        if points.len() < 2 || points.len() > MOST_POINTS {
+            return Err(TableError::Count(points.len()));
+        }
+        let usable = |value: &f64| value.is_finite() && *value >= 0.0;
+        if let Some(index) = points.iter().position(|point| !point.iter().all(usable)) {
+            return Err(TableError::Value(index));
+        }
+        if let Some(index) = points.windows(2).position(|pair| pair[1][0] <= pair[0][0]) {
+            return Err(TableError::Order(index + 1));
+        }
+        Ok(Self(points.to_vec()))
+    }
+
+    /// Microseconds for `tokens`: t1 + (t2 - t1) (n - n1) / (n2 - n1) between the points around n.
+    pub fn micros(&self, tokens: f64) -> f64 {
+        let points = &self.0;
+        let above = points.partition_point(|point| point[0] < tokens).clamp(1, points.len() - 1);
+        let ([n1, t1], [n2, t2]) = (points[above - 1], points[above]);
+        (t1 + (t2 - t1) * ((tokens - n1) / (n2 - n1))).max(0.0)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn lines_join_the_points_and_go_on_behind_the_last() {
+        let table = TimeTable::new(&[[100.0, 10.0], [200.0, 30.0], [400.0, 20.0]]).unwrap();
+        for (tokens, micros) in [
+            (100.0, 10.0),
+            (150.0, 20.0),
+            (200.0, 30.0),
+            (300.0, 25.0),
+            (400.0, 20.0),
+            // The last line falls by 10 in 200.
+            (600.0, 10.0),
+            (800.0, 0.0),
+            (1000.0, 0.0),
+            // The first rises by 20 in 100.
+            (75.0, 5.0),
+            (0.0, 0.0),
+        ] {
+            assert!((table.micros(tokens) - micros).abs() < 1e-12, "{tokens} tokens");
+        }
+    }
+
+    #[test]
+    fn what_is_no_table_is_refused_with_its_point() {
+        let long = vec![[0.0, 0.0]; MOST_POINTS + 1];
+        for (points, wrong) in [
+            (&[[1.0, 1.0]][..], TableError::Count(1)),
+            (&long, TableError::Count(MOST_POINTS + 1)),
+            (&[[1.0, 1.0], [2.0, -1.0]], TableError::Value(1)),
+            (&[[f64::NAN, 1.0], [2.0, 1.0]], TableError::Value(0)),
+            (&[[1.0, 1.0], [2.0, f64::INFINITY]], TableError::Value(1)),
+            (&[[1.0, 1.0], [3.0, 1.0], [2.0, 1.0]], TableError::Order(2)),
+            (&[[1.0, 1.0], [1.0, 2.0]], TableError::Order(1)),
+        ] {
+            assert_eq!(TimeTable::new(points), Err(wrong));
+        }
+    }
+}

@@ -1,0 +1,240 @@
+//! What overrides change in the layers of GPT-3 175B on eight A100s, and what they leave alone.
+
+use super::{CostOverride, OverridePhase};
+use crate::cluster::Cluster;
+use crate::cluster::presets::cluster;
+use crate::cost::{LayerCost, LayerModel, ModuleLoad};
+use crate::model::Module;
+use crate::model::presets::model;
+use crate::training::{AttentionKernel, Recompute, Training};
+use crate::units::Seconds;
+
+const TOKENS: f64 = 2048.0;
+const TENSOR: u32 = 8;
+
+/// An override of `operator`, to be completed.
+fn of(operator: &str) -> CostOverride {
+    let operator = operator.to_owned();
+    CostOverride { module: None, operator, phase: None, scale: None, formula_us: None, table_us: None }
+}
+
+fn formula(operator: &str, phase: Option<OverridePhase>, formula: &str) -> CostOverride {
+    CostOverride { phase, formula_us: Some(formula.to_owned()), ..of(operator) }
+}
+
+fn scale(operator: &str, phase: Option<OverridePhase>, factor: f64) -> CostOverride {
+    CostOverride { phase, scale: Some(factor), ..of(operator) }
+}
+
+/// Unfused attention and everything recomputed where asked, nothing hidden.
+fn training(recompute: Recompute, overrides: Vec<CostOverride>) -> Training {
+    let attention = if recompute == Recompute::Selective { AttentionKernel::Unfused } else { AttentionKernel::Flash };
+    Training { recompute, attention, overlapped_backward: false, overrides, ..Training::default() }
+}
+
+/// A layer's module and where it runs.
+struct Setting {
+    module: Module,
+    cluster: Cluster,
+}
+
+impl Setting {
+    fn gpt() -> Self {
+        Self { module: model("gpt-3-175b").unwrap().modules.remove(0), cluster: cluster("a100-80gb").unwrap() }
+    }
+
+    fn under<'a>(&'a self, training: &'a Training) -> LayerModel<'a> {
+        LayerModel::new(&self.module, &self.cluster, training, TENSOR)
+    }
+}
+
+/// One sequence.
+const LOAD: ModuleLoad =
+    ModuleLoad { tokens: TOKENS, squared: TOKENS * TOKENS, useful_tokens: TOKENS, useful_squared: TOKENS * TOKENS };
+
+/// One layer under a way of recomputing and overrides.
+fn layer(recompute: Recompute, overrides: Vec<CostOverride>) -> LayerCost {
+    Setting::gpt().under(&training(recompute, overrides)).layer(LOAD)
+}
+
+/// Predicted times of the layer's operators of that name, in running order, in microseconds.
+fn predicted(name: &str) -> Vec<f64> {
+    let all = Setting::gpt().under(&training(Recompute::None, vec![])).predictions(LOAD).layer;
+    all.iter().filter(|(operator, _)| operator.name == name).map(|(_, time)| time.secs() * 1e6).collect()
+}
+
+#[track_caller]
+fn assert_micros(time: Seconds, expected: f64) {
+    let micros = time.secs() * 1e6;
+    assert!((micros - expected).abs() < 1e-6 * (1.0 + expected.abs()), "{micros} µs for {expected}");
+}
+
+const FORWARD: Option<OverridePhase> = Some(OverridePhase::Forward);
+const BACKWARD: Option<OverridePhase> = Some(OverridePhase::Backward);
+
+#[test]
+fn an_operator_takes_what_is_given_in_every_phase_or_in_one() {
+    let plain = layer(Recompute::None, vec![]);
+    // One product forward, one for each gradient.
+    let [forward, input_grad, weight_grad] = predicted("qkv")[..] else { panic!("three products") };
+    let all = layer(Recompute::None, vec![formula("qkv", None, "123.5")]);
+    assert_micros(all.forward - plain.forward, 123.5 - forward);
+    assert_micros(all.input_grad - plain.input_grad, 123.5 - input_grad);
+    assert_micros(all.weight_grad - plain.weight_grad, 123.5 - weight_grad);
+    let one = layer(Recompute::None, vec![formula("qkv", Some(OverridePhase::WeightGrad), "123.5")]);
+    assert_eq!((one.forward, one.input_grad), (plain.forward, plain.input_grad));
+    assert_micros(one.weight_grad - plain.weight_grad, 123.5 - weight_grad);
+    let both = layer(Recompute::None, vec![scale("qkv", BACKWARD, 3.0)]);
+    assert_eq!(both.forward, plain.forward);
+    assert_micros(both.input_grad - plain.input_grad, 2.0 * input_grad);
+    assert_micros(both.weight_grad - plain.weight_grad, 2.0 * weight_grad);
+    assert_eq!((both.activation, both.transient), (plain.activation, plain.transient), "memory is no time");
+}
+
+#[test]
+fn a_table_and_a_formula_see_the_load() {
+    let plain = layer(Recompute::None, vec![]);
+    let forward = predicted("qkv")[0];
+    // 2048 is halfway between 1024 and 3072.
+    let table_us = Some(vec![[1024.0, 100.0], [3072.0, 300.0]]);
+    let table = layer(Recompute::None, vec![CostOverride { phase: FORWARD, table_us, ..of("qkv") }]);
+    assert_micros(table.forward - plain.forward, 200.0 - forward);
+    let seen = layer(Recompute::None, vec![formula("qkv", FORWARD, "predicted_us + tokens / tp")]);
+    assert_micros(seen.forward - plain.forward, 256.0);
+    // 2 n h (3 h / t) operations.
+    let flops = layer(Recompute::None, vec![formula("qkv", FORWARD, "flops / (tokens * hidden^2) * tp")]);
+    assert_micros(flops.forward - plain.forward, 6.0 - forward);
+}
+
+#[test]
+fn what_is_given_for_a_collective_counts_as_communication() {
+    let plain = layer(Recompute::None, vec![]);
+    // Before attention and before the MLP; the backward gathers four times.
+    let gathers = predicted("gather sequence");
+    let given = layer(Recompute::None, vec![formula("gather sequence", FORWARD, "1000")]);
+    let more = 2.0 * 1000.0 - gathers[0] - gathers[1];
+    assert_micros(given.forward - plain.forward, more);
+    assert_micros(given.exposed_forward - plain.exposed_forward, more);
+    assert_micros(given.communication - plain.communication, more);
+    assert_eq!(given.exposed_backward, plain.exposed_backward);
+    let half = Training { tensor_overlap: 0.5, ..training(Recompute::None, vec![]) };
+    let hidden = |overrides| Setting::gpt().under(&Training { overrides, ..half.clone() }).layer(LOAD);
+    let (before, after) = (hidden(vec![]), hidden(vec![formula("gather sequence", FORWARD, "1000")]));
+    assert_micros(after.exposed_forward - before.exposed_forward, more / 2.0);
+}
+
+#[test]
+fn recomputation_repeats_what_is_given() {
+    let plain = layer(Recompute::Full, vec![]);
+    let given = layer(Recompute::Full, vec![formula("qkv", FORWARD, "5000")]);
+    let more = 5000.0 - predicted("qkv")[0];
+    assert_micros(given.forward - plain.forward, more);
+    assert_micros(given.recomputed - plain.recomputed, more);
+    assert_micros(given.input_grad - plain.input_grad, more);
+    // Of the attention core, selective recomputation repeats the softmax and not the projection.
+    let plain = layer(Recompute::Selective, vec![]);
+    let given = layer(Recompute::Selective, vec![scale("softmax", FORWARD, 2.0), scale("projection", FORWARD, 2.0)]);
+    let softmax = layer(Recompute::Selective, vec![scale("softmax", FORWARD, 2.0)]).forward - plain.forward;
+    assert!(softmax > Seconds::ZERO);
+    assert_micros(given.recomputed - plain.recomputed, softmax.secs() * 1e6);
+}
+
+#[test]
+fn a_layer_totals_what_is_given_and_keeps_its_proportions() {
+    let plain = layer(Recompute::None, vec![]);
+    let forward = layer(Recompute::None, vec![formula("layer", FORWARD, "9000")]);
+    assert_micros(forward.forward, 9000.0);
+    let factor = forward.forward.secs() / plain.forward.secs();
+    assert_micros(forward.exposed_forward, plain.exposed_forward.secs() * 1e6 * factor);
+    assert_eq!((forward.input_grad, forward.weight_grad), (plain.input_grad, plain.weight_grad));
+
+    let backward = layer(Recompute::None, vec![formula("layer", BACKWARD, "tokens * 10")]);
+    assert_micros(backward.input_grad + backward.weight_grad, 20_480.0);
+    let share = |cost: &LayerCost| cost.input_grad.secs() / (cost.input_grad + cost.weight_grad).secs();
+    assert!((share(&backward) - share(&plain)).abs() < 1e-12);
+    assert_eq!(backward.forward, plain.forward);
+
+    let total = |cost: &LayerCost| cost.forward + cost.input_grad + cost.weight_grad;
+    let whole = layer(Recompute::None, vec![formula("layer", None, "30000")]);
+    assert_micros(total(&whole), 30_000.0);
+    assert!((whole.forward.secs() / total(&whole).secs() - plain.forward.secs() / total(&plain).secs()).abs() < 1e-12);
+    let doubled = layer(Recompute::None, vec![scale("layer", None, 2.0)]);
+    for (twice, once) in [
+        (doubled.forward, plain.forward),
+        (doubled.input_grad, plain.input_grad),
+        (doubled.weight_grad, plain.weight_grad),
+        (doubled.exposed_forward, plain.exposed_forward),
+        (doubled.exposed_backward, plain.exposed_backward),
+        (doubled.communication, plain.communication),
+        (doubled.host_forward, plain.host_forward),
+        (doubled.host_backward, plain.host_backward),
+    ] {
+        assert_eq!(twice, once * 2.0);
+    }
+}
+
+#[test]
+fn a_recomputed_layer_repeats_its_forward_beside_the_backward_that_is_given() {
+    let overrides = vec![formula("layer", FORWARD, "9000"), formula("layer", BACKWARD, "17000")];
+    let (kept, again) = (layer(Recompute::None, overrides.clone()), layer(Recompute::Full, overrides));
+    assert_micros(kept.input_grad + kept.weight_grad, 17_000.0);
+    assert_micros(again.input_grad + again.weight_grad, 26_000.0);
+    assert_micros(again.recomputed, 9000.0 - again.exposed_forward.secs() * 1e6);
+}
+
+#[test]
+fn the_host_does_not_hold_a_given_layer_back() {
+    let plain = layer(Recompute::None, vec![]);
+    assert!(plain.host_forward > Seconds::ZERO, "the preset knows the host's time");
+    let short = layer(Recompute::None, vec![formula("layer", None, "10")]);
+    assert_micros(short.total(), 10.0);
+    let long = layer(Recompute::None, vec![formula("layer", None, "1e6")]);
+    assert_eq!(long.host_forward, plain.host_forward);
+}
+
+#[test]
+fn the_last_override_of_a_thing_counts_and_layers_come_after_operators() {
+    let (first, second) = (formula("qkv", None, "1"), formula("qkv", FORWARD, "2"));
+    let last = layer(Recompute::None, vec![first.clone(), second.clone()]);
+    let only = layer(Recompute::None, vec![second.clone(), formula("qkv", BACKWARD, "1")]);
+    assert_eq!(last, only);
+    assert_eq!(layer(Recompute::None, vec![second, first.clone()]), layer(Recompute::None, vec![first.clone()]));
+    let stretched = layer(Recompute::None, vec![scale("layer", None, 2.0), first.clone()]);
+    assert_eq!(stretched.forward, layer(Recompute::None, vec![first]).forward * 2.0);
+    let layers = vec![formula("layer", None, "30000"), formula("layer", FORWARD, "1000")];
+    let apart = layer(Recompute::None, layers);
+    assert_micros(apart.forward, 1000.0);
+    let whole = layer(Recompute::None, vec![formula("layer", None, "30000")]);
+    assert_eq!(apart.weight_grad, whole.weight_grad);
+}
+
+#[test]
+fn what_is_no_time_and_what_is_for_others_changes_nothing() {
+    let plain = layer(Recompute::None, vec![]);
+    for nothing in [
+        formula("qkv", None, "-1"),
+        formula("qkv", None, "1 / 0"),
+        formula("layer", None, "0 - tokens"),
+        formula("qkv", None, "no formula"),
+        CostOverride { module: Some("ViT 5B".to_owned()), ..scale("qkv", None, 2.0) },
+        scale("router", None, 2.0),
+    ] {
+        assert_eq!(layer(Recompute::None, vec![nothing.clone()]), plain, "{nothing:?}");
+    }
+    let mine = CostOverride { module: Some("GPT-3 175B".to_owned()), ..scale("layer", None, 2.0) };
+    assert_eq!(layer(Recompute::None, vec![mine]).forward, plain.forward * 2.0);
+}
+
+#[test]
+fn a_layer_is_neither_what_stands_before_the_first_nor_behind_the_last() {
+    let setting = Setting::gpt();
+    let ends = |overrides| {
+        let training = training(Recompute::None, overrides);
+        let model = setting.under(&training);
+        (model.input(LOAD), model.output(LOAD))
+    };
+    assert_eq!(ends(vec![scale("layer", None, 2.0)]), ends(vec![]));
+    let (_, plain) = ends(vec![]);
+    let (_, longer) = ends(vec![formula("loss", FORWARD, "predicted_us + 50")]);
+    assert_micros(longer.forward - plain.forward, 50.0);
+}

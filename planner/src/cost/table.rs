@@ -1,0 +1,427 @@
+//! Costs of layers by microbatch, and the pipelines that are cut from them.
+
+use std::collections::BTreeMap;
+
+use super::collective::{Group, point_to_point};
+use super::kernel::{Streaming, StreamingClass};
+use super::layer::{LayerCost, LayerModel, exposed};
+use super::load::{MicrobatchLoad, ModuleLoad};
+use super::memory::StateBytes;
+use super::operator::Rates;
+use super::partition::{LayerRange, ModuleWeight, Partition};
+use super::pipeline::{PipelineCosts, StateMemory};
+use crate::cluster::Cluster;
+use crate::model::Model;
+use crate::training::{Recompute, Training};
+use crate::units::{Bytes, Nanos, Seconds};
+
+/// Costs of the layers of every module for every microbatch under one tensor-parallel degree. They do not depend
+/// on the pipeline and are shared by all its cuts.
+#[derive(Debug, Clone)]
+pub struct LayerTable<'a> {
+    model: &'a Model,
+    cluster: &'a Cluster,
+    training: &'a Training,
+    tensor: u32,
+    loads: &'a [MicrobatchLoad],
+    /// By module, then microbatch.
+    layers: Vec<Vec<LayerCost>>,
+    /// The same layers where nothing is recomputed; empty unless only some layers of a stage are.
+    kept: Vec<Vec<LayerCost>>,
+    inputs: Vec<Vec<LayerCost>>,
+    outputs: Vec<Vec<LayerCost>>,
+}
+
+/// Where a pipeline stands: its degrees and which replica it is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Place {
+    /// Pipeline ranks.
+    pub pipeline: u32,
+    /// Replicas.
+    pub data: u32,
+    /// Which of the replicas.
+    pub replica: u32,
+}
+
+/// Parameters on one device: those of experts have replicas of their own.
+#[derive(Debug, Clone, Copy, Default)]
+struct Parameters {
+    dense: f64,
+    expert: f64,
+}
+
+const fn key(load: ModuleLoad) -> [u64; 2] {
+    [load.tokens.to_bits(), load.squared.to_bits()]
+}
+
+impl<'a> LayerTable<'a> {
+    /// Computes the table.
+    pub fn new(
+        model: &'a Model,
+        cluster: &'a Cluster,
+        training: &'a Training,
+        tensor: u32,
+        loads: &'a [MicrobatchLoad],
+    ) -> Self {
+        let mut table = Self {
+            model,
+            cluster,
+            training,
+            tensor,
+            loads,
+            layers: vec![],
+            kept: vec![],
+            inputs: vec![],
+            outputs: vec![],
+        };
+        let some_layers = training.recompute == Recompute::Full && training.recompute_layers.is_some();
+        for (index, module) in model.modules.iter().enumerate() {
+            let costs = LayerModel::new(module, cluster, training, tensor);
+            // Equal loads, common where sequences are cut to one length, are priced once.
+            let mut known: BTreeMap<[u64; 2], [LayerCost; 4]> = BTreeMap::new();
+            let mut columns: [Vec<LayerCost>; 4] = Default::default();
+            for load in loads {
+                let load = load.modules[index];
+                let priced = known.entry(key(load)).or_insert_with(|| {
+                    let kept = if some_layers { costs.kept_layer(load) } else { LayerCost::default() };
+                    [costs.layer(load), kept, costs.input(load), costs.output(load)]
+                });
+                columns.iter_mut().zip(priced).for_each(|(column, cost)| column.push(*cost));
+            }
+            let [layers, kept, inputs, outputs] = columns;
+            table.layers.push(layers);
+            table.kept.push(kept);
+            table.inputs.push(inputs);
+            table.outputs.push(outputs);
+        }
+        table
+    }
+
+    /// Mean time of each module's pieces over all microbatches, for balancing a partition.
+    pub fn weights(&self) -> Vec<ModuleWeight> {
+        let mean =
+            |costs: &[LayerCost]| costs.iter().map(|cost| cost.total().secs()).sum::<f64>() / costs.len().max(1) as f64;
+        (0..self.model.modules.len())
+            .map(|module| ModuleWeight {
+                layer: mean(&self.layers[module]),
+                input: mean(&self.inputs[module]),
+                output: mean(&self.outputs[module]),
+            })
+            .collect()
+    }
+
+    /// Microbatches of all replicas.
+    pub fn microbatches(&self) -> usize {
+        self.loads.len()
+    }
+
+    /// Forward and backward of every microbatch through the whole model, in seconds.
+    pub fn microbatch_times(&self) -> Vec<f64> {
+        let time = |microbatch: usize| {
+            let modules = self.model.modules.iter().enumerate();
+            let of_module = modules.map(|(index, module)| {
+                self.layers[index][microbatch].total().secs() * f64::from(module.layers)
+                    + self.inputs[index][microbatch].total().secs()
+                    + self.outputs[index][microbatch].total().secs()
+            });
+            of_module.sum()
+        };
+        (0..self.loads.len()).map(time).collect()
+    }
+
+    /// Forward and backward of a stage's layers, summed over all microbatches, in seconds.
+    pub fn stage_work(&self, ranges: &[LayerRange]) -> f64 {
+        let total = |costs: &[LayerCost]| costs.iter().map(|cost| cost.total().secs()).sum::<f64>();
+        ranges
+            .iter()
+            .map(|range| {
+                let mut work = total(&self.layers[range.module]) * f64::from(range.len());
+                if range.begins() {
+                    work += total(&self.inputs[range.module]);
+                }
+                if range.ends(self.model) {
+                    work += total(&self.outputs[range.module]);
+                }
+                work
+            })
+            .sum()
+    }
+
+    /// Weights, gradients and optimizer state of every rank.
+    pub fn static_memory(&self, partition: &Partition, place: Place) -> Vec<Bytes> {
+        self.state_memory(partition, place).into_iter().map(StateMemory::total).collect()
+    }
+
+    /// Weights, gradients and optimizer state of every rank, each by itself.
+    pub fn state_memory(&self, partition: &Partition, place: Place) -> Vec<StateMemory> {
+        let replicas = f64::from(place.data) * f64::from(self.training.context_parallel);
+        let (dense, expert) =
+            (StateBytes::of(self.training, replicas), StateBytes::of(self.training, self.expert_replicas(place)));
+        let state = |parameters: Parameters| {
+            let sum = |of: fn(StateBytes) -> f64| {
+                Bytes::from_f64(parameters.dense * of(dense) + parameters.expert * of(expert))
+            };
+            StateMemory {
+                weights: sum(|bytes| bytes.weights),
+                gradients: sum(|bytes| bytes.gradients),
+                optimizer: sum(|bytes| bytes.optimizer),
+            }
+        };
+        self.rank_parameters(partition, place).into_iter().map(state).collect()
+    }
+
+    /// Replicas of an expert: what is left of the data-parallel group beside the expert-parallel one.
+    fn expert_replicas(&self, place: Place) -> f64 {
+        let replicas = f64::from(place.data) * f64::from(self.training.context_parallel);
+        (replicas / f64::from(self.training.expert_parallel)).max(1.0)
+    }
+
+    /// Parameters that each device of a rank holds; a tied output head on another rank is a second copy.
+    fn rank_parameters(&self, partition: &Partition, place: Place) -> Vec<Parameters> {
+        let ranks = place.pipeline as usize;
+        let of_rank = |rank: usize| {
+            let ranges = || partition.stages.iter().skip(rank).step_by(ranks).flatten();
+            let mut parameters =
+                ranges().map(|range| self.range_parameters(range)).fold(Parameters::default(), |sum, range| {
+                    Parameters { dense: sum.dense + range.dense, expert: sum.expert + range.expert }
+                });
+            let tied = self.tied_ranks(partition, ranks).filter(|(_, _, last)| *last == rank);
+            let copies: u64 = tied.map(|(module, ..)| self.embedding_parameters(module)).sum();
+            parameters.dense += copies as f64 / f64::from(self.tensor);
+            parameters
+        };
+        (0..ranks).map(of_rank).collect()
+    }
+
+    /// Parameters of consecutive layers on each device.
+    fn range_parameters(&self, range: &LayerRange) -> Parameters {
+        let module = &self.model.modules[range.module];
+        let input = if range.begins() { module.input_parameters() } else { 0 };
+        let output = if range.ends(self.model) { module.output_parameters() } else { 0 };
+        let layers = u64::from(range.len());
+        let expert = layers * module.expert_parameters();
+        let dense = layers * module.layer_parameters() - expert + input + output;
+        let tensor = f64::from(self.tensor);
+        Parameters {
+            dense: dense as f64 / tensor,
+            expert: expert as f64 / tensor / f64::from(self.training.expert_parallel),
+        }
+    }
+
+    fn embedding_parameters(&self, module: usize) -> u64 {
+        u64::from(self.model.modules[module].hidden) * u64::from(self.model.modules[module].vocab)
+    }
+
+    /// Modules whose embedding and output head share a matrix and stand on different ranks: module, rank of the
+    /// embedding, rank of the head.
+    fn tied_ranks<'b>(
+        &'b self,
+        partition: &'b Partition,
+        ranks: usize,
+    ) -> impl Iterator<Item = (usize, usize, usize)> + 'b {
+        let rank_with = move |wanted: &dyn Fn(&LayerRange) -> bool| {
+            partition.stages.iter().position(|ranges| ranges.iter().any(wanted)).map(|stage| stage % ranks)
+        };
+        let tied = self.model.modules.iter().enumerate().filter(|(_, module)| module.tied_embeddings);
+        tied.filter_map(move |(index, _)| {
+            let first = rank_with(&|range| range.module == index && range.begins())?;
+            let last = rank_with(&|range| range.module == index && range.ends(self.model))?;
+            (first != last).then_some((index, first, last))
+        })
+    }
+
+    /// Exposed gradient synchronisation and optimizer step of every rank.
+    ///
+    /// `windows` are the last backward and the first forward of each rank: as long as they last, the overlapped
+    /// share of the reduction (and gathering) runs beside them. Without windows they are taken as endless, which
+    /// gives a lower bound.
+    pub fn step_end(
+        &self,
+        partition: &Partition,
+        place: Place,
+        windows: Option<&[(Seconds, Seconds)]>,
+    ) -> (Vec<Nanos>, Vec<Nanos>) {
+        let context = self.training.context_parallel;
+        let dense_group = Group::placed(self.cluster, place.data * context, self.tensor);
+        let expert_parallel = self.training.expert_parallel;
+        let expert_group =
+            Group::placed(self.cluster, self.expert_replicas(place) as u32, self.tensor * expert_parallel);
+        let rates = Rates::of(&self.cluster.device);
+        let tied: Vec<_> = self.tied_ranks(partition, place.pipeline as usize).collect();
+        let mut sync = Vec::new();
+        let mut optimizer = Vec::new();
+        for (rank, parameters) in self.rank_parameters(partition, place).into_iter().enumerate() {
+            let window = windows.map(|windows| windows[rank]);
+            let dense = self.reduction(&dense_group, parameters.dense, window);
+            let expert = self.reduction(&expert_group, parameters.expert, window);
+            let concerned = tied.iter().filter(|(_, first, last)| *first == rank || *last == rank);
+            let shared: Seconds = concerned.map(|&shared| self.tied_embedding_sync(shared, place)).sum();
+            sync.push((dense + expert + shared).to_nanos());
+            let replicas = f64::from(place.data * context);
+            let bytes = self.optimizer_bytes(parameters.dense, replicas)
+                + self.optimizer_bytes(parameters.expert, self.expert_replicas(place));
+            optimizer.push(rates.streaming(Streaming { class: StreamingClass::Optimizer, bytes }).to_nanos());
+        }
+        (sync, optimizer)
+    }
+
+    /// What is exposed of reducing gradients and gathering weights.
+    fn reduction(&self, group: &Group, parameters: f64, window: Option<(Seconds, Seconds)>) -> Seconds {
+        let (gradients, weights) = (self.training.gradients.bytes() * parameters, self.training.width() * parameters);
+        let hidden = |time: Seconds, window: Option<Seconds>| exposed(time, self.training.data_overlap, window);
+        match self.training.zero_stage() {
+            0 => hidden(group.all_reduce(gradients), window.map(|window| window.0)),
+            1 | 2 => {
+                hidden(group.reduce_scatter(gradients), window.map(|window| window.0))
+                    + hidden(group.all_gather(weights), window.map(|window| window.1))
+            }
+            // Gathered and reduced around every stage instead: see `sharded_traffic`.
+            _ => Seconds::ZERO,
+        }
+    }
+
+    /// Bytes that the optimizer moves: reads gradient, master weight and two moments, writes the last three and the
+    /// weight, reads the gradient once more for its norm; all gradients are zeroed.
+    fn optimizer_bytes(&self, parameters: f64, replicas: f64) -> f64 {
+        let gradient = self.training.gradients.bytes();
+        let stage = self.training.zero_stage();
+        let share = if stage >= 1 { parameters / replicas } else { parameters };
+        let zeroed = if stage >= 2 { parameters / replicas } else { parameters };
+        share * (2.0 * gradient + 24.0 + self.training.width()) + zeroed * gradient
+    }
+
+    /// The ranks of embedding and output head add up their gradients of the shared matrix.
+    fn tied_embedding_sync(&self, (module, first, last): (usize, usize, usize), place: Place) -> Seconds {
+        let device = |rank: usize| rank as u32 * self.devices_per_rank(place);
+        let bytes = self.training.gradients.bytes() * self.embedding_parameters(module) as f64 / f64::from(self.tensor);
+        point_to_point(self.cluster, device(first), device(last), bytes) * 2.0
+    }
+
+    /// Devices of one pipeline rank over all replicas.
+    fn devices_per_rank(&self, place: Place) -> u32 {
+        self.tensor.saturating_mul(self.training.context_parallel).saturating_mul(place.data)
+    }
+
+    /// The costs of one replica, which runs the microbatches `assigned`.
+    pub fn pipeline(&self, partition: &Partition, place: Place, assigned: &[usize]) -> PipelineCosts {
+        let stages = partition.stages.len();
+        let cells = stages * assigned.len();
+        let state = self.state_memory(partition, place);
+        let column = || Vec::with_capacity(cells);
+        let mut costs = PipelineCosts {
+            ranks: place.pipeline as usize,
+            stages,
+            microbatches: assigned.len(),
+            forward: column(),
+            input_grad: column(),
+            weight_grad: column(),
+            send_forward: column(),
+            send_backward: column(),
+            activation: Vec::with_capacity(cells),
+            transient: Vec::with_capacity(cells),
+            exposed_forward: column(),
+            exposed_backward: column(),
+            recomputed: column(),
+            communication: column(),
+            static_memory: state.iter().map(|state| state.total()).collect(),
+            state,
+            sync: Vec::new(),
+            optimizer: Vec::new(),
+            shapes: assigned.iter().map(|&index| self.loads[index].shape).collect(),
+        };
+        let mut windows = vec![(Seconds::ZERO, Seconds::ZERO); costs.ranks];
+        let host = Rates::of(&self.cluster.device).host_microbatch();
+        for stage in 0..stages {
+            let ranges = &partition.stages[stage];
+            let traffic = self.sharded_traffic(ranges, place);
+            for (order, &index) in assigned.iter().enumerate() {
+                let cost = self.stage_cost(ranges, index).with_sharding(traffic, self.training.data_overlap);
+                let cost = cost.as_started(host);
+                let window = &mut windows[costs.rank_of(stage)];
+                if order == 0 {
+                    window.1 += cost.forward;
+                }
+                if order + 1 == assigned.len() {
+                    window.0 += cost.input_grad + cost.weight_grad;
+                }
+                let forward =
+                    partition.stages.get(stage + 1).map(|next| self.send(next, place, stage, stage + 1, index));
+                let backward = stage.checked_sub(1).map(|to| self.send(ranges, place, stage, to, index));
+                let mut sends = [forward.unwrap_or(Nanos::ZERO), backward.unwrap_or(Nanos::ZERO)];
+                // A rank that waits for its sends is busy with them.
+                let waits = if self.training.overlapped_sends { [Nanos::ZERO; 2] } else { std::mem::take(&mut sends) };
+                costs.forward.push(cost.forward.to_nanos() + waits[0]);
+                costs.input_grad.push(cost.input_grad.to_nanos() + waits[1]);
+                costs.weight_grad.push(cost.weight_grad.to_nanos());
+                costs.exposed_forward.push(cost.exposed_forward.to_nanos() + waits[0]);
+                costs.exposed_backward.push(cost.exposed_backward.to_nanos() + waits[1]);
+                costs.send_forward.push(sends[0]);
+                costs.send_backward.push(sends[1]);
+                costs.recomputed.push(cost.recomputed.to_nanos());
+                costs.communication.push(cost.communication.to_nanos());
+                costs.activation.push(Bytes::from_f64(cost.activation));
+                costs.transient.push(Bytes::from_f64(cost.transient));
+            }
+        }
+        (costs.sync, costs.optimizer) = self.step_end(partition, place, Some(&windows));
+        costs
+    }
+
+    /// Under ZeRO-3: gathering the weights of a stage once, and reducing its gradients once.
+    fn sharded_traffic(&self, ranges: &[LayerRange], place: Place) -> (Seconds, Seconds) {
+        if self.training.zero_stage() < 3 {
+            return (Seconds::ZERO, Seconds::ZERO);
+        }
+        let group = Group::placed(self.cluster, place.data * self.training.context_parallel, self.tensor);
+        let parameters: f64 = ranges.iter().map(|range| self.range_parameters(range).dense).sum();
+        let gather = group.all_gather(self.training.width() * parameters);
+        (gather, group.reduce_scatter(self.training.gradients.bytes() * parameters))
+    }
+
+    fn stage_cost(&self, ranges: &[LayerRange], microbatch: usize) -> LayerCost {
+        let mut cost = LayerCost::default();
+        for range in ranges {
+            if range.begins() {
+                cost = cost.then(self.inputs[range.module][microbatch]);
+            }
+            let again = self.training.recompute_layers.map_or(range.len(), |layers| layers.min(range.len()));
+            cost = cost.then(self.layers[range.module][microbatch].times(again));
+            if again < range.len() {
+                let layer = self.kept.get(range.module).and_then(|costs| costs.get(microbatch));
+                let kept = if self.training.recompute == Recompute::Full { layer } else { None };
+                let kept = kept.unwrap_or(&self.layers[range.module][microbatch]);
+                cost = cost.then(kept.times(range.len() - again));
+            }
+            if range.ends(self.model) {
+                cost = cost.then(self.outputs[range.module][microbatch]);
+            }
+        }
+        cost
+    }
+
+    /// Sending what enters the stage `entered` between the ranks of two stages. Each device of a tensor-parallel
+    /// group sends its share; without sequence parallelism the receiving group then gathers the whole.
+    fn send(&self, entered: &[LayerRange], place: Place, from: usize, to: usize, microbatch: usize) -> Nanos {
+        let range = entered[0];
+        let module = &self.model.modules[range.module];
+        let load = &self.loads[microbatch];
+        let tokens = if range.begins() {
+            // Between modules travel the merged image tokens, already as wide as the backbone.
+            f64::from(load.shape.images) * f64::from(self.model.tokens_per_image())
+        } else {
+            load.modules[range.module].tokens
+        };
+        let context = f64::from(self.training.context_parallel);
+        let whole = self.training.width() * tokens * f64::from(module.hidden) / context;
+        let device = |stage: usize| {
+            let rank = (stage % place.pipeline as usize) as u32;
+            rank * self.devices_per_rank(place) + place.replica * self.tensor * self.training.context_parallel
+        };
+        let share = whole / f64::from(self.tensor);
+        let sent = point_to_point(self.cluster, device(from), device(to), share);
+        let gathers = !self.training.sequence_parallel && sent > Seconds::ZERO;
+        let gathered =
+            if gathers { Group::placed(self.cluster, self.tensor, 1).all_gather(whole) } else { Seconds::ZERO };
+        (sent + gathered).to_nanos()
+    }
+}

@@ -1,0 +1,227 @@
+//! The closed-form estimate: time and memory of one configuration without simulating its schedule.
+//!
+//! Stage costs are those of the simulator ([`LayerTable`]); only the schedule is replaced by its formula
+//! (docs/models.md, section 11). For equal microbatches it agrees with the event engine to a few parts in a
+//! thousand, at the price of one microbatch.
+
+mod memory;
+
+pub use memory::RankMemory;
+
+use crate::cluster::Cluster;
+use crate::cost::{LayerTable, MicrobatchLoad, Partition, PipelineCosts, Place};
+use crate::model::{Model, ModuleRole};
+use crate::outcome::Layout;
+use crate::training::{Precision, Training};
+use crate::units::{Nanos, Seconds};
+use crate::workload::{Packing, Sequence};
+
+/// What to estimate: a model on a cluster under one layout, with sequences of equal length.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Configuration {
+    /// The model.
+    pub model: Model,
+    /// The cluster; its size must be TP x CP x PP x DP.
+    pub cluster: Cluster,
+    /// Training settings; CP and EP stand here.
+    pub training: Training,
+    /// TP, PP, DP, VPP and sequences of a microbatch.
+    pub layout: Layout,
+    /// Sequences of an iteration, over all replicas.
+    pub global_batch: u32,
+    /// Backbone tokens of a sequence, those of items included.
+    pub sequence_length: u32,
+    /// Items (images, clips) of a sequence.
+    pub items: u32,
+}
+
+/// What a configuration comes to.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Estimate {
+    /// Time of an iteration.
+    pub iteration: Seconds,
+    /// Backbone tokens per second and device.
+    pub tokens_per_s_per_device: f64,
+    /// Model operations per second and device, in TFLOP/s; recomputation not counted, attention as without a mask.
+    pub tflops_per_device: f64,
+    /// Those over the data-sheet peak.
+    pub mfu: f64,
+    /// The rank with the largest memory: what it holds at its peak, on one device.
+    pub peak_memory: RankMemory,
+    /// The first rank at its peak.
+    pub first_rank_memory: RankMemory,
+    /// Idle share of (ranks x time).
+    pub bubble_fraction: f64,
+    /// Share of (ranks x time) in which communication stands in the way of computation.
+    pub exposed_communication: f64,
+    /// Why it does not fit the devices' memory; absent when it does.
+    pub misfit: Option<String>,
+}
+
+/// Why a configuration cannot be.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error("{0}")]
+pub struct Inconsistent(pub String);
+
+/// Estimates a configuration.
+///
+/// # Errors
+/// Names the rule that it breaks: degrees that do not multiply to the devices, do not divide heads or layers, or a
+/// batch that the replicas cannot share.
+pub fn estimate(configuration: &Configuration) -> Result<Estimate, Inconsistent> {
+    check(configuration)?;
+    let Configuration { model, cluster, training, layout, .. } = configuration;
+    let load = microbatch(configuration);
+    let microbatches = configuration.global_batch / (layout.data * layout.microbatch);
+    let loads = [load];
+    let table = LayerTable::new(model, cluster, training, layout.tensor, &loads);
+    let stages = layout.pipeline * layout.chunks;
+    let partition = Partition::even(model, stages)
+        .or_else(|| Partition::balanced(model, &table.weights(), stages))
+        .ok_or_else(|| Inconsistent(format!("{stages} stages for {} layers", model.layers())))?;
+    let place = Place { pipeline: layout.pipeline, data: layout.data, replica: 0 };
+    let costs = table.pipeline(&partition, place, &[0]);
+    let time = schedule_time(&costs, microbatches);
+    let memory = memory::peaks(&costs, layout.chunks, microbatches);
+    let iteration = time.end.secs().max(1e-9);
+    let devices = f64::from(cluster.devices());
+    let flops = loads[0].model_flops(model).get() * f64::from(microbatches) * f64::from(layout.data);
+    let tokens = f64::from(configuration.global_batch) * f64::from(configuration.sequence_length);
+    let capacity = iteration * costs.ranks as f64;
+    let worst = memory.iter().enumerate().max_by(|a, b| a.1.total().total_cmp(&b.1.total()).then(b.0.cmp(&a.0)));
+    let (rank, peak_memory) = worst.map(|(rank, memory)| (rank, *memory)).unwrap_or_default();
+    let limit = cluster.device.memory_gib - training.memory_reserve_gib;
+    let peak = peak_memory.total() / GIB;
+    let per_device = flops / iteration / devices;
+    Ok(Estimate {
+        iteration: Seconds::from_secs(iteration),
+        tokens_per_s_per_device: tokens / iteration / devices,
+        tflops_per_device: per_device * 1e-12,
+        mfu: per_device / cluster.device.peak().get(),
+        peak_memory,
+        first_rank_memory: memory.first().copied().unwrap_or_default(),
+        bubble_fraction: (1.0 - time.busy / capacity).max(0.0),
+        exposed_communication: time.exposed / capacity,
+        misfit: (peak > limit).then(|| format!("rank {rank} needs {peak:.1} GiB of {limit:.1} GiB")),
+    })
+}
+
+/// Bytes of a GiB.
+const GIB: f64 = 1_073_741_824.0;
+
+fn microbatch(configuration: &Configuration) -> MicrobatchLoad {
+    let length = configuration.sequence_length;
+    let sequence = Sequence {
+        samples: 1,
+        tokens: length,
+        computed_tokens: length,
+        squared: u64::from(length) * u64::from(length),
+        useful_squared: u64::from(length) * u64::from(length),
+        images: configuration.items,
+    };
+    let sequences = vec![sequence; configuration.layout.microbatch as usize];
+    MicrobatchLoad::of(&sequences, &configuration.model, Packing::Packed)
+}
+
+/// Times of a pipeline of equal microbatches, in seconds.
+struct ScheduleTime {
+    end: Seconds,
+    /// Summed over ranks.
+    busy: f64,
+    /// Summed over ranks.
+    exposed: f64,
+}
+
+/// 1F1B, interleaved where ranks hold several chunks.
+///
+/// Rank r is busy for m (F + B) of its chunks; before it the first microbatch comes through the ranks in front,
+/// behind it the last goes back through them. Without chunks to fill the time, each microbatch also waits for one
+/// send between neighbours.
+fn schedule_time(costs: &PipelineCosts, microbatches: u32) -> ScheduleTime {
+    let (p, m) = (costs.ranks, f64::from(microbatches));
+    let seconds = |column: &[Nanos], stage: usize| column[stage].secs();
+    let backward = |stage: usize| costs.backward(stage).secs();
+    let mut work = vec![0.0; p];
+    let mut exposed = 0.0;
+    for stage in 0..costs.stages {
+        work[stage % p] += seconds(&costs.forward, stage) + backward(stage);
+        exposed += m * (seconds(&costs.exposed_forward, stage) + seconds(&costs.exposed_backward, stage));
+    }
+    // One send a microbatch, the slowest of a neighbour's two, stands in the way when a rank has one stage only.
+    let send = |stage: usize| seconds(&costs.send_forward, stage).max(seconds(&costs.send_backward, stage + 1));
+    let wait = if costs.stages == p { (0..p.saturating_sub(1)).map(send).fold(0.0, f64::max) } else { 0.0 };
+    let (mut head, mut tail) = (0.0, 0.0);
+    let mut pipeline: f64 = 0.0;
+    let mut tails = Vec::with_capacity(p);
+    for (rank, work) in work.iter().enumerate() {
+        pipeline = pipeline.max(head + m * work + (m - 1.0) * wait + tail);
+        tails.push(tail);
+        head += seconds(&costs.forward, rank) + seconds(&costs.send_forward, rank);
+        tail += backward(rank) + costs.send_backward.get(rank + 1).map_or(0.0, |send| send.secs());
+    }
+    let mut end: f64 = 0.0;
+    let mut busy = m * work.iter().sum::<f64>();
+    for (rank, tail) in tails.iter().enumerate() {
+        let (sync, optimizer) = (costs.sync[rank].secs(), costs.optimizer[rank].secs());
+        end = end.max(pipeline - tail + sync + optimizer);
+        busy += sync + optimizer;
+        exposed += sync;
+    }
+    ScheduleTime { end: Seconds::from_secs(end), busy, exposed }
+}
+
+fn check(configuration: &Configuration) -> Result<(), Inconsistent> {
+    let Configuration { model, cluster, training, layout, global_batch, .. } = configuration;
+    let refuse = |rule: String| Err(Inconsistent(rule));
+    let Layout { tensor, pipeline, data, chunks, microbatch, .. } = *layout;
+    let context = training.context_parallel;
+    let degrees = [tensor, pipeline, data, chunks, microbatch, context, training.expert_parallel, *global_batch];
+    if degrees.contains(&0) || model.modules.is_empty() || configuration.sequence_length == 0 {
+        return refuse("degrees, batch and sequence length are at least 1".to_owned());
+    }
+    let product = u64::from(tensor) * u64::from(pipeline) * u64::from(data) * u64::from(context);
+    if product != u64::from(cluster.devices()) {
+        let devices = cluster.devices();
+        return refuse(format!("TP {tensor} x CP {context} x PP {pipeline} x DP {data} is not {devices} devices"));
+    }
+    for module in &model.modules {
+        if module.heads == 0 || !module.hidden.is_multiple_of(module.heads) {
+            return refuse(format!("{} heads do not divide the hidden size {}", module.heads, module.hidden));
+        }
+        if !module.heads.is_multiple_of(tensor) {
+            return refuse(format!("TP {tensor} does not divide the {} heads of {}", module.heads, module.name));
+        }
+        let experts = module.moe.map_or(training.expert_parallel, |moe| moe.experts);
+        if !experts.is_multiple_of(training.expert_parallel) {
+            return refuse(format!("EP {} does not divide {experts} experts", training.expert_parallel));
+        }
+    }
+    if training.expert_parallel > 1 && model.modules.iter().all(|module| module.moe.is_none()) {
+        return refuse("EP needs a mixture of experts".to_owned());
+    }
+    if !(data * context).is_multiple_of(training.expert_parallel) {
+        return refuse(format!("EP {} does not divide DP x CP {}", training.expert_parallel, data * context));
+    }
+    if pipeline * chunks > model.layers() {
+        return refuse(format!("PP {pipeline} x VPP {chunks} exceeds the {} layers", model.layers()));
+    }
+    if chunks > 1 && pipeline == 1 {
+        return refuse("VPP needs a pipeline".to_owned());
+    }
+    if !configuration.sequence_length.is_multiple_of(context) {
+        return refuse(format!("CP {context} does not divide {} tokens", configuration.sequence_length));
+    }
+    if !global_batch.is_multiple_of(data * microbatch) {
+        return refuse(format!("{global_batch} sequences are no multiple of DP {data} x microbatch {microbatch}"));
+    }
+    if training.precision == Precision::Fp8 && cluster.device.fp8_tflops.is_none() {
+        return refuse(format!("{} has no fp8", cluster.name));
+    }
+    if configuration.items > 0 && model.modules.iter().all(|module| module.role == ModuleRole::Backbone) {
+        return refuse("items need a module that reads or makes them".to_owned());
+    }
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests;

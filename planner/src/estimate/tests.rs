@@ -1,0 +1,71 @@
+//! The closed form against the event engine, and the rules.
+
+use super::*;
+use crate::cluster::presets::cluster;
+use crate::model::presets::model;
+use crate::schedule::{Grouping, interleaved, one_f_one_b};
+use crate::simulate::{StepEnd, execute, peak_memory_over};
+
+fn configuration(pipeline: u32, chunks: u32, data: u32) -> Configuration {
+    let nodes = pipeline * data;
+    Configuration {
+        model: model("gpt-3-175b").unwrap(),
+        cluster: crate::cluster::Cluster { nodes, ..cluster("a100-80gb").unwrap() },
+        training: Training::default(),
+        layout: Layout { tensor: 8, pipeline, data, chunks, microbatch: 1, group: None },
+        global_batch: 32 * data,
+        sequence_length: 2048,
+        items: 0,
+    }
+}
+
+/// The same configuration through schedule and event engine: time and largest memory.
+fn simulated(configuration: &Configuration) -> (f64, f64) {
+    let Configuration { model, cluster, training, layout, .. } = configuration;
+    let count = (configuration.global_batch / layout.data / layout.microbatch) as usize;
+    let loads = vec![microbatch(configuration); count];
+    let table = LayerTable::new(model, cluster, training, layout.tensor, &loads);
+    let partition = Partition::even(model, layout.pipeline * layout.chunks).unwrap();
+    let place = Place { pipeline: layout.pipeline, data: layout.data, replica: 0 };
+    let costs = table.pipeline(&partition, place, &(0..count).collect::<Vec<_>>());
+    let (p, v) = (layout.pipeline as usize, layout.chunks as usize);
+    let schedule = if v > 1 { interleaved(p, v, count, Grouping::Balanced) } else { one_f_one_b(p, count) };
+    let execution = execute(&schedule, &costs).unwrap();
+    let end = StepEnd::of(p, std::iter::once(&execution)).iteration_end(&costs);
+    (end.secs(), peak_memory_over(&schedule, &execution, &costs).1.get() as f64)
+}
+
+#[test]
+fn the_closed_form_agrees_with_the_event_engine() {
+    for (pipeline, chunks, data) in [(1, 1, 1), (4, 1, 1), (8, 1, 2), (16, 1, 1), (8, 2, 1), (8, 3, 1), (4, 6, 2)] {
+        let configuration = configuration(pipeline, chunks, data);
+        let estimate = estimate(&configuration).unwrap();
+        let (time, memory) = simulated(&configuration);
+        let (of_time, of_memory) = (estimate.iteration.secs() / time, estimate.peak_memory.total() / memory);
+        assert!((of_time - 1.0).abs() < 0.02, "PP {pipeline} VPP {chunks}: {of_time}");
+        assert!((of_memory - 1.0).abs() < 0.03, "PP {pipeline} VPP {chunks}: {of_memory}");
+    }
+}
+
+#[test]
+fn what_cannot_be_is_refused_by_name() {
+    let refused = |change: fn(&mut Configuration)| {
+        let mut configuration = configuration(4, 1, 1);
+        change(&mut configuration);
+        estimate(&configuration).unwrap_err().to_string()
+    };
+    assert!(refused(|c| c.layout.data = 2).contains("is not 32 devices"));
+    assert!(refused(|c| c.layout.chunks = 30).contains("exceeds the 96 layers"));
+    assert!(refused(|c| c.training.precision = Precision::Fp8).contains("no fp8"));
+    assert!(refused(|c| c.global_batch = 0).contains("at least 1"));
+    assert!(refused(|c| c.items = 3).contains("items need a module"));
+    assert!(refused(|c| c.training.expert_parallel = 2).contains("mixture of experts"));
+}
+
+#[test]
+fn a_misfit_names_the_rank_and_what_it_needs() {
+    let mut configuration = configuration(4, 1, 1);
+    configuration.cluster.device.memory_gib = 40.0;
+    let misfit = estimate(&configuration).unwrap().misfit.unwrap();
+    assert!(misfit.starts_with("rank 0 needs"), "{misfit}");
+}

@@ -1,0 +1,159 @@
+//! Where time and memory go, by stage and by rank.
+
+use super::Plan;
+use crate::cost::PipelineCosts;
+use crate::model::Model;
+use crate::outcome::{RankMemory, RankSummary, RankTime, StageSummary};
+use crate::schedule::{ActionKind, Schedule};
+use crate::simulate::{Execution, peak_composition};
+use crate::units::Nanos;
+
+/// Sums of stage times over all microbatches of the run, in seconds.
+pub(super) struct StageTimes {
+    stages: Vec<StageTotals>,
+    microbatches: usize,
+}
+
+#[derive(Clone, Copy, Default)]
+struct StageTotals {
+    forward: f64,
+    backward: f64,
+    recompute: f64,
+    exposed: f64,
+    communication: f64,
+}
+
+impl StageTimes {
+    pub(super) fn new(stages: usize) -> Self {
+        Self { stages: vec![StageTotals::default(); stages], microbatches: 0 }
+    }
+
+    pub(super) fn add(&mut self, costs: &PipelineCosts) {
+        self.microbatches += costs.microbatches;
+        for (stage, totals) in self.stages.iter_mut().enumerate() {
+            for cell in costs.cell(stage, 0)..costs.cell(stage + 1, 0) {
+                totals.forward += costs.forward[cell].secs();
+                totals.backward += costs.backward(cell).secs();
+                totals.recompute += costs.recomputed[cell].secs();
+                totals.exposed += costs.exposed_forward[cell].secs() + costs.exposed_backward[cell].secs();
+                totals.communication += costs.communication[cell].secs();
+            }
+        }
+    }
+
+    pub(super) fn summaries(&self, plan: &Plan, model: &Model) -> Vec<StageSummary> {
+        let milliseconds = 1e3 / self.microbatches.max(1) as f64;
+        let summary = |(stage, ranges): (usize, &Vec<crate::cost::partition::LayerRange>)| {
+            let names = ranges.iter().map(|range| {
+                format!("{} {}-{}", model.modules[range.module].name, range.first, range.end.saturating_sub(1))
+            });
+            let totals = self.stages[stage];
+            let compute = totals.forward + totals.backward - totals.recompute - totals.exposed;
+            StageSummary {
+                stage: stage as u32,
+                rank: stage as u32 % plan.layout.pipeline,
+                layers: names.collect::<Vec<_>>().join(", "),
+                forward_ms: milliseconds * totals.forward,
+                backward_ms: milliseconds * totals.backward,
+                compute_ms: milliseconds * compute.max(0.0),
+                recompute_ms: milliseconds * totals.recompute,
+                exposed_ms: milliseconds * totals.exposed,
+                communication_ms: milliseconds * totals.communication,
+            }
+        };
+        plan.partition.stages.iter().enumerate().map(summary).collect()
+    }
+}
+
+/// Sums over replicas and iterations for every rank.
+pub(super) struct RankTotals {
+    ranks: Vec<(RankTime, RankMemory)>,
+    runs: usize,
+}
+
+impl RankTotals {
+    pub(super) fn new(ranks: usize) -> Self {
+        Self { ranks: vec![Default::default(); ranks], runs: 0 }
+    }
+
+    /// One replica of one iteration that takes `time`.
+    pub(super) fn add(&mut self, schedule: &Schedule, execution: &Execution, costs: &PipelineCosts, time: Nanos) {
+        self.runs += 1;
+        for (rank, (sum, memory)) in self.ranks.iter_mut().enumerate() {
+            let of = rank_time(rank, schedule, costs, time);
+            sum.compute_s += of.compute_s;
+            sum.recompute_s += of.recompute_s;
+            sum.exposed_s += of.exposed_s;
+            sum.sync_s += of.sync_s;
+            sum.optimizer_s += of.optimizer_s;
+            sum.bubble_s += of.bubble_s;
+            let peak = rank_memory(rank, schedule, execution, costs);
+            if peak.held_gib() > memory.held_gib() {
+                *memory = peak;
+            }
+        }
+    }
+
+    pub(super) fn summaries(&self, reserve_gib: f64) -> Vec<RankSummary> {
+        let share = 1.0 / self.runs.max(1) as f64;
+        let summary = |(rank, (time, memory)): (usize, &(RankTime, RankMemory))| RankSummary {
+            rank: rank as u32,
+            time: RankTime {
+                compute_s: time.compute_s * share,
+                recompute_s: time.recompute_s * share,
+                exposed_s: time.exposed_s * share,
+                sync_s: time.sync_s * share,
+                optimizer_s: time.optimizer_s * share,
+                bubble_s: time.bubble_s * share,
+            },
+            memory: RankMemory { reserve_gib, ..*memory },
+        };
+        self.ranks.iter().enumerate().map(summary).collect()
+    }
+}
+
+fn rank_time(rank: usize, schedule: &Schedule, costs: &PipelineCosts, time: Nanos) -> RankTime {
+    let (mut busy, mut exposed, mut recompute) = (0.0, 0.0, 0.0);
+    for action in &schedule.orders[rank] {
+        let cell = costs.cell(action.stage as usize, action.microbatch as usize);
+        match action.kind {
+            ActionKind::Forward => {
+                busy += costs.forward[cell].secs();
+                exposed += costs.exposed_forward[cell].secs();
+            }
+            ActionKind::Backward | ActionKind::InputGrad => {
+                busy += costs.input_grad[cell].secs();
+                exposed += costs.exposed_backward[cell].secs();
+                recompute += costs.recomputed[cell].secs();
+            }
+            ActionKind::WeightGrad => {}
+        }
+        if matches!(action.kind, ActionKind::Backward | ActionKind::WeightGrad) {
+            busy += costs.weight_grad[cell].secs();
+        }
+    }
+    let (sync, optimizer) = (costs.sync[rank].secs(), costs.optimizer[rank].secs());
+    RankTime {
+        compute_s: (busy - exposed - recompute).max(0.0),
+        recompute_s: recompute,
+        exposed_s: exposed,
+        sync_s: sync,
+        optimizer_s: optimizer,
+        bubble_s: (time.secs() - busy - sync - optimizer).max(0.0),
+    }
+}
+
+fn rank_memory(rank: usize, schedule: &Schedule, execution: &Execution, costs: &PipelineCosts) -> RankMemory {
+    let peak = peak_composition(rank, schedule, execution, costs);
+    let state = costs.state[rank];
+    RankMemory {
+        weights_gib: state.weights.gib(),
+        gradients_gib: state.gradients.gib(),
+        optimizer_gib: state.optimizer.gib(),
+        activations_gib: peak.activations.gib(),
+        temporary_gib: peak.temporary.gib(),
+        reserve_gib: 0.0,
+        in_flight: peak.in_flight,
+        at_s: peak.at.secs(),
+    }
+}

@@ -1,0 +1,109 @@
+//! Times that the user gives in place of predicted ones: each must be for something, and be a time.
+
+use super::{FieldError, Ranges};
+use crate::cost::graph::Shape;
+use crate::cost::overrides::{CostOverride, Price, Priced, Variables, operator_names};
+use crate::cost::{LayerModel, ModuleLoad};
+use crate::model::Module;
+use crate::scenario::Scenario;
+
+/// Overrides of one scenario; each is looked at for every operator of every load.
+const MOST_OVERRIDES: usize = 64;
+/// Tokens for which formulas are tried: one, a short sentence, and from a usual sequence to the longest contexts.
+const TOKENS: [f64; 5] = [1.0, 128.0, 2048.0, 16_384.0, 131_072.0];
+
+pub(super) fn check(scenario: &Scenario, errors: &mut Vec<FieldError>) {
+    let list = &scenario.training.overrides;
+    if list.is_empty() {
+        return;
+    }
+    let mut ranges = Ranges(errors);
+    if list.len() > MOST_OVERRIDES {
+        ranges.refuse("/training/overrides", format!("{} overrides: at most {MOST_OVERRIDES}", list.len()));
+        return;
+    }
+    let names = operator_names();
+    let mut prices = Vec::new();
+    for (index, given) in list.iter().enumerate() {
+        let at = format!("/training/overrides/{index}");
+        if !names.contains(given.operator.as_str()) {
+            let known = names.iter().copied().collect::<Vec<_>>().join(", ");
+            let detail = format!("there is no operator {:?}; there are {known}", given.operator);
+            ranges.refuse(&format!("{at}/operator"), detail);
+        }
+        module(given, &at, scenario, &mut ranges);
+        match Price::of(given) {
+            Ok(price) => prices.push((at, given, price)),
+            Err(error) => ranges.refuse(&format!("{at}{}", error.field()), error.to_string()),
+        }
+    }
+    // Formulas are tried on the scenario's own operators, which only fields in range make possible.
+    if ranges.0.is_empty() {
+        for (at, given, price) in prices.iter().filter(|(.., price)| matches!(price, Price::Formula(_))) {
+            if let Some(detail) = without_time(given, price, scenario) {
+                ranges.refuse(&format!("{at}/formula_us"), detail);
+            }
+        }
+    }
+}
+
+fn module(given: &CostOverride, at: &str, scenario: &Scenario, ranges: &mut Ranges<'_>) {
+    let modules = &scenario.model.modules;
+    if let Some(name) = &given.module
+        && modules.iter().all(|module| module.name != *name)
+    {
+        let known = modules.iter().map(|module| module.name.as_str()).collect::<Vec<_>>().join(", ");
+        ranges.refuse(&format!("{at}/module"), format!("the model has no module {name:?}; it has {known}"));
+    }
+}
+
+/// One sequence of `tokens` in a module cut over `tensor` devices.
+#[derive(Clone, Copy)]
+struct Case<'a> {
+    scenario: &'a Scenario,
+    module: &'a Module,
+    tensor: u32,
+    tokens: f64,
+}
+
+/// The first load for which a formula gives no time, in words.
+fn without_time(given: &CostOverride, price: &Price, scenario: &Scenario) -> Option<String> {
+    // Uncut, and cut as is asked for or over a whole node.
+    let degrees = [1, scenario.layout.tensor.unwrap_or(scenario.cluster.devices_per_node)];
+    for module in scenario.model.modules.iter().filter(|module| given.is_for(module)) {
+        for (tensor, tokens) in degrees.into_iter().flat_map(|tensor| TOKENS.map(|tokens| (tensor, tokens))) {
+            let values = Case { scenario, module, tensor, tokens }.values(given, price);
+            if let Some(value) = values.into_iter().find(|value| !(value.is_finite() && *value >= 0.0)) {
+                let name = &module.name;
+                return Some(format!(
+                    "gives {value} µs for {name} at tokens = {tokens}, tp = {tensor}; times are zero or more"
+                ));
+            }
+        }
+    }
+    None
+}
+
+impl Case<'_> {
+    /// What a formula gives for the layer, or for every operator that it is for.
+    fn values(&self, given: &CostOverride, price: &Price) -> Vec<f64> {
+        let &Self { scenario, module, tensor, tokens } = self;
+        let training = &scenario.training;
+        // The devices of a context-parallel group share what the formula sees on each.
+        let context = f64::from(training.context_parallel);
+        let (tokens, squared) = (tokens * context, tokens * tokens * context);
+        let load = ModuleLoad { tokens, squared, useful_tokens: tokens, useful_squared: squared };
+        let shape = Shape::new(module, training, f64::from(tensor), load);
+        let value = |priced: Priced| price.value(&Variables::new(&shape, priced));
+        let predictions = LayerModel::new(module, &scenario.cluster, training, tensor).predictions(load);
+        if given.is_layer() {
+            let operators = predictions.layer.into_iter().filter(|(operator, _)| given.covers(operator.phase));
+            return vec![value(Priced::sum(operators))];
+        }
+        let operators = predictions.input.into_iter().chain(predictions.layer).chain(predictions.output);
+        operators
+            .filter(|(operator, _)| operator.name == given.operator && given.covers(operator.phase))
+            .map(|(operator, time)| value(Priced::of(&operator, time)))
+            .collect()
+    }
+}

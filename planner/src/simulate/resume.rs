@@ -1,0 +1,291 @@
+//! A simulation that can go back: checkpoint, restore, and change of one rank's order without starting over.
+//!
+//! Search workers try many schedules that differ in a few places. What ran before the first changed place stays;
+//! only what comes after it in the log of runs is undone and run again.
+
+use super::execution::Deadlock;
+use crate::cost::PipelineCosts;
+use crate::schedule::{Action, ActionKind, Schedule};
+use crate::units::Nanos;
+
+const NOT_YET: Nanos = Nanos::new(u64::MAX);
+
+/// How far a simulation had run.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Checkpoint(usize);
+
+/// One action that has run, with what its undoing needs.
+#[derive(Debug, Clone, Copy)]
+struct Ran {
+    rank: u32,
+    free_before: Nanos,
+    stream_before: Nanos,
+}
+
+/// A schedule being simulated, times only. Same rules as [`super::execute`].
+#[derive(Debug, Clone)]
+pub struct Simulation<'a> {
+    costs: &'a PipelineCosts,
+    orders: Vec<Vec<Action>>,
+    /// By cell: when the forward's output is at the next stage, its own end, and the same of the input gradient.
+    forward_arrival: Vec<Nanos>,
+    forward_end: Vec<Nanos>,
+    gradient_arrival: Vec<Nanos>,
+    input_grad_end: Vec<Nanos>,
+    next: Vec<usize>,
+    rank_free: Vec<Nanos>,
+    stream_free: Vec<Nanos>,
+    log: Vec<Ran>,
+    /// Of each rank's actions, their places in the log.
+    places: Vec<Vec<u32>>,
+    ready: Vec<usize>,
+}
+
+impl<'a> Simulation<'a> {
+    /// A schedule of which nothing has run.
+    pub fn new(schedule: &Schedule, costs: &'a PipelineCosts) -> Self {
+        let (cells, ranks) = (costs.stages * costs.microbatches, schedule.ranks());
+        Self {
+            costs,
+            orders: schedule.orders.clone(),
+            forward_arrival: vec![NOT_YET; cells],
+            forward_end: vec![NOT_YET; cells],
+            gradient_arrival: vec![NOT_YET; cells],
+            input_grad_end: vec![NOT_YET; cells],
+            next: vec![0; ranks],
+            rank_free: vec![Nanos::ZERO; ranks],
+            stream_free: vec![Nanos::ZERO; ranks],
+            log: Vec::with_capacity(schedule.len()),
+            places: schedule.orders.iter().map(|order| Vec::with_capacity(order.len())).collect(),
+            ready: Vec::new(),
+        }
+    }
+
+    /// Runs every action that can run.
+    ///
+    /// # Errors
+    /// Names what every stuck rank waits at when some cannot; what has run stays.
+    pub fn run(&mut self) -> Result<(), Deadlock> {
+        self.ready.clear();
+        self.ready.extend((0..self.orders.len()).rev());
+        while let Some(rank) = self.ready.pop() {
+            while let Some(&action) = self.orders[rank].get(self.next[rank]) {
+                let Some(input) = self.input_time(action) else { break };
+                self.step(rank, action, input);
+                if let Some(fed) = self.fed_rank(action)
+                    && fed != rank
+                {
+                    self.ready.push(fed);
+                }
+            }
+        }
+        let stuck = (0..self.orders.len()).filter(|&rank| self.next[rank] < self.orders[rank].len());
+        let waiting: Vec<_> = stuck.map(|rank| (rank, self.next[rank], self.orders[rank][self.next[rank]])).collect();
+        if waiting.is_empty() { Ok(()) } else { Err(Deadlock { waiting }) }
+    }
+
+    /// End of the last action that has run.
+    pub fn makespan(&self) -> Nanos {
+        self.rank_free.iter().copied().max().unwrap_or(Nanos::ZERO)
+    }
+
+    /// When a rank's last action that has run ends.
+    pub fn rank_end(&self, rank: usize) -> Nanos {
+        self.rank_free[rank]
+    }
+
+    /// Actions that have run.
+    pub const fn actions(&self) -> usize {
+        self.log.len()
+    }
+
+    /// The orders as they stand.
+    pub fn orders(&self) -> &[Vec<Action>] {
+        &self.orders
+    }
+
+    /// How far the simulation has run, to come back to.
+    pub const fn checkpoint(&self) -> Checkpoint {
+        Checkpoint(self.log.len())
+    }
+
+    /// Undoes everything that ran after a checkpoint. A checkpoint from before a change that undid more stays valid
+    /// only as far as that change went.
+    pub fn restore(&mut self, checkpoint: Checkpoint) {
+        while self.log.len() > checkpoint.0 {
+            self.undo();
+        }
+    }
+
+    /// Replaces a rank's order from place `from` on, undoing what ran since; returns how many actions were undone.
+    /// [`run`](Self::run) then runs them in the new order.
+    pub fn change(&mut self, rank: usize, from: usize, order: &[Action]) -> usize {
+        let before = self.log.len();
+        if let Some(&place) = self.places[rank].get(from) {
+            self.restore(Checkpoint(place as usize));
+        }
+        self.orders[rank].truncate(from);
+        self.orders[rank].extend_from_slice(order);
+        before - self.log.len()
+    }
+
+    fn undo(&mut self) {
+        let Some(ran) = self.log.pop() else { return };
+        let rank = ran.rank as usize;
+        self.places[rank].pop();
+        self.next[rank] -= 1;
+        let action = self.orders[rank][self.next[rank]];
+        let cell = self.costs.cell(action.stage as usize, action.microbatch as usize);
+        match action.kind {
+            ActionKind::Forward => {
+                self.forward_end[cell] = NOT_YET;
+                self.forward_arrival[cell] = NOT_YET;
+            }
+            ActionKind::Backward | ActionKind::InputGrad => {
+                self.gradient_arrival[cell] = NOT_YET;
+                self.input_grad_end[cell] = NOT_YET;
+            }
+            ActionKind::WeightGrad => {}
+        }
+        self.rank_free[rank] = ran.free_before;
+        self.stream_free[rank] = ran.stream_before;
+    }
+
+    fn input_time(&self, action: Action) -> Option<Nanos> {
+        let (stage, microbatch) = (action.stage as usize, action.microbatch as usize);
+        let cell = self.costs.cell(stage, microbatch);
+        let time = match action.kind {
+            ActionKind::Forward if stage == 0 => Nanos::ZERO,
+            ActionKind::Forward => self.forward_arrival[self.costs.cell(stage - 1, microbatch)],
+            ActionKind::Backward | ActionKind::InputGrad if stage + 1 == self.costs.stages => self.forward_end[cell],
+            ActionKind::Backward | ActionKind::InputGrad => {
+                self.forward_end[cell].max(self.gradient_arrival[self.costs.cell(stage + 1, microbatch)])
+            }
+            ActionKind::WeightGrad => self.input_grad_end[cell],
+        };
+        (time != NOT_YET).then_some(time)
+    }
+
+    fn step(&mut self, rank: usize, action: Action, input: Nanos) {
+        let cell = self.costs.cell(action.stage as usize, action.microbatch as usize);
+        let (duration, send) = match action.kind {
+            ActionKind::Forward => (self.costs.forward[cell], self.costs.send_forward[cell]),
+            ActionKind::Backward => (self.costs.backward(cell), self.costs.send_backward[cell]),
+            ActionKind::InputGrad => (self.costs.input_grad[cell], self.costs.send_backward[cell]),
+            ActionKind::WeightGrad => (self.costs.weight_grad[cell], Nanos::ZERO),
+        };
+        let (free, stream) = (self.rank_free[rank], self.stream_free[rank]);
+        self.places[rank].push(self.log.len() as u32);
+        self.log.push(Ran { rank: rank as u32, free_before: free, stream_before: stream });
+        let end = free.max(input) + duration;
+        let mut arrival = end;
+        if send > Nanos::ZERO {
+            arrival = end.max(stream) + send;
+            self.stream_free[rank] = arrival;
+        }
+        match action.kind {
+            ActionKind::Forward => {
+                self.forward_end[cell] = end;
+                self.forward_arrival[cell] = arrival;
+            }
+            ActionKind::Backward | ActionKind::InputGrad => {
+                self.gradient_arrival[cell] = arrival;
+                self.input_grad_end[cell] = end;
+            }
+            ActionKind::WeightGrad => {}
+        }
+        self.rank_free[rank] = end;
+        self.next[rank] += 1;
+    }
+
+    fn fed_rank(&self, action: Action) -> Option<usize> {
+        let stage = action.stage as usize;
+        match action.kind {
+            ActionKind::Forward => (stage + 1 < self.costs.stages).then(|| self.costs.rank_of(stage + 1)),
+            ActionKind::Backward | ActionKind::InputGrad => stage.checked_sub(1).map(|to| self.costs.rank_of(to)),
+            ActionKind::WeightGrad => None,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+    use crate::cost::UniformTimes;
+    use crate::random::Random;
+    use crate::schedule::{Grouping, gpipe, interleaved, one_f_one_b};
+    use crate::simulate::execute;
+
+    fn costs(ranks: usize, chunks: usize, microbatches: usize, seed: u32) -> PipelineCosts {
+        let unit = Nanos::new(1000);
+        let times = UniformTimes { forward: unit, input_grad: unit, weight_grad: unit, communication: Nanos::new(70) };
+        let mut costs = PipelineCosts::uniform(ranks, chunks, microbatches, times);
+        let mut random = Random::new(seed, 0);
+        for time in costs.forward.iter_mut().chain(&mut costs.input_grad).chain(&mut costs.weight_grad) {
+            *time = Nanos::new(100 + random.below(5000));
+        }
+        costs
+    }
+
+    proptest! {
+        /// Microbatches exchanged on every rank from some place on: the same end as when simulated from the start.
+        #[test]
+        fn going_back_and_on_gives_what_a_fresh_simulation_gives(
+            ranks in 1_usize..6, chunks in 1_usize..3, microbatches in 2_usize..12, seed in 0_u32..1000,
+            a in 0_u32..12, b in 0_u32..12,
+        ) {
+            let (a, b) = (a % microbatches as u32, b % microbatches as u32);
+            let costs = costs(ranks, chunks, microbatches, seed);
+            let schedule = match (chunks, seed % 2) {
+                (1, 0) => gpipe(ranks, microbatches),
+                (1, _) => one_f_one_b(ranks, microbatches),
+                _ => interleaved(ranks, chunks, microbatches, Grouping::Balanced),
+            };
+            let mut simulation = Simulation::new(&schedule, &costs);
+            simulation.run().unwrap();
+            prop_assert_eq!(simulation.makespan(), execute(&schedule, &costs).unwrap().makespan());
+            let exchange = |action: &Action| {
+                let microbatch = if action.microbatch == a { b } else if action.microbatch == b { a } else { action.microbatch };
+                Action { microbatch, ..*action }
+            };
+            let mut changed = schedule.clone();
+            for rank in 0..ranks {
+                changed.orders[rank] = schedule.orders[rank].iter().map(exchange).collect();
+                let first = schedule.orders[rank].iter().zip(&changed.orders[rank]).position(|(old, new)| old != new);
+                let from = first.unwrap_or(schedule.orders[rank].len());
+                simulation.change(rank, from, &changed.orders[rank][from..]);
+            }
+            simulation.run().unwrap();
+            prop_assert_eq!(simulation.makespan(), execute(&changed, &costs).unwrap().makespan());
+            prop_assert_eq!(simulation.actions(), schedule.len());
+        }
+    }
+
+    #[test]
+    fn a_checkpoint_is_come_back_to() {
+        let costs = costs(4, 1, 8, 1);
+        let schedule = one_f_one_b(4, 8);
+        let mut simulation = Simulation::new(&schedule, &costs);
+        let start = simulation.checkpoint();
+        simulation.run().unwrap();
+        let (end, done) = (simulation.makespan(), simulation.checkpoint());
+        simulation.restore(start);
+        assert_eq!((simulation.makespan(), simulation.actions()), (Nanos::ZERO, 0));
+        simulation.run().unwrap();
+        assert_eq!((simulation.makespan(), simulation.checkpoint()), (end, done));
+    }
+
+    #[test]
+    fn a_change_near_the_end_undoes_little() {
+        let costs = costs(8, 1, 64, 3);
+        let schedule = one_f_one_b(8, 64);
+        let mut simulation = Simulation::new(&schedule, &costs);
+        simulation.run().unwrap();
+        let last = schedule.orders[7].len() - 2;
+        let tail: Vec<Action> = schedule.orders[7][last..].to_vec();
+        let undone = simulation.change(7, last, &tail);
+        assert!(undone < schedule.len() / 10, "{undone} of {}", schedule.len());
+    }
+}

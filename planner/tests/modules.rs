@@ -1,0 +1,143 @@
+//! Every kind of module and every training setting walks the whole road, and does what it is for.
+
+use planner::engine::{Unobserved, plan};
+use planner::outcome::{Answer, Planned};
+use planner::scenario::validate::NoDatasets;
+use planner::scenario::{ValidScenario, parse};
+use serde_json::{Value, json};
+
+fn scenario(model: &str, cluster: &str, images: u32) -> Value {
+    json!({
+        "schema": "scenario/1",
+        "model": { "preset": model },
+        "cluster": { "preset": cluster, "nodes": 2 },
+        "workload": {
+            "samples": {
+                "kind": "drawn",
+                "text_tokens": { "kind": "constant", "value": 2048 },
+                "images": { "kind": "constant", "value": images }
+            },
+            "global_batch": 32, "context_length": 8192, "packing": "single"
+        },
+        "training": {},
+        "layout": { "tensor": 4, "pipeline": 2, "microbatch": 1 },
+        "planners": ["1f1b"],
+        "iterations": 1
+    })
+}
+
+fn planned(scenario: &Value) -> Planned {
+    let scenario = parse(&scenario.to_string()).unwrap_or_else(|errors| panic!("{errors:?}"));
+    let valid = ValidScenario::new(scenario, &NoDatasets).unwrap_or_else(|errors| panic!("{errors:?}"));
+    let planning = plan(&valid, &mut Unobserved).unwrap();
+    match &planning.outcome.results[0].answer {
+        Answer::Planned(planned) => planned.as_ref().clone(),
+        Answer::Infeasible { binding, .. } => panic!("{binding}"),
+    }
+}
+
+fn with(scenario: &Value, training: Value) -> Planned {
+    let mut changed = scenario.clone();
+    changed["training"] = training;
+    planned(&changed)
+}
+
+#[test]
+fn sound_diffusion_and_experts_are_planned() {
+    for (model, images) in [("qwen2-audio-7b", 2), ("dit-xl-2", 16), ("mixtral-8x7b", 0), ("vlm-s", 3)] {
+        let mut scenario = scenario(model, "h100", images);
+        if model == "mixtral-8x7b" {
+            scenario["training"]["expert_parallel"] = json!(2);
+        }
+        let planned = planned(&scenario);
+        assert!(planned.metrics.iteration_s > 0.01, "{model}");
+        assert!(planned.metrics.mfu > 0.02 && planned.metrics.mfu < 0.7, "{model}: {}", planned.metrics.mfu);
+    }
+}
+
+#[test]
+fn the_parts_of_a_ranks_time_add_up_to_the_iteration_and_memory_to_the_peak() {
+    let planned = with(&scenario("llama-2-7b", "a100-80gb", 0), json!({ "recompute": "full" }));
+    let mut largest = 0.0_f64;
+    for rank in &planned.ranks {
+        let time = rank.time;
+        let sum = time.compute_s + time.recompute_s + time.exposed_s + time.sync_s + time.optimizer_s + time.bubble_s;
+        assert!((sum / planned.metrics.iteration_s - 1.0).abs() < 1e-6, "{sum}");
+        assert!(time.recompute_s > 0.1 * time.compute_s && time.exposed_s > 0.0);
+        largest = largest.max(rank.memory.held_gib());
+    }
+    assert!((largest - planned.metrics.peak_memory_gib).abs() < 1e-6);
+    let stages: f64 = planned.stages.iter().map(|stage| stage.compute_ms + stage.recompute_ms + stage.exposed_ms).sum();
+    let times: f64 = planned.stages.iter().map(|stage| stage.forward_ms + stage.backward_ms).sum();
+    assert!((stages / times - 1.0).abs() < 1e-6);
+}
+
+#[test]
+fn settings_trade_time_for_memory_as_they_should() {
+    let base = scenario("llama-2-7b", "h100", 0);
+    let plain = with(&base, json!({}));
+    let memory = |planned: &Planned| planned.ranks[0].memory;
+    let time = |planned: &Planned| planned.metrics.iteration_s;
+
+    let full = with(&base, json!({ "recompute": "full" }));
+    assert!(memory(&full).activations_gib < 0.2 * memory(&plain).activations_gib && time(&full) > 1.15 * time(&plain));
+    let some = with(&base, json!({ "recompute": "full", "recompute_layers": 4 }));
+    assert!(time(&plain) < time(&some) && time(&some) < time(&full));
+    assert!(memory(&full).activations_gib < memory(&some).activations_gib);
+
+    let offloaded = with(&base, json!({ "activation_offload": 0.5 }));
+    assert!(memory(&offloaded).activations_gib < 0.55 * memory(&plain).activations_gib);
+    assert!(time(&offloaded) >= time(&plain));
+
+    let sharded = with(&base, json!({ "zero": 3 }));
+    assert!(memory(&sharded).weights_gib < 0.6 * memory(&plain).weights_gib);
+    assert!(memory(&sharded).gradients_gib < 0.6 * memory(&plain).gradients_gib);
+    assert!(time(&sharded) > time(&plain), "weights are gathered for every microbatch");
+    let overlapped = with(&base, json!({ "zero": 3, "data_overlap": 1.0 }));
+    assert!(time(&overlapped) < time(&sharded));
+    let unsharded = with(&base, json!({ "zero": 0 }));
+    assert!(memory(&unsharded).optimizer_gib > 1.9 * memory(&plain).optimizer_gib);
+
+    let fp8 = with(&base, json!({ "precision": "fp8" }));
+    let fp32 = with(&base, json!({ "precision": "fp32" }));
+    assert!(time(&fp8) < time(&plain) && time(&plain) < time(&fp32));
+    assert!(memory(&fp32).activations_gib > 1.9 * memory(&plain).activations_gib);
+
+    let waiting = with(&base, json!({ "overlapped_sends": false }));
+    let separate = with(&base, json!({ "fused_weight_gradients": false, "overlapped_backward": false }));
+    assert!(time(&waiting) > time(&plain) && time(&separate) > time(&plain));
+
+    let ring = with(&base, json!({ "context_parallel": 2 }));
+    assert_eq!(ring.layout.data, 1, "TP 4 x CP 2 x PP 2 fill the 16 devices");
+    assert!(memory(&ring).activations_gib < 0.55 * memory(&plain).activations_gib);
+}
+
+#[test]
+fn settings_that_cannot_be_are_named_at_their_field() {
+    let refused = |model: &str, cluster: &str, training: Value| {
+        let mut scenario = scenario(model, cluster, 0);
+        scenario["training"] = training;
+        let scenario = parse(&scenario.to_string()).unwrap();
+        let errors = ValidScenario::new(scenario, &NoDatasets).expect_err("refused");
+        errors.iter().map(|error| format!("{} {}", error.pointer, error.detail)).collect::<Vec<_>>().join("; ")
+    };
+    assert!(refused("llama-2-7b", "a100-80gb", json!({ "precision": "fp8" })).contains("/training/precision A100"));
+    assert!(refused("llama-2-7b", "h100", json!({ "expert_parallel": 2 })).contains("no mixture of experts"));
+    assert!(refused("mixtral-8x7b", "h100", json!({ "expert_parallel": 3 })).contains("3 does not divide the 8"));
+    assert!(refused("llama-2-7b", "h100", json!({ "context_parallel": 3 })).contains("16 devices"));
+    assert!(refused("llama-2-7b", "h100", json!({ "zero": 4 })).contains("/training/zero"));
+    assert!(refused("llama-2-7b", "h100", json!({ "activation_offload": 1.5 })).contains("activation_offload"));
+}
+
+/// Replicas with equal microbatches are simulated once: 128 of them cost little more than one.
+#[test]
+fn sixteen_thousand_devices_are_planned() {
+    let mut scenario = scenario("vlm-xl", "h100", 4);
+    scenario["cluster"]["nodes"] = json!(2048);
+    scenario["workload"]["global_batch"] = json!(2048);
+    scenario["layout"] = json!({ "tensor": 8, "pipeline": 16, "microbatch": 1 });
+    scenario["training"] = json!({ "recompute": "full" });
+    let planned = planned(&scenario);
+    assert_eq!(planned.layout.data, 128);
+    assert!(planned.metrics.mfu > 0.1 && planned.metrics.mfu < 0.7, "{}", planned.metrics.mfu);
+}
