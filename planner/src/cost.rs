@@ -12,6 +12,7 @@ pub mod operator;
 pub mod overrides;
 pub mod partition;
 pub mod pipeline;
+pub mod pricing;
 pub mod table;
 
 pub use collective::Group;
@@ -19,4 +20,5 @@ pub use layer::{LayerCost, LayerModel};
 pub use load::{MicrobatchLoad, ModuleLoad};
 pub use partition::Partition;
 pub use pipeline::{PipelineCosts, StateMemory, UniformTimes};
+pub use pricing::Pricing;
 pub use table::{LayerTable, Place};

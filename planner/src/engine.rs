@@ -2,6 +2,7 @@
 
 pub use crate::observer::{Cancelled, Observer, Unobserved};
 
+use crate::cost::Pricing;
 use crate::observer::go_on;
 use crate::outcome::{
     Answer, ENGINE, HistogramColumns, Outcome, PlannedTimeline, PlannerResult, Planning, WorkloadSummary,
@@ -40,6 +41,7 @@ pub fn plan(scenario: &ValidScenario, observer: &mut dyn Observer) -> Result<Pla
     }
     let batches: Vec<PackedBatch> = drawn.iter().map(pack).collect();
     let sizing = pack(&sampler.sizing());
+    let pricing = Pricing::new(&question.model, &question.cluster, &question.training);
     let mut results = Vec::new();
     let mut timelines = Vec::new();
     for &planner in &question.planners {
@@ -47,9 +49,9 @@ pub fn plan(scenario: &ValidScenario, observer: &mut dyn Observer) -> Result<Pla
         observer.started(planner);
         let answer = match planner {
             PlannerKind::Gpipe | PlannerKind::OneFOneB | PlannerKind::Interleaved => {
-                plan_static(question, planner, &sizing, &batches, observer)?
+                plan_static(question, &pricing, planner, &sizing, &batches, observer)?
             }
-            PlannerKind::WaitFreeCyclic => plan_dynamic(question, &sizing, &batches, observer)?,
+            PlannerKind::WaitFreeCyclic => plan_dynamic(question, &pricing, &sizing, &batches, observer)?,
         };
         let answer = match answer {
             Ok(plan) => {
@@ -57,7 +59,7 @@ pub fn plan(scenario: &ValidScenario, observer: &mut dyn Observer) -> Result<Pla
                     planner: planner.title(),
                     violation: violation.to_string(),
                 };
-                let (planned, drawn) = judge(question, &plan, &batches).map_err(refused)?.into_parts();
+                let (planned, drawn) = judge(question, &pricing, &plan, &batches).map_err(refused)?.into_parts();
                 timelines.extend(drawn.into_iter().enumerate().map(|(iteration, timeline)| PlannedTimeline {
                     planner,
                     iteration: iteration as u32,

@@ -160,10 +160,10 @@ impl Curves {
 
 /// Host time of one operator on the machines of 2022 (Megatron-DeepSpeed on DGX A100), fitted on sixteen rows of a
 /// published table (docs/accuracy.md names them).
-pub const HOST_US: f64 = 57.0;
+pub const HOST_US: f64 = 56.0;
 
 /// Host time of one microbatch, fitted on the same rows.
-pub const HOST_MICROBATCH_US: f64 = 2000.0;
+pub const HOST_MICROBATCH_US: f64 = 3250.0;
 
 /// Host time of one operator on later machines: nobody published it; half of the above for faster hosts and fused
 /// modules.

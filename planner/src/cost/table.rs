@@ -1,15 +1,14 @@
 //! Costs of layers by microbatch, and the pipelines that are cut from them.
 
-use std::collections::BTreeMap;
-
 use super::collective::{Group, point_to_point};
 use super::kernel::{Streaming, StreamingClass};
-use super::layer::{LayerCost, LayerModel, exposed};
-use super::load::{MicrobatchLoad, ModuleLoad};
+use super::layer::{LayerCost, exposed};
+use super::load::MicrobatchLoad;
 use super::memory::StateBytes;
 use super::operator::Rates;
 use super::partition::{LayerRange, ModuleWeight, Partition};
 use super::pipeline::{PipelineCosts, StateMemory};
+use super::pricing::{Pieces, Pricing};
 use crate::cluster::Cluster;
 use crate::model::Model;
 use crate::training::{Recompute, Training};
@@ -25,11 +24,7 @@ pub struct LayerTable<'a> {
     tensor: u32,
     loads: &'a [MicrobatchLoad],
     /// By module, then microbatch.
-    layers: Vec<Vec<LayerCost>>,
-    /// The same layers where nothing is recomputed; empty unless only some layers of a stage are.
-    kept: Vec<Vec<LayerCost>>,
-    inputs: Vec<Vec<LayerCost>>,
-    outputs: Vec<Vec<LayerCost>>,
+    pieces: Vec<Vec<Pieces>>,
 }
 
 /// Where a pipeline stands: its degrees and which replica it is.
@@ -50,12 +45,8 @@ struct Parameters {
     expert: f64,
 }
 
-const fn key(load: ModuleLoad) -> [u64; 2] {
-    [load.tokens.to_bits(), load.squared.to_bits()]
-}
-
 impl<'a> LayerTable<'a> {
-    /// Computes the table.
+    /// Computes the table, remembering nothing beyond it.
     pub fn new(
         model: &'a Model,
         cluster: &'a Cluster,
@@ -63,49 +54,32 @@ impl<'a> LayerTable<'a> {
         tensor: u32,
         loads: &'a [MicrobatchLoad],
     ) -> Self {
-        let mut table = Self {
-            model,
-            cluster,
-            training,
-            tensor,
-            loads,
-            layers: vec![],
-            kept: vec![],
-            inputs: vec![],
-            outputs: vec![],
-        };
-        let some_layers = training.recompute == Recompute::Full && training.recompute_layers.is_some();
-        for (index, module) in model.modules.iter().enumerate() {
-            let costs = LayerModel::new(module, cluster, training, tensor);
-            // Equal loads, common where sequences are cut to one length, are priced once.
-            let mut known: BTreeMap<[u64; 2], [LayerCost; 4]> = BTreeMap::new();
-            let mut columns: [Vec<LayerCost>; 4] = Default::default();
-            for load in loads {
-                let load = load.modules[index];
-                let priced = known.entry(key(load)).or_insert_with(|| {
-                    let kept = if some_layers { costs.kept_layer(load) } else { LayerCost::default() };
-                    [costs.layer(load), kept, costs.input(load), costs.output(load)]
-                });
-                columns.iter_mut().zip(priced).for_each(|(column, cost)| column.push(*cost));
-            }
-            let [layers, kept, inputs, outputs] = columns;
-            table.layers.push(layers);
-            table.kept.push(kept);
-            table.inputs.push(inputs);
-            table.outputs.push(outputs);
-        }
-        table
+        Pricing::new(model, cluster, training).table(tensor, loads)
+    }
+
+    /// From what the pieces of every module cost for every load.
+    pub(super) fn of(
+        model: &'a Model,
+        cluster: &'a Cluster,
+        training: &'a Training,
+        tensor: u32,
+        loads: &'a [MicrobatchLoad],
+        pieces: Vec<Vec<Pieces>>,
+    ) -> Self {
+        Self { model, cluster, training, tensor, loads, pieces }
     }
 
     /// Mean time of each module's pieces over all microbatches, for balancing a partition.
     pub fn weights(&self) -> Vec<ModuleWeight> {
-        let mean =
-            |costs: &[LayerCost]| costs.iter().map(|cost| cost.total().secs()).sum::<f64>() / costs.len().max(1) as f64;
-        (0..self.model.modules.len())
-            .map(|module| ModuleWeight {
-                layer: mean(&self.layers[module]),
-                input: mean(&self.inputs[module]),
-                output: mean(&self.outputs[module]),
+        let mean = |pieces: &[Pieces], of: fn(&Pieces) -> &LayerCost| {
+            pieces.iter().map(|pieces| of(pieces).total().secs()).sum::<f64>() / pieces.len().max(1) as f64
+        };
+        self.pieces
+            .iter()
+            .map(|pieces| ModuleWeight {
+                layer: mean(pieces, |pieces| &pieces.layer),
+                input: mean(pieces, |pieces| &pieces.input),
+                output: mean(pieces, |pieces| &pieces.output),
             })
             .collect()
     }
@@ -120,31 +94,25 @@ impl<'a> LayerTable<'a> {
         let time = |microbatch: usize| {
             let modules = self.model.modules.iter().enumerate();
             let of_module = modules.map(|(index, module)| {
-                self.layers[index][microbatch].total().secs() * f64::from(module.layers)
-                    + self.inputs[index][microbatch].total().secs()
-                    + self.outputs[index][microbatch].total().secs()
+                let pieces = &self.pieces[index][microbatch];
+                pieces.layer.total().secs() * f64::from(module.layers)
+                    + pieces.input.total().secs()
+                    + pieces.output.total().secs()
             });
             of_module.sum()
         };
         (0..self.loads.len()).map(time).collect()
     }
 
-    /// Forward and backward of a stage's layers, summed over all microbatches, in seconds.
+    /// Forward and backward of a stage, summed over all microbatches, in seconds; what ZeRO-3 and sends that are
+    /// waited for add is left out, so it bounds from below.
     pub fn stage_work(&self, ranges: &[LayerRange]) -> f64 {
-        let total = |costs: &[LayerCost]| costs.iter().map(|cost| cost.total().secs()).sum::<f64>();
-        ranges
-            .iter()
-            .map(|range| {
-                let mut work = total(&self.layers[range.module]) * f64::from(range.len());
-                if range.begins() {
-                    work += total(&self.inputs[range.module]);
-                }
-                if range.ends(self.model) {
-                    work += total(&self.outputs[range.module]);
-                }
-                work
-            })
-            .sum()
+        let host = Rates::of(&self.cluster.device).host_microbatch();
+        let work = |microbatch| {
+            let cost = self.stage_cost(ranges, microbatch).as_started(host);
+            (cost.forward + cost.input_grad + cost.weight_grad).secs()
+        };
+        (0..self.loads.len()).map(work).sum()
     }
 
     /// Weights, gradients and optimizer state of every rank.
@@ -381,19 +349,17 @@ impl<'a> LayerTable<'a> {
     fn stage_cost(&self, ranges: &[LayerRange], microbatch: usize) -> LayerCost {
         let mut cost = LayerCost::default();
         for range in ranges {
+            let pieces = &self.pieces[range.module][microbatch];
             if range.begins() {
-                cost = cost.then(self.inputs[range.module][microbatch]);
+                cost = cost.then(pieces.input);
             }
-            let again = self.training.recompute_layers.map_or(range.len(), |layers| layers.min(range.len()));
-            cost = cost.then(self.layers[range.module][microbatch].times(again));
-            if again < range.len() {
-                let layer = self.kept.get(range.module).and_then(|costs| costs.get(microbatch));
-                let kept = if self.training.recompute == Recompute::Full { layer } else { None };
-                let kept = kept.unwrap_or(&self.layers[range.module][microbatch]);
-                cost = cost.then(kept.times(range.len() - again));
-            }
+            let again = match (self.training.recompute, self.training.recompute_layers) {
+                (Recompute::Full, Some(layers)) => layers.min(range.len()),
+                _ => range.len(),
+            };
+            cost = cost.then(pieces.layer.times(again)).then(pieces.kept.times(range.len() - again));
             if range.ends(self.model) {
-                cost = cost.then(self.outputs[range.module][microbatch]);
+                cost = cost.then(pieces.output);
             }
         }
         cost

@@ -6,7 +6,7 @@ use std::collections::BinaryHeap;
 use super::misfit::Misfit;
 use super::sizing::{Filling, LayoutSearch, Sized};
 use super::{IterationPlan, NoPlan, Plan, ReplicaPlan};
-use crate::cost::{LayerTable, MicrobatchLoad, PipelineCosts, Place};
+use crate::cost::{LayerTable, MicrobatchLoad, PipelineCosts, Place, Pricing};
 use crate::observer::{Cancelled, Observer, go_on};
 use crate::outcome::{Layout, SolverStatus};
 use crate::random::Random;
@@ -65,16 +65,17 @@ impl Filling for WaitFree<'_> {
 /// microbatches to replicas longest first, and search an order of each replica.
 pub(crate) fn plan(
     scenario: &Scenario,
+    pricing: &Pricing<'_>,
     sizing: &PackedBatch,
     batches: &[PackedBatch],
     observer: &mut dyn Observer,
 ) -> Result<Result<Plan, NoPlan>, Cancelled> {
     let kind = PlannerKind::WaitFreeCyclic;
     let filling = WaitFree { scenario };
-    let mut layouts = LayoutSearch::run(scenario, kind, &filling, sizing, observer)?;
+    let mut layouts = LayoutSearch::run(scenario, pricing, kind, &filling, sizing, observer)?;
     loop {
         let Some(sized) = layouts.winner() else { return Ok(Err(layouts.no_plan())) };
-        match fill(scenario, &filling, &sized, batches, observer)? {
+        match fill(scenario, pricing, &filling, &sized, batches, observer)? {
             Ok((iterations, evaluated)) => {
                 let plan = Plan {
                     layout: sized.layout,
@@ -112,6 +113,7 @@ type Filled = Result<(Vec<IterationPlan>, u32), Misfit>;
 
 fn fill(
     scenario: &Scenario,
+    pricing: &Pricing<'_>,
     filling: &WaitFree<'_>,
     sized: &Sized,
     batches: &[PackedBatch],
@@ -122,7 +124,7 @@ fn fill(
     for (index, batch) in batches.iter().enumerate() {
         go_on(observer)?;
         observer.progress(PlannerKind::WaitFreeCyclic, "ordering batches", index as u32, batches.len() as u32);
-        match fill_batch(scenario, filling, sized, batch, index) {
+        match fill_batch(scenario, pricing, filling, sized, batch, index) {
             Ok((iteration, orders)) => {
                 iterations.push(iteration);
                 evaluated += orders;
@@ -135,6 +137,7 @@ fn fill(
 
 fn fill_batch(
     scenario: &Scenario,
+    pricing: &Pricing<'_>,
     filling: &WaitFree<'_>,
     sized: &Sized,
     batch: &PackedBatch,
@@ -147,7 +150,7 @@ fn fill_batch(
         .map(|chunk| chunk.iter().map(|&sequence| sequence as u32).collect())
         .collect();
     let loads = super::judge::loads(scenario, batch, &microbatches);
-    let table = LayerTable::new(&scenario.model, &scenario.cluster, &scenario.training, layout.tensor, &loads);
+    let table = pricing.table(layout.tensor, &loads);
     let actions = 2 * sized.partition.stages.len() * microbatches.len();
     let swaps = (ACTIONS_PER_ITERATION / actions.max(1)).clamp(8, 160) as u32;
     let mut random = Random::new(scenario.seed, SWAP_STREAM + index as u64);

@@ -7,7 +7,7 @@ use super::breakdown::{RankTotals, StageTimes};
 use super::misfit::Misfit;
 use crate::check::{self, Violation};
 use crate::compare::{self, IterationTotals};
-use crate::cost::{LayerTable, MicrobatchLoad, PipelineCosts, Place};
+use crate::cost::{MicrobatchLoad, PipelineCosts, Place, Pricing};
 use crate::outcome::{IterationMetrics, Planned, Provenance};
 use crate::scenario::Scenario;
 use crate::schedule::Schedule;
@@ -50,6 +50,7 @@ struct ReplicaRun {
 /// share the result.
 fn run_iteration(
     scenario: &Scenario,
+    pricing: &Pricing<'_>,
     plan: &Plan,
     iteration: usize,
     batch: &PackedBatch,
@@ -69,7 +70,7 @@ fn run_iteration(
             runs.push(Rc::clone(run));
             continue;
         }
-        let table = LayerTable::new(&scenario.model, &scenario.cluster, &scenario.training, layout.tensor, &loads);
+        let table = pricing.table(layout.tensor, &loads);
         let place = Place { pipeline: layout.pipeline, data: layout.data, replica: replica as u32 };
         let all: Vec<usize> = (0..loads.len()).collect();
         let costs = table.pipeline(&plan.partition, place, &all);
@@ -90,10 +91,15 @@ fn run_iteration(
 const REMEMBERED: usize = 16;
 
 /// Whether a plan runs and stays within memory on every batch.
-pub(super) fn fits(scenario: &Scenario, plan: &Plan, batches: &[PackedBatch]) -> Result<(), Misfit> {
+pub(super) fn fits(
+    scenario: &Scenario,
+    pricing: &Pricing<'_>,
+    plan: &Plan,
+    batches: &[PackedBatch],
+) -> Result<(), Misfit> {
     let limit = scenario.memory_limit();
     for (iteration, batch) in batches.iter().enumerate() {
-        let runs = run_iteration(scenario, plan, iteration, batch).map_err(|_| Misfit::deadlock())?;
+        let runs = run_iteration(scenario, pricing, plan, iteration, batch).map_err(|_| Misfit::deadlock())?;
         for (run, replica) in runs.iter().zip(&plan.iterations[iteration].replicas) {
             let (rank, peak) = peak_memory_over(&replica.schedule, &run.execution, &run.costs);
             if peak > limit {
@@ -108,7 +114,12 @@ pub(super) fn fits(scenario: &Scenario, plan: &Plan, batches: &[PackedBatch]) ->
 ///
 /// # Errors
 /// Names the first thing that is wrong with the plan.
-pub fn judge(scenario: &Scenario, plan: &Plan, batches: &[PackedBatch]) -> Result<Judged, Violation> {
+pub fn judge(
+    scenario: &Scenario,
+    pricing: &Pricing<'_>,
+    plan: &Plan,
+    batches: &[PackedBatch],
+) -> Result<Judged, Violation> {
     let sequences: Vec<usize> = batches.iter().map(|batch| batch.sequences.len()).collect();
     let context = scenario.training.context_parallel;
     check::check_assignment(plan, &scenario.model, scenario.cluster.devices(), context, &sequences)?;
@@ -120,7 +131,7 @@ pub fn judge(scenario: &Scenario, plan: &Plan, batches: &[PackedBatch]) -> Resul
     let mut ranks = RankTotals::new(plan.layout.pipeline as usize);
     for (iteration, batch) in batches.iter().enumerate() {
         let planned = &plan.iterations[iteration];
-        let runs = run_iteration(scenario, plan, iteration, batch)
+        let runs = run_iteration(scenario, pricing, plan, iteration, batch)
             .map_err(|deadlock| Violation::Deadlock { waiting: deadlock.to_string() })?;
         for (index, (run, replica)) in runs.iter().zip(&planned.replicas).enumerate() {
             // A shared run needs one check.

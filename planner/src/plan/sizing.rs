@@ -1,7 +1,7 @@
 //! The search over layouts: every candidate is bounded, and simulated unless its bound already loses.
 
 use crate::compare;
-use crate::cost::{LayerTable, MicrobatchLoad, Partition, PipelineCosts, Place, load};
+use crate::cost::{LayerTable, MicrobatchLoad, Partition, PipelineCosts, Place, Pricing, load};
 use crate::observer::{Cancelled, Observer, go_on};
 use crate::outcome::{Layout, Loser, RejectionCount, Search};
 use crate::scenario::{PlannerKind, Scenario};
@@ -54,6 +54,7 @@ const LONGEST_SECONDS: f64 = 1e7;
 /// The running search of one planner.
 pub(super) struct LayoutSearch<'a> {
     scenario: &'a Scenario,
+    pricing: &'a Pricing<'a>,
     kind: PlannerKind,
     filling: &'a dyn Filling,
     limit: Bytes,
@@ -70,6 +71,7 @@ impl<'a> LayoutSearch<'a> {
     /// Bounds every candidate and simulates what the bounds do not exclude.
     pub(super) fn run(
         scenario: &'a Scenario,
+        pricing: &'a Pricing<'a>,
         kind: PlannerKind,
         filling: &'a dyn Filling,
         batch: &PackedBatch,
@@ -78,6 +80,7 @@ impl<'a> LayoutSearch<'a> {
         let limit = scenario.memory_limit();
         let mut search = Self {
             scenario,
+            pricing,
             kind,
             filling,
             limit,
@@ -117,14 +120,13 @@ impl<'a> LayoutSearch<'a> {
     }
 
     fn bound_all(&mut self, mut viable: Vec<Layout>, observer: &dyn Observer) -> Result<(), Cancelled> {
-        let Scenario { model, cluster, training, .. } = self.scenario;
         // Layouts of one TP and microbatch share the costs of their layers.
         viable.sort_by_key(|layout| (layout.tensor, layout.microbatch));
         let loads = std::mem::take(&mut self.loads);
         for group in viable.chunk_by(|a, b| (a.tensor, a.microbatch) == (b.tensor, b.microbatch)) {
             go_on(observer)?;
             let of_size = loads.iter().find(|(size, _)| *size == group[0].microbatch).map_or(&[][..], |entry| &entry.1);
-            let table = LayerTable::new(model, cluster, training, group[0].tensor, of_size);
+            let table = self.pricing.table(group[0].tensor, of_size);
             for &layout in group {
                 let Some(partition) = cut(self.scenario, &table, layout) else {
                     self.rejected.push((layout, Misfit::rule("more stages than layers")));
@@ -172,10 +174,10 @@ impl<'a> LayoutSearch<'a> {
     }
 
     fn simulate(&self, sized: &Sized) -> Verdict {
-        let Scenario { model, cluster, training, .. } = self.scenario;
+        let cluster = &self.scenario.cluster;
         let layout = sized.layout;
         let loads = self.loads_of(layout);
-        let table = LayerTable::new(model, cluster, training, layout.tensor, loads);
+        let table = self.pricing.table(layout.tensor, loads);
         let mut executions: Vec<Execution> = Vec::new();
         let mut score = Score { time: Nanos::ZERO, busy: 0.0, exposed: 0.0, peak: Bytes::ZERO };
         let mut last: Option<(PipelineCosts, &[usize], u32, compare::IterationTotals)> = None;

@@ -3,7 +3,7 @@
 use super::misfit::Misfit;
 use super::sizing::{Filling, LayoutSearch, Sized};
 use super::{IterationPlan, NoPlan, Plan, ReplicaPlan};
-use crate::cost::{LayerTable, MicrobatchLoad, PipelineCosts};
+use crate::cost::{LayerTable, MicrobatchLoad, PipelineCosts, Pricing};
 use crate::observer::{Cancelled, Observer};
 use crate::outcome::{Layout, SolverStatus};
 use crate::scenario::{PlannerKind, Scenario};
@@ -50,17 +50,18 @@ impl Filling for Fixed {
 /// layout that runs out of memory there gives way to the next best.
 pub(crate) fn plan(
     scenario: &Scenario,
+    pricing: &Pricing<'_>,
     kind: PlannerKind,
     sizing: &PackedBatch,
     batches: &[PackedBatch],
     observer: &mut dyn Observer,
 ) -> Result<Result<Plan, NoPlan>, Cancelled> {
     let filling = Fixed { kind };
-    let mut search = LayoutSearch::run(scenario, kind, &filling, sizing, observer)?;
+    let mut search = LayoutSearch::run(scenario, pricing, kind, &filling, sizing, observer)?;
     loop {
         let Some(sized) = search.winner() else { return Ok(Err(search.no_plan())) };
         let plan = fill(scenario, kind, &filling, &sized, batches);
-        match plan.and_then(|plan| super::judge::fits(scenario, &plan, batches).map(|()| plan)) {
+        match plan.and_then(|plan| super::judge::fits(scenario, pricing, &plan, batches).map(|()| plan)) {
             Ok(plan) => {
                 let decisions = decisions(&sized, &plan, sizing, search.failed_later());
                 return Ok(Ok(Plan { search: search.report(), decisions, ..plan }));

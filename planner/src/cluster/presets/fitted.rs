@@ -114,7 +114,7 @@ pub(super) const fn h100_nvlink() -> Link {
         small_bytes: 0.0,
         pair: 0.9162,
         half_collectives: 0.95,
-        all_to_all: 0.547,
+        all_to_all: 0.85,
     };
     Link { gb_per_s: 450.0, efficiency: 0.7967, latency_us: 5.0, curve: Some(curve) }
 }

@@ -1,0 +1,116 @@
+//! Layer costs, remembered over the planners, layouts and batches of a scenario.
+
+use std::cell::RefCell;
+use std::collections::BTreeMap;
+
+use super::layer::{LayerCost, LayerModel};
+use super::load::{MicrobatchLoad, ModuleLoad};
+use super::table::LayerTable;
+use crate::cluster::Cluster;
+use crate::model::Model;
+use crate::training::{Recompute, Training};
+
+/// Loads that are remembered of one module and degree; beyond them they are forgotten and priced again.
+const MOST_REMEMBERED: usize = 65_536;
+
+/// What the pieces of a module cost for one load.
+#[derive(Debug, Clone, Copy, Default)]
+pub(super) struct Pieces {
+    /// One layer.
+    pub layer: LayerCost,
+    /// One layer where nothing is recomputed; zero unless only some layers of a stage are.
+    pub kept: LayerCost,
+    /// What stands before the first layer.
+    pub input: LayerCost,
+    /// What stands behind the last layer.
+    pub output: LayerCost,
+}
+
+/// By tokens and squared lengths of a load.
+type Prices = BTreeMap<[u64; 2], Pieces>;
+
+/// Prices of one model on one cluster under one set of settings: whatever planners, batches and layouts ask again is
+/// answered from memory. The answers do not depend on what was asked before.
+#[derive(Debug)]
+pub struct Pricing<'a> {
+    model: &'a Model,
+    cluster: &'a Cluster,
+    training: &'a Training,
+    /// By tensor-parallel degree and module, then by load.
+    known: RefCell<BTreeMap<(u32, usize), Prices>>,
+}
+
+impl<'a> Pricing<'a> {
+    /// With nothing remembered.
+    pub const fn new(model: &'a Model, cluster: &'a Cluster, training: &'a Training) -> Self {
+        Self { model, cluster, training, known: RefCell::new(BTreeMap::new()) }
+    }
+
+    /// The costs of `loads` under a tensor-parallel degree.
+    pub fn table<'b>(&self, tensor: u32, loads: &'b [MicrobatchLoad]) -> LayerTable<'b>
+    where
+        'a: 'b,
+    {
+        let pieces = (0..self.model.modules.len()).map(|module| self.pieces(tensor, module, loads)).collect();
+        LayerTable::of(self.model, self.cluster, self.training, tensor, loads, pieces)
+    }
+
+    /// What one module costs for every load.
+    fn pieces(&self, tensor: u32, module: usize, loads: &[MicrobatchLoad]) -> Vec<Pieces> {
+        let mut known = self.known.borrow_mut();
+        let known = known.entry((tensor, module)).or_default();
+        if known.len() > MOST_REMEMBERED {
+            known.clear();
+        }
+        let some_layers = self.training.recompute == Recompute::Full && self.training.recompute_layers.is_some();
+        let mut model = None;
+        let mut price = |load: ModuleLoad| {
+            let costs = model.get_or_insert_with(|| {
+                LayerModel::new(&self.model.modules[module], self.cluster, self.training, tensor)
+            });
+            Pieces {
+                layer: costs.layer(load),
+                kept: if some_layers { costs.kept_layer(load) } else { LayerCost::default() },
+                input: costs.input(load),
+                output: costs.output(load),
+            }
+        };
+        let of = |load: &MicrobatchLoad| {
+            let load = load.modules[module];
+            *known.entry([load.tokens.to_bits(), load.squared.to_bits()]).or_insert_with(|| price(load))
+        };
+        loads.iter().map(of).collect()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::cluster::presets::cluster;
+    use crate::cost::Partition;
+    use crate::cost::table::Place;
+    use crate::model::presets::model;
+    use crate::workload::{Packing, Sequence};
+
+    #[test]
+    fn what_is_remembered_costs_what_it_cost_before() {
+        let (model, cluster, training) = (model("vlm-s").unwrap(), cluster("h800").unwrap(), Training::default());
+        let loads: Vec<MicrobatchLoad> = [(512, 0), (2048, 3), (512, 0), (4096, 8)]
+            .map(|(tokens, images)| {
+                let squared = u64::from(tokens) * u64::from(tokens);
+                let sequence =
+                    Sequence { samples: 1, tokens, computed_tokens: tokens, squared, useful_squared: squared, images };
+                MicrobatchLoad::of(&[sequence], &model, Packing::Packed)
+            })
+            .to_vec();
+        let pricing = Pricing::new(&model, &cluster, &training);
+        let costs = |table: LayerTable<'_>| {
+            let partition = Partition::balanced(&model, &table.weights(), 2).unwrap();
+            table.pipeline(&partition, Place { pipeline: 2, data: 1, replica: 0 }, &[0, 1, 2, 3])
+        };
+        let first = costs(pricing.table(4, &loads));
+        assert_eq!(costs(pricing.table(4, &loads)), first);
+        assert_eq!(costs(LayerTable::new(&model, &cluster, &training, 4, &loads)), first);
+        assert_ne!(costs(pricing.table(2, &loads)), first, "degrees are remembered apart");
+    }
+}
