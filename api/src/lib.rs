@@ -3,6 +3,7 @@
 //! Scenario, outcome and timeline are the planner's own types ([`planner::scenario`], [`planner::outcome`],
 //! [`planner::timeline`]); here stands what only travels.
 
+pub mod accuracy;
 pub mod dataset;
 pub mod gallery;
 pub mod job;

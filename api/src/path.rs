@@ -11,6 +11,8 @@ pub const PROBLEM_MEDIA_TYPE: &str = "application/problem+json";
 pub const HEALTH: &str = "/api/v1/health";
 /// GET: models, clusters and distributions by name.
 pub const PRESETS: &str = "/api/v1/presets";
+/// GET: how far predictions are from published measurements.
+pub const ACCURACY: &str = "/api/v1/accuracy";
 /// GET: ready scenarios.
 pub const GALLERY: &str = "/api/v1/gallery";
 /// GET: stored datasets. POST: upload one, the file as the body.

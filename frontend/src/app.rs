@@ -9,6 +9,7 @@ use crate::catalogue::Catalogue;
 use crate::explore::Explore;
 use crate::header::Header;
 use crate::help::HelpDialog;
+use crate::pages::accuracy::AccuracyPage;
 use crate::pages::datasets::DatasetsPage;
 use crate::pages::explore::ExplorePage;
 use crate::pages::gallery::GalleryPage;
@@ -29,6 +30,7 @@ pub(crate) fn App() -> impl IntoView {
                 <Route path=path!("/s/:id") view=ExplorePage />
                 <Route path=path!("/scenarios") view=ScenariosPage />
                 <Route path=path!("/datasets") view=DatasetsPage />
+                <Route path=path!("/accuracy") view=AccuracyPage />
             </Routes>
             <HelpDialog />
         </Router>

@@ -1,17 +1,21 @@
-//! Charts by plotly.js: histograms of the workload, memory of the ranks.
+//! Charts by plotly.js: histograms of the workload, memory and time of the ranks, predictions against measurements.
 //!
 //! [`bins`] and [`staircase`] are native and tested; [`script`] loads plotly.js once; [`figure`] keeps one chart
 //! alive and turns every failure into a message in its place.
 
+mod agreement;
 mod bins;
 mod figure;
 mod histogram;
 mod memory;
 mod script;
+mod stacked;
 mod staircase;
 
+pub(crate) use agreement::AgreementChart;
 pub(crate) use histogram::Histogram;
 pub(crate) use memory::MemoryChart;
+pub(crate) use stacked::{Fill, Limit, Measure, Part, StackedBars, StackedRow};
 
 use plotly::color::Color;
 use plotly::common::{Font, Label};

@@ -1,5 +1,6 @@
 //! The editor of a scenario, at the left of the explore page.
 
+mod calibration;
 mod cluster;
 mod distribution;
 mod field;

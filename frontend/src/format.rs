@@ -55,6 +55,17 @@ pub(crate) fn percent(share: f64) -> String {
     if percent.abs() < 1.0 { format!("{percent:.2}\u{202f}%") } else { format!("{}\u{202f}%", three_digits(percent)) }
 }
 
+/// A share as percent with its sign: "+1.34 %", "−14.3 %".
+pub(crate) fn signed_percent(share: f64) -> String {
+    let sign = if share < 0.0 { "−" } else { "+" };
+    format!("{sign}{}", percent(share.abs()))
+}
+
+/// A text in which no line ends between a number and its per cent sign.
+pub(crate) fn units_kept(text: &str) -> String {
+    text.replace(" %", "\u{202f}%")
+}
+
 /// A ratio: "1.61×".
 pub(crate) fn ratio(value: f64) -> String {
     format!("{}×", three_digits(value))
@@ -120,6 +131,9 @@ mod tests {
         assert_eq!(plain(&percent(0.4118)), "41.2 %");
         assert_eq!(plain(&percent(0.003_14)), "0.31 %");
         assert_eq!(plain(&percent(1.0)), "100 %");
+        assert_eq!(plain(&signed_percent(-0.143)), "−14.3 %");
+        assert_eq!(plain(&signed_percent(0.0134)), "+1.34 %");
+        assert_eq!(units_kept("mean 8.4 %; largest"), "mean 8.4\u{202f}%; largest");
         assert_eq!(ratio(1.611), "1.61×");
         assert_eq!(count(8192), "8,192");
         assert_eq!(count(999), "999");

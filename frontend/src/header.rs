@@ -38,6 +38,7 @@ pub(crate) fn Header() -> impl IntoView {
                 <a href=explore_link aria-current=move || explores().then_some("page")>"Explore"</a>
                 <a href="/scenarios" aria-current=move || here("/scenarios")>"Scenarios"</a>
                 <a href="/datasets" aria-current=move || here("/datasets")>"Datasets"</a>
+                <a href="/accuracy" aria-current=move || here("/accuracy")>"Accuracy"</a>
             </nav>
             <span class="grow"></span>
             <button class="icon" on:click=|_| help::open() title="Keys (?)" aria-label="Help: keys">

@@ -1,5 +1,6 @@
 //! The pages.
 
+pub(crate) mod accuracy;
 pub(crate) mod datasets;
 pub(crate) mod explore;
 pub(crate) mod gallery;

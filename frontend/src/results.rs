@@ -1,15 +1,19 @@
 //! The middle of the explore page: title, iterations, ranked table, charts.
 
+mod breakdown;
 mod cards;
 mod iteration_strip;
+mod peak_memory;
 mod ranking;
 mod ranking_table;
 mod status;
+mod time_spent;
 mod title;
 
 pub(crate) use cards::planner_of;
 pub(crate) use ranking::{chosen_planner, degrees, short_title};
 
+use api::planner::outcome::Answer;
 use leptos::prelude::*;
 
 use crate::explore::{PlanState, use_explore};
@@ -43,7 +47,22 @@ pub(crate) fn Results() -> impl IntoView {
                 <iteration_strip::IterationStrip />
                 <ranking_table::RankingTable />
                 <cards::Cards />
+                <BreakdownCards />
             </div>
+        </Show>
+    }
+}
+
+/// Where time and memory of the ranks go; only where somebody found a plan.
+#[component]
+fn BreakdownCards() -> impl IntoView {
+    let explore = use_explore();
+    let any_plan =
+        Memo::new(move |_| explore.results().iter().any(|result| matches!(result.answer, Answer::Planned(_))));
+    view! {
+        <Show when=move || any_plan.get()>
+            <time_spent::TimeSpent />
+            <peak_memory::PeakMemory />
         </Show>
     }
 }

@@ -21,6 +21,10 @@ pub enum Command {
     Serve(ServeArguments),
     /// Plan a scenario and write the outcome to standard output, as JSON.
     Plan(PlanArguments),
+    /// Estimate time, memory and utilisation of every configuration of a table.
+    Estimate(EstimateArguments),
+    /// Fit a device's curves to measured operators and collectives and write the cluster, as JSON.
+    Calibrate(CalibrateArguments),
     /// Build one pipeline schedule by itself, with no model.
     Schedule(ScheduleArguments),
     /// Ask the server on this machine whether it is well.
@@ -127,6 +131,38 @@ pub struct PlanArguments {
     /// Folder to write the timelines to, as JSON, one file per planner and iteration.
     #[arg(long)]
     pub timelines: Option<PathBuf>,
+}
+
+/// What to estimate.
+#[derive(Debug, Clone, Args)]
+#[command(after_long_help = crate::estimate_command::columns())]
+pub struct EstimateArguments {
+    /// Table of configurations, CSV with a header, or - for standard input.
+    pub configurations: PathBuf,
+    /// File to write the answer to; standard output where absent, or -.
+    #[arg(long)]
+    pub out: Option<PathBuf>,
+}
+
+/// What to fit to what.
+#[derive(Debug, Clone, Args)]
+#[command(after_long_help = crate::calibrate_command::HELP)]
+pub struct CalibrateArguments {
+    /// Files of measured operators and collectives.
+    #[arg(required = true, value_name = "PROFILE")]
+    pub profiles: Vec<PathBuf>,
+    /// Device preset to start from.
+    #[arg(long, value_name = "PRESET", required_unless_present = "from", conflicts_with = "from")]
+    pub device: Option<String>,
+    /// Cluster to start from in place of a preset: a file like the one that this command writes.
+    #[arg(long, value_name = "CLUSTER.json")]
+    pub from: Option<PathBuf>,
+    /// Devices that took part in collectives, for tables that do not say it.
+    #[arg(long, value_parser = clap::value_parser!(u32).range(2..=65_536))]
+    pub ranks: Option<u32>,
+    /// File to write the cluster to; standard output where absent, or -.
+    #[arg(long, value_name = "CLUSTER.json")]
+    pub out: Option<PathBuf>,
 }
 
 /// Which schedule to build, and the times of its actions in any one unit.

@@ -1,5 +1,6 @@
 //! The handlers, one file per group of endpoints.
 
+pub(crate) mod accuracy;
 pub(crate) mod datasets;
 pub(crate) mod gallery;
 pub(crate) mod health;

@@ -45,6 +45,16 @@ impl IntoResponse for Deleted {
     }
 }
 
+/// The asker's copy is the present one.
+#[derive(Debug)]
+pub struct Unchanged;
+
+impl IntoResponse for Unchanged {
+    fn into_response(self) -> Response {
+        StatusCode::NOT_MODIFIED.into_response()
+    }
+}
+
 /// The login was good: the cookie, and the page without the token in its address.
 #[derive(Debug)]
 pub struct LoggedIn {

@@ -5,11 +5,13 @@
 
 pub mod access;
 pub mod app;
+pub mod calibrate_command;
 pub mod clock;
 pub mod config;
 mod dataset_id;
 mod endpoint;
 pub mod error;
+pub mod estimate_command;
 mod gallery;
 pub mod health_command;
 pub mod jobs;

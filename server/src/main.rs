@@ -36,6 +36,8 @@ fn run() -> anyhow::Result<ExitCode> {
             Ok(ExitCode::SUCCESS)
         }
         Command::Plan(arguments) => server::plan_command::run(&arguments),
+        Command::Estimate(arguments) => server::estimate_command::run(&arguments),
+        Command::Calibrate(arguments) => server::calibrate_command::run(&arguments),
         Command::Schedule(arguments) => server::schedule_command::run(&arguments),
         Command::Health(arguments) => server::health_command::run(&arguments),
         Command::Openapi => {

@@ -19,6 +19,7 @@ use utoipa::{OpenApi, PartialSchema, ToSchema};
         (name = "jobs", description = "Planning"),
         (name = "outcomes", description = "Answers, keyed by scenario and engine"),
         (name = "catalogue", description = "What pickers offer"),
+        (name = "accuracy", description = "Predictions against published measurements"),
         (name = "server", description = "The server itself"),
     )
 )]

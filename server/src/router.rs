@@ -20,7 +20,7 @@ use crate::access;
 use crate::app::App;
 use crate::endpoint::datasets::LARGEST_UPLOAD;
 use crate::endpoint::scenarios::LARGEST_SCENARIO;
-use crate::endpoint::{datasets, gallery, health, jobs, outcomes, pages, presets, scenarios};
+use crate::endpoint::{accuracy, datasets, gallery, health, jobs, outcomes, pages, presets, scenarios};
 use crate::error::{ApiError, as_problem};
 use crate::openapi;
 
@@ -35,6 +35,7 @@ pub(crate) fn api() -> (Router<Arc<App>>, utoipa::openapi::OpenApi) {
         .routes(routes!(health::health))
         .routes(routes!(presets::presets))
         .routes(routes!(gallery::gallery))
+        .routes(routes!(accuracy::accuracy))
         .routes(routes!(datasets::one, datasets::delete))
         .routes(routes!(scenarios::list, scenarios::store))
         .routes(routes!(scenarios::one, scenarios::delete))
@@ -64,6 +65,7 @@ pub fn router(app: Arc<App>) -> Router {
         .route("/scenarios", get(pages::page))
         .route("/datasets", get(pages::page))
         .route("/schedules", get(pages::page))
+        .route("/accuracy", get(pages::page))
         .fallback(pages::file)
         // From the inside out: a panic becomes a problem, as does every refusal, answers are compressed,
         // then nobody is answered whom the guard does not let in, and everything is traced.

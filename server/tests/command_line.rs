@@ -85,6 +85,38 @@ fn a_scenario_with_a_dataset_is_planned_from_its_file() {
 }
 
 #[test]
+fn a_table_of_configurations_is_answered_row_by_row() {
+    let folder = tempfile::tempdir().unwrap();
+    let [asked, answered] = ["asked.csv", "answered.csv"].map(|name| folder.path().join(name));
+    let table = "run,model,gpu,n_gpus,tp\na,llama-2-7b,h100,8,4\nb,llama-2-7b,h100,8,3\n";
+    std::fs::write(&asked, table).unwrap();
+    let to_file = planscope(&["estimate", asked.to_str().unwrap(), "--out", answered.to_str().unwrap()], "");
+    let told = String::from_utf8(to_file.stderr).unwrap();
+    assert!(to_file.status.success() && to_file.stdout.is_empty(), "{told}");
+    assert!(told.starts_with("2 rows, 1 feasible, 1 infeasible; "), "{told}");
+    assert!(told.contains("infeasible by n_gpus: 1, first in row 3: ") && told.contains("\"run\""), "{told}");
+    let to_pipe = planscope(&["estimate", "-"], table);
+    assert_eq!(to_pipe.stdout, std::fs::read(&answered).unwrap());
+    let lines: Vec<String> = String::from_utf8(to_pipe.stdout).unwrap().lines().map(Into::into).collect();
+    assert!(lines[0].starts_with("run,model,gpu,n_gpus,tp,iteration_time_s,") && lines.len() == 3, "{lines:?}");
+    assert!(lines[1].starts_with("a,llama-2-7b,h100,8,4,") && lines[1].ends_with(",true,"), "{lines:?}");
+    assert!(lines[2].starts_with("b,llama-2-7b,h100,8,3,,,,,,,,false,n_gpus: 8 "), "{lines:?}");
+}
+
+#[test]
+fn what_is_no_table_of_configurations_is_refused_in_one_line() {
+    for input in ["", "1,2\n3,4\n", "tp,tp\n1,1\n"] {
+        let output = planscope(&["estimate", "-", "--out", "never-made.csv"], input);
+        assert_eq!(output.status.code(), Some(1), "{input:?}");
+        let told = String::from_utf8(output.stderr).unwrap();
+        assert!(told.starts_with("planscope: ") && told.lines().count() == 1, "{told}");
+    }
+    assert!(!std::path::Path::new("never-made.csv").exists());
+    let help = String::from_utf8(planscope(&["estimate", "--help"], "").stdout).unwrap();
+    assert!(help.contains("global_batch") && help.contains("exposed_comm_fraction"), "{help}");
+}
+
+#[test]
 fn a_server_open_to_everyone_refuses_to_start() {
     let output = planscope(&["serve", "--address", "0.0.0.0:0", "--database", "never-made.db"], "");
     assert_eq!(output.status.code(), Some(1));
@@ -120,4 +152,139 @@ fn health_is_that_of_the_running_server() {
     server.wait().unwrap();
     assert!(well.status.success(), "{}", String::from_utf8_lossy(&well.stderr));
     assert!(!health(&address).status.success(), "a stopped server is not well");
+}
+
+/// Products of a device that is an H100 in all but these two figures, in Planscope's own format.
+fn products() -> (planner::cluster::Cluster, String) {
+    use std::fmt::Write;
+
+    use planner::cost::kernel::{Format, Kernel, MatMul, Product};
+    let mut device = planner::cluster::presets::cluster("h100").unwrap();
+    device.device.matmul_efficiency = 0.61;
+    device.device.launch_us = 7.0;
+    let rates = planner::cost::operator::Rates::of(&device.device);
+    let mut table = "kernel,m,k,n,product,time_us\n".to_owned();
+    for m in [64.0, 512.0, 1024.0, 4096.0] {
+        for (k, n) in [(1024.0, 1024.0), (4096.0, 6144.0), (8192.0, 24_576.0)] {
+            for (name, product) in [
+                ("forward", Product::Forward),
+                ("input_grad", Product::InputGrad),
+                ("weight_grad", Product::WeightGrad),
+            ] {
+                let product = MatMul { batch: 1.0, m, k, n, product, format: Format::Bf16 };
+                let time = rates.time(&Kernel::MatMul(product)).secs() * 1e6;
+                writeln!(table, "matmul,{m},{k},{n},{name},{time}").unwrap();
+            }
+        }
+    }
+    (device, table)
+}
+
+fn calibrate(arguments: &[&str]) -> Output {
+    let arguments: Vec<&str> = ["calibrate"].into_iter().chain(arguments.iter().copied()).collect();
+    planscope(&arguments, "")
+}
+
+#[test]
+fn a_device_is_calibrated_and_its_cluster_stands_in_a_scenario() {
+    let folder = tempfile::tempdir().unwrap();
+    let [measured, fitted] = ["measured.csv", "fitted.json"].map(|name| folder.path().join(name));
+    let (device, table) = products();
+    // One value in another unit, and three that are no times.
+    let bad = "matmul,64,64,64,forward,0\nmatmul,64,64,64,forward,-3\nmatmul,64,64,64,forward,NaN\n\
+               matmul,8192,8192,8192,forward,0.9\n";
+    std::fs::write(&measured, table + bad).unwrap();
+    let (measured, fitted) = (measured.to_str().unwrap(), fitted.to_str().unwrap());
+    let to_file = calibrate(&[measured, "--device", "h100", "--out", fitted]);
+    let told = String::from_utf8(to_file.stderr).unwrap();
+    assert!(to_file.status.success() && to_file.stdout.is_empty(), "{told}");
+    for line in [
+        "measured.csv: Planscope table of measurements; 40 values, 36 used (36 matrix products), 4 refused",
+        "  refused: 1 x faster than any device: is the time in another unit?; first row 41, ",
+        "  assumed: the device is h100, as the file names none",
+        "matrix products: fitted to 36 timings; residual mean ",
+        "fused attention: not fitted, 0 timings",
+        "device.matmul_efficiency: 0.8065 -> 0.6",
+    ] {
+        assert!(told.lines().any(|found| found.starts_with(line)), "{line}: {told}");
+    }
+    let json = std::fs::read_to_string(fitted).unwrap();
+    assert_eq!(calibrate(&[measured, "--device", "h100"]).stdout, json.as_bytes(), "a fit is deterministic");
+    let cluster: planner::cluster::Cluster = serde_json::from_str(&json).unwrap();
+    let calibration = &cluster.device.curves.as_ref().unwrap().calibration;
+    assert!(calibration.source.ends_with("measured.csv") && calibration.matmul == 36, "{calibration:?}");
+    assert!((cluster.device.matmul_efficiency / device.device.matmul_efficiency - 1.0).abs() < 0.05, "{told}");
+    let mut question: serde_json::Value = serde_json::from_str(&scenario(1)).unwrap();
+    question["cluster"] = serde_json::from_str(&json).unwrap();
+    let planned = planscope(&["plan", "-"], &question.to_string());
+    assert!(planned.status.success(), "{}", String::from_utf8_lossy(&planned.stderr));
+}
+
+#[test]
+fn what_cannot_be_calibrated_is_told_and_writes_nothing() {
+    let folder = tempfile::tempdir().unwrap();
+    let file = |name: &str, text: &str| {
+        let path = folder.path().join(name);
+        std::fs::write(&path, text).unwrap();
+        path.to_str().unwrap().to_owned()
+    };
+    let good = file("good.csv", &products().1);
+    let head = "kernel,m,k,n,time_us,time_ms\n";
+    for (bad, expected) in [
+        (file("zero.csv", &format!("{head}matmul,64,64,64,0,\n")), "none of the 1 values"),
+        (file("column.csv", "kernel,m,k,time_us\nmatmul,64,64,9\n"), "column.csv: error: "),
+        (file("no_time.csv", "kernel,m,k,n\nmatmul,64,64,64\n"), "no_time.csv: error: "),
+        (file("units.csv", &format!("{head}matmul,64,64,64,9,9\n")), "two time columns contradict each other"),
+        (file("words.txt", "nothing measured"), "words.txt: error: no known profile"),
+        (folder.path().join("nowhere.csv").to_str().unwrap().to_owned(), "nowhere.csv: error: cannot read"),
+    ] {
+        let out = folder.path().join("never.json");
+        let output = calibrate(&[&bad, &good, "--device", "h100", "--out", out.to_str().unwrap()]);
+        let told = String::from_utf8(output.stderr).unwrap();
+        assert_eq!(output.status.code(), Some(1), "{told}");
+        assert!(output.stdout.is_empty() && !out.exists(), "{told}");
+        assert!(told.contains(expected), "{expected}: {told}");
+        assert!(told.contains("\ngood.csv: Planscope table of measurements; 36 values, 36 used"), "{told}");
+        assert!(told.ends_with("\nplanscope: 1 of 2 files cannot be used, so nothing was fitted; mend or leave out what is told above\n"), "{told}");
+    }
+    let one = file("one.csv", "kernel,m,k,n,time_us\nmatmul,4096,4096,4096,300\n");
+    let output = calibrate(&[&one, "--device", "h100"]);
+    let told = String::from_utf8(output.stderr).unwrap();
+    assert!(output.status.code() == Some(1) && output.stdout.is_empty(), "{told}");
+    assert!(told.contains("matrix products: not fitted, 1 timings; ") && told.contains("too few"), "{told}");
+    let again = format!("kernel,m,k,n,time_us\n{}", "matmul,4096,4096,4096,300\n".repeat(12));
+    let output = calibrate(&[&file("again.csv", &again), "--device", "h100"]);
+    let told = String::from_utf8(output.stderr).unwrap();
+    assert!(told.contains("  warning: different shapes: only 1; "), "{told}");
+}
+
+#[test]
+fn a_calibration_starts_from_a_known_cluster() {
+    let folder = tempfile::tempdir().unwrap();
+    let [named, start] = ["b200_products.csv", "start.json"].map(|name| folder.path().join(name));
+    std::fs::write(&named, products().1).unwrap();
+    let (named, from) = (named.to_str().unwrap(), start.to_str().unwrap());
+    let told = |output: Output| String::from_utf8(output.stderr).unwrap();
+    let unknown = told(calibrate(&[named, "--device", "h1000"]));
+    assert!(unknown.starts_with("planscope: no device preset \"h1000\"; there are a100-80gb, "), "{unknown}");
+    let other = told(calibrate(&[named, "--device", "h100"]));
+    assert!(other.contains("warning: profile says B200, fitted onto h100: is that meant?"), "{other}");
+    assert_eq!(calibrate(&[named]).status.code(), Some(2));
+    assert_eq!(calibrate(&[named, "--device", "h100", "--from", from]).status.code(), Some(2));
+    for (text, expected) in [
+        ("{", "start.json: EOF"),
+        (r#"{"preset": "h100", "nodes": 0}"#, "/cluster/nodes: 0 is out of range"),
+        (r#"{"name": "H100"}"#, "missing field"),
+    ] {
+        std::fs::write(&start, text).unwrap();
+        let output = calibrate(&[named, "--from", from]);
+        assert_eq!(output.status.code(), Some(1));
+        let told = told(output);
+        assert!(told.starts_with("planscope: ") && told.contains(expected) && told.lines().count() == 1, "{told}");
+    }
+    std::fs::write(&start, r#"{"preset": "b200", "nodes": 2}"#).unwrap();
+    let output = calibrate(&[named, "--from", from]);
+    let cluster: planner::cluster::Cluster = serde_json::from_slice(&output.stdout).unwrap();
+    assert!(cluster.nodes == 2 && cluster.name == "B200");
+    assert!(!told(output).contains("is that meant"));
 }

@@ -1,4 +1,4 @@
-//! One entry point for people and CI: `cargo xtask setup|build|serve|test|bench|lint`.
+//! One entry point for people and CI: `cargo xtask setup|build|serve|test|bench|accuracy|lint`.
 //!
 //! Everything that a bare machine lacks is fetched here, every command is echoed before it runs, and a step that
 //! has nothing to do says so and costs nothing.
@@ -13,6 +13,7 @@ mod suite;
 mod web;
 mod workspace;
 
+use std::path::PathBuf;
 use std::process::ExitCode;
 
 use clap::{Args, Parser, Subcommand};
@@ -45,6 +46,8 @@ enum Command {
         #[arg(trailing_var_arg = true, allow_hyphen_values = true)]
         rest: Vec<String>,
     },
+    /// Measure the simulator against published measurements and write docs/accuracy.md
+    Accuracy(AccuracyArguments),
     /// Formatting, clippy for both targets, and the repository's own rules
     Lint,
 }
@@ -82,6 +85,26 @@ struct TestArguments {
     update_screenshots: bool,
 }
 
+#[derive(Debug, Args)]
+#[expect(clippy::struct_excessive_bools, reason = "each is a flag of the command line")]
+struct AccuracyArguments {
+    /// Folder that holds `truth/`
+    #[arg(long, value_name = "DIR", env = "PLANSCOPE_DATA")]
+    data: PathBuf,
+    /// Only compare with docs/accuracy.json, write nothing
+    #[arg(long)]
+    check: bool,
+    /// Write docs/accuracy.md, docs/accuracy.json and the plots (the default)
+    #[arg(long, conflicts_with = "check")]
+    write: bool,
+    /// Write even where a set got worse
+    #[arg(long, conflicts_with = "check")]
+    accept: bool,
+    /// Only fit the host's overhead and print it beside the constants in force, write nothing
+    #[arg(long, conflicts_with_all = ["check", "write", "accept"])]
+    fit_host: bool,
+}
+
 fn main() -> ExitCode {
     match run(Arguments::parse().command) {
         Ok(()) => ExitCode::SUCCESS,
@@ -115,6 +138,19 @@ fn run(command: Command) -> anyhow::Result<()> {
         }
         Command::Bench { rest } => {
             Step::cargo(&workspace).args(["bench", "--package", "planscope-planner", "--"]).args(rest).run()
+        }
+        Command::Accuracy(arguments) => {
+            let flags = [
+                ("--check", arguments.check),
+                ("--write", arguments.write),
+                ("--accept", arguments.accept),
+                ("--fit-host", arguments.fit_host),
+            ];
+            Step::cargo(&workspace)
+                .args(["run", "--release", "--package", "planscope-accuracy", "--", "--data"])
+                .arg(&arguments.data)
+                .args(flags.into_iter().filter(|(_, given)| *given).map(|(flag, _)| flag))
+                .run()
         }
         Command::Lint => lint::run(&workspace),
     }

@@ -82,6 +82,9 @@ pub(super) fn Figure(
     /// Set to the width of the chart, in px.
     #[prop(optional)]
     width: Option<RwSignal<f64>>,
+    /// Height in px, where it depends on what is drawn.
+    #[prop(optional, into)]
+    height: Option<Signal<f64>>,
 ) -> impl IntoView {
     let script = script::load();
     let drawing = Drawing {
@@ -133,7 +136,7 @@ pub(super) fn Figure(
         })
     };
     view! {
-        <div class=format!("chart {class}")>
+        <div class=format!("chart {class}") style:height=move || height.map(|height| format!("{:.0}px", height.get()))>
             <div class="chart-plot" node_ref=drawing.place role="img" aria-label=label></div>
             {message}
         </div>

@@ -3,6 +3,7 @@
 use api::planner::cluster::Cluster;
 use leptos::prelude::*;
 
+use super::calibration::CalibrationStatus;
 use super::field::NumberField;
 use super::preset::{Choice, PresetPicker};
 use super::section::{Advanced, Section};
@@ -42,11 +43,12 @@ pub(super) fn ClusterSection() -> impl IntoView {
     view! {
         <Section title="Cluster" pointer="/cluster" note="">
             <PresetPicker test_id="cluster-preset" label="Device" other="Edited" choices=choices chosen=chosen on_choose=choose />
+            <CalibrationStatus />
             <NumberField pointer="/cluster/nodes" label="Nodes" unit="" min=1.0 max=4096.0 />
             <NumberField pointer="/cluster/devices_per_node" label="Devices per node" unit="" min=1.0 max=256.0 />
             <NumberField pointer="/cluster/device/memory_gib" label="Memory" unit="GiB" min=1.0 max=1024.0 />
             <NumberField pointer="/cluster/device/peak_tflops" label="Peak bf16" unit="TFLOP/s" min=1.0 max=100_000.0 />
-            <NumberField pointer="/cluster/intra_node/gb_per_s" label="NVLink" unit="GB/s" min=1.0 max=100_000.0 step=5.0 />
+            <NumberField pointer="/cluster/intra_node/gb_per_s" label="Link in a node" unit="GB/s" min=1.0 max=100_000.0 step=5.0 />
             <NumberField pointer="/cluster/inter_node/gb_per_s" label="Network" unit="GB/s" min=0.1 max=100_000.0 step=0.5 />
             <Advanced title="Efficiencies and latencies" prefixes=ADVANCED.map(str::to_owned).to_vec()>
                 <NumberField pointer="/cluster/device/matmul_efficiency" label="Matrix products" unit="of peak" min=0.01 max=1.0 step=0.01 />
@@ -55,8 +57,10 @@ pub(super) fn ClusterSection() -> impl IntoView {
                 <NumberField pointer="/cluster/device/memory_efficiency" label="Memory" unit="of bandwidth" min=0.01 max=1.0 step=0.01 />
                 <NumberField pointer="/cluster/device/multiprocessors" label="Multiprocessors" unit="" min=1.0 max=4096.0 />
                 <NumberField pointer="/cluster/device/launch_us" label="Kernel launch" unit="µs" min=0.0 max=1000.0 step=0.5 />
-                <NumberField pointer="/cluster/intra_node/efficiency" label="NVLink reaches" unit="of rate" min=0.01 max=1.0 step=0.01 />
-                <NumberField pointer="/cluster/intra_node/latency_us" label="NVLink latency" unit="µs" min=0.0 max=10_000.0 step=0.5 />
+                <NumberField pointer="/cluster/device/fp8_tflops" label="Peak fp8" unit="TFLOP/s" min=0.1 max=100_000.0 placeholder="none" />
+                <NumberField pointer="/cluster/device/host_gb_per_s" label="Host link" unit="GB/s" min=0.1 max=10_000.0 placeholder="25" />
+                <NumberField pointer="/cluster/intra_node/efficiency" label="Node link reaches" unit="of rate" min=0.01 max=1.0 step=0.01 />
+                <NumberField pointer="/cluster/intra_node/latency_us" label="Node link latency" unit="µs" min=0.0 max=10_000.0 step=0.5 />
                 <NumberField pointer="/cluster/inter_node/efficiency" label="Network reaches" unit="of rate" min=0.01 max=1.0 step=0.01 />
                 <NumberField pointer="/cluster/inter_node/latency_us" label="Network latency" unit="µs" min=0.0 max=10_000.0 step=0.5 />
             </Advanced>
@@ -64,13 +68,15 @@ pub(super) fn ClusterSection() -> impl IntoView {
     }
 }
 
-const ADVANCED: [&str; 10] = [
+const ADVANCED: [&str; 12] = [
     "/cluster/device/matmul_efficiency",
     "/cluster/device/attention_efficiency",
     "/cluster/device/memory_gb_per_s",
     "/cluster/device/memory_efficiency",
     "/cluster/device/multiprocessors",
     "/cluster/device/launch_us",
+    "/cluster/device/fp8_tflops",
+    "/cluster/device/host_gb_per_s",
     "/cluster/intra_node/efficiency",
     "/cluster/intra_node/latency_us",
     "/cluster/inter_node/efficiency",

@@ -215,14 +215,56 @@ pub(super) fn SelectField(
     }
 }
 
+/// One of a few numbers, or none: then it is absent from the scenario and chosen by the planner.
+#[component]
+pub(super) fn OptionalField(
+    #[prop(into)] pointer: String,
+    label: &'static str,
+    options: &'static [(u64, &'static str)],
+) -> impl IntoView {
+    let explore = use_explore();
+    let id = input_id(&pointer);
+    let place = StoredValue::new(pointer.clone());
+    let value = Memo::new(move |_| {
+        explore
+            .scenario
+            .with(|scenario| place.with_value(|place| pointer::get(scenario, place).and_then(Value::as_u64)))
+    });
+    let choose = move |event| {
+        place.with_value(|place| match event_target_value(&event).parse::<u64>() {
+            Ok(number) => explore.set(place, number.into()),
+            Err(_) => explore.remove(place),
+        });
+    };
+    let choices = options.iter().map(|(number, title)| {
+        view! { <option value=number.to_string() prop:selected=move || value.get() == Some(*number)>{*title}</option> }
+    });
+    view! {
+        <div class="field">
+            <label for=id.clone()>{label}</label>
+            <select id=id data-pointer=pointer.clone() on:change=choose>
+                <option value="" prop:selected=move || value.get().is_none()>"Automatic"</option>
+                {choices.collect_view()}
+            </select>
+            <FieldError pointer=pointer />
+        </div>
+    }
+}
+
 /// Yes or no.
 #[component]
-pub(super) fn CheckField(#[prop(into)] pointer: String, label: &'static str) -> impl IntoView {
+pub(super) fn CheckField(
+    #[prop(into)] pointer: String,
+    label: &'static str,
+    /// What a scenario means that does not say.
+    #[prop(default = false)]
+    when_absent: bool,
+) -> impl IntoView {
     let explore = use_explore();
     let place = StoredValue::new(pointer.clone());
     let checked = move || {
         explore.scenario.with(|scenario| {
-            place.with_value(|place| pointer::get(scenario, place).and_then(Value::as_bool).unwrap_or(false))
+            place.with_value(|place| pointer::get(scenario, place).and_then(Value::as_bool).unwrap_or(when_absent))
         })
     };
     view! {

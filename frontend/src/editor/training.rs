@@ -2,8 +2,8 @@
 
 use leptos::prelude::*;
 
-use super::field::{CheckField, NumberField, SelectField};
-use super::section::Section;
+use super::field::{CheckField, NumberField, OptionalField, SelectField};
+use super::section::{Advanced, Section};
 
 /// Training settings.
 #[component]
@@ -16,11 +16,48 @@ pub(super) fn TrainingSection() -> impl IntoView {
                 options=&[("none", "None"), ("selective", "Attention"), ("full", "Whole layers")]
             />
             <SelectField pointer="/training/attention" label="Attention" options=&[("flash", "Fused (flash)"), ("unfused", "Unfused")] />
-            <CheckField pointer="/training/sequence_parallel" label="Sequence parallel" />
-            <CheckField pointer="/training/distributed_optimizer" label="Distributed optimizer (ZeRO-1)" />
-            <NumberField pointer="/training/tensor_overlap" label="TP comm. hidden" unit="0 – 1" min=0.0 max=1.0 step=0.05 />
-            <NumberField pointer="/training/data_overlap" label="DP comm. hidden" unit="0 – 1" min=0.0 max=1.0 step=0.05 />
+            <SelectField
+                pointer="/training/precision"
+                label="Precision"
+                options=&[("bf16", "bf16"), ("fp8", "fp8 products"), ("fp32", "fp32 (TF32)")]
+            />
+            <CheckField pointer="/training/sequence_parallel" label="Sequence parallel" when_absent=true />
+            <CheckField pointer="/training/distributed_optimizer" label="Distributed optimizer (ZeRO-1)" when_absent=true />
             <NumberField pointer="/training/memory_reserve_gib" label="Memory reserve" unit="GiB" min=0.0 max=1024.0 step=0.5 />
+            <Advanced title="Advanced" prefixes=ADVANCED.map(str::to_owned).to_vec()>
+                <h4>"Memory"</h4>
+                <NumberField pointer="/training/recompute_layers" label="Recomputed" unit="layers a stage" min=1.0 max=1024.0 placeholder="automatic" />
+                <p class="hint">"Automatic: all layers. Counts with whole layers recomputed only."</p>
+                <NumberField pointer="/training/activation_offload" label="Offloaded" unit="0 – 1" min=0.0 max=1.0 step=0.05 placeholder="0" />
+                <p class="hint">"Share of the kept activations that waits in the host's memory."</p>
+                <OptionalField
+                    pointer="/training/zero"
+                    label="ZeRO stage"
+                    options=&[(0, "0: nothing"), (1, "1: optimizer"), (2, "2: + gradients"), (3, "3: + weights")]
+                />
+                <SelectField pointer="/training/gradients" label="Gradients" options=&[("fp32", "fp32"), ("bf16", "bf16")] />
+                <CheckField pointer="/training/fused_weight_gradients" label="Accumulate inside the product" when_absent=true />
+                <h4>"Communication"</h4>
+                <NumberField pointer="/training/tensor_overlap" label="TP hidden" unit="0 – 1" min=0.0 max=1.0 step=0.05 />
+                <NumberField pointer="/training/data_overlap" label="DP hidden" unit="0 – 1" min=0.0 max=1.0 step=0.05 />
+                <CheckField pointer="/training/overlapped_backward" label="TP beside weight gradients" when_absent=true />
+                <h4>"Further degrees"</h4>
+                <NumberField pointer="/training/context_parallel" label="Context parallel" unit="CP" min=1.0 max=1024.0 placeholder="1" />
+                <NumberField pointer="/training/expert_parallel" label="Expert parallel" unit="EP" min=1.0 max=1024.0 placeholder="1" />
+            </Advanced>
         </Section>
     }
 }
+
+const ADVANCED: [&str; 10] = [
+    "/training/recompute_layers",
+    "/training/activation_offload",
+    "/training/zero",
+    "/training/gradients",
+    "/training/fused_weight_gradients",
+    "/training/tensor_overlap",
+    "/training/data_overlap",
+    "/training/overlapped_backward",
+    "/training/context_parallel",
+    "/training/expert_parallel",
+];

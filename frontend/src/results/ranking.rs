@@ -160,7 +160,15 @@ mod tests {
         let provenance =
             Provenance { algorithm: String::new(), seed: 0, status: SolverStatus::Optimal, search: Search::default() };
         let layout = Layout { tensor: 4, pipeline: 4, data: 2, chunks: 2, microbatch: 1, group: None };
-        let answer = Planned { layout, stages: vec![], metrics, iterations: vec![], provenance, decisions: vec![] };
+        let answer = Planned {
+            layout,
+            stages: vec![],
+            ranks: vec![],
+            metrics,
+            iterations: vec![],
+            provenance,
+            decisions: vec![],
+        };
         PlannerResult { planner, title: planner.title().to_owned(), answer: Answer::Planned(Box::new(answer)) }
     }
 

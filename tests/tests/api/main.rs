@@ -1,6 +1,7 @@
 //! The whole API, told as stories.
 
 mod access;
+mod accuracy;
 mod datasets;
 mod jobs;
 mod openapi;

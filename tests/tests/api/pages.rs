@@ -18,7 +18,17 @@ async fn built() -> House {
 #[tokio::test]
 async fn page_paths_show_the_page_and_other_paths_do_not() {
     let house = built().await;
-    for path in ["/", "/new", "/s/abcdefghij", "/scenarios", "/datasets", "/schedules", "/scenarios?sort=age"] {
+    for path in [
+        "/",
+        "/new",
+        "/s/abcdefghij",
+        "/scenarios",
+        "/datasets",
+        "/schedules",
+        "/accuracy",
+        "/accuracy?set=a",
+        "/scenarios?sort=age",
+    ] {
         let reply = house.get(path).await;
         assert_eq!((reply.status, reply.header("content-type")), (200, "text/html; charset=utf-8"), "{path}");
         assert_eq!(reply.header("cache-control"), "no-cache", "{path}");

@@ -1,0 +1,110 @@
+//! `planscope-accuracy`: measures, prints, compares with what is committed, and writes it anew.
+
+use std::collections::BTreeMap;
+use std::io::ErrorKind;
+use std::path::{Path, PathBuf};
+use std::process::ExitCode;
+
+use accuracy::Accuracy;
+use accuracy::fit_host;
+use accuracy::report::json::Document;
+use accuracy::report::{compare, console, markdown, plot};
+use anyhow::{Context, Result, bail};
+use clap::Parser;
+
+/// Measure the simulator against published measurements.
+#[derive(Debug, Parser)]
+#[command(name = "cargo xtask accuracy", bin_name = "cargo xtask accuracy")]
+#[expect(clippy::struct_excessive_bools, reason = "each is a flag of the command line")]
+struct Arguments {
+    /// Folder that holds `truth/`
+    #[arg(long, value_name = "DIR", env = "PLANSCOPE_DATA")]
+    data: PathBuf,
+    /// Folder that holds accuracy.md and accuracy.json
+    #[arg(long, value_name = "DIR", default_value = "docs")]
+    docs: PathBuf,
+    /// Only compare with accuracy.json, write nothing
+    #[arg(long)]
+    check: bool,
+    /// Write accuracy.md, accuracy.json and the plots (the default)
+    #[arg(long, conflicts_with = "check")]
+    write: bool,
+    /// Write even where a set got worse
+    #[arg(long, conflicts_with = "check")]
+    accept: bool,
+    /// Only fit the host's overhead and print it beside the constants in force, write nothing
+    #[arg(long, conflicts_with_all = ["check", "write", "accept"])]
+    fit_host: bool,
+}
+
+fn main() -> ExitCode {
+    match run(&Arguments::parse()) {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(error) => {
+            eprintln!("error: {error:#}");
+            ExitCode::FAILURE
+        }
+    }
+}
+
+fn run(arguments: &Arguments) -> Result<()> {
+    if arguments.fit_host {
+        return fit_host(&arguments.data);
+    }
+    let accuracy = accuracy::measure(&arguments.data)?;
+    print!("{}", console::table(&accuracy));
+    let page = existing(&arguments.docs.join("accuracy.md"))?.unwrap_or_default();
+    let remarks = markdown::remarks(&page);
+    let now = Document::of(&accuracy, &remarks);
+    let committed_at = arguments.docs.join("accuracy.json");
+    let committed: Option<Document> = match existing(&committed_at)? {
+        Some(text) => Some(serde_json::from_str(&text).with_context(|| committed_at.display().to_string())?),
+        None if arguments.check => bail!("{}: nothing to compare with", committed_at.display()),
+        None => None,
+    };
+    let worse = committed.map_or_else(Vec::new, |committed| compare::worse(&committed, &now));
+    for set in &worse {
+        eprintln!("worse: {set}");
+    }
+    if !worse.is_empty() && !arguments.accept {
+        bail!(
+            "{} set(s) got worse by more than {} percentage point; nothing was written",
+            worse.len(),
+            compare::ALLOWED_POINTS
+        );
+    }
+    if arguments.check { Ok(()) } else { write(&arguments.docs, &accuracy, &now, &remarks) }
+}
+
+fn fit_host(data: &Path) -> Result<()> {
+    println!("fitted to {} rows of vtrain_single", accuracy::truth::FITTED_ROWS.len());
+    println!("best:     {}", fit_host::fit_host(data)?);
+    println!("in force: {}", fit_host::in_force(data)?);
+    Ok(())
+}
+
+/// A file's text; none where there is no such file.
+fn existing(path: &Path) -> Result<Option<String>> {
+    match std::fs::read_to_string(path) {
+        Ok(text) => Ok(Some(text)),
+        Err(error) if error.kind() == ErrorKind::NotFound => Ok(None),
+        Err(error) => Err(error).with_context(|| path.display().to_string()),
+    }
+}
+
+fn write(docs: &Path, accuracy: &Accuracy, document: &Document, remarks: &BTreeMap<String, String>) -> Result<()> {
+    let plots = docs.join("accuracy");
+    std::fs::create_dir_all(&plots).with_context(|| plots.display().to_string())?;
+    let put = |path: PathBuf, text: String| {
+        println!("wrote {}", path.display());
+        std::fs::write(&path, text).with_context(|| path.display().to_string())
+    };
+    println!();
+    for set in &accuracy.sets {
+        if let Some(svg) = plot::scatter(set) {
+            put(plots.join(format!("{}.svg", set.id)), svg)?;
+        }
+    }
+    put(docs.join("accuracy.md"), markdown::page(accuracy, remarks))?;
+    put(docs.join("accuracy.json"), document.to_json()?)
+}

@@ -1,0 +1,158 @@
+//! The measured sets as data: what the dashboard draws and what later measurements are held against.
+
+use std::collections::BTreeMap;
+
+use serde::{Deserialize, Serialize};
+
+use crate::Accuracy;
+use crate::set::{Goal, Listing, Row, Set, Variant};
+use crate::statistics::Statistics;
+
+/// docs/accuracy.json.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Document {
+    /// The engine that predicted.
+    pub engine: String,
+    /// One entry per published table.
+    pub sets: Vec<DocumentSet>,
+}
+
+/// One published table.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct DocumentSet {
+    /// Stable identifier.
+    pub id: String,
+    /// Shown name.
+    pub title: String,
+    /// Where the measurements were published.
+    pub source: String,
+    /// Unit of the points; "mixed" where each has its own, named in its label.
+    pub unit: String,
+    /// What is aimed for.
+    pub goal: Goal,
+    /// The best other tool on the same rows.
+    pub peer: String,
+    /// Errors of the rows that count.
+    pub statistics: Statistics,
+    /// Other readings of the same measurements.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub variants: Vec<Variant>,
+    /// What the publication does not say and is assumed.
+    pub assumptions: Vec<String>,
+    /// What the rows show beside their errors.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub findings: Vec<String>,
+    /// Analysis written by people, as it stands in docs/accuracy.md.
+    #[serde(default, skip_serializing_if = "String::is_empty")]
+    pub remarks: String,
+    /// Measured and predicted values of the rows that count.
+    pub points: Vec<Point>,
+}
+
+/// One measurement and its prediction, to four significant digits.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Point {
+    /// What was measured; empty in large sets.
+    #[serde(default, skip_serializing_if = "String::is_empty")]
+    pub label: String,
+    /// Measured value.
+    pub measured: f64,
+    /// Predicted value.
+    pub predicted: f64,
+}
+
+impl Document {
+    /// What was measured, with the remarks of each set.
+    pub fn of(accuracy: &Accuracy, remarks: &BTreeMap<String, String>) -> Self {
+        let sets = accuracy.sets.iter().map(|set| DocumentSet::of(set, remarks.get(set.id))).collect();
+        Self { engine: planner::outcome::ENGINE.to_owned(), sets }
+    }
+
+    /// As text, a line for each set so that a change shows where it is.
+    pub fn to_json(&self) -> Result<String, serde_json::Error> {
+        let lines = self.sets.iter().map(serde_json::to_string).collect::<Result<Vec<_>, _>>()?;
+        let engine = serde_json::to_string(&self.engine)?;
+        Ok(format!("{{\"engine\":{engine},\"sets\":[\n{}\n]}}\n", lines.join(",\n")))
+    }
+}
+
+impl DocumentSet {
+    fn of(set: &Set, remarks: Option<&String>) -> Self {
+        let point = |row: &Row| Point {
+            label: if set.listing == Listing::Rows { row.label.clone() } else { String::new() },
+            measured: rounded(row.measured),
+            predicted: rounded(row.predicted),
+        };
+        let variant =
+            |variant: &Variant| Variant { title: variant.title.clone(), statistics: short(variant.statistics) };
+        Self {
+            id: set.id.to_owned(),
+            title: set.title.to_owned(),
+            source: set.source.to_owned(),
+            unit: set.unit.to_owned(),
+            goal: set.goal,
+            peer: set.peer.to_owned(),
+            statistics: short(set.statistics()),
+            variants: set.variants.iter().map(variant).collect(),
+            assumptions: set.assumptions.iter().map(ToString::to_string).collect(),
+            findings: set.findings.clone(),
+            remarks: remarks.cloned().unwrap_or_default(),
+            points: set.counted().map(point).collect(),
+        }
+    }
+}
+
+fn short(statistics: Statistics) -> Statistics {
+    Statistics {
+        count: statistics.count,
+        mean_abs_pct: rounded(statistics.mean_abs_pct),
+        median_abs_pct: rounded(statistics.median_abs_pct),
+        p90_abs_pct: rounded(statistics.p90_abs_pct),
+        max_abs_pct: rounded(statistics.max_abs_pct),
+        bias_pct: rounded(statistics.bias_pct),
+        spearman: statistics.spearman.map(rounded),
+    }
+}
+
+/// To four significant digits.
+fn rounded(value: f64) -> f64 {
+    format!("{value:.3e}").parse().unwrap_or(value)
+}
+
+#[cfg(test)]
+pub(super) mod tests {
+    use super::*;
+
+    /// Sets with nothing but a mean error.
+    pub(in crate::report) fn document(means: &[(&str, f64)]) -> Document {
+        let set = |(id, mean): &(&str, f64)| DocumentSet {
+            id: (*id).to_owned(),
+            title: String::new(),
+            source: String::new(),
+            unit: "s".to_owned(),
+            goal: Goal { mean: 5.0, largest: None },
+            peer: String::new(),
+            statistics: Statistics { mean_abs_pct: *mean, ..Statistics::default() },
+            variants: vec![],
+            assumptions: vec![],
+            findings: vec![],
+            remarks: String::new(),
+            points: vec![Point { label: String::new(), measured: 1.0, predicted: 2.0 }],
+        };
+        Document { engine: "planscope".to_owned(), sets: means.iter().map(set).collect() }
+    }
+
+    #[test]
+    fn four_significant_digits_are_kept() {
+        let text = [123_456.0, 0.012_345_6, -1.0, 0.0].map(|value| rounded(value).to_string());
+        assert_eq!(text, ["123500", "0.01235", "-1", "0"]);
+    }
+
+    #[test]
+    fn what_is_written_is_what_is_read() {
+        let document = document(&[("a", 1.5), ("b", 2.5)]);
+        let text = document.to_json().unwrap();
+        assert_eq!(text.lines().count(), 4);
+        assert_eq!(serde_json::from_str::<Document>(&text).unwrap(), document);
+    }
+}

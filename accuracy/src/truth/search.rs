@@ -1,0 +1,106 @@
+//! The fastest layout that fits, where a publication leaves degrees out.
+
+use planner::cluster::Cluster;
+use planner::estimate::{Configuration, Estimate, estimate};
+use planner::model::Model;
+use planner::outcome::Layout;
+use planner::training::Training;
+
+/// What a publication says; the rest is searched.
+#[derive(Debug)]
+pub(super) struct Search<'a> {
+    pub(super) model: &'a Model,
+    pub(super) cluster: &'a Cluster,
+    pub(super) training: &'a Training,
+    pub(super) global_batch: u32,
+    pub(super) sequence_length: u32,
+    /// Degrees that may be taken: TP and PP.
+    pub(super) splits: &'a [(u32, u32)],
+    /// Sequences of a microbatch that may be taken.
+    pub(super) microbatches: &'a [u32],
+    pub(super) chunks: Chunks,
+}
+
+/// Model chunks of a rank that may be taken.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Chunks {
+    /// One.
+    One,
+    /// Every divisor of a rank's layers, where the interleaved schedule can deal the microbatches evenly.
+    Divisors,
+}
+
+impl Search<'_> {
+    /// The fastest layout that fits the memory; none where none does.
+    pub(super) fn fastest(&self) -> Option<(Layout, Estimate)> {
+        let layouts = self.layouts();
+        let estimates = layouts.into_iter().filter_map(|layout| {
+            let estimate = estimate(&self.configuration(layout)).ok()?;
+            estimate.misfit.is_none().then_some((layout, estimate))
+        });
+        estimates.min_by(|a, b| a.1.iteration.secs().total_cmp(&b.1.iteration.secs()))
+    }
+
+    fn layouts(&self) -> Vec<Layout> {
+        let mut layouts = Vec::new();
+        for &(tensor, pipeline) in self.splits {
+            let data = self.cluster.devices() / (tensor * pipeline);
+            for &microbatch in self.microbatches {
+                if data == 0 || !self.global_batch.is_multiple_of(data * microbatch) {
+                    continue;
+                }
+                let count = self.global_batch / (data * microbatch);
+                let layout = |chunks| Layout { tensor, pipeline, data, chunks, microbatch, group: None };
+                layouts.extend(self.chunks_of(pipeline, count).into_iter().map(layout));
+            }
+        }
+        layouts
+    }
+
+    fn chunks_of(&self, pipeline: u32, microbatches: u32) -> Vec<u32> {
+        let layers = self.model.layers();
+        if !layers.is_multiple_of(pipeline) {
+            return vec![];
+        }
+        if self.chunks == Chunks::One || pipeline == 1 || !microbatches.is_multiple_of(pipeline) {
+            return vec![1];
+        }
+        let each = layers / pipeline;
+        (1..=each).filter(|chunks| each.is_multiple_of(*chunks)).collect()
+    }
+
+    fn configuration(&self, layout: Layout) -> Configuration {
+        Configuration {
+            model: self.model.clone(),
+            cluster: self.cluster.clone(),
+            training: Training {
+                sequence_parallel: self.training.sequence_parallel && layout.tensor > 1,
+                ..self.training.clone()
+            },
+            layout,
+            global_batch: self.global_batch,
+            sequence_length: self.sequence_length,
+            items: 0,
+        }
+    }
+}
+
+/// Every way to share a model over `product` devices with tensor parallelism of at most a node of eight.
+pub(super) fn splits(product: u32) -> Vec<(u32, u32)> {
+    [1, 2, 4, 8]
+        .into_iter()
+        .filter(|tensor| product.is_multiple_of(*tensor))
+        .map(|tensor| (tensor, product / tensor))
+        .collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_product_splits_within_a_node() {
+        assert_eq!(splits(1), [(1, 1)]);
+        assert_eq!(splits(280), [(1, 280), (2, 140), (4, 70), (8, 35)]);
+    }
+}

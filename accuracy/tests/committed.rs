@@ -1,0 +1,42 @@
+//! What is measured now against docs/accuracy.json, with the folder that PLANSCOPE_DATA names.
+
+use std::collections::BTreeMap;
+use std::path::Path;
+
+use accuracy::fit_host;
+use accuracy::report::compare;
+use accuracy::report::json::Document;
+
+#[test]
+fn no_set_is_worse_than_committed() {
+    let Some(data) = std::env::var_os("PLANSCOPE_DATA") else {
+        eprintln!("skipped: PLANSCOPE_DATA is not set, so nothing is measured");
+        return;
+    };
+    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("../docs/accuracy.json");
+    let text = std::fs::read_to_string(&path).expect("docs/accuracy.json is part of the source");
+    let committed: Document = serde_json::from_str(&text).expect("docs/accuracy.json is a document");
+    let measured = accuracy::measure(Path::new(&data)).expect("every row is predicted");
+    let worse = compare::worse(&committed, &Document::of(&measured, &BTreeMap::new()));
+    assert!(worse.is_empty(), "{}", worse.iter().map(ToString::to_string).collect::<Vec<_>>().join("; "));
+}
+
+#[test]
+fn the_overhead_of_the_host_is_the_one_that_fits_best() {
+    let Some(data) = std::env::var_os("PLANSCOPE_DATA") else {
+        eprintln!("skipped: PLANSCOPE_DATA is not set, so nothing is fitted");
+        return;
+    };
+    let best = fit_host::fit_host(Path::new(&data)).expect("every row is predicted");
+    let in_force = fit_host::in_force(Path::new(&data)).expect("every row is predicted");
+    let near = (best.host_us - in_force.host_us).abs() <= fit_host::HOST_STEP
+        && (best.host_microbatch_us - in_force.host_microbatch_us).abs() <= fit_host::MICROBATCH_STEP;
+    let as_good = in_force.mean_abs_pct - best.mean_abs_pct <= 0.2;
+    assert!(near || as_good, "best {best}; in force {in_force}");
+}
+
+#[test]
+fn a_folder_without_truth_is_named() {
+    let error = accuracy::measure(Path::new("nowhere")).expect_err("there is no such folder").to_string();
+    assert!(error.starts_with("nowhere/truth/korthikanti22_table5.csv: "), "{error}");
+}

@@ -1,0 +1,325 @@
+//! Horizontal bars of stacked parts: where time goes, what memory holds.
+
+use leptos::prelude::*;
+use plotly::common::{
+    DashType, HoverInfo, Line, Marker, Orientation, Pattern, PatternFillMode, PatternShape, TickMode,
+};
+use plotly::layout::{BarMode, HoverMode, Margin, Shape, ShapeLayer, ShapeLine, ShapeType, TicksDirection};
+use plotly::{Bar, Plot};
+
+use super::figure::Figure;
+use super::{Colours, colour, configuration};
+use crate::format;
+use crate::gantt::Theme;
+use crate::gantt::watch::{theme, theme_version};
+
+/// One part of every bar. Neighbours differ in lightness too, so that they part without colour.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Part {
+    /// Its name, in the legend and under the pointer.
+    pub(crate) name: &'static str,
+    /// Colour on a light page.
+    pub(crate) light: &'static str,
+    /// Colour on a dark page.
+    pub(crate) dark: &'static str,
+    /// How it is filled.
+    pub(crate) fill: Fill,
+}
+
+/// How a part is filled.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Fill {
+    /// With its colour.
+    Solid,
+    /// With lines of its colour: nothing happens there, or nothing may stand there.
+    Hatched,
+}
+
+impl Part {
+    fn colour(&self) -> &'static str {
+        if theme() == Theme::Dark { self.dark } else { self.light }
+    }
+}
+
+/// One bar.
+#[derive(Debug, Clone, PartialEq)]
+pub(crate) struct StackedRow {
+    /// What it is of.
+    pub(crate) label: String,
+    /// Its parts, in the order of the legend.
+    pub(crate) values: Vec<f64>,
+}
+
+impl StackedRow {
+    /// The length of the bar.
+    pub(crate) fn total(&self) -> f64 {
+        self.values.iter().sum()
+    }
+}
+
+/// What the bars measure.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Measure {
+    /// Time, in s.
+    Seconds,
+    /// Memory, in GiB.
+    Gib,
+}
+
+impl Measure {
+    pub(crate) fn text(self, value: f64) -> String {
+        match self {
+            Self::Seconds => format::seconds(value),
+            Self::Gib => format::gib(value),
+        }
+    }
+
+    /// What one step of the axis is worth and its name, for bars up to `most`.
+    fn axis_unit(self, most: f64) -> (f64, &'static str) {
+        match self {
+            Self::Seconds if most < 1.0 => (1e-3, " ms"),
+            Self::Seconds => (1.0, " s"),
+            Self::Gib => (1.0, " GiB"),
+        }
+    }
+}
+
+/// A line across all bars.
+#[derive(Debug, Clone, PartialEq)]
+pub(crate) struct Limit {
+    /// Where it stands.
+    pub(crate) value: f64,
+    /// What it is.
+    pub(crate) name: &'static str,
+}
+
+/// Stacked bars with their legend.
+#[component]
+pub(crate) fn StackedBars(
+    /// The parts.
+    parts: &'static [Part],
+    /// The bars, from the top.
+    #[prop(into)]
+    rows: Signal<Vec<StackedRow>>,
+    measure: Measure,
+    /// A line across all bars.
+    #[prop(into)]
+    limit: Signal<Option<Limit>>,
+    /// What the chart shows, for those who do not see it.
+    #[prop(into)]
+    label: Signal<String>,
+) -> impl IntoView {
+    let version = theme_version();
+    let legend_version = theme_version();
+    let width = RwSignal::new(600.0);
+    let plot = Memo::new(move |_| {
+        version.track();
+        let (limit, width_px) = (limit.get(), width.get());
+        rows.with(|rows| {
+            (!rows.is_empty()).then(|| plot(parts, rows, measure, limit.as_ref(), width_px, &Colours::read()))
+        })
+    });
+    let height = Signal::derive(move || rows.with(|rows| height_px(rows.len())));
+    let swatches = move || {
+        legend_version.track();
+        let swatch = |part: &'static Part| {
+            let ground = match part.fill {
+                Fill::Solid => part.colour().to_owned(),
+                Fill::Hatched => {
+                    let line = part.colour();
+                    format!("repeating-linear-gradient(-45deg, {line} 0 1.5px, transparent 1.5px 4px)")
+                }
+            };
+            view! { <li><i class="swatch" style:background=ground aria-hidden="true"></i>{part.name}</li> }
+        };
+        parts.iter().map(swatch).collect_view()
+    };
+    let limit_entry = move || {
+        limit.get().map(|limit| {
+            view! {
+                <li>
+                    <svg viewBox="0 0 22 4" aria-hidden="true">
+                        <line x1="0" y1="2" x2="22" y2="2" stroke="var(--bad)" stroke-dasharray="9 4" />
+                    </svg>
+                    {format!("{}, {}", limit.name, measure.text(limit.value))}
+                </li>
+            }
+        })
+    };
+    view! {
+        <ul class="chart-legend">{swatches}{limit_entry}</ul>
+        <Figure plot=plot label=label class="chart-stacked" width=width height=height />
+    }
+}
+
+/// Height of one bar with its gap; many bars are thin.
+const fn row_px(rows: usize) -> usize {
+    match rows {
+        0..=8 => 26,
+        9..=32 => 16,
+        _ => 9,
+    }
+}
+
+const TOP_PX: usize = 4;
+const BOTTOM_PX: usize = 24;
+const RIGHT_PX: usize = 14;
+/// Room for a label below the axis.
+const PX_PER_TICK: f64 = 46.0;
+
+fn height_px(rows: usize) -> f64 {
+    (rows * row_px(rows) + TOP_PX + BOTTOM_PX) as f64
+}
+
+/// Every how many bars one is named, so that names keep apart.
+const fn naming_step(rows: usize) -> usize {
+    match rows {
+        0..=32 => 1,
+        33..=64 => 4,
+        _ => 8,
+    }
+}
+
+/// Room for the names, in px: as wide as the longest of them looks.
+fn left_px(rows: &[StackedRow]) -> usize {
+    let longest = rows.iter().map(|row| row.label.chars().count()).max().unwrap_or(0);
+    (longest * 13 / 2 + 12).clamp(40, 130)
+}
+
+/// The plot as JSON.
+fn plot(
+    parts: &[Part],
+    rows: &[StackedRow],
+    measure: Measure,
+    limit: Option<&Limit>,
+    width_px: f64,
+    colours: &Colours,
+) -> String {
+    let longest = rows.iter().map(StackedRow::total).fold(0.0, f64::max);
+    let most = limit.map_or(longest, |limit| longest.max(limit.value));
+    let (unit, name) = measure.axis_unit(most);
+    let places: Vec<f64> = (0..rows.len()).map(|place| place as f64).collect();
+    let mut plot = Plot::new();
+    for (index, part) in parts.iter().enumerate() {
+        let value = |row: &StackedRow| row.values.get(index).copied().unwrap_or(0.0);
+        let texts = rows.iter().map(|row| hover_text(part, row, value(row), measure)).collect();
+        plot.add_trace(
+            Bar::new(rows.iter().map(|row| value(row) / unit).collect(), places.clone())
+                .name(part.name)
+                .orientation(Orientation::Horizontal)
+                .hover_text_array(texts)
+                .hover_info(HoverInfo::Text)
+                .marker(marker(part, colours)),
+        );
+    }
+    let left = left_px(rows);
+    let axis_px = (width_px - (left + RIGHT_PX) as f64).max(60.0);
+    let x_axis = colours
+        .axis()
+        .range(vec![0.0, most / unit * 1.03])
+        .n_ticks(((axis_px / PX_PER_TICK) as usize).clamp(2, 10))
+        .tick_suffix(name)
+        .tick_angle(0.0);
+    let named = (0..rows.len()).step_by(naming_step(rows.len()));
+    let (values, texts): (Vec<f64>, Vec<String>) = named.map(|place| (place as f64, rows[place].label.clone())).unzip();
+    // The first bar stands at the top.
+    let y_axis = colours
+        .axis()
+        .range(vec![rows.len() as f64 - 0.5, -0.5])
+        .tick_mode(TickMode::Array)
+        .tick_values(values)
+        .tick_text(texts)
+        .show_grid(false)
+        .show_line(false)
+        .ticks(TicksDirection::Outside)
+        .tick_length(4)
+        .tick_color(colour("rgba(0,0,0,0)"));
+    let line = |limit: &Limit| {
+        Shape::new()
+            .shape_type(ShapeType::Line)
+            .x_ref("x")
+            .y_ref("paper")
+            .x0(limit.value / unit)
+            .x1(limit.value / unit)
+            .y0(0.0)
+            .y1(1.0)
+            .layer(ShapeLayer::Above)
+            .line(ShapeLine::new().color(colour(&colours.bad)).width(1.5).dash(DashType::Dash))
+    };
+    let margin = Margin::new().left(left).right(RIGHT_PX).top(TOP_PX).bottom(BOTTOM_PX);
+    plot.set_layout(
+        colours
+            .layout(margin)
+            .bar_mode(BarMode::Stack)
+            .bar_gap(0.28)
+            .x_axis(x_axis)
+            .y_axis(y_axis)
+            .shapes(limit.map(line).into_iter().collect())
+            .show_legend(false)
+            .hover_mode(HoverMode::Closest),
+    );
+    plot.set_configuration(configuration());
+    plot.to_json()
+}
+
+fn marker(part: &Part, colours: &Colours) -> Marker {
+    // A seam in the colour of the page parts neighbours for everyone.
+    let marker = Marker::new().color(part.colour());
+    match part.fill {
+        Fill::Solid => marker.line(Line::new().width(1.0).color(colour(&colours.panel))),
+        Fill::Hatched => marker.line(Line::new().width(1.0).color(part.colour())).pattern(
+            Pattern::new()
+                .shape(PatternShape::RightDiagonalLine)
+                .fill_mode(PatternFillMode::Replace)
+                .size(5.0)
+                .solidity(0.25),
+        ),
+    }
+}
+
+fn hover_text(part: &Part, row: &StackedRow, value: f64, measure: Measure) -> String {
+    let share = value / row.total();
+    format!(
+        "{}: {}<br>{}, {} of {}",
+        row.label,
+        part.name,
+        measure.text(value),
+        format::percent(share),
+        measure.text(row.total())
+    )
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const PARTS: [Part; 2] = [
+        Part { name: "computation", light: "#000000", dark: "#ffffff", fill: Fill::Solid },
+        Part { name: "idle", light: "#000000", dark: "#ffffff", fill: Fill::Hatched },
+    ];
+
+    #[test]
+    fn the_pointer_learns_value_and_share() {
+        let row = StackedRow { label: "rank 1".into(), values: vec![3.0, 1.0] };
+        let text = hover_text(&PARTS[1], &row, 1.0, Measure::Seconds).replace('\u{202f}', " ");
+        assert_eq!(text, "rank 1: idle<br>1.00 s, 25.0 % of 4.00 s");
+        let empty = StackedRow { label: "rank 1".into(), values: vec![0.0, 0.0] };
+        let text = hover_text(&PARTS[1], &empty, 0.0, Measure::Gib).replace('\u{202f}', " ");
+        assert_eq!(text, "rank 1: idle<br>0 GiB, – of 0 GiB");
+    }
+
+    #[test]
+    fn short_times_have_an_axis_in_milliseconds() {
+        assert_eq!(Measure::Seconds.axis_unit(0.8), (1e-3, " ms"));
+        assert_eq!(Measure::Seconds.axis_unit(1.0), (1.0, " s"));
+        assert_eq!(Measure::Gib.axis_unit(0.2), (1.0, " GiB"));
+    }
+
+    #[test]
+    fn names_keep_apart_however_many_bars_there_are() {
+        for rows in [1, 8, 9, 32, 33, 64, 65, 128] {
+            assert!(naming_step(rows) * row_px(rows) >= 14, "{rows}");
+            assert!(height_px(rows) < 1_300.0, "{rows}");
+        }
+    }
+}

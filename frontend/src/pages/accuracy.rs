@@ -1,0 +1,155 @@
+//! How far predictions are from published measurements.
+
+mod detail;
+mod summary;
+
+use std::sync::Arc;
+
+use api::accuracy::{Accuracy, AccuracySet};
+use api::path;
+use leptos::prelude::*;
+use leptos::task::spawn_local;
+use leptos_router::hooks::use_query_map;
+
+use crate::client::{self, Failure};
+use crate::notice::FailureNotice;
+use detail::Detail;
+use summary::Summary;
+
+/// So much of a chart must be in sight to be noticed, in px.
+const SEEN_PX: f64 = 200.0;
+
+/// The page that shows a set.
+fn link(id: &str) -> String {
+    format!("/accuracy?set={}", client::encode(id))
+}
+
+/// The wanted set, else the first; none where the wanted one is not there.
+fn chosen(sets: &[Arc<AccuracySet>], wanted: Option<&str>) -> Option<Arc<AccuracySet>> {
+    match wanted {
+        Some(id) => sets.iter().find(|set| set.id == id).cloned(),
+        None => sets.first().cloned(),
+    }
+}
+
+/// Predictions against published measurements.
+#[component]
+pub(crate) fn AccuracyPage() -> impl IntoView {
+    document().set_title("Accuracy · Planscope");
+    let answer = RwSignal::new(None::<Result<Accuracy, Failure>>);
+    let fetch = move || {
+        answer.set(None);
+        spawn_local(async move { answer.set(Some(client::get(path::ACCURACY).await)) });
+    };
+    fetch();
+    let body = move || {
+        match answer.get() {
+        None => view! { <div class="skeleton results-skeleton" aria-hidden="true"></div> }.into_any(),
+        Some(Err(failure)) => view! { <FailureNotice failure=failure on_retry=move |()| fetch() /> }.into_any(),
+        Some(Ok(accuracy)) if accuracy.sets.is_empty() => view! {
+            <div class="empty">
+                <p>"This server was built without measurements."</p>
+                <p><code>"cargo xtask accuracy"</code>" compares the simulator with published tables; a server built after it shows them here."</p>
+            </div>
+        }
+        .into_any(),
+        Some(Ok(Accuracy { engine, sets })) => {
+            view! { <Sets engine=engine sets=sets.into_iter().map(Arc::new).collect() /> }.into_any()
+        }
+    }
+    };
+    view! {
+        <main id="main" class="page accuracy" tabindex="-1">
+            <h1>"Accuracy"</h1>
+            <p class="lead">
+                "Figures of devices are fitted to published timings of single operators and collectives. The step times and memory sizes below are never fitted to, and a row that helped a fit does not count: they show how far predictions are from what others measured."
+            </p>
+            {body}
+        </main>
+    }
+}
+
+#[component]
+fn Sets(engine: String, sets: Vec<Arc<AccuracySet>>) -> impl IntoView {
+    let query = use_query_map();
+    let wanted = Memo::new(move |_| query.with(|query| query.get("set")));
+    let all = StoredValue::new(sets);
+    let set = Memo::new(move |_| all.with_value(|sets| chosen(sets, wanted.get().as_deref())));
+    let id = Memo::new(move |_| set.with(|set| set.as_ref().map(|set| set.id.clone())));
+    Effect::new(move |before: Option<Option<String>>| {
+        let now = id.get();
+        if before.is_some_and(|before| before != now) {
+            request_animation_frame(show_detail);
+        }
+        now
+    });
+    let detail = move || {
+        match set.get() {
+        Some(set) => view! { <Detail set=set /> }.into_any(),
+        None => view! {
+            <div class="notice bad" role="alert">
+                <b>"There is no such set"</b>
+                <p>{format!("Nothing is known under \"{}\". Choose one of the table above.", wanted.get().unwrap_or_default())}</p>
+            </div>
+        }
+        .into_any(),
+    }
+    };
+    view! {
+        <Summary sets=all.get_value() chosen=id />
+        <p class="hint">{format!("Predicted by {engine}. Errors are in per cent of the measured value; a positive bias predicts too much.")}</p>
+        {detail}
+    }
+}
+
+/// Brings the chart into sight where a choice in the table would seem to do nothing.
+fn show_detail() {
+    let height = window().inner_height().ok().and_then(|height| height.as_f64()).unwrap_or(0.0);
+    if let Ok(Some(detail)) = document().query_selector("[data-testid=accuracy-detail]")
+        && detail.get_bounding_client_rect().top() > height - SEEN_PX
+    {
+        detail.scroll_into_view();
+    }
+}
+
+#[cfg(test)]
+pub(super) mod tests {
+    use api::accuracy::{AccuracyErrors, AccuracyGoal};
+
+    use super::*;
+
+    /// A set of that name without points.
+    pub(in crate::pages::accuracy) fn set(id: &str) -> AccuracySet {
+        AccuracySet {
+            id: id.to_owned(),
+            title: String::new(),
+            source: String::new(),
+            unit: "s".to_owned(),
+            goal: AccuracyGoal { mean: 3.0, largest: Some(6.0) },
+            peer: String::new(),
+            statistics: AccuracyErrors {
+                count: 8,
+                mean_abs_pct: 2.093,
+                median_abs_pct: 0.9,
+                p90_abs_pct: 6.0,
+                max_abs_pct: 6.431,
+                bias_pct: -1.337,
+                spearman: Some(0.97),
+            },
+            variants: vec![],
+            assumptions: vec![],
+            findings: vec![],
+            remarks: String::new(),
+            points: vec![],
+        }
+    }
+
+    #[test]
+    fn without_a_wish_the_first_set_is_shown_and_an_unknown_one_is_no_other() {
+        let sets = [Arc::new(set("a")), Arc::new(set("b"))];
+        assert_eq!(chosen(&sets, None).unwrap().id, "a");
+        assert_eq!(chosen(&sets, Some("b")).unwrap().id, "b");
+        assert_eq!(chosen(&sets, Some("c")), None);
+        assert_eq!(chosen(&[], None), None);
+    }
+}

@@ -1,0 +1,186 @@
+//! One set: its chart, what is assumed, what it shows, its largest errors.
+
+use std::sync::Arc;
+
+use api::accuracy::{AccuracyPoint, AccuracySet, AccuracyVariant, MIXED_UNIT};
+use leptos::html;
+use leptos::prelude::*;
+
+use crate::charts::AgreementChart;
+use crate::format;
+
+/// Rows of the table of points.
+const MOST_ROWS: usize = 100;
+
+/// One set.
+#[component]
+pub(super) fn Detail(set: Arc<AccuracySet>) -> impl IntoView {
+    let AccuracySet { id, title, source, unit, variants, assumptions, findings, remarks, .. } = (*set).clone();
+    let is_mixed = unit == MIXED_UNIT;
+    let drawn = Signal::stored(Arc::clone(&set));
+    view! {
+        <section class="set" data-testid="accuracy-detail" data-set=id>
+            <h2>{title}</h2>
+            <p class="muted">{source}</p>
+            <div class="set-columns">
+                <div>
+                    {if is_mixed {
+                        view! { <PointsTable set=set /> }.into_any()
+                    } else {
+                        view! {
+                            <AgreementChart set=drawn />
+                            <PointsDisclosure set=set />
+                        }.into_any()
+                    }}
+                </div>
+                <div class="set-words">
+                    <Words heading="Assumed" sentences=assumptions />
+                    <Words heading="Findings" sentences=findings />
+                    <Remarks remarks=remarks />
+                    <Variants variants=variants />
+                </div>
+            </div>
+        </section>
+    }
+}
+
+#[component]
+fn Words(heading: &'static str, sentences: Vec<String>) -> impl IntoView {
+    (!sentences.is_empty()).then(|| {
+        let items =
+            sentences.into_iter().map(|sentence| view! { <li>{format::units_kept(&sentence)}</li> }).collect_view();
+        view! { <h3>{heading}</h3><ul>{items}</ul> }
+    })
+}
+
+/// Paragraphs of a text, its lines joined and without the marks of emphasis and code.
+fn paragraphs(remarks: &str) -> Vec<String> {
+    let joined = |paragraph: &str| paragraph.split_whitespace().collect::<Vec<_>>().join(" ").replace(['`', '*'], "");
+    remarks.replace("\r\n", "\n").split("\n\n").map(joined).filter(|text| !text.is_empty()).collect()
+}
+
+#[component]
+fn Remarks(remarks: String) -> impl IntoView {
+    let paragraphs = paragraphs(&remarks);
+    (!paragraphs.is_empty()).then(|| {
+        let lines = paragraphs.into_iter().map(|text| view! { <p>{text}</p> }).collect_view();
+        view! { <h3>"Remarks"</h3>{lines} }
+    })
+}
+
+#[component]
+fn Variants(variants: Vec<AccuracyVariant>) -> impl IntoView {
+    (!variants.is_empty()).then(|| {
+        let lines = variants.into_iter().map(|AccuracyVariant { title, statistics }| {
+            view! {
+                <tr>
+                    <th scope="row">{title}</th>
+                    <td>{format::count(statistics.count.into())}</td>
+                    <td>{format::percent(statistics.mean_abs_pct / 100.0)}</td>
+                    <td>{format::percent(statistics.max_abs_pct / 100.0)}</td>
+                    <td>{format::signed_percent(statistics.bias_pct / 100.0)}</td>
+                </tr>
+            }
+        });
+        view! {
+            <h3>"Other readings"</h3>
+            <div class="table-scroll" role="region" aria-label="Other readings" tabindex="0">
+                <table class="figures readings">
+                    <thead>
+                        <tr>
+                            <th scope="col">"Reading"</th>
+                            <th scope="col">"Rows"</th>
+                            <th scope="col">"Mean"</th>
+                            <th scope="col">"Max"</th>
+                            <th scope="col">"Bias"</th>
+                        </tr>
+                    </thead>
+                    <tbody>{lines.collect_view()}</tbody>
+                </table>
+            </div>
+        }
+    })
+}
+
+/// The points, made when they are asked for: a set may have thousands.
+#[component]
+fn PointsDisclosure(set: Arc<AccuracySet>) -> impl IntoView {
+    let open = RwSignal::new(false);
+    let details = NodeRef::<html::Details>::new();
+    let toggled = move |_| open.set(details.get_untracked().is_some_and(|details| details.open()));
+    view! {
+        <details class="advanced" node_ref=details on:toggle=toggled data-testid="accuracy-points">
+            <summary>"As a table"</summary>
+            {move || open.get().then(|| view! { <PointsTable set=Arc::clone(&set) /> })}
+        </details>
+    }
+}
+
+fn error(point: &AccuracyPoint) -> f64 {
+    point.predicted / point.measured - 1.0
+}
+
+/// The points whose errors are largest, those first.
+fn worst(points: &[AccuracyPoint]) -> Vec<AccuracyPoint> {
+    let mut sorted = points.to_vec();
+    sorted.sort_by(|a, b| error(b).abs().total_cmp(&error(a).abs()));
+    sorted.truncate(MOST_ROWS);
+    sorted
+}
+
+#[component]
+fn PointsTable(set: Arc<AccuracySet>) -> impl IntoView {
+    let named = set.points.iter().any(|point| !point.label.is_empty());
+    let lines = worst(&set.points).into_iter().map(|point| {
+        let error = format::signed_percent(error(&point));
+        view! {
+            <tr>
+                {named.then(|| view! { <th scope="row">{point.label.clone()}</th> })}
+                <td>{format::three_digits(point.measured)}</td>
+                <td>{format::three_digits(point.predicted)}</td>
+                <td>{error}</td>
+            </tr>
+        }
+    });
+    let unit = if set.unit == MIXED_UNIT { String::new() } else { format!(", {}", set.unit) };
+    let caption = if set.points.len() > MOST_ROWS {
+        format!("The {MOST_ROWS} largest errors of {}", format::count(set.points.len() as u64))
+    } else {
+        "Largest errors first".to_owned()
+    };
+    view! {
+        <p class="hint">{caption}</p>
+        <div class="table-scroll tall" role="region" aria-label="Measured and predicted values" tabindex="0">
+            <table class="figures">
+                <thead>
+                    <tr>
+                        {named.then(|| view! { <th scope="col">"Configuration"</th> })}
+                        <th scope="col">{format!("Measured{unit}")}</th>
+                        <th scope="col">{format!("Predicted{unit}")}</th>
+                        <th scope="col">"Error"</th>
+                    </tr>
+                </thead>
+                <tbody>{lines.collect_view()}</tbody>
+            </table>
+        </div>
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_largest_errors_stand_first_whatever_their_sign() {
+        let point = |label: &str, predicted| AccuracyPoint { label: label.into(), measured: 10.0, predicted };
+        let order = worst(&[point("a", 11.0), point("b", 7.0), point("c", 10.0)]);
+        assert_eq!(order.iter().map(|point| point.label.as_str()).collect::<Vec<_>>(), ["b", "a", "c"]);
+        assert_eq!(worst(&vec![point("a", 1.0); 300]).len(), MOST_ROWS);
+    }
+
+    #[test]
+    fn remarks_are_plain_paragraphs() {
+        assert_eq!(paragraphs("One\nline, `code`.\n\n**Two**.\n"), ["One line, code.", "Two."]);
+        assert!(paragraphs("  \n\n ").is_empty());
+    }
+}

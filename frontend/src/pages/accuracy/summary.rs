@@ -1,0 +1,98 @@
+//! One line a set: its errors, whether its goal is met, and the best other tool.
+
+use std::sync::Arc;
+
+use api::accuracy::{AccuracyGoal, AccuracySet};
+use leptos::prelude::*;
+
+use super::link;
+use crate::format;
+
+/// Per cent as they are shown.
+fn percent(value: f64) -> String {
+    format::percent(value / 100.0)
+}
+
+fn goal(goal: AccuracyGoal) -> String {
+    let largest = goal.largest.map(|largest| format!(", largest {largest}\u{202f}%")).unwrap_or_default();
+    format!("mean {}\u{202f}%{largest}", goal.mean)
+}
+
+/// The figures of a set, in the order of the columns.
+fn figures(set: &AccuracySet) -> [String; 7] {
+    let errors = &set.statistics;
+    [
+        format::count(errors.count.into()),
+        percent(errors.mean_abs_pct),
+        percent(errors.median_abs_pct),
+        percent(errors.p90_abs_pct),
+        percent(errors.max_abs_pct),
+        format::signed_percent(errors.bias_pct / 100.0),
+        errors.spearman.map_or_else(|| "–".to_owned(), |rank| format!("{rank:.3}")),
+    ]
+}
+
+const COLUMNS: [(&str, &str); 7] = [
+    ("Rows", "Measurements compared"),
+    ("Mean", "Mean absolute error"),
+    ("Median", "Median absolute error"),
+    ("p90", "Nine of ten absolute errors are below it"),
+    ("Max", "Largest absolute error"),
+    ("Bias", "Mean of the signed errors"),
+    ("Rank corr.", "Spearman's rank correlation of predicted and measured values"),
+];
+
+/// The table of all sets; a line is a link to its set.
+#[component]
+pub(super) fn Summary(sets: Vec<Arc<AccuracySet>>, #[prop(into)] chosen: Signal<Option<String>>) -> impl IntoView {
+    let headings =
+        COLUMNS.map(|(text, explanation)| view! { <th scope="col" class="number" title=explanation>{text}</th> });
+    let lines = sets.into_iter().map(|set| {
+        let id = set.id.clone();
+        let is_chosen = Memo::new(move |_| chosen.with(|chosen| chosen.as_deref() == Some(id.as_str())));
+        let met = set.goal.is_met(&set.statistics);
+        let verdict = if met { "met" } else { "missed" };
+        view! {
+            <tr class:chosen=is_chosen data-set=set.id.clone()>
+                <th scope="row">
+                    // The place on the page is kept: what changes stands below.
+                    <a href=link(&set.id) data-noscroll="" aria-current=move || is_chosen.get().then_some("true")>{set.title.clone()}</a>
+                </th>
+                {figures(&set).map(|text| view! { <td class="number">{text}</td> })}
+                <td><b class="verdict" class:missed=!met>{verdict}</b><small>{goal(set.goal)}</small></td>
+                <td class="peer">{format::units_kept(&set.peer)}</td>
+            </tr>
+        }
+    });
+    view! {
+        <div class="table-scroll" role="region" aria-label="Sets of measurements" tabindex="0">
+            <table class="list sets" data-testid="accuracy-sets">
+                <thead>
+                    <tr>
+                        <th scope="col">"Published table"</th>
+                        {headings}
+                        <th scope="col">"Goal"</th>
+                        <th scope="col" title="The best other tool on the same rows, as published">"Best other tool"</th>
+                    </tr>
+                </thead>
+                <tbody>{lines.collect_view()}</tbody>
+            </table>
+        </div>
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn figures_carry_their_units_and_the_bias_its_sign() {
+        let texts = figures(&super::super::tests::set("a")).map(|text| text.replace('\u{202f}', " "));
+        assert_eq!(texts, ["8", "2.09 %", "0.90 %", "6.00 %", "6.43 %", "−1.34 %", "0.970"]);
+        assert_eq!(
+            goal(AccuracyGoal { mean: 3.0, largest: Some(6.0) }).replace('\u{202f}', " "),
+            "mean 3 %, largest 6 %"
+        );
+        assert_eq!(goal(AccuracyGoal { mean: 8.0, largest: None }).replace('\u{202f}', " "), "mean 8 %");
+    }
+}

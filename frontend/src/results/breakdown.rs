@@ -1,0 +1,80 @@
+//! What the cards about time and memory of the ranks share: whose they are, and what stands there without figures.
+
+use api::planner::outcome::Planned;
+use api::planner::scenario::PlannerKind;
+use leptos::prelude::*;
+
+use super::ranking;
+use crate::explore::{PlanState, use_explore};
+
+/// The plan that is looked at, where there is one.
+pub(super) fn chosen_plan() -> Memo<Option<(PlannerKind, Planned)>> {
+    let explore = use_explore();
+    Memo::new(move |_| {
+        let planner = ranking::chosen_planner(&explore.results(), explore.view.get().planner)?;
+        Some((planner, explore.planned(planner)?))
+    })
+}
+
+/// The planner whose ranks are shown; the ranked table chooses it.
+#[component]
+pub(super) fn PlanName() -> impl IntoView {
+    let plan = chosen_plan();
+    let name = move || plan.with(|plan| plan.as_ref().map(|(planner, _)| *planner));
+    view! {
+        <span class="muted plan-name">
+            {move || name().map(|planner| view! { <span class="pill" data-planner-colour=planner.id()></span>{planner.title()} })}
+        </span>
+    }
+}
+
+/// Stands where an answer has no figures of its ranks.
+#[component]
+pub(super) fn NoBreakdown() -> impl IntoView {
+    let explore = use_explore();
+    let plan = chosen_plan();
+    let has_plan = Memo::new(move |_| plan.with(Option::is_some));
+    let busy = move || explore.state.with(PlanState::is_busy);
+    view! {
+        <Show
+            when=move || has_plan.get()
+            fallback=|| view! { <p class="hint">"This planner found no plan; the reasons stand at the side."</p> }
+        >
+            <p class="hint" data-testid="no-breakdown">
+                "This answer was stored before ranks were broken down. "
+                <button class="quiet" on:click=move |_| explore.retry() disabled=busy>"Re-run to see it"</button>
+            </p>
+        </Show>
+    }
+}
+
+#[cfg(test)]
+pub(super) mod tests {
+    use api::planner::outcome::{
+        Answer, Layout, Metrics, PlannerResult, Provenance, RankSummary, Search, SolverStatus,
+    };
+
+    use super::*;
+
+    /// A plan with those ranks and nothing else of interest.
+    pub(in crate::results) fn planned(planner: PlannerKind, ranks: Vec<RankSummary>) -> PlannerResult {
+        let metrics = Metrics {
+            iteration_s: 1.0,
+            tokens_per_s: 1.0,
+            tflops_per_device: 1.0,
+            mfu: 0.5,
+            bubble: 0.1,
+            exposed_communication: 0.0,
+            peak_memory_gib: 40.0,
+            memory_limit_gib: 76.0,
+            lower_bound_s: 1.0,
+            gap: 0.0,
+        };
+        let provenance =
+            Provenance { algorithm: String::new(), seed: 0, status: SolverStatus::Optimal, search: Search::default() };
+        let layout = Layout { tensor: 1, pipeline: 2, data: 1, chunks: 1, microbatch: 1, group: None };
+        let answer =
+            Planned { layout, stages: vec![], ranks, metrics, iterations: vec![], provenance, decisions: vec![] };
+        PlannerResult { planner, title: planner.title().to_owned(), answer: Answer::Planned(Box::new(answer)) }
+    }
+}

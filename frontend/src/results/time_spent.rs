@@ -1,0 +1,231 @@
+//! Where the time of an iteration goes: by pipeline rank of one plan, or plan beside plan.
+
+use api::planner::outcome::{Answer, PlannerResult, RankSummary, RankTime, StageSummary};
+use leptos::prelude::*;
+
+use super::breakdown::{NoBreakdown, PlanName, chosen_plan};
+use super::ranking;
+use crate::charts::{Fill, Measure, Part, StackedBars, StackedRow};
+use crate::explore::use_explore;
+use crate::format;
+
+/// The parts of an iteration, in the order in which a bar stacks them; kinds have their colours of the Gantt charts.
+const PARTS: [Part; 6] = [
+    Part { name: "computation", light: "#0072b2", dark: "#2f8fd0", fill: Fill::Solid },
+    Part { name: "recomputed", light: "#66ccee", dark: "#8adcf7", fill: Fill::Solid },
+    Part { name: "exposed communication", light: "#882255", dark: "#b0568a", fill: Fill::Solid },
+    Part { name: "gradient synchronisation", light: "#ee99aa", dark: "#f2b6c2", fill: Fill::Solid },
+    Part { name: "optimizer", light: "#4a4f58", dark: "#7b828e", fill: Fill::Solid },
+    Part { name: "bubble", light: "#8a939e", dark: "#8a939e", fill: Fill::Hatched },
+];
+
+const fn values(time: &RankTime) -> [f64; 6] {
+    [time.compute_s, time.recompute_s, time.exposed_s, time.sync_s, time.optimizer_s, time.bubble_s]
+}
+
+fn of_ranks(ranks: &[RankSummary]) -> Vec<StackedRow> {
+    let row =
+        |rank: &RankSummary| StackedRow { label: format!("rank {}", rank.rank), values: values(&rank.time).to_vec() };
+    ranks.iter().map(row).collect()
+}
+
+/// One bar for every plan: the mean of its ranks.
+fn of_planners(results: &[PlannerResult]) -> Vec<StackedRow> {
+    let row = |result: &PlannerResult| {
+        let Answer::Planned(planned) = &result.answer else { return None };
+        let ranks: Vec<_> = planned.ranks.iter().map(|rank| values(&rank.time)).collect();
+        let mean = |part: usize| ranks.iter().map(|rank| rank[part]).sum::<f64>() / ranks.len() as f64;
+        let values = (0..PARTS.len()).map(mean).collect();
+        (!ranks.is_empty()).then(|| StackedRow { label: ranking::short_title(result.planner).to_owned(), values })
+    };
+    results.iter().filter_map(row).collect()
+}
+
+/// What the bars are of.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Scope {
+    Ranks,
+    Planners,
+}
+
+/// Where the time goes.
+#[component]
+pub(super) fn TimeSpent() -> impl IntoView {
+    let explore = use_explore();
+    let plan = chosen_plan();
+    let scope = RwSignal::new(Scope::Ranks);
+    let ranks = Memo::new(move |_| plan.with(|plan| plan.as_ref().map(|(_, plan)| of_ranks(&plan.ranks))));
+    let planners = Memo::new(move |_| of_planners(&explore.results()));
+    let rows = Signal::derive(move || match scope.get() {
+        Scope::Ranks => ranks.get().unwrap_or_default(),
+        Scope::Planners => planners.get(),
+    });
+    let label = Signal::derive(move || {
+        let rows = rows.get();
+        let bar = |row: &StackedRow| {
+            let shares = PARTS
+                .iter()
+                .zip(&row.values)
+                .map(|(part, value)| format!("{} {}", part.name, format::percent(value / row.total())));
+            format!("{}: {}", row.label, shares.collect::<Vec<_>>().join(", "))
+        };
+        format!("Where the time goes. {}", rows.iter().take(8).map(bar).collect::<Vec<_>>().join("; "))
+    });
+    let caption = move || {
+        let waiting = "A bubble is waiting: for other stages, for the slowest replica.";
+        if scope.get() == Scope::Planners {
+            return Some(format!("Mean of all ranks and iterations of each plan. {waiting}"));
+        }
+        plan.with(|plan| {
+            let (_, plan) = plan.as_ref()?;
+            let (count, time) = (plan.iterations.len(), format::seconds(plan.metrics.iteration_s));
+            let over = if count == 1 { "One iteration of".to_owned() } else { format!("Mean of {count} iterations,") };
+            Some(format!("{over} {time}. {waiting}"))
+        })
+    };
+    let choice = move |of: Scope, text: &'static str| {
+        view! {
+            <label>
+                <input type="radio" name="time-scope" prop:checked=move || scope.get() == of on:change=move |_| scope.set(of) />
+                {text}
+            </label>
+        }
+    };
+    let is_empty = Memo::new(move |_| rows.with(Vec::is_empty));
+    view! {
+        <section class="card" data-testid="card-time">
+            <header class="card-title">
+                <h2>"Where the time goes"</h2>
+                <PlanName />
+                <span class="grow"></span>
+                <fieldset class="switch">
+                    <legend class="visually-hidden">"Bars"</legend>
+                    {choice(Scope::Ranks, "By rank")}
+                    {choice(Scope::Planners, "By planner")}
+                </fieldset>
+            </header>
+            <Show when=move || !is_empty.get() fallback=|| view! { <NoBreakdown /> }>
+                <StackedBars parts=&PARTS rows=rows measure=Measure::Seconds limit=Signal::stored(None) label=label />
+                <p class="hint">{caption}</p>
+                <details class="advanced" data-testid="time-table">
+                    <summary>"As tables"</summary>
+                    {move || view! {
+                        <BarTable rows=ranks.get().unwrap_or_default() test_id="time-ranks" heading="Rank" caption="Mean time of an iteration by pipeline rank" />
+                        <BarTable rows=planners.get() test_id="time-planners" heading="Planner" caption="Mean of all ranks by planner" />
+                    }}
+                    {move || plan.get().map(|(_, plan)| view! { <StageTable stages=plan.stages /> })}
+                </details>
+            </Show>
+        </section>
+    }
+}
+
+/// The bars as numbers.
+#[component]
+fn BarTable(
+    rows: Vec<StackedRow>,
+    test_id: &'static str,
+    /// What a row is of.
+    heading: &'static str,
+    caption: &'static str,
+) -> impl IntoView {
+    let lines = rows.into_iter().map(|row| {
+        let sum = row.total();
+        let cells = row.values.into_iter().map(|seconds| view! { <td>{format::seconds(seconds)}</td> });
+        view! {
+            <tr>
+                <th scope="row">{row.label}</th>
+                {cells.collect_view()}
+                <td data-sum=sum.to_string()><b>{format::seconds(sum)}</b></td>
+            </tr>
+        }
+    });
+    let headings =
+        [heading, "Computation", "Recomputed", "Exposed comm.", "Gradient sync.", "Optimizer", "Bubble", "Sum"]
+            .map(|text| view! { <th scope="col">{text}</th> });
+    view! {
+        <p class="hint">{caption}</p>
+        <div class="table-scroll" role="region" aria-label=caption tabindex="0">
+            <table class="figures" data-testid=test_id>
+                <thead><tr>{headings}</tr></thead>
+                <tbody>{lines.collect_view()}</tbody>
+            </table>
+        </div>
+    }
+}
+
+#[component]
+fn StageTable(stages: Vec<StageSummary>) -> impl IntoView {
+    let lines = stages.into_iter().map(|summary| {
+        let times = [
+            summary.compute_ms,
+            summary.recompute_ms,
+            summary.exposed_ms,
+            summary.communication_ms,
+            summary.forward_ms,
+            summary.backward_ms,
+        ];
+        view! {
+            <tr>
+                <th scope="row">
+                    {format!("stage {}", summary.stage)}
+                    <small class="below">{format!("rank {} · {}", summary.rank, summary.layers)}</small>
+                </th>
+                {times.map(|ms| view! { <td>{format::three_digits(ms)}</td> })}
+            </tr>
+        }
+    });
+    let headings = ["Stage", "Computation", "Recomputed", "Exposed comm.", "All comm.", "Forward", "Backward"]
+        .map(|text| view! { <th scope="col">{text}</th> });
+    view! {
+        <p class="hint">
+            "Mean time of a microbatch by stage, in ms. Forward and backward are made of computation, what is recomputed and exposed communication."
+        </p>
+        <div class="table-scroll tall" role="region" aria-label="Mean time of a microbatch by stage, in ms" tabindex="0">
+            <table class="figures" data-testid="time-stages">
+                <thead><tr>{headings}</tr></thead>
+                <tbody>{lines.collect_view()}</tbody>
+            </table>
+        </div>
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use api::planner::outcome::{RankMemory, Search};
+    use api::planner::scenario::PlannerKind;
+
+    use super::*;
+
+    fn rank(rank: u32, compute_s: f64, bubble_s: f64) -> RankSummary {
+        let time = RankTime { compute_s, bubble_s, ..RankTime::default() };
+        RankSummary { rank, time, memory: RankMemory::default() }
+    }
+
+    #[test]
+    fn a_bar_of_a_rank_has_every_part_once() {
+        let time =
+            RankTime { compute_s: 1.0, recompute_s: 2.0, exposed_s: 3.0, sync_s: 4.0, optimizer_s: 5.0, bubble_s: 6.0 };
+        let rows = of_ranks(&[RankSummary { rank: 7, time, memory: RankMemory::default() }]);
+        assert_eq!(rows[0], StackedRow { label: "rank 7".into(), values: vec![1.0, 2.0, 3.0, 4.0, 5.0, 6.0] });
+        assert!((rows[0].total() - 21.0).abs() < 1e-12);
+    }
+
+    #[test]
+    fn a_bar_of_a_planner_is_the_mean_of_its_ranks_and_answers_without_are_left_out() {
+        let planned = super::super::breakdown::tests::planned;
+        let infeasible = PlannerResult {
+            planner: PlannerKind::Gpipe,
+            title: String::new(),
+            answer: Answer::Infeasible { binding: String::new(), search: Search::default() },
+        };
+        let results = [
+            planned(PlannerKind::OneFOneB, vec![rank(0, 4.0, 0.0), rank(1, 2.0, 2.0)]),
+            planned(PlannerKind::Interleaved, vec![]),
+            infeasible,
+        ];
+        let rows = of_planners(&results);
+        assert_eq!(rows.len(), 1);
+        assert_eq!(rows[0], StackedRow { label: "1F1B".into(), values: vec![3.0, 0.0, 0.0, 0.0, 0.0, 1.0] });
+    }
+}

@@ -1,0 +1,60 @@
+//! `planscope calibrate`: measured operators and collectives in, a cluster with fitted curves out.
+
+mod profiles;
+mod residual;
+mod start;
+mod told;
+
+use std::io::Write;
+use std::path::Path;
+use std::process::ExitCode;
+
+use anyhow::{Context, bail};
+use planner::calibration::fit;
+use planner::cluster::Cluster;
+
+use crate::config::CalibrateArguments;
+use profiles::Measured;
+use start::Start;
+
+/// Fits a cluster to profiles; the cluster goes to a file or to standard output, what was done to standard error.
+pub fn run(arguments: &CalibrateArguments) -> anyhow::Result<ExitCode> {
+    let start = Start::of(arguments)?;
+    let measured = Measured::read(&arguments.profiles, arguments.ranks);
+    let mut out = std::io::stderr().lock();
+    told::files(&mut out, &measured, &start)?;
+    let unusable = measured.unusable();
+    if unusable > 0 {
+        let all = measured.files.len();
+        bail!("{unusable} of {all} files cannot be used, so nothing was fitted; mend or leave out what is told above");
+    }
+    let samples = measured.samples();
+    let fitted = fit(&start.cluster, &samples, &measured.source());
+    told::parts(&mut out, &start.cluster, &fitted, &samples)?;
+    if !fitted.parts.iter().any(|part| part.fitted) {
+        bail!("no part of the device could be fitted, so no cluster was written");
+    }
+    told::changes(&mut out, &start.cluster, &fitted.cluster)?;
+    start::check(&fitted.cluster).context("the fitted cluster is out of range")?;
+    write(&fitted.cluster, arguments.out.as_deref())?;
+    Ok(ExitCode::SUCCESS)
+}
+
+/// What the long help says of formats and of the fit.
+pub const HELP: &str = "\
+A profile is recognised by its content: Vidur compute and network profiles, vTrain all-reduce tables, SimuMax system \
+descriptions, Galvatron hardware profiles, and Planscope's own CSV of kernels (kernel, time_us, and the shape: m, k, n; \
+tokens, squared, heads, qk_dim, causal; class, bytes; operation, bytes, ranks). Matrix products, attention, elementwise \
+kernels and collectives of one node are fitted each by themselves, from 12 timings on; what has fewer keeps its curve.\n\n\
+To fit a device from sources that differ, fit in steps: the cluster of one step is --from of the next.\n\n\
+The outcome is a complete cluster: write it under \"cluster\" in a scenario. If a file cannot be used, or no part can be \
+fitted, nothing is written and the exit code is 1.";
+
+fn write(cluster: &Cluster, path: Option<&Path>) -> anyhow::Result<()> {
+    let mut json = serde_json::to_string_pretty(cluster)?;
+    json.push('\n');
+    match path.filter(|path| *path != Path::new("-")) {
+        Some(path) => std::fs::write(path, json).with_context(|| format!("cannot write {}", path.display())),
+        None => Ok(std::io::stdout().lock().write_all(json.as_bytes())?),
+    }
+}

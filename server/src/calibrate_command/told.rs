@@ -1,0 +1,200 @@
+//! What a calibration tells: what was read, how well it was fitted, and which figures changed.
+
+use std::io::{Result, Write};
+
+use ingest::profile::{Kinds, Profile, Refusal};
+use planner::calibration::{FEWEST, Fitted, PartReport, Sample};
+use planner::cluster::{Calibration, Cluster, Curves, LinkCurve};
+use planner::cost::kernel::Kernel;
+use serde_json::Value;
+
+use super::profiles::Measured;
+use super::residual::Residual;
+use super::start::Start;
+
+/// A mean residual above which curves do not describe the timings.
+const STRANGE: f64 = 0.25;
+/// Growth of a mean residual that is worth a word.
+const GROWN: f64 = 0.01;
+/// Relative change below which a figure is the same in print.
+const SAME: f64 = 1e-4;
+
+/// What each file holds, and what was refused.
+pub(super) fn files(out: &mut dyn Write, measured: &Measured, start: &Start) -> Result<()> {
+    for file in &measured.files {
+        match &file.read {
+            Ok(profile) => read(out, &file.name, profile, start)?,
+            Err(error) => writeln!(out, "{}: error: {error:#}", file.name)?,
+        }
+    }
+    Ok(())
+}
+
+fn read(out: &mut dyn Write, name: &str, profile: &Profile, start: &Start) -> Result<()> {
+    let report = &profile.report;
+    let Kinds { matmul, attention, streaming, collective } = report.by_kind;
+    let kinds: Vec<String> = [
+        (matmul, "matrix products"),
+        (attention, "attention kernels"),
+        (streaming, "memory-bound kernels"),
+        (collective, "collectives"),
+    ]
+    .into_iter()
+    .filter(|(count, _)| *count > 0)
+    .map(|(count, what)| format!("{count} {what}"))
+    .collect();
+    let (format, refused) = (profile.format.name(), report.rows - report.used);
+    let (rows, used, kinds) = (report.rows, report.used, kinds.join(", "));
+    writeln!(out, "{name}: {format}; {rows} values, {used} used ({kinds}), {refused} refused")?;
+    for Refusal { reason, count, first } in &report.refused {
+        writeln!(out, "  refused: {count} x {reason}; first {first}")?;
+    }
+    for assumption in &report.assumptions {
+        writeln!(out, "  assumed: {assumption}")?;
+    }
+    match &profile.device {
+        Some(device) if !start.may_be(device) => {
+            writeln!(out, "  warning: profile says {device}, fitted onto {}: is that meant?", start.name)
+        }
+        Some(_) => Ok(()),
+        None => writeln!(out, "  assumed: the device is {}, as the file names none", start.name),
+    }
+}
+
+/// How well each part is fitted.
+pub(super) fn parts(out: &mut dyn Write, before: &Cluster, fitted: &Fitted, samples: &[Sample]) -> Result<()> {
+    for part in &fitted.parts {
+        let PartReport { part: name, samples: count, mean_residual, p90_residual, .. } = part;
+        let was = Residual::of(before, name, samples).filter(|_| part.fitted);
+        match was {
+            Some(was) => {
+                let mean = format!("{} -> {}", percent(was.mean), percent(*mean_residual));
+                let p90 = format!("{} -> {}", percent(was.p90), percent(*p90_residual));
+                writeln!(out, "{name}: fitted to {count} timings; residual mean {mean}, p90 {p90}")?;
+            }
+            None if *mean_residual > 0.0 => {
+                let (mean, p90) = (percent(*mean_residual), percent(*p90_residual));
+                writeln!(out, "{name}: not fitted, {count} timings; residual mean {mean}, p90 {p90}")?;
+            }
+            None => writeln!(out, "{name}: not fitted, {count} timings")?,
+        }
+        if !part.note.is_empty() {
+            writeln!(out, "  {}", part.note)?;
+        }
+        for warning in was.map_or_else(Vec::new, |was| warnings(before, part, was, samples)) {
+            writeln!(out, "  warning: {warning}")?;
+        }
+    }
+    Ok(())
+}
+
+fn warnings(cluster: &Cluster, part: &PartReport, was: Residual, samples: &[Sample]) -> Vec<String> {
+    let mut warnings = Vec::new();
+    let mean = part.mean_residual;
+    if mean > STRANGE {
+        let off = percent(mean);
+        warnings.push(format!("{off} off: other kernels than training runs, another device, or times in another unit"));
+    }
+    if mean > was.mean + GROWN {
+        warnings.push("the mean residual grew: long kernels count for more, far outliers for less".to_owned());
+    }
+    let shapes = shapes(cluster, part.part, samples);
+    if shapes < FEWEST {
+        warnings.push(format!("different shapes: only {shapes}; of others the curve says nothing"));
+    }
+    warnings
+}
+
+/// Different kernels of a part, counted up to as many as are enough.
+fn shapes(cluster: &Cluster, part: &str, samples: &[Sample]) -> usize {
+    let mut seen: Vec<Kernel> = Vec::new();
+    for sample in samples {
+        let is_new = !seen.contains(&sample.kernel);
+        if is_new && Residual::of(cluster, part, std::slice::from_ref(sample)).is_some() {
+            seen.push(sample.kernel);
+        }
+        if seen.len() == FEWEST {
+            break;
+        }
+    }
+    seen.len()
+}
+
+/// The figures that changed, old and new.
+pub(super) fn changes(out: &mut dyn Write, before: &Cluster, after: &Cluster) -> Result<()> {
+    let (before, after) = (figures(before), figures(after));
+    for ((path, old), (_, new)) in before.iter().zip(&after) {
+        if (new - old).abs() > SAME * old.abs().max(new.abs()) {
+            writeln!(out, "{path}: {} -> {}", figure(*old), figure(*new))?;
+        }
+    }
+    Ok(())
+}
+
+/// Every number of a cluster, by its path; curves that are absent are those of a typical device.
+fn figures(cluster: &Cluster) -> Vec<(String, f64)> {
+    let mut stated = cluster.clone();
+    stated.device.curves.get_or_insert_with(Curves::generic).calibration = Calibration::default();
+    stated.intra_node.curve.get_or_insert(LinkCurve::GENERIC);
+    let mut figures = Vec::new();
+    collect("", &serde_json::to_value(stated).unwrap_or_default(), &mut figures);
+    figures
+}
+
+fn collect(path: &str, value: &Value, figures: &mut Vec<(String, f64)>) {
+    match value {
+        Value::Object(fields) => {
+            for (key, value) in fields {
+                let path = if path.is_empty() { key.clone() } else { format!("{path}.{key}") };
+                collect(&path, value, figures);
+            }
+        }
+        Value::Number(number) => figures.extend(number.as_f64().map(|number| (path.to_owned(), number))),
+        _ => {}
+    }
+}
+
+fn percent(share: f64) -> String {
+    format!("{:.1} %", share * 100.0)
+}
+
+/// Four significant digits.
+fn figure(value: f64) -> String {
+    let digits = (3.0 - value.abs().log10().floor()).clamp(0.0, 6.0);
+    format!("{value:.0$}", if value == 0.0 { 0 } else { digits as usize })
+}
+
+#[cfg(test)]
+mod tests {
+    use planner::cluster::presets;
+
+    use super::*;
+
+    fn told(before: &Cluster, after: &Cluster) -> String {
+        let mut out = Vec::new();
+        changes(&mut out, before, after).unwrap();
+        String::from_utf8(out).unwrap()
+    }
+
+    #[test]
+    fn only_figures_that_changed_are_told() {
+        let before = presets::cluster("h100").unwrap();
+        let mut after = before.clone();
+        assert_eq!(told(&before, &after), "");
+        after.device.launch_us = 7.25;
+        after.intra_node.efficiency = 0.512_34;
+        let expected = "device.launch_us: 6.356 -> 7.250\nintra_node.efficiency: 0.7967 -> 0.5123\n";
+        assert_eq!(told(&before, &after), expected);
+    }
+
+    #[test]
+    fn a_cluster_without_curves_has_those_of_a_typical_device() {
+        let mut before = presets::cluster("h100").unwrap();
+        before.device.curves = None;
+        let mut after = before.clone();
+        after.device.curves = Some(Curves::generic());
+        assert_eq!(told(&before, &after), "");
+        after.device.curves.get_or_insert_with(Curves::generic).matmul.fill = 0.0;
+        assert_eq!(told(&before, &after), "device.curves.matmul.fill: 100.0 -> 0\n");
+    }
+}

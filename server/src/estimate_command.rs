@@ -1,0 +1,73 @@
+//! `planscope estimate`: a table of configurations, answered row by row.
+
+use std::fs::File;
+use std::io::{BufWriter, Read, Write};
+use std::path::Path;
+use std::process::ExitCode;
+use std::time::{Duration, Instant};
+
+use anyhow::Context;
+use ingest::configurations::{self, ANSWERS, MAX_BYTES, Obstacle, Summary, Table};
+use planner::estimate::estimate;
+
+use crate::config::EstimateArguments;
+
+/// Estimates every row of a table; the answer goes to a file or to standard output, the summary to standard error.
+pub fn run(arguments: &EstimateArguments) -> anyhow::Result<ExitCode> {
+    let bytes = read(&arguments.configurations)?;
+    let table = configurations::read(&bytes)?;
+    let started = Instant::now();
+    let summary = match arguments.out.as_deref().filter(|path| *path != Path::new("-")) {
+        Some(path) => {
+            let file = File::create(path).with_context(|| format!("cannot write {}", path.display()))?;
+            let answered = configurations::write(&table, estimate, BufWriter::new(file));
+            answered.with_context(|| format!("cannot write {}", path.display()))?
+        }
+        None => configurations::write(&table, estimate, std::io::stdout().lock())?,
+    };
+    report(&table, &summary, started.elapsed())?;
+    Ok(ExitCode::SUCCESS)
+}
+
+/// What the long help says of columns.
+pub fn columns() -> String {
+    format!(
+        "Columns of the table, in any order; an empty cell or a missing column means the default:\n{}\n\
+         Other columns are kept. Behind them the answer has:\n  {}\n\n\
+         A row that contradicts itself is answered with feasible = false and the reason; one that does not fit the \
+         devices' memory has its numbers too.",
+        configurations::describe_columns(),
+        ANSWERS.join(", "),
+    )
+}
+
+fn read(path: &Path) -> anyhow::Result<Vec<u8>> {
+    // One byte more than is accepted, to tell a table that is too large from one that just fits.
+    let most = MAX_BYTES as u64 + 1;
+    let mut bytes = Vec::new();
+    if path == Path::new("-") {
+        std::io::stdin().take(most).read_to_end(&mut bytes).context("cannot read standard input")?;
+    } else {
+        let file = File::open(path).with_context(|| format!("cannot read {}", path.display()))?;
+        file.take(most).read_to_end(&mut bytes).with_context(|| format!("cannot read {}", path.display()))?;
+    }
+    Ok(bytes)
+}
+
+fn report(table: &Table<'_>, summary: &Summary, elapsed: Duration) -> std::io::Result<()> {
+    let mut out = std::io::stderr().lock();
+    let Summary { rows, feasible, infeasible } = summary;
+    let rate = *rows as f64 / elapsed.as_secs_f64().max(1e-9);
+    writeln!(out, "{rows} rows, {feasible} feasible, {} infeasible; {rate:.0} rows per second", rows - feasible)?;
+    for Obstacle { what, rows, first, reason } in infeasible {
+        writeln!(out, "infeasible by {what}: {rows}, first in row {first}: {reason}")?;
+    }
+    let ignored: Vec<String> = table.ignored().map(|name| format!("{name:?}")).collect();
+    if !ignored.is_empty() {
+        writeln!(out, "columns kept and otherwise ignored: {}", ignored.join(", "))?;
+    }
+    for name in table.ignored().filter(|name| ANSWERS.contains(name)) {
+        writeln!(out, "the table has a column {name} of its own: that of the answer is the last of that name")?;
+    }
+    Ok(())
+}

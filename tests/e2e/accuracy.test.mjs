@@ -1,0 +1,181 @@
+// Predictions against measurements: the page, and what the cluster editor says of a device's figures.
+import assert from "node:assert/strict";
+import { createRequire } from "node:module";
+import { after, before, test } from "node:test";
+import { expectNoFaults, openPage, startBrowser } from "./browser.mjs";
+import { field, reveal, setNumber, settled } from "./explore.mjs";
+import { startServer } from "./server.mjs";
+
+const axe = createRequire(import.meta.url)("axe-core").source;
+
+let server, browser, sets;
+before(async () => {
+  server = await startServer();
+  browser = await startBrowser();
+  ({ sets } = await server.get("/accuracy"));
+});
+after(async () => {
+  await browser?.close();
+  await server?.stop();
+});
+
+const chart = (page) => page.getByTestId("agreement");
+const row = (page, id) => page.getByTestId("accuracy-sets").locator(`tr[data-set="${id}"]`);
+/** Sets whose points share a unit; the others have a table in the place of the chart. */
+const drawn = () => sets.filter(({ unit }) => unit !== "mixed");
+
+/** The points that the chart has drawn, without the line of equality and its band. */
+async function points(page) {
+  await chart(page).locator(".main-svg").first().waitFor();
+  return chart(page).locator(".scatterlayer .trace .points path").count();
+}
+
+async function serious(page) {
+  await page.evaluate(axe);
+  return page.evaluate(async () => {
+    const { violations } = await window.axe.run(document, { resultTypes: ["violations"] });
+    const bad = violations.filter(({ impact }) => impact === "serious" || impact === "critical");
+    return bad.map(({ id, nodes }) => `${id}: ${nodes.slice(0, 3).map(({ target }) => target)}`);
+  });
+}
+
+test("every set stands in the table, its goal met or missed in words", async () => {
+  const page = await openPage(browser, server);
+  await page.goto("/");
+  await page.getByRole("link", { name: "Accuracy" }).click();
+  assert.ok(sets.length > 0, "the server was built with measurements");
+  for (const { id, title, statistics, goal } of sets) {
+    const text = await row(page, id).innerText();
+    const met = statistics.mean_abs_pct <= goal.mean && statistics.max_abs_pct <= (goal.largest ?? Infinity);
+    assert.ok(text.includes(title) && text.includes(met ? "met" : "missed"), text);
+    assert.ok(text.includes(statistics.count.toLocaleString("en-GB")), text);
+  }
+  const current = page.locator("header a[aria-current=page]");
+  assert.equal(await current.innerText(), "Accuracy");
+  expectNoFaults(page);
+  await page.context().close();
+});
+
+test("choosing a set changes the chart and the address, by keyboard too", async () => {
+  const page = await openPage(browser, server);
+  await page.goto("/accuracy");
+  const [first, second] = drawn();
+  assert.equal(await chart(page).getAttribute("data-set"), first.id);
+  assert.equal(await points(page), first.points.length);
+  await row(page, second.id).getByRole("link").focus();
+  await page.keyboard.press("Enter");
+  await page.locator(`[data-testid="agreement"][data-set="${second.id}"]`).waitFor();
+  assert.equal(new URL(page.url()).search, `?set=${second.id}`);
+  await page.waitForFunction(
+    (count) => document.querySelectorAll('[data-testid="agreement"] .scatterlayer .trace .points path').length === count,
+    second.points.length,
+  );
+  const detail = await page.getByTestId("accuracy-detail").innerText();
+  for (const sentence of [second.title, second.source]) assert.ok(detail.includes(sentence), sentence);
+  await page.goBack();
+  await page.locator(`[data-testid="agreement"][data-set="${first.id}"]`).waitFor();
+  expectNoFaults(page);
+  await page.context().close();
+});
+
+test("a link opens its set, and the pointer names the configuration", async () => {
+  const page = await openPage(browser, server, { scheme: "dark" });
+  const set = drawn().findLast(({ points }) => points.length < 100 && points[0].label);
+  await page.goto(`/accuracy?set=${set.id}`);
+  assert.equal(await points(page), set.points.length);
+  assert.equal(await row(page, set.id).getByRole("link").getAttribute("aria-current"), "true");
+  const point = chart(page).locator(".scatterlayer .trace .points path").first();
+  await point.scrollIntoViewIfNeeded();
+  const box = await point.boundingBox();
+  await page.mouse.move(box.x + box.width / 2, box.y + box.height / 2);
+  const hover = chart(page).locator(".hoverlayer .hovertext");
+  await hover.waitFor();
+  const text = await hover.textContent();
+  assert.ok(set.points.some(({ label }) => text.includes(label)), text);
+  await page.getByTestId("accuracy-points").locator("summary").click();
+  await page.getByTestId("accuracy-points").locator("tbody tr").first().waitFor();
+  assert.equal(await page.getByTestId("accuracy-points").locator("tbody tr").count(), Math.min(set.points.length, 100));
+  expectNoFaults(page);
+  await page.context().close();
+});
+
+test("an unknown set is said to be unknown", async () => {
+  const page = await openPage(browser, server);
+  await page.goto("/accuracy?set=nothing");
+  await page.getByText("There is no such set").waitFor();
+  assert.equal(await chart(page).count(), 0);
+  expectNoFaults(page);
+  await page.context().close();
+});
+
+test("without measurements the page says how they come to be", async () => {
+  const page = await openPage(browser, server);
+  await page.route("**/api/v1/accuracy", (route) => route.fulfill({ json: { engine: "", sets: [] } }));
+  await page.goto("/accuracy");
+  await page.getByText("cargo xtask accuracy").waitFor();
+  expectNoFaults(page);
+  await page.context().close();
+});
+
+for (const scheme of ["light", "dark"]) {
+  test(`axe finds nothing serious, nothing is wider than a narrow page, ${scheme}`, async () => {
+    const found = [];
+    for (const width of [1440, 320]) {
+      const page = await openPage(browser, server, { scheme, width });
+      for (const { id } of sets) {
+        await page.goto(`/accuracy?set=${id}`);
+        await page.getByTestId("accuracy-detail").waitFor();
+        const wide = await page.evaluate(() => document.documentElement.scrollWidth - document.documentElement.clientWidth);
+        if (wide > 0) found.push(`${id} at ${width}: ${wide} px too wide`);
+      }
+      await page.waitForLoadState("networkidle");
+      found.push(...(await serious(page)));
+      expectNoFaults(page);
+      await page.context().close();
+    }
+    assert.deepEqual(found, []);
+  });
+}
+
+test("the editor says what a device's figures stand on", async () => {
+  const page = await openPage(browser, server);
+  await page.goto("/");
+  await page.getByTestId("gallery-llama-2-7b-long-documents").click();
+  await settled(page);
+  await page.getByTestId("cluster-preset").selectOption("a100-80gb");
+  const status = page.getByTestId("calibration");
+  const text = await status.innerText();
+  assert.match(text, /Fitted on [\d,]+ timings \([\d,]+ matrix products, .*collectives\), mean residual [\d.]+\s%/);
+  assert.equal(await page.getByTestId("device-note").count(), 0);
+  await setNumber(page, "/cluster/device/matmul_efficiency", 0.5);
+  await status.getByText("Edited: no longer as fitted").waitFor();
+  await page.getByTestId("cluster-preset").selectOption("ascend-910b");
+  await page.getByTestId("device-note").getByText(/contradict/).waitFor();
+  assert.match(await page.getByTestId("device-note").innerText(), /^Caution: /);
+  await status.getByText(/^Not measured: /).waitFor();
+  await status.getByRole("link").click();
+  await page.waitForURL("**/accuracy");
+  expectNoFaults(page);
+  await page.context().close();
+});
+
+test("the further training settings reach the scenario and leave it again", async () => {
+  const page = await openPage(browser, server);
+  await page.goto("/");
+  await page.getByTestId("gallery-llama-2-7b-long-documents").click();
+  await settled(page);
+  await reveal(page, "/training/zero");
+  const sent = () => page.waitForRequest((request) => request.method() === "PUT" && request.url().endsWith("/scenarios"));
+  let request = sent();
+  await field(page, "/training/zero").selectOption("2");
+  assert.equal((await request).postDataJSON().training.zero, 2);
+  request = sent();
+  await field(page, "/training/fused_weight_gradients").setChecked(false);
+  assert.equal((await request).postDataJSON().training.fused_weight_gradients, false);
+  request = sent();
+  await field(page, "/training/zero").selectOption("");
+  assert.equal("zero" in (await request).postDataJSON().training, false);
+  await setNumber(page, "/training/activation_offload", 7);
+  await page.locator('[data-error-for="/training/activation_offload"]').waitFor();
+  await page.context().close();
+});

@@ -1,0 +1,114 @@
+// Where time and memory of the ranks go: legends, bars, tables that agree with the answer.
+import assert from "node:assert/strict";
+import { after, before, test } from "node:test";
+import { expectNoFaults, openPage, startBrowser } from "./browser.mjs";
+import { settled, stored } from "./explore.mjs";
+import { startServer } from "./server.mjs";
+
+let server, browser, page, outcome, scenario;
+before(async () => {
+  server = await startServer();
+  browser = await startBrowser();
+  page = await openPage(browser, server);
+  await page.goto("/");
+  await page.getByTestId("gallery-llama-2-7b-long-documents").click();
+  await settled(page);
+  ({ outcome, scenario } = await stored(page, server));
+});
+after(async () => {
+  await browser?.close();
+  await server?.stop();
+});
+
+const planned = () => outcome.results.filter(({ answer }) => answer.status === "planned");
+const legend = (card) => card.locator(".chart-legend li").allInnerTexts();
+const sums = (table) => table.locator("[data-sum]").evaluateAll((cells) => cells.map((cell) => Number(cell.dataset.sum)));
+
+/** The bars of each part, once all are there. */
+async function bars(card, parts, rows) {
+  await card.scrollIntoViewIfNeeded();
+  const drawn = card.locator(".barlayer .trace");
+  await card.page().waitForFunction(
+    ([id, parts, rows]) => {
+      const traces = [...document.querySelectorAll(`[data-testid="${id}"] .barlayer .trace`)];
+      return traces.length === parts && traces.every((trace) => trace.querySelectorAll(".point").length === rows);
+    },
+    [await card.getAttribute("data-testid"), parts, rows],
+  );
+  return drawn.count();
+}
+
+const close = (is, should, what) => assert.ok(Math.abs(is - should) <= 1e-3 * should, `${what}: ${is} instead of ${should}`);
+
+test("the time of every rank adds up to the iteration", async () => {
+  const card = page.getByTestId("card-time");
+  const [first] = planned();
+  assert.deepEqual(await legend(card), [
+    "computation",
+    "recomputed",
+    "exposed communication",
+    "gradient synchronisation",
+    "optimizer",
+    "bubble",
+  ]);
+  await bars(card, 6, first.answer.ranks.length);
+  await card.locator("details summary").first().click();
+  const ranks = await sums(card.getByTestId("time-ranks"));
+  assert.equal(ranks.length, first.answer.layout.pipeline);
+  for (const [rank, sum] of ranks.entries()) close(sum, first.answer.metrics.iteration_s, `rank ${rank}`);
+  const planners = await sums(card.getByTestId("time-planners"));
+  assert.equal(planners.length, planned().length);
+  for (const [index, { planner, answer }] of planned().entries()) close(planners[index], answer.metrics.iteration_s, planner);
+  assert.equal(await card.getByTestId("time-stages").locator("tbody tr").count(), first.answer.stages.length);
+});
+
+test("bars are of ranks or of planners, and follow the chosen plan", async () => {
+  const card = page.getByTestId("card-time");
+  await card.getByRole("radio", { name: "By planner" }).check();
+  await bars(card, 6, planned().length);
+  await card.getByRole("radio", { name: "By rank" }).check();
+  const last = planned().at(-1);
+  await page.getByTestId("ranking").locator(`tr[data-planner="${last.planner}"] .row-button`).click();
+  await card.getByText(last.title).waitFor();
+  await bars(card, 6, last.answer.ranks.length);
+  const bar = card.locator(".barlayer .trace .point").first();
+  await bar.scrollIntoViewIfNeeded();
+  const box = await bar.boundingBox();
+  await page.mouse.move(box.x + box.width / 2, box.y + box.height / 2);
+  const hover = card.locator(".hoverlayer .hovertext");
+  await hover.waitFor();
+  assert.match(await hover.textContent(), /^rank 0: computation.*\d\s(m?s), [\d.]+\s%/);
+});
+
+test("memory at the peak adds up to the peak and ends before the device's memory", async () => {
+  const card = page.getByTestId("card-peak");
+  const last = planned().at(-1);
+  const names = await legend(card);
+  assert.deepEqual(names.slice(0, 6), ["weights", "gradients", "optimizer", "activations", "temporary", "reserve"]);
+  assert.match(names[6], new RegExp(`^memory of the device, ${scenario.cluster.device.memory_gib.toFixed(1)}`));
+  await bars(card, 6, last.answer.ranks.length);
+  assert.match(await card.getByTestId("peak-caption").innerText(), /^Rank \d+ .*\sGiB at .* in flight\. The largest part is [a-z]+/s);
+  await card.locator("details summary").first().click();
+  const ranks = await sums(card.getByTestId("peak-ranks"));
+  assert.equal(ranks.length, last.answer.ranks.length);
+  const reserve = last.answer.ranks[0].memory.reserve_gib;
+  close(Math.max(...ranks), last.answer.metrics.peak_memory_gib + reserve, "the fullest rank");
+  expectNoFaults(page);
+});
+
+test("an answer from before ranks were broken down offers to compute it again", async () => {
+  const old = await openPage(browser, server);
+  await old.route("**/api/v1/scenarios/*/outcome", async (route) => {
+    const response = await route.fetch();
+    const body = await response.json();
+    for (const { answer } of body.outcome.results) delete answer.ranks;
+    await route.fulfill({ response, json: body });
+  });
+  await old.goto(new URL(page.url()).pathname);
+  await settled(old);
+  await old.getByTestId("card-time").getByTestId("no-breakdown").getByRole("button").waitFor();
+  await old.getByTestId("card-peak").getByTestId("no-breakdown").waitFor();
+  assert.equal(await old.locator(".chart-stacked").count(), 0);
+  expectNoFaults(old);
+  await old.context().close();
+});
