@@ -46,8 +46,7 @@ fn preset(id: &'static str, name: &str, device: Device, intra_node: Link, inter_
 
 /// The same curves on a machine that nobody measured: no timings are claimed.
 fn borrowed(mut curves: Curves, from: &str) -> Curves {
-    curves.calibration =
-        super::Calibration { source: format!("not measured: curves of the {from}"), ..Default::default() };
+    curves.calibration = super::Calibration { source: format!("not measured: curves of {from}"), ..Default::default() };
     curves
 }
 
@@ -69,7 +68,7 @@ fn a100(memory_gib: f64, memory_gb_per_s: f64) -> Device {
 }
 
 fn a800() -> Device {
-    Device { curves: Some(borrowed(fitted::a100(), "A100, whose compute it has")), ..a100(80.0, 2039.0) }
+    Device { curves: Some(borrowed(fitted::a100(), "the A100, whose compute it has")), ..a100(80.0, 2039.0) }
 }
 
 fn h100(memory_gib: f64, memory_gb_per_s: f64) -> Device {
@@ -90,16 +89,16 @@ fn h100(memory_gib: f64, memory_gb_per_s: f64) -> Device {
 }
 
 fn h800() -> Device {
-    Device { curves: Some(borrowed(fitted::h100(), "H100, whose compute it has")), ..h100(80.0, 3350.0) }
+    Device { curves: Some(borrowed(fitted::h100(), "the H100, whose compute it has")), ..h100(80.0, 3350.0) }
 }
 
 fn h200() -> Device {
-    Device { curves: Some(borrowed(fitted::h100(), "H100, whose compute it has")), ..h100(141.0, 4800.0) }
+    Device { curves: Some(borrowed(fitted::h100(), "the H100, whose compute it has")), ..h100(141.0, 4800.0) }
 }
 
 /// The variant in torchtitan's published runs: HBM2e and a limit of 500 W.
 fn h100_96gb() -> Device {
-    let mut curves = borrowed(fitted::h100(), "H100, its clock lowered for 500 W of 700 W");
+    let mut curves = borrowed(fitted::h100(), "the H100, its clock lowered for 500 W of 700 W");
     // At the limit the clock follows about the square root of the power.
     let slower = 0.845;
     curves.matmul.power_drop = (1.0 + curves.matmul.power_drop) / slower - 1.0;
@@ -140,7 +139,7 @@ fn mi300x() -> Device {
         launch_us: 6.0,
         fp8_tflops: Some(2600.0),
         host_gb_per_s: Some(50.0),
-        curves: Some(borrowed(Curves::generic(), "typical device; only its largest product is known (668 TFLOP/s)")),
+        curves: Some(borrowed(Curves::generic(), "a typical device; only its largest product is known (668 TFLOP/s)")),
         note: Some("only the largest matrix product is measured; attention and collectives are assumed".to_owned()),
     }
 }
@@ -157,7 +156,7 @@ fn ascend_910b() -> Device {
         launch_us: 10.0,
         fp8_tflops: None,
         host_gb_per_s: Some(25.0),
-        curves: Some(borrowed(Curves::generic(), "typical device")),
+        curves: Some(borrowed(Curves::generic(), "a typical device")),
         note: Some(
             "uncertain: public sources contradict each other (320 TFLOP/s with 400 GB/s, or 256 with 768); \
              edit the figures before you believe a plan"
