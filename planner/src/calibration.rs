@@ -65,6 +65,8 @@ pub fn fit(cluster: &Cluster, samples: &[Sample], source: &str) -> Fitted {
         source: if before.samples() > 0 { format!("{}; {source}", before.source) } else { source.to_owned() },
         ..before
     };
+    // Kernels of a profile are timed alone.
+    let sustained = std::mem::replace(&mut curves.sustained, 1.0);
     cluster.device.curves = Some(curves);
     let mut reports = Vec::new();
     let (mut weighted, mut fitted) = (0.0, 0_u32);
@@ -86,6 +88,7 @@ pub fn fit(cluster: &Cluster, samples: &[Sample], source: &str) -> Fitted {
         reports.push(report);
     }
     let curves = cluster.device.curves.get_or_insert_with(Curves::generic);
+    curves.sustained = sustained;
     if fitted > 0 {
         curves.calibration.residual = weighted / f64::from(fitted);
     }

@@ -18,6 +18,9 @@ pub struct Curves {
     pub attention: AttentionCurve,
     /// Kernels limited by memory.
     pub streaming: StreamingCurve,
+    /// Rate of matrix products and attention in continuous operation, at the power limit, relative to when they are
+    /// timed alone.
+    pub sustained: f64,
     /// Time of the host for one operator, in µs; it hides behind the device's work where that is longer.
     pub host_us: f64,
     /// Time of the host for one microbatch of one stage beside its operators (data, loss, bookkeeping), in µs.
@@ -152,11 +155,17 @@ impl Curves {
             matmul: MatMulCurve::GENERIC,
             attention: AttentionCurve::GENERIC,
             streaming: StreamingCurve::GENERIC,
+            sustained: 1.0,
             host_us: LATER_HOST_US,
             host_microbatch_us: LATER_HOST_MICROBATCH_US,
         }
     }
 }
+
+/// What an H100 keeps at its power limit, which nobody measured kernel by kernel. Products beyond a millisecond reach 84 %
+/// of the largest measured product on A100s (vidur and SimuMax agree), 61 % on a B200 timed back to back (SimuMax), and
+/// 85 % on an H100 timed with pauses (vidur): halfway between A100 and B200 is 72 %, or 0.85 of the latter.
+pub const H100_SUSTAINED: f64 = 0.85;
 
 /// Host time of one operator on the machines of 2022 (Megatron-DeepSpeed on DGX A100), fitted on sixteen rows of a
 /// published table (docs/accuracy.md names them).

@@ -60,11 +60,11 @@ impl Rates {
             generic = Curves::generic();
             &generic
         };
-        let peak = device.peak().get();
+        let peak = device.peak().get() * curves.sustained;
         Self {
             launch: device.launch().secs(),
             bf16: peak * device.matmul_efficiency,
-            fp8: device.fp8_tflops.map_or(peak, |tera| tera * 1e12) * device.matmul_efficiency,
+            fp8: device.fp8_tflops.map_or(peak, |tera| tera * 1e12 * curves.sustained) * device.matmul_efficiency,
             fp32: peak * 0.5 * device.matmul_efficiency,
             attention_peak: peak * device.attention_efficiency,
             memory: device.memory_gb_per_s * 1e9,

@@ -2,12 +2,13 @@
 //!
 //! A100: products, residual additions and collectives of SXM machines (microsoft/vidur, VIA-Research/vTrain,
 //! PKU-DAIR/Hetu-Galvatron); gradients relative to forward products, groups and attention from an A100 PCIe
-//! (MooreThreads/SimuMax). H100: microsoft/vidur; attention is not measured and stands between A100 and B200. B200:
+//! (MooreThreads/SimuMax). H100: microsoft/vidur; attention stands between the
+//! published 35 and 75 % of FlashAttention-2 and 3, and what continuous operation leaves is assumed. B200:
 //! MooreThreads/SimuMax; its collectives are that project's own fits. The loss and permutations
 //! relative to plain streams: SimuMax's fits on both of its machines, H100 between. Norms and softmax of training are not
 //! measured: three quarters of a plain stream stands between inference norms (0.4, vidur) and the loss (0.9, SimuMax).
 
-use crate::cluster::curves::{HOST_MICROBATCH_US, HOST_US, LATER_HOST_MICROBATCH_US, LATER_HOST_US};
+use crate::cluster::curves::{H100_SUSTAINED, HOST_MICROBATCH_US, HOST_US, LATER_HOST_MICROBATCH_US, LATER_HOST_US};
 use crate::cluster::{AttentionCurve, Calibration, Curves, Link, LinkCurve, MatMulCurve, StreamingCurve};
 
 /// Largest share of the peak of matrix products.
@@ -50,6 +51,7 @@ pub(super) fn a100() -> Curves {
             permute: 0.2065,
             ..StreamingCurve::GENERIC
         },
+        sustained: 1.0,
         host_us: HOST_US,
         host_microbatch_us: HOST_MICROBATCH_US,
     }
@@ -70,7 +72,7 @@ pub(super) const fn a100_nvlink() -> Link {
 /// Largest share of the peak of matrix products.
 pub(super) const H100_MATMUL: f64 = 0.8065;
 /// Largest share of the peak of fused attention.
-pub(super) const H100_ATTENTION: f64 = 0.6;
+pub(super) const H100_ATTENTION: f64 = 0.5;
 /// Share of the memory bandwidth of streams.
 pub(super) const H100_MEMORY: f64 = 0.95;
 /// Launch overhead of a kernel, in µs.
@@ -79,7 +81,7 @@ pub(super) const H100_LAUNCH_US: f64 = 6.356;
 pub(super) fn h100() -> Curves {
     Curves {
         calibration: Calibration {
-            source: "microsoft/vidur; gradients and groups as on a typical device, attention between A100 and B200"
+            source: "microsoft/vidur; gradients, groups, attention and the rate at the power limit are assumed"
                 .to_owned(),
             matmul: 12_528,
             attention: 0,
@@ -102,6 +104,7 @@ pub(super) fn h100() -> Curves {
         },
         attention: AttentionCurve { half_blocks: 195.0, half_length: 250.0, backward: 0.8 },
         streaming: StreamingCurve { norm: 0.75, softmax: 0.75, loss: 0.69, permute: 0.48, ..StreamingCurve::GENERIC },
+        sustained: H100_SUSTAINED,
         host_us: LATER_HOST_US,
         host_microbatch_us: LATER_HOST_MICROBATCH_US,
     }
@@ -151,6 +154,7 @@ pub(super) fn b200() -> Curves {
         },
         attention: AttentionCurve { half_blocks: 385.7, half_length: 250.0, backward: 0.802 },
         streaming: StreamingCurve { norm: 0.75, softmax: 0.75, loss: 0.487, permute: 0.758, ..StreamingCurve::GENERIC },
+        sustained: 1.0,
         host_us: LATER_HOST_US,
         host_microbatch_us: LATER_HOST_MICROBATCH_US,
     }

@@ -178,6 +178,7 @@ fn curve_fields(curves: &Curves, ranges: &mut Ranges<'_>) {
         ("matmul/input_grad", matmul.input_grad),
         ("matmul/weight_grad", matmul.weight_grad),
         ("matmul/grouped", matmul.grouped),
+        ("sustained", curves.sustained),
         ("attention/backward", attention.backward),
         ("streaming/norm", streaming.norm),
         ("streaming/elementwise", streaming.elementwise),
