@@ -1,17 +1,20 @@
 //! The closed-form estimate: time and memory of one configuration without simulating its schedule.
 //!
 //! Stage costs are those of the simulator ([`LayerTable`]); only the schedule is replaced by its formula
-//! (docs/models.md, section 11). For equal microbatches it agrees with the event engine to a few parts in a
-//! thousand, at the price of one microbatch.
+//! (docs/models.md, section 11), at the price of one microbatch. Where stages or groups of microbatches are uneven no
+//! formula holds, and the event engine answers.
 
 mod memory;
 
 pub use memory::RankMemory;
 
 use crate::cluster::Cluster;
+use crate::compare::IterationTotals;
 use crate::cost::{LayerTable, MicrobatchLoad, Partition, PipelineCosts, Place};
 use crate::model::{Model, ModuleRole};
 use crate::outcome::Layout;
+use crate::schedule::{Grouping, interleaved, one_f_one_b};
+use crate::simulate::{StepEnd, execute, peak_composition};
 use crate::training::{Precision, Training};
 use crate::units::{Nanos, Seconds};
 use crate::workload::{Packing, Sequence};
@@ -80,14 +83,22 @@ pub fn estimate(configuration: &Configuration) -> Result<Estimate, Inconsistent>
         .or_else(|| Partition::balanced(model, &table.weights(), stages))
         .ok_or_else(|| Inconsistent(format!("{stages} stages for {} layers", model.layers())))?;
     let place = Place { pipeline: layout.pipeline, data: layout.data, replica: 0 };
-    let costs = table.pipeline(&partition, place, &[0]);
-    let time = schedule_time(&costs, microbatches);
-    let memory = memory::peaks(&costs, layout.chunks, microbatches);
+    let even = partition.stages.windows(2).all(|pair| layers(&pair[0]) == layers(&pair[1]));
+    let dealt = layout.chunks == 1 || microbatches.is_multiple_of(layout.pipeline);
+    let cells = u64::from(stages) * u64::from(microbatches);
+    let (time, memory, ranks) = if (even && model.modules.len() == 1 && dealt) || cells > MOST_CELLS {
+        let costs = table.pipeline(&partition, place, &[0]);
+        (schedule_time(&costs, microbatches), memory::peaks(&costs, layout.chunks, microbatches), costs.ranks)
+    } else {
+        let costs = table.pipeline(&partition, place, &vec![0; microbatches as usize]);
+        let (time, memory) = simulated(&costs, layout.chunks)?;
+        (time, memory, costs.ranks)
+    };
     let iteration = time.end.secs().max(1e-9);
     let devices = f64::from(cluster.devices());
     let flops = loads[0].model_flops(model).get() * f64::from(microbatches) * f64::from(layout.data);
     let tokens = f64::from(configuration.global_batch) * f64::from(configuration.sequence_length);
-    let capacity = iteration * costs.ranks as f64;
+    let capacity = iteration * ranks as f64;
     let worst = memory.iter().enumerate().max_by(|a, b| a.1.total().total_cmp(&b.1.total()).then(b.0.cmp(&a.0)));
     let (rank, peak_memory) = worst.map(|(rank, memory)| (rank, *memory)).unwrap_or_default();
     let limit = cluster.device.memory_gib - training.memory_reserve_gib;
@@ -104,6 +115,28 @@ pub fn estimate(configuration: &Configuration) -> Result<Estimate, Inconsistent>
         exposed_communication: time.exposed / capacity,
         misfit: (peak > limit).then(|| format!("rank {rank} needs {peak:.1} GiB of {limit:.1} GiB")),
     })
+}
+
+/// Stages x microbatches up to which an uneven pipeline is simulated instead: some milliseconds.
+const MOST_CELLS: u64 = 200_000;
+
+fn layers(stage: &[crate::cost::partition::LayerRange]) -> u32 {
+    stage.iter().map(crate::cost::partition::LayerRange::len).sum()
+}
+
+/// Time and memory of a pipeline whose stages or groups are uneven, which no formula here holds for: by the event
+/// engine.
+fn simulated(costs: &PipelineCosts, chunks: u32) -> Result<(ScheduleTime, Vec<RankMemory>), Inconsistent> {
+    let (p, m) = (costs.ranks, costs.microbatches);
+    let schedule = if chunks > 1 { interleaved(p, chunks as usize, m, Grouping::Balanced) } else { one_f_one_b(p, m) };
+    let execution = execute(&schedule, costs).map_err(|deadlock| Inconsistent(deadlock.to_string()))?;
+    let mut totals = IterationTotals::default();
+    totals.add_replica(&schedule, costs);
+    let end = StepEnd::of(p, std::iter::once(&execution)).iteration_end(costs);
+    let time =
+        ScheduleTime { end: Seconds::from_secs(end.secs()), busy: totals.busy.secs(), exposed: totals.exposed.secs() };
+    let memory = (0..p).map(|rank| RankMemory::of(costs, rank, &peak_composition(rank, &schedule, &execution, costs)));
+    Ok((time, memory.collect()))
 }
 
 /// Bytes of a GiB.
@@ -159,6 +192,13 @@ fn schedule_time(costs: &PipelineCosts, microbatches: u32) -> ScheduleTime {
         head += seconds(&costs.forward, rank) + seconds(&costs.send_forward, rank);
         tail += backward(rank) + costs.send_backward.get(rank + 1).map_or(0.0, |send| send.secs());
     }
+    // With fewer microbatches than ranks a chunk waits until a microbatch has come round.
+    let stage_time = |stage: usize| seconds(&costs.forward, stage) + backward(stage);
+    let path: f64 = (0..costs.stages)
+        .map(|stage| stage_time(stage) + seconds(&costs.send_forward, stage) + seconds(&costs.send_backward, stage))
+        .sum();
+    let slowest = (0..costs.stages).map(stage_time).fold(0.0, f64::max);
+    pipeline = pipeline.max(path + (m - 1.0) * slowest);
     let mut end: f64 = 0.0;
     let mut busy = m * work.iter().sum::<f64>();
     for (rank, tail) in tails.iter().enumerate() {
@@ -178,6 +218,11 @@ fn check(configuration: &Configuration) -> Result<(), Inconsistent> {
     let degrees = [tensor, pipeline, data, chunks, microbatch, context, training.expert_parallel, *global_batch];
     if degrees.contains(&0) || model.modules.is_empty() || configuration.sequence_length == 0 {
         return refuse("degrees, batch and sequence length are at least 1".to_owned());
+    }
+    for (what, degree, most) in [("VPP", chunks, 1024), ("microbatch", microbatch, 65_536)] {
+        if degree > most {
+            return refuse(format!("{what} {degree} is above {most}"));
+        }
     }
     let product = u64::from(tensor) * u64::from(pipeline) * u64::from(data) * u64::from(context);
     if product != u64::from(cluster.devices()) {
@@ -199,10 +244,11 @@ fn check(configuration: &Configuration) -> Result<(), Inconsistent> {
     if training.expert_parallel > 1 && model.modules.iter().all(|module| module.moe.is_none()) {
         return refuse("EP needs a mixture of experts".to_owned());
     }
+    // Within the devices, so the products fit.
     if !(data * context).is_multiple_of(training.expert_parallel) {
         return refuse(format!("EP {} does not divide DP x CP {}", training.expert_parallel, data * context));
     }
-    if pipeline * chunks > model.layers() {
+    if u64::from(pipeline) * u64::from(chunks) > u64::from(model.layers()) {
         return refuse(format!("PP {pipeline} x VPP {chunks} exceeds the {} layers", model.layers()));
     }
     if chunks > 1 && pipeline == 1 {
@@ -211,11 +257,14 @@ fn check(configuration: &Configuration) -> Result<(), Inconsistent> {
     if !configuration.sequence_length.is_multiple_of(context) {
         return refuse(format!("CP {context} does not divide {} tokens", configuration.sequence_length));
     }
-    if !global_batch.is_multiple_of(data * microbatch) {
+    if !u64::from(*global_batch).is_multiple_of(u64::from(data) * u64::from(microbatch)) {
         return refuse(format!("{global_batch} sequences are no multiple of DP {data} x microbatch {microbatch}"));
     }
     if training.precision == Precision::Fp8 && cluster.device.fp8_tflops.is_none() {
         return refuse(format!("{} has no fp8", cluster.name));
+    }
+    if configuration.items == 0 && model.backbone().is_none() {
+        return refuse("a model without a backbone needs items".to_owned());
     }
     if configuration.items > 0 && model.modules.iter().all(|module| module.role == ModuleRole::Backbone) {
         return refuse("items need a module that reads or makes them".to_owned());

@@ -1,5 +1,7 @@
 //! The parts of a device that are fitted, each with its parameters.
 
+use std::collections::BTreeSet;
+
 use super::minimise::{Parameter, minimise};
 use super::{FEWEST, PartReport, Sample};
 use crate::cluster::{AttentionCurve, Cluster, Curves, LinkCurve, MatMulCurve};
@@ -52,6 +54,13 @@ impl Part {
                 format!("{} timings are too few for a curve ({FEWEST} are needed): kept as it was", samples.len());
             return report(false, residuals, note);
         }
+        let shapes = distinct_shapes(samples);
+        if shapes < FEWEST {
+            let residuals = residuals(&|sample| predict(cluster, sample), samples);
+            let note =
+                format!("{shapes} different shapes are too few for a curve ({FEWEST} are needed): kept as it was");
+            return report(false, residuals, note);
+        }
         let chosen: Vec<Sample> = samples.iter().copied().step_by(samples.len().div_ceil(MOST)).collect();
         let parameters = self.parameters(cluster, samples);
         let with = |values: &[f64]| {
@@ -72,6 +81,9 @@ impl Part {
         match self {
             Self::MatMul if !has_backward(samples) => {
                 "forward products only: gradients are assumed as fast as on a typical device".to_owned()
+            }
+            Self::Collective if rank_counts(samples).len() < 2 => {
+                "one group size only: what a further rank costs is assumed".to_owned()
             }
             _ => String::new(),
         }
@@ -109,13 +121,14 @@ impl Part {
             Self::Elementwise => vec![of(device.memory_efficiency, 0.2, 0.95)],
             Self::Collective => {
                 let link = &cluster.intra_node;
-                let mut parameters = vec![
-                    of(link.efficiency, 0.1, 1.0),
-                    of(20.0, 0.0, 200.0),
-                    of(4.0, 0.0, 30.0),
-                    of(5e4, 0.0, 1e6),
-                    of(0.9, 0.5, 1.2),
-                ];
+                let mut parameters = vec![of(link.efficiency, 0.1, 1.0), of(20.0, 0.0, 200.0), of(5e4, 0.0, 1e6)];
+                // What a further rank costs shows between groups of different size only.
+                if rank_counts(samples).len() > 1 {
+                    parameters.push(of(4.0, 0.0, 30.0));
+                }
+                if has_pairs(samples) {
+                    parameters.push(of(0.9, 0.5, 1.2));
+                }
                 if has_all_to_all(samples) {
                     parameters.push(of(0.85, 0.4, 1.2));
                 }
@@ -155,12 +168,14 @@ impl Part {
             Self::Collective => {
                 cluster.intra_node.efficiency = values[0];
                 let curve = cluster.intra_node.curve.unwrap_or(LinkCurve::GENERIC);
+                let mut others = values[3..].iter().copied();
+                let mut next = |fitted: bool, kept: f64| if fitted { others.next().unwrap_or(kept) } else { kept };
                 cluster.intra_node.curve = Some(LinkCurve {
                     base_us: values[1],
-                    per_rank_us: values[2],
-                    small_bytes: values[3],
-                    pair: values[4],
-                    all_to_all: if has_all_to_all(samples) { values[5] } else { curve.all_to_all },
+                    small_bytes: values[2],
+                    per_rank_us: next(rank_counts(samples).len() > 1, curve.per_rank_us),
+                    pair: next(has_pairs(samples), curve.pair),
+                    all_to_all: next(has_all_to_all(samples), curve.all_to_all),
                     ..curve
                 });
             }
@@ -177,6 +192,26 @@ fn has_backward(samples: &[Sample]) -> bool {
 fn has_groups(samples: &[Sample]) -> bool {
     let group = |sample: &&Sample| matches!(sample.kernel, Kernel::MatMul(product) if product.batch > 1.0);
     samples.iter().filter(group).count() >= FEWEST
+}
+
+/// Sizes of the groups that were measured.
+fn rank_counts(samples: &[Sample]) -> BTreeSet<u32> {
+    let ranks = |sample: &Sample| match sample.kernel {
+        Kernel::Collective(collective) => Some(collective.ranks),
+        _ => None,
+    };
+    samples.iter().filter_map(ranks).collect()
+}
+
+/// Whether groups of two were measured, and larger ones beside them.
+fn has_pairs(samples: &[Sample]) -> bool {
+    let counts = rank_counts(samples);
+    counts.contains(&2) && counts.len() > 1
+}
+
+/// Timings of the same shape say one thing once.
+fn distinct_shapes(samples: &[Sample]) -> usize {
+    samples.iter().map(|sample| format!("{:?}", sample.kernel)).collect::<BTreeSet<_>>().len()
 }
 
 fn has_all_to_all(samples: &[Sample]) -> bool {

@@ -11,6 +11,9 @@ pub struct Group {
     bandwidth: f64,
     /// Of a send between neighbours.
     single: f64,
+    /// Members of one node, and the bandwidth between them.
+    near: f64,
+    intra: f64,
     curve: LinkCurve,
 }
 
@@ -44,7 +47,7 @@ impl Group {
             per_rank_us: link.latency_us * 0.5,
             ..LinkCurve::GENERIC
         });
-        Self { size: f64::from(size), bandwidth, single, curve }
+        Self { size: f64::from(size), bandwidth, single, near: f64::from(per_node.clamp(1, size.max(1))), intra, curve }
     }
 
     /// Time of an operation on `bytes`, the whole vector (see [`Collective`](super::kernel::Collective)).
@@ -62,6 +65,13 @@ impl Group {
             Operation::AllToAll => (1.0, curve.all_to_all),
             Operation::SendReceive => return Seconds::from_secs(curve.base_us * 1e-6 + bytes / self.single),
         };
+        if operation == Operation::AllToAll {
+            // Each device sends its own parts: those for other nodes over its own card, the others beside them.
+            let far = bytes * (self.size - self.near) / self.size / self.single;
+            let near = bytes * (self.near - 1.0) / self.size / self.intra;
+            let start = (curve.base_us + curve.per_rank_us * others) * 1e-6;
+            return Seconds::from_secs(start + far.max(near) / curve.all_to_all);
+        }
         let pair = if self.size < 3.0 { curve.pair } else { 1.0 };
         let wire = passes * bytes * others / self.size;
         let slow = 1.0 + libm::pow(curve.small_bytes / bytes, 0.2);

@@ -110,7 +110,9 @@ impl LayerCost {
     /// the host does once for a microbatch, a third of it before the forward.
     #[must_use]
     pub fn as_started(mut self, microbatch: Seconds) -> Self {
-        self.forward = self.forward.max(self.host_forward + microbatch / 3.0);
+        if self.forward > Seconds::ZERO {
+            self.forward = self.forward.max(self.host_forward + microbatch / 3.0);
+        }
         let backward = self.input_grad + self.weight_grad;
         let host = self.host_backward + microbatch * (2.0 / 3.0);
         if host > backward && backward > Seconds::ZERO {
@@ -171,7 +173,7 @@ impl<'a> LayerModel<'a> {
             rates: Rates::of(&cluster.device),
             tensor: Group::placed(cluster, tensor, 1),
             context: Group::placed(cluster, context, tensor),
-            expert: Group::placed(cluster, training.expert_parallel, tensor * context),
+            expert: Group::placed(cluster, training.expert_parallel, tensor),
             host: cluster.device.host_gb_per_s.unwrap_or(HOST_GB_PER_S) * 1e9,
             t: f64::from(tensor),
             overrides: Overrides::of(&training.overrides, module),

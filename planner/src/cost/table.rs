@@ -161,6 +161,14 @@ impl<'a> LayerTable<'a> {
         (0..ranks).map(of_rank).collect()
     }
 
+    fn ranges_parameters<'b>(&self, ranges: impl IntoIterator<Item = &'b LayerRange>) -> Parameters {
+        let sum = |sum: Parameters, range: Parameters| Parameters {
+            dense: sum.dense + range.dense,
+            expert: sum.expert + range.expert,
+        };
+        ranges.into_iter().map(|range| self.range_parameters(range)).fold(Parameters::default(), sum)
+    }
+
     /// Parameters of consecutive layers on each device.
     fn range_parameters(&self, range: &LayerRange) -> Parameters {
         let module = &self.model.modules[range.module];
@@ -209,23 +217,18 @@ impl<'a> LayerTable<'a> {
         place: Place,
         windows: Option<&[(Seconds, Seconds)]>,
     ) -> (Vec<Nanos>, Vec<Nanos>) {
-        let context = self.training.context_parallel;
-        let dense_group = Group::placed(self.cluster, place.data * context, self.tensor);
-        let expert_parallel = self.training.expert_parallel;
-        let expert_group =
-            Group::placed(self.cluster, self.expert_replicas(place) as u32, self.tensor * expert_parallel);
+        let (dense_group, expert_group) = self.replica_groups(place);
+        let replicas = f64::from(place.data * self.training.context_parallel);
         let rates = Rates::of(&self.cluster.device);
         let tied: Vec<_> = self.tied_ranks(partition, place.pipeline as usize).collect();
         let mut sync = Vec::new();
         let mut optimizer = Vec::new();
         for (rank, parameters) in self.rank_parameters(partition, place).into_iter().enumerate() {
             let window = windows.map(|windows| windows[rank]);
-            let dense = self.reduction(&dense_group, parameters.dense, window);
-            let expert = self.reduction(&expert_group, parameters.expert, window);
+            let reduced = self.reduction(&dense_group, &expert_group, parameters, window);
             let concerned = tied.iter().filter(|(_, first, last)| *first == rank || *last == rank);
             let shared: Seconds = concerned.map(|&shared| self.tied_embedding_sync(shared, place)).sum();
-            sync.push((dense + expert + shared).to_nanos());
-            let replicas = f64::from(place.data * context);
+            sync.push((reduced + shared).to_nanos());
             let bytes = self.optimizer_bytes(parameters.dense, replicas)
                 + self.optimizer_bytes(parameters.expert, self.expert_replicas(place));
             optimizer.push(rates.streaming(Streaming { class: StreamingClass::Optimizer, bytes }).to_nanos());
@@ -233,15 +236,25 @@ impl<'a> LayerTable<'a> {
         (sync, optimizer)
     }
 
-    /// What is exposed of reducing gradients and gathering weights.
-    fn reduction(&self, group: &Group, parameters: f64, window: Option<(Seconds, Seconds)>) -> Seconds {
-        let (gradients, weights) = (self.training.gradients.bytes() * parameters, self.training.width() * parameters);
+    /// What is exposed of reducing gradients and gathering weights, of experts too: both share the time beside which
+    /// they may run.
+    fn reduction(
+        &self,
+        dense: &Group,
+        expert: &Group,
+        parameters: Parameters,
+        window: Option<(Seconds, Seconds)>,
+    ) -> Seconds {
+        let both =
+            |time: &dyn Fn(&Group, f64) -> Seconds| time(dense, parameters.dense) + time(expert, parameters.expert);
+        let (gradient, width) = (self.training.gradients.bytes(), self.training.width());
         let hidden = |time: Seconds, window: Option<Seconds>| exposed(time, self.training.data_overlap, window);
         match self.training.zero_stage() {
-            0 => hidden(group.all_reduce(gradients), window.map(|window| window.0)),
+            0 => hidden(both(&|group, count| group.all_reduce(gradient * count)), window.map(|window| window.0)),
             1 | 2 => {
-                hidden(group.reduce_scatter(gradients), window.map(|window| window.0))
-                    + hidden(group.all_gather(weights), window.map(|window| window.1))
+                let reduced = both(&|group, count| group.reduce_scatter(gradient * count));
+                let gathered = both(&|group, count| group.all_gather(width * count));
+                hidden(reduced, window.map(|window| window.0)) + hidden(gathered, window.map(|window| window.1))
             }
             // Gathered and reduced around every stage instead: see `sharded_traffic`.
             _ => Seconds::ZERO,
@@ -252,10 +265,12 @@ impl<'a> LayerTable<'a> {
     /// weight, reads the gradient once more for its norm; all gradients are zeroed.
     fn optimizer_bytes(&self, parameters: f64, replicas: f64) -> f64 {
         let gradient = self.training.gradients.bytes();
+        // Without master weights the weight itself is read and written.
+        let state = if self.training.width() > 2.0 { 24.0 } else { 26.0 };
         let stage = self.training.zero_stage();
         let share = if stage >= 1 { parameters / replicas } else { parameters };
         let zeroed = if stage >= 2 { parameters / replicas } else { parameters };
-        share * (2.0 * gradient + 24.0 + self.training.width()) + zeroed * gradient
+        share * (2.0 * gradient + state) + zeroed * gradient
     }
 
     /// The ranks of embedding and output head add up their gradients of the shared matrix.
@@ -302,6 +317,7 @@ impl<'a> LayerTable<'a> {
         for stage in 0..stages {
             let ranges = &partition.stages[stage];
             let traffic = self.sharded_traffic(ranges, place);
+            let gathered = self.gathered_bytes(ranges);
             for (order, &index) in assigned.iter().enumerate() {
                 let cost = self.stage_cost(ranges, index).with_sharding(traffic, self.training.data_overlap);
                 let cost = cost.as_started(host);
@@ -328,7 +344,7 @@ impl<'a> LayerTable<'a> {
                 costs.recomputed.push(cost.recomputed.to_nanos());
                 costs.communication.push(cost.communication.to_nanos());
                 costs.activation.push(Bytes::from_f64(cost.activation));
-                costs.transient.push(Bytes::from_f64(cost.transient));
+                costs.transient.push(Bytes::from_f64(cost.transient + gathered));
             }
         }
         (costs.sync, costs.optimizer) = self.step_end(partition, place, Some(&windows));
@@ -340,23 +356,53 @@ impl<'a> LayerTable<'a> {
         if self.training.zero_stage() < 3 {
             return (Seconds::ZERO, Seconds::ZERO);
         }
-        let group = Group::placed(self.cluster, place.data * self.training.context_parallel, self.tensor);
-        let parameters: f64 = ranges.iter().map(|range| self.range_parameters(range).dense).sum();
-        let gather = group.all_gather(self.training.width() * parameters);
-        (gather, group.reduce_scatter(self.training.gradients.bytes() * parameters))
+        let (width, gradient) = (self.training.width(), self.training.gradients.bytes());
+        let (dense_group, expert_group) = self.replica_groups(place);
+        let parameters = self.ranges_parameters(ranges);
+        let of = |group: &Group, count: f64| (group.all_gather(width * count), group.reduce_scatter(gradient * count));
+        let (dense, expert) = (of(&dense_group, parameters.dense), of(&expert_group, parameters.expert));
+        (dense.0 + expert.0, dense.1 + expert.1)
+    }
+
+    /// Under ZeRO-3: what one layer at work holds beside its shards, its weights gathered and the next one's ahead of
+    /// time, and its gradients before they are reduced.
+    fn gathered_bytes(&self, ranges: &[LayerRange]) -> f64 {
+        if self.training.zero_stage() < 3 {
+            return 0.0;
+        }
+        let layer = |range: &LayerRange| {
+            let parameters = self.range_parameters(&LayerRange { first: 1, end: 2, ..*range });
+            parameters.dense + parameters.expert
+        };
+        let largest = ranges.iter().map(layer).fold(0.0, f64::max);
+        (2.0 * self.training.width() + self.training.gradients.bytes()) * largest
+    }
+
+    /// The groups over which dense parameters and experts are replicated. Experts are dealt over devices of
+    /// DP x CP that stand next to each other, so replicas of one expert are a TP x EP apart.
+    fn replica_groups(&self, place: Place) -> (Group, Group) {
+        let replicas = place.data * self.training.context_parallel;
+        let apart = self.tensor * self.training.expert_parallel;
+        (
+            Group::placed(self.cluster, replicas, self.tensor),
+            Group::placed(self.cluster, self.expert_replicas(place) as u32, apart),
+        )
     }
 
     fn stage_cost(&self, ranges: &[LayerRange], microbatch: usize) -> LayerCost {
         let mut cost = LayerCost::default();
+        // Layers of the stage, over all its modules, that are still to be recomputed.
+        let mut left = match (self.training.recompute, self.training.recompute_layers) {
+            (Recompute::Full, Some(layers)) => layers,
+            _ => u32::MAX,
+        };
         for range in ranges {
             let pieces = &self.pieces[range.module][microbatch];
             if range.begins() {
                 cost = cost.then(pieces.input);
             }
-            let again = match (self.training.recompute, self.training.recompute_layers) {
-                (Recompute::Full, Some(layers)) => layers.min(range.len()),
-                _ => range.len(),
-            };
+            let again = left.min(range.len());
+            left -= again;
             cost = cost.then(pieces.layer.times(again)).then(pieces.kept.times(range.len() - again));
             if range.ends(self.model) {
                 cost = cost.then(pieces.output);

@@ -1,6 +1,7 @@
 //! Memory of every rank at its peak, from the in-flight microbatches of the schedule.
 
 use crate::cost::PipelineCosts;
+use crate::simulate::Peak;
 
 /// What one device of a rank holds when it holds most, in bytes.
 #[derive(Debug, Clone, Copy, PartialEq, Default)]
@@ -20,6 +21,19 @@ pub struct RankMemory {
 }
 
 impl RankMemory {
+    /// A simulated peak.
+    pub(super) fn of(costs: &PipelineCosts, rank: usize, peak: &Peak) -> Self {
+        let state = costs.state[rank];
+        Self {
+            weights: state.weights.get() as f64,
+            gradients: state.gradients.get() as f64,
+            optimizer: state.optimizer.get() as f64,
+            activations: peak.activations.get() as f64,
+            temporary: peak.temporary.get() as f64,
+            in_flight: peak.in_flight,
+        }
+    }
+
     /// All of it.
     pub fn total(&self) -> f64 {
         self.weights + self.gradients + self.optimizer + self.activations + self.temporary

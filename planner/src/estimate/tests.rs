@@ -25,7 +25,9 @@ fn simulated(configuration: &Configuration) -> (f64, f64) {
     let count = (configuration.global_batch / layout.data / layout.microbatch) as usize;
     let loads = vec![microbatch(configuration); count];
     let table = LayerTable::new(model, cluster, training, layout.tensor, &loads);
-    let partition = Partition::even(model, layout.pipeline * layout.chunks).unwrap();
+    let stages = layout.pipeline * layout.chunks;
+    let partition =
+        Partition::even(model, stages).or_else(|| Partition::balanced(model, &table.weights(), stages)).unwrap();
     let place = Place { pipeline: layout.pipeline, data: layout.data, replica: 0 };
     let costs = table.pipeline(&partition, place, &(0..count).collect::<Vec<_>>());
     let (p, v) = (layout.pipeline as usize, layout.chunks as usize);
@@ -44,6 +46,19 @@ fn the_closed_form_agrees_with_the_event_engine() {
         let (of_time, of_memory) = (estimate.iteration.secs() / time, estimate.peak_memory.total() / memory);
         assert!((of_time - 1.0).abs() < 0.02, "PP {pipeline} VPP {chunks}: {of_time}");
         assert!((of_memory - 1.0).abs() < 0.03, "PP {pipeline} VPP {chunks}: {of_memory}");
+    }
+}
+
+/// Fewer microbatches than ranks, microbatches that are no multiple of them, layers that stages do not divide.
+#[test]
+fn uneven_pipelines_agree_too() {
+    for (pipeline, chunks, batch) in [(8, 4, 1), (8, 4, 4), (8, 2, 4), (8, 4, 15), (5, 1, 16), (7, 3, 14), (7, 1, 16)] {
+        let configuration = Configuration { global_batch: batch, ..configuration(pipeline, chunks, 1) };
+        let estimate = estimate(&configuration).unwrap();
+        let (time, memory) = simulated(&configuration);
+        let (of_time, of_memory) = (estimate.iteration.secs() / time, estimate.peak_memory.total() / memory);
+        assert!((of_time - 1.0).abs() < 0.02, "PP {pipeline} VPP {chunks} batch {batch}: {of_time}");
+        assert!((of_memory - 1.0).abs() < 0.03, "PP {pipeline} VPP {chunks} batch {batch}: {of_memory}");
     }
 }
 

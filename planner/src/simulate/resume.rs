@@ -120,6 +120,7 @@ impl<'a> Simulation<'a> {
     /// Replaces a rank's order from place `from` on, undoing what ran since; returns how many actions were undone.
     /// [`run`](Self::run) then runs them in the new order.
     pub fn change(&mut self, rank: usize, from: usize, order: &[Action]) -> usize {
+        debug_assert!(from <= self.orders[rank].len(), "a change begins within the order");
         let before = self.log.len();
         if let Some(&place) = self.places[rank].get(from) {
             self.restore(Checkpoint(place as usize));

@@ -3,9 +3,8 @@
 use std::io::{Result, Write};
 
 use ingest::profile::{Kinds, Profile, Refusal};
-use planner::calibration::{FEWEST, Fitted, PartReport, Sample};
+use planner::calibration::{Fitted, PartReport, Sample};
 use planner::cluster::{Calibration, Cluster, Curves, LinkCurve};
-use planner::cost::kernel::Kernel;
 use serde_json::Value;
 
 use super::profiles::Measured;
@@ -81,14 +80,14 @@ pub(super) fn parts(out: &mut dyn Write, before: &Cluster, fitted: &Fitted, samp
         if !part.note.is_empty() {
             writeln!(out, "  {}", part.note)?;
         }
-        for warning in was.map_or_else(Vec::new, |was| warnings(before, part, was, samples)) {
+        for warning in was.map_or_else(Vec::new, |was| warnings(part, was)) {
             writeln!(out, "  warning: {warning}")?;
         }
     }
     Ok(())
 }
 
-fn warnings(cluster: &Cluster, part: &PartReport, was: Residual, samples: &[Sample]) -> Vec<String> {
+fn warnings(part: &PartReport, was: Residual) -> Vec<String> {
     let mut warnings = Vec::new();
     let mean = part.mean_residual;
     if mean > STRANGE {
@@ -98,26 +97,7 @@ fn warnings(cluster: &Cluster, part: &PartReport, was: Residual, samples: &[Samp
     if mean > was.mean + GROWN {
         warnings.push("the mean residual grew: long kernels count for more, far outliers for less".to_owned());
     }
-    let shapes = shapes(cluster, part.part, samples);
-    if shapes < FEWEST {
-        warnings.push(format!("different shapes: only {shapes}; of others the curve says nothing"));
-    }
     warnings
-}
-
-/// Different kernels of a part, counted up to as many as are enough.
-fn shapes(cluster: &Cluster, part: &str, samples: &[Sample]) -> usize {
-    let mut seen: Vec<Kernel> = Vec::new();
-    for sample in samples {
-        let is_new = !seen.contains(&sample.kernel);
-        if is_new && Residual::of(cluster, part, std::slice::from_ref(sample)).is_some() {
-            seen.push(sample.kernel);
-        }
-        if seen.len() == FEWEST {
-            break;
-        }
-    }
-    seen.len()
 }
 
 /// The figures that changed, old and new.
@@ -178,7 +158,8 @@ mod tests {
 
     #[test]
     fn only_figures_that_changed_are_told() {
-        let before = presets::cluster("h100").unwrap();
+        let mut before = presets::cluster("h100").unwrap();
+        (before.device.launch_us, before.intra_node.efficiency) = (6.356, 0.7967);
         let mut after = before.clone();
         assert_eq!(told(&before, &after), "");
         after.device.launch_us = 7.25;

@@ -28,22 +28,22 @@ pub(super) fn a100() -> Curves {
             attention: 24,
             streaming: 424,
             collective: 7_234,
-            residual: 0.04827,
+            residual: 0.04851,
         },
         matmul: MatMulCurve {
             fill: 189.3,
-            tile_128: 0.9694,
-            tile_64: 0.7758,
+            tile_128: 0.9695,
+            tile_64: 0.7739,
             tile_small: 0.7972,
             last_wave: 0.4197,
-            traffic: 0.7397,
-            input_grad: 0.9998,
-            weight_grad: 0.964,
-            grouped: 0.9509,
-            power_drop: 0.04456,
+            traffic: 0.7398,
+            input_grad: 0.999,
+            weight_grad: 0.9638,
+            grouped: 0.9501,
+            power_drop: 0.04452,
             power_ms: 0.3,
         },
-        attention: AttentionCurve { half_blocks: 135.0, half_length: 250.0, backward: 0.7552 },
+        attention: AttentionCurve { half_blocks: 137.8, half_length: 250.0, backward: 0.7553 },
         streaming: StreamingCurve {
             norm: 0.75,
             softmax: 0.75,
@@ -59,24 +59,24 @@ pub(super) fn a100() -> Curves {
 
 pub(super) const fn a100_nvlink() -> Link {
     let curve = LinkCurve {
-        base_us: 48.04,
-        per_rank_us: 0.6789,
-        small_bytes: 19_170.0,
-        pair: 0.8773,
+        base_us: 51.97,
+        per_rank_us: 0.56,
+        small_bytes: 5736.0,
+        pair: 0.8784,
         half_collectives: 0.95,
         all_to_all: 0.7917,
     };
-    Link { gb_per_s: 300.0, efficiency: 0.8339, latency_us: 5.0, curve: Some(curve) }
+    Link { gb_per_s: 300.0, efficiency: 0.8135, latency_us: 5.0, curve: Some(curve) }
 }
 
 /// Largest share of the peak of matrix products.
-pub(super) const H100_MATMUL: f64 = 0.8065;
+pub(super) const H100_MATMUL: f64 = 0.8062;
 /// Largest share of the peak of fused attention.
 pub(super) const H100_ATTENTION: f64 = 0.5;
 /// Share of the memory bandwidth of streams.
 pub(super) const H100_MEMORY: f64 = 0.95;
 /// Launch overhead of a kernel, in µs.
-pub(super) const H100_LAUNCH_US: f64 = 6.356;
+pub(super) const H100_LAUNCH_US: f64 = 6.353;
 
 pub(super) fn h100() -> Curves {
     Curves {
@@ -87,19 +87,19 @@ pub(super) fn h100() -> Curves {
             attention: 0,
             streaming: 424,
             collective: 2_982,
-            residual: 0.08909,
+            residual: 0.08908,
         },
         matmul: MatMulCurve {
-            fill: 0.006,
-            tile_128: 0.8472,
-            tile_64: 0.6748,
-            tile_small: 0.6751,
-            last_wave: 0.4881,
-            traffic: 0.894,
+            fill: 0.0,
+            tile_128: 0.8473,
+            tile_64: 0.5416,
+            tile_small: 0.6756,
+            last_wave: 0.4874,
+            traffic: 0.8937,
             input_grad: 1.0,
             weight_grad: 0.95,
             grouped: 0.85,
-            power_drop: 0.1441,
+            power_drop: 0.1437,
             power_ms: 0.3,
         },
         attention: AttentionCurve { half_blocks: 195.0, half_length: 250.0, backward: 0.8 },
@@ -123,11 +123,11 @@ pub(super) const fn h100_nvlink() -> Link {
 }
 
 /// Largest share of the peak of matrix products.
-pub(super) const B200_MATMUL: f64 = 0.5687;
+pub(super) const B200_MATMUL: f64 = 0.573;
 /// Largest share of the peak of fused attention.
 pub(super) const B200_ATTENTION: f64 = 0.5443;
 /// Launch overhead of a kernel, in µs.
-pub(super) const B200_LAUNCH_US: f64 = 7.459;
+pub(super) const B200_LAUNCH_US: f64 = 7.809;
 
 pub(super) fn b200() -> Curves {
     Curves {
@@ -140,19 +140,19 @@ pub(super) fn b200() -> Curves {
             residual: 0.1219,
         },
         matmul: MatMulCurve {
-            fill: 96.25,
-            tile_128: 0.9912,
-            tile_64: 0.7465,
-            tile_small: 0.7422,
-            last_wave: 0.1083,
-            traffic: 0.6541,
-            input_grad: 0.9774,
-            weight_grad: 0.9545,
-            grouped: 0.8581,
-            power_drop: 0.1597,
+            fill: 97.3,
+            tile_128: 0.9905,
+            tile_64: 0.7043,
+            tile_small: 0.7486,
+            last_wave: 0.1167,
+            traffic: 0.654,
+            input_grad: 0.9777,
+            weight_grad: 0.9549,
+            grouped: 0.8577,
+            power_drop: 0.169,
             power_ms: 0.3,
         },
-        attention: AttentionCurve { half_blocks: 385.7, half_length: 250.0, backward: 0.802 },
+        attention: AttentionCurve { half_blocks: 382.7, half_length: 250.0, backward: 0.8019 },
         streaming: StreamingCurve { norm: 0.75, softmax: 0.75, loss: 0.487, permute: 0.758, ..StreamingCurve::GENERIC },
         sustained: 1.0,
         host_us: LATER_HOST_US,

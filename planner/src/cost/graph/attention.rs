@@ -73,7 +73,7 @@ fn ring(graph: &mut Builder, shape: &Shape<'_>, phase: Phase, passes: f64, besid
 /// From the normed input to the branch's output.
 pub(super) fn forward(graph: &mut Builder, shape: &Shape<'_>, input: TensorId) -> AttentionParts {
     let w = shape.w;
-    gather(graph, shape, Phase::Forward, None);
+    gather(graph, shape, shape.n, Phase::Forward, None);
     let qkv_product = qkv_product(shape);
     graph.run("qkv", Phase::Forward, Kernel::MatMul(qkv_product), &[input]);
     let qkv = graph.makes("qkv", w * shape.n * qkv_product.n);
@@ -114,7 +114,7 @@ pub(super) fn forward(graph: &mut Builder, shape: &Shape<'_>, input: TensorId) -
     let projection = projection(shape);
     graph.run("projection", Phase::Forward, Kernel::MatMul(projection), &[context]);
     let output = graph.makes("attention output", w * shape.n * shape.h());
-    reduce(graph, shape, Phase::Forward, None);
+    reduce(graph, shape, shape.n, Phase::Forward, None);
     AttentionParts { output, qkv, context, core }
 }
 
@@ -172,7 +172,7 @@ pub(super) fn backward(
 
 fn finish(graph: &mut Builder, shape: &Shape<'_>, input: TensorId, qkv_gradient: TensorId) -> TensorId {
     rotary(graph, shape, Phase::InputGrad);
-    column_backward(graph, shape, "qkv", qkv_product(shape), input, qkv_gradient, true)
+    column_backward(graph, shape, "qkv", qkv_product(shape), input, qkv_gradient)
 }
 
 /// Rotary positions turn queries and keys in place.
@@ -188,6 +188,7 @@ fn rotary(graph: &mut Builder, shape: &Shape<'_>, phase: Phase) {
 pub(super) struct CrossParts {
     stream: TensorId,
     query: TensorId,
+    keys_and_values: TensorId,
     context: TensorId,
 }
 
@@ -218,19 +219,21 @@ pub(super) fn cross_forward(
         return (None, middle);
     }
     let bytes = shape.w * shape.n * shape.h() / shape.t;
-    gather(graph, shape, Phase::Forward, None);
+    gather(graph, shape, shape.n, Phase::Forward, None);
     graph.run("cross query", Phase::Forward, Kernel::MatMul(query_product(shape)), &[middle]);
     let query = graph.makes("cross query", bytes);
-    graph.run("cross keys and values", Phase::Forward, Kernel::MatMul(text_product(shape)), &[]);
-    graph.run("cross attention", Phase::Forward, Kernel::Attention(cross(shape, false)), &[query]);
+    let text = text_product(shape);
+    graph.run("cross keys and values", Phase::Forward, Kernel::MatMul(text), &[]);
+    let keys_and_values = graph.makes("cross keys and values", shape.w * text.m * text.n);
+    graph.run("cross attention", Phase::Forward, Kernel::Attention(cross(shape, false)), &[query, keys_and_values]);
     let context = graph.makes("cross context", bytes);
     graph.run("cross projection", Phase::Forward, Kernel::MatMul(projection(shape)), &[context]);
     let branch = graph.makes("cross output", shape.w * shape.n * shape.h());
-    reduce(graph, shape, Phase::Forward, None);
+    reduce(graph, shape, shape.n, Phase::Forward, None);
     let add = stream(StreamingClass::Elementwise, 3.0 * shape.stream());
     graph.run("cross residual", Phase::Forward, add, &[middle, branch]);
     let sum = graph.makes("residual stream", shape.stream());
-    (Some(CrossParts { stream: middle, query, context }), sum)
+    (Some(CrossParts { stream: middle, query, keys_and_values, context }), sum)
 }
 
 /// Gradients through cross-attention.
@@ -242,12 +245,12 @@ pub(super) fn cross_backward(
 ) -> TensorId {
     let Some(parts) = parts else { return gradient };
     let of_context = row_backward(graph, shape, "cross projection", projection(shape), parts.context, gradient);
-    let reads = [parts.query, parts.context, of_context];
+    let reads = [parts.query, parts.keys_and_values, parts.context, of_context];
     graph.run("cross attention", Phase::InputGrad, Kernel::Attention(cross(shape, true)), &reads);
     let of_query = graph.makes("query gradient", shape.w * shape.n * shape.h() / shape.t);
     let keys_and_values = super::weight_grad(text_product(shape));
     graph.run("cross keys and values", Phase::WeightGrad, keys_and_values, &[]);
-    let result = column_backward(graph, shape, "cross query", query_product(shape), parts.stream, of_query, true);
+    let result = column_backward(graph, shape, "cross query", query_product(shape), parts.stream, of_query);
     let add = stream(StreamingClass::Elementwise, 3.0 * shape.stream());
     graph.run("residual gradient", Phase::InputGrad, add, &[result, gradient]);
     graph.makes("gradient", shape.stream())

@@ -8,15 +8,17 @@ pub fn input(shape: &Shape<'_>) -> OperatorGraph {
     let mut graph = Builder::new();
     let (n, h, w) = (shape.n, shape.h(), shape.w);
     let products = input_products(shape);
+    let mut made = Vec::new();
     for &product in &products {
-        graph.run("item projection", Phase::Forward, Kernel::MatMul(product), &[]);
-        graph.makes("projected", w * n * product.n);
+        let reads: Vec<_> = made.last().copied().into_iter().collect();
+        graph.run("item projection", Phase::Forward, Kernel::MatMul(product), &reads);
+        made.push(graph.makes("projected", w * product.m * product.n));
     }
     if products.is_empty() {
         let bytes = 2.0 * w * n * h / shape.t;
         graph.run("embedding", Phase::Forward, stream(StreamingClass::Embedding, bytes), &[]);
     }
-    super::transformer::reduce(&mut graph, shape, Phase::Forward, None);
+    super::transformer::reduce(&mut graph, shape, n, Phase::Forward, None);
     let mask = if shape.module.dropout {
         let bytes = 2.0 * shape.stream() + n * h / shape.split();
         graph.run("embedding dropout", Phase::Forward, stream(StreamingClass::Elementwise, bytes), &[]);
@@ -29,9 +31,14 @@ pub fn input(shape: &Shape<'_>) -> OperatorGraph {
         let bytes = 2.0 * shape.stream() + n * h / shape.split();
         graph.run("embedding dropout", Phase::WeightGrad, stream(StreamingClass::Elementwise, bytes), &[mask]);
     }
-    super::transformer::gather(&mut graph, shape, Phase::WeightGrad, None);
-    for &product in &products {
-        graph.run("item projection", Phase::WeightGrad, weight_grad(product), &[]);
+    super::transformer::gather(&mut graph, shape, n, Phase::WeightGrad, None);
+    for (index, &product) in products.iter().enumerate().rev() {
+        // The second of two convolutions reads what the first made; the first reads the items themselves.
+        if index > 0 {
+            graph.run("item projection", Phase::InputGrad, input_grad(product), &[]);
+        }
+        let reads = if index > 0 { &made[index - 1..index] } else { &[] };
+        graph.run("item projection", Phase::WeightGrad, weight_grad(product), reads);
     }
     if products.is_empty() {
         let bytes = 3.0 * w * n * h / shape.t;
@@ -77,7 +84,7 @@ pub fn output(shape: &Shape<'_>) -> OperatorGraph {
         input = graph.makes("projected", bytes);
     }
     let logits = (v > 0.0).then(|| {
-        super::transformer::gather(&mut graph, shape, Phase::Forward, None);
+        super::transformer::gather(&mut graph, shape, n, Phase::Forward, None);
         graph.run("output head", Phase::Forward, Kernel::MatMul(product(n, h, v, shape.format())), &[normed]);
         // Logits to fp32, their maximum, exponentials, sum and quotient: fifteen passes of two bytes.
         graph.run("loss", Phase::Forward, stream(StreamingClass::Loss, 30.0 * n * v), &[]);
@@ -92,9 +99,9 @@ pub fn output(shape: &Shape<'_>) -> OperatorGraph {
         let beside = shape.training.overlapped_backward;
         let at = graph.run("output head", Phase::InputGrad, input_grad(head), &[gradient]);
         graph.makes("gradient", w * n * h);
-        super::transformer::gather(&mut graph, shape, Phase::InputGrad, beside.then_some(at));
+        super::transformer::gather(&mut graph, shape, n, Phase::InputGrad, beside.then_some(at));
         let at = graph.run("output head", Phase::WeightGrad, weight_grad(head), &[normed, gradient]);
-        super::transformer::reduce(&mut graph, shape, Phase::InputGrad, beside.then_some(at));
+        super::transformer::reduce(&mut graph, shape, n, Phase::InputGrad, beside.then_some(at));
     }
     for (&projection, &input) in projections.iter().zip(&inputs).rev() {
         let bytes = 3.0 * w * projection.m * projection.n;

@@ -82,7 +82,7 @@ pub(super) fn forward(graph: &mut Builder, shape: &Shape<'_>, normed: TensorId) 
     } else {
         normed
     };
-    gather(graph, shape, Phase::Forward, None);
+    gather(graph, shape, copies(shape), Phase::Forward, None);
     let (up, down) = (up(shape), down(shape));
     graph.run("mlp up", Phase::Forward, Kernel::MatMul(up), &[input]);
     let before = graph.makes("mlp hidden", w * up.batch * up.m * up.n);
@@ -92,7 +92,7 @@ pub(super) fn forward(graph: &mut Builder, shape: &Shape<'_>, normed: TensorId) 
     let after = graph.makes("activated", hidden);
     graph.run("mlp down", Phase::Forward, Kernel::MatMul(down), &[after]);
     let output = graph.makes("mlp output", w * copies(shape) * shape.h());
-    reduce(graph, shape, Phase::Forward, None);
+    reduce(graph, shape, copies(shape), Phase::Forward, None);
     if shape.module.moe.is_some() {
         exchange(graph, shape, "combine from experts", Phase::Forward);
         permute(graph, shape, "permute from experts", Phase::Forward, &[output]);
@@ -109,17 +109,20 @@ pub(super) fn backward(
     gradient: TensorId,
 ) -> TensorId {
     let (up, down) = (up(shape), down(shape));
-    if shape.module.moe.is_some() {
+    let gradient = if shape.module.moe.is_some() {
         permute(graph, shape, "permute to experts", Phase::InputGrad, &[gradient]);
         exchange(graph, shape, "dispatch to experts", Phase::InputGrad);
-    }
+        graph.makes("gradient by expert", shape.w * copies(shape) * shape.h() / shape.split())
+    } else {
+        gradient
+    };
     let of_after = row_backward(graph, shape, "mlp down", down, parts.after, gradient);
     let hidden = shape.w * down.batch * down.m * down.k;
     let streams = if shape.module.gated { 5.0 } else { 3.0 };
     let kernel = stream(StreamingClass::Activation, streams * hidden);
     graph.run("activation", Phase::InputGrad, kernel, &[parts.before, of_after]);
     let of_before = graph.makes("mlp hidden gradient", shape.w * up.batch * up.m * up.n);
-    let result = column_backward(graph, shape, "mlp up", up, parts.input, of_before, true);
+    let result = column_backward(graph, shape, "mlp up", up, parts.input, of_before);
     let Some(moe) = shape.module.moe else { return result };
     exchange(graph, shape, "combine from experts", Phase::InputGrad);
     permute(graph, shape, "permute from experts", Phase::InputGrad, &[result]);

@@ -110,17 +110,17 @@ fn masked_backward(graph: &mut Builder, shape: &Shape<'_>, mask: Option<TensorId
     graph.makes("gradient", shape.stream())
 }
 
-/// Before a column-parallel product the sequence is gathered.
-pub(super) fn gather(graph: &mut Builder, shape: &Shape<'_>, phase: Phase, beside: Option<u16>) {
+/// Before a column-parallel product the sequence of `rows` (tokens, or their copies for experts) is gathered.
+pub(super) fn gather(graph: &mut Builder, shape: &Shape<'_>, rows: f64, phase: Phase, beside: Option<u16>) {
     if shape.training.sequence_parallel {
-        let bytes = shape.w * shape.n * shape.h();
+        let bytes = shape.w * rows * shape.h();
         graph.tensor_collective(shape, "gather sequence", phase, Operation::AllGather, bytes, beside);
     }
 }
 
 /// Behind a row-parallel product the partial sums are added up.
-pub(super) fn reduce(graph: &mut Builder, shape: &Shape<'_>, phase: Phase, beside: Option<u16>) {
-    let bytes = shape.w * shape.n * shape.h();
+pub(super) fn reduce(graph: &mut Builder, shape: &Shape<'_>, rows: f64, phase: Phase, beside: Option<u16>) {
+    let bytes = shape.w * rows * shape.h();
     let operation = if shape.training.sequence_parallel { Operation::ReduceScatter } else { Operation::AllReduce };
     graph.tensor_collective(shape, "reduce partial sums", phase, operation, bytes, beside);
 }
@@ -134,18 +134,14 @@ pub(super) fn column_backward(
     forward: MatMul,
     input: TensorId,
     gradient: TensorId,
-    gathered_tokens: bool,
 ) -> TensorId {
     let beside = shape.training.overlapped_backward;
     let at = graph.run(name, Phase::InputGrad, input_grad(forward), &[gradient]);
-    let result = graph.makes("gradient", shape.w * shape.n * shape.h());
-    if gathered_tokens {
-        gather(graph, shape, Phase::InputGrad, beside.then_some(at));
-    }
+    let rows = forward.batch * forward.m;
+    let result = graph.makes("gradient", shape.w * rows * shape.h());
+    gather(graph, shape, rows, Phase::InputGrad, beside.then_some(at));
     let at = weight_gradient(graph, shape, name, forward, &[input, gradient]);
-    if gathered_tokens {
-        reduce(graph, shape, Phase::InputGrad, beside.then_some(at));
-    }
+    reduce(graph, shape, rows, Phase::InputGrad, beside.then_some(at));
     result
 }
 
@@ -158,7 +154,7 @@ pub(super) fn row_backward(
     input: TensorId,
     gradient: TensorId,
 ) -> TensorId {
-    gather(graph, shape, Phase::InputGrad, None);
+    gather(graph, shape, forward.batch * forward.m, Phase::InputGrad, None);
     graph.run(name, Phase::InputGrad, input_grad(forward), &[gradient]);
     let result = graph.makes("gradient", shape.w * forward.batch * forward.m * forward.k);
     weight_gradient(graph, shape, name, forward, &[input, gradient]);
