@@ -43,9 +43,11 @@
 //! - A preset of `preset` or `model` fills the columns of the model that are not given, in place of their defaults.
 //! - A gated model of the row's own has RMS norms, rotary positions, no bias and an output head of its own; one that
 //!   is not gated has layer norms, biases everywhere, learned positions for `seq_len` tokens and an output head that
-//!   shares the embedding. Neither has dropout.
+//!   shares the embedding.
 //! - Attention is a fused kernel. With `recompute` selective the scores are stored, because that is what selective
-//!   recomputation saves.
+//!   recomputation saves; with `recompute` full too where the model is not gated and the device has no fp8, as before
+//!   fused attention. Models that are not gated then have dropout, others have none.
+//! - Sends between stages run beside computation with `vpp` above 1 on devices with fp8; otherwise ranks wait for them.
 //! - fp16 is estimated as bf16.
 //! - Communication of gradients and weights is hidden behind computation from `zero` 1 on, and not hidden without.
 //! - `fsdp` true is `zero` 3, whatever `zero` holds.

@@ -15,8 +15,13 @@ use super::presets::Presets;
 pub(super) fn configuration(cells: Cells<'_>, presets: &Presets) -> Result<Configuration, Refused> {
     let degrees = Degrees::read(cells)?;
     let cluster = degrees.cluster(cells, presets)?;
-    let (model, sequence_length) = architecture::read(cells, presets)?;
-    let training = training(cells, degrees, &cluster)?;
+    let (mut model, sequence_length) = architecture::read(cells, presets)?;
+    let training = training(cells, degrees, &cluster, model.modules[0].gated)?;
+    // Models of the time of separate attention kernels were trained with dropout.
+    let separate = training.attention == AttentionKernel::Unfused;
+    for module in &mut model.modules {
+        module.dropout |= separate && !module.gated;
+    }
     degrees.check(&model.modules[0], sequence_length)?;
     let layout = Layout {
         tensor: degrees.tensor,
@@ -30,7 +35,7 @@ pub(super) fn configuration(cells: Cells<'_>, presets: &Presets) -> Result<Confi
     Ok(Configuration { model, cluster, training, layout, global_batch, sequence_length, items: 0 })
 }
 
-fn training(cells: Cells<'_>, degrees: Degrees, cluster: &Cluster) -> Result<Training, Refused> {
+fn training(cells: Cells<'_>, degrees: Degrees, cluster: &Cluster, gated: bool) -> Result<Training, Refused> {
     let recompute = [Recompute::None, Recompute::Selective, Recompute::Full][cells.word(RECOMPUTE)?];
     let precision = [Precision::Bf16, Precision::Bf16, Precision::Fp8, Precision::Fp32][cells.word(PRECISION)?];
     if precision == Precision::Fp8 && cluster.device.fp8_tflops.is_none() {
@@ -39,10 +44,16 @@ fn training(cells: Cells<'_>, degrees: Degrees, cluster: &Cluster) -> Result<Tra
     let replicated = degrees.data > 1 || degrees.context > 1;
     let given = cells.whole(ZERO)?.unwrap_or(u32::from(replicated));
     let zero = if cells.flag(FSDP)?.unwrap_or(false) { 3 } else { given };
+    // Machines without fp8 are of the generation before it. GPT-style models that recompute there were trained before
+    // fused attention, and to recompute the attention core alone pays only where its scores are stored.
+    let earlier = cluster.device.fp8_tflops.is_none();
+    let before_fused = earlier && !gated && recompute == Recompute::Full;
+    let separate = recompute == Recompute::Selective || before_fused;
     Ok(Training {
         recompute,
-        // To recompute the attention core alone pays only where its scores are stored.
-        attention: if recompute == Recompute::Selective { AttentionKernel::Unfused } else { AttentionKernel::Flash },
+        attention: if separate { AttentionKernel::Unfused } else { AttentionKernel::Flash },
+        // Megatron-LM runs sends beside computation with interleaving only, and only since 2023.
+        overlapped_sends: degrees.chunks > 1 && !earlier,
         sequence_parallel: cells.flag(SEQUENCE_PARALLEL)?.unwrap_or(degrees.tensor > 1),
         distributed_optimizer: zero >= 1,
         // Frameworks that shard the state hide its communication behind computation.
