@@ -86,19 +86,17 @@ pub fn estimate(configuration: &Configuration) -> Result<Estimate, Inconsistent>
     let even = partition.stages.windows(2).all(|pair| layers(&pair[0]) == layers(&pair[1]));
     let dealt = layout.chunks == 1 || microbatches.is_multiple_of(layout.pipeline);
     let cells = u64::from(stages) * u64::from(microbatches);
-    let (time, memory, ranks) = if (even && model.modules.len() == 1 && dealt) || cells > MOST_CELLS {
-        let costs = table.pipeline(&partition, place, &[0]);
-        (schedule_time(&costs, microbatches), memory::peaks(&costs, layout.chunks, microbatches), costs.ranks)
+    let costs = table.pipeline(&partition, place, &[0]);
+    let (time, memory) = if (even && model.modules.len() == 1 && dealt) || cells > MOST_CELLS {
+        (schedule_time(&costs, microbatches), memory::peaks(&costs, layout.chunks, microbatches))
     } else {
-        let costs = table.pipeline(&partition, place, &vec![0; microbatches as usize]);
-        let (time, memory) = simulated(&costs, layout.chunks)?;
-        (time, memory, costs.ranks)
+        simulated(&costs.repeated(microbatches as usize), layout.chunks)?
     };
     let iteration = time.end.secs().max(1e-9);
     let devices = f64::from(cluster.devices());
     let flops = loads[0].model_flops(model).get() * f64::from(microbatches) * f64::from(layout.data);
     let tokens = f64::from(configuration.global_batch) * f64::from(configuration.sequence_length);
-    let capacity = iteration * ranks as f64;
+    let capacity = iteration * costs.ranks as f64;
     let worst = memory.iter().enumerate().max_by(|a, b| a.1.total().total_cmp(&b.1.total()).then(b.0.cmp(&a.0)));
     let (rank, peak_memory) = worst.map(|(rank, memory)| (rank, *memory)).unwrap_or_default();
     let limit = cluster.device.memory_gib - training.memory_reserve_gib;
@@ -117,8 +115,8 @@ pub fn estimate(configuration: &Configuration) -> Result<Estimate, Inconsistent>
     })
 }
 
-/// Stages x microbatches up to which an uneven pipeline is simulated instead: some milliseconds.
-const MOST_CELLS: u64 = 200_000;
+/// Stages x microbatches up to which an uneven pipeline is simulated instead: less than a millisecond.
+const MOST_CELLS: u64 = 10_000;
 
 fn layers(stage: &[crate::cost::partition::LayerRange]) -> u32 {
     stage.iter().map(crate::cost::partition::LayerRange::len).sum()

@@ -81,6 +81,34 @@ impl PipelineCosts {
         }
     }
 
+    /// The same pipeline with its one microbatch `count` times.
+    #[must_use]
+    pub fn repeated(&self, count: usize) -> Self {
+        debug_assert_eq!(self.microbatches, 1, "one microbatch is repeated");
+        let of = |times: &[Nanos]| column(times, count);
+        Self {
+            ranks: self.ranks,
+            stages: self.stages,
+            microbatches: count,
+            forward: of(&self.forward),
+            input_grad: of(&self.input_grad),
+            weight_grad: of(&self.weight_grad),
+            send_forward: of(&self.send_forward),
+            send_backward: of(&self.send_backward),
+            activation: column(&self.activation, count),
+            transient: column(&self.transient, count),
+            exposed_forward: of(&self.exposed_forward),
+            exposed_backward: of(&self.exposed_backward),
+            recomputed: of(&self.recomputed),
+            communication: of(&self.communication),
+            static_memory: self.static_memory.clone(),
+            state: self.state.clone(),
+            sync: self.sync.clone(),
+            optimizer: self.optimizer.clone(),
+            shapes: column(&self.shapes, count),
+        }
+    }
+
     /// Column index of a stage and microbatch.
     pub const fn cell(&self, stage: usize, microbatch: usize) -> usize {
         stage * self.microbatches + microbatch
@@ -95,6 +123,11 @@ impl PipelineCosts {
     pub fn backward(&self, cell: usize) -> Nanos {
         self.input_grad[cell] + self.weight_grad[cell]
     }
+}
+
+/// Every value `count` times.
+fn column<T: Copy>(column: &[T], count: usize) -> Vec<T> {
+    column.iter().flat_map(|&value| std::iter::repeat_n(value, count)).collect()
 }
 
 /// Model state of one rank's device.
