@@ -4,6 +4,7 @@
 //! own, one after the other per rank. With the order fixed this is the longest path through the graph of actions,
 //! found in one pass over them: an action is looked at when the rank before it or its input becomes ready.
 
+mod arrivals;
 mod assemble;
 mod execution;
 mod memory;

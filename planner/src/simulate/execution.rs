@@ -1,7 +1,8 @@
 //! When every action of a schedule runs.
 
+use super::arrivals::Arrivals;
 use crate::cost::PipelineCosts;
-use crate::schedule::{Action, ActionKind, Schedule};
+use crate::schedule::{Action, Schedule};
 use crate::units::Nanos;
 
 /// What let an action start when it did.
@@ -53,8 +54,6 @@ fn describe(waiting: &[(usize, usize, Action)]) -> String {
     cells.collect::<Vec<_>>().join("; ")
 }
 
-const NOT_YET: Nanos = Nanos::new(u64::MAX);
-
 /// Runs a schedule.
 ///
 /// # Errors
@@ -65,14 +64,7 @@ pub fn execute(schedule: &Schedule, costs: &PipelineCosts) -> Result<Execution, 
 
 struct Run<'a> {
     schedule: &'a Schedule,
-    costs: &'a PipelineCosts,
-    /// When the forward's output is at the next stage.
-    forward_arrival: Vec<Nanos>,
-    /// When the input gradient is at the previous stage.
-    gradient_arrival: Vec<Nanos>,
-    /// When the forward itself ended, which its own backward needs.
-    forward_end: Vec<Nanos>,
-    input_grad_end: Vec<Nanos>,
+    arrivals: Arrivals<'a>,
     next: Vec<usize>,
     rank_free: Vec<Nanos>,
     stream_free: Vec<Nanos>,
@@ -81,17 +73,12 @@ struct Run<'a> {
 
 impl<'a> Run<'a> {
     fn new(schedule: &'a Schedule, costs: &'a PipelineCosts) -> Self {
-        let cells = schedule.stages * schedule.microbatches;
         let ranks = schedule.ranks();
         let column = || schedule.orders.iter().map(|order| Vec::with_capacity(order.len())).collect::<Vec<_>>();
         let bound_by = schedule.orders.iter().map(|order| Vec::with_capacity(order.len())).collect();
         Self {
             schedule,
-            costs,
-            forward_arrival: vec![NOT_YET; cells],
-            gradient_arrival: vec![NOT_YET; cells],
-            forward_end: vec![NOT_YET; cells],
-            input_grad_end: vec![NOT_YET; cells],
+            arrivals: Arrivals::none(costs),
             next: vec![0; ranks],
             rank_free: vec![Nanos::ZERO; ranks],
             stream_free: vec![Nanos::ZERO; ranks],
@@ -103,9 +90,9 @@ impl<'a> Run<'a> {
         let mut ready: Vec<usize> = (0..self.schedule.ranks()).rev().collect();
         while let Some(rank) = ready.pop() {
             while let Some(&action) = self.schedule.orders[rank].get(self.next[rank]) {
-                let Some(input) = self.input_time(action) else { break };
+                let Some(input) = self.arrivals.input_time(action) else { break };
                 self.run(rank, action, input);
-                if let Some(fed) = self.fed_rank(action)
+                if let Some(fed) = self.arrivals.fed_rank(action)
                     && fed != rank
                 {
                     ready.push(fed);
@@ -120,74 +107,21 @@ impl<'a> Run<'a> {
         if waiting.is_empty() { Ok(self.execution) } else { Err(Deadlock { waiting }) }
     }
 
-    /// When the inputs of an action are there; `None` while they are not.
-    fn input_time(&self, action: Action) -> Option<Nanos> {
-        let (stage, microbatch) = (action.stage as usize, action.microbatch as usize);
-        let cell = self.costs.cell(stage, microbatch);
-        let time = match action.kind {
-            ActionKind::Forward if stage == 0 => Nanos::ZERO,
-            ActionKind::Forward => self.forward_arrival[self.costs.cell(stage - 1, microbatch)],
-            ActionKind::Backward | ActionKind::InputGrad => {
-                let own = self.forward_end[cell];
-                if stage + 1 == self.schedule.stages {
-                    own
-                } else {
-                    own.max(self.gradient_arrival[self.costs.cell(stage + 1, microbatch)])
-                }
-            }
-            ActionKind::WeightGrad => self.input_grad_end[cell],
-        };
-        (time != NOT_YET).then_some(time)
-    }
-
     fn run(&mut self, rank: usize, action: Action, input: Nanos) {
-        let cell = self.costs.cell(action.stage as usize, action.microbatch as usize);
         let free = self.rank_free[rank];
-        let start = free.max(input);
         let bound_by = match (input > free, self.next[rank]) {
             (true, _) => Start::Input,
             (false, 0) => Start::Begin,
             (false, _) => Start::Rank,
         };
-        let (duration, send) = match action.kind {
-            ActionKind::Forward => (self.costs.forward[cell], self.costs.send_forward[cell]),
-            ActionKind::Backward => (self.costs.backward(cell), self.costs.send_backward[cell]),
-            ActionKind::InputGrad => (self.costs.input_grad[cell], self.costs.send_backward[cell]),
-            ActionKind::WeightGrad => (self.costs.weight_grad[cell], Nanos::ZERO),
-        };
-        let end = start + duration;
-        let send_start = if send == Nanos::ZERO { end } else { end.max(self.stream_free[rank]) };
-        let arrival = send_start + send;
-        if send > Nanos::ZERO {
-            self.stream_free[rank] = arrival;
-        }
-        match action.kind {
-            ActionKind::Forward => {
-                self.forward_end[cell] = end;
-                self.forward_arrival[cell] = arrival;
-            }
-            ActionKind::Backward | ActionKind::InputGrad => {
-                self.gradient_arrival[cell] = arrival;
-                self.input_grad_end[cell] = end;
-            }
-            ActionKind::WeightGrad => {}
-        }
-        self.rank_free[rank] = end;
+        let times = self.arrivals.run(action, input, free, self.stream_free[rank]);
+        self.rank_free[rank] = times.end;
+        self.stream_free[rank] = times.stream_free;
         self.next[rank] += 1;
-        self.execution.start[rank].push(start);
-        self.execution.end[rank].push(end);
+        self.execution.start[rank].push(times.start);
+        self.execution.end[rank].push(times.end);
         self.execution.bound_by[rank].push(bound_by);
-        self.execution.send_start[rank].push(send_start);
-    }
-
-    /// The rank whose next action may have been waiting for this one.
-    fn fed_rank(&self, action: Action) -> Option<usize> {
-        let stage = action.stage as usize;
-        match action.kind {
-            ActionKind::Forward => (stage + 1 < self.schedule.stages).then(|| self.costs.rank_of(stage + 1)),
-            ActionKind::Backward | ActionKind::InputGrad => stage.checked_sub(1).map(|to| self.costs.rank_of(to)),
-            ActionKind::WeightGrad => None,
-        }
+        self.execution.send_start[rank].push(times.send_start);
     }
 }
 

@@ -3,12 +3,11 @@
 //! Search workers try many schedules that differ in a few places. What ran before the first changed place stays;
 //! only what comes after it in the log of runs is undone and run again.
 
+use super::arrivals::Arrivals;
 use super::execution::Deadlock;
 use crate::cost::PipelineCosts;
-use crate::schedule::{Action, ActionKind, Schedule};
+use crate::schedule::{Action, Schedule};
 use crate::units::Nanos;
-
-const NOT_YET: Nanos = Nanos::new(u64::MAX);
 
 /// How far a simulation had run.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -25,13 +24,8 @@ struct Ran {
 /// A schedule being simulated, times only. Same rules as [`super::execute`].
 #[derive(Debug, Clone)]
 pub struct Simulation<'a> {
-    costs: &'a PipelineCosts,
+    arrivals: Arrivals<'a>,
     orders: Vec<Vec<Action>>,
-    /// By cell: when the forward's output is at the next stage, its own end, and the same of the input gradient.
-    forward_arrival: Vec<Nanos>,
-    forward_end: Vec<Nanos>,
-    gradient_arrival: Vec<Nanos>,
-    input_grad_end: Vec<Nanos>,
     next: Vec<usize>,
     rank_free: Vec<Nanos>,
     stream_free: Vec<Nanos>,
@@ -44,14 +38,10 @@ pub struct Simulation<'a> {
 impl<'a> Simulation<'a> {
     /// A schedule of which nothing has run.
     pub fn new(schedule: &Schedule, costs: &'a PipelineCosts) -> Self {
-        let (cells, ranks) = (costs.stages * costs.microbatches, schedule.ranks());
+        let ranks = schedule.ranks();
         Self {
-            costs,
+            arrivals: Arrivals::none(costs),
             orders: schedule.orders.clone(),
-            forward_arrival: vec![NOT_YET; cells],
-            forward_end: vec![NOT_YET; cells],
-            gradient_arrival: vec![NOT_YET; cells],
-            input_grad_end: vec![NOT_YET; cells],
             next: vec![0; ranks],
             rank_free: vec![Nanos::ZERO; ranks],
             stream_free: vec![Nanos::ZERO; ranks],
@@ -70,9 +60,9 @@ impl<'a> Simulation<'a> {
         self.ready.extend((0..self.orders.len()).rev());
         while let Some(rank) = self.ready.pop() {
             while let Some(&action) = self.orders[rank].get(self.next[rank]) {
-                let Some(input) = self.input_time(action) else { break };
+                let Some(input) = self.arrivals.input_time(action) else { break };
                 self.step(rank, action, input);
-                if let Some(fed) = self.fed_rank(action)
+                if let Some(fed) = self.arrivals.fed_rank(action)
                     && fed != rank
                 {
                     self.ready.push(fed);
@@ -136,76 +126,19 @@ impl<'a> Simulation<'a> {
         self.places[rank].pop();
         self.next[rank] -= 1;
         let action = self.orders[rank][self.next[rank]];
-        let cell = self.costs.cell(action.stage as usize, action.microbatch as usize);
-        match action.kind {
-            ActionKind::Forward => {
-                self.forward_end[cell] = NOT_YET;
-                self.forward_arrival[cell] = NOT_YET;
-            }
-            ActionKind::Backward | ActionKind::InputGrad => {
-                self.gradient_arrival[cell] = NOT_YET;
-                self.input_grad_end[cell] = NOT_YET;
-            }
-            ActionKind::WeightGrad => {}
-        }
+        self.arrivals.forget(action);
         self.rank_free[rank] = ran.free_before;
         self.stream_free[rank] = ran.stream_before;
     }
 
-    fn input_time(&self, action: Action) -> Option<Nanos> {
-        let (stage, microbatch) = (action.stage as usize, action.microbatch as usize);
-        let cell = self.costs.cell(stage, microbatch);
-        let time = match action.kind {
-            ActionKind::Forward if stage == 0 => Nanos::ZERO,
-            ActionKind::Forward => self.forward_arrival[self.costs.cell(stage - 1, microbatch)],
-            ActionKind::Backward | ActionKind::InputGrad if stage + 1 == self.costs.stages => self.forward_end[cell],
-            ActionKind::Backward | ActionKind::InputGrad => {
-                self.forward_end[cell].max(self.gradient_arrival[self.costs.cell(stage + 1, microbatch)])
-            }
-            ActionKind::WeightGrad => self.input_grad_end[cell],
-        };
-        (time != NOT_YET).then_some(time)
-    }
-
     fn step(&mut self, rank: usize, action: Action, input: Nanos) {
-        let cell = self.costs.cell(action.stage as usize, action.microbatch as usize);
-        let (duration, send) = match action.kind {
-            ActionKind::Forward => (self.costs.forward[cell], self.costs.send_forward[cell]),
-            ActionKind::Backward => (self.costs.backward(cell), self.costs.send_backward[cell]),
-            ActionKind::InputGrad => (self.costs.input_grad[cell], self.costs.send_backward[cell]),
-            ActionKind::WeightGrad => (self.costs.weight_grad[cell], Nanos::ZERO),
-        };
         let (free, stream) = (self.rank_free[rank], self.stream_free[rank]);
         self.places[rank].push(self.log.len() as u32);
         self.log.push(Ran { rank: rank as u32, free_before: free, stream_before: stream });
-        let end = free.max(input) + duration;
-        let mut arrival = end;
-        if send > Nanos::ZERO {
-            arrival = end.max(stream) + send;
-            self.stream_free[rank] = arrival;
-        }
-        match action.kind {
-            ActionKind::Forward => {
-                self.forward_end[cell] = end;
-                self.forward_arrival[cell] = arrival;
-            }
-            ActionKind::Backward | ActionKind::InputGrad => {
-                self.gradient_arrival[cell] = arrival;
-                self.input_grad_end[cell] = end;
-            }
-            ActionKind::WeightGrad => {}
-        }
-        self.rank_free[rank] = end;
+        let times = self.arrivals.run(action, input, free, stream);
+        self.rank_free[rank] = times.end;
+        self.stream_free[rank] = times.stream_free;
         self.next[rank] += 1;
-    }
-
-    fn fed_rank(&self, action: Action) -> Option<usize> {
-        let stage = action.stage as usize;
-        match action.kind {
-            ActionKind::Forward => (stage + 1 < self.costs.stages).then(|| self.costs.rank_of(stage + 1)),
-            ActionKind::Backward | ActionKind::InputGrad => stage.checked_sub(1).map(|to| self.costs.rank_of(to)),
-            ActionKind::WeightGrad => None,
-        }
     }
 }
 
