@@ -42,7 +42,11 @@ pub struct PartReport {
     pub samples: usize,
     /// Whether its curve was fitted; otherwise `note` says why not.
     pub fitted: bool,
-    /// Mean relative residual after the fit (before it, where nothing was fitted).
+    /// Mean relative residual of the curves that were given.
+    pub mean_before: f64,
+    /// Nine of ten timings lay within this relative residual of them.
+    pub p90_before: f64,
+    /// Mean relative residual after the fit; as before it where nothing was fitted.
     pub mean_residual: f64,
     /// Nine of ten timings lie within this relative residual.
     pub p90_residual: f64,
@@ -99,6 +103,8 @@ pub fn fit(cluster: &Cluster, samples: &[Sample], source: &str) -> Fitted {
             part: "others",
             samples: others,
             fitted: false,
+            mean_before: 0.0,
+            p90_before: 0.0,
             mean_residual: 0.0,
             p90_residual: 0.0,
             note: OTHERS.to_owned(),

@@ -84,11 +84,6 @@ impl Cluster {
     pub const fn devices(&self) -> u32 {
         self.nodes.saturating_mul(self.devices_per_node)
     }
-
-    /// The link that a group of devices `span` ranks wide has to cross: inside a node if it fits one.
-    pub const fn link_for_span(&self, span: u32) -> Link {
-        if span <= self.devices_per_node { self.intra_node } else { self.inter_node }
-    }
 }
 
 impl Device {

@@ -1,7 +1,6 @@
 //! `planscope calibrate`: measured operators and collectives in, a cluster with fitted curves out.
 
 mod profiles;
-mod residual;
 mod start;
 mod told;
 
@@ -30,7 +29,7 @@ pub fn run(arguments: &CalibrateArguments) -> anyhow::Result<ExitCode> {
     }
     let samples = measured.samples();
     let fitted = fit(&start.cluster, &samples, &measured.source());
-    told::parts(&mut out, &start.cluster, &fitted, &samples)?;
+    told::parts(&mut out, &fitted)?;
     if !fitted.parts.iter().any(|part| part.fitted) {
         bail!("no part of the device could be fitted, so no cluster was written");
     }

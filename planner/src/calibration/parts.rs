@@ -37,29 +37,27 @@ impl Part {
 
     /// Fits this part of `cluster` in place.
     pub(super) fn fit(self, cluster: &mut Cluster, samples: &[Sample]) -> PartReport {
-        let report = |fitted: bool, residuals: (f64, f64), note: String| PartReport {
+        let before = if samples.is_empty() { (0.0, 0.0) } else { residuals(cluster, samples) };
+        let report = |fitted: bool, after: (f64, f64), note: String| PartReport {
             part: self.name(),
             samples: samples.len(),
             fitted,
-            mean_residual: residuals.0,
-            p90_residual: residuals.1,
+            mean_before: before.0,
+            p90_before: before.1,
+            mean_residual: after.0,
+            p90_residual: after.1,
             note,
         };
-        if samples.is_empty() {
-            return report(false, (0.0, 0.0), "no timings: the curve is assumed".to_owned());
-        }
-        if samples.len() < FEWEST {
-            let residuals = residuals(&|sample| predict(cluster, sample), samples);
-            let note =
-                format!("{} timings are too few for a curve ({FEWEST} are needed): kept as it was", samples.len());
-            return report(false, residuals, note);
-        }
         let shapes = distinct_shapes(samples);
-        if shapes < FEWEST {
-            let residuals = residuals(&|sample| predict(cluster, sample), samples);
-            let note =
-                format!("{shapes} different shapes are too few for a curve ({FEWEST} are needed): kept as it was");
-            return report(false, residuals, note);
+        let few = |what: String| format!("{what} are too few for a curve ({FEWEST} are needed): kept as it was");
+        let note = match samples.len() {
+            0 => "no timings: the curve is assumed".to_owned(),
+            count if count < FEWEST => few(format!("{count} timings")),
+            _ if shapes < FEWEST => few(format!("{shapes} different shapes")),
+            _ => String::new(),
+        };
+        if !note.is_empty() {
+            return report(false, before, note);
         }
         let chosen: Vec<Sample> = samples.iter().copied().step_by(samples.len().div_ceil(MOST)).collect();
         let parameters = self.parameters(cluster, samples);
@@ -73,8 +71,7 @@ impl Part {
             cost(&changed, &chosen)
         });
         *cluster = with(&best);
-        let residuals = residuals(&|sample| predict(cluster, sample), samples);
-        report(true, residuals, self.note(samples))
+        report(true, residuals(cluster, samples), self.note(samples))
     }
 
     fn note(self, samples: &[Sample]) -> String {
@@ -220,11 +217,7 @@ fn has_all_to_all(samples: &[Sample]) -> bool {
 }
 
 /// Predicted time of one timing, in seconds.
-fn predict(cluster: &Cluster, sample: &Sample) -> f64 {
-    predict_with(&Rates::of(&cluster.device), cluster, sample)
-}
-
-fn predict_with(rates: &Rates, cluster: &Cluster, sample: &Sample) -> f64 {
+fn predict(rates: &Rates, cluster: &Cluster, sample: &Sample) -> f64 {
     match sample.kernel {
         Kernel::Collective(collective) => {
             let group = Group::spread(cluster, collective.ranks, collective.ranks_per_node);
@@ -248,7 +241,7 @@ fn cost(cluster: &Cluster, samples: &[Sample]) -> f64 {
     let rates = Rates::of(&cluster.device);
     let (mut sum, mut weights) = (0.0, 0.0);
     for sample in samples {
-        let residual = libm::log(predict_with(&rates, cluster, sample) / sample.time.secs()) / ROBUST;
+        let residual = libm::log(predict(&rates, cluster, sample) / sample.time.secs()) / ROBUST;
         let weight = weight(sample);
         sum += weight * ((1.0 + residual * residual).sqrt() - 1.0);
         weights += weight;
@@ -257,8 +250,10 @@ fn cost(cluster: &Cluster, samples: &[Sample]) -> f64 {
 }
 
 /// Mean and ninth decile of relative residuals.
-fn residuals(predict: &dyn Fn(&Sample) -> f64, samples: &[Sample]) -> (f64, f64) {
-    let mut all: Vec<f64> = samples.iter().map(|sample| (predict(sample) / sample.time.secs() - 1.0).abs()).collect();
+fn residuals(cluster: &Cluster, samples: &[Sample]) -> (f64, f64) {
+    let rates = Rates::of(&cluster.device);
+    let residual = |sample: &Sample| (predict(&rates, cluster, sample) / sample.time.secs() - 1.0).abs();
+    let mut all: Vec<f64> = samples.iter().map(residual).collect();
     all.sort_by(f64::total_cmp);
     let mean = all.iter().sum::<f64>() / all.len() as f64;
     (mean, all[(all.len() * 9 / 10).min(all.len() - 1)])

@@ -149,16 +149,6 @@ impl OperatorGraph {
         }
         Lifetimes { kept, transient }
     }
-
-    /// Operations of the forward, attention included.
-    pub fn forward_flops(&self) -> f64 {
-        let flops = |operator: &Operator| match operator.kernel {
-            Kernel::MatMul(product) => product.flops(),
-            Kernel::Attention(attention) => attention.flops(),
-            Kernel::Streaming(_) | Kernel::Collective(_) => 0.0,
-        };
-        self.operators[..self.forward_operators].iter().map(flops).sum()
-    }
 }
 
 /// No piece of a model has more operators.

@@ -210,11 +210,6 @@ impl<'a> LayerModel<'a> {
         self.piece(load, Repeat::Nothing, graph::output, |_, _, _, _| Stretches::NONE)
     }
 
-    /// The operator graph of one layer, for inspection.
-    pub fn graph(&self, load: ModuleLoad) -> OperatorGraph {
-        graph::layer(&Shape::new(self.module, self.training, self.t, load))
-    }
-
     /// Every operator of the module's pieces with the time that the model predicts for it alone, overrides left out.
     pub fn predictions(&self, load: ModuleLoad) -> Predictions {
         let shape = Shape::new(self.module, self.training, self.t, load);

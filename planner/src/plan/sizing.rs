@@ -186,7 +186,8 @@ impl<'a> LayoutSearch<'a> {
         for (replica, assigned) in assignment.iter().enumerate() {
             let place = Place { pipeline: layout.pipeline, data: layout.data, replica: replica as u32 };
             // A replica that does what the one before it does, at the same place of its node, takes as long.
-            let offset = (replica as u32).wrapping_mul(layout.tensor) % cluster.devices_per_node;
+            let devices = layout.tensor * self.scenario.training.context_parallel;
+            let offset = (replica as u32).wrapping_mul(devices) % cluster.devices_per_node;
             if let Some((_, before, at, totals)) = &last
                 && *at == offset
                 && before.len() == assigned.len()

@@ -3,12 +3,11 @@
 use std::io::{Result, Write};
 
 use ingest::profile::{Kinds, Profile, Refusal};
-use planner::calibration::{Fitted, PartReport, Sample};
+use planner::calibration::{Fitted, PartReport};
 use planner::cluster::{Calibration, Cluster, Curves, LinkCurve};
 use serde_json::Value;
 
 use super::profiles::Measured;
-use super::residual::Residual;
 use super::start::Start;
 
 /// A mean residual above which curves do not describe the timings.
@@ -61,40 +60,42 @@ fn read(out: &mut dyn Write, name: &str, profile: &Profile, start: &Start) -> Re
 }
 
 /// How well each part is fitted.
-pub(super) fn parts(out: &mut dyn Write, before: &Cluster, fitted: &Fitted, samples: &[Sample]) -> Result<()> {
+pub(super) fn parts(out: &mut dyn Write, fitted: &Fitted) -> Result<()> {
     for part in &fitted.parts {
-        let PartReport { part: name, samples: count, mean_residual, p90_residual, .. } = part;
-        let was = Residual::of(before, name, samples).filter(|_| part.fitted);
-        match was {
-            Some(was) => {
-                let mean = format!("{} -> {}", percent(was.mean), percent(*mean_residual));
-                let p90 = format!("{} -> {}", percent(was.p90), percent(*p90_residual));
-                writeln!(out, "{name}: fitted to {count} timings; residual mean {mean}, p90 {p90}")?;
-            }
-            None if *mean_residual > 0.0 => {
-                let (mean, p90) = (percent(*mean_residual), percent(*p90_residual));
-                writeln!(out, "{name}: not fitted, {count} timings; residual mean {mean}, p90 {p90}")?;
-            }
-            None => writeln!(out, "{name}: not fitted, {count} timings")?,
+        let PartReport {
+            part: name, samples: count, fitted, mean_before, p90_before, mean_residual, p90_residual, ..
+        } = part;
+        if *fitted {
+            let mean = format!("{} -> {}", percent(*mean_before), percent(*mean_residual));
+            let p90 = format!("{} -> {}", percent(*p90_before), percent(*p90_residual));
+            writeln!(out, "{name}: fitted to {count} timings; residual mean {mean}, p90 {p90}")?;
+        } else if *mean_residual > 0.0 {
+            let (mean, p90) = (percent(*mean_residual), percent(*p90_residual));
+            writeln!(out, "{name}: not fitted, {count} timings; residual mean {mean}, p90 {p90}")?;
+        } else {
+            writeln!(out, "{name}: not fitted, {count} timings")?;
         }
         if !part.note.is_empty() {
             writeln!(out, "  {}", part.note)?;
         }
-        for warning in was.map_or_else(Vec::new, |was| warnings(part, was)) {
+        for warning in warnings(part) {
             writeln!(out, "  warning: {warning}")?;
         }
     }
     Ok(())
 }
 
-fn warnings(part: &PartReport, was: Residual) -> Vec<String> {
+fn warnings(part: &PartReport) -> Vec<String> {
     let mut warnings = Vec::new();
+    if !part.fitted {
+        return warnings;
+    }
     let mean = part.mean_residual;
     if mean > STRANGE {
         let off = percent(mean);
         warnings.push(format!("{off} off: other kernels than training runs, another device, or times in another unit"));
     }
-    if mean > was.mean + GROWN {
+    if mean > part.mean_before + GROWN {
         warnings.push("the mean residual grew: long kernels count for more, far outliers for less".to_owned());
     }
     warnings
