@@ -1,7 +1,7 @@
 //! The contract between server and browser: paths, wire types, problem documents, the timeline codec.
 //!
-//! Scenario, outcome and timeline are the planner's own types ([`planner::scenario`], [`planner::outcome`],
-//! [`planner::timeline`]); here stands what only travels.
+//! Scenario, outcome, timeline and the question of the schedule bench are the planner's own types ([`planner::scenario`],
+//! [`planner::outcome`], [`planner::timeline`], [`planner::bench`]); here stands what only travels.
 
 pub mod accuracy;
 pub mod dataset;
@@ -10,6 +10,7 @@ pub mod job;
 pub mod path;
 pub mod problem;
 pub mod scenario;
+pub mod schedule;
 pub mod timeline;
 
 pub use planner;

@@ -15,6 +15,8 @@ pub const PRESETS: &str = "/api/v1/presets";
 pub const ACCURACY: &str = "/api/v1/accuracy";
 /// GET: ready scenarios.
 pub const GALLERY: &str = "/api/v1/gallery";
+/// GET: kinds of schedules. POST: make and run schedules with given times.
+pub const SCHEDULES: &str = "/api/v1/schedules";
 /// GET: stored datasets. POST: upload one, the file as the body.
 pub const DATASETS: &str = "/api/v1/datasets";
 /// GET: stored scenarios. PUT: store one.
@@ -53,6 +55,16 @@ pub fn timeline(id: &str, planner: &str, iteration: u32) -> String {
 /// GET: the schedule of one planner and iteration in the torch action grammar.
 pub fn schedule_csv(id: &str, planner: &str, iteration: u32) -> String {
     format!("{SCENARIOS}/{id}/schedules/{planner}/{iteration}")
+}
+
+/// GET: how the search of a PipeWeaver plan goes in one iteration, by three strategies.
+pub fn search_study(id: &str, iteration: u32, rollouts: u32) -> String {
+    format!("{SCENARIOS}/{id}/studies/search?iteration={iteration}&rollouts={rollouts}")
+}
+
+/// GET: what the size of sub-microbatches does in one iteration of a PipeWeaver plan.
+pub fn sub_microbatch_study(id: &str, iteration: u32, rollouts: u32) -> String {
+    format!("{SCENARIOS}/{id}/studies/sub-microbatches?iteration={iteration}&rollouts={rollouts}")
 }
 
 /// GET, DELETE: one planning job.

@@ -14,12 +14,15 @@ use crate::pages::datasets::DatasetsPage;
 use crate::pages::explore::ExplorePage;
 use crate::pages::gallery::GalleryPage;
 use crate::pages::scenarios::ScenariosPage;
+use crate::pages::schedules::SchedulesPage;
+use crate::schedules::Schedules;
 
 /// The whole dashboard.
 #[component]
 pub(crate) fn App() -> impl IntoView {
     provide_context(Explore::new());
     provide_context(Catalogue::new());
+    provide_context(Schedules::new());
     view! {
         <Router>
             <a class="skip" href="#main" on:click=|event| skip(&event)>"Skip to the content"</a>
@@ -28,6 +31,7 @@ pub(crate) fn App() -> impl IntoView {
                 <Route path=path!("/") view=GalleryPage />
                 <Route path=path!("/new") view=ExplorePage />
                 <Route path=path!("/s/:id") view=ExplorePage />
+                <Route path=path!("/schedules") view=SchedulesPage />
                 <Route path=path!("/scenarios") view=ScenariosPage />
                 <Route path=path!("/datasets") view=DatasetsPage />
                 <Route path=path!("/accuracy") view=AccuracyPage />

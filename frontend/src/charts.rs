@@ -5,17 +5,21 @@
 
 mod agreement;
 mod bins;
+mod curves;
 mod figure;
 mod histogram;
 mod memory;
 mod script;
 mod stacked;
 mod staircase;
+mod stroke;
 
 pub(crate) use agreement::AgreementChart;
+pub(crate) use curves::{Curve, CurveChart, Dash, Form};
 pub(crate) use histogram::Histogram;
-pub(crate) use memory::MemoryChart;
+pub(crate) use memory::{MemoryChart, MemoryLine};
 pub(crate) use stacked::{Fill, Limit, Measure, Part, StackedBars, StackedRow};
+pub(crate) use stroke::Stroke;
 
 use plotly::color::Color;
 use plotly::common::{Font, Label};

@@ -8,7 +8,7 @@ use api::problem::Problem;
 use serde::de::DeserializeOwned;
 use wasm_bindgen::{JsCast, JsValue};
 use wasm_bindgen_futures::JsFuture;
-use web_sys::{Request, RequestInit, Response};
+use web_sys::{AbortController, AbortSignal, Request, RequestInit, Response};
 
 /// Why there is no answer.
 #[derive(Debug, Clone, PartialEq)]
@@ -66,6 +66,28 @@ pub(crate) enum Body {
     File(web_sys::File),
 }
 
+/// Ends a request before its answer is there.
+#[derive(Debug, Clone)]
+pub(crate) struct Abort(AbortController);
+
+impl Abort {
+    /// Of a request to come; `None` in a browser that cannot end one.
+    pub(crate) fn new() -> Option<Self> {
+        AbortController::new().ok().map(Self)
+    }
+
+    /// Ends it; what is over already stays.
+    pub(crate) fn abort(&self) {
+        self.0.abort();
+    }
+}
+
+/// GET, the answer as JSON, unless it is ended before.
+pub(crate) async fn get_until<T: DeserializeOwned>(url: &str, abort: Option<&Abort>) -> Result<T, Failure> {
+    let signal = abort.map(|abort| abort.0.signal());
+    read_json(&fetch_until("GET", url, Body::Empty, "application/json", signal).await?).await
+}
+
 /// GET, the answer as JSON.
 pub(crate) async fn get<T: DeserializeOwned>(url: &str) -> Result<T, Failure> {
     read_json(&fetch("GET", url, Body::Empty, "application/json").await?).await
@@ -74,6 +96,11 @@ pub(crate) async fn get<T: DeserializeOwned>(url: &str) -> Result<T, Failure> {
 /// Any method, the answer as JSON.
 pub(crate) async fn send<T: DeserializeOwned>(method: &str, url: &str, body: Body) -> Result<T, Failure> {
     read_json(&fetch(method, url, body, "application/json").await?).await
+}
+
+/// POST of a question whose answer may come too late to be wanted.
+pub(crate) async fn ask<T: DeserializeOwned>(url: &str, json: String, signal: &AbortSignal) -> Result<T, Failure> {
+    read_json(&fetch_until("POST", url, Body::Json(json), "application/json", Some(signal.clone())).await?).await
 }
 
 /// Any method, the answer left unread.
@@ -95,8 +122,19 @@ pub(crate) fn encode(text: &str) -> String {
 }
 
 async fn fetch(method: &str, url: &str, body: Body, accept: &str) -> Result<Response, Failure> {
+    fetch_until(method, url, body, accept, None).await
+}
+
+async fn fetch_until(
+    method: &str,
+    url: &str,
+    body: Body,
+    accept: &str,
+    signal: Option<AbortSignal>,
+) -> Result<Response, Failure> {
     let init = RequestInit::new();
     init.set_method(method);
+    init.set_signal(signal.as_ref());
     let content_type = match &body {
         Body::Empty => None,
         Body::Json(text) => {

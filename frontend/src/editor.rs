@@ -3,10 +3,11 @@
 mod calibration;
 mod cluster;
 mod distribution;
-mod field;
+pub(crate) mod field;
 mod model;
 mod preset;
 mod section;
+mod source;
 mod training;
 mod workload;
 
@@ -23,6 +24,7 @@ use section::{HomelessErrors, Section};
 #[component]
 pub(crate) fn Editor() -> impl IntoView {
     let explore = use_explore();
+    provide_context(explore.form());
     let loaded = Memo::new(move |_| explore.scenario.with(Value::is_object));
     view! {
         <Show when=move || loaded.get() fallback=|| view! { <div class="skeleton editor-skeleton" aria-hidden="true"></div> }>

@@ -2,6 +2,7 @@
 //!
 //! It outlives the page, so that a look at the datasets loses nothing.
 
+pub(crate) mod modalities;
 pub(crate) mod opening;
 mod planning;
 mod watching;
@@ -20,6 +21,7 @@ use serde_json::Value;
 
 use crate::client::Failure;
 use crate::field_errors::FieldErrors;
+use crate::form::Form;
 use crate::fragment::View;
 use crate::gantt::{Selection, TimeWindow};
 use crate::storage;
@@ -154,6 +156,16 @@ impl Explore {
             timer: StoredValue::new(None),
             url_timer: StoredValue::new(None),
         }
+    }
+
+    /// The scenario as a form.
+    pub(crate) fn form(self) -> Form {
+        let change = Callback::new(move |(pointer, value): (String, Option<Value>)| match value {
+            Some(value) => self.set(&pointer, value),
+            None => self.remove(&pointer),
+        });
+        let Self { scenario, errors, unreadable, fields, .. } = self;
+        Form { document: scenario, errors, unreadable, fields, change }
     }
 
     /// Puts a value at a place of the scenario and plans again.

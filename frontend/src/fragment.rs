@@ -45,7 +45,7 @@ impl View {
             pairs.push(format!("p={}", planner.id()));
         }
         if let Some((start, end)) = self.window_ns {
-            pairs.push(format!("t={}..{}", write_time(start), write_time(end)));
+            pairs.push(format!("t={}", write_window((start, end))));
         }
         if let Some(baseline) = self.baseline {
             pairs.push(format!("base={}", baseline.id()));
@@ -56,10 +56,16 @@ impl View {
 
 const UNITS: [(&str, u64); 4] = [("ns", 1), ("us", 1_000), ("ms", 1_000_000), ("s", 1_000_000_000)];
 
-fn parse_window(text: &str) -> Option<(u64, u64)> {
+/// Reads a range of the time axis.
+pub(crate) fn parse_window(text: &str) -> Option<(u64, u64)> {
     let (start, end) = text.split_once("..")?;
     let window = (parse_time(start)?, parse_time(end)?);
     (window.0 < window.1).then_some(window)
+}
+
+/// Writes a range of the time axis.
+pub(crate) fn write_window((start, end): (u64, u64)) -> String {
+    format!("{}..{}", write_time(start), write_time(end))
 }
 
 fn parse_time(text: &str) -> Option<u64> {

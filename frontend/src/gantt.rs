@@ -36,6 +36,7 @@ pub(crate) use paint::RIGHT as RIGHT_MARGIN_PX;
 pub(crate) use palette::Theme;
 pub(crate) use shared::cursor_ns;
 pub(crate) use ticks::axis;
+pub(crate) use time_text::{Measure, set_measure};
 pub(crate) use view::Gantt;
 
 /// The stretch of time that every chart of a page shows, in ns.

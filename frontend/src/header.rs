@@ -36,6 +36,7 @@ pub(crate) fn Header() -> impl IntoView {
             </a>
             <nav aria-label="Pages">
                 <a href=explore_link aria-current=move || explores().then_some("page")>"Explore"</a>
+                <a href="/schedules" aria-current=move || here("/schedules")>"Schedules"</a>
                 <a href="/scenarios" aria-current=move || here("/scenarios")>"Scenarios"</a>
                 <a href="/datasets" aria-current=move || here("/datasets")>"Datasets"</a>
                 <a href="/accuracy" aria-current=move || here("/accuracy")>"Accuracy"</a>

@@ -5,3 +5,4 @@ pub(crate) mod datasets;
 pub(crate) mod explore;
 pub(crate) mod gallery;
 pub(crate) mod scenarios;
+pub(crate) mod schedules;

@@ -1,12 +1,15 @@
 //! The middle of the explore page: title, iterations, ranked table, charts.
 
+mod asked;
 mod breakdown;
 mod cards;
 mod iteration_strip;
+mod memory_figures;
 mod peak_memory;
 mod ranking;
 mod ranking_table;
 mod status;
+mod studies;
 mod time_spent;
 mod title;
 
@@ -48,6 +51,7 @@ pub(crate) fn Results() -> impl IntoView {
                 <ranking_table::RankingTable />
                 <cards::Cards />
                 <BreakdownCards />
+                <studies::Studies />
             </div>
         </Show>
     }

@@ -3,7 +3,7 @@
 /// The picture of a ready scenario.
 pub(crate) fn of(slug: &str) -> &'static str {
     match slug {
-        "vlm-s-image-heavy" => include_str!("sketch/uneven.svg"),
+        "vlm-s-image-heavy" | "vlm-s-pipeweaver-steps" => include_str!("sketch/uneven.svg"),
         "llama-2-7b-long-documents" => include_str!("sketch/long-tail.svg"),
         _ => include_str!("sketch/uniform.svg"),
     }

@@ -6,6 +6,8 @@ use leptos::prelude::window;
 pub(crate) const THEME: &str = "planscope.theme";
 /// Key of the scenario that is being edited.
 pub(crate) const DRAFT: &str = "planscope.draft";
+/// Key of the question of the page of schedules, as its link writes it.
+pub(crate) const SCHEDULES: &str = "planscope.schedules";
 
 /// What stands under a key.
 pub(crate) fn read(key: &str) -> Option<String> {

@@ -23,7 +23,7 @@ fn uneven(ranks: usize, chunks: usize, microbatches: usize) -> PipelineCosts {
     let mut random = Random::new(1, 0);
     for microbatch in 0..microbatches {
         let time = Nanos::new(1_000_000 + random.below(8_000_000));
-        for stage in 0..costs.stages {
+        for stage in 0..costs.stages() {
             let cell = costs.cell(stage, microbatch);
             (costs.forward[cell], costs.input_grad[cell], costs.weight_grad[cell]) = (time, time, time);
             costs.activation[cell] = Bytes::new(time.get() * 100);

@@ -5,9 +5,11 @@
 //! stored or drawn.
 
 mod assignment;
+mod execution_plan;
 mod run;
 
 pub use assignment::check_assignment;
+pub use execution_plan::{At, ExecutionViolation, Replay, check_execution_plan};
 pub use run::check_run;
 
 /// What is wrong with a plan.

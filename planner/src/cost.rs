@@ -13,12 +13,14 @@ pub mod overrides;
 pub mod partition;
 pub mod pipeline;
 pub mod pricing;
+pub mod strategy;
 pub mod table;
 
 pub use collective::Group;
 pub use layer::{LayerCost, LayerModel};
-pub use load::{MicrobatchLoad, ModuleLoad};
+pub use load::{Instances, MicrobatchLoad, ModuleLoad};
 pub use partition::Partition;
 pub use pipeline::{PipelineCosts, StateMemory, UniformTimes};
 pub use pricing::Pricing;
+pub use strategy::{LayerStrategy, StrategyMix};
 pub use table::{LayerTable, Place};

@@ -7,9 +7,9 @@ use crate::observer::go_on;
 use crate::outcome::{
     Answer, ENGINE, HistogramColumns, Outcome, PlannedTimeline, PlannerResult, Planning, WorkloadSummary,
 };
-use crate::plan::{judge, plan_dynamic, plan_static};
+use crate::plan::{judge, plan_dynamic, plan_pipeweaver, plan_static};
 use crate::scenario::{PlannerKind, Scenario, ValidScenario};
-use crate::workload::{GlobalBatch, PackedBatch, Sampler, packing};
+use crate::workload::{GlobalBatch, PackedBatch, SampleShape, Sampler, packing};
 
 /// Planning ended early.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
@@ -31,9 +31,8 @@ pub enum PlanError {
 pub fn plan(scenario: &ValidScenario, observer: &mut dyn Observer) -> Result<Planning, PlanError> {
     let question = scenario.scenario();
     let sampler = Sampler::new(scenario);
-    let pack = |batch: &GlobalBatch| {
-        packing::pack(&batch.samples, &question.model, question.workload.context_length, question.workload.packing)
-    };
+    let rule = question.workload.packing_rule();
+    let pack = |batch: &GlobalBatch| packing::pack(&batch.samples, &question.model, &rule);
     let mut drawn: Vec<GlobalBatch> = Vec::with_capacity(question.iterations as usize);
     for iteration in 0..question.iterations {
         go_on(observer)?;
@@ -48,10 +47,12 @@ pub fn plan(scenario: &ValidScenario, observer: &mut dyn Observer) -> Result<Pla
         go_on(observer)?;
         observer.started(planner);
         let answer = match planner {
-            PlannerKind::Gpipe | PlannerKind::OneFOneB | PlannerKind::Interleaved => {
-                plan_static(question, &pricing, planner, &sizing, &batches, observer)?
-            }
             PlannerKind::WaitFreeCyclic => plan_dynamic(question, &pricing, &sizing, &batches, observer)?,
+            PlannerKind::PipeWeaverPartition
+            | PlannerKind::PipeWeaverInterleaving
+            | PlannerKind::PipeWeaverRanking
+            | PlannerKind::PipeWeaver => plan_pipeweaver(question, &pricing, planner, &sizing, &batches, observer)?,
+            _ => plan_static(question, &pricing, planner, &sizing, &batches, observer)?,
         };
         let answer = match answer {
             Ok(plan) => {
@@ -92,13 +93,16 @@ fn rank_key(result: &PlannerResult) -> f64 {
 }
 
 fn summarise(scenario: &Scenario, drawn: &[GlobalBatch]) -> WorkloadSummary {
-    let per_image = scenario.model.tokens_per_image();
-    let samples = || drawn.iter().flat_map(|batch| &batch.samples);
-    let tokens: Vec<u32> =
-        samples().map(|sample| sample.text_tokens.saturating_add(sample.images.saturating_mul(per_image))).collect();
-    let images: Vec<u32> = samples().map(|sample| sample.images).collect();
+    let model = &scenario.model;
+    let samples: Vec<SampleShape> =
+        drawn.iter().flat_map(|batch| &batch.samples).map(|sample| sample.as_read_by(model)).collect();
+    let of = |field: &dyn Fn(&SampleShape) -> u32| {
+        HistogramColumns::of_values(&samples.iter().map(field).collect::<Vec<u32>>())
+    };
     WorkloadSummary {
-        sample_tokens: HistogramColumns::of_values(&tokens).expect("a valid scenario draws at least one sample"),
-        sample_images: scenario.model.item_module().and_then(|_| HistogramColumns::of_values(&images)),
+        sample_tokens: of(&|sample| sample.backbone_tokens(model)).expect("a valid scenario draws at least one sample"),
+        sample_images: model.images().and_then(|_| of(&|sample| sample.images)),
+        sample_audio_clips: model.sound().and_then(|_| of(&|sample| sample.audio_clips)),
+        sample_video_s: model.video().and_then(|_| of(&|sample| sample.video_ms)).map(|ms| ms.in_units_of(1000.0)),
     }
 }

@@ -11,13 +11,13 @@ pub use memory::RankMemory;
 use crate::cluster::Cluster;
 use crate::compare::IterationTotals;
 use crate::cost::{LayerTable, MicrobatchLoad, Partition, PipelineCosts, Place};
-use crate::model::{Model, ModuleRole};
+use crate::model::Model;
 use crate::outcome::Layout;
 use crate::schedule::{Grouping, interleaved, one_f_one_b};
 use crate::simulate::{StepEnd, execute, peak_composition};
 use crate::training::{Precision, Training};
 use crate::units::{Nanos, Seconds};
-use crate::workload::{Packing, Sequence};
+use crate::workload::{Packing, SampleShape, Sequence};
 
 /// What to estimate: a model on a cluster under one layout, with sequences of equal length.
 #[derive(Debug, Clone, PartialEq)]
@@ -34,7 +34,7 @@ pub struct Configuration {
     pub global_batch: u32,
     /// Backbone tokens of a sequence, those of items included.
     pub sequence_length: u32,
-    /// Items (images, clips) of a sequence.
+    /// Images of a sequence; clips of sound where the model reads sound and no images.
     pub items: u32,
 }
 
@@ -96,7 +96,7 @@ pub fn estimate(configuration: &Configuration) -> Result<Estimate, Inconsistent>
     let devices = f64::from(cluster.devices());
     let flops = loads[0].model_flops(model).get() * f64::from(microbatches) * f64::from(layout.data);
     let tokens = f64::from(configuration.global_batch) * f64::from(configuration.sequence_length);
-    let capacity = iteration * costs.ranks as f64;
+    let capacity = iteration * costs.ranks() as f64;
     let worst = memory.iter().enumerate().max_by(|a, b| a.1.total().total_cmp(&b.1.total()).then(b.0.cmp(&a.0)));
     let (rank, peak_memory) = worst.map(|(rank, memory)| (rank, *memory)).unwrap_or_default();
     let limit = cluster.device.memory_gib - training.memory_reserve_gib;
@@ -125,7 +125,7 @@ fn layers(stage: &[crate::cost::partition::LayerRange]) -> u32 {
 /// Time and memory of a pipeline whose stages or groups are uneven, which no formula here holds for: by the event
 /// engine.
 fn simulated(costs: &PipelineCosts, chunks: u32) -> Result<(ScheduleTime, Vec<RankMemory>), Inconsistent> {
-    let (p, m) = (costs.ranks, costs.microbatches);
+    let (p, m) = (costs.ranks(), costs.microbatches());
     let schedule = if chunks > 1 { interleaved(p, chunks as usize, m, Grouping::Balanced) } else { one_f_one_b(p, m) };
     let execution = execute(&schedule, costs).map_err(|deadlock| Inconsistent(deadlock.to_string()))?;
     let mut totals = IterationTotals::default();
@@ -142,13 +142,16 @@ const GIB: f64 = 1_073_741_824.0;
 
 fn microbatch(configuration: &Configuration) -> MicrobatchLoad {
     let length = configuration.sequence_length;
+    let items = SampleShape { images: configuration.items, ..SampleShape::default() }.as_read_by(&configuration.model);
     let sequence = Sequence {
         samples: 1,
         tokens: length,
         computed_tokens: length,
         squared: u64::from(length) * u64::from(length),
         useful_squared: u64::from(length) * u64::from(length),
-        images: configuration.items,
+        images: items.images,
+        audio_clips: items.audio_clips,
+        ..Sequence::default()
     };
     let sequences = vec![sequence; configuration.layout.microbatch as usize];
     MicrobatchLoad::of(&sequences, &configuration.model, Packing::Packed)
@@ -169,18 +172,18 @@ struct ScheduleTime {
 /// behind it the last goes back through them. Without chunks to fill the time, each microbatch also waits for one
 /// send between neighbours.
 fn schedule_time(costs: &PipelineCosts, microbatches: u32) -> ScheduleTime {
-    let (p, m) = (costs.ranks, f64::from(microbatches));
+    let (p, m) = (costs.ranks(), f64::from(microbatches));
     let seconds = |column: &[Nanos], stage: usize| column[stage].secs();
     let backward = |stage: usize| costs.backward(stage).secs();
     let mut work = vec![0.0; p];
     let mut exposed = 0.0;
-    for stage in 0..costs.stages {
+    for stage in 0..costs.stages() {
         work[stage % p] += seconds(&costs.forward, stage) + backward(stage);
         exposed += m * (seconds(&costs.exposed_forward, stage) + seconds(&costs.exposed_backward, stage));
     }
     // One send a microbatch, the slowest of a neighbour's two, stands in the way when a rank has one stage only.
     let send = |stage: usize| seconds(&costs.send_forward, stage).max(seconds(&costs.send_backward, stage + 1));
-    let wait = if costs.stages == p { (0..p.saturating_sub(1)).map(send).fold(0.0, f64::max) } else { 0.0 };
+    let wait = if costs.stages() == p { (0..p.saturating_sub(1)).map(send).fold(0.0, f64::max) } else { 0.0 };
     let (mut head, mut tail) = (0.0, 0.0);
     let mut pipeline: f64 = 0.0;
     let mut tails = Vec::with_capacity(p);
@@ -192,10 +195,10 @@ fn schedule_time(costs: &PipelineCosts, microbatches: u32) -> ScheduleTime {
     }
     // With fewer microbatches than ranks a chunk waits until a microbatch has come round.
     let stage_time = |stage: usize| seconds(&costs.forward, stage) + backward(stage);
-    let path: f64 = (0..costs.stages)
+    let path: f64 = (0..costs.stages())
         .map(|stage| stage_time(stage) + seconds(&costs.send_forward, stage) + seconds(&costs.send_backward, stage))
         .sum();
-    let slowest = (0..costs.stages).map(stage_time).fold(0.0, f64::max);
+    let slowest = (0..costs.stages()).map(stage_time).fold(0.0, f64::max);
     pipeline = pipeline.max(path + (m - 1.0) * slowest);
     let mut end: f64 = 0.0;
     let mut busy = m * work.iter().sum::<f64>();
@@ -264,8 +267,11 @@ fn check(configuration: &Configuration) -> Result<(), Inconsistent> {
     if configuration.items == 0 && model.backbone().is_none() {
         return refuse("a model without a backbone needs items".to_owned());
     }
-    if configuration.items > 0 && model.modules.iter().all(|module| module.role == ModuleRole::Backbone) {
+    if configuration.items > 0 && model.images().is_none() && model.sound().is_none() {
         return refuse("items need a module that reads or makes them".to_owned());
+    }
+    if model.video().is_some() {
+        return refuse("a configuration says nothing of the length of its video".to_owned());
     }
     Ok(())
 }

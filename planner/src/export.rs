@@ -1,9 +1,13 @@
 //! Schedules in formats that other programs read.
 
-use crate::schedule::Schedule;
+use std::fmt::Write;
+
+use crate::execution_plan::ExecutionPlan;
+use crate::schedule::{Action, Schedule};
 use crate::timeline::{SpanKind, Timeline};
 
-/// The schedule of a timeline in the torch action grammar: one row per rank, one cell per action in order.
+/// The schedule of a timeline in the torch action grammar: one row per rank, one cell per action in order. A timeline does
+/// not tell which actions were meant to overlap: two such stand in two cells.
 pub fn torch_csv(timeline: &Timeline) -> String {
     let rows = (0..timeline.ranks as usize).map(|rank| {
         let actions = timeline.compute_lane(rank).filter_map(|span| {
@@ -17,10 +21,65 @@ pub fn torch_csv(timeline: &Timeline) -> String {
     lines(rows)
 }
 
-/// A schedule in the torch action grammar: one row per rank, one cell per action in order.
+/// A schedule in the torch action grammar: one row per rank, one cell per action in order; overlapped actions share a
+/// cell, `(4F4;3B0)OVERLAP_F_B`.
 pub fn torch_csv_of(schedule: &Schedule) -> String {
-    let rows = schedule.orders.iter().map(|order| order.iter().map(ToString::to_string).collect::<Vec<_>>().join(","));
-    lines(rows)
+    lines(schedule.orders.iter().map(|order| cells(order).join(",")))
+}
+
+/// The cells of a rank's order.
+fn cells(order: &[Action]) -> Vec<String> {
+    let mut cells = Vec::with_capacity(order.len());
+    let mut left = order;
+    loop {
+        left = match left {
+            [] => return cells,
+            [first, second, rest @ ..] if first.with_next => {
+                cells.push(format!("({first};{second})OVERLAP_F_B"));
+                rest
+            }
+            [action, rest @ ..] => {
+                cells.push(action.to_string());
+                rest
+            }
+        };
+    }
+}
+
+/// The column of an action of a rank's order in that table, from 0.
+pub fn torch_csv_column(order: &[Action], place: usize) -> usize {
+    let behind_first = order[..place].iter().filter(|action| action.with_next).count();
+    place - behind_first
+}
+
+/// Columns of [`execution_csv`].
+const EXECUTION_COLUMNS: &str = "rank,index,start_us,action,stage,microbatch,peer,tag,batch,bytes,payload,peer_stage,\
+                                 peer_microbatch,with_next";
+
+/// An execution plan, one row per action. Every cell is a number or a name of our own, so that no spreadsheet takes
+/// one for a formula; what an action has not, is empty.
+pub fn execution_csv(plan: &ExecutionPlan) -> String {
+    let mut text = format!("{EXECUTION_COLUMNS}\n");
+    for (rank, list) in plan.ranks.iter().enumerate() {
+        for (index, action) in list.iter().enumerate() {
+            let (us, ns) = (action.start_ns / 1000, action.start_ns % 1000);
+            let (name, stage, microbatch) = (action.action.name(), action.stage, action.microbatch);
+            let transfer = action.transfer.map_or_else(
+                || ",,,,,,".to_owned(),
+                |transfer| {
+                    let bytes = transfer.bytes.map(|bytes| bytes.to_string()).unwrap_or_default();
+                    let (peer, tag, batch, payload) =
+                        (transfer.peer, transfer.tag, transfer.batch, transfer.payload.name());
+                    let (stage, microbatch) = (transfer.peer_stage, transfer.peer_microbatch);
+                    format!("{peer},{tag},{batch},{bytes},{payload},{stage},{microbatch}")
+                },
+            );
+            let with_next = if action.with_next { "1" } else { "" };
+            writeln!(text, "{rank},{index},{us}.{ns:03},{name},{stage},{microbatch},{transfer},{with_next}")
+                .expect("text grows");
+        }
+    }
+    text
 }
 
 fn lines(rows: impl Iterator<Item = String>) -> String {
@@ -31,9 +90,23 @@ fn lines(rows: impl Iterator<Item = String>) -> String {
 mod tests {
     use super::*;
     use crate::cost::{PipelineCosts, UniformTimes};
+    use crate::execution_plan::{Buffers, compile};
     use crate::schedule::one_f_one_b;
     use crate::simulate::{StepEnd, assemble, execute};
-    use crate::units::Nanos;
+    use crate::units::{Bytes, Nanos};
+
+    #[test]
+    fn overlapped_actions_share_a_cell() {
+        let order = vec![
+            Action::forward(0, 3).overlapped(),
+            Action::backward(3, 1),
+            Action::input_grad(0, 2),
+            Action::weight_grad(0, 2),
+        ];
+        assert_eq!((0..4).map(|place| torch_csv_column(&order, place)).collect::<Vec<_>>(), [0, 0, 1, 2]);
+        let schedule = Schedule { stages: 4, microbatches: 4, orders: vec![order] };
+        assert_eq!(torch_csv_of(&schedule), "(0F3;3B1)OVERLAP_F_B,0I2,0W2\n");
+    }
 
     #[test]
     fn one_row_per_rank_in_the_order_of_execution() {
@@ -45,5 +118,37 @@ mod tests {
         let csv = torch_csv(&assemble(&schedule, &execution, &costs, &end));
         assert_eq!(csv, "0F0,0F1,0B0,0F2,0B1,0B2\n1F0,1B0,1F1,1B1,1F2,1B2\n");
         assert_eq!(csv, torch_csv_of(&schedule));
+    }
+
+    /// Two ranks, one microbatch; forward and both gradients take 1,500 ns each, a send 250 ns.
+    #[test]
+    fn an_execution_plan_has_a_row_for_every_action() {
+        let half = Nanos::new(1500);
+        let times = UniformTimes { forward: half, input_grad: half, weight_grad: half, communication: Nanos::new(250) };
+        let (schedule, costs) = (one_f_one_b(2, 1), PipelineCosts::uniform(2, 1, 1, times));
+        let execution = execute(&schedule, &costs).unwrap();
+        let timeline = assemble(&schedule, &execution, &costs, &StepEnd::of(2, std::iter::once(&execution)));
+        let plan = compile(&timeline, Buffers::default()).unwrap().sized(|_, _| Some(Bytes::new(4096)));
+        let csv = execution_csv(&plan);
+        insta::assert_snapshot!(csv, @r"
+        rank,index,start_us,action,stage,microbatch,peer,tag,batch,bytes,payload,peer_stage,peer_microbatch,with_next
+        0,0,0.000,irecv,0,0,1,0,0,4096,gradient,1,0,
+        0,1,0.000,forward_stage,0,0,,,,,,,,
+        0,2,1.500,isend,0,0,1,0,1,4096,activation,1,0,
+        0,3,1.500,wait_irecv,0,0,1,0,0,4096,gradient,1,0,
+        0,4,6.500,backward_stage,0,0,,,,,,,,
+        0,5,9.500,wait_isend,0,0,1,0,1,4096,activation,1,0,
+        1,0,0.000,irecv,1,0,0,0,0,4096,activation,0,0,
+        1,1,0.000,wait_irecv,1,0,0,0,0,4096,activation,0,0,
+        1,2,1.750,forward_stage,1,0,,,,,,,,
+        1,3,3.250,backward_stage,1,0,,,,,,,,
+        1,4,6.250,isend,1,0,0,0,1,4096,gradient,0,0,
+        1,5,6.250,wait_isend,1,0,0,0,1,4096,gradient,0,0,
+        ");
+        let cells = csv.lines().flat_map(|line| line.split(','));
+        assert!(
+            cells.clone().all(|cell| cell.bytes().all(|byte| byte.is_ascii_alphanumeric() || b"._".contains(&byte)))
+        );
+        assert!(csv.lines().all(|line| line.split(',').count() == 14));
     }
 }

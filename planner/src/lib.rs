@@ -4,6 +4,7 @@
 //! walks it. The library is pure: no files, sockets, clocks, threads or ambient randomness, so the same
 //! scenario gives the same bytes everywhere, in the browser too.
 
+pub mod bench;
 pub mod calibration;
 pub mod check;
 pub mod cluster;
@@ -11,16 +12,23 @@ pub mod compare;
 pub mod cost;
 pub mod engine;
 pub mod estimate;
+pub mod execution_plan;
 pub mod export;
+pub mod flow;
+mod integer;
 pub mod model;
 pub mod observer;
 pub mod outcome;
 pub mod plan;
+pub mod proof;
 pub mod random;
+pub mod ranking;
 pub mod scenario;
 pub mod schedule;
 pub mod simulate;
+pub mod study;
 pub mod timeline;
 pub mod training;
+pub mod tuning;
 pub mod units;
 pub mod workload;

@@ -1,13 +1,15 @@
 //! The model to be trained: modules in the order in which a sample flows through them.
 
+pub mod items;
 pub mod module;
 pub mod presets;
 
-pub use module::{Audio, Bias, Diffusion, Mask, Module, ModuleRole, Moe, Norm, Patch};
+pub use items::{Audio, Patch, Video};
+pub use module::{Bias, Diffusion, Mask, Module, ModuleRole, Moe, Norm};
 
 use serde::{Deserialize, Serialize};
 
-/// A model: one or more modules, encoders first, the backbone last.
+/// A model: encoders, the backbone that reads what they make, and a generator behind it; at least one of these.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
 #[serde(deny_unknown_fields)]
@@ -34,13 +36,57 @@ impl Model {
         self.modules.iter().find(|module| module.role == ModuleRole::Backbone)
     }
 
-    /// The module that reads or makes items (images, clips), if the model has one.
-    pub fn item_module(&self) -> Option<&Module> {
-        self.modules.iter().find(|module| module.role != ModuleRole::Backbone)
+    /// The module that images go through: a vision encoder, else a generator of images.
+    pub fn images(&self) -> Option<&Module> {
+        self.with_role(ModuleRole::VisionEncoder)
+            .or_else(|| self.with_role(ModuleRole::Generator).filter(|generator| generator.patch.is_some()))
     }
 
-    /// Tokens that one item occupies in the backbone's sequence.
+    /// The module that clips of sound go through.
+    pub fn sound(&self) -> Option<&Module> {
+        self.with_role(ModuleRole::AudioEncoder)
+    }
+
+    /// How the generator turns video into tokens, if it makes video.
+    pub fn video(&self) -> Option<Video> {
+        self.with_role(ModuleRole::Generator).and_then(|generator| generator.video)
+    }
+
+    /// Tokens that one image occupies in the backbone's sequence.
     pub fn tokens_per_image(&self) -> u32 {
-        self.item_module().map_or(0, Module::backbone_tokens_per_item)
+        self.images().map_or(0, Module::backbone_tokens_per_item)
+    }
+
+    /// Tokens that one clip of sound occupies in the backbone's sequence. Video has none there: its tokens are the
+    /// generator's own.
+    pub fn tokens_per_clip(&self) -> u32 {
+        self.sound().map_or(0, Module::backbone_tokens_per_item)
+    }
+
+    /// The modules whose output a module reads: the backbone reads what the encoders make, a generator what the
+    /// backbone makes, or the encoders where there is no backbone.
+    pub fn fed_by(&self, module: usize) -> Vec<usize> {
+        let is_encoder = |role| matches!(role, ModuleRole::VisionEncoder | ModuleRole::AudioEncoder);
+        let before = || self.modules.iter().enumerate().take(module);
+        let with = |wanted: &dyn Fn(ModuleRole) -> bool| -> Vec<usize> {
+            before().filter(|(_, other)| wanted(other.role)).map(|(index, _)| index).collect()
+        };
+        match self.modules[module].role {
+            ModuleRole::VisionEncoder | ModuleRole::AudioEncoder => Vec::new(),
+            ModuleRole::Backbone => with(&is_encoder),
+            ModuleRole::Generator => {
+                let backbones = with(&|role| role == ModuleRole::Backbone);
+                if backbones.is_empty() { with(&is_encoder) } else { backbones }
+            }
+        }
+    }
+
+    /// Place of the first module that reads or makes items.
+    pub fn item_module_index(&self) -> Option<usize> {
+        self.modules.iter().position(|module| module.role != ModuleRole::Backbone)
+    }
+
+    fn with_role(&self, role: ModuleRole) -> Option<&Module> {
+        self.modules.iter().find(|module| module.role == role)
     }
 }

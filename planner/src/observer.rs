@@ -1,5 +1,6 @@
 //! Who watches planning from outside: progress, wall time and cancellation are the caller's business.
 
+use crate::ranking::{Alone, Workers};
 use crate::scenario::PlannerKind;
 
 /// Watches planning.
@@ -12,6 +13,10 @@ pub trait Observer {
     fn finished(&mut self, planner: PlannerKind);
     /// Whether to stop; asked between steps of a few milliseconds.
     fn cancelled(&self) -> bool;
+    /// On whose threads searches run; how many there are changes how long planning takes, never what it finds.
+    fn workers(&self) -> &dyn Workers {
+        &Alone
+    }
 }
 
 /// An observer that sees nothing and never cancels.

@@ -34,11 +34,17 @@ pub struct BatchSummary {
     pub samples: u32,
     /// Sequences after packing.
     pub sequences: u32,
-    /// Backbone tokens, images included, padding not.
+    /// Backbone tokens, images and sound included, padding not.
     pub tokens: u64,
     /// Images.
     pub images: u64,
-    /// Samples cut to the context length.
+    /// Clips of sound; absent for none.
+    #[serde(default, skip_serializing_if = "is_zero")]
+    pub audio_clips: u64,
+    /// Duration of all video, in ms; absent for none.
+    #[serde(default, skip_serializing_if = "is_zero")]
+    pub video_ms: u64,
+    /// Samples cut to the context length or the longest video.
     pub truncated: u32,
 }
 
@@ -46,10 +52,21 @@ pub struct BatchSummary {
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
 pub struct WorkloadSummary {
-    /// Tokens of a sample, images included, before it is cut.
+    /// Tokens of a sample, images and sound included, before it is cut.
     pub sample_tokens: HistogramColumns,
-    /// Images of a sample; absent for models without a vision encoder.
+    /// Images of a sample; absent for models that neither read nor make any.
     pub sample_images: Option<HistogramColumns>,
+    /// Clips of sound of a sample; absent for models that read none.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub sample_audio_clips: Option<HistogramColumns>,
+    /// Video of a sample, in seconds, before it is cut; absent for models that make none.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub sample_video_s: Option<HistogramColumns>,
+}
+
+#[allow(clippy::trivially_copy_pass_by_ref, reason = "serde hands fields over by reference")]
+const fn is_zero(count: &u64) -> bool {
+    *count == 0
 }
 
 /// A histogram ready to draw.

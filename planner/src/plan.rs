@@ -5,15 +5,18 @@ mod dynamic;
 mod judge;
 mod layouts;
 mod misfit;
+mod pipeweaver;
+mod replica;
 mod sizing;
 mod static_3d;
 
 pub use judge::{Judged, judge};
 
 pub(crate) use dynamic::plan as plan_dynamic;
+pub(crate) use pipeweaver::{CutReplica, plan as plan_pipeweaver};
 pub(crate) use static_3d::plan as plan_static;
 
-use crate::cost::Partition;
+use crate::cost::{Partition, StrategyMix};
 use crate::outcome::{Layout, Search, SolverStatus};
 use crate::schedule::Schedule;
 
@@ -50,8 +53,33 @@ pub struct IterationPlan {
 pub struct ReplicaPlan {
     /// Sequences of each microbatch, by index in the packed batch.
     pub microbatches: Vec<Vec<u32>>,
-    /// Orders of all ranks.
+    /// How microbatches are cut by module, what feeds before what it feeds; empty where each goes whole through all
+    /// stages.
+    pub parts: Vec<Part>,
+    /// Orders of all ranks; their microbatches are the parts, if there are any.
     pub schedule: Schedule,
+    /// Strategies of the layers of every cell; empty where all layers do as the scenario's settings say.
+    pub mixes: Vec<StrategyMix>,
+}
+
+impl ReplicaPlan {
+    /// Whole microbatches through all stages.
+    fn whole(microbatches: Vec<Vec<u32>>, schedule: Schedule) -> Self {
+        Self { microbatches, parts: Vec::new(), schedule, mixes: Vec::new() }
+    }
+}
+
+/// A sub-microbatch: consecutive instances (images, clips, sequences) of one module in one microbatch.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub struct Part {
+    /// Microbatch of the replica.
+    pub microbatch: u32,
+    /// Module of the model.
+    pub module: u32,
+    /// First instance.
+    pub first: u32,
+    /// One behind the last instance.
+    pub end: u32,
 }
 
 /// Why there is no plan.

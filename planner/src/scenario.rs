@@ -2,10 +2,12 @@
 
 pub mod canonical;
 pub mod parse;
+mod planner_kind;
 pub mod validate;
 
 pub use canonical::ScenarioId;
 pub use parse::parse;
+pub use planner_kind::PlannerKind;
 pub use validate::{FieldError, ValidScenario};
 
 use serde::{Deserialize, Serialize};
@@ -44,6 +46,9 @@ pub struct Scenario {
     /// Degrees that are fixed; what is absent is searched.
     #[serde(default)]
     pub layout: LayoutRequest,
+    /// How much dynamic planners search.
+    #[serde(default, skip_serializing_if = "SearchSettings::is_default")]
+    pub search: SearchSettings,
     /// Planners to run, in the order of the question.
     pub planners: Vec<PlannerKind>,
     /// Seed of everything random.
@@ -61,52 +66,36 @@ impl Scenario {
     }
 }
 
+/// How much dynamic planners search.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
+#[serde(deny_unknown_fields)]
+pub struct SearchSettings {
+    /// Rankings that PipeWeaver interleaves for every replica of every batch.
+    #[serde(default = "default_rollouts")]
+    pub rollouts: u32,
+    /// Most items of a sub-microbatch of the first module that reads or makes items; absent: as many as keep 95 % of
+    /// the best efficiency.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub sub_microbatch: Option<u32>,
+}
+
+impl SearchSettings {
+    fn is_default(&self) -> bool {
+        *self == Self::default()
+    }
+}
+
+impl Default for SearchSettings {
+    fn default() -> Self {
+        Self { rollouts: default_rollouts(), sub_microbatch: None }
+    }
+}
+
+const fn default_rollouts() -> u32 {
+    200
+}
+
 const fn default_iterations() -> u32 {
     8
-}
-
-/// A planner.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
-#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
-#[serde(rename_all = "snake_case")]
-pub enum PlannerKind {
-    /// Best static layout under the GPipe schedule.
-    Gpipe,
-    /// Best static layout under the 1F1B schedule.
-    #[serde(rename = "1f1b")]
-    OneFOneB,
-    /// Best static layout under the interleaved schedule (VPP).
-    Interleaved,
-    /// Wait-free cyclic schedule, ordered anew for every global batch.
-    WaitFreeCyclic,
-}
-
-impl PlannerKind {
-    /// Every planner, in the order in which pickers list them.
-    pub const ALL: [Self; 4] = [Self::Gpipe, Self::OneFOneB, Self::Interleaved, Self::WaitFreeCyclic];
-
-    /// Stable identifier, as in JSON and URLs.
-    pub const fn id(self) -> &'static str {
-        match self {
-            Self::Gpipe => "gpipe",
-            Self::OneFOneB => "1f1b",
-            Self::Interleaved => "interleaved",
-            Self::WaitFreeCyclic => "wait_free_cyclic",
-        }
-    }
-
-    /// The planner of that identifier.
-    pub fn from_id(id: &str) -> Option<Self> {
-        Self::ALL.into_iter().find(|kind| kind.id() == id)
-    }
-
-    /// Name shown to people.
-    pub const fn title(self) -> &'static str {
-        match self {
-            Self::Gpipe => "GPipe, static",
-            Self::OneFOneB => "Megatron-LM 1F1B, static",
-            Self::Interleaved => "Megatron-LM interleaved, static",
-            Self::WaitFreeCyclic => "Wait-free cyclic, dynamic",
-        }
-    }
 }

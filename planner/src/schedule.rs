@@ -1,16 +1,43 @@
 //! Pipeline schedules: for every rank an ordered list of actions.
 //!
-//! Stage `s` of a model cut into `v` chunks over `p` ranks stands on rank `s mod p`. A schedule fixes the *order*
-//! of each rank; times come from [`crate::simulate`].
+//! Stage `s` of a model cut into `v` chunks over `p` ranks stands on rank `s mod p`, unless the schedule's
+//! [`crate::flow::Flows`] say otherwise. A schedule fixes the *order* of each rank; times come from
+//! [`crate::simulate`].
 
+mod closed_form;
+pub mod csv;
+mod dual_pipe;
+mod dual_pipe_v;
+pub mod dual_queue;
+mod error;
 mod gpipe;
 mod interleaved;
+mod interleaved_zero_bubble;
+mod kind;
+mod looped_bfs;
 mod one_f_one_b;
+mod stable_pattern;
+mod v_half;
+mod v_min;
 pub mod wait_free_cyclic;
+mod zbv;
+mod zero_bubble;
 
+pub use closed_form::{ClosedForm, StageTimes};
+pub use dual_pipe::dual_pipe;
+pub use dual_pipe_v::dual_pipe_v;
+pub use error::ScheduleError;
 pub use gpipe::gpipe;
 pub use interleaved::{Grouping, interleaved};
+pub use interleaved_zero_bubble::interleaved_zero_bubble;
+pub use kind::{ChunksRule, ScheduleKind, Shape};
+pub use looped_bfs::looped_bfs;
 pub use one_f_one_b::one_f_one_b;
+pub use v_half::v_half;
+pub use v_min::v_min;
+pub use zbv::zbv;
+pub(crate) use zero_bubble::automatic;
+pub use zero_bubble::{zb_h1, zb_h2};
 
 use serde::{Deserialize, Serialize};
 
@@ -44,21 +71,44 @@ impl ActionKind {
 pub struct Action {
     /// What it does.
     pub kind: ActionKind,
-    /// Stage, `chunk * p + rank`.
+    /// Stage, `chunk * p + rank` unless the schedule says otherwise.
     pub stage: u32,
-    /// Microbatch.
+    /// Microbatch, or sub-microbatch of one module.
     pub microbatch: u32,
+    /// Runs overlapped with the action behind it in the rank's order: a forward with a backward, as in DualPipe.
+    pub with_next: bool,
 }
 
 impl Action {
+    /// An action by itself.
+    pub const fn new(kind: ActionKind, stage: usize, microbatch: usize) -> Self {
+        Self { kind, stage: stage as u32, microbatch: microbatch as u32, with_next: false }
+    }
+
     /// A forward.
     pub const fn forward(stage: usize, microbatch: usize) -> Self {
-        Self { kind: ActionKind::Forward, stage: stage as u32, microbatch: microbatch as u32 }
+        Self::new(ActionKind::Forward, stage, microbatch)
     }
 
     /// A full backward.
     pub const fn backward(stage: usize, microbatch: usize) -> Self {
-        Self { kind: ActionKind::Backward, stage: stage as u32, microbatch: microbatch as u32 }
+        Self::new(ActionKind::Backward, stage, microbatch)
+    }
+
+    /// A gradient of the input.
+    pub const fn input_grad(stage: usize, microbatch: usize) -> Self {
+        Self::new(ActionKind::InputGrad, stage, microbatch)
+    }
+
+    /// A gradient of the weights.
+    pub const fn weight_grad(stage: usize, microbatch: usize) -> Self {
+        Self::new(ActionKind::WeightGrad, stage, microbatch)
+    }
+
+    /// The same, overlapped with the action behind it.
+    #[must_use]
+    pub const fn overlapped(self) -> Self {
+        Self { with_next: true, ..self }
     }
 }
 
@@ -72,9 +122,9 @@ impl std::fmt::Display for Action {
 /// For every rank an ordered list of actions.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Schedule {
-    /// Stages, p x v.
+    /// Stages, p x v where every microbatch visits all.
     pub stages: usize,
-    /// Microbatches, m.
+    /// Microbatches, m; sub-microbatches counted each.
     pub microbatches: usize,
     /// Actions of each rank in order.
     pub orders: Vec<Vec<Action>>,

@@ -1,6 +1,7 @@
 //! What a schedule does in time, as columns: spans of every rank, memory of every rank, critical path.
 
-use serde::{Deserialize, Serialize};
+use serde::ser::SerializeStruct;
+use serde::{Deserialize, Serialize, Serializer};
 
 /// What a span is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
@@ -99,6 +100,25 @@ pub struct Timeline {
     pub memory: Vec<MemoryCurve>,
     /// What each microbatch holds.
     pub microbatches: Vec<MicrobatchShape>,
+    /// Which microbatches wait for others: the parts of a microbatch in a module of its own, and the microbatch that
+    /// they go into.
+    #[serde(default)]
+    pub joins: Vec<Join>,
+    /// Spans that run overlapped with the one behind them on their lane, ascending; each is drawn for its share of the
+    /// time that both take.
+    #[serde(default)]
+    pub overlapped: Vec<u32>,
+}
+
+/// A microbatch goes into another one: the first stage of `into` waits for the last stage of `from`, and gradients go
+/// back the same way.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
+pub struct Join {
+    /// The microbatch that is waited for, a sub-microbatch of its module.
+    pub from: u32,
+    /// The microbatch that waits.
+    pub into: u32,
 }
 
 /// Memory of one rank over time: a staircase, each value lasting until the next time.
@@ -116,15 +136,40 @@ pub struct MemoryCurve {
 }
 
 /// What one microbatch holds.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Deserialize)]
 #[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
 pub struct MicrobatchShape {
     /// Samples in it.
     pub samples: u32,
-    /// Tokens of the backbone, images included, padding included.
+    /// Tokens of the backbone, images and sound included, padding included.
     pub tokens: u32,
     /// Images.
     pub images: u32,
+    /// Clips of sound; absent for none.
+    #[serde(default)]
+    pub audio_clips: u32,
+    /// Duration of its video, in ms; absent for none.
+    #[serde(default)]
+    pub video_ms: u64,
+}
+
+impl Serialize for MicrobatchShape {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        // Without names nothing can be left out: a reader of a compact form expects every field.
+        let compact = !serializer.is_human_readable();
+        let (audio, video) = (compact || self.audio_clips > 0, compact || self.video_ms > 0);
+        let mut fields = serializer.serialize_struct("MicrobatchShape", 3 + usize::from(audio) + usize::from(video))?;
+        fields.serialize_field("samples", &self.samples)?;
+        fields.serialize_field("tokens", &self.tokens)?;
+        fields.serialize_field("images", &self.images)?;
+        if audio {
+            fields.serialize_field("audio_clips", &self.audio_clips)?;
+        }
+        if video {
+            fields.serialize_field("video_ms", &self.video_ms)?;
+        }
+        fields.end()
+    }
 }
 
 impl Timeline {

@@ -1,15 +1,28 @@
 //! What is trained on: where samples come from and how a global batch is put together.
 
 pub mod batch;
+pub mod contents;
 pub mod distribution;
 pub mod packing;
+pub mod phases;
 pub mod presets;
+pub mod sequence;
+pub mod source;
 
 pub use batch::{GlobalBatch, Sampler};
-pub use distribution::Distribution;
-pub use packing::{PackedBatch, Sequence};
+pub use contents::MicrobatchContents;
+pub use distribution::{Distribution, RealDistribution};
+pub use packing::{PackedBatch, PackingRule};
+pub use phases::PhasePoint;
+pub use sequence::Sequence;
+pub use source::{MixturePart, SampleSource};
 
 use serde::{Deserialize, Serialize};
+
+use crate::model::Model;
+
+/// Longest clip of video that a sample may hold, in seconds.
+pub const LONGEST_VIDEO_S: f64 = 3600.0;
 
 /// The workload of a scenario.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -20,49 +33,29 @@ pub struct Workload {
     pub samples: SampleSource,
     /// Samples of one global batch, over all data-parallel replicas.
     pub global_batch: u32,
-    /// Longest sequence of the backbone, in tokens, images included; what is longer is cut at the end.
+    /// Longest sequence of the backbone, in tokens, images and sound included; what is longer is cut at the end.
     pub context_length: u32,
     /// How samples become sequences.
     pub packing: Packing,
+    /// Most samples that are packed into one sequence; absent: as many as fit.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub max_samples: Option<u32>,
+    /// Longest video of one sequence, in seconds: longer clips are cut, and no more are packed together; absent: no
+    /// limit.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub max_video_s: Option<f64>,
 }
 
-/// Where samples come from.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
-#[serde(tag = "kind", rename_all = "snake_case", deny_unknown_fields)]
-pub enum SampleSource {
-    /// Text tokens and images drawn independently of each other.
-    Drawn {
-        /// Text tokens of a sample.
-        text_tokens: Distribution,
-        /// Images of a sample.
-        images: Distribution,
-    },
-    /// Rows of an uploaded dataset, drawn with replacement.
-    Dataset {
-        /// Content address of the dataset.
-        id: String,
-        /// Images of a sample where the dataset does not say; absent: none.
-        #[serde(default, skip_serializing_if = "Option::is_none")]
-        images: Option<Distribution>,
-    },
-    /// Each sample from one of several sources, chosen by weight.
-    Mixture {
-        /// The sources; weights need not sum to one.
-        parts: Vec<MixturePart>,
-    },
-}
-
-/// One source of a mixture.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
-#[serde(deny_unknown_fields)]
-pub struct MixturePart {
-    /// Relative weight, in samples.
-    pub weight: f64,
-    /// The source.
-    #[cfg_attr(feature = "openapi", schema(no_recursion))]
-    pub source: SampleSource,
+impl Workload {
+    /// How samples become sequences, with every limit.
+    pub fn packing_rule(&self) -> PackingRule {
+        PackingRule {
+            packing: self.packing,
+            context_length: self.context_length,
+            max_samples: self.max_samples,
+            max_video_ms: self.max_video_s.map(video_ms),
+        }
+    }
 }
 
 /// How samples become the sequences of microbatches.
@@ -80,13 +73,42 @@ pub enum Packing {
 }
 
 /// What one training sample costs.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default, Serialize, Deserialize)]
 #[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
 pub struct SampleShape {
     /// Text tokens.
     pub text_tokens: u32,
     /// Images.
     pub images: u32,
+    /// Clips of sound.
+    #[serde(default)]
+    pub audio_clips: u32,
+    /// Duration of its clip of video, in milliseconds; 0 without one. A sample holds one clip at most.
+    #[serde(default)]
+    pub video_ms: u32,
+}
+
+impl SampleShape {
+    /// What the sample is to a model: where sound is all that a model reads beside text, images count clips of sound.
+    #[must_use]
+    pub fn as_read_by(self, model: &Model) -> Self {
+        if model.images().is_none() && model.sound().is_some() {
+            return Self { images: 0, audio_clips: self.audio_clips.saturating_add(self.images), ..self };
+        }
+        self
+    }
+
+    /// Tokens in the backbone's sequence before it is cut.
+    pub fn backbone_tokens(self, model: &Model) -> u32 {
+        let images = self.images.saturating_mul(model.tokens_per_image());
+        let clips = self.audio_clips.saturating_mul(model.tokens_per_clip());
+        self.text_tokens.saturating_add(images).saturating_add(clips)
+    }
+}
+
+/// Seconds of video in whole milliseconds, at most [`LONGEST_VIDEO_S`].
+pub(crate) fn video_ms(seconds: f64) -> u32 {
+    (seconds.clamp(0.0, LONGEST_VIDEO_S) * 1000.0).round() as u32
 }
 
 /// A dataset as the planner needs it: rows, or a histogram of token counts.

@@ -61,7 +61,10 @@ fn every_example_is_planned_by_every_planner_within_its_bounds() {
 #[test]
 fn the_dynamic_schedule_is_no_slower_than_1f1b_on_uneven_microbatches() {
     for (name, json) in EXAMPLES {
-        let planning = plan(&valid(json), &mut Unobserved).unwrap();
+        let mut scenario = parse(json).unwrap();
+        scenario.planners = vec![PlannerKind::OneFOneB, PlannerKind::WaitFreeCyclic];
+        let scenario = ValidScenario::new(scenario, &NoDatasets).unwrap();
+        let planning = plan(&scenario, &mut Unobserved).unwrap();
         let fixed = planned(&planning, PlannerKind::OneFOneB).metrics.iteration_s;
         let dynamic = planned(&planning, PlannerKind::WaitFreeCyclic).metrics.iteration_s;
         assert!(dynamic <= fixed * 1.000_001, "{name}: {dynamic} > {fixed}");

@@ -38,7 +38,7 @@ fn passes(schedule: &Schedule, costs: &PipelineCosts, limit: Bytes) -> Result<()
     let execution = execute(schedule, costs).map_err(|deadlock| TestCaseError::fail(deadlock.to_string()))?;
     check_run(schedule, &execution, costs, limit).map_err(|violation| TestCaseError::fail(violation.to_string()))?;
     prop_assert!(lower_bound(costs) <= execution.makespan());
-    let end = StepEnd::of(costs.ranks, std::iter::once(&execution));
+    let end = StepEnd::of(costs.ranks(), std::iter::once(&execution));
     let timeline = assemble(schedule, &execution, costs, &end);
     prop_assert_eq!(torch_csv(&timeline), torch_csv_of(schedule), "a timeline tells the schedule it came from");
     for lane in timeline.lane_offsets.windows(2) {
@@ -51,7 +51,7 @@ fn passes(schedule: &Schedule, costs: &PipelineCosts, limit: Bytes) -> Result<()
     }
     let peak = |rank: usize| *timeline.memory[rank].bytes.iter().max().unwrap();
     prop_assert!(
-        (0..costs.ranks).all(|rank| peak(rank) <= limit.get() && timeline.memory[rank].peak_bytes >= peak(rank))
+        (0..costs.ranks()).all(|rank| peak(rank) <= limit.get() && timeline.memory[rank].peak_bytes >= peak(rank))
     );
     Ok(())
 }

@@ -6,6 +6,7 @@ use crate::access::Access;
 use crate::clock::Clock;
 use crate::jobs::Jobs;
 use crate::store::Store;
+use crate::studies::Studies;
 use crate::web::Web;
 
 /// What every handler can reach.
@@ -15,6 +16,8 @@ pub struct App {
     pub store: Store,
     /// Planning jobs.
     pub jobs: Jobs,
+    /// Studies of plans.
+    pub studies: Studies,
     /// What time it is.
     pub clock: Arc<dyn Clock>,
     /// Who may ask.

@@ -3,7 +3,10 @@
 use std::net::SocketAddr;
 use std::path::PathBuf;
 
-use clap::{Args, Parser, Subcommand, ValueEnum};
+use clap::{Args, Parser, Subcommand};
+use planner::schedule::ScheduleKind;
+
+use crate::workers::Threads;
 
 /// Plans the training of large multimodal models.
 #[derive(Debug, Parser)]
@@ -25,7 +28,7 @@ pub enum Command {
     Estimate(EstimateArguments),
     /// Fit a device's curves to measured operators and collectives and write the cluster, as JSON.
     Calibrate(CalibrateArguments),
-    /// Build one pipeline schedule by itself, with no model.
+    /// Make pipeline schedules by themselves, with no model, and compare them; or check a table of one.
     Schedule(ScheduleArguments),
     /// Ask the server on this machine whether it is well.
     Health(HealthArguments),
@@ -57,6 +60,12 @@ pub struct ServeArguments {
     /// Scenarios planned at once; default: one per core.
     #[arg(long, env = "PLANSCOPE_WORKERS")]
     pub workers: Option<usize>,
+    /// Threads of one search within a plan or a study; default: one per core. Plans are the same on any number.
+    #[arg(long, env = "PLANSCOPE_SEARCH_THREADS")]
+    pub search_threads: Option<usize>,
+    /// Longest time that a study may compute, in seconds; what it has by then is answered.
+    #[arg(long, env = "PLANSCOPE_STUDY_SECONDS", default_value_t = 20, value_parser = clap::value_parser!(u64).range(1..=3600))]
+    pub study_seconds: u64,
     /// Planning jobs that may wait.
     #[arg(long, env = "PLANSCOPE_QUEUE", default_value_t = 64)]
     pub queue: usize,
@@ -107,6 +116,11 @@ impl ServeArguments {
         let cores = || std::thread::available_parallelism().map_or(1, std::num::NonZero::get);
         self.workers.unwrap_or_else(cores).max(1)
     }
+
+    /// Threads of one search.
+    pub fn search_threads(&self) -> Threads {
+        self.search_threads.map_or_else(Threads::of_all_cores, Threads::new)
+    }
 }
 
 /// Whom to ask.
@@ -131,6 +145,16 @@ pub struct PlanArguments {
     /// Folder to write the timelines to, as JSON, one file per planner and iteration.
     #[arg(long)]
     pub timelines: Option<PathBuf>,
+    /// Threads of one search; default: one per core. The outcome is the same on any number.
+    #[arg(long, env = "PLANSCOPE_SEARCH_THREADS")]
+    pub search_threads: Option<usize>,
+}
+
+impl PlanArguments {
+    /// Threads of one search.
+    pub fn search_threads(&self) -> Threads {
+        self.search_threads.map_or_else(Threads::of_all_cores, Threads::new)
+    }
 }
 
 /// What to estimate.
@@ -165,28 +189,34 @@ pub struct CalibrateArguments {
     pub out: Option<PathBuf>,
 }
 
-/// Which schedule to build, and the times of its actions in any one unit.
+/// Which schedules to make, and the times of their actions in any one unit.
 #[derive(Debug, Clone, Args)]
+#[command(args_conflicts_with_subcommands = true, subcommand_negates_reqs = true)]
+#[command(after_long_help = crate::schedule_command::kinds_help())]
 pub struct ScheduleArguments {
-    /// Kind of schedule.
-    #[arg(ignore_case = true)]
-    pub kind: ScheduleKind,
-    /// Pipeline ranks, p.
-    #[arg(long, value_parser = in_range::<1, 4096>)]
-    pub ranks: usize,
-    /// Microbatches, m.
-    #[arg(long, value_parser = in_range::<1, 1_000_000>)]
-    pub microbatches: usize,
-    /// Model chunks of each rank, v; default 2 for interleaved, else 1.
-    #[arg(long, value_parser = in_range::<1, 64>)]
-    pub chunks: Option<usize>,
-    /// Microbatches per group of the interleaved schedule; default: the ranks.
-    #[arg(long, value_parser = in_range::<1, 1_000_000>)]
-    pub group: Option<usize>,
+    /// Something else than making schedules.
+    #[command(subcommand)]
+    pub other: Option<ScheduleCommand>,
+    /// Kinds of schedule: gpipe, looped_bfs, 1f1b, interleaved (vpp), interleaved_zero_bubble (zb1p), zb_h1, zb_h2, zbv,
+    /// v_half, v_min, dual_pipe, dual_pipe_v, wait_free_cyclic.
+    #[arg(value_name = "KIND", required_unless_present = "import", value_parser = schedule_kind)]
+    pub kinds: Vec<ScheduleKind>,
+    /// Pipeline ranks, p; with tables only: those of the first.
+    #[arg(long, required_unless_present = "import")]
+    pub ranks: Option<u32>,
+    /// Microbatches, m; with tables only: those of the first.
+    #[arg(long, required_unless_present = "import")]
+    pub microbatches: Option<u32>,
+    /// Model chunks of each rank, v, in the schedules that leave it open; each has its own default.
+    #[arg(long)]
+    pub chunks: Option<u32>,
+    /// Microbatches per group of the interleaved schedules; default: the ranks.
+    #[arg(long)]
+    pub group: Option<u32>,
     /// Time of a forward of one microbatch on one stage.
-    #[arg(long, allow_negative_numbers = true)]
-    pub forward: f64,
-    /// Time of a full backward.
+    #[arg(long, required_unless_present = "times", allow_negative_numbers = true)]
+    pub forward: Option<f64>,
+    /// Time of a full backward; half of it is the input gradient's where nothing else is said.
     #[arg(long, allow_negative_numbers = true)]
     pub backward: Option<f64>,
     /// Time of the input gradient; with --weight-grad in place of --backward.
@@ -196,51 +226,68 @@ pub struct ScheduleArguments {
     #[arg(long, allow_negative_numbers = true)]
     pub weight_grad: Option<f64>,
     /// Time of a send between ranks.
-    #[arg(long, default_value_t = 0.0, allow_negative_numbers = true)]
-    pub communication: f64,
-    /// Activations that a rank may hold at once, for the dynamic schedule.
+    #[arg(long, allow_negative_numbers = true)]
+    pub communication: Option<f64>,
+    /// Time of a forward and a full backward that run overlapped (DualPipe); default: the sum of both.
+    #[arg(long, allow_negative_numbers = true)]
+    pub overlapped: Option<f64>,
+    /// Times are those of a rank, shared by its chunks, so that every schedule has the same work.
     #[arg(long)]
-    pub memory: Option<u64>,
-    /// Print the orders as CSV in the torch action grammar.
-    #[arg(long, conflicts_with = "json")]
+    pub per_rank: bool,
+    /// File with the times, JSON as in the API: {"forward": 1, "input_grad": [..], "weight_grad": [[..], ..]}.
+    #[arg(long, value_name = "FILE.json", conflicts_with_all = ["forward", "backward", "input_grad", "weight_grad"])]
+    pub times: Option<PathBuf>,
+    /// Activations that a rank may hold at once; ZB-H1, ZB-H2 and the dynamic schedule are made to stay within it.
+    #[arg(long, alias = "memory", allow_negative_numbers = true)]
+    pub memory_cap: Option<f64>,
+    /// Table in the torch action grammar to run beside the schedules; may be given several times.
+    #[arg(long, value_name = "FILE.csv", num_args = 1..)]
+    pub import: Vec<PathBuf>,
+    /// How to print them.
+    #[command(flatten)]
+    pub output: ScheduleOutput,
+}
+
+/// How to print schedules; an aligned table where nothing is said.
+#[derive(Debug, Clone, Copy, Args)]
+#[group(multiple = false)]
+pub struct ScheduleOutput {
+    /// Print the one schedule as CSV in the torch action grammar.
+    #[arg(long)]
     pub csv: bool,
-    /// Print orders, makespan, spans and memory as JSON (the default).
+    /// Print everything as JSON, as the API answers it.
     #[arg(long)]
     pub json: bool,
+    /// Draw below the table what each rank runs.
+    #[arg(long)]
+    pub draw: bool,
 }
 
-/// A kind of schedule.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
-pub enum ScheduleKind {
-    /// All forwards, then all backwards.
-    Gpipe,
-    /// One forward, one backward.
-    #[value(name = "1f1b")]
-    OneFOneB,
-    /// 1F1B over several model chunks (VPP).
-    #[value(alias = "vpp")]
-    Interleaved,
-    /// Whatever is ready, dynamic.
-    #[value(name = "wait_free_cyclic", alias = "wait-free-cyclic")]
-    WaitFreeCyclic,
+/// What else to do with schedules.
+#[derive(Debug, Clone, Subcommand)]
+pub enum ScheduleCommand {
+    /// Check tables in the torch action grammar; exits with 1 where one is wrong.
+    Check {
+        /// Tables, or - for standard input.
+        #[arg(required = true, value_name = "FILE.csv")]
+        tables: Vec<PathBuf>,
+    },
 }
 
-impl ScheduleKind {
-    /// Stable identifier, as in scenarios.
-    pub const fn id(self) -> &'static str {
-        match self {
-            Self::Gpipe => "gpipe",
-            Self::OneFOneB => "1f1b",
-            Self::Interleaved => "interleaved",
-            Self::WaitFreeCyclic => "wait_free_cyclic",
-        }
-    }
-}
-
-/// Reads a whole number of a range.
-fn in_range<const MIN: usize, const MAX: usize>(text: &str) -> Result<usize, String> {
-    let value: usize = text.parse().map_err(|error| format!("{error}"))?;
-    if (MIN..=MAX).contains(&value) { Ok(value) } else { Err(format!("{value} is not in {MIN}..={MAX}")) }
+/// Reads a kind of schedule by its identifier, in any case and with hyphens too, or by its usual short name.
+fn schedule_kind(text: &str) -> Result<ScheduleKind, String> {
+    let id = text.to_ascii_lowercase().replace('-', "_");
+    let id = match id.as_str() {
+        "vpp" => "interleaved",
+        "zb1p" => "interleaved_zero_bubble",
+        "dualpipe" => "dual_pipe",
+        "dualpipev" | "dualpipe_v" => "dual_pipe_v",
+        other => other,
+    };
+    ScheduleKind::from_id(id).ok_or_else(|| {
+        let known: Vec<&str> = ScheduleKind::ALL.iter().map(|kind| kind.id()).collect();
+        format!("there are {}, and check", known.join(", "))
+    })
 }
 
 #[cfg(test)]

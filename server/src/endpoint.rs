@@ -9,3 +9,5 @@ pub(crate) mod outcomes;
 pub(crate) mod pages;
 pub(crate) mod presets;
 pub(crate) mod scenarios;
+pub(crate) mod schedules;
+pub(crate) mod studies;

@@ -10,8 +10,10 @@ use axum::http::{HeaderValue, Method, StatusCode};
 use axum::response::{IntoResponse, Response};
 use ingest::dataset::ImportError;
 use planner::scenario::FieldError;
+use planner::study::NoStudy;
 
 use crate::store::StoreError;
+use crate::studies::StudyError;
 
 /// How a request succeeds where it is not plainly with a document.
 #[derive(Debug)]
@@ -77,6 +79,9 @@ pub enum ApiError {
     /// Fields of a scenario are wrong.
     #[error("{}", summary(.0))]
     InvalidScenario(Vec<FieldError>),
+    /// Fields of a question to the schedule bench are wrong.
+    #[error("{}", summary(.0))]
+    InvalidQuestion(Vec<FieldError>),
     /// A length file is refused.
     #[error("{0}")]
     InvalidDataset(#[from] ImportError),
@@ -115,6 +120,18 @@ pub enum ApiError {
     /// Too much is waiting.
     #[error("{0} planning jobs are waiting already; try again in a few seconds")]
     QueueFull(usize),
+    /// Too many studies are under way.
+    #[error("{0} studies are under way already; try again in a few seconds")]
+    StudiesFull(usize),
+    /// There is no plan of this engine yet.
+    #[error("this engine has not planned the scenario yet: plan it first")]
+    NotPlanned,
+    /// There is nothing to study.
+    #[error("{0}")]
+    NoStudy(#[from] NoStudy),
+    /// The server is going.
+    #[error("the server is stopping")]
+    Stopping,
     /// A token is needed.
     #[error("a token is needed: open the page with ?token=... once, or send Authorization: Bearer")]
     Unauthorised,
@@ -138,6 +155,17 @@ impl From<QueryRejection> for ApiError {
     }
 }
 
+impl From<StudyError> for ApiError {
+    fn from(error: StudyError) -> Self {
+        match error {
+            StudyError::Full(limit) => Self::StudiesFull(limit),
+            StudyError::None(none) => Self::NoStudy(none),
+            StudyError::Closing => Self::Stopping,
+            StudyError::Panicked => Self::Fault(error.to_string()),
+        }
+    }
+}
+
 impl ApiError {
     /// A body that did not arrive, where at most `mebibytes` were accepted.
     pub fn body(rejection: &BytesRejection, mebibytes: usize) -> Self {
@@ -153,6 +181,7 @@ impl ApiError {
         use StatusCode as S;
         match self {
             Self::InvalidScenario(_) => ("invalid-scenario", S::UNPROCESSABLE_ENTITY, "The scenario is not valid"),
+            Self::InvalidQuestion(_) => ("invalid-question", S::UNPROCESSABLE_ENTITY, "The question is not valid"),
             Self::InvalidDataset(ImportError::Binary { .. }) => {
                 ("not-a-length-file", S::UNSUPPORTED_MEDIA_TYPE, "The file is not a length file")
             }
@@ -167,12 +196,17 @@ impl ApiError {
             Self::NoSuchJob(_)
             | Self::NoSuchPlanner(_)
             | Self::NoRoute(_)
+            | Self::NoStudy(NoStudy::Iteration(..) | NoStudy::Replica(..))
             | Self::Store(StoreError::Unknown { .. }) => ("not-found", S::NOT_FOUND, "Not found"),
             Self::Store(StoreError::Gone { .. }) => ("deleted", S::GONE, "Deleted"),
             Self::Store(StoreError::Sqlite(error)) => storage(error),
             Self::Store(_) | Self::Fault(_) => INTERNAL,
             Self::Method(_) => ("method-not-allowed", S::METHOD_NOT_ALLOWED, "Method not allowed"),
             Self::TooLarge(_) => ("too-large", S::PAYLOAD_TOO_LARGE, "The upload is too large"),
+            Self::NoStudy(_) => ("no-study", S::UNPROCESSABLE_ENTITY, "There is nothing to study"),
+            Self::NotPlanned => ("not-planned", S::CONFLICT, "The scenario is not planned yet"),
+            Self::StudiesFull(_) => ("studies-full", S::SERVICE_UNAVAILABLE, "Too many studies are under way"),
+            Self::Stopping => ("stopping", S::SERVICE_UNAVAILABLE, "The server is stopping"),
             Self::QueueFull(_) => ("queue-full", S::SERVICE_UNAVAILABLE, "The planning queue is full"),
             Self::Unauthorised => ("token-needed", S::UNAUTHORIZED, "A token is needed"),
             Self::ForeignOrigin(_) => ("foreign-origin", S::FORBIDDEN, "The request comes from another site"),
@@ -185,7 +219,7 @@ impl ApiError {
     fn problem(&self) -> Problem {
         let (kind, status, title) = self.kind();
         let errors = match self {
-            Self::InvalidScenario(errors) => errors
+            Self::InvalidScenario(errors) | Self::InvalidQuestion(errors) => errors
                 .iter()
                 .map(|error| FieldProblem { pointer: error.pointer.clone(), detail: error.detail.clone() })
                 .collect(),
@@ -222,7 +256,9 @@ fn storage(error: &sqlx::Error) -> (&'static str, StatusCode, &'static str) {
 impl IntoResponse for ApiError {
     fn into_response(self) -> Response {
         let problem = self.problem();
-        if problem.status >= 500 && !matches!(self, Self::QueueFull(_) | Self::NoPages) {
+        if problem.status >= 500
+            && !matches!(self, Self::QueueFull(_) | Self::StudiesFull(_) | Self::Stopping | Self::NoPages)
+        {
             tracing::error!(status = problem.status, "{self}");
         }
         let status = StatusCode::from_u16(problem.status).unwrap_or(StatusCode::INTERNAL_SERVER_ERROR);
@@ -230,7 +266,7 @@ impl IntoResponse for ApiError {
         let headers = response.headers_mut();
         headers.insert(CONTENT_TYPE, HeaderValue::from_static(api::path::PROBLEM_MEDIA_TYPE));
         match self {
-            Self::QueueFull(_) | Self::Store(_) if status == StatusCode::SERVICE_UNAVAILABLE => {
+            Self::QueueFull(_) | Self::StudiesFull(_) | Self::Store(_) if status == StatusCode::SERVICE_UNAVAILABLE => {
                 headers.insert(RETRY_AFTER, HeaderValue::from_static("5"));
             }
             Self::Unauthorised => {
@@ -280,7 +316,7 @@ pub(crate) fn succeeded(response: &Response) -> bool {
 
 fn summary(errors: &[FieldError]) -> String {
     match errors {
-        [] => "the scenario is not valid".to_owned(),
+        [] => "a field is not valid".to_owned(),
         [only] => only.to_string(),
         [first, rest @ ..] => format!("{first} (and {} more)", rest.len()),
     }

@@ -17,6 +17,7 @@ use tokio::sync::{Semaphore, watch};
 
 use crate::clock::Clock;
 use crate::store::Store;
+use crate::workers::Threads;
 use progress::Progress;
 use table::Table;
 
@@ -30,6 +31,8 @@ pub struct Limits {
     pub workers: usize,
     /// Jobs that may wait.
     pub queue: usize,
+    /// Threads of one search within a job.
+    pub search_threads: Threads,
 }
 
 /// The queue of planning jobs.
@@ -74,6 +77,11 @@ impl Jobs {
         let table = Table::new(clock.now().as_millisecond());
         let workers = Arc::new(Semaphore::new(limits.workers.max(1)));
         Self { engine, store, clock, workers, limits, table: Arc::new(Mutex::new(table)) }
+    }
+
+    /// Turns at the processor, for whoever else computes.
+    pub fn turns(&self) -> Arc<Semaphore> {
+        Arc::clone(&self.workers)
     }
 
     /// Plans a scenario, unless that is being done already.
@@ -141,7 +149,7 @@ impl Jobs {
         if entry.is_cancelled() {
             return self.table().finish(&entry, JobState::Cancelled);
         }
-        let mut progress = Progress::new(entry.clone(), Arc::clone(&self.clock));
+        let mut progress = Progress::new(entry.clone(), Arc::clone(&self.clock), self.limits.search_threads);
         let engine = Arc::clone(&self.engine);
         let planned = tokio::task::spawn_blocking(move || {
             let planned = std::panic::catch_unwind(AssertUnwindSafe(|| engine(&scenario, &mut progress)));

@@ -22,4 +22,6 @@ pub mod router;
 pub mod schedule_command;
 pub mod serve;
 pub mod store;
+pub mod studies;
 pub mod web;
+pub mod workers;

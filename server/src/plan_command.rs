@@ -6,14 +6,16 @@ use std::process::ExitCode;
 use std::sync::Arc;
 
 use anyhow::Context;
-use planner::engine::{self, Unobserved};
+use planner::engine::{self, Observer};
 use planner::outcome::Planning;
+use planner::ranking::Workers;
 use planner::scenario::validate::Datasets;
-use planner::scenario::{FieldError, ValidScenario};
+use planner::scenario::{FieldError, PlannerKind, ValidScenario};
 use planner::workload::Dataset;
 
 use crate::config::PlanArguments;
 use crate::dataset_id;
+use crate::workers::Threads;
 
 /// Exit code of a scenario that is not valid.
 const INVALID: u8 = 2;
@@ -27,7 +29,7 @@ pub fn run(arguments: &PlanArguments) -> anyhow::Result<ExitCode> {
         Ok(scenario) => scenario,
         Err(errors) => return report(&errors, &files),
     };
-    let planning = engine::plan(&scenario, &mut Unobserved)?;
+    let planning = engine::plan(&scenario, &mut OnThreads(arguments.search_threads()))?;
     if let Some(folder) = &arguments.timelines {
         write_timelines(folder, &planning)?;
     }
@@ -35,6 +37,21 @@ pub fn run(arguments: &PlanArguments) -> anyhow::Result<ExitCode> {
     serde_json::to_writer_pretty(&mut out, &planning.outcome)?;
     writeln!(out)?;
     Ok(ExitCode::SUCCESS)
+}
+
+/// Nobody watches; searches have threads.
+struct OnThreads(Threads);
+
+impl Observer for OnThreads {
+    fn started(&mut self, _: PlannerKind) {}
+    fn progress(&mut self, _: PlannerKind, _: &'static str, _: u32, _: u32) {}
+    fn finished(&mut self, _: PlannerKind) {}
+    fn cancelled(&self) -> bool {
+        false
+    }
+    fn workers(&self) -> &dyn Workers {
+        &self.0
+    }
 }
 
 /// Datasets at hand, by the content address that scenarios name them by.

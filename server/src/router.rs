@@ -20,7 +20,9 @@ use crate::access;
 use crate::app::App;
 use crate::endpoint::datasets::LARGEST_UPLOAD;
 use crate::endpoint::scenarios::LARGEST_SCENARIO;
-use crate::endpoint::{accuracy, datasets, gallery, health, jobs, outcomes, pages, presets, scenarios};
+use crate::endpoint::{
+    accuracy, datasets, gallery, health, jobs, outcomes, pages, presets, scenarios, schedules, studies,
+};
 use crate::error::{ApiError, as_problem};
 use crate::openapi;
 
@@ -44,6 +46,9 @@ pub(crate) fn api() -> (Router<Arc<App>>, utoipa::openapi::OpenApi) {
         .routes(routes!(outcomes::outcome))
         .routes(routes!(outcomes::timeline))
         .routes(routes!(outcomes::schedule))
+        .routes(routes!(studies::search))
+        .routes(routes!(studies::sizes))
+        .routes(routes!(schedules::kinds, schedules::compare))
         .routes(routes!(jobs::one, jobs::cancel))
         .routes(routes!(jobs::events))
         .layer(DefaultBodyLimit::max(LARGEST_SCENARIO * MEBIBYTE))

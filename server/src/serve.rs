@@ -14,8 +14,11 @@ use crate::config::ServeArguments;
 use crate::jobs::{Jobs, Limits};
 use crate::router::router;
 use crate::store::Store;
+use crate::studies::{Studies, StudyLimits};
 use crate::web::Web;
 
+/// Studies that may be under way, those waiting among them: each is a person waiting, so few are enough.
+const STUDIES: usize = 16;
 /// How long open requests may take to end.
 const PATIENCE: Duration = Duration::from_secs(10);
 
@@ -26,9 +29,14 @@ pub async fn run(arguments: ServeArguments) -> anyhow::Result<()> {
         .await
         .with_context(|| format!("cannot open the database {}", arguments.database.display()))?;
     let clock: Arc<dyn Clock> = Arc::new(SystemClock::start());
-    let limits = Limits { workers: arguments.workers(), queue: arguments.queue };
+    let search_threads = arguments.search_threads();
+    let limits = Limits { workers: arguments.workers(), queue: arguments.queue, search_threads };
+    let study_limits =
+        StudyLimits { queue: STUDIES, time: Duration::from_secs(arguments.study_seconds), threads: search_threads };
+    let jobs = Jobs::new(store.clone(), Arc::clone(&clock), limits);
     let app = Arc::new(App {
-        jobs: Jobs::new(store.clone(), Arc::clone(&clock), limits),
+        studies: Studies::new(Arc::clone(&clock), jobs.turns(), study_limits),
+        jobs,
         store,
         clock,
         access: Access::new(&arguments.hosts, arguments.token()),
@@ -40,6 +48,7 @@ pub async fn run(arguments: ServeArguments) -> anyhow::Result<()> {
     tracing::info!(
         database = %arguments.database.display(),
         workers = limits.workers,
+        search_threads = search_threads.count(),
         "Planscope is at http://{}",
         listener.local_addr()?
     );
@@ -51,6 +60,7 @@ pub async fn run(arguments: ServeArguments) -> anyhow::Result<()> {
             tracing::info!("stopping");
             // Ends the event streams too, which would otherwise keep the server up.
             app.jobs.cancel_all();
+            app.studies.cancel_all();
             drop(stop);
         }
     };

@@ -117,6 +117,57 @@ fn what_is_no_table_of_configurations_is_refused_in_one_line() {
 }
 
 #[test]
+fn a_schedule_is_printed_checked_and_run_again_beside_others() {
+    let folder = tempfile::tempdir().unwrap();
+    let [sound, times] = ["sound.csv", "times.json"].map(|name| folder.path().join(name));
+    let line = ["schedule", "zbv", "--ranks", "4", "--microbatches", "8", "--forward", "1", "--backward", "2"];
+    let printed = planscope(&[&line[..], &["--csv"]].concat(), "");
+    assert!(printed.status.success(), "{}", String::from_utf8_lossy(&printed.stderr));
+    std::fs::write(&sound, &printed.stdout).unwrap();
+    let checked = planscope(&["schedule", "check", sound.to_str().unwrap()], "");
+    let told = String::from_utf8(checked.stdout).unwrap();
+    assert!(
+        checked.status.success() && told.contains("sound: 4 ranks, 8 stages, 8 microbatches, 192 actions"),
+        "{told}"
+    );
+
+    let spoilt = String::from_utf8(printed.stdout).unwrap().replacen("0F1", "0X1", 1).replacen("1F1", "-1F1", 1);
+    let checked = planscope(&["schedule", "check", "-"], &spoilt);
+    let told = String::from_utf8(checked.stdout).unwrap();
+    assert_eq!((checked.status.code(), told.lines().count()), (Some(1), 2), "{told}");
+    assert!(told.contains("-: row 1, column 2 (B1): ") && told.contains("a stage cannot be negative"), "{told}");
+
+    std::fs::write(&times, r#"{"forward": [1, 1, 2, 1], "input_grad": 1, "weight_grad": 1, "per": "rank"}"#).unwrap();
+    let arguments = ["schedule", "1f1b", "zb_h2", "dual_pipe", "--ranks", "4", "--microbatches", "8"];
+    let files = ["--times", times.to_str().unwrap(), "--import", sound.to_str().unwrap()];
+    let compared = planscope(&[&arguments[..], &files, &["--draw"]].concat(), "");
+    let told = String::from_utf8(compared.stdout).unwrap();
+    let lines: Vec<&str> = told.lines().collect();
+    assert!(compared.status.success() && lines[0].starts_with("schedule "), "{told}");
+    assert!(lines[4].starts_with("sound.csv ") && told.contains("\nDualPipe\n0 FF"), "{told}");
+    let json = planscope(&[&arguments[..], &files, &["--json"]].concat(), "").stdout;
+    let answer: planner::bench::ScheduleAnswer = serde_json::from_slice(&json).unwrap();
+    assert_eq!(answer.entries.len(), 4);
+    let alone = planscope(&["schedule", "--import", sound.to_str().unwrap(), "--forward", "1", "--backward", "2"], "");
+    assert!(alone.status.success() && alone.stderr.is_empty(), "{}", String::from_utf8_lossy(&alone.stderr));
+}
+
+#[test]
+fn schedules_that_cannot_be_made_fail_and_the_others_are_printed() {
+    let line = ["schedule", "1f1b", "dual_pipe", "--ranks", "5", "--microbatches", "20", "--forward", "1"];
+    let output = planscope(&[&line[..], &["--backward", "2"]].concat(), "");
+    let told = String::from_utf8(output.stderr).unwrap();
+    assert_eq!(
+        (output.status.code(), told.as_str()),
+        (Some(1), "planscope: DualPipe needs an even number of ranks, 5 given\n")
+    );
+    assert!(String::from_utf8(output.stdout).unwrap().contains("\n1F1B "));
+    let wrong = planscope(&[&line[..], &["--backward", "-2", "--memory-cap", "-1"]].concat(), "");
+    let told = String::from_utf8(wrong.stderr).unwrap();
+    assert_eq!((wrong.status.code(), told.lines().count()), (Some(2), 3), "{told}");
+}
+
+#[test]
 fn a_server_open_to_everyone_refuses_to_start() {
     let output = planscope(&["serve", "--address", "0.0.0.0:0", "--database", "never-made.db"], "");
     assert_eq!(output.status.code(), Some(1));

@@ -58,7 +58,12 @@ fn answer(scenario: &ValidScenario) -> Planning {
             engine: ENGINE.to_owned(),
             scenario: scenario.id().to_string(),
             batches: Vec::new(),
-            workload: WorkloadSummary { sample_tokens, sample_images: None },
+            workload: WorkloadSummary {
+                sample_tokens,
+                sample_images: None,
+                sample_audio_clips: None,
+                sample_video_s: None,
+            },
             results: vec![result],
         },
         timelines: vec![PlannedTimeline {

@@ -15,7 +15,9 @@ use server::app::App;
 use server::clock::Clock;
 use server::jobs::{Engine, Jobs, Limits};
 use server::store::Store;
+use server::studies::{Studies, StudyLimits};
 use server::web::Web;
+use server::workers::Threads;
 use tempfile::TempDir;
 use tower::ServiceExt;
 
@@ -54,6 +56,8 @@ pub struct Settings {
     pub engine: Engine,
     /// Limits of planning.
     pub limits: Limits,
+    /// Limits of studies.
+    pub study_limits: StudyLimits,
     /// Token that is needed.
     pub token: Option<&'static str>,
     /// Names beside localhost.
@@ -66,7 +70,8 @@ impl Default for Settings {
     fn default() -> Self {
         Self {
             engine: Arc::new(planner::engine::plan),
-            limits: Limits { workers: 2, queue: 4 },
+            limits: Limits { workers: 2, queue: 4, search_threads: Threads::new(2) },
+            study_limits: StudyLimits { queue: 4, time: Duration::from_secs(20), threads: Threads::new(2) },
             token: None,
             hosts: Vec::new(),
             web: "web",
@@ -102,8 +107,10 @@ impl House {
         let store = Store::open(&folder.path().join("planscope.db")).await.expect("an empty database");
         let clock = Arc::new(TestClock::default());
         let shared: Arc<dyn Clock> = Arc::clone(&clock) as Arc<dyn Clock>;
+        let jobs = Jobs::with_engine(store.clone(), Arc::clone(&shared), settings.limits, settings.engine);
         let app = Arc::new(App {
-            jobs: Jobs::with_engine(store.clone(), Arc::clone(&shared), settings.limits, settings.engine),
+            studies: Studies::new(Arc::clone(&shared), jobs.turns(), settings.study_limits),
+            jobs,
             store: store.clone(),
             clock: shared,
             access: Access::new(&settings.hosts, settings.token),

@@ -163,7 +163,7 @@ impl Stand {
     fn kept(&self) -> f64 {
         let Configuration { cluster, training, layout, .. } = &self.configuration;
         let (b, s) = (f64::from(layout.microbatch), f64::from(TOKENS));
-        let load = ModuleLoad { tokens: b * s, squared: b * s * s, useful_tokens: b * s, useful_squared: b * s * s };
+        let load = ModuleLoad::unpadded(b * s, b * s * s);
         let layer = LayerModel::new(self.module(), cluster, training, layout.tensor).layer(load);
         layer.activation * f64::from(self.layers_of_stage()) * f64::from(self.in_flight())
     }

@@ -158,7 +158,7 @@ fn makespan(times: &[f64], microbatches: usize) -> Result<f64, Error> {
     let mut costs = PipelineCosts::uniform(ranks, 1, microbatches, none);
     for (stage, time) in times.iter().enumerate() {
         let third = Nanos::new((time * 1e6 / 3.0).round() as u64);
-        for cell in stage * microbatches..(stage + 1) * microbatches {
+        for cell in (0..microbatches).map(|microbatch| costs.cell(stage, microbatch)).collect::<Vec<_>>() {
             (costs.forward[cell], costs.input_grad[cell], costs.weight_grad[cell]) = (third, third, third);
         }
     }
@@ -173,7 +173,7 @@ fn layer_ratio(model: &Model, tensor: u32) -> Result<(f64, f64), Error> {
     let training = Training::default();
     let forward = |module: &Module, sequences: f64, length: f64| {
         let (tokens, squared) = (sequences * length, sequences * length * length);
-        let load = ModuleLoad { tokens, squared, useful_tokens: tokens, useful_squared: squared };
+        let load = ModuleLoad::unpadded(tokens, squared);
         LayerModel::new(module, &cluster, &training, tensor).layer(load).forward.secs() * 1e3
     };
     let vit = forward(&model.modules[0], 8.0, f64::from(model.modules[0].tokens_per_item()));

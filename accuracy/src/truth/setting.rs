@@ -39,9 +39,11 @@ impl Gpt {
             vocab: self.vocab,
             tied_embeddings: true,
             learned_positions: self.sequence_length,
+            headless: false,
             patch: None,
             moe: None,
             audio: None,
+            video: None,
             diffusion: None,
         };
         Model { name: name.to_owned(), modules: vec![module] }

@@ -1,4 +1,4 @@
-//! A distribution of whole numbers: its kind, and the figures of the kind.
+//! A distribution: its kind, and the figures of the kind.
 
 use leptos::prelude::*;
 use serde_json::{Value, json};
@@ -10,20 +10,46 @@ use crate::pointer;
 /// The kinds that are edited as figures; lists and histograms come from uploads and presets.
 const KINDS: [(&str, &str); 3] = [("constant", "Constant"), ("uniform", "Uniform"), ("log_normal", "Log-normal")];
 
+/// What the values of a distribution are.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Numbers {
+    /// Counts.
+    Whole,
+    /// Quantities, of which a tenth makes a difference.
+    Real,
+}
+
+impl Numbers {
+    /// A value as it may stand in the scenario.
+    fn value(self, number: f64) -> Value {
+        match self {
+            Self::Whole => json!(number as u32),
+            Self::Real => json!(number),
+        }
+    }
+
+    const fn step(self) -> f64 {
+        match self {
+            Self::Whole => 1.0,
+            Self::Real => 0.1,
+        }
+    }
+}
+
 /// A distribution of another kind that keeps as much of the old one as fits.
-fn converted(old: &Value, kind: &str) -> Value {
+fn converted(old: &Value, kind: &str, numbers: Numbers) -> Value {
     let number = |names: &[&str], default: f64| {
         names.iter().find_map(|name| old.get(name).and_then(Value::as_f64)).unwrap_or(default)
     };
-    let min = number(&["min", "value"], 0.0) as u32;
-    let max = number(&["max", "value"], 32.0) as u32;
+    let (min, max) = (number(&["min", "value"], 0.0), number(&["max", "value"], 32.0));
+    let of = |number| numbers.value(number);
     match kind {
-        "constant" => json!({"kind": kind, "value": number(&["value", "median", "max"], 1.0) as u32}),
+        "constant" => json!({"kind": kind, "value": of(number(&["value", "median", "max"], 1.0))}),
         "log_normal" => {
-            let median = number(&["median", "value"], (f64::from(max) / 4.0).max(1.0));
-            json!({"kind": kind, "median": median.max(1.0), "sigma": number(&["sigma"], 1.0), "min": min, "max": max.max(1)})
+            let median = number(&["median", "value"], (max / 4.0).max(1.0)).max(numbers.step());
+            json!({"kind": kind, "median": median, "sigma": number(&["sigma"], 1.0), "min": of(min), "max": of(max.max(1.0))})
         }
-        _ => json!({"kind": "uniform", "min": min, "max": max}),
+        _ => json!({"kind": "uniform", "min": of(min), "max": of(max)}),
     }
 }
 
@@ -35,6 +61,7 @@ pub(super) fn DistributionFields(
     unit: &'static str,
     /// Largest value that makes sense.
     most: f64,
+    #[prop(default = Numbers::Whole)] numbers: Numbers,
     #[prop(default = None, into)] slider: Option<Slider>,
     /// What it means where the scenario says nothing; such a distribution may be taken away again.
     #[prop(default = None, into)]
@@ -51,7 +78,7 @@ pub(super) fn DistributionFields(
         }
         let old =
             explore.scenario.with_untracked(|scenario| pointer::get(scenario, pointer).cloned()).unwrap_or(Value::Null);
-        explore.set(pointer, converted(&old, &chosen));
+        explore.set(pointer, converted(&old, &chosen, numbers));
     };
     let id = format!("kind{}", pointer.replace('/', "-"));
     let options = KINDS.map(|(word, name)| view! { <option value=word prop:selected=move || kind.get().as_deref() == Some(word)>{name}</option> });
@@ -62,24 +89,27 @@ pub(super) fn DistributionFields(
         _ => None,
     };
     let at = move |field: &str| format!("{pointer}/{field}");
-    let fields = move || match kind.get().as_deref() {
+    let step = numbers.step();
+    let fields = move || {
+        match kind.get().as_deref() {
         Some("constant") => {
-            view! { <NumberField pointer=at("value") label="Value" unit=unit min=0.0 max=most slider=slider /> }
+            view! { <NumberField pointer=at("value") label="Value" unit=unit min=0.0 max=most step=step slider=slider /> }
                 .into_any()
         }
         Some("uniform") => view! {
-            <NumberField pointer=at("min") label="Smallest" unit=unit min=0.0 max=most />
-            <NumberField pointer=at("max") label="Largest" unit=unit min=0.0 max=most slider=slider />
+            <NumberField pointer=at("min") label="Smallest" unit=unit min=0.0 max=most step=step />
+            <NumberField pointer=at("max") label="Largest" unit=unit min=0.0 max=most step=step slider=slider />
         }
         .into_any(),
         Some("log_normal") => view! {
-            <NumberField pointer=at("median") label="Median" unit=unit min=1.0 max=most />
+            <NumberField pointer=at("median") label="Median" unit=unit min=step max=most step=step />
             <NumberField pointer=at("sigma") label="Spread" unit="σ of ln" min=0.0 max=5.0 step=0.05 />
-            <NumberField pointer=at("min") label="Smallest" unit=unit min=0.0 max=most />
-            <NumberField pointer=at("max") label="Largest" unit=unit min=0.0 max=most slider=slider />
+            <NumberField pointer=at("min") label="Smallest" unit=unit min=0.0 max=most step=step />
+            <NumberField pointer=at("max") label="Largest" unit=unit min=0.0 max=most step=step slider=slider />
         }
         .into_any(),
         _ => ().into_any(),
+    }
     };
     view! {
         <div class="group">
@@ -98,7 +128,7 @@ pub(super) fn DistributionFields(
 
 #[cfg(test)]
 mod tests {
-    use api::planner::workload::Distribution;
+    use api::planner::workload::{Distribution, RealDistribution};
 
     use super::*;
 
@@ -113,11 +143,15 @@ mod tests {
         ];
         for old in &olds {
             for (kind, _) in KINDS {
-                let new: Distribution = serde_json::from_value(converted(old, kind)).expect("a distribution");
-                drop(new);
+                let whole: Result<Distribution, _> = serde_json::from_value(converted(old, kind, Numbers::Whole));
+                let real: Result<RealDistribution, _> = serde_json::from_value(converted(old, kind, Numbers::Real));
+                assert!(whole.is_ok() && real.is_ok(), "{old} as {kind}");
             }
         }
-        assert_eq!(converted(&olds[3], "uniform"), json!({"kind": "uniform", "min": 1, "max": 99}));
-        assert_eq!(converted(&olds[1], "constant"), olds[1]);
+        assert_eq!(converted(&olds[3], "uniform", Numbers::Whole), json!({"kind": "uniform", "min": 1, "max": 99}));
+        assert_eq!(converted(&olds[1], "constant", Numbers::Whole), olds[1]);
+        let seconds = json!({"kind": "uniform", "min": 0.5, "max": 2.5});
+        assert_eq!(converted(&seconds, "uniform", Numbers::Real), seconds);
+        assert_eq!(converted(&json!({"kind": "constant", "value": 0.25}), "log_normal", Numbers::Real)["median"], 0.25);
     }
 }

@@ -1,15 +1,15 @@
-//! Fields of the editor: each edits one place of the scenario, by JSON pointer, and shows what is wrong with it.
+//! Fields of the editor: each edits one place of the form's document, by JSON pointer, and shows what is wrong with it.
 
 use leptos::prelude::*;
 use serde_json::Value;
 use wasm_bindgen::JsCast;
 
-use crate::explore::{Explore, use_explore};
+use crate::form::{Form, use_form};
 use crate::pointer;
 
 /// How a slider beside a number field moves.
 #[derive(Debug, Clone, Copy, PartialEq)]
-pub(super) enum Slider {
+pub(crate) enum Slider {
     /// Evenly, over this range.
     Linear(f64, f64),
     /// From power of two to power of two, over this range of exponents.
@@ -48,8 +48,8 @@ fn input_id(pointer: &str) -> String {
 }
 
 /// Makes a field known for as long as it is on the page, so that its errors are shown here and nowhere else.
-fn register(explore: &Explore, pointer: &str) {
-    let (fields, unreadable) = (explore.fields, explore.unreadable);
+fn register(form: &Form, pointer: &str) {
+    let (fields, unreadable) = (form.fields, form.unreadable);
     fields.update(|fields| {
         fields.insert(pointer.to_owned());
     });
@@ -60,27 +60,27 @@ fn register(explore: &Explore, pointer: &str) {
     });
 }
 
-fn error_at(explore: &Explore, pointer: &str) -> Option<String> {
-    let unreadable = explore.unreadable.with(|errors| errors.at(pointer).map(str::to_owned));
-    unreadable.or_else(|| explore.errors.with(|errors| errors.at(pointer).map(str::to_owned)))
+fn error_at(form: &Form, pointer: &str) -> Option<String> {
+    let unreadable = form.unreadable.with(|errors| errors.at(pointer).map(str::to_owned));
+    unreadable.or_else(|| form.errors.with(|errors| errors.at(pointer).map(str::to_owned)))
 }
 
 /// What is wrong with a field.
 #[component]
-pub(super) fn FieldError(pointer: String) -> impl IntoView {
-    let explore = use_explore();
-    register(&explore, &pointer);
+pub(crate) fn FieldError(pointer: String) -> impl IntoView {
+    let form = use_form();
+    register(&form, &pointer);
     let id = format!("{}-error", input_id(&pointer));
     let place = pointer.clone();
-    let error = Memo::new(move |_| error_at(&explore, &place));
+    let error = Memo::new(move |_| error_at(&form, &place));
     move || {
         error.get().map(|detail| view! { <p class="field-error" role="alert" id=id.clone() data-error-for=pointer.clone()>{detail}</p> })
     }
 }
 
-/// A number. With a placeholder it may be left empty, and is then absent from the scenario.
+/// A number. With a placeholder it may be left empty, and is then absent from the document.
 #[component]
-pub(super) fn NumberField(
+pub(crate) fn NumberField(
     #[prop(into)] pointer: String,
     #[prop(into)] label: String,
     unit: &'static str,
@@ -90,11 +90,11 @@ pub(super) fn NumberField(
     #[prop(optional)] placeholder: &'static str,
     #[prop(default = None, into)] slider: Option<Slider>,
 ) -> impl IntoView {
-    let explore = use_explore();
+    let form = use_form();
     let id = input_id(&pointer);
     let place = StoredValue::new(pointer.clone());
     let value = Memo::new(move |_| {
-        explore.scenario.with(|scenario| place.with_value(|place| pointer::get(scenario, place).cloned()))
+        form.document.with(|document| place.with_value(|place| pointer::get(document, place).cloned()))
     });
     // The text is kept beside the value: "1.50" must not turn into "1.5" under the cursor.
     let text = RwSignal::new(String::new());
@@ -104,26 +104,26 @@ pub(super) fn NumberField(
             != value.as_ref().and_then(|value| pointer::parse_number(&pointer::write_number(value)))
         {
             text.set(value.as_ref().map(pointer::write_number).unwrap_or_default());
-            explore.unreadable.update(|errors| place.with_value(|place| errors.set(place, None)));
+            form.unreadable.update(|errors| place.with_value(|place| errors.set(place, None)));
         }
     });
     let write = move |typed: String, garbled: bool| {
         text.set(typed.clone());
         let complaint = place.with_value(|place| {
             if let Some(number) = pointer::parse_number(&typed) {
-                explore.set(place, number);
+                form.set(place, number);
                 return None;
             }
             if typed.is_empty() && !garbled && !placeholder.is_empty() {
-                explore.remove(place);
+                form.remove(place);
                 return None;
             }
             Some(if typed.is_empty() && !garbled { "a number is needed here" } else { "this is not a number" })
         });
-        explore.unreadable.update(|errors| place.with_value(|place| errors.set(place, complaint.map(str::to_owned))));
+        form.unreadable.update(|errors| place.with_value(|place| errors.set(place, complaint.map(str::to_owned))));
     };
     let error_id = format!("{id}-error");
-    let wrong = move || place.with_value(|place| error_at(&explore, place).is_some());
+    let wrong = move || place.with_value(|place| error_at(&form, place).is_some());
     let slider = slider.map(|slider| {
         let (low, high) = slider.range();
         let position = move || value.get().and_then(|value| value.as_f64()).map_or(low, |value| slider.position(value));
@@ -133,7 +133,7 @@ pub(super) fn NumberField(
                 .ok()
                 .and_then(|position| pointer::parse_number(&slider.value(position).to_string()))
             {
-                place.with_value(|place| explore.set(place, value));
+                place.with_value(|place| form.set(place, value));
             }
         };
         view! {
@@ -187,16 +187,16 @@ fn is_garbled(event: &web_sys::Event) -> bool {
 
 /// One of a few words.
 #[component]
-pub(super) fn SelectField(
+pub(crate) fn SelectField(
     #[prop(into)] pointer: String,
     label: &'static str,
     options: &'static [(&'static str, &'static str)],
 ) -> impl IntoView {
-    let explore = use_explore();
+    let form = use_form();
     let id = input_id(&pointer);
     let place = StoredValue::new(pointer.clone());
     let value =
-        Memo::new(move |_| explore.scenario.with(|scenario| place.with_value(|place| pointer::text(scenario, place))));
+        Memo::new(move |_| form.document.with(|document| place.with_value(|place| pointer::text(document, place))));
     let choices = options.iter().map(|(word, title)| {
         view! { <option value=*word prop:selected=move || value.get().as_deref() == Some(*word)>{*title}</option> }
     });
@@ -206,7 +206,7 @@ pub(super) fn SelectField(
             <select
                 id=id
                 data-pointer=pointer.clone()
-                on:change=move |event| place.with_value(|place| explore.set(place, event_target_value(&event).into()))
+                on:change=move |event| place.with_value(|place| form.set(place, event_target_value(&event).into()))
             >
                 {choices.collect_view()}
             </select>
@@ -215,25 +215,23 @@ pub(super) fn SelectField(
     }
 }
 
-/// One of a few numbers, or none: then it is absent from the scenario and chosen by the planner.
+/// One of a few numbers, or none: then it is absent from the document and chosen by the planner.
 #[component]
-pub(super) fn OptionalField(
+pub(crate) fn OptionalField(
     #[prop(into)] pointer: String,
     label: &'static str,
     options: &'static [(u64, &'static str)],
 ) -> impl IntoView {
-    let explore = use_explore();
+    let form = use_form();
     let id = input_id(&pointer);
     let place = StoredValue::new(pointer.clone());
     let value = Memo::new(move |_| {
-        explore
-            .scenario
-            .with(|scenario| place.with_value(|place| pointer::get(scenario, place).and_then(Value::as_u64)))
+        form.document.with(|document| place.with_value(|place| pointer::get(document, place).and_then(Value::as_u64)))
     });
     let choose = move |event| {
         place.with_value(|place| match event_target_value(&event).parse::<u64>() {
-            Ok(number) => explore.set(place, number.into()),
-            Err(_) => explore.remove(place),
+            Ok(number) => form.set(place, number.into()),
+            Err(_) => form.remove(place),
         });
     };
     let choices = options.iter().map(|(number, title)| {
@@ -253,18 +251,18 @@ pub(super) fn OptionalField(
 
 /// Yes or no.
 #[component]
-pub(super) fn CheckField(
+pub(crate) fn CheckField(
     #[prop(into)] pointer: String,
     label: &'static str,
-    /// What a scenario means that does not say.
+    /// What a document means that does not say.
     #[prop(default = false)]
     when_absent: bool,
 ) -> impl IntoView {
-    let explore = use_explore();
+    let form = use_form();
     let place = StoredValue::new(pointer.clone());
     let checked = move || {
-        explore.scenario.with(|scenario| {
-            place.with_value(|place| pointer::get(scenario, place).and_then(Value::as_bool).unwrap_or(when_absent))
+        form.document.with(|document| {
+            place.with_value(|place| pointer::get(document, place).and_then(Value::as_bool).unwrap_or(when_absent))
         })
     };
     view! {
@@ -273,7 +271,7 @@ pub(super) fn CheckField(
                 type="checkbox"
                 data-pointer=pointer.clone()
                 prop:checked=checked
-                on:change=move |event| place.with_value(|place| explore.set(place, event_target_checked(&event).into()))
+                on:change=move |event| place.with_value(|place| form.set(place, event_target_checked(&event).into()))
             />
             {label}
         </label>

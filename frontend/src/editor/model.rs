@@ -8,7 +8,7 @@ use super::field::{CheckField, NumberField, SelectField};
 use super::preset::{Choice, PresetPicker};
 use super::section::{Advanced, Section};
 use crate::catalogue::use_catalogue;
-use crate::explore::opening::leave_images_out;
+use crate::explore::modalities::leave_out_unread;
 use crate::explore::use_explore;
 use crate::{format, pointer};
 
@@ -33,7 +33,7 @@ pub(super) fn ModelSection() -> impl IntoView {
         if let Some(value) = preset.and_then(|choice| serde_json::to_value(&choice.model).ok()) {
             explore.edit("/model", |scenario| {
                 crate::pointer::set(scenario, "/model", value);
-                leave_images_out(scenario);
+                leave_out_unread(scenario);
             });
         }
     };
@@ -42,6 +42,7 @@ pub(super) fn ModelSection() -> impl IntoView {
         let choice = presets.models.iter().find(|choice| Some(&choice.id) == chosen.get().as_ref())?;
         Some(format!("{}\u{202f}parameters", format::large(choice.parameters as f64)))
     };
+    let notes = move || model.get().and_then(|model| notes(&model));
     let modules = Memo::new(move |_| {
         let modules = model.get().and_then(|model| model.get("modules").and_then(Value::as_array).cloned());
         modules.unwrap_or_default().iter().map(ModuleShape::of).collect::<Vec<_>>()
@@ -50,16 +51,37 @@ pub(super) fn ModelSection() -> impl IntoView {
         <Section title="Model" pointer="/model" note="">
             <PresetPicker test_id="model-preset" label="Preset" other="Edited" choices=choices chosen=chosen on_choose=choose />
             <p class="hint">{size}</p>
+            <p class="hint">{notes}</p>
             {move || modules.get().into_iter().enumerate().map(|(index, shape)| view! { <ModuleFields index=index shape=shape /> }).collect_view()}
         </Section>
     }
 }
 
+/// What the modules are beyond their names: "Llama-3 8B: text encoder; DiT 5B: 512 tokens a second of video".
+fn notes(model: &Value) -> Option<String> {
+    let of_module = |module: &Value| {
+        let video = module["video"]["tokens_per_second"].as_u64();
+        let note = match video {
+            Some(tokens) => format!("{} tokens a second of video", format::count(tokens)),
+            None if module["headless"] == true => "text encoder, no output head".to_owned(),
+            None => return None,
+        };
+        Some(format!("{}: {note}", module["name"].as_str().unwrap_or("Module")))
+    };
+    let notes: Vec<String> = model["modules"].as_array()?.iter().filter_map(of_module).collect();
+    (!notes.is_empty()).then(|| notes.join("; "))
+}
+
 /// What decides which fields a module has.
 #[derive(Debug, Clone, PartialEq, Eq)]
+#[allow(clippy::struct_excessive_bools, reason = "each is a part that a module has or has not")]
 struct ModuleShape {
     name: String,
+    backbone: bool,
     patches: bool,
+    sound: bool,
+    video: bool,
+    diffusion: bool,
     experts: bool,
 }
 
@@ -67,7 +89,11 @@ impl ModuleShape {
     fn of(module: &Value) -> Self {
         Self {
             name: module["name"].as_str().unwrap_or("Module").to_owned(),
+            backbone: module["role"] == "backbone",
             patches: module["patch"].is_object(),
+            sound: module["audio"].is_object(),
+            video: module["video"].is_object(),
+            diffusion: module["diffusion"].is_object(),
             experts: module["moe"].is_object(),
         }
     }
@@ -77,21 +103,16 @@ impl ModuleShape {
 #[component]
 fn ModuleFields(index: usize, shape: ModuleShape) -> impl IntoView {
     let at = move |field: &str| format!("/model/modules/{index}/{field}");
-    let patches = shape.patches.then(|| {
-        view! {
-            <NumberField pointer=at("patch/patch_px") label="Patch edge" unit="px" min=1.0 max=256.0 />
-            <NumberField pointer=at("patch/patches_per_image") label="Patches per image" unit="" min=1.0 max=1_000_000.0 />
-            <NumberField pointer=at("patch/tokens_per_image") label="Tokens per image" unit="backbone" min=0.0 max=1_000_000.0 />
-        }
-    });
     let experts = shape.experts.then(|| {
         view! {
             <NumberField pointer=at("moe/experts") label="Experts" unit="" min=1.0 max=4096.0 />
             <NumberField pointer=at("moe/top_k") label="Experts per token" unit="top k" min=1.0 max=256.0 />
         }
     });
+    let head =
+        shape.backbone.then(|| view! { <CheckField pointer=at("headless") label="No output head (text encoder)" /> });
     view! {
-        <Advanced title=shape.name prefixes=vec![format!("/model/modules/{index}")]>
+        <Advanced title=shape.name.clone() prefixes=vec![format!("/model/modules/{index}")]>
             <NumberField pointer=at("layers") label="Layers" unit="L" min=1.0 max=1024.0 />
             <NumberField pointer=at("hidden") label="Width" unit="h" min=1.0 max=131_072.0 step=128.0 />
             <NumberField pointer=at("heads") label="Query heads" unit="a" min=1.0 max=1024.0 />
@@ -103,10 +124,63 @@ fn ModuleFields(index: usize, shape: ModuleShape) -> impl IntoView {
             <SelectField pointer=at("bias") label="Bias" options=&[("none", "None"), ("qkv", "Q, K, V"), ("all", "All")] />
             <CheckField pointer=at("dropout") label="Dropout" />
             <NumberField pointer=at("vocab") label="Vocabulary" unit="V" min=0.0 max=4_000_000.0 />
+            {head}
             <CheckField pointer=at("tied_embeddings") label="Tied embeddings" />
             <NumberField pointer=at("learned_positions") label="Learned positions" unit="" min=0.0 max=4_000_000.0 />
-            {patches}
+            <ItemFields index=index shape=shape />
             {experts}
         </Advanced>
+    }
+}
+
+/// How images, sound and video enter a module.
+#[component]
+fn ItemFields(index: usize, shape: ModuleShape) -> impl IntoView {
+    let at = move |field: &str| format!("/model/modules/{index}/{field}");
+    let patches = shape.patches.then(|| {
+        view! {
+            <NumberField pointer=at("patch/patch_px") label="Patch edge" unit="px" min=1.0 max=256.0 />
+            <NumberField pointer=at("patch/patches_per_image") label="Patches per image" unit="" min=1.0 max=1_000_000.0 />
+            <NumberField pointer=at("patch/tokens_per_image") label="Tokens per image" unit="backbone" min=0.0 max=1_000_000.0 />
+        }
+    });
+    let sound = shape.sound.then(|| {
+        view! {
+            <NumberField pointer=at("audio/mel_bins") label="Spectrogram" unit="bins" min=1.0 max=4096.0 />
+            <NumberField pointer=at("audio/frames_per_clip") label="Frames per clip" unit="" min=2.0 max=1_048_576.0 />
+            <NumberField pointer=at("audio/tokens_per_clip") label="Tokens per clip" unit="backbone" min=1.0 max=1_048_576.0 />
+        }
+    });
+    let video = shape.video.then(|| {
+        view! {
+            <NumberField pointer=at("video/tokens_per_second") label="Tokens of video" unit="per second" min=1.0 max=65_536.0 />
+            <NumberField pointer=at("video/values_per_token") label="Latent of a token" unit="numbers" min=1.0 max=65_536.0 />
+        }
+    });
+    let diffusion = shape.diffusion.then(|| {
+        view! { <NumberField pointer=at("diffusion/text_tokens") label="Text attended to" unit="tokens" min=0.0 max=1_048_576.0 /> }
+    });
+    view! {
+        {patches}
+        {sound}
+        {video}
+        {diffusion}
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use api::planner::model::presets::model;
+
+    use super::*;
+
+    #[test]
+    fn text_encoders_and_generators_of_video_are_named() {
+        let notes = |id| notes(&serde_json::to_value(model(id).unwrap()).unwrap());
+        assert_eq!(notes("vlm-s"), None);
+        assert_eq!(
+            notes("t2v-s").as_deref(),
+            Some("Llama-3 8B: text encoder, no output head; DiT 5B: 512 tokens a second of video")
+        );
     }
 }

@@ -8,6 +8,7 @@ use leptos::prelude::*;
 use leptos::task::spawn_local;
 use serde_json::{Value, json};
 
+use super::modalities::leave_out_unread;
 use super::{Explore, PlanState};
 use crate::client::{self, Failure};
 use crate::field_errors::FieldErrors;
@@ -124,22 +125,7 @@ impl Explore {
 /// Names an uploaded dataset as the source of samples; its images are those of the file, if the model reads any.
 pub(crate) fn use_dataset(scenario: &mut Value, id: &str) {
     crate::pointer::set(scenario, "/workload/samples", json!({"kind": "dataset", "id": id}));
-    leave_images_out(scenario);
-}
-
-/// Sets images to none for a model that reads none; the server would refuse them.
-pub(crate) fn leave_images_out(scenario: &mut Value) {
-    let drawn = crate::pointer::text(scenario, "/workload/samples/kind").is_some_and(|kind| kind != "mixture");
-    if drawn && !has_vision_encoder(scenario) {
-        crate::pointer::set(scenario, "/workload/samples/images", json!({"kind": "constant", "value": 0}));
-    }
-}
-
-/// Whether the model reads images.
-pub(crate) fn has_vision_encoder(scenario: &Value) -> bool {
-    crate::pointer::get(scenario, "/model/modules")
-        .and_then(Value::as_array)
-        .is_some_and(|modules| modules.iter().any(|module| module["role"] == "vision_encoder"))
+    leave_out_unread(scenario);
 }
 
 fn draft() -> Option<Value> {

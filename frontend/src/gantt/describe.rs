@@ -2,7 +2,7 @@
 
 use api::planner::timeline::{NO_SPAN, SpanKind, Timeline};
 
-use super::time_text::{duration, interval, range};
+use super::time_text::{duration, interval, memory, range};
 use super::walk::is_critical;
 
 /// A span in words.
@@ -39,11 +39,17 @@ impl Details {
             rows.push(("Samples".to_owned(), grouped(u64::from(shape.samples))));
             rows.push(("Tokens".to_owned(), grouped(u64::from(shape.tokens))));
             rows.push(("Images".to_owned(), grouped(u64::from(shape.images))));
+            if shape.audio_clips > 0 {
+                rows.push(("Clips of sound".to_owned(), grouped(u64::from(shape.audio_clips))));
+            }
+            if shape.video_ms > 0 {
+                rows.push(("Video".to_owned(), duration(shape.video_ms as f64 * 1e6)));
+            }
         }
         if kind.is_compute_lane()
             && let Some(bytes) = memory_at(timeline, rank, timeline.end_ns(span))
         {
-            rows.push(("Memory after".to_owned(), format!("{:.1} GiB", bytes as f64 / (1_u64 << 30) as f64)));
+            rows.push(("Memory after".to_owned(), memory(bytes)));
         }
         let critical = if is_critical(timeline, span) { "yes" } else { "no" };
         rows.push(("On the critical path".to_owned(), critical.to_owned()));
@@ -171,6 +177,16 @@ mod tests {
         assert_eq!(waited_ns(&timeline, timeline.compute_lane(1).start), 1_100);
         assert_eq!(waited_ns(&timeline, 0), 0);
         assert_eq!(value(&Details::of(&timeline, 0), "Waited"), "not at all");
+    }
+
+    #[test]
+    fn sound_and_video_are_named_where_there_are_any() {
+        let mut timeline = sample::one_f_one_b(2, 3);
+        assert_eq!(value(&Details::of(&timeline, 0), "Clips of sound"), "absent");
+        assert_eq!(value(&Details::of(&timeline, 0), "Video"), "absent");
+        (timeline.microbatches[0].audio_clips, timeline.microbatches[0].video_ms) = (1200, 15_500);
+        assert_eq!(value(&Details::of(&timeline, 0), "Clips of sound"), "1,200");
+        assert_eq!(value(&Details::of(&timeline, 0), "Video"), "15.5 s");
     }
 
     #[test]

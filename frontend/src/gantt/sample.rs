@@ -17,7 +17,11 @@ pub(crate) fn lane(spans: &[(u8, u64, u64)]) -> Timeline {
         bound_by: (0..count).map(|span| span.checked_sub(1).map_or(NO_SPAN, |before| before as u32)).collect(),
         critical_path: Vec::new(),
         memory: vec![MemoryCurve { static_bytes: 0, peak_bytes: 0, time_ns: vec![0], bytes: vec![0] }],
-        microbatches: vec![MicrobatchShape { samples: 2, tokens: 4_096, images: 3 }; count],
+        microbatches: vec![
+            MicrobatchShape { samples: 2, tokens: 4_096, images: 3, ..MicrobatchShape::default() };
+            count
+        ],
+        ..Timeline::default()
     }
 }
 
@@ -106,7 +110,8 @@ pub(crate) fn one_f_one_b(ranks: usize, microbatches: usize) -> Timeline {
         }
     }
     timeline.lane_offsets = offsets;
-    timeline.microbatches = vec![MicrobatchShape { samples: 2, tokens: 4_096, images: 3 }; microbatches];
+    timeline.microbatches =
+        vec![MicrobatchShape { samples: 2, tokens: 4_096, images: 3, ..MicrobatchShape::default() }; microbatches];
     timeline.memory =
         vec![MemoryCurve { static_bytes: 0, peak_bytes: 1 << 30, time_ns: vec![0], bytes: vec![1 << 30] }; ranks];
     let mut at = (0..timeline.len()).find(|&span| timeline.end_ns(span) == timeline.makespan_ns);

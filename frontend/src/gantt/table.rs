@@ -44,6 +44,11 @@ fn cells(timeline: &Timeline, span: usize) -> [String; 8] {
     ]
 }
 
+/// How many of the columns say something: where time has no seconds, samples have no tokens.
+fn columns() -> usize {
+    if time_text::measure() == time_text::Measure::Physical { HEADS.len() } else { HEADS.len() - 1 }
+}
+
 const HEADS: [&str; 8] = ["Rank", "Action", "Stage", "Microbatch", "Start", "Duration", "Waited", "Tokens"];
 
 /// The spans of the window in pages of a hundred; nothing is computed while it is closed.
@@ -72,7 +77,7 @@ pub(crate) fn SpanTable(chart: Chart) -> impl IntoView {
                         <td>
                             <button type="button" on:click=move |_| input::show(chart, span)>{what}</button>
                         </td>
-                        {rest.into_iter().map(|cell| view! { <td>{cell}</td> }).collect_view()}
+                        {rest.into_iter().take(columns() - 2).map(|cell| view! { <td>{cell}</td> }).collect_view()}
                     </tr>
                 }
             })
@@ -88,7 +93,7 @@ pub(crate) fn SpanTable(chart: Chart) -> impl IntoView {
             <div class="gantt-table-scroll" tabindex="0" role="region" aria-label="Spans in the window">
                 <table>
                     <thead>
-                        <tr>{HEADS.map(|head| view! { <th scope="col">{head}</th> }).collect_view()}</tr>
+                        <tr>{HEADS.into_iter().take(columns()).map(|head| view! { <th scope="col">{head}</th> }).collect_view()}</tr>
                     </thead>
                     <tbody>{rows}</tbody>
                 </table>

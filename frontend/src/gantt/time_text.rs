@@ -1,10 +1,47 @@
-//! Times in words: SI unit, three significant digits.
+//! Times in words: SI unit, three significant digits; or units of no particular length, where a page has only those.
+
+use std::cell::Cell;
 
 /// Units of time, largest first: nanoseconds in one of them, and its symbol.
 pub(crate) const UNITS: [(f64, &str); 4] = [(1e9, "s"), (1e6, "ms"), (1e3, "µs"), (1.0, "ns")];
 
+/// Symbol of the units of a page that knows no seconds.
+const UNIT_SYMBOL: &str = "u";
+
+/// What times and bytes of a page's timelines stand for.
+#[derive(Debug, Clone, Copy, PartialEq, Default)]
+pub(crate) enum Measure {
+    /// Themselves.
+    #[default]
+    Physical,
+    /// Units of time and activations.
+    Units {
+        /// Nanoseconds that stand for a unit of time.
+        unit_ns: f64,
+        /// Bytes that stand for an activation.
+        activation_bytes: f64,
+    },
+}
+
+thread_local! {
+    static MEASURE: Cell<Measure> = const { Cell::new(Measure::Physical) };
+}
+
+/// What the timelines of the page stand for.
+pub(crate) fn measure() -> Measure {
+    MEASURE.get()
+}
+
+/// Says what the timelines of the page stand for.
+pub(crate) fn set_measure(measure: Measure) {
+    MEASURE.set(measure);
+}
+
 /// The largest unit that a time reaches; nanoseconds below one.
 pub(crate) fn unit_of(ns: f64) -> (f64, &'static str) {
+    if let Measure::Units { unit_ns, .. } = measure() {
+        return (unit_ns, UNIT_SYMBOL);
+    }
     UNITS.into_iter().find(|&(size, _)| ns.abs() >= size).unwrap_or(UNITS[UNITS.len() - 1])
 }
 
@@ -19,6 +56,9 @@ fn decimals_of(value: f64) -> usize {
 
 /// A duration, for example "12.4 ms".
 pub(crate) fn duration(ns: f64) -> String {
+    if let Measure::Units { unit_ns, .. } = measure() {
+        return format!("{} {UNIT_SYMBOL}", plain(ns / unit_ns, decimals_of(ns / unit_ns)));
+    }
     let (mut size, mut symbol) = unit_of(ns);
     // 999.7 µs would round to "1000 µs".
     if ns.abs() / size >= 999.5
@@ -35,6 +75,7 @@ pub(crate) fn duration(ns: f64) -> String {
 pub(crate) fn interval(start_ns: f64, end_ns: f64) -> (String, String, &'static str) {
     let (size, symbol) = unit_of(end_ns);
     let (start, end) = (start_ns / size, end_ns / size);
+    let in_units = matches!(measure(), Measure::Units { .. });
     let mut decimals = if symbol == "ns" { 0 } else { decimals_of(end) };
     let mut resolution = [1.0, 0.1, 0.01][decimals];
     // A tenth of the length must be visible, and nothing finer than a nanosecond exists.
@@ -42,7 +83,26 @@ pub(crate) fn interval(start_ns: f64, end_ns: f64) -> (String, String, &'static 
         decimals += 1;
         resolution /= 10.0;
     }
+    if in_units {
+        return (plain(start, decimals), plain(end, decimals), symbol);
+    }
     (format!("{start:.decimals$}"), format!("{end:.decimals$}"), symbol)
+}
+
+/// Bytes in words: "12.4 GiB", or "2.5 activations".
+pub(crate) fn memory(bytes: u64) -> String {
+    match measure() {
+        Measure::Physical => format!("{:.1} GiB", bytes as f64 / (1_u64 << 30) as f64),
+        Measure::Units { activation_bytes, .. } => {
+            format!("{} activations", plain(bytes as f64 / activation_bytes, 2))
+        }
+    }
+}
+
+/// Without zeros behind the point: units are often whole.
+fn plain(value: f64, decimals: usize) -> String {
+    let text = format!("{value:.decimals$}");
+    if text.contains('.') { text.trim_end_matches('0').trim_end_matches('.').to_owned() } else { text }
 }
 
 /// An interval, for example "12.4 – 19.1 ms".
@@ -81,5 +141,16 @@ mod tests {
         assert_eq!(range(12_400_000_000.0, 12_403_000_000.0), "12.4000 – 12.4030 s");
         assert_eq!(range(12_400_000_000.0, 12_400_000_003.0), "12.400000000 – 12.400000003 s");
         assert_eq!(range(5.0, 5.0), "5 – 5 ns");
+    }
+
+    #[test]
+    fn units_are_plain_numbers() {
+        set_measure(Measure::Units { unit_ns: 1e6, activation_bytes: 1e6 });
+        assert_eq!(duration(12e6), "12 u");
+        assert_eq!(duration(2.5e6), "2.5 u");
+        assert_eq!(range(0.0, 33e6), "0 – 33 u");
+        assert_eq!(memory(2_500_000), "2.5 activations");
+        set_measure(Measure::Physical);
+        assert_eq!(memory(3 << 30), "3.0 GiB");
     }
 }

@@ -2,7 +2,6 @@
 
 use std::sync::Arc;
 
-use api::planner::scenario::PlannerKind;
 use api::planner::timeline::Timeline;
 use leptos::prelude::*;
 
@@ -20,8 +19,9 @@ use super::{Selection, TimeWindow, input, rows, shared};
 pub(crate) fn Gantt(
     /// Number of the chart on the page.
     chart: usize,
-    /// Planner whose plan it shows.
-    planner: PlannerKind,
+    /// Name of the plan or schedule that it shows, as in links.
+    #[prop(into)]
+    id: String,
     /// Heading.
     #[prop(into)]
     title: Signal<String>,
@@ -79,7 +79,8 @@ pub(crate) fn Gantt(
              A and D pan, F shows everything."
         )
     };
-    let spoken_id = format!("gantt-spoken-{}", planner.id());
+    let spoken_id = format!("gantt-spoken-{id}");
+    let test_id = ["gantt-".to_owned(), id].concat();
 
     view! {
         <figure class="gantt">
@@ -94,7 +95,7 @@ pub(crate) fn Gantt(
                     <div class="gantt-stage" style:height=height>
                         <canvas
                             class="gantt-canvas"
-                            data-testid=format!("gantt-{}", planner.id())
+                            data-testid=test_id.clone()
                             node_ref=chart.canvas
                             tabindex="0"
                             role="application"

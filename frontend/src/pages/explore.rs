@@ -6,6 +6,7 @@ use leptos_router::hooks::{use_params_map, use_query_map};
 use crate::editor::Editor;
 use crate::explore::opening::Start;
 use crate::explore::use_explore;
+use crate::gantt::{Measure, set_measure};
 use crate::pointer;
 use crate::results::Results;
 use crate::why::WhyPanel;
@@ -17,6 +18,7 @@ pub(crate) fn ExplorePage() -> impl IntoView {
     let params = use_params_map();
     let query = use_query_map();
     explore.on_page.set(true);
+    set_measure(Measure::Physical);
     on_cleanup(move || explore.on_page.set(false));
     let wanted = Memo::new(move |_| {
         let id = params.with(|params| params.get("id"));

@@ -3,8 +3,9 @@
 use api::planner::scenario::PlannerKind;
 use leptos::prelude::*;
 
+use super::memory_figures::MemoryFigures;
 use super::ranking;
-use crate::charts::MemoryChart;
+use crate::charts::{MemoryChart, MemoryLine, Stroke};
 use crate::explore::use_explore;
 use crate::format;
 use crate::gantt::{Gantt, Legend};
@@ -86,7 +87,7 @@ fn PlannerCard(planner: PlannerKind) -> impl IntoView {
             </header>
             <Gantt
                 chart=chart_of(planner)
-                planner=planner
+                id=planner.id()
                 title=title
                 timeline=timeline
                 extent_ns=extent
@@ -108,6 +109,15 @@ fn MemoryCard() -> impl IntoView {
             .with(|shown| shown.timelines.iter().map(|(_, timeline)| timeline.ranks as usize).max().unwrap_or(0))
     });
     let rank = Memo::new(move |_| picked.get().min(ranks.get().saturating_sub(1)));
+    let lines = Signal::derive(move || {
+        explore.shown.with(|shown| {
+            let line = |(planner, timeline): &(PlannerKind, std::sync::Arc<api::planner::timeline::Timeline>)| {
+                let (title, stroke) = (planner.title().to_owned(), Stroke::of(*planner));
+                MemoryLine { title, stroke, timeline: std::sync::Arc::clone(timeline) }
+            };
+            shown.timelines.iter().map(line).collect::<Vec<_>>()
+        })
+    });
     let timelines = Signal::derive(move || {
         explore.shown.with(|shown| {
             let drawn = shown.timelines.iter().map(|(planner, timeline)| (*planner, std::sync::Arc::clone(timeline)));
@@ -135,7 +145,8 @@ fn MemoryCard() -> impl IntoView {
                 </select>
                 <span class="muted">{move || format!("limit {}", format::gib(limit.get()))}</span>
             </header>
-            <MemoryChart timelines=timelines rank=rank limit_gib=limit window=explore.window />
+            <MemoryChart lines=lines rank=rank limit=Signal::derive(move || Some(limit.get())) window=explore.window />
+            <MemoryFigures timelines=timelines rank=rank />
         </section>
     }
 }

@@ -80,12 +80,7 @@ fn metrics(result: &PlannerResult) -> Option<&Metrics> {
 
 /// A name short enough for a sentence.
 pub(crate) const fn short_title(planner: PlannerKind) -> &'static str {
-    match planner {
-        PlannerKind::Gpipe => "GPipe",
-        PlannerKind::OneFOneB => "1F1B",
-        PlannerKind::Interleaved => "interleaved",
-        PlannerKind::WaitFreeCyclic => "wait-free cyclic",
-    }
+    planner.short()
 }
 
 /// Degrees in words: "TP 4 · PP 4 · DP 2 · VPP 2 · mb 1".
@@ -206,7 +201,12 @@ mod tests {
                 engine: String::new(),
                 scenario: String::new(),
                 batches: vec![],
-                workload: WorkloadSummary { sample_tokens: histogram, sample_images: None },
+                workload: WorkloadSummary {
+                    sample_tokens: histogram,
+                    sample_images: None,
+                    sample_audio_clips: None,
+                    sample_video_s: None,
+                },
                 results: vec![planned(Interleaved, 16.2), planned(OneFOneB, 26.1), infeasible(Gpipe)],
             },
             planning_ms: vec![api::job::PlanningTime { planner: Interleaved, ms: 410.0 }],

@@ -82,9 +82,11 @@ fn own(cells: Cells<'_>, length: u32) -> Result<(String, Module), Refused> {
         vocab: cells.whole(VOCAB)?.unwrap_or(51_200),
         tied_embeddings: !gated,
         learned_positions: if gated { 0 } else { length },
+        headless: false,
         patch: None,
         moe: None,
         audio: None,
+        video: None,
         diffusion: None,
     };
     Ok((name, module))

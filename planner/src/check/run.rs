@@ -19,9 +19,9 @@ pub fn check_run(
     limit: Bytes,
 ) -> Result<(), Violation> {
     let ends = ends(schedule, execution, costs)?;
-    for stage in 0..costs.stages {
-        for microbatch in 0..costs.microbatches {
-            let cell = stage * costs.microbatches + microbatch;
+    for microbatch in 0..costs.flows.microbatches() {
+        for stage in costs.flows.stages_of(microbatch) {
+            let cell = costs.flows.cell(stage, microbatch);
             if [ends.forward[cell], ends.input[cell], ends.weight[cell]].contains(&NEVER) {
                 return Err(Violation::Incomplete { stage, microbatch });
             }
@@ -43,39 +43,76 @@ struct Ends {
     gradient_arrival: Vec<u64>,
 }
 
-/// Notes every end, and on the way that actions are the rank's own, run once, one at a time, as long as they cost.
+/// How long an action lasts by itself.
+fn lasts(action: &Action, cell: usize, costs: &PipelineCosts) -> u64 {
+    let (input, weight) = (costs.input_grad[cell].get(), costs.weight_grad[cell].get());
+    match action.kind {
+        ActionKind::Forward => costs.forward[cell].get(),
+        ActionKind::Backward => input.saturating_add(weight),
+        ActionKind::InputGrad => input,
+        ActionKind::WeightGrad => weight,
+    }
+}
+
+/// The start of the overlapped pair that the action at `place` belongs to, its end, and whether it is its second.
+fn pair(order: &[Action], place: usize, rank: usize, execution: &Execution) -> Option<(u64, u64, bool)> {
+    let (start, end) = (&execution.start[rank], &execution.end[rank]);
+    if order[place].with_next && place + 1 < order.len() {
+        Some((start[place].get(), end[place + 1].get(), false))
+    } else if place > 0 && order[place - 1].with_next {
+        Some((start[place - 1].get(), end[place].get(), true))
+    } else {
+        None
+    }
+}
+
+/// Notes every end, and on the way that actions are the rank's own, run once, one at a time (or as an overlapped
+/// pair), as long as they cost.
 fn ends(schedule: &Schedule, execution: &Execution, costs: &PipelineCosts) -> Result<Ends, Violation> {
-    let cells = costs.stages * costs.microbatches;
-    let never = || vec![NEVER; cells];
+    let never = || vec![NEVER; costs.flows.cells()];
     let mut ends =
         Ends { forward: never(), input: never(), weight: never(), forward_arrival: never(), gradient_arrival: never() };
     for (rank, order) in schedule.orders.iter().enumerate() {
         let (mut free, mut stream_free) = (0, 0);
         for (place, action) in order.iter().enumerate() {
             let (stage, microbatch) = (action.stage as usize, action.microbatch as usize);
-            let own = stage % schedule.orders.len() == rank && stage < costs.stages && microbatch < costs.microbatches;
+            let own = costs.flows.visits(stage, microbatch) && costs.flows.rank_of(stage) == rank;
             if !own {
                 return Err(Violation::Foreign { rank, action: action.to_string() });
             }
-            let cell = stage * costs.microbatches + microbatch;
+            let cell = costs.flows.cell(stage, microbatch);
             let (start, end) = (execution.start[rank][place].get(), execution.end[rank][place].get());
-            let (input, weight) = (costs.input_grad[cell].get(), costs.weight_grad[cell].get());
-            let (lasts, sets): (u64, &mut [&mut u64]) = match action.kind {
-                ActionKind::Forward => (costs.forward[cell].get(), &mut [&mut ends.forward[cell]]),
-                ActionKind::Backward => {
-                    (input.saturating_add(weight), &mut [&mut ends.input[cell], &mut ends.weight[cell]])
+            let pair = pair(order, place, rank, execution);
+            let right = match pair {
+                None => end == start.saturating_add(lasts(action, cell, costs)),
+                Some((_, _, true)) => end >= start,
+                Some((first, last, false)) => {
+                    let with = &order[place + 1];
+                    let other = costs.flows.visits(with.stage as usize, with.microbatch as usize);
+                    other && overlaps(action, with) && {
+                        let second = costs.flows.cell(with.stage as usize, with.microbatch as usize);
+                        let (a, b) = (lasts(action, cell, costs), lasts(with, second, costs));
+                        let both = u128::from(a.saturating_add(b)) * u128::from(costs.overlapped_ppm) / 1_000_000;
+                        last == first.saturating_add((both as u64).max(a).max(b)) && end >= start
+                    }
                 }
-                ActionKind::InputGrad => (input, &mut [&mut ends.input[cell]]),
-                ActionKind::WeightGrad => (weight, &mut [&mut ends.weight[cell]]),
             };
-            if start < free || end != start.saturating_add(lasts) {
+            if start < free || !right {
                 return Err(Violation::Exclusivity { rank, action: action.to_string(), start, end });
             }
+            // What a pair computes is there when both have ended.
+            let ready = pair.map_or(end, |(_, last, _)| last);
+            let sets: &mut [&mut u64] = match action.kind {
+                ActionKind::Forward => &mut [&mut ends.forward[cell]],
+                ActionKind::Backward => &mut [&mut ends.input[cell], &mut ends.weight[cell]],
+                ActionKind::InputGrad => &mut [&mut ends.input[cell]],
+                ActionKind::WeightGrad => &mut [&mut ends.weight[cell]],
+            };
             for set in sets {
                 if **set != NEVER {
                     return Err(Violation::Repeated { rank, action: action.to_string() });
                 }
-                **set = end;
+                **set = ready;
             }
             free = end;
             let (send, arrives) = match action.kind {
@@ -86,7 +123,7 @@ fn ends(schedule: &Schedule, execution: &Execution, costs: &PipelineCosts) -> Re
                 ActionKind::WeightGrad => continue,
             };
             let sent = execution.send_start[rank][place].get();
-            if sent < end || (send > 0 && sent < stream_free) {
+            if sent < ready || (send > 0 && sent < stream_free) {
                 return Err(Violation::Send { rank, action: action.to_string(), start: sent });
             }
             *arrives = sent.saturating_add(send);
@@ -98,6 +135,12 @@ fn ends(schedule: &Schedule, execution: &Execution, costs: &PipelineCosts) -> Re
     Ok(ends)
 }
 
+/// Only a forward and a backward of different microbatches run overlapped.
+fn overlaps(first: &Action, second: &Action) -> bool {
+    let forward = |action: &Action| action.kind == ActionKind::Forward;
+    forward(first) != forward(second) && first.microbatch != second.microbatch && !second.with_next
+}
+
 fn precedence(
     rank: usize,
     order: &[Action],
@@ -105,18 +148,40 @@ fn precedence(
     costs: &PipelineCosts,
     ends: &Ends,
 ) -> Result<(), Violation> {
-    let last = costs.stages - 1;
+    let flows = &costs.flows;
     for (place, action) in order.iter().enumerate() {
-        let (stage, m) = (action.stage as usize, costs.microbatches);
-        let cell = stage * m + action.microbatch as usize;
+        let (stage, microbatch) = (action.stage as usize, action.microbatch as usize);
+        let (stages, cell) = (flows.stages_of(microbatch), flows.cell(stage, microbatch));
         let input = match action.kind {
-            ActionKind::Forward if stage == 0 => 0,
-            ActionKind::Forward => ends.forward_arrival[cell - m],
-            ActionKind::Backward | ActionKind::InputGrad if stage == last => ends.forward[cell],
-            ActionKind::Backward | ActionKind::InputGrad => ends.forward[cell].max(ends.gradient_arrival[cell + m]),
+            ActionKind::Forward if stage > stages.start => ends.forward_arrival[flows.cell(stage - 1, microbatch)],
+            ActionKind::Forward => {
+                let feeding = flows.inputs(microbatch).iter().map(|&input| input as usize);
+                let arrivals = feeding.map(|input| {
+                    let last = flows.stages_of(input).end - 1;
+                    ends.forward_arrival[flows.cell(last, input)]
+                });
+                arrivals.max().unwrap_or(0)
+            }
+            ActionKind::Backward | ActionKind::InputGrad => {
+                let gradient = if stage + 1 < stages.end {
+                    ends.gradient_arrival[flows.cell(stage + 1, microbatch)]
+                } else {
+                    let fed = flows.outputs(microbatch).iter().map(|&output| output as usize);
+                    let arrivals = fed.map(|output| {
+                        let first = flows.stages_of(output).start;
+                        ends.gradient_arrival[flows.cell(first, output)]
+                    });
+                    arrivals.max().unwrap_or(0)
+                };
+                ends.forward[cell].max(gradient)
+            }
             ActionKind::WeightGrad => ends.input[cell],
         };
-        let start = execution.start[rank][place].get();
+        // The second of a pair needs its input when the pair starts.
+        let start = match pair(order, place, rank, execution) {
+            Some((first, _, true)) => first,
+            _ => execution.start[rank][place].get(),
+        };
         if start < input {
             return Err(Violation::Precedence { rank, action: action.to_string(), start, input });
         }
@@ -137,7 +202,7 @@ fn memory(
     let mut split = 0_u64;
     debug_assert_eq!(order.len(), execution.start[rank].len());
     for action in order {
-        let cell = action.stage as usize * costs.microbatches + action.microbatch as usize;
+        let cell = costs.flows.cell(action.stage as usize, action.microbatch as usize);
         let (activation, again) = (costs.activation[cell].get(), costs.transient[cell].get());
         let now = match action.kind {
             ActionKind::Forward => {

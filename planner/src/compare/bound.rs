@@ -1,6 +1,7 @@
 //! Lower bounds of an iteration: what no schedule of these microbatches on these stages can beat.
 
 use crate::cost::PipelineCosts;
+use crate::cost::pipeline::{Cell, NO_GAIN_PPM};
 use crate::units::Nanos;
 
 /// The larger of two bounds on the iteration time of one replica (docs/models.md, section 7).
@@ -11,43 +12,99 @@ use crate::units::Nanos;
 /// stage's synchronisation.
 ///
 /// *Microbatch*: every microbatch goes forward and backward through all stages, then the first rank synchronises.
+///
+/// Overlapping shortens what a rank is busy, not the way of a microbatch: what a pair makes is there when both have ended.
 pub fn lower_bound(costs: &PipelineCosts) -> Nanos {
-    if costs.microbatches == 0 || costs.stages == 0 {
-        return Nanos::ZERO;
-    }
-    let m = costs.microbatches;
+    let ways = Ways::of(costs);
+    // At best everything on a rank runs overlapped. Rounded down for each action, as the simulation rounds each pair.
+    let gain = costs.overlapped_ppm.min(NO_GAIN_PPM);
+    let busy = |time: Nanos| Nanos::new((u128::from(time.get()) * u128::from(gain) / u128::from(NO_GAIN_PPM)) as u64);
     let step_end = |rank: usize| costs.sync[rank] + costs.optimizer[rank];
-    // Of each microbatch: the forward path into, and the backward path out of, the stage looked at.
-    let mut arrival = vec![Nanos::ZERO; m];
-    let mut way_out = vec![Nanos::ZERO; m];
+    let mut ranks = vec![RankWork::default(); costs.ranks()];
     let mut bound = Nanos::ZERO;
-    for stage in 0..costs.ranks.min(costs.stages) {
-        let cells = || (stage..costs.stages).step_by(costs.ranks).flat_map(|stage| stage * m..(stage + 1) * m);
-        let unavoidable: Nanos = cells().map(|cell| costs.forward[cell] + costs.input_grad[cell]).sum();
-        let weights: Nanos = cells().map(|cell| costs.weight_grad[cell]).sum();
-        let head = arrival.iter().copied().min().unwrap_or(Nanos::ZERO);
-        let path_out = way_out.iter().copied().min().unwrap_or(Nanos::ZERO);
-        bound = bound.max(head + unavoidable + weights + step_end(stage));
-        bound = bound.max(head + unavoidable + path_out + step_end(0));
-        for microbatch in 0..m {
-            let cell = costs.cell(stage, microbatch);
-            arrival[microbatch] += costs.forward[cell] + costs.send_forward[cell];
-            let next = costs.cell(stage + 1, microbatch);
-            let sent = if stage + 1 < costs.stages { costs.send_backward[next] } else { Nanos::ZERO };
-            // A gradient is on its way out as soon as the input gradient is there, weights may come later.
-            way_out[microbatch] += sent + costs.input_grad[cell];
-        }
+    for Cell { index, stage, .. } in costs.cells() {
+        let rank = &mut ranks[costs.rank_of(stage)];
+        rank.unavoidable += busy(costs.forward[index]) + busy(costs.input_grad[index]);
+        rank.weights += busy(costs.weight_grad[index]);
+        rank.head = Some(rank.head.map_or(ways.head[index], |head| head.min(ways.head[index])));
+        rank.way_out = Some(rank.way_out.map_or(ways.way_out[index], |out| out.min(ways.way_out[index])));
+        let own = costs.input_grad[index] + costs.weight_grad[index] + step_end(costs.rank_of(stage));
+        bound = bound.max(ways.gradient[index] + own.max(costs.input_grad[index] + ways.way_out[index]));
     }
-    for microbatch in 0..m {
-        let through: Nanos = (0..costs.stages)
-            .map(|stage| {
-                let cell = costs.cell(stage, microbatch);
-                costs.forward[cell] + costs.send_forward[cell] + costs.input_grad[cell] + costs.send_backward[cell]
-            })
-            .sum();
-        bound = bound.max(through + costs.weight_grad[costs.cell(0, microbatch)] + step_end(0));
+    for (rank, work) in ranks.iter().enumerate() {
+        let (Some(head), Some(way_out)) = (work.head, work.way_out) else {
+            bound = bound.max(step_end(rank));
+            continue;
+        };
+        bound = bound.max(head + work.unavoidable + work.weights + step_end(rank));
+        bound = bound.max(head + work.unavoidable + way_out);
     }
     bound
+}
+
+#[derive(Debug, Clone, Copy, Default)]
+struct RankWork {
+    unavoidable: Nanos,
+    weights: Nanos,
+    head: Option<Nanos>,
+    way_out: Option<Nanos>,
+}
+
+/// Of every cell, were there as many ranks as cells: when its forward can start, when its gradient can be there, and
+/// what must still run behind its input gradient before the iteration ends.
+struct Ways {
+    head: Vec<Nanos>,
+    gradient: Vec<Nanos>,
+    way_out: Vec<Nanos>,
+}
+
+impl Ways {
+    /// Inputs stand before what they feed, so one pass forwards and one backwards see every cell after what it needs.
+    fn of(costs: &PipelineCosts) -> Self {
+        let flows = &costs.flows;
+        let zero = || vec![Nanos::ZERO; flows.cells()];
+        let mut ways = Self { head: zero(), gradient: zero(), way_out: zero() };
+        let step_end = |rank: usize| costs.sync[rank] + costs.optimizer[rank];
+        for microbatch in 0..flows.microbatches() {
+            let sent = |cell: usize| ways.head[cell] + costs.forward[cell] + costs.send_forward[cell];
+            let inputs = flows.inputs(microbatch).iter().map(|&input| sent(flows.cells_of(input as usize).end - 1));
+            let mut at = inputs.max().unwrap_or(Nanos::ZERO);
+            for cell in flows.cells_of(microbatch) {
+                ways.head[cell] = at;
+                at += costs.forward[cell] + costs.send_forward[cell];
+            }
+            let leaves = |input: usize| {
+                let last = flows.cells_of(input).end - 1;
+                costs.input_grad[last] + ways.way_out[last]
+            };
+            let sent = |cell: usize, out: Nanos| costs.send_backward[cell] + out;
+            let inputs = flows.inputs(microbatch).iter().map(|&input| leaves(input as usize)).max();
+            let cells = flows.cells_of(microbatch);
+            let mut out = match inputs {
+                Some(out) => sent(cells.start, out),
+                None => step_end(flows.rank_of(flows.stages_of(microbatch).start)),
+            };
+            for cell in cells.clone() {
+                ways.way_out[cell] = out;
+                if cell + 1 < cells.end {
+                    // A gradient is on its way out as soon as the input gradient is there, weights may come later.
+                    out = sent(cell + 1, costs.input_grad[cell] + out);
+                }
+            }
+        }
+        for microbatch in (0..flows.microbatches()).rev() {
+            let sent = |cell: usize| ways.gradient[cell] + costs.input_grad[cell] + costs.send_backward[cell];
+            let outputs = flows.outputs(microbatch).iter().map(|&output| sent(flows.cells_of(output as usize).start));
+            let cells = flows.cells_of(microbatch);
+            let mut at = outputs.max().unwrap_or(Nanos::ZERO);
+            for cell in cells.rev() {
+                at = at.max(ways.head[cell] + costs.forward[cell]);
+                ways.gradient[cell] = at;
+                at += costs.input_grad[cell] + costs.send_backward[cell];
+            }
+        }
+        ways
+    }
 }
 
 #[cfg(test)]

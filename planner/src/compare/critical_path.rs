@@ -16,15 +16,16 @@ pub fn shares(timeline: &Timeline, costs: &PipelineCosts) -> CriticalPathShares 
         let span = span as usize;
         let duration = timeline.duration_ns[span];
         covered += duration;
-        let cell = costs.cell(timeline.stage[span] as usize, timeline.microbatch[span] as usize);
+        // Only actions stand at a cell; what follows them names no microbatch.
+        let cell = || costs.cell(timeline.stage[span] as usize, timeline.microbatch[span] as usize);
         let inside = match SpanKind::from_index(timeline.kind[span]) {
             Some(SpanKind::SendForward | SpanKind::SendBackward | SpanKind::GradientSync) => duration,
             Some(SpanKind::Optimizer) => {
                 shares.optimizer += duration as f64;
                 continue;
             }
-            Some(SpanKind::Forward) => costs.exposed_forward[cell].get(),
-            Some(SpanKind::Backward | SpanKind::InputGrad) => costs.exposed_backward[cell].get(),
+            Some(SpanKind::Forward) => costs.exposed_forward[cell()].get(),
+            Some(SpanKind::Backward | SpanKind::InputGrad) => costs.exposed_backward[cell()].get(),
             Some(SpanKind::WeightGrad) | None => 0,
         };
         shares.communication += inside as f64;

@@ -171,7 +171,7 @@ pub struct Shape<'a> {
     pub squared: f64,
     /// Length of a sequence, weighted by tokens.
     pub length: f64,
-    /// Items (images, clips), for modulation and projections.
+    /// Items (images, clips), for modulation and cross-attention.
     pub items: f64,
     /// Bytes of an activation, w.
     pub w: f64,
@@ -190,7 +190,8 @@ impl<'a> Shape<'a> {
             n: load.tokens / c,
             squared: load.squared / c,
             length: if load.tokens > 0.0 { load.squared / load.tokens } else { 0.0 },
-            items: if item > 0.0 { load.tokens / item } else { 0.0 },
+            // Equal items follow from the tokens; clips of video differ in length.
+            items: if item > 0.0 { load.tokens / item } else { load.items },
             w: training.width(),
         }
     }

@@ -1,11 +1,15 @@
 //! What a microbatch asks of each module.
 
-use crate::model::{Model, ModuleRole};
+pub mod instances;
+
+pub use instances::Instances;
+
+use crate::model::{Model, Module, ModuleRole};
 use crate::timeline::MicrobatchShape;
 use crate::units::Flops;
 use crate::workload::{Packing, Sequence};
 
-/// What a microbatch asks of one module.
+/// What a microbatch, or a part of it, asks of one module.
 #[derive(Debug, Clone, Copy, PartialEq, Default)]
 pub struct ModuleLoad {
     /// Tokens (or patches) computed, padding included.
@@ -16,6 +20,54 @@ pub struct ModuleLoad {
     pub useful_tokens: f64,
     /// Sum of squared lengths without padding.
     pub useful_squared: f64,
+    /// Items (images, clips) that the module reads or makes; 0 for text.
+    pub items: f64,
+}
+
+impl ModuleLoad {
+    /// Of tokens that all carry data, in no items of which something is asked by number.
+    pub const fn unpadded(tokens: f64, squared: f64) -> Self {
+        Self { tokens, squared, useful_tokens: tokens, useful_squared: squared, items: 0.0 }
+    }
+
+    /// Of `items` that are each `length` tokens long and attend to themselves.
+    fn equal_items(items: f64, length: f64) -> Self {
+        Self { items, ..Self::unpadded(items * length, items * length * length) }
+    }
+
+    /// Of clips of video.
+    fn video(sequence: &Sequence) -> Self {
+        Self {
+            items: f64::from(sequence.video_clips),
+            ..Self::unpadded(sequence.video_tokens as f64, sequence.video_squared as f64)
+        }
+    }
+
+    /// Of the text of a sequence that is computed over `length` tokens where the packing rule pads to a common length.
+    fn text(sequence: &Sequence, length: Option<f64>) -> Self {
+        let (tokens, squared) = match length {
+            Some(length) => (length, length * length),
+            None => (f64::from(sequence.computed_tokens), sequence.squared as f64),
+        };
+        let (useful_tokens, useful_squared) = (f64::from(sequence.tokens), sequence.useful_squared as f64);
+        Self { tokens, squared, useful_tokens, useful_squared, items: 0.0 }
+    }
+
+    /// Both together.
+    #[must_use]
+    pub fn and(self, other: Self) -> Self {
+        Self {
+            tokens: self.tokens + other.tokens,
+            squared: self.squared + other.squared,
+            useful_tokens: self.useful_tokens + other.useful_tokens,
+            useful_squared: self.useful_squared + other.useful_squared,
+            items: self.items + other.items,
+        }
+    }
+
+    fn sum(loads: impl Iterator<Item = Self>) -> Self {
+        loads.fold(Self::default(), Self::and)
+    }
 }
 
 /// What a microbatch asks of every module, in the model's order.
@@ -28,36 +80,43 @@ pub struct MicrobatchLoad {
 }
 
 impl MicrobatchLoad {
-    /// The load of the sequences of one microbatch. Sequences that are not packed are padded to the longest.
+    /// The load of the sequences of one microbatch, each module by what it reads or makes: the backbone all tokens,
+    /// a vision encoder the images, an audio encoder the clips of sound, a generator the images or the clips of video.
     pub fn of(sequences: &[Sequence], model: &Model, packing: Packing) -> Self {
-        let longest = f64::from(sequences.iter().map(|sequence| sequence.computed_tokens).max().unwrap_or(0));
-        let text = match packing {
-            Packing::Single | Packing::Padded => {
-                let count = sequences.len() as f64;
-                (longest * count, longest * longest * count)
+        let shape = shape(sequences, packing);
+        let of_module = |module: &Module| match (module.role, module.video) {
+            (ModuleRole::Backbone, _) => {
+                let length = common_length(sequences, packing);
+                ModuleLoad::sum(sequences.iter().map(|sequence| ModuleLoad::text(sequence, length)))
             }
-            Packing::Packed => (
-                sequences.iter().map(|sequence| f64::from(sequence.computed_tokens)).sum(),
-                sequences.iter().map(|sequence| sequence.squared as f64).sum(),
-            ),
+            (ModuleRole::Generator, Some(_)) => ModuleLoad::sum(sequences.iter().map(ModuleLoad::video)),
+            (ModuleRole::VisionEncoder | ModuleRole::Generator, _) => {
+                ModuleLoad::equal_items(f64::from(shape.images), f64::from(module.tokens_per_item()))
+            }
+            (ModuleRole::AudioEncoder, _) => {
+                ModuleLoad::equal_items(f64::from(shape.audio_clips), f64::from(module.tokens_per_item()))
+            }
         };
-        let useful_tokens: f64 = sequences.iter().map(|sequence| f64::from(sequence.tokens)).sum();
-        let useful_squared = sequences.iter().map(|sequence| sequence.useful_squared as f64).sum();
-        let images = sequences.iter().fold(0_u32, |sum, sequence| sum.saturating_add(sequence.images));
-        let modules = model
-            .modules
-            .iter()
-            .map(|module| match module.role {
-                ModuleRole::Backbone => ModuleLoad { tokens: text.0, squared: text.1, useful_tokens, useful_squared },
-                ModuleRole::VisionEncoder | ModuleRole::AudioEncoder | ModuleRole::Generator => {
-                    let patches = f64::from(module.tokens_per_item());
-                    let (tokens, squared) = (f64::from(images) * patches, f64::from(images) * patches * patches);
-                    ModuleLoad { tokens, squared, useful_tokens: tokens, useful_squared: squared }
-                }
-            })
-            .collect();
-        let samples = sequences.iter().map(|sequence| sequence.samples).sum();
-        Self { modules, shape: MicrobatchShape { samples, tokens: text.0 as u32, images } }
+        Self { modules: model.modules.iter().map(of_module).collect(), shape }
+    }
+
+    /// Tokens that travel into the first layer of a module from what stands before it: what the encoders made of
+    /// images and sound, merged, and the text that a generator of video is to follow. A generator of images gets a
+    /// token of each of its own.
+    pub fn entering(&self, model: &Model, module: usize) -> f64 {
+        let entered = &model.modules[module];
+        if entered.role == ModuleRole::Generator && entered.video.is_none() {
+            return f64::from(self.shape.images) * f64::from(entered.backbone_tokens_per_item());
+        }
+        let handed_on = |(index, before): (usize, &Module)| match before.role {
+            ModuleRole::Backbone => self.modules[index].tokens,
+            // Behind the backbone they have been read.
+            _ if entered.role == ModuleRole::Generator => 0.0,
+            ModuleRole::VisionEncoder | ModuleRole::AudioEncoder | ModuleRole::Generator => {
+                self.modules[index].items * f64::from(before.backbone_tokens_per_item())
+            }
+        };
+        model.modules.iter().enumerate().take(module).map(handed_on).sum()
     }
 
     /// Model operations of forward and backward, padding and recomputation not counted: three times the
@@ -72,7 +131,32 @@ impl MicrobatchLoad {
     }
 }
 
+/// The length to which every sequence of a microbatch is padded: that of the longest, unless sequences are packed.
+fn common_length(sequences: &[Sequence], packing: Packing) -> Option<f64> {
+    let longest = sequences.iter().map(|sequence| sequence.computed_tokens).max().unwrap_or(0);
+    match packing {
+        Packing::Single | Packing::Padded => Some(f64::from(longest)),
+        Packing::Packed => None,
+    }
+}
+
+/// What sequences hold together, for people.
+fn shape(sequences: &[Sequence], packing: Packing) -> MicrobatchShape {
+    let length = common_length(sequences, packing);
+    let items = |of: fn(&Sequence) -> u32| sequences.iter().map(of).fold(0, u32::saturating_add);
+    MicrobatchShape {
+        samples: sequences.iter().map(|sequence| sequence.samples).sum(),
+        tokens: ModuleLoad::sum(sequences.iter().map(|sequence| ModuleLoad::text(sequence, length))).tokens as u32,
+        images: items(|sequence| sequence.images),
+        audio_clips: items(|sequence| sequence.audio_clips),
+        video_ms: sequences.iter().map(|sequence| sequence.video_ms).sum(),
+    }
+}
+
 /// Cuts sequences into microbatches of `size`, in order; the last may be smaller.
 pub fn microbatches(sequences: &[Sequence], size: u32, model: &Model, packing: Packing) -> Vec<MicrobatchLoad> {
     sequences.chunks(size as usize).map(|chunk| MicrobatchLoad::of(chunk, model, packing)).collect()
 }
+
+#[cfg(test)]
+mod tests;

@@ -45,7 +45,7 @@ mod tests {
     fn a_gpt_layer_keeps_what_the_published_formulas_say() {
         let module = &model("gpt-3-175b").unwrap().modules[0];
         let (s, h) = (2048.0, 12_288.0);
-        let load = ModuleLoad { tokens: s, squared: s * s, useful_tokens: s, useful_squared: s * s };
+        let load = ModuleLoad::unpadded(s, s * s);
         let unfused = Training { attention: AttentionKernel::Unfused, sequence_parallel: false, ..Training::default() };
         let kept = |training: &Training, repeat| {
             graph::layer(&Shape::new(module, training, 8.0, load)).lifetimes(repeat).kept / (s * h)

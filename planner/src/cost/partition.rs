@@ -1,5 +1,6 @@
 //! Partitions: which consecutive layers stand on which stage.
 
+use crate::flow::Placement;
 use crate::model::Model;
 
 /// Consecutive layers of one module.
@@ -40,10 +41,12 @@ impl LayerRange {
 pub struct Partition {
     /// Ranges of each stage; a stage at the seam of two modules has two.
     pub stages: Vec<Vec<LayerRange>>,
+    /// On which rank each stage stands.
+    pub placement: Placement,
 }
 
 /// Time that one module takes, for balancing.
-#[derive(Debug, Clone, Copy, PartialEq)]
+#[derive(Debug, Clone, Copy, PartialEq, Default)]
 pub struct ModuleWeight {
     /// One layer.
     pub layer: f64,
@@ -63,7 +66,7 @@ impl Partition {
         }
         let each = module.layers / stages;
         let range = |stage| vec![LayerRange { module: 0, first: stage * each, end: (stage + 1) * each }];
-        Some(Self { stages: (0..stages).map(range).collect() })
+        Some(Self { stages: (0..stages).map(range).collect(), placement: Placement::Cyclic })
     }
 
     /// Cuts the chain of all layers so that the slowest stage is as fast as a contiguous cut allows; `None` where
@@ -92,7 +95,49 @@ impl Partition {
             let left = count - stage;
             cuts.push(next_cut(&chain, start, left, bottleneck));
         }
-        Some(Self { stages: cuts.windows(2).map(|cut| ranges(model, cut[0], cut[1])).collect() })
+        let stages = cuts.windows(2).map(|cut| ranges(model, cut[0], cut[1])).collect();
+        Some(Self { stages, placement: Placement::Cyclic })
+    }
+
+    /// Every module by itself: module `i` over `ranks x segments[i]` stages, each as fast as a contiguous cut allows
+    /// (PipeWeaver, section 5). `None` where a module has fewer layers than stages.
+    pub fn by_module(model: &Model, weights: &[ModuleWeight], ranks: u32, segments: &[u32]) -> Option<Self> {
+        let mut stages = Vec::new();
+        for (index, (&weight, &segments)) in weights.iter().zip(segments).enumerate() {
+            let module = Model { name: String::new(), modules: vec![model.modules[index].clone()] };
+            let own = Self::balanced(&module, &[weight], ranks * segments)?;
+            let named = |ranges: Vec<LayerRange>| {
+                ranges.into_iter().map(|range| LayerRange { module: index, ..range }).collect()
+            };
+            stages.extend(own.stages.into_iter().map(named));
+        }
+        Some(Self { stages, placement: Placement::Cyclic })
+    }
+
+    /// The stages of every module, where none holds layers of two.
+    pub fn stages_by_module(&self, modules: usize) -> Option<Vec<std::ops::Range<usize>>> {
+        let mut by_module = vec![0..0; modules];
+        for (stage, ranges) in self.stages.iter().enumerate() {
+            let [range] = ranges.as_slice() else { return None };
+            let own = &mut by_module[range.module];
+            if own.start == own.end {
+                own.start = stage;
+            }
+            own.end = stage + 1;
+        }
+        Some(by_module)
+    }
+
+    /// The same stages on other ranks.
+    #[must_use]
+    pub fn placed(self, placement: Placement) -> Self {
+        Self { placement, ..self }
+    }
+
+    /// The stages that stand on a rank, in flow order.
+    pub fn stages_on(&self, rank: usize, ranks: usize) -> impl Iterator<Item = &Vec<LayerRange>> {
+        let own = move |&(stage, _): &(usize, &Vec<LayerRange>)| self.placement.rank_of(stage, ranks) == rank;
+        self.stages.iter().enumerate().filter(own).map(|(_, ranges)| ranges)
     }
 }
 

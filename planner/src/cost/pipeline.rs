@@ -1,17 +1,17 @@
 //! Costs of one replica's pipeline: what the simulator and the schedule builders read.
 
+use crate::flow::Flows;
 use crate::timeline::MicrobatchShape;
 use crate::units::{Bytes, Nanos};
 
-/// Costs of every microbatch on every stage of one pipeline, in columns: entry `stage * microbatches + microbatch`.
+/// A forward and a backward that run overlapped take as long as one after the other, in millionths.
+pub const NO_GAIN_PPM: u64 = 1_000_000;
+
+/// Costs of every cell of one pipeline, in columns; [`Flows`] say which cells there are.
 #[derive(Debug, Clone, PartialEq, Default)]
 pub struct PipelineCosts {
-    /// Pipeline ranks, p.
-    pub ranks: usize,
-    /// Stages, p x v; stage `s` stands on rank `s mod p`.
-    pub stages: usize,
-    /// Microbatches, m.
-    pub microbatches: usize,
+    /// The ways of the microbatches through the stages.
+    pub flows: Flows,
     /// Forward.
     pub forward: Vec<Nanos>,
     /// Gradient of the input.
@@ -44,29 +44,27 @@ pub struct PipelineCosts {
     pub optimizer: Vec<Nanos>,
     /// What each microbatch holds.
     pub shapes: Vec<MicrobatchShape>,
+    /// Time of an overlapped forward and backward over the sum of both, in millionths.
+    pub overlapped_ppm: u64,
 }
 
 impl PipelineCosts {
     /// Equal costs everywhere, in the unit of one nanosecond, without memory of weights: for schedules by themselves.
-    /// Every microbatch of a stage keeps one byte, so that memory counts activations in flight.
+    /// Stages are placed cyclically; every microbatch of a stage keeps one byte, so that memory counts activations
+    /// in flight.
     pub fn uniform(ranks: usize, chunks: usize, microbatches: usize, times: UniformTimes) -> Self {
-        let (stages, cells) = (ranks * chunks, ranks * chunks * microbatches);
-        let send = |from: usize, to: Option<usize>| match to {
-            Some(to) if to % ranks != from % ranks => times.communication,
-            _ => Nanos::ZERO,
-        };
-        let per_stage = |time: &dyn Fn(usize) -> Nanos| {
-            (0..stages).flat_map(|stage| std::iter::repeat_n(time(stage), microbatches)).collect::<Vec<_>>()
-        };
-        Self {
-            ranks,
-            stages,
-            microbatches,
+        Self::uniform_over(Flows::cyclic(ranks, ranks * chunks, microbatches), times)
+    }
+
+    /// Equal costs on every cell of any flows.
+    pub fn uniform_over(flows: Flows, times: UniformTimes) -> Self {
+        let (cells, ranks, microbatches) = (flows.cells(), flows.ranks(), flows.microbatches());
+        let mut costs = Self {
             forward: vec![times.forward; cells],
             input_grad: vec![times.input_grad; cells],
             weight_grad: vec![times.weight_grad; cells],
-            send_forward: per_stage(&|stage| send(stage, (stage + 1 < stages).then_some(stage + 1))),
-            send_backward: per_stage(&|stage| send(stage, stage.checked_sub(1))),
+            send_forward: Vec::new(),
+            send_backward: Vec::new(),
             activation: vec![Bytes::new(1); cells],
             transient: vec![Bytes::ZERO; cells],
             exposed_forward: vec![Nanos::ZERO; cells],
@@ -77,26 +75,55 @@ impl PipelineCosts {
             state: vec![StateMemory::default(); ranks],
             sync: vec![Nanos::ZERO; ranks],
             optimizer: vec![Nanos::ZERO; ranks],
-            shapes: vec![MicrobatchShape { samples: 1, tokens: 0, images: 0 }; microbatches],
+            shapes: vec![MicrobatchShape { samples: 1, ..MicrobatchShape::default() }; microbatches],
+            overlapped_ppm: NO_GAIN_PPM,
+            flows,
+        };
+        costs.send_everywhere(times.communication);
+        costs
+    }
+
+    /// Every send between two ranks takes `time`, none within a rank.
+    pub fn send_everywhere(&mut self, time: Nanos) {
+        let flows = &self.flows;
+        (self.send_forward, self.send_backward) = (Vec::new(), Vec::new());
+        for microbatch in 0..flows.microbatches() {
+            let stages = flows.stages_of(microbatch);
+            for stage in stages.clone() {
+                let own = flows.rank_of(stage);
+                let next = if stage + 1 < stages.end {
+                    flows.rank_of(stage + 1) != own
+                } else {
+                    let enters = |other: &u32| flows.rank_of(flows.stages_of(*other as usize).start) != own;
+                    flows.outputs(microbatch).iter().any(enters)
+                };
+                let previous = if stage > stages.start {
+                    flows.rank_of(stage - 1) != own
+                } else {
+                    let leaves = |other: &u32| flows.rank_of(flows.stages_of(*other as usize).end - 1) != own;
+                    flows.inputs(microbatch).iter().any(leaves)
+                };
+                self.send_forward.push(if next { time } else { Nanos::ZERO });
+                self.send_backward.push(if previous { time } else { Nanos::ZERO });
+            }
         }
     }
 
     /// The same pipeline with its one microbatch `count` times.
     #[must_use]
     pub fn repeated(&self, count: usize) -> Self {
-        debug_assert_eq!(self.microbatches, 1, "one microbatch is repeated");
-        let of = |times: &[Nanos]| column(times, count);
+        debug_assert_eq!(self.microbatches(), 1, "one microbatch is repeated");
+        let of = |times: &[Nanos]| times.repeat(count);
+        let placed = (0..self.stages()).map(|stage| self.rank_of(stage) as u32).collect();
         Self {
-            ranks: self.ranks,
-            stages: self.stages,
-            microbatches: count,
+            flows: Flows::chain(self.ranks(), placed, count),
             forward: of(&self.forward),
             input_grad: of(&self.input_grad),
             weight_grad: of(&self.weight_grad),
             send_forward: of(&self.send_forward),
             send_backward: of(&self.send_backward),
-            activation: column(&self.activation, count),
-            transient: column(&self.transient, count),
+            activation: self.activation.repeat(count),
+            transient: self.transient.repeat(count),
             exposed_forward: of(&self.exposed_forward),
             exposed_backward: of(&self.exposed_backward),
             recomputed: of(&self.recomputed),
@@ -105,29 +132,66 @@ impl PipelineCosts {
             state: self.state.clone(),
             sync: self.sync.clone(),
             optimizer: self.optimizer.clone(),
-            shapes: column(&self.shapes, count),
+            shapes: self.shapes.repeat(count),
+            overlapped_ppm: self.overlapped_ppm,
         }
     }
 
-    /// Column index of a stage and microbatch.
-    pub const fn cell(&self, stage: usize, microbatch: usize) -> usize {
-        stage * self.microbatches + microbatch
+    /// Pipeline ranks, p.
+    pub const fn ranks(&self) -> usize {
+        self.flows.ranks()
+    }
+
+    /// Stages of all modules.
+    pub fn stages(&self) -> usize {
+        self.flows.stages()
+    }
+
+    /// Microbatches, sub-microbatches counted each.
+    pub fn microbatches(&self) -> usize {
+        self.flows.microbatches()
+    }
+
+    /// Column index of a stage and a microbatch that visits it.
+    pub fn cell(&self, stage: usize, microbatch: usize) -> usize {
+        self.flows.cell(stage, microbatch)
     }
 
     /// The rank of a stage.
-    pub const fn rank_of(&self, stage: usize) -> usize {
-        stage % self.ranks
+    pub fn rank_of(&self, stage: usize) -> usize {
+        self.flows.rank_of(stage)
     }
 
     /// Full backward of a cell.
     pub fn backward(&self, cell: usize) -> Nanos {
         self.input_grad[cell] + self.weight_grad[cell]
     }
+
+    /// A forward and a backward that run overlapped, given how long both take one after the other; never shorter
+    /// than the longer of them.
+    pub fn overlapped(&self, forward: Nanos, backward: Nanos) -> Nanos {
+        let both = u128::from((forward + backward).get()) * u128::from(self.overlapped_ppm);
+        Nanos::new((both / u128::from(NO_GAIN_PPM)) as u64).max(forward).max(backward)
+    }
+
+    /// Every cell with its stage and microbatch.
+    pub fn cells(&self) -> impl Iterator<Item = Cell> + '_ {
+        (0..self.microbatches()).flat_map(|microbatch| {
+            let stages = self.flows.stages_of(microbatch);
+            stages.zip(self.flows.cells_of(microbatch)).map(move |(stage, index)| Cell { index, stage, microbatch })
+        })
+    }
 }
 
-/// Every value `count` times.
-fn column<T: Copy>(column: &[T], count: usize) -> Vec<T> {
-    column.iter().flat_map(|&value| std::iter::repeat_n(value, count)).collect()
+/// A microbatch on a stage that it visits.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Cell {
+    /// Column index.
+    pub index: usize,
+    /// Stage.
+    pub stage: usize,
+    /// Microbatch.
+    pub microbatch: usize,
 }
 
 /// Model state of one rank's device.
@@ -149,7 +213,7 @@ impl StateMemory {
 }
 
 /// Times of a uniform pipeline, in any one unit.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct UniformTimes {
     /// Forward of one microbatch on one stage.
     pub forward: Nanos,

@@ -5,6 +5,7 @@ use std::collections::BTreeMap;
 
 use super::layer::{LayerCost, LayerModel};
 use super::load::{MicrobatchLoad, ModuleLoad};
+use super::strategy::LayerStrategy;
 use super::table::LayerTable;
 use crate::cluster::Cluster;
 use crate::model::Model;
@@ -26,8 +27,10 @@ pub(super) struct Pieces {
     pub output: LayerCost,
 }
 
-/// By tokens and squared lengths of a load.
-type Prices = BTreeMap<[u64; 2], Pieces>;
+/// By tokens, squared lengths and items of a load.
+type Prices = BTreeMap<[u64; 3], Pieces>;
+/// One layer under every strategy, by tokens, squared lengths and items of a load.
+type LayerPrices = BTreeMap<[u64; 3], [LayerCost; 4]>;
 
 /// Prices of one model on one cluster under one set of settings: whatever planners, batches and layouts ask again is
 /// answered from memory. The answers do not depend on what was asked before.
@@ -38,12 +41,17 @@ pub struct Pricing<'a> {
     training: &'a Training,
     /// By tensor-parallel degree and module, then by load.
     known: RefCell<BTreeMap<(u32, usize), Prices>>,
+    /// The settings under which every layer has one strategy, and what a layer then costs.
+    strategies: [Training; 4],
+    layers: RefCell<BTreeMap<(u32, usize), LayerPrices>>,
 }
 
 impl<'a> Pricing<'a> {
     /// With nothing remembered.
-    pub const fn new(model: &'a Model, cluster: &'a Cluster, training: &'a Training) -> Self {
-        Self { model, cluster, training, known: RefCell::new(BTreeMap::new()) }
+    pub fn new(model: &'a Model, cluster: &'a Cluster, training: &'a Training) -> Self {
+        let strategies = LayerStrategy::ALL.map(|strategy| strategy.training(training));
+        let (known, layers) = (RefCell::default(), RefCell::default());
+        Self { model, cluster, training, known, strategies, layers }
     }
 
     /// The costs of `loads` under a tensor-parallel degree.
@@ -53,6 +61,36 @@ impl<'a> Pricing<'a> {
     {
         let pieces = (0..self.model.modules.len()).map(|module| self.pieces(tensor, module, loads)).collect();
         LayerTable::of(self.model, self.cluster, self.training, tensor, loads, pieces)
+    }
+
+    /// The same with every layer's cost under each strategy, for stages that mix them.
+    pub fn tunable_table<'b>(&self, tensor: u32, loads: &'b [MicrobatchLoad]) -> LayerTable<'b>
+    where
+        'a: 'b,
+    {
+        let layers = (0..self.model.modules.len()).map(|module| self.strategy_layers(tensor, module, loads)).collect();
+        self.table(tensor, loads).with_strategies(layers)
+    }
+
+    /// What one layer of a module costs for every load under every strategy.
+    fn strategy_layers(&self, tensor: u32, module: usize, loads: &[MicrobatchLoad]) -> Vec<[LayerCost; 4]> {
+        let mut known = self.layers.borrow_mut();
+        let known = known.entry((tensor, module)).or_default();
+        if known.len() > MOST_REMEMBERED {
+            known.clear();
+        }
+        let models: Vec<LayerModel<'_>> = self
+            .strategies
+            .iter()
+            .map(|training| LayerModel::new(&self.model.modules[module], self.cluster, training, tensor))
+            .collect();
+        let price = |load: ModuleLoad| std::array::from_fn(|strategy| models[strategy].layer(load));
+        let of = |load: &MicrobatchLoad| {
+            let load = load.modules[module];
+            let key = [load.tokens, load.squared, load.items].map(f64::to_bits);
+            *known.entry(key).or_insert_with(|| price(load))
+        };
+        loads.iter().map(of).collect()
     }
 
     /// What one module costs for every load.
@@ -77,7 +115,8 @@ impl<'a> Pricing<'a> {
         };
         let of = |load: &MicrobatchLoad| {
             let load = load.modules[module];
-            *known.entry([load.tokens.to_bits(), load.squared.to_bits()]).or_insert_with(|| price(load))
+            let key = [load.tokens, load.squared, load.items].map(f64::to_bits);
+            *known.entry(key).or_insert_with(|| price(load))
         };
         loads.iter().map(of).collect()
     }
@@ -98,8 +137,15 @@ mod tests {
         let loads: Vec<MicrobatchLoad> = [(512, 0), (2048, 3), (512, 0), (4096, 8)]
             .map(|(tokens, images)| {
                 let squared = u64::from(tokens) * u64::from(tokens);
-                let sequence =
-                    Sequence { samples: 1, tokens, computed_tokens: tokens, squared, useful_squared: squared, images };
+                let sequence = Sequence {
+                    samples: 1,
+                    tokens,
+                    computed_tokens: tokens,
+                    squared,
+                    useful_squared: squared,
+                    images,
+                    ..Sequence::default()
+                };
                 MicrobatchLoad::of(&[sequence], &model, Packing::Packed)
             })
             .to_vec();

@@ -1,5 +1,9 @@
 //! Costs of layers by microbatch, and the pipelines that are cut from them.
 
+mod stage;
+
+use stage::neighbours;
+
 use super::collective::{Group, point_to_point};
 use super::kernel::{Streaming, StreamingClass};
 use super::layer::{LayerCost, exposed};
@@ -7,11 +11,13 @@ use super::load::MicrobatchLoad;
 use super::memory::StateBytes;
 use super::operator::Rates;
 use super::partition::{LayerRange, ModuleWeight, Partition};
-use super::pipeline::{PipelineCosts, StateMemory};
+use super::pipeline::{NO_GAIN_PPM, PipelineCosts, StateMemory};
 use super::pricing::{Pieces, Pricing};
+use super::strategy::StrategyMix;
 use crate::cluster::Cluster;
+use crate::flow::Flows;
 use crate::model::Model;
-use crate::training::{Recompute, Training};
+use crate::training::Training;
 use crate::units::{Bytes, Nanos, Seconds};
 
 /// Costs of the layers of every module for every microbatch under one tensor-parallel degree. They do not depend
@@ -25,6 +31,8 @@ pub struct LayerTable<'a> {
     loads: &'a [MicrobatchLoad],
     /// By module, then microbatch.
     pieces: Vec<Vec<Pieces>>,
+    /// One layer under every strategy, by module, then microbatch; empty where stages do not mix them.
+    strategies: Vec<Vec<[LayerCost; 4]>>,
 }
 
 /// Where a pipeline stands: its degrees and which replica it is.
@@ -66,22 +74,31 @@ impl<'a> LayerTable<'a> {
         loads: &'a [MicrobatchLoad],
         pieces: Vec<Vec<Pieces>>,
     ) -> Self {
-        Self { model, cluster, training, tensor, loads, pieces }
+        Self { model, cluster, training, tensor, loads, pieces, strategies: Vec::new() }
+    }
+
+    /// With what every layer costs under each strategy.
+    pub(super) fn with_strategies(self, strategies: Vec<Vec<[LayerCost; 4]>>) -> Self {
+        Self { strategies, ..self }
     }
 
     /// Mean time of each module's pieces over all microbatches, for balancing a partition.
     pub fn weights(&self) -> Vec<ModuleWeight> {
-        let mean = |pieces: &[Pieces], of: fn(&Pieces) -> &LayerCost| {
-            pieces.iter().map(|pieces| of(pieces).total().secs()).sum::<f64>() / pieces.len().max(1) as f64
+        let all: Vec<usize> = (0..self.loads.len()).collect();
+        (0..self.pieces.len()).map(|module| self.mean_weight(module, &all)).collect()
+    }
+
+    /// Mean time of one module's pieces over some of the microbatches.
+    pub fn mean_weight(&self, module: usize, microbatches: &[usize]) -> ModuleWeight {
+        let mean = |of: fn(&Pieces) -> &LayerCost| {
+            let times = microbatches.iter().map(|&microbatch| of(&self.pieces[module][microbatch]).total().secs());
+            times.sum::<f64>() / microbatches.len().max(1) as f64
         };
-        self.pieces
-            .iter()
-            .map(|pieces| ModuleWeight {
-                layer: mean(pieces, |pieces| &pieces.layer),
-                input: mean(pieces, |pieces| &pieces.input),
-                output: mean(pieces, |pieces| &pieces.output),
-            })
-            .collect()
+        ModuleWeight {
+            layer: mean(|pieces| &pieces.layer),
+            input: mean(|pieces| &pieces.input),
+            output: mean(|pieces| &pieces.output),
+        }
     }
 
     /// Microbatches of all replicas.
@@ -148,11 +165,11 @@ impl<'a> LayerTable<'a> {
     fn rank_parameters(&self, partition: &Partition, place: Place) -> Vec<Parameters> {
         let ranks = place.pipeline as usize;
         let of_rank = |rank: usize| {
-            let ranges = || partition.stages.iter().skip(rank).step_by(ranks).flatten();
             let mut parameters =
-                ranges().map(|range| self.range_parameters(range)).fold(Parameters::default(), |sum, range| {
-                    Parameters { dense: sum.dense + range.dense, expert: sum.expert + range.expert }
-                });
+                partition.stages_on(rank, ranks).flatten().map(|range| self.range_parameters(range)).fold(
+                    Parameters::default(),
+                    |sum, range| Parameters { dense: sum.dense + range.dense, expert: sum.expert + range.expert },
+                );
             let tied = self.tied_ranks(partition, ranks).filter(|(_, _, last)| *last == rank);
             let copies: u64 = tied.map(|(module, ..)| self.embedding_parameters(module)).sum();
             parameters.dense += copies as f64 / f64::from(self.tensor);
@@ -196,7 +213,8 @@ impl<'a> LayerTable<'a> {
         ranks: usize,
     ) -> impl Iterator<Item = (usize, usize, usize)> + 'b {
         let rank_with = move |wanted: &dyn Fn(&LayerRange) -> bool| {
-            partition.stages.iter().position(|ranges| ranges.iter().any(wanted)).map(|stage| stage % ranks)
+            let stage = partition.stages.iter().position(|ranges| ranges.iter().any(wanted))?;
+            Some(partition.placement.rank_of(stage, ranks))
         };
         let tied = self.model.modules.iter().enumerate().filter(|(_, module)| module.tied_embeddings);
         tied.filter_map(move |(index, _)| {
@@ -285,16 +303,28 @@ impl<'a> LayerTable<'a> {
         self.tensor.saturating_mul(self.training.context_parallel).saturating_mul(place.data)
     }
 
-    /// The costs of one replica, which runs the microbatches `assigned`.
+    /// The costs of one replica, which runs the microbatches `assigned`, each through all stages.
     pub fn pipeline(&self, partition: &Partition, place: Place, assigned: &[usize]) -> PipelineCosts {
         let stages = partition.stages.len();
-        let cells = stages * assigned.len();
+        let (ranks, count) = (place.pipeline as usize, assigned.len());
+        let flows = Flows::placed(ranks, stages, count, partition.placement);
+        self.pipeline_over(partition, place, flows, assigned, &[])
+    }
+
+    /// The costs of one replica, whose microbatch or sub-microbatch `i` brings the load `assigned[i]` on its way. `mixes`
+    /// gives the strategies of the layers of every cell, or nothing where all layers do as the settings say.
+    pub fn pipeline_over(
+        &self,
+        partition: &Partition,
+        place: Place,
+        flows: Flows,
+        assigned: &[usize],
+        mixes: &[StrategyMix],
+    ) -> PipelineCosts {
+        let cells = flows.cells();
         let state = self.state_memory(partition, place);
         let column = || Vec::with_capacity(cells);
         let mut costs = PipelineCosts {
-            ranks: place.pipeline as usize,
-            stages,
-            microbatches: assigned.len(),
             forward: column(),
             input_grad: column(),
             weight_grad: column(),
@@ -311,26 +341,31 @@ impl<'a> LayerTable<'a> {
             sync: Vec::new(),
             optimizer: Vec::new(),
             shapes: assigned.iter().map(|&index| self.loads[index].shape).collect(),
+            overlapped_ppm: NO_GAIN_PPM,
+            flows,
         };
-        let mut windows = vec![(Seconds::ZERO, Seconds::ZERO); costs.ranks];
-        let host = Rates::of(&self.cluster.device).host_microbatch();
-        for stage in 0..stages {
-            let ranges = &partition.stages[stage];
-            let traffic = self.sharded_traffic(ranges, place);
-            let gathered = self.gathered_bytes(ranges);
-            for (order, &index) in assigned.iter().enumerate() {
-                let cost = self.stage_cost(ranges, index).with_sharding(traffic, self.training.data_overlap);
-                let cost = cost.as_started(host);
-                let window = &mut windows[costs.rank_of(stage)];
-                if order == 0 {
-                    window.1 += cost.forward;
-                }
-                if order + 1 == assigned.len() {
-                    window.0 += cost.input_grad + cost.weight_grad;
-                }
-                let forward =
-                    partition.stages.get(stage + 1).map(|next| self.send(next, place, stage, stage + 1, index));
-                let backward = stage.checked_sub(1).map(|to| self.send(ranges, place, stage, to, index));
+        let of_stage: Vec<_> = partition
+            .stages
+            .iter()
+            .map(|ranges| (self.sharded_traffic(ranges, place), self.gathered_bytes(ranges)))
+            .collect();
+        // Of each stage, the forward of its first microbatch and the backward of its last.
+        let mut ends = vec![[None::<Seconds>; 2]; partition.stages.len()];
+        for (microbatch, &index) in assigned.iter().enumerate() {
+            for stage in costs.flows.stages_of(microbatch) {
+                let (traffic, gathered) = of_stage[stage];
+                let ranges = &partition.stages[stage];
+                let cell = costs.flows.cell(stage, microbatch);
+                let cost = match mixes.get(cell) {
+                    Some(&mix) => self.mixed_stage_cost(ranges, index, mix),
+                    None => self.stage_cost(ranges, index),
+                };
+                let cost = self.as_run(cost, traffic);
+                ends[stage][0].get_or_insert(cost.forward);
+                ends[stage][1] = Some(cost.input_grad + cost.weight_grad);
+                let [next, previous] = neighbours(&costs.flows, stage, microbatch);
+                let forward = next.map(|to| self.send(partition, to, place, [stage, to], index));
+                let backward = previous.map(|to| self.send(partition, stage, place, [stage, to], index));
                 let mut sends = [forward.unwrap_or(Nanos::ZERO), backward.unwrap_or(Nanos::ZERO)];
                 // A rank that waits for its sends is busy with them.
                 let waits = if self.training.overlapped_sends { [Nanos::ZERO; 2] } else { std::mem::take(&mut sends) };
@@ -346,6 +381,12 @@ impl<'a> LayerTable<'a> {
                 costs.activation.push(Bytes::from_f64(cost.activation));
                 costs.transient.push(Bytes::from_f64(cost.transient + gathered));
             }
+        }
+        let mut windows = vec![(Seconds::ZERO, Seconds::ZERO); costs.ranks()];
+        for (stage, [forward, backward]) in ends.into_iter().enumerate() {
+            let window = &mut windows[costs.rank_of(stage)];
+            window.1 += forward.unwrap_or(Seconds::ZERO);
+            window.0 += backward.unwrap_or(Seconds::ZERO);
         }
         (costs.sync, costs.optimizer) = self.step_end(partition, place, Some(&windows));
         costs
@@ -387,53 +428,5 @@ impl<'a> LayerTable<'a> {
             Group::placed(self.cluster, replicas, self.tensor),
             Group::placed(self.cluster, self.expert_replicas(place) as u32, apart),
         )
-    }
-
-    fn stage_cost(&self, ranges: &[LayerRange], microbatch: usize) -> LayerCost {
-        let mut cost = LayerCost::default();
-        // Layers of the stage, over all its modules, that are still to be recomputed.
-        let mut left = match (self.training.recompute, self.training.recompute_layers) {
-            (Recompute::Full, Some(layers)) => layers,
-            _ => u32::MAX,
-        };
-        for range in ranges {
-            let pieces = &self.pieces[range.module][microbatch];
-            if range.begins() {
-                cost = cost.then(pieces.input);
-            }
-            let again = left.min(range.len());
-            left -= again;
-            cost = cost.then(pieces.layer.times(again)).then(pieces.kept.times(range.len() - again));
-            if range.ends(self.model) {
-                cost = cost.then(pieces.output);
-            }
-        }
-        cost
-    }
-
-    /// Sending what enters the stage `entered` between the ranks of two stages. Each device of a tensor-parallel
-    /// group sends its share; without sequence parallelism the receiving group then gathers the whole.
-    fn send(&self, entered: &[LayerRange], place: Place, from: usize, to: usize, microbatch: usize) -> Nanos {
-        let range = entered[0];
-        let module = &self.model.modules[range.module];
-        let load = &self.loads[microbatch];
-        let tokens = if range.begins() {
-            // Between modules travel the merged image tokens, already as wide as the backbone.
-            f64::from(load.shape.images) * f64::from(self.model.tokens_per_image())
-        } else {
-            load.modules[range.module].tokens
-        };
-        let context = f64::from(self.training.context_parallel);
-        let whole = self.training.width() * tokens * f64::from(module.hidden) / context;
-        let device = |stage: usize| {
-            let rank = (stage % place.pipeline as usize) as u32;
-            rank * self.devices_per_rank(place) + place.replica * self.tensor * self.training.context_parallel
-        };
-        let share = whole / f64::from(self.tensor);
-        let sent = point_to_point(self.cluster, device(from), device(to), share);
-        let gathers = !self.training.sequence_parallel && sent > Seconds::ZERO;
-        let gathered =
-            if gathers { Group::placed(self.cluster, self.tensor, 1).all_gather(whole) } else { Seconds::ZERO };
-        (sent + gathered).to_nanos()
     }
 }

@@ -43,7 +43,7 @@ impl RankMemory {
 /// The peak of every rank. Rank r keeps p - r microbatches under 1F1B; with v chunks one more than the
 /// 2 (p - r - 1) + (v - 1) p that warm up, dealt over its chunks from the first on.
 pub(super) fn peaks(costs: &PipelineCosts, chunks: u32, microbatches: u32) -> Vec<RankMemory> {
-    let (p, v) = (costs.ranks as u32, chunks);
+    let (p, v) = (costs.ranks() as u32, chunks);
     let of_rank = |rank: u32| {
         let in_flight = if v > 1 { 2 * (p - rank - 1) + (v - 1) * p + 1 } else { p - rank }.min(microbatches * v);
         let stage = |chunk: u32| (chunk * p + rank) as usize;

@@ -2,6 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 
+use super::items::{Audio, Patch, Video};
 use crate::units::Flops;
 
 /// What a module does in the model.
@@ -15,7 +16,7 @@ pub enum ModuleRole {
     AudioEncoder,
     /// Generates images or video behind the backbone (diffusion transformer).
     Generator,
-    /// The language model.
+    /// The language model; without an output head (`headless`), the text encoder of a generator.
     Backbone,
 }
 
@@ -54,35 +55,6 @@ pub enum Bias {
     All,
 }
 
-/// How an image becomes tokens.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
-#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
-#[serde(deny_unknown_fields)]
-pub struct Patch {
-    /// Edge of a square patch, in pixels.
-    pub patch_px: u32,
-    /// Patches of one image: the length of the encoder's sequence.
-    pub patches_per_image: u32,
-    /// Tokens of one image in the backbone's sequence, after merging patches.
-    pub tokens_per_image: u32,
-    /// Width that merged patches are projected to by a two-layer perceptron; absent: no projection.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub projected_width: Option<u32>,
-}
-
-/// How sound becomes tokens: two convolutions over a spectrogram, the second of stride two.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
-#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
-#[serde(deny_unknown_fields)]
-pub struct Audio {
-    /// Bins of the spectrogram.
-    pub mel_bins: u32,
-    /// Frames of one clip; the encoder's sequence is half as long.
-    pub frames_per_clip: u32,
-    /// Tokens of one clip in the backbone's sequence, after pooling.
-    pub tokens_per_clip: u32,
-}
-
 /// What a diffusion transformer's layer has beside self-attention and MLP.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
@@ -109,6 +81,7 @@ pub struct Moe {
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
 #[serde(deny_unknown_fields)]
+#[allow(clippy::struct_excessive_bools, reason = "the switches of an architecture are independent of each other")]
 pub struct Module {
     /// Shown name, for example "ViT 5B".
     pub name: String,
@@ -140,7 +113,10 @@ pub struct Module {
     pub tied_embeddings: bool,
     /// Learned position embeddings; 0 where positions are rotary.
     pub learned_positions: u32,
-    /// How images enter, for a vision encoder.
+    /// A backbone that hands its last layer's output on and predicts no tokens: no output head, no loss.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub headless: bool,
+    /// How images enter, for a vision encoder or a generator of images.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub patch: Option<Patch>,
     /// A mixture of experts in place of the MLP.
@@ -149,13 +125,16 @@ pub struct Module {
     /// How sound enters, for an audio encoder.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub audio: Option<Audio>,
+    /// How video enters, for a generator of video.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub video: Option<Video>,
     /// What a diffusion transformer has beside self-attention and MLP.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub diffusion: Option<Diffusion>,
 }
 
 impl Module {
-    /// Length of the sequence that one item (image, clip) is for this module.
+    /// Length of the sequence that one item (image, clip of sound) is for this module; 0 where items differ in length.
     pub fn tokens_per_item(&self) -> u32 {
         self.patch
             .map_or_else(|| self.audio.map_or(0, |audio| audio.frames_per_clip / 2), |patch| patch.patches_per_image)
@@ -233,12 +212,18 @@ impl Module {
         let h = u64::from(self.hidden);
         let patch = self.patch.map_or(0, |patch| 3 * u64::from(patch.patch_px).pow(2) * h + h);
         let audio = self.audio.map_or(0, |audio| (3 * u64::from(audio.mel_bins) * h + h) + (3 * h * h + h));
-        h * u64::from(self.vocab) + h * u64::from(self.learned_positions) + patch + audio
+        let video = self.video.map_or(0, |video| h * u64::from(video.values_per_token) + h);
+        h * u64::from(self.vocab) + h * u64::from(self.learned_positions) + patch + audio + video
+    }
+
+    /// Entries of the vocabulary that the output head scores; 0 without one.
+    pub const fn predicted(&self) -> u32 {
+        if self.headless { 0 } else { self.vocab }
     }
 
     /// Parameters behind the last layer: the final norm, and an output head of its own.
     pub fn output_parameters(&self) -> u64 {
-        let head = if self.tied_embeddings { 0 } else { u64::from(self.hidden) * u64::from(self.vocab) };
+        let head = if self.tied_embeddings { 0 } else { u64::from(self.hidden) * u64::from(self.predicted()) };
         self.norm_parameters() + head + self.projector_parameters()
     }
 
@@ -285,8 +270,8 @@ impl Module {
         Flops::new(4.0 * f64::from(self.hidden) * squared_lengths)
     }
 
-    /// Forward operations of the output head for `tokens` tokens, 2 h V per token; zero without a vocabulary.
+    /// Forward operations of the output head for `tokens` tokens, 2 h V per token; zero without one.
     pub fn head_flops(&self, tokens: f64) -> Flops {
-        Flops::new(2.0 * tokens * f64::from(self.hidden) * f64::from(self.vocab))
+        Flops::new(2.0 * tokens * f64::from(self.hidden) * f64::from(self.predicted()))
     }
 }

@@ -30,6 +30,15 @@ impl HistogramColumns {
         Some(Self { edges, counts, mean, median: quantile(0.5), p99: quantile(0.99), max: f64::from(max) })
     }
 
+    /// The same histogram with its values in units of `unit`: milliseconds in seconds with 1000.
+    #[must_use]
+    pub fn in_units_of(mut self, unit: f64) -> Self {
+        for value in self.edges.iter_mut().chain([&mut self.mean, &mut self.median, &mut self.p99, &mut self.max]) {
+            *value /= unit;
+        }
+        self
+    }
+
     /// The histogram of a histogram: neighbouring bins joined until few enough are left. Inside a bin values are
     /// taken as uniform.
     pub fn of_bins(edges: &[f64], counts: &[f64]) -> Option<Self> {

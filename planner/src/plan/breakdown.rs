@@ -2,6 +2,7 @@
 
 use super::Plan;
 use crate::cost::PipelineCosts;
+use crate::cost::pipeline::Cell;
 use crate::model::Model;
 use crate::outcome::{RankMemory, RankSummary, RankTime, StageSummary};
 use crate::schedule::{ActionKind, Schedule};
@@ -11,11 +12,12 @@ use crate::units::Nanos;
 /// Sums of stage times over all microbatches of the run, in seconds.
 pub(super) struct StageTimes {
     stages: Vec<StageTotals>,
-    microbatches: usize,
 }
 
 #[derive(Clone, Copy, Default)]
 struct StageTotals {
+    /// Microbatches that came through.
+    visits: u32,
     forward: f64,
     backward: f64,
     recompute: f64,
@@ -25,33 +27,32 @@ struct StageTotals {
 
 impl StageTimes {
     pub(super) fn new(stages: usize) -> Self {
-        Self { stages: vec![StageTotals::default(); stages], microbatches: 0 }
+        Self { stages: vec![StageTotals::default(); stages] }
     }
 
     pub(super) fn add(&mut self, costs: &PipelineCosts) {
-        self.microbatches += costs.microbatches;
-        for (stage, totals) in self.stages.iter_mut().enumerate() {
-            for cell in costs.cell(stage, 0)..costs.cell(stage + 1, 0) {
-                totals.forward += costs.forward[cell].secs();
-                totals.backward += costs.backward(cell).secs();
-                totals.recompute += costs.recomputed[cell].secs();
-                totals.exposed += costs.exposed_forward[cell].secs() + costs.exposed_backward[cell].secs();
-                totals.communication += costs.communication[cell].secs();
-            }
+        for Cell { index, stage, .. } in costs.cells() {
+            let totals = &mut self.stages[stage];
+            totals.visits += 1;
+            totals.forward += costs.forward[index].secs();
+            totals.backward += costs.backward(index).secs();
+            totals.recompute += costs.recomputed[index].secs();
+            totals.exposed += costs.exposed_forward[index].secs() + costs.exposed_backward[index].secs();
+            totals.communication += costs.communication[index].secs();
         }
     }
 
     pub(super) fn summaries(&self, plan: &Plan, model: &Model) -> Vec<StageSummary> {
-        let milliseconds = 1e3 / self.microbatches.max(1) as f64;
         let summary = |(stage, ranges): (usize, &Vec<crate::cost::partition::LayerRange>)| {
             let names = ranges.iter().map(|range| {
                 format!("{} {}-{}", model.modules[range.module].name, range.first, range.end.saturating_sub(1))
             });
             let totals = self.stages[stage];
+            let milliseconds = 1e3 / f64::from(totals.visits.max(1));
             let compute = totals.forward + totals.backward - totals.recompute - totals.exposed;
             StageSummary {
                 stage: stage as u32,
-                rank: stage as u32 % plan.layout.pipeline,
+                rank: plan.partition.placement.rank_of(stage, plan.layout.pipeline as usize) as u32,
                 layers: names.collect::<Vec<_>>().join(", "),
                 forward_ms: milliseconds * totals.forward,
                 backward_ms: milliseconds * totals.backward,

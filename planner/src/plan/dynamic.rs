@@ -4,7 +4,7 @@ use std::cmp::Reverse;
 use std::collections::BinaryHeap;
 
 use super::misfit::Misfit;
-use super::sizing::{Filling, LayoutSearch, Sized};
+use super::sizing::{Filling, LayoutSearch, Microbatches, Sized};
 use super::{IterationPlan, NoPlan, Plan, ReplicaPlan};
 use crate::cost::{LayerTable, MicrobatchLoad, PipelineCosts, Place, Pricing};
 use crate::observer::{Cancelled, Observer, go_on};
@@ -13,7 +13,6 @@ use crate::random::Random;
 use crate::scenario::{PlannerKind, Scenario};
 use crate::schedule::Schedule;
 use crate::schedule::wait_free_cyclic::{Choice, Effort, Entry, ForwardOrder, Order, search};
-use crate::units::Bytes;
 use crate::workload::{PackedBatch, Packing};
 
 /// The random stream of the first iteration's swaps; batches have the streams from 0.
@@ -26,29 +25,23 @@ struct WaitFree<'a> {
 }
 
 impl Filling for WaitFree<'_> {
-    /// Longest processing time first: microbatches by falling time, each to the replica with the least so far.
-    fn assign(&self, layout: Layout, loads: &[MicrobatchLoad], table: &LayerTable<'_>) -> Vec<Vec<usize>> {
-        let times = table.microbatch_times();
-        let mut order: Vec<usize> = (0..loads.len()).collect();
-        order.sort_by(|&a, &b| times[b].total_cmp(&times[a]).then(a.cmp(&b)));
-        let mut replicas = vec![Vec::new(); layout.data as usize];
-        // By time so far, then microbatches so far; the bits of numbers that are not negative order as they do.
-        let mut least: BinaryHeap<_> = (0..replicas.len()).map(|replica| Reverse((0_u64, 0_usize, replica))).collect();
-        for microbatch in order {
-            let Some(Reverse((time, count, replica))) = least.pop() else { break };
-            replicas[replica].push(microbatch);
-            least.push(Reverse(((f64::from_bits(time) + times[microbatch]).to_bits(), count + 1, replica)));
-        }
-        for assigned in &mut replicas {
-            assigned.sort_unstable();
-        }
-        replicas
+    fn assign(&self, layout: Layout, _: &[MicrobatchLoad], table: &LayerTable<'_>) -> Vec<Vec<usize>> {
+        deal(layout, &table.microbatch_times())
     }
 
-    fn schedule(&self, _: Layout, costs: &PipelineCosts, limit: Bytes) -> Result<Schedule, (usize, Bytes)> {
+    fn replica(
+        &self,
+        batch: &Microbatches<'_>,
+        table: &LayerTable<'_>,
+        sized: &Sized,
+        (replica, assigned): (usize, &[usize]),
+    ) -> Result<(PipelineCosts, Schedule), Misfit> {
+        let place = super::replica::place(sized.layout, replica);
+        let costs = table.pipeline(&sized.partition, place, assigned);
         // The quick portfolio draws nothing.
-        let choice = search(costs, limit, Effort::Quick, &mut Random::new(0, 0));
-        choice.map(|choice| choice.schedule).map_err(|too_large| (too_large.rank, too_large.needs))
+        let choice = search(&costs, batch.scenario.memory_limit(), Effort::Quick, &mut Random::new(0, 0))
+            .map_err(|too_large| Misfit::activations(too_large.rank, too_large.needs))?;
+        Ok((costs, choice.schedule))
     }
 
     /// Unpacked sequences are padded to the longest of their microbatch, so like goes with like.
@@ -59,6 +52,25 @@ impl Filling for WaitFree<'_> {
         }
         order
     }
+}
+
+/// Deals microbatches that take these times to the replicas, longest processing time first: by falling time, each to
+/// the replica with the least so far.
+pub(super) fn deal(layout: Layout, times: &[f64]) -> Vec<Vec<usize>> {
+    let mut order: Vec<usize> = (0..times.len()).collect();
+    order.sort_by(|&a, &b| times[b].total_cmp(&times[a]).then(a.cmp(&b)));
+    let mut replicas = vec![Vec::new(); layout.data as usize];
+    // By time so far, then microbatches so far; the bits of numbers that are not negative order as they do.
+    let mut least: BinaryHeap<_> = (0..replicas.len()).map(|replica| Reverse((0_u64, 0_usize, replica))).collect();
+    for microbatch in order {
+        let Some(Reverse((time, count, replica))) = least.pop() else { break };
+        replicas[replica].push(microbatch);
+        least.push(Reverse(((f64::from_bits(time) + times[microbatch]).to_bits(), count + 1, replica)));
+    }
+    for assigned in &mut replicas {
+        assigned.sort_unstable();
+    }
+    replicas
 }
 
 /// Chooses the layout on the sizing batch by a quick version of what is then done for every batch: deal
@@ -149,7 +161,7 @@ fn fill_batch(
         .chunks(layout.microbatch as usize)
         .map(|chunk| chunk.iter().map(|&sequence| sequence as u32).collect())
         .collect();
-    let loads = super::judge::loads(scenario, batch, &microbatches);
+    let loads = super::replica::loads(scenario, batch, &microbatches);
     let table = pricing.table(layout.tensor, &loads);
     let actions = 2 * sized.partition.stages.len() * microbatches.len();
     let swaps = (ACTIONS_PER_ITERATION / actions.max(1)).clamp(8, 160) as u32;
@@ -157,7 +169,7 @@ fn fill_batch(
     let mut replicas = Vec::with_capacity(layout.data as usize);
     let mut slowest: Option<Choice> = None;
     let mut evaluated = 0;
-    for (replica, assigned) in filling.assign(layout, &loads, &table).into_iter().enumerate() {
+    for (replica, assigned) in deal(layout, &table.microbatch_times()).into_iter().enumerate() {
         if assigned.is_empty() {
             return Err(Misfit::rule("a batch has fewer microbatches than replicas"));
         }
@@ -167,7 +179,7 @@ fn fill_batch(
             .map_err(|too_large| Misfit::activations(too_large.rank, too_large.needs))?;
         evaluated += choice.evaluated;
         let own = assigned.iter().map(|&microbatch| microbatches[microbatch].clone()).collect();
-        replicas.push(ReplicaPlan { microbatches: own, schedule: choice.schedule.clone() });
+        replicas.push(ReplicaPlan::whole(own, choice.schedule.clone()));
         if slowest.as_ref().is_none_or(|slowest| slowest.end < choice.end) {
             slowest = Some(choice);
         }

@@ -2,19 +2,18 @@
 
 use std::rc::Rc;
 
-use super::Plan;
 use super::breakdown::{RankTotals, StageTimes};
 use super::misfit::Misfit;
+use super::{Plan, ReplicaPlan, replica};
 use crate::check::{self, Violation};
 use crate::compare::{self, IterationTotals};
-use crate::cost::{MicrobatchLoad, PipelineCosts, Place, Pricing};
+use crate::cost::{MicrobatchLoad, PipelineCosts, Pricing};
 use crate::outcome::{IterationMetrics, Planned, Provenance};
 use crate::scenario::Scenario;
-use crate::schedule::Schedule;
 use crate::simulate::{Deadlock, Execution, StepEnd, assemble, execute, peak_memory_over};
 use crate::timeline::Timeline;
 use crate::units::Nanos;
-use crate::workload::{PackedBatch, Sequence};
+use crate::workload::PackedBatch;
 
 /// A plan that passed the checker, with what it does in time. Only [`judge`] makes one.
 #[derive(Debug, Clone)]
@@ -28,15 +27,6 @@ impl Judged {
     pub fn into_parts(self) -> (Planned, Vec<Timeline>) {
         (self.planned, self.timelines)
     }
-}
-
-/// The loads of microbatches given by the sequences in them.
-pub(super) fn loads(scenario: &Scenario, batch: &PackedBatch, microbatches: &[Vec<u32>]) -> Vec<MicrobatchLoad> {
-    let of = |microbatch: &Vec<u32>| {
-        let sequences: Vec<Sequence> = microbatch.iter().map(|&index| batch.sequences[index as usize]).collect();
-        MicrobatchLoad::of(&sequences, &scenario.model, scenario.workload.packing)
-    };
-    microbatches.iter().map(of).collect()
 }
 
 /// One replica of one iteration, executed.
@@ -58,22 +48,20 @@ fn run_iteration(
     let layout = plan.layout;
     let node = scenario.cluster.devices_per_node;
     let devices = layout.tensor * scenario.training.context_parallel;
-    let mut distinct: Vec<(Vec<MicrobatchLoad>, &Schedule, u32, Rc<ReplicaRun>)> = Vec::new();
+    let mut distinct: Vec<(Vec<MicrobatchLoad>, usize, u32, Rc<ReplicaRun>)> = Vec::new();
     let mut runs = Vec::with_capacity(plan.iterations[iteration].replicas.len());
-    for (replica, assigned) in plan.iterations[iteration].replicas.iter().enumerate() {
-        let loads = loads(scenario, batch, &assigned.microbatches);
-        let offset = (replica as u32).wrapping_mul(devices) % node;
-        let same = distinct
-            .iter()
-            .find(|(known, schedule, at, _)| *at == offset && *known == loads && **schedule == assigned.schedule);
+    for (index, assigned) in plan.iterations[iteration].replicas.iter().enumerate() {
+        let loads = replica::loads(scenario, batch, &assigned.microbatches);
+        let offset = (index as u32).wrapping_mul(devices) % node;
+        let replicas = &plan.iterations[iteration].replicas;
+        let same = distinct.iter().find(|(known, other, at, _)| {
+            *at == offset && *known == loads && does_the_same(&replicas[*other], assigned, batch)
+        });
         if let Some((.., run)) = same {
             runs.push(Rc::clone(run));
             continue;
         }
-        let table = pricing.table(layout.tensor, &loads);
-        let place = Place { pipeline: layout.pipeline, data: layout.data, replica: replica as u32 };
-        let all: Vec<usize> = (0..loads.len()).collect();
-        let costs = table.pipeline(&plan.partition, place, &all);
+        let costs = replica::costs(scenario, pricing, (&plan.partition, layout), index, batch, assigned);
         let execution = execute(&assigned.schedule, &costs)?;
         let flops = loads.iter().map(|load| load.model_flops(&scenario.model)).sum();
         let run = Rc::new(ReplicaRun { costs, execution, flops });
@@ -82,9 +70,18 @@ fn run_iteration(
         if distinct.len() == REMEMBERED {
             distinct.remove(0);
         }
-        distinct.push((loads, &assigned.schedule, offset, run));
+        distinct.push((loads, index, offset, run));
     }
     Ok(runs)
+}
+
+/// Whether two replicas with the same loads run them in the same way.
+fn does_the_same(a: &ReplicaPlan, b: &ReplicaPlan, batch: &PackedBatch) -> bool {
+    let contents = || {
+        let of = |own: &Vec<u32>| batch.contents(own);
+        a.microbatches.iter().map(of).eq(b.microbatches.iter().map(of))
+    };
+    a.schedule == b.schedule && a.mixes == b.mixes && a.parts == b.parts && (a.parts.is_empty() || contents())
 }
 
 /// Replicas that are compared with.
@@ -168,7 +165,7 @@ pub fn judge(
             peak_memory_gib: total.peak.gib(),
             fastest_replica_s: makespans().min().unwrap_or(Nanos::ZERO).secs(),
             slowest_replica: slowest as u32,
-            microbatches: run.costs.microbatches as u32,
+            microbatches: planned.replicas[slowest].microbatches.len() as u32,
             critical_path: compare::shares(&timeline, &run.costs),
             decision: planned.decision.clone(),
         });

@@ -2,6 +2,7 @@
 
 use crate::outcome::Layout;
 use crate::scenario::{PlannerKind, Scenario};
+use crate::schedule::ScheduleKind;
 
 /// Most chunks a rank is given when the scenario leaves their number open; beyond it the bubble shrinks by less
 /// than communication grows.
@@ -57,15 +58,23 @@ fn chunk_options(scenario: &Scenario, kind: PlannerKind, pipeline: u32) -> Vec<u
     let uniform = scenario.model.modules.len() == 1;
     let divides = |chunks: &u32| pipeline * chunks <= layers && (!uniform || layers.is_multiple_of(pipeline * chunks));
     match kind {
-        PlannerKind::Gpipe | PlannerKind::OneFOneB => vec![1],
         // Chunks that cannot be are looked at once, so that the answer can say why there are none.
-        PlannerKind::Interleaved => options(scenario.layout.chunks, || {
+        PlannerKind::Interleaved
+        | PlannerKind::InterleavedParameters
+        | PlannerKind::LoopedBfs
+        | PlannerKind::InterleavedZeroBubble => options(scenario.layout.chunks, || {
             let chunks: Vec<u32> = (2..=MOST_CHUNKS).filter(divides).collect();
             if chunks.is_empty() { vec![2] } else { chunks }
         }),
         PlannerKind::WaitFreeCyclic => options(scenario.layout.chunks, || {
             (1..=MOST_DYNAMIC_CHUNKS).filter(|chunks| *chunks == 1 || (pipeline > 1 && divides(chunks))).collect()
         }),
+        // Chunks of the backbone, beside the encoders' own.
+        PlannerKind::Optimus => options(scenario.layout.chunks, || {
+            let backbone = scenario.model.backbone().map_or(0, |backbone| backbone.layers);
+            (1..=MOST_DYNAMIC_CHUNKS).filter(|chunks| *chunks == 1 || pipeline * chunks <= backbone).collect()
+        }),
+        _ => vec![kind.schedule().map_or(1, |kind| kind.chunks(None)) as u32],
     }
 }
 
@@ -95,10 +104,12 @@ fn broken_rule(scenario: &Scenario, kind: PlannerKind, layout: Layout, sequences
     if stages > layers {
         return Some(format!("PP x VPP exceeds the {layers} layers"));
     }
-    if scenario.model.modules.len() == 1 && !layers.is_multiple_of(stages) {
+    let even = scenario.model.modules.len() == 1 && !kind.cuts_by_module() && kind != PlannerKind::NnScaler;
+    if even && !layers.is_multiple_of(stages) {
         return Some(format!("PP x VPP does not divide the {layers} layers"));
     }
-    if kind == PlannerKind::Interleaved && (layout.pipeline < 2 || layout.chunks < 2) {
+    let interleaved = matches!(kind.schedule(), Some(ScheduleKind::Interleaved | ScheduleKind::InterleavedZeroBubble));
+    if interleaved && (layout.pipeline < 2 || layout.chunks < 2) {
         return Some("interleaving needs PP and VPP of 2 or more".to_owned());
     }
     let microbatches = sequences.div_ceil(layout.microbatch);
@@ -107,7 +118,7 @@ fn broken_rule(scenario: &Scenario, kind: PlannerKind, layout: Layout, sequences
     }
     let each = microbatches / layout.data;
     let longest = layout.group.unwrap_or(layout.pipeline);
-    if kind == PlannerKind::Interleaved && longest < layout.pipeline && longest < each {
+    if interleaved && longest < layout.pipeline && longest < each {
         return Some("groups shorter than PP deadlock".to_owned());
     }
     if u64::from(stages) * u64::from(each) > MOST_CELLS {

@@ -1,5 +1,6 @@
 //! Why a layout cannot be, and how far it came.
 
+use crate::schedule::ScheduleError;
 use crate::units::Bytes;
 
 /// Why a layout cannot be.
@@ -54,6 +55,14 @@ impl Misfit {
     pub(super) fn activations(rank: usize, needs: Bytes) -> Self {
         let reason = "activations exceed the memory".to_owned();
         Self { reason, hurdle: Hurdle::Activations(needs, rank) }
+    }
+
+    /// A schedule that does not exist for the shape or the memory.
+    pub(super) fn schedule(error: &ScheduleError) -> Self {
+        match *error {
+            ScheduleError::Memory { rank, needs, .. } => Self::activations(rank, needs),
+            _ => Self::rule(&error.to_string()),
+        }
     }
 
     /// A schedule that does not run to its end.

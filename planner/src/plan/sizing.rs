@@ -1,7 +1,7 @@
 //! The search over layouts: every candidate is bounded, and simulated unless its bound already loses.
 
 use crate::compare;
-use crate::cost::{LayerTable, MicrobatchLoad, Partition, PipelineCosts, Place, Pricing, load};
+use crate::cost::{LayerTable, MicrobatchLoad, Partition, PipelineCosts, Place, Pricing, StrategyMix};
 use crate::observer::{Cancelled, Observer, go_on};
 use crate::outcome::{Layout, Loser, RejectionCount, Search};
 use crate::scenario::{PlannerKind, Scenario};
@@ -12,7 +12,7 @@ use crate::workload::PackedBatch;
 
 use super::layouts::{Candidate, candidates};
 use super::misfit::{Hurdle, Misfit};
-use super::{NoPlan, describe};
+use super::{NoPlan, describe, replica};
 
 /// Losers that are kept, best first.
 const KEPT_LOSERS: usize = 40;
@@ -22,16 +22,53 @@ const KEPT_LOSERS: usize = 40;
 pub(super) struct Sized {
     pub layout: Layout,
     pub partition: Partition,
+    /// Most instances of a part of each module; empty where microbatches go whole through all stages.
+    pub sizes: Vec<u32>,
+    /// Strategies of the layers of every stage; empty where all do as the settings say.
+    pub mixes: Vec<StrategyMix>,
+    /// Stages were cut for equal parameters rather than equal time.
+    pub by_parameters: bool,
+}
+
+impl Sized {
+    /// Microbatches go whole through all stages, layers do as the settings say.
+    pub(super) const fn whole(layout: Layout, partition: Partition) -> Self {
+        Self { layout, partition, sizes: Vec::new(), mixes: Vec::new(), by_parameters: false }
+    }
+}
+
+/// The sizing batch, cut into microbatches of one size.
+pub(super) struct Microbatches<'a> {
+    pub scenario: &'a Scenario,
+    pub pricing: &'a Pricing<'a>,
+    pub batch: &'a PackedBatch,
+    /// Sequences of each microbatch.
+    pub sequences: Vec<Vec<u32>>,
+    pub loads: Vec<MicrobatchLoad>,
 }
 
 /// How a planner fills a layout: which microbatches go to which replica, and in which order they run.
 pub(super) trait Filling {
     /// Indices into `loads` for every replica.
     fn assign(&self, layout: Layout, loads: &[MicrobatchLoad], table: &LayerTable<'_>) -> Vec<Vec<usize>>;
-    /// The schedule of one replica; `Err` names the rank that lacks memory and what it needs.
-    fn schedule(&self, layout: Layout, costs: &PipelineCosts, limit: Bytes) -> Result<Schedule, (usize, Bytes)>;
+    /// The layers of every stage.
+    fn cut(&self, batch: &Microbatches<'_>, table: &LayerTable<'_>, layout: Layout) -> Result<Sized, Misfit> {
+        balanced(batch, table, layout)
+    }
+    /// What a replica, by number, would do with some of the microbatches of the sizing batch, and what that costs.
+    fn replica(
+        &self,
+        batch: &Microbatches<'_>,
+        table: &LayerTable<'_>,
+        sized: &Sized,
+        replica: (usize, &[usize]),
+    ) -> Result<(PipelineCosts, Schedule), Misfit>;
     /// The order in which sequences are cut into microbatches.
     fn sequence_order(&self, batch: &PackedBatch) -> Vec<usize>;
+    /// The share of whole microbatches' work that no plan of this planner undercuts.
+    fn least_work(&self) -> f64 {
+        1.0
+    }
 }
 
 /// What a simulated candidate came to, per rank on average, in seconds.
@@ -62,7 +99,8 @@ pub(super) struct LayoutSearch<'a> {
     open: Vec<(Nanos, Sized)>,
     simulated: Vec<(Score, Sized)>,
     rejected: Vec<(Layout, Misfit)>,
-    loads: Vec<(u32, Vec<MicrobatchLoad>)>,
+    /// By sequences of a microbatch.
+    microbatches: Vec<(u32, Microbatches<'a>)>,
     total: u32,
     failed_later: u32,
 }
@@ -74,7 +112,7 @@ impl<'a> LayoutSearch<'a> {
         pricing: &'a Pricing<'a>,
         kind: PlannerKind,
         filling: &'a dyn Filling,
-        batch: &PackedBatch,
+        batch: &'a PackedBatch,
         observer: &mut dyn Observer,
     ) -> Result<Self, Cancelled> {
         let limit = scenario.memory_limit();
@@ -87,14 +125,13 @@ impl<'a> LayoutSearch<'a> {
             open: Vec::new(),
             simulated: Vec::new(),
             rejected: Vec::new(),
-            loads: Vec::new(),
+            microbatches: Vec::new(),
             total: 0,
             failed_later: 0,
         };
-        let order = filling.sequence_order(batch);
-        let sequences: Vec<_> = order.into_iter().map(|index| batch.sequences[index]).collect();
+        let order: Vec<u32> = filling.sequence_order(batch).into_iter().map(|index| index as u32).collect();
         let mut viable: Vec<Layout> = Vec::new();
-        for Candidate { layout, rule } in candidates(scenario, kind, sequences.len() as u32) {
+        for Candidate { layout, rule } in candidates(scenario, kind, order.len() as u32) {
             search.total += 1;
             match rule {
                 Some(rule) => search.rejected.push((layout, Misfit::rule(&rule))),
@@ -104,55 +141,61 @@ impl<'a> LayoutSearch<'a> {
         let mut sizes: Vec<u32> = viable.iter().map(|layout| layout.microbatch).collect();
         sizes.sort_unstable();
         sizes.dedup();
-        let packing = scenario.workload.packing;
-        search.loads = sizes
-            .into_iter()
-            .map(|size| (size, load::microbatches(&sequences, size, &scenario.model, packing)))
-            .collect();
+        for size in sizes {
+            let sequences: Vec<Vec<u32>> = order.chunks(size as usize).map(<[u32]>::to_vec).collect();
+            let loads = replica::loads(scenario, batch, &sequences);
+            search.microbatches.push((size, Microbatches { scenario, pricing, batch, sequences, loads }));
+        }
         search.bound_all(viable, observer)?;
         search.simulate_all(observer)?;
         Ok(search)
     }
 
-    fn loads_of(&self, layout: Layout) -> &[MicrobatchLoad] {
-        let entry = self.loads.iter().find(|(size, _)| *size == layout.microbatch);
-        entry.map_or(&[], |(_, loads)| loads)
+    fn microbatches_of(&self, layout: Layout) -> Option<&Microbatches<'a>> {
+        let entry = self.microbatches.iter().find(|(size, _)| *size == layout.microbatch);
+        entry.map(|(_, microbatches)| microbatches)
     }
 
     fn bound_all(&mut self, mut viable: Vec<Layout>, observer: &dyn Observer) -> Result<(), Cancelled> {
         // Layouts of one TP and microbatch share the costs of their layers.
         viable.sort_by_key(|layout| (layout.tensor, layout.microbatch));
-        let loads = std::mem::take(&mut self.loads);
+        let microbatches = std::mem::take(&mut self.microbatches);
         for group in viable.chunk_by(|a, b| (a.tensor, a.microbatch) == (b.tensor, b.microbatch)) {
             go_on(observer)?;
-            let of_size = loads.iter().find(|(size, _)| *size == group[0].microbatch).map_or(&[][..], |entry| &entry.1);
-            let table = self.pricing.table(group[0].tensor, of_size);
+            let Some((_, batch)) = microbatches.iter().find(|(size, _)| *size == group[0].microbatch) else { continue };
+            let table = self.pricing.table(group[0].tensor, &batch.loads);
             for &layout in group {
-                let Some(partition) = cut(self.scenario, &table, layout) else {
-                    self.rejected.push((layout, Misfit::rule("more stages than layers")));
-                    continue;
-                };
-                let place = Place { pipeline: layout.pipeline, data: layout.data, replica: 0 };
-                let fixed = table.static_memory(&partition, place);
-                let heaviest =
-                    fixed.iter().copied().enumerate().max_by_key(|&(rank, bytes)| (bytes, std::cmp::Reverse(rank)));
-                if let Some((rank, bytes)) = heaviest.filter(|heaviest| heaviest.1 > self.limit) {
-                    let reason = "weights, gradients and optimizer state exceed the memory".to_owned();
-                    self.rejected.push((layout, Misfit { reason, hurdle: Hurdle::State(bytes, rank) }));
-                    continue;
+                match self.bound(batch, &table, layout) {
+                    Ok(bounded) => self.open.push(bounded),
+                    Err(misfit) => self.rejected.push((layout, misfit)),
                 }
-                let bound = work_bound(&table, &partition, place);
-                if bound.secs() > LONGEST_SECONDS {
-                    self.rejected.push((layout, Misfit::rule("an iteration would take more than 115 days")));
-                    continue;
-                }
-                self.open.push((bound, Sized { layout, partition }));
             }
         }
-        self.loads = loads;
+        self.microbatches = microbatches;
         self.open.sort_by_key(|(bound, sized)| (*bound, sized.layout));
         self.open.reverse();
         Ok(())
+    }
+
+    fn bound(
+        &self,
+        batch: &Microbatches<'_>,
+        table: &LayerTable<'_>,
+        layout: Layout,
+    ) -> Result<(Nanos, Sized), Misfit> {
+        let sized = self.filling.cut(batch, table, layout)?;
+        let place = replica::place(layout, 0);
+        let fixed = table.static_memory(&sized.partition, place);
+        let heaviest = fixed.iter().copied().enumerate().max_by_key(|&(rank, bytes)| (bytes, std::cmp::Reverse(rank)));
+        if let Some((rank, bytes)) = heaviest.filter(|heaviest| heaviest.1 > self.limit) {
+            let reason = "weights, gradients and optimizer state exceed the memory".to_owned();
+            return Err(Misfit { reason, hurdle: Hurdle::State(bytes, rank) });
+        }
+        let bound = work_bound(table, &sized.partition, place, self.filling.least_work());
+        if bound.secs() > LONGEST_SECONDS {
+            return Err(Misfit::rule("an iteration would take more than 115 days"));
+        }
+        Ok((bound, sized))
     }
 
     /// Simulates open candidates, best bound first, until the best bound left is no better than the best time.
@@ -176,7 +219,10 @@ impl<'a> LayoutSearch<'a> {
     fn simulate(&self, sized: &Sized) -> Verdict {
         let cluster = &self.scenario.cluster;
         let layout = sized.layout;
-        let loads = self.loads_of(layout);
+        let Some(batch) = self.microbatches_of(layout) else {
+            return Verdict::Rejected(Misfit::rule("no microbatches of that size"));
+        };
+        let loads = batch.loads.as_slice();
         let table = self.pricing.table(layout.tensor, loads);
         let mut executions: Vec<Execution> = Vec::new();
         let mut score = Score { time: Nanos::ZERO, busy: 0.0, exposed: 0.0, peak: Bytes::ZERO };
@@ -184,7 +230,6 @@ impl<'a> LayoutSearch<'a> {
         let assignment = self.filling.assign(layout, loads, &table);
         let ranks = f64::from(layout.pipeline * layout.data);
         for (replica, assigned) in assignment.iter().enumerate() {
-            let place = Place { pipeline: layout.pipeline, data: layout.data, replica: replica as u32 };
             // A replica that does what the one before it does, at the same place of its node, takes as long.
             let devices = layout.tensor * self.scenario.training.context_parallel;
             let offset = (replica as u32).wrapping_mul(devices) % cluster.devices_per_node;
@@ -197,10 +242,9 @@ impl<'a> LayoutSearch<'a> {
                 score.exposed += totals.exposed.secs() / ranks;
                 continue;
             }
-            let costs = table.pipeline(&sized.partition, place, assigned);
-            let schedule = match self.filling.schedule(layout, &costs, self.limit) {
-                Ok(schedule) => schedule,
-                Err((rank, needs)) => return Verdict::Rejected(Misfit::activations(rank, needs)),
+            let (costs, schedule) = match self.filling.replica(batch, &table, sized, (replica, assigned)) {
+                Ok(built) => built,
+                Err(misfit) => return Verdict::Rejected(misfit),
             };
             let Ok(execution) = execute(&schedule, &costs) else {
                 return Verdict::Rejected(Misfit::deadlock());
@@ -322,6 +366,12 @@ impl<'a> LayoutSearch<'a> {
     }
 }
 
+/// Whole microbatches through the stages of [`cut`].
+pub(super) fn balanced(batch: &Microbatches<'_>, table: &LayerTable<'_>, layout: Layout) -> Result<Sized, Misfit> {
+    let partition = cut(batch.scenario, table, layout).ok_or_else(|| Misfit::rule("more stages than layers"))?;
+    Ok(Sized::whole(layout, partition))
+}
+
 /// The stages of a layout: even for one module, as Megatron-LM cuts it, balanced by mean time for several.
 pub(super) fn cut(scenario: &Scenario, table: &LayerTable<'_>, layout: Layout) -> Option<Partition> {
     let stages = layout.pipeline * layout.chunks;
@@ -333,14 +383,14 @@ pub(super) fn cut(scenario: &Scenario, table: &LayerTable<'_>, layout: Layout) -
 }
 
 /// No iteration is faster than its busiest rank would be if the replicas shared its work equally.
-fn work_bound(table: &LayerTable<'_>, partition: &Partition, place: Place) -> Nanos {
+fn work_bound(table: &LayerTable<'_>, partition: &Partition, place: Place, share: f64) -> Nanos {
     let (sync, optimizer) = table.step_end(partition, place, None);
     let ranks = place.pipeline as usize;
     (0..ranks)
         .map(|rank| {
-            let stages = partition.stages.iter().skip(rank).step_by(ranks);
+            let stages: Vec<_> = partition.stages_on(rank, ranks).collect();
             let cells = (stages.len() * table.microbatches()) as f64;
-            let work: f64 = stages.map(|ranges| table.stage_work(ranges)).sum();
+            let work: f64 = stages.into_iter().map(|ranges| table.stage_work(ranges)).sum::<f64>() * share;
             // The simulation rounds forward and both gradients of every cell to nanoseconds, half of one at most.
             let floor = ((work - cells * 1.5e-9) / f64::from(place.data) * (1.0 - 1e-12)).max(0.0);
             crate::units::Seconds::from_secs(floor).to_nanos() + sync[rank] + optimizer[rank]

@@ -1,13 +1,19 @@
 //! Static planners: one layout for the whole run, microbatches in data-loader order (Megatron-LM).
 
+mod nnscaler;
+mod optimus;
+
 use super::misfit::Misfit;
-use super::sizing::{Filling, LayoutSearch, Sized};
-use super::{IterationPlan, NoPlan, Plan, ReplicaPlan};
-use crate::cost::{LayerTable, MicrobatchLoad, PipelineCosts, Pricing};
+use super::sizing::{self, Filling, LayoutSearch, Microbatches, Sized};
+use super::{IterationPlan, NoPlan, Plan, ReplicaPlan, replica};
+use crate::cost::partition::ModuleWeight;
+use crate::cost::{LayerTable, MicrobatchLoad, Partition, PipelineCosts, Pricing, UniformTimes};
+use crate::flow::Placement;
+use crate::model::{Module, ModuleRole};
 use crate::observer::{Cancelled, Observer};
-use crate::outcome::{Layout, SolverStatus};
+use crate::outcome::{Layout, Search, SolverStatus};
 use crate::scenario::{PlannerKind, Scenario};
-use crate::schedule::{Grouping, Schedule, gpipe, interleaved, one_f_one_b};
+use crate::schedule::{ChunksRule, Grouping, Schedule, ScheduleKind, Shape, gpipe, interleaved, one_f_one_b};
 use crate::units::Bytes;
 use crate::workload::PackedBatch;
 
@@ -17,16 +23,57 @@ pub(super) struct Fixed {
 }
 
 impl Fixed {
-    fn orders(&self, layout: Layout, microbatches: usize) -> Schedule {
-        let ranks = layout.pipeline as usize;
-        match self.kind {
-            PlannerKind::Gpipe => gpipe(ranks, microbatches),
-            PlannerKind::Interleaved => {
+    /// The order of a replica that runs `microbatches`, made for its costs where the schedule is made to measure.
+    fn order(
+        &self,
+        layout: Layout,
+        microbatches: usize,
+        limit: Bytes,
+        costs: impl FnOnce() -> PipelineCosts,
+    ) -> Result<Schedule, Misfit> {
+        let (ranks, chunks) = (layout.pipeline as usize, layout.chunks as usize);
+        let kind = self.kind.schedule().expect("a static planner fills layouts with a schedule");
+        match kind {
+            ScheduleKind::Gpipe => Ok(gpipe(ranks, microbatches)),
+            ScheduleKind::OneFOneB => Ok(one_f_one_b(ranks, microbatches)),
+            ScheduleKind::Interleaved => {
                 let grouping = layout.group.map_or(Grouping::Balanced, |group| Grouping::Fixed(group as usize));
-                interleaved(ranks, layout.chunks as usize, microbatches, grouping)
+                Ok(interleaved(ranks, chunks, microbatches, grouping))
             }
-            PlannerKind::OneFOneB | PlannerKind::WaitFreeCyclic => one_f_one_b(ranks, microbatches),
+            _ => {
+                let shape = Shape { ranks, chunks, microbatches, group: None };
+                let costs = if kind.is_made_to_measure() {
+                    costs()
+                } else {
+                    PipelineCosts::uniform_over(kind.flows(ranks, chunks, microbatches), UniformTimes::default())
+                };
+                kind.generate(shape, &costs, Some(limit)).map_err(|error| Misfit::schedule(&error))
+            }
         }
+    }
+
+    /// What a replica does with its microbatches.
+    fn replica_plan(
+        &self,
+        scenario: &Scenario,
+        pricing: &Pricing<'_>,
+        sized: &Sized,
+        (number, batch): (usize, &PackedBatch),
+        own: Vec<Vec<u32>>,
+    ) -> Result<ReplicaPlan, Misfit> {
+        if self.kind == PlannerKind::Optimus {
+            return Ok(optimus::replica_plan(scenario, sized, batch, own));
+        }
+        let empty = Schedule { stages: 0, microbatches: 0, orders: Vec::new() };
+        let mut plan = ReplicaPlan::whole(own, empty);
+        if !sized.mixes.is_empty() {
+            plan.mixes = plan.microbatches.iter().flat_map(|_| sized.mixes.iter().copied()).collect();
+        }
+        let placed = (&sized.partition, sized.layout);
+        let costs = || replica::costs(scenario, pricing, placed, number, batch, &plan);
+        let limit = scenario.memory_limit();
+        plan.schedule = self.order(sized.layout, plan.microbatches.len(), limit, costs)?;
+        Ok(plan)
     }
 }
 
@@ -37,13 +84,67 @@ impl Filling for Fixed {
         (0..data).map(|replica| (replica..loads.len()).step_by(data).collect()).collect()
     }
 
-    fn schedule(&self, layout: Layout, costs: &PipelineCosts, _: Bytes) -> Result<Schedule, (usize, Bytes)> {
-        Ok(self.orders(layout, costs.microbatches))
+    fn cut(&self, batch: &Microbatches<'_>, table: &LayerTable<'_>, layout: Layout) -> Result<Sized, Misfit> {
+        match self.kind {
+            PlannerKind::InterleavedParameters => by_parameters(batch.scenario, layout),
+            PlannerKind::NnScaler => nnscaler::cut(batch, table, layout),
+            PlannerKind::Optimus => optimus::cut(batch.scenario, table, layout),
+            _ => {
+                let placement = self.kind.schedule().map_or(Placement::Cyclic, ScheduleKind::placement);
+                let sized = sizing::balanced(batch, table, layout)?;
+                Ok(Sized { partition: sized.partition.placed(placement), ..sized })
+            }
+        }
+    }
+
+    fn replica(
+        &self,
+        batch: &Microbatches<'_>,
+        table: &LayerTable<'_>,
+        sized: &Sized,
+        (replica, assigned): (usize, &[usize]),
+    ) -> Result<(PipelineCosts, Schedule), Misfit> {
+        let place = replica::place(sized.layout, replica);
+        if sized.sizes.is_empty() && sized.mixes.is_empty() {
+            let costs = table.pipeline(&sized.partition, place, assigned);
+            let limit = batch.scenario.memory_limit();
+            let schedule = self.order(sized.layout, assigned.len(), limit, || costs.clone())?;
+            return Ok((costs, schedule));
+        }
+        let own = assigned.iter().map(|&microbatch| batch.sequences[microbatch].clone()).collect();
+        let plan = self.replica_plan(batch.scenario, batch.pricing, sized, (replica, batch.batch), own)?;
+        let placed = (&sized.partition, sized.layout);
+        let costs = replica::costs(batch.scenario, batch.pricing, placed, replica, batch.batch, &plan);
+        Ok((costs, plan.schedule))
     }
 
     fn sequence_order(&self, batch: &PackedBatch) -> Vec<usize> {
         (0..batch.sequences.len()).collect()
     }
+
+    fn least_work(&self) -> f64 {
+        // Layers that need not be recomputed take less than the settings say.
+        if self.kind == PlannerKind::NnScaler { 0.6 } else { 1.0 }
+    }
+}
+
+/// Chunks of as equal parameters as a contiguous cut allows.
+fn by_parameters(scenario: &Scenario, layout: Layout) -> Result<Sized, Misfit> {
+    let model = &scenario.model;
+    let weight = |module: &Module| ModuleWeight {
+        layer: module.layer_parameters() as f64,
+        input: module.input_parameters() as f64,
+        output: module.output_parameters() as f64,
+    };
+    let weights: Vec<ModuleWeight> = model.modules.iter().map(weight).collect();
+    let stages = layout.pipeline * layout.chunks;
+    let cut = if model.modules.len() == 1 {
+        Partition::even(model, stages)
+    } else {
+        Partition::balanced(model, &weights, stages)
+    };
+    cut.map(|partition| Sized { by_parameters: true, ..Sized::whole(layout, partition) })
+        .ok_or_else(|| Misfit::rule("more stages than layers"))
 }
 
 /// Chooses the best layout on the sizing batch; [`super::judge`] then holds it against every batch of the run, and a
@@ -56,12 +157,22 @@ pub(crate) fn plan(
     batches: &[PackedBatch],
     observer: &mut dyn Observer,
 ) -> Result<Result<Plan, NoPlan>, Cancelled> {
+    if let Some(why) = does_not_apply(scenario, kind) {
+        return Ok(Err(NoPlan { binding: why, search: Search::default() }));
+    }
     let filling = Fixed { kind };
     let mut search = LayoutSearch::run(scenario, pricing, kind, &filling, sizing, observer)?;
     loop {
-        let Some(sized) = search.winner() else { return Ok(Err(search.no_plan())) };
-        let plan = fill(scenario, kind, &filling, &sized, batches);
-        match plan.and_then(|plan| super::judge::fits(scenario, pricing, &plan, batches).map(|()| plan)) {
+        let Some(mut sized) = search.winner() else { return Ok(Err(search.no_plan())) };
+        let plan = loop {
+            let plan = fill(scenario, pricing, &filling, &sized, batches);
+            let plan = plan.and_then(|plan| super::judge::fits(scenario, pricing, &plan, batches).map(|()| plan));
+            match plan.as_ref().err().and_then(|misfit| nnscaler::leaner(&sized, misfit)) {
+                Some(leaner) => sized = leaner,
+                None => break plan,
+            }
+        };
+        match plan {
             Ok(plan) => {
                 let decisions = decisions(&sized, &plan, sizing, search.failed_later());
                 return Ok(Ok(Plan { search: search.report(), decisions, ..plan }));
@@ -73,7 +184,7 @@ pub(crate) fn plan(
 
 fn fill(
     scenario: &Scenario,
-    kind: PlannerKind,
+    pricing: &Pricing<'_>,
     filling: &Fixed,
     sized: &Sized,
     batches: &[PackedBatch],
@@ -90,26 +201,38 @@ fn fill(
             if own.is_empty() {
                 return Err(Misfit::rule("a batch has fewer microbatches than replicas"));
             }
-            let schedule = filling.orders(layout, own.len());
-            replicas.push(ReplicaPlan { microbatches: own, schedule });
+            replicas.push(filling.replica_plan(scenario, pricing, sized, (replica, batch), own)?);
         }
         iterations.push(IterationPlan { replicas, decision: None });
     }
-    let open = open_degrees(scenario, kind);
+    let open = open_degrees(scenario, filling.kind);
     Ok(Plan {
         layout,
         partition: sized.partition.clone(),
         iterations,
-        algorithm: format!("exhaustive search over {open}; {}", kind.title()),
+        algorithm: format!("exhaustive search over {open}; {}", filling.kind.title()),
         status: SolverStatus::Optimal,
-        search: crate::outcome::Search::default(),
+        search: Search::default(),
         decisions: Vec::new(),
     })
 }
 
+/// Why a planner has nothing to do with a model.
+fn does_not_apply(scenario: &Scenario, kind: PlannerKind) -> Option<String> {
+    let feeds_backbone = |(index, module): (usize, &Module)| {
+        module.role == ModuleRole::Backbone && !scenario.model.fed_by(index).is_empty()
+    };
+    let has_encoder = scenario.model.modules.iter().enumerate().any(feeds_backbone);
+    let has_generator = scenario.model.modules.iter().any(|module| module.role == ModuleRole::Generator);
+    (kind == PlannerKind::Optimus && (!has_encoder || has_generator))
+        .then(|| "does not apply: it moves encoders out of the backbone's pipeline, and this model has none".to_owned())
+}
+
 fn open_degrees(scenario: &Scenario, kind: PlannerKind) -> String {
     let request = scenario.layout;
-    let chunks = if kind == PlannerKind::Interleaved { request.chunks } else { Some(1) };
+    let interleaves = |kind: ScheduleKind| matches!(kind.chunks_rule(), ChunksRule::Any { .. });
+    let chunked = kind == PlannerKind::Optimus || kind.schedule().is_some_and(interleaves);
+    let chunks = if chunked { request.chunks } else { Some(1) };
     let open = [("TP", request.tensor), ("PP", request.pipeline), ("VPP", chunks), ("microbatch", request.microbatch)];
     let names: Vec<&str> = open.iter().filter(|(_, fixed)| fixed.is_none()).map(|(name, _)| *name).collect();
     if names.is_empty() { "nothing (all degrees are fixed)".to_owned() } else { names.join(", ") }
@@ -128,9 +251,11 @@ fn decisions(sized: &Sized, plan: &Plan, sizing: &PackedBatch, failed_later: u32
         decisions.push(if least == most {
             format!("{} stages of {least} layers each.", layers.len())
         } else {
-            format!("{} stages of {least} to {most} layers, cut for equal mean time.", layers.len())
+            let aim = if sized.by_parameters { "equal parameters" } else { "equal mean time" };
+            format!("{} stages of {least} to {most} layers, cut for {aim}.", layers.len())
         });
     }
+    decisions.extend(nnscaler::decision(sized));
     decisions.push("Microbatches in data-loader order, dealt to the replicas in turn.".to_owned());
     decisions
 }

@@ -1,7 +1,10 @@
 //! Which scenarios planners accept: every wrong field is named, with what would be right.
 
+mod distribution;
 mod fields;
+mod model;
 mod overrides;
+mod source;
 mod workload;
 
 use std::sync::Arc;

@@ -13,6 +13,16 @@ pub enum Grouping {
     Fixed(usize),
 }
 
+impl Grouping {
+    /// The group g of the warm-up.
+    pub(super) fn longest(self, ranks: usize, sizes: &[usize]) -> usize {
+        match self {
+            Self::Fixed(group) => group,
+            Self::Balanced => sizes.iter().copied().max().unwrap_or(0).max(ranks),
+        }
+    }
+}
+
 /// A group of microbatches runs through chunk 0, then through chunk 1, and so on, before the next group; backwards
 /// mirror the chunks. Rank `r` warms up with `2 (p - r - 1) + (v - 1) g` forwards, g being the largest group.
 ///
@@ -20,10 +30,7 @@ pub enum Grouping {
 /// being those of all chunks of a rank.
 pub fn interleaved(ranks: usize, chunks: usize, microbatches: usize, grouping: Grouping) -> Schedule {
     let sizes = group_sizes(ranks, microbatches, grouping);
-    let longest = match grouping {
-        Grouping::Fixed(group) => group,
-        Grouping::Balanced => sizes.iter().copied().max().unwrap_or(0).max(ranks),
-    };
+    let longest = grouping.longest(ranks, &sizes);
     let table = order_table(chunks, &sizes);
     let total = table.len();
     let orders = (0..ranks).map(|rank| {
@@ -42,7 +49,8 @@ pub fn interleaved(ranks: usize, chunks: usize, microbatches: usize, grouping: G
     Schedule { stages: ranks * chunks, microbatches, orders: orders.collect() }
 }
 
-fn group_sizes(ranks: usize, microbatches: usize, grouping: Grouping) -> Vec<usize> {
+/// Microbatches of each group.
+pub(super) fn group_sizes(ranks: usize, microbatches: usize, grouping: Grouping) -> Vec<usize> {
     match grouping {
         Grouping::Fixed(group) => {
             let group = group.max(1);
@@ -57,7 +65,7 @@ fn group_sizes(ranks: usize, microbatches: usize, grouping: Grouping) -> Vec<usi
 }
 
 /// (chunk, microbatch) in the order of forwards.
-fn order_table(chunks: usize, sizes: &[usize]) -> Vec<(usize, usize)> {
+pub(super) fn order_table(chunks: usize, sizes: &[usize]) -> Vec<(usize, usize)> {
     let mut table = Vec::with_capacity(chunks * sizes.iter().sum::<usize>());
     let mut first = 0;
     for size in sizes {

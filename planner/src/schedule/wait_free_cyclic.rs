@@ -6,8 +6,10 @@
 //! of the interleaved schedule included, and then swaps microbatches while that helps. The result is therefore
 //! never slower than the fixed orders under the same memory.
 
+mod effort;
 mod list;
 mod search;
 
+pub use effort::within_seconds;
 pub use list::{ForwardOrder, Policy, list_schedule};
 pub use search::{Choice, Effort, Entry, Order, TooLarge, search};

@@ -11,7 +11,7 @@ const NOT_YET: Nanos = Nanos::new(u64::MAX);
 pub(super) struct Times {
     pub start: Nanos,
     pub end: Nanos,
-    /// Start of the send behind it; equal to its end where there is none.
+    /// Start of the send behind it; when its result is there where none is sent.
     pub send_start: Nanos,
     /// When the rank's stream is free again.
     pub stream_free: Nanos,
@@ -33,7 +33,7 @@ pub(super) struct Arrivals<'a> {
 impl<'a> Arrivals<'a> {
     /// Nothing has run.
     pub(super) fn none(costs: &'a PipelineCosts) -> Self {
-        let column = || vec![NOT_YET; costs.stages * costs.microbatches];
+        let column = || vec![NOT_YET; costs.flows.cells()];
         Self {
             costs,
             forward_arrival: column(),
@@ -49,45 +49,97 @@ impl<'a> Arrivals<'a> {
 
     /// When the inputs of an action are there; `None` while they are not.
     pub(super) fn input_time(&self, action: Action) -> Option<Nanos> {
-        let (stage, microbatch) = (action.stage as usize, action.microbatch as usize);
+        let (flows, microbatch) = (&self.costs.flows, action.microbatch as usize);
+        let (cell, cells) = (self.cell(action), flows.cells_of(microbatch));
         let time = match action.kind {
-            ActionKind::Forward if stage == 0 => Nanos::ZERO,
-            ActionKind::Forward => self.forward_arrival[self.costs.cell(stage - 1, microbatch)],
-            ActionKind::Backward | ActionKind::InputGrad => {
-                let own = self.forward_end[self.cell(action)];
-                if stage + 1 == self.costs.stages {
-                    own
-                } else {
-                    own.max(self.gradient_arrival[self.costs.cell(stage + 1, microbatch)])
-                }
+            ActionKind::Forward if cell > cells.start => self.forward_arrival[cell - 1],
+            ActionKind::Forward => {
+                let arrival = |&input: &u32| self.forward_arrival[flows.cells_of(input as usize).end - 1];
+                flows.inputs(microbatch).iter().map(arrival).max().unwrap_or(Nanos::ZERO)
             }
-            ActionKind::WeightGrad => self.input_grad_end[self.cell(action)],
+            ActionKind::Backward | ActionKind::InputGrad => {
+                let own = self.forward_end[cell];
+                let gradient = if cell + 1 < cells.end {
+                    self.gradient_arrival[cell + 1]
+                } else {
+                    let arrival = |&output: &u32| self.gradient_arrival[flows.cells_of(output as usize).start];
+                    flows.outputs(microbatch).iter().map(arrival).max().unwrap_or(Nanos::ZERO)
+                };
+                own.max(gradient)
+            }
+            ActionKind::WeightGrad => self.input_grad_end[cell],
         };
         (time != NOT_YET).then_some(time)
     }
 
+    /// Whether and when what runs at once with the head of an order can start: the inputs of the action, and of the
+    /// one behind it where the two are overlapped.
+    pub(super) fn head_time(&self, order: &[Action]) -> Option<Nanos> {
+        let action = order.first()?;
+        let input = self.input_time(*action)?;
+        match order.get(1) {
+            Some(second) if action.with_next => Some(input.max(self.input_time(*second)?)),
+            _ => Some(input),
+        }
+    }
+
+    fn duration(&self, action: Action) -> Nanos {
+        let cell = self.cell(action);
+        match action.kind {
+            ActionKind::Forward => self.costs.forward[cell],
+            ActionKind::Backward => self.costs.backward(cell),
+            ActionKind::InputGrad => self.costs.input_grad[cell],
+            ActionKind::WeightGrad => self.costs.weight_grad[cell],
+        }
+    }
+
     /// Runs an action whose inputs are there at `input` on a rank and a stream that are free at `free` and `stream`.
     pub(super) fn run(&mut self, action: Action, input: Nanos, free: Nanos, stream: Nanos) -> Times {
-        let cell = self.cell(action);
-        let (duration, send) = match action.kind {
-            ActionKind::Forward => (self.costs.forward[cell], self.costs.send_forward[cell]),
-            ActionKind::Backward => (self.costs.backward(cell), self.costs.send_backward[cell]),
-            ActionKind::InputGrad => (self.costs.input_grad[cell], self.costs.send_backward[cell]),
-            ActionKind::WeightGrad => (self.costs.weight_grad[cell], Nanos::ZERO),
-        };
         let start = free.max(input);
-        let end = start + duration;
+        let end = start + self.duration(action);
+        self.finish(action, start, end, end, stream)
+    }
+
+    /// Runs two overlapped actions at once. Each is drawn for its share of the time they take together; what they
+    /// send is there when both have ended.
+    pub(super) fn run_overlapped(
+        &mut self,
+        first: Action,
+        second: Action,
+        input: Nanos,
+        free: Nanos,
+        stream: Nanos,
+    ) -> [Times; 2] {
+        let start = free.max(input);
+        let (forward, backward) = (self.duration(first), self.duration(second));
+        let both = self.costs.overlapped(forward, backward);
+        let share = u128::from(both.get()) * u128::from(forward.get());
+        let middle = start + Nanos::new((share / u128::from((forward + backward).get().max(1))) as u64);
+        let end = start + both;
+        let first = self.finish(first, start, middle, end, stream);
+        let second = self.finish(second, middle, end, end, first.stream_free);
+        [first, second]
+    }
+
+    /// Notes what an action has produced once `ready`.
+    fn finish(&mut self, action: Action, start: Nanos, end: Nanos, ready: Nanos, stream: Nanos) -> Times {
+        let cell = self.cell(action);
+        let send = match action.kind {
+            ActionKind::Forward => self.costs.send_forward[cell],
+            ActionKind::Backward | ActionKind::InputGrad => self.costs.send_backward[cell],
+            ActionKind::WeightGrad => Nanos::ZERO,
+        };
         let sends = send > Nanos::ZERO;
-        let send_start = if sends { end.max(stream) } else { end };
+        let send_start = if sends { ready.max(stream) } else { ready };
         let arrival = send_start + send;
         match action.kind {
             ActionKind::Forward => {
-                self.forward_end[cell] = end;
+                self.forward_end[cell] = ready;
                 self.forward_arrival[cell] = arrival;
             }
             ActionKind::Backward | ActionKind::InputGrad => {
                 self.gradient_arrival[cell] = arrival;
-                self.input_grad_end[cell] = end;
+                self.input_grad_end[cell] = ready;
             }
             ActionKind::WeightGrad => {}
         }
@@ -110,13 +162,22 @@ impl<'a> Arrivals<'a> {
         }
     }
 
-    /// The rank whose next action may have been waiting for this one.
-    pub(super) fn fed_rank(&self, action: Action) -> Option<usize> {
-        let stage = action.stage as usize;
+    /// Calls `each` with every rank whose next action may have been waiting for this one.
+    pub(super) fn fed_ranks(&self, action: Action, mut each: impl FnMut(usize)) {
+        let (flows, stage, microbatch) = (&self.costs.flows, action.stage as usize, action.microbatch as usize);
+        let stages = flows.stages_of(microbatch);
         match action.kind {
-            ActionKind::Forward => (stage + 1 < self.costs.stages).then(|| self.costs.rank_of(stage + 1)),
-            ActionKind::Backward | ActionKind::InputGrad => stage.checked_sub(1).map(|to| self.costs.rank_of(to)),
-            ActionKind::WeightGrad => None,
+            ActionKind::Forward if stage + 1 < stages.end => each(flows.rank_of(stage + 1)),
+            ActionKind::Forward => {
+                let firsts = flows.outputs(microbatch).iter().map(|&output| flows.stages_of(output as usize).start);
+                firsts.for_each(|first| each(flows.rank_of(first)));
+            }
+            ActionKind::Backward | ActionKind::InputGrad if stage > stages.start => each(flows.rank_of(stage - 1)),
+            ActionKind::Backward | ActionKind::InputGrad => {
+                let lasts = flows.inputs(microbatch).iter().map(|&input| flows.stages_of(input as usize).end - 1);
+                lasts.for_each(|last| each(flows.rank_of(last)));
+            }
+            ActionKind::WeightGrad => {}
         }
     }
 }

@@ -3,8 +3,9 @@
 use super::execution::{Execution, Start};
 use super::memory;
 use crate::cost::PipelineCosts;
+use crate::flow::Flows;
 use crate::schedule::{Action, ActionKind, Schedule};
-use crate::timeline::{NO_SPAN, SpanKind, Timeline};
+use crate::timeline::{Join, NO_SPAN, SpanKind, Timeline};
 use crate::units::Nanos;
 
 /// When each rank may begin to synchronise gradients: when all its replicas are done.
@@ -41,7 +42,8 @@ pub fn assemble(schedule: &Schedule, execution: &Execution, costs: &PipelineCost
         execution,
         costs,
         timeline: Timeline { ranks: schedule.ranks() as u32, lane_offsets: vec![0], ..Timeline::default() },
-        producer: vec![(NO_SPAN, NO_SPAN); 2 * schedule.stages * schedule.microbatches],
+        producer: vec![(NO_SPAN, NO_SPAN); 2 * costs.flows.cells()],
+        ready: Vec::new(),
     };
     builder.number_spans();
     for rank in 0..schedule.ranks() {
@@ -52,8 +54,25 @@ pub fn assemble(schedule: &Schedule, execution: &Execution, costs: &PipelineCost
     timeline.makespan_ns = end.iteration_end(costs).get();
     timeline.memory = (0..schedule.ranks()).map(|rank| memory::curve(rank, schedule, execution, costs)).collect();
     timeline.microbatches.clone_from(&costs.shapes);
+    timeline.joins = joins(&costs.flows);
+    timeline.overlapped = overlapped(schedule, &timeline);
     timeline.critical_path = critical_path(&timeline);
     timeline
+}
+
+fn joins(flows: &Flows) -> Vec<Join> {
+    let into = |into: usize| flows.inputs(into).iter().map(move |&from| Join { from, into: into as u32 });
+    (0..flows.microbatches()).flat_map(into).collect()
+}
+
+/// The spans of actions that run with the one behind them.
+fn overlapped(schedule: &Schedule, timeline: &Timeline) -> Vec<u32> {
+    let of_rank = |(rank, order): (usize, &Vec<Action>)| {
+        let first = timeline.compute_lane(rank).start;
+        let places = order.iter().enumerate().filter(|(_, action)| action.with_next);
+        places.map(|(place, _)| (first + place) as u32).collect::<Vec<_>>()
+    };
+    schedule.orders.iter().enumerate().flat_map(of_rank).collect()
 }
 
 struct Builder<'a> {
@@ -63,6 +82,8 @@ struct Builder<'a> {
     timeline: Timeline,
     /// Of each forward (even) and gradient (odd) cell: the span that computes it, and the span that delivers it.
     producer: Vec<(u32, u32)>,
+    /// When each numbered span ends.
+    ready: Vec<Nanos>,
 }
 
 impl Builder<'_> {
@@ -86,15 +107,19 @@ impl Builder<'_> {
         for (rank, order) in self.schedule.orders.iter().enumerate() {
             let first_send = next + order.len() as u32 + self.tail(rank).len() as u32;
             let mut sends = 0;
+            self.ready.extend_from_slice(&self.execution.end[rank]);
+            self.ready.resize(first_send as usize, Nanos::ZERO);
             for (place, &action) in order.iter().enumerate() {
                 if action.kind == ActionKind::WeightGrad {
                     continue;
                 }
                 let computed = next + place as u32;
                 let mut delivered = computed;
-                if self.send(action) > Nanos::ZERO {
+                let send = self.send(action);
+                if send > Nanos::ZERO {
                     delivered = first_send + sends;
                     sends += 1;
+                    self.ready.push(self.execution.send_start[rank][place] + send);
                 }
                 let slot = self.slot(action);
                 self.producer[slot] = (computed, delivered);
@@ -146,23 +171,31 @@ impl Builder<'_> {
         self.timeline.lane_offsets.push(self.timeline.len() as u32);
     }
 
-    /// The span that delivered the later of an action's inputs.
+    /// The span that delivered the latest of an action's inputs.
     fn input_span(&self, action: Action) -> u32 {
-        let (stage, microbatch) = (action.stage, action.microbatch);
-        let own = self.producer[self.slot(Action { kind: ActionKind::Forward, stage, microbatch })].0;
+        let (flows, microbatch) = (&self.costs.flows, action.microbatch as usize);
+        let cell = self.costs.cell(action.stage as usize, microbatch);
+        let cells = flows.cells_of(microbatch);
+        let (forward, gradient) = (|cell: usize| self.producer[2 * cell], |cell: usize| self.producer[2 * cell + 1]);
         match action.kind {
+            ActionKind::Forward if cell > cells.start => forward(cell - 1).1,
             ActionKind::Forward => {
-                self.producer[self.slot(Action { kind: ActionKind::Forward, stage: stage - 1, microbatch })].1
+                self.latest(flows.inputs(microbatch), |input| forward(flows.cells_of(input).end - 1).1)
             }
-            ActionKind::Backward | ActionKind::InputGrad if stage as usize + 1 == self.schedule.stages => own,
+            // Its own forward ran on this rank before, so a wait is always for a gradient, if there is one.
+            ActionKind::Backward | ActionKind::InputGrad if cell + 1 < cells.end => gradient(cell + 1).1,
+            ActionKind::Backward | ActionKind::InputGrad if flows.outputs(microbatch).is_empty() => forward(cell).0,
             ActionKind::Backward | ActionKind::InputGrad => {
-                // Its own forward ran on this rank before, so a wait is always for the gradient.
-                self.producer[self.slot(Action { kind: ActionKind::Backward, stage: stage + 1, microbatch })].1
+                self.latest(flows.outputs(microbatch), |output| gradient(flows.cells_of(output).start).1)
             }
-            ActionKind::WeightGrad => {
-                self.producer[self.slot(Action { kind: ActionKind::InputGrad, stage, microbatch })].0
-            }
+            ActionKind::WeightGrad => gradient(cell).0,
         }
+    }
+
+    /// Of the microbatches that feed an action, the span that delivered last.
+    fn latest(&self, feeding: &[u32], delivered: impl Fn(usize) -> u32) -> u32 {
+        let last = feeding.iter().max_by_key(|&&other| self.ready[delivered(other as usize) as usize]);
+        last.map_or(NO_SPAN, |&other| delivered(other as usize))
     }
 
     fn communication_lane(&mut self, rank: usize) {

@@ -1,6 +1,6 @@
 //! When every action of a schedule runs.
 
-use super::arrivals::Arrivals;
+use super::arrivals::{Arrivals, Times};
 use crate::cost::PipelineCosts;
 use crate::schedule::{Action, Schedule};
 use crate::units::Nanos;
@@ -25,7 +25,7 @@ pub struct Execution {
     pub end: Vec<Vec<Nanos>>,
     /// What let each action start.
     pub bound_by: Vec<Vec<Start>>,
-    /// Start of the send behind each action; equal to its end where there is none or the stream was free.
+    /// Start of the send behind each action; where there is none, when its result is there.
     pub send_start: Vec<Vec<Nanos>>,
 }
 
@@ -89,13 +89,16 @@ impl<'a> Run<'a> {
     fn finish(mut self) -> Result<Execution, Deadlock> {
         let mut ready: Vec<usize> = (0..self.schedule.ranks()).rev().collect();
         while let Some(rank) = ready.pop() {
-            while let Some(&action) = self.schedule.orders[rank].get(self.next[rank]) {
-                let Some(input) = self.arrivals.input_time(action) else { break };
-                self.run(rank, action, input);
-                if let Some(fed) = self.arrivals.fed_rank(action)
-                    && fed != rank
-                {
-                    ready.push(fed);
+            loop {
+                let order = &self.schedule.orders[rank][self.next[rank]..];
+                let Some(input) = self.arrivals.head_time(order) else { break };
+                let ran = self.run(rank, order, input);
+                for &action in ran {
+                    self.arrivals.fed_ranks(action, |fed| {
+                        if fed != rank {
+                            ready.push(fed);
+                        }
+                    });
                 }
             }
         }
@@ -107,14 +110,31 @@ impl<'a> Run<'a> {
         if waiting.is_empty() { Ok(self.execution) } else { Err(Deadlock { waiting }) }
     }
 
-    fn run(&mut self, rank: usize, action: Action, input: Nanos) {
+    /// Runs the head of a rank's order, two actions where they are overlapped; returns what ran.
+    fn run(&mut self, rank: usize, order: &'a [Action], input: Nanos) -> &'a [Action] {
         let free = self.rank_free[rank];
         let bound_by = match (input > free, self.next[rank]) {
             (true, _) => Start::Input,
             (false, 0) => Start::Begin,
             (false, _) => Start::Rank,
         };
-        let times = self.arrivals.run(action, input, free, self.stream_free[rank]);
+        let stream = self.stream_free[rank];
+        match order {
+            [first, second, ..] if first.with_next => {
+                let [a, b] = self.arrivals.run_overlapped(*first, *second, input, free, stream);
+                self.note(rank, a, bound_by);
+                self.note(rank, b, Start::Rank);
+                &order[..2]
+            }
+            _ => {
+                let times = self.arrivals.run(order[0], input, free, stream);
+                self.note(rank, times, bound_by);
+                &order[..1]
+            }
+        }
+    }
+
+    fn note(&mut self, rank: usize, times: Times, bound_by: Start) {
         self.rank_free[rank] = times.end;
         self.stream_free[rank] = times.stream_free;
         self.next[rank] += 1;

@@ -3,7 +3,7 @@
 //! Search workers try many schedules that differ in a few places. What ran before the first changed place stays;
 //! only what comes after it in the log of runs is undone and run again.
 
-use super::arrivals::Arrivals;
+use super::arrivals::{Arrivals, Times};
 use super::execution::Deadlock;
 use crate::cost::PipelineCosts;
 use crate::schedule::{Action, Schedule};
@@ -59,13 +59,16 @@ impl<'a> Simulation<'a> {
         self.ready.clear();
         self.ready.extend((0..self.orders.len()).rev());
         while let Some(rank) = self.ready.pop() {
-            while let Some(&action) = self.orders[rank].get(self.next[rank]) {
-                let Some(input) = self.arrivals.input_time(action) else { break };
-                self.step(rank, action, input);
-                if let Some(fed) = self.arrivals.fed_rank(action)
-                    && fed != rank
-                {
-                    self.ready.push(fed);
+            while let Some(input) = self.arrivals.head_time(&self.orders[rank][self.next[rank]..]) {
+                let before = self.next[rank];
+                self.step(rank, input);
+                for place in before..self.next[rank] {
+                    let ready = &mut self.ready;
+                    self.arrivals.fed_ranks(self.orders[rank][place], |fed| {
+                        if fed != rank {
+                            ready.push(fed);
+                        }
+                    });
                 }
             }
         }
@@ -112,7 +115,9 @@ impl<'a> Simulation<'a> {
     pub fn change(&mut self, rank: usize, from: usize, order: &[Action]) -> usize {
         debug_assert!(from <= self.orders[rank].len(), "a change begins within the order");
         let before = self.log.len();
-        if let Some(&place) = self.places[rank].get(from) {
+        // Of two overlapped actions neither can be taken back alone.
+        let undone = if from > 0 && self.orders[rank][from - 1].with_next { from - 1 } else { from };
+        if let Some(&place) = self.places[rank].get(undone) {
             self.restore(Checkpoint(place as usize));
         }
         self.orders[rank].truncate(from);
@@ -131,11 +136,29 @@ impl<'a> Simulation<'a> {
         self.stream_free[rank] = ran.stream_before;
     }
 
-    fn step(&mut self, rank: usize, action: Action, input: Nanos) {
+    /// Runs the head of a rank's order, two actions where they are overlapped.
+    fn step(&mut self, rank: usize, input: Nanos) {
         let (free, stream) = (self.rank_free[rank], self.stream_free[rank]);
+        let next = self.next[rank];
+        let action = self.orders[rank][next];
+        if action.with_next && next + 1 < self.orders[rank].len() {
+            let second = self.orders[rank][next + 1];
+            let [a, b] = self.arrivals.run_overlapped(action, second, input, free, stream);
+            self.note(rank, a);
+            self.note(rank, b);
+        } else {
+            let times = self.arrivals.run(action, input, free, stream);
+            self.note(rank, times);
+        }
+    }
+
+    fn note(&mut self, rank: usize, times: Times) {
         self.places[rank].push(self.log.len() as u32);
-        self.log.push(Ran { rank: rank as u32, free_before: free, stream_before: stream });
-        let times = self.arrivals.run(action, input, free, stream);
+        self.log.push(Ran {
+            rank: rank as u32,
+            free_before: self.rank_free[rank],
+            stream_before: self.stream_free[rank],
+        });
         self.rank_free[rank] = times.end;
         self.stream_free[rank] = times.stream_free;
         self.next[rank] += 1;

@@ -1,7 +1,8 @@
 //! Global batches: what is drawn from the workload for every iteration.
 
 use super::distribution::draw_histogram;
-use super::{Dataset, SampleShape, SampleSource};
+use super::phases::distribution_at;
+use super::{Dataset, Distribution, RealDistribution, SampleShape, SampleSource, video_ms};
 use crate::random::Random;
 use crate::scenario::ValidScenario;
 
@@ -29,47 +30,92 @@ impl<'a> Sampler<'a> {
 
     /// The batch of an iteration, on which plans are judged.
     pub fn judged(self, iteration: u32) -> GlobalBatch {
-        self.draw(u64::from(iteration))
+        self.draw(u64::from(iteration), Some(iteration))
     }
 
     /// The representative batch on which static planners choose: from the same distribution, but never one of
-    /// the batches they are judged on.
+    /// the batches they are judged on. Where the distribution moves over the iterations, every sample is of an
+    /// iteration of the period drawn for it, so that the batch is like the whole run and like no phase of it.
     pub fn sizing(self) -> GlobalBatch {
-        self.draw(SIZING_STREAM)
+        self.draw(SIZING_STREAM, None)
     }
 
-    fn draw(self, stream: u64) -> GlobalBatch {
+    fn draw(self, stream: u64, iteration: Option<u32>) -> GlobalBatch {
         let scenario = self.scenario.scenario();
-        let mut random = Random::new(scenario.seed, stream);
+        let random = Random::new(scenario.seed, stream);
+        let mut draw = Draw { scenario: self.scenario, iteration, random };
         let source = &scenario.workload.samples;
-        let samples = (0..scenario.workload.global_batch).map(|_| self.draw_sample(source, &mut random)).collect();
-        GlobalBatch { samples }
+        GlobalBatch { samples: (0..scenario.workload.global_batch).map(|_| draw.sample(source, None)).collect() }
     }
+}
 
-    fn draw_sample(self, source: &SampleSource, random: &mut Random) -> SampleShape {
+/// The drawing of one batch.
+struct Draw<'a> {
+    scenario: &'a ValidScenario,
+    /// Of a judged batch.
+    iteration: Option<u32>,
+    random: Random,
+}
+
+impl Draw<'_> {
+    /// One sample; `images` stand in place of the source's own.
+    fn sample(&mut self, source: &SampleSource, images: Option<&Distribution>) -> SampleShape {
         match source {
-            SampleSource::Drawn { text_tokens, images } => {
-                SampleShape { text_tokens: text_tokens.draw(random), images: images.draw(random) }
-            }
-            SampleSource::Dataset { id, images } => {
-                let dataset = self.scenario.dataset(id).expect("a valid scenario has found its datasets");
-                let mut shape = draw_row(dataset, random);
-                if let Some(images) = images {
-                    shape.images = images.draw(random);
+            SampleSource::Drawn { text_tokens, images: own, audio_clips, video_s, text_per_item } => {
+                let mut shape = SampleShape {
+                    text_tokens: text_tokens.draw(&mut self.random),
+                    images: images.unwrap_or(own).draw(&mut self.random),
+                    audio_clips: self.clips(audio_clips.as_ref()),
+                    video_ms: self.video(video_s.as_ref()),
+                };
+                if let Some(ratio) = text_per_item {
+                    shape.text_tokens = shape.text_tokens.saturating_add(self.text_of_items(ratio, shape));
                 }
+                shape
+            }
+            SampleSource::Dataset { id, images: own, audio_clips, video_s } => {
+                let dataset = self.scenario.dataset(id).expect("a valid scenario has found its datasets");
+                let mut shape = draw_row(dataset, &mut self.random);
+                if let Some(images) = images.or(own.as_ref()) {
+                    shape.images = images.draw(&mut self.random);
+                }
+                shape.audio_clips = self.clips(audio_clips.as_ref());
+                shape.video_ms = self.video(video_s.as_ref());
                 shape
             }
             SampleSource::Mixture { parts } => {
                 let total: f64 = parts.iter().map(|part| part.weight).sum();
-                let mut left = random.unit() * total;
+                let mut left = self.random.unit() * total;
                 let chosen = parts.iter().find(|part| {
                     left -= part.weight;
                     left < 0.0
                 });
                 let part = chosen.or(parts.last()).expect("a valid mixture has parts");
-                self.draw_sample(&part.source, random)
+                self.sample(&part.source, images)
+            }
+            SampleSource::Phases { source, period, images: points } => {
+                let iteration = match self.iteration {
+                    Some(iteration) => iteration % period,
+                    None => self.random.below(u64::from(*period)) as u32,
+                };
+                self.sample(source, Some(&distribution_at(points, iteration)))
             }
         }
+    }
+
+    fn clips(&mut self, clips: Option<&Distribution>) -> u32 {
+        clips.map_or(0, |clips| clips.draw(&mut self.random))
+    }
+
+    fn video(&mut self, seconds: Option<&RealDistribution>) -> u32 {
+        seconds.map_or(0, |seconds| video_ms(seconds.draw(&mut self.random)))
+    }
+
+    /// Text tokens that come with the items of a sample.
+    fn text_of_items(&mut self, ratio: &RealDistribution, shape: SampleShape) -> u32 {
+        let seconds = f64::from(shape.video_ms) / 1000.0;
+        let items = f64::from(shape.images) + f64::from(shape.audio_clips) + seconds;
+        (ratio.draw(&mut self.random) * items).round() as u32
     }
 }
 
@@ -77,10 +123,11 @@ fn draw_row(dataset: &Dataset, random: &mut Random) -> SampleShape {
     match dataset {
         Dataset::Rows { text_tokens, images } => {
             let row = random.below(text_tokens.len() as u64) as usize;
-            SampleShape { text_tokens: text_tokens[row], images: images.get(row).copied().unwrap_or(0) }
+            let images = images.get(row).copied().unwrap_or(0);
+            SampleShape { text_tokens: text_tokens[row], images, ..SampleShape::default() }
         }
         Dataset::Histogram { edges, counts } => {
-            SampleShape { text_tokens: draw_histogram(random, edges, counts), images: 0 }
+            SampleShape { text_tokens: draw_histogram(random, edges, counts), ..SampleShape::default() }
         }
     }
 }

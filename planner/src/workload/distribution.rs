@@ -1,5 +1,9 @@
 //! Distributions of a whole number: token lengths, image counts.
 
+mod real;
+
+pub use real::RealDistribution;
+
 use serde::{Deserialize, Serialize};
 
 use crate::random::Random;
@@ -83,8 +87,13 @@ fn draw_log_normal(random: &mut Random, median: f64, sigma: f64, min: u32, max: 
     (value + 0.5).clamp(f64::from(min), f64::from(max)) as u32
 }
 
-/// Draws a bin by weight, then a place inside it.
+/// Draws a bin by weight, then the nearest whole number to a place inside it.
 pub(super) fn draw_histogram(random: &mut Random, edges: &[f64], counts: &[f64]) -> u32 {
+    (place_in_histogram(random, edges, counts) + 0.5) as u32
+}
+
+/// Draws a bin by weight, then a place inside it.
+fn place_in_histogram(random: &mut Random, edges: &[f64], counts: &[f64]) -> f64 {
     let total: f64 = counts.iter().sum();
     let mut left = random.unit() * total;
     let place = random.unit();
@@ -96,7 +105,7 @@ pub(super) fn draw_histogram(random: &mut Random, edges: &[f64], counts: &[f64])
         }
         left -= count;
     }
-    (edges[bin] + place * (edges[bin + 1] - edges[bin]) + 0.5) as u32
+    edges[bin] + place * (edges[bin + 1] - edges[bin])
 }
 
 #[cfg(test)]

@@ -1,24 +1,20 @@
 //! Packing: samples become the sequences that microbatches are made of.
 
-use super::{Packing, SampleShape};
+use super::{MicrobatchContents, Packing, SampleShape, Sequence};
 use crate::model::Model;
 use crate::outcome::BatchSummary;
 
-/// One sequence of the backbone, with the images that belong to it.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub struct Sequence {
-    /// Samples joined in it.
-    pub samples: u32,
-    /// Tokens that carry data, images included.
-    pub tokens: u32,
-    /// Tokens that are computed, padding included.
-    pub computed_tokens: u32,
-    /// Sum of the squared lengths between which attention acts, padding included.
-    pub squared: u64,
-    /// Sum of the squared lengths of the samples, padding not included.
-    pub useful_squared: u64,
-    /// Images.
-    pub images: u32,
+/// How samples become sequences, and what one sequence may hold.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct PackingRule {
+    /// How samples are joined.
+    pub packing: Packing,
+    /// Most tokens of a sequence.
+    pub context_length: u32,
+    /// Most samples packed into a sequence.
+    pub max_samples: Option<u32>,
+    /// Most milliseconds of video of a sequence; a longer clip is cut.
+    pub max_video_ms: Option<u32>,
 }
 
 /// The sequences of a batch.
@@ -28,117 +24,155 @@ pub struct PackedBatch {
     pub sequences: Vec<Sequence>,
     /// What the batch holds.
     pub summary: BatchSummary,
+    /// The cut samples, each as a sequence of its own: those of the first sequence in data-loader order, then those of
+    /// the second, and so on.
+    members: Vec<Sequence>,
+    /// Of every sequence the index of its first member, and the number of members at the end.
+    first_member: Vec<u32>,
 }
 
-/// Cuts samples to the context length and joins them by the packing rule.
+impl PackedBatch {
+    /// The samples of a sequence, cut, in the order in which they stand in it.
+    pub fn members(&self, sequence: usize) -> &[Sequence] {
+        &self.members[self.first_member[sequence] as usize..self.first_member[sequence + 1] as usize]
+    }
+
+    /// What the microbatch of these sequences holds.
+    pub fn contents(&self, sequences: &[u32]) -> MicrobatchContents {
+        let of = |&index: &u32| (self.sequences[index as usize], self.members(index as usize));
+        MicrobatchContents::new(sequences.iter().map(of))
+    }
+}
+
+/// Cuts samples to the limits and joins them by the packing rule.
 ///
-/// A sample of `i` images and `n` text tokens is `n + i x tokens_per_image` long. What exceeds the context length
-/// is cut: text first, then whole images.
-pub fn pack(samples: &[SampleShape], model: &Model, context_length: u32, packing: Packing) -> PackedBatch {
-    let tokens_per_image = model.tokens_per_image();
+/// A sample of `i` images, `c` clips of sound and `n` text tokens is `n + i x tokens_per_image + c x tokens_per_clip`
+/// long ([`Sequence::of_sample`]).
+pub fn pack(samples: &[SampleShape], model: &Model, rule: &PackingRule) -> PackedBatch {
     let mut truncated = 0;
     let cut: Vec<Sequence> = samples
         .iter()
-        .map(|sample| {
-            let images = sample.images.min(context_length.checked_div(tokens_per_image).unwrap_or(u32::MAX));
-            let text = sample.text_tokens.min(context_length - images * tokens_per_image);
-            truncated += u32::from(images < sample.images || text < sample.text_tokens);
-            let tokens = text + images * tokens_per_image;
-            let squared = u64::from(tokens).pow(2);
-            Sequence { samples: 1, tokens, computed_tokens: tokens, squared, useful_squared: squared, images }
+        .map(|&sample| {
+            let (sequence, is_cut) = Sequence::of_sample(sample, model, rule);
+            truncated += u32::from(is_cut);
+            sequence
         })
         .collect();
-    let sequences = match packing {
-        Packing::Single => cut,
-        Packing::Padded => cut.into_iter().map(|sequence| padded(sequence, context_length)).collect(),
-        Packing::Packed => first_fit(&cut, context_length),
+    let places = match rule.packing {
+        Packing::Single | Packing::Padded => (0..cut.len()).collect(),
+        Packing::Packed => first_fit(&cut, rule),
     };
+    let sequences = joined(&cut, &places);
+    let (members, first_member) = grouped(&cut, &places, sequences.len());
+    let sum = |of: fn(&Sequence) -> u64| sequences.iter().map(of).sum();
     let summary = BatchSummary {
         samples: samples.len() as u32,
         sequences: sequences.len() as u32,
-        tokens: sequences.iter().map(|sequence| u64::from(sequence.tokens)).sum(),
-        images: sequences.iter().map(|sequence| u64::from(sequence.images)).sum(),
+        tokens: sum(|sequence| u64::from(sequence.tokens)),
+        images: sum(|sequence| u64::from(sequence.images)),
+        audio_clips: sum(|sequence| u64::from(sequence.audio_clips)),
+        video_ms: sum(|sequence| sequence.video_ms),
         truncated,
     };
-    PackedBatch { sequences, summary }
+    PackedBatch { sequences, summary, members, first_member }
 }
 
-fn padded(sequence: Sequence, length: u32) -> Sequence {
-    Sequence { computed_tokens: length, squared: u64::from(length).pow(2), ..sequence }
+/// What still fits into a sequence, or at most into one of several; also what a sample takes.
+#[derive(Debug, Clone, Copy)]
+struct Room {
+    tokens: u32,
+    samples: u32,
+    video_ms: u64,
 }
 
-/// First fit in data-loader order: each sample goes to the first sequence with room for it.
-///
-/// The search for that sequence is a tree of maxima over the room left, O(log n) a sample.
-fn first_fit(samples: &[Sequence], length: u32) -> Vec<Sequence> {
-    let leaves = samples.len().next_power_of_two().max(1);
-    let mut room = vec![length; 2 * leaves];
-    let mut sequences = vec![Sequence::default(); samples.len()];
-    for sample in samples {
-        let mut node = 1;
-        while node < leaves {
-            node = 2 * node + usize::from(room[2 * node] < sample.tokens);
-        }
-        let sequence = &mut sequences[node - leaves];
-        sequence.samples += sample.samples;
-        sequence.tokens += sample.tokens;
-        sequence.computed_tokens += sample.computed_tokens;
-        sequence.squared += sample.squared;
-        sequence.useful_squared += sample.useful_squared;
-        sequence.images += sample.images;
-        room[node] -= sample.tokens;
-        while node > 1 {
-            node /= 2;
-            room[node] = room[2 * node].max(room[2 * node + 1]);
+impl Room {
+    fn fits(self, need: Self) -> bool {
+        self.tokens >= need.tokens && self.samples >= need.samples && self.video_ms >= need.video_ms
+    }
+
+    fn less(self, need: Self) -> Self {
+        Self {
+            tokens: self.tokens - need.tokens,
+            samples: self.samples - need.samples,
+            video_ms: self.video_ms - need.video_ms,
         }
     }
-    sequences.retain(|sequence| sequence.samples > 0);
+
+    fn or(self, other: Self) -> Self {
+        Self {
+            tokens: self.tokens.max(other.tokens),
+            samples: self.samples.max(other.samples),
+            video_ms: self.video_ms.max(other.video_ms),
+        }
+    }
+}
+
+/// First fit in data-loader order: each sample goes to the first sequence with room for it. Gives the sequence of every
+/// sample.
+///
+/// The search for that sequence walks a tree of maxima over the room left and leaves out branches in which a maximum is
+/// too small. Under the context length alone a branch with room holds a sequence with room, which makes it O(log n) a
+/// sample; under several limits a branch may turn out to hold none, and the walk goes back.
+fn first_fit(samples: &[Sequence], rule: &PackingRule) -> Vec<usize> {
+    let empty = Room {
+        tokens: rule.context_length,
+        samples: rule.max_samples.unwrap_or(u32::MAX),
+        video_ms: rule.max_video_ms.map_or(u64::MAX, u64::from),
+    };
+    let leaves = samples.len().next_power_of_two().max(1);
+    let mut room = vec![empty; 2 * leaves];
+    let place = |sample: &Sequence| {
+        let need = Room { tokens: sample.tokens, samples: sample.samples, video_ms: sample.video_ms };
+        let leaf = first_with_room(&room, need, 1).expect("an empty sequence has room for a cut sample");
+        room[leaf] = room[leaf].less(need);
+        let mut node = leaf;
+        while node > 1 {
+            node /= 2;
+            room[node] = room[2 * node].or(room[2 * node + 1]);
+        }
+        leaf - leaves
+    };
+    samples.iter().map(place).collect()
+}
+
+/// The first leaf below a node of the tree in which a sample fits.
+fn first_with_room(room: &[Room], need: Room, node: usize) -> Option<usize> {
+    if !room[node].fits(need) {
+        return None;
+    }
+    if 2 * node >= room.len() {
+        return Some(node);
+    }
+    first_with_room(room, need, 2 * node).or_else(|| first_with_room(room, need, 2 * node + 1))
+}
+
+/// The sequences that samples become at their places, which are dense from 0.
+fn joined(samples: &[Sequence], places: &[usize]) -> Vec<Sequence> {
+    let count = places.iter().max().map_or(0, |&last| last + 1);
+    let mut sequences = vec![Sequence::default(); count];
+    for (sample, &place) in samples.iter().zip(places) {
+        sequences[place].join(sample);
+    }
     sequences
 }
 
-#[cfg(test)]
-mod tests {
-    use proptest::prelude::*;
-
-    use super::*;
-    use crate::model::presets::model;
-
-    fn shapes(lengths: &[u32]) -> Vec<SampleShape> {
-        lengths.iter().map(|&text_tokens| SampleShape { text_tokens, images: 0 }).collect()
+/// The samples by place, keeping their order, and the first of every place.
+fn grouped(samples: &[Sequence], places: &[usize], count: usize) -> (Vec<Sequence>, Vec<u32>) {
+    let mut first = vec![0; count + 1];
+    for &place in places {
+        first[place + 1] += 1;
     }
-
-    #[test]
-    fn first_fit_fills_the_first_sequence_with_room() {
-        let packed = pack(&shapes(&[6, 5, 4, 5]), &model("llama-2-7b").unwrap(), 10, Packing::Packed);
-        let lengths: Vec<u32> = packed.sequences.iter().map(|sequence| sequence.tokens).collect();
-        assert_eq!(lengths, [10, 10], "6+4 and 5+5");
-        assert_eq!(packed.sequences[0].squared, 36 + 16, "attention stays inside each sample");
+    for place in 0..count {
+        first[place + 1] += first[place];
     }
-
-    #[test]
-    fn a_long_sample_loses_text_before_images() {
-        let vlm = model("vlm-s").unwrap();
-        let samples = [SampleShape { text_tokens: 8192, images: 10 }, SampleShape { text_tokens: 5, images: 90 }];
-        let packed = pack(&samples, &vlm, 8192, Packing::Single);
-        assert_eq!((packed.sequences[0].images, packed.sequences[0].tokens), (10, 8192));
-        assert_eq!((packed.sequences[1].images, packed.sequences[1].tokens), (48, 48 * 169 + 5));
-        assert_eq!(packed.summary.truncated, 2);
+    let mut next = first.clone();
+    let mut members = vec![Sequence::default(); samples.len()];
+    for (sample, &place) in samples.iter().zip(places) {
+        members[next[place] as usize] = *sample;
+        next[place] += 1;
     }
-
-    #[test]
-    fn padding_is_computed_but_not_counted() {
-        let packed = pack(&shapes(&[100]), &model("llama-2-7b").unwrap(), 4096, Packing::Padded);
-        assert_eq!((packed.sequences[0].tokens, packed.sequences[0].computed_tokens), (100, 4096));
-    }
-
-    proptest! {
-        #[test]
-        fn packing_loses_no_token_and_overfills_no_sequence(lengths in prop::collection::vec(1_u32..5000, 1..200)) {
-            let packed = pack(&shapes(&lengths), &model("llama-2-7b").unwrap(), 4096, Packing::Packed);
-            let cut: u64 = lengths.iter().map(|&length| u64::from(length.min(4096))).sum();
-            prop_assert_eq!(packed.summary.tokens, cut);
-            prop_assert!(packed.sequences.iter().all(|sequence| sequence.tokens <= 4096));
-            prop_assert_eq!(packed.sequences.iter().map(|s| s.samples as usize).sum::<usize>(), lengths.len());
-        }
-    }
+    (members, first)
 }
+
+#[cfg(test)]
+mod tests;

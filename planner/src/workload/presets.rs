@@ -1,6 +1,9 @@
 //! Sources of samples by name: documented synthetic distributions, marked as such.
+//!
+//! None of them is a dataset: each has the shape that has been published of one, and what has not been published is our
+//! assumption. Images count as 169 backbone tokens where lengths are spoken of.
 
-use super::{Distribution, SampleSource};
+use super::{Distribution, MixturePart, PhasePoint, RealDistribution, SampleSource};
 
 /// A named source of samples.
 #[derive(Debug, Clone)]
@@ -15,30 +18,131 @@ pub struct SamplePreset {
 
 /// Every source preset, in the order in which pickers list them.
 pub fn samples() -> Vec<SamplePreset> {
-    let text = |id, title, text_tokens| SamplePreset {
-        id,
-        title,
-        source: SampleSource::Drawn { text_tokens, images: Distribution::Constant { value: 0 } },
-    };
+    let preset = |id, title, source| SamplePreset { id, title, source };
     vec![
-        text("uniform-4096", "Equal sequences, 4,096 tokens", Distribution::Constant { value: 4096 }),
-        text(
+        preset("uniform-4096", "Equal sequences, 4,096 tokens", text(constant(4096))),
+        preset(
             "long-documents",
             "Long documents (synthetic, log-normal, median 3,200)",
-            Distribution::LogNormal { median: 3200.0, sigma: 0.75, min: 64, max: 65_536 },
+            text(log_normal(3200.0, 0.75, 64, 65_536)),
         ),
-        text(
+        preset(
             "source-code",
             "Source code (synthetic, log-normal, median 900)",
-            Distribution::LogNormal { median: 900.0, sigma: 1.35, min: 16, max: 262_144 },
+            text(log_normal(900.0, 1.35, 16, 262_144)),
         ),
-        SamplePreset {
-            id: "image-text",
-            title: "Image-text sequences (synthetic, 0 to 32 images)",
-            source: SampleSource::Drawn {
-                text_tokens: Distribution::Constant { value: 8192 },
-                images: Distribution::Uniform { min: 0, max: 32 },
-            },
-        },
+        preset(
+            "image-text",
+            "Image-text sequences (synthetic, 0 to 32 images)",
+            images(constant(8192), Distribution::Uniform { min: 0, max: 32 }, None),
+        ),
+        preset("rise-and-fall", "Images that rise and fall over 20 iterations (synthetic)", rise_and_fall()),
+        preset("laion-like", "Images with short captions, LAION-like (synthetic)", laion_like()),
+        preset("obelics-like", "Interleaved documents, OBELICS-like (synthetic)", obelics_like()),
+        preset("science-qa-like", "Questions with images, ScienceQA-like (synthetic)", science_qa_like()),
+        preset("image-text-mix", "Image-text mix of those three (synthetic)", image_text_mix()),
+        preset(
+            "share-gpt4-video-like",
+            "Video with long captions, ShareGPT4Video-like (synthetic)",
+            share_gpt4_video_like(),
+        ),
+        preset("intern-vid-like", "Video with short captions, InternVid-like (synthetic)", intern_vid_like()),
+        preset("mm-trail-like", "Trailers, MMTrail-like (synthetic)", mm_trail_like()),
+        preset("video-mix", "Video mix of those three (synthetic)", video_mix()),
     ]
 }
+
+/// The lower bound of the images rises from 0 to 16 under an upper bound of 32 over the first five iterations; then both
+/// fall to zero until the twentieth (PipeWeaver, figure 9b, which shows two such periods).
+fn rise_and_fall() -> SampleSource {
+    let point = |iteration, min, max| PhasePoint { iteration, min, max };
+    SampleSource::Phases {
+        source: Box::new(text(constant(8192))),
+        period: 20,
+        images: vec![point(0, 0, 32), point(4, 16, 32), point(19, 0, 0)],
+    }
+}
+
+/// One image and its alternative text: 16.4 text tokens an image on average (PipeWeaver, section 2.2). The spread, a
+/// standard deviation of ln of 0.6, and the cut at the 77 tokens of a CLIP text are assumptions.
+fn laion_like() -> SampleSource {
+    let caption = RealDistribution::LogNormal { median: 13.7, sigma: 0.6, min: 2.0, max: 77.0 };
+    images(constant(0), constant(1), Some(caption))
+}
+
+/// Web documents with 0.4 to 3,115 text tokens an image (PipeWeaver, section 2.2) and, as 115 billion tokens, 353 million
+/// images and 141 million documents come to (Laurençon et al. 2023), about 320 of them and 2.5 images a document. That
+/// both are log-normal, and independent, is an assumption.
+fn obelics_like() -> SampleSource {
+    let between = RealDistribution::LogNormal { median: 160.0, sigma: 1.3, min: 0.4, max: 3115.0 };
+    images(constant(0), log_normal(2.0, 0.7, 1, 30), Some(between))
+}
+
+/// School questions with lecture and solution, 10,332 of 21,208 with an image (Lu et al. 2022): every other one here. The
+/// text, about 200 tokens whether there is an image or not, is an assumption.
+fn science_qa_like() -> SampleSource {
+    images(log_normal(180.0, 0.5, 24, 800), Distribution::Uniform { min: 0, max: 1 }, None)
+}
+
+/// Weights that give each of the three about a third of the tokens: their samples are about 185, 1,240 and 290 long.
+fn image_text_mix() -> SampleSource {
+    mixture([(0.56, laion_like()), (0.08, obelics_like()), (0.36, science_qa_like())])
+}
+
+/// Captions of about 270 words (Chen et al. 2024). Clips, here and below, are of 16 s at most, as PipeWeaver transcodes
+/// them; the median of 10 s is an assumption.
+fn share_gpt4_video_like() -> SampleSource {
+    let seconds = RealDistribution::LogNormal { median: 10.0, sigma: 0.5, min: 2.0, max: 16.0 };
+    video(log_normal(340.0, 0.35, 80, 1024), seconds)
+}
+
+/// Captions of about 18 words, clips of 11.7 s on average before the cut (Wang et al. 2024: 4.1 billion words, 234
+/// million clips, 760,000 hours); most are short. The spreads are assumptions.
+fn intern_vid_like() -> SampleSource {
+    let seconds = RealDistribution::LogNormal { median: 6.0, sigma: 0.8, min: 0.5, max: 16.0 };
+    video(log_normal(21.0, 0.4, 6, 77), seconds)
+}
+
+/// Clips of about 5 s (Chi et al. 2024: 20 million clips, 27,100 hours). Captions of about 100 tokens, which speak of
+/// the music too, are an assumption.
+fn mm_trail_like() -> SampleSource {
+    let seconds = RealDistribution::LogNormal { median: 4.2, sigma: 0.55, min: 1.0, max: 16.0 };
+    video(log_normal(90.0, 0.4, 20, 300), seconds)
+}
+
+/// As many clips of each; an assumption.
+fn video_mix() -> SampleSource {
+    mixture([(1.0, share_gpt4_video_like()), (1.0, intern_vid_like()), (1.0, mm_trail_like())])
+}
+
+const fn constant(value: u32) -> Distribution {
+    Distribution::Constant { value }
+}
+
+const fn log_normal(median: f64, sigma: f64, min: u32, max: u32) -> Distribution {
+    Distribution::LogNormal { median, sigma, min, max }
+}
+
+const fn text(text_tokens: Distribution) -> SampleSource {
+    images(text_tokens, constant(0), None)
+}
+
+const fn images(
+    text_tokens: Distribution,
+    images: Distribution,
+    text_per_item: Option<RealDistribution>,
+) -> SampleSource {
+    SampleSource::Drawn { text_tokens, images, audio_clips: None, video_s: None, text_per_item }
+}
+
+const fn video(text_tokens: Distribution, seconds: RealDistribution) -> SampleSource {
+    let images = constant(0);
+    SampleSource::Drawn { text_tokens, images, audio_clips: None, video_s: Some(seconds), text_per_item: None }
+}
+
+fn mixture(parts: impl IntoIterator<Item = (f64, SampleSource)>) -> SampleSource {
+    SampleSource::Mixture { parts: parts.into_iter().map(|(weight, source)| MixturePart { weight, source }).collect() }
+}
+
+#[cfg(test)]
+mod tests;

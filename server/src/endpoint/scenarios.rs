@@ -169,7 +169,7 @@ pub(crate) async fn find(app: &App, id: &str) -> Result<StoredScenario, ApiError
 }
 
 /// Checks a scenario against the datasets that are stored.
-async fn validate(reader: &Reader, scenario: Scenario) -> Result<ValidScenario, ApiError> {
+pub(crate) async fn validate(reader: &Reader, scenario: Scenario) -> Result<ValidScenario, ApiError> {
     let mut names = Vec::new();
     collect(&scenario.workload.samples, &mut names);
     let datasets = AtHand::load(reader, names).await?;
@@ -207,6 +207,7 @@ fn collect(source: &SampleSource, names: &mut Vec<String>) {
     match source {
         SampleSource::Dataset { id, .. } => names.push(id.clone()),
         SampleSource::Mixture { parts } => parts.iter().for_each(|part| collect(&part.source, names)),
+        SampleSource::Phases { source, .. } => collect(source, names),
         SampleSource::Drawn { .. } => {}
     }
 }

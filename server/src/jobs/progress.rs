@@ -5,10 +5,12 @@ use std::time::Duration;
 
 use api::job::{JobState, PlanningTime};
 use planner::engine::Observer;
+use planner::ranking::Workers;
 use planner::scenario::PlannerKind;
 
 use super::Entry;
 use crate::clock::Clock;
+use crate::workers::Threads;
 
 /// Shortest time between two reports of the same phase: faster than a page draws, slow enough for a network.
 const PACE: Duration = Duration::from_millis(50);
@@ -21,11 +23,12 @@ pub(super) struct Progress {
     started: Option<(PlannerKind, Duration)>,
     told: Option<(PlannerKind, &'static str, Duration)>,
     times: Vec<PlanningTime>,
+    threads: Threads,
 }
 
 impl Progress {
-    pub(super) fn new(entry: Entry, clock: Arc<dyn Clock>) -> Self {
-        Self { entry, clock, started: None, told: None, times: Vec::new() }
+    pub(super) fn new(entry: Entry, clock: Arc<dyn Clock>, threads: Threads) -> Self {
+        Self { entry, clock, started: None, told: None, times: Vec::new(), threads }
     }
 
     /// Wall time of every planner that finished.
@@ -60,5 +63,9 @@ impl Observer for Progress {
 
     fn cancelled(&self) -> bool {
         self.entry.is_cancelled()
+    }
+
+    fn workers(&self) -> &dyn Workers {
+        &self.threads
     }
 }

@@ -7,5 +7,7 @@ mod jobs;
 mod openapi;
 mod pages;
 mod scenarios;
+mod schedules;
 mod store;
 mod story;
+mod studies;

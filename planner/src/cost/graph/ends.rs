@@ -3,7 +3,7 @@
 use super::super::kernel::{Kernel, MatMul, Operation, StreamingClass};
 use super::{Builder, OperatorGraph, Phase, Shape, input_grad, product, stream, weight_grad};
 
-/// Token embedding, projection of patches, or convolutions over a spectrogram.
+/// Token embedding, projection of patches of images or video, or convolutions over a spectrogram.
 pub fn input(shape: &Shape<'_>) -> OperatorGraph {
     let mut graph = Builder::new();
     let (n, h, w) = (shape.n, shape.h(), shape.w);
@@ -54,6 +54,9 @@ fn input_products(shape: &Shape<'_>) -> Vec<MatMul> {
         let edge = f64::from(patch.patch_px);
         return vec![product(n, 3.0 * edge * edge, columns, shape.format())];
     }
+    if let Some(video) = shape.module.video {
+        return vec![product(n, f64::from(video.values_per_token), columns, shape.format())];
+    }
     if let Some(audio) = shape.module.audio {
         // Kernels of width three: the first over all frames, the second over every other.
         let frames = 2.0 * n;
@@ -65,13 +68,14 @@ fn input_products(shape: &Shape<'_>) -> Vec<MatMul> {
     Vec::new()
 }
 
-/// Final norm; with a vocabulary the output head and the loss, with a projection the merging of patches.
+/// Final norm; with a vocabulary the output head and the loss, unless the module is headless; with a projection the
+/// merging of patches.
 pub fn output(shape: &Shape<'_>) -> OperatorGraph {
     let mut graph = Builder::new();
     let (n, h, w) = (shape.n, shape.h(), shape.w);
     let x = graph.given("input", shape.stream());
     graph.run("final norm", Phase::Forward, stream(StreamingClass::Norm, 2.0 * shape.stream()), &[x]);
-    let v = f64::from(shape.module.vocab) / shape.t;
+    let v = f64::from(shape.module.predicted()) / shape.t;
     let projections = projections(shape);
     let normed = graph.makes("normed", shape.stream());
     let mut input = normed;
@@ -123,4 +127,36 @@ fn projections(shape: &Shape<'_>) -> Vec<MatMul> {
         product(rows, inner, inner / shape.t, shape.format()),
         product(rows, inner / shape.t, f64::from(width), shape.format()),
     ]
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::cost::ModuleLoad;
+    use crate::model::presets::model;
+    use crate::training::Training;
+
+    #[test]
+    fn a_text_encoder_scores_no_vocabulary() {
+        let training = Training::default();
+        let load = ModuleLoad::unpadded(2048.0, 2048.0 * 2048.0);
+        let names = |headless| {
+            let mut module = model("llama-3-8b").unwrap().modules.remove(0);
+            module.headless = headless;
+            let graph = output(&Shape::new(&module, &training, 4.0, load));
+            graph.operators.iter().map(|operator| operator.name).collect::<Vec<_>>()
+        };
+        assert!(names(false).contains(&"output head") && names(false).contains(&"loss"));
+        assert_eq!(names(true), ["final norm", "final norm"], "forward and backward");
+    }
+
+    /// 16 s of video at 512 tokens a second, 64 numbers in each: a product of (8192 x 64)(64 x h/t).
+    #[test]
+    fn video_enters_by_a_projection_of_its_latent() {
+        let module = &model("dit-5b").unwrap().modules[0];
+        let load = ModuleLoad { items: 1.0, ..ModuleLoad::unpadded(8192.0, 8192.0 * 8192.0) };
+        let products = input_products(&Shape::new(module, &Training::default(), 4.0, load));
+        let format = products[0].format;
+        assert_eq!(products, [product(8192.0, 64.0, 896.0, format)]);
+    }
 }

@@ -128,7 +128,7 @@ mod tests {
     fn value(text: &str) -> f64 {
         let module = &model("gpt-3-175b").unwrap().modules[0];
         let (tokens, squared) = (4096.0, 2.0 * 2048.0 * 2048.0);
-        let load = ModuleLoad { tokens, squared, useful_tokens: tokens, useful_squared: squared };
+        let load = ModuleLoad::unpadded(tokens, squared);
         let training = Training::default();
         let priced = Priced { predicted: Seconds::from_secs(0.5), flops: 7.0, bytes: 5.0 };
         Formula::parse(text).unwrap().evaluate(&Variables::new(&Shape::new(module, &training, 8.0, load), priced))

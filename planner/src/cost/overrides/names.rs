@@ -16,7 +16,7 @@ use crate::training::{AttentionKernel, Training};
 /// gradients accumulated by a kernel of their own.
 pub fn operator_names() -> BTreeSet<&'static str> {
     let mut names = BTreeSet::from([LAYER]);
-    let load = ModuleLoad { tokens: 1024.0, squared: 1_048_576.0, useful_tokens: 1024.0, useful_squared: 1_048_576.0 };
+    let load = ModuleLoad::unpadded(1024.0, 1_048_576.0);
     let modules = models().into_iter().flat_map(|preset| preset.model.modules);
     for module in modules.flat_map(|module| [furnished(&module), module]) {
         for attention in [AttentionKernel::Flash, AttentionKernel::Unfused] {

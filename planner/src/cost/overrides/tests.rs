@@ -49,8 +49,7 @@ impl Setting {
 }
 
 /// One sequence.
-const LOAD: ModuleLoad =
-    ModuleLoad { tokens: TOKENS, squared: TOKENS * TOKENS, useful_tokens: TOKENS, useful_squared: TOKENS * TOKENS };
+const LOAD: ModuleLoad = ModuleLoad::unpadded(TOKENS, TOKENS * TOKENS);
 
 /// One layer under a way of recomputing and overrides.
 fn layer(recompute: Recompute, overrides: Vec<CostOverride>) -> LayerCost {

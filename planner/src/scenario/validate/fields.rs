@@ -1,8 +1,8 @@
-//! Model, cluster, training, layout, planners.
+//! Cluster, training, layout, planners.
 
 use super::{FieldError, Ranges};
 use crate::cluster::{Cluster, Curves, Link, LinkCurve};
-use crate::model::{Model, Module, ModuleRole};
+use crate::model::Model;
 use crate::scenario::{SCHEMA, Scenario};
 use crate::training::{LayoutRequest, Precision, Training};
 
@@ -17,7 +17,7 @@ pub(super) fn check(scenario: &Scenario, errors: &mut Vec<FieldError>) {
     if scenario.title.as_ref().is_some_and(|title| title.chars().count() > 200) {
         ranges.refuse("/title", "at most 200 characters".to_owned());
     }
-    model(&scenario.model, &mut ranges);
+    super::model::check(&scenario.model, &mut ranges);
     cluster(&scenario.cluster, &mut ranges);
     training(&scenario.training, &mut ranges);
     parallel(scenario, &mut ranges);
@@ -54,90 +54,6 @@ fn parallel(scenario: &Scenario, ranges: &mut Ranges<'_>) {
     if precision == Precision::Fp8 && scenario.cluster.device.fp8_tflops.is_none() {
         let detail = format!("{} has no fp8 (set /cluster/device/fp8_tflops if yours has)", scenario.cluster.name);
         ranges.refuse("/training/precision", detail);
-    }
-}
-
-fn model(model: &Model, ranges: &mut Ranges<'_>) {
-    if model.modules.is_empty() || model.modules.len() > 8 {
-        ranges.refuse("/model/modules", "a model has one to eight modules".to_owned());
-        return;
-    }
-    for (index, part) in model.modules.iter().enumerate() {
-        module(part, &format!("/model/modules/{index}"), ranges);
-    }
-    let backbones = model.modules.iter().filter(|module| module.role == ModuleRole::Backbone).count();
-    let last = model.modules.len() - 1;
-    let ends = |role: ModuleRole| model.modules[last].role == role;
-    if backbones > 1 || (backbones == 1 && !ends(ModuleRole::Backbone) && !ends(ModuleRole::Generator)) {
-        let detail = "the backbone is one module, behind encoders and before a generator";
-        ranges.refuse("/model/modules", detail.to_owned());
-    }
-    if model.modules.iter().filter(|module| module.role != ModuleRole::Backbone).count() > 1 {
-        ranges.refuse("/model/modules", "at most one module beside the backbone".to_owned());
-    }
-}
-
-fn module(module: &Module, at: &str, ranges: &mut Ranges<'_>) {
-    ranges.whole(&format!("{at}/layers"), module.layers, 1, 1024, "");
-    ranges.whole(&format!("{at}/hidden"), module.hidden, 16, 131_072, "");
-    ranges.whole(&format!("{at}/heads"), module.heads, 1, 1024, "");
-    ranges.whole(&format!("{at}/kv_heads"), module.kv_heads, 1, 1024, "");
-    ranges.whole(&format!("{at}/ffn"), module.ffn, 16, 1_048_576, "");
-    ranges.whole(&format!("{at}/vocab"), module.vocab, 0, 4_194_304, "");
-    ranges.whole(&format!("{at}/learned_positions"), module.learned_positions, 0, 16_777_216, "");
-    let (h, a, kv) = (module.hidden, module.heads, module.kv_heads);
-    if a > 0 && h % a != 0 {
-        ranges.refuse(&format!("{at}/heads"), format!("{a} heads do not divide the hidden size {h}"));
-    }
-    if kv > 0 && (kv > a || a % kv != 0) {
-        ranges.refuse(&format!("{at}/kv_heads"), format!("{kv} key-value heads do not divide {a} query heads"));
-    }
-    items(module, at, ranges);
-    if let Some(moe) = module.moe {
-        ranges.whole(&format!("{at}/moe/experts"), moe.experts, 1, 1024, "");
-        ranges.whole(&format!("{at}/moe/top_k"), moe.top_k, 1, moe.experts.max(1), "");
-    }
-}
-
-/// How items enter a module: patches for images and video, frames for sound, nothing for a backbone.
-fn items(module: &Module, at: &str, ranges: &mut Ranges<'_>) {
-    let (patch, audio) = (format!("{at}/patch"), format!("{at}/audio"));
-    match module.role {
-        ModuleRole::VisionEncoder if module.patch.is_none() => {
-            ranges.refuse(&patch, "a vision encoder needs patches".to_owned());
-        }
-        ModuleRole::Generator if module.patch.is_none() => {
-            ranges.refuse(&patch, "a generator needs patches".to_owned());
-        }
-        ModuleRole::AudioEncoder if module.audio.is_none() => {
-            ranges.refuse(&audio, "an audio encoder needs frames".to_owned());
-        }
-        ModuleRole::Backbone if module.patch.is_some() => {
-            ranges.refuse(&patch, "a backbone has no patches".to_owned());
-        }
-        ModuleRole::Backbone if module.audio.is_some() => {
-            ranges.refuse(&audio, "a backbone has no frames".to_owned());
-        }
-        _ => {}
-    }
-    if module.patch.is_some() && module.audio.is_some() {
-        ranges.refuse(&audio, "a module has patches or frames, not both".to_owned());
-    }
-    if let Some(shape) = module.patch {
-        ranges.whole(&format!("{patch}/patch_px"), shape.patch_px, 1, 256, " px");
-        ranges.whole(&format!("{patch}/patches_per_image"), shape.patches_per_image, 1, 1_048_576, "");
-        ranges.whole(&format!("{patch}/tokens_per_image"), shape.tokens_per_image, 1, 1_048_576, "");
-        if let Some(width) = shape.projected_width {
-            ranges.whole(&format!("{patch}/projected_width"), width, 16, 131_072, "");
-        }
-    }
-    if let Some(shape) = module.audio {
-        ranges.whole(&format!("{audio}/mel_bins"), shape.mel_bins, 1, 4096, "");
-        ranges.whole(&format!("{audio}/frames_per_clip"), shape.frames_per_clip, 2, 1_048_576, "");
-        ranges.whole(&format!("{audio}/tokens_per_clip"), shape.tokens_per_clip, 1, 1_048_576, "");
-    }
-    if let Some(diffusion) = module.diffusion {
-        ranges.whole(&format!("{at}/diffusion/text_tokens"), diffusion.text_tokens, 0, 1_048_576, "");
     }
 }
 

@@ -92,7 +92,7 @@ impl Case<'_> {
         // The devices of a context-parallel group share what the formula sees on each.
         let context = f64::from(training.context_parallel);
         let (tokens, squared) = (tokens * context, tokens * tokens * context);
-        let load = ModuleLoad { tokens, squared, useful_tokens: tokens, useful_squared: squared };
+        let load = ModuleLoad::unpadded(tokens, squared);
         let shape = Shape::new(module, training, f64::from(tensor), load);
         let value = |priced: Priced| price.value(&Variables::new(&shape, priced));
         let predictions = LayerModel::new(module, &scenario.cluster, training, tensor).predictions(load);

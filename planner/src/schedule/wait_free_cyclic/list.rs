@@ -43,8 +43,8 @@ pub fn list_schedule(
 ) -> Option<(Schedule, Nanos)> {
     let mut walk = Walk::new(costs, cap, entry, policy);
     walk.run();
-    let complete = walk.orders.iter().map(Vec::len).sum::<usize>() == 2 * costs.stages * costs.microbatches;
-    let schedule = Schedule { stages: costs.stages, microbatches: costs.microbatches, orders: walk.orders };
+    let complete = walk.orders.iter().map(Vec::len).sum::<usize>() == 2 * costs.stages() * costs.microbatches();
+    let schedule = Schedule { stages: costs.stages(), microbatches: costs.microbatches(), orders: walk.orders };
     let ends = walk.rank_end.iter().enumerate().map(|(rank, &end)| end + costs.sync[rank] + costs.optimizer[rank]);
     let end = ends.max().unwrap_or(Nanos::ZERO);
     complete.then_some((schedule, end))
@@ -84,12 +84,12 @@ struct Walk<'a> {
 
 impl<'a> Walk<'a> {
     fn new(costs: &'a PipelineCosts, cap: &'a [Bytes], entry: &[usize], policy: Policy) -> Self {
-        let ranks = costs.ranks;
-        let mut position = vec![0; costs.microbatches];
+        let ranks = costs.ranks();
+        let mut position = vec![0; costs.microbatches()];
         for (place, &microbatch) in entry.iter().enumerate() {
             position[microbatch] = place as u32;
         }
-        let chunks = costs.stages / ranks;
+        let chunks = costs.stages() / ranks;
         let in_flight_limit = (0..ranks)
             .map(|rank| match policy.extra_in_flight {
                 None => u32::MAX,
@@ -112,9 +112,9 @@ impl<'a> Walk<'a> {
             in_flight: vec![0; ranks],
             last: vec![ActionKind::Backward; ranks],
             rank_end: vec![Nanos::ZERO; ranks],
-            orders: vec![Vec::with_capacity(2 * chunks * costs.microbatches); ranks],
+            orders: vec![Vec::with_capacity(2 * chunks * costs.microbatches()); ranks],
         };
-        for microbatch in 0..costs.microbatches {
+        for microbatch in 0..costs.microbatches() {
             walk.arrive(Nanos::ZERO, Action::forward(0, microbatch));
         }
         walk
@@ -166,7 +166,7 @@ impl<'a> Walk<'a> {
             let position = self.position[action.microbatch as usize];
             let priority = match self.policy.forward_order {
                 ForwardOrder::DeepestFirst => (u32::MAX - action.stage, position, 0),
-                ForwardOrder::Grouped => (position / self.costs.ranks as u32, action.stage, position),
+                ForwardOrder::Grouped => (position / self.costs.ranks() as u32, action.stage, position),
             };
             self.forwards[rank].push(Reverse((priority, action.stage, action.microbatch)));
         } else {
@@ -208,7 +208,7 @@ impl<'a> Walk<'a> {
         self.held[rank] += self.costs.activation[cell];
         self.in_flight[rank] += 1;
         let end = self.occupy(rank, time, Action::forward(stage, microbatch), self.costs.forward[cell]);
-        if stage + 1 == self.costs.stages {
+        if stage + 1 == self.costs.stages() {
             self.events.push(Reverse((end, Event::Arrives(Action::backward(stage, microbatch)))));
         } else {
             let arrival = self.send(rank, end, self.costs.send_forward[cell]);

@@ -105,11 +105,11 @@ pub fn search(costs: &PipelineCosts, limit: Bytes, effort: Effort, random: &mut 
 /// Memory that a rank needs at least: its state, and its largest microbatch through all its chunks.
 fn least_need(costs: &PipelineCosts, rank: usize) -> (Bytes, Bytes) {
     let own = |column: &[Bytes], microbatch: usize| -> Bytes {
-        (rank..costs.stages).step_by(costs.ranks).map(|stage| column[costs.cell(stage, microbatch)]).sum()
+        (rank..costs.stages()).step_by(costs.ranks()).map(|stage| column[costs.cell(stage, microbatch)]).sum()
     };
-    let activation = (0..costs.microbatches).map(|microbatch| own(&costs.activation, microbatch)).max();
+    let activation = (0..costs.microbatches()).map(|microbatch| own(&costs.activation, microbatch)).max();
     let cells =
-        (rank..costs.stages).step_by(costs.ranks).flat_map(|stage| costs.cell(stage, 0)..costs.cell(stage + 1, 0));
+        (rank..costs.stages()).step_by(costs.ranks()).flat_map(|stage| costs.cell(stage, 0)..costs.cell(stage + 1, 0));
     let transient = cells.map(|cell| costs.transient[cell]).max().unwrap_or(Bytes::ZERO);
     (costs.static_memory[rank] + transient, activation.unwrap_or(Bytes::ZERO))
 }
@@ -119,7 +119,7 @@ fn largest_need(costs: &PipelineCosts) -> TooLarge {
         let (fixed, activation) = least_need(costs, rank);
         fixed + activation
     };
-    let rank = (0..costs.ranks).max_by_key(|&rank| (needs(rank), std::cmp::Reverse(rank))).unwrap_or(0);
+    let rank = (0..costs.ranks()).max_by_key(|&rank| (needs(rank), std::cmp::Reverse(rank))).unwrap_or(0);
     TooLarge { rank, needs: needs(rank) }
 }
 
@@ -129,18 +129,18 @@ fn caps(costs: &PipelineCosts, limit: Bytes) -> Result<Vec<Bytes>, TooLarge> {
     if too_large.needs > limit {
         return Err(too_large);
     }
-    Ok((0..costs.ranks).map(|rank| limit.saturating_sub(least_need(costs, rank).0)).collect())
+    Ok((0..costs.ranks()).map(|rank| limit.saturating_sub(least_need(costs, rank).0)).collect())
 }
 
 fn portfolio(costs: &PipelineCosts, effort: Effort) -> (Vec<Entry>, Vec<Policy>) {
     let policy = |forward_order, extra_in_flight| Policy { forward_order, extra_in_flight };
-    let chunked = costs.stages > costs.ranks;
+    let chunked = costs.stages() > costs.ranks();
     let orders: &[ForwardOrder] =
         if chunked { &[ForwardOrder::Grouped, ForwardOrder::DeepestFirst] } else { &[ForwardOrder::DeepestFirst] };
     match effort {
         Effort::Quick => (vec![Entry::ShortOutside], vec![policy(orders[0], Some(0)), policy(orders[0], Some(2))]),
         Effort::Thorough { .. } => {
-            let depths = [Some(0), Some(1), Some(2), Some(costs.ranks as u32), None];
+            let depths = [Some(0), Some(1), Some(2), Some(costs.ranks() as u32), None];
             let policies = orders.iter().flat_map(|&order| depths.map(|depth| policy(order, depth))).collect();
             (vec![Entry::Given, Entry::ShortOutside, Entry::LongestFirst, Entry::ShortestFirst], policies)
         }
@@ -148,9 +148,9 @@ fn portfolio(costs: &PipelineCosts, effort: Effort) -> (Vec<Entry>, Vec<Policy>)
 }
 
 fn entry_order(costs: &PipelineCosts, entry: Entry) -> Vec<usize> {
-    let mut order: Vec<usize> = (0..costs.microbatches).collect();
+    let mut order: Vec<usize> = (0..costs.microbatches()).collect();
     let time = |microbatch: &usize| -> Nanos {
-        let cells = (0..costs.stages).map(|stage| costs.cell(stage, *microbatch));
+        let cells = (0..costs.stages()).map(|stage| costs.cell(stage, *microbatch));
         cells.map(|cell| costs.forward[cell] + costs.backward(cell)).sum()
     };
     match entry {
@@ -193,8 +193,8 @@ impl Search<'_> {
     }
 
     fn try_fixed(&mut self, order: &[usize], entry: Entry) -> bool {
-        let (ranks, microbatches) = (self.costs.ranks, self.costs.microbatches);
-        let chunks = self.costs.stages / ranks;
+        let (ranks, microbatches) = (self.costs.ranks(), self.costs.microbatches());
+        let chunks = self.costs.stages() / ranks;
         let fixed = if chunks == 1 {
             one_f_one_b(ranks, microbatches)
         } else {
@@ -207,11 +207,12 @@ impl Search<'_> {
     fn judge(&mut self, schedule: Schedule, order: &[usize], entry: Entry, how: Order) -> bool {
         let Ok(execution) = execute(&schedule, self.costs) else { return false };
         self.evaluated += 1;
-        let end = StepEnd::of(self.costs.ranks, std::iter::once(&execution)).iteration_end(self.costs);
+        let end = StepEnd::of(self.costs.ranks(), std::iter::once(&execution)).iteration_end(self.costs);
         if self.best.as_ref().is_some_and(|(best, _)| best.end <= end) {
             return false;
         }
-        let fits = (0..self.costs.ranks).all(|rank| peak_memory(rank, &schedule, &execution, self.costs) <= self.limit);
+        let fits =
+            (0..self.costs.ranks()).all(|rank| peak_memory(rank, &schedule, &execution, self.costs) <= self.limit);
         if fits {
             self.best = Some((Choice { schedule, end, entry, order: how, evaluated: 0 }, order.to_vec()));
         }
@@ -219,7 +220,7 @@ impl Search<'_> {
     }
 
     fn swap(&mut self, swaps: u32, random: &mut Random) {
-        let microbatches = self.costs.microbatches;
+        let microbatches = self.costs.microbatches();
         if microbatches < 3 {
             return;
         }
@@ -268,7 +269,7 @@ mod tests {
             communication: Nanos::ZERO,
         };
         let mut costs = PipelineCosts::uniform(ranks, chunks, times.len(), unit);
-        for stage in 0..costs.stages {
+        for stage in 0..costs.stages() {
             for (microbatch, &time) in times.iter().enumerate() {
                 let cell = costs.cell(stage, microbatch);
                 costs.forward[cell] = Nanos::new(time);

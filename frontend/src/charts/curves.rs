@@ -1,0 +1,200 @@
+//! A few curves over one axis, told apart by colour and dash.
+
+use leptos::prelude::*;
+use plotly::common::{DashType, HoverInfo, Line, LineShape, Marker, MarkerSymbol, Mode, Title};
+use plotly::layout::{AxisRange, HoverMode, Margin};
+use plotly::{Plot, Scatter};
+
+use super::figure::Figure;
+use super::{Colours, colour, configuration};
+use crate::gantt::Theme;
+use crate::gantt::watch::{theme, theme_version};
+
+/// How a line is broken.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Dash {
+    /// Not at all.
+    Solid,
+    /// Dashes.
+    Dashed,
+    /// Dots.
+    Dotted,
+    /// Long dashes, for what is no measurement but a limit.
+    Long,
+}
+
+impl Dash {
+    const fn plotly(self) -> DashType {
+        match self {
+            Self::Solid => DashType::Solid,
+            Self::Dashed => DashType::Dash,
+            Self::Dotted => DashType::Dot,
+            Self::Long => DashType::LongDash,
+        }
+    }
+
+    /// As SVG writes it, for the legend.
+    const fn strokes(self) -> &'static str {
+        match self {
+            Self::Solid => "none",
+            Self::Dashed => "6 4",
+            Self::Dotted => "2 2",
+            Self::Long => "9 4",
+        }
+    }
+}
+
+/// How the points of a curve are joined.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Form {
+    /// Each value lasts until the next.
+    Steps,
+    /// Straight, with a mark at each point.
+    Marked,
+    /// Straight, to compare with; the pointer does not name it.
+    Level,
+    /// Marks alone, as rings around points of other curves.
+    Rings,
+}
+
+/// One curve.
+#[derive(Debug, Clone, PartialEq)]
+pub(crate) struct Curve {
+    /// What the legend and the pointer call it.
+    pub(crate) name: String,
+    /// Colour on a light page, "#rrggbb".
+    pub(crate) light: &'static str,
+    /// Colour on a dark page.
+    pub(crate) dark: &'static str,
+    /// How its line is broken.
+    pub(crate) dash: Dash,
+    /// How its points are joined.
+    pub(crate) form: Form,
+    /// Points, from left to right.
+    pub(crate) points: Vec<(f64, f64)>,
+}
+
+impl Curve {
+    fn colour(&self) -> &'static str {
+        if theme() == Theme::Dark { self.dark } else { self.light }
+    }
+}
+
+/// The curves over one axis, the times in seconds upwards.
+#[component]
+pub(crate) fn CurveChart(
+    /// Curves, in the order of the legend.
+    #[prop(into)]
+    curves: Signal<Vec<Curve>>,
+    /// What the points are over.
+    #[prop(into)]
+    over: Signal<&'static str>,
+    /// What is shown, for those who do not see it.
+    #[prop(into)]
+    label: Signal<String>,
+    /// Names the chart in tests.
+    test_id: &'static str,
+) -> impl IntoView {
+    let version = theme_version();
+    let plot = Memo::new(move |_| {
+        version.track();
+        curves.with(|curves| (!curves.is_empty()).then(|| plot(curves, over.get(), &Colours::read())))
+    });
+    let theme_changes = theme_version();
+    let legend = move || {
+        theme_changes.track();
+        curves.with(|curves| {
+            let entry = |curve: &Curve| {
+                let (colour, name) = (curve.colour(), curve.name.clone());
+                let mark = if curve.form == Form::Rings {
+                    view! {
+                        <svg class="ring" viewBox="0 0 12 12" aria-hidden="true">
+                            <circle cx="6" cy="6" r="4.5" stroke=colour fill="none" />
+                        </svg>
+                    }
+                    .into_any()
+                } else {
+                    view! {
+                        <svg viewBox="0 0 22 4" aria-hidden="true">
+                            <line x1="0" y1="2" x2="22" y2="2" stroke=colour stroke-dasharray=curve.dash.strokes() />
+                        </svg>
+                    }
+                    .into_any()
+                };
+                view! { <li>{mark}{name}</li> }
+            };
+            curves.iter().map(entry).collect_view()
+        })
+    };
+    view! {
+        <div data-testid=test_id data-points=move || curves.with(|curves| curves.iter().map(|curve| curve.points.len()).sum::<usize>())>
+            <ul class="chart-legend">{legend}</ul>
+            <Figure plot=plot label=label class="chart-curves" />
+        </div>
+    }
+}
+
+/// Least and largest of all values, with a little room; iteration times lie close together, so zero is not shown.
+fn extent(curves: &[Curve]) -> (f64, f64) {
+    let values = || curves.iter().flat_map(|curve| curve.points.iter().map(|point| point.1));
+    let (least, most) = (values().fold(f64::INFINITY, f64::min), values().fold(f64::NEG_INFINITY, f64::max));
+    if least > most {
+        return (0.0, 1.0);
+    }
+    let room = (0.06 * (most - least)).max(0.002 * most.abs()).max(f64::MIN_POSITIVE);
+    (least - room, most + room)
+}
+
+/// The plot as JSON.
+fn plot(curves: &[Curve], over: &str, colours: &Colours) -> String {
+    let mut plot = Plot::new();
+    for curve in curves {
+        let (x, y): (Vec<f64>, Vec<f64>) = curve.points.iter().copied().unzip();
+        let line = Line::new().width(if curve.form == Form::Level { 1.2 } else { 1.8 }).color(curve.colour());
+        let line = line.dash(curve.dash.plotly());
+        let scatter = Scatter::new(x, y).name(&curve.name).hover_template("%{y:.4~g} s");
+        plot.add_trace(match curve.form {
+            Form::Steps => scatter.mode(Mode::Lines).line(line.shape(LineShape::Hv)),
+            Form::Marked => scatter.mode(Mode::LinesMarkers).line(line).marker(Marker::new().size(5)),
+            Form::Level => scatter.mode(Mode::Lines).line(line).hover_info(HoverInfo::Skip),
+            Form::Rings => {
+                let ring = Line::new().width(2.0).color(curve.colour());
+                let ring = Marker::new().symbol(MarkerSymbol::CircleOpen).size(13).line(ring).color(curve.colour());
+                scatter.mode(Mode::Markers).marker(ring).hover_info(HoverInfo::Skip)
+            }
+        });
+    }
+    let (least, most) = extent(curves);
+    let x_axis = colours.axis().show_grid(false).n_ticks(8).title(Title::with_text(over).font(colours.font()));
+    let y_axis = colours.axis().range(AxisRange::new(least, most)).n_ticks(6).tick_suffix(" s").show_line(false);
+    plot.set_layout(
+        colours
+            .layout(Margin::new().left(58).right(14).top(8).bottom(40))
+            .paper_background_color(colour(&colours.panel))
+            .x_axis(x_axis)
+            .y_axis(y_axis)
+            .show_legend(false)
+            .hover_mode(HoverMode::XUnified),
+    );
+    plot.set_configuration(configuration());
+    plot.to_json()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn curve(points: &[(f64, f64)]) -> Curve {
+        let (light, dark) = ("#000000", "#ffffff");
+        Curve { name: "a".into(), light, dark, dash: Dash::Solid, form: Form::Steps, points: points.to_vec() }
+    }
+
+    #[test]
+    fn the_axis_holds_every_value_with_room_beside() {
+        let (least, most) = extent(&[curve(&[(0.0, 16.0), (1.0, 15.0)]), curve(&[(0.0, 14.0)])]);
+        assert!(least < 14.0 && least > 13.8 && most > 16.0 && most < 16.2);
+        let (least, most) = extent(&[curve(&[(0.0, 15.0)])]);
+        assert!(least < 15.0 && most > 15.0, "one value has room too");
+        assert_eq!(extent(&[]), (0.0, 1.0));
+    }
+}

@@ -1,0 +1,217 @@
+//! Where samples come from: the picker of sources, and the figures of the chosen one.
+
+use api::planner::workload::SampleSource;
+use leptos::prelude::*;
+use serde_json::{Value, json};
+
+use super::distribution::{DistributionFields, Numbers};
+use super::field::{FieldError, NumberField, Slider};
+use super::preset::{Choice, PresetPicker};
+use crate::catalogue::use_catalogue;
+use crate::explore::modalities::Modalities;
+use crate::explore::opening::use_dataset;
+use crate::explore::use_explore;
+use crate::{format, pointer};
+
+/// Where the source stands in a scenario.
+pub(super) const SAMPLES: &str = "/workload/samples";
+/// Marks the choices of the picker that are uploaded datasets.
+const DATASET: &str = "dataset:";
+
+/// Presets and uploaded datasets.
+#[component]
+pub(super) fn SourcePicker() -> impl IntoView {
+    let explore = use_explore();
+    let catalogue = use_catalogue();
+    let choices = Signal::derive(move || {
+        let presets = catalogue.presets.get().map(|presets| presets.samples.clone()).unwrap_or_default();
+        let datasets = catalogue.datasets.get().unwrap_or_default();
+        let presets = presets.into_iter().map(|choice| Choice { id: choice.id, title: choice.title, group: "" });
+        let datasets = datasets.into_iter().map(|dataset| Choice {
+            id: format!("{DATASET}{}", dataset.id),
+            title: format!("{} ({})", dataset.name, format::count(dataset.samples)),
+            group: "Uploaded",
+        });
+        presets.chain(datasets).collect::<Vec<_>>()
+    });
+    let samples = Memo::new(move |_| explore.scenario.with(|scenario| pointer::get(scenario, SAMPLES).cloned()));
+    let chosen = Memo::new(move |_| {
+        let source: SampleSource = serde_json::from_value(samples.get()?).ok()?;
+        if let SampleSource::Dataset { id, .. } = &source {
+            let known = catalogue.datasets.get()?.iter().any(|dataset| dataset.id == *id);
+            return known.then(|| format!("{DATASET}{id}"));
+        }
+        catalogue.presets.get()?.samples.iter().find(|choice| choice.source == source).map(|choice| choice.id.clone())
+    });
+    let choose = move |id: String| {
+        explore.import.set(None);
+        if let Some(dataset) = id.strip_prefix(DATASET) {
+            explore.edit(SAMPLES, |scenario| use_dataset(scenario, dataset));
+            return;
+        }
+        let presets = catalogue.presets.get_untracked();
+        let preset = presets.iter().flat_map(|presets| &presets.samples).find(|choice| choice.id == id);
+        if let Some(source) = preset.and_then(|choice| serde_json::to_value(&choice.source).ok()) {
+            explore.set(SAMPLES, source);
+        }
+    };
+    view! { <PresetPicker test_id="samples-preset" label="Samples" other="Edited" choices=choices chosen=chosen on_choose=choose /> }
+}
+
+/// The figures of the source, as far as it has any.
+#[component]
+pub(super) fn SourceFields() -> impl IntoView {
+    let explore = use_explore();
+    let kind = Memo::new(move |_| explore.scenario.with(|scenario| pointer::text(scenario, "/workload/samples/kind")));
+    let count = move |list: &'static str| {
+        Memo::new(move |_| {
+            explore.scenario.with(|scenario| pointer::get(scenario, list).and_then(Value::as_array).map_or(0, Vec::len))
+        })
+    };
+    let (parts, points) = (count("/workload/samples/parts"), count("/workload/samples/images"));
+    move || {
+        match kind.get().as_deref() {
+        Some("drawn") => view! {
+            <DistributionFields pointer="/workload/samples/text_tokens" title="Text tokens" unit="tokens" most=16_777_216.0 />
+            <ItemFields images_absent=None />
+            <TextPerItem />
+        }
+        .into_any(),
+        Some("dataset") => view! { <ItemFields images_absent=Some("As in the file") /> }.into_any(),
+        Some("mixture") => (0..parts.get())
+            .map(|part| {
+                view! {
+                    <NumberField
+                        pointer=format!("/workload/samples/parts/{part}/weight")
+                        label=format!("Weight of part {}", part + 1)
+                        unit=""
+                        min=0.0
+                        max=1_000_000.0
+                        step=0.05
+                    />
+                }
+            })
+            .collect_view()
+            .into_any(),
+        Some("phases") => view! { <PhaseFields points=points /> }.into_any(),
+        _ => ().into_any(),
+    }
+    }
+}
+
+/// Images, sound and video of a sample, each where the model reads or makes them.
+#[component]
+fn ItemFields(
+    /// What it means that a source does not speak of images; such a distribution may be taken away again.
+    images_absent: Option<&'static str>,
+) -> impl IntoView {
+    let explore = use_explore();
+    let reads = Memo::new(move |_| explore.scenario.with(Modalities::of));
+    // To a model that reads sound and no images, images count clips; where a scenario says so it must show.
+    let as_clips = Memo::new(move |_| {
+        let none = json!({"kind": "constant", "value": 0});
+        explore
+            .scenario
+            .with(|scenario| pointer::get(scenario, "/workload/samples/images").is_some_and(|images| *images != none))
+    });
+    let images = move || {
+        let Modalities { images, sound, .. } = reads.get();
+        (images || (sound && as_clips.get())).then(|| {
+            view! {
+                <DistributionFields
+                    pointer="/workload/samples/images"
+                    title=if images { "Images" } else { "Further clips" }
+                    unit="per sample"
+                    most=4096.0
+                    slider=Slider::Linear(0.0, 64.0)
+                    absent=images_absent
+                />
+                <FieldError pointer="/workload/samples/images".to_owned() />
+            }
+        })
+    };
+    let sound = move || {
+        reads.get().sound.then(|| {
+            view! {
+                <DistributionFields
+                    pointer="/workload/samples/audio_clips"
+                    title="Clips of sound"
+                    unit="per sample"
+                    most=4096.0
+                    slider=Slider::Linear(0.0, 64.0)
+                    absent="None"
+                />
+                <FieldError pointer="/workload/samples/audio_clips".to_owned() />
+            }
+        })
+    };
+    let video = move || {
+        reads.get().video.then(|| {
+            view! {
+                <DistributionFields
+                    pointer="/workload/samples/video_s"
+                    title="Video"
+                    unit="s per sample"
+                    most=3600.0
+                    numbers=Numbers::Real
+                    slider=Slider::Linear(0.0, 64.0)
+                    absent="None"
+                />
+                <FieldError pointer="/workload/samples/video_s".to_owned() />
+            }
+        })
+    };
+    view! {
+        {images}
+        {sound}
+        {video}
+    }
+}
+
+/// Text that comes with the items.
+#[component]
+fn TextPerItem() -> impl IntoView {
+    let explore = use_explore();
+    let any = Memo::new(move |_| explore.scenario.with(|scenario| Modalities::of(scenario).any()));
+    view! {
+        <Show when=move || any.get()>
+            <DistributionFields
+                pointer="/workload/samples/text_per_item"
+                title="Further text"
+                unit="tokens per item"
+                most=1_000_000.0
+                numbers=Numbers::Real
+                absent="None"
+            />
+            <p class="hint">"For every image, clip of sound and second of video of a sample, drawn once a sample."</p>
+        </Show>
+    }
+}
+
+/// Bounds of the images over the iterations.
+#[component]
+fn PhaseFields(points: Memo<usize>) -> impl IntoView {
+    let rows = move || {
+        let row = |point: usize| {
+            let at = move |field: &str| format!("/workload/samples/images/{point}/{field}");
+            view! {
+                <NumberField pointer=at("iteration") label=format!("Point {}", point + 1) unit="iteration" min=0.0 max=99_999.0 />
+                <NumberField pointer=at("min") label="Fewest images" unit="per sample" min=0.0 max=4096.0 />
+                <NumberField pointer=at("max") label="Most images" unit="per sample" min=0.0 max=4096.0 />
+            }
+        };
+        (0..points.get()).map(row).collect_view()
+    };
+    let explore = use_explore();
+    let drawn = Memo::new(move |_| {
+        let kind = explore.scenario.with(|scenario| pointer::text(scenario, "/workload/samples/source/kind"));
+        kind.as_deref() == Some("drawn")
+    });
+    view! {
+        <Show when=move || drawn.get()>
+            <DistributionFields pointer="/workload/samples/source/text_tokens" title="Text tokens" unit="tokens" most=16_777_216.0 />
+        </Show>
+        <NumberField pointer="/workload/samples/period" label="Begins again" unit="after iterations" min=1.0 max=100_000.0 />
+        {rows}
+    }
+}

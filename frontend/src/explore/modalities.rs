@@ -1,0 +1,128 @@
+//! What a model reads and makes beside text, and samples that hold nothing else.
+
+use serde_json::{Value, json};
+
+use crate::pointer;
+
+/// What a model reads or makes beside text.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub(crate) struct Modalities {
+    /// Images, read by an encoder or made by a generator.
+    pub(crate) images: bool,
+    /// Clips of sound.
+    pub(crate) sound: bool,
+    /// Clips of video.
+    pub(crate) video: bool,
+}
+
+impl Modalities {
+    /// Of the model of a scenario.
+    pub(crate) fn of(scenario: &Value) -> Self {
+        let modules = pointer::get(scenario, "/model/modules").and_then(Value::as_array);
+        let any = |wanted: &dyn Fn(&Value) -> bool| modules.is_some_and(|modules| modules.iter().any(wanted));
+        Self {
+            images: any(&|module| module["role"] == "vision_encoder" || generates(module, "patch")),
+            sound: any(&|module| module["role"] == "audio_encoder"),
+            video: any(&|module| generates(module, "video")),
+        }
+    }
+
+    /// Whether there is anything beside text.
+    pub(crate) const fn any(self) -> bool {
+        self.images || self.sound || self.video
+    }
+}
+
+fn generates(module: &Value, what: &str) -> bool {
+    module["role"] == "generator" && module[what].is_object()
+}
+
+/// Takes out of the workload what the model does not read; the server would refuse it.
+pub(crate) fn leave_out_unread(scenario: &mut Value) {
+    let reads = Modalities::of(scenario);
+    if let Some(source) = scenario.pointer_mut("/workload/samples") {
+        leave_out_of_source(source, reads);
+    }
+    if !reads.video {
+        pointer::remove(scenario, "/workload/max_video_s");
+    }
+}
+
+fn leave_out_of_source(source: &mut Value, reads: Modalities) {
+    match source["kind"].as_str() {
+        Some("drawn" | "dataset") => {
+            if !reads.images {
+                source["images"] = json!({"kind": "constant", "value": 0});
+            }
+            for (field, read) in [("audio_clips", reads.sound), ("video_s", reads.video)] {
+                if !read {
+                    pointer::remove(source, &format!("/{field}"));
+                }
+            }
+        }
+        Some("mixture") => {
+            for part in source["parts"].as_array_mut().into_iter().flatten() {
+                leave_out_of_source(&mut part["source"], reads);
+            }
+        }
+        Some("phases") => {
+            // Only images come in phases.
+            if reads.images {
+                leave_out_of_source(&mut source["source"], reads);
+            } else {
+                *source = source["source"].take();
+                leave_out_of_source(source, reads);
+            }
+        }
+        _ => {}
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn scenario(modules: &Value, samples: &Value) -> Value {
+        json!({"model": {"modules": modules}, "workload": {"samples": samples, "max_video_s": 16.0}})
+    }
+
+    #[test]
+    fn a_model_is_asked_for_what_its_modules_read() {
+        for (modules, [images, sound, video]) in [
+            (json!([{"role": "backbone"}]), [false; 3]),
+            (json!([{"role": "vision_encoder"}, {"role": "audio_encoder"}, {"role": "backbone"}]), [true, true, false]),
+            (json!([{"role": "generator", "patch": {}}]), [true, false, false]),
+            (json!([{"role": "backbone"}, {"role": "generator", "video": {}}]), [false, false, true]),
+        ] {
+            let found = Modalities::of(&scenario(&modules, &Value::Null));
+            assert_eq!(found, Modalities { images, sound, video }, "{modules}");
+        }
+    }
+
+    #[test]
+    fn what_a_model_does_not_read_is_left_out_at_every_depth() {
+        let one = json!({"kind": "constant", "value": 1});
+        let none = json!({"kind": "constant", "value": 0});
+        let full = json!({"kind": "drawn", "text_tokens": one, "images": one, "audio_clips": one, "video_s": one});
+        let text = json!({"kind": "drawn", "text_tokens": one, "images": none});
+        let mixture = |source: &Value| json!({"kind": "mixture", "parts": [{"weight": 1.0, "source": source}]});
+        let phases = json!({"kind": "phases", "period": 2, "images": [], "source": full});
+        let backbone = json!([{"role": "backbone"}]);
+        for (samples, left) in [(mixture(&full), mixture(&text)), (phases.clone(), text.clone())] {
+            let mut scenario = scenario(&backbone, &samples);
+            leave_out_unread(&mut scenario);
+            assert_eq!(scenario["workload"], json!({"samples": left}));
+        }
+        let mut reader = scenario(&json!([{"role": "vision_encoder"}, {"role": "backbone"}]), &phases);
+        leave_out_unread(&mut reader);
+        assert_eq!(reader["workload"]["samples"]["kind"], "phases");
+        assert_eq!(
+            reader["workload"]["samples"]["source"],
+            json!({"kind": "drawn", "text_tokens": one, "images": one})
+        );
+        let mut maker = scenario(&json!([{"role": "generator", "video": {}}]), &full);
+        leave_out_unread(&mut maker);
+        assert_eq!((&maker["workload"]["samples"]["video_s"], &maker["workload"]["samples"]["images"]), (&one, &none));
+        assert_eq!(maker["workload"]["max_video_s"], 16.0);
+    }
+}

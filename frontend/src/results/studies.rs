@@ -1,0 +1,63 @@
+//! What lies behind a PipeWeaver plan: cards that are computed when they are opened.
+
+mod search_progress;
+mod sub_microbatches;
+
+use api::planner::study::Subject;
+use leptos::prelude::*;
+
+use super::asked::AskedCard;
+use crate::explore::use_explore;
+
+/// Rankings of each strategy: enough to see the curves flatten.
+const PROGRESS_ROLLOUTS: u32 = 2_000;
+/// Rankings of each of the many searches over sizes.
+const SIZE_ROLLOUTS: u32 = 200;
+
+/// The studies of the shown iteration, where a PipeWeaver planner has a plan of it.
+#[component]
+pub(super) fn Studies() -> impl IntoView {
+    let explore = use_explore();
+    let subject = Memo::new(move |_| {
+        let iteration = explore.shown.with(|shown| shown.iteration);
+        explore.result.with(|stored| {
+            let stored = stored.as_ref()?;
+            Subject::of(&stored.outcome, iteration).ok()?;
+            // Another engine's plan is no subject; the page offers to plan again.
+            let is_current = stored.outcome.engine == stored.current_engine;
+            is_current.then(|| (stored.outcome.scenario.clone(), iteration))
+        })
+    });
+    let url = |path: fn(&str, u32, u32) -> String, rollouts: u32| {
+        Memo::new(move |_| subject.get().map(|(scenario, iteration)| path(&scenario, iteration, rollouts)))
+    };
+    let search = url(api::path::search_study, PROGRESS_ROLLOUTS);
+    let sizes = url(api::path::sub_microbatch_study, SIZE_ROLLOUTS);
+    let has_subject = Memo::new(move |_| subject.with(Option::is_some));
+    view! {
+        <Show when=move || has_subject.get()>
+            <AskedCard
+                url=search
+                title="Search progress"
+                about="The best order known while three strategies search the ranking of the same iteration."
+                test_id="card-search"
+                show=search_progress::show
+            />
+            <AskedCard
+                url=sizes
+                title="Sub-microbatch size"
+                about="The fastest and the slowest order found when images or clips are cut into parts of another size."
+                test_id="card-sizes"
+                show=sub_microbatches::show
+            />
+        </Show>
+    }
+}
+
+/// Which iteration and replica a study is of.
+fn place(iteration: u32, replica: u32) -> String {
+    format!("Iteration {iteration}, its slowest replica ({replica})")
+}
+
+/// What stands where the time was up.
+const CUT: &str = "The time of the server was up before the search had ended; the figures are what was found by then.";

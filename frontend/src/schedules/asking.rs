@@ -1,0 +1,161 @@
+//! From an edit to its answer, and the address bar that follows.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use api::path;
+use api::planner::bench::ScheduleAnswer;
+use leptos::prelude::*;
+use leptos::task::spawn_local;
+use wasm_bindgen::JsValue;
+
+use super::{AskState, Schedules, Shown, link, question};
+use crate::client::{self, Failure};
+use crate::field_errors::FieldErrors;
+use crate::gantt::{Measure, TimeWindow, set_measure};
+use crate::storage;
+
+/// Edits closer together than this are asked once.
+const DEBOUNCE: Duration = Duration::from_millis(120);
+/// Browsers refuse an address bar that is written hundreds of times in a few seconds.
+const URL_PAUSE: Duration = Duration::from_millis(250);
+
+impl Schedules {
+    /// Shows what the address bar says; without a fragment, what was looked at last.
+    pub(crate) fn open(self) {
+        let fragment = window().location().hash().unwrap_or_default();
+        let says = fragment.trim_start_matches('#');
+        if says.is_empty() && self.question.with_untracked(|question| !question.is_null()) {
+            self.write_address();
+            return;
+        }
+        let draft = if says.is_empty() { storage::read(storage::SCHEDULES) } else { None };
+        let (question, view) = link::parse(draft.as_deref().unwrap_or(says));
+        self.window.set(view.window_ns.map_or(TimeWindow { start_ns: 0.0, end_ns: 0.0 }, |(start, end)| TimeWindow {
+            start_ns: start as f64,
+            end_ns: end as f64,
+        }));
+        self.view.set(view);
+        if self.question.with_untracked(|before| *before != question) || self.shown.with_untracked(Option::is_none) {
+            self.question.set(question);
+            self.ask();
+        }
+    }
+
+    pub(super) fn ask_soon(self) {
+        self.next_generation();
+        self.state.set(AskState::Asking);
+        let timer = set_timeout_with_handle(move || self.ask(), DEBOUNCE);
+        self.timer.update_value(|slot| {
+            if let Some(old) = slot.take() {
+                old.clear();
+            }
+            // A window without timers could not have come this far.
+            *slot = timer.ok();
+        });
+    }
+
+    /// Asks the question as it stands now; an answer to an older one is cancelled.
+    pub(crate) fn ask(self) {
+        let generation = self.next_generation();
+        let json = self.question.get_untracked();
+        if question::kinds(&json).is_empty() && question::tables(&json).is_empty() {
+            self.errors.set(FieldErrors::default());
+            self.shown.set(None);
+            self.state.set(AskState::Empty);
+            return;
+        }
+        self.state.set(AskState::Asking);
+        // Without a controller the answer is only dropped when it comes.
+        let Ok(controller) = web_sys::AbortController::new() else { return };
+        let signal = controller.signal();
+        self.abort.set_value(Some(controller));
+        spawn_local(async move {
+            let answer = client::ask::<ScheduleAnswer>(path::SCHEDULES, json.to_string(), &signal).await;
+            if self.generation.get_value() == generation {
+                self.show(answer);
+            }
+        });
+    }
+
+    fn show(self, answer: Result<ScheduleAnswer, Failure>) {
+        match answer {
+            Ok(answer) => {
+                self.errors.set(FieldErrors::default());
+                set_measure(Measure::Units {
+                    unit_ns: answer.unit_ns as f64,
+                    activation_bytes: answer.activation_bytes as f64,
+                });
+                let before = self.shown.with_untracked(|shown| shown.as_ref().map_or(0, |shown| shown.extent_ns()));
+                let shown = Shown::of(answer);
+                self.selection.set(None);
+                self.hover.set(None);
+                self.window.set(refitted(self.window.get_untracked(), before as f64, shown.extent_ns() as f64));
+                self.shown.set(Some(Arc::new(shown)));
+                self.state.set(AskState::Done);
+            }
+            Err(failure) => {
+                if let Failure::Problem(problem) = &failure {
+                    self.errors.set(FieldErrors::of(&problem.errors));
+                }
+                self.state.set(AskState::Failed(failure));
+            }
+        }
+    }
+
+    fn next_generation(self) -> u64 {
+        if let Some(Some(controller)) = self.abort.try_update_value(Option::take) {
+            controller.abort();
+        }
+        self.generation.update_value(|generation| *generation += 1);
+        self.generation.get_value()
+    }
+
+    /// The fragment of what is shown.
+    pub(crate) fn fragment(self) -> String {
+        let window = self.window.get();
+        let extent = self.shown.with(|shown| shown.as_ref().map_or(0, |shown| shown.extent_ns())) as f64;
+        let whole = window.start_ns <= 0.0 && window.end_ns >= extent;
+        let window_ns = (!whole && window.end_ns > window.start_ns)
+            .then(|| (window.start_ns.max(0.0).round() as u64, window.end_ns.round() as u64));
+        let view = link::View { window_ns, ..self.view.get() };
+        let (fragment, unlinked) = self.question.with(|question| link::write(question, &view));
+        if self.unlinked.get_untracked() != unlinked {
+            self.unlinked.set(unlinked);
+        }
+        fragment
+    }
+
+    fn write_address(self) {
+        if !self.on_page.get_untracked() || self.question.with_untracked(serde_json::Value::is_null) {
+            return;
+        }
+        let fragment = untrack(|| self.fragment());
+        storage::write(storage::SCHEDULES, &fragment);
+        if let Ok(history) = window().history() {
+            // A refusal leaves the old address, and the next change writes again.
+            drop(history.replace_state_with_url(&JsValue::NULL, "", Some(&format!("/schedules#{fragment}"))));
+        }
+    }
+
+    /// Writes the address bar soon, once for many changes.
+    pub(crate) fn write_address_soon(self) {
+        let timer = set_timeout_with_handle(move || self.write_address(), URL_PAUSE);
+        self.url_timer.update_value(|slot| {
+            if let Some(old) = slot.take() {
+                old.clear();
+            }
+            *slot = timer.ok();
+        });
+    }
+}
+
+/// A view of everything stays one, and so does a view that ends beyond the end.
+fn refitted(window: TimeWindow, before: f64, extent: f64) -> TimeWindow {
+    let was_whole = before > 0.0 && window.start_ns <= 0.0 && window.end_ns >= before;
+    if was_whole || window.end_ns <= window.start_ns || window.start_ns >= extent {
+        TimeWindow { start_ns: 0.0, end_ns: extent }
+    } else {
+        TimeWindow { start_ns: window.start_ns, end_ns: window.end_ns.min(extent) }
+    }
+}

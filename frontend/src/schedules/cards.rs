@@ -1,0 +1,164 @@
+//! One card per schedule with its Gantt chart, all on one time axis.
+
+use api::planner::bench::EntryOutcome;
+use leptos::prelude::*;
+
+use super::csv_download::SaveAndCopy;
+use super::deadlock::RefusalView;
+use super::editor::SchedulePill;
+use super::figures::{report_of, table_key, units};
+use super::table_card::TableEditor;
+use super::{Shown, question, use_schedules};
+use crate::format;
+use crate::gantt::{Gantt, Legend};
+
+/// The cards.
+#[component]
+pub(super) fn Cards() -> impl IntoView {
+    let schedules = use_schedules();
+    let keys = Memo::new(move |_| {
+        let entries = schedules.entries();
+        entries.iter().map(super::figures::key_of).collect::<Vec<_>>()
+    });
+    let drawn = Signal::derive(move || {
+        schedules.shown.with(|shown| {
+            let timelines = shown.as_ref().map(|shown| shown.timelines.clone()).unwrap_or_default();
+            timelines.into_iter().map(|(_, timeline)| timeline).collect::<Vec<_>>()
+        })
+    });
+    view! {
+        <div class="legend-row">
+            <Legend timelines=drawn />
+            <p class="keys-hint" aria-hidden="true">"u = time unit · W S zoom · A D pan · . , next · F fit · ? help"</p>
+        </div>
+        <For each=move || keys.get() key=Clone::clone let:key>
+            <ScheduleCard key=key />
+        </For>
+    }
+}
+
+/// The place of a schedule in the stack, for as long as the answer is shown.
+fn chart_of(shown: &Shown, key: &str) -> Option<usize> {
+    shown.timelines.iter().position(|timeline| timeline.0 == key)
+}
+
+#[component]
+fn ScheduleCard(key: String) -> impl IntoView {
+    let schedules = use_schedules();
+    let key = StoredValue::new(key);
+    let entry =
+        Memo::new(move |_| schedules.shown.with(|shown| key.with_value(|key| shown.as_ref()?.entry(key).cloned())));
+    let first = entry.get_untracked();
+    let (kind, name) = first.map_or((None, String::new()), |entry| (entry.kind, entry.name));
+    let number = schedules
+        .question
+        .with_untracked(|json| question::tables(json).iter().position(|table| table.0 == name).unwrap_or(0));
+    let title = Signal::stored(name.clone());
+    let timeline =
+        Signal::derive(move || schedules.shown.with(|shown| key.with_value(|key| shown.as_ref()?.timeline(key))));
+    let extent = Memo::new(move |_| schedules.shown.with(|shown| shown.as_ref().map_or(0, |shown| shown.extent_ns())));
+    // The number of a chart changes with those above it; the chart is then made anew.
+    let chart = Memo::new(move |_| schedules.shown.with(|shown| key.with_value(|key| chart_of(shown.as_ref()?, key))));
+    let facts = move || {
+        let entry = entry.get()?;
+        let report = report_of(&entry)?;
+        let peak = report.peak_activations.iter().copied().fold(0.0, f64::max);
+        Some(format!(
+            "{} u · bubble {} · peak {}",
+            units(report.makespan),
+            format::percent(report.bubble_of_span),
+            units(peak)
+        ))
+    };
+    let source = move || entry.get().and_then(|entry| entry.source);
+    let notes = move || {
+        let entry = entry.get()?;
+        let notes = report_of(&entry)?.notes.clone();
+        (!notes.is_empty()).then(|| {
+            view! {
+                <ul class="import-report" data-testid="notes">
+                    {notes.into_iter().map(|note| view! { <li>{note}</li> }).collect_view()}
+                </ul>
+            }
+        })
+    };
+    let csv = Callback::new(move |()| {
+        let of_table = name_of(key).and_then(|name| {
+            let tables = schedules.question.with_untracked(question::tables);
+            tables.into_iter().find(|table| table.0 == name).map(|table| table.1)
+        });
+        of_table.unwrap_or_else(|| {
+            entry.get_untracked().as_ref().and_then(report_of).map(|report| report.csv.clone()).unwrap_or_default()
+        })
+    });
+    let has_csv =
+        move || kind.is_none() || entry.with(|entry| entry.as_ref().is_some_and(|entry| report_of(entry).is_some()));
+    let copied_name = StoredValue::new(name.clone());
+    let edit_copy = move |_| {
+        let copy = copied_name.with_value(|name| format!("{name}, edited"));
+        schedules.open_table(&copy, csv.run(()));
+    };
+    let refusal = move || match entry.get()?.outcome {
+        EntryOutcome::Refused(refusal) if kind.is_some() => Some(refusal),
+        _ => None,
+    };
+    let rename = move |event| {
+        let wanted = event_target_value(&event);
+        let Some(from) = name_of(key) else { return };
+        schedules.edit("/imported", |json| {
+            question::rename_table(json, &from, &wanted);
+        });
+    };
+    let remove = move |_| {
+        if let Some(name) = name_of(key) {
+            schedules.edit("/imported", |json| question::remove_table(json, &name));
+        }
+    };
+    let heading = match kind {
+        Some(_) => view! { <span>{name.clone()}</span> }.into_any(),
+        None => view! {
+            <input class="table-name" aria-label="Name of the table" prop:value=name.clone() on:change=rename />
+        }
+        .into_any(),
+    };
+    let testid = key.with_value(|key| format!("card-{key}"));
+    let id = StoredValue::new(kind.map_or_else(|| format!("table-{number}"), |kind| kind.id().to_owned()));
+    let (shown_name, copy_label) = (name.clone(), format!("Edit a copy of {name}"));
+    view! {
+        <section class="card schedule" data-testid=testid>
+            <header class="card-title">
+                <h2><SchedulePill kind=kind number=number />{heading}</h2>
+                <span class="muted" data-testid="facts">{facts}</span>
+                <small>{source}</small>
+                <span class="grow"></span>
+                <Show when=has_csv>
+                    <span class="card-tools">
+                        <button class="quiet" aria-label=copy_label.clone() data-testid="edit-copy" on:click=edit_copy>"Edit a copy"</button>
+                        <SaveAndCopy name=shown_name.clone() csv=csv />
+                        {kind.is_none().then(|| view! { <button class="quiet" aria-label=format!("Remove {shown_name}") on:click=remove>"Remove"</button> })}
+                    </span>
+                </Show>
+            </header>
+            {notes}
+            {move || refusal().map(|refusal| view! { <RefusalView refusal=refusal on_cell=None /> })}
+            {move || chart.get().map(|chart| view! {
+                <Gantt
+                    chart=chart
+                    id=id.get_value()
+                    title=title
+                    timeline=timeline
+                    extent_ns=extent
+                    window=schedules.window
+                    selection=schedules.selection
+                    hover=schedules.hover
+                />
+            })}
+            {kind.is_none().then(|| view! { <TableEditor name=name number=number /> })}
+        </section>
+    }
+}
+
+/// The name of a table, where the key is one's.
+fn name_of(key: StoredValue<String>) -> Option<String> {
+    key.with_value(|key| key.strip_prefix(&table_key("")).map(str::to_owned))
+}

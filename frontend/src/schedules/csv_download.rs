@@ -1,0 +1,95 @@
+//! The table of a schedule on its way out: as a file, and to the clipboard.
+
+use leptos::prelude::*;
+use leptos::task::spawn_local;
+use wasm_bindgen::{JsCast, JsValue};
+
+use crate::clipboard;
+
+/// Buttons that save and copy a text.
+#[component]
+pub(super) fn SaveAndCopy(
+    /// Name of the schedule.
+    name: String,
+    /// Its table.
+    #[prop(into)]
+    csv: Callback<(), String>,
+) -> impl IntoView {
+    let file = format!("{}.csv", file_name(&name));
+    let refused = RwSignal::new(false);
+    let save = move |_| refused.set(save(&file, &csv.run(())).is_err());
+    view! {
+        <button class="quiet" aria-label=format!("Save {name} as CSV") data-testid="save-csv" on:click=save>"Save CSV"</button>
+        <CopyButton text=csv label="Copy CSV" what=name />
+        {move || refused.get().then(|| view! { <span class="field-error" role="alert">"The browser refuses to save a file."</span> })}
+    }
+}
+
+/// A button that copies a text and says that it did.
+#[component]
+pub(super) fn CopyButton(
+    #[prop(into)] text: Callback<(), String>,
+    label: &'static str,
+    /// What is copied, for those who do not see the button's place.
+    what: String,
+) -> impl IntoView {
+    let done = RwSignal::new(None::<bool>);
+    let press = move |_| {
+        let text = text.run(());
+        spawn_local(async move {
+            let copied = clipboard::copy(&text).await;
+            done.try_set(Some(copied));
+            set_timeout(
+                move || {
+                    done.try_set(None);
+                },
+                std::time::Duration::from_secs(3),
+            );
+        });
+    };
+    let shown = move || match done.get() {
+        None => label,
+        Some(true) => "Copied",
+        Some(false) => "Refused",
+    };
+    let spoken = [label.to_owned(), what].join(": ");
+    view! {
+        <button class="quiet" aria-label=spoken on:click=press>{shown}</button>
+        <span class="visually-hidden" role="status">
+            {move || done.get().map(|done| if done { "Copied" } else { "The browser refuses to copy" })}
+        </span>
+    }
+}
+
+/// Hands a text out as a file.
+fn save(name: &str, text: &str) -> Result<(), JsValue> {
+    let parts = js_sys::Array::of1(&JsValue::from_str(text));
+    let blob = web_sys::Blob::new_with_str_sequence(&parts)?;
+    let url = web_sys::Url::create_object_url_with_blob(&blob)?;
+    let link = document().create_element("a")?.unchecked_into::<web_sys::HtmlElement>();
+    link.set_attribute("href", &url)?;
+    link.set_attribute("download", name)?;
+    link.click();
+    // The download has its own hold on the content from the click on.
+    web_sys::Url::revoke_object_url(&url)
+}
+
+/// A name that every system takes.
+fn file_name(name: &str) -> String {
+    let fits = |letter: char| letter.is_alphanumeric() || "-_.".contains(letter);
+    let name: String = name.chars().map(|letter| if fits(letter) { letter } else { '-' }).collect();
+    let name = name.trim_matches(['-', '.']);
+    if name.is_empty() { "schedule".to_owned() } else { name.to_owned() }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn names_of_files_are_plain() {
+        assert_eq!(file_name("Interleaved 1F1B (VPP)"), "Interleaved-1F1B--VPP");
+        assert_eq!(file_name("../ä b"), "ä-b");
+        assert_eq!(file_name("()"), "schedule");
+    }
+}

@@ -1,0 +1,153 @@
+//! The question at the left: sizes, times, memory, schedules, tables of one's own.
+
+use api::planner::schedule::ScheduleKind;
+use leptos::prelude::*;
+
+use super::import::OpenTable;
+use super::times::TimesFields;
+use super::{explain, question, use_schedules};
+use crate::charts::Stroke;
+use crate::editor::field::{FieldError, NumberField, Slider};
+use crate::form::use_form;
+use crate::gantt::watch::theme_version;
+
+/// The fields of a question.
+#[component]
+pub(crate) fn QuestionEditor() -> impl IntoView {
+    let schedules = use_schedules();
+    view! {
+        <div class="editor-tools">
+            <button class="quiet" on:click=move |_| schedules.undo() disabled=move || !schedules.undoable.get().0 title="Undo the last edit (Ctrl+Z)">
+                "Undo"
+            </button>
+            <button class="quiet" on:click=move |_| schedules.redo() disabled=move || !schedules.undoable.get().1 title="Redo (Ctrl+Shift+Z)">
+                "Redo"
+            </button>
+            <span class="grow"></span>
+            <button class="quiet" on:click=move |_| schedules.start_afresh() title="Begin with the first question; this can be undone">
+                "Start afresh"
+            </button>
+        </div>
+        <OtherErrors />
+        <section class="editor-section">
+            <h3>"Sizes"</h3>
+            <NumberField pointer="/ranks" label="Ranks" unit="p" min=1.0 max=1024.0 slider=Slider::Linear(1.0, 32.0) />
+            <NumberField pointer="/microbatches" label="Microbatches" unit="m" min=1.0 max=1e6 slider=Slider::Linear(1.0, 64.0) />
+            <NumberField pointer="/chunks" label="Chunks of a rank" unit="v" min=1.0 max=64.0 placeholder="own" />
+            <NumberField pointer="/group" label="Group" unit="g" min=1.0 max=1e6 placeholder="p" />
+        </section>
+        <section class="editor-section">
+            <h3>"Times"<small>"in time units"</small></h3>
+            <TimesFields />
+            <NumberField pointer="/times/communication" label="Send between ranks" unit="" min=0.0 max=1e9 step=0.05 />
+            <NumberField pointer="/times/overlapped" label="Overlapped F and B" unit="F&B" min=0.0 max=1e9 step=0.25 placeholder="the sum" />
+        </section>
+        <section class="editor-section">
+            <h3>"Memory"<small>"in activations"</small></h3>
+            <NumberField pointer="/memory_cap" label="Cap of a rank" unit="" min=0.0 max=1e12 step=0.5 placeholder="none" />
+            <NumberField pointer="/activations/forward" label="Kept by a forward" unit="" min=0.0 max=1e9 step=0.25 placeholder="1" />
+            <NumberField pointer="/activations/weight_grad" label="Left for W" unit="" min=0.0 max=1e9 step=0.25 placeholder="all" />
+        </section>
+        <section class="editor-section">
+            <h3>"Your tables"<small>"torch action grammar"</small></h3>
+            <OpenTable />
+        </section>
+        <KindsSection />
+    }
+}
+
+/// Errors of which no field on the page speaks.
+#[component]
+fn OtherErrors() -> impl IntoView {
+    let form = use_form();
+    move || {
+        let errors = form.fields.with(|fields| {
+            form.errors
+                .with(|errors| errors.homeless(&["/times/forward", "/times/input_grad", "/times/weight_grad"], fields))
+        });
+        let line = |(pointer, detail): (String, String)| {
+            let place = pointer.trim_start_matches('/').replace('/', " › ");
+            view! {
+                <p class="field-error" role="alert" data-error-for=pointer>
+                    {(!place.is_empty()).then(|| view! { <b>{place}</b>": " })}
+                    {detail}
+                </p>
+            }
+        };
+        errors.into_iter().map(line).collect_view()
+    }
+}
+
+/// Which schedules are made.
+#[component]
+fn KindsSection() -> impl IntoView {
+    let schedules = use_schedules();
+    let chosen = Memo::new(move |_| schedules.question.with(question::kinds));
+    let choose = move |kinds: &[ScheduleKind]| {
+        let kinds = kinds.to_vec();
+        schedules.edit("/kinds", |json| question::set_kinds(json, |kind| kinds.contains(&kind)));
+    };
+    let toggle = move |kind: ScheduleKind, on: bool| {
+        let mut kinds = chosen.get_untracked();
+        kinds.retain(|other| *other != kind);
+        if on {
+            kinds.push(kind);
+        }
+        choose(&kinds);
+    };
+    let row = move |kind: ScheduleKind| {
+        let help = format!("kind-{}", kind.id());
+        view! {
+            <li>
+                <label class="check" title=kind.source()>
+                    <input
+                        type="checkbox"
+                        value=kind.id()
+                        data-pointer=format!("/kinds/{}", kind.id())
+                        aria-describedby=help.clone()
+                        prop:checked=move || chosen.with(|kinds| kinds.contains(&kind))
+                        on:change=move |event| toggle(kind, event_target_checked(&event))
+                    />
+                    <SchedulePill kind=Some(kind) number=0 />
+                    <span>{kind.title()}</span>
+                </label>
+                <p class="kind-line" id=help>{explain::line(kind)}<small>{kind.source()}</small></p>
+            </li>
+        }
+    };
+    view! {
+        <section class="editor-section">
+            <h3>"Schedules"</h3>
+            <p class="actions">
+                <button class="quiet" on:click=move |_| choose(&ScheduleKind::ALL)>"All"</button>
+                <button class="quiet" on:click=move |_| choose(&question::FIRST_KINDS)>"First four"</button>
+                <button class="quiet" on:click=move |_| choose(&[])>"None"</button>
+            </p>
+            <fieldset class="plain" data-pointer="/kinds">
+                <legend class="visually-hidden">"Schedules to make"</legend>
+                <ul class="kinds">{ScheduleKind::ALL.map(row).collect_view()}</ul>
+            </fieldset>
+            <FieldError pointer="/kinds".to_owned() />
+        </section>
+    }
+}
+
+/// The colour of a schedule, as its line in the chart of memory has it.
+#[component]
+pub(super) fn SchedulePill(
+    kind: Option<ScheduleKind>,
+    /// Number of the table, where it is one.
+    number: usize,
+) -> impl IntoView {
+    let version = theme_version();
+    let style = move || {
+        version.track();
+        format!("background:{}", stroke(kind, number).colour())
+    };
+    view! { <span class="pill" style=style></span> }
+}
+
+/// How a schedule is drawn.
+pub(super) fn stroke(kind: Option<ScheduleKind>, number: usize) -> Stroke {
+    kind.map_or_else(|| Stroke::of_table(number), Stroke::of_schedule)
+}

@@ -1,0 +1,330 @@
+//! The rows of the table of schedules, from an answer.
+
+use api::planner::bench::{EntryOutcome, ScheduleEntry, ScheduleReport};
+
+use crate::format;
+
+/// A column of figures.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Column {
+    /// End of the last action.
+    Makespan,
+    /// Against the baseline.
+    Speedup,
+    /// Longest time from the first to the last action of a rank.
+    Span,
+    /// Idle share of the makespan.
+    BubbleOfMakespan,
+    /// Idle share of the span.
+    BubbleOfSpan,
+    /// The bubble of formulas.
+    Bubble,
+    /// Most activations of any rank.
+    Peak,
+    /// No schedule is shorter.
+    Bound,
+    /// Distance from the bound.
+    Gap,
+}
+
+/// Order of the table.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Order {
+    /// By which figure.
+    pub(crate) column: Column,
+    /// The largest first.
+    pub(crate) descending: bool,
+}
+
+impl Column {
+    /// All, from left to right.
+    pub(crate) const ALL: [Self; 9] = [
+        Self::Makespan,
+        Self::Speedup,
+        Self::Span,
+        Self::BubbleOfMakespan,
+        Self::BubbleOfSpan,
+        Self::Bubble,
+        Self::Peak,
+        Self::Bound,
+        Self::Gap,
+    ];
+
+    /// Name in links and tests.
+    pub(crate) const fn id(self) -> &'static str {
+        match self {
+            Self::Makespan => "makespan",
+            Self::Speedup => "speedup",
+            Self::Span => "span",
+            Self::BubbleOfMakespan => "bubble_of_makespan",
+            Self::BubbleOfSpan => "bubble_of_span",
+            Self::Bubble => "bubble",
+            Self::Peak => "peak",
+            Self::Bound => "bound",
+            Self::Gap => "gap",
+        }
+    }
+
+    /// The column of a name.
+    pub(crate) fn from_id(id: &str) -> Option<Self> {
+        Self::ALL.into_iter().find(|column| column.id() == id)
+    }
+
+    /// Heading and explanation.
+    pub(crate) const fn words(self) -> (&'static str, &'static str) {
+        match self {
+            Self::Makespan => ("Makespan", "End of the last action of all ranks, in time units"),
+            Self::Speedup => ("Speed-up", "Makespan of the chosen baseline over this one"),
+            Self::Span => ("Span", "Longest time from the first to the last action of a rank, in time units"),
+            Self::BubbleOfMakespan => ("Bubble of makespan", "Idle share of all ranks over the makespan"),
+            Self::BubbleOfSpan => ("Bubble of span", "Idle share over the span: what \"zero bubble\" means"),
+            Self::Bubble => (
+                "Bubble",
+                "The span less the work of the rank that has the least, in time units; behind it the formula of the literature",
+            ),
+            Self::Peak => {
+                ("Peak memory", "Most activations that any rank holds at once; behind it the formula of the literature")
+            }
+            Self::Bound => ("Lower bound", "No schedule of these actions on these ranks has a shorter makespan"),
+            Self::Gap => ("Gap", "Makespan over lower bound, less one"),
+        }
+    }
+
+    /// Whether a better schedule has more of it; none where neither is better.
+    const fn more_is_better(self) -> Option<bool> {
+        match self {
+            Self::Speedup => Some(true),
+            Self::Bound => None,
+            _ => Some(false),
+        }
+    }
+}
+
+/// One figure: as it is, as it is shown, and what belongs behind it.
+#[derive(Debug, Clone, PartialEq)]
+pub(crate) struct Cell {
+    /// Its column.
+    pub(crate) column: Column,
+    /// The figure; absent where there is none.
+    pub(crate) value: Option<f64>,
+    /// As it is shown.
+    pub(crate) text: String,
+    /// What the literature says, and whether the figure agrees.
+    pub(crate) expected: Option<Expected>,
+    /// Whether no other schedule has a better one.
+    pub(crate) best: bool,
+}
+
+/// What the literature says of a figure.
+#[derive(Debug, Clone, PartialEq)]
+pub(crate) struct Expected {
+    /// The figure by the formula; absent where its conditions do not hold.
+    pub(crate) text: Option<String>,
+    /// Formula and conditions.
+    pub(crate) formula: String,
+}
+
+/// One row.
+#[derive(Debug, Clone, PartialEq)]
+pub(crate) struct Row {
+    /// Key of the schedule.
+    pub(crate) key: String,
+    /// Name.
+    pub(crate) name: String,
+    /// Where it was published.
+    pub(crate) source: Option<String>,
+    /// Its figures, or why there are none.
+    pub(crate) figures: Result<Vec<Cell>, String>,
+    /// Whether it stays within the memory cap; a sentence where it does not.
+    pub(crate) breaks_cap: Option<String>,
+}
+
+/// The key of a schedule in links and on the page.
+pub(crate) fn key_of(entry: &ScheduleEntry) -> String {
+    entry.kind.map_or_else(|| table_key(&entry.name), |kind| kind.id().to_owned())
+}
+
+/// The key of a table.
+pub(crate) fn table_key(name: &str) -> String {
+    format!("table:{name}")
+}
+
+/// The report of a schedule that runs.
+pub(crate) fn report_of(entry: &ScheduleEntry) -> Option<&ScheduleReport> {
+    match &entry.outcome {
+        EntryOutcome::Run(report) => Some(report),
+        EntryOutcome::Refused(_) => None,
+    }
+}
+
+/// The baseline: the chosen one if it runs, else 1F1B, else the first that runs.
+pub(crate) fn baseline_of(entries: &[ScheduleEntry], chosen: Option<&str>) -> Option<String> {
+    let runs: Vec<String> = entries.iter().filter(|entry| report_of(entry).is_some()).map(key_of).collect();
+    let has = |key: &str| runs.iter().any(|run| run == key);
+    chosen
+        .filter(|key| has(key))
+        .or_else(|| Some("1f1b").filter(|key| has(key)))
+        .map(str::to_owned)
+        .or_else(|| runs.first().cloned())
+}
+
+/// The rows in an order; schedules that do not run stand last.
+pub(crate) fn rows(entries: &[ScheduleEntry], baseline: Option<&str>, order: Option<Order>) -> Vec<Row> {
+    let reference = entries.iter().find(|entry| Some(key_of(entry).as_str()) == baseline).and_then(report_of);
+    let mut rows: Vec<Row> = entries.iter().map(|entry| row(entry, reference)).collect();
+    for (index, column) in Column::ALL.into_iter().enumerate() {
+        mark_best(&mut rows, index, column);
+    }
+    let value = |row: &Row, column: Column| {
+        let cells = row.figures.as_ref().ok()?;
+        cells.iter().find(|cell| cell.column == column)?.value
+    };
+    if let Some(Order { column, descending }) = order {
+        rows.sort_by(|one, other| match (value(one, column), value(other, column)) {
+            (Some(one), Some(other)) if descending => other.total_cmp(&one),
+            (Some(one), Some(other)) => one.total_cmp(&other),
+            (one, other) => one.is_none().cmp(&other.is_none()),
+        });
+    } else {
+        rows.sort_by_key(|row| row.figures.is_err());
+    }
+    rows
+}
+
+/// Where all are alike none is best.
+fn mark_best(rows: &mut [Row], index: usize, column: Column) {
+    let Some(more) = column.more_is_better() else { return };
+    let values: Vec<f64> = rows.iter().filter_map(|row| row.figures.as_ref().ok()?.get(index)?.value).collect();
+    let least = values.iter().copied().fold(f64::INFINITY, f64::min);
+    let most = values.iter().copied().fold(f64::NEG_INFINITY, f64::max);
+    if most - least <= 1e-9 {
+        return;
+    }
+    let best = if more { most } else { least };
+    for cell in rows.iter_mut().filter_map(|row| row.figures.as_mut().ok()?.get_mut(index)) {
+        cell.best = cell.value.is_some_and(|value| (value - best).abs() <= 1e-9);
+    }
+}
+
+fn row(entry: &ScheduleEntry, reference: Option<&ScheduleReport>) -> Row {
+    let (figures, breaks_cap) = match &entry.outcome {
+        EntryOutcome::Run(report) => (Ok(cells(report, reference)), broken(report)),
+        EntryOutcome::Refused(refusal) => (Err(refusal.detail.clone()), None),
+    };
+    Row { key: key_of(entry), name: entry.name.clone(), source: entry.source.clone(), figures, breaks_cap }
+}
+
+fn broken(report: &ScheduleReport) -> Option<String> {
+    let cap = report.cap?;
+    let broken = cap.broken?;
+    Some(format!("rank {} needs {}, allowed are {}", broken.rank, units(broken.needed), units(cap.limit)))
+}
+
+fn cells(report: &ScheduleReport, reference: Option<&ScheduleReport>) -> Vec<Cell> {
+    let form = report.closed_form.as_ref();
+    let expected = |formula: &str, value: Option<f64>| {
+        let conditions = form.map_or("", |form| form.conditions.as_str());
+        Some(Expected { text: value.map(units), formula: format!("{formula} ({conditions})") })
+    };
+    let cell = |column: Column| {
+        let show: fn(f64) -> String = match column {
+            Column::Speedup => format::ratio,
+            Column::BubbleOfMakespan | Column::BubbleOfSpan | Column::Gap => format::percent,
+            _ => units,
+        };
+        let value = match column {
+            Column::Makespan => Some(report.makespan),
+            Column::Speedup => {
+                reference.filter(|_| report.makespan > 0.0).map(|reference| reference.makespan / report.makespan)
+            }
+            Column::Span => Some(report.span),
+            Column::BubbleOfMakespan => Some(report.bubble_of_makespan),
+            Column::BubbleOfSpan => Some(report.bubble_of_span),
+            Column::Bubble => Some(report.bubble),
+            Column::Peak => report.peak_activations.iter().copied().reduce(f64::max),
+            Column::Bound => Some(report.lower_bound),
+            Column::Gap => Some(report.gap),
+        };
+        let expected = form.and_then(|form| match column {
+            Column::Bubble => expected(&form.bubble, form.expected_bubble),
+            Column::Peak => expected(&form.memory, form.expected_peak),
+            _ => None,
+        });
+        Cell { column, value, text: value.map_or_else(|| "–".to_owned(), show), expected, best: false }
+    };
+    Column::ALL.map(cell).to_vec()
+}
+
+/// Time units and activations: whole numbers as they are, others to three digits behind the point.
+pub(crate) fn units(value: f64) -> String {
+    if !value.is_finite() {
+        return "–".to_owned();
+    }
+    let text = format!("{value:.3}");
+    let text = text.trim_end_matches('0').trim_end_matches('.');
+    match text.split_once('.') {
+        None => text.parse::<u64>().map_or_else(|_| text.to_owned(), format::count),
+        Some(_) => text.to_owned(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use api::planner::bench::{Limits, ScheduleAnswer, ValidQuestion, answer};
+
+    use super::super::question;
+    use super::*;
+
+    fn asked(change: impl FnOnce(&mut serde_json::Value)) -> ScheduleAnswer {
+        let mut json = question::first();
+        change(&mut json);
+        let question = serde_json::from_value(json).expect("a question");
+        answer(&ValidQuestion::new(question, Limits::SERVED).expect("a valid question"))
+    }
+
+    fn cell(rows: &[Row], key: &str, column: Column) -> Cell {
+        let row = rows.iter().find(|row| row.key == key).expect("the row");
+        row.figures.as_ref().expect("figures").iter().find(|cell| cell.column == column).expect("the cell").clone()
+    }
+
+    #[test]
+    fn the_first_question_has_its_figures() {
+        let answer = asked(|_| {});
+        let baseline = baseline_of(&answer.entries, None);
+        assert_eq!(baseline.as_deref(), Some("1f1b"));
+        let rows = rows(&answer.entries, baseline.as_deref(), None);
+        // (m + p - 1)(F + B) = 11 x 3, bubble (p - 1)(F + B) = 9, p activations.
+        let makespan = cell(&rows, "1f1b", Column::Makespan);
+        assert_eq!((makespan.text.as_str(), makespan.best), ("33", false));
+        assert_eq!(cell(&rows, "1f1b", Column::Speedup).text, "1.00×");
+        let bubble = cell(&rows, "1f1b", Column::Bubble);
+        assert_eq!(
+            (bubble.text.as_str(), bubble.expected.and_then(|expected| expected.text).as_deref()),
+            ("9", Some("9"))
+        );
+        assert_eq!(cell(&rows, "1f1b", Column::Peak).text, "4");
+        assert_eq!(rows.iter().filter(|row| cell(&rows, &row.key, Column::Makespan).best).count(), 1);
+        assert!(rows.iter().all(|row| !cell(&rows, &row.key, Column::Bound).best));
+    }
+
+    #[test]
+    fn rows_are_sorted_and_those_without_figures_stand_last() {
+        let answer = asked(|question| {
+            question["kinds"] = serde_json::json!(["dual_pipe_v", "gpipe", "1f1b", "zb_h1"]);
+            question["microbatches"] = 7.into();
+        });
+        let keys = |order| rows(&answer.entries, None, order).into_iter().map(|row| row.key).collect::<Vec<_>>();
+        assert_eq!(keys(None), ["gpipe", "1f1b", "zb_h1", "dual_pipe_v"]);
+        let order = |descending| Some(Order { column: Column::Peak, descending });
+        assert_eq!(keys(order(true)), ["gpipe", "1f1b", "zb_h1", "dual_pipe_v"]);
+        assert_eq!(keys(order(false)), ["1f1b", "zb_h1", "gpipe", "dual_pipe_v"]);
+    }
+
+    #[test]
+    fn units_are_as_short_as_they_can_be() {
+        for (value, text) in [(33.0, "33"), (57.5, "57.5"), (0.333_333, "0.333"), (12_000.0, "12,000"), (0.0, "0")] {
+            assert_eq!(units(value), text);
+        }
+        assert_eq!(units(f64::NAN), "–");
+    }
+}

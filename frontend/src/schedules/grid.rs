@@ -1,0 +1,191 @@
+//! A table in the torch action grammar as cells: what the grid shows, and moves of actions in it.
+
+/// Cells by row; rows are lines of the text, so that addresses are those of a spreadsheet.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub(crate) struct Grid {
+    /// Texts of the cells, trimmed.
+    pub(crate) rows: Vec<Vec<String>>,
+}
+
+/// A cell, counted from 0.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub(crate) struct Place {
+    /// Row.
+    pub(crate) row: usize,
+    /// Column.
+    pub(crate) column: usize,
+}
+
+/// Where to.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Direction {
+    /// Earlier.
+    Left,
+    /// Later.
+    Right,
+    /// The rank before.
+    Up,
+    /// The rank behind.
+    Down,
+}
+
+impl Direction {
+    /// The direction of an arrow key.
+    pub(crate) fn of_key(key: &str) -> Option<Self> {
+        match key {
+            "ArrowLeft" => Some(Self::Left),
+            "ArrowRight" => Some(Self::Right),
+            "ArrowUp" => Some(Self::Up),
+            "ArrowDown" => Some(Self::Down),
+            _ => None,
+        }
+    }
+}
+
+impl Grid {
+    /// Reads a text.
+    pub(crate) fn parse(text: &str) -> Self {
+        let text = text.strip_prefix('\u{feff}').unwrap_or(text);
+        let cell = |cell: &str| cell.trim().trim_matches('"').trim().to_owned();
+        Self { rows: text.lines().map(|line| line.split(',').map(cell).collect()).collect() }
+    }
+
+    /// The text; idle cells at the end of a row are left out.
+    pub(crate) fn write(&self) -> String {
+        let mut text = String::new();
+        for row in &self.rows {
+            let end = row.iter().rposition(|cell| !cell.is_empty()).map_or(0, |last| last + 1);
+            text.push_str(&row[..end].join(","));
+            text.push('\n');
+        }
+        text
+    }
+
+    /// Cells of the longest row.
+    pub(crate) fn columns(&self) -> usize {
+        self.rows.iter().map(Vec::len).max().unwrap_or(0)
+    }
+
+    /// The text of a cell; none beyond the end of its row.
+    pub(crate) fn at(&self, place: Place) -> &str {
+        self.rows.get(place.row).and_then(|row| row.get(place.column)).map_or("", String::as_str)
+    }
+
+    /// The nearest cell in a direction; the same at the edge.
+    pub(crate) fn beside(&self, place: Place, direction: Direction) -> Place {
+        let Place { row, column } = place;
+        let (last_row, last_column) = (self.rows.len().saturating_sub(1), self.columns().saturating_sub(1));
+        match direction {
+            Direction::Left => Place { row, column: column.saturating_sub(1) },
+            Direction::Right => Place { row, column: (column + 1).min(last_column) },
+            Direction::Up => Place { row: row.saturating_sub(1), column },
+            Direction::Down => Place { row: (row + 1).min(last_row), column },
+        }
+    }
+
+    /// The table with an action and its neighbour in each other's place, and where the action stands then; an action may
+    /// go one cell beyond the end of the longest row.
+    pub(crate) fn moved(&self, place: Place, direction: Direction) -> Option<(Self, Place)> {
+        let beyond = direction == Direction::Right && place.column + 1 == self.columns();
+        let to = if beyond { Place { column: place.column + 1, ..place } } else { self.beside(place, direction) };
+        let (moved, met) = (self.at(place).to_owned(), self.at(to).to_owned());
+        if to == place || (moved.is_empty() && met.is_empty()) {
+            return None;
+        }
+        let mut grid = self.clone();
+        grid.put(to, moved);
+        grid.put(place, met);
+        Some((grid, to))
+    }
+
+    /// The table with a cell left idle.
+    pub(crate) fn cleared(&self, place: Place) -> Option<Self> {
+        let mut grid = self.clone();
+        if grid.at(place).is_empty() {
+            return None;
+        }
+        grid.put(place, String::new());
+        Some(grid)
+    }
+
+    fn put(&mut self, place: Place, text: String) {
+        let Some(row) = self.rows.get_mut(place.row) else { return };
+        if row.len() <= place.column {
+            row.resize(place.column + 1, String::new());
+        }
+        row[place.column] = text;
+    }
+}
+
+/// What a cell does, for its colour: the letter of its action, or "overlap".
+pub(crate) fn action_of(cell: &str) -> Option<&'static str> {
+    if cell.starts_with('(') {
+        return Some("overlap");
+    }
+    match cell.trim_start_matches(|letter: char| letter.is_ascii_digit()).chars().next()? {
+        'F' => Some("F"),
+        'B' => Some("B"),
+        'I' => Some("I"),
+        'W' => Some("W"),
+        _ => None,
+    }
+}
+
+/// Whether a pasted text is a table: its first cells name actions.
+pub(crate) fn is_table(text: &str) -> bool {
+    text.len() < 1 << 24
+        && text.split([',', '\n']).map(str::trim).find(|cell| !cell.is_empty()).is_some_and(|cell| {
+            cell.starts_with(|letter: char| letter.is_ascii_digit() || letter == '(')
+                && cell.contains(|letter: char| letter.is_ascii_uppercase())
+        })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const TEXT: &str = "0F0,,0B0\n1F0,1B0\n";
+
+    fn place(row: usize, column: usize) -> Place {
+        Place { row, column }
+    }
+
+    #[test]
+    fn a_text_is_read_and_written() {
+        let grid = Grid::parse(TEXT);
+        assert_eq!((grid.columns(), grid.at(place(0, 2)), grid.at(place(1, 2))), (3, "0B0", ""));
+        assert_eq!(grid.write(), TEXT);
+        assert_eq!(Grid::parse("\u{feff}\"0F0\", 0B0 ,\r\n").write(), "0F0,0B0\n");
+    }
+
+    #[test]
+    fn an_action_and_its_neighbour_change_places() {
+        let grid = Grid::parse(TEXT);
+        let moved = |at, direction| grid.moved(at, direction).map(|(grid, to)| (grid.write(), to));
+        assert_eq!(moved(place(0, 0), Direction::Right), Some((",0F0,0B0\n1F0,1B0\n".to_owned(), place(0, 1))));
+        assert_eq!(moved(place(1, 1), Direction::Left), Some(("0F0,,0B0\n1B0,1F0\n".to_owned(), place(1, 0))));
+        assert_eq!(moved(place(0, 2), Direction::Right), Some(("0F0,,,0B0\n1F0,1B0\n".to_owned(), place(0, 3))));
+        assert_eq!(moved(place(0, 2), Direction::Down), Some(("0F0\n1F0,1B0,0B0\n".to_owned(), place(1, 2))));
+        assert_eq!(moved(place(0, 0), Direction::Left), None, "the edge");
+        assert_eq!(moved(place(0, 0), Direction::Up), None);
+        assert_eq!(moved(place(1, 2), Direction::Right), None, "nothing to move");
+    }
+
+    #[test]
+    fn the_selection_stays_inside() {
+        let grid = Grid::parse(TEXT);
+        assert_eq!(grid.beside(place(0, 2), Direction::Right), place(0, 2));
+        assert_eq!(grid.beside(place(1, 0), Direction::Down), place(1, 0));
+        assert_eq!(Grid::default().beside(place(0, 0), Direction::Right), place(0, 0));
+        assert_eq!(grid.cleared(place(1, 1)).map(|grid| grid.write()), Some("0F0,,0B0\n1F0\n".to_owned()));
+        assert_eq!(grid.cleared(place(0, 1)), None);
+    }
+
+    #[test]
+    fn cells_and_texts_are_recognised() {
+        let actions = ["0F1", "12B0", "1I3", "3W1", "(4F4;3B0)OVERLAP_F_B", "nonsense", ""].map(action_of);
+        assert_eq!(actions, [Some("F"), Some("B"), Some("I"), Some("W"), Some("overlap"), None, None]);
+        assert!(is_table(TEXT) && is_table(",0F0\n") && is_table("(1F0;0B0)OVERLAP_F_B"));
+        assert!(!is_table("3.5, 4") && !is_table("hello") && !is_table(""));
+    }
+}

@@ -1,0 +1,204 @@
+//! The cells of a table, to look at and to move actions in by keyboard.
+
+use std::collections::BTreeMap;
+
+use api::planner::bench::Refusal;
+use api::planner::schedule::csv::CellAddress;
+use leptos::html;
+use leptos::prelude::*;
+
+use super::deadlock::place_of;
+use super::grid::{Direction, Grid, Place, action_of};
+
+/// Cells that a browser shows without getting slow.
+const MOST_CELLS: usize = 4_000;
+
+/// What is wrong with a cell.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) struct Mark {
+    class: &'static str,
+    detail: String,
+}
+
+/// Marks by row and column.
+pub(super) type Marks = BTreeMap<(usize, usize), Mark>;
+
+/// The cells of which a refusal speaks.
+pub(super) fn marks(refusal: &Refusal) -> Marks {
+    let mut marks = Marks::new();
+    let mut mark = |at: CellAddress, class: &'static str, detail: String| {
+        let Place { row, column } = place_of(at);
+        let mark = marks.entry((row, column)).or_insert(Mark { class, detail: String::new() });
+        mark.detail.push_str(if mark.detail.is_empty() { "" } else { "; " });
+        mark.detail.push_str(&detail);
+    };
+    for problem in &refusal.problems {
+        if let Some(at) = problem.at {
+            mark(at, "wrong", problem.detail.clone());
+        }
+    }
+    for wait in &refusal.deadlock {
+        mark(wait.at, "waits", format!("waits for {} in {}", wait.needs, wait.needs_cell));
+        mark(wait.needs_at, "needed", format!("{} in {} waits for it", wait.action, wait.cell));
+    }
+    marks
+}
+
+/// What the keys of the grid do, for those who hear it.
+const KEYS: &str = "arrow keys select, Alt and an arrow moves the action, Delete leaves the cell idle";
+
+/// A table as a grid.
+#[component]
+pub(super) fn GridView(
+    /// Name of the table.
+    name: String,
+    /// Number that no other grid of the page has.
+    number: usize,
+    /// Its cells.
+    #[prop(into)]
+    grid: Signal<Grid>,
+    /// What is wrong with which.
+    #[prop(into)]
+    marks: Signal<Marks>,
+    /// The selected cell.
+    selected: RwSignal<Place>,
+    /// The grid, to bring the focus to it.
+    node: NodeRef<html::Table>,
+    /// Called with the changed table.
+    on_change: Callback<Grid>,
+) -> impl IntoView {
+    let id = move |place: Place| format!("grid-{number}-{}-{}", place.row, place.column);
+    let go = move |place: Place| {
+        selected.set(place);
+        if let Some(cell) = document().get_element_by_id(&id(place)) {
+            let options = web_sys::ScrollIntoViewOptions::new();
+            options.set_block(web_sys::ScrollLogicalPosition::Nearest);
+            options.set_inline(web_sys::ScrollLogicalPosition::Nearest);
+            cell.scroll_into_view_with_scroll_into_view_options(&options);
+        }
+    };
+    let key = move |event: web_sys::KeyboardEvent| {
+        let place = selected.get_untracked();
+        let now = grid.get_untracked();
+        let key = event.key();
+        if let Some(direction) = Direction::of_key(&key).filter(|_| !event.ctrl_key() && !event.meta_key()) {
+            event.prevent_default();
+            if !event.alt_key() {
+                go(now.beside(place, direction));
+            } else if let Some((changed, to)) = now.moved(place, direction) {
+                on_change.run(changed);
+                go(to);
+            }
+        } else if key == "Home" || key == "End" {
+            event.prevent_default();
+            let last = now.rows.get(place.row).map_or(0, |row| row.len().saturating_sub(1));
+            go(Place { column: if key == "Home" { 0 } else { last }, ..place });
+        } else if (key == "Delete" || key == "Backspace")
+            && let Some(changed) = now.cleared(place)
+        {
+            event.prevent_default();
+            on_change.run(changed);
+        }
+    };
+    let spoken = move || {
+        let place = selected.get();
+        let cell = grid.with(|grid| grid.at(place).to_owned());
+        let what = if cell.is_empty() { "idle" } else { cell.as_str() };
+        let detail = marks.with(|marks| marks.get(&(place.row, place.column)).map(|mark| format!(", {}", mark.detail)));
+        format!("{} {what}{}", address(place), detail.unwrap_or_default())
+    };
+    let columns = move || grid.with(shown_columns);
+    let head = move || {
+        let heading = |column| {
+            let letters = address(Place { row: 0, column });
+            view! { <th scope="col">{letters.trim_end_matches('1').to_owned()}</th> }
+        };
+        (0..columns()).map(heading).collect_view()
+    };
+    let body = move || {
+        let (grid, marks) = (grid.get(), marks.get());
+        let columns = shown_columns(&grid);
+        let cell = |place: Place| {
+            let text = grid.at(place).to_owned();
+            let mark = marks.get(&(place.row, place.column)).cloned();
+            let (class, detail) = mark.map_or((None, None), |mark| (Some(mark.class), Some(mark.detail)));
+            let action = action_of(&text);
+            view! {
+                <td
+                    id=id(place)
+                    role="gridcell"
+                    class=class
+                    title=detail
+                    data-action=action
+                    data-cell=address(place)
+                    aria-selected=move || (selected.get() == place).to_string()
+                    on:click=move |_| selected.set(place)
+                >
+                    {text}
+                </td>
+            }
+        };
+        let row = |row: usize| {
+            let cells = (0..columns).map(|column| cell(Place { row, column }));
+            view! { <tr role="row"><th scope="row">{row + 1}</th>{cells.collect_view()}</tr> }
+        };
+        (0..grid.rows.len()).map(row).collect_view()
+    };
+    let hidden = move || {
+        let hidden = grid.with(|grid| grid.columns().saturating_sub(shown_columns(grid)));
+        (hidden > 0).then(|| view! { <p class="hint">{format!("{hidden} columns more, in the text only")}</p> })
+    };
+    view! {
+        <div class="table-scroll csv-scroll">
+            <table
+                role="grid"
+                class="csv-grid"
+                tabindex="0"
+                node_ref=node
+                data-testid="csv-grid"
+                aria-label=[name, KEYS.to_owned()].join(": ")
+                aria-activedescendant=move || id(selected.get())
+                on:keydown=key
+            >
+                <thead><tr role="row"><td></td>{head}</tr></thead>
+                <tbody>{body}</tbody>
+            </table>
+        </div>
+        {hidden}
+        <p class="hint" aria-live="polite" data-testid="grid-cell">{spoken}</p>
+    }
+}
+
+/// Columns of the grid: one more than there are, as far as a browser stays quick.
+fn shown_columns(grid: &Grid) -> usize {
+    (grid.columns() + 1).min(MOST_CELLS / grid.rows.len().max(1)).max(1)
+}
+
+/// As spreadsheets name it.
+fn address(place: Place) -> String {
+    let from_one = |number: usize| u32::try_from(number + 1).unwrap_or(u32::MAX);
+    CellAddress::new(from_one(place.row), from_one(place.column)).name()
+}
+
+#[cfg(test)]
+mod tests {
+    use api::planner::schedule::csv::read;
+
+    use super::*;
+
+    #[test]
+    fn every_cell_of_which_a_refusal_speaks_is_marked() {
+        let refused = |table: &str| {
+            let refused = read(table).expect_err("refused");
+            let detail = refused.to_string();
+            let deadlock = refused.deadlock;
+            Refusal { detail, problems: refused.problems, further_problems: 0, deadlock }
+        };
+        let wrong = marks(&refused("0F0,nonsense\n1F0,1B0\n"));
+        assert_eq!(wrong.get(&(0, 1)).map(|mark| mark.class), Some("wrong"));
+        let circle = marks(&refused("0F0,0B0\n1B0,1F0\n"));
+        let classes: Vec<_> = circle.iter().map(|(&at, mark)| (at, mark.class)).collect();
+        assert_eq!(classes, [((1, 0), "waits"), ((1, 1), "needed")]);
+        assert_eq!(address(Place { row: 1, column: 27 }), "AB2");
+    }
+}

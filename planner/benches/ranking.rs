@@ -1,0 +1,73 @@
+//! Rankings a second of the search of PipeWeaver, on a pipeline like that of VLM-L: 8 ranks, an encoder over one
+//! segment and a backbone over three, uneven microbatches. What the rankings come to is told by `tests/studies.rs`.
+
+use divan::counter::ItemsCount;
+use planner::cost::{PipelineCosts, UniformTimes};
+use planner::flow::{Flows, Path};
+use planner::random::Random;
+use planner::ranking::{Alone, Budget, Goal, Strategy, Unwatched, search};
+use planner::schedule::dual_queue::{Interleaver, Interleaving, Priorities};
+use planner::units::{Bytes, Nanos};
+
+const RANKS: usize = 8;
+const SEGMENTS: usize = 4;
+const ROLLOUTS: u32 = 320;
+
+fn main() {
+    divan::main();
+}
+
+/// Microbatches with 1 to 4 parts of images each; a part takes 10 to 20 ms a stage, the backbone 30 ms.
+fn pipeline(microbatches: u32) -> (PipelineCosts, Vec<u32>) {
+    let mut random = Random::new(1, 0);
+    let (mut paths, mut groups) = (Vec::new(), Vec::new());
+    for microbatch in 0..microbatches {
+        let first = paths.len();
+        for _ in 0..=random.below(4) {
+            paths.push(Path { stages: 0..RANKS, inputs: Vec::new() });
+            groups.push(2 * microbatch);
+        }
+        paths.push(Path { stages: RANKS..SEGMENTS * RANKS, inputs: (first..paths.len()).collect() });
+        groups.push(2 * microbatch + 1);
+    }
+    let ranks = (0..SEGMENTS * RANKS).map(|stage| (stage % RANKS) as u32).collect();
+    let flows = Flows::new(RANKS, ranks, &paths).expect("parts stand before what they feed");
+    let millisecond = Nanos::new(1_000_000);
+    let times = UniformTimes {
+        forward: millisecond,
+        input_grad: millisecond,
+        weight_grad: millisecond,
+        communication: Nanos::new(200_000),
+    };
+    let mut costs = PipelineCosts::uniform_over(flows, times);
+    for (microbatch, path) in paths.iter().enumerate() {
+        let time = if path.inputs.is_empty() { 10 + random.below(10) } else { 30 } * 1_000_000;
+        for cell in costs.flows.cells_of(microbatch) {
+            let time = Nanos::new(time);
+            (costs.forward[cell], costs.input_grad[cell], costs.weight_grad[cell]) = (time, time, time);
+            costs.activation[cell] = Bytes::new(time.get());
+        }
+    }
+    (costs, groups)
+}
+
+/// Rollouts of each strategy, on one thread; items are rankings.
+#[divan::bench(args = Strategy::ALL, consts = [16, 32])]
+fn rankings<const MICROBATCHES: u32>(bencher: divan::Bencher<'_, '_>, strategy: Strategy) {
+    let (costs, groups) = pipeline(MICROBATCHES);
+    let interleaving = Interleaving::new(&costs, &groups, Bytes::new(u64::MAX)).expect("memory without end");
+    let budget = Budget { rollouts: ROLLOUTS, seed: 1, stream: 0 };
+    bencher
+        .counter(ItemsCount::new(ROLLOUTS))
+        .bench(|| search(&interleaving, strategy, Goal::Fastest, budget, &Alone, &Unwatched).end);
+}
+
+/// One interleaving, without choosing what to interleave.
+#[divan::bench(consts = [16, 32])]
+fn one_interleaving<const MICROBATCHES: u32>(bencher: divan::Bencher<'_, '_>) {
+    let (costs, groups) = pipeline(MICROBATCHES);
+    let interleaving = Interleaving::new(&costs, &groups, Bytes::new(u64::MAX)).expect("memory without end");
+    let priorities = Priorities::natural(interleaving.groups());
+    let mut interleaver = Interleaver::new(&interleaving);
+    bencher.bench_local(|| interleaver.end(&priorities));
+}

@@ -1,0 +1,150 @@
+//! Makes, judges and runs what was asked for.
+
+use super::costs::{ACTIVATION_BYTES, BenchCosts, Clock, UNIT_NS, activation_bytes, activations, costs};
+use super::measure::Run;
+use super::question::{ImportedTable, ScheduleQuestion};
+use super::report::{ANSWER_SCHEMA, EntryOutcome, Refusal, ScheduleAnswer, ScheduleEntry, ScheduleReport};
+use super::validate::ValidQuestion;
+use crate::check::check_run;
+use crate::schedule::csv::{CellAddress, CellWait, Refused, describe_deadlock, read};
+use crate::schedule::{Schedule, ScheduleError, ScheduleKind, Shape, automatic};
+use crate::simulate::{execute, wait_cycle};
+use crate::units::Bytes;
+
+/// Most rows of a table.
+const ROWS: usize = 1024;
+
+/// Answers a question: every schedule that it asks for, and why not where there is none.
+pub fn answer(question: &ValidQuestion) -> ScheduleAnswer {
+    let bench = Bench { question: question.question(), clock: Clock::of(question.question()) };
+    let kinds = bench.question.kinds.iter().map(|&kind| ScheduleEntry {
+        name: kind.title().to_owned(),
+        kind: Some(kind),
+        source: Some(kind.source().to_owned()),
+        outcome: bench.kind(kind).into(),
+    });
+    let most = question.limits().actions;
+    let tables = bench.question.imported.iter().map(|table| ScheduleEntry {
+        name: table.name.clone(),
+        kind: None,
+        source: None,
+        outcome: bench.table(table, most).into(),
+    });
+    ScheduleAnswer {
+        schema: ANSWER_SCHEMA.to_owned(),
+        unit_ns: UNIT_NS,
+        activation_bytes: ACTIVATION_BYTES,
+        entries: kinds.chain(tables).collect(),
+    }
+}
+
+impl From<Result<ScheduleReport, Refusal>> for EntryOutcome {
+    fn from(result: Result<ScheduleReport, Refusal>) -> Self {
+        match result {
+            Ok(report) => Self::Run(Box::new(report)),
+            Err(refusal) => Self::Refused(refusal),
+        }
+    }
+}
+
+impl Refusal {
+    fn because(detail: String) -> Self {
+        Self { detail, ..Self::default() }
+    }
+}
+
+impl From<Refused> for Refusal {
+    fn from(refused: Refused) -> Self {
+        Self {
+            detail: refused.to_string(),
+            problems: refused.problems,
+            further_problems: refused.further as u64,
+            deadlock: refused.deadlock,
+        }
+    }
+}
+
+struct Bench<'a> {
+    question: &'a ScheduleQuestion,
+    clock: Clock,
+}
+
+impl Bench<'_> {
+    fn kind(&self, kind: ScheduleKind) -> Result<ScheduleReport, Refusal> {
+        let question = self.question;
+        let shape = Shape {
+            ranks: question.ranks as usize,
+            chunks: kind.chunks(question.chunks.map(|chunks| chunks as usize)),
+            microbatches: question.microbatches as usize,
+            group: question.group.map(|group| group as usize).filter(|_| kind.has_groups()),
+        };
+        kind.check(shape).map_err(|error| Refusal::because(error.to_string()))?;
+        let flows = kind.flows(shape.ranks, shape.chunks, shape.microbatches);
+        let mut bench = costs(question, self.clock, flows).map_err(Refusal::because)?;
+        let cap = question.memory_cap.map(activation_bytes);
+        let made = match kind {
+            ScheduleKind::ZbH1 | ScheduleKind::ZbH2 => automatic(kind, &bench.costs, cap, &bench.released),
+            _ => kind.generate(shape, &bench.costs, cap),
+        };
+        let schedule = made.map_err(|error| Refusal::because(in_activations(error)))?;
+        self.run(&schedule, &mut bench, Some((kind, shape)), Vec::new())
+    }
+
+    fn table(&self, table: &ImportedTable, most: u64) -> Result<ScheduleReport, Refusal> {
+        let imported = read(&table.csv)?;
+        let (schedule, mut notes) = (imported.schedule, imported.notes);
+        if schedule.ranks() > ROWS || schedule.len() as u64 > most {
+            let detail =
+                format!("{} rows and {} actions: at most {ROWS} and {most} are run", schedule.ranks(), schedule.len());
+            return Err(Refusal::because(detail));
+        }
+        let mut bench = costs(self.question, self.clock, imported.flows).map_err(Refusal::because)?;
+        let (ranks, microbatches) = (self.question.ranks, self.question.microbatches);
+        if (schedule.ranks(), schedule.microbatches) != (ranks as usize, microbatches as usize) {
+            notes.push(format!(
+                "the table has {} ranks and {} microbatches, the question {ranks} and {microbatches}",
+                schedule.ranks(),
+                schedule.microbatches
+            ));
+        }
+        self.run(&schedule, &mut bench, None, notes)
+    }
+
+    fn run(
+        &self,
+        schedule: &Schedule,
+        bench: &mut BenchCosts,
+        of: Option<(ScheduleKind, Shape)>,
+        notes: Vec<String>,
+    ) -> Result<ScheduleReport, Refusal> {
+        bench.forget_unused_gain(schedule);
+        let execution = execute(schedule, &bench.costs).map_err(|deadlock| {
+            let address = |placed| CellAddress::of(schedule, placed);
+            let waits: Vec<CellWait> = wait_cycle(schedule, &bench.costs.flows, &deadlock)
+                .iter()
+                .map(|wait| CellWait::new(wait, address))
+                .collect();
+            Refusal { detail: describe_deadlock(&waits), deadlock: waits, ..Refusal::default() }
+        })?;
+        check_run(schedule, &execution, &bench.costs, Bytes::new(u64::MAX))
+            .map_err(|violation| Refusal::because(format!("the judge refuses it: {violation}")))?;
+        let run = Run { question: self.question, clock: self.clock, bench, schedule, execution: &execution };
+        Ok(run.report(of, notes))
+    }
+}
+
+/// An error with what is held in activations.
+fn in_activations(error: ScheduleError) -> String {
+    match error {
+        ScheduleError::Memory { kind, rank, needs, limit } => format!(
+            "{}: rank {rank} holds {} activations for its largest microbatch alone, {} are allowed",
+            kind.title(),
+            activations(needs),
+            activations(limit)
+        ),
+        ScheduleError::NoOrder { kind, limit } => {
+            format!("{}: no order was found within {} activations", kind.title(), activations(limit))
+        }
+        other => other.to_string(),
+    }
+}

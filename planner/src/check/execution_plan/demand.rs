@@ -1,0 +1,203 @@
+//! What a timeline demands: stages in order, and what each of them needs from where.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use super::ExecutionViolation;
+use crate::execution_plan::{Payload, PlanAction, PlanActionKind};
+use crate::timeline::{SpanKind, Timeline};
+
+/// What has to be done.
+pub(super) struct Demand {
+    /// Of every rank in order.
+    pub lanes: Vec<Vec<Computation>>,
+    /// How long each result travels, and in how many parts.
+    pub sends: BTreeMap<Product, Sending>,
+}
+
+/// One action of a rank's lane.
+pub(super) struct Computation {
+    pub kind: PlanActionKind,
+    pub product: Product,
+    pub with_next: bool,
+    pub start_ns: u64,
+    pub duration_ns: u64,
+    pub needs: Vec<Need>,
+}
+
+/// What a computation makes.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub(super) struct Product {
+    pub made: Made,
+    pub stage: u32,
+    pub microbatch: u32,
+}
+
+/// Kinds of products; a full backward makes both gradients.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub(super) enum Made {
+    Activation,
+    InputGradient,
+    WeightGradient,
+}
+
+/// What a computation needs.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Need {
+    /// A product of its own rank.
+    Own(Product),
+    /// A product of another rank, sent to it.
+    Sent(Letter),
+}
+
+/// A tensor on its way from one stage to another one.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub(super) struct Letter {
+    pub from: usize,
+    pub product: Product,
+    pub to: usize,
+    /// Stage and microbatch that need it.
+    pub goal: (u32, u32),
+}
+
+/// How a product is sent.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub(super) struct Sending {
+    pub duration_ns: u64,
+    /// Stages that it is sent to.
+    pub parts: u64,
+}
+
+impl Letter {
+    /// The letter that an action on `rank` sends, waits for or receives; `None` for a stage.
+    pub(super) fn of(rank: usize, action: &PlanAction) -> Option<Self> {
+        let transfer = action.transfer?;
+        let made = match transfer.payload {
+            Payload::Activation => Made::Activation,
+            Payload::Gradient => Made::InputGradient,
+        };
+        let (own, other) = ((action.stage, action.microbatch), (transfer.peer_stage, transfer.peer_microbatch));
+        let ((from, source), (to, goal)) = match action.action {
+            PlanActionKind::Isend | PlanActionKind::WaitIsend => ((rank, own), (transfer.peer as usize, other)),
+            _ => ((transfer.peer as usize, other), (rank, own)),
+        };
+        Some(Self { from, product: Product { made, stage: source.0, microbatch: source.1 }, to, goal })
+    }
+}
+
+impl Demand {
+    pub(super) fn of(timeline: &Timeline) -> Result<Self, ExecutionViolation> {
+        let overlapped: BTreeSet<u32> = timeline.overlapped.iter().copied().collect();
+        let mut lanes: Vec<Vec<Computation>> =
+            (0..timeline.ranks as usize).map(|rank| lane(timeline, rank, &overlapped)).collect();
+        let mut rank_of = BTreeMap::new();
+        for (rank, lane) in lanes.iter().enumerate() {
+            rank_of.extend(lane.iter().map(|one| ((one.product.microbatch, one.product.stage), rank)));
+        }
+        let mut ways = Ways { rank_of, into: BTreeMap::new(), from: BTreeMap::new() };
+        for join in &timeline.joins {
+            ways.into.entry(join.into).or_default().push(join.from);
+            ways.from.entry(join.from).or_default().push(join.into);
+        }
+        let mut sends: BTreeMap<Product, Sending> = BTreeMap::new();
+        for (rank, lane) in lanes.iter_mut().enumerate() {
+            for computation in lane {
+                computation.needs = ways.needs(rank, computation)?;
+                for need in &computation.needs {
+                    if let Need::Sent(letter) = need {
+                        sends.entry(letter.product).or_default().parts += 1;
+                    }
+                }
+            }
+        }
+        for rank in 0..timeline.ranks as usize {
+            for span in timeline.communication_lane(rank) {
+                let made = match SpanKind::from_index(timeline.kind[span]) {
+                    Some(SpanKind::SendForward) => Made::Activation,
+                    _ => Made::InputGradient,
+                };
+                let product = Product { made, stage: timeline.stage[span], microbatch: timeline.microbatch[span] };
+                if let Some(sending) = sends.get_mut(&product) {
+                    sending.duration_ns = timeline.duration_ns[span];
+                }
+            }
+        }
+        Ok(Self { lanes, sends })
+    }
+}
+
+fn lane(timeline: &Timeline, rank: usize, overlapped: &BTreeSet<u32>) -> Vec<Computation> {
+    let computation = |span: usize| {
+        let (kind, made) = match SpanKind::from_index(timeline.kind[span])? {
+            SpanKind::Forward => (PlanActionKind::ForwardStage, Made::Activation),
+            SpanKind::Backward => (PlanActionKind::BackwardStage, Made::InputGradient),
+            SpanKind::InputGrad => (PlanActionKind::InputGradStage, Made::InputGradient),
+            SpanKind::WeightGrad => (PlanActionKind::WeightGradStage, Made::WeightGradient),
+            _ => return None,
+        };
+        Some(Computation {
+            kind,
+            product: Product { made, stage: timeline.stage[span], microbatch: timeline.microbatch[span] },
+            with_next: overlapped.contains(&(span as u32)),
+            start_ns: timeline.start_ns[span],
+            duration_ns: timeline.duration_ns[span],
+            needs: Vec::new(),
+        })
+    };
+    timeline.compute_lane(rank).filter_map(computation).collect()
+}
+
+/// The ways of microbatches through stages, as the lanes show them.
+struct Ways {
+    /// By microbatch, then stage.
+    rank_of: BTreeMap<(u32, u32), usize>,
+    /// What each microbatch waits for, and what waits for it.
+    into: BTreeMap<u32, Vec<u32>>,
+    from: BTreeMap<u32, Vec<u32>>,
+}
+
+impl Ways {
+    /// First and last stage of a microbatch.
+    fn ends(&self, microbatch: u32) -> Result<(u32, u32), ExecutionViolation> {
+        let mut stages = self.rank_of.range((microbatch, 0)..=(microbatch, u32::MAX)).map(|(&(_, stage), _)| stage);
+        let Some(first) = stages.next() else {
+            return Err(ExecutionViolation::Incomplete { stage: 0, microbatch });
+        };
+        Ok((first, stages.next_back().unwrap_or(first)))
+    }
+
+    fn needs(&self, rank: usize, computation: &Computation) -> Result<Vec<Need>, ExecutionViolation> {
+        let Product { made, stage, microbatch } = computation.product;
+        let need = |made, stage, microbatch| {
+            let product = Product { made, stage, microbatch };
+            match self.rank_of.get(&(microbatch, stage)) {
+                None => Err(ExecutionViolation::Incomplete { stage, microbatch }),
+                Some(&from) if from == rank => Ok(Need::Own(product)),
+                Some(&from) => {
+                    let goal = (computation.product.stage, computation.product.microbatch);
+                    Ok(Need::Sent(Letter { from, product, to: rank, goal }))
+                }
+            }
+        };
+        let (first, last) = self.ends(microbatch)?;
+        let none = Vec::new();
+        match made {
+            Made::Activation if stage > first => Ok(vec![need(Made::Activation, stage - 1, microbatch)?]),
+            Made::Activation => {
+                let parts = self.into.get(&microbatch).unwrap_or(&none).iter();
+                parts.map(|&part| need(Made::Activation, self.ends(part)?.1, part)).collect()
+            }
+            Made::InputGradient => {
+                let mut needs = vec![need(Made::Activation, stage, microbatch)?];
+                if stage < last {
+                    needs.push(need(Made::InputGradient, stage + 1, microbatch)?);
+                } else {
+                    for &whole in self.from.get(&microbatch).unwrap_or(&none) {
+                        needs.push(need(Made::InputGradient, self.ends(whole)?.0, whole)?);
+                    }
+                }
+                Ok(needs)
+            }
+            Made::WeightGradient => Ok(vec![need(Made::InputGradient, stage, microbatch)?]),
+        }
+    }
+}

@@ -1,0 +1,267 @@
+//! Every list by itself, and the two ends of every channel.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use super::demand::{Computation, Demand, Letter, Made, Need, Product};
+use super::{At, ExecutionViolation};
+use crate::execution_plan::{ExecutionPlan, PlanAction, PlanActionKind, Transfer};
+
+/// The most buffers that any channel held.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub(super) struct Held {
+    pub receives: u32,
+    pub sends: u32,
+}
+
+/// Checks all that can be seen without letting the ranks run.
+pub(super) fn check_lists(plan: &ExecutionPlan, demand: &Demand) -> Result<Held, ExecutionViolation> {
+    let mut held = Held::default();
+    let mut channels: BTreeMap<(usize, usize), Channel> = BTreeMap::new();
+    let needed = demand.lanes.iter().flatten().flat_map(|computation| &computation.needs);
+    let needed: BTreeSet<Letter> = needed
+        .filter_map(|need| match need {
+            Need::Sent(letter) => Some(*letter),
+            Need::Own(_) => None,
+        })
+        .collect();
+    for (rank, list) in plan.ranks.iter().enumerate() {
+        let mut reader = Reader::new(rank, plan.ranks.len(), &demand.lanes[rank], &needed);
+        for (index, action) in list.iter().enumerate() {
+            reader.read(At { rank, index }, action, list.get(index + 1))?;
+        }
+        reader.end()?;
+        held.receives = held.receives.max(reader.held.receives);
+        held.sends = held.sends.max(reader.held.sends);
+        for (letter, end) in reader.launches {
+            let channel = channels.entry((letter.from, letter.to)).or_default();
+            if letter.from == rank { channel.sends.push((letter, end)) } else { channel.receives.push((letter, end)) }
+        }
+    }
+    for (&(from, to), channel) in &channels {
+        channel.check(from, to)?;
+    }
+    Ok(held)
+}
+
+/// One end of a transfer.
+#[derive(Clone, Copy)]
+struct End {
+    at: At,
+    tag: u32,
+    bytes: Option<u64>,
+}
+
+/// Launches of a channel in order, at both ends.
+#[derive(Default)]
+struct Channel {
+    sends: Vec<(Letter, End)>,
+    receives: Vec<(Letter, End)>,
+}
+
+impl Channel {
+    fn check(&self, from: usize, to: usize) -> Result<(), ExecutionViolation> {
+        for (own, others, peer) in [(&self.sends, &self.receives, to), (&self.receives, &self.sends, from)] {
+            let others: BTreeSet<Letter> = others.iter().map(|(letter, _)| *letter).collect();
+            if let Some((_, end)) = own.iter().find(|(letter, _)| !others.contains(letter)) {
+                return Err(ExecutionViolation::Unmatched(end.at, peer));
+            }
+        }
+        let differ = |(send, receive): (&(Letter, End), &(Letter, End))| {
+            send.0 != receive.0 || send.1.tag != receive.1.tag || send.1.bytes != receive.1.bytes
+        };
+        match self.sends.iter().zip(&self.receives).position(differ) {
+            Some(place) => Err(ExecutionViolation::Order { from, to, place }),
+            None => Ok(()),
+        }
+    }
+}
+
+/// Reads one list.
+struct Reader<'a> {
+    lane: &'a [Computation],
+    ranks: usize,
+    needed: &'a BTreeSet<Letter>,
+    /// Computations that were read.
+    done: usize,
+    made: BTreeSet<Product>,
+    /// Launches in order.
+    launches: Vec<(Letter, End)>,
+    /// Launched and not waited for.
+    open: BTreeMap<Letter, (At, Transfer)>,
+    launched: BTreeSet<Letter>,
+    received: BTreeSet<Letter>,
+    /// Launched and not consumed or waited for, by peer.
+    receiving: BTreeMap<usize, u32>,
+    sending: BTreeMap<usize, u32>,
+    held: Held,
+    rank: usize,
+    now_ns: u64,
+    /// Whether the action before runs overlapped with this one.
+    overlaps: bool,
+    /// Batches so far, and whether the last may go on.
+    batches: BTreeSet<u32>,
+    open_batch: Option<u32>,
+}
+
+impl<'a> Reader<'a> {
+    fn new(rank: usize, ranks: usize, lane: &'a [Computation], needed: &'a BTreeSet<Letter>) -> Self {
+        Self {
+            lane,
+            ranks,
+            needed,
+            done: 0,
+            made: BTreeSet::new(),
+            launches: Vec::new(),
+            open: BTreeMap::new(),
+            launched: BTreeSet::new(),
+            received: BTreeSet::new(),
+            receiving: BTreeMap::new(),
+            sending: BTreeMap::new(),
+            held: Held::default(),
+            rank,
+            now_ns: 0,
+            overlaps: false,
+            batches: BTreeSet::new(),
+            open_batch: None,
+        }
+    }
+
+    fn read(&mut self, at: At, action: &PlanAction, next: Option<&PlanAction>) -> Result<(), ExecutionViolation> {
+        if action.start_ns < self.now_ns {
+            return Err(ExecutionViolation::Time(at));
+        }
+        self.now_ns = action.start_ns;
+        let letter = Letter::of(self.rank, action);
+        let own = action.transfer.is_none_or(|transfer| {
+            let peer = transfer.peer as usize;
+            peer != self.rank && peer < self.ranks && !action.with_next
+        });
+        if action.action.computes() == letter.is_some() || !own {
+            return Err(ExecutionViolation::Malformed(at));
+        }
+        let (Some(letter), Some(transfer)) = (letter, action.transfer) else {
+            self.open_batch = None;
+            return self.compute(at, action, next);
+        };
+        match action.action {
+            PlanActionKind::Isend | PlanActionKind::Irecv => self.launch(at, action.action, letter, transfer),
+            _ => self.wait(at, action.action, letter, transfer),
+        }
+    }
+
+    fn compute(&mut self, at: At, action: &PlanAction, next: Option<&PlanAction>) -> Result<(), ExecutionViolation> {
+        let is_it = |one: &Computation| {
+            one.kind == action.action
+                && (one.product.stage, one.product.microbatch) == (action.stage, action.microbatch)
+        };
+        let (before, behind) = self.lane.split_at(self.done);
+        let Some(computation) = behind.first().filter(|one| is_it(one)) else {
+            return Err(if before.iter().any(is_it) {
+                ExecutionViolation::Repeated(at)
+            } else if behind.iter().any(is_it) {
+                ExecutionViolation::Reordered(at)
+            } else {
+                ExecutionViolation::Foreign(at)
+            });
+        };
+        if action.with_next != computation.with_next
+            || (action.with_next && !next.is_some_and(|next| next.action.computes()))
+        {
+            return Err(ExecutionViolation::Torn(at));
+        }
+        if action.start_ns != computation.start_ns {
+            return Err(ExecutionViolation::Time(at));
+        }
+        for need in &computation.needs {
+            let there = match need {
+                Need::Own(product) => self.made.contains(product),
+                Need::Sent(letter) => self.received.contains(letter),
+            };
+            if !there {
+                return Err(ExecutionViolation::Unfed(at));
+            }
+            if let Need::Sent(letter) = need {
+                *self.receiving.entry(letter.from).or_default() -= 1;
+            }
+        }
+        // Both of an overlapped pair begin at once, so the second cannot need the first.
+        if self.overlaps {
+            let first = self.done.checked_sub(1).map(|first| self.lane[first].product);
+            if computation.needs.iter().any(|need| matches!(need, Need::Own(product) if Some(*product) == first)) {
+                return Err(ExecutionViolation::Unfed(at));
+            }
+        }
+        self.overlaps = action.with_next;
+        self.made.insert(computation.product);
+        if computation.kind == PlanActionKind::BackwardStage {
+            self.made.insert(Product { made: Made::WeightGradient, ..computation.product });
+        }
+        self.done += 1;
+        Ok(())
+    }
+
+    fn launch(
+        &mut self,
+        at: At,
+        action: PlanActionKind,
+        letter: Letter,
+        transfer: Transfer,
+    ) -> Result<(), ExecutionViolation> {
+        if !self.needed.contains(&letter) {
+            return Err(ExecutionViolation::Unneeded(at));
+        }
+        if action == PlanActionKind::Isend && !self.made.contains(&letter.product) {
+            return Err(ExecutionViolation::Unmade(at));
+        }
+        if !self.launched.insert(letter) {
+            return Err(ExecutionViolation::Repeated(at));
+        }
+        if self.open_batch != Some(transfer.batch) && !self.batches.insert(transfer.batch) {
+            return Err(ExecutionViolation::Batch(at));
+        }
+        self.open_batch = Some(transfer.batch);
+        self.open.insert(letter, (at, transfer));
+        self.launches.push((letter, End { at, tag: transfer.tag, bytes: transfer.bytes }));
+        let (by_peer, most, peer) = if action == PlanActionKind::Isend {
+            (&mut self.sending, &mut self.held.sends, letter.to)
+        } else {
+            (&mut self.receiving, &mut self.held.receives, letter.from)
+        };
+        let count = by_peer.entry(peer).or_default();
+        *count += 1;
+        *most = (*most).max(*count);
+        Ok(())
+    }
+
+    fn wait(
+        &mut self,
+        at: At,
+        action: PlanActionKind,
+        letter: Letter,
+        transfer: Transfer,
+    ) -> Result<(), ExecutionViolation> {
+        self.open_batch = None;
+        match self.open.remove(&letter) {
+            Some((_, launched)) if launched == transfer => {}
+            None if self.launched.contains(&letter) => return Err(ExecutionViolation::Repeated(at)),
+            _ => return Err(ExecutionViolation::Unstarted(at)),
+        }
+        if action == PlanActionKind::WaitIsend {
+            *self.sending.entry(letter.to).or_default() -= 1;
+        } else {
+            self.received.insert(letter);
+        }
+        Ok(())
+    }
+
+    fn end(&self) -> Result<(), ExecutionViolation> {
+        if let Some(missing) = self.lane.get(self.done) {
+            let Product { stage, microbatch, .. } = missing.product;
+            return Err(ExecutionViolation::Missing { rank: self.rank, stage, microbatch });
+        }
+        match self.open.values().map(|(at, _)| *at).min() {
+            Some(at) => Err(ExecutionViolation::Unwaited(at)),
+            None => Ok(()),
+        }
+    }
+}

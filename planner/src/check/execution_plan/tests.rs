@@ -1,0 +1,214 @@
+//! Every kind of fault is found, under its name.
+
+use std::num::NonZeroU32;
+
+use super::*;
+use crate::cost::{PipelineCosts, UniformTimes};
+use crate::execution_plan::{Buffers, PlanAction, PlanActionKind, compile};
+use crate::schedule::{Action, Schedule, one_f_one_b};
+use crate::simulate::{StepEnd, assemble, execute};
+use crate::units::Nanos;
+
+use PlanActionKind::{BackwardStage, ForwardStage, Irecv, Isend, WaitIrecv, WaitIsend};
+
+fn timeline(ranks: usize, microbatches: usize) -> Timeline {
+    let times = UniformTimes {
+        forward: Nanos::new(10),
+        input_grad: Nanos::new(10),
+        weight_grad: Nanos::new(10),
+        communication: Nanos::new(1),
+    };
+    let (schedule, costs) = (one_f_one_b(ranks, microbatches), PipelineCosts::uniform(ranks, 1, microbatches, times));
+    let execution = execute(&schedule, &costs).unwrap();
+    assemble(&schedule, &execution, &costs, &StepEnd::of(ranks, std::iter::once(&execution)))
+}
+
+/// The first place of an action in a rank's list.
+fn place(plan: &ExecutionPlan, rank: usize, action: PlanActionKind, microbatch: u32) -> usize {
+    let is_it = |one: &PlanAction| one.action == action && one.microbatch == microbatch;
+    plan.ranks[rank].iter().position(is_it).expect("it is there")
+}
+
+/// The first such action itself.
+fn action(plan: &mut ExecutionPlan, rank: usize, kind: PlanActionKind, microbatch: u32) -> &mut PlanAction {
+    let index = place(plan, rank, kind, microbatch);
+    &mut plan.ranks[rank][index]
+}
+
+/// What the judge says of 1F1B's plan of three ranks and four microbatches, spoilt.
+fn spoilt(spoil: impl FnOnce(&mut ExecutionPlan)) -> ExecutionViolation {
+    let timeline = timeline(3, 4);
+    let mut plan = compile(&timeline, Buffers::default()).unwrap();
+    assert!(check_execution_plan(&plan, &timeline).is_ok());
+    spoil(&mut plan);
+    check_execution_plan(&plan, &timeline).unwrap_err()
+}
+
+/// The same with one action taken out.
+fn without(rank: usize, action: PlanActionKind, microbatch: u32) -> ExecutionViolation {
+    spoilt(|plan| {
+        let index = place(plan, rank, action, microbatch);
+        plan.ranks[rank].remove(index);
+    })
+}
+
+/// Puts an action of a rank to another place of its list, at the time of what stands there.
+fn moved(plan: &mut ExecutionPlan, rank: usize, from: usize, to: usize) {
+    let mut action = plan.ranks[rank].remove(from);
+    let before = plan.ranks[rank][..to].last().map_or(0, |before| before.start_ns);
+    action.start_ns = action.start_ns.max(before).min(plan.ranks[rank].get(to).map_or(u64::MAX, |next| next.start_ns));
+    plan.ranks[rank].insert(to, action);
+}
+
+#[test]
+fn receives_of_a_channel_in_another_order_are_found() {
+    let swapped = spoilt(|plan| {
+        let [first, second] = [0, 1].map(|microbatch| place(plan, 1, Irecv, microbatch));
+        plan.ranks[1].swap(first, second);
+    });
+    assert_eq!(swapped, ExecutionViolation::Order { from: 0, to: 1, place: 0 });
+    let tagged = spoilt(|plan| {
+        for action in plan.ranks[1].iter_mut().filter(|action| action.microbatch == 2) {
+            if let (Irecv | WaitIrecv, Some(transfer)) = (action.action, &mut action.transfer) {
+                transfer.tag += 10 * u32::from(transfer.peer == 0);
+            }
+        }
+    });
+    assert_eq!(tagged, ExecutionViolation::Order { from: 0, to: 1, place: 2 });
+    let sized = spoilt(|plan| {
+        let index = place(plan, 2, Irecv, 0);
+        let transfer = plan.ranks[2][index].transfer;
+        for action in plan.ranks[2].iter_mut().filter(|action| action.transfer == transfer) {
+            action.transfer.as_mut().unwrap().bytes = Some(7);
+        }
+    });
+    assert_eq!(sized, ExecutionViolation::Order { from: 1, to: 2, place: 0 });
+}
+
+#[test]
+fn what_is_missing_is_found() {
+    assert!(matches!(without(1, WaitIrecv, 0), ExecutionViolation::Unfed(At { rank: 1, .. })));
+    assert!(matches!(without(0, WaitIsend, 3), ExecutionViolation::Unwaited(At { rank: 0, .. })));
+    assert!(matches!(without(1, Irecv, 2), ExecutionViolation::Unstarted(At { rank: 1, .. })));
+    assert!(matches!(without(0, Isend, 1), ExecutionViolation::Unstarted(At { rank: 0, .. })));
+    assert!(matches!(without(2, ForwardStage, 1), ExecutionViolation::Reordered(At { rank: 2, .. })));
+    let last = without(0, BackwardStage, 3);
+    assert_eq!(last, ExecutionViolation::Missing { rank: 0, stage: 0, microbatch: 3 });
+    let unsent = spoilt(|plan| {
+        let unsent = |action: &PlanAction| matches!(action.action, Isend | WaitIsend) && action.microbatch == 1;
+        plan.ranks[0].retain(|action| !unsent(action));
+    });
+    assert!(matches!(unsent, ExecutionViolation::Unmatched(At { rank: 1, .. }, 0)), "{unsent}");
+    assert_eq!(spoilt(|plan| plan.ranks.truncate(2)), ExecutionViolation::Ranks { found: 2, expected: 3 });
+}
+
+#[test]
+fn no_action_can_be_left_out() {
+    let timeline = timeline(3, 4);
+    let plan = compile(&timeline, Buffers::default()).unwrap();
+    for rank in 0..3 {
+        for index in 0..plan.ranks[rank].len() {
+            let mut shorter = plan.clone();
+            shorter.ranks[rank].remove(index);
+            assert!(check_execution_plan(&shorter, &timeline).is_err(), "rank {rank}, action {index}");
+        }
+    }
+}
+
+#[test]
+fn what_is_too_much_or_too_early_is_found() {
+    let twice = |action| {
+        spoilt(move |plan| {
+            let index = place(plan, 1, action, 0);
+            let again = plan.ranks[1][index];
+            plan.ranks[1].insert(index + 1, again);
+        })
+    };
+    for action in [ForwardStage, BackwardStage, Isend, Irecv, WaitIsend, WaitIrecv] {
+        assert!(matches!(twice(action), ExecutionViolation::Repeated(At { rank: 1, .. })), "{action:?}");
+    }
+    let foreign = spoilt(|plan| action(plan, 1, ForwardStage, 0).stage = 2);
+    assert!(matches!(foreign, ExecutionViolation::Foreign(At { rank: 1, .. })), "{foreign}");
+    let early = spoilt(|plan| {
+        let (send, stage) = (place(plan, 0, Isend, 2), place(plan, 0, ForwardStage, 2));
+        moved(plan, 0, send, stage);
+    });
+    assert!(matches!(early, ExecutionViolation::Unmade(At { rank: 0, .. })), "{early}");
+    let unneeded = spoilt(|plan| action(plan, 0, Isend, 2).transfer.as_mut().unwrap().peer = 2);
+    assert!(matches!(unneeded, ExecutionViolation::Unneeded(At { rank: 0, .. })), "{unneeded}");
+    let own = spoilt(|plan| action(plan, 0, Isend, 2).transfer.as_mut().unwrap().peer = 0);
+    assert!(matches!(own, ExecutionViolation::Malformed(At { rank: 0, .. })), "{own}");
+    let bare = spoilt(|plan| action(plan, 0, Isend, 2).transfer = None);
+    assert!(matches!(bare, ExecutionViolation::Malformed(At { rank: 0, .. })), "{bare}");
+    let torn = spoilt(|plan| action(plan, 0, ForwardStage, 2).with_next = true);
+    assert!(matches!(torn, ExecutionViolation::Torn(At { rank: 0, .. })), "{torn}");
+    let late = spoilt(|plan| action(plan, 2, ForwardStage, 0).start_ns += 1);
+    assert!(matches!(late, ExecutionViolation::Time(At { rank: 2, .. })), "{late}");
+    let split = spoilt(|plan| {
+        let batch = plan.ranks[1].iter().rfind(|action| action.action == Isend).unwrap().transfer.unwrap().batch;
+        plan.ranks[1][0].transfer.as_mut().unwrap().batch = batch;
+    });
+    assert!(matches!(split, ExecutionViolation::Unstarted(_) | ExecutionViolation::Batch(_)), "{split}");
+}
+
+/// Both ranks wait for their sends before they launch the receives that these need.
+#[test]
+fn sends_that_meet_head_on_are_a_circle() {
+    let timeline = timeline(2, 2);
+    let mut plan = compile(&timeline, Buffers::of(NonZeroU32::MIN)).unwrap();
+    // Rank 0 receives the first gradient only behind the wait for its second send, rank 1 the second activation only
+    // behind the wait for its first.
+    for (rank, send, receive) in [(0, 1, 0), (1, 0, 1)] {
+        let wait = place(&plan, rank, WaitIsend, send);
+        let behind = place(&plan, rank, Isend, send) + 1;
+        moved(&mut plan, rank, wait, behind);
+        let (from, to) = (place(&plan, rank, Irecv, receive), place(&plan, rank, WaitIrecv, receive) - 1);
+        moved(&mut plan, rank, from, to);
+    }
+    let violation = check_execution_plan(&plan, &timeline).unwrap_err();
+    let [first, second] = [(0, 1), (1, 0)].map(|(rank, send)| At { rank, index: place(&plan, rank, WaitIsend, send) });
+    assert_eq!(violation, ExecutionViolation::Deadlock(vec![first, second]));
+    let words = format!("deadlock: {first} waits for rank 1; {second} waits for rank 0");
+    assert_eq!(violation.to_string(), words);
+}
+
+/// A batch is done when all of it is done: the second receive comes from what the first one lets happen.
+#[test]
+fn a_batch_that_holds_up_what_it_waits_for_is_a_circle() {
+    let timeline = timeline(2, 3);
+    let mut plan = compile(&timeline, Buffers::UNLIMITED).unwrap();
+    let mut merged = plan.ranks[1].iter().filter(|action| action.action == Irecv).map(|action| action.transfer);
+    let batch = merged.next().flatten().unwrap().batch;
+    for action in plan.ranks[1].iter_mut().filter(|action| matches!(action.action, Irecv | WaitIrecv)) {
+        action.transfer.as_mut().unwrap().batch = batch;
+    }
+    let violation = check_execution_plan(&plan, &timeline).unwrap_err();
+    let at = [(0, 0), (1, 0)].map(|(rank, microbatch)| At { rank, index: place(&plan, rank, WaitIrecv, microbatch) });
+    assert_eq!(violation, ExecutionViolation::Deadlock(at.to_vec()));
+}
+
+/// F 10, B 20, sends 30, one microbatch behind the other: with one receive buffer the second activation can travel only
+/// when the first one's forward has run, at 50; by the timeline it travels from 40 to 70.
+#[test]
+fn a_replay_says_what_few_buffers_cost() {
+    let times = UniformTimes {
+        forward: Nanos::new(10),
+        input_grad: Nanos::new(10),
+        weight_grad: Nanos::new(10),
+        communication: Nanos::new(30),
+    };
+    let costs = PipelineCosts::uniform(2, 1, 2, times);
+    let orders = vec![
+        [0, 1].map(|m| Action::forward(0, m)).into_iter().chain([0, 1].map(|m| Action::backward(0, m))).collect(),
+        [0, 1].map(|m| Action::forward(1, m)).into_iter().chain([0, 1].map(|m| Action::backward(1, m))).collect(),
+    ];
+    let schedule = Schedule { stages: 2, microbatches: 2, orders };
+    let execution = execute(&schedule, &costs).unwrap();
+    let timeline = assemble(&schedule, &execution, &costs, &StepEnd::of(2, std::iter::once(&execution)));
+    let replay = |buffers| check_execution_plan(&compile(&timeline, buffers).unwrap(), &timeline).unwrap();
+    // F1.1 at 70, B1.0 at 80, B1.1 at 100, its gradient sent from 130 (behind the first) to 160, B0.1 until 180.
+    assert_eq!(replay(Buffers::UNLIMITED), Replay { end_ns: 180, receives_held: 2, sends_held: 2 });
+    // The second activation travels from 50 to 80, so B1.0 ends at 110, its gradient is there at 140 and taken until
+    // 160; the second one's buffer is free then, and it travels until 190.
+    assert_eq!(replay(Buffers::of(NonZeroU32::MIN)), Replay { end_ns: 210, receives_held: 1, sends_held: 1 });
+}

@@ -1,0 +1,257 @@
+//! All ranks go through their units without times, until none can go on; what holds them up then gives way.
+
+use super::CompileError;
+use super::windows::Windows;
+use super::work::Work;
+
+/// What one rank launches in each slot, in order.
+pub(super) type Program = Vec<Vec<Launch>>;
+
+/// A launch of one end of a message.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct Launch {
+    pub operation: Operation,
+    /// Number of its batch, in the order in which batches were made over all ranks.
+    pub batch: usize,
+}
+
+/// One end of a message.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Operation {
+    Send(usize),
+    Receive(usize),
+}
+
+/// The programs of all ranks.
+pub(super) fn rehearse(work: &Work, windows: &Windows) -> Result<Vec<Program>, CompileError> {
+    let mut rehearsal = Rehearsal::new(work, windows);
+    rehearsal.run()?;
+    Ok(rehearsal.finished())
+}
+
+/// Operations of every rank by slot.
+struct BySlot(Vec<Vec<Vec<Operation>>>);
+
+impl BySlot {
+    fn new(work: &Work) -> Self {
+        Self(work.ranks.iter().map(|units| vec![Vec::new(); units.len() + 1]).collect())
+    }
+
+    fn add(&mut self, rank: usize, slot: usize, operation: Operation) {
+        self.0[rank][slot].push(operation);
+    }
+
+    fn get(&self, rank: usize, slot: usize) -> &[Operation] {
+        &self.0[rank][slot]
+    }
+}
+
+/// Operations that are launched and done together.
+#[derive(Default)]
+struct Batch {
+    members: Vec<Operation>,
+    /// Members whose other end is not launched yet.
+    open: usize,
+}
+
+struct Rehearsal<'a> {
+    work: &'a Work,
+    windows: &'a Windows,
+    /// Due launches.
+    due: BySlot,
+    /// Waits before the unit of the slot.
+    waits: BySlot,
+    /// The slot in which each rank is, and whether it has launched what is due there.
+    at: Vec<(usize, bool)>,
+    /// Of every message, the batches in which its send and its receive were launched.
+    send_batch: Vec<Option<usize>>,
+    receive_batch: Vec<Option<usize>>,
+    batches: Vec<Batch>,
+    programs: Vec<Vec<Vec<Operation>>>,
+    /// Ranks that may be able to go on.
+    awake: Vec<usize>,
+}
+
+impl<'a> Rehearsal<'a> {
+    fn new(work: &'a Work, windows: &'a Windows) -> Self {
+        let (mut due, mut waits) = (BySlot::new(work), BySlot::new(work));
+        for (index, message) in work.messages.iter().enumerate() {
+            waits.add(message.from.rank, windows.release[index], Operation::Send(index));
+            waits.add(message.to.rank, message.to.unit, Operation::Receive(index));
+        }
+        // Sends stand before receives, in the order of computation; receives in the order of need.
+        let mut order: Vec<usize> = (0..work.messages.len()).collect();
+        order.sort_by_key(|&index| (work.messages[index].from.span, index));
+        for &index in &order {
+            let from = work.messages[index].from;
+            due.add(from.rank, from.unit + 1, Operation::Send(index));
+        }
+        order.sort_by_key(|&index| (windows.need[index], index));
+        for &index in &order {
+            due.add(work.messages[index].to.rank, windows.launch[index], Operation::Receive(index));
+        }
+        Self {
+            work,
+            windows,
+            due,
+            waits,
+            at: vec![(0, false); work.ranks.len()],
+            send_batch: vec![None; work.messages.len()],
+            receive_batch: vec![None; work.messages.len()],
+            batches: Vec::new(),
+            programs: BySlot::new(work).0,
+            awake: (0..work.ranks.len()).rev().collect(),
+        }
+    }
+
+    fn run(&mut self) -> Result<(), CompileError> {
+        loop {
+            while let Some(rank) = self.awake.pop() {
+                while self.step(rank) {}
+            }
+            let stuck: Vec<usize> = (0..self.at.len()).filter(|&rank| self.is_stuck(rank)).collect();
+            let Some(&first) = stuck.first() else { return Ok(()) };
+            if !self.dissolve_one(&stuck) && !self.launch_one(&stuck) {
+                return Err(CompileError::Circular { rank: first, place: self.at[first].0 });
+            }
+        }
+    }
+
+    /// Launches what is due in a rank's slot and goes to the next one; false where it must wait, or is done.
+    fn step(&mut self, rank: usize) -> bool {
+        let (slot, launched) = self.at[rank];
+        if !launched {
+            self.at[rank].1 = true;
+            self.launch_due(rank, slot);
+        }
+        let goes_on = slot < self.work.ranks[rank].len() && !self.is_stuck(rank);
+        if goes_on {
+            self.at[rank] = (slot + 1, false);
+        }
+        goes_on
+    }
+
+    fn batch_of(&self, operation: Operation) -> Option<usize> {
+        match operation {
+            Operation::Send(index) => self.send_batch[index],
+            Operation::Receive(index) => self.receive_batch[index],
+        }
+    }
+
+    fn is_met(&self, operation: Operation) -> bool {
+        let (Operation::Send(index) | Operation::Receive(index)) = operation;
+        self.send_batch[index].is_some() && self.receive_batch[index].is_some()
+    }
+
+    /// Whether a batch that is waited for in a rank's slot is not done.
+    fn is_stuck(&self, rank: usize) -> bool {
+        let done = |&operation: &Operation| self.batch_of(operation).is_some_and(|batch| self.batches[batch].open == 0);
+        !self.waits.get(rank, self.at[rank].0).iter().all(done)
+    }
+
+    fn launch_due(&mut self, rank: usize, slot: usize) {
+        let due = std::mem::take(&mut self.due.0[rank][slot]);
+        // What a stuck sender needed has been launched already.
+        let due: Vec<Operation> = due.into_iter().filter(|&operation| self.batch_of(operation).is_none()).collect();
+        let mut rest = &due[..];
+        while !rest.is_empty() {
+            let (batch, behind) = rest.split_at(self.harmless(rest));
+            self.launch(rank, slot, batch);
+            rest = behind;
+        }
+    }
+
+    /// How many of these operations, from the first on, can be one batch that is done before anybody waits for it.
+    fn harmless(&self, operations: &[Operation]) -> usize {
+        let (mut done, mut waited) = (0, u64::MAX);
+        let mut fits = |&operation: &Operation| {
+            let (Operation::Send(index) | Operation::Receive(index)) = operation;
+            let message = &self.work.messages[index];
+            let (rank, unit) = match operation {
+                Operation::Send(_) => (message.from.rank, self.windows.release[index]),
+                Operation::Receive(_) => (message.to.rank, message.to.unit),
+            };
+            done = done.max(message.arrival_ns);
+            waited = waited.min(self.work.ranks[rank].get(unit).map_or(u64::MAX, |unit| unit.start_ns));
+            done <= waited
+        };
+        operations.iter().take_while(|&operation| fits(operation)).count().max(1)
+    }
+
+    /// Launches operations as one batch.
+    fn launch(&mut self, rank: usize, slot: usize, operations: &[Operation]) {
+        let batch = self.batches.len();
+        self.batches.push(Batch { members: operations.to_vec(), open: operations.len() });
+        for &operation in operations {
+            match operation {
+                Operation::Send(index) => self.send_batch[index] = Some(batch),
+                Operation::Receive(index) => self.receive_batch[index] = Some(batch),
+            }
+            self.programs[rank][slot].push(operation);
+        }
+        for &operation in operations {
+            let (Operation::Send(index) | Operation::Receive(index)) = operation;
+            if let (Some(send), Some(receive)) = (self.send_batch[index], self.receive_batch[index]) {
+                self.batches[send].open -= 1;
+                self.batches[receive].open -= 1;
+                let message = &self.work.messages[index];
+                self.awake.extend([message.from.rank, message.to.rank]);
+            }
+        }
+    }
+
+    /// Takes a batch apart of which somebody waits for a member that is done, for another one that is not.
+    fn dissolve_one(&mut self, stuck: &[usize]) -> bool {
+        let held = stuck.iter().find_map(|&rank| {
+            let waits = self.waits.get(rank, self.at[rank].0).iter();
+            let batches = waits.filter(|&&operation| self.is_met(operation)).filter_map(|&each| self.batch_of(each));
+            batches.into_iter().find(|&batch| self.batches[batch].open > 0).map(|batch| (rank, batch))
+        });
+        let Some((rank, batch)) = held else { return false };
+        for operation in std::mem::take(&mut self.batches[batch].members) {
+            let own = self.batches.len();
+            self.batches.push(Batch { members: vec![operation], open: usize::from(!self.is_met(operation)) });
+            match operation {
+                Operation::Send(index) => self.send_batch[index] = Some(own),
+                Operation::Receive(index) => self.receive_batch[index] = Some(own),
+            }
+        }
+        self.batches[batch].open = 0;
+        self.awake.push(rank);
+        true
+    }
+
+    /// Launches the receive that a stuck sender waits for, and those before it on its channel, where the receiver is.
+    fn launch_one(&mut self, stuck: &[usize]) -> bool {
+        let sends = stuck.iter().flat_map(|&rank| self.waits.get(rank, self.at[rank].0));
+        let unmet = sends.filter_map(|&operation| match operation {
+            Operation::Send(index) if self.send_batch[index].is_some() && !self.is_met(operation) => Some(index),
+            _ => None,
+        });
+        let Some(wanted) = unmet.min_by_key(|&index| (self.work.messages[index].arrival_ns, index)) else {
+            return false;
+        };
+        let channel = self.work.channels.partition_point(|channel| channel.end <= wanted);
+        let before = self.work.channels[channel].start..=wanted;
+        let rank = self.work.messages[wanted].to.rank;
+        for index in before.filter(|&index| self.receive_batch[index].is_none()).collect::<Vec<_>>() {
+            self.launch(rank, self.at[rank].0, &[Operation::Receive(index)]);
+        }
+        true
+    }
+
+    fn finished(self) -> Vec<Program> {
+        let (send, receive) = (&self.send_batch, &self.receive_batch);
+        let launch = |operation: Operation| {
+            let batch = match operation {
+                Operation::Send(index) => send[index],
+                Operation::Receive(index) => receive[index],
+            };
+            Launch { operation, batch: batch.expect("launched") }
+        };
+        let program = |slots: Vec<Vec<Operation>>| {
+            slots.into_iter().map(|operations| operations.into_iter().map(launch).collect()).collect()
+        };
+        self.programs.into_iter().map(program).collect()
+    }
+}

@@ -1,0 +1,76 @@
+//! Encoders of images and sound.
+
+use super::language::Llama;
+use crate::model::{Audio, Bias, Mask, Module, ModuleRole, Norm, Patch};
+
+/// A ViT-style encoder: full attention, layer norms, biases, an MLP without a gate, no vocabulary.
+fn vit(name: &str, layers: u32, hidden: u32, heads: u32, ffn: u32, patch: Patch) -> Module {
+    let figures = Llama { layers, hidden, heads, kv_heads: heads, ffn, vocab: 0 };
+    Module {
+        role: ModuleRole::VisionEncoder,
+        gated: false,
+        mask: Mask::Full,
+        norm: Norm::Layer,
+        bias: Bias::All,
+        learned_positions: patch.patches_per_image,
+        patch: Some(patch),
+        ..figures.named(name)
+    }
+}
+
+/// The images of ViT 2B, 5B and 22B, so that vision-language models of several sizes see the same data. PipeWeaver
+/// gives 169 tokens an image and no patch size: we take an image of 728 x 728 pixels as 52 x 52 patches of 14 pixels,
+/// merged 4 x 4.
+const fn images_of_169_tokens() -> Patch {
+    Patch { patch_px: 14, patches_per_image: 2704, tokens_per_image: 169, projected_width: None }
+}
+
+/// Table 1 of PipeWeaver gives its size only: we take 40 layers of width 2,048 with the usual MLP of four widths.
+pub(super) fn vit_2b() -> Module {
+    vit("ViT 2B", 40, 2048, 16, 8192, images_of_169_tokens())
+}
+
+/// Table 3 of PipeWeaver. With an MLP of two matrices its figures come to 4.3 billion, with three to 6.0.
+pub(super) fn vit_5b() -> Module {
+    vit("ViT 5B", 63, 1792, 16, 15_360, images_of_169_tokens())
+}
+
+/// Table 3 of PipeWeaver, after Dehghani et al. 2023.
+pub(super) fn vit_22b() -> Module {
+    vit("ViT 22B", 48, 6144, 48, 24_576, images_of_169_tokens())
+}
+
+/// InternViT-6B at 448 pixels, as released with 48 layers: RMS norms, no bias of query, key and value, which we leave
+/// out of all layers. 32 x 32 patches are merged 2 x 2 to 256 tokens (InternVL 1.2 and later).
+pub(super) fn internvit_6b() -> Module {
+    let patch = Patch { patch_px: 14, patches_per_image: 1024, tokens_per_image: 256, projected_width: None };
+    Module { norm: Norm::Rms, bias: Bias::None, ..vit("InternViT-6B", 48, 3200, 25, 12_800, patch) }
+}
+
+/// SigLIP-SO400M with patches of 14 pixels at 384 pixels: 27 x 27 patches, none merged (LLaVA-OneVision).
+pub(super) fn siglip_so400m() -> Module {
+    let patch = Patch { patch_px: 14, patches_per_image: 729, tokens_per_image: 729, projected_width: None };
+    vit("SigLIP-SO400M", 27, 1152, 16, 4304, patch)
+}
+
+/// The encoder of Qwen2-VL on images of 448 x 448 pixels: 32 x 32 patches, merged 2 x 2 to 256 tokens of the width of
+/// Qwen2 7B. Its positions are rotary, its 675 million parameters include the merger.
+pub(super) fn qwen2_vl_encoder() -> Module {
+    let patch = Patch { patch_px: 14, patches_per_image: 1024, tokens_per_image: 256, projected_width: Some(3584) };
+    Module { learned_positions: 0, ..vit("ViT 675M", 32, 1280, 16, 5120, patch) }
+}
+
+/// The encoder of Whisper large-v3: clips of 30 s; Qwen2-Audio pools its 1,500 frames to 750 tokens.
+pub(super) fn whisper_large() -> Module {
+    let figures = Llama { layers: 32, hidden: 1280, heads: 20, kv_heads: 20, ffn: 5120, vocab: 0 };
+    Module {
+        role: ModuleRole::AudioEncoder,
+        gated: false,
+        mask: Mask::Full,
+        norm: Norm::Layer,
+        bias: Bias::All,
+        learned_positions: 1500,
+        audio: Some(Audio { mel_bins: 128, frames_per_clip: 3000, tokens_per_clip: 750 }),
+        ..figures.named("Whisper large-v3 encoder")
+    }
+}

@@ -1,0 +1,182 @@
+//! PipeWeaver: the dynamic interleaved pipeline (Xue et al., 2025).
+//!
+//! Once per layout the [`partitioner`] lays every module over segments of its own. For every batch microbatches are
+//! dealt to the replicas longest first, cut into the modules' sub-microbatches, and ordered: the ranking of segment
+//! groups is searched, the dual queue interleaves forwards and backwards of each candidate, and layer tuning then
+//! spends what memory is left on computing less again. The steps can be switched on one after the other, as in the
+//! paper's table 5.
+
+mod cut_replica;
+mod partitioner;
+mod steps;
+mod tuning;
+
+use super::dynamic::deal;
+use super::misfit::Misfit;
+use super::sizing::{Filling, LayoutSearch, Microbatches, Sized};
+use super::{IterationPlan, NoPlan, Plan, ReplicaPlan, replica};
+use crate::cost::{LayerTable, MicrobatchLoad, PipelineCosts, Pricing};
+use crate::observer::{Cancelled, Observer, go_on};
+use crate::outcome::{Layout, SolverStatus};
+use crate::ranking::{Alone, Workers};
+use crate::scenario::{PlannerKind, Scenario};
+use crate::schedule::Schedule;
+use crate::workload::{MicrobatchContents, PackedBatch};
+
+pub(crate) use cut_replica::CutReplica;
+pub(super) use steps::Step;
+use steps::{Ordered, order};
+
+/// Most of a whole microbatch's work that cutting it, and recomputing less, can save: used to exclude layouts.
+const LEAST_WORK: f64 = 0.6;
+
+struct PipeWeaver {
+    step: Step,
+}
+
+impl Filling for PipeWeaver {
+    fn assign(&self, layout: Layout, loads: &[MicrobatchLoad], table: &LayerTable<'_>) -> Vec<Vec<usize>> {
+        debug_assert_eq!(loads.len(), table.microbatches());
+        deal(layout, &table.microbatch_times())
+    }
+
+    fn cut(&self, batch: &Microbatches<'_>, _: &LayerTable<'_>, layout: Layout) -> Result<Sized, Misfit> {
+        let contents: Vec<MicrobatchContents> = batch.sequences.iter().map(|own| batch.batch.contents(own)).collect();
+        let degrees = (layout.tensor, layout.pipeline);
+        let found = partitioner::partition(batch.scenario, batch.pricing, degrees, &contents)?;
+        let layout = Layout { chunks: found.segments.iter().sum(), ..layout };
+        Ok(Sized { sizes: found.sizes, ..Sized::whole(layout, found.partition) })
+    }
+
+    fn replica(
+        &self,
+        batch: &Microbatches<'_>,
+        _: &LayerTable<'_>,
+        sized: &Sized,
+        (replica, assigned): (usize, &[usize]),
+    ) -> Result<(PipelineCosts, Schedule), Misfit> {
+        let microbatches = assigned.iter().map(|&microbatch| batch.sequences[microbatch].clone()).collect();
+        // Layouts are compared by what the first order of each gives.
+        let quick = Effort { rollouts: 0, stream: 0, workers: &Alone };
+        let step = self.step;
+        let ordered = order(batch.scenario, batch.pricing, sized, (replica, batch.batch), microbatches, step, quick)?;
+        Ok((ordered.costs, ordered.plan.schedule))
+    }
+
+    fn sequence_order(&self, batch: &PackedBatch) -> Vec<usize> {
+        (0..batch.sequences.len()).collect()
+    }
+
+    fn least_work(&self) -> f64 {
+        LEAST_WORK
+    }
+}
+
+/// How much to search for one replica of one batch.
+#[derive(Clone, Copy)]
+struct Effort<'a> {
+    rollouts: u32,
+    stream: u64,
+    workers: &'a dyn Workers,
+}
+
+/// Chooses the layout on the sizing batch, then orders every batch of the run.
+pub(crate) fn plan(
+    scenario: &Scenario,
+    pricing: &Pricing<'_>,
+    kind: PlannerKind,
+    sizing: &PackedBatch,
+    batches: &[PackedBatch],
+    observer: &mut dyn Observer,
+) -> Result<Result<Plan, NoPlan>, Cancelled> {
+    let step = Step::of(kind);
+    let filling = PipeWeaver { step };
+    let mut layouts = LayoutSearch::run(scenario, pricing, kind, &filling, sizing, observer)?;
+    loop {
+        let Some(sized) = layouts.winner() else { return Ok(Err(layouts.no_plan())) };
+        match fill(scenario, pricing, (kind, step), &sized, batches, observer)? {
+            Ok((iterations, tally)) => {
+                let mut decisions = vec![super::fastest(sized.layout, sizing.sequences.len(), layouts.failed_later())];
+                decisions.extend(steps::decisions(scenario, &sized, step, &tally, batches.len()));
+                return Ok(Ok(Plan {
+                    layout: sized.layout,
+                    partition: sized.partition.clone(),
+                    iterations,
+                    algorithm: step.algorithm().to_owned(),
+                    status: SolverStatus::Heuristic,
+                    search: layouts.report(),
+                    decisions,
+                }));
+            }
+            Err(misfit) => layouts.reject_winner(&misfit, observer)?,
+        }
+    }
+}
+
+/// Figures over all batches.
+#[derive(Debug, Clone, Copy, Default)]
+struct Tally {
+    rollouts: u64,
+    parts: u64,
+    /// Replicas whose search ended near the bound.
+    near_bound: u32,
+    /// Replicas whose search saw every ranking.
+    exhausted: u32,
+    searches: u32,
+    tuned_layers: [u64; 4],
+}
+
+type Filled = Result<(Vec<IterationPlan>, Tally), Misfit>;
+
+fn fill(
+    scenario: &Scenario,
+    pricing: &Pricing<'_>,
+    (kind, step): (PlannerKind, Step),
+    sized: &Sized,
+    batches: &[PackedBatch],
+    observer: &mut dyn Observer,
+) -> Result<Filled, Cancelled> {
+    let mut iterations = Vec::with_capacity(batches.len());
+    let mut tally = Tally::default();
+    for (index, batch) in batches.iter().enumerate() {
+        go_on(observer)?;
+        observer.progress(kind, "ordering batches", index as u32, batches.len() as u32);
+        match fill_batch(scenario, pricing, step, sized, (index, batch), (&mut tally, observer.workers())) {
+            Ok(iteration) => iterations.push(iteration),
+            Err(misfit) => return Ok(Err(misfit)),
+        }
+    }
+    Ok(Ok((iterations, tally)))
+}
+
+fn fill_batch(
+    scenario: &Scenario,
+    pricing: &Pricing<'_>,
+    step: Step,
+    sized: &Sized,
+    (index, batch): (usize, &PackedBatch),
+    (tally, workers): (&mut Tally, &dyn Workers),
+) -> Result<IterationPlan, Misfit> {
+    let layout = sized.layout;
+    let all: Vec<u32> = (0..batch.sequences.len() as u32).collect();
+    let microbatches: Vec<Vec<u32>> = all.chunks(layout.microbatch as usize).map(<[u32]>::to_vec).collect();
+    let loads = replica::loads(scenario, batch, &microbatches);
+    let times = pricing.table(layout.tensor, &loads).microbatch_times();
+    let mut replicas: Vec<ReplicaPlan> = Vec::with_capacity(layout.data as usize);
+    let mut slowest: Option<Ordered> = None;
+    for (number, assigned) in deal(layout, &times).into_iter().enumerate() {
+        if assigned.is_empty() {
+            return Err(Misfit::rule("a batch has fewer microbatches than replicas"));
+        }
+        let own = assigned.iter().map(|&microbatch| microbatches[microbatch].clone()).collect();
+        let stream = index as u64 * u64::from(layout.data) + number as u64;
+        let effort = Effort { rollouts: scenario.search.rollouts, stream, workers };
+        let ordered = order(scenario, pricing, sized, (number, batch), own, step, effort)?;
+        tally.add(&ordered);
+        replicas.push(ordered.plan.clone());
+        if slowest.as_ref().is_none_or(|slowest| slowest.end < ordered.end) {
+            slowest = Some(ordered);
+        }
+    }
+    Ok(IterationPlan { replicas, decision: slowest.map(|ordered| ordered.describe()) })
+}

@@ -1,0 +1,306 @@
+//! What PipeWeaver does for one replica of one batch, step by step.
+
+use super::tuning::Options;
+use super::{Effort, Tally};
+use crate::cost::partition::LayerRange;
+use crate::cost::{LayerStrategy, PipelineCosts, Pricing, UniformTimes};
+use crate::plan::ReplicaPlan;
+use crate::plan::misfit::Misfit;
+use crate::plan::replica::{self, Cut, groups};
+use crate::plan::sizing::Sized;
+use crate::ranking::{self, Budget, Ending, Goal, Ranked, Strategy, Unwatched};
+use crate::scenario::{PlannerKind, Scenario};
+use crate::schedule::Schedule;
+use crate::schedule::dual_queue::{Interleaving, Priorities, interleave};
+use crate::simulate::{StepEnd, execute};
+use crate::units::Nanos;
+use crate::workload::{MicrobatchContents, PackedBatch};
+
+/// How many of its techniques PipeWeaver uses; each includes those before it (table 5 of the paper).
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub(in crate::plan) enum Step {
+    /// Modality-aware partition, in a fixed order.
+    Partition,
+    /// Dual-queue interleaving.
+    Interleaving,
+    /// Ranking of segment groups.
+    Ranking,
+    /// Layer tuning.
+    Tuning,
+}
+
+impl Step {
+    pub(super) const fn of(kind: PlannerKind) -> Self {
+        match kind {
+            PlannerKind::PipeWeaverPartition => Self::Partition,
+            PlannerKind::PipeWeaverInterleaving => Self::Interleaving,
+            PlannerKind::PipeWeaverRanking => Self::Ranking,
+            _ => Self::Tuning,
+        }
+    }
+
+    pub(super) const fn algorithm(self) -> &'static str {
+        match self {
+            Self::Partition => {
+                "layout by search on a representative batch; modules on segments of their own, microbatches cut by \
+                 module; the order of every batch is the one that equal stage times would give"
+            }
+            Self::Interleaving => {
+                "layout by search on a representative batch; modules on segments of their own, microbatches cut by \
+                 module; every batch: dual-queue interleaving in data-loader order"
+            }
+            Self::Ranking => {
+                "layout by search on a representative batch; modules on segments of their own, microbatches cut by \
+                 module; every batch: Monte-Carlo tree search over the ranking of segment groups, each interleaved by \
+                 the dual queue"
+            }
+            Self::Tuning => {
+                "layout by search on a representative batch; modules on segments of their own, microbatches cut by \
+                 module; every batch: Monte-Carlo tree search over the ranking of segment groups, each interleaved by \
+                 the dual queue; then the strategies of all layers by integer programme"
+            }
+        }
+    }
+}
+
+/// One replica of one batch, ordered.
+pub(super) struct Ordered {
+    pub plan: ReplicaPlan,
+    pub costs: PipelineCosts,
+    /// End of the iteration if this replica were alone.
+    pub end: Nanos,
+    /// What the search of the ranking came to, where there was one.
+    pub ranked: Option<Ranked>,
+}
+
+/// Cuts, orders and tunes the microbatches of one replica.
+pub(super) fn order(
+    scenario: &Scenario,
+    pricing: &Pricing<'_>,
+    sized: &Sized,
+    (number, batch): (usize, &PackedBatch),
+    microbatches: Vec<Vec<u32>>,
+    step: Step,
+    effort: Effort<'_>,
+) -> Result<Ordered, Misfit> {
+    let contents: Vec<MicrobatchContents> = microbatches.iter().map(|own| batch.contents(own)).collect();
+    let parts = replica::parts(&scenario.model, scenario.workload.packing, &contents, &sized.sizes);
+    let schedule = Schedule { stages: 0, microbatches: 0, orders: Vec::new() };
+    let plan = ReplicaPlan { microbatches, parts, schedule, mixes: Vec::new() };
+    let asked = Asked { scenario, pricing, sized, number, batch, effort };
+    match step {
+        Step::Tuning => asked.tuned(plan, &contents),
+        _ => asked.ordered(plan, step),
+    }
+}
+
+/// What is asked for one replica of one batch.
+struct Asked<'a> {
+    scenario: &'a Scenario,
+    pricing: &'a Pricing<'a>,
+    sized: &'a Sized,
+    number: usize,
+    batch: &'a PackedBatch,
+    effort: Effort<'a>,
+}
+
+impl Asked<'_> {
+    fn costs(&self, plan: &ReplicaPlan) -> PipelineCosts {
+        let placed = (&self.sized.partition, self.sized.layout);
+        replica::costs(self.scenario, self.pricing, placed, self.number, self.batch, plan)
+    }
+
+    fn interleaving<'b>(&self, costs: &'b PipelineCosts, groups: &'b [u32]) -> Result<Interleaving<'b>, Misfit> {
+        Interleaving::new(costs, groups, self.scenario.memory_limit())
+            .map_err(|too_large| Misfit::activations(too_large.rank, too_large.needs))
+    }
+
+    fn search(&self, interleaving: &Interleaving<'_>) -> Ranked {
+        let Effort { rollouts, stream, workers } = self.effort;
+        let budget = Budget { rollouts, seed: self.scenario.seed, stream: STREAM + stream };
+        ranking::search(interleaving, Strategy::MonteCarlo, Goal::Fastest, budget, workers, &Unwatched)
+    }
+
+    fn finished(plan: ReplicaPlan, costs: PipelineCosts, ranked: Option<Ranked>) -> Result<Ordered, Misfit> {
+        let execution = execute(&plan.schedule, &costs).map_err(|_| Misfit::deadlock())?;
+        let end = StepEnd::of(costs.ranks(), std::iter::once(&execution)).iteration_end(&costs);
+        Ok(Ordered { plan, costs, end, ranked })
+    }
+
+    /// An order with all layers as the settings have them.
+    fn ordered(&self, mut plan: ReplicaPlan, step: Step) -> Result<Ordered, Misfit> {
+        let costs = self.costs(&plan);
+        let groups = groups(&plan.parts);
+        let interleaving = self.interleaving(&costs, &groups)?;
+        let natural = Priorities::natural(interleaving.groups());
+        let mut ranked = None;
+        plan.schedule = match step {
+            Step::Partition => {
+                let equal = equal_times(&costs);
+                interleave(&self.interleaving(&equal, &groups)?, &natural).schedule
+            }
+            Step::Interleaving => interleave(&interleaving, &natural).schedule,
+            Step::Ranking | Step::Tuning => {
+                let found = self.search(&interleaving);
+                let schedule = interleave(&interleaving, &found.priorities).schedule;
+                ranked = Some(found);
+                schedule
+            }
+        };
+        Self::finished(plan, costs, ranked)
+    }
+
+    /// Orders the leanest layers, as if they held more than they do: the tighter an order, the slower it is, and the
+    /// more room it leaves in which layers need not be recomputed. The pressure whose tuned order ends first is kept, the
+    /// ranking is searched under it with the times of the tuned layers, and the order found is tuned again.
+    fn tuned(&self, mut plan: ReplicaPlan, contents: &[MicrobatchContents]) -> Result<Ordered, Misfit> {
+        let (model, packing) = (&self.scenario.model, self.scenario.workload.packing);
+        let limit = self.scenario.memory_limit();
+        let cut = Cut::of(model, packing, contents, &plan.parts);
+        let groups = groups(&plan.parts);
+        let untuned = self.costs(&plan);
+        let layout = self.sized.layout;
+        let options = Options::of(
+            self.pricing,
+            (layout.tensor, replica::place(layout, self.number)),
+            &self.sized.partition,
+            (&cut.loads, &untuned),
+        );
+        plan.mixes = options.leanest();
+        let lean = self.costs(&plan);
+        let mut best: Option<Ordered> = None;
+        let mut keep_if_better = |ordered: Ordered| {
+            if best.as_ref().is_none_or(|best| ordered.end < best.end) {
+                best = Some(ordered);
+            }
+        };
+        // How tight an order should be: with little memory it is slower, but leaves room for fewer recomputations.
+        let mut tightest: Option<(Nanos, PipelineCosts, PipelineCosts)> = None;
+        for pressure in PRESSURES {
+            let pressed = options.pressed(&lean, pressure);
+            let Ok(interleaving) = self.interleaving(&pressed, &groups) else { continue };
+            let natural = Priorities::natural(interleaving.groups());
+            plan.schedule = interleave(&interleaving, &natural).schedule;
+            plan.mixes = options.choose(&plan.schedule, &lean, limit)?;
+            let timed = self.costs(&plan);
+            let ordered = Self::finished(plan.clone(), timed.clone(), None)?;
+            if tightest.as_ref().is_none_or(|(end, ..)| ordered.end < *end) {
+                tightest = Some((ordered.end, pressed, timed));
+            }
+            keep_if_better(ordered);
+        }
+        let (_, pressed, timed) = tightest.ok_or_else(Misfit::deadlock)?;
+        let roomy = PipelineCosts { activation: pressed.activation, transient: pressed.transient, ..timed };
+        let interleaving = self.interleaving(&roomy, &groups)?;
+        let found = self.search(&interleaving);
+        plan.schedule = interleave(&interleaving, &found.priorities).schedule;
+        plan.mixes = options.choose(&plan.schedule, &lean, limit)?;
+        let timed = self.costs(&plan);
+        keep_if_better(Self::finished(plan.clone(), timed, Some(found))?);
+        let tuned = best.ok_or_else(Misfit::deadlock)?;
+        // Where the settings recompute little already, their own order can be the best.
+        match self.ordered(ReplicaPlan { mixes: Vec::new(), ..plan }, Step::Ranking) {
+            Ok(ordered) if ordered.end < tuned.end => Ok(ordered),
+            _ => Ok(tuned),
+        }
+    }
+}
+
+/// Shares of the way from the leanest to the fastest layers' memory at which orders are made.
+const PRESSURES: [f64; 5] = [0.0, 0.25, 0.5, 0.75, 1.0];
+
+/// The random stream of the first batch's search; batches and swaps have streams of their own below.
+pub(super) const STREAM: u64 = 1 << 20;
+
+/// The same pipeline with equal times: forwards of one unit, backwards of two, sends free.
+fn equal_times(costs: &PipelineCosts) -> PipelineCosts {
+    let unit = Nanos::new(1000);
+    let times = UniformTimes { forward: unit, input_grad: unit, weight_grad: unit, communication: Nanos::ZERO };
+    PipelineCosts {
+        activation: costs.activation.clone(),
+        transient: costs.transient.clone(),
+        static_memory: costs.static_memory.clone(),
+        ..PipelineCosts::uniform_over(costs.flows.clone(), times)
+    }
+}
+
+impl Tally {
+    pub(super) fn add(&mut self, ordered: &Ordered) {
+        self.parts += ordered.plan.parts.len() as u64;
+        for mix in &ordered.plan.mixes {
+            for (sum, &layers) in self.tuned_layers.iter_mut().zip(&mix.0) {
+                *sum += u64::from(layers);
+            }
+        }
+        if let Some(ranked) = &ordered.ranked {
+            self.rollouts += u64::from(ranked.rollouts);
+            self.searches += 1;
+            self.near_bound += u32::from(matches!(ranked.ending, Ending::Optimal | Ending::NearBound));
+            self.exhausted += u32::from(ranked.ending == Ending::Exhausted);
+        }
+    }
+}
+
+impl Ordered {
+    /// In words, for the iteration.
+    pub(super) fn describe(&self) -> String {
+        let parts = self.plan.parts.len();
+        let microbatches = self.plan.microbatches.len();
+        let cut = format!("{microbatches} microbatches in {parts} parts");
+        let Some(ranked) = &self.ranked else { return cut };
+        let first = ranked.progress.first().map_or(ranked.end, |step| step.end);
+        let gain = 100.0 * (first.secs() / ranked.end.secs().max(f64::MIN_POSITIVE) - 1.0);
+        let ending = match ranked.ending {
+            Ending::Optimal => "the lower bound is reached",
+            Ending::NearBound => "within one per mille of the bound",
+            Ending::Exhausted => "every ranking was seen",
+            Ending::Rollouts => "all rollouts used",
+            Ending::Time => "ended by the clock",
+        };
+        format!(
+            "{cut}; {} rankings interleaved, {ending}; {gain:.1} % faster than in data-loader order",
+            ranked.rollouts
+        )
+    }
+}
+
+/// Decisions of a plan, in words with figures.
+pub(super) fn decisions(scenario: &Scenario, sized: &Sized, step: Step, tally: &Tally, batches: usize) -> Vec<String> {
+    let mut decisions = Vec::new();
+    let ranks = sized.layout.pipeline as usize;
+    let stages = sized.partition.stages_by_module(scenario.model.modules.len()).unwrap_or_default();
+    for ((module, own), &size) in scenario.model.modules.iter().zip(&stages).zip(&sized.sizes) {
+        let layers = sized.partition.stages[own.clone()].iter().flatten().map(LayerRange::len);
+        let (least, most) = (layers.clone().min().unwrap_or(0), layers.max().unwrap_or(0));
+        let each = if least == most { format!("{least}") } else { format!("{least} to {most}") };
+        let segments = own.len() / ranks.max(1);
+        let plural = if segments == 1 { "segment" } else { "segments" };
+        decisions.push(format!(
+            "{}: {segments} {plural} of {ranks} stages, {each} layers each; sub-microbatches of at most {size}.",
+            module.name
+        ));
+    }
+    decisions.push(format!("{} parts travel in {batches} batches.", tally.parts));
+    if step >= Step::Ranking {
+        decisions.push(format!("{} rankings interleaved.", tally.rollouts));
+        let searches = tally.searches;
+        if tally.near_bound > 0 {
+            let ended = tally.near_bound;
+            decisions.push(format!("{ended} of {searches} searches ended within 0.1 % of the bound."));
+        }
+        if tally.exhausted > 0 {
+            decisions.push(format!("{} of {searches} searches saw every ranking.", tally.exhausted));
+        }
+    }
+    if step == Step::Tuning {
+        let layers: u64 = tally.tuned_layers.iter().sum();
+        let counts = LayerStrategy::ALL.iter().zip(tally.tuned_layers).filter(|(_, count)| *count > 0);
+        let share = |count: u64| 100.0 * count as f64 / layers.max(1) as f64;
+        let words: Vec<String> =
+            counts.map(|(strategy, count)| format!("{:.0} % {}", share(count), strategy.title())).collect();
+        if !words.is_empty() {
+            decisions.push(format!("Of the layers of all parts: {}.", words.join(", ")));
+        }
+    }
+    decisions
+}

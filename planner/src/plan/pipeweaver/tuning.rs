@@ -1,0 +1,127 @@
+//! Layer tuning of one replica: memory that its order leaves unused is spent on recomputing less (PipeWeaver, 6.3).
+//!
+//! A rank's memory follows from the order of its actions alone, so every rank is a problem of its own: which candidate
+//! each of its stage pairs gets. Times change then, orders do not.
+
+use crate::cost::pipeline::Cell;
+use crate::cost::{LayerCost, MicrobatchLoad, Partition, PipelineCosts, Place, Pricing, StrategyMix};
+use crate::plan::misfit::Misfit;
+use crate::schedule::{ActionKind, Schedule};
+use crate::tuning::{Candidate, Event, LayerOption, PairCost, Settings, TuningProblem, candidates, solve};
+use crate::units::Bytes;
+
+/// Candidates of a stage pair.
+const CANDIDATES: usize = 6;
+
+/// The mixes that a stage pair may get, by cell.
+pub(super) struct Options {
+    pairs: Vec<Mixes>,
+}
+
+/// Mixes of one cell, each with what the cell costs under it.
+type Mixes = Vec<(StrategyMix, PairCost)>;
+
+impl Options {
+    /// Of every cell: from the fastest to the leanest mix, with what the cell costs under it.
+    pub(super) fn of(
+        pricing: &Pricing<'_>,
+        (tensor, place): (u32, Place),
+        partition: &Partition,
+        (loads, costs): (&[MicrobatchLoad], &PipelineCosts),
+    ) -> Self {
+        let table = pricing.tunable_table(tensor, loads);
+        // Equal loads on one stage have equal candidates.
+        let mut known: Vec<Vec<(usize, Mixes)>> = vec![Vec::new(); partition.stages.len()];
+        let pairs = costs.cells().map(|Cell { stage, microbatch, .. }| {
+            let range = partition.stages[stage][0];
+            let load = &loads[microbatch].modules[range.module];
+            let same = known[stage].iter().find(|(other, _)| loads[*other].modules[range.module] == *load);
+            if let Some((_, mixes)) = same {
+                return mixes.clone();
+            }
+            let mixes: Mixes = mixes(table.strategy_layers(range.module, microbatch), range.len())
+                .into_iter()
+                .map(|mix| {
+                    let cost = table.mixed_cell(partition, place, (stage, microbatch), mix);
+                    let time = cost.forward.to_nanos() + cost.input_grad.to_nanos() + cost.weight_grad.to_nanos();
+                    let (memory, transient) = (Bytes::from_f64(cost.activation), Bytes::from_f64(cost.transient));
+                    (mix, PairCost { time, memory, transient })
+                })
+                .collect();
+            known[stage].push((microbatch, mixes.clone()));
+            mixes
+        });
+        Self { pairs: pairs.collect() }
+    }
+
+    /// The leanest mix of every cell.
+    pub(super) fn leanest(&self) -> Vec<StrategyMix> {
+        let leanest = |options: &Mixes| {
+            let least = options.iter().min_by_key(|(_, cost)| (cost.memory + cost.transient, cost.time));
+            least.map_or(StrategyMix::default(), |(mix, _)| *mix)
+        };
+        self.pairs.iter().map(leanest).collect()
+    }
+
+    /// The leanest cells, holding more: `pressure` of the way to what the fastest mix of each holds.
+    pub(super) fn pressed(&self, lean: &PipelineCosts, pressure: f64) -> PipelineCosts {
+        let mut pressed = lean.clone();
+        for (cell, options) in self.pairs.iter().enumerate() {
+            let most = options.iter().map(|(_, cost)| cost.memory).max().unwrap_or(Bytes::ZERO);
+            let more = most.saturating_sub(lean.activation[cell]).get() as f64 * pressure;
+            pressed.activation[cell] += Bytes::from_f64(more);
+        }
+        pressed
+    }
+
+    /// The mix of every cell for an order.
+    pub(super) fn choose(
+        &self,
+        schedule: &Schedule,
+        costs: &PipelineCosts,
+        limit: Bytes,
+    ) -> Result<Vec<StrategyMix>, Misfit> {
+        let mut mixes = vec![StrategyMix::default(); self.pairs.len()];
+        for (rank, order) in schedule.orders.iter().enumerate() {
+            let cell = |place: usize| costs.cell(order[place].stage as usize, order[place].microbatch as usize);
+            let mut number = vec![u32::MAX; self.pairs.len()];
+            let mut own = Vec::new();
+            let mut events = Vec::with_capacity(order.len());
+            for (place, action) in order.iter().enumerate() {
+                let cell = cell(place);
+                if action.kind == ActionKind::Forward {
+                    number[cell] = own.len() as u32;
+                    own.push(cell);
+                    events.push(Event::Hold(number[cell]));
+                } else {
+                    events.push(Event::Release(number[cell]));
+                }
+            }
+            let pairs = own.iter().map(|&cell| self.pairs[cell].iter().map(|&(_, cost)| cost).collect()).collect();
+            let problem = TuningProblem::new(pairs, &events, costs.static_memory[rank], limit)
+                .map_err(|error| Misfit::rule(&error.to_string()))?;
+            let tuned =
+                solve(&problem, &Settings::default()).map_err(|_| Misfit::activations(rank, limit + Bytes::new(1)))?;
+            for (&cell, &choice) in own.iter().zip(&tuned.choice) {
+                mixes[cell] = self.pairs[cell][choice as usize].0;
+            }
+        }
+        Ok(mixes)
+    }
+}
+
+/// Mixes of equal layers: the candidates of the knapsack over what one layer costs under each strategy.
+fn mixes(layer: &[LayerCost; 4], layers: u32) -> Vec<StrategyMix> {
+    let option = |cost: &LayerCost| LayerOption {
+        time: (cost.forward + cost.input_grad + cost.weight_grad).to_nanos(),
+        memory: Bytes::from_f64(cost.activation),
+    };
+    let options: Vec<LayerOption> = layer.iter().map(option).collect();
+    let found = candidates(&vec![options; layers as usize], CANDIDATES);
+    let mix = |candidate: &Candidate| {
+        let mut mix = StrategyMix::default();
+        candidate.options.iter().for_each(|&option| mix.0[option as usize] += 1);
+        mix
+    };
+    found.iter().map(mix).collect()
+}

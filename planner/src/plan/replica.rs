@@ -1,0 +1,163 @@
+//! What one replica's microbatches cost, whole or cut by module.
+
+use std::ops::Range;
+
+use super::{Part, ReplicaPlan};
+use crate::cost::load::Instances;
+use crate::cost::{MicrobatchLoad, ModuleLoad, Partition, PipelineCosts, Place, Pricing};
+use crate::flow::{Flows, Path};
+use crate::model::Model;
+use crate::outcome::Layout;
+use crate::scenario::Scenario;
+use crate::timeline::MicrobatchShape;
+use crate::workload::{MicrobatchContents, PackedBatch, Packing, Sequence};
+
+/// The loads of microbatches given by the sequences in them.
+pub(super) fn loads(scenario: &Scenario, batch: &PackedBatch, microbatches: &[Vec<u32>]) -> Vec<MicrobatchLoad> {
+    let of = |microbatch: &Vec<u32>| {
+        let sequences: Vec<Sequence> = microbatch.iter().map(|&index| batch.sequences[index as usize]).collect();
+        MicrobatchLoad::of(&sequences, &scenario.model, scenario.workload.packing)
+    };
+    microbatches.iter().map(of).collect()
+}
+
+/// Where the replica number `replica` of a layout stands.
+pub(super) const fn place(layout: Layout, replica: usize) -> Place {
+    Place { pipeline: layout.pipeline, data: layout.data, replica: replica as u32 }
+}
+
+/// The costs of a replica as its plan says.
+pub(super) fn costs(
+    scenario: &Scenario,
+    pricing: &Pricing<'_>,
+    (partition, layout): (&Partition, Layout),
+    replica: usize,
+    batch: &PackedBatch,
+    plan: &ReplicaPlan,
+) -> PipelineCosts {
+    let place = place(layout, replica);
+    if plan.parts.is_empty() {
+        let loads = loads(scenario, batch, &plan.microbatches);
+        let all: Vec<usize> = (0..loads.len()).collect();
+        if plan.mixes.is_empty() {
+            return pricing.table(layout.tensor, &loads).pipeline(partition, place, &all);
+        }
+        let flows = Flows::placed(layout.pipeline as usize, partition.stages.len(), loads.len(), partition.placement);
+        return pricing.tunable_table(layout.tensor, &loads).pipeline_over(partition, place, flows, &all, &plan.mixes);
+    }
+    let contents: Vec<MicrobatchContents> = plan.microbatches.iter().map(|own| batch.contents(own)).collect();
+    let cut = Cut::of(&scenario.model, scenario.workload.packing, &contents, &plan.parts);
+    let table = if plan.mixes.is_empty() {
+        pricing.table(layout.tensor, &cut.loads)
+    } else {
+        pricing.tunable_table(layout.tensor, &cut.loads)
+    };
+    let flows = cut.flows(partition, &plan.parts, layout.pipeline as usize, scenario.model.modules.len());
+    let all: Vec<usize> = (0..cut.loads.len()).collect();
+    table.pipeline_over(partition, place, flows, &all, &plan.mixes)
+}
+
+/// Every microbatch cut module by module into parts of at most `sizes[module]` instances, as equal as can be.
+pub(super) fn parts(model: &Model, packing: Packing, contents: &[MicrobatchContents], sizes: &[u32]) -> Vec<Part> {
+    let mut parts = Vec::new();
+    for (microbatch, contents) in contents.iter().enumerate() {
+        for (index, module) in model.modules.iter().enumerate() {
+            let instances = Instances::of(contents, module, packing);
+            parts.extend(instances.parts(sizes[index]).map(|range| Part {
+                microbatch: microbatch as u32,
+                module: index as u32,
+                first: range.start,
+                end: range.end,
+            }));
+        }
+    }
+    parts
+}
+
+/// What parts ask of their modules, and what feeds them.
+pub(super) struct Cut {
+    pub loads: Vec<MicrobatchLoad>,
+    /// Of each part, the parts that hold what it is made from.
+    pub inputs: Vec<Vec<usize>>,
+}
+
+impl Cut {
+    /// Of parts that stand microbatch by microbatch, what feeds before what is fed.
+    pub(super) fn of(model: &Model, packing: Packing, contents: &[MicrobatchContents], parts: &[Part]) -> Self {
+        let modules = model.modules.len();
+        let fed_by: Vec<Vec<usize>> = (0..modules).map(|module| model.fed_by(module)).collect();
+        let mut cut = Self { loads: Vec::with_capacity(parts.len()), inputs: Vec::with_capacity(parts.len()) };
+        let mut start = 0;
+        for group in parts.chunk_by(|a, b| a.microbatch == b.microbatch) {
+            let contents = &contents[group[0].microbatch as usize];
+            let instances: Vec<Instances<'_>> =
+                model.modules.iter().map(|module| Instances::of(contents, module, packing)).collect();
+            let samples: Vec<Range<usize>> =
+                group.iter().map(|part| instances[part.module as usize].members(part.first..part.end)).collect();
+            for (place, part) in group.iter().enumerate() {
+                let module = part.module as usize;
+                let feeds = |&other: &usize| {
+                    let shares = samples[other].start < samples[place].end && samples[place].start < samples[other].end;
+                    shares && fed_by[module].contains(&(group[other].module as usize))
+                };
+                let inputs: Vec<usize> = (0..place).filter(feeds).map(|other| start + other).collect();
+                let own = &instances[module];
+                let load = own.load(part.first..part.end);
+                let shape = own.shape(part.first..part.end);
+                cut.loads.push(load_of(modules, module, load, shape, &inputs, &cut.loads));
+                cut.inputs.push(inputs);
+            }
+            start += group.len();
+        }
+        cut
+    }
+
+    /// The ways of the parts through the stages of their modules.
+    pub(super) fn flows(&self, partition: &Partition, parts: &[Part], ranks: usize, modules: usize) -> Flows {
+        let stages = partition.stages_by_module(modules).expect("parts are cut only where stages are of one module");
+        let paths: Vec<Path> = parts
+            .iter()
+            .zip(&self.inputs)
+            .map(|(part, inputs)| Path { stages: stages[part.module as usize].clone(), inputs: inputs.clone() })
+            .collect();
+        let placed = partition.placement.ranks_of(partition.stages.len(), ranks);
+        Flows::new(ranks, placed, &paths).expect("what feeds stands before what it feeds")
+    }
+}
+
+/// The load of one part: its own module's, and beside it what its inputs hand on, so that sends know their size.
+fn load_of(
+    modules: usize,
+    module: usize,
+    load: ModuleLoad,
+    shape: MicrobatchShape,
+    inputs: &[usize],
+    before: &[MicrobatchLoad],
+) -> MicrobatchLoad {
+    let mut loads = vec![ModuleLoad::default(); modules];
+    let mut shape = shape;
+    for &input in inputs {
+        for (sum, handed) in loads.iter_mut().zip(&before[input].modules).take(module) {
+            *sum = sum.and(*handed);
+        }
+        shape.images += before[input].shape.images;
+        shape.audio_clips += before[input].shape.audio_clips;
+    }
+    loads[module] = load;
+    MicrobatchLoad { modules: loads, shape }
+}
+
+/// Numbers the groups of parts: all parts of one microbatch in one module.
+pub(super) fn groups(parts: &[Part]) -> Vec<u32> {
+    let mut number = 0;
+    let mut before: Option<&Part> = None;
+    parts
+        .iter()
+        .map(|part| {
+            let same = before.is_none_or(|before| (before.microbatch, before.module) == (part.microbatch, part.module));
+            number += u32::from(!same);
+            before = Some(part);
+            number
+        })
+        .collect()
+}

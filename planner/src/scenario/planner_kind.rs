@@ -1,0 +1,213 @@
+//! The planners by name.
+
+use serde::{Deserialize, Serialize};
+
+use crate::schedule::ScheduleKind;
+
+/// A planner.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
+#[serde(rename_all = "snake_case")]
+pub enum PlannerKind {
+    /// Best static layout under the GPipe schedule.
+    Gpipe,
+    /// Best static layout under the 1F1B schedule.
+    #[serde(rename = "1f1b")]
+    OneFOneB,
+    /// Best static layout under the interleaved schedule (VPP).
+    Interleaved,
+    /// The same with chunks of equal parameters instead of equal time, as a model is cut that nobody has
+    /// profiled.
+    InterleavedParameters,
+    /// Best static layout under the looped breadth-first schedule.
+    LoopedBfs,
+    /// Best static layout under the interleaved zero-bubble schedule.
+    InterleavedZeroBubble,
+    /// Best static layout under ZB-H1, whose order is made for each batch's times within the memory of 1F1B.
+    ZbH1,
+    /// The same with twice the memory of 1F1B.
+    ZbH2,
+    /// Best static layout under ZBV, two chunks in a V.
+    Zbv,
+    /// The same with half the memory of 1F1B.
+    VHalf,
+    /// The same with a third of the memory of 1F1B.
+    VMin,
+    /// Static plan from one representative batch: uneven split by time, recomputation only where memory asks
+    /// for it, 1F1B (after nnScaler; Lin et al., 2024).
+    #[serde(rename = "nnscaler")]
+    NnScaler,
+    /// All encoder forwards, then the backbone's pipeline, then all encoder backwards (coarse-grained bubble
+    /// scheduling of Optimus; Feng et al., 2024).
+    Optimus,
+    /// Wait-free cyclic schedule, ordered anew for every global batch.
+    WaitFreeCyclic,
+    /// PipeWeaver's partition and sub-microbatches in the order that equal stage times would give.
+    #[serde(rename = "pipeweaver_partition")]
+    PipeWeaverPartition,
+    /// The same, interleaved by the dual queue for the batch at hand, microbatches in the order of the data
+    /// loader.
+    #[serde(rename = "pipeweaver_interleaving")]
+    PipeWeaverInterleaving,
+    /// The same, with the ranking of segment groups searched.
+    #[serde(rename = "pipeweaver_ranking")]
+    PipeWeaverRanking,
+    /// PipeWeaver whole: partitioner, interleaving, ranking and layer tuning.
+    #[serde(rename = "pipeweaver")]
+    PipeWeaver,
+}
+
+impl PlannerKind {
+    /// Every planner, in the order in which pickers list them.
+    pub const ALL: [Self; 18] = [
+        Self::Gpipe,
+        Self::OneFOneB,
+        Self::Interleaved,
+        Self::InterleavedParameters,
+        Self::LoopedBfs,
+        Self::InterleavedZeroBubble,
+        Self::ZbH1,
+        Self::ZbH2,
+        Self::Zbv,
+        Self::VHalf,
+        Self::VMin,
+        Self::NnScaler,
+        Self::Optimus,
+        Self::WaitFreeCyclic,
+        Self::PipeWeaverPartition,
+        Self::PipeWeaverInterleaving,
+        Self::PipeWeaverRanking,
+        Self::PipeWeaver,
+    ];
+
+    /// Stable identifier, as in JSON and URLs.
+    pub const fn id(self) -> &'static str {
+        match self {
+            Self::Gpipe => "gpipe",
+            Self::OneFOneB => "1f1b",
+            Self::Interleaved => "interleaved",
+            Self::InterleavedParameters => "interleaved_parameters",
+            Self::LoopedBfs => "looped_bfs",
+            Self::InterleavedZeroBubble => "interleaved_zero_bubble",
+            Self::ZbH1 => "zb_h1",
+            Self::ZbH2 => "zb_h2",
+            Self::Zbv => "zbv",
+            Self::VHalf => "v_half",
+            Self::VMin => "v_min",
+            Self::NnScaler => "nnscaler",
+            Self::Optimus => "optimus",
+            Self::WaitFreeCyclic => "wait_free_cyclic",
+            Self::PipeWeaverPartition => "pipeweaver_partition",
+            Self::PipeWeaverInterleaving => "pipeweaver_interleaving",
+            Self::PipeWeaverRanking => "pipeweaver_ranking",
+            Self::PipeWeaver => "pipeweaver",
+        }
+    }
+
+    /// The planner of that identifier.
+    pub fn from_id(id: &str) -> Option<Self> {
+        Self::ALL.into_iter().find(|kind| kind.id() == id)
+    }
+
+    /// Name shown to people.
+    pub const fn title(self) -> &'static str {
+        match self {
+            Self::Gpipe => "GPipe, static",
+            Self::OneFOneB => "Megatron-LM 1F1B, static",
+            Self::Interleaved => "Megatron-LM interleaved, static",
+            Self::InterleavedParameters => "Megatron-LM interleaved, equal parameters, static",
+            Self::LoopedBfs => "Looped BFS, static",
+            Self::InterleavedZeroBubble => "Interleaved zero bubble (ZB1P), static",
+            Self::ZbH1 => "ZB-H1, static layout",
+            Self::ZbH2 => "ZB-H2, static layout",
+            Self::Zbv => "ZBV, static",
+            Self::VHalf => "V-Half, static",
+            Self::VMin => "V-Min, static",
+            Self::NnScaler => "nnScaler*, uneven split and 1F1B, static",
+            Self::Optimus => "Optimus, coarse-grained, static",
+            Self::WaitFreeCyclic => "Wait-free cyclic, dynamic",
+            Self::PipeWeaverPartition => "PipeWeaver, partitioner only",
+            Self::PipeWeaverInterleaving => "PipeWeaver without ranking and layer tuning",
+            Self::PipeWeaverRanking => "PipeWeaver without layer tuning",
+            Self::PipeWeaver => "PipeWeaver, dynamic",
+        }
+    }
+
+    /// The same in two or three words, for captions and legends.
+    pub const fn short(self) -> &'static str {
+        match self {
+            Self::Gpipe => "GPipe",
+            Self::OneFOneB => "1F1B",
+            Self::Interleaved => "interleaved",
+            Self::InterleavedParameters => "interleaved, equal parameters",
+            Self::LoopedBfs => "looped BFS",
+            Self::InterleavedZeroBubble => "ZB1P",
+            Self::ZbH1 => "ZB-H1",
+            Self::ZbH2 => "ZB-H2",
+            Self::Zbv => "ZBV",
+            Self::VHalf => "V-Half",
+            Self::VMin => "V-Min",
+            Self::NnScaler => "nnScaler*",
+            Self::Optimus => "Optimus",
+            Self::WaitFreeCyclic => "wait-free cyclic",
+            Self::PipeWeaverPartition => "PipeWeaver (partitioner)",
+            Self::PipeWeaverInterleaving => "PipeWeaver (interleaving)",
+            Self::PipeWeaverRanking => "PipeWeaver (ranking)",
+            Self::PipeWeaver => "PipeWeaver",
+        }
+    }
+
+    /// Whether it plans every batch anew.
+    pub const fn is_dynamic(self) -> bool {
+        matches!(
+            self,
+            Self::WaitFreeCyclic
+                | Self::PipeWeaverPartition
+                | Self::PipeWeaverInterleaving
+                | Self::PipeWeaverRanking
+                | Self::PipeWeaver
+        )
+    }
+
+    /// The schedule of a planner that fills a layout with one, if it does.
+    pub const fn schedule(self) -> Option<ScheduleKind> {
+        match self {
+            Self::Gpipe => Some(ScheduleKind::Gpipe),
+            Self::OneFOneB | Self::NnScaler => Some(ScheduleKind::OneFOneB),
+            Self::Interleaved | Self::InterleavedParameters => Some(ScheduleKind::Interleaved),
+            Self::LoopedBfs => Some(ScheduleKind::LoopedBfs),
+            Self::InterleavedZeroBubble => Some(ScheduleKind::InterleavedZeroBubble),
+            Self::ZbH1 => Some(ScheduleKind::ZbH1),
+            Self::ZbH2 => Some(ScheduleKind::ZbH2),
+            Self::Zbv => Some(ScheduleKind::Zbv),
+            Self::VHalf => Some(ScheduleKind::VHalf),
+            Self::VMin => Some(ScheduleKind::VMin),
+            _ => None,
+        }
+    }
+
+    /// Whether it cuts the model module by module, so that it has something to do only where there are several.
+    pub const fn cuts_by_module(self) -> bool {
+        matches!(
+            self,
+            Self::Optimus
+                | Self::PipeWeaverPartition
+                | Self::PipeWeaverInterleaving
+                | Self::PipeWeaverRanking
+                | Self::PipeWeaver
+        )
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn json_and_urls_use_the_same_identifier() {
+        for kind in PlannerKind::ALL {
+            assert_eq!(serde_json::to_value(kind).unwrap(), kind.id());
+            assert_eq!(PlannerKind::from_id(kind.id()), Some(kind));
+        }
+    }
+}

@@ -1,0 +1,87 @@
+//! Distributions: their figures must make sense and lie in range.
+
+use super::Ranges;
+use crate::workload::{Distribution, RealDistribution};
+
+/// Longest sample, in tokens; most images of a sample.
+const LONGEST: u32 = 1_000_000_000;
+const MOST_VALUES: usize = 100_000;
+
+/// A distribution of whole numbers.
+pub(super) fn whole(distribution: &Distribution, at: &str, ranges: &mut Ranges<'_>) {
+    match distribution {
+        Distribution::Constant { value } => ranges.whole(&format!("{at}/value"), *value, 0, LONGEST, ""),
+        Distribution::Uniform { min, max } => range(*min, *max, at, ranges),
+        Distribution::LogNormal { median, sigma, min, max } => {
+            ranges.number(&format!("{at}/median"), *median, 1e-3, 1e9, "");
+            ranges.number(&format!("{at}/sigma"), *sigma, 0.0, 10.0, "");
+            range(*min, *max, at, ranges);
+        }
+        Distribution::Histogram { edges, counts } => histogram(edges, counts, f64::from(LONGEST), at, ranges),
+        Distribution::Values { values } => {
+            some_values(values.len(), at, ranges);
+            if let Some(index) = values.iter().position(|&value| value > LONGEST) {
+                ranges.refuse(&format!("{at}/values/{index}"), format!("at most {LONGEST}"));
+            }
+        }
+    }
+}
+
+/// A distribution of numbers from 0 to `most`.
+pub(super) fn real(distribution: &RealDistribution, most: f64, unit: &str, at: &str, ranges: &mut Ranges<'_>) {
+    let mut within = |min: f64, max: f64| {
+        ranges.number(&format!("{at}/max"), max, 0.0, most, unit);
+        ranges.number(&format!("{at}/min"), min, 0.0, most, unit);
+        if min > max {
+            ranges.refuse(&format!("{at}/min"), format!("the smallest value {min} is above the largest, {max}"));
+        }
+    };
+    match distribution {
+        RealDistribution::Constant { value } => ranges.number(&format!("{at}/value"), *value, 0.0, most, unit),
+        RealDistribution::Uniform { min, max } => within(*min, *max),
+        RealDistribution::LogNormal { median, sigma, min, max } => {
+            within(*min, *max);
+            ranges.number(&format!("{at}/median"), *median, 1e-3, 1e9, "");
+            ranges.number(&format!("{at}/sigma"), *sigma, 0.0, 10.0, "");
+        }
+        RealDistribution::Histogram { edges, counts } => histogram(edges, counts, most, at, ranges),
+        RealDistribution::Values { values } => {
+            some_values(values.len(), at, ranges);
+            if let Some(index) = values.iter().position(|value| !(0.0..=most).contains(value)) {
+                ranges.refuse(&format!("{at}/values/{index}"), format!("values lie between 0 and {most}{unit}"));
+            }
+        }
+    }
+}
+
+fn some_values(count: usize, at: &str, ranges: &mut Ranges<'_>) {
+    if count == 0 || count > MOST_VALUES {
+        let detail = format!("one to {MOST_VALUES} values; upload longer lists as a dataset");
+        ranges.refuse(&format!("{at}/values"), detail);
+    }
+}
+
+fn range(min: u32, max: u32, at: &str, ranges: &mut Ranges<'_>) {
+    ranges.whole(&format!("{at}/max"), max, 0, LONGEST, "");
+    if min > max {
+        ranges.refuse(&format!("{at}/min"), format!("the smallest value {min} is above the largest, {max}"));
+    }
+}
+
+fn histogram(edges: &[f64], counts: &[f64], most: f64, at: &str, ranges: &mut Ranges<'_>) {
+    if counts.is_empty() || counts.len() > MOST_VALUES || edges.len() != counts.len() + 1 {
+        let detail = format!("{} edges for {} counts: one more edge than counts is needed", edges.len(), counts.len());
+        ranges.refuse(&format!("{at}/edges"), detail);
+        return;
+    }
+    if let Some(index) = edges.iter().position(|edge| !(0.0..=most).contains(edge)) {
+        ranges.refuse(&format!("{at}/edges/{index}"), format!("edges lie between 0 and {most}"));
+    } else if let Some(index) = edges.windows(2).position(|pair| pair[1] < pair[0]) {
+        ranges.refuse(&format!("{at}/edges/{}", index + 1), "edges must not fall".to_owned());
+    }
+    if let Some(index) = counts.iter().position(|count| !(0.0..=1e18).contains(count)) {
+        ranges.refuse(&format!("{at}/counts/{index}"), "counts are zero or more".to_owned());
+    } else if counts.iter().all(|&count| count == 0.0) {
+        ranges.refuse(&format!("{at}/counts"), "at least one count must be positive".to_owned());
+    }
+}

@@ -1,0 +1,222 @@
+//! Sources of samples: distributions, datasets, and whether the model reads what they hold.
+
+use std::sync::Arc;
+
+use super::{Datasets, Ranges, distribution};
+use crate::model::Model;
+use crate::workload::{Dataset, Distribution, LONGEST_VIDEO_S, PhasePoint, RealDistribution, SampleSource};
+
+/// Sources of one mixture.
+const MOST_PARTS: usize = 64;
+/// Sources inside sources; deeper nesting says nothing that weights could not.
+const DEEPEST_MIXTURE: u32 = 4;
+/// Text tokens of one item.
+const MOST_TEXT_PER_ITEM: f64 = 1e6;
+/// Iterations of a period.
+const LONGEST_PERIOD: u32 = 100_000;
+const MOST_POINTS: usize = 1000;
+
+/// The sources of a workload under the check.
+pub(super) struct Sources<'a> {
+    model: &'a Model,
+    datasets: &'a dyn Datasets,
+    ranges: Ranges<'a>,
+    found: Vec<(String, Arc<Dataset>)>,
+}
+
+/// Where a source stands.
+#[derive(Clone, Copy)]
+struct Place<'a> {
+    /// JSON pointer.
+    at: &'a str,
+    /// Mixtures and phases around it.
+    depth: u32,
+    /// The images that phases around it give in place of its own.
+    phases: Option<&'a [PhasePoint]>,
+}
+
+impl<'a> Sources<'a> {
+    pub(super) fn new(model: &'a Model, datasets: &'a dyn Datasets, ranges: Ranges<'a>) -> Self {
+        Self { model, datasets, ranges, found: Vec::new() }
+    }
+
+    /// The datasets that sources name.
+    pub(super) fn found(self) -> Vec<(String, Arc<Dataset>)> {
+        self.found
+    }
+
+    /// Checks the samples of a workload.
+    pub(super) fn check(&mut self, samples: &SampleSource, at: &str, context_length: u32) {
+        let (per_image, per_clip) = (self.model.tokens_per_image(), self.model.tokens_per_clip());
+        let draws = drawn(samples);
+        // Images are clips of sound to a model that reads nothing else.
+        let image = if self.model.images().is_some() { per_image } else { per_clip };
+        for (draws, tokens, what) in [(draws.images, image, "image"), (draws.audio_clips, per_clip, "clip of sound")] {
+            if draws && context_length < tokens {
+                let detail = format!("shorter than one {what} of {tokens} tokens");
+                self.ranges.refuse("/workload/context_length", detail);
+            }
+        }
+        self.source(samples, Place { at, depth: 0, phases: None });
+    }
+
+    fn source(&mut self, samples: &SampleSource, place: Place<'_>) {
+        let at = place.at;
+        match samples {
+            SampleSource::Drawn { text_tokens, images, audio_clips, video_s, text_per_item } => {
+                distribution::whole(text_tokens, &format!("{at}/text_tokens"), &mut self.ranges);
+                self.images(images, &format!("{at}/images"));
+                self.sound_and_video(audio_clips.as_ref(), video_s.as_ref(), at);
+                if let Some(ratio) = text_per_item {
+                    let at = format!("{at}/text_per_item");
+                    distribution::real(ratio, MOST_TEXT_PER_ITEM, " tokens", &at, &mut self.ranges);
+                }
+                let clips = audio_clips.as_ref().is_none_or(Distribution::is_zero);
+                let video = video_s.as_ref().is_none_or(RealDistribution::is_zero);
+                let none = place.phases.map_or(images.is_zero(), |points| points.iter().all(|point| point.max == 0));
+                if text_tokens.is_zero() && none && clips && video {
+                    self.ranges.refuse(&format!("{at}/text_tokens"), "every sample is empty".to_owned());
+                }
+            }
+            SampleSource::Dataset { id, images, audio_clips, video_s } => {
+                self.dataset(id, images.as_ref(), place);
+                if let Some(images) = images {
+                    self.images(images, &format!("{at}/images"));
+                }
+                self.sound_and_video(audio_clips.as_ref(), video_s.as_ref(), at);
+            }
+            SampleSource::Mixture { parts } => {
+                if parts.is_empty() || parts.len() > MOST_PARTS || place.depth >= DEEPEST_MIXTURE {
+                    let detail =
+                        format!("a mixture has one to {MOST_PARTS} parts and at most {DEEPEST_MIXTURE} levels");
+                    self.ranges.refuse(&format!("{at}/parts"), detail);
+                    return;
+                }
+                for (index, part) in parts.iter().enumerate() {
+                    self.ranges.number(&format!("{at}/parts/{index}/weight"), part.weight, 0.0, 1e12, "");
+                    let inner = format!("{at}/parts/{index}/source");
+                    self.source(&part.source, Place { at: &inner, depth: place.depth + 1, ..place });
+                }
+                if parts.iter().all(|part| part.weight == 0.0) {
+                    let detail = "at least one weight must be positive".to_owned();
+                    self.ranges.refuse(&format!("{at}/parts/0/weight"), detail);
+                }
+            }
+            SampleSource::Phases { source, period, images } => {
+                if place.phases.is_some() || place.depth >= DEEPEST_MIXTURE {
+                    self.ranges.refuse(&format!("{at}/source"), "phases inside phases say nothing".to_owned());
+                    return;
+                }
+                self.phases(*period, images, at);
+                let inner = format!("{at}/source");
+                self.source(source, Place { at: &inner, depth: place.depth + 1, phases: Some(images) });
+            }
+        }
+    }
+
+    fn dataset(&mut self, id: &str, images: Option<&Distribution>, place: Place<'_>) {
+        let at = place.at;
+        let Some(dataset) = self.datasets.dataset(id) else {
+            let detail = "this dataset is not stored here (any more); upload it again or choose another".to_owned();
+            self.ranges.refuse(&format!("{at}/id"), detail);
+            return;
+        };
+        let own = images.is_none() && place.phases.is_none() && has_images(&dataset);
+        if own && !self.reads_images() {
+            let detail = format!(
+                "this dataset has images and {} has no vision encoder; set images to 0 to leave them out",
+                self.model.name
+            );
+            self.ranges.refuse(&format!("{at}/images"), detail);
+        }
+        if self.found.iter().all(|(name, _)| name != id) {
+            self.found.push((id.to_owned(), dataset));
+        }
+    }
+
+    fn phases(&mut self, period: u32, points: &[PhasePoint], at: &str) {
+        self.ranges.whole(&format!("{at}/period"), period, 1, LONGEST_PERIOD, " iterations");
+        if points.is_empty() || points.len() > MOST_POINTS {
+            self.ranges.refuse(&format!("{at}/images"), format!("one to {MOST_POINTS} points"));
+        }
+        for (index, point) in points.iter().enumerate() {
+            let at = format!("{at}/images/{index}");
+            let bounds = Distribution::Uniform { min: point.min, max: point.max };
+            self.images(&bounds, &at);
+            if point.iteration >= period {
+                let detail = format!("iteration {} is not below the period of {period}", point.iteration);
+                self.ranges.refuse(&format!("{at}/iteration"), detail);
+            }
+            if index > 0 && points[index - 1].iteration >= point.iteration {
+                let detail = "points stand in the order of their iterations".to_owned();
+                self.ranges.refuse(&format!("{at}/iteration"), detail);
+            }
+        }
+    }
+
+    /// Images need a module that reads them.
+    fn images(&mut self, images: &Distribution, at: &str) {
+        distribution::whole(images, at, &mut self.ranges);
+        if !images.is_zero() && !self.reads_images() {
+            self.ranges.refuse(at, format!("{} has no vision encoder; set images to 0", self.model.name));
+        }
+    }
+
+    /// So do sound and video.
+    fn sound_and_video(&mut self, clips: Option<&Distribution>, video: Option<&RealDistribution>, at: &str) {
+        if let Some(clips) = clips {
+            let at = format!("{at}/audio_clips");
+            distribution::whole(clips, &at, &mut self.ranges);
+            if !clips.is_zero() && self.model.sound().is_none() {
+                self.ranges.refuse(&at, format!("{} has no audio encoder; set clips to 0", self.model.name));
+            }
+        }
+        if let Some(video) = video {
+            let at = format!("{at}/video_s");
+            distribution::real(video, LONGEST_VIDEO_S, " s", &at, &mut self.ranges);
+            if !video.is_zero() && self.model.video().is_none() {
+                self.ranges.refuse(&at, format!("{} makes no video; set it to 0", self.model.name));
+            }
+        }
+    }
+
+    /// Where sound is all that a model reads beside text, images are clips of sound.
+    fn reads_images(&self) -> bool {
+        self.model.images().is_some() || self.model.sound().is_some()
+    }
+}
+
+/// What a source may draw beside text.
+#[derive(Clone, Copy, Default)]
+struct Draws {
+    images: bool,
+    audio_clips: bool,
+}
+
+fn drawn(samples: &SampleSource) -> Draws {
+    let clips = |clips: &Option<Distribution>| clips.as_ref().is_some_and(|clips| !clips.is_zero());
+    match samples {
+        SampleSource::Drawn { images, audio_clips, .. } => {
+            Draws { images: !images.is_zero(), audio_clips: clips(audio_clips) }
+        }
+        SampleSource::Dataset { images, audio_clips, .. } => {
+            Draws { images: images.as_ref().is_none_or(|images| !images.is_zero()), audio_clips: clips(audio_clips) }
+        }
+        SampleSource::Mixture { parts } => {
+            parts.iter().map(|part| drawn(&part.source)).fold(Draws::default(), |one, other| Draws {
+                images: one.images || other.images,
+                audio_clips: one.audio_clips || other.audio_clips,
+            })
+        }
+        SampleSource::Phases { source, images, .. } => {
+            Draws { images: images.iter().any(|point| point.max > 0), ..drawn(source) }
+        }
+    }
+}
+
+fn has_images(dataset: &Dataset) -> bool {
+    match dataset {
+        Dataset::Rows { images, .. } => images.iter().any(|&count| count > 0),
+        Dataset::Histogram { .. } => false,
+    }
+}

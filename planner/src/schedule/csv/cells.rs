@@ -1,0 +1,68 @@
+//! What stands of each cell, the pair of a stage and a microbatch: F once, and either B or I and W once.
+
+use super::parse::{Placed, Table};
+use super::problem::Problems;
+use crate::schedule::{Action, ActionKind};
+
+use ActionKind::{Backward, Forward, InputGrad, WeightGrad};
+
+/// Places of a table's actions, by microbatch, stage, kind and place.
+pub(super) fn sorted(table: &Table) -> Vec<usize> {
+    let mut sorted: Vec<usize> = (0..table.actions.len()).collect();
+    sorted.sort_by_key(|&place| {
+        let Action { kind, stage, microbatch, .. } = table.actions[place].action;
+        (microbatch, stage, kind, place)
+    });
+    sorted
+}
+
+/// Notes what stands twice, and what stands without the rest of its cell.
+pub(super) fn judge(table: &mut Table) {
+    let mut problems = std::mem::take(&mut table.problems);
+    let cell = |place: &usize| (table.actions[*place].action.microbatch, table.actions[*place].action.stage);
+    for own in sorted(table).chunk_by(|a, b| cell(a) == cell(b)) {
+        let own: Vec<&Placed> = own.iter().map(|&place| &table.actions[place]).collect();
+        twice(&own, &mut problems);
+        if !table.has_unread {
+            alone(&own, &mut problems);
+        }
+    }
+    table.problems = problems;
+}
+
+fn first<'a>(own: &[&'a Placed], kind: ActionKind) -> Option<&'a Placed> {
+    own.iter().copied().find(|placed| placed.action.kind == kind)
+}
+
+/// An action again, or a backward both whole and in parts.
+fn twice(own: &[&Placed], problems: &mut Problems) {
+    for pair in own.windows(2).filter(|pair| pair[0].action.kind == pair[1].action.kind) {
+        let before = first(own, pair[1].action.kind).unwrap_or(pair[0]);
+        let detail = format!("{} stands in {} already", pair[1].action, before.address.name());
+        problems.add(Some(pair[1].address), detail);
+    }
+    let Some(whole) = first(own, Backward) else { return };
+    for part in [InputGrad, WeightGrad].into_iter().filter_map(|kind| first(own, kind)) {
+        let detail =
+            format!("{} is a part of {}, which stands in {} whole", part.action, whole.action, whole.address.name());
+        problems.add(Some(part.address), detail);
+    }
+}
+
+/// A forward without its backward, or the other way round, or half a backward.
+fn alone(own: &[&Placed], problems: &mut Problems) {
+    let [forward, whole, input, weight] = [Forward, Backward, InputGrad, WeightGrad].map(|kind| first(own, kind));
+    let named = |kind| Action { kind, with_next: false, ..own[0].action };
+    let (f, b, i, w) = (named(Forward), named(Backward), named(InputGrad), named(WeightGrad));
+    let mut add = |placed: &Placed, detail: String| problems.add(Some(placed.address), detail);
+    match (forward, whole.or(input).or(weight)) {
+        (Some(forward), None) => add(forward, format!("{f} has no backward: {b}, or {i} and {w}, is missing")),
+        (None, Some(backward)) => add(backward, format!("{} has no forward: {f} is missing", backward.action)),
+        _ => {}
+    }
+    match (whole, input, weight) {
+        (None, Some(input), None) => add(input, format!("{i} has no {w}: the backward is incomplete")),
+        (None, None, Some(weight)) => add(weight, format!("{w} has no {i}: the backward is incomplete")),
+        _ => {}
+    }
+}

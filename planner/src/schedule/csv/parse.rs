@@ -1,0 +1,193 @@
+//! From text to cells.
+
+use csv::{ReaderBuilder, StringRecord, Trim};
+
+use super::problem::Problems;
+use super::{CellAddress, MAX_BYTES, MAX_CELLS, Refused};
+use crate::schedule::{Action, ActionKind};
+
+/// Digits of a number at most: nine fit 32 bits.
+const DIGITS: usize = 9;
+/// Characters of a wrong cell that are repeated in its message.
+const QUOTED: usize = 40;
+
+/// An action where it stands.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct Placed {
+    /// Rank, counting the rows that are not empty.
+    pub rank: usize,
+    pub address: CellAddress,
+    pub action: Action,
+}
+
+/// All actions, rank by rank in order, and what is wrong so far.
+#[derive(Debug, Default)]
+pub(super) struct Table {
+    pub ranks: usize,
+    pub actions: Vec<Placed>,
+    pub notes: Vec<String>,
+    pub problems: Problems,
+    /// Whether there are cells that could not be read, so that what seems to be missing may stand in them.
+    pub has_unread: bool,
+}
+
+/// What a cell says.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Token {
+    Idle,
+    One(Action),
+    Pair(Action, Action),
+    /// Sends and receives.
+    Exchange,
+    /// Gathering and reducing of sharded weights.
+    Sharding,
+}
+
+pub(super) fn parse(text: &str) -> Result<Table, Refused> {
+    if text.len() > MAX_BYTES {
+        return Err(Refused::whole(format!("a table has at most {} MiB", MAX_BYTES >> 20)));
+    }
+    let text = text.strip_prefix('\u{feff}').unwrap_or(text);
+    let mut reader =
+        ReaderBuilder::new().has_headers(false).flexible(true).trim(Trim::All).from_reader(text.as_bytes());
+    let mut table = Table::default();
+    let (mut cells, mut exchanges, mut shardings, mut empty) = (0, 0, 0, 0);
+    let mut record = StringRecord::new();
+    loop {
+        match reader.read_record(&mut record) {
+            Ok(true) => {}
+            Ok(false) => break,
+            Err(error) => return Err(Refused::whole(format!("not a table: {error}"))),
+        }
+        if record.iter().all(str::is_empty) {
+            empty += 1;
+            continue;
+        }
+        cells += record.len();
+        if cells > MAX_CELLS {
+            return Err(Refused::whole(format!("a table has at most {MAX_CELLS} cells")));
+        }
+        let row = record.position().map_or(0, |position| position.line() as u32);
+        for (column, text) in record.iter().enumerate() {
+            let address = CellAddress::new(row, column as u32 + 1);
+            let rank = table.ranks;
+            let placed = |action| Placed { rank, address, action };
+            match token(text) {
+                Ok(Token::Idle) => {}
+                Ok(Token::One(action)) => table.actions.push(placed(action)),
+                Ok(Token::Pair(first, second)) => {
+                    table.actions.extend([placed(first.overlapped()), placed(second)]);
+                }
+                Ok(Token::Exchange) => exchanges += 1,
+                Ok(Token::Sharding) => shardings += 1,
+                Err(detail) => {
+                    table.has_unread = true;
+                    table.problems.add(Some(address), detail);
+                }
+            }
+        }
+        table.ranks += 1;
+    }
+    if table.actions.is_empty() {
+        table.problems.finish()?;
+        return Err(Refused::whole("there is no action in the table".to_owned()));
+    }
+    let mut note = |count: usize, what: &str| {
+        if count > 0 {
+            table.notes.push(format!("{count} {what}"));
+        }
+    };
+    note(exchanges, "sends and receives left out: the simulation makes its own");
+    note(shardings, "UNSHARD, RESHARD and REDUCE_GRAD left out");
+    note(empty, "empty rows left out");
+    Ok(table)
+}
+
+/// Reads one cell.
+fn token(text: &str) -> Result<Token, String> {
+    if text.is_empty() {
+        return Ok(Token::Idle);
+    }
+    let Some(pair) = text.strip_prefix('(') else { return single(text) };
+    let wrong = || format!("{} is not of the form (4F4;3B0)OVERLAP_F_B", quoted(text));
+    let (inside, kind) = pair.split_once(')').ok_or_else(wrong)?;
+    let (first, second) = inside.split_once(';').ok_or_else(wrong)?;
+    if kind.trim() != "OVERLAP_F_B" {
+        return Err(wrong());
+    }
+    let [first, second] = [first, second].map(|part| match single(part.trim())? {
+        Token::One(action) => Ok(action),
+        _ => Err(wrong()),
+    });
+    let (first, second) = (first?, second?);
+    let forward = |action: Action| action.kind == ActionKind::Forward;
+    if forward(first) == forward(second) {
+        return Err(format!("{} does not overlap a forward with a backward", quoted(text)));
+    }
+    if first.microbatch == second.microbatch && first.stage == second.stage {
+        return Err(format!("{} overlaps a forward with its own backward", quoted(text)));
+    }
+    Ok(Token::Pair(first, second))
+}
+
+/// Stage, action, microbatch.
+fn single(text: &str) -> Result<Token, String> {
+    if text.starts_with('-') {
+        return Err(format!("{}: a stage cannot be negative", quoted(text)));
+    }
+    let (stage, rest) = split_number(text);
+    if stage.is_empty() {
+        return Err(format!("{} is not an action: stage, F, B, I or W, microbatch, like 2F0", quoted(text)));
+    }
+    let end = rest.find(|letter: char| !(letter.is_ascii_uppercase() || letter == '_')).unwrap_or(rest.len());
+    let (name, microbatch) = rest.split_at(end);
+    let kind = match name {
+        "F" => Some(ActionKind::Forward),
+        "B" => Some(ActionKind::Backward),
+        "I" => Some(ActionKind::InputGrad),
+        "W" => Some(ActionKind::WeightGrad),
+        "SEND_F" | "RECV_F" | "SEND_B" | "RECV_B" => None,
+        "UNSHARD" | "RESHARD" | "REDUCE_GRAD" => {
+            return match split_number(microbatch).1 {
+                "" => Ok(Token::Sharding),
+                _ => Err(format!("{}: behind {name} stands nothing or a microbatch", quoted(text))),
+            };
+        }
+        _ => return Err(format!("{}: there is no action {}", quoted(text), quoted(name_of(rest)))),
+    };
+    if microbatch.starts_with('-') {
+        return Err(format!("{}: a microbatch cannot be negative", quoted(text)));
+    }
+    let (number, rest) = split_number(microbatch);
+    if number.is_empty() || !rest.is_empty() {
+        return Err(format!("{}: behind {name} stands the number of a microbatch", quoted(text)));
+    }
+    let (stage, microbatch) = (read(stage)?, read(number)?);
+    Ok(kind.map_or(Token::Exchange, |kind| Token::One(Action::new(kind, stage, microbatch))))
+}
+
+fn split_number(text: &str) -> (&str, &str) {
+    text.split_at(text.find(|digit: char| !digit.is_ascii_digit()).unwrap_or(text.len()))
+}
+
+/// What stands in the place of an action's name.
+fn name_of(rest: &str) -> &str {
+    rest.split(|letter: char| letter.is_ascii_digit()).next().unwrap_or(rest)
+}
+
+fn read(digits: &str) -> Result<usize, String> {
+    let digits = digits.trim_start_matches('0');
+    if digits.len() > DIGITS {
+        return Err(format!("{} is too large a number", quoted(digits)));
+    }
+    Ok(if digits.is_empty() { 0 } else { digits.parse().map_err(|_| format!("{} is no number", quoted(digits)))? })
+}
+
+/// A cell as messages repeat it: in quotes, cut, without characters that do not show.
+fn quoted(text: &str) -> String {
+    let mut shown: String = text.chars().filter(|letter| !letter.is_control()).take(QUOTED).collect();
+    if shown.len() < text.len() {
+        shown.push_str("...");
+    }
+    format!("{shown:?}")
+}

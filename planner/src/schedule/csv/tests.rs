@@ -1,0 +1,221 @@
+use proptest::prelude::*;
+
+use super::*;
+use crate::export::torch_csv_of;
+use crate::schedule::{ScheduleKind, Shape, gpipe, one_f_one_b};
+
+fn refused(table: &str) -> Vec<String> {
+    let refused = read(table).expect_err(table);
+    assert!(refused.deadlock.is_empty(), "{refused}");
+    refused.problems.iter().map(ToString::to_string).collect()
+}
+
+fn of(kind: ScheduleKind, ranks: usize, chunks: usize, microbatches: usize) -> Option<(Schedule, Flows)> {
+    let shape = Shape { ranks, chunks: kind.chunks(Some(chunks)), microbatches, group: None };
+    let unit = Nanos::new(10);
+    let times = UniformTimes { forward: unit, input_grad: unit, weight_grad: unit, communication: unit };
+    let flows = kind.flows(ranks, shape.chunks, microbatches);
+    let schedule = kind.generate(shape, &PipelineCosts::uniform_over(flows.clone(), times), None).ok()?;
+    Some((schedule, flows))
+}
+
+/// Every kind, written and read again, is the same schedule on the same ranks.
+#[test]
+fn what_is_exported_is_imported_again() {
+    let mut seen = 0;
+    for kind in ScheduleKind::ALL {
+        for (p, v, m) in [(1, 1, 1), (1, 2, 4), (2, 2, 4), (2, 3, 5), (3, 2, 7), (4, 2, 8), (6, 1, 12), (5, 2, 11)] {
+            if let Some((schedule, flows)) = of(kind, p, v, m) {
+                let imported = read(&torch_csv_of(&schedule)).unwrap_or_else(|error| panic!("{}: {error}", kind.id()));
+                assert_eq!((imported.schedule, imported.flows), (schedule, flows), "{} p {p} v {v} m {m}", kind.id());
+                assert_eq!(imported.notes, Vec::<String>::new());
+                seen += 1;
+            }
+        }
+    }
+    assert!(seen > 90, "{seen}");
+}
+
+#[test]
+fn tables_come_as_spreadsheets_write_them() {
+    let plain = read("0F0,0F1,0B0,0B1\n1F0,1B0,1F1,1B1\n").unwrap();
+    for table in [
+        "\u{feff}0F0,0F1,0B0,0B1\r\n1F0,1B0,1F1,1B1\r\n",
+        "0F0,0F1,,,0B0,,0B1\n,1F0,1B0,1F1,1B1,,",
+        "\"0F0\", 0F1 ,\"0B0\",0B1\n\n1F0,1B0,1F1,1B1\n",
+        "0F0,0F1,0B0,0B1\n1F000,1B0,01F1,1B1",
+    ] {
+        let read = read(table).unwrap_or_else(|error| panic!("{table:?}: {error}"));
+        assert_eq!((read.schedule, read.flows), (plain.schedule.clone(), plain.flows.clone()), "{table:?}");
+    }
+}
+
+#[test]
+fn what_a_simulation_makes_itself_is_counted_and_left_out() {
+    let table = "0UNSHARD,0F0,0SEND_F0,0RECV_B0,0B0,0REDUCE_GRAD,0RESHARD\n1RECV_F0,1F0,1B0,1SEND_B0\n,,,\n";
+    let imported = read(table).unwrap();
+    assert_eq!(imported.schedule, one_f_one_b(2, 1));
+    assert_eq!(
+        imported.notes,
+        [
+            "4 sends and receives left out: the simulation makes its own",
+            "3 UNSHARD, RESHARD and REDUCE_GRAD left out",
+            "1 empty rows left out",
+        ]
+    );
+}
+
+/// The rows that torch 2.9 prints for p = 2, m = 3: the last rank counts its forwards from one.
+#[test]
+fn the_shifted_table_of_torch_is_set_right() {
+    let imported = read("0F0,,,0F1,0B0,0F2,0B1,,0B2\n,1F1,1B0,1F2,1B1,1F3,1B2\n").unwrap();
+    assert_eq!(imported.schedule, one_f_one_b(2, 3));
+    assert_eq!(
+        imported.notes,
+        [
+            "the forwards of the last stage (row 2) are numbered 1 to 3, as torch 2.9 prints its 1F1B table; read as 0 to 2"
+        ]
+    );
+    assert_eq!(read("0F1,0B0,0F2,0B1").unwrap().schedule, one_f_one_b(1, 2));
+}
+
+/// Where each stage stands on two rows, the copy entered at the last rank is numbered from p on.
+#[test]
+fn microbatches_may_enter_at_both_ends() {
+    let imported = read("0F0,1F1,1B1,0B0\n0F1,1F0,1B0,0B1\n").unwrap();
+    assert_eq!(imported.flows, Flows::placed(2, 4, 2, crate::flow::Placement::Bidirectional));
+    assert_eq!(torch_csv_of(&imported.schedule), "0F0,3F1,3B1,0B0\n2F1,1F0,1B0,2B1\n");
+    assert!(imported.notes[0].starts_with("stages stand on two rows"), "{:?}", imported.notes);
+    let same_numbers = read("0F0,1F0,1B0,0B0\n0F0,1F0,1B0,0B0\n").unwrap();
+    assert_eq!((same_numbers.schedule, same_numbers.notes.len()), (imported.schedule, 2));
+}
+
+#[test]
+fn every_fault_is_told_with_its_cell() {
+    for (table, says) in [
+        ("0F0,,0X1", "row 1, column 3 (C1): \"0X1\": there is no action \"X\""),
+        ("-1F0,0B0", "row 1, column 1 (A1): \"-1F0\": a stage cannot be negative"),
+        ("0F-1,0B0", "row 1, column 1 (A1): \"0F-1\": a microbatch cannot be negative"),
+        ("0F0,0F0,0B0", "row 1, column 2 (B1): 0F0 stands in A1 already"),
+        ("0F0,0B0,0I0,0W0", "row 1, column 3 (C1): 0I0 is a part of 0B0, which stands in B1 whole"),
+        ("0F0,0I0", "row 1, column 2 (B1): 0I0 has no 0W0: the backward is incomplete"),
+        ("0F0,0W0", "row 1, column 2 (B1): 0W0 has no 0I0: the backward is incomplete"),
+        ("0F0,0F1,0B0", "row 1, column 2 (B1): 0F1 has no backward: 0B1, or 0I1 and 0W1, is missing"),
+        ("0F0,0B0,0B1", "row 1, column 3 (C1): 0B1 has no forward: 0F1 is missing"),
+        ("0F0,0B0,0F2,0B2", "row 1, column 3 (C1): microbatch 2 is here, but microbatch 1 is nowhere"),
+        ("0F0,0B0,0F5,0B5", "row 1, column 3 (C1): microbatch 5 is here, but microbatch 1 to 4 is nowhere"),
+        ("0F0,0B0\n2F0,2B0", "row 2, column 1 (A2): stage 2 is here, but stage 1 is nowhere"),
+        ("0F0,0B0,0F1,0B1\n1F0,1B0", "row 2: 1F1 and its backward are missing"),
+        (
+            "0F0,0B0,0F1,0B1\n1F0,1B0,1F1,1B1\n0F2,1F2,1B2,0B2",
+            "row 3, column 1 (A3): 0F2 stands on the wrong rank: stage 0 is that of row 1",
+        ),
+        ("0F", "row 1, column 1 (A1): \"0F\": behind F stands the number of a microbatch"),
+        ("F0", "row 1, column 1 (A1): \"F0\" is not an action: stage, F, B, I or W, microbatch, like 2F0"),
+        ("0F12345678901", "row 1, column 1 (A1): \"12345678901\" is too large a number"),
+        (
+            "(0F0;0F1)OVERLAP_F_B",
+            "row 1, column 1 (A1): \"(0F0;0F1)OVERLAP_F_B\" does not overlap a forward with a backward",
+        ),
+        (
+            "(0F0;0B0)OVERLAP_F_B",
+            "row 1, column 1 (A1): \"(0F0;0B0)OVERLAP_F_B\" overlaps a forward with its own backward",
+        ),
+        ("(0F0,0B0)", "row 1, column 1 (A1): \"(0F0\" is not of the form (4F4;3B0)OVERLAP_F_B"),
+        ("", "there is no action in the table"),
+        (",,\n,", "there is no action in the table"),
+    ] {
+        assert_eq!(refused(table)[0], says, "{table}");
+    }
+}
+
+#[test]
+fn all_faults_are_told_at_once_in_the_order_of_the_cells() {
+    let told = refused("0F0,0Q0,0B0,0B0\n1F0,1F0,1B0,nonsense\n");
+    let cells: Vec<&str> = told.iter().map(|problem| problem.split(':').next().unwrap()).collect();
+    assert_eq!(cells, ["row 1, column 2 (B1)", "row 1, column 4 (D1)", "row 2, column 2 (B2)", "row 2, column 4 (D2)"]);
+    let many = read(&"0Z0,".repeat(250)).unwrap_err();
+    assert_eq!((many.problems.len(), many.further), (100, 150));
+    assert!(many.to_string().ends_with("(and 249 more)"), "{many}");
+    let scattered: Vec<String> = (0..3000).map(|place| format!("{place}F{place},{place}B{place}")).collect();
+    assert_eq!(read(&scattered.join("\n")).unwrap_err().problems.len(), 100);
+}
+
+/// Rank 1 wants both forwards before a backward, rank 0 a backward before its second forward.
+#[test]
+fn a_deadlock_is_a_circle_of_cells() {
+    let refused = read("0F0,0B0,0F1,0B1\n,1F0,1F1,1B0,1B1\n").unwrap_err();
+    assert!(refused.problems.is_empty());
+    assert_eq!(
+        refused.to_string(),
+        "deadlock: B1 0B0 waits for D2 1B0 behind C2 1F1, which waits for C1 0F1 behind B1 0B0"
+    );
+    assert_eq!(refused.deadlock[0].at, CellAddress::new(1, 2));
+    let own = read("0B0,0F0\n").unwrap_err();
+    assert_eq!(own.to_string(), "deadlock: A1 0B0 waits for B1 0F0 behind A1 0B0");
+}
+
+#[test]
+fn addresses_are_those_of_spreadsheets() {
+    for (column, name) in [(1, "A7"), (26, "Z7"), (27, "AA7"), (702, "ZZ7"), (703, "AAA7")] {
+        assert_eq!(CellAddress::new(7, column).name(), name);
+    }
+}
+
+proptest! {
+    #[test]
+    fn no_text_makes_it_panic(text in "\\PC*") {
+        drop(read(&text));
+    }
+
+    #[test]
+    fn nothing_that_looks_like_a_table_makes_it_panic(
+        text in "([0-3](F|B|I|W|SEND_F|UNSHARD)[0-3]|\\([0-1]F[0-2];[0-1]B[0-2]\\)OVERLAP_F_B|,|,|,|\n|\"|-| |;){0,60}",
+    ) {
+        if let Ok(imported) = read(&text) {
+            let again = read(&torch_csv_of(&imported.schedule)).unwrap();
+            prop_assert_eq!(again.schedule, imported.schedule);
+        }
+    }
+
+    /// A sound table with one cell changed, left out, or exchanged with another: refused, or sound as well.
+    #[test]
+    fn a_spoilt_table_is_refused_or_runs(
+        kind in 0_usize..13, p in 1_usize..5, m in 1_usize..9, a in any::<prop::sample::Index>(), b in any::<prop::sample::Index>(),
+        how in 0..3,
+    ) {
+        if let Some((schedule, _)) = of(ScheduleKind::ALL[kind], p, 2, m) {
+            let text = torch_csv_of(&schedule);
+            let mut cells: Vec<String> = text.split_inclusive([',', '\n']).map(Into::into).collect();
+            let (a, b) = (a.index(cells.len()), b.index(cells.len()));
+            match how {
+                0 => cells.swap(a, b),
+                1 => cells[a] = cells[b].clone(),
+                _ => drop(cells.remove(a)),
+            }
+            if let Ok(imported) = read(&cells.concat()) {
+                prop_assert_eq!(imported.schedule.len(), schedule.len());
+            }
+        }
+    }
+
+    /// Larger shapes: written and read again.
+    #[test]
+    fn any_kind_goes_there_and_back(kind in 0_usize..13, p in 1_usize..9, v in 1_usize..4, m in 1_usize..24) {
+        if ScheduleKind::ALL[kind] != ScheduleKind::WaitFreeCyclic
+            && let Some((schedule, flows)) = of(ScheduleKind::ALL[kind], p, v, m)
+        {
+            let imported = read(&torch_csv_of(&schedule)).unwrap();
+            prop_assert_eq!((imported.schedule, imported.flows), (schedule, flows));
+        }
+    }
+}
+
+#[test]
+fn a_table_beyond_the_budget_is_refused_as_a_whole() {
+    let large = "0F0,".repeat(MAX_BYTES / 4 + 1);
+    assert_eq!(refused(&large), ["a table has at most 16 MiB"]);
+    let wide = ",".repeat(MAX_CELLS + 1) + "0F0";
+    assert_eq!(refused(&wide), ["a table has at most 4000000 cells"]);
+    assert_eq!(read(&torch_csv_of(&gpipe(4, 200))).unwrap().schedule, gpipe(4, 200));
+}

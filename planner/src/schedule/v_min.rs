@@ -1,0 +1,38 @@
+//! V-Min: a third of the activation memory of 1F1B, the least that a V of two chunks can do with (Qi et al., 2024,
+//! "Pipeline Parallelism with Controllable Memory").
+
+use super::Schedule;
+use super::stable_pattern::{Offsets, repeated};
+
+/// Forwards and input gradients run down and up the V by one slot a rank: offsets
+/// `[r, 2 p - r - 1, 2 p + d + r, 4 p + d - r - 1]`, d = 2 where three divides the ranks, else 0.
+///
+/// Memory: `floor((p + 1) / 3) + 1` activations of a rank's two chunks on the fullest rank. Bubble with F = I = W and
+/// m >= p: two thirds of 1F1B's, that is 4 (p - 1) actions of one chunk, one less, or one more where three divides p.
+pub fn v_min(ranks: usize, microbatches: usize) -> Schedule {
+    let offsets: Vec<Offsets> = (0..ranks).map(|rank| offsets(rank, ranks)).collect();
+    repeated(&offsets, microbatches)
+}
+
+const fn offsets(rank: usize, ranks: usize) -> Offsets {
+    let apart = if ranks.is_multiple_of(3) { 2 } else { 0 };
+    [rank, 2 * ranks - rank - 1, 2 * ranks + apart + rank, 4 * ranks + apart - rank - 1]
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// By the formula for p = 4 (d = 0) and p = 3 (d = 2).
+    #[test]
+    fn offsets_are_those_of_the_definition_and_never_meet() {
+        assert_eq!(offsets(0, 4), [0, 7, 8, 15]);
+        assert_eq!(offsets(3, 4), [3, 4, 11, 12]);
+        assert_eq!(offsets(2, 3), [2, 3, 10, 11]);
+        for (rank, ranks) in (1..40).flat_map(|ranks| (0..ranks).map(move |rank| (rank, ranks))) {
+            let mut slots = offsets(rank, ranks).map(|offset| offset % 6);
+            slots.sort_unstable();
+            assert!(slots.windows(2).all(|pair| pair[0] < pair[1]), "rank {rank} of {ranks}: {slots:?}");
+        }
+    }
+}

@@ -1,0 +1,61 @@
+//! As much search as a schedule of its size is worth.
+
+use super::search::{Choice, Effort, TooLarge, search};
+use crate::cost::PipelineCosts;
+use crate::random::Random;
+use crate::schedule::{Grouping, Schedule, interleaved, one_f_one_b};
+use crate::simulate::{StepEnd, execute, peak_memory};
+use crate::units::Bytes;
+
+/// Most swaps tried; later ones change little.
+const SWAPS: usize = 200;
+/// Schedules that the whole portfolio simulates, about.
+const PORTFOLIO: usize = 50;
+/// Actions simulated, about. Where the portfolio has more, its best few are tried.
+const SIMULATED_ACTIONS: usize = 4_000_000;
+
+/// A good schedule within `limit` bytes on every rank, found in a time that hardly grows with its size; never behind the
+/// fixed order of 1F1B, or the interleaved one, where that fits.
+///
+/// # Errors
+/// Those of [`search`].
+pub fn within_seconds(costs: &PipelineCosts, limit: Bytes) -> Result<Schedule, TooLarge> {
+    let affordable = SIMULATED_ACTIONS / (2 * costs.flows.cells()).max(1);
+    let mut random = Random::new(0, 0);
+    if let Some(swaps) = affordable.checked_sub(PORTFOLIO) {
+        let effort = Effort::Thorough { swaps: SWAPS.min(swaps) as u32 };
+        return search(costs, limit, effort, &mut random).map(|choice| choice.schedule);
+    }
+    search(costs, limit, Effort::Quick, &mut random).map(|choice| no_longer_than_fixed(choice, costs, limit))
+}
+
+/// The quick portfolio has the fixed order for another order of entry only.
+fn no_longer_than_fixed(choice: Choice, costs: &PipelineCosts, limit: Bytes) -> Schedule {
+    let (ranks, microbatches) = (costs.ranks(), costs.microbatches());
+    let fixed = match costs.stages() / ranks {
+        1 => one_f_one_b(ranks, microbatches),
+        chunks => interleaved(ranks, chunks, microbatches, Grouping::Balanced),
+    };
+    let Ok(execution) = execute(&fixed, costs) else { return choice.schedule };
+    let end = StepEnd::of(ranks, std::iter::once(&execution)).iteration_end(costs);
+    let fits = || (0..ranks).all(|rank| peak_memory(rank, &fixed, &execution, costs) <= limit);
+    if end < choice.end && fits() { fixed } else { choice.schedule }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::cost::UniformTimes;
+    use crate::units::Nanos;
+
+    /// 120,000 actions: the 50 schedules of the portfolio would be six million.
+    #[test]
+    fn a_large_pipeline_is_not_behind_1f1b_either() {
+        let unit = Nanos::new(10);
+        let times = UniformTimes { forward: unit, input_grad: unit, weight_grad: unit, communication: Nanos::new(1) };
+        let costs = PipelineCosts::uniform(6, 1, 10_000, times);
+        let end = |schedule: &Schedule| execute(schedule, &costs).unwrap().makespan();
+        let found = within_seconds(&costs, Bytes::new(6)).unwrap();
+        assert!(end(&found) <= end(&one_f_one_b(6, 10_000)));
+    }
+}

@@ -1,0 +1,261 @@
+//! One automatic schedule, built round by round: the forwards of one microbatch down the ranks, its gradients up.
+
+use super::{Built, Cap, Heuristics, change};
+use crate::cost::PipelineCosts;
+use crate::schedule::{Action, ActionKind};
+use crate::units::{Bytes, Nanos};
+
+/// One rank as its order grows.
+#[derive(Debug, Clone, Default)]
+struct Rank {
+    order: Vec<Action>,
+    /// Forwards, input gradients and weight gradients that have run; each takes the microbatches in turn.
+    forwards: usize,
+    inputs: usize,
+    weights: usize,
+    start: Nanos,
+    free: Nanos,
+    stream_free: Nanos,
+    /// Waited since its first action.
+    waited: Nanos,
+    held: Bytes,
+}
+
+impl Rank {
+    /// The microbatch whose turn it is, which is the next one's then.
+    const fn count(&mut self, kind: ActionKind) -> usize {
+        let next = match kind {
+            ActionKind::Forward => &mut self.forwards,
+            ActionKind::InputGrad => &mut self.inputs,
+            ActionKind::WeightGrad | ActionKind::Backward => &mut self.weights,
+        };
+        *next += 1;
+        *next - 1
+    }
+}
+
+/// A schedule of which the actions of some rounds stand. Times are those that the simulation will find, as every
+/// action is placed behind what it needs.
+pub(super) struct Builder<'a> {
+    costs: &'a PipelineCosts,
+    caps: &'a [Cap],
+    released: &'a [Bytes],
+    heuristics: Heuristics,
+    ranks: Vec<Rank>,
+    /// When the forward of each cell has ended, and when its output is at the next stage.
+    forward_end: Vec<Nanos>,
+    forward_arrival: Vec<Nanos>,
+    /// When the gradient of each cell is at the previous stage.
+    gradient_arrival: Vec<Nanos>,
+    /// Longest that a rank has waited.
+    longest_wait: Nanos,
+}
+
+impl<'a> Builder<'a> {
+    pub(super) fn new(
+        costs: &'a PipelineCosts,
+        caps: &'a [Cap],
+        released: &'a [Bytes],
+        heuristics: Heuristics,
+    ) -> Self {
+        let column = || vec![Nanos::ZERO; costs.flows.cells()];
+        Self {
+            costs,
+            caps,
+            released,
+            heuristics,
+            ranks: vec![Rank::default(); costs.ranks()],
+            forward_end: column(),
+            forward_arrival: column(),
+            gradient_arrival: column(),
+            longest_wait: Nanos::ZERO,
+        }
+    }
+
+    pub(super) fn build(mut self) -> Built {
+        let count = self.ranks.len();
+        if self.costs.microbatches() > 0 {
+            self.warm_up();
+        }
+        for microbatch in 1..self.costs.microbatches() {
+            let gradients = self.gradient_estimates(microbatch);
+            for (rank, &gradient) in gradients.iter().enumerate() {
+                self.next_forward(rank, microbatch, gradient);
+            }
+            (0..count).rev().for_each(|rank| self.next_input_grad(rank));
+        }
+        for rank in 0..count {
+            while self.has_weight_grad(rank) {
+                self.run(rank, ActionKind::WeightGrad);
+            }
+        }
+        Built {
+            start: self.ranks.iter().map(|rank| rank.start).collect(),
+            end: self.ranks.iter().map(|rank| rank.free).collect(),
+            orders: self.ranks.into_iter().map(|rank| rank.order).collect(),
+        }
+    }
+
+    /// Forwards until the first gradient, then that.
+    fn warm_up(&mut self) {
+        let count = self.ranks.len();
+        (0..count).for_each(|rank| self.run(rank, ActionKind::Forward));
+        let mut depths = vec![1; count];
+        let last = self.costs.cell(count - 1, 0);
+        let mut gradient = self.ranks[count - 1].free + self.costs.input_grad[last];
+        for rank in (0..count - 1).rev() {
+            gradient += self.costs.send_backward[self.costs.cell(rank + 1, 0)];
+            let (depth, free) = self.forwards_until(rank, gradient);
+            depths[rank] = depth;
+            gradient = gradient.max(free) + self.costs.input_grad[self.costs.cell(rank, 0)];
+        }
+        for rank in 0..count {
+            if rank > 0 && depths[rank - 1] < self.costs.microbatches() {
+                // One forward less than the rank before: else its room would be full when its gradients come late, and
+                // a forward behind the first gradient of the rank before would never arrive.
+                depths[rank] = depths[rank].min(depths[rank - 1] - 1).max(1);
+            }
+            (1..depths[rank]).for_each(|_| self.run(rank, ActionKind::Forward));
+        }
+        (0..count).rev().for_each(|rank| self.run(rank, ActionKind::InputGrad));
+    }
+
+    /// How many forwards a rank runs before its first gradient, and when it has.
+    fn forwards_until(&self, rank: usize, gradient: Nanos) -> (usize, Nanos) {
+        let (mut depth, mut free, mut held) = (1, self.ranks[rank].free, self.ranks[rank].held);
+        while depth < self.costs.microbatches() {
+            let cell = self.costs.cell(rank, depth);
+            let end = free + self.costs.forward[cell];
+            held += self.costs.activation[cell];
+            let in_time = if self.heuristics.fill_before_first { free < gradient } else { end <= gradient };
+            if !in_time || held + self.caps[rank].kept_free > self.caps[rank].held {
+                break;
+            }
+            (depth, free) = (depth + 1, end);
+        }
+        (depth, free)
+    }
+
+    /// When the gradient of a microbatch would be at every rank, if none ran anything before it.
+    fn gradient_estimates(&self, microbatch: usize) -> Vec<Nanos> {
+        let count = self.ranks.len();
+        let mut at = vec![Nanos::ZERO; count];
+        for rank in (0..count).rev() {
+            let cell = self.costs.cell(rank, microbatch);
+            let must = self.ranks[rank].forwards <= microbatch;
+            let forward = if must { self.costs.forward[cell] } else { Nanos::ZERO };
+            if rank + 1 == count {
+                at[rank] = self.ranks[rank].free + forward;
+            }
+            if rank > 0 {
+                let start = at[rank].max(self.ranks[rank].free + forward);
+                at[rank - 1] = start + self.costs.input_grad[cell] + self.costs.send_backward[cell];
+            }
+        }
+        at
+    }
+
+    /// The forward of a round, unless there is none, or it has no room, or the gradient of the round goes first. The
+    /// forward that the gradient of the round belongs to always runs: everything before it can be given back.
+    fn next_forward(&mut self, rank: usize, round: usize, gradient: Nanos) {
+        let next = self.ranks[rank].forwards;
+        let must = next <= round;
+        let is_there = next < self.costs.microbatches() && (rank == 0 || next < self.ranks[rank - 1].forwards);
+        if !is_there || (!must && self.heuristics.gradients_first && self.gradient_would_wait(rank, gradient)) {
+            return;
+        }
+        let cell = self.costs.cell(rank, next);
+        let cap = self.caps[rank];
+        while self.ranks[rank].held + self.costs.activation[cell] + cap.kept_free > cap.held {
+            if !self.has_weight_grad(rank) {
+                debug_assert!(!must, "one microbatch alone fits");
+                return;
+            }
+            self.run(rank, ActionKind::WeightGrad);
+        }
+        self.fill_until(rank, self.forward_time(rank, cell));
+        self.run(rank, ActionKind::Forward);
+    }
+
+    /// Whether the next rank has work enough and the next forward would end behind the arrival of the gradient.
+    fn gradient_would_wait(&self, rank: usize, gradient: Nanos) -> bool {
+        let own = &self.ranks[rank];
+        let is_ahead = self.ranks.get(rank + 1).is_some_and(|next| own.forwards >= next.forwards + 2);
+        is_ahead && own.free + self.costs.forward[self.costs.cell(rank, own.forwards)] > gradient
+    }
+
+    fn next_input_grad(&mut self, rank: usize) {
+        let cell = self.costs.cell(rank, self.ranks[rank].inputs);
+        while self.ranks[rank].held + self.costs.transient[cell] > self.caps[rank].held && self.has_weight_grad(rank) {
+            self.run(rank, ActionKind::WeightGrad);
+        }
+        self.fill_until(rank, self.gradient_time(rank, cell));
+        self.run(rank, ActionKind::InputGrad);
+    }
+
+    /// When the input of a forward is there.
+    fn forward_time(&self, rank: usize, cell: usize) -> Nanos {
+        if rank == 0 { Nanos::ZERO } else { self.forward_arrival[cell - 1] }
+    }
+
+    /// When the input of an input gradient is there.
+    fn gradient_time(&self, rank: usize, cell: usize) -> Nanos {
+        if rank + 1 == self.ranks.len() { self.forward_end[cell] } else { self.gradient_arrival[cell + 1] }
+    }
+
+    fn has_weight_grad(&self, rank: usize) -> bool {
+        self.ranks[rank].weights < self.ranks[rank].inputs
+    }
+
+    /// Runs weight gradients while nothing else can.
+    fn fill_until(&mut self, rank: usize, arrival: Nanos) {
+        while self.has_weight_grad(rank) {
+            let own = &self.ranks[rank];
+            let cell = self.costs.cell(rank, own.weights);
+            let gap = arrival.saturating_sub(own.free);
+            let fits = gap >= self.costs.weight_grad[cell];
+            let would_be_longest = own.waited + gap > self.longest_wait;
+            if gap == Nanos::ZERO || !(fits || (self.heuristics.fill_short_gaps && would_be_longest)) {
+                return;
+            }
+            self.run(rank, ActionKind::WeightGrad);
+        }
+    }
+
+    /// Places a rank's next action of a kind.
+    fn run(&mut self, rank: usize, kind: ActionKind) {
+        let costs = self.costs;
+        let microbatch = self.ranks[rank].count(kind);
+        let cell = costs.cell(rank, microbatch);
+        let (taken, given) = change(kind, cell, costs, self.released);
+        let (input, duration, send) = match kind {
+            ActionKind::Forward => (self.forward_time(rank, cell), costs.forward[cell], costs.send_forward[cell]),
+            ActionKind::InputGrad => {
+                (self.gradient_time(rank, cell), costs.input_grad[cell], costs.send_backward[cell])
+            }
+            ActionKind::WeightGrad | ActionKind::Backward => (Nanos::ZERO, costs.weight_grad[cell], Nanos::ZERO),
+        };
+        let own = &mut self.ranks[rank];
+        own.held = (own.held + taken).saturating_sub(given);
+        let start = own.free.max(input);
+        if own.order.is_empty() {
+            own.start = start;
+        } else {
+            own.waited += start - own.free;
+            self.longest_wait = self.longest_wait.max(own.waited);
+        }
+        let end = start + duration;
+        let mut arrival = end;
+        if send > Nanos::ZERO {
+            arrival = end.max(own.stream_free) + send;
+            own.stream_free = arrival;
+        }
+        own.free = end;
+        own.order.push(Action::new(kind, rank, microbatch));
+        match kind {
+            ActionKind::Forward => (self.forward_end[cell], self.forward_arrival[cell]) = (end, arrival),
+            ActionKind::InputGrad => self.gradient_arrival[cell] = arrival,
+            ActionKind::WeightGrad | ActionKind::Backward => {}
+        }
+    }
+}

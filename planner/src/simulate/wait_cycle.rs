@@ -1,0 +1,160 @@
+//! Why a schedule does not run: the circle of actions that wait for each other.
+
+use super::Deadlock;
+use crate::flow::Flows;
+use crate::schedule::{Action, ActionKind, Schedule};
+
+/// An action by its place.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Placed {
+    /// The rank.
+    pub rank: usize,
+    /// Place in the rank's order, from 0.
+    pub place: usize,
+    /// The action.
+    pub action: Action,
+}
+
+/// The next action of a rank, and what it waits for, which stands behind the next action of its own rank.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Wait {
+    /// What cannot start.
+    pub waiting: Placed,
+    /// What must run before.
+    pub needs: Placed,
+}
+
+/// The waits of a deadlock that form a circle: each one needs an action of the rank that the following one is stuck on,
+/// the last one an action of the first one's. Empty where an action that is needed does not exist.
+pub fn wait_cycle(schedule: &Schedule, flows: &Flows, deadlock: &Deadlock) -> Vec<Wait> {
+    let mut next: Vec<usize> = schedule.orders.iter().map(Vec::len).collect();
+    for &(rank, place, _) in &deadlock.waiting {
+        next[rank] = place;
+    }
+    let places = Places::of(schedule, flows);
+    let wait = |rank: usize| {
+        let order = &schedule.orders[rank];
+        let place = next[rank];
+        let heads = if order[place].with_next { place..(place + 2).min(order.len()) } else { place..place + 1 };
+        heads.into_iter().find_map(|place| {
+            let waiting = Placed { rank, place, action: order[place] };
+            let has_run = |needs: &Placed| needs.place < next[needs.rank];
+            places
+                .inputs(waiting.action, flows)
+                .into_iter()
+                .find(|needs| !has_run(needs))
+                .map(|needs| Wait { waiting, needs })
+        })
+    };
+    let Some(&(mut rank, _, _)) = deadlock.waiting.first() else { return Vec::new() };
+    let mut chain: Vec<Wait> = Vec::new();
+    loop {
+        if let Some(start) = chain.iter().position(|wait| wait.waiting.rank == rank) {
+            return chain.split_off(start);
+        }
+        let Some(wait) = wait(rank) else { return Vec::new() };
+        chain.push(wait);
+        rank = wait.needs.rank;
+    }
+}
+
+/// Where the forward, and the backward or input gradient, of each cell stand.
+struct Places {
+    forward: Vec<Option<Placed>>,
+    gradient: Vec<Option<Placed>>,
+}
+
+impl Places {
+    fn of(schedule: &Schedule, flows: &Flows) -> Self {
+        let mut places = Self { forward: vec![None; flows.cells()], gradient: vec![None; flows.cells()] };
+        for (rank, order) in schedule.orders.iter().enumerate() {
+            for (place, &action) in order.iter().enumerate() {
+                let cell = flows.cell(action.stage as usize, action.microbatch as usize);
+                match action.kind {
+                    ActionKind::Forward => places.forward[cell] = Some(Placed { rank, place, action }),
+                    ActionKind::Backward | ActionKind::InputGrad => {
+                        places.gradient[cell] = Some(Placed { rank, place, action });
+                    }
+                    ActionKind::WeightGrad => {}
+                }
+            }
+        }
+        places
+    }
+
+    /// What an action needs.
+    fn inputs(&self, action: Action, flows: &Flows) -> Vec<Placed> {
+        let microbatch = action.microbatch as usize;
+        let cell = flows.cell(action.stage as usize, microbatch);
+        let cells = flows.cells_of(microbatch);
+        let mut found = Vec::new();
+        match action.kind {
+            ActionKind::Forward if cell > cells.start => found.extend(self.forward[cell - 1]),
+            ActionKind::Forward => {
+                let lasts = flows.inputs(microbatch).iter().map(|&input| flows.cells_of(input as usize).end - 1);
+                found.extend(lasts.filter_map(|last| self.forward[last]));
+            }
+            ActionKind::Backward | ActionKind::InputGrad => {
+                found.extend(self.forward[cell]);
+                if cell + 1 < cells.end {
+                    found.extend(self.gradient[cell + 1]);
+                } else {
+                    let firsts = flows.outputs(microbatch).iter().map(|&output| flows.cells_of(output as usize).start);
+                    found.extend(firsts.filter_map(|first| self.gradient[first]));
+                }
+            }
+            ActionKind::WeightGrad => found.extend(self.gradient[cell]),
+        }
+        found
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::cost::{PipelineCosts, UniformTimes};
+    use crate::schedule::{Grouping, interleaved, one_f_one_b};
+    use crate::simulate::execute;
+    use crate::units::Nanos;
+
+    fn circle(schedule: &Schedule, chunks: usize) -> Vec<Wait> {
+        let unit = Nanos::new(1);
+        let times = UniformTimes { forward: unit, input_grad: unit, weight_grad: unit, communication: unit };
+        let costs = PipelineCosts::uniform(schedule.ranks(), chunks, schedule.microbatches, times);
+        let deadlock = execute(schedule, &costs).unwrap_err();
+        wait_cycle(schedule, &costs.flows, &deadlock)
+    }
+
+    /// Rank 0 puts its second forward behind its first backward; rank 1 runs no backward before both forwards.
+    #[test]
+    fn two_ranks_that_wait_for_each_other_are_the_circle() {
+        let mut schedule = one_f_one_b(2, 2);
+        schedule.orders[0].swap(1, 2);
+        schedule.orders[1].swap(1, 2);
+        let waits = circle(&schedule, 1);
+        let told: Vec<String> =
+            waits.iter().map(|wait| format!("{}>{}", wait.waiting.action, wait.needs.action)).collect();
+        assert_eq!(told, ["0B0>1B0", "1F1>0F1"]);
+        assert_eq!((waits[0].needs.rank, waits[0].needs.place), (1, 2));
+    }
+
+    #[test]
+    fn an_action_in_front_of_its_own_input_waits_for_its_rank() {
+        let mut schedule = one_f_one_b(2, 1);
+        schedule.orders[1].reverse();
+        let waits = circle(&schedule, 1);
+        assert_eq!(waits.len(), 1);
+        assert_eq!((waits[0].waiting.action, waits[0].needs.action), (Action::backward(1, 0), Action::forward(1, 0)));
+    }
+
+    #[test]
+    fn every_circle_closes() {
+        let schedule = interleaved(4, 2, 8, Grouping::Fixed(1));
+        let waits = circle(&schedule, 2);
+        for (index, wait) in waits.iter().enumerate() {
+            let next = waits[(index + 1) % waits.len()];
+            assert!(wait.needs.rank == next.waiting.rank && wait.needs.place > next.waiting.place, "{waits:?}");
+        }
+        assert!(waits.len() > 1);
+    }
+}

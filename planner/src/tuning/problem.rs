@@ -1,0 +1,317 @@
+//! The question: one rank's stage pairs, the order of its actions, and its memory.
+
+use crate::units::{Bytes, Nanos};
+
+/// What a stage pair, a forward and its backward, costs with one of its candidates.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub struct PairCost {
+    /// Forward and backward together.
+    pub time: Nanos,
+    /// Held from the start of the forward to the end of the backward.
+    pub memory: Bytes,
+    /// Held beside it while the backward runs: what recomputation or an upload brings back.
+    pub transient: Bytes,
+}
+
+impl From<&super::Candidate> for PairCost {
+    fn from(candidate: &super::Candidate) -> Self {
+        Self { time: candidate.time, memory: candidate.memory, transient: Bytes::ZERO }
+    }
+}
+
+/// An action of the rank, as far as its memory goes.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum Event {
+    /// The forward of a pair: its memory is held from here on.
+    Hold(u32),
+    /// The backward of a pair: its transient memory comes on top while it runs, then both are free.
+    Release(u32),
+}
+
+/// Stage pairs of one rank in the order of its actions, of which each is to get one of its candidates.
+///
+/// A candidate changes how long a pair takes, not the order of the rank, so memory can exceed the limit only where it
+/// rises to a peak: at a backward that follows a forward, and at any backward with transient memory. Those are the
+/// problem's [`Moment`]s; every other moment holds no more than one of them.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct TuningProblem {
+    pub(super) pairs: Vec<Vec<PairCost>>,
+    pub(super) spans: Vec<Span>,
+    pub(super) instants: Vec<Moment>,
+    /// What may be held beside the base; nothing where the base alone is over the limit.
+    pub(super) room: u64,
+    pub(super) base: Bytes,
+    pub(super) limit: Bytes,
+}
+
+/// A peak of memory: the backward of `releasing` runs and other pairs are held.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Moment {
+    /// Place in the rank's order.
+    pub event: usize,
+    /// Pair whose backward runs.
+    pub releasing: u32,
+}
+
+/// The instants at which a pair is held.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct Span {
+    pub(super) first: usize,
+    pub(super) last: usize,
+    /// Whether the last of them is the pair's own backward.
+    pub(super) releases: bool,
+}
+
+impl Span {
+    pub(super) fn instants(self) -> std::ops::RangeInclusive<usize> {
+        self.first..=self.last
+    }
+}
+
+impl PairCost {
+    /// Held at an instant of the pair's span.
+    pub(super) fn at(&self, instant: usize, span: Span) -> u64 {
+        if span.releases && instant == span.last { self.at_release() } else { self.memory.get() }
+    }
+
+    pub(super) fn at_release(&self) -> u64 {
+        self.memory.get() + self.transient.get()
+    }
+}
+
+/// Why a question makes no sense.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum ProblemError {
+    /// Nothing to choose from.
+    #[error("pair {pair} has no candidate")]
+    NoCandidate {
+        /// Number of the pair.
+        pair: usize,
+    },
+    /// More than an index of a choice can name.
+    #[error("pair {pair} has {candidates} candidates, 256 are the most")]
+    TooManyCandidates {
+        /// Number of the pair.
+        pair: usize,
+        /// How many it has.
+        candidates: usize,
+    },
+    /// The order speaks of a pair that is not there.
+    #[error("action {event} of the order is of pair {pair}, of {pairs}")]
+    UnknownPair {
+        /// Place in the order.
+        event: usize,
+        /// Number of the pair.
+        pair: u32,
+        /// How many there are.
+        pairs: usize,
+    },
+    /// A forward runs twice, or a backward does.
+    #[error("action {event} of the order is the second {what} of pair {pair}")]
+    Twice {
+        /// Place in the order.
+        event: usize,
+        /// Number of the pair.
+        pair: u32,
+        /// "forward" or "backward".
+        what: &'static str,
+    },
+    /// A backward before its forward.
+    #[error("action {event} of the order is the backward of pair {pair}, which comes before its forward")]
+    BackwardFirst {
+        /// Place in the order.
+        event: usize,
+        /// Number of the pair.
+        pair: u32,
+    },
+    /// A pair whose forward or backward never runs.
+    #[error("the order has no {what} of pair {pair}")]
+    Missing {
+        /// Number of the pair.
+        pair: usize,
+        /// "forward" or "backward".
+        what: &'static str,
+    },
+    /// Sums that no integer holds.
+    #[error("the largest candidates of all pairs add up to more than 2^63 of bytes or of nanoseconds")]
+    TooLarge,
+}
+
+impl TuningProblem {
+    /// A question in which every pair has candidates and stands in the order once forward and then once backward.
+    ///
+    /// `base` is held all the time (weights, gradients, optimizer state), `limit` may be held at most.
+    pub fn new(pairs: Vec<Vec<PairCost>>, order: &[Event], base: Bytes, limit: Bytes) -> Result<Self, ProblemError> {
+        for (pair, costs) in pairs.iter().enumerate() {
+            if costs.is_empty() {
+                return Err(ProblemError::NoCandidate { pair });
+            }
+            if costs.len() > 256 {
+                return Err(ProblemError::TooManyCandidates { pair, candidates: costs.len() });
+            }
+        }
+        bounded(&pairs, base)?;
+        let (spans, instants) = instants(&pairs, order)?;
+        Ok(Self { pairs, spans, instants, room: limit.saturating_sub(base).get(), base, limit })
+    }
+
+    /// How many stage pairs there are.
+    pub fn pairs(&self) -> usize {
+        self.pairs.len()
+    }
+
+    /// Sum of the times of a choice, one index of a candidate per pair.
+    pub fn time(&self, choice: &[u8]) -> Nanos {
+        self.chosen(choice).map(|cost| cost.time).sum()
+    }
+
+    /// Most memory that a choice holds at once, the base included, and where that is first; no place without pairs.
+    pub fn peak(&self, choice: &[u8]) -> (Bytes, Option<Moment>) {
+        let usage = self.usage(choice);
+        let most = usage.iter().copied().max().unwrap_or(0);
+        let first = usage.iter().position(|&held| held == most).map(|at| self.instants[at]);
+        (self.with_base(most), first)
+    }
+
+    /// What a choice holds at every instant beside the base, in bytes.
+    pub(super) fn usage(&self, choice: &[u8]) -> Vec<u64> {
+        let mut usage = vec![0; self.instants.len()];
+        for (cost, &span) in self.chosen(choice).zip(&self.spans) {
+            for instant in span.instants() {
+                usage[instant] += cost.at(instant, span);
+            }
+        }
+        usage
+    }
+
+    /// Whether a choice stays within the limit.
+    pub fn fits(&self, choice: &[u8]) -> bool {
+        self.peak(choice).0 <= self.limit
+    }
+
+    /// What the leanest candidates hold at every instant beside the base, each for itself: no choice holds less.
+    pub(super) fn leanest(&self) -> Vec<u64> {
+        let mut usage = vec![0; self.instants.len()];
+        for (costs, &span) in self.pairs.iter().zip(&self.spans) {
+            for instant in span.instants() {
+                usage[instant] += costs.iter().map(|cost| cost.at(instant, span)).min().unwrap_or(0);
+            }
+        }
+        usage
+    }
+
+    /// Base and whatever is held beside it.
+    pub(super) fn with_base(&self, held: u64) -> Bytes {
+        self.base + Bytes::new(held)
+    }
+
+    fn chosen<'a>(&'a self, choice: &'a [u8]) -> impl Iterator<Item = &'a PairCost> {
+        self.pairs.iter().zip(choice).map(|(costs, &chosen)| &costs[usize::from(chosen)])
+    }
+}
+
+/// Sums over all pairs stay below 2^63, so that no sum of a part overflows.
+fn bounded(pairs: &[Vec<PairCost>], base: Bytes) -> Result<(), ProblemError> {
+    let largest =
+        |of: fn(&PairCost) -> u128| -> u128 { pairs.iter().map(|costs| costs.iter().map(of).max().unwrap_or(0)).sum() };
+    let memory = largest(|cost| u128::from(cost.memory.get()) + u128::from(cost.transient.get()));
+    let time = largest(|cost| u128::from(cost.time.get()));
+    let most = u128::from(u64::MAX / 2);
+    if memory + u128::from(base.get()) > most || time > most { Err(ProblemError::TooLarge) } else { Ok(()) }
+}
+
+fn instants(pairs: &[Vec<PairCost>], order: &[Event]) -> Result<(Vec<Span>, Vec<Moment>), ProblemError> {
+    #[derive(Clone, Copy)]
+    enum State {
+        Before,
+        Held(usize),
+        Done(Span),
+    }
+    let mut states = vec![State::Before; pairs.len()];
+    let mut instants = Vec::new();
+    let mut risen = false;
+    for (event, &action) in order.iter().enumerate() {
+        let (Event::Hold(pair) | Event::Release(pair)) = action;
+        let unknown = ProblemError::UnknownPair { event, pair, pairs: pairs.len() };
+        let state = states.get_mut(pair as usize).ok_or(unknown)?;
+        *state = match (action, *state) {
+            (Event::Hold(_), State::Before) => {
+                risen = true;
+                State::Held(instants.len())
+            }
+            (Event::Hold(_), _) => return Err(ProblemError::Twice { event, pair, what: "forward" }),
+            (Event::Release(_), State::Before) => return Err(ProblemError::BackwardFirst { event, pair }),
+            (Event::Release(_), State::Done(_)) => return Err(ProblemError::Twice { event, pair, what: "backward" }),
+            (Event::Release(_), State::Held(first)) => {
+                let transient = pairs[pair as usize].iter().any(|cost| cost.transient > Bytes::ZERO);
+                let releases = risen || transient;
+                if releases {
+                    instants.push(Moment { event, releasing: pair });
+                }
+                risen = false;
+                State::Done(Span { first, last: instants.len() - 1, releases })
+            }
+        };
+    }
+    let done = states.into_iter().enumerate().map(|(pair, state)| match state {
+        State::Done(span) => Ok(span),
+        State::Before => Err(ProblemError::Missing { pair, what: "forward" }),
+        State::Held(_) => Err(ProblemError::Missing { pair, what: "backward" }),
+    });
+    Ok((done.collect::<Result<_, _>>()?, instants))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::tuning::examples::{cost, order};
+
+    fn events(problem: &TuningProblem) -> Vec<usize> {
+        problem.instants.iter().map(|instant| instant.event).collect()
+    }
+
+    #[test]
+    fn memory_is_looked_at_where_it_peaks() {
+        let plain = || vec![vec![cost(1, 5, 0)]; 3];
+        let mut transient = plain();
+        transient[1] = vec![cost(1, 5, 0), cost(2, 1, 3)];
+        for (pairs, actions, expected) in [
+            (plain(), "F0 F1 F2 B2 B1 B0", vec![3]),
+            (plain(), "F0 F1 B0 F2 B1 B2", vec![2, 4]),
+            // A backward after a backward is a peak only if it brings something back.
+            (transient, "F0 F1 F2 B2 B1 B0", vec![3, 4]),
+        ] {
+            let problem = TuningProblem::new(pairs, &order(actions), Bytes::ZERO, Bytes::ZERO).unwrap();
+            assert_eq!(events(&problem), expected, "{actions}");
+        }
+    }
+
+    /// F0 F1 B0 F2 B1 B2 with 5 bytes a pair, 2 more while a backward runs, 7 always: at B0 pairs 0 and 1 and the
+    /// transient are held, 7 + 5 + 5 + 2.
+    #[test]
+    fn the_peak_holds_the_base_the_pairs_and_the_transient() {
+        let pairs = vec![vec![cost(1, 5, 2)]; 3];
+        let problem = TuningProblem::new(pairs, &order("F0 F1 B0 F2 B1 B2"), Bytes::new(7), Bytes::ZERO).unwrap();
+        assert_eq!(problem.usage(&[0, 0, 0]), [12, 12, 7]);
+        assert_eq!(problem.peak(&[0, 0, 0]), (Bytes::new(19), Some(Moment { event: 2, releasing: 0 })));
+    }
+
+    #[test]
+    fn orders_that_make_no_sense_are_named() {
+        let pairs = || vec![vec![cost(1, 1, 0)]; 2];
+        for (pairs, actions, told) in [
+            (pairs(), "F0 F1 B0", "the order has no backward of pair 1"),
+            (pairs(), "F0 B0", "the order has no forward of pair 1"),
+            (pairs(), "F0 F2 B0", "action 1 of the order is of pair 2, of 2"),
+            (pairs(), "F0 F1 F0", "action 2 of the order is the second forward of pair 0"),
+            (pairs(), "F0 B0 B0", "action 2 of the order is the second backward of pair 0"),
+            (pairs(), "F0 B1", "action 1 of the order is the backward of pair 1, which comes before its forward"),
+            (vec![Vec::new()], "F0 B0", "pair 0 has no candidate"),
+            (vec![vec![cost(1, 1, 0); 257]], "F0 B0", "pair 0 has 257 candidates, 256 are the most"),
+            (vec![vec![cost(u64::MAX, 1, 0)]], "F0 B0", "add up to more than 2^63"),
+        ] {
+            let error = TuningProblem::new(pairs, &order(actions), Bytes::ZERO, Bytes::ZERO).unwrap_err();
+            assert!(error.to_string().contains(told), "{error}");
+        }
+    }
+}

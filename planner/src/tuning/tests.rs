@@ -1,0 +1,182 @@
+//! The solver as a whole.
+
+use proptest::prelude::*;
+
+use super::examples::{best, cost, order, problem, problems};
+use super::{Event, Infeasible, PairCost, Settings, Solver, TuningProblem, candidates, solve};
+use crate::proof::Proof;
+use crate::random::Random;
+use crate::tuning::LayerOption;
+use crate::units::{Bytes, Nanos};
+
+const EXACT: Settings = Settings { gap: 0.0, solver: Solver::BranchAndBound, nodes: u64::MAX, time_limit: None };
+
+/// Three pairs, (10, 10) kept, (12, 5) in part and (16, 1) recomputed, all held at the first backward. With room for 30
+/// all are kept; 25 and 20 take one and two in part; 15 all in part, 36; 12 holds two in part and one recomputed, 11:
+/// 12 + 12 + 16; 3 recomputes all.
+#[test]
+fn less_memory_costs_what_it_must() {
+    let pairs = || vec![vec![cost(10, 10, 0), cost(12, 5, 0), cost(16, 1, 0)]; 3];
+    for (limit, time) in [(30, 30), (29, 32), (25, 32), (20, 34), (15, 36), (12, 40), (3, 48)] {
+        let problem = problem(pairs(), "F0 F1 F2 B2 B1 B0", limit);
+        let tuning = solve(&problem, &EXACT).unwrap();
+        assert_eq!((tuning.time.get(), tuning.bound.get(), tuning.proof), (time, time, Proof::Optimal), "{limit}");
+        assert!(tuning.peak.get() <= limit);
+    }
+}
+
+/// Pair 1 is held while pair 0 and while pair 2 are, never all three: at most two are held, 20 of 15. Changing pair 1
+/// alone mends both instants.
+#[test]
+fn only_pairs_held_together_compete() {
+    let pairs = vec![vec![cost(10, 10, 0), cost(14, 5, 0)]; 3];
+    let tuning = solve(&problem(pairs, "F0 F1 B0 F2 B1 B2", 15), &EXACT).unwrap();
+    assert_eq!((tuning.choice.as_slice(), tuning.time.get()), ([0, 1, 0].as_slice(), 34));
+}
+
+/// Recomputation brings 9 back while its own backward runs: 1 + 9 of 10 beside a recomputed pair (1) is too much.
+#[test]
+fn what_recomputation_brings_back_counts_at_its_backward() {
+    let pairs = || vec![vec![cost(10, 10, 0), cost(13, 1, 9)]; 2];
+    assert_eq!(solve(&problem(pairs(), "F0 F1 B1 B0", 11), &EXACT).unwrap().choice, [1, 0]);
+    let error = solve(&problem(pairs(), "F0 F1 B1 B0", 10), &EXACT).unwrap_err();
+    assert!(matches!(error, Infeasible::Moment { needed, pairs: 2, .. } if needed == Bytes::new(11)), "{error}");
+}
+
+#[test]
+fn what_cannot_fit_is_named() {
+    const GIB: u64 = 1 << 30;
+    let pairs = vec![vec![cost(1, 4 * GIB, 0), cost(2, 2 * GIB, 0)]; 3];
+    let problem = |base: u64, limit: u64| {
+        let order = order("F0 F1 B0 F2 B1 B2");
+        TuningProblem::new(pairs.clone(), &order, Bytes::new(base * GIB), Bytes::new(limit * GIB)).unwrap()
+    };
+    for (base, limit, told) in [
+        (
+            70,
+            73,
+            "the leanest candidates of the 2 pairs held at action 2, the backward of pair 0, need 74.00 GiB of 73.00 GiB",
+        ),
+        (80, 76, "80.00 GiB are always held, over the limit of 76.00 GiB"),
+    ] {
+        assert_eq!(solve(&problem(base, limit), &EXACT).unwrap_err().to_string(), told);
+    }
+    assert!(solve(&problem(70, 74), &EXACT).is_ok());
+}
+
+/// To hold, candidate 1 is leaner; to release, candidate 0: each instant has one that fits, no pair has both. Pair 0 is
+/// held at B1 (with at least 1) and released at B0 (with at least 6).
+#[test]
+fn instants_that_fit_one_by_one_but_not_together_are_told_apart() {
+    let pairs = vec![vec![cost(1, 6, 0), cost(1, 1, 9)], vec![cost(1, 6, 0)]];
+    let error = solve(&problem(pairs.clone(), "F0 F1 B1 B0", 8), &EXACT).unwrap_err();
+    assert_eq!(error, Infeasible::Together { limit: Bytes::new(8) });
+    assert_eq!(solve(&problem(pairs, "F0 F1 B1 B0", 10), &EXACT).unwrap().choice, [1, 0]);
+}
+
+/// A rank of a pipeline as the planner sees it: microbatches of uneven lengths, five candidates each, 1F1B with `depth`
+/// in flight, and room for `percent` of what the fastest choice holds.
+fn rank(pairs: usize, depth: usize, percent: u64, seed: u32) -> TuningProblem {
+    let mut random = Random::new(seed, 0);
+    let costs: Vec<Vec<PairCost>> = (0..pairs)
+        .map(|_| {
+            let scale = 400 + random.below(1200);
+            let option = |time: u64, memory: u64| LayerOption {
+                time: Nanos::new(time * scale),
+                memory: Bytes::new(memory * scale),
+            };
+            let layer = vec![option(20_000, 900_000), option(20_700, 560_000), option(26_600, 50_000)];
+            candidates(&vec![layer; 8], 5).iter().map(PairCost::from).collect()
+        })
+        .collect();
+    let mut order: Vec<Event> = (0..depth as u32).map(Event::Hold).collect();
+    for pair in depth as u32..pairs as u32 {
+        order.extend([Event::Release(pair - depth as u32), Event::Hold(pair)]);
+    }
+    order.extend((pairs - depth..pairs).map(|pair| Event::Release(pair as u32)));
+    let problem = |limit: u64| TuningProblem::new(costs.clone(), &order, Bytes::ZERO, Bytes::new(limit)).unwrap();
+    let fastest: Vec<u8> = costs.iter().map(|costs| costs.len() as u8 - 1).collect();
+    let held = problem(0).peak(&fastest).0.get();
+    problem(held / 100 * percent)
+}
+
+/// The paper's gap needs no enumeration, let alone HiGHS: that is how a rank is tuned in well under 10 ms.
+#[test]
+fn ranks_of_pipelines_are_settled_by_the_bound() {
+    for (pairs, depth) in [(64, 8), (96, 4), (128, 16), (128, 2)] {
+        for percent in [15, 25, 40, 60, 80, 95] {
+            let problem = rank(pairs, depth, percent, percent as u32);
+            let tuning = solve(&problem, &Settings::default()).unwrap();
+            assert_eq!(tuning.solver, Solver::Lagrangian, "{pairs} {depth} {percent}: {}", tuning.gap);
+            assert!(tuning.gap <= 0.05 && problem.fits(&tuning.choice));
+            assert_eq!(solve(&problem, &Settings::default()).unwrap(), tuning, "the same question, another answer");
+        }
+    }
+}
+
+proptest! {
+    #[test]
+    fn small_questions_are_answered_as_by_trying_everything(problem in problems()) {
+        match (solve(&problem, &EXACT), best(&problem)) {
+            (Ok(tuning), Some(best)) => {
+                prop_assert_eq!((tuning.time, tuning.bound, tuning.proof), (best, best, Proof::Optimal));
+                prop_assert!(problem.fits(&tuning.choice));
+            }
+            (Err(Infeasible::Unknown { .. }), _) => prop_assert!(false, "everything was tried"),
+            (Err(_), None) => {}
+            (answer, best) => prop_assert!(false, "{answer:?} against {best:?}"),
+        }
+    }
+
+    #[test]
+    fn an_answer_is_within_the_gap_asked_for(problem in problems(), percent in 0_u32..50) {
+        let gap = f64::from(percent) / 100.0;
+        if let Ok(tuning) = solve(&problem, &Settings { gap, ..EXACT }) {
+            let best = best(&problem).unwrap();
+            prop_assert!(tuning.bound <= best && best <= tuning.time && tuning.gap <= gap + 1e-12);
+        }
+    }
+
+    #[test]
+    fn more_memory_never_hurts(problem in problems(), more in 1_u64..40) {
+        let mut roomier = problem.clone();
+        roomier.limit = problem.limit + Bytes::new(more);
+        roomier.room = problem.room + more;
+        if let Ok(tuning) = solve(&problem, &EXACT) {
+            prop_assert!(solve(&roomier, &EXACT).unwrap().time <= tuning.time);
+        }
+    }
+}
+
+#[cfg(all(feature = "highs", not(target_family = "wasm")))]
+mod with_highs {
+    use super::*;
+
+    /// No enumeration, so that HiGHS decides wherever the bound leaves anything open.
+    const HIGHS: Settings = Settings { gap: 0.0, solver: Solver::Highs, nodes: 0, time_limit: None };
+
+    proptest! {
+        #![proptest_config(ProptestConfig::with_cases(64))]
+
+        #[test]
+        fn highs_agrees_with_trying_everything(problem in problems()) {
+            match (solve(&problem, &HIGHS), best(&problem)) {
+                (Ok(tuning), Some(best)) => prop_assert_eq!(tuning.time, best),
+                (Err(Infeasible::Unknown { .. }), _) => prop_assert!(false, "HiGHS decides"),
+                (Err(_), None) => {}
+                (answer, best) => prop_assert!(false, "{answer:?} against {best:?}"),
+            }
+        }
+    }
+
+    #[test]
+    fn highs_and_branch_and_bound_meet_on_a_rank() {
+        let problem = rank(16, 4, 40, 3);
+        let own = solve(&problem, &Settings { nodes: 200_000, ..EXACT }).unwrap();
+        let highs = solve(&problem, &HIGHS).unwrap();
+        assert_eq!(highs.solver, Solver::Highs);
+        assert!(highs.time <= own.time && own.bound <= highs.time, "{own:?} {highs:?}");
+        assert!(highs.gap <= 1e-6 && own.gap < 0.01, "{own:?} {highs:?}");
+        assert_eq!(solve(&problem, &HIGHS).unwrap(), highs, "the same question, another answer");
+    }
+}

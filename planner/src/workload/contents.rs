@@ -1,0 +1,73 @@
+//! What one microbatch holds: its sequences and their samples.
+
+use std::ops::Range;
+
+use super::Sequence;
+
+/// The sequences of a microbatch with their samples, in order.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct MicrobatchContents {
+    sequences: Vec<Sequence>,
+    members: Vec<Sequence>,
+    /// Of every sequence the index of its first member, and the number of members at the end.
+    first_member: Vec<usize>,
+}
+
+impl MicrobatchContents {
+    /// Of sequences, each with its samples.
+    pub fn new<'a>(sequences: impl IntoIterator<Item = (Sequence, &'a [Sequence])>) -> Self {
+        let mut contents = Self { first_member: vec![0], ..Self::default() };
+        for (sequence, members) in sequences {
+            contents.sequences.push(sequence);
+            contents.members.extend_from_slice(members);
+            contents.first_member.push(contents.members.len());
+        }
+        contents
+    }
+
+    /// The sequences.
+    pub fn sequences(&self) -> &[Sequence] {
+        &self.sequences
+    }
+
+    /// The samples of all sequences: those of the first, then those of the second, and so on.
+    pub fn members(&self) -> &[Sequence] {
+        &self.members
+    }
+
+    /// Which of the members stand in some of the sequences.
+    pub fn members_of(&self, sequences: Range<usize>) -> Range<usize> {
+        self.first_member[sequences.start]..self.first_member[sequences.end.max(sequences.start)]
+    }
+
+    /// Which of the sequences hold some of the members; empty for no members.
+    pub fn sequences_of(&self, members: Range<usize>) -> Range<usize> {
+        let before = |member: usize| self.first_member.partition_point(|&first| first <= member).saturating_sub(1);
+        if members.is_empty() {
+            let at = before(members.start).min(self.sequences.len());
+            return at..at;
+        }
+        before(members.start)..before(members.end - 1) + 1
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn members_are_found_by_sequence_and_sequences_by_member() {
+        let sample = |tokens| Sequence { samples: 1, tokens, ..Sequence::default() };
+        let samples = [sample(1), sample(2), sample(3)];
+        let contents = MicrobatchContents::new([(sample(3), &samples[..2]), (sample(3), &samples[2..])]);
+        assert_eq!(contents.members().iter().map(|member| member.tokens).collect::<Vec<_>>(), [1, 2, 3]);
+        assert_eq!(contents.members_of(0..2), 0..3);
+        assert_eq!(contents.members_of(1..2), 2..3);
+        assert_eq!(contents.members_of(1..1), 2..2);
+        for (members, sequences) in [(0..1, 0..1), (1..2, 0..1), (1..3, 0..2), (2..3, 1..2), (2..2, 1..1), (3..3, 2..2)]
+        {
+            assert_eq!(contents.sequences_of(members.clone()), sequences, "{members:?}");
+        }
+        assert_eq!(MicrobatchContents::new([]).sequences_of(0..0), 0..0);
+    }
+}

@@ -1,0 +1,94 @@
+//! A sequence of the backbone with what belongs to its samples.
+
+use super::{Packing, PackingRule, SampleShape};
+use crate::model::Model;
+
+/// One sequence of the backbone, with the images, sound and video that belong to it; of one sample, or of several.
+///
+/// Images and clips of sound stand in the sequence as tokens among the text. Video does not: it is the generator's, and
+/// the sequence holds its caption only.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct Sequence {
+    /// Samples joined in it.
+    pub samples: u32,
+    /// Tokens that carry data, images and sound included.
+    pub tokens: u32,
+    /// Tokens that are computed, padding included.
+    pub computed_tokens: u32,
+    /// Sum of the squared lengths between which attention acts, padding included.
+    pub squared: u64,
+    /// Sum of the squared lengths of the samples, padding not included.
+    pub useful_squared: u64,
+    /// Images.
+    pub images: u32,
+    /// Clips of sound.
+    pub audio_clips: u32,
+    /// Clips of video, one of a sample at most.
+    pub video_clips: u32,
+    /// Duration of all of them, in milliseconds.
+    pub video_ms: u64,
+    /// Their tokens in the generator.
+    pub video_tokens: u64,
+    /// Sum of their squared lengths in the generator.
+    pub video_squared: u64,
+}
+
+impl Sequence {
+    /// The sequence of one sample, cut to the limits, and whether something was cut.
+    ///
+    /// What exceeds the context length is cut: text first, then clips of sound, then images, both whole. What exceeds
+    /// the longest video is cut from the clip.
+    pub fn of_sample(sample: SampleShape, model: &Model, rule: &PackingRule) -> (Self, bool) {
+        let read = sample.as_read_by(model);
+        let fitting = |count: u32, room: u32, each: u32| count.min(room.checked_div(each).unwrap_or(u32::MAX));
+        let (per_image, per_clip) = (model.tokens_per_image(), model.tokens_per_clip());
+        let images = fitting(read.images, rule.context_length, per_image);
+        let room = rule.context_length - images * per_image;
+        let audio_clips = fitting(read.audio_clips, room, per_clip);
+        let room = room - audio_clips * per_clip;
+        let text = read.text_tokens.min(room);
+        let video_ms = read.video_ms.min(rule.max_video_ms.unwrap_or(u32::MAX));
+        let kept = SampleShape { text_tokens: text, images, audio_clips, video_ms };
+
+        let tokens = rule.context_length - room + text;
+        let squared = u64::from(tokens).pow(2);
+        let video_tokens = model.video().map_or(0, |video| video.tokens(video_ms));
+        let own = Self {
+            samples: 1,
+            tokens,
+            computed_tokens: tokens,
+            squared,
+            useful_squared: squared,
+            images,
+            audio_clips,
+            video_clips: u32::from(video_ms > 0),
+            video_ms: u64::from(video_ms),
+            video_tokens,
+            video_squared: video_tokens.saturating_pow(2),
+        };
+        let sequence = match rule.packing {
+            Packing::Padded => own.padded(rule.context_length),
+            Packing::Packed | Packing::Single => own,
+        };
+        (sequence, kept != read)
+    }
+
+    fn padded(self, length: u32) -> Self {
+        Self { computed_tokens: length, squared: u64::from(length).pow(2), ..self }
+    }
+
+    /// Joins another behind it; attention stays inside each.
+    pub fn join(&mut self, other: &Self) {
+        self.samples += other.samples;
+        self.tokens += other.tokens;
+        self.computed_tokens += other.computed_tokens;
+        self.squared += other.squared;
+        self.useful_squared += other.useful_squared;
+        self.images += other.images;
+        self.audio_clips += other.audio_clips;
+        self.video_clips += other.video_clips;
+        self.video_ms += other.video_ms;
+        self.video_tokens = self.video_tokens.saturating_add(other.video_tokens);
+        self.video_squared = self.video_squared.saturating_add(other.video_squared);
+    }
+}

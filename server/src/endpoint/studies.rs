@@ -1,0 +1,117 @@
+//! Studies of a PipeWeaver plan: how its search went, what the size of sub-microbatches does.
+
+use axum::Json;
+use axum::extract::rejection::QueryRejection;
+use axum::extract::{Path, Query, State};
+use planner::outcome::ENGINE;
+use planner::scenario::ValidScenario;
+use planner::study::{SearchProgress, SubMicrobatches, Subject, search_progress, sub_microbatches};
+use serde::Deserialize;
+use utoipa::IntoParams;
+
+use super::scenarios::{find, validate};
+use crate::app::{App, Shared};
+use crate::error::ApiError;
+use crate::store::StoreError;
+
+/// Most rollouts of a search.
+const MOST_ROLLOUTS: u32 = 100_000;
+/// Rollouts that show how a search goes on, where nobody says how many.
+const PROGRESS_ROLLOUTS: u32 = 2_000;
+/// Rollouts of one of the many searches over sizes, where nobody says how many.
+const SIZE_ROLLOUTS: u32 = 200;
+
+/// What is studied.
+#[derive(Debug, Deserialize, IntoParams)]
+#[into_params(parameter_in = Query)]
+pub(crate) struct StudyOptions {
+    /// Iteration, from 0; absent: 0.
+    iteration: Option<u32>,
+    /// Rankings that each search interleaves, 1 to 100,000; absent: 2,000 for the search, 200 for sizes.
+    rollouts: Option<u32>,
+}
+
+impl StudyOptions {
+    fn rollouts(&self, default: u32) -> Result<u32, ApiError> {
+        let rollouts = self.rollouts.unwrap_or(default);
+        if (1..=MOST_ROLLOUTS).contains(&rollouts) {
+            return Ok(rollouts);
+        }
+        Err(ApiError::Malformed(format!("rollouts: {rollouts} is out of range: 1 to {MOST_ROLLOUTS}")))
+    }
+}
+
+/// How the best known iteration falls while the ranking is searched, by three strategies.
+///
+/// Looks at the slowest replica of the iteration, cut as the PipeWeaver plan cuts it. Computed while you wait, in turn
+/// with planning jobs and for 20 s at most; then `is_cut` says that the time was up. Closing the request ends it.
+#[utoipa::path(
+    get, path = "/api/v1/scenarios/{id}/studies/search", tag = "studies",
+    params(("id" = String, Path, description = "Identifier, or unique prefix of at least ten characters"), StudyOptions),
+    responses(
+        (status = 200, body = SearchProgress),
+        (status = 300, description = "The prefix is ambiguous; the candidates are named"),
+        (status = 400, description = "Too short, not an identifier, or a wrong query"),
+        (status = 404, description = "Unknown, or no such iteration"),
+        (status = 409, description = "Not planned by this engine yet"),
+        (status = 410, description = "Deleted"),
+        (status = 422, description = "There is nothing to study, for example because no PipeWeaver planner has a plan"),
+        (status = 503, description = "Too many studies are under way; try again after a while"),
+    )
+)]
+pub(crate) async fn search(
+    State(app): Shared,
+    Path(id): Path<String>,
+    options: Result<Query<StudyOptions>, QueryRejection>,
+) -> Result<Json<SearchProgress>, ApiError> {
+    let Query(options) = options?;
+    let rollouts = options.rollouts(PROGRESS_ROLLOUTS)?;
+    let (scenario, subject) = subject(&app, &id, &options).await?;
+    let study = app.studies.run(rollouts, move |effort| search_progress(&scenario, subject, effort)).await?;
+    Ok(Json(study))
+}
+
+/// The fastest and the slowest order at each size of the sub-microbatches of images or clips.
+///
+/// Looks at the slowest replica of the iteration of the PipeWeaver plan. Computed while you wait, in turn with planning
+/// jobs and for 20 s at most; then `is_cut` says that the time was up. Closing the request ends it.
+#[utoipa::path(
+    get, path = "/api/v1/scenarios/{id}/studies/sub-microbatches", tag = "studies",
+    params(("id" = String, Path, description = "Identifier, or unique prefix of at least ten characters"), StudyOptions),
+    responses(
+        (status = 200, body = SubMicrobatches),
+        (status = 300, description = "The prefix is ambiguous; the candidates are named"),
+        (status = 400, description = "Too short, not an identifier, or a wrong query"),
+        (status = 404, description = "Unknown, or no such iteration"),
+        (status = 409, description = "Not planned by this engine yet"),
+        (status = 410, description = "Deleted"),
+        (status = 422, description = "There is nothing to study: the model has one module, or no PipeWeaver planner has a plan"),
+        (status = 503, description = "Too many studies are under way; try again after a while"),
+    )
+)]
+pub(crate) async fn sizes(
+    State(app): Shared,
+    Path(id): Path<String>,
+    options: Result<Query<StudyOptions>, QueryRejection>,
+) -> Result<Json<SubMicrobatches>, ApiError> {
+    let Query(options) = options?;
+    let rollouts = options.rollouts(SIZE_ROLLOUTS)?;
+    let (scenario, subject) = subject(&app, &id, &options).await?;
+    let study = app.studies.run(rollouts, move |effort| sub_microbatches(&scenario, subject, effort)).await?;
+    Ok(Json(study))
+}
+
+/// The scenario, and the plan of it that is studied.
+async fn subject(app: &App, id: &str, options: &StudyOptions) -> Result<(ValidScenario, Subject), ApiError> {
+    let stored = find(app, id).await?;
+    let outcome = match app.store.reader().outcome(&stored.id).await {
+        Ok(answered) => answered.outcome,
+        Err(StoreError::Unknown { .. }) => return Err(ApiError::NotPlanned),
+        Err(error) => return Err(error.into()),
+    };
+    if outcome.engine != ENGINE {
+        return Err(ApiError::NotPlanned);
+    }
+    let subject = Subject::of(&outcome, options.iteration.unwrap_or(0))?;
+    Ok((validate(app.store.reader(), stored.scenario).await?, subject))
+}

@@ -1,0 +1,40 @@
+//! `planscope schedule check`: whether tables can be run.
+
+use std::io::Write;
+use std::path::PathBuf;
+use std::process::ExitCode;
+
+use planner::schedule::csv::{self, Imported};
+
+/// Prints what each table is, or everything that is wrong with it.
+pub(super) fn run(tables: &[PathBuf]) -> anyhow::Result<ExitCode> {
+    let mut out = std::io::stdout().lock();
+    let mut code = ExitCode::SUCCESS;
+    for path in tables {
+        let name = path.display();
+        match csv::read(&super::asked::read(path)?) {
+            Ok(Imported { schedule, notes, .. }) => {
+                writeln!(
+                    out,
+                    "{name}: sound: {} ranks, {} stages, {} microbatches, {} actions",
+                    schedule.ranks(),
+                    schedule.stages,
+                    schedule.microbatches,
+                    schedule.len()
+                )?;
+                notes.iter().try_for_each(|note| writeln!(out, "{name}: {note}"))?;
+            }
+            Err(refused) => {
+                code = ExitCode::FAILURE;
+                refused.problems.iter().try_for_each(|problem| writeln!(out, "{name}: {problem}"))?;
+                if refused.problems.is_empty() {
+                    writeln!(out, "{name}: {refused}")?;
+                }
+                if refused.further > 0 {
+                    writeln!(out, "{name}: and {} more", refused.further)?;
+                }
+            }
+        }
+    }
+    Ok(code)
+}

@@ -1,0 +1,102 @@
+use clap::Parser;
+use planner::bench::Refusal;
+
+use super::*;
+use crate::config::{Cli, Command};
+
+fn arguments(line: &str) -> anyhow::Result<ScheduleArguments> {
+    let words = ["planscope", "schedule"].into_iter().chain(line.split(' '));
+    match Cli::try_parse_from(words)?.command {
+        Command::Schedule(arguments) => Ok(arguments),
+        other => panic!("{other:?}"),
+    }
+}
+
+fn answered(line: &str) -> anyhow::Result<ScheduleAnswer> {
+    let arguments = arguments(line)?;
+    let valid = question(&arguments)?.and_then(|question| ValidQuestion::new(question, Limits::COMMAND_LINE));
+    let place = |error: &FieldError| format!("{}: {}", asked::place(&error.pointer, &arguments), error.detail);
+    let valid = valid.map_err(|errors| anyhow::anyhow!(errors.iter().map(place).collect::<Vec<_>>().join("; ")))?;
+    let answer = answer(&valid);
+    let refusal = answer.entries.iter().find_map(|entry| match &entry.outcome {
+        EntryOutcome::Refused(Refusal { detail, .. }) => Some(refusal_line(&entry.name, entry.kind, detail)),
+        EntryOutcome::Run(_) => None,
+    });
+    refusal.map_or(Ok(answer), |refusal| Err(anyhow::anyhow!(refusal)))
+}
+
+/// (m + p - 1)(F + B) = 15 x 3.3, bubble (p - 1) / (m + p - 1); rank 0 spans all of it, the last rank its work.
+#[test]
+fn a_uniform_1f1b_reports_its_closed_forms() {
+    let answer = answered("1f1b --ranks 4 --microbatches 12 --forward 1.1 --backward 2.2").unwrap();
+    let (_, report) = made(&answer).next().unwrap();
+    assert!((report.makespan - 49.5).abs() < 1e-9, "{}", report.makespan);
+    assert!((report.bubble_of_makespan - 0.2).abs() < 1e-9);
+    assert_eq!(report.peak_activations, [4.0, 3.0, 2.0, 1.0]);
+    assert!((report.stage_spans[3] - 39.6).abs() < 1e-9);
+    assert!(report.csv.lines().nth(3).unwrap().starts_with("3F0,3B0,3F1"), "{}", report.csv);
+}
+
+#[test]
+fn a_dynamic_schedule_is_no_longer_than_1f1b_under_the_same_memory() {
+    let answer = answered("wait-free-cyclic --ranks 4 --microbatches 12 --forward 1 --backward 2 --memory 4").unwrap();
+    let (_, report) = made(&answer).next().unwrap();
+    assert!(report.makespan <= 45.0 && report.peak_activations.iter().all(|&held| held <= 4.0), "{report:?}");
+}
+
+/// Work 36; ZB-H1 waits 3; a rank of V-Half holds 3 times two halves, its bubble is half of 9.
+#[test]
+fn schedules_stand_in_one_aligned_table() {
+    let line =
+        "1f1b zb_h1 ZB-H2 v-half --ranks 4 --microbatches 12 --forward 1 --backward 2 --per-rank --memory-cap 3.5";
+    let answer = answered(line).unwrap();
+    let text = table::table(&answer);
+    let lines: Vec<&str> = text.lines().collect();
+    assert_eq!(lines[0], "schedule  makespan  span  bubble  of span  peak     gap");
+    assert_eq!(lines[1], "1F1B            45    45  20.0 %   20.0 %     4  15.4 %");
+    assert_eq!(lines[4], "V-Half        40.5  40.5  11.1 %   11.1 %     3   8.0 %");
+    assert_eq!(lines[5], "1F1B: rank 0 holds 4 of 3.5 activations");
+}
+
+/// p = 2, m = 2, F = 1, B = 2: rank 1 waits for the first forward, rank 0 for both backwards.
+#[test]
+fn a_drawing_has_a_character_for_the_shortest_action() {
+    let answer = answered("1f1b --ranks 2 --microbatches 2 --forward 1 --backward 2").unwrap();
+    let (_, report) = made(&answer).next().unwrap();
+    assert_eq!(drawing::drawing(report), "0 FF..BB.BB\n1 .FBBFBB\n");
+    let zero = answered("zbv --ranks 2 --microbatches 2 --forward 0 --backward 0").unwrap();
+    assert_eq!(drawing::drawing(made(&zero).next().unwrap().1), "0 \n1 \n");
+}
+
+#[test]
+fn what_does_not_fit_together_is_said() {
+    for (line, says) in [
+        ("1f1b --ranks 4 --microbatches 12 --forward 1", "give --backward"),
+        (
+            "1f1b --ranks 4 --microbatches 12 --forward 1 --backward -2",
+            "--backward (input_grad): -1 is out of range: 0",
+        ),
+        ("1f1b --ranks 0 --microbatches 12 --forward 1 --backward 2", "--ranks: 0 is out of range: 1 to"),
+        ("1f1b --ranks 4 --microbatches 12 --forward -1 --backward 2", "--forward: -1 is out of range"),
+        ("1f1b --ranks 4 --microbatches 12 --backward 2", "--forward"),
+        ("1f1b --microbatches 12 --forward 1 --backward 2", "--ranks"),
+        ("interleaved --ranks 4 --microbatches 8 --forward 1 --backward 2 --group 1", "deadlock"),
+        ("1f1b --ranks 4 --microbatches 8 --forward 1 --backward 2 --group 4", "--group is for"),
+        ("1f1b --ranks 4 --microbatches 8 --forward 1 --backward 2 --chunks 2", "--chunks is for"),
+        ("wait-free-cyclic --ranks 4 --microbatches 8 --forward 1 --backward 2 --memory 0", "0 are allowed"),
+        (
+            "dual_pipe --ranks 5 --microbatches 20 --forward 1 --backward 2",
+            "DualPipe needs an even number of ranks, 5 given",
+        ),
+        ("2f2b --ranks 5 --microbatches 20 --forward 1 --backward 2", "there are gpipe, looped_bfs"),
+    ] {
+        let error = answered(line).expect_err(line);
+        assert!(format!("{error:#}").contains(says), "{line}: {error:#}");
+    }
+}
+
+#[test]
+fn the_long_help_lists_every_kind() {
+    let help = kinds_help();
+    assert!(ScheduleKind::ALL.iter().all(|kind| help.contains(&format!("  {} ", kind.id()))), "{help}");
+}

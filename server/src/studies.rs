@@ -1,0 +1,126 @@
+//! Studies: computed while somebody waits for them, off the async threads and in turn with planning jobs.
+
+use std::fmt;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Duration;
+
+use planner::ranking::Watch;
+use planner::study::{Effort, NoStudy};
+use tokio::sync::Semaphore;
+
+use crate::clock::Clock;
+use crate::workers::Threads;
+
+/// Limits of studies.
+#[derive(Debug, Clone, Copy)]
+pub struct StudyLimits {
+    /// Studies that may be under way, those waiting for their turn among them.
+    pub queue: usize,
+    /// How long one may compute.
+    pub time: Duration,
+    /// Threads of one search.
+    pub threads: Threads,
+}
+
+/// Runs studies.
+#[derive(Clone)]
+pub struct Studies {
+    clock: Arc<dyn Clock>,
+    /// Turns at the processor, shared with planning.
+    turns: Arc<Semaphore>,
+    places: Arc<Semaphore>,
+    limits: StudyLimits,
+    closing: Arc<AtomicBool>,
+}
+
+impl fmt::Debug for Studies {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Studies").field("limits", &self.limits).finish_non_exhaustive()
+    }
+}
+
+/// Why a study was not computed.
+#[derive(Debug, thiserror::Error)]
+pub enum StudyError {
+    /// Too many are under way.
+    #[error("{0} studies are under way already")]
+    Full(usize),
+    /// There is nothing to study.
+    #[error(transparent)]
+    None(#[from] NoStudy),
+    /// The server is stopping.
+    #[error("the server is stopping")]
+    Closing,
+    /// A bug of ours.
+    #[error("a study stopped unexpectedly")]
+    Panicked,
+}
+
+impl Studies {
+    /// Studies that take turns with whoever else takes them.
+    pub fn new(clock: Arc<dyn Clock>, turns: Arc<Semaphore>, limits: StudyLimits) -> Self {
+        let places = Arc::new(Semaphore::new(limits.queue.max(1)));
+        Self { clock, turns, places, limits, closing: Arc::default() }
+    }
+
+    /// Computes a study. Dropping the future ends it within moments.
+    pub async fn run<T: Send + 'static>(
+        &self,
+        rollouts: u32,
+        study: impl FnOnce(&Effort<'_>) -> Result<T, NoStudy> + Send + 'static,
+    ) -> Result<T, StudyError> {
+        let _place = self.places.try_acquire().map_err(|_| StudyError::Full(self.limits.queue.max(1)))?;
+        let turn = Arc::clone(&self.turns).acquire_owned().await.map_err(|_| StudyError::Closing)?;
+        let asker = Asker::default();
+        let (clock, limits) = (Arc::clone(&self.clock), self.limits);
+        let (gone, closing) = (Arc::clone(&asker.gone), Arc::clone(&self.closing));
+        let computed = tokio::task::spawn_blocking(move || {
+            // The turn ends with the computation, which may outlast the asker by a moment.
+            let _turn = turn;
+            let began = clock.elapsed();
+            let watch = Patience { clock, began, time: limits.time, gone, closing };
+            let seconds = limits.time.as_secs_f64();
+            study(&Effort { rollouts, seconds, workers: &limits.threads, watch: &watch })
+        });
+        // The panic hook has written the place and the message.
+        Ok(computed.await.map_err(|_| StudyError::Panicked)??)
+    }
+
+    /// Ends every study, for the end of the server.
+    pub fn cancel_all(&self) {
+        self.closing.store(true, Ordering::Relaxed);
+    }
+}
+
+/// Whoever waits for a study; when dropped, nobody does any more.
+#[derive(Default)]
+struct Asker {
+    gone: Arc<AtomicBool>,
+}
+
+impl Drop for Asker {
+    fn drop(&mut self) {
+        self.gone.store(true, Ordering::Relaxed);
+    }
+}
+
+/// How long a study may go on.
+struct Patience {
+    clock: Arc<dyn Clock>,
+    began: Duration,
+    time: Duration,
+    gone: Arc<AtomicBool>,
+    closing: Arc<AtomicBool>,
+}
+
+impl Watch for Patience {
+    fn is_over(&self) -> bool {
+        let is_ended = self.gone.load(Ordering::Relaxed) || self.closing.load(Ordering::Relaxed);
+        is_ended || self.clock.elapsed().saturating_sub(self.began) >= self.time
+    }
+
+    fn seconds(&self) -> f64 {
+        self.clock.elapsed().saturating_sub(self.began).as_secs_f64()
+    }
+}

@@ -1,0 +1,116 @@
+//! The threads that searches run on.
+
+use std::num::NonZeroUsize;
+use std::sync::atomic::{AtomicUsize, Ordering};
+
+use planner::ranking::Workers;
+
+/// So many threads, the asking one among them; they live as long as a round of a search, some milliseconds.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Threads(NonZeroUsize);
+
+impl Threads {
+    /// That many, at least one.
+    pub fn new(count: usize) -> Self {
+        Self(NonZeroUsize::new(count).unwrap_or(NonZeroUsize::MIN))
+    }
+
+    /// One per core.
+    pub fn of_all_cores() -> Self {
+        Self(std::thread::available_parallelism().unwrap_or(NonZeroUsize::MIN))
+    }
+
+    /// How many.
+    pub const fn count(self) -> usize {
+        self.0.get()
+    }
+}
+
+impl Workers for Threads {
+    fn run(&self, jobs: usize, job: &(dyn Fn(usize) + Sync)) {
+        let next = AtomicUsize::new(0);
+        let work = || {
+            loop {
+                let number = next.fetch_add(1, Ordering::Relaxed);
+                if number >= jobs {
+                    break;
+                }
+                job(number);
+            }
+        };
+        std::thread::scope(|scope| {
+            for _ in 1..self.count().min(jobs) {
+                // A machine that is out of threads does the work with those there are.
+                if std::thread::Builder::new().name("search".to_owned()).spawn_scoped(scope, work).is_err() {
+                    break;
+                }
+            }
+            work();
+        });
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::Mutex;
+
+    use planner::engine::{Observer, plan};
+    use planner::scenario::validate::NoDatasets;
+    use planner::scenario::{PlannerKind, ValidScenario, parse};
+
+    use super::*;
+
+    #[test]
+    fn every_job_is_done_once_on_any_number_of_threads() {
+        for (threads, jobs) in [(0, 5), (1, 5), (4, 0), (4, 1), (4, 3), (3, 100)] {
+            let done = Mutex::new(vec![0; jobs]);
+            Threads::new(threads).run(jobs, &|job| done.lock().unwrap()[job] += 1);
+            assert_eq!(*done.lock().unwrap(), vec![1; jobs], "{threads} threads");
+        }
+        assert!(Threads::of_all_cores().count() >= 1);
+    }
+
+    #[test]
+    #[should_panic(expected = "a scoped thread panicked")]
+    fn a_panic_of_a_job_reaches_whoever_asked() {
+        let asking = std::thread::current().id();
+        let others = std::sync::Barrier::new(2);
+        Threads::new(2).run(2, &|_| {
+            // Both threads have a job before either goes on.
+            others.wait();
+            assert_eq!(std::thread::current().id(), asking, "a bug of the test's making");
+        });
+    }
+
+    struct On(Threads);
+
+    impl Observer for On {
+        fn started(&mut self, _: PlannerKind) {}
+        fn progress(&mut self, _: PlannerKind, _: &'static str, _: u32, _: u32) {}
+        fn finished(&mut self, _: PlannerKind) {}
+        fn cancelled(&self) -> bool {
+            false
+        }
+        fn workers(&self) -> &dyn Workers {
+            &self.0
+        }
+    }
+
+    #[test]
+    fn an_outcome_has_the_same_bytes_from_one_thread_and_from_four() {
+        let mut scenario = parse(include_str!("../../examples/vlm-s-image-heavy.json")).unwrap();
+        scenario.planners = vec![PlannerKind::PipeWeaverRanking];
+        scenario.workload.global_batch = 12;
+        scenario.layout.microbatch = Some(1);
+        scenario.iterations = 2;
+        let scenario = ValidScenario::new(scenario, &NoDatasets).unwrap();
+        let bytes = |threads| {
+            let planning = plan(&scenario, &mut On(Threads::new(threads))).unwrap();
+            let timelines = planning.timelines.iter().map(|planned| serde_json::to_vec(&planned.timeline).unwrap());
+            (serde_json::to_vec(&planning.outcome).unwrap(), timelines.collect::<Vec<_>>())
+        };
+        let one = bytes(1);
+        assert!(String::from_utf8_lossy(&one.0).contains("\"planned\""));
+        assert_eq!(one, bytes(4));
+    }
+}

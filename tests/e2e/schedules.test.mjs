@@ -1,0 +1,269 @@
+// Schedules with no model: compare, edit, open tables of one's own, hand on a link.
+import assert from "node:assert/strict";
+import { mkdirSync } from "node:fs";
+import { createRequire } from "node:module";
+import { join } from "node:path";
+import { after, before, test } from "node:test";
+import { expectNoFaults, openPage, startBrowser } from "./browser.mjs";
+import { field, gantt, reveal, setNumber, shown, shownAfter } from "./explore.mjs";
+import { root, startServer } from "./server.mjs";
+
+const axe = createRequire(import.meta.url)("axe-core").source;
+const pictures = join(root, "target/e2e");
+const readme = process.env.PLANSCOPE_PICTURES;
+/** Rank 1 wants both forwards before a backward, rank 0 a backward before its second forward. */
+const DEADLOCK = "0F0,0B0,0F1,0B1\n,1F0,1F1,1B0,1B1\n";
+
+let server, browser;
+before(async () => {
+  mkdirSync(pictures, { recursive: true });
+  server = await startServer();
+  browser = await startBrowser();
+});
+after(async () => {
+  await browser?.close();
+  await server?.stop();
+});
+
+/** Waits until the answer to the last edit is shown. */
+async function answered(page, state = "done") {
+  await page.waitForTimeout(250);
+  await page.locator(`[data-testid="schedules-status"][data-state="${state}"]`).waitFor();
+}
+
+async function start(options, address = "/schedules") {
+  const page = await openPage(browser, server, options);
+  await page.goto(address);
+  await answered(page);
+  return page;
+}
+
+const row = (page, key) => page.getByTestId("schedules").locator(`tr[data-schedule="${key}"]`);
+const figure = async (page, key, metric) => Number(await row(page, key).locator(`[data-metric="${metric}"]`).getAttribute("data-value"));
+const card = (page, key) => page.getByTestId(`card-${key}`);
+
+/** Chooses a file of that content. */
+const openTable = (page, name, text) =>
+  page.getByTestId("open-table").setInputFiles({ name, mimeType: "text/csv", buffer: Buffer.from(text) });
+
+test("the page opens with four schedules on one time axis", async () => {
+  const page = await openPage(browser, server);
+  await page.goto("/");
+  await page.getByRole("link", { name: "Schedules" }).click();
+  await answered(page);
+  for (const kind of ["1f1b", "interleaved", "zb_h1", "zbv"]) {
+    assert.ok((await shown(gantt(page, kind))).spans > 0, kind);
+  }
+  // (m + p - 1)(F + B) with p = 4, m = 8, F = I = W = 1.
+  assert.equal(await figure(page, "1f1b", "makespan"), 33);
+  assert.equal(await figure(page, "1f1b", "peak"), 4);
+  assert.ok((await figure(page, "zbv", "speedup")) > 1);
+  assert.match(await row(page, "1f1b").locator('[data-metric="bubble"]').innerText(), /^9\s+formula 9$/);
+  await page.getByTestId("memory-chart").locator(".main-svg").first().waitFor();
+  const whole = await shown(gantt(page, "1f1b"));
+  await gantt(page, "1f1b").focus();
+  await page.keyboard.press("w");
+  const zoomed = await shownAfter(gantt(page, "1f1b"), whole);
+  const other = await shown(gantt(page, "zbv"));
+  assert.deepEqual([other.start, other.end], [zoomed.start, zoomed.end]);
+  await page.keyboard.press("ArrowRight");
+  await page.getByTestId("selection").getByText(/\d u\b/).first().waitFor();
+  expectNoFaults(page);
+  await page.context().close();
+});
+
+test("an arrow key changes the microbatches and with them the table", async () => {
+  const page = await start();
+  await field(page, "/microbatches").focus();
+  await page.keyboard.press("ArrowUp");
+  await answered(page);
+  assert.equal(await field(page, "/microbatches").inputValue(), "9");
+  assert.equal(await figure(page, "1f1b", "makespan"), 36);
+  await page.locator("body").click({ position: { x: 700, y: 60 } });
+  await page.keyboard.press("Control+z");
+  await answered(page);
+  assert.equal(await figure(page, "1f1b", "makespan"), 33);
+  await setNumber(page, "/ranks", 0);
+  await answered(page, "error");
+  assert.match(await page.locator('[data-error-for="/ranks"]').innerText(), /1 to 1024/);
+  assert.equal(await figure(page, "1f1b", "makespan"), 33, "the last answer stays");
+  await setNumber(page, "/ranks", 5);
+  await answered(page);
+  assert.equal(await figure(page, "1f1b", "makespan"), 36);
+  await page.context().close();
+});
+
+test("the table is sorted by any figure, and any row can be the baseline", async () => {
+  const page = await start();
+  const order = () => page.getByTestId("schedules").locator("tbody tr").evaluateAll((rows) => rows.map((row) => row.dataset.schedule));
+  const before = await order();
+  const heading = page.locator('[data-heading="makespan"]');
+  await heading.getByRole("button").click();
+  assert.equal(await heading.getAttribute("aria-sort"), "ascending");
+  const makespans = await Promise.all((await order()).map((key) => figure(page, key, "makespan")));
+  assert.deepEqual(makespans, makespans.toSorted((one, other) => one - other));
+  await heading.getByRole("button").click();
+  await heading.getByRole("button").click();
+  assert.deepEqual(await order(), before);
+  await row(page, "zbv").getByRole("radio").check();
+  assert.equal(await figure(page, "zbv", "speedup"), 1);
+  assert.ok((await figure(page, "1f1b", "speedup")) < 1);
+  expectNoFaults(page);
+  await page.context().close();
+});
+
+test("what cannot be built says why", async () => {
+  const page = await start();
+  await field(page, "/kinds/dual_pipe").check();
+  await setNumber(page, "/ranks", 3);
+  await answered(page);
+  assert.match(await row(page, "dual_pipe").innerText(), /needs an even number of ranks/);
+  expectNoFaults(page);
+  await page.context().close();
+});
+
+test("uneven times: an example, lists, a paste of a spreadsheet", async () => {
+  const page = await start();
+  await page.getByTestId("long-tail").click();
+  await answered(page);
+  assert.ok((await figure(page, "1f1b", "makespan")) > 33);
+  await setNumber(page, "/microbatches", 9);
+  await answered(page);
+  await field(page, "/times/forward").fill("1\t2\t3\t4\n".repeat(9));
+  await answered(page);
+  await field(page, "/times/forward").fill("1\t2\t3\n".repeat(9));
+  await answered(page, "error");
+  await page.getByTestId("spread").selectOption("stages");
+  await answered(page, "error");
+  await field(page, "/times/forward").fill("1, 1, 1, 3");
+  await field(page, "/times/input_grad").fill("1");
+  await field(page, "/times/weight_grad").fill("x");
+  assert.match(await page.locator('[data-error-for="/times/weight_grad"]').innerText(), /"x" is not a number/);
+  await field(page, "/times/weight_grad").fill("1");
+  await answered(page);
+  await page.context().close();
+});
+
+test("a deadlock is shown as the circle of cells that wait", async () => {
+  const page = await start({ width: 1440 }, "/schedules#p=2&m=2");
+  await openTable(page, "mine.csv", DEADLOCK);
+  await answered(page);
+  const cycle = page.getByTestId("deadlock");
+  const text = await cycle.innerText();
+  assert.match(text, /B1 0B0 waits for D2 1B0, which stands behind C2 1F1/);
+  const grid = page.getByTestId("csv-grid");
+  assert.equal(await grid.locator("td.waits").count(), 2);
+  await cycle.getByRole("button", { name: "C2" }).first().click();
+  assert.match(await page.getByTestId("grid-cell").innerText(), /^C2 1F1/);
+  // Alt and an arrow moves 1F1 behind 1B0: no longer a circle.
+  await page.keyboard.press("Alt+ArrowRight");
+  await answered(page);
+  await cycle.waitFor({ state: "detached" });
+  assert.match(await page.getByTestId("grid-cell").innerText(), /^D2 1F1/);
+  assert.equal(await page.getByTestId("csv-text").inputValue(), "0F0,0B0,0F1,0B1\n,1F0,1B0,1F1,1B1\n");
+  assert.ok((await figure(page, "table:mine", "makespan")) > 0);
+  await page.keyboard.press("Control+z");
+  await answered(page);
+  await cycle.waitFor();
+  expectNoFaults(page);
+  await page.context().close();
+});
+
+test("wrong cells are named and marked, and a paste opens a table", async () => {
+  const page = await start({}, "/schedules#p=1&m=1");
+  await page.locator("h1").click();
+  await page.evaluate(() => {
+    const data = new DataTransfer();
+    data.setData("text/plain", "0F0,0Q0,0B0\n");
+    document.querySelector("h1").dispatchEvent(new ClipboardEvent("paste", { clipboardData: data, bubbles: true }));
+  });
+  await answered(page);
+  assert.match(await page.getByTestId("problems").innerText(), /^1 problem\s+B1 /);
+  assert.equal(await page.locator('td[data-cell="B1"]').getAttribute("class"), "wrong");
+  await page.getByTestId("csv-text").fill("0F0,0B0\n");
+  await answered(page);
+  assert.equal(await page.getByTestId("problems").count(), 0);
+  assert.equal(await figure(page, "table:pasted", "makespan"), 3);
+  expectNoFaults(page);
+  await page.context().close();
+});
+
+test("a copy of a schedule is edited, and the makespan changes", async () => {
+  const page = await start();
+  await card(page, "1f1b").getByTestId("edit-copy").click();
+  await answered(page);
+  const key = "table:1F1B, edited";
+  assert.equal(await figure(page, key, "makespan"), 33);
+  // Rank 0 waits for its first backward before it goes on: the last warm-up forward moves behind it.
+  const text = page.getByTestId("csv-text");
+  const lines = (await text.inputValue()).split("\n");
+  const cells = lines[0].split(",").filter(Boolean);
+  const [third] = cells.splice(3, 1);
+  cells.splice(4, 0, third);
+  await text.fill([cells.join(","), ...lines.slice(1)].join("\n"));
+  await answered(page);
+  assert.ok((await figure(page, key, "makespan")) > 33);
+  const [download] = await Promise.all([
+    page.waitForEvent("download"),
+    card(page, "1f1b").getByTestId("save-csv").click(),
+  ]);
+  assert.equal(download.suggestedFilename(), "1F1B.csv");
+  await card(page, key).getByRole("button", { name: /^Remove/ }).click();
+  await answered(page);
+  assert.equal(await row(page, key).count(), 0);
+  expectNoFaults(page);
+  await page.context().close();
+});
+
+test("a link opens the same question", async () => {
+  const page = await start();
+  await setNumber(page, "/microbatches", 6);
+  await setNumber(page, "/times/forward", 1.5);
+  await field(page, "/kinds/gpipe").check();
+  await openTable(page, "mine.csv", "0F0,0B0\n1F0,1B0\n");
+  await answered(page);
+  await row(page, "gpipe").getByRole("radio").check();
+  await page.waitForFunction(() => location.hash.includes("base=gpipe"));
+  const other = await start({}, new URL(page.url()).pathname + new URL(page.url()).hash);
+  for (const pointer of ["/microbatches", "/times/forward"]) {
+    assert.equal(await field(other, pointer).inputValue(), await field(page, pointer).inputValue());
+  }
+  const table = (of) => of.getByTestId("schedules").locator("tbody").innerText();
+  assert.equal(await table(other), await table(page));
+  assert.ok(await row(other, "gpipe").getByRole("radio").isChecked());
+  assert.equal(await other.getByTestId("csv-text").inputValue(), "0F0,0B0\n1F0,1B0");
+  expectNoFaults(other);
+  await other.context().close();
+  await page.context().close();
+});
+
+for (const scheme of ["light", "dark"]) {
+  test(`axe finds nothing serious, nothing is wider than the page, ${scheme}`, async () => {
+    const found = [];
+    for (const width of [1440, 390, 320]) {
+      const page = await start({ scheme, width }, "/schedules");
+      for (const kind of ["1f1b", "zbv"]) await shown(gantt(page, kind));
+      if (readme && width === 1440) {
+        await page.evaluate(() => scrollTo(0, 0));
+        await page.screenshot({ path: join(readme, `schedules-${scheme}.png`) });
+      }
+      await openTable(page, "mine.csv", DEADLOCK);
+      await answered(page);
+      await page.getByTestId("deadlock").waitFor();
+      const wide = await page.evaluate(() => document.documentElement.scrollWidth - document.documentElement.clientWidth);
+      if (wide > 0) found.push(`${width}: ${wide} px too wide`);
+      await page.screenshot({ path: join(pictures, `schedules-${width}-${scheme}.png`), fullPage: true });
+      await page.evaluate(axe);
+      const violations = await page.evaluate(async () => {
+        const { violations } = await window.axe.run(document, { resultTypes: ["violations"] });
+        return violations.map(({ id, impact, nodes }) => ({ id, impact, nodes: nodes.slice(0, 3).map(({ target }) => String(target)) }));
+      });
+      for (const { id, impact, nodes } of violations) {
+        if (impact === "serious" || impact === "critical") found.push(`${width}: ${id} (${impact}) ${nodes.join(" | ")}`);
+      }
+      expectNoFaults(page);
+      await page.context().close();
+    }
+    assert.deepEqual(found, []);
+  });
+}

@@ -1,0 +1,118 @@
+// Studies of a PipeWeaver plan: computed when opened, drawn and tabled, cancelled, and honest about failures.
+import assert from "node:assert/strict";
+import { after, before, test } from "node:test";
+import { expectNoFaults, openPage, startBrowser } from "./browser.mjs";
+import { settled, stored } from "./explore.mjs";
+import { startServer } from "./server.mjs";
+
+let server, browser, page, outcome, path;
+before(async () => {
+  server = await startServer();
+  browser = await startBrowser();
+  page = await openPage(browser, server);
+  await page.goto("/");
+  await page.getByTestId("gallery-vlm-s-image-heavy").click();
+  await settled(page);
+  ({ outcome } = await stored(page, server));
+  path = new URL(page.url()).pathname;
+});
+after(async () => {
+  await browser?.close();
+  await server?.stop();
+});
+
+/** A study computes for 20 s at most, after whoever has the turn before it. */
+const PATIENCE = { timeout: 60_000 };
+
+async function unfold(card) {
+  await card.scrollIntoViewIfNeeded();
+  await card.locator("summary").first().click();
+}
+
+test("the search of the plan is drawn over rankings and over time, and as a table", async () => {
+  assert.ok(outcome.results.some(({ planner }) => planner === "pipeweaver"));
+  const card = page.getByTestId("card-search");
+  assert.equal(await card.getByTestId("search-chart").count(), 0, "nothing is computed before it is opened");
+  await unfold(card);
+  await card.getByTestId("search-chart").locator(".scatterlayer .trace").nth(3).waitFor({ state: "attached", ...PATIENCE });
+  const names = await card.locator(".chart-legend li").allInnerTexts();
+  assert.deepEqual(names.slice(0, 3), ["Monte-Carlo tree search", "Depth first", "Random"]);
+  assert.match(names[3], /^lower bound [\d.]+\ss$/);
+  const dashes = await card.locator(".chart-legend line").evaluateAll((lines) => lines.map((line) => line.getAttribute("stroke-dasharray")));
+  assert.equal(new Set(dashes).size, 4, "lines differ without colour");
+  const axis = card.locator(".xtitle");
+  assert.equal(await axis.textContent(), "rankings tried");
+  await card.getByRole("radio", { name: "By time" }).check();
+  await card.getByText("seconds of search").waitFor();
+  await card.getByTestId("search-table").locator("summary").click();
+  const bests = await card.locator("tr[data-strategy] [data-value]").evaluateAll((cells) => cells.map((cell) => Number(cell.dataset.value)));
+  assert.equal(bests.length, 3);
+  assert.ok(bests[0] <= bests[1] && bests[0] <= bests[2], `tree search is best: ${bests}`);
+  expectNoFaults(page);
+});
+
+test("sizes of sub-microbatches show the plan's own", async () => {
+  const card = page.getByTestId("card-sizes");
+  await unfold(card);
+  await card.getByTestId("sizes-caption").waitFor(PATIENCE);
+  assert.match(await card.getByTestId("sizes-caption").innerText(), /The partitioner chose at most \d+ items of ViT 5B in a part: /);
+  await card.getByTestId("sizes-table").locator("summary").click();
+  const rows = await card.locator("tr[data-size] th").allInnerTexts();
+  assert.ok(rows.length > 1 && rows.some((row) => row.endsWith("the plan's")), `${rows}`);
+  const ring = await card.locator(".chart-legend li").last().innerText();
+  assert.match(ring, /^size of the plan, \d+$/);
+  expectNoFaults(page);
+});
+
+test("memory of a rank has figures of every plan", async () => {
+  const card = page.getByTestId("card-memory");
+  await card.getByTestId("memory-table").locator("summary").click();
+  const rows = card.locator("tr[data-planner]");
+  assert.equal(await rows.count(), outcome.results.filter(({ answer }) => answer.status === "planned").length);
+  assert.match(await rows.first().innerText(), /GiB.*GiB.*(GiB|–)/s);
+});
+
+test("a study can be cancelled, asked again, and says when it fails", async () => {
+  const other = await openPage(browser, server);
+  await other.goto(path);
+  await settled(other);
+  let answer = "hold";
+  await other.route("**/studies/search?**", async (route) => {
+    if (answer === "hold") return;
+    if (answer === "go") return route.continue();
+    const problem = { type: "/problems/no-study", title: "There is nothing to study", status: 422, detail: "nothing to split" };
+    await route.fulfill({ status: 200, contentType: "application/json", body: JSON.stringify(problem) });
+  });
+  const card = other.getByTestId("card-search");
+  await unfold(card);
+  await card.getByRole("button", { name: "Cancel" }).click();
+  await card.getByText("Cancelled.").waitFor();
+  answer = "unreadable";
+  await card.getByRole("button", { name: "Compute it" }).click();
+  await card.getByRole("alert").getByText("The answer cannot be read").waitFor();
+  answer = "go";
+  await card.getByRole("button", { name: "Try again" }).click();
+  await card.getByTestId("search-chart").waitFor(PATIENCE);
+  await other.context().close();
+});
+
+test("studies fit a narrow dark page", async () => {
+  const narrow = await openPage(browser, server, { scheme: "dark", width: 320, height: 800 });
+  await narrow.goto(path);
+  await settled(narrow);
+  const card = narrow.getByTestId("card-search");
+  await card.locator("summary").first().focus();
+  await narrow.keyboard.press("Enter");
+  await card.getByTestId("search-chart").waitFor(PATIENCE);
+  const width = await narrow.evaluate(() => document.documentElement.scrollWidth);
+  assert.ok(width <= 320, `the page is ${width} px wide`);
+  expectNoFaults(narrow);
+  await narrow.context().close();
+});
+
+test("a scenario without a PipeWeaver plan has no studies", async () => {
+  await page.goto("/");
+  await page.getByTestId("gallery-llama-2-7b-long-documents").click();
+  await settled(page);
+  assert.equal(await page.getByTestId("card-search").count(), 0);
+});
