@@ -5,6 +5,7 @@
 
 pub mod accuracy;
 pub mod dataset;
+pub mod execution_plan;
 pub mod gallery;
 pub mod job;
 pub mod path;

@@ -57,6 +57,16 @@ pub fn schedule_csv(id: &str, planner: &str, iteration: u32) -> String {
     format!("{SCENARIOS}/{id}/schedules/{planner}/{iteration}")
 }
 
+/// GET: what one rank does in the execution plan of one planner and iteration.
+pub fn execution_plan(id: &str, planner: &str, iteration: u32, rank: u32) -> String {
+    format!("{SCENARIOS}/{id}/execution-plans/{planner}/{iteration}?rank={rank}")
+}
+
+/// GET: the whole execution plan as a file, in `csv` or `json`.
+pub fn execution_plan_file(id: &str, planner: &str, iteration: u32, form: &str) -> String {
+    format!("{SCENARIOS}/{id}/execution-plans/{planner}/{iteration}/file?form={form}")
+}
+
 /// GET: how the search of a PipeWeaver plan goes in one iteration, by three strategies.
 pub fn search_study(id: &str, iteration: u32, rollouts: u32) -> String {
     format!("{SCENARIOS}/{id}/studies/search?iteration={iteration}&rollouts={rollouts}")

@@ -3,6 +3,7 @@
 mod asked;
 mod breakdown;
 mod cards;
+mod execution_plan;
 mod iteration_strip;
 mod memory_figures;
 mod peak_memory;
@@ -51,6 +52,7 @@ pub(crate) fn Results() -> impl IntoView {
                 <ranking_table::RankingTable />
                 <cards::Cards />
                 <BreakdownCards />
+                <execution_plan::ExecutionPlanCard />
                 <studies::Studies />
             </div>
         </Show>

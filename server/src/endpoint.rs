@@ -2,6 +2,7 @@
 
 pub(crate) mod accuracy;
 pub(crate) mod datasets;
+pub(crate) mod execution_plans;
 pub(crate) mod gallery;
 pub(crate) mod health;
 pub(crate) mod jobs;

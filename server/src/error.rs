@@ -105,6 +105,14 @@ pub enum ApiError {
     /// There is no such planner.
     #[error("there is no planner {0:?}")]
     NoSuchPlanner(String),
+    /// The pipeline has fewer ranks.
+    #[error("there is no rank {rank}: the pipeline has {ranks}, numbered from 0")]
+    NoSuchRank {
+        /// Asked for.
+        rank: u32,
+        /// Of the pipeline.
+        ranks: u32,
+    },
     /// No route has that path.
     #[error("there is nothing at {0}")]
     NoRoute(String),
@@ -195,6 +203,7 @@ impl ApiError {
             Self::Ambiguous { .. } => ("ambiguous-prefix", S::MULTIPLE_CHOICES, "The prefix is ambiguous"),
             Self::NoSuchJob(_)
             | Self::NoSuchPlanner(_)
+            | Self::NoSuchRank { .. }
             | Self::NoRoute(_)
             | Self::NoStudy(NoStudy::Iteration(..) | NoStudy::Replica(..))
             | Self::Store(StoreError::Unknown { .. }) => ("not-found", S::NOT_FOUND, "Not found"),

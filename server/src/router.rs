@@ -21,7 +21,7 @@ use crate::app::App;
 use crate::endpoint::datasets::LARGEST_UPLOAD;
 use crate::endpoint::scenarios::LARGEST_SCENARIO;
 use crate::endpoint::{
-    accuracy, datasets, gallery, health, jobs, outcomes, pages, presets, scenarios, schedules, studies,
+    accuracy, datasets, execution_plans, gallery, health, jobs, outcomes, pages, presets, scenarios, schedules, studies,
 };
 use crate::error::{ApiError, as_problem};
 use crate::openapi;
@@ -46,6 +46,8 @@ pub(crate) fn api() -> (Router<Arc<App>>, utoipa::openapi::OpenApi) {
         .routes(routes!(outcomes::outcome))
         .routes(routes!(outcomes::timeline))
         .routes(routes!(outcomes::schedule))
+        .routes(routes!(execution_plans::of_a_rank))
+        .routes(routes!(execution_plans::file))
         .routes(routes!(studies::search))
         .routes(routes!(studies::sizes))
         .routes(routes!(schedules::kinds, schedules::compare))

@@ -4,7 +4,8 @@ use std::path::PathBuf;
 
 use anyhow::{Result, bail};
 
-use crate::step::{Step, on_path};
+use crate::apt;
+use crate::step::on_path;
 use crate::workspace::Workspace;
 
 const NAMES: [&str; 5] = ["chromium", "chromium-browser", "google-chrome", "google-chrome-stable", "chrome"];
@@ -14,20 +15,13 @@ pub(crate) fn ensure(workspace: &Workspace) -> Result<PathBuf> {
     if let Some(found) = find()? {
         return Ok(found);
     }
-    let Some(become_root) = root(workspace) else {
-        bail!(
-            "the browser tests need Chromium or Chrome: install it (Debian: apt-get install chromium; macOS: \
-             brew install --cask chromium) or name one in CHROMIUM; `cargo xtask test --no-browser` does without"
-        );
-    };
-    println!("setup: installing Chromium, which the browser tests drive");
-    let apt = |arguments: &[&str]| {
-        let words: Vec<&str> =
-            become_root.iter().copied().chain(["apt-get"]).chain(arguments.iter().copied()).collect();
-        Step::new(workspace, words[0]).args(&words[1..]).env("DEBIAN_FRONTEND", "noninteractive").run()
-    };
-    apt(&["update"])?;
-    apt(&["install", "--yes", "--no-install-recommends", "chromium"])?;
+    println!("setup: the browser tests drive Chromium, which is missing");
+    apt::install(
+        workspace,
+        &["chromium"],
+        "the browser tests need Chromium or Chrome: install it (Debian: apt-get install chromium; macOS: \
+         brew install --cask chromium) or name one in CHROMIUM; `cargo xtask test --no-browser` does without",
+    )?;
     match find()? {
         Some(found) => Ok(found),
         None => bail!("the package `chromium` is installed, but no program of that name is on the path"),
@@ -44,13 +38,4 @@ fn find() -> Result<Option<PathBuf>> {
         return Ok(Some(named));
     }
     Ok(NAMES.iter().find_map(|name| on_path(name)))
-}
-
-/// How to become root without a question: nothing, `sudo -n`, or not at all.
-fn root(workspace: &Workspace) -> Option<&'static [&'static str]> {
-    on_path("apt-get")?;
-    if Step::new(workspace, "id").arg("-u").answer().as_deref() == Some("0") {
-        return Some(&[]);
-    }
-    Step::new(workspace, "sudo").args(["-n", "true"]).answer().map(|_| ["sudo", "-n"].as_slice())
 }

@@ -8,7 +8,7 @@ use crate::workspace::Workspace;
 
 /// Runs them, cheapest first.
 pub(crate) fn run(workspace: &Workspace) -> Result<()> {
-    setup::web(workspace)?;
+    setup::building(workspace)?;
     Step::cargo(workspace).args(["fmt", "--all", "--check"]).run()?;
     Step::cargo(workspace).args(["test", "--quiet", "--package", "planscope-xtask", "--test", "tidy"]).run()?;
     Step::cargo(workspace).args(["clippy", "--workspace", "--all-targets", "--", "--deny", "warnings"]).run()?;

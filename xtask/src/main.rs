@@ -3,11 +3,13 @@
 //! Everything that a bare machine lacks is fetched here, every command is echoed before it runs, and a step that
 //! has nothing to do says so and costs nothing.
 
+mod apt;
 mod chromium;
 mod lint;
 mod node;
 mod serve;
 mod setup;
+mod solver;
 mod step;
 mod suite;
 mod web;
@@ -32,7 +34,8 @@ struct Arguments {
 
 #[derive(Debug, Subcommand)]
 enum Command {
-    /// Fetch what building and testing need: the wasm target, the npm packages, a Chromium
+    /// Fetch what building and testing need: the wasm target, the npm packages, what HiGHS is built with, a
+    /// Chromium
     Setup,
     /// Build the web files into target/web
     Build(BuildArguments),
@@ -137,6 +140,7 @@ fn run(command: Command) -> anyhow::Result<()> {
             suite::run(&workspace, scope, pictures)
         }
         Command::Bench { rest } => {
+            setup::native(&workspace)?;
             Step::cargo(&workspace).args(["bench", "--package", "planscope-planner", "--"]).args(rest).run()
         }
         Command::Accuracy(arguments) => {
@@ -146,6 +150,7 @@ fn run(command: Command) -> anyhow::Result<()> {
                 ("--accept", arguments.accept),
                 ("--fit-host", arguments.fit_host),
             ];
+            setup::native(&workspace)?;
             Step::cargo(&workspace)
                 .args(["run", "--release", "--package", "planscope-accuracy", "--", "--data"])
                 .arg(&arguments.data)

@@ -31,7 +31,7 @@ pub(crate) enum Pictures {
 
 /// Runs the tests. A failing part does not hide the others: all run, the summary names each, any failure fails.
 pub(crate) fn run(workspace: &Workspace, scope: Scope, pictures: Pictures) -> Result<()> {
-    setup::web(workspace)?;
+    setup::building(workspace)?;
     let data = data(workspace)?;
     let mut parts: Vec<(&str, Result<()>, f64)> = Vec::new();
     let mut part = |name, work: &dyn Fn() -> Result<()>| {

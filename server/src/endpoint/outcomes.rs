@@ -99,7 +99,12 @@ pub(crate) async fn schedule(
 }
 
 /// A stored timeline, and the short name of its scenario.
-async fn stored_timeline(app: &App, id: &str, planner: &str, iteration: &str) -> Result<(String, Vec<u8>), ApiError> {
+pub(super) async fn stored_timeline(
+    app: &App,
+    id: &str,
+    planner: &str,
+    iteration: &str,
+) -> Result<(String, Vec<u8>), ApiError> {
     let scenario = find(app, id).await?;
     let planner = PlannerKind::from_id(planner).ok_or_else(|| ApiError::NoSuchPlanner(planner.to_owned()))?;
     let iteration =
@@ -107,6 +112,6 @@ async fn stored_timeline(app: &App, id: &str, planner: &str, iteration: &str) ->
     Ok((scenario.short, app.store.reader().timeline(&scenario.id, planner, iteration).await?))
 }
 
-fn decode(encoded: &[u8]) -> Result<Timeline, ApiError> {
+pub(super) fn decode(encoded: &[u8]) -> Result<Timeline, ApiError> {
     api::timeline::decode(encoded).map_err(|error| ApiError::Fault(format!("a stored timeline is damaged: {error}")))
 }

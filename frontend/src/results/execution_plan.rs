@@ -1,0 +1,250 @@
+//! What a rank does, communication included, as a table, and the whole plan as a file.
+
+use std::sync::Arc;
+
+use api::execution_plan::ExecutionPlanView;
+use api::planner::execution_plan::{PlanAction, PlanActionKind, Transfer};
+use api::planner::scenario::PlannerKind;
+use leptos::prelude::*;
+
+use super::asked::AskedCard;
+use super::ranking;
+use crate::explore::use_explore;
+use crate::format;
+use crate::gantt::time_text;
+
+/// Rows of a page.
+const PAGE: usize = 100;
+
+/// The plan that is shown: of which planner and iteration, and whose list.
+#[derive(Debug, Clone, Copy)]
+struct Asked {
+    of: Memo<Option<(String, PlannerKind, u32)>>,
+    rank: RwSignal<u32>,
+    page: RwSignal<usize>,
+}
+
+/// The execution plan of the chosen planner in the shown iteration.
+#[component]
+pub(super) fn ExecutionPlanCard() -> impl IntoView {
+    let explore = use_explore();
+    let chosen = Memo::new(move |_| ranking::chosen_planner(&explore.results(), explore.view.get().planner));
+    let of = Memo::new(move |_| {
+        let planner = chosen.get()?;
+        let iteration = explore.shown.with(|shown| shown.timeline(planner).map(|_| shown.iteration))?;
+        let scenario = explore.result.with(|stored| Some(stored.as_ref()?.outcome.scenario.clone()))?;
+        Some((scenario, planner, iteration))
+    });
+    let asked = Asked { of, rank: RwSignal::new(0), page: RwSignal::new(0) };
+    provide_context(asked);
+    // Another plan may have fewer ranks.
+    Effect::new(move |before: Option<Option<(String, PlannerKind, u32)>>| {
+        let now = of.get();
+        if before.is_some_and(|before| before != now) {
+            asked.rank.set(0);
+            asked.page.set(0);
+        }
+        now
+    });
+    let url = Memo::new(move |_| {
+        let rank = asked.rank.get();
+        of.get().map(|(scenario, planner, iteration)| {
+            api::path::execution_plan(&scenario, planner.id(), iteration, rank)
+        })
+    });
+    view! {
+        <Show when=move || of.with(Option::is_some)>
+            <AskedCard
+                url=url
+                title="Execution plan"
+                about="What every rank runs, sends, receives and waits for, in the order in which a trainer would follow it. Of the plan that is chosen above."
+                test_id="card-execution-plan"
+                show=show
+            />
+        </Show>
+    }
+}
+
+fn show(plan: Arc<ExecutionPlanView>) -> impl IntoView {
+    let asked: Asked = expect_context();
+    let options = (0..plan.ranks)
+        .map(|rank| view! { <option value=rank.to_string() selected={rank == plan.rank}>{format!("rank {rank}")}</option> })
+        .collect_view();
+    let files = move || {
+        asked.of.get().map(|(scenario, planner, iteration)| {
+            let file = |form: &str| api::path::execution_plan_file(&scenario, planner.id(), iteration, form);
+            view! {
+                <a class="button" href=file("csv") download="">"All ranks as CSV"</a>
+                <a class="button" href=file("json") download="">"JSON"</a>
+            }
+        })
+    };
+    let title = move || asked.of.get().map(|(_, planner, iteration)| format!("{}, iteration {iteration}", planner.title()));
+    let pick = move |event| {
+        asked.page.set(0);
+        asked.rank.set(event_target_value(&event).parse().unwrap_or(0));
+    };
+    view! {
+        <div class="asked-controls">
+            <select aria-label="Rank whose list is shown" on:change=pick>{options}</select>
+            <span class="muted">{title}</span>
+            <span class="grow"></span>
+            {files}
+        </div>
+        <p class="hint" data-testid="execution-summary">{summary(&plan)}</p>
+        <Rows plan=plan page=asked.page />
+    }
+}
+
+fn summary(plan: &ExecutionPlanView) -> String {
+    let of = |count: u32| format::count(count.into());
+    let buffers = match plan.buffers.receive {
+        None => "with any number of buffers".to_owned(),
+        Some(count) => format!("with {count} buffers for each pair of ranks"),
+    };
+    let replay = if plan.replayed_s > plan.planned_s {
+        format!(
+            "Followed {buffers}, the last stage ends at {}, {} after the timeline's {}.",
+            format::seconds(plan.replayed_s),
+            format::percent(plan.replayed_s / plan.planned_s - 1.0),
+            format::seconds(plan.planned_s)
+        )
+    } else {
+        format!("Followed {buffers}, the last stage ends at {}, as in the timeline.", format::seconds(plan.replayed_s))
+    };
+    format!(
+        "{} actions on {} ranks: {} stages, {} transfers in {} batches. {replay}",
+        of(plan.actions),
+        of(plan.ranks),
+        of(plan.stages),
+        of(plan.transfers),
+        of(plan.batches)
+    )
+}
+
+const HEADS: [&str; 6] = ["", "Start", "Action", "Stage", "Microbatch", "With"];
+
+/// Index, start, action, stage, microbatch, the other end.
+fn cells(index: usize, action: &PlanAction) -> [String; 6] {
+    [
+        index.to_string(),
+        time_text::duration(action.start_ns as f64),
+        name(action),
+        action.stage.to_string(),
+        action.microbatch.to_string(),
+        action.transfer.as_ref().map_or_else(String::new, |transfer| other_end(action, transfer)),
+    ]
+}
+
+fn name(action: &PlanAction) -> String {
+    let name = match action.action {
+        PlanActionKind::ForwardStage => "forward",
+        PlanActionKind::BackwardStage => "backward",
+        PlanActionKind::InputGradStage => "input gradient",
+        PlanActionKind::WeightGradStage => "weight gradient",
+        other => return other.name().to_owned(),
+    };
+    if action.with_next { format!("{name}, overlapped with the next") } else { name.to_owned() }
+}
+
+fn other_end(action: &PlanAction, transfer: &Transfer) -> String {
+    let Transfer { payload, peer, peer_stage, peer_microbatch, tag, .. } = transfer;
+    let payload = payload.name();
+    let way = if matches!(action.action, PlanActionKind::Isend | PlanActionKind::WaitIsend) { "to" } else { "from" };
+    let microbatch = if *peer_microbatch == action.microbatch { String::new() } else { format!(" microbatch {peer_microbatch}") };
+    format!("{payload} {tag} {way} rank {peer}, stage {peer_stage}{microbatch}")
+}
+
+#[component]
+fn Rows(plan: Arc<ExecutionPlanView>, page: RwSignal<usize>) -> impl IntoView {
+    let count = plan.list.len();
+    let last = count.saturating_sub(1) / PAGE;
+    let at = Memo::new(move |_| page.get().min(last));
+    let rows = move || {
+        let first = at.get() * PAGE;
+        let line = |(place, action): (usize, &PlanAction)| {
+            let [index, start, name, rest @ ..] = cells(first + place, action);
+            let rest = rest.map(|cell| view! { <td>{cell}</td> });
+            view! { <tr data-action=action.action.name()><td>{index}</td><td>{start}</td><th scope="row">{name}</th>{rest}</tr> }
+        };
+        plan.list.iter().skip(first).take(PAGE).enumerate().map(line).collect_view()
+    };
+    let range = move || {
+        let first = at.get() * PAGE;
+        let of = |count: usize| format::count(count as u64);
+        format!("{}–{} of {}", of((first + 1).min(count)), of((first + PAGE).min(count)), of(count))
+    };
+    view! {
+        <div class="table-scroll tall" role="region" aria-label="Actions of the rank" tabindex="0">
+            <table class="figures actions">
+                <thead><tr>{HEADS.map(|head| view! { <th scope="col">{head}</th> })}</tr></thead>
+                <tbody>{rows}</tbody>
+            </table>
+        </div>
+        <Show when=move || { last > 0 }>
+            <p class="gantt-pages">
+                <button type="button" disabled=move || at.get() == 0 on:click=move |_| page.set(at.get().saturating_sub(1))>"Previous"</button>
+                <span aria-live="polite">{range}</span>
+                <button type="button" disabled=move || { at.get() >= last } on:click=move |_| page.set(at.get() + 1)>"Next"</button>
+            </p>
+        </Show>
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use api::planner::execution_plan::{Buffers, Payload};
+
+    use super::*;
+
+    fn view(replayed_s: f64) -> ExecutionPlanView {
+        ExecutionPlanView {
+            buffers: Buffers::default(),
+            planned_s: 10.0,
+            replayed_s,
+            receives_held: 2,
+            sends_held: 1,
+            actions: 24,
+            stages: 8,
+            transfers: 4,
+            batches: 6,
+            ranks: 2,
+            rank: 0,
+            list: Vec::new(),
+        }
+    }
+
+    #[test]
+    fn the_summary_says_what_few_buffers_cost() {
+        assert!(summary(&view(10.0)).ends_with("the last stage ends at 10.0\u{202f}s, as in the timeline."), "{}", summary(&view(10.0)));
+        let slower = summary(&view(10.5));
+        assert!(slower.contains("2 buffers for each pair of ranks"), "{slower}");
+        assert!(slower.contains("5.0\u{202f}% after"), "{slower}");
+    }
+
+    #[test]
+    fn a_transfer_names_its_other_end_and_another_microbatch_there() {
+        let transfer = Transfer {
+            payload: Payload::Activation,
+            peer: 3,
+            peer_stage: 7,
+            peer_microbatch: 1,
+            tag: 4,
+            batch: 2,
+            bytes: None,
+        };
+        let action = |microbatch, action| PlanAction {
+            start_ns: 1_500,
+            action,
+            stage: 6,
+            microbatch,
+            with_next: false,
+            transfer: Some(transfer),
+        };
+        let same = cells(9, &action(1, PlanActionKind::Isend));
+        assert_eq!(same[0], "9");
+        assert_eq!(same[2..], ["isend", "6", "1", "activation 4 to rank 3, stage 7"]);
+        let other = cells(0, &action(0, PlanActionKind::WaitIrecv));
+        assert_eq!(other[5], "activation 4 from rank 3, stage 7 microbatch 1");
+    }
+}

@@ -1,0 +1,28 @@
+//! The distribution's packages, installed where that can be done without asking a person.
+
+use anyhow::{Result, bail};
+
+use crate::step::{Step, on_path};
+use crate::workspace::Workspace;
+
+/// Installs packages of Debian or Ubuntu; elsewhere, or without a way to become root, the error is `otherwise`.
+pub(crate) fn install(workspace: &Workspace, packages: &[&str], otherwise: &str) -> Result<()> {
+    let Some(become_root) = root(workspace) else { bail!("{otherwise}") };
+    let apt = |arguments: &[&str]| {
+        let words: Vec<&str> =
+            become_root.iter().copied().chain(["apt-get"]).chain(arguments.iter().copied()).collect();
+        Step::new(workspace, words[0]).args(&words[1..]).env("DEBIAN_FRONTEND", "noninteractive").run()
+    };
+    apt(&["update"])?;
+    let install = ["install", "--yes", "--no-install-recommends"];
+    apt(&install.iter().chain(packages).copied().collect::<Vec<_>>())
+}
+
+/// How to become root without a question: nothing, `sudo -n`, or not at all.
+fn root(workspace: &Workspace) -> Option<&'static [&'static str]> {
+    on_path("apt-get")?;
+    if Step::new(workspace, "id").arg("-u").answer().as_deref() == Some("0") {
+        return Some(&[]);
+    }
+    Step::new(workspace, "sudo").args(["-n", "true"]).answer().map(|_| ["sudo", "-n"].as_slice())
+}
