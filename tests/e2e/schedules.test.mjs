@@ -49,7 +49,7 @@ const openTable = (page, name, text) =>
 test("the page opens with four schedules on one time axis", async () => {
   const page = await openPage(browser, server);
   await page.goto("/");
-  await page.getByRole("link", { name: "Schedules" }).click();
+  await page.getByRole("link", { name: "Schedules", exact: true }).click();
   await answered(page);
   for (const kind of ["1f1b", "interleaved", "zb_h1", "zbv"]) {
     assert.ok((await shown(gantt(page, kind))).spans > 0, kind);

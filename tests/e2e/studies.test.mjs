@@ -72,6 +72,23 @@ test("memory of a rank has figures of every plan", async () => {
   assert.match(await rows.first().innerText(), /GiB.*GiB.*(GiB|–)/s);
 });
 
+test("what a rank does is a table, and the whole plan a file", async () => {
+  const card = page.getByTestId("card-execution-plan");
+  await unfold(card);
+  await card.getByTestId("execution-summary").waitFor(PATIENCE);
+  assert.match(await card.getByTestId("execution-summary").innerText(), /^[\d,]+ actions on 4 ranks: .* transfers in .* batches\. Followed with 2 buffers/);
+  // The first rank begins with work of its own, the last one with a receive.
+  const first = () => card.locator("tbody tr[data-action]").first().getAttribute("data-action");
+  const launches = ["irecv", "forward_stage"];
+  assert.ok(launches.includes(await first()));
+  await card.getByLabel("Rank whose list is shown").selectOption("3");
+  await card.locator('tbody tr[data-action="wait_irecv"]').first().waitFor(PATIENCE);
+  assert.equal(await first(), "irecv");
+  const [download] = await Promise.all([page.waitForEvent("download"), card.getByRole("link", { name: "All ranks as CSV" }).click()]);
+  assert.match(download.suggestedFilename(), /^planscope-[a-z2-7]+-[a-z_0-9]+-0-execution\.csv$/);
+  expectNoFaults(page);
+});
+
 test("a study can be cancelled, asked again, and says when it fails", async () => {
   const other = await openPage(browser, server);
   await other.goto(path);

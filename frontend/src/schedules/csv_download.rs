@@ -19,7 +19,7 @@ pub(super) fn SaveAndCopy(
     let refused = RwSignal::new(false);
     let save = move |_| refused.set(save(&file, &csv.run(())).is_err());
     view! {
-        <button class="quiet" aria-label=format!("Save {name} as CSV") data-testid="save-csv" on:click=save>"Save CSV"</button>
+        <button class="quiet" aria-label=format!("Save CSV: {name}") data-testid="save-csv" on:click=save>"Save CSV"</button>
         <CopyButton text=csv label="Copy CSV" what=name />
         {move || refused.get().then(|| view! { <span class="field-error" role="alert">"The browser refuses to save a file."</span> })}
     }
