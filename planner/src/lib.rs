@@ -9,6 +9,7 @@ pub mod calibration;
 pub mod check;
 pub mod cluster;
 pub mod compare;
+pub mod context_groups;
 pub mod cost;
 pub mod engine;
 pub mod estimate;

@@ -1,0 +1,85 @@
+//! Which degrees a group may have.
+
+/// The numbers of ranks that a way of splitting sequences can use.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum DegreeRule {
+    /// Every integer: ring attention (DHP).
+    Any,
+    /// 1, 2, 4, 8 ...: groups that are made once before training (FlexSP, Megatron's hybrid context parallelism).
+    PowersOfTwo,
+    /// Divisors of this number of attention heads (DeepSpeed-Ulysses).
+    DividesHeads(u32),
+}
+
+/// The degrees of groups within `ranks` ranks, ascending.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct AllowedDegrees {
+    list: Vec<u32>,
+}
+
+impl AllowedDegrees {
+    /// Degrees of `rule` up to `ranks`, and up to `largest` where one is given. Degree 1 is always among them.
+    pub fn new(rule: DegreeRule, largest: Option<u32>, ranks: u32) -> Self {
+        let end = ranks.min(largest.unwrap_or(ranks)).max(1);
+        let list = (1..=end)
+            .filter(|&degree| match rule {
+                DegreeRule::Any => true,
+                DegreeRule::PowersOfTwo => degree.is_power_of_two(),
+                DegreeRule::DividesHeads(heads) => degree == 1 || heads % degree == 0,
+            })
+            .collect();
+        Self { list }
+    }
+
+    /// All of them, ascending.
+    pub fn list(&self) -> &[u32] {
+        &self.list
+    }
+
+    /// The largest.
+    pub fn largest(&self) -> u32 {
+        self.list.last().copied().unwrap_or(1)
+    }
+
+    /// Where in the list the smallest degree of at least `needed` stands; none where all are smaller.
+    pub fn position(&self, needed: u64) -> Option<usize> {
+        let position = self.list.partition_point(|&degree| u64::from(degree) < needed);
+        (position < self.list.len()).then_some(position)
+    }
+
+    /// d_min: the smallest degree with room for `tokens` where one rank has it for `tokens_per_rank`.
+    pub fn minimum(&self, tokens: u64, tokens_per_rank: u64) -> Option<u32> {
+        if tokens_per_rank == 0 {
+            return None;
+        }
+        self.position(tokens.div_ceil(tokens_per_rank)).map(|position| self.list[position])
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn rules_give_their_degrees() {
+        for (rule, largest, ranks, expected) in [
+            (DegreeRule::Any, None, 5, vec![1, 2, 3, 4, 5]),
+            (DegreeRule::Any, Some(3), 5, vec![1, 2, 3]),
+            (DegreeRule::PowersOfTwo, None, 12, vec![1, 2, 4, 8]),
+            (DegreeRule::DividesHeads(28), None, 16, vec![1, 2, 4, 7, 14]),
+            (DegreeRule::DividesHeads(28), Some(0), 16, vec![1]),
+        ] {
+            assert_eq!(AllowedDegrees::new(rule, largest, ranks).list(), expected, "{rule:?}");
+        }
+    }
+
+    /// 100 tokens a rank: 250 tokens need three ranks, four where only powers of two are allowed; 1300 are too many for 12.
+    #[test]
+    fn the_minimum_is_the_smallest_allowed_with_room() {
+        let any = AllowedDegrees::new(DegreeRule::Any, None, 12);
+        let powers = AllowedDegrees::new(DegreeRule::PowersOfTwo, None, 12);
+        assert_eq!((any.minimum(250, 100), powers.minimum(250, 100)), (Some(3), Some(4)));
+        assert_eq!((any.minimum(100, 100), any.minimum(101, 100)), (Some(1), Some(2)));
+        assert_eq!((any.minimum(1300, 100), any.minimum(1, 0)), (None, None));
+    }
+}

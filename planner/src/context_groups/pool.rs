@@ -1,0 +1,67 @@
+//! The pool of communication groups: made once, found again by their ranks (DHP, section 5).
+
+use std::collections::BTreeSet;
+
+use super::batch::Microbatch;
+use super::placement::Placement;
+
+/// Communication groups that were made so far in a run.
+#[derive(Debug, Clone, Default)]
+pub struct GroupPool {
+    /// First rank and number of ranks: groups stand on consecutive ranks.
+    made: BTreeSet<(u32, u32)>,
+}
+
+/// What a run asked of the pool.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct PoolCount {
+    /// Groups that were there.
+    pub hits: u64,
+    /// Groups that had to be made.
+    pub misses: u64,
+}
+
+impl GroupPool {
+    /// Asks for the groups of one microbatch; groups of one rank communicate with nobody and are not counted.
+    pub fn ask(&mut self, microbatch: &Microbatch, placement: &Placement) -> PoolCount {
+        let mut count = PoolCount::default();
+        for placed in &placement.groups {
+            let degree = microbatch.groups[placed.group as usize].degree;
+            if degree > 1 {
+                let new = self.made.insert((placed.first_rank, degree));
+                *(if new { &mut count.misses } else { &mut count.hits }) += 1;
+            }
+        }
+        count
+    }
+
+    /// Groups that exist by now.
+    pub fn len(&self) -> usize {
+        self.made.len()
+    }
+
+    /// Whether no group was made yet.
+    pub fn is_empty(&self) -> bool {
+        self.made.is_empty()
+    }
+}
+
+impl PoolCount {
+    /// Seconds spent making groups when one takes `seconds`.
+    pub fn creation_seconds(self, seconds: f64) -> f64 {
+        self.misses as f64 * seconds
+    }
+
+    /// Share of the groups asked for that were there; 1 where none was asked for.
+    pub fn hit_rate(self) -> f64 {
+        let asked = self.hits + self.misses;
+        if asked == 0 { 1.0 } else { self.hits as f64 / asked as f64 }
+    }
+}
+
+impl std::ops::AddAssign for PoolCount {
+    fn add_assign(&mut self, other: Self) {
+        self.hits += other.hits;
+        self.misses += other.misses;
+    }
+}
