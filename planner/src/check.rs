@@ -127,6 +127,18 @@ pub enum Violation {
         /// Its end.
         end: u64,
     },
+    /// Ranks that work on something together begin at different times.
+    #[error("rank {rank} starts {action} at {start} ns, others of its group at {first} ns")]
+    Apart {
+        /// The rank.
+        rank: usize,
+        /// The action in the torch grammar.
+        action: String,
+        /// Its start, in ns.
+        start: u64,
+        /// Start of another rank of the group, in ns.
+        first: u64,
+    },
     /// A rank holds more than it may.
     #[error("rank {rank} needs {needed_mib} MiB of {limit_mib} MiB")]
     Memory {

@@ -21,6 +21,6 @@ pub use layer::{LayerCost, LayerModel};
 pub use load::{Instances, MicrobatchLoad, ModuleLoad};
 pub use partition::Partition;
 pub use pipeline::{PipelineCosts, StateMemory, UniformTimes};
-pub use pricing::Pricing;
+pub use pricing::{ContextSettings, Pricing};
 pub use strategy::{LayerStrategy, StrategyMix};
 pub use table::{LayerTable, Place};

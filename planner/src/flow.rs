@@ -4,6 +4,9 @@
 //! sub-microbatches go through the encoder's stages only, and the backbone's microbatch waits for all of them:
 //! PipeWeaver's *stage flows* (section 5). Where a pipeline runs in both directions, half of the microbatches go
 //! through a second copy of the stages on the same ranks.
+//!
+//! Where sequences are cut over groups of ranks (context parallelism whose groups change), a microbatch is not handed on
+//! but worked on by several ranks at once: its cells are a *gang*, which starts when the last of its ranks is free.
 
 mod placement;
 
@@ -18,6 +21,15 @@ pub struct Path {
     pub stages: Range<usize>,
     /// What must have come through its own last stage before this enters its first.
     pub inputs: Vec<usize>,
+}
+
+/// What consecutive ranks work on at once.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Gathered {
+    /// The ranks.
+    pub ranks: Range<usize>,
+    /// What starts together has the same number.
+    pub gang: u32,
 }
 
 /// Why ways cannot be.
@@ -67,6 +79,8 @@ pub struct Flows {
     offsets: Vec<u32>,
     inputs: Neighbours,
     outputs: Neighbours,
+    /// Of each microbatch the gang that it belongs to; empty where microbatches are handed from stage to stage.
+    gangs: Vec<u32>,
 }
 
 /// Lists of microbatches by microbatch, one behind the other.
@@ -112,7 +126,21 @@ impl Flows {
             offsets: (0..=microbatches).map(|microbatch| (microbatch * stages) as u32).collect(),
             inputs: Neighbours::none(microbatches),
             outputs: Neighbours::none(microbatches),
+            gangs: Vec::new(),
         }
+    }
+
+    /// Every rank is a stage of its own, and every item is worked on by consecutive ranks at once. Items of one gang start
+    /// together: forward when the last of all their ranks is free, backward likewise. Gangs are numbered from 0.
+    ///
+    /// # Errors
+    /// Names the first item without a rank, or on ranks that do not exist.
+    pub fn together(ranks: usize, items: &[Gathered]) -> Result<Self, FlowError> {
+        let paths: Vec<Path> =
+            items.iter().map(|item| Path { stages: item.ranks.clone(), inputs: Vec::new() }).collect();
+        let mut flows = Self::new(ranks, (0..ranks as u32).collect(), &paths)?;
+        flows.gangs = items.iter().map(|item| item.gang).collect();
+        Ok(flows)
     }
 
     /// Every microbatch goes through every stage of a placement; where that is bidirectional, the first half of the
@@ -161,6 +189,7 @@ impl Flows {
             offsets,
             inputs: Neighbours::of(&inputs),
             outputs: Neighbours::of(&outputs),
+            gangs: Vec::new(),
         })
     }
 
@@ -220,9 +249,19 @@ impl Flows {
         self.outputs.get(microbatch)
     }
 
+    /// The gang of a microbatch whose stages work on it at once; `None` where it is handed from stage to stage.
+    pub fn gang_of(&self, microbatch: usize) -> Option<usize> {
+        self.gangs.get(microbatch).map(|&gang| gang as usize)
+    }
+
+    /// Gangs that there are.
+    pub fn gangs(&self) -> usize {
+        self.gangs.iter().max().map_or(0, |&last| last as usize + 1)
+    }
+
     /// Whether every microbatch visits every stage, and stage `s` stands on rank `s mod p`.
     pub fn is_cyclic(&self) -> bool {
-        let chain = (0..self.microbatches()).all(|microbatch| self.stages_of(microbatch) == (0..self.stages()));
+        let chain = self.gangs.is_empty() && (0..self.microbatches()).all(|microbatch| self.stages_of(microbatch) == (0..self.stages()));
         chain && self.stage_rank.iter().enumerate().all(|(stage, &rank)| rank as usize == stage % self.ranks)
     }
 }

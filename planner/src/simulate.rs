@@ -8,6 +8,7 @@ mod arrivals;
 mod assemble;
 mod execution;
 mod memory;
+mod rendezvous;
 mod resume;
 mod wait_cycle;
 

@@ -10,7 +10,20 @@ use crate::cost::overrides::CostOverride;
 #[serde(deny_unknown_fields)]
 #[allow(clippy::struct_excessive_bools, reason = "independent switches of a training framework, each its own field")]
 pub struct Training {
-    /// Which activations are computed again in the backward pass.
+    /// How the devices of a context-parallel group exchange what attention needs of each other's tokens.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
+#[serde(rename_all = "snake_case")]
+pub enum ContextExchange {
+    /// Keys and values travel round a ring beside attention (Ring Attention; Liu et al., 2023).
+    #[default]
+    Ring,
+    /// Tokens are traded for heads before attention and back behind it, while nothing is computed; the degree divides the
+    /// heads (DeepSpeed-Ulysses; Jacobs et al., 2023).
+    AllToAll,
+}
+
+/// Which activations are computed again in the backward pass.
     #[serde(default)]
     pub recompute: Recompute,
     /// How attention is computed.
@@ -59,6 +72,9 @@ pub struct Training {
     /// Context-parallel degree, CP: each sequence is cut over that many devices, keys and values travel a ring.
     #[serde(default = "one", skip_serializing_if = "is_one")]
     pub context_parallel: u32,
+    /// How the devices of a context-parallel group exchange what attention needs.
+    #[serde(default, skip_serializing_if = "is_default")]
+    pub context_exchange: ContextExchange,
     /// Expert-parallel degree, EP: the experts of a layer are dealt over that many replicas.
     #[serde(default = "one", skip_serializing_if = "is_one")]
     pub expert_parallel: u32,
@@ -168,6 +184,7 @@ impl Default for Training {
             overlapped_backward: true,
             overlapped_sends: true,
             context_parallel: 1,
+            context_exchange: ContextExchange::default(),
             expert_parallel: 1,
             overrides: Vec::new(),
         }

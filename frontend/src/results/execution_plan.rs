@@ -48,9 +48,8 @@ pub(super) fn ExecutionPlanCard() -> impl IntoView {
     });
     let url = Memo::new(move |_| {
         let rank = asked.rank.get();
-        of.get().map(|(scenario, planner, iteration)| {
-            api::path::execution_plan(&scenario, planner.id(), iteration, rank)
-        })
+        of.get()
+            .map(|(scenario, planner, iteration)| api::path::execution_plan(&scenario, planner.id(), iteration, rank))
     });
     view! {
         <Show when=move || of.with(Option::is_some)>
@@ -79,7 +78,8 @@ fn show(plan: Arc<ExecutionPlanView>) -> impl IntoView {
             }
         })
     };
-    let title = move || asked.of.get().map(|(_, planner, iteration)| format!("{}, iteration {iteration}", planner.title()));
+    let title =
+        move || asked.of.get().map(|(_, planner, iteration)| format!("{}, iteration {iteration}", planner.title()));
     let pick = move |event| {
         asked.page.set(0);
         asked.rank.set(event_target_value(&event).parse().unwrap_or(0));
@@ -151,7 +151,8 @@ fn other_end(action: &PlanAction, transfer: &Transfer) -> String {
     let Transfer { payload, peer, peer_stage, peer_microbatch, tag, .. } = transfer;
     let payload = payload.name();
     let way = if matches!(action.action, PlanActionKind::Isend | PlanActionKind::WaitIsend) { "to" } else { "from" };
-    let microbatch = if *peer_microbatch == action.microbatch { String::new() } else { format!(" microbatch {peer_microbatch}") };
+    let microbatch =
+        if *peer_microbatch == action.microbatch { String::new() } else { format!(" microbatch {peer_microbatch}") };
     format!("{payload} {tag} {way} rank {peer}, stage {peer_stage}{microbatch}")
 }
 
@@ -216,7 +217,11 @@ mod tests {
 
     #[test]
     fn the_summary_says_what_few_buffers_cost() {
-        assert!(summary(&view(10.0)).ends_with("the last stage ends at 10.0\u{202f}s, as in the timeline."), "{}", summary(&view(10.0)));
+        assert!(
+            summary(&view(10.0)).ends_with("the last stage ends at 10.0\u{202f}s, as in the timeline."),
+            "{}",
+            summary(&view(10.0))
+        );
         let slower = summary(&view(10.5));
         assert!(slower.contains("2 buffers for each pair of ranks"), "{slower}");
         assert!(slower.contains("5.0\u{202f}% after"), "{slower}");

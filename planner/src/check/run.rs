@@ -27,6 +27,7 @@ pub fn check_run(
             }
         }
     }
+    gangs(schedule, execution, costs)?;
     for (rank, order) in schedule.orders.iter().enumerate() {
         precedence(rank, order, execution, costs, &ends)?;
         memory(rank, order, execution, costs, limit)?;
@@ -135,6 +136,23 @@ fn ends(schedule: &Schedule, execution: &Execution, costs: &PipelineCosts) -> Re
     Ok(ends)
 }
 
+/// All ranks of a gang start its forward at one time, and its backward at one time.
+fn gangs(schedule: &Schedule, execution: &Execution, costs: &PipelineCosts) -> Result<(), Violation> {
+    let mut begun = vec![None; 2 * costs.flows.gangs()];
+    for (rank, order) in schedule.orders.iter().enumerate() {
+        for (action, start) in order.iter().zip(&execution.start[rank]) {
+            let Some(gang) = costs.flows.gang_of(action.microbatch as usize) else { continue };
+            let start = start.get();
+            let first = begun[2 * gang + usize::from(action.kind != ActionKind::Forward)].get_or_insert(start);
+            if *first != start {
+                let (action, first) = (action.to_string(), *first);
+                return Err(Violation::Apart { rank, action, start, first });
+            }
+        }
+    }
+    Ok(())
+}
+
 /// Only a forward and a backward of different microbatches run overlapped.
 fn overlaps(first: &Action, second: &Action) -> bool {
     let forward = |action: &Action| action.kind == ActionKind::Forward;
@@ -153,6 +171,9 @@ fn precedence(
         let (stage, microbatch) = (action.stage as usize, action.microbatch as usize);
         let (stages, cell) = (flows.stages_of(microbatch), flows.cell(stage, microbatch));
         let input = match action.kind {
+            // Inside a gang nothing is handed on: a backward needs its own forward.
+            ActionKind::Forward if flows.gang_of(microbatch).is_some() => 0,
+            ActionKind::Backward | ActionKind::InputGrad if flows.gang_of(microbatch).is_some() => ends.forward[cell],
             ActionKind::Forward if stage > stages.start => ends.forward_arrival[flows.cell(stage - 1, microbatch)],
             ActionKind::Forward => {
                 let feeding = flows.inputs(microbatch).iter().map(|&input| input as usize);

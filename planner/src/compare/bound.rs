@@ -13,6 +13,8 @@ use crate::units::Nanos;
 ///
 /// *Microbatch*: every microbatch goes forward and backward through all stages, then the first rank synchronises.
 ///
+/// Ranks of a gang are bounded each by itself: what they do together takes none of them longer than its own work.
+///
 /// Overlapping shortens what a rank is busy, not the way of a microbatch: what a pair makes is there when both have ended.
 pub fn lower_bound(costs: &PipelineCosts) -> Nanos {
     let ways = Ways::of(costs);
@@ -66,6 +68,13 @@ impl Ways {
         let mut ways = Self { head: zero(), gradient: zero(), way_out: zero() };
         let step_end = |rank: usize| costs.sync[rank] + costs.optimizer[rank];
         for microbatch in 0..flows.microbatches() {
+            if flows.gang_of(microbatch).is_some() {
+                for cell in flows.cells_of(microbatch) {
+                    let rank = flows.rank_of(flows.stages_of(microbatch).start + cell - flows.cells_of(microbatch).start);
+                    (ways.gradient[cell], ways.way_out[cell]) = (costs.forward[cell], step_end(rank));
+                }
+                continue;
+            }
             let sent = |cell: usize| ways.head[cell] + costs.forward[cell] + costs.send_forward[cell];
             let inputs = flows.inputs(microbatch).iter().map(|&input| sent(flows.cells_of(input as usize).end - 1));
             let mut at = inputs.max().unwrap_or(Nanos::ZERO);
@@ -93,6 +102,9 @@ impl Ways {
             }
         }
         for microbatch in (0..flows.microbatches()).rev() {
+            if flows.gang_of(microbatch).is_some() {
+                continue;
+            }
             let sent = |cell: usize| ways.gradient[cell] + costs.input_grad[cell] + costs.send_backward[cell];
             let outputs = flows.outputs(microbatch).iter().map(|&output| sent(flows.cells_of(output as usize).start));
             let cells = flows.cells_of(microbatch);

@@ -9,7 +9,7 @@ use super::strategy::LayerStrategy;
 use super::table::LayerTable;
 use crate::cluster::Cluster;
 use crate::model::Model;
-use crate::training::{Recompute, Training};
+use crate::training::{ContextExchange, Recompute, Training};
 
 /// Loads that are remembered of one module and degree; beyond them they are forgotten and priced again.
 const MOST_REMEMBERED: usize = 65_536;
@@ -32,6 +32,26 @@ type Prices = BTreeMap<[u64; 3], Pieces>;
 /// One layer under every strategy, by tokens, squared lengths and items of a load.
 type LayerPrices = BTreeMap<[u64; 3], [LayerCost; 4]>;
 
+/// The settings of a scenario under every way to cut sequences over a group.
+#[derive(Debug, Clone)]
+pub struct ContextSettings {
+    settings: Vec<Training>,
+}
+
+impl ContextSettings {
+    /// Both exchanges, degrees 1 to `largest`.
+    pub fn up_to(training: &Training, largest: u32) -> Self {
+        let of = |exchange| {
+            (1..=largest).map(move |degree| Training {
+                context_parallel: degree,
+                context_exchange: exchange,
+                ..training.clone()
+            })
+        };
+        Self { settings: of(ContextExchange::Ring).chain(of(ContextExchange::AllToAll)).collect() }
+    }
+}
+
 /// Prices of one model on one cluster under one set of settings: whatever planners, batches and layouts ask again is
 /// answered from memory. The answers do not depend on what was asked before.
 #[derive(Debug)]
@@ -44,6 +64,8 @@ pub struct Pricing<'a> {
     /// The settings under which every layer has one strategy, and what a layer then costs.
     strategies: [Training; 4],
     layers: RefCell<BTreeMap<(u32, usize), LayerPrices>>,
+    /// Prices under other ways to cut sequences, in the order of [`ContextSettings`].
+    contexts: Vec<Self>,
 }
 
 impl<'a> Pricing<'a> {
@@ -51,7 +73,22 @@ impl<'a> Pricing<'a> {
     pub fn new(model: &'a Model, cluster: &'a Cluster, training: &'a Training) -> Self {
         let strategies = LayerStrategy::ALL.map(|strategy| strategy.training(training));
         let (known, layers) = (RefCell::default(), RefCell::default());
-        Self { model, cluster, training, known, strategies, layers }
+        Self { model, cluster, training, known, strategies, layers, contexts: Vec::new() }
+    }
+
+    /// With prices under other ways to cut sequences.
+    #[must_use]
+    pub fn with_contexts(self, contexts: &'a ContextSettings) -> Self {
+        let of = |training: &'a Training| Self::new(self.model, self.cluster, training);
+        Self { contexts: contexts.settings.iter().map(of).collect(), ..self }
+    }
+
+    /// Prices where sequences are cut over `degree` devices; `None` beyond the degrees that there are settings for.
+    pub fn at_context(&self, exchange: ContextExchange, degree: u32) -> Option<&Self> {
+        let each = self.contexts.len() / 2;
+        let place = (degree as usize).checked_sub(1).filter(|place| *place < each)?;
+        let first = if exchange == ContextExchange::Ring { 0 } else { each };
+        Some(&self.contexts[first + place])
     }
 
     /// The costs of `loads` under a tensor-parallel degree.

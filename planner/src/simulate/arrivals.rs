@@ -52,6 +52,11 @@ impl<'a> Arrivals<'a> {
         let (flows, microbatch) = (&self.costs.flows, action.microbatch as usize);
         let (cell, cells) = (self.cell(action), flows.cells_of(microbatch));
         let time = match action.kind {
+            // Nothing is handed on inside a gang; when its ranks are free is another matter.
+            ActionKind::Forward if flows.gang_of(microbatch).is_some() => Nanos::ZERO,
+            ActionKind::Backward | ActionKind::InputGrad if flows.gang_of(microbatch).is_some() => {
+                self.forward_end[cell]
+            }
             ActionKind::Forward if cell > cells.start => self.forward_arrival[cell - 1],
             ActionKind::Forward => {
                 let arrival = |&input: &u32| self.forward_arrival[flows.cells_of(input as usize).end - 1];
@@ -165,6 +170,9 @@ impl<'a> Arrivals<'a> {
     /// Calls `each` with every rank whose next action may have been waiting for this one.
     pub(super) fn fed_ranks(&self, action: Action, mut each: impl FnMut(usize)) {
         let (flows, stage, microbatch) = (&self.costs.flows, action.stage as usize, action.microbatch as usize);
+        if flows.gang_of(microbatch).is_some() {
+            return;
+        }
         let stages = flows.stages_of(microbatch);
         match action.kind {
             ActionKind::Forward if stage + 1 < stages.end => each(flows.rank_of(stage + 1)),

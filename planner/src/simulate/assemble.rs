@@ -44,6 +44,7 @@ pub fn assemble(schedule: &Schedule, execution: &Execution, costs: &PipelineCost
         timeline: Timeline { ranks: schedule.ranks() as u32, lane_offsets: vec![0], ..Timeline::default() },
         producer: vec![(NO_SPAN, NO_SPAN); 2 * costs.flows.cells()],
         ready: Vec::new(),
+        last_come: Vec::new(),
     };
     builder.number_spans();
     for rank in 0..schedule.ranks() {
@@ -84,6 +85,8 @@ struct Builder<'a> {
     producer: Vec<(u32, u32)>,
     /// When each numbered span ends.
     ready: Vec<Nanos>,
+    /// Of forward and backward of each gang the span behind which the last of its ranks came.
+    last_come: Vec<u32>,
 }
 
 impl Builder<'_> {
@@ -104,12 +107,18 @@ impl Builder<'_> {
     /// Indices of all spans are known before any is written: lanes follow each other rank by rank.
     fn number_spans(&mut self) {
         let mut next = 0_u32;
+        self.last_come = vec![NO_SPAN; 2 * self.costs.flows.gangs()];
         for (rank, order) in self.schedule.orders.iter().enumerate() {
             let first_send = next + order.len() as u32 + self.tail(rank).len() as u32;
             let mut sends = 0;
             self.ready.extend_from_slice(&self.execution.end[rank]);
             self.ready.resize(first_send as usize, Nanos::ZERO);
             for (place, &action) in order.iter().enumerate() {
+                if let Some(meeting) = self.meeting(action)
+                    && self.execution.bound_by[rank][place] == Start::Rank
+                {
+                    self.last_come[meeting] = next + place as u32 - 1;
+                }
                 if action.kind == ActionKind::WeightGrad {
                     continue;
                 }
@@ -126,6 +135,12 @@ impl Builder<'_> {
             }
             next = first_send + sends;
         }
+    }
+
+    /// The meeting of a gang that an action takes part in.
+    fn meeting(&self, action: Action) -> Option<usize> {
+        let gang = self.costs.flows.gang_of(action.microbatch as usize)?;
+        Some(2 * gang + usize::from(action.kind != ActionKind::Forward))
     }
 
     fn tail(&self, rank: usize) -> Vec<(SpanKind, Nanos)> {
@@ -173,6 +188,9 @@ impl Builder<'_> {
 
     /// The span that delivered the latest of an action's inputs.
     fn input_span(&self, action: Action) -> u32 {
+        if let Some(meeting) = self.meeting(action) {
+            return self.last_come[meeting];
+        }
         let (flows, microbatch) = (&self.costs.flows, action.microbatch as usize);
         let cell = self.costs.cell(action.stage as usize, microbatch);
         let cells = flows.cells_of(microbatch);

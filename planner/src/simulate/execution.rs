@@ -1,6 +1,7 @@
 //! When every action of a schedule runs.
 
 use super::arrivals::{Arrivals, Times};
+use super::rendezvous::Rendezvous;
 use crate::cost::PipelineCosts;
 use crate::schedule::{Action, Schedule};
 use crate::units::Nanos;
@@ -68,6 +69,7 @@ struct Run<'a> {
     next: Vec<usize>,
     rank_free: Vec<Nanos>,
     stream_free: Vec<Nanos>,
+    rendezvous: Rendezvous,
     execution: Execution,
 }
 
@@ -82,6 +84,7 @@ impl<'a> Run<'a> {
             next: vec![0; ranks],
             rank_free: vec![Nanos::ZERO; ranks],
             stream_free: vec![Nanos::ZERO; ranks],
+            rendezvous: Rendezvous::of(&costs.flows),
             execution: Execution { start: column(), end: column(), bound_by, send_start: column() },
         }
     }
@@ -92,6 +95,8 @@ impl<'a> Run<'a> {
             loop {
                 let order = &self.schedule.orders[rank][self.next[rank]..];
                 let Some(input) = self.arrivals.head_time(order) else { break };
+                let there = input.max(self.rank_free[rank]);
+                let Some(input) = self.rendezvous.meet(rank, order[0], input, there, &mut ready) else { break };
                 let ran = self.run(rank, order, input);
                 for &action in ran {
                     self.arrivals.fed_ranks(action, |fed| {

@@ -4,7 +4,7 @@ use super::super::kernel::{Attention, Collective, Kernel, MatMul, Operation, Pro
 use super::transformer::{column_backward, gather, reduce, row_backward};
 use super::{Builder, Phase, Shape, Span, TensorId, product, stream};
 use crate::model::Mask;
-use crate::training::AttentionKernel;
+use crate::training::{AttentionKernel, ContextExchange};
 
 /// What the forward leaves for the backward.
 pub(super) struct AttentionParts {
@@ -61,13 +61,28 @@ fn score_elements(shape: &Shape<'_>) -> f64 {
 
 /// Keys and values go round the ring while attention works on what is there.
 fn ring(graph: &mut Builder, shape: &Shape<'_>, phase: Phase, passes: f64, beside: u16) {
-    if shape.c > 1.0 {
+    if shape.c > 1.0 && shape.training.context_exchange == ContextExchange::Ring {
         let keys_and_values = 2.0 * shape.w * shape.n * f64::from(shape.module.kv_width()) / shape.t;
         let ranks = shape.c as u32;
         let bytes = passes * keys_and_values * (shape.c - 1.0);
         let collective = Collective { operation: Operation::SendReceive, bytes, ranks, ranks_per_node: 1 };
         graph.span("context ring", phase, Kernel::Collective(collective), Span::Context, Some(beside), &[]);
     }
+}
+
+/// Tokens are traded for heads, or heads for tokens: `width` values of every token. Nothing runs beside it.
+fn trade(graph: &mut Builder, shape: &Shape<'_>, phase: Phase, width: f64) {
+    if shape.c > 1.0 && shape.training.context_exchange == ContextExchange::AllToAll {
+        let bytes = shape.w * shape.n * width / shape.t;
+        let ranks = shape.c as u32;
+        let collective = Collective { operation: Operation::AllToAll, bytes, ranks, ranks_per_node: 1 };
+        graph.span("context all-to-all", phase, Kernel::Collective(collective), Span::Context, None, &[]);
+    }
+}
+
+/// Width of queries, keys and values together.
+fn traded(shape: &Shape<'_>) -> f64 {
+    shape.h() + 2.0 * f64::from(shape.module.kv_width())
 }
 
 /// From the normed input to the branch's output.
@@ -78,6 +93,7 @@ pub(super) fn forward(graph: &mut Builder, shape: &Shape<'_>, input: TensorId) -
     graph.run("qkv", Phase::Forward, Kernel::MatMul(qkv_product), &[input]);
     let qkv = graph.makes("qkv", w * shape.n * qkv_product.n);
     rotary(graph, shape, Phase::Forward);
+    trade(graph, shape, Phase::Forward, traded(shape));
     let context_bytes = w * shape.n * shape.h() / shape.t;
     let heads = f64::from(shape.module.heads) / shape.t;
     let mut core = Vec::new();
@@ -109,6 +125,7 @@ pub(super) fn forward(graph: &mut Builder, shape: &Shape<'_>, input: TensorId) -
         }
     };
     graph.core = false;
+    trade(graph, shape, Phase::Forward, shape.h());
     // The output of the core is kept whatever is recomputed: the projection's weight gradient reads it.
     let context = keep(graph, context);
     let projection = projection(shape);
@@ -137,6 +154,7 @@ pub(super) fn backward(
 ) -> TensorId {
     let w = shape.w;
     let of_context = row_backward(graph, shape, "projection", projection(shape), parts.context, gradient);
+    trade(graph, shape, Phase::InputGrad, shape.h());
     let width = qkv_product(shape).n;
     let mut reads = vec![parts.qkv, of_context];
     reads.extend(&parts.core);
@@ -171,6 +189,7 @@ pub(super) fn backward(
 }
 
 fn finish(graph: &mut Builder, shape: &Shape<'_>, input: TensorId, qkv_gradient: TensorId) -> TensorId {
+    trade(graph, shape, Phase::InputGrad, traded(shape));
     rotary(graph, shape, Phase::InputGrad);
     column_backward(graph, shape, "qkv", qkv_product(shape), input, qkv_gradient)
 }

@@ -1,0 +1,122 @@
+//! Where the ranks of a gang wait for each other.
+
+use crate::flow::Flows;
+use crate::schedule::{Action, ActionKind};
+use crate::units::Nanos;
+
+/// Who has come to what the ranks of a gang do together.
+#[derive(Debug, Clone, Default)]
+pub(super) struct Rendezvous {
+    /// Of each microbatch its gang; empty where there are none.
+    gang: Vec<usize>,
+    /// Forward and backward of each gang.
+    meetings: Vec<Meeting>,
+    /// Of each rank the meeting that it waits for.
+    waits: Vec<Option<usize>>,
+}
+
+#[derive(Debug, Clone, Copy, Default)]
+struct Meeting {
+    /// Ranks that must come.
+    expected: usize,
+    /// Ranks that have come.
+    come: usize,
+    /// When the last of them was free.
+    latest: Nanos,
+}
+
+impl Rendezvous {
+    /// Nobody has come.
+    pub(super) fn of(flows: &Flows) -> Self {
+        let gang: Vec<usize> = (0..flows.microbatches()).map_while(|microbatch| flows.gang_of(microbatch)).collect();
+        let mut meetings = vec![Meeting::default(); 2 * flows.gangs()];
+        for (microbatch, &gang) in gang.iter().enumerate() {
+            for meeting in &mut meetings[2 * gang..2 * gang + 2] {
+                meeting.expected += flows.cells_of(microbatch).len();
+            }
+        }
+        Self { gang, meetings, waits: vec![None; flows.ranks()] }
+    }
+
+    /// A rank whose input is there at `input` comes to `action` at `there`. Outside gangs it may go on at once; in one
+    /// when all have come, and the last wakes the others through `ready`. The answer is when.
+    pub(super) fn meet(
+        &mut self,
+        rank: usize,
+        action: Action,
+        input: Nanos,
+        there: Nanos,
+        ready: &mut Vec<usize>,
+    ) -> Option<Nanos> {
+        let Some(&gang) = self.gang.get(action.microbatch as usize) else { return Some(input) };
+        let number = 2 * gang + usize::from(action.kind != ActionKind::Forward);
+        let meeting = &mut self.meetings[number];
+        if self.waits[rank] != Some(number) {
+            self.waits[rank] = Some(number);
+            meeting.come += 1;
+            meeting.latest = meeting.latest.max(there);
+            if meeting.come == meeting.expected {
+                let waiting = self.waits.iter().enumerate().filter(|(_, waits)| **waits == Some(number));
+                ready.extend(waiting.map(|(other, _)| other).filter(|&other| other != rank));
+            }
+        }
+        (meeting.come >= meeting.expected).then_some(meeting.latest)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::execute;
+    use crate::cost::{PipelineCosts, UniformTimes};
+    use crate::flow::{Flows, Gathered};
+    use crate::schedule::{Action, Schedule};
+    use crate::units::Nanos;
+
+    /// Three ranks, F = 10 and B = 20 a cell. Item 0 on ranks 0 and 1 and item 1 on rank 2, then item 2 on ranks 1 and 2.
+    fn costs(gangs: [u32; 3]) -> PipelineCosts {
+        let items = [0..2, 2..3, 1..3].into_iter().zip(gangs).map(|(ranks, gang)| Gathered { ranks, gang });
+        let flows = Flows::together(3, &items.collect::<Vec<_>>()).unwrap();
+        let ten = Nanos::new(10);
+        let times = UniformTimes { forward: ten, input_grad: ten, weight_grad: ten, communication: Nanos::ZERO };
+        let mut costs = PipelineCosts::uniform_over(flows, times);
+        // Item 1, the third cell, takes three times as long.
+        (costs.forward[2], costs.input_grad[2]) = (Nanos::new(30), Nanos::new(50));
+        costs
+    }
+
+    fn schedule() -> Schedule {
+        let both = |rank, item| [Action::forward(rank, item), Action::backward(rank, item)];
+        let orders = vec![
+            both(0, 0).to_vec(),
+            [both(1, 0), both(1, 2)].concat(),
+            [both(2, 1), both(2, 2)].concat(),
+        ];
+        Schedule { stages: 3, microbatches: 3, orders }
+    }
+
+    /// Each item for itself: item 0 ends at 30, item 1 at 30 + 60 = 90, item 2 starts when both its ranks are free, at 90.
+    #[test]
+    fn an_item_starts_when_the_last_of_its_ranks_is_free() {
+        let execution = execute(&schedule(), &costs([0, 1, 2])).unwrap();
+        let starts: Vec<Vec<u64>> = execution.start.iter().map(|of| of.iter().map(|at| at.get()).collect()).collect();
+        assert_eq!(starts, [vec![0, 10], vec![0, 10, 90, 100], vec![0, 30, 90, 100]]);
+        assert_eq!(execution.makespan().get(), 120);
+    }
+
+    /// Items 0 and 1 in one gang: the backward of item 0 waits for the forward of item 1, which ends at 30.
+    #[test]
+    fn items_of_one_gang_go_in_step() {
+        let execution = execute(&schedule(), &costs([0, 0, 1])).unwrap();
+        assert_eq!(execution.start[0].iter().map(|at| at.get()).collect::<Vec<_>>(), [0, 30]);
+        assert_eq!(execution.makespan().get(), 120);
+    }
+
+    #[test]
+    fn a_rank_that_never_comes_is_a_deadlock() {
+        let mut schedule = schedule();
+        schedule.orders[0].clear();
+        let deadlock = execute(&schedule, &costs([0, 1, 2])).unwrap_err();
+        let stuck: Vec<usize> = deadlock.waiting.iter().map(|&(rank, ..)| rank).collect();
+        assert_eq!(stuck, [1, 2], "{deadlock}");
+    }
+}
