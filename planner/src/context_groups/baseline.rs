@@ -5,6 +5,7 @@ use std::collections::VecDeque;
 use super::atomic::AtomicGroup;
 use super::batch::{BatchPlan, Group, GroupError, GroupProblem, Grouping, Microbatch, Split, prepare};
 use super::cost::Load;
+use super::degrees::{AllowedDegrees, DegreeRule};
 
 /// One degree for all groups and all microbatches, as Megatron-LM and DeepSpeed-Ulysses train.
 ///
@@ -119,21 +120,13 @@ const SLACK: f64 = 0.05;
 /// sequences go to a new set of free ranks or to the least loaded set of their size, load being |s|² / cp; a set runs its
 /// sequences one after the other, each with the constants of the cost. A microbatch ends when a smaller size is reached and
 /// loads differ by at most 5 %, the last sequence of the fullest set goes back where that evens the loads, and sets grow by
-/// doubling while ranks are empty.
+/// doubling while ranks are empty. Of the problem's degrees only the largest counts.
 pub fn megatron_balanced(problem: GroupProblem<'_>) -> Result<BatchPlan, GroupError> {
+    let degrees = AllowedDegrees::new(DegreeRule::PowersOfTwo, Some(problem.degrees.largest()), problem.ranks);
+    let problem = GroupProblem { degrees: &degrees, ..problem };
     let (_, items) = prepare(problem)?;
+    let largest = degrees.largest();
     let size = |tokens: u64| tokens.div_ceil(problem.tokens_per_rank).next_power_of_two();
-    let largest = u64::from(problem.degrees.largest().min(problem.ranks));
-    if let Some(item) = items.first().filter(|item| size(item.load.tokens) > largest) {
-        let degree = (largest as u32 + 1).next_power_of_two() / 2;
-        return Err(GroupError::TooLong {
-            sequence: item.index,
-            tokens: item.load.tokens,
-            held: u64::from(degree).saturating_mul(problem.tokens_per_rank),
-            degree,
-            per_rank: problem.tokens_per_rank,
-        });
-    }
     let mut left: Vec<Sized> = items
         .iter()
         .map(|item| {
@@ -144,7 +137,7 @@ pub fn megatron_balanced(problem: GroupProblem<'_>) -> Result<BatchPlan, GroupEr
         .collect();
     let mut microbatches = Vec::new();
     while !left.is_empty() {
-        let (sets, rest) = balanced_sets(left, problem.ranks);
+        let (sets, rest) = balanced_sets(left, problem.ranks, largest);
         left = rest;
         let groups = sets.into_iter().map(|set| Group {
             tokens: set.sequences.iter().map(|sized| sized.load.tokens).sum(),
@@ -177,11 +170,11 @@ struct RankSet {
 }
 
 /// The sets of one microbatch and the sequences left for later ones, longest first.
-fn balanced_sets(left: Vec<Sized>, ranks: u32) -> (Vec<RankSet>, Vec<Sized>) {
+fn balanced_sets(left: Vec<Sized>, ranks: u32, largest: u32) -> (Vec<RankSet>, Vec<Sized>) {
     let mut shares = shares(left);
     let mut sets: Vec<RankSet> = Vec::new();
     let mut free = ranks;
-    let mut largest = None;
+    let mut first_size = None;
     loop {
         let placeable = |share: &&mut VecDeque<Sized>| {
             share.front().is_some_and(|sized| sized.cp <= free || sets.iter().any(|set| set.ranks == sized.cp))
@@ -197,7 +190,7 @@ fn balanced_sets(left: Vec<Sized>, ranks: u32) -> (Vec<RankSet>, Vec<Sized>) {
                 set.sequences.push(sized);
             }
         }
-        let first = *largest.get_or_insert(sized.cp);
+        let first = *first_size.get_or_insert(sized.cp);
         let more = shares.iter().any(|share| !share.is_empty());
         if sized.cp < first && free == 0 && more && slack(&sets) <= SLACK {
             break;
@@ -225,7 +218,8 @@ fn balanced_sets(left: Vec<Sized>, ranks: u32) -> (Vec<RankSet>, Vec<Sized>) {
         }
     }
     // The smallest sets double, first ones first, as long as ranks are empty.
-    while let Some(smallest) = sets.iter_mut().filter(|set| set.ranks <= free).min_by_key(|set| set.ranks) {
+    let growing = |set: &&mut RankSet, free: u32| set.ranks <= free && 2 * set.ranks <= largest;
+    while let Some(smallest) = sets.iter_mut().filter(|set| growing(set, free)).min_by_key(|set| set.ranks) {
         free -= smallest.ranks;
         smallest.ranks *= 2;
     }

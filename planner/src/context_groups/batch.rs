@@ -314,20 +314,26 @@ fn deal(setting: Setting<'_>, items: &[Item], count: u32) -> Option<Vec<Vec<Item
     Some(microbatches.into_iter().map(|dealt| dealt.items).collect())
 }
 
-/// Cuts into about `count` microbatches of equal work, the longest sequences in the first.
+/// Cuts into about `count` microbatches, the longest sequences in the first: a microbatch is done when it has its share of
+/// the work and enough of it that its longest sequence keeps nobody waiting, or when its ranks are full.
 fn split_sorted(setting: Setting<'_>, items: &[Item], count: u32) -> Vec<Vec<Item>> {
     let total: f64 = items.iter().map(|item| setting.cost.work(item.load)).sum();
-    let share = total / f64::from(count);
+    let alone = |item: Item| {
+        makespan_bound(setting.cost, [(item.load, item.minimum)].into_iter(), setting.degrees, setting.ranks)
+    };
+    let ranks = f64::from(setting.ranks);
     let mut microbatches = Vec::new();
-    let (mut bins, mut current, mut done) = (Bins::default(), Vec::new(), 0.0);
+    let (mut bins, mut current, mut done, mut enough) = (Bins::default(), Vec::new(), 0.0, 0.0);
     for &item in items {
-        let full = done >= share * (microbatches.len() + 1) as f64 && (microbatches.len() as u32) < count - 1;
-        if !current.is_empty() && (full || !bins.put(item, setting.tokens_per_rank, u64::from(setting.ranks))) {
-            microbatches.push(std::mem::take(&mut current));
+        let full = done >= enough || !bins.put(item, setting.tokens_per_rank, u64::from(setting.ranks));
+        if full {
+            if !current.is_empty() {
+                microbatches.push(std::mem::take(&mut current));
+            }
             bins = Bins::default();
-        }
-        if current.is_empty() {
             bins.put(item, setting.tokens_per_rank, u64::from(setting.ranks));
+            enough = (total / f64::from(count)).max((alone(item) - setting.cost.b1) * ranks);
+            done = 0.0;
         }
         done += setting.cost.work(item.load);
         current.push(item);

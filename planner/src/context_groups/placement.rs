@@ -1,4 +1,4 @@
-//! Groups on ranks: contiguous, and inside one node where they can be.
+//! Groups on ranks: inside one node where they can be.
 
 use super::batch::{Group, GroupProblem, Grouping, Microbatch};
 use super::cost::Load;
@@ -8,8 +8,8 @@ use super::cost::Load;
 pub struct PlacedGroup {
     /// Its place among the groups of the microbatch.
     pub group: u32,
-    /// Its ranks are this one and those after it, as many as its degree.
-    pub first_rank: u32,
+    /// Its ranks in the order of the ring, ascending.
+    pub ranks: Vec<u32>,
     /// Nodes that it touches.
     pub nodes: u32,
 }
@@ -17,34 +17,36 @@ pub struct PlacedGroup {
 /// Where the groups of a microbatch stand.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Placement {
-    /// In the order of ranks.
+    /// In the order of their first ranks.
     pub groups: Vec<PlacedGroup>,
-    /// The time of the slowest group where it stands: a group that is cut by the border of two nodes although one node
-    /// could hold it sends at the rate between nodes.
+    /// The time of the slowest group where it stands: a group on two nodes although one could hold it sends at the rate
+    /// between nodes.
     pub seconds: f64,
     /// Groups that touch more nodes than they need to.
     pub cut: u32,
 }
 
-/// Places a microbatch's groups on consecutive ranks.
+/// Places a microbatch's groups on ranks.
 ///
-/// Groups of a whole number of nodes come first, those of a node and more after them, each followed by what fills its last
-/// node best, and smaller ones go best fit into nodes, largest first. Only what fits into no node's rest is cut by a
-/// border, which can happen where the ranks are nearly all used.
+/// Groups of a node and more come first, on consecutive ranks from the start of a node, those that leave the least of their
+/// last node before others; smaller ones follow, largest first, into the node whose free ranks they fill best. What then
+/// fits into no node gets the free ranks there are, fewest nodes first; that happens only where nearly all ranks are used.
 pub fn place(problem: GroupProblem<'_>, microbatch: &Microbatch) -> Placement {
     let node = problem.cost.ranks_per_node.max(1);
-    let order = order(&microbatch.groups, problem.ranks, node);
-    let mut placed = Vec::with_capacity(order.len());
+    let mut placed: Vec<PlacedGroup> = ranks_of(&microbatch.groups, problem.ranks, node)
+        .into_iter()
+        .map(|(group, ranks)| {
+            let nodes = ranks.windows(2).filter(|pair| pair[0] / node != pair[1] / node).count() as u32 + 1;
+            PlacedGroup { group: group as u32, ranks, nodes }
+        })
+        .collect();
+    placed.sort_by(|a, b| a.ranks.cmp(&b.ranks));
     let (mut seconds, mut cut) = (0.0_f64, 0);
-    for (group, first) in order {
-        let degree = microbatch.groups[group].degree;
-        let nodes = (first + degree - 1) / node - first / node + 1;
-        cut += u32::from(nodes > degree.div_ceil(node));
-        let bandwidth = if nodes > 1 { problem.cost.across_nodes } else { problem.cost.within_node };
-        seconds = seconds.max(placed_seconds(problem, microbatch, group, bandwidth));
-        placed.push(PlacedGroup { group: group as u32, first_rank: first, nodes });
+    for group in &placed {
+        cut += u32::from(group.nodes > (group.ranks.len() as u32).div_ceil(node));
+        let bandwidth = if group.nodes > 1 { problem.cost.across_nodes } else { problem.cost.within_node };
+        seconds = seconds.max(placed_seconds(problem, microbatch, group.group as usize, bandwidth));
     }
-    placed.sort_by_key(|placed| placed.first_rank);
     Placement { groups: placed, seconds, cut }
 }
 
@@ -56,50 +58,54 @@ fn placed_seconds(problem: GroupProblem<'_>, microbatch: &Microbatch, group: usi
     if microbatch.grouping == Grouping::OneByOne { loads.map(time).sum() } else { time(loads.sum()) }
 }
 
-/// Of every group its place and its first rank.
-fn order(groups: &[Group], ranks: u32, node: u32) -> Vec<(usize, u32)> {
+/// Of every group its place and its ranks.
+fn ranks_of(groups: &[Group], ranks: u32, node: u32) -> Vec<(usize, Vec<u32>)> {
     let mut order: Vec<usize> = (0..groups.len()).collect();
-    // Whole nodes first, then what leaves the least of its last node, then single-node groups from large to small.
     order.sort_by_key(|&group| {
         let degree = groups[group].degree;
         let rest = (node - degree % node) % node;
         if degree >= node { (0, rest, u32::MAX - degree) } else { (1, u32::MAX - degree, 0) }
     });
-    // Runs of free ranks inside nodes, and the rank from which all nodes are free.
-    let mut rests: Vec<(u32, u32)> = Vec::new();
-    let mut fresh = 0;
+    // Free ranks of every node; a node's ranks are taken from the first on.
+    let mut free: Vec<std::ops::Range<u32>> =
+        (0..ranks.div_ceil(node)).map(|at| at * node..((at + 1) * node).min(ranks)).collect();
     let mut found = Vec::with_capacity(groups.len());
     let mut homeless = Vec::new();
+    // Nodes before this one have been begun by groups of a node and more.
+    let mut fresh = 0;
     for group in order {
         let degree = groups[group].degree;
-        let fitting = rests.iter_mut().filter(|(_, free)| *free >= degree);
-        if let Some(rest) = fitting.min_by_key(|(first, free)| (*free, *first)) {
-            found.push((group, rest.0));
-            *rest = (rest.0 + degree, rest.1 - degree);
-        } else if fresh + degree <= ranks {
-            found.push((group, fresh));
-            let end = (fresh + degree).div_ceil(node) * node;
-            let end = end.min(ranks);
-            if end > fresh + degree {
-                rests.push((fresh + degree, end - fresh - degree));
+        if degree >= node && fresh as u32 * node + degree <= ranks {
+            let first = fresh as u32 * node;
+            let last = first + degree;
+            for at in fresh..last.div_ceil(node) as usize {
+                free[at].start = last.min(free[at].end);
             }
-            fresh = end;
-        } else {
-            homeless.push(group);
+            fresh = last.div_ceil(node) as usize;
+            found.push((group, (first..last).collect()));
+            continue;
+        }
+        let fitting = free.iter_mut().filter(|free| free.len() as u32 >= degree);
+        match fitting.min_by_key(|free| free.len()) {
+            Some(free) => {
+                found.push((group, (free.start..free.start + degree).collect()));
+                free.start += degree;
+            }
+            None => homeless.push(group),
         }
     }
-    if homeless.is_empty() { found } else { consecutive(groups) }
-}
-
-/// One group after the other, largest first: always fits, and cuts where it must.
-fn consecutive(groups: &[Group]) -> Vec<(usize, u32)> {
-    let mut order: Vec<usize> = (0..groups.len()).collect();
-    order.sort_by_key(|&group| std::cmp::Reverse(groups[group].degree));
-    let mut next = 0;
-    let starts = order.into_iter().map(|group| {
-        let first = next;
-        next += groups[group].degree;
-        (group, first)
-    });
-    starts.collect()
+    for group in homeless {
+        let mut needed = groups[group].degree;
+        let mut taken = Vec::with_capacity(needed as usize);
+        while needed > 0 {
+            let Some(most) = free.iter_mut().rev().max_by_key(|free| free.len()).filter(|free| !free.is_empty()) else { break };
+            let end = most.end.min(most.start + needed);
+            taken.extend(most.start..end);
+            needed -= end - most.start;
+            most.start = end;
+        }
+        taken.sort_unstable();
+        found.push((group, taken));
+    }
+    found
 }

@@ -2,14 +2,13 @@
 
 use std::collections::BTreeSet;
 
-use super::batch::Microbatch;
 use super::placement::Placement;
 
 /// Communication groups that were made so far in a run.
 #[derive(Debug, Clone, Default)]
 pub struct GroupPool {
-    /// First rank and number of ranks: groups stand on consecutive ranks.
-    made: BTreeSet<(u32, u32)>,
+    /// Their ranks.
+    made: BTreeSet<Vec<u32>>,
 }
 
 /// What a run asked of the pool.
@@ -23,13 +22,14 @@ pub struct PoolCount {
 
 impl GroupPool {
     /// Asks for the groups of one microbatch; groups of one rank communicate with nobody and are not counted.
-    pub fn ask(&mut self, microbatch: &Microbatch, placement: &Placement) -> PoolCount {
+    pub fn ask(&mut self, placement: &Placement) -> PoolCount {
         let mut count = PoolCount::default();
-        for placed in &placement.groups {
-            let degree = microbatch.groups[placed.group as usize].degree;
-            if degree > 1 {
-                let new = self.made.insert((placed.first_rank, degree));
-                *(if new { &mut count.misses } else { &mut count.hits }) += 1;
+        for placed in placement.groups.iter().filter(|placed| placed.ranks.len() > 1) {
+            if self.made.contains(&placed.ranks) {
+                count.hits += 1;
+            } else {
+                self.made.insert(placed.ranks.clone());
+                count.misses += 1;
             }
         }
         count

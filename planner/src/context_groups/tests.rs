@@ -138,12 +138,13 @@ proptest! {
         let problem = GroupProblem { sequences: &sequences, ranks, tokens_per_rank: 30_000, degrees: &degrees, cost: &cost };
         for microbatch in plan(problem, Effort::Portfolio).map_err(|error| TestCaseError::fail(error.to_string()))?.microbatches {
             let placement = place(problem, &microbatch);
-            let mut next = 0;
+            let mut taken = vec![false; ranks as usize];
             for placed in &placement.groups {
-                prop_assert!(placed.first_rank >= next);
-                next = placed.first_rank + microbatch.groups[placed.group as usize].degree;
+                prop_assert_eq!(placed.ranks.len() as u32, microbatch.groups[placed.group as usize].degree);
+                for &rank in &placed.ranks {
+                    prop_assert!(!std::mem::replace(&mut taken[rank as usize], true));
+                }
             }
-            prop_assert!(next <= ranks);
             prop_assert_eq!(placement.groups.len(), microbatch.groups.len());
             if placement.cut == 0 {
                 prop_assert!((placement.seconds - microbatch.seconds).abs() <= 1e-12 * microbatch.seconds);
@@ -313,8 +314,8 @@ fn groups_stay_inside_nodes_where_they_can() {
         placement.groups.iter().map(|placed| (microbatch.groups[placed.group as usize].degree, placed.nodes)).collect();
     assert_eq!(starts, [(4, 1), (6, 2), (2, 1), (3, 1), (1, 1)]);
     let mut pool = GroupPool::default();
-    let first = pool.ask(&microbatch, &placement);
-    let second = pool.ask(&microbatch, &placement);
+    let first = pool.ask(&placement);
+    let second = pool.ask(&placement);
     assert_eq!((first, second), (PoolCount { hits: 0, misses: 4 }, PoolCount { hits: 4, misses: 0 }));
     assert!((first.creation_seconds(0.5) - 2.0).abs() < 1e-12 && pool.len() == 4);
 }

@@ -1,0 +1,73 @@
+//! DHP: one global batch to microbatches, groups and degrees, and the two ways to the same degrees.
+
+use planner::context_groups::{
+    AllowedDegrees, DegreeRule, Effort, Exchange, GroupCost, GroupProblem, Sequence, megatron_balanced, place, plan,
+    static_degrees,
+};
+use planner::random::Random;
+
+fn main() {
+    divan::main();
+}
+
+/// Like an 8B model on one rank of an accelerator of some 300 TFLOP/s: 28 layers, hidden size 3584, grouped keys and values.
+const COST: GroupCost = GroupCost {
+    a1: 4e-9 / 3.0,
+    a2: 1.6e-4,
+    a3: 3.5e5,
+    b1: 0.05,
+    b2: 0.01,
+    within_node: 2e11,
+    across_nodes: 1.2e10,
+    ranks_per_node: 8,
+    exchange: Exchange::Ring,
+};
+
+/// Lengths with a long tail (log-normal), or nearly equal ones.
+fn lengths(count: usize, deviation: f64) -> Vec<Sequence> {
+    let mut random = Random::new(3, count as u64);
+    let length = |random: &mut Random| (libm::exp(8.0 + deviation * random.normal()) as u64).clamp(200, 131_072);
+    (0..count).map(|_| Sequence::causal(length(&mut random))).collect()
+}
+
+#[divan::bench(args = [(128, 64, 1.1), (256, 64, 1.1), (512, 64, 1.1), (512, 64, 0.2), (512, 8, 1.1), (4096, 1024, 1.1)])]
+fn portfolio(bencher: divan::Bencher<'_, '_>, (count, ranks, deviation): (usize, u32, f64)) {
+    bench(bencher, lengths(count, deviation), ranks, |problem| plan(problem, Effort::Portfolio).unwrap().seconds);
+}
+
+#[divan::bench(args = [(512, 64, 1.1), (4096, 1024, 1.1)])]
+fn published(bencher: divan::Bencher<'_, '_>, (count, ranks, deviation): (usize, u32, f64)) {
+    bench(bencher, lengths(count, deviation), ranks, |problem| plan(problem, Effort::Published).unwrap().seconds);
+}
+
+#[divan::bench(args = [(512, 64, 1.1), (4096, 1024, 1.1)])]
+fn static_degrees_all(bencher: divan::Bencher<'_, '_>, (count, ranks, deviation): (usize, u32, f64)) {
+    bench(bencher, lengths(count, deviation), ranks, static_degrees);
+}
+
+#[divan::bench(args = [(512, 64, 1.1)])]
+fn megatron(bencher: divan::Bencher<'_, '_>, (count, ranks, deviation): (usize, u32, f64)) {
+    bench(bencher, lengths(count, deviation), ranks, |problem| megatron_balanced(problem).unwrap().seconds);
+}
+
+#[divan::bench(args = [(512, 64, 1.1), (4096, 1024, 1.1)])]
+fn placement(bencher: divan::Bencher<'_, '_>, (count, ranks, deviation): (usize, u32, f64)) {
+    let sequences = lengths(count, deviation);
+    let degrees = AllowedDegrees::new(DegreeRule::Any, None, ranks);
+    let problem = GroupProblem { sequences: &sequences, ranks, tokens_per_rank: 8192, degrees: &degrees, cost: &COST };
+    let planned = plan(problem, Effort::Portfolio).unwrap();
+    bencher
+        .bench_local(|| planned.microbatches.iter().map(|microbatch| place(problem, microbatch).seconds).sum::<f64>());
+}
+
+fn bench<T>(
+    bencher: divan::Bencher<'_, '_>,
+    sequences: Vec<Sequence>,
+    ranks: u32,
+    run: impl Fn(GroupProblem<'_>) -> T,
+) {
+    let degrees = AllowedDegrees::new(DegreeRule::Any, None, ranks);
+    bencher.bench_local(|| {
+        run(GroupProblem { sequences: &sequences, ranks, tokens_per_rank: 8192, degrees: &degrees, cost: &COST })
+    });
+}
