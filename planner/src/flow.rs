@@ -261,7 +261,8 @@ impl Flows {
 
     /// Whether every microbatch visits every stage, and stage `s` stands on rank `s mod p`.
     pub fn is_cyclic(&self) -> bool {
-        let chain = self.gangs.is_empty() && (0..self.microbatches()).all(|microbatch| self.stages_of(microbatch) == (0..self.stages()));
+        let chain = self.gangs.is_empty()
+            && (0..self.microbatches()).all(|microbatch| self.stages_of(microbatch) == (0..self.stages()));
         chain && self.stage_rank.iter().enumerate().all(|(stage, &rank)| rank as usize == stage % self.ranks)
     }
 }

@@ -10,20 +10,7 @@ use crate::cost::overrides::CostOverride;
 #[serde(deny_unknown_fields)]
 #[allow(clippy::struct_excessive_bools, reason = "independent switches of a training framework, each its own field")]
 pub struct Training {
-    /// How the devices of a context-parallel group exchange what attention needs of each other's tokens.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, PartialOrd, Ord, Hash, Serialize, Deserialize)]
-#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
-#[serde(rename_all = "snake_case")]
-pub enum ContextExchange {
-    /// Keys and values travel round a ring beside attention (Ring Attention; Liu et al., 2023).
-    #[default]
-    Ring,
-    /// Tokens are traded for heads before attention and back behind it, while nothing is computed; the degree divides the
-    /// heads (DeepSpeed-Ulysses; Jacobs et al., 2023).
-    AllToAll,
-}
-
-/// Which activations are computed again in the backward pass.
+    /// Which activations are computed again in the backward pass.
     #[serde(default)]
     pub recompute: Recompute,
     /// How attention is computed.
@@ -203,6 +190,19 @@ pub enum Recompute {
     Selective,
     /// Whole layers: only each layer's input is kept.
     Full,
+}
+
+/// How the devices of a context-parallel group exchange what attention needs of each other's tokens.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
+#[serde(rename_all = "snake_case")]
+pub enum ContextExchange {
+    /// Keys and values travel round a ring beside attention (Ring Attention; Liu et al., 2023).
+    #[default]
+    Ring,
+    /// Tokens are traded for heads before attention and back behind it, while nothing is computed; the degree divides the
+    /// heads (DeepSpeed-Ulysses; Jacobs et al., 2023).
+    AllToAll,
 }
 
 /// How attention is computed.

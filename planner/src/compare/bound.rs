@@ -70,7 +70,8 @@ impl Ways {
         for microbatch in 0..flows.microbatches() {
             if flows.gang_of(microbatch).is_some() {
                 for cell in flows.cells_of(microbatch) {
-                    let rank = flows.rank_of(flows.stages_of(microbatch).start + cell - flows.cells_of(microbatch).start);
+                    let rank =
+                        flows.rank_of(flows.stages_of(microbatch).start + cell - flows.cells_of(microbatch).start);
                     (ways.gradient[cell], ways.way_out[cell]) = (costs.forward[cell], step_end(rank));
                 }
                 continue;

@@ -86,11 +86,7 @@ mod tests {
 
     fn schedule() -> Schedule {
         let both = |rank, item| [Action::forward(rank, item), Action::backward(rank, item)];
-        let orders = vec![
-            both(0, 0).to_vec(),
-            [both(1, 0), both(1, 2)].concat(),
-            [both(2, 1), both(2, 2)].concat(),
-        ];
+        let orders = vec![both(0, 0).to_vec(), [both(1, 0), both(1, 2)].concat(), [both(2, 1), both(2, 2)].concat()];
         Schedule { stages: 3, microbatches: 3, orders }
     }
 
