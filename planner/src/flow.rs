@@ -23,11 +23,11 @@ pub struct Path {
     pub inputs: Vec<usize>,
 }
 
-/// What consecutive ranks work on at once.
+/// What several ranks work on at once.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Gathered {
     /// The ranks.
-    pub ranks: Range<usize>,
+    pub ranks: Vec<u32>,
     /// What starts together has the same number.
     pub gang: u32,
 }
@@ -130,15 +130,21 @@ impl Flows {
         }
     }
 
-    /// Every rank is a stage of its own, and every item is worked on by consecutive ranks at once. Items of one gang start
-    /// together: forward when the last of all their ranks is free, backward likewise. Gangs are numbered from 0.
+    /// Every item is worked on by several ranks at once, each of which is a stage of the item's own. Items of one gang
+    /// start together: forward when the last of all their ranks is free, backward likewise. Gangs are numbered from 0.
     ///
     /// # Errors
     /// Names the first item without a rank, or on ranks that do not exist.
     pub fn together(ranks: usize, items: &[Gathered]) -> Result<Self, FlowError> {
-        let paths: Vec<Path> =
-            items.iter().map(|item| Path { stages: item.ranks.clone(), inputs: Vec::new() }).collect();
-        let mut flows = Self::new(ranks, (0..ranks as u32).collect(), &paths)?;
+        let mut stage = 0;
+        let path = |item: &Gathered| {
+            let first = stage;
+            stage += item.ranks.len();
+            Path { stages: first..stage, inputs: Vec::new() }
+        };
+        let paths: Vec<Path> = items.iter().map(path).collect();
+        let placed = items.iter().flat_map(|item| &item.ranks).copied().collect();
+        let mut flows = Self::new(ranks, placed, &paths)?;
         flows.gangs = items.iter().map(|item| item.gang).collect();
         Ok(flows)
     }

@@ -2,6 +2,7 @@
 
 mod breakdown;
 mod dynamic;
+mod groups;
 mod judge;
 mod layouts;
 mod misfit;
@@ -10,6 +11,7 @@ mod replica;
 mod sizing;
 mod static_3d;
 
+pub use groups::SequenceGroup;
 pub use judge::{Judged, judge};
 
 pub(crate) use dynamic::plan as plan_dynamic;
@@ -56,6 +58,9 @@ pub struct ReplicaPlan {
     /// How microbatches are cut by module, what feeds before what it feeds; empty where each goes whole through all
     /// stages.
     pub parts: Vec<Part>,
+    /// Where each microbatch is cut over ranks that each hold the whole model, and the layout's replicas are these ranks;
+    /// empty for pipelines.
+    pub groups: Vec<SequenceGroup>,
     /// Orders of all ranks; their microbatches are the parts, if there are any.
     pub schedule: Schedule,
     /// Strategies of the layers of every cell; empty where all layers do as the scenario's settings say.
@@ -63,9 +68,14 @@ pub struct ReplicaPlan {
 }
 
 impl ReplicaPlan {
+    /// Whether its ranks work in groups that each cut sequences over themselves.
+    pub const fn is_grouped(&self) -> bool {
+        !self.groups.is_empty()
+    }
+
     /// Whole microbatches through all stages.
     fn whole(microbatches: Vec<Vec<u32>>, schedule: Schedule) -> Self {
-        Self { microbatches, parts: Vec::new(), schedule, mixes: Vec::new() }
+        Self { microbatches, parts: Vec::new(), groups: Vec::new(), schedule, mixes: Vec::new() }
     }
 }
 
@@ -80,6 +90,14 @@ pub struct Part {
     pub first: u32,
     /// One behind the last instance.
     pub end: u32,
+}
+
+impl Plan {
+    /// Ranks of each of the lists that iterations have: of a pipeline, or of all that work in groups.
+    pub fn ranks(&self) -> usize {
+        let groups = self.iterations.iter().flat_map(|iteration| &iteration.replicas).any(ReplicaPlan::is_grouped);
+        if groups { self.layout.data as usize } else { self.layout.pipeline as usize }
+    }
 }
 
 /// Why there is no plan.

@@ -2,7 +2,8 @@
 
 use super::Violation;
 use crate::model::Model;
-use crate::plan::Plan;
+use crate::outcome::Layout;
+use crate::plan::{Plan, ReplicaPlan};
 
 /// Checks degrees (`context` is CP, a setting of the scenario) against devices and model, that the stages hold every layer once and in order, and that every
 /// iteration trains every sequence once. `sequences[i]` is the number of sequences of iteration `i`.
@@ -53,8 +54,14 @@ fn shape(plan: &Plan, iterations: usize) -> Result<(), Violation> {
     let layout = plan.layout;
     equal("iterations", plan.iterations.len(), iterations)?;
     for iteration in &plan.iterations {
-        equal("replicas", iteration.replicas.len(), layout.data as usize)?;
+        let grouped = iteration.replicas.iter().any(|replica| !replica.groups.is_empty());
+        // Ranks that work in groups are the replicas, and stand in one list.
+        equal("replicas", iteration.replicas.len(), if grouped { 1 } else { layout.data as usize })?;
         for replica in &iteration.replicas {
+            if grouped {
+                groups(replica, layout)?;
+                continue;
+            }
             equal("ranks", replica.schedule.orders.len(), layout.pipeline as usize)?;
             equal("stages", replica.schedule.stages, plan.partition.stages.len())?;
             let travelling = if replica.parts.is_empty() { replica.microbatches.len() } else { replica.parts.len() };
@@ -68,6 +75,34 @@ fn shape(plan: &Plan, iterations: usize) -> Result<(), Violation> {
                         expected: most,
                     });
                 }
+            }
+        }
+    }
+    Ok(())
+}
+
+/// Every group stands on ranks that exist, each of them once, and no rank is in two groups that start together.
+fn groups(replica: &ReplicaPlan, layout: Layout) -> Result<(), Violation> {
+    let equal = |what, found: usize, expected: usize| {
+        if found == expected { Ok(()) } else { Err(Violation::Shape { what, found, expected }) }
+    };
+    equal("ranks", replica.schedule.orders.len(), layout.data as usize)?;
+    equal("groups", replica.groups.len(), replica.microbatches.len())?;
+    equal("microbatches", replica.schedule.microbatches, replica.microbatches.len())?;
+    equal("sub-microbatches", replica.parts.len(), 0)?;
+    equal("stages of a rank", (layout.pipeline * layout.chunks) as usize, 1)?;
+    let mut taken = std::collections::BTreeSet::new();
+    for (group, sequences) in replica.groups.iter().zip(&replica.microbatches) {
+        if group.ranks.is_empty() || sequences.is_empty() {
+            return Err(Violation::Shape { what: "ranks or sequences of a group", found: 0, expected: 1 });
+        }
+        for &rank in &group.ranks {
+            if rank >= layout.data {
+                let (found, expected) = (rank as usize, layout.data as usize);
+                return Err(Violation::Shape { what: "ranks of a group", found, expected });
+            }
+            if !taken.insert((group.gang, rank)) {
+                return Err(Violation::Shape { what: "groups of a rank at a time", found: 2, expected: 1 });
             }
         }
     }

@@ -31,8 +31,10 @@ impl StageTimes {
     }
 
     pub(super) fn add(&mut self, costs: &PipelineCosts) {
+        let together = costs.flows.gangs() > 0;
         for Cell { index, stage, .. } in costs.cells() {
-            let totals = &mut self.stages[stage];
+            // Ranks that work in groups all hold the one stage there is.
+            let totals = &mut self.stages[if together { 0 } else { stage }];
             totals.visits += 1;
             totals.forward += costs.forward[index].secs();
             totals.backward += costs.backward(index).secs();

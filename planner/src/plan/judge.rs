@@ -4,7 +4,7 @@ use std::rc::Rc;
 
 use super::breakdown::{RankTotals, StageTimes};
 use super::misfit::Misfit;
-use super::{Plan, ReplicaPlan, replica};
+use super::{Plan, ReplicaPlan, groups, replica};
 use crate::check::{self, Violation};
 use crate::compare::{self, IterationTotals};
 use crate::cost::{MicrobatchLoad, PipelineCosts, Pricing};
@@ -61,7 +61,11 @@ fn run_iteration(
             runs.push(Rc::clone(run));
             continue;
         }
-        let costs = replica::costs(scenario, pricing, (&plan.partition, layout), index, batch, assigned);
+        let costs = if assigned.is_grouped() {
+            groups::costs(scenario, pricing, layout, batch, assigned)
+        } else {
+            replica::costs(scenario, pricing, (&plan.partition, layout), index, batch, assigned)
+        };
         let execution = execute(&assigned.schedule, &costs)?;
         let flops = loads.iter().map(|load| load.model_flops(&scenario.model)).sum();
         let run = Rc::new(ReplicaRun { costs, execution, flops });
@@ -81,7 +85,7 @@ fn does_the_same(a: &ReplicaPlan, b: &ReplicaPlan, batch: &PackedBatch) -> bool 
         let of = |own: &Vec<u32>| batch.contents(own);
         a.microbatches.iter().map(of).eq(b.microbatches.iter().map(of))
     };
-    a.schedule == b.schedule && a.mixes == b.mixes && a.parts == b.parts && (a.parts.is_empty() || contents())
+    a.schedule == b.schedule && a.mixes == b.mixes && a.parts == b.parts && a.groups == b.groups && (a.parts.is_empty() || contents())
 }
 
 /// Replicas that are compared with.
@@ -125,7 +129,7 @@ pub fn judge(
     let mut iterations = Vec::with_capacity(batches.len());
     let mut timelines = Vec::with_capacity(batches.len());
     let mut stages = StageTimes::new(plan.partition.stages.len());
-    let mut ranks = RankTotals::new(plan.layout.pipeline as usize);
+    let mut ranks = RankTotals::new(plan.ranks());
     for (iteration, batch) in batches.iter().enumerate() {
         let planned = &plan.iterations[iteration];
         let runs = run_iteration(scenario, pricing, plan, iteration, batch)
@@ -137,7 +141,7 @@ pub fn judge(
             }
             stages.add(&run.costs);
         }
-        let end = StepEnd::of(plan.layout.pipeline as usize, runs.iter().map(|run| &run.execution));
+        let end = StepEnd::of(plan.ranks(), runs.iter().map(|run| &run.execution));
         let mut total = IterationTotals { tokens: batch.summary.tokens, ..IterationTotals::default() };
         for (run, replica) in runs.iter().zip(&planned.replicas) {
             total.add_replica(&replica.schedule, &run.costs);

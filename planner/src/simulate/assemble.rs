@@ -174,7 +174,9 @@ impl Builder<'_> {
                 ActionKind::WeightGrad => SpanKind::WeightGrad,
             };
             let (start, stop) = (self.execution.start[rank][place], self.execution.end[rank][place]);
-            self.push(kind, action.stage, action.microbatch, start, stop, bound_by);
+            // Ranks that work together all hold the one stage that there is.
+            let stage = if self.meeting(action).is_some() { 0 } else { action.stage };
+            self.push(kind, stage, action.microbatch, start, stop, bound_by);
         }
         let mut at = end.sync_start[rank];
         for (kind, duration) in self.tail(rank) {

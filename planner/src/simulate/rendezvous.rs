@@ -74,7 +74,7 @@ mod tests {
 
     /// Three ranks, F = 10 and B = 20 a cell. Item 0 on ranks 0 and 1 and item 1 on rank 2, then item 2 on ranks 1 and 2.
     fn costs(gangs: [u32; 3]) -> PipelineCosts {
-        let items = [0..2, 2..3, 1..3].into_iter().zip(gangs).map(|(ranks, gang)| Gathered { ranks, gang });
+        let items = [vec![0, 1], vec![2], vec![1, 2]].into_iter().zip(gangs).map(|(ranks, gang)| Gathered { ranks, gang });
         let flows = Flows::together(3, &items.collect::<Vec<_>>()).unwrap();
         let ten = Nanos::new(10);
         let times = UniformTimes { forward: ten, input_grad: ten, weight_grad: ten, communication: Nanos::ZERO };
@@ -85,9 +85,9 @@ mod tests {
     }
 
     fn schedule() -> Schedule {
-        let both = |rank, item| [Action::forward(rank, item), Action::backward(rank, item)];
-        let orders = vec![both(0, 0).to_vec(), [both(1, 0), both(1, 2)].concat(), [both(2, 1), both(2, 2)].concat()];
-        Schedule { stages: 3, microbatches: 3, orders }
+        let both = |stage, item| [Action::forward(stage, item), Action::backward(stage, item)];
+        let orders = vec![both(0, 0).to_vec(), [both(1, 0), both(3, 2)].concat(), [both(2, 1), both(4, 2)].concat()];
+        Schedule { stages: 5, microbatches: 3, orders }
     }
 
     /// Each item for itself: item 0 ends at 30, item 1 at 30 + 60 = 90, item 2 starts when both its ranks are free, at 90.

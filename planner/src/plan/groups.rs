@@ -1,0 +1,190 @@
+//! What a replica costs that is not a pipeline: groups of model replicas that each cut their sequences over themselves.
+
+use std::collections::BTreeMap;
+
+use super::ReplicaPlan;
+use crate::cost::{MicrobatchLoad, Partition, PipelineCosts, Place, Pricing};
+use crate::flow::{Flows, Gathered, Placement};
+use crate::model::Model;
+use crate::outcome::Layout;
+use crate::scenario::Scenario;
+use crate::schedule::{Action, Schedule};
+use crate::training::ContextExchange;
+use crate::units::{Nanos, Seconds};
+use crate::workload::{PackedBatch, Sequence};
+
+/// Ranks, each a replica of the model, that work on some sequences together.
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+pub struct SequenceGroup {
+    /// Its ranks, over which each sequence is cut.
+    pub ranks: Vec<u32>,
+    /// Which microbatch it belongs to.
+    pub microbatch: u32,
+    /// Groups of one number start forward together, and backward together.
+    pub gang: u32,
+    /// How its ranks exchange what attention needs.
+    pub exchange: ContextExchange,
+}
+
+impl SequenceGroup {
+    /// Its context-parallel degree.
+    pub const fn degree(&self) -> u32 {
+        self.ranks.len() as u32
+    }
+}
+
+/// All layers on one stage.
+pub(super) fn whole_model(model: &Model) -> Partition {
+    let range = |(module, of): (usize, &crate::model::Module)| crate::cost::partition::LayerRange {
+        module,
+        first: 0,
+        end: of.layers,
+    };
+    Partition { stages: vec![model.modules.iter().enumerate().map(range).collect()], placement: Placement::Cyclic }
+}
+
+/// Every rank runs its groups one after the other, forward and backward of each.
+pub(super) fn schedule(groups: &[SequenceGroup], ranks: usize) -> Schedule {
+    let mut orders = vec![Vec::new(); ranks];
+    let mut stages = 0;
+    for (item, group) in groups.iter().enumerate() {
+        for &rank in &group.ranks {
+            orders[rank as usize].extend([Action::forward(stages, item), Action::backward(stages, item)]);
+            stages += 1;
+        }
+    }
+    Schedule { stages, microbatches: groups.len(), orders }
+}
+
+/// Forward and backward of groups, priced by the operators of one of their ranks.
+pub(super) struct GroupPrices {
+    /// One cell for every group.
+    pub columns: PipelineCosts,
+}
+
+impl GroupPrices {
+    /// Of groups by their loads, exchange and degree; `None` where there is no price for a degree.
+    ///
+    /// Under ZeRO-3 the gathering and reducing of weights around every stage is taken over the smallest multiple of the
+    /// group's degree that holds all ranks.
+    pub(super) fn of(
+        pricing: &Pricing<'_>,
+        model: &Model,
+        layout: Layout,
+        loads: &[MicrobatchLoad],
+        ways: &[(ContextExchange, u32)],
+    ) -> Option<Self> {
+        let partition = whole_model(model);
+        let mut by_way: BTreeMap<(ContextExchange, u32), Vec<usize>> = BTreeMap::new();
+        for (item, &way) in ways.iter().enumerate() {
+            by_way.entry(way).or_default().push(item);
+        }
+        let mut columns: Option<PipelineCosts> = None;
+        for ((exchange, degree), items) in by_way {
+            let own: Vec<MicrobatchLoad> = items.iter().map(|&item| loads[item].clone()).collect();
+            let table = pricing.at_context(exchange, degree)?.table(layout.tensor, &own);
+            let all: Vec<usize> = (0..own.len()).collect();
+            let place = Place { pipeline: 1, data: layout.data.div_ceil(degree), replica: 0 };
+            let costs = table.pipeline(&partition, place, &all);
+            let columns = columns.get_or_insert_with(|| sized(&costs, loads.len()));
+            for (from, &to) in items.iter().enumerate() {
+                copy(&costs, from, columns, to);
+            }
+        }
+        columns.map(|columns| Self { columns })
+    }
+
+    /// Forward and backward of a group, in seconds.
+    pub(super) fn seconds(&self, item: usize) -> f64 {
+        (self.columns.forward[item] + self.columns.backward(item)).secs()
+    }
+}
+
+/// Columns of `count` cells, yet to be filled.
+fn sized(like: &PipelineCosts, count: usize) -> PipelineCosts {
+    let mut columns = like.clone();
+    let times = [
+        &mut columns.forward,
+        &mut columns.input_grad,
+        &mut columns.weight_grad,
+        &mut columns.send_forward,
+        &mut columns.send_backward,
+        &mut columns.exposed_forward,
+        &mut columns.exposed_backward,
+        &mut columns.recomputed,
+        &mut columns.communication,
+    ];
+    for column in times {
+        column.resize(count, Nanos::ZERO);
+    }
+    columns.activation.resize(count, crate::units::Bytes::ZERO);
+    columns.transient.resize(count, crate::units::Bytes::ZERO);
+    columns.shapes.resize(count, crate::timeline::MicrobatchShape::default());
+    columns
+}
+
+fn copy(from: &PipelineCosts, at: usize, to: &mut PipelineCosts, cell: usize) {
+    to.forward[cell] = from.forward[at];
+    to.input_grad[cell] = from.input_grad[at];
+    to.weight_grad[cell] = from.weight_grad[at];
+    to.send_forward[cell] = Nanos::ZERO;
+    to.send_backward[cell] = Nanos::ZERO;
+    to.exposed_forward[cell] = from.exposed_forward[at];
+    to.exposed_backward[cell] = from.exposed_backward[at];
+    to.recomputed[cell] = from.recomputed[at];
+    to.communication[cell] = from.communication[at];
+    to.activation[cell] = from.activation[at];
+    to.transient[cell] = from.transient[at];
+    to.shapes[cell] = from.shapes[at];
+}
+
+/// The loads of groups, each holding some sequences of the batch.
+pub(super) fn loads(scenario: &Scenario, batch: &PackedBatch, groups: &[Vec<u32>]) -> Vec<MicrobatchLoad> {
+    let of = |own: &Vec<u32>| {
+        let sequences: Vec<Sequence> = own.iter().map(|&index| batch.sequences[index as usize]).collect();
+        MicrobatchLoad::of(&sequences, &scenario.model, scenario.workload.packing)
+    };
+    groups.iter().map(of).collect()
+}
+
+/// The costs of all ranks as a plan's groups share them.
+pub(super) fn costs(
+    scenario: &Scenario,
+    pricing: &Pricing<'_>,
+    layout: Layout,
+    batch: &PackedBatch,
+    plan: &ReplicaPlan,
+) -> PipelineCosts {
+    let ranks = layout.data as usize;
+    let loads = loads(scenario, batch, &plan.microbatches);
+    let ways: Vec<_> = plan.groups.iter().map(|group| (group.exchange, group.degree())).collect();
+    let prices = GroupPrices::of(pricing, &scenario.model, layout, &loads, &ways)
+        .expect("the planner asked for prices of these degrees before");
+    let items: Vec<Gathered> =
+        plan.groups.iter().map(|group| Gathered { ranks: group.ranks.clone(), gang: group.gang }).collect();
+    let flows = Flows::together(ranks, &items).expect("groups stand on the ranks of the layout");
+    let single = prices.columns;
+    let mut costs = sized(&single, flows.cells());
+    let mut windows = vec![(Seconds::ZERO, Seconds::ZERO); ranks];
+    for (item, group) in plan.groups.iter().enumerate() {
+        for (cell, &rank) in flows.cells_of(item).zip(&group.ranks) {
+            copy(&single, item, &mut costs, cell);
+            let window = &mut windows[rank as usize];
+            window.0 = Seconds::from_secs(single.backward(item).secs());
+            if window.1 == Seconds::ZERO {
+                window.1 = Seconds::from_secs(single.forward[item].secs());
+            }
+        }
+    }
+    costs.shapes.clone_from(&single.shapes);
+    let partition = whole_model(&scenario.model);
+    let place = Place { pipeline: 1, data: layout.data, replica: 0 };
+    let alone = pricing.at_context(ContextExchange::Ring, 1).expect("one rank is a degree").table(layout.tensor, &loads);
+    let state = alone.state_memory(&partition, place)[0];
+    costs.static_memory = vec![state.total(); ranks];
+    costs.state = vec![state; ranks];
+    let ends = windows.iter().map(|&window| alone.step_end(&partition, place, Some(&[window])));
+    (costs.sync, costs.optimizer) = ends.map(|(sync, optimizer)| (sync[0], optimizer[0])).unzip();
+    costs.flows = flows;
+    costs
+}
