@@ -108,8 +108,8 @@ pub(super) fn by_memory(setting: Setting<'_>, items: &[Item]) -> Option<Vec<Atom
     Some(bins.groups)
 }
 
-/// Targets that [`by_time`] tries. Halving the distance to the bound twelve times leaves less than a thousandth of it.
-const TARGETS: usize = 12;
+/// Targets that [`by_time`] tries. Halving the distance to the bound eight times leaves less than a hundredth of it.
+const TARGETS: usize = 8;
 
 /// Groups over all ranks, sequences that need company kept apart where that is faster, with their degrees.
 ///

@@ -94,6 +94,10 @@ proptest! {
                 Ok(plan) => {
                     legal(problem, &plan, Packed::Together)?;
                     if effort == Effort::Portfolio {
+                        let powers = degrees.powers_of_two();
+                        if let Ok(restricted) = super::plan(GroupProblem { degrees: &powers, ..problem }, effort) {
+                            prop_assert!(plan.seconds <= restricted.seconds * (1.0 + 1e-12), "{}", restricted.seconds);
+                        }
                         for (degree, seconds) in static_degrees(problem) {
                             if let Ok(seconds) = seconds {
                                 prop_assert!(plan.seconds <= seconds * (1.0 + 1e-12), "{degree}: {} > {seconds}", plan.seconds);
