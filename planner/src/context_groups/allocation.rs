@@ -2,7 +2,7 @@
 
 use std::collections::BinaryHeap;
 
-use super::atomic::AtomicGroup;
+use super::atomic::{AtomicGroup, Item, Setting, degree_for};
 use super::cost::{GroupCost, Load};
 use super::degrees::AllowedDegrees;
 
@@ -83,8 +83,9 @@ pub fn makespan_bound(
     }
     let Some(longest) = longest else { return 0.0 };
     let alone = |(load, minimum): (Load, u32)| {
-        let allowed = degrees.list().iter().filter(|&&degree| degree >= minimum && degree <= ranks);
-        allowed.map(|&degree| cost.seconds(load, degree)).fold(f64::INFINITY, f64::min)
+        let setting = Setting { ranks, tokens_per_rank: 0, degrees, cost };
+        let degree = degree_for(setting, Item { index: 0, load, minimum }, f64::NEG_INFINITY);
+        cost.seconds(load, degree)
     };
     let shared = cost.work(total) / f64::from(ranks.max(1)) + cost.b1;
     shared.max(alone(longest)).max(heaviest.map_or(0.0, alone))

@@ -91,6 +91,8 @@ pub enum Split {
     Mixed(u32),
     /// Equal work in every microbatch, sequences of similar length together.
     Sorted(u32),
+    /// Sequences of similar length together, and so much work with the longest that it keeps nobody waiting.
+    Patient(u32),
     /// As static context parallelism of this degree cuts it.
     Static(u32),
     /// As Megatron-LM's balanced context parallelism cuts it.
@@ -154,43 +156,105 @@ pub enum Effort {
 /// Plans a global batch.
 ///
 /// Every microbatch fits: the minimum degrees of its groups sum to at most N. With [`Effort::Portfolio`] the plan is
-/// never slower than static context parallelism with one of the allowed degrees under the same cost.
+/// never slower under the same cost than static context parallelism with one of the allowed degrees, nor than this
+/// planner held to those that are powers of two.
 pub fn plan(problem: GroupProblem<'_>, effort: Effort) -> Result<BatchPlan, GroupError> {
-    let (setting, items) = prepare(problem)?;
-    let fewest = fewest_microbatches(setting, &items);
-    let mut best: Option<(f64, Split, Vec<Planned>)> = None;
-    let mut tried = Vec::new();
-    let mut consider = |split: Split, planned: Vec<Planned>| {
-        let seconds: f64 = planned.iter().map(|planned| planned.allocation.makespan).sum();
-        tried.push((split, seconds));
-        if best.as_ref().is_none_or(|best| seconds < best.0) {
-            best = Some((seconds, split, planned));
-        }
-    };
-    let (count, mixed) = split_mixed(setting, &items, fewest);
-    consider(Split::Mixed(count), group_all(setting, &mixed, effort));
+    let mut found = search(problem, effort)?;
     if effort == Effort::Portfolio {
-        // One more microbatch leaves memory free to balance in.
-        if count < items.len() as u32 {
-            let (more, mixed) = split_mixed(setting, &items, count + 1);
-            consider(Split::Mixed(more), group_all(setting, &mixed, effort));
-        }
-        if count > 1 {
-            let sorted = split_sorted(setting, &items, count);
-            consider(Split::Sorted(sorted.len() as u32), group_all(setting, &sorted, effort));
-        }
-        if let Some((degree, packed)) = baseline::packings(problem) {
-            let allocated = packed.into_iter().filter_map(|groups| {
-                let allocation = allocate(setting.cost, &groups, setting.degrees, setting.ranks)?;
-                Some(Planned { groups, allocation, grouping: Grouping::Static })
-            });
-            consider(Split::Static(degree), allocated.collect());
+        let powers = problem.degrees.powers_of_two();
+        let restricted = GroupProblem { degrees: &powers, ..problem };
+        // Where a sequence fits no power of two there is nothing to learn from them.
+        if powers != *problem.degrees
+            && let Ok(other) = search(restricted, effort)
+        {
+            let widened = other.planned.into_iter().map(|planned| widen(problem, planned));
+            if let Some(planned) = widened.collect::<Option<Vec<Planned>>>() {
+                found.consider(other.split, planned);
+            }
         }
     }
-    let Some((seconds, split, planned)) = best else { return Err(GroupError::Empty) };
-    let bound = lower_bound(problem);
+    let Found { seconds, split, planned, tried } = found;
     let microbatches = planned.into_iter().map(|planned| finish(problem, planned)).collect();
-    Ok(BatchPlan { microbatches, seconds, bound, split, tried })
+    Ok(BatchPlan { microbatches, seconds, bound: lower_bound(problem), split, tried })
+}
+
+/// The best plan so far and what was tried.
+struct Found {
+    seconds: f64,
+    split: Split,
+    planned: Vec<Planned>,
+    tried: Vec<(Split, f64)>,
+}
+
+impl Found {
+    fn consider(&mut self, split: Split, planned: Vec<Planned>) {
+        let seconds: f64 = planned.iter().map(|planned| planned.allocation.makespan).sum();
+        self.tried.push((split, seconds));
+        if seconds < self.seconds {
+            *self = Self { seconds, split, planned, tried: std::mem::take(&mut self.tried) };
+        }
+    }
+
+    /// Groups the microbatches of a split, unless their bounds say that it cannot be faster.
+    fn group_and_consider(&mut self, setting: Setting<'_>, split: Split, microbatches: &[Vec<Item>]) {
+        let bound = |items: &Vec<Item>| {
+            let loads = items.iter().map(|item| (item.load, item.minimum));
+            makespan_bound(setting.cost, loads, setting.degrees, setting.ranks)
+        };
+        if microbatches.iter().map(bound).sum::<f64>() < self.seconds {
+            self.consider(split, group_all(setting, microbatches, Effort::Portfolio));
+        }
+    }
+}
+
+/// Tries ways to cut a batch under the problem's degrees.
+fn search(problem: GroupProblem<'_>, effort: Effort) -> Result<Found, GroupError> {
+    let (setting, items) = prepare(problem)?;
+    let (count, mixed) = split_mixed(setting, &items, fewest_microbatches(setting, &items));
+    let mut found =
+        Found { seconds: f64::INFINITY, split: Split::Mixed(count), planned: Vec::new(), tried: Vec::new() };
+    found.consider(Split::Mixed(count), group_all(setting, &mixed, effort));
+    if effort == Effort::Published {
+        return Ok(found);
+    }
+    // One more microbatch leaves memory free to balance in.
+    if (count as usize) < items.len() {
+        let (more, mixed) = split_mixed(setting, &items, count + 1);
+        found.group_and_consider(setting, Split::Mixed(more), &mixed);
+    }
+    if count > 1 {
+        let sorted = split_sorted(setting, &items, count, |_| 0.0);
+        found.group_and_consider(setting, Split::Sorted(sorted.len() as u32), &sorted);
+        let alone = |item: Item| {
+            let one = [(item.load, item.minimum)].into_iter();
+            (makespan_bound(setting.cost, one, setting.degrees, setting.ranks) - setting.cost.b1)
+                * f64::from(setting.ranks)
+        };
+        let patient = split_sorted(setting, &items, count, alone);
+        if patient != sorted {
+            found.group_and_consider(setting, Split::Patient(patient.len() as u32), &patient);
+        }
+    }
+    if let Some((degree, packed)) = baseline::packings(problem) {
+        let allocated = packed.into_iter().map(|groups| {
+            let allocation = allocate(setting.cost, &groups, setting.degrees, setting.ranks)?;
+            Some(Planned { groups, allocation, grouping: Grouping::Static })
+        });
+        if let Some(planned) = allocated.collect::<Option<Vec<Planned>>>() {
+            found.consider(Split::Static(degree), planned);
+        }
+    }
+    Ok(found)
+}
+
+/// The same groups with degrees of all that the problem allows.
+fn widen(problem: GroupProblem<'_>, planned: Planned) -> Option<Planned> {
+    let mut groups = planned.groups;
+    for group in &mut groups {
+        group.minimum = problem.degrees.minimum(group.load.tokens, problem.tokens_per_rank)?;
+    }
+    let allocation = allocate(problem.cost, &groups, problem.degrees, problem.ranks)?;
+    Some(Planned { groups, allocation, grouping: planned.grouping })
 }
 
 /// Checks a problem and puts its sequences into the order of packing.
@@ -315,13 +379,9 @@ fn deal(setting: Setting<'_>, items: &[Item], count: u32) -> Option<Vec<Vec<Item
 }
 
 /// Cuts into about `count` microbatches, the longest sequences in the first: a microbatch is done when it has its share of
-/// the work and enough of it that its longest sequence keeps nobody waiting, or when its ranks are full.
-fn split_sorted(setting: Setting<'_>, items: &[Item], count: u32) -> Vec<Vec<Item>> {
+/// the work and at least the work that `least` asks for its first sequence, or when its ranks are full.
+fn split_sorted(setting: Setting<'_>, items: &[Item], count: u32, least: impl Fn(Item) -> f64) -> Vec<Vec<Item>> {
     let total: f64 = items.iter().map(|item| setting.cost.work(item.load)).sum();
-    let alone = |item: Item| {
-        makespan_bound(setting.cost, [(item.load, item.minimum)].into_iter(), setting.degrees, setting.ranks)
-    };
-    let ranks = f64::from(setting.ranks);
     let mut microbatches = Vec::new();
     let (mut bins, mut current, mut done, mut enough) = (Bins::default(), Vec::new(), 0.0, 0.0);
     for &item in items {
@@ -332,7 +392,7 @@ fn split_sorted(setting: Setting<'_>, items: &[Item], count: u32) -> Vec<Vec<Ite
             }
             bins = Bins::default();
             bins.put(item, setting.tokens_per_rank, u64::from(setting.ranks));
-            enough = (total / f64::from(count)).max((alone(item) - setting.cost.b1) * ranks);
+            enough = (total / f64::from(count)).max(least(item));
             done = 0.0;
         }
         done += setting.cost.work(item.load);

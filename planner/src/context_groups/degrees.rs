@@ -36,6 +36,12 @@ impl AllowedDegrees {
         &self.list
     }
 
+    /// Those of them that are powers of two.
+    #[must_use]
+    pub fn powers_of_two(&self) -> Self {
+        Self { list: self.list.iter().copied().filter(|degree| degree.is_power_of_two()).collect() }
+    }
+
     /// The largest.
     pub fn largest(&self) -> u32 {
         self.list.last().copied().unwrap_or(1)

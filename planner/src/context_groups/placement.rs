@@ -98,7 +98,8 @@ fn ranks_of(groups: &[Group], ranks: u32, node: u32) -> Vec<(usize, Vec<u32>)> {
         let mut needed = groups[group].degree;
         let mut taken = Vec::with_capacity(needed as usize);
         while needed > 0 {
-            let Some(most) = free.iter_mut().rev().max_by_key(|free| free.len()).filter(|free| !free.is_empty()) else {
+            let Some(most) = free.iter_mut().rev().max_by_key(|free| free.len()).filter(|free| free.start < free.end)
+            else {
                 break;
             };
             let end = most.end.min(most.start + needed);

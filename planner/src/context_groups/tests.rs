@@ -94,6 +94,10 @@ proptest! {
                 Ok(plan) => {
                     legal(problem, &plan, Packed::Together)?;
                     if effort == Effort::Portfolio {
+                        let powers = degrees.powers_of_two();
+                        if let Ok(restricted) = super::plan(GroupProblem { degrees: &powers, ..problem }, effort) {
+                            prop_assert!(plan.seconds <= restricted.seconds * (1.0 + 1e-12), "{}", restricted.seconds);
+                        }
                         for (degree, seconds) in static_degrees(problem) {
                             if let Ok(seconds) = seconds {
                                 prop_assert!(plan.seconds <= seconds * (1.0 + 1e-12), "{degree}: {} > {seconds}", plan.seconds);
@@ -113,6 +117,26 @@ proptest! {
         }
         if let Ok(plan) = megatron_balanced(problem) {
             legal(problem, &plan, Packed::OneByOne)?;
+        }
+    }
+
+    #[test]
+    fn the_degree_for_a_target_is_the_one_that_a_scan_finds(
+        tokens in 1_u64..100_000, cost in costs(), rule in rules(), ranks in 1_u32..40, per_rank in 2000_u64..20_000, target in 0.0_f64..1.0,
+    ) {
+        let degrees = AllowedDegrees::new(rule, None, ranks);
+        if let Some(minimum) = degrees.minimum(tokens, per_rank) {
+            let load = Load::of(Sequence::causal(tokens));
+            let setting = atomic::Setting { ranks, tokens_per_rank: per_rank, degrees: &degrees, cost: &cost };
+            let found = atomic::degree_for(setting, atomic::Item { index: 0, load, minimum }, target);
+            let mut allowed = degrees.list().iter().copied().filter(|&degree| degree >= minimum);
+            match allowed.clone().find(|&degree| cost.seconds(load, degree) <= target) {
+                Some(first) => prop_assert_eq!(found, first),
+                None => {
+                    let least = allowed.by_ref().map(|degree| cost.seconds(load, degree)).fold(f64::INFINITY, f64::min);
+                    prop_assert!(cost.seconds(load, found) <= least * (1.0 + 1e-12));
+                }
+            }
         }
     }
 
