@@ -2,12 +2,12 @@
 
 pub use crate::observer::{Cancelled, Observer, Unobserved};
 
-use crate::cost::Pricing;
+use crate::cost::{ContextSettings, Pricing};
 use crate::observer::go_on;
 use crate::outcome::{
     Answer, ENGINE, HistogramColumns, Outcome, PlannedTimeline, PlannerResult, Planning, WorkloadSummary,
 };
-use crate::plan::{judge, plan_dynamic, plan_pipeweaver, plan_static};
+use crate::plan::{judge, plan_context_parallel, plan_dynamic, plan_pipeweaver, plan_static};
 use crate::scenario::{PlannerKind, Scenario, ValidScenario};
 use crate::workload::{GlobalBatch, PackedBatch, SampleShape, Sampler, packing};
 
@@ -40,7 +40,9 @@ pub fn plan(scenario: &ValidScenario, observer: &mut dyn Observer) -> Result<Pla
     }
     let batches: Vec<PackedBatch> = drawn.iter().map(pack).collect();
     let sizing = pack(&sampler.sizing());
-    let pricing = Pricing::new(&question.model, &question.cluster, &question.training);
+    let grouped = question.planners.iter().any(|planner| planner.works_in_groups());
+    let contexts = ContextSettings::up_to(&question.training, if grouped { question.cluster.devices() } else { 0 });
+    let pricing = Pricing::new(&question.model, &question.cluster, &question.training).with_contexts(&contexts);
     let mut results = Vec::new();
     let mut timelines = Vec::new();
     for &planner in &question.planners {
@@ -52,6 +54,9 @@ pub fn plan(scenario: &ValidScenario, observer: &mut dyn Observer) -> Result<Pla
             | PlannerKind::PipeWeaverInterleaving
             | PlannerKind::PipeWeaverRanking
             | PlannerKind::PipeWeaver => plan_pipeweaver(question, &pricing, planner, &sizing, &batches, observer)?,
+            _ if planner.works_in_groups() => {
+                plan_context_parallel(question, &pricing, planner, &sizing, &batches, observer)?
+            }
             _ => plan_static(question, &pricing, planner, &sizing, &batches, observer)?,
         };
         let answer = match answer {

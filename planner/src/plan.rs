@@ -1,6 +1,7 @@
 //! Plans, and the planners that make them.
 
 mod breakdown;
+mod context_parallel;
 mod dynamic;
 mod groups;
 mod judge;
@@ -14,6 +15,7 @@ mod static_3d;
 pub use groups::SequenceGroup;
 pub use judge::{Judged, judge};
 
+pub(crate) use context_parallel::plan as plan_context_parallel;
 pub(crate) use dynamic::plan as plan_dynamic;
 pub(crate) use pipeweaver::{CutReplica, plan as plan_pipeweaver};
 pub(crate) use static_3d::plan as plan_static;

@@ -32,6 +32,11 @@ impl Group {
         Self::spread(cluster, size, (members as u32).clamp(1, size.max(1)))
     }
 
+    /// `size` members, `stride` devices apart, on as few nodes as hold them.
+    pub fn compact(cluster: &Cluster, size: u32, stride: u32) -> Self {
+        Self::spread(cluster, size, size.min(cluster.devices_per_node / stride.max(1)).max(1))
+    }
+
     /// `size` members, `per_node` of them on each node.
     pub fn spread(cluster: &Cluster, size: u32, per_node: u32) -> Self {
         let intra = cluster.intra_node.achieved_bandwidth().get();

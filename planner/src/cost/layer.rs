@@ -180,6 +180,13 @@ impl<'a> LayerModel<'a> {
         }
     }
 
+    /// The same where context-parallel groups of any size stand on as few nodes as hold them, instead of following each
+    /// other in equal blocks.
+    #[must_use]
+    pub fn in_groups(self, cluster: &Cluster, tensor: u32) -> Self {
+        Self { context: Group::compact(cluster, self.training.context_parallel, tensor), ..self }
+    }
+
     /// One layer that recomputes what the settings say.
     pub fn layer(&self, load: ModuleLoad) -> LayerCost {
         self.layer_with(load, self.training.recompute)

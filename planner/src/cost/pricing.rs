@@ -52,6 +52,15 @@ impl ContextSettings {
     }
 }
 
+/// Where context-parallel groups stand.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum ContextGroups {
+    /// In blocks that follow each other.
+    Tiled,
+    /// Each on as few nodes as hold it.
+    Compact,
+}
+
 /// Prices of one model on one cluster under one set of settings: whatever planners, batches and layouts ask again is
 /// answered from memory. The answers do not depend on what was asked before.
 #[derive(Debug)]
@@ -66,6 +75,8 @@ pub struct Pricing<'a> {
     layers: RefCell<BTreeMap<(u32, usize), LayerPrices>>,
     /// Prices under other ways to cut sequences, in the order of [`ContextSettings`].
     contexts: Vec<Self>,
+    /// Where context-parallel groups stand.
+    groups: ContextGroups,
 }
 
 impl<'a> Pricing<'a> {
@@ -73,13 +84,16 @@ impl<'a> Pricing<'a> {
     pub fn new(model: &'a Model, cluster: &'a Cluster, training: &'a Training) -> Self {
         let strategies = LayerStrategy::ALL.map(|strategy| strategy.training(training));
         let (known, layers) = (RefCell::default(), RefCell::default());
-        Self { model, cluster, training, known, strategies, layers, contexts: Vec::new() }
+        Self { model, cluster, training, known, strategies, layers, contexts: Vec::new(), groups: ContextGroups::Tiled }
     }
 
     /// With prices under other ways to cut sequences.
     #[must_use]
     pub fn with_contexts(self, contexts: &'a ContextSettings) -> Self {
-        let of = |training: &'a Training| Self::new(self.model, self.cluster, training);
+        let of = |training: &'a Training| Self {
+            groups: ContextGroups::Compact,
+            ..Self::new(self.model, self.cluster, training)
+        };
         Self { contexts: contexts.settings.iter().map(of).collect(), ..self }
     }
 
@@ -109,6 +123,14 @@ impl<'a> Pricing<'a> {
         self.table(tensor, loads).with_strategies(layers)
     }
 
+    fn layer_model<'b>(&'b self, module: usize, training: &'b Training, tensor: u32) -> LayerModel<'b> {
+        let model = LayerModel::new(&self.model.modules[module], self.cluster, training, tensor);
+        match self.groups {
+            ContextGroups::Tiled => model,
+            ContextGroups::Compact => model.in_groups(self.cluster, tensor),
+        }
+    }
+
     /// What one layer of a module costs for every load under every strategy.
     fn strategy_layers(&self, tensor: u32, module: usize, loads: &[MicrobatchLoad]) -> Vec<[LayerCost; 4]> {
         let mut known = self.layers.borrow_mut();
@@ -116,11 +138,8 @@ impl<'a> Pricing<'a> {
         if known.len() > MOST_REMEMBERED {
             known.clear();
         }
-        let models: Vec<LayerModel<'_>> = self
-            .strategies
-            .iter()
-            .map(|training| LayerModel::new(&self.model.modules[module], self.cluster, training, tensor))
-            .collect();
+        let models: Vec<LayerModel<'_>> =
+            self.strategies.iter().map(|training| self.layer_model(module, training, tensor)).collect();
         let price = |load: ModuleLoad| std::array::from_fn(|strategy| models[strategy].layer(load));
         let of = |load: &MicrobatchLoad| {
             let load = load.modules[module];
@@ -140,9 +159,7 @@ impl<'a> Pricing<'a> {
         let some_layers = self.training.recompute == Recompute::Full && self.training.recompute_layers.is_some();
         let mut model = None;
         let mut price = |load: ModuleLoad| {
-            let costs = model.get_or_insert_with(|| {
-                LayerModel::new(&self.model.modules[module], self.cluster, self.training, tensor)
-            });
+            let costs = model.get_or_insert_with(|| self.layer_model(module, self.training, tensor));
             Pieces {
                 layer: costs.layer(load),
                 kept: if some_layers { costs.kept_layer(load) } else { LayerCost::default() },

@@ -11,7 +11,7 @@ use crate::scenario::Scenario;
 use crate::schedule::{Action, Schedule};
 use crate::training::ContextExchange;
 use crate::units::{Nanos, Seconds};
-use crate::workload::{PackedBatch, Sequence};
+use crate::workload::{PackedBatch, Packing, Sequence};
 
 /// Ranks, each a replica of the model, that work on some sequences together.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
@@ -138,11 +138,11 @@ fn copy(from: &PipelineCosts, at: usize, to: &mut PipelineCosts, cell: usize) {
     to.shapes[cell] = from.shapes[at];
 }
 
-/// The loads of groups, each holding some sequences of the batch.
+/// The loads of groups, each holding some sequences of the batch one behind the other, without padding.
 pub(super) fn loads(scenario: &Scenario, batch: &PackedBatch, groups: &[Vec<u32>]) -> Vec<MicrobatchLoad> {
     let of = |own: &Vec<u32>| {
         let sequences: Vec<Sequence> = own.iter().map(|&index| batch.sequences[index as usize]).collect();
-        MicrobatchLoad::of(&sequences, &scenario.model, scenario.workload.packing)
+        MicrobatchLoad::of(&sequences, &scenario.model, Packing::Packed)
     };
     groups.iter().map(of).collect()
 }
@@ -179,7 +179,8 @@ pub(super) fn costs(
     costs.shapes.clone_from(&single.shapes);
     let partition = whole_model(&scenario.model);
     let place = Place { pipeline: 1, data: layout.data, replica: 0 };
-    let alone = pricing.at_context(ContextExchange::Ring, 1).expect("one rank is a degree").table(layout.tensor, &loads);
+    let alone =
+        pricing.at_context(ContextExchange::Ring, 1).expect("one rank is a degree").table(layout.tensor, &loads);
     let state = alone.state_memory(&partition, place)[0];
     costs.static_memory = vec![state.total(); ranks];
     costs.state = vec![state; ranks];

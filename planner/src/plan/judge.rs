@@ -85,7 +85,11 @@ fn does_the_same(a: &ReplicaPlan, b: &ReplicaPlan, batch: &PackedBatch) -> bool 
         let of = |own: &Vec<u32>| batch.contents(own);
         a.microbatches.iter().map(of).eq(b.microbatches.iter().map(of))
     };
-    a.schedule == b.schedule && a.mixes == b.mixes && a.parts == b.parts && a.groups == b.groups && (a.parts.is_empty() || contents())
+    a.schedule == b.schedule
+        && a.mixes == b.mixes
+        && a.parts == b.parts
+        && a.groups == b.groups
+        && (a.parts.is_empty() || contents())
 }
 
 /// Replicas that are compared with.

@@ -55,11 +55,25 @@ pub enum PlannerKind {
     /// PipeWeaver whole: partitioner, interleaving, ranking and layer tuning.
     #[serde(rename = "pipeweaver")]
     PipeWeaver,
+    /// One context-parallel degree for all sequences, the best of an exhaustive search (Megatron-LM's ring).
+    #[serde(rename = "static_cp")]
+    StaticContext,
+    /// One degree that divides the heads, tokens traded for heads (DeepSpeed-Ulysses; Jacobs et al., 2023).
+    Ulysses,
+    /// The degree of a sequence is the next power of two of its length over what a rank holds (Megatron-LM's hybrid
+    /// context parallelism).
+    #[serde(rename = "balanced_cp")]
+    BalancedContext,
+    /// Groups of any sequences whose degrees are powers of two (after FlexSP; Wang et al., 2025).
+    #[serde(rename = "power_of_two_cp")]
+    PowerOfTwoContext,
+    /// Groups of any degree for every microbatch anew (DHP).
+    Dhp,
 }
 
 impl PlannerKind {
     /// Every planner, in the order in which pickers list them.
-    pub const ALL: [Self; 18] = [
+    pub const ALL: [Self; 23] = [
         Self::Gpipe,
         Self::OneFOneB,
         Self::Interleaved,
@@ -78,6 +92,11 @@ impl PlannerKind {
         Self::PipeWeaverInterleaving,
         Self::PipeWeaverRanking,
         Self::PipeWeaver,
+        Self::StaticContext,
+        Self::Ulysses,
+        Self::BalancedContext,
+        Self::PowerOfTwoContext,
+        Self::Dhp,
     ];
 
     /// Stable identifier, as in JSON and URLs.
@@ -101,6 +120,11 @@ impl PlannerKind {
             Self::PipeWeaverInterleaving => "pipeweaver_interleaving",
             Self::PipeWeaverRanking => "pipeweaver_ranking",
             Self::PipeWeaver => "pipeweaver",
+            Self::StaticContext => "static_cp",
+            Self::Ulysses => "ulysses",
+            Self::BalancedContext => "balanced_cp",
+            Self::PowerOfTwoContext => "power_of_two_cp",
+            Self::Dhp => "dhp",
         }
     }
 
@@ -130,6 +154,11 @@ impl PlannerKind {
             Self::PipeWeaverInterleaving => "PipeWeaver without ranking and layer tuning",
             Self::PipeWeaverRanking => "PipeWeaver without layer tuning",
             Self::PipeWeaver => "PipeWeaver, dynamic",
+            Self::StaticContext => "Static context parallelism (ring)",
+            Self::Ulysses => "DeepSpeed-Ulysses, static",
+            Self::BalancedContext => "Megatron-LM balanced context parallelism",
+            Self::PowerOfTwoContext => "Groups of powers of two (after FlexSP)",
+            Self::Dhp => "DHP, dynamic groups",
         }
     }
 
@@ -154,6 +183,11 @@ impl PlannerKind {
             Self::PipeWeaverInterleaving => "PipeWeaver (interleaving)",
             Self::PipeWeaverRanking => "PipeWeaver (ranking)",
             Self::PipeWeaver => "PipeWeaver",
+            Self::StaticContext => "static CP",
+            Self::Ulysses => "Ulysses",
+            Self::BalancedContext => "balanced CP",
+            Self::PowerOfTwoContext => "powers of two",
+            Self::Dhp => "DHP",
         }
     }
 
@@ -166,6 +200,17 @@ impl PlannerKind {
                 | Self::PipeWeaverInterleaving
                 | Self::PipeWeaverRanking
                 | Self::PipeWeaver
+                | Self::BalancedContext
+                | Self::PowerOfTwoContext
+                | Self::Dhp
+        )
+    }
+
+    /// Whether its ranks are whole replicas of the model that share sequences in groups.
+    pub const fn works_in_groups(self) -> bool {
+        matches!(
+            self,
+            Self::StaticContext | Self::Ulysses | Self::BalancedContext | Self::PowerOfTwoContext | Self::Dhp
         )
     }
 

@@ -74,7 +74,8 @@ mod tests {
 
     /// Three ranks, F = 10 and B = 20 a cell. Item 0 on ranks 0 and 1 and item 1 on rank 2, then item 2 on ranks 1 and 2.
     fn costs(gangs: [u32; 3]) -> PipelineCosts {
-        let items = [vec![0, 1], vec![2], vec![1, 2]].into_iter().zip(gangs).map(|(ranks, gang)| Gathered { ranks, gang });
+        let items =
+            [vec![0, 1], vec![2], vec![1, 2]].into_iter().zip(gangs).map(|(ranks, gang)| Gathered { ranks, gang });
         let flows = Flows::together(3, &items.collect::<Vec<_>>()).unwrap();
         let ten = Nanos::new(10);
         let times = UniformTimes { forward: ten, input_grad: ten, weight_grad: ten, communication: Nanos::ZERO };

@@ -1,0 +1,346 @@
+//! Planners that cut long sequences over groups of model replicas: DHP and what it is compared with.
+//!
+//! A rank is a whole replica of the model, of TP devices. Every global batch becomes microbatches, and every microbatch
+//! groups of ranks that share sequences (see [`crate::context_groups`]). What the planners minimise is the cost that
+//! DHP fits to a profile; the profile here is the operator graph of one rank, and the simulator judges by the graph itself.
+
+mod profile;
+mod report;
+
+use super::groups::{self, SequenceGroup};
+use super::judge::fits;
+use super::{IterationPlan, NoPlan, Plan, ReplicaPlan};
+use crate::context_groups::{
+    AllowedDegrees, BatchPlan, DegreeRule, Effort, GroupError, GroupPool, GroupProblem, Grouping, Sequence,
+    best_static_degree, megatron_balanced, place, plan as plan_groups, static_plan,
+};
+use crate::cost::Pricing;
+use crate::observer::{Cancelled, Observer, go_on};
+use crate::outcome::{Layout, Loser, RejectionCount, Search, SolverStatus};
+use crate::scenario::{PlannerKind, Scenario};
+use crate::simulate::{StepEnd, execute, peak_memory_over};
+use crate::training::ContextExchange;
+use crate::units::Bytes;
+use crate::workload::PackedBatch;
+
+use profile::Profile;
+
+/// Times that the tokens of a rank are cut where the operator graph holds more than the profile says.
+const MOST_TIGHTENINGS: u32 = 6;
+/// What is left of the tokens then.
+const TIGHTENED: f64 = 0.96;
+
+/// What a planner does with a batch under one tensor-parallel degree.
+struct Setting<'a> {
+    scenario: &'a Scenario,
+    kind: PlannerKind,
+    layout: Layout,
+    profile: Profile,
+    degrees: AllowedDegrees,
+    /// The one degree of a static planner.
+    fixed: Option<u32>,
+    tokens_per_rank: u64,
+}
+
+/// Chooses TP on the sizing batch, and for static planners the degree too; then plans every batch.
+pub(crate) fn plan(
+    scenario: &Scenario,
+    pricing: &Pricing<'_>,
+    kind: PlannerKind,
+    sizing: &PackedBatch,
+    batches: &[PackedBatch],
+    observer: &mut dyn Observer,
+) -> Result<Result<Plan, NoPlan>, Cancelled> {
+    let mut search = Search::default();
+    let mut best: Option<(f64, Setting<'_>)> = None;
+    let mut binding = None;
+    for tensor in tensor_degrees(scenario) {
+        go_on(observer)?;
+        search.candidates += 1;
+        let sized = broken_rule(scenario, tensor)
+            .map_or_else(|| size(scenario, pricing, kind, tensor, sizing), |rule| Err(rule));
+        match sized {
+            Ok((seconds, setting)) => {
+                search.simulated += 1;
+                let loser = match &best {
+                    Some((least, _)) if *least <= seconds => Some((seconds, setting.layout)),
+                    _ => best.replace((seconds, setting)).map(|(seconds, setting)| (seconds, setting.layout)),
+                };
+                search.losers.extend(loser.map(|(seconds, layout)| Loser {
+                    layout,
+                    reason: "slower on the representative batch".to_owned(),
+                    iteration_s: Some(seconds),
+                    peak_memory_gib: None,
+                }));
+            }
+            Err(reason) => {
+                search.rejected += 1;
+                match search.rejections.iter_mut().find(|known| known.reason == reason) {
+                    Some(known) => known.count += 1,
+                    None => search.rejections.push(RejectionCount { reason: reason.clone(), count: 1 }),
+                }
+                binding = Some(format!("{reason}, at TP {tensor}"));
+            }
+        }
+    }
+    search.losers.sort_by(|a, b| a.iteration_s.unwrap_or(0.0).total_cmp(&b.iteration_s.unwrap_or(0.0)));
+    let Some((_, mut setting)) = best else {
+        let binding = binding.unwrap_or_else(|| "no tensor-parallel degree divides the devices".to_owned());
+        return Ok(Err(NoPlan { binding, search }));
+    };
+    let mut tightenings = 0;
+    loop {
+        let (iterations, groups_made) = match setting.iterations(batches, observer)? {
+            Ok(found) => found,
+            Err(binding) => return Ok(Err(NoPlan { binding, search })),
+        };
+        let lists = iterations.iter().flat_map(|iteration| &iteration.replicas[0].microbatches);
+        let largest = lists.map(Vec::len).max().unwrap_or(1);
+        let plan = Plan {
+            layout: Layout { microbatch: largest as u32, ..setting.layout },
+            partition: groups::whole_model(&scenario.model),
+            iterations,
+            algorithm: algorithm(kind).to_owned(),
+            status: SolverStatus::Heuristic,
+            search: search.clone(),
+            decisions: setting.decisions(sizing.sequences.len(), groups_made),
+        };
+        match fits(scenario, pricing, &plan, batches) {
+            Ok(()) => return Ok(Ok(plan)),
+            Err(misfit) if tightenings == MOST_TIGHTENINGS => {
+                return Ok(Err(NoPlan { binding: misfit.reason, search }));
+            }
+            Err(_) => setting.tighten(),
+        }
+        tightenings += 1;
+    }
+}
+
+const fn algorithm(kind: PlannerKind) -> &'static str {
+    match kind {
+        PlannerKind::StaticContext => {
+            "one ring degree for all, the best on a representative batch; sequences packed by memory"
+        }
+        PlannerKind::Ulysses => "one all-to-all degree that divides the heads, the best on a representative batch",
+        PlannerKind::BalancedContext => {
+            "degree of a sequence by its length, the next power of two; ranks filled greedily within 5 % of the mean"
+        }
+        PlannerKind::PowerOfTwoContext => "atomic groups by memory or time; degrees, powers of two, by exact search",
+        _ => {
+            "microbatches that fit; atomic groups by memory or time; degrees of any size by exact search of the makespan"
+        }
+    }
+}
+
+/// TP as asked for, or every divisor of a node's devices.
+fn tensor_degrees(scenario: &Scenario) -> Vec<u32> {
+    let devices = scenario.cluster.devices();
+    let node = scenario.cluster.devices_per_node;
+    match scenario.layout.tensor {
+        Some(tensor) => vec![tensor],
+        None => (1..=node).filter(|tensor| node.is_multiple_of(*tensor) && devices.is_multiple_of(*tensor)).collect(),
+    }
+}
+
+/// What stands against groups altogether, or against this degree.
+fn broken_rule(scenario: &Scenario, tensor: u32) -> Option<String> {
+    if scenario.layout.pipeline.is_some_and(|pipeline| pipeline > 1) {
+        return Some("a rank is a whole replica of the model, so PP must be 1".to_owned());
+    }
+    if scenario.training.context_parallel > 1 {
+        return Some(
+            "the planner chooses the context-parallel degree of every group, so the setting must be 1".to_owned(),
+        );
+    }
+    if scenario.training.expert_parallel > 1 {
+        return Some("groups of changing degree leave no fixed expert-parallel groups".to_owned());
+    }
+    if !scenario.cluster.devices().is_multiple_of(tensor) {
+        return Some("TP does not divide the devices".to_owned());
+    }
+    scenario.model.modules.iter().find_map(|module| {
+        let count = [module.heads, module.kv_heads].into_iter().find(|count| count % tensor != 0)?;
+        Some(format!("TP does not divide the {count} heads of {}", module.name))
+    })
+}
+
+const fn exchange_of(kind: PlannerKind) -> ContextExchange {
+    if matches!(kind, PlannerKind::Ulysses) { ContextExchange::AllToAll } else { ContextExchange::Ring }
+}
+
+/// Heads that an all-to-all trades tokens for: those of every module.
+fn common_heads(scenario: &Scenario, tensor: u32) -> u32 {
+    let divisor = |a: u32, b: u32| {
+        let (mut a, mut b) = (a, b);
+        while b > 0 {
+            (a, b) = (b, a % b);
+        }
+        a
+    };
+    scenario.model.modules.iter().map(|module| divisor(module.heads, module.kv_heads) / tensor).fold(0, divisor).max(1)
+}
+
+/// A setting that fits the sizing batch, with its simulated time.
+fn size<'a>(
+    scenario: &'a Scenario,
+    pricing: &Pricing<'_>,
+    kind: PlannerKind,
+    tensor: u32,
+    sizing: &PackedBatch,
+) -> Result<(f64, Setting<'a>), String> {
+    let ranks = scenario.cluster.devices() / tensor;
+    let layout = Layout { tensor, pipeline: 1, data: ranks, chunks: 1, microbatch: 1, group: None };
+    let rule = match kind {
+        PlannerKind::Ulysses => DegreeRule::DividesHeads(common_heads(scenario, tensor)),
+        PlannerKind::PowerOfTwoContext | PlannerKind::BalancedContext => DegreeRule::PowersOfTwo,
+        _ => DegreeRule::Any,
+    };
+    let degrees = AllowedDegrees::new(rule, None, ranks);
+    let profile = Profile::of(scenario, pricing, layout, exchange_of(kind), sizing, &degrees)?;
+    let tokens_per_rank = profile.memory.tokens();
+    let mut setting = Setting { scenario, kind, layout, profile, degrees, fixed: None, tokens_per_rank };
+    if setting.tokens_per_rank == 0 {
+        let (states, budget) = (setting.profile.memory.states.gib(), setting.profile.memory.budget.gib());
+        return Err(format!("weights, gradients and optimizer state need {states:.1} GiB of {budget:.1} GiB"));
+    }
+    let sequences = sequences(sizing, &setting.profile);
+    if matches!(kind, PlannerKind::StaticContext | PlannerKind::Ulysses) {
+        let degree = best_static_degree(setting.problem(&sequences));
+        let degree = degree.ok_or_else(|| "no degree that divides the ranks holds the longest sequence".to_owned())?;
+        setting.fixed = Some(degree);
+    }
+    for _ in 0..MOST_TIGHTENINGS {
+        let iteration = setting.iteration(sizing, &mut GroupPool::default())?;
+        let (seconds, peak) = simulate(scenario, pricing, setting.layout, sizing, &iteration.replicas[0])?;
+        if peak <= scenario.memory_limit() {
+            return Ok((seconds, setting));
+        }
+        setting.tighten();
+    }
+    Err("activations exceed the memory".to_owned())
+}
+
+/// End of the iteration in seconds, and the largest memory of a rank.
+fn simulate(
+    scenario: &Scenario,
+    pricing: &Pricing<'_>,
+    layout: Layout,
+    batch: &PackedBatch,
+    replica: &ReplicaPlan,
+) -> Result<(f64, Bytes), String> {
+    let costs = groups::costs(scenario, pricing, layout, batch, replica);
+    let execution = execute(&replica.schedule, &costs).map_err(|deadlock| deadlock.to_string())?;
+    let end = StepEnd::of(layout.data as usize, std::iter::once(&execution)).iteration_end(&costs);
+    Ok((end.secs(), peak_memory_over(&replica.schedule, &execution, &costs).1))
+}
+
+/// The sequences of a batch as the groups see them.
+fn sequences(batch: &PackedBatch, profile: &Profile) -> Vec<Sequence> {
+    let of = |own: &crate::workload::Sequence| Sequence { tokens: own.computed_tokens.into(), eta: profile.eta };
+    batch.sequences.iter().map(of).collect()
+}
+
+impl Setting<'_> {
+    fn problem<'b>(&'b self, sequences: &'b [Sequence]) -> GroupProblem<'b> {
+        GroupProblem {
+            sequences,
+            ranks: self.layout.data,
+            tokens_per_rank: self.tokens_per_rank,
+            degrees: &self.degrees,
+            cost: &self.profile.fit.cost,
+        }
+    }
+
+    fn grouped(&self, sequences: &[Sequence]) -> Result<BatchPlan, GroupError> {
+        let problem = self.problem(sequences);
+        match (self.kind, self.fixed) {
+            (_, Some(degree)) => static_plan(problem, degree),
+            (PlannerKind::BalancedContext, None) => megatron_balanced(problem),
+            _ => plan_groups(problem, Effort::Portfolio),
+        }
+    }
+
+    /// Less memory is taken for granted.
+    fn tighten(&mut self) {
+        self.tokens_per_rank = (self.tokens_per_rank as f64 * TIGHTENED) as u64;
+    }
+
+    /// The plans of all batches, and how many communication groups were made for them.
+    fn iterations(
+        &self,
+        batches: &[PackedBatch],
+        observer: &mut dyn Observer,
+    ) -> Result<Result<(Vec<IterationPlan>, usize), String>, Cancelled> {
+        let mut pool = GroupPool::default();
+        let mut iterations = Vec::with_capacity(batches.len());
+        for (index, batch) in batches.iter().enumerate() {
+            go_on(observer)?;
+            observer.progress(self.kind, "grouping batches", index as u32, batches.len() as u32);
+            match self.iteration(batch, &mut pool) {
+                Ok(iteration) => iterations.push(iteration),
+                Err(reason) => return Ok(Err(format!("iteration {index}: {reason}"))),
+            }
+        }
+        Ok(Ok((iterations, pool.len())))
+    }
+
+    /// The plan of one batch.
+    fn iteration(&self, batch: &PackedBatch, pool: &mut GroupPool) -> Result<IterationPlan, String> {
+        let sequences = sequences(batch, &self.profile);
+        let planned = self.grouped(&sequences).map_err(|error| error.to_string())?;
+        let problem = self.problem(&sequences);
+        let lockstep = self.scenario.training.zero_stage() >= 3;
+        let mut replica = ReplicaPlan::whole(Vec::new(), groups::schedule(&[], 0));
+        let mut report = report::Report::new(&planned);
+        let mut gang = 0;
+        for (number, microbatch) in planned.microbatches.iter().enumerate() {
+            let placement = place(problem, microbatch);
+            report.asked += pool.ask(&placement);
+            let mut placed: Vec<_> = placement.groups.iter().collect();
+            placed.sort_by_key(|placed| placed.group);
+            // Weights are gathered and gradients reduced by all ranks at once, so all groups go layer by layer together.
+            let together = lockstep && microbatch.grouping != Grouping::OneByOne;
+            for placed in placed {
+                let group = &microbatch.groups[placed.group as usize];
+                let items: Vec<Vec<u32>> = if microbatch.grouping == Grouping::OneByOne {
+                    group.sequences.iter().map(|&sequence| vec![sequence]).collect()
+                } else {
+                    vec![group.sequences.clone()]
+                };
+                for own in items {
+                    replica.microbatches.push(own);
+                    replica.groups.push(SequenceGroup {
+                        ranks: placed.ranks.clone(),
+                        microbatch: number as u32,
+                        gang,
+                        exchange: exchange_of(self.kind),
+                    });
+                    gang += u32::from(!together);
+                }
+            }
+            gang += u32::from(together);
+        }
+        replica.schedule = groups::schedule(&replica.groups, self.layout.data as usize);
+        Ok(IterationPlan { replicas: vec![replica], decision: Some(report.decision(&planned)) })
+    }
+
+    fn decisions(&self, sequences: usize, groups_made: usize) -> Vec<String> {
+        let Layout { tensor, data: ranks, .. } = self.layout;
+        let mut decisions = vec![format!(
+            "{ranks} ranks of TP {tensor}, each a replica of the model: the fastest on a representative batch of {sequences} sequences."
+        )];
+        decisions.push(match self.fixed {
+            Some(degree) => {
+                format!("Context-parallel degree {degree} for every group, the best of those that divide the ranks.")
+            }
+            None => format!("Degrees of every microbatch anew, {groups_made} communication groups made in the run."),
+        });
+        decisions.push(format!(
+            "A rank has memory for {} tokens beside {:.1} GiB of model states.",
+            self.tokens_per_rank,
+            self.profile.memory.states.gib()
+        ));
+        decisions.push(self.profile.words());
+        decisions
+    }
+}

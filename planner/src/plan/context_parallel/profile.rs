@@ -1,0 +1,136 @@
+//! The profile of a rank: what DHP fits its cost to, and what memory a token takes.
+
+use super::groups::{GroupPrices, whole_model};
+use crate::context_groups::{AllowedDegrees, Exchange, Fit, GroupCost, Load, Measured, RankMemory, Sequence, fit};
+use crate::cost::{MicrobatchLoad, Place, Pricing};
+use crate::model::{Mask, Model};
+use crate::outcome::Layout;
+use crate::scenario::Scenario;
+use crate::training::ContextExchange;
+use crate::units::Bytes;
+use crate::workload::{PackedBatch, Packing, Sequence as PackedSequence};
+
+/// Sequences of the sizing batch that are profiled, from the shortest to the longest.
+const LENGTHS: usize = 12;
+/// Degrees that are profiled, from 1 to the largest.
+const DEGREES: usize = 10;
+
+/// What was found out of one rank.
+pub(super) struct Profile {
+    /// Coefficients of DHP's cost, and how well they fit.
+    pub fit: Fit,
+    /// Budget, model states and bytes of a token.
+    pub memory: RankMemory,
+    /// The mask factor of the backbone.
+    pub eta: f64,
+}
+
+impl Profile {
+    /// Of the replicas of a layout: forward and backward of some sequences of the sizing batch over some degrees.
+    pub(super) fn of(
+        scenario: &Scenario,
+        pricing: &Pricing<'_>,
+        layout: Layout,
+        exchange: ContextExchange,
+        sizing: &PackedBatch,
+        degrees: &AllowedDegrees,
+    ) -> Result<Self, String> {
+        let chosen = spread(sizing);
+        let loads: Vec<MicrobatchLoad> = super::groups::loads(scenario, sizing, &chosen);
+        let backbone = scenario.model.backbone();
+        let eta = if backbone.is_some_and(|module| module.mask == Mask::Causal) { 0.0 } else { 1.0 };
+        let tokens = |own: &[u32]| u64::from(sizing.sequences[own[0] as usize].computed_tokens);
+        let mut samples = Vec::with_capacity(LENGTHS * DEGREES);
+        let held = |prices: &GroupPrices, item: usize| {
+            (prices.columns.activation[item] + prices.columns.transient[item]).get() as f64
+        };
+        let fixed = GroupPrices::of(pricing, &scenario.model, layout, &[one_token(&scenario.model)], &[(exchange, 1)])
+            .map_or(0.0, |prices| held(&prices, 0));
+        let mut per_token = 0.0_f64;
+        for degree in every(degrees.list(), DEGREES) {
+            let ways = vec![(exchange, degree); loads.len()];
+            let prices = GroupPrices::of(pricing, &scenario.model, layout, &loads, &ways)
+                .ok_or_else(|| format!("there are no prices of degree {degree}"))?;
+            for (item, own) in chosen.iter().enumerate() {
+                let load = Load::of(Sequence { tokens: tokens(own), eta });
+                samples.push(Measured { load, degree, seconds: prices.seconds(item) });
+                if degree == 1 {
+                    per_token = per_token.max((held(&prices, item) - fixed) / tokens(own) as f64);
+                }
+            }
+        }
+        let fit = fit(&samples, &network(scenario, layout, exchange)).map_err(|error| error.to_string())?;
+        let place = Place { pipeline: 1, data: layout.data, replica: 0 };
+        let table =
+            pricing.at_context(exchange, 1).ok_or("there are no prices of degree 1")?.table(layout.tensor, &loads);
+        // What is held whatever the sequences, weights gathered for one layer among it, counts as state.
+        let states = table.static_memory(&whole_model(&scenario.model), place)[0] + Bytes::from_f64(fixed);
+        let memory = RankMemory { budget: scenario.memory_limit(), states, per_token: per_token.max(1.0) };
+        Ok(Self { fit, memory, eta })
+    }
+
+    /// Coefficients and error, for people.
+    pub(super) fn words(&self) -> String {
+        let GroupCost { a1, a2, a3, b1, b2, .. } = self.fit.cost;
+        format!(
+            "Cost fitted to {} timings of the operator graph: a1 {:.3} ns and a2 {:.3} µs a token, a3 {:.0} B a token, b1 {:.2} ms, b2 {:.2} \
+             ms; mean error {:.1} %, nine in ten within {:.1} %. {:.0} KiB of activations a token.",
+            self.fit.residuals.len(),
+            a1 * 1e9,
+            a2 * 1e6,
+            a3,
+            b1 * 1e3,
+            b2 * 1e3,
+            self.fit.mean * 100.0,
+            self.fit.p90 * 100.0,
+            self.memory.per_token / 1024.0
+        )
+    }
+}
+
+/// The load of a text of one token.
+fn one_token(model: &Model) -> MicrobatchLoad {
+    let token = PackedSequence {
+        samples: 1,
+        tokens: 1,
+        computed_tokens: 1,
+        squared: 1,
+        useful_squared: 1,
+        ..PackedSequence::default()
+    };
+    MicrobatchLoad::of(&[token], model, Packing::Packed)
+}
+
+/// The network between ranks, coefficients yet to be found.
+fn network(scenario: &Scenario, layout: Layout, exchange: ContextExchange) -> GroupCost {
+    let cluster = &scenario.cluster;
+    GroupCost {
+        a1: 0.0,
+        a2: 0.0,
+        a3: 0.0,
+        b1: 0.0,
+        b2: 0.0,
+        within_node: cluster.intra_node.achieved_bandwidth().get(),
+        across_nodes: cluster.inter_node.achieved_bandwidth().get(),
+        ranks_per_node: (cluster.devices_per_node / layout.tensor).max(1),
+        exchange: match exchange {
+            ContextExchange::Ring => Exchange::Ring,
+            ContextExchange::AllToAll => Exchange::AllToAll,
+        },
+    }
+}
+
+/// Sequences of different length, one to a list, from the shortest to the longest.
+fn spread(batch: &PackedBatch) -> Vec<Vec<u32>> {
+    let mut order: Vec<u32> = (0..batch.sequences.len() as u32).collect();
+    order.sort_by_key(|&index| batch.sequences[index as usize].computed_tokens);
+    order.retain(|&index| batch.sequences[index as usize].computed_tokens > 0);
+    every(&order, LENGTHS).map(|index| vec![index]).collect()
+}
+
+/// At most `count` of a list, the first and the last among them, evenly spread.
+fn every(list: &[u32], count: usize) -> impl Iterator<Item = u32> + '_ {
+    let count = count.min(list.len());
+    let last = list.len().saturating_sub(1);
+    (0..count).map(move |place| list[place * last / count.saturating_sub(1).max(1)])
+}
