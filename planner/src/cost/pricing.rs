@@ -111,7 +111,11 @@ impl<'a> Pricing<'a> {
         'a: 'b,
     {
         let pieces = (0..self.model.modules.len()).map(|module| self.pieces(tensor, module, loads)).collect();
-        LayerTable::of(self.model, self.cluster, self.training, tensor, loads, pieces)
+        let table = LayerTable::of(self.model, self.cluster, self.training, tensor, loads, pieces);
+        match self.groups {
+            ContextGroups::Tiled => table,
+            ContextGroups::Compact => table.shared_by(self.cluster.devices() / tensor.max(1)),
+        }
     }
 
     /// The same with every layer's cost under each strategy, for stages that mix them.

@@ -33,6 +33,8 @@ pub struct LayerTable<'a> {
     pieces: Vec<Vec<Pieces>>,
     /// One layer under every strategy, by module, then microbatch; empty where stages do not mix them.
     strategies: Vec<Vec<[LayerCost; 4]>>,
+    /// Devices that hold the same parameters, where that is not DP x CP.
+    all_replicas: Option<u32>,
 }
 
 /// Where a pipeline stands: its degrees and which replica it is.
@@ -74,7 +76,13 @@ impl<'a> LayerTable<'a> {
         loads: &'a [MicrobatchLoad],
         pieces: Vec<Vec<Pieces>>,
     ) -> Self {
-        Self { model, cluster, training, tensor, loads, pieces, strategies: Vec::new() }
+        Self { model, cluster, training, tensor, loads, pieces, strategies: Vec::new(), all_replicas: None }
+    }
+
+    /// Where context-parallel groups change, so that weights and gradients are shared by all `replicas` whatever a group's
+    /// degree is.
+    pub(super) fn shared_by(self, replicas: u32) -> Self {
+        Self { all_replicas: Some(replicas), ..self }
     }
 
     /// With what every layer costs under each strategy.
@@ -139,7 +147,7 @@ impl<'a> LayerTable<'a> {
 
     /// Weights, gradients and optimizer state of every rank, each by itself.
     pub fn state_memory(&self, partition: &Partition, place: Place) -> Vec<StateMemory> {
-        let replicas = f64::from(place.data) * f64::from(self.training.context_parallel);
+        let replicas = f64::from(self.replicas(place));
         let (dense, expert) =
             (StateBytes::of(self.training, replicas), StateBytes::of(self.training, self.expert_replicas(place)));
         let state = |parameters: Parameters| {
@@ -155,9 +163,14 @@ impl<'a> LayerTable<'a> {
         self.rank_parameters(partition, place).into_iter().map(state).collect()
     }
 
+    /// Devices that hold the same parameters.
+    fn replicas(&self, place: Place) -> u32 {
+        self.all_replicas.unwrap_or(place.data * self.training.context_parallel)
+    }
+
     /// Replicas of an expert: what is left of the data-parallel group beside the expert-parallel one.
     fn expert_replicas(&self, place: Place) -> f64 {
-        let replicas = f64::from(place.data) * f64::from(self.training.context_parallel);
+        let replicas = f64::from(self.replicas(place));
         (replicas / f64::from(self.training.expert_parallel)).max(1.0)
     }
 
@@ -236,7 +249,7 @@ impl<'a> LayerTable<'a> {
         windows: Option<&[(Seconds, Seconds)]>,
     ) -> (Vec<Nanos>, Vec<Nanos>) {
         let (dense_group, expert_group) = self.replica_groups(place);
-        let replicas = f64::from(place.data * self.training.context_parallel);
+        let replicas = f64::from(self.replicas(place));
         let rates = Rates::of(&self.cluster.device);
         let tied: Vec<_> = self.tied_ranks(partition, place.pipeline as usize).collect();
         let mut sync = Vec::new();
@@ -422,7 +435,7 @@ impl<'a> LayerTable<'a> {
     /// The groups over which dense parameters and experts are replicated. Experts are dealt over devices of
     /// DP x CP that stand next to each other, so replicas of one expert are a TP x EP apart.
     fn replica_groups(&self, place: Place) -> (Group, Group) {
-        let replicas = place.data * self.training.context_parallel;
+        let replicas = self.replicas(place);
         let apart = self.tensor * self.training.expert_parallel;
         (
             Group::placed(self.cluster, replicas, self.tensor),

@@ -64,9 +64,6 @@ pub(super) struct GroupPrices {
 
 impl GroupPrices {
     /// Of groups by their loads, exchange and degree; `None` where there is no price for a degree.
-    ///
-    /// Under ZeRO-3 the gathering and reducing of weights around every stage is taken over the smallest multiple of the
-    /// group's degree that holds all ranks.
     pub(super) fn of(
         pricing: &Pricing<'_>,
         model: &Model,
@@ -84,7 +81,7 @@ impl GroupPrices {
             let own: Vec<MicrobatchLoad> = items.iter().map(|&item| loads[item].clone()).collect();
             let table = pricing.at_context(exchange, degree)?.table(layout.tensor, &own);
             let all: Vec<usize> = (0..own.len()).collect();
-            let place = Place { pipeline: 1, data: layout.data.div_ceil(degree), replica: 0 };
+            let place = Place { pipeline: 1, data: layout.data, replica: 0 };
             let costs = table.pipeline(&partition, place, &all);
             let columns = columns.get_or_insert_with(|| sized(&costs, loads.len()));
             for (from, &to) in items.iter().enumerate() {
