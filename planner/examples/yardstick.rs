@@ -28,7 +28,8 @@ fn main() {
         let budget = Budget { nodes, ..Budget::default() };
         let exact = search(&drawn.costs, drawn.limit, budget, &Alone, &Unwatched).expect("one microbatch fits");
         let Drawn { ranks, chunks, microbatches, cap, .. } = drawn;
-        let ending = format!("{:?}", exact.ending);
+        let ending =
+            if exact.gap() > 0.0 { format!("{:.2} %", 100.0 * exact.gap()) } else { format!("{:?}", exact.ending) };
         let over = |end: Nanos| excess(end, exact.end);
         let (ranking, wait_free) = (over(exact.heuristics.ranking), exact.heuristics.wait_free.map(over));
         let cap = cap.map_or("-".to_owned(), |cap| cap.to_string());
@@ -41,7 +42,7 @@ fn main() {
         proven.push((exact.ending == Ending::Optimal, ranking, wait_free, better_of_both(&exact)));
     }
     let known: Vec<_> = proven.iter().filter(|(is_proven, ..)| *is_proven).collect();
-    println!("{} of {} proven", known.len(), proven.len());
+    println!("{} of {} proven, {nodes} nodes each at most", known.len(), proven.len());
     let tell = |name: &str, values: Vec<f64>| {
         let (count, within) = (values.len(), values.iter().filter(|&&value| value <= 3.0).count());
         let (sum, most) = (values.iter().sum::<f64>(), values.iter().copied().fold(0.0, f64::max));
@@ -52,7 +53,7 @@ fn main() {
     };
     tell("ranking", known.iter().map(|&&(_, ranking, ..)| ranking).collect());
     tell("wait-free", known.iter().filter_map(|&&(.., wait_free, _)| wait_free).collect());
-    tell("better", known.iter().map(|&&(.., better)| better).collect());
+    tell("swapped", known.iter().map(|&&(.., better)| better).collect());
     let behind =
         proven.iter().filter(|(_, ranking, wait_free, _)| wait_free.is_some_and(|wait_free| wait_free < *ranking));
     println!("ranking behind wait-free in {} of {}", behind.count(), proven.len());

@@ -121,7 +121,7 @@ pub fn search(
         let lower_bound = Nanos::new(bound.min(end));
         return Ok(Exact { schedule, end: Nanos::new(end), lower_bound, ending, nodes: 0, heuristics });
     };
-    let mut search = Search { costs, shop: &shop, budget, watch, best: schedule, end, bound, nodes: 0 };
+    let mut search = Search { costs, shop: &shop, budget, watch, best: schedule, end, bound, nodes: 0, next_look: 0 };
     let ending = search.run();
     let Search { best, end, bound, nodes, .. } = search;
     Ok(Exact {

@@ -102,13 +102,10 @@ pub fn parse(json: &str) -> Result<Asked, Vec<FieldError>> {
 
 fn budget(fields: &mut Map<String, Value>) -> Result<Option<Seconds>, Vec<FieldError>> {
     let Some(value) = fields.remove("budget_s").filter(|value| !value.is_null()) else { return Ok(None) };
-    match value.as_f64().filter(|seconds| (0.0..=LONGEST_BUDGET_S).contains(seconds)) {
-        Some(seconds) => Ok(Some(Seconds::from_secs(seconds))),
-        None => {
-            let detail = format!("{value} is not a number of seconds from 0 to {LONGEST_BUDGET_S}");
-            Err(vec![FieldError::new("/budget_s", detail)])
-        }
-    }
+    let seconds = value.as_f64().filter(|seconds| (0.0..=LONGEST_BUDGET_S).contains(seconds));
+    let detail = || format!("{value} is not a number of seconds from 0 to {LONGEST_BUDGET_S}");
+    let seconds = seconds.ok_or_else(|| vec![FieldError::new("/budget_s", detail())])?;
+    Ok(Some(Seconds::from_secs(seconds)))
 }
 
 fn question<T: DeserializeOwned>(fields: Value) -> Result<T, Vec<FieldError>> {

@@ -1,7 +1,7 @@
 //! A schedule that obeys all that is known at a node, made quickly: candidates for the best.
 
 use super::node::{Node, bit, members};
-use super::shop::{Set, Shop};
+use super::shop::{Set, Shop, is_forward};
 use crate::schedule::{Action, Schedule};
 
 /// What of an order is known to have run.
@@ -60,7 +60,7 @@ impl Progress<'_> {
 
     fn fits(&self, action: usize) -> bool {
         let rank = self.shop.rank[action];
-        let own = if action % 2 == 0 { self.shop.kept[action] } else { self.shop.transient[action] };
+        let own = if is_forward(action) { self.shop.kept[action] } else { self.shop.transient[action] };
         self.held[rank].saturating_add(own) <= self.shop.room[rank]
     }
 
@@ -70,7 +70,7 @@ impl Progress<'_> {
         self.free[rank] = self.end[action];
         self.done |= bit(action);
         self.orders[rank].push(action);
-        if action % 2 == 0 {
+        if is_forward(action) {
             self.held[rank] += self.shop.kept[action];
         } else {
             self.held[rank] -= self.shop.kept[action];

@@ -1,7 +1,7 @@
 //! A node of the search: which action is known to run before which, and what follows from it.
 
 use super::one_machine::{Window, interruptible_end, raise_heads};
-use super::shop::{Set, Shop};
+use super::shop::{Set, Shop, is_forward};
 
 /// What is known of all schedules below a node.
 #[derive(Debug, Clone)]
@@ -16,6 +16,8 @@ pub(super) struct Node {
     pub after: Vec<Set>,
     /// No schedule below ends earlier.
     pub bound: u64,
+    /// The latest end under which the conclusions were drawn.
+    pub limit: u64,
 }
 
 /// The members of a set in ascending order.
@@ -39,7 +41,14 @@ impl Node {
     pub(super) fn root(shop: &Shop) -> Self {
         let count = shop.len();
         let tail = shop.behind.clone();
-        let mut node = Self { head: vec![0; count], tail, before: vec![0; count], after: vec![0; count], bound: 0 };
+        let mut node = Self {
+            head: vec![0; count],
+            tail,
+            before: vec![0; count],
+            after: vec![0; count],
+            bound: 0,
+            limit: u64::MAX,
+        };
         for (action, needs) in shop.needs.iter().enumerate() {
             for &(input, _) in needs {
                 node.put(input, action);
@@ -69,8 +78,14 @@ impl Node {
         shop.on_rank[shop.rank[action]] & !(self.before[action] | self.after[action] | bit(action))
     }
 
+    /// How much is known: the sum of all heads and tails.
+    pub(super) fn told(&self) -> u64 {
+        self.head.iter().chain(&self.tail).sum()
+    }
+
     /// Draws conclusions under the assumption that the iteration ends by `limit`; `false` where none does.
     pub(super) fn conclude(&mut self, shop: &Shop, limit: u64) -> bool {
+        self.limit = limit;
         loop {
             self.raise_heads(shop);
             self.raise_tails(shop);
@@ -215,7 +230,7 @@ impl Node {
             for action in members(own) {
                 let (before, after) = (self.before[action], self.after[action]);
                 let known = |set: Set, number: usize| set & bit(number) != 0;
-                let forwards = || members(own).filter(|&other| other % 2 == 0 && other / 2 != action / 2);
+                let forwards = || members(own).filter(|&other| is_forward(other) && other / 2 != action / 2);
                 let held = forwards().filter(|&forward| known(before, forward) && known(after, forward + 1));
                 let held: u64 = held.map(|forward| shop.kept[forward]).sum();
                 let room = shop.room[rank].checked_sub(held + shop.kept[action] + shop.transient[action])?;

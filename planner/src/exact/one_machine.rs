@@ -114,7 +114,9 @@ mod tests {
         fn go(windows: &[Window], done: &mut Vec<(usize, u64)>, free: u64, found: &mut Vec<Vec<u64>>) {
             if done.len() == windows.len() {
                 let mut starts = vec![0; windows.len()];
-                done.iter().for_each(|&(at, start)| starts[at] = start);
+                for &(at, start) in done.iter() {
+                    starts[at] = start;
+                }
                 found.push(starts);
                 return;
             }

@@ -11,6 +11,11 @@ pub(super) type Set = u128;
 /// Most actions that a [`Set`] holds.
 pub(super) const MOST_ACTIONS: usize = Set::BITS as usize;
 
+/// Whether an action is a forward, by its number.
+pub(super) const fn is_forward(action: usize) -> bool {
+    action.is_multiple_of(2)
+}
+
 /// Times above it could overflow when they are added up.
 const LONGEST: u64 = 1 << 60;
 

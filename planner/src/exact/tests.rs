@@ -29,7 +29,7 @@ fn found(costs: &PipelineCosts, limit: u64) -> Exact {
 fn best_of_all(costs: &PipelineCosts, limit: u64) -> u64 {
     struct Walk<'a> {
         costs: &'a PipelineCosts,
-        limit: u64,
+        limit: i64,
         orders: Vec<Vec<Action>>,
         ran: Vec<bool>,
         best: u64,
@@ -58,7 +58,7 @@ fn best_of_all(costs: &PipelineCosts, limit: u64) -> u64 {
                     .iter()
                     .map(|own| if own.kind == crate::schedule::ActionKind::Forward { 1 } else { -1 });
                 let held: i64 = held.sum();
-                let (number, action) = if forward && held < walk.limit as i64 {
+                let (number, action) = if forward && held < walk.limit {
                     (place(stage, false), Action::forward(stage, microbatch))
                 } else if backward {
                     (place(stage, true), Action::backward(stage, microbatch))
@@ -75,6 +75,7 @@ fn best_of_all(costs: &PipelineCosts, limit: u64) -> u64 {
     }
     let ran = vec![false; 2 * costs.flows.cells()];
     let orders = vec![Vec::new(); costs.ranks()];
+    let limit = i64::try_from(limit).unwrap();
     let mut walk = Walk { costs, limit, orders, ran, best: u64::MAX, seen: std::collections::BTreeSet::new() };
     go(&mut walk);
     walk.best

@@ -151,12 +151,11 @@ fn of_cells(cells: &[String], errors: &mut Vec<FieldError>) -> Vec<Event> {
             (_, Some(pair)) => pair.parse().ok().map(Event::Release),
             _ => None,
         };
-        match event {
-            Some(event) => order.push(event),
-            None => {
+        if let Some(event) = event {
+            order.push(event);
+        } else {
                 let detail = format!("{cell:?} is no action: F or B and the number of a pair");
                 errors.push(FieldError::new(&format!("/order/{place}"), detail));
-            }
         }
     }
     order
