@@ -13,7 +13,7 @@ use planner::units::{Bytes, Nanos};
 /// Drawn pipelines.
 const INSTANCES: u64 = 60;
 /// Nodes of each search.
-const NODES: u64 = 100_000;
+const NODES: u64 = 20_000;
 
 fn main() {
     let mut arguments = std::env::args().skip(1).map(|argument| argument.parse().expect("a number"));

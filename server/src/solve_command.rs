@@ -83,7 +83,11 @@ fn read(path: &Path) -> anyhow::Result<String> {
 fn told(errors: &[FieldError]) -> anyhow::Result<ExitCode> {
     let mut out = std::io::stderr().lock();
     for error in errors {
-        writeln!(out, "planscope: {error}")?;
+        if error.pointer.is_empty() {
+            writeln!(out, "planscope: {}", error.detail)?;
+        } else {
+            writeln!(out, "planscope: {error}")?;
+        }
     }
     Ok(ExitCode::from(INVALID))
 }

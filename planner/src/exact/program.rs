@@ -96,7 +96,8 @@ fn memory(shop: &Shop, rank: usize, program: &mut RowProblem, before: &Before) {
         let mut held = share(shop.kept[action] + shop.transient[action]);
         let mut terms: Vec<(Col, f64)> = Vec::new();
         for &other in own.iter().filter(|&&other| other / 2 != action / 2) {
-            let change = if super::shop::is_forward(other) { share(shop.kept[other]) } else { -share(shop.kept[other]) };
+            let change =
+                if super::shop::is_forward(other) { share(shop.kept[other]) } else { -share(shop.kept[other]) };
             if other < action {
                 terms.push((before[&(other, action)], change));
             } else {
