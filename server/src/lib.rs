@@ -21,6 +21,7 @@ pub mod plan_command;
 pub mod router;
 pub mod schedule_command;
 pub mod serve;
+pub mod solve_command;
 pub mod store;
 pub mod studies;
 pub mod web;
