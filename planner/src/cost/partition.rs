@@ -1,7 +1,7 @@
 //! Partitions: which consecutive layers stand on which stage.
 
 use crate::flow::Placement;
-use crate::model::Model;
+use crate::model::{Model, Module};
 
 /// Consecutive layers of one module.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -56,6 +56,14 @@ pub struct ModuleWeight {
     pub output: f64,
 }
 
+impl ModuleWeight {
+    /// The same, so many times over.
+    #[must_use]
+    pub fn times(self, factor: f64) -> Self {
+        Self { layer: self.layer * factor, input: self.input * factor, output: self.output * factor }
+    }
+}
+
 impl Partition {
     /// The same number of layers on every stage, as Megatron-LM cuts a uniform model; `None` where `stages` does
     /// not divide the layers or the model has more than one module.
@@ -99,17 +107,32 @@ impl Partition {
         Some(Self { stages, placement: Placement::Cyclic })
     }
 
-    /// Every module by itself: module `i` over `ranks x segments[i]` stages, each as fast as a contiguous cut allows
-    /// (PipeWeaver, section 5). `None` where a module has fewer layers than stages.
+    /// Every module by itself: module `i` over `ranks x segments[i]` stages, each as fast as a contiguous cut allows, and
+    /// what is left over where layers do not divide by stages on the ranks that have least to do (PipeWeaver,
+    /// section 5, which lays layers evenly over the ranks). `None` where a module has fewer layers than stages.
+    ///
+    /// `weights` are of all work of a module, so that modules can be held against each other. Layers of one module
+    /// weigh the same: dealing them one by one to the rank with the least work, on stages that stay below the
+    /// bottleneck, leaves no rank busier than any other such deal does.
     pub fn by_module(model: &Model, weights: &[ModuleWeight], ranks: u32, segments: &[u32]) -> Option<Self> {
+        let mut deals = Vec::with_capacity(weights.len());
+        for ((module, &weight), &segments) in model.modules.iter().zip(weights).zip(segments) {
+            deals.push(Deal::new(module, weight, ranks * segments)?);
+        }
+        let mut work = vec![0.0; ranks as usize];
+        for deal in &deals {
+            for (stage, weight) in deal.stages.iter().enumerate() {
+                work[stage % ranks as usize] += weight;
+            }
+        }
         let mut stages = Vec::new();
-        for (index, (&weight, &segments)) in weights.iter().zip(segments).enumerate() {
-            let module = Model { name: String::new(), modules: vec![model.modules[index].clone()] };
-            let own = Self::balanced(&module, &[weight], ranks * segments)?;
-            let named = |ranges: Vec<LayerRange>| {
-                ranges.into_iter().map(|range| LayerRange { module: index, ..range }).collect()
-            };
-            stages.extend(own.stages.into_iter().map(named));
+        for (module, mut deal) in deals.into_iter().enumerate() {
+            deal.finish(&mut work);
+            let mut first = 0;
+            for layers in deal.layers {
+                stages.push(vec![LayerRange { module, first, end: first + layers }]);
+                first += layers;
+            }
         }
         Some(Self { stages, placement: Placement::Cyclic })
     }
@@ -138,6 +161,58 @@ impl Partition {
     pub fn stages_on(&self, rank: usize, ranks: usize) -> impl Iterator<Item = &Vec<LayerRange>> {
         let own = move |&(stage, _): &(usize, &Vec<LayerRange>)| self.placement.rank_of(stage, ranks) == rank;
         self.stages.iter().enumerate().filter(own).map(|(_, ranges)| ranges)
+    }
+}
+
+/// The layers of one module while they are dealt to its stages.
+struct Deal {
+    /// Layers of each stage.
+    layers: Vec<u32>,
+    /// Weight of each stage.
+    stages: Vec<f64>,
+    /// Weight of a layer.
+    layer: f64,
+    /// Weight of the slowest stage in the best contiguous cut.
+    bottleneck: f64,
+    /// Layers that have no stage yet.
+    left: u32,
+}
+
+impl Deal {
+    /// One layer on every stage; `None` where there are fewer. Layers that take no time are dealt as if they did.
+    fn new(module: &Module, weight: ModuleWeight, stages: u32) -> Option<Self> {
+        let weight = if weight.layer > 0.0 { weight } else { ModuleWeight { layer: f64::MIN_POSITIVE, ..weight } };
+        let alone = Model { name: String::new(), modules: vec![module.clone()] };
+        let cut = Partition::balanced(&alone, &[weight], stages)?;
+        let chain = chain(&alone, &[weight]);
+        let of = |ranges: &Vec<LayerRange>| -> f64 {
+            ranges.iter().map(|range| chain[range.first as usize..range.end as usize].iter().sum::<f64>()).sum()
+        };
+        let bottleneck = cut.stages.iter().map(of).fold(0.0, f64::max);
+        let mut weights = vec![weight.layer; stages as usize];
+        *weights.first_mut()? += weight.input;
+        *weights.last_mut()? += weight.output;
+        let left = module.layers - stages;
+        Some(Self { layers: vec![1; stages as usize], stages: weights, layer: weight.layer, bottleneck, left })
+    }
+
+    /// Deals the rest, one layer after the other, and adds them to the `work` of the ranks.
+    fn finish(&mut self, work: &mut [f64]) {
+        let most = self.bottleneck * (1.0 + 1e-9);
+        while self.left > 0 {
+            let has_room = |&stage: &usize| self.stages[stage] + self.layer <= most;
+            let busier = |&a: &usize, &b: &usize| {
+                let ranks = work[a % work.len()].total_cmp(&work[b % work.len()]);
+                ranks.then(self.stages[a].total_cmp(&self.stages[b]))
+            };
+            // The best contiguous cut has room for all layers under its own bottleneck.
+            let Some(stage) = (0..self.stages.len()).filter(has_room).min_by(busier) else { break };
+            self.layers[stage] += 1;
+            self.stages[stage] += self.layer;
+            work[stage % work.len()] += self.layer;
+            self.left -= 1;
+        }
+        debug_assert_eq!(self.left, 0, "every layer has a stage");
     }
 }
 
@@ -236,7 +311,59 @@ mod tests {
         assert_eq!(counts(&partition).iter().sum::<u32>(), 95);
     }
 
+    #[test]
+    fn what_does_not_divide_goes_to_the_ranks_with_least_to_do() {
+        let t2v = model("t2v-s").unwrap();
+        let weight = |layer, output| ModuleWeight { layer, input: 0.0, output };
+        // 28 layers over 5 x 4 stages: one each, eight more dealt two to a rank, 7 layers to every rank.
+        let even = Partition::by_module(&t2v, &[weight(1.0, 0.0), weight(3.0, 0.0)], 4, &[1, 5]).unwrap();
+        let per_rank = |partition: &Partition, module: usize| -> Vec<u32> {
+            let own = |rank| partition.stages_on(rank, 4).flatten().filter(|range| range.module == module);
+            (0..4).map(|rank| own(rank).map(LayerRange::len).sum()).collect()
+        };
+        assert_eq!(per_rank(&even, 0), [8; 4]);
+        assert_eq!(per_rank(&even, 1), [7; 4]);
+        assert!(counts(&even)[4..].iter().all(|&layers| layers == 1 || layers == 2));
+        // 63 layers of 2 over four stages, 16 at most; a head of 1 in the other module on rank 3: 15 there.
+        let vlm = model("vlm-s").unwrap();
+        let head = Partition::by_module(&vlm, &[weight(2.0, 0.0), weight(1.0, 1.0)], 4, &[1, 1]).unwrap();
+        assert_eq!(per_rank(&head, 0), [16, 16, 16, 15]);
+        // A module that nobody asks anything of is laid evenly all the same.
+        let idle = Partition::by_module(&t2v, &[weight(0.0, 0.0), weight(3.0, 0.0)], 4, &[2, 1]).unwrap();
+        assert_eq!(per_rank(&idle, 0), [8; 4]);
+        assert_eq!(Partition::by_module(&t2v, &[weight(1.0, 0.0); 2], 4, &[1, 8]), None);
+    }
+
     proptest! {
+        #[test]
+        fn modules_by_themselves_are_complete_and_no_slower_than_a_contiguous_cut(
+            encoder in 0.1_f64..5.0, backbone in 0.1_f64..5.0, head in 0.0_f64..9.0, ranks in 1_u32..9, chunks in 1_u32..4,
+        ) {
+            let vlm = model("vlm-s").unwrap();
+            let weights = [
+                ModuleWeight { layer: encoder, input: 0.0, output: 0.0 },
+                ModuleWeight { layer: backbone, input: 0.0, output: head },
+            ];
+            let partition = Partition::by_module(&vlm, &weights, ranks, &[chunks, chunks]).unwrap();
+            let time = |range: &LayerRange| {
+                let own = weights[range.module];
+                f64::from(range.len()) * own.layer + if range.ends(&vlm) { own.output } else { 0.0 }
+            };
+            for (module, own) in vlm.modules.iter().enumerate() {
+                let ranges: Vec<LayerRange> =
+                    partition.stages.iter().flatten().copied().filter(|range| range.module == module).collect();
+                prop_assert_eq!(ranges.len(), (ranks * chunks) as usize);
+                prop_assert!(ranges.windows(2).all(|pair| pair[0].end == pair[1].first));
+                prop_assert_eq!((ranges[0].first, ranges[ranges.len() - 1].end), (0, own.layers));
+                let alone = Model { name: String::new(), modules: vec![own.clone()] };
+                let cut = Partition::balanced(&alone, &weights[module..=module], ranks * chunks).unwrap();
+                let slowest = |ranges: &[LayerRange]| ranges.iter().map(time).fold(0.0, f64::max);
+                let contiguous: Vec<LayerRange> =
+                    cut.stages.into_iter().flatten().map(|range| LayerRange { module, ..range }).collect();
+                prop_assert!(slowest(&ranges) <= slowest(&contiguous) * (1.0 + 1e-6));
+            }
+        }
+
         #[test]
         fn a_balanced_cut_is_complete_and_reaches_the_smallest_bottleneck(
             encoder in 0.1_f64..5.0, backbone in 0.1_f64..5.0, head in 0.0_f64..9.0, stages in 1_u32..20,
