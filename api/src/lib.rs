@@ -7,6 +7,7 @@ pub mod accuracy;
 pub mod dataset;
 pub mod gallery;
 pub mod job;
+pub mod papers;
 pub mod path;
 pub mod problem;
 pub mod scenario;

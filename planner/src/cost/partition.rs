@@ -1,7 +1,13 @@
 //! Partitions: which consecutive layers stand on which stage.
 
+mod deal;
+
+use std::ops::Range;
+
+use deal::Deal;
+
 use crate::flow::Placement;
-use crate::model::{Model, Module};
+use crate::model::Model;
 
 /// Consecutive layers of one module.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -83,25 +89,39 @@ impl Partition {
     /// The smallest bottleneck is found by bisection (a cut exists for a bottleneck exactly when the greedy one
     /// does); among the cuts that reach it, each stage then stops closest to the mean of what is left.
     pub fn balanced(model: &Model, weights: &[ModuleWeight], stages: u32) -> Option<Self> {
+        Self::balanced_within(model, weights, stages, &|_, _| true)
+    }
+
+    /// The same where stages also have to fit: `fits` is asked with the number of a stage and its layers, counted over the
+    /// whole chain. What fits has to go on fitting with fewer layers and on a later stage, else the cut need not be the
+    /// best. `None` too where no cut fits.
+    pub fn balanced_within(
+        model: &Model,
+        weights: &[ModuleWeight],
+        stages: u32,
+        fits: &dyn Fn(usize, Range<usize>) -> bool,
+    ) -> Option<Self> {
         let chain = chain(model, weights);
         let count = stages as usize;
         if count == 0 || count > chain.len() {
             return None;
         }
+        let limits = |bottleneck| Limits { bottleneck, fits };
         let heaviest = chain.iter().copied().fold(0.0, f64::max);
         let total: f64 = chain.iter().sum();
         let (mut low, mut high) = (heaviest.max(total / f64::from(stages)), total.max(heaviest));
+        if limits(high * (1.0 + 1e-9)).greedy(&chain, 0, 0) > count {
+            return None;
+        }
         for _ in 0..50 {
             let middle = f64::midpoint(low, high);
-            if greedy_stages(&chain, middle) <= count { high = middle } else { low = middle }
+            if limits(middle).greedy(&chain, 0, 0) <= count { high = middle } else { low = middle }
         }
-        let bottleneck = high * (1.0 + 1e-9);
+        let limits = limits(high * (1.0 + 1e-9));
         let mut cuts = Vec::with_capacity(count + 1);
         cuts.push(0);
         for stage in 0..count {
-            let start = cuts[stage];
-            let left = count - stage;
-            cuts.push(next_cut(&chain, start, left, bottleneck));
+            cuts.push(limits.next_cut(&chain, cuts[stage], stage, count));
         }
         let stages = cuts.windows(2).map(|cut| ranges(model, cut[0], cut[1])).collect();
         Some(Self { stages, placement: Placement::Cyclic })
@@ -164,58 +184,6 @@ impl Partition {
     }
 }
 
-/// The layers of one module while they are dealt to its stages.
-struct Deal {
-    /// Layers of each stage.
-    layers: Vec<u32>,
-    /// Weight of each stage.
-    stages: Vec<f64>,
-    /// Weight of a layer.
-    layer: f64,
-    /// Weight of the slowest stage in the best contiguous cut.
-    bottleneck: f64,
-    /// Layers that have no stage yet.
-    left: u32,
-}
-
-impl Deal {
-    /// One layer on every stage; `None` where there are fewer. Layers that take no time are dealt as if they did.
-    fn new(module: &Module, weight: ModuleWeight, stages: u32) -> Option<Self> {
-        let weight = if weight.layer > 0.0 { weight } else { ModuleWeight { layer: f64::MIN_POSITIVE, ..weight } };
-        let alone = Model { name: String::new(), modules: vec![module.clone()] };
-        let cut = Partition::balanced(&alone, &[weight], stages)?;
-        let chain = chain(&alone, &[weight]);
-        let of = |ranges: &Vec<LayerRange>| -> f64 {
-            ranges.iter().map(|range| chain[range.first as usize..range.end as usize].iter().sum::<f64>()).sum()
-        };
-        let bottleneck = cut.stages.iter().map(of).fold(0.0, f64::max);
-        let mut weights = vec![weight.layer; stages as usize];
-        *weights.first_mut()? += weight.input;
-        *weights.last_mut()? += weight.output;
-        let left = module.layers - stages;
-        Some(Self { layers: vec![1; stages as usize], stages: weights, layer: weight.layer, bottleneck, left })
-    }
-
-    /// Deals the rest, one layer after the other, and adds them to the `work` of the ranks.
-    fn finish(&mut self, work: &mut [f64]) {
-        let most = self.bottleneck * (1.0 + 1e-9);
-        while self.left > 0 {
-            let has_room = |&stage: &usize| self.stages[stage] + self.layer <= most;
-            let busier = |&a: &usize, &b: &usize| {
-                let ranks = work[a % work.len()].total_cmp(&work[b % work.len()]);
-                ranks.then(self.stages[a].total_cmp(&self.stages[b]))
-            };
-            // The best contiguous cut has room for all layers under its own bottleneck.
-            let Some(stage) = (0..self.stages.len()).filter(has_room).min_by(busier) else { break };
-            self.layers[stage] += 1;
-            self.stages[stage] += self.layer;
-            work[stage % work.len()] += self.layer;
-            self.left -= 1;
-        }
-        debug_assert_eq!(self.left, 0, "every layer has a stage");
-    }
-}
-
 /// Weight of every layer in flow order, the embedding counted with the first and the head with the last.
 fn chain(model: &Model, weights: &[ModuleWeight]) -> Vec<f64> {
     let mut chain = Vec::with_capacity(model.layers() as usize);
@@ -229,41 +197,55 @@ fn chain(model: &Model, weights: &[ModuleWeight]) -> Vec<f64> {
     chain
 }
 
-/// Stages that a greedy cut under `bottleneck` needs.
-fn greedy_stages(chain: &[f64], bottleneck: f64) -> usize {
-    let mut stages = 1;
-    let mut filled = 0.0;
-    for &weight in chain {
-        if filled + weight > bottleneck && filled > 0.0 {
-            stages += 1;
-            filled = 0.0;
-        }
-        filled += weight;
-    }
-    stages
+/// What a stage may hold.
+struct Limits<'a> {
+    bottleneck: f64,
+    fits: &'a dyn Fn(usize, Range<usize>) -> bool,
 }
 
-/// Where the stage that starts at `start` ends, with `left` stages to fill, itself included.
-fn next_cut(chain: &[f64], start: usize, left: usize, bottleneck: f64) -> usize {
-    if left == 1 {
-        return chain.len();
-    }
-    let mean = chain[start..].iter().sum::<f64>() / left as f64;
-    let latest = chain.len() - (left - 1);
-    let mut best = None;
-    let mut filled = 0.0;
-    for end in start + 1..=latest {
-        filled += chain[end - 1];
-        if filled > bottleneck && end > start + 1 {
-            break;
+impl Limits<'_> {
+    /// Stages that a greedy cut of the layers from `start` needs, the first of them number `stage`; as many as there are
+    /// numbers where a layer fits by itself on none.
+    fn greedy(&self, chain: &[f64], start: usize, stage: usize) -> usize {
+        let (mut begins, mut stages) = (start, 1);
+        let mut filled = 0.0;
+        for (layer, &weight) in chain.iter().enumerate().skip(start) {
+            let fits = |begins: usize, stages: usize| (self.fits)(stage + stages - 1, begins..layer + 1);
+            if filled > 0.0 && (filled + weight > self.bottleneck || !fits(begins, stages)) {
+                (begins, stages) = (layer, stages + 1);
+                filled = 0.0;
+            }
+            if begins == layer && !fits(begins, stages) {
+                return usize::MAX;
+            }
+            filled += weight;
         }
-        let distance = (filled - mean).abs();
-        let rest_fits = greedy_stages(&chain[end..], bottleneck) < left;
-        if rest_fits && best.is_none_or(|(_, closest)| distance < closest) {
-            best = Some((end, distance));
-        }
+        stages
     }
-    best.map_or(start + 1, |(end, _)| end)
+
+    /// Where stage number `stage` of `count`, which starts at `start`, ends.
+    fn next_cut(&self, chain: &[f64], start: usize, stage: usize, count: usize) -> usize {
+        let left = count - stage;
+        if left == 1 {
+            return chain.len();
+        }
+        let mean = chain[start..].iter().sum::<f64>() / left as f64;
+        let latest = chain.len() - (left - 1);
+        let mut best = None;
+        let mut filled = 0.0;
+        for end in start + 1..=latest {
+            filled += chain[end - 1];
+            if end > start + 1 && (filled > self.bottleneck || !(self.fits)(stage, start..end)) {
+                break;
+            }
+            let distance = (filled - mean).abs();
+            let rest_fits = self.greedy(chain, end, stage + 1) < left;
+            if rest_fits && best.is_none_or(|(_, closest)| distance < closest) {
+                best = Some((end, distance));
+            }
+        }
+        best.map_or(start + 1, |(end, _)| end)
+    }
 }
 
 /// The layers `from .. to` of the chain, by module.
@@ -309,6 +291,22 @@ mod tests {
         assert_eq!(counts(&partition)[..2], [32, 31]);
         assert_eq!(partition.stages[1].len(), 1);
         assert_eq!(counts(&partition).iter().sum::<u32>(), 95);
+    }
+
+    #[test]
+    fn a_cut_within_limits_is_as_balanced_as_they_let_it_be() {
+        let vlm = model("vlm-s").unwrap();
+        let weights = [1.0, 2.0].map(|layer| ModuleWeight { layer, input: 0.0, output: 0.0 });
+        // At most 24 of the 95 layers on a stage: four stages of 24, 24, 24 and 23. The time of the last is 46 of 127.
+        let at_most = |most: usize| move |_: usize, layers: Range<usize>| layers.len() <= most;
+        let cut = Partition::balanced_within(&vlm, &weights, 4, &at_most(24)).unwrap();
+        assert!(counts(&cut).iter().all(|&layers| layers <= 24), "{:?}", counts(&cut));
+        assert_eq!(Partition::balanced_within(&vlm, &weights, 4, &at_most(23)), None);
+        // A limit that binds nowhere changes nothing.
+        assert_eq!(Partition::balanced_within(&vlm, &weights, 4, &at_most(95)), Partition::balanced(&vlm, &weights, 4));
+        // The first stage has room for 10 layers only.
+        let first = |stage: usize, layers: Range<usize>| stage > 0 || layers.len() <= 10;
+        assert_eq!(counts(&Partition::balanced_within(&vlm, &weights, 4, &first).unwrap())[0], 10);
     }
 
     #[test]
@@ -385,7 +383,8 @@ mod tests {
                 at += count as usize;
             }
             // No cut into as many stages is faster than the slowest stage by more than rounding.
-            prop_assert!(greedy_stages(&chain, slowest * (1.0 - 1e-6)) > stages as usize || stages == 1
+            let faster = Limits { bottleneck: slowest * (1.0 - 1e-6), fits: &|_, _| true }.greedy(&chain, 0, 0);
+            prop_assert!(faster > stages as usize || stages == 1
                 || slowest <= chain.iter().copied().fold(0.0, f64::max) * (1.0 + 1e-9));
         }
     }
