@@ -79,12 +79,12 @@ pub enum Error {
 pub fn compare(
     examples: &std::path::Path,
     paper: &PublishedPaper,
-    mut starts: impl FnMut(&PublishedSet),
+    mut starts: impl FnMut(&str),
 ) -> Result<Paper, Error> {
     let mut plans = Plans::of(examples.to_owned());
     let mut sets = Vec::with_capacity(paper.sets.len());
     for set in &paper.sets {
-        starts(set);
+        starts(&set.place);
         sets.push(compare_set(&mut plans, set)?);
     }
     Ok(Paper { id: paper.id.clone(), title: paper.title.clone(), source: paper.source.clone(), sets })
@@ -150,3 +150,6 @@ fn four_digits(value: f64) -> f64 {
     let scale = 10_f64.powi(3 - value.abs().log10().floor() as i32);
     (value * scale).round() / scale
 }
+
+#[cfg(test)]
+mod tests;

@@ -67,7 +67,9 @@ pub(crate) fn entries() -> Result<Vec<GalleryEntry>, Vec<FieldError>> {
                 title: scenario.title.clone().unwrap_or_else(|| entry.slug.to_owned()),
                 summary: entry.summary.to_owned(),
                 scenario,
-                paper: entry.group.map(|(title, place)| GalleryPlace { title: title.to_owned(), place: place.to_owned() }),
+                paper: entry
+                    .group
+                    .map(|(title, place)| GalleryPlace { title: title.to_owned(), place: place.to_owned() }),
                 is_synthetic: entry.data == Data::Synthetic,
             })
         })

@@ -44,7 +44,7 @@ fn run(arguments: &Arguments) -> Result<()> {
     for paper in &published {
         let began = Instant::now();
         let starts = |set: &str| eprintln!("{:7.1} s  {set}", began.elapsed().as_secs_f64());
-        papers.push(compare(&arguments.examples, paper, |set| starts(&set.place))?);
+        papers.push(compare(&arguments.examples, paper, starts)?);
         starts("done");
     }
     for paper in &papers {

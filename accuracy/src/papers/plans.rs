@@ -11,9 +11,9 @@ use planner::scenario::{PlannerKind, ValidScenario, parse};
 use planner::study::{SearchProgress, SubMicrobatches};
 use planner::timeline::Timeline;
 
-use super::Error;
 use super::published::PlanOf;
 use super::studies;
+use super::{Error, four_digits};
 
 /// The scenarios in a folder.
 pub(super) struct Plans {
@@ -74,12 +74,12 @@ impl Plans {
                 planner,
                 layout: Some(planned.layout),
                 binding: None,
-                iteration_s: planned.metrics.iteration_s,
-                mfu: planned.metrics.mfu,
+                iteration_s: four_digits(planned.metrics.iteration_s),
+                mfu: four_digits(planned.metrics.mfu),
                 time: mean(planned),
-                gap: planned.metrics.gap,
-                peak_memory_gib: planned.metrics.peak_memory_gib,
-                memory_limit_gib: planned.metrics.memory_limit_gib,
+                gap: four_digits(planned.metrics.gap),
+                peak_memory_gib: four_digits(planned.metrics.peak_memory_gib),
+                memory_limit_gib: four_digits(planned.metrics.memory_limit_gib),
             },
             Err(why) => PaperPlan {
                 scenario,
@@ -147,7 +147,9 @@ fn slug(scenario: &str) -> String {
 /// Where the time of the mean rank goes.
 fn mean(planned: &Planned) -> RankTime {
     let share = 1.0 / planned.ranks.len().max(1) as f64;
-    let of = |part: fn(&RankTime) -> f64| planned.ranks.iter().map(|rank| part(&rank.time)).sum::<f64>() * share;
+    let of = |part: fn(&RankTime) -> f64| {
+        four_digits(planned.ranks.iter().map(|rank| part(&rank.time)).sum::<f64>() * share)
+    };
     RankTime {
         compute_s: of(|time| time.compute_s),
         recompute_s: of(|time| time.recompute_s),

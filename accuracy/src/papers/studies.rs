@@ -10,8 +10,8 @@ use planner::study::search_progress::ExploredBy;
 use planner::study::{Effort, SearchProgress, SubMicrobatches, Subject, search_progress, sub_microbatches};
 use serde::Deserialize;
 
-use super::Error;
 use super::plans::Plans;
+use super::{Error, four_digits};
 
 /// A search other than that by a tree.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
@@ -56,7 +56,7 @@ impl Chart {
                 let outcome = &plans.scenario(scenario)?.outcome;
                 let curves = outcome.results.iter().filter_map(|result| {
                     let planner::outcome::Answer::Planned(planned) = &result.answer else { return None };
-                    let y: Vec<f64> = planned.iterations.iter().map(|of| of.iteration_s).collect();
+                    let y: Vec<f64> = planned.iterations.iter().map(|of| four_digits(of.iteration_s)).collect();
                     let x = (1..=y.len()).map(|iteration| iteration as f64).collect();
                     Some(PaperCurve { label: result.planner.short().to_owned(), x, y })
                 });
@@ -74,7 +74,7 @@ fn sizes_chart(study: &SubMicrobatches) -> PaperChart {
     let curve = |label: &str, of: fn(&planner::study::sub_microbatches::SizeEnds) -> f64| PaperCurve {
         label: label.to_owned(),
         x: with().map(|(size, _)| size).collect(),
-        y: with().map(|(_, ends)| of(&ends)).collect(),
+        y: with().map(|(_, ends)| four_digits(of(&ends))).collect(),
     };
     PaperChart {
         x: "images of a sub-microbatch".to_owned(),
@@ -87,7 +87,7 @@ fn search_chart(study: &SearchProgress) -> PaperChart {
     let curve = |strategy: &planner::study::search_progress::StrategyProgress| PaperCurve {
         label: strategy.strategy.title().to_owned(),
         x: strategy.steps.rollouts.iter().map(|&rollouts| f64::from(rollouts)).collect(),
-        y: strategy.steps.best_s.clone(),
+        y: strategy.steps.best_s.iter().copied().map(four_digits).collect(),
     };
     PaperChart {
         x: "rankings interleaved".to_owned(),
