@@ -60,7 +60,7 @@ pub struct PaperFigure {
     pub label: String,
     /// Its unit: "s", "%", "PFLOP", "images"; empty for shares such as model FLOP utilisation.
     pub unit: String,
-    /// What was published; absent where the paper only draws it.
+    /// What was published; absent where the paper only draws it, or does not compare these.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub published: Option<PublishedValue>,
     /// What this engine gives; absent where it has no plan.

@@ -42,7 +42,7 @@ fn table(set: &PaperSet) -> String {
             text,
             "| {} | {} | {} | {} |",
             figure.label,
-            figure.published.map_or_else(|| "drawn only".to_owned(), |published| range(published, &figure.unit)),
+            figure.published.map_or_else(|| "not given".to_owned(), |published| range(published, &figure.unit)),
             ours(figure),
             figure.difference.map_or_else(String::new, difference),
         );
@@ -54,6 +54,12 @@ fn table(set: &PaperSet) -> String {
         );
         for plan in &set.plans {
             let _ = writeln!(text, "| {} |", evidence(plan));
+        }
+    }
+    if !set.assumptions.is_empty() {
+        text.push_str("\nAssumed:\n");
+        for assumption in &set.assumptions {
+            let _ = writeln!(text, "- {assumption}");
         }
     }
     text

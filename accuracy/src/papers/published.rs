@@ -56,7 +56,7 @@ pub struct PublishedFigure {
     /// Its unit.
     #[serde(default)]
     pub unit: String,
-    /// The value; absent where the paper only draws it.
+    /// The value; absent where the paper only draws it, or does not compare these.
     #[serde(default)]
     pub published: Option<Published>,
     /// What of ours is held against it.
