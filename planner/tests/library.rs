@@ -1,6 +1,6 @@
 //! Every ready set-up of a paper is planned, by every planner that it asks.
 
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
 use planner::engine::plan;
 use planner::observer::Unobserved;
@@ -12,7 +12,7 @@ use planner::scenario::{PlannerKind, ValidScenario, parse};
 const LARGE: u32 = 1000;
 
 /// The set-ups of PipeWeaver whose number of devices is asked for, planned on their first batch.
-fn outcomes(wanted: impl Fn(u32) -> bool) -> Vec<(PathBuf, Outcome)> {
+fn outcomes(wanted: impl Fn(u32) -> bool) -> Vec<(String, Outcome)> {
     let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../examples/pipeweaver");
     let mut files: Vec<_> = std::fs::read_dir(folder).unwrap().map(|entry| entry.unwrap().path()).collect();
     files.sort();
@@ -23,25 +23,25 @@ fn outcomes(wanted: impl Fn(u32) -> bool) -> Vec<(PathBuf, Outcome)> {
         if !wanted(devices) {
             continue;
         }
+        let name = path.display().to_string();
         scenario.iterations = 1;
         scenario.search.rollouts = if devices > LARGE { 0 } else { 20 };
-        let scenario =
-            ValidScenario::new(scenario, &NoDatasets).unwrap_or_else(|errors| panic!("{path:?}: {errors:?}"));
-        let planning = plan(&scenario, &mut Unobserved).unwrap_or_else(|error| panic!("{path:?}: {error}"));
-        outcomes.push((path, planning.outcome));
+        let scenario = ValidScenario::new(scenario, &NoDatasets).unwrap_or_else(|errors| panic!("{name}: {errors:?}"));
+        let planning = plan(&scenario, &mut Unobserved).unwrap_or_else(|error| panic!("{name}: {error}"));
+        outcomes.push((name, planning.outcome));
     }
     outcomes
 }
 
 /// Every planner that is asked has a plan, which passed the checker on the way here, and PipeWeaver whole is never slower
 /// than the static plans of Megatron-LM: the least that the paper says of it.
-fn hold(outcomes: &[(PathBuf, Outcome)]) {
-    for (path, outcome) in outcomes {
+fn hold(outcomes: &[(String, Outcome)]) {
+    for (name, outcome) in outcomes {
         let time = |wanted: PlannerKind| {
             let result = outcome.results.iter().find(|result| result.planner == wanted)?;
             match &result.answer {
                 Answer::Planned(planned) => Some(planned.metrics.iteration_s),
-                Answer::Infeasible { binding, .. } => panic!("{path:?}, {wanted:?}: {binding}"),
+                Answer::Infeasible { binding, .. } => panic!("{name}, {wanted:?}: {binding}"),
             }
         };
         for result in &outcome.results {
@@ -49,7 +49,7 @@ fn hold(outcomes: &[(PathBuf, Outcome)]) {
         }
         for baseline in [PlannerKind::OneFOneB, PlannerKind::InterleavedParameters] {
             if let (Some(whole), Some(baseline)) = (time(PlannerKind::PipeWeaver), time(baseline)) {
-                assert!(whole <= baseline, "{path:?}: {whole} of {baseline}");
+                assert!(whole <= baseline, "{name}: {whole} of {baseline}");
             }
         }
     }
