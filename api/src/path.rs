@@ -13,6 +13,8 @@ pub const HEALTH: &str = "/api/v1/health";
 pub const PRESETS: &str = "/api/v1/presets";
 /// GET: how far predictions are from published measurements.
 pub const ACCURACY: &str = "/api/v1/accuracy";
+/// GET: figures of papers beside ours.
+pub const PAPERS: &str = "/api/v1/papers";
 /// GET: ready scenarios.
 pub const GALLERY: &str = "/api/v1/gallery";
 /// GET: kinds of schedules. POST: make and run schedules with given times.

@@ -9,6 +9,7 @@ pub mod calibrate_command;
 pub mod clock;
 pub mod config;
 mod dataset_id;
+mod document;
 mod endpoint;
 pub mod error;
 pub mod estimate_command;
