@@ -2,10 +2,11 @@
 //!
 //! [`measure`] predicts every row of the published tables with [`planner::estimate`] and compares; [`report`] writes
 //! what came out for people (docs/accuracy.md, plots) and for the dashboard (docs/accuracy.json), and says which
-//! set got worse. Only operator and collective timings may be fitted to, and few
+//! set got worse. [`papers`] holds the figures of papers against plans of ours. Only operator and collective timings may be fitted to, and few
 //! named step times by [`fit_host`]; never the step times compared here.
 
 pub mod fit_host;
+pub mod papers;
 pub mod report;
 pub mod set;
 pub mod statistics;

@@ -84,4 +84,20 @@ pub struct GalleryEntry {
     pub summary: String,
     /// The scenario.
     pub scenario: Scenario,
+    /// Whose set-up it is; absent for those of no paper. Entries of one paper stand together.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub paper: Option<GalleryPlace>,
+    /// Whether its samples are drawn from distributions of ours, because no data are public.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub is_synthetic: bool,
+}
+
+/// Where a paper has a set-up.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
+pub struct GalleryPlace {
+    /// The paper, for example "PipeWeaver (Xue et al., 2025)".
+    pub title: String,
+    /// Table or figure, for example "Table 5".
+    pub place: String,
 }

@@ -8,6 +8,7 @@ pub mod dataset;
 pub mod execution_plan;
 pub mod gallery;
 pub mod job;
+pub mod papers;
 pub mod path;
 pub mod problem;
 pub mod scenario;

@@ -13,6 +13,8 @@ pub const HEALTH: &str = "/api/v1/health";
 pub const PRESETS: &str = "/api/v1/presets";
 /// GET: how far predictions are from published measurements.
 pub const ACCURACY: &str = "/api/v1/accuracy";
+/// GET: figures of papers beside ours.
+pub const PAPERS: &str = "/api/v1/papers";
 /// GET: ready scenarios.
 pub const GALLERY: &str = "/api/v1/gallery";
 /// GET: kinds of schedules. POST: make and run schedules with given times.
@@ -57,14 +59,16 @@ pub fn schedule_csv(id: &str, planner: &str, iteration: u32) -> String {
     format!("{SCENARIOS}/{id}/schedules/{planner}/{iteration}")
 }
 
-/// GET: what one rank does in the execution plan of one planner and iteration.
-pub fn execution_plan(id: &str, planner: &str, iteration: u32, rank: u32) -> String {
-    format!("{SCENARIOS}/{id}/execution-plans/{planner}/{iteration}?rank={rank}")
+/// GET: what one rank does in the execution plan of one planner and iteration, with so many buffers, 0 for any number.
+pub fn execution_plan(id: &str, planner: &str, iteration: u32, rank: u32, buffers: Option<u32>) -> String {
+    let buffers = buffers.map_or_else(String::new, |count| format!("&buffers={count}"));
+    format!("{SCENARIOS}/{id}/execution-plans/{planner}/{iteration}?rank={rank}{buffers}")
 }
 
 /// GET: the whole execution plan as a file, in `csv` or `json`.
-pub fn execution_plan_file(id: &str, planner: &str, iteration: u32, form: &str) -> String {
-    format!("{SCENARIOS}/{id}/execution-plans/{planner}/{iteration}/file?form={form}")
+pub fn execution_plan_file(id: &str, planner: &str, iteration: u32, form: &str, buffers: Option<u32>) -> String {
+    let buffers = buffers.map_or_else(String::new, |count| format!("&buffers={count}"));
+    format!("{SCENARIOS}/{id}/execution-plans/{planner}/{iteration}/file?form={form}{buffers}")
 }
 
 /// GET: how the search of a PipeWeaver plan goes in one iteration, by three strategies.

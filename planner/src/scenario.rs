@@ -7,6 +7,7 @@ pub mod validate;
 
 pub use canonical::ScenarioId;
 pub use parse::parse;
+pub(crate) use parse::pointer;
 pub use planner_kind::PlannerKind;
 pub use validate::{FieldError, ValidScenario};
 

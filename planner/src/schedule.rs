@@ -5,6 +5,7 @@
 //! [`crate::simulate`].
 
 mod closed_form;
+pub mod critical_swaps;
 pub mod csv;
 mod dual_pipe;
 mod dual_pipe_v;

@@ -30,6 +30,8 @@ pub enum Command {
     Calibrate(CalibrateArguments),
     /// Make pipeline schedules by themselves, with no model, and compare them; or check a table of one.
     Schedule(ScheduleArguments),
+    /// Answer a raw problem of one of the inner solvers, JSON in and out.
+    Solve(SolveArguments),
     /// Ask the server on this machine whether it is well.
     Health(HealthArguments),
     /// Write the OpenAPI document to standard output.
@@ -132,6 +134,23 @@ pub struct HealthArguments {
     /// Token of the server.
     #[arg(long, env = "PLANSCOPE_TOKEN", hide_env_values = true)]
     pub token: Option<String>,
+}
+
+/// What to solve.
+#[derive(Debug, Clone, Args)]
+pub struct SolveArguments {
+    /// Problem file, or - for standard input; docs/api.md describes the kinds.
+    pub problem: PathBuf,
+    /// Threads of one search; default: one per core. Answers are the same on any number unless time ends the search.
+    #[arg(long, env = "PLANSCOPE_SEARCH_THREADS")]
+    pub search_threads: Option<usize>,
+}
+
+impl SolveArguments {
+    /// Threads of one search.
+    pub fn search_threads(&self) -> Threads {
+        self.search_threads.map_or_else(Threads::of_all_cores, Threads::new)
+    }
 }
 
 /// What to plan.

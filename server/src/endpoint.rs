@@ -8,6 +8,7 @@ pub(crate) mod health;
 pub(crate) mod jobs;
 pub(crate) mod outcomes;
 pub(crate) mod pages;
+pub(crate) mod papers;
 pub(crate) mod presets;
 pub(crate) mod scenarios;
 pub(crate) mod schedules;

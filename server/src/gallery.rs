@@ -1,50 +1,76 @@
 //! Ready scenarios, embedded.
 
-use api::gallery::GalleryEntry;
+mod pipeweaver;
+
+use api::gallery::{GalleryEntry, GalleryPlace};
 use planner::scenario::FieldError;
 
-/// Slug, what it shows and why it is interesting, file.
-const ENTRIES: [(&str, &str, &str); 4] = [
-    (
-        "vlm-s-image-heavy",
-        "Samples hold anything from no image to 32, so microbatches take very different times. Static schedules \
-         wait for the longest one; PipeWeaver cuts every batch by module, orders it anew and recomputes only where \
-         memory asks for it.",
-        include_str!("../../examples/vlm-s-image-heavy.json"),
-    ),
-    (
-        "vlm-s-pipeweaver-steps",
-        "The same batches with PipeWeaver's techniques switched on one after the other, over chunks of equal \
-         parameters: partition by module, dual-queue interleaving, ranking, layer tuning (table 5 of the paper: \
-         17.3, 38.9, 48.3 and 62.8 % on data of its own).",
-        include_str!("../../examples/vlm-s-pipeweaver-steps.json"),
-    ),
-    (
-        "llama-2-7b-long-documents",
-        "Documents of very different length, one to a sequence, so every microbatch takes its own time. Shows how \
-         much of a static schedule is waiting, and how much virtual stages and a dynamic order win back.",
-        include_str!("../../examples/llama-2-7b-long-documents.json"),
-    ),
-    (
-        "gpt-3-175b-uniform",
-        "The largest preset on samples of one length: the textbook case, in which the bubble follows the closed \
-         form and a dynamic order has nothing to gain. GPipe, which holds the activations of every microbatch, \
-         runs out of memory.",
-        include_str!("../../examples/gpt-3-175b-uniform.json"),
-    ),
+/// A ready scenario before it is parsed.
+struct Entry {
+    slug: &'static str,
+    /// Whose set-up it is, and where that stands there.
+    group: Option<(&'static str, &'static str)>,
+    /// What it shows and why it is interesting.
+    summary: &'static str,
+    data: Data,
+    file: &'static str,
+}
+
+/// Where lengths come from.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Data {
+    /// They are given, not drawn.
+    Constant,
+    /// They are drawn from distributions of ours, because no data are public.
+    Synthetic,
+}
+
+/// Scenarios of no paper.
+const ENTRIES: [Entry; 3] = [
+    Entry {
+        slug: "vlm-s-image-heavy",
+        group: None,
+        summary: "Samples hold anything from no image to 32, so microbatches take very different times. Static schedules \
+                  wait for the longest one; PipeWeaver cuts every batch by module, orders it anew and recomputes only \
+                  where memory asks for it.",
+        data: Data::Synthetic,
+        file: include_str!("../../examples/vlm-s-image-heavy.json"),
+    },
+    Entry {
+        slug: "llama-2-7b-long-documents",
+        group: None,
+        summary: "Documents of very different length, one to a sequence, so every microbatch takes its own time. Shows \
+                  how much of a static schedule is waiting, and how much virtual stages and a dynamic order win back.",
+        data: Data::Synthetic,
+        file: include_str!("../../examples/llama-2-7b-long-documents.json"),
+    },
+    Entry {
+        slug: "gpt-3-175b-uniform",
+        group: None,
+        summary: "The largest preset on samples of one length: the textbook case, in which the bubble follows the \
+                  closed form and a dynamic order has nothing to gain. GPipe, which holds the activations of every \
+                  microbatch, runs out of memory.",
+        data: Data::Constant,
+        file: include_str!("../../examples/gpt-3-175b-uniform.json"),
+    },
 ];
 
 /// The gallery, in the order in which pages show it.
 pub(crate) fn entries() -> Result<Vec<GalleryEntry>, Vec<FieldError>> {
     ENTRIES
         .into_iter()
-        .map(|(slug, summary, file)| {
-            let scenario = planner::scenario::parse(file)?;
+        .chain(pipeweaver::ENTRIES)
+        .map(|entry| {
+            let scenario = planner::scenario::parse(entry.file)?;
             Ok(GalleryEntry {
-                slug: slug.to_owned(),
-                title: scenario.title.clone().unwrap_or_else(|| slug.to_owned()),
-                summary: summary.to_owned(),
+                slug: entry.slug.to_owned(),
+                title: scenario.title.clone().unwrap_or_else(|| entry.slug.to_owned()),
+                summary: entry.summary.to_owned(),
                 scenario,
+                paper: entry
+                    .group
+                    .map(|(title, place)| GalleryPlace { title: title.to_owned(), place: place.to_owned() }),
+                is_synthetic: entry.data == Data::Synthetic,
             })
         })
         .collect()
@@ -60,6 +86,32 @@ mod tests {
         for entry in super::entries().unwrap() {
             assert!(entry.scenario.title.is_some(), "{}", entry.slug);
             ValidScenario::new(entry.scenario, &NoDatasets).unwrap();
+        }
+    }
+
+    #[test]
+    fn slugs_are_links_and_papers_stand_together() {
+        let entries = super::entries().unwrap();
+        let mut slugs: Vec<&str> = entries.iter().map(|entry| entry.slug.as_str()).collect();
+        slugs.sort_unstable();
+        slugs.dedup();
+        assert_eq!(slugs.len(), entries.len());
+        assert!(slugs.iter().all(|slug| slug.bytes().all(|byte| byte.is_ascii_alphanumeric() || byte == b'-')));
+        let mut groups: Vec<_> = entries.iter().map(|entry| entry.paper.as_ref().map(|paper| &paper.title)).collect();
+        groups.dedup();
+        let runs = groups.len();
+        groups.sort_unstable();
+        groups.dedup();
+        assert_eq!(groups.len(), runs);
+    }
+
+    /// What is drawn is drawn from distributions of ours: no ready scenario brings a dataset.
+    #[test]
+    fn what_varies_is_marked_synthetic() {
+        for entry in super::entries().unwrap() {
+            let samples = serde_json::to_string(&entry.scenario.workload.samples).unwrap();
+            let varies = ["uniform", "log_normal", "mixture", "phases"].iter().any(|kind| samples.contains(kind));
+            assert_eq!(entry.is_synthetic, varies, "{}", entry.slug);
         }
     }
 }

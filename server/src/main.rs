@@ -39,6 +39,7 @@ fn run() -> anyhow::Result<ExitCode> {
         Command::Estimate(arguments) => server::estimate_command::run(&arguments),
         Command::Calibrate(arguments) => server::calibrate_command::run(&arguments),
         Command::Schedule(arguments) => server::schedule_command::run(&arguments),
+        Command::Solve(arguments) => server::solve_command::run(&arguments),
         Command::Health(arguments) => server::health_command::run(&arguments),
         Command::Openapi => {
             println!("{}", server::openapi::document().to_pretty_json()?);

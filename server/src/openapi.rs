@@ -21,7 +21,7 @@ use utoipa::{OpenApi, PartialSchema, ToSchema};
         (name = "studies", description = "What lies behind a PipeWeaver plan, computed while you wait"),
         (name = "schedules", description = "Schedules by themselves, with no model"),
         (name = "catalogue", description = "What pickers offer"),
-        (name = "accuracy", description = "Predictions against published measurements"),
+        (name = "accuracy", description = "Predictions against published measurements, and papers beside our plans"),
         (name = "server", description = "The server itself"),
     )
 )]

@@ -21,7 +21,8 @@ use crate::app::App;
 use crate::endpoint::datasets::LARGEST_UPLOAD;
 use crate::endpoint::scenarios::LARGEST_SCENARIO;
 use crate::endpoint::{
-    accuracy, datasets, execution_plans, gallery, health, jobs, outcomes, pages, presets, scenarios, schedules, studies,
+    accuracy, datasets, execution_plans, gallery, health, jobs, outcomes, pages, papers, presets, scenarios, schedules,
+    studies,
 };
 use crate::error::{ApiError, as_problem};
 use crate::openapi;
@@ -38,6 +39,7 @@ pub(crate) fn api() -> (Router<Arc<App>>, utoipa::openapi::OpenApi) {
         .routes(routes!(presets::presets))
         .routes(routes!(gallery::gallery))
         .routes(routes!(accuracy::accuracy))
+        .routes(routes!(papers::papers))
         .routes(routes!(datasets::one, datasets::delete))
         .routes(routes!(scenarios::list, scenarios::store))
         .routes(routes!(scenarios::one, scenarios::delete))

@@ -342,3 +342,64 @@ fn a_calibration_starts_from_a_known_cluster() {
     assert!(cluster.nodes == 2 && cluster.name == "B200");
     assert!(!told(output).contains("is that meant"));
 }
+
+fn uneven_pipeline() -> serde_json::Value {
+    serde_json::json!({
+        "kind": "uneven-pipeline",
+        "ranks": 2,
+        "forward": [[1, 1], [1, 1]],
+        "backward": [[1, 1], [1, 1]],
+    })
+}
+
+/// p = 2, m = 2, F = B = 1 s: the last rank waits 1, works 4, and the last gradient comes back in 1.
+#[test]
+fn a_raw_problem_is_solved_from_standard_input_or_a_file() {
+    let problem = uneven_pipeline().to_string();
+    let folder = tempfile::tempdir().unwrap();
+    let file = folder.path().join("problem.json");
+    std::fs::write(&file, &problem).unwrap();
+    for (path, input) in [("-", problem.as_str()), (file.to_str().unwrap(), "")] {
+        let output = planscope(&["solve", path], input);
+        assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+        let answer: serde_json::Value = serde_json::from_slice(&output.stdout).unwrap();
+        assert_eq!((&answer["kind"], &answer["status"]), (&"uneven-pipeline".into(), &"optimal".into()));
+        assert_eq!((answer["makespan_s"].as_f64(), answer["gap"].as_f64()), (Some(6.0), Some(0.0)));
+        assert_eq!(answer["orders"][0].as_array().map(Vec::len), Some(4));
+        assert!(answer["wall_s"].as_f64().is_some_and(|seconds| seconds > 0.0));
+    }
+    assert_eq!(planscope(&["solve", "nowhere.json"], "").status.code(), Some(1));
+}
+
+/// Uneven microbatches whose best order, of 69 s, the first look misses by 3 s.
+#[test]
+fn no_time_still_gives_an_order_that_says_so() {
+    let mut problem = uneven_pipeline();
+    let forward = [[3, 1, 2], [1, 4, 2], [9, 2, 5], [2, 6, 1], [5, 3, 7], [1, 8, 3]];
+    problem["ranks"] = 3.into();
+    problem["forward"] = serde_json::json!(forward);
+    problem["backward"] = serde_json::json!(forward.map(|[first, second, third]| [2 * first, third, first + 3]));
+    problem["budget_s"] = 0.into();
+    let output = planscope(&["solve", "-"], &problem.to_string());
+    let answer: serde_json::Value = serde_json::from_slice(&output.stdout).unwrap();
+    assert_eq!((&answer["status"], &answer["nodes"]), (&"time".into(), &0.into()));
+    assert!(answer["lower_bound_s"].as_f64() < answer["makespan_s"].as_f64());
+    assert!(answer["orders"].as_array().unwrap().iter().all(|order| order.as_array().unwrap().len() == 12));
+}
+
+#[test]
+fn a_wrong_problem_is_told_field_by_field() {
+    let mut problem = uneven_pipeline();
+    problem["backward"] = serde_json::json!([[1, -1], [1]]);
+    let output = planscope(&["solve", "-"], &problem.to_string());
+    assert_eq!(output.status.code(), Some(2));
+    assert!(output.stdout.is_empty());
+    let told = String::from_utf8(output.stderr).unwrap();
+    let lines: Vec<&str> = told.lines().collect();
+    assert_eq!(lines.len(), 2, "{told}");
+    assert!(lines[0].starts_with("planscope: /backward/0/1: -1"), "{told}");
+    assert!(lines[1].starts_with("planscope: /backward/1: has 1 stages"), "{told}");
+    let unknown = planscope(&["solve", "-"], r#"{"kind": "knapsack"}"#);
+    assert_eq!(unknown.status.code(), Some(2));
+    assert!(String::from_utf8_lossy(&unknown.stderr).contains("/kind: \"knapsack\" is no kind"));
+}

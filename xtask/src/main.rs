@@ -1,4 +1,4 @@
-//! One entry point for people and CI: `cargo xtask setup|build|serve|test|bench|accuracy|lint`.
+//! One entry point for people and CI: `cargo xtask setup|build|serve|test|bench|accuracy|papers|lint`.
 //!
 //! Everything that a bare machine lacks is fetched here, every command is echoed before it runs, and a step that
 //! has nothing to do says so and costs nothing.
@@ -51,6 +51,12 @@ enum Command {
     },
     /// Measure the simulator against published measurements and write docs/accuracy.md
     Accuracy(AccuracyArguments),
+    /// Plan the set-ups of papers and write published figures beside ours into docs/papers.md and docs/papers.json
+    Papers {
+        /// Passed on, for example `--paper pipeweaver --dry-run`
+        #[arg(trailing_var_arg = true, allow_hyphen_values = true)]
+        rest: Vec<String>,
+    },
     /// Formatting, clippy for both targets, and the repository's own rules
     Lint,
 }
@@ -157,6 +163,10 @@ fn run(command: Command) -> anyhow::Result<()> {
                 .args(flags.into_iter().filter(|(_, given)| *given).map(|(flag, _)| flag))
                 .run()
         }
+        Command::Papers { rest } => Step::cargo(&workspace)
+            .args(["run", "--release", "--package", "planscope-accuracy", "--bin", "planscope-papers", "--"])
+            .args(rest)
+            .run(),
         Command::Lint => lint::run(&workspace),
     }
 }

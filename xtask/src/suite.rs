@@ -1,5 +1,6 @@
 //! Every test of the repository, with one summary at the end.
 
+use std::cell::Cell;
 use std::time::Instant;
 
 use anyhow::{Context, Result, bail};
@@ -44,10 +45,13 @@ pub(crate) fn run(workspace: &Workspace, scope: Scope, pictures: Pictures) -> Re
         parts.push((name, result, start.elapsed().as_secs_f64()));
     };
 
+    let server = Cell::new(Server::ToBuild);
     if scope != Scope::OnlyBrowser {
         part("Rust tests", &|| {
             let step = Step::cargo(workspace).args(["test", "--workspace", "--no-fail-fast"]);
-            with_data(step, data.as_deref()).run()
+            with_data(step, data.as_deref()).run()?;
+            server.set(Server::Built);
+            Ok(())
         });
         part("planner compiles for wasm", &|| {
             Step::cargo(workspace)
@@ -57,7 +61,7 @@ pub(crate) fn run(workspace: &Workspace, scope: Scope, pictures: Pictures) -> Re
         });
     }
     if scope != Scope::WithoutBrowser {
-        part("browser tests", &|| browser(workspace, data.as_deref(), pictures));
+        part("browser tests", &|| browser(workspace, data.as_deref(), pictures, server.get()));
     }
 
     println!("\n== summary");
@@ -77,11 +81,23 @@ pub(crate) fn run(workspace: &Workspace, scope: Scope, pictures: Pictures) -> Re
     Ok(())
 }
 
+/// Whether the server's program is there.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Server {
+    /// Its own tests have just built it, with the features of the whole workspace: building it alone would have other ones
+    /// and compile half of it again, HiGHS included.
+    Built,
+    /// Nobody has.
+    ToBuild,
+}
+
 /// The real server, the real pages, a real browser.
-fn browser(workspace: &Workspace, data: Option<&str>, pictures: Pictures) -> Result<()> {
+fn browser(workspace: &Workspace, data: Option<&str>, pictures: Pictures, server: Server) -> Result<()> {
     let chromium = chromium::ensure(workspace)?;
     web::build(workspace, Profile::Dev)?;
-    Step::cargo(workspace).args(["build", "--package", "planscope-server", "--bin", "planscope"]).run()?;
+    if server == Server::ToBuild {
+        Step::cargo(workspace).args(["build", "--package", "planscope-server", "--bin", "planscope"]).run()?;
+    }
     let mut files: Vec<_> = std::fs::read_dir(workspace.at("tests/e2e"))
         .context("tests/e2e is part of the source")?
         .filter_map(|entry| entry.ok().map(|entry| entry.path()))

@@ -73,7 +73,7 @@ pub(crate) fn GalleryPage() -> impl IntoView {
 
 #[component]
 fn ReadyCard(entry: GalleryEntry) -> impl IntoView {
-    let GalleryEntry { slug, title, summary, scenario } = entry;
+    let GalleryEntry { slug, title, summary, scenario, .. } = entry;
     let Scenario { model, cluster, workload, planners, .. } = scenario;
     let pills = planners.into_iter().map(|planner| {
         view! { <span><span class="pill" data-planner-colour=planner.id()></span>{short_title(planner)}</span> }

@@ -21,6 +21,8 @@ const PAGE: usize = 100;
 struct Asked {
     of: Memo<Option<(String, PlannerKind, u32)>>,
     rank: RwSignal<u32>,
+    /// Buffers of each pair of ranks, 0 for any number; absent: as few as delay nothing.
+    buffers: RwSignal<Option<u32>>,
     page: RwSignal<usize>,
 }
 
@@ -35,7 +37,7 @@ pub(super) fn ExecutionPlanCard() -> impl IntoView {
         let scenario = explore.result.with(|stored| Some(stored.as_ref()?.outcome.scenario.clone()))?;
         Some((scenario, planner, iteration))
     });
-    let asked = Asked { of, rank: RwSignal::new(0), page: RwSignal::new(0) };
+    let asked = Asked { of, rank: RwSignal::new(0), buffers: RwSignal::new(None), page: RwSignal::new(0) };
     provide_context(asked);
     // Another plan may have fewer ranks.
     Effect::new(move |before: Option<Option<(String, PlannerKind, u32)>>| {
@@ -47,9 +49,10 @@ pub(super) fn ExecutionPlanCard() -> impl IntoView {
         now
     });
     let url = Memo::new(move |_| {
-        let rank = asked.rank.get();
-        of.get()
-            .map(|(scenario, planner, iteration)| api::path::execution_plan(&scenario, planner.id(), iteration, rank))
+        let (rank, buffers) = (asked.rank.get(), asked.buffers.get());
+        of.get().map(|(scenario, planner, iteration)| {
+            api::path::execution_plan(&scenario, planner.id(), iteration, rank, buffers)
+        })
     });
     view! {
         <Show when=move || of.with(Option::is_some)>
@@ -71,7 +74,8 @@ fn show(plan: Arc<ExecutionPlanView>) -> impl IntoView {
         .collect_view();
     let files = move || {
         asked.of.get().map(|(scenario, planner, iteration)| {
-            let file = |form: &str| api::path::execution_plan_file(&scenario, planner.id(), iteration, form);
+            let buffers = asked.buffers.get();
+            let file = |form: &str| api::path::execution_plan_file(&scenario, planner.id(), iteration, form, buffers);
             view! {
                 <a class="button" href=file("csv") download="">"All ranks as CSV"</a>
                 <a class="button" href=file("json") download="">"JSON"</a>
@@ -87,6 +91,9 @@ fn show(plan: Arc<ExecutionPlanView>) -> impl IntoView {
     view! {
         <div class="asked-controls">
             <select aria-label="Rank whose list is shown" on:change=pick>{options}</select>
+            <select aria-label="Buffers of each pair of ranks" on:change=move |event| asked.buffers.set(event_target_value(&event).parse().ok())>
+                {buffer_options(asked.buffers.get_untracked())}
+            </select>
             <span class="muted">{title}</span>
             <span class="grow"></span>
             {files}
@@ -96,13 +103,28 @@ fn show(plan: Arc<ExecutionPlanView>) -> impl IntoView {
     }
 }
 
+/// Choices of buffers; the value of the first is no number.
+fn buffer_options(chosen: Option<u32>) -> impl IntoView {
+    let option = |count: Option<u32>| {
+        let words = match count {
+            None => "as few buffers as delay nothing".to_owned(),
+            Some(0) => "any number of buffers".to_owned(),
+            Some(1) => "1 buffer".to_owned(),
+            Some(count) => format!("{count} buffers"),
+        };
+        let value = count.map_or_else(|| "fewest".to_owned(), |count| count.to_string());
+        view! { <option value=value selected={count == chosen}>{words}</option> }
+    };
+    [None, Some(1), Some(2), Some(4), Some(8), Some(16), Some(32), Some(0)].map(option)
+}
+
 fn summary(plan: &ExecutionPlanView) -> String {
     let of = |count: u32| format::count(count.into());
     let buffers = match plan.buffers.receive {
         None => "with any number of buffers".to_owned(),
         Some(count) => format!("with {count} buffers for each pair of ranks"),
     };
-    let replay = if plan.replayed_s > plan.planned_s {
+    let replay = if plan.replayed_s > plan.planned_s * 1.000_05 {
         format!(
             "Followed {buffers}, the last stage ends at {}, {} after the timeline's {}.",
             format::seconds(plan.replayed_s),
@@ -122,7 +144,7 @@ fn summary(plan: &ExecutionPlanView) -> String {
     )
 }
 
-const HEADS: [&str; 6] = ["", "Start", "Action", "Stage", "Microbatch", "With"];
+const HEADS: [&str; 6] = ["No.", "Start", "Action", "Stage", "Microbatch", "With"];
 
 /// Index, start, action, stage, microbatch, the other end.
 fn cells(index: usize, action: &PlanAction) -> [String; 6] {

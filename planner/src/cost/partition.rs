@@ -1,5 +1,11 @@
 //! Partitions: which consecutive layers stand on which stage.
 
+mod deal;
+
+use std::ops::Range;
+
+use deal::Deal;
+
 use crate::flow::Placement;
 use crate::model::Model;
 
@@ -56,6 +62,14 @@ pub struct ModuleWeight {
     pub output: f64,
 }
 
+impl ModuleWeight {
+    /// The same, so many times over.
+    #[must_use]
+    pub fn times(self, factor: f64) -> Self {
+        Self { layer: self.layer * factor, input: self.input * factor, output: self.output * factor }
+    }
+}
+
 impl Partition {
     /// The same number of layers on every stage, as Megatron-LM cuts a uniform model; `None` where `stages` does
     /// not divide the layers or the model has more than one module.
@@ -75,41 +89,70 @@ impl Partition {
     /// The smallest bottleneck is found by bisection (a cut exists for a bottleneck exactly when the greedy one
     /// does); among the cuts that reach it, each stage then stops closest to the mean of what is left.
     pub fn balanced(model: &Model, weights: &[ModuleWeight], stages: u32) -> Option<Self> {
+        Self::balanced_within(model, weights, stages, &|_, _| true)
+    }
+
+    /// The same where stages also have to fit: `fits` is asked with the number of a stage and its layers, counted over the
+    /// whole chain. What fits has to go on fitting with fewer layers and on a later stage, else the cut need not be the
+    /// best. `None` too where no cut fits.
+    pub fn balanced_within(
+        model: &Model,
+        weights: &[ModuleWeight],
+        stages: u32,
+        fits: &dyn Fn(usize, Range<usize>) -> bool,
+    ) -> Option<Self> {
         let chain = chain(model, weights);
         let count = stages as usize;
         if count == 0 || count > chain.len() {
             return None;
         }
+        let limits = |bottleneck| Limits { bottleneck, fits };
         let heaviest = chain.iter().copied().fold(0.0, f64::max);
         let total: f64 = chain.iter().sum();
         let (mut low, mut high) = (heaviest.max(total / f64::from(stages)), total.max(heaviest));
+        if limits(high * (1.0 + 1e-9)).greedy(&chain, 0, 0) > count {
+            return None;
+        }
         for _ in 0..50 {
             let middle = f64::midpoint(low, high);
-            if greedy_stages(&chain, middle) <= count { high = middle } else { low = middle }
+            if limits(middle).greedy(&chain, 0, 0) <= count { high = middle } else { low = middle }
         }
-        let bottleneck = high * (1.0 + 1e-9);
+        let limits = limits(high * (1.0 + 1e-9));
         let mut cuts = Vec::with_capacity(count + 1);
         cuts.push(0);
         for stage in 0..count {
-            let start = cuts[stage];
-            let left = count - stage;
-            cuts.push(next_cut(&chain, start, left, bottleneck));
+            cuts.push(limits.next_cut(&chain, cuts[stage], stage, count));
         }
         let stages = cuts.windows(2).map(|cut| ranges(model, cut[0], cut[1])).collect();
         Some(Self { stages, placement: Placement::Cyclic })
     }
 
-    /// Every module by itself: module `i` over `ranks x segments[i]` stages, each as fast as a contiguous cut allows
-    /// (PipeWeaver, section 5). `None` where a module has fewer layers than stages.
+    /// Every module by itself: module `i` over `ranks x segments[i]` stages, each as fast as a contiguous cut allows, and
+    /// what is left over where layers do not divide by stages on the ranks that have least to do (PipeWeaver,
+    /// section 5, which lays layers evenly over the ranks). `None` where a module has fewer layers than stages.
+    ///
+    /// `weights` are of all work of a module, so that modules can be held against each other. Layers of one module
+    /// weigh the same: dealing them one by one to the rank with the least work, on stages that stay below the
+    /// bottleneck, leaves no rank busier than any other such deal does.
     pub fn by_module(model: &Model, weights: &[ModuleWeight], ranks: u32, segments: &[u32]) -> Option<Self> {
+        let mut deals = Vec::with_capacity(weights.len());
+        for ((module, &weight), &segments) in model.modules.iter().zip(weights).zip(segments) {
+            deals.push(Deal::new(module, weight, ranks * segments)?);
+        }
+        let mut work = vec![0.0; ranks as usize];
+        for deal in &deals {
+            for (stage, weight) in deal.stages.iter().enumerate() {
+                work[stage % ranks as usize] += weight;
+            }
+        }
         let mut stages = Vec::new();
-        for (index, (&weight, &segments)) in weights.iter().zip(segments).enumerate() {
-            let module = Model { name: String::new(), modules: vec![model.modules[index].clone()] };
-            let own = Self::balanced(&module, &[weight], ranks * segments)?;
-            let named = |ranges: Vec<LayerRange>| {
-                ranges.into_iter().map(|range| LayerRange { module: index, ..range }).collect()
-            };
-            stages.extend(own.stages.into_iter().map(named));
+        for (module, mut deal) in deals.into_iter().enumerate() {
+            deal.finish(&mut work);
+            let mut first = 0;
+            for layers in deal.layers {
+                stages.push(vec![LayerRange { module, first, end: first + layers }]);
+                first += layers;
+            }
         }
         Some(Self { stages, placement: Placement::Cyclic })
     }
@@ -154,41 +197,55 @@ fn chain(model: &Model, weights: &[ModuleWeight]) -> Vec<f64> {
     chain
 }
 
-/// Stages that a greedy cut under `bottleneck` needs.
-fn greedy_stages(chain: &[f64], bottleneck: f64) -> usize {
-    let mut stages = 1;
-    let mut filled = 0.0;
-    for &weight in chain {
-        if filled + weight > bottleneck && filled > 0.0 {
-            stages += 1;
-            filled = 0.0;
-        }
-        filled += weight;
-    }
-    stages
+/// What a stage may hold.
+struct Limits<'a> {
+    bottleneck: f64,
+    fits: &'a dyn Fn(usize, Range<usize>) -> bool,
 }
 
-/// Where the stage that starts at `start` ends, with `left` stages to fill, itself included.
-fn next_cut(chain: &[f64], start: usize, left: usize, bottleneck: f64) -> usize {
-    if left == 1 {
-        return chain.len();
-    }
-    let mean = chain[start..].iter().sum::<f64>() / left as f64;
-    let latest = chain.len() - (left - 1);
-    let mut best = None;
-    let mut filled = 0.0;
-    for end in start + 1..=latest {
-        filled += chain[end - 1];
-        if filled > bottleneck && end > start + 1 {
-            break;
+impl Limits<'_> {
+    /// Stages that a greedy cut of the layers from `start` needs, the first of them number `stage`; as many as there are
+    /// numbers where a layer fits by itself on none.
+    fn greedy(&self, chain: &[f64], start: usize, stage: usize) -> usize {
+        let (mut begins, mut stages) = (start, 1);
+        let mut filled = 0.0;
+        for (layer, &weight) in chain.iter().enumerate().skip(start) {
+            let fits = |begins: usize, stages: usize| (self.fits)(stage + stages - 1, begins..layer + 1);
+            if filled > 0.0 && (filled + weight > self.bottleneck || !fits(begins, stages)) {
+                (begins, stages) = (layer, stages + 1);
+                filled = 0.0;
+            }
+            if begins == layer && !fits(begins, stages) {
+                return usize::MAX;
+            }
+            filled += weight;
         }
-        let distance = (filled - mean).abs();
-        let rest_fits = greedy_stages(&chain[end..], bottleneck) < left;
-        if rest_fits && best.is_none_or(|(_, closest)| distance < closest) {
-            best = Some((end, distance));
-        }
+        stages
     }
-    best.map_or(start + 1, |(end, _)| end)
+
+    /// Where stage number `stage` of `count`, which starts at `start`, ends.
+    fn next_cut(&self, chain: &[f64], start: usize, stage: usize, count: usize) -> usize {
+        let left = count - stage;
+        if left == 1 {
+            return chain.len();
+        }
+        let mean = chain[start..].iter().sum::<f64>() / left as f64;
+        let latest = chain.len() - (left - 1);
+        let mut best = None;
+        let mut filled = 0.0;
+        for end in start + 1..=latest {
+            filled += chain[end - 1];
+            if end > start + 1 && (filled > self.bottleneck || !(self.fits)(stage, start..end)) {
+                break;
+            }
+            let distance = (filled - mean).abs();
+            let rest_fits = self.greedy(chain, end, stage + 1) < left;
+            if rest_fits && best.is_none_or(|(_, closest)| distance < closest) {
+                best = Some((end, distance));
+            }
+        }
+        best.map_or(start + 1, |(end, _)| end)
+    }
 }
 
 /// The layers `from .. to` of the chain, by module.
@@ -236,7 +293,75 @@ mod tests {
         assert_eq!(counts(&partition).iter().sum::<u32>(), 95);
     }
 
+    #[test]
+    fn a_cut_within_limits_is_as_balanced_as_they_let_it_be() {
+        let vlm = model("vlm-s").unwrap();
+        let weights = [1.0, 2.0].map(|layer| ModuleWeight { layer, input: 0.0, output: 0.0 });
+        // At most 24 of the 95 layers on a stage: four stages of 24, 24, 24 and 23. The time of the last is 46 of 127.
+        let at_most = |most: usize| move |_: usize, layers: Range<usize>| layers.len() <= most;
+        let cut = Partition::balanced_within(&vlm, &weights, 4, &at_most(24)).unwrap();
+        assert!(counts(&cut).iter().all(|&layers| layers <= 24), "{:?}", counts(&cut));
+        assert_eq!(Partition::balanced_within(&vlm, &weights, 4, &at_most(23)), None);
+        // A limit that binds nowhere changes nothing.
+        assert_eq!(Partition::balanced_within(&vlm, &weights, 4, &at_most(95)), Partition::balanced(&vlm, &weights, 4));
+        // The first stage has room for 10 layers only.
+        let first = |stage: usize, layers: Range<usize>| stage > 0 || layers.len() <= 10;
+        assert_eq!(counts(&Partition::balanced_within(&vlm, &weights, 4, &first).unwrap())[0], 10);
+    }
+
+    #[test]
+    fn what_does_not_divide_goes_to_the_ranks_with_least_to_do() {
+        let t2v = model("t2v-s").unwrap();
+        let weight = |layer, output| ModuleWeight { layer, input: 0.0, output };
+        // 28 layers over 5 x 4 stages: one each, eight more dealt two to a rank, 7 layers to every rank.
+        let even = Partition::by_module(&t2v, &[weight(1.0, 0.0), weight(3.0, 0.0)], 4, &[1, 5]).unwrap();
+        let per_rank = |partition: &Partition, module: usize| -> Vec<u32> {
+            let own = |rank| partition.stages_on(rank, 4).flatten().filter(|range| range.module == module);
+            (0..4).map(|rank| own(rank).map(LayerRange::len).sum()).collect()
+        };
+        assert_eq!(per_rank(&even, 0), [8; 4]);
+        assert_eq!(per_rank(&even, 1), [7; 4]);
+        assert!(counts(&even)[4..].iter().all(|&layers| layers == 1 || layers == 2));
+        // 63 layers of 2 over four stages, 16 at most; a head of 1 in the other module on rank 3: 15 there.
+        let vlm = model("vlm-s").unwrap();
+        let head = Partition::by_module(&vlm, &[weight(2.0, 0.0), weight(1.0, 1.0)], 4, &[1, 1]).unwrap();
+        assert_eq!(per_rank(&head, 0), [16, 16, 16, 15]);
+        // A module that nobody asks anything of is laid evenly all the same.
+        let idle = Partition::by_module(&t2v, &[weight(0.0, 0.0), weight(3.0, 0.0)], 4, &[2, 1]).unwrap();
+        assert_eq!(per_rank(&idle, 0), [8; 4]);
+        assert_eq!(Partition::by_module(&t2v, &[weight(1.0, 0.0); 2], 4, &[1, 8]), None);
+    }
+
     proptest! {
+        #[test]
+        fn modules_by_themselves_are_complete_and_no_slower_than_a_contiguous_cut(
+            encoder in 0.1_f64..5.0, backbone in 0.1_f64..5.0, head in 0.0_f64..9.0, ranks in 1_u32..9, chunks in 1_u32..4,
+        ) {
+            let vlm = model("vlm-s").unwrap();
+            let weights = [
+                ModuleWeight { layer: encoder, input: 0.0, output: 0.0 },
+                ModuleWeight { layer: backbone, input: 0.0, output: head },
+            ];
+            let partition = Partition::by_module(&vlm, &weights, ranks, &[chunks, chunks]).unwrap();
+            let time = |range: &LayerRange| {
+                let own = weights[range.module];
+                f64::from(range.len()) * own.layer + if range.ends(&vlm) { own.output } else { 0.0 }
+            };
+            for (module, own) in vlm.modules.iter().enumerate() {
+                let ranges: Vec<LayerRange> =
+                    partition.stages.iter().flatten().copied().filter(|range| range.module == module).collect();
+                prop_assert_eq!(ranges.len(), (ranks * chunks) as usize);
+                prop_assert!(ranges.windows(2).all(|pair| pair[0].end == pair[1].first));
+                prop_assert_eq!((ranges[0].first, ranges[ranges.len() - 1].end), (0, own.layers));
+                let alone = Model { name: String::new(), modules: vec![own.clone()] };
+                let cut = Partition::balanced(&alone, &weights[module..=module], ranks * chunks).unwrap();
+                let slowest = |ranges: &[LayerRange]| ranges.iter().map(time).fold(0.0, f64::max);
+                let contiguous: Vec<LayerRange> =
+                    cut.stages.into_iter().flatten().map(|range| LayerRange { module, ..range }).collect();
+                prop_assert!(slowest(&ranges) <= slowest(&contiguous) * (1.0 + 1e-6));
+            }
+        }
+
         #[test]
         fn a_balanced_cut_is_complete_and_reaches_the_smallest_bottleneck(
             encoder in 0.1_f64..5.0, backbone in 0.1_f64..5.0, head in 0.0_f64..9.0, stages in 1_u32..20,
@@ -258,7 +383,8 @@ mod tests {
                 at += count as usize;
             }
             // No cut into as many stages is faster than the slowest stage by more than rounding.
-            prop_assert!(greedy_stages(&chain, slowest * (1.0 - 1e-6)) > stages as usize || stages == 1
+            let faster = Limits { bottleneck: slowest * (1.0 - 1e-6), fits: &|_, _| true }.greedy(&chain, 0, 0);
+            prop_assert!(faster > stages as usize || stages == 1
                 || slowest <= chain.iter().copied().fold(0.0, f64::max) * (1.0 + 1e-9));
         }
     }

@@ -87,7 +87,7 @@ fn lay_over(base: &mut Value, over: Value) {
 }
 
 /// The JSON pointer (RFC 6901) of a serde path.
-fn pointer(path: &serde_path_to_error::Path) -> String {
+pub(crate) fn pointer(path: &serde_path_to_error::Path) -> String {
     use serde_path_to_error::Segment;
     let mut pointer = String::new();
     for segment in path {

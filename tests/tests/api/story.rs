@@ -73,22 +73,22 @@ async fn lengths_become_schedules_that_a_short_link_finds_again() {
     assert!(csv.text().starts_with("0F0,"), "{}", csv.text());
 
     // Takes to a trainer what every rank does, and looks at one of them.
-    let view: Value = house.get(&api::path::execution_plan(&id, "1f1b", 0, 3)).await.json();
+    let view: Value = house.get(&api::path::execution_plan(&id, "1f1b", 0, 3, None)).await.json();
     assert_eq!((&view["rank"], &view["ranks"]), (&json!(3), &json!(4)));
     let first: Vec<&Value> = view["list"].as_array().unwrap().iter().map(|action| &action["action"]).take(3).collect();
     // Nothing runs before its input is there; a second receive is launched while the first is waited for.
     assert_eq!(first, ["irecv", "irecv", "wait_irecv"]);
     assert!(view["replayed_s"].as_f64() >= view["planned_s"].as_f64(), "{view}");
-    let file = house.get(&api::path::execution_plan_file(&id, "1f1b", 0, "csv")).await;
+    let file = house.get(&api::path::execution_plan_file(&id, "1f1b", 0, "csv", None)).await;
     let name = format!("attachment; filename=\"planscope-{short}-1f1b-0-execution.csv\"");
     assert_eq!(file.header("content-disposition"), name);
     assert_eq!(file.text().lines().count() as u64, 1 + view["actions"].as_u64().unwrap());
     let whole: planner::execution_plan::ExecutionPlan =
-        house.get(&api::path::execution_plan_file(&id, "1f1b", 0, "json")).await.json();
+        house.get(&api::path::execution_plan_file(&id, "1f1b", 0, "json", None)).await.json();
     assert_eq!(whole.ranks.len(), 4);
-    assert_eq!(house.get(&api::path::execution_plan(&id, "1f1b", 0, 4)).await.status, 404);
-    assert_eq!(house.get(&api::path::execution_plan_file(&id, "1f1b", 0, "xml")).await.status, 400);
-    assert_eq!(house.get(&api::path::execution_plan(&id, "gpipe", 0, 0)).await.status, 404);
+    assert_eq!(house.get(&api::path::execution_plan(&id, "1f1b", 0, 4, None)).await.status, 404);
+    assert_eq!(house.get(&api::path::execution_plan_file(&id, "1f1b", 0, "xml", None)).await.status, 400);
+    assert_eq!(house.get(&api::path::execution_plan(&id, "gpipe", 0, 0, None)).await.status, 404);
 
     // Keeps it, and finds it in the list with its best planner.
     let kept: Value = house.post(&api::path::keep(&short), r#"{"title": "Arxiv on one node"}"#).await.json();

@@ -56,7 +56,11 @@ pub(super) fn partition(
         })
         .collect();
     let segments = segments(model, &weights, ranks);
-    let partition = Partition::by_module(model, &weights, ranks, &segments)
+    let work: Vec<ModuleWeight> = (0..)
+        .zip(&weights)
+        .map(|(module, &weight)| weight.times(parts.iter().filter(|part| part.module == module).count() as f64))
+        .collect();
+    let partition = Partition::by_module(model, &work, ranks, &segments)
         .ok_or_else(|| Misfit::rule("a module has fewer layers than stages"))?;
     Ok(Partitioning { sizes, segments, partition })
 }

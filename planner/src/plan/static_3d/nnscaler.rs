@@ -1,10 +1,11 @@
 //! nnScaler* as PipeWeaver compares with it: a plan made once, from one representative batch (Lin et al., 2024).
 //!
-//! Stages are cut for equal mean time, whatever modules they hold, and run as 1F1B. Each stage recomputes as few of its
-//! layers as its memory allows when all microbatches in flight are as large as the largest of that batch. The star
-//! says that this is the plan space and the way of choosing, not the system's own search.
+//! Stages are cut for equal mean time, whatever modules they hold, and run as 1F1B; where that puts more layers on a stage
+//! than its memory holds, for as equal times as memory allows. Each stage recomputes as few of its layers as its memory
+//! allows when all microbatches in flight are as large as the largest of that batch. The star says that this is the plan space and the way of choosing, not the system's own search.
 
-use crate::cost::{LayerTable, PipelineCosts, StrategyMix};
+use crate::cost::partition::ModuleWeight;
+use crate::cost::{LayerTable, Partition, PipelineCosts, StrategyMix};
 use crate::flow::Flows;
 use crate::outcome::Layout;
 use crate::plan::misfit::{Hurdle, Misfit};
@@ -14,24 +15,30 @@ use crate::units::Bytes;
 
 /// Cuts the stages and chooses what each recomputes.
 pub(super) fn cut(batch: &Microbatches<'_>, table: &LayerTable<'_>, layout: Layout) -> Result<Sized, Misfit> {
-    let mut sized = sizing::balanced(batch, table, layout)?;
+    let tunable = batch.pricing.tunable_table(layout.tensor, &batch.loads);
+    let balanced = sizing::balanced(batch, table, layout)?;
+    let misfit = match recomputing(batch, &tunable, &balanced) {
+        Ok(mixes) => return Ok(Sized { mixes, ..balanced }),
+        Err(misfit) => misfit,
+    };
+    // Where even all layers recomputed are too many on a stage, memory decides on the cut too.
+    let Some(partition) = within_memory(batch, table, &tunable, layout) else { return Err(misfit) };
+    let leaner = Sized::whole(layout, partition);
+    Ok(Sized { mixes: recomputing(batch, &tunable, &leaner)?, ..leaner })
+}
+
+/// What the stages recompute: as few of their layers as memory allows.
+fn recomputing(batch: &Microbatches<'_>, tunable: &LayerTable<'_>, sized: &Sized) -> Result<Vec<StrategyMix>, Misfit> {
+    let layout = sized.layout;
     let ranks = layout.pipeline as usize;
     let layers: Vec<u16> =
         sized.partition.stages.iter().map(|stage| stage.iter().map(|range| range.len() as u16).sum()).collect();
-    // All layers kept, and all recomputed, for every microbatch of the batch.
-    let tunable = batch.pricing.tunable_table(layout.tensor, &batch.loads);
-    let all: Vec<usize> = (0..batch.loads.len()).collect();
-    let costs = |mixes: &[StrategyMix]| -> PipelineCosts {
-        let flows = Flows::placed(ranks, sized.partition.stages.len(), all.len(), sized.partition.placement);
-        let mixes: Vec<StrategyMix> = all.iter().flat_map(|_| mixes.iter().copied()).collect();
-        tunable.pipeline_over(&sized.partition, replica::place(layout, 0), flows, &all, &mixes)
-    };
     let mut mixes: Vec<StrategyMix> = layers.iter().map(|&layers| StrategyMix([layers, 0, 0, 0])).collect();
     let limit = batch.scenario.memory_limit();
     let microbatches = (batch.loads.len() / layout.data as usize).max(1);
     // Stages that need too much recompute a layer more, until all fit.
     loop {
-        let costs = costs(&mixes);
+        let costs = costs(batch, tunable, (&sized.partition, layout), &mixes);
         let mut all_fit = true;
         for (stage, mix) in mixes.iter_mut().enumerate() {
             let needs = needs(&costs, stage, (ranks - stage).min(microbatches));
@@ -50,11 +57,70 @@ pub(super) fn cut(batch: &Microbatches<'_>, table: &LayerTable<'_>, layout: Layo
             mix.0[2] += moved;
         }
         if all_fit {
-            break;
+            return Ok(mixes);
         }
     }
-    sized.mixes = mixes;
-    Ok(sized)
+}
+
+/// Costs of all microbatches of the batch through stages whose layers do as `mixes` says.
+fn costs(
+    batch: &Microbatches<'_>,
+    tunable: &LayerTable<'_>,
+    (partition, layout): (&Partition, Layout),
+    mixes: &[StrategyMix],
+) -> PipelineCosts {
+    let all: Vec<usize> = (0..batch.loads.len()).collect();
+    let flows = Flows::placed(layout.pipeline as usize, partition.stages.len(), all.len(), partition.placement);
+    let mixes: Vec<StrategyMix> = all.iter().flat_map(|_| mixes.iter().copied()).collect();
+    tunable.pipeline_over(partition, replica::place(layout, 0), flows, &all, &mixes)
+}
+
+/// The cut of most equal times whose stages fit with all layers recomputed; `None` where there is none.
+///
+/// What a layer needs is taken from a pipeline with one layer on each rank: its state, the largest activation that it
+/// keeps, and the largest that it has for a moment. A stage needs the sum of the first, as many sums of the second as it
+/// has microbatches in flight, and the largest of the third.
+fn within_memory(
+    batch: &Microbatches<'_>,
+    table: &LayerTable<'_>,
+    tunable: &LayerTable<'_>,
+    layout: Layout,
+) -> Option<Partition> {
+    let model = &batch.scenario.model;
+    let ranks = layout.pipeline as usize;
+    let single = Layout { pipeline: model.layers(), chunks: 1, ..layout };
+    let apart = Partition::balanced(
+        model,
+        &vec![ModuleWeight { layer: 1.0, ..Default::default() }; model.modules.len()],
+        model.layers(),
+    )?;
+    let lean = vec![StrategyMix([0, 0, 1, 0]); apart.stages.len()];
+    let costs = costs(batch, tunable, (&apart, single), &lean);
+    let largest = |layer: usize, column: &[Bytes]| {
+        (0..costs.microbatches()).map(|microbatch| column[costs.cell(layer, microbatch)]).max().unwrap_or(Bytes::ZERO)
+    };
+    let layers = || 0..apart.stages.len();
+    let sums = |of: &dyn Fn(usize) -> Bytes| -> Vec<u64> {
+        let mut sum = 0;
+        std::iter::once(0)
+            .chain(layers().map(|layer| {
+                sum += of(layer).get();
+                sum
+            }))
+            .collect()
+    };
+    let state = sums(&|layer| costs.static_memory[layer]);
+    let kept = sums(&|layer| largest(layer, &costs.activation));
+    let transient: Vec<u64> = layers().map(|layer| largest(layer, &costs.transient).get()).collect();
+    let limit = batch.scenario.memory_limit().get();
+    let microbatches = (batch.loads.len() / layout.data as usize).max(1);
+    let fits = |stage: usize, own: std::ops::Range<usize>| {
+        let depth = ranks.saturating_sub(stage).clamp(1, microbatches) as u64;
+        let of = |sums: &[u64]| sums[own.end] - sums[own.start];
+        let moment = transient[own.clone()].iter().copied().max().unwrap_or(0);
+        of(&state) + depth * of(&kept) + moment <= limit
+    };
+    Partition::balanced_within(model, &table.weights(), layout.pipeline, &fits)
 }
 
 /// The same with one more layer recomputed on the rank that lacked memory in a batch of the run: a plan from one batch

@@ -1,0 +1,101 @@
+//! Plans the scenarios of papers, prints published figures beside ours, and writes docs/papers.json and docs/papers.md.
+
+use std::path::{Path, PathBuf};
+use std::process::ExitCode;
+use std::time::Instant;
+
+use accuracy::papers::{PublishedPaper, compare, console, fill};
+use anyhow::{Context, Result, bail};
+use api::papers::{Paper, Papers};
+use clap::Parser;
+use planner::outcome::ENGINE;
+
+/// Hold the figures of papers against ours.
+#[derive(Debug, Parser)]
+#[command(name = "cargo xtask papers", bin_name = "cargo xtask papers")]
+struct Arguments {
+    /// Only this paper, for example pipeweaver
+    #[arg(long, value_name = "ID")]
+    paper: Option<String>,
+    /// Folder that holds the ready scenarios and published/
+    #[arg(long, value_name = "DIR", default_value = "examples")]
+    examples: PathBuf,
+    /// Folder that holds papers.md and papers.json
+    #[arg(long, value_name = "DIR", default_value = "docs")]
+    docs: PathBuf,
+    /// Only print, write nothing
+    #[arg(long)]
+    dry_run: bool,
+}
+
+fn main() -> ExitCode {
+    match run(&Arguments::parse()) {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(error) => {
+            eprintln!("error: {error:#}");
+            ExitCode::FAILURE
+        }
+    }
+}
+
+fn run(arguments: &Arguments) -> Result<()> {
+    let published = published(&arguments.examples, arguments.paper.as_deref())?;
+    let mut papers = Vec::with_capacity(published.len());
+    for paper in &published {
+        let began = Instant::now();
+        let starts = |set: &str| eprintln!("{:7.1} s  {set}", began.elapsed().as_secs_f64());
+        papers.push(compare(&arguments.examples, paper, starts)?);
+        starts("done");
+    }
+    for paper in &papers {
+        print!("{}", console(paper));
+    }
+    if arguments.dry_run { Ok(()) } else { write(&arguments.docs, papers) }
+}
+
+/// The published figures of all papers, or of one, by name.
+fn published(examples: &Path, only: Option<&str>) -> Result<Vec<PublishedPaper>> {
+    let folder = examples.join("published");
+    let entries = std::fs::read_dir(&folder).with_context(|| folder.display().to_string())?;
+    let mut paths = entries.map(|entry| entry.map(|entry| entry.path())).collect::<Result<Vec<_>, _>>()?;
+    paths.retain(|path| path.extension().is_some_and(|ending| ending == "json"));
+    paths.sort();
+    let mut papers = Vec::new();
+    for path in paths {
+        let paper = PublishedPaper::read(&path)?;
+        if only.is_none_or(|only| only == paper.id) {
+            papers.push(paper);
+        }
+    }
+    if papers.is_empty() {
+        bail!("{}: no paper {}", folder.display(), only.unwrap_or_default());
+    }
+    Ok(papers)
+}
+
+/// Puts the papers in the place of their earlier selves, and leaves the others.
+fn write(docs: &Path, papers: Vec<Paper>) -> Result<()> {
+    let data = docs.join("papers.json");
+    let earlier: Option<Papers> = match std::fs::read_to_string(&data) {
+        Ok(text) => Some(serde_json::from_str(&text).with_context(|| data.display().to_string())?),
+        Err(error) if error.kind() == std::io::ErrorKind::NotFound => None,
+        Err(error) => return Err(error).with_context(|| data.display().to_string()),
+    };
+    let page = docs.join("papers.md");
+    let mut text = std::fs::read_to_string(&page).with_context(|| page.display().to_string())?;
+    let mut all = earlier.map_or_else(Vec::new, |earlier| earlier.papers);
+    for paper in papers {
+        text = fill(&text, &paper)?;
+        match all.iter_mut().find(|of| of.id == paper.id) {
+            Some(place) => *place = paper,
+            None => all.push(paper),
+        }
+    }
+    all.sort_by(|a, b| a.id.cmp(&b.id));
+    let document = Papers { engine: ENGINE.to_owned(), papers: all };
+    for (path, text) in [(data, serde_json::to_string_pretty(&document)? + "\n"), (page, text)] {
+        std::fs::write(&path, text).with_context(|| path.display().to_string())?;
+        println!("wrote {}", path.display());
+    }
+    Ok(())
+}

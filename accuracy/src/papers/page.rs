@@ -1,0 +1,122 @@
+//! Tables of published figures and ours, for the terminal and for docs/papers.md.
+
+use std::fmt::Write;
+
+use api::papers::{Difference, DifferenceOf, Paper, PaperFigure, PaperPlan, PaperSet, PublishedValue};
+
+use super::Error;
+
+const BEGIN: &str = "<!-- figures: ";
+const CLOSE: &str = " -->";
+const END: &str = "<!-- end -->";
+
+/// The paper's tables for the terminal.
+pub fn console(paper: &Paper) -> String {
+    let mut text = format!("{}\n", paper.title);
+    for set in &paper.sets {
+        let _ = writeln!(text, "\n{}: {}\n\n{}", set.place, set.title, table(set));
+    }
+    text
+}
+
+/// The page with the tables of every set put between its markers; all other text stays.
+///
+/// # Errors
+/// Where a set has no markers on the page.
+pub fn fill(page: &str, paper: &Paper) -> Result<String, Error> {
+    let mut page = page.to_owned();
+    for set in &paper.sets {
+        let begin = format!("{BEGIN}{}/{}{CLOSE}\n", paper.id, set.id);
+        let missing = || Error::Page(format!("no line {:?} with a line {END:?} behind it", begin.trim_end()));
+        let from = page.find(&begin).ok_or_else(missing)? + begin.len();
+        let to = from + page[from..].find(END).ok_or_else(missing)?;
+        page.replace_range(from..to, &table(set));
+    }
+    Ok(page)
+}
+
+fn table(set: &PaperSet) -> String {
+    let mut text = String::from("| | published | here | difference |\n|---|---|---|---|\n");
+    for figure in &set.figures {
+        let _ = writeln!(
+            text,
+            "| {} | {} | {} | {} |",
+            figure.label,
+            figure.published.map_or_else(|| "not given".to_owned(), |published| range(published, &figure.unit)),
+            ours(figure),
+            figure.difference.map_or_else(String::new, difference),
+        );
+    }
+    if !set.plans.is_empty() {
+        text.push_str(
+            "\n| plan | iteration, s | MFU | computing | recomputing | exposed | synchronising | idle | over its bound | \
+             peak, GiB |\n|---|---|---|---|---|---|---|---|---|---|\n",
+        );
+        for plan in &set.plans {
+            let _ = writeln!(text, "| {} |", evidence(plan));
+        }
+    }
+    if !set.assumptions.is_empty() {
+        text.push_str("\nAssumed:\n");
+        for assumption in &set.assumptions {
+            let _ = writeln!(text, "- {assumption}");
+        }
+    }
+    text
+}
+
+fn ours(figure: &PaperFigure) -> String {
+    match (figure.ours, &figure.missing) {
+        (Some(value), _) => number(value, &figure.unit),
+        (None, Some(why)) => format!("none: {why}"),
+        (None, None) => String::new(),
+    }
+}
+
+fn number(value: f64, unit: &str) -> String {
+    let value = if value.abs() >= 100.0 || value == 0.0 || unit == "images" {
+        format!("{value:.0}")
+    } else if value.abs() >= 10.0 || unit == "%" {
+        format!("{value:.1}")
+    } else {
+        format!("{value:.3}")
+    };
+    if unit.is_empty() { value } else { format!("{value} {unit}") }
+}
+
+fn range(published: PublishedValue, unit: &str) -> String {
+    if published.from < published.to {
+        format!("{} to {}", number(published.from, ""), number(published.to, unit))
+    } else {
+        number(published.from, unit)
+    }
+}
+
+fn difference(of: Difference) -> String {
+    match of.of {
+        DifferenceOf::Points if of.value == 0.0 => "within".to_owned(),
+        DifferenceOf::Points => format!("{:+.1} points", of.value),
+        DifferenceOf::PerCent => format!("{:+.1} %", of.value),
+    }
+}
+
+fn evidence(plan: &PaperPlan) -> String {
+    let name = format!("{}, {}", plan.scenario, plan.planner.short());
+    if let Some(binding) = &plan.binding {
+        return format!("{name}: {binding} | | | | | | | | |");
+    }
+    let share = |part: f64| format!("{:.1} %", 100.0 * part / plan.iteration_s);
+    [
+        name,
+        number(plan.iteration_s, ""),
+        format!("{:.3}", plan.mfu),
+        share(plan.time.compute_s),
+        share(plan.time.recompute_s),
+        share(plan.time.exposed_s),
+        share(plan.time.sync_s),
+        share(plan.time.bubble_s),
+        format!("{:.1} %", 100.0 * plan.gap),
+        format!("{:.1} of {:.0}", plan.peak_memory_gib, plan.memory_limit_gib),
+    ]
+    .join(" | ")
+}

@@ -1,0 +1,297 @@
+//! Quantities of ours that published values are held against.
+
+use planner::outcome::Planned;
+use planner::study::{RankMemoryFigures, rank_memory};
+use planner::timeline::Timeline;
+use serde::Deserialize;
+
+use super::Error;
+use super::plans::{NoPlan, Plans};
+use super::published::PlanOf;
+use super::studies::Explored;
+
+const BYTES_PER_GIB: f64 = (1_u64 << 30) as f64;
+
+/// Bytes, operations and times of plans and studies, as papers give them.
+#[derive(Debug, Clone, PartialEq, Deserialize)]
+#[serde(tag = "of", rename_all = "snake_case", deny_unknown_fields)]
+pub enum Quantity {
+    /// Mean time of an iteration, in s.
+    Time {
+        /// Whose.
+        plan: PlanOf,
+    },
+    /// Model operations of an iteration over all devices, in PFLOP.
+    Operations {
+        /// Whose.
+        plan: PlanOf,
+    },
+    /// Model FLOP utilisation, a share.
+    Utilisation {
+        /// Whose.
+        plan: PlanOf,
+    },
+    /// Utilisation lost to another plan, 1 - MFU / MFU of `over`, in per cent.
+    UtilisationLost {
+        /// Whose.
+        plan: PlanOf,
+        /// Held against which.
+        over: PlanOf,
+    },
+    /// Throughput gained over another plan of the same batches, time of `over` / time - 1, in per cent.
+    Gain {
+        /// Whose.
+        plan: PlanOf,
+        /// Held against which.
+        over: PlanOf,
+        /// First and last iteration that count, from 1; absent for all.
+        #[serde(default)]
+        iterations: Option<[u32; 2]>,
+    },
+    /// More memory at the peak of the first rank than with another plan, in per cent.
+    PeakMemory {
+        /// Whose.
+        plan: PlanOf,
+        /// Held against which.
+        over: PlanOf,
+    },
+    /// Less fluctuation of the first rank's memory in the steady state than with another plan, in per cent.
+    SteadierMemory {
+        /// Whose.
+        plan: PlanOf,
+        /// Held against which.
+        over: PlanOf,
+    },
+    /// The same of the fluctuation as a share of what the rank holds at its peak beyond its state.
+    EvenerMemory {
+        /// Whose.
+        plan: PlanOf,
+        /// Held against which.
+        over: PlanOf,
+    },
+    /// How much longer the slowest order found is than the fastest, at a size of sub-microbatches, in per cent.
+    OrderGap {
+        /// Of which scenario.
+        scenario: String,
+        /// Smallest and largest size that count; the smallest gap among them.
+        sizes: [u32; 2],
+        /// Rankings that each search interleaves.
+        rollouts: u32,
+    },
+    /// How much longer the fastest order at a size is than at another size, in per cent.
+    SizePenalty {
+        /// Of which scenario.
+        scenario: String,
+        /// The size.
+        size: u32,
+        /// Held against which size.
+        over: u32,
+        /// Rankings that each search interleaves.
+        rollouts: u32,
+    },
+    /// The size of sub-microbatches that the partitioner chooses, in items.
+    ChosenSize {
+        /// Of which scenario.
+        scenario: String,
+        /// Rankings that each search interleaves.
+        rollouts: u32,
+    },
+    /// Time of the tree search until it is within some per cent of the best end that any search found, in s.
+    SearchTime {
+        /// Of which scenario.
+        scenario: String,
+        /// Per cent.
+        within: f64,
+        /// Rankings that each search interleaves.
+        rollouts: u32,
+    },
+    /// How much later than that of the tree search the best end of another search is, in per cent.
+    SearchBehind {
+        /// Of which scenario.
+        scenario: String,
+        /// Which search.
+        explored: Explored,
+        /// Rankings that each search interleaves.
+        rollouts: u32,
+    },
+}
+
+/// A value, or why there is none.
+#[derive(Debug, Clone, PartialEq)]
+pub(super) enum Found {
+    Value(f64),
+    None(String),
+}
+
+/// A value or the reason for none; an error in words where the figure asks for what cannot be.
+type Answer = Result<Result<Found, String>, Error>;
+
+impl Quantity {
+    /// The plans that it looks at.
+    pub(super) fn plans(&self) -> Vec<&PlanOf> {
+        match self {
+            Self::Time { plan } | Self::Operations { plan } | Self::Utilisation { plan } => vec![plan],
+            Self::UtilisationLost { plan, over }
+            | Self::Gain { plan, over, .. }
+            | Self::PeakMemory { plan, over }
+            | Self::SteadierMemory { plan, over }
+            | Self::EvenerMemory { plan, over } => vec![over, plan],
+            Self::OrderGap { .. }
+            | Self::SizePenalty { .. }
+            | Self::ChosenSize { .. }
+            | Self::SearchTime { .. }
+            | Self::SearchBehind { .. } => Vec::new(),
+        }
+    }
+
+    /// Whether it is another value on every run.
+    pub(super) const fn is_wall_time(&self) -> bool {
+        matches!(self, Self::SearchTime { .. })
+    }
+
+    /// Its value.
+    pub(super) fn value(&self, plans: &mut Plans) -> Answer {
+        match self {
+            Self::Time { plan } => single(plans, plan, |planned, _| planned.metrics.iteration_s),
+            Self::Operations { plan } => single(plans, plan, |planned, devices| {
+                planned.metrics.tflops_per_device * devices * planned.metrics.iteration_s * 1e-3
+            }),
+            Self::Utilisation { plan } => single(plans, plan, |planned, _| planned.metrics.mfu),
+            Self::UtilisationLost { plan, over } => {
+                let of = |planned: &Planned| Ok(planned.metrics.mfu);
+                pair(plans, plan, over, of, |mfu, over| 100.0 * (1.0 - mfu / over))
+            }
+            Self::Gain { plan, over, iterations } => {
+                let of = |planned: &Planned| time(planned, *iterations);
+                pair(plans, plan, over, of, |own, over| 100.0 * (over / own - 1.0))
+            }
+            Self::PeakMemory { plan, over } => memory(plans, plan, over, |own, over| {
+                let peak = |memory: &[Memory]| memory.iter().map(|of| of.figures.peak_gib).fold(0.0, f64::max);
+                Some(100.0 * (peak(own) / peak(over) - 1.0))
+            }),
+            Self::SteadierMemory { plan, over } => memory(plans, plan, over, |own, over| {
+                let of = |memory: &Memory| memory.figures.fluctuation_gib;
+                Some(100.0 * (1.0 - mean(own, of)? / mean(over, of)?))
+            }),
+            Self::EvenerMemory { plan, over } => memory(plans, plan, over, |own, over| {
+                let of = |memory: &Memory| {
+                    Some(memory.figures.fluctuation_gib? / (memory.figures.peak_gib - memory.state_gib))
+                };
+                Some(100.0 * (1.0 - mean(own, of)? / mean(over, of)?))
+            }),
+            Self::OrderGap { scenario, sizes: [from, to], rollouts } => {
+                Ok(plans.scenario(scenario)?.sizes(*rollouts).and_then(|study| {
+                    let within = study.points.iter().filter(|point| (*from..=*to).contains(&point.size));
+                    let gaps = within.filter_map(|point| point.ends).map(|ends| ends.worst_s / ends.best_s - 1.0);
+                    let least = gaps.min_by(f64::total_cmp).ok_or_else(|| format!("no size from {from} to {to}"))?;
+                    Ok(Found::Value(100.0 * least))
+                }))
+            }
+            Self::SizePenalty { scenario, size, over, rollouts } => {
+                Ok(plans.scenario(scenario)?.sizes(*rollouts).and_then(|study| {
+                    let best = |size: u32| {
+                        let point = study.points.iter().find(|point| point.size == size);
+                        let ends = point.and_then(|point| point.ends);
+                        ends.map(|ends| ends.best_s).ok_or_else(|| format!("no order at size {size}"))
+                    };
+                    Ok(Found::Value(100.0 * (best(*size)? / best(*over)? - 1.0)))
+                }))
+            }
+            Self::ChosenSize { scenario, rollouts } => {
+                let study = plans.scenario(scenario)?.sizes(*rollouts);
+                Ok(study.map(|study| Found::Value(f64::from(study.chosen))))
+            }
+            Self::SearchTime { scenario, within, rollouts } => {
+                let study = plans.scenario(scenario)?.search(*rollouts);
+                Ok(study.and_then(|study| super::studies::time_within(study, *within).map(Found::Value)))
+            }
+            Self::SearchBehind { scenario, explored, rollouts } => {
+                let study = plans.scenario(scenario)?.search(*rollouts);
+                Ok(study.and_then(|study| super::studies::behind(study, *explored).map(Found::Value)))
+            }
+        }
+    }
+}
+
+fn single(plans: &mut Plans, plan: &PlanOf, of: impl FnOnce(&Planned, f64) -> f64) -> Answer {
+    let scenario = plans.scenario(&plan.scenario)?;
+    let devices = f64::from(scenario.valid.scenario().cluster.devices());
+    Ok(found(scenario.planned(plan.planner).map(|planned| of(planned, devices))))
+}
+
+fn pair(
+    plans: &mut Plans,
+    plan: &PlanOf,
+    over: &PlanOf,
+    of: impl Fn(&Planned) -> Result<f64, String>,
+    both: impl FnOnce(f64, f64) -> f64,
+) -> Answer {
+    let own = plans.planned(plan)?.map(&of);
+    let other = plans.planned(over)?.map(of);
+    let values = match (own, other) {
+        (Ok(own), Ok(other)) => Ok((own, other)),
+        (Err(none), _) | (_, Err(none)) => Err(none),
+    };
+    let (own, other) = match values {
+        Ok((own, other)) => match (own, other) {
+            (Ok(own), Ok(other)) => (own, other),
+            (Err(wrong), _) | (_, Err(wrong)) => return Ok(Err(wrong)),
+        },
+        Err(none) => return Ok(found(Err(none))),
+    };
+    Ok(Ok(Found::Value(both(own, other))))
+}
+
+/// Memory of the first rank in one iteration.
+struct Memory {
+    figures: RankMemoryFigures,
+    /// Weights, gradients and optimizer state, in GiB.
+    state_gib: f64,
+}
+
+/// Compares the memory of the first rank, iteration by iteration.
+fn memory(
+    plans: &mut Plans,
+    plan: &PlanOf,
+    over: &PlanOf,
+    both: impl FnOnce(&[Memory], &[Memory]) -> Option<f64>,
+) -> Answer {
+    let mut of = |plan: &PlanOf| -> Result<Result<Vec<Memory>, NoPlan>, Error> {
+        let scenario = plans.scenario(&plan.scenario)?;
+        let first_rank = |timeline: &Timeline| {
+            let figures = rank_memory(timeline, 0)?;
+            Some(Memory { figures, state_gib: timeline.memory.first()?.static_bytes as f64 / BYTES_PER_GIB })
+        };
+        let memory = |_: &Planned| scenario.timelines(plan.planner).filter_map(first_rank).collect();
+        Ok(scenario.planned(plan.planner).map(memory))
+    };
+    let (own, over) = (of(plan)?, of(over)?);
+    Ok(match (own, over) {
+        (Ok(own), Ok(over)) => both(&own, &over).map(Found::Value).ok_or_else(|| "no steady state".to_owned()),
+        (Err(none), _) | (_, Err(none)) => found(Err(none)),
+    })
+}
+
+/// Mean over the iterations that have a steady state.
+fn mean(memory: &[Memory], of: impl Fn(&Memory) -> Option<f64>) -> Option<f64> {
+    let values: Vec<f64> = memory.iter().filter_map(of).collect();
+    (!values.is_empty()).then(|| values.iter().sum::<f64>() / values.len() as f64)
+}
+
+/// Time of all iterations, or of those from one to another, counted from 1, in s.
+fn time(planned: &Planned, iterations: Option<[u32; 2]>) -> Result<f64, String> {
+    let Some([first, last]) = iterations else { return Ok(planned.metrics.iteration_s) };
+    let range = (first.max(1) as usize - 1)..last as usize;
+    let of = planned.iterations.get(range).filter(|of| !of.is_empty());
+    let of = of.ok_or_else(|| format!("no iterations {first} to {last} of {}", planned.iterations.len()))?;
+    Ok(of.iter().map(|iteration| iteration.iteration_s).sum())
+}
+
+/// No plan is an answer; a planner that nobody asked is a mistake in the file.
+fn found(value: Result<f64, NoPlan>) -> Result<Found, String> {
+    match value {
+        Ok(value) => Ok(Found::Value(value)),
+        Err(NoPlan::Infeasible(binding)) => Ok(Found::None(binding)),
+        Err(not_asked @ NoPlan::NotAsked(_)) => Err(not_asked.to_string()),
+    }
+}

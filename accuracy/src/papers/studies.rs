@@ -1,0 +1,152 @@
+//! Studies of plans, and what curves of ours are kept beside a figure.
+
+use std::time::Instant;
+
+use api::papers::{PaperChart, PaperCurve};
+use planner::outcome::Outcome;
+use planner::ranking::{Alone, Watch};
+use planner::scenario::ValidScenario;
+use planner::study::search_progress::ExploredBy;
+use planner::study::{Effort, SearchProgress, SubMicrobatches, Subject, search_progress, sub_microbatches};
+use serde::Deserialize;
+
+use super::plans::Plans;
+use super::{Error, four_digits};
+
+/// A search other than that by a tree.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Explored {
+    /// Depth first.
+    Dfs,
+    /// At random.
+    Random,
+}
+
+/// Curves of ours.
+#[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
+#[serde(tag = "of", rename_all = "snake_case", deny_unknown_fields)]
+pub enum Chart {
+    /// Times of all iterations, by planner.
+    Iterations {
+        /// Of which scenario.
+        scenario: String,
+    },
+    /// Fastest and slowest order by size of the sub-microbatches.
+    Sizes {
+        /// Of which scenario.
+        scenario: String,
+        /// Rankings that each search interleaves.
+        rollouts: u32,
+    },
+    /// Best end by rankings interleaved.
+    Search {
+        /// Of which scenario.
+        scenario: String,
+        /// Rankings that each search interleaves.
+        rollouts: u32,
+    },
+}
+
+impl Chart {
+    /// Draws it; the reason in words where a study has nothing to look at.
+    pub(super) fn draw(&self, plans: &mut Plans) -> Result<Result<PaperChart, String>, Error> {
+        Ok(match self {
+            Self::Iterations { scenario } => {
+                let outcome = &plans.scenario(scenario)?.outcome;
+                let curves = outcome.results.iter().filter_map(|result| {
+                    let planner::outcome::Answer::Planned(planned) = &result.answer else { return None };
+                    let y: Vec<f64> = planned.iterations.iter().map(|of| four_digits(of.iteration_s)).collect();
+                    let x = (1..=y.len()).map(|iteration| iteration as f64).collect();
+                    Some(PaperCurve { label: result.planner.short().to_owned(), x, y })
+                });
+                let (x, y) = ("iteration".to_owned(), "iteration time, s".to_owned());
+                Ok(PaperChart { x, y, curves: curves.collect() })
+            }
+            Self::Sizes { scenario, rollouts } => plans.scenario(scenario)?.sizes(*rollouts).map(sizes_chart),
+            Self::Search { scenario, rollouts } => plans.scenario(scenario)?.search(*rollouts).map(search_chart),
+        })
+    }
+}
+
+fn sizes_chart(study: &SubMicrobatches) -> PaperChart {
+    let with = || study.points.iter().filter_map(|point| Some((f64::from(point.size), point.ends?)));
+    let curve = |label: &str, of: fn(&planner::study::sub_microbatches::SizeEnds) -> f64| PaperCurve {
+        label: label.to_owned(),
+        x: with().map(|(size, _)| size).collect(),
+        y: with().map(|(_, ends)| four_digits(of(&ends))).collect(),
+    };
+    PaperChart {
+        x: "images of a sub-microbatch".to_owned(),
+        y: "iteration time, s".to_owned(),
+        curves: vec![curve("fastest order", |ends| ends.best_s), curve("slowest order", |ends| ends.worst_s)],
+    }
+}
+
+fn search_chart(study: &SearchProgress) -> PaperChart {
+    let curve = |strategy: &planner::study::search_progress::StrategyProgress| PaperCurve {
+        label: strategy.strategy.title().to_owned(),
+        x: strategy.steps.rollouts.iter().map(|&rollouts| f64::from(rollouts)).collect(),
+        y: strategy.steps.best_s.iter().copied().map(four_digits).collect(),
+    };
+    PaperChart {
+        x: "rankings interleaved".to_owned(),
+        y: "best end, s".to_owned(),
+        curves: study.strategies.iter().map(curve).collect(),
+    }
+}
+
+/// The searches of the ranking of the first batch, on one thread.
+pub(super) fn search(valid: &ValidScenario, outcome: &Outcome, rollouts: u32) -> Result<SearchProgress, String> {
+    let clock = Clock(Instant::now());
+    let effort = Effort { rollouts, seconds: f64::INFINITY, workers: &Alone, watch: &clock };
+    let subject = Subject::of(outcome, 0).map_err(|none| none.to_string())?;
+    search_progress(valid, subject, &effort).map_err(|none| none.to_string())
+}
+
+/// The sizes of the sub-microbatches of the first batch, on one thread.
+pub(super) fn sizes(valid: &ValidScenario, outcome: &Outcome, rollouts: u32) -> Result<SubMicrobatches, String> {
+    let clock = Clock(Instant::now());
+    let effort = Effort { rollouts, seconds: f64::INFINITY, workers: &Alone, watch: &clock };
+    let subject = Subject::of(outcome, 0).map_err(|none| none.to_string())?;
+    sub_microbatches(valid, subject, &effort).map_err(|none| none.to_string())
+}
+
+/// Seconds until the tree search was within `per_cent` of the best end that any search found.
+pub(super) fn time_within(study: &SearchProgress, per_cent: f64) -> Result<f64, String> {
+    let best = study.strategies.iter().map(|of| of.best_s).fold(f64::INFINITY, f64::min);
+    let tree = strategy(study, ExploredBy::Mcts)?;
+    let reached = tree.steps.best_s.iter().position(|&end| end <= best * (1.0 + per_cent / 100.0));
+    let reached = reached.ok_or_else(|| format!("the tree search does not come within {per_cent} %"))?;
+    Ok(tree.steps.seconds[reached])
+}
+
+/// How much later the best end of another search is than the tree's, in per cent.
+pub(super) fn behind(study: &SearchProgress, explored: Explored) -> Result<f64, String> {
+    let explored = match explored {
+        Explored::Dfs => ExploredBy::Dfs,
+        Explored::Random => ExploredBy::Random,
+    };
+    let (other, tree) = (strategy(study, explored)?, strategy(study, ExploredBy::Mcts)?);
+    Ok(100.0 * (other.best_s / tree.best_s - 1.0))
+}
+
+fn strategy(
+    study: &SearchProgress,
+    explored: ExploredBy,
+) -> Result<&planner::study::search_progress::StrategyProgress, String> {
+    study.strategies.iter().find(|of| of.strategy == explored).ok_or_else(|| format!("no search: {}", explored.title()))
+}
+
+/// The clock of the machine.
+struct Clock(Instant);
+
+impl Watch for Clock {
+    fn is_over(&self) -> bool {
+        false
+    }
+
+    fn seconds(&self) -> f64 {
+        self.0.elapsed().as_secs_f64()
+    }
+}

@@ -1,0 +1,98 @@
+use std::path::{Path, PathBuf};
+
+use api::papers::{DifferenceOf, Papers};
+use planner::scenario::validate::NoDatasets;
+use planner::scenario::{ValidScenario, parse};
+
+use super::*;
+
+fn root() -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).parent().unwrap().to_owned()
+}
+
+fn papers() -> Vec<PublishedPaper> {
+    let folder = std::fs::read_dir(root().join("examples/published")).unwrap();
+    let mut paths: Vec<PathBuf> = folder.map(|entry| entry.unwrap().path()).collect();
+    paths.sort();
+    paths.iter().map(|path| PublishedPaper::read(path).unwrap()).collect()
+}
+
+/// A figure that names a planner that its scenario does not ask would fail only when all is planned.
+#[test]
+fn every_figure_asks_what_its_scenario_has() {
+    for paper in papers() {
+        for (set, plan) in paper.sets.iter().flat_map(|set| {
+            set.figures.iter().flat_map(|figure| figure.quantity.plans()).map(move |plan| (&set.id, plan))
+        }) {
+            let path = root().join(format!("examples/{}.json", plan.scenario));
+            let text = std::fs::read_to_string(&path).unwrap_or_else(|error| panic!("{}: {error}", path.display()));
+            let valid = ValidScenario::new(parse(&text).unwrap(), &NoDatasets).unwrap();
+            assert!(valid.scenario().planners.contains(&plan.planner), "{set}: {plan:?}");
+        }
+    }
+}
+
+/// docs/papers.json and docs/papers.md hold the figures that are published, in their order: who changes those plans anew.
+#[test]
+fn what_is_committed_is_of_the_published_figures() {
+    let committed = std::fs::read_to_string(root().join("docs/papers.json")).unwrap();
+    let committed: Papers = serde_json::from_str(&committed).unwrap();
+    let page = std::fs::read_to_string(root().join("docs/papers.md")).unwrap();
+    for (paper, ours) in papers().iter().zip(&committed.papers) {
+        assert_eq!(paper.id, ours.id);
+        assert_eq!(fill(&page, ours).unwrap(), page, "the tables are those of papers.json");
+        assert_eq!(paper.sets.len(), ours.sets.len());
+        for (set, ours) in paper.sets.iter().zip(&ours.sets) {
+            let published = set.figures.iter().map(|figure| (figure.label.clone(), figure.published.map(Into::into)));
+            let of_ours = ours.figures.iter().map(|figure| (figure.label.clone(), figure.published));
+            assert_eq!(published.collect::<Vec<_>>(), of_ours.collect::<Vec<_>>(), "{}", set.id);
+        }
+    }
+    assert_eq!(papers().len(), committed.papers.len());
+}
+
+/// The smallest set-up, planned here and now: two gains of the same two plans are each other's reverse.
+#[test]
+fn a_small_paper_is_compared() {
+    let of = |planner: &str| serde_json::json!({"scenario": "pipeweaver/vlm-7b-static", "planner": planner});
+    let gain = |plan: &str, over: &str| serde_json::json!({"of": "gain", "plan": of(plan), "over": of(over)});
+    let paper: PublishedPaper = serde_json::from_value(serde_json::json!({
+        "id": "p", "title": "P", "source": "S", "sets": [{
+            "id": "s", "place": "Table 1", "title": "T",
+            "figures": [
+                {"label": "a", "unit": "%", "published": [0, 1], "quantity": gain("pipeweaver", "1f1b")},
+                {"label": "b", "unit": "%", "quantity": gain("1f1b", "pipeweaver")},
+                {"label": "c", "unit": "s", "published": 1.0, "quantity": {"of": "time", "plan": of("1f1b")}},
+            ],
+        }],
+    }))
+    .unwrap();
+    let compared = compare(&root().join("examples"), &paper, |_| ()).unwrap();
+    let set = &compared.sets[0];
+    let value = |figure: usize| set.figures[figure].ours.unwrap();
+    // (1 + a) (1 + b) = 1, to the four digits that are kept.
+    assert!(((1.0 + value(0) / 100.0) * (1.0 + value(1) / 100.0) - 1.0).abs() < 1e-4, "{set:?}");
+    assert_eq!(set.plans.len(), 2, "each plan once");
+    let time = set.plans.iter().find(|plan| plan.planner.id() == "1f1b").unwrap();
+    assert_eq!(time.iteration_s.to_bits(), value(2).to_bits());
+    let parts = time.time;
+    let sum = parts.compute_s + parts.recompute_s + parts.exposed_s + parts.sync_s + parts.optimizer_s + parts.bubble_s;
+    assert!((sum / time.iteration_s - 1.0).abs() < 1e-3, "{sum} of {}", time.iteration_s);
+    let difference = set.figures[2].difference.unwrap();
+    assert!(
+        difference.of == DifferenceOf::PerCent && (difference.value / (100.0 * (value(2) - 1.0)) - 1.0).abs() < 1e-3
+    );
+    let page = fill("before\n<!-- figures: p/s -->\nold\n<!-- end -->\nbehind\n", &compared).unwrap();
+    assert!(
+        page.starts_with("before\n") && page.ends_with("<!-- end -->\nbehind\n") && !page.contains("old"),
+        "{page}"
+    );
+    assert!(page.contains("| c | 1.000 s |") && fill("no markers", &compared).is_err());
+}
+
+#[test]
+fn four_digits_are_kept() {
+    for (value, kept) in [(12.3456, 12.35), (0.000_123_456, 0.000_123_5), (-98_765.0, -98_770.0), (0.0, 0.0)] {
+        assert!((four_digits(value) - kept).abs() < 1e-12 * value.abs().max(1.0), "{value}");
+    }
+}

@@ -1,0 +1,56 @@
+//! How the layers of a module are dealt to stages of its own.
+
+use super::{LayerRange, ModuleWeight, Partition, chain};
+use crate::model::{Model, Module};
+
+/// The layers of one module while they are dealt to its stages.
+pub(super) struct Deal {
+    /// Layers of each stage.
+    pub(super) layers: Vec<u32>,
+    /// Weight of each stage.
+    pub(super) stages: Vec<f64>,
+    /// Weight of a layer.
+    layer: f64,
+    /// Weight of the slowest stage in the best contiguous cut.
+    bottleneck: f64,
+    /// Layers that have no stage yet.
+    left: u32,
+}
+
+impl Deal {
+    /// One layer on every stage; `None` where there are fewer. Layers that take no time are dealt as if they did.
+    pub(super) fn new(module: &Module, weight: ModuleWeight, stages: u32) -> Option<Self> {
+        let weight = if weight.layer > 0.0 { weight } else { ModuleWeight { layer: f64::MIN_POSITIVE, ..weight } };
+        let alone = Model { name: String::new(), modules: vec![module.clone()] };
+        let cut = Partition::balanced(&alone, &[weight], stages)?;
+        let chain = chain(&alone, &[weight]);
+        let of = |ranges: &Vec<LayerRange>| -> f64 {
+            ranges.iter().map(|range| chain[range.first as usize..range.end as usize].iter().sum::<f64>()).sum()
+        };
+        let bottleneck = cut.stages.iter().map(of).fold(0.0, f64::max);
+        let mut weights = vec![weight.layer; stages as usize];
+        *weights.first_mut()? += weight.input;
+        *weights.last_mut()? += weight.output;
+        let left = module.layers - stages;
+        Some(Self { layers: vec![1; stages as usize], stages: weights, layer: weight.layer, bottleneck, left })
+    }
+
+    /// Deals the rest, one layer after the other, and adds them to the `work` of the ranks.
+    pub(super) fn finish(&mut self, work: &mut [f64]) {
+        let most = self.bottleneck * (1.0 + 1e-9);
+        while self.left > 0 {
+            let has_room = |&stage: &usize| self.stages[stage] + self.layer <= most;
+            let busier = |&a: &usize, &b: &usize| {
+                let ranks = work[a % work.len()].total_cmp(&work[b % work.len()]);
+                ranks.then(self.stages[a].total_cmp(&self.stages[b]))
+            };
+            // The best contiguous cut has room for all layers under its own bottleneck.
+            let Some(stage) = (0..self.stages.len()).filter(has_room).min_by(busier) else { break };
+            self.layers[stage] += 1;
+            self.stages[stage] += self.layer;
+            work[stage % work.len()] += self.layer;
+            self.left -= 1;
+        }
+        debug_assert_eq!(self.left, 0, "every layer has a stage");
+    }
+}

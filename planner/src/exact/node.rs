@@ -1,0 +1,268 @@
+//! A node of the search: which action is known to run before which, and what follows from it.
+
+use super::one_machine::{Window, interruptible_end, raise_heads};
+use super::shop::{Set, Shop, is_forward};
+
+/// What is known of all schedules below a node.
+#[derive(Debug, Clone)]
+pub(super) struct Node {
+    /// Earliest start of each action.
+    pub head: Vec<u64>,
+    /// Least time from the end of each action to the end of the iteration.
+    pub tail: Vec<u64>,
+    /// What runs before each action, on any rank; closed under "before".
+    pub before: Vec<Set>,
+    /// What runs after each action.
+    pub after: Vec<Set>,
+    /// No schedule below ends earlier.
+    pub bound: u64,
+    /// The latest end under which the conclusions were drawn.
+    pub limit: u64,
+}
+
+/// The members of a set in ascending order.
+pub(super) fn members(set: Set) -> impl Iterator<Item = usize> {
+    let mut rest = set;
+    std::iter::from_fn(move || {
+        (rest != 0).then(|| {
+            let first = rest.trailing_zeros() as usize;
+            rest &= rest - 1;
+            first
+        })
+    })
+}
+
+pub(super) const fn bit(action: usize) -> Set {
+    1 << action
+}
+
+impl Node {
+    /// Nothing is known but what feeds what, and that of equal microbatches the first enters first.
+    pub(super) fn root(shop: &Shop) -> Self {
+        let count = shop.len();
+        let tail = shop.behind.clone();
+        let mut node = Self {
+            head: vec![0; count],
+            tail,
+            before: vec![0; count],
+            after: vec![0; count],
+            bound: 0,
+            limit: u64::MAX,
+        };
+        for (action, needs) in shop.needs.iter().enumerate() {
+            for &(input, _) in needs {
+                node.put(input, action);
+            }
+        }
+        for &(one, other) in &shop.twins {
+            node.put(2 * one, 2 * other);
+        }
+        node
+    }
+
+    /// Learns that one action runs before another; `false` where it is known to run after it.
+    pub(super) fn put(&mut self, first: usize, then: usize) -> bool {
+        if first == then || self.before[first] & bit(then) != 0 {
+            return false;
+        }
+        if self.after[first] & bit(then) == 0 {
+            let (left, right) = (self.before[first] | bit(first), self.after[then] | bit(then));
+            members(left).for_each(|action| self.after[action] |= right);
+            members(right).for_each(|action| self.before[action] |= left);
+        }
+        true
+    }
+
+    /// Actions of the same rank whose order with one is open.
+    pub(super) fn open(&self, shop: &Shop, action: usize) -> Set {
+        shop.on_rank[shop.rank[action]] & !(self.before[action] | self.after[action] | bit(action))
+    }
+
+    /// How much is known: the sum of all heads and tails.
+    pub(super) fn told(&self) -> u64 {
+        self.head.iter().chain(&self.tail).sum()
+    }
+
+    /// Draws conclusions under the assumption that the iteration ends by `limit`; `false` where none does.
+    pub(super) fn conclude(&mut self, shop: &Shop, limit: u64) -> bool {
+        self.limit = limit;
+        loop {
+            self.raise_heads(shop);
+            self.raise_tails(shop);
+            let late = |action: usize| self.head[action] + shop.time[action] + self.tail[action] > limit;
+            if (0..shop.len()).any(late) {
+                return false;
+            }
+            match self.order_pairs(shop, limit) {
+                None => return false,
+                Some(true) => continue,
+                Some(false) => {}
+            }
+            match self.keep_within_memory(shop) {
+                None => return false,
+                Some(true) => continue,
+                Some(false) => {}
+            }
+            match self.find_edges(shop, limit) {
+                None => return false,
+                Some(true) => {}
+                Some(false) => break,
+            }
+        }
+        self.bound = self.bound.max(self.least_end(shop));
+        true
+    }
+
+    /// Heads by what each action needs, and by all that its rank runs before it.
+    fn raise_heads(&mut self, shop: &Shop) {
+        let mut order: Vec<usize> = (0..shop.len()).collect();
+        order.sort_unstable_by_key(|&action| (self.before[action].count_ones(), action));
+        // What each rank has run so far, by head.
+        let mut done: Vec<Vec<usize>> = vec![Vec::new(); shop.on_rank.len()];
+        for action in order {
+            let arrives = shop.needs[action].iter().map(|&(input, lag)| self.head[input] + shop.time[input] + lag);
+            let mut head = arrives.max().unwrap_or(0).max(self.head[action]);
+            let own = &mut done[shop.rank[action]];
+            let mut end = 0;
+            for &other in own.iter().filter(|&&other| self.before[action] & bit(other) != 0) {
+                end = self.head[other].max(end) + shop.time[other];
+            }
+            head = head.max(end);
+            self.head[action] = head;
+            let place = own.partition_point(|&other| self.head[other] <= head);
+            own.insert(place, action);
+        }
+    }
+
+    /// The mirror image of [`Self::raise_heads`].
+    fn raise_tails(&mut self, shop: &Shop) {
+        let mut order: Vec<usize> = (0..shop.len()).collect();
+        order.sort_unstable_by_key(|&action| (self.after[action].count_ones(), action));
+        let mut done: Vec<Vec<usize>> = vec![Vec::new(); shop.on_rank.len()];
+        for action in order {
+            let leaves = shop.feeds[action].iter().map(|&(output, lag)| lag + shop.time[output] + self.tail[output]);
+            let mut tail = leaves.max().unwrap_or(0).max(self.tail[action]);
+            let own = &mut done[shop.rank[action]];
+            let mut end = 0;
+            for &other in own.iter().filter(|&&other| self.after[action] & bit(other) != 0) {
+                end = self.tail[other].max(end) + shop.time[other];
+            }
+            tail = tail.max(end);
+            self.tail[action] = tail;
+            let place = own.partition_point(|&other| self.tail[other] <= tail);
+            own.insert(place, action);
+        }
+    }
+
+    /// How much later than necessary the iteration would end with one action right before another, if it is to end by
+    /// `limit`; `None` where it would end after that.
+    pub(super) fn slack(&self, shop: &Shop, limit: u64, first: usize, then: usize) -> Option<u64> {
+        limit.checked_sub(self.head[first] + shop.time[first] + shop.time[then] + self.tail[then])
+    }
+
+    /// Orders pairs of which one order ends too late; `None` where both do, otherwise whether anything was learnt.
+    fn order_pairs(&mut self, shop: &Shop, limit: u64) -> Option<bool> {
+        let mut learnt = false;
+        for one in 0..shop.len() {
+            let later = if one + 1 < shop.len() { Set::MAX << (one + 1) } else { 0 };
+            for other in members(self.open(shop, one) & later) {
+                let forth = self.slack(shop, limit, one, other).is_some();
+                let back = self.slack(shop, limit, other, one).is_some();
+                let put = match (forth, back) {
+                    (true, true) => continue,
+                    (true, false) => self.put(one, other),
+                    (false, true) => self.put(other, one),
+                    (false, false) => false,
+                };
+                if !put {
+                    return None;
+                }
+                learnt = true;
+            }
+        }
+        Some(learnt)
+    }
+
+    /// Edge finding on every rank, in both directions of time.
+    fn find_edges(&mut self, shop: &Shop, limit: u64) -> Option<bool> {
+        let (mut by_head, mut by_due) = (Vec::new(), Vec::new());
+        let mut windows = Vec::new();
+        let mut learnt = false;
+        for &own in &shop.on_rank {
+            windows.clear();
+            windows.extend(members(own).map(|action| Window {
+                head: self.head[action],
+                time: shop.time[action],
+                due: limit - self.tail[action],
+            }));
+            if !raise_heads(&mut windows, &mut by_head, &mut by_due) {
+                return None;
+            }
+            for (action, window) in members(own).zip(&windows) {
+                learnt |= window.head > self.head[action];
+                self.head[action] = window.head;
+            }
+            windows.clear();
+            windows.extend(members(own).map(|action| Window {
+                head: self.tail[action],
+                time: shop.time[action],
+                due: limit - self.head[action],
+            }));
+            if !raise_heads(&mut windows, &mut by_head, &mut by_due) {
+                return None;
+            }
+            for (action, window) in members(own).zip(&windows) {
+                learnt |= window.head > self.tail[action];
+                self.tail[action] = window.head;
+            }
+        }
+        Some(learnt)
+    }
+
+    /// Orders what would lift a rank above its room; `None` where it is above already.
+    ///
+    /// While an action runs, its own cell is held, and every other whose forward is known to run before it and whose
+    /// backward after it.
+    fn keep_within_memory(&mut self, shop: &Shop) -> Option<bool> {
+        let mut learnt = false;
+        for &rank in &shop.tight {
+            let own = shop.on_rank[rank];
+            for action in members(own) {
+                let (before, after) = (self.before[action], self.after[action]);
+                let known = |set: Set, number: usize| set & bit(number) != 0;
+                let forwards = || members(own).filter(|&other| is_forward(other) && other / 2 != action / 2);
+                let held = forwards().filter(|&forward| known(before, forward) && known(after, forward + 1));
+                let held: u64 = held.map(|forward| shop.kept[forward]).sum();
+                let room = shop.room[rank].checked_sub(held + shop.kept[action] + shop.transient[action])?;
+                for forward in forwards().filter(|&forward| shop.kept[forward] > room) {
+                    let backward = forward + 1;
+                    let (entered, left) = (known(before, forward), known(after, backward));
+                    let is_open = |other: usize| !known(before | after, other);
+                    let put = if entered && is_open(backward) {
+                        self.put(backward, action)
+                    } else if left && is_open(forward) {
+                        self.put(action, forward)
+                    } else {
+                        continue;
+                    };
+                    if !put {
+                        return None;
+                    }
+                    learnt = true;
+                }
+            }
+        }
+        Some(learnt)
+    }
+
+    /// The latest of all ends that heads and tails imply, every rank's interruptible end included.
+    fn least_end(&self, shop: &Shop) -> u64 {
+        let mut least = 0;
+        for &own in &shop.on_rank {
+            let mut actions: Vec<_> =
+                members(own).map(|action| (self.head[action], shop.time[action], self.tail[action])).collect();
+            least = least.max(interruptible_end(&mut actions));
+        }
+        least
+    }
+}

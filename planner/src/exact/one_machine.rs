@@ -1,0 +1,154 @@
+//! One rank by itself: what must come after what, and how early it can end.
+//!
+//! An action has a head (earliest start), a time, and a tail (what must still run behind it before the iteration ends).
+//! Were actions interruptible, the best order would be found at once (Jackson, 1955; Carlier, 1982): the end of it is the
+//! largest `least head + sum of times + least tail` of any set of actions. *Edge finding* (Carlier and Pinson, 1989; in the
+//! quadratic form of Nuijten, 1994) uses the same sums to show that an action must follow a whole set.
+
+/// One action on one rank.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct Window {
+    /// Earliest start.
+    pub head: u64,
+    /// How long it runs.
+    pub time: u64,
+    /// Latest end.
+    pub due: u64,
+}
+
+/// Raises heads of actions that must follow others; `false` where they cannot all be done in time.
+///
+/// `by_head` and `by_due` are scratch, refilled here.
+pub(super) fn raise_heads(windows: &mut [Window], by_head: &mut Vec<usize>, by_due: &mut Vec<usize>) -> bool {
+    sort(by_head, windows, |window| window.head);
+    sort(by_due, windows, |window| window.due);
+    let mut raised: Vec<u64> = windows.iter().map(|window| window.head).collect();
+    let mut ends = vec![0; windows.len()];
+    for &limit in by_due.iter() {
+        let due = windows[limit].due;
+        // Of the actions due by then, those from each place on: their work, and the earliest end of all of them.
+        let (mut work, mut end) = (0, 0);
+        for (place, &at) in by_head.iter().enumerate().rev() {
+            let own = windows[at];
+            if own.due <= due {
+                work += own.time;
+                end = end.max(own.head + work);
+                if end > due {
+                    return false;
+                }
+            }
+            ends[place] = end;
+        }
+        let mut earlier = 0;
+        for (place, &at) in by_head.iter().enumerate() {
+            let own = windows[at];
+            if own.due <= due {
+                earlier = earlier.max(own.head + work);
+                work -= own.time;
+                continue;
+            }
+            if own.head + work + own.time > due && work > 0 {
+                raised[at] = raised[at].max(ends[place]);
+            }
+            if earlier + own.time > due && earlier > 0 {
+                raised[at] = raised[at].max(end);
+            }
+        }
+    }
+    for (window, head) in windows.iter_mut().zip(raised) {
+        window.head = head;
+    }
+    windows.iter().all(|window| window.head + window.time <= window.due)
+}
+
+/// The end of the best interruptible order of actions given as (head, time, tail).
+pub(super) fn interruptible_end(actions: &mut [(u64, u64, u64)]) -> u64 {
+    actions.sort_unstable_by_key(|&(head, ..)| std::cmp::Reverse(head));
+    let of = |&(.., least): &(u64, u64, u64)| {
+        let mut work = 0;
+        let ends = actions.iter().filter(|&&(.., tail)| tail >= least).map(|&(head, time, _)| {
+            work += time;
+            head + work + least
+        });
+        ends.max().unwrap_or(0)
+    };
+    actions.iter().map(of).max().unwrap_or(0)
+}
+
+fn sort(order: &mut Vec<usize>, windows: &[Window], key: fn(&Window) -> u64) {
+    order.clear();
+    order.extend(0..windows.len());
+    order.sort_unstable_by_key(|&at| (key(&windows[at]), at));
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    fn window(head: u64, time: u64, due: u64) -> Window {
+        Window { head, time, due }
+    }
+
+    /// Two actions of 3 due at 8 fill 2 to 8, so a third one of 2 that is due at 20 cannot stand before either: not before 8.
+    #[test]
+    fn what_does_not_fit_before_a_set_follows_it() {
+        let mut windows = [window(2, 3, 8), window(2, 3, 8), window(1, 2, 20)];
+        assert!(raise_heads(&mut windows, &mut Vec::new(), &mut Vec::new()));
+        assert_eq!(windows[2].head, 8);
+        let mut over = [window(2, 3, 7), window(2, 3, 7)];
+        assert!(!raise_heads(&mut over, &mut Vec::new(), &mut Vec::new()));
+    }
+
+    /// 0 to 4 the long one, interrupted at 1 by the one with the long tail: ends 1 + 2 + 10.
+    #[test]
+    fn the_interruptible_end_is_that_of_the_worst_set() {
+        assert_eq!(interruptible_end(&mut [(0, 4, 0), (1, 2, 10)]), 13);
+        assert_eq!(interruptible_end(&mut [(0, 4, 9), (1, 2, 10)]), 15);
+        assert_eq!(interruptible_end(&mut []), 0);
+    }
+
+    /// All orders that meet every due time, as lists of starts.
+    fn schedules(windows: &[Window]) -> Vec<Vec<u64>> {
+        fn go(windows: &[Window], done: &mut Vec<(usize, u64)>, free: u64, found: &mut Vec<Vec<u64>>) {
+            if done.len() == windows.len() {
+                let mut starts = vec![0; windows.len()];
+                for &(at, start) in done.iter() {
+                    starts[at] = start;
+                }
+                found.push(starts);
+                return;
+            }
+            for at in 0..windows.len() {
+                let start = free.max(windows[at].head);
+                if done.iter().all(|&(other, _)| other != at) && start + windows[at].time <= windows[at].due {
+                    done.push((at, start));
+                    go(windows, done, start + windows[at].time, found);
+                    done.pop();
+                }
+            }
+        }
+        let mut found = Vec::new();
+        go(windows, &mut Vec::new(), 0, &mut found);
+        found
+    }
+
+    proptest! {
+        #[test]
+        fn no_order_in_time_starts_an_action_before_its_raised_head(
+            drawn in prop::collection::vec((0_u64..12, 0_u64..6, 0_u64..14), 1..6)
+        ) {
+            let windows: Vec<Window> = drawn.iter().map(|&(head, time, slack)| window(head, time, head + time + slack)).collect();
+            let mut raised = windows.clone();
+            let possible = raise_heads(&mut raised, &mut Vec::new(), &mut Vec::new());
+            let all = schedules(&windows);
+            prop_assert!(possible || all.is_empty());
+            for starts in &all {
+                for (start, window) in starts.iter().zip(&raised) {
+                    prop_assert!(*start >= window.head, "{windows:?} {raised:?} {starts:?}");
+                }
+            }
+        }
+    }
+}

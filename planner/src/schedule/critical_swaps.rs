@@ -1,0 +1,359 @@
+//! Swaps on the critical path: the last few percent of any order.
+//!
+//! A schedule ends earlier only if something on its longest path changes, and the only changes that can help are at
+//! the ends of *blocks*, actions that a rank runs one after the other without waiting on that path (Grabowski; Nowicki and
+//! Smutnicki, 1996). [`improve`] swaps the first or the last two actions of such blocks, always the swap that ends
+//! first, even where that is later than before; what was swapped may not be swapped back for some steps (tabu search). Where
+//! that leaves nothing, swaps inside blocks lead on: over them every order can be reached (van Laarhoven et al., 1992).
+//!
+//! No ranking of whole groups can put one microbatch first on one rank and last on another, which is what a few
+//! percent of uneven pipelines need; swaps can.
+
+use std::collections::BTreeMap;
+
+use super::{Action, ActionKind, Schedule};
+use crate::compare::lower_bound;
+use crate::cost::PipelineCosts;
+use crate::simulate::{Execution, Simulation, Start, StepEnd, execute};
+use crate::units::{Bytes, Nanos};
+
+/// Steps for which a swap is not undone, at least; one to four more by turns, so that no circle fits.
+const TENURE: u32 = 6;
+/// Steps without an improvement, for each step allowed, after which the search is over.
+const PATIENCE: u32 = 4;
+
+/// An order after swaps.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Improved {
+    /// The best order met; the given one where none was better.
+    pub schedule: Schedule,
+    /// Its end, synchronisation and optimizer included.
+    pub end: Nanos,
+    /// Orders simulated.
+    pub simulated: u32,
+}
+
+/// Improves an order by at most `steps` swaps, within `limit` bytes on every rank.
+///
+/// Deterministic. `None` where the order does not run, or overlaps actions: those are not taken apart.
+pub fn improve(schedule: &Schedule, costs: &PipelineCosts, limit: Bytes, steps: u32) -> Option<Improved> {
+    if schedule.orders.iter().flatten().any(|action| action.with_next) {
+        return None;
+    }
+    let mut simulation = Simulation::new(schedule, costs);
+    simulation.run().ok()?;
+    let end = end(&simulation, costs);
+    let mut search = Search {
+        costs,
+        limit,
+        simulation,
+        best: Improved { schedule: schedule.clone(), end, simulated: 1 },
+        forbidden: BTreeMap::new(),
+    };
+    let bound = lower_bound(costs);
+    let mut last_improved = 0;
+    for step in 0..steps {
+        let best = search.best.end;
+        if best <= bound || (step - last_improved) * PATIENCE > steps || !search.step(step) {
+            break;
+        }
+        if search.best.end < best {
+            last_improved = step;
+        }
+    }
+    Some(search.best)
+}
+
+/// Two neighbours of a rank's order, the earlier by its place.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+struct Swap {
+    rank: usize,
+    place: usize,
+    /// Neither at the beginning nor at the end of a block.
+    is_inside: bool,
+}
+
+struct Search<'a> {
+    costs: &'a PipelineCosts,
+    limit: Bytes,
+    simulation: Simulation<'a>,
+    best: Improved,
+    /// Until which step an action may not be put before another.
+    forbidden: BTreeMap<(Action, Action), u32>,
+}
+
+impl Search<'_> {
+    /// Takes the swap that ends first; `false` where there is none.
+    fn step(&mut self, step: u32) -> bool {
+        let current = self.current();
+        let Ok(execution) = execute(&current, self.costs) else { return false };
+        let swaps = swaps(&current, &execution, self.costs);
+        let mut chosen: Option<((bool, Nanos), Swap)> = None;
+        for is_inside in [false, true] {
+            for &swap in swaps.iter().filter(|swap| swap.is_inside == is_inside) {
+                let Some(end) = self.try_out(&current, swap) else { continue };
+                let (first, then) = self.pair(swap);
+                let undoes = self.forbidden.get(&(then, first)).is_some_and(|&until| step < until);
+                let key = (undoes && end >= self.best.end, end);
+                if chosen.is_none_or(|(least, _)| key < least) {
+                    chosen = Some((key, swap));
+                }
+            }
+            if chosen.is_some_and(|((is_forbidden, _), _)| !is_forbidden) {
+                break;
+            }
+        }
+        // Where everything is forbidden, the best of that leads on.
+        let Some(((_, end), swap)) = chosen else { return false };
+        let pair = self.pair(swap);
+        self.forbidden.insert(pair, step + TENURE + step % 4);
+        self.put(&swapped(&current, swap), swap);
+        if end < self.best.end {
+            (self.best.schedule, self.best.end) = (self.current(), end);
+        }
+        true
+    }
+
+    fn current(&self) -> Schedule {
+        let Improved { schedule, .. } = &self.best;
+        let orders = self.simulation.orders().to_vec();
+        Schedule { stages: schedule.stages, microbatches: schedule.microbatches, orders }
+    }
+
+    fn pair(&self, swap: Swap) -> (Action, Action) {
+        let order = &self.simulation.orders()[swap.rank];
+        (order[swap.place], order[swap.place + 1])
+    }
+
+    /// The end with a swap, if it then still runs within memory; afterwards all is as before.
+    fn try_out(&mut self, current: &Schedule, swap: Swap) -> Option<Nanos> {
+        let (first, then) = self.pair(swap);
+        let changed = swapped(current, swap);
+        let rises = first.kind != ActionKind::Forward && then.kind == ActionKind::Forward;
+        if rises && !fits(swap.rank, &changed, self.costs, self.limit) {
+            return None;
+        }
+        self.best.simulated += 1;
+        let runs = self.put(&changed, swap);
+        let end = runs.then(|| end(&self.simulation, self.costs));
+        self.put(&current.orders[swap.rank], swap);
+        end
+    }
+
+    /// Gives a rank another order from a swap on; whether all ranks then run to their ends.
+    fn put(&mut self, order: &[Action], swap: Swap) -> bool {
+        self.simulation.change(swap.rank, swap.place, &order[swap.place..]);
+        self.simulation.run().is_ok()
+    }
+}
+
+fn end(simulation: &Simulation<'_>, costs: &PipelineCosts) -> Nanos {
+    let ends = (0..costs.ranks()).map(|rank| simulation.rank_end(rank) + costs.sync[rank] + costs.optimizer[rank]);
+    ends.max().unwrap_or(Nanos::ZERO)
+}
+
+fn swapped(schedule: &Schedule, swap: Swap) -> Vec<Action> {
+    let mut order = schedule.orders[swap.rank].clone();
+    order.swap(swap.place, swap.place + 1);
+    order
+}
+
+/// Whether a rank's order stays within its memory.
+fn fits(rank: usize, order: &[Action], costs: &PipelineCosts, limit: Bytes) -> bool {
+    let mut kept = costs.static_memory[rank];
+    // Recomputed by input gradients, held until the weight gradients.
+    let mut again = Bytes::ZERO;
+    for action in order {
+        let cell = costs.cell(action.stage as usize, action.microbatch as usize);
+        let (activation, transient) = (costs.activation[cell], costs.transient[cell]);
+        let now = match action.kind {
+            ActionKind::Forward => {
+                kept += activation;
+                kept + again
+            }
+            ActionKind::Backward => {
+                let now = kept + transient + again;
+                kept = kept.saturating_sub(activation);
+                now
+            }
+            ActionKind::InputGrad => {
+                again += transient;
+                kept + again
+            }
+            ActionKind::WeightGrad => {
+                let now = kept + again;
+                kept = kept.saturating_sub(activation);
+                again = again.saturating_sub(transient);
+                now
+            }
+        };
+        if now > limit {
+            return false;
+        }
+    }
+    true
+}
+
+/// The swaps in the blocks of one critical path, from the end of the iteration backwards.
+fn swaps(schedule: &Schedule, execution: &Execution, costs: &PipelineCosts) -> Vec<Swap> {
+    let made = Makers::of(schedule, costs);
+    let step_end = StepEnd::of(costs.ranks(), std::iter::once(execution));
+    let total = |rank: usize| step_end.sync_start[rank] + costs.sync[rank] + costs.optimizer[rank];
+    let last = (0..costs.ranks()).filter(|&rank| !schedule.orders[rank].is_empty());
+    let Some(mut rank) = last.max_by_key(|&rank| (total(rank), std::cmp::Reverse(rank))) else { return Vec::new() };
+    let mut place = schedule.orders[rank].len() - 1;
+    let mut found = Vec::new();
+    let mut is_last_block = true;
+    loop {
+        // Back to the first action of the block.
+        let block_end = place;
+        while execution.bound_by[rank][place] == Start::Rank {
+            place -= 1;
+        }
+        let is_first_block = execution.bound_by[rank][place] == Start::Begin;
+        found.extend((place..block_end).map(|at| {
+            // Before the first block and behind the last nothing waits for who is first or last there.
+            let (at_begin, at_end) = (at == place && !is_first_block, at + 1 == block_end && !is_last_block);
+            Swap { rank, place: at, is_inside: !at_begin && !at_end }
+        }));
+        if is_first_block {
+            return found;
+        }
+        let Some(maker) = made.input(schedule.orders[rank][place], execution, costs) else { return found };
+        // A send that waits for the one before it is as late as that one's maker.
+        (rank, place) = maker;
+        is_last_block = false;
+    }
+}
+
+/// Where each cell's forward and gradient are made.
+struct Makers {
+    forward: Vec<Option<(usize, usize)>>,
+    gradient: Vec<Option<(usize, usize)>>,
+}
+
+impl Makers {
+    fn of(schedule: &Schedule, costs: &PipelineCosts) -> Self {
+        let nowhere = vec![None; costs.flows.cells()];
+        let mut made = Self { forward: nowhere.clone(), gradient: nowhere };
+        for (rank, order) in schedule.orders.iter().enumerate() {
+            for (place, action) in order.iter().enumerate() {
+                let cell = costs.cell(action.stage as usize, action.microbatch as usize);
+                match action.kind {
+                    ActionKind::Forward => made.forward[cell] = Some((rank, place)),
+                    ActionKind::Backward | ActionKind::InputGrad => made.gradient[cell] = Some((rank, place)),
+                    ActionKind::WeightGrad => {}
+                }
+            }
+        }
+        made
+    }
+
+    /// The maker of the input that arrives last.
+    fn input(&self, action: Action, execution: &Execution, costs: &PipelineCosts) -> Option<(usize, usize)> {
+        let (flows, microbatch) = (&costs.flows, action.microbatch as usize);
+        let (cells, cell) = (flows.cells_of(microbatch), flows.cell(action.stage as usize, microbatch));
+        // Makers, and how long each result is on its way behind the start of its send.
+        let mut inputs: Vec<(Option<(usize, usize)>, Nanos)> = Vec::new();
+        let forward = |cell: usize| (self.forward[cell], costs.send_forward[cell]);
+        let gradient = |cell: usize| (self.gradient[cell], costs.send_backward[cell]);
+        let arrives = |(rank, place): (usize, usize), send: Nanos| execution.send_start[rank][place] + send;
+        match action.kind {
+            ActionKind::Forward if cell > cells.start => inputs.push(forward(cell - 1)),
+            ActionKind::Forward => {
+                inputs.extend(
+                    flows.inputs(microbatch).iter().map(|&from| forward(flows.cells_of(from as usize).end - 1)),
+                );
+            }
+            ActionKind::Backward | ActionKind::InputGrad => {
+                let own = self.forward[cell].map(|(rank, place)| execution.end[rank][place]);
+                if cell + 1 < cells.end {
+                    inputs.push(gradient(cell + 1));
+                }
+                inputs.extend(
+                    flows.outputs(microbatch).iter().map(|&into| gradient(flows.cells_of(into as usize).start)),
+                );
+                let latest = inputs.iter().filter_map(|&(maker, send)| maker.map(|maker| arrives(maker, send))).max();
+                if own >= latest {
+                    return self.forward[cell];
+                }
+            }
+            ActionKind::WeightGrad => inputs.push((self.gradient[cell], Nanos::ZERO)),
+        }
+        let made = inputs.into_iter().filter_map(|(maker, send)| maker.map(|maker| (arrives(maker, send), maker)));
+        made.max_by_key(|&(time, _)| time).map(|(_, maker)| maker)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+    use crate::check::check_run;
+    use crate::cost::UniformTimes;
+    use crate::random::Random;
+    use crate::schedule::{Grouping, gpipe, interleaved, one_f_one_b, zb_h1};
+
+    fn uneven(ranks: usize, chunks: usize, microbatches: usize, seed: u32) -> PipelineCosts {
+        let unit = Nanos::new(1);
+        let times = UniformTimes { forward: unit, input_grad: unit, weight_grad: unit, communication: Nanos::new(3) };
+        let mut costs = PipelineCosts::uniform(ranks, chunks, microbatches, times);
+        let mut random = Random::new(seed, 0);
+        for column in [&mut costs.forward, &mut costs.input_grad, &mut costs.weight_grad] {
+            for time in column.iter_mut() {
+                *time = Nanos::new(random.below(40));
+            }
+        }
+        costs
+    }
+
+    proptest! {
+        #[test]
+        fn what_it_returns_is_never_slower_runs_as_it_says_and_fits(
+            ranks in 1_usize..5, chunks in 1_usize..3, microbatches in 1_usize..9, seed in any::<u32>(), steps in 0_u32..60,
+        ) {
+            let costs = uneven(ranks, chunks, microbatches, seed);
+            let schedule = match (chunks, seed % 3) {
+                (1, 0) => gpipe(ranks, microbatches),
+                (1, 1) => zb_h1(&costs, None).unwrap(),
+                (1, _) => one_f_one_b(ranks, microbatches),
+                _ => interleaved(ranks, chunks, microbatches, Grouping::Balanced),
+            };
+            let before = execute(&schedule, &costs).unwrap();
+            let limit = (0..ranks).map(|rank| crate::simulate::peak_memory(rank, &schedule, &before, &costs)).max().unwrap();
+            let improved = improve(&schedule, &costs, limit, steps).unwrap();
+            let execution = execute(&improved.schedule, &costs).unwrap();
+            prop_assert!(improved.end <= before.makespan());
+            prop_assert_eq!(improved.end, execution.makespan());
+            prop_assert_eq!(check_run(&improved.schedule, &execution, &costs, limit), Ok(()));
+            prop_assert!(steps > 0 || improved.schedule == schedule);
+        }
+    }
+
+    /// Rank 1 works 9 + 9 + 1 + 1 between a forward of 1 and a backward of 1 on rank 0: no order ends before 22. Where it
+    /// runs the long microbatch's backward first, the short one's, which takes 8 on rank 0, ends at 21 + 8.
+    #[test]
+    fn a_microbatch_that_holds_up_another_is_overtaken() {
+        let mut costs = PipelineCosts::uniform(2, 1, 2, UniformTimes::default());
+        let set = |costs: &mut PipelineCosts, stage: usize, microbatch: usize, forward: u64, backward: u64| {
+            let cell = costs.cell(stage, microbatch);
+            (costs.forward[cell], costs.input_grad[cell]) = (Nanos::new(forward), Nanos::new(backward));
+        };
+        for (stage, microbatch, forward, backward) in [(0, 0, 1, 1), (1, 0, 9, 9), (0, 1, 1, 8), (1, 1, 1, 1)] {
+            set(&mut costs, stage, microbatch, forward, backward);
+        }
+        let schedule = gpipe(2, 2);
+        let before = execute(&schedule, &costs).unwrap().makespan();
+        let improved = improve(&schedule, &costs, Bytes::new(2), 20).unwrap();
+        assert_eq!((before.get(), improved.end.get()), (29, 22));
+    }
+
+    #[test]
+    fn overlapped_actions_are_left_alone() {
+        let costs = PipelineCosts::uniform(2, 1, 2, UniformTimes::default());
+        let mut schedule = one_f_one_b(2, 2);
+        schedule.orders[0][1] = schedule.orders[0][1].overlapped();
+        assert_eq!(improve(&schedule, &costs, Bytes::new(9), 5), None);
+    }
+}

@@ -1,0 +1,48 @@
+use serde_json::{Value, json};
+
+use super::*;
+use crate::ranking::{Alone, Unwatched};
+
+/// The answer as JSON.
+pub(super) fn answered(problem: &Value) -> Value {
+    let asked = parse(&problem.to_string()).unwrap_or_else(|errors| panic!("{errors:?}"));
+    let answer = answer(&asked.problem, &Alone, &Unwatched).unwrap_or_else(|errors| panic!("{errors:?}"));
+    serde_json::to_value(answer).unwrap()
+}
+
+/// What is told of a wrong problem, "pointer: detail" each.
+pub(super) fn refused(problem: &Value) -> Vec<String> {
+    let errors = match parse(&problem.to_string()) {
+        Ok(asked) => answer(&asked.problem, &Alone, &Unwatched).unwrap_err(),
+        Err(errors) => errors,
+    };
+    errors.iter().map(ToString::to_string).collect()
+}
+
+#[test]
+fn what_is_no_problem_is_told() {
+    for (problem, expected) in [
+        (json!(3), ": a problem is a JSON object"),
+        (json!({}), "/kind: is missing: one of uneven-pipeline, "),
+        (json!({"kind": "knapsack"}), "/kind: \"knapsack\" is no kind: one of uneven-pipeline, "),
+        (json!({"kind": 1}), "/kind: 1 is no kind; there are one of uneven-pipeline, "),
+        (json!({"kind": "uneven-pipeline", "budget_s": -1}), "/budget_s: -1 is not a number of seconds from 0 to "),
+        (json!({"kind": "uneven-pipeline", "budget_s": "1"}), "/budget_s: \"1\" is not a number of seconds"),
+        (json!({"kind": "uneven-pipeline", "ranks": 1, "forward": [[1], ["x"]], "backward": []}), "/forward/1/0: "),
+        (json!({"kind": "uneven-pipeline", "rank": 1}), ": unknown field `rank`"),
+    ] {
+        let told = refused(&problem);
+        assert!(told.len() == 1 && told[0].contains(expected.trim_start_matches(": ")), "{told:?} for {problem}");
+        assert!(told[0].starts_with(&expected[..expected.find(':').unwrap()]), "{told:?}");
+    }
+    assert!(parse("{").unwrap_err()[0].detail.starts_with("not JSON"));
+}
+
+#[test]
+fn a_budget_is_read_beside_the_question() {
+    let mut problem = json!({"kind": "uneven-pipeline", "ranks": 1, "forward": [[1]], "backward": [[1]]});
+    let budget = |problem: &Value| parse(&problem.to_string()).unwrap().budget;
+    assert_eq!(budget(&problem), None);
+    problem["budget_s"] = json!(0);
+    assert_eq!(budget(&problem), Some(Seconds::ZERO));
+}

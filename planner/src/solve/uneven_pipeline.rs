@@ -1,0 +1,333 @@
+//! Uneven pipelines: given times of every microbatch on every stage, in which order does each rank run?
+
+use serde::{Deserialize, Serialize};
+
+use crate::cost::{PipelineCosts, UniformTimes};
+use crate::exact::{self, Budget, Ending, Exact};
+use crate::ranking::{Watch, Workers};
+use crate::scenario::FieldError;
+use crate::schedule::{Grouping, Schedule, interleaved, one_f_one_b};
+use crate::simulate::{Execution, execute, peak_memory};
+use crate::units::{Bytes, Nanos, Seconds};
+
+/// Most ranks.
+const RANKS: u32 = 1024;
+/// Most pairs of a microbatch and a stage.
+const CELLS: usize = 50_000;
+/// Longest sum of all times, in seconds: in nanoseconds a float still counts it exactly.
+const LONGEST_S: f64 = 9e6;
+/// Nodes where the question names none: some seconds to a minute.
+const NODES: u64 = 1_000_000;
+
+/// An uneven pipeline. Stage `s` stands on rank `s mod ranks`.
+#[derive(Debug, Clone, PartialEq, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Question {
+    /// Pipeline ranks, p.
+    pub ranks: u32,
+    /// Seconds of the forward, by microbatch and stage; as many stages as ranks, or a multiple of that.
+    pub forward: Vec<Vec<f64>>,
+    /// Seconds of the backward, by microbatch and stage.
+    pub backward: Vec<Vec<f64>>,
+    /// Activations that a rank may hold, each of one microbatch on one stage: between its forward and its backward. One
+    /// number for all ranks, or one for each.
+    #[serde(default)]
+    pub max_in_flight: Option<InFlight>,
+    /// Seconds that an activation or a gradient takes from one rank to the next; each rank sends one at a time.
+    #[serde(default)]
+    pub send: f64,
+    /// Distance from the bound, (makespan - bound) / makespan, at which to stop.
+    #[serde(default)]
+    pub gap: f64,
+    /// Seed of the heuristics.
+    #[serde(default)]
+    pub seed: u32,
+    /// Nodes of the search; with as many, and no time that ends it, the answer is the same on every machine.
+    #[serde(default)]
+    pub nodes: Option<u64>,
+}
+
+/// How much a rank may hold.
+#[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
+#[serde(untagged)]
+pub enum InFlight {
+    /// As much on every rank.
+    Everywhere(u64),
+    /// By rank.
+    ByRank(Vec<u64>),
+}
+
+/// The best order found.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct Answer {
+    /// What is proven of it.
+    pub status: Status,
+    /// End of the last action.
+    pub makespan_s: f64,
+    /// No order ends earlier.
+    pub lower_bound_s: f64,
+    /// (makespan - bound) / makespan.
+    pub gap: f64,
+    /// Nodes of the search.
+    pub nodes: u64,
+    /// The actions of each rank in order: stage, letter, microbatch, as in torch's tables of schedules.
+    pub orders: Vec<Vec<String>>,
+    /// When each of them starts.
+    pub starts_s: Vec<Vec<f64>>,
+    /// What usual orders come to.
+    pub compared: Compared,
+}
+
+/// What is proven of an order.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Status {
+    /// None is faster.
+    Optimal,
+    /// None is faster by more than the gap that was asked for.
+    WithinGap,
+    /// The nodes are used up: there may be a faster one.
+    Nodes,
+    /// The time is used up: there may be a faster one.
+    Time,
+    /// Too many actions for a proof: the heuristics' best, against a simple bound.
+    Heuristic,
+}
+
+/// Makespans of other orders, in seconds.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize)]
+pub struct Compared {
+    /// 1F1B, interleaved where ranks have several stages; absent where it holds more than is allowed.
+    pub one_f_one_b_s: Option<f64>,
+    /// Wait-free cyclic; absent where it finds none within what is allowed.
+    pub wait_free_s: Option<f64>,
+    /// Dual queue under the best ranking found.
+    pub ranking_s: f64,
+}
+
+/// Orders the pipeline.
+///
+/// # Errors
+/// Names every wrong field.
+pub fn answer(question: &Question, workers: &dyn Workers, watch: &dyn Watch) -> Result<Answer, Vec<FieldError>> {
+    let mut errors = Vec::new();
+    shape(question, &mut errors);
+    if errors.is_empty() {
+        in_flight(question, &mut errors);
+    }
+    if !errors.is_empty() {
+        return Err(errors);
+    }
+    let (costs, limit) = pipeline(question);
+    let budget =
+        Budget { nodes: question.nodes.unwrap_or(NODES), gap: question.gap, seed: question.seed };
+    let found = exact::search(&costs, limit, budget, workers, watch)
+        .map_err(|too_large| vec![FieldError::new("/max_in_flight", too_large.to_string())])?;
+    let execution = execute(&found.schedule, &costs)
+        .map_err(|deadlock| vec![FieldError::new("", format!("the order found does not run: {deadlock}"))])?;
+    Ok(Answer {
+        status: Status::of(found.ending),
+        makespan_s: found.end.secs(),
+        lower_bound_s: found.lower_bound.secs(),
+        gap: found.gap(),
+        nodes: found.nodes,
+        orders: found.schedule.orders.iter().map(|order| order.iter().map(ToString::to_string).collect()).collect(),
+        starts_s: execution.start.iter().map(|starts| starts.iter().map(|start| start.secs()).collect()).collect(),
+        compared: compared(&found, &costs, limit),
+    })
+}
+
+impl Status {
+    const fn of(ending: Ending) -> Self {
+        match ending {
+            Ending::Optimal => Self::Optimal,
+            Ending::WithinGap => Self::WithinGap,
+            Ending::Nodes => Self::Nodes,
+            Ending::Time => Self::Time,
+            Ending::Large => Self::Heuristic,
+        }
+    }
+}
+
+fn compared(found: &Exact, costs: &PipelineCosts, limit: Bytes) -> Compared {
+    let (ranks, microbatches) = (costs.ranks(), costs.microbatches());
+    let fixed = match costs.stages() / ranks {
+        1 => one_f_one_b(ranks, microbatches),
+        chunks => interleaved(ranks, chunks, microbatches, Grouping::Balanced),
+    };
+    let fits = |schedule: &Schedule, execution: &Execution| {
+        (0..ranks).all(|rank| peak_memory(rank, schedule, execution, costs) <= limit)
+    };
+    let execution = execute(&fixed, costs).ok().filter(|execution| fits(&fixed, execution));
+    Compared {
+        one_f_one_b_s: execution.map(|execution| execution.makespan().secs()),
+        wait_free_s: found.heuristics.wait_free.map(Nanos::secs),
+        ranking_s: found.heuristics.ranking.secs(),
+    }
+}
+
+/// Costs whose activations count one each, and what ranks may hold of them.
+fn pipeline(question: &Question) -> (PipelineCosts, Bytes) {
+    let (ranks, stages) = (question.ranks as usize, question.forward[0].len());
+    let nanos = |seconds: f64| Seconds::from_secs(seconds).to_nanos();
+    let times = UniformTimes { communication: nanos(question.send), ..UniformTimes::default() };
+    let mut costs = PipelineCosts::uniform(ranks, stages / ranks, question.forward.len(), times);
+    for cell in 0..costs.flows.cells() {
+        let (microbatch, stage) = (cell / stages, cell % stages);
+        costs.forward[cell] = nanos(question.forward[microbatch][stage]);
+        costs.input_grad[cell] = nanos(question.backward[microbatch][stage]);
+    }
+    let limit = match &question.max_in_flight {
+        None => Bytes::new(u64::MAX),
+        Some(InFlight::Everywhere(most)) => Bytes::new(*most),
+        Some(InFlight::ByRank(caps)) => {
+            // One limit for all: ranks that may hold less have the difference taken from the start.
+            let most = Bytes::new(caps.iter().copied().max().unwrap_or(0));
+            costs.static_memory = caps.iter().map(|&cap| most.saturating_sub(Bytes::new(cap))).collect();
+            most
+        }
+    };
+    (costs, limit)
+}
+
+fn shape(question: &Question, errors: &mut Vec<FieldError>) {
+    let mut wrong = |pointer: &str, detail: String| errors.push(FieldError::new(pointer, detail));
+    let Question { ranks, forward, backward, .. } = question;
+    if !(1..=RANKS).contains(ranks) {
+        wrong("/ranks", format!("{ranks} is not from 1 to {RANKS}"));
+    }
+    let stages = forward.first().map_or(0, Vec::len);
+    if stages == 0 {
+        wrong("/forward", "has no times: a row of every microbatch, with a time of every stage".to_owned());
+        return;
+    } else if *ranks > 0 && !stages.is_multiple_of(*ranks as usize) {
+        let detail = if stages < *ranks as usize {
+            format!("{ranks} ranks have only {stages} stages: every rank needs one")
+        } else {
+            format!("{stages} stages cannot be dealt evenly to {ranks} ranks")
+        };
+        wrong("/ranks", detail);
+    }
+    if backward.len() != forward.len() {
+        wrong("/backward", format!("has {} microbatches, /forward has {}", backward.len(), forward.len()));
+    }
+    if stages.saturating_mul(forward.len()) > CELLS {
+        wrong("/forward", format!("has more than {CELLS} pairs of a microbatch and a stage"));
+    }
+    let mut sum = 0.0;
+    for (name, rows) in [("forward", forward), ("backward", backward)] {
+        for (microbatch, row) in rows.iter().enumerate() {
+            if row.len() != stages {
+                let detail = format!("has {} stages, the first microbatch's forward has {stages}", row.len());
+                wrong(&format!("/{name}/{microbatch}"), detail);
+            }
+            for (stage, &time) in row.iter().enumerate() {
+                sum += time.max(0.0);
+                if !(time.is_finite() && time >= 0.0) {
+                    wrong(&format!("/{name}/{microbatch}/{stage}"), format!("{time} is not a time of 0 s or more"));
+                }
+            }
+        }
+    }
+    sum += 2.0 * question.send.max(0.0) * stages as f64 * forward.len() as f64;
+    if sum > LONGEST_S {
+        wrong("/forward", format!("all times together are {sum} s, more than {LONGEST_S}"));
+    }
+    if !(question.send.is_finite() && question.send >= 0.0) {
+        wrong("/send", format!("{} is not a time of 0 s or more", question.send));
+    }
+    if !(0.0..1.0).contains(&question.gap) {
+        wrong("/gap", format!("{} is not from 0 to below 1", question.gap));
+    }
+}
+
+/// A microbatch holds an activation of each of a rank's stages before its first backward there.
+fn in_flight(question: &Question, errors: &mut Vec<FieldError>) {
+    let ranks = question.ranks as usize;
+    let least = (question.forward[0].len() / ranks) as u64;
+    let mut judge = |pointer: &str, most: u64| {
+        if most < least {
+            let detail = format!("{most} is below {least}, what one microbatch holds on a rank with {least} stages");
+            errors.push(FieldError::new(pointer, detail));
+        }
+    };
+    match &question.max_in_flight {
+        None => {}
+        Some(InFlight::Everywhere(most)) => judge("/max_in_flight", *most),
+        Some(InFlight::ByRank(caps)) => {
+            for (rank, &most) in caps.iter().enumerate() {
+                judge(&format!("/max_in_flight/{rank}"), most);
+            }
+            if caps.len() != ranks {
+                errors.push(FieldError::new("/max_in_flight", format!("has {} ranks of {ranks}", caps.len())));
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::super::tests::{answered, refused};
+
+    /// p = 2, m = 2, F = B = 1 s: the last rank waits 1, works 4, and the last gradient comes back in 1.
+    #[test]
+    fn equal_microbatches_take_what_1f1b_takes() {
+        let ones = json!([[1, 1], [1, 1]]);
+        let answer = answered(&json!({"kind": "uneven-pipeline", "ranks": 2, "forward": ones, "backward": ones}));
+        assert_eq!(answer["kind"], "uneven-pipeline");
+        assert_eq!((&answer["status"], &answer["makespan_s"]), (&json!("optimal"), &json!(6.0)));
+        assert_eq!((&answer["lower_bound_s"], &answer["gap"]), (&json!(6.0), &json!(0.0)));
+        assert_eq!(answer["compared"], json!({"one_f_one_b_s": 6.0, "wait_free_s": 6.0, "ranking_s": 6.0}));
+        let mut last_rank: Vec<&str> = answer["orders"][1].as_array().unwrap().iter().map(|action| action.as_str().unwrap()).collect();
+        last_rank.sort_unstable();
+        assert_eq!(last_rank, ["1B0", "1B1", "1F0", "1F1"]);
+        assert_eq!(answer["starts_s"][1], json!([1.0, 2.0, 3.0, 4.0]));
+    }
+
+    /// One activation at a time: two microbatches of 4 s each one after the other, and 1F1B would hold two.
+    #[test]
+    fn a_cap_is_kept() {
+        let ones = json!([[1, 1], [1, 1]]);
+        let mut problem = json!({"kind": "uneven-pipeline", "ranks": 2, "forward": ones, "backward": ones});
+        problem["max_in_flight"] = json!([1, 2]);
+        let answer = answered(&problem);
+        assert_eq!((&answer["makespan_s"], &answer["status"]), (&json!(8.0), &json!("optimal")));
+        assert_eq!(answer["compared"]["one_f_one_b_s"], json!(null));
+    }
+
+    #[test]
+    fn no_time_at_all_takes_none() {
+        let zeros = json!([[0, 0, 0, 0], [0, 0, 0, 0]]);
+        let answer = answered(&json!({"kind": "uneven-pipeline", "ranks": 2, "forward": zeros, "backward": zeros}));
+        assert_eq!((&answer["makespan_s"], &answer["status"], &answer["gap"]), (&json!(0.0), &json!("optimal"), &json!(0.0)));
+    }
+
+    #[test]
+    fn every_wrong_field_is_named() {
+        let ones = json!([[1, 1], [1, 1]]);
+        for (changed, expected) in [
+            (json!({"ranks": 0}), vec!["/ranks: "]),
+            (json!({"ranks": 3}), vec!["/ranks: 3 ranks have only 2 stages"]),
+            (json!({"forward": []}), vec!["/forward: has no times"]),
+            (json!({"forward": [[1, 1], [1]]}), vec!["/forward/1: has 1 stages"]),
+            (json!({"forward": [[1, 1], [1, 1], [1, 1]]}), vec!["/backward: has 2 microbatches"]),
+            (json!({"backward": [[1, -1], [-2, 1]]}), vec!["/backward/0/1: -1", "/backward/1/0: -2"]),
+            (json!({"forward": [[1e7, 1], [1, 1]]}), vec!["/forward: all times together"]),
+            (json!({"max_in_flight": 0}), vec!["/max_in_flight: 0 is below 1"]),
+            (json!({"max_in_flight": [1, 0]}), vec!["/max_in_flight/1: 0 is below 1"]),
+            (json!({"max_in_flight": [1]}), vec!["/max_in_flight: has 1 ranks of 2"]),
+            (json!({"send": -1}), vec!["/send: -1"]),
+            (json!({"gap": 1}), vec!["/gap: 1"]),
+        ] {
+            let mut problem = json!({"kind": "uneven-pipeline", "ranks": 2, "forward": ones, "backward": ones});
+            for (name, value) in changed.as_object().unwrap() {
+                problem[name] = value.clone();
+            }
+            let told = refused(&problem);
+            assert_eq!(told.len(), expected.len(), "{told:?}");
+            assert!(told.iter().zip(&expected).all(|(told, expected)| told.starts_with(expected)), "{told:?} {expected:?}");
+        }
+    }
+}

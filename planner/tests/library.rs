@@ -1,0 +1,70 @@
+//! Every ready set-up of a paper is planned, by every planner that it asks.
+
+use std::path::Path;
+
+use planner::engine::plan;
+use planner::observer::Unobserved;
+use planner::outcome::{Answer, Outcome};
+use planner::scenario::validate::NoDatasets;
+use planner::scenario::{PlannerKind, ValidScenario, parse};
+
+/// Clusters with more devices are planned without search: their plans take as long as the others together.
+const LARGE: u32 = 1000;
+
+/// The set-ups of PipeWeaver whose number of devices is asked for, planned on their first batch.
+fn outcomes(wanted: impl Fn(u32) -> bool) -> Vec<(String, Outcome)> {
+    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../examples/pipeweaver");
+    let mut files: Vec<_> = std::fs::read_dir(folder).unwrap().map(|entry| entry.unwrap().path()).collect();
+    files.sort();
+    let mut outcomes = Vec::new();
+    for path in files {
+        let mut scenario = parse(&std::fs::read_to_string(&path).unwrap()).unwrap();
+        let devices = scenario.cluster.devices();
+        if !wanted(devices) {
+            continue;
+        }
+        let name = path.display().to_string();
+        scenario.iterations = 1;
+        scenario.search.rollouts = if devices > LARGE { 0 } else { 20 };
+        let scenario = ValidScenario::new(scenario, &NoDatasets).unwrap_or_else(|errors| panic!("{name}: {errors:?}"));
+        let planning = plan(&scenario, &mut Unobserved).unwrap_or_else(|error| panic!("{name}: {error}"));
+        outcomes.push((name, planning.outcome));
+    }
+    outcomes
+}
+
+/// Every planner that is asked has a plan, which passed the checker on the way here, and PipeWeaver whole is never slower
+/// than the static plans of Megatron-LM: the least that the paper says of it.
+fn hold(outcomes: &[(String, Outcome)]) {
+    for (name, outcome) in outcomes {
+        let time = |wanted: PlannerKind| {
+            let result = outcome.results.iter().find(|result| result.planner == wanted)?;
+            match &result.answer {
+                Answer::Planned(planned) => Some(planned.metrics.iteration_s),
+                Answer::Infeasible { binding, .. } => panic!("{name}, {wanted:?}: {binding}"),
+            }
+        };
+        for result in &outcome.results {
+            assert!(time(result.planner).is_some_and(|time| time > 0.0));
+        }
+        for baseline in [PlannerKind::OneFOneB, PlannerKind::InterleavedParameters] {
+            if let (Some(whole), Some(baseline)) = (time(PlannerKind::PipeWeaver), time(baseline)) {
+                assert!(whole <= baseline, "{name}: {whole} of {baseline}");
+            }
+        }
+    }
+}
+
+#[test]
+fn every_set_up_of_pipeweaver_is_planned() {
+    let outcomes = outcomes(|devices| devices <= LARGE);
+    assert_eq!(outcomes.len(), 13);
+    hold(&outcomes);
+}
+
+#[test]
+fn thousands_of_devices_are_planned_too() {
+    let outcomes = outcomes(|devices| devices > LARGE);
+    assert_eq!(outcomes.len(), 4);
+    hold(&outcomes);
+}

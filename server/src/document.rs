@@ -1,0 +1,59 @@
+//! Documents embedded as they were when the server was built.
+
+use axum::http::header::{CACHE_CONTROL, CONTENT_TYPE, ETAG, IF_NONE_MATCH};
+use axum::http::{HeaderMap, HeaderName, HeaderValue};
+use axum::response::{IntoResponse, Response};
+use sha2::{Digest, Sha256};
+
+use crate::error::Unchanged;
+
+/// A JSON document that stays the same until the server is another one.
+pub(crate) struct Document {
+    text: &'static str,
+    /// Weak, because the answer may be compressed on its way.
+    tag: String,
+}
+
+impl Document {
+    /// That text, which is JSON.
+    pub(crate) fn of(text: &'static str) -> Self {
+        let digest = data_encoding::BASE32_NOPAD.encode(&Sha256::digest(text)).to_ascii_lowercase();
+        Self { text, tag: format!("W/\"{}\"", &digest[..26]) }
+    }
+
+    /// The document, or that it has not changed since the asker had it.
+    pub(crate) fn answer(&self, asked: &HeaderMap) -> Response {
+        let headers: [(HeaderName, HeaderValue); 2] = [
+            (CACHE_CONTROL, HeaderValue::from_static("no-cache")),
+            (ETAG, HeaderValue::from_str(&self.tag).unwrap_or(HeaderValue::from_static("W/\"\""))),
+        ];
+        if has(asked, &self.tag) {
+            return (headers, Unchanged).into_response();
+        }
+        (headers, [(CONTENT_TYPE, HeaderValue::from_static("application/json"))], self.text).into_response()
+    }
+}
+
+/// Whether the asker has what bears the tag.
+fn has(asked: &HeaderMap, tag: &str) -> bool {
+    let tags = asked.get_all(IF_NONE_MATCH).into_iter().filter_map(|value| value.to_str().ok());
+    tags.flat_map(|value| value.split(',')).any(|known| known.trim() == "*" || opaque(known) == opaque(tag))
+}
+
+/// A tag without its mark of weakness.
+fn opaque(tag: &str) -> &str {
+    tag.trim().trim_start_matches("W/")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn tags_are_compared_weakly() {
+        let asked = |value: &'static str| HeaderMap::from_iter([(IF_NONE_MATCH, HeaderValue::from_static(value))]);
+        assert!(has(&asked("\"old\", W/\"new\""), "W/\"new\""));
+        assert!(has(&asked("\"new\""), "W/\"new\"") && has(&asked("*"), "W/\"new\""));
+        assert!(!has(&asked("\"old\""), "W/\"new\"") && !has(&HeaderMap::new(), "W/\"new\""));
+    }
+}

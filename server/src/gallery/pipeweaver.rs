@@ -1,0 +1,156 @@
+//! Set-ups of PipeWeaver's tables and figures (Xue et al., 2025). Its data are not public: mixes are ours.
+
+use super::{Data, Entry};
+
+/// As the group is shown.
+const GROUP: &str = "PipeWeaver (Xue et al., 2025)";
+
+const fn entry(
+    slug: &'static str,
+    place: &'static str,
+    summary: &'static str,
+    data: Data,
+    file: &'static str,
+) -> Entry {
+    Entry { slug, group: Some((GROUP, place)), summary, data, file }
+}
+
+/// In the order of the paper.
+pub(super) const ENTRIES: [Entry; 18] = [
+    entry(
+        "pipeweaver-lm-7b",
+        "Table 1",
+        "A plain language model of 7B under 1F1B on 8 devices: what the multimodal models of its size are \
+         measured against.",
+        Data::Constant,
+        include_str!("../../../examples/pipeweaver/lm-7b.json"),
+    ),
+    entry(
+        "pipeweaver-vlm-7b-static",
+        "Table 1",
+        "ViT 2B + LM 5B with eight images to every sequence: what cutting two kinds of layers into four \
+         stages costs, before any data vary.",
+        Data::Constant,
+        include_str!("../../../examples/pipeweaver/vlm-7b-static.json"),
+    ),
+    entry(
+        "pipeweaver-vlm-7b-dynamic",
+        "Table 1",
+        "The same model on a mix of datasets whose microbatches hold anything from no image to 48: 1F1B \
+         loses two fifths of its utilisation.",
+        Data::Synthetic,
+        include_str!("../../../examples/pipeweaver/vlm-7b-dynamic.json"),
+    ),
+    entry(
+        "pipeweaver-mixed-one-segment",
+        "Section 5",
+        "ViT 2B + LM 5B with both modules in one pipeline segment, in the best order found and under \
+         1F1B.",
+        Data::Synthetic,
+        include_str!("../../../examples/pipeweaver/mixed-one-segment.json"),
+    ),
+    entry(
+        "pipeweaver-separated",
+        "Section 5",
+        "The same batches with every module in segments of its own: the other side of the 13.1 % of the \
+         paper.",
+        Data::Synthetic,
+        include_str!("../../../examples/pipeweaver/separated.json"),
+    ),
+    entry(
+        "pipeweaver-vlm-s",
+        "Figures 9a and 10, tables 3 and 4",
+        "VLM-S (ViT 5B + Llama-3 8B) on 16 devices, against Megatron-LM, nnScaler* and Optimus; studies \
+         show the sizes of sub-microbatches.",
+        Data::Synthetic,
+        include_str!("../../../examples/pipeweaver/vlm-s.json"),
+    ),
+    entry(
+        "pipeweaver-vlm-m",
+        "Figure 9a, tables 3 and 4",
+        "VLM-M (ViT 5B + Qwen2 32B) on 32 devices, against Megatron-LM, nnScaler* and Optimus.",
+        Data::Synthetic,
+        include_str!("../../../examples/pipeweaver/vlm-m.json"),
+    ),
+    entry(
+        "pipeweaver-vlm-l",
+        "Figures 9a and 12, tables 3 and 4",
+        "VLM-L (ViT 22B + Qwen2 72B) on 64 devices, against three baselines; studies show how the search \
+         of the ranking goes.",
+        Data::Synthetic,
+        include_str!("../../../examples/pipeweaver/vlm-l.json"),
+    ),
+    entry(
+        "pipeweaver-t2v-s",
+        "Figure 9a, tables 3 and 4",
+        "T2V-S (Llama-3 8B + DiT 5B), text to video on 16 devices, against Megatron-LM and nnScaler*.",
+        Data::Synthetic,
+        include_str!("../../../examples/pipeweaver/t2v-s.json"),
+    ),
+    entry(
+        "pipeweaver-t2v-l",
+        "Figure 9a, tables 3 and 4",
+        "T2V-L (Qwen2 32B + DiT 30B), text to video on 64 devices, against Megatron-LM and nnScaler*.",
+        Data::Synthetic,
+        include_str!("../../../examples/pipeweaver/t2v-l.json"),
+    ),
+    entry(
+        "pipeweaver-rise-and-fall",
+        "Figure 9b",
+        "Images rise and fall twice over 40 iterations: plans made once fit some of them, a plan for \
+         every batch fits all.",
+        Data::Synthetic,
+        include_str!("../../../examples/pipeweaver/rise-and-fall.json"),
+    ),
+    entry(
+        "pipeweaver-ablation",
+        "Table 5",
+        "PipeWeaver's techniques switched on one after the other, on the mix of datasets.",
+        Data::Synthetic,
+        include_str!("../../../examples/pipeweaver/ablation.json"),
+    ),
+    entry(
+        "vlm-s-pipeweaver-steps",
+        "Table 5, other data",
+        "The same steps on sequences with 0 to 32 images: partition by module, dual-queue interleaving, ranking, layer \
+         tuning (17.3, 38.9, 48.3 and 62.8 % in the paper).",
+        Data::Synthetic,
+        include_str!("../../../examples/vlm-s-pipeweaver-steps.json"),
+    ),
+    entry(
+        "pipeweaver-vlm-m-memory",
+        "Figure 11",
+        "VLM-M with an eye on the first rank's memory: Megatron-LM leaves it free, Optimus fills it with \
+         encoder activations, layer tuning uses it all.",
+        Data::Synthetic,
+        include_str!("../../../examples/pipeweaver/vlm-m-memory.json"),
+    ),
+    entry(
+        "pipeweaver-vlm-xl-8k",
+        "Table 6 and figure 14",
+        "VLM-XL (ViT 22B + GPT-3 175B) on 8,192 H100, 128 replicas of 8 pipeline ranks.",
+        Data::Synthetic,
+        include_str!("../../../examples/pipeweaver/vlm-xl-8k.json"),
+    ),
+    entry(
+        "pipeweaver-vlm-xl-16k",
+        "Table 6 and figure 14",
+        "The same with 16 pipeline ranks on 16,384 H100: longer pipelines need more careful orders.",
+        Data::Synthetic,
+        include_str!("../../../examples/pipeweaver/vlm-xl-16k.json"),
+    ),
+    entry(
+        "pipeweaver-t2v-xl-3k",
+        "Table 6 and figure 14",
+        "T2V-XL (Qwen2 72B + DiT 30B) on 3,072 H100, 96 replicas of 4 pipeline ranks.",
+        Data::Synthetic,
+        include_str!("../../../examples/pipeweaver/t2v-xl-3k.json"),
+    ),
+    entry(
+        "pipeweaver-t2v-xl-6k",
+        "Table 6 and figure 14",
+        "The same with 8 pipeline ranks on 6,144 H100.",
+        Data::Synthetic,
+        include_str!("../../../examples/pipeweaver/t2v-xl-6k.json"),
+    ),
+];

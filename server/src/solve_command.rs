@@ -1,0 +1,93 @@
+//! `planscope solve`: a raw problem for one of the inner solvers.
+
+use std::fs::File;
+use std::io::{Read, Write};
+use std::path::Path;
+use std::process::ExitCode;
+use std::time::{Duration, Instant};
+
+use anyhow::{Context, ensure};
+use planner::ranking::Watch;
+use planner::scenario::FieldError;
+use planner::solve::{Answer, Asked, answer, parse};
+use serde::Serialize;
+
+use crate::config::SolveArguments;
+
+/// Exit code of a problem that is not valid.
+const INVALID: u8 = 2;
+/// Largest problem, in bytes.
+const MAX_BYTES: u64 = 64 << 20;
+/// Time of a search where the problem names none.
+const BUDGET: Duration = Duration::from_secs(10);
+
+/// Answers a problem file; the answer goes to standard output.
+pub fn run(arguments: &SolveArguments) -> anyhow::Result<ExitCode> {
+    let text = read(&arguments.problem)?;
+    let asked = match parse(&text) {
+        Ok(asked) => asked,
+        Err(errors) => return told(&errors),
+    };
+    let Asked { problem, budget } = asked;
+    let budget = budget.map_or(BUDGET, |seconds| Duration::from_secs_f64(seconds.secs()));
+    let watch = Stopwatch { began: Instant::now(), budget };
+    let answer = match answer(&problem, &arguments.search_threads(), &watch) {
+        Ok(answer) => answer,
+        Err(errors) => return told(&errors),
+    };
+    let timed = Timed { answer: &answer, wall_s: watch.seconds() };
+    let mut out = std::io::stdout().lock();
+    serde_json::to_writer_pretty(&mut out, &timed)?;
+    writeln!(out)?;
+    Ok(ExitCode::SUCCESS)
+}
+
+/// An answer, and how long it took.
+#[derive(Serialize)]
+struct Timed<'a> {
+    #[serde(flatten)]
+    answer: &'a Answer,
+    wall_s: f64,
+}
+
+/// The wall clock since a problem was read.
+struct Stopwatch {
+    began: Instant,
+    budget: Duration,
+}
+
+impl Watch for Stopwatch {
+    fn is_over(&self) -> bool {
+        self.began.elapsed() >= self.budget
+    }
+
+    fn seconds(&self) -> f64 {
+        self.began.elapsed().as_secs_f64()
+    }
+}
+
+fn read(path: &Path) -> anyhow::Result<String> {
+    // One byte more than is accepted, to tell a problem that is too large from one that just fits.
+    let mut bytes = Vec::new();
+    if path == Path::new("-") {
+        std::io::stdin().take(MAX_BYTES + 1).read_to_end(&mut bytes).context("cannot read standard input")?;
+    } else {
+        let file = File::open(path).with_context(|| format!("cannot read {}", path.display()))?;
+        file.take(MAX_BYTES + 1).read_to_end(&mut bytes).with_context(|| format!("cannot read {}", path.display()))?;
+    }
+    ensure!(bytes.len() as u64 <= MAX_BYTES, "{} is larger than {} MiB", path.display(), MAX_BYTES >> 20);
+    String::from_utf8(bytes).with_context(|| format!("{} is not UTF-8", path.display()))
+}
+
+/// Every wrong field on a line.
+fn told(errors: &[FieldError]) -> anyhow::Result<ExitCode> {
+    let mut out = std::io::stderr().lock();
+    for error in errors {
+        if error.pointer.is_empty() {
+            writeln!(out, "planscope: {}", error.detail)?;
+        } else {
+            writeln!(out, "planscope: {error}")?;
+        }
+    }
+    Ok(ExitCode::from(INVALID))
+}
