@@ -1,6 +1,6 @@
 //! One global batch under a strategy, and the strategy that ends first (Hydraulis, sections 4 and 6).
 
-use super::dispatch::{Dispatch, DispatchError, DispatchSettings, dispatch};
+use super::dispatch::{Dispatch, DispatchError, DispatchSettings, dispatch, dispatch_bound};
 use super::packing::{Packing, PackingSettings, pack};
 use super::scheme::SchemeCost;
 
@@ -44,6 +44,17 @@ pub fn assign(
     Ok(Assignment { dispatch, packings, seconds })
 }
 
+/// What became of a candidate strategy.
+#[derive(Debug, Clone, PartialEq)]
+pub enum Considered {
+    /// It was assigned and would take these seconds.
+    Seconds(f64),
+    /// It was not assigned, because it takes at least these seconds and another takes no more.
+    AtLeast(f64),
+    /// It cannot take the batch.
+    Impossible(DispatchError),
+}
+
 /// The strategy chosen for a global batch.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Choice {
@@ -51,28 +62,42 @@ pub struct Choice {
     pub strategy: u32,
     /// What it does.
     pub assignment: Assignment,
-    /// Of every candidate its seconds, or why it cannot take the batch.
-    pub candidates: Vec<Result<f64, DispatchError>>,
+    /// Of every candidate what became of it.
+    pub candidates: Vec<Considered>,
 }
 
-/// Assigns a batch under every candidate and takes the one that ends first, the first of equals; none where none can take
-/// the batch.
+/// Assigns a batch under every candidate and takes the one that ends first; none where none can take the batch.
+///
+/// Candidates are assigned in the order of their dispatch bounds, which spares those whose bound is no better than what was found.
 pub fn choose(
     lengths: &[u64],
     strategies: &[Vec<SchemeCost>],
     dispatching: DispatchSettings,
     packing: PackingSettings,
 ) -> Option<Choice> {
-    let mut best: Option<(u32, Assignment)> = None;
-    let mut candidates = Vec::with_capacity(strategies.len());
-    for (place, pipelines) in strategies.iter().enumerate() {
-        let assigned = assign(lengths, pipelines, dispatching, packing);
-        candidates.push(assigned.as_ref().map(|assignment| assignment.seconds).map_err(Clone::clone));
-        if let Ok(assignment) = assigned
-            && best.as_ref().is_none_or(|(_, best)| assignment.seconds < best.seconds)
-        {
-            best = Some((place as u32, assignment));
+    let mut candidates: Vec<Considered> = strategies
+        .iter()
+        .map(|pipelines| match dispatch_bound(lengths, pipelines) {
+            Ok(bound) => Considered::AtLeast(bound),
+            Err(error) => Considered::Impossible(error),
+        })
+        .collect();
+    let bounded = candidates.iter().enumerate().filter_map(|(place, candidate)| match candidate {
+        Considered::AtLeast(bound) => Some((*bound, place)),
+        _ => None,
+    });
+    let mut order: Vec<(f64, usize)> = bounded.collect();
+    order.sort_by(|a, b| a.0.total_cmp(&b.0).then(a.1.cmp(&b.1)));
+    let mut best: Option<(usize, Assignment)> = None;
+    for (bound, place) in order {
+        if best.as_ref().is_some_and(|(_, best)| bound >= best.seconds) {
+            break;
+        }
+        let Ok(assignment) = assign(lengths, &strategies[place], dispatching, packing) else { continue };
+        candidates[place] = Considered::Seconds(assignment.seconds);
+        if best.as_ref().is_none_or(|(_, best)| assignment.seconds < best.seconds) {
+            best = Some((place, assignment));
         }
     }
-    best.map(|(strategy, assignment)| Choice { strategy, assignment, candidates })
+    best.map(|(strategy, assignment)| Choice { strategy: strategy as u32, assignment, candidates })
 }

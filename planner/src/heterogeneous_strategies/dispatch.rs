@@ -85,7 +85,8 @@ pub enum DispatchError {
 /// which keeps it a lower bound of Eq. 1. A pipeline without sequences takes nothing.
 ///
 /// The greedy of Algorithm 1 gives each sequence in turn to the pipeline after which the slowest of all is fastest, of equals to the
-/// one that is then done first; the first order is longest first, the others are random. Moves and exchanges away from the
+/// one that is then done first; the first order is longest first, the others are random, as many as
+/// it takes to come within the gap. Moves and exchanges away from the
 /// slowest pipeline follow, and branch and bound where the bound is still further away than the gap.
 pub fn dispatch(
     lengths: &[u64],
@@ -100,7 +101,7 @@ pub fn dispatch(
     let mut best = problem.greedy(&longest_first);
     let mut order = longest_first.clone();
     for trial in 1..settings.trials.max(1) {
-        if best.0 <= bound {
+        if best.0 * (1.0 - settings.gap) <= bound {
             break;
         }
         Random::new(settings.seed, u64::from(trial)).shuffle(&mut order);
@@ -137,6 +138,12 @@ pub fn dispatch(
         proof: proof(gap, settings.gap),
         nodes: settings.nodes - nodes,
     })
+}
+
+/// No dispatch of these sequences has a faster slowest pipeline than this, in seconds.
+pub(super) fn dispatch_bound(lengths: &[u64], pipelines: &[SchemeCost]) -> Result<f64, DispatchError> {
+    check(lengths, pipelines)?;
+    Ok(Problem::new(lengths, pipelines).bound())
 }
 
 fn check(lengths: &[u64], pipelines: &[SchemeCost]) -> Result<(), DispatchError> {

@@ -48,7 +48,7 @@ pub struct Candidate {
 pub struct Proposal {
     /// Of every L at which it changes the best relaxed strategy, L ascending.
     pub relaxed: Vec<Relaxed>,
-    /// All whole strategies near to them, each once, in the order found.
+    /// The homogeneous strategies, then the whole strategies near to the relaxed ones, each once, in the order found.
     pub strategies: Vec<Candidate>,
 }
 
@@ -102,7 +102,9 @@ pub enum ProposalError {
 }
 
 /// How close to t[N][L] the search by halves ends, relative to it.
-const PRECISION: f64 = 1e-9;
+const PRECISION: f64 = 1e-6;
+/// Whole strategies kept of those near to one relaxed strategy, the fastest by a quick estimate.
+const NEAREST: usize = 6;
 
 /// Proposes strategies for `devices` devices.
 ///
@@ -112,6 +114,9 @@ const PRECISION: f64 = 1e-9;
 /// fewest devices g[l] = min over schemes k and cuts l' of g[l'] + N(P_k) d_k(l', l) are found for each t tried, which costs the same for any number of
 /// devices. A cut l' and all shorter ones are passed over when whole and parts of pipelines together, without rounding up to a step,
 /// would already need more devices than the best known.
+///
+/// The homogeneous strategy of every scheme is always among the candidates: Eq. 4 sees averages and not how long a single
+/// sequence takes, so for some batches they are what is fastest.
 pub fn propose(
     lengths: &[(u64, f64)],
     devices: u32,
@@ -121,17 +126,34 @@ pub fn propose(
     let table = Table::new(lengths, devices, schemes, settings)?;
     let mut relaxed: Vec<Relaxed> = Vec::new();
     let mut strategies: Vec<Candidate> = Vec::new();
-    let mut least = 0.0;
+    let shortest = table.longest[0];
+    for &(scheme, size, max_len) in table.schemes.iter().filter(|(_, _, max_len)| *max_len >= shortest) {
+        let mut copies = vec![0; schemes.len()];
+        copies[scheme] = devices / size as u32;
+        let held = table.longest.iter().copied().filter(|&longest| longest <= max_len).max().unwrap_or(shortest);
+        strategies.push(Candidate {
+            devices: copies[scheme] * size as u32,
+            copies,
+            max_len,
+            proposed_for: (shortest, held),
+        });
+    }
+    let homogeneous = strategies.len();
+    let (mut least, mut excess) = (0.0, 0.02);
     for prefix in 1..=table.longest.len() {
-        let found = table.fastest(prefix, least);
+        let found = table.fastest(prefix, least, excess);
         least = found.0;
-        let mut copies = vec![0.0; schemes.len()];
-        for (scheme, steps) in found.1 {
-            copies[scheme] += steps as f64 * settings.device_step;
+        excess = 1.2 * (least / table.unrounded(prefix) - 1.0).max(PRECISION);
+        let mut steps = vec![0; schemes.len()];
+        for (scheme, more) in found.1 {
+            steps[scheme] += more;
         }
+        // Divided by ten, three steps of a tenth are 0.3; multiplied by a tenth they are not.
+        let copies: Vec<f64> =
+            steps.into_iter().map(|steps: u64| steps as f64 / (1.0 / settings.device_step)).collect();
         let longest = table.longest[prefix - 1];
         if let Some(last) = relaxed.last().filter(|last| last.copies == copies).cloned() {
-            for known in strategies.iter_mut().filter(|known| known.proposed_for.1 == last.longest) {
+            for known in strategies.iter_mut().skip(homogeneous).filter(|known| known.proposed_for.1 == last.longest) {
                 if known.max_len >= longest {
                     known.proposed_for.1 = longest;
                 }
@@ -140,9 +162,12 @@ pub fn propose(
             relaxed.push(Relaxed { longest, seconds: found.0, copies });
             continue;
         }
-        for whole in round(&copies, schemes, devices, longest) {
+        let mut near = round(&copies, schemes, devices, longest);
+        near.sort_by_cached_key(|whole| table.estimate(prefix, whole).to_bits());
+        near.truncate(NEAREST);
+        for whole in near {
             match strategies.iter_mut().find(|known| known.copies == whole) {
-                Some(known) => known.proposed_for.1 = longest,
+                Some(known) => known.proposed_for.1 = known.proposed_for.1.max(longest),
                 None => strategies.push(Candidate {
                     devices: whole.iter().zip(schemes).map(|(copies, scheme)| copies * scheme.devices()).sum(),
                     max_len: held(&whole, schemes),
@@ -172,6 +197,8 @@ struct Table {
     sums: Vec<Vec<f64>>,
     /// Device-seconds of the first steps when each goes to the scheme that needs the fewest.
     cheapest: Vec<f64>,
+    /// Of every step the schemes that hold it, by the device-seconds that it takes with them.
+    order: Vec<Vec<usize>>,
     /// Device steps there are.
     capacity: u64,
     /// Part of a pipeline in a step.
@@ -231,21 +258,29 @@ impl Table {
                 sums.push(sums.last().copied().unwrap_or(0.0) + seconds);
             }
         }
-        let mut cheapest = vec![0.0];
+        let (mut cheapest, mut order) = (vec![0.0], Vec::with_capacity(longest.len()));
         for (step, &tokens) in longest.iter().enumerate() {
-            let able = fitting.iter().zip(&sums).filter(|((_, _, max_len), _)| *max_len >= tokens);
-            let needed = able.map(|((_, devices, _), sums)| *devices as f64 * (sums[step + 1] - sums[step]));
-            cheapest.push(cheapest[step] + needed.fold(f64::INFINITY, f64::min));
+            let needed = |at: usize| fitting[at].1 as f64 * (sums[at][step + 1] - sums[at][step]);
+            let mut able: Vec<usize> = (0..fitting.len()).filter(|&at| fitting[at].2 >= tokens).collect();
+            able.sort_by(|&a, &b| needed(a).total_cmp(&needed(b)));
+            cheapest.push(cheapest[step] + able.first().map_or(f64::INFINITY, |&at| needed(at)));
+            order.push(able);
         }
         let capacity = (f64::from(devices) / settings.device_step + 1e-6).floor() as u64;
-        Ok(Self { longest, schemes: fitting, sums, cheapest, capacity, step: settings.device_step })
+        Ok(Self { longest, schemes: fitting, sums, cheapest, order, capacity, step: settings.device_step })
     }
 
-    /// t[N][L] of the first `prefix` steps and the parts that reach it; it is not below `least`.
-    fn fastest(&self, prefix: usize, least: f64) -> (f64, Parts) {
-        // Parts of pipelines without rounding up give a bound.
-        let mut low = least.max(self.cheapest[prefix] / (self.capacity as f64 * self.step) * (1.0 - 1e-12));
-        let mut target = if low > 0.0 { low * 1.02 } else { 1.0 };
+    /// Seconds of the first `prefix` steps where parts of pipelines may have any size: nothing is faster.
+    fn unrounded(&self, prefix: usize) -> f64 {
+        self.cheapest[prefix] / (self.capacity as f64 * self.step) * (1.0 - 1e-12)
+    }
+
+    /// t[N][L] of the first `prefix` steps and the parts that reach it; it is not below `least`, and about `excess` over
+    /// what parts of any size would reach.
+    fn fastest(&self, prefix: usize, least: f64, excess: f64) -> (f64, Parts) {
+        let unrounded = self.unrounded(prefix);
+        let mut low = least.max(unrounded);
+        let mut target = if low > 0.0 { low.max(unrounded * (1.0 + excess)) } else { 1.0 };
         let mut best = loop {
             match self.within(prefix, target) {
                 Some(found) => break found,
@@ -266,6 +301,25 @@ impl Table {
         best
     }
 
+    /// A quick estimate of the seconds of the first `prefix` steps: longest first, each to the scheme that is then done first.
+    fn estimate(&self, prefix: usize, whole: &[u32]) -> f64 {
+        let used: Vec<usize> = (0..self.schemes.len()).filter(|&at| whole[self.schemes[at].0] > 0).collect();
+        let mut ends = vec![0.0_f64; used.len()];
+        for step in (0..prefix).rev() {
+            let mut best: Option<(f64, usize)> = None;
+            for (place, &at) in used.iter().enumerate().filter(|(_, at)| self.schemes[**at].2 >= self.longest[step]) {
+                let seconds = (self.sums[at][step + 1] - self.sums[at][step]) / f64::from(whole[self.schemes[at].0]);
+                let end = ends[place] + seconds;
+                if best.is_none_or(|best| end < best.0) {
+                    best = Some((end, place));
+                }
+            }
+            let Some((end, place)) = best else { return f64::INFINITY };
+            ends[place] = end;
+        }
+        ends.into_iter().fold(0.0, f64::max)
+    }
+
     /// Parts that end by `target` on the devices there are, with the time at which they do end.
     fn within(&self, prefix: usize, target: f64) -> Option<(f64, Parts)> {
         let unit = 1.0 / (target * self.step);
@@ -273,10 +327,9 @@ impl Table {
         let mut from: Vec<(usize, usize, u64)> = vec![(0, 0, 0); prefix + 1];
         for end in 1..=prefix {
             let mut best = u64::MAX;
-            for (at, &(_, devices, max_len)) in self.schemes.iter().enumerate() {
-                if max_len < self.longest[end - 1] {
-                    continue;
-                }
+            // The cheapest first: the others then end early.
+            for &at in &self.order[end - 1] {
+                let devices = self.schemes[at].1;
                 let sums = &self.sums[at];
                 for start in (0..end).rev() {
                     let seconds = sums[end] - sums[start];

@@ -5,10 +5,10 @@ use std::collections::BTreeSet;
 use super::proposal::held;
 use super::scheme::SchemeCost;
 
-/// Schemes whose numbers are rounded both ways; of further ones the larger number of devices goes first and the others down.
-const BOTH_WAYS: usize = 10;
-/// Whole strategies kept of one relaxed strategy.
-const KEPT: usize = 64;
+/// Schemes whose numbers are rounded both ways; further ones are rounded down.
+const BOTH_WAYS: usize = 8;
+/// Whole strategies looked at near one relaxed strategy.
+const KEPT: usize = 256;
 
 /// All whole strategies near a relaxed one.
 ///

