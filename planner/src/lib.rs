@@ -17,6 +17,7 @@ pub mod exact;
 pub mod execution_plan;
 pub mod export;
 pub mod flow;
+pub mod heterogeneous_strategies;
 mod integer;
 pub mod model;
 pub mod observer;

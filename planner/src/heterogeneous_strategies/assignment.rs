@@ -1,0 +1,103 @@
+//! One global batch under a strategy, and the strategy that ends first (Hydraulis, sections 4 and 6).
+
+use super::dispatch::{Dispatch, DispatchError, DispatchSettings, dispatch, dispatch_bound};
+use super::packing::{Packing, PackingSettings, pack};
+use super::scheme::SchemeCost;
+
+/// A global batch dealt to pipelines and packed in each.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Assignment {
+    /// Who trains what.
+    pub dispatch: Dispatch,
+    /// Of every pipeline its microbatches, with places in the global batch; none for a pipeline without sequences.
+    pub packings: Vec<Option<Packing>>,
+    /// When the slowest pipeline is done, by Eq. 1.
+    pub seconds: f64,
+}
+
+impl Assignment {
+    /// Seconds of every pipeline, 0 for one without sequences.
+    pub fn pipeline_seconds(&self) -> impl Iterator<Item = f64> + '_ {
+        self.packings.iter().map(|packing| packing.as_ref().map_or(0.0, |packing| packing.seconds))
+    }
+}
+
+/// Deals and packs: both stages of the assignment.
+pub fn assign(
+    lengths: &[u64],
+    pipelines: &[SchemeCost],
+    dispatching: DispatchSettings,
+    packing: PackingSettings,
+) -> Result<Assignment, DispatchError> {
+    let dispatch = dispatch(lengths, pipelines, dispatching)?;
+    let packed = dispatch.pipelines.iter().zip(pipelines).map(|(places, scheme)| {
+        let own: Vec<u64> = places.iter().map(|&place| lengths[place as usize]).collect();
+        // The dispatch saw to it that everything is legal; what is left is a pipeline without sequences.
+        let mut packed = pack(&own, scheme, packing).ok()?;
+        for place in packed.microbatches.iter_mut().flatten() {
+            *place = places[*place as usize];
+        }
+        Some(packed)
+    });
+    let packings: Vec<Option<Packing>> = packed.collect();
+    let seconds = packings.iter().flatten().map(|packing| packing.seconds).fold(0.0, f64::max);
+    Ok(Assignment { dispatch, packings, seconds })
+}
+
+/// What became of a candidate strategy.
+#[derive(Debug, Clone, PartialEq)]
+pub enum Considered {
+    /// It was assigned and would take these seconds.
+    Seconds(f64),
+    /// It was not assigned, because it takes at least these seconds and another takes no more.
+    AtLeast(f64),
+    /// It cannot take the batch.
+    Impossible(DispatchError),
+}
+
+/// The strategy chosen for a global batch.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Choice {
+    /// Its place among the candidates.
+    pub strategy: u32,
+    /// What it does.
+    pub assignment: Assignment,
+    /// Of every candidate what became of it.
+    pub candidates: Vec<Considered>,
+}
+
+/// Assigns a batch under every candidate and takes the one that ends first; none where none can take the batch.
+///
+/// Candidates are assigned in the order of their dispatch bounds, which spares those whose bound is no better than what was found.
+pub fn choose(
+    lengths: &[u64],
+    strategies: &[Vec<SchemeCost>],
+    dispatching: DispatchSettings,
+    packing: PackingSettings,
+) -> Option<Choice> {
+    let mut candidates: Vec<Considered> = strategies
+        .iter()
+        .map(|pipelines| match dispatch_bound(lengths, pipelines) {
+            Ok(bound) => Considered::AtLeast(bound),
+            Err(error) => Considered::Impossible(error),
+        })
+        .collect();
+    let bounded = candidates.iter().enumerate().filter_map(|(place, candidate)| match candidate {
+        Considered::AtLeast(bound) => Some((*bound, place)),
+        _ => None,
+    });
+    let mut order: Vec<(f64, usize)> = bounded.collect();
+    order.sort_by(|a, b| a.0.total_cmp(&b.0).then(a.1.cmp(&b.1)));
+    let mut best: Option<(usize, Assignment)> = None;
+    for (bound, place) in order {
+        if best.as_ref().is_some_and(|(_, best)| bound >= best.seconds) {
+            break;
+        }
+        let Ok(assignment) = assign(lengths, &strategies[place], dispatching, packing) else { continue };
+        candidates[place] = Considered::Seconds(assignment.seconds);
+        if best.as_ref().is_none_or(|(_, best)| assignment.seconds < best.seconds) {
+            best = Some((place, assignment));
+        }
+    }
+    best.map(|(strategy, assignment)| Choice { strategy: strategy as u32, assignment, candidates })
+}

@@ -1,0 +1,102 @@
+//! Sequences to a given number of microbatches, exactly: depth-first branch and bound.
+
+use super::partition::Items;
+
+/// What a search found out.
+#[derive(Debug, Clone, PartialEq)]
+pub(super) enum Searched {
+    /// An assignment whose fullest bin has less work than was asked for: of every item its bin.
+    Better(Vec<usize>),
+    /// There is none.
+    None,
+    /// The budget ran out first.
+    Unknown,
+}
+
+/// Looks for an assignment to `bins` bins whose fullest has at most `limit` work.
+///
+/// Items come longest first and go to bins in the order of their work, fullest first, so that tight fits are tried before
+/// loose ones. Bins that hold the same work and tokens are one. A branch ends where the work left is more than what bins may
+/// still take, bins that no item left fits into not counted; the same for tokens.
+pub(super) fn search(items: &Items, bins: usize, limit: f64, nodes: &mut u64) -> Searched {
+    let count = items.work.len();
+    let mut after_work = vec![0.0; count + 1];
+    let mut after_tokens = vec![0; count + 1];
+    for item in (0..count).rev() {
+        after_work[item] = after_work[item + 1] + items.work[item];
+        after_tokens[item] = after_tokens[item + 1] + items.tokens[item];
+    }
+    let mut branch = Branch {
+        items,
+        limit,
+        after_work,
+        after_tokens,
+        work: vec![0.0; bins],
+        tokens: vec![0; bins],
+        chosen: vec![usize::MAX; count],
+    };
+    match branch.descend(0, nodes) {
+        Some(true) => Searched::Better(branch.chosen),
+        Some(false) => Searched::None,
+        None => Searched::Unknown,
+    }
+}
+
+struct Branch<'a> {
+    items: &'a Items,
+    limit: f64,
+    after_work: Vec<f64>,
+    after_tokens: Vec<u64>,
+    work: Vec<f64>,
+    tokens: Vec<u64>,
+    chosen: Vec<usize>,
+}
+
+impl Branch<'_> {
+    /// Whether the items from `item` on can be placed; none where the budget is spent.
+    fn descend(&mut self, item: usize, nodes: &mut u64) -> Option<bool> {
+        let Some(&work) = self.items.work.get(item) else { return Some(true) };
+        *nodes = nodes.checked_sub(1)?;
+        if self.hopeless(item) {
+            return Some(false);
+        }
+        let tokens = self.items.tokens[item];
+        let mut order: Vec<usize> = (0..self.work.len())
+            .filter(|&bin| self.work[bin] + work <= self.limit && self.tokens[bin] + tokens <= self.items.capacity)
+            .collect();
+        order.sort_by(|&a, &b| {
+            self.work[b].total_cmp(&self.work[a]).then(self.tokens[b].cmp(&self.tokens[a])).then(a.cmp(&b))
+        });
+        order.dedup_by(|a, b| self.work[*a].to_bits() == self.work[*b].to_bits() && self.tokens[*a] == self.tokens[*b]);
+        for bin in order {
+            let before = self.work[bin];
+            self.work[bin] += work;
+            self.tokens[bin] += tokens;
+            self.chosen[item] = bin;
+            if self.descend(item + 1, nodes)? {
+                return Some(true);
+            }
+            self.work[bin] = before;
+            self.tokens[bin] -= tokens;
+        }
+        Some(false)
+    }
+
+    /// Whether the items left need more work or tokens than bins have left for them.
+    fn hopeless(&self, item: usize) -> bool {
+        let (least_work, least_tokens) = match (self.items.work.last(), self.items.tokens.last()) {
+            (Some(&work), Some(&tokens)) => (work, tokens),
+            _ => return false,
+        };
+        let (mut work, mut tokens) = (0.0, 0);
+        for bin in 0..self.work.len() {
+            let (free_work, free_tokens) = (self.limit - self.work[bin], self.items.capacity - self.tokens[bin]);
+            if free_work >= least_work && free_tokens >= least_tokens {
+                work += free_work;
+                tokens += free_tokens;
+            }
+        }
+        // Sums in another order differ in their last bits.
+        work * (1.0 + 1e-9) < self.after_work[item] || tokens < self.after_tokens[item]
+    }
+}
