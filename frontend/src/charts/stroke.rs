@@ -42,6 +42,11 @@ impl Stroke {
             PlannerKind::VMin => ("#aa4466", "#ee99aa", DashType::Dot, "2 2"),
             PlannerKind::NnScaler => ("#7a6a12", "#ccbb44", DashType::Dash, "6 4"),
             PlannerKind::Optimus => ("#7a6a12", "#ccbb44", DashType::Dot, "2 2"),
+            PlannerKind::Dhp => ("#00706b", "#3cc4bd", DashType::Solid, "none"),
+            PlannerKind::PowerOfTwoContext => ("#00706b", "#3cc4bd", DashType::Dash, "6 4"),
+            PlannerKind::BalancedContext => ("#66707e", "#a0a8b4", DashType::Dash, "6 4"),
+            PlannerKind::StaticContext => ("#66707e", "#a0a8b4", DashType::Solid, "none"),
+            PlannerKind::Ulysses => ("#7a6a12", "#ccbb44", DashType::Solid, "none"),
         };
         Self { light, dark, dash, strokes }
     }
