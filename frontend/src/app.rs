@@ -13,6 +13,7 @@ use crate::pages::accuracy::AccuracyPage;
 use crate::pages::datasets::DatasetsPage;
 use crate::pages::explore::ExplorePage;
 use crate::pages::gallery::GalleryPage;
+use crate::pages::papers::PapersPage;
 use crate::pages::scenarios::ScenariosPage;
 use crate::pages::schedules::SchedulesPage;
 use crate::schedules::Schedules;
@@ -34,6 +35,7 @@ pub(crate) fn App() -> impl IntoView {
                 <Route path=path!("/schedules") view=SchedulesPage />
                 <Route path=path!("/scenarios") view=ScenariosPage />
                 <Route path=path!("/datasets") view=DatasetsPage />
+                <Route path=path!("/papers") view=PapersPage />
                 <Route path=path!("/accuracy") view=AccuracyPage />
             </Routes>
             <HelpDialog />

@@ -39,6 +39,7 @@ pub(crate) fn Header() -> impl IntoView {
                 <a href="/schedules" aria-current=move || here("/schedules")>"Schedules"</a>
                 <a href="/scenarios" aria-current=move || here("/scenarios")>"Scenarios"</a>
                 <a href="/datasets" aria-current=move || here("/datasets")>"Datasets"</a>
+                <a href="/papers" aria-current=move || here("/papers")>"Papers"</a>
                 <a href="/accuracy" aria-current=move || here("/accuracy")>"Accuracy"</a>
             </nav>
             <span class="grow"></span>

@@ -4,5 +4,6 @@ pub(crate) mod accuracy;
 pub(crate) mod datasets;
 pub(crate) mod explore;
 pub(crate) mod gallery;
+pub(crate) mod papers;
 pub(crate) mod scenarios;
 pub(crate) mod schedules;

@@ -74,6 +74,7 @@ pub fn router(app: Arc<App>) -> Router {
         .route("/scenarios", get(pages::page))
         .route("/datasets", get(pages::page))
         .route("/schedules", get(pages::page))
+        .route("/papers", get(pages::page))
         .route("/accuracy", get(pages::page))
         .fallback(pages::file)
         // From the inside out: a panic becomes a problem, as does every refusal, answers are compressed,

@@ -88,7 +88,7 @@ pub(crate) fn CurveChart(
     curves: Signal<Vec<Curve>>,
     /// What the points are over.
     #[prop(into)]
-    over: Signal<&'static str>,
+    over: Signal<String>,
     /// What is shown, for those who do not see it.
     #[prop(into)]
     label: Signal<String>,
@@ -98,7 +98,7 @@ pub(crate) fn CurveChart(
     let version = theme_version();
     let plot = Memo::new(move |_| {
         version.track();
-        curves.with(|curves| (!curves.is_empty()).then(|| plot(curves, over.get(), &Colours::read())))
+        curves.with(|curves| (!curves.is_empty()).then(|| over.with(|over| plot(curves, over, &Colours::read()))))
     });
     let theme_changes = theme_version();
     let legend = move || {

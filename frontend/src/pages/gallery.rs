@@ -42,8 +42,13 @@ pub(crate) fn GalleryPage() -> impl IntoView {
         .into_any(),
         Some(Err(failure)) => view! { <FailureNotice failure=failure on_retry=move |()| fetch() /> }.into_any(),
         Some(Ok(gallery)) => {
-            gallery.entries.into_iter().map(|entry| view! { <ReadyCard entry=entry /> }).collect_view().into_any()
+            let own = gallery.entries.into_iter().filter(|entry| entry.paper.is_none());
+            own.map(|entry| view! { <ReadyCard entry=entry /> }).collect_view().into_any()
         }
+    };
+    let papers = move || match gallery.get() {
+        Some(Ok(gallery)) => shelves(gallery.entries),
+        _ => Vec::new(),
     };
     view! {
         <main id="main" class="page gallery" tabindex="-1">
@@ -60,6 +65,7 @@ pub(crate) fn GalleryPage() -> impl IntoView {
                     <span class="summary">"Your model, your cluster, your lengths. Upload a file or draw from a distribution."</span>
                 </a>
             </div>
+            {move || papers().into_iter().map(|(paper, entries)| view! { <PaperShelf paper=paper entries=entries /> }).collect_view()}
             <Show when=move || !recent.with(Vec::is_empty)>
                 <h2>"Kept last"</h2>
                 <ul class="recent">
@@ -68,6 +74,50 @@ pub(crate) fn GalleryPage() -> impl IntoView {
                 <p><a href="/scenarios">"All scenarios"</a></p>
             </Show>
         </main>
+    }
+}
+
+/// Entries by paper, in the order in which papers first appear.
+fn shelves(entries: Vec<GalleryEntry>) -> Vec<(String, Vec<GalleryEntry>)> {
+    let mut shelves: Vec<(String, Vec<GalleryEntry>)> = Vec::new();
+    for entry in entries {
+        let Some(title) = entry.paper.as_ref().map(|paper| paper.title.clone()) else { continue };
+        match shelves.iter_mut().find(|(known, _)| *known == title) {
+            Some((_, own)) => own.push(entry),
+            None => shelves.push((title, vec![entry])),
+        }
+    }
+    shelves
+}
+
+/// The set-ups of one paper, a line each.
+#[component]
+fn PaperShelf(paper: String, entries: Vec<GalleryEntry>) -> impl IntoView {
+    let line = |entry: GalleryEntry| {
+        let GalleryEntry { slug, title, summary, scenario, paper, is_synthetic } = entry;
+        let Scenario { model, cluster, .. } = scenario;
+        let place = paper.map(|paper| paper.place);
+        let synthetic = is_synthetic.then(|| {
+            view! { <span class="chip" title="Samples are drawn from distributions of ours: the paper's data are not public">"synthetic data"</span> }
+        });
+        view! {
+            <li>
+                <a href=format!("/new?ready={slug}") data-testid=format!("gallery-{slug}")>{title}</a>
+                <span class="chips">
+                    {place.map(|place| view! { <span class="chip place">{place}</span> })}
+                    <span class="chip">{model.name}</span>
+                    <span class="chip">{format!("{} devices", format::count(cluster.devices().into()))}</span>
+                    {synthetic}
+                </span>
+                <p class="summary">{summary}</p>
+            </li>
+        }
+    };
+    let lines = entries.into_iter().map(line).collect_view();
+    view! {
+        <h2>{paper}</h2>
+        <p class="hint">"Set-ups of the paper. "<a href="/papers">"Published figures beside ours"</a></p>
+        <ul class="shelf">{lines}</ul>
     }
 }
 

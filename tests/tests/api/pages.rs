@@ -25,6 +25,7 @@ async fn page_paths_show_the_page_and_other_paths_do_not() {
         "/scenarios",
         "/datasets",
         "/schedules",
+        "/papers",
         "/accuracy",
         "/accuracy?set=a",
         "/scenarios?sort=age",

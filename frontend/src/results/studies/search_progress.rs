@@ -74,8 +74,8 @@ pub(super) fn show(study: Arc<SearchProgress>) -> impl IntoView {
     let drawn = Arc::clone(&study);
     let curves = Signal::derive(move || curves(&drawn, over.get()));
     let axis = Signal::derive(move || match over.get() {
-        Over::Rankings => "rankings tried",
-        Over::Seconds => "seconds of search",
+        Over::Rankings => "rankings tried".to_owned(),
+        Over::Seconds => "seconds of search".to_owned(),
     });
     let choice = move |of: Over, text: &'static str| {
         view! {

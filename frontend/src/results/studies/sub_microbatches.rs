@@ -69,7 +69,7 @@ pub(super) fn show(study: Arc<SubMicrobatches>) -> impl IntoView {
     let label = format!("Iteration time of the fastest and the slowest order by size. {words}");
     let curves = Signal::stored(curves(&study));
     view! {
-        <CurveChart curves=curves over=Signal::stored("most items of a sub-microbatch") label=Signal::stored(label) test_id="sizes-chart" />
+        <CurveChart curves=curves over=Signal::stored("most items of a sub-microbatch".to_owned()) label=Signal::stored(label) test_id="sizes-chart" />
         <p class="hint" data-testid="sizes-caption">{words}</p>
         {study.is_cut.then(|| view! { <p class="hint">{CUT}</p> })}
         <details class="advanced" data-testid="sizes-table">

@@ -1,0 +1,181 @@
+//! One table or figure of a paper: published values and ours, the plans behind them, curves.
+
+use api::papers::{Difference, DifferenceOf, PaperChart, PaperFigure, PaperPlan, PaperSet, PublishedValue};
+use leptos::prelude::*;
+
+use crate::charts::{Curve, CurveChart, Dash, Form};
+use crate::format;
+use crate::results::{degrees, short_title};
+
+/// A table or figure.
+#[component]
+pub(super) fn Set(
+    /// Identifier of its paper.
+    paper: String,
+    /// What it holds.
+    set: PaperSet,
+) -> impl IntoView {
+    let PaperSet { id, place, title, is_synthetic, assumptions, figures, plans, chart } = set;
+    let anchor = [paper, id].join("-");
+    let synthetic = is_synthetic.then(|| view! { <span class="chip">"synthetic data"</span> });
+    let label = format!("{place}: published values and ours");
+    let figures = figures.into_iter().map(figure_row).collect_view();
+    let assumptions = (!assumptions.is_empty()).then(|| {
+        let lines = assumptions.into_iter().map(|line| view! { <li>{line}</li> }).collect_view();
+        view! {
+            <details class="advanced">
+                <summary>"What is assumed"</summary>
+                <ul class="reasons-list">{lines}</ul>
+            </details>
+        }
+    });
+    let plans = (!plans.is_empty()).then(|| view! { <Plans plans=plans /> });
+    let chart = chart.map(|chart| view! { <Chart chart=chart place=place.clone() /> });
+    view! {
+        <article class="card set" id=anchor.clone() data-testid=format!("set-{anchor}")>
+            <h3>{place}" "<small>{title}</small>" "{synthetic}</h3>
+            <div class="table-scroll" role="region" aria-label=label tabindex="0">
+                <table class="figures">
+                    <thead>
+                        <tr>
+                            <th scope="col">"Figure"</th>
+                            <th scope="col">"Published"</th>
+                            <th scope="col">"Here"</th>
+                            <th scope="col">"Difference"</th>
+                        </tr>
+                    </thead>
+                    <tbody>{figures}</tbody>
+                </table>
+            </div>
+            {chart}
+            {plans}
+            {assumptions}
+        </article>
+    }
+}
+
+fn figure_row(figure: PaperFigure) -> impl IntoView {
+    let PaperFigure { label, unit, published, ours, missing, difference, is_wall_time } = figure;
+    let published = published.map_or_else(|| "–".to_owned(), |value| range(value, &unit));
+    let ours = ours.map_or_else(|| missing.unwrap_or_else(|| "–".to_owned()), |value| with_unit(value, &unit));
+    let label = if is_wall_time { format!("{label} (wall time where it was measured)") } else { label };
+    view! {
+        <tr>
+            <th scope="row">{label}</th>
+            <td>{published}</td>
+            <td><b>{ours}</b></td>
+            <td>{difference.map(signed)}</td>
+        </tr>
+    }
+}
+
+fn with_unit(value: f64, unit: &str) -> String {
+    let number = format::three_digits(value);
+    if unit.is_empty() { number } else { format!("{number}\u{202f}{unit}") }
+}
+
+fn range(value: PublishedValue, unit: &str) -> String {
+    if value.from < value.to {
+        format!("{} to {}", format::three_digits(value.from), with_unit(value.to, unit))
+    } else {
+        with_unit(value.from, unit)
+    }
+}
+
+fn signed(difference: Difference) -> String {
+    if difference.value == 0.0 {
+        return "within".to_owned();
+    }
+    let sign = if difference.value < 0.0 { "−" } else { "+" };
+    let number = format::three_digits(difference.value.abs());
+    match difference.of {
+        DifferenceOf::Points => format!("{sign}{number} points"),
+        DifferenceOf::PerCent => format!("{sign}{number}\u{202f}%"),
+    }
+}
+
+#[component]
+fn Plans(plans: Vec<PaperPlan>) -> impl IntoView {
+    let lines = plans.into_iter().map(plan_row).collect_view();
+    let heads = ["Set-up", "Planner", "Iteration", "MFU", "Bubble", "Exposed", "Over bound", "Memory"];
+    view! {
+        <details class="advanced">
+            <summary>"Plans behind these figures"</summary>
+            <div class="table-scroll" role="region" aria-label="Plans" tabindex="0">
+                <table class="figures">
+                    <thead><tr>{heads.map(|head| view! { <th scope="col">{head}</th> })}</tr></thead>
+                    <tbody>{lines}</tbody>
+                </table>
+            </div>
+        </details>
+    }
+}
+
+fn plan_row(plan: PaperPlan) -> impl IntoView {
+    let PaperPlan { scenario, planner, layout, binding, iteration_s, mfu, time, gap, peak_memory_gib, .. } = plan;
+    let link = view! { <a href=format!("/new?ready={scenario}")>{scenario}</a> };
+    let Some(layout) = layout else {
+        let reason = binding.unwrap_or_else(|| "no plan".to_owned());
+        return view! {
+            <tr>
+                <th scope="row">{link}</th>
+                <td>{short_title(planner)}</td>
+                <td colspan="6">{reason}</td>
+            </tr>
+        }
+        .into_any();
+    };
+    let share = |seconds: f64| format::percent(seconds / iteration_s);
+    view! {
+        <tr>
+            <th scope="row">{link}</th>
+            <td>{short_title(planner)}<small class="below">{degrees(&layout)}</small></td>
+            <td>{format::seconds(iteration_s)}</td>
+            <td>{format::percent(mfu)}</td>
+            <td>{share(time.bubble_s)}</td>
+            <td>{share(time.exposed_s)}</td>
+            <td>{format::percent(gap)}</td>
+            <td>{format::gib(peak_memory_gib)}</td>
+        </tr>
+    }
+    .into_any()
+}
+
+/// Colours and dashes of curves, in order.
+const STROKES: [(&str, &str, Dash); 5] = [
+    ("#882255", "#dd77aa", Dash::Solid),
+    ("#0072b2", "#56a5e0", Dash::Dashed),
+    ("#b8542a", "#ee8866", Dash::Dotted),
+    ("#117755", "#44bb99", Dash::Long),
+    ("#66707e", "#a0a8b4", Dash::Solid),
+];
+
+#[component]
+fn Chart(chart: PaperChart, place: String) -> impl IntoView {
+    let PaperChart { x, y, curves } = chart;
+    let names = curves.iter().map(|curve| curve.label.clone()).collect::<Vec<_>>().join(", ");
+    let label = format!("{place}, ours: {y} over {x} of {names}");
+    let curves: Vec<Curve> = curves
+        .into_iter()
+        .zip(STROKES.into_iter().cycle())
+        .map(|(curve, (light, dark, dash))| {
+            let points = curve.x.into_iter().zip(curve.y).collect();
+            Curve { name: curve.label, light, dark, dash, form: Form::Marked, points }
+        })
+        .collect();
+    view! { <CurveChart curves=Signal::stored(curves) over=Signal::stored(x) label=Signal::stored(label) test_id="paper-chart" /> }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn values_carry_their_unit_and_differences_their_sign() {
+        assert_eq!(range(PublishedValue { from: 15.6, to: 76.2 }, "%"), "15.6 to 76.2\u{202f}%");
+        assert_eq!(range(PublishedValue { from: 0.4, to: 0.4 }, ""), "0.400");
+        assert_eq!(signed(Difference { value: -12.63, of: DifferenceOf::Points }), "−12.6 points");
+        assert_eq!(signed(Difference { value: 23.7, of: DifferenceOf::PerCent }), "+23.7\u{202f}%");
+        assert_eq!(signed(Difference { value: 0.0, of: DifferenceOf::Points }), "within");
+    }
+}
