@@ -32,22 +32,22 @@ fn lengths(count: usize, deviation: f64) -> Vec<Sequence> {
 
 #[divan::bench(args = [(128, 64, 1.1), (256, 64, 1.1), (512, 64, 1.1), (512, 64, 0.2), (512, 8, 1.1), (4096, 1024, 1.1)])]
 fn portfolio(bencher: divan::Bencher<'_, '_>, (count, ranks, deviation): (usize, u32, f64)) {
-    bench(bencher, lengths(count, deviation), ranks, |problem| plan(problem, Effort::Portfolio).unwrap().seconds);
+    bench(bencher, &lengths(count, deviation), ranks, |problem| plan(problem, Effort::Portfolio).unwrap().seconds);
 }
 
 #[divan::bench(args = [(512, 64, 1.1), (4096, 1024, 1.1)])]
 fn published(bencher: divan::Bencher<'_, '_>, (count, ranks, deviation): (usize, u32, f64)) {
-    bench(bencher, lengths(count, deviation), ranks, |problem| plan(problem, Effort::Published).unwrap().seconds);
+    bench(bencher, &lengths(count, deviation), ranks, |problem| plan(problem, Effort::Published).unwrap().seconds);
 }
 
 #[divan::bench(args = [(512, 64, 1.1), (4096, 1024, 1.1)])]
 fn static_degrees_all(bencher: divan::Bencher<'_, '_>, (count, ranks, deviation): (usize, u32, f64)) {
-    bench(bencher, lengths(count, deviation), ranks, static_degrees);
+    bench(bencher, &lengths(count, deviation), ranks, static_degrees);
 }
 
 #[divan::bench(args = [(512, 64, 1.1)])]
 fn megatron(bencher: divan::Bencher<'_, '_>, (count, ranks, deviation): (usize, u32, f64)) {
-    bench(bencher, lengths(count, deviation), ranks, |problem| megatron_balanced(problem).unwrap().seconds);
+    bench(bencher, &lengths(count, deviation), ranks, |problem| megatron_balanced(problem).unwrap().seconds);
 }
 
 #[divan::bench(args = [(512, 64, 1.1), (4096, 1024, 1.1)])]
@@ -60,14 +60,8 @@ fn placement(bencher: divan::Bencher<'_, '_>, (count, ranks, deviation): (usize,
         .bench_local(|| planned.microbatches.iter().map(|microbatch| place(problem, microbatch).seconds).sum::<f64>());
 }
 
-fn bench<T>(
-    bencher: divan::Bencher<'_, '_>,
-    sequences: Vec<Sequence>,
-    ranks: u32,
-    run: impl Fn(GroupProblem<'_>) -> T,
-) {
+fn bench<T>(bencher: divan::Bencher<'_, '_>, sequences: &[Sequence], ranks: u32, run: impl Fn(GroupProblem<'_>) -> T) {
     let degrees = AllowedDegrees::new(DegreeRule::Any, None, ranks);
-    bencher.bench_local(|| {
-        run(GroupProblem { sequences: &sequences, ranks, tokens_per_rank: 8192, degrees: &degrees, cost: &COST })
-    });
+    bencher
+        .bench_local(|| run(GroupProblem { sequences, ranks, tokens_per_rank: 8192, degrees: &degrees, cost: &COST }));
 }

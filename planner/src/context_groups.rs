@@ -16,6 +16,7 @@ mod degrees;
 mod fit;
 mod placement;
 mod pool;
+pub mod question;
 #[cfg(test)]
 mod tests;
 

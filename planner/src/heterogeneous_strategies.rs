@@ -12,6 +12,7 @@ mod dispatch;
 mod packing;
 mod partition;
 mod proposal;
+pub mod question;
 mod rounding;
 mod scheme;
 #[cfg(test)]

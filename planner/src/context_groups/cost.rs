@@ -156,7 +156,7 @@ impl GroupCost {
             .filter(|(_, value)| !(value.is_finite() && *value >= 0.0))
             .map(|(name, _)| name)
             .collect();
-        wrong.extend(rates.into_iter().filter(|(_, value)| !(*value > 0.0)).map(|(name, _)| name));
+        wrong.extend(rates.into_iter().filter(|(_, value)| value.is_nan() || *value <= 0.0).map(|(name, _)| name));
         if self.ranks_per_node == 0 {
             wrong.push("ranks_per_node");
         }

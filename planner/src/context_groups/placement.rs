@@ -78,15 +78,15 @@ fn ranks_of(groups: &[Group], ranks: u32, node: u32) -> Vec<(usize, Vec<u32>)> {
         if degree >= node && fresh as u32 * node + degree <= ranks {
             let first = fresh as u32 * node;
             let last = first + degree;
-            for at in fresh..last.div_ceil(node) as usize {
-                free[at].start = last.min(free[at].end);
+            for begun in &mut free[fresh..last.div_ceil(node) as usize] {
+                begun.start = last.min(begun.end);
             }
             fresh = last.div_ceil(node) as usize;
             found.push((group, (first..last).collect()));
             continue;
         }
-        let fitting = free.iter_mut().filter(|free| free.len() as u32 >= degree);
-        match fitting.min_by_key(|free| free.len()) {
+        let fitting = free.iter_mut().filter(|free| free.end - free.start >= degree);
+        match fitting.min_by_key(|free| free.end - free.start) {
             Some(free) => {
                 found.push((group, (free.start..free.start + degree).collect()));
                 free.start += degree;
@@ -98,7 +98,8 @@ fn ranks_of(groups: &[Group], ranks: u32, node: u32) -> Vec<(usize, Vec<u32>)> {
         let mut needed = groups[group].degree;
         let mut taken = Vec::with_capacity(needed as usize);
         while needed > 0 {
-            let Some(most) = free.iter_mut().rev().max_by_key(|free| free.len()).filter(|free| free.start < free.end)
+            let Some(most) =
+                free.iter_mut().rev().max_by_key(|free| free.end - free.start).filter(|free| free.start < free.end)
             else {
                 break;
             };

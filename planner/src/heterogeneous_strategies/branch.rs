@@ -84,9 +84,8 @@ impl Branch<'_> {
 
     /// Whether the items left need more work or tokens than bins have left for them.
     fn hopeless(&self, item: usize) -> bool {
-        let (least_work, least_tokens) = match (self.items.work.last(), self.items.tokens.last()) {
-            (Some(&work), Some(&tokens)) => (work, tokens),
-            _ => return false,
+        let (Some(&least_work), Some(&least_tokens)) = (self.items.work.last(), self.items.tokens.last()) else {
+            return false;
         };
         let (mut work, mut tokens) = (0.0, 0);
         for bin in 0..self.work.len() {

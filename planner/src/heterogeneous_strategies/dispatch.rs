@@ -293,7 +293,7 @@ impl<'a> Problem<'a> {
     }
 
     /// The move or exchange that leaves the slower of both pipelines fastest, if it is faster than the slowest now.
-    fn step(&self, lists: &[Vec<usize>], ends: &[f64], from: usize) -> Option<(usize, usize, Option<usize>)> {
+    fn step(&self, lists: &[Vec<usize>], ends: &[f64], from: usize) -> Option<Step> {
         let total = |list: &[usize], pipeline: usize, without: Option<usize>| {
             list.iter()
                 .filter(|&&sequence| Some(sequence) != without)
@@ -303,8 +303,8 @@ impl<'a> Problem<'a> {
         };
         let end = |load: PipelineLoad, pipeline: usize| load.seconds(&self.pipelines[pipeline]);
         let most = ends[from];
-        let mut best: Option<(f64, (usize, usize, Option<usize>))> = None;
-        let mut consider = |after: f64, step: (usize, usize, Option<usize>)| {
+        let mut best: Option<(f64, Step)> = None;
+        let mut consider = |after: f64, step: Step| {
             if after < most * (1.0 - 1e-12) && best.is_none_or(|best| after < best.0) {
                 best = Some((after, step));
             }
@@ -380,6 +380,9 @@ impl<'a> Problem<'a> {
         bound
     }
 }
+
+/// Where to, which sequence, and which one back in exchange.
+type Step = (usize, usize, Option<usize>);
 
 /// Pipelines that exchanges are tried with.
 const EXCHANGED_WITH: usize = 8;

@@ -208,6 +208,6 @@ fn checked(lengths: &[u64], scheme: &SchemeCost) -> Result<Vec<usize>, PackingEr
 fn range(lengths: &[u64], scheme: &SchemeCost) -> (usize, usize) {
     let total: u64 = lengths.iter().sum();
     let low = total.div_ceil(scheme.max_len).max(1) as usize;
-    let used = if scheme.util_len == 0 { lengths.len() } else { (total / scheme.util_len) as usize };
+    let used = total.checked_div(scheme.util_len).map_or(lengths.len(), |most| most as usize);
     (low, used.min(lengths.len()).max(low))
 }

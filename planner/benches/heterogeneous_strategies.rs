@@ -1,0 +1,79 @@
+//! Hydraulis: packing, dispatch, the decision of an iteration, and the proposal of strategies.
+
+use planner::heterogeneous_strategies::{
+    DispatchSettings, PackingSettings, ProposalSettings, SchemeCost, choose, dispatch, pack, propose,
+};
+use planner::random::Random;
+
+fn main() {
+    divan::main();
+}
+
+/// Lengths with a long tail, as of text.
+fn lengths(count: usize, largest: u64) -> Vec<u64> {
+    let mut random = Random::new(1, count as u64);
+    (0..count).map(|_| (libm::exp(7.0 + 1.3 * random.normal()) as u64).clamp(64, largest)).collect()
+}
+
+/// Schemes of up to 64 devices: larger degrees hold longer sequences and lose a little to communication.
+fn schemes() -> Vec<SchemeCost> {
+    let mut schemes = Vec::new();
+    for (tp, max_len) in [(1_u32, 3000.0), (2, 7000.0), (4, 14_000.0), (8, 29_000.0), (16, 60_000.0)] {
+        for pp in [1_u32, 2, 4, 8] {
+            for cp in [1_u32, 2] {
+                if tp * pp * cp <= 64 {
+                    let loss = 1.0 + 0.12 * f64::from(tp.ilog2()) + 0.08 * f64::from(cp - 1);
+                    let share = 32.0 / f64::from(pp) * loss / f64::from(tp * cp);
+                    let held = max_len * f64::from(cp) * (1.0 + 0.15 * f64::from(pp.ilog2()));
+                    schemes.push(SchemeCost {
+                        tp,
+                        pp,
+                        cp,
+                        a: 2e-11 * share,
+                        b: 1e-6 * share,
+                        c: 0.0005 * 32.0 / f64::from(pp),
+                        max_len: held.min(40_000.0) as u64,
+                        util_len: 512 * u64::from(tp),
+                    });
+                }
+            }
+        }
+    }
+    schemes
+}
+
+#[divan::bench(args = [(8192, 1), (8192, 8), (16_384, 4), (32_768, 1), (32_768, 8)])]
+fn packing_128(bencher: divan::Bencher<'_, '_>, (max_len, pp): (u64, u32)) {
+    let scheme = SchemeCost { tp: 1, pp, cp: 1, a: 2e-10, b: 1e-5, c: 0.01, max_len, util_len: 1024 };
+    let lengths = lengths(128, max_len);
+    bencher.bench_local(|| pack(&lengths, &scheme, PackingSettings::default()));
+}
+
+#[divan::bench(args = [(100, 4), (400, 16), (1300, 64)])]
+fn dispatching(bencher: divan::Bencher<'_, '_>, (count, pipelines): (usize, usize)) {
+    let (long, short) = (SchemeCost { tp: 8, ..schemes()[24] }, schemes()[8]);
+    let short = SchemeCost { max_len: 8192, ..short };
+    let pipelines: Vec<SchemeCost> = (0..pipelines).map(|place| if place % 4 == 0 { long } else { short }).collect();
+    let lengths = lengths(count, long.max_len);
+    bencher.bench_local(|| dispatch(&lengths, &pipelines, DispatchSettings::default()));
+}
+
+#[divan::bench(args = [64, 1024], sample_count = 5, sample_size = 1)]
+fn proposal(bencher: divan::Bencher<'_, '_>, devices: u32) {
+    let schemes = schemes();
+    let data: Vec<(u64, f64)> = lengths(20_000, 32_768).into_iter().map(|tokens| (tokens, 1.0)).collect();
+    bencher.bench_local(|| propose(&data, devices, &schemes, ProposalSettings::default()));
+}
+
+#[divan::bench(args = [(64, 100), (1024, 1300)], sample_count = 5, sample_size = 1)]
+fn iteration(bencher: divan::Bencher<'_, '_>, (devices, count): (u32, usize)) {
+    let schemes = schemes();
+    let data: Vec<(u64, f64)> = lengths(20_000, 32_768).into_iter().map(|tokens| (tokens, 1.0)).collect();
+    let proposal = propose(&data, devices, &schemes, ProposalSettings::default()).unwrap();
+    let whole = |copies: &Vec<u32>| {
+        copies.iter().zip(&schemes).flat_map(|(&copies, &scheme)| vec![scheme; copies as usize]).collect()
+    };
+    let strategies: Vec<Vec<SchemeCost>> = proposal.strategies.iter().map(|strategy| whole(&strategy.copies)).collect();
+    let batch = lengths(count, 32_768);
+    bencher.bench_local(|| choose(&batch, &strategies, DispatchSettings::default(), PackingSettings::default()));
+}

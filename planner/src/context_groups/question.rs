@@ -1,0 +1,340 @@
+//! The problem of context-parallel groups as JSON: lengths, ranks and a cost in, microbatches with groups and degrees out.
+
+use serde::{Deserialize, Serialize};
+
+use super::{
+    AllowedDegrees, DegreeRule, Effort, Exchange, GroupCost, GroupError, GroupProblem, Grouping, Sequence,
+    best_static_degree, megatron_balanced, plan, static_plan,
+};
+use crate::ranking::{Watch, Workers};
+use crate::scenario::FieldError;
+
+/// Most sequences of a batch.
+const SEQUENCES: usize = 100_000;
+/// Most ranks.
+const RANKS: u32 = 65_536;
+/// Longest sequence: its square is still exact to a part in 10^15.
+const LONGEST: u64 = 1_000_000_000;
+
+/// A global batch to be cut into microbatches and groups.
+#[derive(Debug, Clone, PartialEq, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Question {
+    /// Tokens of each sequence.
+    pub lengths: Vec<u64>,
+    /// Mask factors: 0 causal, 1 full attention, one for each sequence; all causal where left out.
+    #[serde(default)]
+    pub eta: Vec<f64>,
+    /// Ranks, each a replica of the model.
+    pub ranks: u32,
+    /// Tokens that one rank has memory for.
+    pub tokens_per_rank: u64,
+    /// Largest degree; as many as there are ranks where left out.
+    #[serde(default)]
+    pub max_degree: Option<u32>,
+    /// Degrees there may be.
+    #[serde(default)]
+    pub degrees: Degrees,
+    /// What a group costs.
+    pub cost: Cost,
+    /// Whether to stay with the two published stages.
+    #[serde(default)]
+    pub effort: HowFar,
+}
+
+/// Degrees that groups may have.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Degrees {
+    /// Every integer.
+    #[default]
+    Any,
+    /// 1, 2, 4, ...
+    PowersOfTwo,
+    /// Divisors of a number of attention heads.
+    DividesHeads(u32),
+}
+
+/// How far to go beyond the paper.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum HowFar {
+    /// Grouping by memory only.
+    Published,
+    /// All that the planner knows.
+    #[default]
+    Portfolio,
+}
+
+/// Coefficients, see [`GroupCost`].
+#[derive(Debug, Clone, Copy, PartialEq, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Cost {
+    /// Seconds per token squared.
+    pub a1: f64,
+    /// Seconds per token.
+    pub a2: f64,
+    /// Bytes per token.
+    pub a3: f64,
+    /// Seconds per microbatch.
+    pub b1: f64,
+    /// Further seconds in a group of more than one rank.
+    pub b2: f64,
+    /// Bytes per second between ranks of a node.
+    pub bandwidth: f64,
+    /// Bytes per second between nodes; as inside one where left out.
+    #[serde(default)]
+    pub bandwidth_across: Option<f64>,
+    /// Ranks of a node; all where left out.
+    #[serde(default)]
+    pub ranks_per_node: Option<u32>,
+    /// How the group communicates.
+    #[serde(default)]
+    pub exchange: How,
+}
+
+/// How a group communicates.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum How {
+    /// Ring attention.
+    #[default]
+    Ring,
+    /// DeepSpeed-Ulysses.
+    AllToAll,
+}
+
+/// A planned batch.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct Answer {
+    /// One after the other.
+    pub microbatches: Vec<MicrobatchAnswer>,
+    /// Degrees of all groups, for example "<6>x2 <4>x1".
+    pub degrees: String,
+    /// Sum of the microbatches' makespans.
+    pub makespan_s: f64,
+    /// No plan of the batch is faster.
+    pub lower_bound_s: f64,
+    /// (makespan - bound) / makespan.
+    pub gap: f64,
+    /// The same batch otherwise, under the same cost.
+    pub compared: Compared,
+}
+
+/// One microbatch.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct MicrobatchAnswer {
+    /// Largest degree first.
+    pub groups: Vec<GroupAnswer>,
+    /// Their degrees.
+    pub degrees: String,
+    /// The slowest group's time.
+    pub makespan_s: f64,
+    /// No grouping of these sequences is faster.
+    pub lower_bound_s: f64,
+    /// Ranks without a group.
+    pub idle_ranks: u32,
+    /// How the groups came about.
+    pub grouping: &'static str,
+}
+
+/// One group.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct GroupAnswer {
+    /// Places of its sequences among the lengths.
+    pub sequences: Vec<u32>,
+    /// Their tokens.
+    pub tokens: u64,
+    /// The smallest degree that holds them.
+    pub min_degree: u32,
+    /// The degree chosen.
+    pub degree: u32,
+    /// Its time.
+    pub seconds: f64,
+}
+
+/// Other ways; null where one cannot hold the longest sequence.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct Compared {
+    /// The best static degree of those allowed that divide the ranks.
+    pub static_degree: Option<u32>,
+    /// Seconds with it.
+    pub static_s: Option<f64>,
+    /// Seconds of Megatron-LM's balanced context parallelism.
+    pub megatron_balanced_s: Option<f64>,
+    /// Seconds of the same planner with degrees that are powers of two.
+    pub powers_of_two_s: Option<f64>,
+}
+
+/// Plans the batch.
+///
+/// # Errors
+/// Names every wrong field by JSON pointer.
+pub fn answer(question: &Question, _: &dyn Workers, _: &dyn Watch) -> Result<Answer, Vec<FieldError>> {
+    let sequences = sequences(question)?;
+    let cost = question.cost.coefficients(question.ranks);
+    let rule = match question.degrees {
+        Degrees::Any => DegreeRule::Any,
+        Degrees::PowersOfTwo => DegreeRule::PowersOfTwo,
+        Degrees::DividesHeads(heads) => DegreeRule::DividesHeads(heads),
+    };
+    let degrees = AllowedDegrees::new(rule, question.max_degree, question.ranks);
+    let problem = GroupProblem {
+        sequences: &sequences,
+        ranks: question.ranks,
+        tokens_per_rank: question.tokens_per_rank,
+        degrees: &degrees,
+        cost: &cost,
+    };
+    let effort = match question.effort {
+        HowFar::Published => Effort::Published,
+        HowFar::Portfolio => Effort::Portfolio,
+    };
+    let found = plan(problem, effort).map_err(|error| vec![field_error(&error)])?;
+    let powers = degrees.powers_of_two();
+    let static_degree = best_static_degree(problem);
+    let compared = Compared {
+        static_degree,
+        static_s: static_degree.and_then(|degree| Some(static_plan(problem, degree).ok()?.seconds)),
+        megatron_balanced_s: megatron_balanced(problem).ok().map(|plan| plan.seconds),
+        powers_of_two_s: plan(GroupProblem { degrees: &powers, ..problem }, effort).ok().map(|plan| plan.seconds),
+    };
+    let notation = found.notation();
+    let microbatches = found.microbatches.into_iter().map(|microbatch| MicrobatchAnswer {
+        degrees: microbatch.notation(),
+        makespan_s: microbatch.seconds,
+        lower_bound_s: microbatch.bound,
+        idle_ranks: microbatch.idle_ranks,
+        grouping: match microbatch.grouping {
+            Grouping::Memory => "memory",
+            Grouping::Time => "time",
+            Grouping::Static => "static",
+            Grouping::OneByOne => "one-by-one",
+        },
+        groups: microbatch
+            .groups
+            .into_iter()
+            .map(|group| GroupAnswer {
+                sequences: group.sequences,
+                tokens: group.tokens,
+                min_degree: group.minimum,
+                degree: group.degree,
+                seconds: group.seconds,
+            })
+            .collect(),
+    });
+    Ok(Answer {
+        microbatches: microbatches.collect(),
+        degrees: notation,
+        makespan_s: found.seconds,
+        lower_bound_s: found.bound,
+        gap: if found.seconds > 0.0 { ((found.seconds - found.bound) / found.seconds).max(0.0) } else { 0.0 },
+        compared,
+    })
+}
+
+impl Cost {
+    fn coefficients(&self, ranks: u32) -> GroupCost {
+        GroupCost {
+            a1: self.a1,
+            a2: self.a2,
+            a3: self.a3,
+            b1: self.b1,
+            b2: self.b2,
+            within_node: self.bandwidth,
+            across_nodes: self.bandwidth_across.unwrap_or(self.bandwidth),
+            ranks_per_node: self.ranks_per_node.unwrap_or(ranks.max(1)),
+            exchange: match self.exchange {
+                How::Ring => Exchange::Ring,
+                How::AllToAll => Exchange::AllToAll,
+            },
+        }
+    }
+}
+
+/// The sequences, or all that is wrong with the question's numbers.
+fn sequences(question: &Question) -> Result<Vec<Sequence>, Vec<FieldError>> {
+    let mut errors = Vec::new();
+    if question.lengths.len() > SEQUENCES {
+        errors.push(FieldError::new(
+            "/lengths",
+            format!("{} sequences are more than {SEQUENCES}", question.lengths.len()),
+        ));
+    }
+    for (place, length) in question.lengths.iter().enumerate().filter(|(_, length)| **length > LONGEST) {
+        errors.push(FieldError::new(&format!("/lengths/{place}"), format!("{length} tokens are more than {LONGEST}")));
+    }
+    if !question.eta.is_empty() && question.eta.len() != question.lengths.len() {
+        let detail = format!("{} mask factors for {} lengths", question.eta.len(), question.lengths.len());
+        errors.push(FieldError::new("/eta", detail));
+    }
+    if question.ranks > RANKS {
+        errors.push(FieldError::new("/ranks", format!("{} ranks are more than {RANKS}", question.ranks)));
+    }
+    if question.max_degree == Some(0) {
+        errors.push(FieldError::new("/max_degree", "a group has at least one rank".to_owned()));
+    }
+    if question.degrees == Degrees::DividesHeads(0) {
+        errors.push(FieldError::new("/degrees/divides-heads", "there is at least one head".to_owned()));
+    }
+    for field in question.cost.coefficients(question.ranks).wrong_fields() {
+        let detail = "must be finite and not negative, a rate or a number of ranks above zero".to_owned();
+        errors.push(FieldError::new(&format!("/cost/{field}"), detail));
+    }
+    if !errors.is_empty() {
+        return Err(errors);
+    }
+    let eta = |place: usize| question.eta.get(place).copied().unwrap_or(0.0);
+    Ok(question.lengths.iter().enumerate().map(|(place, &tokens)| Sequence { tokens, eta: eta(place) }).collect())
+}
+
+/// Where in the question an error lies.
+fn field_error(error: &GroupError) -> FieldError {
+    let pointer = match error {
+        GroupError::Empty => "/lengths".to_owned(),
+        GroupError::NoRanks => "/ranks".to_owned(),
+        GroupError::NoMemory => "/tokens_per_rank".to_owned(),
+        GroupError::NoTokens { sequence } | GroupError::TooLong { sequence, .. } => format!("/lengths/{sequence}"),
+        GroupError::Mask { sequence, .. } => format!("/eta/{sequence}"),
+        GroupError::Cost { .. } => "/cost".to_owned(),
+    };
+    FieldError::new(&pointer, error.to_string())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::ranking::{Alone, Unwatched};
+
+    const COST: &str = r#"{"a1": 1e-9, "a2": 1e-6, "a3": 1000.0, "b1": 0.001, "b2": 0.001, "bandwidth": 1e9}"#;
+
+    fn asked(fields: &str) -> Result<Answer, Vec<FieldError>> {
+        let question = serde_json::from_str(&format!("{{{fields}, \"cost\": {COST}}}")).unwrap();
+        answer(&question, &Alone, &Unwatched)
+    }
+
+    /// 300 tokens at 100 a rank need three ranks, 90 one: one microbatch of four ranks, <3> and <1>.
+    #[test]
+    fn a_long_and_a_short_sequence_share_a_microbatch() {
+        let answer = asked(r#""lengths": [90, 300], "ranks": 4, "tokens_per_rank": 100"#).unwrap();
+        assert_eq!((answer.degrees.as_str(), answer.microbatches.len()), ("<3>x1 <1>x1", 1));
+        assert_eq!(answer.microbatches[0].groups[0].sequences, [1]);
+        assert!(answer.lower_bound_s <= answer.makespan_s && answer.compared.static_degree == Some(4));
+    }
+
+    #[test]
+    fn wrong_fields_are_pointed_at() {
+        for (fields, pointer) in [
+            (r#""lengths": [], "ranks": 4, "tokens_per_rank": 100"#, "/lengths"),
+            (r#""lengths": [5, 401], "ranks": 4, "tokens_per_rank": 100"#, "/lengths/1"),
+            (r#""lengths": [5], "ranks": 0, "tokens_per_rank": 100"#, "/ranks"),
+            (r#""lengths": [5], "ranks": 4, "tokens_per_rank": 0"#, "/tokens_per_rank"),
+            (r#""lengths": [5], "ranks": 4, "tokens_per_rank": 9, "eta": [2.0]"#, "/eta/0"),
+            (r#""lengths": [5], "ranks": 4, "tokens_per_rank": 9, "eta": [0.1, 0.2]"#, "/eta"),
+            (r#""lengths": [5], "ranks": 4, "tokens_per_rank": 9, "max_degree": 0"#, "/max_degree"),
+        ] {
+            let errors = asked(fields).unwrap_err();
+            assert_eq!(errors.iter().map(|error| error.pointer.as_str()).collect::<Vec<_>>(), [pointer], "{fields}");
+        }
+    }
+}

@@ -1,0 +1,31 @@
+//! Hydraulis' problems as JSON: packing of one pipeline, dispatch to several, proposal of strategies.
+
+pub mod dispatch;
+pub mod pack;
+pub mod propose;
+#[cfg(test)]
+mod tests;
+
+use crate::scenario::FieldError;
+
+/// Most sequences.
+const SEQUENCES: usize = 100_000;
+/// Longest sequence.
+const LONGEST: u64 = 1_000_000_000;
+
+/// All that is wrong with lengths by themselves.
+fn wrong_lengths(lengths: &[u64]) -> Vec<FieldError> {
+    let mut errors = Vec::new();
+    if lengths.len() > SEQUENCES {
+        errors.push(FieldError::new("/lengths", format!("{} sequences are more than {SEQUENCES}", lengths.len())));
+    }
+    for (place, length) in lengths.iter().enumerate().filter(|(_, length)| **length > LONGEST) {
+        errors.push(FieldError::new(&format!("/lengths/{place}"), format!("{length} tokens are more than {LONGEST}")));
+    }
+    errors
+}
+
+/// A limit of tokens as a memory model gives it: what is negative holds nothing.
+fn clamped(tokens: i64) -> u64 {
+    tokens.max(0).unsigned_abs()
+}
