@@ -283,11 +283,11 @@ pub struct IterationMetrics {
     pub bubble: f64,
     /// Largest memory of any rank, in GiB.
     pub peak_memory_gib: f64,
-    /// Fastest replica's pipeline time, in s.
+    /// Fastest replica's pipeline time, in s; where replicas share sequences in groups, how long the least loaded is busy.
     pub fastest_replica_s: f64,
-    /// Slowest replica, whose timeline is kept.
+    /// Slowest replica, whose timeline is kept; where replicas share sequences in groups, the most loaded of them.
     pub slowest_replica: u32,
-    /// Microbatches of the slowest replica.
+    /// Microbatches, or groups, of the slowest replica.
     pub microbatches: u32,
     /// Share of the critical path by what happens on it.
     pub critical_path: CriticalPathShares,

@@ -198,6 +198,27 @@ impl Timeline {
         self.start_ns[span] + self.duration_ns[span]
     }
 
+    /// Whether ranks hold the whole model and share sequences in groups, so that a microbatch is what a group works on,
+    /// and not a pipeline through which microbatches are handed on.
+    pub fn is_grouped(&self) -> bool {
+        self.ranks > 1
+            && self.stage.iter().zip(&self.kind).all(|(&stage, &kind)| {
+                stage == 0
+                    || SpanKind::from_index(kind)
+                        .is_none_or(|kind| matches!(kind, SpanKind::GradientSync | SpanKind::Optimizer))
+            })
+    }
+
+    /// The ranks that do together what a span does, itself among them, ascending.
+    pub fn ranks_of(&self, span: usize) -> Vec<usize> {
+        let same = |other: &usize| {
+            (self.kind[*other], self.stage[*other], self.microbatch[*other])
+                == (self.kind[span], self.stage[span], self.microbatch[span])
+        };
+        let on = |rank: &usize| self.compute_lane(*rank).any(|other| same(&other));
+        (0..self.ranks as usize).filter(on).collect()
+    }
+
     /// The rank on whose lane a span stands.
     pub fn rank_of(&self, span: usize) -> usize {
         (self.lane_offsets.partition_point(|&offset| offset as usize <= span) - 1) / 2

@@ -30,7 +30,11 @@ impl Details {
         let mut rows =
             vec![("Start – end".to_owned(), range(start, end)), ("Duration".to_owned(), duration(end - start))];
         if has_microbatch(kind) {
-            rows.push(("Stage".to_owned(), stage(timeline, span)));
+            if timeline.is_grouped() {
+                rows.push(("Ranks of the group".to_owned(), ranks(&timeline.ranks_of(span))));
+            } else {
+                rows.push(("Stage".to_owned(), stage(timeline, span)));
+            }
         }
         rows.push(("Waited".to_owned(), waited_for(timeline, span, waited)));
         if has_microbatch(kind)
@@ -58,15 +62,32 @@ impl Details {
         let pause = if waited > 0 { format!(", waits {}", duration(waited as f64)) } else { String::new() };
         let (title, subject) = if has_microbatch(kind) {
             let microbatch = timeline.microbatch[span];
-            (
-                format!("Rank {rank} · {name} · microbatch {microbatch}"),
-                format!("stage {}, {name} of microbatch {microbatch}", timeline.stage[span]),
-            )
+            if timeline.is_grouped() {
+                (
+                    format!("Rank {rank} · {name} · group {microbatch}"),
+                    format!("rank {rank}, {name} of group {microbatch}"),
+                )
+            } else {
+                (
+                    format!("Rank {rank} · {name} · microbatch {microbatch}"),
+                    format!("stage {}, {name} of microbatch {microbatch}", timeline.stage[span]),
+                )
+            }
         } else {
             (format!("Rank {rank} · {name}"), format!("rank {rank}, {name}"))
         };
         Self { title, rows, spoken: format!("{subject}, {from} to {to} {unit}{pause}") }
     }
+}
+
+/// How many ranks, and which: "4: 0–2, 7".
+fn ranks(ranks: &[usize]) -> String {
+    let runs = ranks.chunk_by(|a, b| a + 1 == *b).map(|run| match run {
+        [one] => one.to_string(),
+        [first, .., last] => format!("{first}–{last}"),
+        [] => String::new(),
+    });
+    format!("{}: {}", ranks.len(), runs.collect::<Vec<_>>().join(", "))
 }
 
 /// The field's word for a kind.
@@ -187,6 +208,18 @@ mod tests {
         (timeline.microbatches[0].audio_clips, timeline.microbatches[0].video_ms) = (1200, 15_500);
         assert_eq!(value(&Details::of(&timeline, 0), "Clips of sound"), "1,200");
         assert_eq!(value(&Details::of(&timeline, 0), "Video"), "15.5 s");
+    }
+
+    #[test]
+    fn a_group_is_told_by_its_ranks() {
+        assert_eq!(ranks(&[0, 1, 2, 7]), "4: 0–2, 7");
+        let mut timeline = sample::one_f_one_b(2, 3);
+        assert!(!timeline.is_grouped());
+        timeline.stage.fill(0);
+        assert!(timeline.is_grouped());
+        let details = Details::of(&timeline, timeline.compute_lane(1).start);
+        assert!(details.title.starts_with("Rank 1 · forward · group "), "{}", details.title);
+        assert_eq!(details.rows[2].0, "Ranks of the group");
     }
 
     #[test]

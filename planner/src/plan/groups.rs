@@ -8,7 +8,7 @@ use crate::flow::{Flows, Gathered, Placement};
 use crate::model::Model;
 use crate::outcome::Layout;
 use crate::scenario::Scenario;
-use crate::schedule::{Action, Schedule};
+use crate::schedule::{Action, ActionKind, Schedule};
 use crate::training::ContextExchange;
 use crate::units::{Nanos, Seconds};
 use crate::workload::{PackedBatch, Packing, Sequence};
@@ -133,6 +133,18 @@ fn copy(from: &PipelineCosts, at: usize, to: &mut PipelineCosts, cell: usize) {
     to.activation[cell] = from.activation[at];
     to.transient[cell] = from.transient[at];
     to.shapes[cell] = from.shapes[at];
+}
+
+/// Of every rank how long it is busy, and in how many groups it works.
+pub(super) fn work(schedule: &Schedule, costs: &PipelineCosts) -> Vec<(Nanos, usize)> {
+    let of_rank = |order: &Vec<Action>| {
+        let both = |action: &Action| {
+            let cell = costs.cell(action.stage as usize, action.microbatch as usize);
+            if action.kind == ActionKind::Forward { costs.forward[cell] } else { costs.backward(cell) }
+        };
+        (order.iter().map(both).sum(), order.len() / 2)
+    };
+    schedule.orders.iter().map(of_rank).collect()
 }
 
 /// The loads of groups, each holding some sequences of the batch one behind the other, without padding.

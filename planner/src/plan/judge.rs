@@ -166,14 +166,26 @@ pub fn judge(
         let slowest = slowest.unwrap_or(0);
         let run = &runs[slowest];
         let timeline = assemble(&planned.replicas[slowest].schedule, &run.execution, &run.costs, &end);
+        let mut balance = (
+            makespans().min().unwrap_or(Nanos::ZERO),
+            slowest as u32,
+            planned.replicas[slowest].microbatches.len() as u32,
+        );
+        if planned.replicas[slowest].is_grouped() {
+            // Each rank is a replica of its own.
+            let work = groups::work(&planned.replicas[slowest].schedule, &run.costs);
+            let most = (0..work.len()).max_by_key(|&rank| (work[rank].0, std::cmp::Reverse(rank))).unwrap_or(0);
+            let least = work.iter().map(|of| of.0).min().unwrap_or(Nanos::ZERO);
+            balance = (least, most as u32, work[most].1 as u32);
+        }
         iterations.push(IterationMetrics {
             iteration_s: total.time.secs(),
             lower_bound_s: total.bound.secs(),
             bubble: total.bubble(),
             peak_memory_gib: total.peak.gib(),
-            fastest_replica_s: makespans().min().unwrap_or(Nanos::ZERO).secs(),
-            slowest_replica: slowest as u32,
-            microbatches: planned.replicas[slowest].microbatches.len() as u32,
+            fastest_replica_s: balance.0.secs(),
+            slowest_replica: balance.1,
+            microbatches: balance.2,
             critical_path: compare::shares(&timeline, &run.costs),
             decision: planned.decision.clone(),
         });
