@@ -26,7 +26,7 @@ const COST: GroupCost = GroupCost {
 /// Lengths with a long tail (log-normal), or nearly equal ones.
 fn lengths(count: usize, deviation: f64) -> Vec<Sequence> {
     let mut random = Random::new(3, count as u64);
-    let length = |random: &mut Random| (libm::exp(8.0 + deviation * random.normal()) as u64).clamp(200, 131_072);
+    let length = |random: &mut Random| (libm::exp(8.0 + deviation * random.normal()) as u64).clamp(200, 65_536);
     (0..count).map(|_| Sequence::causal(length(&mut random))).collect()
 }
 

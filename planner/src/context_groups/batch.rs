@@ -151,6 +151,9 @@ pub enum Effort {
     Published,
     /// Grouping by time and other ways to cut are tried too, and the fastest plan is taken.
     Portfolio,
+    /// As the portfolio, and groups may run their sequences one after the other, as Megatron-LM's balanced context parallelism
+    /// does: its plan is taken where it is faster, which needs ranks that are short of memory.
+    Unpacked,
 }
 
 /// Plans a global batch.
@@ -160,7 +163,7 @@ pub enum Effort {
 /// planner held to those that are powers of two.
 pub fn plan(problem: GroupProblem<'_>, effort: Effort) -> Result<BatchPlan, GroupError> {
     let mut found = search(problem, effort)?;
-    if effort == Effort::Portfolio {
+    if effort != Effort::Published {
         let powers = problem.degrees.powers_of_two();
         let restricted = GroupProblem { degrees: &powers, ..problem };
         // Where a sequence fits no power of two there is nothing to learn from them.
@@ -171,6 +174,18 @@ pub fn plan(problem: GroupProblem<'_>, effort: Effort) -> Result<BatchPlan, Grou
             if let Some(planned) = widened.collect::<Option<Vec<Planned>>>() {
                 found.consider(other.split, planned);
             }
+        }
+    }
+    if effort == Effort::Unpacked
+        && let Ok(mut balanced) = baseline::megatron_balanced(problem)
+    {
+        let mut groups = balanced.microbatches.iter().flat_map(|microbatch| &microbatch.groups);
+        let allowed = groups.all(|group| problem.degrees.list().contains(&group.degree));
+        found.tried.push((Split::Balanced, balanced.seconds));
+        if allowed && balanced.seconds < found.seconds {
+            balanced.bound = lower_bound(problem);
+            balanced.tried = found.tried;
+            return Ok(balanced);
         }
     }
     let Found { seconds, split, planned, tried } = found;

@@ -64,6 +64,8 @@ pub enum HowFar {
     /// All that the planner knows.
     #[default]
     Portfolio,
+    /// Also groups that run their sequences one after the other.
+    Unpacked,
 }
 
 /// Coefficients, see [`GroupCost`].
@@ -189,6 +191,7 @@ pub fn answer(question: &Question, _: &dyn Workers, _: &dyn Watch) -> Result<Ans
     let effort = match question.effort {
         HowFar::Published => Effort::Published,
         HowFar::Portfolio => Effort::Portfolio,
+        HowFar::Unpacked => Effort::Unpacked,
     };
     let found = plan(problem, effort).map_err(|error| vec![field_error(&error)])?;
     let powers = degrees.powers_of_two();

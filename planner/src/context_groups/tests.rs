@@ -115,8 +115,11 @@ proptest! {
                 prop_assert!(plan.microbatches.iter().flat_map(|microbatch| &microbatch.groups).all(|group| group.degree == *degree));
             }
         }
-        if let Ok(plan) = megatron_balanced(problem) {
-            legal(problem, &plan, Packed::OneByOne)?;
+        if let Ok(balanced) = megatron_balanced(problem) {
+            legal(problem, &balanced, Packed::OneByOne)?;
+            let any = AllowedDegrees::new(DegreeRule::Any, None, ranks);
+            let unpacked = super::plan(GroupProblem { degrees: &any, ..problem }, Effort::Unpacked);
+            prop_assert!(unpacked.is_ok_and(|plan| plan.seconds <= balanced.seconds));
         }
     }
 

@@ -66,9 +66,13 @@ pub struct Choice {
     pub candidates: Vec<Considered>,
 }
 
+/// Steps of branch and bound that a candidate gets, for each pipeline: candidates are many.
+const QUICK: u64 = 500;
+
 /// Assigns a batch under every candidate and takes the one that ends first; none where none can take the batch.
 ///
-/// Candidates are assigned in the order of their dispatch bounds, which spares those whose bound is no better than what was found.
+/// Candidates are assigned in the order of their dispatch bounds, which spares those whose bound is no better than what was found;
+/// branch and bound takes few steps for each.
 pub fn choose(
     lengths: &[u64],
     strategies: &[Vec<SchemeCost>],
@@ -88,12 +92,16 @@ pub fn choose(
     });
     let mut order: Vec<(f64, usize)> = bounded.collect();
     order.sort_by(|a, b| a.0.total_cmp(&b.0).then(a.1.cmp(&b.1)));
+    let quick = (
+        DispatchSettings { nodes: dispatching.nodes.min(QUICK), ..dispatching },
+        PackingSettings { nodes: packing.nodes.min(QUICK), ..packing },
+    );
     let mut best: Option<(usize, Assignment)> = None;
     for (bound, place) in order {
         if best.as_ref().is_some_and(|(_, best)| bound >= best.seconds) {
             break;
         }
-        let Ok(assignment) = assign(lengths, &strategies[place], dispatching, packing) else { continue };
+        let Ok(assignment) = assign(lengths, &strategies[place], quick.0, quick.1) else { continue };
         candidates[place] = Considered::Seconds(assignment.seconds);
         if best.as_ref().is_none_or(|(_, best)| assignment.seconds < best.seconds) {
             best = Some((place, assignment));

@@ -268,7 +268,7 @@ impl<'a> Problem<'a> {
         };
         let seconds = |list: &[usize], pipeline: usize| load(list, pipeline).seconds(&self.pipelines[pipeline]);
         let mut ends: Vec<f64> = (0..lists.len()).map(|pipeline| seconds(&lists[pipeline], pipeline)).collect();
-        for _ in 0..4 * self.lengths.len() {
+        for _ in 0..EXCHANGES {
             let from =
                 (1..ends.len()).fold(0, |most, pipeline| if ends[pipeline] > ends[most] { pipeline } else { most });
             let Some((to, item, back)) = self.step(&lists, &ends, from) else { break };
@@ -384,6 +384,8 @@ impl<'a> Problem<'a> {
 /// Where to, which sequence, and which one back in exchange.
 type Step = (usize, usize, Option<usize>);
 
+/// Most moves and exchanges: on large batches each gains little.
+const EXCHANGES: usize = 500;
 /// Pipelines that exchanges are tried with.
 const EXCHANGED_WITH: usize = 8;
 /// Rounds of prices: the bound moves by less than a thousandth after them in our tests.

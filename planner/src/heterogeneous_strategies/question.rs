@@ -8,16 +8,18 @@ mod tests;
 
 use crate::scenario::FieldError;
 
-/// Most sequences.
-const SEQUENCES: usize = 100_000;
+/// Most sequences of a batch: the work of packing one pipeline grows with their square.
+const BATCH: usize = 10_000;
+/// Most sequences of a data set.
+const DATA_SET: usize = 1_000_000;
 /// Longest sequence.
 const LONGEST: u64 = 1_000_000_000;
 
 /// All that is wrong with lengths by themselves.
-fn wrong_lengths(lengths: &[u64]) -> Vec<FieldError> {
+fn wrong_lengths(lengths: &[u64], most: usize) -> Vec<FieldError> {
     let mut errors = Vec::new();
-    if lengths.len() > SEQUENCES {
-        errors.push(FieldError::new("/lengths", format!("{} sequences are more than {SEQUENCES}", lengths.len())));
+    if lengths.len() > most {
+        errors.push(FieldError::new("/lengths", format!("{} sequences are more than {most}", lengths.len())));
     }
     for (place, length) in lengths.iter().enumerate().filter(|(_, length)| **length > LONGEST) {
         errors.push(FieldError::new(&format!("/lengths/{place}"), format!("{length} tokens are more than {LONGEST}")));

@@ -27,7 +27,7 @@ pub struct SchemeCost {
 impl SchemeCost {
     /// Devices of one pipeline.
     pub const fn devices(&self) -> u32 {
-        self.tp * self.pp * self.cp
+        self.tp.saturating_mul(self.pp).saturating_mul(self.cp)
     }
 
     /// Seconds that a sequence adds to a microbatch: a l² + b l.

@@ -3,7 +3,7 @@
 use serde::{Deserialize, Serialize};
 
 use super::super::{DispatchError, DispatchSettings, PackingSettings, SchemeCost, assign};
-use super::{clamped, wrong_lengths};
+use super::{BATCH, clamped, wrong_lengths};
 use crate::ranking::{Watch, Workers};
 use crate::scenario::FieldError;
 
@@ -85,7 +85,7 @@ pub struct PipelineAnswer {
 /// # Errors
 /// Names every wrong field by JSON pointer.
 pub fn answer(question: &Question, _: &dyn Workers, _: &dyn Watch) -> Result<Answer, Vec<FieldError>> {
-    let mut errors = wrong_lengths(&question.lengths);
+    let mut errors = wrong_lengths(&question.lengths, BATCH);
     if question.schemes.len() > PIPELINES {
         let detail = format!("{} pipelines are more than {PIPELINES}", question.schemes.len());
         errors.push(FieldError::new("/schemes", detail));

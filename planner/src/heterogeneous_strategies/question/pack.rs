@@ -3,7 +3,7 @@
 use serde::{Deserialize, Serialize};
 
 use super::super::{PackingError, PackingSettings, SchemeCost, pack};
-use super::{clamped, wrong_lengths};
+use super::{BATCH, clamped, wrong_lengths};
 use crate::ranking::{Watch, Workers};
 use crate::scenario::FieldError;
 
@@ -63,7 +63,7 @@ pub struct Answer {
 /// # Errors
 /// Names every wrong field by JSON pointer.
 pub fn answer(question: &Question, _: &dyn Workers, _: &dyn Watch) -> Result<Answer, Vec<FieldError>> {
-    let mut errors = wrong_lengths(&question.lengths);
+    let mut errors = wrong_lengths(&question.lengths, BATCH);
     let limit = question.time_limit_s.unwrap_or(0.05);
     if !(0.0..=LONGEST_S).contains(&limit) {
         errors.push(FieldError::new(

@@ -3,7 +3,7 @@
 use serde::{Deserialize, Serialize};
 
 use super::super::{ProposalError, ProposalSettings, SchemeCost, propose};
-use super::{LONGEST, clamped, wrong_lengths};
+use super::{DATA_SET, LONGEST, clamped, wrong_lengths};
 use crate::ranking::{Watch, Workers};
 use crate::scenario::FieldError;
 
@@ -117,7 +117,7 @@ pub fn answer(question: &Question, _: &dyn Workers, _: &dyn Watch) -> Result<Ans
 
 /// The data set as pairs, or what is wrong with it.
 fn lengths(question: &Question, step: u64) -> Result<Vec<(u64, f64)>, Vec<FieldError>> {
-    let mut errors = wrong_lengths(&question.lengths);
+    let mut errors = wrong_lengths(&question.lengths, DATA_SET);
     for (place, (length, _)) in question.histogram.iter().enumerate().filter(|(_, (length, _))| *length > LONGEST) {
         let detail = format!("{length} tokens are more than {LONGEST}");
         errors.push(FieldError::new(&format!("/histogram/{place}/0"), detail));
