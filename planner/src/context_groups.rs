@@ -16,7 +16,6 @@ mod degrees;
 mod fit;
 mod placement;
 mod pool;
-pub mod question;
 #[cfg(test)]
 mod tests;
 

@@ -12,7 +12,6 @@ mod dispatch;
 mod packing;
 mod partition;
 mod proposal;
-pub mod question;
 mod rounding;
 mod scheme;
 #[cfg(test)]

@@ -61,11 +61,21 @@ macro_rules! kinds {
     };
 }
 
+mod lengths;
+
 kinds! {
     /// The order of an uneven pipeline, best or nearly so.
     UnevenPipeline = uneven_pipeline, "uneven-pipeline";
     /// One candidate for each stage pair within memory.
     LayerTuning = layer_tuning, "layer-tuning";
+    /// Context-parallel groups of a batch (DHP).
+    CpGroups = cp_groups, "cp-groups";
+    /// Microbatches of one pipeline (Hydraulis, Eq. 1).
+    Pack = pack, "pack";
+    /// Sequences over pipelines (Hydraulis, Eq. 2 and 3).
+    Dispatch = dispatch, "dispatch";
+    /// Strategies for the lengths of a data set (Hydraulis, Eq. 4).
+    Propose = propose, "propose";
 }
 
 /// A problem, and how long it may take.
@@ -113,5 +123,7 @@ fn question<T: DeserializeOwned>(fields: Value) -> Result<T, Vec<FieldError>> {
         .map_err(|error| vec![FieldError::new(&pointer(error.path()), error.inner().to_string())])
 }
 
+#[cfg(test)]
+mod strategy_tests;
 #[cfg(test)]
 mod tests;

@@ -113,7 +113,8 @@ fn Plans(plans: Vec<PaperPlan>) -> impl IntoView {
 
 fn plan_row(plan: PaperPlan) -> impl IntoView {
     let PaperPlan { scenario, planner, layout, binding, iteration_s, mfu, time, gap, peak_memory_gib, .. } = plan;
-    let link = view! { <a href=format!("/new?ready={scenario}")>{scenario}</a> };
+    let href = format!("/new?ready={scenario}");
+    let link = view! { <a href=href>{scenario}</a> };
     let Some(layout) = layout else {
         let reason = binding.unwrap_or_else(|| "no plan".to_owned());
         return view! {

@@ -2,8 +2,8 @@
 
 use serde::{Deserialize, Serialize};
 
-use super::super::{DispatchError, DispatchSettings, PackingSettings, SchemeCost, assign};
-use super::{BATCH, clamped, wrong_lengths};
+use crate::heterogeneous_strategies::{DispatchError, DispatchSettings, PackingSettings, SchemeCost, assign};
+use super::lengths::{BATCH, clamped, wrong_lengths};
 use crate::ranking::{Watch, Workers};
 use crate::scenario::FieldError;
 

@@ -2,8 +2,8 @@
 
 use serde::{Deserialize, Serialize};
 
-use super::super::{ProposalError, ProposalSettings, SchemeCost, propose};
-use super::{DATA_SET, LONGEST, clamped, wrong_lengths};
+use crate::heterogeneous_strategies::{ProposalError, ProposalSettings, SchemeCost, propose};
+use super::lengths::{DATA_SET, LONGEST, clamped, wrong_lengths};
 use crate::ranking::{Watch, Workers};
 use crate::scenario::FieldError;
 

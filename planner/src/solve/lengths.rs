@@ -1,22 +1,16 @@
-//! Hydraulis' problems as JSON: packing of one pipeline, dispatch to several, proposal of strategies.
-
-pub mod dispatch;
-pub mod pack;
-pub mod propose;
-#[cfg(test)]
-mod tests;
+//! Lists of sequence lengths in questions: how many there may be, and how long.
 
 use crate::scenario::FieldError;
 
 /// Most sequences of a batch: the work of packing one pipeline grows with their square.
-const BATCH: usize = 10_000;
+pub(super) const BATCH: usize = 10_000;
 /// Most sequences of a data set.
-const DATA_SET: usize = 1_000_000;
+pub(super) const DATA_SET: usize = 1_000_000;
 /// Longest sequence.
-const LONGEST: u64 = 1_000_000_000;
+pub(super) const LONGEST: u64 = 1_000_000_000;
 
 /// All that is wrong with lengths by themselves.
-fn wrong_lengths(lengths: &[u64], most: usize) -> Vec<FieldError> {
+pub(super) fn wrong_lengths(lengths: &[u64], most: usize) -> Vec<FieldError> {
     let mut errors = Vec::new();
     if lengths.len() > most {
         errors.push(FieldError::new("/lengths", format!("{} sequences are more than {most}", lengths.len())));
@@ -28,6 +22,6 @@ fn wrong_lengths(lengths: &[u64], most: usize) -> Vec<FieldError> {
 }
 
 /// A limit of tokens as a memory model gives it: what is negative holds nothing.
-fn clamped(tokens: i64) -> u64 {
+pub(super) fn clamped(tokens: i64) -> u64 {
     tokens.max(0).unsigned_abs()
 }

@@ -2,7 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 
-use super::{
+use crate::context_groups::{
     AllowedDegrees, DegreeRule, Effort, Exchange, GroupCost, GroupError, GroupProblem, Grouping, Sequence,
     best_static_degree, megatron_balanced, plan, static_plan,
 };

@@ -2,8 +2,8 @@
 
 use serde::{Deserialize, Serialize};
 
-use super::super::{PackingError, PackingSettings, SchemeCost, pack};
-use super::{BATCH, clamped, wrong_lengths};
+use crate::heterogeneous_strategies::{PackingError, PackingSettings, SchemeCost, pack};
+use super::lengths::{BATCH, clamped, wrong_lengths};
 use crate::ranking::{Watch, Workers};
 use crate::scenario::FieldError;
 
