@@ -39,6 +39,8 @@ struct Setting<'a> {
     degrees: AllowedDegrees,
     /// The one degree of a static planner.
     fixed: Option<u32>,
+    /// The degree that was best on the representative batch, where it does not hold the longest sequence of the run.
+    outgrown: Option<u32>,
     tokens_per_rank: u64,
 }
 
@@ -57,8 +59,7 @@ pub(crate) fn plan(
     for tensor in tensor_degrees(scenario) {
         go_on(observer)?;
         search.candidates += 1;
-        let sized = broken_rule(scenario, tensor)
-            .map_or_else(|| size(scenario, pricing, kind, tensor, sizing), |rule| Err(rule));
+        let sized = broken_rule(scenario, tensor).map_or_else(|| size(scenario, pricing, kind, tensor, sizing), Err);
         match sized {
             Ok((seconds, setting)) => {
                 search.simulated += 1;
@@ -90,6 +91,7 @@ pub(crate) fn plan(
     };
     let mut tightenings = 0;
     loop {
+        setting.hold_all(batches);
         let (iterations, groups_made) = match setting.iterations(batches, observer)? {
             Ok(found) => found,
             Err(binding) => return Ok(Err(NoPlan { binding, search })),
@@ -198,7 +200,8 @@ fn size<'a>(
     let degrees = AllowedDegrees::new(rule, None, ranks);
     let profile = Profile::of(scenario, pricing, layout, exchange_of(kind), sizing, &degrees)?;
     let tokens_per_rank = profile.memory.tokens();
-    let mut setting = Setting { scenario, kind, layout, profile, degrees, fixed: None, tokens_per_rank };
+    let mut setting =
+        Setting { scenario, kind, layout, profile, degrees, fixed: None, outgrown: None, tokens_per_rank };
     if setting.tokens_per_rank == 0 {
         let (states, budget) = (setting.profile.memory.states.gib(), setting.profile.memory.budget.gib());
         return Err(format!("weights, gradients and optimizer state need {states:.1} GiB of {budget:.1} GiB"));
@@ -265,6 +268,21 @@ impl Setting<'_> {
         self.tokens_per_rank = (self.tokens_per_rank as f64 * TIGHTENED) as u64;
     }
 
+    /// Where a static degree does not hold the longest sequence of the run, the next does that divides the ranks: a run
+    /// that dies is started anew so. It is not chosen for its time on the batches that it is judged on.
+    fn hold_all(&mut self, batches: &[PackedBatch]) {
+        let Some(degree) = self.fixed else { return };
+        let longest = batches.iter().flat_map(|batch| &batch.sequences).map(|own| own.computed_tokens).max();
+        let longest = u64::from(longest.unwrap_or(0));
+        let holds =
+            |other: u32| self.layout.data.is_multiple_of(other) && longest <= u64::from(other) * self.tokens_per_rank;
+        let next = self.degrees.list().iter().copied().find(|&other| other >= degree && holds(other));
+        if let Some(next) = next.filter(|&next| next > degree) {
+            self.outgrown.get_or_insert(degree);
+            self.fixed = Some(next);
+        }
+    }
+
     /// The plans of all batches, and how many communication groups were made for them.
     fn iterations(
         &self,
@@ -329,11 +347,14 @@ impl Setting<'_> {
         let mut decisions = vec![format!(
             "{ranks} ranks of TP {tensor}, each a replica of the model: the fastest on a representative batch of {sequences} sequences."
         )];
-        decisions.push(match self.fixed {
-            Some(degree) => {
+        decisions.push(match (self.fixed, self.outgrown) {
+            (Some(degree), None) => {
                 format!("Context-parallel degree {degree} for every group, the best of those that divide the ranks.")
             }
-            None => format!("Degrees of every microbatch anew, {groups_made} communication groups made in the run."),
+            (Some(degree), Some(smaller)) => format!(
+                "Context-parallel degree {degree} for every group: {smaller} was the best, but does not hold the longest sequence."
+            ),
+            (None, _) => format!("Degrees of every microbatch anew, {groups_made} communication groups made in the run."),
         });
         decisions.push(format!(
             "A rank has memory for {} tokens beside {:.1} GiB of model states.",
@@ -344,3 +365,6 @@ impl Setting<'_> {
         decisions
     }
 }
+
+#[cfg(test)]
+mod tests;
