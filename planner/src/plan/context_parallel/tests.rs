@@ -114,7 +114,7 @@ fn no_baseline_is_estimated_faster_under_the_same_cost() {
         let sizing = packing::pack(&sampler.sizing().samples, &scenario.model, &scenario.workload.packing_rule());
         let contexts = ContextSettings::up_to(&scenario.training, scenario.cluster.devices());
         let pricing = Pricing::new(&scenario.model, &scenario.cluster, &scenario.training).with_contexts(&contexts);
-        let (_, mut setting) = size(scenario, &pricing, PlannerKind::Dhp, 1, &sizing).unwrap();
+        let (_, mut setting) = size(scenario, &pricing, PlannerKind::Dhp, 1, &sizing, 0).unwrap();
         let sequences = sequences(&sizing, &setting.profile);
         let dhp = setting.grouped(&sequences).unwrap().seconds;
         assert!(dhp > 0.0);
@@ -187,7 +187,7 @@ fn more_memory_never_hurts_the_estimate() {
     let sizing = packing::pack(&sampler.sizing().samples, &scenario.model, &scenario.workload.packing_rule());
     let contexts = ContextSettings::up_to(&scenario.training, scenario.cluster.devices());
     let pricing = Pricing::new(&scenario.model, &scenario.cluster, &scenario.training).with_contexts(&contexts);
-    let (_, mut setting) = size(scenario, &pricing, PlannerKind::Dhp, 1, &sizing).unwrap();
+    let (_, mut setting) = size(scenario, &pricing, PlannerKind::Dhp, 1, &sizing, 0).unwrap();
     let sequences = sequences(&sizing, &setting.profile);
     let mut before = f64::INFINITY;
     for tokens in [8_000, 12_000, 20_000, 40_000, 80_000] {
@@ -198,7 +198,7 @@ fn more_memory_never_hurts_the_estimate() {
     }
 }
 
-/// A representative batch of short sequences, then one of twice the length: the static degree grows with it.
+/// 20,000 and 30,000 tokens where a rank holds 10,000: two ranks do, then three would, but three does not divide eight.
 #[test]
 fn a_static_degree_grows_with_the_longest_sequence() {
     let scenario = question(true, json!({}));
@@ -209,10 +209,13 @@ fn a_static_degree_grows_with_the_longest_sequence() {
     let (sizing, mut judged) = (pack(&sampler.sizing()), pack(&sampler.judged(0)));
     let contexts = ContextSettings::up_to(&scenario.training, scenario.cluster.devices());
     let pricing = Pricing::new(&scenario.model, &scenario.cluster, &scenario.training).with_contexts(&contexts);
-    let (_, mut setting) = size(scenario, &pricing, PlannerKind::StaticContext, 1, &sizing).unwrap();
-    setting.fixed = Some(2);
+    let (_, mut setting) = size(scenario, &pricing, PlannerKind::StaticContext, 1, &sizing, 0).unwrap();
     setting.tokens_per_rank = 10_000;
-    // Three ranks would do for 30,000 tokens, but three does not divide eight.
+    let short: Vec<Sequence> = [3_000, 2_000].into_iter().cycle().take(64).map(Sequence::causal).collect();
+    let of = |longest| setting.best_static_degree(&short, longest).unwrap();
+    assert!(of(0) < 4 && of(30_000) >= 4, "{} {}", of(0), of(30_000));
+    assert_eq!(setting.best_static_degree(&short, 80_001), None);
+    setting.fixed = Some(2);
     judged.sequences.iter_mut().for_each(|own| own.computed_tokens = own.computed_tokens.min(20_000));
     setting.hold_all(std::slice::from_ref(&judged));
     assert_eq!((setting.fixed, setting.outgrown), (Some(2), None));
