@@ -333,7 +333,7 @@ mod tests {
         // Forward 0 to 10, backward to 30, the second item from 30 on: its backward, from 40 to 60, may be late without
         // harm to anything else.
         for times in [&mut execution.start, &mut execution.end, &mut execution.send_start] {
-            times[1][3] = times[1][3] + Nanos::new(1);
+            times[1][3] += Nanos::new(1);
         }
         let apart = check_run(&schedule, &execution, &costs, Bytes::new(9));
         assert!(matches!(apart, Err(Violation::Apart { rank: 1, start: 41, first: 40, .. })), "{apart:?}");
