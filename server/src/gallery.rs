@@ -1,5 +1,6 @@
 //! Ready scenarios, embedded.
 
+mod dhp;
 mod pipeweaver;
 
 use api::gallery::{GalleryEntry, GalleryPlace};
@@ -59,6 +60,7 @@ const ENTRIES: [Entry; 3] = [
 pub(crate) fn entries() -> Result<Vec<GalleryEntry>, Vec<FieldError>> {
     ENTRIES
         .into_iter()
+        .chain(dhp::ENTRIES)
         .chain(pipeweaver::ENTRIES)
         .map(|entry| {
             let scenario = planner::scenario::parse(entry.file)?;

@@ -92,6 +92,7 @@ fn write(docs: &Path, papers: Vec<Paper>) -> Result<()> {
         }
     }
     all.sort_by(|a, b| a.id.cmp(&b.id));
+    all.sort_by(|a, b| a.id.cmp(&b.id));
     let document = Papers { engine: ENGINE.to_owned(), papers: all };
     for (path, text) in [(data, serde_json::to_string_pretty(&document)? + "\n"), (page, text)] {
         std::fs::write(&path, text).with_context(|| path.display().to_string())?;

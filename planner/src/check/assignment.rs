@@ -137,3 +137,56 @@ fn layers(plan: &Plan, model: &Model) -> Result<(), Violation> {
         Err(Violation::Layers { stage: plan.partition.stages.len() })
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::plan::SequenceGroup;
+    use crate::schedule::Schedule;
+    use crate::training::ContextExchange;
+
+    /// Two groups of one gang over four ranks, after `spoil`.
+    fn checked(spoil: impl FnOnce(&mut ReplicaPlan)) -> Result<(), Violation> {
+        let group = |ranks: &[u32]| SequenceGroup {
+            ranks: ranks.to_vec(),
+            microbatch: 0,
+            gang: 0,
+            exchange: ContextExchange::Ring,
+        };
+        let mut replica = ReplicaPlan {
+            microbatches: vec![vec![0], vec![1, 2]],
+            parts: Vec::new(),
+            groups: vec![group(&[0, 1, 2]), group(&[3])],
+            schedule: Schedule { stages: 4, microbatches: 2, orders: vec![Vec::new(); 4] },
+            mixes: Vec::new(),
+        };
+        spoil(&mut replica);
+        groups(&replica, Layout { tensor: 1, pipeline: 1, data: 4, chunks: 1, microbatch: 2, group: None })
+    }
+
+    #[test]
+    fn sound_groups_pass() {
+        assert_eq!(checked(|_| {}), Ok(()));
+        // One behind the other a rank may be in both.
+        assert_eq!(checked(|replica| (replica.groups[1].gang, replica.groups[1].ranks) = (1, vec![0, 3])), Ok(()));
+    }
+
+    #[test]
+    fn groups_that_cannot_be_are_refused() {
+        let shape = |what, found, expected| Err(Violation::Shape { what, found, expected });
+        let shared = checked(|replica| replica.groups[1].ranks = vec![2, 3]);
+        assert_eq!(shared, shape("groups of a rank at a time", 2, 1));
+        let twice = checked(|replica| replica.groups[0].ranks = vec![0, 0]);
+        assert_eq!(twice, shape("groups of a rank at a time", 2, 1));
+        let outside = checked(|replica| replica.groups[1].ranks = vec![4]);
+        assert_eq!(outside, shape("ranks of a group", 4, 4));
+        let nobody = checked(|replica| replica.groups[1].ranks.clear());
+        assert_eq!(nobody, shape("ranks or sequences of a group", 0, 1));
+        let idle = checked(|replica| replica.microbatches[1].clear());
+        assert_eq!(idle, shape("ranks or sequences of a group", 0, 1));
+        let fewer = checked(|replica| drop(replica.groups.pop()));
+        assert_eq!(fewer, shape("groups", 1, 2));
+        let missing = checked(|replica| drop(replica.schedule.orders.pop()));
+        assert_eq!(missing, shape("ranks", 3, 4));
+    }
+}

@@ -259,6 +259,7 @@ fn memory(
 mod tests {
     use super::*;
     use crate::cost::UniformTimes;
+    use crate::flow::{Flows, Gathered};
     use crate::schedule::one_f_one_b;
     use crate::simulate::execute;
     use crate::units::Nanos;
@@ -312,5 +313,29 @@ mod tests {
         assert_eq!(missing, Err(Violation::Incomplete { stage: 0, microbatch: 4 }));
         let heavy = checked(|_, _, costs| costs.static_memory[1] = Bytes::new(2 << 20));
         assert_eq!(heavy, Err(Violation::Memory { rank: 1, needed_mib: 2, limit_mib: 0 }));
+    }
+
+    /// Two items of two ranks each, one behind the other; the second rank of the first starts a nanosecond late.
+    #[test]
+    fn ranks_of_a_gang_that_start_apart_are_found() {
+        let items: Vec<Gathered> = (0..2).map(|gang| Gathered { ranks: vec![0, 1], gang }).collect();
+        let ten = Nanos::new(10);
+        let times = UniformTimes { forward: ten, input_grad: ten, weight_grad: ten, communication: Nanos::ZERO };
+        let costs = PipelineCosts::uniform_over(Flows::together(2, &items).unwrap(), times);
+        let order = |rank: usize| {
+            (0..2)
+                .flat_map(move |item| [Action::forward(2 * item + rank, item), Action::backward(2 * item + rank, item)])
+        };
+        let orders = vec![order(0).collect(), order(1).collect()];
+        let schedule = Schedule { stages: 4, microbatches: 2, orders };
+        let mut execution = execute(&schedule, &costs).unwrap();
+        assert_eq!(check_run(&schedule, &execution, &costs, Bytes::new(9)), Ok(()));
+        // Forward 0 to 10, backward to 30, the second item from 30 on: its backward, from 40 to 60, may be late without
+        // harm to anything else.
+        for times in [&mut execution.start, &mut execution.end, &mut execution.send_start] {
+            times[1][3] += Nanos::new(1);
+        }
+        let apart = check_run(&schedule, &execution, &costs, Bytes::new(9));
+        assert!(matches!(apart, Err(Violation::Apart { rank: 1, start: 41, first: 40, .. })), "{apart:?}");
     }
 }

@@ -54,9 +54,36 @@ pub(super) fn packings(problem: GroupProblem<'_>) -> Option<(u32, Vec<Vec<Atomic
     Some((degree, packed(problem, degree)))
 }
 
+/// What a packed length leaves over the shortest that could do, in sixty-fourths; the first that does is taken.
+const SPARE: [u64; 6] = [0, 1, 2, 4, 8, 24];
+
 /// First fit into groups of `degree` ranks, N / degree of them to a microbatch. Every sequence fits into a group.
+///
+/// Packed to what memory holds, the last microbatch, or the only one, may leave most replicas of the data without work,
+/// which nobody would train with: so the packed length is lowered as far as there are not more microbatches, and that
+/// packing taken where it is faster.
 fn packed(problem: GroupProblem<'_>, degree: u32) -> Vec<Vec<AtomicGroup>> {
     let held = u64::from(degree).saturating_mul(problem.tokens_per_rank);
+    let side_by_side = (problem.ranks / degree).max(1) as usize;
+    let full = first_fit(problem, degree, held);
+    let most = full.len().div_ceil(side_by_side) * side_by_side;
+    let longest = problem.sequences.iter().map(|sequence| sequence.tokens).max().unwrap_or(0);
+    let total: u64 = problem.sequences.iter().map(|sequence| sequence.tokens).sum();
+    let short = longest.max(total.div_ceil(most.max(1) as u64));
+    let lengths = SPARE.map(|share| short + short / 64 * share).into_iter().take_while(|&length| length < held);
+    let even = lengths.map(|length| first_fit(problem, degree, length)).find(|groups| groups.len() <= most);
+    let seconds = |groups: &[AtomicGroup]| {
+        let slowest = |groups: &[AtomicGroup]| {
+            groups.iter().map(|group| problem.cost.seconds(group.load, degree)).fold(0.0, f64::max)
+        };
+        groups.chunks(side_by_side).map(slowest).sum::<f64>()
+    };
+    let groups = even.filter(|even| seconds(even) < seconds(&full)).unwrap_or(full);
+    groups.chunks(side_by_side).map(<[AtomicGroup]>::to_vec).collect()
+}
+
+/// First fit into groups of `degree` ranks that hold `held` tokens, in the order of the data loader.
+fn first_fit(problem: GroupProblem<'_>, degree: u32, held: u64) -> Vec<AtomicGroup> {
     let mut free = FirstFit::new(problem.sequences.len());
     let mut groups: Vec<AtomicGroup> = Vec::new();
     for (place, &sequence) in problem.sequences.iter().enumerate() {
@@ -71,8 +98,7 @@ fn packed(problem: GroupProblem<'_>, degree: u32) -> Vec<Vec<AtomicGroup>> {
         let minimum = problem.degrees.minimum(group.load.tokens, problem.tokens_per_rank);
         group.minimum = minimum.map_or(degree, |minimum| minimum.min(degree));
     }
-    let side_by_side = (problem.ranks / degree).max(1) as usize;
-    groups.chunks(side_by_side).map(<[AtomicGroup]>::to_vec).collect()
+    groups
 }
 
 /// Free room of bins in a tree of maxima, so that the first with room is found in logarithmic time.

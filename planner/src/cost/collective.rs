@@ -158,4 +158,18 @@ mod tests {
         let far = point_to_point(&nodes(2), 7, 8, 1e8);
         assert!(far.secs() > 5.0 * near.secs());
     }
+
+    /// Eight devices a node: groups of two ranks of two devices, and of four, stand in one node; of five, two to a node of
+    /// eight cannot, and so it takes the network that four members share.
+    #[test]
+    fn compact_groups_stand_on_as_few_nodes_as_hold_them() {
+        let cluster = nodes(4);
+        for (size, stride, members) in [(2, 2, 2.0), (4, 2, 4.0), (5, 2, 4.0), (8, 1, 8.0), (9, 1, 8.0), (3, 8, 1.0)] {
+            let near: f64 = Group::compact(&cluster, size, stride).near;
+            assert_eq!(near.to_bits(), f64::to_bits(members), "{size} x {stride}");
+        }
+        let (inside, across) = (Group::compact(&cluster, 4, 2), Group::compact(&cluster, 5, 2));
+        assert_eq!(inside.bandwidth.to_bits(), cluster.intra_node.achieved_bandwidth().get().to_bits());
+        assert!(across.bandwidth < inside.bandwidth);
+    }
 }

@@ -1,17 +1,21 @@
 //! Published architectures by name.
 //!
 //! Sources: the models' own papers and released configurations; the modules of table 3 of PipeWeaver and their
-//! combinations in tables 1, 4 and 6. What a source leaves open is said beside the module that needs it.
+//! combinations in tables 1, 4 and 6; the models of table 5 of DHP. What a source leaves open is said beside the module that needs it.
 
 mod encoders;
 mod generators;
 mod language;
 
-use encoders::{internvit_6b, qwen2_vl_encoder, siglip_so400m, vit_2b, vit_5b, vit_22b, whisper_large};
+use encoders::{
+    internvit_6b, internvit_300m, qwen2_vl_encoder, qwen3_vl_encoder_300m, qwen3_vl_encoder_400m, siglip_so400m,
+    vit_2b, vit_5b, vit_22b, whisper_large,
+};
 use generators::{dit_5b, dit_30b, dit_xl_2};
 use language::{
     gpt_3_1t, gpt_3_175b, gpt_3_530b, llama_2_7b, llama_2_13b, llama_2_70b, llama_3_8b, llama_3_70b, llama_3_405b,
-    lm_5b, lm_7b, mixtral_8x7b, qwen_7b, qwen2_7b, qwen2_32b, qwen2_72b, text_encoder,
+    lm_5b, lm_7b, mixtral_8x7b, of_internvl, qwen_7b, qwen2_1_5b, qwen2_3b, qwen2_7b, qwen2_32b, qwen2_72b, qwen3_1_7b,
+    qwen3_4b, qwen3_8b, text_encoder,
 };
 
 use super::{Model, Module};
@@ -54,6 +58,12 @@ pub fn models() -> Vec<ModelPreset> {
         single("dit-30b", dit_30b()),
         several("vlm-7b", "VLM-7B (ViT 2B + LM 5B)", vec![vit_2b(), lm_5b()]),
         several("llava-ov-7b", "LLaVA-OneVision 7B", vec![siglip_so400m(), qwen2_7b()]),
+        several("internvl3-2b", "InternVL3-2B", vec![internvit_300m(1536), of_internvl(qwen2_1_5b())]),
+        several("internvl2.5-4b", "InternVL2.5-4B", vec![internvit_300m(2048), of_internvl(qwen2_3b())]),
+        several("internvl3-8b", "InternVL3-8B", vec![internvit_300m(3584), of_internvl(qwen2_7b())]),
+        several("qwen3-vl-2b", "Qwen3-VL-2B", vec![qwen3_vl_encoder_300m(2048), qwen3_1_7b()]),
+        several("qwen3-vl-4b", "Qwen3-VL-4B", vec![qwen3_vl_encoder_300m(2560), qwen3_4b()]),
+        several("qwen3-vl-8b", "Qwen3-VL-8B", vec![qwen3_vl_encoder_400m(4096), qwen3_8b()]),
         several("vlm-s", "VLM-S (ViT 5B + Llama-3 8B)", vec![vit_5b(), llama_3_8b()]),
         several("vlm-m", "VLM-M (ViT 5B + Qwen2 32B)", vec![vit_5b(), qwen2_32b()]),
         several("vlm-l", "VLM-L (ViT 22B + Qwen2 72B)", vec![vit_22b(), qwen2_72b()]),
@@ -142,6 +152,12 @@ mod tests {
             ("t2v-l", &[32.8, 30.0]),
             ("t2v-xl", &[72.7, 30.0]),
             ("omni-7b", &[0.675, 0.64, 7.6]),
+            // 304 and 412 million and a merger of 4 h (4 h + width) parameters.
+            ("internvl3-2b", &[0.327, 1.78]),
+            ("internvl2.5-4b", &[0.329, 3.4]),
+            ("internvl3-8b", &[0.335, 7.61]),
+            ("qwen3-vl-2b", &[0.329, 1.72]),
+            ("qwen3-vl-8b", &[0.452, 8.19]),
         ] {
             let model = model(id).unwrap();
             assert_eq!(model.modules.len(), billions.len(), "{id}");
@@ -187,6 +203,8 @@ mod tests {
         for (id, image, clip, second) in [
             ("vlm-s", 169, 0, None),
             ("omni-7b", 256, 750, None),
+            ("internvl3-8b", 256, 0, None),
+            ("qwen3-vl-8b", 196, 0, None),
             ("qwen2-audio-7b", 0, 750, None),
             ("t2v-s", 0, 0, Some(512)),
         ] {

@@ -12,7 +12,7 @@ use super::judge::fits;
 use super::{IterationPlan, NoPlan, Plan, ReplicaPlan};
 use crate::context_groups::{
     AllowedDegrees, BatchPlan, DegreeRule, Effort, GroupError, GroupPool, GroupProblem, Grouping, Sequence,
-    best_static_degree, megatron_balanced, place, plan as plan_groups, static_plan,
+    megatron_balanced, place, plan as plan_groups, static_degrees, static_plan,
 };
 use crate::cost::Pricing;
 use crate::observer::{Cancelled, Observer, go_on};
@@ -39,6 +39,8 @@ struct Setting<'a> {
     degrees: AllowedDegrees,
     /// The one degree of a static planner.
     fixed: Option<u32>,
+    /// The degree that was best on the representative batch, where it turned out not to hold the longest sequence.
+    outgrown: Option<u32>,
     tokens_per_rank: u64,
 }
 
@@ -52,13 +54,14 @@ pub(crate) fn plan(
     observer: &mut dyn Observer,
 ) -> Result<Result<Plan, NoPlan>, Cancelled> {
     let mut search = Search::default();
+    let longest = longest(batches);
     let mut best: Option<(f64, Setting<'_>)> = None;
     let mut binding = None;
     for tensor in tensor_degrees(scenario) {
         go_on(observer)?;
         search.candidates += 1;
-        let sized = broken_rule(scenario, tensor)
-            .map_or_else(|| size(scenario, pricing, kind, tensor, sizing), |rule| Err(rule));
+        let sized =
+            broken_rule(scenario, tensor).map_or_else(|| size(scenario, pricing, kind, tensor, sizing, longest), Err);
         match sized {
             Ok((seconds, setting)) => {
                 search.simulated += 1;
@@ -90,6 +93,7 @@ pub(crate) fn plan(
     };
     let mut tightenings = 0;
     loop {
+        setting.hold_all(batches);
         let (iterations, groups_made) = match setting.iterations(batches, observer)? {
             Ok(found) => found,
             Err(binding) => return Ok(Err(NoPlan { binding, search })),
@@ -180,13 +184,19 @@ fn common_heads(scenario: &Scenario, tensor: u32) -> u32 {
     scenario.model.modules.iter().map(|module| divisor(module.heads, module.kv_heads) / tensor).fold(0, divisor).max(1)
 }
 
-/// A setting that fits the sizing batch, with its simulated time.
+/// Tokens of the longest sequence.
+fn longest(batches: &[PackedBatch]) -> u64 {
+    batches.iter().flat_map(|batch| &batch.sequences).map(|own| u64::from(own.computed_tokens)).max().unwrap_or(0)
+}
+
+/// A setting that fits the sizing batch, with its simulated time; where its degree is static, one that holds `longest` tokens.
 fn size<'a>(
     scenario: &'a Scenario,
     pricing: &Pricing<'_>,
     kind: PlannerKind,
     tensor: u32,
     sizing: &PackedBatch,
+    longest: u64,
 ) -> Result<(f64, Setting<'a>), String> {
     let ranks = scenario.cluster.devices() / tensor;
     let layout = Layout { tensor, pipeline: 1, data: ranks, chunks: 1, microbatch: 1, group: None };
@@ -198,14 +208,15 @@ fn size<'a>(
     let degrees = AllowedDegrees::new(rule, None, ranks);
     let profile = Profile::of(scenario, pricing, layout, exchange_of(kind), sizing, &degrees)?;
     let tokens_per_rank = profile.memory.tokens();
-    let mut setting = Setting { scenario, kind, layout, profile, degrees, fixed: None, tokens_per_rank };
+    let mut setting =
+        Setting { scenario, kind, layout, profile, degrees, fixed: None, outgrown: None, tokens_per_rank };
     if setting.tokens_per_rank == 0 {
         let (states, budget) = (setting.profile.memory.states.gib(), setting.profile.memory.budget.gib());
         return Err(format!("weights, gradients and optimizer state need {states:.1} GiB of {budget:.1} GiB"));
     }
     let sequences = sequences(sizing, &setting.profile);
     if matches!(kind, PlannerKind::StaticContext | PlannerKind::Ulysses) {
-        let degree = best_static_degree(setting.problem(&sequences));
+        let degree = setting.best_static_degree(&sequences, longest);
         let degree = degree.ok_or_else(|| "no degree that divides the ranks holds the longest sequence".to_owned())?;
         setting.fixed = Some(degree);
     }
@@ -263,6 +274,29 @@ impl Setting<'_> {
     /// Less memory is taken for granted.
     fn tighten(&mut self) {
         self.tokens_per_rank = (self.tokens_per_rank as f64 * TIGHTENED) as u64;
+    }
+
+    /// Of the static degrees that hold `longest` tokens, the fastest on some sequences.
+    fn best_static_degree(&self, sequences: &[Sequence], longest: u64) -> Option<u32> {
+        let holding = static_degrees(self.problem(sequences))
+            .into_iter()
+            .filter(|(degree, _)| longest <= u64::from(*degree) * self.tokens_per_rank);
+        let timed = holding.filter_map(|(degree, seconds)| Some((seconds.ok()?, degree)));
+        timed.min_by(|a, b| a.0.total_cmp(&b.0).then(a.1.cmp(&b.1))).map(|(_, degree)| degree)
+    }
+
+    /// Where less memory was found than was thought, and a static degree no longer holds the longest sequence of the
+    /// run, the next does that divides the ranks.
+    fn hold_all(&mut self, batches: &[PackedBatch]) {
+        let Some(degree) = self.fixed else { return };
+        let longest = longest(batches);
+        let holds =
+            |other: u32| self.layout.data.is_multiple_of(other) && longest <= u64::from(other) * self.tokens_per_rank;
+        let next = self.degrees.list().iter().copied().find(|&other| other >= degree && holds(other));
+        if let Some(next) = next.filter(|&next| next > degree) {
+            self.outgrown.get_or_insert(degree);
+            self.fixed = Some(next);
+        }
     }
 
     /// The plans of all batches, and how many communication groups were made for them.
@@ -329,11 +363,14 @@ impl Setting<'_> {
         let mut decisions = vec![format!(
             "{ranks} ranks of TP {tensor}, each a replica of the model: the fastest on a representative batch of {sequences} sequences."
         )];
-        decisions.push(match self.fixed {
-            Some(degree) => {
-                format!("Context-parallel degree {degree} for every group, the best of those that divide the ranks.")
+        decisions.push(match (self.fixed, self.outgrown) {
+            (Some(degree), None) => {
+                format!("Context-parallel degree {degree} for every group, the best of those that divide the ranks and hold the longest sequence.")
             }
-            None => format!("Degrees of every microbatch anew, {groups_made} communication groups made in the run."),
+            (Some(degree), Some(smaller)) => format!(
+                "Context-parallel degree {degree} for every group: {smaller} was the best, but does not hold the longest sequence."
+            ),
+            (None, _) => format!("Degrees of every microbatch anew, {groups_made} communication groups made in the run."),
         });
         decisions.push(format!(
             "A rank has memory for {} tokens beside {:.1} GiB of model states.",
@@ -344,3 +381,6 @@ impl Setting<'_> {
         decisions
     }
 }
+
+#[cfg(test)]
+mod tests;

@@ -198,3 +198,67 @@ pub(super) fn costs(
     costs.flows = flows;
     costs
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::cost::ContextSettings;
+
+    fn group(ranks: &[u32], gang: u32) -> SequenceGroup {
+        SequenceGroup { ranks: ranks.to_vec(), microbatch: 0, gang, exchange: ContextExchange::Ring }
+    }
+
+    /// Cells are numbered group by group and rank by rank: 0 and 1 of the first group, 2 of the second, 3 and 4 of the
+    /// third.
+    #[test]
+    fn ranks_go_forward_and_back_through_one_group_after_the_other() {
+        let schedule = schedule(&[group(&[0, 2], 0), group(&[1], 1), group(&[1, 2], 2)], 3);
+        let both = |stage, item| [Action::forward(stage, item), Action::backward(stage, item)];
+        assert_eq!((schedule.stages, schedule.microbatches), (5, 3));
+        assert_eq!(
+            schedule.orders,
+            [both(0, 0).to_vec(), [both(2, 1), both(3, 2)].concat(), [both(1, 0), both(4, 2)].concat()]
+        );
+    }
+
+    /// Llama-2 7B on 32,768 tokens: a rank of two has half the products and half the scores, and pays for the exchange. So
+    /// it takes between half the time and all of it, with half the activations.
+    #[test]
+    fn a_group_of_two_costs_less_than_one_rank_and_more_than_half() {
+        let scenario = serde_json::json!({
+            "schema": "scenario/1", "model": { "preset": "llama-2-7b" },
+            "cluster": { "preset": "a100-80gb", "nodes": 1 },
+            "workload": {
+                "samples": {
+                    "kind": "drawn", "text_tokens": { "kind": "constant", "value": 32_768 },
+                    "images": { "kind": "constant", "value": 0 }
+                },
+                "global_batch": 1, "context_length": 32_768, "packing": "single"
+            },
+            "training": { "zero": 1 }, "planners": ["dhp"]
+        });
+        let scenario = crate::scenario::parse(&scenario.to_string()).unwrap();
+        let contexts = ContextSettings::up_to(&scenario.training, 2);
+        let pricing = Pricing::new(&scenario.model, &scenario.cluster, &scenario.training).with_contexts(&contexts);
+        let layout = Layout { tensor: 1, pipeline: 1, data: 8, chunks: 1, microbatch: 1, group: None };
+        let sequence = Sequence {
+            samples: 1,
+            tokens: 32_768,
+            computed_tokens: 32_768,
+            squared: 32_768 * 32_768,
+            useful_squared: 32_768 * 32_768,
+            ..Sequence::default()
+        };
+        let load = MicrobatchLoad::of(&[sequence], &scenario.model, Packing::Packed);
+        for exchange in [ContextExchange::Ring, ContextExchange::AllToAll] {
+            let ways = [(exchange, 1), (exchange, 2)];
+            let loads = [load.clone(), load.clone()];
+            let prices = GroupPrices::of(&pricing, &scenario.model, layout, &loads, &ways).unwrap();
+            let (alone, two) = (prices.seconds(0), prices.seconds(1));
+            assert!(two < alone && two > 0.5 * alone, "{exchange:?}: {two} of {alone}");
+            let (alone, two) = (prices.columns.activation[0].get() as f64, prices.columns.activation[1].get() as f64);
+            assert!((two / alone - 0.5).abs() < 0.01, "{exchange:?}: {two} of {alone} bytes");
+        }
+        assert!(GroupPrices::of(&pricing, &scenario.model, layout, &[load], &[(ContextExchange::Ring, 3)]).is_none());
+    }
+}

@@ -47,6 +47,9 @@ pub fn samples() -> Vec<SamplePreset> {
             share_gpt4_video_like(),
         ),
         preset("intern-vid-like", "Video with short captions, InternVid-like (synthetic)", intern_vid_like()),
+        preset("msr-vtt-frames", "Video at one image a second, MSR-VTT-like (synthetic)", msr_vtt_frames()),
+        preset("intern-vid-frames", "Video at one image a second, InternVid-like (synthetic)", intern_vid_frames()),
+        preset("open-vid-frames", "Video at one image a second, OpenVid-like (synthetic)", open_vid_frames()),
         preset("mm-trail-like", "Trailers, MMTrail-like (synthetic)", mm_trail_like()),
         preset("video-mix", "Video mix of those three (synthetic)", video_mix()),
     ]
@@ -101,6 +104,24 @@ fn share_gpt4_video_like() -> SampleSource {
 fn intern_vid_like() -> SampleSource {
     let seconds = RealDistribution::LogNormal { median: 6.0, sigma: 0.8, min: 0.5, max: 16.0 };
     video(log_normal(21.0, 0.4, 6, 77), seconds)
+}
+
+/// Clips of 10 to 30 s, 14.8 s on average (Xu et al. 2016: 10,000 clips, 41.2 hours), with a sentence each. Here and in the
+/// next two, a second of video is one image: a frame of InternVL, two frames of Qwen3-VL. That is our choice, as are the
+/// shapes; DHP says only that most clips are shorter than 8 s and few longer than 64 s, and that these are the most even.
+fn msr_vtt_frames() -> SampleSource {
+    images(log_normal(13.0, 0.35, 4, 40), log_normal(13.7, 0.35, 10, 30), None)
+}
+
+/// Clips of 11.7 s on average, captions of 18 words (see [`intern_vid_like`]), the longest cut at four minutes.
+fn intern_vid_frames() -> SampleSource {
+    images(log_normal(21.0, 0.4, 6, 77), log_normal(6.0, 1.15, 1, 240), None)
+}
+
+/// Clips of 7.4 s on average (Nan et al. 2025: 1.02 million clips, 2,100 hours) with long captions; the longest tail of
+/// the three, as DHP says.
+fn open_vid_frames() -> SampleSource {
+    images(log_normal(150.0, 0.4, 30, 400), log_normal(3.5, 1.22, 1, 240), None)
 }
 
 /// Clips of about 5 s (Chi et al. 2024: 20 million clips, 27,100 hours). Captions of about 100 tokens, which speak of

@@ -274,3 +274,47 @@ pub(super) fn cross_backward(
     graph.run("residual gradient", Phase::InputGrad, add, &[result, gradient]);
     graph.makes("gradient", shape.stream())
 }
+
+#[cfg(test)]
+mod tests {
+    use super::super::{Shape, layer};
+    use crate::cost::kernel::{Kernel, Operation};
+    use crate::cost::load::ModuleLoad;
+    use crate::training::{ContextExchange, Training};
+
+    fn exchanges(exchange: ContextExchange, degree: u32) -> Vec<(Operation, f64)> {
+        let training: Training = serde_json::from_value(serde_json::json!({
+            "context_parallel": degree, "context_exchange": exchange
+        }))
+        .unwrap();
+        let model = crate::model::presets::model("llama-3-8b").unwrap();
+        let load = ModuleLoad { tokens: 8192.0, squared: 8192.0 * 8192.0, ..ModuleLoad::default() };
+        let graph = layer(&Shape::new(&model.modules[0], &training, 2.0, load));
+        let of = |name: &str| name.starts_with("context ");
+        let collective = |kernel: &Kernel| match kernel {
+            Kernel::Collective(collective) => (collective.operation, collective.bytes),
+            other => panic!("{other:?}"),
+        };
+        graph.operators.iter().filter(|own| of(own.name)).map(|own| collective(&own.kernel)).collect()
+    }
+
+    /// Llama-3 8B: width 4,096, eight key-value heads of 128. 8,192 tokens over four ranks are 2,048; over TP 2, queries,
+    /// keys and values hold 2 bytes x 2,048 x (4,096 + 2 x 1,024) / 2 = 12.58 MB and the context 2 x 2,048 x 4,096 / 2 =
+    /// 8.39 MB. Forward trades the first and then the second, backward the second and then the first.
+    #[test]
+    fn an_all_to_all_trades_queries_keys_and_values_and_what_attention_makes() {
+        let (qkv, context) = (12_582_912.0, 8_388_608.0);
+        let expected = [qkv, context, context, qkv].map(|bytes| (Operation::AllToAll, bytes));
+        assert_eq!(exchanges(ContextExchange::AllToAll, 4), expected);
+        assert_eq!(exchanges(ContextExchange::AllToAll, 1), []);
+    }
+
+    /// Keys and values, 2 x 2 bytes x 2,048 x 1,024 / 2 = 4.19 MB, travel three hops forward.
+    #[test]
+    fn a_ring_hands_on_keys_and_values() {
+        let found = exchanges(ContextExchange::Ring, 4);
+        assert_eq!(found[0], (Operation::SendReceive, 3.0 * 4_194_304.0));
+        assert!(found.iter().all(|(operation, _)| *operation == Operation::SendReceive));
+        assert_eq!(exchanges(ContextExchange::Ring, 1), []);
+    }
+}

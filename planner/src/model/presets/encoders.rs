@@ -47,6 +47,30 @@ pub(super) fn internvit_6b() -> Module {
     Module { norm: Norm::Rms, bias: Bias::None, ..vit("InternViT-6B", 48, 3200, 25, 12_800, patch) }
 }
 
+/// InternViT-300M of InternVL2.5 and InternVL3 (released configurations) in front of a backbone of that width: one tile of
+/// 448 x 448 pixels a frame of video, 32 x 32 patches merged 2 x 2 to 256 tokens.
+pub(super) fn internvit_300m(backbone_width: u32) -> Module {
+    let patch =
+        Patch { patch_px: 14, patches_per_image: 1024, tokens_per_image: 256, projected_width: Some(backbone_width) };
+    vit("InternViT-300M", 24, 1024, 16, 4096, patch)
+}
+
+/// The encoder of Qwen3-VL-2B and 4B (SigLIP2 Large; released configurations). Two frames of video make one image: here
+/// of 448 x 448 pixels, 28 x 28 patches of 16 pixels merged 2 x 2 to 196 tokens. The size of frames is our choice. Its
+/// further mergers (DeepStack) are left out.
+pub(super) fn qwen3_vl_encoder_300m(backbone_width: u32) -> Module {
+    vit("Qwen3-VL ViT 300M", 24, 1024, 16, 4096, pairs_of_frames(backbone_width))
+}
+
+/// The encoder of Qwen3-VL-8B (SigLIP2 SO-400M); images as above.
+pub(super) fn qwen3_vl_encoder_400m(backbone_width: u32) -> Module {
+    vit("Qwen3-VL ViT 400M", 27, 1152, 16, 4304, pairs_of_frames(backbone_width))
+}
+
+const fn pairs_of_frames(backbone_width: u32) -> Patch {
+    Patch { patch_px: 16, patches_per_image: 784, tokens_per_image: 196, projected_width: Some(backbone_width) }
+}
+
 /// SigLIP-SO400M with patches of 14 pixels at 384 pixels: 27 x 27 patches, none merged (LLaVA-OneVision).
 pub(super) fn siglip_so400m() -> Module {
     let patch = Patch { patch_px: 14, patches_per_image: 729, tokens_per_image: 729, projected_width: None };

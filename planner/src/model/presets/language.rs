@@ -77,6 +77,39 @@ pub(super) fn mixtral_8x7b() -> Module {
     Module { moe: Some(Moe { experts: 8, top_k: 2 }), ..dense.named("Mixtral 8x7B") }
 }
 
+/// Released as Qwen2.5 1.5B, in InternVL3-2B.
+pub(super) fn qwen2_1_5b() -> Module {
+    qwen(Llama { layers: 28, hidden: 1536, heads: 12, kv_heads: 2, ffn: 8960, vocab: 151_936 }, "Qwen2.5 1.5B")
+}
+
+/// Released as Qwen2.5 3B, in InternVL2.5-4B, with two key-value heads; table 5 of DHP says eight.
+pub(super) fn qwen2_3b() -> Module {
+    qwen(Llama { layers: 36, hidden: 2048, heads: 16, kv_heads: 2, ffn: 11_008, vocab: 151_936 }, "Qwen2.5 3B")
+}
+
+/// With the words of InternVL2.5 and InternVL3 and an output head of its own, whatever the size.
+pub(super) fn of_internvl(module: Module) -> Module {
+    Module { vocab: 151_674, tied_embeddings: false, ..module }
+}
+
+/// Qwen3 1.7B, in Qwen3-VL-2B.
+pub(super) fn qwen3_1_7b() -> Module {
+    let figures = Llama { layers: 28, hidden: 2048, heads: 16, kv_heads: 8, ffn: 6144, vocab: 151_936 };
+    Module { tied_embeddings: true, ..figures.named("Qwen3 1.7B") }
+}
+
+/// Qwen3 4B, in Qwen3-VL-4B. The checkpoint has 32 heads of 128, more than its width of 2,560; a head is width / heads
+/// = 80 wide here, so that it has 9 % fewer parameters and its scores five eighths of the operations.
+pub(super) fn qwen3_4b() -> Module {
+    let figures = Llama { layers: 36, hidden: 2560, heads: 32, kv_heads: 8, ffn: 9728, vocab: 151_936 };
+    Module { tied_embeddings: true, ..figures.named("Qwen3 4B") }
+}
+
+/// Qwen3 8B, in Qwen3-VL-8B.
+pub(super) fn qwen3_8b() -> Module {
+    Llama { layers: 36, hidden: 4096, heads: 32, kv_heads: 8, ffn: 12_288, vocab: 151_936 }.named("Qwen3 8B")
+}
+
 /// Qwen2 and Qwen2.5 have the same architecture in the sizes that both have been released in.
 pub(super) fn qwen2_7b() -> Module {
     qwen(Llama { layers: 28, hidden: 3584, heads: 28, kv_heads: 4, ffn: 18_944, vocab: 152_064 }, "Qwen2 7B")
