@@ -1,6 +1,6 @@
 //! How far from the proven best the heuristics are, on random uneven pipelines.
 //!
-//! `cargo run --release -p planscope-planner --example yardstick [instances] [nodes]` prints a line for each of some
+//! `cargo run --release -p planscope-planner --example yardstick` prints a line for each of some
 //! pipelines of 2 to 4 ranks, 2 to 8 microbatches and 1 or 2 chunks, with long-tailed times, then means and maxima over
 //! those whose best is proven. The same on every machine.
 
@@ -16,16 +16,14 @@ const INSTANCES: u64 = 60;
 const NODES: u64 = 20_000;
 
 fn main() {
-    let mut arguments = std::env::args().skip(1).map(|argument| argument.parse().expect("a number"));
-    let (instances, nodes) = (arguments.next().unwrap_or(INSTANCES), arguments.next().unwrap_or(NODES));
     println!(
         "{:>3} {:>2} {:>2} {:>2} {:>3} {:>9} {:>8} {:>10} {:>9} {:>9}",
         "#", "p", "v", "m", "cap", "ending", "nodes", "best ns", "ranking", "wait-free"
     );
     let mut proven = Vec::new();
-    for instance in 0..instances {
+    for instance in 0..INSTANCES {
         let drawn = Drawn::number(instance);
-        let budget = Budget { nodes, ..Budget::default() };
+        let budget = Budget { nodes: NODES, ..Budget::default() };
         let exact = search(&drawn.costs, drawn.limit, budget, &Alone, &Unwatched).expect("one microbatch fits");
         let Drawn { ranks, chunks, microbatches, cap, .. } = drawn;
         let ending =

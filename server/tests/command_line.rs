@@ -378,7 +378,7 @@ fn no_time_still_gives_an_order_that_says_so() {
     let forward = [[3, 1, 2], [1, 4, 2], [9, 2, 5], [2, 6, 1], [5, 3, 7], [1, 8, 3]];
     problem["ranks"] = 3.into();
     problem["forward"] = serde_json::json!(forward);
-    problem["backward"] = serde_json::json!(forward.map(|[first, second, third]| [2 * first, third, first + 3]));
+    problem["backward"] = serde_json::json!(forward.map(|[first, _, third]| [2 * first, third, first + 3]));
     problem["budget_s"] = 0.into();
     let output = planscope(&["solve", "-"], &problem.to_string());
     let answer: serde_json::Value = serde_json::from_slice(&output.stdout).unwrap();

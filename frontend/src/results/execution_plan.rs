@@ -246,7 +246,7 @@ mod tests {
         );
         let slower = summary(&view(10.5));
         assert!(slower.contains("2 buffers for each pair of ranks"), "{slower}");
-        assert!(slower.contains("5.0\u{202f}% after"), "{slower}");
+        assert!(slower.contains("5.00\u{202f}% after"), "{slower}");
     }
 
     #[test]

@@ -33,6 +33,7 @@ pub(crate) struct RankOptions {
 #[into_params(parameter_in = Query)]
 pub(crate) struct FileOptions {
     /// Form of the file; absent: csv.
+    #[param(inline)]
     form: Option<Form>,
     /// Buffers at both ends of every channel, 0 for as many as there are transfers; absent: the fewest of 2, 4, 8, 16 and
     /// 32 that delay nothing, or as many as there are.
