@@ -40,7 +40,7 @@ fn main() {
         proven.push((exact.ending == Ending::Optimal, ranking, wait_free, better_of_both(&exact)));
     }
     let known: Vec<_> = proven.iter().filter(|(is_proven, ..)| *is_proven).collect();
-    println!("{} of {} proven, {nodes} nodes each at most", known.len(), proven.len());
+    println!("{} of {} proven, {NODES} nodes each at most", known.len(), proven.len());
     let tell = |name: &str, values: Vec<f64>| {
         let (count, within) = (values.len(), values.iter().filter(|&&value| value <= 3.0).count());
         let (sum, most) = (values.iter().sum::<f64>(), values.iter().copied().fold(0.0, f64::max));
