@@ -5,38 +5,53 @@ use super::{Data, Entry};
 /// As the group is shown.
 const GROUP: &str = "DHP (Niu et al., 2026)";
 
-const fn entry(slug: &'static str, place: &'static str, summary: &'static str, file: &'static str) -> Entry {
-    Entry { slug, group: Some((GROUP, place)), summary, data: Data::Synthetic, file }
+const OPEN_VID: &str = "Video with the longest tail of the three datasets: a few clips need several ranks, most share one. \
+                        One degree for all leaves ranks waiting; degrees of any size for every microbatch do not.";
+const INTERN_VID: &str = "Video with a long tail, less so than OpenVid: how much is won over one degree for all depends on how \
+                          many clips are longer than what a rank holds.";
+const MSR_VTT: &str = "The most even of the three datasets: clips of 10 to 30 seconds. Static context parallelism packs them \
+                       about as well as dynamic groups do, and there is next to nothing to win.";
+const SCALING: &str = "The long tail on a number of devices: with few ranks every microbatch is full and most planners find \
+                       the same plan. The gain comes with the number of ranks.";
+const BATCH: &str =
+    "The long tail in smaller global batches: the fewer the samples, the less there is to balance them with.";
+
+/// A set-up by its file, with its table or figure.
+macro_rules! set_up {
+    ($name:literal, $place:literal, $summary:expr) => {
+        Entry {
+            slug: concat!("dhp-", $name),
+            group: Some((GROUP, $place)),
+            summary: $summary,
+            data: Data::Synthetic,
+            file: include_str!(concat!("../../../examples/dhp/", $name, ".json")),
+        }
+    };
 }
 
-/// In the order of the paper.
-pub(super) const ENTRIES: [Entry; 4] = [
-    entry(
-        "dhp-internvl3-8b-open-vid",
-        "Figure 6",
-        "Video with the longest tail of the three datasets: a few clips need several ranks, most share one. One degree \
-         for all leaves ranks waiting; degrees of any size for every microbatch do not.",
-        include_str!("../../../examples/dhp/internvl3-8b-open-vid.json"),
-    ),
-    entry(
-        "dhp-internvl3-8b-msr-vtt",
-        "Figure 6",
-        "The most even of the three: clips of 10 to 30 seconds. Static context parallelism packs them as well as \
-         dynamic groups do, and there is next to nothing to win.",
-        include_str!("../../../examples/dhp/internvl3-8b-msr-vtt.json"),
-    ),
-    entry(
-        "dhp-qwen3-vl-2b-open-vid",
-        "Figure 6",
-        "A small model on the long tail: its weights leave more memory, so that what counts is balance and not \
-         what fits.",
-        include_str!("../../../examples/dhp/qwen3-vl-2b-open-vid.json"),
-    ),
-    entry(
-        "dhp-scaling-8",
-        "Figure 5",
-        "One node: with few ranks every microbatch is full and all planners but one find the same plan. The gain comes \
-         with the number of ranks.",
-        include_str!("../../../examples/dhp/scaling-8.json"),
-    ),
+/// In the order of the paper, the long tail first.
+pub(super) const ENTRIES: [Entry; 23] = [
+    set_up!("internvl3-8b-open-vid", "Figure 6", OPEN_VID),
+    set_up!("internvl3-2b-open-vid", "Figure 6", OPEN_VID),
+    set_up!("internvl2-5-4b-open-vid", "Figure 6", OPEN_VID),
+    set_up!("qwen3-vl-2b-open-vid", "Figure 6", OPEN_VID),
+    set_up!("qwen3-vl-4b-open-vid", "Figure 6", OPEN_VID),
+    set_up!("qwen3-vl-8b-open-vid", "Figure 6", OPEN_VID),
+    set_up!("internvl3-8b-intern-vid", "Figure 6", INTERN_VID),
+    set_up!("internvl3-2b-intern-vid", "Figure 6", INTERN_VID),
+    set_up!("internvl2-5-4b-intern-vid", "Figure 6", INTERN_VID),
+    set_up!("qwen3-vl-2b-intern-vid", "Figure 6", INTERN_VID),
+    set_up!("qwen3-vl-4b-intern-vid", "Figure 6", INTERN_VID),
+    set_up!("qwen3-vl-8b-intern-vid", "Figure 6", INTERN_VID),
+    set_up!("internvl3-8b-msr-vtt", "Figure 6", MSR_VTT),
+    set_up!("internvl3-2b-msr-vtt", "Figure 6", MSR_VTT),
+    set_up!("internvl2-5-4b-msr-vtt", "Figure 6", MSR_VTT),
+    set_up!("qwen3-vl-2b-msr-vtt", "Figure 6", MSR_VTT),
+    set_up!("qwen3-vl-4b-msr-vtt", "Figure 6", MSR_VTT),
+    set_up!("qwen3-vl-8b-msr-vtt", "Figure 6", MSR_VTT),
+    set_up!("scaling-8", "Figure 5", SCALING),
+    set_up!("scaling-16", "Figure 5", SCALING),
+    set_up!("scaling-32", "Figure 5", SCALING),
+    set_up!("batch-128", "Tables 1 and 2", BATCH),
+    set_up!("batch-256", "Tables 1 and 2", BATCH),
 ];
