@@ -60,8 +60,8 @@ const ENTRIES: [Entry; 3] = [
 pub(crate) fn entries() -> Result<Vec<GalleryEntry>, Vec<FieldError>> {
     ENTRIES
         .into_iter()
-        .chain(dhp::ENTRIES)
         .chain(pipeweaver::ENTRIES)
+        .chain(dhp::ENTRIES)
         .map(|entry| {
             let scenario = planner::scenario::parse(entry.file)?;
             Ok(GalleryEntry {

@@ -15,6 +15,8 @@ use crate::sketch;
 
 /// Kept scenarios shown here; the rest is a page of its own.
 const RECENT: usize = 5;
+/// Set-ups of a paper that are shown unfolded.
+const SHELF: usize = 8;
 
 /// The gallery.
 #[component]
@@ -113,11 +115,23 @@ fn PaperShelf(paper: String, entries: Vec<GalleryEntry>) -> impl IntoView {
             </li>
         }
     };
-    let lines = entries.into_iter().map(line).collect_view();
+    let mut entries = entries.into_iter();
+    let lines = entries.by_ref().take(SHELF).map(line).collect_view();
+    let more: Vec<_> = entries.map(line).collect();
+    let more = (!more.is_empty()).then(|| {
+        let words = format!("{} more", more.len());
+        view! {
+            <details class="advanced">
+                <summary>{words}</summary>
+                <ul class="shelf">{more}</ul>
+            </details>
+        }
+    });
     view! {
         <h2>{paper}</h2>
         <p class="hint">"Set-ups of the paper. "<a href="/papers">"Published figures beside ours"</a></p>
         <ul class="shelf">{lines}</ul>
+        {more}
     }
 }
 

@@ -33,7 +33,11 @@ pub(super) fn ExecutionPlanCard() -> impl IntoView {
     let chosen = Memo::new(move |_| ranking::chosen_planner(&explore.results(), explore.view.get().planner));
     let of = Memo::new(move |_| {
         let planner = chosen.get()?;
-        let iteration = explore.shown.with(|shown| shown.timeline(planner).map(|_| shown.iteration))?;
+        // Ranks that work in groups hand nothing to each other.
+        let iteration = explore.shown.with(|shown| {
+            let timeline = shown.timeline(planner).filter(|timeline| !timeline.is_grouped());
+            timeline.map(|_| shown.iteration)
+        })?;
         let scenario = explore.result.with(|stored| Some(stored.as_ref()?.outcome.scenario.clone()))?;
         Some((scenario, planner, iteration))
     });

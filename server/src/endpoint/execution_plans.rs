@@ -76,6 +76,7 @@ const NO_DELAY: f64 = 1.001;
         (status = 400, description = "Too short, or not an identifier, iteration or query"),
         (status = 404, description = "Unknown, not planned yet, no plan of that planner, or no such rank"),
         (status = 410, description = "Deleted"),
+        (status = 422, description = "The ranks of the plan work in groups and hand nothing to each other"),
     )
 )]
 pub(crate) async fn of_a_rank(
@@ -123,6 +124,7 @@ pub(crate) async fn of_a_rank(
         (status = 400, description = "Too short, or not an identifier, iteration or query"),
         (status = 404, description = "Unknown, not planned yet, or no plan of that planner"),
         (status = 410, description = "Deleted"),
+        (status = 422, description = "The ranks of the plan work in groups and hand nothing to each other"),
     )
 )]
 pub(crate) async fn file(
@@ -150,6 +152,9 @@ pub(crate) async fn file(
 async fn compiled(encoded: Vec<u8>, buffers: Vec<Buffers>) -> Result<(ExecutionPlan, Replay), ApiError> {
     let work = move || {
         let timeline = decode(&encoded)?;
+        if timeline.is_grouped() {
+            return Err(ApiError::NoTransfers);
+        }
         let mut found = None;
         for buffers in buffers {
             let plan = compile(&timeline, buffers).map_err(|error| ApiError::Fault(error.to_string()))?;
