@@ -83,7 +83,8 @@ fn ExportMenu() -> impl IntoView {
         let id = outcome.outcome.scenario.clone();
         let shown = explore.shown.get();
         let iteration = shown.iteration;
-        let schedules = shown.timelines.iter().map(|(planner, _)| {
+        let pipelines = shown.timelines.iter().filter(|(_, timeline)| !timeline.is_grouped());
+        let schedules = pipelines.map(|(planner, _)| {
             let href = path::schedule_csv(&id, planner.id(), iteration);
             let name = format!("{}-{}-{iteration}.csv", &id[..10.min(id.len())], planner.id());
             view! { <li><a href=href download=name>{planner.title()}<small>"torch CSV"</small></a></li> }

@@ -114,10 +114,8 @@ pub enum ApiError {
         ranks: u32,
     },
     /// Ranks that share sequences in groups hand nothing on.
-    #[error(
-        "the ranks of this plan work in groups and hand nothing to each other, so there is no list of sends and receives"
-    )]
-    NoTransfers,
+    #[error("the ranks of this plan work in groups and hand nothing to each other: there is no pipeline")]
+    NoPipeline,
     /// No route has that path.
     #[error("there is nothing at {0}")]
     NoRoute(String),
@@ -217,7 +215,7 @@ impl ApiError {
             Self::Store(_) | Self::Fault(_) => INTERNAL,
             Self::Method(_) => ("method-not-allowed", S::METHOD_NOT_ALLOWED, "Method not allowed"),
             Self::TooLarge(_) => ("too-large", S::PAYLOAD_TOO_LARGE, "The upload is too large"),
-            Self::NoTransfers => ("no-execution-plan", S::UNPROCESSABLE_ENTITY, "There is no execution plan"),
+            Self::NoPipeline => ("no-pipeline", S::UNPROCESSABLE_ENTITY, "The plan is no pipeline"),
             Self::NoStudy(_) => ("no-study", S::UNPROCESSABLE_ENTITY, "There is nothing to study"),
             Self::NotPlanned => ("not-planned", S::CONFLICT, "The scenario is not planned yet"),
             Self::StudiesFull(_) => ("studies-full", S::SERVICE_UNAVAILABLE, "Too many studies are under way"),

@@ -153,7 +153,7 @@ async fn compiled(encoded: Vec<u8>, buffers: Vec<Buffers>) -> Result<(ExecutionP
     let work = move || {
         let timeline = decode(&encoded)?;
         if timeline.is_grouped() {
-            return Err(ApiError::NoTransfers);
+            return Err(ApiError::NoPipeline);
         }
         let mut found = None;
         for buffers in buffers {

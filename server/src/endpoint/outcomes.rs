@@ -84,6 +84,7 @@ pub(crate) async fn timeline(
         (status = 400, description = "Too short, or not an identifier or iteration"),
         (status = 404, description = "Unknown, not planned yet, or no plan of that planner"),
         (status = 410, description = "Deleted"),
+        (status = 422, description = "The ranks of the plan work in groups and hand nothing to each other"),
     )
 )]
 pub(crate) async fn schedule(
@@ -91,9 +92,13 @@ pub(crate) async fn schedule(
     Path((id, planner, iteration)): Path<(String, String, String)>,
 ) -> Result<Response, ApiError> {
     let (short, encoded) = stored_timeline(&app, &id, &planner, &iteration).await?;
+    let timeline = decode(&encoded)?;
+    if timeline.is_grouped() {
+        return Err(ApiError::NoPipeline);
+    }
     // Planner and iteration were read, so they hold nothing that a file name must not.
     let attachment = format!("attachment; filename=\"planscope-{short}-{planner}-{iteration}.csv\"");
-    let csv = planner::export::torch_csv(&decode(&encoded)?);
+    let csv = planner::export::torch_csv(&timeline);
     let headers = [(CONTENT_TYPE, "text/csv; charset=utf-8".to_owned()), (CONTENT_DISPOSITION, attachment)];
     Ok((headers, csv).into_response())
 }
