@@ -19,6 +19,8 @@ pub(crate) enum Dash {
     Dashed,
     /// Dots.
     Dotted,
+    /// Dashes and dots by turns.
+    DashDotted,
     /// Long dashes, for what is no measurement but a limit.
     Long,
 }
@@ -29,6 +31,7 @@ impl Dash {
             Self::Solid => DashType::Solid,
             Self::Dashed => DashType::Dash,
             Self::Dotted => DashType::Dot,
+            Self::DashDotted => DashType::DashDot,
             Self::Long => DashType::LongDash,
         }
     }
@@ -38,6 +41,7 @@ impl Dash {
         match self {
             Self::Solid => "none",
             Self::Dashed => "6 4",
+            Self::DashDotted => "6 3 2 3",
             Self::Dotted => "2 2",
             Self::Long => "9 4",
         }

@@ -119,7 +119,12 @@ proptest! {
             legal(problem, &balanced, Packed::OneByOne)?;
             let any = AllowedDegrees::new(DegreeRule::Any, None, ranks);
             let unpacked = super::plan(GroupProblem { degrees: &any, ..problem }, Effort::Unpacked);
-            prop_assert!(unpacked.is_ok_and(|plan| plan.seconds <= balanced.seconds));
+            let unpacked = unpacked.map(|plan| plan.seconds);
+            prop_assert!(
+                unpacked.as_ref().is_ok_and(|&seconds| seconds <= balanced.seconds * (1.0 + 1e-12)),
+                "{unpacked:?} > {}",
+                balanced.seconds
+            );
         }
     }
 

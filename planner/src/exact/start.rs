@@ -3,7 +3,7 @@
 use super::branch::end_of;
 use crate::cost::PipelineCosts;
 use crate::ranking::{self, Goal, Strategy, Watch, Workers};
-use crate::schedule::critical_swaps::improve;
+use crate::schedule::critical_swaps::{Effort, improve};
 use crate::schedule::dual_queue::{Interleaving, TooLarge, interleave};
 use crate::schedule::{Schedule, wait_free_cyclic};
 use crate::units::{Bytes, Nanos};
@@ -57,7 +57,7 @@ pub(super) fn best(
     let swapped = |(end, schedule): (Nanos, Schedule)| {
         let affordable = SIMULATED_ACTIONS / (schedule.len().max(1) as u64).pow(2);
         let steps = if watch.is_over() { 0 } else { affordable.min(STEPS) as u32 };
-        match improve(&schedule, costs, limit, steps) {
+        match improve(&schedule, costs, limit, Effort::steps(steps)) {
             Some(improved) if improved.end < end => (improved.end, improved.schedule),
             _ => (end, schedule),
         }

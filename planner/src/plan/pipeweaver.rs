@@ -9,6 +9,7 @@
 mod cut_replica;
 mod partitioner;
 mod steps;
+mod swaps;
 mod tuning;
 
 use super::dynamic::deal;

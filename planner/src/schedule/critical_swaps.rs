@@ -33,10 +33,26 @@ pub struct Improved {
     pub simulated: u32,
 }
 
-/// Improves an order by at most `steps` swaps, within `limit` bytes on every rank.
+/// How long to go on swapping.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Effort {
+    /// Most swaps made.
+    pub steps: u32,
+    /// Most orders simulated; the step at which they are used up is finished.
+    pub orders: u32,
+}
+
+impl Effort {
+    /// So many swaps, however many orders that takes.
+    pub const fn steps(steps: u32) -> Self {
+        Self { steps, orders: u32::MAX }
+    }
+}
+
+/// Improves an order, within `limit` bytes on every rank.
 ///
 /// Deterministic. `None` where the order does not run, or overlaps actions: those are not taken apart.
-pub fn improve(schedule: &Schedule, costs: &PipelineCosts, limit: Bytes, steps: u32) -> Option<Improved> {
+pub fn improve(schedule: &Schedule, costs: &PipelineCosts, limit: Bytes, effort: Effort) -> Option<Improved> {
     if schedule.orders.iter().flatten().any(|action| action.with_next) {
         return None;
     }
@@ -52,9 +68,10 @@ pub fn improve(schedule: &Schedule, costs: &PipelineCosts, limit: Bytes, steps: 
     };
     let bound = lower_bound(costs);
     let mut last_improved = 0;
-    for step in 0..steps {
+    for step in 0..effort.steps {
         let best = search.best.end;
-        if best <= bound || (step - last_improved) * PATIENCE > steps || !search.step(step) {
+        let is_late = (step - last_improved) * PATIENCE > effort.steps || search.best.simulated >= effort.orders;
+        if best <= bound || is_late || !search.step(step) {
             break;
         }
         if search.best.end < best {
@@ -322,7 +339,7 @@ mod tests {
             };
             let before = execute(&schedule, &costs).unwrap();
             let limit = (0..ranks).map(|rank| crate::simulate::peak_memory(rank, &schedule, &before, &costs)).max().unwrap();
-            let improved = improve(&schedule, &costs, limit, steps).unwrap();
+            let improved = improve(&schedule, &costs, limit, Effort::steps(steps)).unwrap();
             let execution = execute(&improved.schedule, &costs).unwrap();
             prop_assert!(improved.end <= before.makespan());
             prop_assert_eq!(improved.end, execution.makespan());
@@ -345,7 +362,7 @@ mod tests {
         }
         let schedule = gpipe(2, 2);
         let before = execute(&schedule, &costs).unwrap().makespan();
-        let improved = improve(&schedule, &costs, Bytes::new(2), 20).unwrap();
+        let improved = improve(&schedule, &costs, Bytes::new(2), Effort::steps(20)).unwrap();
         assert_eq!((before.get(), improved.end.get()), (29, 22));
     }
 
@@ -354,6 +371,6 @@ mod tests {
         let costs = PipelineCosts::uniform(2, 1, 2, UniformTimes::default());
         let mut schedule = one_f_one_b(2, 2);
         schedule.orders[0][1] = schedule.orders[0][1].overlapped();
-        assert_eq!(improve(&schedule, &costs, Bytes::new(9), 5), None);
+        assert_eq!(improve(&schedule, &costs, Bytes::new(9), Effort::steps(5)), None);
     }
 }

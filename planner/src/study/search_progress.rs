@@ -4,6 +4,7 @@ use serde::{Deserialize, Serialize};
 
 use super::{Batches, Effort, NoStudy, Subject, Turn};
 use crate::cost::Pricing;
+use crate::plan::CutReplica;
 use crate::ranking::{self, Ending, Goal, Step, Strategy};
 use crate::scenario::{PlannerKind, ValidScenario};
 
@@ -32,6 +33,9 @@ pub struct SearchProgress {
     pub lower_bound_s: f64,
     /// The searches.
     pub strategies: Vec<StrategyProgress>,
+    /// What swaps on its critical path make of the best order of the Monte-Carlo tree search, as in the plan.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub swapped_s: Option<f64>,
     /// Whether the time was up before the rollouts were.
     pub is_cut: bool,
 }
@@ -153,6 +157,7 @@ pub fn search_progress(
         rollouts: effort.rollouts,
         lower_bound_s: 0.0,
         strategies: Vec::with_capacity(Strategy::ALL.len()),
+        swapped_s: None,
         is_cut: false,
     };
     for (place, strategy) in Strategy::ALL.into_iter().enumerate() {
@@ -160,6 +165,10 @@ pub fn search_progress(
         let found = ranking::search(&interleaving, strategy, Goal::Fastest, budget, effort.workers, &turn);
         study.lower_bound_s = found.lower_bound.secs();
         study.is_cut |= found.ending == Ending::Time;
+        if strategy == Strategy::MonteCarlo {
+            study.swapped_s =
+                Some(CutReplica::swapped_end(scenario, &interleaving, &found, scenario.search.rollouts).secs());
+        }
         study.strategies.push(StrategyProgress {
             strategy: strategy.into(),
             rollouts: found.rollouts,

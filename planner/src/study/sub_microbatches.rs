@@ -64,7 +64,7 @@ pub struct SizePoint {
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
 pub struct SizeEnds {
-    /// End of the fastest order found.
+    /// End of the fastest order found, after swaps on its critical path.
     pub best_s: f64,
     /// End of the slowest order found.
     pub worst_s: f64,
@@ -97,6 +97,8 @@ pub fn sub_microbatches(
     let efficiency = CutReplica::relative_efficiency(of, &pricing, subject.layout, &batches.sizing, asked);
     // Without items in the sizing batch, the planner too knows nothing of the module's efficiency.
     let efficiency = efficiency.unwrap_or_else(|| vec![1.0; sizes.len()]);
+    // A longer study is no reason to swap longer than the plan did.
+    let swaps = effort.rollouts.min(of.search.rollouts);
     let mut study = SubMicrobatches {
         planner: subject.planner,
         iteration: subject.iteration,
@@ -137,7 +139,7 @@ pub fn sub_microbatches(
                 let best = search(Goal::Fastest, left);
                 let worst = search(Goal::Slowest, left - 1);
                 ends = Some(SizeEnds {
-                    best_s: best.end.secs(),
+                    best_s: CutReplica::swapped_end(&scenario, &interleaving, &best, swaps).secs(),
                     worst_s: worst.end.secs(),
                     lower_bound_s: best.lower_bound.secs(),
                 });

@@ -38,8 +38,21 @@ fn curves(study: &SearchProgress, over: Over) -> Vec<Curve> {
             Curve { name, light, dark, dash, form: Form::Steps, points: points.collect() }
         })
         .collect();
+    let level = |at: f64| vec![(0.0, at), (end, at)];
+    if let Some(swapped) = study.swapped_s {
+        let name = format!("tree search after swaps {}", format::seconds(swapped));
+        let points = level(swapped);
+        curves.push(Curve {
+            name,
+            light: "#5b4a9c",
+            dark: "#b9a6ff",
+            dash: Dash::DashDotted,
+            form: Form::Level,
+            points,
+        });
+    }
     let bound = study.lower_bound_s;
-    let points = vec![(0.0, bound), (end, bound)];
+    let points = level(bound);
     let name = format!("lower bound {}", format::seconds(bound));
     curves.push(Curve { name, light: "#b3261e", dark: "#ff8f85", dash: Dash::Long, form: Form::Level, points });
     curves
@@ -152,7 +165,7 @@ fn Table(study: Arc<SearchProgress>) -> impl IntoView {
     ]
     .map(|text| view! { <th scope="col">{text}</th> });
     view! {
-        <p class="hint">"The best iteration known after so many rankings. All three begin with the same few orders."</p>
+        <p class="hint">"The best iteration known after so many rankings. All three begin with the same few orders; the plan then swaps actions on the critical path of the best."</p>
         <div class="table-scroll" role="region" aria-label="Best iteration by strategy" tabindex="0">
             <table class="figures">
                 <thead><tr>{headings}</tr></thead>
@@ -192,6 +205,7 @@ mod tests {
             lower_bound_s: 14.0,
             strategies: vec![strategy(ExploredBy::Mcts, 200), strategy(ExploredBy::Random, 100)],
             is_cut: false,
+            swapped_s: Some(14.5),
         }
     }
 
@@ -200,10 +214,11 @@ mod tests {
         let study = study();
         let over_rankings = curves(&study, Over::Rankings);
         assert_eq!(over_rankings[0].points, [(0.0, 17.0), (40.0, 15.0), (200.0, 15.0)]);
-        assert_eq!(over_rankings[2].points, [(0.0, 14.0), (200.0, 14.0)]);
-        assert_eq!(curves(&study, Over::Seconds)[2].points, [(0.0, 14.0), (2.0, 14.0)]);
+        assert_eq!(over_rankings[2].points, [(0.0, 14.5), (200.0, 14.5)]);
+        assert_eq!(over_rankings[3].points, [(0.0, 14.0), (200.0, 14.0)]);
+        assert_eq!(curves(&study, Over::Seconds)[3].points, [(0.0, 14.0), (2.0, 14.0)]);
         let dashes: Vec<Dash> = over_rankings.iter().map(|curve| curve.dash).collect();
-        assert_eq!(dashes, [Dash::Solid, Dash::Dotted, Dash::Long], "told apart without colour");
+        assert_eq!(dashes, [Dash::Solid, Dash::Dotted, Dash::DashDotted, Dash::Long], "told apart without colour");
     }
 
     #[test]

@@ -2,6 +2,7 @@
 
 use super::partitioner;
 use super::steps::STREAM;
+use super::swaps::swapped;
 use crate::cost::load::Instances;
 use crate::cost::{PipelineCosts, Pricing};
 use crate::outcome::Layout;
@@ -9,10 +10,11 @@ use crate::plan::dynamic::deal;
 use crate::plan::misfit::Misfit;
 use crate::plan::replica::{self, groups};
 use crate::plan::{Part, ReplicaPlan};
-use crate::ranking::Budget;
+use crate::ranking::{Budget, Ranked};
 use crate::scenario::Scenario;
 use crate::schedule::Schedule;
-use crate::schedule::dual_queue::Interleaving;
+use crate::schedule::dual_queue::{Interleaving, interleave};
+use crate::units::Nanos;
 use crate::workload::{MicrobatchContents, PackedBatch};
 
 /// One replica of one batch, cut as the planner cuts it.
@@ -89,6 +91,18 @@ impl CutReplica {
     /// What the planner's own search of this replica would have, with that many rollouts.
     pub(crate) const fn budget(&self, scenario: &Scenario, rollouts: u32) -> Budget {
         Budget { rollouts, seed: scenario.seed, stream: self.stream }
+    }
+
+    /// End of the best ranking after the swaps that the planner tries with that many rollouts.
+    pub(crate) fn swapped_end(
+        scenario: &Scenario,
+        interleaving: &Interleaving<'_>,
+        found: &Ranked,
+        rollouts: u32,
+    ) -> Nanos {
+        let schedule = interleave(interleaving, &found.priorities).schedule;
+        let swapped = swapped(&schedule, interleaving.costs(), scenario.memory_limit(), rollouts);
+        swapped.map_or(found.end, |swapped| swapped.end)
     }
 
     /// Efficiency of a module at some sizes of its sub-microbatches, relative to its best; `None` where no

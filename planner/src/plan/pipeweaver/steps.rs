@@ -1,9 +1,10 @@
 //! What PipeWeaver does for one replica of one batch, step by step.
 
+use super::swaps::swapped;
 use super::tuning::Options;
 use super::{Effort, Tally};
 use crate::cost::partition::LayerRange;
-use crate::cost::{LayerStrategy, PipelineCosts, Pricing, UniformTimes};
+use crate::cost::{LayerStrategy, PipelineCosts, Pricing, StrategyMix, UniformTimes};
 use crate::plan::ReplicaPlan;
 use crate::plan::misfit::Misfit;
 use crate::plan::replica::{self, Cut, groups};
@@ -52,12 +53,12 @@ impl Step {
             Self::Ranking => {
                 "layout by search on a representative batch; modules on segments of their own, microbatches cut by \
                  module; every batch: Monte-Carlo tree search over the ranking of segment groups, each interleaved by \
-                 the dual queue"
+                 the dual queue; then swaps on the critical path"
             }
             Self::Tuning => {
                 "layout by search on a representative batch; modules on segments of their own, microbatches cut by \
                  module; every batch: Monte-Carlo tree search over the ranking of segment groups, each interleaved by \
-                 the dual queue; then the strategies of all layers by integer programme"
+                 the dual queue; then the strategies of all layers by integer programme, and swaps on the critical path"
             }
         }
     }
@@ -71,6 +72,8 @@ pub(super) struct Ordered {
     pub end: Nanos,
     /// What the search of the ranking came to, where there was one.
     pub ranked: Option<Ranked>,
+    /// Ends before and after swaps on the critical path, where some were tried.
+    pub swapped: Option<(Nanos, Nanos)>,
 }
 
 /// Cuts, orders and tunes the microbatches of one replica.
@@ -121,10 +124,43 @@ impl Asked<'_> {
         ranking::search(interleaving, Strategy::MonteCarlo, Goal::Fastest, budget, workers, &Unwatched)
     }
 
+    /// Swaps on the critical path of the order of a ranking.
+    fn swapped(&self, mut ordered: Ordered) -> Ordered {
+        let limit = self.scenario.memory_limit();
+        let rollouts = self.effort.rollouts;
+        if let Some(found) = swapped(&ordered.plan.schedule, &ordered.costs, limit, rollouts) {
+            ordered.swapped = Some((ordered.end, found.end));
+            (ordered.plan.schedule, ordered.end) = (found.schedule, found.end);
+        }
+        ordered
+    }
+
+    /// What swaps moved may leave other layers room: tunes them again, as long as that and further swaps help.
+    fn retuned(
+        &self,
+        mut tuned: Ordered,
+        choose: impl Fn(&Schedule) -> Result<Vec<StrategyMix>, Misfit>,
+    ) -> Result<Ordered, Misfit> {
+        for _ in 0..RETUNINGS {
+            if tuned.swapped.is_none_or(|(before, after)| after.get() / 1000 * WORTH_RETUNING > before.get()) {
+                break;
+            }
+            let plan = ReplicaPlan { mixes: choose(&tuned.plan.schedule)?, ..tuned.plan.clone() };
+            let costs = self.costs(&plan);
+            let again = self.swapped(Self::finished(plan, costs, None)?);
+            if again.end >= tuned.end {
+                break;
+            }
+            let swapped = tuned.swapped.map(|(before, _)| (before, again.end));
+            tuned = Ordered { ranked: tuned.ranked, swapped, ..again };
+        }
+        Ok(tuned)
+    }
+
     fn finished(plan: ReplicaPlan, costs: PipelineCosts, ranked: Option<Ranked>) -> Result<Ordered, Misfit> {
         let execution = execute(&plan.schedule, &costs).map_err(|_| Misfit::deadlock())?;
         let end = StepEnd::of(costs.ranks(), std::iter::once(&execution)).iteration_end(&costs);
-        Ok(Ordered { plan, costs, end, ranked })
+        Ok(Ordered { plan, costs, end, ranked, swapped: None })
     }
 
     /// An order with all layers as the settings have them.
@@ -147,7 +183,9 @@ impl Asked<'_> {
                 schedule
             }
         };
-        Self::finished(plan, costs, ranked)
+        let is_ranked = ranked.is_some();
+        let ordered = Self::finished(plan, costs, ranked)?;
+        Ok(if is_ranked { self.swapped(ordered) } else { ordered })
     }
 
     /// Orders the leanest layers, as if they held more than they do: the tighter an order, the slower it is, and the
@@ -197,7 +235,9 @@ impl Asked<'_> {
         plan.mixes = options.choose(&plan.schedule, &lean, limit)?;
         let timed = self.costs(&plan);
         keep_if_better(Self::finished(plan.clone(), timed, Some(found))?);
-        let tuned = best.ok_or_else(Misfit::deadlock)?;
+        let tuned = self.retuned(self.swapped(best.ok_or_else(Misfit::deadlock)?), |schedule| {
+            options.choose(schedule, &lean, limit)
+        })?;
         // Where the settings recompute little already, their own order can be the best.
         match self.ordered(ReplicaPlan { mixes: Vec::new(), ..plan }, Step::Ranking) {
             Ok(ordered) if ordered.end < tuned.end => Ok(ordered),
@@ -208,6 +248,12 @@ impl Asked<'_> {
 
 /// Shares of the way from the leanest to the fastest layers' memory at which orders are made.
 const PRESSURES: [f64; 5] = [0.0, 0.25, 0.5, 0.75, 1.0];
+
+/// Times that layers are tuned to an order after swaps, as long as that helps.
+const RETUNINGS: u32 = 3;
+
+/// An order must have come from that many thousandths of its end for its layers to be tuned again.
+const WORTH_RETUNING: u64 = 1001;
 
 /// The random stream of the first batch's search; batches and swaps have streams of their own below.
 pub(super) const STREAM: u64 = 1 << 20;
@@ -247,9 +293,14 @@ impl Ordered {
         let parts = self.plan.parts.len();
         let microbatches = self.plan.microbatches.len();
         let cut = format!("{microbatches} microbatches in {parts} parts");
-        let Some(ranked) = &self.ranked else { return cut };
+        let swaps = self.swapped.filter(|(before, after)| after < before).map(|(before, after)| {
+            let gain = faster(before, after);
+            format!("; swaps on the critical path made it {gain:.1} % faster")
+        });
+        let swaps = swaps.unwrap_or_default();
+        let Some(ranked) = &self.ranked else { return cut + &swaps };
         let first = ranked.progress.first().map_or(ranked.end, |step| step.end);
-        let gain = 100.0 * (first.secs() / ranked.end.secs().max(f64::MIN_POSITIVE) - 1.0);
+        let gain = faster(first, ranked.end);
         let ending = match ranked.ending {
             Ending::Optimal => "the lower bound is reached",
             Ending::NearBound => "within one per mille of the bound",
@@ -257,11 +308,14 @@ impl Ordered {
             Ending::Rollouts => "all rollouts used",
             Ending::Time => "ended by the clock",
         };
-        format!(
-            "{cut}; {} rankings interleaved, {ending}; {gain:.1} % faster than in data-loader order",
-            ranked.rollouts
-        )
+        let rollouts = ranked.rollouts;
+        format!("{cut}; {rollouts} rankings interleaved, {ending}; {gain:.1} % faster than in data-loader order{swaps}")
     }
+}
+
+/// By how much an end is earlier than one before, in percent.
+fn faster(before: Nanos, after: Nanos) -> f64 {
+    100.0 * (before.secs() / after.secs().max(f64::MIN_POSITIVE) - 1.0)
 }
 
 /// Decisions of a plan, in words with figures.
