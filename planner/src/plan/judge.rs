@@ -188,6 +188,7 @@ pub fn judge(
             microbatches: balance.2,
             critical_path: compare::shares(&timeline, &run.costs),
             decision: planned.decision.clone(),
+            strategy: None,
         });
         totals.push(total);
         timelines.push(timeline);
