@@ -157,6 +157,7 @@ mod tests {
             microbatches: vec![vec![0], vec![1, 2]],
             parts: Vec::new(),
             groups: vec![group(&[0, 1, 2]), group(&[3])],
+            strategy: None,
             schedule: Schedule { stages: 4, microbatches: 2, orders: vec![Vec::new(); 4] },
             mixes: Vec::new(),
         };
