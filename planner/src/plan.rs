@@ -4,6 +4,7 @@ mod breakdown;
 mod context_parallel;
 mod dynamic;
 mod groups;
+mod hydraulis;
 mod judge;
 mod layouts;
 mod misfit;
@@ -19,6 +20,7 @@ pub use strategy::{OptimizerSharding, Scheme, SchemedPipeline, Strategy};
 
 pub(crate) use context_parallel::plan as plan_context_parallel;
 pub(crate) use dynamic::plan as plan_dynamic;
+pub(crate) use hydraulis::{Batches, plan as plan_strategies};
 pub(crate) use pipeweaver::{CutReplica, plan as plan_pipeweaver};
 pub(crate) use static_3d::plan as plan_static;
 
