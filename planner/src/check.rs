@@ -43,6 +43,16 @@ pub enum Violation {
         /// The stage.
         stage: usize,
     },
+    /// Two pipelines of an iteration stand on one device at a time, or one stands where there is none.
+    #[error("iteration {iteration}: pipeline {pipeline} stands on device {device}, which is not free")]
+    Device {
+        /// Iteration.
+        iteration: usize,
+        /// The pipeline.
+        pipeline: usize,
+        /// The device.
+        device: u32,
+    },
     /// A sequence is trained twice or not at all.
     #[error("sequence {sequence} of iteration {iteration} is assigned {times} times")]
     Sequence {

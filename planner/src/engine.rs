@@ -7,7 +7,8 @@ use crate::observer::go_on;
 use crate::outcome::{
     Answer, ENGINE, HistogramColumns, Outcome, PlannedTimeline, PlannerResult, Planning, WorkloadSummary,
 };
-use crate::plan::{judge, plan_context_parallel, plan_dynamic, plan_pipeweaver, plan_static};
+use crate::plan::{Batches, Judged, NoPlan, Plan, judge, plan_context_parallel, plan_dynamic, plan_pipeweaver};
+use crate::plan::{plan_static, plan_strategies};
 use crate::scenario::{PlannerKind, Scenario, ValidScenario};
 use crate::workload::{GlobalBatch, PackedBatch, SampleShape, Sampler, packing};
 
@@ -40,7 +41,10 @@ pub fn plan(scenario: &ValidScenario, observer: &mut dyn Observer) -> Result<Pla
     }
     let batches: Vec<PackedBatch> = drawn.iter().map(pack).collect();
     let sizing = pack(&sampler.sizing());
-    let grouped = question.planners.iter().any(|planner| planner.works_in_groups());
+    let surveyed = question.planners.iter().any(|planner| planner.has_strategies());
+    let survey: Vec<PackedBatch> =
+        (0..if surveyed { SURVEYED } else { 0 }).map(|number| pack(&sampler.survey(number))).collect();
+    let grouped = surveyed || question.planners.iter().any(|planner| planner.works_in_groups());
     let contexts = ContextSettings::up_to(&question.training, if grouped { question.cluster.devices() } else { 0 });
     let pricing = Pricing::new(&question.model, &question.cluster, &question.training).with_contexts(&contexts);
     let mut results = Vec::new();
@@ -48,35 +52,30 @@ pub fn plan(scenario: &ValidScenario, observer: &mut dyn Observer) -> Result<Pla
     for &planner in &question.planners {
         go_on(observer)?;
         observer.started(planner);
+        if planner == PlannerKind::DeepSpeed {
+            let answer = deep_speed(question, &sizing, &batches, observer)?;
+            results.push(result_of(planner, answer, &mut timelines)?);
+            observer.finished(planner);
+            continue;
+        }
         let answer = match planner {
             PlannerKind::WaitFreeCyclic => plan_dynamic(question, &pricing, &sizing, &batches, observer)?,
             PlannerKind::PipeWeaverPartition
             | PlannerKind::PipeWeaverInterleaving
             | PlannerKind::PipeWeaverRanking
             | PlannerKind::PipeWeaver => plan_pipeweaver(question, &pricing, planner, &sizing, &batches, observer)?,
+            _ if planner.has_strategies() => {
+                let batches = Batches { survey: &survey, sizing: &sizing, judged: &batches };
+                plan_strategies(question, &pricing, planner, batches, observer)?
+            }
             _ if planner.works_in_groups() => {
                 plan_context_parallel(question, &pricing, planner, &sizing, &batches, observer)?
             }
             _ => plan_static(question, &pricing, planner, &sizing, &batches, observer)?,
         };
-        let answer = match answer {
-            Ok(plan) => {
-                let refused = |violation: crate::check::Violation| PlanError::Refused {
-                    planner: planner.title(),
-                    violation: violation.to_string(),
-                };
-                let (planned, drawn) = judge(question, &pricing, &plan, &batches).map_err(refused)?.into_parts();
-                timelines.extend(drawn.into_iter().enumerate().map(|(iteration, timeline)| PlannedTimeline {
-                    planner,
-                    iteration: iteration as u32,
-                    timeline,
-                }));
-                Answer::Planned(Box::new(planned))
-            }
-            Err(none) => Answer::Infeasible { binding: none.binding, search: none.search },
-        };
+        let answer = judged(question, &pricing, answer, &batches);
+        results.push(result_of(planner, answer, &mut timelines)?);
         observer.finished(planner);
-        results.push(PlannerResult { planner, title: planner.title().to_owned(), answer });
     }
     results.sort_by(|a, b| rank_key(a).total_cmp(&rank_key(b)));
     let outcome = Outcome {
@@ -87,6 +86,68 @@ pub fn plan(scenario: &ValidScenario, observer: &mut dyn Observer) -> Result<Pla
         results,
     };
     Ok(Planning { outcome, timelines })
+}
+
+/// Batches that planners may look at to learn the distribution, beside the sizing one.
+const SURVEYED: u32 = 15;
+
+type JudgedOrNot = Result<Result<Judged, NoPlan>, crate::check::Violation>;
+
+fn judged(
+    scenario: &Scenario,
+    pricing: &Pricing<'_>,
+    answer: Result<Plan, NoPlan>,
+    batches: &[PackedBatch],
+) -> JudgedOrNot {
+    match answer {
+        Ok(plan) => judge(scenario, pricing, &plan, batches).map(Ok),
+        Err(none) => Ok(Err(none)),
+    }
+}
+
+/// The answer of a planner; its timelines go to the others.
+fn result_of(
+    planner: PlannerKind,
+    answer: JudgedOrNot,
+    timelines: &mut Vec<PlannedTimeline>,
+) -> Result<PlannerResult, PlanError> {
+    let refused = |violation: crate::check::Violation| PlanError::Refused {
+        planner: planner.title(),
+        violation: violation.to_string(),
+    };
+    let answer = match answer.map_err(refused)? {
+        Ok(judged) => {
+            let (planned, drawn) = judged.into_parts();
+            timelines.extend(drawn.into_iter().enumerate().map(|(iteration, timeline)| PlannedTimeline {
+                planner,
+                iteration: iteration as u32,
+                timeline,
+            }));
+            Answer::Planned(Box::new(planned))
+        }
+        Err(none) => Answer::Infeasible { binding: none.binding, search: none.search },
+    };
+    Ok(PlannerResult { planner, title: planner.title().to_owned(), answer })
+}
+
+/// DeepSpeed's sequence parallelism is Ulysses' with other settings than the scenario's: all states are sharded, TP is 1.
+fn deep_speed(
+    question: &Scenario,
+    sizing: &PackedBatch,
+    batches: &[PackedBatch],
+    observer: &mut dyn Observer,
+) -> Result<JudgedOrNot, Cancelled> {
+    if question.layout.tensor.is_some_and(|tensor| tensor > 1) {
+        let binding = "does not apply: it has no tensor parallelism, so TP must be 1".to_owned();
+        return Ok(Ok(Err(NoPlan { binding, search: crate::outcome::Search::default() })));
+    }
+    let mut question = question.clone();
+    question.training.zero = Some(3);
+    question.layout.tensor = Some(1);
+    let contexts = ContextSettings::up_to(&question.training, question.cluster.devices());
+    let pricing = Pricing::new(&question.model, &question.cluster, &question.training).with_contexts(&contexts);
+    let answer = plan_context_parallel(&question, &pricing, PlannerKind::Ulysses, sizing, batches, observer)?;
+    Ok(judged(&question, &pricing, answer, batches))
 }
 
 /// Fastest first, planners without a plan last.

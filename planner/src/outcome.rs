@@ -1,6 +1,9 @@
 //! The answer to a scenario: for every planner a judged plan, or why there is none.
 
 mod histogram;
+mod strategy;
+
+pub use strategy::{IterationStrategy, PipelineSummary};
 
 use serde::{Deserialize, Serialize};
 
@@ -293,6 +296,9 @@ pub struct IterationMetrics {
     pub critical_path: CriticalPathShares,
     /// Why the schedule of this iteration is what it is, for dynamic planners.
     pub decision: Option<String>,
+    /// Its pipelines, where each has a scheme of its own.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub strategy: Option<IterationStrategy>,
 }
 
 /// Share of the critical path by what happens on it; sums to one.

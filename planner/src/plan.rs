@@ -4,6 +4,7 @@ mod breakdown;
 mod context_parallel;
 mod dynamic;
 mod groups;
+mod hydraulis;
 mod judge;
 mod layouts;
 mod misfit;
@@ -11,12 +12,15 @@ mod pipeweaver;
 mod replica;
 mod sizing;
 mod static_3d;
+mod strategy;
 
 pub use groups::SequenceGroup;
 pub use judge::{Judged, judge};
+pub use strategy::{OptimizerSharding, Scheme, SchemedPipeline, Strategy};
 
 pub(crate) use context_parallel::plan as plan_context_parallel;
 pub(crate) use dynamic::plan as plan_dynamic;
+pub(crate) use hydraulis::{Batches, plan as plan_strategies};
 pub(crate) use pipeweaver::{CutReplica, plan as plan_pipeweaver};
 pub(crate) use static_3d::plan as plan_static;
 
@@ -63,6 +67,9 @@ pub struct ReplicaPlan {
     /// Where each microbatch is cut over ranks that each hold the whole model, and the layout's replicas are these ranks;
     /// empty for pipelines.
     pub groups: Vec<SequenceGroup>,
+    /// Where pipelines have schemes of their own, all those of the iteration, which are one replica here; their microbatches follow
+    /// each other.
+    pub strategy: Option<Strategy>,
     /// Orders of all ranks; their microbatches are the parts, if there are any.
     pub schedule: Schedule,
     /// Strategies of the layers of every cell; empty where all layers do as the scenario's settings say.
@@ -77,7 +84,7 @@ impl ReplicaPlan {
 
     /// Whole microbatches through all stages.
     fn whole(microbatches: Vec<Vec<u32>>, schedule: Schedule) -> Self {
-        Self { microbatches, parts: Vec::new(), groups: Vec::new(), schedule, mixes: Vec::new() }
+        Self { microbatches, parts: Vec::new(), groups: Vec::new(), strategy: None, schedule, mixes: Vec::new() }
     }
 }
 
@@ -95,6 +102,11 @@ pub struct Part {
 }
 
 impl Plan {
+    /// Whether pipelines have schemes of their own.
+    pub fn has_strategies(&self) -> bool {
+        self.iterations.iter().flat_map(|iteration| &iteration.replicas).any(|replica| replica.strategy.is_some())
+    }
+
     /// Ranks of each of the lists that iterations have: of a pipeline, or of all that work in groups.
     pub fn ranks(&self) -> usize {
         let groups = self.iterations.iter().flat_map(|iteration| &iteration.replicas).any(ReplicaPlan::is_grouped);

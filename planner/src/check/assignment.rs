@@ -1,9 +1,14 @@
 //! Degrees, layers, sequences: what a plan assigns to whom.
 
+mod strategies;
+
 use super::Violation;
+use crate::cost::Partition;
 use crate::model::Model;
 use crate::outcome::Layout;
 use crate::plan::{Plan, ReplicaPlan};
+
+use strategies::strategies;
 
 /// Checks degrees (`context` is CP, a setting of the scenario) against devices and model, that the stages hold every layer once and in order, and that every
 /// iteration trains every sequence once. `sequences[i]` is the number of sequences of iteration `i`.
@@ -15,6 +20,10 @@ pub fn check_assignment(
     sequences: &[usize],
 ) -> Result<(), Violation> {
     let layout = plan.layout;
+    if plan.iterations.iter().flat_map(|iteration| &iteration.replicas).any(|replica| replica.strategy.is_some()) {
+        strategies(plan, model, devices, sequences.len())?;
+        return once(plan, sequences);
+    }
     let replica = u64::from(layout.tensor) * u64::from(context) * u64::from(layout.pipeline);
     if replica * u64::from(layout.data) != u64::from(devices) {
         let (tensor, pipeline, data) = (layout.tensor, layout.pipeline, layout.data);
@@ -27,8 +36,13 @@ pub fn check_assignment(
             }
         }
     }
-    layers(plan, model)?;
+    layers(&plan.partition, (layout.pipeline * layout.chunks) as usize, model)?;
     shape(plan, sequences.len())?;
+    once(plan, sequences)
+}
+
+/// Every sequence of every iteration is trained once.
+fn once(plan: &Plan, sequences: &[usize]) -> Result<(), Violation> {
     for (iteration, &count) in sequences.iter().enumerate() {
         let mut times = vec![0_u32; count];
         for replica in &plan.iterations[iteration].replicas {
@@ -109,9 +123,9 @@ fn groups(replica: &ReplicaPlan, layout: Layout) -> Result<(), Violation> {
     Ok(())
 }
 
-fn layers(plan: &Plan, model: &Model) -> Result<(), Violation> {
+fn layers(partition: &Partition, expected: usize, model: &Model) -> Result<(), Violation> {
     let (mut module, mut layer) = (0, 0);
-    for (stage, ranges) in plan.partition.stages.iter().enumerate() {
+    for (stage, ranges) in partition.stages.iter().enumerate() {
         if ranges.is_empty() {
             return Err(Violation::Layers { stage });
         }
@@ -130,11 +144,10 @@ fn layers(plan: &Plan, model: &Model) -> Result<(), Violation> {
         }
     }
     let complete = module + 1 == model.modules.len() && layer == model.modules[module].layers;
-    let expected = (plan.layout.pipeline * plan.layout.chunks) as usize;
-    if complete && plan.partition.stages.len() == expected {
+    if complete && partition.stages.len() == expected {
         Ok(())
     } else {
-        Err(Violation::Layers { stage: plan.partition.stages.len() })
+        Err(Violation::Layers { stage: partition.stages.len() })
     }
 }
 
@@ -157,6 +170,7 @@ mod tests {
             microbatches: vec![vec![0], vec![1, 2]],
             parts: Vec::new(),
             groups: vec![group(&[0, 1, 2]), group(&[3])],
+            strategy: None,
             schedule: Schedule { stages: 4, microbatches: 2, orders: vec![Vec::new(); 4] },
             mixes: Vec::new(),
         };

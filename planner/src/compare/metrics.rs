@@ -30,10 +30,17 @@ pub struct IterationTotals {
 impl IterationTotals {
     /// Adds what the ranks of one replica do.
     pub fn add_replica(&mut self, schedule: &Schedule, costs: &PipelineCosts) {
+        self.add_ranks(schedule, costs, &vec![1; schedule.orders.len()]);
+        self.ranks += schedule.orders.len() as u64;
+    }
+
+    /// Adds what ranks do, each as often as `weights` say; how many ranks there are is left to the caller.
+    pub fn add_ranks(&mut self, schedule: &Schedule, costs: &PipelineCosts, weights: &[u64]) {
+        let times = |time: Nanos, weight: u64| Nanos::new(time.get().saturating_mul(weight));
         for (rank, order) in schedule.orders.iter().enumerate() {
-            self.ranks += 1;
-            self.busy += costs.sync[rank] + costs.optimizer[rank];
-            self.exposed += costs.sync[rank];
+            let weight = weights[rank];
+            self.busy += times(costs.sync[rank] + costs.optimizer[rank], weight);
+            self.exposed += times(costs.sync[rank], weight);
             for action in order {
                 let cell = costs.cell(action.stage as usize, action.microbatch as usize);
                 let (busy, exposed) = match action.kind {
@@ -42,8 +49,8 @@ impl IterationTotals {
                     ActionKind::InputGrad => (costs.input_grad[cell], costs.exposed_backward[cell]),
                     ActionKind::WeightGrad => (costs.weight_grad[cell], Nanos::ZERO),
                 };
-                self.busy += busy;
-                self.exposed += exposed;
+                self.busy += times(busy, weight);
+                self.exposed += times(exposed, weight);
             }
         }
     }

@@ -118,6 +118,22 @@ impl<'a> Pricing<'a> {
         }
     }
 
+    /// The costs of `loads` under a tensor- and a context-parallel degree, weights and gradients being shared by `replicas`
+    /// devices; `None` beyond the degrees that there are settings for. Sequences travel a ring.
+    pub fn table_shared_by<'b>(
+        &self,
+        tensor: u32,
+        context: u32,
+        replicas: u32,
+        loads: &'b [MicrobatchLoad],
+    ) -> Option<LayerTable<'b>>
+    where
+        'a: 'b,
+    {
+        let own = if context == 1 { self } else { self.at_context(ContextExchange::Ring, context)? };
+        Some(own.table(tensor, loads).shared_by(replicas))
+    }
+
     /// The same with every layer's cost under each strategy, for stages that mix them.
     pub fn tunable_table<'b>(&self, tensor: u32, loads: &'b [MicrobatchLoad]) -> LayerTable<'b>
     where

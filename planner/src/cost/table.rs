@@ -1,6 +1,9 @@
 //! Costs of layers by microbatch, and the pipelines that are cut from them.
 
+mod disaggregated;
 mod stage;
+
+pub use disaggregated::Disaggregated;
 
 use stage::neighbours;
 

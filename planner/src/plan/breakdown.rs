@@ -2,6 +2,7 @@
 
 use super::Plan;
 use crate::cost::PipelineCosts;
+use crate::cost::partition::LayerRange;
 use crate::cost::pipeline::Cell;
 use crate::model::Model;
 use crate::outcome::{RankMemory, RankSummary, RankTime, StageSummary};
@@ -32,9 +33,18 @@ impl StageTimes {
 
     pub(super) fn add(&mut self, costs: &PipelineCosts) {
         let together = costs.flows.gangs() > 0;
+        // Ranks that work in groups all hold the one stage there is.
+        self.add_as(costs, &|stage| if together { 0 } else { stage });
+    }
+
+    /// Adds every stage to the sums of the place that it has among all that there are.
+    pub(super) fn add_as(&mut self, costs: &PipelineCosts, place: &dyn Fn(usize) -> usize) {
         for Cell { index, stage, .. } in costs.cells() {
-            // Ranks that work in groups all hold the one stage there is.
-            let totals = &mut self.stages[if together { 0 } else { stage }];
+            let at = place(stage);
+            if at >= self.stages.len() {
+                self.stages.resize(at + 1, StageTotals::default());
+            }
+            let totals = &mut self.stages[at];
             totals.visits += 1;
             totals.forward += costs.forward[index].secs();
             totals.backward += costs.backward(index).secs();
@@ -45,26 +55,32 @@ impl StageTimes {
     }
 
     pub(super) fn summaries(&self, plan: &Plan, model: &Model) -> Vec<StageSummary> {
-        let summary = |(stage, ranges): (usize, &Vec<crate::cost::partition::LayerRange>)| {
-            let names = ranges.iter().map(|range| {
-                format!("{} {}-{}", model.modules[range.module].name, range.first, range.end.saturating_sub(1))
-            });
-            let totals = self.stages[stage];
-            let milliseconds = 1e3 / f64::from(totals.visits.max(1));
-            let compute = totals.forward + totals.backward - totals.recompute - totals.exposed;
-            StageSummary {
-                stage: stage as u32,
-                rank: plan.partition.placement.rank_of(stage, plan.layout.pipeline as usize) as u32,
-                layers: names.collect::<Vec<_>>().join(", "),
-                forward_ms: milliseconds * totals.forward,
-                backward_ms: milliseconds * totals.backward,
-                compute_ms: milliseconds * compute.max(0.0),
-                recompute_ms: milliseconds * totals.recompute,
-                exposed_ms: milliseconds * totals.exposed,
-                communication_ms: milliseconds * totals.communication,
-            }
+        let summary = |(stage, ranges): (usize, &Vec<LayerRange>)| {
+            let rank = plan.partition.placement.rank_of(stage, plan.layout.pipeline as usize) as u32;
+            self.summary(stage, rank, ranges, model)
         };
         plan.partition.stages.iter().enumerate().map(summary).collect()
+    }
+
+    /// The stage of some layers by its place and its rank.
+    pub(super) fn summary(&self, place: usize, rank: u32, ranges: &[LayerRange], model: &Model) -> StageSummary {
+        let names = ranges.iter().map(|range| {
+            format!("{} {}-{}", model.modules[range.module].name, range.first, range.end.saturating_sub(1))
+        });
+        let totals = self.stages.get(place).copied().unwrap_or_default();
+        let milliseconds = 1e3 / f64::from(totals.visits.max(1));
+        let compute = totals.forward + totals.backward - totals.recompute - totals.exposed;
+        StageSummary {
+            stage: place as u32,
+            rank,
+            layers: names.collect::<Vec<_>>().join(", "),
+            forward_ms: milliseconds * totals.forward,
+            backward_ms: milliseconds * totals.backward,
+            compute_ms: milliseconds * compute.max(0.0),
+            recompute_ms: milliseconds * totals.recompute,
+            exposed_ms: milliseconds * totals.exposed,
+            communication_ms: milliseconds * totals.communication,
+        }
     }
 }
 
@@ -115,7 +131,7 @@ impl RankTotals {
     }
 }
 
-fn rank_time(rank: usize, schedule: &Schedule, costs: &PipelineCosts, time: Nanos) -> RankTime {
+pub(super) fn rank_time(rank: usize, schedule: &Schedule, costs: &PipelineCosts, time: Nanos) -> RankTime {
     let (mut busy, mut exposed, mut recompute) = (0.0, 0.0, 0.0);
     for action in &schedule.orders[rank] {
         let cell = costs.cell(action.stage as usize, action.microbatch as usize);
@@ -146,7 +162,7 @@ fn rank_time(rank: usize, schedule: &Schedule, costs: &PipelineCosts, time: Nano
     }
 }
 
-fn rank_memory(rank: usize, schedule: &Schedule, execution: &Execution, costs: &PipelineCosts) -> RankMemory {
+pub(super) fn rank_memory(rank: usize, schedule: &Schedule, execution: &Execution, costs: &PipelineCosts) -> RankMemory {
     let peak = peak_composition(rank, schedule, execution, costs);
     let state = costs.state[rank];
     RankMemory {

@@ -4,15 +4,16 @@ use std::rc::Rc;
 
 use super::breakdown::{RankTotals, StageTimes};
 use super::misfit::Misfit;
-use super::{Plan, ReplicaPlan, groups, replica};
+use super::strategy::{self, DeviceTotals, SchemeStages};
+use super::{Plan, ReplicaPlan, Strategy, groups, replica};
 use crate::check::{self, Violation};
 use crate::compare::{self, IterationTotals};
 use crate::cost::{MicrobatchLoad, PipelineCosts, Pricing};
-use crate::outcome::{IterationMetrics, Planned, Provenance};
+use crate::outcome::{IterationMetrics, IterationStrategy, Planned, Provenance};
 use crate::scenario::Scenario;
 use crate::simulate::{Deadlock, Execution, StepEnd, assemble, execute, peak_memory_over};
 use crate::timeline::Timeline;
-use crate::units::Nanos;
+use crate::units::{Nanos, Seconds};
 use crate::workload::PackedBatch;
 
 /// A plan that passed the checker, with what it does in time. Only [`judge`] makes one.
@@ -61,12 +62,17 @@ fn run_iteration(
             runs.push(Rc::clone(run));
             continue;
         }
-        let costs = if assigned.is_grouped() {
+        let costs = if let Some(strategy) = &assigned.strategy {
+            strategy::costs(scenario, pricing, batch, assigned, strategy)
+        } else if assigned.is_grouped() {
             groups::costs(scenario, pricing, layout, batch, assigned)
         } else {
             replica::costs(scenario, pricing, (&plan.partition, layout), index, batch, assigned)
         };
-        let execution = execute(&assigned.schedule, &costs)?;
+        let mut execution = execute(&assigned.schedule, &costs)?;
+        if let Some(strategy) = &assigned.strategy {
+            strategy::stagger(strategy, &costs, &mut execution);
+        }
         let flops = loads.iter().map(|load| load.model_flops(&scenario.model)).sum();
         let run = Rc::new(ReplicaRun { costs, execution, flops });
         runs.push(Rc::clone(&run));
@@ -89,6 +95,7 @@ fn does_the_same(a: &ReplicaPlan, b: &ReplicaPlan, batch: &PackedBatch) -> bool 
         && a.mixes == b.mixes
         && a.parts == b.parts
         && a.groups == b.groups
+        && a.strategy == b.strategy
         && (a.parts.is_empty() || contents())
 }
 
@@ -134,6 +141,7 @@ pub fn judge(
     let mut timelines = Vec::with_capacity(batches.len());
     let mut stages = StageTimes::new(plan.partition.stages.len());
     let mut ranks = RankTotals::new(plan.ranks());
+    let mut schemed = Schemed::new(scenario);
     for (iteration, batch) in batches.iter().enumerate() {
         let planned = &plan.iterations[iteration];
         let runs = run_iteration(scenario, pricing, plan, iteration, batch)
@@ -143,12 +151,25 @@ pub fn judge(
             if !runs[..index].iter().rev().take(REMEMBERED).any(|earlier| Rc::ptr_eq(earlier, run)) {
                 check::check_run(&replica.schedule, &run.execution, &run.costs, limit)?;
             }
-            stages.add(&run.costs);
+            match &replica.strategy {
+                Some(strategy) => schemed.stages.add(strategy, &run.costs),
+                None => stages.add(&run.costs),
+            }
         }
-        let end = StepEnd::of(plan.ranks(), runs.iter().map(|run| &run.execution));
+        let schemes = planned.replicas.first().and_then(|replica| replica.strategy.as_ref());
+        let end = match schemes {
+            Some(strategy) => strategy::step_end(strategy, &runs[0].execution),
+            None => StepEnd::of(plan.ranks(), runs.iter().map(|run| &run.execution)),
+        };
         let mut total = IterationTotals { tokens: batch.summary.tokens, ..IterationTotals::default() };
         for (run, replica) in runs.iter().zip(&planned.replicas) {
-            total.add_replica(&replica.schedule, &run.costs);
+            match &replica.strategy {
+                Some(strategy) => {
+                    total.add_ranks(&replica.schedule, &run.costs, &rank_devices(strategy));
+                    total.ranks += u64::from(scenario.cluster.devices());
+                }
+                None => total.add_replica(&replica.schedule, &run.costs),
+            }
             total.model_flops += run.flops;
             total.time = total.time.max(end.iteration_end(&run.costs));
             total.bound = total.bound.max(compare::lower_bound(&run.costs));
@@ -158,7 +179,12 @@ pub fn judge(
         let tick = Nanos::new(1);
         (total.time, total.bound) = (total.time.max(tick), total.bound.max(tick));
         for (run, replica) in runs.iter().zip(&planned.replicas) {
-            ranks.add(&replica.schedule, &run.execution, &run.costs, total.time);
+            match &replica.strategy {
+                Some(strategy) => {
+                    schemed.devices.add(strategy, &replica.schedule, &run.execution, &run.costs, total.time);
+                }
+                None => ranks.add(&replica.schedule, &run.execution, &run.costs, total.time),
+            }
         }
         let makespans = || runs.iter().map(|run| run.execution.makespan());
         let slowest =
@@ -178,6 +204,13 @@ pub fn judge(
             let least = work.iter().map(|of| of.0).min().unwrap_or(Nanos::ZERO);
             balance = (least, most as u32, work[most].1 as u32);
         }
+        let of_schemes = schemes.map(|strategy| {
+            let plan = (&planned.replicas[0], strategy);
+            strategy::iteration_strategy(scenario, pricing, batch, plan, &run.execution, &mut schemed.known)
+        });
+        if let Some(strategy) = &of_schemes {
+            balance = slowest_pipeline(strategy);
+        }
         iterations.push(IterationMetrics {
             iteration_s: total.time.secs(),
             lower_bound_s: total.bound.secs(),
@@ -188,14 +221,23 @@ pub fn judge(
             microbatches: balance.2,
             critical_path: compare::shares(&timeline, &run.costs),
             decision: planned.decision.clone(),
+            strategy: of_schemes,
         });
         totals.push(total);
         timelines.push(timeline);
     }
     let planned = Planned {
         layout: plan.layout,
-        stages: stages.summaries(plan, &scenario.model),
-        ranks: ranks.summaries(scenario.training.memory_reserve_gib),
+        stages: if plan.has_strategies() {
+            schemed.stages.summaries(&scenario.model)
+        } else {
+            stages.summaries(plan, &scenario.model)
+        },
+        ranks: if plan.has_strategies() {
+            schemed.devices.summaries(scenario.training.memory_reserve_gib)
+        } else {
+            ranks.summaries(scenario.training.memory_reserve_gib)
+        },
         metrics: compare::metrics_of(&totals, &scenario.cluster, limit),
         iterations,
         provenance: Provenance {
@@ -207,4 +249,40 @@ pub fn judge(
         decisions: plan.decisions.clone(),
     };
     Ok(Judged { planned, timelines })
+}
+
+/// Sums over iterations whose pipelines have schemes of their own.
+struct Schemed {
+    stages: SchemeStages,
+    devices: DeviceTotals,
+    /// Labels of the strategies so far.
+    known: Vec<String>,
+}
+
+impl Schemed {
+    fn new(scenario: &Scenario) -> Self {
+        let devices = DeviceTotals::new(scenario.cluster.devices());
+        Self { stages: SchemeStages::new(), devices, known: Vec::new() }
+    }
+}
+
+/// Devices of every rank of all pipelines.
+fn rank_devices(strategy: &Strategy) -> Vec<u64> {
+    let of = |pipeline: &super::SchemedPipeline| {
+        let scheme = pipeline.scheme;
+        std::iter::repeat_n(u64::from(scheme.stage_devices()), scheme.pipeline as usize)
+    };
+    strategy.pipelines.iter().flat_map(of).collect()
+}
+
+/// The time of the fastest pipeline, 0 where one has nothing to do, the place of the slowest and its microbatches.
+fn slowest_pipeline(strategy: &IterationStrategy) -> (Nanos, u32, u32) {
+    let seconds = |place: usize| strategy.pipelines[place].simulated_s;
+    let order = |a: &usize, b: &usize| seconds(*a).total_cmp(&seconds(*b)).then(b.cmp(a));
+    let places = || 0..strategy.pipelines.len();
+    let slowest = places().max_by(order).unwrap_or(0);
+    let least = places().map(seconds).fold(f64::INFINITY, f64::min);
+    let least = if least.is_finite() { least } else { 0.0 };
+    let microbatches = strategy.pipelines.get(slowest).map_or(0, |pipeline| pipeline.microbatches);
+    (Seconds::from_secs(least).to_nanos(), slowest as u32, microbatches)
 }

@@ -69,11 +69,28 @@ pub enum PlannerKind {
     PowerOfTwoContext,
     /// Groups of any degree for every microbatch anew (DHP).
     Dhp,
+    /// Best homogeneous <TP,PP,CP> for the whole run, sequences packed to the context length (Megatron-LM).
+    StaticStrategy,
+    /// DeepSpeed-Ulysses with all model states sharded over all devices (ZeRO 3) and no tensor parallelism.
+    #[serde(rename = "deepspeed")]
+    DeepSpeed,
+    /// Homogeneous strategies one after the other in every iteration, each for sequences of some lengths (HotSPa; Ge et al.,
+    /// 2024).
+    #[serde(rename = "hotspa")]
+    HotSpa,
+    /// Hydraulis with one homogeneous strategy and packing to the longest length: step (a) of its ablation.
+    HydraulisBase,
+    /// The same with packing by Eq. 1: step (b).
+    HydraulisPacking,
+    /// The same with one heterogeneous strategy for all batches: step (c).
+    HydraulisStatic,
+    /// Pipelines of different schemes, chosen for every batch anew (Hydraulis).
+    Hydraulis,
 }
 
 impl PlannerKind {
     /// Every planner, in the order in which pickers list them.
-    pub const ALL: [Self; 23] = [
+    pub const ALL: [Self; 30] = [
         Self::Gpipe,
         Self::OneFOneB,
         Self::Interleaved,
@@ -97,6 +114,13 @@ impl PlannerKind {
         Self::BalancedContext,
         Self::PowerOfTwoContext,
         Self::Dhp,
+        Self::StaticStrategy,
+        Self::DeepSpeed,
+        Self::HotSpa,
+        Self::HydraulisBase,
+        Self::HydraulisPacking,
+        Self::HydraulisStatic,
+        Self::Hydraulis,
     ];
 
     /// Stable identifier, as in JSON and URLs.
@@ -125,6 +149,13 @@ impl PlannerKind {
             Self::BalancedContext => "balanced_cp",
             Self::PowerOfTwoContext => "power_of_two_cp",
             Self::Dhp => "dhp",
+            Self::StaticStrategy => "static_strategy",
+            Self::DeepSpeed => "deepspeed",
+            Self::HotSpa => "hotspa",
+            Self::HydraulisBase => "hydraulis_base",
+            Self::HydraulisPacking => "hydraulis_packing",
+            Self::HydraulisStatic => "hydraulis_static",
+            Self::Hydraulis => "hydraulis",
         }
     }
 
@@ -159,6 +190,13 @@ impl PlannerKind {
             Self::BalancedContext => "Megatron-LM balanced context parallelism",
             Self::PowerOfTwoContext => "Groups of powers of two (after FlexSP)",
             Self::Dhp => "DHP, dynamic groups",
+            Self::StaticStrategy => "Best static <TP,PP,CP> (Megatron-LM)",
+            Self::DeepSpeed => "DeepSpeed SP (ZeRO-3 and Ulysses), static",
+            Self::HotSpa => "HotSPa, strategies one after the other",
+            Self::HydraulisBase => "Hydraulis, dispatching only",
+            Self::HydraulisPacking => "Hydraulis, dispatching and packing",
+            Self::HydraulisStatic => "Hydraulis, one heterogeneous strategy",
+            Self::Hydraulis => "Hydraulis, dynamic strategies",
         }
     }
 
@@ -188,6 +226,13 @@ impl PlannerKind {
             Self::BalancedContext => "balanced CP",
             Self::PowerOfTwoContext => "powers of two",
             Self::Dhp => "DHP",
+            Self::StaticStrategy => "static strategy",
+            Self::DeepSpeed => "DeepSpeed SP",
+            Self::HotSpa => "HotSPa",
+            Self::HydraulisBase => "Hydraulis (dispatch)",
+            Self::HydraulisPacking => "Hydraulis (packing)",
+            Self::HydraulisStatic => "Hydraulis (static)",
+            Self::Hydraulis => "Hydraulis",
         }
     }
 
@@ -203,6 +248,21 @@ impl PlannerKind {
                 | Self::BalancedContext
                 | Self::PowerOfTwoContext
                 | Self::Dhp
+                | Self::HydraulisStatic
+                | Self::Hydraulis
+        )
+    }
+
+    /// Whether its pipelines have schemes of their own.
+    pub const fn has_strategies(self) -> bool {
+        matches!(
+            self,
+            Self::StaticStrategy
+                | Self::HotSpa
+                | Self::HydraulisBase
+                | Self::HydraulisPacking
+                | Self::HydraulisStatic
+                | Self::Hydraulis
         )
     }
 
@@ -210,7 +270,12 @@ impl PlannerKind {
     pub const fn works_in_groups(self) -> bool {
         matches!(
             self,
-            Self::StaticContext | Self::Ulysses | Self::BalancedContext | Self::PowerOfTwoContext | Self::Dhp
+            Self::StaticContext
+                | Self::Ulysses
+                | Self::BalancedContext
+                | Self::PowerOfTwoContext
+                | Self::Dhp
+                | Self::DeepSpeed
         )
     }
 

@@ -40,6 +40,11 @@ impl<'a> Sampler<'a> {
         self.draw(SIZING_STREAM, None)
     }
 
+    /// A further batch like the sizing one, for planners that look at the distribution; not judged either.
+    pub fn survey(self, number: u32) -> GlobalBatch {
+        self.draw(SIZING_STREAM - 1 - u64::from(number), None)
+    }
+
     fn draw(self, stream: u64, iteration: Option<u32>) -> GlobalBatch {
         let scenario = self.scenario.scenario();
         let random = Random::new(scenario.seed, stream);

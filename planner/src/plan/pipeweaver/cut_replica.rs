@@ -66,7 +66,7 @@ impl CutReplica {
         let count = |module| contents.iter().map(|own| Instances::of(own, module, packing).count()).max().unwrap_or(0);
         let most = scenario.model.modules.iter().map(count).collect();
         let schedule = Schedule { stages: 0, microbatches: 0, orders: Vec::new() };
-        let plan = ReplicaPlan { microbatches, parts, groups: Vec::new(), schedule, mixes: Vec::new() };
+        let plan = ReplicaPlan { microbatches, parts, groups: Vec::new(), strategy: None, schedule, mixes: Vec::new() };
         let costs = replica::costs(scenario, pricing, (&found.partition, layout), number as usize, batch, &plan);
         Ok(Self {
             sizes: found.sizes,

@@ -89,7 +89,7 @@ pub(super) fn order(
     let contents: Vec<MicrobatchContents> = microbatches.iter().map(|own| batch.contents(own)).collect();
     let parts = replica::parts(&scenario.model, scenario.workload.packing, &contents, &sized.sizes);
     let schedule = Schedule { stages: 0, microbatches: 0, orders: Vec::new() };
-    let plan = ReplicaPlan { microbatches, parts, groups: Vec::new(), schedule, mixes: Vec::new() };
+    let plan = ReplicaPlan { microbatches, parts, groups: Vec::new(), strategy: None, schedule, mixes: Vec::new() };
     let asked = Asked { scenario, pricing, sized, number, batch, effort };
     match step {
         Step::Tuning => asked.tuned(plan, &contents),

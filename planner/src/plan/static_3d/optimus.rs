@@ -38,7 +38,7 @@ pub(super) fn replica_plan(
     let contents: Vec<MicrobatchContents> = microbatches.iter().map(|own| batch.contents(own)).collect();
     let parts = replica::parts(model, scenario.workload.packing, &contents, &sized.sizes);
     let schedule = schedule(model, sized, &parts, microbatches.len());
-    ReplicaPlan { microbatches, parts, groups: Vec::new(), schedule, mixes: Vec::new() }
+    ReplicaPlan { microbatches, parts, groups: Vec::new(), strategy: None, schedule, mixes: Vec::new() }
 }
 
 fn schedule(model: &Model, sized: &Sized, parts: &[Part], microbatches: usize) -> Schedule {

@@ -1,0 +1,183 @@
+//! Pipelines with schemes of their own: where they stand and what they hold.
+
+use std::collections::BTreeSet;
+
+use super::layers;
+use crate::check::Violation;
+use crate::model::Model;
+use crate::plan::{OptimizerSharding, Plan, SchemedPipeline, Strategy};
+
+/// Checks of every iteration that its pipelines stand on devices that exist, no two on one at a time, that each holds every
+/// layer once and in order on as many stages as its scheme says, that TP divides the heads, and that ranks and microbatches are
+/// as many as the pipelines have.
+pub(super) fn strategies(plan: &Plan, model: &Model, devices: u32, iterations: usize) -> Result<(), Violation> {
+    equal("iterations", plan.iterations.len(), iterations)?;
+    for (number, iteration) in plan.iterations.iter().enumerate() {
+        equal("replicas", iteration.replicas.len(), 1)?;
+        let replica = &iteration.replicas[0];
+        let Some(strategy) = &replica.strategy else {
+            return Err(Violation::Shape { what: "strategies of an iteration", found: 0, expected: 1 });
+        };
+        equal("groups", replica.groups.len(), 0)?;
+        equal("sub-microbatches", replica.parts.len(), 0)?;
+        for pipeline in &strategy.pipelines {
+            degrees(pipeline, model)?;
+        }
+        stand_apart(strategy, number, devices)?;
+        let ranks = strategy.pipelines.iter().map(|pipeline| pipeline.scheme.pipeline as usize).sum();
+        equal("ranks", replica.schedule.orders.len(), ranks)?;
+        equal("stages", replica.schedule.stages, ranks)?;
+        let own = strategy.pipelines.iter().map(|pipeline| pipeline.microbatches as usize).sum();
+        equal("microbatches of all pipelines", replica.microbatches.len(), own)?;
+        equal("microbatches", replica.schedule.microbatches, own)?;
+        if replica.microbatches.iter().any(Vec::is_empty) {
+            return Err(Violation::Shape { what: "sequences of a microbatch", found: 0, expected: 1 });
+        }
+        own_microbatches(plan, number, strategy)?;
+        if strategy.optimizer == OptimizerSharding::Replicas {
+            equal_pipelines(strategy)?;
+        }
+    }
+    Ok(())
+}
+
+fn equal(what: &'static str, found: usize, expected: usize) -> Result<(), Violation> {
+    if found == expected { Ok(()) } else { Err(Violation::Shape { what, found, expected }) }
+}
+
+/// Degrees are from 1, TP divides the heads, and the stages hold every layer.
+fn degrees(pipeline: &SchemedPipeline, model: &Model) -> Result<(), Violation> {
+    let tensor = pipeline.scheme.tensor;
+    if tensor == 0 || pipeline.scheme.context == 0 || pipeline.scheme.pipeline == 0 {
+        return Err(Violation::Shape { what: "a degree of a scheme", found: 0, expected: 1 });
+    }
+    for module in &model.modules {
+        for (what, count) in [("heads", module.heads), ("key-value heads", module.kv_heads)] {
+            if count % tensor != 0 {
+                return Err(Violation::Divisibility { tensor, what, count });
+            }
+        }
+    }
+    layers(&pipeline.partition, pipeline.scheme.pipeline as usize, model)
+}
+
+/// No device is on two stages of one phase.
+fn stand_apart(strategy: &Strategy, iteration: usize, devices: u32) -> Result<(), Violation> {
+    let mut taken = BTreeSet::new();
+    for (place, pipeline) in strategy.pipelines.iter().enumerate() {
+        let each = u64::from(pipeline.scheme.tensor) * u64::from(pipeline.scheme.context);
+        for stage in 0..u64::from(pipeline.scheme.pipeline) {
+            let first = u64::from(pipeline.first_device) + stage * u64::from(pipeline.stage_stride);
+            for device in first..first + each {
+                if device >= u64::from(devices) || !taken.insert((pipeline.phase, device)) {
+                    let device = u32::try_from(device).unwrap_or(u32::MAX);
+                    return Err(Violation::Device { iteration, pipeline: place, device });
+                }
+            }
+        }
+    }
+    Ok(())
+}
+
+/// A rank runs microbatches of its own pipeline only.
+fn own_microbatches(plan: &Plan, number: usize, strategy: &Strategy) -> Result<(), Violation> {
+    let orders = &plan.iterations[number].replicas[0].schedule.orders;
+    let (mut first_rank, mut first) = (0, 0);
+    for pipeline in &strategy.pipelines {
+        let (ranks, own) = (pipeline.scheme.pipeline as usize, pipeline.microbatches);
+        for rank in first_rank..first_rank + ranks {
+            let foreign = orders[rank].iter().find(|action| {
+                action.stage as usize != rank || action.microbatch < first || action.microbatch >= first + own
+            });
+            if let Some(action) = foreign {
+                return Err(Violation::Foreign { rank, action: action.to_string() });
+            }
+        }
+        (first_rank, first) = (first_rank + ranks, first + own);
+    }
+    Ok(())
+}
+
+/// State that replicas share asks for equal pipelines of one phase.
+fn equal_pipelines(strategy: &Strategy) -> Result<(), Violation> {
+    let Some(first) = strategy.pipelines.first() else {
+        return Err(Violation::Shape { what: "pipelines", found: 0, expected: 1 });
+    };
+    let same = |pipeline: &&SchemedPipeline| pipeline.scheme == first.scheme && pipeline.phase == 0;
+    equal("equal pipelines", strategy.pipelines.iter().filter(same).count(), strategy.pipelines.len())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::cost::Partition;
+    use crate::model::presets::model;
+    use crate::outcome::{Layout, Search, SolverStatus};
+    use crate::plan::{IterationPlan, ReplicaPlan, Scheme};
+    use crate::schedule::{Action, Schedule};
+
+    /// <2,2,1> on devices 0 to 3 with one microbatch and <1,1,2> on 4 and 5 with another, of six devices, after `spoil`.
+    fn checked(spoil: impl FnOnce(&mut Strategy, &mut ReplicaPlan)) -> Result<(), Violation> {
+        let model = model("llama-2-7b").unwrap();
+        let pipeline = |tensor, pipeline, context, first_device| SchemedPipeline {
+            scheme: Scheme { tensor, pipeline, context },
+            first_device,
+            stage_stride: tensor * context,
+            partition: Partition::even(&model, pipeline).unwrap(),
+            microbatches: 1,
+            phase: 0,
+            estimated_s: 1.0,
+        };
+        let mut strategy = Strategy {
+            pipelines: vec![pipeline(2, 2, 1, 0), pipeline(1, 1, 2, 4)],
+            optimizer: OptimizerSharding::AllDevices,
+            estimated_s: 1.0,
+        };
+        let both = |stage, microbatch| vec![Action::forward(stage, microbatch), Action::backward(stage, microbatch)];
+        let mut replica = ReplicaPlan {
+            microbatches: vec![vec![0, 2], vec![1]],
+            parts: Vec::new(),
+            groups: Vec::new(),
+            strategy: None,
+            schedule: Schedule { stages: 3, microbatches: 2, orders: vec![both(0, 0), both(1, 0), both(2, 1)] },
+            mixes: Vec::new(),
+        };
+        spoil(&mut strategy, &mut replica);
+        replica.strategy = Some(strategy);
+        let plan = Plan {
+            layout: Layout { tensor: 2, pipeline: 2, data: 2, chunks: 1, microbatch: 2, group: None },
+            partition: Partition::even(&model, 1).unwrap(),
+            iterations: vec![IterationPlan { replicas: vec![replica], decision: None }],
+            algorithm: String::new(),
+            status: SolverStatus::Heuristic,
+            search: Search::default(),
+            decisions: Vec::new(),
+        };
+        strategies(&plan, &model, 6, 1)
+    }
+
+    #[test]
+    fn pipelines_side_by_side_and_behind_each_other_pass() {
+        assert_eq!(checked(|_, _| {}), Ok(()));
+        assert_eq!(checked(|strategy, _| (strategy.pipelines[1].phase, strategy.pipelines[1].first_device) = (1, 0)), Ok(()));
+    }
+
+    #[test]
+    fn what_cannot_stand_so_is_refused() {
+        let shape = |what, found, expected| Err(Violation::Shape { what, found, expected });
+        let device = |pipeline, device| Err(Violation::Device { iteration: 0, pipeline, device });
+        assert_eq!(checked(|strategy, _| strategy.pipelines[1].first_device = 3), device(1, 3));
+        assert_eq!(checked(|strategy, _| strategy.pipelines[1].first_device = 5), device(1, 6));
+        assert_eq!(checked(|strategy, _| strategy.pipelines[0].stage_stride = 1), device(0, 1));
+        let three = checked(|strategy, _| strategy.pipelines[1].scheme.tensor = 3);
+        assert_eq!(three, Err(Violation::Divisibility { tensor: 3, what: "heads", count: 32 }));
+        let shallow = checked(|strategy, _| strategy.pipelines[0].partition.stages.truncate(1));
+        assert_eq!(shallow, Err(Violation::Layers { stage: 1 }));
+        let unequal = checked(|strategy, _| strategy.optimizer = OptimizerSharding::Replicas);
+        assert_eq!(unequal, shape("equal pipelines", 1, 2));
+        assert_eq!(checked(|_, replica| replica.microbatches.truncate(1)), shape("microbatches of all pipelines", 1, 2));
+        assert_eq!(checked(|_, replica| replica.microbatches[1].clear()), shape("sequences of a microbatch", 0, 1));
+        let stolen = checked(|_, replica| replica.schedule.orders[2][0].microbatch = 0);
+        assert_eq!(stolen, Err(Violation::Foreign { rank: 2, action: "2F0".to_owned() }));
+    }
+}

@@ -1,0 +1,232 @@
+//! Homogeneous strategies chosen by simulating the sizing batch: Megatron-LM's best static one, HotSPa, and the first steps of
+//! Hydraulis' ablation.
+
+use super::dealing::{Dealt, assigned, dispatched, in_turn, replica};
+use super::profile::Profiled;
+use super::{Made, Setting, lengths, words};
+use crate::observer::{Cancelled, Observer, go_on};
+use crate::outcome::{Layout, Loser, RejectionCount, Search};
+use crate::plan::{IterationPlan, NoPlan, ReplicaPlan};
+use crate::scenario::PlannerKind;
+
+/// HotSPa's intervals end at this many tokens and at every power of four times as many (Hydraulis, appendix G: below 4K, 4K to 16K,
+/// 16K to 32K).
+const FIRST_INTERVAL: u64 = 4096;
+/// Most intervals.
+const MOST_INTERVALS: usize = 4;
+/// Losers that are kept.
+const KEPT_LOSERS: usize = 40;
+
+/// What becomes of a batch: of every phase its scheme and its longest sequence.
+type Phases = Vec<(usize, u64)>;
+
+pub(super) fn plan(setting: &Setting<'_>, observer: &mut dyn Observer) -> Result<Result<Made, NoPlan>, Cancelled> {
+    let mut search = Search::default();
+    let chosen = if setting.kind == PlannerKind::HotSpa {
+        hot_spa(setting, &mut search, observer)?
+    } else {
+        static_scheme(setting, setting.longest, &mut search, observer)?.map(|scheme| vec![(scheme, u64::MAX)])
+    };
+    search.losers.sort_by(|a, b| a.iteration_s.unwrap_or(0.0).total_cmp(&b.iteration_s.unwrap_or(0.0)));
+    search.losers.truncate(KEPT_LOSERS);
+    let Some(phases) = chosen else {
+        let binding = format!("no homogeneous strategy that fits the devices holds {} tokens", setting.longest);
+        return Ok(Err(NoPlan { binding, search }));
+    };
+    let mut iterations = Vec::with_capacity(setting.batches.judged.len());
+    for (index, batch) in setting.batches.judged.iter().enumerate() {
+        go_on(observer)?;
+        observer.progress(setting.kind, "packing batches", index as u32, setting.batches.judged.len() as u32);
+        let Some(plan) = iteration(setting, &lengths(batch), &phases) else {
+            let binding = format!("iteration {index}: its longest sequence fits no microbatch");
+            return Ok(Err(NoPlan { binding, search }));
+        };
+        iterations.push(IterationPlan { replicas: vec![plan], decision: None });
+    }
+    let named = |&(scheme, end): &(usize, u64)| {
+        let known = &setting.schemes[scheme];
+        let name = format!("{}x{}", setting.copies(known), known.scheme);
+        if end == u64::MAX || phases.len() == 1 { name } else { format!("{name} up to {end} tokens") }
+    };
+    let names: Vec<String> = phases.iter().map(named).collect();
+    let mut decisions = vec![words::profile(setting)];
+    decisions.push(format!(
+        "{}: the fastest of {} on a representative batch of {} sequences.",
+        names.join(", then "),
+        search.simulated,
+        setting.batches.sizing.sequences.len()
+    ));
+    decisions.extend(words::optimizer(setting));
+    Ok(Ok(Made { iterations, decisions, search }))
+}
+
+/// A batch under the strategies of its phases, shortest sequences last.
+fn iteration(setting: &Setting<'_>, lengths: &[u64], phases: &Phases) -> Option<ReplicaPlan> {
+    let mut dealt: Vec<Dealt> = Vec::new();
+    let mut number = 0;
+    for (place, &(scheme, end)) in phases.iter().enumerate() {
+        let above = phases.get(place + 1).map_or(0, |&(_, next)| next);
+        let fits = |index: &u32| {
+            let tokens = lengths[*index as usize];
+            (tokens > above || place + 1 == phases.len()) && (place == 0 || tokens <= end)
+        };
+        let own: Vec<u32> = (0..lengths.len() as u32).filter(fits).collect();
+        if own.is_empty() {
+            continue;
+        }
+        dealt.extend(phase(setting, scheme, lengths, &own, number)?);
+        number += 1;
+    }
+    (!dealt.is_empty()).then(|| replica(&setting.schemes, dealt, setting.optimizer))
+}
+
+/// Some sequences over the copies of one scheme, as the planner deals them.
+fn phase(setting: &Setting<'_>, place: usize, lengths: &[u64], own: &[u32], number: u32) -> Option<Vec<Dealt>> {
+    let scheme = &setting.schemes[place];
+    let copies = setting.copies(scheme);
+    let longest = own.iter().map(|&index| lengths[index as usize]).max().unwrap_or(0);
+    if copies == 0 || longest > scheme.cost.max_len {
+        return None;
+    }
+    match setting.kind {
+        PlannerKind::HydraulisBase => dispatched((place, scheme), copies, lengths, setting.scenario.seed),
+        PlannerKind::HydraulisPacking => {
+            let mut of = vec![0; setting.schemes.len()];
+            of[place] = copies;
+            assigned(&setting.schemes, &of, lengths, setting.scenario.seed)
+        }
+        _ => {
+            let capacity = u64::from(setting.scenario.workload.context_length).min(scheme.cost.max_len);
+            Some(in_turn((place, scheme), copies, lengths, own, (capacity, number)))
+        }
+    }
+}
+
+/// The fastest scheme of those that hold `longest` tokens on the sequences of the sizing batch.
+fn static_scheme(
+    setting: &Setting<'_>,
+    longest: u64,
+    search: &mut Search,
+    observer: &mut dyn Observer,
+) -> Result<Option<usize>, Cancelled> {
+    let sizing = lengths(setting.batches.sizing);
+    let mut best: Option<(f64, usize)> = None;
+    for (place, known) in setting.schemes.iter().enumerate() {
+        go_on(observer)?;
+        search.candidates += 1;
+        if known.cost.max_len < longest {
+            reject(search, format!("a microbatch holds fewer than the {longest} tokens of the longest sequence"));
+            continue;
+        }
+        let simulated = iteration(setting, &sizing, &vec![(place, u64::MAX)])
+            .and_then(|plan| setting.simulate(setting.batches.sizing, &plan));
+        let Some((seconds, peak)) = simulated else {
+            reject(search, "the sizing batch cannot be dealt to its pipelines".to_owned());
+            continue;
+        };
+        if peak > setting.scenario.memory_limit() {
+            reject(search, "activations exceed the memory".to_owned());
+            continue;
+        }
+        search.simulated += 1;
+        let loser = match best {
+            Some((least, _)) if least <= seconds => Some((seconds, place)),
+            _ => best.replace((seconds, place)),
+        };
+        if let Some((seconds, place)) = loser {
+            let known = &setting.schemes[place];
+            search.losers.push(Loser {
+                layout: layout(setting, known),
+                reason: format!("{}x{}: slower on the representative batch", setting.copies(known), known.scheme),
+                iteration_s: Some(seconds),
+                peak_memory_gib: None,
+            });
+        }
+    }
+    Ok(best.map(|(_, place)| place))
+}
+
+fn layout(setting: &Setting<'_>, known: &Profiled) -> Layout {
+    Layout {
+        tensor: known.scheme.tensor,
+        pipeline: known.scheme.pipeline,
+        data: setting.copies(known),
+        chunks: 1,
+        microbatch: 1,
+        group: None,
+    }
+}
+
+fn reject(search: &mut Search, reason: String) {
+    search.rejected += 1;
+    match search.rejections.iter_mut().find(|known| known.reason == reason) {
+        Some(known) => known.count += 1,
+        None => search.rejections.push(RejectionCount { reason, count: 1 }),
+    }
+}
+
+/// Intervals of lengths and a scheme for each, longest first: every way to join neighbouring intervals into at least two, each
+/// interval with the scheme that is fastest for its own sequences of the sizing batch, the fastest of all with its switches.
+fn hot_spa(
+    setting: &Setting<'_>,
+    search: &mut Search,
+    observer: &mut dyn Observer,
+) -> Result<Option<Phases>, Cancelled> {
+    let mut ends = Vec::new();
+    let mut end = FIRST_INTERVAL;
+    while end < setting.longest && ends.len() + 1 < MOST_INTERVALS {
+        ends.push(end);
+        end *= 4;
+    }
+    ends.push(setting.longest);
+    let sizing = lengths(setting.batches.sizing);
+    let mut best: Option<(f64, Phases)> = None;
+    let inner = ends.len() - 1;
+    // Where all sequences are short there is one interval, and HotSPa is a static strategy.
+    let first = u32::from(inner > 0);
+    for cuts in first..1 << inner {
+        let kept: Vec<u64> =
+            (0..inner).filter(|place| cuts & (1 << place) != 0).map(|place| ends[place]).chain([setting.longest]).collect();
+        let mut phases = Vec::new();
+        let mut above = 0;
+        for &end in &kept {
+            go_on(observer)?;
+            let own: Vec<u32> =
+                (0..sizing.len() as u32).filter(|&index| (above + 1..=end).contains(&sizing[index as usize])).collect();
+            let Some(scheme) = fastest(setting, &sizing, &own, end) else { break };
+            phases.push((scheme, end));
+            above = end;
+        }
+        if phases.len() < kept.len() {
+            continue;
+        }
+        // The longest first, so that a switch that brings replicas closer comes later.
+        phases.reverse();
+        search.candidates += 1;
+        let simulated = iteration(setting, &sizing, &phases)
+            .and_then(|plan| setting.simulate(setting.batches.sizing, &plan));
+        let Some((seconds, peak)) = simulated else { continue };
+        if peak > setting.scenario.memory_limit() {
+            reject(search, "activations exceed the memory".to_owned());
+            continue;
+        }
+        search.simulated += 1;
+        if best.as_ref().is_none_or(|(least, _)| seconds < *least) {
+            best = Some((seconds, phases));
+        }
+    }
+    Ok(best.map(|(_, phases)| phases))
+}
+
+/// The scheme that is done first with some sequences by the fitted cost, of those that hold `end` tokens.
+fn fastest(setting: &Setting<'_>, lengths: &[u64], own: &[u32], end: u64) -> Option<usize> {
+    let able = (0..setting.schemes.len()).filter(|&place| {
+        let known = &setting.schemes[place];
+        known.cost.max_len >= end && setting.copies(known) > 0
+    });
+    let timed = able.filter_map(|place| {
+        let dealt = phase(setting, place, lengths, own, 0)?;
+        Some((dealt.iter().map(|own| own.estimated_s).fold(0.0, f64::max), place))
+    });
+    timed.min_by(|a, b| a.0.total_cmp(&b.0).then(a.1.cmp(&b.1))).map(|(_, place)| place)
+}

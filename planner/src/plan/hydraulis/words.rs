@@ -1,0 +1,67 @@
+//! What planners of schemes say of their decisions.
+
+use super::profile::Profiled;
+use super::{OptimizerSharding, Setting};
+use crate::scenario::PlannerKind;
+
+pub(super) const fn algorithm(kind: PlannerKind) -> &'static str {
+    match kind {
+        PlannerKind::StaticStrategy => {
+            "one homogeneous <TP,PP,CP> by exhaustive simulation of a representative batch; sequences packed to the \
+             context length, microbatches dealt in turn"
+        }
+        PlannerKind::HotSpa => {
+            "sequences by length to homogeneous strategies that follow each other; strategies and intervals by exhaustive \
+             simulation of a representative batch; packed to the context length and dealt in turn"
+        }
+        PlannerKind::HydraulisBase => "one homogeneous strategy; sequences dispatched by Eq. 3 and packed to the longest length",
+        PlannerKind::HydraulisPacking => "one homogeneous strategy; sequences dispatched by Eq. 3 and packed by Eq. 1",
+        PlannerKind::HydraulisStatic => {
+            "one heterogeneous strategy of those proposed by Eq. 4; sequences dispatched by Eq. 3 and packed by Eq. 1"
+        }
+        _ => {
+            "strategies proposed once by Eq. 4; every batch dispatched by Eq. 3 and packed by Eq. 1 under each of them, the one that \
+             ends first is run"
+        }
+    }
+}
+
+/// A strategy in the paper's notation, from how many pipelines every scheme has.
+pub(super) fn strategy(schemes: &[Profiled], copies: &[u32]) -> String {
+    let mut used: Vec<(&Profiled, u32)> =
+        schemes.iter().zip(copies.iter().copied()).filter(|(_, count)| *count > 0).collect();
+    used.sort_by_key(|(known, _)| {
+        let scheme = known.scheme;
+        std::cmp::Reverse((scheme.stage_devices(), scheme.pipeline, scheme.tensor))
+    });
+    let parts: Vec<String> = used.iter().map(|(known, count)| format!("{count}x{}", known.scheme)).collect();
+    parts.join(" + ")
+}
+
+/// How many schemes there are, and how well their costs fit.
+pub(super) fn profile(setting: &Setting<'_>) -> String {
+    let schemes = &setting.schemes;
+    let mean = schemes.iter().map(|known| known.error.0).sum::<f64>() / schemes.len().max(1) as f64;
+    let worst = schemes.iter().max_by(|a, b| a.error.1.total_cmp(&b.error.1));
+    let worst = worst.map_or_else(String::new, |known| {
+        format!(", at most {:.1} % ({})", known.error.1 * 100.0, known.scheme)
+    });
+    let able = schemes.iter().filter(|known| known.cost.max_len >= setting.longest);
+    let smallest = able.min_by_key(|known| (known.scheme.devices(), std::cmp::Reverse(known.cost.max_len)));
+    let smallest = smallest.map_or_else(String::new, |known| {
+        format!(" {} is the smallest that holds {} tokens (MaxLen {}).", known.scheme, setting.longest, known.cost.max_len)
+    });
+    format!(
+        "{} schemes hold a sequence; T(l) fitted to the operator graph, mean error {:.1} %{worst}.{smallest}",
+        schemes.len(),
+        mean * 100.0
+    )
+}
+
+/// Over what the optimizer is sharded.
+pub(super) fn optimizer(setting: &Setting<'_>) -> Option<String> {
+    let devices = setting.scenario.cluster.devices();
+    (setting.optimizer == OptimizerSharding::AllDevices).then(|| {
+        format!("Optimizer state sharded over all {devices} devices; parameters are pulled, gradients reduced and pushed.")
+    })
+}
