@@ -1,10 +1,12 @@
 //! The middle of the explore page: title, iterations, ranked table, charts.
 
 mod asked;
+mod assignment;
 mod breakdown;
 mod cards;
 mod execution_plan;
 mod iteration_strip;
+mod load_balance;
 mod memory_figures;
 mod peak_memory;
 mod ranking;
@@ -51,6 +53,8 @@ pub(crate) fn Results() -> impl IntoView {
                 <iteration_strip::IterationStrip />
                 <ranking_table::RankingTable />
                 <cards::Cards />
+                <assignment::AssignmentCard />
+                <load_balance::LoadBalance />
                 <BreakdownCards />
                 <execution_plan::ExecutionPlanCard />
                 <studies::Studies />

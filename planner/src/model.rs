@@ -5,7 +5,7 @@ pub mod module;
 pub mod presets;
 
 pub use items::{Audio, Patch, Video};
-pub use module::{Bias, Diffusion, Mask, Module, ModuleRole, Moe, Norm};
+pub use module::{Bias, Diffusion, Gradients, Mask, Module, ModuleRole, Moe, Norm};
 
 use serde::{Deserialize, Serialize};
 
@@ -79,6 +79,23 @@ impl Model {
                 if backbones.is_empty() { with(&is_encoder) } else { backbones }
             }
         }
+    }
+
+    /// What a backward computes in the layers of a module.
+    pub fn gradients_of(&self, module: usize) -> Gradients {
+        if !self.modules[module].frozen {
+            return Gradients::All;
+        }
+        if self.needs_gradient(module) { Gradients::Inputs } else { Gradients::None }
+    }
+
+    /// Whether the gradient of what enters a module is of use: something that feeds it is trained.
+    pub fn needs_gradient(&self, module: usize) -> bool {
+        let is_trained = |&before: &usize| {
+            let of = &self.modules[before];
+            !of.frozen || of.has_projection() || self.needs_gradient(before)
+        };
+        self.fed_by(module).iter().any(is_trained)
     }
 
     /// Place of the first module that reads or makes items.

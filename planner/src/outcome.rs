@@ -1,8 +1,10 @@
 //! The answer to a scenario: for every planner a judged plan, or why there is none.
 
+mod grouping;
 mod histogram;
 mod strategy;
 
+pub use grouping::{DegreeGroups, IterationGroups, MicrobatchGroups};
 pub use strategy::{IterationStrategy, PipelineSummary};
 
 use serde::{Deserialize, Serialize};
@@ -288,6 +290,10 @@ pub struct IterationMetrics {
     pub peak_memory_gib: f64,
     /// Fastest replica's pipeline time, in s; where replicas share sequences in groups, how long the least loaded is busy.
     pub fastest_replica_s: f64,
+    /// Slowest replica's pipeline time, in s; where replicas share sequences in groups, how long the most loaded is busy. Absent in
+    /// outcomes of engines that did not tell.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub slowest_replica_s: Option<f64>,
     /// Slowest replica, whose timeline is kept; where replicas share sequences in groups, the most loaded of them.
     pub slowest_replica: u32,
     /// Microbatches, or groups, of the slowest replica.
@@ -299,6 +305,9 @@ pub struct IterationMetrics {
     /// Its pipelines, where each has a scheme of its own.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub strategy: Option<IterationStrategy>,
+    /// Its groups, where ranks work in groups that share sequences.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub groups: Option<IterationGroups>,
 }
 
 /// Share of the critical path by what happens on it; sums to one.

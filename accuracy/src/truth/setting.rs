@@ -45,6 +45,7 @@ impl Gpt {
             audio: None,
             video: None,
             diffusion: None,
+            frozen: false,
         };
         Model { name: name.to_owned(), modules: vec![module] }
     }

@@ -47,8 +47,20 @@ impl Stroke {
             PlannerKind::BalancedContext => ("#66707e", "#a0a8b4", DashType::Dash, "6 4"),
             PlannerKind::StaticContext => ("#66707e", "#a0a8b4", DashType::Solid, "none"),
             PlannerKind::Ulysses => ("#7a6a12", "#ccbb44", DashType::Solid, "none"),
+            PlannerKind::Hydraulis => ("#0a63a8", "#6bb3f0", DashType::Solid, "none"),
+            PlannerKind::HydraulisStatic => ("#0a63a8", "#6bb3f0", DashType::Dash, "6 4"),
+            PlannerKind::HydraulisPacking => ("#0a63a8", "#6bb3f0", DashType::DashDot, "6 3 2 3"),
+            PlannerKind::HydraulisBase => ("#0a63a8", "#6bb3f0", DashType::Dot, "2 2"),
+            PlannerKind::HotSpa => ("#a0410d", "#f0945c", DashType::Dash, "6 4"),
+            PlannerKind::StaticStrategy => ("#66707e", "#a0a8b4", DashType::Dot, "2 2"),
+            PlannerKind::DeepSpeed => ("#7a6a12", "#ccbb44", DashType::Dash, "6 4"),
         };
         Self { light, dark, dash, strokes }
+    }
+
+    /// Colours on a light and on a dark page.
+    pub(crate) const fn colours(&self) -> (&'static str, &'static str) {
+        (self.light, self.dark)
     }
 
     /// Of a kind of schedule: as the planner that uses it where there is one.

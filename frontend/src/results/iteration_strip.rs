@@ -1,5 +1,6 @@
 //! Iteration times as a strip of bars; a click shows the iteration.
 
+use api::planner::outcome::Planned;
 use leptos::prelude::*;
 use wasm_bindgen::JsCast;
 
@@ -36,6 +37,13 @@ pub(super) fn IterationStrip() -> impl IntoView {
     let most =
         Memo::new(move |_| bars.with(|bars| marks.with(|marks| bars.iter().chain(marks).copied().fold(0.0, f64::max))));
     let shown = Memo::new(move |_| explore.shown.with(|shown| shown.iteration as usize));
+    let strategies = Memo::new(move |_| {
+        let planned = chosen.get().and_then(|planner| explore.planned(planner));
+        planned.map(|planned| strategies(&planned)).unwrap_or_default()
+    });
+    let strategy_of = move |index: usize| {
+        strategies.with(|known| known.iter().find(|known| known.iterations.contains(&index)).cloned())
+    };
     let on_key = move |event: web_sys::KeyboardEvent| {
         if let Some(to) = moved(shown.get_untracked(), &event.key(), bars.with_untracked(Vec::len)) {
             event.prevent_default();
@@ -45,7 +53,12 @@ pub(super) fn IterationStrip() -> impl IntoView {
     };
     let bar = move |(index, seconds): (usize, f64)| {
         let share = move |seconds: f64| if most.get() > 0.0 { 100.0 * seconds / most.get() } else { 0.0 };
+        let strategy = strategy_of(index);
         let label = format!("Iteration {index}: {}", format::seconds(seconds));
+        let label = match &strategy {
+            Some(strategy) => format!("{label}, strategy {}: {}", letter(strategy.number), strategy.label),
+            None => label,
+        };
         let mark = move || marks.with(|marks| marks.get(index).copied());
         view! {
             <button
@@ -53,6 +66,7 @@ pub(super) fn IterationStrip() -> impl IntoView {
                 id=format!("iteration-{index}")
                 data-testid=format!("iteration-{index}")
                 data-value=seconds.to_string()
+                data-strategy=strategy.map(|strategy| (strategy.number % COLOURS).to_string())
                 title=label.clone()
                 aria-label=label
                 aria-pressed=move || (shown.get() == index).to_string()
@@ -80,8 +94,60 @@ pub(super) fn IterationStrip() -> impl IntoView {
                 <div class="strip" role="group" aria-label="Iteration times; arrow keys choose an iteration" on:keydown=on_key>
                     {move || bars.get().into_iter().enumerate().map(bar).collect_view()}
                 </div>
+                <Show when=move || strategies.with(|known| !known.is_empty())>
+                    <ul class="strategy-legend" data-testid="strategies" aria-label="Strategies of the iterations">
+                        {move || strategies.get().into_iter().map(entry).collect_view()}
+                    </ul>
+                </Show>
             </div>
         </Show>
+    }
+}
+
+/// Strategies that have a colour of their own; their letters go on.
+const COLOURS: u32 = 8;
+
+/// A strategy and where it is used.
+#[derive(Debug, Clone, PartialEq)]
+struct Used {
+    number: u32,
+    label: String,
+    iterations: Vec<usize>,
+}
+
+/// The strategies of a run in the order of their first use; none where there is nothing to choose.
+fn strategies(planned: &Planned) -> Vec<Used> {
+    let mut known: Vec<Used> = Vec::new();
+    for (index, iteration) in planned.iterations.iter().enumerate() {
+        let Some(strategy) = &iteration.strategy else { continue };
+        match known.iter_mut().find(|known| known.number == strategy.number) {
+            Some(known) => known.iterations.push(index),
+            None => {
+                known.push(Used { number: strategy.number, label: strategy.label.clone(), iterations: vec![index] })
+            }
+        }
+    }
+    known
+}
+
+/// A, B, ... Z, then A1, B1, ...
+fn letter(number: u32) -> String {
+    let letter = char::from(b'A' + (number % 26) as u8);
+    if number < 26 { letter.to_string() } else { format!("{letter}{}", number / 26) }
+}
+
+fn entry(used: Used) -> impl IntoView {
+    let times = match used.iterations.len() {
+        1 => "1 iteration".to_owned(),
+        count => format!("{count} iterations"),
+    };
+    view! {
+        <li>
+            <span class="pill" data-strategy=(used.number % COLOURS).to_string()></span>
+            <b>{letter(used.number)}</b>
+            <span class="notation">{used.label}</span>
+            <span class="muted">{times}</span>
+        </li>
     }
 }
 
@@ -96,6 +162,11 @@ fn focus_bar(index: usize) {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn letters_go_on_behind_z() {
+        assert_eq!([0, 25, 26, 53].map(letter), ["A", "Z", "A1", "B2"]);
+    }
 
     #[test]
     fn arrows_stay_on_the_strip() {

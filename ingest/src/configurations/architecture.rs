@@ -88,6 +88,7 @@ fn own(cells: Cells<'_>, length: u32) -> Result<(String, Module), Refused> {
         audio: None,
         video: None,
         diffusion: None,
+        frozen: false,
     };
     Ok((name, module))
 }

@@ -165,6 +165,7 @@ mod tests {
             microbatch: 0,
             gang: 0,
             exchange: ContextExchange::Ring,
+            estimate: crate::units::Nanos::ZERO,
         };
         let mut replica = ReplicaPlan {
             microbatches: vec![vec![0], vec![1, 2]],

@@ -8,7 +8,7 @@ use super::load::ModuleLoad;
 use super::operator::Rates;
 use super::overrides::{Overrides, Stretches};
 use crate::cluster::Cluster;
-use crate::model::Module;
+use crate::model::{Gradients, Module};
 use crate::training::{AttentionKernel, Recompute, Training};
 use crate::units::Seconds;
 
@@ -96,12 +96,18 @@ impl LayerCost {
         if gather + reduce > Seconds::ZERO {
             let stands = |traffic: Seconds, beside: Seconds| exposed(traffic, overlap, Some(beside));
             let forward = stands(gather, self.forward);
-            let backward = stands(gather + reduce, self.input_grad + self.weight_grad);
             self.forward += forward;
             self.exposed_forward += forward;
+            self.communication += gather;
+            let beside = self.input_grad + self.weight_grad;
+            if beside == Seconds::ZERO && self.forward > forward {
+                // A frozen stage has no backward to gather weights for.
+                return self;
+            }
+            let backward = stands(gather + reduce, beside);
             self.input_grad += backward;
             self.exposed_backward += backward;
-            self.communication += gather * 2.0 + reduce;
+            self.communication += gather + reduce;
         }
         self
     }
@@ -139,6 +145,8 @@ pub struct LayerModel<'a> {
     t: f64,
     /// Times that the user gives in place of the model's.
     overrides: Overrides<'a>,
+    /// What the backward computes.
+    gradients: Gradients,
 }
 
 /// The operators of a module's pieces with their predicted times.
@@ -150,6 +158,28 @@ pub struct Predictions {
     pub input: Vec<(Operator, Seconds)>,
     /// What stands behind the last.
     pub output: Vec<(Operator, Seconds)>,
+}
+
+/// Which parts of the backward run.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+struct Backward {
+    /// Gradients of inputs.
+    inputs: bool,
+    /// Gradients of weights.
+    weights: bool,
+}
+
+impl Backward {
+    const WHOLE: Self = Self { inputs: true, weights: true };
+    const NONE: Self = Self { inputs: false, weights: false };
+
+    const fn runs(self, phase: Phase) -> bool {
+        match phase {
+            Phase::Forward => true,
+            Phase::InputGrad => self.inputs,
+            Phase::WeightGrad => self.weights,
+        }
+    }
 }
 
 /// What an operator takes.
@@ -177,7 +207,14 @@ impl<'a> LayerModel<'a> {
             host: cluster.device.host_gb_per_s.unwrap_or(HOST_GB_PER_S) * 1e9,
             t: f64::from(tensor),
             overrides: Overrides::of(&training.overrides, module),
+            gradients: Gradients::All,
         }
+    }
+
+    /// The same where some of the backward is not needed.
+    #[must_use]
+    pub fn with_gradients(self, gradients: Gradients) -> Self {
+        Self { gradients, ..self }
     }
 
     /// The same where context-parallel groups of any size stand on as few nodes as hold them, instead of following each
@@ -204,17 +241,25 @@ impl<'a> LayerModel<'a> {
             (Recompute::Selective, AttentionKernel::Unfused) => Repeat::Core,
             (Recompute::Full, _) => Repeat::All,
         };
-        self.piece(load, repeat, graph::layer, Self::stretches)
+        let backward = match self.gradients {
+            Gradients::All => Backward::WHOLE,
+            Gradients::Inputs => Backward { weights: false, ..Backward::WHOLE },
+            Gradients::None => Backward::NONE,
+        };
+        self.piece(load, (repeat, backward), graph::layer, Self::stretches)
     }
 
     /// What stands before the first layer: token embedding, or the projection of patches.
     pub fn input(&self, load: ModuleLoad) -> LayerCost {
-        self.piece(load, Repeat::Nothing, graph::input, |_, _, _, _| Stretches::NONE)
+        let backward = if self.gradients == Gradients::All { Backward::WHOLE } else { Backward::NONE };
+        self.piece(load, (Repeat::Nothing, backward), graph::input, |_, _, _, _| Stretches::NONE)
     }
 
     /// What stands behind the last layer: final norm, output head, loss.
     pub fn output(&self, load: ModuleLoad) -> LayerCost {
-        self.piece(load, Repeat::Nothing, graph::output, |_, _, _, _| Stretches::NONE)
+        let trained = self.gradients == Gradients::All || self.module.has_projection();
+        let backward = Backward { inputs: self.gradients != Gradients::None, weights: trained };
+        self.piece(load, (Repeat::Nothing, backward), graph::output, |_, _, _, _| Stretches::NONE)
     }
 
     /// Every operator of the module's pieces with the time that the model predicts for it alone, overrides left out.
@@ -229,7 +274,7 @@ impl<'a> LayerModel<'a> {
     fn piece(
         &self,
         load: ModuleLoad,
-        repeat: Repeat,
+        (repeat, backward): (Repeat, Backward),
         build: fn(&Shape<'_>) -> OperatorGraph,
         stretches: fn(&Self, &Shape<'_>, &OperatorGraph, &[Taken]) -> Stretches,
     ) -> LayerCost {
@@ -239,7 +284,12 @@ impl<'a> LayerModel<'a> {
         let shape = Shape::new(self.module, self.training, self.t, load);
         let graph = build(&shape);
         let taken = self.taken(&shape, &graph);
-        let mut cost = self.time(&graph, repeat, &taken, stretches(self, &shape, &graph, &taken));
+        let stretches = stretches(self, &shape, &graph, &taken);
+        if backward == Backward::NONE {
+            // Nothing is kept for a backward that does not come.
+            return self.time(&graph, (Repeat::Nothing, backward), &taken, stretches);
+        }
+        let mut cost = self.time(&graph, (repeat, backward), &taken, stretches);
         let lifetimes = graph.lifetimes(repeat);
         let away = lifetimes.kept * self.training.activation_offload;
         (cost.activation, cost.transient) = (lifetimes.kept - away, lifetimes.transient);
@@ -297,9 +347,18 @@ impl<'a> LayerModel<'a> {
     }
 
     /// Sums over the operators of a graph.
-    fn time(&self, graph: &OperatorGraph, repeat: Repeat, taken: &[Taken], stretches: Stretches) -> LayerCost {
+    fn time(
+        &self,
+        graph: &OperatorGraph,
+        (repeat, backward): (Repeat, Backward),
+        taken: &[Taken],
+        stretches: Stretches,
+    ) -> LayerCost {
         let mut cost = LayerCost::default();
         for (index, (operator, taken)) in graph.operators.iter().zip(taken).enumerate() {
+            if !backward.runs(operator.phase) {
+                continue;
+            }
             let again = graph.repeats(index, repeat);
             let stretch = stretches.of(operator.phase);
             let host = Seconds::from_secs(self.rates.host()) * stretch.host;

@@ -4,7 +4,7 @@ pub mod instances;
 
 pub use instances::Instances;
 
-use crate::model::{Model, Module, ModuleRole};
+use crate::model::{Gradients, Model, Module, ModuleRole};
 use crate::timeline::MicrobatchShape;
 use crate::units::Flops;
 use crate::workload::{Packing, Sequence};
@@ -120,14 +120,19 @@ impl MicrobatchLoad {
     }
 
     /// Model operations of forward and backward, padding and recomputation not counted: three times the
-    /// forward (docs/models.md, section 2).
+    /// forward, less what a frozen module leaves out (docs/models.md, section 2).
     pub fn model_flops(&self, model: &Model) -> Flops {
-        let forward = model.modules.iter().zip(&self.modules).map(|(module, load)| {
+        let of = model.modules.iter().zip(&self.modules).enumerate().map(|(index, (module, load))| {
             let layer =
                 module.layer_linear_flops(load.useful_tokens) + module.layer_attention_flops(load.useful_squared);
-            layer * f64::from(module.layers) + module.head_flops(load.useful_tokens)
+            let passes = match model.gradients_of(index) {
+                Gradients::All => 3.0,
+                Gradients::Inputs => 2.0,
+                Gradients::None => 1.0,
+            };
+            (layer * f64::from(module.layers) + module.head_flops(load.useful_tokens)) * passes
         });
-        forward.sum::<Flops>() * 3.0
+        of.sum()
     }
 }
 

@@ -144,7 +144,8 @@ impl<'a> Pricing<'a> {
     }
 
     fn layer_model<'b>(&'b self, module: usize, training: &'b Training, tensor: u32) -> LayerModel<'b> {
-        let model = LayerModel::new(&self.model.modules[module], self.cluster, training, tensor);
+        let model = LayerModel::new(&self.model.modules[module], self.cluster, training, tensor)
+            .with_gradients(self.model.gradients_of(module));
         match self.groups {
             ContextGroups::Tiled => model,
             ContextGroups::Compact => model.in_groups(self.cluster, tensor),
@@ -201,28 +202,76 @@ mod tests {
     use super::*;
     use crate::cluster::presets::cluster;
     use crate::cost::Partition;
+    use crate::cost::partition::LayerRange;
     use crate::cost::table::Place;
+    use crate::flow::Placement;
     use crate::model::presets::model;
+    use crate::units::{Bytes, Nanos};
     use crate::workload::{Packing, Sequence};
+
+    fn loads(model: &Model, of: &[(u32, u32)]) -> Vec<MicrobatchLoad> {
+        let load = |&(tokens, images): &(u32, u32)| {
+            let squared = u64::from(tokens) * u64::from(tokens);
+            let sequence = Sequence {
+                samples: 1,
+                tokens,
+                computed_tokens: tokens,
+                squared,
+                useful_squared: squared,
+                images,
+                ..Sequence::default()
+            };
+            MicrobatchLoad::of(&[sequence], model, Packing::Packed)
+        };
+        of.iter().map(load).collect()
+    }
+
+    /// A frozen encoder runs forward only: a third of its operations, no activations, two of the 18 bytes of each
+    /// parameter without sharding, and no gradient comes back to it. A frozen backbone still hands gradients to the encoder.
+    #[test]
+    fn frozen_modules_leave_out_what_nobody_needs() {
+        let (cluster, whole) = (cluster("h800").unwrap(), model("vlm-s").unwrap());
+        let training = Training { zero: Some(0), ..Training::default() };
+        let freeze = |frozen: usize| {
+            let mut model = whole.clone();
+            model.modules[frozen].frozen = true;
+            model
+        };
+        let of = |model: &Model| {
+            let loads = loads(model, &[(4096, 8)]);
+            let pricing = Pricing::new(model, &cluster, &training);
+            let table = pricing.table(4, &loads);
+            let half = |module: usize, second: u32| {
+                let layers = whole.modules[module].layers;
+                let middle = layers / 2;
+                let (first, end) = if second == 0 { (0, middle) } else { (middle, layers) };
+                vec![LayerRange { module, first, end }]
+            };
+            let stages = vec![half(0, 0), half(0, 1), half(1, 0), half(1, 1)];
+            let partition = Partition { stages, placement: Placement::Cyclic };
+            let costs = table.pipeline(&partition, Place { pipeline: 4, data: 1, replica: 0 }, &[0]);
+            (costs, loads[0].model_flops(model).get())
+        };
+        let (trained, encoder, backbone) = (of(&whole), of(&freeze(0)), of(&freeze(1)));
+        // Two stages of encoder layers, two of backbone layers.
+        assert!(trained.0.backward(0) > Nanos::ZERO && trained.0.send_backward[1] > Nanos::ZERO);
+        assert_eq!((encoder.0.backward(0), encoder.0.activation[0]), (Nanos::ZERO, Bytes::ZERO));
+        assert_eq!((encoder.0.send_backward[1], encoder.0.forward[0]), (Nanos::ZERO, trained.0.forward[0]));
+        assert_eq!((encoder.0.sync[0], encoder.0.optimizer[0]), (Nanos::ZERO, Nanos::ZERO));
+        let ratio = encoder.0.static_memory[0].get() as f64 / trained.0.static_memory[0].get() as f64;
+        assert!((ratio - 2.0 / 18.0).abs() < 1e-6, "{ratio}");
+        assert_eq!(encoder.0.backward(3), trained.0.backward(3));
+        assert_eq!((backbone.0.weight_grad[3], backbone.0.input_grad[0]), (Nanos::ZERO, trained.0.input_grad[0]));
+        assert!(backbone.0.input_grad[3] > Nanos::ZERO && backbone.0.send_backward[3] > Nanos::ZERO);
+        // With E and B the forward operations of the modules: 3 E + 3 B, E + 3 B, 3 E + 2 B.
+        let (encoder_forward, backbone_forward) = ((trained.1 - encoder.1) / 2.0, trained.1 - backbone.1);
+        assert!((3.0 * (encoder_forward + backbone_forward) / trained.1 - 1.0).abs() < 1e-9);
+    }
 
     #[test]
     fn what_is_remembered_costs_what_it_cost_before() {
         let (model, cluster, training) = (model("vlm-s").unwrap(), cluster("h800").unwrap(), Training::default());
-        let loads: Vec<MicrobatchLoad> = [(512, 0), (2048, 3), (512, 0), (4096, 8)]
-            .map(|(tokens, images)| {
-                let squared = u64::from(tokens) * u64::from(tokens);
-                let sequence = Sequence {
-                    samples: 1,
-                    tokens,
-                    computed_tokens: tokens,
-                    squared,
-                    useful_squared: squared,
-                    images,
-                    ..Sequence::default()
-                };
-                MicrobatchLoad::of(&[sequence], &model, Packing::Packed)
-            })
-            .to_vec();
+        let loads = loads(&model, &[(512, 0), (2048, 3), (512, 0), (4096, 8)]);
         let pricing = Pricing::new(&model, &cluster, &training);
         let costs = |table: LayerTable<'_>| {
             let partition = Partition::balanced(&model, &table.weights(), 2).unwrap();

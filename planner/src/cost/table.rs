@@ -56,6 +56,18 @@ pub struct Place {
 struct Parameters {
     dense: f64,
     expert: f64,
+    /// Not trained: weights alone, replicated as dense ones are.
+    frozen: f64,
+}
+
+impl Parameters {
+    fn and(self, other: Self) -> Self {
+        Self { dense: self.dense + other.dense, expert: self.expert + other.expert, frozen: self.frozen + other.frozen }
+    }
+
+    fn total(self) -> f64 {
+        self.dense + self.expert + self.frozen
+    }
 }
 
 impl<'a> LayerTable<'a> {
@@ -158,7 +170,7 @@ impl<'a> LayerTable<'a> {
                 Bytes::from_f64(parameters.dense * of(dense) + parameters.expert * of(expert))
             };
             StateMemory {
-                weights: sum(|bytes| bytes.weights),
+                weights: sum(|bytes| bytes.weights) + Bytes::from_f64(parameters.frozen * dense.weights),
                 gradients: sum(|bytes| bytes.gradients),
                 optimizer: sum(|bytes| bytes.optimizer),
             }
@@ -181,11 +193,7 @@ impl<'a> LayerTable<'a> {
     fn rank_parameters(&self, partition: &Partition, place: Place) -> Vec<Parameters> {
         let ranks = place.pipeline as usize;
         let of_rank = |rank: usize| {
-            let mut parameters =
-                partition.stages_on(rank, ranks).flatten().map(|range| self.range_parameters(range)).fold(
-                    Parameters::default(),
-                    |sum, range| Parameters { dense: sum.dense + range.dense, expert: sum.expert + range.expert },
-                );
+            let mut parameters = self.ranges_parameters(partition.stages_on(rank, ranks).flatten());
             let tied = self.tied_ranks(partition, ranks).filter(|(_, _, last)| *last == rank);
             let copies: u64 = tied.map(|(module, ..)| self.embedding_parameters(module)).sum();
             parameters.dense += copies as f64 / f64::from(self.tensor);
@@ -195,11 +203,7 @@ impl<'a> LayerTable<'a> {
     }
 
     fn ranges_parameters<'b>(&self, ranges: impl IntoIterator<Item = &'b LayerRange>) -> Parameters {
-        let sum = |sum: Parameters, range: Parameters| Parameters {
-            dense: sum.dense + range.dense,
-            expert: sum.expert + range.expert,
-        };
-        ranges.into_iter().map(|range| self.range_parameters(range)).fold(Parameters::default(), sum)
+        ranges.into_iter().map(|range| self.range_parameters(range)).fold(Parameters::default(), Parameters::and)
     }
 
     /// Parameters of consecutive layers on each device.
@@ -211,9 +215,19 @@ impl<'a> LayerTable<'a> {
         let expert = layers * module.expert_parameters();
         let dense = layers * module.layer_parameters() - expert + input + output;
         let tensor = f64::from(self.tensor);
+        if module.frozen {
+            let trained = if module.has_projection() { output } else { 0 };
+            let experts = expert as f64 / tensor / f64::from(self.training.expert_parallel);
+            return Parameters {
+                dense: trained as f64 / tensor,
+                expert: 0.0,
+                frozen: (dense - trained) as f64 / tensor + experts,
+            };
+        }
         Parameters {
             dense: dense as f64 / tensor,
             expert: expert as f64 / tensor / f64::from(self.training.expert_parallel),
+            frozen: 0.0,
         }
     }
 
@@ -381,7 +395,8 @@ impl<'a> LayerTable<'a> {
                 ends[stage][1] = Some(cost.input_grad + cost.weight_grad);
                 let [next, previous] = neighbours(&costs.flows, stage, microbatch);
                 let forward = next.map(|to| self.send(partition, to, place, [stage, to], index));
-                let backward = previous.map(|to| self.send(partition, stage, place, [stage, to], index));
+                let wanted = previous.filter(|_| self.hands_gradient_on(ranges));
+                let backward = wanted.map(|to| self.send(partition, stage, place, [stage, to], index));
                 let mut sends = [forward.unwrap_or(Nanos::ZERO), backward.unwrap_or(Nanos::ZERO)];
                 // A rank that waits for its sends is busy with them.
                 let waits = if self.training.overlapped_sends { [Nanos::ZERO; 2] } else { std::mem::take(&mut sends) };
@@ -418,7 +433,8 @@ impl<'a> LayerTable<'a> {
         let parameters = self.ranges_parameters(ranges);
         let of = |group: &Group, count: f64| (group.all_gather(width * count), group.reduce_scatter(gradient * count));
         let (dense, expert) = (of(&dense_group, parameters.dense), of(&expert_group, parameters.expert));
-        (dense.0 + expert.0, dense.1 + expert.1)
+        let frozen = dense_group.all_gather(width * parameters.frozen);
+        (dense.0 + expert.0 + frozen, dense.1 + expert.1)
     }
 
     /// Under ZeRO-3: what one layer at work holds beside its shards, its weights gathered and the next one's ahead of
@@ -429,7 +445,7 @@ impl<'a> LayerTable<'a> {
         }
         let layer = |range: &LayerRange| {
             let parameters = self.range_parameters(&LayerRange { first: 1, end: 2, ..*range });
-            parameters.dense + parameters.expert
+            parameters.total()
         };
         let largest = ranges.iter().map(layer).fold(0.0, f64::max);
         (2.0 * self.training.width() + self.training.gradients.bytes()) * largest

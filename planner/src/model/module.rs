@@ -131,9 +131,29 @@ pub struct Module {
     /// What a diffusion transformer has beside self-attention and MLP.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub diffusion: Option<Diffusion>,
+    /// Its layers are not trained: no gradients, no optimizer state, and no backward unless something before it is trained. A
+    /// projection to the backbone's width is trained all the same.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub frozen: bool,
+}
+
+/// What a backward computes in the layers of a module.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Gradients {
+    /// Of inputs and weights.
+    All,
+    /// Of inputs alone: the module is frozen, but something before it is trained.
+    Inputs,
+    /// None: neither the module nor anything before it is trained.
+    None,
 }
 
 impl Module {
+    /// Whether what stands behind its last layer is a projection to the backbone's width, which is always trained.
+    pub fn has_projection(&self) -> bool {
+        self.patch.is_some_and(|patch| patch.projected_width.is_some())
+    }
+
     /// Length of the sequence that one item (image, clip of sound) is for this module; 0 where items differ in length.
     pub fn tokens_per_item(&self) -> u32 {
         self.patch

@@ -11,7 +11,7 @@ use super::groups::{self, SequenceGroup};
 use super::judge::fits;
 use super::{IterationPlan, NoPlan, Plan, ReplicaPlan};
 use crate::context_groups::{
-    AllowedDegrees, BatchPlan, DegreeRule, Effort, GroupError, GroupPool, GroupProblem, Grouping, Sequence,
+    AllowedDegrees, BatchPlan, DegreeRule, Effort, GroupError, GroupPool, GroupProblem, Grouping, Load, Sequence,
     megatron_balanced, place, plan as plan_groups, static_degrees, static_plan,
 };
 use crate::cost::Pricing;
@@ -20,7 +20,7 @@ use crate::outcome::{Layout, Loser, RejectionCount, Search, SolverStatus};
 use crate::scenario::{PlannerKind, Scenario};
 use crate::simulate::{StepEnd, execute, peak_memory_over};
 use crate::training::ContextExchange;
-use crate::units::Bytes;
+use crate::units::{Bytes, Seconds};
 use crate::workload::PackedBatch;
 
 use profile::Profile;
@@ -342,13 +342,14 @@ impl Setting<'_> {
                     vec![group.sequences.clone()]
                 };
                 for own in items {
-                    replica.microbatches.push(own);
                     replica.groups.push(SequenceGroup {
                         ranks: placed.ranks.clone(),
                         microbatch: number as u32,
                         gang,
                         exchange: exchange_of(self.kind),
+                        estimate: Seconds::from_secs(self.estimate(&sequences, &own, group.degree)).to_nanos(),
                     });
+                    replica.microbatches.push(own);
                     gang += u32::from(!together);
                 }
             }
@@ -356,6 +357,12 @@ impl Setting<'_> {
         }
         replica.schedule = groups::schedule(&replica.groups, self.layout.data as usize);
         Ok(IterationPlan { replicas: vec![replica], decision: Some(report.decision(&planned)) })
+    }
+
+    /// Seconds of some sequences in a group of that degree, by the fitted cost.
+    fn estimate(&self, sequences: &[Sequence], own: &[u32], degree: u32) -> f64 {
+        let loads = own.iter().map(|&sequence| Load::of(sequences[sequence as usize]));
+        self.profile.fit.cost.seconds(loads.sum(), degree)
     }
 
     fn decisions(&self, sequences: usize, groups_made: usize) -> Vec<String> {

@@ -1,8 +1,12 @@
 //! What a replica costs that is not a pipeline: groups of model replicas that each cut their sequences over themselves.
 
+mod account;
+
 use std::collections::BTreeMap;
 
-use super::ReplicaPlan;
+pub(super) use account::Accounts;
+
+use super::{ReplicaPlan, replica};
 use crate::cost::{MicrobatchLoad, Partition, PipelineCosts, Place, Pricing};
 use crate::flow::{Flows, Gathered, Placement};
 use crate::model::Model;
@@ -11,7 +15,7 @@ use crate::scenario::Scenario;
 use crate::schedule::{Action, ActionKind, Schedule};
 use crate::training::ContextExchange;
 use crate::units::{Nanos, Seconds};
-use crate::workload::{PackedBatch, Packing, Sequence};
+use crate::workload::{PackedBatch, Packing};
 
 /// Ranks, each a replica of the model, that work on some sequences together.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
@@ -24,6 +28,8 @@ pub struct SequenceGroup {
     pub gang: u32,
     /// How its ranks exchange what attention needs.
     pub exchange: ContextExchange,
+    /// How long it takes by the planner's own estimate.
+    pub estimate: Nanos,
 }
 
 impl SequenceGroup {
@@ -149,11 +155,7 @@ pub(super) fn work(schedule: &Schedule, costs: &PipelineCosts) -> Vec<(Nanos, us
 
 /// The loads of groups, each holding some sequences of the batch one behind the other, without padding.
 pub(super) fn loads(scenario: &Scenario, batch: &PackedBatch, groups: &[Vec<u32>]) -> Vec<MicrobatchLoad> {
-    let of = |own: &Vec<u32>| {
-        let sequences: Vec<Sequence> = own.iter().map(|&index| batch.sequences[index as usize]).collect();
-        MicrobatchLoad::of(&sequences, &scenario.model, Packing::Packed)
-    };
-    groups.iter().map(of).collect()
+    replica::loads_packed(scenario, Packing::Packed, batch, groups)
 }
 
 /// The costs of all ranks as a plan's groups share them.
@@ -203,9 +205,16 @@ pub(super) fn costs(
 mod tests {
     use super::*;
     use crate::cost::ContextSettings;
+    use crate::workload::Sequence;
 
     fn group(ranks: &[u32], gang: u32) -> SequenceGroup {
-        SequenceGroup { ranks: ranks.to_vec(), microbatch: 0, gang, exchange: ContextExchange::Ring }
+        SequenceGroup {
+            ranks: ranks.to_vec(),
+            microbatch: 0,
+            gang,
+            exchange: ContextExchange::Ring,
+            estimate: Nanos::ZERO,
+        }
     }
 
     /// Cells are numbered group by group and rank by rank: 0 and 1 of the first group, 2 of the second, 3 and 4 of the

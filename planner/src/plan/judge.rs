@@ -139,6 +139,7 @@ pub fn judge(
     let mut totals = Vec::with_capacity(batches.len());
     let mut iterations = Vec::with_capacity(batches.len());
     let mut timelines = Vec::with_capacity(batches.len());
+    let mut accounts = groups::Accounts::default();
     let mut stages = StageTimes::new(plan.partition.stages.len());
     let mut ranks = RankTotals::new(plan.ranks());
     let mut schemed = Schemed::new(scenario);
@@ -197,9 +198,13 @@ pub fn judge(
             slowest as u32,
             planned.replicas[slowest].microbatches.len() as u32,
         );
+        let mut of_groups = None;
+        let mut slowest_s = run.execution.makespan().secs();
         if planned.replicas[slowest].is_grouped() {
             // Each rank is a replica of its own.
             let work = groups::work(&planned.replicas[slowest].schedule, &run.costs);
+            of_groups = Some(accounts.next(&planned.replicas[slowest], &batch.sequences, &work));
+            slowest_s = work.iter().map(|of| of.0).max().unwrap_or(Nanos::ZERO).secs();
             let most = (0..work.len()).max_by_key(|&rank| (work[rank].0, std::cmp::Reverse(rank))).unwrap_or(0);
             let least = work.iter().map(|of| of.0).min().unwrap_or(Nanos::ZERO);
             balance = (least, most as u32, work[most].1 as u32);
@@ -210,6 +215,7 @@ pub fn judge(
         });
         if let Some(strategy) = &of_schemes {
             balance = slowest_pipeline(strategy);
+            slowest_s = strategy.pipelines.iter().map(|pipeline| pipeline.simulated_s).fold(0.0, f64::max);
         }
         iterations.push(IterationMetrics {
             iteration_s: total.time.secs(),
@@ -217,11 +223,13 @@ pub fn judge(
             bubble: total.bubble(),
             peak_memory_gib: total.peak.gib(),
             fastest_replica_s: balance.0.secs(),
+            slowest_replica_s: Some(slowest_s),
             slowest_replica: balance.1,
             microbatches: balance.2,
             critical_path: compare::shares(&timeline, &run.costs),
             decision: planned.decision.clone(),
             strategy: of_schemes,
+            groups: of_groups,
         });
         totals.push(total);
         timelines.push(timeline);

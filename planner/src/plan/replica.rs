@@ -14,9 +14,19 @@ use crate::workload::{MicrobatchContents, PackedBatch, Packing, Sequence};
 
 /// The loads of microbatches given by the sequences in them.
 pub(super) fn loads(scenario: &Scenario, batch: &PackedBatch, microbatches: &[Vec<u32>]) -> Vec<MicrobatchLoad> {
+    loads_packed(scenario, scenario.workload.packing, batch, microbatches)
+}
+
+/// The same where sequences lie in their microbatches by another rule than the scenario's.
+pub(super) fn loads_packed(
+    scenario: &Scenario,
+    packing: Packing,
+    batch: &PackedBatch,
+    microbatches: &[Vec<u32>],
+) -> Vec<MicrobatchLoad> {
     let of = |microbatch: &Vec<u32>| {
         let sequences: Vec<Sequence> = microbatch.iter().map(|&index| batch.sequences[index as usize]).collect();
-        MicrobatchLoad::of(&sequences, &scenario.model, scenario.workload.packing)
+        MicrobatchLoad::of(&sequences, &scenario.model, packing)
     };
     microbatches.iter().map(of).collect()
 }

@@ -159,7 +159,10 @@ mod tests {
     #[test]
     fn pipelines_side_by_side_and_behind_each_other_pass() {
         assert_eq!(checked(|_, _| {}), Ok(()));
-        assert_eq!(checked(|strategy, _| (strategy.pipelines[1].phase, strategy.pipelines[1].first_device) = (1, 0)), Ok(()));
+        assert_eq!(
+            checked(|strategy, _| (strategy.pipelines[1].phase, strategy.pipelines[1].first_device) = (1, 0)),
+            Ok(())
+        );
     }
 
     #[test]
@@ -175,7 +178,10 @@ mod tests {
         assert_eq!(shallow, Err(Violation::Layers { stage: 1 }));
         let unequal = checked(|strategy, _| strategy.optimizer = OptimizerSharding::Replicas);
         assert_eq!(unequal, shape("equal pipelines", 1, 2));
-        assert_eq!(checked(|_, replica| replica.microbatches.truncate(1)), shape("microbatches of all pipelines", 1, 2));
+        assert_eq!(
+            checked(|_, replica| replica.microbatches.truncate(1)),
+            shape("microbatches of all pipelines", 1, 2)
+        );
         assert_eq!(checked(|_, replica| replica.microbatches[1].clear()), shape("sequences of a microbatch", 0, 1));
         let stolen = checked(|_, replica| replica.schedule.orders[2][0].microbatch = 0);
         assert_eq!(stolen, Err(Violation::Foreign { rank: 2, action: "2F0".to_owned() }));

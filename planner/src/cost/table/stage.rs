@@ -7,6 +7,7 @@ use crate::cost::operator::Rates;
 use crate::cost::partition::{LayerRange, Partition};
 use crate::cost::strategy::StrategyMix;
 use crate::flow::Flows;
+use crate::model::Gradients;
 use crate::training::Recompute;
 use crate::units::{Nanos, Seconds};
 
@@ -74,6 +75,17 @@ impl LayerTable<'_> {
     /// One layer of a module under every strategy, for one microbatch.
     pub fn strategy_layers(&self, module: usize, microbatch: usize) -> &[LayerCost; 4] {
         &self.strategies[module][microbatch]
+    }
+
+    /// Whether anything before a stage is trained, so that its gradient is of use there.
+    pub(super) fn hands_gradient_on(&self, ranges: &[LayerRange]) -> bool {
+        ranges.first().is_some_and(|range| {
+            if range.begins() {
+                self.model.needs_gradient(range.module)
+            } else {
+                self.model.gradients_of(range.module) != Gradients::None
+            }
+        })
     }
 
     /// Sending what enters the stage `entered` between the ranks of two stages, `[from, to]`. Each device of a tensor-parallel

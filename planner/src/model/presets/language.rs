@@ -38,6 +38,7 @@ impl Llama {
             audio: None,
             video: None,
             diffusion: None,
+            frozen: false,
         }
     }
 }

@@ -185,8 +185,11 @@ fn hot_spa(
     // Where all sequences are short there is one interval, and HotSPa is a static strategy.
     let first = u32::from(inner > 0);
     for cuts in first..1 << inner {
-        let kept: Vec<u64> =
-            (0..inner).filter(|place| cuts & (1 << place) != 0).map(|place| ends[place]).chain([setting.longest]).collect();
+        let kept: Vec<u64> = (0..inner)
+            .filter(|place| cuts & (1 << place) != 0)
+            .map(|place| ends[place])
+            .chain([setting.longest])
+            .collect();
         let mut phases = Vec::new();
         let mut above = 0;
         for &end in &kept {
@@ -203,8 +206,8 @@ fn hot_spa(
         // The longest first, so that a switch that brings replicas closer comes later.
         phases.reverse();
         search.candidates += 1;
-        let simulated = iteration(setting, &sizing, &phases)
-            .and_then(|plan| setting.simulate(setting.batches.sizing, &plan));
+        let simulated =
+            iteration(setting, &sizing, &phases).and_then(|plan| setting.simulate(setting.batches.sizing, &plan));
         let Some((seconds, peak)) = simulated else { continue };
         if peak > setting.scenario.memory_limit() {
             reject(search, "activations exceed the memory".to_owned());

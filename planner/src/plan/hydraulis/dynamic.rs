@@ -24,10 +24,10 @@ impl Proposed {
         let survey = setting.batches.survey.iter().chain([setting.batches.sizing]);
         let mut seen: Vec<u64> = survey.flat_map(lengths).collect();
         seen.sort_unstable();
-        let counted: Vec<(u64, f64)> =
-            seen.chunk_by(|a, b| a == b).map(|same| (same[0], same.len() as f64)).collect();
+        let counted: Vec<(u64, f64)> = seen.chunk_by(|a, b| a == b).map(|same| (same[0], same.len() as f64)).collect();
         let devices = setting.scenario.cluster.devices();
-        let proposal = propose(&counted, devices, &costs, ProposalSettings::default()).map_err(|error| error.to_string())?;
+        let proposal =
+            propose(&counted, devices, &costs, ProposalSettings::default()).map_err(|error| error.to_string())?;
         let strategies = proposal.strategies.into_iter().map(|candidate| candidate.copies).collect();
         Ok(Self { schemes, strategies })
     }
@@ -38,14 +38,16 @@ impl Proposed {
 
     /// The strategy that holds every sequence and takes the least time for the sizing batch and the survey by estimate.
     fn best_for_all(&self, setting: &Setting<'_>) -> Option<usize> {
-        let batches: Vec<Vec<u64>> = setting.batches.survey.iter().chain([setting.batches.sizing]).map(lengths).collect();
+        let batches: Vec<Vec<u64>> =
+            setting.batches.survey.iter().chain([setting.batches.sizing]).map(lengths).collect();
         let holds = |copies: &Vec<u32>| {
             let used = copies.iter().zip(&self.schemes).filter(|(count, _)| **count > 0);
             used.map(|(_, scheme)| scheme.cost.max_len).max().unwrap_or(0) >= setting.longest
         };
         let able: Vec<usize> = (0..self.strategies.len()).filter(|&place| holds(&self.strategies[place])).collect();
         let costs: Vec<Vec<_>> = able.iter().map(|&place| pipelines(&self.schemes, &self.strategies[place])).collect();
-        let (dispatching, packing) = (self.settings(setting), PackingSettings { nodes: 500, ..PackingSettings::default() });
+        let (dispatching, packing) =
+            (self.settings(setting), PackingSettings { nodes: 500, ..PackingSettings::default() });
         let total = |place: &usize| {
             let of = |lengths: &Vec<u64>| {
                 crate::heterogeneous_strategies::assign(lengths, &costs[*place], dispatching, packing)
@@ -109,7 +111,10 @@ pub(super) fn plan(setting: &Setting<'_>, observer: &mut dyn Observer) -> Result
             setting.longest,
             proposed.label(0)
         ),
-        _ => format!("{count} strategies proposed once from {} batches that are not judged.", setting.batches.survey.len() + 1),
+        _ => format!(
+            "{count} strategies proposed once from {} batches that are not judged.",
+            setting.batches.survey.len() + 1
+        ),
     });
     if setting.kind == PlannerKind::Hydraulis {
         let all = iterations.len();
@@ -139,9 +144,8 @@ fn decision(proposed: &Proposed, choice: &Choice) -> String {
             Considered::Impossible(_) => impossible += 1,
         }
     }
-    let next = second.map_or_else(String::new, |(seconds, place)| {
-        format!("; next {} with {seconds:.3} s", proposed.label(place))
-    });
+    let next = second
+        .map_or_else(String::new, |(seconds, place)| format!("; next {} with {seconds:.3} s", proposed.label(place)));
     let Choice { assignment, .. } = choice;
     format!(
         "{}: estimated {:.3} s, dispatch within {:.1} % of its bound{next}; {assigned} strategies assigned, {spared} ruled out by their bounds, \

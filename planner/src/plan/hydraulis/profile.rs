@@ -58,7 +58,8 @@ pub(super) fn profile(
         if optimizer == OptimizerSharding::Replicas && !whole {
             continue;
         }
-        let Some(table) = pricing.table_shared_by(scheme.tensor, scheme.context, copies * scheme.context, &loads) else {
+        let Some(table) = pricing.table_shared_by(scheme.tensor, scheme.context, copies * scheme.context, &loads)
+        else {
             continue;
         };
         let place = Place { pipeline: scheme.pipeline, data: 1, replica: 0 };
@@ -93,18 +94,14 @@ pub(super) fn profile(
 pub(super) fn undominated(schemes: &[Profiled]) -> Vec<Profiled> {
     let no_worse = |one: &Profiled, other: &Profiled| {
         let (a, b) = (&one.cost, &other.cost);
-        a.devices() <= b.devices()
-            && a.pp <= b.pp
-            && a.max_len >= b.max_len
-            && a.a <= b.a
-            && a.b <= b.b
-            && a.c <= b.c
+        a.devices() <= b.devices() && a.pp <= b.pp && a.max_len >= b.max_len && a.a <= b.a && a.b <= b.b && a.c <= b.c
     };
     let beaten = |place: usize| {
         let own = &schemes[place];
-        schemes.iter().enumerate().any(|(other, scheme)| {
-            other != place && no_worse(scheme, own) && (other < place || !no_worse(own, scheme))
-        })
+        schemes
+            .iter()
+            .enumerate()
+            .any(|(other, scheme)| other != place && no_worse(scheme, own) && (other < place || !no_worse(own, scheme)))
     };
     (0..schemes.len()).filter(|&place| !beaten(place)).map(|place| schemes[place].clone()).collect()
 }

@@ -68,13 +68,17 @@ impl Traffic {
             let seats = seat..seat + scheme.devices() as usize;
             seat = seats.end;
             let push = waited(most(&ends.devices[seats.clone()], &pushed), &scheme, tokens[own.clone()].last());
-            let pull =
-                if last == 0 { waited(most(&begins.devices[seats], &pulled), &scheme, tokens.get(own.start)) } else { begin };
+            let pull = if last == 0 {
+                waited(most(&begins.devices[seats], &pulled), &scheme, tokens.get(own.start))
+            } else {
+                begin
+            };
             exposed.push(Seconds::from_secs(pull + push));
         }
         let received: Vec<f64> = (0..last)
             .map(|phase| {
-                let moved = switch_bytes(&of_phase(phase), &of_phase(phase + 1), parameters * (width + gradient), devices);
+                let moved =
+                    switch_bytes(&of_phase(phase), &of_phase(phase + 1), parameters * (width + gradient), devices);
                 moved.into_iter().fold(0.0, f64::max)
             })
             .collect();

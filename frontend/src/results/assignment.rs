@@ -1,0 +1,59 @@
+//! Who works on what in the shown iteration: groups of ranks, or pipelines with schemes of their own.
+
+mod groups;
+mod pipelines;
+
+use api::planner::outcome::IterationMetrics;
+use leptos::prelude::*;
+
+use super::ranking;
+use crate::explore::use_explore;
+
+/// The chosen planner's groups or pipelines, where its plan has them.
+#[component]
+pub(super) fn AssignmentCard() -> impl IntoView {
+    let explore = use_explore();
+    let chosen = Memo::new(move |_| ranking::chosen_planner(&explore.results(), explore.view.get().planner));
+    let shown = Memo::new(move |_| -> Option<IterationMetrics> {
+        let iteration = explore.shown.with(|shown| shown.iteration as usize);
+        let metrics = explore.planned(chosen.get()?)?.iterations.get(iteration)?.clone();
+        (metrics.groups.is_some() || metrics.strategy.is_some()).then_some(metrics)
+    });
+    let title = move || {
+        let kind = shown.with(|shown| shown.as_ref().is_some_and(|metrics| metrics.groups.is_some()));
+        let kind = if kind { "Groups" } else { "Pipelines" };
+        let iteration = explore.shown.with(|shown| shown.iteration);
+        format!("{kind} of iteration {iteration}")
+    };
+    let content = move || {
+        let metrics = shown.get()?;
+        match (metrics.groups, metrics.strategy) {
+            (Some(of), _) => Some(groups::show(of).into_any()),
+            (None, Some(of)) => Some(pipelines::show(&of).into_any()),
+            (None, None) => None,
+        }
+    };
+    view! {
+        <Show when=move || shown.with(Option::is_some)>
+            <section class="card" data-testid="card-assignment">
+                <header class="card-title">
+                    <h2>{title}</h2>
+                    <span class="muted">{move || chosen.get().map(ranking::short_title)}</span>
+                </header>
+                {content}
+            </section>
+        </Show>
+    }
+}
+
+/// A bar from the shortest to the longest of some lengths, on an axis to the longest of all; the mark is the median.
+fn range(shortest: u32, median: Option<u32>, longest: u32, most: u32) -> impl IntoView + use<> {
+    let at = |tokens: u32| 100.0 * f64::from(tokens) / f64::from(most.max(1));
+    let (from, width) = (at(shortest), (at(longest) - at(shortest)).max(1.0));
+    view! {
+        <span class="length-range" aria-hidden="true">
+            <i style:left=format!("{from:.1}%") style:width=format!("{width:.1}%")></i>
+            {median.map(|median| view! { <u style:left=format!("{:.1}%", at(median))></u> })}
+        </span>
+    }
+}

@@ -1,0 +1,148 @@
+//! What is told of the groups of an iteration: degrees in the paper's notation, estimates, and what the pool had.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use super::super::ReplicaPlan;
+use crate::outcome::{DegreeGroups, IterationGroups, MicrobatchGroups};
+use crate::units::Nanos;
+use crate::workload::Sequence;
+
+/// Assumed time to make one communication group, in s: a communicator of a few ranks takes some tenths of a second.
+const CREATION_S: f64 = 0.1;
+
+/// The communication groups of a run, made once each.
+#[derive(Debug, Default)]
+pub(in crate::plan) struct Accounts {
+    made: BTreeSet<Vec<u32>>,
+}
+
+impl Accounts {
+    /// Of the next iteration; `work` is how long every rank is busy, and in how many groups.
+    pub(in crate::plan) fn next(
+        &mut self,
+        plan: &ReplicaPlan,
+        sequences: &[Sequence],
+        work: &[(Nanos, usize)],
+    ) -> IterationGroups {
+        let (mut hits, mut misses) = (0, 0);
+        let shared = plan.groups.iter().filter(|group| group.ranks.len() > 1);
+        let asked: BTreeSet<(u32, &[u32])> = shared.map(|group| (group.microbatch, &*group.ranks)).collect();
+        for (_, ranks) in asked {
+            if self.made.contains(ranks) {
+                hits += 1;
+            } else {
+                self.made.insert(ranks.to_vec());
+                misses += 1;
+            }
+        }
+        let count = plan.groups.iter().map(|group| group.microbatch + 1).max().unwrap_or(0);
+        let microbatches: Vec<_> = (0..count).map(|number| microbatch(plan, sequences, number, work.len())).collect();
+        let total: Nanos = work.iter().map(|of| of.0).sum();
+        IterationGroups {
+            estimated_s: microbatches.iter().map(|microbatch| microbatch.estimated_s).sum(),
+            busiest_s: work.iter().map(|of| of.0).max().unwrap_or(Nanos::ZERO).secs(),
+            mean_s: total.secs() / work.len().max(1) as f64,
+            pool_hits: hits,
+            pool_misses: misses,
+            creation_s: f64::from(misses) * CREATION_S,
+            microbatches,
+        }
+    }
+}
+
+fn microbatch(plan: &ReplicaPlan, sequences: &[Sequence], number: u32, ranks: usize) -> MicrobatchGroups {
+    let mut busy = vec![Nanos::ZERO; ranks];
+    let mut by_degree: BTreeMap<u32, DegreeGroups> = BTreeMap::new();
+    let mut distinct: BTreeSet<(u32, &[u32])> = BTreeSet::new();
+    for (own, group) in plan.microbatches.iter().zip(&plan.groups).filter(|(_, group)| group.microbatch == number) {
+        for &rank in &group.ranks {
+            busy[rank as usize] += group.estimate;
+        }
+        let degree = group.degree();
+        let of = by_degree.entry(degree).or_insert_with(|| DegreeGroups {
+            degree,
+            groups: 0,
+            sequences: 0,
+            tokens: 0,
+            shortest: u32::MAX,
+            longest: 0,
+            estimated_s: 0.0,
+        });
+        // Ranks that take sequences one by one are still one group.
+        of.groups += u32::from(distinct.insert((degree, &group.ranks)));
+        for &sequence in own {
+            let tokens = sequences[sequence as usize].computed_tokens;
+            of.sequences += 1;
+            of.tokens += u64::from(tokens);
+            of.shortest = of.shortest.min(tokens);
+            of.longest = of.longest.max(tokens);
+        }
+        let most = group.ranks.iter().map(|&rank| busy[rank as usize]).max().unwrap_or(Nanos::ZERO);
+        of.estimated_s = of.estimated_s.max(most.secs());
+    }
+    let degrees: Vec<DegreeGroups> = by_degree.into_values().rev().collect();
+    let notation: Vec<String> = degrees.iter().map(|of| format!("<{}>x{}", of.degree, of.groups)).collect();
+    MicrobatchGroups {
+        notation: notation.join(" "),
+        estimated_s: busy.iter().copied().max().unwrap_or(Nanos::ZERO).secs(),
+        idle_ranks: busy.iter().filter(|busy| **busy == Nanos::ZERO).count() as u32,
+        degrees,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::SequenceGroup;
+    use super::*;
+    use crate::schedule::Schedule;
+    use crate::training::ContextExchange;
+
+    fn sequences(tokens: &[u32]) -> Vec<Sequence> {
+        let sequence = |&tokens: &u32| Sequence { computed_tokens: tokens, tokens, samples: 1, ..Sequence::default() };
+        tokens.iter().map(sequence).collect()
+    }
+
+    fn plan(groups: &[(&[u32], u32, &[u32], u64)]) -> ReplicaPlan {
+        let microbatches = groups.iter().map(|(.., own, _)| own.to_vec()).collect();
+        let schedule = Schedule { stages: 0, microbatches: 0, orders: Vec::new() };
+        let mut plan = ReplicaPlan::whole(microbatches, schedule);
+        let group = |&(ranks, microbatch, _, milliseconds): &(&[u32], u32, &[u32], u64)| SequenceGroup {
+            ranks: ranks.to_vec(),
+            microbatch,
+            gang: 0,
+            exchange: ContextExchange::Ring,
+            estimate: Nanos::new(milliseconds * 1_000_000),
+        };
+        plan.groups = groups.iter().map(group).collect();
+        plan
+    }
+
+    /// Four ranks. First microbatch: a pair with 30 ms and a rank with 20 ms; the fourth is idle. Second: the pair again, and
+    /// the other two one sequence after the other, 10 ms and 15 ms.
+    #[test]
+    fn degrees_estimates_and_pool_of_a_small_run() {
+        let sequences = sequences(&[100, 50, 200, 10, 20]);
+        let plan = plan(&[
+            (&[0, 1], 0, &[0, 1], 30),
+            (&[2], 0, &[2], 20),
+            (&[0, 1], 1, &[0], 12),
+            (&[2, 3], 1, &[3], 10),
+            (&[2, 3], 1, &[4], 15),
+        ]);
+        let mut accounts = Accounts::default();
+        let work = [42, 42, 45, 25].map(|busy| (Nanos::new(busy * 1_000_000), 1));
+        let first = accounts.next(&plan, &sequences, &work);
+        let notations: Vec<&str> = first.microbatches.iter().map(|own| own.notation.as_str()).collect();
+        assert_eq!(notations, ["<2>x1 <1>x1", "<2>x2"]);
+        assert_eq!(first.microbatches.iter().map(|own| own.idle_ranks).collect::<Vec<_>>(), [1, 0]);
+        assert_eq!(first.microbatches.iter().map(|own| own.estimated_s).collect::<Vec<_>>(), [0.030, 0.025]);
+        let pair = &first.microbatches[0].degrees[0];
+        assert_eq!((pair.sequences, pair.tokens, pair.shortest, pair.longest), (2, 150, 50, 100));
+        assert_eq!((first.estimated_s, first.busiest_s), (0.055, 0.045));
+        assert!((first.mean_s - 0.0385).abs() < 1e-12);
+        // Two groups are made; the first is found again in the second microbatch.
+        assert_eq!((first.pool_misses, first.pool_hits), (2, 1));
+        let second = accounts.next(&plan, &sequences, &work);
+        assert_eq!((second.pool_misses, second.pool_hits, second.creation_s), (0, 3, 0.0));
+    }
+}
