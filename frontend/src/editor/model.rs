@@ -127,6 +127,7 @@ fn ModuleFields(index: usize, shape: ModuleShape) -> impl IntoView {
             {head}
             <CheckField pointer=at("tied_embeddings") label="Tied embeddings" />
             <NumberField pointer=at("learned_positions") label="Learned positions" unit="" min=0.0 max=4_000_000.0 />
+            <CheckField pointer=at("frozen") label="Frozen (not trained)" />
             <ItemFields index=index shape=shape />
             {experts}
         </Advanced>

@@ -6,7 +6,7 @@ use super::{FieldError, SCHEMA, Scenario};
 use crate::{cluster, model};
 
 /// Reads a scenario. `{"preset": "llama-2-7b"}` under `model` or `cluster` is replaced by the preset, with the
-/// fields beside it in place of the preset's own.
+/// fields beside it in place of the preset's own. `"frozen": [names]` beside a model's preset freezes these modules.
 ///
 /// Errors name the first wrong field by JSON pointer; [`super::ValidScenario::new`] then names all that are
 /// well-formed but wrong.
@@ -26,6 +26,7 @@ pub fn parse(json: &str) -> Result<Scenario, Vec<FieldError>> {
     }
     let mut errors = Vec::new();
     if let Some(field) = root.get_mut("model") {
+        let frozen = field.as_object_mut().and_then(|model| model.remove("frozen"));
         fill(
             field,
             "/model",
@@ -33,6 +34,9 @@ pub fn parse(json: &str) -> Result<Scenario, Vec<FieldError>> {
             |id| model::presets::model(id).map(to_value),
             || model::presets::models().iter().map(|preset| preset.id).collect(),
         );
+        if let Some(frozen) = frozen {
+            freeze(field, &frozen, &mut errors);
+        }
     }
     if let Some(field) = root.get_mut("cluster") {
         fill(
@@ -73,6 +77,28 @@ fn fill(
     };
     lay_over(&mut preset, std::mem::take(field));
     *field = preset;
+}
+
+/// Replaces `"frozen": [name, ...]` beside a preset by the switch of these modules.
+fn freeze(model: &mut Value, frozen: &Value, errors: &mut Vec<FieldError>) {
+    let mut modules: Vec<&mut serde_json::Map<String, Value>> = model
+        .get_mut("modules")
+        .and_then(Value::as_array_mut)
+        .map(|modules| modules.iter_mut().filter_map(Value::as_object_mut).collect())
+        .unwrap_or_default();
+    let Some(names) = frozen.as_array() else {
+        errors.push(FieldError::new("/model/frozen", "must be a list of names of modules".to_owned()));
+        return;
+    };
+    for (place, name) in names.iter().enumerate() {
+        if let Some(module) = modules.iter_mut().find(|module| module.get("name") == Some(name)) {
+            module.insert("frozen".to_owned(), Value::Bool(true));
+            continue;
+        }
+        let known: Vec<&str> = modules.iter().filter_map(|module| module.get("name")?.as_str()).collect();
+        let detail = format!("no module {name}; there are {}", known.join(", "));
+        errors.push(FieldError::new(&format!("/model/frozen/{place}"), detail));
+    }
 }
 
 fn lay_over(base: &mut Value, over: Value) {
