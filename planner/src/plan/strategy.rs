@@ -7,6 +7,7 @@
 mod exchange;
 mod summary;
 
+pub(super) use exchange::Interaction;
 pub(super) use summary::{DeviceTotals, SchemeStages, iteration_strategy};
 
 use exchange::Traffic;

@@ -4,10 +4,12 @@ use super::dealing::{assigned, of_assignment, pipelines, replica};
 use super::profile::{Profiled, undominated};
 use super::{Made, Setting, lengths, words};
 use crate::heterogeneous_strategies::{
-    Choice, Considered, DispatchSettings, PackingSettings, ProposalSettings, choose, propose,
+    Assignment, Choice, Considered, DispatchSettings, PackingSettings, ProposalSettings, SchemeCost, assign,
+    choose_beside, propose,
 };
 use crate::observer::{Cancelled, Observer, go_on};
 use crate::outcome::Search;
+use crate::plan::strategy::{Interaction, Scheme};
 use crate::plan::{IterationPlan, NoPlan};
 use crate::scenario::PlannerKind;
 
@@ -15,21 +17,61 @@ use crate::scenario::PlannerKind;
 struct Proposed {
     schemes: Vec<Profiled>,
     strategies: Vec<Vec<u32>>,
+    /// What moves to and from each.
+    interactions: Vec<Interaction>,
 }
+
+/// Steps of branch and bound for every pipeline where strategies are compared over many batches.
+const QUICK: u64 = 500;
 
 impl Proposed {
     fn of(setting: &Setting<'_>) -> Result<Self, String> {
         let schemes = undominated(&setting.schemes);
-        let costs: Vec<_> = schemes.iter().map(|known| known.cost).collect();
         let survey = setting.batches.survey.iter().chain([setting.batches.sizing]);
         let mut seen: Vec<u64> = survey.flat_map(lengths).collect();
         seen.sort_unstable();
         let counted: Vec<(u64, f64)> =
             seen.chunk_by(|a, b| a == b).map(|same| (same[0], same.len() as f64)).collect();
         let devices = setting.scenario.cluster.devices();
-        let proposal = propose(&counted, devices, &costs, ProposalSettings::default()).map_err(|error| error.to_string())?;
-        let strategies = proposal.strategies.into_iter().map(|candidate| candidate.copies).collect();
-        Ok(Self { schemes, strategies })
+        // Eq. 4 sees computation only, which is fastest without TP, while every device then pulls the whole model: so it is asked once
+        // for every smallest TP.
+        let mut least: Vec<u32> = schemes.iter().map(|known| known.scheme.tensor).collect();
+        least.sort_unstable();
+        least.dedup();
+        let mut strategies: Vec<Vec<u32>> = Vec::new();
+        let mut failed = None;
+        for &tensor in &least {
+            let places: Vec<usize> =
+                (0..schemes.len()).filter(|&place| schemes[place].scheme.tensor >= tensor).collect();
+            let costs: Vec<SchemeCost> = places.iter().map(|&place| schemes[place].cost).collect();
+            match propose(&counted, devices, &costs, ProposalSettings::default()) {
+                Ok(proposal) => {
+                    for candidate in proposal.strategies {
+                        let mut copies = vec![0; schemes.len()];
+                        for (&place, count) in places.iter().zip(candidate.copies) {
+                            copies[place] = count;
+                        }
+                        if !strategies.contains(&copies) {
+                            strategies.push(copies);
+                        }
+                    }
+                }
+                Err(error) => failed = failed.or(Some(error)),
+            }
+        }
+        if let (true, Some(error)) = (strategies.is_empty(), failed) {
+            return Err(error.to_string());
+        }
+        let interaction = |copies: &Vec<u32>| {
+            let own: Vec<Scheme> = schemes
+                .iter()
+                .zip(copies)
+                .flat_map(|(known, &count)| std::iter::repeat_n(known.scheme, count as usize))
+                .collect();
+            Interaction::of(setting.scenario, &own, setting.parameters)
+        };
+        let interactions = strategies.iter().map(interaction).collect();
+        Ok(Self { schemes, strategies, interactions })
     }
 
     fn label(&self, strategy: usize) -> String {
@@ -44,22 +86,43 @@ impl Proposed {
             used.map(|(_, scheme)| scheme.cost.max_len).max().unwrap_or(0) >= setting.longest
         };
         let able: Vec<usize> = (0..self.strategies.len()).filter(|&place| holds(&self.strategies[place])).collect();
-        let costs: Vec<Vec<_>> = able.iter().map(|&place| pipelines(&self.schemes, &self.strategies[place])).collect();
-        let (dispatching, packing) = (self.settings(setting), PackingSettings { nodes: 500, ..PackingSettings::default() });
-        let total = |place: &usize| {
+        let (dispatching, packing) = (self.settings(setting), PackingSettings { nodes: QUICK, ..PackingSettings::default() });
+        let total = |place: usize| {
+            let own = pipelines(&self.schemes, &self.strategies[place]);
             let of = |lengths: &Vec<u64>| {
-                crate::heterogeneous_strategies::assign(lengths, &costs[*place], dispatching, packing)
-                    .map_or(f64::INFINITY, |assignment| assignment.seconds)
+                assign(lengths, &own, dispatching, packing)
+                    .map_or(f64::INFINITY, |assignment| {
+                        assignment.seconds + self.beside(place, Some(&assignment), lengths)
+                    })
             };
             batches.iter().map(of).sum::<f64>()
         };
-        let timed: Vec<f64> = (0..able.len()).map(|place| total(&place)).collect();
-        let best = (0..able.len()).min_by(|&a, &b| timed[a].total_cmp(&timed[b]).then(a.cmp(&b)))?;
-        timed[best].is_finite().then(|| able[best])
+        let timed = able.iter().map(|&place| (total(place), place)).filter(|(seconds, _)| seconds.is_finite());
+        timed.min_by(|a, b| a.0.total_cmp(&b.0).then(a.1.cmp(&b.1))).map(|(_, place)| place)
+    }
+
+    /// Seconds that the slowest pipeline of a strategy waits for parameters and gradients; at least, where nothing is assigned yet.
+    fn beside(&self, strategy: usize, assignment: Option<&Assignment>, lengths: &[u64]) -> f64 {
+        let moved = &self.interactions[strategy];
+        let count: u32 = self.strategies[strategy].iter().sum();
+        let of = |pipeline: usize| {
+            let tokens = |own: Option<&Vec<u32>>| {
+                own.map_or(0.0, |own| own.iter().map(|&index| lengths[index as usize] as f64).sum::<f64>())
+            };
+            match assignment.map(|assignment| assignment.packings[pipeline].as_ref()) {
+                None => moved.pull_exposed(pipeline, f64::INFINITY) + moved.push_exposed(pipeline, f64::INFINITY),
+                Some(packing) => {
+                    let own = packing.map(|packing| &packing.microbatches);
+                    moved.pull_exposed(pipeline, tokens(own.and_then(|own| own.first())))
+                        + moved.push_exposed(pipeline, tokens(own.and_then(|own| own.last())))
+                }
+            }
+        };
+        (0..count as usize).map(of).fold(0.0, f64::max)
     }
 
     fn settings(&self, setting: &Setting<'_>) -> DispatchSettings {
-        DispatchSettings { seed: setting.scenario.seed, nodes: 500, ..DispatchSettings::default() }
+        DispatchSettings { seed: setting.scenario.seed, nodes: QUICK, ..DispatchSettings::default() }
     }
 }
 
@@ -76,6 +139,7 @@ pub(super) fn plan(setting: &Setting<'_>, observer: &mut dyn Observer) -> Result
             return Ok(Err(NoPlan { binding, search }));
         };
         proposed.strategies = vec![proposed.strategies[best].clone()];
+        proposed.interactions = vec![proposed.interactions[best].clone()];
     }
     let costs: Vec<Vec<_>> = proposed.strategies.iter().map(|copies| pipelines(&proposed.schemes, copies)).collect();
     let mut iterations = Vec::with_capacity(setting.batches.judged.len());
@@ -84,7 +148,9 @@ pub(super) fn plan(setting: &Setting<'_>, observer: &mut dyn Observer) -> Result
         go_on(observer)?;
         observer.progress(setting.kind, "assigning sequences", index as u32, setting.batches.judged.len() as u32);
         let own = lengths(batch);
-        let Some(choice) = choose(&own, &costs, proposed.settings(setting), PackingSettings::default()) else {
+        let beside = |place: usize, assignment: Option<&Assignment>| proposed.beside(place, assignment, &own);
+        let chosen = choose_beside(&own, &costs, proposed.settings(setting), PackingSettings::default(), &beside);
+        let Some(choice) = chosen else {
             let binding = format!("iteration {index}: no proposed strategy holds its longest sequence");
             return Ok(Err(NoPlan { binding, search }));
         };
@@ -143,11 +209,16 @@ fn decision(proposed: &Proposed, choice: &Choice) -> String {
         format!("; next {} with {seconds:.3} s", proposed.label(place))
     });
     let Choice { assignment, .. } = choice;
+    let chosen_seconds = match choice.candidates[chosen] {
+        Considered::Seconds(seconds) => seconds,
+        _ => assignment.seconds,
+    };
     format!(
-        "{}: estimated {:.3} s, dispatch within {:.1} % of its bound{next}; {assigned} strategies assigned, {spared} ruled out by their bounds, \
+        "{}: estimated {:.3} s of pipelines and {:.3} s of exchange, dispatch within {:.1} % of its bound{next}; {assigned} strategies assigned, {spared} ruled out by their bounds, \
          {impossible} too short",
         proposed.label(chosen),
         assignment.seconds,
+        chosen_seconds - assignment.seconds,
         assignment.dispatch.gap * 100.0
     )
 }
