@@ -212,3 +212,6 @@ fn lengths(batch: &PackedBatch) -> Vec<u64> {
     batch.sequences.iter().map(|own| u64::from(own.computed_tokens.max(1))).collect()
 }
 
+
+#[cfg(test)]
+mod tests;

@@ -152,7 +152,10 @@ pub fn judge(
                 check::check_run(&replica.schedule, &run.execution, &run.costs, limit)?;
             }
             match &replica.strategy {
-                Some(strategy) => schemed.stages.add(strategy, &run.costs),
+                Some(strategy) => {
+                    check::check_phases(strategy, &run.execution)?;
+                    schemed.stages.add(strategy, &run.costs);
+                }
                 None => stages.add(&run.costs),
             }
         }

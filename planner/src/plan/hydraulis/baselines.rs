@@ -16,6 +16,8 @@ use crate::scenario::PlannerKind;
 const FIRST_INTERVAL: u64 = 4096;
 /// Most intervals.
 const MOST_INTERVALS: usize = 4;
+/// Phases of an interval that are tried beside those of the others.
+const KEPT_PHASES: usize = 4;
 /// Losers that are kept.
 const KEPT_LOSERS: usize = 40;
 
@@ -180,8 +182,8 @@ fn reject(search: &mut Search, reason: String) {
 }
 
 /// Intervals of lengths and a scheme for each, longest first: every way to join neighbouring intervals into at least two, each
-/// interval with the scheme, and packed to its own or to the context length, as is fastest for its own sequences of the sizing batch;
-/// the fastest of all with its switches.
+/// interval with one of the schemes, packed to its own or to the context length, that are fastest for its own sequences of the sizing
+/// batch; the fastest of all with its switches.
 fn hot_spa(
     setting: &Setting<'_>,
     search: &mut Search,
@@ -195,7 +197,7 @@ fn hot_spa(
     }
     ends.push(setting.longest);
     let sizing = lengths(setting.batches.sizing);
-    // Of every interval from one end (or the beginning) to another its best phase.
+    // Of every interval from one end (or the beginning) to another its best phases.
     let mut known = BTreeMap::new();
     for (from, above) in [0].iter().chain(&ends).enumerate() {
         for &end in &ends[from.min(ends.len())..] {
@@ -211,49 +213,55 @@ fn hot_spa(
         go_on(observer)?;
         let kept = (0..inner).filter(|place| cuts & (1 << place) != 0).map(|place| ends[place]).chain([setting.longest]);
         let mut above = 0;
-        let phases: Option<Vec<Phase>> = kept.map(|end| known.get(&(std::mem::replace(&mut above, end), end)).copied()?).collect();
-        search.candidates += 1;
-        let Some(mut phases) = phases else {
-            reject(search, "no scheme holds the sequences of an interval".to_owned());
-            continue;
-        };
-        phases.reverse();
-        let simulated = iteration(setting, &sizing, &phases)
-            .and_then(|plan| setting.simulate(setting.batches.sizing, &plan));
-        let Some((seconds, peak)) = simulated else { continue };
-        if peak > setting.scenario.memory_limit() {
-            reject(search, "activations exceed the memory".to_owned());
-            continue;
+        let mut ways: Vec<Vec<Phase>> = vec![Vec::new()];
+        for end in kept {
+            let phases = &known[&(std::mem::replace(&mut above, end), end)];
+            let with = |way: &Vec<Phase>, phase: &Phase| [&[*phase], way.as_slice()].concat();
+            ways = ways.iter().flat_map(|way| phases.iter().map(move |phase| with(way, phase))).collect();
         }
-        search.simulated += 1;
-        if best.as_ref().is_none_or(|(least, _)| seconds < *least) {
-            best = Some((seconds, phases));
+        if ways.is_empty() {
+            search.candidates += 1;
+            reject(search, "no scheme holds the sequences of an interval".to_owned());
+        }
+        for phases in ways {
+            search.candidates += 1;
+            let simulated = iteration(setting, &sizing, &phases)
+                .and_then(|plan| setting.simulate(setting.batches.sizing, &plan));
+            let Some((seconds, peak)) = simulated else { continue };
+            if peak > setting.scenario.memory_limit() {
+                reject(search, "activations exceed the memory".to_owned());
+                continue;
+            }
+            search.simulated += 1;
+            if best.as_ref().is_none_or(|(least, _)| seconds < *least) {
+                best = Some((seconds, phases));
+            }
         }
     }
     Ok(best.map(|(_, phases)| phases))
 }
 
-/// The phase that is done first, by simulation of a batch of nothing else, with the sequences of an interval of lengths (from, to].
-fn fastest(setting: &Setting<'_>, lengths: &[u64], (above, end): (u64, u64)) -> Option<Phase> {
+/// The phases that are done first, by simulation of a batch of nothing else, with the sequences of an interval of lengths (from, to].
+fn fastest(setting: &Setting<'_>, lengths: &[u64], (above, end): (u64, u64)) -> Vec<Phase> {
     let own: Vec<u32> =
         (0..lengths.len() as u32).filter(|&index| (above + 1..=end).contains(&lengths[index as usize])).collect();
     let context = u64::from(setting.scenario.workload.context_length);
-    let mut best: Option<(f64, Phase)> = None;
+    let mut timed: Vec<(f64, Phase)> = Vec::new();
     for (scheme, profiled) in setting.schemes.iter().enumerate() {
         if profiled.cost.max_len < end || setting.copies(profiled) == 0 {
             continue;
         }
         for capacity in [end, context.min(profiled.cost.max_len)] {
             let phase = Phase { scheme, end, capacity };
-            // An interval without a sequence in the sizing batch goes to the first scheme that holds it.
             let simulated = deal(setting, phase, lengths, &own, 0)
                 .map(|dealt| replica(&setting.schemes, dealt, setting.optimizer))
                 .and_then(|plan| setting.simulate(setting.batches.sizing, &plan));
             let Some((seconds, peak)) = simulated else { continue };
-            if peak <= setting.scenario.memory_limit() && best.is_none_or(|(least, _)| seconds < least) {
-                best = Some((seconds, phase));
+            if peak <= setting.scenario.memory_limit() {
+                timed.push((seconds, phase));
             }
         }
     }
-    best.map(|(_, phase)| phase)
+    timed.sort_by(|a, b| a.0.total_cmp(&b.0));
+    timed.into_iter().take(KEPT_PHASES).map(|(_, phase)| phase).collect()
 }
