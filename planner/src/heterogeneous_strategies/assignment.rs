@@ -82,16 +82,17 @@ pub fn choose(
     dispatching: DispatchSettings,
     packing: PackingSettings,
 ) -> Option<Choice> {
-    choose_beside(lengths, strategies, dispatching, packing, &|_, _| 0.0)
+    choose_beside(lengths, strategies, (dispatching, packing), &|_, _| 0.0, 1.0)
 }
 
-/// The same where strategies also differ in what they take `beside` their pipelines, which the seconds of candidates then hold too.
+/// The same where strategies also differ in what they take `beside` their pipelines, which the seconds of candidates then hold too;
+/// those whose bounds are below `slack` times the best are assigned as well, for a closer look than an estimate.
 pub fn choose_beside(
     lengths: &[u64],
     strategies: &[Vec<SchemeCost>],
-    dispatching: DispatchSettings,
-    packing: PackingSettings,
+    (dispatching, packing): (DispatchSettings, PackingSettings),
     beside: &Beside<'_>,
+    slack: f64,
 ) -> Option<Choice> {
     let mut candidates: Vec<Considered> = strategies
         .iter()
@@ -113,7 +114,7 @@ pub fn choose_beside(
     );
     let mut best: Option<(usize, f64, Assignment)> = None;
     for (bound, place) in order {
-        if best.as_ref().is_some_and(|(_, best, _)| bound >= *best) {
+        if best.as_ref().is_some_and(|(_, best, _)| bound >= *best * slack) {
             break;
         }
         let Ok(assignment) = assign(lengths, &strategies[place], quick.0, quick.1) else { continue };
