@@ -13,9 +13,9 @@ use encoders::{
 };
 use generators::{dit_5b, dit_30b, dit_xl_2};
 use language::{
-    gpt_3_1t, gpt_3_175b, gpt_3_530b, llama_2_7b, llama_2_13b, llama_2_70b, llama_3_8b, llama_32b, llama_3_70b, llama_3_405b,
-    lm_5b, lm_7b, mixtral_8x7b, of_internvl, qwen_7b, qwen2_1_5b, qwen2_3b, qwen2_7b, qwen2_32b, qwen2_72b, qwen3_1_7b,
-    qwen3_4b, qwen3_8b, text_encoder,
+    gpt_3_1t, gpt_3_175b, gpt_3_530b, llama_2_7b, llama_2_13b, llama_2_70b, llama_3_8b, llama_3_70b, llama_3_405b,
+    llama_32b, lm_5b, lm_7b, mixtral_8x7b, of_internvl, qwen_7b, qwen2_1_5b, qwen2_3b, qwen2_7b, qwen2_32b, qwen2_72b,
+    qwen3_1_7b, qwen3_4b, qwen3_8b, text_encoder,
 };
 
 use super::{Model, Module};

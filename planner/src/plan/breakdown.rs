@@ -162,7 +162,12 @@ pub(super) fn rank_time(rank: usize, schedule: &Schedule, costs: &PipelineCosts,
     }
 }
 
-pub(super) fn rank_memory(rank: usize, schedule: &Schedule, execution: &Execution, costs: &PipelineCosts) -> RankMemory {
+pub(super) fn rank_memory(
+    rank: usize,
+    schedule: &Schedule,
+    execution: &Execution,
+    costs: &PipelineCosts,
+) -> RankMemory {
     let peak = peak_composition(rank, schedule, execution, costs);
     let state = costs.state[rank];
     RankMemory {

@@ -137,12 +137,15 @@ impl<'a> Setting<'a> {
         let looked_at = schemes.len() as u32 + too_large;
         let search = Search { candidates: looked_at, rejected: too_large, ..Search::default() };
         let none = |binding: String| NoPlan { binding, search: search.clone() };
-        let Some(roomiest) = schemes.iter().max_by_key(|known| (known.cost.max_len, std::cmp::Reverse(known.scheme))) else {
+        let Some(roomiest) = schemes.iter().max_by_key(|known| (known.cost.max_len, std::cmp::Reverse(known.scheme)))
+        else {
             let binding = least_states.map_or_else(
                 || "no scheme divides devices, layers and heads".to_owned(),
                 |(states, scheme)| {
                     let (states, limit) = (states.gib(), scenario.memory_limit().gib());
-                    format!("weights, gradients and optimizer state need {states:.1} GiB of {limit:.1} GiB even at {scheme}")
+                    format!(
+                        "weights, gradients and optimizer state need {states:.1} GiB of {limit:.1} GiB even at {scheme}"
+                    )
                 },
             );
             return Err(none(binding));
@@ -184,9 +187,12 @@ impl<'a> Setting<'a> {
 
     fn finish(&self, made: Made) -> Plan {
         let replicas = || made.iterations.iter().flat_map(|iteration| &iteration.replicas);
-        let widest = replicas().filter_map(|replica| replica.strategy.as_ref()?.pipelines.first()).max_by_key(|first| first.scheme);
+        let widest = replicas()
+            .filter_map(|replica| replica.strategy.as_ref()?.pipelines.first())
+            .max_by_key(|first| first.scheme);
         let (tensor, pipeline) = widest.map_or((1, 1), |first| (first.scheme.tensor, first.scheme.pipeline));
-        let data = replicas().filter_map(|replica| replica.strategy.as_ref()).map(|strategy| strategy.pipelines.len()).max();
+        let data =
+            replicas().filter_map(|replica| replica.strategy.as_ref()).map(|strategy| strategy.pipelines.len()).max();
         let microbatch = replicas().flat_map(|replica| &replica.microbatches).map(Vec::len).max();
         Plan {
             layout: Layout {
@@ -211,7 +217,6 @@ impl<'a> Setting<'a> {
 fn lengths(batch: &PackedBatch) -> Vec<u64> {
     batch.sequences.iter().map(|own| u64::from(own.computed_tokens.max(1))).collect()
 }
-
 
 #[cfg(test)]
 mod tests;

@@ -5,7 +5,7 @@ use std::rc::Rc;
 use super::breakdown::{RankTotals, StageTimes};
 use super::misfit::Misfit;
 use super::strategy::{self, DeviceTotals, SchemeStages};
-use super::{Plan, ReplicaPlan, Strategy, groups, replica};
+use super::{IterationPlan, Plan, ReplicaPlan, Strategy, groups, replica};
 use crate::check::{self, Violation};
 use crate::compare::{self, IterationTotals};
 use crate::cost::{MicrobatchLoad, PipelineCosts, Pricing};
@@ -164,23 +164,7 @@ pub fn judge(
             Some(strategy) => strategy::step_end(strategy, &runs[0].execution),
             None => StepEnd::of(plan.ranks(), runs.iter().map(|run| &run.execution)),
         };
-        let mut total = IterationTotals { tokens: batch.summary.tokens, ..IterationTotals::default() };
-        for (run, replica) in runs.iter().zip(&planned.replicas) {
-            match &replica.strategy {
-                Some(strategy) => {
-                    total.add_ranks(&replica.schedule, &run.costs, &rank_devices(strategy));
-                    total.ranks += u64::from(scenario.cluster.devices());
-                }
-                None => total.add_replica(&replica.schedule, &run.costs),
-            }
-            total.model_flops += run.flops;
-            total.time = total.time.max(end.iteration_end(&run.costs));
-            total.bound = total.bound.max(compare::lower_bound(&run.costs));
-            total.peak = total.peak.max(peak_memory_over(&replica.schedule, &run.execution, &run.costs).1);
-        }
-        // Free work on a perfect machine still takes the clock's smallest step, so that rates stay numbers.
-        let tick = Nanos::new(1);
-        (total.time, total.bound) = (total.time.max(tick), total.bound.max(tick));
+        let total = totals_of(scenario, batch, planned, &runs, &end);
         for (run, replica) in runs.iter().zip(&planned.replicas) {
             match &replica.strategy {
                 Some(strategy) => {
@@ -189,31 +173,16 @@ pub fn judge(
                 None => ranks.add(&replica.schedule, &run.execution, &run.costs, total.time),
             }
         }
-        let makespans = || runs.iter().map(|run| run.execution.makespan());
         let slowest =
             (0..runs.len()).max_by_key(|&replica| (runs[replica].execution.makespan(), std::cmp::Reverse(replica)));
         let slowest = slowest.unwrap_or(0);
         let run = &runs[slowest];
         let timeline = assemble(&planned.replicas[slowest].schedule, &run.execution, &run.costs, &end);
-        let mut balance = (
-            makespans().min().unwrap_or(Nanos::ZERO),
-            slowest as u32,
-            planned.replicas[slowest].microbatches.len() as u32,
-        );
-        if planned.replicas[slowest].is_grouped() {
-            // Each rank is a replica of its own.
-            let work = groups::work(&planned.replicas[slowest].schedule, &run.costs);
-            let most = (0..work.len()).max_by_key(|&rank| (work[rank].0, std::cmp::Reverse(rank))).unwrap_or(0);
-            let least = work.iter().map(|of| of.0).min().unwrap_or(Nanos::ZERO);
-            balance = (least, most as u32, work[most].1 as u32);
-        }
         let of_schemes = schemes.map(|strategy| {
             let plan = (&planned.replicas[0], strategy);
             strategy::iteration_strategy(scenario, pricing, batch, plan, &run.execution, &mut schemed.known)
         });
-        if let Some(strategy) = &of_schemes {
-            balance = slowest_pipeline(strategy);
-        }
+        let balance = of_schemes.as_ref().map_or_else(|| balance_of(planned, &runs, slowest), slowest_pipeline);
         iterations.push(IterationMetrics {
             iteration_s: total.time.secs(),
             lower_bound_s: total.bound.secs(),
@@ -252,6 +221,48 @@ pub fn judge(
         decisions: plan.decisions.clone(),
     };
     Ok(Judged { planned, timelines })
+}
+
+/// What the replicas of an iteration come to.
+fn totals_of(
+    scenario: &Scenario,
+    batch: &PackedBatch,
+    planned: &IterationPlan,
+    runs: &[Rc<ReplicaRun>],
+    end: &StepEnd,
+) -> IterationTotals {
+    let mut total = IterationTotals { tokens: batch.summary.tokens, ..IterationTotals::default() };
+    for (run, replica) in runs.iter().zip(&planned.replicas) {
+        match &replica.strategy {
+            Some(strategy) => {
+                total.add_ranks(&replica.schedule, &run.costs, &rank_devices(strategy));
+                total.ranks += u64::from(scenario.cluster.devices());
+            }
+            None => total.add_replica(&replica.schedule, &run.costs),
+        }
+        total.model_flops += run.flops;
+        total.time = total.time.max(end.iteration_end(&run.costs));
+        total.bound = total.bound.max(compare::lower_bound(&run.costs));
+        total.peak = total.peak.max(peak_memory_over(&replica.schedule, &run.execution, &run.costs).1);
+    }
+    // Free work on a perfect machine still takes the clock's smallest step, so that rates stay numbers.
+    let tick = Nanos::new(1);
+    (total.time, total.bound) = (total.time.max(tick), total.bound.max(tick));
+    total
+}
+
+/// The time of the fastest replica, the place of the slowest and its microbatches.
+fn balance_of(planned: &IterationPlan, runs: &[Rc<ReplicaRun>], slowest: usize) -> (Nanos, u32, u32) {
+    let replica = &planned.replicas[slowest];
+    if replica.is_grouped() {
+        // Each rank is a replica of its own.
+        let work = groups::work(&replica.schedule, &runs[slowest].costs);
+        let most = (0..work.len()).max_by_key(|&rank| (work[rank].0, std::cmp::Reverse(rank))).unwrap_or(0);
+        let least = work.iter().map(|of| of.0).min().unwrap_or(Nanos::ZERO);
+        return (least, most as u32, work[most].1 as u32);
+    }
+    let least = runs.iter().map(|run| run.execution.makespan()).min().unwrap_or(Nanos::ZERO);
+    (least, slowest as u32, replica.microbatches.len() as u32)
 }
 
 /// Sums over iterations whose pipelines have schemes of their own.

@@ -115,7 +115,9 @@ impl Strategy {
     }
 
     /// Every pipeline with its ranks and its microbatches.
-    pub(super) fn spans(&self) -> impl Iterator<Item = (&SchemedPipeline, std::ops::Range<usize>, std::ops::Range<usize>)> {
+    pub(super) fn spans(
+        &self,
+    ) -> impl Iterator<Item = (&SchemedPipeline, std::ops::Range<usize>, std::ops::Range<usize>)> {
         let (mut rank, mut microbatch) = (0, 0);
         self.pipelines.iter().map(move |pipeline| {
             let (ranks, own) = (pipeline.scheme.pipeline as usize, pipeline.microbatches as usize);

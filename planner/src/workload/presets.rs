@@ -27,7 +27,11 @@ pub fn samples() -> Vec<SamplePreset> {
             "Long documents (synthetic, log-normal, median 3,200)",
             text(log_normal(3200.0, 0.75, 64, 65_536)),
         ),
-        preset("common-crawl-like", "Web pages, CommonCrawl-like (synthetic)", text(log_normal(284.0, 1.25, 16, 262_144))),
+        preset(
+            "common-crawl-like",
+            "Web pages, CommonCrawl-like (synthetic)",
+            text(log_normal(284.0, 1.25, 16, 262_144)),
+        ),
         preset(
             "source-code",
             "Source code (synthetic, log-normal, median 900)",

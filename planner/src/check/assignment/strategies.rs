@@ -109,8 +109,8 @@ fn own_microbatches(plan: &Plan, number: usize, strategy: &Strategy) -> Result<(
     let (mut first_rank, mut first) = (0, 0);
     for pipeline in &strategy.pipelines {
         let (ranks, own) = (pipeline.scheme.pipeline as usize, pipeline.microbatches);
-        for rank in first_rank..first_rank + ranks {
-            let foreign = orders[rank].iter().find(|action| {
+        for (rank, order) in orders.iter().enumerate().skip(first_rank).take(ranks) {
+            let foreign = order.iter().find(|action| {
                 action.stage as usize != rank || action.microbatch < first || action.microbatch >= first + own
             });
             if let Some(action) = foreign {
@@ -183,7 +183,10 @@ mod tests {
     #[test]
     fn pipelines_side_by_side_and_behind_each_other_pass() {
         assert_eq!(checked(|_, _| {}), Ok(()));
-        assert_eq!(checked(|strategy, _| (strategy.pipelines[1].phase, strategy.pipelines[1].first_device) = (1, 0)), Ok(()));
+        assert_eq!(
+            checked(|strategy, _| (strategy.pipelines[1].phase, strategy.pipelines[1].first_device) = (1, 0)),
+            Ok(())
+        );
     }
 
     /// Ranks 0 and 1 end at 10 and 12, rank 2 of the next phase starts at 12, then a nanosecond too early.
@@ -219,7 +222,10 @@ mod tests {
         assert_eq!(shallow, Err(Violation::Layers { stage: 1 }));
         let unequal = checked(|strategy, _| strategy.optimizer = OptimizerSharding::Replicas);
         assert_eq!(unequal, shape("equal pipelines", 1, 2));
-        assert_eq!(checked(|_, replica| replica.microbatches.truncate(1)), shape("microbatches of all pipelines", 1, 2));
+        assert_eq!(
+            checked(|_, replica| replica.microbatches.truncate(1)),
+            shape("microbatches of all pipelines", 1, 2)
+        );
         assert_eq!(checked(|_, replica| replica.microbatches[1].clear()), shape("sequences of a microbatch", 0, 1));
         let stolen = checked(|_, replica| replica.schedule.orders[2][0].microbatch = 0);
         assert_eq!(stolen, Err(Violation::Foreign { rank: 2, action: "2F0".to_owned() }));

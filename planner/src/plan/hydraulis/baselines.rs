@@ -10,6 +10,7 @@ use crate::observer::{Cancelled, Observer, go_on};
 use crate::outcome::{Layout, Loser, RejectionCount, Search};
 use crate::plan::{IterationPlan, NoPlan, ReplicaPlan};
 use crate::scenario::PlannerKind;
+use crate::workload::PackedBatch;
 
 /// HotSPa's intervals end at this many tokens and at every power of four times as many (Hydraulis, appendix G: below 4K, 4K to 16K,
 /// 16K to 32K).
@@ -18,6 +19,8 @@ const FIRST_INTERVAL: u64 = 4096;
 const MOST_INTERVALS: usize = 4;
 /// Phases of an interval that are tried beside those of the others.
 const KEPT_PHASES: usize = 4;
+/// Batches beside the sizing one on which ways to cut the lengths are held against each other.
+const LOOKED_AT: usize = 3;
 /// Losers that are kept.
 const KEPT_LOSERS: usize = 40;
 
@@ -183,7 +186,7 @@ fn reject(search: &mut Search, reason: String) {
 
 /// Intervals of lengths and a scheme for each, longest first: every way to join neighbouring intervals into at least two, each
 /// interval with one of the schemes, packed to its own or to the context length, that are fastest for its own sequences of the sizing
-/// batch; the fastest of all with its switches.
+/// batch; the fastest of all on a few batches, with its switches.
 fn hot_spa(
     setting: &Setting<'_>,
     search: &mut Search,
@@ -196,13 +199,15 @@ fn hot_spa(
         end *= 4;
     }
     ends.push(setting.longest);
-    let sizing = lengths(setting.batches.sizing);
+    // Long sequences are rare, so a few batches more than the sizing one are looked at.
+    let looked_at: Vec<&PackedBatch> =
+        std::iter::once(setting.batches.sizing).chain(setting.batches.survey.iter().take(LOOKED_AT)).collect();
     // Of every interval from one end (or the beginning) to another its best phases.
     let mut known = BTreeMap::new();
     for (from, above) in [0].iter().chain(&ends).enumerate() {
         for &end in &ends[from.min(ends.len())..] {
             go_on(observer)?;
-            known.insert((*above, end), fastest(setting, &sizing, (*above, end)));
+            known.insert((*above, end), fastest(setting, (*above, end)));
         }
     }
     let mut best: Option<(f64, Vec<Phase>)> = None;
@@ -211,7 +216,8 @@ fn hot_spa(
     let first = u32::from(inner > 0);
     for cuts in first..1 << inner {
         go_on(observer)?;
-        let kept = (0..inner).filter(|place| cuts & (1 << place) != 0).map(|place| ends[place]).chain([setting.longest]);
+        let kept =
+            (0..inner).filter(|place| cuts & (1 << place) != 0).map(|place| ends[place]).chain([setting.longest]);
         let mut above = 0;
         let mut ways: Vec<Vec<Phase>> = vec![Vec::new()];
         for end in kept {
@@ -225,13 +231,14 @@ fn hot_spa(
         }
         for phases in ways {
             search.candidates += 1;
-            let simulated = iteration(setting, &sizing, &phases)
-                .and_then(|plan| setting.simulate(setting.batches.sizing, &plan));
-            let Some((seconds, peak)) = simulated else { continue };
-            if peak > setting.scenario.memory_limit() {
+            let simulated = looked_at.iter().map(|batch| {
+                let plan = iteration(setting, &lengths(batch), &phases)?;
+                setting.simulate(batch, &plan).filter(|(_, peak)| *peak <= setting.scenario.memory_limit())
+            });
+            let Some(seconds) = simulated.map(|simulated| Some(simulated?.0)).sum::<Option<f64>>() else {
                 reject(search, "activations exceed the memory".to_owned());
                 continue;
-            }
+            };
             search.simulated += 1;
             if best.as_ref().is_none_or(|(least, _)| seconds < *least) {
                 best = Some((seconds, phases));
@@ -241,10 +248,16 @@ fn hot_spa(
     Ok(best.map(|(_, phases)| phases))
 }
 
-/// The phases that are done first, by simulation of a batch of nothing else, with the sequences of an interval of lengths (from, to].
-fn fastest(setting: &Setting<'_>, lengths: &[u64], (above, end): (u64, u64)) -> Vec<Phase> {
-    let own: Vec<u32> =
-        (0..lengths.len() as u32).filter(|&index| (above + 1..=end).contains(&lengths[index as usize])).collect();
+/// The phases that are done first, by simulation of nothing else, with the sequences of an interval of lengths (from, to]: those of the
+/// sizing batch, or where it has none of the first that does.
+fn fastest(setting: &Setting<'_>, (above, end): (u64, u64)) -> Vec<Phase> {
+    let inside = |batch: &PackedBatch| -> Vec<u32> {
+        let lengths = lengths(batch);
+        (0..lengths.len() as u32).filter(|&index| (above + 1..=end).contains(&lengths[index as usize])).collect()
+    };
+    let mut batches = std::iter::once(setting.batches.sizing).chain(setting.batches.survey);
+    let batch = batches.find(|batch| !inside(batch).is_empty()).unwrap_or(setting.batches.sizing);
+    let (lengths, own) = (lengths(batch), inside(batch));
     let context = u64::from(setting.scenario.workload.context_length);
     let mut timed: Vec<(f64, Phase)> = Vec::new();
     for (scheme, profiled) in setting.schemes.iter().enumerate() {
@@ -253,9 +266,9 @@ fn fastest(setting: &Setting<'_>, lengths: &[u64], (above, end): (u64, u64)) -> 
         }
         for capacity in [end, context.min(profiled.cost.max_len)] {
             let phase = Phase { scheme, end, capacity };
-            let simulated = deal(setting, phase, lengths, &own, 0)
+            let simulated = deal(setting, phase, &lengths, &own, 0)
                 .map(|dealt| replica(&setting.schemes, dealt, setting.optimizer))
-                .and_then(|plan| setting.simulate(setting.batches.sizing, &plan));
+                .and_then(|plan| setting.simulate(batch, &plan));
             let Some((seconds, peak)) = simulated else { continue };
             if peak <= setting.scenario.memory_limit() {
                 timed.push((seconds, phase));

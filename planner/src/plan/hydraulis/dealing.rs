@@ -1,9 +1,7 @@
 //! Sequences dealt to pipelines: packed to the longest length and dealt in turn as static systems do, or as Hydraulis assigns them.
 
 use super::profile::Profiled;
-use crate::heterogeneous_strategies::{
-    Assignment, DispatchSettings, PackingSettings, SchemeCost, assign, dispatch,
-};
+use crate::heterogeneous_strategies::{Assignment, DispatchSettings, PackingSettings, SchemeCost, assign, dispatch};
 use crate::plan::ReplicaPlan;
 use crate::plan::strategy::{OptimizerSharding, SchemedPipeline, Strategy, schedule};
 use crate::schedule::Schedule;

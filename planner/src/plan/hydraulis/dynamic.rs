@@ -35,8 +35,7 @@ impl Proposed {
         let survey = setting.batches.survey.iter().chain([setting.batches.sizing]);
         let mut seen: Vec<u64> = survey.flat_map(lengths).collect();
         seen.sort_unstable();
-        let counted: Vec<(u64, f64)> =
-            seen.chunk_by(|a, b| a == b).map(|same| (same[0], same.len() as f64)).collect();
+        let counted: Vec<(u64, f64)> = seen.chunk_by(|a, b| a == b).map(|same| (same[0], same.len() as f64)).collect();
         let devices = setting.scenario.cluster.devices();
         // Eq. 4 sees computation only, which is fastest without TP, while every device then pulls the whole model: so it is asked once
         // for every smallest TP.
@@ -85,20 +84,21 @@ impl Proposed {
 
     /// The strategy that holds every sequence and takes the least time for the sizing batch and the survey by estimate.
     fn best_for_all(&self, setting: &Setting<'_>) -> Option<usize> {
-        let batches: Vec<Vec<u64>> = setting.batches.survey.iter().chain([setting.batches.sizing]).map(lengths).collect();
+        let batches: Vec<Vec<u64>> =
+            setting.batches.survey.iter().chain([setting.batches.sizing]).map(lengths).collect();
         let holds = |copies: &Vec<u32>| {
             let used = copies.iter().zip(&self.schemes).filter(|(count, _)| **count > 0);
             used.map(|(_, scheme)| scheme.cost.max_len).max().unwrap_or(0) >= setting.longest
         };
         let able: Vec<usize> = (0..self.strategies.len()).filter(|&place| holds(&self.strategies[place])).collect();
-        let (dispatching, packing) = (self.settings(setting), PackingSettings { nodes: QUICK, ..PackingSettings::default() });
+        let (dispatching, packing) =
+            (settings(setting), PackingSettings { nodes: QUICK, ..PackingSettings::default() });
         let total = |place: usize| {
             let own = pipelines(&self.schemes, &self.strategies[place]);
             let of = |lengths: &Vec<u64>| {
-                assign(lengths, &own, dispatching, packing)
-                    .map_or(f64::INFINITY, |assignment| {
-                        assignment.seconds + self.beside(place, Some(&assignment), lengths)
-                    })
+                assign(lengths, &own, dispatching, packing).map_or(f64::INFINITY, |assignment| {
+                    assignment.seconds + self.beside(place, Some(&assignment), lengths)
+                })
             };
             batches.iter().map(of).sum::<f64>()
         };
@@ -125,10 +125,10 @@ impl Proposed {
         };
         (0..count as usize).map(of).fold(0.0, f64::max)
     }
+}
 
-    fn settings(&self, setting: &Setting<'_>) -> DispatchSettings {
-        DispatchSettings { seed: setting.scenario.seed, nodes: QUICK, ..DispatchSettings::default() }
-    }
+fn settings(setting: &Setting<'_>) -> DispatchSettings {
+    DispatchSettings { seed: setting.scenario.seed, nodes: QUICK, ..DispatchSettings::default() }
 }
 
 pub(super) fn plan(setting: &Setting<'_>, observer: &mut dyn Observer) -> Result<Result<Made, NoPlan>, Cancelled> {
@@ -154,7 +154,7 @@ pub(super) fn plan(setting: &Setting<'_>, observer: &mut dyn Observer) -> Result
         observer.progress(setting.kind, "assigning sequences", index as u32, setting.batches.judged.len() as u32);
         let own = lengths(batch);
         let beside = |place: usize, assignment: Option<&Assignment>| proposed.beside(place, assignment, &own);
-        let settings = (proposed.settings(setting), PackingSettings::default());
+        let settings = (settings(setting), PackingSettings::default());
         let chosen = choose_beside(&own, &costs, settings, &beside, CLOSE);
         let Some(choice) = chosen else {
             let binding = format!("iteration {index}: no proposed strategy holds its longest sequence");
@@ -175,7 +175,10 @@ pub(super) fn plan(setting: &Setting<'_>, observer: &mut dyn Observer) -> Result
             setting.longest,
             proposed.label(0)
         ),
-        _ => format!("{count} strategies proposed once from {} batches that are not judged.", setting.batches.survey.len() + 1),
+        _ => format!(
+            "{count} strategies proposed once from {} batches that are not judged.",
+            setting.batches.survey.len() + 1
+        ),
     });
     if setting.kind == PlannerKind::Hydraulis {
         let all = iterations.len();
@@ -244,9 +247,8 @@ fn decision(proposed: &Proposed, choice: &Choice, chosen: usize) -> String {
         Considered::Seconds(seconds) | Considered::AtLeast(seconds) => *seconds,
         Considered::Impossible(_) => 0.0,
     });
-    let next = second.map_or_else(String::new, |(seconds, place)| {
-        format!("; next {} with {seconds:.3} s", proposed.label(place))
-    });
+    let next = second
+        .map_or_else(String::new, |(seconds, place)| format!("; next {} with {seconds:.3} s", proposed.label(place)));
     format!(
         "{}: estimated {estimated:.3} s with what is exchanged{next}; {assigned} strategies assigned, {spared} ruled out by their \
          bounds, {impossible} too short",

@@ -62,7 +62,8 @@ pub(super) fn profile(
         if optimizer == OptimizerSharding::Replicas && !whole {
             continue;
         }
-        let Some(table) = pricing.table_shared_by(scheme.tensor, scheme.context, copies * scheme.context, &loads) else {
+        let Some(table) = pricing.table_shared_by(scheme.tensor, scheme.context, copies * scheme.context, &loads)
+        else {
             continue;
         };
         let place = Place { pipeline: scheme.pipeline, data: 1, replica: 0 };
@@ -114,9 +115,10 @@ pub(super) fn undominated(schemes: &[Profiled]) -> Vec<Profiled> {
     };
     let beaten = |place: usize| {
         let own = &schemes[place];
-        schemes.iter().enumerate().any(|(other, scheme)| {
-            other != place && no_worse(scheme, own) && (other < place || !no_worse(own, scheme))
-        })
+        schemes
+            .iter()
+            .enumerate()
+            .any(|(other, scheme)| other != place && no_worse(scheme, own) && (other < place || !no_worse(own, scheme)))
     };
     (0..schemes.len()).filter(|&place| !beaten(place)).map(|place| schemes[place].clone()).collect()
 }

@@ -71,7 +71,8 @@ fn every_planner_trains_everything_within_memory_and_above_its_bound() {
         // Every device's parts of the time add up to the iteration.
         for rank in &planned.ranks {
             let time = rank.time;
-            let sum = time.compute_s + time.recompute_s + time.exposed_s + time.sync_s + time.optimizer_s + time.bubble_s;
+            let sum =
+                time.compute_s + time.recompute_s + time.exposed_s + time.sync_s + time.optimizer_s + time.bubble_s;
             assert!((sum / planned.metrics.iteration_s - 1.0).abs() < 1e-6, "{kind:?}: {sum}");
         }
     }
@@ -120,12 +121,10 @@ fn equal_pipelines_take_what_the_static_planner_takes() {
         let question = valid.scenario();
         let sampler = Sampler::new(&valid);
         let rule = question.workload.packing_rule();
-        let batches: Vec<PackedBatch> = (0..2)
-            .map(|iteration| packing::pack(&sampler.judged(iteration).samples, &question.model, &rule))
-            .collect();
+        let batches: Vec<PackedBatch> =
+            (0..2).map(|iteration| packing::pack(&sampler.judged(iteration).samples, &question.model, &rule)).collect();
         let contexts = ContextSettings::up_to(&question.training, 8);
-        let pricing =
-            Pricing::new(&question.model, &question.cluster, &question.training).with_contexts(&contexts);
+        let pricing = Pricing::new(&question.model, &question.cluster, &question.training).with_contexts(&contexts);
         let kind = PlannerKind::OneFOneB;
         let plan = plan_static(question, &pricing, kind, &batches[0], &batches, &mut Unobserved).unwrap().unwrap();
         let (expected, _) = judge(question, &pricing, &plan, &batches).unwrap().into_parts();

@@ -14,7 +14,9 @@ pub(super) const fn algorithm(kind: PlannerKind) -> &'static str {
             "sequences by length to homogeneous strategies that follow each other; strategies and intervals by exhaustive \
              simulation of a representative batch; packed to the context length and dealt in turn"
         }
-        PlannerKind::HydraulisBase => "one homogeneous strategy; sequences dispatched by Eq. 3 and packed to the longest length",
+        PlannerKind::HydraulisBase => {
+            "one homogeneous strategy; sequences dispatched by Eq. 3 and packed to the longest length"
+        }
         PlannerKind::HydraulisPacking => "one homogeneous strategy; sequences dispatched by Eq. 3 and packed by Eq. 1",
         PlannerKind::HydraulisStatic => {
             "one heterogeneous strategy of those proposed by Eq. 4; sequences dispatched by Eq. 3 and packed by Eq. 1"
@@ -43,13 +45,15 @@ pub(super) fn profile(setting: &Setting<'_>) -> String {
     let schemes = &setting.schemes;
     let mean = schemes.iter().map(|known| known.error.0).sum::<f64>() / schemes.len().max(1) as f64;
     let worst = schemes.iter().max_by(|a, b| a.error.1.total_cmp(&b.error.1));
-    let worst = worst.map_or_else(String::new, |known| {
-        format!(", at most {:.1} % ({})", known.error.1 * 100.0, known.scheme)
-    });
+    let worst =
+        worst.map_or_else(String::new, |known| format!(", at most {:.1} % ({})", known.error.1 * 100.0, known.scheme));
     let able = schemes.iter().filter(|known| known.cost.max_len >= setting.longest);
     let smallest = able.min_by_key(|known| (known.scheme.devices(), std::cmp::Reverse(known.cost.max_len)));
     let smallest = smallest.map_or_else(String::new, |known| {
-        format!(" {} is the smallest that holds {} tokens (MaxLen {}).", known.scheme, setting.longest, known.cost.max_len)
+        format!(
+            " {} is the smallest that holds {} tokens (MaxLen {}).",
+            known.scheme, setting.longest, known.cost.max_len
+        )
     });
     format!(
         "{} schemes hold a sequence; T(l) fitted to the operator graph, mean error {:.1} %{worst}.{smallest}",
@@ -62,6 +66,8 @@ pub(super) fn profile(setting: &Setting<'_>) -> String {
 pub(super) fn optimizer(setting: &Setting<'_>) -> Option<String> {
     let devices = setting.scenario.cluster.devices();
     (setting.optimizer == OptimizerSharding::AllDevices).then(|| {
-        format!("Optimizer state sharded over all {devices} devices; parameters are pulled, gradients reduced and pushed.")
+        format!(
+            "Optimizer state sharded over all {devices} devices; parameters are pulled, gradients reduced and pushed."
+        )
     })
 }

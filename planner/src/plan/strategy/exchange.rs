@@ -48,7 +48,9 @@ impl Interaction {
         let of = |scheme: &SchemeCost| {
             let seats = &moved.devices[seat..seat + scheme.devices() as usize];
             seat += scheme.devices() as usize;
-            let most = |of: &dyn Fn(&crate::heterogeneous_strategies::Volumes) -> f64| seats.iter().map(of).fold(0.0, f64::max);
+            let most = |of: &dyn Fn(&crate::heterogeneous_strategies::Volumes) -> f64| {
+                seats.iter().map(of).fold(0.0, f64::max)
+            };
             let pulled = width * most(&|moved| moved.pull_receive.max(moved.pull_send));
             let sent = gradient * most(&|moved| moved.push_send.max(moved.push_receive));
             let reduced = gradient * most(&|moved| moved.reduce_scatter);
@@ -132,8 +134,8 @@ impl Traffic {
         let begins = if last == 0 { ends.clone() } else { Interaction::of(scenario, &of_phase(0), parameters) };
         let spans = |phase: u32| strategy.spans().filter(move |(pipeline, ..)| pipeline.phase == phase).enumerate();
         let token = |microbatch: Option<usize>| microbatch.and_then(|at| tokens.get(at)).copied().unwrap_or(0.0);
-        type Span<'a> = (usize, (&'a SchemedPipeline, std::ops::Range<usize>, std::ops::Range<usize>));
-        let pull = |(place, (_, _, own)): Span<'_>| begins.pull_exposed(place, token((!own.is_empty()).then_some(own.start)));
+        let pull =
+            |(place, (_, _, own)): Span<'_>| begins.pull_exposed(place, token((!own.is_empty()).then_some(own.start)));
         // Later phases wait for the slowest pull of the first.
         let begin = if last == 0 { 0.0 } else { spans(0).map(pull).fold(0.0, f64::max) };
         let exposed = spans(last).map(|(place, (pipeline, ranks, own))| {
@@ -181,6 +183,9 @@ impl Traffic {
         (exposed, self.switches.iter().map(|time| time.secs()).fold(0.0, |sum, time| sum + time))
     }
 }
+
+/// A pipeline by its place among those of its phase, with its ranks and microbatches.
+type Span<'a> = (usize, (&'a SchemedPipeline, std::ops::Range<usize>, std::ops::Range<usize>));
 
 /// Only the degrees count for what moves.
 const fn degrees(scheme: Scheme) -> SchemeCost {

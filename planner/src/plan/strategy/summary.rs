@@ -35,11 +35,11 @@ pub(in crate::plan) fn iteration_strategy(
     let begins: Vec<Nanos> = (0..strategy.phases()).map(begin).collect();
     let pipelines = strategy.spans().map(|(pipeline, ranks, own)| {
         let lists = &plan.microbatches[own];
-        let mut lengths: Vec<u32> = lists.iter().flatten().map(|&index| batch.sequences[index as usize].tokens).collect();
+        let mut lengths: Vec<u32> =
+            lists.iter().flatten().map(|&index| batch.sequences[index as usize].tokens).collect();
         lengths.sort_unstable();
         let end = ranks.clone().map(|rank| ends[rank]).max().unwrap_or(Nanos::ZERO);
-        let simulated =
-            if lists.is_empty() { 0.0 } else { end.secs() - begins[pipeline.phase as usize].secs() };
+        let simulated = if lists.is_empty() { 0.0 } else { end.secs() - begins[pipeline.phase as usize].secs() };
         let Scheme { tensor, pipeline: stages, context } = pipeline.scheme;
         PipelineSummary {
             scheme: pipeline.scheme.to_string(),
