@@ -275,5 +275,5 @@ pub(super) fn step_end(strategy: &Strategy, execution: &Execution) -> StepEnd {
         };
         rows.iter().filter(waits).map(|other| execution.rank_end(other.2)).max().unwrap_or(Nanos::ZERO)
     };
-    StepEnd { sync_start: rows.iter().map(|&row| joined(row)).collect() }
+    StepEnd { sync_start: rows.iter().map(|&row| joined(row)).collect(), joined: true }
 }

@@ -1,8 +1,10 @@
 use super::dealing::{Dealt, replica};
 use super::profile::profile;
 use super::*;
+use crate::check::check_execution_plan;
 use crate::cost::ContextSettings;
 use crate::engine::{Unobserved, plan as answer};
+use crate::execution_plan::{Buffers, compile};
 use crate::outcome::{Answer, IterationStrategy, Planned};
 use crate::plan::strategy::{Interaction, Scheme};
 use crate::plan::{judge, plan_static};
@@ -66,6 +68,19 @@ fn every_planner_trains_everything_within_memory_and_above_its_bound() {
                 .unwrap();
             let rows: u32 = strategy.pipelines.iter().map(|pipeline| pipeline.pipeline).sum();
             assert_eq!(timeline.timeline.ranks, rows, "all pipelines are drawn");
+            let busy = strategy.pipelines.iter().filter(|pipeline| pipeline.sequences > 0);
+            let own: Vec<_> = busy
+                .map(|pipeline| pipeline.first_row as usize..(pipeline.first_row + pipeline.pipeline) as usize)
+                .collect();
+            let drawn = timeline.timeline.pipelines();
+            assert!(own.iter().all(|rows| drawn.contains(rows)), "{drawn:?} has {own:?}");
+            // What every rank does can be listed with its sends and receives; pipelines send nothing to each other.
+            let buffers = Buffers { receive: None, send: None };
+            let listed = compile(&timeline.timeline, buffers).unwrap();
+            check_execution_plan(&listed, &timeline.timeline).unwrap();
+            // The path that the iteration takes goes back to its start without a gap but switches and waits for sends.
+            let path = &timeline.timeline.critical_path;
+            assert_eq!(timeline.timeline.start_ns[path[0] as usize], 0, "{kind:?} {number}");
             assert_eq!(timeline.timeline.makespan_ns, (iteration.iteration_s * 1e9).round() as u64);
         }
         // Every device's parts of the time add up to the iteration.
