@@ -8,7 +8,7 @@ mod assignment;
 mod execution_plan;
 mod run;
 
-pub use assignment::check_assignment;
+pub use assignment::{check_assignment, check_phases};
 pub use execution_plan::{At, ExecutionViolation, Replay, check_execution_plan};
 pub use run::check_run;
 
@@ -52,6 +52,16 @@ pub enum Violation {
         pipeline: usize,
         /// The device.
         device: u32,
+    },
+    /// Strategies that follow each other on the same devices overlap.
+    #[error("phase {phase} starts at {start} ns, before the phases before it end at {ended} ns")]
+    Phase {
+        /// The phase.
+        phase: u32,
+        /// Its first start, in ns.
+        start: u64,
+        /// Last end of the phases before it, in ns.
+        ended: u64,
     },
     /// A sequence is trained twice or not at all.
     #[error("sequence {sequence} of iteration {iteration} is assigned {times} times")]

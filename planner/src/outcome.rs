@@ -288,13 +288,16 @@ pub struct IterationMetrics {
     pub bubble: f64,
     /// Largest memory of any rank, in GiB.
     pub peak_memory_gib: f64,
-    /// Fastest replica's pipeline time, in s; where replicas share sequences in groups, how long the least loaded is busy.
+    /// Fastest replica's pipeline time, in s; where replicas share sequences in groups, how long the least loaded is busy; of pipelines
+    /// with schemes of their own the fastest's, 0 where one has no sequence.
     pub fastest_replica_s: f64,
-    /// Slowest replica's pipeline time, in s; where replicas share sequences in groups, how long the most loaded is busy. Absent in
+    /// Slowest replica's pipeline time, in s; where replicas share sequences in groups, how long the most loaded is busy; of
+    /// pipelines with schemes of their own the slowest's. Absent in
     /// outcomes of engines that did not tell.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub slowest_replica_s: Option<f64>,
-    /// Slowest replica, whose timeline is kept; where replicas share sequences in groups, the most loaded of them.
+    /// Slowest replica, whose timeline is kept; where replicas share sequences in groups, the most loaded of them; of pipelines with
+    /// schemes of their own, which are all in the timeline, the slowest.
     pub slowest_replica: u32,
     /// Microbatches, or groups, of the slowest replica.
     pub microbatches: u32,

@@ -219,6 +219,39 @@ impl Timeline {
         (0..self.ranks as usize).filter(on).collect()
     }
 
+    /// The ranks of each pipeline, where several stand side by side and hand nothing to each other; one range otherwise.
+    ///
+    /// Ranks that no microbatch visits are a pipeline of their own with the ranks without one behind them.
+    pub fn pipelines(&self) -> Vec<std::ops::Range<usize>> {
+        let mut last_rank = vec![0; self.microbatches.len()];
+        let mut first_rank = vec![usize::MAX; self.microbatches.len()];
+        let mut visited = vec![false; self.ranks as usize];
+        for (rank, visited) in visited.iter_mut().enumerate() {
+            for span in self.compute_lane(rank) {
+                let kind = SpanKind::from_index(self.kind[span]);
+                if kind.is_none_or(|kind| matches!(kind, SpanKind::GradientSync | SpanKind::Optimizer)) {
+                    continue;
+                }
+                *visited = true;
+                let microbatch = self.microbatch[span] as usize;
+                last_rank[microbatch] = rank;
+                first_rank[microbatch] = first_rank[microbatch].min(rank);
+            }
+        }
+        let mut starts = vec![true; self.ranks as usize];
+        for (&first, &last) in first_rank.iter().zip(&last_rank) {
+            for inside in (first.saturating_add(1)..=last).filter(|_| first <= last) {
+                starts[inside] = false;
+            }
+        }
+        for rank in 1..starts.len() {
+            starts[rank] &= visited[rank] || visited[rank - 1];
+        }
+        let firsts: Vec<usize> = (0..starts.len()).filter(|&rank| rank == 0 || starts[rank]).collect();
+        let ends = firsts.iter().copied().skip(1).chain([starts.len()]);
+        firsts.iter().copied().zip(ends).map(|(first, end)| first..end).collect()
+    }
+
     /// The rank on whose lane a span stands.
     pub fn rank_of(&self, span: usize) -> usize {
         (self.lane_offsets.partition_point(|&offset| offset as usize <= span) - 1) / 2

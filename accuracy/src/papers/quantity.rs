@@ -1,6 +1,6 @@
 //! Quantities of ours that published values are held against.
 
-use planner::outcome::Planned;
+use planner::outcome::{IterationStrategy, Planned};
 use planner::study::{RankMemoryFigures, rank_memory};
 use planner::timeline::Timeline;
 use serde::Deserialize;
@@ -47,6 +47,16 @@ pub enum Quantity {
         /// First and last iteration that count, from 1; absent for all.
         #[serde(default)]
         iterations: Option<[u32; 2]>,
+    },
+    /// How much faster the fastest pipeline of an iteration is than the slowest, 1 - fastest / slowest, mean over the iterations.
+    PipelineSpread {
+        /// Whose.
+        plan: PlanOf,
+    },
+    /// Time that goes into switches between strategies of one iteration, mean over the iterations, in s.
+    SwitchTime {
+        /// Whose.
+        plan: PlanOf,
     },
     /// More memory at the peak of the first rank than with another plan, in per cent.
     PeakMemory {
@@ -130,7 +140,11 @@ impl Quantity {
     /// The plans that it looks at.
     pub(super) fn plans(&self) -> Vec<&PlanOf> {
         match self {
-            Self::Time { plan } | Self::Operations { plan } | Self::Utilisation { plan } => vec![plan],
+            Self::Time { plan }
+            | Self::Operations { plan }
+            | Self::Utilisation { plan }
+            | Self::PipelineSpread { plan }
+            | Self::SwitchTime { plan } => vec![plan],
             Self::UtilisationLost { plan, over }
             | Self::Gain { plan, over, .. }
             | Self::PeakMemory { plan, over }
@@ -157,6 +171,12 @@ impl Quantity {
                 planned.metrics.tflops_per_device * devices * planned.metrics.iteration_s * 1e-3
             }),
             Self::Utilisation { plan } => single(plans, plan, |planned, _| planned.metrics.mfu),
+            Self::PipelineSpread { plan } => strategies(plans, plan, |strategy| {
+                let seconds = || strategy.pipelines.iter().map(|pipeline| pipeline.simulated_s);
+                let slowest = seconds().fold(0.0, f64::max);
+                1.0 - seconds().fold(slowest, f64::min) / slowest
+            }),
+            Self::SwitchTime { plan } => strategies(plans, plan, |strategy| strategy.switch_s),
             Self::UtilisationLost { plan, over } => {
                 let of = |planned: &Planned| Ok(planned.metrics.mfu);
                 pair(plans, plan, over, of, |mfu, over| 100.0 * (1.0 - mfu / over))
@@ -217,6 +237,22 @@ fn single(plans: &mut Plans, plan: &PlanOf, of: impl FnOnce(&Planned, f64) -> f6
     let scenario = plans.scenario(&plan.scenario)?;
     let devices = f64::from(scenario.valid.scenario().cluster.devices());
     Ok(found(scenario.planned(plan.planner).map(|planned| of(planned, devices))))
+}
+
+/// The mean of something over the iterations of a plan whose pipelines have schemes of their own.
+fn strategies(plans: &mut Plans, plan: &PlanOf, of: impl Fn(&IterationStrategy) -> f64) -> Answer {
+    let mean = |planned: &Planned| -> Result<f64, String> {
+        let values: Option<Vec<f64>> =
+            planned.iterations.iter().map(|iteration| iteration.strategy.as_ref().map(&of)).collect();
+        let values = values.filter(|values| !values.is_empty());
+        let values = values.ok_or_else(|| "its pipelines have no schemes of their own".to_owned())?;
+        Ok(values.iter().sum::<f64>() / values.len() as f64)
+    };
+    match plans.planned(plan)?.map(mean) {
+        Ok(Ok(value)) => Ok(Ok(Found::Value(value))),
+        Ok(Err(wrong)) => Ok(Err(wrong)),
+        Err(none) => Ok(found(Err(none))),
+    }
 }
 
 fn pair(

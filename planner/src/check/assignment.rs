@@ -10,6 +10,8 @@ use crate::plan::{Plan, ReplicaPlan};
 
 use strategies::strategies;
 
+pub use strategies::check_phases;
+
 /// Checks degrees (`context` is CP, a setting of the scenario) against devices and model, that the stages hold every layer once and in order, and that every
 /// iteration trains every sequence once. `sequences[i]` is the number of sequences of iteration `i`.
 pub fn check_assignment(

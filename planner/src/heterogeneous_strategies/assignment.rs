@@ -69,6 +69,9 @@ pub struct Choice {
 /// Steps of branch and bound that a candidate gets, for each pipeline: candidates are many.
 const QUICK: u64 = 500;
 
+/// What a strategy, by its place, takes beside its pipelines: at least so many seconds, or of an assignment exactly so many.
+pub type Beside<'a> = dyn Fn(usize, Option<&Assignment>) -> f64 + 'a;
+
 /// Assigns a batch under every candidate and takes the one that ends first; none where none can take the batch.
 ///
 /// Candidates are assigned in the order of their dispatch bounds, which spares those whose bound is no better than what was found;
@@ -79,10 +82,23 @@ pub fn choose(
     dispatching: DispatchSettings,
     packing: PackingSettings,
 ) -> Option<Choice> {
+    choose_beside(lengths, strategies, (dispatching, packing), &|_, _| 0.0, 1.0)
+}
+
+/// The same where strategies also differ in what they take `beside` their pipelines, which the seconds of candidates then hold too;
+/// those whose bounds are below `slack` times the best are assigned as well, for a closer look than an estimate.
+pub fn choose_beside(
+    lengths: &[u64],
+    strategies: &[Vec<SchemeCost>],
+    (dispatching, packing): (DispatchSettings, PackingSettings),
+    beside: &Beside<'_>,
+    slack: f64,
+) -> Option<Choice> {
     let mut candidates: Vec<Considered> = strategies
         .iter()
-        .map(|pipelines| match dispatch_bound(lengths, pipelines) {
-            Ok(bound) => Considered::AtLeast(bound),
+        .enumerate()
+        .map(|(place, pipelines)| match dispatch_bound(lengths, pipelines) {
+            Ok(bound) => Considered::AtLeast(bound + beside(place, None)),
             Err(error) => Considered::Impossible(error),
         })
         .collect();
@@ -96,16 +112,17 @@ pub fn choose(
         DispatchSettings { nodes: dispatching.nodes.min(QUICK), ..dispatching },
         PackingSettings { nodes: packing.nodes.min(QUICK), ..packing },
     );
-    let mut best: Option<(usize, Assignment)> = None;
+    let mut best: Option<(usize, f64, Assignment)> = None;
     for (bound, place) in order {
-        if best.as_ref().is_some_and(|(_, best)| bound >= best.seconds) {
+        if best.as_ref().is_some_and(|(_, best, _)| bound >= *best * slack) {
             break;
         }
         let Ok(assignment) = assign(lengths, &strategies[place], quick.0, quick.1) else { continue };
-        candidates[place] = Considered::Seconds(assignment.seconds);
-        if best.as_ref().is_none_or(|(_, best)| assignment.seconds < best.seconds) {
-            best = Some((place, assignment));
+        let seconds = assignment.seconds + beside(place, Some(&assignment));
+        candidates[place] = Considered::Seconds(seconds);
+        if best.as_ref().is_none_or(|(_, best, _)| seconds < *best) {
+            best = Some((place, seconds, assignment));
         }
     }
-    best.map(|(strategy, assignment)| Choice { strategy: strategy as u32, assignment, candidates })
+    best.map(|(strategy, _, assignment)| Choice { strategy: strategy as u32, assignment, candidates })
 }

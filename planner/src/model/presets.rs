@@ -14,8 +14,8 @@ use encoders::{
 use generators::{dit_5b, dit_30b, dit_xl_2};
 use language::{
     gpt_3_1t, gpt_3_175b, gpt_3_530b, llama_2_7b, llama_2_13b, llama_2_70b, llama_3_8b, llama_3_70b, llama_3_405b,
-    lm_5b, lm_7b, mixtral_8x7b, of_internvl, qwen_7b, qwen2_1_5b, qwen2_3b, qwen2_7b, qwen2_32b, qwen2_72b, qwen3_1_7b,
-    qwen3_4b, qwen3_8b, text_encoder,
+    llama_32b, lm_5b, lm_7b, mixtral_8x7b, of_internvl, qwen_7b, qwen2_1_5b, qwen2_3b, qwen2_7b, qwen2_32b, qwen2_72b,
+    qwen3_1_7b, qwen3_4b, qwen3_8b, text_encoder,
 };
 
 use super::{Model, Module};
@@ -35,6 +35,7 @@ pub fn models() -> Vec<ModelPreset> {
     vec![
         single("llama-2-7b", llama_2_7b()),
         single("llama-2-13b", llama_2_13b()),
+        single("llama-32b", llama_32b()),
         single("llama-2-70b", llama_2_70b()),
         single("llama-3-8b", llama_3_8b()),
         single("llama-3-70b", llama_3_70b()),
@@ -109,6 +110,8 @@ mod tests {
             ("llama-3-70b", 70_553_706_496),
             ("mixtral-8x7b", 46_702_792_704),
             ("llama-2-13b", 13_015_864_320),
+            // LLaMA 33B: 60 (4 h² + 3 h 17,920 + 2 h) + 2 h 32,000 + h with h = 6656.
+            ("llama-32b", 32_528_943_616),
             ("llama-3-405b", 405_853_388_800),
             ("qwen2-7b", 7_615_616_512),
             ("qwen2-72b", 72_706_203_648),

@@ -50,6 +50,8 @@ struct Setting<'a> {
     optimizer: OptimizerSharding,
     /// Tokens of the longest sequence there is.
     longest: u64,
+    /// Parameters of the model.
+    parameters: f64,
     tightenings: u32,
 }
 
@@ -130,7 +132,8 @@ impl<'a> Setting<'a> {
         };
         let all = batches.survey.iter().chain([batches.sizing]).chain(batches.judged);
         let longest = all.flat_map(lengths).max().unwrap_or(1);
-        let Profile { schemes, too_large, least_states } = profile::profile(scenario, pricing, optimizer, longest);
+        let Profile { schemes, too_large, least_states, parameters } =
+            profile::profile(scenario, pricing, optimizer, longest);
         let looked_at = schemes.len() as u32 + too_large;
         let search = Search { candidates: looked_at, rejected: too_large, ..Search::default() };
         let none = |binding: String| NoPlan { binding, search: search.clone() };
@@ -153,7 +156,7 @@ impl<'a> Setting<'a> {
                 "the longest sequence has {longest} tokens, and the roomiest scheme, {scheme}, holds {held}"
             )));
         }
-        Ok(Self { scenario, pricing, kind, batches, schemes, optimizer, longest, tightenings: 0 })
+        Ok(Self { scenario, pricing, kind, batches, schemes, optimizer, longest, parameters, tightenings: 0 })
     }
 
     /// Less memory is taken for granted.
@@ -214,3 +217,6 @@ impl<'a> Setting<'a> {
 fn lengths(batch: &PackedBatch) -> Vec<u64> {
     batch.sequences.iter().map(|own| u64::from(own.computed_tokens.max(1))).collect()
 }
+
+#[cfg(test)]
+mod tests;

@@ -5,7 +5,7 @@ use std::rc::Rc;
 use super::breakdown::{RankTotals, StageTimes};
 use super::misfit::Misfit;
 use super::strategy::{self, DeviceTotals, SchemeStages};
-use super::{Plan, ReplicaPlan, Strategy, groups, replica};
+use super::{IterationPlan, Plan, ReplicaPlan, Strategy, groups, replica};
 use crate::check::{self, Violation};
 use crate::compare::{self, IterationTotals};
 use crate::cost::{MicrobatchLoad, PipelineCosts, Pricing};
@@ -153,7 +153,10 @@ pub fn judge(
                 check::check_run(&replica.schedule, &run.execution, &run.costs, limit)?;
             }
             match &replica.strategy {
-                Some(strategy) => schemed.stages.add(strategy, &run.costs),
+                Some(strategy) => {
+                    check::check_phases(strategy, &run.execution)?;
+                    schemed.stages.add(strategy, &run.costs);
+                }
                 None => stages.add(&run.costs),
             }
         }
@@ -162,23 +165,7 @@ pub fn judge(
             Some(strategy) => strategy::step_end(strategy, &runs[0].execution),
             None => StepEnd::of(plan.ranks(), runs.iter().map(|run| &run.execution)),
         };
-        let mut total = IterationTotals { tokens: batch.summary.tokens, ..IterationTotals::default() };
-        for (run, replica) in runs.iter().zip(&planned.replicas) {
-            match &replica.strategy {
-                Some(strategy) => {
-                    total.add_ranks(&replica.schedule, &run.costs, &rank_devices(strategy));
-                    total.ranks += u64::from(scenario.cluster.devices());
-                }
-                None => total.add_replica(&replica.schedule, &run.costs),
-            }
-            total.model_flops += run.flops;
-            total.time = total.time.max(end.iteration_end(&run.costs));
-            total.bound = total.bound.max(compare::lower_bound(&run.costs));
-            total.peak = total.peak.max(peak_memory_over(&replica.schedule, &run.execution, &run.costs).1);
-        }
-        // Free work on a perfect machine still takes the clock's smallest step, so that rates stay numbers.
-        let tick = Nanos::new(1);
-        (total.time, total.bound) = (total.time.max(tick), total.bound.max(tick));
+        let total = totals_of(scenario, batch, planned, &runs, &end);
         for (run, replica) in runs.iter().zip(&planned.replicas) {
             match &replica.strategy {
                 Some(strategy) => {
@@ -187,45 +174,32 @@ pub fn judge(
                 None => ranks.add(&replica.schedule, &run.execution, &run.costs, total.time),
             }
         }
-        let makespans = || runs.iter().map(|run| run.execution.makespan());
         let slowest =
             (0..runs.len()).max_by_key(|&replica| (runs[replica].execution.makespan(), std::cmp::Reverse(replica)));
         let slowest = slowest.unwrap_or(0);
         let run = &runs[slowest];
         let timeline = assemble(&planned.replicas[slowest].schedule, &run.execution, &run.costs, &end);
-        let mut balance = (
-            makespans().min().unwrap_or(Nanos::ZERO),
-            slowest as u32,
-            planned.replicas[slowest].microbatches.len() as u32,
-        );
-        let mut of_groups = None;
-        let mut slowest_s = run.execution.makespan().secs();
-        if planned.replicas[slowest].is_grouped() {
-            // Each rank is a replica of its own.
-            let work = groups::work(&planned.replicas[slowest].schedule, &run.costs);
-            of_groups = Some(accounts.next(&planned.replicas[slowest], &batch.sequences, &work));
-            slowest_s = work.iter().map(|of| of.0).max().unwrap_or(Nanos::ZERO).secs();
-            let most = (0..work.len()).max_by_key(|&rank| (work[rank].0, std::cmp::Reverse(rank))).unwrap_or(0);
-            let least = work.iter().map(|of| of.0).min().unwrap_or(Nanos::ZERO);
-            balance = (least, most as u32, work[most].1 as u32);
-        }
+        let is_grouped = planned.replicas[slowest].is_grouped();
+        let work = if is_grouped { groups::work(&planned.replicas[slowest].schedule, &run.costs) } else { Vec::new() };
+        let of_groups = is_grouped.then(|| accounts.next(&planned.replicas[slowest], &batch.sequences, &work));
         let of_schemes = schemes.map(|strategy| {
             let plan = (&planned.replicas[0], strategy);
             strategy::iteration_strategy(scenario, pricing, batch, plan, &run.execution, &mut schemed.known)
         });
-        if let Some(strategy) = &of_schemes {
-            balance = slowest_pipeline(strategy);
-            slowest_s = strategy.pipelines.iter().map(|pipeline| pipeline.simulated_s).fold(0.0, f64::max);
-        }
+        let balance = match &of_schemes {
+            Some(strategy) => Balance::of_pipelines(strategy),
+            None if is_grouped => Balance::of_ranks(&work),
+            None => Balance::of_replicas(planned, &runs, slowest),
+        };
         iterations.push(IterationMetrics {
             iteration_s: total.time.secs(),
             lower_bound_s: total.bound.secs(),
             bubble: total.bubble(),
             peak_memory_gib: total.peak.gib(),
-            fastest_replica_s: balance.0.secs(),
-            slowest_replica_s: Some(slowest_s),
-            slowest_replica: balance.1,
-            microbatches: balance.2,
+            fastest_replica_s: balance.fastest.secs(),
+            slowest_replica_s: Some(balance.slowest.secs()),
+            slowest_replica: balance.place,
+            microbatches: balance.microbatches,
             critical_path: compare::shares(&timeline, &run.costs),
             decision: planned.decision.clone(),
             strategy: of_schemes,
@@ -259,6 +233,84 @@ pub fn judge(
     Ok(Judged { planned, timelines })
 }
 
+/// What the replicas of an iteration come to.
+fn totals_of(
+    scenario: &Scenario,
+    batch: &PackedBatch,
+    planned: &IterationPlan,
+    runs: &[Rc<ReplicaRun>],
+    end: &StepEnd,
+) -> IterationTotals {
+    let mut total = IterationTotals { tokens: batch.summary.tokens, ..IterationTotals::default() };
+    for (run, replica) in runs.iter().zip(&planned.replicas) {
+        match &replica.strategy {
+            Some(strategy) => {
+                total.add_ranks(&replica.schedule, &run.costs, &rank_devices(strategy));
+                total.ranks += u64::from(scenario.cluster.devices());
+            }
+            None => total.add_replica(&replica.schedule, &run.costs),
+        }
+        total.model_flops += run.flops;
+        total.time = total.time.max(end.iteration_end(&run.costs));
+        total.bound = total.bound.max(compare::lower_bound(&run.costs));
+        total.peak = total.peak.max(peak_memory_over(&replica.schedule, &run.execution, &run.costs).1);
+    }
+    // Free work on a perfect machine still takes the clock's smallest step, so that rates stay numbers.
+    let tick = Nanos::new(1);
+    (total.time, total.bound) = (total.time.max(tick), total.bound.max(tick));
+    total
+}
+
+/// The fastest and the slowest of what works side by side.
+struct Balance {
+    fastest: Nanos,
+    slowest: Nanos,
+    /// Of the slowest.
+    place: u32,
+    /// Of the slowest: microbatches, or groups.
+    microbatches: u32,
+}
+
+impl Balance {
+    fn of_replicas(planned: &IterationPlan, runs: &[Rc<ReplicaRun>], slowest: usize) -> Self {
+        let fastest = runs.iter().map(|run| run.execution.makespan()).min().unwrap_or(Nanos::ZERO);
+        Self {
+            fastest,
+            slowest: runs[slowest].execution.makespan(),
+            place: slowest as u32,
+            microbatches: planned.replicas[slowest].microbatches.len() as u32,
+        }
+    }
+
+    /// Of ranks that are each a replica of their own, by how long they are busy and in how many groups.
+    fn of_ranks(work: &[(Nanos, usize)]) -> Self {
+        let most = (0..work.len()).max_by_key(|&rank| (work[rank].0, std::cmp::Reverse(rank))).unwrap_or(0);
+        Self {
+            fastest: work.iter().map(|of| of.0).min().unwrap_or(Nanos::ZERO),
+            slowest: work[most].0,
+            place: most as u32,
+            microbatches: work[most].1 as u32,
+        }
+    }
+
+    /// Of pipelines with schemes of their own; the fastest takes no time where one has nothing to do.
+    fn of_pipelines(strategy: &IterationStrategy) -> Self {
+        let seconds = |place: usize| strategy.pipelines[place].simulated_s;
+        let order = |a: &usize, b: &usize| seconds(*a).total_cmp(&seconds(*b)).then(b.cmp(a));
+        let places = || 0..strategy.pipelines.len();
+        let place = places().max_by(order).unwrap_or(0);
+        let least = places().map(seconds).fold(f64::INFINITY, f64::min);
+        let nanos = |seconds: f64| Seconds::from_secs(if seconds.is_finite() { seconds } else { 0.0 }).to_nanos();
+        let slowest = strategy.pipelines.get(place);
+        Self {
+            fastest: nanos(least),
+            slowest: nanos(slowest.map_or(0.0, |pipeline| pipeline.simulated_s)),
+            place: place as u32,
+            microbatches: slowest.map_or(0, |pipeline| pipeline.microbatches),
+        }
+    }
+}
+
 /// Sums over iterations whose pipelines have schemes of their own.
 struct Schemed {
     stages: SchemeStages,
@@ -281,16 +333,4 @@ fn rank_devices(strategy: &Strategy) -> Vec<u64> {
         std::iter::repeat_n(u64::from(scheme.stage_devices()), scheme.pipeline as usize)
     };
     strategy.pipelines.iter().flat_map(of).collect()
-}
-
-/// The time of the fastest pipeline, 0 where one has nothing to do, the place of the slowest and its microbatches.
-fn slowest_pipeline(strategy: &IterationStrategy) -> (Nanos, u32, u32) {
-    let seconds = |place: usize| strategy.pipelines[place].simulated_s;
-    let order = |a: &usize, b: &usize| seconds(*a).total_cmp(&seconds(*b)).then(b.cmp(a));
-    let places = || 0..strategy.pipelines.len();
-    let slowest = places().max_by(order).unwrap_or(0);
-    let least = places().map(seconds).fold(f64::INFINITY, f64::min);
-    let least = if least.is_finite() { least } else { 0.0 };
-    let microbatches = strategy.pipelines.get(slowest).map_or(0, |pipeline| pipeline.microbatches);
-    (Seconds::from_secs(least).to_nanos(), slowest as u32, microbatches)
 }

@@ -7,6 +7,7 @@
 mod exchange;
 mod summary;
 
+pub(super) use exchange::Interaction;
 pub(super) use summary::{DeviceTotals, SchemeStages, iteration_strategy};
 
 use exchange::Traffic;
@@ -274,5 +275,5 @@ pub(super) fn step_end(strategy: &Strategy, execution: &Execution) -> StepEnd {
         };
         rows.iter().filter(waits).map(|other| execution.rank_end(other.2)).max().unwrap_or(Nanos::ZERO)
     };
-    StepEnd { sync_start: rows.iter().map(|&row| joined(row)).collect() }
+    StepEnd { sync_start: rows.iter().map(|&row| joined(row)).collect(), joined: true }
 }

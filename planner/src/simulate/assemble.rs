@@ -13,6 +13,8 @@ use crate::units::Nanos;
 pub struct StepEnd {
     /// By rank.
     pub sync_start: Vec<Nanos>,
+    /// Whether ranks wait for each other, all of them being in one list.
+    pub joined: bool,
 }
 
 impl StepEnd {
@@ -24,7 +26,7 @@ impl StepEnd {
                 *start = (*start).max(execution.rank_end(rank));
             }
         }
-        Self { sync_start }
+        Self { sync_start, joined: false }
     }
 
     /// End of the iteration: the last optimizer step.
@@ -45,6 +47,7 @@ pub fn assemble(schedule: &Schedule, execution: &Execution, costs: &PipelineCost
         producer: vec![(NO_SPAN, NO_SPAN); 2 * costs.flows.cells()],
         ready: Vec::new(),
         last_come: Vec::new(),
+        last_of: Vec::new(),
     };
     builder.number_spans();
     for rank in 0..schedule.ranks() {
@@ -87,6 +90,8 @@ struct Builder<'a> {
     ready: Vec<Nanos>,
     /// Of forward and backward of each gang the span behind which the last of its ranks came.
     last_come: Vec<u32>,
+    /// Of each rank its last action's span.
+    last_of: Vec<u32>,
 }
 
 impl Builder<'_> {
@@ -109,6 +114,7 @@ impl Builder<'_> {
         let mut next = 0_u32;
         self.last_come = vec![NO_SPAN; 2 * self.costs.flows.gangs()];
         for (rank, order) in self.schedule.orders.iter().enumerate() {
+            self.last_of.push(if order.is_empty() { NO_SPAN } else { next + order.len() as u32 - 1 });
             let first_send = next + order.len() as u32 + self.tail(rank).len() as u32;
             let mut sends = 0;
             self.ready.extend_from_slice(&self.execution.end[rank]);
@@ -179,10 +185,17 @@ impl Builder<'_> {
             self.push(kind, stage, action.microbatch, start, stop, bound_by);
         }
         let mut at = end.sync_start[rank];
-        for (kind, duration) in self.tail(rank) {
-            // A wait for other replicas has no span of this pipeline to point at: the rank's own last is named.
+        let tail = self.tail(rank);
+        let first_kind = tail.first().map_or(SpanKind::Optimizer, |part| part.0);
+        for (kind, duration) in tail {
+            // A wait for other replicas has no span of this pipeline to point at: the rank's own last is named. Where those that
+            // are waited for stand in the same list, the one that ended then is.
+            let waited = (kind == first_kind && end.joined && self.execution.rank_end(rank) < at).then(|| {
+                let other = (0..self.last_of.len()).find(|&other| self.execution.rank_end(other) == at);
+                other.map_or(NO_SPAN, |other| self.last_of[other])
+            });
             let before = (self.timeline.len() as u32).checked_sub(1).filter(|&span| span >= first).unwrap_or(NO_SPAN);
-            self.push(kind, rank as u32, 0, at, at + duration, before);
+            self.push(kind, rank as u32, 0, at, at + duration, waited.unwrap_or(before));
             at += duration;
         }
         self.timeline.lane_offsets.push(self.timeline.len() as u32);

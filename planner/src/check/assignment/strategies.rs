@@ -1,11 +1,12 @@
 //! Pipelines with schemes of their own: where they stand and what they hold.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 
 use super::layers;
 use crate::check::Violation;
 use crate::model::Model;
 use crate::plan::{OptimizerSharding, Plan, SchemedPipeline, Strategy};
+use crate::simulate::Execution;
 
 /// Checks of every iteration that its pipelines stand on devices that exist, no two on one at a time, that each holds every
 /// layer once and in order on as many stages as its scheme says, that TP divides the heads, and that ranks and microbatches are
@@ -37,6 +38,29 @@ pub(super) fn strategies(plan: &Plan, model: &Model, devices: u32, iterations: u
         if strategy.optimizer == OptimizerSharding::Replicas {
             equal_pipelines(strategy)?;
         }
+    }
+    Ok(())
+}
+
+/// Checks that on no device a phase starts before the one before it has ended.
+pub fn check_phases(strategy: &Strategy, execution: &Execution) -> Result<(), Violation> {
+    let mut rank = 0;
+    // Of every phase when it starts and ends.
+    let mut times: BTreeMap<u32, (u64, u64)> = BTreeMap::new();
+    for pipeline in &strategy.pipelines {
+        for rank in rank..rank + pipeline.scheme.pipeline as usize {
+            let (first, last) = times.entry(pipeline.phase).or_insert((u64::MAX, 0));
+            *first = execution.start[rank].iter().map(|time| time.get()).min().unwrap_or(u64::MAX).min(*first);
+            *last = execution.end[rank].iter().map(|time| time.get()).max().unwrap_or(0).max(*last);
+        }
+        rank += pipeline.scheme.pipeline as usize;
+    }
+    let mut ended = 0;
+    for (phase, (first, last)) in times {
+        if first < ended {
+            return Err(Violation::Phase { phase, start: first, ended });
+        }
+        ended = ended.max(last);
     }
     Ok(())
 }
@@ -85,8 +109,8 @@ fn own_microbatches(plan: &Plan, number: usize, strategy: &Strategy) -> Result<(
     let (mut first_rank, mut first) = (0, 0);
     for pipeline in &strategy.pipelines {
         let (ranks, own) = (pipeline.scheme.pipeline as usize, pipeline.microbatches);
-        for rank in first_rank..first_rank + ranks {
-            let foreign = orders[rank].iter().find(|action| {
+        for (rank, order) in orders.iter().enumerate().skip(first_rank).take(ranks) {
+            let foreign = order.iter().find(|action| {
                 action.stage as usize != rank || action.microbatch < first || action.microbatch >= first + own
             });
             if let Some(action) = foreign {
@@ -163,6 +187,26 @@ mod tests {
             checked(|strategy, _| (strategy.pipelines[1].phase, strategy.pipelines[1].first_device) = (1, 0)),
             Ok(())
         );
+    }
+
+    /// Ranks 0 and 1 end at 10 and 12, rank 2 of the next phase starts at 12, then a nanosecond too early.
+    #[test]
+    fn a_phase_waits_for_the_one_before_it() {
+        let nanos = |time| vec![crate::units::Nanos::new(time)];
+        let execution = |start| Execution {
+            start: vec![nanos(0), nanos(2), nanos(start)],
+            end: vec![nanos(10), nanos(12), nanos(20)],
+            bound_by: Vec::new(),
+            send_start: Vec::new(),
+        };
+        let mut found = Vec::new();
+        checked(|strategy, _| {
+            strategy.pipelines[1].phase = 1;
+            found = [12, 11].map(|start| check_phases(strategy, &execution(start))).to_vec();
+            strategy.pipelines[1].first_device = 0;
+        })
+        .unwrap();
+        assert_eq!(found, [Ok(()), Err(Violation::Phase { phase: 1, start: 11, ended: 12 })]);
     }
 
     #[test]

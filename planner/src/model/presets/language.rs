@@ -56,6 +56,12 @@ pub(super) fn llama_2_13b() -> Module {
     Llama { layers: 40, hidden: 5120, heads: 40, kv_heads: 40, ffn: 13_824, vocab: 32_000 }.named("Llama-2 13B")
 }
 
+/// The 32B of Hydraulis' experiments (PKU-DAIR/Hetu, its training scripts): LLaMA 33B with 64 heads in place of 52, which TP 8 and 16
+/// do not divide.
+pub(super) fn llama_32b() -> Module {
+    Llama { layers: 60, hidden: 6656, heads: 64, kv_heads: 64, ffn: 17_920, vocab: 32_000 }.named("LLaMA 32B")
+}
+
 pub(super) fn llama_2_70b() -> Module {
     Llama { layers: 80, hidden: 8192, heads: 64, kv_heads: 8, ffn: 28_672, vocab: 32_000 }.named("Llama-2 70B")
 }

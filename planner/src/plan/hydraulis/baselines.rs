@@ -1,6 +1,8 @@
 //! Homogeneous strategies chosen by simulating the sizing batch: Megatron-LM's best static one, HotSPa, and the first steps of
 //! Hydraulis' ablation.
 
+use std::collections::BTreeMap;
+
 use super::dealing::{Dealt, assigned, dispatched, in_turn, replica};
 use super::profile::Profiled;
 use super::{Made, Setting, lengths, words};
@@ -8,24 +10,37 @@ use crate::observer::{Cancelled, Observer, go_on};
 use crate::outcome::{Layout, Loser, RejectionCount, Search};
 use crate::plan::{IterationPlan, NoPlan, ReplicaPlan};
 use crate::scenario::PlannerKind;
+use crate::workload::PackedBatch;
 
 /// HotSPa's intervals end at this many tokens and at every power of four times as many (Hydraulis, appendix G: below 4K, 4K to 16K,
 /// 16K to 32K).
 const FIRST_INTERVAL: u64 = 4096;
 /// Most intervals.
 const MOST_INTERVALS: usize = 4;
+/// Phases of an interval that are tried beside those of the others.
+const KEPT_PHASES: usize = 4;
+/// Batches beside the sizing one on which ways to cut the lengths are held against each other.
+const LOOKED_AT: usize = 3;
 /// Losers that are kept.
 const KEPT_LOSERS: usize = 40;
 
-/// What becomes of a batch: of every phase its scheme and its longest sequence.
-type Phases = Vec<(usize, u64)>;
+/// A phase of every iteration.
+#[derive(Debug, Clone, Copy)]
+struct Phase {
+    /// Place of its scheme.
+    scheme: usize,
+    /// Its longest sequence, in tokens.
+    end: u64,
+    /// Tokens that are packed into a microbatch.
+    capacity: u64,
+}
 
 pub(super) fn plan(setting: &Setting<'_>, observer: &mut dyn Observer) -> Result<Result<Made, NoPlan>, Cancelled> {
     let mut search = Search::default();
     let chosen = if setting.kind == PlannerKind::HotSpa {
         hot_spa(setting, &mut search, observer)?
     } else {
-        static_scheme(setting, setting.longest, &mut search, observer)?.map(|scheme| vec![(scheme, u64::MAX)])
+        static_scheme(setting, setting.longest, &mut search, observer)?.map(|scheme| vec![whole(setting, scheme)])
     };
     search.losers.sort_by(|a, b| a.iteration_s.unwrap_or(0.0).total_cmp(&b.iteration_s.unwrap_or(0.0)));
     search.losers.truncate(KEPT_LOSERS);
@@ -43,10 +58,10 @@ pub(super) fn plan(setting: &Setting<'_>, observer: &mut dyn Observer) -> Result
         };
         iterations.push(IterationPlan { replicas: vec![plan], decision: None });
     }
-    let named = |&(scheme, end): &(usize, u64)| {
-        let known = &setting.schemes[scheme];
+    let named = |phase: &Phase| {
+        let known = &setting.schemes[phase.scheme];
         let name = format!("{}x{}", setting.copies(known), known.scheme);
-        if end == u64::MAX || phases.len() == 1 { name } else { format!("{name} up to {end} tokens") }
+        if phases.len() == 1 { name } else { format!("{name} up to {} tokens", phase.end) }
     };
     let names: Vec<String> = phases.iter().map(named).collect();
     let mut decisions = vec![words::profile(setting)];
@@ -60,28 +75,35 @@ pub(super) fn plan(setting: &Setting<'_>, observer: &mut dyn Observer) -> Result
     Ok(Ok(Made { iterations, decisions, search }))
 }
 
+/// All sequences in one phase, packed to the context length.
+fn whole(setting: &Setting<'_>, scheme: usize) -> Phase {
+    let capacity = u64::from(setting.scenario.workload.context_length).min(setting.schemes[scheme].cost.max_len);
+    Phase { scheme, end: u64::MAX, capacity }
+}
+
 /// A batch under the strategies of its phases, shortest sequences last.
-fn iteration(setting: &Setting<'_>, lengths: &[u64], phases: &Phases) -> Option<ReplicaPlan> {
+fn iteration(setting: &Setting<'_>, lengths: &[u64], phases: &[Phase]) -> Option<ReplicaPlan> {
     let mut dealt: Vec<Dealt> = Vec::new();
     let mut number = 0;
-    for (place, &(scheme, end)) in phases.iter().enumerate() {
-        let above = phases.get(place + 1).map_or(0, |&(_, next)| next);
+    for (place, phase) in phases.iter().enumerate() {
+        let above = phases.get(place + 1).map_or(0, |next| next.end);
         let fits = |index: &u32| {
             let tokens = lengths[*index as usize];
-            (tokens > above || place + 1 == phases.len()) && (place == 0 || tokens <= end)
+            (tokens > above || place + 1 == phases.len()) && (place == 0 || tokens <= phase.end)
         };
         let own: Vec<u32> = (0..lengths.len() as u32).filter(fits).collect();
         if own.is_empty() {
             continue;
         }
-        dealt.extend(phase(setting, scheme, lengths, &own, number)?);
+        dealt.extend(deal(setting, *phase, lengths, &own, number)?);
         number += 1;
     }
     (!dealt.is_empty()).then(|| replica(&setting.schemes, dealt, setting.optimizer))
 }
 
 /// Some sequences over the copies of one scheme, as the planner deals them.
-fn phase(setting: &Setting<'_>, place: usize, lengths: &[u64], own: &[u32], number: u32) -> Option<Vec<Dealt>> {
+fn deal(setting: &Setting<'_>, phase: Phase, lengths: &[u64], own: &[u32], number: u32) -> Option<Vec<Dealt>> {
+    let place = phase.scheme;
     let scheme = &setting.schemes[place];
     let copies = setting.copies(scheme);
     let longest = own.iter().map(|&index| lengths[index as usize]).max().unwrap_or(0);
@@ -95,10 +117,7 @@ fn phase(setting: &Setting<'_>, place: usize, lengths: &[u64], own: &[u32], numb
             of[place] = copies;
             assigned(&setting.schemes, &of, lengths, setting.scenario.seed)
         }
-        _ => {
-            let capacity = u64::from(setting.scenario.workload.context_length).min(scheme.cost.max_len);
-            Some(in_turn((place, scheme), copies, lengths, own, (capacity, number)))
-        }
+        _ => Some(in_turn((place, scheme), copies, lengths, own, (phase.capacity, number))),
     }
 }
 
@@ -118,7 +137,7 @@ fn static_scheme(
             reject(search, format!("a microbatch holds fewer than the {longest} tokens of the longest sequence"));
             continue;
         }
-        let simulated = iteration(setting, &sizing, &vec![(place, u64::MAX)])
+        let simulated = iteration(setting, &sizing, &[whole(setting, place)])
             .and_then(|plan| setting.simulate(setting.batches.sizing, &plan));
         let Some((seconds, peak)) = simulated else {
             reject(search, "the sizing batch cannot be dealt to its pipelines".to_owned());
@@ -166,12 +185,13 @@ fn reject(search: &mut Search, reason: String) {
 }
 
 /// Intervals of lengths and a scheme for each, longest first: every way to join neighbouring intervals into at least two, each
-/// interval with the scheme that is fastest for its own sequences of the sizing batch, the fastest of all with its switches.
+/// interval with one of the schemes, packed to its own or to the context length, that are fastest for its own sequences of the sizing
+/// batch; the fastest of all on a few batches, with its switches.
 fn hot_spa(
     setting: &Setting<'_>,
     search: &mut Search,
     observer: &mut dyn Observer,
-) -> Result<Option<Phases>, Cancelled> {
+) -> Result<Option<Vec<Phase>>, Cancelled> {
     let mut ends = Vec::new();
     let mut end = FIRST_INTERVAL;
     while end < setting.longest && ends.len() + 1 < MOST_INTERVALS {
@@ -179,57 +199,82 @@ fn hot_spa(
         end *= 4;
     }
     ends.push(setting.longest);
-    let sizing = lengths(setting.batches.sizing);
-    let mut best: Option<(f64, Phases)> = None;
+    // Long sequences are rare, so a few batches more than the sizing one are looked at.
+    let looked_at: Vec<&PackedBatch> =
+        std::iter::once(setting.batches.sizing).chain(setting.batches.survey.iter().take(LOOKED_AT)).collect();
+    // Of every interval from one end (or the beginning) to another its best phases.
+    let mut known = BTreeMap::new();
+    for (from, above) in [0].iter().chain(&ends).enumerate() {
+        for &end in &ends[from.min(ends.len())..] {
+            go_on(observer)?;
+            known.insert((*above, end), fastest(setting, (*above, end)));
+        }
+    }
+    let mut best: Option<(f64, Vec<Phase>)> = None;
     let inner = ends.len() - 1;
     // Where all sequences are short there is one interval, and HotSPa is a static strategy.
     let first = u32::from(inner > 0);
     for cuts in first..1 << inner {
-        let kept: Vec<u64> = (0..inner)
-            .filter(|place| cuts & (1 << place) != 0)
-            .map(|place| ends[place])
-            .chain([setting.longest])
-            .collect();
-        let mut phases = Vec::new();
+        go_on(observer)?;
+        let kept =
+            (0..inner).filter(|place| cuts & (1 << place) != 0).map(|place| ends[place]).chain([setting.longest]);
         let mut above = 0;
-        for &end in &kept {
-            go_on(observer)?;
-            let own: Vec<u32> =
-                (0..sizing.len() as u32).filter(|&index| (above + 1..=end).contains(&sizing[index as usize])).collect();
-            let Some(scheme) = fastest(setting, &sizing, &own, end) else { break };
-            phases.push((scheme, end));
-            above = end;
+        let mut ways: Vec<Vec<Phase>> = vec![Vec::new()];
+        for end in kept {
+            let phases = &known[&(std::mem::replace(&mut above, end), end)];
+            let with = |way: &Vec<Phase>, phase: &Phase| [&[*phase], way.as_slice()].concat();
+            ways = ways.iter().flat_map(|way| phases.iter().map(move |phase| with(way, phase))).collect();
         }
-        if phases.len() < kept.len() {
-            continue;
+        if ways.is_empty() {
+            search.candidates += 1;
+            reject(search, "no scheme holds the sequences of an interval".to_owned());
         }
-        // The longest first, so that a switch that brings replicas closer comes later.
-        phases.reverse();
-        search.candidates += 1;
-        let simulated =
-            iteration(setting, &sizing, &phases).and_then(|plan| setting.simulate(setting.batches.sizing, &plan));
-        let Some((seconds, peak)) = simulated else { continue };
-        if peak > setting.scenario.memory_limit() {
-            reject(search, "activations exceed the memory".to_owned());
-            continue;
-        }
-        search.simulated += 1;
-        if best.as_ref().is_none_or(|(least, _)| seconds < *least) {
-            best = Some((seconds, phases));
+        for phases in ways {
+            search.candidates += 1;
+            let simulated = looked_at.iter().map(|batch| {
+                let plan = iteration(setting, &lengths(batch), &phases)?;
+                setting.simulate(batch, &plan).filter(|(_, peak)| *peak <= setting.scenario.memory_limit())
+            });
+            let Some(seconds) = simulated.map(|simulated| Some(simulated?.0)).sum::<Option<f64>>() else {
+                reject(search, "activations exceed the memory".to_owned());
+                continue;
+            };
+            search.simulated += 1;
+            if best.as_ref().is_none_or(|(least, _)| seconds < *least) {
+                best = Some((seconds, phases));
+            }
         }
     }
     Ok(best.map(|(_, phases)| phases))
 }
 
-/// The scheme that is done first with some sequences by the fitted cost, of those that hold `end` tokens.
-fn fastest(setting: &Setting<'_>, lengths: &[u64], own: &[u32], end: u64) -> Option<usize> {
-    let able = (0..setting.schemes.len()).filter(|&place| {
-        let known = &setting.schemes[place];
-        known.cost.max_len >= end && setting.copies(known) > 0
-    });
-    let timed = able.filter_map(|place| {
-        let dealt = phase(setting, place, lengths, own, 0)?;
-        Some((dealt.iter().map(|own| own.estimated_s).fold(0.0, f64::max), place))
-    });
-    timed.min_by(|a, b| a.0.total_cmp(&b.0).then(a.1.cmp(&b.1))).map(|(_, place)| place)
+/// The phases that are done first, by simulation of nothing else, with the sequences of an interval of lengths (from, to]: those of the
+/// sizing batch, or where it has none of the first that does.
+fn fastest(setting: &Setting<'_>, (above, end): (u64, u64)) -> Vec<Phase> {
+    let inside = |batch: &PackedBatch| -> Vec<u32> {
+        let lengths = lengths(batch);
+        (0..lengths.len() as u32).filter(|&index| (above + 1..=end).contains(&lengths[index as usize])).collect()
+    };
+    let mut batches = std::iter::once(setting.batches.sizing).chain(setting.batches.survey);
+    let batch = batches.find(|batch| !inside(batch).is_empty()).unwrap_or(setting.batches.sizing);
+    let (lengths, own) = (lengths(batch), inside(batch));
+    let context = u64::from(setting.scenario.workload.context_length);
+    let mut timed: Vec<(f64, Phase)> = Vec::new();
+    for (scheme, profiled) in setting.schemes.iter().enumerate() {
+        if profiled.cost.max_len < end || setting.copies(profiled) == 0 {
+            continue;
+        }
+        for capacity in [end, context.min(profiled.cost.max_len)] {
+            let phase = Phase { scheme, end, capacity };
+            let simulated = deal(setting, phase, &lengths, &own, 0)
+                .map(|dealt| replica(&setting.schemes, dealt, setting.optimizer))
+                .and_then(|plan| setting.simulate(batch, &plan));
+            let Some((seconds, peak)) = simulated else { continue };
+            if peak <= setting.scenario.memory_limit() {
+                timed.push((seconds, phase));
+            }
+        }
+    }
+    timed.sort_by(|a, b| a.0.total_cmp(&b.0));
+    timed.into_iter().take(KEPT_PHASES).map(|(_, phase)| phase).collect()
 }

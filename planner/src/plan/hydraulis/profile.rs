@@ -8,9 +8,11 @@ use crate::units::Bytes;
 use crate::workload::{Packing, Sequence};
 
 /// Lengths that are profiled, from the shortest to the longest in equal ratios.
-const LENGTHS: u32 = 14;
+const LENGTHS: u32 = 10;
 /// The shortest of them, in tokens.
 const SHORTEST: u32 = 256;
+/// Of each, microbatches of one sequence, and of so many that they come to about these multiples of the longest length.
+const PACKED: [f64; 5] = [0.25, 0.5, 1.0, 2.0, 4.0];
 /// UtilLen: share of the best tokens per second (Hydraulis, appendix D).
 const UTILISED: f64 = 0.85;
 
@@ -34,21 +36,23 @@ pub(super) struct Profile {
     pub too_large: u32,
     /// The smallest memory that one of them asks for a device before any activation, and the scheme.
     pub least_states: Option<(Bytes, Scheme)>,
+    /// Parameters of the model.
+    pub parameters: f64,
 }
 
 /// Every scheme <TP,PP,CP> on the devices of a scenario.
 ///
 /// TP goes over one node or two and divides the heads, PP divides the layers, CP is a power of two. T is the forward and
-/// backward of the slowest stage in the operator graph, fitted by least squares of relative errors with no coefficient below
-/// zero; MaxLen is where the first rank that runs out of memory does, PP microbatches in flight on the first.
+/// backward of the slowest stage in the operator graph, of single sequences and of equal ones packed together, up to MaxLen: fitted by
+/// least squares of relative errors with no coefficient below zero. MaxLen is where the first rank that runs out of memory does, PP microbatches in flight on the first.
 pub(super) fn profile(
     scenario: &Scenario,
     pricing: &Pricing<'_>,
     optimizer: OptimizerSharding,
     longest: u64,
 ) -> Profile {
-    let lengths = lengths(longest);
-    let loads: Vec<MicrobatchLoad> = lengths.iter().map(|&tokens| load(scenario, tokens)).collect();
+    let samples = samples(longest);
+    let loads: Vec<MicrobatchLoad> = samples.iter().map(|&sample| load(scenario, sample)).collect();
     let mut profile = Profile::default();
     for scheme in schemes(scenario) {
         let Some(partition) = Partition::even(&scenario.model, scheme.pipeline) else { continue };
@@ -68,8 +72,9 @@ pub(super) fn profile(
         if optimizer == OptimizerSharding::AllDevices {
             let shares = table.disaggregated(&partition, place, devices);
             costs.static_memory = shares.state.iter().map(|state| state.total()).collect();
+            profile.parameters = profile.parameters.max(shares.parameters);
         }
-        let max_len = max_len(scenario, &costs, &lengths);
+        let max_len = max_len(scenario, &costs, &samples);
         if max_len == 0 {
             profile.too_large += 1;
             let states = costs.static_memory.iter().copied().max().unwrap_or(Bytes::ZERO);
@@ -78,8 +83,13 @@ pub(super) fn profile(
             }
             continue;
         }
-        let seconds: Vec<f64> = all.iter().map(|&microbatch| slowest_stage(&costs, microbatch)).collect();
-        let (coefficients, error) = fit(&lengths, &seconds);
+        let timed = |at: usize| (samples[at], slowest_stage(&costs, at));
+        let mut measured: Vec<(Sample, f64)> =
+            all.iter().filter(|&&at| samples[at].total() <= max_len).map(|&at| timed(at)).collect();
+        if measured.len() < LENGTHS as usize {
+            measured = (0..LENGTHS as usize).map(timed).collect();
+        }
+        let (coefficients, error) = fit(&measured);
         let [a, b, c] = coefficients;
         let Scheme { tensor: tp, pipeline: pp, context: cp } = scheme;
         let mut cost = SchemeCost { tp, pp, cp, a, b, c, max_len, util_len: 0 };
@@ -90,11 +100,18 @@ pub(super) fn profile(
 }
 
 /// Without schemes that another one beats in everything: as few devices, as long sequences, as fast at every length, no more
-/// stages.
+/// stages, no more parameters on a device.
 pub(super) fn undominated(schemes: &[Profiled]) -> Vec<Profiled> {
     let no_worse = |one: &Profiled, other: &Profiled| {
         let (a, b) = (&one.cost, &other.cost);
-        a.devices() <= b.devices() && a.pp <= b.pp && a.max_len >= b.max_len && a.a <= b.a && a.b <= b.b && a.c <= b.c
+        a.devices() <= b.devices()
+            && a.pp <= b.pp
+            && a.max_len >= b.max_len
+            && a.a <= b.a
+            && a.b <= b.b
+            && a.c <= b.c
+            // What a device pulls goes with 1 / (TP PP).
+            && a.tp * a.pp >= b.tp * b.pp
     };
     let beaten = |place: usize| {
         let own = &schemes[place];
@@ -106,14 +123,34 @@ pub(super) fn undominated(schemes: &[Profiled]) -> Vec<Profiled> {
     (0..schemes.len()).filter(|&place| !beaten(place)).map(|place| schemes[place].clone()).collect()
 }
 
-fn lengths(longest: u64) -> Vec<u32> {
+/// A microbatch of equal sequences.
+#[derive(Debug, Clone, Copy, PartialEq)]
+struct Sample {
+    tokens: u32,
+    sequences: u32,
+}
+
+impl Sample {
+    fn total(self) -> u64 {
+        u64::from(self.tokens) * u64::from(self.sequences)
+    }
+}
+
+/// Single sequences of all lengths first, then packed ones.
+fn samples(longest: u64) -> Vec<Sample> {
     let longest = u32::try_from(longest).unwrap_or(u32::MAX).max(2 * SHORTEST);
     let ratio = f64::from(longest) / f64::from(SHORTEST);
     let at = |step: u32| f64::from(SHORTEST) * libm::pow(ratio, f64::from(step) / f64::from(LENGTHS - 1));
-    (0..LENGTHS).map(|step| at(step).round() as u32).collect()
+    let lengths: Vec<u32> = (0..LENGTHS).map(|step| at(step).round() as u32).collect();
+    let packed = lengths.iter().flat_map(|&tokens| {
+        let count = move |&times: &f64| (times * f64::from(longest) / f64::from(tokens)) as u32;
+        PACKED.iter().map(count).filter(|&count| count > 1).map(move |sequences| Sample { tokens, sequences })
+    });
+    lengths.iter().map(|&tokens| Sample { tokens, sequences: 1 }).chain(packed).collect()
 }
 
-fn load(scenario: &Scenario, tokens: u32) -> MicrobatchLoad {
+fn load(scenario: &Scenario, sample: Sample) -> MicrobatchLoad {
+    let tokens = sample.tokens;
     let squared = u64::from(tokens) * u64::from(tokens);
     let sequence = Sequence {
         samples: 1,
@@ -123,7 +160,7 @@ fn load(scenario: &Scenario, tokens: u32) -> MicrobatchLoad {
         useful_squared: squared,
         ..Sequence::default()
     };
-    MicrobatchLoad::of(&[sequence], &scenario.model, Packing::Packed)
+    MicrobatchLoad::of(&vec![sequence; sample.sequences as usize], &scenario.model, Packing::Packed)
 }
 
 fn schemes(scenario: &Scenario) -> Vec<Scheme> {
@@ -162,11 +199,11 @@ fn slowest_stage(costs: &PipelineCosts, microbatch: usize) -> f64 {
 
 /// Tokens of a microbatch at which the first rank is full; 0 where states leave nothing.
 ///
-/// Memory of activations grows with tokens, from the first to the last of `lengths` on a straight line.
-fn max_len(scenario: &Scenario, costs: &PipelineCosts, lengths: &[u32]) -> u64 {
+/// Memory of activations grows with tokens, from the shortest to the longest single sequence on a straight line.
+fn max_len(scenario: &Scenario, costs: &PipelineCosts, samples: &[Sample]) -> u64 {
     let limit = scenario.memory_limit().get() as f64;
-    let last = lengths.len() - 1;
-    let (short, long) = (f64::from(lengths[0]), f64::from(lengths[last]));
+    let last = LENGTHS as usize - 1;
+    let (short, long) = (f64::from(samples[0].tokens), f64::from(samples[last].tokens));
     let stages = costs.ranks();
     let of_rank = |rank: usize| {
         let held = |microbatch: usize| {
@@ -181,31 +218,33 @@ fn max_len(scenario: &Scenario, costs: &PipelineCosts, lengths: &[u32]) -> u64 {
     (0..stages).map(of_rank).fold(f64::INFINITY, f64::min).max(0.0) as u64
 }
 
-/// Coefficients of a l² + b l + c with the least sum of squared relative errors, none below zero, and the mean and the largest error.
+/// Coefficients of sums of a l² + b l, plus c, with the least sum of squared relative errors, none below zero, and the mean and the
+/// largest error.
 ///
 /// Of the sets of coefficients that are not zero all seven are solved, and the best legal one is taken.
-fn fit(lengths: &[u32], seconds: &[f64]) -> ([f64; 3], (f64, f64)) {
-    let longest = lengths.iter().copied().map(f64::from).fold(1.0, f64::max);
+fn fit(measured: &[(Sample, f64)]) -> ([f64; 3], (f64, f64)) {
+    let longest = measured.iter().map(|(sample, _)| f64::from(sample.tokens)).fold(1.0, f64::max);
     // In units of the longest, so that the equations are well scaled.
-    let basis = |tokens: u32| {
-        let length = f64::from(tokens) / longest;
-        [length * length, length, 1.0]
-    };
+    let rows: Vec<([f64; 3], f64)> = measured
+        .iter()
+        .map(|&(sample, seconds)| {
+            let (length, count) = (f64::from(sample.tokens) / longest, f64::from(sample.sequences));
+            ([count * length * length, count * length, 1.0], seconds)
+        })
+        .collect();
     let error = |of: &[f64; 3]| -> (f64, f64, f64) {
-        let errors = lengths.iter().zip(seconds).map(|(&tokens, &time)| {
-            let predicted: f64 = basis(tokens).iter().zip(of).map(|(base, of)| base * of).sum();
-            (predicted / time - 1.0).abs()
-        });
         let (mut squares, mut sum, mut most) = (0.0, 0.0, 0.0_f64);
-        for error in errors {
+        for (basis, seconds) in &rows {
+            let predicted: f64 = basis.iter().zip(of).map(|(base, of)| base * of).sum();
+            let error = (predicted / seconds - 1.0).abs();
             (squares, sum, most) = (squares + error * error, sum + error, most.max(error));
         }
-        (squares, sum / lengths.len() as f64, most)
+        (squares, sum / rows.len() as f64, most)
     };
     let mut best: Option<([f64; 3], (f64, f64, f64))> = None;
     for set in 1_u32..8 {
         let used: Vec<usize> = (0..3).filter(|&place| set & (1 << place) != 0).collect();
-        let Some(found) = solve(lengths, seconds, &used, &basis) else { continue };
+        let Some(found) = solve(&rows, &used) else { continue };
         if found.iter().all(|&of| of >= 0.0) {
             let found_error = error(&found);
             if best.as_ref().is_none_or(|(_, known)| found_error.0 < known.0) {
@@ -218,16 +257,15 @@ fn fit(lengths: &[u32], seconds: &[f64]) -> ([f64; 3], (f64, f64)) {
 }
 
 /// The normal equations of some coefficients, by elimination with pivots; `None` where they have no one solution.
-fn solve(lengths: &[u32], seconds: &[f64], used: &[usize], basis: &dyn Fn(u32) -> [f64; 3]) -> Option<[f64; 3]> {
+fn solve(measured: &[([f64; 3], f64)], used: &[usize]) -> Option<[f64; 3]> {
     let count = used.len();
     let mut rows = vec![vec![0.0; count + 1]; count];
-    for (&tokens, &time) in lengths.iter().zip(seconds) {
-        let base = basis(tokens);
+    for (basis, seconds) in measured {
         for (row, &i) in rows.iter_mut().zip(used) {
             for (column, &j) in used.iter().enumerate() {
-                row[column] += base[i] * base[j] / (time * time);
+                row[column] += basis[i] * basis[j] / (seconds * seconds);
             }
-            row[count] += base[i] / time;
+            row[count] += basis[i] / seconds;
         }
     }
     for at in 0..count {
@@ -236,10 +274,11 @@ fn solve(lengths: &[u32], seconds: &[f64], used: &[usize], basis: &dyn Fn(u32) -
         if rows[at][at].abs() < 1e-300 {
             return None;
         }
-        for other in at + 1..count {
-            let factor = rows[other][at] / rows[at][at];
-            for column in at..=count {
-                rows[other][column] -= factor * rows[at][column];
+        let (above, below) = rows.split_at_mut(at + 1);
+        for row in below {
+            let factor = row[at] / above[at][at];
+            for (value, pivot) in row.iter_mut().zip(&above[at]).skip(at) {
+                *value -= factor * pivot;
             }
         }
     }
@@ -255,19 +294,24 @@ fn solve(lengths: &[u32], seconds: &[f64], used: &[usize], basis: &dyn Fn(u32) -
 mod tests {
     use super::*;
 
-    /// 2e-8 l² + 3e-4 l + 0.5 is found again; and without a positive constant to be had, none is taken: of 1e-8 l² + 1e-4 l - 0.001 the
-    /// best legal fit leaves c at 0.
+    /// 2e-8 l² + 3e-4 l for every sequence and 0.5 once are found again; and of 1e-8 l² + 1e-4 l - 0.001 the best fit without a
+    /// negative constant leaves it at 0.
     #[test]
     fn a_quadratic_is_found_again_and_nothing_is_negative() {
-        let lengths = lengths(32_768);
-        assert_eq!((lengths[0], lengths[13]), (256, 32_768));
-        let of = |a: f64, b: f64, c: f64| -> Vec<f64> {
-            lengths.iter().map(|&l| a * f64::from(l) * f64::from(l) + b * f64::from(l) + c).collect()
+        let samples = samples(32_768);
+        assert_eq!((samples[0].tokens, samples[9].tokens, samples[9].sequences), (256, 32_768, 1));
+        assert!(samples.contains(&Sample { tokens: 256, sequences: 512 }), "four times the longest in the shortest");
+        let of = |a: f64, b: f64, c: f64| -> Vec<(Sample, f64)> {
+            let time = |sample: Sample| {
+                let length = f64::from(sample.tokens);
+                f64::from(sample.sequences) * (a * length * length + b * length) + c
+            };
+            samples.iter().map(|&sample| (sample, time(sample))).collect()
         };
-        let ([a, b, c], (mean, most)) = fit(&lengths, &of(2e-8, 3e-4, 0.5));
+        let ([a, b, c], (mean, most)) = fit(&of(2e-8, 3e-4, 0.5));
         assert!((a / 2e-8 - 1.0).abs() < 1e-6 && (b / 3e-4 - 1.0).abs() < 1e-6 && (c / 0.5 - 1.0).abs() < 1e-6);
         assert!(mean <= most && most < 1e-6);
-        let ([a, b, c], (_, most)) = fit(&lengths, &of(1e-8, 1e-4, -0.001));
-        assert!(a > 0.0 && b > 0.0 && c == 0.0 && most > 1e-3);
+        let ([a, b, c], (_, most)) = fit(&of(1e-8, 1e-4, -0.001));
+        assert!(a > 0.0 && b > 0.0 && c.abs() < 1e-300 && most > 1e-3);
     }
 }

@@ -1,0 +1,66 @@
+//! Set-ups of Hydraulis' experiments (Li et al., 2025). Its lengths are only drawn there: the distributions are ours.
+
+use super::{Data, Entry};
+
+/// As the group is shown.
+const GROUP: &str = "Hydraulis (Li et al., 2025)";
+
+const COMMON_CRAWL: &str = "Web pages: most have a few hundred tokens, a rare one tens of thousands. A static strategy must hold that \
+                            one and packs the rest into few long microbatches; Hydraulis chooses pipelines and packing for \
+                            every batch.";
+const GITHUB: &str = "Source code: longer than web pages and as uneven, so that a batch has several long files and fewer to \
+                      balance them with.";
+const SHORT: &str = "The same web pages cut at 16K: smaller schemes hold the longest of them, and there is less to win over a \
+                     static strategy.";
+const TOKENS: &str = "The same web pages, twice as many to a batch: with more to balance, static packing leaves fewer pipelines \
+                      without work.";
+const SCALING: &str = "LLaMA 7B with one of devices, context and tokens changed at a time. Strategies that adapt to each batch are \
+                       less sensitive to the longest sequence that might come.";
+const STEPS: &str = "One technique of Hydraulis after the other, from a homogeneous strategy to dynamic ones, and how far the \
+                     slowest pipeline is from the fastest.";
+const SWITCH: &str = "HotSPa runs strategies one after the other and moves parameters between them in every iteration; Hydraulis \
+                      pulls them once, beside computation.";
+const LARGE: &str = "Beyond what the paper ran: strategies for 1,024 devices and batches of five thousand sequences.";
+
+/// A set-up by its file, with its table or figure.
+macro_rules! set_up {
+    ($name:literal, $place:literal, $summary:expr) => {
+        Entry {
+            slug: concat!("hydraulis-", $name),
+            group: Some((GROUP, $place)),
+            summary: $summary,
+            data: Data::Synthetic,
+            file: include_str!(concat!("../../../examples/hydraulis/", $name, ".json")),
+        }
+    };
+}
+
+/// In the order of the paper.
+pub(super) const ENTRIES: [Entry; 26] = [
+    set_up!("7b-8-common-crawl", "Figure 13", COMMON_CRAWL),
+    set_up!("7b-8-github", "Figure 13", GITHUB),
+    set_up!("7b-16-common-crawl", "Figure 13", COMMON_CRAWL),
+    set_up!("7b-16-github", "Figure 13", GITHUB),
+    set_up!("13b-16-common-crawl", "Figure 13", COMMON_CRAWL),
+    set_up!("13b-16-github", "Figure 13", GITHUB),
+    set_up!("13b-32-common-crawl", "Figure 13", COMMON_CRAWL),
+    set_up!("13b-32-github", "Figure 13", GITHUB),
+    set_up!("32b-32-common-crawl", "Figure 13", COMMON_CRAWL),
+    set_up!("32b-32-github", "Figure 13", GITHUB),
+    set_up!("32b-64-common-crawl", "Figure 13", COMMON_CRAWL),
+    set_up!("32b-64-github", "Figure 13", GITHUB),
+    set_up!("7b-16-common-crawl-16k", "Figure 13", SHORT),
+    set_up!("13b-32-common-crawl-16k", "Figure 13", SHORT),
+    set_up!("32b-64-common-crawl-16k", "Figure 13", SHORT),
+    set_up!("7b-16-common-crawl-200k", "Figure 13", TOKENS),
+    set_up!("13b-32-common-crawl-200k", "Figure 13", TOKENS),
+    set_up!("scaling-8", "Figure 14", SCALING),
+    set_up!("scaling-32", "Figure 14", SCALING),
+    set_up!("scaling-64", "Figure 14", SCALING),
+    set_up!("context-64k", "Figure 14", SCALING),
+    set_up!("context-128k", "Figure 14", SCALING),
+    set_up!("tokens-400k", "Figure 14", SCALING),
+    set_up!("ablation", "Figures 15 and 16, table 1", STEPS),
+    set_up!("hot-switch-7b", "Table 4", SWITCH),
+    set_up!("devices-1024", "Table 2", LARGE),
+];
