@@ -4,4 +4,7 @@
 
 pub mod configurations;
 pub mod dataset;
+mod gzip;
+pub mod log;
 pub mod profile;
+mod protobuf;
