@@ -5,6 +5,8 @@
 pub mod configurations;
 pub mod dataset;
 mod gzip;
+mod json;
 pub mod log;
 pub mod profile;
 mod protobuf;
+pub mod trace;

@@ -50,7 +50,7 @@ fn memory_of_every_rank_is_found() {
 #[test]
 fn timers_of_every_step_are_found() {
     let Some(Log { points, setup, .. }) = log(LOGS[3].0) else { return };
-    assert_eq!(setup.len(), 2);
+    assert_eq!(setup.len(), 3);
     for point in &points {
         assert_eq!(point.timers.len(), 11, "{point:?}");
     }
