@@ -254,8 +254,9 @@ impl<R: Read> Scanner<R> {
             b"true" => Ok(Token::Bool(true)),
             b"false" => Ok(Token::Bool(false)),
             b"null" | b"None" => Ok(Token::Null),
-            b"NaN" | b"nan" | b"Infinity" | b"-Infinity" | b"inf" | b"-inf" => Ok(Token::Number(self.as_text())),
-            [b'-' | b'+' | b'.' | b'0'..=b'9', ..] => Ok(Token::Number(self.as_text())),
+            b"NaN" | b"nan" | b"Infinity" | b"inf" | [b'-' | b'+' | b'.' | b'0'..=b'9', ..] => {
+                Ok(Token::Number(self.as_text()))
+            }
             // The input broke off inside a word.
             _ if self.filled == 0 => Ok(Token::End),
             _ => {
@@ -442,18 +443,18 @@ mod tests {
     }
 
     fn shown<R: Read>(mut scanner: Scanner<R>) -> (String, Repairs) {
-        let mut shown = String::new();
+        let mut shown = Vec::new();
         loop {
             match scanner.next() {
                 Ok(Token::End) => break,
-                Ok(token) => shown.push_str(&format!("{token:?} ")),
+                Ok(token) => shown.push(format!("{token:?}")),
                 Err(error) => {
-                    shown.push_str(&error.to_string());
+                    shown.push(error.to_string());
                     break;
                 }
             }
         }
-        (shown.trim_end().to_owned(), scanner.repairs().clone())
+        (shown.join(" "), scanner.repairs().clone())
     }
 
     fn tokens(text: &[u8]) -> (String, Repairs) {
@@ -475,7 +476,7 @@ mod tests {
     #[test]
     fn what_programs_get_wrong_is_read() {
         for (text, expected, repaired) in [
-            (&br#"[NaN, -Infinity]"#[..], r#"BeginArray Number("NaN") Number("-Infinity") EndArray"#, 0),
+            (&b"[NaN, -Infinity]"[..], r#"BeginArray Number("NaN") Number("-Infinity") EndArray"#, 0),
             (b"[\"a\x01b\"]", r#"BeginArray String("a b") EndArray"#, 1),
             (b"[\"a\xffb\"]", "BeginArray String(\"a\u{fffd}b\") EndArray", 1),
             (br#"["\ud800"]"#, "BeginArray String(\"\u{fffd}\") EndArray", 1),
@@ -498,7 +499,7 @@ mod tests {
         ] {
             assert_eq!(tokens(text).0, expected);
         }
-        let deep = tokens(&[b'['; 100_000]).0;
+        let deep = tokens("[".repeat(100_000).as_bytes()).0;
         assert!(deep.ends_with("byte 32: nested more than 32 deep"), "{deep}");
     }
 

@@ -35,7 +35,7 @@ struct Begun {
 #[derive(Debug, Default)]
 struct Texts {
     index: HashMap<Rc<str>, u32>,
-    texts: Vec<Rc<str>>,
+    all: Vec<Rc<str>>,
     bytes: usize,
 }
 
@@ -49,9 +49,9 @@ impl Texts {
             return None;
         }
         self.bytes += text.len();
-        let number = self.texts.len() as u32;
+        let number = self.all.len() as u32;
         let shared: Rc<str> = text.into();
-        self.texts.push(Rc::clone(&shared));
+        self.all.push(Rc::clone(&shared));
         self.index.insert(shared, number);
         Some(number)
     }
@@ -272,7 +272,7 @@ impl<'l> Builder<'l> {
         let flows = self.flows(&laid);
         let Laid { lanes, slices, new_index, .. } = laid;
         self.ranks(&lanes, &slices.lane, &slices.kind);
-        let names: Vec<String> = self.names.texts.iter().map(|text| text.as_ref().to_owned()).collect();
+        let names: Vec<String> = self.names.all.iter().map(|text| text.as_ref().to_owned()).collect();
         let locate = |slice: u32| new_index[slice as usize];
         let mut collectives: Vec<Located<Collective>> =
             self.collectives.into_iter().map(|(slice, value)| Located { slice: locate(slice), value }).collect();

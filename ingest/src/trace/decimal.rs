@@ -43,17 +43,12 @@ pub(super) fn nanos(text: &str, power: i32) -> Option<Exact> {
         0
     } else if shift >= 0 {
         digits.checked_mul(ten(shift)?)?
+    } else if let Some(unit) = ten(-shift) {
+        inexact |= !digits.is_multiple_of(unit);
+        digits / unit + u128::from(digits % unit >= unit.div_ceil(2))
     } else {
-        match ten(-shift) {
-            Some(unit) => {
-                inexact |= digits % unit > 0;
-                digits / unit + u128::from(digits % unit >= unit.div_ceil(2))
-            }
-            None => {
-                inexact = true;
-                0
-            }
-        }
+        inexact = true;
+        0
     };
     let nanos = i64::try_from(value).ok()?;
     Some(Exact { nanos: if negative { -nanos } else { nanos }, rounded: inexact })

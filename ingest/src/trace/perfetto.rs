@@ -42,8 +42,7 @@ pub(super) fn read(source: impl Read, limits: &Limits) -> Result<Trace, TraceErr
     let mut builder = Builder::new(limits);
     let mut tracks: HashMap<u64, Track> = HashMap::new();
     let mut messages = Messages::new(source, limits);
-    loop {
-        let Some(packet) = messages.next(Some(PACKET))? else { break };
+    while let Some(packet) = messages.next(Some(PACKET))? {
         builder.report.events += 1;
         let taken = take(packet, &mut tracks, &mut builder, limits);
         builder.report.bytes = messages.offset;

@@ -159,7 +159,7 @@ fn what_is_no_trace_is_refused_by_name() {
         let error = try_read(bytes).expect_err(told).to_string();
         assert!(error.contains(told), "{told}: {error}");
     }
-    let deep = try_read(&[b'['; 100_000]).expect_err("deep").to_string();
+    let deep = try_read("[".repeat(100_000).as_bytes()).expect_err("deep").to_string();
     assert!(deep.contains("nested more than 128 deep"), "{deep}");
 }
 

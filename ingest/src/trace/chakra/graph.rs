@@ -46,7 +46,7 @@ impl Graph {
         if self.nodes.len() >= limits.events || self.edges + node.dependencies.len() > 4 * limits.events {
             return builder.report.skip("there are more nodes or dependencies than are kept");
         }
-        node.name = builder.clip(&node.name).to_owned();
+        node.name.truncate(builder.clip(&node.name).len());
         self.edges += node.dependencies.len();
         self.index.insert(id, self.nodes.len());
         self.nodes.push(node);

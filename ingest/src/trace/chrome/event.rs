@@ -175,10 +175,9 @@ impl Event {
                         _ => {}
                     }
                     let value = text.parse::<f64>().ok().filter(|value| value.is_finite());
-                    if let Some(value) = value.filter(|_| matches!(self.phase, b'C' | 0)) {
-                        if self.numbers.len() < MOST_SERIES {
-                            self.numbers.push((series.clone(), value));
-                        }
+                    let room = matches!(self.phase, b'C' | 0) && self.numbers.len() < MOST_SERIES;
+                    if let Some(value) = value.filter(|_| room) {
+                        self.numbers.push((series.clone(), value));
                     }
                 }
                 _ => {}

@@ -37,14 +37,11 @@ pub(super) fn read<R: Read>(scanner: &mut Scanner<R>) -> Result<Option<Distribut
 fn groups<R: Read>(scanner: &mut Scanner<R>, groups: &mut Vec<Group>) -> Result<(), JsonError> {
     while scanner.next()? == Token::BeginObject {
         let mut group = Group::default();
-        loop {
-            let key = match scanner.next()? {
-                Token::Key(key) => key.to_owned(),
-                _ => break,
-            };
+        while let Token::Key(key) = scanner.next()? {
+            let key = key.to_owned();
             let depth = scanner.depth();
             match (key.as_str(), scanner.next()?) {
-                ("pg_name", Token::String(text) | Token::Number(text)) => group.name = text.to_owned(),
+                ("pg_name", Token::String(text) | Token::Number(text)) => text.clone_into(&mut group.name),
                 ("pg_desc", Token::String(text)) => group.description = Some(text.to_owned()),
                 ("pg_size", Token::Number(text) | Token::String(text)) => group.size = text.parse().ok(),
                 ("ranks", Token::BeginArray) => {
