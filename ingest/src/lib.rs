@@ -4,4 +4,9 @@
 
 pub mod configurations;
 pub mod dataset;
+mod gzip;
+mod json;
+pub mod log;
 pub mod profile;
+mod protobuf;
+pub mod trace;

@@ -1,0 +1,85 @@
+//! Unpacks gzip with a budget.
+
+use std::borrow::Cow;
+use std::io::Read;
+
+use flate2::read::MultiGzDecoder;
+
+/// First bytes of a gzip stream.
+const MAGIC: &[u8] = b"\x1f\x8b";
+
+/// Why a stream is not unpacked.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) enum GzipError {
+    /// More bytes than the budget.
+    TooLarge,
+    /// A gzip stream inside another.
+    Nested,
+    /// A broken or cut stream.
+    Broken {
+        /// What could be unpacked.
+        unpacked: Vec<u8>,
+        /// What is wrong.
+        detail: String,
+    },
+}
+
+/// The bytes as they are, or unpacked where they are a gzip stream; at most `budget` of them.
+pub(crate) fn unpack(bytes: &[u8], budget: usize) -> Result<Cow<'_, [u8]>, GzipError> {
+    if !bytes.starts_with(MAGIC) {
+        return Ok(Cow::Borrowed(bytes));
+    }
+    let mut unpacked = Vec::new();
+    let mut decoder = MultiGzDecoder::new(bytes).take(budget as u64 + 1);
+    let outcome = decoder.read_to_end(&mut unpacked);
+    if unpacked.len() > budget {
+        return Err(GzipError::TooLarge);
+    }
+    if unpacked.starts_with(MAGIC) {
+        return Err(GzipError::Nested);
+    }
+    match outcome {
+        Ok(_) => Ok(Cow::Owned(unpacked)),
+        Err(error) => Err(GzipError::Broken { unpacked, detail: error.to_string() }),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::io::Write;
+
+    use flate2::Compression;
+    use flate2::write::GzEncoder;
+
+    use super::*;
+
+    fn packed(bytes: &[u8]) -> Vec<u8> {
+        let mut encoder = GzEncoder::new(Vec::new(), Compression::fast());
+        encoder.write_all(bytes).expect("memory takes every byte");
+        encoder.finish().expect("memory takes every byte")
+    }
+
+    #[test]
+    fn a_budget_holds() {
+        let bomb = packed(&vec![0; 1 << 20]);
+        assert!(bomb.len() < 1 << 14);
+        assert_eq!(unpack(&bomb, 1 << 20).map(|bytes| bytes.len()), Ok(1 << 20));
+        assert_eq!(unpack(&bomb, (1 << 20) - 1), Err(GzipError::TooLarge));
+        assert_eq!(unpack(&packed(&packed(b"x")), 1 << 20), Err(GzipError::Nested));
+    }
+
+    #[test]
+    fn a_cut_stream_keeps_what_it_had() {
+        let whole: Vec<u8> = (0..100_000_u32).flat_map(u32::to_le_bytes).collect();
+        let stream = packed(&whole);
+        match unpack(&stream[..stream.len() / 2], 1 << 20) {
+            Err(GzipError::Broken { unpacked, .. }) => assert!(!unpacked.is_empty() && whole.starts_with(&unpacked)),
+            other => panic!("{other:?}"),
+        }
+    }
+
+    #[test]
+    fn plain_bytes_stay() {
+        assert_eq!(unpack(b"plain", 3), Ok(Cow::Borrowed(&b"plain"[..])));
+    }
+}

@@ -1,0 +1,83 @@
+//! DeepSpeed: the line of steps and learning rates, the throughput timer, and the pipeline engine.
+
+use super::Limits;
+use super::point::{Memory, Point, Source};
+use super::reading::{Draft, Reading};
+use super::steps::Mark;
+use super::text::{leading_digits, number, time_us};
+
+/// `[Rank 0] step=10, skipped=4, lr=[4.99e-05, 4.99e-05], mom=[(0.9, 0.95)]`.
+///
+/// Skipped counts all skips since the start, so that it is kept by its name.
+pub(super) fn step(text: &str, limits: &Limits) -> Option<Reading> {
+    let (before, after) = text.split_once("step=")?;
+    if !before.is_empty() && !before.ends_with(' ') {
+        return None;
+    }
+    let (digits, rest) = leading_digits(after)?;
+    let rest = rest.strip_prefix(", skipped=")?;
+    let Some(step) = whole(digits) else { return Some(Reading::Skipped("the number of the step is beyond 2^53")) };
+    let mut draft =
+        Draft::new(Point { source: Source::DeepspeedStep, step, time_us: time_us(before), ..Point::default() });
+    let Some(skipped) = leading_digits(rest).and_then(|(digits, _)| number(digits)) else { return Some(Reading::Torn) };
+    draft.set("skipped steps in total", skipped, limits);
+    if let Some((_, rates)) = rest.split_once("lr=[") {
+        let first = rates.split([',', ']']).next().and_then(number);
+        let Some(rate) = first else { return Some(Reading::Torn) };
+        draft.set("lr", rate, limits);
+    }
+    Some(draft.step(Mark::Named))
+}
+
+/// `epoch=0/micro_step=40/global_step=10, RunningAvgSamplesPerSec=25.0, CurrSamplesPerSec=25.7, MemAllocated=4.32GB`.
+///
+/// Older versions name the epoch and the micro-step only, which is of the step that is open.
+pub(super) fn timer(text: &str, limits: &Limits) -> Option<Reading> {
+    let at = text.find("RunningAvgSamplesPerSec=")?;
+    let (before, after) = text.split_at(at);
+    let step = before.rsplit_once("global_step=").and_then(|(_, rest)| leading_digits(rest)?.0.parse().ok());
+    let mark = if step.is_some() { Mark::Named } else { Mark::Open };
+    let mut draft = Draft::new(Point {
+        source: Source::DeepspeedTimer,
+        step: step.and_then(|step: u64| (step < 1 << 53).then_some(step)).unwrap_or_default(),
+        time_us: time_us(before),
+        ..Point::default()
+    });
+    // Sizes are divided by 2^30, whatever the letters say.
+    let mut memory = Memory::default();
+    for part in after.split(", ") {
+        let Some((name, value)) = part.trim().split_once('=') else { return Some(Reading::Torn) };
+        let gib = value.strip_suffix("GB");
+        let Some(value) = number(gib.unwrap_or(value)) else { return Some(Reading::Torn) };
+        match name {
+            "MemAllocated" => memory.allocated_gib = Some(value).filter(|value| value.is_finite()),
+            "MaxMemAllocated" => memory.max_allocated_gib = Some(value).filter(|value| value.is_finite()),
+            _ => draft.set(name, value, limits),
+        }
+    }
+    if !memory.is_empty() {
+        draft.point.memory.push(memory);
+    }
+    Some(draft.step(mark))
+}
+
+/// `steps: 10 loss: 2.3456 iter time (s): 1.234 samples/sec: 51.864`.
+pub(super) fn pipeline(text: &str, limits: &Limits) -> Option<Reading> {
+    let (before, after) = text.split_once("steps: ")?;
+    let (digits, rest) = leading_digits(after)?;
+    let rest = rest.strip_prefix(" loss: ")?;
+    let (loss, rest) = rest.split_once(" iter time (s): ")?;
+    let (time, rate) = rest.split_once(" samples/sec: ")?;
+    let Some(step) = whole(digits) else { return Some(Reading::Skipped("the number of the step is beyond 2^53")) };
+    let mut draft =
+        Draft::new(Point { source: Source::DeepspeedPipeline, step, time_us: time_us(before), ..Point::default() });
+    for (name, value) in [("loss", loss), ("iter time (s)", time), ("samples/sec", rate)] {
+        let Some(value) = number(value) else { return Some(Reading::Torn) };
+        draft.set(name, value, limits);
+    }
+    Some(draft.step(Mark::Named))
+}
+
+fn whole(digits: &str) -> Option<u64> {
+    digits.parse().ok().filter(|&step| step < 1 << 53)
+}

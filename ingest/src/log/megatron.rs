@@ -1,0 +1,207 @@
+//! Megatron-LM and its relatives (`training_log` of megatron/training/training.py in all its variants, BLOOM's,
+//! Megatron-DeepSpeed's), with NeMo 2, whose lines of steps have the same shape.
+
+use super::Limits;
+use super::point::{Memory, Named, Note, NoteKind, Point, RankTime, Source, Timer};
+use super::reading::{Draft, Reading};
+use super::steps::Mark;
+use super::text::{clip, leading_digits, number, time_us};
+
+/// Steps beyond this one are no steps: JSON readers would round them.
+const MOST_STEPS: u64 = 1 << 53;
+
+/// Where the line of a step starts, and its numbers.
+struct Header<'a> {
+    before: &'a str,
+    step: &'a str,
+    total: &'a str,
+    after: &'a str,
+}
+
+/// The first `iteration 10/ 1000 |` of a text.
+fn header(text: &str) -> Option<Header<'_>> {
+    const WORD: &str = "iteration";
+    let mut from = 0;
+    while let Some(found) = text[from..].find(WORD) {
+        let at = from + found;
+        from = at + WORD.len();
+        let parts = leading_digits(&text[from..]).and_then(|(step, rest)| {
+            let rest = rest.trim_start().strip_prefix('/')?;
+            let (total, rest) = leading_digits(rest)?;
+            Some((step, total, rest.trim_start().strip_prefix('|')?))
+        });
+        if let Some((step, total, after)) = parts {
+            return Some(Header { before: &text[..at], step, total, after });
+        }
+    }
+    None
+}
+
+/// A line of a step.
+pub(super) fn step(text: &str, limits: &Limits) -> Option<Reading> {
+    let Header { before, step, total, after } = header(text)?;
+    if header(after).is_some() {
+        return Some(Reading::Torn);
+    }
+    // NeMo counts from zero, to the last.
+    let nemo = before.trim_end().ends_with(',') && before.contains("Training epoch");
+    let from_one = u64::from(nemo);
+    let Some(step) = step.parse::<u64>().ok().filter(|&step| step < MOST_STEPS) else {
+        return Some(Reading::Skipped("the number of the iteration is beyond 2^53"));
+    };
+    let source = if nemo { Source::Nemo2 } else { Source::Megatron };
+    let total = total.parse::<u64>().ok().map(|total| total.saturating_add(from_one)).filter(|&total| total > 0);
+    let mut draft = Draft::new(Point {
+        source,
+        step: step + from_one,
+        total_steps: total,
+        time_us: time_us(before),
+        ..Point::default()
+    });
+    for (name, value) in pairs(after) {
+        match value.map(number) {
+            Some(Some(value)) => draft.set(name, value, limits),
+            Some(None) if value.is_some_and(is_missing) => {}
+            _ => return Some(Reading::Torn),
+        }
+    }
+    Some(draft.step(Mark::Named))
+}
+
+/// What Megatron-DeepSpeed prints behind a step.
+pub(super) fn flops(text: &str, limits: &Limits) -> Option<Reading> {
+    let (_, rest) = text.split_once("Effective Tera Flops per GPU:")?;
+    let value = rest.split_whitespace().next().and_then(number);
+    let Some(value) = value else { return Some(Reading::Torn) };
+    let mut draft = Draft::new(Point::default());
+    draft.set("tflops", value, limits);
+    Some(draft.step(Mark::Open))
+}
+
+/// Memory of a rank, in MiB: `[Rank 22] (after 1 iterations) memory (MB) | allocated: ...`.
+pub(super) fn memory(text: &str) -> Option<Reading> {
+    let (before, after) = text.split_once("memory (MB)")?;
+    let after = after.trim_start().strip_prefix('|')?;
+    let rank = before.split_once("[Rank ").and_then(|(_, rest)| leading_digits(rest)?.0.parse().ok());
+    let step = before.split_once("after ").and_then(|(_, rest)| leading_digits(rest)?.0.parse().ok());
+    let mut memory = Memory { rank, ..Memory::default() };
+    for (name, value) in pairs(after) {
+        let Some(gib) = value.and_then(number).filter(|value| value.is_finite()).map(|mebibytes| mebibytes / 1024.0)
+        else {
+            return Some(Reading::Torn);
+        };
+        let slot = match name {
+            "allocated" => &mut memory.allocated_gib,
+            "max allocated" => &mut memory.max_allocated_gib,
+            "reserved" => &mut memory.reserved_gib,
+            "max reserved" => &mut memory.max_reserved_gib,
+            "total device memory used" => &mut memory.device_gib,
+            _ => continue,
+        };
+        *slot = Some(gib);
+    }
+    Some(if memory.is_empty() { Reading::Torn } else { Reading::Memory { step, memory } })
+}
+
+/// Losses on held-out data: ` validation loss at iteration 1000 | lm loss value: 2.5 | lm loss PPL: 12.2 |`.
+pub(super) fn validation(text: &str, limits: &Limits) -> Option<Reading> {
+    let (_, rest) = text.split_once("validation loss at ")?;
+    let (title, rest) = rest.split_once('|')?;
+    let step = title.split_once("iteration ").and_then(|(_, rest)| leading_digits(rest)?.0.parse().ok());
+    let mut values = Vec::new();
+    for (name, value) in pairs(rest).take(limits.values) {
+        match value.and_then(number) {
+            Some(value) if value.is_finite() => values.push(Named { name: clip(name, limits.name_chars), value }),
+            Some(_) => {}
+            None => return Some(Reading::Torn),
+        }
+    }
+    let name = clip(&format!("loss at {}", title.trim()), limits.name_chars);
+    let time_us = time_us(text);
+    Some(Reading::Note(Note { kind: NoteKind::Validation, name, step, time_us, values, text: None }))
+}
+
+/// Which table of timers the next lines may belong to.
+#[derive(Debug, Clone, Default, PartialEq)]
+pub(super) enum Table {
+    /// None.
+    #[default]
+    None,
+    /// Least and most over the ranks.
+    MinMax,
+    /// Most over the ranks.
+    Max,
+    /// Every rank.
+    Ranks,
+}
+
+/// Timers of the rank that prints: `time (ms) | forward-compute: 247.63 | ...`.
+pub(super) fn timers(text: &str, limits: &Limits) -> Option<Reading> {
+    let rest = text.trim_start().strip_prefix("time (ms)")?;
+    let mut timers = Vec::new();
+    for (name, value) in pairs(rest) {
+        let Some(time) = value.and_then(number) else { return Some(Reading::Torn) };
+        timers.push(Timer {
+            name: clip(name, limits.name_chars),
+            time_s: finite(time).map(|time| time / 1e3),
+            ..Timer::default()
+        });
+    }
+    Some(Reading::Timers(timers))
+}
+
+/// The line above a table of timers.
+pub(super) fn table(text: &str) -> Option<Table> {
+    let title = text.trim().strip_suffix("across ranks (ms):")?.trim_end();
+    [("(min, max) time", Table::MinMax), ("max time", Table::Max), ("times", Table::Ranks)]
+        .into_iter()
+        .find_map(|(form, table)| title.ends_with(form).then_some(table))
+}
+
+/// A line of a table of timers.
+pub(super) fn row(text: &str, table: &Table, limits: &Limits) -> Option<Reading> {
+    let text = text.trim();
+    let timer =
+        |name: &str| Timer { name: clip(name.trim_end_matches(['.', ' ']), limits.name_chars), ..Timer::default() };
+    match table {
+        Table::None => None,
+        Table::MinMax => {
+            let (name, values) = text.strip_suffix(')')?.rsplit_once(": (")?;
+            let (least, most) = values.split_once(',')?;
+            let [min_s, max_s] = [number(least)?, number(most)?].map(|time| finite(time).map(|time| time / 1e3));
+            Some(Reading::Timers(vec![Timer { min_s, max_s, ..timer(name) }]))
+        }
+        Table::Max => {
+            let (name, value) = text.rsplit_once(": ")?;
+            let max_s = finite(number(value)?).map(|time| time / 1e3);
+            // Rows are padded with points, or too long for any.
+            (name.ends_with('.') || name.len() >= 47).then(|| Reading::Timers(vec![Timer { max_s, ..timer(name) }]))
+        }
+        Table::Ranks => {
+            if let Some((rank, value)) = text.strip_prefix("rank").and_then(|rest| rest.split_once(':')) {
+                let (rank, time) = (rank.trim().parse().ok()?, number(value)?);
+                return Some(Reading::RankTime(finite(time).map(|time| RankTime { rank, time_s: time / 1e3 })));
+            }
+            let name = text.strip_suffix(':').filter(|name| !name.is_empty() && !name.contains(' '))?;
+            Some(Reading::Timers(vec![timer(name)]))
+        }
+    }
+}
+
+/// Parts between bars as name and value; a part without a colon has no value.
+fn pairs(text: &str) -> impl Iterator<Item = (&str, Option<&str>)> {
+    text.split('|').map(str::trim).filter(|part| !part.is_empty()).map(|part| {
+        match part.rsplit_once(": ").or_else(|| part.rsplit_once(':')) {
+            Some((name, value)) => (name.trim(), Some(value.trim())),
+            None => (part, None),
+        }
+    })
+}
+
+fn is_missing(value: &str) -> bool {
+    matches!(value, "None" | "N/A")
+}
+
+fn finite(value: f64) -> Option<f64> {
+    value.is_finite().then_some(value)
+}

@@ -1,0 +1,152 @@
+//! Whole files that are lists of rows: `trainer_state.json`, the CSV of a panel, the CSV of a scalar.
+
+use std::collections::BTreeMap;
+
+use csv::{ReaderBuilder, StringRecord};
+use serde_json::Value;
+
+use super::hugging_face;
+use super::json_lines::micros;
+use super::parser::Reader;
+use super::point::{Point, Source};
+use super::reading::Draft;
+use super::report::Place;
+use super::steps::Mark;
+use super::text::number;
+use super::{Limits, Log, LogError};
+
+/// Most columns of a panel; beyond it, its other columns are left out.
+const MOST_COLUMNS: usize = 1000;
+
+/// The points of a Hugging Face trainer's state.
+pub(super) fn trainer_state(document: Value, limits: &Limits) -> Result<Log, LogError> {
+    let mut reader = Reader::default();
+    let mut points = Vec::new();
+    let readings = hugging_face::trainer_state(document, limits)?;
+    for (row, reading) in readings.into_iter().enumerate().take(limits.points) {
+        reader.report.lines += 1;
+        reader.take(reading, None, Place { line: row as u64 + 1, offset: 0 }, "", limits);
+        points.append(&mut reader.steps.take_done());
+    }
+    Ok(finish(reader, points))
+}
+
+fn finish(mut reader: Reader, mut points: Vec<Point>) -> Log {
+    let (last, report) = reader.finish();
+    points.extend(last);
+    Log { points, setup: Vec::new(), report }
+}
+
+/// The points of a panel of Weights & Biases: a column for every run and metric, of which each run is a segment.
+pub(super) fn panel(bytes: &[u8], limits: &Limits) -> Result<Log, LogError> {
+    let mut reader = Reader::default();
+    let mut rows = ReaderBuilder::new().has_headers(false).flexible(true).from_reader(bytes);
+    let mut record = StringRecord::new();
+    let headed = rows.read_record(&mut record).map_err(|_| LogError::Shape { found: "a table that is not UTF-8" })?;
+    if !headed {
+        return Err(LogError::Empty);
+    }
+    let columns: Vec<Option<(String, String)>> = record.iter().skip(1).take(MOST_COLUMNS).map(column).collect();
+    let mut runs: Vec<&str> = Vec::new();
+    for (run, _) in columns.iter().flatten() {
+        if !runs.contains(&run.as_str()) {
+            runs.push(run);
+        }
+    }
+    let mut by_run: BTreeMap<usize, Vec<Point>> = BTreeMap::new();
+    let mut kept = 0;
+    let header_columns = columns.len();
+    loop {
+        let place = Place { line: rows.position().line(), offset: rows.position().byte() };
+        match rows.read_record(&mut record) {
+            Ok(false) => break,
+            Ok(true) => {}
+            Err(_) => {
+                reader.report.lines += 1;
+                reader.report.skip("a row is not UTF-8", place);
+                continue;
+            }
+        }
+        reader.report.lines += 1;
+        let Some(step) = record.get(0).and_then(number).filter(|step| (0.0..9e15).contains(step)) else {
+            reader.report.skip("a row has no step", place);
+            continue;
+        };
+        if kept >= limits.points {
+            reader.report.skip("there are more points than are kept", place);
+            continue;
+        }
+        reader.report.steps += 1;
+        reader.report.source(Source::PanelCsv);
+        let mut drafts: BTreeMap<usize, Draft> = BTreeMap::new();
+        for (cell, column) in record.iter().skip(1).take(header_columns).zip(&columns) {
+            let (Some((run, metric)), Some(value)) = (column, number(cell)) else { continue };
+            let run = runs.iter().position(|name| name == run).unwrap_or_default();
+            let point = || Point {
+                source: Source::PanelCsv,
+                segment: run as u32,
+                step: step as u64,
+                line: place.line,
+                offset: place.offset,
+                ..Point::default()
+            };
+            drafts.entry(run).or_insert_with(|| Draft::new(point())).set(metric, value, limits);
+        }
+        for (run, draft) in drafts {
+            kept += 1;
+            by_run.entry(run).or_default().push(draft.point);
+        }
+    }
+    if runs.len() > 1 {
+        reader.report.assume(&format!("each run of the panel is a segment: {}", runs.join(", ")));
+    }
+    reader.report.assume("a panel's CSV is sampled by Weights & Biases; the history has every step");
+    let points: Vec<Point> = by_run.into_values().flatten().collect();
+    reader.report.points = points.len() as u64;
+    Ok(finish(reader, points))
+}
+
+/// Run and metric of a column; the extremes beside a value are left out.
+fn column(name: &str) -> Option<(String, String)> {
+    let (run, metric) = name.split_once(" - ")?;
+    let extreme = metric.ends_with("__MIN") || metric.ends_with("__MAX");
+    (!extreme).then(|| (run.chars().take(200).collect(), metric.to_owned()))
+}
+
+/// The points of one scalar that TensorBoard wrote as CSV; its name is not in the file.
+pub(super) fn scalars(bytes: &[u8], limits: &Limits) -> Log {
+    let mut reader = Reader::default();
+    let mut points = Vec::new();
+    let mut rows = ReaderBuilder::new().has_headers(true).flexible(true).from_reader(bytes);
+    let mut record = StringRecord::new();
+    loop {
+        let place = Place { line: rows.position().line(), offset: rows.position().byte() };
+        match rows.read_record(&mut record) {
+            Ok(false) => break,
+            Ok(true) => {}
+            Err(_) => {
+                reader.report.lines += 1;
+                reader.report.skip("a row is not UTF-8", place);
+                continue;
+            }
+        }
+        reader.report.lines += 1;
+        let cell = |index: usize| record.get(index).and_then(number);
+        let step = cell(1).filter(|step| (0.0..9e15).contains(step));
+        let (Some(step), Some(value)) = (step, cell(2)) else {
+            reader.report.skip("a row has no step or no value", place);
+            continue;
+        };
+        let time_us = cell(0).and_then(micros);
+        let point = Point { source: Source::Tensorboard, step: step as u64, time_us, ..Point::default() };
+        let mut draft = Draft::new(point);
+        draft.set("value", value, limits);
+        reader.take(draft.step(Mark::Named), None, place, "", limits);
+        points.append(&mut reader.steps.take_done());
+        if points.len() >= limits.points {
+            break;
+        }
+    }
+    reader.report.assume("the file does not name the scalar; it is kept as \"value\"");
+    finish(reader, points)
+}

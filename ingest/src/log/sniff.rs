@@ -1,0 +1,106 @@
+//! What a whole file is, by its content.
+
+use std::borrow::Cow;
+
+use serde_json::Value;
+
+use super::json_lines::finite;
+use super::{Limits, LogError, tensorboard};
+use crate::gzip;
+
+/// What a file holds.
+pub(super) enum Content {
+    /// Lines of trainers.
+    Text,
+    /// JSON lines.
+    JsonLines,
+    /// The Hugging Face trainer's state.
+    TrainerState(Value),
+    /// Columns of several runs.
+    PanelCsv,
+    /// One scalar of TensorBoard.
+    ScalarCsv,
+    /// An event file of TensorBoard.
+    Tensorboard,
+}
+
+const TEXT: &str = "send the text that the trainer prints";
+
+/// First bytes of files that are sent by mistake.
+const MAGIC: [(&[u8], &str, &str); 12] = [
+    (b"\x89PNG", "a PNG image", TEXT),
+    (b"%PDF", "a PDF document", TEXT),
+    (b"PK\x03\x04", "a zip archive", "unpack it and send the file inside"),
+    (b"\x28\xb5\x2f\xfd", "a zstd archive", "unpack it and send the file inside"),
+    (b"BZh", "a bzip2 archive", "unpack it and send the file inside"),
+    (b"\xfd7zXZ", "an xz archive", "unpack it and send the file inside"),
+    (b"PAR1", "a Parquet file", "export the history as JSON lines"),
+    (b"\x80\x04", "a Python pickle", "pickles are never opened; write the history with json.dump"),
+    (b"\x80\x05", "a Python pickle", "pickles are never opened; write the history with json.dump"),
+    (b"\xff\xfe", "UTF-16 text", "save it as UTF-8"),
+    (b"\xfe\xff", "UTF-16 text", "save it as UTF-8"),
+    (
+        b":W&B",
+        "a .wandb file of Weights & Biases",
+        "write its history with `wandb sync`, then export it as JSON lines or CSV",
+    ),
+];
+
+/// The bytes, unpacked where they are packed with gzip.
+pub(super) fn unpack<'a>(bytes: &'a [u8], limits: &Limits) -> Result<Cow<'a, [u8]>, LogError> {
+    let limit = limits.file_bytes;
+    match gzip::unpack(bytes, limit) {
+        Ok(bytes) if bytes.len() > limit => Err(LogError::TooLarge { limit }),
+        Ok(bytes) => Ok(bytes),
+        Err(gzip::GzipError::TooLarge) => Err(LogError::TooLarge { limit }),
+        Err(gzip::GzipError::Nested) => {
+            Err(LogError::NotALog { looks_like: "a gzip archive inside another", remedy: "unpack it once" })
+        }
+        Err(gzip::GzipError::Broken { unpacked, detail }) => Err(LogError::Gzip { unpacked: unpacked.len(), detail }),
+    }
+}
+
+/// What the bytes are.
+pub(super) fn content(bytes: &[u8], limits: &Limits) -> Result<Content, LogError> {
+    if bytes.iter().all(u8::is_ascii_whitespace) {
+        return Err(LogError::Empty);
+    }
+    if tensorboard::is_event_file(bytes) {
+        return Ok(Content::Tensorboard);
+    }
+    if let Some(&(_, looks_like, remedy)) = MAGIC.iter().find(|(magic, ..)| bytes.starts_with(magic)) {
+        return Err(LogError::NotALog { looks_like, remedy });
+    }
+    let body = bytes.strip_prefix(b"\xef\xbb\xbf").unwrap_or(bytes);
+    let head = String::from_utf8_lossy(&body[..body.len().min(64 << 10)]);
+    let first = head.trim_start().lines().next().unwrap_or_default().trim_end();
+    if first.starts_with(['{', '[']) && !first.contains("] ") {
+        let row = serde_json::from_str::<Value>(&finite(first)).ok();
+        if row.as_ref().and_then(Value::as_object).is_some_and(|row| !row.contains_key("log_history")) {
+            return Ok(Content::JsonLines);
+        }
+        if head.contains("\"log_history\"") || matches!(first, "{" | "[") {
+            return document(body, limits);
+        }
+    }
+    if first == "Wall time,Step,Value" {
+        return Ok(Content::ScalarCsv);
+    }
+    let columns = first.strip_prefix("\"Step\",").or_else(|| first.strip_prefix("Step,"));
+    if columns.is_some_and(|columns| columns.contains(" - ")) {
+        return Ok(Content::PanelCsv);
+    }
+    Ok(Content::Text)
+}
+
+fn document(body: &[u8], limits: &Limits) -> Result<Content, LogError> {
+    // The document is held as values, which take many times its bytes.
+    let limit = (256 << 20).min(limits.file_bytes);
+    if body.len() > limit {
+        return Err(LogError::TooLarge { limit });
+    }
+    let text = String::from_utf8_lossy(body);
+    serde_json::from_str(&finite(&text))
+        .map(Content::TrainerState)
+        .map_err(|error| LogError::Json { detail: error.to_string() })
+}

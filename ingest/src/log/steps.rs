@@ -1,0 +1,179 @@
+//! Lines of one step come together in one point.
+//!
+//! A point stays open until a later step begins, because timers, memory, validation and lines of other programs follow
+//! the line that names the step. Which line ranks print first differs from step to step, so that the first of any rank
+//! opens the point and the others are merged into it.
+
+use std::collections::BTreeMap;
+
+use super::Limits;
+use super::point::{Memory, Note, Point, Source, Timer};
+use super::report::{Place, Report};
+
+/// Which step a reading is of.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Mark {
+    /// The one that the point names.
+    Named,
+    /// The one that is open; where none is, the line is of no step.
+    Open,
+    /// The next one, because the log does not number them.
+    Counted,
+}
+
+/// Points so far.
+#[derive(Debug, Clone, Default)]
+pub(super) struct Steps {
+    open: Option<Point>,
+    done: Vec<Point>,
+    segment: u32,
+    /// Last step by kind of line and rank.
+    last: BTreeMap<(Source, Option<u32>), u64>,
+    /// Last two different steps by kind of line.
+    recent: BTreeMap<Source, [u64; 2]>,
+    counted: u64,
+    early: Vec<(u64, Memory)>,
+    setup: Vec<Timer>,
+}
+
+impl Steps {
+    /// The point that later lines may still add to.
+    pub(super) fn open(&self) -> Option<&Point> {
+        self.open.as_ref()
+    }
+
+    /// Timers that came before the first step.
+    pub(super) fn setup(&self) -> &[Timer] {
+        &self.setup
+    }
+
+    /// The points that are complete, which are handed over once.
+    pub(super) fn take_done(&mut self) -> Vec<Point> {
+        std::mem::take(&mut self.done)
+    }
+
+    /// Completes the open point.
+    pub(super) fn close(&mut self, report: &mut Report) {
+        if let Some(point) = self.open.take() {
+            report.points += 1;
+            self.done.push(point);
+        }
+    }
+
+    /// Opens the next segment.
+    pub(super) fn restart(&mut self, report: &mut Report) {
+        self.close(report);
+        self.segment += 1;
+        report.restarts += 1;
+        self.last.clear();
+        self.recent.clear();
+        self.counted = 0;
+    }
+
+    /// Takes a line of a step.
+    pub(super) fn take(
+        &mut self,
+        mut point: Point,
+        mark: Mark,
+        rank: Option<u32>,
+        limits: &Limits,
+        report: &mut Report,
+    ) {
+        let place = Place { line: point.line, offset: point.offset };
+        report.steps += 1;
+        report.source(point.source);
+        match mark {
+            Mark::Named => {}
+            Mark::Open => match &mut self.open {
+                Some(open) => return open.merge(point, limits),
+                None => return report.problem("a line of a step came before any step was named", place),
+            },
+            Mark::Counted => {
+                // Beside lines that number the steps, this one belongs to the step that is open.
+                if let Some(open) = self.open.as_mut().filter(|open| !open.step_counted) {
+                    return open.merge(point, limits);
+                }
+                self.counted += 1;
+                point.step = self.counted;
+                point.step_counted = true;
+                report.assume("the log does not number its steps; points are counted from 1");
+            }
+        }
+        let (source, step) = (point.source, point.step);
+        let key = (source, rank.filter(|_| self.last.len() < limits.ranks));
+        let open = self.open.as_ref().map(|open| open.step);
+        let went_back = match (self.last.get(&key), self.recent.get(&source)) {
+            (Some(&last), _) => step < last,
+            // Another rank's lines may lag by a step or so; further back, it is another start of the job.
+            (None, Some(recent)) => open.is_some_and(|open| step < open) && !recent.contains(&step),
+            (None, None) => false,
+        };
+        if went_back {
+            self.restart(report);
+        }
+        let known = self.last.insert(key, step) == Some(step) && !went_back;
+        let recent = self.recent.entry(source).or_insert([step; 2]);
+        let again = known || (recent.contains(&step) && open.is_some_and(|open| step <= open) && !went_back);
+        if step > recent[1] {
+            *recent = [recent[1], step];
+        }
+        let same_source = self.open.as_ref().is_some_and(|open| open.source == source);
+        match self.open.as_mut() {
+            Some(open) if open.step == step => {
+                if again && same_source {
+                    report.repeated += 1;
+                }
+                open.merge(point, limits);
+            }
+            Some(open) if step < open.step => {
+                report.repeated += 1;
+                report.problem("a line of a step that is complete already", place);
+            }
+            _ => {
+                self.close(report);
+                point.segment = self.segment;
+                let mut waiting = std::mem::take(&mut self.early);
+                waiting.retain(|(early, _)| *early <= step);
+                for (_, memory) in waiting {
+                    point.add_memory(memory, limits);
+                }
+                self.open = Some(point);
+            }
+        }
+    }
+
+    /// Adds memory that was measured after a step; ranks may be ahead of the line that names it.
+    pub(super) fn memory(&mut self, step: Option<u64>, memory: Memory, limits: &Limits) -> bool {
+        match (&mut self.open, step) {
+            (Some(open), step) if step.is_none_or(|step| step <= open.step) => open.add_memory(memory, limits),
+            (_, Some(step)) if self.early.len() < limits.ranks => {
+                self.early.push((step, memory));
+                true
+            }
+            _ => false,
+        }
+    }
+
+    /// Adds a timer to the open step.
+    pub(super) fn timer(&mut self, timer: Timer, limits: &Limits) -> bool {
+        let timers = self.open.as_mut().map_or(&mut self.setup, |open| &mut open.timers);
+        let room = timers.len() < limits.timers;
+        if room {
+            timers.push(timer);
+        }
+        room
+    }
+
+    /// The timer that was added last, to which the times of more ranks belong.
+    pub(super) fn last_timer(&mut self) -> Option<&mut Timer> {
+        self.open.as_mut().map_or(&mut self.setup, |open| &mut open.timers).last_mut()
+    }
+
+    /// Adds a note to the open step; false where there is none, or no more room.
+    pub(super) fn note(&mut self, note: Note, limits: &Limits) -> bool {
+        self.open.as_mut().filter(|open| open.notes.len() < limits.notes).is_some_and(|open| {
+            open.notes.push(note);
+            true
+        })
+    }
+}

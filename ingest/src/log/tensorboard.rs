@@ -1,0 +1,267 @@
+//! TensorBoard event files: records in a frame with checksums, each an event, scalars among them.
+//!
+//! A record is `u64 length | u32 masked crc of the length | data | u32 masked crc of the data`, little-endian. A wrong
+//! checksum of a length ends the reading, because the next record cannot be found; one of data costs its record. What
+//! is cut at the end waits, since the file may be growing.
+//!
+//! Scalars of one step come together in a point. Scalars "... vs samples", which Megatron-LM writes besides, are left
+//! out. Where no scalar is the time of a step, the difference of wall times is, divided by the steps between.
+
+mod crc32c;
+mod event;
+
+use std::collections::BTreeMap;
+
+use super::json_lines::micros;
+use super::point::{Point, Source};
+use super::report::{Place, Report};
+use super::{Limits, Log, LogError};
+use event::Event;
+
+/// Bytes before the data of a record.
+const HEAD: usize = 12;
+/// Bytes behind it.
+const TAIL: usize = 4;
+/// Most names of scalars that are told apart.
+const MOST_TAGS: usize = 10_000;
+
+/// Whether the bytes start like an event file: a short record whose length has the right checksum.
+pub(super) fn is_event_file(bytes: &[u8]) -> bool {
+    head(bytes).is_some_and(|(length, sound)| sound && length < 1024)
+}
+
+/// Length of the first record, and whether its checksum is right.
+fn head(bytes: &[u8]) -> Option<(u64, bool)> {
+    let head: &[u8; HEAD] = bytes.first_chunk()?;
+    let (length, crc) = head.split_first_chunk::<8>()?;
+    let expected = u32::from_le_bytes(*crc.first_chunk()?);
+    Some((u64::from_le_bytes(*length), crc32c::masked(length) == expected))
+}
+
+/// Reads an event file as it grows, in any pieces.
+#[derive(Debug, Clone)]
+pub struct EventParser {
+    limits: Limits,
+    waiting: Vec<u8>,
+    /// First byte of what waits.
+    offset: u64,
+    /// Bytes of a record that is left out, still to come.
+    leaving_out: u64,
+    broken: Option<LogError>,
+    scalars: Scalars,
+}
+
+impl Default for EventParser {
+    fn default() -> Self {
+        Self::new()
+    }
+}
+
+impl EventParser {
+    /// Nothing read yet.
+    pub fn new() -> Self {
+        Self::with_limits(Limits::default())
+    }
+
+    /// Nothing read yet, with limits of one's own.
+    pub fn with_limits(limits: Limits) -> Self {
+        Self { limits, waiting: Vec::new(), offset: 0, leaving_out: 0, broken: None, scalars: Scalars::default() }
+    }
+
+    /// Reads more bytes and returns the points that they complete.
+    ///
+    /// # Errors
+    /// The frame is broken; it stays so. Points before it were returned, or come from [`EventParser::finish`].
+    pub fn push(&mut self, bytes: &[u8]) -> Result<Vec<Point>, LogError> {
+        if let Some(broken) = &self.broken {
+            return Err(broken.clone());
+        }
+        self.scalars.report.bytes += bytes.len() as u64;
+        let left_out = (bytes.len() as u64).min(self.leaving_out);
+        self.leaving_out -= left_out;
+        self.offset += left_out;
+        self.waiting.extend_from_slice(&bytes[left_out as usize..]);
+        let mut used = 0;
+        let outcome = loop {
+            match self.record(used) {
+                Ok(Some(length)) => used += length,
+                Ok(None) => break Ok(()),
+                Err(error) => break Err(error),
+            }
+        };
+        let used = used.min(self.waiting.len());
+        self.waiting.drain(..used);
+        self.offset += used as u64;
+        match outcome {
+            Ok(()) => Ok(std::mem::take(&mut self.scalars.done)),
+            Err(error) => {
+                self.waiting = Vec::new();
+                self.broken = Some(error.clone());
+                Err(error)
+            }
+        }
+    }
+
+    /// The last points and the report. Half a record at the end is not an error: the file may have been growing.
+    pub fn finish(mut self) -> (Vec<Point>, Report) {
+        if !self.waiting.is_empty() || self.leaving_out > 0 {
+            self.scalars.report.assume("the last record is cut and was not read");
+        }
+        self.scalars.close();
+        (self.scalars.done, self.scalars.report)
+    }
+
+    /// The point of the latest step, to which the next records may still add.
+    pub fn open(&self) -> Option<&Point> {
+        self.scalars.open.as_ref()
+    }
+
+    /// What was read so far and what was not.
+    pub fn report(&self) -> &Report {
+        &self.scalars.report
+    }
+
+    /// Reads the record at `used` of what waits; its bytes, or none where it is not complete.
+    fn record(&mut self, used: usize) -> Result<Option<usize>, LogError> {
+        let bytes = &self.waiting[used..];
+        let Some((length, sound)) = head(bytes) else { return Ok(None) };
+        let place = Place { line: self.scalars.report.lines + 1, offset: self.offset + used as u64 };
+        // A length beyond every file is as wrong as its checksum would be.
+        if !sound || length > self.limits.file_bytes as u64 {
+            return Err(LogError::Framing { offset: place.offset, read: self.scalars.report.lines });
+        }
+        let whole = HEAD + length as usize + TAIL;
+        if length > self.limits.record_bytes as u64 {
+            self.scalars.report.lines += 1;
+            self.scalars.report.skip("a record is longer than is read", place);
+            let there = bytes.len().min(whole);
+            self.leaving_out = (whole - there) as u64;
+            return Ok(Some(there));
+        }
+        let Some(record) = bytes.get(HEAD..whole) else { return Ok(None) };
+        let (data, crc) = record.split_at(length as usize);
+        self.scalars.report.lines += 1;
+        if crc.first_chunk().is_none_or(|crc| u32::from_le_bytes(*crc) != crc32c::masked(data)) {
+            self.scalars.report.skip("a record has a wrong checksum", place);
+        } else {
+            self.scalars.take(&event::read(data), place, &self.limits);
+        }
+        Ok(Some(whole))
+    }
+}
+
+/// Scalars that come together in points.
+#[derive(Debug, Clone, Default)]
+struct Scalars {
+    open: Option<Point>,
+    done: Vec<Point>,
+    /// Segment, step and time of the point before, from which step times follow.
+    before: Option<(u32, u64, i64)>,
+    segment: u32,
+    /// Last step by name.
+    last: BTreeMap<String, u64>,
+    report: Report,
+}
+
+impl Scalars {
+    fn take(&mut self, event: &Event, place: Place, limits: &Limits) {
+        if event.broken {
+            return self.report.skip("a record is no event", place);
+        }
+        if event.scalars.is_empty() {
+            self.report.ignored += 1;
+            if event.others > 0 {
+                self.report.problem("values that are no scalars were left out", place);
+            }
+            return;
+        }
+        let Ok(step) = u64::try_from(event.step) else { return self.report.skip("a step is negative", place) };
+        let time_us = micros(event.wall_time);
+        self.report.steps += 1;
+        self.report.source(Source::Tensorboard);
+        if time_us.is_none() {
+            self.report.repair("a wall time is not a number and is missing", place);
+        }
+        for (tag, value) in &event.scalars {
+            if tag.ends_with(" vs samples") {
+                self.report.problem("scalars over samples say what those over steps say", place);
+                continue;
+            }
+            if self.last.get(tag).is_some_and(|&last| step < last) {
+                self.close();
+                self.segment += 1;
+                self.report.restarts += 1;
+                self.last.clear();
+            }
+            if self.last.len() < MOST_TAGS {
+                self.last.insert(tag.clone(), step);
+            }
+            if self.open.as_ref().is_some_and(|open| open.step < step) {
+                self.close();
+            }
+            let segment = self.segment;
+            let open = self.open.get_or_insert_with(|| Point {
+                segment,
+                step,
+                source: Source::Tensorboard,
+                line: place.line,
+                offset: place.offset,
+                time_us,
+                ..Point::default()
+            });
+            if open.step > step {
+                self.report.repeated += 1;
+                self.report.problem("a scalar of a step that is complete already", place);
+            } else if !open.set(tag, *value, limits) {
+                self.report.problem("a step has more values than are kept", place);
+            }
+        }
+    }
+
+    fn close(&mut self) {
+        let Some(mut point) = self.open.take() else { return };
+        if let (None, Some(time), Some((segment, step, before))) = (point.step_time_s, point.time_us, self.before) {
+            let (steps, micros) = (point.step.saturating_sub(step), time.saturating_sub(before));
+            if segment == point.segment && steps > 0 && micros > 0 {
+                point.step_time_s = Some(micros as f64 * 1e-6 / steps as f64);
+                self.report.assume("step times are differences of wall times");
+            }
+        }
+        self.before = point.time_us.map(|time| (point.segment, point.step, time));
+        self.report.points += 1;
+        self.done.push(point);
+    }
+}
+
+/// Reads a whole event file; what stands before a broken frame is kept and told.
+pub(super) fn import(bytes: &[u8], limits: &Limits) -> Result<Log, LogError> {
+    let mut parser = EventParser::with_limits(*limits);
+    let mut points = Vec::new();
+    let mut broken = None;
+    for piece in bytes.chunks(1 << 20) {
+        match parser.push(piece) {
+            Ok(found) => points.extend(found),
+            Err(error) => {
+                broken = Some(error);
+                break;
+            }
+        }
+        if points.len() >= limits.points {
+            break;
+        }
+    }
+    let (last, mut report) = parser.finish();
+    points.extend(last);
+    if let Some(error) = broken {
+        let LogError::Framing { offset, .. } = error else { return Err(error) };
+        let place = Place { line: report.lines + 1, offset };
+        report.skip("the frame is broken; what follows cannot be found", place);
+        if points.is_empty() {
+            return Err(error);
+        }
+    }
+    Ok(Log { points, setup: Vec::new(), report })
+}
+
+#[cfg(test)]
+mod tests;

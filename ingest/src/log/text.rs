@@ -1,0 +1,167 @@
+//! Lines as terminals and launchers leave them: colours, tags of ranks, times of day, numbers.
+
+use std::borrow::Cow;
+
+use jiff::civil::DateTime;
+use jiff::tz::Offset;
+
+/// Removes colours and cursor movements: ESC, `[`, parameters, one letter.
+pub(super) fn without_colours(line: &str) -> Cow<'_, str> {
+    if !line.contains('\u{1b}') {
+        return Cow::Borrowed(line);
+    }
+    let mut plain = String::with_capacity(line.len());
+    let mut rest = line;
+    while let Some((before, after)) = rest.split_once('\u{1b}') {
+        plain.push_str(before);
+        rest = match after.strip_prefix('[') {
+            Some(codes) => {
+                let end = codes.find(|c: char| !c.is_ascii_digit() && !matches!(c, ';' | '?')).unwrap_or(codes.len());
+                let last = codes[end..].chars().next().map_or(0, char::len_utf8);
+                &codes[end + last..]
+            }
+            None => after,
+        };
+    }
+    plain.push_str(rest);
+    Cow::Owned(plain)
+}
+
+/// Removes what launchers put before a line and returns the rank where it is one: `[default7]:`, `[rank0]:`, `[0]:`,
+/// `0:` (Slurm) and `worker-1:`.
+pub(super) fn without_rank(line: &str) -> (Option<u32>, &str) {
+    let mut rank = None;
+    let mut rest = line;
+    // A launcher of nodes around one of ranks.
+    for _ in 0..3 {
+        let Some((found, after)) = tag(rest) else { break };
+        rank = found.or(rank);
+        rest = after;
+    }
+    (rank, rest)
+}
+
+fn tag(line: &str) -> Option<(Option<u32>, &str)> {
+    let line_start = line.trim_start_matches(' ');
+    if let Some(inside) = line_start.strip_prefix('[') {
+        let (word, rest) = inside.get(..inside.len().min(24)).unwrap_or(inside).split_once("]:").map(|(word, _)| {
+            let at = word.len() + 2;
+            (word, &inside[at..])
+        })?;
+        let digits = word.trim_start_matches(|c: char| c.is_ascii_alphabetic());
+        return digits.parse().ok().map(|rank| (Some(rank), rest));
+    }
+    let end = line_start.find(|c: char| !c.is_ascii_alphanumeric() && c != '-')?;
+    let (word, rest) = line_start.split_at(end);
+    let rest = rest.strip_prefix(": ").or_else(|| rest.strip_prefix(':').filter(|rest| rest.is_empty()))?;
+    if word.len() > 40 {
+        return None;
+    }
+    if let Ok(rank) = word.parse() {
+        return Some((Some(rank), rest));
+    }
+    // A host's name is a name, a dash and a number; anything else may be a key.
+    let (name, number) = word.rsplit_once('-')?;
+    (!name.is_empty() && number.parse::<u32>().is_ok()).then_some((None, rest))
+}
+
+/// The last time of day in a text, in microseconds since 1970: `2024-05-06 07:08:09`, with `T`, and with a fraction
+/// behind a point or comma.
+pub(super) fn time_us(text: &str) -> Option<i64> {
+    const FORM: &[u8] = b"0000-00-00 00:00:00";
+    let bytes = text.as_bytes();
+    let matches = |window: &[u8]| {
+        window.iter().zip(FORM).all(|(&byte, &form)| match form {
+            b'0' => byte.is_ascii_digit(),
+            b' ' => matches!(byte, b' ' | b'T'),
+            form => byte == form,
+        })
+    };
+    let at = (0..bytes.len().checked_sub(FORM.len() - 1)?).rev().find(|&at| matches(&bytes[at..at + FORM.len()]))?;
+    let whole = &bytes[at..at + FORM.len()];
+    let part =
+        |from: usize, to: usize| whole[from..to].iter().fold(0_i16, |sum, byte| sum * 10 + i16::from(byte - b'0'));
+    let small = |from: usize| part(from, from + 2) as i8;
+    let after = &bytes[at + FORM.len()..];
+    let mut micros = 0_i32;
+    if matches!(after.first(), Some(b'.' | b',')) {
+        let digits = after[1..].iter().take_while(|byte| byte.is_ascii_digit());
+        let mut unit = 100_000;
+        for digit in digits.take(6) {
+            micros += i32::from(digit - b'0') * unit;
+            unit /= 10;
+        }
+    }
+    let (hour, minute, second) = (small(11), small(14), small(17));
+    let civil = DateTime::new(part(0, 4), small(5), small(8), hour, minute, second, micros * 1000).ok()?;
+    Offset::UTC.to_timestamp(civil).ok().map(jiff::Timestamp::as_microsecond)
+}
+
+/// A number as trainers print it; NaN and infinities are numbers here.
+pub(super) fn number(text: &str) -> Option<f64> {
+    let text = text.trim();
+    (text.len() <= 64).then(|| text.parse().ok()).flatten()
+}
+
+/// A number whose thousands may stand apart by commas.
+pub(super) fn number_with_commas(text: &str) -> Option<f64> {
+    if text.contains(',') { number(&text.replace(',', "")) } else { number(text) }
+}
+
+/// A text of so many characters at most, without control characters.
+pub(super) fn clip(text: &str, chars: usize) -> String {
+    let clean = |c: char| if c.is_control() { char::REPLACEMENT_CHARACTER } else { c };
+    text.trim().chars().take(chars).map(clean).collect()
+}
+
+/// Digits at the start of a text, after white space, and what stands behind them.
+pub(super) fn leading_digits(text: &str) -> Option<(&str, &str)> {
+    let text = text.trim_start();
+    let end = text.find(|c: char| !c.is_ascii_digit()).unwrap_or(text.len());
+    (end > 0).then(|| text.split_at(end))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn colours_go_and_text_stays() {
+        assert_eq!(without_colours("\u{1b}[38;2;180;60;0mloss\u{1b}[39m: 1\u{1b}[0"), "loss: 1");
+        assert_eq!(without_colours("a\u{1b}b"), "ab");
+    }
+
+    #[test]
+    fn tags_of_ranks_go() {
+        for (line, rank, rest) in [
+            ("[default7]: iteration", Some(7), " iteration"),
+            ("[rank12]:[titan] x", Some(12), "[titan] x"),
+            ("  3: time", Some(3), "time"),
+            ("worker-1: [rank0]: x", Some(0), " x"),
+            ("[2023-11-07 01:55:23,711] [INFO]", None, "[2023-11-07 01:55:23,711] [INFO]"),
+            ("steps: 10 loss: 2", None, "steps: 10 loss: 2"),
+            ("loss: 2", None, "loss: 2"),
+        ] {
+            assert_eq!(without_rank(line), (rank, rest), "{line}");
+        }
+    }
+
+    /// 2023-11-07T01:55:23Z is 1,699,322,123 s after 1970 (`date -u -d ... +%s`).
+    #[test]
+    fn times_of_day() {
+        assert_eq!(time_us("[2023-11-07 01:55:23,711] [INFO]"), Some(1_699_322_123_711_000));
+        assert_eq!(time_us("x 2023-11-07T01:55:23.5Z"), Some(1_699_322_123_500_000));
+        assert_eq!(time_us("[2023-11-07 01:55:23]"), Some(1_699_322_123_000_000));
+        assert_eq!(time_us("[2023-13-07 01:55:23]"), None);
+        assert_eq!(time_us("2023"), None);
+    }
+
+    #[test]
+    fn numbers_as_they_are_printed() {
+        assert_eq!(number(" 4.998e-05 "), Some(4.998e-5));
+        assert!(number("nan").is_some_and(f64::is_nan));
+        assert_eq!(number("-inf"), Some(f64::NEG_INFINITY));
+        assert_eq!(number("1e400"), Some(f64::INFINITY));
+        assert_eq!((number("1,234"), number("0x10"), number_with_commas("4,376")), (None, None, Some(4376.0)));
+    }
+}

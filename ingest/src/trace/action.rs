@@ -1,0 +1,108 @@
+//! Actions of pipeline schedules, as torch annotates them: `PP:0F3` is the forward of microbatch 3 through stage 0.
+
+use serde::{Deserialize, Serialize};
+
+/// What an action does.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum ActionKind {
+    /// F.
+    Forward,
+    /// B: gradients of inputs and weights.
+    Backward,
+    /// I: gradients of inputs.
+    InputGrad,
+    /// W: gradients of weights.
+    WeightGrad,
+    /// UNSHARD: sharded weights are gathered.
+    Unshard,
+    /// RESHARD: gathered weights are dropped.
+    Reshard,
+    /// REDUCE_GRAD: gradients are reduced.
+    ReduceGrad,
+    /// SEND_F: activations are sent.
+    SendForward,
+    /// RECV_F: activations are received.
+    ReceiveForward,
+    /// SEND_B: gradients are sent.
+    SendBackward,
+    /// RECV_B: gradients are received.
+    ReceiveBackward,
+}
+
+/// An action on a microbatch.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+pub struct Action {
+    /// The stage.
+    pub stage: u32,
+    /// What it does.
+    pub kind: ActionKind,
+    /// The microbatch; actions on weights have none.
+    pub microbatch: Option<u32>,
+}
+
+/// Longer words first, so that none is taken for its beginning.
+const WORDS: [(&str, ActionKind); 11] = [
+    ("REDUCE_GRAD", ActionKind::ReduceGrad),
+    ("UNSHARD", ActionKind::Unshard),
+    ("RESHARD", ActionKind::Reshard),
+    ("SEND_F", ActionKind::SendForward),
+    ("RECV_F", ActionKind::ReceiveForward),
+    ("SEND_B", ActionKind::SendBackward),
+    ("RECV_B", ActionKind::ReceiveBackward),
+    ("F", ActionKind::Forward),
+    ("B", ActionKind::Backward),
+    ("I", ActionKind::InputGrad),
+    ("W", ActionKind::WeightGrad),
+];
+
+impl Action {
+    fn read(text: &str) -> Option<Self> {
+        let digits = text.find(|c: char| !c.is_ascii_digit())?;
+        let (stage, rest) = text.split_at(digits);
+        let (kind, rest) = WORDS.iter().find_map(|(word, kind)| Some((*kind, rest.strip_prefix(word)?)))?;
+        let microbatch = if rest.is_empty() { None } else { Some(rest.parse().ok()?) };
+        Some(Self { stage: stage.parse().ok()?, kind, microbatch })
+    }
+}
+
+/// The actions of a slice's name: one, several where they overlap (`PP:(0F1;2B0)OVERLAP_F_B`), or none. Without the
+/// prefix, as torch's own drawings of schedules have it, a name must be an action with its microbatch.
+pub fn actions(name: &str) -> Vec<Action> {
+    let Some(name) = name.strip_prefix("PP:") else {
+        let bare = Action::read(name).filter(|action| action.microbatch.is_some());
+        return bare.into_iter().collect();
+    };
+    let Some((parts, _)) = name.strip_prefix('(').and_then(|name| name.split_once(')')) else {
+        return Action::read(name).into_iter().collect();
+    };
+    let read: Option<Vec<Action>> = parts.split([';', ',']).map(|part| Action::read(part.trim())).collect();
+    read.unwrap_or_default()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn names_of_actions() {
+        let action = |stage, kind, microbatch| vec![Action { stage, kind, microbatch }];
+        for (name, expected) in [
+            ("PP:0F3", action(0, ActionKind::Forward, Some(3))),
+            ("PP:1SEND_F2", action(1, ActionKind::SendForward, Some(2))),
+            ("PP:3UNSHARD", action(3, ActionKind::Unshard, None)),
+            ("0W12", action(0, ActionKind::WeightGrad, Some(12))),
+            (
+                "PP:(0F1;2B0)OVERLAP_F_B",
+                [action(0, ActionKind::Forward, Some(1)), action(2, ActionKind::Backward, Some(0))].concat(),
+            ),
+            ("PP:F3", vec![]),
+            ("3F", vec![]),
+            ("aten::add", vec![]),
+            ("PP:99999999999F1", vec![]),
+            ("PP:0F1x", vec![]),
+        ] {
+            assert_eq!(actions(name), expected, "{name}");
+        }
+    }
+}

@@ -1,0 +1,157 @@
+//! Chakra execution traces: metadata and nodes behind each other, each with its length, or JSON with `workload_graph`.
+//!
+//! `Node {1 id, 2 name, 3 type, 4 ctrl_deps, 5 data_deps, 6 start_time_micros, 7 duration_micros, 10 attr}`; types are 4
+//! compute, 5 send, 6 receive, 7 collective. Where no node says when it started, nodes are laid out as soon as what they
+//! depend on is done, and the report says so.
+
+mod graph;
+
+use std::borrow::Cow;
+use std::io::Read;
+
+use super::build::Builder;
+use super::chrome::finish_scan;
+use super::decimal::nanos;
+use super::messages::Messages;
+use super::table::Format;
+use super::{Limits, Trace, TraceError};
+use crate::json::{Scanner, Token};
+use crate::protobuf::{Broken, Value, fields, varint, varints};
+use graph::{Graph, Node};
+
+/// Most dependencies of one node; further ones are counted.
+const MOST_DEPENDENCIES: usize = 100_000;
+
+/// Whether the bytes start like a trace: a short message whose fields have small numbers.
+pub(super) fn starts(head: &[u8]) -> bool {
+    let Some((length, used)) = varint(head) else { return false };
+    let rest = &head[used..];
+    let message = &rest[..rest.len().min(usize::try_from(length).unwrap_or(usize::MAX))];
+    length > 0
+        && length < 1 << 20
+        && fields(message).next().is_some_and(|field| field.is_ok_and(|(number, _)| number <= 10))
+        && (message.len() < length as usize || fields(message).all(|field| field.is_ok()))
+}
+
+/// Reads the binary form.
+pub(super) fn read(source: impl Read, limits: &Limits) -> Result<Trace, TraceError> {
+    let mut builder = Builder::new(limits);
+    let mut graph = Graph::default();
+    let mut messages = Messages::new(source, limits);
+    // The first message is the metadata.
+    let mut first = true;
+    while let Some(message) = messages.next(None)? {
+        if std::mem::take(&mut first) {
+            continue;
+        }
+        builder.report.events += 1;
+        let node = if message.is_empty() { Ok(None) } else { node(message).map(Some) };
+        builder.report.bytes = messages.offset;
+        match node {
+            Ok(Some(node)) => graph.push(node, &mut builder, limits),
+            Ok(None) => builder.report.skip("an empty message, at which other readers stop"),
+            Err(Broken { offset }) => return Err(messages.broken(format!("byte {offset} of it is no field"))),
+        }
+    }
+    builder.report.cut = messages.cut;
+    builder.report.bytes = messages.offset;
+    graph.lay(&mut builder)?;
+    builder.finish(Format::Chakra)
+}
+
+fn node(message: &[u8]) -> Result<Node, Broken> {
+    let mut node = Node::default();
+    for field in fields(message) {
+        match field? {
+            (1, value) => node.id = value.varint(),
+            (2, value) => node.name = value.text().map(Cow::into_owned).unwrap_or_default(),
+            (3, value) => node.kind = value.varint().unwrap_or_default(),
+            (4 | 5, value) => {
+                let room = MOST_DEPENDENCIES.saturating_sub(node.dependencies.len());
+                node.dependencies.extend(varints(value).take(room));
+            }
+            (6, value) => node.start_ns = value.varint().and_then(|micros| micros.checked_mul(1000)),
+            (7, value) => node.duration_ns = value.varint().and_then(|micros| micros.checked_mul(1000)),
+            (10, Value::Bytes(attribute)) => {
+                let (mut name, mut flag) = (None, None);
+                for field in fields(attribute) {
+                    match field? {
+                        (1, value) => name = value.text(),
+                        (27, value) => flag = value.varint(),
+                        _ => {}
+                    }
+                }
+                if name.as_deref() == Some("is_cpu_op") {
+                    node.on_host = flag.unwrap_or_default() != 0;
+                }
+            }
+            _ => {}
+        }
+    }
+    Ok(node)
+}
+
+/// Reads the list of nodes that follows in a JSON document.
+pub(super) fn read_json<R: Read>(mut scanner: Scanner<R>, limits: &Limits) -> Result<Trace, TraceError> {
+    let mut builder = Builder::new(limits);
+    let mut graph = Graph::default();
+    if scanner.next()? != Token::BeginArray {
+        return Err(TraceError::Shape { found: "a workload_graph that is no list".to_owned() });
+    }
+    while scanner.next()? == Token::BeginObject {
+        let depth = scanner.depth();
+        builder.report.events += 1;
+        let node = json_node(&mut scanner)?;
+        builder.report.bytes = scanner.offset();
+        if scanner.depth() >= depth {
+            builder.report.skip("the last node is cut");
+            break;
+        }
+        graph.push(node, &mut builder, limits);
+    }
+    // What stands behind the nodes says nothing of them, but whether the document is whole.
+    while let Token::Key(_) = scanner.next()? {
+        scanner.skip()?;
+    }
+    finish_scan(&scanner, &mut builder);
+    graph.lay(&mut builder)?;
+    builder.finish(Format::Chakra)
+}
+
+/// A node whose brace is open; its keys are written in several styles.
+fn json_node<R: Read>(scanner: &mut Scanner<R>) -> Result<Node, TraceError> {
+    let mut node = Node::default();
+    loop {
+        let key = match scanner.next()? {
+            Token::Key(key) => key.replace('_', "").to_ascii_lowercase(),
+            _ => return Ok(node),
+        };
+        let depth = scanner.depth();
+        match (key.as_str(), scanner.next()?) {
+            ("id", Token::Number(text) | Token::String(text)) => node.id = text.parse().ok(),
+            ("name", Token::String(text)) => text.clone_into(&mut node.name),
+            ("nodetype" | "type", Token::Number(text)) => node.kind = text.parse().unwrap_or_default(),
+            ("iscpuop", Token::Bool(host)) => node.on_host = host,
+            ("runtime" | "durationmicros", Token::Number(text)) => node.duration_ns = time(text),
+            ("starttimemicros" | "starttime", Token::Number(text)) => node.start_ns = time(text),
+            ("ctrldeps" | "datadeps", Token::BeginArray) => {
+                while let Token::Number(text) | Token::String(text) = scanner.next()? {
+                    if let (Ok(id), true) = (text.parse(), node.dependencies.len() < MOST_DEPENDENCIES) {
+                        node.dependencies.push(id);
+                    }
+                }
+            }
+            _ => {}
+        }
+        while scanner.depth() > depth {
+            if scanner.next()? == Token::End {
+                break;
+            }
+        }
+    }
+}
+
+/// Decimal microseconds.
+fn time(text: &str) -> Option<u64> {
+    nanos(text, 3).and_then(|exact| u64::try_from(exact.nanos).ok())
+}

@@ -1,0 +1,276 @@
+//! Trace events of Chrome, as Kineto, simulators and torch's schedules write them.
+//!
+//! Times are decimal microseconds, read to the nanosecond from their text.
+
+mod event;
+mod job;
+
+use std::io::Read;
+
+use super::build::Builder;
+use super::decimal;
+use super::kind::Kind;
+use super::table::Format;
+use super::{Limits, TimeUnit, Trace, TraceError, chakra};
+use crate::json::{Bounds, JsonError, Scanner, Token};
+use event::{Event, Time};
+
+impl From<JsonError> for TraceError {
+    fn from(error: JsonError) -> Self {
+        match error {
+            JsonError::TooLarge { limit } => Self::TooLarge { limit },
+            error => Self::Json { detail: error.to_string() },
+        }
+    }
+}
+
+/// A key at the top of the document.
+enum Key {
+    Events,
+    Nodes,
+    Job,
+    Base,
+    Other,
+}
+
+/// Reads a JSON trace; nodes of Chakra are handed on.
+pub(super) fn read(source: impl Read, unit: TimeUnit, limits: &Limits) -> Result<Trace, TraceError> {
+    let bounds = Bounds { depth: limits.depth, string_bytes: limits.name_bytes, bytes: limits.bytes };
+    let mut scanner = Scanner::new(source, bounds);
+    let mut builder = Builder::new(limits);
+    let mut events = Events { event: Event::default(), phases: [0; 128], power: unit.power() };
+    let mut found = false;
+    let mut keys = Vec::new();
+    match scanner.next()? {
+        Token::BeginArray => {
+            found = true;
+            events.read(&mut scanner, &mut builder)?;
+        }
+        Token::BeginObject => loop {
+            let key = match scanner.next()? {
+                Token::Key("traceEvents") => Key::Events,
+                Token::Key("workload_graph") => Key::Nodes,
+                Token::Key("distributedInfo") => Key::Job,
+                Token::Key("baseTimeNanoseconds") => Key::Base,
+                Token::Key(other) => {
+                    if keys.len() < 5 {
+                        keys.push(other.chars().take(40).collect::<String>());
+                    }
+                    Key::Other
+                }
+                _ => break,
+            };
+            match key {
+                Key::Events => {
+                    if scanner.next()? != Token::BeginArray {
+                        return Err(TraceError::Shape { found: "traceEvents that are no list".to_owned() });
+                    }
+                    found = true;
+                    events.read(&mut scanner, &mut builder)?;
+                }
+                Key::Nodes => return chakra::read_json(scanner, limits),
+                Key::Job => builder.distributed = job::read(&mut scanner)?,
+                Key::Base => {
+                    if let Token::Number(text) | Token::String(text) = scanner.next()? {
+                        builder.base_ns = decimal::nanos(text, 0).map(|exact| exact.nanos);
+                    }
+                }
+                Key::Other => scanner.skip()?,
+            }
+        },
+        _ => {}
+    }
+    if !found {
+        let found = if keys.is_empty() { "no events".to_owned() } else { format!("the keys {}", keys.join(", ")) };
+        return Err(TraceError::Shape { found });
+    }
+    events.finish(&mut builder);
+    finish_scan(&scanner, &mut builder);
+    if unit == TimeUnit::Microseconds {
+        builder.report.assume("times are in microseconds, as the format says");
+    }
+    builder.finish(Format::Chrome)
+}
+
+/// What the scanner knows of the document goes into the report.
+pub(super) fn finish_scan<R: Read>(scanner: &Scanner<R>, builder: &mut Builder<'_>) {
+    let report = &mut builder.report;
+    report.bytes = scanner.offset();
+    report.cut = scanner.depth() > 0 || scanner.broken_off().is_some();
+    if let Some(detail) = scanner.broken_off() {
+        report.assume(&format!("the file breaks off after {} unpacked bytes ({detail})", report.bytes));
+    } else if report.cut {
+        report.assume("the document is not closed; every complete event was read");
+    }
+    let repairs = scanner.repairs();
+    if repairs.strings > 0 {
+        let (count, first) = (repairs.strings, repairs.first);
+        report.repaired += count;
+        report.assume(&format!("{count} texts were repaired: not UTF-8, or control characters; first at byte {first}"));
+    }
+    if repairs.cut > 0 {
+        report.assume(&format!("{} texts are longer than is kept and were cut", repairs.cut));
+    }
+}
+
+/// Reads events one after another.
+struct Events {
+    event: Event,
+    /// Events by phase, a character.
+    phases: [u64; 128],
+    power: i32,
+}
+
+impl Events {
+    fn read<R: Read>(&mut self, scanner: &mut Scanner<R>, builder: &mut Builder<'_>) -> Result<(), TraceError> {
+        loop {
+            match scanner.next()? {
+                Token::BeginObject => {
+                    let depth = scanner.depth();
+                    builder.report.events += 1;
+                    self.event.read(scanner, self.power)?;
+                    builder.report.bytes = scanner.offset();
+                    // An event that the file breaks off in is not complete.
+                    if scanner.depth() >= depth {
+                        builder.report.skip("the last event is cut");
+                        return Ok(());
+                    }
+                    self.take(builder);
+                }
+                Token::EndArray | Token::End => return Ok(()),
+                Token::BeginArray => {
+                    builder.report.events += 1;
+                    builder.report.skip("an event that is no object");
+                    let depth = scanner.depth();
+                    while scanner.depth() >= depth {
+                        if scanner.next()? == Token::End {
+                            return Ok(());
+                        }
+                    }
+                }
+                _ => {
+                    builder.report.events += 1;
+                    builder.report.skip("an event that is no object");
+                }
+            }
+        }
+    }
+
+    fn finish(&self, builder: &mut Builder<'_>) {
+        for (phase, &count) in self.phases.iter().enumerate().filter(|(_, count)| **count > 0) {
+            let phase = if phase == 0 { "none".to_owned() } else { char::from(phase as u8).to_string() };
+            builder.report.phases.insert(phase, count);
+        }
+    }
+
+    fn take(&mut self, builder: &mut Builder<'_>) {
+        let Self { event, phases, .. } = self;
+        phases[usize::from(event.phase & 0x7f)] += 1;
+        let process = (event.pid.as_str(), Event::shown(&event.pid));
+        let thread = (event.tid.as_str(), Event::shown(&event.tid));
+        if event.phase == b'M' {
+            return metadata(event, builder);
+        }
+        if !matches!(event.phase, b'X' | b'B' | b'E' | b'C' | b's' | b't' | b'f') {
+            return builder.report.skip(match event.phase {
+                b'i' | b'I' | b'R' => "instants have no duration and are not shown",
+                b'b' | b'e' | b'n' | b'S' | b'T' | b'p' | b'F' => "asynchronous events are not shown",
+                0 => "an event without a phase",
+                _ => "events of this phase are not shown",
+            });
+        }
+        let time = match event.time {
+            Time::At(exact) if exact.nanos >= 0 => {
+                if exact.rounded {
+                    builder.report.repair("a time below a nanosecond was rounded");
+                }
+                exact.nanos as u64
+            }
+            Time::At(_) => return builder.report.skip("a negative time"),
+            Time::Missing => return builder.report.skip("an event without a time"),
+            Time::Wrong => return builder.report.skip("a time that is not a number in range"),
+        };
+        if event.phase == b'C' {
+            return counters(event, time, builder);
+        }
+        let Some(thread) = builder.thread(process, thread) else {
+            return builder.report.skip("there are more threads than are kept");
+        };
+        match event.phase {
+            b'X' => {
+                let duration = match event.duration {
+                    Time::At(exact) if exact.nanos >= 0 => exact.nanos as u64,
+                    Time::At(_) => {
+                        builder.report.repair("a negative duration, read as none");
+                        0
+                    }
+                    Time::Missing | Time::Wrong => {
+                        builder.report.repair("a slice without a duration");
+                        0
+                    }
+                };
+                let name = builder.name(&event.name);
+                let kind = Kind::of(&event.category, &event.name);
+                if let Some(slice) = builder.slice(thread, time, duration, name, kind) {
+                    let bytes = event.bytes.filter(|_| matches!(kind, Kind::Memcpy | Kind::Memset));
+                    builder.tell(slice, std::mem::take(&mut event.collective), bytes);
+                }
+            }
+            b'B' => {
+                let name = builder.name(&event.name);
+                builder.begin(thread, time, name, Kind::of(&event.category, &event.name));
+            }
+            b'E' => {
+                let name = (!event.name.is_empty()).then(|| builder.name(&event.name));
+                builder.end(thread, time, name);
+            }
+            phase => {
+                let arrow = format!("{}\0{}\0{}", event.category, event.id, event.name);
+                builder.flow(&arrow, thread, time, phase != b'f', phase != b's');
+            }
+        }
+    }
+}
+
+fn counters(event: &Event, time: u64, builder: &mut Builder<'_>) {
+    let process = (event.pid.as_str(), Event::shown(&event.pid));
+    let mut kept = true;
+    for (series, value) in &event.numbers {
+        kept &= builder.counter(process, &event.name, series, time, *value);
+    }
+    if event.numbers.is_empty() {
+        builder.report.skip("a counter without a number");
+    } else if kept {
+        builder.report.used += 1;
+    } else {
+        builder.report.skip("there are more values of counters than are kept");
+    }
+}
+
+fn metadata(event: &Event, builder: &mut Builder<'_>) {
+    let process = (event.pid.as_str(), Event::shown(&event.pid));
+    let thread = (event.tid.as_str(), Event::shown(&event.tid));
+    let text = || (!event.text.is_empty()).then(|| event.text.clone());
+    let known = match event.name.as_str() {
+        "process_name" => builder.process(process.0, process.1).map(|process| process.name = text()),
+        "process_labels" => builder.process(process.0, process.1).map(|process| process.labels = text()),
+        "process_sort_index" => {
+            builder.process(process.0, process.1).map(|process| process.sort_index = event.sort_index)
+        }
+        "thread_name" | "thread_sort_index" => {
+            let sorts = event.name == "thread_sort_index";
+            builder.thread(process, thread).and_then(|thread| builder.thread_mut(thread)).map(|thread| {
+                if sorts {
+                    thread.sort_index = event.sort_index;
+                } else {
+                    thread.name = text();
+                }
+            })
+        }
+        _ => return builder.report.skip("metadata that is not shown"),
+    };
+    match known {
+        Some(()) => builder.report.used += 1,
+        None => builder.report.skip("there are more threads than are kept"),
+    }
+}

@@ -1,0 +1,78 @@
+//! The job that a trace's rank belongs to: Kineto's `distributedInfo`.
+
+use std::io::Read;
+
+use super::super::table::{Distributed, Group};
+use crate::json::{JsonError, Scanner, Token};
+
+/// Most groups that are kept, and most ranks of one.
+const MOST: usize = 100_000;
+
+/// Reads the value that follows; none where it is no object.
+pub(super) fn read<R: Read>(scanner: &mut Scanner<R>) -> Result<Option<Distributed>, JsonError> {
+    let depth = scanner.depth();
+    if scanner.next()? != Token::BeginObject {
+        close(scanner, depth)?;
+        return Ok(None);
+    }
+    let mut job = Distributed::default();
+    loop {
+        let key = match scanner.next()? {
+            Token::Key(key) => key.to_owned(),
+            _ => return Ok(Some(job)),
+        };
+        let depth = scanner.depth();
+        match (key.as_str(), scanner.next()?) {
+            ("rank", Token::Number(text) | Token::String(text)) => job.rank = text.parse().ok(),
+            ("world_size", Token::Number(text) | Token::String(text)) => job.world_size = text.parse().ok(),
+            ("backend", Token::String(text)) => job.backend = Some(text.to_owned()),
+            ("pg_config", Token::BeginArray) => groups(scanner, &mut job.groups)?,
+            _ => {}
+        }
+        close(scanner, depth)?;
+    }
+}
+
+/// Reads groups whose bracket is open.
+fn groups<R: Read>(scanner: &mut Scanner<R>, groups: &mut Vec<Group>) -> Result<(), JsonError> {
+    while scanner.next()? == Token::BeginObject {
+        let mut group = Group::default();
+        while let Token::Key(key) = scanner.next()? {
+            let key = key.to_owned();
+            let depth = scanner.depth();
+            match (key.as_str(), scanner.next()?) {
+                ("pg_name", Token::String(text) | Token::Number(text)) => text.clone_into(&mut group.name),
+                ("pg_desc", Token::String(text)) => group.description = Some(text.to_owned()),
+                ("pg_size", Token::Number(text) | Token::String(text)) => group.size = text.parse().ok(),
+                ("ranks", Token::BeginArray) => {
+                    while let Token::Number(text) = scanner.next()? {
+                        if let (Ok(rank), true) = (text.parse(), group.ranks.len() < MOST) {
+                            group.ranks.push(rank);
+                        }
+                    }
+                }
+                // On demand, the profiler writes the list as text: "[0, 1]", or "{}" where it has none.
+                ("ranks", Token::String(text)) => {
+                    let ranks = text.split(|c: char| !c.is_ascii_digit()).filter_map(|rank| rank.parse::<u32>().ok());
+                    group.ranks.extend(ranks.take(MOST));
+                }
+                _ => {}
+            }
+            close(scanner, depth)?;
+        }
+        if groups.len() < MOST {
+            groups.push(group);
+        }
+    }
+    Ok(())
+}
+
+/// Passes over the rest of a value that was opened and is not needed.
+fn close<R: Read>(scanner: &mut Scanner<R>, depth: usize) -> Result<(), JsonError> {
+    while scanner.depth() > depth {
+        if scanner.next()? == Token::End {
+            break;
+        }
+    }
+    Ok(())
+}

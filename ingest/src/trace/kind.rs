@@ -1,0 +1,71 @@
+//! What a slice is, by its category and name.
+
+use serde::{Deserialize, Serialize};
+
+/// What a slice is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Kind {
+    /// A kernel that computes, on a device.
+    Compute,
+    /// A kernel that communicates, on a device.
+    Communication,
+    /// A copy of memory, by a device.
+    Memcpy,
+    /// A filling of memory, by a device.
+    Memset,
+    /// An operator on the host.
+    Cpu,
+    /// A call of the device's runtime on the host.
+    Runtime,
+    /// A range that the program names, on the host.
+    Annotation,
+    /// A range that the program names, as the device saw it.
+    DeviceAnnotation,
+    /// Anything else.
+    Other,
+}
+
+impl Kind {
+    /// Whether it occupies a device.
+    pub const fn is_on_device(self) -> bool {
+        matches!(self, Self::Compute | Self::Communication | Self::Memcpy | Self::Memset)
+    }
+
+    /// The kind of a category; categories of older profilers start with a capital letter.
+    pub(super) fn of(category: &str, name: &str) -> Self {
+        match category.to_ascii_lowercase().as_str() {
+            "kernel" if is_collective(name) => Self::Communication,
+            "kernel" | "computation" => Self::Compute,
+            "communication" => Self::Communication,
+            "gpu_memcpy" | "memcpy" => Self::Memcpy,
+            "gpu_memset" | "memset" => Self::Memset,
+            "cpu_op" | "operator" | "python_function" => Self::Cpu,
+            "cuda_runtime" | "cuda_driver" | "hip_runtime" | "runtime" | "cuda_sync" => Self::Runtime,
+            "user_annotation" => Self::Annotation,
+            "gpu_user_annotation" => Self::DeviceAnnotation,
+            _ => Self::Other,
+        }
+    }
+}
+
+/// Whether a kernel belongs to NCCL, RCCL, NVSHMEM or DeepEP, by its name.
+fn is_collective(name: &str) -> bool {
+    ["nccl", "rccl", "nvshmem", "deep_ep"].iter().any(|library| {
+        name.as_bytes().windows(library.len()).any(|window| window.eq_ignore_ascii_case(library.as_bytes()))
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::Kind;
+
+    #[test]
+    fn kernels_of_communication_are_known_by_name() {
+        let nccl = "ncclDevKernel_AllReduce_Sum_bf16_RING_LL(ncclDevKernelArgsStorage<4096ul>)";
+        assert_eq!(Kind::of("kernel", nccl), Kind::Communication);
+        assert_eq!(Kind::of("Kernel", "ampere_bf16_s16816gemm"), Kind::Compute);
+        assert_eq!(Kind::of("cpu_op", "nccl:all_reduce"), Kind::Cpu);
+        assert_eq!(Kind::of("", ""), Kind::Other);
+    }
+}

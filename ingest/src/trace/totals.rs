@@ -1,0 +1,143 @@
+//! Where the time of a device went, by the union of intervals: kernels of several streams overlap.
+
+use serde::{Deserialize, Serialize};
+
+use super::kind::Kind;
+use super::table::{Lane, Process, Slices};
+
+/// Where the time of a device went, in nanoseconds.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Totals {
+    /// Index of the process that stands for the device.
+    pub process: u32,
+    /// Its rank.
+    pub rank: Option<u32>,
+    /// From its first slice to its last end.
+    pub span_ns: u64,
+    /// While at least one kernel computed.
+    pub compute_ns: u64,
+    /// While at least one kernel communicated.
+    pub communication_ns: u64,
+    /// While both did.
+    pub overlapped_ns: u64,
+    /// While memory was copied or filled.
+    pub copy_ns: u64,
+    /// While the device did any of it.
+    pub busy_ns: u64,
+    /// While it did nothing.
+    pub idle_ns: u64,
+}
+
+/// The totals of every process that has slices of a device.
+pub(super) fn totals(processes: &[Process], lanes: &[Lane], slices: &Slices) -> Vec<Totals> {
+    // Compute, communication, copies.
+    let mut intervals: Vec<[Vec<(u64, u64)>; 3]> = vec![<[Vec<(u64, u64)>; 3]>::default(); processes.len()];
+    for slice in 0..slices.len() {
+        let own = match slices.kind[slice] {
+            Kind::Compute => 0,
+            Kind::Communication => 1,
+            Kind::Memcpy | Kind::Memset => 2,
+            _ => continue,
+        };
+        let process = lanes[slices.lane[slice] as usize].process as usize;
+        let start = slices.start_ns[slice];
+        intervals[process][own].push((start, start.saturating_add(slices.duration_ns[slice])));
+    }
+    let mut totals = Vec::new();
+    for (process, kinds) in intervals.into_iter().enumerate() {
+        let [compute, communication, copies] = kinds.map(union);
+        let busy = union([&compute[..], &communication, &copies].concat());
+        let (Some(first), Some(last)) = (busy.first(), busy.last()) else { continue };
+        let span_ns = last.1 - first.0;
+        let busy_ns = length(&busy);
+        let (compute_ns, communication_ns) = (length(&compute), length(&communication));
+        let either = length(&union([&compute[..], &communication].concat()));
+        totals.push(Totals {
+            process: process as u32,
+            rank: processes[process].rank,
+            span_ns,
+            compute_ns,
+            communication_ns,
+            // What one covers less what it adds to the other.
+            overlapped_ns: compute_ns - (either - communication_ns),
+            copy_ns: length(&copies),
+            busy_ns,
+            idle_ns: span_ns - busy_ns,
+        });
+    }
+    totals
+}
+
+/// The same set of times as intervals that neither touch nor overlap, in order.
+fn union(mut intervals: Vec<(u64, u64)>) -> Vec<(u64, u64)> {
+    intervals.sort_unstable();
+    let mut union: Vec<(u64, u64)> = Vec::new();
+    for (start, end) in intervals {
+        match union.last_mut() {
+            Some(last) if start <= last.1 => last.1 = last.1.max(end),
+            _ => union.push((start, end)),
+        }
+    }
+    union
+}
+
+fn length(union: &[(u64, u64)]) -> u64 {
+    union.iter().map(|(start, end)| end - start).sum()
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    fn of(device: &[(Kind, u64, u64)]) -> Vec<Totals> {
+        let process = Process { id: "0".to_owned(), name: None, labels: None, sort_index: None, rank: Some(3) };
+        let lane = Lane { process: 0, thread: "7".to_owned(), name: None, overflow: 0 };
+        let mut slices = Slices::default();
+        for &(kind, start, end) in device {
+            slices.lane.push(0);
+            slices.start_ns.push(start);
+            slices.duration_ns.push(end - start);
+            slices.name.push(0);
+            slices.kind.push(kind);
+            slices.depth.push(0);
+        }
+        totals(&[process], &[lane], &slices)
+    }
+
+    /// Compute 0-10 and 5-15, communication 12-20, a copy 30-31, host time 0-100: idle is 20-30.
+    #[test]
+    fn streams_overlap() {
+        let [total] = of(&[
+            (Kind::Compute, 0, 10),
+            (Kind::Compute, 5, 15),
+            (Kind::Communication, 12, 20),
+            (Kind::Memcpy, 30, 31),
+            (Kind::Cpu, 0, 100),
+        ])[..] else {
+            panic!("one device")
+        };
+        assert_eq!((total.rank, total.span_ns, total.busy_ns, total.idle_ns), (Some(3), 31, 21, 10));
+        assert_eq!((total.compute_ns, total.communication_ns, total.overlapped_ns, total.copy_ns), (15, 8, 3, 1));
+        assert!(of(&[(Kind::Cpu, 0, 1)]).is_empty());
+    }
+
+    proptest! {
+        /// The oracle counts nanosecond by nanosecond.
+        #[test]
+        fn unions_count_every_moment_once(slices in prop::collection::vec((0_usize..3, 0_u64..40, 1_u64..20), 1..20)) {
+            let kinds = [Kind::Compute, Kind::Communication, Kind::Memset];
+            let device: Vec<_> = slices.iter().map(|&(kind, start, length)| (kinds[kind], start, start + length)).collect();
+            let at = |moment: u64, wanted: &[Kind]| {
+                device.iter().any(|(kind, start, end)| wanted.contains(kind) && (*start..*end).contains(&moment))
+            };
+            let count = |test: &dyn Fn(u64) -> bool| (0..60).filter(|&moment| test(moment)).count() as u64;
+            let [total] = of(&device)[..] else { panic!("one device") };
+            prop_assert_eq!(total.busy_ns, count(&|moment| at(moment, &kinds)));
+            prop_assert_eq!(total.compute_ns, count(&|moment| at(moment, &kinds[..1])));
+            prop_assert_eq!(total.overlapped_ns, count(&|moment| at(moment, &kinds[..1]) && at(moment, &kinds[1..2])));
+            prop_assert_eq!(total.span_ns, total.busy_ns + total.idle_ns);
+        }
+    }
+}

@@ -1,0 +1,80 @@
+//! Logs as their authors published them, in the folder that PLANSCOPE_DATA names.
+
+use std::path::PathBuf;
+
+use ingest::log::{Limits, Log, LogParser, Point, Source, import};
+
+/// The published file, or `None` where there is no folder of them.
+fn published(path: &str) -> Option<Vec<u8>> {
+    let Some(folder) = std::env::var_os("PLANSCOPE_DATA") else {
+        eprintln!("skipped: PLANSCOPE_DATA is not set, so {path} is not read");
+        return None;
+    };
+    let path = PathBuf::from(folder).join("data").join(path);
+    Some(std::fs::read(&path).unwrap_or_else(|error| panic!("{}: {error}", path.display())))
+}
+
+fn log(path: &str) -> Option<Log> {
+    Some(import(&published(path)?, &Limits::default()).unwrap_or_else(|error| panic!("{path}: {error}")))
+}
+
+const LOGS: [(&str, usize); 4] = [
+    ("logs/meg_ds_3d_gpt2_perf_n16-ds-on.out", 49),
+    ("logs/meg_gpt2_base_n16_dp1_tp4_pp16-1809577.out", 9),
+    ("logs/meg_gpt2_base_n4_dp1_tp4_pp4-1809579.out", 20),
+    ("logs/meg_gpt2_perf_n16.out", 3),
+];
+
+/// As many points as lines that start with " iteration" (`grep -c '^ iteration'`).
+#[test]
+fn every_step_is_a_point() {
+    for (path, steps) in LOGS {
+        let Some(Log { points, report, .. }) = log(path) else { return };
+        assert_eq!(points.iter().filter(|point| point.source == Source::Megatron).count(), steps, "{path}: {report:?}");
+        assert_eq!(report.lines, report.steps + report.companions + report.ignored + report.skipped + report.torn);
+        assert_eq!((report.torn, report.skipped), (0, 0), "{path}: {report:?}");
+    }
+}
+
+/// 64 ranks told their memory after the first iteration, one after another or two in a line.
+#[test]
+fn memory_of_every_rank_is_found() {
+    let Some(Log { points, .. }) = log(LOGS[0].0) else { return };
+    let first = points.iter().find(|point| point.step == 1).expect("iteration 1");
+    let mut ranks: Vec<_> = first.memory.iter().filter_map(|memory| memory.rank).collect();
+    ranks.sort_unstable();
+    assert_eq!(ranks, (0..64).collect::<Vec<_>>());
+    assert_eq!((first.loss, first.step_time_s, first.global_batch), (Some(12.44238), Some(159.7789), Some(1024)));
+}
+
+#[test]
+fn timers_of_every_step_are_found() {
+    let Some(Log { points, setup, .. }) = log(LOGS[3].0) else { return };
+    assert_eq!(setup.len(), 3);
+    for point in &points {
+        assert_eq!(point.timers.len(), 11, "{point:?}");
+    }
+    let forward = &points[0].timers[0];
+    assert_eq!((forward.name.as_str(), forward.time_s), ("forward-compute", Some(32.05416)));
+}
+
+/// Every split point of the part of a real log that holds its steps, and the log byte by byte.
+#[test]
+fn a_log_may_be_cut_anywhere() {
+    let Some(bytes) = published(LOGS[3].0) else { return };
+    let rest = |mut parser: LogParser, mut points: Vec<Point>, bytes: &[u8]| {
+        points.extend(parser.push(bytes));
+        points.extend(parser.finish().0);
+        points
+    };
+    let whole = rest(LogParser::new(), Vec::new(), &bytes);
+    let mut parser = LogParser::new();
+    let mut points = Vec::new();
+    for cut in 0..bytes.len() {
+        if bytes.len() - cut < 6000 {
+            assert_eq!(rest(parser.clone(), points.clone(), &bytes[cut..]), whole, "{cut}");
+        }
+        points.extend(parser.push(&bytes[cut..=cut]));
+    }
+    assert_eq!(rest(parser, points, &[]), whole);
+}

@@ -1,0 +1,53 @@
+//! Traces as their authors published them, in the folder that PLANSCOPE_DATA names.
+
+use std::path::PathBuf;
+
+use ingest::trace::{Format, Kind, Limits, TimeUnit, Trace, read};
+
+/// The published file, or `None` where there is no folder of them.
+fn published(path: &str) -> Option<Trace> {
+    let Some(folder) = std::env::var_os("PLANSCOPE_DATA") else {
+        eprintln!("skipped: PLANSCOPE_DATA is not set, so {path} is not read");
+        return None;
+    };
+    let path = PathBuf::from(folder).join("data/traces").join(path);
+    let file = std::fs::File::open(&path).unwrap_or_else(|error| panic!("{}: {error}", path.display()));
+    let trace = read(file, TimeUnit::default(), &Limits::default());
+    Some(trace.unwrap_or_else(|error| panic!("{}: {error}", path.display())))
+}
+
+/// Events, slices, arrows that end somewhere, kernels: counted with Python's json.
+#[test]
+fn every_event_is_read() {
+    for (path, events, slices, kernels, rank) in [
+        ("benchmark_result_2869224_1695835535_trace.json.gz", 1408, 868, 79, Some(0)),
+        ("mi250_minitoy_train_ROCm6_2_kineto.json.gz", 220, 113, 14, None),
+        ("rank-0.Apr_03_18_51_38.1102.pt.trace.json.gz", 68_692, 45_420, 4350, Some(0)),
+        ("sampled_rank-0.json.gz", 4855, 4811, 1154, Some(0)),
+    ] {
+        let Some(trace) = published(path) else { return };
+        assert_eq!(trace.format, Format::Chrome);
+        assert_eq!((trace.report.events, trace.slices.len()), (events, slices), "{path}: {:?}", trace.report);
+        let found = trace.slices.kind.iter().filter(|kind| matches!(kind, Kind::Compute | Kind::Communication)).count();
+        assert_eq!(found, kernels, "{path}");
+        assert_eq!(trace.distributed.and_then(|job| job.rank), rank, "{path}");
+        assert_eq!(trace.report.events, trace.report.used + trace.report.skipped, "{path}: {:?}", trace.report);
+        assert!(!trace.report.cut);
+        for total in &trace.totals {
+            assert_eq!(total.span_ns, total.busy_ns + total.idle_ns);
+            assert!(total.overlapped_ns <= total.compute_ns.min(total.communication_ns));
+        }
+    }
+}
+
+/// The file says `"ts": 1712195495501688.5` of its profiler's span and has 15 device steps or fewer.
+#[test]
+fn steps_and_groups_are_found() {
+    let Some(trace) = published("rank-0.Apr_03_18_51_38.1102.pt.trace.json.gz") else { return };
+    let job = trace.distributed.expect("a job");
+    assert_eq!((job.world_size, job.groups.len(), job.groups[0].ranks.as_slice()), (Some(1), 1, &[0][..]));
+    let Some(trace) = published("sampled_rank-0.json.gz") else { return };
+    let mut numbers: Vec<u64> = trace.steps.iter().map(|step| step.number).collect();
+    numbers.dedup();
+    assert_eq!(numbers, [551, 552]);
+}
