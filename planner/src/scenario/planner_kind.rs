@@ -69,11 +69,18 @@ pub enum PlannerKind {
     PowerOfTwoContext,
     /// Groups of any degree for every microbatch anew (DHP).
     Dhp,
+    /// One layout for all modules with its context-parallel degree, encoders beside the backbone's pipeline on the same ranks.
+    Homogeneous,
+    /// A layout for each module on shared devices (heterogeneous parallelism, colocated; arXiv 2605.27678).
+    HeterogeneousColocated,
+    /// A layout for each module on devices of its own (heterogeneous parallelism, non-colocated).
+    #[serde(rename = "heterogeneous_non_colocated")]
+    HeterogeneousApart,
 }
 
 impl PlannerKind {
     /// Every planner, in the order in which pickers list them.
-    pub const ALL: [Self; 23] = [
+    pub const ALL: [Self; 26] = [
         Self::Gpipe,
         Self::OneFOneB,
         Self::Interleaved,
@@ -97,6 +104,9 @@ impl PlannerKind {
         Self::BalancedContext,
         Self::PowerOfTwoContext,
         Self::Dhp,
+        Self::Homogeneous,
+        Self::HeterogeneousColocated,
+        Self::HeterogeneousApart,
     ];
 
     /// Stable identifier, as in JSON and URLs.
@@ -125,6 +135,9 @@ impl PlannerKind {
             Self::BalancedContext => "balanced_cp",
             Self::PowerOfTwoContext => "power_of_two_cp",
             Self::Dhp => "dhp",
+            Self::Homogeneous => "homogeneous",
+            Self::HeterogeneousColocated => "heterogeneous_colocated",
+            Self::HeterogeneousApart => "heterogeneous_non_colocated",
         }
     }
 
@@ -159,6 +172,9 @@ impl PlannerKind {
             Self::BalancedContext => "Megatron-LM balanced context parallelism",
             Self::PowerOfTwoContext => "Groups of powers of two (after FlexSP)",
             Self::Dhp => "DHP, dynamic groups",
+            Self::Homogeneous => "One layout for all modules, static",
+            Self::HeterogeneousColocated => "Heterogeneous layouts, colocated, static",
+            Self::HeterogeneousApart => "Heterogeneous layouts, non-colocated, static",
         }
     }
 
@@ -188,6 +204,9 @@ impl PlannerKind {
             Self::BalancedContext => "balanced CP",
             Self::PowerOfTwoContext => "powers of two",
             Self::Dhp => "DHP",
+            Self::Homogeneous => "one layout",
+            Self::HeterogeneousColocated => "colocated",
+            Self::HeterogeneousApart => "non-colocated",
         }
     }
 
@@ -212,6 +231,11 @@ impl PlannerKind {
             self,
             Self::StaticContext | Self::Ulysses | Self::BalancedContext | Self::PowerOfTwoContext | Self::Dhp
         )
+    }
+
+    /// Whether it searches layouts with context-parallel degrees, of all modules or of each.
+    pub const fn lays_out_modules(self) -> bool {
+        matches!(self, Self::Homogeneous | Self::HeterogeneousColocated | Self::HeterogeneousApart)
     }
 
     /// The schedule of a planner that fills a layout with one, if it does.
