@@ -6,15 +6,17 @@
 //! every batch of the run, and held against the best single layout for all modules.
 
 mod fill;
+mod points;
 mod report;
 mod search;
 mod space;
 
 use fill::fill;
 use search::Sweep;
-use space::{Mode, Point, anchor};
+use space::{Point, anchor};
 
-pub(crate) use space::degrees;
+pub(crate) use points::{PointSeen, SeenPoint, points};
+pub(crate) use space::{Mode, degrees};
 
 use super::misfit::Misfit;
 use super::{IterationPlan, NoPlan, Plan};

@@ -6,6 +6,7 @@ use super::space::{Mode, Point, anchor};
 use crate::compare;
 use crate::cost::load::Instances;
 use crate::cost::partition::LayerRange;
+use crate::cost::pipeline::Cell;
 use crate::cost::{MicrobatchLoad, Partition, PipelineCosts, Pricing};
 use crate::flow::Placement;
 use crate::model::{Model, ModuleRole};
@@ -179,6 +180,7 @@ pub(in crate::plan) fn fill(
     let costs = modules::costs(scenario, pricing, of, batch, &plan).map_err(|why| Misfit::rule(&why))?;
     let arrangement =
         Arrangement::of(&point.modules, partition, model.modules.len()).map_err(|why| Misfit::rule(&why))?;
+    alone_fits(scenario, &costs)?;
     let copies = arrangement.modules[main].layout;
     let copies = point.modules[copies].pipelines();
     let waves = (plan.microbatches.len() as u32).div_ceil(copies).max(1);
@@ -222,6 +224,18 @@ pub(in crate::plan) fn fill(
     let exposed = totals.exposed.secs() / (totals.ranks as f64 * time.secs().max(1e-12));
     plan.schedule = schedule;
     Ok(Filled { plan, order, time, peak, bubble: totals.bubble(), exposed })
+}
+
+/// Every part fits beside the model states of its ranks when nothing else is in flight; without that no order fits.
+fn alone_fits(scenario: &Scenario, costs: &PipelineCosts) -> Result<(), Misfit> {
+    let needs = |cell: &Cell| {
+        let rank = costs.rank_of(cell.stage);
+        (costs.static_memory[rank] + costs.activation[cell.index] + costs.transient[cell.index], rank)
+    };
+    match costs.cells().map(|cell| needs(&cell)).max() {
+        Some((most, rank)) if most > scenario.memory_limit() => Err(Misfit::activations(rank, most)),
+        _ => Ok(()),
+    }
 }
 
 fn run(

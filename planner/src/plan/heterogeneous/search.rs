@@ -11,6 +11,7 @@ use crate::observer::{Cancelled, Observer, go_on};
 use crate::outcome::{Loser, RejectionCount, Search};
 use crate::plan::misfit::{Hurdle, Misfit};
 use crate::plan::{ModuleLayout, NoPlan, replica};
+use crate::ranking::Watch;
 use crate::scenario::{PlannerKind, Scenario};
 use crate::units::Bytes;
 use crate::workload::PackedBatch;
@@ -53,9 +54,9 @@ pub(super) struct Sweep<'a> {
     open: Vec<Open>,
     /// What cannot be better than the best.
     pruned: Vec<Open>,
-    pub seen: Vec<(Point, Seen)>,
+    pub(super) seen: Vec<(Point, Seen)>,
     partitions: BTreeMap<Point, Partition>,
-    pub simulated: u32,
+    pub(super) simulated: u32,
     total: u32,
 }
 
@@ -111,14 +112,6 @@ impl<'a> Sweep<'a> {
 
     /// Simulates points, best estimate first, until `most` have been simulated in all or none can be better than the best.
     pub(super) fn run(&mut self, most: u32, kind: PlannerKind, observer: &mut dyn Observer) -> Result<(), Cancelled> {
-        self.run_while(most, &mut |sweep| {
-            observer.progress(kind, "searching layouts", sweep.total - sweep.open.len() as u32, sweep.total);
-            go_on(observer)
-        })
-    }
-
-    /// The same, asking `go_on` before every point.
-    pub(super) fn run_while<E>(&mut self, most: u32, go_on: &mut dyn FnMut(&Self) -> Result<(), E>) -> Result<(), E> {
         // What cannot win is left out, but while there is no plan at all the search goes on.
         while self.simulated < most || self.best().is_none() {
             let Some(open) = self.open.pop() else { break };
@@ -126,10 +119,24 @@ impl<'a> Sweep<'a> {
                 self.pruned.push(open);
                 continue;
             }
-            go_on(self)?;
+            go_on(observer)?;
+            observer.progress(kind, "searching layouts", self.total - self.open.len() as u32, self.total);
             self.simulate(open.point);
         }
         Ok(())
+    }
+
+    /// Simulates points, best estimate first, until `most` have been tried in all, also those that cannot win. Whether the
+    /// watch was over before.
+    pub(super) fn explore(&mut self, most: u32, watch: &dyn Watch) -> bool {
+        for _ in 0..most {
+            if watch.is_over() {
+                return true;
+            }
+            let Some(open) = self.open.pop() else { break };
+            self.simulate(open.point);
+        }
+        false
     }
 
     fn simulate(&mut self, point: Point) {
