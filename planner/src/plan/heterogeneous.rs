@@ -27,8 +27,8 @@ use crate::scenario::{PlannerKind, Scenario};
 use crate::workload::PackedBatch;
 
 /// Layouts that a planner simulates, and that it simulates to know the best single layout.
-const SIMULATED: u32 = 160;
-const COMPARED: u32 = 80;
+const SIMULATED: u32 = 400;
+const COMPARED: u32 = 120;
 
 /// Chooses the layouts on the sizing batch, then fills every batch of the run.
 pub(crate) fn plan(
@@ -96,9 +96,10 @@ fn fill_all(
     for (index, batch) in batches.iter().enumerate() {
         go_on(observer)?;
         observer.progress(kind, "filling batches", index as u32, batches.len() as u32);
-        match fill(scenario, pricing, of, batch, None) {
+        match fill(scenario, pricing, of, batch) {
             Ok(filled) => {
-                let decision = Some(report::order(of.0.mode, filled.order, filled.plan.microbatches.len()));
+                let decision =
+                    Some(report::order(of.0.mode, (filled.order, filled.dealing), filled.plan.microbatches.len()));
                 iterations.push(IterationPlan { replicas: vec![filled.plan], decision });
             }
             Err(misfit) => return Ok(Err(misfit)),

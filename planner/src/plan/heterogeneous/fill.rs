@@ -28,6 +28,15 @@ pub(crate) enum Order {
     Waves(u32),
 }
 
+/// How the pipelines of an encoder that serve one copy of the backbone deal its microbatches among themselves.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(in crate::plan) enum Dealing {
+    /// Each takes an equal part of every microbatch.
+    Shared,
+    /// Each takes every so many-th microbatch whole, which balances better and takes longer to fill.
+    InTurn,
+}
+
 /// The layers of every stage of a point, cut for equal time.
 pub(in crate::plan) fn partition(
     scenario: &Scenario,
@@ -74,6 +83,7 @@ pub(in crate::plan) fn microbatches(point: &Point, main: usize, batch: &PackedBa
 pub(in crate::plan) struct Filled {
     pub plan: ReplicaPlan,
     pub order: Order,
+    pub dealing: Dealing,
     pub time: Nanos,
     pub peak: Bytes,
     /// Busy share of the devices that modules stand on, and share of communication in the way.
@@ -104,7 +114,7 @@ fn serving(point: &Point, layout: &ModuleLayout, backbone: &ModuleLayout, copy: 
 }
 
 /// Parts of all microbatches: every module's instances dealt to the pipelines that work for the microbatch's copy.
-fn parts(scenario: &Scenario, point: &Point, contents: &[MicrobatchContents]) -> Vec<Part> {
+fn parts(scenario: &Scenario, point: &Point, contents: &[MicrobatchContents], dealing: Dealing) -> Vec<Part> {
     let model = &scenario.model;
     let main = anchor(model);
     let layout_of = |module: usize| point.modules.iter().find(|layout| layout.modules().contains(&module));
@@ -122,7 +132,10 @@ fn parts(scenario: &Scenario, point: &Point, contents: &[MicrobatchContents]) ->
         for (index, module) in model.modules.iter().enumerate() {
             let count = Instances::of(contents, module, scenario.workload.packing).count();
             let serving = &lines[index][copy];
-            let pieces = (serving.len() as u32).min(count).max(1);
+            let pieces = match dealing {
+                Dealing::Shared => (serving.len() as u32).min(count).max(1),
+                Dealing::InTurn => 1,
+            };
             for piece in 0..pieces {
                 let cut = |piece: u32| (u64::from(count) * u64::from(piece) / u64::from(pieces)) as u32;
                 let (first, end) = (cut(piece), cut(piece + 1));
@@ -161,19 +174,40 @@ fn depths(model: &Model, arrangement: &Arrangement) -> Vec<u32> {
     depths
 }
 
-/// Fills one batch in one order; `Err` where a rank has no memory for it.
+/// Fills one batch as fast as the ways to deal and to order it allow; `Err` where a rank has no memory for any.
 pub(in crate::plan) fn fill(
+    scenario: &Scenario,
+    pricing: &Pricing<'_>,
+    of: (&Point, &Partition),
+    batch: &PackedBatch,
+) -> Result<Filled, Misfit> {
+    let shared = fill_dealt(scenario, pricing, of, batch, Dealing::Shared);
+    let point = of.0;
+    let main = anchor(&scenario.model);
+    let backbone = point.modules.iter().find(|layout| layout.modules().contains(&main));
+    let copies = backbone.map_or(1, ModuleLayout::pipelines);
+    if point.mode != Mode::Apart || point.modules.iter().all(|layout| layout.pipelines() <= copies) {
+        return shared;
+    }
+    match (shared, fill_dealt(scenario, pricing, of, batch, Dealing::InTurn)) {
+        (Ok(shared), Ok(turns)) => Ok(if turns.time < shared.time { turns } else { shared }),
+        (Err(_), Ok(turns)) => Ok(turns),
+        (shared, Err(_)) => shared,
+    }
+}
+
+fn fill_dealt(
     scenario: &Scenario,
     pricing: &Pricing<'_>,
     (point, partition): (&Point, &Partition),
     batch: &PackedBatch,
-    order: Option<Order>,
+    dealing: Dealing,
 ) -> Result<Filled, Misfit> {
     let model = &scenario.model;
     let main = anchor(model);
     let microbatches = microbatches(point, main, batch);
     let contents: Vec<MicrobatchContents> = microbatches.iter().map(|own| batch.contents(own)).collect();
-    let parts = parts(scenario, point, &contents);
+    let parts = parts(scenario, point, &contents, dealing);
     let schedule = Schedule { stages: 0, microbatches: 0, orders: Vec::new() };
     let mut plan = ReplicaPlan { microbatches, parts, groups: Vec::new(), schedule, mixes: Vec::new() };
     let of = (point.modules.as_slice(), partition);
@@ -184,15 +218,21 @@ pub(in crate::plan) fn fill(
     let copies = arrangement.modules[main].layout;
     let copies = point.modules[copies].pipelines();
     let waves = (plan.microbatches.len() as u32).div_ceil(copies).max(1);
-    let orders = match order {
-        Some(order) => vec![order],
-        None if point.mode == Mode::Apart => vec![Order::Interleaved],
-        None => {
-            let halves = std::iter::successors(Some(waves), |&waves| (waves > 1).then(|| waves.div_ceil(2)));
-            std::iter::once(Order::Interleaved).chain(halves.map(Order::Waves)).collect()
+    let halves = std::iter::successors(Some(waves), |&waves| (waves > 1).then(|| waves.div_ceil(2)));
+    let halves = halves.filter(|_| point.mode != Mode::Apart);
+    let orders: Vec<Order> = std::iter::once(Order::Interleaved).chain(halves.map(Order::Waves)).collect();
+    let mut deep = depths(model, &arrangement);
+    if dealing == Dealing::InTurn {
+        for standing in &arrangement.modules {
+            // A microbatch takes as many times as long as pipelines take turns, forward and backward.
+            let turns = point.modules[standing.layout].pipelines() / copies;
+            for depth in
+                (0..point.modules[standing.layout].pipelines()).flat_map(|copy| standing.of_copy(copy as usize))
+            {
+                deep[depth] += 2 * turns.saturating_sub(1);
+            }
         }
-    };
-    let deep = depths(model, &arrangement);
+    }
     let together = arrangement.synchronised(&point.modules);
     let mut best: Option<(Nanos, Bytes, Order, Schedule)> = None;
     let (mut misfit, mut wave_fits) = (None, false);
@@ -223,7 +263,7 @@ pub(in crate::plan) fn fill(
     totals.add_blocks(&schedule, &costs, &sizes, sizes.iter().sum());
     let exposed = totals.exposed.secs() / (totals.ranks as f64 * time.secs().max(1e-12));
     plan.schedule = schedule;
-    Ok(Filled { plan, order, time, peak, bubble: totals.bubble(), exposed })
+    Ok(Filled { plan, order, dealing, time, peak, bubble: totals.bubble(), exposed })
 }
 
 /// Every part fits beside the model states of its ranks when nothing else is in flight; without that no order fits.

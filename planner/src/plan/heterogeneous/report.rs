@@ -1,6 +1,6 @@
 //! What a planner of heterogeneous layouts says of its choice.
 
-use super::fill::Order;
+use super::fill::{Dealing, Order};
 use super::search::{Seen, Sweep};
 use super::space::{Mode, Point};
 use crate::model::Model;
@@ -40,8 +40,11 @@ pub(super) const fn algorithm(mode: Mode) -> &'static str {
 }
 
 /// The order of one batch, in words.
-pub(super) fn order(mode: Mode, order: Order, microbatches: usize) -> String {
+pub(super) fn order(mode: Mode, (order, dealing): (Order, Dealing), microbatches: usize) -> String {
     match (order, mode) {
+        (Order::Interleaved, Mode::Apart) if dealing == Dealing::InTurn => {
+            format!("{microbatches} microbatches, multi-module 1F1B, encoder copies take microbatches in turn")
+        }
         (Order::Interleaved, Mode::Apart) => format!("{microbatches} microbatches, multi-module 1F1B"),
         (Order::Interleaved, _) => format!("{microbatches} microbatches, encoders between the stages of the backbone"),
         (Order::Waves(size), _) => {

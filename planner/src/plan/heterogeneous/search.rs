@@ -157,7 +157,7 @@ impl<'a> Sweep<'a> {
         let loads = replica::loads(self.scenario, self.sizing, &sequences);
         let partition = fill::partition(self.scenario, self.pricing, point, &loads)?;
         self.states_fit(point, &partition, &loads)?;
-        let filled = fill(self.scenario, self.pricing, (point, &partition), self.sizing, None)?;
+        let filled = fill(self.scenario, self.pricing, (point, &partition), self.sizing)?;
         Ok((filled, partition))
     }
 
