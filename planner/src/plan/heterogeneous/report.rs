@@ -69,14 +69,21 @@ pub(super) fn decisions(scenario: &Scenario, sweep: &Sweep<'_>, sequences: usize
     decisions
 }
 
-/// Whether layouts of their own pay, against the best single layout on the sizing batch.
-pub(super) fn verdict(scenario: &Scenario, sweep: &Sweep<'_>, single: &Sweep<'_>) -> String {
-    let (Some((own, _)), best) = (sweep.best(), single.best()) else { return String::new() };
-    let Some((one, point)) = best else {
+/// Whether layouts of their own pay, against the best single layout on the sizing batch: modules cut by themselves, or all layers
+/// in one chain.
+pub(super) fn verdict(
+    scenario: &Scenario,
+    sweep: &Sweep<'_>,
+    single: &Sweep<'_>,
+    chain: Option<(f64, String)>,
+) -> String {
+    let Some((own, _)) = sweep.best() else { return String::new() };
+    let apart = single.best().map(|(seconds, point)| (seconds, describe(&scenario.model, point)));
+    let best = apart.into_iter().chain(chain).min_by(|a, b| a.0.total_cmp(&b.0));
+    let Some((one, what)) = best else {
         return "Added freedom pays: no single layout for all modules fits.".to_owned();
     };
     let gain = 100.0 * (one / own - 1.0);
-    let what = describe(&scenario.model, point);
     if gain >= 0.5 {
         format!(
             "Added freedom pays: {gain:.1} % faster on the representative batch than the best single layout ({what})."

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use super::fill::{self, Filled, fill};
 use super::layout_of;
 use super::report::describe;
-use super::space::{Mode, Point, Space, anchor, space};
+use super::space::{Ground, Mode, Point, Space, anchor, space};
 use crate::cost::{MicrobatchLoad, Partition, Place, Pricing};
 use crate::observer::{Cancelled, Observer, go_on};
 use crate::outcome::{Loser, RejectionCount, Search};
@@ -63,7 +63,7 @@ pub(super) struct Sweep<'a> {
 impl<'a> Sweep<'a> {
     /// Looks at every point from afar.
     pub(super) fn new(scenario: &'a Scenario, pricing: &'a Pricing<'a>, mode: Mode, sizing: &'a PackedBatch) -> Self {
-        let Space { points, illegal, left_out } = space(scenario, mode, sizing.sequences.len() as u32);
+        let Space { points, illegal, left_out } = space(&Ground::of(scenario), mode, sizing.sequences.len() as u32);
         let total = (points.len() + illegal.len()) as u32;
         let seen = illegal.into_iter().map(|(point, rule)| (point, Seen::Rejected(Misfit::rule(&rule)))).collect();
         let (partitions, simulated) = (BTreeMap::new(), 0);

@@ -5,6 +5,7 @@ use std::ops::Range;
 use crate::model::{Model, Module, ModuleRole};
 use crate::plan::ModuleLayout;
 use crate::scenario::{PlannerKind, Scenario};
+use crate::training::LayoutRequest;
 
 /// Largest context-parallel degree that is looked at: eight nodes of eight hold one sequence.
 const MOST_CONTEXT: u32 = 64;
@@ -76,11 +77,58 @@ pub(crate) fn degrees(scenario: &Scenario) -> (Vec<u32>, Vec<u32>) {
     (with(context, scenario.training.context_parallel), with(expert, scenario.training.expert_parallel))
 }
 
+/// What rules need to know of a module.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Slot {
+    pub name: String,
+    pub layers: u32,
+    pub heads: u32,
+    pub kv_heads: u32,
+    pub experts: Option<u32>,
+}
+
+impl Slot {
+    fn of(module: &Module) -> Self {
+        let Module { layers, heads, kv_heads, .. } = *module;
+        Self { name: module.name.clone(), layers, heads, kv_heads, experts: module.moe.map(|moe| moe.experts) }
+    }
+}
+
+/// What layouts are laid out on.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Ground {
+    pub slots: Vec<Slot>,
+    /// The module whose microbatches set the pace.
+    pub main: usize,
+    pub devices: u32,
+    pub devices_per_node: u32,
+    /// Context- and expert-parallel degrees that the anchor may have.
+    pub contexts: Vec<u32>,
+    pub experts: Vec<u32>,
+    /// Degrees of the anchor that are fixed.
+    pub request: LayoutRequest,
+}
+
+impl Ground {
+    /// That of a scenario.
+    pub(crate) fn of(scenario: &Scenario) -> Self {
+        let (contexts, experts) = degrees(scenario);
+        Self {
+            slots: scenario.model.modules.iter().map(Slot::of).collect(),
+            main: anchor(&scenario.model),
+            devices: scenario.cluster.devices(),
+            devices_per_node: scenario.cluster.devices_per_node,
+            contexts,
+            experts,
+            request: scenario.layout,
+        }
+    }
+}
+
 /// Every point of a mode.
-pub(crate) fn space(scenario: &Scenario, mode: Mode, sequences: u32) -> Space {
-    let model = &scenario.model;
-    let (count, devices) = (model.modules.len() as u32, scenario.cluster.devices());
-    let main = anchor(model) as u32;
+pub(crate) fn space(ground: &Ground, mode: Mode, sequences: u32) -> Space {
+    let (count, devices) = (ground.slots.len() as u32, ground.devices);
+    let main = ground.main as u32;
     let mut space = Space::default();
     if count < 2 && mode != Mode::Homogeneous {
         return space;
@@ -95,17 +143,14 @@ pub(crate) fn space(scenario: &Scenario, mode: Mode, sequences: u32) -> Space {
         }
     };
     for shares in shares(mode, runs.len(), devices, runs.iter().position(|run| run.contains(&main)).unwrap_or(0)) {
-        let options: Vec<Vec<ModuleLayout>> = runs
-            .iter()
-            .zip(&shares)
-            .map(|(run, share)| options(scenario, mode, run, share, run.contains(&main)))
-            .collect();
+        let options: Vec<Vec<ModuleLayout>> =
+            runs.iter().zip(&shares).map(|(run, share)| options(ground, mode, run, share)).collect();
         let mut chosen = vec![0; runs.len()];
         loop {
             if options.iter().all(|of| !of.is_empty()) {
                 let modules: Vec<ModuleLayout> =
                     options.iter().zip(&chosen).map(|(of, &place)| of[place].clone()).collect();
-                space.add(scenario, mode, modules, sequences);
+                space.add(ground, mode, modules, sequences);
             }
             // The next combination.
             let Some(turned) = (0..runs.len()).find(|&run| chosen[run] + 1 < options[run].len()) else { break };
@@ -158,19 +203,18 @@ fn shares(mode: Mode, runs: usize, devices: u32, main: usize) -> Vec<Vec<Range<u
 }
 
 /// Layouts of some modules that fill some devices.
-fn options(scenario: &Scenario, mode: Mode, run: &Range<u32>, devices: &Range<u32>, main: bool) -> Vec<ModuleLayout> {
+fn options(ground: &Ground, mode: Mode, run: &Range<u32>, devices: &Range<u32>) -> Vec<ModuleLayout> {
     let size = devices.end - devices.start;
-    let request = scenario.layout;
-    let (contexts, experts) = degrees(scenario);
+    let (request, main) = (ground.request, run.contains(&(ground.main as u32)));
     // Inputs of encoders are bounded: their sequences are cut only where all modules have one layout.
-    let contexts = if main { contexts } else { vec![1] };
-    let has_experts = |module: u32| scenario.model.modules[module as usize].moe.is_some();
-    let experts = if run.clone().any(has_experts) { experts } else { vec![1] };
+    let contexts: &[u32] = if main { &ground.contexts } else { &[1] };
+    let has_experts = ground.slots[run.start as usize..run.end as usize].iter().any(|slot| slot.experts.is_some());
+    let experts: &[u32] = if has_experts { &ground.experts } else { &[1] };
     let fixed = |asked: Option<u32>, open: Vec<u32>| asked.filter(|_| main).map_or(open, |degree| vec![degree]);
     let divisors = |of: u32| (1..=of).filter(|degree| of.is_multiple_of(*degree)).collect::<Vec<u32>>();
     let mut options = Vec::new();
-    for tensor in fixed(request.tensor, divisors(scenario.cluster.devices_per_node)) {
-        for &context in &contexts {
+    for tensor in fixed(request.tensor, divisors(ground.devices_per_node)) {
+        for &context in contexts {
             for pipeline in fixed(request.pipeline, divisors(size)) {
                 let whole = u64::from(tensor) * u64::from(context) * u64::from(pipeline);
                 if whole > u64::from(size) || !u64::from(size).is_multiple_of(whole) {
@@ -181,7 +225,7 @@ fn options(scenario: &Scenario, mode: Mode, run: &Range<u32>, devices: &Range<u3
                     continue;
                 }
                 let data = size / whole as u32;
-                for &expert in &experts {
+                for &expert in experts {
                     options.push(ModuleLayout {
                         first: run.start,
                         end: run.end,
@@ -202,18 +246,18 @@ fn options(scenario: &Scenario, mode: Mode, run: &Range<u32>, devices: &Range<u3
 
 impl Space {
     /// Adds the points of some layouts, one for every size of microbatches, or the rule that they break.
-    fn add(&mut self, scenario: &Scenario, mode: Mode, mut modules: Vec<ModuleLayout>, sequences: u32) {
+    fn add(&mut self, ground: &Ground, mode: Mode, mut modules: Vec<ModuleLayout>, sequences: u32) {
         let standing = if mode == Mode::Colocated { stand_beside(&mut modules) } else { Ok(()) };
         let point = |modules: Vec<ModuleLayout>, microbatch| Point { mode, modules, microbatch };
-        let broken = standing.err().or_else(|| broken_rule(scenario, mode, &modules));
+        let broken = standing.err().or_else(|| broken_rule(ground, mode, &modules));
         if let Some(rule) = broken {
-            self.illegal.push((point(modules, scenario.layout.microbatch.unwrap_or(1)), rule));
+            self.illegal.push((point(modules, ground.request.microbatch.unwrap_or(1)), rule));
             return;
         }
-        let main = anchor(&scenario.model);
-        let copies = modules.iter().find(|layout| layout.modules().contains(&main)).map_or(1, |layout| layout.data);
+        let copies =
+            modules.iter().find(|layout| layout.modules().contains(&ground.main)).map_or(1, |layout| layout.data);
         let most = (sequences / copies).min(LARGEST_MICROBATCH);
-        let sizes = match scenario.layout.microbatch {
+        let sizes = match ground.request.microbatch {
             Some(size) => vec![size],
             None if most == 0 => Vec::new(),
             None => (0..=most.ilog2()).map(|power| 1 << power).collect(),
@@ -247,37 +291,28 @@ fn stand_beside(modules: &mut [ModuleLayout]) -> Result<(), String> {
 }
 
 /// The rule that layouts break, in words that do not name their degrees, so that they can be counted.
-fn broken_rule(scenario: &Scenario, mode: Mode, modules: &[ModuleLayout]) -> Option<String> {
-    let node = scenario.cluster.devices_per_node;
-    let fewest = |layout: &ModuleLayout| {
-        let own = layout.modules().map(|module| &scenario.model.modules[module]);
-        own.clone().min_by_key(|module| module.layers).filter(|module| module.layers < layout.pipeline).cloned()
-    };
+fn broken_rule(ground: &Ground, mode: Mode, modules: &[ModuleLayout]) -> Option<String> {
     for layout in modules {
-        for module in layout.modules().map(|module| &scenario.model.modules[module]) {
-            if let Some(rule) = indivisible(layout, module) {
+        for slot in &ground.slots[layout.modules()] {
+            if let Some(rule) = indivisible(layout, slot) {
                 return Some(rule);
             }
-        }
-        if let Some(module) = fewest(layout) {
-            return Some(format!("PP exceeds the {} layers of {}", module.layers, module.name));
         }
         if !(layout.data * layout.context).is_multiple_of(layout.expert) {
             return Some("EP does not divide DP x CP".to_owned());
         }
-        if layout.tensor > 1 && layout.first_device % node % layout.tensor != 0 {
+        if layout.tensor > 1 && layout.first_device % ground.devices_per_node % layout.tensor != 0 {
             return Some("a tensor-parallel group would cross nodes".to_owned());
         }
     }
-    let main = anchor(&scenario.model);
-    let backbone = modules.iter().find(|layout| layout.modules().contains(&main))?;
+    let backbone = modules.iter().find(|layout| layout.modules().contains(&ground.main))?;
     if mode == Mode::Homogeneous {
         return None;
     }
     for layout in modules.iter().filter(|layout| *layout != backbone) {
         let (a, b) = (layout.data.max(backbone.data), layout.data.min(backbone.data));
         if !a.is_multiple_of(b) {
-            let name = &scenario.model.modules[layout.first as usize].name;
+            let name = &ground.slots[layout.first as usize].name;
             return Some(format!("the copies of {name} and of the backbone do not divide each other's batches"));
         }
     }
@@ -287,12 +322,16 @@ fn broken_rule(scenario: &Scenario, mode: Mode, modules: &[ModuleLayout]) -> Opt
     (mode == Mode::Colocated && modules.iter().all(same)).then(|| "all layouts are the same: homogeneous".to_owned())
 }
 
-fn indivisible(layout: &ModuleLayout, module: &Module) -> Option<String> {
-    for (what, count) in [("heads", module.heads), ("key-value heads", module.kv_heads)] {
+fn indivisible(layout: &ModuleLayout, slot: &Slot) -> Option<String> {
+    let Slot { name, layers, .. } = slot;
+    for (what, count) in [("heads", slot.heads), ("key-value heads", slot.kv_heads)] {
         if count % layout.tensor != 0 {
-            return Some(format!("TP does not divide the {count} {what} of {}", module.name));
+            return Some(format!("TP does not divide the {count} {what} of {name}"));
         }
     }
-    let experts = module.moe.map(|moe| moe.experts).filter(|experts| experts % layout.expert != 0);
-    experts.map(|experts| format!("EP does not divide the {experts} experts of {}", module.name))
+    if *layers < layout.pipeline {
+        return Some(format!("PP exceeds the {layers} layers of {name}"));
+    }
+    let experts = slot.experts.filter(|experts| experts % layout.expert != 0);
+    experts.map(|experts| format!("EP does not divide the {experts} experts of {name}"))
 }
