@@ -2,13 +2,15 @@
 
 pub use crate::observer::{Cancelled, Observer, Unobserved};
 
-use crate::cost::{ContextSettings, Pricing};
+use crate::cost::{ContextSettings, DegreeSettings, Pricing};
 use crate::observer::go_on;
 use crate::outcome::{
     Answer, ENGINE, HistogramColumns, Outcome, PlannedTimeline, PlannerResult, Planning, WorkloadSummary,
 };
-use crate::plan::{Batches, Judged, NoPlan, Plan, judge, plan_context_parallel, plan_dynamic, plan_pipeweaver};
-use crate::plan::{plan_static, plan_strategies};
+use crate::plan::{
+    Batches, Judged, NoPlan, Plan, heterogeneous, judge, plan_context_parallel, plan_dynamic, plan_heterogeneous,
+    plan_pipeweaver, plan_static, plan_strategies,
+};
 use crate::scenario::{PlannerKind, Scenario, ValidScenario};
 use crate::workload::{GlobalBatch, PackedBatch, SampleShape, Sampler, packing};
 
@@ -46,7 +48,9 @@ pub fn plan(scenario: &ValidScenario, observer: &mut dyn Observer) -> Result<Pla
         (0..if surveyed { SURVEYED } else { 0 }).map(|number| pack(&sampler.survey(number))).collect();
     let grouped = surveyed || question.planners.iter().any(|planner| planner.works_in_groups());
     let contexts = ContextSettings::up_to(&question.training, if grouped { question.cluster.devices() } else { 0 });
-    let pricing = Pricing::new(&question.model, &question.cluster, &question.training).with_contexts(&contexts);
+    let degrees = degree_settings(question);
+    let pricing = Pricing::new(&question.model, &question.cluster, &question.training);
+    let pricing = pricing.with_contexts(&contexts).with_degrees(&degrees);
     let mut results = Vec::new();
     let mut timelines = Vec::new();
     for &planner in &question.planners {
@@ -67,6 +71,9 @@ pub fn plan(scenario: &ValidScenario, observer: &mut dyn Observer) -> Result<Pla
             _ if planner.has_strategies() => {
                 let batches = Batches { survey: &survey, sizing: &sizing, judged: &batches };
                 plan_strategies(question, &pricing, planner, batches, observer)?
+            }
+            _ if planner.lays_out_modules() => {
+                plan_heterogeneous(question, &pricing, planner, &sizing, &batches, observer)?
             }
             _ if planner.works_in_groups() => {
                 plan_context_parallel(question, &pricing, planner, &sizing, &batches, observer)?
@@ -148,6 +155,15 @@ fn deep_speed(
     let pricing = Pricing::new(&question.model, &question.cluster, &question.training).with_contexts(&contexts);
     let answer = plan_context_parallel(&question, &pricing, PlannerKind::Ulysses, sizing, batches, observer)?;
     Ok(judged(&question, &pricing, answer, batches))
+}
+
+/// Degrees that modules may have for themselves; none where no planner asks.
+fn degree_settings(question: &Scenario) -> DegreeSettings {
+    if !question.planners.iter().any(|planner| planner.lays_out_modules()) {
+        return DegreeSettings::default();
+    }
+    let (contexts, experts) = heterogeneous::degrees(question);
+    DegreeSettings::of(&question.training, &contexts, &experts)
 }
 
 /// Fastest first, planners without a plan last.

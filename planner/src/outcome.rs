@@ -2,9 +2,11 @@
 
 mod grouping;
 mod histogram;
+mod placement;
 mod strategy;
 
 pub use grouping::{DegreeGroups, IterationGroups, MicrobatchGroups};
+pub use placement::{Boundary, ModulePlacement, PlacedModules};
 pub use strategy::{IterationStrategy, PipelineSummary};
 
 use serde::{Deserialize, Serialize};
@@ -140,6 +142,9 @@ pub struct Planned {
     pub provenance: Provenance,
     /// Decisions in words, with figures.
     pub decisions: Vec<String>,
+    /// Where modules with layouts of their own stand; absent where `layout` is that of all.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub placement: Option<ModulePlacement>,
 }
 
 /// Degrees of a layout.

@@ -4,10 +4,12 @@ mod breakdown;
 mod context_parallel;
 mod dynamic;
 mod groups;
+pub(crate) mod heterogeneous;
 mod hydraulis;
 mod judge;
 mod layouts;
 mod misfit;
+pub(crate) mod modules;
 mod pipeweaver;
 mod replica;
 mod sizing;
@@ -16,10 +18,12 @@ mod strategy;
 
 pub use groups::SequenceGroup;
 pub use judge::{Judged, judge};
+pub use modules::ModuleLayout;
 pub use strategy::{OptimizerSharding, Scheme, SchemedPipeline, Strategy};
 
 pub(crate) use context_parallel::plan as plan_context_parallel;
 pub(crate) use dynamic::plan as plan_dynamic;
+pub(crate) use heterogeneous::plan as plan_heterogeneous;
 pub(crate) use hydraulis::{Batches, plan as plan_strategies};
 pub(crate) use pipeweaver::{CutReplica, plan as plan_pipeweaver};
 pub(crate) use static_3d::plan as plan_static;
@@ -33,8 +37,11 @@ use crate::schedule::Schedule;
 pub struct Plan {
     /// Degrees.
     pub layout: Layout,
-    /// Layers of every stage.
+    /// Layers of every stage; with layouts of their own, of every stage of one copy of every module.
     pub partition: Partition,
+    /// Layouts of the modules where they have their own: the cluster is then one replica, whose parts say on which copies
+    /// they run. Empty where `layout` is that of all modules.
+    pub modules: Vec<ModuleLayout>,
     /// What each iteration does.
     pub iterations: Vec<IterationPlan>,
     /// Algorithm, in words.
@@ -99,6 +106,8 @@ pub struct Part {
     pub first: u32,
     /// One behind the last instance.
     pub end: u32,
+    /// Pipeline of the module's layout that it runs on; 0 where the replica is one pipeline.
+    pub copy: u32,
 }
 
 impl Plan {
@@ -109,8 +118,17 @@ impl Plan {
 
     /// Ranks of each of the lists that iterations have: of a pipeline, or of all that work in groups.
     pub fn ranks(&self) -> usize {
+        if !self.modules.is_empty() {
+            return self.arrangement().map_or(0, |arrangement| arrangement.ranks.len());
+        }
         let groups = self.iterations.iter().flat_map(|iteration| &iteration.replicas).any(ReplicaPlan::is_grouped);
         if groups { self.layout.data as usize } else { self.layout.pipeline as usize }
+    }
+
+    /// Ranks and stages of modules with layouts of their own; `None` where there are none, or they cannot stand so.
+    pub(crate) fn arrangement(&self) -> Option<modules::Arrangement> {
+        let modules = self.modules.iter().map(|layout| layout.end as usize).max()?;
+        modules::Arrangement::of(&self.modules, &self.partition, modules).ok()
     }
 }
 

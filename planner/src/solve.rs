@@ -76,6 +76,8 @@ kinds! {
     Dispatch = dispatch, "dispatch";
     /// Strategies for the lengths of a data set (Hydraulis, Eq. 4).
     Propose = propose, "propose";
+    /// Layouts of modules.
+    Layouts = layouts, "layouts";
 }
 
 /// A problem, and how long it may take.

@@ -38,7 +38,11 @@ pub fn check_assignment(
             }
         }
     }
-    layers(&plan.partition, (layout.pipeline * layout.chunks) as usize, model)?;
+    layers(&plan.partition, model)?;
+    let stages = (layout.pipeline * layout.chunks) as usize;
+    if plan.partition.stages.len() != stages {
+        return Err(Violation::Layers { stage: plan.partition.stages.len() });
+    }
     shape(plan, sequences.len())?;
     once(plan, sequences)
 }
@@ -46,20 +50,24 @@ pub fn check_assignment(
 /// Every sequence of every iteration is trained once.
 fn once(plan: &Plan, sequences: &[usize]) -> Result<(), Violation> {
     for (iteration, &count) in sequences.iter().enumerate() {
-        let mut times = vec![0_u32; count];
-        for replica in &plan.iterations[iteration].replicas {
-            for &sequence in replica.microbatches.iter().flatten() {
-                match times.get_mut(sequence as usize) {
-                    Some(times) => *times += 1,
-                    None => return Err(Violation::Sequence { iteration, sequence: sequence as usize, times: 1 }),
-                }
-            }
-        }
-        if let Some(sequence) = times.iter().position(|&times| times != 1) {
-            return Err(Violation::Sequence { iteration, sequence, times: times[sequence] });
-        }
+        sequences_once(iteration, &plan.iterations[iteration].replicas, count)?;
     }
     Ok(())
+}
+
+/// The replicas of an iteration train each of `count` sequences once.
+pub(super) fn sequences_once(iteration: usize, replicas: &[ReplicaPlan], count: usize) -> Result<(), Violation> {
+    let mut times = vec![0_u32; count];
+    for &sequence in replicas.iter().flat_map(|replica| &replica.microbatches).flatten() {
+        match times.get_mut(sequence as usize) {
+            Some(times) => *times += 1,
+            None => return Err(Violation::Sequence { iteration, sequence: sequence as usize, times: 1 }),
+        }
+    }
+    match times.iter().position(|&times| times != 1) {
+        Some(sequence) => Err(Violation::Sequence { iteration, sequence, times: times[sequence] }),
+        None => Ok(()),
+    }
 }
 
 /// Iterations, replicas, ranks, stages and microbatches are as many as the layout says.
@@ -125,7 +133,8 @@ fn groups(replica: &ReplicaPlan, layout: Layout) -> Result<(), Violation> {
     Ok(())
 }
 
-fn layers(partition: &Partition, expected: usize, model: &Model) -> Result<(), Violation> {
+/// Stages hold every layer once and in order.
+pub(super) fn layers(partition: &Partition, model: &Model) -> Result<(), Violation> {
     let (mut module, mut layer) = (0, 0);
     for (stage, ranges) in partition.stages.iter().enumerate() {
         if ranges.is_empty() {
@@ -146,11 +155,7 @@ fn layers(partition: &Partition, expected: usize, model: &Model) -> Result<(), V
         }
     }
     let complete = module + 1 == model.modules.len() && layer == model.modules[module].layers;
-    if complete && partition.stages.len() == expected {
-        Ok(())
-    } else {
-        Err(Violation::Layers { stage: partition.stages.len() })
-    }
+    if complete { Ok(()) } else { Err(Violation::Layers { stage: partition.stages.len() }) }
 }
 
 #[cfg(test)]

@@ -1,6 +1,7 @@
 //! Where time and memory go, by stage and by rank.
 
 use super::Plan;
+use super::modules::Arrangement;
 use crate::cost::PipelineCosts;
 use crate::cost::partition::LayerRange;
 use crate::cost::pipeline::Cell;
@@ -54,12 +55,14 @@ impl StageTimes {
         }
     }
 
-    pub(super) fn summaries(&self, plan: &Plan, model: &Model) -> Vec<StageSummary> {
-        let summary = |(stage, ranges): (usize, &Vec<LayerRange>)| {
-            let rank = plan.partition.placement.rank_of(stage, plan.layout.pipeline as usize) as u32;
-            self.summary(stage, rank, ranges, model)
+    /// One summary a stage; where modules have layouts of their own, a stage of every copy.
+    pub(super) fn summaries(&self, plan: &Plan, arrangement: Option<&Arrangement>, model: &Model) -> Vec<StageSummary> {
+        let summary = |stage: usize| {
+            let ranges = &plan.partition.stages[arrangement.map_or(stage, |of| of.cut[stage] as usize)];
+            let rank = || plan.partition.placement.rank_of(stage, plan.layout.pipeline as usize) as u32;
+            self.summary(stage, arrangement.map_or_else(rank, |of| of.stage_rank[stage]), ranges, model)
         };
-        plan.partition.stages.iter().enumerate().map(summary).collect()
+        (0..self.stages.len()).map(summary).collect()
     }
 
     /// The stage of some layers by its place and its rank.

@@ -195,6 +195,7 @@ impl<'a> Setting<'a> {
             replicas().filter_map(|replica| replica.strategy.as_ref()).map(|strategy| strategy.pipelines.len()).max();
         let microbatch = replicas().flat_map(|replica| &replica.microbatches).map(Vec::len).max();
         Plan {
+            modules: Vec::new(),
             layout: Layout {
                 tensor,
                 pipeline,

@@ -5,7 +5,7 @@ use std::rc::Rc;
 use super::breakdown::{RankTotals, StageTimes};
 use super::misfit::Misfit;
 use super::strategy::{self, DeviceTotals, SchemeStages};
-use super::{IterationPlan, Plan, ReplicaPlan, Strategy, groups, replica};
+use super::{IterationPlan, Plan, ReplicaPlan, Strategy, groups, modules, replica};
 use crate::check::{self, Violation};
 use crate::compare::{self, IterationTotals};
 use crate::cost::{MicrobatchLoad, PipelineCosts, Pricing};
@@ -64,6 +64,8 @@ fn run_iteration(
         }
         let costs = if let Some(strategy) = &assigned.strategy {
             strategy::costs(scenario, pricing, batch, assigned, strategy)
+        } else if !plan.modules.is_empty() {
+            modules::of_plan(scenario, pricing, plan, batch, assigned)
         } else if assigned.is_grouped() {
             groups::costs(scenario, pricing, layout, batch, assigned)
         } else {
@@ -133,14 +135,19 @@ pub fn judge(
     batches: &[PackedBatch],
 ) -> Result<Judged, Violation> {
     let sequences: Vec<usize> = batches.iter().map(|batch| batch.sequences.len()).collect();
-    let context = scenario.training.context_parallel;
-    check::check_assignment(plan, &scenario.model, scenario.cluster.devices(), context, &sequences)?;
+    let (context, devices) = (scenario.training.context_parallel, scenario.cluster.devices());
+    let arrangement = plan.arrangement();
+    if plan.modules.is_empty() {
+        check::check_assignment(plan, &scenario.model, devices, context, &sequences)?;
+    } else {
+        check::check_modules(plan, &scenario.model, devices, batches)?;
+    }
     let limit = scenario.memory_limit();
     let mut totals = Vec::with_capacity(batches.len());
     let mut iterations = Vec::with_capacity(batches.len());
     let mut timelines = Vec::with_capacity(batches.len());
     let mut accounts = groups::Accounts::default();
-    let mut stages = StageTimes::new(plan.partition.stages.len());
+    let mut stages = StageTimes::new(arrangement.as_ref().map_or(plan.partition.stages.len(), |of| of.cut.len()));
     let mut ranks = RankTotals::new(plan.ranks());
     let mut schemed = Schemed::new(scenario);
     for (iteration, batch) in batches.iter().enumerate() {
@@ -151,6 +158,10 @@ pub fn judge(
             // A shared run needs one check.
             if !runs[..index].iter().rev().take(REMEMBERED).any(|earlier| Rc::ptr_eq(earlier, run)) {
                 check::check_run(&replica.schedule, &run.execution, &run.costs, limit)?;
+                if arrangement.is_some() {
+                    let of = (&scenario.model, &scenario.training);
+                    check::check_module_run(plan, of, batch, replica, &run.execution, &run.costs)?;
+                }
             }
             match &replica.strategy {
                 Some(strategy) => {
@@ -161,11 +172,15 @@ pub fn judge(
             }
         }
         let schemes = planned.replicas.first().and_then(|replica| replica.strategy.as_ref());
-        let end = match schemes {
+        let mut end = match schemes {
             Some(strategy) => strategy::step_end(strategy, &runs[0].execution),
             None => StepEnd::of(plan.ranks(), runs.iter().map(|run| &run.execution)),
         };
-        let total = totals_of(scenario, batch, planned, &runs, &end);
+        if let Some(arrangement) = &arrangement {
+            end.join(&arrangement.synchronised(&plan.modules));
+        }
+        let sizes = arrangement.as_ref().map(|arrangement| arrangement.sizes());
+        let total = totals_of(scenario, batch, planned, (&runs, sizes.as_deref()), &end);
         for (run, replica) in runs.iter().zip(&planned.replicas) {
             match &replica.strategy {
                 Some(strategy) => {
@@ -213,7 +228,7 @@ pub fn judge(
         stages: if plan.has_strategies() {
             schemed.stages.summaries(&scenario.model)
         } else {
-            stages.summaries(plan, &scenario.model)
+            stages.summaries(plan, arrangement.as_ref(), &scenario.model)
         },
         ranks: if plan.has_strategies() {
             schemed.devices.summaries(scenario.training.memory_reserve_gib)
@@ -229,26 +244,26 @@ pub fn judge(
             search: plan.search.clone(),
         },
         decisions: plan.decisions.clone(),
+        placement: modules::placement(scenario, plan, batches),
     };
     Ok(Judged { planned, timelines })
 }
 
-/// What the replicas of an iteration come to.
+/// What the replicas of an iteration come to; `sizes` are the devices of every rank where modules have layouts of their own.
 fn totals_of(
     scenario: &Scenario,
     batch: &PackedBatch,
     planned: &IterationPlan,
-    runs: &[Rc<ReplicaRun>],
+    (runs, sizes): (&[Rc<ReplicaRun>], Option<&[u32]>),
     end: &StepEnd,
 ) -> IterationTotals {
+    let devices = scenario.cluster.devices();
     let mut total = IterationTotals { tokens: batch.summary.tokens, ..IterationTotals::default() };
     for (run, replica) in runs.iter().zip(&planned.replicas) {
-        match &replica.strategy {
-            Some(strategy) => {
-                total.add_ranks(&replica.schedule, &run.costs, &rank_devices(strategy));
-                total.ranks += u64::from(scenario.cluster.devices());
-            }
-            None => total.add_replica(&replica.schedule, &run.costs),
+        match (&replica.strategy, sizes) {
+            (Some(strategy), _) => total.add_blocks(&replica.schedule, &run.costs, &rank_devices(strategy), devices),
+            (None, Some(sizes)) => total.add_blocks(&replica.schedule, &run.costs, sizes, devices),
+            (None, None) => total.add_replica(&replica.schedule, &run.costs),
         }
         total.model_flops += run.flops;
         total.time = total.time.max(end.iteration_end(&run.costs));
@@ -327,10 +342,10 @@ impl Schemed {
 }
 
 /// Devices of every rank of all pipelines.
-fn rank_devices(strategy: &Strategy) -> Vec<u64> {
+fn rank_devices(strategy: &Strategy) -> Vec<u32> {
     let of = |pipeline: &super::SchemedPipeline| {
         let scheme = pipeline.scheme;
-        std::iter::repeat_n(u64::from(scheme.stage_devices()), scheme.pipeline as usize)
+        std::iter::repeat_n(scheme.stage_devices(), scheme.pipeline as usize)
     };
     strategy.pipelines.iter().flat_map(of).collect()
 }

@@ -86,11 +86,18 @@ pub enum PlannerKind {
     HydraulisStatic,
     /// Pipelines of different schemes, chosen for every batch anew (Hydraulis).
     Hydraulis,
+    /// One layout for all modules with its context-parallel degree, encoders beside the backbone's pipeline on the same ranks.
+    Homogeneous,
+    /// A layout for each module on shared devices (heterogeneous parallelism, colocated; arXiv 2605.27678).
+    HeterogeneousColocated,
+    /// A layout for each module on devices of its own (heterogeneous parallelism, non-colocated).
+    #[serde(rename = "heterogeneous_non_colocated")]
+    HeterogeneousApart,
 }
 
 impl PlannerKind {
     /// Every planner, in the order in which pickers list them.
-    pub const ALL: [Self; 30] = [
+    pub const ALL: [Self; 33] = [
         Self::Gpipe,
         Self::OneFOneB,
         Self::Interleaved,
@@ -121,6 +128,9 @@ impl PlannerKind {
         Self::HydraulisPacking,
         Self::HydraulisStatic,
         Self::Hydraulis,
+        Self::Homogeneous,
+        Self::HeterogeneousColocated,
+        Self::HeterogeneousApart,
     ];
 
     /// Stable identifier, as in JSON and URLs.
@@ -156,6 +166,9 @@ impl PlannerKind {
             Self::HydraulisPacking => "hydraulis_packing",
             Self::HydraulisStatic => "hydraulis_static",
             Self::Hydraulis => "hydraulis",
+            Self::Homogeneous => "homogeneous",
+            Self::HeterogeneousColocated => "heterogeneous_colocated",
+            Self::HeterogeneousApart => "heterogeneous_non_colocated",
         }
     }
 
@@ -197,6 +210,9 @@ impl PlannerKind {
             Self::HydraulisPacking => "Hydraulis, dispatching and packing",
             Self::HydraulisStatic => "Hydraulis, one heterogeneous strategy",
             Self::Hydraulis => "Hydraulis, dynamic strategies",
+            Self::Homogeneous => "One layout for all modules, static",
+            Self::HeterogeneousColocated => "Heterogeneous layouts, colocated, static",
+            Self::HeterogeneousApart => "Heterogeneous layouts, non-colocated, static",
         }
     }
 
@@ -233,6 +249,9 @@ impl PlannerKind {
             Self::HydraulisPacking => "Hydraulis (packing)",
             Self::HydraulisStatic => "Hydraulis (static)",
             Self::Hydraulis => "Hydraulis",
+            Self::Homogeneous => "one layout",
+            Self::HeterogeneousColocated => "colocated",
+            Self::HeterogeneousApart => "non-colocated",
         }
     }
 
@@ -277,6 +296,11 @@ impl PlannerKind {
                 | Self::Dhp
                 | Self::DeepSpeed
         )
+    }
+
+    /// Whether it searches layouts with context-parallel degrees, of all modules or of each.
+    pub const fn lays_out_modules(self) -> bool {
+        matches!(self, Self::Homogeneous | Self::HeterogeneousColocated | Self::HeterogeneousApart)
     }
 
     /// The schedule of a planner that fills a layout with one, if it does.

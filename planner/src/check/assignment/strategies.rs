@@ -82,7 +82,9 @@ fn degrees(pipeline: &SchemedPipeline, model: &Model) -> Result<(), Violation> {
             }
         }
     }
-    layers(&pipeline.partition, pipeline.scheme.pipeline as usize, model)
+    layers(&pipeline.partition, model)?;
+    let stages = pipeline.partition.stages.len();
+    if stages == pipeline.scheme.pipeline as usize { Ok(()) } else { Err(Violation::Layers { stage: stages }) }
 }
 
 /// No device is on two stages of one phase.
@@ -169,6 +171,7 @@ mod tests {
         spoil(&mut strategy, &mut replica);
         replica.strategy = Some(strategy);
         let plan = Plan {
+            modules: Vec::new(),
             layout: Layout { tensor: 2, pipeline: 2, data: 2, chunks: 1, microbatch: 2, group: None },
             partition: Partition::even(&model, 1).unwrap(),
             iterations: vec![IterationPlan { replicas: vec![replica], decision: None }],
