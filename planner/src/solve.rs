@@ -76,6 +76,8 @@ kinds! {
     Dispatch = dispatch, "dispatch";
     /// Strategies for the lengths of a data set (Hydraulis, Eq. 4).
     Propose = propose, "propose";
+    /// Items over microbatches that are as equal as can be (DFLOP, Eq. 6).
+    Partition = partition, "partition";
 }
 
 /// A problem, and how long it may take.
