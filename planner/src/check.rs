@@ -6,10 +6,12 @@
 
 mod assignment;
 mod execution_plan;
+mod modules;
 mod run;
 
 pub use assignment::check_assignment;
 pub use execution_plan::{At, ExecutionViolation, Replay, check_execution_plan};
+pub use modules::{check_module_run, check_modules};
 pub use run::check_run;
 
 /// What is wrong with a plan.
@@ -138,6 +140,38 @@ pub enum Violation {
         start: u64,
         /// Start of another rank of the group, in ns.
         first: u64,
+    },
+    /// The modules of a layout cannot stand as it says.
+    #[error("layout {layout}: {what}")]
+    Standing {
+        /// Number of the layout.
+        layout: usize,
+        /// What is wrong.
+        what: String,
+    },
+    /// An instance of a module in a microbatch is in no part, in several, or does not exist.
+    #[error("instance {instance} of module {module} in microbatch {microbatch} is in {times} parts")]
+    Instance {
+        /// The microbatch.
+        microbatch: u32,
+        /// The module.
+        module: u32,
+        /// The instance.
+        instance: u32,
+        /// Parts that hold it.
+        times: u32,
+    },
+    /// A part of a module runs before what it is made from is there, or what fed it goes back before its gradient.
+    #[error("part {part} and part {from} that feeds it: one starts at {start} ns, before the other ends at {input} ns")]
+    Unfed {
+        /// The part that is fed.
+        part: usize,
+        /// The part that feeds it.
+        from: usize,
+        /// Start of the one that waits, in ns.
+        start: u64,
+        /// When what it waits for is done, in ns.
+        input: u64,
     },
     /// A rank holds more than it may.
     #[error("rank {rank} needs {needed_mib} MiB of {limit_mib} MiB")]

@@ -1,6 +1,9 @@
 //! The answer to a scenario: for every planner a judged plan, or why there is none.
 
 mod histogram;
+mod placement;
+
+pub use placement::{Boundary, ModulePlacement, PlacedModules};
 
 use serde::{Deserialize, Serialize};
 
@@ -135,6 +138,9 @@ pub struct Planned {
     pub provenance: Provenance,
     /// Decisions in words, with figures.
     pub decisions: Vec<String>,
+    /// Where modules with layouts of their own stand; absent where `layout` is that of all.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub placement: Option<ModulePlacement>,
 }
 
 /// Degrees of a layout.

@@ -7,6 +7,7 @@ mod groups;
 mod judge;
 mod layouts;
 mod misfit;
+mod modules;
 mod pipeweaver;
 mod replica;
 mod sizing;
@@ -14,6 +15,7 @@ mod static_3d;
 
 pub use groups::SequenceGroup;
 pub use judge::{Judged, judge};
+pub use modules::ModuleLayout;
 
 pub(crate) use context_parallel::plan as plan_context_parallel;
 pub(crate) use dynamic::plan as plan_dynamic;
@@ -29,8 +31,11 @@ use crate::schedule::Schedule;
 pub struct Plan {
     /// Degrees.
     pub layout: Layout,
-    /// Layers of every stage.
+    /// Layers of every stage; with layouts of their own, of every stage of one copy of every module.
     pub partition: Partition,
+    /// Layouts of the modules where they have their own: the cluster is then one replica, whose parts say on which copies
+    /// they run. Empty where `layout` is that of all modules.
+    pub modules: Vec<ModuleLayout>,
     /// What each iteration does.
     pub iterations: Vec<IterationPlan>,
     /// Algorithm, in words.
@@ -92,13 +97,24 @@ pub struct Part {
     pub first: u32,
     /// One behind the last instance.
     pub end: u32,
+    /// Pipeline of the module's layout that it runs on; 0 where the replica is one pipeline.
+    pub copy: u32,
 }
 
 impl Plan {
     /// Ranks of each of the lists that iterations have: of a pipeline, or of all that work in groups.
     pub fn ranks(&self) -> usize {
+        if !self.modules.is_empty() {
+            return self.arrangement().map_or(0, |arrangement| arrangement.ranks.len());
+        }
         let groups = self.iterations.iter().flat_map(|iteration| &iteration.replicas).any(ReplicaPlan::is_grouped);
         if groups { self.layout.data as usize } else { self.layout.pipeline as usize }
+    }
+
+    /// Ranks and stages of modules with layouts of their own; `None` where there are none, or they cannot stand so.
+    pub(crate) fn arrangement(&self) -> Option<modules::Arrangement> {
+        let modules = self.modules.iter().map(|layout| layout.end as usize).max()?;
+        modules::Arrangement::of(&self.modules, &self.partition, modules).ok()
     }
 }
 

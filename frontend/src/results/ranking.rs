@@ -163,6 +163,7 @@ mod tests {
             iterations: vec![],
             provenance,
             decisions: vec![],
+            placement: None,
         };
         PlannerResult { planner, title: planner.title().to_owned(), answer: Answer::Planned(Box::new(answer)) }
     }

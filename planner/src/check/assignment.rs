@@ -28,22 +28,30 @@ pub fn check_assignment(
         }
     }
     layers(plan, model)?;
+    let stages = (layout.pipeline * layout.chunks) as usize;
+    if plan.partition.stages.len() != stages {
+        return Err(Violation::Layers { stage: plan.partition.stages.len() });
+    }
     shape(plan, sequences.len())?;
     for (iteration, &count) in sequences.iter().enumerate() {
-        let mut times = vec![0_u32; count];
-        for replica in &plan.iterations[iteration].replicas {
-            for &sequence in replica.microbatches.iter().flatten() {
-                match times.get_mut(sequence as usize) {
-                    Some(times) => *times += 1,
-                    None => return Err(Violation::Sequence { iteration, sequence: sequence as usize, times: 1 }),
-                }
-            }
-        }
-        if let Some(sequence) = times.iter().position(|&times| times != 1) {
-            return Err(Violation::Sequence { iteration, sequence, times: times[sequence] });
-        }
+        sequences_once(iteration, &plan.iterations[iteration].replicas, count)?;
     }
     Ok(())
+}
+
+/// The replicas of an iteration train each of `count` sequences once.
+pub(super) fn sequences_once(iteration: usize, replicas: &[ReplicaPlan], count: usize) -> Result<(), Violation> {
+    let mut times = vec![0_u32; count];
+    for &sequence in replicas.iter().flat_map(|replica| &replica.microbatches).flatten() {
+        match times.get_mut(sequence as usize) {
+            Some(times) => *times += 1,
+            None => return Err(Violation::Sequence { iteration, sequence: sequence as usize, times: 1 }),
+        }
+    }
+    match times.iter().position(|&times| times != 1) {
+        Some(sequence) => Err(Violation::Sequence { iteration, sequence, times: times[sequence] }),
+        None => Ok(()),
+    }
 }
 
 /// Iterations, replicas, ranks, stages and microbatches are as many as the layout says.
@@ -109,7 +117,8 @@ fn groups(replica: &ReplicaPlan, layout: Layout) -> Result<(), Violation> {
     Ok(())
 }
 
-fn layers(plan: &Plan, model: &Model) -> Result<(), Violation> {
+/// Stages hold every layer once and in order.
+pub(super) fn layers(plan: &Plan, model: &Model) -> Result<(), Violation> {
     let (mut module, mut layer) = (0, 0);
     for (stage, ranges) in plan.partition.stages.iter().enumerate() {
         if ranges.is_empty() {
@@ -130,12 +139,7 @@ fn layers(plan: &Plan, model: &Model) -> Result<(), Violation> {
         }
     }
     let complete = module + 1 == model.modules.len() && layer == model.modules[module].layers;
-    let expected = (plan.layout.pipeline * plan.layout.chunks) as usize;
-    if complete && plan.partition.stages.len() == expected {
-        Ok(())
-    } else {
-        Err(Violation::Layers { stage: plan.partition.stages.len() })
-    }
+    if complete { Ok(()) } else { Err(Violation::Layers { stage: plan.partition.stages.len() }) }
 }
 
 #[cfg(test)]

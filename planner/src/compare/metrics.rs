@@ -30,22 +30,37 @@ pub struct IterationTotals {
 impl IterationTotals {
     /// Adds what the ranks of one replica do.
     pub fn add_replica(&mut self, schedule: &Schedule, costs: &PipelineCosts) {
-        for (rank, order) in schedule.orders.iter().enumerate() {
-            self.ranks += 1;
-            self.busy += costs.sync[rank] + costs.optimizer[rank];
-            self.exposed += costs.sync[rank];
-            for action in order {
-                let cell = costs.cell(action.stage as usize, action.microbatch as usize);
-                let (busy, exposed) = match action.kind {
-                    ActionKind::Forward => (costs.forward[cell], costs.exposed_forward[cell]),
-                    ActionKind::Backward => (costs.backward(cell), costs.exposed_backward[cell]),
-                    ActionKind::InputGrad => (costs.input_grad[cell], costs.exposed_backward[cell]),
-                    ActionKind::WeightGrad => (costs.weight_grad[cell], Nanos::ZERO),
-                };
-                self.busy += busy;
-                self.exposed += exposed;
-            }
+        for rank in 0..schedule.ranks() {
+            self.add_rank(schedule, costs, rank, 1);
         }
+        self.ranks += schedule.ranks() as u64;
+    }
+
+    /// Adds what ranks of different sizes do, each counted by its devices; of `devices` those that nothing stands on are
+    /// idle.
+    pub fn add_blocks(&mut self, schedule: &Schedule, costs: &PipelineCosts, sizes: &[u32], devices: u32) {
+        for (rank, &size) in sizes.iter().enumerate() {
+            self.add_rank(schedule, costs, rank, u64::from(size));
+        }
+        self.ranks += u64::from(devices);
+    }
+
+    /// Adds what one rank does, `times` over.
+    fn add_rank(&mut self, schedule: &Schedule, costs: &PipelineCosts, rank: usize, times: u64) {
+        let (mut all, mut in_the_way) = (costs.sync[rank] + costs.optimizer[rank], costs.sync[rank]);
+        for action in &schedule.orders[rank] {
+            let cell = costs.cell(action.stage as usize, action.microbatch as usize);
+            let (busy, exposed) = match action.kind {
+                ActionKind::Forward => (costs.forward[cell], costs.exposed_forward[cell]),
+                ActionKind::Backward => (costs.backward(cell), costs.exposed_backward[cell]),
+                ActionKind::InputGrad => (costs.input_grad[cell], costs.exposed_backward[cell]),
+                ActionKind::WeightGrad => (costs.weight_grad[cell], Nanos::ZERO),
+            };
+            all += busy;
+            in_the_way += exposed;
+        }
+        self.busy += Nanos::new(all.get() * times);
+        self.exposed += Nanos::new(in_the_way.get() * times);
     }
 
     /// Ranks x time, in seconds.

@@ -94,6 +94,12 @@ impl Group {
         self.time(Operation::AllGather, bytes)
     }
 
+    /// Broadcast of `bytes` from one member: a ring through which all of them travel once, in pieces.
+    pub fn broadcast(&self, bytes: f64) -> Seconds {
+        // An all-gather leaves out what each member has itself.
+        self.time(Operation::AllGather, bytes * self.size / (self.size - 1.0).max(1.0))
+    }
+
     /// All-reduce of `bytes`.
     pub fn all_reduce(&self, bytes: f64) -> Seconds {
         self.time(Operation::AllReduce, bytes)

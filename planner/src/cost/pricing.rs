@@ -52,6 +52,23 @@ impl ContextSettings {
     }
 }
 
+/// The settings of a scenario under other context- and expert-parallel degrees, for modules with degrees of their own.
+#[derive(Debug, Clone, Default)]
+pub struct DegreeSettings {
+    settings: Vec<Training>,
+}
+
+impl DegreeSettings {
+    /// Every pair of the given degrees that is not the scenario's own.
+    pub fn of(training: &Training, contexts: &[u32], experts: &[u32]) -> Self {
+        let pairs = contexts.iter().flat_map(|&context| experts.iter().map(move |&expert| (context, expert)));
+        let other = |degrees: &(u32, u32)| *degrees != (training.context_parallel, training.expert_parallel);
+        let of =
+            |(context_parallel, expert_parallel)| Training { context_parallel, expert_parallel, ..training.clone() };
+        Self { settings: pairs.filter(other).map(of).collect() }
+    }
+}
+
 /// Where context-parallel groups stand.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum ContextGroups {
@@ -75,6 +92,8 @@ pub struct Pricing<'a> {
     layers: RefCell<BTreeMap<(u32, usize), LayerPrices>>,
     /// Prices under other ways to cut sequences, in the order of [`ContextSettings`].
     contexts: Vec<Self>,
+    /// Prices under other context- and expert-parallel degrees.
+    degrees: Vec<Self>,
     /// Where context-parallel groups stand.
     groups: ContextGroups,
 }
@@ -84,7 +103,8 @@ impl<'a> Pricing<'a> {
     pub fn new(model: &'a Model, cluster: &'a Cluster, training: &'a Training) -> Self {
         let strategies = LayerStrategy::ALL.map(|strategy| strategy.training(training));
         let (known, layers) = (RefCell::default(), RefCell::default());
-        Self { model, cluster, training, known, strategies, layers, contexts: Vec::new(), groups: ContextGroups::Tiled }
+        let (contexts, degrees, groups) = (Vec::new(), Vec::new(), ContextGroups::Tiled);
+        Self { model, cluster, training, known, strategies, layers, contexts, degrees, groups }
     }
 
     /// With prices under other ways to cut sequences.
@@ -95,6 +115,20 @@ impl<'a> Pricing<'a> {
             ..Self::new(self.model, self.cluster, training)
         };
         Self { contexts: contexts.settings.iter().map(of).collect(), ..self }
+    }
+
+    /// With prices under other context- and expert-parallel degrees.
+    #[must_use]
+    pub fn with_degrees(self, degrees: &'a DegreeSettings) -> Self {
+        let of = |training: &'a Training| Self::new(self.model, self.cluster, training);
+        Self { degrees: degrees.settings.iter().map(of).collect(), ..self }
+    }
+
+    /// Prices under context- and expert-parallel degrees; `None` for degrees that there are no settings for.
+    pub fn at_degrees(&self, context: u32, expert: u32) -> Option<&Self> {
+        let has =
+            |pricing: &Self| (pricing.training.context_parallel, pricing.training.expert_parallel) == (context, expert);
+        if has(self) { Some(self) } else { self.degrees.iter().find(|pricing| has(pricing)) }
     }
 
     /// Prices where sequences are cut over `degree` devices; `None` beyond the degrees that there are settings for.

@@ -35,6 +35,8 @@ pub struct LayerTable<'a> {
     strategies: Vec<Vec<[LayerCost; 4]>>,
     /// Devices that hold the same parameters, where that is not DP x CP.
     all_replicas: Option<u32>,
+    /// First of the devices that all replicas stand on.
+    first_device: u32,
 }
 
 /// Where a pipeline stands: its degrees and which replica it is.
@@ -76,13 +78,20 @@ impl<'a> LayerTable<'a> {
         loads: &'a [MicrobatchLoad],
         pieces: Vec<Vec<Pieces>>,
     ) -> Self {
-        Self { model, cluster, training, tensor, loads, pieces, strategies: Vec::new(), all_replicas: None }
+        let (strategies, all_replicas, first_device) = (Vec::new(), None, 0);
+        Self { model, cluster, training, tensor, loads, pieces, strategies, all_replicas, first_device }
     }
 
     /// Where context-parallel groups change, so that weights and gradients are shared by all `replicas` whatever a group's
     /// degree is.
     pub(super) fn shared_by(self, replicas: u32) -> Self {
         Self { all_replicas: Some(replicas), ..self }
+    }
+
+    /// Where replicas stand on the devices from that number on.
+    #[must_use]
+    pub fn from_device(self, first_device: u32) -> Self {
+        Self { first_device, ..self }
     }
 
     /// With what every layer costs under each strategy.
@@ -306,7 +315,7 @@ impl<'a> LayerTable<'a> {
 
     /// The ranks of embedding and output head add up their gradients of the shared matrix.
     fn tied_embedding_sync(&self, (module, first, last): (usize, usize, usize), place: Place) -> Seconds {
-        let device = |rank: usize| rank as u32 * self.devices_per_rank(place);
+        let device = |rank: usize| self.first_device + rank as u32 * self.devices_per_rank(place);
         let bytes = self.training.gradients.bytes() * self.embedding_parameters(module) as f64 / f64::from(self.tensor);
         point_to_point(self.cluster, device(first), device(last), bytes) * 2.0
     }

@@ -1,6 +1,7 @@
 //! Where time and memory go, by stage and by rank.
 
 use super::Plan;
+use super::modules::Arrangement;
 use crate::cost::PipelineCosts;
 use crate::cost::pipeline::Cell;
 use crate::model::Model;
@@ -44,8 +45,11 @@ impl StageTimes {
         }
     }
 
-    pub(super) fn summaries(&self, plan: &Plan, model: &Model) -> Vec<StageSummary> {
-        let summary = |(stage, ranges): (usize, &Vec<crate::cost::partition::LayerRange>)| {
+    /// One summary a stage; where modules have layouts of their own, a stage of every copy.
+    pub(super) fn summaries(&self, plan: &Plan, arrangement: Option<&Arrangement>, model: &Model) -> Vec<StageSummary> {
+        let summary = |stage: usize| {
+            let ranges = &plan.partition.stages[arrangement.map_or(stage, |of| of.cut[stage] as usize)];
+            let rank = || plan.partition.placement.rank_of(stage, plan.layout.pipeline as usize) as u32;
             let names = ranges.iter().map(|range| {
                 format!("{} {}-{}", model.modules[range.module].name, range.first, range.end.saturating_sub(1))
             });
@@ -54,7 +58,7 @@ impl StageTimes {
             let compute = totals.forward + totals.backward - totals.recompute - totals.exposed;
             StageSummary {
                 stage: stage as u32,
-                rank: plan.partition.placement.rank_of(stage, plan.layout.pipeline as usize) as u32,
+                rank: arrangement.map_or_else(rank, |of| of.stage_rank[stage]),
                 layers: names.collect::<Vec<_>>().join(", "),
                 forward_ms: milliseconds * totals.forward,
                 backward_ms: milliseconds * totals.backward,
@@ -64,7 +68,7 @@ impl StageTimes {
                 communication_ms: milliseconds * totals.communication,
             }
         };
-        plan.partition.stages.iter().enumerate().map(summary).collect()
+        (0..self.stages.len()).map(summary).collect()
     }
 }
 

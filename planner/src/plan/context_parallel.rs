@@ -103,6 +103,7 @@ pub(crate) fn plan(
         let plan = Plan {
             layout: Layout { microbatch: largest as u32, ..setting.layout },
             partition: groups::whole_model(&scenario.model),
+            modules: Vec::new(),
             iterations,
             algorithm: algorithm(kind).to_owned(),
             status: SolverStatus::Heuristic,

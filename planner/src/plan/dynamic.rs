@@ -92,6 +92,7 @@ pub(crate) fn plan(
                 let plan = Plan {
                     layout: sized.layout,
                     partition: sized.partition.clone(),
+                    modules: Vec::new(),
                     iterations,
                     algorithm: "layout by search on a representative batch; every batch: longest-first dealing, then \
                                 list scheduling over a portfolio of entry orders and depths, then swaps"

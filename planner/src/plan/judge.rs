@@ -4,7 +4,7 @@ use std::rc::Rc;
 
 use super::breakdown::{RankTotals, StageTimes};
 use super::misfit::Misfit;
-use super::{Plan, ReplicaPlan, groups, replica};
+use super::{Plan, ReplicaPlan, groups, modules, replica};
 use crate::check::{self, Violation};
 use crate::compare::{self, IterationTotals};
 use crate::cost::{MicrobatchLoad, PipelineCosts, Pricing};
@@ -61,7 +61,9 @@ fn run_iteration(
             runs.push(Rc::clone(run));
             continue;
         }
-        let costs = if assigned.is_grouped() {
+        let costs = if !plan.modules.is_empty() {
+            modules::of_plan(scenario, pricing, plan, batch, assigned)
+        } else if assigned.is_grouped() {
             groups::costs(scenario, pricing, layout, batch, assigned)
         } else {
             replica::costs(scenario, pricing, (&plan.partition, layout), index, batch, assigned)
@@ -126,13 +128,18 @@ pub fn judge(
     batches: &[PackedBatch],
 ) -> Result<Judged, Violation> {
     let sequences: Vec<usize> = batches.iter().map(|batch| batch.sequences.len()).collect();
-    let context = scenario.training.context_parallel;
-    check::check_assignment(plan, &scenario.model, scenario.cluster.devices(), context, &sequences)?;
+    let (context, devices) = (scenario.training.context_parallel, scenario.cluster.devices());
+    let arrangement = plan.arrangement();
+    if plan.modules.is_empty() {
+        check::check_assignment(plan, &scenario.model, devices, context, &sequences)?;
+    } else {
+        check::check_modules(plan, &scenario.model, devices, batches)?;
+    }
     let limit = scenario.memory_limit();
     let mut totals = Vec::with_capacity(batches.len());
     let mut iterations = Vec::with_capacity(batches.len());
     let mut timelines = Vec::with_capacity(batches.len());
-    let mut stages = StageTimes::new(plan.partition.stages.len());
+    let mut stages = StageTimes::new(arrangement.as_ref().map_or(plan.partition.stages.len(), |of| of.cut.len()));
     let mut ranks = RankTotals::new(plan.ranks());
     for (iteration, batch) in batches.iter().enumerate() {
         let planned = &plan.iterations[iteration];
@@ -142,13 +149,23 @@ pub fn judge(
             // A shared run needs one check.
             if !runs[..index].iter().rev().take(REMEMBERED).any(|earlier| Rc::ptr_eq(earlier, run)) {
                 check::check_run(&replica.schedule, &run.execution, &run.costs, limit)?;
+                if arrangement.is_some() {
+                    let of = (&scenario.model, &scenario.training);
+                    check::check_module_run(plan, of, batch, replica, &run.execution, &run.costs)?;
+                }
             }
             stages.add(&run.costs);
         }
-        let end = StepEnd::of(plan.ranks(), runs.iter().map(|run| &run.execution));
+        let mut end = StepEnd::of(plan.ranks(), runs.iter().map(|run| &run.execution));
+        if let Some(arrangement) = &arrangement {
+            end.join(&arrangement.synchronised(&plan.modules));
+        }
         let mut total = IterationTotals { tokens: batch.summary.tokens, ..IterationTotals::default() };
         for (run, replica) in runs.iter().zip(&planned.replicas) {
-            total.add_replica(&replica.schedule, &run.costs);
+            match &arrangement {
+                Some(of) => total.add_blocks(&replica.schedule, &run.costs, &of.sizes(), devices),
+                None => total.add_replica(&replica.schedule, &run.costs),
+            }
             total.model_flops += run.flops;
             total.time = total.time.max(end.iteration_end(&run.costs));
             total.bound = total.bound.max(compare::lower_bound(&run.costs));
@@ -194,7 +211,7 @@ pub fn judge(
     }
     let planned = Planned {
         layout: plan.layout,
-        stages: stages.summaries(plan, &scenario.model),
+        stages: stages.summaries(plan, arrangement.as_ref(), &scenario.model),
         ranks: ranks.summaries(scenario.training.memory_reserve_gib),
         metrics: compare::metrics_of(&totals, &scenario.cluster, limit),
         iterations,
@@ -205,6 +222,7 @@ pub fn judge(
             search: plan.search.clone(),
         },
         decisions: plan.decisions.clone(),
+        placement: modules::placement(scenario, plan, batches),
     };
     Ok(Judged { planned, timelines })
 }

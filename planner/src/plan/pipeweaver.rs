@@ -101,6 +101,7 @@ pub(crate) fn plan(
                 return Ok(Ok(Plan {
                     layout: sized.layout,
                     partition: sized.partition.clone(),
+                    modules: Vec::new(),
                     iterations,
                     algorithm: step.algorithm().to_owned(),
                     status: SolverStatus::Heuristic,

@@ -68,6 +68,7 @@ pub(super) fn parts(model: &Model, packing: Packing, contents: &[MicrobatchConte
                 module: index as u32,
                 first: range.start,
                 end: range.end,
+                copy: 0,
             }));
         }
     }

@@ -209,6 +209,7 @@ fn fill(
     Ok(Plan {
         layout,
         partition: sized.partition.clone(),
+        modules: Vec::new(),
         iterations,
         algorithm: format!("exhaustive search over {open}; {}", filling.kind.title()),
         status: SolverStatus::Optimal,

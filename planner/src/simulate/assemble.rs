@@ -27,6 +27,16 @@ impl StepEnd {
         Self { sync_start }
     }
 
+    /// Ranks that synchronise together begin together: `first[rank]` names the first rank of each one's group.
+    pub fn join(&mut self, first: &[usize]) {
+        for (rank, &group) in first.iter().enumerate() {
+            self.sync_start[group] = self.sync_start[group].max(self.sync_start[rank]);
+        }
+        for (rank, &group) in first.iter().enumerate() {
+            self.sync_start[rank] = self.sync_start[group];
+        }
+    }
+
     /// End of the iteration: the last optimizer step.
     pub fn iteration_end(&self, costs: &PipelineCosts) -> Nanos {
         let ends =

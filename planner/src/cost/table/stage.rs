@@ -95,7 +95,9 @@ impl LayerTable<'_> {
         let whole = self.training.width() * tokens * f64::from(module.hidden) / context;
         let device = |stage: usize| {
             let rank = partition.placement.rank_of(stage, place.pipeline as usize) as u32;
-            rank * self.devices_per_rank(place) + place.replica * self.tensor * self.training.context_parallel
+            self.first_device
+                + rank * self.devices_per_rank(place)
+                + place.replica * self.tensor * self.training.context_parallel
         };
         let share = whole / f64::from(self.tensor);
         let sent = point_to_point(self.cluster, device(from), device(to), share);

@@ -1,0 +1,340 @@
+//! Modules with layouts of their own: where they stand, what their copies are given, and when it runs.
+//!
+//! Everything is stated again from the definitions: devices of a copy's pipeline rank, stages of a copy, instances of a
+//! module in a microbatch, and what a part is made from.
+
+use std::collections::BTreeMap;
+use std::ops::Range;
+
+use super::Violation;
+use super::assignment::{layers, sequences_once};
+use crate::cost::PipelineCosts;
+use crate::model::{Model, Module, ModuleRole};
+use crate::plan::{ModuleLayout, Part, Plan, ReplicaPlan};
+use crate::schedule::ActionKind;
+use crate::simulate::Execution;
+use crate::training::Training;
+use crate::workload::{PackedBatch, Sequence};
+
+/// Checks that every module stands on devices of the cluster, equal to or apart from those of other ranks, that degrees
+/// divide what they cut, and that every iteration trains every instance of every module once.
+pub fn check_modules(plan: &Plan, model: &Model, devices: u32, batches: &[PackedBatch]) -> Result<(), Violation> {
+    layers(plan, model)?;
+    let mut next = 0;
+    for (index, layout) in plan.modules.iter().enumerate() {
+        let wrong = |what: &str| Violation::Standing { layout: index, what: what.to_owned() };
+        if layout.first != next || layout.end <= layout.first || layout.end as usize > model.modules.len() {
+            return Err(wrong("its modules do not follow those of the layout before"));
+        }
+        next = layout.end;
+        degrees(layout, devices).map_err(wrong)?;
+        for module in &model.modules[layout.first as usize..layout.end as usize] {
+            divides(layout, module).map_err(|what| Violation::Standing { layout: index, what })?;
+        }
+    }
+    if next as usize != model.modules.len() {
+        return Err(Violation::Standing { layout: plan.modules.len(), what: "the last modules have none".to_owned() });
+    }
+    let stands = Stands::of(plan, model)?;
+    let equal = |what, found: usize, expected: usize| {
+        if found == expected { Ok(()) } else { Err(Violation::Shape { what, found, expected }) }
+    };
+    equal("iterations", plan.iterations.len(), batches.len())?;
+    for (iteration, (planned, batch)) in plan.iterations.iter().zip(batches).enumerate() {
+        equal("replicas", planned.replicas.len(), 1)?;
+        let replica = &planned.replicas[0];
+        equal("groups", replica.groups.len(), 0)?;
+        equal("strategies of layers", replica.mixes.len(), 0)?;
+        equal("ranks", replica.schedule.orders.len(), stands.blocks.len())?;
+        equal("stages", replica.schedule.stages, stands.stages.len())?;
+        equal("microbatches", replica.schedule.microbatches, replica.parts.len())?;
+        if replica.microbatches.iter().any(Vec::is_empty) {
+            return Err(Violation::Shape { what: "sequences of a microbatch", found: 0, expected: 1 });
+        }
+        sequences_once(iteration, &planned.replicas, batch.sequences.len())?;
+        instances_once(plan, model, replica, batch)?;
+    }
+    Ok(())
+}
+
+fn degrees(layout: &ModuleLayout, devices: u32) -> Result<(), &'static str> {
+    let ModuleLayout { tensor, context, pipeline, data, expert, beside, first_device, .. } = *layout;
+    if [tensor, context, pipeline, data, expert, beside].contains(&0) {
+        return Err("a degree is 0");
+    }
+    let all = [tensor, context, pipeline, data].iter().fold(1_u64, |all, &degree| all.saturating_mul(degree.into()));
+    if u64::from(first_device) + all > u64::from(devices) {
+        return Err("it stands on devices that the cluster does not have");
+    }
+    if data % beside != 0 {
+        return Err("its copies do not divide by those that stand side by side");
+    }
+    if (data * context) % expert != 0 {
+        return Err("EP does not divide DP x CP");
+    }
+    Ok(())
+}
+
+fn divides(layout: &ModuleLayout, module: &Module) -> Result<(), String> {
+    for (what, count) in [("heads", module.heads), ("key-value heads", module.kv_heads)] {
+        if count % layout.tensor != 0 {
+            return Err(format!("TP {} does not divide the {count} {what} of {}", layout.tensor, module.name));
+        }
+    }
+    match module.moe {
+        Some(moe) if moe.experts % layout.expert != 0 => {
+            Err(format!("EP {} does not divide the {} experts of {}", layout.expert, moe.experts, module.name))
+        }
+        _ => Ok(()),
+    }
+}
+
+/// A stage of a copy.
+#[derive(Debug, Clone)]
+struct Stage {
+    module: usize,
+    copy: u32,
+    /// Which of the module's stages.
+    place: u32,
+    devices: Range<u32>,
+}
+
+/// All stages in the order of modules, copies and layers, and the blocks of devices that they stand on.
+struct Stands {
+    stages: Vec<Stage>,
+    blocks: Vec<Range<u32>>,
+}
+
+impl Stands {
+    fn of(plan: &Plan, model: &Model) -> Result<Self, Violation> {
+        let mut stands = Self { stages: Vec::new(), blocks: Vec::new() };
+        for (index, layout) in plan.modules.iter().enumerate() {
+            let size = layout.tensor * layout.context;
+            for module in layout.first as usize..layout.end as usize {
+                let own = |ranges: &&Vec<crate::cost::partition::LayerRange>| {
+                    ranges.iter().any(|range| range.module == module)
+                };
+                let stages: Vec<_> = plan.partition.stages.iter().filter(own).collect();
+                let alone = stages.iter().all(|ranges| ranges.len() == 1);
+                if !alone || stages.is_empty() || stages.len() % layout.pipeline as usize != 0 {
+                    let name = &model.modules[module].name;
+                    let what = format!("the stages of {name} are not the same number on each of its ranks");
+                    return Err(Violation::Standing { layout: index, what });
+                }
+                for copy in 0..layout.data / layout.beside {
+                    for place in 0..stages.len() as u32 {
+                        // TP fastest, then CP, then copies, then pipeline ranks.
+                        let before = (place % layout.pipeline) * layout.data + copy * layout.beside;
+                        let first = layout.first_device + before * size;
+                        let devices = first..first + layout.beside * size;
+                        stands.stages.push(Stage { module, copy, place, devices: devices.clone() });
+                        if !stands.blocks.contains(&devices) {
+                            if stands.blocks.iter().any(|other| other.start < devices.end && devices.start < other.end)
+                            {
+                                let what =
+                                    "its ranks share devices with others that do not stand on the same".to_owned();
+                                return Err(Violation::Standing { layout: index, what });
+                            }
+                            stands.blocks.push(devices);
+                        }
+                    }
+                }
+            }
+        }
+        Ok(stands)
+    }
+}
+
+/// Instances of a module in each sample or sequence that carries them.
+fn instances(module: &Module, carrier: &Sequence) -> u32 {
+    match (module.role, module.video) {
+        (ModuleRole::Backbone, _) => 1,
+        (ModuleRole::Generator, Some(_)) => carrier.video_clips,
+        (ModuleRole::VisionEncoder | ModuleRole::Generator, _) => carrier.images,
+        (ModuleRole::AudioEncoder, _) => carrier.audio_clips,
+    }
+}
+
+/// Of each instance of a module in a microbatch, the samples that it is made of: a backbone's are all of a sequence.
+fn samples(module: &Module, batch: &PackedBatch, microbatch: &[u32]) -> Vec<Range<usize>> {
+    let mut all = Vec::new();
+    let mut sample = 0;
+    for &sequence in microbatch {
+        let members = batch.members(sequence as usize);
+        if module.role == ModuleRole::Backbone {
+            all.push(sample..sample + members.len());
+        } else {
+            for (place, member) in members.iter().enumerate() {
+                let own = sample + place..sample + place + 1;
+                all.extend(std::iter::repeat_n(own, instances(module, member) as usize));
+            }
+        }
+        sample += members.len();
+    }
+    all
+}
+
+/// Parts hold every instance of every module of every microbatch once, on copies that exist.
+fn instances_once(plan: &Plan, model: &Model, replica: &ReplicaPlan, batch: &PackedBatch) -> Result<(), Violation> {
+    let mut times: BTreeMap<(u32, u32), Vec<u32>> = BTreeMap::new();
+    for (microbatch, sequences) in replica.microbatches.iter().enumerate() {
+        for (index, module) in model.modules.iter().enumerate() {
+            let count = samples(module, batch, sequences).len();
+            times.insert((microbatch as u32, index as u32), vec![0; count]);
+        }
+    }
+    for part in &replica.parts {
+        let Part { microbatch, module, first, end, copy } = *part;
+        let unknown = Violation::Instance { microbatch, module, instance: end, times: 1 };
+        let layout = plan.modules.iter().find(|layout| (layout.first..layout.end).contains(&module));
+        let copies = layout.map_or(0, |layout| layout.data / layout.beside);
+        if copy >= copies {
+            return Err(Violation::Shape {
+                what: "copies of a module",
+                found: copy as usize,
+                expected: copies as usize,
+            });
+        }
+        let own = times.get_mut(&(microbatch, module)).ok_or(unknown.clone())?;
+        if first >= end {
+            return Err(unknown);
+        }
+        for time in own.get_mut(first as usize..end as usize).ok_or(unknown)? {
+            *time += 1;
+        }
+    }
+    for ((microbatch, module), times) in times {
+        if let Some(instance) = times.iter().position(|&times| times != 1) {
+            let (instance, times) = (instance as u32, times[instance]);
+            return Err(Violation::Instance { microbatch, module, instance, times });
+        }
+    }
+    Ok(())
+}
+
+/// Checks that no device does two things at a time, that every part waits for all that it is made from, and every gradient
+/// for all that the part went into, and that a rank holds the weights of all modules on it.
+pub fn check_module_run(
+    plan: &Plan,
+    (model, training): (&Model, &Training),
+    batch: &PackedBatch,
+    replica: &ReplicaPlan,
+    execution: &Execution,
+    costs: &PipelineCosts,
+) -> Result<(), Violation> {
+    let stands = Stands::of(plan, model)?;
+    // Start and end of everything by the first device of its block, which no other block holds.
+    let mut busy: BTreeMap<u32, Vec<(u64, u64, usize, String)>> = BTreeMap::new();
+    // End of the last forward, start of the first, and the same of backwards, by part.
+    let mut spans = vec![[(u64::MAX, 0_u64); 2]; replica.parts.len()];
+    let mut homes: BTreeMap<usize, u32> = BTreeMap::new();
+    for (rank, order) in replica.schedule.orders.iter().enumerate() {
+        for (place, action) in order.iter().enumerate() {
+            let foreign = || Violation::Foreign { rank, action: action.to_string() };
+            let stage = stands.stages.get(action.stage as usize).ok_or_else(foreign)?;
+            let part = replica.parts.get(action.microbatch as usize).ok_or_else(foreign)?;
+            let home = *homes.entry(rank).or_insert(stage.devices.start);
+            if stage.module != part.module as usize || stage.copy != part.copy || home != stage.devices.start {
+                return Err(foreign());
+            }
+            let (start, end) = (execution.start[rank][place].get(), execution.end[rank][place].get());
+            busy.entry(home).or_default().push((start, end, rank, action.to_string()));
+            let span = &mut spans[action.microbatch as usize][usize::from(action.kind != ActionKind::Forward)];
+            *span = (span.0.min(start), span.1.max(end));
+        }
+    }
+    for spans in busy.values_mut() {
+        spans.sort();
+        for pair in spans.windows(2) {
+            let (start, end, rank, ref action) = pair[1];
+            if start < pair[0].1 {
+                return Err(Violation::Exclusivity { rank, action: action.clone(), start, end });
+            }
+        }
+    }
+    fed(model, batch, replica, &spans)?;
+    if training.zero_stage() < 3 { weights(plan, (model, training), &stands, &homes, costs) } else { Ok(()) }
+}
+
+/// A part begins when all that it is made from has come through, and what fed it goes back behind it.
+fn fed(model: &Model, batch: &PackedBatch, replica: &ReplicaPlan, spans: &[[(u64, u64); 2]]) -> Result<(), Violation> {
+    let mut by_microbatch: BTreeMap<u32, Vec<usize>> = BTreeMap::new();
+    for (index, part) in replica.parts.iter().enumerate() {
+        by_microbatch.entry(part.microbatch).or_default().push(index);
+    }
+    for (microbatch, parts) in by_microbatch {
+        let sequences = &replica.microbatches[microbatch as usize];
+        let of_module: Vec<Vec<Range<usize>>> =
+            model.modules.iter().map(|module| samples(module, batch, sequences)).collect();
+        let held = |index: usize| {
+            let Part { module, first, end, .. } = replica.parts[index];
+            let own = &of_module[module as usize][first as usize..end as usize];
+            own.first().map_or(0, |range| range.start)..own.last().map_or(0, |range| range.end)
+        };
+        for &into in &parts {
+            for &from in &parts {
+                let feeds = reads(model, replica.parts[into].module as usize, replica.parts[from].module as usize);
+                let (a, b) = (held(into), held(from));
+                if !feeds || a.start >= b.end || b.start >= a.end {
+                    continue;
+                }
+                let early = |start: u64, input: u64| Violation::Unfed { part: into, from, start, input };
+                if spans[into][0].0 < spans[from][0].1 {
+                    return Err(early(spans[into][0].0, spans[from][0].1));
+                }
+                // Of the gradients only the input gradient travels, which ends no later than the first backward ends on
+                // the part's first stage; that it has begun is what can be said of any split of the backward.
+                if spans[from][1].0 < spans[into][1].0 {
+                    return Err(early(spans[from][1].0, spans[into][1].0));
+                }
+            }
+        }
+    }
+    Ok(())
+}
+
+/// Whether a module reads what another makes: backbones what encoders make, generators what the backbone makes or, where
+/// there is none, the encoders.
+fn reads(model: &Model, into: usize, from: usize) -> bool {
+    let encoder = |role| matches!(role, ModuleRole::VisionEncoder | ModuleRole::AudioEncoder);
+    let (reader, made) = (model.modules[into].role, model.modules[from].role);
+    let backbone_before = model.modules[..into].iter().any(|module| module.role == ModuleRole::Backbone);
+    from < into
+        && match reader {
+            ModuleRole::VisionEncoder | ModuleRole::AudioEncoder => false,
+            ModuleRole::Backbone => encoder(made),
+            ModuleRole::Generator if backbone_before => made == ModuleRole::Backbone,
+            ModuleRole::Generator => encoder(made),
+        }
+}
+
+/// The static memory of a rank holds at least the weights of all modules on it.
+fn weights(
+    plan: &Plan,
+    (model, training): (&Model, &Training),
+    stands: &Stands,
+    homes: &BTreeMap<usize, u32>,
+    costs: &PipelineCosts,
+) -> Result<(), Violation> {
+    for (&rank, &home) in homes {
+        let mut bytes = 0.0;
+        for stage in stands.stages.iter().filter(|stage| stage.devices.start == home) {
+            let layout = plan.modules.iter().find(|layout| (layout.first..layout.end).contains(&(stage.module as u32)));
+            let Some(layout) = layout else { continue };
+            let module = &model.modules[stage.module];
+            let own = plan.partition.stages.iter().filter(|ranges| ranges[0].module == stage.module);
+            let layers: u32 =
+                own.skip(stage.place as usize).take(1).flatten().map(|range| range.end - range.first).sum();
+            let experts = module.expert_parameters();
+            let dense = (module.layer_parameters() - experts) as f64;
+            let each = dense + experts as f64 / f64::from(layout.expert);
+            bytes += training.width() * f64::from(layers) * each / f64::from(layout.tensor);
+        }
+        let held = costs.static_memory[rank].get() as f64;
+        if held < bytes * (1.0 - 1e-9) {
+            let (needed_mib, limit_mib) = ((bytes / f64::from(1 << 20)) as u64, costs.static_memory[rank].get() >> 20);
+            return Err(Violation::Memory { rank, needed_mib, limit_mib });
+        }
+    }
+    Ok(())
+}

@@ -1,0 +1,224 @@
+//! Boundary communicators: what travels between modules of different layouts (docs/models.md, section 14).
+//!
+//! A tensor leaves the last stage of one module as its own layout cuts it, and enters the first stage of the next as that
+//! one's layout wants it. Gradients go back the same way.
+
+use std::ops::Range;
+
+use serde::{Deserialize, Serialize};
+
+use super::collective::{Group, point_to_point};
+use crate::cluster::Cluster;
+use crate::units::Seconds;
+
+/// One side of a boundary: the rank that a module ends or begins on.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Side {
+    /// Devices of the rank.
+    pub devices: Range<u32>,
+    /// Tensor-parallel degree.
+    pub tensor: u32,
+    /// Context-parallel degree.
+    pub context: u32,
+    /// Copies side by side on the rank.
+    pub beside: u32,
+    /// Number of the module's layout: inside one layout nothing is transformed.
+    pub layout: usize,
+}
+
+/// What a boundary does with a tensor on its way forward; gradients go the mirror's way.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
+#[serde(rename_all = "snake_case")]
+pub enum BoundaryKind {
+    /// Equal layouts on the same devices: nothing travels.
+    Equal,
+    /// Colocated, more copies before than behind: each copy behind gathers the batches of several.
+    FanIn,
+    /// Colocated, fewer copies before than behind: each copy behind takes its part of the batch.
+    FanOut,
+    /// Colocated, equally many copies that cut their tensors in different ways or stand on other ranks.
+    Aligned,
+    /// On other devices: from leader to leader, then to all devices of the receiving stage.
+    Apart,
+}
+
+/// Time and volume of one tensor's way over a boundary and its gradient's way back.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Crossing {
+    /// What is done.
+    pub kind: BoundaryKind,
+    /// Copies that one gathers from, or divides its batch over, k; 1 where neither.
+    pub fan: u32,
+    /// Of the tensor.
+    pub forward: Seconds,
+    /// Of its gradient.
+    pub backward: Seconds,
+    /// What one receiving device gets of the tensor, in bytes.
+    pub forward_bytes: f64,
+    /// What one receiving device gets of the gradient, in bytes.
+    pub backward_bytes: f64,
+}
+
+impl Crossing {
+    /// The way of `bytes`, the whole tensor of a part, between two ranks.
+    ///
+    /// Colocated modules share devices (`colocated`); the others stand apart.
+    pub fn of(cluster: &Cluster, from: &Side, to: &Side, colocated: bool, bytes: f64) -> Self {
+        let alike = (from.tensor, from.context, from.beside) == (to.tensor, to.context, to.beside);
+        if from.devices == to.devices && (alike || from.layout == to.layout) {
+            let (forward, backward) = (Seconds::ZERO, Seconds::ZERO);
+            return Self {
+                kind: BoundaryKind::Equal,
+                fan: 1,
+                forward,
+                backward,
+                forward_bytes: 0.0,
+                backward_bytes: 0.0,
+            };
+        }
+        let mut crossing =
+            if colocated { Self::colocated(cluster, from, to, bytes) } else { Self::apart(cluster, from, to, bytes) };
+        // A sequence that was cut is put together before it is handed on; that it is cut again costs nothing.
+        if from.context > 1 && from.context != to.context {
+            let whole = bytes / f64::from(from.beside);
+            crossing.forward += Group::placed(cluster, from.context, from.tensor).all_gather(whole);
+            crossing.forward_bytes += others(from.context) * whole;
+        }
+        if to.context > 1 && from.context != to.context {
+            let whole = bytes / f64::from(to.beside);
+            crossing.backward += Group::placed(cluster, to.context, to.tensor).all_gather(whole);
+            crossing.backward_bytes += others(to.context) * whole;
+        }
+        crossing
+    }
+
+    /// Every device of the one side is a device of the other, or of another rank of it.
+    fn colocated(cluster: &Cluster, from: &Side, to: &Side, bytes: f64) -> Self {
+        let (before, behind) = (f64::from(from.beside), f64::from(to.beside));
+        let (local, wanted) = (bytes / before, bytes / behind);
+        // Every device of a copy sends its share to the one opposite.
+        let hop = |bytes: f64, side: &Side| {
+            let share = bytes / f64::from(side.tensor * side.context);
+            point_to_point(cluster, from.devices.start, to.devices.start, share)
+        };
+        let hopped = |bytes: f64| if from.devices == to.devices { 0.0 } else { bytes };
+        let mut crossing = Self {
+            kind: BoundaryKind::Aligned,
+            fan: 1,
+            forward: hop(local, from),
+            backward: hop(wanted, to),
+            forward_bytes: hopped(local),
+            backward_bytes: hopped(wanted),
+        };
+        if from.beside > to.beside {
+            let fan = from.beside / to.beside;
+            crossing.forward += Group::placed(cluster, fan, from.tensor * from.context).all_gather(wanted);
+            crossing.forward_bytes += f64::from(fan - 1) * local;
+            (crossing.kind, crossing.fan) = (BoundaryKind::FanIn, fan);
+        } else if from.beside < to.beside {
+            let fan = to.beside / from.beside;
+            crossing.backward += Group::placed(cluster, fan, to.tensor * to.context).all_gather(local);
+            crossing.backward_bytes += f64::from(fan - 1) * wanted;
+            (crossing.kind, crossing.fan) = (BoundaryKind::FanOut, fan);
+        }
+        crossing
+    }
+
+    /// The two sides share no device.
+    fn apart(cluster: &Cluster, from: &Side, to: &Side, bytes: f64) -> Self {
+        let sent = |from: &Side, to: &Side| {
+            let (block, spread) = (bytes / f64::from(to.beside), to.tensor * to.context);
+            let leaders = point_to_point(cluster, from.devices.start, to.devices.start, bytes);
+            leaders + Group::placed(cluster, spread, 1).broadcast(block)
+        };
+        let got = |to: &Side| bytes / f64::from(to.beside);
+        Self {
+            kind: BoundaryKind::Apart,
+            fan: 1,
+            forward: sent(from, to),
+            backward: sent(to, from),
+            forward_bytes: got(to),
+            backward_bytes: got(from),
+        }
+    }
+}
+
+/// What of a whole the others of a group of `degree` hold.
+fn others(degree: u32) -> f64 {
+    f64::from(degree - 1) / f64::from(degree)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::cluster::presets::cluster;
+
+    fn side(devices: Range<u32>, tensor: u32, context: u32, layout: usize) -> Side {
+        let beside = (devices.end - devices.start) / (tensor * context);
+        Side { devices, tensor, context, beside, layout }
+    }
+
+    fn two_nodes() -> Cluster {
+        Cluster { nodes: 2, ..cluster("h100").unwrap() }
+    }
+
+    fn crossing(from: &Side, to: &Side) -> Crossing {
+        let colocated = from.devices == to.devices;
+        Crossing::of(&two_nodes(), from, to, colocated, 8e6)
+    }
+
+    /// 8 MB of a microbatch over eight encoders of one device, 1 MB each: a backbone on all eight gathers 7 x 1 MB to each
+    /// device, and each encoder finds its gradient there.
+    #[test]
+    fn fan_in_gathers_the_batches_of_the_others_and_narrows_back() {
+        let eight = crossing(&side(0..8, 1, 1, 0), &side(0..8, 8, 1, 1));
+        assert_eq!((eight.kind, eight.fan), (BoundaryKind::FanIn, 8));
+        assert_eq!((eight.forward_bytes, eight.backward_bytes), (7e6, 0.0));
+        assert_eq!(eight.forward, Group::placed(&two_nodes(), 8, 1).all_gather(8e6));
+        assert_eq!(eight.backward, Seconds::ZERO);
+        // Encoders of two devices beside each other: four of 2 MB, three of which come from others.
+        let four = crossing(&side(0..8, 2, 1, 0), &side(0..8, 8, 1, 1));
+        assert_eq!((four.fan, four.forward_bytes), (4, 6e6));
+        // Two copies of the backbone want 4 MB each, from two encoders of 2 MB each.
+        let pairs = crossing(&side(0..8, 2, 1, 0), &side(0..8, 4, 1, 1));
+        assert_eq!((pairs.fan, pairs.forward_bytes), (2, 2e6));
+    }
+
+    #[test]
+    fn fan_out_is_the_mirror_of_fan_in() {
+        let (narrow, wide) = (side(0..8, 1, 1, 0), side(0..8, 8, 1, 1));
+        let (fan_in, fan_out) = (crossing(&narrow, &wide), crossing(&wide, &narrow));
+        assert_eq!((fan_out.kind, fan_out.fan), (BoundaryKind::FanOut, 8));
+        assert_eq!((fan_out.forward, fan_out.backward), (fan_in.backward, fan_in.forward));
+        assert_eq!((fan_out.forward_bytes, fan_out.backward_bytes), (0.0, 7e6));
+    }
+
+    #[test]
+    fn equal_layouts_hand_on_for_free() {
+        let same = crossing(&side(0..8, 4, 1, 0), &side(0..8, 4, 1, 1));
+        assert_eq!((same.kind, same.forward, same.backward), (BoundaryKind::Equal, Seconds::ZERO, Seconds::ZERO));
+    }
+
+    /// CP 4 behind encoders that cut nothing: forward the fan-in alone, backward every device gathers 3/4 of 8 MB.
+    #[test]
+    fn the_gradient_of_a_cut_sequence_is_put_together_for_an_encoder_that_cuts_nothing() {
+        let cut = crossing(&side(0..8, 1, 1, 0), &side(0..8, 2, 4, 1));
+        let whole = crossing(&side(0..8, 1, 1, 0), &side(0..8, 8, 1, 1));
+        assert_eq!(cut.forward, whole.forward);
+        assert_eq!((cut.forward_bytes, cut.backward_bytes), (7e6, 6e6));
+        assert_eq!(cut.backward, Group::placed(&two_nodes(), 4, 2).all_gather(8e6));
+    }
+
+    /// Leader to leader over the network, 8 MB, and 8 MB to each of the eight devices behind it; back to one device only.
+    #[test]
+    fn apart_goes_from_leader_to_leader_and_then_to_all() {
+        let (near, far) = (side(0..1, 1, 1, 0), side(8..16, 8, 1, 1));
+        let crossing = crossing(&near, &far);
+        let sent = point_to_point(&two_nodes(), 0, 8, 8e6);
+        assert_eq!(crossing.kind, BoundaryKind::Apart);
+        assert_eq!(crossing.forward, sent + Group::placed(&two_nodes(), 8, 1).broadcast(8e6));
+        assert_eq!(crossing.backward, sent);
+        assert_eq!((crossing.forward_bytes, crossing.backward_bytes), (8e6, 8e6));
+    }
+}

@@ -1,0 +1,186 @@
+use super::*;
+use crate::cost::{BoundaryKind, DegreeSettings, Pricing};
+use crate::outcome::Layout;
+use crate::plan::replica;
+use crate::plan::{Part, ReplicaPlan};
+use crate::scenario::Scenario;
+use crate::schedule::Schedule;
+use crate::workload::{PackedBatch, Sampler, packing};
+
+/// One node of eight H100s, VLM-S, sixteen samples of two images each.
+fn scenario() -> Scenario {
+    let scenario = serde_json::json!({
+        "schema": "scenario/1", "model": { "preset": "vlm-s" }, "cluster": { "preset": "h100", "nodes": 1 },
+        "workload": {
+            "samples": {
+                "kind": "drawn", "text_tokens": { "kind": "uniform", "min": 500, "max": 1500 },
+                "images": { "kind": "constant", "value": 2 }
+            },
+            "global_batch": 16, "context_length": 4096, "packing": "single"
+        },
+        "planners": ["optimus"]
+    });
+    crate::scenario::parse(&scenario.to_string()).unwrap()
+}
+
+fn batch(scenario: &Scenario) -> PackedBatch {
+    let drawn = Sampler::new(&scenario.clone().validate().unwrap()).judged(0);
+    packing::pack(&drawn.samples, &scenario.model, &scenario.workload.packing_rule())
+}
+
+fn layout(modules: Range<u32>, [tensor, context, pipeline, data]: [u32; 4], first_device: u32) -> ModuleLayout {
+    let (first, end) = (modules.start, modules.end);
+    ModuleLayout { first, end, tensor, context, pipeline, data, expert: 1, first_device, beside: 1 }
+}
+
+/// Every module in equal stages, `stages[module]` of them.
+fn partition(scenario: &Scenario, stages: &[u32]) -> Partition {
+    let weights = vec![crate::cost::partition::ModuleWeight { layer: 1.0, input: 0.0, output: 0.0 }; 2];
+    Partition::by_module(&scenario.model, &weights, 1, stages).unwrap()
+}
+
+/// One part for every module of each of `count` microbatches of a single sequence, on the copy of its number.
+fn plan(scenario: &Scenario, batch: &PackedBatch, count: u32, copies: [u32; 2]) -> ReplicaPlan {
+    let microbatches: Vec<Vec<u32>> = (0..count).map(|microbatch| vec![microbatch]).collect();
+    let contents: Vec<_> = microbatches.iter().map(|own| batch.contents(own)).collect();
+    let parts = replica::parts(&scenario.model, scenario.workload.packing, &contents, &[u32::MAX; 2]);
+    let on = |part: Part| Part { copy: part.microbatch % copies[part.module as usize], ..part };
+    let schedule = Schedule { stages: 0, microbatches: 0, orders: Vec::new() };
+    let parts = parts.into_iter().map(on).collect();
+    ReplicaPlan { microbatches, parts, groups: Vec::new(), schedule, mixes: Vec::new() }
+}
+
+fn costs_of(
+    scenario: &Scenario,
+    layouts: &[ModuleLayout],
+    partition: &Partition,
+    plan: &ReplicaPlan,
+) -> crate::cost::PipelineCosts {
+    let degrees = DegreeSettings::of(&scenario.training, &[1, 2, 4, 8], &[1]);
+    let pricing = Pricing::new(&scenario.model, &scenario.cluster, &scenario.training).with_degrees(&degrees);
+    costs(scenario, &pricing, (layouts, partition), &batch(scenario), plan).unwrap()
+}
+
+/// One layout of all modules, and one of each that stands on the same devices, cost what the pipeline of separated modules
+/// costs that a replica has by itself, to the nanosecond and byte.
+#[test]
+fn equal_layouts_cost_what_one_replica_of_separated_modules_costs() {
+    let scenario = scenario();
+    let batch = batch(&scenario);
+    let partition = partition(&scenario, &[4, 4]);
+    let plan = plan(&scenario, &batch, 6, [1, 1]);
+    let homogeneous = Layout { tensor: 2, pipeline: 4, data: 1, chunks: 2, microbatch: 1, group: None };
+    let pricing = Pricing::new(&scenario.model, &scenario.cluster, &scenario.training);
+    let expected = replica::costs(&scenario, &pricing, (&partition, homogeneous), 0, &batch, &plan);
+    let together = [layout(0..2, [2, 1, 4, 1], 0)];
+    assert_eq!(costs_of(&scenario, &together, &partition, &plan), expected);
+    let each = [layout(0..1, [2, 1, 4, 1], 0), layout(1..2, [2, 1, 4, 1], 0)];
+    assert_eq!(costs_of(&scenario, &each, &partition, &plan), expected);
+}
+
+/// Two copies of one layout are the two replicas: the cells of each cost what they cost there.
+#[test]
+fn copies_of_one_layout_cost_what_replicas_cost() {
+    let scenario = scenario();
+    let batch = batch(&scenario);
+    let partition = partition(&scenario, &[2, 2]);
+    let all = plan(&scenario, &batch, 6, [2, 2]);
+    let costs = costs_of(&scenario, &[layout(0..2, [2, 1, 2, 2], 0)], &partition, &all);
+    assert_eq!((costs.ranks(), costs.stages()), (4, 8));
+    let homogeneous = Layout { tensor: 2, pipeline: 2, data: 2, chunks: 2, microbatch: 1, group: None };
+    let pricing = Pricing::new(&scenario.model, &scenario.cluster, &scenario.training);
+    for copy in 0..2 {
+        let mut own = all.clone();
+        own.microbatches = all.microbatches.iter().skip(copy).step_by(2).cloned().collect();
+        own.parts.retain(|part| part.copy as usize == copy);
+        let mine: Vec<usize> = (0..all.parts.len()).filter(|&part| all.parts[part].copy as usize == copy).collect();
+        for part in &mut own.parts {
+            part.microbatch /= 2;
+        }
+        let expected = replica::costs(&scenario, &pricing, (&partition, homogeneous), copy, &batch, &own);
+        for (item, &part) in mine.iter().enumerate() {
+            for (a, b) in costs.flows.cells_of(part).zip(expected.flows.cells_of(item)) {
+                let of = |costs: &crate::cost::PipelineCosts, cell: usize| {
+                    (costs.forward[cell], costs.backward(cell), costs.send_forward[cell], costs.activation[cell])
+                };
+                assert_eq!(of(&costs, a), of(&expected, b));
+            }
+        }
+        for rank in 0..2 {
+            assert_eq!(costs.static_memory[2 * copy + rank], expected.static_memory[rank]);
+            assert_eq!(costs.sync[2 * copy + rank], expected.sync[rank]);
+        }
+    }
+}
+
+/// Four encoders of two devices beside each other under a backbone of TP 8: two images over four encoders leave one each
+/// for two of them, so that a part takes as long as one image; the rank holds the states of both.
+#[test]
+fn copies_side_by_side_share_out_the_instances() {
+    let scenario = scenario();
+    let batch = batch(&scenario);
+    let partition = partition(&scenario, &[1, 1]);
+    let plan = plan(&scenario, &batch, 2, [1, 1]);
+    let backbone = layout(1..2, [8, 1, 1, 1], 0);
+    let encoder = layout(0..1, [2, 1, 1, 4], 0);
+    let shared =
+        costs_of(&scenario, &[ModuleLayout { beside: 4, ..encoder.clone() }, backbone.clone()], &partition, &plan);
+    assert_eq!((shared.ranks(), shared.stages()), (1, 2));
+    // The same by hand: parts of one image on an encoder of its own.
+    let mut halves = plan.clone();
+    halves.parts = plan
+        .parts
+        .iter()
+        .flat_map(|part| match part.module {
+            0 => vec![Part { end: 1, ..*part }, Part { first: 1, copy: 1, ..*part }],
+            _ => vec![*part],
+        })
+        .collect();
+    let apart = layout(0..1, [2, 1, 1, 2], 0);
+    let alone = costs_of(&scenario, &[apart, layout(1..2, [2, 1, 1, 1], 4)], &partition, &halves);
+    let (one, two) = (alone.flows.cells_of(0).start, shared.flows.cells_of(0).start);
+    assert_eq!((shared.forward[two], shared.activation[two]), (alone.forward[one], alone.activation[one]));
+    // Static memory is the sum of both modules, each under its own degrees.
+    let only = |layouts: [ModuleLayout; 2]| costs_of(&scenario, &layouts, &partition, &plan).static_memory;
+    let disjoint = only([layout(0..1, [2, 1, 1, 1], 0), layout(1..2, [4, 1, 1, 1], 4)]);
+    assert_eq!(disjoint.len(), 2);
+    assert!(shared.static_memory[0] < disjoint[0] + disjoint[1], "more copies shard the optimizer further");
+}
+
+/// Ways over boundaries are on the communication lane, as long as the communicator says.
+#[test]
+fn what_crosses_a_boundary_is_sent_behind_the_last_stage() {
+    let scenario = scenario();
+    let batch = batch(&scenario);
+    let partition = partition(&scenario, &[1, 1]);
+    let plan = plan(&scenario, &batch, 2, [1, 1]);
+    let layouts = [layout(0..1, [2, 1, 1, 1], 0), layout(1..2, [4, 1, 1, 1], 4)];
+    let costs = costs_of(&scenario, &layouts, &partition, &plan);
+    let ways = boundaries(&scenario, (&layouts, &partition), &batch, &plan).unwrap();
+    assert_eq!(ways.len(), 2);
+    for (microbatch, (from, to, way)) in ways.iter().enumerate() {
+        assert_eq!((*from, *to, way.kind), (0, 1, BoundaryKind::Apart));
+        let (encoder, backbone) = (2 * microbatch, 2 * microbatch + 1);
+        assert_eq!(costs.send_forward[costs.flows.cells_of(encoder).end - 1], way.forward.to_nanos());
+        assert_eq!(costs.send_backward[costs.flows.cells_of(backbone).start], way.backward.to_nanos());
+        // Two images, the hidden size of Llama-3 8B, two bytes each.
+        let tokens = 2.0 * f64::from(scenario.model.modules[0].backbone_tokens_per_item());
+        assert!((way.forward_bytes - tokens * 4096.0 * 2.0).abs() < 1.0, "{}", way.forward_bytes);
+    }
+}
+
+#[test]
+fn ranks_are_numbered_by_island_and_copy() {
+    let scenario = scenario();
+    let partition = partition(&scenario, &[1, 2]);
+    let layouts = [layout(0..1, [1, 1, 1, 2], 0), layout(1..2, [1, 1, 2, 3], 2)];
+    let arrangement = Arrangement::of(&layouts, &partition, 2).unwrap();
+    // Two encoders; then copy by copy, stage 0 on devices 2 to 4 and stage 1 on 5 to 7.
+    let firsts: Vec<u32> = arrangement.ranks.iter().map(|devices| devices.start).collect();
+    assert_eq!(firsts, [0, 1, 2, 5, 3, 6, 4, 7]);
+    assert_eq!(arrangement.stage_rank, [0, 1, 2, 3, 4, 5, 6, 7]);
+    assert_eq!(arrangement.cut, [0, 0, 1, 2, 1, 2, 1, 2]);
+    assert_eq!(arrangement.synchronised(&layouts), [0, 0, 2, 3, 2, 3, 2, 3]);
+    let crossed = [layout(0..1, [2, 1, 1, 1], 1), layout(1..2, [1, 1, 2, 1], 0)];
+    assert!(Arrangement::of(&crossed, &partition, 2).is_err());
+}
