@@ -14,7 +14,7 @@ pub mod shapes;
 pub use communicator::{Round, Traffic};
 pub use curve::{Curve, CurveError};
 pub use optimizer::{
-    Choice, Configuration, Degrees, ItemWork, Optimized, OptimizerError, OptimizerInput, optimize,
+    Choice, Configuration, Degrees, ItemWork, Optimized, OptimizerError, OptimizerInput, item_seconds, optimize,
 };
 pub use partition::{Item, PartitionError, PartitionSettings, Partitioned, partition};
 pub use shapes::{ImageSize, InputShape, Media, Preprocessing};

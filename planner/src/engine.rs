@@ -7,7 +7,7 @@ use crate::observer::go_on;
 use crate::outcome::{
     Answer, ENGINE, HistogramColumns, Outcome, PlannedTimeline, PlannerResult, Planning, WorkloadSummary,
 };
-use crate::plan::{judge, plan_context_parallel, plan_dynamic, plan_pipeweaver, plan_static};
+use crate::plan::{judge, plan_context_parallel, plan_data_aware, plan_dynamic, plan_pipeweaver, plan_static};
 use crate::scenario::{PlannerKind, Scenario, ValidScenario};
 use crate::workload::{GlobalBatch, PackedBatch, SampleShape, Sampler, packing};
 
@@ -54,6 +54,9 @@ pub fn plan(scenario: &ValidScenario, observer: &mut dyn Observer) -> Result<Pla
             | PlannerKind::PipeWeaverInterleaving
             | PlannerKind::PipeWeaverRanking
             | PlannerKind::PipeWeaver => plan_pipeweaver(question, &pricing, planner, &sizing, &batches, observer)?,
+            PlannerKind::DflopLayout | PlannerKind::Dflop => {
+                plan_data_aware(question, &pricing, planner, &sizing, &batches, observer)?
+            }
             _ if planner.works_in_groups() => {
                 plan_context_parallel(question, &pricing, planner, &sizing, &batches, observer)?
             }

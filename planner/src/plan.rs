@@ -2,6 +2,7 @@
 
 mod breakdown;
 mod context_parallel;
+mod data_aware;
 mod dynamic;
 mod groups;
 mod judge;
@@ -18,6 +19,7 @@ pub use judge::{Judged, judge};
 pub use modules::ModuleLayout;
 
 pub(crate) use context_parallel::plan as plan_context_parallel;
+pub(crate) use data_aware::plan as plan_data_aware;
 pub(crate) use dynamic::plan as plan_dynamic;
 pub(crate) use pipeweaver::{CutReplica, plan as plan_pipeweaver};
 pub(crate) use static_3d::plan as plan_static;

@@ -43,6 +43,8 @@ impl Stroke {
             PlannerKind::NnScaler => ("#7a6a12", "#ccbb44", DashType::Dash, "6 4"),
             PlannerKind::Optimus => ("#7a6a12", "#ccbb44", DashType::Dot, "2 2"),
             PlannerKind::Dhp => ("#00706b", "#3cc4bd", DashType::Solid, "none"),
+            PlannerKind::Dflop => ("#8a4b00", "#e0a050", DashType::Solid, "none"),
+            PlannerKind::DflopLayout => ("#8a4b00", "#e0a050", DashType::Dash, "6 4"),
             PlannerKind::PowerOfTwoContext => ("#00706b", "#3cc4bd", DashType::Dash, "6 4"),
             PlannerKind::BalancedContext => ("#66707e", "#a0a8b4", DashType::Dash, "6 4"),
             PlannerKind::StaticContext => ("#66707e", "#a0a8b4", DashType::Solid, "none"),

@@ -16,6 +16,7 @@ mod search;
 #[cfg(test)]
 mod tests;
 
+use super::partition::Item;
 use super::profile::ModuleProfile;
 use degrees::sides;
 use durations::Durations;
@@ -170,6 +171,25 @@ pub fn optimize(input: &OptimizerInput) -> Result<Optimized, OptimizerError> {
         strategies,
         looked_at,
     })
+}
+
+/// What each item of a batch adds to a microbatch under a strategy: what the online scheduler balances. An item's own load at the
+/// rates of a mean microbatch; its attention at the rate of its own length (section 3.4.2).
+///
+/// # Errors
+/// Where the input is not such as [`optimize`] takes.
+pub fn item_seconds(
+    input: &OptimizerInput,
+    configuration: &Configuration,
+    items: &[ItemWork],
+) -> Result<Vec<Item>, OptimizerError> {
+    let durations = checked(input)?;
+    let sides = durations.sides(configuration.encoder, configuration.backbone);
+    let of = |item: &ItemWork| {
+        let (encoder, backbone) = durations.of_item(&sides, configuration.microbatches, item);
+        Item { encoder, backbone }
+    };
+    Ok(items.iter().map(of).collect())
 }
 
 fn checked(input: &OptimizerInput) -> Result<Durations<'_>, OptimizerError> {

@@ -42,9 +42,9 @@ pub struct StateTable {
 /// act_state(l, TP, size): linear in the layers, by a curve over the size each.
 #[derive(Debug, Clone, PartialEq)]
 pub struct ActivationTable {
-    /// Each layer's bytes.
+    /// Each layer's bytes, for every microbatch that is kept.
     pub layer: Curve,
-    /// What a stage holds besides.
+    /// What a device holds once, whatever is kept: logits, buffers of the backward.
     pub fixed: Curve,
 }
 
@@ -64,14 +64,14 @@ impl StateTable {
 }
 
 impl ActivationTable {
-    /// Bytes of a microbatch of that size on a stage of `layers` layers.
-    pub fn bytes(&self, layers: u32, size: f64) -> f64 {
-        self.layer.extended(size) * f64::from(layers) + self.fixed.extended(size)
+    /// Bytes of a stage of `layers` layers that keeps `kept` microbatches of that size.
+    pub fn bytes(&self, (layers, kept): (u32, u32), size: f64) -> f64 {
+        self.layer.extended(size) * f64::from(layers) * f64::from(kept) + self.fixed.extended(size)
     }
 
     /// At least, for sizes of a range.
-    pub fn least(&self, layers: u32, from: f64, to: f64) -> f64 {
-        self.layer.least(from, to) * f64::from(layers) + self.fixed.least(from, to)
+    pub fn least(&self, (layers, kept): (u32, u32), from: f64, to: f64) -> f64 {
+        self.layer.least(from, to) * f64::from(layers) * f64::from(kept) + self.fixed.least(from, to)
     }
 }
 
@@ -91,12 +91,12 @@ mod tests {
         assert_eq!((ends.bytes(4, true, 1), ends.bytes(2, false, 1)), (16.0, 9.0));
     }
 
-    /// 3 layers of 2 + 4 size, and 10 besides, beyond the measured sizes too.
+    /// 3 layers of 2 + 4 size for each of two microbatches, and 10 besides, beyond the measured sizes too.
     #[test]
     fn activations_grow_with_layers_and_size() {
         let layer = Curve::new(vec![(0.0, 2.0), (1.0, 6.0)]).unwrap();
         let table = ActivationTable { layer, fixed: Curve::constant(10.0) };
-        assert_eq!(table.bytes(3, 5.0), 3.0 * 22.0 + 10.0);
-        assert_eq!(table.least(3, 2.0, 5.0), 3.0 * 10.0 + 10.0);
+        assert_eq!(table.bytes((3, 2), 5.0), 6.0 * 22.0 + 10.0);
+        assert_eq!(table.least((3, 2), 2.0, 5.0), 6.0 * 10.0 + 10.0);
     }
 }

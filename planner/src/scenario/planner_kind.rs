@@ -69,11 +69,16 @@ pub enum PlannerKind {
     PowerOfTwoContext,
     /// Groups of any degree for every microbatch anew (DHP).
     Dhp,
+    /// Encoder and backbone on devices of their own, laid out for the data; microbatches in data-loader order (DFLOP without
+    /// its online scheduler).
+    DflopLayout,
+    /// DFLOP whole: the same layouts, and every batch balanced anew.
+    Dflop,
 }
 
 impl PlannerKind {
     /// Every planner, in the order in which pickers list them.
-    pub const ALL: [Self; 23] = [
+    pub const ALL: [Self; 25] = [
         Self::Gpipe,
         Self::OneFOneB,
         Self::Interleaved,
@@ -97,6 +102,8 @@ impl PlannerKind {
         Self::BalancedContext,
         Self::PowerOfTwoContext,
         Self::Dhp,
+        Self::DflopLayout,
+        Self::Dflop,
     ];
 
     /// Stable identifier, as in JSON and URLs.
@@ -125,6 +132,8 @@ impl PlannerKind {
             Self::BalancedContext => "balanced_cp",
             Self::PowerOfTwoContext => "power_of_two_cp",
             Self::Dhp => "dhp",
+            Self::DflopLayout => "dflop_layout",
+            Self::Dflop => "dflop",
         }
     }
 
@@ -159,6 +168,8 @@ impl PlannerKind {
             Self::BalancedContext => "Megatron-LM balanced context parallelism",
             Self::PowerOfTwoContext => "Groups of powers of two (after FlexSP)",
             Self::Dhp => "DHP, dynamic groups",
+            Self::DflopLayout => "DFLOP without online scheduler, static",
+            Self::Dflop => "DFLOP, dynamic microbatches",
         }
     }
 
@@ -188,6 +199,8 @@ impl PlannerKind {
             Self::BalancedContext => "balanced CP",
             Self::PowerOfTwoContext => "powers of two",
             Self::Dhp => "DHP",
+            Self::DflopLayout => "DFLOP (layouts)",
+            Self::Dflop => "DFLOP",
         }
     }
 
@@ -203,6 +216,7 @@ impl PlannerKind {
                 | Self::BalancedContext
                 | Self::PowerOfTwoContext
                 | Self::Dhp
+                | Self::Dflop
         )
     }
 

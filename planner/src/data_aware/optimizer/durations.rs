@@ -84,7 +84,7 @@ impl<'a> Side<'a> {
 
     /// Bytes of a device that keeps `kept` microbatches of that size (Eq. 4 and 5).
     fn bytes(&self, kept: u32, size: f64) -> f64 {
-        self.states() + f64::from(kept) * self.profile.activation.bytes(self.layers, size)
+        self.states() + self.profile.activation.bytes((self.layers, kept), size)
     }
 
     fn states(&self) -> f64 {
@@ -93,7 +93,7 @@ impl<'a> Side<'a> {
 
     /// At least, for sizes of a range.
     fn least_bytes(&self, kept: u32, from: f64, to: f64) -> f64 {
-        self.states() + f64::from(kept) * self.profile.activation.least(self.layers, from, to)
+        self.states() + self.profile.activation.least((self.layers, kept), from, to)
     }
 
     fn linear(&self) -> &Curve {
@@ -272,6 +272,22 @@ impl<'a> Durations<'a> {
             encoder_bytes,
             backbone_bytes,
         }
+    }
+
+    /// What an item adds to a microbatch of either at the rates of a microbatch of mean items; the encoder's share is that of all its
+    /// copies, which take the items of all copies of the backbone.
+    pub(super) fn of_item(&self, sides: &Sides<'_>, microbatches: u32, item: &ItemWork) -> (f64, f64) {
+        let (encoder, backbone) = self.shares(sides, microbatches);
+        let rates = (
+            sides.encoder.linear().at(self.mean.batch * encoder),
+            sides.backbone.linear().at(self.mean.length * backbone),
+        );
+        let attention = item.attention_flops / sides.backbone.profile.attention.at(item.length);
+        let copies = f64::from(sides.backbone.degrees.data) / f64::from(sides.encoder.degrees.data);
+        (
+            sides.encoder.seconds(Self::of_encoder(item), copies, rates.0),
+            sides.backbone.seconds(Self::of_backbone(item, attention), 1.0, rates.1),
+        )
     }
 
     /// Seconds of an encoder's stage for a whole batch at the best rate of all, by the mean item.

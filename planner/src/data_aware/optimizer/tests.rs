@@ -130,6 +130,24 @@ fn the_published_program_stops_at_the_largest_item() {
     assert_eq!(optimized.published, None);
 }
 
+/// The encoder has 2 copies, the backbone 1 with PP 2: an item of 6 and 4 is 6 / 2 and 4 / 2 at a rate of 1.
+#[test]
+fn items_are_priced_for_the_scheduler() {
+    let input = input(4, 1e9, 4, vec![item(1.0, 1.0, 1.0, 1.0, 0.0)]);
+    let configuration = Configuration {
+        encoder: Degrees { tensor: 1, pipeline: 1, data: 2 },
+        backbone: Degrees { tensor: 1, pipeline: 2, data: 1 },
+        microbatches: 4,
+    };
+    let found = item_seconds(&input, &configuration, &[item(3.0, 9.0, 6.0, 3.0, 1.0)]).unwrap();
+    assert_eq!(found, [Item { encoder: 3.0, backbone: 2.0 }]);
+    // As many such items as there are make up what the optimizer counts with.
+    let alike = OptimizerInput { items: vec![item(3.0, 9.0, 6.0, 3.0, 1.0)], ..input };
+    let durations = Durations::of(&alike);
+    let sides = durations.sides(configuration.encoder, configuration.backbone);
+    assert_eq!(durations.of_mean(&sides, 4), (3.0, 2.0));
+}
+
 #[test]
 fn what_cannot_be_laid_out_is_told() {
     let work = item(1.0, 1.0, 1.0, 1.0, 0.0);
