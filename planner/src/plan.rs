@@ -8,7 +8,7 @@ mod groups;
 mod judge;
 mod layouts;
 mod misfit;
-mod modules;
+pub(crate) mod modules;
 mod pipeweaver;
 mod replica;
 mod sizing;

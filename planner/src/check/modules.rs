@@ -225,7 +225,7 @@ pub fn check_module_run(
     let stands = Stands::of(plan, model)?;
     // Start and end of everything by the first device of its block, which no other block holds.
     let mut busy: BTreeMap<u32, Vec<(u64, u64, usize, String)>> = BTreeMap::new();
-    // End of the last forward, start of the first, and the same of backwards, by part.
+    // First start and last end of forwards, and of gradients of inputs, by part.
     let mut spans = vec![[(u64::MAX, 0_u64); 2]; replica.parts.len()];
     let mut homes: BTreeMap<usize, u32> = BTreeMap::new();
     for (rank, order) in replica.schedule.orders.iter().enumerate() {
@@ -239,8 +239,11 @@ pub fn check_module_run(
             }
             let (start, end) = (execution.start[rank][place].get(), execution.end[rank][place].get());
             busy.entry(home).or_default().push((start, end, rank, action.to_string()));
-            let span = &mut spans[action.microbatch as usize][usize::from(action.kind != ActionKind::Forward)];
-            *span = (span.0.min(start), span.1.max(end));
+            // Gradients of weights go nowhere.
+            if action.kind != ActionKind::WeightGrad {
+                let span = &mut spans[action.microbatch as usize][usize::from(action.kind != ActionKind::Forward)];
+                *span = (span.0.min(start), span.1.max(end));
+            }
         }
     }
     for spans in busy.values_mut() {
@@ -282,10 +285,8 @@ fn fed(model: &Model, batch: &PackedBatch, replica: &ReplicaPlan, spans: &[[(u64
                 if spans[into][0].0 < spans[from][0].1 {
                     return Err(early(spans[into][0].0, spans[from][0].1));
                 }
-                // Of the gradients only the input gradient travels, which ends no later than the first backward ends on
-                // the part's first stage; that it has begun is what can be said of any split of the backward.
-                if spans[from][1].0 < spans[into][1].0 {
-                    return Err(early(spans[from][1].0, spans[into][1].0));
+                if spans[from][1].0 < spans[into][1].1 {
+                    return Err(early(spans[from][1].0, spans[into][1].1));
                 }
             }
         }
@@ -338,3 +339,6 @@ fn weights(
     }
     Ok(())
 }
+
+#[cfg(test)]
+mod tests;

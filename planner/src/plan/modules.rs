@@ -196,4 +196,4 @@ fn overlap(a: &Range<u32>, b: &Range<u32>) -> bool {
 }
 
 #[cfg(test)]
-mod tests;
+pub(crate) mod tests;

@@ -1,0 +1,155 @@
+use super::*;
+use crate::cost::{DegreeSettings, Pricing};
+use crate::outcome::{Layout, Search, SolverStatus};
+use crate::plan::modules::tests::{batch, layout, partition, plan, scenario};
+use crate::plan::{IterationPlan, judge};
+use crate::scenario::Scenario;
+use crate::schedule::{Turn, multi_module};
+use crate::units::Nanos;
+
+/// A plan of sixteen microbatches of one sequence, in the order of multi-module 1F1B.
+fn sound(scenario: &Scenario, batch: &PackedBatch, pricing: &Pricing<'_>, modules: Vec<ModuleLayout>) -> Plan {
+    let partition = partition(scenario, &[1, 2]);
+    let copies = [0, 1].map(|module: usize| modules[module].data / modules[module].beside);
+    let mut replica = plan(scenario, batch, 16, copies);
+    let costs = crate::plan::modules::costs(scenario, pricing, (&modules, &partition), batch, &replica).unwrap();
+    let turns: Vec<Turn> =
+        replica.parts.iter().map(|part| Turn { wave: part.microbatch / 2, phases: [0, 0] }).collect();
+    let depths: Vec<u32> = (0..costs.stages()).map(|stage| 3 - (stage as u32).min(2)).collect();
+    replica.schedule = multi_module(&costs, &turns, &depths);
+    Plan {
+        layout: Layout { tensor: 1, pipeline: 2, data: 2, chunks: 1, microbatch: 1, group: None },
+        partition,
+        modules,
+        iterations: vec![IterationPlan { replicas: vec![replica], decision: None }],
+        algorithm: String::new(),
+        status: SolverStatus::Heuristic,
+        search: Search::default(),
+        decisions: Vec::new(),
+    }
+}
+
+/// Two encoders of one device in front of two backbones of two stages of one device each; two of eight devices idle.
+fn apart() -> Vec<ModuleLayout> {
+    vec![layout(0..1, [1, 1, 1, 2], 0), layout(1..2, [1, 1, 2, 2], 2)]
+}
+
+fn with(run: impl FnOnce(&Scenario, &PackedBatch, &Pricing<'_>)) {
+    let mut scenario = scenario();
+    // More memory than any device has: memory is judged elsewhere.
+    scenario.cluster.device.memory_gib = 4000.0;
+    let degrees = DegreeSettings::of(&scenario.training, &[1, 2, 4], &[1, 2]);
+    let batch = batch(&scenario);
+    let pricing = Pricing::new(&scenario.model, &scenario.cluster, &scenario.training).with_degrees(&degrees);
+    run(&scenario, &batch, &pricing);
+}
+
+/// What the judge says of a sound plan after `spoil`.
+fn spoilt(spoil: impl FnOnce(&mut Plan)) -> Option<Violation> {
+    let mut found = None;
+    with(|scenario, batch, pricing| {
+        let mut plan = sound(scenario, batch, pricing, apart());
+        spoil(&mut plan);
+        found = check_modules(&plan, &scenario.model, scenario.cluster.devices(), std::slice::from_ref(batch)).err();
+    });
+    found
+}
+
+#[test]
+fn sound_plans_pass_apart_and_colocated() {
+    with(|scenario, batch, pricing| {
+        let beside = ModuleLayout { beside: 2, ..layout(0..1, [1, 1, 1, 8], 0) };
+        let colocated = vec![beside, layout(1..2, [2, 1, 2, 2], 0)];
+        for modules in [apart(), colocated] {
+            let plan = sound(scenario, batch, pricing, modules);
+            let judged = judge(scenario, pricing, &plan, std::slice::from_ref(batch)).unwrap();
+            let (planned, timelines) = judged.into_parts();
+            let placement = planned.placement.unwrap();
+            assert_eq!(placement.ranks.len(), timelines[0].ranks as usize);
+            assert!(placement.ranks.iter().all(|label| label.contains("cop")), "{:?}", placement.ranks);
+            assert!(planned.metrics.gap >= 0.0 && planned.metrics.bubble > 0.0);
+        }
+    });
+}
+
+#[test]
+fn modules_that_cannot_stand_so_are_refused() {
+    let standing = |spoil: fn(&mut Vec<ModuleLayout>)| {
+        let found = spoilt(|plan| spoil(&mut plan.modules));
+        assert!(matches!(found, Some(Violation::Standing { .. })), "{found:?}");
+    };
+    standing(|modules| modules[1].first_device = 5);
+    standing(|modules| modules[0].tensor = 2);
+    standing(|modules| modules[0].tensor = 3);
+    standing(|modules| modules[0].tensor = 0);
+    standing(|modules| modules[0].end = 2);
+    standing(|modules| drop(modules.pop()));
+    standing(|modules| modules[1].beside = 3);
+    standing(|modules| modules[1].expert = 4);
+    standing(|modules| modules[1].pipeline = 3);
+}
+
+#[test]
+fn instances_that_are_missing_or_twice_are_refused() {
+    let missing = spoilt(|plan| plan.iterations[0].replicas[0].parts[0].end -= 1);
+    assert_eq!(missing, Some(Violation::Instance { microbatch: 0, module: 0, instance: 1, times: 0 }));
+    let twice = spoilt(|plan| plan.iterations[0].replicas[0].parts[2].microbatch = 0);
+    assert!(matches!(twice, Some(Violation::Instance { module: 0, .. })), "{twice:?}");
+    let nowhere = spoilt(|plan| plan.iterations[0].replicas[0].parts[0].copy = 2);
+    assert_eq!(nowhere, Some(Violation::Shape { what: "copies of a module", found: 2, expected: 2 }));
+    let untrained = spoilt(|plan| plan.iterations[0].replicas[0].microbatches[3] = vec![0]);
+    assert!(matches!(untrained, Some(Violation::Sequence { sequence: 0, times: 2, .. })), "{untrained:?}");
+    let ranks = spoilt(|plan| drop(plan.iterations[0].replicas[0].schedule.orders.pop()));
+    assert_eq!(ranks, Some(Violation::Shape { what: "ranks", found: 5, expected: 6 }));
+}
+
+/// A run with one thing changed.
+fn spoilt_run(
+    modules: Vec<ModuleLayout>,
+    spoil: impl FnOnce(&mut Execution, &mut Plan, &mut PipelineCosts),
+) -> Option<Violation> {
+    let mut found = None;
+    with(|scenario, batch, pricing| {
+        let mut plan = sound(scenario, batch, pricing, modules);
+        let replica = plan.iterations[0].replicas[0].clone();
+        let of = (plan.modules.as_slice(), &plan.partition);
+        let mut costs = crate::plan::modules::costs(scenario, pricing, of, batch, &replica).unwrap();
+        let mut execution = crate::simulate::execute(&replica.schedule, &costs).unwrap();
+        spoil(&mut execution, &mut plan, &mut costs);
+        let replica = plan.iterations[0].replicas[0].clone();
+        let trained = (&scenario.model, &scenario.training);
+        found = check_module_run(&plan, trained, batch, &replica, &execution, &costs).err();
+    });
+    found
+}
+
+#[test]
+fn a_run_against_the_definitions_is_refused() {
+    assert_eq!(spoilt_run(apart(), |_, _, _| {}), None);
+    // Rank 2 is the first stage of the first backbone: its first forward cannot start at once.
+    let unfed = spoilt_run(apart(), |execution, _, _| execution.start[2][0] = Nanos::ZERO);
+    assert!(matches!(unfed, Some(Violation::Unfed { part: 1, from: 0, start: 0, .. })), "{unfed:?}");
+    // The last gradient of the first backbone comes a second later than the encoder believes.
+    let early =
+        spoilt_run(apart(), |execution, _, _| *execution.end[2].last_mut().unwrap() += Nanos::new(1_000_000_000));
+    assert!(matches!(early, Some(Violation::Unfed { .. })), "{early:?}");
+    let foreign = spoilt_run(apart(), |_, plan, _| plan.iterations[0].replicas[0].schedule.orders.swap(0, 1));
+    assert_eq!(foreign, None, "lists of ranks are told by what stands in them");
+    let crossed = spoilt_run(apart(), |_, plan, _| plan.iterations[0].replicas[0].parts[0].copy = 1);
+    assert!(matches!(crossed, Some(Violation::Foreign { .. })), "{crossed:?}");
+    let light = spoilt_run(apart(), |_, _, costs| costs.static_memory[0] = crate::units::Bytes::new(1 << 30));
+    assert!(matches!(light, Some(Violation::Memory { rank: 0, limit_mib: 1024, .. })), "{light:?}");
+}
+
+/// On one device an encoder's forward that is put into a backbone's time is found.
+#[test]
+fn colocated_modules_never_run_at_the_same_time() {
+    let modules = vec![layout(0..1, [1, 1, 2, 2], 0), layout(1..2, [1, 1, 2, 2], 0)];
+    let modules: Vec<ModuleLayout> =
+        modules.into_iter().map(|of| ModuleLayout { pipeline: 1, data: 2, ..of }).collect();
+    let found = spoilt_run(modules, |execution, _, _| {
+        let start = execution.start[0][1];
+        execution.end[0][0] = start + Nanos::new(1);
+    });
+    assert!(matches!(found, Some(Violation::Exclusivity { rank: 0, .. })), "{found:?}");
+}

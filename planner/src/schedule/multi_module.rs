@@ -1,0 +1,281 @@
+//! 1F1B over pipelines of several modules: an order that respects how many waves each stage may have in flight.
+//!
+//! A *wave* is one microbatch on every pipeline of the backbone, with the parts of all modules that it is made from. A
+//! stage from which the longest way to the end has r stages, itself counted, keeps at most r waves in flight: its warm-up
+//! is the longest remaining way in stages, minus one (multi-module 1F1B). Inside this limit every rank does
+//! what can start first, backwards before forwards, earlier waves before later ones.
+//!
+//! Where modules share ranks, *phases* can be put one behind the other: a rank begins what belongs to a phase when all it has
+//! to do in earlier phases has been done. So encoders run all forwards of some waves, then the backbone its pipeline,
+//! then the encoders their backwards.
+//!
+//! The order is that of a run, so it never deadlocks: of the earliest wave that is not done something can always start, as no
+//! limit is below one.
+
+use super::{Action, Schedule};
+use crate::cost::PipelineCosts;
+use crate::units::Nanos;
+
+/// What limits the order of one item, a microbatch or a part of one.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Turn {
+    /// Its wave.
+    pub wave: u32,
+    /// Phases of its forward and of its backward.
+    pub phases: [u32; 2],
+}
+
+/// The order of all ranks, made by running it.
+///
+/// `turns[i]` is the turn of item `i`, `depths[s]` the most waves in flight on stage `s` (0 counts as 1).
+pub fn multi_module(costs: &PipelineCosts, turns: &[Turn], depths: &[u32]) -> Schedule {
+    Run::new(costs, turns, depths).finish()
+}
+
+/// An action that waits on its rank for its turn.
+#[derive(Debug, Clone, Copy)]
+struct Waiting {
+    item: usize,
+    stage: usize,
+    backward: bool,
+    ready: Nanos,
+}
+
+/// When an action can start; backwards, then earlier waves, then earlier items go first.
+type Key = (Nanos, bool, u32, usize);
+
+struct Run<'a> {
+    costs: &'a PipelineCosts,
+    turns: &'a [Turn],
+    depths: &'a [u32],
+    /// What has its inputs, by rank.
+    waiting: Vec<Vec<Waiting>>,
+    /// The best of them and its place, where it is known.
+    next: Vec<Option<(Key, usize)>>,
+    free: Vec<Nanos>,
+    stream: Vec<Nanos>,
+    /// Backwards yet to run, by stage and wave.
+    open: Vec<Vec<u32>>,
+    /// First wave with such, by stage.
+    oldest: Vec<usize>,
+    /// Actions yet to run, by rank and phase, and the first phase with such.
+    left: Vec<Vec<u32>>,
+    phase: Vec<usize>,
+    /// Inputs, or outputs, that have not come yet, and when the last of them came, by item.
+    inputs: Vec<(usize, Nanos)>,
+    outputs: Vec<(usize, Nanos)>,
+    forward_end: Vec<Nanos>,
+    orders: Vec<Vec<Action>>,
+}
+
+impl<'a> Run<'a> {
+    fn new(costs: &'a PipelineCosts, turns: &'a [Turn], depths: &'a [u32]) -> Self {
+        let (flows, ranks) = (&costs.flows, costs.ranks());
+        let waves = turns.iter().map(|turn| turn.wave as usize + 1).max().unwrap_or(0);
+        let phases = turns.iter().flat_map(|turn| turn.phases).map(|phase| phase as usize + 1).max().unwrap_or(0);
+        let mut run = Self {
+            costs,
+            turns,
+            depths,
+            waiting: vec![Vec::new(); ranks],
+            next: vec![None; ranks],
+            free: vec![Nanos::ZERO; ranks],
+            stream: vec![Nanos::ZERO; ranks],
+            open: vec![vec![0; waves]; costs.stages()],
+            oldest: vec![0; costs.stages()],
+            left: vec![vec![0; phases]; ranks],
+            phase: vec![0; ranks],
+            inputs: Vec::new(),
+            outputs: Vec::new(),
+            forward_end: vec![Nanos::ZERO; flows.cells()],
+            orders: vec![Vec::new(); ranks],
+        };
+        for (item, turn) in turns.iter().enumerate() {
+            run.inputs.push((flows.inputs(item).len(), Nanos::ZERO));
+            run.outputs.push((flows.outputs(item).len(), Nanos::ZERO));
+            for stage in flows.stages_of(item) {
+                run.open[stage][turn.wave as usize] += 1;
+                for phase in turn.phases {
+                    run.left[flows.rank_of(stage)][phase as usize] += 1;
+                }
+            }
+            if flows.inputs(item).is_empty() {
+                run.wait(item, flows.stages_of(item).start, false, Nanos::ZERO);
+            }
+        }
+        for stage in 0..costs.stages() {
+            run.settle(stage);
+        }
+        for rank in 0..ranks {
+            run.settle_phase(rank);
+            run.choose(rank);
+        }
+        run
+    }
+
+    /// Steps over waves of which a stage has nothing left.
+    fn settle(&mut self, stage: usize) {
+        let left = self.open[stage].iter().skip(self.oldest[stage]).position(|&left| left > 0);
+        self.oldest[stage] += left.unwrap_or(self.open[stage].len() - self.oldest[stage]);
+    }
+
+    fn settle_phase(&mut self, rank: usize) {
+        let left = self.left[rank].iter().skip(self.phase[rank]).position(|&left| left > 0);
+        self.phase[rank] += left.unwrap_or(self.left[rank].len() - self.phase[rank]);
+    }
+
+    fn wait(&mut self, item: usize, stage: usize, backward: bool, ready: Nanos) {
+        let rank = self.costs.rank_of(stage);
+        self.waiting[rank].push(Waiting { item, stage, backward, ready });
+    }
+
+    /// Finds what a rank does next.
+    fn choose(&mut self, rank: usize) {
+        let may = |of: &Waiting| {
+            let turn = &self.turns[of.item];
+            let in_phase = turn.phases[usize::from(of.backward)] as usize <= self.phase[rank];
+            let deep = self.oldest[of.stage] + self.depths[of.stage].max(1) as usize;
+            in_phase && (of.backward || (turn.wave as usize) < deep)
+        };
+        let key = |of: &Waiting| (self.free[rank].max(of.ready), !of.backward, self.turns[of.item].wave, of.item);
+        let open = self.waiting[rank].iter().enumerate().filter(|(_, of)| may(of));
+        self.next[rank] = open.map(|(place, of)| (key(of), place)).min();
+    }
+
+    fn finish(mut self) -> Schedule {
+        while let Some((_, rank)) = (0..self.next.len()).filter_map(|rank| Some((self.next[rank]?.0, rank))).min() {
+            let Some((_, place)) = self.next[rank] else { break };
+            let what = self.waiting[rank].swap_remove(place);
+            self.run(rank, what);
+        }
+        Schedule { stages: self.costs.stages(), microbatches: self.turns.len(), orders: self.orders }
+    }
+
+    fn run(&mut self, rank: usize, what: Waiting) {
+        let Waiting { item, stage, backward, ready } = what;
+        let flows = &self.costs.flows;
+        let (cell, stages) = (self.costs.cell(stage, item), flows.stages_of(item));
+        let (time, send) = if backward {
+            (self.costs.backward(cell), self.costs.send_backward[cell])
+        } else {
+            (self.costs.forward[cell], self.costs.send_forward[cell])
+        };
+        let end = self.free[rank].max(ready) + time;
+        self.free[rank] = end;
+        let mut arrival = end;
+        if send > Nanos::ZERO {
+            arrival = end.max(self.stream[rank]) + send;
+            self.stream[rank] = arrival;
+        }
+        self.orders[rank].push(if backward { Action::backward(stage, item) } else { Action::forward(stage, item) });
+        let turn = self.turns[item];
+        self.left[rank][turn.phases[usize::from(backward)] as usize] -= 1;
+        self.settle_phase(rank);
+        let mut touched = vec![rank];
+        if backward {
+            self.open[stage][turn.wave as usize] -= 1;
+            self.settle(stage);
+            if stage > stages.start {
+                self.gradient(item, stage - 1, arrival, &mut touched);
+            } else {
+                for &input in flows.inputs(item) {
+                    let input = input as usize;
+                    let (missing, latest) = &mut self.outputs[input];
+                    (*missing, *latest) = (*missing - 1, (*latest).max(arrival));
+                    if *missing == 0 {
+                        let latest = *latest;
+                        self.gradient(input, flows.stages_of(input).end - 1, latest, &mut touched);
+                    }
+                }
+            }
+        } else {
+            self.forward_end[cell] = end;
+            if stage + 1 < stages.end {
+                self.wait(item, stage + 1, false, arrival);
+                touched.push(flows.rank_of(stage + 1));
+            } else if flows.outputs(item).is_empty() {
+                self.wait(item, stage, true, end);
+            }
+            if stage + 1 == stages.end {
+                for &output in flows.outputs(item) {
+                    let output = output as usize;
+                    let (missing, latest) = &mut self.inputs[output];
+                    (*missing, *latest) = (*missing - 1, (*latest).max(arrival));
+                    if *missing == 0 {
+                        let (latest, first) = (*latest, flows.stages_of(output).start);
+                        self.wait(output, first, false, latest);
+                        touched.push(flows.rank_of(first));
+                    }
+                }
+            }
+        }
+        for rank in touched {
+            self.choose(rank);
+        }
+    }
+
+    /// The gradient of an item is at one of its stages, whose forward ran before.
+    fn gradient(&mut self, item: usize, stage: usize, arrival: Nanos, touched: &mut Vec<usize>) {
+        let own = self.forward_end[self.costs.cell(stage, item)];
+        self.wait(item, stage, true, arrival.max(own));
+        touched.push(self.costs.rank_of(stage));
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::cost::UniformTimes;
+    use crate::flow::{Flows, Path};
+    use crate::schedule::one_f_one_b;
+    use crate::simulate::{execute, peak_memory};
+
+    fn uniform(flows: Flows) -> PipelineCosts {
+        let ten = Nanos::new(10);
+        let times = UniformTimes { forward: ten, input_grad: ten, weight_grad: ten, communication: Nanos::ZERO };
+        PipelineCosts::uniform_over(flows, times)
+    }
+
+    fn turn(wave: usize) -> Turn {
+        Turn { wave: wave as u32, phases: [0, 0] }
+    }
+
+    /// One module, equal times: the order is 1F1B, action by action.
+    #[test]
+    fn one_module_gives_1f1b() {
+        for (ranks, microbatches) in [(1, 3), (2, 5), (4, 9), (5, 3)] {
+            let costs = uniform(Flows::cyclic(ranks, ranks, microbatches));
+            let turns: Vec<Turn> = (0..microbatches).map(turn).collect();
+            let depths: Vec<u32> = (0..ranks).map(|stage| (ranks - stage) as u32).collect();
+            assert_eq!(multi_module(&costs, &turns, &depths), one_f_one_b(ranks, microbatches));
+        }
+    }
+
+    /// An encoder rank in front of two backbone ranks is a pipeline of three: warm-up 2, 1 and 0, and (m + p - 1)(F + B).
+    #[test]
+    fn an_encoder_in_front_warms_up_by_the_whole_way_behind_it() {
+        let path = |stages, inputs: &[usize]| Path { stages, inputs: inputs.to_vec() };
+        let paths: Vec<Path> = (0..6).flat_map(|microbatch| [path(0..1, &[]), path(1..3, &[2 * microbatch])]).collect();
+        let costs = uniform(Flows::new(3, vec![0, 1, 2], &paths).unwrap());
+        let turns: Vec<Turn> = (0..12).map(|item| turn(item / 2)).collect();
+        let schedule = multi_module(&costs, &turns, &[3, 2, 1]);
+        let execution = execute(&schedule, &costs).unwrap();
+        assert_eq!(execution.makespan(), Nanos::new(30 * (6 + 2)));
+        let peaks: Vec<u64> = (0..3).map(|rank| peak_memory(rank, &schedule, &execution, &costs).get()).collect();
+        assert_eq!(peaks, [3, 2, 1]);
+    }
+
+    /// On one rank: both forwards of the encoder, the backbone's forward and backward of each, both backwards of the encoder.
+    #[test]
+    fn phases_follow_each_other_on_a_shared_rank() {
+        let path = |stages, inputs: &[usize]| Path { stages, inputs: inputs.to_vec() };
+        let paths = [path(0..1, &[]), path(1..2, &[0]), path(0..1, &[]), path(1..2, &[2])];
+        let costs = uniform(Flows::new(1, vec![0, 0], &paths).unwrap());
+        let phased = |wave, phases| Turn { wave, phases };
+        let turns = [phased(0, [0, 2]), phased(0, [1, 1]), phased(1, [0, 2]), phased(1, [1, 1])];
+        let schedule = multi_module(&costs, &turns, &[2, 1]);
+        let order: Vec<String> = schedule.orders[0].iter().map(ToString::to_string).collect();
+        assert_eq!(order, ["0F0", "0F2", "1F1", "1B1", "1F3", "1B3", "0B0", "0B2"]);
+        assert!(execute(&schedule, &costs).is_ok());
+    }
+}
