@@ -28,6 +28,7 @@ impl Stroke {
             PlannerKind::Interleaved => ("#b8542a", "#ee8866", DashType::Dash, "6 4"),
             PlannerKind::Gpipe => ("#117755", "#44bb99", DashType::Dot, "2 2"),
             PlannerKind::OneFOneB => ("#66707e", "#a0a8b4", DashType::DashDot, "6 3 2 3"),
+            PlannerKind::OneFOneBParameters => ("#66707e", "#a0a8b4", DashType::Dot, "2 2"),
             PlannerKind::PipeWeaver => ("#882255", "#dd77aa", DashType::Solid, "none"),
             PlannerKind::PipeWeaverRanking => ("#882255", "#dd77aa", DashType::Dash, "6 4"),
             PlannerKind::PipeWeaverInterleaving => ("#882255", "#dd77aa", DashType::DashDot, "6 3 2 3"),

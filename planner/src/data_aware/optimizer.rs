@@ -63,6 +63,8 @@ pub struct Choice {
     pub of_mean: f64,
     /// Mean of T over the items (Eq. 1), in seconds.
     pub mean_of: f64,
+    /// T of the mean item where no microbatch is shorter than the longest item, in seconds.
+    pub balanced: f64,
     /// E_dur of the mean, in seconds.
     pub encoder_seconds: f64,
     /// L_dur of the mean, in seconds.
@@ -80,6 +82,8 @@ pub struct Optimized {
     pub of_mean: Choice,
     /// The least mean of T: Eq. 1.
     pub mean_of: Choice,
+    /// The least T where no microbatch is shorter than the longest item, which the online scheduler cannot split (ours).
+    pub balanced: Choice,
     /// What the published program takes: one number of microbatches for each pair of degrees, and a later pair only where it has
     /// fewer of them and is at most a tenth slower. Nothing where none fits by its stricter rule.
     pub published: Option<Choice>,
@@ -136,6 +140,7 @@ pub enum OptimizerError {
 enum Objective {
     OfMean,
     MeanOf,
+    Balanced,
 }
 
 /// Finds the best strategies.
@@ -154,8 +159,9 @@ pub fn optimize(input: &OptimizerInput) -> Result<Optimized, OptimizerError> {
         let least = search::leanest(input, &durations, &sides);
         return Err(OptimizerError::NothingFits { least, memory: input.memory });
     };
-    // What fits is the same for both objectives.
+    // What fits is the same for all objectives.
     let mean_of = best(Objective::MeanOf).counted(&mut looked_at).unwrap_or(of_mean);
+    let balanced = best(Objective::Balanced).counted(&mut looked_at).unwrap_or(of_mean);
     let (pairs, strategies) = sides.iter().fold((0, 0), |(pairs, strategies), split| {
         let of_backbone = |backbone: &Degrees| u64::from(input.global_batch / backbone.data);
         let each: u64 = split.backbones.iter().map(of_backbone).sum();
@@ -166,6 +172,7 @@ pub fn optimize(input: &OptimizerInput) -> Result<Optimized, OptimizerError> {
     Ok(Optimized {
         of_mean: choice(of_mean),
         mean_of: choice(mean_of),
+        balanced: choice(balanced),
         published: published::choice(input, &durations, &sides).map(choice),
         pairs,
         strategies,

@@ -19,7 +19,7 @@ use super::{IterationPlan, ModuleLayout, NoPlan, Plan, ReplicaPlan};
 use crate::cost::partition::ModuleWeight;
 use crate::cost::{MicrobatchLoad, Partition, Pricing};
 use crate::data_aware::{
-    Choice, Configuration, Degrees, Item, ItemWork, OptimizerInput, PartitionSettings, item_seconds, optimize, partition,
+    Choice, Configuration, Degrees, Item, ItemWork, Optimized, OptimizerInput, PartitionSettings, item_seconds, optimize, partition,
 };
 use crate::observer::{Cancelled, Observer, go_on};
 use crate::outcome::{Layout, Loser, RejectionCount, Search, SolverStatus};
@@ -84,8 +84,7 @@ pub(crate) fn plan(
                 return Ok(Err(NoPlan { binding, search }));
             }
         };
-        let mut choices = vec![optimized.mean_of, optimized.of_mean];
-        choices.dedup_by_key(|choice| choice.configuration);
+        let choices = candidates(&optimized);
         search.candidates = search.candidates.saturating_add(u32::try_from(optimized.pairs).unwrap_or(u32::MAX));
         let mut sized = planner.simulated(&choices, sizing, &mut search);
         sized.sort_by(|a, b| a.0.total_cmp(&b.0));
@@ -109,6 +108,18 @@ pub(crate) fn plan(
         planner.input.memory *= TIGHTENED;
     }
     Ok(Err(NoPlan { binding, search }))
+}
+
+/// The choices of all objectives and of the published rule, each once.
+fn candidates(optimized: &Optimized) -> Vec<Choice> {
+    let all = [Some(optimized.balanced), Some(optimized.mean_of), Some(optimized.of_mean), optimized.published];
+    let mut choices: Vec<Choice> = Vec::new();
+    for choice in all.into_iter().flatten() {
+        if choices.iter().all(|known| known.configuration != choice.configuration) {
+            choices.push(choice);
+        }
+    }
+    choices
 }
 
 fn loser((_, (seconds, sized)): (usize, &(f64, Sized))) -> Loser {
@@ -350,37 +361,36 @@ impl Planner<'_> {
     fn decisions(
         &self,
         (seconds, sized): &(f64, Sized),
-        optimized: &crate::data_aware::Optimized,
+        optimized: &Optimized,
         sequences: usize,
     ) -> Vec<String> {
         let choice = &sized.choice;
-        let estimate = if self.kind == PlannerKind::DflopLayout { choice.mean_of } else { choice.of_mean };
+        let by = |words: &str, choice: &Choice, time: f64| {
+            format!("By {words}: {}, {time:.2} s.", describe(&choice.configuration))
+        };
         let mut decisions = vec![
-            format!("{}.", describe(&choice.configuration)),
             format!(
-                "A microbatch of mean items takes {:.1} ms of an encoder stage and {:.1} ms of a backbone stage; estimate (Eq. 1) {:.2} s, simulated on a \
-                 representative batch of {sequences} sequences {seconds:.2} s.",
-                choice.encoder_seconds * 1e3,
-                choice.backbone_seconds * 1e3,
-                estimate
-            ),
-            format!(
-                "Best of {} strategies ({} pairs of degrees) by the time of the mean item, Algorithm 1: {}, {:.2} s; by the mean of \
-                 times, Eq. 1: {}, {:.2} s.",
+                "{}: the fastest on a representative batch of {sequences} sequences, {seconds:.2} s, of what the objectives below \
+                 propose out of {} strategies ({} pairs of degrees).",
+                describe(&choice.configuration),
                 optimized.strategies,
                 optimized.pairs,
-                describe(&optimized.of_mean.configuration),
-                optimized.of_mean.of_mean,
-                describe(&optimized.mean_of.configuration),
-                optimized.mean_of.mean_of
             ),
+            format!(
+                "A microbatch of mean items takes {:.1} ms of an encoder stage and {:.1} ms of a backbone stage. Estimates: {:.2} s by the mean \
+                 item, {:.2} s as the mean over items, {:.2} s with the longest item in one microbatch.",
+                choice.encoder_seconds * 1e3,
+                choice.backbone_seconds * 1e3,
+                choice.of_mean,
+                choice.mean_of,
+                choice.balanced
+            ),
+            by("the time of the mean item (Algorithm 1)", &optimized.of_mean, optimized.of_mean.of_mean),
+            by("the mean of times (Eq. 1)", &optimized.mean_of, optimized.mean_of.mean_of),
+            by("the longest item in one microbatch", &optimized.balanced, optimized.balanced.balanced),
         ];
         if let Some(published) = &optimized.published {
-            decisions.push(format!(
-                "The published program's rule would take {}, {:.2} s by the time of the mean item.",
-                describe(&published.configuration),
-                published.of_mean
-            ));
+            decisions.push(by("the rule of the published program", published, published.of_mean));
         }
         let full = self.scenario.memory_limit().get() as f64;
         if self.input.memory < full {

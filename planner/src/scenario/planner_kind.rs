@@ -14,6 +14,9 @@ pub enum PlannerKind {
     /// Best static layout under the 1F1B schedule.
     #[serde(rename = "1f1b")]
     OneFOneB,
+    /// The same with stages of equal parameters instead of equal time, as a model is cut that nobody has profiled.
+    #[serde(rename = "1f1b_parameters")]
+    OneFOneBParameters,
     /// Best static layout under the interleaved schedule (VPP).
     Interleaved,
     /// The same with chunks of equal parameters instead of equal time, as a model is cut that nobody has
@@ -78,9 +81,10 @@ pub enum PlannerKind {
 
 impl PlannerKind {
     /// Every planner, in the order in which pickers list them.
-    pub const ALL: [Self; 25] = [
+    pub const ALL: [Self; 26] = [
         Self::Gpipe,
         Self::OneFOneB,
+        Self::OneFOneBParameters,
         Self::Interleaved,
         Self::InterleavedParameters,
         Self::LoopedBfs,
@@ -111,6 +115,7 @@ impl PlannerKind {
         match self {
             Self::Gpipe => "gpipe",
             Self::OneFOneB => "1f1b",
+            Self::OneFOneBParameters => "1f1b_parameters",
             Self::Interleaved => "interleaved",
             Self::InterleavedParameters => "interleaved_parameters",
             Self::LoopedBfs => "looped_bfs",
@@ -147,6 +152,7 @@ impl PlannerKind {
         match self {
             Self::Gpipe => "GPipe, static",
             Self::OneFOneB => "Megatron-LM 1F1B, static",
+            Self::OneFOneBParameters => "1F1B, equal parameters, static",
             Self::Interleaved => "Megatron-LM interleaved, static",
             Self::InterleavedParameters => "Megatron-LM interleaved, equal parameters, static",
             Self::LoopedBfs => "Looped BFS, static",
@@ -178,6 +184,7 @@ impl PlannerKind {
         match self {
             Self::Gpipe => "GPipe",
             Self::OneFOneB => "1F1B",
+            Self::OneFOneBParameters => "1F1B, equal parameters",
             Self::Interleaved => "interleaved",
             Self::InterleavedParameters => "interleaved, equal parameters",
             Self::LoopedBfs => "looped BFS",
@@ -232,7 +239,7 @@ impl PlannerKind {
     pub const fn schedule(self) -> Option<ScheduleKind> {
         match self {
             Self::Gpipe => Some(ScheduleKind::Gpipe),
-            Self::OneFOneB | Self::NnScaler => Some(ScheduleKind::OneFOneB),
+            Self::OneFOneB | Self::OneFOneBParameters | Self::NnScaler => Some(ScheduleKind::OneFOneB),
             Self::Interleaved | Self::InterleavedParameters => Some(ScheduleKind::Interleaved),
             Self::LoopedBfs => Some(ScheduleKind::LoopedBfs),
             Self::InterleavedZeroBubble => Some(ScheduleKind::InterleavedZeroBubble),

@@ -201,6 +201,42 @@ impl<'a> Durations<'a> {
         slots(sides, microbatches) * items.zip(&self.weights).map(|(time, weight)| time * weight).sum::<f64>()
     }
 
+    /// T of a batch whose buckets are as equal as they can be: of the mean item, but no bucket is shorter than the item in it that
+    /// takes longest.
+    pub(super) fn time_when_balanced(&self, sides: &Sides<'_>, microbatches: u32) -> f64 {
+        let (encoder, backbone) = self.of_mean(sides, microbatches);
+        let (of_encoder, of_backbone) = self.shares(sides, microbatches);
+        let rates = (
+            sides.encoder.linear().at(self.mean.batch * of_encoder),
+            sides.backbone.linear().at(self.mean.length * of_backbone),
+        );
+        slots(sides, microbatches) * encoder.max(backbone).max(self.longest_item(sides, rates))
+    }
+
+    /// What the longest item takes of a stage at some rates.
+    fn longest_item(&self, sides: &Sides<'_>, (encoder, backbone): (f64, f64)) -> f64 {
+        let attention = &self.attention[sides.backbone.place].1;
+        let copies = f64::from(sides.backbone.degrees.data) / f64::from(sides.encoder.degrees.data);
+        let longest = |(item, &attention): (&ItemWork, &f64)| {
+            let of_encoder = sides.encoder.seconds(Self::of_encoder(item), copies, encoder);
+            of_encoder.max(sides.backbone.seconds(Self::of_backbone(item, attention), 1.0, backbone))
+        };
+        let items = self.input.items.iter().zip(attention).filter(|(item, _)| item.weight > 0.0);
+        items.map(longest).fold(0.0, f64::max)
+    }
+
+    /// No number of microbatches of a range takes less when balanced.
+    pub(super) fn least_time_when_balanced(&self, sides: &Sides<'_>, range: (u32, u32)) -> f64 {
+        let (small, large) = (self.shares(sides, range.1), self.shares(sides, range.0));
+        let most = |side: &Side<'_>, size: f64, small: f64, large: f64| side.linear().most(size * small, size * large);
+        let rates = (
+            most(&sides.encoder, self.mean.batch, small.0, large.0),
+            most(&sides.backbone, self.mean.length, small.1, large.1),
+        );
+        let of_item = slots(sides, range.0) * self.longest_item(sides, rates);
+        self.least_time_of_mean(sides, range).max(of_item)
+    }
+
     /// No number of microbatches of a range takes less by the mean item.
     pub(super) fn least_time_of_mean(&self, sides: &Sides<'_>, (from, to): (u32, u32)) -> f64 {
         let attention = self.attention[sides.backbone.place].0;
@@ -267,6 +303,7 @@ impl<'a> Durations<'a> {
             configuration,
             of_mean: self.time_of_mean(&sides, microbatches),
             mean_of: self.mean_of_time(&sides, microbatches),
+            balanced: self.time_when_balanced(&sides, microbatches),
             encoder_seconds,
             backbone_seconds,
             encoder_bytes,
@@ -300,7 +337,7 @@ impl<'a> Durations<'a> {
     pub(super) fn least_backbone_work(&self, side: &Side<'_>, objective: Objective) -> f64 {
         let (of_mean, items) = &self.attention[side.place];
         let attention = match objective {
-            Objective::OfMean => *of_mean,
+            Objective::OfMean | Objective::Balanced => *of_mean,
             Objective::MeanOf => items.iter().zip(&self.weights).map(|(seconds, weight)| seconds * weight).sum(),
         };
         self.least_work(side, Self::of_backbone(&self.mean, attention))

@@ -152,6 +152,7 @@ impl Search<'_> {
         match self.objective {
             Objective::OfMean => self.durations.time_of_mean(sides, microbatches),
             Objective::MeanOf => self.durations.mean_of_time(sides, microbatches),
+            Objective::Balanced => self.durations.time_when_balanced(sides, microbatches),
         }
     }
 
@@ -159,6 +160,7 @@ impl Search<'_> {
         match self.objective {
             Objective::OfMean => self.durations.least_time_of_mean(sides, range),
             Objective::MeanOf => self.durations.least_mean_of_time(sides, range),
+            Objective::Balanced => self.durations.least_time_when_balanced(sides, range),
         }
     }
 }

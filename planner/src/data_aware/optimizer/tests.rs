@@ -92,6 +92,18 @@ fn the_mean_of_times_is_not_the_time_of_the_mean() {
     assert_eq!((optimized.of_mean.of_mean, optimized.of_mean.mean_of), (18.0, 36.0));
 }
 
+/// Seven items of 1 and one of 3, mean 1.25: with 8 microbatches 9 slots of 3 s; i = 3 holds 8 / 3 x 1.25 = 3.3 s, 4 slots; i = 2
+/// holds 5 s, 3 slots. (i = 3.3 would be 3 s.)
+#[test]
+fn no_microbatch_is_shorter_than_the_longest_item() {
+    let mut items = vec![item(1.0, 1.0, 1.0, 1.0, 0.0); 7];
+    items.push(item(1.0, 1.0, 3.0, 3.0, 0.0));
+    let optimized = optimize(&input(2, 1e9, 8, items)).unwrap();
+    assert_eq!((optimized.of_mean.configuration.microbatches, optimized.of_mean.balanced), (8, 27.0));
+    assert_eq!(optimized.balanced.configuration.microbatches, 3);
+    assert!((optimized.balanced.balanced - 40.0 / 3.0).abs() < 1e-9);
+}
+
 /// The encoder keeps E_pp + L_pp = 2 microbatches, the backbone 1 (Eq. 4 and 5); sizes are bytes here, 4 layers.
 #[test]
 fn memory_sets_the_number_of_microbatches() {
@@ -212,11 +224,16 @@ proptest! {
         let mean_of_time = by_trying_all(&input, |durations, configuration| {
             durations.mean_of_time(&durations.sides(configuration.encoder, configuration.backbone), configuration.microbatches)
         });
+        let balanced = by_trying_all(&input, |durations, configuration| {
+            let sides = durations.sides(configuration.encoder, configuration.backbone);
+            durations.time_when_balanced(&sides, configuration.microbatches)
+        });
         match optimize(&input) {
             Ok(optimized) => {
                 let found = |choice: &Choice, time: f64| Some((time, choice.configuration));
                 prop_assert_eq!(found(&optimized.of_mean, optimized.of_mean.of_mean), time_of_mean);
                 prop_assert_eq!(found(&optimized.mean_of, optimized.mean_of.mean_of), mean_of_time);
+                prop_assert_eq!(found(&optimized.balanced, optimized.balanced.balanced), balanced);
             }
             Err(error) => {
                 let nothing = matches!(error, OptimizerError::NothingFits { .. } | OptimizerError::NoDegrees { .. });
