@@ -2,9 +2,11 @@
 //!
 //! Encoder and backbone stand on devices of their own, each with its own <TP, PP, DP>. [`optimize`] chooses those degrees once, from
 //! tables of throughput and memory and a sample of the data; [`partition`] deals every global batch to microbatches that are
-//! equally long on both modules.
+//! equally long on both modules; [`Correction`] tells it of shapes that take longer than the tables say. What an item is to either
+//! module, [`Preprocessing`] says. None of it knows operators: tables are given.
 
 pub mod communicator;
+pub mod correction;
 pub mod curve;
 pub mod optimizer;
 pub mod partition;
@@ -12,9 +14,10 @@ pub mod profile;
 pub mod shapes;
 
 pub use communicator::{Round, Traffic};
+pub use correction::{Anomalies, Correction, CorrectionSettings, ShapedItem, Simulated, simulate};
 pub use curve::{Curve, CurveError};
 pub use optimizer::{
-    Choice, Configuration, Degrees, ItemWork, Optimized, OptimizerError, OptimizerInput, item_seconds, optimize,
+    Choice, Configuration, Degrees, ItemWork, Optimized, OptimizerError, OptimizerInput, item_seconds, optimize, shortlist,
 };
 pub use partition::{Item, PartitionError, PartitionSettings, Partitioned, partition};
 pub use shapes::{ImageSize, InputShape, Media, Preprocessing};

@@ -82,8 +82,6 @@ pub struct Optimized {
     pub of_mean: Choice,
     /// The least mean of T: Eq. 1.
     pub mean_of: Choice,
-    /// The least T where no microbatch is shorter than the longest item, which the online scheduler cannot split (ours).
-    pub balanced: Choice,
     /// What the published program takes: one number of microbatches for each pair of degrees, and a later pair only where it has
     /// fewer of them and is at most a tenth slower. Nothing where none fits by its stricter rule.
     pub published: Option<Choice>,
@@ -154,14 +152,15 @@ pub fn optimize(input: &OptimizerInput) -> Result<Optimized, OptimizerError> {
         return Err(OptimizerError::NoDegrees { devices: input.devices });
     }
     let mut looked_at = 0;
-    let best = |objective| search::best(input, &durations, &sides, objective);
-    let Some(of_mean) = best(Objective::OfMean).counted(&mut looked_at) else {
+    let mut best = |objective, count| {
+        search::best(input, &durations, &sides, (objective, count)).counted(&mut looked_at)
+    };
+    let Some(of_mean) = best(Objective::OfMean, 1).pop() else {
         let least = search::leanest(input, &durations, &sides);
         return Err(OptimizerError::NothingFits { least, memory: input.memory });
     };
     // What fits is the same for all objectives.
-    let mean_of = best(Objective::MeanOf).counted(&mut looked_at).unwrap_or(of_mean);
-    let balanced = best(Objective::Balanced).counted(&mut looked_at).unwrap_or(of_mean);
+    let mean_of = best(Objective::MeanOf, 1).pop().unwrap_or(of_mean);
     let (pairs, strategies) = sides.iter().fold((0, 0), |(pairs, strategies), split| {
         let of_backbone = |backbone: &Degrees| u64::from(input.global_batch / backbone.data);
         let each: u64 = split.backbones.iter().map(of_backbone).sum();
@@ -172,12 +171,24 @@ pub fn optimize(input: &OptimizerInput) -> Result<Optimized, OptimizerError> {
     Ok(Optimized {
         of_mean: choice(of_mean),
         mean_of: choice(mean_of),
-        balanced: choice(balanced),
         published: published::choice(input, &durations, &sides).map(choice),
         pairs,
         strategies,
         looked_at,
     })
+}
+
+/// The strategies with the least T where no microbatch is shorter than the longest item, which no scheduler can split (ours); of each
+/// combination of tensor and pipeline parallelism the best, best first, at most `count`. Empty where nothing fits.
+///
+/// # Errors
+/// Where the input is not such as [`optimize`] takes.
+pub fn shortlist(input: &OptimizerInput, count: usize) -> Result<Vec<Choice>, OptimizerError> {
+    let durations = checked(input)?;
+    let mut looked_at = 0;
+    let found = search::best(input, &durations, &sides(input), (Objective::Balanced, count.max(1)));
+    let choice = |configuration| durations.choice(input, configuration);
+    Ok(found.counted(&mut looked_at).into_iter().map(choice).collect())
 }
 
 /// What each item of a batch adds to a microbatch under a strategy: what the online scheduler balances. An item's own load at the

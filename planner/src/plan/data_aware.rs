@@ -19,7 +19,7 @@ use super::{IterationPlan, ModuleLayout, NoPlan, Plan, ReplicaPlan};
 use crate::cost::partition::ModuleWeight;
 use crate::cost::{MicrobatchLoad, Partition, Pricing};
 use crate::data_aware::{
-    Choice, Configuration, Degrees, Item, ItemWork, Optimized, OptimizerInput, PartitionSettings, item_seconds, optimize, partition,
+    Choice, Configuration, Degrees, Item, ItemWork, Optimized, OptimizerInput, PartitionSettings, item_seconds, optimize, partition, shortlist,
 };
 use crate::observer::{Cancelled, Observer, go_on};
 use crate::outcome::{Layout, Loser, RejectionCount, Search, SolverStatus};
@@ -29,6 +29,8 @@ use crate::simulate::{StepEnd, execute, peak_memory_over};
 
 use crate::workload::PackedBatch;
 
+/// Strategies with balanced microbatches that are simulated beside those of the published objectives.
+const SHORTLIST: usize = 16;
 /// Items of the representative batch that the optimizer sees: enough for its means, few enough for milliseconds.
 const SAMPLED: usize = 64;
 /// Steps of the online scheduler for a batch, about 50 ms, and the gap at which it stops.
@@ -84,7 +86,8 @@ pub(crate) fn plan(
                 return Ok(Err(NoPlan { binding, search }));
             }
         };
-        let choices = candidates(&optimized);
+        let shortlist = shortlist(&planner.input, SHORTLIST).unwrap_or_default();
+        let choices = candidates(&shortlist, &optimized);
         search.candidates = search.candidates.saturating_add(u32::try_from(optimized.pairs).unwrap_or(u32::MAX));
         let mut sized = planner.simulated(&choices, sizing, &mut search);
         sized.sort_by(|a, b| a.0.total_cmp(&b.0));
@@ -93,7 +96,7 @@ pub(crate) fn plan(
                 Ok(plan) => {
                     search.losers = sized.iter().enumerate().filter(|(other, _)| *other != place).map(loser).collect();
                     search.pruned = search.candidates.saturating_sub(search.simulated + search.rejected);
-                    let decisions = planner.decisions(&sized[place], &optimized, sizing.sequences.len());
+                    let decisions = planner.decisions(&sized[place], &optimized, (&shortlist, sizing.sequences.len()));
                     return Ok(Ok(Plan { search, decisions, ..plan }));
                 }
                 Err(misfit) => {
@@ -110,11 +113,11 @@ pub(crate) fn plan(
     Ok(Err(NoPlan { binding, search }))
 }
 
-/// The choices of all objectives and of the published rule, each once.
-fn candidates(optimized: &Optimized) -> Vec<Choice> {
-    let all = [Some(optimized.balanced), Some(optimized.mean_of), Some(optimized.of_mean), optimized.published];
+/// The shortlist, and the choices of the other objectives and of the published rule, each once.
+fn candidates(shortlist: &[Choice], optimized: &Optimized) -> Vec<Choice> {
+    let others = [Some(optimized.mean_of), Some(optimized.of_mean), optimized.published];
     let mut choices: Vec<Choice> = Vec::new();
-    for choice in all.into_iter().flatten() {
+    for choice in shortlist.iter().copied().chain(others.into_iter().flatten()) {
         if choices.iter().all(|known| known.configuration != choice.configuration) {
             choices.push(choice);
         }
@@ -362,7 +365,7 @@ impl Planner<'_> {
         &self,
         (seconds, sized): &(f64, Sized),
         optimized: &Optimized,
-        sequences: usize,
+        (shortlist, sequences): (&[Choice], usize),
     ) -> Vec<String> {
         let choice = &sized.choice;
         let by = |words: &str, choice: &Choice, time: f64| {
@@ -387,8 +390,8 @@ impl Planner<'_> {
             ),
             by("the time of the mean item (Algorithm 1)", &optimized.of_mean, optimized.of_mean.of_mean),
             by("the mean of times (Eq. 1)", &optimized.mean_of, optimized.mean_of.mean_of),
-            by("the longest item in one microbatch", &optimized.balanced, optimized.balanced.balanced),
         ];
+        decisions.extend(shortlist.first().map(|best| by("the longest item in one microbatch", best, best.balanced)));
         if let Some(published) = &optimized.published {
             decisions.push(by("the rule of the published program", published, published.of_mean));
         }

@@ -9,15 +9,15 @@ const FIRST: usize = 16;
 /// Bounds and times are summed in different order: what is above by less than this may be below.
 const SLACK: f64 = 1e-9;
 
-/// The best strategy, and how much was looked at for it.
+/// The best strategies, and how much was looked at for them.
 pub(super) struct Found {
-    best: Option<Configuration>,
+    best: Vec<Configuration>,
     looked_at: u64,
 }
 
 impl Found {
     /// Adds what was looked at to a sum.
-    pub(super) fn counted(self, sum: &mut u64) -> Option<Configuration> {
+    pub(super) fn counted(self, sum: &mut u64) -> Vec<Configuration> {
         *sum += self.looked_at;
         self.best
     }
@@ -26,22 +26,29 @@ impl Found {
 /// Where a strategy stands in the order of Algorithm 1; the first of equals is taken, as there.
 type Order = (usize, usize, usize, u32);
 
+/// A strategy with its time.
+type Timed = (f64, Order, Configuration);
+
 struct Search<'a> {
     input: &'a OptimizerInput,
     durations: &'a Durations<'a>,
     objective: Objective,
-    best: Option<(f64, Order, Configuration)>,
+    /// How many are wanted.
+    count: usize,
+    /// The best known, best first, each of its own kind.
+    best: Vec<Timed>,
     looked_at: u64,
 }
 
-/// The strategy with the least time of an objective that fits, the first of equals; nothing where nothing fits.
+/// The strategies with the least times of an objective that fit, at most `count`, best first; of strategies with the same tensor and
+/// pipeline parallelism the best alone, of equals the first.
 pub(super) fn best(
     input: &OptimizerInput,
     durations: &Durations<'_>,
     splits: &[Split],
-    objective: Objective,
+    (objective, count): (Objective, usize),
 ) -> Found {
-    let mut search = Search { input, durations, objective, best: None, looked_at: 0 };
+    let mut search = Search { input, durations, objective, count, best: Vec::new(), looked_at: 0 };
     let works: Vec<Works> = splits.iter().map(|split| Works::of(input, durations, split, objective)).collect();
     let mut first: Vec<(f64, (usize, usize, usize))> = Vec::with_capacity(FIRST + 1);
     for_each(splits, &works, |bound, pair| {
@@ -55,11 +62,11 @@ pub(super) fn best(
         search.look_at(splits, pair);
     }
     for_each(splits, &works, |bound, pair| {
-        if search.may_be_better(bound) && !first.iter().any(|&(_, looked_at)| looked_at == pair) {
+        if search.may_be_better(bound, None) && !first.iter().any(|&(_, looked_at)| looked_at == pair) {
             search.look_at(splits, pair);
         }
     });
-    Found { best: search.best.map(|(_, _, configuration)| configuration), looked_at: search.looked_at }
+    Found { best: search.best.into_iter().map(|(_, _, configuration)| configuration).collect(), looked_at: search.looked_at }
 }
 
 /// Bytes of the fullest device of the strategy that needs the fewest, with as many microbatches as there can be.
@@ -112,21 +119,26 @@ fn for_each(splits: &[Split], works: &[Works], mut visit: impl FnMut(f64, (usize
 }
 
 impl Search<'_> {
-    fn may_be_better(&self, bound: f64) -> bool {
-        self.best.is_none_or(|(best, _, _)| bound * (1.0 - SLACK) <= best)
+    /// Whether a strategy of a pair whose best known is `own` may belong to the best, or be better than that.
+    fn may_be_better(&self, bound: f64, own: Option<f64>) -> bool {
+        let bound = bound * (1.0 - SLACK);
+        let full = self.best.len() == self.count;
+        own.is_none_or(|own| bound <= own) && (!full || self.best.last().is_none_or(|(worst, ..)| bound <= *worst))
     }
 
     fn look_at(&mut self, splits: &[Split], (place, encoder, backbone): (usize, usize, usize)) {
         let split = &splits[place];
         let (of_encoder, of_backbone) = (split.encoders[encoder], split.backbones[backbone]);
         let sides = self.durations.sides(of_encoder, of_backbone);
+        let mut own: Option<Timed> = None;
         // The later half first: with more microbatches the bubble is smaller.
         let mut open = vec![(1, sides.most(self.input.global_batch))];
         while let Some(range) = open.pop() {
             self.looked_at += 1;
             let (from, to) = range;
             if from < to {
-                if self.fits(self.durations.least_bytes(&sides, range)) && self.may_be_better(self.least(&sides, range)) {
+                let fits = self.fits(self.durations.least_bytes(&sides, range));
+                if fits && self.may_be_better(self.least(&sides, range), own.map(|(time, ..)| time)) {
                     let half = from + (to - from) / 2;
                     open.extend([(from, half), (half + 1, to)]);
                 }
@@ -135,13 +147,34 @@ impl Search<'_> {
             if !self.fits(self.durations.bytes(&sides, from)) {
                 continue;
             }
-            let time = self.time(&sides, from);
-            let order = (place, encoder, backbone, from);
-            if self.best.is_none_or(|(best, first, _)| time < best || (time == best && order < first)) {
-                let configuration = Configuration { encoder: of_encoder, backbone: of_backbone, microbatches: from };
-                self.best = Some((time, order, configuration));
+            let found = (
+                self.time(&sides, from),
+                (place, encoder, backbone, from),
+                Configuration { encoder: of_encoder, backbone: of_backbone, microbatches: from },
+            );
+            if own.is_none_or(|own| before(&found, &own)) {
+                own = Some(found);
             }
         }
+        if let Some(own) = own {
+            self.keep(own);
+        }
+    }
+
+    /// Takes a strategy among the best where it belongs to them.
+    fn keep(&mut self, found: Timed) {
+        let kind = |configuration: &Configuration| {
+            [configuration.encoder, configuration.backbone].map(|degrees| (degrees.tensor, degrees.pipeline))
+        };
+        if let Some(same) = self.best.iter().position(|(.., known)| kind(known) == kind(&found.2)) {
+            if !before(&found, &self.best[same]) {
+                return;
+            }
+            self.best.remove(same);
+        }
+        let at = self.best.partition_point(|known| before(known, &found));
+        self.best.insert(at, found);
+        self.best.truncate(self.count);
     }
 
     fn fits(&self, (encoder, backbone): (f64, f64)) -> bool {
@@ -163,4 +196,9 @@ impl Search<'_> {
             Objective::Balanced => self.durations.least_time_when_balanced(sides, range),
         }
     }
+}
+
+/// Whether one takes less time than another or, where it takes as long, stands before it.
+fn before(a: &Timed, b: &Timed) -> bool {
+    a.0 < b.0 || (a.0 == b.0 && a.1 < b.1)
 }
