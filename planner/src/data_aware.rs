@@ -14,7 +14,7 @@ pub mod profile;
 pub mod shapes;
 
 pub use communicator::{Round, Traffic};
-pub use correction::{Anomalies, Correction, CorrectionSettings, ShapedItem, Simulated, simulate};
+pub use correction::{Anomalies, Correction, CorrectionSettings, Pipelines, ShapedItem, Simulated, simulate};
 pub use curve::{Curve, CurveError};
 pub use optimizer::{
     Choice, Configuration, Degrees, ItemWork, Optimized, OptimizerError, OptimizerInput, item_seconds, optimize, shortlist,

@@ -13,7 +13,7 @@ use std::collections::BTreeMap;
 
 use super::partition::Item;
 
-pub use simulation::{Anomalies, Simulated, simulate};
+pub use simulation::{Anomalies, Pipelines, Simulated, simulate};
 
 /// Deviations below this are noise, not a shape of its own.
 const NOISE: f64 = 0.05;

@@ -36,17 +36,31 @@ impl Simulated {
     }
 }
 
-/// Runs batches of items over `buckets` buckets with and without correction. An iteration takes as long as its longest stage.
+/// The pipelines that a batch is dealt to.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Pipelines {
+    /// Copies of the backbone, L_dp: bucket i goes to copy i mod L_dp.
+    pub copies: usize,
+    /// Microbatches of each, N_mb.
+    pub microbatches: usize,
+    /// Stages of both modules, E_pp + L_pp.
+    pub depth: u32,
+}
+
+/// Runs batches with and without correction. A pipeline takes the sum of its microbatches on the slower module and the longest of
+/// them for every other stage; an iteration, as long as the slowest pipeline.
 ///
 /// # Errors
 /// As [`partition`].
 pub fn simulate(
     batches: &[Vec<ShapedItem>],
-    buckets: usize,
+    pipelines: Pipelines,
     anomalies: Anomalies,
     settings: CorrectionSettings,
     scheduler: PartitionSettings,
 ) -> Result<Simulated, PartitionError> {
+    let buckets = pipelines.copies * pipelines.microbatches;
+    let time = |items: &[Item], dealt: &Partitioned| pipelines.time(items, dealt);
     let slow = slow_shapes(batches, anomalies);
     let mut correction = Correction::new(settings);
     let mut simulated = Simulated { net: Vec::new(), benefits: Vec::new(), switched_off: None };
@@ -56,15 +70,15 @@ pub fn simulate(
         let blind = partition(&predicted, buckets, scheduler)?;
         let delay = *delay.get_or_insert(anomalies.magnitude * blind.longest);
         let truth: Vec<Item> = batch.iter().map(|shaped| taken(*shaped, &slow, delay)).collect();
-        let without = longest(&truth, &blind);
+        let without = time(&truth, &blind);
         if !correction.is_on() {
             simulated.net.push(0.0);
             continue;
         }
         let corrected = correction.corrected(batch);
         let dealt = partition(&corrected, buckets, scheduler)?;
-        simulated.net.push(without / (longest(&truth, &dealt) * (1.0 + settings.cost)) - 1.0);
-        let benefit = longest(&corrected, &blind) / longest(&corrected, &dealt) - 1.0;
+        simulated.net.push(without / (time(&truth, &dealt) * (1.0 + settings.cost)) - 1.0);
+        let benefit = time(&corrected, &blind) / time(&corrected, &dealt) - 1.0;
         simulated.benefits.push(benefit);
         for (shaped, truth) in batch.iter().zip(&truth) {
             // Throughput is work over time: that of the slower module of the item.
@@ -96,11 +110,19 @@ fn slow_shapes(batches: &[Vec<ShapedItem>], anomalies: Anomalies) -> BTreeSet<u3
     shapes.into_iter().take(count).collect()
 }
 
-/// The longest stage of buckets whose items take that.
-fn longest(items: &[Item], dealt: &Partitioned) -> f64 {
-    let of = |bucket: &Vec<u32>| {
-        let sum = |part: fn(&Item) -> f64| bucket.iter().map(|&item| part(&items[item as usize])).sum::<f64>();
-        sum(|item| item.encoder).max(sum(|item| item.backbone))
-    };
-    dealt.buckets.iter().map(of).fold(f64::MIN_POSITIVE, f64::max)
+impl Pipelines {
+    /// How long buckets take whose items take that.
+    fn time(&self, items: &[Item], dealt: &Partitioned) -> f64 {
+        let stage = |bucket: &Vec<u32>| {
+            let sum = |part: fn(&Item) -> f64| bucket.iter().map(|&item| part(&items[item as usize])).sum::<f64>();
+            [sum(|item| item.encoder), sum(|item| item.backbone)]
+        };
+        let of_copy = |copy: usize| {
+            let own: Vec<[f64; 2]> = dealt.buckets.iter().skip(copy).step_by(self.copies).map(stage).collect();
+            let sum = |module: usize| own.iter().map(|stage| stage[module]).sum::<f64>();
+            let longest = own.iter().flatten().copied().fold(0.0, f64::max);
+            sum(0).max(sum(1)) + f64::from(self.depth.max(1) - 1) * longest
+        };
+        (0..self.copies).map(of_copy).fold(f64::MIN_POSITIVE, f64::max)
+    }
 }
