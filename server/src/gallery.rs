@@ -1,5 +1,6 @@
 //! Ready scenarios, embedded.
 
+mod dflop;
 mod dhp;
 mod pipeweaver;
 
@@ -62,6 +63,7 @@ pub(crate) fn entries() -> Result<Vec<GalleryEntry>, Vec<FieldError>> {
         .into_iter()
         .chain(pipeweaver::ENTRIES)
         .chain(dhp::ENTRIES)
+        .chain(dflop::ENTRIES)
         .map(|entry| {
             let scenario = planner::scenario::parse(entry.file)?;
             Ok(GalleryEntry {

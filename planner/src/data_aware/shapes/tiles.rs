@@ -116,7 +116,6 @@ fn closest_grid(image: ImageSize, most: u32) -> (u32, u32) {
 #[cfg(test)]
 mod tests {
     use super::super::{ImageSize, Media, Preprocessing};
-    use super::*;
 
     fn of(preprocessing: Preprocessing, sizes: &[(u32, u32)], frames: u32) -> (u32, u64) {
         let image = |&(width, height): &(u32, u32)| ImageSize { width, height };
