@@ -8,8 +8,8 @@ use crate::outcome::{
     Answer, ENGINE, HistogramColumns, Outcome, PlannedTimeline, PlannerResult, Planning, WorkloadSummary,
 };
 use crate::plan::{
-    Batches, Judged, NoPlan, Plan, heterogeneous, judge, plan_context_parallel, plan_dynamic, plan_heterogeneous,
-    plan_pipeweaver, plan_static, plan_strategies,
+    Batches, Judged, NoPlan, Plan, heterogeneous, judge, plan_context_parallel, plan_data_aware, plan_dynamic,
+    plan_heterogeneous, plan_pipeweaver, plan_static, plan_strategies,
 };
 use crate::scenario::{PlannerKind, Scenario, ValidScenario};
 use crate::workload::{GlobalBatch, PackedBatch, SampleShape, Sampler, packing};
@@ -74,6 +74,9 @@ pub fn plan(scenario: &ValidScenario, observer: &mut dyn Observer) -> Result<Pla
             }
             _ if planner.lays_out_modules() => {
                 plan_heterogeneous(question, &pricing, planner, &sizing, &batches, observer)?
+            }
+            PlannerKind::DflopLayout | PlannerKind::Dflop => {
+                plan_data_aware(question, &pricing, planner, &sizing, &batches, observer)?
             }
             _ if planner.works_in_groups() => {
                 plan_context_parallel(question, &pricing, planner, &sizing, &batches, observer)?

@@ -11,6 +11,7 @@ pub mod cluster;
 pub mod compare;
 pub mod context_groups;
 pub mod cost;
+pub mod data_aware;
 pub mod engine;
 pub mod estimate;
 pub mod exact;

@@ -78,6 +78,8 @@ kinds! {
     Propose = propose, "propose";
     /// Layouts of modules.
     Layouts = layouts, "layouts";
+    /// Items over microbatches that are as equal as can be (DFLOP, Eq. 6).
+    Partition = partition, "partition";
 }
 
 /// A problem, and how long it may take.

@@ -1,5 +1,6 @@
 //! Ready scenarios, embedded.
 
+mod dflop;
 mod dhp;
 mod hydraulis;
 mod pipeweaver;
@@ -64,6 +65,7 @@ pub(crate) fn entries() -> Result<Vec<GalleryEntry>, Vec<FieldError>> {
         .chain(pipeweaver::ENTRIES)
         .chain(dhp::ENTRIES)
         .chain(hydraulis::ENTRIES)
+        .chain(dflop::ENTRIES)
         .map(|entry| {
             let scenario = planner::scenario::parse(entry.file)?;
             Ok(GalleryEntry {

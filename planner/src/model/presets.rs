@@ -8,8 +8,8 @@ mod generators;
 mod language;
 
 use encoders::{
-    internvit_6b, internvit_300m, qwen2_vl_encoder, qwen3_vl_encoder_300m, qwen3_vl_encoder_400m, siglip_so400m,
-    vit_2b, vit_5b, vit_22b, whisper_large,
+    internvit_6b, internvit_300m, internvit_of_dflop, qwen2_vl_encoder, qwen3_vl_encoder_300m, qwen3_vl_encoder_400m,
+    siglip_of_dflop, siglip_so400m, siglip_so400m_of_frames, vit_2b, vit_5b, vit_22b, whisper_large,
 };
 use generators::{dit_5b, dit_30b, dit_xl_2};
 use language::{
@@ -59,6 +59,21 @@ pub fn models() -> Vec<ModelPreset> {
         single("dit-30b", dit_30b()),
         several("vlm-7b", "VLM-7B (ViT 2B + LM 5B)", vec![vit_2b(), lm_5b()]),
         several("llava-ov-7b", "LLaVA-OneVision 7B", vec![siglip_so400m(), qwen2_7b()]),
+        several(
+            "llava-ov-so400m-llama-3-8b",
+            "LLaVA-OV (SO400M + Llama-3 8B)",
+            vec![siglip_so400m_of_frames(), llama_3_8b()],
+        ),
+        several("llava-ov-llama-3-8b", "LLaVA-OV (SigLIP 2.4B + Llama-3 8B)", vec![siglip_of_dflop(), llama_3_8b()]),
+        several("llava-ov-llama-3-70b", "LLaVA-OV (SigLIP 2.4B + Llama-3 70B)", vec![siglip_of_dflop(), llama_3_70b()]),
+        several("llava-ov-qwen2.5-7b", "LLaVA-OV (SigLIP 2.4B + Qwen2.5 7B)", vec![siglip_of_dflop(), qwen2_7b()]),
+        several("llava-ov-qwen2.5-32b", "LLaVA-OV (SigLIP 2.4B + Qwen2.5 32B)", vec![siglip_of_dflop(), qwen2_32b()]),
+        several("llava-ov-qwen2.5-72b", "LLaVA-OV (SigLIP 2.4B + Qwen2.5 72B)", vec![siglip_of_dflop(), qwen2_72b()]),
+        several(
+            "internvl2.5-72b",
+            "InternVL2.5 (InternViT 3.7B + Qwen2.5 72B)",
+            vec![internvit_of_dflop(), of_internvl(qwen2_72b())],
+        ),
         several("internvl3-2b", "InternVL3-2B", vec![internvit_300m(1536), of_internvl(qwen2_1_5b())]),
         several("internvl2.5-4b", "InternVL2.5-4B", vec![internvit_300m(2048), of_internvl(qwen2_3b())]),
         several("internvl3-8b", "InternVL3-8B", vec![internvit_300m(3584), of_internvl(qwen2_7b())]),
@@ -144,6 +159,9 @@ mod tests {
             ("vit-5b", &[4.3]),
             ("internvit-6b", &[5.9]),
             ("siglip-so400m", &[0.4]),
+            // 40 (4 x 2,304² + 2 x 2,304 x 8,608) and 30 x 12 x 3,200².
+            ("llava-ov-llama-3-8b", &[2.44, 8.03]),
+            ("internvl2.5-72b", &[3.69, 72.7]),
             ("dit-5b", &[5.0]),
             ("dit-30b", &[30.0]),
             ("vlm-7b", &[2.0, 5.0]),

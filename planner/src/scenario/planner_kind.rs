@@ -14,6 +14,9 @@ pub enum PlannerKind {
     /// Best static layout under the 1F1B schedule.
     #[serde(rename = "1f1b")]
     OneFOneB,
+    /// The same with stages of equal parameters instead of equal time, as a model is cut that nobody has profiled.
+    #[serde(rename = "1f1b_parameters")]
+    OneFOneBParameters,
     /// Best static layout under the interleaved schedule (VPP).
     Interleaved,
     /// The same with chunks of equal parameters instead of equal time, as a model is cut that nobody has
@@ -93,13 +96,19 @@ pub enum PlannerKind {
     /// A layout for each module on devices of its own (heterogeneous parallelism, non-colocated).
     #[serde(rename = "heterogeneous_non_colocated")]
     HeterogeneousApart,
+    /// Encoder and backbone on devices of their own, laid out for the data; microbatches in data-loader order (DFLOP without
+    /// its online scheduler).
+    DflopLayout,
+    /// DFLOP whole: the same layouts, and every batch balanced anew.
+    Dflop,
 }
 
 impl PlannerKind {
     /// Every planner, in the order in which pickers list them.
-    pub const ALL: [Self; 33] = [
+    pub const ALL: [Self; 36] = [
         Self::Gpipe,
         Self::OneFOneB,
+        Self::OneFOneBParameters,
         Self::Interleaved,
         Self::InterleavedParameters,
         Self::LoopedBfs,
@@ -131,6 +140,8 @@ impl PlannerKind {
         Self::Homogeneous,
         Self::HeterogeneousColocated,
         Self::HeterogeneousApart,
+        Self::DflopLayout,
+        Self::Dflop,
     ];
 
     /// Stable identifier, as in JSON and URLs.
@@ -138,6 +149,7 @@ impl PlannerKind {
         match self {
             Self::Gpipe => "gpipe",
             Self::OneFOneB => "1f1b",
+            Self::OneFOneBParameters => "1f1b_parameters",
             Self::Interleaved => "interleaved",
             Self::InterleavedParameters => "interleaved_parameters",
             Self::LoopedBfs => "looped_bfs",
@@ -169,6 +181,8 @@ impl PlannerKind {
             Self::Homogeneous => "homogeneous",
             Self::HeterogeneousColocated => "heterogeneous_colocated",
             Self::HeterogeneousApart => "heterogeneous_non_colocated",
+            Self::DflopLayout => "dflop_layout",
+            Self::Dflop => "dflop",
         }
     }
 
@@ -182,6 +196,7 @@ impl PlannerKind {
         match self {
             Self::Gpipe => "GPipe, static",
             Self::OneFOneB => "Megatron-LM 1F1B, static",
+            Self::OneFOneBParameters => "1F1B, equal parameters, static",
             Self::Interleaved => "Megatron-LM interleaved, static",
             Self::InterleavedParameters => "Megatron-LM interleaved, equal parameters, static",
             Self::LoopedBfs => "Looped BFS, static",
@@ -213,6 +228,8 @@ impl PlannerKind {
             Self::Homogeneous => "One layout for all modules, static",
             Self::HeterogeneousColocated => "Heterogeneous layouts, colocated, static",
             Self::HeterogeneousApart => "Heterogeneous layouts, non-colocated, static",
+            Self::DflopLayout => "DFLOP without online scheduler, static",
+            Self::Dflop => "DFLOP, dynamic microbatches",
         }
     }
 
@@ -221,6 +238,7 @@ impl PlannerKind {
         match self {
             Self::Gpipe => "GPipe",
             Self::OneFOneB => "1F1B",
+            Self::OneFOneBParameters => "1F1B, equal parameters",
             Self::Interleaved => "interleaved",
             Self::InterleavedParameters => "interleaved, equal parameters",
             Self::LoopedBfs => "looped BFS",
@@ -252,6 +270,8 @@ impl PlannerKind {
             Self::Homogeneous => "one layout",
             Self::HeterogeneousColocated => "colocated",
             Self::HeterogeneousApart => "non-colocated",
+            Self::DflopLayout => "DFLOP (layouts)",
+            Self::Dflop => "DFLOP",
         }
     }
 
@@ -282,6 +302,7 @@ impl PlannerKind {
                 | Self::HydraulisPacking
                 | Self::HydraulisStatic
                 | Self::Hydraulis
+                | Self::Dflop
         )
     }
 
@@ -307,7 +328,7 @@ impl PlannerKind {
     pub const fn schedule(self) -> Option<ScheduleKind> {
         match self {
             Self::Gpipe => Some(ScheduleKind::Gpipe),
-            Self::OneFOneB | Self::NnScaler => Some(ScheduleKind::OneFOneB),
+            Self::OneFOneB | Self::OneFOneBParameters | Self::NnScaler => Some(ScheduleKind::OneFOneB),
             Self::Interleaved | Self::InterleavedParameters => Some(ScheduleKind::Interleaved),
             Self::LoopedBfs => Some(ScheduleKind::LoopedBfs),
             Self::InterleavedZeroBubble => Some(ScheduleKind::InterleavedZeroBubble),

@@ -77,6 +77,25 @@ pub(super) fn siglip_so400m() -> Module {
     vit("SigLIP-SO400M", 27, 1152, 16, 4304, patch)
 }
 
+/// SigLIP as DFLOP's published configuration has it, called 6b there: 40 layers of width 2,304, 2.4 billion parameters. 729 patches
+/// of a frame of video are pooled to 196 tokens; the 533 further tokens of a tile of an image are the scenario's to add.
+pub(super) fn siglip_of_dflop() -> Module {
+    let patch = Patch { patch_px: 14, patches_per_image: 729, tokens_per_image: 196, projected_width: None };
+    vit("SigLIP 2.4B", 40, 2304, 48, 8608, patch)
+}
+
+/// The same with SigLIP-SO400M, which LLaVA-OneVision was released with.
+pub(super) fn siglip_so400m_of_frames() -> Module {
+    let patch = Patch { patch_px: 14, patches_per_image: 729, tokens_per_image: 196, projected_width: None };
+    vit("SigLIP-SO400M", 27, 1152, 16, 4304, patch)
+}
+
+/// InternViT as DFLOP's published configuration has it, called 6b there: 30 layers and 16 heads, 3.7 billion parameters.
+pub(super) fn internvit_of_dflop() -> Module {
+    let patch = Patch { patch_px: 14, patches_per_image: 1024, tokens_per_image: 256, projected_width: None };
+    Module { norm: Norm::Rms, bias: Bias::None, ..vit("InternViT 3.7B", 30, 3200, 16, 12_800, patch) }
+}
+
 /// The encoder of Qwen2-VL on images of 448 x 448 pixels: 32 x 32 patches, merged 2 x 2 to 256 tokens of the width of
 /// Qwen2 7B. Its positions are rotary, its 675 million parameters include the merger.
 pub(super) fn qwen2_vl_encoder() -> Module {

@@ -1,0 +1,86 @@
+use super::*;
+use crate::data_aware::partition::PartitionSettings;
+use crate::random::Random;
+
+const QUICK: PartitionSettings = PartitionSettings { steps: 100_000, gap: 1e-3 };
+
+/// Batches of 128 items of 200 shapes, of which most are rare: shape s is drawn about in proportion to 1 / s.
+fn batches(count: u64) -> Vec<Vec<ShapedItem>> {
+    let batch = |stream| {
+        let mut random = Random::new(5, stream);
+        let item = |random: &mut Random| {
+            let shape = libm::exp(random.unit() * libm::log(200.0)) as u32;
+            let size = 1.0 + f64::from(shape * 37 % 200) / 40.0;
+            ShapedItem { item: Item { encoder: 0.8 * size, backbone: size }, shape }
+        };
+        (0..128).map(|_| item(&mut random)).collect()
+    };
+    (0..count).map(batch).collect()
+}
+
+fn simulated(rate: f64, magnitude: f64) -> Simulated {
+    let anomalies = Anomalies { rate, magnitude, seed: 2 };
+    simulate(
+        &batches(60),
+        Pipelines { copies: 4, microbatches: 4, depth: 3 },
+        anomalies,
+        CorrectionSettings::default(),
+        QUICK,
+    )
+    .unwrap()
+}
+
+/// 100 predicted, 80 measured: 1.25 times as long; 100 and 50 then make it (1.25 + 2) / 2.
+#[test]
+fn penalties_are_mean_ratios() {
+    let mut correction = Correction::new(CorrectionSettings::default());
+    correction.observe(3, 100.0, 80.0);
+    assert!((correction.penalty(3) - 1.25).abs() < 1e-12);
+    correction.observe(3, 100.0, 50.0);
+    assert!((correction.penalty(3) - 1.625).abs() < 1e-12);
+    // Noise, rates that are none, and shapes that were not measured.
+    correction.observe(4, 100.0, 97.0);
+    correction.observe(5, 100.0, 0.0);
+    correction.observe(5, f64::NAN, 100.0);
+    assert_eq!([4, 5, 6].map(|shape| correction.penalty(shape)), [1.0; 3]);
+    let item = ShapedItem { item: Item { encoder: 2.0, backbone: 4.0 }, shape: 3 };
+    assert_eq!(correction.corrected(&[item]), [Item { encoder: 3.25, backbone: 6.5 }]);
+}
+
+#[test]
+fn it_switches_itself_off_where_it_does_not_pay() {
+    for (benefits, on) in [([0.04, 0.04], false), ([0.01, 0.08], true), ([0.5, -0.43], false)] {
+        let mut correction = Correction::new(CorrectionSettings { iterations: 2, cost: 0.04 });
+        correction.observe(1, 2.0, 1.0);
+        for benefit in benefits {
+            assert!(correction.is_on());
+            correction.end_iteration(benefit);
+        }
+        assert_eq!(correction.is_on(), on, "{benefits:?}");
+        assert_eq!(correction.penalty(1), if on { 2.0 } else { 1.0 });
+        // Off is for good: nothing more is learnt.
+        correction.observe(2, 2.0, 1.0);
+        correction.end_iteration(1.0);
+        assert_eq!(correction.is_on(), on);
+        assert_eq!(correction.penalty(2), if on { 2.0 } else { 1.0 });
+    }
+}
+
+/// Without anomalies there is nothing to win: after I iterations at its cost it is off.
+#[test]
+fn a_run_as_predicted_pays_for_the_first_iterations_only() {
+    let simulated = simulated(0.0, 1.0);
+    assert_eq!(simulated.switched_off, Some(19));
+    let paid = 1.0 / 1.04 - 1.0;
+    assert!(simulated.net[..20].iter().all(|net| (net - paid).abs() < 1e-9), "{:?}", &simulated.net[..20]);
+    assert!(simulated.net[20..].iter().all(|&net| net == 0.0));
+}
+
+/// Rare and short delays do not pay, frequent and long ones do, and the more of both, the more.
+#[test]
+fn what_pays_stays_on() {
+    let (none, much) = (simulated(0.01, 0.05), simulated(0.05, 1.0));
+    assert!(none.switched_off.is_some() && none.settled() == 0.0);
+    assert!(much.switched_off.is_none() && much.settled() > 0.04, "{}", much.settled());
+    assert!(simulated(0.05, 0.5).settled() <= much.settled());
+}

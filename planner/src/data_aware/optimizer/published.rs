@@ -1,0 +1,52 @@
+//! The choice of the published program (github.com/BDAI-Research/DFLOP), which differs from Algorithm 1.
+//!
+//! For each pair of degrees it takes one number of microbatches: the fewest with which a microbatch of mean items is no larger than
+//! the largest item for either module. Memory is asked for at the size of the largest items, times 1.25. And a pair replaces
+//! the best known only where it has fewer microbatches and takes less than 1.1 times as long.
+
+use super::degrees::Split;
+use super::durations::Durations;
+use super::{Configuration, OptimizerInput};
+
+/// Memory set aside, as a factor.
+const BUFFER: f64 = 1.25;
+/// How much longer a strategy with fewer microbatches may take.
+const SLOWER: f64 = 1.1;
+
+/// What the program would print, by our durations.
+pub(super) fn choice(input: &OptimizerInput, durations: &Durations<'_>, splits: &[Split]) -> Option<Configuration> {
+    let there_are = || input.items.iter().filter(|item| item.weight > 0.0);
+    let largest_batch = there_are().map(|item| item.batch).fold(0.0, f64::max);
+    let largest_length = there_are().map(|item| item.length).fold(0.0, f64::max);
+    let mean = durations.mean();
+    let mut best: Option<(f64, Configuration)> = None;
+    for split in splits {
+        for &encoder in &split.encoders {
+            for &backbone in &split.backbones {
+                let sides = durations.sides(encoder, backbone);
+                let batch = largest_batch * f64::from(backbone.data) / f64::from(encoder.data);
+                let bytes = Durations::bytes_of(&sides, batch, largest_length);
+                if bytes.0.max(bytes.1) * BUFFER > input.memory {
+                    continue;
+                }
+                let share =
+                    |data: u32, count: u32| f64::from(input.global_batch) / (f64::from(count) * f64::from(data));
+                let is_small = |&count: &u32| {
+                    let (of_encoder, of_backbone) = (share(encoder.data, count), share(backbone.data, count));
+                    let whole = of_encoder >= 1.0 && of_backbone >= 1.0;
+                    whole && mean.batch * of_encoder <= largest_batch && mean.length * of_backbone <= largest_length
+                };
+                let most = sides.most(input.global_batch);
+                let microbatches = (1..=most).find(is_small).unwrap_or(most);
+                let time = durations.time_of_mean(&sides, microbatches);
+                let is_better = best.is_none_or(|(known, configuration)| {
+                    time < known * SLOWER && microbatches < configuration.microbatches
+                });
+                if is_better {
+                    best = Some((time, Configuration { encoder, backbone, microbatches }));
+                }
+            }
+        }
+    }
+    best.map(|(_, configuration)| configuration)
+}

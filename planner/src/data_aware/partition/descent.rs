@@ -1,0 +1,207 @@
+//! The search: exchanges that lower the highest bucket, and restarts from the best partition found where there are none.
+
+use super::Load;
+use super::exchange::{Exchange, Few, Pair};
+use crate::random::Random;
+
+/// Stream of the restarts; there is one question, so there is one seed.
+const SEED: u32 = 0x0D_F10B;
+/// Buckets whose items are dealt anew at a restart, the highest among them.
+const MIXED: u64 = 4;
+
+/// A partition that gets better.
+#[derive(Debug, Clone)]
+pub(super) struct Descent<'a> {
+    loads: &'a [Load],
+    now: Filled,
+    best: Filled,
+    best_height: u64,
+    random: Random,
+    steps: u64,
+    limit: u64,
+}
+
+/// Buckets with what they weigh.
+#[derive(Debug, Clone)]
+struct Filled {
+    items: Vec<Vec<u32>>,
+    /// The loads of those items, in the same places: what exchanges look at.
+    loads: Vec<Vec<Load>>,
+    reached: Vec<Load>,
+}
+
+impl Filled {
+    fn of(loads: &[Load], items: Vec<Vec<u32>>) -> Self {
+        let of_items = |bucket: &Vec<u32>| bucket.iter().map(|&item| loads[item as usize]).collect();
+        let loads: Vec<Vec<Load>> = items.iter().map(of_items).collect();
+        let sum = |bucket: &Vec<Load>| bucket.iter().fold(Load::default(), |sum, &load| sum.plus(load));
+        let reached = loads.iter().map(sum).collect();
+        Self { items, loads, reached }
+    }
+
+    /// The highest bucket, the first of equals.
+    fn highest(&self) -> usize {
+        let height = |bucket: usize| self.reached[bucket].height();
+        (1..self.reached.len()).fold(0, |most, bucket| if height(bucket) > height(most) { bucket } else { most })
+    }
+
+    fn height(&self) -> u64 {
+        self.reached[self.highest()].height()
+    }
+
+    fn push(&mut self, bucket: usize, item: u32, load: Load) {
+        self.items[bucket].push(item);
+        self.loads[bucket].push(load);
+        self.reached[bucket] = self.reached[bucket].plus(load);
+    }
+
+    fn take(&mut self, bucket: usize, few: &Few) -> Vec<(u32, Load)> {
+        // From behind: taking one moves only what stands after it.
+        let mut places = few.places().to_vec();
+        places.sort_unstable_by(|a, b| b.cmp(a));
+        let mut taken = Vec::with_capacity(places.len());
+        for place in places {
+            let item = self.items[bucket].swap_remove(place as usize);
+            let load = self.loads[bucket].swap_remove(place as usize);
+            self.reached[bucket] = self.reached[bucket].minus(load);
+            taken.push((item, load));
+        }
+        taken
+    }
+
+    fn exchange(&mut self, from: usize, to: usize, exchange: &Exchange) {
+        let there = self.take(from, &exchange.there);
+        let back = self.take(to, &exchange.back);
+        for (item, load) in there {
+            self.push(to, item, load);
+        }
+        for (item, load) in back {
+            self.push(from, item, load);
+        }
+    }
+
+    fn pair(&self, from: usize, to: usize) -> Pair<'_> {
+        Pair { from: &self.loads[from], to: &self.loads[to], from_load: self.reached[from], to_load: self.reached[to] }
+    }
+}
+
+impl<'a> Descent<'a> {
+    /// From a partition; at most `limit` steps in all.
+    pub(super) fn new(loads: &'a [Load], buckets: usize, items: Vec<Vec<u32>>, limit: u64) -> Self {
+        let now = Filled::of(loads, items);
+        let best_height = now.height();
+        let random = Random::new(SEED, buckets as u64);
+        Self { loads, best: now.clone(), now, best_height, random, steps: 0, limit }
+    }
+
+    /// The height of the best partition.
+    pub(super) const fn best(&self) -> u64 {
+        self.best_height
+    }
+
+    /// Steps taken.
+    pub(super) const fn steps(&self) -> u64 {
+        self.steps
+    }
+
+    /// The best partition.
+    pub(super) fn partition(&self) -> Vec<Vec<u32>> {
+        self.best.items.clone()
+    }
+
+    /// The best partition.
+    pub(super) fn into_partition(self) -> Vec<Vec<u32>> {
+        self.best.items
+    }
+
+    /// Goes on from another partition, which took `steps`.
+    pub(super) fn take(&mut self, items: Vec<Vec<u32>>, steps: u64) {
+        self.steps += steps;
+        self.now = Filled::of(self.loads, items);
+        self.keep();
+    }
+
+    /// Searches until the best is at most `enough` high, or until as many steps were taken in all.
+    pub(super) fn run(&mut self, enough: u64, until: u64) {
+        let until = until.min(self.limit);
+        if self.now.reached.len() < 2 || self.loads.len() < 2 {
+            return;
+        }
+        while self.best_height > enough && self.steps < until {
+            if self.lower() {
+                continue;
+            }
+            self.keep();
+            if self.best_height > enough {
+                self.restart();
+            }
+        }
+        self.keep();
+    }
+
+    /// Remembers the partition where it is the best, and goes back to the best where it is not.
+    fn keep(&mut self) {
+        let height = self.now.height();
+        if height <= self.best_height {
+            self.best_height = height;
+            self.best.clone_from(&self.now);
+        } else {
+            self.now.clone_from(&self.best);
+        }
+    }
+
+    /// Lowers the highest bucket by an exchange with the lowest bucket with which one helps: first one item for one, with
+    /// every bucket, then two for two.
+    fn lower(&mut self) -> bool {
+        let from = self.now.highest();
+        let height = self.now.reached[from].height();
+        let mut others: Vec<usize> = (0..self.now.reached.len()).filter(|&other| other != from).collect();
+        others.sort_by_key(|&other| (self.now.reached[other].height(), other));
+        self.steps += 4 * others.len() as u64;
+        for few in [1, 2] {
+            for &to in &others {
+                if self.steps >= self.limit {
+                    return false;
+                }
+                let pair = self.now.pair(from, to);
+                let found = match few {
+                    1 => pair.singles(height, &mut self.steps),
+                    _ => pair.doubles(height, &mut self.steps),
+                };
+                if let Some(exchange) = found {
+                    self.now.exchange(from, to, &exchange);
+                    return true;
+                }
+            }
+        }
+        false
+    }
+
+    /// Deals the items of the highest bucket and of some others anew, in random order, each to the lowest of them.
+    fn restart(&mut self) {
+        let count = self.now.reached.len() as u64;
+        let mut mixed = vec![self.now.highest()];
+        while (mixed.len() as u64) < MIXED.min(count) {
+            let bucket = self.random.below(count) as usize;
+            if !mixed.contains(&bucket) {
+                mixed.push(bucket);
+            }
+        }
+        let mut items = Vec::new();
+        for &bucket in &mixed {
+            items.append(&mut self.now.items[bucket]);
+            self.now.loads[bucket].clear();
+            self.now.reached[bucket] = Load::default();
+        }
+        self.random.shuffle(&mut items);
+        // Heavy items first, but only roughly: by powers of two of their height, so that every restart differs.
+        items.sort_by_key(|&item| self.loads[item as usize].height().leading_zeros());
+        self.steps += items.len() as u64 * MIXED;
+        for item in items {
+            let load = self.loads[item as usize];
+            let with = |bucket: &&usize| (self.now.reached[**bucket].plus(load).height(), **bucket);
+            let lowest = *mixed.iter().min_by_key(with).unwrap_or(&mixed[0]);
+            self.now.push(lowest, item, load);
+        }
+    }
+}

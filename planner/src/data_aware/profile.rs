@@ -1,0 +1,102 @@
+//! What the model profiler of DFLOP knows of a module: throughput and memory by tensor-parallel degree.
+
+use super::curve::Curve;
+
+/// A module under every tensor-parallel degree that was profiled.
+#[derive(Debug, Clone, PartialEq)]
+pub struct ModuleProfile {
+    /// Its layers, E_l or L_l: a pipeline has at most as many stages.
+    pub layers: u32,
+    /// Ascending degrees.
+    pub degrees: Vec<DegreeProfile>,
+}
+
+/// A module under one tensor-parallel degree. Rates are model operations of forward and backward per second and device.
+#[derive(Debug, Clone, PartialEq)]
+pub struct DegreeProfile {
+    /// TP.
+    pub tensor: u32,
+    /// Of an encoder everything, by its effective batch (E_thr); of a backbone what is linear, by the packed length (L_lin_thr).
+    pub linear: Curve,
+    /// Of a backbone attention, by the length of a sequence before packing (L_attn_thr); an encoder has none apart.
+    pub attention: Curve,
+    /// Bytes of parameters, gradients and optimizer.
+    pub state: StateTable,
+    /// Bytes that one microbatch keeps for its backward, by effective batch or packed length.
+    pub activation: ActivationTable,
+}
+
+/// model_state(l, TP): linear in the layers.
+#[derive(Debug, Clone, Copy, PartialEq, Default)]
+pub struct StateTable {
+    /// Each layer's bytes on a device.
+    pub layer: f64,
+    /// What stands at the one end of the module.
+    pub first: f64,
+    /// What stands at the other.
+    pub last: f64,
+    /// The share of all of it that replicas divide among them (ZeRO); 0 as published.
+    pub sharded: f64,
+}
+
+/// act_state(l, TP, size): linear in the layers, by a curve over the size each.
+#[derive(Debug, Clone, PartialEq)]
+pub struct ActivationTable {
+    /// Each layer's bytes, for every microbatch that is kept.
+    pub layer: Curve,
+    /// What a device holds once, whatever is kept: logits, buffers of the backward.
+    pub fixed: Curve,
+}
+
+impl StateTable {
+    /// From two stages with one and the other number of layers (section 3.2.1): layers, bytes.
+    pub fn between((few, low): (f64, f64), (many, high): (f64, f64)) -> Self {
+        let layer = (high - low) / (many - few);
+        Self { layer, first: low - few * layer, ..Self::default() }
+    }
+
+    /// Bytes of a stage of `layers` layers, of all that the module has where `whole`, with `data` replicas.
+    pub fn bytes(&self, layers: u32, whole: bool, data: u32) -> f64 {
+        let ends = if whole { self.first + self.last } else { self.first.max(self.last) };
+        let all = self.layer * f64::from(layers) + ends;
+        all * (1.0 - self.sharded) + all * self.sharded / f64::from(data)
+    }
+}
+
+impl ActivationTable {
+    /// Bytes of a stage of `layers` layers that keeps `kept` microbatches of that size.
+    pub fn bytes(&self, (layers, kept): (u32, u32), size: f64) -> f64 {
+        self.layer.extended(size) * f64::from(layers) * f64::from(kept) + self.fixed.extended(size)
+    }
+
+    /// At least, for sizes of a range.
+    pub fn least(&self, (layers, kept): (u32, u32), from: f64, to: f64) -> f64 {
+        self.layer.least(from, to) * f64::from(layers) * f64::from(kept) + self.fixed.least(from, to)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// 2 layers 140, 4 layers 180: 20 each and 100 besides.
+    #[test]
+    fn states_are_linear_in_the_layers() {
+        let state = StateTable::between((2.0, 140.0), (4.0, 180.0));
+        assert_eq!(state.bytes(10, false, 1), 300.0);
+        // Three quarters dealt over 3 replicas: 75 + 75.
+        assert_eq!(StateTable { sharded: 0.75, ..state }.bytes(10, false, 3), 150.0);
+        // Both ends where one stage is the whole module, else the larger.
+        let ends = StateTable { layer: 1.0, first: 5.0, last: 7.0, sharded: 0.0 };
+        assert_eq!((ends.bytes(4, true, 1), ends.bytes(2, false, 1)), (16.0, 9.0));
+    }
+
+    /// 3 layers of 2 + 4 size for each of two microbatches, and 10 besides, beyond the measured sizes too.
+    #[test]
+    fn activations_grow_with_layers_and_size() {
+        let layer = Curve::new(vec![(0.0, 2.0), (1.0, 6.0)]).unwrap();
+        let table = ActivationTable { layer, fixed: Curve::constant(10.0) };
+        assert_eq!(table.bytes((3, 2), 5.0), 6.0 * 22.0 + 10.0);
+        assert_eq!(table.least((3, 2), 2.0, 5.0), 6.0 * 10.0 + 10.0);
+    }
+}

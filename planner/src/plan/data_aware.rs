@@ -1,0 +1,446 @@
+//! DFLOP: layouts of encoder and backbone chosen from the data, microbatches balanced for every batch anew.
+//!
+//! The model profiler prices both modules under every tensor-parallel degree, the data profiler the sequences of the representative
+//! batch; the optimizer ([`crate::data_aware::optimize`]) proposes strategies by its two objectives, which are simulated on that
+//! batch. Of every batch the online scheduler ([`crate::data_aware::partition`]) makes N_mb x L_dp buckets; bucket i goes to copy
+//! i mod L_dp of the backbone. What the encoder's copies make of a round of buckets crosses to the backbone's copies over the
+//! boundary, and all ranks run 1F1B.
+
+mod order;
+mod profile;
+mod round;
+#[cfg(test)]
+mod tests;
+
+use super::judge::fits;
+use super::misfit::Misfit;
+use super::modules::{self, Arrangement};
+use super::{IterationPlan, ModuleLayout, NoPlan, Plan, ReplicaPlan};
+use crate::cost::partition::ModuleWeight;
+use crate::cost::{MicrobatchLoad, Partition, Pricing};
+use crate::data_aware::{
+    Choice, Configuration, Degrees, Item, ItemWork, Optimized, OptimizerInput, PartitionSettings, item_seconds,
+    optimize, partition, shortlist,
+};
+use crate::observer::{Cancelled, Observer, go_on};
+use crate::outcome::{Layout, Loser, RejectionCount, Search, SolverStatus};
+use crate::scenario::{PlannerKind, Scenario};
+
+use crate::simulate::{StepEnd, execute, peak_memory_over};
+
+use crate::workload::PackedBatch;
+
+/// Strategies with balanced microbatches that are simulated beside those of the published objectives.
+const SHORTLIST: usize = 16;
+/// Items of the representative batch that the optimizer sees: enough for its means, few enough for milliseconds.
+const SAMPLED: usize = 64;
+/// Steps of the online scheduler for a batch, about 50 ms, and the gap at which it stops.
+const SCHEDULER: PartitionSettings = PartitionSettings { steps: 5_000_000, gap: 1e-4 };
+/// Times that the memory the optimizer counts with is lowered where strategies hold more than the tables say.
+const MOST_TIGHTENINGS: u32 = 12;
+/// What is left of the memory then.
+const TIGHTENED: f64 = 0.94;
+
+/// The planner of one scenario.
+struct Planner<'a> {
+    scenario: &'a Scenario,
+    pricing: &'a Pricing<'a>,
+    kind: PlannerKind,
+    input: OptimizerInput,
+}
+
+/// A strategy with what it stands on.
+struct Sized {
+    choice: Choice,
+    layouts: [ModuleLayout; 2],
+    partition: Partition,
+    arrangement: Arrangement,
+}
+
+/// A batch, planned.
+struct Filled {
+    replica: ReplicaPlan,
+    decision: String,
+}
+
+/// Chooses the strategy on the sizing batch, then balances every batch.
+pub(crate) fn plan(
+    scenario: &Scenario,
+    pricing: &Pricing<'_>,
+    kind: PlannerKind,
+    sizing: &PackedBatch,
+    batches: &[PackedBatch],
+    observer: &mut dyn Observer,
+) -> Result<Result<Plan, NoPlan>, Cancelled> {
+    if let Some(binding) = does_not_apply(scenario) {
+        return Ok(Err(NoPlan { binding, search: Search::default() }));
+    }
+    let mut planner = Planner { scenario, pricing, kind, input: input(scenario, sizing) };
+    let mut search = Search::default();
+    let mut binding = String::new();
+    for _ in 0..MOST_TIGHTENINGS {
+        go_on(observer)?;
+        let optimized = match optimize(&planner.input) {
+            Ok(optimized) => optimized,
+            Err(error) => {
+                let binding = if binding.is_empty() { error.to_string() } else { binding };
+                return Ok(Err(NoPlan { binding, search }));
+            }
+        };
+        let shortlist = shortlist(&planner.input, SHORTLIST).unwrap_or_default();
+        let choices = candidates(&shortlist, &optimized);
+        search.candidates = search.candidates.saturating_add(u32::try_from(optimized.pairs).unwrap_or(u32::MAX));
+        let mut sized = planner.simulated(&choices, sizing, &mut search);
+        sized.sort_by(|a, b| a.0.total_cmp(&b.0));
+        for place in 0..sized.len() {
+            match planner.planned(&sized[place].1, batches, observer)? {
+                Ok(plan) => {
+                    search.losers = sized.iter().enumerate().filter(|(other, _)| *other != place).map(loser).collect();
+                    search.pruned = search.candidates.saturating_sub(search.simulated + search.rejected);
+                    let decisions = planner.decisions(&sized[place], &optimized, (&shortlist, sizing.sequences.len()));
+                    return Ok(Ok(Plan { search, decisions, ..plan }));
+                }
+                Err(misfit) => {
+                    binding.clone_from(&misfit.reason);
+                    reject(&mut search, misfit.reason);
+                }
+            }
+        }
+        if binding.is_empty() {
+            "no strategy of the optimizer runs within memory".clone_into(&mut binding);
+        }
+        planner.input.memory *= TIGHTENED;
+    }
+    Ok(Err(NoPlan { binding, search }))
+}
+
+/// The shortlist, and the choices of the other objectives and of the published rule, each once.
+fn candidates(shortlist: &[Choice], optimized: &Optimized) -> Vec<Choice> {
+    let others = [Some(optimized.mean_of), Some(optimized.of_mean), optimized.published];
+    let mut choices: Vec<Choice> = Vec::new();
+    for choice in shortlist.iter().copied().chain(others.into_iter().flatten()) {
+        if choices.iter().all(|known| known.configuration != choice.configuration) {
+            choices.push(choice);
+        }
+    }
+    choices
+}
+
+fn loser((_, (seconds, sized)): (usize, &(f64, Sized))) -> Loser {
+    Loser {
+        layout: sized.summary(),
+        reason: format!("slower on the representative batch: {}", describe(&sized.choice.configuration)),
+        iteration_s: Some(*seconds),
+        peak_memory_gib: None,
+    }
+}
+
+fn reject(search: &mut Search, reason: String) {
+    search.rejected += 1;
+    match search.rejections.iter_mut().find(|known| known.reason == reason) {
+        Some(known) => known.count += 1,
+        None => search.rejections.push(RejectionCount { reason, count: 1 }),
+    }
+}
+
+/// Why DFLOP has nothing to do with a scenario.
+fn does_not_apply(scenario: &Scenario) -> Option<String> {
+    if profile::encoder_of(&scenario.model).is_none() {
+        return Some("does not apply: it lays out one encoder and the backbone behind it".to_owned());
+    }
+    let training = &scenario.training;
+    (training.context_parallel > 1 || training.expert_parallel > 1)
+        .then(|| "does not apply: its layouts have no context or expert parallelism".to_owned())
+}
+
+/// What the profilers say of the scenario.
+fn input(scenario: &Scenario, sizing: &PackedBatch) -> OptimizerInput {
+    let modules = &scenario.model.modules;
+    let items: Vec<ItemWork> =
+        sizing.sequences.iter().map(|sequence| profile::work(&scenario.model, sequence)).collect();
+    OptimizerInput {
+        devices: scenario.cluster.devices(),
+        devices_per_node: scenario.cluster.devices_per_node,
+        memory: scenario.memory_limit().get() as f64,
+        global_batch: sizing.sequences.len() as u32,
+        encoder: profile::encoder(scenario, &modules[0]),
+        backbone: profile::backbone(scenario, &modules[1]),
+        items: sampled(items),
+    }
+}
+
+/// At most [`SAMPLED`] items that stand for all: those at equal distances in the order of their work, each weighing as many as it
+/// stands for, its figures their mean.
+fn sampled(mut items: Vec<ItemWork>) -> Vec<ItemWork> {
+    let count = items.len();
+    if count <= SAMPLED {
+        return items;
+    }
+    let key = |item: &ItemWork| item.linear_flops + item.encoder_flops;
+    items.sort_by(|a, b| key(a).total_cmp(&key(b)));
+    let mean = |items: &[ItemWork]| {
+        let weight = items.len() as f64;
+        let of = |part: fn(&ItemWork) -> f64| items.iter().map(part).sum::<f64>() / weight;
+        ItemWork {
+            batch: of(|item| item.batch),
+            length: of(|item| item.length),
+            encoder_flops: of(|item| item.encoder_flops),
+            linear_flops: of(|item| item.linear_flops),
+            attention_flops: of(|item| item.attention_flops),
+            weight,
+        }
+    };
+    (0..SAMPLED).map(|bin| mean(&items[bin * count / SAMPLED..(bin + 1) * count / SAMPLED])).collect()
+}
+
+impl Sized {
+    /// The backbone's degrees where an answer has room for one layout.
+    fn summary(&self) -> Layout {
+        let Degrees { tensor, pipeline, data } = self.choice.configuration.backbone;
+        Layout { tensor, pipeline, data, chunks: 1, microbatch: 1, group: None }
+    }
+}
+
+impl Planner<'_> {
+    /// The strategies that run on the sizing batch within memory, with their simulated time.
+    fn simulated(&self, choices: &[Choice], sizing: &PackedBatch, search: &mut Search) -> Vec<(f64, Sized)> {
+        let mut sized = Vec::new();
+        for &choice in choices {
+            let found = self.size(choice).and_then(|own| {
+                let filled = self.fill(&own, sizing)?;
+                let seconds = self.simulate(&own, &filled.replica, sizing)?;
+                Ok((seconds, own))
+            });
+            match found {
+                Ok(found) => {
+                    search.simulated += 1;
+                    sized.push(found);
+                }
+                Err(misfit) => reject(search, misfit.reason),
+            }
+        }
+        sized
+    }
+
+    /// Where the modules of a strategy stand, and their stages.
+    fn size(&self, choice: Choice) -> Result<Sized, Misfit> {
+        let Configuration { encoder, backbone, .. } = choice.configuration;
+        // The larger tensor-parallel groups first: the others then begin on a multiple of their own size, inside a node.
+        let (of_encoder, of_backbone) =
+            if encoder.tensor > backbone.tensor { (0, encoder.devices()) } else { (backbone.devices(), 0) };
+        let layout = |first: u32, degrees: Degrees, first_device: u32| ModuleLayout {
+            first,
+            end: first + 1,
+            tensor: degrees.tensor,
+            context: 1,
+            pipeline: degrees.pipeline,
+            data: degrees.data,
+            expert: 1,
+            first_device,
+            beside: 1,
+        };
+        let layouts = [layout(0, encoder, of_encoder), layout(1, backbone, of_backbone)];
+        let stages = [encoder.pipeline, backbone.pipeline];
+        let partition = Partition::by_module(&self.scenario.model, &self.weights(&choice), 1, &stages)
+            .ok_or_else(|| Misfit::rule("a module has fewer layers than stages"))?;
+        let arrangement = Arrangement::of(&layouts, &partition, 2).map_err(|what| Misfit::rule(&what))?;
+        Ok(Sized { choice, layouts, partition, arrangement })
+    }
+
+    /// What the layers of both modules take in a mean microbatch.
+    fn weights(&self, choice: &Choice) -> Vec<ModuleWeight> {
+        let Configuration { encoder, backbone, microbatches } = choice.configuration;
+        let model = &self.scenario.model;
+        let total: f64 = self.input.items.iter().map(|item| item.weight).sum();
+        let mean = |part: fn(&ItemWork) -> f64| {
+            self.input.items.iter().map(|item| part(item) * item.weight).sum::<f64>() / total
+        };
+        let share = |degrees: Degrees| f64::from(self.input.global_batch) / f64::from(microbatches * degrees.data);
+        let items = mean(|item| item.batch) * share(encoder);
+        let length = f64::from(model.modules[0].tokens_per_item());
+        let tokens = mean(|item| item.length) * share(backbone);
+        let squared = mean(|item| item.length * item.length) * share(backbone);
+        let loads = [
+            crate::cost::ModuleLoad {
+                items,
+                ..crate::cost::ModuleLoad::unpadded(items * length, items * length * length)
+            },
+            crate::cost::ModuleLoad::unpadded(tokens, squared),
+        ];
+        let load = [MicrobatchLoad { modules: loads.to_vec(), shape: crate::timeline::MicrobatchShape::default() }];
+        let of = |module: usize, tensor: u32| self.pricing.table(tensor, &load).mean_weight(module, &[0]);
+        vec![of(0, encoder.tensor), of(1, backbone.tensor)]
+    }
+
+    /// The buckets of a batch on the ranks of a strategy.
+    fn fill(&self, sized: &Sized, batch: &PackedBatch) -> Result<Filled, Misfit> {
+        let (microbatches, decision) = self.buckets(&sized.choice.configuration, batch)?;
+        let [encoder, backbone] = &sized.layouts;
+        let parts = round::parts(self.scenario, batch, &microbatches, (encoder.data, backbone.data));
+        let rounds = microbatches.len() / backbone.data as usize;
+        let schedule = order::schedule(&sized.layouts, &sized.arrangement, &parts, rounds);
+        let replica = ReplicaPlan { microbatches, parts, groups: Vec::new(), strategy: None, schedule, mixes: Vec::new() };
+        Ok(Filled { replica, decision })
+    }
+
+    /// The sequences of every bucket, and how even they are, in words.
+    fn buckets(&self, configuration: &Configuration, batch: &PackedBatch) -> Result<(Vec<Vec<u32>>, String), Misfit> {
+        let copies = configuration.backbone.data;
+        let count = batch.sequences.len() as u32;
+        if count < copies {
+            return Err(Misfit::rule("a batch has fewer sequences than the backbone has copies"));
+        }
+        let rounds = configuration.microbatches.min(count / copies);
+        let buckets = (rounds * copies) as usize;
+        let works: Vec<ItemWork> =
+            batch.sequences.iter().map(|sequence| profile::work(&self.scenario.model, sequence)).collect();
+        let items =
+            item_seconds(&self.input, configuration, &works).map_err(|error| Misfit::rule(&error.to_string()))?;
+        let as_it_comes = in_order(items.len(), buckets);
+        let before = longest(&items, &as_it_comes);
+        if self.kind == PlannerKind::DflopLayout {
+            return Ok((as_it_comes, format!("{rounds} microbatches a copy, the longest {:.1} ms", before * 1e3)));
+        }
+        let dealt = partition(&items, buckets, SCHEDULER).map_err(|error| Misfit::rule(&error.to_string()))?;
+        let mut filled = dealt.buckets;
+        no_empty_bucket(&mut filled);
+        let decision = format!(
+            "{rounds} microbatches a copy, the longest {:.1} ms, at most {:.3} % above the best possible; as they come {:.1} ms",
+            dealt.longest * 1e3,
+            dealt.gap * 100.0,
+            before * 1e3
+        );
+        Ok((filled, decision))
+    }
+
+    /// End of the sizing batch in seconds, where it runs within memory.
+    fn simulate(&self, sized: &Sized, replica: &ReplicaPlan, batch: &PackedBatch) -> Result<f64, Misfit> {
+        let placed = (&sized.layouts[..], &sized.partition);
+        let costs =
+            modules::costs(self.scenario, self.pricing, placed, batch, replica).map_err(|what| Misfit::rule(&what))?;
+        let execution = execute(&replica.schedule, &costs).map_err(|_| Misfit::deadlock())?;
+        let (rank, peak) = peak_memory_over(&replica.schedule, &execution, &costs);
+        if peak > self.scenario.memory_limit() {
+            return Err(Misfit::activations(rank, peak));
+        }
+        let mut end = StepEnd::of(sized.arrangement.ranks.len(), std::iter::once(&execution));
+        end.join(&sized.arrangement.synchronised(&sized.layouts));
+        Ok(end.iteration_end(&costs).secs())
+    }
+
+    /// The plan of all batches, where it runs within memory.
+    fn planned(
+        &self,
+        sized: &Sized,
+        batches: &[PackedBatch],
+        observer: &mut dyn Observer,
+    ) -> Result<Result<Plan, Misfit>, Cancelled> {
+        let mut iterations = Vec::with_capacity(batches.len());
+        for (index, batch) in batches.iter().enumerate() {
+            go_on(observer)?;
+            observer.progress(self.kind, "balancing batches", index as u32, batches.len() as u32);
+            match self.fill(sized, batch) {
+                Ok(Filled { replica, decision }) => {
+                    iterations.push(IterationPlan { replicas: vec![replica], decision: Some(decision) });
+                }
+                Err(misfit) => return Ok(Err(misfit)),
+            }
+        }
+        let plan = Plan {
+            layout: sized.summary(),
+            partition: sized.partition.clone(),
+            modules: sized.layouts.to_vec(),
+            iterations,
+            algorithm: match self.kind {
+                PlannerKind::DflopLayout => "data-aware optimizer; microbatches in data-loader order, 1F1B",
+                _ => "data-aware optimizer; online microbatch scheduler (LPT and local search against a bound), 1F1B",
+            }
+            .to_owned(),
+            status: SolverStatus::Heuristic,
+            search: Search::default(),
+            decisions: Vec::new(),
+        };
+        Ok(fits(self.scenario, self.pricing, &plan, batches).map(|()| plan))
+    }
+
+    fn decisions(
+        &self,
+        (seconds, sized): &(f64, Sized),
+        optimized: &Optimized,
+        (shortlist, sequences): (&[Choice], usize),
+    ) -> Vec<String> {
+        let choice = &sized.choice;
+        let by = |words: &str, choice: &Choice, time: f64| {
+            format!("By {words}: {}, {time:.2} s.", describe(&choice.configuration))
+        };
+        let mut decisions = vec![
+            format!(
+                "{}: the fastest on a representative batch of {sequences} sequences, {seconds:.2} s, of what the objectives below \
+                 propose out of {} strategies ({} pairs of degrees).",
+                describe(&choice.configuration),
+                optimized.strategies,
+                optimized.pairs,
+            ),
+            format!(
+                "A microbatch of mean items takes {:.1} ms of an encoder stage and {:.1} ms of a backbone stage. Estimates: {:.2} s by the mean \
+                 item, {:.2} s as the mean over items, {:.2} s with the longest item in one microbatch.",
+                choice.encoder_seconds * 1e3,
+                choice.backbone_seconds * 1e3,
+                choice.of_mean,
+                choice.mean_of,
+                choice.balanced
+            ),
+            by("the time of the mean item (Algorithm 1)", &optimized.of_mean, optimized.of_mean.of_mean),
+            by("the mean of times (Eq. 1)", &optimized.mean_of, optimized.mean_of.mean_of),
+        ];
+        decisions.extend(shortlist.first().map(|best| by("the longest item in one microbatch", best, best.balanced)));
+        if let Some(published) = &optimized.published {
+            decisions.push(by("the rule of the published program", published, published.of_mean));
+        }
+        let full = self.scenario.memory_limit().get() as f64;
+        if self.input.memory < full {
+            decisions.push(format!(
+                "Memory counted with: {:.0} % of what there is, since activations held more than the tables say.",
+                100.0 * self.input.memory / full
+            ));
+        }
+        decisions
+    }
+}
+
+/// Sequences in the order of the data loader, as many to each bucket as to any other.
+fn in_order(count: usize, buckets: usize) -> Vec<Vec<u32>> {
+    let cut = |bucket: usize| (count * bucket / buckets) as u32;
+    (0..buckets).map(|bucket| (cut(bucket)..cut(bucket + 1)).collect()).collect()
+}
+
+/// C_max of buckets.
+fn longest(items: &[Item], buckets: &[Vec<u32>]) -> f64 {
+    let sum = |own: &Vec<u32>| {
+        own.iter().fold((0.0, 0.0), |(encoder, backbone), &item| {
+            let Item { encoder: e, backbone: l } = items[item as usize];
+            (encoder + e, backbone + l)
+        })
+    };
+    buckets.iter().map(|own| sum(own)).fold(0.0, |most, (encoder, backbone)| most.max(encoder).max(backbone))
+}
+
+/// A pipeline has no empty microbatches: whatever is empty takes an item of the bucket with the most.
+fn no_empty_bucket(buckets: &mut [Vec<u32>]) {
+    while let Some(empty) = buckets.iter().position(Vec::is_empty) {
+        let fullest = (0..buckets.len()).max_by_key(|&bucket| (buckets[bucket].len(), std::cmp::Reverse(bucket)));
+        let Some(item) = fullest.filter(|&of| buckets[of].len() > 1).and_then(|of| buckets[of].pop()) else { return };
+        buckets[empty].push(item);
+    }
+}
+
+/// A strategy as people write it.
+fn describe(configuration: &Configuration) -> String {
+    let degrees = |Degrees { tensor, pipeline, data }: Degrees| format!("TP {tensor} x PP {pipeline} x DP {data}");
+    format!(
+        "encoder {}, backbone {}, {} microbatches",
+        degrees(configuration.encoder),
+        degrees(configuration.backbone),
+        configuration.microbatches
+    )
+}

@@ -1,0 +1,228 @@
+//! The model profiler: tables of throughput and memory, from the operators of a module.
+
+use crate::cost::layer::LayerModel;
+use crate::cost::memory::StateBytes;
+use crate::cost::{LayerCost, ModuleLoad};
+use crate::data_aware::{ActivationTable, Curve, DegreeProfile, ItemWork, ModuleProfile, StateTable};
+use crate::model::{Model, Module};
+use crate::scenario::Scenario;
+use crate::workload::Sequence;
+
+/// Sizes that the encoder is profiled at: images or clips of a microbatch.
+const BATCHES: [u32; 12] = [1, 2, 3, 4, 6, 8, 12, 16, 32, 64, 128, 256];
+/// Lengths that the backbone is profiled at.
+const LENGTHS: [u32; 10] = [128, 256, 512, 1024, 2048, 4096, 8192, 16_384, 32_768, 65_536];
+/// Operations of forward and backward over those of the forward.
+const WITH_BACKWARD: f64 = 3.0;
+
+/// The encoder's place in a model that DFLOP plans: an encoder and a backbone that reads it, and nothing else.
+pub(super) fn encoder_of(model: &Model) -> Option<usize> {
+    let [_, backbone] = model.modules.as_slice() else { return None };
+    let reads = model.fed_by(1) == [0] && backbone.role == crate::model::ModuleRole::Backbone;
+    reads.then_some(0)
+}
+
+/// Tables of the encoder.
+pub(super) fn encoder(scenario: &Scenario, module: &Module) -> ModuleProfile {
+    let length = f64::from(module.tokens_per_item());
+    let load = |batch: u32| {
+        let items = f64::from(batch);
+        ModuleLoad { items, ..ModuleLoad::unpadded(items * length, items * length * length) }
+    };
+    profile(scenario, module, |costs, tensor| {
+        let rate = |batch: &u32| {
+            let flops = encoder_flops(module, f64::from(*batch));
+            (f64::from(*batch), flops / (seconds(costs, module, load(*batch)) * tensor))
+        };
+        let table =
+            |of: &dyn Fn(ModuleLoad) -> f64| points(BATCHES.iter().map(|&batch| (f64::from(batch), of(load(batch)))));
+        Tables {
+            linear: points(BATCHES.iter().map(rate)),
+            attention: Curve::constant(1.0),
+            layer: table(&|load| costs.layer(load).activation),
+            fixed: table(&|load| held_once(costs, load)),
+        }
+    })
+}
+
+/// Tables of the backbone. Attention is what a sequence takes longer than its tokens would without any.
+pub(super) fn backbone(scenario: &Scenario, module: &Module) -> ModuleProfile {
+    let linear = |length: u32| ModuleLoad::unpadded(length.into(), 0.0);
+    let whole = |length: u32| ModuleLoad::unpadded(length.into(), f64::from(length) * f64::from(length));
+    profile(scenario, module, |costs, tensor| {
+        let of_linear = |&length: &u32| {
+            let taken = seconds(costs, module, linear(length));
+            (f64::from(length), linear_flops(module, length.into()) / (taken * tensor))
+        };
+        let of_attention = |&length: &u32| {
+            let taken = seconds(costs, module, whole(length)) - seconds(costs, module, linear(length));
+            let squared = f64::from(length) * f64::from(length);
+            (f64::from(length), attention_flops(module, squared) / (taken.max(f64::MIN_POSITIVE) * tensor))
+        };
+        let table = |of: &dyn Fn(ModuleLoad) -> f64| {
+            points(LENGTHS.iter().map(|&length| (f64::from(length), of(whole(length)))))
+        };
+        Tables {
+            linear: points(LENGTHS.iter().map(of_linear)),
+            attention: points(LENGTHS.iter().map(of_attention)),
+            layer: table(&|load| costs.layer(load).activation),
+            fixed: table(&|load| held_once(costs, load)),
+        }
+    })
+}
+
+/// What a sequence is to the two modules.
+pub(super) fn work(model: &Model, sequence: &Sequence) -> ItemWork {
+    let (encoder, backbone) = (&model.modules[0], &model.modules[1]);
+    let items = if encoder.audio.is_some() { sequence.audio_clips } else { sequence.images };
+    let tokens = f64::from(sequence.computed_tokens);
+    ItemWork {
+        batch: f64::from(items),
+        length: tokens,
+        encoder_flops: encoder_flops(encoder, f64::from(items)),
+        linear_flops: linear_flops(backbone, tokens),
+        attention_flops: attention_flops(backbone, sequence.squared as f64),
+        weight: 1.0,
+    }
+}
+
+struct Tables {
+    linear: Curve,
+    attention: Curve,
+    layer: Curve,
+    fixed: Curve,
+}
+
+/// A module under every degree of tensor parallelism inside a node that divides its heads.
+fn profile(scenario: &Scenario, module: &Module, tables: impl Fn(&LayerModel<'_>, f64) -> Tables) -> ModuleProfile {
+    let node = scenario.cluster.devices_per_node;
+    let divides =
+        |tensor: &u32| [node, module.heads, module.kv_heads].into_iter().all(|count| count.is_multiple_of(*tensor));
+    let of_degree = |tensor: u32| {
+        let costs = LayerModel::new(module, &scenario.cluster, &scenario.training, tensor);
+        let Tables { linear, attention, layer, fixed } = tables(&costs, f64::from(tensor));
+        DegreeProfile {
+            tensor,
+            linear,
+            attention,
+            state: states(scenario, module, f64::from(tensor)),
+            activation: ActivationTable { layer, fixed },
+        }
+    };
+    ModuleProfile { layers: module.layers, degrees: (1..=node).filter(divides).map(of_degree).collect() }
+}
+
+fn states(scenario: &Scenario, module: &Module, tensor: f64) -> StateTable {
+    let all = StateBytes::of(&scenario.training, 1.0).total();
+    // What endless replicas would leave is what each holds whole.
+    let own = StateBytes::of(&scenario.training, f64::INFINITY).total();
+    StateTable {
+        layer: module.layer_parameters() as f64 * all / tensor,
+        first: module.input_parameters() as f64 * all / tensor,
+        last: module.output_parameters() as f64 * all / tensor,
+        sharded: 1.0 - own / all,
+    }
+}
+
+fn points(points: impl Iterator<Item = (f64, f64)>) -> Curve {
+    // A free operator on a perfect machine has no rate; there is none faster than this.
+    let finite = |(size, value): (f64, f64)| (size, if value.is_finite() { value } else { f64::MAX.sqrt() });
+    Curve::new(points.map(finite).collect()).expect("sizes ascend and values are finite")
+}
+
+/// Forward and backward of the whole module.
+fn seconds(costs: &LayerModel<'_>, module: &Module, load: ModuleLoad) -> f64 {
+    let layers = costs.layer(load).total().secs() * f64::from(module.layers);
+    layers + costs.input(load).total().secs() + costs.output(load).total().secs()
+}
+
+/// Bytes beside the kept layers: the ends of the module, and what a backward holds.
+fn held_once(costs: &LayerModel<'_>, load: ModuleLoad) -> f64 {
+    let [layer, input, output]: [LayerCost; 3] = [costs.layer(load), costs.input(load), costs.output(load)];
+    input.activation + output.activation + layer.transient.max(output.transient)
+}
+
+fn encoder_flops(module: &Module, items: f64) -> f64 {
+    let length = f64::from(module.tokens_per_item());
+    linear_flops(module, items * length) + attention_flops(module, items * length * length)
+}
+
+fn linear_flops(module: &Module, tokens: f64) -> f64 {
+    let layers = module.layer_linear_flops(tokens) * f64::from(module.layers);
+    WITH_BACKWARD * (layers + module.head_flops(tokens)).get()
+}
+
+fn attention_flops(module: &Module, squared: f64) -> f64 {
+    WITH_BACKWARD * (module.layer_attention_flops(squared) * f64::from(module.layers)).get()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::cost::{MicrobatchLoad, Pricing};
+    use crate::workload::Packing;
+
+    fn scenario(model: &str) -> Scenario {
+        let question = serde_json::json!({
+            "schema": "scenario/1", "model": { "preset": model }, "cluster": { "preset": "a100-80", "nodes": 1 },
+            "workload": {
+                "samples": {
+                    "kind": "drawn", "text_tokens": { "kind": "constant", "value": 512 },
+                    "images": { "kind": "constant", "value": 2 }
+                },
+                "global_batch": 8, "context_length": 8192, "packing": "packed", "max_samples": 1
+            },
+            "planners": ["1f1b"]
+        });
+        crate::scenario::parse(&question.to_string()).unwrap()
+    }
+
+    /// What the tables say of a microbatch of profiled sizes is what the operators take, to the last but a few bits.
+    #[test]
+    fn tables_give_back_what_was_profiled() {
+        let scenario = scenario("llava-ov-7b");
+        let model = &scenario.model;
+        let (of_encoder, of_backbone) = (encoder(&scenario, &model.modules[0]), backbone(&scenario, &model.modules[1]));
+        assert_eq!(of_backbone.degrees.iter().map(|degree| degree.tensor).collect::<Vec<_>>(), [1, 2, 4]);
+        let sequence = Sequence {
+            samples: 1,
+            tokens: 4096,
+            computed_tokens: 4096,
+            squared: 4096 * 4096,
+            useful_squared: 4096 * 4096,
+            images: 4,
+            ..Sequence::default()
+        };
+        let load = [MicrobatchLoad::of(&[sequence], model, Packing::Packed)];
+        let pricing = Pricing::new(model, &scenario.cluster, &scenario.training);
+        let work = work(model, &sequence);
+        for (place, tensor) in [1, 2, 4].into_iter().enumerate() {
+            let table = pricing.table(tensor, &load);
+            let expected = |module: usize| {
+                let weight = table.mean_weight(module, &[0]);
+                weight.layer * f64::from(model.modules[module].layers) + weight.input + weight.output
+            };
+            let tensor = f64::from(tensor);
+            let profile = &of_encoder.degrees[place];
+            let taken = work.encoder_flops / (profile.linear.at(4.0) * tensor);
+            assert!((taken / expected(0) - 1.0).abs() < 1e-9, "{taken} {}", expected(0));
+            let profile = &of_backbone.degrees[place];
+            let taken =
+                work.linear_flops / profile.linear.at(4096.0) + work.attention_flops / profile.attention.at(4096.0);
+            assert!((taken / tensor / expected(1) - 1.0).abs() < 1e-9, "{taken} {}", expected(1));
+        }
+    }
+
+    #[test]
+    fn other_models_are_not_for_dflop() {
+        for (id, expected) in [
+            ("llava-ov-7b", Some(0)),
+            ("qwen2-audio-7b", Some(0)),
+            ("omni-7b", None),
+            ("llama-3-8b", None),
+            ("t2v-s", None),
+        ] {
+            assert_eq!(encoder_of(&crate::model::presets::model(id).unwrap()), expected, "{id}");
+        }
+    }
+}

@@ -1,0 +1,178 @@
+use super::*;
+use crate::engine::{self, Unobserved};
+use crate::outcome::{Answer, Planned};
+use crate::scenario::ValidScenario;
+use crate::scenario::validate::NoDatasets;
+use crate::workload::{Sampler, packing};
+
+/// One node, images of which some samples have many; `changes` are made to the scenario.
+fn question(model: &str, changes: &[(&str, serde_json::Value)]) -> ValidScenario {
+    let mut question = serde_json::json!({
+        "schema": "scenario/1", "model": { "preset": model }, "cluster": { "preset": "a100-80gb", "nodes": 1 },
+        "workload": {
+            "samples": {
+                "kind": "drawn", "text_tokens": { "kind": "log_normal", "median": 200, "sigma": 0.6, "min": 20, "max": 900 },
+                "images": { "kind": "log_normal", "median": 5, "sigma": 0.8, "min": 1, "max": 32 }
+            },
+            "global_batch": 48, "context_length": 32768, "packing": "packed", "max_samples": 1
+        },
+        "training": { "recompute": "full" }, "planners": ["1f1b", "dflop_layout", "dflop"], "iterations": 2
+    });
+    for (pointer, value) in changes {
+        *question.pointer_mut(pointer).unwrap() = value.clone();
+    }
+    let scenario = crate::scenario::parse(&question.to_string()).unwrap();
+    ValidScenario::new(scenario, &NoDatasets).unwrap()
+}
+
+fn answers(question: &ValidScenario) -> Vec<(PlannerKind, Answer)> {
+    let results = engine::plan(question, &mut Unobserved).unwrap().outcome.results;
+    results.into_iter().map(|result| (result.planner, result.answer)).collect()
+}
+
+fn planned(answers: &[(PlannerKind, Answer)], kind: PlannerKind) -> &Planned {
+    let of = answers.iter().find(|(planner, _)| *planner == kind);
+    match of {
+        Some((_, Answer::Planned(planned))) => planned,
+        other => panic!("{kind:?}: {other:?}"),
+    }
+}
+
+/// The checker has seen both plans; the scheduler wins over the order of the data loader, and both modules stand apart.
+#[test]
+fn balanced_microbatches_are_faster_than_those_that_come() {
+    let answers = answers(&question("llava-ov-llama-3-8b", &[]));
+    let (layout, whole) = (planned(&answers, PlannerKind::DflopLayout), planned(&answers, PlannerKind::Dflop));
+    assert!(whole.metrics.iteration_s < layout.metrics.iteration_s);
+    let modules = whole.placement.as_ref().unwrap();
+    assert_eq!(modules.layouts.len(), 2);
+    assert!(modules.layouts.iter().all(|layout| !layout.colocated));
+    assert_eq!(modules.layouts.iter().map(|layout| layout.devices).sum::<u32>(), 8);
+    assert!(!modules.boundaries.is_empty());
+    assert!(whole.metrics.peak_memory_gib <= whole.metrics.memory_limit_gib);
+}
+
+#[test]
+fn sound_is_planned_too() {
+    let audio = serde_json::json!({
+        "kind": "drawn", "text_tokens": { "kind": "constant", "value": 60 }, "images": { "kind": "constant", "value": 0 },
+        "audio_clips": { "kind": "uniform", "min": 1, "max": 4 }
+    });
+    let answers = answers(&question("qwen2-audio-7b", &[("/workload/samples", audio)]));
+    planned(&answers, PlannerKind::Dflop);
+}
+
+#[test]
+fn what_it_does_not_apply_to_is_told() {
+    for (model, changes, expected) in [
+        ("llama-3-8b", vec![], "one encoder"),
+        ("omni-7b", vec![], "one encoder"),
+        (
+            "llava-ov-llama-3-8b",
+            vec![("/training", serde_json::json!({ "recompute": "full", "context_parallel": 2 }))],
+            "no context or expert parallelism",
+        ),
+        // 70 billion parameters of 16 bytes on eight devices.
+        ("llava-ov-llama-3-70b", vec![], "no strategy fits"),
+    ] {
+        for (kind, answer) in answers(&question(model, &changes)) {
+            if matches!(kind, PlannerKind::Dflop | PlannerKind::DflopLayout) {
+                let Answer::Infeasible { binding, .. } = answer else { panic!("{model}: {answer:?}") };
+                assert!(binding.contains(expected), "{model}: {binding}");
+            }
+        }
+    }
+}
+
+fn packed(question: &ValidScenario) -> PackedBatch {
+    let scenario = question.scenario();
+    packing::pack(&Sampler::new(question).judged(0).samples, &scenario.model, &scenario.workload.packing_rule())
+}
+
+/// Two backbones, three encoders: the images of each round are cut into three equal pieces, wherever microbatches end.
+#[test]
+fn every_encoder_takes_an_equal_piece_of_a_round() {
+    let question = question("llava-ov-llama-3-8b", &[]);
+    let batch = packed(&question);
+    let microbatches: Vec<Vec<u32>> = (0..8).map(|index| (6 * index..6 * index + 6).collect()).collect();
+    let parts = round::parts(question.scenario(), &batch, &microbatches, (3, 2));
+    for round in 0..4 {
+        let own = || parts.iter().filter(|part| part.microbatch / 2 == round);
+        let images = |copy: u32| -> u32 {
+            own().filter(|part| (part.module, part.copy) == (0, copy)).map(|part| part.end - part.first).sum()
+        };
+        let pieces = [images(0), images(1), images(2)];
+        assert!(pieces.iter().max().unwrap() - pieces.iter().min().unwrap() <= 1, "{pieces:?}");
+        let all: u32 = (12 * round..12 * round + 12).map(|index| batch.sequences[index as usize].images).sum();
+        assert_eq!(pieces.iter().sum::<u32>(), all);
+        let backbones: Vec<(u32, u32)> =
+            own().filter(|part| part.module == 1).map(|part| (part.copy, part.end)).collect();
+        assert_eq!(backbones, [(0, 6), (1, 6)]);
+    }
+}
+
+/// The encoder's first stage keeps E_pp + L_pp rounds, the backbone's last one (Eq. 4 and 5).
+#[test]
+fn stages_keep_as_many_rounds_as_the_memory_model_counts() {
+    let question = question("llava-ov-llama-3-8b", &[]);
+    let batch = packed(&question);
+    let scenario = question.scenario();
+    let pricing = Pricing::new(&scenario.model, &scenario.cluster, &scenario.training);
+    let planner = Planner { scenario, pricing: &pricing, kind: PlannerKind::Dflop, input: input(scenario, &batch) };
+    let degrees = |pipeline| Degrees { tensor: 1, pipeline, data: 1 };
+    let configuration = Configuration { encoder: degrees(2), backbone: degrees(6), microbatches: 12 };
+    let choice = Choice { configuration, ..optimize(&planner.input).unwrap().of_mean };
+    let sized = planner.size(choice).unwrap();
+    let replica = planner.fill(&sized, &batch).unwrap().replica;
+    let mut kept = Vec::new();
+    for order in &replica.schedule.orders {
+        let (mut now, mut most) = (0_i32, 0);
+        for action in order {
+            now += if action.kind == crate::schedule::ActionKind::Forward { 1 } else { -1 };
+            most = most.max(now);
+        }
+        assert_eq!(now, 0);
+        kept.push(most);
+    }
+    // By rank: the module on device 0 first. Stages of the encoder keep 8 and 7, of the backbone 6 to 1.
+    kept.sort_unstable();
+    assert_eq!(kept, [1, 2, 3, 4, 5, 6, 7, 8]);
+}
+
+/// Bins of neighbours: means are kept, and so is the number of items.
+#[test]
+fn a_histogram_of_the_items_has_their_mean() {
+    let items: Vec<ItemWork> = (1..=200)
+        .map(|size| {
+            let size = f64::from(size);
+            ItemWork {
+                batch: size,
+                length: 2.0 * size,
+                encoder_flops: size,
+                linear_flops: size,
+                attention_flops: size * size,
+                weight: 1.0,
+            }
+        })
+        .collect();
+    let sum = |items: &[ItemWork], part: fn(&ItemWork) -> f64| -> f64 {
+        items.iter().map(|item| part(item) * item.weight).sum()
+    };
+    let bins = sampled(items.clone());
+    assert_eq!(bins.len(), SAMPLED);
+    let parts: [fn(&ItemWork) -> f64; 3] = [|item| item.weight, |item| item.batch, |item| item.attention_flops];
+    for part in parts {
+        let (a, b) = (sum(&bins, part), sum(&items, part));
+        assert!((a / b - 1.0).abs() < 1e-12, "{a} {b}");
+    }
+}
+
+#[test]
+fn no_microbatch_is_empty() {
+    let mut buckets = vec![vec![], vec![1, 2, 3], vec![0], vec![]];
+    no_empty_bucket(&mut buckets);
+    assert!(buckets.iter().all(|bucket| !bucket.is_empty()));
+    let mut all: Vec<u32> = buckets.into_iter().flatten().collect();
+    all.sort_unstable();
+    assert_eq!(all, [0, 1, 2, 3]);
+}

@@ -1,0 +1,165 @@
+//! A global batch to buckets that are equally heavy for encoder and backbone.
+
+use serde::{Deserialize, Serialize};
+
+use crate::data_aware::{Item, PartitionError, PartitionSettings, partition};
+use crate::ranking::{Watch, Workers};
+use crate::scenario::FieldError;
+
+/// Steps that stand for a second: there is no clock here, and the same number gives the same answer everywhere.
+const STEPS_PER_SECOND: f64 = 1e8;
+/// Longest time.
+const LONGEST_S: f64 = 3600.0;
+/// Most items.
+const ITEMS: usize = 65_536;
+/// Most buckets.
+const BUCKETS: u32 = 65_536;
+/// Most items times buckets: the start compares every item with every bucket.
+const CELLS: u64 = 100_000_000;
+/// A load: so large that no sum of them overflows.
+const LOADS: std::ops::Range<f64> = 0.0..1e150;
+
+/// A batch and the number of its buckets.
+#[derive(Debug, Clone, PartialEq, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Question {
+    /// Of each item what it takes of an encoder stage and of a backbone stage, [e, l], in any one unit.
+    pub items: Vec<[f64; 2]>,
+    /// Microbatches times replicas of the backbone.
+    pub buckets: u32,
+    /// About how long the search may take, counted in steps; 0.05 s where left out.
+    #[serde(default)]
+    pub time_limit_s: Option<f64>,
+    /// Distance from the bound that is good enough; 0 where left out.
+    #[serde(default)]
+    pub gap: Option<f64>,
+}
+
+/// The buckets.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct Answer {
+    /// Of each item its bucket.
+    pub assignment: Vec<u32>,
+    /// The largest sum of e or l in a bucket, Eq. 6.
+    pub cmax: f64,
+    /// No assignment has a smaller one.
+    pub lower_bound: f64,
+    /// (cmax - bound) / cmax.
+    pub gap: f64,
+    /// "optimal", "within_gap" or "heuristic".
+    pub status: &'static str,
+    /// What longest processing time first comes to.
+    pub lpt_cmax: f64,
+    /// Steps taken.
+    pub steps: u64,
+}
+
+/// Deals the items.
+///
+/// # Errors
+/// Names every wrong field by JSON pointer.
+pub fn answer(question: &Question, _: &dyn Workers, _: &dyn Watch) -> Result<Answer, Vec<FieldError>> {
+    let mut errors = Vec::new();
+    let mut wrong = |pointer: &str, detail: String| errors.push(FieldError::new(pointer, detail));
+    let count = question.items.len();
+    if count == 0 {
+        wrong("/items", "there are no items".to_owned());
+    }
+    if count > ITEMS {
+        wrong("/items", format!("{count} items are more than {ITEMS}"));
+    }
+    for (item, loads) in question.items.iter().enumerate().take(ITEMS) {
+        for (place, load) in loads.iter().enumerate().filter(|(_, load)| !LOADS.contains(load)) {
+            wrong(&format!("/items/{item}/{place}"), format!("{load:?} is not from 0 to {:e}", LOADS.end));
+        }
+    }
+    let buckets = question.buckets;
+    if !(1..=BUCKETS).contains(&buckets) {
+        wrong("/buckets", format!("{buckets} is not a number of buckets from 1 to {BUCKETS}"));
+    } else if u64::from(buckets) * count as u64 > CELLS {
+        wrong("/buckets", format!("{count} items times {buckets} buckets are more than {CELLS}"));
+    }
+    let limit = question.time_limit_s.unwrap_or(0.05);
+    if !(0.0..=LONGEST_S).contains(&limit) {
+        wrong("/time_limit_s", format!("{limit} is not a number of seconds from 0 to {LONGEST_S}"));
+    }
+    let gap = question.gap.unwrap_or(0.0);
+    if !(0.0..1.0).contains(&gap) {
+        wrong("/gap", format!("{gap} is not from 0 to below 1"));
+    }
+    if !errors.is_empty() {
+        return Err(errors);
+    }
+    let items: Vec<Item> =
+        question.items.iter().map(|&[encoder, backbone]| Item { encoder, backbone }).collect();
+    let settings = PartitionSettings { steps: (limit * STEPS_PER_SECOND) as u64, gap };
+    let dealt = partition(&items, buckets as usize, settings).map_err(|error| errors_of(&error))?;
+    let mut assignment = vec![0; count];
+    for (bucket, items) in (0..).zip(&dealt.buckets) {
+        for &item in items {
+            assignment[item as usize] = bucket;
+        }
+    }
+    Ok(Answer {
+        assignment,
+        cmax: dealt.longest,
+        lower_bound: dealt.bound,
+        gap: dealt.gap,
+        status: dealt.proof.id(),
+        lpt_cmax: dealt.start,
+        steps: dealt.steps,
+    })
+}
+
+fn errors_of(error: &PartitionError) -> Vec<FieldError> {
+    let pointer = match error {
+        PartitionError::NoBuckets => "/buckets".to_owned(),
+        PartitionError::Load { item } => format!("/items/{item}"),
+    };
+    vec![FieldError::new(&pointer, error.to_string())]
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use crate::solve::tests::{answered, refused};
+
+    /// 3 + 2 and 3 + 2 of the encoder, 1 + 4 and 1 + 4 of the backbone: both at 5, which is the mean.
+    #[test]
+    fn items_get_buckets() {
+        let answer = answered(&json!({
+            "kind": "partition", "items": [[3, 1], [3, 1], [2, 4], [2, 4]], "buckets": 2
+        }));
+        let bucket = |item: usize| answer["assignment"][item].as_u64().unwrap();
+        assert_ne!(bucket(0), bucket(1));
+        assert_ne!(bucket(2), bucket(3));
+        for (field, expected) in [("cmax", 5.0), ("lower_bound", 5.0), ("gap", 0.0)] {
+            assert_eq!(answer[field].as_f64(), Some(expected), "{field}");
+        }
+        assert_eq!((answer["kind"].as_str(), answer["status"].as_str()), (Some("partition"), Some("optimal")));
+    }
+
+    #[test]
+    fn wrong_fields_are_named() {
+        let problem = json!({
+            "kind": "partition", "items": [[1, -1], [1e200, 1]], "buckets": 0, "time_limit_s": -1, "gap": 1
+        });
+        assert_eq!(
+            refused(&problem),
+            [
+                "/items/0/1: -1.0 is not from 0 to 1e150",
+                "/items/1/0: 1e200 is not from 0 to 1e150",
+                "/buckets: 0 is not a number of buckets from 1 to 65536",
+                "/time_limit_s: -1 is not a number of seconds from 0 to 3600",
+                "/gap: 1 is not from 0 to below 1",
+            ]
+        );
+        assert_eq!(refused(&json!({ "kind": "partition", "items": [], "buckets": 1 })), ["/items: there are no items"]);
+        assert_eq!(
+            refused(&json!({ "kind": "partition", "items": [[1]], "buckets": 1 })).len(),
+            1,
+            "an item without a second load"
+        );
+    }
+}
