@@ -76,6 +76,11 @@ pub fn search_study(id: &str, iteration: u32, rollouts: u32) -> String {
     format!("{SCENARIOS}/{id}/studies/search?iteration={iteration}&rollouts={rollouts}")
 }
 
+/// GET: every layout of a scenario's modules as a point.
+pub fn layout_study(id: &str) -> String {
+    format!("{SCENARIOS}/{id}/studies/layouts")
+}
+
 /// GET: what the size of sub-microbatches does in one iteration of a PipeWeaver plan.
 pub fn sub_microbatch_study(id: &str, iteration: u32, rollouts: u32) -> String {
     format!("{SCENARIOS}/{id}/studies/sub-microbatches?iteration={iteration}&rollouts={rollouts}")

@@ -9,6 +9,7 @@ mod curves;
 mod figure;
 mod histogram;
 mod memory;
+mod scatter;
 mod script;
 mod stacked;
 mod staircase;
@@ -18,6 +19,7 @@ pub(crate) use agreement::AgreementChart;
 pub(crate) use curves::{Curve, CurveChart, Dash, Form};
 pub(crate) use histogram::Histogram;
 pub(crate) use memory::{MemoryChart, MemoryLine};
+pub(crate) use scatter::{Cloud, Mark, ScatterChart};
 pub(crate) use stacked::{Fill, Limit, Measure, Part, StackedBars, StackedRow};
 pub(crate) use stroke::Stroke;
 

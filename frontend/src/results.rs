@@ -9,6 +9,7 @@ mod iteration_strip;
 mod load_balance;
 mod memory_figures;
 mod peak_memory;
+mod placement;
 mod ranking;
 mod ranking_table;
 mod status;
@@ -54,6 +55,7 @@ pub(crate) fn Results() -> impl IntoView {
                 <ranking_table::RankingTable />
                 <cards::Cards />
                 <assignment::AssignmentCard />
+                <placement::PlacementCard />
                 <load_balance::LoadBalance />
                 <BreakdownCards />
                 <execution_plan::ExecutionPlanCard />

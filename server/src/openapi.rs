@@ -18,7 +18,7 @@ use utoipa::{OpenApi, PartialSchema, ToSchema};
         (name = "scenarios", description = "Questions, immutable and addressed by content"),
         (name = "jobs", description = "Planning"),
         (name = "outcomes", description = "Answers, keyed by scenario and engine"),
-        (name = "studies", description = "What lies behind a PipeWeaver plan, computed while you wait"),
+        (name = "studies", description = "What lies behind a plan, computed while you wait"),
         (name = "schedules", description = "Schedules by themselves, with no model"),
         (name = "catalogue", description = "What pickers offer"),
         (name = "accuracy", description = "Predictions against published measurements, and papers beside our plans"),

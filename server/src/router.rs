@@ -52,6 +52,7 @@ pub(crate) fn api() -> (Router<Arc<App>>, utoipa::openapi::OpenApi) {
         .routes(routes!(execution_plans::file))
         .routes(routes!(studies::search))
         .routes(routes!(studies::sizes))
+        .routes(routes!(studies::layouts))
         .routes(routes!(schedules::kinds, schedules::compare))
         .routes(routes!(jobs::one, jobs::cancel))
         .routes(routes!(jobs::events))

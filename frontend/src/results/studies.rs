@@ -1,5 +1,6 @@
-//! What lies behind a PipeWeaver plan: cards that are computed when they are opened.
+//! What lies behind a plan: cards that are computed when they are opened.
 
+mod layout_sweep;
 mod search_progress;
 mod sub_microbatches;
 
@@ -33,8 +34,26 @@ pub(super) fn Studies() -> impl IntoView {
     };
     let search = url(api::path::search_study, PROGRESS_ROLLOUTS);
     let sizes = url(api::path::sub_microbatch_study, SIZE_ROLLOUTS);
+    let modules = Memo::new(move |_| {
+        explore.result.with(|stored| {
+            let stored = stored.as_ref()?;
+            let asked = stored.outcome.results.iter().any(|result| result.planner.lays_out_modules());
+            (asked && stored.outcome.engine == stored.current_engine)
+                .then(|| api::path::layout_study(&stored.outcome.scenario))
+        })
+    });
+    let has_modules = Memo::new(move |_| modules.with(Option::is_some));
     let has_subject = Memo::new(move |_| subject.with(Option::is_some));
     view! {
+        <Show when=move || has_modules.get()>
+            <AskedCard
+                url=modules
+                title="Layouts of the modules"
+                about="Every layout that holds: one for all modules, own ones on shared devices, own ones on devices of their own."
+                test_id="card-layouts"
+                show=layout_sweep::show
+            />
+        </Show>
         <Show when=move || has_subject.get()>
             <AskedCard
                 url=search

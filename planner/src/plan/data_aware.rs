@@ -279,7 +279,8 @@ impl Planner<'_> {
         let parts = round::parts(self.scenario, batch, &microbatches, (encoder.data, backbone.data));
         let rounds = microbatches.len() / backbone.data as usize;
         let schedule = order::schedule(&sized.layouts, &sized.arrangement, &parts, rounds);
-        let replica = ReplicaPlan { microbatches, parts, groups: Vec::new(), strategy: None, schedule, mixes: Vec::new() };
+        let replica =
+            ReplicaPlan { microbatches, parts, groups: Vec::new(), strategy: None, schedule, mixes: Vec::new() };
         Ok(Filled { replica, decision })
     }
 

@@ -1,11 +1,12 @@
-//! Studies of a PipeWeaver plan: how its search went, what the size of sub-microbatches does.
+//! Studies: how the search of a PipeWeaver plan went, what the size of its sub-microbatches does, every layout of modules.
 
 use axum::Json;
 use axum::extract::rejection::QueryRejection;
 use axum::extract::{Path, Query, State};
 use planner::outcome::ENGINE;
 use planner::scenario::ValidScenario;
-use planner::study::{SearchProgress, SubMicrobatches, Subject, search_progress, sub_microbatches};
+use planner::study::layouts as study_layouts;
+use planner::study::{LayoutSweep, SearchProgress, SubMicrobatches, Subject, search_progress, sub_microbatches};
 use serde::Deserialize;
 use utoipa::IntoParams;
 
@@ -20,6 +21,8 @@ const MOST_ROLLOUTS: u32 = 100_000;
 const PROGRESS_ROLLOUTS: u32 = 2_000;
 /// Rollouts of one of the many searches over sizes, where nobody says how many.
 const SIZE_ROLLOUTS: u32 = 200;
+/// Layouts of each freedom and cluster size that are simulated.
+const MOST_POINTS: u32 = 150;
 
 /// What is studied.
 #[derive(Debug, Deserialize, IntoParams)]
@@ -99,6 +102,29 @@ pub(crate) async fn sizes(
     let (scenario, subject) = subject(&app, &id, &options).await?;
     let study = app.studies.run(rollouts, move |effort| sub_microbatches(&scenario, subject, effort)).await?;
     Ok(Json(study))
+}
+
+/// Every layout of the scenario's modules as a point: one for all, their own on shared devices, their own on devices of their own.
+///
+/// Points are simulated on the representative batch, those first whose estimates are best. Computed while you wait, in turn with
+/// planning jobs and for 20 s at most; then `is_partial` says that the time was up. Closing the request ends it.
+#[utoipa::path(
+    get, path = "/api/v1/scenarios/{id}/studies/layouts", tag = "studies",
+    params(("id" = String, Path, description = "Identifier, or unique prefix of at least ten characters")),
+    responses(
+        (status = 200, body = LayoutSweep),
+        (status = 300, description = "The prefix is ambiguous; the candidates are named"),
+        (status = 400, description = "Too short, or not an identifier"),
+        (status = 404, description = "Unknown"),
+        (status = 410, description = "Deleted"),
+        (status = 503, description = "Too many studies are under way; try again after a while"),
+    )
+)]
+pub(crate) async fn layouts(State(app): Shared, Path(id): Path<String>) -> Result<Json<LayoutSweep>, ApiError> {
+    let stored = find(&app, &id).await?;
+    let scenario = validate(app.store.reader(), stored.scenario).await?;
+    let sweep = app.studies.run(1, move |effort| Ok(study_layouts(&scenario, MOST_POINTS, effort.watch))).await?;
+    Ok(Json(sweep))
 }
 
 /// The scenario, and the plan of it that is studied.

@@ -1,0 +1,130 @@
+//! Points over two quantities, by kind, with the front of those that no other beats in both.
+
+use leptos::prelude::*;
+use plotly::common::{DashType, HoverInfo, Line, Marker, MarkerSymbol, Mode, Title};
+use plotly::layout::{HoverMode, Margin};
+use plotly::{Plot, Scatter};
+
+use super::figure::Figure;
+use super::{Colours, colour, configuration};
+use crate::gantt::Theme;
+use crate::gantt::watch::{theme, theme_version};
+
+/// Points of one kind.
+#[derive(Debug, Clone, PartialEq)]
+pub(crate) struct Cloud {
+    /// What the legend calls them.
+    pub(crate) name: String,
+    /// Colour on a light page.
+    pub(crate) light: &'static str,
+    /// Colour on a dark page.
+    pub(crate) dark: &'static str,
+    /// Drawn as squares, diamonds or discs, so that kinds differ without colour.
+    pub(crate) mark: Mark,
+    /// Right, up, and what the pointer says.
+    pub(crate) points: Vec<(f64, f64, String)>,
+}
+
+/// How a point is drawn.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Mark {
+    /// A disc.
+    Disc,
+    /// A square.
+    Square,
+    /// A diamond.
+    Diamond,
+}
+
+impl Mark {
+    const fn plotly(self) -> MarkerSymbol {
+        match self {
+            Self::Disc => MarkerSymbol::Circle,
+            Self::Square => MarkerSymbol::Square,
+            Self::Diamond => MarkerSymbol::Diamond,
+        }
+    }
+
+    const fn shown(self) -> &'static str {
+        match self {
+            Self::Disc => "●",
+            Self::Square => "■",
+            Self::Diamond => "◆",
+        }
+    }
+}
+
+/// The chart.
+#[component]
+pub(crate) fn ScatterChart(
+    /// Kinds of points.
+    #[prop(into)]
+    clouds: Signal<Vec<Cloud>>,
+    /// The front, from left to right.
+    #[prop(into)]
+    front: Signal<Vec<(f64, f64)>>,
+    /// What is right and what is up, with units.
+    axes: (&'static str, &'static str),
+    /// What is shown, for those who do not see it.
+    #[prop(into)]
+    label: Signal<String>,
+    /// Names the chart in tests.
+    test_id: &'static str,
+) -> impl IntoView {
+    let version = theme_version();
+    let drawn = Memo::new(move |_| {
+        version.track();
+        let (clouds, front) = (clouds.get(), front.get());
+        clouds.iter().any(|cloud| !cloud.points.is_empty()).then(|| plot(&clouds, &front, axes, &Colours::read()))
+    });
+    let count = move || clouds.with(|clouds| clouds.iter().map(|cloud| cloud.points.len()).sum::<usize>());
+    let legend = move || {
+        version.track();
+        let entry = |cloud: Cloud| {
+            let shade = if theme() == Theme::Dark { cloud.dark } else { cloud.light };
+            view! { <li><span style:color=shade aria-hidden="true">{cloud.mark.shown()}</span>{cloud.name}</li> }
+        };
+        clouds.get().into_iter().map(entry).collect_view()
+    };
+    view! {
+        <div data-testid=test_id data-points=count>
+            <ul class="chart-legend">{legend}</ul>
+            <Figure plot=drawn label=label class="chart-curves" />
+        </div>
+    }
+}
+
+/// The plot as JSON.
+fn plot(clouds: &[Cloud], front: &[(f64, f64)], axes: (&str, &str), colours: &Colours) -> String {
+    let mut plot = Plot::new();
+    plot.add_trace(
+        Scatter::new(front.iter().map(|point| point.0).collect(), front.iter().map(|point| point.1).collect())
+            .mode(Mode::Lines)
+            .line(Line::new().width(1.0).color(colour(&colours.ink)).dash(DashType::Dot))
+            .hover_info(HoverInfo::Skip),
+    );
+    for cloud in clouds {
+        let shade = if theme() == Theme::Dark { cloud.dark } else { cloud.light };
+        plot.add_trace(
+            Scatter::new(
+                cloud.points.iter().map(|point| point.0).collect(),
+                cloud.points.iter().map(|point| point.1).collect(),
+            )
+            .mode(Mode::Markers)
+            .hover_text_array(cloud.points.iter().map(|point| point.2.clone()).collect())
+            .hover_info(HoverInfo::Text)
+            .marker(Marker::new().color(colour(shade)).symbol(cloud.mark.plotly()).size(7).opacity(0.75)),
+        );
+    }
+    let title = |text: &str| Title::with_text(text).font(colours.font());
+    plot.set_layout(
+        colours
+            .layout(Margin::new().left(58).right(14).top(8).bottom(44))
+            .x_axis(colours.axis().title(title(axes.0)))
+            .y_axis(colours.axis().title(title(axes.1)))
+            .show_legend(false)
+            .hover_mode(HoverMode::Closest),
+    );
+    plot.set_configuration(configuration());
+    plot.to_json()
+}

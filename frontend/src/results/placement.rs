@@ -1,0 +1,147 @@
+//! Which module stands where, and what travels between them: for plans whose modules have layouts of their own.
+
+use api::planner::cost::BoundaryKind;
+use api::planner::outcome::{Boundary, ModulePlacement, PlacedModules};
+use leptos::prelude::*;
+
+use super::ranking;
+use crate::explore::use_explore;
+use crate::format;
+
+/// Copies that are drawn one by one; more are one bar.
+const MOST_COPIES: u32 = 64;
+
+/// Degrees as people write them; those of one are left out.
+fn degrees(of: &PlacedModules) -> String {
+    let all = [("TP", of.tensor), ("CP", of.context), ("PP", of.pipeline), ("EP", of.expert), ("DP", of.data)];
+    let named: Vec<String> = all
+        .iter()
+        .filter(|(name, degree)| *degree > 1 || *name == "DP")
+        .map(|(name, degree)| format!("{name} {degree}"))
+        .collect();
+    named.join(" x ")
+}
+
+const fn what(kind: BoundaryKind) -> &'static str {
+    match kind {
+        BoundaryKind::Equal => "nothing travels: equal layouts on the same devices",
+        BoundaryKind::FanIn => "gathered from several copies",
+        BoundaryKind::FanOut => "each copy takes its part",
+        BoundaryKind::Aligned => "cut anew for the other layout",
+        BoundaryKind::Apart => "from leader to leader, then to all devices of the stage",
+    }
+}
+
+/// Mebibytes, in GiB from 1,024 on.
+fn mebibytes(mib: f64) -> String {
+    if mib >= 1024.0 { format::gib(mib / 1024.0) } else { format!("{}\u{202f}MiB", format::three_digits(mib)) }
+}
+
+/// The chosen planner's placement, where its plan has one.
+#[component]
+pub(super) fn PlacementCard() -> impl IntoView {
+    let explore = use_explore();
+    let chosen = Memo::new(move |_| ranking::chosen_planner(&explore.results(), explore.view.get().planner));
+    let placement = Memo::new(move |_| explore.planned(chosen.get()?)?.placement);
+    let content = move || placement.get().map(|placement| show(&placement));
+    view! {
+        <Show when=move || placement.with(Option::is_some)>
+            <section class="card" data-testid="card-placement">
+                <header class="card-title">
+                    <h2>"Modules and devices"</h2>
+                    <span class="muted">{move || chosen.get().map(ranking::short_title)}</span>
+                </header>
+                {content}
+            </section>
+        </Show>
+    }
+}
+
+fn show(placement: &ModulePlacement) -> impl IntoView + use<> {
+    let devices = placement.layouts.iter().map(|of| of.first_device + of.devices).max().unwrap_or(1);
+    let rows = placement.layouts.iter().enumerate().map(|(place, of)| row(place, of, devices)).collect_view();
+    let last = (devices.max(1) - 1).to_string();
+    let boundaries = (!placement.boundaries.is_empty()).then(|| table(&placement.boundaries));
+    view! {
+        <div class="placement" data-testid="placement">
+            {rows}
+            <p class="placement-axis" aria-hidden="true"><span>"device 0"</span><span>{last}</span></p>
+        </div>
+        {boundaries}
+    }
+}
+
+/// A bar for every copy of the modules of one layout.
+fn row(place: usize, of: &PlacedModules, devices: u32) -> impl IntoView + use<> {
+    let names = of.modules.join(", ");
+    let words = degrees(of);
+    let last = of.first_device + of.devices.max(1) - 1;
+    let shared = if of.colocated { ", shared with other modules" } else { "" };
+    let label = format!("{names}: {words}, devices {} to {last}{shared}", of.first_device);
+    let share = |count: u32| 100.0 * f64::from(count) / f64::from(devices.max(1));
+    let copies = if of.data <= MOST_COPIES { of.data.max(1) } else { 1 };
+    let width = share(of.devices) / f64::from(copies);
+    let from = share(of.first_device);
+    let bar = |copy: u32| {
+        let left = width.mul_add(f64::from(copy), from);
+        view! { <i style:left=format!("{left:.3}%") style:width=format!("{width:.3}%")></i> }
+    };
+    view! {
+        <div class="placement-row" data-place=(place % 4).to_string()>
+            <p><b>{names}</b>" "<span class="muted">{words}{shared}</span></p>
+            <div class="placement-bars" role="img" aria-label=label>{(0..copies).map(bar).collect_view()}</div>
+        </div>
+    }
+}
+
+fn table(boundaries: &[Boundary]) -> impl IntoView + use<> {
+    let headings = ["From", "To", "What", "k", "Tensors", "Forward", "", "Backward", ""]
+        .map(|text| view! { <th scope="col">{text}</th> });
+    let line = |of: &Boundary| {
+        view! {
+            <tr>
+                <th scope="row">{of.from.clone()}</th>
+                <td class="notation">{of.to.clone()}</td>
+                <td class="notation">{what(of.kind)}</td>
+                <td>{of.fan}</td>
+                <td>{format::count(of.tensors.into())}</td>
+                <td>{mebibytes(of.forward_mib)}</td>
+                <td>{format::seconds(of.forward_ms / 1e3)}</td>
+                <td>{mebibytes(of.backward_mib)}</td>
+                <td>{format::seconds(of.backward_ms / 1e3)}</td>
+            </tr>
+        }
+    };
+    view! {
+        <p class="hint">"What a receiving device gets of one tensor, and how long that takes; means over the first iteration."</p>
+        <div class="table-scroll" role="region" aria-label="What travels between modules" tabindex="0">
+            <table class="figures assignment" data-testid="boundaries">
+                <thead><tr>{headings}</tr></thead>
+                <tbody>{boundaries.iter().map(line).collect_view()}</tbody>
+            </table>
+        </div>
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn degrees_of_one_are_left_out_but_for_copies() {
+        let of = PlacedModules {
+            modules: vec!["ViT".into()],
+            tensor: 4,
+            context: 1,
+            pipeline: 2,
+            data: 1,
+            expert: 1,
+            first_device: 0,
+            devices: 8,
+            colocated: false,
+        };
+        assert_eq!(degrees(&of), "TP 4 x PP 2 x DP 1");
+        assert_eq!(mebibytes(2048.0).replace('\u{202f}', " "), "2.00 GiB");
+        assert_eq!(mebibytes(12.0).replace('\u{202f}', " "), "12.0 MiB");
+    }
+}
