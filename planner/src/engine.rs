@@ -156,6 +156,7 @@ fn deep_speed(
     question.layout.tensor = Some(1);
     let contexts = ContextSettings::up_to(&question.training, question.cluster.devices());
     let pricing = Pricing::new(&question.model, &question.cluster, &question.training).with_contexts(&contexts);
+    let observer = &mut Renamed { observer, kind: PlannerKind::DeepSpeed };
     let answer = plan_context_parallel(&question, &pricing, PlannerKind::Ulysses, sizing, batches, observer)?;
     Ok(judged(&question, &pricing, answer, batches))
 }
@@ -167,6 +168,34 @@ fn degree_settings(question: &Scenario) -> DegreeSettings {
     }
     let (contexts, experts) = heterogeneous::degrees(question);
     DegreeSettings::of(&question.training, &contexts, &experts)
+}
+
+/// Sees the progress of a planner that is part of another one.
+struct Renamed<'a> {
+    observer: &'a mut dyn Observer,
+    kind: PlannerKind,
+}
+
+impl Observer for Renamed<'_> {
+    fn started(&mut self, _: PlannerKind) {
+        self.observer.started(self.kind);
+    }
+
+    fn progress(&mut self, _: PlannerKind, phase: &'static str, done: u32, total: u32) {
+        self.observer.progress(self.kind, phase, done, total);
+    }
+
+    fn finished(&mut self, _: PlannerKind) {
+        self.observer.finished(self.kind);
+    }
+
+    fn cancelled(&self) -> bool {
+        self.observer.cancelled()
+    }
+
+    fn workers(&self) -> &dyn crate::ranking::Workers {
+        self.observer.workers()
+    }
 }
 
 /// Fastest first, planners without a plan last.

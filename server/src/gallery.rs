@@ -26,10 +26,12 @@ enum Data {
     Constant,
     /// They are drawn from distributions of ours, because no data are public.
     Synthetic,
+    /// They are drawn from a histogram that was measured.
+    Measured,
 }
 
 /// Scenarios of no paper.
-const ENTRIES: [Entry; 3] = [
+const ENTRIES: [Entry; 5] = [
     Entry {
         slug: "vlm-s-image-heavy",
         group: None,
@@ -46,6 +48,22 @@ const ENTRIES: [Entry; 3] = [
                   how much of a static schedule is waiting, and how much virtual stages and a dynamic order win back.",
         data: Data::Synthetic,
         file: include_str!("../../examples/llama-2-7b-long-documents.json"),
+    },
+    Entry {
+        slug: "source-files-strategies",
+        group: None,
+        summary: "Files of source code as long as they were measured: most are short, a few need many devices. Pipelines of \
+                  different size, chosen anew for every batch, against one size for all.",
+        data: Data::Measured,
+        file: include_str!("../../examples/source-files-strategies.json"),
+    },
+    Entry {
+        slug: "source-files-groups",
+        group: None,
+        summary: "The same files in groups of devices that share long sequences, of one degree for all or of any degree \
+                  for every microbatch.",
+        data: Data::Measured,
+        file: include_str!("../../examples/source-files-groups.json"),
     },
     Entry {
         slug: "gpt-3-175b-uniform",

@@ -81,7 +81,7 @@ pub enum PlannerKind {
     /// 2024).
     #[serde(rename = "hotspa")]
     HotSpa,
-    /// Hydraulis with one homogeneous strategy and packing to the longest length: step (a) of its ablation.
+    /// Hydraulis with one homogeneous strategy and packing to the context length: step (a) of its ablation.
     HydraulisBase,
     /// The same with packing by Eq. 1: step (b).
     HydraulisPacking,

@@ -70,8 +70,23 @@ pub fn assemble(schedule: &Schedule, execution: &Execution, costs: &PipelineCost
     timeline.microbatches.clone_from(&costs.shapes);
     timeline.joins = joins(&costs.flows);
     timeline.overlapped = overlapped(schedule, &timeline);
+    if end.joined {
+        join_phases(&mut timeline);
+    }
     timeline.critical_path = critical_path(&timeline);
     timeline
+}
+
+/// What starts late without an input of its own waited for what ended then: the phase before it.
+fn join_phases(timeline: &mut Timeline) {
+    for span in 0..timeline.len() {
+        let start = timeline.start_ns[span];
+        if timeline.bound_by[span] == NO_SPAN && start > 0 {
+            let ended = |other: &usize| timeline.start_ns[*other] < start && timeline.end_ns(*other) == start;
+            let before = (0..timeline.len()).find(ended);
+            timeline.bound_by[span] = before.map_or(NO_SPAN, |before| before as u32);
+        }
+    }
 }
 
 fn joins(flows: &Flows) -> Vec<Join> {

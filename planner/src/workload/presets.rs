@@ -1,6 +1,6 @@
 //! Sources of samples by name: documented synthetic distributions, marked as such.
 //!
-//! None of them is a dataset: each has the shape that has been published of one, and what has not been published is our
+//! One is measured; none of the others is a dataset: each has the shape that has been published of one, and what has not been published is our
 //! assumption. Web pages have the mean of RefinedWeb's (about 620 tokens) and a tail whose longest of 1.6 million tokens is 15,000 to
 //! 32,000 tokens long (Hydraulis, appendix A.1). Images count as 169 backbone tokens where lengths are spoken of.
 
@@ -37,6 +37,7 @@ pub fn samples() -> Vec<SamplePreset> {
             "Source code (synthetic, log-normal, median 900)",
             text(log_normal(900.0, 1.35, 16, 262_144)),
         ),
+        preset("rust-source-files", "Source files of 428 Rust crates (measured)", text(rust_source_files())),
         preset(
             "image-text",
             "Image-text sequences (synthetic, 0 to 32 images)",
@@ -59,6 +60,14 @@ pub fn samples() -> Vec<SamplePreset> {
         preset("mm-trail-like", "Trailers, MMTrail-like (synthetic)", mm_trail_like()),
         preset("video-mix", "Video mix of those three (synthetic)", video_mix()),
     ]
+}
+
+/// Lengths of the 13,016 source files of the 428 libraries that this project is built with, in octaves: bytes by four, which is
+/// about what code tokenizers come to. Measured in November 2026; 3,059 tokens on average, the longest 467,977.
+fn rust_source_files() -> Distribution {
+    let edges = std::iter::once(1.0).chain((4..20).map(|octave| f64::from(1_u32 << octave)));
+    let counts: [u32; 16] = [135, 199, 425, 767, 1207, 1679, 2368, 2439, 1724, 1037, 587, 293, 132, 17, 5, 2];
+    Distribution::Histogram { edges: edges.collect(), counts: counts.map(f64::from).to_vec() }
 }
 
 /// The lower bound of the images rises from 0 to 16 under an upper bound of 32 over the first five iterations; then both

@@ -111,7 +111,9 @@ fn deal(setting: &Setting<'_>, phase: Phase, lengths: &[u64], own: &[u32], numbe
         return None;
     }
     match setting.kind {
-        PlannerKind::HydraulisBase => dispatched((place, scheme), copies, lengths, setting.scenario.seed),
+        PlannerKind::HydraulisBase => {
+            dispatched((place, scheme), copies, lengths, (phase.capacity, setting.scenario.seed))
+        }
         PlannerKind::HydraulisPacking => {
             let mut of = vec![0; setting.schemes.len()];
             of[place] = copies;

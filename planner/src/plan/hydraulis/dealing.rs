@@ -60,18 +60,18 @@ pub(super) fn in_turn(
     (0..copies as usize).map(of).collect()
 }
 
-/// Equal pipelines: sequences dealt by Eq. 3, then packed to the longest length in each (step a of the ablation).
+/// Equal pipelines: sequences dealt by Eq. 3, then packed to `capacity` in each (step a of the ablation).
 pub(super) fn dispatched(
     (place, scheme): (usize, &Profiled),
     copies: u32,
     lengths: &[u64],
-    seed: u32,
+    (capacity, seed): (u64, u32),
 ) -> Option<Vec<Dealt>> {
     let pipelines = vec![scheme.cost; copies as usize];
     let settings = DispatchSettings { seed, ..DispatchSettings::default() };
     let dealt = dispatch(lengths, &pipelines, settings).ok()?;
     let of = |own: &Vec<u32>| {
-        let microbatches = packed_to(lengths, own, scheme.cost.max_len);
+        let microbatches = packed_to(lengths, own, capacity);
         let estimated_s = seconds(&scheme.cost, &microbatches, lengths);
         Dealt { scheme: place, phase: 0, microbatches, estimated_s }
     };

@@ -30,7 +30,7 @@ const SIMULATED: usize = 4;
 const CLOSE: f64 = 1.04;
 
 impl Proposed {
-    fn of(setting: &Setting<'_>) -> Result<Self, String> {
+    fn of(setting: &Setting<'_>, observer: &mut dyn Observer) -> Result<Result<Self, String>, Cancelled> {
         let schemes = undominated(&setting.schemes);
         let survey = setting.batches.survey.iter().chain([setting.batches.sizing]);
         let mut seen: Vec<u64> = survey.flat_map(lengths).collect();
@@ -45,6 +45,7 @@ impl Proposed {
         let mut strategies: Vec<Vec<u32>> = Vec::new();
         let mut failed = None;
         for &tensor in &least {
+            go_on(observer)?;
             let places: Vec<usize> =
                 (0..schemes.len()).filter(|&place| schemes[place].scheme.tensor >= tensor).collect();
             let costs: Vec<SchemeCost> = places.iter().map(|&place| schemes[place].cost).collect();
@@ -64,7 +65,7 @@ impl Proposed {
             }
         }
         if let (true, Some(error)) = (strategies.is_empty(), failed) {
-            return Err(error.to_string());
+            return Ok(Err(error.to_string()));
         }
         let interaction = |copies: &Vec<u32>| {
             let own: Vec<Scheme> = schemes
@@ -75,7 +76,7 @@ impl Proposed {
             Interaction::of(setting.scenario, &own, setting.parameters)
         };
         let interactions = strategies.iter().map(interaction).collect();
-        Ok(Self { schemes, strategies, interactions })
+        Ok(Ok(Self { schemes, strategies, interactions }))
     }
 
     fn label(&self, strategy: usize) -> String {
@@ -83,7 +84,7 @@ impl Proposed {
     }
 
     /// The strategy that holds every sequence and takes the least time for the sizing batch and the survey by estimate.
-    fn best_for_all(&self, setting: &Setting<'_>) -> Option<usize> {
+    fn best_for_all(&self, setting: &Setting<'_>, observer: &mut dyn Observer) -> Result<Option<usize>, Cancelled> {
         let batches: Vec<Vec<u64>> =
             setting.batches.survey.iter().chain([setting.batches.sizing]).map(lengths).collect();
         let holds = |copies: &Vec<u32>| {
@@ -102,8 +103,15 @@ impl Proposed {
             };
             batches.iter().map(of).sum::<f64>()
         };
-        let timed = able.iter().map(|&place| (total(place), place)).filter(|(seconds, _)| seconds.is_finite());
-        timed.min_by(|a, b| a.0.total_cmp(&b.0).then(a.1.cmp(&b.1))).map(|(_, place)| place)
+        let mut best: Option<(f64, usize)> = None;
+        for place in able {
+            go_on(observer)?;
+            let seconds = total(place);
+            if seconds.is_finite() && best.is_none_or(|(least, _)| seconds < least) {
+                best = Some((seconds, place));
+            }
+        }
+        Ok(best.map(|(_, place)| place))
     }
 
     /// Seconds that the slowest pipeline of a strategy waits for parameters and gradients; at least, where nothing is assigned yet.
@@ -133,13 +141,13 @@ fn settings(setting: &Setting<'_>) -> DispatchSettings {
 
 pub(super) fn plan(setting: &Setting<'_>, observer: &mut dyn Observer) -> Result<Result<Made, NoPlan>, Cancelled> {
     let search = Search { candidates: setting.schemes.len() as u32, ..Search::default() };
-    let mut proposed = match Proposed::of(setting) {
+    let mut proposed = match Proposed::of(setting, observer)? {
         Ok(proposed) => proposed,
         Err(binding) => return Ok(Err(NoPlan { binding, search })),
     };
     let count = proposed.strategies.len();
     if setting.kind == PlannerKind::HydraulisStatic {
-        let Some(best) = proposed.best_for_all(setting) else {
+        let Some(best) = proposed.best_for_all(setting, observer)? else {
             let binding = format!("none of {count} strategies holds {} tokens", setting.longest);
             return Ok(Err(NoPlan { binding, search }));
         };

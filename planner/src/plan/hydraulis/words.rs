@@ -15,7 +15,7 @@ pub(super) const fn algorithm(kind: PlannerKind) -> &'static str {
              simulation of a representative batch; packed to the context length and dealt in turn"
         }
         PlannerKind::HydraulisBase => {
-            "one homogeneous strategy; sequences dispatched by Eq. 3 and packed to the longest length"
+            "one homogeneous strategy; sequences dispatched by Eq. 3 and packed to the context length"
         }
         PlannerKind::HydraulisPacking => "one homogeneous strategy; sequences dispatched by Eq. 3 and packed by Eq. 1",
         PlannerKind::HydraulisStatic => {
