@@ -304,7 +304,7 @@ mod tests {
     fn times_are_those_of_the_closed_form() {
         let asked = question(serde_json::json!({
             "modules": [module("encoder", 1.0, 1.0), module("backbone", 3.0, 1.0)],
-            "devices": 2, "memory_gib": 100.0, "samples": 8
+            "devices": 2, "memory_gib": 100.0, "samples": 8, "returned": 1000
         }));
         let answer = answer(&asked, &Alone, &Unwatched).unwrap();
         let best = |freedom| answer.layouts.iter().find(|of| of.freedom == freedom).map(|of| of.seconds);
