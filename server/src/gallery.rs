@@ -1,6 +1,7 @@
 //! Ready scenarios, embedded.
 
 mod dhp;
+mod heterogeneous;
 mod pipeweaver;
 
 use api::gallery::{GalleryEntry, GalleryPlace};
@@ -62,6 +63,7 @@ pub(crate) fn entries() -> Result<Vec<GalleryEntry>, Vec<FieldError>> {
         .into_iter()
         .chain(pipeweaver::ENTRIES)
         .chain(dhp::ENTRIES)
+        .chain(heterogeneous::ENTRIES)
         .map(|entry| {
             let scenario = planner::scenario::parse(entry.file)?;
             Ok(GalleryEntry {
