@@ -122,7 +122,7 @@ impl Stands {
                     stages = (0..all.len()).collect();
                 }
                 let alone = stages.iter().all(|&stage| all[stage].len() == 1);
-                if !(alone || joined) || stages.is_empty() || stages.len() % layout.pipeline as usize != 0 {
+                if !(alone || joined) || stages.is_empty() || !stages.len().is_multiple_of(layout.pipeline as usize) {
                     let name = &model.modules[module].name;
                     let what = format!("the stages of {name} are not the same number on each of its ranks");
                     return Err(Violation::Standing { layout: index, what });
@@ -331,9 +331,8 @@ fn reads(model: &Model, into: usize, from: usize) -> bool {
     from < into
         && match reader {
             ModuleRole::VisionEncoder | ModuleRole::AudioEncoder => false,
-            ModuleRole::Backbone => encoder(made),
             ModuleRole::Generator if backbone_before => made == ModuleRole::Backbone,
-            ModuleRole::Generator => encoder(made),
+            ModuleRole::Backbone | ModuleRole::Generator => encoder(made),
         }
 }
 

@@ -13,7 +13,8 @@ const SHARE: &str = "8k tokens on 64 devices, and an encoder that has less or mo
                      backbone's layout, and cost waiting; whether that pays is held against one layout for all.";
 const DRAWN: &str = "Long documents with many images, of very different length: a small encoder, a backbone under context \
                      parallelism.";
-const THREE: &str = "Three modules: each encoder gets a layout of its own on the backbone's devices, or both stand apart.";
+const THREE: &str =
+    "Three modules: each encoder gets a layout of its own on the backbone's devices, or both stand apart.";
 const EXPERTS: &str = "A backbone of experts: expert-parallel degrees beside tensor and context parallelism, and an encoder that \
                        has none of them.";
 

@@ -315,7 +315,7 @@ fn broken_rule(ground: &Ground, mode: Mode, modules: &[ModuleLayout]) -> Option<
         if !(layout.data * layout.context).is_multiple_of(layout.expert) {
             return Some("EP does not divide DP x CP".to_owned());
         }
-        if layout.tensor > 1 && layout.first_device % ground.devices_per_node % layout.tensor != 0 {
+        if layout.tensor > 1 && !(layout.first_device % ground.devices_per_node).is_multiple_of(layout.tensor) {
             return Some("a tensor-parallel group would cross nodes".to_owned());
         }
     }
