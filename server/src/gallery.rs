@@ -2,6 +2,7 @@
 
 mod dflop;
 mod dhp;
+mod heterogeneous;
 mod hydraulis;
 mod pipeweaver;
 
@@ -84,6 +85,7 @@ pub(crate) fn entries() -> Result<Vec<GalleryEntry>, Vec<FieldError>> {
         .chain(dhp::ENTRIES)
         .chain(hydraulis::ENTRIES)
         .chain(dflop::ENTRIES)
+        .chain(heterogeneous::ENTRIES)
         .map(|entry| {
             let scenario = planner::scenario::parse(entry.file)?;
             Ok(GalleryEntry {

@@ -95,7 +95,8 @@ fn synthetic_sources_say_so() {
 /// 13,016 files; in the middle of their octaves they come to 3,269 tokens on average, 7 % more than as measured (3,059).
 #[test]
 fn measured_files_are_as_long_as_they_were() {
-    let SampleSource::Drawn { text_tokens: Distribution::Histogram { edges, counts }, .. } = text(rust_source_files()) else {
+    let SampleSource::Drawn { text_tokens: Distribution::Histogram { edges, counts }, .. } = text(rust_source_files())
+    else {
         panic!("a histogram");
     };
     assert_eq!((edges.len(), edges[1], edges[16], counts.iter().sum::<f64>()), (17, 16.0, 524_288.0, 13_016.0));
