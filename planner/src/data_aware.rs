@@ -17,8 +17,9 @@ pub use communicator::{Round, Traffic};
 pub use correction::{Anomalies, Correction, CorrectionSettings, Pipelines, ShapedItem, Simulated, simulate};
 pub use curve::{Curve, CurveError};
 pub use optimizer::{
-    Choice, Configuration, Degrees, ItemWork, Optimized, OptimizerError, OptimizerInput, item_seconds, optimize, shortlist,
+    Choice, Configuration, Degrees, ItemWork, Optimized, OptimizerError, OptimizerInput, item_seconds, optimize,
+    shortlist,
 };
 pub use partition::{Item, PartitionError, PartitionSettings, Partitioned, partition};
-pub use shapes::{ImageSize, InputShape, Media, Preprocessing};
 pub use profile::{ActivationTable, DegreeProfile, ModuleProfile, StateTable};
+pub use shapes::{ImageSize, InputShape, Media, Preprocessing};

@@ -73,8 +73,16 @@ pub(super) mod tests {
         let provenance =
             Provenance { algorithm: String::new(), seed: 0, status: SolverStatus::Optimal, search: Search::default() };
         let layout = Layout { tensor: 1, pipeline: 2, data: 1, chunks: 1, microbatch: 1, group: None };
-        let answer =
-            Planned { layout, stages: vec![], ranks, metrics, iterations: vec![], provenance, decisions: vec![], placement: None };
+        let answer = Planned {
+            layout,
+            stages: vec![],
+            ranks,
+            metrics,
+            iterations: vec![],
+            provenance,
+            decisions: vec![],
+            placement: None,
+        };
         PlannerResult { planner, title: planner.title().to_owned(), answer: Answer::Planned(Box::new(answer)) }
     }
 }

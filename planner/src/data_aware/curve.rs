@@ -102,9 +102,14 @@ mod tests {
     #[test]
     fn values_lie_on_the_lines() {
         let curve = Curve::new(vec![(1.0, 10.0), (3.0, 20.0), (4.0, 0.0)]).unwrap();
-        for (size, at, extended) in
-            [(0.0, 10.0, 5.0), (1.0, 10.0, 10.0), (2.0, 15.0, 15.0), (3.5, 10.0, 10.0), (4.0, 0.0, 0.0), (5.0, 0.0, -20.0)]
-        {
+        for (size, at, extended) in [
+            (0.0, 10.0, 5.0),
+            (1.0, 10.0, 10.0),
+            (2.0, 15.0, 15.0),
+            (3.5, 10.0, 10.0),
+            (4.0, 0.0, 0.0),
+            (5.0, 0.0, -20.0),
+        ] {
             assert_eq!((curve.at(size), curve.extended(size)), (at, extended), "{size}");
         }
         assert_eq!(Curve::constant(7.0).at(-1.0), 7.0);
@@ -115,9 +120,13 @@ mod tests {
     #[test]
     fn extremes_of_a_range_are_at_its_ends_or_points() {
         let curve = Curve::new(vec![(1.0, 10.0), (3.0, 20.0), (4.0, 0.0), (5.0, 8.0)]).unwrap();
-        for (from, to, least, most) in
-            [(0.0, 9.0, 0.0, 20.0), (1.0, 2.0, 10.0, 15.0), (3.0, 3.0, 20.0, 20.0), (2.0, 3.5, 10.0, 20.0), (4.5, 6.0, 4.0, 8.0)]
-        {
+        for (from, to, least, most) in [
+            (0.0, 9.0, 0.0, 20.0),
+            (1.0, 2.0, 10.0, 15.0),
+            (3.0, 3.0, 20.0, 20.0),
+            (2.0, 3.5, 10.0, 20.0),
+            (4.5, 6.0, 4.0, 8.0),
+        ] {
             assert_eq!((curve.least(from, to), curve.most(from, to)), (least, most), "{from} to {to}");
         }
     }
@@ -125,7 +134,9 @@ mod tests {
     #[test]
     fn what_is_no_curve_is_told() {
         assert_eq!(Curve::new(Vec::new()), Err(CurveError::Empty));
-        for points in [vec![(1.0, 1.0), (1.0, 2.0)], vec![(0.0, 0.0), (f64::NAN, 1.0)], vec![(0.0, 0.0), (1.0, f64::INFINITY)]] {
+        for points in
+            [vec![(1.0, 1.0), (1.0, 2.0)], vec![(0.0, 0.0), (f64::NAN, 1.0)], vec![(0.0, 0.0), (1.0, f64::INFINITY)]]
+        {
             assert_eq!(Curve::new(points), Err(CurveError::Point { point: 1 }));
         }
     }

@@ -152,9 +152,8 @@ pub fn optimize(input: &OptimizerInput) -> Result<Optimized, OptimizerError> {
         return Err(OptimizerError::NoDegrees { devices: input.devices });
     }
     let mut looked_at = 0;
-    let mut best = |objective, count| {
-        search::best(input, &durations, &sides, (objective, count)).counted(&mut looked_at)
-    };
+    let mut best =
+        |objective, count| search::best(input, &durations, &sides, (objective, count)).counted(&mut looked_at);
     let Some(of_mean) = best(Objective::OfMean, 1).pop() else {
         let least = search::leanest(input, &durations, &sides);
         return Err(OptimizerError::NothingFits { least, memory: input.memory });

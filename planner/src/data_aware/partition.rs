@@ -111,11 +111,7 @@ impl Load {
 ///
 /// # Errors
 /// Where there are no buckets, and for loads that are negative or not finite.
-pub fn partition(
-    items: &[Item],
-    buckets: usize,
-    settings: PartitionSettings,
-) -> Result<Partitioned, PartitionError> {
+pub fn partition(items: &[Item], buckets: usize, settings: PartitionSettings) -> Result<Partitioned, PartitionError> {
     if buckets == 0 {
         return Err(PartitionError::NoBuckets);
     }

@@ -58,7 +58,11 @@ pub fn models() -> Vec<ModelPreset> {
         single("dit-30b", dit_30b()),
         several("vlm-7b", "VLM-7B (ViT 2B + LM 5B)", vec![vit_2b(), lm_5b()]),
         several("llava-ov-7b", "LLaVA-OneVision 7B", vec![siglip_so400m(), qwen2_7b()]),
-        several("llava-ov-so400m-llama-3-8b", "LLaVA-OV (SO400M + Llama-3 8B)", vec![siglip_so400m_of_frames(), llama_3_8b()]),
+        several(
+            "llava-ov-so400m-llama-3-8b",
+            "LLaVA-OV (SO400M + Llama-3 8B)",
+            vec![siglip_so400m_of_frames(), llama_3_8b()],
+        ),
         several("llava-ov-llama-3-8b", "LLaVA-OV (SigLIP 2.4B + Llama-3 8B)", vec![siglip_of_dflop(), llama_3_8b()]),
         several("llava-ov-llama-3-70b", "LLaVA-OV (SigLIP 2.4B + Llama-3 70B)", vec![siglip_of_dflop(), llama_3_70b()]),
         several("llava-ov-qwen2.5-7b", "LLaVA-OV (SigLIP 2.4B + Qwen2.5 7B)", vec![siglip_of_dflop(), qwen2_7b()]),

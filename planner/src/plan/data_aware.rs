@@ -19,7 +19,8 @@ use super::{IterationPlan, ModuleLayout, NoPlan, Plan, ReplicaPlan};
 use crate::cost::partition::ModuleWeight;
 use crate::cost::{MicrobatchLoad, Partition, Pricing};
 use crate::data_aware::{
-    Choice, Configuration, Degrees, Item, ItemWork, Optimized, OptimizerInput, PartitionSettings, item_seconds, optimize, partition, shortlist,
+    Choice, Configuration, Degrees, Item, ItemWork, Optimized, OptimizerInput, PartitionSettings, item_seconds,
+    optimize, partition, shortlist,
 };
 use crate::observer::{Cancelled, Observer, go_on};
 use crate::outcome::{Layout, Loser, RejectionCount, Search, SolverStatus};
@@ -293,7 +294,8 @@ impl Planner<'_> {
         let buckets = (rounds * copies) as usize;
         let works: Vec<ItemWork> =
             batch.sequences.iter().map(|sequence| profile::work(&self.scenario.model, sequence)).collect();
-        let items = item_seconds(&self.input, configuration, &works).map_err(|error| Misfit::rule(&error.to_string()))?;
+        let items =
+            item_seconds(&self.input, configuration, &works).map_err(|error| Misfit::rule(&error.to_string()))?;
         let as_it_comes = in_order(items.len(), buckets);
         let before = longest(&items, &as_it_comes);
         if self.kind == PlannerKind::DflopLayout {
@@ -314,8 +316,8 @@ impl Planner<'_> {
     /// End of the sizing batch in seconds, where it runs within memory.
     fn simulate(&self, sized: &Sized, replica: &ReplicaPlan, batch: &PackedBatch) -> Result<f64, Misfit> {
         let placed = (&sized.layouts[..], &sized.partition);
-        let costs = modules::costs(self.scenario, self.pricing, placed, batch, replica)
-            .map_err(|what| Misfit::rule(&what))?;
+        let costs =
+            modules::costs(self.scenario, self.pricing, placed, batch, replica).map_err(|what| Misfit::rule(&what))?;
         let execution = execute(&replica.schedule, &costs).map_err(|_| Misfit::deadlock())?;
         let (rank, peak) = peak_memory_over(&replica.schedule, &execution, &costs);
         if peak > self.scenario.memory_limit() {

@@ -86,7 +86,9 @@ impl Filling for Fixed {
 
     fn cut(&self, batch: &Microbatches<'_>, table: &LayerTable<'_>, layout: Layout) -> Result<Sized, Misfit> {
         match self.kind {
-            PlannerKind::OneFOneBParameters | PlannerKind::InterleavedParameters => by_parameters(batch.scenario, layout),
+            PlannerKind::OneFOneBParameters | PlannerKind::InterleavedParameters => {
+                by_parameters(batch.scenario, layout)
+            }
             PlannerKind::NnScaler => nnscaler::cut(batch, table, layout),
             PlannerKind::Optimus => optimus::cut(batch.scenario, table, layout),
             _ => {

@@ -20,7 +20,14 @@ fn batches(count: u64) -> Vec<Vec<ShapedItem>> {
 
 fn simulated(rate: f64, magnitude: f64) -> Simulated {
     let anomalies = Anomalies { rate, magnitude, seed: 2 };
-    simulate(&batches(60), Pipelines { copies: 4, microbatches: 4, depth: 3 }, anomalies, CorrectionSettings::default(), QUICK).unwrap()
+    simulate(
+        &batches(60),
+        Pipelines { copies: 4, microbatches: 4, depth: 3 },
+        anomalies,
+        CorrectionSettings::default(),
+        QUICK,
+    )
+    .unwrap()
 }
 
 /// 100 predicted, 80 measured: 1.25 times as long; 100 and 50 then make it (1.25 + 2) / 2.

@@ -148,10 +148,7 @@ impl<'a> Durations<'a> {
     }
 
     pub(super) fn sides(&self, encoder: Degrees, backbone: Degrees) -> Sides<'a> {
-        Sides {
-            encoder: Side::of(&self.input.encoder, encoder),
-            backbone: Side::of(&self.input.backbone, backbone),
-        }
+        Sides { encoder: Side::of(&self.input.encoder, encoder), backbone: Side::of(&self.input.backbone, backbone) }
     }
 
     fn of_encoder(item: &ItemWork) -> Asked {

@@ -29,7 +29,8 @@ pub(super) fn choice(input: &OptimizerInput, durations: &Durations<'_>, splits: 
                 if bytes.0.max(bytes.1) * BUFFER > input.memory {
                     continue;
                 }
-                let share = |data: u32, count: u32| f64::from(input.global_batch) / (f64::from(count) * f64::from(data));
+                let share =
+                    |data: u32, count: u32| f64::from(input.global_batch) / (f64::from(count) * f64::from(data));
                 let is_small = |&count: &u32| {
                     let (of_encoder, of_backbone) = (share(encoder.data, count), share(backbone.data, count));
                     let whole = of_encoder >= 1.0 && of_backbone >= 1.0;

@@ -66,7 +66,10 @@ pub(super) fn best(
             search.look_at(splits, pair);
         }
     });
-    Found { best: search.best.into_iter().map(|(_, _, configuration)| configuration).collect(), looked_at: search.looked_at }
+    Found {
+        best: search.best.into_iter().map(|(_, _, configuration)| configuration).collect(),
+        looked_at: search.looked_at,
+    }
 }
 
 /// Bytes of the fullest device of the strategy that needs the fewest, with as many microbatches as there can be.

@@ -24,11 +24,22 @@ fn item(batch: f64, length: f64, encoder: f64, linear: f64, attention: f64) -> I
 
 fn input(devices: u32, memory: f64, global_batch: u32, items: Vec<ItemWork>) -> OptimizerInput {
     let module = |layers| ModuleProfile { layers, degrees: vec![constant(1, 1.0, 0.0, 1.0)] };
-    OptimizerInput { devices, devices_per_node: 8, memory, global_batch, encoder: module(4), backbone: module(4), items }
+    OptimizerInput {
+        devices,
+        devices_per_node: 8,
+        memory,
+        global_batch,
+        encoder: module(4),
+        backbone: module(4),
+        items,
+    }
 }
 
 /// Algorithm 1 as it stands, one strategy after the other, with any objective.
-fn by_trying_all(input: &OptimizerInput, time: impl Fn(&Durations<'_>, &Configuration) -> f64) -> Option<(f64, Configuration)> {
+fn by_trying_all(
+    input: &OptimizerInput,
+    time: impl Fn(&Durations<'_>, &Configuration) -> f64,
+) -> Option<(f64, Configuration)> {
     let durations = Durations::of(input);
     let mut best: Option<(f64, Configuration)> = None;
     for encoders in 1..input.devices {

@@ -49,9 +49,8 @@ pub(super) fn settle(loads: &[Load], buckets: usize, bound: u64, known: Vec<Vec<
             backbone: least[place + 1].backbone.min(load.backbone),
         };
     }
-    let height = |bucket: &Vec<u32>| {
-        bucket.iter().fold(Load::default(), |sum, &item| sum.plus(loads[item as usize])).height()
-    };
+    let height =
+        |bucket: &Vec<u32>| bucket.iter().fold(Load::default(), |sum, &item| sum.plus(loads[item as usize])).height();
     let best_height = known.iter().map(height).max().unwrap_or(0);
     let mut search = Search {
         loads,

@@ -81,12 +81,7 @@ impl Filled {
     }
 
     fn pair(&self, from: usize, to: usize) -> Pair<'_> {
-        Pair {
-            from: &self.loads[from],
-            to: &self.loads[to],
-            from_load: self.reached[from],
-            to_load: self.reached[to],
-        }
+        Pair { from: &self.loads[from], to: &self.loads[to], from_load: self.reached[from], to_load: self.reached[to] }
     }
 }
 

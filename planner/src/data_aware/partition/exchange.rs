@@ -149,9 +149,7 @@ mod tests {
         let mut random = crate::random::Random::new(3, 0);
         for _ in 0..200 {
             let mut draw = |count| -> Vec<Load> {
-                (0..count)
-                    .map(|_| Load { encoder: random.below(50), backbone: random.below(50) })
-                    .collect()
+                (0..count).map(|_| Load { encoder: random.below(50), backbone: random.below(50) }).collect()
             };
             let (from, to) = (draw(5), draw(4));
             let pair = Pair { from: &from, to: &to, from_load: sum(&from), to_load: sum(&to) };

@@ -59,7 +59,11 @@ mod tests {
         ] {
             let media = Media { images: vec![ImageSize { width, height }], ..Media::default() };
             let shape = Preprocessing::QwenVl.shape(&media);
-            assert_eq!((shape.encoder.clone(), shape.backbone), (vec![4 * tokens], u64::from(tokens)), "{width} x {height}");
+            assert_eq!(
+                (shape.encoder.clone(), shape.backbone),
+                (vec![4 * tokens], u64::from(tokens)),
+                "{width} x {height}"
+            );
         }
     }
 

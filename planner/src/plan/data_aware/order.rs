@@ -20,7 +20,8 @@ pub(super) fn schedule(
         let behind = if module == 0 { layouts[1].pipeline } else { 0 };
         for copy in 0..layout.data {
             let mut by_round = vec![Vec::new(); rounds];
-            for (index, part) in parts.iter().enumerate().filter(|(_, part)| (part.module, part.copy) == (module, copy)) {
+            for (index, part) in parts.iter().enumerate().filter(|(_, part)| (part.module, part.copy) == (module, copy))
+            {
                 by_round[(part.microbatch / backbones) as usize].push(index);
             }
             let stages = arrangement.modules[module as usize].of_copy(copy as usize);

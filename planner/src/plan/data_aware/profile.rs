@@ -34,7 +34,8 @@ pub(super) fn encoder(scenario: &Scenario, module: &Module) -> ModuleProfile {
             let flops = encoder_flops(module, f64::from(*batch));
             (f64::from(*batch), flops / (seconds(costs, module, load(*batch)) * tensor))
         };
-        let table = |of: &dyn Fn(ModuleLoad) -> f64| points(BATCHES.iter().map(|&batch| (f64::from(batch), of(load(batch)))));
+        let table =
+            |of: &dyn Fn(ModuleLoad) -> f64| points(BATCHES.iter().map(|&batch| (f64::from(batch), of(load(batch)))));
         Tables {
             linear: points(BATCHES.iter().map(rate)),
             attention: Curve::constant(1.0),
@@ -58,7 +59,9 @@ pub(super) fn backbone(scenario: &Scenario, module: &Module) -> ModuleProfile {
             let squared = f64::from(length) * f64::from(length);
             (f64::from(length), attention_flops(module, squared) / (taken.max(f64::MIN_POSITIVE) * tensor))
         };
-        let table = |of: &dyn Fn(ModuleLoad) -> f64| points(LENGTHS.iter().map(|&length| (f64::from(length), of(whole(length)))));
+        let table = |of: &dyn Fn(ModuleLoad) -> f64| {
+            points(LENGTHS.iter().map(|&length| (f64::from(length), of(whole(length)))))
+        };
         Tables {
             linear: points(LENGTHS.iter().map(of_linear)),
             attention: points(LENGTHS.iter().map(of_attention)),
@@ -93,9 +96,8 @@ struct Tables {
 /// A module under every degree of tensor parallelism inside a node that divides its heads.
 fn profile(scenario: &Scenario, module: &Module, tables: impl Fn(&LayerModel<'_>, f64) -> Tables) -> ModuleProfile {
     let node = scenario.cluster.devices_per_node;
-    let divides = |tensor: &u32| {
-        [node, module.heads, module.kv_heads].into_iter().all(|count| count.is_multiple_of(*tensor))
-    };
+    let divides =
+        |tensor: &u32| [node, module.heads, module.kv_heads].into_iter().all(|count| count.is_multiple_of(*tensor));
     let of_degree = |tensor: u32| {
         let costs = LayerModel::new(module, &scenario.cluster, &scenario.training, tensor);
         let Tables { linear, attention, layer, fixed } = tables(&costs, f64::from(tensor));
@@ -162,7 +164,7 @@ mod tests {
 
     fn scenario(model: &str) -> Scenario {
         let question = serde_json::json!({
-            "schema": "scenario/1", "model": { "preset": model }, "cluster": { "preset": "a100-80", "nodes": 1 },
+            "schema": "scenario/1", "model": { "preset": model }, "cluster": { "preset": "a100-80gb", "nodes": 1 },
             "workload": {
                 "samples": {
                     "kind": "drawn", "text_tokens": { "kind": "constant", "value": 512 },
@@ -183,7 +185,12 @@ mod tests {
         let (of_encoder, of_backbone) = (encoder(&scenario, &model.modules[0]), backbone(&scenario, &model.modules[1]));
         assert_eq!(of_backbone.degrees.iter().map(|degree| degree.tensor).collect::<Vec<_>>(), [1, 2, 4]);
         let sequence = Sequence {
-            samples: 1, tokens: 4096, computed_tokens: 4096, squared: 4096 * 4096, useful_squared: 4096 * 4096, images: 4,
+            samples: 1,
+            tokens: 4096,
+            computed_tokens: 4096,
+            squared: 4096 * 4096,
+            useful_squared: 4096 * 4096,
+            images: 4,
             ..Sequence::default()
         };
         let load = [MicrobatchLoad::of(&[sequence], model, Packing::Packed)];
@@ -200,16 +207,21 @@ mod tests {
             let taken = work.encoder_flops / (profile.linear.at(4.0) * tensor);
             assert!((taken / expected(0) - 1.0).abs() < 1e-9, "{taken} {}", expected(0));
             let profile = &of_backbone.degrees[place];
-            let taken = work.linear_flops / profile.linear.at(4096.0) + work.attention_flops / profile.attention.at(4096.0);
+            let taken =
+                work.linear_flops / profile.linear.at(4096.0) + work.attention_flops / profile.attention.at(4096.0);
             assert!((taken / tensor / expected(1) - 1.0).abs() < 1e-9, "{taken} {}", expected(1));
         }
     }
 
     #[test]
     fn other_models_are_not_for_dflop() {
-        for (id, expected) in
-            [("llava-ov-7b", Some(0)), ("qwen2-audio-7b", Some(0)), ("omni-7b", None), ("llama-3-8b", None), ("t2v-s", None)]
-        {
+        for (id, expected) in [
+            ("llava-ov-7b", Some(0)),
+            ("qwen2-audio-7b", Some(0)),
+            ("omni-7b", None),
+            ("llama-3-8b", None),
+            ("t2v-s", None),
+        ] {
             assert_eq!(encoder_of(&crate::model::presets::model(id).unwrap()), expected, "{id}");
         }
     }
