@@ -2,12 +2,15 @@
 
 pub use crate::observer::{Cancelled, Observer, Unobserved};
 
-use crate::cost::{ContextSettings, Pricing};
+use crate::cost::{ContextSettings, DegreeSettings, Pricing};
 use crate::observer::go_on;
 use crate::outcome::{
     Answer, ENGINE, HistogramColumns, Outcome, PlannedTimeline, PlannerResult, Planning, WorkloadSummary,
 };
-use crate::plan::{judge, plan_context_parallel, plan_data_aware, plan_dynamic, plan_pipeweaver, plan_static};
+use crate::plan::{
+    heterogeneous, judge, plan_context_parallel, plan_data_aware, plan_dynamic, plan_heterogeneous, plan_pipeweaver,
+    plan_static,
+};
 use crate::scenario::{PlannerKind, Scenario, ValidScenario};
 use crate::workload::{GlobalBatch, PackedBatch, SampleShape, Sampler, packing};
 
@@ -42,7 +45,9 @@ pub fn plan(scenario: &ValidScenario, observer: &mut dyn Observer) -> Result<Pla
     let sizing = pack(&sampler.sizing());
     let grouped = question.planners.iter().any(|planner| planner.works_in_groups());
     let contexts = ContextSettings::up_to(&question.training, if grouped { question.cluster.devices() } else { 0 });
-    let pricing = Pricing::new(&question.model, &question.cluster, &question.training).with_contexts(&contexts);
+    let degrees = degree_settings(question);
+    let pricing = Pricing::new(&question.model, &question.cluster, &question.training);
+    let pricing = pricing.with_contexts(&contexts).with_degrees(&degrees);
     let mut results = Vec::new();
     let mut timelines = Vec::new();
     for &planner in &question.planners {
@@ -56,6 +61,9 @@ pub fn plan(scenario: &ValidScenario, observer: &mut dyn Observer) -> Result<Pla
             | PlannerKind::PipeWeaver => plan_pipeweaver(question, &pricing, planner, &sizing, &batches, observer)?,
             PlannerKind::DflopLayout | PlannerKind::Dflop => {
                 plan_data_aware(question, &pricing, planner, &sizing, &batches, observer)?
+            }
+            _ if planner.lays_out_modules() => {
+                plan_heterogeneous(question, &pricing, planner, &sizing, &batches, observer)?
             }
             _ if planner.works_in_groups() => {
                 plan_context_parallel(question, &pricing, planner, &sizing, &batches, observer)?
@@ -90,6 +98,15 @@ pub fn plan(scenario: &ValidScenario, observer: &mut dyn Observer) -> Result<Pla
         results,
     };
     Ok(Planning { outcome, timelines })
+}
+
+/// Degrees that modules may have for themselves; none where no planner asks.
+fn degree_settings(question: &Scenario) -> DegreeSettings {
+    if !question.planners.iter().any(|planner| planner.lays_out_modules()) {
+        return DegreeSettings::default();
+    }
+    let (contexts, experts) = heterogeneous::degrees(question);
+    DegreeSettings::of(&question.training, &contexts, &experts)
 }
 
 /// Fastest first, planners without a plan last.

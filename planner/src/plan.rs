@@ -5,6 +5,7 @@ mod context_parallel;
 mod data_aware;
 mod dynamic;
 mod groups;
+pub(crate) mod heterogeneous;
 mod judge;
 mod layouts;
 mod misfit;
@@ -21,6 +22,7 @@ pub use modules::ModuleLayout;
 pub(crate) use context_parallel::plan as plan_context_parallel;
 pub(crate) use data_aware::plan as plan_data_aware;
 pub(crate) use dynamic::plan as plan_dynamic;
+pub(crate) use heterogeneous::plan as plan_heterogeneous;
 pub(crate) use pipeweaver::{CutReplica, plan as plan_pipeweaver};
 pub(crate) use static_3d::plan as plan_static;
 

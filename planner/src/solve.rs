@@ -78,6 +78,8 @@ kinds! {
     Propose = propose, "propose";
     /// Items over microbatches that are as equal as can be (DFLOP, Eq. 6).
     Partition = partition, "partition";
+    /// Layouts of modules.
+    Layouts = layouts, "layouts";
 }
 
 /// A problem, and how long it may take.

@@ -7,10 +7,12 @@
 //! Everything but `seconds` is the same for the same scenario and rollouts, unless the time is up before; then the
 //! study holds what it has and says so.
 
+pub mod layouts;
 pub mod rank_memory;
 pub mod search_progress;
 pub mod sub_microbatches;
 
+pub use layouts::{LayoutSweep, layouts};
 pub use rank_memory::{RankMemoryFigures, rank_memory};
 pub use search_progress::{SearchProgress, search_progress};
 pub use sub_microbatches::{SubMicrobatches, sub_microbatches};

@@ -10,9 +10,9 @@ mod summary;
 
 use std::ops::Range;
 
+pub(crate) use costs::costs;
 pub(super) use costs::of_plan;
-pub(crate) use costs::{boundaries, costs};
-pub(super) use summary::placement;
+pub(super) use summary::{placed, placement};
 
 use crate::cost::Partition;
 

@@ -77,11 +77,18 @@ pub enum PlannerKind {
     DflopLayout,
     /// DFLOP whole: the same layouts, and every batch balanced anew.
     Dflop,
+    /// One layout for all modules with its context-parallel degree, encoders beside the backbone's pipeline on the same ranks.
+    Homogeneous,
+    /// A layout for each module on shared devices (heterogeneous parallelism, colocated; arXiv 2605.27678).
+    HeterogeneousColocated,
+    /// A layout for each module on devices of its own (heterogeneous parallelism, non-colocated).
+    #[serde(rename = "heterogeneous_non_colocated")]
+    HeterogeneousApart,
 }
 
 impl PlannerKind {
     /// Every planner, in the order in which pickers list them.
-    pub const ALL: [Self; 26] = [
+    pub const ALL: [Self; 29] = [
         Self::Gpipe,
         Self::OneFOneB,
         Self::OneFOneBParameters,
@@ -108,6 +115,9 @@ impl PlannerKind {
         Self::Dhp,
         Self::DflopLayout,
         Self::Dflop,
+        Self::Homogeneous,
+        Self::HeterogeneousColocated,
+        Self::HeterogeneousApart,
     ];
 
     /// Stable identifier, as in JSON and URLs.
@@ -139,6 +149,9 @@ impl PlannerKind {
             Self::Dhp => "dhp",
             Self::DflopLayout => "dflop_layout",
             Self::Dflop => "dflop",
+            Self::Homogeneous => "homogeneous",
+            Self::HeterogeneousColocated => "heterogeneous_colocated",
+            Self::HeterogeneousApart => "heterogeneous_non_colocated",
         }
     }
 
@@ -176,6 +189,9 @@ impl PlannerKind {
             Self::Dhp => "DHP, dynamic groups",
             Self::DflopLayout => "DFLOP without online scheduler, static",
             Self::Dflop => "DFLOP, dynamic microbatches",
+            Self::Homogeneous => "One layout for all modules, static",
+            Self::HeterogeneousColocated => "Heterogeneous layouts, colocated, static",
+            Self::HeterogeneousApart => "Heterogeneous layouts, non-colocated, static",
         }
     }
 
@@ -208,6 +224,9 @@ impl PlannerKind {
             Self::Dhp => "DHP",
             Self::DflopLayout => "DFLOP (layouts)",
             Self::Dflop => "DFLOP",
+            Self::Homogeneous => "one layout",
+            Self::HeterogeneousColocated => "colocated",
+            Self::HeterogeneousApart => "non-colocated",
         }
     }
 
@@ -233,6 +252,11 @@ impl PlannerKind {
             self,
             Self::StaticContext | Self::Ulysses | Self::BalancedContext | Self::PowerOfTwoContext | Self::Dhp
         )
+    }
+
+    /// Whether it searches layouts with context-parallel degrees, of all modules or of each.
+    pub const fn lays_out_modules(self) -> bool {
+        matches!(self, Self::Homogeneous | Self::HeterogeneousColocated | Self::HeterogeneousApart)
     }
 
     /// The schedule of a planner that fills a layout with one, if it does.

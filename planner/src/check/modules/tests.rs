@@ -133,8 +133,11 @@ fn a_run_against_the_definitions_is_refused() {
     let early =
         spoilt_run(apart(), |execution, _, _| *execution.end[2].last_mut().unwrap() += Nanos::new(1_000_000_000));
     assert!(matches!(early, Some(Violation::Unfed { .. })), "{early:?}");
-    let foreign = spoilt_run(apart(), |_, plan, _| plan.iterations[0].replicas[0].schedule.orders.swap(0, 1));
-    assert_eq!(foreign, None, "lists of ranks are told by what stands in them");
+    let foreign = spoilt_run(apart(), |_, plan, _| {
+        let orders = &mut plan.iterations[0].replicas[0].schedule.orders;
+        orders[0][0] = orders[1][0];
+    });
+    assert!(matches!(foreign, Some(Violation::Foreign { rank: 0, .. })), "{foreign:?}");
     let crossed = spoilt_run(apart(), |_, plan, _| plan.iterations[0].replicas[0].parts[0].copy = 1);
     assert!(matches!(crossed, Some(Violation::Foreign { .. })), "{crossed:?}");
     let light = spoilt_run(apart(), |_, _, costs| costs.static_memory[0] = crate::units::Bytes::new(1 << 30));

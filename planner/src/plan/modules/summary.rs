@@ -26,7 +26,8 @@ pub(in crate::plan) fn placement(scenario: &Scenario, plan: &Plan, batches: &[Pa
     })
 }
 
-fn placed(model: &Model, all: &[ModuleLayout], layout: &ModuleLayout) -> PlacedModules {
+/// One layout as an outcome shows it.
+pub(in crate::plan) fn placed(model: &Model, all: &[ModuleLayout], layout: &ModuleLayout) -> PlacedModules {
     let devices = layout.devices();
     PlacedModules {
         modules: layout.modules().map(|module| model.modules[module].name.clone()).collect(),

@@ -1,3 +1,4 @@
+use super::costs::boundaries;
 use super::*;
 use crate::cost::{BoundaryKind, DegreeSettings, Pricing};
 use crate::outcome::Layout;

@@ -1,0 +1,135 @@
+//! Heterogeneous parallelism: every module with a layout of its own, colocated or on devices of its own (arXiv 2605.27678).
+//!
+//! The [`space`] of a mode holds every combination of layouts that covers the devices; rules exclude some before they cost
+//! anything. What is left is looked at in the order of an estimate, work over devices with the pipeline's bubble, and simulated on
+//! the sizing batch unless work over devices alone already loses ([`search`]). The winner is filled ([`fill`]) for
+//! every batch of the run, and held against the best single layout for all modules.
+
+mod fill;
+mod points;
+mod report;
+mod search;
+mod space;
+
+use fill::fill;
+use search::Sweep;
+use space::anchor;
+
+pub(crate) use points::{PointSeen, SeenPoint, points};
+pub(crate) use space::{Ground, Mode, Point, Slot, degrees, space as points_of};
+
+use super::misfit::Misfit;
+use super::{IterationPlan, NoPlan, Plan};
+use crate::cost::{Partition, Pricing};
+use crate::observer::{Cancelled, Observer, go_on};
+use crate::outcome::{Layout, Search, SolverStatus};
+use crate::scenario::{PlannerKind, Scenario};
+use crate::workload::PackedBatch;
+
+/// Layouts that a planner simulates, and that it simulates to know the best single layout.
+const SIMULATED: u32 = 400;
+const COMPARED: u32 = 120;
+
+/// Chooses the layouts on the sizing batch, then fills every batch of the run.
+pub(crate) fn plan(
+    scenario: &Scenario,
+    pricing: &Pricing<'_>,
+    kind: PlannerKind,
+    sizing: &PackedBatch,
+    batches: &[PackedBatch],
+    observer: &mut dyn Observer,
+) -> Result<Result<Plan, NoPlan>, Cancelled> {
+    let mode = Mode::of(kind);
+    if mode != Mode::Homogeneous && scenario.model.modules.len() < 2 {
+        let binding = "does not apply: a model of one module has one layout".to_owned();
+        return Ok(Err(NoPlan { binding, search: Search::default() }));
+    }
+    let mut sweep = Sweep::new(scenario, pricing, mode, sizing);
+    sweep.run(SIMULATED, kind, observer)?;
+    let mut failed_later = 0;
+    loop {
+        let Some((point, partition)) = sweep.winner() else { return Ok(Err(sweep.no_plan())) };
+        match fill_all(scenario, pricing, (&point, &partition), batches, (kind, observer))? {
+            Ok(iterations) => {
+                let mut decisions = report::decisions(scenario, &sweep, sizing.sequences.len(), failed_later);
+                if mode != Mode::Homogeneous {
+                    let mut single = Sweep::new(scenario, pricing, Mode::Homogeneous, sizing);
+                    single.run(COMPARED, kind, observer)?;
+                    let chain = best_chain(scenario, pricing, sizing, observer)?;
+                    decisions.push(report::verdict(scenario, &sweep, &single, chain));
+                }
+                return Ok(Ok(Plan {
+                    layout: layout_of(scenario, &point),
+                    partition,
+                    modules: point.modules,
+                    iterations,
+                    algorithm: report::algorithm(mode).to_owned(),
+                    status: SolverStatus::Heuristic,
+                    search: sweep.report(),
+                    decisions,
+                }));
+            }
+            Err(misfit) => {
+                failed_later += 1;
+                sweep.reject_winner(&misfit);
+                sweep.run(SIMULATED, kind, observer)?;
+            }
+        }
+    }
+}
+
+/// The fastest 1F1B of all layers in one chain on the sizing batch, with any context-parallel degree: seconds and layout in words.
+fn best_chain(
+    scenario: &Scenario,
+    pricing: &Pricing<'_>,
+    sizing: &PackedBatch,
+    observer: &mut dyn Observer,
+) -> Result<Option<(f64, String)>, Cancelled> {
+    let mut best: Option<(f64, String)> = None;
+    let expert = scenario.training.expert_parallel;
+    for context in degrees(scenario).0 {
+        let Some(prices) = pricing.at_degrees(context, expert) else { continue };
+        if !scenario.cluster.devices().is_multiple_of(context) {
+            continue;
+        }
+        let mut asked = scenario.clone();
+        asked.training.context_parallel = context;
+        let found = super::static_3d::best_on_sizing(&asked, prices, PlannerKind::OneFOneB, sizing, observer)?;
+        if let Some((seconds, layout)) = found.filter(|found| best.as_ref().is_none_or(|best| found.0 < best.0)) {
+            let cut = if context > 1 { format!("CP {context}, ") } else { String::new() };
+            best = Some((seconds, format!("1F1B, {cut}{}", super::describe(layout))));
+        }
+    }
+    Ok(best)
+}
+
+/// The degrees of the backbone, for tables that show one layout.
+pub(crate) fn layout_of(scenario: &Scenario, point: &Point) -> Layout {
+    let main = anchor(&scenario.model);
+    let own = point.modules.iter().find(|layout| layout.modules().contains(&main)).unwrap_or(&point.modules[0]);
+    let (tensor, pipeline, data) = (own.tensor, own.pipeline, own.data);
+    Layout { tensor, pipeline, data, chunks: 1, microbatch: point.microbatch, group: None }
+}
+
+fn fill_all(
+    scenario: &Scenario,
+    pricing: &Pricing<'_>,
+    of: (&Point, &Partition),
+    batches: &[PackedBatch],
+    (kind, observer): (PlannerKind, &mut dyn Observer),
+) -> Result<Result<Vec<IterationPlan>, Misfit>, Cancelled> {
+    let mut iterations = Vec::with_capacity(batches.len());
+    for (index, batch) in batches.iter().enumerate() {
+        go_on(observer)?;
+        observer.progress(kind, "filling batches", index as u32, batches.len() as u32);
+        match fill(scenario, pricing, of, batch) {
+            Ok(filled) => {
+                let decision =
+                    Some(report::order(of.0.mode, (filled.order, filled.dealing), filled.plan.microbatches.len()));
+                iterations.push(IterationPlan { replicas: vec![filled.plan], decision });
+            }
+            Err(misfit) => return Ok(Err(misfit)),
+        }
+    }
+    Ok(Ok(iterations))
+}

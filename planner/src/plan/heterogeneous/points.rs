@@ -1,0 +1,68 @@
+//! All points of a mode as a study shows them.
+
+use super::report::describe;
+use super::search::{Seen, Sweep};
+use super::space::{Mode, Point};
+use crate::cost::Pricing;
+use crate::outcome::PlacedModules;
+use crate::plan::modules::placed;
+use crate::ranking::Watch;
+use crate::scenario::Scenario;
+use crate::workload::PackedBatch;
+
+/// A point, and what came of it.
+pub(crate) struct SeenPoint {
+    pub layouts: Vec<PlacedModules>,
+    pub words: String,
+    pub microbatch: u32,
+    /// Devices that modules stand on.
+    pub devices: u32,
+    pub seen: PointSeen,
+}
+
+/// What came of a point.
+pub(crate) enum PointSeen {
+    /// Seconds of the sizing batch, the largest memory in GiB, the idle share.
+    Simulated { seconds: f64, peak_gib: f64, bubble: f64 },
+    /// Why it cannot be.
+    Rejected(String),
+    /// It was left out; no order takes less than so many seconds.
+    LeftOut { bound: f64 },
+}
+
+/// Every point of a mode; at most `most` are simulated, those first whose estimates are best. Says whether the watch
+/// was over before.
+pub(crate) fn points(
+    scenario: &Scenario,
+    pricing: &Pricing<'_>,
+    mode: Mode,
+    sizing: &PackedBatch,
+    (most, watch): (u32, &dyn Watch),
+) -> (Vec<SeenPoint>, bool) {
+    let mut sweep = Sweep::new(scenario, pricing, mode, sizing);
+    let is_over = sweep.explore(most, watch);
+    let of = |point: &Point, seen| SeenPoint {
+        layouts: point.modules.iter().map(|layout| placed(&scenario.model, &point.modules, layout)).collect(),
+        words: describe(&scenario.model, point),
+        microbatch: point.microbatch,
+        devices: devices(point),
+        seen,
+    };
+    let mut points: Vec<SeenPoint> = sweep
+        .seen
+        .iter()
+        .map(|(point, seen)| match seen {
+            Seen::Simulated { seconds, peak, bubble, .. } => {
+                of(point, PointSeen::Simulated { seconds: *seconds, peak_gib: peak.gib(), bubble: *bubble })
+            }
+            Seen::Rejected(misfit) => of(point, PointSeen::Rejected(misfit.reason.clone())),
+        })
+        .collect();
+    points.extend(sweep.unseen().map(|(point, bound)| of(point, PointSeen::LeftOut { bound })));
+    (points, is_over)
+}
+
+fn devices(point: &Point) -> u32 {
+    let each = point.modules.iter().map(|layout| layout.devices().end - layout.devices().start);
+    if point.mode == Mode::Apart { each.sum() } else { each.max().unwrap_or(0) }
+}

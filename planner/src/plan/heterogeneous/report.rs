@@ -1,0 +1,94 @@
+//! What a planner of heterogeneous layouts says of its choice.
+
+use super::fill::{Dealing, Order};
+use super::search::{Seen, Sweep};
+use super::space::{Mode, Point};
+use crate::model::Model;
+use crate::plan::ModuleLayout;
+use crate::scenario::Scenario;
+
+/// All layouts, for example "ViT 5B: TP 1 x DP 8; Llama-3 8B: TP 4 x CP 2 x DP 1; 2 a microbatch".
+pub(super) fn describe(model: &Model, point: &Point) -> String {
+    let layouts: Vec<String> = point.modules.iter().map(|layout| describe_layout(model, layout)).collect();
+    format!("{}; {} a microbatch", layouts.join("; "), point.microbatch)
+}
+
+/// One layout; degrees of 1 but those of TP and DP are left out.
+pub(super) fn describe_layout(model: &Model, layout: &ModuleLayout) -> String {
+    let names: Vec<&str> = layout.modules().map(|module| model.modules[module].name.as_str()).collect();
+    let optional = [("CP", layout.context), ("PP", layout.pipeline), ("EP", layout.expert)];
+    let more: String = optional
+        .iter()
+        .filter(|of| of.1 > 1)
+        .fold(String::new(), |text, (name, degree)| text + &format!(" x {name} {degree}"));
+    let devices = layout.devices();
+    let (first, last) = (devices.start, devices.end - 1);
+    let (names, tensor, data) = (names.join(" + "), layout.tensor, layout.data);
+    format!("{names}: TP {tensor}{more} x DP {data} on devices {first}-{last}")
+}
+
+pub(super) const fn algorithm(mode: Mode) -> &'static str {
+    match mode {
+        Mode::Homogeneous => {
+            "one layout for all modules, context-parallel degree searched too; multi-module 1F1B or encoders in waves"
+        }
+        Mode::Colocated => {
+            "sweep over a layout for each module on shared devices; multi-module 1F1B or encoders in waves"
+        }
+        Mode::Apart => "sweep over a layout and devices for each module; multi-module 1F1B",
+    }
+}
+
+/// The order of one batch, in words.
+pub(super) fn order(mode: Mode, (order, dealing): (Order, Dealing), microbatches: usize) -> String {
+    match (order, mode) {
+        (Order::Interleaved, Mode::Apart) if dealing == Dealing::InTurn => {
+            format!("{microbatches} microbatches, multi-module 1F1B, encoder copies take microbatches in turn")
+        }
+        (Order::Interleaved, Mode::Apart) => format!("{microbatches} microbatches, multi-module 1F1B"),
+        (Order::Interleaved, _) => format!("{microbatches} microbatches, encoders between the stages of the backbone"),
+        (Order::Waves(size), _) => {
+            format!("{microbatches} microbatches, encoders forward and back around every {size} of a copy")
+        }
+    }
+}
+
+pub(super) fn decisions(scenario: &Scenario, sweep: &Sweep<'_>, sequences: usize, failed_later: u32) -> Vec<String> {
+    let Some((_, point)) = sweep.best() else { return Vec::new() };
+    let mut decisions = vec![format!(
+        "{}: the fastest of {} simulated on a representative batch of {sequences} sequences.",
+        describe(&scenario.model, point),
+        sweep.simulated
+    )];
+    if failed_later > 0 {
+        decisions.push(format!("{failed_later} faster failed on a batch of the run."));
+    }
+    let illegal = sweep.seen.iter().filter(|(_, seen)| matches!(seen, Seen::Rejected(_))).count();
+    decisions
+        .push(format!("{illegal} combinations of layouts break a rule or exceed the memory; the reasons are counted."));
+    decisions
+}
+
+/// Whether layouts of their own pay, against the best single layout on the sizing batch: modules cut by themselves, or all layers
+/// in one chain.
+pub(super) fn verdict(
+    scenario: &Scenario,
+    sweep: &Sweep<'_>,
+    single: &Sweep<'_>,
+    chain: Option<(f64, String)>,
+) -> String {
+    let Some((own, _)) = sweep.best() else { return String::new() };
+    let apart = single.best().map(|(seconds, point)| (seconds, describe(&scenario.model, point)));
+    let best = apart.into_iter().chain(chain).min_by(|a, b| a.0.total_cmp(&b.0));
+    let Some((one, what)) = best else {
+        return "Added freedom pays: no single layout for all modules fits.".to_owned();
+    };
+    let gain = 100.0 * (one / own - 1.0);
+    if gain >= 0.5 {
+        format!(
+            "Added freedom pays: {gain:.1} % faster on the representative batch than the best single layout ({what})."
+        )
+    } else {
+        format!("Added freedom does not pay here: {gain:+.1} % against the best single layout ({what}).")
+    }
+}

@@ -1,0 +1,295 @@
+//! The sweep over the layouts of a mode.
+
+use std::collections::BTreeMap;
+
+use super::fill::{self, Filled, fill};
+use super::layout_of;
+use super::report::describe;
+use super::space::{Ground, Mode, Point, Space, anchor, space};
+use crate::cost::{MicrobatchLoad, Partition, Place, Pricing};
+use crate::observer::{Cancelled, Observer, go_on};
+use crate::outcome::{Loser, RejectionCount, Search};
+use crate::plan::misfit::{Hurdle, Misfit};
+use crate::plan::{ModuleLayout, NoPlan, replica};
+use crate::ranking::Watch;
+use crate::scenario::{PlannerKind, Scenario};
+use crate::units::Bytes;
+use crate::workload::PackedBatch;
+
+/// Losers that are kept.
+const KEPT_LOSERS: usize = 40;
+
+/// What came of a point.
+#[derive(Debug, Clone)]
+pub(super) enum Seen {
+    /// It was simulated.
+    Simulated {
+        /// Time of the sizing batch, in s.
+        seconds: f64,
+        /// Largest memory of a rank.
+        peak: Bytes,
+        /// Idle share of the devices in use.
+        bubble: f64,
+        /// Share of communication in the way.
+        exposed: f64,
+    },
+    /// It breaks a rule or does not fit.
+    Rejected(Misfit),
+}
+
+/// A point yet to be simulated.
+struct Open {
+    /// Work over devices, and the same with the pipeline's bubble, in s.
+    bound: f64,
+    estimate: f64,
+    point: Point,
+}
+
+/// The sweep over the layouts of a mode.
+pub(super) struct Sweep<'a> {
+    scenario: &'a Scenario,
+    pricing: &'a Pricing<'a>,
+    sizing: &'a PackedBatch,
+    /// Worst estimate first.
+    open: Vec<Open>,
+    /// What cannot be better than the best.
+    pruned: Vec<Open>,
+    pub(super) seen: Vec<(Point, Seen)>,
+    partitions: BTreeMap<Point, Partition>,
+    pub(super) simulated: u32,
+    total: u32,
+}
+
+impl<'a> Sweep<'a> {
+    /// Looks at every point from afar.
+    pub(super) fn new(scenario: &'a Scenario, pricing: &'a Pricing<'a>, mode: Mode, sizing: &'a PackedBatch) -> Self {
+        let Space { points, illegal, left_out } = space(&Ground::of(scenario), mode, sizing.sequences.len() as u32);
+        let total = (points.len() + illegal.len()) as u32;
+        let seen = illegal.into_iter().map(|(point, rule)| (point, Seen::Rejected(Misfit::rule(&rule)))).collect();
+        let (partitions, simulated) = (BTreeMap::new(), 0);
+        let mut sweep = Self {
+            scenario,
+            pricing,
+            sizing,
+            open: Vec::new(),
+            pruned: Vec::new(),
+            seen,
+            partitions,
+            simulated,
+            total,
+        };
+        let main = anchor(&scenario.model);
+        let mut loads: BTreeMap<usize, Vec<MicrobatchLoad>> = BTreeMap::new();
+        // Work does not depend on copies and pipelines.
+        let mut known: BTreeMap<([u32; 5], usize), Result<f64, Misfit>> = BTreeMap::new();
+        for point in points {
+            let sequences = fill::microbatches(&point, main, sizing);
+            let size = sequences.first().map_or(0, Vec::len);
+            let of_size = loads.entry(size).or_insert_with(|| replica::loads(scenario, sizing, &sequences));
+            let work = |layout: &ModuleLayout| {
+                let key = [layout.first, layout.end, layout.tensor, layout.context, layout.expert];
+                let price = || fill::work(pricing, &scenario.model, layout, of_size);
+                known.entry((key, size)).or_insert_with(price).clone()
+            };
+            let works: Result<Vec<f64>, Misfit> = point.modules.iter().map(work).collect();
+            match works {
+                Ok(works) => sweep.open.push(Open::of(point, &works, sequences.len())),
+                Err(misfit) => sweep.seen.push((point, Seen::Rejected(misfit))),
+            }
+        }
+        if left_out > 0 {
+            let rule = format!("{left_out} more layouts were not looked at");
+            let modules = sweep.open.first().map(|open| open.point.clone());
+            sweep.seen.extend(modules.map(|point| (point, Seen::Rejected(Misfit::rule(&rule)))));
+        }
+        sweep.sort();
+        sweep
+    }
+
+    fn sort(&mut self) {
+        self.open.sort_by(|a, b| b.estimate.total_cmp(&a.estimate).then_with(|| b.point.cmp(&a.point)));
+    }
+
+    /// Simulates points, best estimate first, until `most` have been simulated in all or none can be better than the best.
+    pub(super) fn run(&mut self, most: u32, kind: PlannerKind, observer: &mut dyn Observer) -> Result<(), Cancelled> {
+        // What cannot win is left out, but while there is no plan at all the search goes on.
+        while self.simulated < most || self.best().is_none() {
+            let Some(open) = self.open.pop() else { break };
+            if self.best().is_some_and(|(best, _)| open.bound >= best) {
+                self.pruned.push(open);
+                continue;
+            }
+            go_on(observer)?;
+            observer.progress(kind, "searching layouts", self.total - self.open.len() as u32, self.total);
+            self.simulate(open.point);
+        }
+        Ok(())
+    }
+
+    /// Simulates points, best estimate first, until `most` have been tried in all, also those that cannot win. Whether the
+    /// watch was over before.
+    pub(super) fn explore(&mut self, most: u32, watch: &dyn Watch) -> bool {
+        for _ in 0..most {
+            if watch.is_over() {
+                return true;
+            }
+            let Some(open) = self.open.pop() else { break };
+            self.simulate(open.point);
+        }
+        false
+    }
+
+    fn simulate(&mut self, point: Point) {
+        let seen = match self.try_out(&point) {
+            Ok((filled, partition)) => {
+                self.simulated += 1;
+                self.partitions.insert(point.clone(), partition);
+                let Filled { peak, bubble, exposed, time, .. } = filled;
+                Seen::Simulated { seconds: time.secs(), peak, bubble, exposed }
+            }
+            Err(misfit) => Seen::Rejected(misfit),
+        };
+        self.seen.push((point, seen));
+    }
+
+    fn try_out(&self, point: &Point) -> Result<(Filled, Partition), Misfit> {
+        let sequences = fill::microbatches(point, anchor(&self.scenario.model), self.sizing);
+        let loads = replica::loads(self.scenario, self.sizing, &sequences);
+        let partition = fill::partition(self.scenario, self.pricing, point, &loads)?;
+        self.states_fit(point, &partition, &loads)?;
+        let filled = fill(self.scenario, self.pricing, (point, &partition), self.sizing)?;
+        Ok((filled, partition))
+    }
+
+    /// Weights, gradients and optimizer state of all modules on a rank fit. Encoders under a pipeline are the same on all its
+    /// ranks, so the fullest rank of each layout tells.
+    fn states_fit(&self, point: &Point, partition: &Partition, loads: &[MicrobatchLoad]) -> Result<(), Misfit> {
+        let mut sum = Bytes::ZERO;
+        for layout in &point.modules {
+            let own = partition.stages.iter().filter(|ranges| layout.modules().contains(&ranges[0].module));
+            let local = Partition { stages: own.cloned().collect(), placement: partition.placement };
+            let table = fill::prices(self.pricing, layout)?.table(layout.tensor, &loads[..1]);
+            let place = Place { pipeline: layout.pipeline, data: layout.data, replica: 0 };
+            let (rank, most) =
+                table.static_memory(&local, place).into_iter().enumerate().max_by_key(|of| of.1).unwrap_or_default();
+            sum = if point.mode == Mode::Apart { sum.max(most) } else { sum + most };
+            if sum > self.scenario.memory_limit() {
+                let reason = "weights, gradients and optimizer state exceed the memory".to_owned();
+                return Err(Misfit { reason, hurdle: Hurdle::State(sum, rank) });
+            }
+        }
+        Ok(())
+    }
+
+    /// Seconds and place of the best simulated point.
+    pub(super) fn best(&self) -> Option<(f64, &Point)> {
+        let simulated = self.seen.iter().filter_map(|(point, seen)| match seen {
+            Seen::Simulated { seconds, .. } => Some((*seconds, point)),
+            Seen::Rejected(_) => None,
+        });
+        simulated.min_by(|a, b| a.0.total_cmp(&b.0).then_with(|| a.1.cmp(b.1)))
+    }
+
+    pub(super) fn winner(&self) -> Option<(Point, Partition)> {
+        let (_, point) = self.best()?;
+        Some((point.clone(), self.partitions.get(point)?.clone()))
+    }
+
+    /// The best failed on a batch of the run.
+    pub(super) fn reject_winner(&mut self, misfit: &Misfit) {
+        let Some(point) = self.best().map(|(_, point)| point.clone()) else { return };
+        let reason = format!("{}, on a batch of the run", misfit.reason);
+        if let Some((_, seen)) = self.seen.iter_mut().find(|(other, _)| *other == point) {
+            *seen = Seen::Rejected(Misfit { reason, hurdle: misfit.hurdle });
+        }
+        // One more may be looked at in its place, also of those that had no chance against it.
+        self.simulated = self.simulated.saturating_sub(1);
+        self.open.append(&mut self.pruned);
+        self.sort();
+    }
+
+    /// Points that were neither simulated nor rejected, with their bounds in s.
+    pub(super) fn unseen(&self) -> impl Iterator<Item = (&Point, f64)> {
+        self.open.iter().chain(&self.pruned).map(|open| (&open.point, open.bound))
+    }
+
+    /// What was tried, and why the losers lost.
+    pub(super) fn report(&self) -> Search {
+        let best = self.best().map(|(seconds, point)| (seconds, point.clone()));
+        let mut counts: BTreeMap<&str, u32> = BTreeMap::new();
+        let mut losers: Vec<Loser> = Vec::new();
+        for (point, seen) in &self.seen {
+            match seen {
+                Seen::Rejected(misfit) => *counts.entry(misfit.reason.as_str()).or_default() += 1,
+                Seen::Simulated { seconds, peak, bubble, exposed } => {
+                    let Some((least, winner)) = &best else { continue };
+                    if point == winner {
+                        continue;
+                    }
+                    let (idle, waits) = (100.0 * bubble, 100.0 * exposed);
+                    losers.push(Loser {
+                        layout: layout_of(self.scenario, point),
+                        reason: format!(
+                            "+{:.3} s: {}; {idle:.0} % idle, {waits:.0} % communication in the way",
+                            seconds - least,
+                            describe(&self.scenario.model, point)
+                        ),
+                        iteration_s: Some(*seconds),
+                        peak_memory_gib: Some(peak.gib()),
+                    });
+                }
+            }
+        }
+        losers.sort_by(|a, b| a.iteration_s.unwrap_or(0.0).total_cmp(&b.iteration_s.unwrap_or(0.0)));
+        losers.truncate(KEPT_LOSERS);
+        let rejected = counts.values().sum();
+        let mut rejections: Vec<RejectionCount> =
+            counts.into_iter().map(|(reason, count)| RejectionCount { reason: reason.to_owned(), count }).collect();
+        rejections.sort_by(|a, b| b.count.cmp(&a.count).then_with(|| a.reason.cmp(&b.reason)));
+        let (simulated, pruned) = (self.simulated, (self.open.len() + self.pruned.len()) as u32);
+        Search { candidates: self.total, simulated, pruned, rejected, losers, rejections }
+    }
+
+    /// What stopped those that came furthest.
+    pub(super) fn no_plan(&self) -> NoPlan {
+        let rejected = self.seen.iter().filter_map(|(point, seen)| match seen {
+            Seen::Rejected(misfit) => Some((point, misfit)),
+            Seen::Simulated { .. } => None,
+        });
+        let rejected: Vec<_> = rejected.collect();
+        let nearest = rejected
+            .iter()
+            .filter_map(|(point, misfit)| Some((misfit.hurdle.memory()?, point)))
+            .min_by(|a, b| a.0.1.cmp(&b.0.1).then_with(|| a.1.cmp(b.1)));
+        let binding = match (nearest, rejected.first()) {
+            (Some(((rank, needs), point)), _) => {
+                let (needs, limit) = (needs.gib(), self.scenario.memory_limit().gib());
+                format!(
+                    "rank {rank} needs {needs:.1} GiB of {limit:.1} GiB at {}",
+                    describe(&self.scenario.model, point)
+                )
+            }
+            (None, Some((_, misfit))) => misfit.reason.clone(),
+            (None, None) => "no layouts to look at: the degrees asked for do not divide the devices".to_owned(),
+        };
+        NoPlan { binding, search: self.report() }
+    }
+}
+
+impl Open {
+    /// Of the work of each layout on one rank and the number of microbatches.
+    fn of(point: Point, works: &[f64], microbatches: usize) -> Self {
+        let (mut bound, mut estimate) = (0.0_f64, 0.0_f64);
+        for (layout, work) in point.modules.iter().zip(works) {
+            let share = work / f64::from(layout.pipeline * layout.data);
+            let each = (microbatches as f64 / f64::from(layout.pipelines())).max(1.0);
+            let filled = share * (1.0 + f64::from(layout.pipeline - 1) / each);
+            if point.mode == Mode::Apart {
+                (bound, estimate) = (bound.max(share), estimate.max(filled) + share / each);
+            } else {
+                (bound, estimate) = (bound + share, estimate + filled);
+            }
+        }
+        Self { bound, estimate, point }
+    }
+}

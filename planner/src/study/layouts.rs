@@ -1,0 +1,283 @@
+//! All layouts of the modules of a scenario as points: throughput per device against throughput of the cluster.
+//!
+//! One layout for all modules, layouts of their own on shared devices, and on devices of their own; on the whole cluster and on
+//! half of its nodes, since fewer devices may each do more. The figure behind the question of heterogeneous parallelism
+//! (arXiv 2605.27678): where does added freedom pay? Points are judged on the representative batch.
+
+use std::collections::BTreeMap;
+
+use serde::{Deserialize, Serialize};
+
+use crate::cost::{DegreeSettings, MicrobatchLoad, Pricing};
+use crate::outcome::{PlacedModules, RejectionCount};
+use crate::plan::heterogeneous::{self, Mode, PointSeen, SeenPoint};
+use crate::ranking::Watch;
+use crate::scenario::{Scenario, ValidScenario};
+use crate::workload::{PackedBatch, Sampler, Sequence, packing};
+
+/// Points that were not simulated and are listed by themselves; the others are counted.
+const LISTED: usize = 2000;
+
+/// How modules stand to each other.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
+#[serde(rename_all = "snake_case")]
+pub enum Freedom {
+    /// One layout for all.
+    Homogeneous,
+    /// Layouts of their own on the same devices.
+    Colocated,
+    /// Layouts of their own on devices of their own.
+    NonColocated,
+}
+
+/// Every point, and the best of each freedom.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
+pub struct LayoutSweep {
+    /// Sequences of the batch that points are judged on.
+    pub sequences: u32,
+    /// Its backbone tokens.
+    pub tokens: u64,
+    /// Simulated points first, then others as far as they are listed.
+    pub points: Vec<LayoutPoint>,
+    /// The best of each freedom on the whole cluster, as an index into `points`.
+    pub best: Vec<BestPoint>,
+    /// Points simulated.
+    pub simulated: u32,
+    /// Points left out because others had better estimates.
+    pub left_out: u32,
+    /// Points that break a rule or exceed the memory, by reason, most frequent first.
+    pub rejections: Vec<RejectionCount>,
+    /// Whether the time was up before.
+    pub is_partial: bool,
+}
+
+/// The best point of a freedom.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
+pub struct BestPoint {
+    /// How modules stand to each other.
+    pub freedom: Freedom,
+    /// Index of the point.
+    pub point: u32,
+    /// Tokens per second over those of the best single layout for all modules, less one, in %; absent where there is none.
+    pub gain_percent: Option<f64>,
+}
+
+/// A layout of every module and a size of microbatches.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
+pub struct LayoutPoint {
+    /// How modules stand to each other.
+    pub freedom: Freedom,
+    /// In words.
+    pub title: String,
+    /// Layouts in the order of the modules.
+    pub layouts: Vec<PlacedModules>,
+    /// Sequences of a microbatch.
+    pub microbatch: u32,
+    /// Devices that modules stand on.
+    pub devices: u32,
+    /// Why it cannot be; absent where it can.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub reason: Option<String>,
+    /// What it does; absent where it was not simulated.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub figures: Option<PointFigures>,
+    /// Whether no other point has more of both throughputs.
+    pub is_on_front: bool,
+}
+
+/// What a simulated point does.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
+pub struct PointFigures {
+    /// Time of the batch, in s.
+    pub iteration_s: f64,
+    /// Model operations per second and device in use, in TFLOP/s.
+    pub tflops_per_device: f64,
+    /// Backbone tokens per second.
+    pub tokens_per_s: f64,
+    /// Largest memory of a rank, in GiB.
+    pub peak_memory_gib: f64,
+    /// Idle share of the devices in use.
+    pub bubble: f64,
+}
+
+/// Sweeps over all layouts of a scenario's modules. At most `most` points of each freedom and cluster size are tried, those first
+/// whose estimates are best.
+pub fn layouts(valid: &ValidScenario, most: u32, watch: &dyn Watch) -> LayoutSweep {
+    let scenario = valid.scenario();
+    let drawn = Sampler::new(valid).sizing();
+    let sizing = packing::pack(&drawn.samples, &scenario.model, &scenario.workload.packing_rule());
+    let mut sweep = LayoutSweep {
+        sequences: sizing.sequences.len() as u32,
+        tokens: sizing.summary.tokens,
+        points: Vec::new(),
+        best: Vec::new(),
+        simulated: 0,
+        left_out: 0,
+        rejections: Vec::new(),
+        is_partial: false,
+    };
+    let all: Vec<Sequence> = sizing.sequences.clone();
+    let flops =
+        MicrobatchLoad::of(&all, &scenario.model, crate::workload::Packing::Packed).model_flops(&scenario.model).get();
+    let mut reasons: BTreeMap<String, u32> = BTreeMap::new();
+    let mut others = Vec::new();
+    let mut nodes = vec![scenario.cluster.nodes];
+    nodes.extend((scenario.cluster.nodes > 1).then_some(scenario.cluster.nodes / 2));
+    for nodes in nodes {
+        let mut smaller = scenario.clone();
+        smaller.cluster.nodes = nodes;
+        for (freedom, point) in seen(&smaller, &sizing, (most, watch), &mut sweep.is_partial) {
+            let SeenPoint { layouts, words, microbatch, devices, seen } = point;
+            let mut point = LayoutPoint {
+                freedom,
+                title: words,
+                layouts,
+                microbatch,
+                devices,
+                reason: None,
+                figures: None,
+                is_on_front: false,
+            };
+            match seen {
+                PointSeen::Simulated { seconds, peak_gib, bubble } => {
+                    sweep.simulated += 1;
+                    point.figures = Some(PointFigures {
+                        iteration_s: seconds,
+                        tflops_per_device: flops / seconds / f64::from(devices) * 1e-12,
+                        tokens_per_s: sizing.summary.tokens as f64 / seconds,
+                        peak_memory_gib: peak_gib,
+                        bubble,
+                    });
+                    sweep.points.push(point);
+                }
+                PointSeen::Rejected(reason) => {
+                    *reasons.entry(reason.clone()).or_default() += 1;
+                    others.push(LayoutPoint { reason: Some(reason), ..point });
+                }
+                PointSeen::LeftOut { bound } => {
+                    sweep.left_out += 1;
+                    let reason =
+                        format!("left out: its estimate was not among the best; it takes at least {bound:.3} s");
+                    others.push(LayoutPoint { reason: Some(reason), ..point });
+                }
+            }
+        }
+    }
+    mark_front(&mut sweep.points);
+    sweep.best = best(&sweep.points, scenario.cluster.nodes * scenario.cluster.devices_per_node);
+    sweep.rejections = reasons.into_iter().map(|(reason, count)| RejectionCount { reason, count }).collect();
+    sweep.rejections.sort_by(|a, b| b.count.cmp(&a.count).then_with(|| a.reason.cmp(&b.reason)));
+    others.truncate(LISTED);
+    sweep.points.append(&mut others);
+    sweep
+}
+
+/// The points of all freedoms on one cluster.
+fn seen(
+    scenario: &Scenario,
+    sizing: &PackedBatch,
+    (most, watch): (u32, &dyn Watch),
+    is_partial: &mut bool,
+) -> Vec<(Freedom, SeenPoint)> {
+    let (contexts, experts) = heterogeneous::degrees(scenario);
+    let degrees = DegreeSettings::of(&scenario.training, &contexts, &experts);
+    let pricing = Pricing::new(&scenario.model, &scenario.cluster, &scenario.training).with_degrees(&degrees);
+    let mut all = Vec::new();
+    for (freedom, mode) in [
+        (Freedom::Homogeneous, Mode::Homogeneous),
+        (Freedom::Colocated, Mode::Colocated),
+        (Freedom::NonColocated, Mode::Apart),
+    ] {
+        let (points, is_over) = heterogeneous::points(scenario, &pricing, mode, sizing, (most, watch));
+        *is_partial |= is_over;
+        all.extend(points.into_iter().map(|point| (freedom, point)));
+    }
+    all
+}
+
+/// Marks the points of which no other has more tokens per second and no less per device, or the other way round.
+fn mark_front(points: &mut [LayoutPoint]) {
+    let mut order: Vec<usize> = (0..points.len()).filter(|&point| points[point].figures.is_some()).collect();
+    let of = |points: &[LayoutPoint], point: usize| {
+        points[point].figures.map_or((0.0, 0.0), |figures| (figures.tokens_per_s, figures.tflops_per_device))
+    };
+    order.sort_by(|&a, &b| {
+        let (a, b) = (of(points, a), of(points, b));
+        b.0.total_cmp(&a.0).then_with(|| b.1.total_cmp(&a.1))
+    });
+    let mut most = f64::NEG_INFINITY;
+    for point in order {
+        let per_device = of(points, point).1;
+        if per_device > most {
+            points[point].is_on_front = true;
+            most = per_device;
+        }
+    }
+}
+
+/// The best point of each freedom on a cluster of that many devices.
+fn best(points: &[LayoutPoint], devices: u32) -> Vec<BestPoint> {
+    let figure = |point: usize| points[point].figures.map_or(0.0, |figures| figures.tokens_per_s);
+    let fits = |point: &usize| points[*point].devices <= devices && points[*point].figures.is_some();
+    let of = |freedom: Freedom| {
+        let own = (0..points.len()).filter(|&point| points[point].freedom == freedom).filter(fits);
+        own.max_by(|&a, &b| figure(a).total_cmp(&figure(b)).then(b.cmp(&a)))
+    };
+    let single = of(Freedom::Homogeneous).map(figure);
+    let line = |freedom: Freedom| {
+        let point = of(freedom)?;
+        let gain_percent = single.map(|single| 100.0 * (figure(point) / single - 1.0));
+        Some(BestPoint { freedom, point: point as u32, gain_percent })
+    };
+    [Freedom::Homogeneous, Freedom::Colocated, Freedom::NonColocated].into_iter().filter_map(line).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::ranking::Unwatched;
+    use crate::scenario::validate::NoDatasets;
+
+    fn point(tokens_per_s: f64, tflops_per_device: f64) -> LayoutPoint {
+        let figures =
+            PointFigures { iteration_s: 1.0, tflops_per_device, tokens_per_s, peak_memory_gib: 1.0, bubble: 0.0 };
+        LayoutPoint {
+            freedom: Freedom::Colocated,
+            title: String::new(),
+            layouts: Vec::new(),
+            microbatch: 1,
+            devices: 8,
+            reason: None,
+            figures: Some(figures),
+            is_on_front: false,
+        }
+    }
+
+    #[test]
+    fn the_front_is_what_no_other_point_beats_twice() {
+        let mut points =
+            vec![point(4.0, 1.0), point(3.0, 2.0), point(2.0, 1.5), point(1.0, 3.0), point(1.0, 2.5), point(4.0, 0.5)];
+        mark_front(&mut points);
+        let front: Vec<bool> = points.iter().map(|point| point.is_on_front).collect();
+        assert_eq!(front, [true, true, false, true, false, false]);
+    }
+
+    /// One node, VLM-S: all three freedoms have points, the same every time; a reason stands beside whatever cannot be.
+    #[test]
+    fn every_freedom_has_points_and_every_misfit_a_reason() {
+        let scenario = crate::plan::modules::tests::scenario();
+        let valid = ValidScenario::new(scenario, &NoDatasets).unwrap();
+        let sweep = layouts(&valid, 12, &Unwatched);
+        assert_eq!(sweep.best.len(), 3);
+        assert_eq!(sweep.best[0].gain_percent, Some(0.0));
+        assert!(sweep.points.iter().all(|point| point.figures.is_some() != point.reason.is_some()));
+        assert!(sweep.points.iter().any(|point| point.is_on_front));
+        assert!(!sweep.rejections.is_empty());
+        assert_eq!(layouts(&valid, 12, &Unwatched), sweep);
+    }
+}
