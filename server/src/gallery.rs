@@ -2,6 +2,7 @@
 
 mod dflop;
 mod dhp;
+mod heterogeneous;
 mod pipeweaver;
 
 use api::gallery::{GalleryEntry, GalleryPlace};
@@ -64,6 +65,7 @@ pub(crate) fn entries() -> Result<Vec<GalleryEntry>, Vec<FieldError>> {
         .chain(pipeweaver::ENTRIES)
         .chain(dhp::ENTRIES)
         .chain(dflop::ENTRIES)
+        .chain(heterogeneous::ENTRIES)
         .map(|entry| {
             let scenario = planner::scenario::parse(entry.file)?;
             Ok(GalleryEntry {

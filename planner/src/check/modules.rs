@@ -94,8 +94,8 @@ fn divides(layout: &ModuleLayout, module: &Module) -> Result<(), String> {
 struct Stage {
     module: usize,
     copy: u32,
-    /// Which of the module's stages.
-    place: u32,
+    /// Its number in the partition.
+    cut: usize,
     devices: Range<u32>,
 }
 
@@ -108,26 +108,32 @@ struct Stands {
 impl Stands {
     fn of(plan: &Plan, model: &Model) -> Result<Self, Violation> {
         let mut stands = Self { stages: Vec::new(), blocks: Vec::new() };
+        let joined = is_chain(plan);
         for (index, layout) in plan.modules.iter().enumerate() {
             let size = layout.tensor * layout.context;
             for module in layout.first as usize..layout.end as usize {
-                let own = |ranges: &&Vec<crate::cost::partition::LayerRange>| {
-                    ranges.iter().any(|range| range.module == module)
-                };
-                let stages: Vec<_> = plan.partition.stages.iter().filter(own).collect();
-                let alone = stages.iter().all(|ranges| ranges.len() == 1);
-                if !alone || stages.is_empty() || stages.len() % layout.pipeline as usize != 0 {
+                let all = &plan.partition.stages;
+                let holds = |stage: &usize| all[*stage].iter().any(|range| range.module == module);
+                let mut stages: Vec<usize> = (0..all.len()).filter(holds).collect();
+                if joined && module + 1 < layout.end as usize {
+                    continue;
+                }
+                if joined {
+                    stages = (0..all.len()).collect();
+                }
+                let alone = stages.iter().all(|&stage| all[stage].len() == 1);
+                if !(alone || joined) || stages.is_empty() || !stages.len().is_multiple_of(layout.pipeline as usize) {
                     let name = &model.modules[module].name;
                     let what = format!("the stages of {name} are not the same number on each of its ranks");
                     return Err(Violation::Standing { layout: index, what });
                 }
                 for copy in 0..layout.data / layout.beside {
-                    for place in 0..stages.len() as u32 {
+                    for (place, &cut) in (0_u32..).zip(&stages) {
                         // TP fastest, then CP, then copies, then pipeline ranks.
                         let before = (place % layout.pipeline) * layout.data + copy * layout.beside;
                         let first = layout.first_device + before * size;
                         let devices = first..first + layout.beside * size;
-                        stands.stages.push(Stage { module, copy, place, devices: devices.clone() });
+                        stands.stages.push(Stage { module, copy, cut, devices: devices.clone() });
                         if !stands.blocks.contains(&devices) {
                             if stands.blocks.iter().any(|other| other.start < devices.end && devices.start < other.end)
                             {
@@ -143,6 +149,20 @@ impl Stands {
         }
         Ok(stands)
     }
+}
+
+/// Whether the one layout of all modules cuts them as one chain: a stage holds layers of two, or the stages of a module do
+/// not divide by the ranks.
+fn is_chain(plan: &Plan) -> bool {
+    let [layout] = plan.modules.as_slice() else { return false };
+    let stages = &plan.partition.stages;
+    let uneven = |module: usize| {
+        let own = stages.iter().filter(|ranges| ranges.iter().any(|range| range.module == module));
+        own.count() % layout.pipeline.max(1) as usize != 0
+    };
+    let several = layout.end > layout.first + 1;
+    several
+        && (stages.iter().any(|ranges| ranges.len() > 1) || (layout.first as usize..layout.end as usize).any(uneven))
 }
 
 /// Instances of a module in each sample or sequence that carries them.
@@ -176,10 +196,18 @@ fn samples(module: &Module, batch: &PackedBatch, microbatch: &[u32]) -> Vec<Rang
 
 /// Parts hold every instance of every module of every microbatch once, on copies that exist.
 fn instances_once(plan: &Plan, model: &Model, replica: &ReplicaPlan, batch: &PackedBatch) -> Result<(), Violation> {
+    // Through a chain go whole microbatches of the last module, and whatever feeds them with them.
+    let joined = is_chain(plan);
     let mut times: BTreeMap<(u32, u32), Vec<u32>> = BTreeMap::new();
     for (microbatch, sequences) in replica.microbatches.iter().enumerate() {
         for (index, module) in model.modules.iter().enumerate() {
             let count = samples(module, batch, sequences).len();
+            if joined && index + 1 < model.modules.len() {
+                continue;
+            }
+            if joined && replica.parts.get(microbatch).is_none_or(|part| (part.end - part.first) as usize != count) {
+                return Err(Violation::Shape { what: "instances of a whole microbatch", found: 0, expected: count });
+            }
             times.insert((microbatch as u32, index as u32), vec![0; count]);
         }
     }
@@ -303,9 +331,8 @@ fn reads(model: &Model, into: usize, from: usize) -> bool {
     from < into
         && match reader {
             ModuleRole::VisionEncoder | ModuleRole::AudioEncoder => false,
-            ModuleRole::Backbone => encoder(made),
             ModuleRole::Generator if backbone_before => made == ModuleRole::Backbone,
-            ModuleRole::Generator => encoder(made),
+            ModuleRole::Backbone | ModuleRole::Generator => encoder(made),
         }
 }
 
@@ -322,14 +349,13 @@ fn weights(
         for stage in stands.stages.iter().filter(|stage| stage.devices.start == home) {
             let layout = plan.modules.iter().find(|layout| (layout.first..layout.end).contains(&(stage.module as u32)));
             let Some(layout) = layout else { continue };
-            let module = &model.modules[stage.module];
-            let own = plan.partition.stages.iter().filter(|ranges| ranges[0].module == stage.module);
-            let layers: u32 =
-                own.skip(stage.place as usize).take(1).flatten().map(|range| range.end - range.first).sum();
-            let experts = module.expert_parameters();
-            let dense = (module.layer_parameters() - experts) as f64;
-            let each = dense + experts as f64 / f64::from(layout.expert);
-            bytes += training.width() * f64::from(layers) * each / f64::from(layout.tensor);
+            for range in &plan.partition.stages[stage.cut] {
+                let module = &model.modules[range.module];
+                let experts = module.expert_parameters();
+                let dense = (module.layer_parameters() - experts) as f64;
+                let each = dense + experts as f64 / f64::from(layout.expert);
+                bytes += training.width() * f64::from(range.end - range.first) * each / f64::from(layout.tensor);
+            }
         }
         let held = costs.static_memory[rank].get() as f64;
         if held < bytes * (1.0 - 1e-9) {

@@ -28,7 +28,7 @@ use crate::workload::PackedBatch;
 
 /// Layouts that a planner simulates, and that it simulates to know the best single layout.
 const SIMULATED: u32 = 400;
-const COMPARED: u32 = 120;
+const COMPARED: u32 = 200;
 
 /// Chooses the layouts on the sizing batch, then fills every batch of the run.
 pub(crate) fn plan(
@@ -55,8 +55,7 @@ pub(crate) fn plan(
                 if mode != Mode::Homogeneous {
                     let mut single = Sweep::new(scenario, pricing, Mode::Homogeneous, sizing);
                     single.run(COMPARED, kind, observer)?;
-                    let chain = best_chain(scenario, pricing, sizing, observer)?;
-                    decisions.push(report::verdict(scenario, &sweep, &single, chain));
+                    decisions.push(report::verdict(scenario, &sweep, &single));
                 }
                 return Ok(Ok(Plan {
                     layout: layout_of(scenario, &point),
@@ -76,31 +75,6 @@ pub(crate) fn plan(
             }
         }
     }
-}
-
-/// The fastest 1F1B of all layers in one chain on the sizing batch, with any context-parallel degree: seconds and layout in words.
-fn best_chain(
-    scenario: &Scenario,
-    pricing: &Pricing<'_>,
-    sizing: &PackedBatch,
-    observer: &mut dyn Observer,
-) -> Result<Option<(f64, String)>, Cancelled> {
-    let mut best: Option<(f64, String)> = None;
-    let expert = scenario.training.expert_parallel;
-    for context in degrees(scenario).0 {
-        let Some(prices) = pricing.at_degrees(context, expert) else { continue };
-        if !scenario.cluster.devices().is_multiple_of(context) {
-            continue;
-        }
-        let mut asked = scenario.clone();
-        asked.training.context_parallel = context;
-        let found = super::static_3d::best_on_sizing(&asked, prices, PlannerKind::OneFOneB, sizing, observer)?;
-        if let Some((seconds, layout)) = found.filter(|found| best.as_ref().is_none_or(|best| found.0 < best.0)) {
-            let cut = if context > 1 { format!("CP {context}, ") } else { String::new() };
-            best = Some((seconds, format!("1F1B, {cut}{}", super::describe(layout))));
-        }
-    }
-    Ok(best)
 }
 
 /// The degrees of the backbone, for tables that show one layout.
@@ -133,3 +107,6 @@ fn fill_all(
     }
     Ok(Ok(iterations))
 }
+
+#[cfg(test)]
+mod tests;

@@ -19,7 +19,8 @@ use crate::cost::Partition;
 /// Where some consecutive modules stand, and how each of them is cut there.
 ///
 /// Every module lies over all pipeline ranks of the layout by itself, in as many stages as a multiple of them says
-/// ([`Partition::by_module`]). Devices are numbered as Megatron-LM does it, TP fastest, then CP, DP and PP.
+/// ([`Partition::by_module`]). One layout of all modules may also cut them as one chain: then parts are whole microbatches of
+/// the last module. Devices are numbered as Megatron-LM does it, TP fastest, then CP, DP and PP.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct ModuleLayout {
     /// First module.
@@ -102,6 +103,8 @@ pub(crate) struct Arrangement {
     pub stage_rank: Vec<u32>,
     /// Stage of the partition that every stage is a copy of.
     pub cut: Vec<u32>,
+    /// Whether the one layout of all modules cuts them as one chain, through which microbatches go whole.
+    pub joined: bool,
     /// Rank of every layout's pipelines, copy by copy.
     by_layout: Vec<Vec<u32>>,
 }
@@ -114,7 +117,12 @@ impl Arrangement {
     /// # Errors
     /// What cannot be, in words.
     pub(crate) fn of(layouts: &[ModuleLayout], partition: &Partition, modules: usize) -> Result<Self, String> {
-        let cuts = partition.stages_by_module(modules).ok_or("a stage holds layers of two modules")?;
+        let joined = is_joined(layouts, partition);
+        let cuts = if joined {
+            vec![0..partition.stages.len(); modules]
+        } else {
+            partition.stages_by_module(modules).ok_or("a stage holds layers of two modules")?
+        };
         let mut order: Vec<usize> = (0..layouts.len()).collect();
         order.sort_by_key(|&index| {
             let island = layouts.iter().filter(|other| overlap(&other.devices(), &layouts[index].devices()));
@@ -139,13 +147,18 @@ impl Arrangement {
                 }
             }
         }
-        let mut arrangement = Self { ranks, modules: Vec::new(), stage_rank: Vec::new(), cut: Vec::new(), by_layout };
+        let mut arrangement =
+            Self { ranks, modules: Vec::new(), stage_rank: Vec::new(), cut: Vec::new(), joined, by_layout };
         for (module, cut) in cuts.iter().enumerate() {
             let layout = layouts.iter().position(|layout| layout.modules().contains(&module));
             let layout = layout.ok_or("a module has no layout")?;
             let ModuleLayout { pipeline, .. } = layouts[layout];
             if cut.is_empty() || cut.len() % pipeline as usize != 0 {
                 return Err("the stages of a module are no multiple of its pipeline ranks".to_owned());
+            }
+            if let Some(&standing) = arrangement.modules.first().filter(|_| joined) {
+                arrangement.modules.push(standing);
+                continue;
             }
             let standing = Standing { layout, cut: cut.start, stages: cut.len(), first: arrangement.stage_rank.len() };
             for copy in 0..layouts[layout].pipelines() {
@@ -188,6 +201,16 @@ impl Arrangement {
         }
         first
     }
+}
+
+/// Whether one layout of all modules cuts them as one chain of layers: a stage holds two modules, or some module has no
+/// stage on some rank.
+fn is_joined(layouts: &[ModuleLayout], partition: &Partition) -> bool {
+    let [layout] = layouts else { return false };
+    let by_itself = |cuts: Vec<Range<usize>>| {
+        cuts.iter().all(|cut| !cut.is_empty() && cut.len().is_multiple_of(layout.pipeline as usize))
+    };
+    layout.end - layout.first > 1 && !partition.stages_by_module(layout.end as usize).is_some_and(by_itself)
 }
 
 /// Whether two blocks of devices share one.

@@ -274,11 +274,6 @@ impl<'a> LayoutSearch<'a> {
         self.simulated.iter().min_by_key(|(score, sized)| (score.time, sized.layout))
     }
 
-    /// Seconds of the best layout left.
-    pub(super) fn best_seconds(&self) -> Option<f64> {
-        self.best().map(|(score, _)| score.time.secs())
-    }
-
     /// The best layout left.
     pub(super) fn winner(&self) -> Option<Sized> {
         self.best().map(|(_, sized)| sized.clone())

@@ -149,19 +149,6 @@ fn by_parameters(scenario: &Scenario, layout: Layout) -> Result<Sized, Misfit> {
         .ok_or_else(|| Misfit::rule("more stages than layers"))
 }
 
-/// Seconds of the best layout of a planner on the sizing batch.
-pub(super) fn best_on_sizing(
-    scenario: &Scenario,
-    pricing: &Pricing<'_>,
-    kind: PlannerKind,
-    sizing: &PackedBatch,
-    observer: &mut dyn Observer,
-) -> Result<Option<(f64, Layout)>, Cancelled> {
-    let filling = Fixed { kind };
-    let search = LayoutSearch::run(scenario, pricing, kind, &filling, sizing, observer)?;
-    Ok(search.best_seconds().zip(search.winner().map(|sized| sized.layout)))
-}
-
 /// Chooses the best layout on the sizing batch; [`super::judge`] then holds it against every batch of the run, and a
 /// layout that runs out of memory there gives way to the next best.
 pub(crate) fn plan(

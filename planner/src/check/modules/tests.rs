@@ -83,7 +83,7 @@ fn modules_that_cannot_stand_so_are_refused() {
     standing(|modules| modules[0].tensor = 3);
     standing(|modules| modules[0].tensor = 0);
     standing(|modules| modules[0].end = 2);
-    standing(|modules| drop(modules.pop()));
+    standing(|modules| modules.truncate(1));
     standing(|modules| modules[1].beside = 3);
     standing(|modules| modules[1].expert = 4);
     standing(|modules| modules[1].pipeline = 3);

@@ -48,6 +48,10 @@ pub(in crate::plan) fn partition(
     for layout in &point.modules {
         let prices = prices(pricing, layout)?;
         let table = prices.table(layout.tensor, loads);
+        if point.mode == Mode::Chain {
+            return Partition::balanced(&scenario.model, &table.weights(), layout.pipeline)
+                .ok_or_else(|| Misfit::rule("more stages than layers"));
+        }
         let all: Vec<usize> = (0..loads.len()).collect();
         let weights: Vec<_> = layout.modules().map(|module| table.mean_weight(module, &all)).collect();
         let own = Model { name: String::new(), modules: scenario.model.modules[layout.modules()].to_vec() };
@@ -130,6 +134,9 @@ fn parts(scenario: &Scenario, point: &Point, contents: &[MicrobatchContents], de
     for (microbatch, contents) in contents.iter().enumerate() {
         let (copy, wave) = (microbatch % copies as usize, microbatch / copies as usize);
         for (index, module) in model.modules.iter().enumerate() {
+            if point.mode == Mode::Chain && index != main {
+                continue;
+            }
             let count = Instances::of(contents, module, scenario.workload.packing).count();
             let serving = &lines[index][copy];
             let pieces = match dealing {
@@ -219,7 +226,7 @@ fn fill_dealt(
     let copies = point.modules[copies].pipelines();
     let waves = (plan.microbatches.len() as u32).div_ceil(copies).max(1);
     let halves = std::iter::successors(Some(waves), |&waves| (waves > 1).then(|| waves.div_ceil(2)));
-    let halves = halves.filter(|_| point.mode != Mode::Apart);
+    let halves = halves.filter(|_| matches!(point.mode, Mode::Homogeneous | Mode::Colocated));
     let orders: Vec<Order> = std::iter::once(Order::Interleaved).chain(halves.map(Order::Waves)).collect();
     let mut deep = depths(model, &arrangement);
     if dealing == Dealing::InTurn {

@@ -10,7 +10,8 @@ use crate::scenario::Scenario;
 /// All layouts, for example "ViT 5B: TP 1 x DP 8; Llama-3 8B: TP 4 x CP 2 x DP 1; 2 a microbatch".
 pub(super) fn describe(model: &Model, point: &Point) -> String {
     let layouts: Vec<String> = point.modules.iter().map(|layout| describe_layout(model, layout)).collect();
-    format!("{}; {} a microbatch", layouts.join("; "), point.microbatch)
+    let chain = if point.mode == Mode::Chain { " in one chain" } else { "" };
+    format!("{}{chain}; {} a microbatch", layouts.join("; "), point.microbatch)
 }
 
 /// One layout; degrees of 1 but those of TP and DP are left out.
@@ -29,8 +30,8 @@ pub(super) fn describe_layout(model: &Model, layout: &ModuleLayout) -> String {
 
 pub(super) const fn algorithm(mode: Mode) -> &'static str {
     match mode {
-        Mode::Homogeneous => {
-            "one layout for all modules, context-parallel degree searched too; multi-module 1F1B or encoders in waves"
+        Mode::Homogeneous | Mode::Chain => {
+            "one layout for all modules, CP searched too; 1F1B of all layers in a chain, or of each module over all ranks"
         }
         Mode::Colocated => {
             "sweep over a layout for each module on shared devices; multi-module 1F1B or encoders in waves"
@@ -46,6 +47,7 @@ pub(super) fn order(mode: Mode, (order, dealing): (Order, Dealing), microbatches
             format!("{microbatches} microbatches, multi-module 1F1B, encoder copies take microbatches in turn")
         }
         (Order::Interleaved, Mode::Apart) => format!("{microbatches} microbatches, multi-module 1F1B"),
+        (Order::Interleaved, Mode::Chain) => format!("{microbatches} microbatches, 1F1B of all layers in one chain"),
         (Order::Interleaved, _) => format!("{microbatches} microbatches, encoders between the stages of the backbone"),
         (Order::Waves(size), _) => {
             format!("{microbatches} microbatches, encoders forward and back around every {size} of a copy")
@@ -71,15 +73,9 @@ pub(super) fn decisions(scenario: &Scenario, sweep: &Sweep<'_>, sequences: usize
 
 /// Whether layouts of their own pay, against the best single layout on the sizing batch: modules cut by themselves, or all layers
 /// in one chain.
-pub(super) fn verdict(
-    scenario: &Scenario,
-    sweep: &Sweep<'_>,
-    single: &Sweep<'_>,
-    chain: Option<(f64, String)>,
-) -> String {
+pub(super) fn verdict(scenario: &Scenario, sweep: &Sweep<'_>, single: &Sweep<'_>) -> String {
     let Some((own, _)) = sweep.best() else { return String::new() };
-    let apart = single.best().map(|(seconds, point)| (seconds, describe(&scenario.model, point)));
-    let best = apart.into_iter().chain(chain).min_by(|a, b| a.0.total_cmp(&b.0));
+    let best = single.best().map(|(seconds, point)| (seconds, describe(&scenario.model, point)));
     let Some((one, what)) = best else {
         return "Added freedom pays: no single layout for all modules fits.".to_owned();
     };

@@ -56,6 +56,8 @@ pub(super) struct Sweep<'a> {
     pruned: Vec<Open>,
     pub(super) seen: Vec<(Point, Seen)>,
     partitions: BTreeMap<Point, Partition>,
+    /// Microbatches that some layouts have no memory for.
+    too_large: BTreeMap<(Mode, Vec<ModuleLayout>), (u32, Misfit)>,
     pub(super) simulated: u32,
     total: u32,
 }
@@ -75,6 +77,7 @@ impl<'a> Sweep<'a> {
             pruned: Vec::new(),
             seen,
             partitions,
+            too_large: BTreeMap::new(),
             simulated,
             total,
         };
@@ -126,10 +129,13 @@ impl<'a> Sweep<'a> {
         Ok(())
     }
 
-    /// Simulates points, best estimate first, until `most` have been tried in all, also those that cannot win. Whether the
-    /// watch was over before.
+    /// Simulates `most` points, best estimate first, also those that cannot win; looks at eight times as many for them. Whether
+    /// the watch was over before.
     pub(super) fn explore(&mut self, most: u32, watch: &dyn Watch) -> bool {
-        for _ in 0..most {
+        for _ in 0..most.saturating_mul(8) {
+            if self.simulated >= most {
+                break;
+            }
             if watch.is_over() {
                 return true;
             }
@@ -140,6 +146,13 @@ impl<'a> Sweep<'a> {
     }
 
     fn simulate(&mut self, point: Point) {
+        // What does not fit does not with larger microbatches either.
+        let key = (point.mode, point.modules.clone());
+        let too_small = self.too_large.get(&key).filter(|(size, _)| *size <= point.microbatch);
+        if let Some((_, misfit)) = too_small.cloned() {
+            self.seen.push((point, Seen::Rejected(misfit)));
+            return;
+        }
         let seen = match self.try_out(&point) {
             Ok((filled, partition)) => {
                 self.simulated += 1;
@@ -147,7 +160,12 @@ impl<'a> Sweep<'a> {
                 let Filled { peak, bubble, exposed, time, .. } = filled;
                 Seen::Simulated { seconds: time.secs(), peak, bubble, exposed }
             }
-            Err(misfit) => Seen::Rejected(misfit),
+            Err(misfit) => {
+                if misfit.hurdle.memory().is_some() {
+                    self.too_large.insert(key, (point.microbatch, misfit.clone()));
+                }
+                Seen::Rejected(misfit)
+            }
         };
         self.seen.push((point, seen));
     }

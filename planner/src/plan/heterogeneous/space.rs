@@ -17,8 +17,10 @@ const MOST_POINTS: usize = 60_000;
 /// How modules stand to each other.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub(crate) enum Mode {
-    /// One layout for all modules.
+    /// One layout for all modules, each cut by itself.
     Homogeneous,
+    /// One layout for all modules, all layers in one chain.
+    Chain,
     /// Layouts of their own on the same devices.
     Colocated,
     /// Layouts of their own on devices of their own.
@@ -127,6 +129,18 @@ impl Ground {
 
 /// Every point of a mode.
 pub(crate) fn space(ground: &Ground, mode: Mode, sequences: u32) -> Space {
+    let mut space = space_of(ground, mode, sequences);
+    // On one rank both are the same. Microbatches go whole through a chain, so its last module sets the pace.
+    if mode == Mode::Homogeneous && ground.slots.len() > 1 && ground.main + 1 == ground.slots.len() {
+        let deep = |point: &&Point| point.modules[0].pipeline > 1;
+        let chains: Vec<Point> =
+            space.points.iter().filter(deep).map(|point| Point { mode: Mode::Chain, ..point.clone() }).collect();
+        space.points.extend(chains);
+    }
+    space
+}
+
+fn space_of(ground: &Ground, mode: Mode, sequences: u32) -> Space {
     let (count, devices) = (ground.slots.len() as u32, ground.devices);
     let main = ground.main as u32;
     let mut space = Space::default();
@@ -134,7 +148,7 @@ pub(crate) fn space(ground: &Ground, mode: Mode, sequences: u32) -> Space {
         return space;
     }
     let runs: Vec<Range<u32>> = match mode {
-        Mode::Homogeneous => std::iter::once(0..count).collect(),
+        Mode::Homogeneous | Mode::Chain => std::iter::once(0..count).collect(),
         Mode::Colocated => (0..count).map(|module| module..module + 1).collect(),
         // Encoders stand together.
         Mode::Apart => {
@@ -301,7 +315,7 @@ fn broken_rule(ground: &Ground, mode: Mode, modules: &[ModuleLayout]) -> Option<
         if !(layout.data * layout.context).is_multiple_of(layout.expert) {
             return Some("EP does not divide DP x CP".to_owned());
         }
-        if layout.tensor > 1 && layout.first_device % ground.devices_per_node % layout.tensor != 0 {
+        if layout.tensor > 1 && !(layout.first_device % ground.devices_per_node).is_multiple_of(layout.tensor) {
             return Some("a tensor-parallel group would cross nodes".to_owned());
         }
     }

@@ -127,7 +127,13 @@ impl<'a> Work<'a> {
             return Err("a part runs on a copy that does not exist".to_owned());
         }
         let contents: Vec<MicrobatchContents> = plan.microbatches.iter().map(|own| batch.contents(own)).collect();
-        let cut = Cut::of(&scenario.model, scenario.workload.packing, &contents, &plan.parts);
+        let mut cut = Cut::of(&scenario.model, scenario.workload.packing, &contents, &plan.parts);
+        if arrangement.joined {
+            for (load, part) in cut.loads.iter_mut().zip(&plan.parts) {
+                let sequences = contents[part.microbatch as usize].sequences();
+                *load = MicrobatchLoad::of(sequences, &scenario.model, scenario.workload.packing);
+            }
+        }
         Ok(Self { scenario, layouts, parts: &plan.parts, contents, cut })
     }
 
@@ -166,7 +172,8 @@ impl<'a> Work<'a> {
         let loads = self.shares(pricing, layout, &own);
         let table = pricing.table(layout.tensor, &loads).from_device(layout.first_device);
         let standings = &arrangement.modules[layout.modules()];
-        let cut = standings.iter().flat_map(|standing| standing.cut..standing.cut + standing.stages);
+        let each = if arrangement.joined { &standings[..1] } else { standings };
+        let cut = each.iter().flat_map(|standing| standing.cut..standing.cut + standing.stages);
         let local = Partition {
             stages: cut.map(|stage| partition.stages[stage].clone()).collect(),
             placement: Placement::Cyclic,

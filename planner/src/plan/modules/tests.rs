@@ -198,3 +198,21 @@ fn ranks_are_numbered_by_island_and_copy() {
     let crossed = [layout(0..1, [2, 1, 1, 1], 1), layout(1..2, [1, 1, 2, 1], 0)];
     assert!(Arrangement::of(&crossed, &partition, 2).is_err());
 }
+
+/// One layout whose stages cut all layers as one chain costs what the replica of whole microbatches costs.
+#[test]
+fn one_chain_costs_what_a_replica_of_whole_microbatches_costs() {
+    let scenario = scenario();
+    let batch = batch(&scenario);
+    let weights = vec![crate::cost::partition::ModuleWeight { layer: 1.0, input: 0.0, output: 0.0 }; 2];
+    let partition = Partition::balanced(&scenario.model, &weights, 4).unwrap();
+    let mut whole = plan(&scenario, &batch, 6, [1, 1]);
+    whole.parts.clear();
+    let homogeneous = Layout { tensor: 2, pipeline: 4, data: 1, chunks: 1, microbatch: 1, group: None };
+    let pricing = Pricing::new(&scenario.model, &scenario.cluster, &scenario.training);
+    let expected = replica::costs(&scenario, &pricing, (&partition, homogeneous), 0, &batch, &whole);
+    let part = |microbatch| Part { microbatch, module: 1, first: 0, end: 1, copy: 0 };
+    let parts = (0..6).map(part).collect();
+    let chained = ReplicaPlan { parts, ..whole };
+    assert!(costs_of(&scenario, &[layout(0..2, [2, 1, 4, 1], 0)], &partition, &chained) == expected);
+}

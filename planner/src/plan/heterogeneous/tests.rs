@@ -1,0 +1,99 @@
+//! Planners of heterogeneous layouts on small clusters: sound plans, honest verdicts, the same every time.
+
+use crate::engine::{Unobserved, plan};
+use crate::outcome::{Answer, Planned};
+use crate::scenario::validate::NoDatasets;
+use crate::scenario::{PlannerKind, Scenario, ValidScenario, parse};
+
+/// One node of eight H100s; `images` a sample.
+fn scenario(model: &str, images: u32, planners: &[&str]) -> Scenario {
+    let scenario = serde_json::json!({
+        "schema": "scenario/1", "model": { "preset": model }, "cluster": { "preset": "h100", "nodes": 1 },
+        "workload": {
+            "samples": {
+                "kind": "drawn", "text_tokens": { "kind": "uniform", "min": 500, "max": 3000 },
+                "images": { "kind": "uniform", "min": 1, "max": images }
+            },
+            "global_batch": 24, "context_length": 8192, "packing": "single"
+        },
+        "training": { "recompute": "full" }, "planners": planners, "iterations": 2, "seed": 3
+    });
+    parse(&scenario.to_string()).unwrap()
+}
+
+fn planned(scenario: &Scenario) -> Vec<(PlannerKind, Result<Planned, String>)> {
+    let valid = ValidScenario::new(scenario.clone(), &NoDatasets).unwrap();
+    let of = |result: crate::outcome::PlannerResult| match result.answer {
+        Answer::Planned(planned) => (result.planner, Ok(*planned)),
+        Answer::Infeasible { binding, .. } => (result.planner, Err(binding)),
+    };
+    plan(&valid, &mut Unobserved).unwrap().outcome.results.into_iter().map(of).collect()
+}
+
+const ALL: [&str; 3] = ["homogeneous", "heterogeneous_colocated", "heterogeneous_non_colocated"];
+
+/// Every plan passed the checker on its way here; it names where everything stands, stays above its bound and in memory.
+#[test]
+fn all_ways_to_stand_are_planned_and_say_where() {
+    for model in ["vlm-s", "internvl3-2b", "omni-7b"] {
+        let mut scenario = scenario(model, 12, &ALL);
+        scenario.cluster.nodes = 2;
+        let results = planned(&scenario);
+        assert_eq!(results.len(), 3);
+        for (kind, result) in results {
+            let planned = result.unwrap_or_else(|binding| panic!("{model}, {kind:?}: {binding}"));
+            let placement = planned.placement.as_ref().unwrap();
+            assert_eq!(placement.ranks.len(), planned.ranks.len(), "{model}, {kind:?}");
+            assert!(planned.metrics.gap >= 0.0 && planned.metrics.bubble > -1e-9, "{model}, {kind:?}");
+            assert!(planned.metrics.peak_memory_gib <= planned.metrics.memory_limit_gib);
+            let own = placement.layouts.iter().map(|layout| layout.devices);
+            let apart = kind == PlannerKind::HeterogeneousApart;
+            assert!(if apart { own.sum::<u32>() <= 16 } else { own.max() == Some(16) });
+            assert_eq!(
+                placement.layouts.iter().any(|layout| layout.colocated),
+                kind == PlannerKind::HeterogeneousColocated
+            );
+            if kind != PlannerKind::Homogeneous {
+                assert!(planned.decisions.iter().any(|line| line.starts_with("Added freedom")));
+                assert!(!placement.boundaries.is_empty());
+            }
+        }
+    }
+}
+
+/// Without pipelines, the one layout for all modules is the static layout of 1F1B: the same time, but for the
+/// rounding of each module's parts to nanoseconds.
+#[test]
+fn one_layout_without_a_pipeline_is_the_static_one() {
+    let mut scenario = scenario("internvl3-2b", 12, &["1f1b", "homogeneous"]);
+    scenario.layout.pipeline = Some(1);
+    scenario.layout.tensor = Some(2);
+    scenario.layout.microbatch = Some(2);
+    let times: Vec<f64> =
+        planned(&scenario).into_iter().map(|(_, planned)| planned.unwrap().metrics.iteration_s).collect();
+    assert!((times[0] - times[1]).abs() < 1e-7, "{times:?}");
+}
+
+#[test]
+fn the_same_question_has_the_same_answer() {
+    let scenario = scenario("vlm-s", 8, &ALL);
+    assert!(planned(&scenario) == planned(&scenario));
+}
+
+/// More memory lets no planner choose anything slower on the batch that it sizes by; with none, it says what lacks it.
+#[test]
+fn memory_is_kept_and_named() {
+    let mut scenario = scenario("vlm-s", 8, &ALL);
+    scenario.cluster.device.memory_gib = 12.0;
+    for (kind, result) in planned(&scenario) {
+        let binding = result.expect_err("12 GiB hold no ViT 5B with its optimizer");
+        assert!(binding.contains("GiB of 8.0 GiB at "), "{kind:?}: {binding}");
+    }
+    let single = self::scenario("llama-2-7b", 1, &["heterogeneous_colocated"]);
+    let mut single = single;
+    single.workload.samples = serde_json::from_value(serde_json::json!({
+        "kind": "drawn", "text_tokens": { "kind": "constant", "value": 1000 }, "images": { "kind": "constant", "value": 0 }
+    }))
+    .unwrap();
+    assert!(planned(&single).remove(0).1.unwrap_err().starts_with("does not apply"));
+}
