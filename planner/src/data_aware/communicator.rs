@@ -63,6 +63,7 @@ impl Traffic {
 }
 
 #[cfg(test)]
+#[allow(clippy::float_cmp, reason = "small sums of numbers that are exact")]
 mod tests {
     use super::*;
 

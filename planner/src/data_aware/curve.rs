@@ -96,6 +96,7 @@ impl Curve {
 }
 
 #[cfg(test)]
+#[allow(clippy::float_cmp, reason = "small sums of numbers that are exact")]
 mod tests {
     use super::*;
 

@@ -63,7 +63,7 @@ pub struct Choice {
     pub of_mean: f64,
     /// Mean of T over the items (Eq. 1), in seconds.
     pub mean_of: f64,
-    /// T of the mean item where no microbatch is shorter than the longest item, in seconds.
+    /// T of the mean item where no microbatch is shorter than the longest item and stages hold whole layers, in seconds.
     pub balanced: f64,
     /// E_dur of the mean, in seconds.
     pub encoder_seconds: f64,
@@ -177,8 +177,8 @@ pub fn optimize(input: &OptimizerInput) -> Result<Optimized, OptimizerError> {
     })
 }
 
-/// The strategies with the least T where no microbatch is shorter than the longest item, which no scheduler can split (ours); of each
-/// combination of tensor and pipeline parallelism the best, best first, at most `count`. Empty where nothing fits.
+/// The strategies with the least T where no microbatch is shorter than the longest item, which no scheduler can split, and stages hold
+/// whole layers (ours); of each combination of tensor and pipeline parallelism the best, best first, at most `count`. Empty where nothing fits.
 ///
 /// # Errors
 /// Where the input is not such as [`optimize`] takes.

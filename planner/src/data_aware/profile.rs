@@ -76,6 +76,7 @@ impl ActivationTable {
 }
 
 #[cfg(test)]
+#[allow(clippy::float_cmp, reason = "small sums of numbers that are exact")]
 mod tests {
     use super::*;
 

@@ -423,7 +423,7 @@ fn longest(items: &[Item], buckets: &[Vec<u32>]) -> f64 {
             (encoder + e, backbone + l)
         })
     };
-    buckets.iter().map(|own| sum(own)).fold(0.0, |most, (encoder, backbone)| most.max(encoder).max(backbone))
+    buckets.iter().map(sum).fold(0.0, |most, (encoder, backbone)| most.max(encoder).max(backbone))
 }
 
 /// A pipeline has no empty microbatches: whatever is empty takes an item of the bucket with the most.

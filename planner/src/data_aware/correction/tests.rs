@@ -1,3 +1,5 @@
+#![allow(clippy::float_cmp, reason = "small sums of numbers that are exact, or the same sum twice")]
+
 use super::*;
 use crate::data_aware::partition::PartitionSettings;
 use crate::random::Random;

@@ -63,13 +63,16 @@ pub(super) struct Side<'a> {
     layers: u32,
     /// Whether a stage is the whole module.
     whole: bool,
+    /// How much longer the longest stage is than the mean, since stages hold whole layers.
+    uneven: f64,
 }
 
 impl<'a> Side<'a> {
     pub(super) fn of(module: &'a ModuleProfile, degrees: Degrees) -> Self {
         let place = module.degrees.iter().position(|profile| profile.tensor == degrees.tensor).unwrap_or(0);
         let layers = module.layers.div_ceil(degrees.pipeline);
-        Self { profile: &module.degrees[place], place, degrees, layers, whole: layers == module.layers }
+        let uneven = f64::from(layers) * f64::from(degrees.pipeline) / f64::from(module.layers.max(1));
+        Self { profile: &module.degrees[place], place, degrees, layers, whole: layers == module.layers, uneven }
     }
 
     /// Devices that share a microbatch's work.
@@ -112,6 +115,11 @@ impl Sides<'_> {
     /// E_pp + L_pp.
     pub(super) fn depth(&self) -> u32 {
         self.encoder.degrees.pipeline + self.backbone.degrees.pipeline
+    }
+
+    /// The longest stage of both modules, whose mean stages take as long.
+    fn longest_stage(&self, encoder: f64, backbone: f64) -> f64 {
+        (encoder * self.encoder.uneven).max(backbone * self.backbone.uneven)
     }
 
     /// Most microbatches: one item in each at least.
@@ -199,7 +207,7 @@ impl<'a> Durations<'a> {
     }
 
     /// T of a batch whose buckets are as equal as they can be: of the mean item, but no bucket is shorter than the item in it that
-    /// takes longest.
+    /// takes longest, and the longest stage has a whole number of layers.
     pub(super) fn time_when_balanced(&self, sides: &Sides<'_>, microbatches: u32) -> f64 {
         let (encoder, backbone) = self.of_mean(sides, microbatches);
         let (of_encoder, of_backbone) = self.shares(sides, microbatches);
@@ -207,19 +215,20 @@ impl<'a> Durations<'a> {
             sides.encoder.linear().at(self.mean.batch * of_encoder),
             sides.backbone.linear().at(self.mean.length * of_backbone),
         );
-        slots(sides, microbatches) * encoder.max(backbone).max(self.longest_item(sides, rates))
+        let items = self.longest_items(sides, rates);
+        slots(sides, microbatches) * sides.longest_stage(encoder.max(items.0), backbone.max(items.1))
     }
 
-    /// What the longest item takes of a stage at some rates.
-    fn longest_item(&self, sides: &Sides<'_>, (encoder, backbone): (f64, f64)) -> f64 {
+    /// What the longest item takes of a stage of either at some rates.
+    fn longest_items(&self, sides: &Sides<'_>, (encoder, backbone): (f64, f64)) -> (f64, f64) {
         let attention = &self.attention[sides.backbone.place].1;
         let copies = f64::from(sides.backbone.degrees.data) / f64::from(sides.encoder.degrees.data);
-        let longest = |(item, &attention): (&ItemWork, &f64)| {
-            let of_encoder = sides.encoder.seconds(Self::of_encoder(item), copies, encoder);
-            of_encoder.max(sides.backbone.seconds(Self::of_backbone(item, attention), 1.0, backbone))
+        let items = || self.input.items.iter().zip(attention).filter(|(item, _)| item.weight > 0.0);
+        let of_encoder = |(item, _): (&ItemWork, &f64)| sides.encoder.seconds(Self::of_encoder(item), copies, encoder);
+        let of_backbone = |(item, &attention): (&ItemWork, &f64)| {
+            sides.backbone.seconds(Self::of_backbone(item, attention), 1.0, backbone)
         };
-        let items = self.input.items.iter().zip(attention).filter(|(item, _)| item.weight > 0.0);
-        items.map(longest).fold(0.0, f64::max)
+        (items().map(of_encoder).fold(0.0, f64::max), items().map(of_backbone).fold(0.0, f64::max))
     }
 
     /// No number of microbatches of a range takes less when balanced.
@@ -230,8 +239,12 @@ impl<'a> Durations<'a> {
             most(&sides.encoder, self.mean.batch, small.0, large.0),
             most(&sides.backbone, self.mean.length, small.1, large.1),
         );
-        let of_item = slots(sides, range.0) * self.longest_item(sides, rates);
-        self.least_time_of_mean(sides, range).max(of_item)
+        let items = self.longest_items(sides, rates);
+        let attention = self.attention[sides.backbone.place].0;
+        let asked = (Self::of_encoder(&self.mean), Self::of_backbone(&self.mean, attention));
+        let (encoder, backbone) = self.least(sides, range, asked);
+        let of_item = slots(sides, range.0) * sides.longest_stage(items.0, items.1);
+        of_item.max(slots(sides, range.1) * sides.longest_stage(encoder, backbone))
     }
 
     /// No number of microbatches of a range takes less by the mean item.

@@ -203,5 +203,5 @@ impl Search<'_> {
 
 /// Whether one takes less time than another or, where it takes as long, stands before it.
 fn before(a: &Timed, b: &Timed) -> bool {
-    a.0 < b.0 || (a.0 == b.0 && a.1 < b.1)
+    a.0.total_cmp(&b.0).then(a.1.cmp(&b.1)).is_lt()
 }

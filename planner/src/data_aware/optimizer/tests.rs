@@ -1,3 +1,5 @@
+#![allow(clippy::float_cmp, reason = "small sums of numbers that are exact, or the same sum twice")]
+
 use proptest::prelude::*;
 
 use super::*;
@@ -115,6 +117,17 @@ fn no_microbatch_is_shorter_than_the_longest_item() {
     let best = shortlist(&input, 9).unwrap();
     assert_eq!((best.len(), best[0].configuration.microbatches), (1, 3));
     assert!((best[0].balanced - 40.0 / 3.0).abs() < 1e-9);
+}
+
+/// 4 layers over 3 stages: the longest has two, half the module and not a third; 4 slots of 2 s each against 1.33 s.
+#[test]
+fn stages_hold_whole_layers() {
+    let input = input(4, 1e9, 1, vec![item(1.0, 1.0, 0.0, 4.0, 0.0)]);
+    let durations = Durations::of(&input);
+    let of = |pipeline| Degrees { tensor: 1, pipeline, data: 1 };
+    let sides = durations.sides(of(1), of(3));
+    assert!((durations.time_of_mean(&sides, 1) - 4.0 * 4.0 / 3.0).abs() < 1e-12);
+    assert!((durations.time_when_balanced(&sides, 1) - 8.0).abs() < 1e-12);
 }
 
 /// The encoder keeps E_pp + L_pp = 2 microbatches, the backbone 1 (Eq. 4 and 5); sizes are bytes here, 4 layers.

@@ -1,3 +1,5 @@
+#![allow(clippy::float_cmp, reason = "small sums of numbers that are exact, or the same sum twice")]
+
 use proptest::prelude::*;
 
 use super::*;

@@ -106,7 +106,8 @@ fn closest_grid(image: ImageSize, most: u32) -> (u32, u32) {
     for (columns, rows) in grids {
         let off = (aspect - f64::from(columns) / f64::from(rows)).abs();
         let pixels = INTERNVL_TILE_PX * INTERNVL_TILE_PX * f64::from(columns * rows);
-        if off < best.0 || (off == best.0 && area > 0.5 * pixels) {
+        let larger = off.total_cmp(&best.0).is_eq() && area > 0.5 * pixels;
+        if off < best.0 || larger {
             best = (off, (columns, rows));
         }
     }

@@ -164,7 +164,7 @@ mod tests {
 
     fn scenario(model: &str) -> Scenario {
         let question = serde_json::json!({
-            "schema": "scenario/1", "model": { "preset": model }, "cluster": { "preset": "a100-80", "nodes": 1 },
+            "schema": "scenario/1", "model": { "preset": model }, "cluster": { "preset": "a100-80gb", "nodes": 1 },
             "workload": {
                 "samples": {
                     "kind": "drawn", "text_tokens": { "kind": "constant", "value": 512 },
