@@ -80,7 +80,9 @@ pub(super) fn import(bytes: &[u8], asked: Option<&str>) -> Result<Imported, Impo
         pointer += positive * token;
     }
     let starts: Vec<i64> = starts.as_chunks().0.iter().map(|&eight| i64::from_le_bytes(eight)).collect();
-    let ordered = starts.first() == Some(&0) && starts.last() == Some(&(sequences as i64)) && starts.is_sorted();
+    let ordered = starts.first() == Some(&0)
+        && starts.last().copied().map(usize::try_from) == Some(Ok(sequences))
+        && starts.is_sorted();
     if !(ordered || (starts.is_empty() && sequences == 0)) {
         return Err(broken("the starts of its documents do not rise from 0 to the number of sequences".to_owned()));
     }

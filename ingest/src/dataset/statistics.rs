@@ -22,10 +22,12 @@ struct Document {
 
 #[derive(Debug, Deserialize)]
 struct Column {
-    column_name: String,
-    column_type: String,
-    #[serde(default)]
-    column_statistics: Statistics,
+    #[serde(rename = "column_name")]
+    name: String,
+    #[serde(rename = "column_type")]
+    kind: String,
+    #[serde(default, rename = "column_statistics")]
+    statistics: Statistics,
 }
 
 #[derive(Debug, Default, Deserialize)]
@@ -56,22 +58,22 @@ pub(super) fn import(text: &str, asked: Option<&str>) -> Result<Imported, Import
         .statistics
         .iter()
         .map(|column| {
-            let numeric = matches!(column.column_type.as_str(), "int" | "float" | "list" | "string_text");
-            Named { name: column.column_name.clone(), numeric }
+            let numeric = matches!(column.kind.as_str(), "int" | "float" | "list" | "string_text");
+            Named { name: column.name.clone(), numeric }
         })
         .collect();
     let choice = column::choose(&columns, asked)?;
-    let Column { column_name, column_type, column_statistics } = &document.statistics[choice.lengths];
-    let (what, per_token) = match column_type.as_str() {
+    let Column { name, kind, statistics } = &document.statistics[choice.lengths];
+    let (what, per_token) = match kind.as_str() {
         "int" | "float" => ("column", 1.0),
         "list" => ("lengths of the lists of column", 1.0),
         "string_text" => ("characters of column", CHARACTERS_PER_TOKEN),
         other => {
-            let detail = format!("column {column_name} is of type {other:?}, which says nothing of tokens");
+            let detail = format!("column {name} is of type {other:?}, which says nothing of tokens");
             return Err(ImportError::Histogram { detail });
         }
     };
-    let Statistics { nan_count, min, max, histogram } = column_statistics;
+    let Statistics { nan_count, min, max, histogram } = statistics;
     let (edges, counts) = match (histogram, min, max) {
         (Some(bins), ..) => (bins.bin_edges.iter().map(|edge| edge / per_token).collect(), bins.hist.clone()),
         // A column of equal values has no histogram.
@@ -80,18 +82,18 @@ pub(super) fn import(text: &str, asked: Option<&str>) -> Result<Imported, Import
             (vec![min / per_token, max / per_token], vec![all])
         }
         _ => {
-            let detail = format!("column {column_name} has neither a histogram nor extremes");
+            let detail = format!("column {name} has neither a histogram nor extremes");
             return Err(ImportError::Histogram { detail });
         }
     };
     let mut imported = histogram::import(Some("tokens"), edges, counts)?;
     let report = &mut imported.report;
     "Hugging Face statistics".clone_into(&mut report.format);
-    report.source = format!("{what} {column_name}");
+    report.source = format!("{what} {name}");
     report.alternatives = choice.alternatives;
     report.skipped = nan_count.unwrap_or_default().max(0.0) as u64;
     let mut told = Vec::new();
-    if column_type == "string_text" {
+    if kind == "string_text" {
         report.repaired = std::mem::take(&mut report.parsed);
         told.push(format!("characters were divided by {CHARACTERS_PER_TOKEN}, which English text has per token"));
     }

@@ -71,17 +71,14 @@ fn body<'a>(bytes: &'a [u8], chunk: &Chunk) -> Option<&'a [u8]> {
 /// Adds the rows of a page; `None` where it is cut.
 fn take(page: &Page<'_>, leaf: &Leaf, dictionary: &[Value], rows: &mut Vec<Value>) -> Option<Result<(), ImportError>> {
     let bytes = page.bytes.as_ref();
-    let (repetition, definition, values) = match page.content {
-        Content::DataV2 { repetition, definition } => {
-            let (first, rest) = bytes.split_at_checked(repetition)?;
-            let (second, rest) = rest.split_at_checked(definition)?;
-            (first, second, rest)
-        }
-        _ => {
-            let (first, rest) = levels(bytes, leaf.repetition)?;
-            let (second, rest) = levels(rest, leaf.definition)?;
-            (first, second, rest)
-        }
+    let (repetition, definition, values) = if let Content::DataV2 { repetition, definition } = page.content {
+        let (first, rest) = bytes.split_at_checked(repetition)?;
+        let (second, rest) = rest.split_at_checked(definition)?;
+        (first, second, rest)
+    } else {
+        let (first, rest) = levels(bytes, leaf.repetition)?;
+        let (second, rest) = levels(rest, leaf.definition)?;
+        (first, second, rest)
     };
     let mut repetition = Levels::new(repetition, leaf.repetition);
     let mut definition = Levels::new(definition, leaf.definition);

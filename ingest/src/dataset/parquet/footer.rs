@@ -156,7 +156,7 @@ fn schema(reader: &mut Reader<'_>) -> Option<Vec<Element>> {
                 (1, kind::I32) => element.stored = Some(reader.number()?),
                 (3, kind::I32) => element.repetition = reader.number()?,
                 (4, kind::BINARY) => {
-                    element.name = String::from_utf8_lossy(reader.binary()?).chars().take(200).collect()
+                    element.name = String::from_utf8_lossy(reader.binary()?).chars().take(200).collect();
                 }
                 (5, kind::I32) => element.children = reader.number()?,
                 _ => return Some(false),
