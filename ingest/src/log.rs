@@ -63,7 +63,7 @@ pub struct Limits {
     pub torn_lines: usize,
     /// Longest torn line, in characters.
     pub torn_chars: usize,
-    /// Largest whole file that [`import`] reads, in bytes, unpacked.
+    /// Largest whole file that [`import`] reads, in bytes, unpacked; what [`LogParser`] reads has no end.
     pub file_bytes: usize,
     /// Longest record of an event file, in bytes; scalars have a few hundred, images and graphs are larger and are
     /// left out anyway.
@@ -83,9 +83,9 @@ impl Default for Limits {
             name_chars: 200,
             torn_lines: 100,
             torn_chars: 500,
-            file_bytes: 2 << 30,
+            file_bytes: 512 << 20,
             record_bytes: 16 << 20,
-            points: 2_000_000,
+            points: 1_000_000,
         }
     }
 }
