@@ -11,6 +11,7 @@
 //! | DeepSpeed | `step=10, skipped=4, lr=[...]`, `RunningAvgSamplesPerSec=`, `steps: 10 loss: ... iter time (s): ...` |
 //! | Hugging Face trainer | dicts with `'loss'`; `trainer_state.json` by its key `log_history` |
 //! | MLPerf | `:::MLLOG` |
+//! | Megatron-LM's golden curves | JSON of figures with `step_interval` and `values` |
 //! | Weights & Biases | JSON lines with `_step`; the CSV of a panel by its columns |
 //! | TensorBoard | event files by their first record; CSV by `Wall time,Step,Value` |
 //!
@@ -113,6 +114,7 @@ pub fn import(bytes: &[u8], limits: &Limits) -> Result<Log, LogError> {
         // A line of a history holds every metric of a model.
         Content::JsonLines => text(bytes, Limits { line_bytes: limits.line_bytes.max(10 << 20), ..*limits }),
         Content::TrainerState(document) => rows::trainer_state(document, limits)?,
+        Content::Curves(curves) => rows::curves(&curves, limits),
         Content::PanelCsv => rows::panel(bytes, limits)?,
         Content::ScalarCsv => rows::scalars(bytes, limits),
         Content::Tensorboard => tensorboard::import(bytes, limits)?,

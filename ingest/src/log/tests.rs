@@ -280,6 +280,48 @@ fn trainer_state() {
 }
 
 #[test]
+fn golden_curves() {
+    let text = r#"{"lm loss": {"start_step": 1, "end_step": 50, "step_interval": 5, "values": {"6": 9.5, "1": 10.49226, "11": "nan"}},
+        "iteration-time": {"start_step": 1, "end_step": 50, "step_interval": 5, "values": {"1": 2.5, "x": 1}}}"#;
+    for text in [text.to_owned(), text.replace('\n', "")] {
+        let Log { points, report, .. } = read(&text);
+        let seen: Vec<_> = points.iter().map(|point| (point.step, point.loss, point.step_time_s)).collect();
+        assert_eq!(seen, [(1, Some(10.49226), Some(2.5)), (6, Some(9.5), None), (11, None, None)]);
+        assert_eq!((report.lines, report.skipped, points[2].not_finite.len()), (5, 1, 1));
+    }
+}
+
+/// What is beyond the limits is counted, and nothing grows.
+#[test]
+fn limits_hold() {
+    let limits = Limits { values: 2, ranks: 3, timers: 1, notes: 1, name_chars: 4, ..Limits::default() };
+    let memory = [0, 1, 2, 3, 4, 5, 6, 7, 8]
+        .map(|rank| format!("[Rank {rank}] (after 1 iterations) memory (MB) | allocated: 1.0 |\n"))
+        .concat();
+    let validation = " validation loss at iteration 1 | lm loss value: 2.0 |\n";
+    let text = format!(
+        " iteration 1/ 9 | aaaaaa: 1 | b: 2 | c: 3 | lm loss: 1 |\n{memory}time (ms) | x: 1 | y: 2\n{validation}{validation}"
+    );
+    let Log { points, report, .. } = import(text.as_bytes(), &limits).expect("a log");
+    let point = &points[0];
+    assert_eq!((point.others.len(), point.others[0].name.as_str(), point.loss), (2, "aaaa", Some(1.0)));
+    assert_eq!((point.memory.len(), point.timers.len(), point.notes.len()), (3, 1, 1));
+    let counted: Vec<_> = report.problems.iter().map(|problem| (problem.reason.as_str(), problem.count)).collect();
+    assert_eq!(
+        counted,
+        [
+            ("a step has more values than are kept", 1),
+            ("a line beside the steps came before any step, or there are more than are kept", 8)
+        ]
+    );
+    let many = [1, 2, 3, 4, 5, 6, 7, 8].map(|step| format!(" iteration {step}/ 9 | lm loss: 1 |\n")).concat();
+    let limits = Limits { points: 3, ..Limits::default() };
+    assert_eq!(import(many.as_bytes(), &limits).map(|log| log.points.len()), Ok(3));
+    let limits = Limits { file_bytes: 10, ..Limits::default() };
+    assert_eq!(import(many.as_bytes(), &limits), Err(LogError::TooLarge { limit: 10 }));
+}
+
+#[test]
 fn mlperf() {
     let text = ":::MLLOG {\"namespace\": \"\", \"time_ms\": 1727145576000, \"event_type\": \"POINT_IN_TIME\", \"key\": \"tracked_stats\", \"value\": {\"throughput\": 111.5}, \"metadata\": {\"lineno\": 287, \"step\": 4224}}\n\
                 0: :::MLLOG {\"namespace\": \"\", \"time_ms\": 1727145577000, \"event_type\": \"POINT_IN_TIME\", \"key\": \"train_loss\", \"value\": 1.25, \"metadata\": {\"step\": 4224}}\n\
@@ -406,6 +448,15 @@ proptest! {
     fn any_bytes_are_read_or_refused(bytes in prop::collection::vec(any::<u8>(), 0..400)) {
         let _ = import(&bytes, &Limits::default());
         in_pieces(&bytes, &[7, 3]);
+    }
+
+    #[test]
+    fn any_rows_are_read_or_refused(rest in "[-0-9a-z_.,{}\\[\\]\":NI \n]{0,120}") {
+        for start in ["{\"log_history\":[{\"step\":1,\"loss\":2},", "\"Step\",\"a - loss\",\"b - lr\"\n1,2,3\n", "Wall time,Step,Value\n",
+            "{\"_step\":1,\"a\":2}\n", "{\"lm loss\":{\"step_interval\":1,\"values\":{"] {
+            let _ = import(format!("{start}{rest}").as_bytes(), &Limits::default());
+            let _ = import(format!("{start}{rest}]}}}}}}").as_bytes(), &Limits::default());
+        }
     }
 
     #[test]
