@@ -1,20 +1,26 @@
 //! Length files: what the samples of a dataset cost.
 //!
 //! Understood are plain numbers, CSV with and without a header, JSON (a list of numbers, a list of objects,
-//! lists by name, or a histogram "hist/1") and JSONL. [`column`] says which column counts as the length.
+//! lists by name, a histogram "hist/1", or the statistics of a Hugging Face dataset), JSONL, Megatron-LM's `.idx`, NumPy's
+//! `.npy` and Parquet. [`column`] says which column counts as the length.
 
 pub mod column;
 mod error;
 mod histogram;
 mod json;
 mod lines;
+mod megatron;
+mod npy;
 mod number;
 mod numbers;
+mod parquet;
 mod rows;
 mod sniff;
+mod statistics;
 mod table;
 
 pub use error::ImportError;
+pub use statistics::CHARACTERS_PER_TOKEN;
 
 use planner::workload::Dataset;
 
@@ -60,10 +66,20 @@ pub struct Report {
 /// Reads a length file. `asked` names the column or key that holds the lengths; without it the best known
 /// name is taken.
 pub fn import(bytes: &[u8], asked: Option<&str>) -> Result<Imported, ImportError> {
+    if bytes.starts_with(megatron::MAGIC) {
+        return megatron::import(bytes, asked);
+    }
+    if bytes.starts_with(npy::MAGIC) {
+        return npy::import(bytes);
+    }
+    if bytes.starts_with(parquet::MAGIC) {
+        return parquet::import(bytes, asked);
+    }
     let text = sniff::text(bytes)?;
     match sniff::format(&text) {
         Format::Numbers => numbers::import(&text),
         Format::Table(delimiter) => table::import(&text, delimiter, asked),
+        Format::Json | Format::JsonLines if statistics::is(&text) => statistics::import(&text, asked),
         Format::Json => json::import(&text, asked),
         Format::JsonLines => lines::import(&text, asked),
     }

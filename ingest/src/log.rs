@@ -11,6 +11,7 @@
 //! | DeepSpeed | `step=10, skipped=4, lr=[...]`, `RunningAvgSamplesPerSec=`, `steps: 10 loss: ... iter time (s): ...` |
 //! | Hugging Face trainer | dicts with `'loss'`; `trainer_state.json` by its key `log_history` |
 //! | MLPerf | `:::MLLOG` |
+//! | Megatron-LM's golden curves | JSON of figures with `step_interval` and `values` |
 //! | Weights & Biases | JSON lines with `_step`; the CSV of a panel by its columns |
 //! | TensorBoard | event files by their first record; CSV by `Wall time,Step,Value` |
 //!
@@ -63,7 +64,7 @@ pub struct Limits {
     pub torn_lines: usize,
     /// Longest torn line, in characters.
     pub torn_chars: usize,
-    /// Largest whole file that [`import`] reads, in bytes, unpacked.
+    /// Largest whole file that [`import`] reads, in bytes, unpacked; what [`LogParser`] reads has no end.
     pub file_bytes: usize,
     /// Longest record of an event file, in bytes; scalars have a few hundred, images and graphs are larger and are
     /// left out anyway.
@@ -83,9 +84,9 @@ impl Default for Limits {
             name_chars: 200,
             torn_lines: 100,
             torn_chars: 500,
-            file_bytes: 2 << 30,
+            file_bytes: 512 << 20,
             record_bytes: 16 << 20,
-            points: 2_000_000,
+            points: 1_000_000,
         }
     }
 }
@@ -113,6 +114,7 @@ pub fn import(bytes: &[u8], limits: &Limits) -> Result<Log, LogError> {
         // A line of a history holds every metric of a model.
         Content::JsonLines => text(bytes, Limits { line_bytes: limits.line_bytes.max(10 << 20), ..*limits }),
         Content::TrainerState(document) => rows::trainer_state(document, limits)?,
+        Content::Curves(curves) => rows::curves(&curves, limits),
         Content::PanelCsv => rows::panel(bytes, limits)?,
         Content::ScalarCsv => rows::scalars(bytes, limits),
         Content::Tensorboard => tensorboard::import(bytes, limits)?,

@@ -11,8 +11,8 @@
 //! | Galvatron hardware profile, JSON | a key with its time |
 //! | Planscope's own table, CSV | a row |
 //!
-//! Recognised and refused, because no time of a kernel can be had from them, are SimAI's tables of ratios and
-//! Galvatron's profiles of whole layers.
+//! Recognised and refused, because no time of a kernel can be had from them, are SimAI's tables of ratios and profiles
+//! of whole layers, which [`layers`] reads.
 //!
 //! # Planscope's own table
 //!
@@ -46,6 +46,7 @@ mod error;
 mod galvatron;
 mod hints;
 mod json;
+pub mod layers;
 mod ledger;
 mod own;
 mod plausible;
@@ -60,7 +61,7 @@ pub use error::ProfileError;
 pub use hints::Hints;
 
 use planner::calibration::Sample;
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 
 use ledger::Ledger;
 use sniff::Content;
@@ -131,7 +132,7 @@ pub struct Report {
 }
 
 /// Values that were refused for one reason.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Refusal {
     /// Why.
     pub reason: String,

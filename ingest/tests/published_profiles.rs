@@ -2,7 +2,7 @@
 
 use std::path::PathBuf;
 
-use ingest::profile::{Format, Hints, Kinds, Profile, ProfileError, read};
+use ingest::profile::{Format, Hints, Kinds, Profile, ProfileError, layers, read};
 use planner::cost::kernel::{Kernel, Product};
 
 /// The published file, or `None` where there is no folder of them.
@@ -135,5 +135,23 @@ fn what_holds_no_times_is_refused() {
         let Some(result) = published(path) else { return };
         let error = result.map(|profile| profile.report).expect_err(path).to_string();
         assert!(error.contains(told), "{path}: {error}");
+    }
+}
+
+/// Galvatron's profile of two layers by samples of a microbatch, and of memory by layout and rank (counted with Python's
+/// json): what it derives from them is left out.
+#[test]
+fn whole_layers_are_read_as_such() {
+    let Some(folder) = std::env::var_os("PLANSCOPE_DATA") else { return };
+    for (name, timings, footprints, first) in [
+        ("computation_profiling_bf16_llama2-7b_all.json", 24, 0, 0.015_078_620_815_277_1),
+        ("memory_profiling_bf16_llama2-7b_all.json", 0, 144, 0.0),
+    ] {
+        let path = PathBuf::from(&folder).join("data/profiles").join(name);
+        let bytes = std::fs::read(&path).unwrap_or_else(|error| panic!("{}: {error}", path.display()));
+        let profile = layers::read(&bytes, &Hints::default()).unwrap_or_else(|error| panic!("{name}: {error}"));
+        assert_eq!((profile.timings.len(), profile.footprints.len()), (timings, footprints), "{:?}", profile.report);
+        let found = profile.timings.first().and_then(|timing| timing.forward_s).unwrap_or_default();
+        assert!((found - first).abs() < 1e-15, "{found}");
     }
 }

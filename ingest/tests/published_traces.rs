@@ -40,7 +40,7 @@ fn every_event_is_read() {
     }
 }
 
-/// The file says `"ts": 1712195495501688.5` of its profiler's span and has 15 device steps or fewer.
+/// The first file is of a job with one rank, the second of steps 551 and 552.
 #[test]
 fn steps_and_groups_are_found() {
     let Some(trace) = published("rank-0.Apr_03_18_51_38.1102.pt.trace.json.gz") else { return };
@@ -50,4 +50,30 @@ fn steps_and_groups_are_found() {
     let mut numbers: Vec<u64> = trace.steps.iter().map(|step| step.number).collect();
     numbers.dedup();
     assert_eq!(numbers, [551, 552]);
+}
+
+/// Unions of intervals that a few lines of Python found, with decimal times.
+#[test]
+fn totals_are_those_of_another_program() {
+    for (path, [span, compute, communication, overlapped, copy, busy]) in [
+        (
+            "benchmark_result_2869224_1695835535_trace.json.gz",
+            [12_920_244_000, 10_630_000, 0, 0, 55_511_000, 66_141_000],
+        ),
+        ("mi250_minitoy_train_ROCm6_2_kineto.json.gz", [8_911_887, 110_881, 0, 0, 38_161, 149_042]),
+        ("rank-0.Apr_03_18_51_38.1102.pt.trace.json.gz", [480_029_179, 468_153_602, 0, 0, 4_300_839, 472_454_441]),
+        ("sampled_rank-0.json.gz", [1_222_847_000, 210_320_000, 396_199_000, 59_216_000, 1_325_000, 547_656_000]),
+    ] {
+        let Some(trace) = published(path) else { return };
+        let [total] = trace.totals[..] else { panic!("{path}: {:?}", trace.totals) };
+        let found = [
+            total.span_ns,
+            total.compute_ns,
+            total.communication_ns,
+            total.overlapped_ns,
+            total.copy_ns,
+            total.busy_ns,
+        ];
+        assert_eq!(found, [span, compute, communication, overlapped, copy, busy], "{path}");
+    }
 }

@@ -66,6 +66,14 @@ pub enum ImportError {
         /// What is there.
         available: Vec<String>,
     },
+    /// A binary file that is not what its first bytes promise, or uses what is not read.
+    #[error("this {format} is refused: {detail}")]
+    Broken {
+        /// Format that was recognised.
+        format: &'static str,
+        /// What is wrong, and where.
+        detail: String,
+    },
     /// Broken JSON.
     #[error("not JSON: {detail}")]
     Json {

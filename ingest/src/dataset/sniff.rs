@@ -22,8 +22,11 @@ pub(super) enum Format {
 const TEXT: &str = "upload lengths as plain numbers, CSV, JSON or JSONL";
 const UNPACK: &str = "unpack it and upload the text file inside";
 
+const PICKLE: &str = "pickles are never opened; convert it where you trust it: python -c \"import pickle,json,sys;\
+                      json.dump(pickle.load(open(sys.argv[1],'rb')),sys.stdout)\" in.pkl > out.json";
+
 /// First bytes of files that are often uploaded by mistake.
-const MAGIC: [(&[u8], &str, &str); 15] = [
+const MAGIC: [(&[u8], &str, &str); 13] = [
     (b"\x89PNG\r\n\x1a\n", "a PNG image", TEXT),
     (b"\xff\xd8\xff", "a JPEG image", TEXT),
     (b"GIF8", "a GIF image", TEXT),
@@ -33,12 +36,10 @@ const MAGIC: [(&[u8], &str, &str); 15] = [
     (b"\x28\xb5\x2f\xfd", "a zstd archive", UNPACK),
     (b"BZh", "a bzip2 archive", UNPACK),
     (b"\xfd7zXZ", "an xz archive", UNPACK),
-    (b"\x80\x02", "a Python pickle", "pickles are never opened; write the lengths with json.dump"),
-    (b"\x80\x03", "a Python pickle", "pickles are never opened; write the lengths with json.dump"),
-    (b"\x80\x04", "a Python pickle", "pickles are never opened; write the lengths with json.dump"),
-    (b"\x80\x05", "a Python pickle", "pickles are never opened; write the lengths with json.dump"),
-    (b"\x93NUMPY", "a NumPy array", "write it with numpy.savetxt(name, lengths, fmt='%d')"),
-    (b"PAR1", "a Parquet file", "export the length column as CSV"),
+    (b"\x80\x02", "a Python pickle", PICKLE),
+    (b"\x80\x03", "a Python pickle", PICKLE),
+    (b"\x80\x04", "a Python pickle", PICKLE),
+    (b"\x80\x05", "a Python pickle", PICKLE),
 ];
 
 /// The text of a file: byte order mark stripped, invalid UTF-8 replaced, binary files refused by name.

@@ -32,6 +32,8 @@ pub enum Source {
     JsonLines,
     /// CSV of a panel of Weights & Biases.
     PanelCsv,
+    /// Curves that Megatron-LM's tests compare with.
+    GoldenCurves,
 }
 
 impl Source {
@@ -50,6 +52,7 @@ impl Source {
             Self::Tensorboard => "TensorBoard events",
             Self::JsonLines => "JSON lines (W&B history)",
             Self::PanelCsv => "W&B panel CSV",
+            Self::GoldenCurves => "Megatron-LM golden curves",
         }
     }
 }

@@ -1,12 +1,12 @@
-//! Whole files that are lists of rows: `trainer_state.json`, the CSV of a panel, the CSV of a scalar.
+//! Whole files that are lists of rows: `trainer_state.json`, golden curves, the CSV of a panel, the CSV of a scalar.
 
 use std::collections::BTreeMap;
 
 use csv::{ReaderBuilder, StringRecord};
-use serde_json::Value;
+use serde_json::{Map, Value};
 
 use super::hugging_face;
-use super::json_lines::micros;
+use super::json_lines::{float, micros};
 use super::parser::Reader;
 use super::point::{Point, Source};
 use super::reading::Draft;
@@ -29,6 +29,38 @@ pub(super) fn trainer_state(document: Value, limits: &Limits) -> Result<Log, Log
         points.append(&mut reader.steps.take_done());
     }
     Ok(finish(reader, points))
+}
+
+/// Whether every member is a curve: `{"lm loss": {"start_step": 1, "step_interval": 5, "values": {"1": 10.5}}}`.
+pub(super) fn are_curves(document: &Map<String, Value>) -> bool {
+    let is = |curve: &Value| curve.get("step_interval").is_some() && curve.get("values").is_some_and(Value::is_object);
+    !document.is_empty() && document.values().all(is)
+}
+
+/// The points of curves, a step being a point with the figures of all curves.
+pub(super) fn curves(document: &Map<String, Value>, limits: &Limits) -> Log {
+    let mut reader = Reader::default();
+    let mut drafts: BTreeMap<u64, Draft> = BTreeMap::new();
+    for (name, curve) in document {
+        for (step, value) in curve.get("values").and_then(Value::as_object).into_iter().flatten() {
+            reader.report.lines += 1;
+            let (Ok(step), Some(value)) = (step.parse::<u64>(), float(value)) else {
+                reader.report.skip("a value without a step, or no number", Place::default());
+                continue;
+            };
+            if step >= 1 << 53 || (drafts.len() >= limits.points && !drafts.contains_key(&step)) {
+                reader.report.skip("there are more points than are kept", Place::default());
+                continue;
+            }
+            reader.report.steps += 1;
+            reader.report.source(Source::GoldenCurves);
+            let point = || Point { source: Source::GoldenCurves, step, ..Point::default() };
+            drafts.entry(step).or_insert_with(|| Draft::new(point())).set(name, value, limits);
+        }
+    }
+    let points: Vec<Point> = drafts.into_values().map(|draft| draft.point).collect();
+    reader.report.points = points.len() as u64;
+    finish(reader, points)
 }
 
 fn finish(mut reader: Reader, mut points: Vec<Point>) -> Log {

@@ -2,10 +2,10 @@
 
 use std::borrow::Cow;
 
-use serde_json::Value;
+use serde_json::{Map, Value};
 
 use super::json_lines::finite;
-use super::{Limits, LogError, tensorboard};
+use super::{Limits, LogError, rows, tensorboard};
 use crate::gzip;
 
 /// What a file holds.
@@ -16,6 +16,8 @@ pub(super) enum Content {
     JsonLines,
     /// The Hugging Face trainer's state.
     TrainerState(Value),
+    /// Curves of several figures over the steps.
+    Curves(Map<String, Value>),
     /// Columns of several runs.
     PanelCsv,
     /// One scalar of TensorBoard.
@@ -76,10 +78,14 @@ pub(super) fn content(bytes: &[u8], limits: &Limits) -> Result<Content, LogError
     let first = head.trim_start().lines().next().unwrap_or_default().trim_end();
     if first.starts_with(['{', '[']) && !first.contains("] ") {
         let row = serde_json::from_str::<Value>(&finite(first)).ok();
-        if row.as_ref().and_then(Value::as_object).is_some_and(|row| !row.contains_key("log_history")) {
+        let row = row.as_ref().and_then(Value::as_object);
+        if row.is_some_and(|row| !row.contains_key("log_history") && !rows::are_curves(row)) {
             return Ok(Content::JsonLines);
         }
-        if head.contains("\"log_history\"") || matches!(first, "{" | "[") {
+        if row.is_some() {
+            return document(body, limits);
+        }
+        if head.contains("\"log_history\"") || head.contains("\"step_interval\"") || matches!(first, "{" | "[") {
             return document(body, limits);
         }
     }
@@ -100,7 +106,8 @@ fn document(body: &[u8], limits: &Limits) -> Result<Content, LogError> {
         return Err(LogError::TooLarge { limit });
     }
     let text = String::from_utf8_lossy(body);
-    serde_json::from_str(&finite(&text))
-        .map(Content::TrainerState)
-        .map_err(|error| LogError::Json { detail: error.to_string() })
+    match serde_json::from_str(&finite(&text)).map_err(|error| LogError::Json { detail: error.to_string() })? {
+        Value::Object(object) if rows::are_curves(&object) => Ok(Content::Curves(object)),
+        document => Ok(Content::TrainerState(document)),
+    }
 }

@@ -1,6 +1,6 @@
 //! Lines as trainers print them, and lines that nobody meant to print.
 
-use proptest::prelude::*;
+mod properties;
 
 use super::*;
 
@@ -280,6 +280,48 @@ fn trainer_state() {
 }
 
 #[test]
+fn golden_curves() {
+    let text = r#"{"lm loss": {"start_step": 1, "end_step": 50, "step_interval": 5, "values": {"6": 9.5, "1": 10.49226, "11": "nan"}},
+        "iteration-time": {"start_step": 1, "end_step": 50, "step_interval": 5, "values": {"1": 2.5, "x": 1}}}"#;
+    for text in [text.to_owned(), text.replace('\n', "")] {
+        let Log { points, report, .. } = read(&text);
+        let seen: Vec<_> = points.iter().map(|point| (point.step, point.loss, point.step_time_s)).collect();
+        assert_eq!(seen, [(1, Some(10.49226), Some(2.5)), (6, Some(9.5), None), (11, None, None)]);
+        assert_eq!((report.lines, report.skipped, points[2].not_finite.len()), (5, 1, 1));
+    }
+}
+
+/// What is beyond the limits is counted, and nothing grows.
+#[test]
+fn limits_hold() {
+    let limits = Limits { values: 2, ranks: 3, timers: 1, notes: 1, name_chars: 4, ..Limits::default() };
+    let memory = [0, 1, 2, 3, 4, 5, 6, 7, 8]
+        .map(|rank| format!("[Rank {rank}] (after 1 iterations) memory (MB) | allocated: 1.0 |\n"))
+        .concat();
+    let validation = " validation loss at iteration 1 | lm loss value: 2.0 |\n";
+    let text = format!(
+        " iteration 1/ 9 | aaaaaa: 1 | b: 2 | c: 3 | lm loss: 1 |\n{memory}time (ms) | x: 1 | y: 2\n{validation}{validation}"
+    );
+    let Log { points, report, .. } = import(text.as_bytes(), &limits).expect("a log");
+    let point = &points[0];
+    assert_eq!((point.others.len(), point.others[0].name.as_str(), point.loss), (2, "aaaa", Some(1.0)));
+    assert_eq!((point.memory.len(), point.timers.len(), point.notes.len()), (3, 1, 1));
+    let counted: Vec<_> = report.problems.iter().map(|problem| (problem.reason.as_str(), problem.count)).collect();
+    assert_eq!(
+        counted,
+        [
+            ("a step has more values than are kept", 1),
+            ("a line beside the steps came before any step, or there are more than are kept", 8)
+        ]
+    );
+    let many = [1, 2, 3, 4, 5, 6, 7, 8].map(|step| format!(" iteration {step}/ 9 | lm loss: 1 |\n")).concat();
+    let limits = Limits { points: 3, ..Limits::default() };
+    assert_eq!(import(many.as_bytes(), &limits).map(|log| log.points.len()), Ok(3));
+    let limits = Limits { file_bytes: 10, ..Limits::default() };
+    assert_eq!(import(many.as_bytes(), &limits), Err(LogError::TooLarge { limit: 10 }));
+}
+
+#[test]
 fn mlperf() {
     let text = ":::MLLOG {\"namespace\": \"\", \"time_ms\": 1727145576000, \"event_type\": \"POINT_IN_TIME\", \"key\": \"tracked_stats\", \"value\": {\"throughput\": 111.5}, \"metadata\": {\"lineno\": 287, \"step\": 4224}}\n\
                 0: :::MLLOG {\"namespace\": \"\", \"time_ms\": 1727145577000, \"event_type\": \"POINT_IN_TIME\", \"key\": \"train_loss\", \"value\": 1.25, \"metadata\": {\"step\": 4224}}\n\
@@ -337,81 +379,5 @@ fn nesting_is_limited() {
         format!("{{\"_step\":{}", "[".repeat(60_000)),
     ] {
         assert!(import(text.as_bytes(), &Limits::default()).is_err());
-    }
-}
-
-/// Text that looks like lines of logs, with ends of every kind.
-fn texts() -> impl Strategy<Value = String> {
-    let piece = prop::sample::select(vec![
-        V2,
-        HEAD,
-        BLOOM,
-        "\r",
-        "\n",
-        "\r\n",
-        " iteration ",
-        "12/ 99 |",
-        " lm loss: 1.5 |",
-        "[Rank 3] (after 1 iterations) memory (MB) | allocated: 1.0 |",
-        "\u{1b}[31m",
-        "time (ms) | a: 1.0",
-        "(min, max) time across ranks (ms):\n",
-        "    a ...: (1.0, 2.0)\n",
-        "step: 3  loss: 1.0  tps: 1,000\n",
-        "steps: 4 loss: 1.0 iter time (s): 1.0 samples/sec: 3\n",
-        "{'loss': 1.0, 'epoch': 0.5}\n",
-        "{'",
-        "Epoch 0: 1%| | 7/9 [1:0, 2.0s/it, loss=1.0]\r",
-        ":::MLLOG {\"key\": \"train_loss\", \"value\": 1, \"metadata\": {\"step\": 9}}\n",
-        "{\"_step\": 4, \"loss\": NaN}\n",
-        "ü\u{0}",
-    ]);
-    prop::collection::vec(piece, 0..30).prop_map(|pieces| pieces.concat())
-}
-
-fn in_pieces(bytes: &[u8], cuts: &[usize]) -> (Vec<Point>, Report) {
-    let mut parser = LogParser::with_limits(Limits { line_bytes: 600, ..Limits::default() });
-    let mut points = Vec::new();
-    let mut from = 0;
-    for &cut in cuts {
-        let to = from + cut % (bytes.len() - from + 1);
-        points.extend(parser.push(&bytes[from..to]));
-        from = to;
-    }
-    points.extend(parser.push(&bytes[from..]));
-    let (last, report) = parser.finish();
-    points.extend(last);
-    (points, report)
-}
-
-proptest! {
-    #[test]
-    fn bytes_may_be_cut_anywhere(text in texts(), cuts in prop::collection::vec(0_usize..400, 0..12)) {
-        let whole = in_pieces(text.as_bytes(), &[]);
-        prop_assert_eq!(&in_pieces(text.as_bytes(), &cuts), &whole);
-        let every: Vec<usize> = vec![1; text.len()];
-        prop_assert_eq!(&in_pieces(text.as_bytes(), &every), &whole);
-    }
-
-    #[test]
-    fn every_line_is_counted_once(text in texts()) {
-        let (points, report) = in_pieces(text.as_bytes(), &[]);
-        prop_assert_eq!(report.lines, report.steps + report.companions + report.ignored + report.skipped + report.torn);
-        prop_assert_eq!(report.points, points.len() as u64);
-        let steps: Vec<(u32, u64)> = points.iter().map(|point| (point.segment, point.step)).collect();
-        prop_assert!(steps.is_sorted());
-    }
-
-    #[test]
-    fn any_bytes_are_read_or_refused(bytes in prop::collection::vec(any::<u8>(), 0..400)) {
-        let _ = import(&bytes, &Limits::default());
-        in_pieces(&bytes, &[7, 3]);
-    }
-
-    #[test]
-    fn points_travel_as_json(text in texts()) {
-        let (points, _) = in_pieces(text.as_bytes(), &[]);
-        let json = serde_json::to_string(&points).expect("points are plain values");
-        prop_assert_eq!(serde_json::from_str::<Vec<Point>>(&json).expect("what was written"), points);
     }
 }

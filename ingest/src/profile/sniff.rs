@@ -86,6 +86,11 @@ fn table(text: &str) -> Result<Content<'_>, ProfileError> {
             format: "a Vidur attention profile",
             why: "it measures the attention of serving, with a cache of keys and values, which training does not run",
         });
+    } else if any(&|name| name == "fwd_times") || any(&|name| name == "model_state_peak") {
+        return Err(ProfileError::NotMeasurements {
+            format: "a DFLOP profile of a whole module",
+            why: "the time of a module is not the time of an operator, so that no rate follows from it",
+        });
     } else if any(&|name| name == "size(b)") {
         Format::VtrainAllReduce
     } else if header[0] == "size" && any(&|name| name.contains("node") && name.contains("gpu")) {

@@ -73,6 +73,8 @@ pub(super) struct Builder<'l> {
     thread_index: HashMap<String, u32>,
     slices: Unsorted,
     begun: HashMap<u32, Vec<Begun>>,
+    /// Slices whose end has not come yet.
+    open: usize,
     arrows: Texts,
     flow_ends: Vec<FlowEnd>,
     counters: Vec<Counter>,
@@ -94,6 +96,7 @@ impl<'l> Builder<'l> {
             thread_index: HashMap::new(),
             slices: Unsorted::default(),
             begun: HashMap::new(),
+            open: 0,
             arrows: Texts::default(),
             flow_ends: Vec::new(),
             counters: Vec::new(),
@@ -189,15 +192,12 @@ impl<'l> Builder<'l> {
 
     /// Begins a slice whose end comes later.
     pub(super) fn begin(&mut self, thread: u32, start: u64, name: u32, kind: Kind) {
-        if self.slices.start.len() >= self.limits.events {
+        // Every slice that begins becomes one, at the latest with the trace's end.
+        if self.slices.start.len() + self.open >= self.limits.events {
             return self.report.skip("there are more slices than are kept");
         }
-        let begun = self.begun.entry(thread).or_default();
-        // Nesting is bounded as slices are, since every begun slice becomes one.
-        if begun.len() >= self.limits.events {
-            return self.report.skip("there are more slices than are kept");
-        }
-        begun.push(Begun { name, kind, start });
+        self.open += 1;
+        self.begun.entry(thread).or_default().push(Begun { name, kind, start });
     }
 
     /// Ends the slice that was begun last.
@@ -205,6 +205,7 @@ impl<'l> Builder<'l> {
         let Some(Begun { name: own, kind, start }) = self.begun.get_mut(&thread).and_then(Vec::pop) else {
             return self.report.skip("an end without a beginning");
         };
+        self.open -= 1;
         if name.is_some_and(|name| name != own) {
             self.report.repair("an end with another name than the beginning");
         }
@@ -341,14 +342,22 @@ impl<'l> Builder<'l> {
         for end in self.flow_ends.iter().filter(|end| end.starts) {
             starts.entry(end.arrow).or_default().push((end.time, end.thread, false));
         }
+        for starts in starts.values_mut() {
+            starts.sort_unstable();
+        }
         let mut flows = Vec::new();
         let mut lonely = 0_u64;
         for end in self.flow_ends.iter().filter(|end| end.ends) {
-            let candidates = starts.get_mut(&end.arrow).into_iter().flatten();
-            // A step in the middle of an arrow is no start of its own end.
-            let from = candidates
-                .filter(|(time, thread, _)| !end.starts || (*time, *thread) != (end.time, end.thread))
-                .max_by_key(|(time, ..)| (*time <= end.time, *time));
+            let from = starts.get_mut(&end.arrow).and_then(|starts| {
+                // A step in the middle of an arrow does not come from itself, but from what is earlier.
+                let before = starts.partition_point(|start| (start.0, end.starts) < (end.time, !end.starts));
+                match (before.checked_sub(1), end.starts) {
+                    (Some(last), _) => starts.get_mut(last),
+                    // Clocks of host and device differ a little, so that an end may lie before its start.
+                    (None, false) => starts.first_mut(),
+                    (None, true) => None,
+                }
+            });
             let Some((from_ns, thread, used)) = from else {
                 // What starts here and may end here too need not end anything.
                 lonely += u64::from(!end.starts);

@@ -250,7 +250,7 @@ fn counters(event: &Event, time: u64, builder: &mut Builder<'_>) {
 fn metadata(event: &Event, builder: &mut Builder<'_>) {
     let process = (event.pid.as_str(), Event::shown(&event.pid));
     let thread = (event.tid.as_str(), Event::shown(&event.tid));
-    let text = || (!event.text.is_empty()).then(|| event.text.clone());
+    let text = || (!event.text.is_empty()).then(|| event.text.chars().take(event::TEXT_CHARS).collect());
     let known = match event.name.as_str() {
         "process_name" => builder.process(process.0, process.1).map(|process| process.name = text()),
         "process_labels" => builder.process(process.0, process.1).map(|process| process.labels = text()),

@@ -223,6 +223,27 @@ fn beginnings_and_ends_find_each_other() {
     );
 }
 
+/// Times of start, step and ends of one arrow; the stray one has no start.
+#[test]
+fn arrows_go_from_the_last_start_before_their_end() {
+    let event = |phase: &str, id: u32, at: u64| format!("{{\"ph\":\"{phase}\",\"id\":{id},\"tid\":1,\"ts\":{at}}}");
+    let events = [
+        "{\"ph\":\"X\",\"tid\":1,\"ts\":0,\"dur\":99}".to_owned(),
+        event("f", 1, 9),
+        event("s", 1, 2),
+        event("t", 1, 5),
+        event("f", 2, 9),
+        event("s", 3, 9),
+        event("f", 4, 3),
+        event("s", 4, 4),
+    ];
+    let trace = of(format!("[{}]", events.join(",")));
+    let seen: Vec<_> = trace.flows.iter().map(|flow| (flow.from_ns, flow.to_ns)).collect();
+    assert_eq!(seen, [(5000, 9000), (2000, 5000), (4000, 3000)]);
+    let told = trace.report.assumptions.join("; ");
+    assert!(told.contains("1 ends of arrows") && told.contains("1 starts of arrows"), "{told}");
+}
+
 #[test]
 fn threads_may_be_called_anything() {
     let event = |pid: &str| format!("{{\"ph\":\"X\",\"name\":\"a\",\"pid\":{pid},\"tid\":{pid},\"ts\":1,\"dur\":1}}");

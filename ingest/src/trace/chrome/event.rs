@@ -49,6 +49,10 @@ pub(super) struct Event {
     pub(super) collective: Collective,
 }
 
+/// Longest identifier of a process or thread, in characters.
+const ID_CHARS: usize = 200;
+/// Longest name of a process or thread, in characters.
+pub(super) const TEXT_CHARS: usize = 500;
 /// Most series of a counter.
 const MOST_SERIES: usize = 64;
 
@@ -207,7 +211,11 @@ fn set(slot: &mut String, prefix: &str, text: &str) {
 fn identify(slot: &mut String, token: Token<'_>) {
     match token {
         Token::Number(text) => set(slot, "", text),
-        Token::String(text) => set(slot, "\"", text),
+        Token::String(text) => {
+            slot.clear();
+            slot.push('"');
+            slot.extend(text.chars().take(ID_CHARS));
+        }
         Token::BeginObject | Token::BeginArray => set(slot, "", "(object)"),
         _ => set(slot, "", "(none)"),
     }

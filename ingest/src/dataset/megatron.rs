@@ -1,0 +1,198 @@
+//! Megatron-LM's index of a tokenised dataset (`.idx`): the number of tokens of every sequence.
+//!
+//! `"MMIDIDX\0\0" | u64 version 1 | u8 type of tokens | u64 sequences | u64 documents | i32 lengths | i64 pointers |
+//! i64 document starts [| i8 modes]`, little-endian (megatron/core/datasets/indexed_dataset.py). Pointers are the prefix
+//! sums of the lengths times the size of a token, which serves as a checksum; document starts are prefix sums of
+//! documents' sequences.
+
+use super::number::Number;
+use super::rows::{Cell, Rows};
+use super::{ImportError, Imported, MAX_ROWS};
+
+/// First bytes.
+pub(super) const MAGIC: &[u8] = b"MMIDIDX\0\0";
+/// Bytes before the lengths.
+const HEAD: usize = 34;
+/// Name of the other way to count.
+const DOCUMENTS: &str = "documents";
+
+const FORMAT: &str = "Megatron-LM index";
+
+fn broken(detail: String) -> ImportError {
+    ImportError::Broken { format: FORMAT, detail }
+}
+
+/// Reads the sequences as samples, or, asked for `documents`, the documents.
+pub(super) fn import(bytes: &[u8], asked: Option<&str>) -> Result<Imported, ImportError> {
+    let by_document = match asked {
+        None | Some("sequences") => false,
+        Some(DOCUMENTS) => true,
+        Some(asked) => {
+            let available = vec!["sequences".to_owned(), DOCUMENTS.to_owned()];
+            return Err(ImportError::NoSuchColumn { asked: asked.chars().take(80).collect(), available });
+        }
+    };
+    let eight = |at: usize| bytes.get(at..)?.first_chunk().map(|&eight| u64::from_le_bytes(eight));
+    let head = (eight(9), bytes.get(17), eight(18), eight(26));
+    let (Some(version), Some(&dtype), Some(sequences), Some(documents)) = head else {
+        return Err(broken(format!("it ends after {} bytes, inside its head of {HEAD}", bytes.len())));
+    };
+    if version != 1 {
+        return Err(broken(format!("its version is {version}; only 1 is known")));
+    }
+    let token = match dtype {
+        1 | 2 => 1_u64,
+        3 | 8 => 2,
+        4 | 7 => 4,
+        5 | 6 => 8,
+        _ => return Err(broken(format!("its type of tokens is {dtype}; 1 to 8 are known"))),
+    };
+    if sequences > MAX_ROWS as u64 {
+        return Err(ImportError::TooManyRows);
+    }
+    // With few sequences, these cannot overflow for any number of documents that fits the file.
+    let plain = HEAD as u64 + 12 * sequences;
+    let size = documents.checked_mul(8).and_then(|bytes| bytes.checked_add(plain));
+    let found = bytes.len() as u64;
+    let Some(size) = size.filter(|&size| size == found || size + sequences == found) else {
+        return Err(broken(format!(
+            "it has {found} bytes, but {sequences} sequences and {documents} document starts take {plain} + 8 per \
+             document; the file is cut or not an index"
+        )));
+    };
+    let sequences = sequences as usize;
+    let (lengths, rest) = bytes[HEAD..size as usize].split_at(4 * sequences);
+    let (pointers, starts) = rest.split_at(8 * sequences);
+    let lengths: Vec<i32> = lengths.as_chunks().0.iter().map(|&four| i32::from_le_bytes(four)).collect();
+    let mut pointer = 0_u64;
+    for (index, (&length, &eight)) in lengths.iter().zip(pointers.as_chunks().0).enumerate() {
+        let Ok(positive) = u64::try_from(length) else {
+            return Err(broken(format!("sequence {} has {length} tokens", index + 1)));
+        };
+        let found = i64::from_le_bytes(eight);
+        if u64::try_from(found) != Ok(pointer) {
+            return Err(broken(format!(
+                "sequence {} starts at byte {found}, but the sequences before it end at {pointer}",
+                index + 1
+            )));
+        }
+        // At most five million sequences of two billion tokens of eight bytes.
+        pointer += positive * token;
+    }
+    let starts: Vec<i64> = starts.as_chunks().0.iter().map(|&eight| i64::from_le_bytes(eight)).collect();
+    let ordered = starts.first() == Some(&0)
+        && starts.last().copied().map(usize::try_from) == Some(Ok(sequences))
+        && starts.is_sorted();
+    if !(ordered || (starts.is_empty() && sequences == 0)) {
+        return Err(broken("the starts of its documents do not rise from 0 to the number of sequences".to_owned()));
+    }
+    let mut rows = Rows::default();
+    if by_document {
+        for (index, pair) in starts.windows(2).enumerate() {
+            let own = &lengths[pair[0] as usize..pair[1] as usize];
+            let tokens: i128 = own.iter().map(|&length| i128::from(length)).sum();
+            push(&mut rows, "document", index, tokens)?;
+        }
+        return rows.finish(FORMAT, "tokens of each document".to_owned(), vec!["sequences".to_owned()]);
+    }
+    for (index, &length) in lengths.iter().enumerate() {
+        push(&mut rows, "sequence", index, length.into())?;
+    }
+    rows.finish(FORMAT, "tokens of each sequence".to_owned(), vec![DOCUMENTS.to_owned()])
+}
+
+/// Empty ones hold nothing to train on and are left out.
+fn push(rows: &mut Rows, what: &str, index: usize, tokens: i128) -> Result<(), ImportError> {
+    let place = || format!("{what} {}", index + 1);
+    if tokens == 0 {
+        rows.skip(place, "it is empty");
+        return Ok(());
+    }
+    rows.push(place, Cell::Number(Number::Whole(tokens)))
+}
+
+#[cfg(test)]
+mod tests {
+    use planner::workload::Dataset;
+    use proptest::prelude::*;
+
+    use super::*;
+
+    /// An index of int32 tokens.
+    fn index(lengths: &[i32], starts: &[i64]) -> Vec<u8> {
+        let mut bytes = MAGIC.to_vec();
+        bytes.extend(1_u64.to_le_bytes());
+        bytes.push(4);
+        bytes.extend((lengths.len() as u64).to_le_bytes());
+        bytes.extend((starts.len() as u64).to_le_bytes());
+        bytes.extend(lengths.iter().flat_map(|length| length.to_le_bytes()));
+        let mut pointer = 0_i64;
+        for &length in lengths {
+            bytes.extend(pointer.to_le_bytes());
+            pointer += i64::from(length) * 4;
+        }
+        bytes.extend(starts.iter().flat_map(|start| start.to_le_bytes()));
+        bytes
+    }
+
+    fn lengths(bytes: &[u8], asked: Option<&str>) -> Vec<u32> {
+        match import(bytes, asked) {
+            Ok(Imported { dataset: Dataset::Rows { text_tokens, .. }, .. }) => text_tokens,
+            other => panic!("{other:?}"),
+        }
+    }
+
+    /// The bytes that Megatron-LM writes for sequences of 5, 3 and 7 tokens in two documents.
+    #[test]
+    fn an_index_of_three_sequences() {
+        let hex = "4d4d4944494458000001000000000000000403000000000000000300000000000000050000000300000007000000\
+                   000000000000000014000000000000002000000000000000000000000000000002000000000000000300000000000000";
+        let bytes: Vec<u8> = (0..hex.len())
+            .step_by(2)
+            .map(|at| u8::from_str_radix(&hex[at..at + 2], 16).expect("hexadecimal"))
+            .collect();
+        assert_eq!(bytes, index(&[5, 3, 7], &[0, 2, 3]));
+        assert_eq!(lengths(&bytes, None), [5, 3, 7]);
+        assert_eq!(lengths(&bytes, Some("documents")), [8, 7]);
+        let modes = [&bytes[..], &[0, 1, 0]].concat();
+        assert_eq!(lengths(&modes, None), [5, 3, 7]);
+        assert_eq!(super::super::import(&bytes, None).map(|imported| imported.report.parsed), Ok(3));
+    }
+
+    #[test]
+    fn what_is_wrong_is_told() {
+        let sound = index(&[5, 3, 7], &[0, 2, 3]);
+        let with = |at: usize, byte: u8| {
+            let mut bytes = sound.clone();
+            bytes[at] = byte;
+            bytes
+        };
+        for (bytes, told) in [
+            (with(9, 2), "version is 2"),
+            (with(17, 9), "type of tokens is 9"),
+            (with(25, 0x20), "more than 5000000 rows"),
+            (with(32, 0x20), "the file is cut"),
+            (sound[..90].to_vec(), "the file is cut"),
+            (sound[..20].to_vec(), "inside its head"),
+            (with(37, 0x80), "sequence 1 has -2147483643 tokens"),
+            (with(54, 21), "sequence 2 starts at byte 21, but the sequences before it end at 20"),
+            (with(78, 9), "do not rise"),
+            (index(&[0, 0, 5], &[0, 3]), "2 of 3 rows"),
+            (index(&[], &[]), "no length found"),
+        ] {
+            let error = import(&bytes, None).expect_err(told).to_string();
+            assert!(error.contains(told), "{told}: {error}");
+        }
+        assert!(matches!(import(&sound, Some("pages")), Err(ImportError::NoSuchColumn { .. })));
+    }
+
+    proptest! {
+        #[test]
+        fn any_bytes_are_read_or_refused(bytes in prop::collection::vec(any::<u8>(), 0..200), at in 9_usize..90, byte in any::<u8>()) {
+            let _ = import(&[MAGIC, &bytes].concat(), None);
+            let mut sound = index(&[5, 3, 7], &[0, 2, 3]);
+            sound[at] = byte;
+            let _ = import(&sound, Some("documents"));
+        }
+    }
+}

@@ -1,0 +1,102 @@
+//! DFLOP's profiler (prof_engine.py): a data frame per module, of times (`thr_...csv`) or of memory (`mem_...csv`).
+//!
+//! A language model has `seq_len`, a vision encoder only `batch_size`. A twin whose name ends in `_skip_attn` is measured
+//! without attention.
+
+use super::super::table::{Row, Table};
+use super::super::{Hints, ProfileError, ledger::Refused};
+use super::{Footprint, Format, Ledger, MEBIBYTE, Part, Purpose, Shape, Timing, bytes, seconds};
+
+/// Columns of memory.
+const MEMORY: [(&str, Purpose); 3] =
+    [("model_mem", Purpose::State), ("model_state_peak", Purpose::PeakState), ("fwd_peak", Purpose::Peak)];
+
+/// Reads every row.
+pub(super) fn read(table: &mut Table<'_>, hints: &Hints, ledger: &mut Ledger) -> Result<(), ProfileError> {
+    let format = ledger.profile.format.name();
+    table.require(format, &["num_layers", "tp_size"])?;
+    let columns = Columns { tokens: table.has("seq_len"), batch: table.has("batch_size") };
+    if !(columns.tokens || columns.batch) {
+        return Err(ProfileError::MissingColumn { format, column: "seq_len or batch_size".to_owned() });
+    }
+    if ledger.profile.format == Format::DflopTimes {
+        times(table, columns, hints, ledger)
+    } else {
+        memory(table, columns, ledger)
+    }
+}
+
+/// Which columns of the shape there are.
+#[derive(Debug, Clone, Copy)]
+struct Columns {
+    tokens: bool,
+    batch: bool,
+}
+
+fn times(table: &mut Table<'_>, columns: Columns, hints: &Hints, ledger: &mut Ledger) -> Result<(), ProfileError> {
+    ledger.assume("times are in milliseconds");
+    let with_attention = !hints.name.contains("skip_attn");
+    if !with_attention {
+        ledger.assume("measured without attention, by the file's name");
+    }
+    while let Some(row) = table.next_row()? {
+        let timing = shape(&row, columns).and_then(|shape| {
+            let time = |column: &str| row.positive(column).and_then(|time| seconds(time, row.shown(column)));
+            let [forward, backward] = [time("fwd_times")?, time("bwd_times")?];
+            Ok(Timing { shape, forward_s: Some(forward), backward_s: Some(backward), with_attention })
+        });
+        ledger.timing(timing)?;
+    }
+    Ok(())
+}
+
+fn memory(table: &mut Table<'_>, columns: Columns, ledger: &mut Ledger) -> Result<(), ProfileError> {
+    let mut values: Vec<(Result<Shape, Refused>, Purpose, f64, String)> = Vec::new();
+    let mut largest = 0.0_f64;
+    while let Some(row) = table.next_row()? {
+        for (column, purpose) in MEMORY {
+            if row.optional(column).is_ok_and(|cell| cell.is_none()) {
+                continue;
+            }
+            let read = shape(&row, columns).and_then(|shape| Ok((shape, row.positive(column)?)));
+            match read {
+                Ok((shape, value)) => {
+                    largest = largest.max(value);
+                    values.push((Ok(shape), purpose, value, row.shown(column)));
+                }
+                Err(refused) => values.push((Err(refused), purpose, 0.0, String::new())),
+            }
+            if values.len() > super::MAX_VALUES {
+                return Err(ProfileError::TooManyValues);
+            }
+        }
+    }
+    // Ten million MiB, or a thousand GiB, fit no device; ten megabytes, or one GiB, no model.
+    let (unit, name) = match largest {
+        1e7.. => (1.0, "bytes"),
+        1e3.. => (MEBIBYTE, "MiB"),
+        _ => (1024.0 * MEBIBYTE, "GiB"),
+    };
+    ledger.assume(format!("memory is in {name}, since the largest value is {largest}"));
+    for (shape, purpose, value, place) in values {
+        let footprint = shape.and_then(|shape| {
+            let bytes = bytes(value, unit, place)?;
+            Ok(Footprint { shape, purpose, bytes, rank: None, layout: None })
+        });
+        ledger.footprint(footprint)?;
+    }
+    Ok(())
+}
+
+fn shape(row: &Row<'_>, columns: Columns) -> Result<Shape, Refused> {
+    let part = if columns.tokens { Part::Language } else { Part::Vision };
+    let own = |there: bool, column: &str| if there { row.devices(column).map(Some) } else { Ok(None) };
+    Ok(Shape {
+        part,
+        batch: own(columns.batch, "batch_size")?,
+        tokens: own(columns.tokens, "seq_len")?,
+        decoder_tokens: None,
+        layers: Some(row.devices("num_layers")?),
+        tensor_parallel: Some(row.devices("tp_size")?),
+    })
+}
