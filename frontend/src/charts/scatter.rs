@@ -78,8 +78,9 @@ pub(crate) fn ScatterChart(
         clouds.iter().any(|cloud| !cloud.points.is_empty()).then(|| plot(&clouds, &front, axes, &Colours::read()))
     });
     let count = move || clouds.with(|clouds| clouds.iter().map(|cloud| cloud.points.len()).sum::<usize>());
+    let theme_changes = theme_version();
     let legend = move || {
-        version.track();
+        theme_changes.track();
         let entry = |cloud: Cloud| {
             let shade = if theme() == Theme::Dark { cloud.dark } else { cloud.light };
             view! { <li><span style:color=shade aria-hidden="true">{cloud.mark.shown()}</span>{cloud.name}</li> }
