@@ -36,7 +36,7 @@ macro_rules! set_up {
 }
 
 /// In the order of the paper.
-pub(super) const ENTRIES: [Entry; 26] = [
+pub(super) const ENTRIES: [Entry; 27] = [
     set_up!("7b-8-common-crawl", "Figure 13", COMMON_CRAWL),
     set_up!("7b-8-github", "Figure 13", GITHUB),
     set_up!("7b-16-common-crawl", "Figure 13", COMMON_CRAWL),
@@ -61,6 +61,7 @@ pub(super) const ENTRIES: [Entry; 26] = [
     set_up!("context-128k", "Figure 14", SCALING),
     set_up!("tokens-400k", "Figure 14", SCALING),
     set_up!("ablation", "Figures 15 and 16, table 1", STEPS),
+    set_up!("steps-13b", "Figure 16", STEPS),
     set_up!("hot-switch-7b", "Table 4", SWITCH),
     set_up!("devices-1024", "Table 2", LARGE),
 ];

@@ -14,7 +14,7 @@ pub(super) struct Dealt {
     pub phase: u32,
     /// Sequences of its microbatches, by index in the batch.
     pub microbatches: Vec<Vec<u32>>,
-    /// Seconds by the fitted cost, Eq. 1.
+    /// Seconds by the fitted cost.
     pub estimated_s: f64,
 }
 
@@ -36,11 +36,13 @@ pub(super) fn packed_to(lengths: &[u64], own: &[u32], capacity: u64) -> Vec<Vec<
     bins.into_iter().map(|(_, bin)| bin).collect()
 }
 
-/// Eq. 1 of some microbatches: the slowest (PP - 1 + V).
+/// Seconds of a pipeline: every microbatch once, and the slowest on its way through the other stages.
+///
+/// Eq. 1, which takes all microbatches for as slow as the slowest, where they are equal; Eq. 2 with the microbatches as they are.
 pub(super) fn seconds(cost: &SchemeCost, microbatches: &[Vec<u32>], lengths: &[u64]) -> f64 {
     let of = |own: &Vec<u32>| own.iter().map(|&index| cost.work(lengths[index as usize])).sum::<f64>() + cost.c;
-    let slowest = microbatches.iter().map(of).fold(0.0, f64::max);
-    if microbatches.is_empty() { 0.0 } else { slowest * (f64::from(cost.pp - 1) + microbatches.len() as f64) }
+    let all: Vec<f64> = microbatches.iter().map(of).collect();
+    all.iter().sum::<f64>() + f64::from(cost.pp - 1) * all.iter().copied().fold(0.0, f64::max)
 }
 
 /// Equal pipelines: sequences packed to `capacity`, microbatches dealt in turn.
@@ -83,7 +85,7 @@ pub(super) fn assigned(schemes: &[Profiled], copies: &[u32], lengths: &[u64], se
     let pipelines = pipelines(schemes, copies);
     let settings = DispatchSettings { seed, ..DispatchSettings::default() };
     let assignment = assign(lengths, &pipelines, settings, PackingSettings::default()).ok()?;
-    Some(of_assignment(copies, &assignment))
+    Some(of_assignment(schemes, copies, lengths, &assignment))
 }
 
 /// The costs of the pipelines of a strategy, scheme by scheme.
@@ -93,14 +95,18 @@ pub(super) fn pipelines(schemes: &[Profiled], copies: &[u32]) -> Vec<SchemeCost>
 }
 
 /// What an assignment to the pipelines of [`pipelines`] deals.
-pub(super) fn of_assignment(copies: &[u32], assignment: &Assignment) -> Vec<Dealt> {
+pub(super) fn of_assignment(
+    schemes: &[Profiled],
+    copies: &[u32],
+    lengths: &[u64],
+    assignment: &Assignment,
+) -> Vec<Dealt> {
     let of = |(place, &count): (usize, &u32)| std::iter::repeat_n(place, count as usize);
     let places = copies.iter().enumerate().flat_map(of);
-    let dealt = places.zip(&assignment.packings).map(|(scheme, packing)| Dealt {
-        scheme,
-        phase: 0,
-        microbatches: packing.as_ref().map_or_else(Vec::new, |packing| packing.microbatches.clone()),
-        estimated_s: packing.as_ref().map_or(0.0, |packing| packing.seconds),
+    let dealt = places.zip(&assignment.packings).map(|(scheme, packing)| {
+        let microbatches = packing.as_ref().map_or_else(Vec::new, |packing| packing.microbatches.clone());
+        let estimated_s = seconds(&schemes[scheme].cost, &microbatches, lengths);
+        Dealt { scheme, phase: 0, microbatches, estimated_s }
     });
     dealt.collect()
 }
@@ -163,12 +169,12 @@ mod tests {
         assert_eq!(packed_to(&[2, 6, 3, 5, 4], &[0, 2], 10), [vec![2, 0]]);
     }
 
-    /// Work of l is l² here and c is 1: microbatches of 3 (10) and of 1 and 2 (6) on three stages take 10 (3 - 1 + 2).
+    /// Work of l is l² here and c is 1: microbatches of 3 (10) and of 1 and 2 (6) on three stages take 10 + 6 + 2 x 10.
     #[test]
-    fn the_slowest_microbatch_paces_the_pipeline() {
+    fn the_slowest_microbatch_goes_through_all_stages() {
         let cost = SchemeCost { tp: 1, pp: 3, cp: 1, a: 1.0, b: 0.0, c: 1.0, max_len: 10, util_len: 0 };
         let lengths = [3, 1, 2];
-        assert!((seconds(&cost, &[vec![0], vec![1, 2]], &lengths) - 40.0).abs() < 1e-12);
+        assert!((seconds(&cost, &[vec![0], vec![1, 2]], &lengths) - 36.0).abs() < 1e-12);
         assert!(seconds(&cost, &[], &lengths).abs() < 1e-12);
     }
 }

@@ -1,6 +1,6 @@
 //! Strategies that Hydraulis proposes: the best for every batch, or one for all of them.
 
-use super::dealing::{assigned, of_assignment, pipelines, replica};
+use super::dealing::{assigned, of_assignment, pipelines, replica, seconds};
 use super::profile::{Profiled, undominated};
 use super::{Made, Setting, lengths, words};
 use crate::heterogeneous_strategies::{
@@ -114,7 +114,8 @@ impl Proposed {
         Ok(best.map(|(_, place)| place))
     }
 
-    /// Seconds that the slowest pipeline of a strategy waits for parameters and gradients; at least, where nothing is assigned yet.
+    /// What a strategy takes beside Eq. 1: seconds that its slowest pipeline waits for parameters and gradients; at least, where nothing is
+    /// assigned yet. Of an assignment also what Eq. 1 is off by where microbatches are uneven.
     fn beside(&self, strategy: usize, assignment: Option<&Assignment>, lengths: &[u64]) -> f64 {
         let moved = &self.interactions[strategy];
         let count: u32 = self.strategies[strategy].iter().sum();
@@ -131,7 +132,13 @@ impl Proposed {
                 }
             }
         };
-        (0..count as usize).map(of).fold(0.0, f64::max)
+        let exposed = (0..count as usize).map(of).fold(0.0, f64::max);
+        let Some(assignment) = assignment else { return exposed };
+        let own = pipelines(&self.schemes, &self.strategies[strategy]);
+        let uneven = own.iter().zip(&assignment.packings).map(|(cost, packing)| {
+            packing.as_ref().map_or(0.0, |packing| seconds(cost, &packing.microbatches, lengths))
+        });
+        exposed + uneven.fold(0.0, f64::max) - assignment.seconds
     }
 }
 
@@ -222,7 +229,7 @@ fn run(
     close.sort_by(|a, b| a.0.total_cmp(&b.0).then(a.1.cmp(&b.1)));
     let best = close.first().map_or(0.0, |(seconds, _)| *seconds);
     let close = close.into_iter().take(SIMULATED).take_while(|(seconds, _)| *seconds <= best * CLOSE);
-    let first = plan_of(of_assignment(&proposed.strategies[chosen], &choice.assignment));
+    let first = plan_of(of_assignment(&proposed.schemes, &proposed.strategies[chosen], lengths, &choice.assignment));
     let others = close.filter_map(|(_, place)| {
         let dealt = assigned(&proposed.schemes, &proposed.strategies[place], lengths, setting.scenario.seed)?;
         Some((place, plan_of(dealt)))
