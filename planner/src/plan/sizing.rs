@@ -86,7 +86,7 @@ enum Verdict {
 }
 
 /// Longest iteration that is planned: 115 days, far below the range of nanoseconds.
-const LONGEST_SECONDS: f64 = 1e7;
+pub(super) const LONGEST_SECONDS: f64 = 1e7;
 
 /// The running search of one planner.
 pub(super) struct LayoutSearch<'a> {

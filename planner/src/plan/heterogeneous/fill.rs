@@ -203,6 +203,23 @@ pub(in crate::plan) fn fill(
     }
 }
 
+/// Parts of microbatches, and what they cost.
+fn priced(
+    scenario: &Scenario,
+    pricing: &Pricing<'_>,
+    (point, partition): (&Point, &Partition),
+    batch: &PackedBatch,
+    (microbatches, dealing): (Vec<Vec<u32>>, Dealing),
+) -> Result<(ReplicaPlan, PipelineCosts), Misfit> {
+    let contents: Vec<MicrobatchContents> = microbatches.iter().map(|own| batch.contents(own)).collect();
+    let parts = parts(scenario, point, &contents, dealing);
+    let schedule = Schedule { stages: 0, microbatches: 0, orders: Vec::new() };
+    let plan = ReplicaPlan { microbatches, parts, groups: Vec::new(), strategy: None, schedule, mixes: Vec::new() };
+    let of = (point.modules.as_slice(), partition);
+    let costs = modules::costs(scenario, pricing, of, batch, &plan).map_err(|why| Misfit::rule(&why))?;
+    Ok((plan, costs))
+}
+
 fn fill_dealt(
     scenario: &Scenario,
     pricing: &Pricing<'_>,
@@ -213,17 +230,16 @@ fn fill_dealt(
     let model = &scenario.model;
     let main = anchor(model);
     let microbatches = microbatches(point, main, batch);
-    let contents: Vec<MicrobatchContents> = microbatches.iter().map(|own| batch.contents(own)).collect();
-    let parts = parts(scenario, point, &contents, dealing);
-    let schedule = Schedule { stages: 0, microbatches: 0, orders: Vec::new() };
-    let mut plan = ReplicaPlan { microbatches, parts, groups: Vec::new(), strategy: None, schedule, mixes: Vec::new() };
-    let of = (point.modules.as_slice(), partition);
-    let costs = modules::costs(scenario, pricing, of, batch, &plan).map_err(|why| Misfit::rule(&why))?;
     let arrangement =
         Arrangement::of(&point.modules, partition, model.modules.len()).map_err(|why| Misfit::rule(&why))?;
+    let copies = point.modules[arrangement.modules[main].layout].pipelines();
+    // Most points that have no memory are told by their first wave.
+    if let Some(first) = microbatches.get(..copies as usize) {
+        let (_, costs) = priced(scenario, pricing, (point, partition), batch, (first.to_vec(), dealing))?;
+        alone_fits(scenario, &costs)?;
+    }
+    let (mut plan, costs) = priced(scenario, pricing, (point, partition), batch, (microbatches, dealing))?;
     alone_fits(scenario, &costs)?;
-    let copies = arrangement.modules[main].layout;
-    let copies = point.modules[copies].pipelines();
     let waves = (plan.microbatches.len() as u32).div_ceil(copies).max(1);
     let halves = std::iter::successors(Some(waves), |&waves| (waves > 1).then(|| waves.div_ceil(2)));
     let halves = halves.filter(|_| matches!(point.mode, Mode::Homogeneous | Mode::Colocated));

@@ -10,12 +10,15 @@ use crate::cost::{MicrobatchLoad, Partition, Place, Pricing};
 use crate::observer::{Cancelled, Observer, go_on};
 use crate::outcome::{Loser, RejectionCount, Search};
 use crate::plan::misfit::{Hurdle, Misfit};
+use crate::plan::sizing::LONGEST_SECONDS;
 use crate::plan::{ModuleLayout, NoPlan, replica};
 use crate::ranking::Watch;
 use crate::scenario::{PlannerKind, Scenario};
 use crate::units::Bytes;
 use crate::workload::PackedBatch;
 
+/// What takes longer than anybody plans for.
+const ENDLESS: &str = "an iteration would take more than 115 days";
 /// Losers that are kept.
 const KEPT_LOSERS: usize = 40;
 
@@ -96,7 +99,14 @@ impl<'a> Sweep<'a> {
             };
             let works: Result<Vec<f64>, Misfit> = point.modules.iter().map(work).collect();
             match works {
-                Ok(works) => sweep.open.push(Open::of(point, &works, sequences.len())),
+                Ok(works) => {
+                    let open = Open::of(point, &works, sequences.len());
+                    if open.bound <= LONGEST_SECONDS {
+                        sweep.open.push(open);
+                    } else {
+                        sweep.seen.push((open.point, Seen::Rejected(Misfit::rule(ENDLESS))));
+                    }
+                }
                 Err(misfit) => sweep.seen.push((point, Seen::Rejected(misfit))),
             }
         }
@@ -176,6 +186,9 @@ impl<'a> Sweep<'a> {
         let partition = fill::partition(self.scenario, self.pricing, point, &loads)?;
         self.states_fit(point, &partition, &loads)?;
         let filled = fill(self.scenario, self.pricing, (point, &partition), self.sizing)?;
+        if filled.time.secs() > 2.0 * LONGEST_SECONDS {
+            return Err(Misfit::rule(ENDLESS));
+        }
         Ok((filled, partition))
     }
 

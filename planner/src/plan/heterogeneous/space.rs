@@ -11,6 +11,8 @@ use crate::training::LayoutRequest;
 const MOST_CONTEXT: u32 = 64;
 /// Most sequences of a microbatch that are looked at.
 const LARGEST_MICROBATCH: u32 = 16;
+/// Most ranks that are simulated one by one: the order of all of them is found by running it.
+const MOST_RANKS: u32 = 1024;
 /// Most pairs of layouts that are looked at; what is left out is counted.
 const MOST_POINTS: usize = 60_000;
 
@@ -318,6 +320,9 @@ fn broken_rule(ground: &Ground, mode: Mode, modules: &[ModuleLayout]) -> Option<
         if layout.tensor > 1 && !(layout.first_device % ground.devices_per_node).is_multiple_of(layout.tensor) {
             return Some("a tensor-parallel group would cross nodes".to_owned());
         }
+    }
+    if modules.iter().any(|layout| layout.pipelines() * layout.pipeline > MOST_RANKS) {
+        return Some(format!("more than {MOST_RANKS} ranks"));
     }
     let backbone = modules.iter().find(|layout| layout.modules().contains(&ground.main))?;
     if mode == Mode::Homogeneous {
