@@ -19,7 +19,7 @@ use super::{IterationPlan, ModuleLayout, NoPlan, Plan, ReplicaPlan};
 use crate::cost::partition::ModuleWeight;
 use crate::cost::{MicrobatchLoad, Partition, Pricing};
 use crate::data_aware::{
-    Choice, Configuration, Degrees, Item, ItemWork, Optimized, OptimizerInput, PartitionSettings, item_seconds,
+    Choice, Configuration, Degrees, Item, ItemWork, Optimized, OptimizerInput, PartitionSettings, Round, item_seconds,
     optimize, partition, shortlist,
 };
 use crate::observer::{Cancelled, Observer, go_on};
@@ -398,6 +398,7 @@ impl Planner<'_> {
         if let Some(published) = &optimized.published {
             decisions.push(by("the rule of the published program", published, published.of_mean));
         }
+        decisions.push(self.handed_on(&choice.configuration));
         let full = self.scenario.memory_limit().get() as f64;
         if self.input.memory < full {
             decisions.push(format!(
@@ -406,6 +407,32 @@ impl Planner<'_> {
             ));
         }
         decisions
+    }
+}
+
+impl Planner<'_> {
+    /// What a round of mean items hands from the encoder to the backbone, in words.
+    fn handed_on(&self, configuration: &Configuration) -> String {
+        let modules = &self.scenario.model.modules;
+        let items: f64 = self.input.items.iter().map(|item| item.batch * item.weight).sum();
+        let mean = items / self.input.items.iter().map(|item| item.weight).sum::<f64>();
+        let a_round = mean * f64::from(self.input.global_batch) / f64::from(configuration.microbatches);
+        let round = Round {
+            encoder_copies: configuration.encoder.data,
+            backbone_copies: configuration.backbone.data,
+            tokens: a_round * f64::from(modules[0].backbone_tokens_per_item()),
+            token_bytes: self.scenario.training.width() * f64::from(modules[1].hidden),
+            readers: configuration.backbone.tensor,
+        };
+        let mib = |bytes: f64| bytes / f64::from(1 << 20);
+        format!(
+            "A round hands {:.0} MiB from {} copies of the encoder to {} of the backbone and as much back, from copy to copy; one communicator \
+             for all, as published, would carry {:.0} MiB.",
+            mib(round.direct() / 2.0),
+            round.encoder_copies,
+            round.backbone_copies,
+            mib(round.traffic().through_communicator())
+        )
     }
 }
 

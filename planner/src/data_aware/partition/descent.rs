@@ -128,7 +128,7 @@ impl<'a> Descent<'a> {
             return;
         }
         while self.best_height > enough && self.steps < until {
-            if self.lower() {
+            if self.now.height() > enough && self.lower() {
                 continue;
             }
             self.keep();
