@@ -19,6 +19,8 @@ use crate::workload::PackedBatch;
 
 /// What takes longer than anybody plans for.
 const ENDLESS: &str = "an iteration would take more than 115 days";
+/// Steps of simulation that a search takes, some ten seconds; four times as many while nothing fits.
+const MOST_STEPS: u64 = 100_000_000;
 /// Losers that are kept.
 const KEPT_LOSERS: usize = 40;
 
@@ -62,6 +64,8 @@ pub(super) struct Sweep<'a> {
     /// Microbatches that some layouts have no memory for.
     too_large: BTreeMap<(Mode, Vec<ModuleLayout>), (u32, Misfit)>,
     pub(super) simulated: u32,
+    /// Steps taken, counted before each point.
+    steps: u64,
     total: u32,
 }
 
@@ -82,6 +86,7 @@ impl<'a> Sweep<'a> {
             partitions,
             too_large: BTreeMap::new(),
             simulated,
+            steps: 0,
             total,
         };
         let main = anchor(&scenario.model);
@@ -126,7 +131,11 @@ impl<'a> Sweep<'a> {
     /// Simulates points, best estimate first, until `most` have been simulated in all or none can be better than the best.
     pub(super) fn run(&mut self, most: u32, kind: PlannerKind, observer: &mut dyn Observer) -> Result<(), Cancelled> {
         // What cannot win is left out, but while there is no plan at all the search goes on.
-        while self.simulated < most || self.best().is_none() {
+        while if self.best().is_none() {
+            self.steps < 4 * MOST_STEPS
+        } else {
+            self.simulated < most && self.steps < MOST_STEPS
+        } {
             let Some(open) = self.open.pop() else { break };
             if self.best().is_some_and(|(best, _)| open.bound >= best) {
                 self.pruned.push(open);
@@ -163,6 +172,7 @@ impl<'a> Sweep<'a> {
             self.seen.push((point, Seen::Rejected(misfit)));
             return;
         }
+        self.steps += steps(&point, anchor(&self.scenario.model), self.sizing.sequences.len() as u64);
         let seen = match self.try_out(&point) {
             Ok((filled, partition)) => {
                 self.simulated += 1;
@@ -305,6 +315,16 @@ impl<'a> Sweep<'a> {
         };
         NoPlan { binding, search: self.report() }
     }
+}
+
+/// About how many steps a point takes: its cells, each priced and then chosen among all ranks.
+fn steps(point: &Point, main: usize, sequences: u64) -> u64 {
+    let backbone = point.modules.iter().find(|layout| layout.modules().contains(&main));
+    let (copies, beside) = backbone.map_or((1, 1), |layout| (layout.pipelines(), layout.beside));
+    let microbatches = sequences.div_ceil(u64::from(point.microbatch * beside));
+    let each = |layout: &ModuleLayout| u64::from(layout.pipelines().div_ceil(copies)) * u64::from(layout.pipeline);
+    let ranks: u64 = point.modules.iter().map(|layout| u64::from(layout.pipelines() * layout.pipeline)).sum();
+    microbatches * point.modules.iter().map(each).sum::<u64>() * (50 + ranks / 16)
 }
 
 impl Open {
