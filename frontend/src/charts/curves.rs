@@ -20,7 +20,7 @@ pub(crate) enum Dash {
     /// Dots.
     Dotted,
     /// Dashes and dots by turns.
-    DashDotted,
+    Alternating,
     /// Long dashes, for what is no measurement but a limit.
     Long,
 }
@@ -31,7 +31,7 @@ impl Dash {
             Self::Solid => DashType::Solid,
             Self::Dashed => DashType::Dash,
             Self::Dotted => DashType::Dot,
-            Self::DashDotted => DashType::DashDot,
+            Self::Alternating => DashType::DashDot,
             Self::Long => DashType::LongDash,
         }
     }
@@ -41,7 +41,7 @@ impl Dash {
         match self {
             Self::Solid => "none",
             Self::Dashed => "6 4",
-            Self::DashDotted => "6 3 2 3",
+            Self::Alternating => "6 3 2 3",
             Self::Dotted => "2 2",
             Self::Long => "9 4",
         }

@@ -52,14 +52,14 @@ impl Stroke {
             PlannerKind::Ulysses => ("#7a6a12", "#ccbb44", DashType::Solid, "none"),
             PlannerKind::HeterogeneousApart => ("#1b7f3b", "#66cc88", DashType::Solid, "none"),
             PlannerKind::HeterogeneousColocated => ("#1b7f3b", "#66cc88", DashType::Dash, "6 4"),
-            PlannerKind::Homogeneous => ("#66707e", "#a0a8b4", DashType::Dash, "6 4"),
+            PlannerKind::Homogeneous => ("#66707e", "#a0a8b4", DashType::LongDashDot, "9 3 2 3"),
             PlannerKind::Hydraulis => ("#0a63a8", "#6bb3f0", DashType::Solid, "none"),
             PlannerKind::HydraulisStatic => ("#0a63a8", "#6bb3f0", DashType::Dash, "6 4"),
             PlannerKind::HydraulisPacking => ("#0a63a8", "#6bb3f0", DashType::DashDot, "6 3 2 3"),
             PlannerKind::HydraulisBase => ("#0a63a8", "#6bb3f0", DashType::Dot, "2 2"),
             PlannerKind::HotSpa => ("#a0410d", "#f0945c", DashType::Dash, "6 4"),
-            PlannerKind::StaticStrategy => ("#66707e", "#a0a8b4", DashType::Dot, "2 2"),
-            PlannerKind::DeepSpeed => ("#7a6a12", "#ccbb44", DashType::Dash, "6 4"),
+            PlannerKind::StaticStrategy => ("#66707e", "#a0a8b4", DashType::LongDash, "9 4"),
+            PlannerKind::DeepSpeed => ("#7a6a12", "#ccbb44", DashType::LongDash, "9 4"),
         };
         Self { light, dark, dash, strokes }
     }

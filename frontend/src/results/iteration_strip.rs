@@ -123,7 +123,7 @@ fn strategies(planned: &Planned) -> Vec<Used> {
         match known.iter_mut().find(|known| known.number == strategy.number) {
             Some(known) => known.iterations.push(index),
             None => {
-                known.push(Used { number: strategy.number, label: strategy.label.clone(), iterations: vec![index] })
+                known.push(Used { number: strategy.number, label: strategy.label.clone(), iterations: vec![index] });
             }
         }
     }

@@ -154,23 +154,7 @@ pub fn judge(
         let planned = &plan.iterations[iteration];
         let runs = run_iteration(scenario, pricing, plan, iteration, batch)
             .map_err(|deadlock| Violation::Deadlock { waiting: deadlock.to_string() })?;
-        for (index, (run, replica)) in runs.iter().zip(&planned.replicas).enumerate() {
-            // A shared run needs one check.
-            if !runs[..index].iter().rev().take(REMEMBERED).any(|earlier| Rc::ptr_eq(earlier, run)) {
-                check::check_run(&replica.schedule, &run.execution, &run.costs, limit)?;
-                if arrangement.is_some() {
-                    let of = (&scenario.model, &scenario.training);
-                    check::check_module_run(plan, of, batch, replica, &run.execution, &run.costs)?;
-                }
-            }
-            match &replica.strategy {
-                Some(strategy) => {
-                    check::check_phases(strategy, &run.execution)?;
-                    schemed.stages.add(strategy, &run.costs);
-                }
-                None => stages.add(&run.costs),
-            }
-        }
+        check_runs(scenario, plan, batch, (planned, &runs))?;
         let schemes = planned.replicas.first().and_then(|replica| replica.strategy.as_ref());
         let mut end = match schemes {
             Some(strategy) => strategy::step_end(strategy, &runs[0].execution),
@@ -179,14 +163,15 @@ pub fn judge(
         if let Some(arrangement) = &arrangement {
             end.join(&arrangement.synchronised(&plan.modules));
         }
-        let sizes = arrangement.as_ref().map(|arrangement| arrangement.sizes());
+        let sizes = arrangement.as_ref().map(modules::Arrangement::sizes);
         let total = totals_of(scenario, batch, planned, (&runs, sizes.as_deref()), &end);
         for (run, replica) in runs.iter().zip(&planned.replicas) {
-            match &replica.strategy {
-                Some(strategy) => {
-                    schemed.devices.add(strategy, &replica.schedule, &run.execution, &run.costs, total.time);
-                }
-                None => ranks.add(&replica.schedule, &run.execution, &run.costs, total.time),
+            if let Some(strategy) = &replica.strategy {
+                schemed.stages.add(strategy, &run.costs);
+                schemed.devices.add(strategy, &replica.schedule, &run.execution, &run.costs, total.time);
+            } else {
+                stages.add(&run.costs);
+                ranks.add(&replica.schedule, &run.execution, &run.costs, total.time);
             }
         }
         let slowest =
@@ -195,16 +180,16 @@ pub fn judge(
         let run = &runs[slowest];
         let timeline = assemble(&planned.replicas[slowest].schedule, &run.execution, &run.costs, &end);
         let is_grouped = planned.replicas[slowest].is_grouped();
-        let work = if is_grouped { groups::work(&planned.replicas[slowest].schedule, &run.costs) } else { Vec::new() };
-        let of_groups = is_grouped.then(|| accounts.next(&planned.replicas[slowest], &batch.sequences, &work));
+        let work = is_grouped.then(|| groups::work(&planned.replicas[slowest].schedule, &run.costs));
+        let of_groups = work.as_ref().map(|work| accounts.next(&planned.replicas[slowest], &batch.sequences, work));
         let of_schemes = schemes.map(|strategy| {
             let plan = (&planned.replicas[0], strategy);
             strategy::iteration_strategy(scenario, pricing, batch, plan, &run.execution, &mut schemed.known)
         });
-        let balance = match &of_schemes {
-            Some(strategy) => Balance::of_pipelines(strategy),
-            None if is_grouped => Balance::of_ranks(&work),
-            None => Balance::of_replicas(planned, &runs, slowest),
+        let balance = match (&of_schemes, &work) {
+            (Some(strategy), _) => Balance::of_pipelines(strategy),
+            (None, Some(work)) => Balance::of_ranks(work),
+            (None, None) => Balance::of_replicas(planned, &runs, slowest),
         };
         iterations.push(IterationMetrics {
             iteration_s: total.time.secs(),
@@ -247,6 +232,30 @@ pub fn judge(
         placement: modules::placement(scenario, plan, batches),
     };
     Ok(Judged { planned, timelines })
+}
+
+/// Checks what the replicas of an iteration do in time.
+fn check_runs(
+    scenario: &Scenario,
+    plan: &Plan,
+    batch: &PackedBatch,
+    (planned, runs): (&IterationPlan, &[Rc<ReplicaRun>]),
+) -> Result<(), Violation> {
+    let limit = scenario.memory_limit();
+    for (index, (run, replica)) in runs.iter().zip(&planned.replicas).enumerate() {
+        // A shared run needs one check.
+        if !runs[..index].iter().rev().take(REMEMBERED).any(|earlier| Rc::ptr_eq(earlier, run)) {
+            check::check_run(&replica.schedule, &run.execution, &run.costs, limit)?;
+            if !plan.modules.is_empty() {
+                let of = (&scenario.model, &scenario.training);
+                check::check_module_run(plan, of, batch, replica, &run.execution, &run.costs)?;
+            }
+        }
+        if let Some(strategy) = &replica.strategy {
+            check::check_phases(strategy, &run.execution)?;
+        }
+    }
+    Ok(())
 }
 
 /// What the replicas of an iteration come to; `sizes` are the devices of every rank where modules have layouts of their own.

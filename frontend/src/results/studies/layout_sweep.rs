@@ -68,6 +68,7 @@ fn verdict(sweep: &LayoutSweep) -> Vec<String> {
 
 /// The card's content.
 pub(super) fn show(sweep: Arc<LayoutSweep>) -> impl IntoView {
+    let sweep = Arc::unwrap_or_clone(sweep);
     let (clouds, line) = (clouds(&sweep), front(&sweep));
     let words = verdict(&sweep);
     let label =

@@ -46,7 +46,7 @@ fn curves(study: &SearchProgress, over: Over) -> Vec<Curve> {
             name,
             light: "#5b4a9c",
             dark: "#b9a6ff",
-            dash: Dash::DashDotted,
+            dash: Dash::Alternating,
             form: Form::Level,
             points,
         });
@@ -218,7 +218,7 @@ mod tests {
         assert_eq!(over_rankings[3].points, [(0.0, 14.0), (200.0, 14.0)]);
         assert_eq!(curves(&study, Over::Seconds)[3].points, [(0.0, 14.0), (2.0, 14.0)]);
         let dashes: Vec<Dash> = over_rankings.iter().map(|curve| curve.dash).collect();
-        assert_eq!(dashes, [Dash::Solid, Dash::Dotted, Dash::DashDotted, Dash::Long], "told apart without colour");
+        assert_eq!(dashes, [Dash::Solid, Dash::Dotted, Dash::Alternating, Dash::Long], "told apart without colour");
     }
 
     #[test]
