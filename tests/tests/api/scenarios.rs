@@ -166,7 +166,7 @@ async fn catalogues_hold_what_scenarios_name() {
     assert!(!presets["samples"].as_array().unwrap().is_empty());
     let gallery: Value = house.get(api::path::GALLERY).await.json();
     let entries = gallery["entries"].as_array().unwrap();
-    assert_eq!(entries.len(), 44);
+    assert_eq!(entries.len(), 116);
     for entry in entries {
         house.store(&entry["scenario"]).await;
     }
