@@ -289,6 +289,7 @@ impl PlannerKind {
                 | Self::Dhp
                 | Self::HydraulisStatic
                 | Self::Hydraulis
+                | Self::Dflop
         )
     }
 
@@ -302,7 +303,6 @@ impl PlannerKind {
                 | Self::HydraulisPacking
                 | Self::HydraulisStatic
                 | Self::Hydraulis
-                | Self::Dflop
         )
     }
 

@@ -135,10 +135,12 @@ mod tests {
         let notations: Vec<&str> = first.microbatches.iter().map(|own| own.notation.as_str()).collect();
         assert_eq!(notations, ["<2>x1 <1>x1", "<2>x2"]);
         assert_eq!(first.microbatches.iter().map(|own| own.idle_ranks).collect::<Vec<_>>(), [1, 0]);
-        assert_eq!(first.microbatches.iter().map(|own| own.estimated_s).collect::<Vec<_>>(), [0.030, 0.025]);
+        let milliseconds = |seconds: f64| (seconds * 1e3).round();
+        let estimates: Vec<f64> = first.microbatches.iter().map(|own| milliseconds(own.estimated_s)).collect();
+        assert_eq!(estimates, [30.0, 25.0]);
         let pair = &first.microbatches[0].degrees[0];
         assert_eq!((pair.sequences, pair.tokens, pair.shortest, pair.longest), (2, 150, 50, 100));
-        assert_eq!((first.estimated_s, first.busiest_s), (0.055, 0.045));
+        assert_eq!((milliseconds(first.estimated_s), milliseconds(first.busiest_s)), (55.0, 45.0));
         assert!((first.mean_s - 0.0385).abs() < 1e-12);
         // Two groups are made; the first is found again in the second microbatch.
         assert_eq!((first.pool_misses, first.pool_hits), (2, 1));

@@ -86,9 +86,10 @@ fn images_rise_and_fall_twice_in_forty_iterations() {
 }
 
 #[test]
-fn synthetic_sources_say_so() {
+fn sources_say_whether_they_are_synthetic_or_measured() {
     for preset in samples() {
-        assert!(preset.title.contains("(synthetic") || preset.id == "uniform-4096", "{}", preset.title);
+        let told = ["(synthetic", "(measured)"].iter().any(|origin| preset.title.contains(origin));
+        assert!(told || preset.id == "uniform-4096", "{}", preset.title);
     }
 }
 
