@@ -8,8 +8,8 @@ use crate::outcome::{
     Answer, ENGINE, HistogramColumns, Outcome, PlannedTimeline, PlannerResult, Planning, WorkloadSummary,
 };
 use crate::plan::{
-    Batches, Judged, NoPlan, Plan, heterogeneous, judge, plan_context_parallel, plan_data_aware, plan_dynamic,
-    plan_heterogeneous, plan_pipeweaver, plan_static, plan_strategies,
+    Batches, ENDLESS, Judged, LONGEST_SECONDS, NoPlan, Plan, heterogeneous, judge, plan_context_parallel,
+    plan_data_aware, plan_dynamic, plan_heterogeneous, plan_pipeweaver, plan_static, plan_strategies,
 };
 use crate::scenario::{PlannerKind, Scenario, ValidScenario};
 use crate::workload::{GlobalBatch, PackedBatch, SampleShape, Sampler, packing};
@@ -110,7 +110,12 @@ fn judged(
     batches: &[PackedBatch],
 ) -> JudgedOrNot {
     match answer {
-        Ok(plan) => judge(scenario, pricing, &plan, batches).map(Ok),
+        Ok(plan) => judge(scenario, pricing, &plan, batches).map(|judged| {
+            if judged.iteration_s() <= LONGEST_SECONDS {
+                return Ok(judged);
+            }
+            Err(NoPlan { binding: ENDLESS.to_owned(), search: plan.search.clone() })
+        }),
         Err(none) => Ok(Err(none)),
     }
 }

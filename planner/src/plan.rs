@@ -28,6 +28,7 @@ pub(crate) use dynamic::plan as plan_dynamic;
 pub(crate) use heterogeneous::plan as plan_heterogeneous;
 pub(crate) use hydraulis::{Batches, plan as plan_strategies};
 pub(crate) use pipeweaver::{CutReplica, plan as plan_pipeweaver};
+pub(crate) use sizing::{ENDLESS, LONGEST_SECONDS};
 pub(crate) use static_3d::plan as plan_static;
 
 use crate::cost::{Partition, StrategyMix};

@@ -37,9 +37,9 @@ fn time(outcome: &Outcome, wanted: PlannerKind) -> Result<f64, &str> {
 #[test]
 fn every_set_up_of_dhp_is_planned_and_the_long_tails_gain_most() {
     let outcomes = outcomes();
-    assert_eq!(outcomes.len(), 6 * 3 + 3 + 2);
+    assert_eq!(outcomes.len(), 6 * 3 + 3 + 2 + 7);
     let mean_gain = |data: &str| {
-        let own = outcomes.iter().filter(|(name, _)| name.ends_with(data));
+        let own = outcomes.iter().filter(|(name, _)| name.ends_with(data) && !name.starts_with("frozen"));
         let gains: Vec<f64> = own
             .map(|(_, outcome)| {
                 time(outcome, PlannerKind::StaticContext).unwrap() / time(outcome, PlannerKind::Dhp).unwrap()
@@ -49,14 +49,16 @@ fn every_set_up_of_dhp_is_planned_and_the_long_tails_gain_most() {
         gains.iter().sum::<f64>() / gains.len() as f64
     };
     for (name, outcome) in &outcomes {
-        for kind in [PlannerKind::StaticContext, PlannerKind::BalancedContext, PlannerKind::PowerOfTwoContext] {
+        let asked = |kind: &PlannerKind| outcome.results.iter().any(|result| result.planner == *kind);
+        let baselines = [PlannerKind::StaticContext, PlannerKind::BalancedContext, PlannerKind::PowerOfTwoContext];
+        for kind in baselines.into_iter().filter(asked) {
             let baseline = time(outcome, kind).unwrap_or_else(|binding| panic!("{name}, {kind:?}: {binding}"));
             let dhp = time(outcome, PlannerKind::Dhp).unwrap();
             assert!(dhp <= 1.05 * baseline, "{name}, {kind:?}: {dhp} of {baseline}");
         }
         match time(outcome, PlannerKind::Ulysses) {
             Ok(seconds) => assert!(seconds > 0.0),
-            Err(binding) => assert!(name.starts_with("internvl"), "{name}: {binding}"),
+            Err(binding) => assert!(name.contains("internvl"), "{name}: {binding}"),
         }
     }
     let (even, tailed) = (mean_gain("msr-vtt"), mean_gain("open-vid"));

@@ -34,12 +34,13 @@ test("the search of the plan is drawn over rankings and over time, and as a tabl
   const card = page.getByTestId("card-search");
   assert.equal(await card.getByTestId("search-chart").count(), 0, "nothing is computed before it is opened");
   await unfold(card);
-  await card.getByTestId("search-chart").locator(".scatterlayer .trace").nth(3).waitFor({ state: "attached", ...PATIENCE });
+  await card.getByTestId("search-chart").locator(".scatterlayer .trace").nth(4).waitFor({ state: "attached", ...PATIENCE });
   const names = await card.locator(".chart-legend li").allInnerTexts();
   assert.deepEqual(names.slice(0, 3), ["Monte-Carlo tree search", "Depth first", "Random"]);
-  assert.match(names[3], /^lower bound [\d.]+\ss$/);
+  assert.match(names[3], /^tree search after swaps [\d.]+\ss$/);
+  assert.match(names[4], /^lower bound [\d.]+\ss$/);
   const dashes = await card.locator(".chart-legend line").evaluateAll((lines) => lines.map((line) => line.getAttribute("stroke-dasharray")));
-  assert.equal(new Set(dashes).size, 4, "lines differ without colour");
+  assert.equal(new Set(dashes).size, 5, "lines differ without colour");
   const axis = card.locator(".xtitle");
   assert.equal(await axis.textContent(), "rankings tried");
   await card.getByRole("radio", { name: "By time" }).check();

@@ -24,6 +24,11 @@ pub struct Judged {
 }
 
 impl Judged {
+    /// Mean time of its iterations, in s.
+    pub fn iteration_s(&self) -> f64 {
+        self.planned.metrics.iteration_s
+    }
+
     /// The plan with its metrics, and the timeline of every iteration's slowest replica.
     pub fn into_parts(self) -> (Planned, Vec<Timeline>) {
         (self.planned, self.timelines)

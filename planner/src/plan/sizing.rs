@@ -86,7 +86,9 @@ enum Verdict {
 }
 
 /// Longest iteration that is planned: 115 days, far below the range of nanoseconds.
-pub(super) const LONGEST_SECONDS: f64 = 1e7;
+pub(crate) const LONGEST_SECONDS: f64 = 1e7;
+/// What is said of a longer one.
+pub(crate) const ENDLESS: &str = "an iteration would take more than 115 days";
 
 /// The running search of one planner.
 pub(super) struct LayoutSearch<'a> {
@@ -193,7 +195,7 @@ impl<'a> LayoutSearch<'a> {
         }
         let bound = work_bound(table, &sized.partition, place, self.filling.least_work());
         if bound.secs() > LONGEST_SECONDS {
-            return Err(Misfit::rule("an iteration would take more than 115 days"));
+            return Err(Misfit::rule(ENDLESS));
         }
         Ok((bound, sized))
     }

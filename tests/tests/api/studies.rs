@@ -56,7 +56,9 @@ async fn the_search_of_a_plan_is_shown_as_it_went() {
     let strategies = study["strategies"].as_array().unwrap();
     let names: Vec<&str> = strategies.iter().map(|strategy| strategy["strategy"].as_str().unwrap()).collect();
     assert_eq!(names, ["mcts", "dfs", "random"]);
-    assert_eq!(strategies[0]["best_s"], of_iteration["iteration_s"]);
+    // Swaps on the critical path of the best ranking end the search.
+    assert_eq!(study["swapped_s"], of_iteration["iteration_s"]);
+    assert!(strategies[0]["best_s"].as_f64() >= study["swapped_s"].as_f64());
     assert_eq!(study["lower_bound_s"], of_iteration["lower_bound_s"]);
     assert_eq!(study["is_cut"], false);
     for strategy in strategies {

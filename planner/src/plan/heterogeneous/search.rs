@@ -10,15 +10,13 @@ use crate::cost::{MicrobatchLoad, Partition, Place, Pricing};
 use crate::observer::{Cancelled, Observer, go_on};
 use crate::outcome::{Loser, RejectionCount, Search};
 use crate::plan::misfit::{Hurdle, Misfit};
-use crate::plan::sizing::LONGEST_SECONDS;
+use crate::plan::sizing::{ENDLESS, LONGEST_SECONDS};
 use crate::plan::{ModuleLayout, NoPlan, replica};
 use crate::ranking::Watch;
 use crate::scenario::{PlannerKind, Scenario};
 use crate::units::Bytes;
 use crate::workload::PackedBatch;
 
-/// What takes longer than anybody plans for.
-const ENDLESS: &str = "an iteration would take more than 115 days";
 /// Steps of simulation that a search takes, some ten seconds; four times as many while nothing fits.
 const MOST_STEPS: u64 = 100_000_000;
 /// Losers that are kept.
