@@ -103,7 +103,7 @@ fn cells(of: &DegreeGroups, most: u32) -> impl IntoView + use<> {
         <td>{format::count(of.sequences.into())}</td>
         <td>{format::count(of.tokens)}</td>
         <td>{lengths}</td>
-        <td class="bar">{range(of.shortest, None, of.longest, most)}</td>
+        <td class="lengths">{range(of.shortest, None, of.longest, most)}</td>
     }
 }
 

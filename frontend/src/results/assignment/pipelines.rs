@@ -84,7 +84,7 @@ fn line(number: usize, of: &PipelineSummary, (most, slowest): (u32, f64), has_ph
             <td>{tokens(of.shortest)}</td>
             <td>{tokens(of.median)}</td>
             <td>{tokens(of.longest)}</td>
-            <td class="bar">{(of.sequences > 0).then(|| range(of.shortest, Some(of.median), of.longest, most))}</td>
+            <td class="lengths">{(of.sequences > 0).then(|| range(of.shortest, Some(of.median), of.longest, most))}</td>
             <td>{format::seconds(of.estimated_s)}</td>
             <td class="meter"><i style:width=format!("{share:.1}%") aria-hidden="true"></i><span>{format::seconds(of.simulated_s)}</span></td>
         </tr>
