@@ -95,7 +95,7 @@ fn row(place: usize, of: &PlacedModules, devices: u32) -> impl IntoView + use<> 
 }
 
 fn table(boundaries: &[Boundary]) -> impl IntoView + use<> {
-    let headings = ["From", "To", "What", "k", "Tensors", "Forward", "", "Backward", ""]
+    let headings = ["From", "To", "What", "k", "Tensors", "Forward", "Time", "Backward", "Time"]
         .map(|text| view! { <th scope="col">{text}</th> });
     let line = |of: &Boundary| {
         view! {

@@ -49,7 +49,7 @@ pub(super) fn show(of: IterationGroups) -> impl IntoView {
     };
     let has_more = move || count > FIRST && !all.get();
     let headings =
-        ["Microbatch", "Degrees", "Degree", "Groups", "Sequences", "Tokens", "Lengths", "", "Estimate", "Idle"]
+        ["Microbatch", "Degrees", "Degree", "Groups", "Sequences", "Tokens", "Lengths", "Range", "Estimate", "Idle"]
             .map(|text| view! { <th scope="col">{text}</th> });
     view! {
         <p class="hint" data-testid="assignment-caption">{caption}</p>

@@ -51,7 +51,7 @@ pub(super) fn show(of: &IterationStrategy) -> impl IntoView + use<> {
         "Shortest",
         "Median",
         "Longest",
-        "",
+        "Range",
         "Estimated",
         "Simulated",
     ]
