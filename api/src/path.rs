@@ -24,6 +24,91 @@ pub const DATASETS: &str = "/api/v1/datasets";
 /// GET: stored scenarios. PUT: store one.
 pub const SCENARIOS: &str = "/api/v1/scenarios";
 
+/// GET: stored runs. POST: open one.
+pub const RUNS: &str = "/api/v1/runs";
+/// POST: a whole log file, as the body, becomes a run.
+pub const RUN_IMPORT: &str = "/api/v1/runs/import";
+/// GET: stored profiles. POST: upload files of measurements, one as the body.
+pub const PROFILES: &str = "/api/v1/profiles";
+/// GET: stored traces. POST: upload one, the file as the body.
+pub const TRACES: &str = "/api/v1/traces";
+
+/// GET, PATCH, DELETE: one run.
+pub fn run(id: &str) -> String {
+    format!("{RUNS}/{id}")
+}
+
+/// HEAD, PATCH, PUT: the log of a run. GET: its bytes as they came.
+pub fn run_log(id: &str) -> String {
+    format!("{RUNS}/{id}/log")
+}
+
+/// POST: a run has ended.
+pub fn run_finish(id: &str) -> String {
+    format!("{RUNS}/{id}/finish")
+}
+
+/// GET: server-sent events of a run.
+pub fn run_events(id: &str) -> String {
+    format!("{RUNS}/{id}/events")
+}
+
+/// GET: points of a run behind a row.
+pub fn run_points(id: &str, after: u64, limit: u32) -> String {
+    format!("{RUNS}/{id}/points?after={after}&limit={limit}")
+}
+
+/// GET: points of a run as a file, in `csv` or `json`.
+pub fn run_export(id: &str, form: &str) -> String {
+    format!("{RUNS}/{id}/export?form={form}")
+}
+
+/// POST: a new token for the log of a run; the old one ends.
+pub fn run_token(id: &str) -> String {
+    format!("{RUNS}/{id}/token")
+}
+
+/// POST: a deleted run comes back.
+pub fn run_restore(id: &str) -> String {
+    format!("{RUNS}/{id}/restore")
+}
+
+/// GET: a run beside the plan that it is held against, or beside another planner's of the same scenario.
+pub fn run_comparison(id: &str, planner: Option<&str>) -> String {
+    let planner = planner.map_or_else(String::new, |planner| format!("?planner={planner}"));
+    format!("{RUNS}/{id}/comparison{planner}")
+}
+
+/// POST: a profile with the factors that bring prediction and measurement together.
+pub fn run_calibration(id: &str) -> String {
+    format!("{RUNS}/{id}/calibration")
+}
+
+/// GET, PATCH, DELETE: one profile.
+pub fn profile(id: &str) -> String {
+    format!("{PROFILES}/{id}")
+}
+
+/// POST: a deleted profile comes back.
+pub fn profile_restore(id: &str) -> String {
+    format!("{PROFILES}/{id}/restore")
+}
+
+/// POST: a scenario as it is with the profile; stored, its identifier answered.
+pub fn profile_apply(id: &str) -> String {
+    format!("{PROFILES}/{id}/apply")
+}
+
+/// POST: walks through a plan on the server's machine and opens a run for it.
+pub fn rehearsals(scenario: &str) -> String {
+    format!("{SCENARIOS}/{scenario}/rehearsals")
+}
+
+/// The page that shows a run.
+pub fn run_page(id: &str) -> String {
+    format!("/runs/{id}")
+}
+
 /// GET, DELETE: one dataset.
 pub fn dataset(id: &str) -> String {
     format!("{DATASETS}/{id}")

@@ -1,0 +1,247 @@
+//! Observed training jobs: their log as it grows, the points read from it, and where they stand.
+
+mod comparison;
+mod point;
+
+pub use comparison::{
+    Comparison, Outlier, OutlierReason, PhaseResidual, Prediction, PredictionBand, Quantity, SegmentSummary,
+};
+pub use point::{PhaseTime, PointPage, RunEvent, RunGap, RunPoint};
+
+use planner::scenario::PlannerKind;
+use serde::{Deserialize, Serialize};
+
+/// Header that says how many bytes of a log are stored.
+pub const UPLOAD_OFFSET: &str = "upload-offset";
+
+/// A run to be opened.
+#[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
+#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
+#[serde(default, deny_unknown_fields)]
+pub struct NewRun {
+    /// Name to show; absent: the time of its beginning.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub name: Option<String>,
+    /// Scenario that it is held against, by identifier or unique prefix.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub scenario: Option<String>,
+    /// Planner of that scenario whose plan is run; absent: the fastest.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub plan: Option<PlannerKind>,
+}
+
+/// A run that was opened.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
+pub struct CreatedRun {
+    /// Identifier.
+    pub run: String,
+    /// Page that shows it.
+    pub url: String,
+    /// Token that its log must carry. It is shown once: the server keeps a hash.
+    pub ingest_token: String,
+}
+
+/// What is to be changed of a run; what is absent stays.
+#[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
+#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
+#[serde(default, deny_unknown_fields)]
+pub struct RunChange {
+    /// Name to show.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub name: Option<String>,
+    /// Note beside it; empty for none.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub note: Option<String>,
+    /// All its tags.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub tags: Option<Vec<String>>,
+    /// Scenario that it is held against; empty for none.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub scenario: Option<String>,
+    /// Planner of that scenario.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub plan: Option<PlannerKind>,
+}
+
+/// How a run ended.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
+#[serde(deny_unknown_fields)]
+pub struct FinishRun {
+    /// Exit code of the trainer; 0 is success.
+    pub exit_code: i32,
+}
+
+/// How a run's log came.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
+#[serde(rename_all = "snake_case")]
+pub enum RunOrigin {
+    /// Sent while the job runs.
+    Live,
+    /// A whole file.
+    Imported,
+    /// A plan that is walked through on this machine.
+    Rehearsal,
+}
+
+/// Where a run stands.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
+#[serde(rename_all = "snake_case")]
+pub enum RunState {
+    /// No step has arrived yet.
+    Waiting,
+    /// Steps arrive.
+    Live,
+    /// The last step is longer ago than five median intervals.
+    Stalled,
+    /// It said that it ended.
+    Ended,
+    /// It said that it ended with a failure.
+    Crashed,
+}
+
+/// A run as lists show it.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
+pub struct RunSummary {
+    /// Identifier.
+    pub id: String,
+    /// Name to show.
+    pub name: String,
+    /// Note beside it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub note: Option<String>,
+    /// Tags, in alphabetical order.
+    pub tags: Vec<String>,
+    /// How its log came.
+    pub origin: RunOrigin,
+    /// Where it stands.
+    pub state: RunState,
+    /// Scenario that it is held against, whole identifier.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub scenario: Option<String>,
+    /// Planner of that scenario; absent: the fastest.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub plan: Option<PlannerKind>,
+    /// When it was opened, RFC 3339 in UTC.
+    pub created_at: String,
+    /// When its last bytes came, RFC 3339 in UTC.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub updated_at: Option<String>,
+    /// Exit code, where it ended.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub exit_code: Option<i32>,
+    /// Bytes of its log.
+    pub bytes: u64,
+    /// Points read from it.
+    pub points: u64,
+    /// Last step.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub last_step: Option<u64>,
+    /// Steps of the whole training, where the log says it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub total_steps: Option<u64>,
+    /// Median time of a step, in s.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub median_step_s: Option<f64>,
+    /// Traces of its ranks that are stored.
+    #[serde(default)]
+    pub traces: u32,
+}
+
+/// Stored runs, and what they take.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
+pub struct RunList {
+    /// Those that were asked for, newest first.
+    pub runs: Vec<RunSummary>,
+    /// How many there are in all, under the same question.
+    pub total: u64,
+    /// Every tag in use.
+    pub tags: Vec<String>,
+    /// Bytes of logs in the database, deleted ones included.
+    pub stored_bytes: u64,
+    /// Days that a deleted run can be brought back.
+    pub retention_days: u32,
+}
+
+/// One run, whole.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
+pub struct RunDetail {
+    /// As lists show it.
+    pub summary: RunSummary,
+    /// Files of its log: a log that was rotated, or written anew, has more than one.
+    pub files: Vec<LogFile>,
+    /// What was read from its log and what was not.
+    pub report: LogReport,
+}
+
+/// One file of a run's log.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
+pub struct LogFile {
+    /// Number, from 0.
+    pub file: u32,
+    /// Bytes stored of it.
+    pub bytes: u64,
+}
+
+/// What was read from a log and what was not.
+#[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
+#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
+pub struct LogReport {
+    /// Lines.
+    pub lines: u64,
+    /// Lines that gave a figure.
+    pub parsed: u64,
+    /// Lines that were mended before they gave one.
+    pub repaired: u64,
+    /// Lines that speak of no step.
+    pub passed_over: u64,
+    /// Lines of a step that could not be read.
+    pub skipped: u64,
+    /// Formats that were recognised, in words.
+    pub formats: Vec<String>,
+    /// What was assumed, in words.
+    pub assumptions: Vec<String>,
+    /// The first line that could not be read, in words, with its place.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub first_problem: Option<String>,
+}
+
+/// How a run's log can be sent, ready to paste; the token stands in for what the server does not keep.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
+pub struct ClientCommands {
+    /// A loop of sh and curl, which survives proxies and restarts.
+    pub looped: String,
+    /// One line that streams.
+    pub streamed: String,
+    /// Says that the job ended.
+    pub finish: String,
+}
+
+impl ClientCommands {
+    /// For a server at `origin`, for example "http://127.0.0.1:8080".
+    pub fn of(origin: &str, run: &str, token: &str) -> Self {
+        let log = format!("{origin}{}", crate::path::run_log(run));
+        let finish = format!("{origin}{}", crate::path::run_finish(run));
+        let bearer = format!("-H \"Authorization: Bearer {token}\"");
+        Self {
+            looped: format!(
+                "LOG=train.log; U='{log}'; while :; do \
+                 OFF=$(curl -fsSI {bearer} \"$U\" | tr -d '\\r' | awk 'tolower($1)==\"upload-offset:\"{{print $2}}'); \
+                 [ -n \"$OFF\" ] && tail -c +$((OFF+1)) \"$LOG\" | head -c 4194304 | \
+                 curl -fsS {bearer} -T - \"$U?offset=$OFF\"; sleep 5; done"
+            ),
+            streamed: format!("tail -c +1 -F train.log | curl -sS {bearer} -T - '{log}?offset=0'"),
+            finish: format!(
+                "curl -fsS {bearer} -H 'Content-Type: application/json' -d '{{\"exit_code\": 0}}' '{finish}'"
+            ),
+        }
+    }
+}

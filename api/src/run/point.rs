@@ -1,0 +1,104 @@
+//! What the log of a run says of its steps, as it travels.
+
+use serde::{Deserialize, Serialize};
+
+use super::RunState;
+
+/// One point: what a log says of a step. What it does not say is absent.
+#[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
+#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
+#[serde(default)]
+pub struct RunPoint {
+    /// Place in the run, from 1, never used twice; what events and pages go on from.
+    pub row: u64,
+    /// Part of the run: a restart, where the step goes back, opens the next.
+    pub segment: u32,
+    /// The step, as the trainer counts.
+    pub step: u64,
+    /// Time of day in ms since 1970 in UTC.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub time_ms: Option<i64>,
+    /// Time of one step, in s.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub step_s: Option<f64>,
+    /// Tokens per second of the whole job.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub tokens_per_s: Option<f64>,
+    /// Tokens per second of one device, where the log has only that.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub tokens_per_s_per_device: Option<f64>,
+    /// Samples per second of the whole job.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub samples_per_s: Option<f64>,
+    /// TFLOP/s per device, as the trainer counts operations.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub tflops_per_device: Option<f64>,
+    /// Loss.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub loss: Option<f64>,
+    /// Norm of the gradient.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub grad_norm: Option<f64>,
+    /// Learning rate.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub learning_rate: Option<f64>,
+    /// Samples of the step.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub global_batch: Option<u64>,
+    /// Steps of the whole training.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub total_steps: Option<u64>,
+    /// Most memory that any device has allocated, in GiB.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub memory_gib: Option<f64>,
+    /// Timers.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub phases: Vec<PhaseTime>,
+    /// Names whose value was NaN or infinite.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub not_finite: Vec<String>,
+}
+
+/// A timer of a step.
+#[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
+#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
+pub struct PhaseTime {
+    /// Its name, for example "forward-compute".
+    pub name: String,
+    /// Time in s: of the slowest rank where there are several.
+    pub time_s: f64,
+}
+
+/// Points of a run, in the order of rows.
+#[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
+#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
+pub struct PointPage {
+    /// The points.
+    pub points: Vec<RunPoint>,
+    /// Row to ask on after; absent: there are no more yet.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub next: Option<u64>,
+}
+
+/// Rows that were not sent, because the browser was too slow: ask for them by page.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
+pub struct RunGap {
+    /// The last row that was sent.
+    pub after: u64,
+    /// The row that comes next.
+    pub before: u64,
+}
+
+/// An event of a run. The name of the server-sent event is "point", "gap" or "state"; its data is what stands inside.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
+#[serde(tag = "event", content = "data", rename_all = "snake_case")]
+pub enum RunEvent {
+    /// A point.
+    Point(RunPoint),
+    /// Rows that were left out.
+    Gap(RunGap),
+    /// Where the run stands now.
+    State(RunState),
+}
