@@ -52,6 +52,29 @@ pub struct PaperSet {
     pub chart: Option<PaperChart>,
 }
 
+/// What papers say of a scenario that is one of their set-ups.
+#[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
+#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
+pub struct ScenarioPapers {
+    /// The gallery's name of the scenario; absent where it is none of a ready one.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub slug: Option<String>,
+    /// Tables and figures whose values stand on it.
+    pub cited: Vec<CitedSet>,
+}
+
+/// A table or figure with its paper.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
+pub struct CitedSet {
+    /// Identifier of the paper, for example "pipeweaver".
+    pub paper: String,
+    /// Shown name of the paper.
+    pub title: String,
+    /// The table or figure.
+    pub set: PaperSet,
+}
+
 /// One published value and ours.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]

@@ -129,6 +129,11 @@ pub fn plan(id: &str) -> String {
     format!("{SCENARIOS}/{id}/plan")
 }
 
+/// GET: what papers publish of a scenario that is one of their set-ups.
+pub fn scenario_papers(id: &str) -> String {
+    format!("{SCENARIOS}/{id}/papers")
+}
+
 /// GET: the stored outcome of a scenario.
 pub fn outcome(id: &str) -> String {
     format!("{SCENARIOS}/{id}/outcome")
@@ -164,6 +169,11 @@ pub fn search_study(id: &str, iteration: u32, rollouts: u32) -> String {
 /// GET: every layout of a scenario's modules as a point.
 pub fn layout_study(id: &str) -> String {
     format!("{SCENARIOS}/{id}/studies/layouts")
+}
+
+/// GET: how long stages take in one iteration, and what they reach.
+pub fn stage_study(id: &str, iteration: u32) -> String {
+    format!("{SCENARIOS}/{id}/studies/stages?iteration={iteration}")
 }
 
 /// GET: what the size of sub-microbatches does in one iteration of a PipeWeaver plan.

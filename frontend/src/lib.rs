@@ -23,6 +23,7 @@ mod help;
 mod notice;
 mod pages;
 mod pointer;
+mod published;
 mod results;
 mod schedules;
 mod sketch;

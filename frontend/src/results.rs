@@ -10,6 +10,7 @@ mod load_balance;
 mod memory_figures;
 mod peak_memory;
 mod placement;
+mod published;
 mod ranking;
 mod ranking_table;
 mod status;
@@ -54,6 +55,7 @@ pub(crate) fn Results() -> impl IntoView {
                 <iteration_strip::IterationStrip />
                 <ranking_table::RankingTable />
                 <cards::Cards />
+                <published::PublishedCard />
                 <assignment::AssignmentCard />
                 <placement::PlacementCard />
                 <load_balance::LoadBalance />

@@ -192,6 +192,13 @@ pub struct StageSummary {
     /// All communication of a microbatch, that beside computation included, in ms.
     #[serde(default)]
     pub communication_ms: f64,
+    /// Modules of which it holds layers, by their place in the model.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub modules: Vec<u32>,
+    /// Model operations of the stage over the time of its forwards and backwards, in TFLOP/s per device; absent where pipelines
+    /// have schemes of their own.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub tflops_per_device: Option<f64>,
 }
 
 /// Where the time of one pipeline rank goes, and what its memory holds when it holds most.

@@ -14,6 +14,7 @@ pub(crate) mod modules;
 mod pipeweaver;
 mod replica;
 mod sizing;
+mod stage_flops;
 mod static_3d;
 mod strategy;
 

@@ -10,11 +10,13 @@
 pub mod layouts;
 pub mod rank_memory;
 pub mod search_progress;
+pub mod stages;
 pub mod sub_microbatches;
 
 pub use layouts::{LayoutSweep, layouts};
 pub use rank_memory::{RankMemoryFigures, rank_memory};
 pub use search_progress::{SearchProgress, search_progress};
+pub use stages::{StageStudy, stages};
 pub use sub_microbatches::{SubMicrobatches, sub_microbatches};
 
 use crate::cost::Pricing;

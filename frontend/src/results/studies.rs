@@ -2,6 +2,7 @@
 
 mod layout_sweep;
 mod search_progress;
+mod stages;
 mod sub_microbatches;
 
 use api::planner::study::Subject;
@@ -42,9 +43,21 @@ pub(super) fn Studies() -> impl IntoView {
                 .then(|| api::path::layout_study(&stored.outcome.scenario))
         })
     });
+    let stage_times = Memo::new(move |_| {
+        let iteration = explore.shown.with(|shown| shown.iteration);
+        let scenario = explore.result.with(|stored| Some(stored.as_ref()?.outcome.scenario.clone()))?;
+        Some(api::path::stage_study(&scenario, iteration))
+    });
     let has_modules = Memo::new(move |_| modules.with(Option::is_some));
     let has_subject = Memo::new(move |_| subject.with(Option::is_some));
     view! {
+        <AskedCard
+            url=stage_times
+            title="Stages"
+            about="How unevenly stages are loaded from microbatch to microbatch, what that adds to the bubble, and what they reach of their devices."
+            test_id="card-stages"
+            show=stages::show
+        />
         <Show when=move || has_modules.get()>
             <AskedCard
                 url=modules

@@ -4,6 +4,7 @@ pub mod instances;
 
 pub use instances::Instances;
 
+use super::partition::LayerRange;
 use crate::model::{Gradients, Model, Module, ModuleRole};
 use crate::timeline::MicrobatchShape;
 use crate::units::Flops;
@@ -122,17 +123,21 @@ impl MicrobatchLoad {
     /// Model operations of forward and backward, padding and recomputation not counted: three times the
     /// forward, less what a frozen module leaves out (docs/models.md, section 2).
     pub fn model_flops(&self, model: &Model) -> Flops {
-        let of = model.modules.iter().zip(&self.modules).enumerate().map(|(index, (module, load))| {
-            let layer =
-                module.layer_linear_flops(load.useful_tokens) + module.layer_attention_flops(load.useful_squared);
-            let passes = match model.gradients_of(index) {
-                Gradients::All => 3.0,
-                Gradients::Inputs => 2.0,
-                Gradients::None => 1.0,
-            };
-            (layer * f64::from(module.layers) + module.head_flops(load.useful_tokens)) * passes
-        });
-        of.sum()
+        let whole = |(module, of): (usize, &Module)| LayerRange { module, first: 0, end: of.layers };
+        model.modules.iter().enumerate().map(|of| self.range_flops(model, whole(of))).sum()
+    }
+
+    /// The same of some layers of one module, with the output head where it ends among them.
+    pub fn range_flops(&self, model: &Model, range: LayerRange) -> Flops {
+        let (module, load) = (&model.modules[range.module], &self.modules[range.module]);
+        let layer = module.layer_linear_flops(load.useful_tokens) + module.layer_attention_flops(load.useful_squared);
+        let head = if range.ends(model) { module.head_flops(load.useful_tokens) } else { Flops::new(0.0) };
+        let passes = match model.gradients_of(range.module) {
+            Gradients::All => 3.0,
+            Gradients::Inputs => 2.0,
+            Gradients::None => 1.0,
+        };
+        (layer * f64::from(range.len()) + head) * passes
     }
 }
 

@@ -25,6 +25,8 @@ struct StageTotals {
     recompute: f64,
     exposed: f64,
     communication: f64,
+    /// Model operations.
+    flops: f64,
 }
 
 impl StageTimes {
@@ -36,6 +38,13 @@ impl StageTimes {
         let together = costs.flows.gangs() > 0;
         // Ranks that work in groups all hold the one stage there is.
         self.add_as(costs, &|stage| if together { 0 } else { stage });
+    }
+
+    /// Adds the model operations of every stage.
+    pub(super) fn add_flops(&mut self, flops: &[f64]) {
+        for (totals, flops) in self.stages.iter_mut().zip(flops) {
+            totals.flops += flops;
+        }
     }
 
     /// Adds every stage to the sums of the place that it has among all that there are.
@@ -55,12 +64,27 @@ impl StageTimes {
         }
     }
 
-    /// One summary a stage; where modules have layouts of their own, a stage of every copy.
-    pub(super) fn summaries(&self, plan: &Plan, arrangement: Option<&Arrangement>, model: &Model) -> Vec<StageSummary> {
+    /// One summary a stage; where modules have layouts of their own, a stage of every copy. `context` is the context-parallel degree
+    /// of plans with one layout.
+    pub(super) fn summaries(
+        &self,
+        plan: &Plan,
+        arrangement: Option<&Arrangement>,
+        model: &Model,
+        context: u32,
+    ) -> Vec<StageSummary> {
         let summary = |stage: usize| {
             let ranges = &plan.partition.stages[arrangement.map_or(stage, |of| of.cut[stage] as usize)];
             let rank = || plan.partition.placement.rank_of(stage, plan.layout.pipeline as usize) as u32;
-            self.summary(stage, arrangement.map_or_else(rank, |of| of.stage_rank[stage]), ranges, model)
+            let rank = arrangement.map_or_else(rank, |of| of.stage_rank[stage]);
+            let devices = arrangement.map_or(plan.layout.tensor * context, |of| of.ranks[rank as usize].len() as u32);
+            let totals = &self.stages[stage];
+            let device_seconds = (totals.forward + totals.backward) * f64::from(devices);
+            let has_rate = totals.flops > 0.0 && device_seconds > 0.0;
+            StageSummary {
+                tflops_per_device: has_rate.then(|| totals.flops / device_seconds / 1e12),
+                ..self.summary(stage, rank, ranges, model)
+            }
         };
         (0..self.stages.len()).map(summary).collect()
     }
@@ -83,6 +107,8 @@ impl StageTimes {
             recompute_ms: milliseconds * totals.recompute,
             exposed_ms: milliseconds * totals.exposed,
             communication_ms: milliseconds * totals.communication,
+            modules: ranges.iter().map(|range| range.module as u32).collect(),
+            tflops_per_device: None,
         }
     }
 }

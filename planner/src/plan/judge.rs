@@ -5,7 +5,7 @@ use std::rc::Rc;
 use super::breakdown::{RankTotals, StageTimes};
 use super::misfit::Misfit;
 use super::strategy::{self, DeviceTotals, SchemeStages};
-use super::{IterationPlan, Plan, ReplicaPlan, Strategy, groups, modules, replica};
+use super::{IterationPlan, Plan, ReplicaPlan, Strategy, groups, modules, replica, stage_flops};
 use crate::check::{self, Violation};
 use crate::compare::{self, IterationTotals};
 use crate::cost::{MicrobatchLoad, PipelineCosts, Pricing};
@@ -40,6 +40,8 @@ struct ReplicaRun {
     costs: PipelineCosts,
     execution: Execution,
     flops: crate::units::Flops,
+    /// Model operations of every stage.
+    stage_flops: Vec<f64>,
 }
 
 /// Runs every replica of an iteration. Replicas that do the same at the same place of their nodes are run once and
@@ -81,7 +83,8 @@ fn run_iteration(
             strategy::stagger(strategy, &costs, &mut execution);
         }
         let flops = loads.iter().map(|load| load.model_flops(&scenario.model)).sum();
-        let run = Rc::new(ReplicaRun { costs, execution, flops });
+        let stage_flops = stage_flops::of_replica(scenario, plan, assigned, &loads, batch);
+        let run = Rc::new(ReplicaRun { costs, execution, flops, stage_flops });
         runs.push(Rc::clone(&run));
         // Of many different replicas the last few are remembered: equal ones follow each other or alternate.
         if distinct.len() == REMEMBERED {
@@ -176,6 +179,7 @@ pub fn judge(
                 schemed.devices.add(strategy, &replica.schedule, &run.execution, &run.costs, total.time);
             } else {
                 stages.add(&run.costs);
+                stages.add_flops(&run.stage_flops);
                 ranks.add(&replica.schedule, &run.execution, &run.costs, total.time);
             }
         }
@@ -218,7 +222,7 @@ pub fn judge(
         stages: if plan.has_strategies() {
             schemed.stages.summaries(&scenario.model)
         } else {
-            stages.summaries(plan, arrangement.as_ref(), &scenario.model)
+            stages.summaries(plan, arrangement.as_ref(), &scenario.model, context)
         },
         ranks: if plan.has_strategies() {
             schemed.devices.summaries(scenario.training.memory_reserve_gib)

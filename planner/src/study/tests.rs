@@ -142,3 +142,48 @@ fn what_does_not_apply_is_said() {
     assert_eq!(sub_microbatches(&text, subject, &effort(1)).unwrap_err(), NoStudy::OneModule);
     assert_eq!(search_progress(&text, subject, &effort(1)).unwrap().groups, 8);
 }
+
+/// All stages together do the model's operations: rate x time x devices adds up to what the metrics count.
+#[test]
+fn rates_of_stages_add_up_to_the_operations_of_the_model() {
+    let mut scenario = parse(include_str!("../../../examples/llama-2-7b-long-documents.json")).unwrap();
+    let samples = serde_json::json!({"kind": "drawn", "text_tokens": {"kind": "constant", "value": 4096}});
+    scenario.workload.samples = serde_json::from_value(samples).unwrap();
+    scenario.planners = vec![PlannerKind::OneFOneB];
+    scenario.iterations = 1;
+    let valid = ValidScenario::new(scenario, &NoDatasets).unwrap();
+    let planning = plan(&valid, &mut Unobserved).unwrap();
+    let Answer::Planned(planned) = &planning.outcome.results[0].answer else { panic!() };
+    let devices = f64::from(planned.layout.tensor);
+    let visits = f64::from(planned.iterations[0].microbatches * planned.layout.data);
+    let by_stages: f64 = planned
+        .stages
+        .iter()
+        .map(|stage| {
+            let seconds = (stage.forward_ms + stage.backward_ms) * 1e-3 * visits;
+            stage.tflops_per_device.unwrap() * seconds * devices
+        })
+        .sum();
+    let metrics = &planned.metrics;
+    let cluster = f64::from(valid.scenario().cluster.devices());
+    let all = metrics.tflops_per_device * cluster * metrics.iteration_s;
+    assert!((by_stages / all - 1.0).abs() < 1e-9, "{by_stages} {all}");
+}
+
+/// Equal microbatches: every stage takes the same for each of them, and nothing is above the textbook's bubble but what the seams
+/// add, which is little.
+#[test]
+fn equal_microbatches_have_durations_without_spread() {
+    let mut scenario = parse(include_str!("../../../examples/gpt-3-175b-uniform.json")).unwrap();
+    scenario.planners = vec![PlannerKind::OneFOneB];
+    scenario.iterations = 1;
+    let valid = ValidScenario::new(scenario, &NoDatasets).unwrap();
+    let planning = plan(&valid, &mut Unobserved).unwrap();
+    let timelines = [(PlannerKind::OneFOneB, planning.timelines[0].timeline.clone())];
+    let study = stages::stages(&valid.scenario().model, &planning.outcome, 0, &timelines);
+    let of = &study.plans[0];
+    assert_eq!((of.depth, of.rates.len()), (of.rates.len() as u32, of.depth as usize));
+    let ideal = of.ideal_bubble.unwrap();
+    assert!(of.bubble >= ideal * 0.99 && of.bubble < ideal + 0.05, "{} {ideal}", of.bubble);
+    assert!(of.modules[0].count > 0 && of.modules[0].variation < 0.2, "{:?}", of.modules[0].variation);
+}

@@ -1,12 +1,21 @@
 //! Figures of papers beside ours, embedded as they were when the server was built.
 
+use std::collections::HashMap;
 use std::sync::LazyLock;
 
-use api::papers::Papers;
+use api::papers::{CitedSet, Papers, ScenarioPapers};
+use axum::Json;
+use axum::extract::{Path, State};
 use axum::http::HeaderMap;
 use axum::response::Response;
+use planner::scenario::ValidScenario;
+use planner::scenario::validate::NoDatasets;
 
+use super::scenarios::find;
+use crate::app::Shared;
 use crate::document::Document;
+use crate::error::ApiError;
+use crate::gallery::entries;
 
 /// What `cargo xtask papers` wrote.
 const TEXT: &str = include_str!("../../../docs/papers.json");
@@ -19,9 +28,65 @@ pub(crate) async fn papers(asked: HeaderMap) -> Response {
     DOCUMENT.answer(&asked)
 }
 
+/// Names of ready scenarios by identifier.
+static READY: LazyLock<HashMap<String, String>> = LazyLock::new(|| {
+    let named = entries().unwrap_or_default().into_iter().filter_map(|entry| {
+        let valid = ValidScenario::new(entry.scenario, &NoDatasets).ok()?;
+        Some((valid.id().as_str().to_owned(), entry.slug))
+    });
+    named.collect()
+});
+
+/// Tables and figures by the ready scenarios that they stand on.
+static CITED: LazyLock<HashMap<String, Vec<CitedSet>>> = LazyLock::new(|| {
+    let mut cited: HashMap<String, Vec<CitedSet>> = HashMap::new();
+    let papers: Papers = serde_json::from_str(TEXT).unwrap_or(Papers { engine: String::new(), papers: Vec::new() });
+    for paper in papers.papers {
+        for set in paper.sets {
+            let mut slugs: Vec<&str> = set.plans.iter().map(|plan| plan.scenario.as_str()).collect();
+            slugs.sort_unstable();
+            slugs.dedup();
+            for slug in slugs {
+                let set = CitedSet { paper: paper.id.clone(), title: paper.title.clone(), set: set.clone() };
+                cited.entry(slug.to_owned()).or_default().push(set);
+            }
+        }
+    }
+    cited
+});
+
+/// What papers publish of a scenario that is one of their set-ups, beside what this engine gives.
+///
+/// Nothing is cited where the scenario is none of theirs: an edited set-up is another scenario.
+#[utoipa::path(
+    get, path = "/api/v1/scenarios/{id}/papers", tag = "scenarios",
+    params(("id" = String, Path, description = "Identifier, or unique prefix of at least ten characters")),
+    responses(
+        (status = 200, body = ScenarioPapers),
+        (status = 300, description = "The prefix is ambiguous; the candidates are named"),
+        (status = 400, description = "Too short, or not an identifier"),
+        (status = 404, description = "Unknown"),
+        (status = 410, description = "Deleted"),
+    )
+)]
+pub(crate) async fn of_scenario(State(app): Shared, Path(id): Path<String>) -> Result<Json<ScenarioPapers>, ApiError> {
+    let stored = find(&app, &id).await?;
+    let slug = READY.get(&stored.id).cloned();
+    let cited = slug.as_ref().and_then(|slug| CITED.get(slug)).cloned().unwrap_or_default();
+    Ok(Json(ScenarioPapers { slug, cited }))
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    /// Ready scenarios have different identifiers, and everything cited stands on one of them.
+    #[test]
+    fn whatever_is_cited_is_found_by_the_identifier_of_its_set_up() {
+        assert_eq!(READY.len(), entries().unwrap().len());
+        assert!(CITED.keys().all(|slug| READY.values().any(|ready| ready == slug)));
+        assert!(CITED.len() > 100, "{}", CITED.len());
+    }
 
     /// Every plan names a ready scenario, so that pages can link to it.
     #[test]

@@ -6,7 +6,10 @@ use axum::extract::{Path, Query, State};
 use planner::outcome::ENGINE;
 use planner::scenario::ValidScenario;
 use planner::study::layouts as study_layouts;
-use planner::study::{LayoutSweep, SearchProgress, SubMicrobatches, Subject, search_progress, sub_microbatches};
+use planner::study::stages as study_stages;
+use planner::study::{
+    LayoutSweep, SearchProgress, StageStudy, SubMicrobatches, Subject, search_progress, sub_microbatches,
+};
 use serde::Deserialize;
 use utoipa::IntoParams;
 
@@ -32,6 +35,14 @@ pub(crate) struct StudyOptions {
     iteration: Option<u32>,
     /// Rankings that each search interleaves, 1 to 100,000; absent: 2,000 for the search, 200 for sizes.
     rollouts: Option<u32>,
+}
+
+/// What is looked at.
+#[derive(Debug, Deserialize, IntoParams)]
+#[into_params(parameter_in = Query)]
+pub(crate) struct StageOptions {
+    /// Iteration, from 0; absent: 0.
+    iteration: Option<u32>,
 }
 
 impl StudyOptions {
@@ -125,6 +136,48 @@ pub(crate) async fn layouts(State(app): Shared, Path(id): Path<String>) -> Resul
     let scenario = validate(app.store.reader(), stored.scenario).await?;
     let sweep = app.studies.run(1, move |effort| Ok(study_layouts(&scenario, MOST_POINTS, effort.watch))).await?;
     Ok(Json(sweep))
+}
+
+/// How long the stages of every plan take from microbatch to microbatch in one iteration, the bubble beside the one of equal
+/// microbatches, and what stages reach of their devices.
+///
+/// Of the slowest replica, as the timelines are; plans whose ranks work in groups have no stages and are left out.
+#[utoipa::path(
+    get, path = "/api/v1/scenarios/{id}/studies/stages", tag = "studies",
+    params(("id" = String, Path, description = "Identifier, or unique prefix of at least ten characters"), StageOptions),
+    responses(
+        (status = 200, body = StageStudy),
+        (status = 300, description = "The prefix is ambiguous; the candidates are named"),
+        (status = 400, description = "Too short, not an identifier, or a wrong query"),
+        (status = 404, description = "Unknown, or not planned yet"),
+        (status = 410, description = "Deleted"),
+        (status = 503, description = "Too many studies are under way; try again after a while"),
+    )
+)]
+pub(crate) async fn stages(
+    State(app): Shared,
+    Path(id): Path<String>,
+    options: Result<Query<StageOptions>, QueryRejection>,
+) -> Result<Json<StageStudy>, ApiError> {
+    let iteration = options?.0.iteration.unwrap_or(0);
+    let stored = find(&app, &id).await?;
+    let reader = app.store.reader();
+    let outcome = reader.outcome(&stored.id).await?.outcome;
+    let mut encoded = Vec::new();
+    for result in &outcome.results {
+        let has_iteration = matches!(&result.answer, planner::outcome::Answer::Planned(planned)
+            if planned.iterations.len() > iteration as usize);
+        if has_iteration {
+            encoded.push((result.planner, reader.timeline(&stored.id, result.planner, iteration).await?));
+        }
+    }
+    let model = stored.scenario.model;
+    let study = app.studies.run(1, move |_| {
+        let decoded =
+            encoded.iter().filter_map(|(planner, bytes)| Some((*planner, api::timeline::decode(bytes).ok()?)));
+        Ok(study_stages(&model, &outcome, iteration, &decoded.collect::<Vec<_>>()))
+    });
+    Ok(Json(study.await?))
 }
 
 /// The scenario, and the plan of it that is studied.

@@ -172,6 +172,26 @@ async fn catalogues_hold_what_scenarios_name() {
     }
 }
 
+#[tokio::test]
+async fn a_set_up_of_a_paper_brings_what_was_published() {
+    let house = House::open().await;
+    let gallery: Value = house.get(api::path::GALLERY).await.json();
+    let entries = gallery["entries"].as_array().unwrap();
+    let set_up = entries.iter().find(|entry| entry["paper"]["title"].as_str().is_some()).unwrap();
+    let id = house.store(&set_up["scenario"]).await;
+    let cited: Value = house.get(&api::path::scenario_papers(&id)).await.json();
+    assert_eq!(cited["slug"], set_up["slug"]);
+    let figures = cited["cited"][0]["set"]["figures"].as_array().unwrap();
+    assert!(figures.iter().any(|figure| figure["ours"].is_number()), "{figures:?}");
+
+    // Edited, it is a scenario of nobody's paper.
+    let mut edited = set_up["scenario"].clone();
+    edited["seed"] = json!(987);
+    let id = house.store(&edited).await;
+    let cited: Value = house.get(&api::path::scenario_papers(&id)).await.json();
+    assert_eq!(cited, json!({"cited": []}));
+}
+
 async fn harness_count(house: &House, query: &'static str) -> i64 {
     let mut write = house.store.writer().begin().await.unwrap();
     sqlx::query_scalar(query).fetch_one(&mut *write).await.unwrap()

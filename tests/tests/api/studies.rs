@@ -190,3 +190,23 @@ async fn a_study_ends_with_its_asker_and_makes_room() {
     };
     tokio::time::timeout(Duration::from_secs(30), next).await.expect("the first study ended with its asker");
 }
+
+#[tokio::test]
+async fn stages_of_every_plan_stand_side_by_side() {
+    let house = House::open().await;
+    let id = planned(&house, &multimodal()).await;
+    let study: Value = house.get(&api::path::stage_study(&id, 1)).await.json();
+    let plans = study["plans"].as_array().unwrap();
+    assert_eq!((study["iteration"].as_u64(), plans.len()), (Some(1), 2));
+    for plan in plans {
+        // One pipeline of four ranks and five microbatches: 3 / (5 + 3) without chunks.
+        assert_eq!((plan["depth"].as_u64(), plan["microbatches"].as_u64()), (Some(4), Some(5)));
+        assert!(plan["rates"].as_array().unwrap().len() >= 4, "{plan}");
+        let counted: u64 = plan["modules"].as_array().unwrap().iter().map(|of| of["count"].as_u64().unwrap()).sum();
+        assert!(counted >= 20, "{plan}");
+    }
+    let one_f_one_b = plans.iter().find(|plan| plan["planner"] == "1f1b").unwrap();
+    assert!((one_f_one_b["ideal_bubble"].as_f64().unwrap() - 0.375).abs() < 1e-12);
+    let beyond: Value = house.get(&api::path::stage_study(&id, 9)).await.json();
+    assert!(beyond["plans"].as_array().unwrap().is_empty());
+}

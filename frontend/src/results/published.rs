@@ -1,0 +1,59 @@
+//! What papers publish of the shown scenario, where it is one of their set-ups.
+
+use api::papers::{CitedSet, ScenarioPapers};
+use leptos::prelude::*;
+use leptos::task::spawn_local;
+
+use crate::client;
+use crate::explore::use_explore;
+use crate::published::FigureTable;
+
+/// Tables with more values than this are folded at first.
+const MOST_OPEN: usize = 12;
+
+/// Published figures beside ours; nothing where the scenario is no set-up of a paper.
+#[component]
+pub(super) fn PublishedCard() -> impl IntoView {
+    let explore = use_explore();
+    let scenario = Memo::new(move |_| explore.result.with(|stored| Some(stored.as_ref()?.outcome.scenario.clone())));
+    let cited = RwSignal::new(Vec::<CitedSet>::new());
+    Effect::new(move |_| {
+        let Some(id) = scenario.get() else { return cited.set(Vec::new()) };
+        spawn_local(async move {
+            // What papers say stands beside the answer: without it the page is whole.
+            let answer = client::get::<ScenarioPapers>(&api::path::scenario_papers(&id)).await.unwrap_or_default();
+            if scenario.try_get_untracked() == Some(Some(id)) {
+                cited.set(answer.cited);
+            }
+        });
+    });
+    let sets = move || cited.get().into_iter().map(|cited| view! { <Cited cited=cited /> }).collect_view();
+    view! {
+        <Show when=move || cited.with(|cited| !cited.is_empty())>
+            <section class="card" data-testid="card-published">
+                <header class="card-title"><h2>"Published figures"</h2></header>
+                <p class="hint">
+                    "What the paper gives for this set-up, and what this engine gives. The values of ours are those of the shipped library; "
+                    "plans of this page are in the table above."
+                </p>
+                {sets}
+            </section>
+        </Show>
+    }
+}
+
+#[component]
+fn Cited(cited: CitedSet) -> impl IntoView {
+    let CitedSet { paper, title, set } = cited;
+    let href = format!("/papers#{paper}-{}", set.id);
+    let label = format!("{title}, {}: published values and ours", set.place);
+    let synthetic = set.is_synthetic.then(|| view! { <span class="chip">"synthetic data"</span> });
+    let open = set.figures.len() <= MOST_OPEN;
+    view! {
+        <details class="advanced" open=open>
+            <summary>{format!("{title}, {}: {}", set.place, set.title)}" "{synthetic}</summary>
+            <FigureTable figures=set.figures label=label />
+            <p class="hint"><a href=href rel="external">"With its assumptions and the plans behind it"</a></p>
+        </details>
+    }
+}

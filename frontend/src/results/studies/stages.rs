@@ -1,0 +1,139 @@
+//! How long stages take from microbatch to microbatch, the bubble beside that of equal ones, and what stages reach.
+
+use std::collections::BTreeSet;
+use std::sync::Arc;
+
+use api::planner::study::stages::{PlanStages, StageStudy};
+use leptos::prelude::*;
+
+use crate::charts::{Curve, CurveChart, Dash, Form, Stroke};
+use crate::format;
+use crate::results::short_title;
+
+/// Plans that are drawn: more curves tell nobody anything.
+const MOST_DRAWN: usize = 6;
+const DASHES: [Dash; 4] = [Dash::Solid, Dash::Dashed, Dash::Dotted, Dash::Long];
+
+fn curve(place: usize, plan: &PlanStages, form: Form, points: Vec<(f64, f64)>) -> Curve {
+    let (light, dark) = Stroke::of(plan.planner).colours();
+    let dash = DASHES[place % DASHES.len()];
+    Curve { name: short_title(plan.planner).to_owned(), light, dark, dash, form, points }
+}
+
+/// The modules of all plans, in the order of the first that has them.
+fn modules(plans: &[PlanStages]) -> Vec<String> {
+    let mut seen = BTreeSet::new();
+    let all = plans.iter().flat_map(|plan| &plan.modules).map(|of| of.module.clone());
+    all.filter(|module| seen.insert(module.clone())).collect()
+}
+
+/// Of every plan the share of a module's visits that take no longer than so many seconds.
+fn distribution(plans: &[PlanStages], module: &str) -> Vec<Curve> {
+    let of = |(place, plan): (usize, &PlanStages)| {
+        let own = plan.modules.iter().find(|of| of.module == module)?;
+        let all = own.durations_s.len() as f64;
+        let steps = own.durations_s.iter().enumerate().map(|(below, &time)| (time * 1e3, (below + 1) as f64 / all));
+        Some(curve(place, plan, Form::Steps, steps.collect()))
+    };
+    plans.iter().enumerate().filter_map(of).collect()
+}
+
+fn rates(plans: &[PlanStages]) -> Vec<Curve> {
+    let of = |(place, plan): (usize, &PlanStages)| {
+        let points: Vec<(f64, f64)> =
+            plan.rates.iter().map(|rate| (f64::from(rate.stage), rate.tflops_per_device)).collect();
+        (!points.is_empty()).then(|| curve(place, plan, Form::Marked, points))
+    };
+    plans.iter().enumerate().filter_map(of).collect()
+}
+
+/// Lowest and highest rate of a plan's stages.
+fn ends(plan: &PlanStages) -> Option<(f64, f64)> {
+    let rates = || plan.rates.iter().map(|rate| rate.tflops_per_device);
+    Some((rates().min_by(f64::total_cmp)?, rates().max_by(f64::total_cmp)?))
+}
+
+fn row(plan: &PlanStages) -> impl IntoView + use<> {
+    let ideal = plan.ideal_bubble.map_or_else(|| "–".to_owned(), format::percent);
+    let spread = plan
+        .modules
+        .iter()
+        .map(|of| format!("{} {} ± {}", of.module, format::seconds(of.mean_s), format::percent(of.variation)))
+        .collect::<Vec<_>>()
+        .join(", ");
+    let rates = ends(plan).map_or_else(
+        || "–".to_owned(),
+        |(least, most)| format!("{} to {}", format::three_digits(least), format::three_digits(most)),
+    );
+    view! {
+        <tr>
+            <th scope="row">{short_title(plan.planner)}</th>
+            <td>{plan.depth}" x "{plan.microbatches}</td>
+            <td>{ideal}</td>
+            <td>{format::percent(plan.bubble)}</td>
+            <td class="notation">{spread}</td>
+            <td>{rates}</td>
+        </tr>
+    }
+}
+
+/// The card's content.
+pub(super) fn show(study: Arc<StageStudy>) -> impl IntoView {
+    let plans = Arc::unwrap_or_clone(study).plans;
+    if plans.is_empty() {
+        return view! { <p class="hint">"No plan of this iteration is a pipeline of stages."</p> }.into_any();
+    }
+    let drawn = &plans[..plans.len().min(MOST_DRAWN)];
+    let rows = plans.iter().map(row).collect_view();
+    let charts = modules(drawn).into_iter().map(|module| {
+        let label = format!("{module}: share of visits over the time of a forward and its backward");
+        view! {
+            <h3>{module.clone()}</h3>
+            <CurveChart
+                curves=Signal::stored(distribution(drawn, &module))
+                over=Signal::stored("ms of one microbatch in one stage".to_owned())
+                label=Signal::stored(label)
+                test_id="stage-durations"
+            />
+        }
+    });
+    let charts = charts.collect_view();
+    let rates = rates(drawn);
+    let has_rates = !rates.is_empty();
+    let rates = has_rates.then(|| {
+        view! {
+            <h3>"TFLOP/s per device by stage"</h3>
+            <CurveChart
+                curves=Signal::stored(rates)
+                over=Signal::stored("stage".to_owned())
+                label=Signal::stored("Throughput of every stage while it computes".to_owned())
+                test_id="stage-rates"
+            />
+        }
+    });
+    let left_out = plans.len().saturating_sub(MOST_DRAWN);
+    view! {
+        <div class="table-scroll" role="region" aria-label="Bubble, durations and throughput of stages by plan" tabindex="0">
+            <table class="figures">
+                <thead>
+                    <tr>
+                        <th scope="col">"Planner"</th>
+                        <th scope="col">"Ranks x microbatches"</th>
+                        <th scope="col">"Ideal bubble"</th>
+                        <th scope="col">"Bubble"</th>
+                        <th scope="col">"Time in a stage, mean ± variation"</th>
+                        <th scope="col">"TFLOP/s per device"</th>
+                    </tr>
+                </thead>
+                <tbody>{rows}</tbody>
+            </table>
+        </div>
+        <p class="hint">
+            "The ideal bubble is that of equal stages and equal microbatches, (p - 1) / (v m + p - 1); where modules share devices there is none. Durations are of the slowest replica in this iteration, forward and backward together: curves show which share of visits takes no longer."
+            {(left_out > 0).then(|| format!(" The {MOST_DRAWN} fastest plans are drawn."))}
+        </p>
+        {charts}
+        {rates}
+    }
+    .into_any()
+}

@@ -1,0 +1,66 @@
+//! Model operations of every stage, for what each of them reaches of its devices.
+
+use super::modules::Arrangement;
+use super::{Part, Plan, ReplicaPlan};
+use crate::cost::MicrobatchLoad;
+use crate::cost::load::Instances;
+use crate::cost::partition::LayerRange;
+use crate::scenario::Scenario;
+use crate::workload::PackedBatch;
+
+/// Model operations of every stage in one replica of one iteration, forward and backward; nothing for pipelines with schemes of
+/// their own. Of ranks that work in groups there is one stage.
+pub(super) fn of_replica(
+    scenario: &Scenario,
+    plan: &Plan,
+    replica: &ReplicaPlan,
+    loads: &[MicrobatchLoad],
+    batch: &PackedBatch,
+) -> Vec<f64> {
+    let model = &scenario.model;
+    if replica.strategy.is_some() {
+        return Vec::new();
+    }
+    if let Some(arrangement) = plan.arrangement() {
+        return of_copies(scenario, plan, &arrangement, (replica, loads), batch);
+    }
+    if replica.is_grouped() {
+        return vec![loads.iter().map(|load| load.model_flops(model).get()).sum()];
+    }
+    let stage = |ranges: &Vec<LayerRange>| {
+        let of_load =
+            |load: &MicrobatchLoad| ranges.iter().map(|&range| load.range_flops(model, range).get()).sum::<f64>();
+        loads.iter().map(of_load).sum()
+    };
+    plan.partition.stages.iter().map(stage).collect()
+}
+
+/// Of stages that stand in several copies, each of which takes the parts that are given to it.
+fn of_copies(
+    scenario: &Scenario,
+    plan: &Plan,
+    arrangement: &Arrangement,
+    (replica, loads): (&ReplicaPlan, &[MicrobatchLoad]),
+    batch: &PackedBatch,
+) -> Vec<f64> {
+    let model = &scenario.model;
+    let mut flops = vec![0.0; arrangement.cut.len()];
+    for part in &replica.parts {
+        let standing = arrangement.modules[part.module as usize];
+        let share = if arrangement.joined { 1.0 } else { share_of(scenario, part, replica, batch) };
+        for stage in standing.of_copy(part.copy as usize) {
+            let ranges = &plan.partition.stages[arrangement.cut[stage] as usize];
+            let load = &loads[part.microbatch as usize];
+            flops[stage] += share * ranges.iter().map(|&range| load.range_flops(model, range).get()).sum::<f64>();
+        }
+    }
+    flops
+}
+
+/// How much of its microbatch's instances of a module a part has.
+fn share_of(scenario: &Scenario, part: &Part, replica: &ReplicaPlan, batch: &PackedBatch) -> f64 {
+    let contents = batch.contents(&replica.microbatches[part.microbatch as usize]);
+    let module = &scenario.model.modules[part.module as usize];
+    let all = Instances::of(&contents, module, scenario.workload.packing).count();
+    f64::from(part.end - part.first) / f64::from(all.max(1))
+}

@@ -1,0 +1,195 @@
+//! How long stages take from microbatch to microbatch, what that does to the bubble, and what stages reach of their devices.
+//!
+//! The figures 4, 13 and 14 of DFLOP for any plans that stand side by side: durations of a module's stages spread where its
+//! microbatches hold different work; a pipeline of equal microbatches idles (p - 1) / (v m + p - 1) of the time, and what is
+//! above it is their spread; and a stage's throughput is its model operations over the time it computes.
+
+use std::collections::BTreeMap;
+
+use serde::{Deserialize, Serialize};
+
+use crate::model::Model;
+use crate::outcome::{Answer, Outcome, Planned};
+use crate::scenario::PlannerKind;
+use crate::timeline::{SpanKind, Timeline};
+
+/// Durations of each module that are kept, evenly thinned in their order.
+const MOST_DURATIONS: usize = 400;
+
+/// Stages of several plans in one iteration.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
+pub struct StageStudy {
+    /// The iteration, from 0.
+    pub iteration: u32,
+    /// Plans that are pipelines, fastest first.
+    pub plans: Vec<PlanStages>,
+}
+
+/// Stages of one plan.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
+pub struct PlanStages {
+    /// The planner.
+    pub planner: PlannerKind,
+    /// Idle share of the iteration.
+    pub bubble: f64,
+    /// Idle share if every stage took as long as every other for every microbatch, (p - 1) / (v m + p - 1); absent where modules
+    /// share devices, for which there is no such formula.
+    pub ideal_bubble: Option<f64>,
+    /// Ranks that a microbatch passes, p.
+    pub depth: u32,
+    /// Microbatches of a pipeline, m.
+    pub microbatches: u32,
+    /// Durations by what the stages hold.
+    pub modules: Vec<ModuleDurations>,
+    /// Throughput of every stage, over all iterations.
+    pub rates: Vec<StageRate>,
+}
+
+/// How long the stages of a module take for the microbatches of an iteration.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
+pub struct ModuleDurations {
+    /// The module, or several whose layers share a stage.
+    pub module: String,
+    /// Times of forward and backward of one microbatch in one stage, in s, ascending; at most 400, evenly thinned.
+    pub durations_s: Vec<f64>,
+    /// How many there are.
+    pub count: u64,
+    /// Their mean, in s.
+    pub mean_s: f64,
+    /// Standard deviation over mean.
+    pub variation: f64,
+}
+
+/// What a stage reaches.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
+pub struct StageRate {
+    /// The stage.
+    pub stage: u32,
+    /// Its layers.
+    pub layers: String,
+    /// Model operations over the time of its forwards and backwards, in TFLOP/s per device.
+    pub tflops_per_device: f64,
+}
+
+/// The stages of every plan of which there is a timeline of the iteration. Plans whose ranks work in groups have no stages.
+pub fn stages(model: &Model, outcome: &Outcome, iteration: u32, timelines: &[(PlannerKind, Timeline)]) -> StageStudy {
+    let plan = |result: &crate::outcome::PlannerResult| {
+        let Answer::Planned(planned) = &result.answer else { return None };
+        let (_, timeline) = timelines.iter().find(|(planner, _)| *planner == result.planner)?;
+        if timeline.is_grouped() || planned.iterations.get(iteration as usize)?.strategy.is_some() {
+            return None;
+        }
+        of_plan(model, result.planner, planned, iteration, timeline)
+    };
+    StageStudy { iteration, plans: outcome.results.iter().filter_map(plan).collect() }
+}
+
+fn of_plan(
+    model: &Model,
+    planner: PlannerKind,
+    planned: &Planned,
+    iteration: u32,
+    timeline: &Timeline,
+) -> Option<PlanStages> {
+    let metrics = planned.iterations.get(iteration as usize)?;
+    let rate = |stage: &crate::outcome::StageSummary| {
+        let tflops_per_device = stage.tflops_per_device?;
+        Some(StageRate { stage: stage.stage, layers: stage.layers.clone(), tflops_per_device })
+    };
+    let (depth, is_shared) = depth(planned);
+    let rounds = f64::from(planned.layout.chunks.max(1)) * f64::from(metrics.microbatches);
+    let steps = f64::from(depth.saturating_sub(1));
+    Some(PlanStages {
+        planner,
+        bubble: metrics.bubble,
+        ideal_bubble: (!is_shared && rounds > 0.0).then(|| steps / (rounds + steps)),
+        depth,
+        microbatches: metrics.microbatches,
+        modules: durations(model, planned, timeline),
+        rates: planned.stages.iter().filter_map(rate).collect(),
+    })
+}
+
+/// Ranks that a microbatch passes, and whether modules with layouts of their own share devices.
+fn depth(planned: &Planned) -> (u32, bool) {
+    planned.placement.as_ref().map_or((planned.layout.pipeline, false), |placement| {
+        let is_shared = placement.layouts.iter().any(|layout| layout.colocated);
+        (placement.layouts.iter().map(|layout| layout.pipeline).sum(), is_shared)
+    })
+}
+
+fn durations(model: &Model, planned: &Planned, timeline: &Timeline) -> Vec<ModuleDurations> {
+    let mut by_cell: BTreeMap<(u32, u32), u64> = BTreeMap::new();
+    for rank in 0..timeline.ranks as usize {
+        for span in timeline.compute_lane(rank) {
+            if SpanKind::from_index(timeline.kind[span]).is_some_and(is_work) {
+                let cell = (timeline.stage[span], timeline.microbatch[span]);
+                *by_cell.entry(cell).or_default() += timeline.duration_ns[span];
+            }
+        }
+    }
+    let mut by_modules: BTreeMap<&[u32], Vec<f64>> = BTreeMap::new();
+    for ((stage, _), nanoseconds) in by_cell {
+        let modules = planned.stages.get(stage as usize).map_or(&[][..], |stage| &stage.modules);
+        by_modules.entry(modules).or_default().push(nanoseconds as f64 * 1e-9);
+    }
+    let named = by_modules.into_iter().filter(|(modules, _)| !modules.is_empty());
+    named.map(|(modules, durations)| spread(name(model, modules), durations)).collect()
+}
+
+const fn is_work(kind: SpanKind) -> bool {
+    matches!(kind, SpanKind::Forward | SpanKind::Backward | SpanKind::InputGrad | SpanKind::WeightGrad)
+}
+
+fn name(model: &Model, modules: &[u32]) -> String {
+    let names: Vec<&str> = modules
+        .iter()
+        .filter_map(|&module| model.modules.get(module as usize))
+        .map(|module| module.name.as_str())
+        .collect();
+    names.join(" + ")
+}
+
+fn spread(module: String, mut durations: Vec<f64>) -> ModuleDurations {
+    durations.sort_by(f64::total_cmp);
+    let count = durations.len();
+    let mean = durations.iter().sum::<f64>() / count.max(1) as f64;
+    let variance = durations.iter().map(|time| (time - mean) * (time - mean)).sum::<f64>() / count.max(1) as f64;
+    let kept = if count <= MOST_DURATIONS {
+        durations
+    } else {
+        (0..MOST_DURATIONS).map(|place| durations[place * (count - 1) / (MOST_DURATIONS - 1)]).collect()
+    };
+    ModuleDurations {
+        module,
+        durations_s: kept,
+        count: count as u64,
+        mean_s: mean,
+        variation: if mean > 0.0 { variance.sqrt() / mean } else { 0.0 },
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// 1, 1 and 4 s: mean 2, deviation sqrt((1 + 1 + 4) / 3) = sqrt 2.
+    #[test]
+    fn spread_is_the_deviation_over_the_mean() {
+        let spread = spread("LLM".to_owned(), vec![4.0, 1.0, 1.0]);
+        assert_eq!(spread.durations_s, [1.0, 1.0, 4.0]);
+        assert!((spread.mean_s - 2.0).abs() < 1e-12 && (spread.variation - 2.0_f64.sqrt() / 2.0).abs() < 1e-12);
+    }
+
+    #[test]
+    fn thinning_keeps_the_ends() {
+        let spread = spread("LLM".to_owned(), (0..1000).map(f64::from).collect());
+        assert_eq!(spread.durations_s.len(), MOST_DURATIONS);
+        assert_eq!((spread.durations_s[0], spread.durations_s[MOST_DURATIONS - 1]), (0.0, 999.0));
+        assert_eq!(spread.count, 1000);
+    }
+}
