@@ -34,9 +34,11 @@ mod trace;
 mod upload;
 mod walk;
 
-pub use conductor::{Finale, Rehearsal, Settings, rehearse};
+pub use clock::Precision;
+pub use conductor::{Finale, Interrupt, Outlets, Rehearsal, Settings};
 pub use rank::run as run_rank;
-pub use report::Report;
-pub use score::{Movement, Score, ScoreError};
+pub use report::{Compared, ComparedRank, Report};
+pub use score::{MOST_RANKS, Movement, Score, ScoreError, movement};
 pub use tempo::{Tempo, TempoError};
-pub use upload::{Destination, Upload};
+pub use trace::TraceWriter;
+pub use upload::{Destination, Upload, Uploaded};

@@ -38,7 +38,7 @@ pub(super) fn processor_ns() -> u64 {
 /// are less precise, which is measured anyway.
 pub(super) fn sharpen() {
     #[cfg(target_os = "linux")]
-    drop(rustix::thread::set_current_timer_slack(std::num::NonZeroU64::new(1)));
+    let _ = rustix::thread::set_current_timer_slack(std::num::NonZeroU64::new(1));
 }
 
 /// Sleeps until a moment; returns when it came, a few microseconds behind it at best, at once where it has passed.
