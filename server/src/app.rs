@@ -6,6 +6,7 @@ use crate::access::Access;
 use crate::clock::Clock;
 use crate::jobs::Jobs;
 use crate::live::Live;
+use crate::rehearsals::Rehearsals;
 use crate::store::Store;
 use crate::studies::Studies;
 use crate::web::Web;
@@ -19,6 +20,8 @@ pub struct App {
     pub jobs: Jobs,
     /// Logs of running jobs.
     pub live: Live,
+    /// Rehearsals at work.
+    pub rehearsals: Rehearsals,
     /// Studies of plans.
     pub studies: Studies,
     /// What time it is.

@@ -163,6 +163,15 @@ pub enum ApiError {
     /// Too many studies are under way.
     #[error("{0} studies are under way already; try again in a few seconds")]
     StudiesFull(usize),
+    /// Too many rehearsals are at work.
+    #[error("{0} rehearsal is at work already; try again when it has ended")]
+    RehearsalsFull(usize),
+    /// The plan cannot be rehearsed here.
+    #[error("{0}")]
+    NotRehearsable(String),
+    /// No rehearsal of that run is at work.
+    #[error("no rehearsal of the run {0:?} is at work")]
+    NoSuchRehearsal(String),
     /// There is no plan of this engine yet.
     #[error("this engine has not planned the scenario yet: plan it first")]
     NotPlanned,
@@ -296,6 +305,7 @@ impl ApiError {
             Self::Ambiguous { .. } => ("ambiguous-prefix", S::MULTIPLE_CHOICES, "The prefix is ambiguous"),
             Self::NoSuchJob(_)
             | Self::NoSuchPlanner(_)
+            | Self::NoSuchRehearsal(_)
             | Self::NoSuchRank { .. }
             | Self::NoRoute(_)
             | Self::NoStudy(NoStudy::Iteration(..) | NoStudy::Replica(..))
@@ -308,6 +318,8 @@ impl ApiError {
             Self::NoPipeline => ("no-pipeline", S::UNPROCESSABLE_ENTITY, "The plan is no pipeline"),
             Self::NoStudy(_) => ("no-study", S::UNPROCESSABLE_ENTITY, "There is nothing to study"),
             Self::NotPlanned => ("not-planned", S::CONFLICT, "The scenario is not planned yet"),
+            Self::RehearsalsFull(_) => ("rehearsals-full", S::SERVICE_UNAVAILABLE, "Another rehearsal is at work"),
+            Self::NotRehearsable(_) => ("not-rehearsable", S::UNPROCESSABLE_ENTITY, "The plan cannot be rehearsed"),
             Self::StudiesFull(_) => ("studies-full", S::SERVICE_UNAVAILABLE, "Too many studies are under way"),
             Self::Stopping => ("stopping", S::SERVICE_UNAVAILABLE, "The server is stopping"),
             Self::QueueFull(_) => ("queue-full", S::SERVICE_UNAVAILABLE, "The planning queue is full"),
@@ -362,7 +374,12 @@ impl IntoResponse for ApiError {
         if problem.status >= 500
             && !matches!(
                 self,
-                Self::QueueFull(_) | Self::StudiesFull(_) | Self::StreamsFull(_) | Self::Stopping | Self::NoPages
+                Self::QueueFull(_)
+                    | Self::StudiesFull(_)
+                    | Self::RehearsalsFull(_)
+                    | Self::StreamsFull(_)
+                    | Self::Stopping
+                    | Self::NoPages
             )
         {
             tracing::error!(status = problem.status, "{self}");
@@ -374,6 +391,7 @@ impl IntoResponse for ApiError {
         match self {
             Self::QueueFull(_)
             | Self::StudiesFull(_)
+            | Self::RehearsalsFull(_)
             | Self::StreamsFull(_)
             | Self::UploadsFull(_)
             | Self::Stopping

@@ -21,6 +21,7 @@ pub mod live;
 pub mod openapi;
 pub mod plan_command;
 pub mod rehearsal;
+pub mod rehearsals;
 pub mod rehearse_command;
 pub mod router;
 pub mod schedule_command;

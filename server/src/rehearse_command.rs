@@ -70,9 +70,9 @@ pub fn run(arguments: &RehearseArguments) -> anyhow::Result<ExitCode> {
         end_with_input(rehearsal.interrupt());
     }
     let mut trace = match &arguments.trace {
-        Some(path) => Some(
-            TraceWriter::create(path, ranks, speed).with_context(|| format!("cannot write {}", path.display()))?,
-        ),
+        Some(path) => {
+            Some(TraceWriter::create(path, ranks, speed).with_context(|| format!("cannot write {}", path.display()))?)
+        }
         None if upload.is_some() => Some(TraceWriter::unnamed(ranks, speed).context("cannot make a temporary file")?),
         None => None,
     };
@@ -134,11 +134,7 @@ fn log_sink(arguments: &RehearseArguments) -> anyhow::Result<Box<dyn Write>> {
 }
 
 /// The stream to a server, where one is wanted.
-fn upload(
-    arguments: &RehearseArguments,
-    input: &Input,
-    rehearsal: &Rehearsal<'_>,
-) -> anyhow::Result<Option<Upload>> {
+fn upload(arguments: &RehearseArguments, input: &Input, rehearsal: &Rehearsal<'_>) -> anyhow::Result<Option<Upload>> {
     let Some(server) = &arguments.to else { return Ok(None) };
     let destination = match (&arguments.run, &arguments.run_token) {
         (Some(run), Some(token)) => Destination {

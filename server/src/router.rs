@@ -22,8 +22,8 @@ use crate::endpoint::datasets::LARGEST_UPLOAD;
 use crate::endpoint::runs::files::LARGEST_LOG;
 use crate::endpoint::scenarios::LARGEST_SCENARIO;
 use crate::endpoint::{
-    accuracy, datasets, execution_plans, gallery, health, jobs, outcomes, pages, papers, presets, runs, scenarios,
-    schedules, studies,
+    accuracy, datasets, execution_plans, gallery, health, jobs, outcomes, pages, papers, presets, rehearsals, runs,
+    scenarios, schedules, studies,
 };
 use crate::error::{ApiError, as_problem};
 use crate::openapi;
@@ -59,6 +59,8 @@ pub(crate) fn api() -> (Router<Arc<App>>, utoipa::openapi::OpenApi) {
         .routes(routes!(schedules::kinds, schedules::compare))
         .routes(routes!(jobs::one, jobs::cancel))
         .routes(routes!(jobs::events))
+        .routes(routes!(rehearsals::start))
+        .routes(routes!(rehearsals::end))
         .routes(routes!(runs::list, runs::open))
         .routes(routes!(runs::events::several))
         .routes(routes!(runs::one, runs::change, runs::delete))

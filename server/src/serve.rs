@@ -13,6 +13,7 @@ use crate::clock::{Clock, SystemClock};
 use crate::config::ServeArguments;
 use crate::jobs::{Jobs, Limits};
 use crate::live::Live;
+use crate::rehearsals::Rehearsals;
 use crate::router::router;
 use crate::store::Store;
 use crate::studies::{Studies, StudyLimits};
@@ -40,6 +41,7 @@ pub async fn run(arguments: ServeArguments) -> anyhow::Result<()> {
     let app = Arc::new(App {
         studies: Studies::new(Arc::clone(&clock), jobs.turns(), study_limits),
         live: Live::new(store.clone(), Arc::clone(&clock), arguments.live_limits()),
+        rehearsals: Rehearsals::new(arguments.token()),
         jobs,
         store,
         clock,
@@ -49,6 +51,7 @@ pub async fn run(arguments: ServeArguments) -> anyhow::Result<()> {
     let listener = TcpListener::bind(arguments.address)
         .await
         .with_context(|| format!("cannot listen at {}", arguments.address))?;
+    app.rehearsals.listen(listener.local_addr()?);
     tracing::info!(
         database = %arguments.database.display(),
         workers = limits.workers,

@@ -115,6 +115,7 @@ impl House {
         let app = Arc::new(App {
             studies: Studies::new(Arc::clone(&shared), jobs.turns(), settings.study_limits),
             live: Live::new(store.clone(), Arc::clone(&shared), settings.live_limits),
+            rehearsals: server::rehearsals::Rehearsals::new(settings.token),
             jobs,
             store: store.clone(),
             clock: shared,

@@ -193,7 +193,10 @@ fn arrivals(timeline: &Timeline) -> BTreeMap<(Payload, u32, u32), (u64, u64)> {
             Some(SpanKind::SendBackward) => Payload::Gradient,
             _ => continue,
         };
-        arrivals.insert((payload, timeline.microbatch[span], timeline.stage[span]), (timeline.end_ns(span), timeline.duration_ns[span]));
+        arrivals.insert(
+            (payload, timeline.microbatch[span], timeline.stage[span]),
+            (timeline.end_ns(span), timeline.duration_ns[span]),
+        );
     }
     arrivals
 }

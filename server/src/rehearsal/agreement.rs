@@ -52,8 +52,11 @@ impl<'a> Iteration<'a> {
             let endings = plan.endings.iter().filter(|ending| ending.rank as usize == rank);
             stages.chain(endings.map(|ending| ending.start_ns + ending.duration_ns)).max().unwrap_or(0)
         };
-        let ranks = (0..plan.ranks.len())
-            .map(|rank| Tally { planned_ns: planned(rank) as f64, latest_ns: f64::NEG_INFINITY, ..Tally::default() });
+        let ranks = (0..plan.ranks.len()).map(|rank| Tally {
+            planned_ns: planned(rank) as f64,
+            latest_ns: f64::NEG_INFINITY,
+            ..Tally::default()
+        });
         Self { plan, begin_ns, speed, ranks: ranks.collect() }
     }
 

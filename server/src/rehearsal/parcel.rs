@@ -85,14 +85,8 @@ pub(super) fn receive(mut from: impl Read, content: &mut Vec<u8>) -> io::Result<
         return Err(io::Error::new(io::ErrorKind::InvalidData, "the content of a parcel is not what was sent"));
     }
     let payload = if word(4) == 0 { Payload::Activation } else { Payload::Gradient };
-    let label = Label {
-        iteration: word(1),
-        place,
-        tag: word(3),
-        payload,
-        from: (word(5), word(6)),
-        to: (word(7), word(8)),
-    };
+    let label =
+        Label { iteration: word(1), place, tag: word(3), payload, from: (word(5), word(6)), to: (word(7), word(8)) };
     Ok(Parcel { label, begin_ns: long(40), due_ns: long(48) })
 }
 

@@ -143,7 +143,8 @@ impl Rank {
 
     /// Opens a connection to every rank that is sent something and has none yet.
     fn connect(&self, part: &Part) -> anyhow::Result<()> {
-        for action in part.actions.iter().filter(|action| action.action == planner::execution_plan::PlanActionKind::Isend)
+        for action in
+            part.actions.iter().filter(|action| action.action == planner::execution_plan::PlanActionKind::Isend)
         {
             let Some(peer) = action.transfer.map(|transfer| transfer.peer) else { continue };
             if self.post.reaches(peer) {

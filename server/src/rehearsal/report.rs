@@ -97,11 +97,7 @@ impl fmt::Display for Report {
             let (simulated, rehearsed, difference) = (one.simulated_ms, one.rehearsed_ms, one.difference * 100.0);
             writeln!(f, "{name:<14}{simulated:>14.3}{rehearsed:>14.3}{difference:>10.2} %{latest}")
         };
-        writeln!(
-            f,
-            "{:<14}{:>14}{:>14}{:>12}{:>12}",
-            "", "simulated/ms", "rehearsed/ms", "difference", "latest/ms"
-        )?;
+        writeln!(f, "{:<14}{:>14}{:>14}{:>12}{:>12}", "", "simulated/ms", "rehearsed/ms", "difference", "latest/ms")?;
         for compared in &self.ranks {
             row(f, &format!("rank {}", compared.rank), &compared.end, Some(compared.latest_ms))?;
         }

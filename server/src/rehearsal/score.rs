@@ -181,7 +181,8 @@ pub fn movement(timeline: &Timeline, samples: Option<u32>) -> Result<Movement, S
     let mut last = None;
     for count in BUFFERS {
         let plan = compile(timeline, NonZeroU32::new(count).map_or(Buffers::UNLIMITED, Buffers::of))?;
-        let replay = check_execution_plan(&plan, timeline).map_err(|error| ScoreError::Unreadable(error.to_string()))?;
+        let replay =
+            check_execution_plan(&plan, timeline).map_err(|error| ScoreError::Unreadable(error.to_string()))?;
         let delays_nothing = replay.end_ns as f64 <= plan.planned_ns as f64 * NO_DELAY;
         last = Some(plan);
         if delays_nothing {
@@ -211,10 +212,7 @@ mod tests {
         let read = |from: &str, to: &str| Score::read(&PLAN.replace(from, to)).unwrap_err();
         assert_eq!(read("\"duration_ns\": 10, ", ""), ScoreError::Untimed { rank: 0, index: 0 });
         assert_eq!(read("\"duration_ns\": 10, ", "\"duration_ns\": 0, "), ScoreError::Empty(0));
-        assert_eq!(
-            read("\"duration_ns\": 10, ", "\"duration_ns\": 99999999999999999, "),
-            ScoreError::Endless,
-        );
+        assert_eq!(read("\"duration_ns\": 10, ", "\"duration_ns\": 99999999999999999, "), ScoreError::Endless,);
         let launch = ScoreError::Transfer { rank: 0, index: 0, name: "irecv" };
         assert_eq!(read("forward_stage", "irecv"), launch);
         assert!(matches!(read("\"ranks\"", "\"rank\""), ScoreError::Unreadable(why) if why.contains("ranks")));

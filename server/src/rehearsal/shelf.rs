@@ -159,15 +159,7 @@ mod tests {
     use PlanActionKind::{BackwardStage, ForwardStage, InputGradStage, Irecv, Isend, WaitIrecv, WeightGradStage};
 
     fn compute(action: PlanActionKind, stage: u32) -> PlanAction {
-        PlanAction {
-            start_ns: 0,
-            duration_ns: Some(1),
-            action,
-            stage,
-            microbatch: 0,
-            with_next: false,
-            transfer: None,
-        }
+        PlanAction { start_ns: 0, duration_ns: Some(1), action, stage, microbatch: 0, with_next: false, transfer: None }
     }
 
     fn travel(action: PlanActionKind, stage: u32, payload: Payload, peer_stage: u32) -> PlanAction {

@@ -101,7 +101,8 @@ fn waiting(lists: &[Vec<PlanAction>], at: &[usize], rank: usize) -> Option<Waiti
 pub(super) fn words(index: usize, action: &PlanAction) -> String {
     let (name, stage, microbatch) = (action.action.name(), action.stage, action.microbatch);
     let transfer = action.transfer.map(|transfer| {
-        let way = if matches!(action.action, PlanActionKind::Isend | PlanActionKind::WaitIsend) { "to" } else { "from" };
+        let way =
+            if matches!(action.action, PlanActionKind::Isend | PlanActionKind::WaitIsend) { "to" } else { "from" };
         format!(", {} {way} rank {}, tag {}", transfer.payload.name(), transfer.peer, transfer.tag)
     });
     format!("action {index} ({name} of stage {stage}, microbatch {microbatch}{})", transfer.unwrap_or_default())
@@ -148,8 +149,15 @@ mod tests {
     use PlanActionKind::{ForwardStage, Irecv, Isend, WaitIrecv, WaitIsend};
 
     fn travel(action: PlanActionKind, peer: u32, batch: u32) -> PlanAction {
-        let transfer =
-            Transfer { payload: Payload::Activation, peer, peer_stage: 0, peer_microbatch: 0, tag: 0, batch, bytes: None };
+        let transfer = Transfer {
+            payload: Payload::Activation,
+            peer,
+            peer_stage: 0,
+            peer_microbatch: 0,
+            tag: 0,
+            batch,
+            bytes: None,
+        };
         PlanAction {
             start_ns: 0,
             duration_ns: None,
@@ -169,12 +177,7 @@ mod tests {
     #[test]
     fn sends_that_wait_for_each_other_are_a_circle() {
         let list = |peer| {
-            vec![
-                travel(Isend, peer, 0),
-                travel(WaitIsend, peer, 0),
-                travel(Irecv, peer, 1),
-                travel(WaitIrecv, peer, 1),
-            ]
+            vec![travel(Isend, peer, 0), travel(WaitIsend, peer, 0), travel(Irecv, peer, 1), travel(WaitIrecv, peer, 1)]
         };
         let lists = [list(1), list(0)];
         let [first, second] = [(0, 1), (1, 0)].map(|(rank, peer)| Waiting { rank, index: 1, launch: 0, peer });
@@ -188,13 +191,7 @@ mod tests {
     fn what_nobody_sends_is_lost() {
         let lists = [
             vec![compute(), travel(Isend, 1, 0), travel(WaitIsend, 1, 0)],
-            vec![
-                travel(Irecv, 0, 0),
-                travel(Irecv, 0, 1),
-                travel(WaitIrecv, 0, 0),
-                travel(WaitIrecv, 0, 1),
-                compute(),
-            ],
+            vec![travel(Irecv, 0, 0), travel(Irecv, 0, 1), travel(WaitIrecv, 0, 0), travel(WaitIrecv, 0, 1), compute()],
         ];
         let lost = Waiting { rank: 1, index: 3, launch: 1, peer: 0 };
         assert_eq!(explain(&lists, &[3, 3]), Standstill::Lost(lost));

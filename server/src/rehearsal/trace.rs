@@ -69,7 +69,10 @@ impl TraceWriter {
             if packed { Sink::Packed(Box::new(GzEncoder::new(out, Compression::fast()))) } else { Sink::Plain(out) };
         let mut writer = Self { sink, file, speed, origin_ns: None };
         // Every further event stands behind a comma.
-        write!(writer.sink, "[\n{{\"name\":\"clock\",\"ph\":\"M\",\"pid\":0,\"tid\":0,\"args\":{{\"speed\":{speed}}}}}")?;
+        write!(
+            writer.sink,
+            "[\n{{\"name\":\"clock\",\"ph\":\"M\",\"pid\":0,\"tid\":0,\"args\":{{\"speed\":{speed}}}}}"
+        )?;
         for rank in 0..ranks {
             writer.name("process_name", rank, COMPUTE, &format!("{{\"name\":\"rank {rank}\"}}"))?;
             writer.name("process_sort_index", rank, COMPUTE, &format!("{{\"sort_index\":{rank}}}"))?;
@@ -82,10 +85,7 @@ impl TraceWriter {
     }
 
     fn name(&mut self, what: &str, rank: usize, thread: u32, value: &str) -> io::Result<()> {
-        write!(
-            self.sink,
-            ",\n{{\"name\":\"{what}\",\"ph\":\"M\",\"pid\":{rank},\"tid\":{thread},\"args\":{value}}}"
-        )
+        write!(self.sink, ",\n{{\"name\":\"{what}\",\"ph\":\"M\",\"pid\":{rank},\"tid\":{thread},\"args\":{value}}}")
     }
 
     /// An iteration begins; the first one's begin is the zero of the trace.

@@ -92,7 +92,10 @@ fn receives_of_a_channel_in_another_order_are_found() {
 fn other_durations_are_found() {
     for (rank, kind) in [(0, ForwardStage), (2, BackwardStage), (0, Isend)] {
         let longer = spoilt(|plan| *action(plan, rank, kind, 1).duration_ns.as_mut().unwrap() += 1);
-        assert!(matches!(longer, ExecutionViolation::Time(At { rank: found, .. }) if found == rank), "{kind:?}: {longer}");
+        assert!(
+            matches!(longer, ExecutionViolation::Time(At { rank: found, .. }) if found == rank),
+            "{kind:?}: {longer}"
+        );
     }
     let mut costs = PipelineCosts::uniform(2, 1, 2, times());
     costs.optimizer.fill(Nanos::new(5));
