@@ -32,7 +32,7 @@ mod rehearsal;
 mod windows;
 mod work;
 
-pub use action::{Payload, PlanAction, PlanActionKind, Transfer};
+pub use action::{Ending, Payload, PlanAction, PlanActionKind, Transfer};
 
 use std::num::NonZeroU32;
 
@@ -51,6 +51,9 @@ pub struct ExecutionPlan {
     pub planned_ns: u64,
     /// Actions of every rank, in order.
     pub ranks: Vec<Vec<PlanAction>>,
+    /// What ranks do behind their last stage, rank by rank in order.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub endings: Vec<Ending>,
 }
 
 /// How many buffers every channel, a directed pair of ranks, may use at a time. Absent: as many as there are transfers.
@@ -172,6 +175,22 @@ impl ExecutionPlan {
             }
         }
         counts
+    }
+
+    /// End of the whole iteration by the timeline, gradient synchronisation and optimizer included, in ns.
+    pub fn iteration_ns(&self) -> u64 {
+        let ends = self.endings.iter().map(|ending| ending.start_ns.saturating_add(ending.duration_ns));
+        ends.max().unwrap_or(0).max(self.planned_ns)
+    }
+
+    /// The first stage or `isend` without a duration, as rank and index in its list: files of engines that did not write
+    /// durations say in which order everything happens, but not how long it takes.
+    pub fn without_duration(&self) -> Option<(usize, usize)> {
+        let timed = |action: &PlanAction| {
+            action.duration_ns.is_some() || !(action.action.computes() || action.action == PlanActionKind::Isend)
+        };
+        let first = |list: &Vec<PlanAction>| list.iter().position(|action| !timed(action));
+        self.ranks.iter().enumerate().find_map(|(rank, list)| Some((rank, first(list)?)))
     }
 
     /// The same with the size of every transfer. `bytes` is asked once for each, with its `isend` and the rank of that;

@@ -2,10 +2,13 @@
 
 use std::net::SocketAddr;
 use std::path::PathBuf;
+use std::time::Duration;
 
 use clap::{Args, Parser, Subcommand};
+use planner::scenario::PlannerKind;
 use planner::schedule::ScheduleKind;
 
+use crate::live::LiveLimits;
 use crate::workers::Threads;
 
 /// Plans the training of large multimodal models.
@@ -32,6 +35,12 @@ pub enum Command {
     Schedule(ScheduleArguments),
     /// Answer a raw problem of one of the inner solvers, JSON in and out.
     Solve(SolveArguments),
+    /// Rehearse a plan for real: a process for every rank, a message for every transfer; its log and its trace as a training
+    /// job would write them.
+    Rehearse(RehearseArguments),
+    /// Be one rank of a rehearsal.
+    #[command(hide = true)]
+    RehearseRank,
     /// Ask the server on this machine whether it is well.
     Health(HealthArguments),
     /// Write the OpenAPI document to standard output.
@@ -71,6 +80,12 @@ pub struct ServeArguments {
     /// Planning jobs that may wait.
     #[arg(long, env = "PLANSCOPE_QUEUE", default_value_t = 64)]
     pub queue: usize,
+    /// Days that a deleted run can be brought back; then its log and its points are gone.
+    #[arg(long, env = "PLANSCOPE_RETENTION_DAYS", default_value_t = 30, value_parser = clap::value_parser!(u32).range(0..=3650))]
+    pub retention_days: u32,
+    /// Time after which the upload of a log that sends nothing is ended, in seconds; what came is kept.
+    #[arg(long, env = "PLANSCOPE_LOG_IDLE_SECONDS", default_value_t = 60, value_parser = clap::value_parser!(u64).range(1..=86_400))]
+    pub log_idle_seconds: u64,
 }
 
 /// Shortest token that is taken: what is shorter can be guessed.
@@ -123,6 +138,15 @@ impl ServeArguments {
     pub fn search_threads(&self) -> Threads {
         self.search_threads.map_or_else(Threads::of_all_cores, Threads::new)
     }
+
+    /// How much is taken of logs.
+    pub fn live_limits(&self) -> LiveLimits {
+        LiveLimits {
+            idle: Duration::from_secs(self.log_idle_seconds),
+            retention_days: self.retention_days,
+            ..LiveLimits::default()
+        }
+    }
 }
 
 /// Whom to ask.
@@ -174,6 +198,83 @@ impl PlanArguments {
     pub fn search_threads(&self) -> Threads {
         self.search_threads.map_or_else(Threads::of_all_cores, Threads::new)
     }
+}
+
+/// What to rehearse, how fast, and where to write.
+#[derive(Debug, Clone, Args)]
+#[command(after_long_help = crate::rehearse_command::HELP)]
+pub struct RehearseArguments {
+    /// Execution plan, list of such, or scenario, as JSON; - for standard input.
+    pub plan: PathBuf,
+    /// Planner of the scenario whose plan is rehearsed; default: the fastest.
+    #[arg(long, value_parser = planner_kind)]
+    pub planner: Option<PlannerKind>,
+    /// File of lengths that the scenario names by its content address; may be given several times.
+    #[arg(long = "dataset")]
+    pub datasets: Vec<PathBuf>,
+    /// Iterations, beginning anew behind the last one; default: those of the file or of the scenario.
+    #[arg(long, value_parser = clap::value_parser!(u32).range(1..=10_000))]
+    pub iterations: Option<u32>,
+    /// How many times faster than planned, 1 for real time; default: such that sleeping is precise enough.
+    #[arg(long)]
+    pub speed: Option<f64>,
+    /// File to write a Chrome trace to while it goes on; packed where its name ends in .gz.
+    #[arg(long, value_name = "FILE.json[.gz]")]
+    pub trace: Option<PathBuf>,
+    /// File to write Megatron-style lines to while it goes on; default: standard output.
+    #[arg(long, value_name = "FILE")]
+    pub log: Option<PathBuf>,
+    /// Print the comparison with the simulation as JSON; the log then goes to standard error.
+    #[arg(long)]
+    pub json: bool,
+    /// Server to stream log and trace to, for example http://127.0.0.1:8080; a run is opened there.
+    #[arg(long, value_name = "URL")]
+    pub to: Option<String>,
+    /// Token of that server.
+    #[arg(long, env = "PLANSCOPE_TOKEN", hide_env_values = true)]
+    pub token: Option<String>,
+    /// Seconds without anything happening that are taken for a deadlock; default: 2, or a few times the longest by the plan.
+    #[arg(long, value_name = "SECONDS", value_parser = seconds)]
+    pub patience: Option<f64>,
+    /// Most bytes of a message: a tensor travels as a thousandth of its size, up to this.
+    #[arg(long, value_name = "BYTES", default_value_t = 65_536, value_parser = clap::value_parser!(u32).range(0..=1_048_576))]
+    pub message_bytes: u32,
+    /// Threads of one search where a scenario is planned; default: one per core.
+    #[arg(long, env = "PLANSCOPE_SEARCH_THREADS")]
+    pub search_threads: Option<usize>,
+    /// Run of that server that is open already, its token in the environment.
+    #[arg(long, hide = true, requires = "to")]
+    pub run: Option<String>,
+    /// Token of that run.
+    #[arg(long, hide = true, env = "PLANSCOPE_RUN_TOKEN", hide_env_values = true)]
+    pub run_token: Option<String>,
+    /// The plan is the first line of standard input, whose end ends the rehearsal.
+    #[arg(long, hide = true)]
+    pub until_input_ends: bool,
+}
+
+impl RehearseArguments {
+    /// The token of the server; an empty one is none.
+    pub fn token(&self) -> Option<&str> {
+        self.token.as_deref().filter(|token| !token.is_empty())
+    }
+
+    /// Threads of one search.
+    pub fn search_threads(&self) -> Threads {
+        self.search_threads.map_or_else(Threads::of_all_cores, Threads::new)
+    }
+}
+
+fn planner_kind(text: &str) -> Result<PlannerKind, String> {
+    PlannerKind::from_id(text).ok_or_else(|| {
+        let known: Vec<&str> = PlannerKind::ALL.iter().map(|kind| kind.id()).collect();
+        format!("there are {}", known.join(", "))
+    })
+}
+
+fn seconds(text: &str) -> Result<f64, String> {
+    let seconds: f64 = text.parse().map_err(|error| format!("{error}"))?;
+    if (0.01..=86_400.0).contains(&seconds) { Ok(seconds) } else { Err("between 0.01 and 86400".to_owned()) }
 }
 
 /// What to estimate.

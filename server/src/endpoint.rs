@@ -10,6 +10,8 @@ pub(crate) mod outcomes;
 pub(crate) mod pages;
 pub(crate) mod papers;
 pub(crate) mod presets;
+pub(crate) mod rehearsals;
+pub(crate) mod runs;
 pub(crate) mod scenarios;
 pub(crate) mod schedules;
 pub(crate) mod studies;

@@ -32,7 +32,7 @@ pub fn run(arguments: &HealthArguments) -> anyhow::Result<ExitCode> {
 }
 
 /// A server that listens at every address is asked over loopback.
-fn on_this_machine(address: SocketAddr) -> SocketAddr {
+pub(crate) fn on_this_machine(address: SocketAddr) -> SocketAddr {
     let ip = match address.ip() {
         IpAddr::V4(ip) if ip.is_unspecified() => IpAddr::V4(Ipv4Addr::LOCALHOST),
         IpAddr::V6(ip) if ip.is_unspecified() => IpAddr::V6(Ipv6Addr::LOCALHOST),

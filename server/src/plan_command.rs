@@ -29,7 +29,7 @@ pub fn run(arguments: &PlanArguments) -> anyhow::Result<ExitCode> {
         Ok(scenario) => scenario,
         Err(errors) => return report(&errors, &files),
     };
-    let planning = engine::plan(&scenario, &mut OnThreads(arguments.search_threads()))?;
+    let planning = plan(&scenario, arguments.search_threads())?;
     if let Some(folder) = &arguments.timelines {
         write_timelines(folder, &planning)?;
     }
@@ -37,6 +37,11 @@ pub fn run(arguments: &PlanArguments) -> anyhow::Result<ExitCode> {
     serde_json::to_writer_pretty(&mut out, &planning.outcome)?;
     writeln!(out)?;
     Ok(ExitCode::SUCCESS)
+}
+
+/// Plans a scenario, with so many threads for every search.
+pub(crate) fn plan(scenario: &ValidScenario, threads: Threads) -> Result<Planning, engine::PlanError> {
+    engine::plan(scenario, &mut OnThreads(threads))
 }
 
 /// Nobody watches; searches have threads.
@@ -55,10 +60,10 @@ impl Observer for OnThreads {
 }
 
 /// Datasets at hand, by the content address that scenarios name them by.
-struct Files(Vec<(String, Arc<Dataset>)>);
+pub(crate) struct Files(Vec<(String, Arc<Dataset>)>);
 
 impl Files {
-    fn read(paths: &[PathBuf]) -> anyhow::Result<Self> {
+    pub(crate) fn read(paths: &[PathBuf]) -> anyhow::Result<Self> {
         let dataset = |path: &PathBuf| {
             let bytes = std::fs::read(path).with_context(|| format!("cannot read {}", path.display()))?;
             let imported = ingest::dataset::import(&bytes, None).with_context(|| path.display().to_string())?;
@@ -75,7 +80,7 @@ impl Datasets for Files {
     }
 }
 
-fn read(path: &Path) -> anyhow::Result<String> {
+pub(crate) fn read(path: &Path) -> anyhow::Result<String> {
     if path == Path::new("-") {
         let mut text = String::new();
         std::io::stdin().read_to_string(&mut text).context("cannot read standard input")?;

@@ -12,6 +12,8 @@ use crate::app::App;
 use crate::clock::{Clock, SystemClock};
 use crate::config::ServeArguments;
 use crate::jobs::{Jobs, Limits};
+use crate::live::Live;
+use crate::rehearsals::Rehearsals;
 use crate::router::router;
 use crate::store::Store;
 use crate::studies::{Studies, StudyLimits};
@@ -21,6 +23,8 @@ use crate::web::Web;
 const STUDIES: usize = 16;
 /// How long open requests may take to end.
 const PATIENCE: Duration = Duration::from_secs(10);
+/// How often it is looked for runs to forget.
+const HOUR: Duration = Duration::from_hours(1);
 
 /// Serves until interrupted.
 pub async fn run(arguments: ServeArguments) -> anyhow::Result<()> {
@@ -36,6 +40,8 @@ pub async fn run(arguments: ServeArguments) -> anyhow::Result<()> {
     let jobs = Jobs::new(store.clone(), Arc::clone(&clock), limits);
     let app = Arc::new(App {
         studies: Studies::new(Arc::clone(&clock), jobs.turns(), study_limits),
+        live: Live::new(store.clone(), Arc::clone(&clock), arguments.live_limits()),
+        rehearsals: Rehearsals::new(arguments.token()),
         jobs,
         store,
         clock,
@@ -45,6 +51,7 @@ pub async fn run(arguments: ServeArguments) -> anyhow::Result<()> {
     let listener = TcpListener::bind(arguments.address)
         .await
         .with_context(|| format!("cannot listen at {}", arguments.address))?;
+    app.rehearsals.listen(listener.local_addr()?);
     tracing::info!(
         database = %arguments.database.display(),
         workers = limits.workers,
@@ -61,9 +68,11 @@ pub async fn run(arguments: ServeArguments) -> anyhow::Result<()> {
             // Ends the event streams too, which would otherwise keep the server up.
             app.jobs.cancel_all();
             app.studies.cancel_all();
+            app.live.stop();
             drop(stop);
         }
     };
+    tokio::spawn(forget_deleted_runs(Arc::clone(&app)));
     let mut late = stopped;
     tokio::select! {
         served = axum::serve(listener, router(Arc::clone(&app))).with_graceful_shutdown(stopping) => served?,
@@ -75,8 +84,25 @@ pub async fn run(arguments: ServeArguments) -> anyhow::Result<()> {
     Ok(())
 }
 
+/// Forgets deleted runs when their time has come, now and every hour.
+async fn forget_deleted_runs(app: Arc<App>) {
+    let mut hourly = tokio::time::interval(HOUR);
+    let mut stopped = std::pin::pin!(app.live.stopped());
+    loop {
+        tokio::select! {
+            _ = hourly.tick() => {}
+            () = &mut stopped => return,
+        }
+        match app.live.forget_deleted().await {
+            Ok(0) => {}
+            Ok(runs) => tracing::info!(runs, "deleted runs are forgotten for good"),
+            Err(error) => tracing::error!("deleted runs could not be forgotten: {error}"),
+        }
+    }
+}
+
 /// Waits for ctrl-c or the signal that service managers send.
-async fn interrupted() {
+pub(crate) async fn interrupted() {
     let interrupt = async {
         if let Err(error) = tokio::signal::ctrl_c().await {
             tracing::error!("ctrl-c will not be heard: {error}");

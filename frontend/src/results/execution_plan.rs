@@ -266,6 +266,7 @@ mod tests {
         };
         let action = |microbatch, action| PlanAction {
             start_ns: 1_500,
+            duration_ns: None,
             action,
             stage: 6,
             microbatch,

@@ -67,9 +67,12 @@ pub enum ExecutionViolation {
     /// Two overlapped stages do not follow each other, or are not those that the timeline overlaps.
     #[error("{0}: overlapped stages must follow each other, as in the timeline")]
     Torn(At),
-    /// Times run backwards, or a stage has another start than in the timeline.
-    #[error("{0}: starts at another time than in the timeline, or before the action in front of it")]
+    /// Times run backwards, or a stage has another start or duration than in the timeline.
+    #[error("{0}: starts or lasts otherwise than in the timeline, or starts before the action in front of it")]
     Time(At),
+    /// What ranks do behind their last stage is not what the timeline says.
+    #[error("gradient synchronisation and optimizer are other ones than in the timeline")]
+    Ending,
     /// A stage that the timeline runs is not in the list.
     #[error("rank {rank} never runs stage {stage} for microbatch {microbatch}")]
     Missing {
@@ -143,6 +146,10 @@ pub fn check_execution_plan(plan: &ExecutionPlan, timeline: &Timeline) -> Result
     }
     let demand = demand::Demand::of(timeline)?;
     let held = lists::check_lists(plan, &demand)?;
+    // Plans of engines that did not write them have none.
+    if !plan.endings.is_empty() && !demand.ends_with(&plan.endings) {
+        return Err(ExecutionViolation::Ending);
+    }
     let end_ns = machine::walk(plan, &demand)?;
     Ok(Replay { end_ns, receives_held: held.receives, sends_held: held.sends })
 }

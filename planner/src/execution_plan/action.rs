@@ -2,12 +2,18 @@
 
 use serde::{Deserialize, Serialize};
 
+use crate::timeline::SpanKind;
+
 /// An action of one rank.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
 pub struct PlanAction {
     /// When the rank comes to it by the timeline, in ns.
     pub start_ns: u64,
+    /// How long it takes by the timeline, in ns: a stage its computation, an `isend` its own share of the sending stream.
+    /// Absent for what takes no time of its own, and where it is not known.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub duration_ns: Option<u64>,
     /// What it does.
     pub action: PlanActionKind,
     /// The rank's own stage: the one that runs, whose result is sent, or that needs what is received.
@@ -20,6 +26,20 @@ pub struct PlanAction {
     /// What travels; absent for stages. A wait repeats that of the launch it waits for.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub transfer: Option<Transfer>,
+}
+
+/// What a rank does behind its last stage: it synchronises gradients, or steps the optimizer.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
+pub struct Ending {
+    /// The rank.
+    pub rank: u32,
+    /// What it does.
+    pub kind: SpanKind,
+    /// When it begins by the timeline, in ns: where other replicas are waited for, later than the rank itself is done.
+    pub start_ns: u64,
+    /// How long it takes, in ns.
+    pub duration_ns: u64,
 }
 
 /// What an action does.

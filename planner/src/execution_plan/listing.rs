@@ -3,7 +3,7 @@
 use super::rehearsal::{Operation, Program};
 use super::windows::Windows;
 use super::work::{Unit, Work};
-use super::{Buffers, ExecutionPlan, PlanAction, PlanActionKind, Transfer};
+use super::{Buffers, Ending, ExecutionPlan, PlanAction, PlanActionKind, Transfer};
 use crate::timeline::{SpanKind, Timeline};
 
 /// Writes down what every rank launches, waits for and computes, slot by slot.
@@ -41,7 +41,23 @@ pub(super) fn list(
         lister.list
     });
     let ends = work.ranks.iter().flatten().map(|unit| unit.end_ns);
-    ExecutionPlan { buffers, planned_ns: ends.max().unwrap_or(0), ranks: lists.collect() }
+    let planned_ns = ends.max().unwrap_or(0);
+    ExecutionPlan { buffers, planned_ns, ranks: lists.collect(), endings: endings(timeline) }
+}
+
+fn endings(timeline: &Timeline) -> Vec<Ending> {
+    let of_rank = |rank: usize| {
+        timeline.compute_lane(rank).filter_map(move |span| {
+            let kind = SpanKind::from_index(timeline.kind[span])?;
+            matches!(kind, SpanKind::GradientSync | SpanKind::Optimizer).then(|| Ending {
+                rank: rank as u32,
+                kind,
+                start_ns: timeline.start_ns[span],
+                duration_ns: timeline.duration_ns[span],
+            })
+        })
+    };
+    (0..timeline.ranks as usize).flat_map(of_rank).collect()
 }
 
 struct Lister<'a> {
@@ -88,7 +104,7 @@ impl<'a> Lister<'a> {
         }
     }
 
-    fn push(&mut self, action: PlanActionKind, operation: Operation) {
+    fn push(&mut self, kind: PlanActionKind, operation: Operation) {
         let (own, peer, index) = match operation {
             Operation::Send(index) => (self.work.messages[index].from, self.work.messages[index].to, index),
             Operation::Receive(index) => (self.work.messages[index].to, self.work.messages[index].from, index),
@@ -102,9 +118,11 @@ impl<'a> Lister<'a> {
             batch: self.batch_of[&key(operation)],
             bytes: None,
         };
+        let duration_ns = (kind == PlanActionKind::Isend).then_some(self.work.messages[index].duration_ns);
         self.list.push(PlanAction {
             start_ns: self.now_ns,
-            action,
+            duration_ns,
+            action: kind,
             stage: own.stage,
             microbatch: own.microbatch,
             with_next: false,
@@ -122,6 +140,7 @@ impl<'a> Lister<'a> {
             };
             self.list.push(PlanAction {
                 start_ns: self.timeline.start_ns[span],
+                duration_ns: Some(self.timeline.duration_ns[span]),
                 action,
                 stage: self.timeline.stage[span],
                 microbatch: self.timeline.microbatch[span],

@@ -35,6 +35,8 @@ pub(super) struct Message {
     pub to: End,
     /// When it is there by the timeline.
     pub arrival_ns: u64,
+    /// How long it alone occupies its sender's stream: its share where a result is sent to several.
+    pub duration_ns: u64,
 }
 
 /// Where a message comes from, or goes to.
@@ -74,8 +76,8 @@ impl Work {
         let mut travel = |payload, from: End, to: End| {
             if from.rank != to.rank {
                 let sent = arrivals.get(&(payload, from.microbatch, from.stage)).copied();
-                let arrival_ns = sent.unwrap_or(ranks[from.rank][from.unit].end_ns);
-                messages.push(Message { payload, from, to, arrival_ns });
+                let (arrival_ns, duration_ns) = sent.unwrap_or((ranks[from.rank][from.unit].end_ns, 0));
+                messages.push(Message { payload, from, to, arrival_ns, duration_ns });
             }
         };
         for (before, behind) in edges(&cells, timeline)? {
@@ -86,6 +88,13 @@ impl Work {
             let ((forward, gradient), (next_forward, next_gradient)) = (ends(before), ends(behind));
             travel(Payload::Activation, forward, next_forward);
             travel(Payload::Gradient, next_gradient, gradient);
+        }
+        let mut parts: BTreeMap<(Payload, usize), u64> = BTreeMap::new();
+        for message in &messages {
+            *parts.entry((message.payload, message.from.span)).or_default() += 1;
+        }
+        for message in &mut messages {
+            message.duration_ns = message.duration_ns.div_ceil(parts[&(message.payload, message.from.span)]);
         }
         // In the order of computation, and of one action's results in the order of need.
         messages.sort_by_key(|message| (message.from.rank, message.to.rank, message.from.span, message.to.span));
@@ -175,8 +184,8 @@ fn cells(timeline: &Timeline, ranks: &[Vec<Unit>]) -> Result<Cells, CompileError
     Ok(cells)
 }
 
-/// When what each action sends is there, by payload, microbatch and stage.
-fn arrivals(timeline: &Timeline) -> BTreeMap<(Payload, u32, u32), u64> {
+/// When what each action sends is there and how long that takes, by payload, microbatch and stage.
+fn arrivals(timeline: &Timeline) -> BTreeMap<(Payload, u32, u32), (u64, u64)> {
     let mut arrivals = BTreeMap::new();
     for span in (0..timeline.ranks as usize).flat_map(|rank| timeline.communication_lane(rank)) {
         let payload = match kind(timeline, span) {
@@ -184,7 +193,10 @@ fn arrivals(timeline: &Timeline) -> BTreeMap<(Payload, u32, u32), u64> {
             Some(SpanKind::SendBackward) => Payload::Gradient,
             _ => continue,
         };
-        arrivals.insert((payload, timeline.microbatch[span], timeline.stage[span]), timeline.end_ns(span));
+        arrivals.insert(
+            (payload, timeline.microbatch[span], timeline.stage[span]),
+            (timeline.end_ns(span), timeline.duration_ns[span]),
+        );
     }
     arrivals
 }

@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use super::ExecutionViolation;
-use crate::execution_plan::{Payload, PlanAction, PlanActionKind};
+use crate::execution_plan::{Ending, Payload, PlanAction, PlanActionKind};
 use crate::timeline::{SpanKind, Timeline};
 
 /// What has to be done.
@@ -12,6 +12,8 @@ pub(super) struct Demand {
     pub lanes: Vec<Vec<Computation>>,
     /// How long each result travels, and in how many parts.
     pub sends: BTreeMap<Product, Sending>,
+    /// Rank, kind, start and duration of what stands behind the stages.
+    endings: Vec<(u32, u8, u64, u64)>,
 }
 
 /// One action of a rank's lane.
@@ -121,7 +123,22 @@ impl Demand {
                 }
             }
         }
-        Ok(Self { lanes, sends })
+        let mut endings = Vec::new();
+        for rank in 0..timeline.ranks {
+            for span in timeline.compute_lane(rank as usize) {
+                let kind = timeline.kind[span];
+                if kind == SpanKind::GradientSync as u8 || kind == SpanKind::Optimizer as u8 {
+                    endings.push((rank, kind, timeline.start_ns[span], timeline.duration_ns[span]));
+                }
+            }
+        }
+        Ok(Self { lanes, sends, endings })
+    }
+
+    /// Whether these are what stands behind the stages.
+    pub(super) fn ends_with(&self, endings: &[Ending]) -> bool {
+        let given = endings.iter().map(|end| (end.rank, end.kind as u8, end.start_ns, end.duration_ns));
+        given.eq(self.endings.iter().copied())
     }
 }
 

@@ -27,7 +27,15 @@ pub(super) fn check_lists(plan: &ExecutionPlan, demand: &Demand) -> Result<Held,
     for (rank, list) in plan.ranks.iter().enumerate() {
         let mut reader = Reader::new(rank, plan.ranks.len(), &demand.lanes[rank], &needed);
         for (index, action) in list.iter().enumerate() {
-            reader.read(At { rank, index }, action, list.get(index + 1))?;
+            let at = At { rank, index };
+            reader.read(at, action, list.get(index + 1))?;
+            let share = Letter::of(rank, action)
+                .filter(|_| action.action == PlanActionKind::Isend)
+                .and_then(|letter| demand.sends.get(&letter.product))
+                .map(|sending| sending.duration_ns.div_ceil(sending.parts.max(1)));
+            if share.zip(action.duration_ns).is_some_and(|(share, duration)| share != duration) {
+                return Err(ExecutionViolation::Time(at));
+            }
         }
         reader.end()?;
         held.receives = held.receives.max(reader.held.receives);
@@ -169,7 +177,9 @@ impl<'a> Reader<'a> {
         {
             return Err(ExecutionViolation::Torn(at));
         }
-        if action.start_ns != computation.start_ns {
+        if action.start_ns != computation.start_ns
+            || action.duration_ns.is_some_and(|duration| duration != computation.duration_ns)
+        {
             return Err(ExecutionViolation::Time(at));
         }
         for need in &computation.needs {

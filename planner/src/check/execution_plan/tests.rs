@@ -11,16 +11,19 @@ use crate::units::Nanos;
 
 use PlanActionKind::{BackwardStage, ForwardStage, Irecv, Isend, WaitIrecv, WaitIsend};
 
+fn times() -> UniformTimes {
+    let ten = Nanos::new(10);
+    UniformTimes { forward: ten, input_grad: ten, weight_grad: ten, communication: Nanos::new(1) }
+}
+
+fn timeline_of(costs: &PipelineCosts) -> Timeline {
+    let schedule = one_f_one_b(costs.ranks(), costs.flows.microbatches());
+    let execution = execute(&schedule, costs).unwrap();
+    assemble(&schedule, &execution, costs, &StepEnd::of(costs.ranks(), std::iter::once(&execution)))
+}
+
 fn timeline(ranks: usize, microbatches: usize) -> Timeline {
-    let times = UniformTimes {
-        forward: Nanos::new(10),
-        input_grad: Nanos::new(10),
-        weight_grad: Nanos::new(10),
-        communication: Nanos::new(1),
-    };
-    let (schedule, costs) = (one_f_one_b(ranks, microbatches), PipelineCosts::uniform(ranks, 1, microbatches, times));
-    let execution = execute(&schedule, &costs).unwrap();
-    assemble(&schedule, &execution, &costs, &StepEnd::of(ranks, std::iter::once(&execution)))
+    timeline_of(&PipelineCosts::uniform(ranks, 1, microbatches, times()))
 }
 
 /// The first place of an action in a rank's list.
@@ -83,6 +86,25 @@ fn receives_of_a_channel_in_another_order_are_found() {
         }
     });
     assert_eq!(sized, ExecutionViolation::Order { from: 1, to: 2, place: 0 });
+}
+
+#[test]
+fn other_durations_are_found() {
+    for (rank, kind) in [(0, ForwardStage), (2, BackwardStage), (0, Isend)] {
+        let longer = spoilt(|plan| *action(plan, rank, kind, 1).duration_ns.as_mut().unwrap() += 1);
+        assert!(
+            matches!(longer, ExecutionViolation::Time(At { rank: found, .. }) if found == rank),
+            "{kind:?}: {longer}"
+        );
+    }
+    let mut costs = PipelineCosts::uniform(2, 1, 2, times());
+    costs.optimizer.fill(Nanos::new(5));
+    let timeline = timeline_of(&costs);
+    let mut plan = compile(&timeline, Buffers::default()).unwrap();
+    assert_eq!(plan.iteration_ns(), timeline.makespan_ns);
+    assert!(check_execution_plan(&plan, &timeline).is_ok());
+    plan.endings[1].start_ns += 1;
+    assert_eq!(check_execution_plan(&plan, &timeline), Err(ExecutionViolation::Ending));
 }
 
 #[test]

@@ -1,0 +1,114 @@
+//! What is to be rehearsed: execution plans, or a scenario, which is planned first.
+
+use std::io::{BufRead, Read};
+use std::path::Path;
+
+use anyhow::{Context, bail};
+use planner::outcome::{Answer, Planning};
+use planner::scenario::{PlannerKind, ValidScenario};
+
+use crate::config::RehearseArguments;
+use crate::plan_command::{self, Files};
+use crate::rehearsal::{Movement, Score, movement};
+
+/// Most iterations of one rehearsal.
+const MOST_ITERATIONS: usize = 10_000;
+
+/// What is to be rehearsed.
+pub(super) struct Input {
+    pub(super) score: Score,
+    /// What it is called.
+    pub(super) name: String,
+    /// The scenario and the planner, where they are known.
+    pub(super) scenario: Option<String>,
+    pub(super) planner: Option<PlannerKind>,
+}
+
+/// Lines that say what is wrong with a file.
+type Wrong = Vec<String>;
+
+impl Input {
+    pub(super) fn read(arguments: &RehearseArguments) -> anyhow::Result<Result<Self, Wrong>> {
+        let text = read(arguments)?;
+        let found = match serde_json::from_str::<serde_json::Value>(&text) {
+            Err(error) => return Ok(Err(vec![format!("{}: {error}", arguments.plan.display())])),
+            Ok(value) if value.get("model").is_some() || value.get("schema").is_some() => {
+                Self::planned(&text, arguments)?
+            }
+            Ok(_) => Score::read(&text).map_err(|error| vec![error.to_string()]).map(|score| Self {
+                score,
+                name: arguments.plan.file_stem().unwrap_or_default().to_string_lossy().into_owned(),
+                scenario: None,
+                planner: None,
+            }),
+        };
+        Ok(found.map(|input| match arguments.iterations {
+            Some(iterations) => {
+                Self { score: input.score.repeated((iterations as usize).min(MOST_ITERATIONS)), ..input }
+            }
+            None => input,
+        }))
+    }
+
+    /// Plans a scenario by one planner and takes its timelines.
+    fn planned(text: &str, arguments: &RehearseArguments) -> anyhow::Result<Result<Self, Wrong>> {
+        let files = Files::read(&arguments.datasets)?;
+        let lines = |errors: Vec<planner::scenario::FieldError>| errors.iter().map(ToString::to_string).collect();
+        let mut scenario = match planner::scenario::parse(text) {
+            Ok(scenario) => scenario,
+            Err(errors) => return Ok(Err(lines(errors))),
+        };
+        // The plan of the scenario as it stands is what a server knows it by.
+        let whole = ValidScenario::new(scenario.clone(), &files).map(|valid| valid.id().to_string());
+        let id = match whole {
+            Ok(id) => id,
+            Err(errors) => return Ok(Err(lines(errors))),
+        };
+        if let Some(planner) = arguments.planner {
+            if !scenario.planners.contains(&planner) {
+                let known: Vec<&str> = scenario.planners.iter().map(|planner| planner.id()).collect();
+                return Ok(Err(vec![format!("the scenario has no planner {}: {}", planner.id(), known.join(", "))]));
+            }
+            scenario.planners = vec![planner];
+        }
+        let valid = match ValidScenario::new(scenario, &files) {
+            Ok(valid) => valid,
+            Err(errors) => return Ok(Err(lines(errors))),
+        };
+        eprintln!("planning ...");
+        let planning = plan_command::plan(&valid, arguments.search_threads())?;
+        Ok(Self::fastest(&planning, id))
+    }
+
+    /// The fastest plan of those made.
+    fn fastest(planning: &Planning, scenario: String) -> Result<Self, Wrong> {
+        let Some(result) = planning.outcome.results.first() else { return Err(vec!["nothing was planned".to_owned()]) };
+        if let Answer::Infeasible { binding, .. } = &result.answer {
+            return Err(vec![format!("{} has no plan: {binding}", result.title)]);
+        }
+        let own = planning.timelines.iter().filter(|planned| planned.planner == result.planner);
+        let movements: Result<Vec<Movement>, _> = own
+            .map(|planned| {
+                let batch = planning.outcome.batches.get(planned.iteration as usize);
+                movement(&planned.timeline, batch.map(|batch| batch.samples))
+            })
+            .collect();
+        let score = movements.and_then(Score::new).map_err(|error| vec![error.to_string()])?;
+        let name = format!("{} of {}", result.title, &scenario[..scenario.len().min(10)]);
+        Ok(Self { score, name, scenario: Some(scenario), planner: Some(result.planner) })
+    }
+}
+
+fn read(arguments: &RehearseArguments) -> anyhow::Result<String> {
+    let path = &arguments.plan;
+    if !arguments.until_input_ends {
+        return plan_command::read(path);
+    }
+    if path != Path::new("-") {
+        bail!("--until-input-ends is for a plan on standard input");
+    }
+    // The rest of standard input says how long somebody is interested.
+    let mut line = String::new();
+    std::io::stdin().lock().take(1 << 30).read_line(&mut line).context("cannot read standard input")?;
+    Ok(line)
+}
