@@ -7,6 +7,7 @@ use crate::clock::Clock;
 use crate::jobs::Jobs;
 use crate::store::Store;
 use crate::studies::Studies;
+use crate::traces::Traces;
 use crate::web::Web;
 
 /// What every handler can reach.
@@ -18,6 +19,8 @@ pub struct App {
     pub jobs: Jobs,
     /// Studies of plans.
     pub studies: Studies,
+    /// Where traces are read.
+    pub traces: Traces,
     /// What time it is.
     pub clock: Arc<dyn Clock>,
     /// Who may ask.

@@ -13,3 +13,4 @@ pub(crate) mod presets;
 pub(crate) mod scenarios;
 pub(crate) mod schedules;
 pub(crate) mod studies;
+pub(crate) mod traces;

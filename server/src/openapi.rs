@@ -20,6 +20,7 @@ use utoipa::{OpenApi, PartialSchema, ToSchema};
         (name = "outcomes", description = "Answers, keyed by scenario and engine"),
         (name = "studies", description = "What lies behind a plan, computed while you wait"),
         (name = "schedules", description = "Schedules by themselves, with no model"),
+        (name = "traces", description = "What observed jobs ran, from when to when, and beside a plan"),
         (name = "catalogue", description = "What pickers offer"),
         (name = "accuracy", description = "Predictions against published measurements, and papers beside our plans"),
         (name = "server", description = "The server itself"),
@@ -50,7 +51,13 @@ pub(crate) fn finish(mut document: utoipa::openapi::OpenApi) -> utoipa::openapi:
 
 fn operations(item: &mut PathItem) -> impl Iterator<Item = (&mut Operation, bool)> {
     let reading = item.get.iter_mut().map(|operation| (operation, false));
-    let changing = item.put.iter_mut().chain(&mut item.post).chain(&mut item.delete).map(|operation| (operation, true));
+    let changing = item
+        .put
+        .iter_mut()
+        .chain(&mut item.post)
+        .chain(&mut item.patch)
+        .chain(&mut item.delete)
+        .map(|operation| (operation, true));
     reading.chain(changing)
 }
 

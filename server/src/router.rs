@@ -22,7 +22,7 @@ use crate::endpoint::datasets::LARGEST_UPLOAD;
 use crate::endpoint::scenarios::LARGEST_SCENARIO;
 use crate::endpoint::{
     accuracy, datasets, execution_plans, gallery, health, jobs, outcomes, pages, papers, presets, scenarios, schedules,
-    studies,
+    studies, traces,
 };
 use crate::error::{ApiError, as_problem};
 use crate::openapi;
@@ -34,6 +34,8 @@ pub(crate) fn api() -> (Router<Arc<App>>, utoipa::openapi::OpenApi) {
     let uploads = OpenApiRouter::new()
         .routes(routes!(datasets::list, datasets::upload))
         .layer(DefaultBodyLimit::max(LARGEST_UPLOAD * MEBIBYTE));
+    // Traces are counted as they come and never held.
+    let streams = OpenApiRouter::new().routes(routes!(traces::list, traces::upload)).layer(DefaultBodyLimit::disable());
     let (router, document) = OpenApiRouter::with_openapi(openapi::front())
         .routes(routes!(health::health))
         .routes(routes!(presets::presets))
@@ -56,8 +58,19 @@ pub(crate) fn api() -> (Router<Arc<App>>, utoipa::openapi::OpenApi) {
         .routes(routes!(schedules::kinds, schedules::compare))
         .routes(routes!(jobs::one, jobs::cancel))
         .routes(routes!(jobs::events))
+        .routes(routes!(traces::one, traces::change, traces::delete))
+        .routes(routes!(traces::restore))
+        .routes(routes!(traces::looking::view))
+        .routes(routes!(traces::looking::slice))
+        .routes(routes!(traces::looking::search))
+        .routes(routes!(traces::looking::counters))
+        .routes(routes!(traces::planned::busy))
+        .routes(routes!(traces::planned::actions))
+        .routes(routes!(traces::planned::timeline))
+        .routes(routes!(traces::planned::alignment))
         .layer(DefaultBodyLimit::max(LARGEST_SCENARIO * MEBIBYTE))
         .merge(uploads)
+        .merge(streams)
         .split_for_parts();
     (router, openapi::finish(document))
 }
@@ -75,6 +88,8 @@ pub fn router(app: Arc<App>) -> Router {
         .route("/scenarios", get(pages::page))
         .route("/datasets", get(pages::page))
         .route("/schedules", get(pages::page))
+        .route("/traces", get(pages::page))
+        .route("/traces/{id}", get(pages::page))
         .route("/papers", get(pages::page))
         .route("/accuracy", get(pages::page))
         .fallback(pages::file)

@@ -8,6 +8,7 @@ mod error;
 mod outcomes;
 mod reader;
 mod scenarios;
+mod traces;
 mod writer;
 
 pub use datasets::NewDataset;
@@ -15,6 +16,7 @@ pub use error::StoreError;
 pub use reader::Reader;
 pub use scenarios::Resolved;
 pub(crate) use scenarios::SHORTEST_PREFIX;
+pub(crate) use traces::{Changed, ChunkQuery, Sent};
 pub use writer::{Write, Writer};
 
 use std::path::Path;

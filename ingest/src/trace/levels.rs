@@ -288,7 +288,10 @@ mod tests {
             let separator = if event == 0 { "" } else { "," };
             let pid = event % 3;
             text.push_str(separator);
-            text.push_str(&serde_json::json!({"ph": "X", "ts": start, "dur": duration, "pid": pid, "tid": 0, "name": "k"}).to_string());
+            text.push_str(
+                &serde_json::json!({"ph": "X", "ts": start, "dur": duration, "pid": pid, "tid": 0, "name": "k"})
+                    .to_string(),
+            );
         }
         text.push(']');
         let trace = read(text.as_bytes(), TimeUnit::default(), &Limits::default()).expect("a trace");
