@@ -126,6 +126,7 @@ test("a click selects and a heading folds", async () => {
   await canvas().focus();
   for (let press = 0; press < 10; press += 1) await page.keyboard.press("w");
   await until(({ slices }) => slices > 0 && slices < 300, "zoomed");
+  await page.getByText("Every slice in view is drawn by itself.").waitFor();
   const box = await canvas().boundingBox();
   let found = false;
   for (let y = 24; y < 120 && !found; y += 8) {

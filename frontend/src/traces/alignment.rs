@@ -305,6 +305,7 @@ fn Charts(compared: Compared) -> impl IntoView {
         format!("Simulated: {}", planner.unwrap_or("…"))
     });
     view! {
+        <h3>"Observed"</h3>
         <Gantt
             chart=0
             id="observed"
@@ -316,6 +317,7 @@ fn Charts(compared: Compared) -> impl IntoView {
             hover=hover
         />
         <Show when=move || compared.planned.with(Option::is_some)>
+            <h3>{planned_title}</h3>
             <Gantt
                 chart=1
                 id="planned"
