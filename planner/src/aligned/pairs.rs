@@ -98,12 +98,11 @@ pub fn align(observed: &Timeline, simulated: &Timeline) -> Aligned {
     for (key, spans) in by_key(simulated) {
         let mut partners = open.remove(&key).unwrap_or_default().into_iter();
         for simulated_span in spans {
-            match partners.next() {
-                Some(observed_span) => pairs.push(pair(observed, observed_span, simulated, simulated_span)),
-                None => {
-                    only_simulated += 1;
-                    only_simulated_names.push((simulated.start_ns[simulated_span], name(simulated, simulated_span)));
-                }
+            if let Some(observed_span) = partners.next() {
+                pairs.push(pair(observed, observed_span, simulated, simulated_span));
+            } else {
+                only_simulated += 1;
+                only_simulated_names.push((simulated.start_ns[simulated_span], name(simulated, simulated_span)));
             }
         }
         let rest: Vec<usize> = partners.collect();
