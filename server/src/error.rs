@@ -229,15 +229,12 @@ impl ApiError {
             Self::InvalidDataset(ImportError::Binary { .. }) => {
                 ("not-a-length-file", S::UNSUPPORTED_MEDIA_TYPE, "The file is not a length file")
             }
-            Self::InvalidDataset(ImportError::TooManyRows) => {
-                ("too-large", S::PAYLOAD_TOO_LARGE, "The upload is too large")
-            }
+            Self::InvalidDataset(ImportError::TooManyRows)
+            | Self::InvalidTrace(TraceError::TooLarge { .. })
+            | Self::TraceTooLarge(_) => ("too-large", S::PAYLOAD_TOO_LARGE, "The upload is too large"),
             Self::InvalidDataset(_) => ("invalid-dataset", S::UNPROCESSABLE_ENTITY, "The length file is not valid"),
             Self::InvalidTrace(TraceError::NotATrace { .. }) => {
                 ("not-a-trace", S::UNSUPPORTED_MEDIA_TYPE, "The file is not a trace")
-            }
-            Self::InvalidTrace(TraceError::TooLarge { .. }) | Self::TraceTooLarge(_) => {
-                ("too-large", S::PAYLOAD_TOO_LARGE, "The upload is too large")
             }
             Self::InvalidTrace(_) => ("invalid-trace", S::UNPROCESSABLE_ENTITY, "The trace is not valid"),
             Self::NoActions => ("no-actions", S::UNPROCESSABLE_ENTITY, "There are no actions"),

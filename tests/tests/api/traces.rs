@@ -91,7 +91,7 @@ async fn a_trace_comes_is_found_goes_and_comes_back() {
     assert_eq!(house.delete(&api::path::trace(&trace.id)).await.status, 410);
     let after = list(&house, "").await;
     assert_eq!((after.stored_bytes + after.deleted_bytes, after.traces.len()), (before.stored_bytes, 1));
-    assert_eq!(ids(list(&house, "?deleted=true").await), [trace.id.clone()]);
+    assert_eq!(ids(list(&house, "?deleted=true").await), std::slice::from_ref(&trace.id));
     assert_eq!(
         house.post(&api::path::trace_restore(&trace.id), "").await.json::<TraceSummary>().tags,
         ["Fast", "h100"]

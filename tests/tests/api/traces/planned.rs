@@ -55,7 +55,7 @@ async fn an_observed_iteration_meets_its_plan() {
     let observed = api::timeline::decode(&reply.body).expect("a timeline");
     assert_eq!(observed.ranks, simulated.ranks);
 
-    let optimizers = simulated.kind.iter().filter(|&&kind| kind == SpanKind::Optimizer as u8).count();
+    let optimizers = (0..simulated.len()).filter(|&span| simulated.kind[span] == SpanKind::Optimizer as u8).count();
     let alignment: Alignment = house.get(&api::path::trace_alignment(&id, 1, 0)).await.json();
     assert_eq!(alignment.planner.id(), "1f1b");
     let aligned = &alignment.aligned;
