@@ -17,5 +17,6 @@ pub mod run;
 pub mod scenario;
 pub mod schedule;
 pub mod timeline;
+pub mod trace;
 
 pub use planner;

@@ -110,6 +110,62 @@ pub fn rehearsals(scenario: &str) -> String {
     format!("{SCENARIOS}/{scenario}/rehearsals")
 }
 
+/// GET, PATCH, DELETE: one trace.
+pub fn trace(id: &str) -> String {
+    format!("{TRACES}/{id}")
+}
+
+/// POST: a deleted trace comes back.
+pub fn trace_restore(id: &str) -> String {
+    format!("{TRACES}/{id}/restore")
+}
+
+/// GET: what ran between two times, on these lanes ("0-7,12"), as fine as so many pixels can show.
+pub fn trace_view(id: &str, from_ns: u64, to_ns: u64, pixels: u32, lanes: &str) -> String {
+    format!("{TRACES}/{id}/view?from_ns={from_ns}&to_ns={to_ns}&pixels={pixels}&lanes={lanes}")
+}
+
+/// GET: the slice on a row of a lane at a time.
+pub fn trace_slice(id: &str, lane: u32, row: u32, at_ns: u64) -> String {
+    format!("{TRACES}/{id}/slice?lane={lane}&row={row}&at_ns={at_ns}")
+}
+
+/// GET: names that hold `text`, made safe for a query, and the next slice of one of them.
+pub fn trace_search(id: &str, text: &str, from_ns: u64) -> String {
+    format!("{TRACES}/{id}/search?text={text}&from_ns={from_ns}")
+}
+
+/// GET: counters, in a stretch of time.
+pub fn trace_counters(id: &str, points: u32) -> String {
+    format!("{TRACES}/{id}/counters?points={points}")
+}
+
+/// GET: busy, communicating and idle time of every rank of a trace, or of all traces of its run.
+pub fn trace_busy(id: &str) -> String {
+    format!("{TRACES}/{id}/busy")
+}
+
+/// GET: iterations of the pipeline that a trace and the others of its run show.
+pub fn trace_actions(id: &str) -> String {
+    format!("{TRACES}/{id}/actions")
+}
+
+/// GET: the timeline of one of those iterations.
+pub fn trace_timeline(id: &str, iteration: u32) -> String {
+    format!("{TRACES}/{id}/timeline?observed={iteration}")
+}
+
+/// GET: one of those iterations beside a plan's; what is absent is the attached scenario, its fastest planner and its first
+/// iteration.
+pub fn trace_alignment(id: &str, observed: u32, iteration: u32) -> String {
+    format!("{TRACES}/{id}/alignment?observed={observed}&iteration={iteration}")
+}
+
+/// The page that shows a trace.
+pub fn trace_page(id: &str) -> String {
+    format!("/traces/{id}")
+}
+
 /// The page that shows a run.
 pub fn run_page(id: &str) -> String {
     format!("/runs/{id}")

@@ -16,6 +16,8 @@ use crate::pages::gallery::GalleryPage;
 use crate::pages::papers::PapersPage;
 use crate::pages::scenarios::ScenariosPage;
 use crate::pages::schedules::SchedulesPage;
+use crate::pages::trace::TracePage;
+use crate::pages::traces::TracesPage;
 use crate::schedules::Schedules;
 
 /// The whole dashboard.
@@ -35,6 +37,8 @@ pub(crate) fn App() -> impl IntoView {
                 <Route path=path!("/schedules") view=SchedulesPage />
                 <Route path=path!("/scenarios") view=ScenariosPage />
                 <Route path=path!("/datasets") view=DatasetsPage />
+                <Route path=path!("/traces") view=TracesPage />
+                <Route path=path!("/traces/:id") view=TracePage />
                 <Route path=path!("/papers") view=PapersPage />
                 <Route path=path!("/accuracy") view=AccuracyPage />
             </Routes>

@@ -8,10 +8,10 @@
 mod camera;
 mod chart;
 pub(crate) mod describe;
-mod gesture;
+pub(crate) mod gesture;
 mod hit;
 mod input;
-mod keys;
+pub(crate) mod keys;
 mod label;
 mod legend;
 mod lod;
@@ -33,11 +33,13 @@ pub(crate) mod watch;
 pub(crate) use keys::help_rows;
 pub(crate) use legend::Legend;
 pub(crate) use paint::RIGHT as RIGHT_MARGIN_PX;
+pub(crate) use paint::Size;
 pub(crate) use palette::Theme;
 pub(crate) use shared::cursor_ns;
 pub(crate) use ticks::axis;
 pub(crate) use time_text::{Measure, set_measure};
 pub(crate) use view::Gantt;
+pub(crate) use walk::Step;
 
 /// The stretch of time that every chart of a page shows, in ns.
 #[derive(Debug, Clone, Copy, PartialEq)]

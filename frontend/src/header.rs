@@ -39,6 +39,7 @@ pub(crate) fn Header() -> impl IntoView {
                 <a href="/schedules" aria-current=move || here("/schedules")>"Schedules"</a>
                 <a href="/scenarios" aria-current=move || here("/scenarios")>"Scenarios"</a>
                 <a href="/datasets" aria-current=move || here("/datasets")>"Datasets"</a>
+                <a href="/traces" aria-current=move || pathname.get().starts_with("/traces").then_some("page")>"Traces"</a>
                 <a href="/papers" aria-current=move || here("/papers")>"Papers"</a>
                 <a href="/accuracy" aria-current=move || here("/accuracy")>"Accuracy"</a>
             </nav>

@@ -29,6 +29,7 @@ mod schedules;
 mod sketch;
 mod storage;
 mod theme;
+mod traces;
 mod undo;
 mod upload;
 mod why;

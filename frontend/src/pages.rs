@@ -7,3 +7,5 @@ pub(crate) mod gallery;
 pub(crate) mod papers;
 pub(crate) mod scenarios;
 pub(crate) mod schedules;
+pub(crate) mod trace;
+pub(crate) mod traces;

@@ -18,6 +18,7 @@ mod decimal;
 mod error;
 mod kind;
 mod lanes;
+pub mod levels;
 mod messages;
 mod perfetto;
 mod report;

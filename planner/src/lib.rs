@@ -4,6 +4,7 @@
 //! walks it. The library is pure: no files, sockets, clocks, threads or ambient randomness, so the same
 //! scenario gives the same bytes everywhere, in the browser too.
 
+pub mod aligned;
 pub mod bench;
 pub mod calibration;
 pub mod check;

@@ -9,6 +9,7 @@ use crate::live::Live;
 use crate::rehearsals::Rehearsals;
 use crate::store::Store;
 use crate::studies::Studies;
+use crate::traces::Traces;
 use crate::web::Web;
 
 /// What every handler can reach.
@@ -24,6 +25,8 @@ pub struct App {
     pub rehearsals: Rehearsals,
     /// Studies of plans.
     pub studies: Studies,
+    /// Where traces are read.
+    pub traces: Traces,
     /// What time it is.
     pub clock: Arc<dyn Clock>,
     /// Who may ask.

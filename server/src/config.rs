@@ -9,6 +9,7 @@ use planner::scenario::PlannerKind;
 use planner::schedule::ScheduleKind;
 
 use crate::live::LiveLimits;
+use crate::traces::TraceLimits;
 use crate::workers::Threads;
 
 /// Plans the training of large multimodal models.
@@ -86,6 +87,12 @@ pub struct ServeArguments {
     /// Time after which the upload of a log that sends nothing is ended, in seconds; what came is kept.
     #[arg(long, env = "PLANSCOPE_LOG_IDLE_SECONDS", default_value_t = 60, value_parser = clap::value_parser!(u64).range(1..=86_400))]
     pub log_idle_seconds: u64,
+    /// Largest trace that is taken, in MiB, packed or not; unpacked it may have four times as much, and 4 GiB at least.
+    #[arg(long, env = "PLANSCOPE_TRACE_MIB", default_value_t = 1024, value_parser = clap::value_parser!(u64).range(1..=65_536))]
+    pub trace_mib: u64,
+    /// Days for which deleted traces can come back.
+    #[arg(long, env = "PLANSCOPE_TRACE_RETENTION_DAYS", default_value_t = 7, value_parser = clap::value_parser!(u32).range(0..=3650))]
+    pub trace_retention_days: u32,
 }
 
 /// Shortest token that is taken: what is shorter can be guessed.
@@ -126,6 +133,16 @@ impl ServeArguments {
     /// The token; an empty one is none, as container files leave variables empty.
     pub fn token(&self) -> Option<&str> {
         self.token.as_deref().filter(|token| !token.is_empty())
+    }
+
+    /// Limits of traces. Files on their way wait beside the database, where there is room for large things.
+    pub fn traces(&self) -> TraceLimits {
+        let folder = self.database.parent().filter(|folder| !folder.as_os_str().is_empty());
+        let mut limits = TraceLimits::in_folder(folder.map_or_else(|| PathBuf::from("."), PathBuf::from));
+        limits.upload_mib = self.trace_mib;
+        limits.reading.bytes = (self.trace_mib << 22).max(4 << 30);
+        limits.retention = Duration::from_hours(24 * u64::from(self.trace_retention_days));
+        limits
     }
 
     /// Scenarios planned at once.

@@ -15,3 +15,4 @@ pub(crate) mod runs;
 pub(crate) mod scenarios;
 pub(crate) mod schedules;
 pub(crate) mod studies;
+pub(crate) mod traces;

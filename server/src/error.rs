@@ -10,6 +10,7 @@ use axum::http::{HeaderName, HeaderValue, Method, StatusCode};
 use axum::response::{IntoResponse, Response};
 use ingest::dataset::ImportError;
 use ingest::log::LogError;
+use ingest::trace::TraceError;
 use planner::scenario::FieldError;
 use planner::study::NoStudy;
 
@@ -114,6 +115,38 @@ pub enum ApiError {
     /// A length file is refused.
     #[error("{0}")]
     InvalidDataset(#[from] ImportError),
+    /// A trace is refused.
+    #[error("{0}")]
+    InvalidTrace(#[from] TraceError),
+    /// A trace is larger than accepted.
+    #[error(
+        "the file is larger than {0} MiB; record fewer steps, pack it with gzip, or start the server with --trace-mib"
+    )]
+    TraceTooLarge(u64),
+    /// The trace does not name actions of a pipeline schedule.
+    #[error("neither this trace nor another of its run names actions of a pipeline schedule, such as PP:0F3")]
+    NoActions,
+    /// There are fewer iterations.
+    #[error("there is no iteration {asked}: the traces show {there}, numbered from 0")]
+    NoSuchIteration {
+        /// Asked for.
+        asked: u32,
+        /// Of the traces.
+        there: usize,
+    },
+    /// The trace is held against nothing.
+    #[error("the trace is not held against a scenario: choose one")]
+    NoPlanOfTrace,
+    /// There is no slice.
+    #[error("there is no slice on row {row} of lane {lane} at {at_ns} ns")]
+    NoSlice {
+        /// Lane.
+        lane: u32,
+        /// Row.
+        row: u32,
+        /// Time.
+        at_ns: u64,
+    },
     /// The request itself is malformed.
     #[error("{0}")]
     Malformed(String),
@@ -284,9 +317,9 @@ impl ApiError {
             Self::InvalidDataset(ImportError::Binary { .. }) => {
                 ("not-a-length-file", S::UNSUPPORTED_MEDIA_TYPE, "The file is not a length file")
             }
-            Self::InvalidDataset(ImportError::TooManyRows) => {
-                ("too-large", S::PAYLOAD_TOO_LARGE, "The upload is too large")
-            }
+            Self::InvalidDataset(ImportError::TooManyRows)
+            | Self::InvalidTrace(TraceError::TooLarge { .. })
+            | Self::TraceTooLarge(_) => ("too-large", S::PAYLOAD_TOO_LARGE, "The upload is too large"),
             Self::InvalidDataset(_) => ("invalid-dataset", S::UNPROCESSABLE_ENTITY, "The length file is not valid"),
             Self::InvalidRun(_) => ("invalid-run", S::UNPROCESSABLE_ENTITY, "The run is not valid"),
             Self::InvalidLog(LogError::TooLarge { .. }) | Self::LargeRequest(_) => {
@@ -299,6 +332,12 @@ impl ApiError {
             Self::WrongRunToken => ("wrong-token", S::FORBIDDEN, "The token is not good here"),
             Self::UploadsFull(_) => ("uploads-full", S::TOO_MANY_REQUESTS, "Too many logs are being sent"),
             Self::StreamsFull(_) => ("streams-full", S::SERVICE_UNAVAILABLE, "Too many streams are open"),
+            Self::InvalidTrace(TraceError::NotATrace { .. }) => {
+                ("not-a-trace", S::UNSUPPORTED_MEDIA_TYPE, "The file is not a trace")
+            }
+            Self::InvalidTrace(_) => ("invalid-trace", S::UNPROCESSABLE_ENTITY, "The trace is not valid"),
+            Self::NoActions => ("no-actions", S::UNPROCESSABLE_ENTITY, "There are no actions"),
+            Self::NoPlanOfTrace => ("no-plan", S::CONFLICT, "There is no plan to compare with"),
             Self::Malformed(_) | Self::BrokenBody(_) => {
                 ("malformed-request", S::BAD_REQUEST, "The request is malformed")
             }
@@ -307,6 +346,8 @@ impl ApiError {
             | Self::NoSuchPlanner(_)
             | Self::NoSuchRehearsal(_)
             | Self::NoSuchRank { .. }
+            | Self::NoSuchIteration { .. }
+            | Self::NoSlice { .. }
             | Self::NoRoute(_)
             | Self::NoStudy(NoStudy::Iteration(..) | NoStudy::Replica(..))
             | Self::Store(StoreError::Unknown { .. }) => ("not-found", S::NOT_FOUND, "Not found"),

@@ -29,5 +29,7 @@ pub mod serve;
 pub mod solve_command;
 pub mod store;
 pub mod studies;
+mod trace_id;
+pub mod traces;
 pub mod web;
 pub mod workers;

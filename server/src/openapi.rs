@@ -21,6 +21,7 @@ use utoipa::{OpenApi, PartialSchema, ToSchema};
         (name = "runs", description = "Observed training jobs: their logs as they grow, and what is read from them"),
         (name = "studies", description = "What lies behind a plan, computed while you wait"),
         (name = "schedules", description = "Schedules by themselves, with no model"),
+        (name = "traces", description = "What observed jobs ran, from when to when, and beside a plan"),
         (name = "catalogue", description = "What pickers offer"),
         (name = "accuracy", description = "Predictions against published measurements, and papers beside our plans"),
         (name = "server", description = "The server itself"),

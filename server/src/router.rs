@@ -23,7 +23,7 @@ use crate::endpoint::runs::files::LARGEST_LOG;
 use crate::endpoint::scenarios::LARGEST_SCENARIO;
 use crate::endpoint::{
     accuracy, datasets, execution_plans, gallery, health, jobs, outcomes, pages, papers, presets, rehearsals, runs,
-    scenarios, schedules, studies,
+    scenarios, schedules, studies, traces,
 };
 use crate::error::{ApiError, as_problem};
 use crate::openapi;
@@ -37,6 +37,8 @@ pub(crate) fn api() -> (Router<Arc<App>>, utoipa::openapi::OpenApi) {
         .layer(DefaultBodyLimit::max(LARGEST_UPLOAD * MEBIBYTE));
     let logs =
         OpenApiRouter::new().routes(routes!(runs::files::import)).layer(DefaultBodyLimit::max(LARGEST_LOG * MEBIBYTE));
+    // Traces are counted as they come and never held.
+    let streams = OpenApiRouter::new().routes(routes!(traces::list, traces::upload)).layer(DefaultBodyLimit::disable());
     let (router, document) = OpenApiRouter::with_openapi(openapi::front())
         .routes(routes!(health::health))
         .routes(routes!(presets::presets))
@@ -73,9 +75,20 @@ pub(crate) fn api() -> (Router<Arc<App>>, utoipa::openapi::OpenApi) {
         .routes(routes!(runs::events::one))
         .routes(routes!(runs::points::page))
         .routes(routes!(runs::points::export))
+        .routes(routes!(traces::one, traces::change, traces::delete))
+        .routes(routes!(traces::restore))
+        .routes(routes!(traces::looking::view))
+        .routes(routes!(traces::looking::slice))
+        .routes(routes!(traces::looking::search))
+        .routes(routes!(traces::looking::counters))
+        .routes(routes!(traces::planned::busy))
+        .routes(routes!(traces::planned::actions))
+        .routes(routes!(traces::planned::timeline))
+        .routes(routes!(traces::planned::alignment))
         .layer(DefaultBodyLimit::max(LARGEST_SCENARIO * MEBIBYTE))
         .merge(uploads)
         .merge(logs)
+        .merge(streams)
         .split_for_parts();
     (router, openapi::finish(document))
 }
@@ -95,6 +108,8 @@ pub fn router(app: Arc<App>) -> Router {
         .route("/runs", get(pages::page))
         .route("/runs/{id}", get(pages::page))
         .route("/schedules", get(pages::page))
+        .route("/traces", get(pages::page))
+        .route("/traces/{id}", get(pages::page))
         .route("/papers", get(pages::page))
         .route("/accuracy", get(pages::page))
         .fallback(pages::file)

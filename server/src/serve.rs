@@ -17,6 +17,7 @@ use crate::rehearsals::Rehearsals;
 use crate::router::router;
 use crate::store::Store;
 use crate::studies::{Studies, StudyLimits};
+use crate::traces::Traces;
 use crate::web::Web;
 
 /// Studies that may be under way, those waiting among them: each is a person waiting, so few are enough.
@@ -33,6 +34,8 @@ pub async fn run(arguments: ServeArguments) -> anyhow::Result<()> {
         .await
         .with_context(|| format!("cannot open the database {}", arguments.database.display()))?;
     let clock: Arc<dyn Clock> = Arc::new(SystemClock::start());
+    let traces = Traces::new(arguments.traces());
+    traces.purge(&store, clock.now()).await.context("cannot drop traces that were deleted long ago")?;
     let search_threads = arguments.search_threads();
     let limits = Limits { workers: arguments.workers(), queue: arguments.queue, search_threads };
     let study_limits =
@@ -44,6 +47,7 @@ pub async fn run(arguments: ServeArguments) -> anyhow::Result<()> {
         rehearsals: Rehearsals::new(arguments.token()),
         jobs,
         store,
+        traces,
         clock,
         access: Access::new(&arguments.hosts, arguments.token()),
         web: Web::new(&arguments.web),

@@ -9,6 +9,7 @@ mod outcomes;
 mod reader;
 mod runs;
 mod scenarios;
+mod traces;
 mod writer;
 
 pub use datasets::NewDataset;
@@ -17,6 +18,7 @@ pub use reader::Reader;
 pub use runs::{LogAddition, LogPlace, LogState, Opened, RequestKey, RunChanges, RunPulse, RunQuestion, RunRow};
 pub use scenarios::Resolved;
 pub(crate) use scenarios::SHORTEST_PREFIX;
+pub(crate) use traces::{Changed, ChunkQuery, Sent};
 pub use writer::{Write, Writer};
 
 use std::path::Path;

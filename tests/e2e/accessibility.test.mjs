@@ -31,7 +31,7 @@ before(async () => {
   await page.getByTestId("upload").setInputFiles(join(root, "tests/e2e/fixtures/long_documents.csv"));
   await page.getByTestId("import-report").waitFor();
   await page.context().close();
-  pages.push(["gallery", "/"], ["new", "/new"], ["explore", link], ["scenarios", "/scenarios"], ["datasets", "/datasets"], ["papers", "/papers"], ["accuracy", "/accuracy"]);
+  pages.push(["gallery", "/"], ["new", "/new"], ["explore", link], ["scenarios", "/scenarios"], ["datasets", "/datasets"], ["traces", "/traces"], ["papers", "/papers"], ["accuracy", "/accuracy"]);
 });
 after(async () => {
   await browser?.close();

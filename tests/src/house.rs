@@ -17,6 +17,7 @@ use server::jobs::{Engine, Jobs, Limits};
 use server::live::{Live, LiveLimits};
 use server::store::Store;
 use server::studies::{Studies, StudyLimits};
+use server::traces::{TraceLimits, Traces};
 use server::web::Web;
 use server::workers::Threads;
 use tempfile::TempDir;
@@ -61,6 +62,8 @@ pub struct Settings {
     pub study_limits: StudyLimits,
     /// Limits of logs.
     pub live_limits: LiveLimits,
+    /// Changes to the limits of traces.
+    pub trace_limits: fn(&mut TraceLimits),
     /// Token that is needed.
     pub token: Option<&'static str>,
     /// Names beside localhost.
@@ -76,6 +79,7 @@ impl Default for Settings {
             limits: Limits { workers: 2, queue: 4, search_threads: Threads::new(2) },
             study_limits: StudyLimits { queue: 4, time: Duration::from_secs(20), threads: Threads::new(2) },
             live_limits: LiveLimits::default(),
+            trace_limits: |_| {},
             token: None,
             hosts: Vec::new(),
             web: "web",
@@ -112,12 +116,15 @@ impl House {
         let clock = Arc::new(TestClock::default());
         let shared: Arc<dyn Clock> = Arc::clone(&clock) as Arc<dyn Clock>;
         let jobs = Jobs::with_engine(store.clone(), Arc::clone(&shared), settings.limits, settings.engine);
+        let mut traces = TraceLimits::in_folder(folder.path().to_owned());
+        (settings.trace_limits)(&mut traces);
         let app = Arc::new(App {
             studies: Studies::new(Arc::clone(&shared), jobs.turns(), settings.study_limits),
             live: Live::new(store.clone(), Arc::clone(&shared), settings.live_limits),
             rehearsals: server::rehearsals::Rehearsals::new(settings.token),
             jobs,
             store: store.clone(),
+            traces: Traces::new(traces),
             clock: shared,
             access: Access::new(&settings.hosts, settings.token),
             web: Web::new(&folder.path().join(settings.web)),

@@ -27,6 +27,24 @@ pub enum Kind {
 }
 
 impl Kind {
+    /// Every kind, indexed by its number.
+    pub const ALL: [Self; 9] = [
+        Self::Compute,
+        Self::Communication,
+        Self::Memcpy,
+        Self::Memset,
+        Self::Cpu,
+        Self::Runtime,
+        Self::Annotation,
+        Self::DeviceAnnotation,
+        Self::Other,
+    ];
+
+    /// Its number.
+    pub const fn index(self) -> usize {
+        self as usize
+    }
+
     /// Whether it occupies a device.
     pub const fn is_on_device(self) -> bool {
         matches!(self, Self::Compute | Self::Communication | Self::Memcpy | Self::Memset)

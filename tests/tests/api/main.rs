@@ -11,3 +11,4 @@ mod schedules;
 mod store;
 mod story;
 mod studies;
+mod traces;

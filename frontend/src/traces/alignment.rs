@@ -1,0 +1,334 @@
+//! The observed iteration above the simulated one, on one axis, and what differs.
+
+mod differences;
+
+use std::sync::Arc;
+
+use api::job::StoredOutcome;
+use api::path;
+use api::planner::outcome::Answer;
+use api::planner::scenario::PlannerKind;
+use api::planner::timeline::Timeline;
+use api::scenario::{ScenarioList, StoredScenario};
+use api::trace::{ActionList, Alignment, TraceChange, TraceSummary};
+use leptos::prelude::*;
+use leptos::task::spawn_local;
+
+use crate::client::{self, Body, Failure};
+use crate::gantt::{Gantt, Legend, TimeWindow};
+use crate::notice::FailureNotice;
+use differences::Differences;
+
+type Fetched<T> = RwSignal<Option<Result<T, Failure>>>;
+
+/// What is compared with what.
+#[derive(Clone, Copy)]
+struct Compared {
+    trace: StoredValue<String>,
+    /// Scenario that the trace is held against.
+    scenario: RwSignal<Option<String>>,
+    /// Planner; none for the fastest.
+    planner: RwSignal<Option<PlannerKind>>,
+    /// Observed iteration.
+    observed: RwSignal<u32>,
+    /// Iteration of the plan.
+    iteration: RwSignal<u32>,
+    /// Observed times are multiplied by it.
+    speed: RwSignal<f64>,
+    actions: Fetched<ActionList>,
+    outcome: RwSignal<Option<Arc<StoredOutcome>>>,
+    seen: RwSignal<Option<Arc<Timeline>>>,
+    planned: RwSignal<Option<Arc<Timeline>>>,
+    alignment: Fetched<Alignment>,
+    failure: RwSignal<Option<Failure>>,
+    window: RwSignal<TimeWindow>,
+    /// Counts questions; an answer to an older one is dropped.
+    asked: StoredValue<u64>,
+}
+
+/// The actions of a trace beside those of a plan.
+#[component]
+pub(crate) fn AlignmentCard(
+    /// The trace.
+    trace: TraceSummary,
+) -> impl IntoView {
+    let (scenario, planner) = trace.plan.map_or((None, None), |plan| (Some(plan.scenario), plan.planner));
+    let compared = Compared {
+        trace: StoredValue::new(trace.id),
+        scenario: RwSignal::new(scenario),
+        planner: RwSignal::new(planner),
+        observed: RwSignal::new(0),
+        iteration: RwSignal::new(0),
+        speed: RwSignal::new(1.0),
+        actions: RwSignal::new(None),
+        outcome: RwSignal::new(None),
+        seen: RwSignal::new(None),
+        planned: RwSignal::new(None),
+        alignment: RwSignal::new(None),
+        failure: RwSignal::new(None),
+        window: RwSignal::new(TimeWindow { start_ns: 0.0, end_ns: 0.0 }),
+        asked: StoredValue::new(0),
+    };
+    let url = compared.trace.with_value(|id| path::trace_actions(id));
+    spawn_local(async move { compared.actions.set(Some(client::get::<ActionList>(&url).await)) });
+    Effect::new(move |_| {
+        compared.scenario.track();
+        compared.planner.track();
+        compared.observed.track();
+        compared.iteration.track();
+        compared.speed.track();
+        compared.fetch();
+    });
+    let notes = move || {
+        let of_actions = compared.actions.get().and_then(Result::ok).map(|actions| actions.notes).unwrap_or_default();
+        let of_alignment = compared.alignment.get().and_then(Result::ok).map(|one| one.notes);
+        let notes = of_alignment.unwrap_or(of_actions);
+        notes.into_iter().map(|note| view! { <p class="hint">{note}</p> }).collect_view()
+    };
+    view! {
+        <section class="card" data-testid="trace-alignment">
+            <header class="card-title"><h2>"The pipeline, observed and planned"</h2></header>
+            <Choices compared=compared />
+            {notes}
+            {move || compared.failure.get().map(|failure| view! { <FailureNotice failure=failure /> })}
+            <Charts compared=compared />
+            {move || compared.alignment.get().map(|alignment| match alignment {
+                Ok(alignment) => view! { <Differences alignment=alignment /> }.into_any(),
+                Err(failure) => view! { <FailureNotice failure=failure /> }.into_any(),
+            })}
+        </section>
+    }
+}
+
+impl Compared {
+    /// Fetches both timelines and what differs.
+    fn fetch(self) {
+        let number = self.asked.try_update_value(|asked| {
+            *asked += 1;
+            *asked
+        });
+        let is_current = move || self.asked.try_get_value() == number;
+        let id = self.trace.get_value();
+        let (observed, iteration) = (self.observed.get_untracked(), self.iteration.get_untracked());
+        let speed = format!("&speed={}", self.speed.get_untracked());
+        let (scenario, planner) = (self.scenario.get_untracked(), self.planner.get_untracked());
+        spawn_local(async move {
+            let seen = timeline(&format!("{}{speed}", path::trace_timeline(&id, observed))).await;
+            if !is_current() {
+                return;
+            }
+            match seen {
+                Ok(seen) => {
+                    self.failure.set(None);
+                    self.seen.set(Some(seen));
+                    self.fit();
+                }
+                Err(failure) => return self.failure.set(Some(failure)),
+            }
+            let Some(scenario) = scenario else {
+                self.planned.set(None);
+                self.alignment.set(None);
+                return;
+            };
+            if self
+                .outcome
+                .with_untracked(|outcome| outcome.as_ref().is_none_or(|stored| stored.outcome.scenario != scenario))
+            {
+                let outcome = client::get::<StoredOutcome>(&path::outcome(&scenario)).await.ok().map(Arc::new);
+                if !is_current() {
+                    return;
+                }
+                self.outcome.set(outcome);
+            }
+            let chosen = planner.map_or_else(String::new, |planner| format!("&planner={}", planner.id()));
+            let url = format!("{}&scenario={scenario}{chosen}{speed}", path::trace_alignment(&id, observed, iteration));
+            let alignment = client::get::<Alignment>(&url).await;
+            if !is_current() {
+                return;
+            }
+            let planned = match &alignment {
+                Ok(alignment) => timeline(&path::timeline(&scenario, alignment.planner.id(), iteration)).await.ok(),
+                Err(_) => None,
+            };
+            if is_current() {
+                self.planned.set(planned);
+                self.alignment.set(Some(alignment));
+                self.fit();
+            }
+        });
+    }
+
+    fn extent_ns(self) -> u64 {
+        let of = |timeline: RwSignal<Option<Arc<Timeline>>>| {
+            timeline.with(|one| one.as_ref().map_or(0, |one| one.makespan_ns))
+        };
+        of(self.seen).max(of(self.planned))
+    }
+
+    /// Shows all of both.
+    fn fit(self) {
+        let extent = untrack(move || self.extent_ns());
+        self.window.set(TimeWindow::fit(extent));
+    }
+
+    /// Holds the trace against a scenario, and remembers it.
+    fn attach(self, scenario: Option<String>, planner: Option<PlannerKind>) {
+        let id = self.trace.get_value();
+        self.iteration.set(0);
+        spawn_local(async move {
+            let whole = match scenario {
+                // Prefixes and shared links are whole identifiers from here on.
+                Some(scenario) => match client::get::<StoredScenario>(&path::scenario(&scenario)).await {
+                    Ok(stored) => Some(stored.id),
+                    Err(failure) => return self.failure.set(Some(failure)),
+                },
+                None => None,
+            };
+            let change =
+                TraceChange { scenario: Some(whole.clone().unwrap_or_default()), planner, ..TraceChange::default() };
+            let body = serde_json::to_string(&change).unwrap_or_default();
+            match client::send::<TraceSummary>("PATCH", &path::trace(&id), Body::Json(body)).await {
+                Ok(_) => {
+                    self.planner.set(planner);
+                    self.scenario.set(whole);
+                }
+                Err(failure) => self.failure.set(Some(failure)),
+            }
+        });
+    }
+}
+
+async fn timeline(url: &str) -> Result<Arc<Timeline>, Failure> {
+    let bytes = client::get_bytes(url, path::TIMELINE_MEDIA_TYPE).await?;
+    api::timeline::decode(&bytes).map(Arc::new).map_err(|error| Failure::Unreadable(error.to_string()))
+}
+
+/// Which iteration, which scenario, which planner.
+#[component]
+fn Choices(compared: Compared) -> impl IntoView {
+    let scenarios = RwSignal::new(Vec::new());
+    spawn_local(async move {
+        // Without the list a link or an identifier can still be pasted.
+        if let Ok(list) = client::get::<ScenarioList>(path::SCENARIOS).await {
+            scenarios.set(list.scenarios);
+        }
+    });
+    let iterations = move || {
+        let actions = compared.actions.get().and_then(Result::ok).map(|actions| actions.iterations).unwrap_or_default();
+        let option = |(place, one): (usize, api::trace::ObservedIteration)| {
+            let name = if one.announced { format!("step {}", one.number) } else { format!("iteration {}", one.number) };
+            let text =
+                format!("{name}: {}, {} actions", crate::gantt::time_text::duration(one.span_ns as f64), one.actions);
+            view! { <option value=place.to_string()>{text}</option> }
+        };
+        actions.into_iter().enumerate().map(option).collect_view()
+    };
+    let number = |event: &web_sys::Event| event_target_value(event).parse().unwrap_or(0);
+    let chosen = move |event: web_sys::Event| {
+        let text = event_target_value(&event);
+        let id = text.rsplit('/').next().unwrap_or_default().split('#').next().unwrap_or_default().trim().to_owned();
+        compared.attach((!id.is_empty()).then_some(id), None);
+    };
+    let planners = move || {
+        let outcome = compared.outcome.get();
+        let results = outcome.iter().flat_map(|stored| stored.outcome.results.clone());
+        let planned = results.filter(|result| matches!(result.answer, Answer::Planned(_)));
+        planned
+            .map(|result| {
+                let planner = result.planner;
+                view! { <option value=planner.id() prop:selected=move || compared.planner.get() == Some(planner)>{planner.title()}</option> }
+            })
+            .collect_view()
+    };
+    let batches = move || {
+        compared.outcome.with(|outcome| outcome.as_ref().map_or(1, |stored| stored.outcome.batches.len().max(1)))
+    };
+    view! {
+        <div class="trace-choices">
+            <label>"Observed "
+                <select data-testid="observed-iteration" on:change=move |event| compared.observed.set(number(&event))>{iterations}</select>
+            </label>
+            <label>"Scenario "
+                <input
+                    type="text"
+                    list="trace-scenarios"
+                    data-testid="trace-scenario"
+                    placeholder="choose, or paste a link"
+                    prop:value=move || compared.scenario.get().unwrap_or_default()
+                    on:change=chosen
+                />
+                <datalist id="trace-scenarios">
+                    {move || scenarios.get().into_iter().map(|line| view! { <option value=line.id>{line.title}</option> }).collect_view()}
+                </datalist>
+            </label>
+            <label>"Planner "
+                <select on:change=move |event| {
+                    let planner = PlannerKind::from_id(&event_target_value(&event));
+                    compared.attach(compared.scenario.get_untracked(), planner);
+                }>
+                    <option value="">"the fastest"</option>
+                    {planners}
+                </select>
+            </label>
+            <label>"Iteration of the plan "
+                <select on:change=move |event| compared.iteration.set(number(&event))>
+                    {move || (0..batches()).map(|at| view! { <option value=at.to_string()>{at}</option> }).collect_view()}
+                </select>
+            </label>
+            <label title="For a rehearsal that ran faster than the plan: observed times are multiplied by it">"Speed "
+                <input
+                    type="number"
+                    min="0.000001"
+                    step="any"
+                    prop:value=move || compared.speed.get().to_string()
+                    on:change=move |event| {
+                        if let Some(speed) = event_target_value(&event).parse::<f64>().ok().filter(|speed| *speed > 0.0) {
+                            compared.speed.set(speed);
+                        }
+                    }
+                />
+            </label>
+        </div>
+    }
+}
+
+/// Both charts on one axis.
+#[component]
+fn Charts(compared: Compared) -> impl IntoView {
+    let selection = RwSignal::new(None);
+    let hover = RwSignal::new(None);
+    let extent = Signal::derive(move || compared.extent_ns());
+    let timelines =
+        Signal::derive(move || compared.seen.get().into_iter().chain(compared.planned.get()).collect::<Vec<_>>());
+    let planned_title = Signal::derive(move || {
+        let planner = compared.alignment.get().and_then(Result::ok).map(|alignment| alignment.planner.title());
+        format!("Simulated: {}", planner.unwrap_or("…"))
+    });
+    view! {
+        <h3>"Observed"</h3>
+        <Gantt
+            chart=0
+            id="observed"
+            title=Signal::derive(|| "Observed".to_owned())
+            timeline=compared.seen
+            extent_ns=extent
+            window=compared.window
+            selection=selection
+            hover=hover
+        />
+        <Show when=move || compared.planned.with(Option::is_some)>
+            <h3>{planned_title}</h3>
+            <Gantt
+                chart=1
+                id="planned"
+                title=planned_title
+                timeline=compared.planned
+                extent_ns=extent
+                window=compared.window
+                selection=selection
+                hover=hover
+            />
+        </Show>
+        <Legend timelines=timelines />
+    }
+}

@@ -1,0 +1,95 @@
+//! Where the time of every rank went, as a table with bars.
+
+use api::path;
+use api::trace::{BusyList, BusySource, BusyTime};
+use leptos::prelude::*;
+use leptos::task::spawn_local;
+
+use crate::client::{self, Failure};
+use crate::format;
+use crate::gantt::time_text;
+use crate::notice::FailureNotice;
+
+/// Busy, communicating and idle time of the trace's ranks, and of the others of its run.
+#[component]
+pub(crate) fn BusyCard(
+    /// The trace.
+    id: String,
+) -> impl IntoView {
+    let list = RwSignal::new(None::<Result<BusyList, Failure>>);
+    let url = path::trace_busy(&id);
+    spawn_local(async move { list.set(Some(client::get::<BusyList>(&url).await)) });
+    let body = move || match list.get() {
+        None => view! { <div class="skeleton results-skeleton" aria-hidden="true"></div> }.into_any(),
+        Some(Err(failure)) => view! { <FailureNotice failure=failure /> }.into_any(),
+        Some(Ok(list)) if list.ranks.is_empty() => {
+            view! { <p class="muted">"The trace has neither kernels of a device nor actions of a schedule."</p> }
+                .into_any()
+        }
+        Some(Ok(list)) => view! { <BusyTable ranks=list.ranks /> }.into_any(),
+    };
+    view! {
+        <section class="card" data-testid="trace-busy">
+            <header class="card-title"><h2>"Busy, communicating, idle"</h2></header>
+            {body}
+        </section>
+    }
+}
+
+#[component]
+fn BusyTable(ranks: Vec<BusyTime>) -> impl IntoView {
+    let from_actions = ranks.iter().any(|rank| rank.source == BusySource::Actions);
+    let rows = ranks.into_iter().map(|busy| view! { <BusyRow busy=busy /> }).collect_view();
+    let source = if from_actions {
+        "Added up from the annotated actions of the schedule; exposed is communication while nothing computes."
+    } else {
+        "Added up from the kernels of each device; exposed is communication while no kernel computes."
+    };
+    view! {
+        <p class="hint">{source}</p>
+        <div class="table-scroll" role="region" aria-label="Busy, communicating and idle time" tabindex="0">
+            <table class="list">
+                <thead>
+                    <tr>
+                        <th scope="col">"Rank"</th>
+                        <th scope="col">"Device"</th>
+                        <th scope="col" class="number">"Span"</th>
+                        <th scope="col" class="number">"Compute"</th>
+                        <th scope="col" class="number">"Communication"</th>
+                        <th scope="col" class="number">"of it exposed"</th>
+                        <th scope="col" class="number">"Copies"</th>
+                        <th scope="col" class="number">"Idle"</th>
+                        <th scope="col">"Share of the span"</th>
+                    </tr>
+                </thead>
+                <tbody>{rows}</tbody>
+            </table>
+        </div>
+    }
+}
+
+#[component]
+fn BusyRow(busy: BusyTime) -> impl IntoView {
+    let share = move |ns: u64| if busy.span_ns == 0 { 0.0 } else { ns as f64 / busy.span_ns as f64 };
+    let cell = move |ns: u64| format!("{} · {}", time_text::duration(ns as f64), format::percent(share(ns)));
+    let part = move |ns: u64, class: &'static str| {
+        view! { <i class=class style=format!("width:{:.2}%", share(ns) * 100.0)></i> }
+    };
+    view! {
+        <tr>
+            <th scope="row">{busy.rank.map_or_else(|| "–".to_owned(), |rank| rank.to_string())}</th>
+            <td class="trace-name">{busy.device.clone()}</td>
+            <td class="number">{time_text::duration(busy.span_ns as f64)}</td>
+            <td class="number">{cell(busy.compute_ns)}</td>
+            <td class="number">{cell(busy.communication_ns)}</td>
+            <td class="number">{cell(busy.exposed_ns)}</td>
+            <td class="number">{cell(busy.copy_ns)}</td>
+            <td class="number">{cell(busy.idle_ns)}</td>
+            <td>
+                <span class="trace-bar" aria-hidden="true">
+                    {part(busy.compute_ns, "compute")}{part(busy.exposed_ns, "exposed")}
+                </span>
+            </td>
+        </tr>
+    }
+}

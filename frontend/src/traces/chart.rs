@@ -1,0 +1,314 @@
+//! What the chart is made of, when it paints, and what it fetches.
+
+use std::collections::BTreeSet;
+use std::sync::Arc;
+use std::time::Duration;
+
+use api::path;
+use api::trace::{SliceKind, TraceDetail, TraceView, VIEW_MEDIA_TYPE, decode};
+use leptos::html;
+use leptos::leptos_dom::helpers::TimeoutHandle;
+use leptos::prelude::*;
+use leptos::task::spawn_local;
+
+use super::hit;
+use super::layout::{Content, Layout, ROW};
+use super::paint::{self, AXIS, HEADER, Scene, plot_width};
+use crate::client::{self, Failure};
+use crate::gantt::gesture::Gesture;
+use crate::gantt::watch::{pixel_ratio, theme_version};
+use crate::gantt::{Size, TimeWindow};
+
+/// Changes closer together than this are one question to the server.
+const PAUSE: Duration = Duration::from_millis(70);
+/// How far beside a span a pointer still means it, in px.
+const REACH: f64 = 3.0;
+
+/// A span of the view, kept while other views come.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) struct Mark {
+    /// Lane.
+    pub(super) lane: u32,
+    /// Row within the lane.
+    pub(super) row: u16,
+    /// First start.
+    pub(super) start_ns: u64,
+    /// To the last end.
+    pub(super) extent_ns: u64,
+    /// Durations together.
+    pub(super) busy_ns: u64,
+    /// Slices.
+    pub(super) count: u32,
+    /// Name of the slice, or of the longest of them.
+    pub(super) name: String,
+    /// What most of it is.
+    pub(super) kind: SliceKind,
+}
+
+impl Mark {
+    /// A span of a view.
+    pub(super) fn of(view: &TraceView, lane: u32, span: usize) -> Self {
+        Self {
+            lane,
+            row: view.row[span],
+            start_ns: view.start_ns[span],
+            extent_ns: view.extent_ns[span],
+            busy_ns: view.busy_ns[span],
+            count: view.count[span],
+            name: view.names.get(view.name[span] as usize).cloned().unwrap_or_default(),
+            kind: SliceKind::from_index(view.kind[span]).unwrap_or(SliceKind::Other),
+        }
+    }
+
+    fn place(&self) -> (u32, u16, u64, u64) {
+        (self.lane, self.row, self.start_ns, self.extent_ns)
+    }
+}
+
+/// Everything that the chart is made of; cheap to copy into event handlers.
+#[derive(Clone, Copy)]
+pub(super) struct TraceChart {
+    pub(super) detail: StoredValue<Arc<TraceDetail>>,
+    pub(super) folded: RwSignal<BTreeSet<u32>>,
+    pub(super) layout: Memo<Arc<Layout>>,
+    pub(super) window: RwSignal<TimeWindow>,
+    pub(super) view: RwSignal<Option<Arc<TraceView>>>,
+    pub(super) failure: RwSignal<Option<Failure>>,
+    pub(super) size: RwSignal<(f64, f64)>,
+    pub(super) scrolled: RwSignal<f64>,
+    pub(super) pointer: RwSignal<Option<(f64, f64)>>,
+    pub(super) hover: RwSignal<Option<Mark>>,
+    pub(super) selected: RwSignal<Option<Mark>>,
+    /// What is searched for.
+    pub(super) text: RwSignal<String>,
+    pub(super) gesture: StoredValue<Gesture>,
+    pub(super) canvas: NodeRef<html::Canvas>,
+    pub(super) scroller: NodeRef<html::Div>,
+    /// Counts questions; an answer to an older one is dropped.
+    asked: StoredValue<u64>,
+    timer: StoredValue<Option<TimeoutHandle>>,
+    due: StoredValue<bool>,
+}
+
+impl TraceChart {
+    /// A chart of a trace that shows all of it.
+    pub(super) fn new(detail: Arc<TraceDetail>) -> Self {
+        let folded = RwSignal::new(BTreeSet::new());
+        let window = RwSignal::new(TimeWindow::fit(detail.trace.span_ns));
+        let kept = StoredValue::new(detail);
+        let layout = Memo::new(move |_| {
+            kept.with_value(|detail| Arc::new(folded.with(|folded| Layout::of(&detail.lanes, folded))))
+        });
+        let chart = Self {
+            detail: kept,
+            folded,
+            layout,
+            window,
+            view: RwSignal::new(None),
+            failure: RwSignal::new(None),
+            size: RwSignal::new((0.0, 0.0)),
+            scrolled: RwSignal::new(0.0),
+            pointer: RwSignal::new(None),
+            hover: RwSignal::new(None),
+            selected: RwSignal::new(None),
+            text: RwSignal::new(String::new()),
+            gesture: StoredValue::new(Gesture::default()),
+            canvas: NodeRef::new(),
+            scroller: NodeRef::new(),
+            asked: StoredValue::new(0),
+            timer: StoredValue::new(None),
+            due: StoredValue::new(false),
+        };
+        chart.watch();
+        chart
+    }
+
+    /// From the first start to the last end.
+    pub(super) fn extent_ns(self) -> u64 {
+        self.detail.with_value(|detail| detail.trace.span_ns)
+    }
+
+    /// Width of the plot, in px.
+    pub(super) fn plot(self) -> f64 {
+        plot_width(self.size.get_untracked().0)
+    }
+
+    /// Changes the shown stretch of time.
+    pub(super) fn change(self, to: impl FnOnce(TimeWindow, u64) -> TimeWindow) {
+        let before = self.window.get_untracked();
+        let after = to(before, self.extent_ns());
+        if after != before {
+            self.window.set(after);
+        }
+    }
+
+    /// The span at a point of the canvas.
+    pub(super) fn at(self, x: f64, y: f64) -> Option<Mark> {
+        let (_, height) = self.size.get_untracked();
+        if x < HEADER || y >= height - AXIS {
+            return None;
+        }
+        let view = self.view.get_untracked()?;
+        let y = y + self.scrolled.get_untracked();
+        let band = self.layout.with_untracked(|layout| layout.at(y))?;
+        let Content::Lane(lane) = band.content else { return None };
+        let row = ((y - band.top) / ROW) as u16;
+        let window = self.window.get_untracked();
+        let ns = window.ns_at(x - HEADER, self.plot());
+        let reach = REACH * window.width_ns() / self.plot();
+        let span = hit::nearest(&view, lane, row, ns, reach)?;
+        Some(Mark::of(&view, lane, span))
+    }
+
+    /// Selects a span and moves so that it is seen.
+    pub(super) fn show(self, mark: Mark) {
+        let (start, end) = (mark.start_ns as f64, mark.start_ns.saturating_add(mark.extent_ns) as f64);
+        let process = self.detail.with_value(|detail| detail.lanes.get(mark.lane as usize).map(|lane| lane.process));
+        if let Some(process) = process
+            && self.folded.with_untracked(|folded| folded.contains(&process))
+        {
+            self.folded.update(|folded| {
+                folded.remove(&process);
+            });
+        }
+        if let (Some(scroller), Some(band)) =
+            (self.scroller.get_untracked(), self.layout.with_untracked(|layout| layout.of_lane(mark.lane)))
+        {
+            let top = band.top + f64::from(mark.row) * ROW;
+            let (from, height) = (f64::from(scroller.scroll_top()), f64::from(scroller.client_height()) - AXIS);
+            if top < from || top + ROW > from + height {
+                scroller.set_scroll_top((top - height / 2.0).max(0.0) as i32);
+            }
+        }
+        self.selected.set(Some(mark));
+        self.change(|window, extent| window.revealing(start, end, extent));
+    }
+
+    /// Paints and fetches whenever something changes.
+    fn watch(self) {
+        let theme = theme_version();
+        Effect::new(move |_| {
+            self.window.track();
+            self.size.track();
+            self.scrolled.track();
+            self.layout.track();
+            self.ask_soon();
+        });
+        Effect::new(move |_| {
+            self.window.track();
+            self.size.track();
+            self.scrolled.track();
+            self.layout.track();
+            self.view.track();
+            self.hover.track();
+            self.selected.track();
+            self.text.track();
+            theme.track();
+            self.request();
+        });
+        on_cleanup(move || {
+            if let Some(Some(timer)) = self.timer.try_update_value(Option::take) {
+                timer.clear();
+            }
+        });
+    }
+
+    fn ask_soon(self) {
+        let timer = set_timeout_with_handle(move || self.ask(), PAUSE).ok();
+        self.timer.update_value(|slot| {
+            if let Some(before) = std::mem::replace(slot, timer) {
+                before.clear();
+            }
+        });
+    }
+
+    /// Fetches what is in view, and as much again on both sides, so that moving shows something at once.
+    fn ask(self) {
+        let (Some(window), Some((width, height))) = (self.window.try_get_untracked(), self.size.try_get_untracked())
+        else {
+            return;
+        };
+        let lanes =
+            self.layout.with_untracked(|layout| layout.lanes(self.scrolled.get_untracked() - height, height * 3.0));
+        if width <= HEADER || lanes.is_empty() {
+            return;
+        }
+        let margin = window.width_ns() / 2.0;
+        let from = (window.start_ns - margin).max(0.0);
+        let to = (window.end_ns + margin).min(self.extent_ns() as f64 + 1.0).max(from + 1.0);
+        let pixels = ((to - from) / window.width_ns() * plot_width(width)).clamp(1.0, 8192.0);
+        let id = self.detail.with_value(|detail| detail.trace.id.clone());
+        let url = path::trace_view(&id, from as u64, (to.ceil() as u64).max(from as u64 + 1), pixels as u32, &lanes);
+        let number = self.asked.try_update_value(|asked| {
+            *asked += 1;
+            *asked
+        });
+        spawn_local(async move {
+            let answer = client::get_bytes(&url, VIEW_MEDIA_TYPE).await;
+            if self.asked.try_get_value() != number {
+                return;
+            }
+            let answer =
+                answer.and_then(|bytes| decode(&bytes).map_err(|error| Failure::Unreadable(error.to_string())));
+            match answer {
+                Ok(view) => {
+                    self.failure.set(None);
+                    self.view.set(Some(Arc::new(view)));
+                }
+                Err(failure) => self.failure.set(Some(failure)),
+            }
+        });
+    }
+
+    /// Asks for a paint at the next frame, once however many changes come before it.
+    fn request(self) {
+        if self.due.try_update_value(|due| std::mem::replace(due, true)) == Some(false) {
+            request_animation_frame(move || {
+                // None where the component is gone meanwhile or has no size yet: then there is nothing to paint.
+                let _painted = self.frame();
+            });
+        }
+    }
+
+    fn frame(self) -> Option<()> {
+        self.due.try_set_value(false);
+        let canvas = self.canvas.try_get_untracked()??;
+        let (width, height) = self.size.try_get_untracked()?;
+        if width < HEADER || height < AXIS {
+            return None;
+        }
+        let view = self.view.try_get_untracked()?;
+        let text = self.text.try_get_untracked()?.to_lowercase();
+        let found: Vec<bool> = match &view {
+            Some(view) if !text.is_empty() => {
+                view.names.iter().map(|name| name.to_lowercase().contains(&text)).collect()
+            }
+            _ => Vec::new(),
+        };
+        let place = |mark: RwSignal<Option<Mark>>| mark.with_untracked(|mark| mark.as_ref().map(Mark::place));
+        let (detail, layout) = (self.detail.try_get_value()?, self.layout.try_get_untracked()?);
+        let scene = Scene {
+            detail: &detail,
+            layout: &layout,
+            view: view.as_deref(),
+            found: &found,
+            window: self.window.try_get_untracked()?,
+            size: Size { width, height, ratio: pixel_ratio() },
+            scrolled: self.scrolled.try_get_untracked()?,
+            marked: [place(self.selected), place(self.hover)],
+            folded: &self.folded.try_get_untracked()?,
+        };
+        let slices = paint::paint(&canvas, &scene)?;
+        // Left on the canvas for tests and for the curious.
+        for (name, value) in [
+            ("data-start-ns", format!("{:.0}", scene.window.start_ns)),
+            ("data-end-ns", format!("{:.0}", scene.window.end_ns)),
+            ("data-painted-slices", slices.to_string()),
+            ("data-level", view.as_ref().map_or_else(String::new, |view| view.level.to_string())),
+        ] {
+            // These names are valid, which is all that could be wrong.
+            drop(canvas.set_attribute(name, &value));
+        }
+        Some(())
+    }
+}

@@ -1,0 +1,154 @@
+//! Which lane stands where: processes one below the other, foldable, a row for every depth of nesting.
+
+use std::collections::BTreeSet;
+
+use api::trace::{TraceLane, TraceProcess};
+
+/// Height of a row of slices with the gap below it, in px.
+pub(super) const ROW: f64 = 16.0;
+/// Height of the heading of a process, in px.
+pub(super) const HEADING: f64 = 20.0;
+/// Room between two lanes, in px.
+pub(super) const GAP: f64 = 3.0;
+
+/// What a band of the chart holds.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Content {
+    /// The heading of a process.
+    Process(u32),
+    /// A lane with its rows.
+    Lane(u32),
+}
+
+/// A band of the chart over its whole width.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub(super) struct Band {
+    /// From the first band, in px.
+    pub(super) top: f64,
+    /// In px.
+    pub(super) height: f64,
+    /// What it holds.
+    pub(super) content: Content,
+}
+
+/// All bands, from top to bottom.
+#[derive(Debug, Clone, Default, PartialEq)]
+pub(super) struct Layout {
+    /// The bands.
+    pub(super) bands: Vec<Band>,
+}
+
+impl Layout {
+    /// The bands of a trace in which some processes are folded.
+    pub(super) fn of(lanes: &[TraceLane], folded: &BTreeSet<u32>) -> Self {
+        let mut bands = Vec::new();
+        let mut top = 0.0;
+        let mut process = None;
+        let mut push = |height: f64, content: Content| {
+            bands.push(Band { top, height, content });
+            top += height;
+        };
+        for (index, lane) in lanes.iter().enumerate() {
+            if process != Some(lane.process) {
+                process = Some(lane.process);
+                push(HEADING, Content::Process(lane.process));
+            }
+            if !folded.contains(&lane.process) {
+                push(f64::from(lane.rows.max(1)) * ROW + GAP, Content::Lane(index as u32));
+            }
+        }
+        Self { bands }
+    }
+
+    /// Height of all bands, in px.
+    pub(super) fn height(&self) -> f64 {
+        self.bands.last().map_or(0.0, |band| band.top + band.height)
+    }
+
+    /// Bands of which any pixel is between two heights.
+    pub(super) fn visible(&self, top: f64, height: f64) -> &[Band] {
+        let first = self.bands.partition_point(|band| band.top + band.height <= top);
+        let last = self.bands.partition_point(|band| band.top < top + height);
+        &self.bands[first..last.max(first)]
+    }
+
+    /// The band at a height.
+    pub(super) fn at(&self, y: f64) -> Option<Band> {
+        let after = self.bands.partition_point(|band| band.top <= y);
+        let band = *self.bands.get(after.checked_sub(1)?)?;
+        (y < band.top + band.height).then_some(band)
+    }
+
+    /// The band of a lane.
+    pub(super) fn of_lane(&self, lane: u32) -> Option<Band> {
+        self.bands.iter().find(|band| band.content == Content::Lane(lane)).copied()
+    }
+
+    /// Lanes between two heights as the API names them, "3-7,12"; empty for none.
+    pub(super) fn lanes(&self, top: f64, height: f64) -> String {
+        let mut ranges: Vec<(u32, u32)> = Vec::new();
+        for band in self.visible(top, height) {
+            let Content::Lane(lane) = band.content else { continue };
+            match ranges.last_mut() {
+                Some((_, last)) if *last + 1 == lane => *last = lane,
+                _ => ranges.push((lane, lane)),
+            }
+        }
+        let text: Vec<String> = ranges.iter().map(|(first, last)| format!("{first}-{last}")).collect();
+        text.join(",")
+    }
+}
+
+/// A process in words.
+pub(super) fn process_name(process: &TraceProcess) -> String {
+    let mut words = match &process.name {
+        Some(name) => format!("{name} {}", process.id),
+        None => format!("process {}", process.id),
+    };
+    if let Some(labels) = &process.labels {
+        words.push_str(" · ");
+        words.push_str(labels);
+    }
+    if let Some(rank) = process.rank {
+        words.push_str(&format!(" · rank {rank}"));
+    }
+    words
+}
+
+/// A lane in words.
+pub(super) fn lane_name(lane: &TraceLane) -> String {
+    let mut words = lane.name.clone().unwrap_or_else(|| format!("thread {}", lane.thread));
+    if lane.overflow > 0 {
+        words.push_str(&format!(" +{}", lane.overflow));
+    }
+    words
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn lane(process: u32, rows: u32) -> TraceLane {
+        TraceLane { process, thread: "7".to_owned(), name: None, overflow: 1, rows, slices: 1 }
+    }
+
+    /// Headings of 20, lanes of 16 a row and 3: 0 heading, 20 lane 0 (35), 55 lane 1 (19), 74 heading, 94 lane 2 (19).
+    #[test]
+    fn lanes_stand_below_their_process() {
+        let lanes = [lane(0, 2), lane(0, 1), lane(4, 1)];
+        let layout = Layout::of(&lanes, &BTreeSet::new());
+        let tops: Vec<f64> = layout.bands.iter().map(|band| band.top).collect();
+        assert_eq!(tops, [0.0, 20.0, 55.0, 74.0, 94.0]);
+        assert!((layout.height() - 113.0).abs() < f64::EPSILON);
+        assert_eq!(layout.at(54.9).map(|band| band.content), Some(Content::Lane(0)));
+        assert_eq!(layout.at(80.0).map(|band| band.content), Some(Content::Process(4)));
+        assert_eq!((layout.at(113.0), layout.at(-1.0)), (None, None));
+        assert_eq!(layout.lanes(0.0, 200.0), "0-2");
+        assert_eq!(layout.lanes(60.0, 10.0), "1-1");
+        assert_eq!(layout.lanes(0.0, 20.0), "");
+        let folded = Layout::of(&lanes, &BTreeSet::from([0]));
+        assert_eq!((folded.lanes(0.0, 500.0).as_str(), folded.of_lane(0)), ("2-2", None));
+        assert!((folded.height() - 59.0).abs() < f64::EPSILON);
+        assert_eq!(lane_name(&lanes[0]), "thread 7 +1");
+    }
+}

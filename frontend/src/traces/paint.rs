@@ -1,0 +1,214 @@
+//! Paints lanes: headings, spans with their names, steps, axis. Calls the canvas and decides nothing.
+
+use api::trace::{SliceKind, TraceDetail, TraceView};
+use web_sys::{CanvasRenderingContext2d, HtmlCanvasElement};
+
+use super::layout::{Content, HEADING, Layout, ROW, lane_name, process_name};
+use super::palette::colours;
+use crate::gantt::{Size, Theme, TimeWindow, axis, watch};
+
+/// Width of the names of lanes, in px.
+pub(super) const HEADER: f64 = 150.0;
+/// Height of the axis, in px.
+pub(super) const AXIS: f64 = 20.0;
+/// Free room right of the plot, in px.
+const RIGHT: f64 = 12.0;
+/// Width of a character of small print, in px; rather too wide than too narrow.
+const CHARACTER: f64 = 6.4;
+/// Narrowest span that bears its name, in px.
+const NAMED: f64 = 24.0;
+
+/// Width of the plot of a canvas, in px.
+pub(super) fn plot_width(width: f64) -> f64 {
+    (width - HEADER - RIGHT).max(1.0)
+}
+
+/// What is painted.
+pub(super) struct Scene<'a> {
+    /// The trace.
+    pub(super) detail: &'a TraceDetail,
+    /// Where lanes stand.
+    pub(super) layout: &'a Layout,
+    /// What was fetched; none while it is on its way.
+    pub(super) view: Option<&'a TraceView>,
+    /// Which of its names are searched for; empty where nothing is.
+    pub(super) found: &'a [bool],
+    /// Shown stretch of time.
+    pub(super) window: TimeWindow,
+    /// Size of the canvas.
+    pub(super) size: Size,
+    /// How far the rows are scrolled, in px.
+    pub(super) scrolled: f64,
+    /// Selected and hovered span: lane, row, start, extent.
+    pub(super) marked: [Option<(u32, u16, u64, u64)>; 2],
+    /// Folded processes.
+    pub(super) folded: &'a std::collections::BTreeSet<u32>,
+}
+
+impl Scene<'_> {
+    fn x(&self, ns: f64) -> f64 {
+        let plot = plot_width(self.size.width);
+        HEADER + self.window.x_of(ns, plot).clamp(-4.0, plot + 4.0)
+    }
+
+    fn rows_height(&self) -> f64 {
+        (self.size.height - AXIS).max(0.0)
+    }
+}
+
+/// Paints everything; gives the number of slices that the painted spans stand for.
+pub(super) fn paint(canvas: &HtmlCanvasElement, scene: &Scene<'_>) -> Option<u64> {
+    let context = scene.size.prepare(canvas)?;
+    let variable = watch::css_variables();
+    let (ink, mute, line, panel, accent) = (
+        variable("--ink", "#1a1d21"),
+        variable("--mute", "#667080"),
+        variable("--line", "#e0e3e7"),
+        variable("--panel", "#ffffff"),
+        variable("--accent", "#0b62d6"),
+    );
+    let family = variable("--face", "sans-serif");
+    context.set_font(&format!("11px {family}"));
+    context.set_text_baseline("middle");
+    context.save();
+    context.begin_path();
+    context.rect(0.0, 0.0, scene.size.width, scene.rows_height());
+    context.clip();
+    steps(&context, scene, &line);
+    let slices = spans(&context, scene, watch::theme());
+    marks(&context, scene, &ink, &accent);
+    headings(&context, scene, [&ink, &mute, &line, &panel]);
+    context.restore();
+    bottom(&context, scene, &ink, &mute);
+    Some(slices)
+}
+
+fn steps(context: &CanvasRenderingContext2d, scene: &Scene<'_>, line: &str) {
+    context.set_fill_style_str(line);
+    for step in &scene.detail.steps {
+        let x = scene.x(step.start_ns as f64);
+        if x >= HEADER && x <= scene.size.width {
+            context.fill_rect(x.round(), 0.0, 1.0, scene.rows_height());
+        }
+    }
+}
+
+/// Spans kind by kind, so that colours change seldom.
+fn spans(context: &CanvasRenderingContext2d, scene: &Scene<'_>, theme: Theme) -> u64 {
+    let Some(view) = scene.view else { return 0 };
+    context.save();
+    context.begin_path();
+    context.rect(HEADER, 0.0, (scene.size.width - HEADER).max(0.0), scene.rows_height());
+    context.clip();
+    context.set_text_align("left");
+    let mut slices = 0;
+    let bands = scene.layout.visible(scene.scrolled, scene.rows_height());
+    for kind in SliceKind::ALL {
+        let (fill, ink) = colours(kind, theme);
+        let mut names = Vec::new();
+        context.set_fill_style_str(fill);
+        for band in bands {
+            let Content::Lane(lane) = band.content else { continue };
+            let Ok(position) = view.lanes.binary_search(&lane) else { continue };
+            for span in view.lane(position).filter(|&span| view.kind[span] == kind as u8) {
+                let start = view.start_ns[span] as f64;
+                let end = start + view.extent_ns[span] as f64;
+                if end < scene.window.start_ns || start > scene.window.end_ns {
+                    continue;
+                }
+                let (x0, x1) = (scene.x(start), scene.x(end));
+                let width = (x1 - x0).max(1.0);
+                let y = band.top - scene.scrolled + f64::from(view.row[span]) * ROW;
+                let is_found = scene.found.is_empty() || scene.found.get(view.name[span] as usize) == Some(&true);
+                context.set_global_alpha(if is_found { opacity(view, span) } else { 0.18 });
+                let gap = if width >= 4.0 { 1.0 } else { 0.0 };
+                context.fill_rect(x0, y + 1.0, width - gap, ROW - 2.0);
+                slices += u64::from(view.count[span]);
+                if width >= NAMED && view.count[span] == 1 && is_found {
+                    names.push((span, x0, width, y));
+                }
+            }
+        }
+        context.set_global_alpha(1.0);
+        context.set_fill_style_str(ink);
+        for (span, x, width, y) in names {
+            let left = x.max(HEADER);
+            let room = ((x + width - left - 6.0) / CHARACTER).max(0.0) as usize;
+            let name = view.names.get(view.name[span] as usize).map_or("", String::as_str);
+            let shown: String = name.chars().take(room).collect();
+            if shown.chars().count() > 1 {
+                // A canvas refuses text only for want of arguments.
+                let _ = context.fill_text(&shown, left + 3.0, y + ROW / 2.0 + 0.5);
+            }
+        }
+    }
+    context.restore();
+    slices
+}
+
+/// A merged span is as strong as its time is busy, and never so faint that it cannot be seen.
+fn opacity(view: &TraceView, span: usize) -> f64 {
+    if view.count[span] == 1 || view.extent_ns[span] == 0 {
+        return 1.0;
+    }
+    let busy = view.busy_ns[span] as f64 / view.extent_ns[span] as f64;
+    0.4 + 0.6 * busy.min(1.0)
+}
+
+fn marks(context: &CanvasRenderingContext2d, scene: &Scene<'_>, ink: &str, accent: &str) {
+    for (mark, colour) in scene.marked.iter().zip([accent, ink]) {
+        let Some((lane, row, start, extent)) = *mark else { continue };
+        let Some(band) = scene.layout.of_lane(lane) else { continue };
+        let (x0, x1) = (scene.x(start as f64), scene.x(start.saturating_add(extent) as f64));
+        let y = band.top - scene.scrolled + f64::from(row) * ROW;
+        context.set_stroke_style_str(colour);
+        context.set_line_width(2.0);
+        context.stroke_rect(x0.max(HEADER), y + 1.0, (x1 - x0.max(HEADER)).max(2.0), ROW - 2.0);
+    }
+}
+
+fn headings(context: &CanvasRenderingContext2d, scene: &Scene<'_>, [ink, mute, line, panel]: [&String; 4]) {
+    context.set_text_align("left");
+    for band in scene.layout.visible(scene.scrolled, scene.rows_height()) {
+        let y = band.top - scene.scrolled;
+        match band.content {
+            Content::Process(process) => {
+                context.set_fill_style_str(line);
+                context.fill_rect(0.0, y, scene.size.width, HEADING);
+                context.set_fill_style_str(ink);
+                let name = scene.detail.processes.get(process as usize).map_or_else(String::new, process_name);
+                let sign = if scene.folded.contains(&process) { "▸" } else { "▾" };
+                let shown: String = format!("{sign} {name}").chars().take(120).collect();
+                let _ = context.fill_text(&shown, 6.0, y + HEADING / 2.0);
+            }
+            Content::Lane(lane) => {
+                context.set_fill_style_str(panel);
+                context.fill_rect(0.0, y, HEADER - 4.0, band.height);
+                context.set_fill_style_str(mute);
+                let name = scene.detail.lanes.get(lane as usize).map_or_else(String::new, lane_name);
+                let shown: String = name.chars().take(((HEADER - 20.0) / CHARACTER) as usize).collect();
+                let _ = context.fill_text(&shown, 12.0, y + ROW / 2.0 + 0.5);
+            }
+        }
+    }
+}
+
+fn bottom(context: &CanvasRenderingContext2d, scene: &Scene<'_>, ink: &str, mute: &str) {
+    let top = scene.rows_height();
+    let axis = axis(scene.window, plot_width(scene.size.width));
+    context.set_text_baseline("top");
+    context.set_text_align("left");
+    for tick in &axis.ticks {
+        let x = HEADER + tick.x;
+        context.set_fill_style_str(mute);
+        context.fill_rect(x.round(), top, 1.0, 3.0);
+        let width = context.measure_text(&tick.label).map_or(0.0, |metrics| metrics.width());
+        let left = (x - width / 2.0).min(scene.size.width - width).max(HEADER - 10.0);
+        let _ = context.fill_text(&tick.label, left, top + 6.0);
+    }
+    if let Some(origin) = &axis.origin {
+        context.set_fill_style_str(ink);
+        context.set_text_align("right");
+        let _ = context.fill_text(origin, HEADER - 12.0, top + 6.0);
+    }
+}

@@ -1,0 +1,115 @@
+//! Searching a trace by name: how often, how long, and from one to the next.
+
+use api::path;
+use api::trace::TraceMatches;
+use leptos::prelude::*;
+use leptos::task::spawn_local;
+
+use super::chart::{Mark, TraceChart};
+use crate::client::{self, Failure};
+use crate::format;
+use crate::gantt::time_text;
+use crate::notice::FailureNotice;
+
+/// The field, what was found, and buttons for folding and zooming.
+#[component]
+pub(super) fn SearchBar(chart: TraceChart) -> impl IntoView {
+    let found = RwSignal::new(None::<Result<TraceMatches, Failure>>);
+    let last = StoredValue::new(String::new());
+    let go = move || {
+        let text = chart.text.get_untracked();
+        if text.is_empty() {
+            found.set(None);
+            return;
+        }
+        let id = chart.detail.with_value(|detail| detail.trace.id.clone());
+        let is_same = last.with_value(|last| *last == text);
+        let from = chart.selected.get_untracked().filter(|_| is_same).map_or(0, |mark| mark.start_ns + 1);
+        last.set_value(text.clone());
+        spawn_local(async move {
+            let url = |from| path::trace_search(&id, &client::encode(&text), from);
+            let mut answer = client::get::<TraceMatches>(&url(from)).await;
+            // Behind the last one comes the first again.
+            if from > 0 && answer.as_ref().is_ok_and(|matches| matches.next.is_none()) {
+                answer = client::get(&url(0)).await;
+            }
+            if let Ok(TraceMatches { next: Some(next), .. }) = &answer {
+                chart.show(Mark {
+                    lane: next.lane,
+                    row: u16::try_from(next.depth).unwrap_or(u16::MAX),
+                    start_ns: next.start_ns,
+                    extent_ns: next.duration_ns,
+                    busy_ns: next.duration_ns,
+                    count: 1,
+                    name: next.name.clone(),
+                    kind: next.kind,
+                });
+            }
+            found.set(Some(answer));
+        });
+    };
+    let submit = move |event: web_sys::SubmitEvent| {
+        event.prevent_default();
+        go();
+    };
+    let all: Vec<u32> = chart.detail.with_value(|detail| (0..detail.processes.len() as u32).collect());
+    let toggle = move |_| {
+        let all = all.clone();
+        chart.folded.update(|folded| {
+            if folded.is_empty() {
+                folded.extend(all);
+            } else {
+                folded.clear();
+            }
+        });
+    };
+    view! {
+        <form class="trace-search" role="search" on:submit=submit>
+            <input
+                type="search"
+                data-testid="trace-search"
+                placeholder="Search names"
+                aria-label="Search names of slices"
+                prop:value=move || chart.text.get()
+                on:input=move |event| chart.text.set(event_target_value(&event))
+            />
+            <button type="submit">"Next"</button>
+            <button type="button" class="quiet" on:click=toggle>
+                {move || if chart.folded.with(std::collections::BTreeSet::is_empty) { "Fold all" } else { "Unfold all" }}
+            </button>
+            <button type="button" class="quiet" data-testid="trace-fit" on:click=move |_| chart.change(|_, extent| crate::gantt::TimeWindow::fit(extent))>
+                "Show everything"
+            </button>
+        </form>
+        {move || found.get().map(|found| match found {
+            Ok(matches) => view! { <Found matches=matches /> }.into_any(),
+            Err(failure) => view! { <FailureNotice failure=failure /> }.into_any(),
+        })}
+    }
+}
+
+#[component]
+fn Found(matches: TraceMatches) -> impl IntoView {
+    let TraceMatches { slices, names, all_names, .. } = matches;
+    let line = format!("{} slices of {} names", format::count(slices), format::count(all_names));
+    let rows = names.into_iter().map(|named| {
+        view! {
+            <tr>
+                <th scope="row" class="trace-name">{named.name}</th>
+                <td class="number">{format::count(named.slices)}</td>
+                <td class="number">{time_text::duration(named.total_ns as f64)}</td>
+            </tr>
+        }
+    });
+    view! {
+        <details class="gantt-table" data-testid="trace-found">
+            <summary>{line}</summary>
+            <div class="gantt-table-scroll" tabindex="0" role="region" aria-label="Names that were found">
+                <table>
+                    <thead><tr><th scope="col">"Name"</th><th scope="col">"Slices"</th><th scope="col">"Together"</th></tr></thead>
+                    <tbody>{rows.collect_view()}</tbody>
+                </table>
+            </div>
+        </details>
+    }
+}

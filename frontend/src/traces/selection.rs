@@ -1,0 +1,76 @@
+//! What is known of the selected span.
+
+use api::path;
+use api::trace::SliceDetail;
+use leptos::prelude::*;
+use leptos::task::spawn_local;
+
+use super::chart::TraceChart;
+use super::layout::{lane_name, process_name};
+use super::viewer::{times, title, zoom_to_selection};
+use crate::client::{self, Failure};
+use crate::format;
+use crate::gantt::time_text;
+use crate::notice::FailureNotice;
+
+/// The selected span in words; of a single slice everything that the trace tells.
+#[component]
+pub(super) fn SelectionPanel(chart: TraceChart) -> impl IntoView {
+    let detail = RwSignal::new(None::<Result<SliceDetail, Failure>>);
+    Effect::new(move |_| {
+        detail.set(None);
+        let Some(mark) = chart.selected.get().filter(|mark| mark.count == 1) else { return };
+        let id = chart.detail.with_value(|detail| detail.trace.id.clone());
+        spawn_local(async move {
+            let url = path::trace_slice(&id, mark.lane, u32::from(mark.row), mark.start_ns);
+            let answer = client::get::<SliceDetail>(&url).await;
+            if chart.selected.try_get_untracked().flatten().as_ref() == Some(&mark) {
+                detail.set(Some(answer));
+            }
+        });
+    });
+    let place = move |lane: u32| {
+        chart.detail.with_value(|detail| {
+            let lane = detail.lanes.get(lane as usize);
+            let process = lane.and_then(|lane| detail.processes.get(lane.process as usize)).map(process_name);
+            format!("{} · {}", process.unwrap_or_default(), lane.map(lane_name).unwrap_or_default())
+        })
+    };
+    let body = move || {
+        let mark = chart.selected.get()?;
+        let more = detail.get().map(|detail| match detail {
+            Ok(detail) => view! { <Rows detail=detail /> }.into_any(),
+            Err(failure) => view! { <FailureNotice failure=failure /> }.into_any(),
+        });
+        Some(view! {
+            <section class="card trace-selection" data-testid="trace-selection">
+                <header class="card-title">
+                    <h2 class="trace-name">{title(&mark)}</h2>
+                    <button class="quiet" on:click=move |_| zoom_to_selection(chart)>"Zoom to it"</button>
+                    <button class="quiet" aria-label="Select nothing" on:click=move |_| chart.selected.set(None)>"×"</button>
+                </header>
+                <p>{times(&mark)}</p>
+                <p class="muted">{place(mark.lane)}</p>
+                {more}
+            </section>
+        })
+    };
+    view! { {body} }
+}
+
+#[component]
+fn Rows(detail: SliceDetail) -> impl IntoView {
+    let mut rows = vec![
+        ("Starts".to_owned(), time_text::duration(detail.start_ns as f64)),
+        ("Lasts".to_owned(), format!("{} ns", format::count(detail.duration_ns))),
+    ];
+    if let Some(bytes) = detail.bytes {
+        rows.push(("Bytes".to_owned(), format::count(bytes)));
+    }
+    if !detail.actions.is_empty() {
+        rows.push(("Action of the schedule".to_owned(), detail.actions.join(", ")));
+    }
+    rows.extend(detail.message);
+    let rows = rows.into_iter().map(|(name, value)| view! { <div><dt>{name}</dt><dd>{value}</dd></div> });
+    view! { <dl class="trace-facts">{rows.collect_view()}</dl> }
+}

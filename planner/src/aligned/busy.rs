@@ -1,0 +1,92 @@
+//! Where the time of every rank of a timeline went.
+
+use crate::timeline::{SpanKind, Timeline};
+
+/// Where the time of a rank went, in ns. Compute, exposed communication and idle time add up to the span.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct RankBusy {
+    /// Row of the timeline.
+    pub rank: u32,
+    /// From its first start to its last end.
+    pub span_ns: u64,
+    /// While it computed.
+    pub compute_ns: u64,
+    /// While it communicated: sends, receives, gradient synchronisation.
+    pub communication_ns: u64,
+    /// While it communicated and did not compute.
+    pub exposed_ns: u64,
+    /// While it did neither.
+    pub idle_ns: u64,
+}
+
+/// Where the time of every rank with a span went.
+pub fn busy(timeline: &Timeline) -> Vec<RankBusy> {
+    (0..timeline.ranks as usize).filter_map(|rank| of_rank(timeline, rank)).collect()
+}
+
+fn of_rank(timeline: &Timeline, rank: usize) -> Option<RankBusy> {
+    let (mut compute, mut communication) = (Vec::new(), Vec::new());
+    for span in timeline.compute_lane(rank).chain(timeline.communication_lane(rank)) {
+        let communicates = SpanKind::from_index(timeline.kind[span])
+            .is_some_and(|kind| !kind.is_compute_lane() || kind == SpanKind::GradientSync);
+        let own = if communicates { &mut communication } else { &mut compute };
+        own.push((timeline.start_ns[span], timeline.end_ns(span)));
+    }
+    let either = union([&compute[..], &communication].concat());
+    let (first, last) = (either.first()?.0, either.last()?.1);
+    let (busy_ns, compute_ns) = (length(&either), length(&union(compute)));
+    Some(RankBusy {
+        rank: rank as u32,
+        span_ns: last - first,
+        compute_ns,
+        communication_ns: length(&union(communication)),
+        exposed_ns: busy_ns - compute_ns,
+        idle_ns: last - first - busy_ns,
+    })
+}
+
+/// The same set of times as intervals that neither touch nor overlap, in order.
+fn union(mut intervals: Vec<(u64, u64)>) -> Vec<(u64, u64)> {
+    intervals.sort_unstable();
+    let mut union: Vec<(u64, u64)> = Vec::new();
+    for (start, end) in intervals {
+        match union.last_mut() {
+            Some(last) if start <= last.1 => last.1 = last.1.max(end),
+            _ => union.push((start, end)),
+        }
+    }
+    union
+}
+
+fn length(union: &[(u64, u64)]) -> u64 {
+    union.iter().map(|(start, end)| end - start).sum()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::{ObservedAction, timeline};
+    use super::*;
+
+    /// F 0-10, a send 5-15, B 20-30, synchronisation 30-34: of 34 compute has 20, communication 14 of which 9 are exposed, 5 idle.
+    #[test]
+    fn time_adds_up() {
+        let action = |kind, start_ns, duration_ns| ObservedAction {
+            rank: 1,
+            kind,
+            stage: 0,
+            microbatch: 0,
+            start_ns,
+            duration_ns,
+            step: None,
+        };
+        let rows = timeline(&[
+            action(SpanKind::Forward, 0, 10),
+            action(SpanKind::SendForward, 5, 10),
+            action(SpanKind::Backward, 20, 10),
+            action(SpanKind::GradientSync, 30, 4),
+        ]);
+        let expected =
+            RankBusy { rank: 1, span_ns: 34, compute_ns: 20, communication_ns: 14, exposed_ns: 9, idle_ns: 5 };
+        assert_eq!(busy(&rows.timeline), [expected]);
+    }
+}

@@ -1,0 +1,301 @@
+//! Traces: upload, list, change, delete, restore; [`looking`] at one, and [`planned`]: one beside a plan.
+
+pub(crate) mod looking;
+pub(crate) mod planned;
+
+use std::fs::File;
+
+use api::trace::{TraceChange, TraceDetail, TraceList, TraceSummary, UploadedTrace};
+use axum::Json;
+use axum::body::{Body, Bytes};
+use axum::extract::rejection::{BytesRejection, QueryRejection};
+use axum::extract::{Path, Query, State};
+use futures::StreamExt;
+use ingest::trace::TimeUnit;
+use planner::scenario::PlannerKind;
+use serde::Deserialize;
+use tokio::io::AsyncWriteExt;
+use utoipa::IntoParams;
+
+use super::scenarios::find;
+use crate::app::{App, Shared};
+use crate::error::{Answer, ApiError, Deleted};
+use crate::label;
+use crate::store::{Changed, Sent};
+use crate::trace_id::TraceHash;
+use crate::traces::import::prepare;
+use crate::traces::overview::{Overview, tags};
+use crate::traces::packed::{Damaged, unpack_json};
+
+impl From<Damaged> for ApiError {
+    fn from(error: Damaged) -> Self {
+        Self::Fault(error.to_string())
+    }
+}
+
+/// What is listed.
+#[derive(Debug, Deserialize, IntoParams)]
+#[into_params(parameter_in = Query)]
+pub(crate) struct ListOptions {
+    /// Words that must all stand in name, note, tags or format.
+    search: Option<String>,
+    /// Tag that it must bear.
+    tag: Option<String>,
+    /// Run that it must belong to.
+    run: Option<String>,
+    /// Deleted traces that can still come back, in place of the others.
+    deleted: Option<bool>,
+}
+
+/// Stored traces, newest first, and what all of them take.
+#[utoipa::path(
+    get, path = "/api/v1/traces", tag = "traces", params(ListOptions),
+    responses((status = 200, body = TraceList), (status = 400, description = "A wrong query"))
+)]
+pub(crate) async fn list(
+    State(app): Shared,
+    options: Result<Query<ListOptions>, QueryRejection>,
+) -> Result<Json<TraceList>, ApiError> {
+    let Query(options) = options?;
+    let reader = app.store.reader();
+    let run = options.run.as_deref().filter(|run| !run.is_empty());
+    let mut traces = reader.traces(run, options.deleted.unwrap_or(false)).await?;
+    let mut tags: Vec<String> = traces.iter().flat_map(|trace| trace.tags.clone()).collect();
+    tags.sort();
+    tags.dedup();
+    let search = options.search.unwrap_or_default();
+    let tag = options.tag.filter(|tag| !tag.is_empty());
+    traces.retain(|trace| matches(trace, &search) && tag.as_ref().is_none_or(|tag| trace.tags.contains(tag)));
+    let bytes = reader.trace_bytes().await?;
+    let limits = &app.traces.limits;
+    Ok(Json(TraceList {
+        traces,
+        tags,
+        stored_bytes: bytes.stored,
+        deleted_bytes: bytes.deleted,
+        retention_days: u32::try_from(limits.retention.as_secs() / 86_400).unwrap_or(u32::MAX),
+        largest_upload_mib: limits.upload_mib,
+    }))
+}
+
+/// Whether every word stands somewhere in what is said of a trace.
+fn matches(trace: &TraceSummary, search: &str) -> bool {
+    let note = trace.note.as_deref().unwrap_or_default();
+    let text = format!("{} {note} {} {}", trace.name, trace.tags.join(" "), trace.format).to_lowercase();
+    search.to_lowercase().split_whitespace().all(|word| text.contains(word))
+}
+
+/// What the sender of a trace says of it.
+#[derive(Debug, Deserialize, IntoParams)]
+#[into_params(parameter_in = Query)]
+pub(crate) struct SendOptions {
+    /// Name to show; the last part of a path is taken.
+    name: Option<String>,
+    /// Run that it belongs to.
+    run: Option<String>,
+    /// Rank that was traced; absent: as the file says.
+    rank: Option<u32>,
+    /// Scenario that it is held against, by identifier or unique prefix.
+    scenario: Option<String>,
+    /// Planner of that scenario; absent: the fastest.
+    planner: Option<String>,
+    /// Unit of the times of Chrome traces: us (as the format says), ms or ns.
+    unit: Option<String>,
+}
+
+/// Uploads a trace: Kineto or other Chrome trace events, Perfetto's packets, Chakra's nodes, packed with gzip or not.
+///
+/// The body is the file itself; it is recognised by its content. Every slice is kept. The same bytes again answer the stored
+/// trace, and what the sender says then holds. A file that breaks off is read as far as it goes; the report says so.
+#[utoipa::path(
+    post, path = "/api/v1/traces", tag = "traces", params(SendOptions),
+    request_body(content = String, content_type = "application/octet-stream", description = "The file"),
+    responses(
+        (status = 201, body = UploadedTrace, description = "Stored"),
+        (status = 200, body = UploadedTrace, description = "The same bytes are stored already"),
+        (status = 300, description = "The prefix of the scenario is ambiguous; the candidates are named"),
+        (status = 400, description = "The request is malformed"),
+        (status = 404, description = "The scenario or the planner is unknown"),
+        (status = 410, description = "The scenario is deleted"),
+        (status = 413, description = "Larger than this server takes, packed or unpacked"),
+        (status = 415, description = "Not a trace"),
+        (status = 422, description = "The file is empty, broken, or holds nothing that can be shown"),
+    )
+)]
+pub(crate) async fn upload(
+    State(app): Shared,
+    options: Result<Query<SendOptions>, QueryRejection>,
+    body: Body,
+) -> Result<Answer<UploadedTrace>, ApiError> {
+    let Query(options) = options?;
+    let unit = match options.unit.as_deref() {
+        None | Some("" | "us") => TimeUnit::Microseconds,
+        Some("ms") => TimeUnit::Milliseconds,
+        Some("ns") => TimeUnit::Nanoseconds,
+        Some(other) => return Err(ApiError::Malformed(format!("unit: {other:?} is none of us, ms and ns"))),
+    };
+    let scenario = match options.scenario.as_deref().filter(|scenario| !scenario.is_empty()) {
+        Some(scenario) => Some(find(&app, scenario).await?.id),
+        None => None,
+    };
+    let sent = Sent {
+        name: options.name.as_deref().and_then(label::file),
+        run: options.run.as_deref().and_then(label::clean),
+        rank: options.rank,
+        scenario,
+        planner: planner_of(options.planner.as_deref())?,
+    };
+    let received = receive(&app, body, unit).await?;
+    app.traces.purge(&app.store, app.clock.now()).await?;
+    let is_new = !app.store.writer().send_trace_again(&received.id, &sent).await?;
+    if is_new {
+        store(&app, &sent, received.file, &received.id, received.bytes, unit).await?;
+    }
+    let id = received.id;
+    let reader = app.store.reader();
+    let uploaded = UploadedTrace { trace: reader.trace(&id).await?, report: reader.trace_report(&id).await? };
+    Ok(if is_new { Answer::Created(api::path::trace(&id), uploaded) } else { Answer::Present(uploaded) })
+}
+
+/// A file that has arrived.
+struct Received {
+    file: File,
+    bytes: u64,
+    id: String,
+}
+
+/// Takes a body as it comes, into a file that goes with its last reader.
+async fn receive(app: &App, body: Body, unit: TimeUnit) -> Result<Received, ApiError> {
+    let limits = &app.traces.limits;
+    let fault = |error: &std::io::Error| ApiError::Fault(format!("a file on its way cannot be written: {error}"));
+    let file = tempfile::tempfile_in(&limits.folder).map_err(|error| fault(&error))?;
+    let mut file = tokio::fs::File::from_std(file);
+    let mut hash = TraceHash::new(unit);
+    let mut bytes = 0;
+    let mut stream = body.into_data_stream();
+    while let Some(chunk) = stream.next().await {
+        let chunk = chunk.map_err(|error| ApiError::BrokenBody(error.to_string()))?;
+        bytes += chunk.len() as u64;
+        if bytes > limits.upload_mib << 20 {
+            return Err(ApiError::TraceTooLarge(limits.upload_mib));
+        }
+        hash.add(&chunk);
+        file.write_all(&chunk).await.map_err(|error| fault(&error))?;
+    }
+    file.flush().await.map_err(|error| fault(&error))?;
+    Ok(Received { file: file.into_std().await, bytes, id: hash.id() })
+}
+
+/// Reads a file in turn with others, and stores what it holds.
+async fn store(app: &App, sent: &Sent, file: File, id: &str, bytes: u64, unit: TimeUnit) -> Result<(), ApiError> {
+    let turn = app.traces.turn().acquire_owned().await.map_err(|_| ApiError::Stopping)?;
+    let reading = app.traces.limits.reading;
+    let prepared = tokio::task::spawn_blocking(move || {
+        // The turn ends with the work, which may outlast the sender.
+        let _turn = turn;
+        prepare(file, unit, &reading)
+    });
+    let prepared =
+        prepared.await.map_err(|error| ApiError::Fault(format!("an import stopped unexpectedly: {error}")))??;
+    Ok(app.store.writer().store_trace(id, sent, bytes, &prepared, app.clock.now()).await?)
+}
+
+/// One trace: processes, lanes, steps, where the time went, and how it was read.
+#[utoipa::path(
+    get, path = "/api/v1/traces/{id}", tag = "traces", params(("id" = String, Path, description = "Content address")),
+    responses((status = 200, body = TraceDetail), (status = 404, description = "Unknown"), (status = 410, description = "Deleted"))
+)]
+pub(crate) async fn one(State(app): Shared, Path(id): Path<String>) -> Result<Json<TraceDetail>, ApiError> {
+    let reader = app.store.reader();
+    let trace = reader.trace(&id).await?;
+    let report = reader.trace_report(&id).await?;
+    let mut overview = overview(&app, &id).await?;
+    for busy in &mut overview.busy {
+        busy.trace.clone_from(&trace.id);
+    }
+    let Overview { began_ns, processes, lanes, steps, counters, flows, level_widths_ns, busy } = overview;
+    Ok(Json(TraceDetail { trace, report, began_ns, processes, lanes, steps, counters, flows, level_widths_ns, busy }))
+}
+
+/// Changes name, note, tags, run, rank or plan of a trace; what is absent stays.
+#[utoipa::path(
+    patch, path = "/api/v1/traces/{id}", tag = "traces", request_body = TraceChange,
+    params(("id" = String, Path, description = "Content address")),
+    responses(
+        (status = 200, body = TraceSummary),
+        (status = 300, description = "The prefix of the scenario is ambiguous; the candidates are named"),
+        (status = 400, description = "The body is not such a document"),
+        (status = 404, description = "Unknown, or the scenario is"),
+        (status = 410, description = "Deleted, or the scenario is"),
+        (status = 413, description = "More than 16 MiB"),
+    )
+)]
+pub(crate) async fn change(
+    State(app): Shared,
+    Path(id): Path<String>,
+    body: Result<Bytes, BytesRejection>,
+) -> Result<Json<TraceSummary>, ApiError> {
+    let body = body.map_err(|rejection| ApiError::body(&rejection, super::scenarios::LARGEST_SCENARIO))?;
+    let change: TraceChange =
+        serde_json::from_slice(&body).map_err(|error| ApiError::Malformed(format!("the body is wrong: {error}")))?;
+    app.store.reader().trace(&id).await?;
+    let scenario = match change.scenario.as_deref() {
+        None => None,
+        Some("") => Some(String::new()),
+        Some(scenario) => Some(find(&app, scenario).await?.id),
+    };
+    let text = |raw: String| label::clean(&raw).unwrap_or_default();
+    let changed = Changed {
+        name: change.name.and_then(|name| label::clean(&name)),
+        note: change.note.map(text),
+        tags: change.tags.as_deref().map(tags),
+        run: change.run.map(text),
+        rank: change.rank,
+        scenario,
+        planner: change.planner,
+    };
+    app.store.writer().change_trace(&id, &changed).await?;
+    Ok(Json(app.store.reader().trace(&id).await?))
+}
+
+/// Deletes a trace. Until it is purged it can come back.
+#[utoipa::path(
+    delete, path = "/api/v1/traces/{id}", tag = "traces", params(("id" = String, Path, description = "Content address")),
+    responses((status = 204, description = "Deleted"), (status = 404, description = "Unknown"), (status = 410, description = "Deleted before"))
+)]
+pub(crate) async fn delete(State(app): Shared, Path(id): Path<String>) -> Result<Deleted, ApiError> {
+    app.store.reader().trace(&id).await?;
+    app.store.writer().delete_trace(&id, app.clock.now()).await?;
+    app.traces.purge(&app.store, app.clock.now()).await?;
+    Ok(Deleted)
+}
+
+/// Brings a deleted trace back.
+#[utoipa::path(
+    post, path = "/api/v1/traces/{id}/restore", tag = "traces", params(("id" = String, Path, description = "Content address")),
+    responses((status = 200, body = TraceSummary), (status = 404, description = "Unknown"), (status = 410, description = "Purged"))
+)]
+pub(crate) async fn restore(State(app): Shared, Path(id): Path<String>) -> Result<Json<TraceSummary>, ApiError> {
+    app.store.writer().restore_trace(&id).await?;
+    Ok(Json(app.store.reader().trace(&id).await?))
+}
+
+/// The packed overview of a trace, opened.
+async fn overview(app: &App, id: &str) -> Result<Overview, ApiError> {
+    let packed = app.store.reader().trace_overview(id).await?;
+    off_thread(move || Ok(unpack_json(&packed)?)).await
+}
+
+/// A planner by its identifier, where one is named.
+fn planner_of(id: Option<&str>) -> Result<Option<PlannerKind>, ApiError> {
+    let named = id.filter(|id| !id.is_empty());
+    named.map(|id| PlannerKind::from_id(id).ok_or_else(|| ApiError::NoSuchPlanner(id.to_owned()))).transpose()
+}
+
+/// Computes off the async threads.
+async fn off_thread<T: Send + 'static>(
+    work: impl FnOnce() -> Result<T, ApiError> + Send + 'static,
+) -> Result<T, ApiError> {
+    let done = tokio::task::spawn_blocking(work).await;
+    done.map_err(|error| ApiError::Fault(format!("reading a trace stopped unexpectedly: {error}")))?
+}

@@ -1,0 +1,266 @@
+//! A trace beside a plan: its iterations of the pipeline, and where the time of every rank went.
+
+use api::path::TIMELINE_MEDIA_TYPE;
+use api::trace::{ActionList, Alignment, BusyList, BusyTime, ObservedIteration, TraceSummary};
+use axum::Json;
+use axum::extract::rejection::QueryRejection;
+use axum::extract::{Path, Query, State};
+use axum::http::HeaderMap;
+use axum::http::header::{ACCEPT, CONTENT_TYPE, VARY};
+use axum::response::{IntoResponse, Response};
+use planner::aligned::{self, Rows};
+use planner::outcome::Answer;
+use planner::scenario::PlannerKind;
+use planner::timeline::Timeline;
+use serde::Deserialize;
+use utoipa::IntoParams;
+
+use super::super::outcomes::decode;
+use super::super::scenarios::find;
+use super::{off_thread, overview, planner_of};
+use crate::app::{App, Shared};
+use crate::error::ApiError;
+use crate::traces::observed::{Actions, Part, Together, together};
+use crate::traces::packed::unpack;
+
+/// Most traces of a run that are put together.
+const MOST_TRACES: usize = 1024;
+/// Fastest and slowest that an observed iteration is replayed.
+const SPEEDS: std::ops::RangeInclusive<f64> = 1e-6..=1e6;
+
+/// Busy, communicating and idle time of every rank of a trace, or of all traces of its run.
+///
+/// Added up from the kernels of each device; where a trace has none, from the actions of a pipeline schedule that its names tell.
+#[utoipa::path(
+    get, path = "/api/v1/traces/{id}/busy", tag = "traces", params(("id" = String, Path, description = "Content address")),
+    responses((status = 200, body = BusyList), (status = 404, description = "Unknown"), (status = 410, description = "Deleted"))
+)]
+pub(crate) async fn busy(State(app): Shared, Path(id): Path<String>) -> Result<Json<BusyList>, ApiError> {
+    let mut ranks: Vec<BusyTime> = Vec::new();
+    for trace in of_run(&app, &id).await? {
+        let own = overview(&app, &trace.id).await?.busy;
+        // Several devices of one trace cannot all be its rank.
+        let rank = trace.rank.filter(|_| own.len() == 1);
+        ranks.extend(own.into_iter().map(|busy| BusyTime {
+            trace: trace.id.clone(),
+            rank: rank.or(busy.rank),
+            ..busy
+        }));
+    }
+    ranks.sort_by_key(|busy| (busy.rank.is_none(), busy.rank));
+    Ok(Json(BusyList { ranks }))
+}
+
+/// Iterations of the pipeline that a trace and the others of its run show.
+///
+/// Names such as `PP:0F3` or `0F3` tell the actions. Iterations are the steps that the program announced, otherwise an
+/// iteration ends where an action comes again.
+#[utoipa::path(
+    get, path = "/api/v1/traces/{id}/actions", tag = "traces", params(("id" = String, Path, description = "Content address")),
+    responses(
+        (status = 200, body = ActionList),
+        (status = 404, description = "Unknown"),
+        (status = 410, description = "Deleted"),
+        (status = 422, description = "No name of the trace is an action of a pipeline schedule"),
+    )
+)]
+pub(crate) async fn actions(State(app): Shared, Path(id): Path<String>) -> Result<Json<ActionList>, ApiError> {
+    let Together { traces, iterations, notes } = observed(&app, &id).await?;
+    let mut ranks: Vec<u32> = iterations.iter().flat_map(|one| one.actions.iter().map(|action| action.rank)).collect();
+    ranks.sort_unstable();
+    ranks.dedup();
+    let first = iterations.iter().map(|one| one.interval_ns().0).min().unwrap_or_default();
+    let iteration = |one: &aligned::Iteration| {
+        let (start, end) = one.interval_ns();
+        ObservedIteration {
+            number: one.number,
+            announced: one.announced,
+            start_ns: start - first,
+            span_ns: end - start,
+            actions: one.actions.len() as u64,
+        }
+    };
+    let iterations = iterations.iter().map(iteration).collect();
+    Ok(Json(ActionList { traces, ranks, iterations, notes }))
+}
+
+/// Which observed iteration is looked at.
+#[derive(Debug, Deserialize, IntoParams)]
+#[into_params(parameter_in = Query)]
+pub(crate) struct TimelineOptions {
+    /// Place of the observed iteration, from 0; absent: 0.
+    observed: Option<u32>,
+    /// Times are multiplied by it: how many times faster than the plan a rehearsal ran; absent: 1.
+    speed: Option<f64>,
+}
+
+/// The timeline of one observed iteration, in the columns of a simulated one.
+///
+/// In the compact form (postcard) by default, as JSON with `Accept: application/json`. Memory and what let an action start
+/// are not observed.
+#[utoipa::path(
+    get, path = "/api/v1/traces/{id}/timeline", tag = "traces",
+    params(("id" = String, Path, description = "Content address"), TimelineOptions),
+    responses(
+        (status = 200, description = "The timeline", content(
+            (Timeline = "application/json"),
+            (String = "application/vnd.planscope.timeline"),
+        )),
+        (status = 400, description = "A wrong query"),
+        (status = 404, description = "Unknown, or no such iteration"),
+        (status = 410, description = "Deleted"),
+        (status = 422, description = "No name of the trace is an action of a pipeline schedule"),
+    )
+)]
+pub(crate) async fn timeline(
+    State(app): Shared,
+    Path(id): Path<String>,
+    options: Result<Query<TimelineOptions>, QueryRejection>,
+    headers: HeaderMap,
+) -> Result<Response, ApiError> {
+    let Query(options) = options?;
+    let speed = speed_of(options.speed)?;
+    let together = observed(&app, &id).await?;
+    let rows = rows(together, options.observed.unwrap_or(0), speed).await?.0;
+    let vary = [(VARY, "accept")];
+    let wants_json = headers
+        .get(ACCEPT)
+        .and_then(|accept| accept.to_str().ok())
+        .is_some_and(|accept| accept.contains("application/json") && !accept.contains(TIMELINE_MEDIA_TYPE));
+    if wants_json {
+        return Ok((vary, Json(rows.timeline)).into_response());
+    }
+    Ok((vary, [(CONTENT_TYPE, TIMELINE_MEDIA_TYPE)], api::timeline::encode(&rows.timeline)).into_response())
+}
+
+/// What an observed iteration is held against.
+#[derive(Debug, Deserialize, IntoParams)]
+#[into_params(parameter_in = Query)]
+pub(crate) struct AlignmentOptions {
+    /// Place of the observed iteration, from 0; absent: 0.
+    observed: Option<u32>,
+    /// Scenario, by identifier or unique prefix; absent: the one that the trace is held against.
+    scenario: Option<String>,
+    /// Planner; absent: the one that the trace is held against, otherwise the fastest.
+    planner: Option<String>,
+    /// Iteration of the plan, from 0; absent: 0.
+    iteration: Option<u32>,
+    /// Observed times are multiplied by it: how many times faster than the plan a rehearsal ran; absent: 1.
+    speed: Option<f64>,
+}
+
+/// An observed iteration beside an iteration of a plan: action by action by stage, kind and microbatch.
+#[utoipa::path(
+    get, path = "/api/v1/traces/{id}/alignment", tag = "traces",
+    params(("id" = String, Path, description = "Content address"), AlignmentOptions),
+    responses(
+        (status = 200, body = Alignment),
+        (status = 300, description = "The prefix of the scenario is ambiguous; the candidates are named"),
+        (status = 400, description = "A wrong query"),
+        (status = 404, description = "Unknown, no such iteration, or no plan of that planner"),
+        (status = 409, description = "The trace is held against no scenario, or it is not planned yet"),
+        (status = 410, description = "Deleted"),
+        (status = 422, description = "No name of the trace is an action of a pipeline schedule"),
+    )
+)]
+pub(crate) async fn alignment(
+    State(app): Shared,
+    Path(id): Path<String>,
+    options: Result<Query<AlignmentOptions>, QueryRejection>,
+) -> Result<Json<Alignment>, ApiError> {
+    let Query(options) = options?;
+    let speed = speed_of(options.speed)?;
+    let trace = app.store.reader().trace(&id).await?;
+    let (scenario, planner) = plan_of(&app, &trace, &options).await?;
+    let iteration = options.iteration.unwrap_or(0);
+    let simulated = decode(&app.store.reader().timeline(&scenario, planner, iteration).await?)?;
+    let observed_iteration = options.observed.unwrap_or(0);
+    let together = observed(&app, &id).await?;
+    let (rows, mut notes) = rows(together, observed_iteration, speed).await?;
+    if rows.clipped > 0 {
+        notes.push(format!(
+            "{} actions begin before the one in front of them on the lane ends; they are shown from there on.",
+            rows.clipped
+        ));
+    }
+    let aligned = off_thread(move || Ok(aligned::align(&rows.timeline, &simulated))).await?;
+    Ok(Json(Alignment { scenario, planner, iteration, observed_iteration, aligned, notes }))
+}
+
+/// Scenario and planner that a trace is held against.
+async fn plan_of(
+    app: &App,
+    trace: &TraceSummary,
+    options: &AlignmentOptions,
+) -> Result<(String, PlannerKind), ApiError> {
+    let attached = trace.plan.as_ref();
+    let asked = options.scenario.as_deref().filter(|scenario| !scenario.is_empty());
+    let scenario = asked.or(attached.map(|plan| plan.scenario.as_str())).ok_or(ApiError::NoPlanOfTrace)?;
+    let scenario = find(app, scenario).await?.id;
+    let of_attached = attached.filter(|plan| plan.scenario == scenario).and_then(|plan| plan.planner);
+    if let Some(planner) = planner_of(options.planner.as_deref())?.or(of_attached) {
+        return Ok((scenario, planner));
+    }
+    let outcome = match app.store.reader().outcome(&scenario).await {
+        Ok(stored) => stored.outcome,
+        Err(crate::store::StoreError::Unknown { .. }) => return Err(ApiError::NotPlanned),
+        Err(error) => return Err(error.into()),
+    };
+    // Results stand fastest first.
+    let planned = outcome.results.iter().find(|result| matches!(result.answer, Answer::Planned(_)));
+    Ok((scenario, planned.ok_or(ApiError::NotPlanned)?.planner))
+}
+
+/// The trace, and the others of its run.
+async fn of_run(app: &App, id: &str) -> Result<Vec<TraceSummary>, ApiError> {
+    let trace = app.store.reader().trace(id).await?;
+    match &trace.run {
+        None => Ok(vec![trace]),
+        Some(run) => {
+            let mut traces = app.store.reader().traces(Some(run), false).await?;
+            traces.truncate(MOST_TRACES);
+            Ok(traces)
+        }
+    }
+}
+
+/// Iterations of the trace and the others of its run.
+async fn observed(app: &App, id: &str) -> Result<Together, ApiError> {
+    let mut parts = Vec::new();
+    for trace in of_run(app, id).await? {
+        let Some(packed) = app.store.reader().trace_actions(&trace.id).await? else { continue };
+        let began_ns = overview(app, &trace.id).await?.began_ns;
+        let actions: Actions = off_thread(move || Ok(unpack(&packed)?)).await?;
+        parts.push(Part { trace: trace.id, rank: trace.rank, began_ns, span_ns: trace.span_ns, actions });
+    }
+    let together = off_thread(move || Ok(together(&parts))).await?;
+    if together.iterations.is_empty() { Err(ApiError::NoActions) } else { Ok(together) }
+}
+
+/// One of the iterations as a timeline, and what a reader should know.
+async fn rows(mut together: Together, place: u32, speed: f64) -> Result<(Rows, Vec<String>), ApiError> {
+    let there = together.iterations.len();
+    if place as usize >= there {
+        return Err(ApiError::NoSuchIteration { asked: place, there });
+    }
+    let mut iteration = together.iterations.swap_remove(place as usize);
+    let rows = off_thread(move || {
+        let first = iteration.interval_ns().0;
+        for action in &mut iteration.actions {
+            // Ends are scaled, not durations, so that what touched still does.
+            let scaled = |ns: u64| ((ns - first) as f64 * speed).round() as u64;
+            let (start, end) = (scaled(action.start_ns), scaled(action.end_ns()));
+            (action.start_ns, action.duration_ns) = (start, end - start);
+        }
+        Ok(aligned::timeline(&iteration.actions))
+    });
+    Ok((rows.await?, together.notes))
+}
+
+fn speed_of(speed: Option<f64>) -> Result<f64, ApiError> {
+    let speed = speed.unwrap_or(1.0);
+    if SPEEDS.contains(&speed) {
+        return Ok(speed);
+    }
+    Err(ApiError::Malformed(format!("speed: {speed} is out of range: 0.000001 to 1000000")))
+}

@@ -1,0 +1,320 @@
+//! Traces: their rows, and in [`chunks`] the columns behind them.
+
+mod chunks;
+
+pub(crate) use chunks::ChunkQuery;
+
+use api::trace::{PlanOfTrace, TraceReport, TraceSummary};
+use jiff::Timestamp;
+use planner::scenario::PlannerKind;
+
+use super::{Reader, StoreError, Writer};
+use crate::clock::rfc3339;
+use crate::traces::import::Prepared;
+
+const WHAT: &str = "trace";
+
+/// What the sender of a trace says of it.
+#[derive(Debug, Clone, Default)]
+pub(crate) struct Sent {
+    /// Name to show.
+    pub(crate) name: Option<String>,
+    /// Run that it belongs to.
+    pub(crate) run: Option<String>,
+    /// Rank that was traced.
+    pub(crate) rank: Option<u32>,
+    /// Scenario that it is held against.
+    pub(crate) scenario: Option<String>,
+    /// Planner of that scenario.
+    pub(crate) planner: Option<PlannerKind>,
+}
+
+/// Fields of a row that people change; `None` leaves them.
+#[derive(Debug, Clone, Default)]
+pub(crate) struct Changed {
+    /// Name to show.
+    pub(crate) name: Option<String>,
+    /// Note beside it; empty for none.
+    pub(crate) note: Option<String>,
+    /// All tags.
+    pub(crate) tags: Option<Vec<String>>,
+    /// Run; empty for none.
+    pub(crate) run: Option<String>,
+    /// Rank.
+    pub(crate) rank: Option<u32>,
+    /// Scenario; empty for none.
+    pub(crate) scenario: Option<String>,
+    /// Planner.
+    pub(crate) planner: Option<PlannerKind>,
+}
+
+/// Bytes that traces take.
+#[derive(Debug, Clone, Copy, Default)]
+pub(crate) struct TraceBytes {
+    /// Those in the list.
+    pub(crate) stored: u64,
+    /// Deleted ones that can still come back.
+    pub(crate) deleted: u64,
+}
+
+impl Writer {
+    /// Stores a trace, whole or not at all.
+    pub(crate) async fn store_trace(
+        &self,
+        id: &str,
+        sent: &Sent,
+        raw_bytes: u64,
+        prepared: &Prepared,
+        now: Timestamp,
+    ) -> Result<(), StoreError> {
+        let mut write = self.begin().await?;
+        // Of a purged trace only its word is left, which ends now.
+        sqlx::query("DELETE FROM trace WHERE id = ?").bind(id).execute(&mut *write).await?;
+        let stored = sqlx::query(
+            "INSERT INTO trace (id, name, tags_json, run_id, rank, scenario_id, planner, format, created_at_ms, raw_bytes,
+                                stored_bytes, slices, span_ns, actions, report_json, overview, action_columns, counter_columns)
+             VALUES (?, ?, '[]', ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
+        )
+        .bind(id)
+        .bind(sent.name.as_deref().unwrap_or(WHAT))
+        .bind(sent.run.as_deref())
+        .bind(sent.rank.or(prepared.rank))
+        .bind(sent.scenario.as_deref())
+        .bind(sent.planner.map(PlannerKind::id))
+        .bind(prepared.format)
+        .bind(now.as_millisecond())
+        .bind(signed(raw_bytes))
+        .bind(signed(prepared.stored_bytes()))
+        .bind(signed(prepared.slices))
+        .bind(signed(prepared.span_ns))
+        .bind(signed(prepared.actions))
+        .bind(serde_json::to_string(&prepared.report).expect("reports have only text keys"))
+        .bind(&prepared.overview)
+        .bind(prepared.action_columns.as_deref())
+        .bind(prepared.counter_columns.as_deref())
+        .execute(&mut *write)
+        .await?
+        .rows_affected();
+        if stored != 1 {
+            return Err(StoreError::missed(WHAT, id));
+        }
+        chunks::store(&mut write, id, prepared).await?;
+        write.commit().await
+    }
+
+    /// Notes that known bytes were sent again: a deleted trace comes back, and what the sender says now holds.
+    /// False where nothing but a word of the trace is left, or not even that.
+    pub(crate) async fn send_trace_again(&self, id: &str, sent: &Sent) -> Result<bool, StoreError> {
+        let mut write = self.begin().await?;
+        let known = sqlx::query(
+            "UPDATE trace SET deleted_at_ms = NULL, name = coalesce(?, name), run_id = coalesce(?, run_id),
+                 rank = coalesce(?, rank), scenario_id = coalesce(?, scenario_id), planner = coalesce(?, planner)
+             WHERE id = ? AND overview IS NOT NULL",
+        )
+        .bind(sent.name.as_deref())
+        .bind(sent.run.as_deref())
+        .bind(sent.rank)
+        .bind(sent.scenario.as_deref())
+        .bind(sent.planner.map(PlannerKind::id))
+        .bind(id)
+        .execute(&mut *write)
+        .await?
+        .rows_affected();
+        write.commit().await?;
+        Ok(known == 1)
+    }
+
+    /// Changes what people say of a trace.
+    pub(crate) async fn change_trace(&self, id: &str, changed: &Changed) -> Result<(), StoreError> {
+        let mut write = self.begin().await?;
+        let tags = changed.tags.as_ref().map(|tags| serde_json::to_string(tags).expect("texts"));
+        let done = sqlx::query(
+            "UPDATE trace SET name = coalesce(?1, name),
+                 note = iif(?2 IS NULL, note, nullif(?2, '')),
+                 tags_json = coalesce(?3, tags_json),
+                 run_id = iif(?4 IS NULL, run_id, nullif(?4, '')),
+                 rank = coalesce(?5, rank),
+                 scenario_id = iif(?6 IS NULL, scenario_id, nullif(?6, '')),
+                 planner = iif(?6 = '', NULL, coalesce(?7, planner))
+             WHERE id = ?8 AND deleted_at_ms IS NULL",
+        )
+        .bind(changed.name.as_deref())
+        .bind(changed.note.as_deref())
+        .bind(tags)
+        .bind(changed.run.as_deref())
+        .bind(changed.rank)
+        .bind(changed.scenario.as_deref())
+        .bind(changed.planner.map(PlannerKind::id))
+        .bind(id)
+        .execute(&mut *write)
+        .await?
+        .rows_affected();
+        if done != 1 {
+            return Err(StoreError::missed(WHAT, id));
+        }
+        write.commit().await
+    }
+
+    /// Deletes a trace so that it can come back.
+    pub(crate) async fn delete_trace(&self, id: &str, now: Timestamp) -> Result<(), StoreError> {
+        let mut write = self.begin().await?;
+        let done = sqlx::query("UPDATE trace SET deleted_at_ms = ? WHERE id = ? AND deleted_at_ms IS NULL")
+            .bind(now.as_millisecond())
+            .bind(id)
+            .execute(&mut *write)
+            .await?
+            .rows_affected();
+        if done != 1 {
+            return Err(StoreError::missed(WHAT, id));
+        }
+        write.commit().await
+    }
+
+    /// Brings a deleted trace back. False where it was purged; a trace that is not deleted stays.
+    pub(crate) async fn restore_trace(&self, id: &str) -> Result<bool, StoreError> {
+        let mut write = self.begin().await?;
+        let done = sqlx::query("UPDATE trace SET deleted_at_ms = NULL WHERE id = ? AND overview IS NOT NULL")
+            .bind(id)
+            .execute(&mut *write)
+            .await?
+            .rows_affected();
+        write.commit().await?;
+        Ok(done == 1)
+    }
+
+    /// Drops what was deleted before a time, leaving a word of it. Says how many.
+    pub(crate) async fn purge_traces(&self, before: Timestamp) -> Result<u64, StoreError> {
+        let mut write = self.begin().await?;
+        for table in ["trace_chunk", "trace_names"] {
+            let delete = match table {
+                "trace_chunk" => sqlx::query(
+                    "DELETE FROM trace_chunk WHERE trace_id IN
+                         (SELECT id FROM trace WHERE deleted_at_ms < ? AND overview IS NOT NULL)",
+                ),
+                _ => sqlx::query(
+                    "DELETE FROM trace_names WHERE trace_id IN
+                         (SELECT id FROM trace WHERE deleted_at_ms < ? AND overview IS NOT NULL)",
+                ),
+            };
+            // However many parts they had.
+            delete.bind(before.as_millisecond()).execute(&mut *write).await?;
+        }
+        let purged = sqlx::query(
+            "UPDATE trace SET stored_bytes = 0, report_json = NULL, overview = NULL, action_columns = NULL,
+                 counter_columns = NULL WHERE deleted_at_ms < ? AND overview IS NOT NULL",
+        )
+        .bind(before.as_millisecond())
+        .execute(&mut *write)
+        .await?
+        .rows_affected();
+        write.commit().await?;
+        Ok(purged)
+    }
+}
+
+/// Columns of a summary, in the order of the statement.
+type SummaryRow = (
+    String,
+    String,
+    Option<String>,
+    String,
+    Option<String>,
+    Option<u32>,
+    Option<String>,
+    Option<String>,
+    String,
+    i64,
+    Option<i64>,
+    i64,
+    i64,
+    i64,
+    i64,
+    i64,
+);
+
+impl Reader {
+    /// Traces, newest first; of one run where it is named. Deleted ones, as long as they can come back, in place of the others.
+    pub(crate) async fn traces(&self, run: Option<&str>, deleted: bool) -> Result<Vec<TraceSummary>, StoreError> {
+        let rows: Vec<SummaryRow> = sqlx::query_as(
+            "SELECT id, name, note, tags_json, run_id, rank, scenario_id, planner, format, created_at_ms, deleted_at_ms,
+                    raw_bytes, stored_bytes, slices, span_ns, actions
+             FROM trace WHERE (deleted_at_ms IS NOT NULL) = ?1 AND overview IS NOT NULL AND (?2 IS NULL OR run_id = ?2)
+             ORDER BY created_at_ms DESC, id LIMIT 5000",
+        )
+        .bind(deleted)
+        .bind(run)
+        .fetch_all(self.pool())
+        .await?;
+        rows.into_iter().map(summary).collect()
+    }
+
+    /// Bytes that traces take.
+    pub(crate) async fn trace_bytes(&self) -> Result<TraceBytes, StoreError> {
+        let (stored, deleted): (i64, i64) = sqlx::query_as(
+            "SELECT coalesce(sum(iif(deleted_at_ms IS NULL, stored_bytes, 0)), 0),
+                    coalesce(sum(iif(deleted_at_ms IS NULL, 0, stored_bytes)), 0) FROM trace",
+        )
+        .fetch_one(self.pool())
+        .await?;
+        Ok(TraceBytes { stored: stored.unsigned_abs(), deleted: deleted.unsigned_abs() })
+    }
+
+    /// One trace that is not deleted.
+    pub(crate) async fn trace(&self, id: &str) -> Result<TraceSummary, StoreError> {
+        let row: SummaryRow = sqlx::query_as(
+            "SELECT id, name, note, tags_json, run_id, rank, scenario_id, planner, format, created_at_ms, deleted_at_ms,
+                    raw_bytes, stored_bytes, slices, span_ns, actions
+             FROM trace WHERE id = ?",
+        )
+        .bind(id)
+        .fetch_optional(self.pool())
+        .await?
+        .ok_or_else(|| StoreError::missed(WHAT, id))?;
+        match row.10 {
+            Some(at) => Err(gone(id, at)),
+            None => summary(row),
+        }
+    }
+
+    /// What was read of a trace and what was not.
+    pub(crate) async fn trace_report(&self, id: &str) -> Result<TraceReport, StoreError> {
+        let json: Option<String> = sqlx::query_scalar("SELECT report_json FROM trace WHERE id = ?")
+            .bind(id)
+            .fetch_optional(self.pool())
+            .await?
+            .ok_or_else(|| StoreError::missed(WHAT, id))?;
+        serde_json::from_str(&json.unwrap_or_default()).map_err(|error| StoreError::damaged(WHAT, &error))
+    }
+}
+
+fn summary(row: SummaryRow) -> Result<TraceSummary, StoreError> {
+    let (id, name, note, tags, run, rank, scenario, planner, format, created_at_ms, deleted_at_ms, ..) = row;
+    let (.., raw_bytes, stored_bytes, slices, span_ns, actions) = row;
+    Ok(TraceSummary {
+        id,
+        name,
+        note,
+        tags: serde_json::from_str(&tags).map_err(|error| StoreError::damaged(WHAT, &error))?,
+        run,
+        rank,
+        plan: scenario
+            .map(|scenario| PlanOfTrace { scenario, planner: planner.as_deref().and_then(PlannerKind::from_id) }),
+        format,
+        created_at: rfc3339(created_at_ms),
+        deleted_at: deleted_at_ms.map(rfc3339),
+        raw_bytes: raw_bytes.unsigned_abs(),
+        stored_bytes: stored_bytes.unsigned_abs(),
+        slices: slices.unsigned_abs(),
+        span_ns: span_ns.unsigned_abs(),
+        actions: actions.unsigned_abs(),
+    })
+}
+
+fn gone(id: &str, at: i64) -> StoreError {
+    StoreError::Gone { what: WHAT, id: id.to_owned(), at: rfc3339(at) }
+}
+
+/// SQLite's integers; what is larger than they are is as good as endless.
+fn signed(value: u64) -> i64 {
+    i64::try_from(value).unwrap_or(i64::MAX)
+}

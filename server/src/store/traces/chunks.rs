@@ -1,0 +1,170 @@
+//! Columns of traces.
+
+use super::{WHAT, signed};
+use crate::store::{Reader, StoreError, Write};
+use crate::traces::import::Prepared;
+
+/// Which parts of a trace are read.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct ChunkQuery {
+    /// Least tier of slices that stand for themselves: an even number. All above it are read too.
+    pub(crate) from_tier: u32,
+    /// Tier of merged spans, beside them.
+    pub(crate) merged_tier: Option<u32>,
+    /// Left edge.
+    pub(crate) from_ns: u64,
+    /// Right edge.
+    pub(crate) to_ns: u64,
+    /// First and last lane.
+    pub(crate) lanes: (u32, u32),
+}
+
+/// Stores the columns of a trace whose row is there.
+pub(super) async fn store(write: &mut Write, id: &str, prepared: &Prepared) -> Result<(), StoreError> {
+    let mut parts = std::collections::BTreeMap::<u32, i64>::new();
+    for chunk in &prepared.chunks {
+        let part = parts.entry(chunk.tier).or_default();
+        sqlx::query(
+            "INSERT INTO trace_chunk (trace_id, tier, part, first_lane, last_lane, start_ns, end_ns, spans, slices,
+                                      columns, details)
+             VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
+        )
+        .bind(id)
+        .bind(chunk.tier)
+        .bind(*part)
+        .bind(chunk.lanes.0)
+        .bind(chunk.lanes.1)
+        .bind(signed(chunk.start_ns))
+        .bind(signed(chunk.end_ns))
+        .bind(chunk.spans)
+        .bind(signed(chunk.slices))
+        .bind(&chunk.columns)
+        .bind(chunk.details.as_deref())
+        .execute(&mut **write)
+        .await?;
+        *part += 1;
+    }
+    for (block, names) in prepared.names.iter().enumerate() {
+        sqlx::query("INSERT INTO trace_names (trace_id, block, names) VALUES (?, ?, ?)")
+            .bind(id)
+            .bind(signed(block as u64))
+            .bind(names)
+            .execute(&mut **write)
+            .await?;
+    }
+    Ok(())
+}
+
+impl Reader {
+    /// Packed processes, lanes, steps and totals.
+    pub(crate) async fn trace_overview(&self, id: &str) -> Result<Vec<u8>, StoreError> {
+        self.trace_column(sqlx::query_scalar("SELECT overview FROM trace WHERE id = ?"), id)
+            .await?
+            .ok_or_else(|| StoreError::missed(WHAT, id))
+    }
+
+    /// Packed annotated actions, where the trace has any.
+    pub(crate) async fn trace_actions(&self, id: &str) -> Result<Option<Vec<u8>>, StoreError> {
+        self.trace_column(sqlx::query_scalar("SELECT action_columns FROM trace WHERE id = ?"), id).await
+    }
+
+    /// Packed counters, where the trace has any.
+    pub(crate) async fn trace_counters(&self, id: &str) -> Result<Option<Vec<u8>>, StoreError> {
+        self.trace_column(sqlx::query_scalar("SELECT counter_columns FROM trace WHERE id = ?"), id).await
+    }
+
+    async fn trace_column(
+        &self,
+        query: sqlx::query::QueryScalar<'_, sqlx::Sqlite, Option<Vec<u8>>, sqlx::sqlite::SqliteArguments>,
+        id: &str,
+    ) -> Result<Option<Vec<u8>>, StoreError> {
+        let column = query.bind(id.to_owned()).fetch_optional(self.pool()).await?;
+        column.ok_or_else(|| StoreError::missed(WHAT, id))
+    }
+
+    /// Packed spans of the parts that reach into a window.
+    pub(crate) async fn trace_chunks(&self, id: &str, query: &ChunkQuery) -> Result<Vec<Vec<u8>>, StoreError> {
+        let columns = sqlx::query_scalar(
+            "SELECT columns FROM trace_chunk
+             WHERE trace_id = ?1 AND ((tier >= ?2 AND tier % 2 = 0) OR tier = ?3)
+               AND start_ns < ?5 AND end_ns >= ?4 AND first_lane <= ?7 AND last_lane >= ?6
+             ORDER BY tier, part",
+        )
+        .bind(id)
+        .bind(query.from_tier)
+        .bind(query.merged_tier)
+        .bind(signed(query.from_ns))
+        .bind(signed(query.to_ns))
+        .bind(query.lanes.0)
+        .bind(query.lanes.1)
+        .fetch_all(self.pool())
+        .await?;
+        Ok(columns)
+    }
+
+    /// Packed spans and details of the slices, not merged ones, that reach into a window.
+    pub(crate) async fn trace_chunks_with_details(
+        &self,
+        id: &str,
+        query: &ChunkQuery,
+    ) -> Result<Vec<(Vec<u8>, Option<Vec<u8>>)>, StoreError> {
+        let columns = sqlx::query_as(
+            "SELECT columns, details FROM trace_chunk
+             WHERE trace_id = ?1 AND tier % 2 = 0 AND start_ns < ?3 AND end_ns >= ?2 AND first_lane <= ?5 AND last_lane >= ?4
+             ORDER BY tier, part",
+        )
+        .bind(id)
+        .bind(signed(query.from_ns))
+        .bind(signed(query.to_ns))
+        .bind(query.lanes.0)
+        .bind(query.lanes.1)
+        .fetch_all(self.pool())
+        .await?;
+        Ok(columns)
+    }
+
+    /// Places of the parts of slices, not merged ones, that end behind a time: tier, part and first start, in the order of
+    /// their starts.
+    pub(crate) async fn trace_parts(&self, id: &str, from_ns: u64) -> Result<Vec<(u32, i64, i64)>, StoreError> {
+        let places = sqlx::query_as(
+            "SELECT tier, part, start_ns FROM trace_chunk WHERE trace_id = ? AND tier % 2 = 0 AND end_ns >= ?
+             ORDER BY start_ns, tier, part",
+        )
+        .bind(id)
+        .bind(signed(from_ns))
+        .fetch_all(self.pool())
+        .await?;
+        Ok(places)
+    }
+
+    /// Packed spans of one part.
+    pub(crate) async fn trace_part(&self, id: &str, tier: u32, part: i64) -> Result<Vec<u8>, StoreError> {
+        let columns =
+            sqlx::query_scalar("SELECT columns FROM trace_chunk WHERE trace_id = ? AND tier = ? AND part = ?")
+                .bind(id)
+                .bind(tier)
+                .bind(part)
+                .fetch_optional(self.pool())
+                .await?;
+        columns.ok_or_else(|| StoreError::missed(WHAT, id))
+    }
+
+    /// Packed names of a block.
+    pub(crate) async fn trace_names(&self, id: &str, block: u32) -> Result<Vec<u8>, StoreError> {
+        let names = sqlx::query_scalar("SELECT names FROM trace_names WHERE trace_id = ? AND block = ?")
+            .bind(id)
+            .bind(block)
+            .fetch_optional(self.pool())
+            .await?;
+        names.ok_or_else(|| StoreError::missed(WHAT, id))
+    }
+
+    /// Every block of names, in order.
+    pub(crate) async fn all_trace_names(&self, id: &str) -> Result<Vec<Vec<u8>>, StoreError> {
+        let names = sqlx::query_scalar("SELECT names FROM trace_names WHERE trace_id = ? ORDER BY block")
+            .bind(id)
+            .fetch_all(self.pool())
+            .await?;
+        Ok(names)
+    }
+}

@@ -1,0 +1,77 @@
+//! Traces between the file that is uploaded and the columns that are stored.
+//!
+//! [`import`] reads a file and packs it by level of detail, lanes and time; [`view`] puts the parts that a view needs together
+//! again; [`observed`] makes iterations of a pipeline of annotated actions.
+
+pub(crate) mod counters;
+pub(crate) mod import;
+pub(crate) mod observed;
+pub(crate) mod overview;
+pub(crate) mod packed;
+pub(crate) mod view;
+
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::time::Duration;
+
+use jiff::{SignedDuration, Timestamp};
+use tokio::sync::Semaphore;
+
+use crate::store::{Store, StoreError};
+
+/// Slices of a stored part: a few tens of kilobytes packed, a few milliseconds to read.
+pub(crate) const CHUNK_SPANS: usize = 4096;
+/// Names of a stored block.
+pub(crate) const BLOCK_NAMES: u32 = 512;
+
+/// Limits of what is taken and kept.
+#[derive(Debug, Clone)]
+pub struct TraceLimits {
+    /// Folder for files on their way; it needs room for one of the largest size per upload.
+    pub folder: PathBuf,
+    /// Largest upload, in MiB.
+    pub upload_mib: u64,
+    /// Limits of reading.
+    pub reading: ingest::trace::Limits,
+    /// How long a deleted trace can come back.
+    pub retention: Duration,
+}
+
+impl TraceLimits {
+    /// As a server has them by default, with files on their way in a folder.
+    pub fn in_folder(folder: PathBuf) -> Self {
+        Self {
+            folder,
+            upload_mib: 1024,
+            reading: ingest::trace::Limits::default(),
+            retention: Duration::from_hours(7 * 24),
+        }
+    }
+}
+
+/// Where traces are read, one at a time: the largest needs hundreds of megabytes.
+#[derive(Debug)]
+pub struct Traces {
+    /// Limits of what is taken and kept.
+    pub limits: TraceLimits,
+    turn: Arc<Semaphore>,
+}
+
+impl Traces {
+    /// Reads within limits.
+    pub fn new(limits: TraceLimits) -> Self {
+        Self { limits, turn: Arc::new(Semaphore::new(1)) }
+    }
+
+    /// A turn to read.
+    pub(crate) fn turn(&self) -> Arc<Semaphore> {
+        Arc::clone(&self.turn)
+    }
+
+    /// Drops deleted traces that can no longer come back. Says how many.
+    pub(crate) async fn purge(&self, store: &Store, now: Timestamp) -> Result<u64, StoreError> {
+        let kept = SignedDuration::try_from(self.limits.retention).unwrap_or(SignedDuration::MAX);
+        let before = now.checked_sub(kept).unwrap_or(Timestamp::MIN);
+        store.writer().purge_traces(before).await
+    }
+}

@@ -1,0 +1,101 @@
+//! Counters of a trace, thinned out for a chart.
+
+use api::trace::{CounterList, CounterSeries};
+use ingest::trace::Trace;
+use serde::{Deserialize, Serialize};
+
+/// Most series that are kept; further ones are seldom looked at.
+const MOST_SERIES: usize = 256;
+
+/// Counters in columns, as they are stored.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+pub(crate) struct Counters(Vec<Series>);
+
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+struct Series {
+    process: u32,
+    name: String,
+    time_ns: Vec<u64>,
+    value: Vec<f64>,
+}
+
+impl Counters {
+    /// Of a trace, each series in time.
+    pub(crate) fn of(trace: &Trace) -> Self {
+        let mut order: Vec<usize> = (0..trace.counters.len()).collect();
+        let key = |at: usize| {
+            let counter = &trace.counters[at];
+            (counter.process, counter.name, counter.series)
+        };
+        order.sort_by_key(|&at| (key(at), trace.counters[at].time_ns));
+        let text = |index: u32| trace.names.get(index as usize).map_or("", String::as_str);
+        let one = |all: &[usize]| {
+            let (process, name, series) = key(all[0]);
+            let name = if name == series || text(series).is_empty() {
+                text(name).to_owned()
+            } else {
+                format!("{}: {}", text(name), text(series))
+            };
+            let time = |&at: &usize| trace.counters[at].time_ns.saturating_sub(trace.origin_ns);
+            let value = |&at: &usize| trace.counters[at].value;
+            Series { process, name, time_ns: all.iter().map(time).collect(), value: all.iter().map(value).collect() }
+        };
+        Self(order.chunk_by(|&one, &other| key(one) == key(other)).take(MOST_SERIES).map(one).collect())
+    }
+
+    /// Whether there are none.
+    pub(crate) fn is_empty(&self) -> bool {
+        self.0.is_empty()
+    }
+
+    /// At most so many points of each series, the least and the largest of every stretch among them.
+    pub(crate) fn thinned(self, points: usize) -> CounterList {
+        let thin = |series: Series| {
+            let kept = kept(&series.value, points.max(2));
+            CounterSeries {
+                process: series.process,
+                name: series.name,
+                values: series.value.len() as u64,
+                time_ns: kept.iter().map(|&at| series.time_ns[at]).collect(),
+                value: kept.iter().map(|&at| series.value[at]).collect(),
+            }
+        };
+        CounterList { series: self.0.into_iter().map(thin).collect() }
+    }
+}
+
+/// Indices of the least and the largest value of every stretch, and of both ends.
+fn kept(values: &[f64], points: usize) -> Vec<usize> {
+    if values.len() <= points {
+        return (0..values.len()).collect();
+    }
+    let stretch = values.len().div_ceil((points / 2).max(1));
+    let mut kept: Vec<usize> = Vec::with_capacity(points + 2);
+    for start in (0..values.len()).step_by(stretch) {
+        let range = start..(start + stretch).min(values.len());
+        let least = range.clone().min_by(|&one, &other| values[one].total_cmp(&values[other]));
+        let largest = range.max_by(|&one, &other| values[one].total_cmp(&values[other]));
+        kept.extend(least.into_iter().chain(largest));
+    }
+    kept.extend([0, values.len() - 1]);
+    kept.sort_unstable();
+    kept.dedup();
+    kept
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn peaks_survive_thinning() {
+        let mut values: Vec<f64> = (0..1000_u32).map(|at| f64::from(at % 10)).collect();
+        values[777] = 1e9;
+        values[123] = -5.0;
+        let kept = kept(&values, 20);
+        assert!(kept.len() <= 22 && kept.contains(&777) && kept.contains(&123));
+        assert_eq!((kept[0], kept[kept.len() - 1]), (0, 999));
+        assert_eq!(super::kept(&[1.0, 2.0], 20), [0, 1]);
+        assert!(super::kept(&[], 20).is_empty());
+    }
+}

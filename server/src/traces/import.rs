@@ -1,0 +1,235 @@
+//! A file to what is stored of it.
+
+use std::fs::File;
+use std::io::{Seek, SeekFrom};
+
+use api::trace::TraceReport;
+use ingest::trace::levels::{Levels, Span};
+use ingest::trace::{Limits, TimeUnit, Trace, TraceError, read};
+use serde::{Deserialize, Serialize};
+
+use super::counters::Counters;
+use super::observed::{Actions, letters};
+use super::overview::{self, Overview};
+use super::packed::{pack, pack_json, pack_spans};
+use super::{BLOCK_NAMES, CHUNK_SPANS};
+
+/// A trace ready to be stored.
+#[derive(Debug)]
+pub(crate) struct Prepared {
+    /// Format that was recognised.
+    pub(crate) format: &'static str,
+    /// Rank that was traced, where the file says it of all its devices.
+    pub(crate) rank: Option<u32>,
+    /// Slices.
+    pub(crate) slices: u64,
+    /// From the first start to the last end.
+    pub(crate) span_ns: u64,
+    /// Annotated actions.
+    pub(crate) actions: u64,
+    /// What was read and what was not.
+    pub(crate) report: TraceReport,
+    /// Packed [`Overview`].
+    pub(crate) overview: Vec<u8>,
+    /// Packed [`Actions`].
+    pub(crate) action_columns: Option<Vec<u8>>,
+    /// Packed [`Counters`].
+    pub(crate) counter_columns: Option<Vec<u8>>,
+    /// Blocks of names.
+    pub(crate) names: Vec<Vec<u8>>,
+    /// Slices by level, lanes and time.
+    pub(crate) chunks: Vec<Chunk>,
+}
+
+impl Prepared {
+    /// Bytes that it takes in the database.
+    pub(crate) fn stored_bytes(&self) -> u64 {
+        let chunk = |chunk: &Chunk| chunk.columns.len() + chunk.details.as_ref().map_or(0, Vec::len);
+        let rest = [Some(&self.overview), self.action_columns.as_ref(), self.counter_columns.as_ref()];
+        let bytes = self.chunks.iter().map(chunk).sum::<usize>()
+            + self.names.iter().chain(rest.into_iter().flatten()).map(Vec::len).sum::<usize>();
+        bytes as u64
+    }
+}
+
+/// Slices of one tier that stand close to each other in lane and time.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Chunk {
+    /// Twice the level; one more for merged spans.
+    pub(crate) tier: u32,
+    /// First and last lane.
+    pub(crate) lanes: (u32, u32),
+    /// First start.
+    pub(crate) start_ns: u64,
+    /// Last end.
+    pub(crate) end_ns: u64,
+    /// Rows.
+    pub(crate) spans: u32,
+    /// Slices that they stand for.
+    pub(crate) slices: u64,
+    /// Packed spans in the order of their places.
+    pub(crate) columns: Vec<u8>,
+    /// Packed [`Detail`]s.
+    pub(crate) details: Option<Vec<u8>>,
+}
+
+/// What is known of a slice beside its name.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub(crate) struct Detail {
+    /// Place in the chunk.
+    pub(crate) span: u32,
+    /// Bytes that it moves.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(crate) bytes: Option<u64>,
+    /// Actions that it is.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub(crate) actions: Vec<String>,
+    /// Its message, as names and values.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub(crate) message: Vec<(String, String)>,
+}
+
+/// Reads a file and packs it. Takes seconds and hundreds of megabytes for a million events.
+pub(crate) fn prepare(mut file: File, unit: TimeUnit, limits: &Limits) -> Result<Prepared, TraceError> {
+    let unreadable = |error: &std::io::Error| TraceError::Unreadable { offset: 0, detail: error.to_string() };
+    file.seek(SeekFrom::Start(0)).map_err(|error| unreadable(&error))?;
+    Ok(pack_trace(read(file, unit, limits)?))
+}
+
+/// Packs a trace.
+pub(crate) fn pack_trace(mut trace: Trace) -> Prepared {
+    let levels = Levels::of(&trace);
+    let details = Details::of(&mut trace);
+    let actions = Actions::of(&trace);
+    let counters = Counters::of(&trace);
+    let overview = Overview::of(&trace, levels.widths(), &actions);
+    let jobs_rank = trace.distributed.as_ref().and_then(|job| job.rank);
+    Prepared {
+        format: trace.format.name(),
+        rank: jobs_rank,
+        slices: trace.slices.len() as u64,
+        span_ns: trace.end_ns.saturating_sub(trace.origin_ns),
+        actions: actions.rows.len() as u64,
+        report: overview::report(std::mem::take(&mut trace.report)),
+        overview: pack_json(&overview),
+        action_columns: (!actions.rows.is_empty()).then(|| pack(&actions)),
+        counter_columns: (!counters.is_empty()).then(|| pack(&counters)),
+        names: named(&trace).chunks(BLOCK_NAMES as usize).map(pack_json).collect(),
+        chunks: chunks(levels, &groups(&trace), &details),
+    }
+}
+
+/// A name, slices of that name, and their durations together.
+pub(crate) type Named = (String, u64, u64);
+
+fn named(trace: &Trace) -> Vec<Named> {
+    let mut named: Vec<Named> = trace.names.iter().map(|name| (name.clone(), 0, 0)).collect();
+    for (name, duration) in trace.slices.name.iter().zip(&trace.slices.duration_ns) {
+        if let Some((_, slices, total)) = named.get_mut(*name as usize) {
+            *slices += 1;
+            *total = total.saturating_add(*duration);
+        }
+    }
+    named
+}
+
+/// Details of slices, in the order of the slices.
+struct Details(Vec<Detail>);
+
+impl Details {
+    /// Takes them out of the trace, where they are columns by slice.
+    fn of(trace: &mut Trace) -> Self {
+        let mut details: Vec<Detail> = Vec::new();
+        let empty = |span| Detail { span, bytes: None, actions: Vec::new(), message: Vec::new() };
+        for located in &trace.collectives {
+            let value = serde_json::to_value(&located.value).unwrap_or_default();
+            let fields = value.as_object().into_iter().flatten();
+            let text = |value: &serde_json::Value| value.as_str().map_or_else(|| value.to_string(), str::to_owned);
+            let message = fields.map(|(name, value)| (name.replace('_', " "), text(value))).collect();
+            details.push(Detail { message, ..empty(located.slice) });
+        }
+        for transfer in &trace.transfers {
+            details.push(Detail { bytes: Some(transfer.bytes), ..empty(transfer.slice) });
+        }
+        for located in &trace.actions {
+            let microbatch = located.value.microbatch.map_or_else(String::new, |number| number.to_string());
+            let action = format!("{}{}{microbatch}", located.value.stage, letters(located.value.kind));
+            details.push(Detail { actions: vec![action], ..empty(located.slice) });
+        }
+        details.sort_by_key(|detail| detail.span);
+        details.dedup_by(|later, kept| {
+            let same = later.span == kept.span;
+            if same {
+                kept.bytes = kept.bytes.or(later.bytes);
+                kept.actions.append(&mut later.actions);
+                kept.message.append(&mut later.message);
+            }
+            same
+        });
+        trace.collectives = Vec::new();
+        trace.transfers = Vec::new();
+        Self(details)
+    }
+
+    fn find(&self, slice: u32) -> Option<&Detail> {
+        let at = self.0.binary_search_by_key(&slice, |detail| detail.span).ok()?;
+        self.0.get(at)
+    }
+}
+
+/// The group of every lane: processes, small ones together with their neighbours.
+fn groups(trace: &Trace) -> Vec<u32> {
+    let mut slices = vec![0_usize; trace.lanes.len()];
+    for &lane in &trace.slices.lane {
+        slices[lane as usize] += 1;
+    }
+    let mut groups = Vec::with_capacity(slices.len());
+    let (mut group, mut held, mut process) = (0, 0, None);
+    for (lane, slices) in trace.lanes.iter().zip(slices) {
+        if process != Some(lane.process) && held >= CHUNK_SPANS {
+            (group, held) = (group + 1, 0);
+        }
+        process = Some(lane.process);
+        held += slices;
+        groups.push(group);
+    }
+    groups
+}
+
+fn chunks(levels: Levels, groups: &[u32], details: &Details) -> Vec<Chunk> {
+    let exact = levels.exact.into_iter().enumerate().map(|(level, spans)| (2 * level as u32, spans));
+    let merged = levels.further.into_iter().enumerate().map(|(level, further)| {
+        (2 * level as u32 + 3, further.merged.into_iter().map(|span| (u32::MAX, span)).collect())
+    });
+    let mut chunks = Vec::new();
+    for (tier, mut spans) in exact.chain(merged) {
+        let spans: &mut Vec<(u32, Span)> = &mut spans;
+        let group = |span: &Span| groups.get(span.lane as usize).copied().unwrap_or_default();
+        spans.sort_by_key(|(_, span)| (group(span), span.start_ns));
+        for own in spans.chunk_by_mut(|(_, one), (_, other)| group(one) == group(other)) {
+            chunks.extend(own.chunks_mut(CHUNK_SPANS).map(|part| chunk(tier, part, details)));
+        }
+    }
+    chunks
+}
+
+fn chunk(tier: u32, part: &mut [(u32, Span)], details: &Details) -> Chunk {
+    part.sort_by_key(|(_, span)| span.place());
+    let spans: Vec<Span> = part.iter().map(|(_, span)| *span).collect();
+    let lanes = spans.iter().map(|span| span.lane);
+    let known: Vec<Detail> = part
+        .iter()
+        .enumerate()
+        .filter_map(|(place, (slice, _))| Some(Detail { span: place as u32, ..details.find(*slice)?.clone() }))
+        .collect();
+    Chunk {
+        tier,
+        lanes: (lanes.clone().min().unwrap_or_default(), lanes.max().unwrap_or_default()),
+        start_ns: spans.iter().map(|span| span.start_ns).min().unwrap_or_default(),
+        end_ns: spans.iter().map(Span::end_ns).max().unwrap_or_default(),
+        spans: spans.len() as u32,
+        slices: spans.iter().map(|span| u64::from(span.count)).sum(),
+        columns: pack_spans(&spans),
+        details: (!known.is_empty()).then(|| pack_json(&known)),
+    }
+}

@@ -1,0 +1,161 @@
+//! What a viewer needs of a trace before it asks for a view: processes, lanes, steps, totals.
+
+use std::collections::BTreeMap;
+
+use api::trace::{BusySource, BusyTime, SliceKind, TraceLane, TraceProblem, TraceProcess, TraceReport, TraceStep};
+use ingest::trace::{Kind, Report, Trace};
+use serde::{Deserialize, Serialize};
+
+use super::observed::Actions;
+
+/// Most steps that are kept.
+const MOST_STEPS: usize = 10_000;
+
+/// What a viewer needs of a trace before it asks for a view.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub(crate) struct Overview {
+    /// Time of day of the first start in nanoseconds since 1970.
+    pub(crate) began_ns: Option<i64>,
+    /// Processes and devices.
+    pub(crate) processes: Vec<TraceProcess>,
+    /// Rows, process by process.
+    pub(crate) lanes: Vec<TraceLane>,
+    /// Steps that the program announced.
+    pub(crate) steps: Vec<TraceStep>,
+    /// Values of counters.
+    pub(crate) counters: u64,
+    /// Arrows.
+    pub(crate) flows: u64,
+    /// Widths of the levels beyond the slices themselves.
+    pub(crate) level_widths_ns: Vec<u64>,
+    /// Where the time of every device went; the trace's own identifier is filled in when it is read.
+    pub(crate) busy: Vec<BusyTime>,
+}
+
+impl Overview {
+    /// Of a trace, its levels and its actions.
+    pub(crate) fn of(trace: &Trace, level_widths_ns: Vec<u64>, actions: &Actions) -> Self {
+        let process = |process: &ingest::trace::Process| TraceProcess {
+            id: process.id.clone(),
+            name: process.name.clone(),
+            labels: process.labels.clone(),
+            rank: process.rank,
+        };
+        let mut rows = vec![(1_u32, 0_u64); trace.lanes.len()];
+        for (lane, depth) in trace.slices.lane.iter().zip(&trace.slices.depth) {
+            if let Some((rows, slices)) = rows.get_mut(*lane as usize) {
+                *rows = (*rows).max(u32::from(*depth) + 1);
+                *slices += 1;
+            }
+        }
+        let lane = |(lane, (rows, slices)): (&ingest::trace::Lane, (u32, u64))| TraceLane {
+            process: lane.process,
+            thread: lane.thread.clone(),
+            name: lane.name.clone(),
+            overflow: lane.overflow,
+            rows,
+            slices,
+        };
+        let step = |step: &ingest::trace::Step| {
+            let slice = step.slice as usize;
+            TraceStep {
+                number: step.number,
+                lane: trace.slices.lane[slice],
+                start_ns: trace.slices.start_ns[slice].saturating_sub(trace.origin_ns),
+                duration_ns: trace.slices.duration_ns[slice],
+                on_device: step.on_device,
+            }
+        };
+        Self {
+            began_ns: trace.base_ns.and_then(|base| base.checked_add_unsigned(trace.origin_ns)),
+            processes: trace.processes.iter().map(process).collect(),
+            lanes: trace.lanes.iter().zip(rows).map(lane).collect(),
+            steps: trace.steps.iter().take(MOST_STEPS).map(step).collect(),
+            counters: trace.counters.len() as u64,
+            flows: trace.flows.len() as u64,
+            level_widths_ns,
+            busy: busy(trace, actions),
+        }
+    }
+}
+
+/// By kernels where there are any, otherwise by annotated actions.
+fn busy(trace: &Trace, actions: &Actions) -> Vec<BusyTime> {
+    let kernels = trace.totals.iter().map(|total| BusyTime {
+        trace: String::new(),
+        rank: total.rank,
+        device: words(&trace.processes, total.process),
+        source: BusySource::Kernels,
+        span_ns: total.span_ns,
+        compute_ns: total.compute_ns,
+        communication_ns: total.communication_ns,
+        exposed_ns: total.communication_ns - total.overlapped_ns,
+        copy_ns: total.copy_ns,
+        busy_ns: total.busy_ns,
+        idle_ns: total.idle_ns,
+    });
+    let kernels: Vec<BusyTime> = kernels.collect();
+    if kernels.is_empty() { actions.busy() } else { kernels }
+}
+
+/// A process in words.
+fn words(processes: &[ingest::trace::Process], process: u32) -> String {
+    let Some(process) = processes.get(process as usize) else { return String::new() };
+    let name = process.name.as_deref().unwrap_or("process");
+    match &process.labels {
+        Some(labels) => format!("{name} {} ({labels})", process.id),
+        None => format!("{name} {}", process.id),
+    }
+}
+
+/// The report as it travels.
+pub(crate) fn report(report: Report) -> TraceReport {
+    let problem = |problem: ingest::trace::Problem| TraceProblem {
+        reason: problem.reason,
+        count: problem.count,
+        event: problem.event,
+        offset: problem.offset,
+    };
+    TraceReport {
+        bytes: report.bytes,
+        events: report.events,
+        used: report.used,
+        repaired: report.repaired,
+        skipped: report.skipped,
+        overflowed: report.overflowed,
+        cut: report.cut,
+        problems: report.problems.into_iter().map(problem).collect(),
+        assumptions: report.assumptions,
+    }
+}
+
+/// A kind as it travels.
+pub(crate) fn kind(kind: Kind) -> SliceKind {
+    SliceKind::ALL[kind.index()]
+}
+
+/// Tags by name, once each, without empty ones.
+pub(crate) fn tags(raw: &[String]) -> Vec<String> {
+    let clean = raw.iter().filter_map(|tag| crate::label::clean(tag)).map(|tag| (tag.to_lowercase(), tag));
+    let tags: BTreeMap<String, String> = clean.collect();
+    tags.into_values().take(50).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn kinds_are_the_same_in_both_worlds() {
+        for own in Kind::ALL {
+            let travelled = serde_json::to_string(&kind(own)).expect("a word");
+            assert_eq!(travelled, serde_json::to_string(&own).expect("a word"));
+        }
+    }
+
+    #[test]
+    fn tags_are_words_once_each() {
+        let raw = ["b", " a ", "A", "", "\u{202e}"].map(str::to_owned);
+        assert_eq!(tags(&raw), ["A", "b"]);
+    }
+}

@@ -1,0 +1,145 @@
+//! Columns as they are stored: postcard, deflated.
+
+use std::io::{Read, Write};
+
+use flate2::Compression;
+use flate2::read::DeflateDecoder;
+use flate2::write::DeflateEncoder;
+use ingest::trace::Kind;
+use ingest::trace::levels::Span;
+use serde::de::DeserializeOwned;
+use serde::{Deserialize, Serialize};
+
+/// Largest packed value that is opened; what we write is far smaller, but a file may be damaged.
+const MOST_BYTES: u64 = 1 << 30;
+
+/// Why stored columns cannot be read.
+#[derive(Debug, thiserror::Error)]
+#[error("stored columns of a trace are damaged: {0}")]
+pub(crate) struct Damaged(String);
+
+/// Packs a value.
+pub(crate) fn pack<T: Serialize + ?Sized>(value: &T) -> Vec<u8> {
+    let body = postcard::to_allocvec(value).expect("columns hold numbers and texts");
+    deflate(&body)
+}
+
+/// Reads a packed value.
+pub(crate) fn unpack<T: DeserializeOwned>(bytes: &[u8]) -> Result<T, Damaged> {
+    postcard::from_bytes(&inflate(bytes)?).map_err(|error| Damaged(error.to_string()))
+}
+
+/// Packs a value whose fields may be absent.
+pub(crate) fn pack_json<T: Serialize + ?Sized>(value: &T) -> Vec<u8> {
+    deflate(&serde_json::to_vec(value).expect("documents have only text keys"))
+}
+
+/// Reads what [`pack_json`] wrote.
+pub(crate) fn unpack_json<T: DeserializeOwned>(bytes: &[u8]) -> Result<T, Damaged> {
+    serde_json::from_slice(&inflate(bytes)?).map_err(|error| Damaged(error.to_string()))
+}
+
+fn deflate(bytes: &[u8]) -> Vec<u8> {
+    let mut encoder = DeflateEncoder::new(Vec::new(), Compression::fast());
+    encoder.write_all(bytes).and_then(|()| encoder.finish()).expect("memory takes every byte")
+}
+
+fn inflate(bytes: &[u8]) -> Result<Vec<u8>, Damaged> {
+    let mut body = Vec::new();
+    DeflateDecoder::new(bytes).take(MOST_BYTES).read_to_end(&mut body).map_err(|error| Damaged(error.to_string()))?;
+    Ok(body)
+}
+
+/// Spans in columns; starts as differences, because neighbours are close.
+#[derive(Debug, Default, Serialize, Deserialize)]
+struct Columns {
+    lane: Vec<u32>,
+    depth: Vec<u16>,
+    /// Since the span before, or since zero where it begins earlier.
+    start_ns: Vec<(bool, u64)>,
+    extent_ns: Vec<u64>,
+    name: Vec<u32>,
+    kind: Vec<u8>,
+    /// Empty where every span is one slice, whose duration is its extent.
+    merged: Vec<(u32, u64, u64)>,
+}
+
+/// Packs spans.
+pub(crate) fn pack_spans(spans: &[Span]) -> Vec<u8> {
+    let mut columns = Columns::default();
+    let mut before = 0;
+    let is_exact = |span: &Span| span.count == 1 && span.busy_ns == span.extent_ns && span.longest_ns == span.extent_ns;
+    let exact = spans.iter().all(is_exact);
+    for span in spans {
+        columns.lane.push(span.lane);
+        columns.depth.push(span.depth);
+        let ahead = span.start_ns >= before;
+        columns.start_ns.push((ahead, if ahead { span.start_ns - before } else { span.start_ns }));
+        before = span.start_ns;
+        columns.extent_ns.push(span.extent_ns);
+        columns.name.push(span.name);
+        columns.kind.push(span.kind.index() as u8);
+        if !exact {
+            columns.merged.push((span.count, span.busy_ns, span.longest_ns));
+        }
+    }
+    pack(&columns)
+}
+
+/// Reads packed spans.
+pub(crate) fn unpack_spans(bytes: &[u8]) -> Result<Vec<Span>, Damaged> {
+    let columns: Columns = unpack(bytes)?;
+    let count = columns.lane.len();
+    let lengths =
+        [columns.depth.len(), columns.start_ns.len(), columns.extent_ns.len(), columns.name.len(), columns.kind.len()];
+    let merged = columns.merged.len();
+    if lengths.iter().any(|&length| length != count) || (merged != 0 && merged != count) {
+        return Err(Damaged("columns of different lengths".to_owned()));
+    }
+    let mut before = 0_u64;
+    let span = |at: usize| {
+        let (ahead, start) = columns.start_ns[at];
+        before = if ahead { before.saturating_add(start) } else { start };
+        let extent_ns = columns.extent_ns[at];
+        let (count, busy_ns, longest_ns) = columns.merged.get(at).copied().unwrap_or((1, extent_ns, extent_ns));
+        Span {
+            lane: columns.lane[at],
+            depth: columns.depth[at],
+            start_ns: before,
+            extent_ns,
+            busy_ns,
+            count,
+            name: columns.name[at],
+            longest_ns,
+            kind: Kind::ALL.get(usize::from(columns.kind[at])).copied().unwrap_or(Kind::Other),
+        }
+    };
+    Ok((0..count).map(span).collect())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn spans_come_back() {
+        let exact = Span {
+            lane: 3,
+            depth: 1,
+            start_ns: 1 << 50,
+            extent_ns: 7,
+            busy_ns: 7,
+            count: 1,
+            name: 9,
+            longest_ns: 7,
+            kind: Kind::Runtime,
+        };
+        let earlier = Span { lane: 4, start_ns: 5, ..exact };
+        let merged = Span { count: 12, busy_ns: 6, longest_ns: 2, ..earlier };
+        for spans in [vec![], vec![exact, earlier], vec![exact, merged]] {
+            assert_eq!(unpack_spans(&pack_spans(&spans)).expect("ours"), spans);
+        }
+        assert!(unpack_spans(&[1, 2, 3]).is_err());
+        assert!(unpack_spans(&pack(&Columns { lane: vec![1], ..Columns::default() })).is_err());
+    }
+}

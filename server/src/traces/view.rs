@@ -1,0 +1,127 @@
+//! Stored parts to a view.
+
+use std::collections::BTreeMap;
+
+use api::trace::TraceView;
+use ingest::trace::levels::{Span, merge};
+
+/// Most spans of a view; beyond it pixels are put together.
+const MOST_SPANS: usize = 200_000;
+
+/// What is looked at.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Window {
+    /// Left edge.
+    pub(crate) from_ns: u64,
+    /// Right edge, behind the left one.
+    pub(crate) to_ns: u64,
+    /// Pixels between them.
+    pub(crate) pixels: u32,
+    /// Lanes, ascending.
+    pub(crate) lanes: Vec<u32>,
+}
+
+impl Window {
+    /// Width of a pixel, rounded down: no slice that fills one is ever merged.
+    pub(crate) fn pixel_ns(&self) -> u64 {
+        (self.to_ns - self.from_ns) / u64::from(self.pixels.max(1))
+    }
+}
+
+/// Spans of stored parts as a view, without the names.
+///
+/// A slice reaches into the window where it ends behind the left edge and begins before the right one; a slice of no
+/// duration at the left edge is inside.
+pub(crate) fn assemble(mut spans: Vec<Span>, window: &Window, level: u32, chunks: u32) -> (TraceView, Vec<u32>) {
+    let reaches = |span: &Span| {
+        span.start_ns < window.to_ns
+            && (span.end_ns() > window.from_ns || (span.extent_ns == 0 && span.start_ns == window.from_ns))
+    };
+    spans.retain(|span| reaches(span) && window.lanes.binary_search(&span.lane).is_ok());
+    spans.sort_by_key(Span::place);
+    let mut width = window.pixel_ns();
+    let mut shown = merge(&spans, width);
+    while shown.len() > MOST_SPANS && width < window.to_ns - window.from_ns {
+        width = width.saturating_mul(2).max(2);
+        shown = merge(&shown, width);
+    }
+    let mut view = TraceView {
+        from_ns: window.from_ns,
+        to_ns: window.to_ns,
+        merged_ns: if shown.iter().any(|span| span.count > 1) { width } else { 0 },
+        level,
+        chunks,
+        lanes: window.lanes.clone(),
+        lane_offsets: vec![0],
+        ..TraceView::default()
+    };
+    let mut names: BTreeMap<u32, u32> = shown.iter().map(|span| (span.name, 0)).collect();
+    for (index, (_, shown_as)) in names.iter_mut().enumerate() {
+        *shown_as = index as u32;
+    }
+    let mut rest = &shown[..];
+    for lane in &window.lanes {
+        let own = rest.partition_point(|span| span.lane <= *lane);
+        for span in &rest[..own] {
+            view.row.push(span.depth);
+            view.start_ns.push(span.start_ns);
+            view.extent_ns.push(span.extent_ns);
+            view.busy_ns.push(span.busy_ns);
+            view.kind.push(span.kind.index() as u8);
+            view.count.push(span.count);
+            view.name.push(names.get(&span.name).copied().unwrap_or_default());
+        }
+        rest = &rest[own..];
+        view.lane_offsets.push(view.count.len() as u32);
+    }
+    (view, names.into_keys().collect())
+}
+
+#[cfg(test)]
+mod tests {
+    use ingest::trace::Kind;
+
+    use super::*;
+
+    fn span(lane: u32, start_ns: u64, extent_ns: u64) -> Span {
+        Span {
+            lane,
+            depth: 0,
+            start_ns,
+            extent_ns,
+            busy_ns: extent_ns,
+            count: 1,
+            name: 40 + lane,
+            longest_ns: extent_ns,
+            kind: Kind::Cpu,
+        }
+    }
+
+    #[test]
+    fn a_view_has_what_reaches_into_it() {
+        let window = Window { from_ns: 100, to_ns: 200, pixels: 10, lanes: vec![1, 2, 5] };
+        let spans = vec![
+            span(5, 0, 1000),
+            span(1, 90, 10),
+            span(1, 100, 0),
+            span(1, 105, 3),
+            span(1, 150, 20),
+            span(2, 200, 5),
+            span(3, 120, 50),
+        ];
+        let (view, names) = assemble(spans, &window, 0, 1);
+        assert_eq!(view.lane_offsets, [0, 2, 2, 3]);
+        // 100-100 and 105-108 share the pixel of 10 ns.
+        assert_eq!((view.start_ns, view.count, view.extent_ns), (vec![100, 150, 0], vec![2, 1, 1], vec![8, 20, 1000]));
+        assert_eq!((names, view.name, view.merged_ns), (vec![41, 45], vec![0, 0, 1], 10));
+    }
+
+    #[test]
+    fn a_view_has_a_bounded_size() {
+        let spans: Vec<Span> = (0..300_000).map(|at| span(0, at * 10, 5)).collect();
+        let window = Window { from_ns: 0, to_ns: 3_000_000, pixels: 1_000_000, lanes: vec![0] };
+        let (view, _) = assemble(spans, &window, 0, 1);
+        assert!(view.len() <= MOST_SPANS);
+        assert_eq!(view.count.iter().sum::<u32>(), 300_000);
+    }
+}

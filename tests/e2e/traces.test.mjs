@@ -1,0 +1,218 @@
+// Traces: upload, look at every zoom, search, delete and bring back, and the pipeline beside its plan.
+import assert from "node:assert/strict";
+import { createRequire } from "node:module";
+import { mkdirSync } from "node:fs";
+import { join } from "node:path";
+import { after, before, test } from "node:test";
+import { expectNoFaults, openPage, startBrowser } from "./browser.mjs";
+import { root, startServer } from "./server.mjs";
+
+const axe = createRequire(import.meta.url)("axe-core").source;
+const pictures = join(root, "target/e2e");
+const EVIL = "<img src=x onerror=alert(1)>";
+
+let server, browser, page;
+before(async () => {
+  mkdirSync(pictures, { recursive: true });
+  server = await startServer();
+  browser = await startBrowser();
+  page = await openPage(browser, server);
+  page.on("dialog", () => page.faults.push("a dialog opened"));
+});
+after(async () => {
+  await browser?.close();
+  await server?.stop();
+});
+
+/** A host thread with nested operators and a stream with kernels, 6,000 slices in 100 ms. */
+function trace() {
+  const events = [
+    { ph: "M", name: "process_name", pid: 1, args: { name: "python" } },
+    { ph: "M", name: "process_name", pid: 0, args: { name: "GPU" } },
+  ];
+  for (let at = 0; at < 2000; at += 1) {
+    const ts = at * 50;
+    events.push({ ph: "X", cat: "cpu_op", name: at === 0 ? EVIL : "aten::linear", pid: 1, tid: 1, ts, dur: 45 });
+    events.push({ ph: "X", cat: "cpu_op", name: "aten::mm", pid: 1, tid: 1, ts: ts + 5, dur: 20 });
+    events.push({ ph: "X", cat: "kernel", name: at % 10 ? "gemm" : "ncclAllReduce", pid: 0, tid: 7, ts: ts + 12, dur: 30 });
+  }
+  return { distributedInfo: { rank: 3 }, traceEvents: events };
+}
+
+const canvas = () => page.getByTestId("trace-canvas");
+const shown = () =>
+  canvas().evaluate((element) => ({
+    start: Number(element.dataset.startNs),
+    end: Number(element.dataset.endNs),
+    slices: Number(element.dataset.paintedSlices),
+    level: element.dataset.level,
+  }));
+
+/** Waits until the canvas shows what is wanted. */
+async function until(wanted, what) {
+  const end = Date.now() + 10_000;
+  let now;
+  while (Date.now() < end) {
+    now = await shown();
+    if (wanted(now)) return now;
+    await page.waitForTimeout(30);
+  }
+  return assert.fail(`${what}: ${JSON.stringify(now)}`);
+}
+
+async function violations() {
+  await page.evaluate(axe);
+  return page.evaluate(async () => {
+    const { violations } = await window.axe.run(document, { resultTypes: ["violations"] });
+    const bad = violations.filter(({ impact }) => impact === "serious" || impact === "critical");
+    return bad.map(({ id, nodes }) => `${id}: ${nodes.slice(0, 3).map((node) => node.target).join(" | ")}`);
+  });
+}
+
+test("a trace is uploaded and listed, its name shown as it is", async () => {
+  await page.goto("/traces");
+  const buffer = Buffer.from(JSON.stringify(trace()));
+  await page.getByTestId("trace-upload").setInputFiles({ name: `${EVIL}.json`, mimeType: "application/json", buffer });
+  await page.getByTestId("trace-report").getByText("6,002 of 6,002 events used").waitFor();
+  const row = page.getByTestId("traces").locator("tbody tr").first();
+  assert.match(await row.innerText(), /<img src=x onerror=alert\(1\)>\.json[\s\S]*rank 3[\s\S]*6,000/);
+  await page.getByTestId("trace-sizes").getByText(/stored/).waitFor();
+  assert.deepEqual(await violations(), []);
+  expectNoFaults(page);
+});
+
+test("every slice is painted, and fewer of them when zoomed in", async () => {
+  await page.getByTestId("traces").getByRole("link").first().click();
+  await canvas().waitFor();
+  const whole = await until(({ slices }) => slices === 6000, "all slices are painted");
+  await page.screenshot({ path: join(pictures, "trace-1440-light.png") });
+  await canvas().focus();
+  for (let press = 0; press < 8; press += 1) await page.keyboard.press("w");
+  const near = await until(({ slices, end, start }) => end - start < (whole.end - whole.start) / 20 && slices > 0 && slices < 600, "zoomed");
+  await page.keyboard.press("d");
+  await until(({ start }) => start > near.start, "D goes right");
+  await page.keyboard.press("f");
+  const fitted = await until(({ slices }) => slices === 6000, "everything again");
+  assert.deepEqual([fitted.start, fitted.end], [whole.start, whole.end]);
+});
+
+test("the next slice of a name is found, selected and told", async () => {
+  await page.getByTestId("trace-search").fill("onerror");
+  await page.keyboard.press("Enter");
+  await page.getByTestId("trace-found").getByText("1 slices of 1 names").waitFor();
+  const panel = page.getByTestId("trace-selection");
+  await panel.getByText(EVIL).first().waitFor();
+  await panel.getByText("45,000 ns").waitFor();
+  await page.getByTestId("trace-search").fill("nccl");
+  await page.keyboard.press("Enter");
+  await panel.getByText("ncclAllReduce").first().waitFor();
+  await panel.getByText("30,000 ns").waitFor();
+  await page.keyboard.press("Enter");
+  // Every tenth round of 50 µs: the second stands 500 µs behind the first.
+  await panel.getByText("512 µs").first().waitFor();
+  await canvas().focus();
+  await page.keyboard.press("ArrowRight");
+  await panel.getByText("gemm").first().waitFor();
+  await page.getByTestId("trace-busy").getByText("Added up from the kernels").waitFor();
+  assert.deepEqual(await violations(), []);
+  expectNoFaults(page);
+});
+
+test("a click selects and a heading folds", async () => {
+  await page.getByTestId("trace-search").fill("");
+  await page.keyboard.press("Escape");
+  await page.getByTestId("trace-fit").click();
+  await until(({ slices }) => slices === 6000, "everything");
+  await canvas().focus();
+  for (let press = 0; press < 10; press += 1) await page.keyboard.press("w");
+  await until(({ slices }) => slices > 0 && slices < 300, "zoomed");
+  await page.getByText("Every slice in view is drawn by itself.").waitFor();
+  const box = await canvas().boundingBox();
+  let found = false;
+  for (let y = 24; y < 120 && !found; y += 8) {
+    for (let x = 200; x < 700 && !found; x += 60) {
+      await page.mouse.move(box.x + x, box.y + y);
+      found = await page.getByTestId("trace-tooltip").isVisible();
+      if (found) await page.mouse.click(box.x + x, box.y + y);
+    }
+  }
+  assert.ok(found, "something lies under the pointer");
+  await page.getByTestId("trace-selection").getByText(/Lasts/).waitFor();
+  await page.keyboard.press("f");
+  await until(({ slices }) => slices === 6000, "everything");
+  await page.mouse.click(box.x + 60, box.y + 8);
+  await until(({ slices }) => slices > 0 && slices < 6000, "one process is folded");
+});
+
+test("a deleted trace comes back", async () => {
+  await page.goto("/traces");
+  await page.getByRole("button", { name: /^Delete / }).first().click();
+  await page.getByTestId("traces").getByText("No trace.").waitFor();
+  await page.getByTestId("trace-undo").click();
+  await page.getByTestId("traces").getByRole("link").first().waitFor();
+  expectNoFaults(page);
+});
+
+test("the observed pipeline stands above its plan", async () => {
+  const ask = async (method, path, body) => {
+    const response = await fetch(`${server.url}/api/v1${path}`, { method, body, headers: { accept: "application/json" } });
+    assert.ok(response.ok, `${method} ${path}: ${response.status} ${await response.clone().text()}`);
+    return response.json();
+  };
+  const scenario = {
+    schema: "scenario/1",
+    title: "Small",
+    model: { preset: "llama-2-7b" },
+    cluster: { preset: "a100-80gb", nodes: 1 },
+    workload: {
+      samples: { kind: "drawn", text_tokens: { kind: "values", values: [512, 1024, 2048] }, images: { kind: "constant", value: 0 } },
+      global_batch: 8,
+      context_length: 4096,
+      packing: "single",
+    },
+    layout: { tensor: 2, pipeline: 4 },
+    planners: ["1f1b"],
+    iterations: 1,
+  };
+  const { id } = await ask("PUT", "/scenarios", JSON.stringify(scenario));
+  let job = await ask("POST", `/scenarios/${id}/plan`);
+  while (!["done", "failed"].includes(job.state.state)) {
+    await new Promise((resolve) => setTimeout(resolve, 200));
+    job = await ask("GET", `/jobs/${job.id}`);
+  }
+  const planned = await ask("GET", `/scenarios/${id}/timelines/1f1b/0`);
+  const letters = ["F", "B", "I", "W"];
+  const events = [];
+  for (let rank = 0; rank < planned.ranks; rank += 1) {
+    for (let span = planned.lane_offsets[2 * rank]; span < planned.lane_offsets[2 * rank + 1]; span += 1) {
+      const letter = letters[planned.kind[span]];
+      if (!letter) continue;
+      const name = `PP:${planned.stage[span]}${letter}${planned.microbatch[span]}`;
+      events.push({ ph: "X", name, pid: rank, tid: 0, ts: (planned.start_ns[span] * 1.25) / 1000, dur: (planned.duration_ns[span] * 1.25) / 1000 });
+    }
+  }
+  const uploaded = await ask("POST", `/traces?name=pipeline.json&scenario=${id}`, JSON.stringify(events));
+  await page.goto(`/traces/${uploaded.trace.id}`);
+  const line = page.getByTestId("alignment-line");
+  await line.waitFor();
+  assert.match(await line.innerText(), new RegExp(`${events.length} actions of both`));
+  for (const chart of ["gantt-observed", "gantt-planned"]) {
+    await page.waitForFunction((name) => Number(document.querySelector(`[data-testid="${name}"]`)?.dataset.paintedSpans) > 0, chart);
+  }
+  assert.match(await page.getByTestId("alignment-kinds").innerText(), /forward[\s\S]*1\.25×[\s\S]*backward[\s\S]*1\.25×/);
+  await page.getByTestId("trace-busy").getByText("annotated actions").waitFor();
+  await page.screenshot({ path: join(pictures, "trace-pipeline-1440-light.png"), fullPage: true });
+  assert.deepEqual(await violations(), []);
+  expectNoFaults(page);
+});
+
+test("nothing is wider than a narrow page", async () => {
+  await page.setViewportSize({ width: 320, height: 640 });
+  for (const path of ["/traces", new URL(page.url()).pathname]) {
+    await page.goto(path);
+    await page.waitForLoadState("networkidle");
+    const width = await page.evaluate(() => document.documentElement.scrollWidth - document.documentElement.clientWidth);
+    assert.ok(width <= 0, `${path} by ${width} px`);
+  }
+  expectNoFaults(page);
+});

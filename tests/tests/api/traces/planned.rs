@@ -1,0 +1,119 @@
+//! Observed actions beside a plan.
+
+use api::trace::{ActionList, Alignment, BusyList};
+use harness::{House, house};
+use planner::timeline::{SpanKind, Timeline};
+use serde_json::{Value, json};
+
+use super::uploaded;
+
+/// Events of a timeline, a process for every rank as a rehearsal writes them; each action takes `factor` as long and `gap` ns are
+/// between iterations of `repeats`.
+fn events(timeline: &Timeline, factor: u64, repeats: u64) -> Vec<Value> {
+    let mut events = Vec::new();
+    for repeat in 0..repeats {
+        let offset = repeat * (timeline.makespan_ns * factor + 1_000_000);
+        for rank in 0..timeline.ranks as usize {
+            for span in timeline.compute_lane(rank).chain(timeline.communication_lane(rank)) {
+                let kind = SpanKind::from_index(timeline.kind[span]).expect("a kind");
+                let name = match kind {
+                    SpanKind::GradientSync => format!("PP:{rank}REDUCE_GRAD"),
+                    SpanKind::Optimizer => "optimizer".to_owned(),
+                    _ => format!("PP:{}{}{}", timeline.stage[span], kind.letter(), timeline.microbatch[span]),
+                };
+                let micros = |ns: u64| format!("{}.{:03}", ns / 1000, ns % 1000);
+                events.push(json!({
+                    "ph": "X", "cat": "user_annotation", "name": name, "pid": rank, "tid": u8::from(!kind.is_compute_lane()),
+                    "ts": micros(offset + timeline.start_ns[span] * factor), "dur": micros(timeline.duration_ns[span] * factor)
+                }));
+            }
+        }
+    }
+    events
+}
+
+async fn planned(house: &House) -> (String, Timeline) {
+    let scenario = house.store(&house::scenario()).await;
+    assert_eq!(house.plan(&scenario).await["state"]["state"], "done");
+    let timeline: Timeline = house.get_as(&api::path::timeline(&scenario, "1f1b", 0), "application/json").await.json();
+    (scenario, timeline)
+}
+
+#[tokio::test]
+async fn an_observed_iteration_meets_its_plan() {
+    let house = House::open().await;
+    let (scenario, simulated) = planned(&house).await;
+    let body = json!({"traceEvents": events(&simulated, 2, 3)}).to_string();
+    let id = uploaded(&house, &format!("?scenario={scenario}&planner=1f1b"), body).await;
+
+    let actions: ActionList = house.get(&api::path::trace_actions(&id)).await.json();
+    assert_eq!((actions.ranks.len(), actions.iterations.len()), (simulated.ranks as usize, 3));
+    assert!(actions.iterations.iter().all(|one| !one.announced && one.actions == actions.iterations[0].actions));
+
+    let reply = house.get(&api::path::trace_timeline(&id, 1)).await;
+    assert_eq!(reply.header("content-type"), api::path::TIMELINE_MEDIA_TYPE);
+    let observed = api::timeline::decode(&reply.body).expect("a timeline");
+    assert_eq!(observed.ranks, simulated.ranks);
+
+    let optimizers = (0..simulated.len()).filter(|&span| simulated.kind[span] == SpanKind::Optimizer as u8).count();
+    let alignment: Alignment = house.get(&api::path::trace_alignment(&id, 1, 0)).await.json();
+    assert_eq!(alignment.planner.id(), "1f1b");
+    let aligned = &alignment.aligned;
+    assert_eq!((aligned.pairs.len(), aligned.only_observed), (simulated.len() - optimizers, 0));
+    assert_eq!(aligned.only_simulated as usize, optimizers);
+    for pair in &aligned.pairs {
+        assert_eq!(pair.difference_ns.unsigned_abs(), pair.simulated_ns, "twice as slow: {pair:?}");
+        assert!(pair.difference_ns >= 0);
+    }
+    for total in aligned.kinds.iter().filter(|total| total.simulated_ns > 0) {
+        assert!((total.ratio.expect("times") - 2.0).abs() < 1e-9, "{total:?}");
+    }
+    // Twice as slow, seen at half the speed, is the plan.
+    let path = format!("{}&speed=0.5", api::path::trace_alignment(&id, 0, 0));
+    let scaled: Alignment = house.get(&path).await.json();
+    assert!(scaled.aligned.pairs.iter().all(|pair| pair.difference_ns.abs() <= 1 && pair.delay_ns.abs() <= 1));
+
+    let busy: BusyList = house.get(&api::path::trace_busy(&id)).await.json();
+    assert_eq!(busy.ranks.len(), simulated.ranks as usize);
+    for rank in &busy.ranks {
+        assert_eq!(rank.span_ns, rank.compute_ns + rank.exposed_ns + rank.idle_ns);
+    }
+    assert_eq!(house.get(&api::path::trace_timeline(&id, 3)).await.problem().status, 404);
+    let other = format!("{}&planner=interleaved&scenario={scenario}", api::path::trace_alignment(&id, 0, 0));
+    let other: Alignment = house.get(&other).await.json();
+    assert!(other.aligned.only_observed > 0 || other.aligned.only_simulated > 0, "another schedule has other stages");
+}
+
+#[tokio::test]
+async fn ranks_of_a_run_come_together() {
+    let house = House::open().await;
+    let (scenario, simulated) = planned(&house).await;
+    let all = events(&simulated, 1, 1);
+    let mut last = String::new();
+    for rank in 0..simulated.ranks {
+        // A file for every rank, as Kineto writes them: the process says nothing of the rank.
+        let own = all.iter().filter(|event| event["pid"] == rank).cloned().map(|mut event| {
+            event["pid"] = json!(4000 + rank);
+            event
+        });
+        let body =
+            json!({"baseTimeNanoseconds": 1_700_000_000_000_000_000_u64, "traceEvents": own.collect::<Vec<_>>()});
+        last = uploaded(&house, &format!("?run=job7&rank={rank}&scenario={scenario}"), body.to_string()).await;
+    }
+    let actions: ActionList = house.get(&api::path::trace_actions(&last)).await.json();
+    assert_eq!((actions.traces.len(), actions.iterations.len()), (simulated.ranks as usize, 1));
+    assert_eq!(actions.ranks, (0..simulated.ranks).collect::<Vec<_>>());
+    let alignment: Alignment =
+        house.get(&format!("{}&planner=1f1b", api::path::trace_alignment(&last, 0, 0))).await.json();
+    assert!(
+        alignment.aligned.pairs.iter().all(|pair| pair.difference_ns == 0 && pair.delay_ns == 0),
+        "{:?}",
+        alignment.notes
+    );
+    assert_eq!(alignment.aligned.only_observed, 0);
+    let busy: BusyList = house.get(&api::path::trace_busy(&last)).await.json();
+    assert_eq!(
+        busy.ranks.iter().map(|busy| busy.rank).collect::<Vec<_>>(),
+        (0..simulated.ranks).map(Some).collect::<Vec<_>>()
+    );
+}
