@@ -230,4 +230,44 @@ mod tests {
         assert_eq!(news.points.len(), 2);
         assert_eq!(reading.files, [first.len() as u64, rest.len() as u64]);
     }
+
+    /// Every way to cut a log in two gives the points of the whole.
+    fn cut_everywhere(log: &[u8]) {
+        let limits = LiveLimits::default();
+        let points = |pieces: &[&[u8]]| {
+            let mut reading = empty(&limits);
+            let mut points: Vec<RunPoint> = Vec::new();
+            for piece in pieces {
+                points.append(&mut reading.read(0, piece).0.points);
+            }
+            points.append(&mut reading.ending().points);
+            points
+        };
+        let whole = points(&[log]);
+        assert!(!whole.is_empty());
+        for cut in 0..=log.len() {
+            let (first, second) = log.split_at(cut);
+            assert!(points(&[first, second]) == whole, "cut at byte {cut}");
+        }
+    }
+
+    #[test]
+    fn a_log_may_be_cut_anywhere() {
+        cut_everywhere(LINES.as_bytes());
+        cut_everywhere(include_bytes!("../../../tests/tests/api/runs/train.log"));
+    }
+
+    /// 20 kB of every published log in the folder that PLANSCOPE_DATA names, from its first step on.
+    #[test]
+    fn published_logs_may_be_cut_anywhere() {
+        let Some(data) = std::env::var_os("PLANSCOPE_DATA") else {
+            eprintln!("skipped: PLANSCOPE_DATA is not set, so there are no published logs");
+            return;
+        };
+        for file in std::fs::read_dir(std::path::Path::new(&data).join("data/logs")).unwrap() {
+            let log = std::fs::read(file.unwrap().path()).unwrap();
+            let first = log.windows(11).position(|word| word == b" iteration ").unwrap();
+            cut_everywhere(&log[first..log.len().min(first + 20_000)]);
+        }
+    }
 }
