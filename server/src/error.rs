@@ -12,6 +12,7 @@ use ingest::dataset::ImportError;
 use planner::scenario::FieldError;
 use planner::study::NoStudy;
 
+use crate::profiles::ProfileError;
 use crate::store::StoreError;
 use crate::studies::StudyError;
 
@@ -85,6 +86,9 @@ pub enum ApiError {
     /// A length file is refused.
     #[error("{0}")]
     InvalidDataset(#[from] ImportError),
+    /// Measurements are refused, or cannot be used.
+    #[error("{0}")]
+    InvalidProfile(#[from] ProfileError),
     /// The request itself is malformed.
     #[error("{0}")]
     Malformed(String),
@@ -200,6 +204,10 @@ impl ApiError {
                 ("too-large", S::PAYLOAD_TOO_LARGE, "The upload is too large")
             }
             Self::InvalidDataset(_) => ("invalid-dataset", S::UNPROCESSABLE_ENTITY, "The length file is not valid"),
+            Self::InvalidProfile(ProfileError::TooMuch(..)) => {
+                ("too-large", S::PAYLOAD_TOO_LARGE, "The upload is too large")
+            }
+            Self::InvalidProfile(_) => ("invalid-profile", S::UNPROCESSABLE_ENTITY, "The profile cannot be used"),
             Self::Malformed(_) | Self::BrokenBody(_) => {
                 ("malformed-request", S::BAD_REQUEST, "The request is malformed")
             }

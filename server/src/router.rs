@@ -21,8 +21,8 @@ use crate::app::App;
 use crate::endpoint::datasets::LARGEST_UPLOAD;
 use crate::endpoint::scenarios::LARGEST_SCENARIO;
 use crate::endpoint::{
-    accuracy, datasets, execution_plans, gallery, health, jobs, outcomes, pages, papers, presets, scenarios, schedules,
-    studies,
+    accuracy, datasets, execution_plans, gallery, health, jobs, outcomes, pages, papers, presets, profiles, scenarios,
+    schedules, studies,
 };
 use crate::error::{ApiError, as_problem};
 use crate::openapi;
@@ -33,6 +33,7 @@ const MEBIBYTE: usize = 1 << 20;
 pub(crate) fn api() -> (Router<Arc<App>>, utoipa::openapi::OpenApi) {
     let uploads = OpenApiRouter::new()
         .routes(routes!(datasets::list, datasets::upload))
+        .routes(routes!(profiles::list, profiles::upload))
         .layer(DefaultBodyLimit::max(LARGEST_UPLOAD * MEBIBYTE));
     let (router, document) = OpenApiRouter::with_openapi(openapi::front())
         .routes(routes!(health::health))
@@ -53,6 +54,9 @@ pub(crate) fn api() -> (Router<Arc<App>>, utoipa::openapi::OpenApi) {
         .routes(routes!(studies::search))
         .routes(routes!(studies::sizes))
         .routes(routes!(studies::layouts))
+        .routes(routes!(profiles::one, profiles::change, profiles::delete))
+        .routes(routes!(profiles::restore))
+        .routes(routes!(profiles::apply_to))
         .routes(routes!(schedules::kinds, schedules::compare))
         .routes(routes!(jobs::one, jobs::cancel))
         .routes(routes!(jobs::events))

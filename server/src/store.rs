@@ -6,12 +6,14 @@
 mod datasets;
 mod error;
 mod outcomes;
+mod profiles;
 mod reader;
 mod scenarios;
 mod writer;
 
 pub use datasets::NewDataset;
 pub use error::StoreError;
+pub use profiles::{NewProfile, ProfileContent, ProfileFile, Replaced};
 pub use reader::Reader;
 pub use scenarios::Resolved;
 pub(crate) use scenarios::SHORTEST_PREFIX;
