@@ -8,6 +8,7 @@ mod error;
 mod outcomes;
 mod profiles;
 mod reader;
+mod runs;
 mod scenarios;
 mod writer;
 
@@ -15,6 +16,7 @@ pub use datasets::NewDataset;
 pub use error::StoreError;
 pub use profiles::{NewProfile, ProfileContent, ProfileFile, Replaced};
 pub use reader::Reader;
+pub use runs::{LogAddition, LogPlace, LogState, Opened, RequestKey, RunChanges, RunPulse, RunQuestion, RunRow};
 pub use scenarios::Resolved;
 pub(crate) use scenarios::SHORTEST_PREFIX;
 pub use writer::{Write, Writer};
