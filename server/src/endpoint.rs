@@ -6,6 +6,7 @@ pub(crate) mod execution_plans;
 pub(crate) mod gallery;
 pub(crate) mod health;
 pub(crate) mod jobs;
+pub(crate) mod observations;
 pub(crate) mod outcomes;
 pub(crate) mod pages;
 pub(crate) mod papers;
