@@ -99,7 +99,11 @@ impl Search {
             return;
         }
         let known = (self.factor, value);
-        if value < self.target { self.below = Some(known) } else { self.above = Some(known) }
+        if value < self.target {
+            self.below = Some(known)
+        } else {
+            self.above = Some(known)
+        }
         let next = match (self.below, self.above) {
             (Some((low, under)), Some((high, over))) => {
                 // Off the ends of the bracket, along which a bend of the line would let it creep.

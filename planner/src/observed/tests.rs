@@ -44,7 +44,8 @@ fn warm_up_lasts_as_long_as_steps_are_slow_and_a_restart_warms_up_again() {
         seconds: Some(seconds),
     }));
     let sifted = sift(&all);
-    let warm: Vec<usize> = sifted.apart.iter().filter(|apart| apart.reason == Reason::WarmUp).map(|a| a.index).collect();
+    let warm: Vec<usize> =
+        sifted.apart.iter().filter(|apart| apart.reason == Reason::WarmUp).map(|a| a.index).collect();
     assert_eq!(warm, [0, 1, 2, 11]);
     let parts: Vec<(u32, u64, u64, u64)> =
         sifted.segments.iter().map(|part| (part.segment, part.first_step, part.last_step, part.points)).collect();
@@ -54,7 +55,8 @@ fn warm_up_lasts_as_long_as_steps_are_slow_and_a_restart_warms_up_again() {
 #[test]
 fn little_is_not_made_out_of_less() {
     assert_eq!(sift(&[]), Sifted::default());
-    let untimed = sift(&[Step { segment: 0, step: 4, seconds: None }, Step { segment: 0, step: 5, seconds: Some(f64::NAN) }]);
+    let untimed =
+        sift(&[Step { segment: 0, step: 4, seconds: None }, Step { segment: 0, step: 5, seconds: Some(f64::NAN) }]);
     assert!(untimed.kept.is_empty() && untimed.apart.is_empty());
     assert_eq!((untimed.segments[0].points, untimed.segments[0].median_s), (2, None));
     // Of two steps none can be told to be the odd one.
@@ -211,8 +213,10 @@ fn factors_go_on_from_the_users_own_times() {
     let base = question(&own);
     let own = &base.scenario().training.overrides;
     let overrides = scaled(own, Factors { forward: 1.5, backward: 0.5 });
-    let shown: Vec<String> =
-        overrides.iter().map(|of| format!("{:?} {:?} {:?} {:?}", of.phase, of.scale, of.formula_us, of.table_us)).collect();
+    let shown: Vec<String> = overrides
+        .iter()
+        .map(|of| format!("{:?} {:?} {:?} {:?}", of.phase, of.scale, of.formula_us, of.table_us))
+        .collect();
     assert_eq!(
         shown,
         [
