@@ -57,6 +57,7 @@ pub(crate) fn api() -> (Router<Arc<App>>, utoipa::openapi::OpenApi) {
         .routes(routes!(studies::search))
         .routes(routes!(studies::sizes))
         .routes(routes!(studies::layouts))
+        .routes(routes!(studies::correction))
         .routes(routes!(profiles::one, profiles::change, profiles::delete))
         .routes(routes!(profiles::restore))
         .routes(routes!(observations::comparison))

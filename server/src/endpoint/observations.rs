@@ -175,7 +175,8 @@ async fn held(app: &App, run: &str, planner: Option<&str>) -> Result<Held, ApiEr
         }
         _ => None,
     });
-    let none = || ObservationError::NoPlan(asked.map_or_else(|| "any planner".to_owned(), |kind| kind.title().to_owned()));
+    let none =
+        || ObservationError::NoPlan(asked.map_or_else(|| "any planner".to_owned(), |kind| kind.title().to_owned()));
     let (planner, planned) = found.ok_or_else(none)?;
     let timeline = match app.store.reader().timeline(&stored.id, planner, 0).await {
         Ok(encoded) => Some(decode(&encoded)?),

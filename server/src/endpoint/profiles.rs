@@ -179,7 +179,9 @@ pub(crate) async fn change(
     };
     let tags = change.tags.map(|tags| {
         let mut tags: Vec<String> = tags.iter().filter_map(|tag| label::clean(tag)).collect();
-        tags.iter_mut().for_each(|tag| *tag = tag.chars().take(LONGEST_TAG).collect());
+        for tag in &mut tags {
+            *tag = tag.chars().take(LONGEST_TAG).collect();
+        }
         tags.sort_unstable();
         tags.dedup();
         tags.truncate(MOST_TAGS);

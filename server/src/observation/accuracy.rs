@@ -35,7 +35,10 @@ pub(super) fn error_of(cluster: &Cluster) -> (f64, String) {
     let Some(set) = widest else { return (0.0, "no published steps to compare with".to_owned()) };
     let p90 = set.statistics.p90_abs_pct;
     let whose = if is_own { "" } else { ", the widest set, as none is of these devices" };
-    (p90 / 100.0, format!("widened by {p90:.1} %, within which nine of ten steps of \"{}\" were predicted{whose}", set.title))
+    (
+        p90 / 100.0,
+        format!("widened by {p90:.1} %, within which nine of ten steps of \"{}\" were predicted{whose}", set.title),
+    )
 }
 
 #[cfg(test)]

@@ -31,7 +31,8 @@ pub(crate) fn calibrated(
     let phases = measured_phases(&points);
     let of = |phase: Phase| phases.iter().find(|times| times.phase == phase).map(|times| times.seconds);
     let before = evaluation(held, &held.planned);
-    let timers = of(Phase::Forward).zip(of(Phase::Backward)).filter(|_| before.forward_s > 0.0 && before.backward_s > 0.0);
+    let timers =
+        of(Phase::Forward).zip(of(Phase::Backward)).filter(|_| before.forward_s > 0.0 && before.backward_s > 0.0);
     let target = match timers {
         Some((forward_s, backward_s)) => Target::Phases { forward_s, backward_s },
         None => Target::Step(step_s),
@@ -152,7 +153,10 @@ fn report(held: &Held, solved: &Solved, (step_s, steps, apart): (f64, usize, usi
             ));
         }
     } else {
-        report.push("The log has no timers of both passes: one factor on all layers stands for whatever makes the step longer.".to_owned());
+        report.push(
+            "The log has no timers of both passes: one factor on all layers stands for whatever makes the step longer."
+                .to_owned(),
+        );
     }
     report
 }

@@ -22,7 +22,10 @@ pub(crate) fn compared(held: &Held, segment: Option<u32>) -> Comparison {
     let (phases, of_phases) = residuals_of(held, &kept, &held.planned);
     notes.extend(of_phases);
     if held.points.iter().any(|point| point.tflops_per_device.is_some()) {
-        notes.push("TFLOP/s of the log are as its trainer counts operations, which may include what is computed again.".to_owned());
+        notes.push(
+            "TFLOP/s of the log are as its trainer counts operations, which may include what is computed again."
+                .to_owned(),
+        );
     }
     Comparison {
         run: held.run.clone(),
@@ -95,9 +98,8 @@ fn predictions(
         kept.iter().filter_map(|point| of(point)).filter(|value| value.is_finite()).collect()
     };
     let devices = f64::from(scenario.cluster.devices());
-    let of_job = |point: &RunPoint| {
-        point.tokens_per_s.or_else(|| point.tokens_per_s_per_device.map(|rate| rate * devices))
-    };
+    let of_job =
+        |point: &RunPoint| point.tokens_per_s.or_else(|| point.tokens_per_s_per_device.map(|rate| rate * devices));
     let reserve = scenario.training.memory_reserve_gib;
     let mut memory = Band::of(metrics.peak_memory_gib, &peaks, 0.0);
     memory.high += reserve;
@@ -155,7 +157,9 @@ pub(super) fn measured_phases(kept: &[&RunPoint]) -> Vec<PhaseTimes> {
             match all.iter_mut().find(|(known, _)| known.phase == times.phase) {
                 Some((known, each)) => {
                     each.push(times.seconds);
-                    known.timers.extend(times.timers.into_iter().filter(|name| !known.timers.contains(name)).collect::<Vec<_>>());
+                    known.timers.extend(
+                        times.timers.into_iter().filter(|name| !known.timers.contains(name)).collect::<Vec<_>>(),
+                    );
                 }
                 None => {
                     let seconds = times.seconds;

@@ -50,9 +50,10 @@ pub(super) fn fit(base: &Base, files: &[(String, LayerProfile)]) -> Result<NewPr
         report.push("Only forwards were timed: backwards keep the model's times.".to_owned());
     }
     let measurements = made.tables.iter().map(|table| table.measured.len() as u64).sum();
-    let (sum, count) = parts.iter().filter_map(|part: &FittedPart| part.residual).fold((0.0, 0.0), |of, residual| {
-        (of.0 + residual, of.1 + 1.0)
-    });
+    let (sum, count) = parts
+        .iter()
+        .filter_map(|part: &FittedPart| part.residual)
+        .fold((0.0, 0.0), |of, residual| (of.0 + residual, of.1 + 1.0));
     let formats: BTreeSet<&str> = files.iter().map(|(_, profile)| profile.format.name()).collect();
     Ok(NewProfile {
         id: String::new(),
@@ -61,12 +62,7 @@ pub(super) fn fit(base: &Base, files: &[(String, LayerProfile)]) -> Result<NewPr
         measurements,
         residual: (count > 0.0).then(|| sum / count),
         base: None,
-        content: ProfileContent {
-            effect: ProfileEffect::Overrides { overrides },
-            parts,
-            report,
-            factors: Vec::new(),
-        },
+        content: ProfileContent { effect: ProfileEffect::Overrides { overrides }, parts, report, factors: Vec::new() },
         files: Vec::new(),
     })
 }
@@ -92,7 +88,9 @@ fn placed(table: &LayerTable, model: Option<&Model>) -> Result<(Option<String>, 
         return Ok((backbone, thinned().collect()));
     }
     let Some(model) = model else {
-        return Err("Layers of a vision encoder are timed by images: ?scenario= says how many tokens one has.".to_owned());
+        return Err(
+            "Layers of a vision encoder are timed by images: ?scenario= says how many tokens one has.".to_owned()
+        );
     };
     let encoder = model.modules.iter().find(|module| module.role == ModuleRole::VisionEncoder);
     let Some(encoder) = encoder.filter(|encoder| encoder.tokens_per_item() > 0) else {

@@ -1,6 +1,8 @@
 //! Profiles: what was measured, and what was fitted to it.
 
-use api::profile::{FittedPart, PhaseFactor, Profile, ProfileChange, ProfileEffect, ProfileList, ProfileSource, ProfileSummary};
+use api::profile::{
+    FittedPart, PhaseFactor, Profile, ProfileChange, ProfileEffect, ProfileList, ProfileSource, ProfileSummary,
+};
 use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
 
@@ -230,11 +232,8 @@ impl Reader {
                AND (?2 IS NULL OR EXISTS (SELECT 1 FROM json_each(tags_json) WHERE value = ?2))
              ORDER BY created_at_ms DESC, id LIMIT 1000"
         );
-        let rows: Vec<SummaryRow> = sqlx::query_as(sqlx::AssertSqlSafe(query))
-            .bind(search)
-            .bind(tag)
-            .fetch_all(self.pool())
-            .await?;
+        let rows: Vec<SummaryRow> =
+            sqlx::query_as(sqlx::AssertSqlSafe(query)).bind(search).bind(tag).fetch_all(self.pool()).await?;
         let profiles = rows.into_iter().map(summary).collect::<Result<_, _>>()?;
         let tags = sqlx::query_scalar(
             "SELECT DISTINCT value FROM profile, json_each(tags_json) WHERE deleted_at_ms IS NULL ORDER BY value",
@@ -257,10 +256,8 @@ impl Reader {
         if let Some(at) = row.9 {
             return Err(gone(id, at));
         }
-        let content: Option<String> = sqlx::query_scalar("SELECT content_json FROM profile WHERE id = ?")
-            .bind(id)
-            .fetch_one(self.pool())
-            .await?;
+        let content: Option<String> =
+            sqlx::query_scalar("SELECT content_json FROM profile WHERE id = ?").bind(id).fetch_one(self.pool()).await?;
         let ProfileContent { effect, parts, report, factors } = parse(content.as_deref().unwrap_or_default())?;
         Ok(Profile { summary: summary(row)?, effect, parts, report, factors })
     }

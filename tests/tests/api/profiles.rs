@@ -92,7 +92,8 @@ async fn timed_layers_become_times_of_the_backbone() {
     let given = &used["scenario"]["training"]["overrides"][0];
     assert_eq!((&given["operator"], &given["phase"]), (&json!("layer"), &json!("forward")));
     assert!(given["module"].is_string() && given["table_us"][0][0] == 2048.0, "{given}");
-    let mixed = house.post(&format!("{}?name=p.csv&device=a100-80gb&onto={id}", api::path::PROFILES), products(1)).await;
+    let mixed =
+        house.post(&format!("{}?name=p.csv&device=a100-80gb&onto={id}", api::path::PROFILES), products(1)).await;
     assert_eq!(mixed.problem().status, 422);
     assert_eq!(house.post(&path, "nothing of the kind").await.problem().kind, "/problems/invalid-profile");
 }

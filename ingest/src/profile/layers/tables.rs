@@ -46,13 +46,15 @@ pub fn tables(profiles: &[LayerProfile], tensor: Option<u32>) -> LayerTables {
     let ends = |part: Part| matches!(part, Part::Embedding | Part::Postprocess | Part::Decoder);
     let others = all.iter().filter(|timing| ends(timing.shape.part)).count();
     if others > 0 {
-        made.notes.push(format!("{others} timings of embeddings, heads and decoders of an encoder-decoder are left out"));
+        made.notes
+            .push(format!("{others} timings of embeddings, heads and decoders of an encoder-decoder are left out"));
     }
     let layers: Vec<&Timing> =
         all.into_iter().filter(|timing| timing.with_attention && !ends(timing.shape.part)).collect();
     let footprints: usize = profiles.iter().map(|profile| profile.footprints.len()).sum();
     if footprints > 0 {
-        made.notes.push(format!("{footprints} values of memory are kept and change nothing: memory follows from tensors"));
+        made.notes
+            .push(format!("{footprints} values of memory are kept and change nothing: memory follows from tensors"));
     }
     made.tensor = tensor.or_else(|| most_timed(&layers));
     let fits = |timing: &&&Timing| timing.shape.tensor_parallel.is_none_or(|own| Some(own) == made.tensor);
@@ -63,7 +65,9 @@ pub fn tables(profiles: &[LayerProfile], tensor: Option<u32>) -> LayerTables {
         let left = layers.len() - own.len();
         made.notes.push(format!("TP {degree} is taken; {left} timings of other degrees are left out"));
     }
-    for (part, backward) in [Part::Vision, Part::Language, Part::Encoder].map(|part| [(part, false), (part, true)]).concat() {
+    for (part, backward) in
+        [Part::Vision, Part::Language, Part::Encoder].map(|part| [(part, false), (part, true)]).concat()
+    {
         match table(&own, part, backward) {
             None => {}
             Some(Ok(table)) => made.tables.push(table),
@@ -107,8 +111,7 @@ fn table(timings: &[&Timing], part: Part, backward: bool) -> Option<Result<Layer
         return Some(Err(format!("{part:?} {pass}: one size only, a table needs two")));
     }
     let points = by_size.iter().map(|(size, times)| [*size as f64, middle(times) * 1e6]).collect();
-    let measured =
-        by_size.iter().flat_map(|(size, times)| times.iter().map(|time| [*size as f64, *time])).collect();
+    let measured = by_size.iter().flat_map(|(size, times)| times.iter().map(|time| [*size as f64, *time])).collect();
     Some(Ok(LayerTable { part, backward, points, measured }))
 }
 
