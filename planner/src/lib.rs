@@ -22,6 +22,7 @@ pub mod flow;
 pub mod heterogeneous_strategies;
 mod integer;
 pub mod model;
+pub mod observed;
 pub mod observer;
 pub mod outcome;
 pub mod plan;

@@ -24,7 +24,7 @@ pub use modules::ModuleLayout;
 pub use strategy::{OptimizerSharding, Scheme, SchemedPipeline, Strategy};
 
 pub(crate) use context_parallel::plan as plan_context_parallel;
-pub(crate) use data_aware::plan as plan_data_aware;
+pub(crate) use data_aware::{plan as plan_data_aware, shaped_items};
 pub(crate) use dynamic::plan as plan_dynamic;
 pub(crate) use heterogeneous::plan as plan_heterogeneous;
 pub(crate) use hydraulis::{Batches, plan as plan_strategies};

@@ -7,12 +7,14 @@
 //! Everything but `seconds` is the same for the same scenario and rollouts, unless the time is up before; then the
 //! study holds what it has and says so.
 
+pub mod correction;
 pub mod layouts;
 pub mod rank_memory;
 pub mod search_progress;
 pub mod stages;
 pub mod sub_microbatches;
 
+pub use correction::{CorrectionStudy, SlowShapes, correction};
 pub use layouts::{LayoutSweep, layouts};
 pub use rank_memory::{RankMemoryFigures, rank_memory};
 pub use search_progress::{SearchProgress, search_progress};
@@ -104,6 +106,9 @@ pub enum NoStudy {
         /// The iteration.
         iteration: u32,
     },
+    /// DFLOP was not asked, or found nothing.
+    #[error("DFLOP has no plan of this scenario")]
+    NoDataAwarePlan,
     /// The layout is none of a PipeWeaver plan.
     #[error("the layout does not hold with the layers as the settings have them: {0}")]
     Layout(String),

@@ -22,8 +22,8 @@ use crate::endpoint::datasets::LARGEST_UPLOAD;
 use crate::endpoint::runs::files::LARGEST_LOG;
 use crate::endpoint::scenarios::LARGEST_SCENARIO;
 use crate::endpoint::{
-    accuracy, datasets, execution_plans, gallery, health, jobs, outcomes, pages, papers, presets, rehearsals, runs,
-    scenarios, schedules, studies, traces,
+    accuracy, datasets, execution_plans, gallery, health, jobs, observations, outcomes, pages, papers, presets, profiles,
+    rehearsals, runs, scenarios, schedules, studies, traces,
 };
 use crate::error::{ApiError, as_problem};
 use crate::openapi;
@@ -34,6 +34,7 @@ const MEBIBYTE: usize = 1 << 20;
 pub(crate) fn api() -> (Router<Arc<App>>, utoipa::openapi::OpenApi) {
     let uploads = OpenApiRouter::new()
         .routes(routes!(datasets::list, datasets::upload))
+        .routes(routes!(profiles::list, profiles::upload))
         .layer(DefaultBodyLimit::max(LARGEST_UPLOAD * MEBIBYTE));
     let logs =
         OpenApiRouter::new().routes(routes!(runs::files::import)).layer(DefaultBodyLimit::max(LARGEST_LOG * MEBIBYTE));
@@ -60,6 +61,13 @@ pub(crate) fn api() -> (Router<Arc<App>>, utoipa::openapi::OpenApi) {
         .routes(routes!(studies::sizes))
         .routes(routes!(studies::layouts))
         .routes(routes!(studies::stages))
+        .routes(routes!(studies::correction))
+        .routes(routes!(profiles::one, profiles::change, profiles::delete))
+        .routes(routes!(profiles::restore))
+        .routes(routes!(observations::comparison))
+        .routes(routes!(observations::calibration))
+        .routes(routes!(observations::check))
+        .routes(routes!(profiles::apply_to))
         .routes(routes!(schedules::kinds, schedules::compare))
         .routes(routes!(jobs::one, jobs::cancel))
         .routes(routes!(jobs::events))

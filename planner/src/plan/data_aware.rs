@@ -19,8 +19,8 @@ use super::{IterationPlan, ModuleLayout, NoPlan, Plan, ReplicaPlan};
 use crate::cost::partition::ModuleWeight;
 use crate::cost::{MicrobatchLoad, Partition, Pricing};
 use crate::data_aware::{
-    Choice, Configuration, Degrees, Item, ItemWork, Optimized, OptimizerInput, PartitionSettings, Round, item_seconds,
-    optimize, partition, shortlist,
+    Choice, Configuration, Degrees, Item, ItemWork, Optimized, OptimizerError, OptimizerInput, PartitionSettings,
+    Round, item_seconds, optimize, partition, shortlist,
 };
 use crate::observer::{Cancelled, Observer, go_on};
 use crate::outcome::{Layout, Loser, RejectionCount, Search, SolverStatus};
@@ -167,6 +167,22 @@ fn input(scenario: &Scenario, sizing: &PackedBatch) -> OptimizerInput {
         backbone: profile::backbone(scenario, &modules[1]),
         items: sampled(items),
     }
+}
+
+/// The items of a batch as the online scheduler sees them, and of every one its shape: images (or clips), and tokens in steps of
+/// `step`.
+pub(crate) fn shaped_items(
+    scenario: &Scenario,
+    sizing: &PackedBatch,
+    configuration: &Configuration,
+    batch: &PackedBatch,
+    step: u32,
+) -> Result<Vec<(Item, (u32, u32))>, OptimizerError> {
+    let works: Vec<ItemWork> =
+        batch.sequences.iter().map(|sequence| profile::work(&scenario.model, sequence)).collect();
+    let items = item_seconds(&input(scenario, sizing), configuration, &works)?;
+    let shape = |work: &ItemWork| (work.batch as u32, (work.length as u32).div_ceil(step.max(1)));
+    Ok(items.into_iter().zip(works.iter().map(shape)).collect())
 }
 
 /// At most [`SAMPLED`] items that stand for all: those at equal distances in the order of their work, each weighing as many as it

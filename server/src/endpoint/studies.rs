@@ -3,12 +3,16 @@
 use axum::Json;
 use axum::extract::rejection::QueryRejection;
 use axum::extract::{Path, Query, State};
-use planner::outcome::ENGINE;
-use planner::scenario::ValidScenario;
+use planner::data_aware::CorrectionSettings;
+use planner::observed::StepRatio;
+use planner::outcome::{Answer as Planning, ENGINE, Outcome};
+use planner::scenario::{PlannerKind, ValidScenario};
+use planner::study::correction as study_correction;
 use planner::study::layouts as study_layouts;
 use planner::study::stages as study_stages;
 use planner::study::{
-    LayoutSweep, SearchProgress, StageStudy, SubMicrobatches, Subject, search_progress, sub_microbatches,
+    CorrectionStudy, LayoutSweep, NoStudy, SearchProgress, SlowShapes, StageStudy, SubMicrobatches, Subject,
+    search_progress, sub_microbatches,
 };
 use serde::Deserialize;
 use utoipa::IntoParams;
@@ -18,6 +22,8 @@ use crate::app::{App, Shared};
 use crate::error::ApiError;
 use crate::store::StoreError;
 
+/// Steps of a run that are looked at: a scenario has no more batches.
+const MOST_STEPS: u32 = 5000;
 /// Most rollouts of a search.
 const MOST_ROLLOUTS: u32 = 100_000;
 /// Rollouts that show how a search goes on, where nobody says how many.
@@ -180,10 +186,104 @@ pub(crate) async fn stages(
     Ok(Json(study.await?))
 }
 
-/// The scenario, and the plan of it that is studied.
-async fn subject(app: &App, id: &str, options: &StudyOptions) -> Result<(ValidScenario, Subject), ApiError> {
-    let stored = find(app, id).await?;
-    let outcome = match app.store.reader().outcome(&stored.id).await {
+/// Which shapes are slow, and when correction pays.
+#[derive(Debug, Deserialize, IntoParams)]
+#[into_params(parameter_in = Query)]
+pub(crate) struct CorrectionOptions {
+    /// Batches of the run, 1 to 200; absent: 60.
+    iterations: Option<u32>,
+    /// Share of the shapes that are slow, 0 to 1; absent: 0.03.
+    anomaly: Option<f64>,
+    /// What an item of them takes longer, as a share of the longest stage, 0 to 10; absent: 0.5.
+    slowdown: Option<f64>,
+    /// Share of throughput that watching costs, 0 to 1; absent: 0.04.
+    cost: Option<f64>,
+    /// Iterations over which benefits are averaged, 1 to 200; absent: 20.
+    window: Option<u32>,
+    /// Run whose steps are held against the plan's, step k of its log being batch k.
+    run: Option<String>,
+}
+
+impl CorrectionOptions {
+    fn slow(&self) -> Result<SlowShapes, ApiError> {
+        let whole = |name: &str, given: Option<u32>, default: u32| match given.unwrap_or(default) {
+            value @ 1..=200 => Ok(value),
+            value => Err(ApiError::Malformed(format!("{name}: {value} is out of range: 1 to 200"))),
+        };
+        let share = |name: &str, given: Option<f64>, default: f64, most: f64| {
+            let value = given.unwrap_or(default);
+            let fits = (0.0..=most).contains(&value);
+            fits.then_some(value)
+                .ok_or_else(|| ApiError::Malformed(format!("{name}: {value} is out of range: 0 to {most}")))
+        };
+        Ok(SlowShapes {
+            iterations: whole("iterations", self.iterations, 60)?,
+            rate: share("anomaly", self.anomaly, 0.03, 1.0)?,
+            magnitude: share("slowdown", self.slowdown, 0.5, 10.0)?,
+            settings: CorrectionSettings {
+                iterations: whole("window", self.window, 20)?,
+                cost: share("cost", self.cost, 0.04, 1.0)?,
+            },
+        })
+    }
+}
+
+/// What DFLOP's adaptive correction does when some shapes take longer than its tables say, and what a run says of its shapes.
+///
+/// Deals the batches of the scenario under its DFLOP plan with and without correction. Computed while you wait, in turn with
+/// planning jobs and for 20 s at most.
+#[utoipa::path(
+    get, path = "/api/v1/scenarios/{id}/studies/correction", tag = "studies",
+    params(("id" = String, Path, description = "Identifier, or unique prefix of at least ten characters"), CorrectionOptions),
+    responses(
+        (status = 200, body = CorrectionStudy),
+        (status = 300, description = "The prefix is ambiguous; the candidates are named"),
+        (status = 400, description = "Too short, not an identifier, or a wrong query"),
+        (status = 404, description = "Unknown"),
+        (status = 409, description = "Not planned by this engine yet"),
+        (status = 410, description = "Deleted"),
+        (status = 422, description = "DFLOP has no plan of it"),
+        (status = 503, description = "Too many studies are under way; try again after a while"),
+    )
+)]
+pub(crate) async fn correction(
+    State(app): Shared,
+    Path(id): Path<String>,
+    options: Result<Query<CorrectionOptions>, QueryRejection>,
+) -> Result<Json<CorrectionStudy>, ApiError> {
+    let Query(options) = options?;
+    let slow = options.slow()?;
+    let stored = find(&app, &id).await?;
+    let outcome = planned(&app, &stored.id).await?;
+    let run = match options.run.as_deref().filter(|run| !run.is_empty()) {
+        Some(run) => steps(&app, run, &outcome).await?,
+        None => Vec::new(),
+    };
+    let scenario = validate(app.store.reader(), stored.scenario).await?;
+    let work = app.studies.run(1, move |effort| study_correction(&scenario, &outcome, slow, &run, effort.watch));
+    Ok(Json(work.await?))
+}
+
+/// Steps of a run whose batches are those of the DFLOP plan.
+async fn steps(app: &App, run: &str, outcome: &Outcome) -> Result<Vec<StepRatio>, ApiError> {
+    app.store.reader().run(run, app.clock.now()).await?;
+    let planned = outcome.results.iter().find_map(|result| match &result.answer {
+        Planning::Planned(planned) if result.planner == PlannerKind::Dflop => Some(planned),
+        _ => None,
+    });
+    let Some(planned) = planned else { return Err(NoStudy::NoDataAwarePlan.into()) };
+    let points = app.store.reader().run_points(run, 0, MOST_STEPS).await?;
+    let ratio = |point: api::run::RunPoint| {
+        let iteration = u32::try_from(point.step.checked_sub(1)?).ok()?;
+        let predicted_s = planned.iterations.get(iteration as usize)?.iteration_s;
+        Some(StepRatio { iteration, measured_s: point.step_s?, predicted_s })
+    };
+    Ok(points.into_iter().filter_map(ratio).collect())
+}
+
+/// The outcome of this engine.
+async fn planned(app: &App, id: &str) -> Result<Outcome, ApiError> {
+    let outcome = match app.store.reader().outcome(id).await {
         Ok(answered) => answered.outcome,
         Err(StoreError::Unknown { .. }) => return Err(ApiError::NotPlanned),
         Err(error) => return Err(error.into()),
@@ -191,6 +291,13 @@ async fn subject(app: &App, id: &str, options: &StudyOptions) -> Result<(ValidSc
     if outcome.engine != ENGINE {
         return Err(ApiError::NotPlanned);
     }
+    Ok(outcome)
+}
+
+/// The scenario, and the plan of it that is studied.
+async fn subject(app: &App, id: &str, options: &StudyOptions) -> Result<(ValidScenario, Subject), ApiError> {
+    let stored = find(app, id).await?;
+    let outcome = planned(app, &stored.id).await?;
     let subject = Subject::of(&outcome, options.iteration.unwrap_or(0))?;
     Ok((validate(app.store.reader(), stored.scenario).await?, subject))
 }

@@ -2,11 +2,13 @@
 
 mod access;
 mod accuracy;
+mod comparison;
 mod datasets;
 mod jobs;
 mod openapi;
 mod pages;
 mod runs;
+mod profiles;
 mod scenarios;
 mod schedules;
 mod store;
