@@ -12,6 +12,7 @@ mod peak_memory;
 mod placement;
 mod ranking;
 mod ranking_table;
+mod rehearse;
 mod status;
 mod studies;
 mod time_spent;
