@@ -53,6 +53,12 @@ pub fn run_events(id: &str) -> String {
     format!("{RUNS}/{id}/events")
 }
 
+/// GET: server-sent events of several runs in one stream, from behind a row of each.
+pub fn runs_events(ids: &[&str], after: &[u64]) -> String {
+    let after: Vec<String> = after.iter().map(u64::to_string).collect();
+    format!("{RUNS}/events?runs={}&after={}", ids.join(","), after.join(","))
+}
+
 /// GET: points of a run behind a row.
 pub fn run_points(id: &str, after: u64, limit: u32) -> String {
     format!("{RUNS}/{id}/points?after={after}&limit={limit}")

@@ -6,13 +6,17 @@ mod point;
 pub use comparison::{
     Comparison, Outlier, OutlierReason, PhaseResidual, Prediction, PredictionBand, Quantity, SegmentSummary,
 };
-pub use point::{PhaseTime, PointPage, RunEvent, RunGap, RunPoint};
+pub use point::{PhaseTime, PointPage, RunEvent, RunGap, RunPoint, RunUpdate};
 
 use planner::scenario::PlannerKind;
 use serde::{Deserialize, Serialize};
 
-/// Header that says how many bytes of a log are stored.
+/// Header that says how many bytes of a file of a log are stored.
 pub const UPLOAD_OFFSET: &str = "upload-offset";
+/// Header that says which file of a log is spoken of; without `?file=` it is the latest.
+pub const UPLOAD_FILE: &str = "upload-file";
+/// Type of the problem that says that the bytes sent differ from those stored: the file was rotated or written anew.
+pub const DIVERGED: &str = "/problems/diverged";
 
 /// A run to be opened.
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
@@ -103,6 +107,46 @@ pub enum RunState {
     Crashed,
 }
 
+impl RunOrigin {
+    /// Every one.
+    pub const ALL: [Self; 3] = [Self::Live, Self::Imported, Self::Rehearsal];
+
+    /// Its name in addresses and in the database.
+    pub const fn id(self) -> &'static str {
+        match self {
+            Self::Live => "live",
+            Self::Imported => "imported",
+            Self::Rehearsal => "rehearsal",
+        }
+    }
+
+    /// The one of that name.
+    pub fn from_id(id: &str) -> Option<Self> {
+        Self::ALL.into_iter().find(|origin| origin.id() == id)
+    }
+}
+
+impl RunState {
+    /// Every one.
+    pub const ALL: [Self; 5] = [Self::Waiting, Self::Live, Self::Stalled, Self::Ended, Self::Crashed];
+
+    /// Its name in addresses.
+    pub const fn id(self) -> &'static str {
+        match self {
+            Self::Waiting => "waiting",
+            Self::Live => "live",
+            Self::Stalled => "stalled",
+            Self::Ended => "ended",
+            Self::Crashed => "crashed",
+        }
+    }
+
+    /// The one of that name.
+    pub fn from_id(id: &str) -> Option<Self> {
+        Self::ALL.into_iter().find(|state| state.id() == id)
+    }
+}
+
 /// A run as lists show it.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
@@ -166,6 +210,9 @@ pub struct RunList {
     pub stored_bytes: u64,
     /// Days that a deleted run can be brought back.
     pub retention_days: u32,
+    /// Run to ask on after; absent: there are no more.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub next: Option<String>,
 }
 
 /// One run, whole.

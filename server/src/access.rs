@@ -90,17 +90,17 @@ impl Access {
         if !matches!(*request.method(), Method::GET | Method::HEAD | Method::OPTIONS) {
             same_origin(headers, host)?;
         }
-        if request.uri().path().starts_with("/api/") && self.token.is_some() && !self.carries_token(headers) {
+        let path = request.uri().path();
+        let guarded = path.starts_with("/api/") && !is_for_trainers(request.method(), path);
+        if guarded && self.token.is_some() && !self.carries_token(headers) {
             return Err(ApiError::Unauthorised);
         }
         Ok(())
     }
 
-    fn carries_token(&self, headers: &HeaderMap) -> bool {
-        let bearer = text(headers, &AUTHORIZATION)
-            .and_then(|value| value.split_once(' '))
-            .filter(|(scheme, _)| scheme.eq_ignore_ascii_case("bearer"))
-            .map(|(_, token)| token.trim());
+    /// Whether a request carries the server's token; never where there is none.
+    pub(crate) fn carries_token(&self, headers: &HeaderMap) -> bool {
+        let bearer = bearer(headers);
         let mut cookies = headers
             .get_all(COOKIE)
             .iter()
@@ -110,6 +110,28 @@ impl Access {
             .filter(|(name, _)| *name == COOKIE_NAME)
             .map(|(_, token)| token);
         bearer.is_some_and(|token| self.admits(token)) || cookies.any(|token| self.admits(token))
+    }
+}
+
+/// The token that a request bears.
+pub(crate) fn bearer(headers: &HeaderMap) -> Option<&str> {
+    text(headers, &AUTHORIZATION)
+        .and_then(|value| value.split_once(' '))
+        .filter(|(scheme, _)| scheme.eq_ignore_ascii_case("bearer"))
+        .map(|(_, token)| token.trim())
+}
+
+/// Whether a request may carry the token of a run in place of the server's: writing a log and saying that it ended. Those
+/// handlers look at tokens themselves.
+fn is_for_trainers(method: &Method, path: &str) -> bool {
+    let parts = path
+        .strip_prefix(api::path::RUNS)
+        .and_then(|path| path.strip_prefix('/'))
+        .and_then(|path| path.split_once('/'));
+    match parts {
+        Some((_, "log")) => [Method::HEAD, Method::PATCH, Method::PUT].contains(method),
+        Some((_, "finish")) => method == Method::POST,
+        _ => false,
     }
 }
 

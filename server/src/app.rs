@@ -5,6 +5,7 @@ use std::sync::Arc;
 use crate::access::Access;
 use crate::clock::Clock;
 use crate::jobs::Jobs;
+use crate::live::Live;
 use crate::store::Store;
 use crate::studies::Studies;
 use crate::web::Web;
@@ -16,6 +17,8 @@ pub struct App {
     pub store: Store,
     /// Planning jobs.
     pub jobs: Jobs,
+    /// Logs of running jobs.
+    pub live: Live,
     /// Studies of plans.
     pub studies: Studies,
     /// What time it is.

@@ -2,10 +2,12 @@
 
 use std::net::SocketAddr;
 use std::path::PathBuf;
+use std::time::Duration;
 
 use clap::{Args, Parser, Subcommand};
 use planner::schedule::ScheduleKind;
 
+use crate::live::LiveLimits;
 use crate::workers::Threads;
 
 /// Plans the training of large multimodal models.
@@ -71,6 +73,12 @@ pub struct ServeArguments {
     /// Planning jobs that may wait.
     #[arg(long, env = "PLANSCOPE_QUEUE", default_value_t = 64)]
     pub queue: usize,
+    /// Days that a deleted run can be brought back; then its log and its points are gone.
+    #[arg(long, env = "PLANSCOPE_RETENTION_DAYS", default_value_t = 30, value_parser = clap::value_parser!(u32).range(0..=3650))]
+    pub retention_days: u32,
+    /// Time after which the upload of a log that sends nothing is ended, in seconds; what came is kept.
+    #[arg(long, env = "PLANSCOPE_LOG_IDLE_SECONDS", default_value_t = 60, value_parser = clap::value_parser!(u64).range(1..=86_400))]
+    pub log_idle_seconds: u64,
 }
 
 /// Shortest token that is taken: what is shorter can be guessed.
@@ -122,6 +130,15 @@ impl ServeArguments {
     /// Threads of one search.
     pub fn search_threads(&self) -> Threads {
         self.search_threads.map_or_else(Threads::of_all_cores, Threads::new)
+    }
+
+    /// How much is taken of logs.
+    pub fn live_limits(&self) -> LiveLimits {
+        LiveLimits {
+            idle: Duration::from_secs(self.log_idle_seconds),
+            retention_days: self.retention_days,
+            ..LiveLimits::default()
+        }
     }
 }
 

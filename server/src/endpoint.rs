@@ -10,6 +10,7 @@ pub(crate) mod outcomes;
 pub(crate) mod pages;
 pub(crate) mod papers;
 pub(crate) mod presets;
+pub(crate) mod runs;
 pub(crate) mod scenarios;
 pub(crate) mod schedules;
 pub(crate) mod studies;

@@ -6,12 +6,14 @@ use api::problem::{FieldProblem, Problem};
 use axum::Json;
 use axum::extract::rejection::{BytesRejection, QueryRejection};
 use axum::http::header::{ALLOW, CONTENT_TYPE, LOCATION, RETRY_AFTER, WWW_AUTHENTICATE};
-use axum::http::{HeaderValue, Method, StatusCode};
+use axum::http::{HeaderName, HeaderValue, Method, StatusCode};
 use axum::response::{IntoResponse, Response};
 use ingest::dataset::ImportError;
+use ingest::log::LogError;
 use planner::scenario::FieldError;
 use planner::study::NoStudy;
 
+use crate::live::{ImportError as RunImportError, LogEnd, LogRefusal};
 use crate::store::StoreError;
 use crate::studies::StudyError;
 
@@ -45,6 +47,33 @@ impl IntoResponse for Deleted {
     fn into_response(self) -> Response {
         StatusCode::NO_CONTENT.into_response()
     }
+}
+
+/// Bytes of a log are stored, up to this end.
+#[derive(Debug)]
+pub struct LogStored(pub LogEnd);
+
+impl IntoResponse for LogStored {
+    fn into_response(self) -> Response {
+        (StatusCode::NO_CONTENT, log_end(self.0)).into_response()
+    }
+}
+
+/// The end of what is stored of a log.
+#[derive(Debug)]
+pub struct LogEndsAt(pub LogEnd);
+
+impl IntoResponse for LogEndsAt {
+    fn into_response(self) -> Response {
+        (StatusCode::OK, log_end(self.0)).into_response()
+    }
+}
+
+fn log_end(end: LogEnd) -> [(HeaderName, HeaderValue); 2] {
+    [
+        (HeaderName::from_static(api::run::UPLOAD_OFFSET), HeaderValue::from(end.stored)),
+        (HeaderName::from_static(api::run::UPLOAD_FILE), HeaderValue::from(end.file)),
+    ]
 }
 
 /// The asker's copy is the present one.
@@ -152,6 +181,36 @@ pub enum ApiError {
     /// The name is not this server's.
     #[error("this server does not answer to the name {0:?}; add it with --host if it should")]
     ForeignHost(String),
+    /// Fields of a run are wrong.
+    #[error("{}", summary(.0))]
+    InvalidRun(Vec<FieldError>),
+    /// A file is no log.
+    #[error("{0}")]
+    InvalidLog(LogError),
+    /// Bytes are not taken into a log.
+    #[error("{0}")]
+    Log(LogRefusal),
+    /// A request that says its size is larger than is taken at once.
+    #[error(
+        "one request carries at most {0} MiB of a log; send it in parts with ?offset=, or as a stream (curl -T - with the file on \
+         standard input)"
+    )]
+    LargeRequest(u64),
+    /// Another request came with the same key.
+    #[error("this Idempotency-Key came with another request before; take a new one")]
+    KeyReused,
+    /// The token of a run is needed.
+    #[error("the log of a run is written with its token: send Authorization: Bearer TOKEN")]
+    NoRunToken,
+    /// The token is not good for this run, whether or not there is one.
+    #[error("the token is not good for this run")]
+    WrongRunToken,
+    /// Too many logs are being sent.
+    #[error("{0} logs are being sent already; try again in a few seconds")]
+    UploadsFull(usize),
+    /// Too many watch.
+    #[error("{0} streams of events are open already; ask for pages of points in their place")]
+    StreamsFull(usize),
     /// The pages were not built.
     #[error("the pages are not built")]
     NoPages,
@@ -163,6 +222,26 @@ pub enum ApiError {
 impl From<QueryRejection> for ApiError {
     fn from(rejection: QueryRejection) -> Self {
         Self::Malformed(rejection.body_text())
+    }
+}
+
+impl From<LogRefusal> for ApiError {
+    fn from(refusal: LogRefusal) -> Self {
+        match refusal {
+            LogRefusal::Store(error) => Self::Store(error),
+            LogRefusal::Panicked(_) => Self::Fault(refusal.to_string()),
+            refusal => Self::Log(refusal),
+        }
+    }
+}
+
+impl From<RunImportError> for ApiError {
+    fn from(error: RunImportError) -> Self {
+        match error {
+            RunImportError::Log(error) => Self::InvalidLog(error),
+            RunImportError::Store(error) => Self::Store(error),
+            RunImportError::Panicked(_) => Self::Fault(error.to_string()),
+        }
     }
 }
 
@@ -200,6 +279,17 @@ impl ApiError {
                 ("too-large", S::PAYLOAD_TOO_LARGE, "The upload is too large")
             }
             Self::InvalidDataset(_) => ("invalid-dataset", S::UNPROCESSABLE_ENTITY, "The length file is not valid"),
+            Self::InvalidRun(_) => ("invalid-run", S::UNPROCESSABLE_ENTITY, "The run is not valid"),
+            Self::InvalidLog(LogError::TooLarge { .. }) | Self::LargeRequest(_) => {
+                ("too-large", S::PAYLOAD_TOO_LARGE, "The upload is too large")
+            }
+            Self::InvalidLog(_) => ("invalid-log", S::UNPROCESSABLE_ENTITY, "The file is not a training log"),
+            Self::Log(refusal) => log(refusal),
+            Self::KeyReused => ("key-reused", S::UNPROCESSABLE_ENTITY, "The key is another request's"),
+            Self::NoRunToken => ("token-needed", S::UNAUTHORIZED, "A token is needed"),
+            Self::WrongRunToken => ("wrong-token", S::FORBIDDEN, "The token is not good here"),
+            Self::UploadsFull(_) => ("uploads-full", S::TOO_MANY_REQUESTS, "Too many logs are being sent"),
+            Self::StreamsFull(_) => ("streams-full", S::SERVICE_UNAVAILABLE, "Too many streams are open"),
             Self::Malformed(_) | Self::BrokenBody(_) => {
                 ("malformed-request", S::BAD_REQUEST, "The request is malformed")
             }
@@ -232,7 +322,7 @@ impl ApiError {
     fn problem(&self) -> Problem {
         let (kind, status, title) = self.kind();
         let errors = match self {
-            Self::InvalidScenario(errors) | Self::InvalidQuestion(errors) => errors
+            Self::InvalidScenario(errors) | Self::InvalidQuestion(errors) | Self::InvalidRun(errors) => errors
                 .iter()
                 .map(|error| FieldProblem { pointer: error.pointer.clone(), detail: error.detail.clone() })
                 .collect(),
@@ -270,7 +360,10 @@ impl IntoResponse for ApiError {
     fn into_response(self) -> Response {
         let problem = self.problem();
         if problem.status >= 500
-            && !matches!(self, Self::QueueFull(_) | Self::StudiesFull(_) | Self::Stopping | Self::NoPages)
+            && !matches!(
+                self,
+                Self::QueueFull(_) | Self::StudiesFull(_) | Self::StreamsFull(_) | Self::Stopping | Self::NoPages
+            )
         {
             tracing::error!(status = problem.status, "{self}");
         }
@@ -279,15 +372,43 @@ impl IntoResponse for ApiError {
         let headers = response.headers_mut();
         headers.insert(CONTENT_TYPE, HeaderValue::from_static(api::path::PROBLEM_MEDIA_TYPE));
         match self {
-            Self::QueueFull(_) | Self::StudiesFull(_) | Self::Store(_) if status == StatusCode::SERVICE_UNAVAILABLE => {
+            Self::QueueFull(_)
+            | Self::StudiesFull(_)
+            | Self::StreamsFull(_)
+            | Self::UploadsFull(_)
+            | Self::Stopping
+            | Self::Store(_)
+                if matches!(status, StatusCode::SERVICE_UNAVAILABLE | StatusCode::TOO_MANY_REQUESTS) =>
+            {
                 headers.insert(RETRY_AFTER, HeaderValue::from_static("5"));
             }
-            Self::Unauthorised => {
+            Self::Log(
+                LogRefusal::Gap { file, stored }
+                | LogRefusal::Diverged { file, stored }
+                | LogRefusal::Closed { file, stored, .. },
+            ) => headers.extend(log_end(LogEnd { file, stored })),
+            Self::Unauthorised | Self::NoRunToken => {
                 headers.insert(WWW_AUTHENTICATE, HeaderValue::from_static("Bearer realm=\"planscope\""));
             }
             _ => {}
         }
         response
+    }
+}
+
+/// What each refusal of a log is.
+fn log(refusal: &LogRefusal) -> (&'static str, StatusCode, &'static str) {
+    match refusal {
+        LogRefusal::Gap { .. } => ("gap", StatusCode::CONFLICT, "Bytes before these are missing"),
+        // Whoever sends does the same about both: he opens the next file.
+        LogRefusal::Diverged { .. } | LogRefusal::Closed { .. } => {
+            ("diverged", StatusCode::CONFLICT, "The file is another one than before")
+        }
+        LogRefusal::Whole => ("not-live", StatusCode::CONFLICT, "The log takes no more bytes"),
+        LogRefusal::Full { .. } | LogRefusal::Files { .. } => {
+            ("log-full", StatusCode::PAYLOAD_TOO_LARGE, "The log is full")
+        }
+        LogRefusal::Store(_) | LogRefusal::Panicked(_) => INTERNAL,
     }
 }
 

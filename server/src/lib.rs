@@ -17,6 +17,7 @@ mod gallery;
 pub mod health_command;
 pub mod jobs;
 mod label;
+pub mod live;
 pub mod openapi;
 pub mod plan_command;
 pub mod router;

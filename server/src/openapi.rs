@@ -18,6 +18,7 @@ use utoipa::{OpenApi, PartialSchema, ToSchema};
         (name = "scenarios", description = "Questions, immutable and addressed by content"),
         (name = "jobs", description = "Planning"),
         (name = "outcomes", description = "Answers, keyed by scenario and engine"),
+        (name = "runs", description = "Observed training jobs: their logs as they grow, and what is read from them"),
         (name = "studies", description = "What lies behind a plan, computed while you wait"),
         (name = "schedules", description = "Schedules by themselves, with no model"),
         (name = "catalogue", description = "What pickers offer"),
@@ -50,8 +51,9 @@ pub(crate) fn finish(mut document: utoipa::openapi::OpenApi) -> utoipa::openapi:
 
 fn operations(item: &mut PathItem) -> impl Iterator<Item = (&mut Operation, bool)> {
     let reading = item.get.iter_mut().map(|operation| (operation, false));
-    let changing = item.put.iter_mut().chain(&mut item.post).chain(&mut item.delete).map(|operation| (operation, true));
-    reading.chain(changing)
+    let heads = item.head.iter_mut().map(|operation| (operation, false));
+    let changing = item.put.iter_mut().chain(&mut item.post).chain(&mut item.patch).chain(&mut item.delete);
+    reading.chain(heads).chain(changing.map(|operation| (operation, true)))
 }
 
 fn everywhere(operation: &mut Operation, is_change: bool) {

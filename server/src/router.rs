@@ -19,10 +19,11 @@ use utoipa_axum::routes;
 use crate::access;
 use crate::app::App;
 use crate::endpoint::datasets::LARGEST_UPLOAD;
+use crate::endpoint::runs::files::LARGEST_LOG;
 use crate::endpoint::scenarios::LARGEST_SCENARIO;
 use crate::endpoint::{
-    accuracy, datasets, execution_plans, gallery, health, jobs, outcomes, pages, papers, presets, scenarios, schedules,
-    studies,
+    accuracy, datasets, execution_plans, gallery, health, jobs, outcomes, pages, papers, presets, runs, scenarios,
+    schedules, studies,
 };
 use crate::error::{ApiError, as_problem};
 use crate::openapi;
@@ -34,6 +35,8 @@ pub(crate) fn api() -> (Router<Arc<App>>, utoipa::openapi::OpenApi) {
     let uploads = OpenApiRouter::new()
         .routes(routes!(datasets::list, datasets::upload))
         .layer(DefaultBodyLimit::max(LARGEST_UPLOAD * MEBIBYTE));
+    let logs =
+        OpenApiRouter::new().routes(routes!(runs::files::import)).layer(DefaultBodyLimit::max(LARGEST_LOG * MEBIBYTE));
     let (router, document) = OpenApiRouter::with_openapi(openapi::front())
         .routes(routes!(health::health))
         .routes(routes!(presets::presets))
@@ -56,8 +59,19 @@ pub(crate) fn api() -> (Router<Arc<App>>, utoipa::openapi::OpenApi) {
         .routes(routes!(schedules::kinds, schedules::compare))
         .routes(routes!(jobs::one, jobs::cancel))
         .routes(routes!(jobs::events))
+        .routes(routes!(runs::list, runs::open))
+        .routes(routes!(runs::events::several))
+        .routes(routes!(runs::one, runs::change, runs::delete))
+        .routes(routes!(runs::restore))
+        .routes(routes!(runs::token))
+        .routes(routes!(runs::log::end, runs::log::append, runs::log::bytes))
+        .routes(routes!(runs::log::finish))
+        .routes(routes!(runs::events::one))
+        .routes(routes!(runs::points::page))
+        .routes(routes!(runs::points::export))
         .layer(DefaultBodyLimit::max(LARGEST_SCENARIO * MEBIBYTE))
         .merge(uploads)
+        .merge(logs)
         .split_for_parts();
     (router, openapi::finish(document))
 }

@@ -12,6 +12,7 @@ use crate::app::App;
 use crate::clock::{Clock, SystemClock};
 use crate::config::ServeArguments;
 use crate::jobs::{Jobs, Limits};
+use crate::live::Live;
 use crate::router::router;
 use crate::store::Store;
 use crate::studies::{Studies, StudyLimits};
@@ -21,6 +22,8 @@ use crate::web::Web;
 const STUDIES: usize = 16;
 /// How long open requests may take to end.
 const PATIENCE: Duration = Duration::from_secs(10);
+/// How often it is looked for runs to forget.
+const HOUR: Duration = Duration::from_hours(1);
 
 /// Serves until interrupted.
 pub async fn run(arguments: ServeArguments) -> anyhow::Result<()> {
@@ -36,6 +39,7 @@ pub async fn run(arguments: ServeArguments) -> anyhow::Result<()> {
     let jobs = Jobs::new(store.clone(), Arc::clone(&clock), limits);
     let app = Arc::new(App {
         studies: Studies::new(Arc::clone(&clock), jobs.turns(), study_limits),
+        live: Live::new(store.clone(), Arc::clone(&clock), arguments.live_limits()),
         jobs,
         store,
         clock,
@@ -61,9 +65,11 @@ pub async fn run(arguments: ServeArguments) -> anyhow::Result<()> {
             // Ends the event streams too, which would otherwise keep the server up.
             app.jobs.cancel_all();
             app.studies.cancel_all();
+            app.live.stop();
             drop(stop);
         }
     };
+    tokio::spawn(forget_deleted_runs(Arc::clone(&app)));
     let mut late = stopped;
     tokio::select! {
         served = axum::serve(listener, router(Arc::clone(&app))).with_graceful_shutdown(stopping) => served?,
@@ -73,6 +79,23 @@ pub async fn run(arguments: ServeArguments) -> anyhow::Result<()> {
     }
     app.store.close().await;
     Ok(())
+}
+
+/// Forgets deleted runs when their time has come, now and every hour.
+async fn forget_deleted_runs(app: Arc<App>) {
+    let mut hourly = tokio::time::interval(HOUR);
+    let mut stopped = std::pin::pin!(app.live.stopped());
+    loop {
+        tokio::select! {
+            _ = hourly.tick() => {}
+            () = &mut stopped => return,
+        }
+        match app.live.forget_deleted().await {
+            Ok(0) => {}
+            Ok(runs) => tracing::info!(runs, "deleted runs are forgotten for good"),
+            Err(error) => tracing::error!("deleted runs could not be forgotten: {error}"),
+        }
+    }
 }
 
 /// Waits for ctrl-c or the signal that service managers send.

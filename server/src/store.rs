@@ -7,12 +7,14 @@ mod datasets;
 mod error;
 mod outcomes;
 mod reader;
+mod runs;
 mod scenarios;
 mod writer;
 
 pub use datasets::NewDataset;
 pub use error::StoreError;
 pub use reader::Reader;
+pub use runs::{LogAddition, LogPlace, LogState, Opened, RequestKey, RunChanges, RunPulse, RunQuestion, RunRow};
 pub use scenarios::Resolved;
 pub(crate) use scenarios::SHORTEST_PREFIX;
 pub use writer::{Write, Writer};

@@ -14,6 +14,7 @@ use server::access::Access;
 use server::app::App;
 use server::clock::Clock;
 use server::jobs::{Engine, Jobs, Limits};
+use server::live::{Live, LiveLimits};
 use server::store::Store;
 use server::studies::{Studies, StudyLimits};
 use server::web::Web;
@@ -58,6 +59,8 @@ pub struct Settings {
     pub limits: Limits,
     /// Limits of studies.
     pub study_limits: StudyLimits,
+    /// Limits of logs.
+    pub live_limits: LiveLimits,
     /// Token that is needed.
     pub token: Option<&'static str>,
     /// Names beside localhost.
@@ -72,6 +75,7 @@ impl Default for Settings {
             engine: Arc::new(planner::engine::plan),
             limits: Limits { workers: 2, queue: 4, search_threads: Threads::new(2) },
             study_limits: StudyLimits { queue: 4, time: Duration::from_secs(20), threads: Threads::new(2) },
+            live_limits: LiveLimits::default(),
             token: None,
             hosts: Vec::new(),
             web: "web",
@@ -110,6 +114,7 @@ impl House {
         let jobs = Jobs::with_engine(store.clone(), Arc::clone(&shared), settings.limits, settings.engine);
         let app = Arc::new(App {
             studies: Studies::new(Arc::clone(&shared), jobs.turns(), settings.study_limits),
+            live: Live::new(store.clone(), Arc::clone(&shared), settings.live_limits),
             jobs,
             store: store.clone(),
             clock: shared,

@@ -51,12 +51,18 @@ pub struct RunPoint {
     /// Most memory that any device has allocated, in GiB.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub memory_gib: Option<f64>,
+    /// Most memory that the caching allocator of any device has reserved, in GiB; some logs have only that.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub reserved_gib: Option<f64>,
     /// Timers.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub phases: Vec<PhaseTime>,
     /// Names whose value was NaN or infinite.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub not_finite: Vec<String>,
+    /// Whether lines that come may still add to it. It is sent again under the same row, and the later one counts.
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    pub open: bool,
 }
 
 /// A timer of a step.
@@ -78,6 +84,9 @@ pub struct PointPage {
     /// Row to ask on after; absent: there are no more yet.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub next: Option<u64>,
+    /// The point of the latest step, behind the last row, while lines may still add to it. Only the last page has it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub open: Option<RunPoint>,
 }
 
 /// Rows that were not sent, because the browser was too slow: ask for them by page.
@@ -91,6 +100,9 @@ pub struct RunGap {
 }
 
 /// An event of a run. The name of the server-sent event is "point", "gap" or "state"; its data is what stands inside.
+///
+/// A point comes again under its row while it is open and once when it is complete, so keep points by row. Only complete
+/// rows have an event id, from which a stream goes on.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
 #[serde(tag = "event", content = "data", rename_all = "snake_case")]
@@ -101,4 +113,15 @@ pub enum RunEvent {
     Gap(RunGap),
     /// Where the run stands now.
     State(RunState),
+}
+
+/// An event in the stream of several runs: whose it is, beside what the stream of one run carries.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
+pub struct RunUpdate {
+    /// Identifier of the run.
+    pub run: String,
+    /// The event.
+    #[serde(flatten)]
+    pub event: RunEvent,
 }

@@ -1,0 +1,303 @@
+//! Runs: opened, listed, changed, deleted and brought back.
+
+pub(crate) mod events;
+pub(crate) mod files;
+pub(crate) mod log;
+pub(crate) mod points;
+
+use api::run::{CreatedRun, NewRun, RunChange, RunDetail, RunList, RunOrigin, RunState};
+use axum::Json;
+use axum::body::Bytes;
+use axum::extract::rejection::{BytesRejection, QueryRejection};
+use axum::extract::{Path, Query, State};
+use axum::http::HeaderMap;
+use jiff::Timestamp;
+use planner::scenario::{FieldError, PlannerKind};
+use serde::Deserialize;
+use serde::de::DeserializeOwned;
+use sha2::{Digest, Sha256};
+use utoipa::IntoParams;
+
+use crate::app::{App, Shared};
+use crate::endpoint::scenarios;
+use crate::error::{Answer, ApiError, Deleted};
+use crate::label;
+use crate::live::{Token, run_id};
+use crate::store::{Opened, RequestKey, RunChanges, RunQuestion, RunRow};
+
+/// Most runs of one list.
+const LONGEST_LIST: u32 = 200;
+/// Longest Idempotency-Key, in characters.
+const LONGEST_KEY: usize = 255;
+/// Longest note, in characters.
+const LONGEST_NOTE: usize = 4000;
+/// Most tags of a run.
+const MOST_TAGS: usize = 32;
+/// Longest tag, in characters.
+const LONGEST_TAG: usize = 40;
+
+/// Which runs a list is to have.
+#[derive(Debug, Deserialize, IntoParams)]
+#[into_params(parameter_in = Query)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct Question {
+    /// Text in name, note, identifier or tags.
+    search: Option<String>,
+    /// One of the tags.
+    tag: Option<String>,
+    /// waiting, live, stalled, ended or crashed.
+    state: Option<String>,
+    /// live, imported or rehearsal.
+    origin: Option<String>,
+    /// Scenario that they are held against, by identifier or unique prefix.
+    scenario: Option<String>,
+    /// Most runs, 50 by default, 200 at most.
+    limit: Option<u32>,
+    /// Last run of the list before this one.
+    after: Option<String>,
+}
+
+/// Runs, newest first.
+#[utoipa::path(
+    get, path = "/api/v1/runs", tag = "runs", params(Question),
+    responses((status = 200, body = RunList), (status = 400, description = "The query is malformed"), (status = 404, description = "There is no such scenario"))
+)]
+pub(crate) async fn list(
+    State(app): Shared,
+    question: Result<Query<Question>, QueryRejection>,
+) -> Result<Json<RunList>, ApiError> {
+    let Query(question) = question?;
+    let word = |text: Option<String>| text.filter(|text| !text.is_empty());
+    let scenario = match word(question.scenario) {
+        Some(scenario) => Some(scenarios::find(&app, &scenario).await?.id),
+        None => None,
+    };
+    let question = RunQuestion {
+        search: word(question.search),
+        tag: word(question.tag),
+        origin: named(word(question.origin), RunOrigin::from_id, "origin", RunOrigin::ALL.map(RunOrigin::id))?,
+        scenario,
+        state: named(word(question.state), RunState::from_id, "state", RunState::ALL.map(RunState::id))?,
+        after: word(question.after),
+        limit: question.limit.unwrap_or(50).clamp(1, LONGEST_LIST),
+    };
+    let retention_days = app.live.limits().retention_days;
+    Ok(Json(app.store.reader().runs(&question, retention_days, app.clock.now()).await?))
+}
+
+/// Opens a run for a log that will be sent while it grows.
+///
+/// The token is answered once; the server keeps a hash. The same request with the same `Idempotency-Key` answers the same
+/// run again, with the same token as long as the server was not restarted, else with a further one.
+#[utoipa::path(
+    post, path = "/api/v1/runs", tag = "runs", request_body = NewRun,
+    params(("Idempotency-Key" = Option<String>, Header, description = "Makes a repeated request the same one")),
+    responses(
+        (status = 201, body = CreatedRun, description = "Opened"),
+        (status = 200, body = CreatedRun, description = "Opened before by the same request"),
+        (status = 400, description = "The body is not such a document, or the key is too long"),
+        (status = 410, description = "Opened before by the same request, and deleted"),
+        (status = 413, description = "The body is too large"),
+        (status = 422, description = "Fields are wrong, or the key came with another request"),
+    )
+)]
+pub(crate) async fn open(
+    State(app): Shared,
+    headers: HeaderMap,
+    body: Result<Bytes, BytesRejection>,
+) -> Result<Answer<CreatedRun>, ApiError> {
+    let asked: NewRun = document(&body.map_err(|rejection| ApiError::body(&rejection, scenarios::LARGEST_SCENARIO))?)?;
+    let (key, token) = match headers.get("idempotency-key") {
+        None => (None, Token::draw()),
+        Some(key) => {
+            let key = key.to_str().ok().filter(|key| (1..=LONGEST_KEY).contains(&key.len())).ok_or_else(|| {
+                ApiError::Malformed(format!("an Idempotency-Key has 1 to {LONGEST_KEY} visible characters"))
+            })?;
+            let text = serde_json::to_vec(&asked).map_err(|error| ApiError::Malformed(error.to_string()))?;
+            let hashes = RequestKey { key: Sha256::digest(key).into(), asked: Sha256::digest(text).into() };
+            (Some(hashes), app.live.secret().token(key))
+        }
+    };
+    let now = app.clock.now();
+    let (scenario, planner) = held_against(&app, asked.scenario.as_deref(), asked.plan).await?;
+    let run = RunRow {
+        id: run_id(),
+        name: asked.name.as_deref().and_then(label::clean).unwrap_or_else(|| unnamed(now)),
+        origin: RunOrigin::Live,
+        scenario,
+        planner,
+        token: token.hash(),
+        key,
+    };
+    let created =
+        |run: String| CreatedRun { url: api::path::run_page(&run), run, ingest_token: token.as_str().to_owned() };
+    match app.store.writer().open_run(&run, None, now).await? {
+        Opened::New => Ok(Answer::Created(api::path::run(&run.id), created(run.id))),
+        Opened::Known(id) => Ok(Answer::Present(created(id))),
+        Opened::OtherRequest => Err(ApiError::KeyReused),
+    }
+}
+
+/// One run.
+#[utoipa::path(
+    get, path = "/api/v1/runs/{run}", tag = "runs", params(("run" = String, Path, description = "Identifier")),
+    responses((status = 200, body = RunDetail), (status = 404, description = "Unknown"), (status = 410, description = "Deleted"))
+)]
+pub(crate) async fn one(State(app): Shared, Path(run): Path<String>) -> Result<Json<RunDetail>, ApiError> {
+    Ok(Json(app.store.reader().run(&run, app.clock.now()).await?))
+}
+
+/// Changes name, note, tags, or what a run is held against; what is absent stays.
+#[utoipa::path(
+    patch, path = "/api/v1/runs/{run}", tag = "runs", request_body = RunChange,
+    params(("run" = String, Path, description = "Identifier")),
+    responses(
+        (status = 200, body = RunDetail),
+        (status = 400, description = "The body is not such a document"),
+        (status = 404, description = "Unknown"),
+        (status = 410, description = "Deleted"),
+        (status = 413, description = "The body is too large"),
+        (status = 422, description = "Fields are wrong; every one is named"),
+    )
+)]
+pub(crate) async fn change(
+    State(app): Shared,
+    Path(run): Path<String>,
+    body: Result<Bytes, BytesRejection>,
+) -> Result<Json<RunDetail>, ApiError> {
+    let asked: RunChange =
+        document(&body.map_err(|rejection| ApiError::body(&rejection, scenarios::LARGEST_SCENARIO))?)?;
+    let present = app.store.reader().run(&run, app.clock.now()).await?.summary;
+    let name = asked.name.as_deref().map(|name| {
+        label::clean(name).ok_or_else(|| FieldError { pointer: "/name".to_owned(), detail: "is empty".to_owned() })
+    });
+    let (name, mut errors) = match name.transpose() {
+        Ok(name) => (name, Vec::new()),
+        Err(error) => (None, vec![error]),
+    };
+    let note = asked.note.map(|note| note.trim().chars().take(LONGEST_NOTE).collect());
+    let tags = asked.tags.map(|asked| tags(&asked, &mut errors));
+    if !errors.is_empty() {
+        return Err(ApiError::InvalidRun(errors));
+    }
+    let scenario = asked.scenario.as_deref().map(str::trim);
+    let against = scenario.or(present.scenario.as_deref()).filter(|scenario| !scenario.is_empty());
+    let (found, planner) = if scenario.is_some() || asked.plan.is_some() {
+        held_against(&app, against, asked.plan).await?
+    } else {
+        (None, None)
+    };
+    let scenario = scenario.map(|_| found.unwrap_or_default());
+    app.store.writer().change_run(&run, &RunChanges { name, note, tags, scenario, planner }).await?;
+    Ok(Json(app.store.reader().run(&run, app.clock.now()).await?))
+}
+
+/// Deletes a run. It can be brought back for some days; then its log and its points are gone.
+#[utoipa::path(
+    delete, path = "/api/v1/runs/{run}", tag = "runs", params(("run" = String, Path, description = "Identifier")),
+    responses((status = 204, description = "Deleted"), (status = 404, description = "Unknown"), (status = 410, description = "Deleted before"))
+)]
+pub(crate) async fn delete(State(app): Shared, Path(run): Path<String>) -> Result<Deleted, ApiError> {
+    app.store.writer().delete_run(&run, app.clock.now()).await?;
+    app.live.nudge(&run);
+    Ok(Deleted)
+}
+
+/// Brings a deleted run back.
+#[utoipa::path(
+    post, path = "/api/v1/runs/{run}/restore", tag = "runs", params(("run" = String, Path, description = "Identifier")),
+    responses((status = 200, body = RunDetail), (status = 404, description = "Unknown"), (status = 410, description = "Its log is gone"))
+)]
+pub(crate) async fn restore(State(app): Shared, Path(run): Path<String>) -> Result<Json<RunDetail>, ApiError> {
+    app.store.writer().restore_run(&run).await?;
+    Ok(Json(app.store.reader().run(&run, app.clock.now()).await?))
+}
+
+/// A new token for the log of a run; every other one ends.
+#[utoipa::path(
+    post, path = "/api/v1/runs/{run}/token", tag = "runs", params(("run" = String, Path, description = "Identifier")),
+    responses((status = 200, body = CreatedRun), (status = 404, description = "Unknown"), (status = 410, description = "Deleted"))
+)]
+pub(crate) async fn token(State(app): Shared, Path(run): Path<String>) -> Result<Json<CreatedRun>, ApiError> {
+    let token = Token::draw();
+    app.store.writer().renew_run_token(&run, &token.hash(), app.clock.now()).await?;
+    Ok(Json(CreatedRun { url: api::path::run_page(&run), run, ingest_token: token.as_str().to_owned() }))
+}
+
+/// Scenario, by its whole identifier, and planner that a run is held against.
+async fn held_against(
+    app: &App,
+    scenario: Option<&str>,
+    plan: Option<PlannerKind>,
+) -> Result<(Option<String>, Option<PlannerKind>), ApiError> {
+    let wrong = |pointer: &str, detail: String| {
+        Err(ApiError::InvalidRun(vec![FieldError { pointer: pointer.to_owned(), detail }]))
+    };
+    let Some(scenario) = scenario.filter(|scenario| !scenario.is_empty()) else {
+        return match plan {
+            Some(_) => wrong("/plan", "needs a scenario".to_owned()),
+            None => Ok((None, None)),
+        };
+    };
+    let stored = match scenarios::find(app, scenario).await {
+        Ok(stored) => stored,
+        Err(ApiError::Store(error)) if !matches!(error, crate::store::StoreError::Sqlite(_)) => {
+            return wrong("/scenario", error.to_string());
+        }
+        Err(error @ (ApiError::Malformed(_) | ApiError::Ambiguous { .. })) => {
+            return wrong("/scenario", error.to_string());
+        }
+        Err(error) => return Err(error),
+    };
+    let planners = &stored.scenario.planners;
+    if let Some(plan) = plan.filter(|plan| !planners.contains(plan)) {
+        let known: Vec<&str> = planners.iter().map(|planner| planner.id()).collect();
+        return wrong("/plan", format!("{} is not among the scenario's planners: {}", plan.id(), known.join(", ")));
+    }
+    Ok((Some(stored.id), plan))
+}
+
+fn tags(asked: &[String], errors: &mut Vec<FieldError>) -> Vec<String> {
+    let mut tags: Vec<String> = Vec::new();
+    for (index, tag) in asked.iter().enumerate() {
+        match label::clean(tag).filter(|tag| tag.chars().count() <= LONGEST_TAG) {
+            Some(tag) => tags.push(tag),
+            None => errors.push(FieldError {
+                pointer: format!("/tags/{index}"),
+                detail: format!("a tag has 1 to {LONGEST_TAG} characters"),
+            }),
+        }
+    }
+    tags.sort();
+    tags.dedup();
+    if tags.len() > MOST_TAGS {
+        errors.push(FieldError { pointer: "/tags".to_owned(), detail: format!("at most {MOST_TAGS} tags") });
+    }
+    tags
+}
+
+/// A document; no body is an empty one.
+fn document<T: DeserializeOwned + Default>(body: &[u8]) -> Result<T, ApiError> {
+    if body.is_empty() {
+        return Ok(T::default());
+    }
+    serde_json::from_slice(body).map_err(|error| ApiError::Malformed(format!("the body is wrong: {error}")))
+}
+
+/// A word of a query.
+fn named<T, const N: usize>(
+    word: Option<String>,
+    known: fn(&str) -> Option<T>,
+    name: &str,
+    all: [&str; N],
+) -> Result<Option<T>, ApiError> {
+    word.map(|word| {
+        known(&word).ok_or_else(|| ApiError::Malformed(format!("{name} is one of {}, not {word:?}", all.join(", "))))
+    })
+    .transpose()
+}
+
+/// The name of a run that has none.
+fn unnamed(now: Timestamp) -> String {
+    format!("Run of {}", now.strftime("%Y-%m-%d %H:%M"))
+}

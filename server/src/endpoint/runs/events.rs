@@ -1,0 +1,156 @@
+//! Server-sent events of runs: of one, and of several in one stream.
+
+use std::convert::Infallible;
+
+use api::run::{RunEvent, RunUpdate};
+use axum::extract::rejection::QueryRejection;
+use axum::extract::{Path, Query, State};
+use axum::http::HeaderMap;
+use axum::response::Sse;
+use axum::response::sse::{Event, KeepAlive};
+use futures::stream::{self, BoxStream};
+use futures::{Stream, StreamExt};
+use serde::Deserialize;
+use utoipa::IntoParams;
+
+use crate::app::{App, Shared};
+use crate::error::ApiError;
+use crate::live::{Follower, Told};
+use crate::store::StoreError;
+
+/// Most runs of one stream.
+const MOST_RUNS: usize = 64;
+
+type Events = Sse<axum::response::sse::KeepAliveStream<BoxStream<'static, Result<Event, Infallible>>>>;
+
+/// Where a stream begins.
+#[derive(Debug, Deserialize, IntoParams)]
+#[into_params(parameter_in = Query)]
+pub(crate) struct From {
+    /// Row behind which it begins, 0 by default; a Last-Event-ID goes before it.
+    after: Option<u64>,
+}
+
+/// What happens in a run, as server-sent events.
+///
+/// `state` says where it stands, first and whenever that changes. `point` is a point; its id is its row, from which a
+/// stream goes on (`Last-Event-ID`). While lines may still add to the latest point it comes without an id, `open`, under
+/// the row that it will have; the later one of a row counts. `gap` says which rows are left out, because the stream lags
+/// by more than 1,000: ask for them by page. A comment every 15 s keeps proxies from cutting the stream.
+#[utoipa::path(
+    get, path = "/api/v1/runs/{run}/events", tag = "runs",
+    params(
+        ("run" = String, Path, description = "Identifier"), From,
+        ("Last-Event-ID" = Option<String>, Header, description = "Row behind which the stream goes on"),
+    ),
+    responses(
+        (status = 200, body = RunEvent, content_type = "text/event-stream", description = "Until the run is deleted or the server stops"),
+        (status = 400, description = "The query is malformed"),
+        (status = 404, description = "Unknown"),
+        (status = 410, description = "Deleted"),
+    )
+)]
+pub(crate) async fn one(
+    State(app): Shared,
+    Path(run): Path<String>,
+    from: Result<Query<From>, QueryRejection>,
+    headers: HeaderMap,
+) -> Result<Events, ApiError> {
+    let Query(from) = from?;
+    app.store.reader().run_pulse(&run, app.clock.now()).await?;
+    let after = last_event_id(&headers).and_then(|id| id.parse().ok()).or(from.after).unwrap_or_default();
+    let events = following(app.live.follow(&run, after)).map(|told| {
+        let event = Event::default().event(told.name).data(told.data);
+        match told.row {
+            Some(row) => event.id(row.to_string()),
+            None => event,
+        }
+    });
+    sent(&app, events)
+}
+
+/// Which runs, and where each begins.
+#[derive(Debug, Deserialize, IntoParams)]
+#[into_params(parameter_in = Query)]
+pub(crate) struct Several {
+    /// Identifiers, divided by commas; 64 at most.
+    runs: String,
+    /// Rows behind which they begin, in the same order; a Last-Event-ID goes before them.
+    after: Option<String>,
+}
+
+/// What happens in several runs, as one stream of server-sent events.
+///
+/// Names are those of the stream of one run, data says besides which run it is: `{"run", "event", "data"}`. An id has the
+/// rows of all runs in the order of the question, divided by commas. Runs that are unknown or deleted are left out.
+#[utoipa::path(
+    get, path = "/api/v1/runs/events", tag = "runs",
+    params(Several, ("Last-Event-ID" = Option<String>, Header, description = "Rows behind which the stream goes on")),
+    responses(
+        (status = 200, body = RunUpdate, content_type = "text/event-stream", description = "Until all runs are deleted or the server stops"),
+        (status = 400, description = "The query is malformed"),
+        (status = 404, description = "All runs are unknown or deleted"),
+    )
+)]
+pub(crate) async fn several(
+    State(app): Shared,
+    asked: Result<Query<Several>, QueryRejection>,
+    headers: HeaderMap,
+) -> Result<Events, ApiError> {
+    let Query(asked) = asked?;
+    let runs: Vec<&str> = asked.runs.split(',').map(str::trim).filter(|run| !run.is_empty()).collect();
+    if runs.is_empty() || runs.len() > MOST_RUNS {
+        return Err(ApiError::Malformed(format!("runs names 1 to {MOST_RUNS} runs, divided by commas")));
+    }
+    let rows = |text: &str| -> Option<Vec<u64>> {
+        let rows: Option<Vec<u64>> = text.split(',').map(|row| row.trim().parse().ok()).collect();
+        rows.filter(|rows| rows.len() == runs.len())
+    };
+    let mut rows = last_event_id(&headers)
+        .and_then(rows)
+        .or_else(|| asked.after.as_deref().and_then(rows))
+        .unwrap_or_else(|| vec![0; runs.len()]);
+    let mut streams = Vec::new();
+    for (index, run) in runs.iter().enumerate() {
+        match app.store.reader().run_pulse(run, app.clock.now()).await {
+            Ok(_) => {}
+            Err(StoreError::Unknown { .. } | StoreError::Gone { .. }) => continue,
+            Err(error) => return Err(error.into()),
+        }
+        let name = (*run).to_owned();
+        let told = following(app.live.follow(run, rows[index]));
+        streams.push(told.map(move |told| (index, name.clone(), told)).boxed());
+    }
+    if streams.is_empty() {
+        return Err(StoreError::Unknown { what: "run", id: runs.join(", ") }.into());
+    }
+    let events = stream::select_all(streams).map(move |(index, run, told)| {
+        // The data is JSON already, the other two are plain words.
+        let data = format!("{{\"run\":\"{run}\",\"event\":\"{}\",\"data\":{}}}", told.name, told.data);
+        let event = Event::default().event(told.name).data(data);
+        let Some(row) = told.row else { return event };
+        rows[index] = row;
+        let id: Vec<String> = rows.iter().map(u64::to_string).collect();
+        event.id(id.join(","))
+    });
+    sent(&app, events)
+}
+
+fn last_event_id(headers: &HeaderMap) -> Option<&str> {
+    headers.get("last-event-id").and_then(|id| id.to_str().ok())
+}
+
+fn following(follower: Follower) -> impl Stream<Item = Told> + Send {
+    stream::unfold(follower, |mut follower| async move { follower.next().await.map(|told| (told, follower)) })
+}
+
+/// The stream as it is sent, until the server stops, if there is a place for one more.
+fn sent(app: &App, events: impl Stream<Item = Event> + Send + 'static) -> Result<Events, ApiError> {
+    let limits = app.live.limits();
+    let seat = app.live.stream().ok_or(ApiError::StreamsFull(limits.streams))?;
+    let events = events.take_until(app.live.stopped()).map(move |event| {
+        let _held = &seat;
+        Ok(event)
+    });
+    Ok(Sse::new(events.boxed()).keep_alive(KeepAlive::new().interval(limits.heartbeat)))
+}

@@ -1,0 +1,103 @@
+//! Whole log files: every format that is recognised by its content.
+
+use api::run::{LogReport, RunPoint};
+use axum::body::Bytes;
+use ingest::log::{Limits, LogError};
+
+use super::Live;
+use super::observed::{self, Observed};
+use super::recent::Recent;
+use crate::store::{LogAddition, LogPlace, RunRow, StoreError};
+
+/// Bytes and points that are stored in one transaction, so that others write in between.
+const BYTES_AT_ONCE: usize = 4 << 20;
+const POINTS_AT_ONCE: usize = 5000;
+/// Stored pieces are as long as those of uploads.
+const PIECE_BYTES: usize = 256 << 10;
+
+/// Why a file does not become a run.
+#[derive(Debug, thiserror::Error)]
+pub enum ImportError {
+    /// It is no log.
+    #[error("{0}")]
+    Log(#[from] LogError),
+    /// The database did not do it.
+    #[error("{0}")]
+    Store(#[from] StoreError),
+    /// The parser stopped.
+    #[error("the reading of a log stopped unexpectedly: {0}")]
+    Panicked(#[from] tokio::task::JoinError),
+}
+
+/// What was read of a file.
+struct Read {
+    points: Vec<RunPoint>,
+    report: LogReport,
+    median_step_s: Option<f64>,
+}
+
+impl Live {
+    /// Makes a run of a whole file, ended and with its bytes. Until all of it is stored the run counts as deleted, so that
+    /// what a crash leaves half-way is forgotten in time.
+    pub async fn import(&self, run: &RunRow, bytes: Bytes) -> Result<(), ImportError> {
+        let file = bytes.clone();
+        let file_bytes = Limits::default().file_bytes.max(self.limits.import_bytes);
+        let limits = Limits {
+            file_bytes,
+            points: usize::try_from(self.limits.points).unwrap_or(usize::MAX),
+            ..Limits::default()
+        };
+        let read = tokio::task::spawn_blocking(move || read(&file, &limits)).await??;
+        let now = self.clock.now();
+        let writer = self.store.writer();
+        writer.open_run(run, Some(now), now).await?;
+        let last = read.points.last();
+        let mut addition = LogAddition {
+            place: LogPlace { file: 0, offset: 0 },
+            content: &[],
+            points_before: 0,
+            points: &[],
+            early_points: 0,
+            open: None,
+            stepped: true,
+            reopened: false,
+            patience_ms: 0,
+            last_step: last.map(|point| point.step),
+            total_steps: read.points.iter().rev().find_map(|point| point.total_steps),
+            median_step_s: read.median_step_s,
+            report: &read.report,
+        };
+        for batch in bytes.chunks(BYTES_AT_ONCE) {
+            let pieces = batch.chunks(PIECE_BYTES).map(|content| {
+                let place = addition.place;
+                addition.place.offset += content.len() as u64;
+                LogAddition { place, content, ..addition }
+            });
+            let pieces: Vec<LogAddition<'_>> = pieces.collect();
+            writer.add_all_to_log(&run.id, &pieces, now).await?;
+        }
+        for points in read.points.chunks(POINTS_AT_ONCE) {
+            writer.add_to_log(&run.id, &LogAddition { points, ..addition }, now).await?;
+            addition.points_before += points.len() as u64;
+        }
+        writer.end_run(&run.id, None, &addition, now).await?;
+        writer.restore_run(&run.id).await?;
+        Ok(())
+    }
+}
+
+fn read(bytes: &[u8], limits: &Limits) -> Result<Read, LogError> {
+    let log = ingest::log::import(bytes, limits)?;
+    let mut observed = Observed::default();
+    let mut steps_s = Recent::default();
+    let mut points = Vec::with_capacity(log.points.len());
+    for (row, point) in (1..).zip(&log.points) {
+        let told = observed.point(row, point);
+        if let Some(step) = told.step_s {
+            steps_s.push(step);
+        }
+        points.push(told);
+        observed.advance(point);
+    }
+    Ok(Read { points, report: observed::report(&log.report), median_step_s: steps_s.median() })
+}

@@ -1,0 +1,198 @@
+//! Points of a log as they travel.
+//!
+//! A log says more than a page shows, and says it in the words of its trainer. Here is what becomes of it:
+//!
+//! | of a [`RunPoint`] | is |
+//! |---|---|
+//! | `tokens_per_s` | the log's rate of the whole job; else (consumed tokens - those of the point before) / (steps between x `step_s`), where the log counts tokens |
+//! | `tokens_per_s_per_device` | the log's rate of one device |
+//! | `samples_per_s` | the log's; else consumed samples in the same way; else `global_batch` / `step_s` |
+//! | `memory_gib` | the most that any rank had allocated; of logs that only say it, what is allocated now |
+//! | `reserved_gib` | the most that any rank's allocator reserved |
+//! | `phases` | each timer by its name: the most over the ranks, else of the rank that prints |
+//!
+//! Nothing is derived over a restart, and nothing from figures that do not grow.
+
+use api::run::{LogReport, PhaseTime, RunPoint};
+use ingest::log::{Memory, Point, Report, Scope, Timer};
+
+/// What the point before says to the next one.
+#[derive(Debug, Clone, Copy, Default)]
+pub(super) struct Observed {
+    last: Option<Last>,
+}
+
+#[derive(Debug, Clone, Copy)]
+struct Last {
+    segment: u32,
+    step: u64,
+    time_us: Option<i64>,
+    tokens: Option<u64>,
+    samples: Option<u64>,
+}
+
+impl Observed {
+    /// A point as it travels.
+    pub(super) fn point(&self, row: u64, point: &Point) -> RunPoint {
+        let per_s = |now: Option<u64>, before: fn(&Last) -> Option<u64>| {
+            let (last, steps) = self.steps_before(point)?;
+            let grown = now?.checked_sub(before(last)?).filter(|&grown| grown > 0)?;
+            let seconds = point.step_time_s.filter(|&step| step > 0.0)? * steps as f64;
+            Some(grown as f64 / seconds)
+        };
+        let rate = |scope| point.token_rate.filter(|rate| rate.scope == scope).map(|rate| rate.tokens_per_s);
+        let by_batch = || Some(point.global_batch? as f64 / point.step_time_s.filter(|&step| step > 0.0)?);
+        RunPoint {
+            row,
+            segment: point.segment,
+            step: point.step,
+            time_ms: point.time_us.map(|time| time.div_euclid(1000)),
+            step_s: point.step_time_s,
+            tokens_per_s: rate(Scope::Job).or_else(|| per_s(point.consumed_tokens, |last| last.tokens)),
+            tokens_per_s_per_device: rate(Scope::Device),
+            samples_per_s: point
+                .samples_per_s
+                .or_else(|| per_s(point.consumed_samples, |last| last.samples))
+                .or_else(by_batch),
+            tflops_per_device: point.tflops_per_device,
+            loss: point.loss,
+            grad_norm: point.grad_norm,
+            learning_rate: point.learning_rate,
+            global_batch: point.global_batch,
+            total_steps: point.total_steps,
+            memory_gib: most(&point.memory, |memory| memory.max_allocated_gib)
+                .or_else(|| most(&point.memory, |memory| memory.allocated_gib)),
+            reserved_gib: most(&point.memory, |memory| memory.max_reserved_gib)
+                .or_else(|| most(&point.memory, |memory| memory.reserved_gib)),
+            phases: phases(&point.timers),
+            not_finite: point.not_finite.clone(),
+            open: false,
+        }
+    }
+
+    /// Seconds that passed since the point before, by the steps between where the log says how long they take, else by
+    /// its times of day.
+    pub(super) fn interval_s(&self, point: &Point) -> Option<f64> {
+        let (last, steps) = self.steps_before(point)?;
+        let by_clock = || Some((point.time_us?.checked_sub(last.time_us?)?) as f64 / 1e6);
+        point.step_time_s.map(|step| step * steps as f64).or_else(by_clock).filter(|&interval| interval > 0.0)
+    }
+
+    /// The next point follows this one.
+    pub(super) fn advance(&mut self, point: &Point) {
+        self.last = Some(Last {
+            segment: point.segment,
+            step: point.step,
+            time_us: point.time_us,
+            tokens: point.consumed_tokens,
+            samples: point.consumed_samples,
+        });
+    }
+
+    /// The point before, in the same part of the run, and how many steps ago it was.
+    fn steps_before(&self, point: &Point) -> Option<(&Last, u64)> {
+        let last = self.last.as_ref().filter(|last| last.segment == point.segment)?;
+        let steps = point.step.checked_sub(last.step).filter(|&steps| steps > 0)?;
+        Some((last, steps))
+    }
+}
+
+fn most(memory: &[Memory], of: fn(&Memory) -> Option<f64>) -> Option<f64> {
+    memory.iter().filter_map(of).max_by(f64::total_cmp)
+}
+
+fn phases(timers: &[Timer]) -> Vec<PhaseTime> {
+    let mut phases: Vec<PhaseTime> = Vec::new();
+    for timer in timers {
+        let ranks = timer.ranks.iter().map(|rank| rank.time_s).max_by(f64::total_cmp);
+        let Some(time_s) = timer.max_s.or(ranks).or(timer.time_s) else { continue };
+        // A log has a few dozen timers at most, so that a list is as quick as a map.
+        match phases.iter_mut().find(|phase| phase.name == timer.name) {
+            Some(phase) => phase.time_s = phase.time_s.max(time_s),
+            None => phases.push(PhaseTime { name: timer.name.clone(), time_s }),
+        }
+    }
+    phases
+}
+
+/// What was read of a log and what was not, as it travels.
+pub(super) fn report(report: &Report) -> LogReport {
+    let mut formats: Vec<String> = Vec::new();
+    for source in &report.sources {
+        let name = source.source.name();
+        if !formats.iter().any(|known| known == name) {
+            formats.push(name.to_owned());
+        }
+    }
+    let first = report.problems.iter().min_by_key(|problem| (problem.line, problem.offset));
+    LogReport {
+        lines: report.lines,
+        parsed: report.steps + report.companions,
+        repaired: report.repaired,
+        passed_over: report.ignored,
+        skipped: report.skipped + report.torn,
+        formats,
+        assumptions: report.assumptions.clone(),
+        first_problem: first.map(|first| format!("line {}, byte {}: {}", first.line, first.offset, first.reason)),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use ingest::log::{RankTime, TokenRate};
+
+    use super::*;
+
+    /// 4096 samples and 2^23 tokens in two steps of 2 s: 1024 samples/s and 2^21 tokens/s.
+    #[test]
+    fn rates_come_from_what_was_consumed() {
+        let mut observed = Observed::default();
+        let first = Point {
+            step: 10,
+            consumed_samples: Some(1000),
+            consumed_tokens: Some(1 << 20),
+            step_time_s: Some(2.0),
+            global_batch: Some(100),
+            ..Point::default()
+        };
+        // Of the first point the batch alone says something: 100 / 2 s.
+        let told = observed.point(1, &first);
+        assert_eq!((told.tokens_per_s, told.samples_per_s), (None, Some(50.0)));
+        observed.advance(&first);
+        let second = Point {
+            step: 12,
+            consumed_samples: Some(1000 + 4096),
+            consumed_tokens: Some((1 << 20) + (1 << 23)),
+            ..first.clone()
+        };
+        let told = observed.point(2, &second);
+        assert_eq!((told.tokens_per_s, told.samples_per_s), (Some(2_097_152.0), Some(1024.0)));
+        assert_eq!(observed.interval_s(&second), Some(4.0));
+        // What the log says itself goes before; after a restart nothing is derived.
+        let rate = Some(TokenRate { tokens_per_s: 7.0, scope: Scope::Job });
+        assert_eq!(observed.point(2, &Point { token_rate: rate, ..second.clone() }).tokens_per_s, Some(7.0));
+        assert_eq!(observed.point(2, &Point { segment: 1, ..second.clone() }).tokens_per_s, None);
+        assert_eq!(observed.interval_s(&Point { segment: 1, ..second }), None);
+    }
+
+    #[test]
+    fn memory_and_timers_are_those_of_the_worst_rank() {
+        let memory = |rank, most| Memory { rank: Some(rank), max_allocated_gib: Some(most), ..Memory::default() };
+        let timer = |name: &str| Timer { name: name.to_owned(), ..Timer::default() };
+        let rank = |rank, time_s| RankTime { rank, time_s };
+        let point = Point {
+            memory: vec![memory(0, 40.0), memory(3, 61.5), memory(1, 2.0)],
+            timers: vec![
+                Timer { min_s: Some(1.0), max_s: Some(2.0), ..timer("forward") },
+                Timer { time_s: Some(3.0), ..timer("forward") },
+                Timer { ranks: vec![rank(0, 0.5), rank(1, 0.75)], ..timer("optimizer") },
+                timer("empty"),
+            ],
+            ..Point::default()
+        };
+        let told = Observed::default().point(1, &point);
+        assert_eq!(told.memory_gib, Some(61.5));
+        let phases: Vec<(&str, f64)> = told.phases.iter().map(|phase| (phase.name.as_str(), phase.time_s)).collect();
+        assert_eq!(phases, [("forward", 3.0), ("optimizer", 0.75)]);
+    }
+}

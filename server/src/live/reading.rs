@@ -1,0 +1,227 @@
+//! What was read of one log, up to the last byte that is stored.
+
+use api::run::{LogReport, RunOrigin, RunPoint};
+use ingest::log::{Limits, LogParser, Point};
+
+use super::LiveLimits;
+use super::observed::{self, Observed};
+use super::recent::Recent;
+use crate::store::LogState;
+
+/// A run whose steps come faster than they are sent is not stalled between two sendings.
+const SHORTEST_PATIENCE_S: f64 = 30.0;
+/// Before the second point nothing is known of how often they come.
+const FIRST_PATIENCE_S: f64 = 300.0;
+/// Longest patience: a month.
+const LONGEST_PATIENCE_S: f64 = 2_592_000.0;
+/// Median intervals after which a step is missed.
+const MISSED: f64 = 5.0;
+
+/// What was read of one log, up to the last byte that is stored.
+#[derive(Debug)]
+pub(super) struct Reading {
+    /// Bytes of each file.
+    pub(super) files: Vec<u64>,
+    /// Last row that no later byte can change.
+    pub(super) points: u64,
+    /// When the run ended, in ms since 1970.
+    pub(super) ended_at_ms: Option<i64>,
+    parser: LogParser,
+    observed: Observed,
+    steps_s: Recent,
+    intervals_s: Recent,
+    last: Option<Last>,
+    total_steps: Option<u64>,
+    whole: bool,
+    most_points: u64,
+}
+
+/// What bytes gave.
+#[derive(Debug)]
+pub(super) struct News {
+    /// Points that became complete, with their rows.
+    pub(super) points: Vec<RunPoint>,
+    /// How many of them are there only because the run ended.
+    pub(super) early_points: u64,
+    /// The point that lines may still add to.
+    pub(super) open: Option<RunPoint>,
+    /// What was read so far and what was not.
+    pub(super) report: LogReport,
+}
+
+/// Part of the run and step.
+type Last = (u32, u64);
+
+impl Reading {
+    /// Nothing is read yet of a log that stands so.
+    pub(super) fn new(state: &LogState, limits: &LiveLimits) -> Self {
+        let whole = state.origin == RunOrigin::Imported;
+        Self {
+            files: if whole { state.files.clone() } else { Vec::new() },
+            points: 0,
+            ended_at_ms: state.ended_at_ms,
+            parser: LogParser::with_limits(Limits { line_bytes: limits.line_bytes, ..Limits::default() }),
+            observed: Observed::default(),
+            steps_s: Recent::default(),
+            intervals_s: Recent::default(),
+            last: None,
+            total_steps: None,
+            whole,
+            most_points: limits.points,
+        }
+    }
+
+    /// Whether the log came whole, and was not read here.
+    pub(super) fn is_whole(&self) -> bool {
+        self.whole
+    }
+
+    /// Reads bytes that follow those of a file, or open the next one. Says too whether a step came.
+    pub(super) fn read(&mut self, file: u32, bytes: &[u8]) -> (News, bool) {
+        let before = self.latest();
+        let mut read = Vec::new();
+        if file as usize >= self.files.len() {
+            self.files.push(0);
+            if file > 0 {
+                // What was left of the file before is a line.
+                read = self.parser.push(b"\n");
+            }
+        }
+        if let Some(length) = self.files.get_mut(file as usize) {
+            *length += bytes.len() as u64;
+        }
+        read.append(&mut self.parser.push(bytes));
+        let points: Vec<RunPoint> = read.iter().filter_map(|point| self.take(point)).collect();
+        let open = self.parser.open().filter(|_| self.points < self.most_points);
+        let open = open.map(|point| RunPoint { open: true, ..self.observed.point(self.points + 1, point) });
+        let stepped = self.latest() != before;
+        (News { points, early_points: 0, open, report: self.report(self.parser.report()) }, stepped)
+    }
+
+    /// What the end of the log would complete. The reading stays where it is, since bytes may come after all.
+    pub(super) fn ending(&self) -> (Vec<RunPoint>, LogReport) {
+        let (last, report) = self.parser.clone().finish();
+        let mut observed = self.observed;
+        let mut points = Vec::new();
+        for (point, row) in last.iter().zip(self.points + 1..=self.most_points) {
+            points.push(observed.point(row, point));
+            observed.advance(point);
+        }
+        (points, self.report(&report))
+    }
+
+    /// The last step.
+    pub(super) fn last_step(&self) -> Option<u64> {
+        self.latest().map(|(_, step)| step)
+    }
+
+    /// Steps of the whole training.
+    pub(super) fn total_steps(&self) -> Option<u64> {
+        self.parser.open().and_then(|point| point.total_steps).or(self.total_steps)
+    }
+
+    /// Median time of the last steps, in s.
+    pub(super) fn median_step_s(&self) -> Option<f64> {
+        self.steps_s.median()
+    }
+
+    /// How long after a step the next one is missed: five median intervals.
+    pub(super) fn patience_ms(&self) -> i64 {
+        let patience = self.intervals_s.median().map_or(FIRST_PATIENCE_S, |interval| interval * MISSED);
+        (patience.clamp(SHORTEST_PATIENCE_S, LONGEST_PATIENCE_S) * 1e3).round() as i64
+    }
+
+    /// Gives a complete point its row.
+    fn take(&mut self, point: &Point) -> Option<RunPoint> {
+        if self.points >= self.most_points {
+            return None;
+        }
+        self.points += 1;
+        let told = self.observed.point(self.points, point);
+        if let Some(step) = told.step_s {
+            self.steps_s.push(step);
+        }
+        if let Some(interval) = self.observed.interval_s(point) {
+            self.intervals_s.push(interval);
+        }
+        self.observed.advance(point);
+        self.last = Some((point.segment, point.step));
+        self.total_steps = point.total_steps.or(self.total_steps);
+        Some(told)
+    }
+
+    fn latest(&self) -> Option<Last> {
+        self.parser.open().map(|open| (open.segment, open.step)).or(self.last)
+    }
+
+    fn report(&self, report: &ingest::log::Report) -> LogReport {
+        let mut report = observed::report(report);
+        if self.points >= self.most_points {
+            report
+                .assumptions
+                .push("there are more points than are kept; the rest of the log is stored, not shown".to_owned());
+        }
+        report
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const LINES: &str = "iteration 1/ 10 | elapsed time per iteration (ms): 2000.0 | lm loss: 3.0E+00 |\n\
+                         time (ms) | forward-compute: 250.0\n\
+                         iteration 2/ 10 | elapsed time per iteration (ms): 2000.0 | lm loss: 2.0E+00 |\n\
+                         iteration 1/ 10 | elapsed time per iteration (ms): 2000.0 | lm loss: 3.0E+00 |\n";
+
+    fn empty(limits: &LiveLimits) -> Reading {
+        let state =
+            LogState { origin: RunOrigin::Live, files: Vec::new(), points: 0, early_points: 0, ended_at_ms: None };
+        Reading::new(&state, limits)
+    }
+
+    #[test]
+    fn a_point_is_shown_while_it_grows_and_then_has_the_same_row() {
+        let mut reading = empty(&LiveLimits::default());
+        let (first, rest) = LINES.split_once('\n').unwrap();
+        let (news, stepped) = reading.read(0, format!("{first}\n").as_bytes());
+        assert!(news.points.is_empty() && stepped);
+        let open = news.open.unwrap();
+        assert_eq!((open.row, open.open, open.loss, open.phases.len()), (1, true, Some(3.0), 0));
+        let (news, _) = reading.read(0, rest.as_bytes());
+        let rows: Vec<(u64, u32, u64)> =
+            news.points.iter().map(|point| (point.row, point.segment, point.step)).collect();
+        assert_eq!(rows, [(1, 0, 1), (2, 0, 2)]);
+        assert_eq!((news.points[0].phases[0].time_s, news.points[0].open), (0.25, false));
+        // The step went back.
+        assert_eq!(news.open.map(|open| (open.row, open.segment, open.step)), Some((3, 1, 1)));
+        assert_eq!(
+            (reading.last_step(), reading.total_steps(), reading.median_step_s()),
+            (Some(1), Some(10), Some(2.0))
+        );
+        // Five intervals of 2 s are less than the shortest patience.
+        assert_eq!(reading.patience_ms(), 30_000);
+        let (last, report) = reading.ending();
+        assert_eq!((last.len(), last[0].row, report.lines), (1, 3, 4));
+        assert_eq!(reading.points, 2);
+    }
+
+    #[test]
+    fn points_beyond_the_limit_are_told_of() {
+        let mut reading = empty(&LiveLimits { points: 1, ..LiveLimits::default() });
+        let (news, _) = reading.read(0, LINES.as_bytes());
+        assert_eq!((news.points.len(), news.open), (1, None));
+        assert!(news.report.assumptions.iter().any(|told| told.contains("more points than are kept")));
+        assert!(reading.ending().0.is_empty());
+    }
+
+    #[test]
+    fn what_is_left_of_a_file_is_a_line() {
+        let mut reading = empty(&LiveLimits::default());
+        let (first, rest) = LINES.split_once('\n').unwrap();
+        reading.read(0, first.as_bytes());
+        let (news, _) = reading.read(1, rest.as_bytes());
+        assert_eq!(news.points.len(), 2);
+        assert_eq!(reading.files, [first.len() as u64, rest.len() as u64]);
+    }
+}

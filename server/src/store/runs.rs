@@ -1,0 +1,297 @@
+//! Runs: opened, changed, deleted, brought back, and forgotten for good.
+
+mod listing;
+mod log;
+mod points;
+
+pub use listing::{RunPulse, RunQuestion};
+pub use log::{LogAddition, LogPlace, LogState};
+
+use api::run::RunOrigin;
+use jiff::Timestamp;
+use planner::scenario::PlannerKind;
+
+use super::{StoreError, Writer};
+use crate::clock::rfc3339;
+
+const WHAT: &str = "run";
+/// Tokens of one run that are good at once; beyond it the oldest ends.
+const MOST_TOKENS: i64 = 8;
+/// Pieces of a log that are deleted in one transaction, so that others write in between.
+const PIECES_AT_ONCE: i64 = 256;
+/// Points that are deleted in one transaction.
+const POINTS_AT_ONCE: i64 = 20_000;
+
+/// A run to be stored.
+#[derive(Debug)]
+pub struct RunRow {
+    /// Identifier.
+    pub id: String,
+    /// Name to show.
+    pub name: String,
+    /// How its log comes.
+    pub origin: RunOrigin,
+    /// Scenario that it is held against.
+    pub scenario: Option<String>,
+    /// Planner of that scenario.
+    pub planner: Option<PlannerKind>,
+    /// Hash of the token that its log must carry.
+    pub token: [u8; 32],
+    /// What makes a repeated request the same one.
+    pub key: Option<RequestKey>,
+}
+
+/// What makes a repeated request the same one.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct RequestKey {
+    /// Hash of the Idempotency-Key.
+    pub key: [u8; 32],
+    /// Hash of what was asked with it.
+    pub asked: [u8; 32],
+}
+
+/// What came of opening a run.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Opened {
+    /// It is new.
+    New,
+    /// The same request opened this one before; the token is good for it too.
+    Known(String),
+    /// Another request came with the same key.
+    OtherRequest,
+}
+
+/// What is to be changed of a run; outer `None` leaves it, inner `None` removes it.
+#[derive(Debug, Default)]
+pub struct RunChanges {
+    /// Name to show.
+    pub name: Option<String>,
+    /// Note; empty for none.
+    pub note: Option<String>,
+    /// All tags.
+    pub tags: Option<Vec<String>>,
+    /// Scenario; empty for none.
+    pub scenario: Option<String>,
+    /// Planner of that scenario.
+    pub planner: Option<PlannerKind>,
+}
+
+impl Writer {
+    /// Stores a run, unless the same request stored it before. A hidden one counts as deleted until it is restored.
+    pub async fn open_run(
+        &self,
+        run: &RunRow,
+        hidden: Option<Timestamp>,
+        now: Timestamp,
+    ) -> Result<Opened, StoreError> {
+        let mut write = self.begin().await?;
+        if let Some(key) = run.key {
+            let known: Option<(String, Vec<u8>, Option<i64>)> =
+                sqlx::query_as("SELECT id, asked_hash, deleted_at_ms FROM run WHERE key_hash = ?")
+                    .bind(&key.key[..])
+                    .fetch_optional(&mut *write)
+                    .await?;
+            match known {
+                Some((id, _, Some(at))) => return Err(gone(&id, at)),
+                Some((_, asked, None)) if asked != key.asked => return Ok(Opened::OtherRequest),
+                Some((id, _, None)) => {
+                    admit(&mut write, &id, &run.token, now).await?;
+                    write.commit().await?;
+                    return Ok(Opened::Known(id));
+                }
+                None => {}
+            }
+        }
+        sqlx::query(
+            "INSERT INTO run (id, name, origin, scenario_id, planner, created_at_ms, deleted_at_ms, key_hash, asked_hash,
+                 report_json)
+             VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, '{}')",
+        )
+        .bind(&run.id)
+        .bind(&run.name)
+        .bind(run.origin.id())
+        .bind(run.scenario.as_deref())
+        .bind(run.planner.map(PlannerKind::id))
+        .bind(now.as_millisecond())
+        .bind(hidden.map(Timestamp::as_millisecond))
+        .bind(run.key.map(|key| key.key.to_vec()))
+        .bind(run.key.map(|key| key.asked.to_vec()))
+        .execute(&mut *write)
+        .await?;
+        admit(&mut write, &run.id, &run.token, now).await?;
+        write.commit().await?;
+        Ok(Opened::New)
+    }
+
+    /// Gives a run a new token; all others end.
+    pub async fn renew_run_token(&self, id: &str, token: &[u8; 32], now: Timestamp) -> Result<(), StoreError> {
+        let mut write = self.begin().await?;
+        present(&mut write, id).await?;
+        sqlx::query("DELETE FROM run_token WHERE run_id = ?").bind(id).execute(&mut *write).await?;
+        admit(&mut write, id, token, now).await?;
+        write.commit().await
+    }
+
+    /// Changes what stands beside a run.
+    pub async fn change_run(&self, id: &str, changes: &RunChanges) -> Result<(), StoreError> {
+        let mut write = self.begin().await?;
+        present(&mut write, id).await?;
+        sqlx::query(
+            "UPDATE run SET
+                 name = coalesce(?1, name),
+                 note = iif(?2 IS NULL, note, nullif(?2, '')),
+                 planner = iif(?3 = '', NULL, coalesce(?4, planner)),
+                 scenario_id = iif(?3 IS NULL, scenario_id, nullif(?3, ''))
+             WHERE id = ?5",
+        )
+        .bind(changes.name.as_deref())
+        .bind(changes.note.as_deref())
+        .bind(changes.scenario.as_deref())
+        .bind(changes.planner.map(PlannerKind::id))
+        .bind(id)
+        .execute(&mut *write)
+        .await?;
+        if let Some(tags) = &changes.tags {
+            sqlx::query("DELETE FROM run_tag WHERE run_id = ?").bind(id).execute(&mut *write).await?;
+            for tag in tags {
+                sqlx::query("INSERT OR IGNORE INTO run_tag (run_id, tag) VALUES (?, ?)")
+                    .bind(id)
+                    .bind(tag)
+                    .execute(&mut *write)
+                    .await?;
+            }
+        }
+        write.commit().await
+    }
+
+    /// Deletes a run. Its bytes and points stay until [`Writer::forget_runs`].
+    pub async fn delete_run(&self, id: &str, now: Timestamp) -> Result<(), StoreError> {
+        let mut write = self.begin().await?;
+        present(&mut write, id).await?;
+        sqlx::query("UPDATE run SET deleted_at_ms = ? WHERE id = ?")
+            .bind(now.as_millisecond())
+            .bind(id)
+            .execute(&mut *write)
+            .await?;
+        write.commit().await
+    }
+
+    /// Brings a deleted run back; one that is there stays. One whose bytes went is gone.
+    pub async fn restore_run(&self, id: &str) -> Result<(), StoreError> {
+        let mut write = self.begin().await?;
+        let row: Option<(Option<i64>, bool)> = sqlx::query_as("SELECT deleted_at_ms, name = '' FROM run WHERE id = ?")
+            .bind(id)
+            .fetch_optional(&mut *write)
+            .await?;
+        match row {
+            None => return Err(StoreError::missed(WHAT, id)),
+            Some((Some(at), true)) => return Err(gone(id, at)),
+            Some((None, _)) => return Ok(()),
+            Some((Some(_), false)) => {}
+        }
+        let restored =
+            sqlx::query("UPDATE run SET deleted_at_ms = NULL WHERE id = ?").bind(id).execute(&mut *write).await?;
+        if restored.rows_affected() != 1 {
+            return Err(StoreError::missed(WHAT, id));
+        }
+        write.commit().await
+    }
+
+    /// Forgets for good what was deleted before a time: bytes, points and names go, the identifier stays and says when.
+    /// Returns how many runs went.
+    pub async fn forget_runs(&self, deleted_before: Timestamp) -> Result<usize, StoreError> {
+        let mut forgotten = 0;
+        while let Some(id) = self.next_to_forget(deleted_before).await? {
+            // The name goes first, so that nothing half-gone can be brought back.
+            let mut write = self.begin().await?;
+            sqlx::query(
+                "UPDATE run SET name = '', note = NULL, open_point_json = NULL, points = 0, early_points = 0,
+                     report_json = '{}', key_hash = NULL, asked_hash = NULL
+                 WHERE id = ? AND deleted_at_ms IS NOT NULL",
+            )
+            .bind(&id)
+            .execute(&mut *write)
+            .await?;
+            for statement in ["DELETE FROM run_tag WHERE run_id = ?", "DELETE FROM run_token WHERE run_id = ?"] {
+                sqlx::query(statement).bind(&id).execute(&mut *write).await?;
+            }
+            write.commit().await?;
+            self.in_parts(
+                "DELETE FROM run_point WHERE run_id = ?1 AND row IN (SELECT row FROM run_point WHERE run_id = ?1 LIMIT ?2)",
+                &id,
+                POINTS_AT_ONCE,
+            )
+            .await?;
+            self.in_parts(
+                "DELETE FROM run_chunk WHERE rowid IN (SELECT rowid FROM run_chunk WHERE run_id = ?1 LIMIT ?2)",
+                &id,
+                PIECES_AT_ONCE,
+            )
+            .await?;
+            let mut write = self.begin().await?;
+            sqlx::query("DELETE FROM run_file WHERE run_id = ?").bind(&id).execute(&mut *write).await?;
+            sqlx::query("UPDATE run SET bytes = 0 WHERE id = ?").bind(&id).execute(&mut *write).await?;
+            write.commit().await?;
+            forgotten += 1;
+        }
+        Ok(forgotten)
+    }
+
+    async fn next_to_forget(&self, deleted_before: Timestamp) -> Result<Option<String>, StoreError> {
+        let mut write = self.begin().await?;
+        let id = sqlx::query_scalar(
+            "SELECT id FROM run WHERE deleted_at_ms < ? AND (name <> '' OR bytes > 0) ORDER BY deleted_at_ms LIMIT 1",
+        )
+        .bind(deleted_before.as_millisecond())
+        .fetch_optional(&mut *write)
+        .await?;
+        write.commit().await?;
+        Ok(id)
+    }
+
+    /// Repeats a deletion of at most so many rows, each time in a transaction, until there are none.
+    async fn in_parts(&self, statement: &'static str, id: &str, at_once: i64) -> Result<(), StoreError> {
+        loop {
+            let mut write = self.begin().await?;
+            let deleted = sqlx::query(statement).bind(id).bind(at_once).execute(&mut *write).await?.rows_affected();
+            write.commit().await?;
+            if deleted == 0 {
+                return Ok(());
+            }
+        }
+    }
+}
+
+/// Makes a token good for a run.
+async fn admit(write: &mut super::Write, id: &str, token: &[u8; 32], now: Timestamp) -> Result<(), StoreError> {
+    sqlx::query("INSERT OR IGNORE INTO run_token (run_id, token_hash, created_at_ms) VALUES (?, ?, ?)")
+        .bind(id)
+        .bind(&token[..])
+        .bind(now.as_millisecond())
+        .execute(&mut **write)
+        .await?;
+    sqlx::query(
+        "DELETE FROM run_token WHERE run_id = ?1 AND token_hash IN (
+             SELECT token_hash FROM run_token WHERE run_id = ?1 ORDER BY created_at_ms DESC LIMIT -1 OFFSET ?2)",
+    )
+    .bind(id)
+    .bind(MOST_TOKENS)
+    .execute(&mut **write)
+    .await?;
+    Ok(())
+}
+
+/// Refuses what is unknown or deleted.
+async fn present(write: &mut super::Write, id: &str) -> Result<(), StoreError> {
+    let row: Option<Option<i64>> =
+        sqlx::query_scalar("SELECT deleted_at_ms FROM run WHERE id = ?").bind(id).fetch_optional(&mut **write).await?;
+    match row {
+        None => Err(StoreError::missed(WHAT, id)),
+        Some(Some(at)) => Err(gone(id, at)),
+        Some(None) => Ok(()),
+    }
+}
+
+fn gone(id: &str, at: i64) -> StoreError {
+    StoreError::Gone { what: WHAT, id: id.to_owned(), at: rfc3339(at) }
+}
