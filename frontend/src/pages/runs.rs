@@ -1,5 +1,6 @@
 //! The page of observed runs: open one, import a log, find those that are stored.
 
+mod filters;
 mod importing;
 mod line;
 mod opening;
@@ -15,6 +16,7 @@ use crate::deletion::{DeletionToasts, Deletions};
 use crate::format;
 use crate::notice::FailureNotice;
 use crate::runs::size;
+use filters::Filters;
 use importing::ImportLog;
 use line::Line;
 pub(crate) use line::tags_of;
@@ -23,6 +25,8 @@ use question::{Order, Question};
 
 /// Runs that are not over are looked at again so often.
 const AGAIN_MS: i32 = 5_000;
+/// Words that are typed closer together than this are asked for once.
+const TYPING_MS: i32 = 250;
 
 /// What there is to show.
 #[derive(Debug, Clone, PartialEq)]
@@ -39,26 +43,55 @@ pub(crate) fn RunsPage() -> impl IntoView {
     document().set_title("Runs · Planscope");
     let list = RwSignal::new(None::<Result<RunList, Failure>>);
     let question = RwSignal::new(Question::default());
+    let order = RwSignal::new(Order::default());
     let deletions = Deletions::new();
     let fetch = Callback::new(move |()| {
+        let asked = question.get_untracked();
         spawn_local(async move {
-            let answer = client::get::<RunList>(path::RUNS).await;
-            if list.try_get_untracked().is_some_and(|known| known.as_ref() != Some(&answer)) {
+            let url = format!("{}{}", path::RUNS, asked.query(None, client::encode));
+            let answer = client::get::<RunList>(&url).await;
+            let is_current = question.try_get_untracked().as_ref() == Some(&asked);
+            if is_current && list.with_untracked(|known| known.as_ref() != Some(&answer)) {
                 list.set(Some(answer));
             }
         });
     });
-    fetch.run(());
+    Effect::new(move |before: Option<()>| {
+        let asked = question.get();
+        spawn_local(async move {
+            if before.is_some() {
+                pause(TYPING_MS).await;
+            }
+            if question.try_get_untracked().as_ref() == Some(&asked) {
+                fetch.run(());
+            }
+        });
+    });
     spawn_local(async move {
         loop {
             pause(AGAIN_MS).await;
             let Some(known) = list.try_get_untracked() else { return };
             let moves = |run: &RunSummary| !matches!(run.state, RunState::Ended | RunState::Crashed);
-            if matches!(known, Some(Ok(known)) if known.runs.iter().any(moves)) {
+            // Older pages that were fetched by hand would be lost.
+            if matches!(known, Some(Ok(known)) if known.runs.len() <= question::PAGE as usize && known.runs.iter().any(moves)) {
                 fetch.run(());
             }
         }
     });
+    let more = move |_| {
+        let Some(next) = list.with_untracked(|list| list.as_ref()?.as_ref().ok()?.next.clone()) else { return };
+        let asked = question.get_untracked();
+        spawn_local(async move {
+            let url = format!("{}{}", path::RUNS, asked.query(Some(&next), client::encode));
+            let Ok(page) = client::get::<RunList>(&url).await else { return };
+            list.try_update(|list| {
+                if let Some(Ok(list)) = list {
+                    list.runs.extend(page.runs);
+                    list.next = page.next;
+                }
+            });
+        });
+    };
     let gone = Callback::new(move |id: String| {
         list.update(|list| {
             if let Some(Ok(list)) = list {
@@ -68,11 +101,9 @@ pub(crate) fn RunsPage() -> impl IntoView {
     });
     // Lists change while somebody types or reaches for a button: lines stay, only what they say changes.
     let shown = Memo::new(move |_| {
-        let asked = question.get();
         list.with(|list| {
-            let Some(Ok(list)) = list else { return Vec::new() };
-            let mut runs: Vec<RunSummary> = list.runs.iter().filter(|run| asked.matches(run)).cloned().collect();
-            asked.order.sort(&mut runs);
+            let mut runs = list.as_ref().and_then(|list| list.as_ref().ok()).map(|list| list.runs.clone()).unwrap_or_default();
+            order.get().sort(&mut runs);
             runs
         })
     });
@@ -80,22 +111,16 @@ pub(crate) fn RunsPage() -> impl IntoView {
         let is_shown = |run: &&RunSummary| !deletions.is_waiting(&run.id);
         shown.with(|runs| runs.iter().filter(is_shown).map(|run| run.id.clone()).collect::<Vec<_>>())
     });
-    let tags = Memo::new(move |_| list.with(|list| list.as_ref().and_then(|list| list.as_ref().ok()).map(|list| list.tags.clone())).unwrap_or_default());
-    let totals = Memo::new(move |_| {
-        list.with(|list| {
-            let RunList { runs, total, stored_bytes, retention_days, .. } = list.as_ref()?.as_ref().ok()?;
-            let mut words = format!("Logs take {} in the database. A deleted run can be brought back for {retention_days} days.", size(*stored_bytes));
-            if *total > runs.len() as u64 {
-                words.push_str(&format!(" The newest {} of {} are listed.", format::count(runs.len() as u64), format::count(*total)));
-            }
-            Some(words)
-        })
+    let tags = Memo::new(move |_| {
+        list.with(|list| list.as_ref().and_then(|list| list.as_ref().ok()).map(|list| list.tags.clone())).unwrap_or_default()
     });
+    let totals = Memo::new(move |_| list.with(|list| list.as_ref()?.as_ref().ok().map(total_words)));
+    let has_more = Memo::new(move |_| list.with(|list| matches!(list, Some(Ok(list)) if list.next.is_some())));
     let phase = Memo::new(move |_| {
         list.with(|list| match list {
             None => Phase::Loading,
             Some(Err(failure)) => Phase::Failed(failure.clone()),
-            Some(Ok(list)) if list.runs.is_empty() => Phase::Empty,
+            Some(Ok(list)) if list.runs.is_empty() && question.with(Question::is_open) => Phase::Empty,
             Some(Ok(_)) => Phase::Listed,
         })
     });
@@ -104,7 +129,7 @@ pub(crate) fn RunsPage() -> impl IntoView {
         Phase::Failed(failure) => view! { <FailureNotice failure=failure on_retry=fetch /> }.into_any(),
         Phase::Empty => view! { <Empty /> }.into_any(),
         Phase::Listed => view! {
-            <Filters question=question tags=tags />
+            <Filters question=question order=order tags=tags />
             <div class="table-scroll" role="region" aria-label="Stored runs" tabindex="0">
                 <table class="list runs" data-testid="runs">
                     <thead>
@@ -128,6 +153,9 @@ pub(crate) fn RunsPage() -> impl IntoView {
                     </tbody>
                 </table>
             </div>
+            <Show when=move || has_more.get()>
+                <p class="actions"><button on:click=more>"Older runs"</button></p>
+            </Show>
             <p class="hint" data-testid="runs-total">{totals}</p>
         }
         .into_any(),
@@ -148,6 +176,13 @@ pub(crate) fn RunsPage() -> impl IntoView {
     }
 }
 
+/// How many runs there are, and what they take.
+fn total_words(list: &RunList) -> String {
+    let runs = if list.total == 1 { "1 run".to_owned() } else { format!("{} runs", format::count(list.total)) };
+    let (stored, days) = (size(list.stored_bytes), list.retention_days);
+    format!("{runs}. All logs take {stored} in the database. A deleted run can be brought back for {days} days.")
+}
+
 #[component]
 fn Empty() -> impl IntoView {
     view! {
@@ -157,59 +192,6 @@ fn Empty() -> impl IntoView {
                 "Nothing to train at hand? Rehearse a plan: a process for every rank walks through it on this machine and writes its log. "
                 "Open a "<a href="/">"ready scenario"</a>" and press Rehearse at one of its plans."
             </p>
-        </div>
-    }
-}
-
-#[component]
-fn Filters(question: RwSignal<Question>, #[prop(into)] tags: Signal<Vec<String>>) -> impl IntoView {
-    let set_state = move |event| {
-        let value = event_target_value(&event);
-        question.update(|question| question.state = question::state_of(&value));
-    };
-    let states = question::STATES.map(|(id, name, state)| {
-        view! { <option value=id prop:selected=move || question.with(|question| question.state == state)>{name}</option> }
-    });
-    let orders = Order::ALL.map(|order| {
-        view! { <option value=order.id() prop:selected=move || question.with(|question| question.order == order)>{order.title()}</option> }
-    });
-    let tag_options = move || {
-        let option = |tag: String| {
-            let (key, value) = (tag.clone(), tag.clone());
-            view! { <option value=value prop:selected=move || question.with(|question| question.tag.as_ref() == Some(&key))>{tag}</option> }
-        };
-        tags.get().into_iter().map(option).collect_view()
-    };
-    view! {
-        <div class="filters" role="search">
-            <input
-                type="search"
-                placeholder="Search names, notes, tags"
-                aria-label="Search runs"
-                data-testid="runs-search"
-                prop:value=move || question.with(|question| question.words.clone())
-                on:input=move |event| question.update(|question| question.words = event_target_value(&event))
-            />
-            <select aria-label="State" on:change=set_state>{states}</select>
-            <select
-                aria-label="Tag"
-                on:change=move |event| {
-                    let tag = event_target_value(&event);
-                    question.update(|question| question.tag = (!tag.is_empty()).then_some(tag));
-                }
-            >
-                <option value="">"any tag"</option>
-                {tag_options}
-            </select>
-            <select
-                aria-label="Order"
-                on:change=move |event| {
-                    let order = Order::of(&event_target_value(&event));
-                    question.update(|question| question.order = order);
-                }
-            >
-                {orders}
-            </select>
         </div>
     }
 }

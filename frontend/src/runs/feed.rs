@@ -264,7 +264,8 @@ impl Feed {
             if !self.is_alive() {
                 return Ok(());
             }
-            let PointPage { points, next } = page?;
+            let PointPage { mut points, next, open } = page?;
+            points.extend(open);
             self.add(&points);
             match next {
                 Some(next) if next > after && before.is_none_or(|before| next + 1 < before) => after = next,

@@ -13,13 +13,15 @@ pub(crate) struct Sample {
     pub(crate) segment: u32,
     /// The step.
     pub(crate) step: u64,
+    /// Whether lines that come may still add to it.
+    is_open: bool,
     values: [f64; Metric::COUNT],
 }
 
 impl Sample {
     fn of(point: &RunPoint) -> Self {
         let values = Metric::ALL.map(|metric| metric.of(point).filter(|value| value.is_finite()).unwrap_or(f64::NAN));
-        Self { row: point.row, segment: point.segment, step: point.step, values }
+        Self { row: point.row, segment: point.segment, step: point.step, is_open: point.open, values }
     }
 
     /// Whether it says the same; what both do not say is the same too.
@@ -50,6 +52,8 @@ impl Points {
         for sample in points.iter().map(Sample::of) {
             let place = self.samples[..known].binary_search_by_key(&sample.row, |sample| sample.row);
             match place {
+                // A page may be older than the stream.
+                Ok(place) if sample.is_open && !self.samples[place].is_open => {}
                 Ok(place) => {
                     changed |= !self.samples[place].is_same(&sample);
                     self.samples[place] = sample;
@@ -71,9 +75,9 @@ impl Points {
         changed
     }
 
-    /// The last row; 0 before there is any.
+    /// The last row that is complete; 0 before there is any.
     pub(crate) fn last_row(&self) -> u64 {
-        self.samples.last().map_or(0, |sample| sample.row)
+        self.samples.iter().rev().find(|sample| !sample.is_open).map_or(0, |sample| sample.row)
     }
 
     /// How many there are.
@@ -144,6 +148,17 @@ mod tests {
         assert_eq!(points.samples()[2].value(Metric::StepTime), Some(1.2), "the last that came counts");
         assert_eq!(points.samples()[4].value(Metric::StepTime), Some(1.5));
         assert_eq!(points.last_row(), 6);
+    }
+
+    #[test]
+    fn an_open_point_stays_until_it_is_complete_and_none_is_asked_for_behind_it() {
+        let open = |step_s| RunPoint { open: true, ..point(2, 0, 11, step_s) };
+        let mut points = Points::default();
+        points.add(&[point(1, 0, 10, 1.0), open(1.1)]);
+        assert_eq!((points.len(), points.last_row()), (2, 1));
+        assert!(points.add(&[point(2, 0, 11, 1.2)]));
+        assert!(!points.add(&[open(1.1)]), "an older page");
+        assert_eq!((points.last_row(), points.samples()[1].value(Metric::StepTime)), (2, Some(1.2)));
     }
 
     #[test]

@@ -10,22 +10,11 @@ use crate::format;
 pub(crate) fn StateBadge(#[prop(into)] state: Signal<RunState>, #[prop(optional_no_strip)] exit_code: Option<i32>) -> impl IntoView {
     let mark = move || mark(state.get());
     view! {
-        <span class="state" data-state=move || id(state.get())>
+        <span class="state" data-state=move || state.get().id()>
             <i aria-hidden="true">{mark}</i>
             {move || words(state.get())}
             {exit_code.filter(|code| *code != 0).map(|code| format!(", exit code {code}"))}
         </span>
-    }
-}
-
-/// Name in filters.
-pub(crate) const fn id(state: RunState) -> &'static str {
-    match state {
-        RunState::Waiting => "waiting",
-        RunState::Live => "live",
-        RunState::Stalled => "stalled",
-        RunState::Ended => "ended",
-        RunState::Crashed => "crashed",
     }
 }
 

@@ -2,41 +2,44 @@
 
 use api::run::{RunState, RunSummary};
 
-/// States to choose from, by the value of their option.
-pub(super) const STATES: [(&str, &str, Option<RunState>); 6] = [
-    ("", "any state", None),
-    ("waiting", "waiting", Some(RunState::Waiting)),
-    ("live", "live", Some(RunState::Live)),
-    ("stalled", "stalled", Some(RunState::Stalled)),
-    ("ended", "ended", Some(RunState::Ended)),
-    ("crashed", "crashed", Some(RunState::Crashed)),
-];
-
-/// The state of an option.
-pub(super) fn state_of(value: &str) -> Option<RunState> {
-    STATES.into_iter().find(|(id, ..)| *id == value).and_then(|(.., state)| state)
-}
+/// Most runs that are asked for at once.
+pub(super) const PAGE: u32 = 200;
 
 /// What is asked for.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub(super) struct Question {
-    /// Words that must all stand somewhere.
-    pub(super) words: String,
+    /// Text in name, note, identifier or tags.
+    pub(super) search: String,
     /// Tag that it must have.
     pub(super) tag: Option<String>,
     /// State that it must be in.
     pub(super) state: Option<RunState>,
-    /// Order.
-    pub(super) order: Order,
 }
 
 impl Question {
-    /// Whether a run is asked for.
-    pub(super) fn matches(&self, run: &RunSummary) -> bool {
-        let text = format!("{} {} {}", run.name, run.note.as_deref().unwrap_or_default(), run.tags.join(" ")).to_lowercase();
-        self.words.to_lowercase().split_whitespace().all(|word| text.contains(word))
-            && self.tag.as_ref().is_none_or(|tag| run.tags.contains(tag))
-            && self.state.is_none_or(|state| run.state == state)
+    /// Whether it asks for all.
+    pub(super) fn is_open(&self) -> bool {
+        *self == Self::default()
+    }
+
+    /// The query of the list, from behind a run; `encode` makes a text safe.
+    pub(super) fn query(&self, after: Option<&str>, encode: impl Fn(&str) -> String) -> String {
+        let mut query = format!("?limit={PAGE}");
+        let search = self.search.trim();
+        let words = [("search", (!search.is_empty()).then_some(search)), ("tag", self.tag.as_deref()), ("after", after)];
+        for (key, text) in words {
+            if let Some(text) = text {
+                query.push('&');
+                query.push_str(key);
+                query.push('=');
+                query.push_str(&encode(text));
+            }
+        }
+        if let Some(state) = self.state {
+            query.push_str("&state=");
+            query.push_str(state.id());
+        }
+        query
     }
 }
 
@@ -108,14 +111,13 @@ mod tests {
     use crate::runs::a_summary as summary;
 
     #[test]
-    fn words_tag_and_state_must_all_match() {
-        let run = RunSummary { note: Some("with offload".into()), ..summary() };
-        let ask = |words: &str| Question { words: words.into(), ..Question::default() };
-        assert!(ask("").matches(&run) && ask("OFFLOAD nightly").matches(&run) && ask("a100").matches(&run));
-        assert!(!ask("nightly h100").matches(&run));
-        assert!(Question { tag: Some("a100".into()), state: Some(RunState::Live), ..ask("") }.matches(&run));
-        assert!(!Question { tag: Some("b200".into()), ..ask("") }.matches(&run));
-        assert!(!Question { state: state_of("ended"), ..ask("") }.matches(&run));
+    fn only_what_is_asked_for_stands_in_the_query() {
+        assert!(Question::default().is_open());
+        assert_eq!(Question::default().query(None, str::to_owned), "?limit=200");
+        let question = Question { search: " a b ".into(), tag: Some("lab".into()), state: Some(RunState::Live) };
+        let encode = |text: &str| text.replace(' ', "%20");
+        assert_eq!(question.query(Some("ab12"), encode), "?limit=200&search=a%20b&tag=lab&after=ab12&state=live");
+        assert!(!question.is_open());
     }
 
     #[test]
