@@ -105,6 +105,17 @@ pub fn profile_apply(id: &str) -> String {
     format!("{PROFILES}/{id}/apply")
 }
 
+/// GET: a run beside its plan, before and with the profile.
+pub fn profile_check(id: &str, run: &str) -> String {
+    format!("{PROFILES}/{id}/check?run={run}")
+}
+
+/// GET: what the adaptive correction of DFLOP does in a run with slow shapes, or what a run says of its shapes.
+pub fn correction_study(scenario: &str, query: &str) -> String {
+    let query = if query.is_empty() { String::new() } else { format!("?{query}") };
+    format!("{SCENARIOS}/{scenario}/studies/correction{query}")
+}
+
 /// POST: walks through a plan on the server's machine and opens a run for it.
 pub fn rehearsals(scenario: &str) -> String {
     format!("{SCENARIOS}/{scenario}/rehearsals")

@@ -2,7 +2,10 @@
 
 use planner::cluster::Cluster;
 use planner::cost::overrides::CostOverride;
+use planner::scenario::PlannerKind;
 use serde::{Deserialize, Serialize};
+
+use crate::run::Prediction;
 
 /// A stored profile, as lists show it.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -75,6 +78,31 @@ pub struct Profile {
     pub parts: Vec<FittedPart>,
     /// What was read and what was not, in words, one line per file.
     pub report: Vec<String>,
+    /// Of a profile from a run: by how much the phases of a step differ from the plan.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub factors: Vec<PhaseFactor>,
+}
+
+/// By how much a phase of a step differs from the plan, and whether the profile makes up for it.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
+pub struct PhaseFactor {
+    /// Phase in words, for example "forward compute"; "step" for the whole of it.
+    pub phase: String,
+    /// Median of the run, in s per step.
+    pub measured_s: f64,
+    /// What the plan said, in s per step.
+    pub predicted_s: f64,
+    /// Measured over predicted.
+    pub ratio: f64,
+    /// Factor that the profile puts on the layers; absent where nothing is put on them for this phase.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub factor: Option<f64>,
+    /// What the plan says with the profile, in s per step; absent where it is not told.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub after_s: Option<f64>,
+    /// In words: what it is, or why nothing is put on anything.
+    pub detail: String,
 }
 
 /// What a profile puts into a scenario that uses it. Nothing is applied in silence: the scenario then says it itself.
@@ -125,6 +153,28 @@ pub struct FittedPoint {
     pub fitted_s: f64,
 }
 
+/// A run beside its plan as the scenario is, and as it would be with a profile.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
+pub struct ProfileCheck {
+    /// The profile.
+    pub profile: String,
+    /// The run.
+    pub run: String,
+    /// Scenario that the run is held against, whole identifier.
+    pub scenario: String,
+    /// Planner whose plan it is.
+    pub planner: PlannerKind,
+    /// Layout and schedule of the plan, in a line; of that with the profile where it is another one.
+    pub plan: String,
+    /// Every quantity before.
+    pub before: Vec<Prediction>,
+    /// Every quantity with the profile.
+    pub after: Vec<Prediction>,
+    /// What a reader should know, in words.
+    pub notes: Vec<String>,
+}
+
 /// Which scenario is to use a profile.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
@@ -132,4 +182,30 @@ pub struct FittedPoint {
 pub struct ApplyProfile {
     /// The scenario, by identifier or unique prefix.
     pub scenario: String,
+}
+
+/// A scenario that uses a profile, stored.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
+pub struct AppliedProfile {
+    /// The new scenario, whole identifier.
+    pub scenario: String,
+    /// What it differs in, in words.
+    pub changes: Vec<String>,
+}
+
+/// What is to be changed of a profile; what is absent stays.
+#[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
+#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
+#[serde(default, deny_unknown_fields)]
+pub struct ProfileChange {
+    /// Name to show.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub name: Option<String>,
+    /// Note beside it; empty for none.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub note: Option<String>,
+    /// All its tags.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub tags: Option<Vec<String>>,
 }

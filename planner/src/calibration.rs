@@ -6,8 +6,10 @@
 
 mod minimise;
 mod parts;
+mod residuals;
 pub mod sample;
 
+pub use residuals::{PartResiduals, Residual, residuals};
 pub use sample::Sample;
 
 use crate::cluster::{Cluster, Curves, LinkCurve};

@@ -21,6 +21,7 @@ pub mod flow;
 pub mod heterogeneous_strategies;
 mod integer;
 pub mod model;
+pub mod observed;
 pub mod observer;
 pub mod outcome;
 pub mod plan;

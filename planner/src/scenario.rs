@@ -58,6 +58,10 @@ pub struct Scenario {
     /// Global batches to judge the plans on.
     #[serde(default = "default_iterations")]
     pub iterations: u32,
+    /// Stored profiles that figures of the cluster, or times given in place of predicted ones, come from, by identifier. A word
+    /// about the figures: no prediction looks at it.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub profiles: Vec<String>,
 }
 
 impl Scenario {

@@ -1,8 +1,8 @@
 //! `planscope calibrate`: measured operators and collectives in, a cluster with fitted curves out.
 
-mod profiles;
-mod start;
-mod told;
+pub(crate) mod profiles;
+pub(crate) mod start;
+pub(crate) mod told;
 
 use std::io::Write;
 use std::path::Path;

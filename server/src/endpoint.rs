@@ -11,6 +11,7 @@ pub(crate) mod pages;
 pub(crate) mod papers;
 pub(crate) mod presets;
 pub(crate) mod runs;
+pub(crate) mod profiles;
 pub(crate) mod scenarios;
 pub(crate) mod schedules;
 pub(crate) mod studies;

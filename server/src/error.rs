@@ -14,6 +14,7 @@ use planner::scenario::FieldError;
 use planner::study::NoStudy;
 
 use crate::live::{ImportError as RunImportError, LogEnd, LogRefusal};
+use crate::profiles::ProfileError;
 use crate::store::StoreError;
 use crate::studies::StudyError;
 
@@ -114,6 +115,9 @@ pub enum ApiError {
     /// A length file is refused.
     #[error("{0}")]
     InvalidDataset(#[from] ImportError),
+    /// Measurements are refused, or cannot be used.
+    #[error("{0}")]
+    InvalidProfile(#[from] ProfileError),
     /// The request itself is malformed.
     #[error("{0}")]
     Malformed(String),
@@ -290,6 +294,10 @@ impl ApiError {
             Self::WrongRunToken => ("wrong-token", S::FORBIDDEN, "The token is not good here"),
             Self::UploadsFull(_) => ("uploads-full", S::TOO_MANY_REQUESTS, "Too many logs are being sent"),
             Self::StreamsFull(_) => ("streams-full", S::SERVICE_UNAVAILABLE, "Too many streams are open"),
+            Self::InvalidProfile(ProfileError::TooMuch(..)) => {
+                ("too-large", S::PAYLOAD_TOO_LARGE, "The upload is too large")
+            }
+            Self::InvalidProfile(_) => ("invalid-profile", S::UNPROCESSABLE_ENTITY, "The profile cannot be used"),
             Self::Malformed(_) | Self::BrokenBody(_) => {
                 ("malformed-request", S::BAD_REQUEST, "The request is malformed")
             }

@@ -22,7 +22,7 @@ use crate::endpoint::datasets::LARGEST_UPLOAD;
 use crate::endpoint::runs::files::LARGEST_LOG;
 use crate::endpoint::scenarios::LARGEST_SCENARIO;
 use crate::endpoint::{
-    accuracy, datasets, execution_plans, gallery, health, jobs, outcomes, pages, papers, presets, runs, scenarios,
+    accuracy, datasets, execution_plans, gallery, health, jobs, outcomes, pages, papers, presets, profiles, runs, scenarios,
     schedules, studies,
 };
 use crate::error::{ApiError, as_problem};
@@ -34,6 +34,7 @@ const MEBIBYTE: usize = 1 << 20;
 pub(crate) fn api() -> (Router<Arc<App>>, utoipa::openapi::OpenApi) {
     let uploads = OpenApiRouter::new()
         .routes(routes!(datasets::list, datasets::upload))
+        .routes(routes!(profiles::list, profiles::upload))
         .layer(DefaultBodyLimit::max(LARGEST_UPLOAD * MEBIBYTE));
     let logs =
         OpenApiRouter::new().routes(routes!(runs::files::import)).layer(DefaultBodyLimit::max(LARGEST_LOG * MEBIBYTE));
@@ -56,6 +57,9 @@ pub(crate) fn api() -> (Router<Arc<App>>, utoipa::openapi::OpenApi) {
         .routes(routes!(studies::search))
         .routes(routes!(studies::sizes))
         .routes(routes!(studies::layouts))
+        .routes(routes!(profiles::one, profiles::change, profiles::delete))
+        .routes(routes!(profiles::restore))
+        .routes(routes!(profiles::apply_to))
         .routes(routes!(schedules::kinds, schedules::compare))
         .routes(routes!(jobs::one, jobs::cancel))
         .routes(routes!(jobs::events))

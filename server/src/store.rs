@@ -6,6 +6,7 @@
 mod datasets;
 mod error;
 mod outcomes;
+mod profiles;
 mod reader;
 mod runs;
 mod scenarios;
@@ -13,6 +14,7 @@ mod writer;
 
 pub use datasets::NewDataset;
 pub use error::StoreError;
+pub use profiles::{NewProfile, ProfileContent, ProfileFile, Replaced};
 pub use reader::Reader;
 pub use runs::{LogAddition, LogPlace, LogState, Opened, RequestKey, RunChanges, RunPulse, RunQuestion, RunRow};
 pub use scenarios::Resolved;

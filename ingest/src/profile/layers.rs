@@ -15,6 +15,9 @@
 mod dflop;
 mod dynapipe;
 mod galvatron;
+mod tables;
+
+pub use tables::{LayerTable, LayerTables, tables};
 
 use serde::{Deserialize, Serialize};
 

@@ -26,7 +26,7 @@ pub(super) enum Part {
 impl Part {
     pub(super) const ALL: [Self; 4] = [Self::MatMul, Self::Attention, Self::Elementwise, Self::Collective];
 
-    const fn name(self) -> &'static str {
+    pub(super) const fn name(self) -> &'static str {
         match self {
             Self::MatMul => "matrix products",
             Self::Attention => "fused attention",
@@ -217,7 +217,7 @@ fn has_all_to_all(samples: &[Sample]) -> bool {
 }
 
 /// Predicted time of one timing, in seconds.
-fn predict(rates: &Rates, cluster: &Cluster, sample: &Sample) -> f64 {
+pub(super) fn predict(rates: &Rates, cluster: &Cluster, sample: &Sample) -> f64 {
     match sample.kernel {
         Kernel::Collective(collective) => {
             let group = Group::spread(cluster, collective.ranks, collective.ranks_per_node);

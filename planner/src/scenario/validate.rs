@@ -79,6 +79,13 @@ impl ValidScenario {
     }
 }
 
+/// The datasets of a scenario, for another one that differs in other fields.
+impl Datasets for ValidScenario {
+    fn dataset(&self, id: &str) -> Option<Arc<Dataset>> {
+        self.datasets.iter().find(|(name, _)| name == id).map(|(_, dataset)| Arc::clone(dataset))
+    }
+}
+
 /// Collects errors of number fields.
 struct Ranges<'a>(&'a mut Vec<FieldError>);
 

@@ -10,22 +10,22 @@ use planner::calibration::Sample;
 
 /// Every file that was given, in that order.
 #[derive(Debug)]
-pub(super) struct Measured {
-    pub(super) files: Vec<Measurements>,
+pub(crate) struct Measured {
+    pub(crate) files: Vec<Measurements>,
 }
 
 /// One file.
 #[derive(Debug)]
-pub(super) struct Measurements {
+pub(crate) struct Measurements {
     /// The file's name, without its folder.
-    pub(super) name: String,
+    pub(crate) name: String,
     /// What it holds, or why that cannot be used.
-    pub(super) read: anyhow::Result<Profile>,
+    pub(crate) read: anyhow::Result<Profile>,
 }
 
 impl Measured {
     /// Reads files; `ranks` are the devices of a group where a file leaves that out.
-    pub(super) fn read(paths: &[PathBuf], ranks: Option<u32>) -> Self {
+    pub(crate) fn read(paths: &[PathBuf], ranks: Option<u32>) -> Self {
         let file = |path: &PathBuf| {
             let name =
                 path.file_name().map_or_else(|| path.display().to_string(), |name| name.to_string_lossy().into());
@@ -37,12 +37,12 @@ impl Measured {
     }
 
     /// Files that cannot be used at all.
-    pub(super) fn unusable(&self) -> usize {
+    pub(crate) fn unusable(&self) -> usize {
         self.files.iter().filter(|file| file.read.is_err()).count()
     }
 
     /// The timings of all files.
-    pub(super) fn samples(&self) -> Vec<Sample> {
+    pub(crate) fn samples(&self) -> Vec<Sample> {
         self.files
             .iter()
             .filter_map(|file| file.read.as_ref().ok())
@@ -52,7 +52,7 @@ impl Measured {
     }
 
     /// Where a fit comes from: the files' names.
-    pub(super) fn source(&self) -> String {
+    pub(crate) fn source(&self) -> String {
         self.files.iter().map(|file| file.name.as_str()).collect::<Vec<_>>().join(", ")
     }
 }

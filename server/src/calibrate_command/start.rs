@@ -12,16 +12,16 @@ use crate::config::CalibrateArguments;
 
 /// The cluster that a calibration starts from.
 #[derive(Debug)]
-pub(super) struct Start {
+pub(crate) struct Start {
     /// The cluster.
-    pub(super) cluster: Cluster,
+    pub(crate) cluster: Cluster,
     /// What it is called: a preset's identifier or the cluster's own name.
-    pub(super) name: String,
+    pub(crate) name: String,
 }
 
 impl Start {
     /// A preset, or the cluster of a file.
-    pub(super) fn of(arguments: &CalibrateArguments) -> anyhow::Result<Self> {
+    pub(crate) fn of(arguments: &CalibrateArguments) -> anyhow::Result<Self> {
         match (&arguments.device, &arguments.from) {
             (_, Some(path)) => Self::file(path),
             (Some(id), None) => Self::preset(id),
@@ -47,14 +47,14 @@ impl Start {
 
     /// Whether a device of that name may be this one. Names are compared by their words that hold a letter and a
     /// digit, without sizes of memory: `b200_bf16` is B200, `A100-SXM4-80GB` is A100-40GB.
-    pub(super) fn may_be(&self, device: &str) -> bool {
+    pub(crate) fn may_be(&self, device: &str) -> bool {
         let own: Vec<String> = words(&self.name).chain(words(&self.cluster.name)).collect();
         words(device).any(|word| own.contains(&word))
     }
 }
 
 /// Says which fields of a cluster no scenario may have.
-pub(super) fn check(cluster: &Cluster) -> anyhow::Result<()> {
+pub(crate) fn check(cluster: &Cluster) -> anyhow::Result<()> {
     question(&serde_json::to_value(cluster)?).map(drop).map_err(|errors| told(&errors))
 }
 

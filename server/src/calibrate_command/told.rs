@@ -18,7 +18,7 @@ const GROWN: f64 = 0.01;
 const SAME: f64 = 1e-4;
 
 /// What each file holds, and what was refused.
-pub(super) fn files(out: &mut dyn Write, measured: &Measured, start: &Start) -> Result<()> {
+pub(crate) fn files(out: &mut dyn Write, measured: &Measured, start: &Start) -> Result<()> {
     for file in &measured.files {
         match &file.read {
             Ok(profile) => read(out, &file.name, profile, start)?,
@@ -60,7 +60,7 @@ fn read(out: &mut dyn Write, name: &str, profile: &Profile, start: &Start) -> Re
 }
 
 /// How well each part is fitted.
-pub(super) fn parts(out: &mut dyn Write, fitted: &Fitted) -> Result<()> {
+pub(crate) fn parts(out: &mut dyn Write, fitted: &Fitted) -> Result<()> {
     for part in &fitted.parts {
         let PartReport {
             part: name, samples: count, fitted, mean_before, p90_before, mean_residual, p90_residual, ..
@@ -102,7 +102,7 @@ fn warnings(part: &PartReport) -> Vec<String> {
 }
 
 /// The figures that changed, old and new.
-pub(super) fn changes(out: &mut dyn Write, before: &Cluster, after: &Cluster) -> Result<()> {
+pub(crate) fn changes(out: &mut dyn Write, before: &Cluster, after: &Cluster) -> Result<()> {
     let (before, after) = (figures(before), figures(after));
     for ((path, old), (_, new)) in before.iter().zip(&after) {
         if (new - old).abs() > SAME * old.abs().max(new.abs()) {

@@ -3,7 +3,7 @@
 use super::{FieldError, Ranges};
 use crate::cluster::{Cluster, Curves, Link, LinkCurve};
 use crate::model::Model;
-use crate::scenario::{SCHEMA, Scenario};
+use crate::scenario::{SCHEMA, Scenario, ScenarioId};
 use crate::training::{LayoutRequest, Precision, Training};
 
 /// Samples that one scenario may draw over all its iterations, so that an answer fits into memory.
@@ -25,6 +25,7 @@ pub(super) fn check(scenario: &Scenario, errors: &mut Vec<FieldError>) {
         layout(&scenario.layout, &scenario.model, &scenario.cluster, &mut ranges);
     }
     planners(scenario, &mut ranges);
+    profiles(&scenario.profiles, &mut ranges);
     ranges.whole("/iterations", scenario.iterations, 1, 1000, "");
     let samples = u64::from(scenario.iterations) * u64::from(scenario.workload.global_batch);
     if samples > MOST_SAMPLES && scenario.iterations <= 1000 {
@@ -32,6 +33,21 @@ pub(super) fn check(scenario: &Scenario, errors: &mut Vec<FieldError>) {
         let detail =
             format!("{samples} samples in all are more than {MOST_SAMPLES}: at most {most} iterations of this batch");
         ranges.refuse("/iterations", detail);
+    }
+}
+
+/// Most profiles that a scenario names.
+const MOST_PROFILES: usize = 16;
+
+/// Identifiers are content addresses like a scenario's own.
+fn profiles(names: &[String], ranges: &mut Ranges<'_>) {
+    if names.len() > MOST_PROFILES {
+        ranges.refuse("/profiles", format!("{} profiles: at most {MOST_PROFILES}", names.len()));
+    }
+    for (index, name) in names.iter().enumerate().take(MOST_PROFILES) {
+        if name.parse::<ScenarioId>().is_err() {
+            ranges.refuse(&format!("/profiles/{index}"), "an identifier is 52 characters of a-z and 2-7".to_owned());
+        }
     }
 }
 

@@ -1,0 +1,179 @@
+//! From measured layers to the time of one layer over the tokens of a microbatch.
+//!
+//! Files time several layers at once, with what surrounds them where there is no way to time them alone. Where the same microbatch was
+//! timed with two numbers of layers, the time of a layer is the difference over the layers between; otherwise it is the time over
+//! the layers.
+
+use std::collections::BTreeMap;
+
+use super::{LayerProfile, Part, Shape, Timing};
+
+/// Fewest sizes of a table: a line has two points.
+const FEWEST: usize = 2;
+
+/// The time of one layer over the size of a microbatch.
+#[derive(Debug, Clone, PartialEq)]
+pub struct LayerTable {
+    /// Of which part of a model.
+    pub part: Part,
+    /// Of the backward pass; of the forward otherwise.
+    pub backward: bool,
+    /// Size, rising, and microseconds. The size is in tokens; of a vision encoder, whose files count no tokens, in images.
+    pub points: Vec<[f64; 2]>,
+    /// Measurements behind the points: size as above, seconds of one layer.
+    pub measured: Vec<[f64; 2]>,
+}
+
+/// What tables were made of measured layers, and what was left out.
+#[derive(Debug, Clone, PartialEq, Default)]
+pub struct LayerTables {
+    /// Tables, each of a part and a pass.
+    pub tables: Vec<LayerTable>,
+    /// Tensor-parallel degree of all of them, where files say it.
+    pub tensor: Option<u32>,
+    /// What was chosen and left out, in words.
+    pub notes: Vec<String>,
+}
+
+/// Tables of the layers of all profiles together, at one tensor-parallel degree: `tensor`, or the one with the most timings.
+pub fn tables(profiles: &[LayerProfile], tensor: Option<u32>) -> LayerTables {
+    let mut made = LayerTables::default();
+    let all: Vec<&Timing> = profiles.iter().flat_map(|profile| &profile.timings).collect();
+    let without = all.iter().filter(|timing| !timing.with_attention).count();
+    if without > 0 {
+        made.notes.push(format!("{without} timings without attention are left out: a layer has it"));
+    }
+    let ends = |part: Part| matches!(part, Part::Embedding | Part::Postprocess | Part::Decoder);
+    let others = all.iter().filter(|timing| ends(timing.shape.part)).count();
+    if others > 0 {
+        made.notes.push(format!("{others} timings of embeddings, heads and decoders of an encoder-decoder are left out"));
+    }
+    let layers: Vec<&Timing> =
+        all.into_iter().filter(|timing| timing.with_attention && !ends(timing.shape.part)).collect();
+    let footprints: usize = profiles.iter().map(|profile| profile.footprints.len()).sum();
+    if footprints > 0 {
+        made.notes.push(format!("{footprints} values of memory are kept and change nothing: memory follows from tensors"));
+    }
+    made.tensor = tensor.or_else(|| most_timed(&layers));
+    let fits = |timing: &&&Timing| timing.shape.tensor_parallel.is_none_or(|own| Some(own) == made.tensor);
+    let own: Vec<&Timing> = layers.iter().filter(fits).copied().collect();
+    if let Some(degree) = made.tensor
+        && own.len() < layers.len()
+    {
+        let left = layers.len() - own.len();
+        made.notes.push(format!("TP {degree} is taken; {left} timings of other degrees are left out"));
+    }
+    for (part, backward) in [Part::Vision, Part::Language, Part::Encoder].map(|part| [(part, false), (part, true)]).concat() {
+        match table(&own, part, backward) {
+            None => {}
+            Some(Ok(table)) => made.tables.push(table),
+            Some(Err(note)) => made.notes.push(note),
+        }
+    }
+    made
+}
+
+/// The degree with the most timings; of equal ones the least.
+fn most_timed(timings: &[&Timing]) -> Option<u32> {
+    let mut counts: BTreeMap<u32, usize> = BTreeMap::new();
+    for degree in timings.iter().filter_map(|timing| timing.shape.tensor_parallel) {
+        *counts.entry(degree).or_insert(0) += 1;
+    }
+    counts.into_iter().max_by_key(|&(degree, count)| (count, std::cmp::Reverse(degree))).map(|(degree, _)| degree)
+}
+
+/// The table of one part and pass, why there is none, or nothing where nothing was measured.
+fn table(timings: &[&Timing], part: Part, backward: bool) -> Option<Result<LayerTable, String>> {
+    let seconds = |timing: &Timing| if backward { timing.backward_s } else { timing.forward_s };
+    // By size, and of equal sizes by the length of a sequence, then by layers.
+    let mut measured: BTreeMap<(u64, u32), BTreeMap<u32, Vec<f64>>> = BTreeMap::new();
+    for timing in timings.iter().filter(|timing| timing.shape.part == part) {
+        let (Some(time), Some((size, length)), Some(layers)) =
+            (seconds(timing), size(&timing.shape), timing.shape.layers.filter(|&layers| layers > 0))
+        else {
+            continue;
+        };
+        measured.entry((size, length)).or_default().entry(layers).or_default().push(time);
+    }
+    if measured.is_empty() {
+        return None;
+    }
+    let mut by_size: BTreeMap<u64, Vec<f64>> = BTreeMap::new();
+    for ((size, _), by_layers) in &measured {
+        by_size.entry(*size).or_default().extend(of_a_layer(by_layers));
+    }
+    let pass = if backward { "backward" } else { "forward" };
+    if by_size.len() < FEWEST {
+        return Some(Err(format!("{part:?} {pass}: one size only, a table needs two")));
+    }
+    let points = by_size.iter().map(|(size, times)| [*size as f64, middle(times) * 1e6]).collect();
+    let measured =
+        by_size.iter().flat_map(|(size, times)| times.iter().map(|time| [*size as f64, *time])).collect();
+    Some(Ok(LayerTable { part, backward, points, measured }))
+}
+
+/// Tokens of the microbatch, or images where tokens are not told, and the length of a sequence.
+fn size(shape: &Shape) -> Option<(u64, u32)> {
+    let batch = u64::from(shape.batch.unwrap_or(1));
+    match shape.tokens {
+        Some(tokens) => Some((batch * u64::from(tokens), tokens)),
+        None => (shape.part == Part::Vision && shape.batch.is_some()).then_some((batch, 0)),
+    }
+}
+
+/// Seconds of one layer, from the times of several numbers of layers.
+fn of_a_layer(by_layers: &BTreeMap<u32, Vec<f64>>) -> Vec<f64> {
+    let first_last = by_layers.first_key_value().zip(by_layers.last_key_value());
+    if let Some(((few, short), (many, long))) = first_last
+        && many > few
+    {
+        let slope = (middle(long) - middle(short)) / f64::from(many - few);
+        if slope > 0.0 {
+            return vec![slope];
+        }
+    }
+    by_layers.iter().flat_map(|(layers, times)| times.iter().map(|time| time / f64::from(*layers))).collect()
+}
+
+/// The median, of an even number the upper one in the middle.
+fn middle(times: &[f64]) -> f64 {
+    let mut sorted = times.to_vec();
+    sorted.sort_by(f64::total_cmp);
+    sorted.get(sorted.len() / 2).copied().unwrap_or(0.0)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::read;
+    use super::*;
+    use crate::profile::Hints;
+
+    /// Two and four layers of 15 and 23 ms: a layer takes 4, the 7 that surround them are left out. Of bsz 2, 24 and 42: 9.
+    #[test]
+    fn what_surrounds_layers_is_taken_away() {
+        let file = r#"{"layernum[2]_bsz1_seq2048": 15.0, "layernum[4]_bsz1_seq2048": 23.0,
+            "layernum[2]_bsz2_seq2048": 24.0, "layernum[4]_bsz2_seq2048": 42.0}"#;
+        let made = tables(&[read(file.as_bytes(), &Hints::default()).unwrap()], None);
+        let [table] = &made.tables[..] else { panic!("{made:?}") };
+        assert_eq!((table.part, table.backward), (Part::Language, false));
+        let expected = [[2048.0, 4000.0], [4096.0, 9000.0]];
+        for (point, expected) in table.points.iter().zip(expected) {
+            assert!((point[0] - expected[0]).abs() < 1e-9 && (point[1] - expected[1]).abs() < 1e-6, "{point:?}");
+        }
+    }
+
+    #[test]
+    fn tables_are_of_one_degree_and_of_both_passes() {
+        let mut file = "num_layers,tp_size,seq_len,fwd_times,bwd_times\n".to_owned();
+        for (tensor, tokens, time) in [(1, 1024, 4.0), (2, 1024, 2.0), (2, 2048, 4.0), (2, 4096, 8.0)] {
+            file += &format!("2,{tensor},{tokens},{time},{}\n", 2.0 * time);
+        }
+        let profile = read(file.as_bytes(), &Hints::default()).unwrap();
+        let made = tables(std::slice::from_ref(&profile), None);
+        assert_eq!((made.tensor, made.tables.len(), made.notes.len()), (Some(2), 2, 1), "{made:?}");
+        assert_eq!(made.tables[1].points, [[1024.0, 2000.0], [2048.0, 4000.0], [4096.0, 8000.0]]);
+        // One size is no table.
+        let one = tables(&[profile], Some(1));
+        assert!(one.tables.is_empty() && one.notes.len() == 3, "{one:?}");
+    }
+}

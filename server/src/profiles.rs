@@ -1,0 +1,90 @@
+//! Profiles: files of measurements become fitted figures, and figures become part of a scenario.
+//!
+//! Kernels and collectives fit the curves of a cluster, as `planscope calibrate` does; timed layers become times in place of the
+//! model's. Nothing is applied until somebody asks for a scenario that uses a profile, and that scenario names it.
+
+mod apply;
+mod fit;
+mod layers;
+
+pub(crate) use apply::apply;
+pub(crate) use fit::{Base, fit};
+
+use api::profile::{ProfileEffect, ProfileSource};
+use sha2::{Digest, Sha256};
+
+use crate::store::ProfileFile;
+
+/// Separates addresses of profiles from hashes of the same bytes made for other purposes.
+const DOMAIN: &[u8] = b"planscope profile\0";
+
+/// Why a profile cannot be made, or cannot be used.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum ProfileError {
+    /// A file that is no profile.
+    #[error("{name}: {reason}")]
+    File {
+        /// Its name.
+        name: String,
+        /// What is wrong.
+        reason: String,
+    },
+    /// Kernels and layers together.
+    #[error(
+        "kernels fit a cluster and layers give times in place of the model's: {kernels} is of the one kind, {layers} of the \
+         other; make two profiles of them"
+    )]
+    Mixed {
+        /// A file of kernels.
+        kernels: String,
+        /// A file of layers.
+        layers: String,
+    },
+    /// Too few measurements of everything.
+    #[error("nothing can be made of it: {0}")]
+    Nothing(String),
+    /// The fitted cluster is none that a scenario may have.
+    #[error("the fitted cluster is out of range: {0}")]
+    OutOfRange(String),
+    /// Where to start from is not said.
+    #[error("measured kernels need a device to start from: ?device= names a preset, ?scenario= a stored scenario")]
+    NoBase,
+    /// No such preset.
+    #[error("no device preset {0:?}; there are {1}")]
+    NoPreset(String, String),
+    /// More than is kept together.
+    #[error("more than {0} files, or more than {1} MiB of them")]
+    TooMuch(usize, usize),
+    /// A profile from a run has no files.
+    #[error("this profile comes from a run: there are no measurements that could be fitted again with others")]
+    FromRun,
+    /// It is used already.
+    #[error("the scenario uses this profile already")]
+    UsedAlready,
+    /// Nothing of it is for the scenario's model.
+    #[error("nothing of it is for this scenario: {0}")]
+    ForOthers(String),
+}
+
+/// The content address of a profile: of where it comes from, what it puts into a scenario and its files.
+pub(crate) fn address(
+    source: &ProfileSource,
+    effect: &ProfileEffect,
+    base: Option<&str>,
+    files: &[ProfileFile],
+) -> String {
+    let mut digest = Sha256::new().chain_update(DOMAIN);
+    let mut part = |bytes: &[u8]| {
+        digest.update((bytes.len() as u64).to_le_bytes());
+        digest.update(bytes);
+    };
+    part(&serde_json::to_vec(source).expect("a source has only text keys"));
+    part(&serde_json::to_vec(effect).expect("an effect has only text keys"));
+    part(base.unwrap_or_default().as_bytes());
+    for file in files {
+        part(file.name.as_bytes());
+        part(&file.ranks.unwrap_or(0).to_le_bytes());
+        part(&file.content);
+    }
+    data_encoding::BASE32_NOPAD.encode(&digest.finalize()).to_ascii_lowercase()
+}

@@ -1,0 +1,174 @@
+//! From files to what was fitted.
+
+use std::collections::BTreeSet;
+
+use api::profile::{FittedPart, FittedPoint, ProfileEffect, ProfileSource};
+use ingest::profile::layers::{self, LayerProfile};
+use ingest::profile::{self as kernels, Hints};
+use planner::calibration::{PartResiduals, Sample, residuals};
+use planner::cluster::{Cluster, presets};
+use planner::model::Model;
+use serde::{Deserialize, Serialize};
+
+use super::{ProfileError, address};
+use crate::calibrate_command::profiles::{Measured, Measurements};
+use crate::calibrate_command::start::{self, Start};
+use crate::calibrate_command::told;
+use crate::store::{NewProfile, ProfileContent, ProfileFile};
+
+/// Points of a residual plot.
+pub(super) const MOST_POINTS: usize = 2000;
+/// Files of one profile, and their size together in MiB.
+const MOST_FILES: usize = 64;
+const MOST_MEBIBYTES: usize = 64;
+
+/// What a fit starts from beside its files.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, Default)]
+pub(crate) struct Base {
+    /// The cluster, where one is given.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(crate) cluster: Option<Cluster>,
+    /// What it is called.
+    #[serde(default)]
+    pub(crate) name: String,
+    /// The model whose modules layers are of, where a scenario is given.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(crate) model: Option<Model>,
+    /// Tensor-parallel degree of layers, where one is asked for.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(crate) tensor: Option<u32>,
+}
+
+impl Base {
+    /// That of a device preset.
+    pub(crate) fn preset(id: &str) -> Result<Self, ProfileError> {
+        let cluster = presets::cluster(id).ok_or_else(|| {
+            let known: Vec<&str> = presets::clusters().iter().map(|preset| preset.id).collect();
+            ProfileError::NoPreset(id.to_owned(), known.join(", "))
+        })?;
+        Ok(Self { cluster: Some(cluster), name: id.to_owned(), ..Self::default() })
+    }
+}
+
+/// A file as it was read.
+enum Read {
+    Kernels(Measurements),
+    Layers(String, LayerProfile),
+}
+
+/// Reads files and fits what they measure; takes seconds. The profile has no name yet.
+pub(crate) fn fit(base: &Base, files: Vec<ProfileFile>) -> Result<NewProfile, ProfileError> {
+    let bytes: usize = files.iter().map(|file| file.content.len()).sum();
+    if files.len() > MOST_FILES || bytes > MOST_MEBIBYTES << 20 {
+        return Err(ProfileError::TooMuch(MOST_FILES, MOST_MEBIBYTES));
+    }
+    let mut of_kernels = Vec::new();
+    let mut of_layers = Vec::new();
+    for file in &files {
+        match read(file)? {
+            Read::Kernels(measured) => of_kernels.push(measured),
+            Read::Layers(name, profile) => of_layers.push((name, profile)),
+        }
+    }
+    let fitted = match (of_kernels.first(), of_layers.first()) {
+        (Some(kernels), Some((layers, _))) => {
+            return Err(ProfileError::Mixed { kernels: kernels.name.clone(), layers: layers.clone() });
+        }
+        (Some(_), None) => cluster(base, Measured { files: of_kernels })?,
+        (None, _) => super::layers::fit(base, &of_layers)?,
+    };
+    let base = serde_json::to_string(base).expect("a base has only text keys");
+    let id = address(&fitted.source, &fitted.content.effect, Some(&base), &files);
+    Ok(NewProfile { id, files, base: Some(base), ..fitted })
+}
+
+fn read(file: &ProfileFile) -> Result<Read, ProfileError> {
+    let hints = Hints { name: file.name.clone(), ranks: file.ranks, ranks_per_node: None };
+    let name = file.name.clone();
+    let refused = match kernels::read(&file.content, &hints) {
+        Ok(profile) => return Ok(Read::Kernels(Measurements { name, read: Ok(profile) })),
+        Err(refused) => refused,
+    };
+    match layers::read(&file.content, &hints) {
+        Ok(profile) => Ok(Read::Layers(name, profile)),
+        // Neither: what is wrong with it as layers is worth a word only where it is some.
+        Err(kernels::ProfileError::NothingUsable { format, report }) => {
+            let reason = kernels::ProfileError::NothingUsable { format, report }.to_string();
+            Err(ProfileError::File { name, reason })
+        }
+        Err(_) => Err(ProfileError::File { name, reason: refused.to_string() }),
+    }
+}
+
+/// Curves of a cluster.
+fn cluster(base: &Base, measured: Measured) -> Result<NewProfile, ProfileError> {
+    let from = base.cluster.clone().ok_or(ProfileError::NoBase)?;
+    let start = Start { cluster: from, name: base.name.clone() };
+    let samples: Vec<Sample> = measured.samples();
+    let fitted = planner::calibration::fit(&start.cluster, &samples, &measured.source());
+    let mut report = lines(|out| told::files(out, &measured, &start));
+    let in_words = lines(|out| told::parts(out, &fitted));
+    if !fitted.parts.iter().any(|part| part.fitted) {
+        return Err(ProfileError::Nothing(in_words.join("; ")));
+    }
+    start::check(&fitted.cluster).map_err(|error| ProfileError::OutOfRange(error.to_string()))?;
+    report.extend(lines(|out| told::changes(out, &start.cluster, &fitted.cluster)));
+    let plots = residuals(&fitted.cluster, &samples, MOST_POINTS);
+    let parts = fitted
+        .parts
+        .iter()
+        .map(|part| {
+            let plot = plots.iter().find(|plot| plot.part == part.part);
+            let detail = in_words
+                .iter()
+                .skip_while(|line| !line.starts_with(part.part))
+                .enumerate()
+                .take_while(|(place, line)| *place == 0 || line.starts_with(' '))
+                .map(|(_, line)| line.trim().to_owned())
+                .collect::<Vec<_>>()
+                .join("; ");
+            FittedPart {
+                name: part.part.to_owned(),
+                fitted: part.fitted,
+                detail,
+                residual: part.fitted.then_some(part.mean_residual),
+                size_name: plot.map_or_else(String::new, |plot| plot.size.to_owned()),
+                points: plot.map(points).unwrap_or_default(),
+            }
+        })
+        .collect();
+    let residual = fitted.cluster.device.curves.as_ref().map(|curves| curves.calibration.residual);
+    let formats: BTreeSet<&str> =
+        measured.files.iter().filter_map(|file| file.read.as_ref().ok()).map(|profile| profile.format.name()).collect();
+    Ok(NewProfile {
+        id: String::new(),
+        name: String::new(),
+        source: ProfileSource::Files { formats: formats.into_iter().map(str::to_owned).collect() },
+        measurements: samples.len() as u64,
+        residual,
+        base: None,
+        content: ProfileContent {
+            effect: ProfileEffect::Cluster { cluster: Box::new(fitted.cluster) },
+            parts,
+            report,
+            factors: Vec::new(),
+        },
+        files: Vec::new(),
+    })
+}
+
+fn points(plot: &PartResiduals) -> Vec<FittedPoint> {
+    let point = |residual: &planner::calibration::Residual| FittedPoint {
+        size: residual.size,
+        measured_s: residual.measured_s,
+        fitted_s: residual.predicted_s,
+    };
+    plot.points.iter().map(point).collect()
+}
+
+/// What is told, line by line.
+pub(super) fn lines(tell: impl FnOnce(&mut dyn std::io::Write) -> std::io::Result<()>) -> Vec<String> {
+    let mut told = Vec::new();
+    tell(&mut told).expect("memory takes what is written");
+    String::from_utf8_lossy(&told).lines().map(str::to_owned).collect()
+}

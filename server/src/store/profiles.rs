@@ -1,0 +1,310 @@
+//! Profiles: what was measured, and what was fitted to it.
+
+use api::profile::{FittedPart, PhaseFactor, Profile, ProfileChange, ProfileEffect, ProfileList, ProfileSource, ProfileSummary};
+use jiff::Timestamp;
+use serde::{Deserialize, Serialize};
+
+use super::{Reader, StoreError, Writer};
+use crate::clock::rfc3339;
+
+const WHAT: &str = "profile";
+/// Days that a deleted profile can be brought back.
+pub(crate) const RETENTION_DAYS: u32 = 30;
+const DAY_MS: i64 = 86_400_000;
+
+/// A file of measurements as it came.
+#[derive(Debug, Clone, PartialEq)]
+pub struct ProfileFile {
+    /// Its name.
+    pub name: String,
+    /// Devices of a group, where whoever uploaded it said so.
+    pub ranks: Option<u32>,
+    /// The file.
+    pub content: Vec<u8>,
+}
+
+/// What was fitted.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct ProfileContent {
+    /// What it puts into a scenario.
+    pub effect: ProfileEffect,
+    /// Part by part.
+    pub parts: Vec<FittedPart>,
+    /// What was read, in words.
+    pub report: Vec<String>,
+    /// Phases of a run.
+    #[serde(default)]
+    pub factors: Vec<PhaseFactor>,
+}
+
+/// A profile to be stored.
+#[derive(Debug, Clone, PartialEq)]
+pub struct NewProfile {
+    /// Content address.
+    pub id: String,
+    /// Name to show.
+    pub name: String,
+    /// Where it comes from.
+    pub source: ProfileSource,
+    /// Measurements that were read.
+    pub measurements: u64,
+    /// Mean relative residual.
+    pub residual: Option<f64>,
+    /// What it was fitted from beside its files, JSON.
+    pub base: Option<String>,
+    /// What was fitted.
+    pub content: ProfileContent,
+    /// Files.
+    pub files: Vec<ProfileFile>,
+}
+
+/// What a new profile takes the place of.
+#[derive(Debug, Clone, Copy, Default)]
+pub struct Replaced<'a> {
+    /// The profile that goes, to be brought back like any deleted one.
+    pub id: Option<&'a str>,
+}
+
+impl Writer {
+    /// Stores a profile; the same content again changes nothing, except that a deleted one is back. Says whether it is new.
+    pub async fn store_profile(
+        &self,
+        profile: &NewProfile,
+        replaced: Replaced<'_>,
+        now: Timestamp,
+    ) -> Result<bool, StoreError> {
+        let content = json(&profile.content);
+        let files: usize = profile.files.iter().map(|file| file.content.len()).sum();
+        let bytes = i64::try_from(content.len() + files).unwrap_or(i64::MAX);
+        let mut write = self.begin().await?;
+        let known: Option<Option<i64>> = sqlx::query_scalar("SELECT deleted_at_ms FROM profile WHERE id = ?")
+            .bind(&profile.id)
+            .fetch_optional(&mut *write)
+            .await?;
+        let is_new = known != Some(None);
+        if is_new {
+            // Word of a deleted one goes with its files; tags and note begin anew.
+            sqlx::query("DELETE FROM profile WHERE id = ?").bind(&profile.id).execute(&mut *write).await?;
+            sqlx::query(
+                "INSERT INTO profile (id, name, tags_json, source_json, measurements, residual, bytes, created_at_ms,
+                                      base_json, content_json)
+                 VALUES (?, ?, '[]', ?, ?, ?, ?, ?, ?, ?)",
+            )
+            .bind(&profile.id)
+            .bind(&profile.name)
+            .bind(json(&profile.source))
+            .bind(i64::try_from(profile.measurements).unwrap_or(i64::MAX))
+            .bind(profile.residual)
+            .bind(bytes)
+            .bind(now.as_millisecond())
+            .bind(profile.base.as_deref())
+            .bind(content)
+            .execute(&mut *write)
+            .await?;
+            for (position, file) in (0_i64..).zip(&profile.files) {
+                sqlx::query(
+                    "INSERT INTO profile_file (profile_id, position, name, ranks, content) VALUES (?, ?, ?, ?, ?)",
+                )
+                .bind(&profile.id)
+                .bind(position)
+                .bind(&file.name)
+                .bind(file.ranks)
+                .bind(&file.content)
+                .execute(&mut *write)
+                .await?;
+            }
+        }
+        if let Some(old) = replaced.id.filter(|old| *old != profile.id) {
+            sqlx::query("UPDATE profile SET deleted_at_ms = ? WHERE id = ? AND deleted_at_ms IS NULL")
+                .bind(now.as_millisecond())
+                .bind(old)
+                .execute(&mut *write)
+                .await?;
+        }
+        purge(&mut write, now).await?;
+        write.commit().await?;
+        Ok(is_new)
+    }
+
+    /// Changes name, note and tags.
+    pub async fn change_profile(&self, id: &str, change: &ProfileChange) -> Result<(), StoreError> {
+        let mut write = self.begin().await?;
+        let changed = sqlx::query(
+            "UPDATE profile SET name = coalesce(?1, name), note = iif(?2 IS NULL, note, nullif(?2, '')),
+                                tags_json = coalesce(?3, tags_json)
+             WHERE id = ?4 AND deleted_at_ms IS NULL",
+        )
+        .bind(change.name.as_deref())
+        .bind(change.note.as_deref())
+        .bind(change.tags.as_ref().map(json))
+        .bind(id)
+        .execute(&mut *write)
+        .await?
+        .rows_affected();
+        if changed != 1 {
+            return Err(StoreError::missed(WHAT, id));
+        }
+        write.commit().await
+    }
+
+    /// Deletes a profile; it can be brought back for [`RETENTION_DAYS`].
+    pub async fn delete_profile(&self, id: &str, now: Timestamp) -> Result<(), StoreError> {
+        let mut write = self.begin().await?;
+        let deleted_at: Option<Option<i64>> = sqlx::query_scalar("SELECT deleted_at_ms FROM profile WHERE id = ?")
+            .bind(id)
+            .fetch_optional(&mut *write)
+            .await?;
+        match deleted_at {
+            None => return Err(StoreError::missed(WHAT, id)),
+            Some(Some(at)) => return Err(gone(id, at)),
+            Some(None) => {}
+        }
+        let deleted = sqlx::query("UPDATE profile SET deleted_at_ms = ? WHERE id = ?")
+            .bind(now.as_millisecond())
+            .bind(id)
+            .execute(&mut *write)
+            .await?
+            .rows_affected();
+        if deleted != 1 {
+            return Err(StoreError::missed(WHAT, id));
+        }
+        purge(&mut write, now).await?;
+        write.commit().await
+    }
+
+    /// Brings a deleted profile back; one that is there stays.
+    pub async fn restore_profile(&self, id: &str, now: Timestamp) -> Result<(), StoreError> {
+        let mut write = self.begin().await?;
+        purge(&mut write, now).await?;
+        let row: Option<(Option<i64>, bool)> =
+            sqlx::query_as("SELECT deleted_at_ms, content_json IS NOT NULL FROM profile WHERE id = ?")
+                .bind(id)
+                .fetch_optional(&mut *write)
+                .await?;
+        match row {
+            None => return Err(StoreError::missed(WHAT, id)),
+            Some((Some(at), false)) => {
+                write.commit().await?;
+                return Err(gone(id, at));
+            }
+            Some(_) => {}
+        }
+        sqlx::query("UPDATE profile SET deleted_at_ms = NULL WHERE id = ?").bind(id).execute(&mut *write).await?;
+        write.commit().await
+    }
+}
+
+/// Content whose time to be brought back is over.
+async fn purge(write: &mut super::Write, now: Timestamp) -> Result<(), StoreError> {
+    let before = now.as_millisecond() - i64::from(RETENTION_DAYS) * DAY_MS;
+    sqlx::query(
+        "DELETE FROM profile_file WHERE profile_id IN (
+             SELECT id FROM profile WHERE deleted_at_ms < ? AND content_json IS NOT NULL)",
+    )
+    .bind(before)
+    .execute(&mut **write)
+    .await?;
+    sqlx::query(
+        "UPDATE profile SET content_json = NULL, base_json = NULL, bytes = 0
+         WHERE deleted_at_ms < ? AND content_json IS NOT NULL",
+    )
+    .bind(before)
+    .execute(&mut **write)
+    .await?;
+    Ok(())
+}
+
+/// Everything of a row that lists show.
+type SummaryRow = (String, String, Option<String>, String, String, i64, Option<f64>, i64, i64, Option<i64>);
+
+const COLUMNS: &str =
+    "id, name, note, tags_json, source_json, measurements, residual, created_at_ms, bytes, deleted_at_ms";
+
+impl Reader {
+    /// Stored profiles, newest first: those with `search` in their name or note, and with `tag`.
+    pub async fn profiles(&self, search: Option<&str>, tag: Option<&str>) -> Result<ProfileList, StoreError> {
+        let query = format!(
+            "SELECT {COLUMNS} FROM profile
+             WHERE deleted_at_ms IS NULL
+               AND (?1 IS NULL OR instr(lower(name || ' ' || coalesce(note, '')), lower(?1)) > 0)
+               AND (?2 IS NULL OR EXISTS (SELECT 1 FROM json_each(tags_json) WHERE value = ?2))
+             ORDER BY created_at_ms DESC, id LIMIT 1000"
+        );
+        let rows: Vec<SummaryRow> = sqlx::query_as(sqlx::AssertSqlSafe(query))
+            .bind(search)
+            .bind(tag)
+            .fetch_all(self.pool())
+            .await?;
+        let profiles = rows.into_iter().map(summary).collect::<Result<_, _>>()?;
+        let tags = sqlx::query_scalar(
+            "SELECT DISTINCT value FROM profile, json_each(tags_json) WHERE deleted_at_ms IS NULL ORDER BY value",
+        )
+        .fetch_all(self.pool())
+        .await?;
+        let stored: i64 =
+            sqlx::query_scalar("SELECT coalesce(sum(bytes), 0) FROM profile").fetch_one(self.pool()).await?;
+        Ok(ProfileList { profiles, tags, stored_bytes: stored.unsigned_abs(), retention_days: RETENTION_DAYS })
+    }
+
+    /// One profile, whole.
+    pub async fn profile(&self, id: &str) -> Result<Profile, StoreError> {
+        let query = format!("SELECT {COLUMNS} FROM profile WHERE id = ?");
+        let row: SummaryRow = sqlx::query_as(sqlx::AssertSqlSafe(query))
+            .bind(id)
+            .fetch_optional(self.pool())
+            .await?
+            .ok_or_else(|| StoreError::missed(WHAT, id))?;
+        if let Some(at) = row.9 {
+            return Err(gone(id, at));
+        }
+        let content: Option<String> = sqlx::query_scalar("SELECT content_json FROM profile WHERE id = ?")
+            .bind(id)
+            .fetch_one(self.pool())
+            .await?;
+        let ProfileContent { effect, parts, report, factors } = parse(content.as_deref().unwrap_or_default())?;
+        Ok(Profile { summary: summary(row)?, effect, parts, report, factors })
+    }
+
+    /// What a profile was fitted from: its base and its files, in their order.
+    pub async fn profile_files(&self, id: &str) -> Result<(Option<String>, Vec<ProfileFile>), StoreError> {
+        let base: Option<Option<String>> = sqlx::query_scalar("SELECT base_json FROM profile WHERE id = ?")
+            .bind(id)
+            .fetch_optional(self.pool())
+            .await?;
+        let base = base.ok_or_else(|| StoreError::missed(WHAT, id))?;
+        let rows: Vec<(String, Option<u32>, Vec<u8>)> =
+            sqlx::query_as("SELECT name, ranks, content FROM profile_file WHERE profile_id = ? ORDER BY position")
+                .bind(id)
+                .fetch_all(self.pool())
+                .await?;
+        let files = rows.into_iter().map(|(name, ranks, content)| ProfileFile { name, ranks, content }).collect();
+        Ok((base, files))
+    }
+}
+
+fn summary(row: SummaryRow) -> Result<ProfileSummary, StoreError> {
+    let (id, name, note, tags, source, measurements, residual, created_at_ms, bytes, _) = row;
+    Ok(ProfileSummary {
+        id,
+        name,
+        note,
+        tags: parse(&tags)?,
+        source: parse(&source)?,
+        measurements: measurements.unsigned_abs(),
+        residual,
+        created_at: rfc3339(created_at_ms),
+        bytes: bytes.unsigned_abs(),
+    })
+}
+
+fn gone(id: &str, at: i64) -> StoreError {
+    StoreError::Gone { what: WHAT, id: id.to_owned(), at: rfc3339(at) }
+}
+
+fn parse<T: serde::de::DeserializeOwned>(text: &str) -> Result<T, StoreError> {
+    serde_json::from_str(text).map_err(|error| StoreError::damaged(WHAT, &error))
+}
+
+fn json<T: Serialize + ?Sized>(value: &T) -> String {
+    serde_json::to_string(value).expect("profiles have only text keys")
+}
