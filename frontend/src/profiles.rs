@@ -1,9 +1,11 @@
 //! Profiles as pages show them: what they put into a scenario, in words, and scenarios that are planned with them.
 
 mod effect;
+mod factors;
 mod replan;
 
 pub(crate) use effect::{EffectWords, changes};
+pub(crate) use factors::Factors;
 pub(crate) use replan::plan_to_the_end;
 
 use api::profile::{ProfileSource, ProfileSummary};

@@ -48,6 +48,12 @@ pub(crate) fn PhaseBars(
     }
 }
 
+/// Room for the longest name, in px, at the size of the axis' letters.
+fn left_px(phases: &[PhaseBar]) -> usize {
+    let longest = phases.iter().map(|phase| phase.name.chars().count()).max().unwrap_or(0);
+    (longest * 6 + 14).clamp(60, 190)
+}
+
 /// The plot as JSON.
 fn json(phases: &[PhaseBar], colours: &Colours) -> String {
     let names: Vec<String> = phases.iter().rev().map(|phase| phase.name.clone()).collect();
@@ -80,7 +86,7 @@ fn json(phases: &[PhaseBar], colours: &Colours) -> String {
         .title(Title::with_text("time per step").font(colours.font()));
     plot.set_layout(
         colours
-            .layout(Margin::new().left(132).right(14).top(4).bottom(38))
+            .layout(Margin::new().left(left_px(phases)).right(14).top(4).bottom(38))
             .paper_background_color(colour(&colours.panel))
             .bar_mode(BarMode::Group)
             .bar_gap(0.28)

@@ -2,18 +2,18 @@
 
 use api::path;
 use api::planner::cluster::Cluster;
-use api::profile::{ApplyProfile, FittedPart, Profile, ProfileEffect, ProfileSource};
+use api::profile::{AppliedProfile, ApplyProfile, FittedPart, Profile, ProfileEffect, ProfileSource};
 use api::scenario::{ScenarioLine, ScenarioList, StoredScenario};
 use leptos::prelude::*;
 use leptos::task::spawn_local;
-use leptos_router::hooks::{use_navigate, use_params_map};
+use leptos_router::hooks::use_params_map;
 
 use crate::charts::FitChart;
 use crate::client::{self, Body, Failure};
 use crate::format;
 use crate::notice::FailureNotice;
 use crate::pages::runs::tags_of;
-use crate::profiles::{EffectWords, changes, source_words};
+use crate::profiles::{EffectWords, Factors, changes, source_words};
 use crate::runs::size;
 
 /// The page of one profile.
@@ -66,7 +66,7 @@ fn Restore(id: String) -> impl IntoView {
 
 #[component]
 fn Detail(profile: Profile) -> impl IntoView {
-    let Profile { summary, effect, parts, report } = profile;
+    let Profile { summary, effect, parts, report, factors } = profile;
     document().set_title(&format!("{} · Planscope", summary.name));
     let failure = RwSignal::new(None::<Failure>);
     let url = path::profile(&summary.id);
@@ -120,6 +120,7 @@ fn Detail(profile: Profile) -> impl IntoView {
         <section class="card">
             <header class="card-title"><h2>"What it does"</h2></header>
             <EffectWords effect=effect />
+            <Factors factors=factors />
             <UseIt profile=summary.id.clone() cluster=cluster />
         </section>
         {parts}
@@ -138,6 +139,7 @@ fn UseIt(profile: String, cluster: Option<Cluster>) -> impl IntoView {
     let before = RwSignal::new(None::<Cluster>);
     let failure = RwSignal::new(None::<Failure>);
     let busy = RwSignal::new(false);
+    let applied = RwSignal::new(None::<AppliedProfile>);
     spawn_local(async move {
         match client::get::<ScenarioList>(path::SCENARIOS).await {
             Ok(list) => drop(lines.try_set(list.scenarios)),
@@ -149,6 +151,7 @@ fn UseIt(profile: String, cluster: Option<Cluster>) -> impl IntoView {
         let id = event_target_value(&event);
         chosen.set(id.clone());
         before.set(None);
+        applied.set(None);
         if id.is_empty() || fitted.with_value(Option::is_none) {
             return;
         }
@@ -160,18 +163,17 @@ fn UseIt(profile: String, cluster: Option<Cluster>) -> impl IntoView {
             }
         });
     };
-    let navigate = use_navigate();
     let apply = move |_| {
         let body = serde_json::to_string(&ApplyProfile { scenario: chosen.get_untracked() });
-        let (url, Ok(body), navigate) = (path::profile_apply(&profile), body, navigate.clone()) else { return };
+        let (url, Ok(body)) = (path::profile_apply(&profile), body) else { return };
         busy.set(true);
         spawn_local(async move {
-            let answer = client::send::<StoredScenario>("POST", &url, Body::Json(body)).await;
+            let answer = client::send::<AppliedProfile>("POST", &url, Body::Json(body)).await;
             if busy.try_set(false).is_some() {
                 return;
             }
             match answer {
-                Ok(stored) => navigate(&path::share(&stored.short), <_>::default()),
+                Ok(made) => applied.set(Some(made)),
                 Err(problem) => failure.set(Some(problem)),
             }
         });
@@ -203,7 +205,22 @@ fn UseIt(profile: String, cluster: Option<Cluster>) -> impl IntoView {
             <button class="primary" data-testid="apply-profile" disabled=move || busy.get() || chosen.with(String::is_empty) on:click=apply>"Make a scenario with it"</button>
         </p>
         {difference}
+        {move || applied.get().map(|made| view! { <Applied made=made /> })}
         {move || failure.get().map(|failure| view! { <FailureNotice failure=failure /> })}
+    }
+}
+
+/// The scenario that was made, and what it differs in.
+#[component]
+fn Applied(made: AppliedProfile) -> impl IntoView {
+    let AppliedProfile { scenario, changes } = made;
+    let short = scenario.get(..10).unwrap_or(&scenario).to_owned();
+    let lines = changes.into_iter().map(|line| view! { <li>{line}</li> }).collect_view();
+    view! {
+        <div class="import-report" role="status" data-testid="applied">
+            <b><a href=path::share(&short)>"Open the new scenario"</a></b>
+            <ul>{lines}</ul>
+        </div>
     }
 }
 

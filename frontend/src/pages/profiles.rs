@@ -1,17 +1,19 @@
 //! The page of profiles: upload measurements, find what was fitted to them or calibrated from runs.
 
+mod uploading;
+
 use api::path;
-use api::profile::{Profile, ProfileList, ProfileSummary};
+use api::profile::{ProfileList, ProfileSummary};
 use leptos::prelude::*;
 use leptos::task::spawn_local;
 
-use crate::client::{self, Body, Failure};
+use crate::client::{self, Failure};
 use crate::deletion::{DeletionToasts, Deletions};
-use crate::drop::FileDrop;
 use crate::format;
 use crate::notice::FailureNotice;
 use crate::profiles::{ProfileLink, source_words};
 use crate::runs::size;
+use uploading::UploadProfile;
 
 /// Whether every word stands somewhere in the profile, and the tag is among its own.
 fn matches(profile: &ProfileSummary, words: &str, tag: Option<&str>) -> bool {
@@ -106,61 +108,6 @@ pub(crate) fn ProfilesPage() -> impl IntoView {
             {body}
             <DeletionToasts deletions=deletions />
         </main>
-    }
-}
-
-#[component]
-fn UploadProfile(changed: Callback<()>) -> impl IntoView {
-    let waiting = RwSignal::new(0_u32);
-    let failures = RwSignal::new(Vec::<(String, Failure)>::new());
-    let stored = RwSignal::new(Vec::<Profile>::new());
-    let send = move |file: web_sys::File| {
-        let name = file.name();
-        let url = format!("{}?name={}", path::PROFILES, client::encode(&name));
-        failures.set(Vec::new());
-        waiting.update(|waiting| *waiting += 1);
-        spawn_local(async move {
-            let answer = client::send::<Profile>("POST", &url, Body::File(file)).await;
-            if waiting.try_update(|waiting| *waiting -= 1).is_none() {
-                return;
-            }
-            match answer {
-                Ok(profile) => {
-                    stored.update(|stored| stored.insert(0, profile));
-                    changed.run(());
-                }
-                Err(failure) => failures.update(|failures| failures.push((name, failure))),
-            }
-        });
-    };
-    let reports = move || {
-        let report = |profile: Profile| {
-            let lines = profile.report.into_iter().map(|line| view! { <li>{line}</li> }).collect_view();
-            view! {
-                <div class="import-report" role="status" data-testid="profile-report">
-                    <b><ProfileLink summary=profile.summary.clone() /></b>
-                    <span>{format!("{} measurements", format::count(profile.summary.measurements))}</span>
-                    <ul>{lines}</ul>
-                </div>
-            }
-        };
-        stored.get().into_iter().map(report).collect_view()
-    };
-    let refusals = move || {
-        let refusal = |(name, failure): (String, Failure)| view! { <p class="muted">{name}</p><FailureNotice failure=failure /> };
-        failures.get().into_iter().map(refusal).collect_view()
-    };
-    view! {
-        <FileDrop
-            title=Signal::stored("Drop or choose files of measurements".to_owned())
-            hint="Operators and collectives as CSV or JSON, nccl-tests, profiles of layers of DFLOP, DynaPipe and Galvatron"
-            test_id="upload-profile"
-            busy=Signal::derive(move || waiting.get() > 0)
-            multiple=true
-            on_file=send
-        />
-        {refusals}
-        {reports}
     }
 }
 

@@ -1,10 +1,12 @@
 //! A profile from a run: calibrate, plan the scenario again with it, and see both plans beside what was measured.
 
+mod check;
+
 use api::job::StoredOutcome;
 use api::planner::outcome::Answer;
 use api::planner::scenario::PlannerKind;
 use api::path;
-use api::profile::{ApplyProfile, Profile};
+use api::profile::{AppliedProfile, ApplyProfile, Profile};
 use api::run::Quantity;
 use api::scenario::StoredScenario;
 use leptos::prelude::*;
@@ -13,7 +15,7 @@ use leptos::task::spawn_local;
 use crate::client::{self, Body, Failure};
 use crate::format;
 use crate::notice::FailureNotice;
-use crate::profiles::{EffectWords, ProfileLink, plan_to_the_end};
+use crate::profiles::{EffectWords, Factors, ProfileLink, plan_to_the_end};
 use crate::runs::use_observed;
 
 /// Both plans of a scenario.
@@ -21,6 +23,8 @@ use crate::runs::use_observed;
 struct Replanned {
     before: StoredScenario,
     after: StoredScenario,
+    /// What the second differs in.
+    changes: Vec<String>,
     /// Planner, its title, mean iteration time before and after, in s.
     times: Vec<(PlannerKind, String, Option<f64>, Option<f64>)>,
 }
@@ -71,6 +75,8 @@ pub(super) fn Calibration() -> impl IntoView {
                 <div data-testid="calibrated">
                     <p role="status">"Stored as the profile "<ProfileLink summary=profile.summary.clone() />". Nothing uses it yet."</p>
                     <EffectWords effect=profile.effect />
+                    <Factors factors=profile.factors />
+                    <check::Check profile=profile.summary.id.clone() />
                     <p class="actions">
                         <button class="primary" data-testid="replan" disabled=move || busy.get().is_some() on:click=replan>"Plan the scenario again with it"</button>
                     </p>
@@ -101,9 +107,11 @@ async fn replan_with(profile: &str, scenario: String) -> Result<Replanned, Failu
     let before = client::get::<StoredScenario>(&path::scenario(&scenario)).await?;
     let old = client::get::<StoredOutcome>(&path::outcome(&scenario)).await?;
     let body = serde_json::to_string(&ApplyProfile { scenario }).map_err(|error| Failure::Unreadable(error.to_string()))?;
-    let after = client::send::<StoredScenario>("POST", &path::profile_apply(profile), Body::Json(body)).await?;
-    let new = plan_to_the_end(&after.id).await?;
-    Ok(Replanned { times: times(&old, &new), before, after })
+    let AppliedProfile { scenario, changes } =
+        client::send("POST", &path::profile_apply(profile), Body::Json(body)).await?;
+    let after = client::get::<StoredScenario>(&path::scenario(&scenario)).await?;
+    let new = plan_to_the_end(&scenario).await?;
+    Ok(Replanned { times: times(&old, &new), before, after, changes })
 }
 
 /// Mean iteration times of every planner in both answers, in the order of the first.
@@ -125,7 +133,8 @@ fn times(old: &StoredOutcome, new: &StoredOutcome) -> Vec<(PlannerKind, String, 
 #[component]
 fn BeforeAndAfter(plans: Replanned) -> impl IntoView {
     let observed = use_observed();
-    let Replanned { before, after, times } = plans;
+    let Replanned { before, after, changes, times } = plans;
+    let changes = changes.into_iter().map(|line| view! { <li>{line}</li> }).collect_view();
     let held = observed.comparison.with_untracked(|comparison| comparison.as_ref().map(|comparison| comparison.planner));
     let measured = Memo::new(move |_| {
         observed.comparison.with(|comparison| {
@@ -164,6 +173,7 @@ fn BeforeAndAfter(plans: Replanned) -> impl IntoView {
                 <tbody>{rows.collect_view()}</tbody>
             </table>
         </div>
+        <ul class="notes">{changes}</ul>
         <p class="hint">
             {move || measured.get().map(|time| format!("Measured: {}. ", format::seconds(time)))}
             <a href=path::share(&after.short)>"Explore the new plans"</a>

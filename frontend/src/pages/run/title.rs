@@ -72,7 +72,7 @@ pub(super) fn RunTitle() -> impl IntoView {
         })
     });
     let way = move || match feed.way.get() {
-        Way::Loading => "being read",
+        Way::Loading => "connecting…",
         Way::Streaming => "points come as they are written",
         Way::Polling => "asked for every two seconds: no stream gets through",
         Way::Over => "over",
