@@ -50,9 +50,12 @@ pub(super) fn UploadProfile(changed: Callback<()>) -> impl IntoView {
     let failures = RwSignal::new(Vec::<(String, Failure)>::new());
     let stored = RwSignal::new(Vec::<Profile>::new());
     let queue = StoredValue::new_local(VecDeque::<web_sys::File>::new());
+    // What was refused is sent again once the fields below say what it does not.
+    let refused = StoredValue::new_local(VecDeque::<web_sys::File>::new());
     let work = move || {
         busy.set(true);
         failures.set(Vec::new());
+        refused.update_value(VecDeque::clear);
         spawn_local(async move {
             let mut onto = None::<String>;
             // One after the other: a file that is fitted together with another needs that one's profile.
@@ -60,7 +63,7 @@ pub(super) fn UploadProfile(changed: Callback<()>) -> impl IntoView {
                 let asked = options.get_untracked();
                 let name = file.name();
                 let url = url(&name, &asked, onto.as_deref().filter(|_| asked.together), client::encode);
-                let answer = client::send::<Profile>("POST", &url, Body::File(file)).await;
+                let answer = client::send::<Profile>("POST", &url, Body::File(file.clone())).await;
                 if busy.is_disposed() {
                     return;
                 }
@@ -72,7 +75,10 @@ pub(super) fn UploadProfile(changed: Callback<()>) -> impl IntoView {
                             stored.insert(0, profile);
                         });
                     }
-                    Err(failure) => failures.update(|failures| failures.push((name, failure))),
+                    Err(failure) => {
+                        refused.update_value(|refused| refused.push_back(file));
+                        failures.update(|failures| failures.push((name, failure)));
+                    }
                 }
             }
             busy.try_set(false);
@@ -86,14 +92,21 @@ pub(super) fn UploadProfile(changed: Callback<()>) -> impl IntoView {
         }
     };
     let reports = move || stored.get().into_iter().map(|profile| view! { <Report profile=profile /> }).collect_view();
+    let again = Callback::new(move |()| {
+        let files = refused.try_update_value(std::mem::take).unwrap_or_default();
+        queue.update_value(|queue| queue.extend(files));
+        if !busy.get_untracked() {
+            work();
+        }
+    });
     let refusals = move || {
-        let refusal = |(name, failure): (String, Failure)| view! { <p class="muted">{name}</p><FailureNotice failure=failure /> };
+        let refusal = |(name, failure): (String, Failure)| view! { <p class="muted">{name}</p><FailureNotice failure=failure on_retry=again /> };
         failures.get().into_iter().map(refusal).collect_view()
     };
     view! {
         <FileDrop
             title=Signal::stored("Drop or choose files of measurements".to_owned())
-            hint="Operators and collectives as CSV or JSON, nccl-tests, tables of layers of DFLOP, DynaPipe and Galvatron"
+            hint="Kernels and collectives of Vidur, vTrain, SimuMax, Galvatron or a table of your own; timed layers of DFLOP, DynaPipe, Galvatron"
             test_id="upload-profile"
             busy=busy
             multiple=true
@@ -126,25 +139,24 @@ fn Unsaid(options: RwSignal<Options>) -> impl IntoView {
         scenarios.get().into_iter().map(option).collect_view()
     };
     view! {
-        <details class="advanced">
-            <summary>"What the files do not say"</summary>
+        <div class="unsaid">
             <div class="choices">
                 <label>
-                    "Device that was measured"
-                    <select on:change=move |event| options.update(|options| options.device = event_target_value(&event))>
+                    "Device that kernels and collectives were measured on"
+                    <select data-testid="measured-device" on:change=move |event| options.update(|options| options.device = event_target_value(&event))>
                         <option value="">"as the file says"</option>
                         {devices}
                     </select>
                 </label>
                 <label>
-                    "Scenario whose cluster is fitted, and whose modules timed layers are of"
+                    "Or the scenario whose cluster it is; timed layers are of its modules"
                     <select on:change=move |event| options.update(|options| options.scenario = event_target_value(&event))>
                         <option value="">"none"</option>
                         {lines}
                     </select>
                 </label>
                 <label>
-                    "Devices that took part in collectives"
+                    "Devices in each collective"
                     <input inputmode="numeric" placeholder="as the file says" on:input=move |event| options.update(|options| options.ranks = event_target_value(&event)) />
                 </label>
             </div>
@@ -152,7 +164,7 @@ fn Unsaid(options: RwSignal<Options>) -> impl IntoView {
                 <input type="checkbox" prop:checked=move || options.with(|options| options.together) on:change=move |event| options.update(|options| options.together = event_target_checked(&event)) />
                 "Fit files that are dropped at once together, as one profile"
             </label>
-        </details>
+        </div>
     }
 }
 
