@@ -59,6 +59,8 @@ pub(crate) struct StepPlot {
     pub(crate) left_out: usize,
     /// Steps at which the run started anew.
     pub(crate) restarts: Vec<f64>,
+    /// First and last step of the axis, so that charts beside each other agree; absent: those of the points.
+    pub(crate) steps: Option<(f64, f64)>,
     /// Unit behind a value; empty for none.
     pub(crate) unit: &'static str,
     /// Whether values far above all others are drawn at the edge.
@@ -72,7 +74,10 @@ impl StepPlot {
     }
 
     /// First and last step, with a step beside a single one.
-    fn steps(&self) -> (f64, f64) {
+    fn extent(&self) -> (f64, f64) {
+        if let Some((first, last)) = self.steps.filter(|(first, last)| first < last) {
+            return (first, last);
+        }
         let steps = || {
             let drawn = self.tracks.iter().flat_map(|track| track.points.iter().map(|point| point.0));
             drawn.chain(self.apart.iter().map(|point| point.0))
@@ -237,7 +242,7 @@ fn beyond(plot: &StepPlot, top: f64) -> Vec<(f64, f64)> {
 /// The plot as JSON.
 fn json(shown: &StepPlot, colours: &Colours) -> String {
     let mut plot = Plot::new();
-    let (first, last) = shown.steps();
+    let (first, last) = shown.extent();
     let (least, top) = shown.values();
     let template = if shown.unit.is_empty() { "%{y:.4~g}".to_owned() } else { format!("%{{y:.4~g}} {}", shown.unit) };
     for level in &shown.levels {
@@ -339,9 +344,10 @@ mod tests {
         let plot = StepPlot { tracks: vec![track([1.0, 1.1, f64::NAN])], levels: vec![level], ..StepPlot::default() };
         let (least, most) = plot.values();
         assert!(least < 1.0 && least > 0.9 && most > 2.2 && most < 2.4, "{least} {most}");
-        assert_eq!(plot.steps(), (0.0, 2.0));
+        assert_eq!(plot.extent(), (0.0, 2.0));
+        assert_eq!(StepPlot { steps: Some((0.0, 9.0)), ..plot }.extent(), (0.0, 9.0));
         assert_eq!(StepPlot::default().values(), (0.0, 1.0));
-        assert_eq!(StepPlot { tracks: vec![track([1.0])], ..StepPlot::default() }.steps(), (-1.0, 1.0));
+        assert_eq!(StepPlot { tracks: vec![track([1.0])], ..StepPlot::default() }.extent(), (-1.0, 1.0));
     }
 
     #[test]

@@ -101,7 +101,7 @@ fn Command(name: &'static str, test_id: &'static str, text: String) -> impl Into
         <div class="command">
             <p>
                 <span>{name}</span>
-                <button aria-label=format!("Copy: {name}") on:click=copy>{label}</button>
+                <button aria-label=move || format!("{}: {name}", label()) on:click=copy>{label}</button>
                 <span class="visually-hidden" role="status">{move || done.get().map(|done| if done { "Copied" } else { "The browser refuses to copy" })}</span>
             </p>
             <pre tabindex="0" aria-label=name><code data-testid=test_id>{text}</code></pre>

@@ -222,9 +222,23 @@ fn plot_of(observed: Observed, metric: Metric, width_px: f64) -> StepPlot {
         apart: apart.into_iter().map(|(step, value, text, _)| (step, value, text)).collect(),
         left_out: left_out.len(),
         restarts: observed.feed.with_points(|points| restarts(points, steps)),
+        steps: extent(observed, steps),
         unit: metric.unit(),
         is_clipped: metric == Metric::StepTime,
     }
+}
+
+/// First and last step of all that is drawn in any chart.
+fn extent(observed: Observed, steps: Option<(u64, u64)>) -> Option<(f64, f64)> {
+    let within = |step: &u64| steps.is_none_or(|(from, to)| (from..=to).contains(step));
+    let ends = |points: &Points| {
+        let steps = || points.samples().iter().map(|sample| sample.step).filter(within);
+        Some((steps().min()?, steps().max()?))
+    };
+    let own = observed.feed.with_points(ends);
+    let others = observed.others.get().into_iter().filter_map(|other| other.feed.with_points(ends));
+    let joined = own.into_iter().chain(others).reduce(|one, other| (one.0.min(other.0), one.1.max(other.1)));
+    joined.map(|(first, last)| (first as f64, last as f64))
 }
 
 /// A step that stands apart: step, value, words, distance.

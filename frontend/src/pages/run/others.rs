@@ -123,7 +123,7 @@ fn Row(index: usize, summary: RunSummary, reference: Memo<Option<f64>>, key: Opt
         _ => view! { "–" }.into_any(),
     };
     let name = summary.name;
-    let label = format!("Leave {name} out");
+    let label = format!("Leave out {name}");
     let link = if key.is_some() { view! { <a href=path::run_page(&summary.id)>{name}</a> }.into_any() } else { view! { {name} }.into_any() };
     view! {
         <tr>
