@@ -278,14 +278,24 @@ impl ClientCommands {
         let log = format!("{origin}{}", crate::path::run_log(run));
         let finish = format!("{origin}{}", crate::path::run_finish(run));
         let bearer = format!("-H \"Authorization: Bearer {token}\"");
+        // Each turn asks where to go on, and sends the last kilobyte again: a file that was rotated or written anew is
+        // shorter, or differs in it, and goes on as the next file.
         Self {
             looped: format!(
-                "LOG=train.log; U='{log}'; while :; do \
-                 OFF=$(curl -fsSI {bearer} \"$U\" | tr -d '\\r' | awk 'tolower($1)==\"upload-offset:\"{{print $2}}'); \
-                 [ -n \"$OFF\" ] && tail -c +$((OFF+1)) \"$LOG\" | head -c 4194304 | \
-                 curl -fsS {bearer} -T - \"$U?offset=$OFF\"; sleep 5; done"
+                "LOG=train.log; U='{log}'; put() {{ head -c 4194304 | curl -sS {bearer} -T - \"$U?file=$1&offset=$2\"; }}; \
+                 while :; do \
+                 set -- $(curl -fsSI {bearer} \"$U\" | tr -d '\\r' | awk 'tolower($1)==\"upload-offset:\"{{o=$2}} \
+                 tolower($1)==\"upload-file:\"{{f=$2}} END{{if(o!=\"\")print f, o}}'); \
+                 if [ $# = 2 ] && [ -f \"$LOG\" ]; then A=$(($2 > 1024 ? $2 - 1024 : 0)); \
+                 if [ $(wc -c <\"$LOG\") -lt $2 ]; then R=/problems/diverged; \
+                 else R=$(tail -c +$((A + 1)) \"$LOG\" | put $1 $A); fi; \
+                 case \"$R\" in */problems/diverged*) put $(($1 + 1)) 0 <\"$LOG\";; *) printf %s \"$R\" >&2;; esac; fi; \
+                 sleep 5; done"
             ),
-            streamed: format!("tail -c +1 -F train.log | curl -sS {bearer} -T - '{log}?offset=0'"),
+            // An upload without a byte ends after a while; what is stored already is only compared.
+            streamed: format!(
+                "while sleep 1; do tail -c +1 -F train.log | curl -sS {bearer} -T - '{log}?offset=0'; done"
+            ),
             finish: format!(
                 "curl -fsS {bearer} -H 'Content-Type: application/json' -d '{{\"exit_code\": 0}}' '{finish}'"
             ),

@@ -230,8 +230,7 @@ impl Live {
             return Err(LogRefusal::Whole);
         }
         let now = self.clock.now();
-        let (points, report) = reading.ending();
-        let news = News { early_points: points.len() as u64, points, open: None, report };
+        let news = reading.ending();
         let place = LogPlace { file: 0, offset: 0 };
         let addition = addition(&reading, &news, place, &[], false, false);
         self.store.writer().end_run(run, Some(exit_code), &addition, now).await?;
@@ -297,11 +296,9 @@ impl Live {
         let (mut reading, news, stepped) = tokio::task::spawn_blocking(move || {
             let (mut news, stepped) = reading.read(place.file, &bytes);
             if ended.is_some() && !(late && stepped) {
-                let (last, report) = reading.ending();
-                news.early_points = last.len() as u64;
-                news.points.extend(last);
-                news.report = report;
-                news.open = None;
+                let mut end = reading.ending();
+                news.points.append(&mut end.points);
+                news = News { points: news.points, ..end };
             }
             (reading, news, stepped)
         })
@@ -375,9 +372,9 @@ fn addition<'a>(
         stepped,
         reopened,
         patience_ms: reading.patience_ms(),
-        last_step: reading.last_step(),
+        last_step: news.last_step,
         total_steps: reading.total_steps(),
-        median_step_s: reading.median_step_s(),
+        median_step_s: news.median_step_s,
         report: &news.report,
     }
 }

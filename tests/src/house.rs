@@ -22,6 +22,7 @@ use server::workers::Threads;
 use tempfile::TempDir;
 use tower::ServiceExt;
 
+use crate::listener::Listener;
 use crate::reply::Reply;
 
 /// A clock that a test sets; it starts at 2026-01-01.
@@ -91,6 +92,8 @@ pub struct House {
     pub store: Store,
     /// Its clock.
     pub clock: Arc<TestClock>,
+    /// What its handlers reach.
+    pub app: Arc<App>,
     folder: TempDir,
 }
 
@@ -107,9 +110,19 @@ impl House {
 
     /// A server with particular settings.
     pub async fn with(settings: Settings) -> Self {
-        let folder = TempDir::new().expect("a folder for the test");
+        Self::in_folder(settings, TempDir::new().expect("a folder for the test"), Arc::default()).await
+    }
+
+    /// The server stopped and started again on the same database.
+    pub async fn restarted(self, settings: Settings) -> Self {
+        let Self { router, store, clock, folder, .. } = self;
+        drop(router);
+        store.close().await;
+        Self::in_folder(settings, folder, clock).await
+    }
+
+    async fn in_folder(settings: Settings, folder: TempDir, clock: Arc<TestClock>) -> Self {
         let store = Store::open(&folder.path().join("planscope.db")).await.expect("an empty database");
-        let clock = Arc::new(TestClock::default());
         let shared: Arc<dyn Clock> = Arc::clone(&clock) as Arc<dyn Clock>;
         let jobs = Jobs::with_engine(store.clone(), Arc::clone(&shared), settings.limits, settings.engine);
         let app = Arc::new(App {
@@ -121,7 +134,7 @@ impl House {
             access: Access::new(&settings.hosts, settings.token),
             web: Web::new(&folder.path().join(settings.web)),
         });
-        Self { router: server::router::router(app), store, clock, folder }
+        Self { router: server::router::router(Arc::clone(&app)), store, clock, app, folder }
     }
 
     /// A path in the server's folder.
@@ -137,6 +150,19 @@ impl House {
             Err(never) => match never {},
         };
         Reply::read(response).await
+    }
+
+    /// Sends a request and reads server-sent events as they come, from behind an event where one is named.
+    pub async fn listen(&self, path: &str, last_event_id: Option<&str>) -> Listener {
+        let mut request = Request::get(path).header(HOST, "localhost:8080");
+        if let Some(id) = last_event_id {
+            request = request.header("last-event-id", id);
+        }
+        let request = request.body(Body::empty()).expect("a request");
+        match self.router.clone().oneshot(request).await {
+            Ok(response) => Listener::new(response),
+            Err(never) => match never {},
+        }
     }
 
     /// Sends a request with a body.

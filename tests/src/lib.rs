@@ -2,7 +2,9 @@
 
 pub mod engines;
 pub mod house;
+pub mod listener;
 pub mod reply;
 
 pub use house::{House, Settings};
+pub use listener::{Heard, Listener};
 pub use reply::Reply;

@@ -47,6 +47,10 @@ pub(super) struct News {
     pub(super) open: Option<RunPoint>,
     /// What was read so far and what was not.
     pub(super) report: LogReport,
+    /// Median time of the last steps, in s.
+    pub(super) median_step_s: Option<f64>,
+    /// The last step.
+    pub(super) last_step: Option<u64>,
 }
 
 /// Part of the run and step.
@@ -95,34 +99,39 @@ impl Reading {
         let open = self.parser.open().filter(|_| self.points < self.most_points);
         let open = open.map(|point| RunPoint { open: true, ..self.observed.point(self.points + 1, point) });
         let stepped = self.latest() != before;
-        (News { points, early_points: 0, open, report: self.report(self.parser.report()) }, stepped)
+        let report = self.report(self.parser.report());
+        let (median_step_s, last_step) = (self.steps_s.median(), self.last_step());
+        (News { points, early_points: 0, open, report, median_step_s, last_step }, stepped)
     }
 
     /// What the end of the log would complete. The reading stays where it is, since bytes may come after all.
-    pub(super) fn ending(&self) -> (Vec<RunPoint>, LogReport) {
+    pub(super) fn ending(&self) -> News {
         let (last, report) = self.parser.clone().finish();
         let mut observed = self.observed;
+        let mut steps_s = self.steps_s.clone();
         let mut points = Vec::new();
         for (point, row) in last.iter().zip(self.points + 1..=self.most_points) {
-            points.push(observed.point(row, point));
+            let told = observed.point(row, point);
+            if let Some(step) = told.step_s {
+                steps_s.push(step);
+            }
+            points.push(told);
             observed.advance(point);
         }
-        (points, self.report(&report))
+        let early_points = points.len() as u64;
+        let last_step = points.last().map(|point| point.step).or(self.last_step());
+        let (report, median_step_s) = (self.report(&report), steps_s.median());
+        News { points, early_points, open: None, report, median_step_s, last_step }
     }
 
-    /// The last step.
-    pub(super) fn last_step(&self) -> Option<u64> {
+    /// The last step that was named.
+    fn last_step(&self) -> Option<u64> {
         self.latest().map(|(_, step)| step)
     }
 
     /// Steps of the whole training.
     pub(super) fn total_steps(&self) -> Option<u64> {
         self.parser.open().and_then(|point| point.total_steps).or(self.total_steps)
-    }
-
-    /// Median time of the last steps, in s.
-    pub(super) fn median_step_s(&self) -> Option<f64> {
-        self.steps_s.median()
     }
 
     /// How long after a step the next one is missed: five median intervals.
@@ -195,14 +204,11 @@ mod tests {
         assert_eq!((news.points[0].phases[0].time_s, news.points[0].open), (0.25, false));
         // The step went back.
         assert_eq!(news.open.map(|open| (open.row, open.segment, open.step)), Some((3, 1, 1)));
-        assert_eq!(
-            (reading.last_step(), reading.total_steps(), reading.median_step_s()),
-            (Some(1), Some(10), Some(2.0))
-        );
+        assert_eq!((reading.last_step(), reading.total_steps(), news.median_step_s), (Some(1), Some(10), Some(2.0)));
         // Five intervals of 2 s are less than the shortest patience.
         assert_eq!(reading.patience_ms(), 30_000);
-        let (last, report) = reading.ending();
-        assert_eq!((last.len(), last[0].row, report.lines), (1, 3, 4));
+        let end = reading.ending();
+        assert_eq!((end.points.len(), end.early_points, end.points[0].row, end.report.lines), (1, 1, 3, 4));
         assert_eq!(reading.points, 2);
     }
 
@@ -212,7 +218,7 @@ mod tests {
         let (news, _) = reading.read(0, LINES.as_bytes());
         assert_eq!((news.points.len(), news.open), (1, None));
         assert!(news.report.assumptions.iter().any(|told| told.contains("more points than are kept")));
-        assert!(reading.ending().0.is_empty());
+        assert!(reading.ending().points.is_empty());
     }
 
     #[test]

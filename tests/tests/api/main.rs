@@ -6,6 +6,7 @@ mod datasets;
 mod jobs;
 mod openapi;
 mod pages;
+mod runs;
 mod scenarios;
 mod schedules;
 mod store;

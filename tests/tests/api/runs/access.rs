@@ -1,0 +1,126 @@
+//! Tokens of logs: one run, one token, and no word about other runs.
+
+use axum::body::Body;
+use axum::http::Request;
+use harness::{House, Settings};
+use serde_json::{Value, json};
+
+use super::{LOG, Trainer};
+
+const SERVER: &str = "0123456789abcdef";
+
+/// Status and detail of writing one byte with a token.
+async fn writes(house: &House, run: &str, token: Option<&str>) -> (u16, String) {
+    let mut request = Request::patch(format!("{}?offset=0", api::path::run_log(run)));
+    if let Some(token) = token {
+        request = request.header("authorization", format!("Bearer {token}"));
+    }
+    let reply = house.send(request.body(Body::from("x")).unwrap()).await;
+    let told = if reply.status < 300 { String::new() } else { reply.problem().detail };
+    (reply.status, told)
+}
+
+#[tokio::test]
+async fn a_log_is_written_with_its_own_token_only() {
+    let house = House::open().await;
+    let (mine, other) = (Trainer::starts(&house).await, Trainer::starts(&house).await);
+    assert_eq!(mine.token.len(), 32);
+    assert_eq!(writes(&house, &mine.run, Some(&mine.token)).await.0, 204);
+    assert_eq!(writes(&house, &mine.run, None).await.0, 401);
+    // Another run's, a made-up one, and one for a run that is not there: the same answer.
+    let wrong = writes(&house, &mine.run, Some(&other.token)).await;
+    assert_eq!(wrong.0, 403);
+    assert_eq!(writes(&house, &mine.run, Some("x")).await, wrong);
+    assert_eq!(writes(&house, "aaaaaaaaaaaaaaaa", Some(&mine.token)).await, wrong);
+    assert_eq!(writes(&house, "aaaaaaaaaaaaaaaa", None).await, writes(&house, &mine.run, None).await);
+    let head = Request::head(api::path::run_log(&mine.run)).header("authorization", format!("Bearer {}", other.token));
+    assert_eq!(house.send(head.body(Body::empty()).unwrap()).await.status, 403);
+
+    // A deleted run is told to those who have its token.
+    house.delete(&api::path::run(&other.run)).await;
+    assert_eq!(writes(&house, &other.run, Some(&other.token)).await.0, 410);
+    assert_eq!(writes(&house, &other.run, Some(&mine.token)).await, wrong);
+
+    // A page of another site never writes; curl says nothing of where it comes from.
+    let request = Request::put(api::path::run_log(&mine.run))
+        .header("authorization", format!("Bearer {}", mine.token))
+        .header("origin", "http://evil.com")
+        .body(Body::from(LOG));
+    assert_eq!(house.send(request.unwrap()).await.problem().kind, "/problems/foreign-origin");
+}
+
+#[tokio::test]
+async fn a_new_token_ends_the_old_one() {
+    let house = House::open().await;
+    let trainer = Trainer::starts(&house).await;
+    let renewed: Value = house.post(&api::path::run_token(&trainer.run), "").await.json();
+    let token = renewed["ingest_token"].as_str().unwrap();
+    assert_eq!(renewed["run"], trainer.run.as_str());
+    assert_eq!(writes(&house, &trainer.run, Some(&trainer.token)).await.0, 403);
+    assert_eq!(writes(&house, &trainer.run, Some(token)).await.0, 204);
+    assert_eq!(house.post(&api::path::run_token("unknown"), "").await.problem().status, 404);
+}
+
+#[tokio::test]
+async fn the_server_s_token_opens_everything_and_a_run_s_only_its_log() {
+    let house = House::with(Settings { token: Some(SERVER), ..Settings::default() }).await;
+    let ask = async |method: &str, path: &str, token: Option<&str>, body: &'static str| {
+        let mut request = Request::builder().method(method).uri(path);
+        if let Some(token) = token {
+            request = request.header("authorization", format!("Bearer {token}"));
+        }
+        house.send(request.body(Body::from(body)).unwrap()).await
+    };
+    assert_eq!(ask("POST", api::path::RUNS, None, "{}").await.status, 401);
+    let created: Value = ask("POST", api::path::RUNS, Some(SERVER), "{}").await.json();
+    let (run, token) = (created["run"].as_str().unwrap(), created["ingest_token"].as_str().unwrap());
+    let log = api::path::run_log(run);
+    for (method, path, token, status) in [
+        ("PATCH", &log, Some(token), 204),
+        ("PATCH", &log, Some(SERVER), 204),
+        ("PATCH", &log, Some("wrong"), 403),
+        ("PATCH", &log, None, 401),
+        ("HEAD", &log, Some(token), 200),
+        // Reading is not writing.
+        ("GET", &log, Some(token), 401),
+        ("GET", &log, Some(SERVER), 200),
+        ("GET", &api::path::run(run), Some(token), 401),
+        ("DELETE", &api::path::run(run), Some(token), 401),
+        ("POST", &api::path::run_token(run), Some(token), 401),
+        ("POST", &api::path::run_finish(run), None, 401),
+        ("POST", &api::path::run_finish(run), Some("wrong"), 403),
+        ("POST", &api::path::run_finish(run), Some(token), 204),
+        ("GET", &api::path::run_events("x"), Some(token), 401),
+    ] {
+        let body = if path.ends_with("/finish") { r#"{"exit_code": 0}"# } else { "" };
+        assert_eq!(ask(method, path, token, body).await.status, status, "{method} {path} {token:?}");
+    }
+}
+
+#[tokio::test]
+async fn the_same_request_with_the_same_key_opens_one_run() {
+    let house = House::open().await;
+    let open = async |house: &House, key: &str, body: Value| {
+        let request = Request::post(api::path::RUNS).header("idempotency-key", key).body(Body::from(body.to_string()));
+        house.send(request.unwrap()).await
+    };
+    let first = open(&house, "job 7", json!({"name": "a"})).await;
+    let again = open(&house, "job 7", json!({"name": "a"})).await;
+    assert_eq!((first.status, again.status), (201, 200));
+    let (first, again): (Value, Value) = (first.json(), again.json());
+    assert_eq!(first, again);
+    let other = open(&house, "job 7", json!({"name": "b"})).await;
+    assert_eq!((other.status, other.problem().kind.as_str()), (422, "/problems/key-reused"));
+    assert_ne!(open(&house, "job 8", json!({"name": "a"})).await.json::<Value>()["run"], first["run"]);
+    assert_eq!(open(&house, &"x".repeat(256), json!({})).await.status, 400);
+
+    // The secret that made the token went with the server; both tokens are good.
+    let house = house.restarted(Settings::default()).await;
+    let later: Value = open(&house, "job 7", json!({"name": "a"})).await.json();
+    assert_eq!(later["run"], first["run"]);
+    assert_ne!(later["ingest_token"], first["ingest_token"]);
+    let run = first["run"].as_str().unwrap();
+    for token in [&first["ingest_token"], &later["ingest_token"]] {
+        assert_eq!(writes(&house, run, token.as_str()).await.0, 204);
+    }
+}

@@ -1,0 +1,200 @@
+//! Lists, names, files: what is kept of runs, how it goes and comes back.
+
+use std::io::Write;
+use std::time::Duration;
+
+use api::run::{RunDetail, RunList};
+use harness::{House, house};
+use serde_json::{Value, json};
+
+use super::{LOG, Trainer, whole};
+
+async fn list(house: &House, question: &str) -> RunList {
+    house.get(&format!("{}{question}", api::path::RUNS)).await.json()
+}
+
+async fn change(house: &House, run: &str, change: Value) -> harness::Reply {
+    house.request("PATCH", &api::path::run(run), change.to_string()).await
+}
+
+#[tokio::test]
+async fn runs_are_found_by_text_tag_state_and_page() {
+    let house = House::open().await;
+    let mut runs = Vec::new();
+    for name in ["alpha 100%", "beta", "gamma"] {
+        let created: Value = house.post(api::path::RUNS, json!({"name": name}).to_string()).await.json();
+        assert_eq!(created["url"], api::path::run_page(created["run"].as_str().unwrap()));
+        runs.push(created["run"].as_str().unwrap().to_owned());
+        house.clock.advance(Duration::from_secs(1));
+    }
+    let changed = change(&house, &runs[1], json!({"note": " slow node ", "tags": ["night", "a_b", "night"]})).await;
+    let changed: RunDetail = changed.json();
+    assert_eq!(
+        (changed.summary.note.as_deref(), &changed.summary.tags[..]),
+        (Some("slow node"), &["a_b".to_owned(), "night".to_owned()][..])
+    );
+
+    let names = async |question: &str| -> Vec<String> {
+        list(&house, question).await.runs.into_iter().map(|run| run.name).collect()
+    };
+    assert_eq!(names("").await, ["gamma", "beta", "alpha 100%"]);
+    assert_eq!(names("?search=A%20100%25").await, ["alpha 100%"]);
+    // Signs of patterns are letters like any other.
+    assert_eq!(names("?search=%25").await, ["alpha 100%"]);
+    assert_eq!(names("?search=a_b").await, ["beta"]);
+    assert_eq!(names("?search=slow").await, ["beta"]);
+    assert_eq!((names("?tag=night").await, names("?tag=nigh").await.len()), (vec!["beta".to_owned()], 0));
+    assert_eq!((names("?state=waiting").await.len(), names("?state=live&origin=live").await.len()), (3, 0));
+    assert_eq!(house.get("/api/v1/runs?state=asleep").await.problem().status, 400);
+    let first = list(&house, "?limit=2").await;
+    assert_eq!((first.total, first.runs.len(), &first.tags[..]), (3, 2, &["a_b".to_owned(), "night".to_owned()][..]));
+    let rest = list(&house, &format!("?limit=2&after={}", first.next.unwrap())).await;
+    assert_eq!((rest.runs[0].name.as_str(), rest.next, rest.total), ("alpha 100%", None, 3));
+
+    let wrong = change(&house, &runs[0], json!({"name": "\u{200b}", "tags": ["ok", ""]})).await;
+    assert_eq!((wrong.status, wrong.pointers()), (422, vec!["/name".to_owned(), "/tags/1".to_owned()]));
+    assert_eq!(change(&house, &runs[0], json!({"colour": 1})).await.problem().status, 400);
+    assert_eq!(change(&house, "unknown", json!({})).await.problem().status, 404);
+    let cleared: RunDetail = change(&house, &runs[1], json!({"note": "", "tags": []})).await.json();
+    assert_eq!((cleared.summary.note, cleared.summary.tags.len()), (None, 0));
+}
+
+#[tokio::test]
+async fn a_run_is_held_against_a_scenario_that_is_there() {
+    let house = House::open().await;
+    let scenario = house.store(&house::scenario()).await;
+    let open = async |body: Value| house.post(api::path::RUNS, body.to_string()).await;
+    for (body, pointer) in [
+        (json!({"scenario": "aaaaaaaaaaaa"}), "/scenario"),
+        (json!({"scenario": "x"}), "/scenario"),
+        (json!({"plan": "1f1b"}), "/plan"),
+        (json!({"scenario": scenario, "plan": "gpipe"}), "/plan"),
+    ] {
+        let reply = open(body.clone()).await;
+        // A planner that there is not at all is no planner of any scenario.
+        assert!(reply.status == 422 && reply.pointers() == [pointer] || reply.status == 400, "{body} {reply:?}");
+    }
+    let created: Value = open(json!({"scenario": scenario[..12], "plan": "interleaved"})).await.json();
+    let run = created["run"].as_str().unwrap();
+    let detail: RunDetail = house.get(&api::path::run(run)).await.json();
+    assert_eq!(
+        (detail.summary.scenario.as_deref(), detail.summary.name.as_str()),
+        (Some(scenario.as_str()), "Run of 2026-01-01 00:00")
+    );
+    assert_eq!(json!(detail.summary.plan), json!("interleaved"));
+    assert_eq!(list(&house, &format!("?scenario={}", &scenario[..10])).await.total, 1);
+
+    let other: RunDetail = change(&house, run, json!({"plan": "1f1b"})).await.json();
+    assert_eq!((json!(other.summary.plan), other.summary.scenario.is_some()), (json!("1f1b"), true));
+    let alone: RunDetail = change(&house, run, json!({"scenario": ""})).await.json();
+    assert_eq!((alone.summary.scenario, alone.summary.plan), (None, None));
+    assert_eq!(change(&house, run, json!({"plan": "1f1b"})).await.pointers(), ["/plan"]);
+}
+
+#[tokio::test]
+async fn a_deleted_run_comes_back_until_its_days_are_over() {
+    let house = House::open().await;
+    let (kept, gone) = (Trainer::starts(&house).await, Trainer::starts(&house).await);
+    for trainer in [&kept, &gone] {
+        trainer.sends(0, LOG).await;
+        trainer.finishes(0).await;
+        assert_eq!(house.delete(&api::path::run(&trainer.run)).await.status, 204);
+        let problem = house.get(&api::path::run(&trainer.run)).await.problem();
+        assert_eq!((problem.status, problem.kind.as_str()), (410, "/problems/deleted"));
+    }
+    assert_eq!(house.delete(&api::path::run(&kept.run)).await.status, 410);
+    assert_eq!(kept.sends_to("?offset=0", LOG).await.status, 410);
+    let listed = list(&house, "").await;
+    assert_eq!((listed.total, listed.stored_bytes, listed.retention_days), (0, 2 * LOG.len() as u64, 30));
+
+    let restored: RunDetail = house.post(&api::path::run_restore(&kept.run), "").await.json();
+    assert_eq!(restored.summary.bytes, LOG.len() as u64);
+    assert_eq!(kept.points().await, whole(LOG).await.0);
+    // Again is no harm.
+    assert_eq!(house.post(&api::path::run_restore(&kept.run), "").await.status, 200);
+
+    house.clock.advance(Duration::from_hours(24 * 30));
+    assert_eq!(house.app.live.forget_deleted().await.unwrap(), 0);
+    house.clock.advance(Duration::from_secs(1));
+    assert_eq!(house.app.live.forget_deleted().await.unwrap(), 1);
+    assert_eq!(house.app.live.forget_deleted().await.unwrap(), 0);
+    for reply in [house.post(&api::path::run_restore(&gone.run), "").await, house.get(&api::path::run(&gone.run)).await]
+    {
+        assert_eq!(reply.problem().status, 410);
+    }
+    let listed = list(&house, "").await;
+    assert_eq!((listed.total, listed.stored_bytes), (1, LOG.len() as u64));
+    assert_eq!(kept.points().await.len(), 6);
+}
+
+#[tokio::test]
+async fn a_whole_file_becomes_a_run_that_has_ended() {
+    let house = House::open().await;
+    let (points, detail) = whole(LOG).await;
+    let reply = house.post("/api/v1/runs/import?name=logs%2Ftrain.log", LOG).await;
+    assert_eq!(reply.status, 201, "{reply:?}");
+    let imported: RunDetail = reply.json();
+    let run = imported.summary.id.as_str();
+    assert_eq!(reply.header("location"), api::path::run(run));
+    assert_eq!((imported.summary.name.as_str(), imported.summary.state.id()), ("train.log", "ended"));
+    assert_eq!(json!(imported.summary.origin), json!("imported"));
+    assert_eq!((imported.report, imported.files), (detail.report, detail.files));
+    assert_eq!((imported.summary.median_step_s, imported.summary.last_step), (detail.summary.median_step_s, Some(5)));
+    let page: api::run::PointPage = house.get(&api::path::run_points(run, 0, 5000)).await.json();
+    assert_eq!((page.points, page.open), (points, None));
+    assert_eq!(house.get(&api::path::run_log(run)).await.text(), LOG);
+    assert_eq!(
+        house.post(&api::path::run_finish(run), r#"{"exit_code": 1}"#).await.problem().kind,
+        "/problems/not-live"
+    );
+
+    // Other formats, and packed ones; the bytes are kept as they came.
+    let history =
+        "{\"_step\": 1, \"train/loss\": 2.5, \"_timestamp\": 1700000000.0}\n{\"_step\": 2, \"train/loss\": 2.0}\n";
+    let mut packed = flate2::write::GzEncoder::new(Vec::new(), flate2::Compression::fast());
+    packed.write_all(history.as_bytes()).unwrap();
+    let packed = packed.finish().unwrap();
+    let imported: RunDetail = house.post("/api/v1/runs/import", packed.clone()).await.json();
+    assert_eq!((imported.summary.points, imported.report.formats), (2, vec!["JSON lines (W&B history)".to_owned()]));
+    assert_eq!(house.get(&api::path::run_log(&imported.summary.id)).await.body, packed);
+
+    for (path, body, status, told) in [
+        ("/api/v1/runs/import", &b""[..], 422, "file is empty"),
+        ("/api/v1/runs/import", b"hello\nworld\n", 422, "no step of a known trainer"),
+        ("/api/v1/runs/import", b"\x80\x04\x95", 422, "pickles are never opened"),
+        ("/api/v1/runs/import?plan=nothing", LOG.as_bytes(), 422, "no planner"),
+    ] {
+        let problem = house.post(path, body.to_vec()).await.problem();
+        assert!(problem.status == status && problem.detail.contains(told), "{problem:?}");
+    }
+    assert_eq!(list(&house, "").await.total, 2);
+}
+
+/// Timers are named by whoever writes the log.
+#[tokio::test]
+async fn files_hold_every_point_and_no_formula() {
+    let house = House::open().await;
+    let trainer = Trainer::starts(&house).await;
+    let log = " iteration 1/ 10 | elapsed time per iteration (ms): 1000.0 | =HYPERLINK(0): nan | lm loss: -1.5E+00 |\n\
+               time (ms) | =1+cmd: 5.0 | @x: 6.0 | plain, with comma: 7.0\n";
+    trainer.sends(0, log).await;
+    trainer.finishes(0).await;
+    let export = house.get(&api::path::run_export(&trainer.run, "csv")).await;
+    assert_eq!(export.header("content-type"), "text/csv; charset=utf-8");
+    assert!(export.header("content-disposition").starts_with("attachment"));
+    let lines: Vec<&str> = export.text().lines().collect();
+    assert!(lines[0].starts_with("row,segment,step,time,step_s,"), "{lines:?}");
+    assert!(lines[0].ends_with(",'=1+cmd (s),'@x (s),\"plain, with comma (s)\""), "{lines:?}");
+    // A negative number stays a number.
+    assert!(lines[1].starts_with("1,0,1,,1,") && lines[1].contains(",-1.5,"), "{lines:?}");
+    assert!(lines[1].contains(",'=HYPERLINK(0),") && lines[1].ends_with(",0.005,0.006,0.007"), "{lines:?}");
+    assert_eq!(lines.len(), 2);
+
+    let export: Value = house.get(&api::path::run_export(&trainer.run, "json")).await.json();
+    assert_eq!(export["run"]["id"], trainer.run.as_str());
+    assert_eq!(export["points"], json!(trainer.points().await));
+    assert_eq!(house.get(&api::path::run_export(&trainer.run, "xlsx")).await.problem().status, 400);
+    let empty = Trainer::starts(&house).await;
+    assert_eq!(house.get(&api::path::run_export(&empty.run, "csv")).await.text().lines().count(), 1);
+    assert_eq!(house.get(&api::path::run_export(&empty.run, "json")).await.json::<Value>()["points"], json!([]));
+}
