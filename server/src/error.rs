@@ -14,6 +14,7 @@ use planner::scenario::FieldError;
 use planner::study::NoStudy;
 
 use crate::live::{ImportError as RunImportError, LogEnd, LogRefusal};
+use crate::observation::ObservationError;
 use crate::profiles::ProfileError;
 use crate::store::StoreError;
 use crate::studies::StudyError;
@@ -118,6 +119,9 @@ pub enum ApiError {
     /// Measurements are refused, or cannot be used.
     #[error("{0}")]
     InvalidProfile(#[from] ProfileError),
+    /// A run cannot be held against a plan.
+    #[error("{0}")]
+    Observation(#[from] ObservationError),
     /// The request itself is malformed.
     #[error("{0}")]
     Malformed(String),
@@ -283,6 +287,14 @@ impl ApiError {
                 ("too-large", S::PAYLOAD_TOO_LARGE, "The upload is too large")
             }
             Self::InvalidDataset(_) => ("invalid-dataset", S::UNPROCESSABLE_ENTITY, "The length file is not valid"),
+            Self::InvalidProfile(ProfileError::TooMuch(..)) => {
+                ("too-large", S::PAYLOAD_TOO_LARGE, "The upload is too large")
+            }
+            Self::Observation(error) if error.is_cut() => {
+                ("planning-too-long", S::SERVICE_UNAVAILABLE, "Planning the scenario again took too long")
+            }
+            Self::Observation(_) => ("no-comparison", S::UNPROCESSABLE_ENTITY, "The run cannot be held against a plan"),
+            Self::InvalidProfile(_) => ("invalid-profile", S::UNPROCESSABLE_ENTITY, "The profile cannot be used"),
             Self::InvalidRun(_) => ("invalid-run", S::UNPROCESSABLE_ENTITY, "The run is not valid"),
             Self::InvalidLog(LogError::TooLarge { .. }) | Self::LargeRequest(_) => {
                 ("too-large", S::PAYLOAD_TOO_LARGE, "The upload is too large")
@@ -294,10 +306,6 @@ impl ApiError {
             Self::WrongRunToken => ("wrong-token", S::FORBIDDEN, "The token is not good here"),
             Self::UploadsFull(_) => ("uploads-full", S::TOO_MANY_REQUESTS, "Too many logs are being sent"),
             Self::StreamsFull(_) => ("streams-full", S::SERVICE_UNAVAILABLE, "Too many streams are open"),
-            Self::InvalidProfile(ProfileError::TooMuch(..)) => {
-                ("too-large", S::PAYLOAD_TOO_LARGE, "The upload is too large")
-            }
-            Self::InvalidProfile(_) => ("invalid-profile", S::UNPROCESSABLE_ENTITY, "The profile cannot be used"),
             Self::Malformed(_) | Self::BrokenBody(_) => {
                 ("malformed-request", S::BAD_REQUEST, "The request is malformed")
             }

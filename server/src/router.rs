@@ -22,8 +22,8 @@ use crate::endpoint::datasets::LARGEST_UPLOAD;
 use crate::endpoint::runs::files::LARGEST_LOG;
 use crate::endpoint::scenarios::LARGEST_SCENARIO;
 use crate::endpoint::{
-    accuracy, datasets, execution_plans, gallery, health, jobs, outcomes, pages, papers, presets, profiles, runs, scenarios,
-    schedules, studies,
+    accuracy, datasets, execution_plans, gallery, health, jobs, observations, outcomes, pages, papers, presets,
+    profiles, runs, scenarios, schedules, studies,
 };
 use crate::error::{ApiError, as_problem};
 use crate::openapi;
@@ -59,6 +59,9 @@ pub(crate) fn api() -> (Router<Arc<App>>, utoipa::openapi::OpenApi) {
         .routes(routes!(studies::layouts))
         .routes(routes!(profiles::one, profiles::change, profiles::delete))
         .routes(routes!(profiles::restore))
+        .routes(routes!(observations::comparison))
+        .routes(routes!(observations::calibration))
+        .routes(routes!(observations::check))
         .routes(routes!(profiles::apply_to))
         .routes(routes!(schedules::kinds, schedules::compare))
         .routes(routes!(jobs::one, jobs::cancel))

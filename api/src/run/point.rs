@@ -68,11 +68,15 @@ pub struct RunPoint {
 /// A timer of a step.
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
 #[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
+#[serde(default)]
 pub struct PhaseTime {
     /// Its name, for example "forward-compute".
     pub name: String,
     /// Time in s: of the slowest rank where there are several.
     pub time_s: f64,
+    /// Whether the log says it of the one rank that prints only.
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    pub one_rank: bool,
 }
 
 /// Points of a run, in the order of rows.

@@ -9,7 +9,7 @@ use axum::response::Response;
 use crate::document::Document;
 
 /// What `cargo xtask accuracy` wrote.
-const TEXT: &str = include_str!("../../../docs/accuracy.json");
+pub(crate) const TEXT: &str = include_str!("../../../docs/accuracy.json");
 
 static DOCUMENT: LazyLock<Document> = LazyLock::new(|| Document::of(TEXT));
 

@@ -105,11 +105,16 @@ fn phases(timers: &[Timer]) -> Vec<PhaseTime> {
     let mut phases: Vec<PhaseTime> = Vec::new();
     for timer in timers {
         let ranks = timer.ranks.iter().map(|rank| rank.time_s).max_by(f64::total_cmp);
-        let Some(time_s) = timer.max_s.or(ranks).or(timer.time_s) else { continue };
+        let of_ranks = timer.max_s.or(ranks);
+        let Some(time_s) = of_ranks.or(timer.time_s) else { continue };
+        let one_rank = of_ranks.is_none();
         // A log has a few dozen timers at most, so that a list is as quick as a map.
         match phases.iter_mut().find(|phase| phase.name == timer.name) {
-            Some(phase) => phase.time_s = phase.time_s.max(time_s),
-            None => phases.push(PhaseTime { name: timer.name.clone(), time_s }),
+            Some(phase) => {
+                phase.time_s = phase.time_s.max(time_s);
+                phase.one_rank &= one_rank;
+            }
+            None => phases.push(PhaseTime { name: timer.name.clone(), time_s, one_rank }),
         }
     }
     phases

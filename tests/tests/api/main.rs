@@ -2,10 +2,12 @@
 
 mod access;
 mod accuracy;
+mod comparison;
 mod datasets;
 mod jobs;
 mod openapi;
 mod pages;
+mod profiles;
 mod runs;
 mod scenarios;
 mod schedules;

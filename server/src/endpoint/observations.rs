@@ -1,0 +1,207 @@
+//! Runs held against plans: comparison, calibration, and the check of a profile.
+
+use api::profile::{Profile, ProfileCheck};
+use api::run::{Comparison, RunPoint};
+use axum::Json;
+use axum::extract::rejection::QueryRejection;
+use axum::extract::{Path, Query, State};
+use planner::observed::replan;
+use planner::outcome::{Answer as Planning, ENGINE};
+use planner::scenario::PlannerKind;
+use serde::Deserialize;
+use utoipa::IntoParams;
+
+use super::outcomes::decode;
+use super::scenarios::{find, validate};
+use crate::app::{App, Shared};
+use crate::error::{Answer, ApiError};
+use crate::label;
+use crate::observation::{Held, ObservationError, Watched, calibrated, compared};
+use crate::profiles::apply;
+use crate::store::{Replaced, StoreError};
+
+/// Points of one page of the store.
+const PAGE: u32 = 5000;
+/// Points of a run that are looked at: the latest.
+const MOST_POINTS: usize = 200_000;
+
+/// Against which plan, and which part of the run.
+#[derive(Debug, Deserialize, IntoParams)]
+#[into_params(parameter_in = Query)]
+pub(crate) struct Against {
+    /// Planner of the run's scenario; absent: the one that the run names, else the fastest.
+    planner: Option<String>,
+    /// Part of the run whose steps count; absent: all.
+    segment: Option<u32>,
+}
+
+/// Which run a profile is checked against.
+#[derive(Debug, Deserialize, IntoParams)]
+#[into_params(parameter_in = Query)]
+pub(crate) struct CheckOptions {
+    /// The run.
+    run: String,
+    /// Planner of the run's scenario; absent: the one that the run names, else the fastest.
+    planner: Option<String>,
+}
+
+/// A run beside the plan that it is held against: predicted values with their bands, steps that stand apart, residuals by phase.
+#[utoipa::path(
+    get, path = "/api/v1/runs/{run}/comparison", tag = "runs",
+    params(("run" = String, Path, description = "Identifier"), Against),
+    responses(
+        (status = 200, body = Comparison),
+        (status = 400, description = "The query is malformed"),
+        (status = 404, description = "Unknown run or planner"),
+        (status = 409, description = "The scenario is not planned yet"),
+        (status = 410, description = "The run or its scenario was deleted"),
+        (status = 422, description = "The run is held against no scenario, or the planner has no plan"),
+    )
+)]
+pub(crate) async fn comparison(
+    State(app): Shared,
+    Path(run): Path<String>,
+    against: Result<Query<Against>, QueryRejection>,
+) -> Result<Json<Comparison>, ApiError> {
+    let Query(against) = against?;
+    let held = held(&app, &run, against.planner.as_deref()).await?;
+    let compared = tokio::task::spawn_blocking(move || compared(&held, against.segment));
+    Ok(Json(compared.await.map_err(|error| ApiError::Fault(format!("a comparison stopped unexpectedly: {error}")))?))
+}
+
+/// A profile with the factors that bring the run's plan to what was measured; stored, applied to nothing.
+///
+/// With timers of forward and backward each pass has a factor of its own, otherwise one factor on both meets the median step. Computed
+/// while you wait, in turn with planning jobs.
+#[utoipa::path(
+    post, path = "/api/v1/runs/{run}/calibration", tag = "runs",
+    params(("run" = String, Path, description = "Identifier"), Against),
+    responses(
+        (status = 201, body = Profile, description = "Stored"),
+        (status = 200, body = Profile, description = "The same factors are stored already"),
+        (status = 400, description = "The query is malformed"),
+        (status = 404, description = "Unknown run or planner"),
+        (status = 409, description = "The scenario is not planned yet"),
+        (status = 410, description = "The run or its scenario was deleted"),
+        (status = 422, description = "No scenario, no plan, no steps, or no factor that brings them together"),
+        (status = 503, description = "Too much is computed already, or planning took too long"),
+    )
+)]
+pub(crate) async fn calibration(
+    State(app): Shared,
+    Path(run): Path<String>,
+    against: Result<Query<Against>, QueryRejection>,
+) -> Result<Answer<Profile>, ApiError> {
+    let Query(against) = against?;
+    let detail = app.store.reader().run(&run, app.clock.now()).await?;
+    let held = held(&app, &run, against.planner.as_deref()).await?;
+    let segment = against.segment;
+    let work = app.studies.run(1, move |effort| {
+        let mut observer = Watched { watch: effort.watch, workers: effort.workers };
+        Ok(calibrated(&held, segment, &mut observer))
+    });
+    let mut profile = work.await??;
+    profile.name = label::clean(&format!("calibration from {}", detail.summary.name)).unwrap_or_else(|| run.clone());
+    let is_new = app.store.writer().store_profile(&profile, Replaced::default(), app.clock.now()).await?;
+    let stored = app.store.reader().profile(&profile.id).await?;
+    Ok(if is_new { Answer::Created(api::path::profile(&profile.id), stored) } else { Answer::Present(stored) })
+}
+
+/// A run beside its plan as the scenario is, and as it would be with the profile. Nothing is stored.
+#[utoipa::path(
+    get, path = "/api/v1/profiles/{id}/check", tag = "profiles",
+    params(("id" = String, Path, description = "Content address"), CheckOptions),
+    responses(
+        (status = 200, body = ProfileCheck),
+        (status = 400, description = "The query is malformed"),
+        (status = 404, description = "Unknown profile, run or planner"),
+        (status = 409, description = "The run's scenario is not planned yet"),
+        (status = 410, description = "Deleted"),
+        (status = 422, description = "No scenario, no plan, or nothing of the profile is for the scenario's model"),
+        (status = 503, description = "Too much is computed already, or planning took too long"),
+    )
+)]
+pub(crate) async fn check(
+    State(app): Shared,
+    Path(id): Path<String>,
+    options: Result<Query<CheckOptions>, QueryRejection>,
+) -> Result<Json<ProfileCheck>, ApiError> {
+    let Query(options) = options?;
+    let profile = app.store.reader().profile(&id).await?;
+    let held = held(&app, &options.run, options.planner.as_deref()).await?;
+    let applied = apply(&profile, held.scenario.scenario())?;
+    let work = app.studies.run(1, move |effort| {
+        let mut observer = Watched { watch: effort.watch, workers: effort.workers };
+        let again = replan(&held.scenario, applied.scenario, held.planner, &held.planned, &mut observer);
+        Ok(again.map(|planned| {
+            let before = compared(&held, None);
+            let after = compared(&Held { planned, ..held }, None);
+            ProfileCheck {
+                profile: id,
+                run: before.run,
+                scenario: before.scenario,
+                planner: before.planner,
+                plan: after.plan,
+                before: before.predictions,
+                after: after.predictions,
+                notes: applied.changes.into_iter().chain(after.notes).collect(),
+            }
+        }))
+    });
+    Ok(Json(work.await?.map_err(ObservationError::from)?))
+}
+
+/// A run with its points and the plan that it is held against.
+async fn held(app: &App, run: &str, planner: Option<&str>) -> Result<Held, ApiError> {
+    let detail = app.store.reader().run(run, app.clock.now()).await?;
+    let scenario = detail.summary.scenario.as_deref().ok_or(ObservationError::Unattached)?;
+    let stored = find(app, scenario).await?;
+    let answered = match app.store.reader().outcome(&stored.id).await {
+        Ok(answered) => answered.outcome,
+        Err(StoreError::Unknown { .. }) => return Err(ApiError::NotPlanned),
+        Err(error) => return Err(error.into()),
+    };
+    let asked = match planner.filter(|id| !id.is_empty()) {
+        Some(id) => Some(PlannerKind::from_id(id).ok_or_else(|| ApiError::NoSuchPlanner(id.to_owned()))?),
+        None => detail.summary.plan,
+    };
+    let mut notes = Vec::new();
+    if answered.engine != ENGINE {
+        notes.push(format!("The plan is of {}, another version than this server.", answered.engine));
+    }
+    let found = answered.results.into_iter().find_map(|result| match result.answer {
+        Planning::Planned(planned) if asked.is_none_or(|asked| asked == result.planner) => {
+            Some((result.planner, *planned))
+        }
+        _ => None,
+    });
+    let none = || ObservationError::NoPlan(asked.map_or_else(|| "any planner".to_owned(), |kind| kind.title().to_owned()));
+    let (planner, planned) = found.ok_or_else(none)?;
+    let timeline = match app.store.reader().timeline(&stored.id, planner, 0).await {
+        Ok(encoded) => Some(decode(&encoded)?),
+        Err(_) => None,
+    };
+    let (points, is_cut) = points(app, run, detail.summary.points).await?;
+    if is_cut {
+        notes.push(format!("The latest {MOST_POINTS} points count."));
+    }
+    let scenario = validate(app.store.reader(), stored.scenario).await?;
+    let run = run.to_owned();
+    Ok(Held { run, points, scenario, planner, planned, batches: answered.batches, timeline, notes })
+}
+
+/// The points of a run, the latest where there are more than are looked at, and whether that is so.
+async fn points(app: &App, run: &str, count: u64) -> Result<(Vec<RunPoint>, bool), ApiError> {
+    let mut after = count.saturating_sub(MOST_POINTS as u64);
+    let is_cut = after > 0;
+    let mut points = Vec::new();
+    loop {
+        let page = app.store.reader().run_points(run, after, PAGE).await?;
+        let Some(last) = page.last().map(|point| point.row) else { return Ok((points, is_cut)) };
+        points.extend(page);
+        if points.len() >= MOST_POINTS {
+            return Ok((points, is_cut));
+        }
+        after = last;
+    }
+}

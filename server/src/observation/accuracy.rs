@@ -1,0 +1,62 @@
+//! How far the simulator is from published steps like those of a cluster.
+
+use std::sync::LazyLock;
+
+use api::accuracy::{Accuracy, AccuracySet};
+use planner::cluster::Cluster;
+
+/// Sets of step times, the devices they are of, and the largest number of these.
+const SETS: [(&str, &[&str], u32); 5] = [
+    ("vtrain_single", &["A100", "A800"], 8),
+    ("korthikanti22_table5", &["A100", "A800"], u32::MAX),
+    ("megatron_sc21_table1", &["A100", "A800"], u32::MAX),
+    ("megatron_sc21_table2_mtnlg", &["A100", "A800"], u32::MAX),
+    ("megatron_h100_weak_scaling", &["H100", "H800"], u32::MAX),
+];
+
+static ACCURACY: LazyLock<Accuracy> =
+    LazyLock::new(|| serde_json::from_str(crate::endpoint::accuracy::TEXT).expect("tested where it is embedded"));
+
+/// The simulator's error for steps on a cluster, as a share of what is measured: nine of ten steps of the widest published set of the
+/// same devices lay within it; of devices without a set, of the widest of all. With the set, in words.
+pub(super) fn error_of(cluster: &Cluster) -> (f64, String) {
+    let sets = |wanted: &dyn Fn(&[&str], u32) -> bool| -> Vec<&'static AccuracySet> {
+        let ids = SETS.iter().filter(|(_, devices, most)| wanted(devices, *most)).map(|(id, ..)| *id);
+        ids.filter_map(|id| ACCURACY.sets.iter().find(|set| set.id == id)).collect()
+    };
+    let is_here = |devices: &[&str]| devices.iter().any(|device| cluster.name.contains(device));
+    let small = cluster.devices() <= 8;
+    let mut own = sets(&|devices, most| is_here(devices) && (most >= cluster.devices()) && (!small || most <= 8));
+    if own.is_empty() {
+        own = sets(&|devices, _| is_here(devices));
+    }
+    let (of, is_own) = if own.is_empty() { (sets(&|_, _| true), false) } else { (own, true) };
+    let widest = of.into_iter().max_by(|a, b| a.statistics.p90_abs_pct.total_cmp(&b.statistics.p90_abs_pct));
+    let Some(set) = widest else { return (0.0, "no published steps to compare with".to_owned()) };
+    let p90 = set.statistics.p90_abs_pct;
+    let whose = if is_own { "" } else { ", the widest set, as none is of these devices" };
+    (p90 / 100.0, format!("widened by {p90:.1} %, within which nine of ten steps of \"{}\" were predicted{whose}", set.title))
+}
+
+#[cfg(test)]
+mod tests {
+    use planner::cluster::presets;
+
+    use super::*;
+
+    #[test]
+    fn every_set_is_in_the_document_and_every_cluster_has_an_error() {
+        for (id, ..) in SETS {
+            assert!(ACCURACY.sets.iter().any(|set| set.id == id), "{id}");
+        }
+        for preset in presets::clusters() {
+            let (error, reason) = error_of(&preset.cluster);
+            assert!(error > 0.0 && error < 1.0, "{reason}");
+        }
+        let mut a100 = presets::cluster("a100-80gb").unwrap();
+        (a100.nodes, a100.devices_per_node) = (1, 8);
+        assert!(error_of(&a100).1.contains("2 to 8 A100"), "{}", error_of(&a100).1);
+        a100.nodes = 4;
+        assert!(!error_of(&a100).1.contains("2 to 8 A100"));
+    }
+}

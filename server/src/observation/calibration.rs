@@ -1,0 +1,158 @@
+//! The profile of a run: factors on the layers that bring its plan to what was measured.
+
+use api::profile::{FittedPart, FittedPoint, PhaseFactor, ProfileEffect, ProfileSource};
+use planner::engine::Observer;
+use planner::observed::{
+    Evaluation, Factors, FactorsError, Phase, ReplanError, Solved, Target, median, replan, scaled, solve,
+};
+use planner::outcome::Planned;
+
+use super::comparison::{kept, measured_phases, predicted, sifted};
+use super::{Held, ObservationError};
+use crate::profiles::address;
+use crate::store::{NewProfile, ProfileContent};
+
+/// Points of the plot of steps.
+const MOST_POINTS: usize = 2000;
+/// What is left of a step that is worth a word, as a share of it.
+const WORTH_A_WORD: f64 = 0.01;
+
+/// The factors of a run as a profile, of one part of it where `segment` says which. With timers of both passes each pass has its
+/// factor, otherwise one factor meets the step. Plans the scenario some times.
+pub(crate) fn calibrated(
+    held: &Held,
+    segment: Option<u32>,
+    observer: &mut dyn Observer,
+) -> Result<NewProfile, ObservationError> {
+    let sifted = sifted(&held.points);
+    let points = kept(&held.points, &sifted, segment);
+    let steps: Vec<f64> = points.iter().filter_map(|point| point.step_s).collect();
+    let step_s = median(&steps).ok_or(ObservationError::NoSteps)?;
+    let phases = measured_phases(&points);
+    let of = |phase: Phase| phases.iter().find(|times| times.phase == phase).map(|times| times.seconds);
+    let before = evaluation(held, &held.planned);
+    let timers = of(Phase::Forward).zip(of(Phase::Backward)).filter(|_| before.forward_s > 0.0 && before.backward_s > 0.0);
+    let target = match timers {
+        Some((forward_s, backward_s)) => Target::Phases { forward_s, backward_s },
+        None => Target::Step(step_s),
+    };
+    let own = &held.scenario.scenario().training.overrides;
+    let evaluate = |factors: Factors| -> Result<Evaluation, ReplanError> {
+        let mut changed = held.scenario.scenario().clone();
+        changed.training.overrides.extend(scaled(own, factors));
+        let planned = replan(&held.scenario, changed, held.planner, &held.planned, observer)?;
+        Ok(evaluation(held, &planned))
+    };
+    let solved = solve(target, evaluate).map_err(|error| match error {
+        FactorsError::Target => ObservationError::NoSteps,
+        FactorsError::Evaluation(replan) => ObservationError::Replan(replan),
+    })?;
+    if !solved.is_met {
+        let told = format!("{step_s:.4} s a step measured, {:.4} s reached", solved.reached.step_s);
+        return Err(ObservationError::OutOfReach(told));
+    }
+    let factors = phase_factors(held, &phases, (step_s, before), &solved, timers.is_some());
+    let every = points.len().div_ceil(MOST_POINTS).max(1);
+    let point = |point: &&api::run::RunPoint| {
+        Some(FittedPoint { size: point.step as f64, measured_s: point.step_s?, fitted_s: solved.reached.step_s })
+    };
+    let off = steps.iter().map(|step| (solved.reached.step_s / step - 1.0).abs()).sum::<f64>() / steps.len() as f64;
+    let part = FittedPart {
+        name: "steps".to_owned(),
+        fitted: true,
+        detail: format!(
+            "{:.4} s before, {:.4} s after, {step_s:.4} s measured; {} plans were simulated",
+            before.step_s, solved.reached.step_s, solved.evaluations
+        ),
+        residual: Some(off),
+        size_name: "step".to_owned(),
+        points: points.iter().step_by(every).filter_map(point).collect(),
+    };
+    let effect = ProfileEffect::Overrides { overrides: scaled(own, solved.factors) };
+    let source = ProfileSource::Run { run: held.run.clone(), scenario: held.scenario.id().to_string() };
+    let report = report(held, &solved, (step_s, steps.len(), sifted.apart.len()), timers.is_some());
+    Ok(NewProfile {
+        id: address(&source, &effect, None, &[]),
+        name: String::new(),
+        source,
+        measurements: steps.len() as u64,
+        residual: Some(off),
+        base: None,
+        content: ProfileContent { effect, parts: vec![part], report, factors },
+        files: Vec::new(),
+    })
+}
+
+fn evaluation(held: &Held, planned: &Planned) -> Evaluation {
+    let phases = predicted(held, planned);
+    Evaluation {
+        forward_s: phases.forward_s.unwrap_or(0.0),
+        backward_s: phases.backward_s.unwrap_or(0.0),
+        step_s: planned.metrics.iteration_s,
+    }
+}
+
+fn phase_factors(
+    held: &Held,
+    phases: &[planner::observed::PhaseTimes],
+    (step_s, before): (f64, Evaluation),
+    solved: &Solved,
+    by_timers: bool,
+) -> Vec<PhaseFactor> {
+    let told = predicted(held, &held.planned);
+    let mut factors: Vec<PhaseFactor> = Vec::new();
+    for times in phases {
+        let Some(predicted_s) = told.of(times.phase).filter(|predicted| *predicted > 0.0) else { continue };
+        let (factor, after_s) = match times.phase {
+            Phase::Forward if by_timers => (Some(solved.factors.forward), Some(solved.reached.forward_s)),
+            Phase::Backward if by_timers => (Some(solved.factors.backward), Some(solved.reached.backward_s)),
+            _ => (None, None),
+        };
+        let detail = match factor {
+            Some(_) => "on every layer; what stands before the first and behind the last keeps its time",
+            None => "no time of a layer: nothing is put on it",
+        };
+        factors.push(PhaseFactor {
+            phase: times.phase.name().to_owned(),
+            measured_s: times.seconds,
+            predicted_s,
+            ratio: times.seconds / predicted_s,
+            factor,
+            after_s,
+            detail: detail.to_owned(),
+        });
+    }
+    factors.push(PhaseFactor {
+        phase: "step".to_owned(),
+        measured_s: step_s,
+        predicted_s: before.step_s,
+        ratio: step_s / before.step_s.max(f64::MIN_POSITIVE),
+        factor: (!by_timers).then_some(solved.factors.forward),
+        after_s: Some(solved.reached.step_s),
+        detail: if by_timers {
+            "follows from the factors of both passes".to_owned()
+        } else {
+            "one factor on forwards and backwards of every layer, with which the plan takes as long".to_owned()
+        },
+    });
+    factors
+}
+
+fn report(held: &Held, solved: &Solved, (step_s, steps, apart): (f64, usize, usize), by_timers: bool) -> Vec<String> {
+    let mut report = held.notes.clone();
+    report.push(format!("{steps} steps, median {step_s:.4} s; {apart} stand apart and do not count."));
+    report.push(format!("Plan: {}.", held.plan()));
+    if by_timers {
+        let left = step_s - solved.reached.step_s;
+        if left.abs() > WORTH_A_WORD * step_s {
+            report.push(format!(
+                "{left:.4} s of a step, {:.1} %, are left when both passes are met: optimizer, reduction of gradients, communication of \
+                 the pipeline and what is outside the timers have no override, and nothing else is stretched in their place.",
+                100.0 * left / step_s
+            ));
+        }
+    } else {
+        report.push("The log has no timers of both passes: one factor on all layers stands for whatever makes the step longer.".to_owned());
+    }
+    report
+}

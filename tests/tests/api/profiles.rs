@@ -1,0 +1,98 @@
+//! Profiles: measurements are uploaded, fitted, kept, and used by scenarios that say so.
+
+use std::time::Duration;
+
+use harness::{House, house};
+use serde_json::{Value, json};
+
+/// Galvatron's times of a few layers: 4 and 9 ms a layer.
+const LAYERS: &str = r#"{"layernum[2]_bsz1_seq2048": 15.0, "layernum[4]_bsz1_seq2048": 23.0,
+    "layernum[2]_bsz2_seq2048": 24.0, "layernum[4]_bsz2_seq2048": 42.0}"#;
+
+/// Products at 200 TFLOP/s and 5 us.
+fn products(scale: u32) -> String {
+    let mut table = "kernel,m,k,n,time_us\n".to_owned();
+    for m in [1, 2, 3, 4, 6, 8, 12, 16, 24, 32, 48, 64] {
+        let (m, k, n) = (m * 128 * scale, 4096, 4096);
+        let micros = 2.0 * f64::from(m) * f64::from(k) * f64::from(n) / 200e6 + 5.0;
+        table += &format!("matmul,{m},{k},{n},{micros:.3}\n");
+    }
+    table
+}
+
+async fn send(house: &House, method: &str, path: &str, body: &Value) -> harness::Reply {
+    let request = axum::http::Request::builder()
+        .method(method)
+        .uri(path)
+        .header("content-type", "application/json")
+        .body(axum::body::Body::from(body.to_string()))
+        .unwrap();
+    house.send(request).await
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn kernels_are_fitted_kept_and_used() {
+    let house = House::open().await;
+    let upload = async |query: &str, body: String| house.post(&format!("{}?{query}", api::path::PROFILES), body).await;
+    assert_eq!(upload("name=p.csv", products(1)).await.problem().status, 422);
+    assert_eq!(upload("name=p.csv&device=abacus", products(1)).await.problem().status, 422);
+    let first = upload("name=p.csv&device=a100-80gb", products(1)).await;
+    assert_eq!(first.status, 201, "{first:?}");
+    let first: Value = first.json();
+    assert_eq!(upload("name=p.csv&device=a100-80gb", products(1)).await.status, 200);
+    let id = first["summary"]["id"].as_str().unwrap().to_owned();
+    let part = &first["parts"][0];
+    assert_eq!((&part["name"], &part["fitted"]), (&json!("matrix products"), &json!(true)));
+    assert_eq!(part["points"].as_array().unwrap().len(), 12);
+    assert_eq!(first["effect"]["cluster"]["device"]["curves"]["calibration"]["matmul"], 12);
+
+    // A second file is fitted together with the first, whose place it takes.
+    let both: Value = upload(&format!("name=q.csv&onto={id}"), products(2)).await.json();
+    assert_eq!(both["summary"]["measurements"], 24);
+    let (old, id) = (id, both["summary"]["id"].as_str().unwrap().to_owned());
+    assert_eq!(house.get(&api::path::profile(&old)).await.status, 410);
+
+    let change = json!({"name": "our nodes", "tags": ["b", "a", "b"], "note": "in May"});
+    assert_eq!(send(&house, "PATCH", &api::path::profile(&id), &change).await.status, 200);
+    let list: Value = house.get(&format!("{}?search=NODES&tag=a", api::path::PROFILES)).await.json();
+    assert_eq!((&list["profiles"][0]["id"], &list["tags"]), (&json!(id), &json!(["a", "b"])));
+    let none: Value = house.get(&format!("{}?tag=c", api::path::PROFILES)).await.json();
+    assert_eq!(none["profiles"], json!([]));
+
+    let scenario = house.store(&house::scenario()).await;
+    let applied = send(&house, "POST", &api::path::profile_apply(&id), &json!({"scenario": scenario})).await;
+    assert_eq!(applied.status, 201, "{applied:?}");
+    let applied: Value = applied.json();
+    let used: Value = house.get(&api::path::scenario(applied["scenario"].as_str().unwrap())).await.json();
+    let cluster = &used["scenario"]["cluster"];
+    assert_eq!((&cluster["nodes"], &used["scenario"]["profiles"]), (&json!(1), &json!([id])));
+    assert!(cluster["device"]["curves"]["calibration"]["source"].as_str().unwrap().contains("our nodes"));
+    let again = json!({"scenario": applied["scenario"]});
+    assert_eq!(send(&house, "POST", &api::path::profile_apply(&id), &again).await.problem().status, 422);
+
+    assert_eq!(house.delete(&api::path::profile(&id)).await.status, 204);
+    assert_eq!(house.get(&api::path::profile(&id)).await.status, 410);
+    assert_eq!(house.post(&api::path::profile_restore(&id), "").await.status, 200);
+    assert_eq!(house.delete(&api::path::profile(&id)).await.status, 204);
+    house.clock.advance(Duration::from_secs(31 * 86_400));
+    assert_eq!(house.post(&api::path::profile_restore(&id), "").await.status, 410);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn timed_layers_become_times_of_the_backbone() {
+    let house = House::open().await;
+    let path = format!("{}?name=computation_profiling_bf16.json", api::path::PROFILES);
+    let profile: Value = house.post(&path, LAYERS).await.json();
+    let id = profile["summary"]["id"].as_str().unwrap().to_owned();
+    assert_eq!(profile["effect"]["kind"], "overrides");
+    let scenario = house.store(&house::scenario()).await;
+    let applied: Value =
+        send(&house, "POST", &api::path::profile_apply(&id), &json!({"scenario": scenario})).await.json();
+    let used: Value = house.get(&api::path::scenario(applied["scenario"].as_str().unwrap())).await.json();
+    let given = &used["scenario"]["training"]["overrides"][0];
+    assert_eq!((&given["operator"], &given["phase"]), (&json!("layer"), &json!("forward")));
+    assert!(given["module"].is_string() && given["table_us"][0][0] == 2048.0, "{given}");
+    let mixed = house.post(&format!("{}?name=p.csv&device=a100-80gb&onto={id}", api::path::PROFILES), products(1)).await;
+    assert_eq!(mixed.problem().status, 422);
+    assert_eq!(house.post(&path, "nothing of the kind").await.problem().kind, "/problems/invalid-profile");
+}
