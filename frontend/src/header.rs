@@ -20,7 +20,8 @@ pub(crate) fn Header() -> impl IntoView {
     let here = move |page: &str| if pathname.get() == page { Some("page") } else { None };
     // A page of one run lies below the list of all.
     let below = move |list: &str| {
-        let is_below = pathname.with(|path| path.strip_prefix(list).is_some_and(|rest| rest.is_empty() || rest.starts_with('/')));
+        let is_below =
+            pathname.with(|path| path.strip_prefix(list).is_some_and(|rest| rest.is_empty() || rest.starts_with('/')));
         is_below.then_some("page")
     };
     let explores = move || explore.on_page.get();

@@ -58,7 +58,8 @@ fn left_px(phases: &[PhaseBar]) -> usize {
 fn json(phases: &[PhaseBar], colours: &Colours) -> String {
     let names: Vec<String> = phases.iter().rev().map(|phase| phase.name.clone()).collect();
     let most = phases.iter().flat_map(|phase| [phase.measured_s, phase.predicted_s.unwrap_or(0.0)]).fold(0.0, f64::max);
-    let texts = |values: &[f64], what: &str| values.iter().map(|value| format!("{what} {}", format::seconds(*value))).collect();
+    let texts =
+        |values: &[f64], what: &str| values.iter().map(|value| format!("{what} {}", format::seconds(*value))).collect();
     let measured: Vec<f64> = phases.iter().rev().map(|phase| phase.measured_s).collect();
     let predicted: Vec<f64> = phases.iter().rev().map(|phase| phase.predicted_s.unwrap_or(f64::NAN)).collect();
     let mut plot = Plot::new();

@@ -32,7 +32,8 @@ pub(crate) fn FitChart(
             version.track();
             points.with(|points| {
                 let points = drawable(points);
-                (!points.is_empty()).then(|| over.with_value(|over| fit_json(&points, over, width.get(), &Colours::read())))
+                (!points.is_empty())
+                    .then(|| over.with_value(|over| fit_json(&points, over, width.get(), &Colours::read())))
             })
         })
     };
@@ -40,7 +41,8 @@ pub(crate) fn FitChart(
         version.track();
         points.with(|points| {
             let points = drawable(points);
-            (!points.is_empty()).then(|| over.with_value(|over| error_json(&points, over, width.get(), &Colours::read())))
+            (!points.is_empty())
+                .then(|| over.with_value(|over| error_json(&points, over, width.get(), &Colours::read())))
         })
     });
     let fit_label = format!("Measured and fitted times of {name} by size, logarithmic");
@@ -64,7 +66,11 @@ pub(crate) fn FitChart(
 
 /// What has a logarithm, the smallest first.
 fn drawable(points: &[FittedPoint]) -> Vec<FittedPoint> {
-    let mut points: Vec<_> = points.iter().copied().filter(|point| point.size > 0.0 && point.measured_s > 0.0 && point.fitted_s > 0.0).collect();
+    let mut points: Vec<_> = points
+        .iter()
+        .copied()
+        .filter(|point| point.size > 0.0 && point.measured_s > 0.0 && point.fitted_s > 0.0)
+        .collect();
     points.sort_by(|one, other| one.size.total_cmp(&other.size));
     points
 }
@@ -82,7 +88,8 @@ fn hover(point: &FittedPoint, over: &str) -> String {
 
 fn size_axis(points: &[FittedPoint], over: &str, width_px: f64, colours: &Colours) -> plotly::layout::Axis {
     let (from, to) = extent(points.iter().map(|point| point.size));
-    let (values, _): (Vec<f64>, Vec<String>) = decades(from, to, ((width_px / 70.0) as usize).clamp(3, 9)).into_iter().unzip();
+    let (values, _): (Vec<f64>, Vec<String>) =
+        decades(from, to, ((width_px / 70.0) as usize).clamp(3, 9)).into_iter().unzip();
     let texts = values.iter().map(|value| format::large(10_f64.powf(*value))).collect();
     let axis = colours.axis().range(AxisRange::new(from.log10(), to.log10())).tick_mode(TickMode::Array);
     axis.tick_values(values).tick_text(texts).tick_angle(0.0).title(Title::with_text(over).font(colours.font()))
@@ -98,13 +105,23 @@ fn fit_json(points: &[FittedPoint], over: &str, width_px: f64, colours: &Colours
             .mode(Mode::Markers)
             .hover_text_array(texts())
             .hover_info(HoverInfo::Text)
-            .marker(Marker::new().color(colour(&colours.accent)).size(if many { 4 } else { 7 }).opacity(if many { 0.5 } else { 0.8 })),
+            .marker(Marker::new().color(colour(&colours.accent)).size(if many { 4 } else { 7 }).opacity(if many {
+                0.5
+            } else {
+                0.8
+            })),
     );
     plot.add_trace(
         Scatter::new(sizes(), points.iter().map(|point| point.fitted_s.log10()).collect())
             .mode(Mode::Markers)
             .hover_info(HoverInfo::Skip)
-            .marker(Marker::new().symbol(MarkerSymbol::XThin).size(if many { 4 } else { 6 }).line(Line::new().width(1.2).color(colour(&colours.slower))).color(colour(&colours.slower))),
+            .marker(
+                Marker::new()
+                    .symbol(MarkerSymbol::XThin)
+                    .size(if many { 4 } else { 6 })
+                    .line(Line::new().width(1.2).color(colour(&colours.slower)))
+                    .color(colour(&colours.slower)),
+            ),
     );
     let (from, to) = extent(points.iter().flat_map(|point| [point.measured_s, point.fitted_s]));
     let (values, _): (Vec<f64>, Vec<String>) = decades(from, to, 7).into_iter().unzip();
@@ -123,9 +140,19 @@ fn error_json(points: &[FittedPoint], over: &str, width_px: f64, colours: &Colou
             .mode(Mode::Markers)
             .hover_text_array(points.iter().map(|point| hover(point, over)).collect())
             .hover_info(HoverInfo::Text)
-            .marker(Marker::new().color(colour(&colours.accent)).size(if many { 4 } else { 7 }).opacity(if many { 0.5 } else { 0.8 })),
+            .marker(Marker::new().color(colour(&colours.accent)).size(if many { 4 } else { 7 }).opacity(if many {
+                0.5
+            } else {
+                0.8
+            })),
     );
-    let y_axis = colours.axis().range(AxisRange::new(-most, most)).n_ticks(7).tick_suffix("\u{202f}%").zero_line(true).zero_line_color(colour(&colours.ink));
+    let y_axis = colours
+        .axis()
+        .range(AxisRange::new(-most, most))
+        .n_ticks(7)
+        .tick_suffix("\u{202f}%")
+        .zero_line(true)
+        .zero_line_color(colour(&colours.ink));
     finish(plot, size_axis(points, over, width_px, colours), y_axis, colours)
 }
 

@@ -193,7 +193,11 @@ fn legend(plot: &StepPlot) -> Vec<Entry> {
         entries.push(Entry::Edge(format!("{beyond} beyond the scale")));
     }
     if !plot.restarts.is_empty() {
-        entries.push(Entry::Restart(if plot.restarts.len() == 1 { "restart".to_owned() } else { "restarts".to_owned() }));
+        entries.push(Entry::Restart(if plot.restarts.len() == 1 {
+            "restart".to_owned()
+        } else {
+            "restarts".to_owned()
+        }));
     }
     entries
 }
@@ -271,7 +275,14 @@ fn json(shown: &StepPlot, colours: &Colours) -> String {
         let marker = Marker::new().size(4).color(colour(shade(track.shade)));
         let mode = if few { Mode::LinesMarkers } else { Mode::Lines };
         let name = format!("{} {template}", track.name);
-        plot.add_trace(Scatter::new(x, y).name(&track.name).mode(mode).line(line).marker(marker).hover_template(format!("{name}<extra></extra>")));
+        plot.add_trace(
+            Scatter::new(x, y)
+                .name(&track.name)
+                .mode(mode)
+                .line(line)
+                .marker(marker)
+                .hover_template(format!("{name}<extra></extra>")),
+        );
     }
     for level in &shown.levels {
         plot.add_trace(
@@ -290,7 +301,9 @@ fn json(shown: &StepPlot, colours: &Colours) -> String {
                 .mode(Mode::Markers)
                 .hover_text_array(within.iter().map(|point| point.2.clone()).collect())
                 .hover_info(HoverInfo::Text)
-                .marker(Marker::new().symbol(MarkerSymbol::CircleOpen).size(7).line(ring).color(colour(&colours.slower))),
+                .marker(
+                    Marker::new().symbol(MarkerSymbol::CircleOpen).size(7).line(ring).color(colour(&colours.slower)),
+                ),
         );
     }
     let beyond = beyond(shown, top);

@@ -34,13 +34,15 @@ pub(crate) fn ProfilePage() -> impl IntoView {
         answer.set(None);
         fetch();
     });
-    let body = move || match answer.get() {
+    let body = move || {
+        match answer.get() {
         None => view! { <h1 class="visually-hidden">"Profile"</h1><div class="skeleton results-skeleton" aria-hidden="true"></div> }.into_any(),
         Some(Err(failure)) => {
             let deleted = (failure.status() == Some(410)).then(|| view! { <Restore id=id.get_untracked() /> });
             view! { <h1>"This profile cannot be shown"</h1><FailureNotice failure=failure />{deleted}<p><a href="/profiles">"All profiles"</a></p> }.into_any()
         }
         Some(Ok(profile)) => view! { <Detail profile=profile /> }.into_any(),
+    }
     };
     view! { <main id="main" class="page" tabindex="-1">{body}</main> }
 }
@@ -90,8 +92,14 @@ fn Detail(profile: Profile) -> impl IntoView {
             view! { <span>"from a "<a href=path::run_page(run)>"run"</a>" beside "<a href=path::share(&short)>"its scenario"</a></span> }.into_any()
         }
     };
-    let residual = summary.residual.map(|residual| format!(", mean residual {}", format::percent(residual))).unwrap_or_default();
-    let facts = format!("{} measurements{residual}, {}, stored {} UTC", format::count(summary.measurements), size(summary.bytes), format::moment(&summary.created_at));
+    let residual =
+        summary.residual.map(|residual| format!(", mean residual {}", format::percent(residual))).unwrap_or_default();
+    let facts = format!(
+        "{} measurements{residual}, {}, stored {} UTC",
+        format::count(summary.measurements),
+        size(summary.bytes),
+        format::moment(&summary.created_at)
+    );
     let cluster = match &effect {
         ProfileEffect::Cluster { cluster } => Some((**cluster).clone()),
         ProfileEffect::Overrides { .. } => None,
@@ -192,7 +200,8 @@ fn UseIt(profile: String, cluster: Option<Cluster>) -> impl IntoView {
         })
     };
     let options = move || {
-        let option = |line: ScenarioLine| view! { <option value=line.id>{format!("{} ({})", line.title, line.short)}</option> };
+        let option =
+            |line: ScenarioLine| view! { <option value=line.id>{format!("{} ({})", line.title, line.short)}</option> };
         lines.get().into_iter().map(option).collect_view()
     };
     view! {
@@ -232,7 +241,8 @@ fn Part(part: FittedPart) -> impl IntoView {
         (true, None) => "fitted".to_owned(),
         (true, Some(residual)) => format!("mean residual {}", format::percent(residual)),
     };
-    let chart = (!points.is_empty()).then(|| view! { <FitChart points=Signal::stored(points) size_name=size_name name=name.clone() /> });
+    let chart = (!points.is_empty())
+        .then(|| view! { <FitChart points=Signal::stored(points) size_name=size_name name=name.clone() /> });
     view! {
         <section class="card" data-testid="fitted-part">
             <header class="card-title"><h2>{name}</h2><span class="muted">{verdict}</span></header>

@@ -18,7 +18,8 @@ use uploading::UploadProfile;
 /// Whether every word stands somewhere in the profile, and the tag is among its own.
 fn matches(profile: &ProfileSummary, words: &str, tag: Option<&str>) -> bool {
     let note = profile.note.as_deref().unwrap_or_default();
-    let text = format!("{} {note} {} {}", profile.name, profile.tags.join(" "), source_words(&profile.source)).to_lowercase();
+    let text =
+        format!("{} {note} {} {}", profile.name, profile.tags.join(" "), source_words(&profile.source)).to_lowercase();
     words.to_lowercase().split_whitespace().all(|word| text.contains(word))
         && tag.is_none_or(|tag| profile.tags.iter().any(|known| known == tag))
 }
@@ -46,10 +47,13 @@ pub(crate) fn ProfilesPage() -> impl IntoView {
         });
     });
     let tag_options = move || {
-        let tags = list.with(|list| list.as_ref().and_then(|list| list.as_ref().ok()).map(|list| list.tags.clone())).unwrap_or_default();
+        let tags = list
+            .with(|list| list.as_ref().and_then(|list| list.as_ref().ok()).map(|list| list.tags.clone()))
+            .unwrap_or_default();
         tags.into_iter().map(|tag| view! { <option value=tag.clone()>{tag.clone()}</option> }).collect_view()
     };
-    let body = move || match list.get() {
+    let body = move || {
+        match list.get() {
         None => view! { <div class="skeleton results-skeleton" aria-hidden="true"></div> }.into_any(),
         Some(Err(failure)) => view! { <FailureNotice failure=failure on_retry=fetch /> }.into_any(),
         Some(Ok(list)) if list.profiles.is_empty() => view! {
@@ -84,6 +88,7 @@ pub(crate) fn ProfilesPage() -> impl IntoView {
             }
             .into_any()
         }
+    }
     };
     view! {
         <main id="main" class="page" tabindex="-1">

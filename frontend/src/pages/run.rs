@@ -53,13 +53,15 @@ fn Run(id: String, view: RunView) -> impl IntoView {
             view! { <Refused failure=failure /> }.into_any()
         })
     };
-    let loading = move || (!has_detail.get() && feed.failure.with(Option::is_none)).then(|| {
-        view! {
-            <h1 class="visually-hidden">"Run"</h1>
-            <div class="skeleton run-title-skeleton" aria-hidden="true"></div>
-            <div class="skeleton results-skeleton" aria-hidden="true"></div>
-        }
-    });
+    let loading = move || {
+        (!has_detail.get() && feed.failure.with(Option::is_none)).then(|| {
+            view! {
+                <h1 class="visually-hidden">"Run"</h1>
+                <div class="skeleton run-title-skeleton" aria-hidden="true"></div>
+                <div class="skeleton results-skeleton" aria-hidden="true"></div>
+            }
+        })
+    };
     view! {
         {refused}
         {loading}

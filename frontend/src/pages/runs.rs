@@ -73,7 +73,8 @@ pub(crate) fn RunsPage() -> impl IntoView {
             let Some(known) = list.try_get_untracked() else { return };
             let moves = |run: &RunSummary| !matches!(run.state, RunState::Ended | RunState::Crashed);
             // Older pages that were fetched by hand would be lost.
-            if matches!(known, Some(Ok(known)) if known.runs.len() <= question::PAGE as usize && known.runs.iter().any(moves)) {
+            if matches!(known, Some(Ok(known)) if known.runs.len() <= question::PAGE as usize && known.runs.iter().any(moves))
+            {
                 fetch.run(());
             }
         }
@@ -102,7 +103,8 @@ pub(crate) fn RunsPage() -> impl IntoView {
     // Lists change while somebody types or reaches for a button: lines stay, only what they say changes.
     let shown = Memo::new(move |_| {
         list.with(|list| {
-            let mut runs = list.as_ref().and_then(|list| list.as_ref().ok()).map(|list| list.runs.clone()).unwrap_or_default();
+            let mut runs =
+                list.as_ref().and_then(|list| list.as_ref().ok()).map(|list| list.runs.clone()).unwrap_or_default();
             order.get().sort(&mut runs);
             runs
         })
@@ -112,7 +114,8 @@ pub(crate) fn RunsPage() -> impl IntoView {
         shown.with(|runs| runs.iter().filter(is_shown).map(|run| run.id.clone()).collect::<Vec<_>>())
     });
     let tags = Memo::new(move |_| {
-        list.with(|list| list.as_ref().and_then(|list| list.as_ref().ok()).map(|list| list.tags.clone())).unwrap_or_default()
+        list.with(|list| list.as_ref().and_then(|list| list.as_ref().ok()).map(|list| list.tags.clone()))
+            .unwrap_or_default()
     });
     let totals = Memo::new(move |_| list.with(|list| list.as_ref()?.as_ref().ok().map(total_words)));
     let has_more = Memo::new(move |_| list.with(|list| matches!(list, Some(Ok(list)) if list.next.is_some())));

@@ -13,7 +13,8 @@ use crate::format;
 pub(crate) fn EffectWords(effect: ProfileEffect) -> impl IntoView {
     match effect {
         ProfileEffect::Cluster { cluster } => {
-            let lines = figures(&cluster).into_iter().map(|(name, value)| view! { <div><dt>{name}</dt><dd>{value}</dd></div> });
+            let lines =
+                figures(&cluster).into_iter().map(|(name, value)| view! { <div><dt>{name}</dt><dd>{value}</dd></div> });
             view! {
                 <div data-testid="effect">
                     <p>"A scenario that uses it takes device and links from it, as they were fitted to measurements; its own size stays."</p>
@@ -40,7 +41,8 @@ pub(crate) fn EffectWords(effect: ProfileEffect) -> impl IntoView {
 /// One override in words: "layer of every module, backward: × 1.08".
 fn words(given: &CostOverride) -> String {
     let what = if given.is_layer() { "whole layer".to_owned() } else { format!("operator {}", given.operator) };
-    let module = given.module.as_ref().map_or_else(|| "every module".to_owned(), |module| format!("the module {module}"));
+    let module =
+        given.module.as_ref().map_or_else(|| "every module".to_owned(), |module| format!("the module {module}"));
     let phase = match given.phase {
         None => "forward and backward",
         Some(OverridePhase::Forward) => "forward",
@@ -148,7 +150,10 @@ mod tests {
         let layer = CostOverride { scale: Some(1.08), phase: Some(OverridePhase::Backward), ..override_of("layer") };
         assert_eq!(words(&layer), "whole layer of every module, backward: predicted time × 1.08");
         let table = CostOverride { module: Some("vit".into()), table_us: Some(vec![[1.0, 2.0]]), ..override_of("qkv") };
-        assert_eq!(words(&table), "operator qkv of the module vit, forward and backward: a table of 1 points over tokens");
+        assert_eq!(
+            words(&table),
+            "operator qkv of the module vit, forward and backward: a table of 1 points over tokens"
+        );
     }
 
     #[test]

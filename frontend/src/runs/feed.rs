@@ -198,14 +198,21 @@ impl Feed {
     /// Everything that is stored, however long it takes; false where the page was left, or the run is not there.
     async fn load(self) -> bool {
         loop {
-            let done = self.note(async { self.refresh().await?; self.catch_up(0, None).await }.await);
+            let done = self.note(
+                async {
+                    self.refresh().await?;
+                    self.catch_up(0, None).await
+                }
+                .await,
+            );
             if !self.is_alive() {
                 return false;
             }
             if done {
                 return true;
             }
-            if self.failure.with_untracked(|failure| failure.as_ref().and_then(Failure::status).is_some_and(is_lasting)) {
+            if self.failure.with_untracked(|failure| failure.as_ref().and_then(Failure::status).is_some_and(is_lasting))
+            {
                 return false;
             }
             pause(POLL_MS).await;
@@ -252,7 +259,11 @@ impl Feed {
             return;
         }
         let before = self.points.with_value(Points::last_row);
-        let answer = async { self.refresh().await?; self.catch_up(before, None).await }.await;
+        let answer = async {
+            self.refresh().await?;
+            self.catch_up(before, None).await
+        }
+        .await;
         self.note(answer);
     }
 
@@ -287,11 +298,15 @@ impl Feed {
             batch.put(point);
         });
         let on_gap = listener(move |gap: RunGap| {
-            spawn_local(async move { self.note(self.catch_up(gap.after, Some(gap.before)).await); });
+            spawn_local(async move {
+                self.note(self.catch_up(gap.after, Some(gap.before)).await);
+            });
         });
         let on_state = listener(move |state: RunState| {
             self.enter(state);
-            spawn_local(async move { self.note(self.refresh().await); });
+            spawn_local(async move {
+                self.note(self.refresh().await);
+            });
             if self.is_over() {
                 self.close_soon();
             }
@@ -308,7 +323,9 @@ impl Feed {
                 self.failure.set(None);
                 // What came between the last page and the stream.
                 let after = self.points.with_value(Points::last_row);
-                spawn_local(async move { self.note(self.catch_up(after, None).await); });
+                spawn_local(async move {
+                    self.note(self.catch_up(after, None).await);
+                });
             }
         });
         let broken = Rc::clone(&breaks);

@@ -60,7 +60,8 @@ pub(crate) fn PlanChoice(
             }
             planners.set(match answer {
                 Ok(stored) => {
-                    let planned = stored.outcome.results.into_iter().filter(|result| matches!(result.answer, Answer::Planned(_)));
+                    let planned =
+                        stored.outcome.results.into_iter().filter(|result| matches!(result.answer, Answer::Planned(_)));
                     Planners::Known(planned.map(|result| (result.planner, result.title)).collect())
                 }
                 Err(failure) if failure.status() == Some(404) => Planners::Unplanned,
@@ -79,7 +80,9 @@ pub(crate) fn PlanChoice(
     let planner_options = move || {
         let known = match planners.get() {
             Planners::Known(known) => known,
-            Planners::Unknown | Planners::Unplanned => plan.get_untracked().map(|plan| (plan, plan.title().to_owned())).into_iter().collect(),
+            Planners::Unknown | Planners::Unplanned => {
+                plan.get_untracked().map(|plan| (plan, plan.title().to_owned())).into_iter().collect()
+            }
         };
         let option = |(planner, title): (PlannerKind, String)| {
             view! { <option value=planner.id() prop:selected=move || plan.get() == Some(planner)>{title}</option> }
@@ -94,7 +97,9 @@ pub(crate) fn PlanChoice(
     let unplanned = move || {
         let id = scenario.get().filter(|_| planners.with(|planners| *planners == Planners::Unplanned))?;
         let short = id.get(..10).unwrap_or(&id).to_owned();
-        Some(view! { <p class="hint">"Not planned yet: "<a href=path::share(&short)>"open it once"</a>", and its planners stand here."</p> })
+        Some(
+            view! { <p class="hint">"Not planned yet: "<a href=path::share(&short)>"open it once"</a>", and its planners stand here."</p> },
+        )
     };
     view! {
         <label>
@@ -122,5 +127,13 @@ pub(crate) fn PlanChoice(
 fn line_of(stored: StoredScenario) -> ScenarioLine {
     let StoredScenario { id, short, scenario, created_at, .. } = stored;
     let title = scenario.title.unwrap_or_else(|| format!("{} on {}", scenario.model.name, scenario.cluster.name));
-    ScenarioLine { id, short, title, model: scenario.model.name, cluster: scenario.cluster.name, best: None, created_at }
+    ScenarioLine {
+        id,
+        short,
+        title,
+        model: scenario.model.name,
+        cluster: scenario.cluster.name,
+        best: None,
+        created_at,
+    }
 }

@@ -26,7 +26,8 @@ impl RunView {
         let charts = value("charts").map(|text| text.split(',').filter_map(Metric::from_id).collect());
         let mut plans: Vec<_> = list("plans").split(',').filter_map(PlannerKind::from_id).collect();
         plans.dedup();
-        let is_id = |id: &str| !id.is_empty() && id.chars().all(|letter| letter.is_ascii_alphanumeric() || letter == '-');
+        let is_id =
+            |id: &str| !id.is_empty() && id.chars().all(|letter| letter.is_ascii_alphanumeric() || letter == '-');
         let mut runs: Vec<_> = list("runs").split(',').filter(|id| is_id(id)).map(str::to_owned).collect();
         runs.dedup();
         Self { charts, plans, runs, steps: value("steps").as_deref().and_then(parse_steps) }
@@ -88,7 +89,10 @@ mod tests {
     #[test]
     fn what_cannot_be_read_is_left_out() {
         let view = read("charts=step,nothing&plans=none&runs=../../x,ok&steps=9..3");
-        assert_eq!(view, RunView { charts: Some(vec![Metric::StepTime]), runs: vec!["ok".into()], ..RunView::default() });
+        assert_eq!(
+            view,
+            RunView { charts: Some(vec![Metric::StepTime]), runs: vec!["ok".into()], ..RunView::default() }
+        );
         assert_eq!(read("charts=").charts, Some(vec![]), "no chart at all is a choice too");
     }
 }

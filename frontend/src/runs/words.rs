@@ -7,7 +7,10 @@ use crate::format;
 
 /// Where a run stands, by word and shape, not by colour alone.
 #[component]
-pub(crate) fn StateBadge(#[prop(into)] state: Signal<RunState>, #[prop(optional_no_strip)] exit_code: Option<i32>) -> impl IntoView {
+pub(crate) fn StateBadge(
+    #[prop(into)] state: Signal<RunState>,
+    #[prop(optional_no_strip)] exit_code: Option<i32>,
+) -> impl IntoView {
     let mark = move || mark(state.get());
     view! {
         <span class="state" data-state=move || state.get().id()>
@@ -73,7 +76,11 @@ pub(crate) fn clock(seconds: f64) -> String {
     let seconds = if seconds.is_finite() { seconds.max(0.0).round() as u64 } else { 0 };
     let (minutes, hours, days) = (seconds / 60, seconds / 3_600, seconds / 86_400);
     let with = |large: u64, name: &str, small: u64, unit: &str| {
-        if small == 0 { format!("{large}\u{202f}{name}") } else { format!("{large}\u{202f}{name} {small}\u{202f}{unit}") }
+        if small == 0 {
+            format!("{large}\u{202f}{name}")
+        } else {
+            format!("{large}\u{202f}{name} {small}\u{202f}{unit}")
+        }
     };
     match (days, hours, minutes) {
         (0, 0, 0) => format!("{seconds}\u{202f}s"),

@@ -131,11 +131,18 @@ fn Unsaid(options: RwSignal<Options>) -> impl IntoView {
     });
     let devices = move || {
         let presets = catalogue.presets.get();
-        let names = presets.map(|presets| presets.clusters.iter().map(|preset| (preset.id.clone(), preset.cluster.name.clone())).collect::<Vec<_>>());
-        names.unwrap_or_default().into_iter().map(|(id, name)| view! { <option value=id>{name}</option> }).collect_view()
+        let names = presets.map(|presets| {
+            presets.clusters.iter().map(|preset| (preset.id.clone(), preset.cluster.name.clone())).collect::<Vec<_>>()
+        });
+        names
+            .unwrap_or_default()
+            .into_iter()
+            .map(|(id, name)| view! { <option value=id>{name}</option> })
+            .collect_view()
     };
     let lines = move || {
-        let option = |line: ScenarioLine| view! { <option value=line.id>{format!("{} ({})", line.title, line.short)}</option> };
+        let option =
+            |line: ScenarioLine| view! { <option value=line.id>{format!("{} ({})", line.title, line.short)}</option> };
         scenarios.get().into_iter().map(option).collect_view()
     };
     view! {

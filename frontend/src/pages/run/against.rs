@@ -46,7 +46,7 @@ pub(super) fn Against() -> impl IntoView {
         observed.comparison.with(|comparison| {
             comparison.as_ref().map(|comparison| {
                 let short = comparison.scenario.get(..10).unwrap_or(&comparison.scenario).to_owned();
-                let words = format!("{}: {}", comparison.planner.title(), comparison.plan);
+                let words = comparison.plan.clone();
                 view! { <p data-testid="plan-line"><span class="pill" data-planner-colour=comparison.planner.id()></span>" "{words}" · "<a href=path::share(&short)>"open the scenario"</a></p> }
             })
         })
@@ -81,17 +81,24 @@ fn OtherPlans(scenario: Signal<Option<String>>) -> impl IntoView {
         spawn_local(async move {
             // Without an outcome there are no other plans to draw.
             let Ok(stored) = client::get::<StoredOutcome>(&path::outcome(&id)).await else { return };
-            let planned = stored.outcome.results.into_iter().filter(|result| matches!(result.answer, Answer::Planned(_)));
+            let planned =
+                stored.outcome.results.into_iter().filter(|result| matches!(result.answer, Answer::Planned(_)));
             titles.try_set(planned.map(|result| (result.planner, result.title)).collect());
         });
     });
-    let held = Memo::new(move |_| observed.comparison.with(|comparison| comparison.as_ref().map(|comparison| comparison.planner)));
+    let held = Memo::new(move |_| {
+        observed.comparison.with(|comparison| comparison.as_ref().map(|comparison| comparison.planner))
+    });
     let boxes = move || {
         let choice = |(planner, title): (PlannerKind, String)| {
             let predicted = move || {
                 let comparison = observed.plans.with(|plans| plans.get(&planner).cloned())?;
-                let step = comparison.predictions.iter().find(|prediction| prediction.quantity == api::run::Quantity::StepTime)?;
-                let error = step.error.map(|error| format!(", measured {}", format::signed_percent(error))).unwrap_or_default();
+                let step = comparison
+                    .predictions
+                    .iter()
+                    .find(|prediction| prediction.quantity == api::run::Quantity::StepTime)?;
+                let error =
+                    step.error.map(|error| format!(", measured {}", format::signed_percent(error))).unwrap_or_default();
                 Some(format!("{}{error}", format::seconds(step.band.value)))
             };
             let is_drawn = move || observed.view.with(|view| view.plans.contains(&planner));

@@ -3,9 +3,9 @@
 mod check;
 
 use api::job::StoredOutcome;
+use api::path;
 use api::planner::outcome::Answer;
 use api::planner::scenario::PlannerKind;
-use api::path;
 use api::profile::{AppliedProfile, ApplyProfile, Profile};
 use api::run::Quantity;
 use api::scenario::StoredScenario;
@@ -43,7 +43,8 @@ pub(super) fn Calibration() -> impl IntoView {
         failure.set(None);
         replanned.set(None);
         spawn_local(async move {
-            let answer = client::send::<Profile>("POST", &path::run_calibration(&observed.feed.id()), Body::Empty).await;
+            let answer =
+                client::send::<Profile>("POST", &path::run_calibration(&observed.feed.id()), Body::Empty).await;
             if busy.try_set(None).is_some() {
                 return;
             }
@@ -55,7 +56,10 @@ pub(super) fn Calibration() -> impl IntoView {
     };
     let replan = move |_| {
         let Some((scenario, _)) = untrack(|| observed.held_against()) else { return };
-        let Some(id) = profile.with_untracked(|profile| profile.as_ref().map(|profile| profile.summary.id.clone())) else { return };
+        let Some(id) = profile.with_untracked(|profile| profile.as_ref().map(|profile| profile.summary.id.clone()))
+        else {
+            return;
+        };
         busy.set(Some("Planning again…"));
         failure.set(None);
         spawn_local(async move {
@@ -106,7 +110,8 @@ pub(super) fn Calibration() -> impl IntoView {
 async fn replan_with(profile: &str, scenario: String) -> Result<Replanned, Failure> {
     let before = client::get::<StoredScenario>(&path::scenario(&scenario)).await?;
     let old = client::get::<StoredOutcome>(&path::outcome(&scenario)).await?;
-    let body = serde_json::to_string(&ApplyProfile { scenario }).map_err(|error| Failure::Unreadable(error.to_string()))?;
+    let body =
+        serde_json::to_string(&ApplyProfile { scenario }).map_err(|error| Failure::Unreadable(error.to_string()))?;
     let AppliedProfile { scenario, changes } =
         client::send("POST", &path::profile_apply(profile), Body::Json(body)).await?;
     let after = client::get::<StoredScenario>(&path::scenario(&scenario)).await?;
@@ -135,7 +140,8 @@ fn BeforeAndAfter(plans: Replanned) -> impl IntoView {
     let observed = use_observed();
     let Replanned { before, after, changes, times } = plans;
     let changes = changes.into_iter().map(|line| view! { <li>{line}</li> }).collect_view();
-    let held = observed.comparison.with_untracked(|comparison| comparison.as_ref().map(|comparison| comparison.planner));
+    let held =
+        observed.comparison.with_untracked(|comparison| comparison.as_ref().map(|comparison| comparison.planner));
     let measured = Memo::new(move |_| {
         observed.comparison.with(|comparison| {
             let predictions = &comparison.as_ref()?.predictions;

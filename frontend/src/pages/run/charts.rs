@@ -5,7 +5,7 @@ use std::collections::BTreeSet;
 use api::run::{Comparison, OutlierReason};
 use leptos::prelude::*;
 
-use crate::charts::{Dash, Level, MOST_POINTS, Shade, StepChart, StepPlot, Stroke, Measured};
+use crate::charts::{Dash, Level, MOST_POINTS, Measured, Shade, StepChart, StepPlot, Stroke};
 use crate::format;
 use crate::runs::{Metric, Observed, Points, share_out, thin, use_observed};
 
@@ -32,7 +32,8 @@ const PER_PX: f64 = 2.5;
 pub(super) fn Charts() -> impl IntoView {
     let observed = use_observed();
     let available = Memo::new(move |_| {
-        let told = |points: &Points| Metric::ALL.into_iter().filter(|metric| points.tell_of(*metric)).collect::<Vec<_>>();
+        let told =
+            |points: &Points| Metric::ALL.into_iter().filter(|metric| points.tell_of(*metric)).collect::<Vec<_>>();
         observed.feed.with_points(told)
     });
     let shown = Memo::new(move |_| {
@@ -89,7 +90,9 @@ fn StepRange() -> impl IntoView {
             Some((steps().min()?, steps().max()?))
         })
     });
-    let end = move |place: fn((u64, u64)) -> u64| move || observed.view.with(|view| view.steps).map(|steps| place(steps).to_string()).unwrap_or_default();
+    let end = move |place: fn((u64, u64)) -> u64| {
+        move || observed.view.with(|view| view.steps).map(|steps| place(steps).to_string()).unwrap_or_default()
+    };
     let set = move |event, place: usize| {
         let Some((first, last)) = all.get_untracked() else { return };
         let typed = event_target_value(&event).trim().parse::<u64>().ok();
@@ -100,7 +103,8 @@ fn StepRange() -> impl IntoView {
             view.steps = (from <= to && (from, to) != (first, last)).then_some((from, to));
         });
     };
-    let hint = move |place: fn((u64, u64)) -> u64| move || all.get().map(|all| place(all).to_string()).unwrap_or_default();
+    let hint =
+        move |place: fn((u64, u64)) -> u64| move || all.get().map(|all| place(all).to_string()).unwrap_or_default();
     let recent = move |_| {
         if let Some((first, last)) = all.get_untracked() {
             observed.view.update(|view| view.steps = Some((last.saturating_sub(99).max(first), last)));
@@ -125,7 +129,8 @@ fn MetricChart(metric: Metric) -> impl IntoView {
     let median = Memo::new(move |_| {
         let quantity = metric.quantity()?;
         observed.comparison.with(|comparison| {
-            let prediction = comparison.as_ref()?.predictions.iter().find(|prediction| prediction.quantity == quantity)?;
+            let prediction =
+                comparison.as_ref()?.predictions.iter().find(|prediction| prediction.quantity == quantity)?;
             Some((prediction.measured?, prediction.band.value, prediction.error))
         })
     });
@@ -280,11 +285,15 @@ fn levels(observed: Observed, comparison: Option<&Comparison>, metric: Metric) -
         let band = &prediction.band;
         Some(Level { name, shade, dash, value: band.value, band: (band.low, band.high) })
     };
-    let mut levels: Vec<Level> =
-        comparison.and_then(|comparison| level(comparison, "predicted, with its band".to_owned(), INK, Dash::Dashed)).into_iter().collect();
+    let mut levels: Vec<Level> = comparison
+        .and_then(|comparison| level(comparison, "predicted, with its band".to_owned(), INK, Dash::Dashed))
+        .into_iter()
+        .collect();
     let wanted = observed.view.with(|view| view.plans.clone());
     observed.plans.with(|plans| {
-        for planner in wanted.iter().filter(|planner| comparison.is_some_and(|comparison| comparison.planner != **planner)) {
+        for planner in
+            wanted.iter().filter(|planner| comparison.is_some_and(|comparison| comparison.planner != **planner))
+        {
             let Some(other) = plans.get(planner) else { continue };
             levels.extend(level(other, planner.title().to_owned(), Stroke::of(*planner).colours(), Dash::Dotted));
         }

@@ -145,8 +145,13 @@ mod tests {
     #[test]
     fn figures_in_words() {
         let band = PredictionBand { value: 2.0, low: 1.8, high: 2.2, reason: String::new() };
-        let prediction =
-            Prediction { quantity: Quantity::StepTime, band, measured: Some(2.1), error: Some(0.05), inside: Some(0.96) };
+        let prediction = Prediction {
+            quantity: Quantity::StepTime,
+            band,
+            measured: Some(2.1),
+            error: Some(0.05),
+            inside: Some(0.96),
+        };
         assert_eq!(
             sentences(&[prediction.clone()], 2).replace('\u{202f}', " "),
             "A step takes 2.10 s, predicted were 2.00 s: +5.00 %. Measured steps lie inside the band: 96.0 %. \

@@ -14,7 +14,11 @@ pub(super) fn Log() -> impl IntoView {
     let file_words = move || {
         let files = files.get();
         (files.len() > 1).then(|| {
-            let list = files.iter().map(|file| format!("file {}: {}", file.file + 1, size(file.bytes))).collect::<Vec<_>>().join(", ");
+            let list = files
+                .iter()
+                .map(|file| format!("file {}: {}", file.file + 1, size(file.bytes)))
+                .collect::<Vec<_>>()
+                .join(", ");
             format!("The log was rotated or written anew: {list}.")
         })
     };

@@ -38,7 +38,9 @@ pub(super) fn OtherRuns() -> impl IntoView {
             observed.toggle_run(&id);
         }
         // The field is a way to add, not a choice that stays.
-        if let Some(field) = event.target().and_then(|target| wasm_bindgen::JsCast::dyn_into::<web_sys::HtmlSelectElement>(target).ok()) {
+        if let Some(field) =
+            event.target().and_then(|target| wasm_bindgen::JsCast::dyn_into::<web_sys::HtmlSelectElement>(target).ok())
+        {
             field.set_value("");
         }
     };
@@ -70,7 +72,8 @@ fn Compared() -> impl IntoView {
             Some((summary, Some(other.feed.id())))
         });
         let rows = own.into_iter().chain(others).enumerate();
-        rows.map(|(index, (summary, key))| view! { <Row index=index summary=summary reference=reference key=key /> }).collect_view()
+        rows.map(|(index, (summary, key))| view! { <Row index=index summary=summary reference=reference key=key /> })
+            .collect_view()
     };
     let failures = move || {
         let failed = observed.others.get().into_iter().filter_map(|other| {
@@ -118,13 +121,18 @@ fn Row(index: usize, summary: RunSummary, reference: Memo<Option<f64>>, key: Opt
     let difference = move || match (median, reference.get()) {
         (Some(median), Some(first)) if first > 0.0 && index > 0 => {
             let share = median / first - 1.0;
-            view! { <span class:faster=share < 0.0 class:slower={share > 0.0}>{format::signed_percent(share)}</span> }.into_any()
+            view! { <span class:faster=share < 0.0 class:slower={share > 0.0}>{format::signed_percent(share)}</span> }
+                .into_any()
         }
         _ => view! { "–" }.into_any(),
     };
     let name = summary.name;
     let label = format!("Leave out {name}");
-    let link = if key.is_some() { view! { <a href=path::run_page(&summary.id)>{name}</a> }.into_any() } else { view! { {name} }.into_any() };
+    let link = if key.is_some() {
+        view! { <a href=path::run_page(&summary.id)>{name}</a> }.into_any()
+    } else {
+        view! { {name} }.into_any()
+    };
     view! {
         <tr>
             <th scope="row"><i class="swatch" style:background=colour aria-hidden="true"></i>" "{link}</th>

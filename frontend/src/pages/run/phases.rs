@@ -12,13 +12,20 @@ use crate::runs::use_observed;
 pub(super) fn Phases() -> impl IntoView {
     let observed = use_observed();
     let phases = Memo::new(move |_| {
-        observed.comparison.with(|comparison| comparison.as_ref().map(|comparison| comparison.phases.clone()).unwrap_or_default())
+        observed
+            .comparison
+            .with(|comparison| comparison.as_ref().map(|comparison| comparison.phases.clone()).unwrap_or_default())
     });
     let bars = Signal::derive(move || {
-        let bar = |phase: PhaseResidual| PhaseBar { name: phase.phase, measured_s: phase.measured_s, predicted_s: phase.predicted_s };
+        let bar = |phase: PhaseResidual| PhaseBar {
+            name: phase.phase,
+            measured_s: phase.measured_s,
+            predicted_s: phase.predicted_s,
+        };
         phases.get().into_iter().map(bar).collect::<Vec<_>>()
     });
-    let label = Signal::derive(move || format!("Measured and predicted time of {} phases of a step", phases.with(Vec::len)));
+    let label =
+        Signal::derive(move || format!("Measured and predicted time of {} phases of a step", phases.with(Vec::len)));
     let rows = move || {
         let row = |phase: PhaseResidual| {
             let difference = difference(&phase);
@@ -73,7 +80,8 @@ mod tests {
 
     #[test]
     fn differences_carry_their_sign_and_divide_by_no_zero() {
-        let phase = |predicted_s| PhaseResidual { phase: "forward".into(), timers: vec![], measured_s: 0.9, predicted_s };
+        let phase =
+            |predicted_s| PhaseResidual { phase: "forward".into(), timers: vec![], measured_s: 0.9, predicted_s };
         assert_eq!(difference(&phase(Some(1.0))).replace('\u{202f}', " "), "−10.0 %");
         assert_eq!(difference(&phase(Some(0.0))), "–");
         assert_eq!(difference(&phase(None)), "–");

@@ -25,7 +25,9 @@ pub(super) fn RunTitle() -> impl IntoView {
     let change = Callback::new(move |change: RunChange| {
         spawn_local(async move { drop(failure.try_set(observed.change(change).await.err())) });
     });
-    let text = move |read: fn(&api::run::RunSummary) -> String| Memo::new(move |_| summary.with(|summary| summary.as_ref().map(read).unwrap_or_default()));
+    let text = move |read: fn(&api::run::RunSummary) -> String| {
+        Memo::new(move |_| summary.with(|summary| summary.as_ref().map(read).unwrap_or_default()))
+    };
     let name = text(|summary| summary.name.clone());
     let note = text(|summary| summary.note.clone().unwrap_or_default());
     let tags = text(|summary| summary.tags.join(", "));

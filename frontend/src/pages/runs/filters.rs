@@ -7,7 +7,11 @@ use super::question::{Order, Question};
 
 /// The fields above the list.
 #[component]
-pub(super) fn Filters(question: RwSignal<Question>, order: RwSignal<Order>, #[prop(into)] tags: Signal<Vec<String>>) -> impl IntoView {
+pub(super) fn Filters(
+    question: RwSignal<Question>,
+    order: RwSignal<Order>,
+    #[prop(into)] tags: Signal<Vec<String>>,
+) -> impl IntoView {
     let set_state = move |event| {
         let state = RunState::from_id(&event_target_value(&event));
         question.update(|question| question.state = state);

@@ -50,7 +50,8 @@ pub(super) fn ImportLog(changed: Callback<()>) -> impl IntoView {
         imported.get().into_iter().map(report).collect_view()
     };
     let refusals = move || {
-        let refusal = |(name, failure): (String, Failure)| view! { <p class="muted">{name}</p><FailureNotice failure=failure /> };
+        let refusal =
+            |(name, failure): (String, Failure)| view! { <p class="muted">{name}</p><FailureNotice failure=failure /> };
         failures.get().into_iter().map(refusal).collect_view()
     };
     view! {

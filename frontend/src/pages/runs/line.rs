@@ -23,7 +23,9 @@ pub(super) fn Line(
     let edits = RwSignal::new(false);
     let key = id.clone();
     let run = Memo::new(move |_| runs.with(|runs| runs.iter().find(|run| run.id == key).cloned()));
-    let of = move |read: fn(&RunSummary) -> String| Memo::new(move |_| run.with(|run| run.as_ref().map(read).unwrap_or_default()));
+    let of = move |read: fn(&RunSummary) -> String| {
+        Memo::new(move |_| run.with(|run| run.as_ref().map(read).unwrap_or_default()))
+    };
     let name = of(|run| run.name.clone());
     let tags = move || {
         let tags = run.with(|run| run.as_ref().map(|run| run.tags.clone())).unwrap_or_default();

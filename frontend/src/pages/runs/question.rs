@@ -26,7 +26,8 @@ impl Question {
     pub(super) fn query(&self, after: Option<&str>, encode: impl Fn(&str) -> String) -> String {
         let mut query = format!("?limit={PAGE}");
         let search = self.search.trim();
-        let words = [("search", (!search.is_empty()).then_some(search)), ("tag", self.tag.as_deref()), ("after", after)];
+        let words =
+            [("search", (!search.is_empty()).then_some(search)), ("tag", self.tag.as_deref()), ("after", after)];
         for (key, text) in words {
             if let Some(text) = text {
                 query.push('&');
@@ -130,7 +131,11 @@ mod tests {
             created_at: created.into(),
             ..summary()
         };
-        let runs = [run("b", 3, None, "2026-01-03"), run("C", 1, Some(2.0), "2026-01-02"), run("a", 2, Some(1.0), "2026-01-01")];
+        let runs = [
+            run("b", 3, None, "2026-01-03"),
+            run("C", 1, Some(2.0), "2026-01-02"),
+            run("a", 2, Some(1.0), "2026-01-01"),
+        ];
         for (order, ids) in [(Order::Newest, "bCa"), (Order::Name, "abC"), (Order::Size, "baC"), (Order::Step, "aCb")] {
             let mut runs = runs.clone();
             order.sort(&mut runs);

@@ -22,7 +22,8 @@ pub(super) fn Check(profile: String) -> impl IntoView {
     move || match answer.get() {
         None => view! { <p class="muted" role="status">"Checking the profile against this run…"</p> }.into_any(),
         Some(Err(failure)) => {
-            view! { <p class="muted">{format!("It could not be checked against this run: {}", failure.detail())}</p> }.into_any()
+            view! { <p class="muted">{format!("It could not be checked against this run: {}", failure.detail())}</p> }
+                .into_any()
         }
         Some(Ok(check)) => view! { <Table check=check /> }.into_any(),
     }
@@ -80,7 +81,8 @@ mod tests {
     #[test]
     fn values_carry_their_difference() {
         let band = PredictionBand { value: 2.0, low: 1.9, high: 2.1, reason: String::new() };
-        let prediction = Prediction { quantity: Quantity::StepTime, band, measured: Some(2.1), error: Some(0.05), inside: None };
+        let prediction =
+            Prediction { quantity: Quantity::StepTime, band, measured: Some(2.1), error: Some(0.05), inside: None };
         assert_eq!(words(Metric::StepTime, Some(&prediction)).replace('\u{202f}', " "), "2.00 s (+5.00 %)");
         assert_eq!(words(Metric::StepTime, None), "–");
     }
