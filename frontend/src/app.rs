@@ -14,6 +14,10 @@ use crate::pages::datasets::DatasetsPage;
 use crate::pages::explore::ExplorePage;
 use crate::pages::gallery::GalleryPage;
 use crate::pages::papers::PapersPage;
+use crate::pages::profile::ProfilePage;
+use crate::pages::profiles::ProfilesPage;
+use crate::pages::run::RunPage;
+use crate::pages::runs::RunsPage;
 use crate::pages::scenarios::ScenariosPage;
 use crate::pages::schedules::SchedulesPage;
 use crate::pages::trace::TracePage;
@@ -39,6 +43,10 @@ pub(crate) fn App() -> impl IntoView {
                 <Route path=path!("/datasets") view=DatasetsPage />
                 <Route path=path!("/traces") view=TracesPage />
                 <Route path=path!("/traces/:id") view=TracePage />
+                <Route path=path!("/runs") view=RunsPage />
+                <Route path=path!("/runs/:id") view=RunPage />
+                <Route path=path!("/profiles") view=ProfilesPage />
+                <Route path=path!("/profiles/:id") view=ProfilePage />
                 <Route path=path!("/papers") view=PapersPage />
                 <Route path=path!("/accuracy") view=AccuracyPage />
             </Routes>

@@ -9,18 +9,24 @@ mod curves;
 mod figure;
 mod histogram;
 mod memory;
+mod phases;
+mod residuals;
 mod scatter;
 mod script;
 mod stacked;
 mod staircase;
+mod steps;
 mod stroke;
 
 pub(crate) use agreement::AgreementChart;
 pub(crate) use curves::{Curve, CurveChart, Dash, Form};
 pub(crate) use histogram::Histogram;
 pub(crate) use memory::{MemoryChart, MemoryLine};
+pub(crate) use phases::{PhaseBar, PhaseBars};
+pub(crate) use residuals::FitChart;
 pub(crate) use scatter::{Cloud, Mark, ScatterChart};
 pub(crate) use stacked::{Fill, Limit, Measure, Part, StackedBars, StackedRow};
+pub(crate) use steps::{Level, Measured, Shade, StepChart, StepPlot};
 pub(crate) use stroke::Stroke;
 
 use plotly::color::Color;
@@ -32,7 +38,7 @@ use plotly::{Configuration, Layout};
 use crate::gantt::watch::css_variables;
 
 /// Most points of one line.
-const MOST_POINTS: usize = 5_000;
+pub(crate) const MOST_POINTS: usize = 5_000;
 
 /// Colours of the page that charts need.
 struct Colours {
@@ -41,6 +47,7 @@ struct Colours {
     line: String,
     accent: String,
     bad: String,
+    slower: String,
     panel: String,
 }
 
@@ -53,6 +60,7 @@ impl Colours {
             line: variable("--line", "#d8dce2"),
             accent: variable("--accent", "#0b62d6"),
             bad: variable("--bad", "#c0392b"),
+            slower: variable("--slower", "#9a4700"),
             panel: variable("--panel", "#ffffff"),
         }
     }

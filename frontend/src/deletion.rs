@@ -19,14 +19,20 @@ pub(crate) struct Deletions {
     /// Names of what is on its way out, by identifier.
     waiting: RwSignal<BTreeMap<String, String>>,
     timers: StoredValue<BTreeMap<String, (TimeoutHandle, String)>>,
+    /// Where what is deleted already can be brought back, by identifier.
+    restores: StoredValue<BTreeMap<String, String>>,
     failure: RwSignal<Option<Failure>>,
 }
 
 impl Deletions {
     /// No deletions. What still waits when the page is left is deleted then.
     pub(crate) fn new() -> Self {
-        let deletions =
-            Self { waiting: RwSignal::default(), timers: StoredValue::default(), failure: RwSignal::new(None) };
+        let deletions = Self {
+            waiting: RwSignal::default(),
+            timers: StoredValue::default(),
+            restores: StoredValue::default(),
+            failure: RwSignal::new(None),
+        };
         let timers = deletions.timers;
         on_cleanup(move || {
             for (timer, url) in timers.try_update_value(std::mem::take).unwrap_or_default().into_values() {
@@ -66,7 +72,42 @@ impl Deletions {
         }
     }
 
+    /// Deletes `id` at `url` at once; until `gone` is told, it can be brought back by a POST to `restore`.
+    pub(crate) fn delete_restorable(
+        &self,
+        id: String,
+        name: String,
+        (url, restore): (String, String),
+        gone: Callback<String>,
+    ) {
+        let this = *self;
+        self.waiting.update(|waiting| drop(waiting.insert(id.clone(), name)));
+        spawn_local(async move {
+            if let Err(failure) = client::tell("DELETE", &url, Body::Empty).await {
+                this.failure.try_set(Some(failure));
+                this.waiting.try_update(|waiting| drop(waiting.remove(&id)));
+                return;
+            }
+            this.restores.try_update_value(|restores| drop(restores.insert(id.clone(), restore)));
+            client::pause(GRACE.as_millis() as i32).await;
+            // Brought back meanwhile, or the page was left.
+            if this.restores.try_update_value(|restores| restores.remove(&id)).flatten().is_some() {
+                gone.run(id.clone());
+                this.waiting.try_update(|waiting| drop(waiting.remove(&id)));
+            }
+        });
+    }
+
     fn undo(&self, id: &str) {
+        if let Some(restore) = self.restores.try_update_value(|restores| restores.remove(id)).flatten() {
+            let (this, id) = (*self, id.to_owned());
+            spawn_local(async move {
+                let answer = client::tell("POST", &restore, Body::Empty).await;
+                this.failure.try_set(answer.err());
+                this.waiting.try_update(|waiting| drop(waiting.remove(&id)));
+            });
+            return;
+        }
         if let Some((timer, _)) = self.timers.try_update_value(|timers| timers.remove(id)).flatten() {
             timer.clear();
             self.waiting.update(|waiting| drop(waiting.remove(id)));

@@ -18,6 +18,12 @@ pub(crate) fn Header() -> impl IntoView {
     let explore = use_explore();
     let pathname = use_location().pathname;
     let here = move |page: &str| if pathname.get() == page { Some("page") } else { None };
+    // A page of one run lies below the list of all.
+    let below = move |list: &str| {
+        let is_below =
+            pathname.with(|path| path.strip_prefix(list).is_some_and(|rest| rest.is_empty() || rest.starts_with('/')));
+        is_below.then_some("page")
+    };
     let explores = move || explore.on_page.get();
     // Back to what was being explored, not to an empty page.
     let explore_link = move || explore.link().unwrap_or_else(|| "/new".to_owned());
@@ -39,7 +45,9 @@ pub(crate) fn Header() -> impl IntoView {
                 <a href="/schedules" aria-current=move || here("/schedules")>"Schedules"</a>
                 <a href="/scenarios" aria-current=move || here("/scenarios")>"Scenarios"</a>
                 <a href="/datasets" aria-current=move || here("/datasets")>"Datasets"</a>
-                <a href="/traces" aria-current=move || pathname.get().starts_with("/traces").then_some("page")>"Traces"</a>
+                <a href="/runs" aria-current=move || below("/runs")>"Runs"</a>
+                <a href="/traces" aria-current=move || below("/traces")>"Traces"</a>
+                <a href="/profiles" aria-current=move || below("/profiles")>"Profiles"</a>
                 <a href="/papers" aria-current=move || here("/papers")>"Papers"</a>
                 <a href="/accuracy" aria-current=move || here("/accuracy")>"Accuracy"</a>
             </nav>

@@ -13,6 +13,7 @@ mod placement;
 mod published;
 mod ranking;
 mod ranking_table;
+mod rehearse;
 mod status;
 mod studies;
 mod time_spent;

@@ -2,11 +2,11 @@
 
 use api::dataset::{ImportReport, Uploaded};
 use api::path;
-use leptos::html;
 use leptos::prelude::*;
 use leptos::task::spawn_local;
 
 use crate::client::{self, Body, Failure};
+use crate::drop::FileDrop;
 use crate::format;
 use crate::notice::FailureNotice;
 
@@ -17,8 +17,6 @@ pub(crate) fn Upload(
     compact: bool,
     #[prop(into)] on_uploaded: Callback<Uploaded>,
 ) -> impl IntoView {
-    let input = NodeRef::<html::Input>::new();
-    let over = RwSignal::new(false);
     let busy = RwSignal::new(false);
     let failure = RwSignal::new(None::<Failure>);
     let alternatives = RwSignal::new(Vec::<String>::new());
@@ -47,21 +45,6 @@ pub(crate) fn Upload(
             }
         });
     };
-    let chosen = move |_| {
-        let Some(input) = input.get() else { return };
-        if let Some(file) = input.files().and_then(|files| files.get(0)) {
-            send(file, None);
-        }
-        // The same file chosen again must be a change again.
-        input.set_value("");
-    };
-    let dropped = move |event: web_sys::DragEvent| {
-        event.prevent_default();
-        over.set(false);
-        if let Some(file) = event.data_transfer().and_then(|data| data.files()).and_then(|files| files.get(0)) {
-            send(file, None);
-        }
-    };
     let choose_column = move |event| {
         let column = event_target_value(&event);
         if let Some(file) = last_file.get_value() {
@@ -69,22 +52,14 @@ pub(crate) fn Upload(
         }
     };
     view! {
-        <label
-            class="drop"
-            class:compact=compact
-            class:over=move || over.get()
-            aria-busy=move || busy.get().to_string()
-            on:dragover=move |event| {
-                event.prevent_default();
-                over.set(true);
-            }
-            on:dragleave=move |_| over.set(false)
-            on:drop=dropped
-        >
-            <input type="file" class="visually-hidden" data-testid="upload" node_ref=input on:change=chosen />
-            <span class="drop-title">{move || if busy.get() { "Reading…" } else { "Drop or choose a file of lengths" }}</span>
-            <small>"CSV, JSON, JSON lines or plain numbers"</small>
-        </label>
+        <FileDrop
+            title=Signal::stored("Drop or choose a file of lengths".to_owned())
+            hint="CSV, JSON, JSON lines or plain numbers"
+            test_id="upload"
+            busy=busy
+            compact=compact
+            on_file=move |file| send(file, None)
+        />
         {move || failure.get().map(|failure| view! { <FailureNotice failure=failure /> })}
         <Show when=move || !alternatives.get().is_empty()>
             <div class="field picker">

@@ -115,6 +115,8 @@ pub fn router(app: Arc<App>) -> Router {
         .route("/datasets", get(pages::page))
         .route("/runs", get(pages::page))
         .route("/runs/{id}", get(pages::page))
+        .route("/profiles", get(pages::page))
+        .route("/profiles/{id}", get(pages::page))
         .route("/schedules", get(pages::page))
         .route("/traces", get(pages::page))
         .route("/traces/{id}", get(pages::page))

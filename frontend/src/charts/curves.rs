@@ -26,7 +26,7 @@ pub(crate) enum Dash {
 }
 
 impl Dash {
-    const fn plotly(self) -> DashType {
+    pub(super) const fn plotly(self) -> DashType {
         match self {
             Self::Solid => DashType::Solid,
             Self::Dashed => DashType::Dash,
@@ -37,7 +37,7 @@ impl Dash {
     }
 
     /// As SVG writes it, for the legend.
-    const fn strokes(self) -> &'static str {
+    pub(super) const fn strokes(self) -> &'static str {
         match self {
             Self::Solid => "none",
             Self::Dashed => "6 4",

@@ -5,6 +5,7 @@ use leptos::prelude::*;
 
 use super::memory_figures::MemoryFigures;
 use super::ranking;
+use super::rehearse::{RehearsalFailure, Rehearse};
 use crate::charts::{MemoryChart, MemoryLine, Stroke};
 use crate::explore::use_explore;
 use crate::format;
@@ -73,6 +74,7 @@ fn PlannerCard(planner: PlannerKind) -> impl IntoView {
     };
     let timeline = Signal::derive(move || explore.shown.with(|shown| shown.timeline(planner)));
     let extent = Memo::new(move |_| explore.shown.with(crate::explore::Shown::extent_ns));
+    let rehearsal = RwSignal::new(None);
     view! {
         <section class="card" data-testid=format!("card-{}", planner.id()) class:chosen=move || chosen.get() == Some(planner)>
             <header class="card-title">
@@ -84,7 +86,10 @@ fn PlannerCard(planner: PlannerKind) -> impl IntoView {
                 </h2>
                 <span class="muted">{facts}</span>
                 {move || difference().map(|(difference, words)| view! { <span class:faster=difference < 0.0 class:slower={difference > 0.0}>{words}</span> })}
+                <span class="grow"></span>
+                <Rehearse planner=planner failure=rehearsal />
             </header>
+            <RehearsalFailure failure=rehearsal />
             <Gantt
                 chart=chart_of(planner)
                 id=planner.id()

@@ -1,0 +1,192 @@
+//! Measurements beside a fit, both axes logarithmic; and beneath, by how much the fit is off at each size.
+
+use api::profile::FittedPoint;
+use leptos::prelude::*;
+use plotly::common::{HoverInfo, Line, Marker, MarkerSymbol, Mode, TickMode, Title};
+use plotly::layout::{AxisRange, HoverMode, Margin};
+use plotly::{Plot, Scatter};
+
+use super::bins::decades;
+use super::figure::Figure;
+use super::{Colours, colour, configuration};
+use crate::format;
+use crate::gantt::watch::theme_version;
+
+/// Measured and fitted times over the size.
+#[component]
+pub(crate) fn FitChart(
+    /// Measurements, in any order.
+    #[prop(into)]
+    points: Signal<Vec<FittedPoint>>,
+    /// What the horizontal axis counts.
+    size_name: String,
+    /// What was fitted.
+    name: String,
+) -> impl IntoView {
+    let version = theme_version();
+    let over = StoredValue::new(size_name);
+    let width = RwSignal::new(500.0);
+    let fit = {
+        let version = version.clone();
+        Memo::new(move |_| {
+            version.track();
+            points.with(|points| {
+                let points = drawable(points);
+                (!points.is_empty())
+                    .then(|| over.with_value(|over| fit_json(&points, over, width.get(), &Colours::read())))
+            })
+        })
+    };
+    let errors = Memo::new(move |_| {
+        version.track();
+        points.with(|points| {
+            let points = drawable(points);
+            (!points.is_empty())
+                .then(|| over.with_value(|over| error_json(&points, over, width.get(), &Colours::read())))
+        })
+    });
+    let fit_label = format!("Measured and fitted times of {name} by size, logarithmic");
+    let error_label = format!("Error of the fit of {name} by size, in per cent of the measured time");
+    view! {
+        <div class="fit-charts" data-testid="fit" data-points=move || points.with(Vec::len)>
+            <div>
+                <ul class="chart-legend">
+                    <li><i class="swatch round" aria-hidden="true"></i>"measured"</li>
+                    <li><span class="fit-mark" aria-hidden="true">"✕"</span>"fitted"</li>
+                </ul>
+                <Figure plot=fit label=Signal::stored(fit_label) class="chart-fit" width=width />
+            </div>
+            <div>
+                <ul class="chart-legend"><li>"(fitted − measured) / measured"</li></ul>
+                <Figure plot=errors label=Signal::stored(error_label) class="chart-fit" />
+            </div>
+        </div>
+    }
+}
+
+/// What has a logarithm, the smallest first.
+fn drawable(points: &[FittedPoint]) -> Vec<FittedPoint> {
+    let mut points: Vec<_> = points
+        .iter()
+        .copied()
+        .filter(|point| point.size > 0.0 && point.measured_s > 0.0 && point.fitted_s > 0.0)
+        .collect();
+    points.sort_by(|one, other| one.size.total_cmp(&other.size));
+    points
+}
+
+/// Least and largest, with room beside them.
+fn extent(values: impl Iterator<Item = f64> + Clone) -> (f64, f64) {
+    (values.clone().fold(f64::INFINITY, f64::min) / 1.3, values.fold(0.0, f64::max) * 1.3)
+}
+
+fn hover(point: &FittedPoint, over: &str) -> String {
+    let error = format::signed_percent(point.fitted_s / point.measured_s - 1.0);
+    let (measured, fitted) = (format::seconds(point.measured_s), format::seconds(point.fitted_s));
+    format!("{} {over}<br>measured {measured}<br>fitted {fitted}, {error}", format::large(point.size))
+}
+
+fn size_axis(points: &[FittedPoint], over: &str, width_px: f64, colours: &Colours) -> plotly::layout::Axis {
+    let (from, to) = extent(points.iter().map(|point| point.size));
+    let (values, _): (Vec<f64>, Vec<String>) =
+        decades(from, to, ((width_px / 70.0) as usize).clamp(3, 9)).into_iter().unzip();
+    let texts = values.iter().map(|value| format::large(10_f64.powf(*value))).collect();
+    let axis = colours.axis().range(AxisRange::new(from.log10(), to.log10())).tick_mode(TickMode::Array);
+    axis.tick_values(values).tick_text(texts).tick_angle(0.0).title(Title::with_text(over).font(colours.font()))
+}
+
+fn fit_json(points: &[FittedPoint], over: &str, width_px: f64, colours: &Colours) -> String {
+    let mut plot = Plot::new();
+    let sizes = || points.iter().map(|point| point.size.log10()).collect::<Vec<_>>();
+    let texts = || points.iter().map(|point| hover(point, over)).collect::<Vec<_>>();
+    let many = points.len() > 200;
+    plot.add_trace(
+        Scatter::new(sizes(), points.iter().map(|point| point.measured_s.log10()).collect())
+            .mode(Mode::Markers)
+            .hover_text_array(texts())
+            .hover_info(HoverInfo::Text)
+            .marker(Marker::new().color(colour(&colours.accent)).size(if many { 4 } else { 7 }).opacity(if many {
+                0.5
+            } else {
+                0.8
+            })),
+    );
+    plot.add_trace(
+        Scatter::new(sizes(), points.iter().map(|point| point.fitted_s.log10()).collect())
+            .mode(Mode::Markers)
+            .hover_info(HoverInfo::Skip)
+            .marker(
+                Marker::new()
+                    .symbol(MarkerSymbol::XThin)
+                    .size(if many { 4 } else { 6 })
+                    .line(Line::new().width(1.2).color(colour(&colours.slower)))
+                    .color(colour(&colours.slower)),
+            ),
+    );
+    let (from, to) = extent(points.iter().flat_map(|point| [point.measured_s, point.fitted_s]));
+    let (values, _): (Vec<f64>, Vec<String>) = decades(from, to, 7).into_iter().unzip();
+    let texts = values.iter().map(|value| format::seconds(10_f64.powf(*value))).collect();
+    let y_axis = colours.axis().range(AxisRange::new(from.log10(), to.log10())).tick_mode(TickMode::Array);
+    finish(plot, size_axis(points, over, width_px, colours), y_axis.tick_values(values).tick_text(texts), colours)
+}
+
+fn error_json(points: &[FittedPoint], over: &str, width_px: f64, colours: &Colours) -> String {
+    let mut plot = Plot::new();
+    let errors: Vec<f64> = points.iter().map(|point| 100.0 * (point.fitted_s / point.measured_s - 1.0)).collect();
+    let most = errors.iter().fold(5.0_f64, |most, error| most.max(error.abs())) * 1.1;
+    let many = points.len() > 200;
+    plot.add_trace(
+        Scatter::new(points.iter().map(|point| point.size.log10()).collect(), errors)
+            .mode(Mode::Markers)
+            .hover_text_array(points.iter().map(|point| hover(point, over)).collect())
+            .hover_info(HoverInfo::Text)
+            .marker(Marker::new().color(colour(&colours.accent)).size(if many { 4 } else { 7 }).opacity(if many {
+                0.5
+            } else {
+                0.8
+            })),
+    );
+    let y_axis = colours
+        .axis()
+        .range(AxisRange::new(-most, most))
+        .n_ticks(7)
+        .tick_suffix("\u{202f}%")
+        .zero_line(true)
+        .zero_line_color(colour(&colours.ink));
+    finish(plot, size_axis(points, over, width_px, colours), y_axis, colours)
+}
+
+fn finish(mut plot: Plot, x_axis: plotly::layout::Axis, y_axis: plotly::layout::Axis, colours: &Colours) -> String {
+    plot.set_layout(
+        colours
+            .layout(Margin::new().left(58).right(14).top(8).bottom(44))
+            .paper_background_color(colour(&colours.panel))
+            .x_axis(x_axis)
+            .y_axis(y_axis)
+            .show_legend(false)
+            .hover_mode(HoverMode::Closest),
+    );
+    plot.set_configuration(configuration());
+    plot.to_json()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn point(size: f64, measured_s: f64, fitted_s: f64) -> FittedPoint {
+        FittedPoint { size, measured_s, fitted_s }
+    }
+
+    #[test]
+    fn what_has_no_logarithm_is_not_drawn() {
+        let points = [point(8.0, 1.0, 1.0), point(0.0, 1.0, 1.0), point(2.0, 1.0, 0.5), point(4.0, 0.0, 1.0)];
+        assert_eq!(drawable(&points), [point(2.0, 1.0, 0.5), point(8.0, 1.0, 1.0)]);
+    }
+
+    #[test]
+    fn the_pointer_names_size_times_and_error() {
+        let text = hover(&point(2e9, 0.01, 0.008), "operations").replace('\u{202f}', " ");
+        assert_eq!(text, "2.00 B operations<br>measured 10.0 ms<br>fitted 8.00 ms, −20.0 %");
+    }
+}

@@ -1,0 +1,387 @@
+//! A figure of training steps over the steps: measured lines, predicted levels with their bands, exceptions as rings.
+
+use leptos::prelude::*;
+use plotly::common::{DashType, Fill, HoverInfo, Line, Marker, MarkerSymbol, Mode, Title};
+use plotly::layout::{AxisRange, HoverMode, Margin};
+use plotly::{Plot, Scatter};
+
+use super::curves::Dash;
+use super::figure::Figure;
+use super::{Colours, colour, configuration};
+use crate::format;
+use crate::gantt::Theme;
+use crate::gantt::watch::{theme, theme_version};
+
+/// Lines with so few points have a mark at each.
+const MARKED: usize = 60;
+/// What lies this many times above nearly everything is drawn at the edge, so that the rest is seen.
+const BEYOND: f64 = 3.0;
+
+/// A colour on a light and on a dark page, "#rrggbb".
+pub(crate) type Shade = (&'static str, &'static str);
+
+/// One measured line; a value that is no number breaks it.
+#[derive(Debug, Clone, PartialEq)]
+pub(crate) struct Measured {
+    /// What the legend and the pointer call it.
+    pub(crate) name: String,
+    /// Colour.
+    pub(crate) shade: Shade,
+    /// Points, from left to right.
+    pub(crate) points: Vec<(f64, f64)>,
+}
+
+/// One predicted value with its band.
+#[derive(Debug, Clone, PartialEq)]
+pub(crate) struct Level {
+    /// What the legend calls it.
+    pub(crate) name: String,
+    /// Colour.
+    pub(crate) shade: Shade,
+    /// How its line is broken.
+    pub(crate) dash: Dash,
+    /// Predicted value.
+    pub(crate) value: f64,
+    /// Ends of the band.
+    pub(crate) band: (f64, f64),
+}
+
+/// What a chart shows.
+#[derive(Debug, Clone, PartialEq, Default)]
+pub(crate) struct StepPlot {
+    /// Measured lines.
+    pub(crate) tracks: Vec<Measured>,
+    /// Predicted levels.
+    pub(crate) levels: Vec<Level>,
+    /// Steps that stand apart: step, value, and what the pointer says.
+    pub(crate) apart: Vec<(f64, f64, String)>,
+    /// How many stand apart, drawn or not.
+    pub(crate) left_out: usize,
+    /// Steps at which the run started anew.
+    pub(crate) restarts: Vec<f64>,
+    /// First and last step of the axis, so that charts beside each other agree; absent: those of the points.
+    pub(crate) steps: Option<(f64, f64)>,
+    /// Unit behind a value; empty for none.
+    pub(crate) unit: &'static str,
+    /// Whether values far above all others are drawn at the edge.
+    pub(crate) is_clipped: bool,
+}
+
+impl StepPlot {
+    /// Points that are drawn.
+    pub(crate) fn count(&self) -> usize {
+        self.tracks.iter().map(|track| track.points.len()).sum::<usize>() + self.apart.len()
+    }
+
+    /// First and last step, with a step beside a single one.
+    fn extent(&self) -> (f64, f64) {
+        if let Some((first, last)) = self.steps.filter(|(first, last)| first < last) {
+            return (first, last);
+        }
+        let steps = || {
+            let drawn = self.tracks.iter().flat_map(|track| track.points.iter().map(|point| point.0));
+            drawn.chain(self.apart.iter().map(|point| point.0))
+        };
+        let (first, last) = (steps().fold(f64::INFINITY, f64::min), steps().fold(f64::NEG_INFINITY, f64::max));
+        if first > last {
+            (0.0, 1.0)
+        } else if first == last {
+            (first - 1.0, last + 1.0)
+        } else {
+            (first, last)
+        }
+    }
+
+    /// Least and largest value of the axis.
+    fn values(&self) -> (f64, f64) {
+        let mut measured: Vec<f64> =
+            self.tracks.iter().flat_map(|track| track.points.iter().map(|point| point.1)).collect();
+        measured.retain(|value| value.is_finite());
+        if !self.is_clipped {
+            measured.extend(self.apart.iter().map(|point| point.1));
+        }
+        if measured.is_empty() {
+            measured.extend(self.apart.iter().map(|point| point.1));
+        }
+        measured.sort_by(f64::total_cmp);
+        let predicted = || self.levels.iter().flat_map(|level| [level.value, level.band.0, level.band.1]);
+        let mut least = measured.first().copied().unwrap_or(f64::INFINITY);
+        let mut most = measured.last().copied().unwrap_or(f64::NEG_INFINITY);
+        if self.is_clipped && measured.len() >= 20 {
+            let usual = measured[measured.len() * 19 / 20];
+            if most > BEYOND * usual {
+                most = 1.3 * usual;
+            }
+        }
+        least = predicted().fold(least, f64::min);
+        most = predicted().fold(most, f64::max);
+        if self.is_clipped {
+            // Exceptions that are not far away stay where they are.
+            most = self.apart.iter().map(|point| point.1).filter(|value| *value <= 1.5 * most).fold(most, f64::max);
+            least = self.apart.iter().map(|point| point.1).fold(least, f64::min);
+        }
+        if least > most {
+            return (0.0, 1.0);
+        }
+        let room = (0.06 * (most - least)).max(0.002 * most.abs()).max(f64::MIN_POSITIVE);
+        (least - room, most + room)
+    }
+}
+
+fn shade(shade: Shade) -> &'static str {
+    if theme() == Theme::Dark { shade.1 } else { shade.0 }
+}
+
+/// The chart with its legend.
+#[component]
+pub(crate) fn StepChart(
+    /// What it shows.
+    #[prop(into)]
+    plot: Signal<StepPlot>,
+    /// What is shown, for those who do not see it.
+    #[prop(into)]
+    label: Signal<String>,
+    /// Names the chart in tests.
+    test_id: String,
+    /// Set to the width of the chart, in px.
+    width: RwSignal<f64>,
+) -> impl IntoView {
+    let version = theme_version();
+    let drawn = Memo::new(move |_| {
+        version.track();
+        plot.with(|plot| (plot.count() > 0 || !plot.levels.is_empty()).then(|| json(plot, &Colours::read())))
+    });
+    let entries = Memo::new(move |_| plot.with(legend));
+    let theme_changes = theme_version();
+    let list = move || {
+        theme_changes.track();
+        entries.get().into_iter().map(|entry| view! { <LegendEntry entry=entry /> }).collect_view()
+    };
+    view! {
+        <div
+            class="step-chart"
+            data-testid=test_id
+            data-points=move || plot.with(StepPlot::count)
+            data-apart=move || plot.with(|plot| plot.apart.len())
+            data-levels=move || plot.with(|plot| plot.levels.len())
+        >
+            <ul class="chart-legend">{list}</ul>
+            <Figure plot=drawn label=label class="chart-steps" width=width />
+        </div>
+    }
+}
+
+/// How an entry of the legend is drawn.
+#[derive(Debug, Clone, PartialEq)]
+enum Entry {
+    Line(String, Shade, Dash),
+    Ring(String),
+    Edge(String),
+    Restart(String),
+}
+
+fn legend(plot: &StepPlot) -> Vec<Entry> {
+    let mut entries: Vec<Entry> =
+        plot.tracks.iter().map(|track| Entry::Line(track.name.clone(), track.shade, Dash::Solid)).collect();
+    entries.extend(plot.levels.iter().map(|level| Entry::Line(level.name.clone(), level.shade, level.dash)));
+    if plot.left_out > 0 {
+        entries.push(Entry::Ring(format!("{} left out", format::count(plot.left_out as u64))));
+    }
+    let top = plot.values().1;
+    let beyond = beyond(plot, top).len();
+    if beyond > 0 {
+        entries.push(Entry::Edge(format!("{beyond} beyond the scale")));
+    }
+    if !plot.restarts.is_empty() {
+        entries.push(Entry::Restart(if plot.restarts.len() == 1 {
+            "restart".to_owned()
+        } else {
+            "restarts".to_owned()
+        }));
+    }
+    entries
+}
+
+#[component]
+fn LegendEntry(entry: Entry) -> impl IntoView {
+    match entry {
+        Entry::Line(name, colour, dash) => view! {
+            <li>
+                <svg viewBox="0 0 22 4" aria-hidden="true">
+                    <line x1="0" y1="2" x2="22" y2="2" stroke=shade(colour) stroke-dasharray=dash.strokes() />
+                </svg>
+                {name}
+            </li>
+        }
+        .into_any(),
+        Entry::Ring(name) => view! {
+            <li>
+                <svg class="ring" viewBox="0 0 12 12" aria-hidden="true">
+                    <circle cx="6" cy="6" r="4.5" stroke="var(--slower)" fill="none" />
+                </svg>
+                {name}
+            </li>
+        }
+        .into_any(),
+        Entry::Edge(name) => view! { <li><span class="edge-mark" aria-hidden="true">"△"</span>{name}</li> }.into_any(),
+        Entry::Restart(name) => view! {
+            <li>
+                <svg class="upright" viewBox="0 0 4 12" aria-hidden="true">
+                    <line x1="2" y1="0" x2="2" y2="12" stroke="var(--mute)" stroke-dasharray="2 2" />
+                </svg>
+                {name}
+            </li>
+        }
+        .into_any(),
+    }
+}
+
+/// What lies above the axis, at its place along the steps, with its true value.
+fn beyond(plot: &StepPlot, top: f64) -> Vec<(f64, f64)> {
+    let measured = plot.tracks.iter().flat_map(|track| track.points.iter().copied());
+    let apart = plot.apart.iter().map(|(step, value, _)| (*step, *value));
+    measured.chain(apart).filter(|(_, value)| *value > top).collect()
+}
+
+/// The plot as JSON.
+fn json(shown: &StepPlot, colours: &Colours) -> String {
+    let mut plot = Plot::new();
+    let (first, last) = shown.extent();
+    let (least, top) = shown.values();
+    let template = if shown.unit.is_empty() { "%{y:.4~g}".to_owned() } else { format!("%{{y:.4~g}} {}", shown.unit) };
+    for level in &shown.levels {
+        let shade = shade(level.shade);
+        let (low, high) = level.band;
+        plot.add_trace(
+            Scatter::new(vec![first, last, last, first], vec![low, low, high, high])
+                .mode(Mode::None)
+                .fill(Fill::ToSelf)
+                .fill_color(colour(&format!("{shade}1f")))
+                .hover_info(HoverInfo::Skip),
+        );
+    }
+    for step in &shown.restarts {
+        plot.add_trace(
+            Scatter::new(vec![*step, *step], vec![least, top])
+                .mode(Mode::Lines)
+                .line(Line::new().width(1.0).color(colour(&colours.mute)).dash(DashType::Dot))
+                .hover_info(HoverInfo::Skip),
+        );
+    }
+    for track in &shown.tracks {
+        let (x, y): (Vec<f64>, Vec<f64>) = track.points.iter().copied().unzip();
+        let few = track.points.len() <= MARKED;
+        let line = Line::new().width(1.4).color(colour(shade(track.shade)));
+        let marker = Marker::new().size(4).color(colour(shade(track.shade)));
+        let mode = if few { Mode::LinesMarkers } else { Mode::Lines };
+        let name = format!("{} {template}", track.name);
+        plot.add_trace(
+            Scatter::new(x, y)
+                .name(&track.name)
+                .mode(mode)
+                .line(line)
+                .marker(marker)
+                .hover_template(format!("{name}<extra></extra>")),
+        );
+    }
+    for level in &shown.levels {
+        plot.add_trace(
+            Scatter::new(vec![first, last], vec![level.value, level.value])
+                .name(&level.name)
+                .mode(Mode::Lines)
+                .line(Line::new().width(1.6).color(colour(shade(level.shade))).dash(level.dash.plotly()))
+                .hover_template(format!("{} {template}<extra></extra>", level.name)),
+        );
+    }
+    let within: Vec<_> = shown.apart.iter().filter(|(_, value, _)| *value <= top).collect();
+    if !within.is_empty() {
+        let ring = Line::new().width(1.4).color(colour(&colours.slower));
+        plot.add_trace(
+            Scatter::new(within.iter().map(|point| point.0).collect(), within.iter().map(|point| point.1).collect())
+                .mode(Mode::Markers)
+                .hover_text_array(within.iter().map(|point| point.2.clone()).collect())
+                .hover_info(HoverInfo::Text)
+                .marker(
+                    Marker::new().symbol(MarkerSymbol::CircleOpen).size(7).line(ring).color(colour(&colours.slower)),
+                ),
+        );
+    }
+    let beyond = beyond(shown, top);
+    if !beyond.is_empty() {
+        let text = |value: f64| format!("{} {}, beyond the scale", format::three_digits(value), shown.unit);
+        plot.add_trace(
+            Scatter::new(beyond.iter().map(|point| point.0).collect(), vec![top; beyond.len()])
+                .mode(Mode::Markers)
+                .hover_text_array(beyond.iter().map(|point| text(point.1)).collect())
+                .hover_info(HoverInfo::Text)
+                .marker(Marker::new().symbol(MarkerSymbol::TriangleUpOpen).size(8).color(colour(&colours.slower)))
+                .clip_on_axis(false),
+        );
+    }
+    let room = 0.01 * (last - first);
+    let x_axis = colours
+        .axis()
+        .show_grid(false)
+        .n_ticks(7)
+        .range(AxisRange::new(first - room, last + room))
+        .title(Title::with_text("step").font(colours.font()));
+    let y_axis = colours.axis().range(AxisRange::new(least, top)).n_ticks(5).show_line(false);
+    let y_axis = if shown.unit == "s" { y_axis.tick_suffix(" s") } else { y_axis };
+    plot.set_layout(
+        colours
+            .layout(Margin::new().left(58).right(14).top(8).bottom(36))
+            .paper_background_color(colour(&colours.panel))
+            .x_axis(x_axis)
+            .y_axis(y_axis)
+            .show_legend(false)
+            .hover_mode(HoverMode::XUnified),
+    );
+    plot.set_configuration(configuration());
+    plot.to_json()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const BLUE: Shade = ("#0072b2", "#56a5e0");
+
+    fn track(values: impl IntoIterator<Item = f64>) -> Measured {
+        let points = values.into_iter().enumerate().map(|(step, value)| (step as f64, value)).collect();
+        Measured { name: "measured".into(), shade: BLUE, points }
+    }
+
+    #[test]
+    fn the_axis_holds_measured_and_predicted_values() {
+        let level = Level { name: "p".into(), shade: BLUE, dash: Dash::Dashed, value: 2.0, band: (1.8, 2.2) };
+        let plot = StepPlot { tracks: vec![track([1.0, 1.1, f64::NAN])], levels: vec![level], ..StepPlot::default() };
+        let (least, most) = plot.values();
+        assert!(least < 1.0 && least > 0.9 && most > 2.2 && most < 2.4, "{least} {most}");
+        assert_eq!(plot.extent(), (0.0, 2.0));
+        assert_eq!(StepPlot { steps: Some((0.0, 9.0)), ..plot }.extent(), (0.0, 9.0));
+        assert_eq!(StepPlot::default().values(), (0.0, 1.0));
+        assert_eq!(StepPlot { tracks: vec![track([1.0])], ..StepPlot::default() }.extent(), (-1.0, 1.0));
+    }
+
+    #[test]
+    fn a_value_far_above_the_rest_is_named_at_the_edge() {
+        let mut values = vec![1.0; 50];
+        values[3] = 90.0;
+        let plot = StepPlot { tracks: vec![track(values)], is_clipped: true, ..StepPlot::default() };
+        let top = plot.values().1;
+        assert!(top < 2.0, "{top}");
+        assert_eq!(beyond(&plot, top), [(3.0, 90.0)]);
+        assert!(legend(&plot).contains(&Entry::Edge("1 beyond the scale".into())));
+        let whole = StepPlot { is_clipped: false, ..plot };
+        assert!(whole.values().1 > 90.0, "a loss keeps its beginning");
+    }
+
+    #[test]
+    fn exceptions_do_not_press_the_rest_flat() {
+        let apart = vec![(0.0, 40.0, "warm-up".to_owned()), (9.0, 1.2, "slow".to_owned())];
+        let plot = StepPlot { tracks: vec![track([1.0; 30])], apart, is_clipped: true, ..StepPlot::default() };
+        let (_, top) = plot.values();
+        assert!(top > 1.2 && top < 1.5, "{top}");
+        assert_eq!(plot.count(), 32);
+    }
+}

@@ -1,0 +1,253 @@
+//! The page of one profile: what it does to a scenario, how well it was fitted, and using it.
+
+use api::path;
+use api::planner::cluster::Cluster;
+use api::profile::{AppliedProfile, ApplyProfile, FittedPart, Profile, ProfileEffect, ProfileSource};
+use api::scenario::{ScenarioLine, ScenarioList, StoredScenario};
+use leptos::prelude::*;
+use leptos::task::spawn_local;
+use leptos_router::hooks::use_params_map;
+
+use crate::charts::FitChart;
+use crate::client::{self, Body, Failure};
+use crate::format;
+use crate::notice::FailureNotice;
+use crate::pages::runs::tags_of;
+use crate::profiles::{EffectWords, Factors, changes, source_words};
+use crate::runs::size;
+
+/// The page of one profile.
+#[component]
+pub(crate) fn ProfilePage() -> impl IntoView {
+    let params = use_params_map();
+    let id = Memo::new(move |_| params.with(|params| params.get("id")).unwrap_or_default());
+    let answer = RwSignal::new(None::<Result<Profile, Failure>>);
+    let fetch = move || {
+        let id = id.get_untracked();
+        spawn_local(async move {
+            let found = client::get::<Profile>(&path::profile(&id)).await;
+            answer.try_set(Some(found));
+        });
+    };
+    Effect::new(move |_| {
+        id.track();
+        answer.set(None);
+        fetch();
+    });
+    let body = move || {
+        match answer.get() {
+        None => view! { <h1 class="visually-hidden">"Profile"</h1><div class="skeleton results-skeleton" aria-hidden="true"></div> }.into_any(),
+        Some(Err(failure)) => {
+            let deleted = (failure.status() == Some(410)).then(|| view! { <Restore id=id.get_untracked() /> });
+            view! { <h1>"This profile cannot be shown"</h1><FailureNotice failure=failure />{deleted}<p><a href="/profiles">"All profiles"</a></p> }.into_any()
+        }
+        Some(Ok(profile)) => view! { <Detail profile=profile /> }.into_any(),
+    }
+    };
+    view! { <main id="main" class="page" tabindex="-1">{body}</main> }
+}
+
+#[component]
+fn Restore(id: String) -> impl IntoView {
+    let failure = RwSignal::new(None::<Failure>);
+    let restore = move |_| {
+        let url = path::profile_restore(&id);
+        spawn_local(async move {
+            match client::tell("POST", &url, Body::Empty).await {
+                // What was refused is asked for from the start.
+                Ok(()) => drop(window().location().reload()),
+                Err(problem) => drop(failure.try_set(Some(problem))),
+            }
+        });
+    };
+    view! {
+        <p class="actions"><button class="primary" on:click=restore>"Bring it back"</button></p>
+        {move || failure.get().map(|failure| view! { <FailureNotice failure=failure /> })}
+    }
+}
+
+#[component]
+fn Detail(profile: Profile) -> impl IntoView {
+    let Profile { summary, effect, parts, report, factors } = profile;
+    document().set_title(&format!("{} · Planscope", summary.name));
+    let failure = RwSignal::new(None::<Failure>);
+    let url = path::profile(&summary.id);
+    let change = Callback::new(move |(field, value): (&'static str, serde_json::Value)| {
+        let (url, body) = (url.clone(), serde_json::json!({ field: value }).to_string());
+        spawn_local(async move {
+            let answer = client::tell("PATCH", &url, Body::Json(body)).await;
+            failure.try_set(answer.err());
+        });
+    });
+    let rename = move |event| {
+        let typed = event_target_value(&event).trim().to_owned();
+        if !typed.is_empty() {
+            change.run(("name", typed.into()));
+        }
+    };
+    let source = match &summary.source {
+        ProfileSource::Files { .. } => view! { <span>{source_words(&summary.source)}</span> }.into_any(),
+        ProfileSource::Run { run, scenario } => {
+            let short = scenario.get(..10).unwrap_or(scenario).to_owned();
+            view! { <span>"from a "<a href=path::run_page(run)>"run"</a>" beside "<a href=path::share(&short)>"its scenario"</a></span> }.into_any()
+        }
+    };
+    let residual =
+        summary.residual.map(|residual| format!(", mean residual {}", format::percent(residual))).unwrap_or_default();
+    let facts = format!(
+        "{} measurements{residual}, {}, stored {} UTC",
+        format::count(summary.measurements),
+        size(summary.bytes),
+        format::moment(&summary.created_at)
+    );
+    let cluster = match &effect {
+        ProfileEffect::Cluster { cluster } => Some((**cluster).clone()),
+        ProfileEffect::Overrides { .. } => None,
+    };
+    let parts = parts.into_iter().map(|part| view! { <Part part=part /> }).collect_view();
+    let report = report.into_iter().map(|line| view! { <li>{line}</li> }).collect_view();
+    view! {
+        <div class="title-row">
+            <h1>
+                <span class="visually-hidden">{summary.name.clone()}</span>
+                <input class="title" data-testid="profile-title" aria-label="Name of the profile" maxlength="200" autocomplete="off" spellcheck="false" prop:value=summary.name.clone() on:change=rename />
+            </h1>
+        </div>
+        <div class="run-status">{source}<span class="muted">{facts}</span></div>
+        <div class="run-words">
+            <label>
+                <span>"Tags"</span>
+                <input placeholder="none; several by commas" prop:value=summary.tags.join(", ") on:change=move |event| change.run(("tags", tags_of(&event_target_value(&event)).into())) />
+            </label>
+            <label>
+                <span>"Note"</span>
+                <input placeholder="none" maxlength="2000" prop:value=summary.note.clone().unwrap_or_default() on:change=move |event| change.run(("note", event_target_value(&event).trim().into())) />
+            </label>
+        </div>
+        {move || failure.get().map(|failure| view! { <FailureNotice failure=failure /> })}
+        <section class="card">
+            <header class="card-title"><h2>"What it does"</h2></header>
+            <EffectWords effect=effect />
+            <Factors factors=factors />
+            <UseIt profile=summary.id.clone() cluster=cluster />
+        </section>
+        {parts}
+        <section class="card">
+            <header class="card-title"><h2>"What was read"</h2></header>
+            <ul class="notes" data-testid="profile-lines">{report}</ul>
+        </section>
+    }
+}
+
+/// Making a scenario with the profile from a stored one.
+#[component]
+fn UseIt(profile: String, cluster: Option<Cluster>) -> impl IntoView {
+    let lines = RwSignal::new(Vec::<ScenarioLine>::new());
+    let chosen = RwSignal::new(String::new());
+    let before = RwSignal::new(None::<Cluster>);
+    let failure = RwSignal::new(None::<Failure>);
+    let busy = RwSignal::new(false);
+    let applied = RwSignal::new(None::<AppliedProfile>);
+    spawn_local(async move {
+        match client::get::<ScenarioList>(path::SCENARIOS).await {
+            Ok(list) => drop(lines.try_set(list.scenarios)),
+            Err(problem) => drop(failure.try_set(Some(problem))),
+        }
+    });
+    let fitted = StoredValue::new(cluster);
+    let choose = move |event| {
+        let id = event_target_value(&event);
+        chosen.set(id.clone());
+        before.set(None);
+        applied.set(None);
+        if id.is_empty() || fitted.with_value(Option::is_none) {
+            return;
+        }
+        spawn_local(async move {
+            // Without it the change is not shown beforehand; the new scenario says it.
+            let Ok(stored) = client::get::<StoredScenario>(&path::scenario(&id)).await else { return };
+            if chosen.try_get_untracked().as_ref() == Some(&id) {
+                before.set(Some(stored.scenario.cluster));
+            }
+        });
+    };
+    let apply = move |_| {
+        let body = serde_json::to_string(&ApplyProfile { scenario: chosen.get_untracked() });
+        let (url, Ok(body)) = (path::profile_apply(&profile), body) else { return };
+        busy.set(true);
+        spawn_local(async move {
+            let answer = client::send::<AppliedProfile>("POST", &url, Body::Json(body)).await;
+            if busy.try_set(false).is_some() {
+                return;
+            }
+            match answer {
+                Ok(made) => applied.set(Some(made)),
+                Err(problem) => failure.set(Some(problem)),
+            }
+        });
+    };
+    let difference = move || {
+        let before = before.get()?;
+        let changes = fitted.with_value(|after| after.as_ref().map(|after| changes(&before, after)))?;
+        let rows = changes.into_iter().map(|(name, old, new)| view! { <tr><th scope="row">{name}</th><td class="number">{old}</td><td class="number">{new}</td></tr> });
+        Some(view! {
+            <div class="table-scroll" role="region" aria-label="Figures that change" tabindex="0">
+                <table class="list narrow" data-testid="profile-changes">
+                    <thead><tr><th scope="col">"Figure that changes"</th><th scope="col" class="number">"now"</th><th scope="col" class="number">"with the profile"</th></tr></thead>
+                    <tbody>{rows.collect_view()}</tbody>
+                </table>
+            </div>
+        })
+    };
+    let options = move || {
+        let option =
+            |line: ScenarioLine| view! { <option value=line.id>{format!("{} ({})", line.title, line.short)}</option> };
+        lines.get().into_iter().map(option).collect_view()
+    };
+    view! {
+        <p class="actions use-profile">
+            <label for="use-in">"Use it in"</label>
+            <select id="use-in" data-testid="use-in" on:change=choose>
+                <option value="">"a stored scenario…"</option>
+                {options}
+            </select>
+            <button class="primary" data-testid="apply-profile" disabled=move || busy.get() || chosen.with(String::is_empty) on:click=apply>"Make a scenario with it"</button>
+        </p>
+        {difference}
+        {move || applied.get().map(|made| view! { <Applied made=made /> })}
+        {move || failure.get().map(|failure| view! { <FailureNotice failure=failure /> })}
+    }
+}
+
+/// The scenario that was made, and what it differs in.
+#[component]
+fn Applied(made: AppliedProfile) -> impl IntoView {
+    let AppliedProfile { scenario, changes } = made;
+    let short = scenario.get(..10).unwrap_or(&scenario).to_owned();
+    let lines = changes.into_iter().map(|line| view! { <li>{line}</li> }).collect_view();
+    view! {
+        <div class="import-report" role="status" data-testid="applied">
+            <b><a href=path::share(&short)>"Open the new scenario"</a></b>
+            <ul>{lines}</ul>
+        </div>
+    }
+}
+
+#[component]
+fn Part(part: FittedPart) -> impl IntoView {
+    let FittedPart { name, fitted, detail, residual, size_name, points } = part;
+    let verdict = match (fitted, residual) {
+        (false, _) => "not fitted".to_owned(),
+        (true, None) => "fitted".to_owned(),
+        (true, Some(residual)) => format!("mean residual {}", format::percent(residual)),
+    };
+    let chart = (!points.is_empty())
+        .then(|| view! { <FitChart points=Signal::stored(points) size_name=size_name name=name.clone() /> });
+    view! {
+        <section class="card" data-testid="fitted-part">
+            <header class="card-title"><h2>{name}</h2><span class="muted">{verdict}</span></header>
+            <p>{detail}</p>
+            {chart}
+        </section>
+    }
+}

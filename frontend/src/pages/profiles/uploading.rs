@@ -1,0 +1,202 @@
+//! Uploading files of measurements, alone or fitted together.
+
+use std::collections::VecDeque;
+
+use api::path;
+use api::profile::Profile;
+use api::scenario::{ScenarioLine, ScenarioList};
+use leptos::prelude::*;
+use leptos::task::spawn_local;
+
+use crate::catalogue::use_catalogue;
+use crate::client::{self, Body, Failure};
+use crate::drop::FileDrop;
+use crate::format;
+use crate::notice::FailureNotice;
+use crate::profiles::ProfileLink;
+
+/// What files do not say themselves.
+#[derive(Debug, Clone, Default, PartialEq)]
+struct Options {
+    device: String,
+    scenario: String,
+    ranks: String,
+    together: bool,
+}
+
+/// Address of an upload; `onto` is a profile that the file is fitted together with, `encode` makes a text safe.
+fn url(name: &str, options: &Options, onto: Option<&str>, encode: impl Fn(&str) -> String) -> String {
+    let mut url = format!("{}?name={}", path::PROFILES, encode(name));
+    let given = [
+        ("device", options.device.as_str()),
+        ("scenario", options.scenario.as_str()),
+        ("ranks", options.ranks.trim()),
+        ("onto", onto.unwrap_or_default()),
+    ];
+    for (key, value) in given.into_iter().filter(|(_, value)| !value.is_empty()) {
+        url.push('&');
+        url.push_str(key);
+        url.push('=');
+        url.push_str(&encode(value));
+    }
+    url
+}
+
+/// A place to drop files of measurements on.
+#[component]
+pub(super) fn UploadProfile(changed: Callback<()>) -> impl IntoView {
+    let options = RwSignal::new(Options::default());
+    let busy = RwSignal::new(false);
+    let failures = RwSignal::new(Vec::<(String, Failure)>::new());
+    let stored = RwSignal::new(Vec::<Profile>::new());
+    let queue = StoredValue::new_local(VecDeque::<web_sys::File>::new());
+    // What was refused is sent again once the fields below say what it does not.
+    let refused = StoredValue::new_local(VecDeque::<web_sys::File>::new());
+    let work = move || {
+        busy.set(true);
+        failures.set(Vec::new());
+        refused.update_value(VecDeque::clear);
+        spawn_local(async move {
+            let mut onto = None::<String>;
+            // One after the other: a file that is fitted together with another needs that one's profile.
+            while let Some(file) = queue.try_update_value(VecDeque::pop_front).flatten() {
+                let asked = options.get_untracked();
+                let name = file.name();
+                let url = url(&name, &asked, onto.as_deref().filter(|_| asked.together), client::encode);
+                let answer = client::send::<Profile>("POST", &url, Body::File(file.clone())).await;
+                if busy.is_disposed() {
+                    return;
+                }
+                match answer {
+                    Ok(profile) => {
+                        let replaced = onto.replace(profile.summary.id.clone()).filter(|_| asked.together);
+                        stored.update(|stored| {
+                            stored.retain(|known| Some(&known.summary.id) != replaced.as_ref());
+                            stored.insert(0, profile);
+                        });
+                    }
+                    Err(failure) => {
+                        refused.update_value(|refused| refused.push_back(file));
+                        failures.update(|failures| failures.push((name, failure)));
+                    }
+                }
+            }
+            busy.try_set(false);
+            changed.run(());
+        });
+    };
+    let take = move |file: web_sys::File| {
+        queue.update_value(|queue| queue.push_back(file));
+        if !busy.get_untracked() {
+            work();
+        }
+    };
+    let reports = move || stored.get().into_iter().map(|profile| view! { <Report profile=profile /> }).collect_view();
+    let again = Callback::new(move |()| {
+        let files = refused.try_update_value(std::mem::take).unwrap_or_default();
+        queue.update_value(|queue| queue.extend(files));
+        if !busy.get_untracked() {
+            work();
+        }
+    });
+    let refusals = move || {
+        let refusal = |(name, failure): (String, Failure)| view! { <p class="muted">{name}</p><FailureNotice failure=failure on_retry=again /> };
+        failures.get().into_iter().map(refusal).collect_view()
+    };
+    view! {
+        <FileDrop
+            title=Signal::stored("Drop or choose files of measurements".to_owned())
+            hint="Kernels and collectives of Vidur, vTrain, SimuMax, Galvatron or a table of your own; timed layers of DFLOP, DynaPipe, Galvatron"
+            test_id="upload-profile"
+            busy=busy
+            multiple=true
+            on_file=take
+        />
+        <Unsaid options=options />
+        {refusals}
+        {reports}
+    }
+}
+
+/// Fields for what files do not say.
+#[component]
+fn Unsaid(options: RwSignal<Options>) -> impl IntoView {
+    let catalogue = use_catalogue();
+    let scenarios = RwSignal::new(Vec::<ScenarioLine>::new());
+    spawn_local(async move {
+        // Without the list a preset can be chosen still.
+        if let Ok(list) = client::get::<ScenarioList>(path::SCENARIOS).await {
+            scenarios.try_set(list.scenarios);
+        }
+    });
+    let devices = move || {
+        let presets = catalogue.presets.get();
+        let names = presets.map(|presets| {
+            presets.clusters.iter().map(|preset| (preset.id.clone(), preset.cluster.name.clone())).collect::<Vec<_>>()
+        });
+        names
+            .unwrap_or_default()
+            .into_iter()
+            .map(|(id, name)| view! { <option value=id>{name}</option> })
+            .collect_view()
+    };
+    let lines = move || {
+        let option =
+            |line: ScenarioLine| view! { <option value=line.id>{format!("{} ({})", line.title, line.short)}</option> };
+        scenarios.get().into_iter().map(option).collect_view()
+    };
+    view! {
+        <div class="unsaid">
+            <div class="choices">
+                <label>
+                    "Device that kernels and collectives were measured on"
+                    <select data-testid="measured-device" on:change=move |event| options.update(|options| options.device = event_target_value(&event))>
+                        <option value="">"as the file says"</option>
+                        {devices}
+                    </select>
+                </label>
+                <label>
+                    "Or the scenario whose cluster it is; timed layers are of its modules"
+                    <select on:change=move |event| options.update(|options| options.scenario = event_target_value(&event))>
+                        <option value="">"none"</option>
+                        {lines}
+                    </select>
+                </label>
+                <label>
+                    "Devices in each collective"
+                    <input inputmode="numeric" placeholder="as the file says" on:input=move |event| options.update(|options| options.ranks = event_target_value(&event)) />
+                </label>
+            </div>
+            <label class="check">
+                <input type="checkbox" prop:checked=move || options.with(|options| options.together) on:change=move |event| options.update(|options| options.together = event_target_checked(&event)) />
+                "Fit files that are dropped at once together, as one profile"
+            </label>
+        </div>
+    }
+}
+
+#[component]
+fn Report(profile: Profile) -> impl IntoView {
+    let measurements = format!("{} measurements", format::count(profile.summary.measurements));
+    let lines = profile.report.into_iter().map(|line| view! { <li>{line}</li> }).collect_view();
+    view! {
+        <div class="import-report" role="status" data-testid="profile-report">
+            <b><ProfileLink summary=profile.summary /></b>
+            <span>{measurements}</span>
+            <ul>{lines}</ul>
+        </div>
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_what_is_given_stands_in_the_address() {
+        let encode = |text: &str| text.replace(' ', "%20");
+        assert_eq!(url("a b.csv", &Options::default(), None, encode), "/api/v1/profiles?name=a%20b.csv");
+        let options = Options { device: "a100-80gb".into(), ranks: " 8 ".into(), ..Options::default() };
+        assert_eq!(url("x", &options, Some("p1"), encode), "/api/v1/profiles?name=x&device=a100-80gb&ranks=8&onto=p1");
+    }
+}

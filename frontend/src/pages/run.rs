@@ -1,0 +1,114 @@
+//! The page of one run: where it stands, its figures over the steps beside what a plan says, and what to do with it.
+
+mod against;
+mod calibration;
+mod charts;
+mod figures;
+mod log;
+mod others;
+mod phases;
+mod title;
+
+use api::path;
+use leptos::prelude::*;
+use leptos::task::spawn_local;
+use leptos_router::hooks::{use_params_map, use_query_map};
+
+use crate::client::{self, Body, Failure};
+use crate::notice::FailureNotice;
+use crate::runs::{Observed, RunView, Way};
+
+/// The page of one run.
+#[component]
+pub(crate) fn RunPage() -> impl IntoView {
+    let params = use_params_map();
+    let query = use_query_map();
+    let id = Memo::new(move |_| params.with(|params| params.get("id")).unwrap_or_default());
+    // Another run is another page: nothing of the last one may stay.
+    let run = move || {
+        let view = query.with_untracked(|query| RunView::of(|key| query.get(key)));
+        view! { <Run id=id.get() view=view /> }
+    };
+    view! { <main id="main" class="page run" tabindex="-1">{run}</main> }
+}
+
+#[component]
+fn Run(id: String, view: RunView) -> impl IntoView {
+    let observed = Observed::new(id, view);
+    provide_context(observed);
+    let feed = observed.feed;
+    Effect::new(move |_| {
+        let name = observed.summary().map_or_else(|| "Run".to_owned(), |summary| summary.name);
+        document().set_title(&format!("{name} · Planscope"));
+    });
+    let has_detail = Memo::new(move |_| feed.detail.with(Option::is_some));
+    let refused = move || {
+        feed.failure.get().map(|failure| {
+            if has_detail.get() {
+                return view! {
+                    <p class="notice" role="status">{format!("{}. What is here stays; the server is asked again.", failure.title())}</p>
+                }
+                .into_any();
+            }
+            view! { <Refused failure=failure /> }.into_any()
+        })
+    };
+    let loading = move || {
+        (!has_detail.get() && feed.failure.with(Option::is_none)).then(|| {
+            view! {
+                <h1 class="visually-hidden">"Run"</h1>
+                <div class="skeleton run-title-skeleton" aria-hidden="true"></div>
+                <div class="skeleton results-skeleton" aria-hidden="true"></div>
+            }
+        })
+    };
+    view! {
+        {refused}
+        {loading}
+        <Show when=move || has_detail.get()>
+            <title::RunTitle />
+            <against::Against />
+            <charts::Charts />
+            <figures::Figures />
+            <phases::Phases />
+            <others::OtherRuns />
+            <calibration::Calibration />
+            <log::Log />
+        </Show>
+        <p class="visually-hidden" data-testid="way" data-way=move || way_id(feed.way.get())></p>
+    }
+}
+
+const fn way_id(way: Way) -> &'static str {
+    match way {
+        Way::Loading => "loading",
+        Way::Streaming => "streaming",
+        Way::Polling => "polling",
+        Way::Over => "over",
+    }
+}
+
+/// A run that is not there; one that was deleted can come back.
+#[component]
+fn Refused(failure: Failure) -> impl IntoView {
+    let observed = crate::runs::use_observed();
+    let answer = RwSignal::new(None::<Failure>);
+    let restore = move |_| {
+        let url = path::run_restore(&observed.feed.id());
+        spawn_local(async move {
+            match client::tell("POST", &url, Body::Empty).await {
+                // What was refused is asked for from the start.
+                Ok(()) => drop(window().location().reload()),
+                Err(problem) => drop(answer.try_set(Some(problem))),
+            }
+        });
+    };
+    let is_deleted = failure.status() == Some(410);
+    view! {
+        <h1>{if is_deleted { "This run was deleted" } else { "This run cannot be shown" }}</h1>
+        <FailureNotice failure=failure />
+        {is_deleted.then(|| view! { <p class="actions"><button class="primary" on:click=restore>"Bring it back"</button></p> })}
+        {move || answer.get().map(|failure| view! { <FailureNotice failure=failure /> })}
+        <p><a href="/runs">"All runs"</a></p>
+    }
+}

@@ -1,0 +1,124 @@
+//! What the run is held against: a stored scenario, one of its planners, and which other plans are drawn too.
+
+use api::job::StoredOutcome;
+use api::path;
+use api::planner::outcome::Answer;
+use api::planner::scenario::PlannerKind;
+use api::run::RunChange;
+use leptos::prelude::*;
+use leptos::task::spawn_local;
+
+use crate::client::{self, Failure};
+use crate::format;
+use crate::notice::FailureNotice;
+use crate::runs::{PlanChoice, use_observed};
+
+/// The card of scenario and plans.
+#[component]
+pub(super) fn Against() -> impl IntoView {
+    let observed = use_observed();
+    let held = Memo::new(move |_| observed.held_against());
+    let scenario = RwSignal::new(None::<String>);
+    let plan = RwSignal::new(None::<PlannerKind>);
+    let failure = RwSignal::new(None::<Failure>);
+    // The server knows; what is chosen here follows it, and tells it.
+    Effect::new(move |_| {
+        let (known, planner) = held.get().unzip();
+        if scenario.with_untracked(|chosen| *chosen != known) {
+            scenario.set(known);
+        }
+        if plan.get_untracked() != planner.flatten() {
+            plan.set(planner.flatten());
+        }
+    });
+    let chosen = Memo::new(move |_| (scenario.get(), plan.get()));
+    Effect::new(move |before: Option<()>| {
+        let (scenario, plan) = chosen.get();
+        let now = (scenario.clone(), scenario.as_ref().and(plan));
+        let (known, planner) = held.get_untracked().unzip();
+        if before.is_none() || (known, planner.flatten()) == now {
+            return;
+        }
+        let change = RunChange { scenario: Some(scenario.unwrap_or_default()), plan, ..RunChange::default() };
+        spawn_local(async move { drop(failure.try_set(observed.change(change).await.err())) });
+    });
+    let line = move || {
+        observed.comparison.with(|comparison| {
+            comparison.as_ref().map(|comparison| {
+                let short = comparison.scenario.get(..10).unwrap_or(&comparison.scenario).to_owned();
+                let words = comparison.plan.clone();
+                view! { <p data-testid="plan-line"><span class="pill" data-planner-colour=comparison.planner.id()></span>" "{words}" · "<a href=path::share(&short)>"open the scenario"</a></p> }
+            })
+        })
+    };
+    let refusal = move || {
+        let failure = observed.refusal.get()?;
+        Some(view! { <p class="notice" data-testid="no-comparison"><b>{failure.title()}</b>" "{failure.detail()}</p> })
+    };
+    view! {
+        <section class="card" data-testid="against">
+            <header class="card-title"><h2>"Beside a plan"</h2></header>
+            <div class="choices">
+                <PlanChoice scenario=scenario plan=plan />
+            </div>
+            {move || failure.get().map(|failure| view! { <FailureNotice failure=failure /> })}
+            {line}
+            {refusal}
+            <OtherPlans scenario=Signal::derive(move || held.get().map(|(scenario, _)| scenario)) />
+        </section>
+    }
+}
+
+/// Other planners of the scenario, whose predictions are drawn too when they are ticked.
+#[component]
+fn OtherPlans(scenario: Signal<Option<String>>) -> impl IntoView {
+    let observed = use_observed();
+    let titles = RwSignal::new(Vec::<(PlannerKind, String)>::new());
+    let asked = Memo::new(move |_| scenario.get());
+    Effect::new(move |_| {
+        titles.set(Vec::new());
+        let Some(id) = asked.get() else { return };
+        spawn_local(async move {
+            // Without an outcome there are no other plans to draw.
+            let Ok(stored) = client::get::<StoredOutcome>(&path::outcome(&id)).await else { return };
+            let planned =
+                stored.outcome.results.into_iter().filter(|result| matches!(result.answer, Answer::Planned(_)));
+            titles.try_set(planned.map(|result| (result.planner, result.title)).collect());
+        });
+    });
+    let held = Memo::new(move |_| {
+        observed.comparison.with(|comparison| comparison.as_ref().map(|comparison| comparison.planner))
+    });
+    let boxes = move || {
+        let choice = |(planner, title): (PlannerKind, String)| {
+            let predicted = move || {
+                let comparison = observed.plans.with(|plans| plans.get(&planner).cloned())?;
+                let step = comparison
+                    .predictions
+                    .iter()
+                    .find(|prediction| prediction.quantity == api::run::Quantity::StepTime)?;
+                let error =
+                    step.error.map(|error| format!(", measured {}", format::signed_percent(error))).unwrap_or_default();
+                Some(format!("{}{error}", format::seconds(step.band.value)))
+            };
+            let is_drawn = move || observed.view.with(|view| view.plans.contains(&planner));
+            view! {
+                <label class="check">
+                    <input type="checkbox" data-testid=format!("plan-{}", planner.id()) prop:checked=is_drawn on:change=move |_| observed.toggle_plan(planner) />
+                    <span class="pill" data-planner-colour=planner.id()></span>
+                    <span>{title}" "<small>{move || is_drawn().then(predicted)}</small></span>
+                </label>
+            }
+        };
+        let others: Vec<_> = titles.get().into_iter().filter(|(planner, _)| Some(*planner) != held.get()).collect();
+        (!others.is_empty()).then(|| {
+            view! {
+                <fieldset class="ticks">
+                    <legend>"Also draw what these plans predict"</legend>
+                    {others.into_iter().map(choice).collect_view()}
+                </fieldset>
+            }
+        })
+    };
+    view! { {boxes} }
+}

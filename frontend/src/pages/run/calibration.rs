@@ -1,0 +1,188 @@
+//! A profile from a run: calibrate, plan the scenario again with it, and see both plans beside what was measured.
+
+mod check;
+
+use api::job::StoredOutcome;
+use api::path;
+use api::planner::outcome::Answer;
+use api::planner::scenario::PlannerKind;
+use api::profile::{AppliedProfile, ApplyProfile, Profile};
+use api::run::Quantity;
+use api::scenario::StoredScenario;
+use leptos::prelude::*;
+use leptos::task::spawn_local;
+
+use crate::client::{self, Body, Failure};
+use crate::format;
+use crate::notice::FailureNotice;
+use crate::profiles::{EffectWords, Factors, ProfileLink, plan_to_the_end};
+use crate::runs::use_observed;
+
+/// Both plans of a scenario.
+#[derive(Debug, Clone, PartialEq)]
+struct Replanned {
+    before: StoredScenario,
+    after: StoredScenario,
+    /// What the second differs in.
+    changes: Vec<String>,
+    /// Planner, its title, mean iteration time before and after, in s.
+    times: Vec<(PlannerKind, String, Option<f64>, Option<f64>)>,
+}
+
+/// The card of calibration; without a plan there is nothing to bring together.
+#[component]
+pub(super) fn Calibration() -> impl IntoView {
+    let observed = use_observed();
+    let profile = RwSignal::new(None::<Profile>);
+    let replanned = RwSignal::new(None::<Replanned>);
+    let failure = RwSignal::new(None::<Failure>);
+    let busy = RwSignal::new(None::<&'static str>);
+    let is_possible = Memo::new(move |_| observed.comparison.with(Option::is_some));
+    let calibrate = move |_| {
+        busy.set(Some("Calibrating…"));
+        failure.set(None);
+        replanned.set(None);
+        spawn_local(async move {
+            let answer =
+                client::send::<Profile>("POST", &path::run_calibration(&observed.feed.id()), Body::Empty).await;
+            if busy.try_set(None).is_some() {
+                return;
+            }
+            match answer {
+                Ok(fitted) => profile.set(Some(fitted)),
+                Err(problem) => failure.set(Some(problem)),
+            }
+        });
+    };
+    let replan = move |_| {
+        let Some((scenario, _)) = untrack(|| observed.held_against()) else { return };
+        let Some(id) = profile.with_untracked(|profile| profile.as_ref().map(|profile| profile.summary.id.clone()))
+        else {
+            return;
+        };
+        busy.set(Some("Planning again…"));
+        failure.set(None);
+        spawn_local(async move {
+            let answer = replan_with(&id, scenario).await;
+            if busy.try_set(None).is_some() {
+                return;
+            }
+            match answer {
+                Ok(plans) => replanned.set(Some(plans)),
+                Err(problem) => failure.set(Some(problem)),
+            }
+        });
+    };
+    let result = move || {
+        profile.get().map(|profile| {
+            view! {
+                <div data-testid="calibrated">
+                    <p role="status">"Stored as the profile "<ProfileLink summary=profile.summary.clone() />". Nothing uses it yet."</p>
+                    <EffectWords effect=profile.effect />
+                    <Factors factors=profile.factors />
+                    <check::Check profile=profile.summary.id.clone() />
+                    <p class="actions">
+                        <button class="primary" data-testid="replan" disabled=move || busy.get().is_some() on:click=replan>"Plan the scenario again with it"</button>
+                    </p>
+                </div>
+            }
+        })
+    };
+    view! {
+        <Show when=move || is_possible.get()>
+            <section class="card" data-testid="calibration-card">
+                <header class="card-title">
+                    <h2>"Calibrate"</h2>
+                    <span class="muted">"factors that bring prediction and measurement together, as a profile"</span>
+                </header>
+                <p class="actions">
+                    <button data-testid="calibrate" disabled=move || busy.get().is_some() on:click=calibrate>"Calibrate with this run"</button>
+                    <span class="muted" role="status">{move || busy.get()}</span>
+                </p>
+                {move || failure.get().map(|failure| view! { <FailureNotice failure=failure /> })}
+                {result}
+                {move || replanned.get().map(|plans| view! { <BeforeAndAfter plans=plans /> })}
+            </section>
+        </Show>
+    }
+}
+
+async fn replan_with(profile: &str, scenario: String) -> Result<Replanned, Failure> {
+    let before = client::get::<StoredScenario>(&path::scenario(&scenario)).await?;
+    let old = client::get::<StoredOutcome>(&path::outcome(&scenario)).await?;
+    let body =
+        serde_json::to_string(&ApplyProfile { scenario }).map_err(|error| Failure::Unreadable(error.to_string()))?;
+    let AppliedProfile { scenario, changes } =
+        client::send("POST", &path::profile_apply(profile), Body::Json(body)).await?;
+    let after = client::get::<StoredScenario>(&path::scenario(&scenario)).await?;
+    let new = plan_to_the_end(&scenario).await?;
+    Ok(Replanned { times: times(&old, &new), before, after, changes })
+}
+
+/// Mean iteration times of every planner in both answers, in the order of the first.
+fn times(old: &StoredOutcome, new: &StoredOutcome) -> Vec<(PlannerKind, String, Option<f64>, Option<f64>)> {
+    let time = |outcome: &StoredOutcome, planner: PlannerKind| {
+        let result = outcome.outcome.results.iter().find(|result| result.planner == planner)?;
+        match &result.answer {
+            Answer::Planned(planned) => Some(planned.metrics.iteration_s),
+            Answer::Infeasible { .. } => None,
+        }
+    };
+    let lines = old.outcome.results.iter().map(|result| {
+        let planner = result.planner;
+        (planner, result.title.clone(), time(old, planner), time(new, planner))
+    });
+    lines.collect()
+}
+
+#[component]
+fn BeforeAndAfter(plans: Replanned) -> impl IntoView {
+    let observed = use_observed();
+    let Replanned { before, after, changes, times } = plans;
+    let changes = changes.into_iter().map(|line| view! { <li>{line}</li> }).collect_view();
+    let held =
+        observed.comparison.with_untracked(|comparison| comparison.as_ref().map(|comparison| comparison.planner));
+    let measured = Memo::new(move |_| {
+        observed.comparison.with(|comparison| {
+            let predictions = &comparison.as_ref()?.predictions;
+            predictions.iter().find(|prediction| prediction.quantity == Quantity::StepTime)?.measured
+        })
+    });
+    let rows = times.into_iter().map(|(planner, title, before, after)| {
+        let is_held = held == Some(planner);
+        let figure = move |time: Option<f64>| {
+            let time_text = time.map_or_else(|| "no plan".to_owned(), format::seconds);
+            let error = move || {
+                let error = time.zip(measured.get()).filter(|(time, _)| is_held && *time > 0.0);
+                error.map(|(time, measured)| format!(" measured {}", format::signed_percent(measured / time - 1.0)))
+            };
+            view! { <td class="number">{time_text}<small>{error}</small></td> }
+        };
+        view! {
+            <tr class:chosen=is_held>
+                <th scope="row"><span class="pill" data-planner-colour=planner.id()></span>" "{title}{is_held.then_some(" (this run)")}</th>
+                {figure(before)}
+                {figure(after)}
+            </tr>
+        }
+    });
+    view! {
+        <div class="table-scroll" role="region" aria-label="Plans before and after calibration" tabindex="0">
+            <table class="list figures" data-testid="before-after">
+                <thead>
+                    <tr>
+                        <th scope="col">"Predicted step time"</th>
+                        <th scope="col" class="number"><a href=path::share(&before.short)>"before"</a></th>
+                        <th scope="col" class="number"><a href=path::share(&after.short)>"after"</a></th>
+                    </tr>
+                </thead>
+                <tbody>{rows.collect_view()}</tbody>
+            </table>
+        </div>
+        <ul class="notes">{changes}</ul>
+        <p class="hint">
+            {move || measured.get().map(|time| format!("Measured: {}. ", format::seconds(time)))}
+            <a href=path::share(&after.short)>"Explore the new plans"</a>
+        </p>
+    }
+}

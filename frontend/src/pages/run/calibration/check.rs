@@ -1,0 +1,89 @@
+//! The run beside its plan as it is, and as it would be with a profile.
+
+use api::path;
+use api::profile::ProfileCheck;
+use api::run::Prediction;
+use leptos::prelude::*;
+use leptos::task::spawn_local;
+
+use crate::client::{self, Failure};
+use crate::format;
+use crate::runs::{Metric, use_observed};
+
+/// The table, asked for when it is shown.
+#[component]
+pub(super) fn Check(profile: String) -> impl IntoView {
+    let observed = use_observed();
+    let answer = RwSignal::new(None::<Result<ProfileCheck, Failure>>);
+    spawn_local(async move {
+        let found = client::get::<ProfileCheck>(&path::profile_check(&profile, &observed.feed.id())).await;
+        answer.try_set(Some(found));
+    });
+    move || match answer.get() {
+        None => view! { <p class="muted" role="status">"Checking the profile against this run…"</p> }.into_any(),
+        Some(Err(failure)) => {
+            view! { <p class="muted">{format!("It could not be checked against this run: {}", failure.detail())}</p> }
+                .into_any()
+        }
+        Some(Ok(check)) => view! { <Table check=check /> }.into_any(),
+    }
+}
+
+#[component]
+fn Table(check: ProfileCheck) -> impl IntoView {
+    let ProfileCheck { before, after, notes, .. } = check;
+    let rows = before.into_iter().map(|old| {
+        let metric = Metric::of_quantity(old.quantity);
+        let new = after.iter().find(|prediction| prediction.quantity == old.quantity).cloned();
+        let measured = old.measured.map_or_else(|| "–".to_owned(), |value| metric.text(value));
+        view! {
+            <tr data-quantity=metric.id()>
+                <th scope="row">{metric.title()}</th>
+                <td class="number">{measured}</td>
+                <td class="number">{words(metric, Some(&old))}</td>
+                <td class="number">{words(metric, new.as_ref())}</td>
+            </tr>
+        }
+    });
+    let rows = rows.collect_view();
+    let notes = notes.into_iter().map(|note| view! { <li>{note}</li> }).collect_view();
+    view! {
+        <div class="table-scroll" role="region" aria-label="The run beside its plan, before and with the profile" tabindex="0">
+            <table class="list figures" data-testid="profile-check">
+                <thead>
+                    <tr>
+                        <th scope="col">"Figure"</th>
+                        <th scope="col" class="number">"Measured median"</th>
+                        <th scope="col" class="number">"Predicted before"</th>
+                        <th scope="col" class="number">"Predicted with the profile"</th>
+                    </tr>
+                </thead>
+                <tbody>{rows}</tbody>
+            </table>
+        </div>
+        <ul class="notes">{notes}</ul>
+    }
+}
+
+/// A predicted value and how far the measured one is from it: "1.52 s (+5.26 %)".
+fn words(metric: Metric, prediction: Option<&Prediction>) -> String {
+    let Some(prediction) = prediction else { return "–".to_owned() };
+    let error = prediction.error.map(|error| format!(" ({})", format::signed_percent(error))).unwrap_or_default();
+    format!("{}{error}", metric.text(prediction.band.value))
+}
+
+#[cfg(test)]
+mod tests {
+    use api::run::{PredictionBand, Quantity};
+
+    use super::*;
+
+    #[test]
+    fn values_carry_their_difference() {
+        let band = PredictionBand { value: 2.0, low: 1.9, high: 2.1, reason: String::new() };
+        let prediction =
+            Prediction { quantity: Quantity::StepTime, band, measured: Some(2.1), error: Some(0.05), inside: None };
+        assert_eq!(words(Metric::StepTime, Some(&prediction)).replace('\u{202f}', " "), "2.00 s (+5.00 %)");
+        assert_eq!(words(Metric::StepTime, None), "–");
+    }
+}

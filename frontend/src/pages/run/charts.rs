@@ -1,0 +1,334 @@
+//! Figures of the steps over the steps.
+
+use std::collections::BTreeSet;
+
+use api::run::{Comparison, OutlierReason};
+use leptos::prelude::*;
+
+use crate::charts::{Dash, Level, MOST_POINTS, Measured, Shade, StepChart, StepPlot, Stroke};
+use crate::format;
+use crate::runs::{Metric, Observed, Points, share_out, thin, use_observed};
+
+/// Colours of parts and runs, told apart by lightness too.
+pub(super) const SHADES: [Shade; 6] = [
+    ("#0072b2", "#56a5e0"),
+    ("#b8542a", "#ee8866"),
+    ("#117755", "#44bb99"),
+    ("#882255", "#dd77aa"),
+    ("#7a6a12", "#ccbb44"),
+    ("#4455aa", "#8899ee"),
+];
+/// The plan that the run is held against.
+const INK: Shade = ("#3d4652", "#c3cad3");
+/// More parts are drawn as one broken line.
+const MOST_PARTS: usize = 6;
+/// Exceptions that are drawn, those farthest from the median first.
+const MOST_APART: usize = 400;
+/// Points per px of a chart: least and largest of every column and a little more.
+const PER_PX: f64 = 2.5;
+
+/// The charts, and which of them are shown.
+#[component]
+pub(super) fn Charts() -> impl IntoView {
+    let observed = use_observed();
+    let available = Memo::new(move |_| {
+        let told =
+            |points: &Points| Metric::ALL.into_iter().filter(|metric| points.tell_of(*metric)).collect::<Vec<_>>();
+        observed.feed.with_points(told)
+    });
+    let shown = Memo::new(move |_| {
+        let chosen = observed.view.with(|view| view.charts.clone());
+        let is_shown = |metric: &Metric| chosen.as_ref().map_or(metric.is_usual(), |chosen| chosen.contains(metric));
+        available.get().into_iter().filter(is_shown).collect::<Vec<_>>()
+    });
+    let toggle = move |metric: Metric| {
+        let mut now = shown.get_untracked();
+        match now.iter().position(|known| *known == metric) {
+            Some(place) => drop(now.remove(place)),
+            None => now.push(metric),
+        }
+        now.sort_unstable();
+        observed.view.update(|view| view.charts = Some(now));
+    };
+    let choices = move || {
+        let choice = |metric: Metric| {
+            view! {
+                <label class="check">
+                    <input type="checkbox" data-testid=format!("show-{}", metric.id()) prop:checked=move || shown.with(|shown| shown.contains(&metric)) on:change=move |_| toggle(metric) />
+                    {metric.title()}
+                </label>
+            }
+        };
+        available.get().into_iter().map(choice).collect_view()
+    };
+    let has_points = Memo::new(move |_| !available.with(Vec::is_empty));
+    view! {
+        <Show
+            when=move || has_points.get()
+            fallback=|| view! { <div class="empty waiting"><p>"No step has arrived yet. The charts begin with the first."</p></div> }
+        >
+            <div class="chart-choice">
+                <fieldset class="ticks"><legend class="visually-hidden">"Charts"</legend>{choices}</fieldset>
+                <StepRange />
+            </div>
+            <div class="run-charts">
+                <For each=move || shown.get() key=|metric| *metric let:metric>
+                    <MetricChart metric=metric />
+                </For>
+            </div>
+        </Show>
+    }
+}
+
+/// Which steps are drawn.
+#[component]
+fn StepRange() -> impl IntoView {
+    let observed = use_observed();
+    let all = Memo::new(move |_| {
+        observed.feed.with_points(|points| {
+            let steps = || points.samples().iter().map(|sample| sample.step);
+            Some((steps().min()?, steps().max()?))
+        })
+    });
+    let end = move |place: fn((u64, u64)) -> u64| {
+        move || observed.view.with(|view| view.steps).map(|steps| place(steps).to_string()).unwrap_or_default()
+    };
+    let set = move |event, place: usize| {
+        let Some((first, last)) = all.get_untracked() else { return };
+        let typed = event_target_value(&event).trim().parse::<u64>().ok();
+        observed.view.update(|view| {
+            let (from, to) = view.steps.unwrap_or((first, last));
+            let (from, to) = if place == 0 { (typed.unwrap_or(first), to) } else { (from, typed.unwrap_or(last)) };
+            // The whole run goes on growing; a range stays what it is.
+            view.steps = (from <= to && (from, to) != (first, last)).then_some((from, to));
+        });
+    };
+    let hint =
+        move |place: fn((u64, u64)) -> u64| move || all.get().map(|all| place(all).to_string()).unwrap_or_default();
+    let recent = move |_| {
+        if let Some((first, last)) = all.get_untracked() {
+            observed.view.update(|view| view.steps = Some((last.saturating_sub(99).max(first), last)));
+        }
+    };
+    view! {
+        <fieldset class="step-range">
+            <legend class="visually-hidden">"Steps that are drawn"</legend>
+            <label>"Steps "<input inputmode="numeric" size="7" aria-label="First step drawn" placeholder=hint(|all| all.0) prop:value=end(|steps| steps.0) on:change=move |event| set(event, 0) /></label>
+            <label>"to "<input inputmode="numeric" size="7" aria-label="Last step drawn" placeholder=hint(|all| all.1) prop:value=end(|steps| steps.1) on:change=move |event| set(event, 1) /></label>
+            <button type="button" class="quiet" on:click=recent>"Last 100"</button>
+            <button type="button" class="quiet" disabled=move || observed.view.with(|view| view.steps.is_none()) on:click=move |_| observed.view.update(|view| view.steps = None)>"All"</button>
+        </fieldset>
+    }
+}
+
+#[component]
+fn MetricChart(metric: Metric) -> impl IntoView {
+    let observed = use_observed();
+    let width = RwSignal::new(560.0);
+    let plot = Memo::new(move |_| plot_of(observed, metric, width.get()));
+    let median = Memo::new(move |_| {
+        let quantity = metric.quantity()?;
+        observed.comparison.with(|comparison| {
+            let prediction =
+                comparison.as_ref()?.predictions.iter().find(|prediction| prediction.quantity == quantity)?;
+            Some((prediction.measured?, prediction.band.value, prediction.error))
+        })
+    });
+    let facts = move || {
+        median.get().map(|(measured, predicted, error)| {
+            let error = error.map(|error| format!(", {}", format::signed_percent(error))).unwrap_or_default();
+            format!("median {}, predicted {}{error}", metric.text(measured), metric.text(predicted))
+        })
+    };
+    let label = Signal::derive(move || {
+        let points = plot.with(StepPlot::count);
+        let facts = facts().map(|facts| format!("; {facts}")).unwrap_or_default();
+        format!("{} over the steps: {points} points drawn{facts}", metric.title())
+    });
+    view! {
+        <section class="card chart-card">
+            <header class="card-title">
+                <h2>{metric.title()}</h2>
+                <span class="muted">{facts}</span>
+            </header>
+            <StepChart plot=plot label=label test_id=format!("chart-{}", metric.id()) width=width />
+        </section>
+    }
+}
+
+/// Parts of several lines, thinned so that all of them together are few enough.
+fn thinned(parts: Vec<Vec<(f64, f64)>>, most: usize) -> Vec<Vec<(f64, f64)>> {
+    let shares = share_out(&parts.iter().map(Vec::len).collect::<Vec<_>>(), most);
+    parts.iter().zip(shares).map(|(part, share)| thin(part, share)).collect()
+}
+
+/// One line of several parts, broken between them.
+fn joined(parts: Vec<Vec<(f64, f64)>>) -> Vec<(f64, f64)> {
+    let mut points: Vec<(f64, f64)> = Vec::new();
+    for part in parts {
+        if let (Some(last), Some(_)) = (points.last().copied(), part.first()) {
+            points.push((last.0, f64::NAN));
+        }
+        points.extend(part);
+    }
+    points
+}
+
+/// Where each part but the first begins.
+fn restarts(points: &Points, steps: Option<(u64, u64)>) -> Vec<f64> {
+    let within = |step: u64| steps.is_none_or(|(from, to)| (from..=to).contains(&step));
+    let pairs = points.samples().windows(2).filter(|pair| pair[0].segment != pair[1].segment);
+    pairs.map(|pair| pair[1].step).filter(|step| within(*step)).map(|step| step as f64).collect()
+}
+
+fn plot_of(observed: Observed, metric: Metric, width_px: f64) -> StepPlot {
+    let steps = observed.view.with(|view| view.steps);
+    let most = ((width_px * PER_PX) as usize).clamp(600, MOST_POINTS);
+    let comparison = observed.comparison.get();
+    let (left_out, mut apart) = exceptions(observed, comparison.as_deref(), metric, steps);
+    let own = observed.feed.with_points(|points| points.series_without(metric, steps, |row| left_out.contains(&row)));
+    let others: Vec<(String, Vec<Vec<(f64, f64)>>)> = observed
+        .others
+        .get()
+        .into_iter()
+        .map(|other| {
+            let name = other.feed.detail.with(|detail| detail.as_ref().map(|detail| detail.summary.name.clone()));
+            let parts = other.feed.with_points(|points| points.series(metric, steps));
+            (name.unwrap_or_else(|| other.feed.id()), parts.into_iter().map(|(_, part)| part).collect())
+        })
+        .collect();
+    let share = most / (1 + others.len());
+    let (numbers, parts): (Vec<u32>, Vec<Vec<(f64, f64)>>) = own.into_iter().unzip();
+    let parts = thinned(parts, share);
+    let mut tracks: Vec<Measured> = if others.is_empty() && parts.len() > 1 && parts.len() <= MOST_PARTS {
+        let part = |(number, points): (u32, Vec<(f64, f64)>)| Measured {
+            name: format!("part {}", number + 1),
+            shade: SHADES[number as usize % SHADES.len()],
+            points,
+        };
+        numbers.into_iter().zip(parts).map(part).collect()
+    } else {
+        let name = match observed.summary() {
+            Some(summary) if !others.is_empty() => summary.name,
+            _ => "measured".to_owned(),
+        };
+        vec![Measured { name, shade: SHADES[0], points: joined(parts) }]
+    };
+    for (index, (name, parts)) in others.into_iter().enumerate() {
+        let shade = SHADES[(index + 1) % SHADES.len()];
+        tracks.push(Measured { name, shade, points: joined(thinned(parts, share)) });
+    }
+    tracks.retain(|track| !track.points.is_empty());
+    apart.sort_by(|one, other| other.3.total_cmp(&one.3));
+    apart.truncate(MOST_APART);
+    StepPlot {
+        tracks,
+        levels: levels(observed, comparison.as_deref(), metric),
+        apart: apart.into_iter().map(|(step, value, text, _)| (step, value, text)).collect(),
+        left_out: left_out.len(),
+        restarts: observed.feed.with_points(|points| restarts(points, steps)),
+        steps: extent(observed, steps),
+        unit: metric.unit(),
+        is_clipped: metric == Metric::StepTime,
+    }
+}
+
+/// First and last step of all that is drawn in any chart.
+fn extent(observed: Observed, steps: Option<(u64, u64)>) -> Option<(f64, f64)> {
+    let within = |step: &u64| steps.is_none_or(|(from, to)| (from..=to).contains(step));
+    let ends = |points: &Points| {
+        let steps = || points.samples().iter().map(|sample| sample.step).filter(within);
+        Some((steps().min()?, steps().max()?))
+    };
+    let own = observed.feed.with_points(ends);
+    let others = observed.others.get().into_iter().filter_map(|other| other.feed.with_points(ends));
+    let joined = own.into_iter().chain(others).reduce(|one, other| (one.0.min(other.0), one.1.max(other.1)));
+    joined.map(|(first, last)| (first as f64, last as f64))
+}
+
+/// A step that stands apart: step, value, words, distance.
+type Exception = (f64, f64, String, f64);
+
+/// Rows that stand apart, and how they are drawn.
+fn exceptions(
+    observed: Observed,
+    comparison: Option<&Comparison>,
+    metric: Metric,
+    steps: Option<(u64, u64)>,
+) -> (BTreeSet<u64>, Vec<Exception>) {
+    let Some(comparison) = comparison.filter(|_| metric.follows_step_time()) else { return <_>::default() };
+    let within = |step: u64| steps.is_none_or(|(from, to)| (from..=to).contains(&step));
+    let shown = || comparison.outliers.iter().filter(|outlier| within(outlier.step));
+    let rows = shown().map(|outlier| outlier.row).collect();
+    let drawn = observed.feed.with_points(|points| {
+        let samples = points.samples();
+        let drawn = shown().filter_map(|outlier| {
+            let place = samples.binary_search_by_key(&outlier.row, |sample| sample.row).ok()?;
+            let value = samples[place].value(metric)?;
+            let reason = match outlier.reason {
+                OutlierReason::WarmUp => "warm-up",
+                OutlierReason::Slow => "far slower than the median",
+                OutlierReason::Fast => "far faster than the median",
+            };
+            let text = format!("step {}: {}<br>left out: {reason}", format::count(outlier.step), metric.text(value));
+            Some((outlier.step as f64, value, text, outlier.deviations.abs()))
+        });
+        drawn.collect()
+    });
+    (rows, drawn)
+}
+
+fn levels(observed: Observed, comparison: Option<&Comparison>, metric: Metric) -> Vec<Level> {
+    let Some(quantity) = metric.quantity() else { return Vec::new() };
+    let level = |comparison: &Comparison, name: String, shade: Shade, dash: Dash| {
+        let prediction = comparison.predictions.iter().find(|prediction| prediction.quantity == quantity)?;
+        let band = &prediction.band;
+        Some(Level { name, shade, dash, value: band.value, band: (band.low, band.high) })
+    };
+    let mut levels: Vec<Level> = comparison
+        .and_then(|comparison| level(comparison, "predicted, with its band".to_owned(), INK, Dash::Dashed))
+        .into_iter()
+        .collect();
+    let wanted = observed.view.with(|view| view.plans.clone());
+    observed.plans.with(|plans| {
+        for planner in
+            wanted.iter().filter(|planner| comparison.is_some_and(|comparison| comparison.planner != **planner))
+        {
+            let Some(other) = plans.get(planner) else { continue };
+            levels.extend(level(other, planner.title().to_owned(), Stroke::of(*planner).colours(), Dash::Dotted));
+        }
+    });
+    levels
+}
+
+#[cfg(test)]
+mod tests {
+    use api::run::RunPoint;
+
+    use super::*;
+
+    #[test]
+    fn parts_are_joined_with_a_break() {
+        let line = joined(vec![vec![(1.0, 5.0), (2.0, 6.0)], vec![], vec![(2.0, 7.0)]]);
+        assert_eq!(line.len(), 4);
+        assert!(line[2].1.is_nan() && line[3] == (2.0, 7.0));
+        assert_eq!(joined(vec![]), []);
+    }
+
+    #[test]
+    fn all_parts_together_are_few_enough() {
+        let long: Vec<(f64, f64)> = (0..30_000).map(|index| (f64::from(index), f64::from(index % 7))).collect();
+        let parts = thinned(vec![long.clone(), long[..10_000].to_vec()], 2_000);
+        assert!(parts.iter().map(Vec::len).sum::<usize>() <= 2_000);
+        assert!(parts[0].len() > 2 * parts[1].len());
+    }
+
+    #[test]
+    fn a_restart_is_where_the_next_part_begins() {
+        let point = |row, segment, step| RunPoint { row, segment, step, ..RunPoint::default() };
+        let mut points = Points::default();
+        points.add(&[point(1, 0, 1), point(2, 0, 2), point(3, 1, 2), point(4, 2, 40)]);
+        assert_eq!(restarts(&points, None), [2.0, 40.0]);
+        assert_eq!(restarts(&points, Some((1, 10))), [2.0]);
+    }
+}

@@ -1,0 +1,163 @@
+//! Predicted against measured, as figures and in words.
+
+use api::run::{Comparison, Prediction, Quantity, SegmentSummary};
+use leptos::prelude::*;
+
+use crate::format;
+use crate::runs::{Metric, use_observed};
+
+/// The card of figures; without a plan there is none.
+#[component]
+pub(super) fn Figures() -> impl IntoView {
+    let observed = use_observed();
+    let is_held = Memo::new(move |_| observed.held_against().is_some() && observed.refusal.with(Option::is_none));
+    let body = move || match observed.comparison.get() {
+        None => view! { <div class="skeleton figures-skeleton" aria-hidden="true"></div> }.into_any(),
+        Some(comparison) => view! { <Table comparison=(*comparison).clone() /> }.into_any(),
+    };
+    view! {
+        <Show when=move || is_held.get()>
+            <section class="card" data-testid="figures">
+                <header class="card-title"><h2>"Predicted and measured"</h2></header>
+                {body}
+            </section>
+        </Show>
+    }
+}
+
+#[component]
+fn Table(comparison: Comparison) -> impl IntoView {
+    let Comparison { predictions, outliers, segments, notes, .. } = comparison;
+    let words = sentences(&predictions, outliers.len());
+    let reasons = predictions.iter().map(|prediction| {
+        let title = Metric::of_quantity(prediction.quantity).title();
+        view! { <li><b>{title}</b>": "{prediction.band.reason.clone()}</li> }
+    });
+    let reasons = reasons.collect_view();
+    let rows = predictions.into_iter().map(|prediction| {
+        let metric = Metric::of_quantity(prediction.quantity);
+        let dash = || "–".to_owned();
+        let band = format!("{} to {}", metric.text(prediction.band.low), metric.text(prediction.band.high));
+        view! {
+            <tr data-quantity=metric.id()>
+                <th scope="row">{metric.title()}</th>
+                <td class="number">{metric.text(prediction.band.value)}</td>
+                <td class="number">{band}</td>
+                <td class="number" data-metric="measured">{prediction.measured.map_or_else(dash, |value| metric.text(value))}</td>
+                <td class="number" data-metric="error">{prediction.error.map_or_else(dash, format::signed_percent)}</td>
+                <td class="number">{prediction.inside.map_or_else(dash, format::percent)}</td>
+            </tr>
+        }
+    });
+    let notes = notes.into_iter().map(|note| view! { <li>{note}</li> }).collect_view();
+    view! {
+        <p data-testid="figures-words">{words}</p>
+        <div class="table-scroll" role="region" aria-label="Predicted and measured figures" tabindex="0">
+            <table class="list figures">
+                <thead>
+                    <tr>
+                        <th scope="col">"Figure"</th>
+                        <th scope="col" class="number">"Predicted"</th>
+                        <th scope="col" class="number">"Band"</th>
+                        <th scope="col" class="number">"Measured median"</th>
+                        <th scope="col" class="number">"Difference"</th>
+                        <th scope="col" class="number">"Inside the band"</th>
+                    </tr>
+                </thead>
+                <tbody>{rows.collect_view()}</tbody>
+            </table>
+        </div>
+        <Segments segments=segments />
+        <details class="advanced">
+            <summary>"What the bands are made of, and what to know"</summary>
+            <ul class="notes">{reasons}{notes}</ul>
+        </details>
+    }
+}
+
+/// What the figures say, for those who read rather than compare columns.
+fn sentences(predictions: &[Prediction], left_out: usize) -> String {
+    let mut words = Vec::new();
+    let step = predictions.iter().find(|prediction| prediction.quantity == Quantity::StepTime);
+    if let Some((prediction, measured)) = step.and_then(|prediction| Some((prediction, prediction.measured?))) {
+        let mut text = format!(
+            "A step takes {}, predicted were {}",
+            format::seconds(measured),
+            format::seconds(prediction.band.value)
+        );
+        if let Some(error) = prediction.error {
+            text.push_str(&format!(": {}", format::signed_percent(error)));
+        }
+        words.push(format!("{text}."));
+        if let Some(inside) = prediction.inside {
+            words.push(format!("Measured steps lie inside the band: {}.", format::percent(inside)));
+        }
+    } else {
+        words.push("The log says no step time yet.".to_owned());
+    }
+    match left_out {
+        0 => {}
+        1 => words.push("One step stands apart and is left out.".to_owned()),
+        _ => words.push(format!("{} steps stand apart and are left out.", format::count(left_out as u64))),
+    }
+    words.join(" ")
+}
+
+/// Parts between restarts, where there is more than one.
+#[component]
+fn Segments(segments: Vec<SegmentSummary>) -> impl IntoView {
+    (segments.len() > 1).then(|| {
+        let rows = segments.into_iter().map(|segment| {
+            let steps = format!("{} to {}", format::count(segment.first_step), format::count(segment.last_step));
+            view! {
+                <tr>
+                    <th scope="row">{format!("part {}", segment.segment + 1)}</th>
+                    <td class="number">{steps}</td>
+                    <td class="number">{format::count(segment.points)}</td>
+                    <td class="number">{segment.median_step_s.map_or_else(|| "–".to_owned(), format::seconds)}</td>
+                </tr>
+            }
+        });
+        view! {
+            <div class="table-scroll" role="region" aria-label="Parts between restarts" tabindex="0">
+                <table class="list narrow" data-testid="segments">
+                    <thead>
+                        <tr>
+                            <th scope="col">"Restarts"</th>
+                            <th scope="col" class="number">"Steps"</th>
+                            <th scope="col" class="number">"Points"</th>
+                            <th scope="col" class="number">"Median step"</th>
+                        </tr>
+                    </thead>
+                    <tbody>{rows.collect_view()}</tbody>
+                </table>
+            </div>
+        }
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use api::run::PredictionBand;
+
+    use super::*;
+
+    #[test]
+    fn figures_in_words() {
+        let band = PredictionBand { value: 2.0, low: 1.8, high: 2.2, reason: String::new() };
+        let prediction = Prediction {
+            quantity: Quantity::StepTime,
+            band,
+            measured: Some(2.1),
+            error: Some(0.05),
+            inside: Some(0.96),
+        };
+        assert_eq!(
+            sentences(&[prediction.clone()], 2).replace('\u{202f}', " "),
+            "A step takes 2.10 s, predicted were 2.00 s: +5.00 %. Measured steps lie inside the band: 96.0 %. \
+             2 steps stand apart and are left out."
+        );
+        let silent = Prediction { measured: None, error: None, inside: None, ..prediction };
+        assert_eq!(sentences(&[silent], 0), "The log says no step time yet.");
+    }
+}

@@ -1,0 +1,122 @@
+//! Name, state, progress, note and tags of a run, all of which but the state are edited in place.
+
+use api::path;
+use api::run::{RunChange, RunState};
+use js_sys::Date;
+use leptos::prelude::*;
+use leptos::task::spawn_local;
+
+use crate::client::{Failure, pause};
+use crate::format;
+use crate::notice::FailureNotice;
+use crate::pages::runs::tags_of;
+use crate::runs::{StateBadge, Way, ago, clock, origin_words, progress_words, remaining_s, size, use_observed};
+
+/// Between two looks at the clock.
+const TICK_MS: i32 = 1_000;
+
+/// The head of the page.
+#[component]
+pub(super) fn RunTitle() -> impl IntoView {
+    let observed = use_observed();
+    let feed = observed.feed;
+    let summary = Memo::new(move |_| observed.summary());
+    let failure = RwSignal::new(None::<Failure>);
+    let change = Callback::new(move |change: RunChange| {
+        spawn_local(async move { drop(failure.try_set(observed.change(change).await.err())) });
+    });
+    let text = move |read: fn(&api::run::RunSummary) -> String| {
+        Memo::new(move |_| summary.with(|summary| summary.as_ref().map(read).unwrap_or_default()))
+    };
+    let name = text(|summary| summary.name.clone());
+    let note = text(|summary| summary.note.clone().unwrap_or_default());
+    let tags = text(|summary| summary.tags.join(", "));
+    let rename = move |event| {
+        let typed = event_target_value(&event).trim().to_owned();
+        if !typed.is_empty() && typed != name.get_untracked() {
+            change.run(RunChange { name: Some(typed), ..RunChange::default() });
+        }
+    };
+    let annotate = move |event| {
+        let typed = event_target_value(&event).trim().to_owned();
+        if typed != note.get_untracked() {
+            change.run(RunChange { note: Some(typed), ..RunChange::default() });
+        }
+    };
+    let tag = move |event| {
+        let typed = tags_of(&event_target_value(&event));
+        if typed.join(", ") != tags.get_untracked() {
+            change.run(RunChange { tags: Some(typed), ..RunChange::default() });
+        }
+    };
+    let state = Memo::new(move |_| feed.state.get().unwrap_or(RunState::Waiting));
+    let exit_code = Memo::new(move |_| summary.with(|summary| summary.as_ref().and_then(|summary| summary.exit_code)));
+    let now = RwSignal::new(Date::now());
+    spawn_local(async move {
+        while now.try_set(Date::now()).is_none() {
+            pause(TICK_MS).await;
+        }
+    });
+    let updated = Memo::new(move |_| {
+        let at = summary.with(|summary| summary.as_ref().and_then(|summary| summary.updated_at.clone()))?;
+        let moment = Date::parse(&at);
+        moment.is_finite().then(|| format!("last bytes {}", ago(moment, now.get())))
+    });
+    let remaining = Memo::new(move |_| {
+        let left = summary.with(|summary| summary.as_ref().and_then(remaining_s))?;
+        matches!(state.get(), RunState::Live).then(|| format!("about {} left", clock(left)))
+    });
+    let progress = Memo::new(move |_| {
+        summary.with(|summary| {
+            let summary = summary.as_ref()?;
+            let total = summary.total_steps.filter(|total| *total > 0)?;
+            Some((summary.last_step.unwrap_or(0).min(total), total))
+        })
+    });
+    let way = move || match feed.way.get() {
+        Way::Loading => "connecting…",
+        Way::Streaming => "points come as they are written",
+        Way::Polling => "asked for every two seconds: no stream gets through",
+        Way::Over => "over",
+    };
+    let exports = move || {
+        let id = feed.id();
+        let file = name.get();
+        view! {
+            <a class="button" href=path::run_export(&id, "csv") download=format!("{file}.csv")>"CSV"</a>
+            <a class="button" href=path::run_export(&id, "json") download=format!("{file}.json")>"JSON"</a>
+            <a class="button" href=path::run_log(&id) download=format!("{file}.log")>"Raw log"</a>
+        }
+    };
+    view! {
+        <div class="title-row">
+            <h1>
+                <span class="visually-hidden">{name}</span>
+                <input class="title" data-testid="run-title" aria-label="Name of the run" maxlength="200" autocomplete="off" spellcheck="false" prop:value=move || name.get() on:change=rename />
+            </h1>
+            <span class="export-links" role="group" aria-label="Export">{exports}</span>
+        </div>
+        <div class="run-status">
+            <span role="status" data-testid="run-state">
+                {move || view! { <StateBadge state=state exit_code=exit_code.get() /> }}
+            </span>
+            {move || progress.get().map(|(done, total)| view! { <progress max=total.to_string() prop:value=done as f64 aria-label="Steps"></progress> })}
+            <span data-testid="run-progress">{text(progress_words)}</span>
+            {move || remaining.get().map(|words| view! { <span>{words}</span> })}
+            {move || updated.get().map(|words| view! { <span class="muted">{words}</span> })}
+            <span class="muted">{text(|summary| format!("{}, {}, {} points", origin_words(summary.origin), size(summary.bytes), format::count(summary.points)))}</span>
+            <span class="muted">{way}</span>
+        </div>
+        <div class="run-words">
+            <label>
+                <span>"Tags"</span>
+                <input data-testid="run-tags" placeholder="none; several by commas" prop:value=move || tags.get() on:change=tag />
+            </label>
+            <label>
+                <span>"Note"</span>
+                <input data-testid="run-note" placeholder="none" maxlength="2000" prop:value=move || note.get() on:change=annotate />
+            </label>
+        </div>
+        {move || failure.get().map(|failure| view! { <FailureNotice failure=failure /> })}
+    }
+}

@@ -1,0 +1,72 @@
+//! Importing a whole log, and what was read from it.
+
+use api::path;
+use api::run::RunDetail;
+use leptos::prelude::*;
+use leptos::task::spawn_local;
+
+use crate::client::{self, Body, Failure};
+use crate::drop::FileDrop;
+use crate::format;
+use crate::notice::FailureNotice;
+use crate::runs::LogReportView;
+
+/// A place to drop logs on.
+#[component]
+pub(super) fn ImportLog(changed: Callback<()>) -> impl IntoView {
+    let waiting = RwSignal::new(0_u32);
+    let failures = RwSignal::new(Vec::<(String, Failure)>::new());
+    let imported = RwSignal::new(Vec::<RunDetail>::new());
+    let send = move |file: web_sys::File| {
+        let name = file.name();
+        let url = format!("{}?name={}", path::RUN_IMPORT, client::encode(&name));
+        failures.set(Vec::new());
+        waiting.update(|waiting| *waiting += 1);
+        spawn_local(async move {
+            let answer = client::send::<RunDetail>("POST", &url, Body::File(file)).await;
+            if waiting.try_update(|waiting| *waiting -= 1).is_none() {
+                return;
+            }
+            match answer {
+                Ok(detail) => {
+                    imported.update(|imported| imported.insert(0, detail));
+                    changed.run(());
+                }
+                Err(failure) => failures.update(|failures| failures.push((name, failure))),
+            }
+        });
+    };
+    let reports = move || {
+        let report = |detail: RunDetail| {
+            let summary = detail.summary;
+            let read = format!(" · {} points", format::count(summary.points));
+            view! {
+                <div class="imported" data-testid="imported" data-run=summary.id.clone()>
+                    <p role="status"><a href=path::run_page(&summary.id)>{summary.name}</a>{read}</p>
+                    <LogReportView report=detail.report />
+                </div>
+            }
+        };
+        imported.get().into_iter().map(report).collect_view()
+    };
+    let refusals = move || {
+        let refusal =
+            |(name, failure): (String, Failure)| view! { <p class="muted">{name}</p><FailureNotice failure=failure /> };
+        failures.get().into_iter().map(refusal).collect_view()
+    };
+    view! {
+        <section class="card">
+            <header class="card-title"><h2>"Import a log"</h2><span class="muted">"of a job that is over, or a part of one"</span></header>
+            <FileDrop
+                title=Signal::stored("Drop or choose logs".to_owned())
+                hint="Megatron-LM, NeMo, torchtitan, DeepSpeed, Hugging Face trainer, MLPerf, TensorBoard, Weights & Biases"
+                test_id="import-log"
+                busy=Signal::derive(move || waiting.get() > 0)
+                multiple=true
+                on_file=send
+            />
+            {refusals}
+            {reports}
+        </section>
+    }
+}

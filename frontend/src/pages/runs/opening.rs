@@ -1,0 +1,80 @@
+//! Opening a run: its name, what it is held against, and then the commands that send its log.
+
+use api::path;
+use api::planner::scenario::PlannerKind;
+use api::run::{CreatedRun, NewRun};
+use leptos::prelude::*;
+use leptos::task::spawn_local;
+
+use crate::client::{self, Body, Failure};
+use crate::notice::FailureNotice;
+use crate::runs::{PlanChoice, SendingCommands, keep_token};
+
+/// The form, and the commands of the run that was opened last.
+#[component]
+pub(super) fn OpenRun(changed: Callback<()>) -> impl IntoView {
+    let name = RwSignal::new(String::new());
+    let scenario = RwSignal::new(None::<String>);
+    let plan = RwSignal::new(None::<PlannerKind>);
+    let failure = RwSignal::new(None::<Failure>);
+    let opened = RwSignal::new(None::<CreatedRun>);
+    let busy = RwSignal::new(false);
+    let open = move |event: web_sys::SubmitEvent| {
+        event.prevent_default();
+        let run = NewRun {
+            name: Some(name.get_untracked().trim().to_owned()).filter(|name| !name.is_empty()),
+            scenario: scenario.get_untracked(),
+            plan: plan.get_untracked(),
+        };
+        let Ok(body) = serde_json::to_string(&run) else { return };
+        busy.set(true);
+        spawn_local(async move {
+            let answer = client::send::<CreatedRun>("POST", path::RUNS, Body::Json(body)).await;
+            if busy.try_set(false).is_some() {
+                return;
+            }
+            match answer {
+                Ok(created) => {
+                    keep_token(&created.run, &created.ingest_token);
+                    failure.set(None);
+                    name.set(String::new());
+                    opened.set(Some(created));
+                    changed.run(());
+                }
+                Err(problem) => failure.set(Some(problem)),
+            }
+        });
+    };
+    let commands = move || {
+        opened.get().map(|CreatedRun { run, url, .. }| {
+            let key = run.clone();
+            view! {
+                <div class="opened" data-testid="opened" data-run=key>
+                    <p role="status"><b>"The run is open and waits for its log. "</b><a href=url data-testid="opened-link">"Its page"</a></p>
+                    <SendingCommands run=run />
+                </div>
+            }
+        })
+    };
+    view! {
+        <section class="card">
+            <header class="card-title"><h2>"Open a run"</h2><span class="muted">"for a job that is running"</span></header>
+            <form class="open-run" on:submit=open>
+                <label>
+                    "Name"
+                    <input
+                        data-testid="run-name"
+                        maxlength="200"
+                        placeholder="absent: the time of its beginning"
+                        prop:value=move || name.get()
+                        on:input=move |event| name.set(event_target_value(&event))
+                    />
+                </label>
+                <PlanChoice scenario=scenario plan=plan />
+                <p class="actions"><button type="submit" class="primary" data-testid="open-run" disabled=move || busy.get()>"Open"</button></p>
+            </form>
+            {move || failure.get().map(|failure| view! { <FailureNotice failure=failure /> })}
+            {commands}
+        </section>
+    }
+}

@@ -1,0 +1,180 @@
+//! What a profile puts into a scenario that uses it, in words.
+
+use api::planner::cluster::Cluster;
+use api::planner::cost::overrides::{CostOverride, OverridePhase};
+use api::profile::ProfileEffect;
+use leptos::prelude::*;
+use serde_json::Value;
+
+use crate::format;
+
+/// What a profile puts into a scenario that uses it.
+#[component]
+pub(crate) fn EffectWords(effect: ProfileEffect) -> impl IntoView {
+    match effect {
+        ProfileEffect::Cluster { cluster } => {
+            let lines =
+                figures(&cluster).into_iter().map(|(name, value)| view! { <div><dt>{name}</dt><dd>{value}</dd></div> });
+            view! {
+                <div data-testid="effect">
+                    <p>"A scenario that uses it takes device and links from it, as they were fitted to measurements; its own size stays."</p>
+                    <dl class="fitted">{lines.collect_view()}</dl>
+                </div>
+            }
+            .into_any()
+        }
+        ProfileEffect::Overrides { overrides } => {
+            let none = overrides.is_empty().then_some("It changes nothing: prediction and measurement agree already.");
+            let lines = overrides.iter().map(|given| view! { <li>{words(given)}</li> });
+            view! {
+                <div data-testid="effect">
+                    <p>"A scenario that uses it takes these times in place of the model's:"</p>
+                    {none}
+                    <ul>{lines.collect_view()}</ul>
+                </div>
+            }
+            .into_any()
+        }
+    }
+}
+
+/// One override in words: "layer of every module, backward: × 1.08".
+fn words(given: &CostOverride) -> String {
+    let what = if given.is_layer() { "whole layer".to_owned() } else { format!("operator {}", given.operator) };
+    let module =
+        given.module.as_ref().map_or_else(|| "every module".to_owned(), |module| format!("the module {module}"));
+    let phase = match given.phase {
+        None => "forward and backward",
+        Some(OverridePhase::Forward) => "forward",
+        Some(OverridePhase::InputGrad) => "gradient of the input",
+        Some(OverridePhase::WeightGrad) => "gradient of the weights",
+        Some(OverridePhase::Backward) => "backward",
+    };
+    let price = match (given.scale, &given.formula_us, &given.table_us) {
+        (Some(scale), ..) => format!("predicted time × {}", format::three_digits(scale)),
+        (None, Some(formula), _) => format!("{formula} µs"),
+        (None, None, Some(table)) => format!("a table of {} points over tokens", table.len()),
+        (None, None, None) => "the model's own time".to_owned(),
+    };
+    format!("{what} of {module}, {phase}: {price}")
+}
+
+/// Names and units of figures by their place in a cluster.
+const FIGURES: [(&str, &str, Form); 20] = [
+    ("/device/peak_tflops", "Peak of matrix products", Form::Unit("TFLOP/s")),
+    ("/device/fp8_tflops", "Peak of fp8 products", Form::Unit("TFLOP/s")),
+    ("/device/matmul_efficiency", "Largest share of the peak in matrix products", Form::Share),
+    ("/device/attention_efficiency", "Share of the peak in attention", Form::Share),
+    ("/device/memory_gib", "Memory", Form::Unit("GiB")),
+    ("/device/memory_gb_per_s", "Memory bandwidth", Form::Unit("GB/s")),
+    ("/device/memory_efficiency", "Share of the memory bandwidth", Form::Share),
+    ("/device/multiprocessors", "Multiprocessors", Form::Unit("")),
+    ("/device/launch_us", "Launch of a kernel", Form::Unit("µs")),
+    ("/device/host_gb_per_s", "Bandwidth to the host", Form::Unit("GB/s")),
+    ("/device/curves", "How rates depend on shapes", Form::Curve),
+    ("/intra_node/gb_per_s", "Bandwidth inside a node", Form::Unit("GB/s")),
+    ("/intra_node/efficiency", "Largest share of it inside a node", Form::Share),
+    ("/intra_node/latency_us", "Latency inside a node", Form::Unit("µs")),
+    ("/intra_node/curve", "How the rate inside a node depends on the message", Form::Curve),
+    ("/inter_node/gb_per_s", "Bandwidth between nodes", Form::Unit("GB/s")),
+    ("/inter_node/efficiency", "Largest share of it between nodes", Form::Share),
+    ("/inter_node/latency_us", "Latency between nodes", Form::Unit("µs")),
+    ("/inter_node/curve", "How the rate between nodes depends on the message", Form::Curve),
+    ("/name", "Name", Form::Text),
+];
+
+/// How a figure is written.
+#[derive(Debug, Clone, Copy)]
+enum Form {
+    Unit(&'static str),
+    Share,
+    Curve,
+    Text,
+}
+
+impl Form {
+    fn text(self, value: Option<&Value>) -> String {
+        let Some(value) = value.filter(|value| !value.is_null()) else {
+            return if matches!(self, Self::Curve) { "as of a typical one".to_owned() } else { "–".to_owned() };
+        };
+        match self {
+            Self::Unit("") => format::three_digits(value.as_f64().unwrap_or(f64::NAN)),
+            Self::Unit(unit) => format!("{}\u{202f}{unit}", format::three_digits(value.as_f64().unwrap_or(f64::NAN))),
+            Self::Share => format::percent(value.as_f64().unwrap_or(f64::NAN)),
+            Self::Curve => "a fitted curve".to_owned(),
+            Self::Text => value.as_str().unwrap_or_default().to_owned(),
+        }
+    }
+}
+
+/// The figures of a cluster that it has.
+fn figures(cluster: &Cluster) -> Vec<(&'static str, String)> {
+    let value = serde_json::to_value(cluster).unwrap_or_default();
+    let known = FIGURES.into_iter().filter(|(place, ..)| value.pointer(place).is_some_and(|value| !value.is_null()));
+    known.map(|(place, name, form)| (name, form.text(value.pointer(place)))).collect()
+}
+
+/// Figures of a cluster that a profile changes: name, before, after.
+pub(crate) fn changes(before: &Cluster, after: &Cluster) -> Vec<(&'static str, String, String)> {
+    let value = |cluster: &Cluster| serde_json::to_value(cluster).unwrap_or_default();
+    let (before, after) = (value(before), value(after));
+    FIGURES
+        .into_iter()
+        .filter(|(place, ..)| before.pointer(place) != after.pointer(place))
+        .map(|(place, name, form)| {
+            let (old, new) = (form.text(before.pointer(place)), form.text(after.pointer(place)));
+            // Two curves read alike.
+            let new = if old == new { "another curve".to_owned() } else { new };
+            (name, old, new)
+        })
+        .collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn override_of(operator: &str) -> CostOverride {
+        CostOverride {
+            module: None,
+            operator: operator.into(),
+            phase: None,
+            scale: None,
+            formula_us: None,
+            table_us: None,
+        }
+    }
+
+    #[test]
+    fn overrides_in_words() {
+        let layer = CostOverride { scale: Some(1.08), phase: Some(OverridePhase::Backward), ..override_of("layer") };
+        assert_eq!(words(&layer), "whole layer of every module, backward: predicted time × 1.08");
+        let table = CostOverride { module: Some("vit".into()), table_us: Some(vec![[1.0, 2.0]]), ..override_of("qkv") };
+        assert_eq!(
+            words(&table),
+            "operator qkv of the module vit, forward and backward: a table of 1 points over tokens"
+        );
+    }
+
+    #[test]
+    fn only_what_differs_is_a_change() {
+        let cluster: Cluster = serde_json::from_value(serde_json::json!({
+            "name": "A", "nodes": 1, "devices_per_node": 8,
+            "device": {"memory_gib": 80.0, "peak_tflops": 312.0, "matmul_efficiency": 0.7, "attention_efficiency": 0.5,
+                       "memory_gb_per_s": 2039.0, "memory_efficiency": 0.8, "multiprocessors": 108, "launch_us": 2.0},
+            "intra_node": {"gb_per_s": 300.0, "efficiency": 0.8, "latency_us": 3.0},
+            "inter_node": {"gb_per_s": 25.0, "efficiency": 0.9, "latency_us": 8.0}
+        }))
+        .unwrap();
+        assert_eq!(changes(&cluster, &cluster), []);
+        let mut fitted = cluster.clone();
+        fitted.device.matmul_efficiency = 0.81;
+        fitted.nodes = 4;
+        let plain: Vec<_> = changes(&cluster, &fitted)
+            .into_iter()
+            .map(|(name, old, new)| format!("{name}: {old} {new}").replace('\u{202f}', " "))
+            .collect();
+        assert_eq!(plain, ["Largest share of the peak in matrix products: 70.0 % 81.0 %"]);
+        assert_eq!(figures(&cluster).len(), 15, "eight of the device, three of each link, the name");
+    }
+}

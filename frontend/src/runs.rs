@@ -1,0 +1,30 @@
+//! Observed training as pages show it: the points of a run as they come, how they are thinned, what is looked at.
+//!
+//! [`metric`], [`points`], [`thinning`], [`view`] and [`words`] are native and tested; [`feed`] talks to the server;
+//! [`observed`] is the state of the page of one run.
+
+mod commands;
+mod feed;
+mod metric;
+mod observed;
+mod plan_choice;
+mod points;
+mod report;
+mod thinning;
+mod token;
+mod view;
+mod words;
+
+pub(crate) use commands::SendingCommands;
+pub(crate) use feed::Way;
+pub(crate) use metric::Metric;
+pub(crate) use observed::{Observed, of_detail, use_observed};
+pub(crate) use plan_choice::PlanChoice;
+pub(crate) use points::Points;
+pub(crate) use report::LogReportView;
+pub(crate) use thinning::{share_out, thin};
+pub(crate) use token::keep_token;
+pub(crate) use view::RunView;
+#[cfg(test)]
+pub(crate) use words::tests::summary as a_summary;
+pub(crate) use words::{StateBadge, ago, clock, origin_words, progress_words, remaining_s, size};

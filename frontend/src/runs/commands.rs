@@ -1,0 +1,110 @@
+//! How the log of a run is sent: commands to paste, with the token where it is known.
+
+use api::path;
+use api::run::{ClientCommands, CreatedRun};
+use leptos::prelude::*;
+use leptos::task::spawn_local;
+
+use super::token::{keep_token, token_of};
+use crate::client::{self, Body, Failure};
+use crate::clipboard;
+use crate::notice::FailureNotice;
+
+/// Stands in for a token that is not known here.
+const UNKNOWN: &str = "TOKEN";
+/// How long a button says that it copied.
+const SAID: std::time::Duration = std::time::Duration::from_secs(4);
+
+/// The commands of a run, and a way to a new token.
+#[component]
+pub(crate) fn SendingCommands(run: String) -> impl IntoView {
+    let token = RwSignal::new(token_of(&run));
+    let failure = RwSignal::new(None::<Failure>);
+    let asking = RwSignal::new(false);
+    let id = StoredValue::new(run);
+    let renew = move |_| {
+        asking.set(true);
+        spawn_local(async move {
+            let Some(run) = id.try_get_value() else { return };
+            let answer = client::send::<CreatedRun>("POST", &path::run_token(&run), Body::Empty).await;
+            if asking.try_set(false).is_some() {
+                return;
+            }
+            match answer {
+                Ok(created) => {
+                    keep_token(&run, &created.ingest_token);
+                    failure.set(None);
+                    token.set(Some(created.ingest_token));
+                }
+                Err(problem) => failure.set(Some(problem)),
+            }
+        });
+    };
+    let commands = move || {
+        let origin = window().location().origin().unwrap_or_default();
+        let ClientCommands { looped, streamed, finish } =
+            id.with_value(|run| ClientCommands::of(&origin, run, token.get().as_deref().unwrap_or(UNKNOWN)));
+        view! {
+            <Command
+                name="Beside the trainer, in a loop of sh and curl; survives restarts of either side"
+                test_id="command-looped"
+                text=looped
+            />
+            <Command name="Or one line that streams" test_id="command-streamed" text=streamed />
+            <Command name="When the job has ended, with its exit code" test_id="command-finish" text=finish />
+        }
+    };
+    let words = move || {
+        if token.with(Option::is_some) {
+            "The token below is shown only now: the server keeps a hash of it. train.log is the file that the trainer writes."
+        } else {
+            "TOKEN stands for the token, which was shown when the run was opened. A new one ends the old one."
+        }
+    };
+    let label = move || if token.with(Option::is_some) { "New token" } else { "Make a new token" };
+    view! {
+        <div class="commands" data-testid="commands">
+            <p class="hint">{words}</p>
+            {commands}
+            <p class="actions">
+                <button data-testid="new-token" disabled=move || asking.get() on:click=renew>{label}</button>
+            </p>
+            {move || failure.get().map(|failure| view! { <FailureNotice failure=failure /> })}
+        </div>
+    }
+}
+
+/// A command with a button that copies it.
+#[component]
+fn Command(name: &'static str, test_id: &'static str, text: String) -> impl IntoView {
+    let done = RwSignal::new(None::<bool>);
+    let copied = text.clone();
+    let copy = move |_| {
+        let text = copied.clone();
+        spawn_local(async move {
+            if done.try_set(Some(clipboard::copy(&text).await)).is_none() {
+                set_timeout(
+                    move || {
+                        done.try_set(None);
+                    },
+                    SAID,
+                );
+            }
+        });
+    };
+    let label = move || match done.get() {
+        None => "Copy",
+        Some(true) => "Copied",
+        Some(false) => "Copy by hand",
+    };
+    view! {
+        <div class="command">
+            <p>
+                <span>{name}</span>
+                <button aria-label=move || format!("{}: {name}", label()) on:click=copy>{label}</button>
+                <span class="visually-hidden" role="status">{move || done.get().map(|done| if done { "Copied" } else { "The browser refuses to copy" })}</span>
+            </p>
+            <pre tabindex="0" aria-label=name><code data-testid=test_id>{text}</code></pre>
+        </div>
+    }
+}

@@ -1,0 +1,459 @@
+//! What the server knows of a run, as it grows: pages of points first, then a stream of events; where streams do not
+//! get through, pages again and again.
+
+use std::cell::{Cell, RefCell};
+use std::rc::Rc;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+
+use api::path;
+use api::run::{PointPage, RunDetail, RunGap, RunPoint, RunState};
+use js_sys::{Date, Function, Promise};
+use leptos::prelude::*;
+use leptos::task::spawn_local;
+use serde::de::DeserializeOwned;
+use wasm_bindgen::closure::Closure;
+use wasm_bindgen::{JsCast, JsValue};
+use wasm_bindgen_futures::JsFuture;
+use web_sys::{EventSource, MessageEvent};
+
+use super::points::Points;
+use crate::client::{self, Failure, pause};
+
+/// Points asked for at once.
+const PAGE: u32 = 5_000;
+/// A stream that breaks so often in a row is given up.
+const BREAKS: u32 = 3;
+/// Between two questions where there is no stream.
+const POLL_MS: i32 = 2_000;
+/// Between two questions about a run that has ended, or that only stands beside another.
+const SLOW_POLL_MS: i32 = 10_000;
+/// Figures of the whole run are asked for at most this often while points come.
+const DETAIL_MS: f64 = 3_000.0;
+/// Charts of many points are drawn less often: a ms for so many points between two drawings.
+const POINTS_PER_MS: usize = 40;
+
+/// How points come.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Way {
+    /// What is stored is being fetched.
+    Loading,
+    /// Events are sent by the server.
+    Streaming,
+    /// The server is asked again and again.
+    Polling,
+    /// The run is over; it is looked at now and then, as it may go on.
+    Over,
+}
+
+/// A run as it grows.
+#[derive(Clone, Copy)]
+pub(crate) struct Feed {
+    id: StoredValue<String>,
+    /// What lists and reports say of it.
+    pub(crate) detail: RwSignal<Option<Arc<RunDetail>>>,
+    /// Where it stands.
+    pub(crate) state: RwSignal<Option<RunState>>,
+    /// How points come.
+    pub(crate) way: RwSignal<Way>,
+    /// Why nothing comes.
+    pub(crate) failure: RwSignal<Option<Failure>>,
+    /// Its points; they are no signal, as copies of them would be large.
+    points: StoredValue<Points>,
+    /// Counts the changes of the points.
+    version: RwSignal<u32>,
+    pace: StoredValue<Pace>,
+    alive: StoredValue<Arc<AtomicBool>>,
+    stream: StoredValue<Option<Stream>, LocalStorage>,
+}
+
+/// When points were last announced, and whether they will be again soon; when the detail was last asked for.
+#[derive(Debug, Clone, Copy, Default)]
+struct Pace {
+    announced_ms: f64,
+    announces: bool,
+    asked_ms: f64,
+}
+
+/// A stream that is open, and how whoever waits for its end is told.
+struct Stream {
+    source: EventSource,
+    ended: Function,
+}
+
+impl Stream {
+    fn close(&self) {
+        for set in [EventSource::set_onerror, EventSource::set_onopen] {
+            set(&self.source, None);
+        }
+        self.source.close();
+        // Resolving a promise of ours cannot throw.
+        drop(self.ended.call0(&JsValue::UNDEFINED));
+    }
+}
+
+impl Feed {
+    /// Follows a run by events until the page is left.
+    pub(crate) fn follow(id: String) -> Self {
+        let feed = Self::new(id);
+        spawn_local(feed.keep_following());
+        feed
+    }
+
+    /// Looks at a run now and then until the page is left: a browser keeps only a few streams open at once.
+    pub(crate) fn watch(id: String) -> Self {
+        let feed = Self::new(id);
+        spawn_local(feed.keep_watching());
+        feed
+    }
+
+    fn new(id: String) -> Self {
+        let alive = Arc::new(AtomicBool::new(true));
+        let feed = Self {
+            id: StoredValue::new(id),
+            detail: RwSignal::new(None),
+            state: RwSignal::new(None),
+            way: RwSignal::new(Way::Loading),
+            failure: RwSignal::new(None),
+            points: StoredValue::default(),
+            version: RwSignal::new(0),
+            pace: StoredValue::default(),
+            alive: StoredValue::new(Arc::clone(&alive)),
+            stream: StoredValue::new_local(None),
+        };
+        let stream = feed.stream;
+        on_cleanup(move || {
+            alive.store(false, Ordering::Relaxed);
+            if let Some(Some(stream)) = stream.try_update_value(Option::take) {
+                stream.close();
+            }
+        });
+        feed
+    }
+
+    /// The run.
+    pub(crate) fn id(&self) -> String {
+        self.id.get_value()
+    }
+
+    /// Looks at the points; whoever reads them in an effect runs again when there are more.
+    pub(crate) fn with_points<T>(&self, look: impl FnOnce(&Points) -> T) -> T {
+        self.version.track();
+        self.points.with_value(look)
+    }
+
+    /// Counts the changes of the points.
+    pub(crate) fn version(&self) -> u32 {
+        self.version.get()
+    }
+
+    /// Ends it before the page is left.
+    pub(crate) fn stop(&self) {
+        self.alive.with_value(|alive| alive.store(false, Ordering::Relaxed));
+        self.stream.update_value(|stream| {
+            if let Some(stream) = stream.take() {
+                stream.close();
+            }
+        });
+    }
+
+    /// Asks for the figures of the whole run.
+    pub(crate) async fn refresh(self) -> Result<(), Failure> {
+        let Some(url) = self.id.try_with_value(|id| path::run(id)) else { return Ok(()) };
+        let answer = client::get::<RunDetail>(&url).await;
+        if !self.is_alive() {
+            return Ok(());
+        }
+        let detail = answer?;
+        self.enter(detail.summary.state);
+        if self.detail.with_untracked(|known| known.as_deref() != Some(&detail)) {
+            self.detail.set(Some(Arc::new(detail)));
+        }
+        Ok(())
+    }
+
+    fn is_alive(&self) -> bool {
+        self.alive.try_with_value(|alive| alive.load(Ordering::Relaxed)) == Some(true)
+    }
+
+    fn is_over(&self) -> bool {
+        matches!(self.state.get_untracked(), Some(RunState::Ended | RunState::Crashed))
+    }
+
+    fn enter(&self, state: RunState) {
+        if self.state.get_untracked() != Some(state) {
+            self.state.set(Some(state));
+        }
+    }
+
+    fn note(&self, answer: Result<(), Failure>) -> bool {
+        let failure = answer.err();
+        let done = failure.is_none();
+        if self.is_alive() && self.failure.with_untracked(|known| *known != failure) {
+            self.failure.set(failure);
+        }
+        done
+    }
+
+    /// Everything that is stored, however long it takes; false where the page was left, or the run is not there.
+    async fn load(self) -> bool {
+        loop {
+            let done = self.note(
+                async {
+                    self.refresh().await?;
+                    self.catch_up(0, None).await
+                }
+                .await,
+            );
+            if !self.is_alive() {
+                return false;
+            }
+            if done {
+                return true;
+            }
+            if self.failure.with_untracked(|failure| failure.as_ref().and_then(Failure::status).is_some_and(is_lasting))
+            {
+                return false;
+            }
+            pause(POLL_MS).await;
+        }
+    }
+
+    async fn keep_following(self) {
+        if !self.load().await {
+            return;
+        }
+        while self.is_alive() {
+            if !self.is_over() && !self.stream().await {
+                self.poll_while_live().await;
+            }
+            if self.is_alive() && self.is_over() {
+                self.way.set(Way::Over);
+                pause(SLOW_POLL_MS).await;
+                self.look_again().await;
+            }
+        }
+    }
+
+    async fn keep_watching(self) {
+        if !self.load().await {
+            return;
+        }
+        while self.is_alive() {
+            self.way.set(if self.is_over() { Way::Over } else { Way::Polling });
+            pause(SLOW_POLL_MS).await;
+            self.look_again().await;
+        }
+    }
+
+    async fn poll_while_live(self) {
+        while self.is_alive() && !self.is_over() {
+            self.way.set(Way::Polling);
+            pause(POLL_MS).await;
+            self.look_again().await;
+        }
+    }
+
+    async fn look_again(self) {
+        if !self.is_alive() {
+            return;
+        }
+        let before = self.points.with_value(Points::last_row);
+        let answer = async {
+            self.refresh().await?;
+            self.catch_up(before, None).await
+        }
+        .await;
+        self.note(answer);
+    }
+
+    /// Fetches the pages behind a row, up to another or the last.
+    async fn catch_up(self, mut after: u64, before: Option<u64>) -> Result<(), Failure> {
+        loop {
+            let Some(url) = self.id.try_with_value(|id| path::run_points(id, after, PAGE)) else { return Ok(()) };
+            let page = client::get::<PointPage>(&url).await;
+            if !self.is_alive() {
+                return Ok(());
+            }
+            let PointPage { mut points, next, open } = page?;
+            points.extend(open);
+            self.add(&points);
+            match next {
+                Some(next) if next > after && before.is_none_or(|before| next + 1 < before) => after = next,
+                _ => return Ok(()),
+            }
+        }
+    }
+
+    /// One stream of events, to its end; false where it broke too often in a row.
+    async fn stream(self) -> bool {
+        let url = self.id.with_value(|id| path::run_events(id));
+        let after = self.points.with_value(Points::last_row);
+        let Ok(source) = EventSource::new(&format!("{url}?after={after}")) else { return false };
+        let breaks = Rc::new(Cell::new(0));
+        let batch = Batch { feed: self, points: Rc::default(), due: Rc::default() };
+        let healthy = Rc::clone(&breaks);
+        let on_point = listener(move |point: RunPoint| {
+            healthy.set(0);
+            batch.put(point);
+        });
+        let on_gap = listener(move |gap: RunGap| {
+            spawn_local(async move {
+                self.note(self.catch_up(gap.after, Some(gap.before)).await);
+            });
+        });
+        let on_state = listener(move |state: RunState| {
+            self.enter(state);
+            spawn_local(async move {
+                self.note(self.refresh().await);
+            });
+            if self.is_over() {
+                self.close_soon();
+            }
+        });
+        for (name, listener) in [("point", &on_point), ("gap", &on_gap), ("state", &on_state)] {
+            // Listening for a name of an event that exists cannot fail.
+            drop(source.add_event_listener_with_callback(name, listener.as_ref().unchecked_ref()));
+        }
+        let opened = Rc::clone(&breaks);
+        let on_open = Closure::<dyn Fn()>::new(move || {
+            opened.set(0);
+            if self.is_alive() {
+                self.way.set(Way::Streaming);
+                self.failure.set(None);
+                // What came between the last page and the stream.
+                let after = self.points.with_value(Points::last_row);
+                spawn_local(async move {
+                    self.note(self.catch_up(after, None).await);
+                });
+            }
+        });
+        let broken = Rc::clone(&breaks);
+        let kept = source.clone();
+        let on_error = Closure::<dyn Fn()>::new(move || {
+            broken.set(broken.get() + 1);
+            // A refused stream is not opened again by the browser.
+            if broken.get() >= BREAKS || kept.ready_state() == EventSource::CLOSED {
+                broken.set(BREAKS);
+                self.close();
+            }
+        });
+        source.set_onopen(Some(on_open.as_ref().unchecked_ref()));
+        source.set_onerror(Some(on_error.as_ref().unchecked_ref()));
+        let ended = Promise::new(&mut |resolve, _| {
+            self.stream.set_value(Some(Stream { source: source.clone(), ended: resolve }));
+        });
+        // The promise only ever resolves.
+        drop(JsFuture::from(ended).await);
+        breaks.get() < BREAKS
+    }
+
+    fn close(&self) {
+        if let Some(Some(stream)) = self.stream.try_update_value(Option::take) {
+            stream.close();
+        }
+    }
+
+    /// Points that were sent before the end are on their way still.
+    fn close_soon(self) {
+        set_timeout(
+            move || {
+                if self.is_alive() && self.is_over() {
+                    self.close();
+                }
+            },
+            std::time::Duration::from_millis(500),
+        );
+    }
+
+    fn add(&self, points: &[RunPoint]) {
+        if self.points.try_update_value(|known| known.add(points)) == Some(true) {
+            self.announce();
+        }
+    }
+
+    /// Tells the charts, not more often than they can draw.
+    fn announce(self) {
+        let now = Date::now();
+        let least = (self.points.with_value(Points::len) / POINTS_PER_MS) as f64;
+        let wait = self.pace.try_update_value(|pace| {
+            let wait = pace.announced_ms + least - now;
+            if wait <= 0.0 {
+                pace.announced_ms = now;
+                return Some(None);
+            }
+            (!std::mem::replace(&mut pace.announces, true)).then_some(Some(wait))
+        });
+        match wait.flatten() {
+            Some(None) => self.version.update(|version| *version = version.wrapping_add(1)),
+            Some(Some(wait)) => set_timeout(
+                move || {
+                    if self.is_alive() {
+                        self.pace.update_value(|pace| {
+                            pace.announces = false;
+                            pace.announced_ms = Date::now();
+                        });
+                        self.version.update(|version| *version = version.wrapping_add(1));
+                    }
+                },
+                std::time::Duration::from_millis(wait as u64),
+            ),
+            None => {}
+        }
+        self.refresh_soon(now);
+    }
+
+    fn refresh_soon(self, now: f64) {
+        let due = self.pace.try_update_value(|pace| {
+            let due = self.way.get_untracked() == Way::Streaming && now - pace.asked_ms >= DETAIL_MS;
+            if due {
+                pace.asked_ms = now;
+            }
+            due
+        });
+        if due == Some(true) {
+            spawn_local(async move {
+                pause(DETAIL_MS as i32 / 2).await;
+                self.note(self.refresh().await);
+            });
+        }
+    }
+}
+
+/// Answers that asking again does not change: there is no such run, it was deleted, or nobody may see it.
+const fn is_lasting(status: u16) -> bool {
+    matches!(status, 400 | 401 | 403 | 404 | 410)
+}
+
+/// Points of a stream between two frames.
+#[derive(Clone)]
+struct Batch {
+    feed: Feed,
+    points: Rc<RefCell<Vec<RunPoint>>>,
+    due: Rc<Cell<bool>>,
+}
+
+impl Batch {
+    fn put(&self, point: RunPoint) {
+        self.points.borrow_mut().push(point);
+        if !self.due.replace(true) {
+            let this = self.clone();
+            request_animation_frame(move || {
+                this.due.set(false);
+                let points = this.points.take();
+                if this.feed.is_alive() {
+                    this.feed.add(&points);
+                }
+            });
+        }
+    }
+}
+
+/// Reads the data of events of one name; what cannot be read is left to the pages.
+fn listener<T: DeserializeOwned + 'static>(on_data: impl Fn(T) + 'static) -> Closure<dyn Fn(MessageEvent)> {
+    Closure::new(move |event: MessageEvent| {
+        if let Ok(data) = serde_json::from_str::<T>(&event.data().as_string().unwrap_or_default()) {
+            on_data(data);
+        }
+    })
+}

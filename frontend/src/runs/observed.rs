@@ -1,0 +1,213 @@
+//! The state of the page of one run: the run as it grows, the plans and runs beside it, and what is looked at.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use api::path;
+use api::planner::scenario::PlannerKind;
+use api::run::{Comparison, RunChange, RunDetail, RunSummary};
+use leptos::prelude::*;
+use leptos::task::spawn_local;
+use wasm_bindgen::JsValue;
+
+use super::feed::Feed;
+use super::view::RunView;
+use crate::client::{self, Body, Failure};
+
+/// A comparison is asked for again at most this often while points come.
+const COMPARE_MS: u64 = 4_000;
+
+/// Another run beside the one of the page.
+#[derive(Clone, Copy)]
+pub(crate) struct OtherRun {
+    /// It as it grows.
+    pub(crate) feed: Feed,
+}
+
+/// The state of the page of one run.
+#[derive(Clone, Copy)]
+pub(crate) struct Observed {
+    /// The run as it grows.
+    pub(crate) feed: Feed,
+    /// It beside the plan that it is held against; none before the answer is there, or without a scenario.
+    pub(crate) comparison: RwSignal<Option<Arc<Comparison>>>,
+    /// Why there is no comparison.
+    pub(crate) refusal: RwSignal<Option<Failure>>,
+    /// It beside plans of other planners of the scenario.
+    pub(crate) plans: RwSignal<BTreeMap<PlannerKind, Arc<Comparison>>>,
+    /// Other runs.
+    pub(crate) others: RwSignal<Vec<OtherRun>>,
+    /// What is looked at.
+    pub(crate) view: RwSignal<RunView>,
+    asks: StoredValue<bool>,
+    owner: StoredValue<Owner>,
+}
+
+impl Observed {
+    /// Of a run, in a view.
+    pub(crate) fn new(id: String, view: RunView) -> Self {
+        let this = Self {
+            feed: Feed::follow(id),
+            comparison: RwSignal::new(None),
+            refusal: RwSignal::new(None),
+            plans: RwSignal::default(),
+            others: RwSignal::default(),
+            view: RwSignal::new(view),
+            asks: StoredValue::new(false),
+            owner: StoredValue::new(Owner::current().unwrap_or_default()),
+        };
+        this.keep_in_step();
+        this
+    }
+
+    /// The run as lists show it.
+    pub(crate) fn summary(&self) -> Option<RunSummary> {
+        self.feed.detail.with(|detail| detail.as_ref().map(|detail| detail.summary.clone()))
+    }
+
+    /// Scenario and planner that it is held against.
+    pub(crate) fn held_against(&self) -> Option<(String, Option<PlannerKind>)> {
+        self.feed.detail.with(|detail| {
+            let summary = &detail.as_ref()?.summary;
+            Some((summary.scenario.clone()?, summary.plan))
+        })
+    }
+
+    /// Changes the run; answers what is wrong with the change.
+    pub(crate) async fn change(self, change: RunChange) -> Result<(), Failure> {
+        let body = serde_json::to_string(&change).map_err(|error| Failure::Unreadable(error.to_string()))?;
+        client::tell("PATCH", &path::run(&self.feed.id()), Body::Json(body)).await?;
+        self.feed.refresh().await
+    }
+
+    /// Draws another run too, or no longer.
+    pub(crate) fn toggle_run(self, id: &str) {
+        self.view.update(|view| match view.runs.iter().position(|known| known == id) {
+            Some(place) => drop(view.runs.remove(place)),
+            None => view.runs.push(id.to_owned()),
+        });
+    }
+
+    /// Draws the prediction of another planner too, or no longer.
+    pub(crate) fn toggle_plan(self, planner: PlannerKind) {
+        self.view.update(|view| match view.plans.iter().position(|known| *known == planner) {
+            Some(place) => drop(view.plans.remove(place)),
+            None => view.plans.push(planner),
+        });
+    }
+
+    fn keep_in_step(self) {
+        let against = Memo::new(move |_| self.held_against());
+        // Another plan is another question: the old answer would stand beside the wrong name.
+        Effect::new(move |_| {
+            if against.get().is_none() {
+                self.comparison.set(None);
+                self.refusal.set(None);
+                self.plans.set(BTreeMap::new());
+            }
+            self.compare();
+        });
+        Effect::new(move |_| {
+            self.view.with(|view| view.plans.clone());
+            self.compare();
+        });
+        Effect::new(move |before: Option<u32>| {
+            let version = self.feed.version();
+            if before.is_some_and(|before| before != version) {
+                self.compare_soon();
+            }
+            version
+        });
+        Effect::new(move |_| {
+            let wanted = self.view.with(|view| view.runs.clone());
+            self.show_others(&wanted);
+        });
+        Effect::new(move |before: Option<()>| {
+            let query = self.view.with(RunView::write);
+            if before.is_some() {
+                write_address(&self.feed.id(), &query);
+            }
+        });
+    }
+
+    fn show_others(self, wanted: &[String]) {
+        let known = self.others.get_untracked();
+        let is_wanted = |other: &OtherRun| wanted.contains(&other.feed.id());
+        known.iter().filter(|other| !is_wanted(other)).for_each(|other| other.feed.stop());
+        // Feeds live as long as the page, not as the effect that asked for them.
+        let owner = self.owner.get_value();
+        let others = wanted.iter().map(|id| {
+            let found = known.iter().find(|other| other.feed.id() == *id).copied();
+            found.unwrap_or_else(|| OtherRun { feed: owner.with(|| Feed::watch(id.clone())) })
+        });
+        self.others.set(others.collect());
+    }
+
+    fn compare_soon(self) {
+        if self.asks.try_update_value(|asks| std::mem::replace(asks, true)) == Some(false) {
+            set_timeout(
+                move || {
+                    if self.asks.try_set_value(false).is_none() {
+                        self.compare();
+                    }
+                },
+                std::time::Duration::from_millis(COMPARE_MS),
+            );
+        }
+    }
+
+    /// Asks for the comparisons anew; the last ones stay until then.
+    pub(crate) fn compare(self) {
+        let Some((scenario, plan)) = untrack(|| self.held_against()) else { return };
+        let id = self.feed.id();
+        let plans = self.view.with_untracked(|view| view.plans.clone());
+        spawn_local(async move {
+            let answer = client::get::<Comparison>(&path::run_comparison(&id, None)).await;
+            let still = untrack(|| self.feed.detail.try_with(Option::is_some)) == Some(true)
+                && untrack(|| self.held_against()) == Some((scenario, plan));
+            if !still {
+                return;
+            }
+            match answer {
+                Ok(comparison) => {
+                    self.refusal.set(None);
+                    if self.comparison.with_untracked(|known| known.as_deref() != Some(&comparison)) {
+                        self.comparison.set(Some(Arc::new(comparison)));
+                    }
+                }
+                Err(failure) => {
+                    self.comparison.set(None);
+                    self.refusal.set(Some(failure));
+                }
+            }
+            for planner in plans {
+                let answer = client::get::<Comparison>(&path::run_comparison(&id, Some(planner.id()))).await;
+                let Ok(comparison) = answer else { continue };
+                self.plans.try_update(|plans| drop(plans.insert(planner, Arc::new(comparison))));
+            }
+        });
+    }
+}
+
+/// The state of the page of one run.
+pub(crate) fn use_observed() -> Observed {
+    expect_context()
+}
+
+/// What the detail says, where it is there.
+pub(crate) fn of_detail<T>(observed: Observed, read: impl FnOnce(&RunDetail) -> T) -> Option<T> {
+    observed.feed.detail.with(|detail| detail.as_deref().map(read))
+}
+
+/// Writes the view to the address bar, without a step in the browser's history.
+fn write_address(id: &str, query: &str) {
+    let page = path::run_page(id);
+    let mark = if query.is_empty() { "" } else { "?" };
+    // The page may have been left meanwhile.
+    if window().location().pathname().is_ok_and(|here| here == page)
+        && let Ok(history) = window().history()
+    {
+        // A refusal leaves the old address, and the next change writes again.
+        drop(history.replace_state_with_url(&JsValue::NULL, "", Some(&format!("{page}{mark}{query}"))));
+    }
+}

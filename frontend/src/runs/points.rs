@@ -1,0 +1,176 @@
+//! Points of a run in columns narrow enough for tens of thousands.
+
+use api::run::RunPoint;
+
+use super::metric::Metric;
+
+/// A point without what is not drawn.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub(crate) struct Sample {
+    /// Place in the run.
+    pub(crate) row: u64,
+    /// Part of the run.
+    pub(crate) segment: u32,
+    /// The step.
+    pub(crate) step: u64,
+    /// Whether lines that come may still add to it.
+    is_open: bool,
+    values: [f64; Metric::COUNT],
+}
+
+impl Sample {
+    fn of(point: &RunPoint) -> Self {
+        let values = Metric::ALL.map(|metric| metric.of(point).filter(|value| value.is_finite()).unwrap_or(f64::NAN));
+        Self { row: point.row, segment: point.segment, step: point.step, is_open: point.open, values }
+    }
+
+    /// Whether it says the same; what both do not say is the same too.
+    fn is_same(&self, other: &Self) -> bool {
+        let bits = |sample: &Self| sample.values.map(f64::to_bits);
+        (self.segment, self.step) == (other.segment, other.step) && bits(self) == bits(other)
+    }
+
+    /// What it says of a metric.
+    pub(crate) fn value(&self, metric: Metric) -> Option<f64> {
+        let place = Metric::ALL.iter().position(|known| *known == metric)?;
+        Some(self.values[place]).filter(|value| value.is_finite())
+    }
+}
+
+/// The points of a run, rows rising, each once.
+#[derive(Debug, Clone, Default, PartialEq)]
+pub(crate) struct Points {
+    samples: Vec<Sample>,
+}
+
+impl Points {
+    /// Adds points in whatever order they come; of several of one row the one that came last counts. Whether
+    /// anything changed.
+    pub(crate) fn add(&mut self, points: &[RunPoint]) -> bool {
+        let (mut changed, mut in_order) = (false, true);
+        let known = self.samples.len();
+        for sample in points.iter().map(Sample::of) {
+            let place = self.samples[..known].binary_search_by_key(&sample.row, |sample| sample.row);
+            match place {
+                // A page may be older than the stream.
+                Ok(place) if sample.is_open && !self.samples[place].is_open => {}
+                Ok(place) => {
+                    changed |= !self.samples[place].is_same(&sample);
+                    self.samples[place] = sample;
+                }
+                Err(_) => {
+                    in_order &= self.samples.last().is_none_or(|last| last.row < sample.row);
+                    changed = true;
+                    self.samples.push(sample);
+                }
+            }
+        }
+        if !in_order {
+            // Stable: of two of one row the one that came later stands last, and stays.
+            self.samples.sort_by_key(|sample| sample.row);
+            self.samples.reverse();
+            self.samples.dedup_by_key(|sample| sample.row);
+            self.samples.reverse();
+        }
+        changed
+    }
+
+    /// The last row that is complete; 0 before there is any.
+    pub(crate) fn last_row(&self) -> u64 {
+        self.samples.iter().rev().find(|sample| !sample.is_open).map_or(0, |sample| sample.row)
+    }
+
+    /// How many there are.
+    pub(crate) const fn len(&self) -> usize {
+        self.samples.len()
+    }
+
+    /// All of them.
+    pub(crate) fn samples(&self) -> &[Sample] {
+        &self.samples
+    }
+
+    /// Whether any point says something of a metric.
+    pub(crate) fn tell_of(&self, metric: Metric) -> bool {
+        self.samples.iter().any(|sample| sample.value(metric).is_some())
+    }
+
+    /// Points of a metric between two steps, by part of the run.
+    pub(crate) fn series(&self, metric: Metric, steps: Option<(u64, u64)>) -> Vec<(u32, Vec<(f64, f64)>)> {
+        self.series_without(metric, steps, |_| false)
+    }
+
+    /// As [`Self::series`], without the rows for which `left_out` holds.
+    pub(crate) fn series_without(
+        &self,
+        metric: Metric,
+        steps: Option<(u64, u64)>,
+        left_out: impl Fn(u64) -> bool,
+    ) -> Vec<(u32, Vec<(f64, f64)>)> {
+        let mut parts: Vec<(u32, Vec<(f64, f64)>)> = Vec::new();
+        for sample in &self.samples {
+            let Some(value) = sample.value(metric) else { continue };
+            let within = steps.is_none_or(|(from, to)| (from..=to).contains(&sample.step));
+            if !within || left_out(sample.row) {
+                continue;
+            }
+            let point = (sample.step as f64, value);
+            match parts.last_mut() {
+                Some((segment, own)) if *segment == sample.segment => own.push(point),
+                _ => parts.push((sample.segment, vec![point])),
+            }
+        }
+        parts
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn point(row: u64, segment: u32, step: u64, step_s: f64) -> RunPoint {
+        RunPoint { row, segment, step, step_s: Some(step_s), ..RunPoint::default() }
+    }
+
+    fn rows(points: &Points) -> Vec<u64> {
+        points.samples().iter().map(|sample| sample.row).collect()
+    }
+
+    #[test]
+    fn rows_come_twice_and_late_and_stand_once_in_order() {
+        let mut points = Points::default();
+        assert!(points.add(&[point(1, 0, 10, 1.0), point(2, 0, 11, 1.1), point(5, 0, 14, 1.4)]));
+        assert!(!points.add(&[point(2, 0, 11, 1.1)]), "replayed after a break of the stream");
+        assert!(points.add(&[point(5, 0, 14, 1.5)]), "a line that came later added to it");
+        let late = [point(6, 0, 15, 1.5), point(3, 0, 12, 7.0), point(4, 0, 13, 1.3), point(3, 0, 12, 1.2)];
+        assert!(points.add(&late));
+        assert_eq!(rows(&points), [1, 2, 3, 4, 5, 6]);
+        assert_eq!(points.samples()[2].value(Metric::StepTime), Some(1.2), "the last that came counts");
+        assert_eq!(points.samples()[4].value(Metric::StepTime), Some(1.5));
+        assert_eq!(points.last_row(), 6);
+    }
+
+    #[test]
+    fn an_open_point_stays_until_it_is_complete_and_none_is_asked_for_behind_it() {
+        let open = |step_s| RunPoint { open: true, ..point(2, 0, 11, step_s) };
+        let mut points = Points::default();
+        points.add(&[point(1, 0, 10, 1.0), open(1.1)]);
+        assert_eq!((points.len(), points.last_row()), (2, 1));
+        assert!(points.add(&[point(2, 0, 11, 1.2)]));
+        assert!(!points.add(&[open(1.1)]), "an older page");
+        assert_eq!((points.last_row(), points.samples()[1].value(Metric::StepTime)), (2, Some(1.2)));
+    }
+
+    #[test]
+    fn a_restart_opens_another_series_and_what_is_not_said_is_no_point() {
+        let mut points = Points::default();
+        let silent = RunPoint { row: 3, segment: 0, step: 12, loss: Some(f64::NAN), ..RunPoint::default() };
+        points.add(&[point(1, 0, 10, 1.0), point(2, 0, 11, 50.0), silent, point(4, 1, 11, 1.2), point(5, 1, 12, 1.3)]);
+        assert_eq!(
+            points.series_without(Metric::StepTime, None, |row| row == 2),
+            [(0, vec![(10.0, 1.0)]), (1, vec![(11.0, 1.2), (12.0, 1.3)])]
+        );
+        assert_eq!(points.series(Metric::StepTime, Some((12, 99))), [(1, vec![(12.0, 1.3)])]);
+        assert!(points.tell_of(Metric::StepTime) && !points.tell_of(Metric::Loss), "NaN is no figure");
+    }
+}

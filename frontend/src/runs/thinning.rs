@@ -1,0 +1,68 @@
+//! Fewer points that look the same: the least and the largest value of every stretch stay.
+
+/// At most `most` of the points, in their order, `most` at least 4. First and last stay, and of every stretch between
+/// them the least and the largest value, so that no peak is lost.
+pub(crate) fn thin(points: &[(f64, f64)], most: usize) -> Vec<(f64, f64)> {
+    let most = most.max(4);
+    let (&[first, ref inner @ .., last], true) = (points, points.len() > most) else { return points.to_vec() };
+    let stretch = inner.len().div_ceil((most - 2) / 2);
+    let mut kept = Vec::with_capacity(most);
+    kept.push(first);
+    for part in inner.chunks(stretch) {
+        let by = |one: &(f64, f64), other: &(f64, f64)| one.1.total_cmp(&other.1);
+        let place = |found: Option<(usize, &(f64, f64))>| found.map_or(0, |(index, _)| index);
+        let least = place(part.iter().enumerate().min_by(|one, other| by(one.1, other.1)));
+        let largest = place(part.iter().enumerate().max_by(|one, other| by(one.1, other.1)));
+        kept.push(part[least.min(largest)]);
+        if least != largest {
+            kept.push(part[least.max(largest)]);
+        }
+    }
+    kept.push(last);
+    kept
+}
+
+/// How many points each of several lines gets of `most`, by their lengths; each at least 4.
+pub(crate) fn share_out(lengths: &[usize], most: usize) -> Vec<usize> {
+    let whole: usize = lengths.iter().sum();
+    if whole <= most {
+        return lengths.iter().map(|length| (*length).max(4)).collect();
+    }
+    let spare = most.saturating_sub(4 * lengths.len());
+    lengths.iter().map(|length| 4 + (spare as f64 * *length as f64 / whole as f64) as usize).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn peaks_and_ends_stay() {
+        let mut points: Vec<(f64, f64)> = (0..50_000).map(|index| (f64::from(index), 1.0)).collect();
+        points[31_234].1 = 9.0;
+        points[17].1 = 0.1;
+        let kept = thin(&points, 5_000);
+        assert!(kept.len() <= 5_000, "{}", kept.len());
+        assert!(kept.contains(&(31_234.0, 9.0)) && kept.contains(&(17.0, 0.1)));
+        assert_eq!((kept[0].0, kept[kept.len() - 1].0), (0.0, 49_999.0));
+        assert!(kept.windows(2).all(|pair| pair[0].0 < pair[1].0), "the order stays");
+    }
+
+    #[test]
+    fn few_points_stay_as_they_are_and_a_tiny_room_is_kept() {
+        let points = [(1.0, 3.0), (2.0, 1.0), (3.0, 2.0)];
+        assert_eq!(thin(&points, 3), points);
+        assert_eq!(thin(&[], 0), []);
+        // Room for four: both ends, and the extremes of what lies between.
+        let points = [(0.0, 5.0), (1.0, 2.0), (2.0, 9.0), (3.0, 4.0), (4.0, 5.0), (5.0, 5.0)];
+        assert_eq!(thin(&points, 4), [(0.0, 5.0), (1.0, 2.0), (2.0, 9.0), (5.0, 5.0)]);
+    }
+
+    #[test]
+    fn lines_share_the_room_by_their_lengths() {
+        assert_eq!(share_out(&[10, 0], 100), [10, 4]);
+        // 1,000 less 4 each leave 988: a tenth, a half and two fifths of it.
+        assert_eq!(share_out(&[1_000, 5_000, 4_000], 1_000), [102, 498, 399]);
+        assert!(share_out(&[90_000; 20], 5_000).iter().sum::<usize>() <= 5_000);
+    }
+}

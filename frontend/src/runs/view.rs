@@ -1,0 +1,98 @@
+//! What is looked at of a run, in the query: `?charts=step,loss&plans=1f1b&runs=ab12&steps=100..500`.
+//!
+//! Every key may be absent, and what cannot be read is left out without touching the rest.
+
+use api::planner::scenario::PlannerKind;
+
+use super::metric::Metric;
+
+/// What is looked at of a run.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub(crate) struct RunView {
+    /// Charts that are shown; absent: the usual ones that have something to show.
+    pub(crate) charts: Option<Vec<Metric>>,
+    /// Other planners whose predictions are drawn too.
+    pub(crate) plans: Vec<PlannerKind>,
+    /// Other runs that are drawn too.
+    pub(crate) runs: Vec<String>,
+    /// First and last step that are drawn; absent: all.
+    pub(crate) steps: Option<(u64, u64)>,
+}
+
+impl RunView {
+    /// Of the values of a query.
+    pub(crate) fn of(value: impl Fn(&str) -> Option<String>) -> Self {
+        let list = |key: &str| value(key).unwrap_or_default();
+        let charts = value("charts").map(|text| text.split(',').filter_map(Metric::from_id).collect());
+        let mut plans: Vec<_> = list("plans").split(',').filter_map(PlannerKind::from_id).collect();
+        plans.dedup();
+        let is_id =
+            |id: &str| !id.is_empty() && id.chars().all(|letter| letter.is_ascii_alphanumeric() || letter == '-');
+        let mut runs: Vec<_> = list("runs").split(',').filter(|id| is_id(id)).map(str::to_owned).collect();
+        runs.dedup();
+        Self { charts, plans, runs, steps: value("steps").as_deref().and_then(parse_steps) }
+    }
+
+    /// The query without its `?`, empty for the usual view.
+    pub(crate) fn write(&self) -> String {
+        let mut pairs = Vec::new();
+        if let Some(charts) = &self.charts {
+            pairs.push(format!("charts={}", joined(charts.iter().map(|metric| metric.id()))));
+        }
+        if !self.plans.is_empty() {
+            pairs.push(format!("plans={}", joined(self.plans.iter().map(|planner| planner.id()))));
+        }
+        if !self.runs.is_empty() {
+            pairs.push(format!("runs={}", joined(self.runs.iter().map(String::as_str))));
+        }
+        if let Some((from, to)) = self.steps {
+            pairs.push(format!("steps={from}..{to}"));
+        }
+        pairs.join("&")
+    }
+}
+
+fn joined<'a>(parts: impl Iterator<Item = &'a str>) -> String {
+    parts.collect::<Vec<_>>().join(",")
+}
+
+/// A range of steps, written "100..500".
+pub(crate) fn parse_steps(text: &str) -> Option<(u64, u64)> {
+    let (from, to) = text.split_once("..")?;
+    let (from, to) = (from.trim().parse().ok()?, to.trim().parse().ok()?);
+    (from <= to).then_some((from, to))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn read(query: &str) -> RunView {
+        let pairs: Vec<(String, String)> = query
+            .split('&')
+            .filter_map(|pair| pair.split_once('='))
+            .map(|(key, value)| (key.to_owned(), value.to_owned()))
+            .collect();
+        RunView::of(|key| pairs.iter().find(|(name, _)| name == key).map(|(_, value)| value.clone()))
+    }
+
+    #[test]
+    fn a_link_shows_the_same() {
+        let query = "charts=step,loss&plans=1f1b,gpipe&runs=ab12,cd34&steps=100..500";
+        let view = read(query);
+        assert_eq!(view.write(), query);
+        assert_eq!(view.charts, Some(vec![Metric::StepTime, Metric::Loss]));
+        assert_eq!(RunView::default().write(), "");
+        assert_eq!(read(""), RunView::default());
+    }
+
+    #[test]
+    fn what_cannot_be_read_is_left_out() {
+        let view = read("charts=step,nothing&plans=none&runs=../../x,ok&steps=9..3");
+        assert_eq!(
+            view,
+            RunView { charts: Some(vec![Metric::StepTime]), runs: vec!["ok".into()], ..RunView::default() }
+        );
+        assert_eq!(read("charts=").charts, Some(vec![]), "no chart at all is a choice too");
+    }
+}

@@ -1,0 +1,169 @@
+//! A run in words: where it stands, how far it is, how large it is.
+
+use api::run::{RunOrigin, RunState, RunSummary};
+use leptos::prelude::*;
+
+use crate::format;
+
+/// Where a run stands, by word and shape, not by colour alone.
+#[component]
+pub(crate) fn StateBadge(
+    #[prop(into)] state: Signal<RunState>,
+    #[prop(optional_no_strip)] exit_code: Option<i32>,
+) -> impl IntoView {
+    let mark = move || mark(state.get());
+    view! {
+        <span class="state" data-state=move || state.get().id()>
+            <i aria-hidden="true">{mark}</i>
+            {move || words(state.get())}
+            {exit_code.filter(|code| *code != 0).map(|code| format!(", exit code {code}"))}
+        </span>
+    }
+}
+
+const fn words(state: RunState) -> &'static str {
+    match state {
+        RunState::Waiting => "Waiting for its first step",
+        RunState::Live => "Live",
+        RunState::Stalled => "Stalled",
+        RunState::Ended => "Ended",
+        RunState::Crashed => "Crashed",
+    }
+}
+
+const fn mark(state: RunState) -> &'static str {
+    match state {
+        RunState::Waiting => "○",
+        RunState::Live => "●",
+        RunState::Stalled => "◐",
+        RunState::Ended => "✓",
+        RunState::Crashed => "✕",
+    }
+}
+
+/// How a log came, in words.
+pub(crate) const fn origin_words(origin: RunOrigin) -> &'static str {
+    match origin {
+        RunOrigin::Live => "sent live",
+        RunOrigin::Imported => "imported",
+        RunOrigin::Rehearsal => "rehearsal",
+    }
+}
+
+/// Time that is left at the median step, in s; none where the log does not say how long the training is.
+pub(crate) fn remaining_s(summary: &RunSummary) -> Option<f64> {
+    let (total, last) = (summary.total_steps?, summary.last_step.unwrap_or(0));
+    let left = total.checked_sub(last).filter(|left| *left > 0)?;
+    summary.median_step_s.map(|median| median * left as f64).filter(|time| time.is_finite() && *time >= 0.0)
+}
+
+/// How far a run is: "step 120 of 500, 24.0 %".
+pub(crate) fn progress_words(summary: &RunSummary) -> String {
+    match (summary.last_step, summary.total_steps.filter(|total| *total > 0)) {
+        (None, _) => "no step yet".to_owned(),
+        (Some(last), None) => format!("step {}", format::count(last)),
+        (Some(last), Some(total)) => format!(
+            "step {} of {}, {}",
+            format::count(last),
+            format::count(total),
+            format::percent(last as f64 / total as f64)
+        ),
+    }
+}
+
+/// A duration of clocks: "8 s", "12 min", "3 h 20 min", "4 d 2 h".
+pub(crate) fn clock(seconds: f64) -> String {
+    let seconds = if seconds.is_finite() { seconds.max(0.0).round() as u64 } else { 0 };
+    let (minutes, hours, days) = (seconds / 60, seconds / 3_600, seconds / 86_400);
+    let with = |large: u64, name: &str, small: u64, unit: &str| {
+        if small == 0 {
+            format!("{large}\u{202f}{name}")
+        } else {
+            format!("{large}\u{202f}{name} {small}\u{202f}{unit}")
+        }
+    };
+    match (days, hours, minutes) {
+        (0, 0, 0) => format!("{seconds}\u{202f}s"),
+        (0, 0, _) => format!("{minutes}\u{202f}min"),
+        (0, _, _) => with(hours, "h", minutes % 60, "min"),
+        _ => with(days, "d", hours % 24, "h"),
+    }
+}
+
+/// How long ago a moment was, given in ms since 1970: "12 s ago".
+pub(crate) fn ago(moment_ms: f64, now_ms: f64) -> String {
+    let passed = (now_ms - moment_ms) / 1e3;
+    if passed < 2.0 { "just now".to_owned() } else { format!("{} ago", clock(passed)) }
+}
+
+/// Bytes as files are counted: "89.9 kB".
+pub(crate) fn size(bytes: u64) -> String {
+    if bytes < 1_000 {
+        return format!("{bytes}\u{202f}B");
+    }
+    let (unit, name) =
+        [(1e9, "GB"), (1e6, "MB")].into_iter().find(|(unit, _)| bytes as f64 >= *unit * 0.9995).unwrap_or((1e3, "kB"));
+    format!("{}\u{202f}{name}", format::three_digits(bytes as f64 / unit))
+}
+
+#[cfg(test)]
+pub(crate) mod tests {
+    use super::*;
+
+    /// A run that is half-way.
+    pub(crate) fn summary() -> RunSummary {
+        RunSummary {
+            id: "ab12".into(),
+            name: "Nightly".into(),
+            note: None,
+            tags: vec!["a100".into()],
+            origin: RunOrigin::Live,
+            state: RunState::Live,
+            scenario: None,
+            plan: None,
+            created_at: "2026-11-21T00:50:17Z".into(),
+            updated_at: None,
+            exit_code: None,
+            bytes: 89_865,
+            points: 250,
+            last_step: Some(250),
+            total_steps: Some(500),
+            median_step_s: Some(2.0),
+            traces: 0,
+        }
+    }
+
+    fn plain(text: &str) -> String {
+        text.replace('\u{202f}', " ")
+    }
+
+    #[test]
+    fn the_rest_is_known_only_where_the_log_says_how_long_it_is() {
+        assert_eq!(remaining_s(&summary()), Some(500.0));
+        assert_eq!(remaining_s(&RunSummary { total_steps: Some(0), ..summary() }), None);
+        assert_eq!(remaining_s(&RunSummary { last_step: Some(600), ..summary() }), None, "past its end");
+        assert_eq!(remaining_s(&RunSummary { median_step_s: None, ..summary() }), None);
+        assert_eq!(remaining_s(&RunSummary { last_step: None, ..summary() }), Some(1_000.0));
+    }
+
+    #[test]
+    fn progress_divides_by_no_zero() {
+        assert_eq!(plain(&progress_words(&summary())), "step 250 of 500, 50.0 %");
+        assert_eq!(progress_words(&RunSummary { total_steps: Some(0), ..summary() }), "step 250");
+        assert_eq!(progress_words(&RunSummary { last_step: None, ..summary() }), "no step yet");
+    }
+
+    #[test]
+    fn durations_and_sizes() {
+        for (seconds, text) in
+            [(8.2, "8 s"), (61.0, "1 min"), (7_200.0, "2 h"), (12_000.0, "3 h 20 min"), (352_800.0, "4 d 2 h")]
+        {
+            assert_eq!(plain(&clock(seconds)), text);
+        }
+        assert_eq!(plain(&ago(1_000.0, 13_000.0)), "12 s ago");
+        assert_eq!(ago(1_000.0, 500.0), "just now", "clocks differ");
+        for (bytes, text) in [(12, "12 B"), (89_865, "89.9 kB"), (999_900, "1.00 MB"), (2_147_483_648, "2.15 GB")] {
+            assert_eq!(plain(&size(bytes)), text);
+        }
+    }
+}

@@ -1,0 +1,56 @@
+// Sending logs as people do: the commands that the page shows, run by a real shell.
+import assert from "node:assert/strict";
+import { execFileSync, spawn } from "node:child_process";
+
+/** Runs a command in a folder until it is killed; its children die with it. */
+export function beginShell(command, folder) {
+  const child = spawn("sh", ["-c", command], { cwd: folder, detached: true, stdio: ["ignore", "pipe", "pipe"] });
+  let words = "";
+  child.stdout.on("data", (chunk) => (words += chunk));
+  child.stderr.on("data", (chunk) => (words += chunk));
+  const ended = new Promise((resolve) => child.once("exit", resolve));
+  return {
+    words: () => words,
+    async kill() {
+      try {
+        process.kill(-child.pid, "SIGKILL");
+      } catch (error) {
+        if (error.code !== "ESRCH") throw error;
+      }
+      await ended;
+    },
+  };
+}
+
+/** Runs a command in a folder to its end. */
+export const runShell = (command, folder) => execFileSync("sh", ["-c", command], { cwd: folder, encoding: "utf8" });
+
+/** Every point of a run. */
+export async function allPoints(server, run) {
+  const points = [];
+  let after = 0;
+  while (after !== undefined) {
+    const page = await server.get(`/runs/${run}/points?after=${after}&limit=5000`);
+    points.push(...page.points);
+    after = page.next;
+  }
+  return points;
+}
+
+/** Waits until a reading is good. */
+export async function eventually(read, isGood, what, patience = 30_000) {
+  const end = Date.now() + patience;
+  for (;;) {
+    const found = await read();
+    if (isGood(found)) return found;
+    assert.ok(Date.now() < end, `${what}: still ${JSON.stringify(found)}`);
+    await new Promise((resolve) => setTimeout(resolve, 100));
+  }
+}
+
+/** Points that a chart of the run page has drawn. */
+export async function drawn(page, metric) {
+  const chart = page.getByTestId(`chart-${metric}`);
+  if ((await chart.count()) === 0) return 0;
+  return Number(await chart.getAttribute("data-points"));
+}

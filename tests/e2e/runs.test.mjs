@@ -1,0 +1,230 @@
+// Observed runs: opened on the page, fed by the shown commands, drawn beside a plan and beside each other.
+import assert from "node:assert/strict";
+import { appendFileSync, existsSync, mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
+import { createRequire } from "node:module";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { after, before, test } from "node:test";
+import { expectNoFaults, openPage, startBrowser } from "./browser.mjs";
+import { settled } from "./explore.mjs";
+import { allPoints, beginShell, drawn, eventually, runShell } from "./runs.mjs";
+import { root, startServer } from "./server.mjs";
+
+const axe = createRequire(import.meta.url)("axe-core").source;
+const pictures = process.env.PLANSCOPE_PICTURES;
+
+let server, browser, folder, scenario, log;
+/** The run that was sent by the shell, and the one that was imported. */
+let sent, imported;
+before(async () => {
+  server = await startServer();
+  browser = await startBrowser();
+  folder = mkdtempSync(join(tmpdir(), "planscope-log-"));
+  log = readFileSync(logFile());
+  const page = await openPage(browser, server);
+  await page.goto("/");
+  await page.getByTestId("gallery-llama-2-7b-long-documents").click();
+  await settled(page);
+  await page.getByTestId("save").click();
+  await page.getByText("Saved").waitFor();
+  await page.context().close();
+  scenario = (await server.get("/scenarios")).scenarios[0].id;
+  if (pictures) mkdirSync(pictures, { recursive: true });
+});
+after(async () => {
+  await browser?.close();
+  await server?.stop();
+  if (folder) rmSync(folder, { recursive: true, force: true });
+});
+
+/** The log of a real job where one is at hand, else the fixture. */
+function logFile() {
+  const data = process.env.PLANSCOPE_DATA;
+  if (!data) return join(root, "tests/e2e/fixtures/megatron_run.log");
+  const real = join(data, "data/logs/meg_ds_3d_gpt2_perf_n16-ds-on.out");
+  assert.ok(existsSync(real), `PLANSCOPE_DATA holds no ${real}`);
+  return real;
+}
+
+test("a run is opened, sent by the shown commands, cut, taken up again, and is what an import gives", async (t) => {
+  t.diagnostic(`${process.env.PLANSCOPE_DATA ? "the log of a real job" : "the fixture"}, ${log.length} bytes`);
+  const page = await openPage(browser, server);
+  await page.goto("/");
+  await page.getByRole("link", { name: "Runs" }).click();
+  await page.getByTestId("run-name").fill("Nightly");
+  await page.getByTestId("choose-scenario").selectOption(scenario);
+  await page.locator('[data-testid="choose-plan"] option[value="1f1b"]').waitFor({ state: "attached" });
+  await page.getByTestId("choose-plan").selectOption("1f1b");
+  await page.getByTestId("open-run").click();
+  const streamed = await page.getByTestId("command-streamed").innerText();
+  const looped = await page.getByTestId("command-looped").innerText();
+  const finish = await page.getByTestId("command-finish").innerText();
+  assert.match(streamed, /^tail .*curl .*Bearer \S+/);
+  await page.getByTestId("command-looped").locator("xpath=../..").getByRole("button").click();
+  assert.equal((await page.evaluate(() => navigator.clipboard.readText())).trim(), looped.trim(), "the button copies what is shown");
+  sent = await page.getByTestId("opened").getAttribute("data-run");
+  await page.getByTestId("opened-link").click();
+  await page.waitForURL(`**/runs/${sent}`);
+  await page.getByText("No step has arrived yet").waitFor();
+  assert.equal(await page.getByTestId("run-state").locator(".state").getAttribute("data-state"), "waiting");
+
+  // A job that writes: half of it while the line streams, which then is killed in the middle of a line.
+  const file = join(folder, "train.log");
+  const steps = [...log.toString("latin1").matchAll(/elapsed time per iteration/g)].map(({ index }) => index);
+  const [sixth, half] = [steps[Math.floor(steps.length / 6)], steps[Math.floor(steps.length / 2)]];
+  writeFileSync(file, log.subarray(0, sixth));
+  const stream = beginShell(streamed, folder);
+  try {
+    await eventually(() => drawn(page, "step"), (count) => count > 0, "points appear");
+    const first = await drawn(page, "step");
+    appendFileSync(file, log.subarray(sixth, half));
+    await eventually(() => drawn(page, "step"), (count) => count > first, "more points appear");
+    await eventually(async () => (await server.get(`/runs/${sent}`)).summary.bytes, (bytes) => bytes === half, "half is stored");
+  } finally {
+    await stream.kill();
+  }
+  assert.equal(await page.getByTestId("way").getAttribute("data-way"), "streaming");
+  assert.equal(await page.getByTestId("run-state").locator(".state").getAttribute("data-state"), "live");
+  const before = await drawn(page, "step");
+  appendFileSync(file, log.subarray(half));
+  const loop = beginShell(looped, folder);
+  try {
+    await eventually(async () => (await server.get(`/runs/${sent}`)).summary.bytes, (bytes) => bytes === log.length, "all of it is stored", 60_000);
+    await eventually(() => drawn(page, "step"), (count) => count > before, "the page goes on");
+  } finally {
+    await loop.kill();
+  }
+  runShell(finish, folder);
+  await page.locator('[data-testid="run-state"] [data-state="ended"]').waitFor();
+
+  await page.goto("/runs");
+  await page.getByTestId("import-log").setInputFiles(logFile());
+  imported = await page.getByTestId("imported").getAttribute("data-run");
+  await page.getByTestId("imported").getByTestId("log-report").getByText(/lines gave figures/).waitFor();
+  const points = await allPoints(server, sent);
+  assert.deepEqual(points, await allPoints(server, imported), "in pieces and as a whole");
+  assert.ok(points.length > 40, `${points.length} points`);
+  expectNoFaults(page);
+  await page.context().close();
+});
+
+test("the prediction stands beside the points, in the chart and in words", async () => {
+  const page = await openPage(browser, server);
+  await page.goto(`/runs/${sent}`);
+  await page.locator('[data-testid="chart-step"][data-levels="1"]').waitFor();
+  const comparison = await server.get(`/runs/${sent}/comparison`);
+  const step = comparison.predictions.find(({ quantity }) => quantity === "step_time");
+  const row = page.locator('[data-testid="figures"] tr[data-quantity="step"]');
+  const sign = step.error < 0 ? "−" : "+";
+  assert.ok((await row.locator('[data-metric="error"]').innerText()).startsWith(sign), await row.innerText());
+  assert.match(await page.getByTestId("figures-words").innerText(), /A step takes .* predicted were .* inside the band: [\d.]+\s%/);
+  const levels = page.getByTestId("chart-step");
+  await page.getByTestId("plan-interleaved").check();
+  await page.locator('[data-testid="chart-step"][data-levels="2"]').waitFor();
+  assert.match(await levels.innerText(), /interleaved/i);
+  assert.equal(new URL(page.url()).searchParams.get("plans"), "interleaved");
+  await page.reload();
+  await page.locator('[data-testid="chart-step"][data-levels="2"]').waitFor();
+  assert.equal(await page.getByTestId("plan-interleaved").isChecked(), true, "a link shows the same");
+  expectNoFaults(page);
+  await page.context().close();
+});
+
+test("a second run is drawn beside it, and both stand in a table", async () => {
+  const page = await openPage(browser, server);
+  await page.goto(`/runs/${sent}`);
+  const alone = await eventually(() => drawn(page, "step"), (count) => count > 0, "points");
+  await page.getByTestId("add-run").focus();
+  await page.locator(`[data-testid="add-run"] option[value="${imported}"]`).waitFor({ state: "attached" });
+  await page.getByTestId("add-run").selectOption(imported);
+  await page.getByTestId("compared").locator("tbody tr").nth(1).waitFor();
+  await eventually(() => drawn(page, "step"), (count) => count > alone, "the second run's points");
+  assert.match((await page.getByTestId("compared").locator("tbody tr").nth(1).innerText()).replace(/\s/g, " "), /[+−]0\.\d\d %/, "the same log takes about the same time");
+  assert.equal(new URL(page.url()).searchParams.get("runs"), imported);
+  await page.getByTestId("show-loss").uncheck();
+  await page.getByTestId("chart-loss").waitFor({ state: "detached" });
+  await page.reload();
+  await page.getByTestId("compared").locator("tbody tr").nth(1).waitFor();
+  assert.equal(await page.getByTestId("chart-loss").count(), 0);
+  assert.equal(await page.getByTestId("show-loss").isChecked(), false);
+  expectNoFaults(page);
+  await page.context().close();
+});
+
+test("without streams the page asks again and again", async () => {
+  const page = await openPage(browser, server, { refusals: true });
+  await page.route("**/events?*", (route) => route.fulfill({ status: 404, body: "" }));
+  const opened = await (await fetch(`${server.url}/api/v1/runs`, { method: "POST", body: '{"name": "Polled"}' })).json();
+  await page.goto(opened.url);
+  await page.locator('[data-testid="way"][data-way="polling"]').waitFor({ state: "attached" });
+  const answer = await fetch(`${server.url}/api/v1/runs/${opened.run}/log?offset=0`, {
+    method: "PUT",
+    headers: { authorization: `Bearer ${opened.ingest_token}` },
+    body: log,
+  });
+  assert.ok(answer.ok, `${answer.status} ${await answer.text()}`);
+  await eventually(() => drawn(page, "step"), (count) => count > 0, "points without a stream");
+  expectNoFaults(page);
+  await page.context().close();
+});
+
+test("runs are named, tagged, found, deleted and brought back", async () => {
+  const page = await openPage(browser, server);
+  await page.goto(`/runs/${sent}`);
+  await page.getByTestId("run-title").fill("Nightly of the 7B");
+  await page.getByTestId("run-title").press("Enter");
+  await page.getByTestId("run-tags").fill("a100, nightly");
+  await page.getByTestId("run-tags").press("Tab");
+  await page.getByTestId("run-note").fill("with offload");
+  await page.getByTestId("run-note").press("Tab");
+  await eventually(async () => (await server.get(`/runs/${sent}`)).summary.note, (note) => note === "with offload", "the note is stored");
+  await page.goto("/runs");
+  const rows = page.getByTestId("runs").locator("tbody tr[data-run]");
+  await page.getByTestId("runs-tag").selectOption("nightly");
+  await eventually(() => rows.count(), (count) => count === 1, "one run has the tag");
+  assert.match(await rows.first().innerText(), /Nightly of the 7B[\s\S]*with offload/);
+  await page.getByTestId("runs-search").fill("nothing of this name");
+  await page.getByText("Nothing matches.").waitFor();
+  await page.getByTestId("runs-search").fill("7B");
+  await rows.first().waitFor();
+  await page.getByRole("button", { name: "Delete Nightly of the 7B" }).click();
+  await eventually(() => rows.count(), (count) => count === 0, "it leaves the list");
+  await eventually(async () => (await fetch(`${server.url}/api/v1/runs/${sent}`)).status, (status) => status === 410, "it is deleted");
+  await page.getByRole("button", { name: "Undo" }).click();
+  await eventually(() => rows.count(), (count) => count === 1, "it is back");
+  assert.equal((await server.get(`/runs/${sent}`)).summary.name, "Nightly of the 7B");
+  expectNoFaults(page);
+  await page.context().close();
+});
+
+for (const scheme of ["light", "dark"]) {
+  test(`axe finds nothing serious, nothing is wider than the page, ${scheme}`, async () => {
+    const found = [];
+    const pages = [["runs", "/runs"], ["run", `/runs/${sent}?runs=${imported}`], ["profiles", "/profiles"]];
+    for (const width of [1440, 390, 320]) {
+      const page = await openPage(browser, server, { scheme, width, height: width > 1000 ? 1000 : 844 });
+      for (const [name, path] of pages) {
+        await page.goto(path);
+        await page.locator("main").waitFor();
+        await page.waitForFunction(() => !document.querySelector(".skeleton"));
+        if (name === "run") await eventually(() => drawn(page, "step"), (count) => count > 0, "charts");
+        const wide = await page.evaluate(() => document.documentElement.scrollWidth - document.documentElement.clientWidth);
+        if (wide > 0) found.push(`${name} at ${width}: ${wide} px too wide`);
+        if (width === 1440) found.push(...(await serious(page)).map((words) => `${name}: ${words}`));
+        if (pictures && width !== 320) await page.screenshot({ path: join(pictures, `${name}-${width}-${scheme}.png`), fullPage: width < 1000 });
+      }
+      expectNoFaults(page);
+      await page.context().close();
+    }
+    assert.deepEqual(found, []);
+  });
+}
+
+async function serious(page) {
+  await page.evaluate(axe);
+  return page.evaluate(async () => {
+    const { violations } = await window.axe.run(document, { resultTypes: ["violations"] });
+    const bad = violations.filter(({ impact }) => impact === "serious" || impact === "critical");
+    return bad.map(({ id, nodes }) => `${id}: ${nodes.slice(0, 3).map(({ target }) => target)}`);
+  });
+}
