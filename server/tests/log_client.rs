@@ -11,7 +11,7 @@ use std::time::{Duration, Instant};
 use api::run::{ClientCommands, CreatedRun, PointPage, RunDetail};
 
 /// How long is waited for what takes a second or two.
-const PATIENCE: Duration = Duration::from_secs(60);
+const PATIENCE: Duration = Duration::from_mins(1);
 
 /// A process that ends with its test.
 struct Running(Child);

@@ -112,7 +112,7 @@ pub struct RunGap {
 #[serde(tag = "event", content = "data", rename_all = "snake_case")]
 pub enum RunEvent {
     /// A point.
-    Point(RunPoint),
+    Point(Box<RunPoint>),
     /// Rows that were left out.
     Gap(RunGap),
     /// Where the run stands now.

@@ -100,9 +100,9 @@ impl Search {
         }
         let known = (self.factor, value);
         if value < self.target {
-            self.below = Some(known)
+            self.below = Some(known);
         } else {
-            self.above = Some(known)
+            self.above = Some(known);
         }
         let next = match (self.below, self.above) {
             (Some((low, under)), Some((high, over))) => {

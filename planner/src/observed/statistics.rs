@@ -119,7 +119,7 @@ pub fn sift(steps: &[Step]) -> Sifted {
 
 /// The timed steps of one part.
 fn sort_out(timed: &[(usize, f64)], sifted: &mut Sifted) {
-    let behind_first = if timed.len() < FEWEST { 0 } else { 1 };
+    let behind_first = usize::from(timed.len() >= FEWEST);
     let times: Vec<f64> = timed[behind_first..].iter().map(|(_, seconds)| *seconds).collect();
     let Some(centre) = median(&times) else { return };
     let distances: Vec<f64> = times.iter().map(|seconds| (seconds - centre).abs()).collect();

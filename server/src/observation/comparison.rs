@@ -154,17 +154,14 @@ pub(super) fn measured_phases(kept: &[&RunPoint]) -> Vec<PhaseTimes> {
         let timers: Vec<Timed<'_>> =
             point.phases.iter().map(|phase| Timed { name: &phase.name, seconds: phase.time_s }).collect();
         for times in phase_times(&timers) {
-            match all.iter_mut().find(|(known, _)| known.phase == times.phase) {
-                Some((known, each)) => {
-                    each.push(times.seconds);
-                    known.timers.extend(
-                        times.timers.into_iter().filter(|name| !known.timers.contains(name)).collect::<Vec<_>>(),
-                    );
-                }
-                None => {
-                    let seconds = times.seconds;
-                    all.push((times, vec![seconds]));
-                }
+            if let Some((known, each)) = all.iter_mut().find(|(known, _)| known.phase == times.phase) {
+                each.push(times.seconds);
+                known
+                    .timers
+                    .extend(times.timers.into_iter().filter(|name| !known.timers.contains(name)).collect::<Vec<_>>());
+            } else {
+                let seconds = times.seconds;
+                all.push((times, vec![seconds]));
             }
         }
     }

@@ -23,7 +23,7 @@ const STANDSTILL: Duration = Duration::from_secs(2);
 /// So many times the longest time in which nothing happens by the plan are taken for a standstill.
 const PATIENCE: f64 = 4.0;
 /// How long ranks may take to read their lists and to connect.
-const PREPARE: Duration = Duration::from_secs(60);
+const PREPARE: Duration = Duration::from_mins(1);
 /// How long ranks may take to say where they are.
 const ANSWER: Duration = Duration::from_secs(2);
 /// From the word to begin until the beginning, so that all have heard it, and for every rank.

@@ -57,11 +57,7 @@ fn channel(rank: usize, action: &PlanAction) -> Option<(usize, usize)> {
 }
 
 /// Indices of a rank's launches on a channel.
-fn launches<'a>(
-    lists: &'a [Vec<PlanAction>],
-    rank: usize,
-    on: (usize, usize),
-) -> impl Iterator<Item = usize> + use<'a> {
+fn launches(lists: &[Vec<PlanAction>], rank: usize, on: (usize, usize)) -> impl Iterator<Item = usize> + use<'_> {
     let list = lists.get(rank).map_or(&[][..], Vec::as_slice);
     list.iter().enumerate().filter(move |(_, action)| channel(rank, action) == Some(on)).map(|(index, _)| index)
 }

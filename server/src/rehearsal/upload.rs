@@ -14,7 +14,7 @@ use ureq::Agent;
 use ureq::http::Response;
 
 /// How long one request may take.
-const REQUEST: Duration = Duration::from_secs(60);
+const REQUEST: Duration = Duration::from_mins(1);
 /// How long a server that does not answer is asked again.
 const PATIENCE: Duration = Duration::from_secs(20);
 const AGAIN: Duration = Duration::from_millis(500);
