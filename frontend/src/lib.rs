@@ -3,6 +3,11 @@
 //! The pages do no domain arithmetic: they draw what the API says. Everything that can be decided without a browser
 //! (number formats, the view in the fragment, undo, places in the scenario) stands in files that are tested natively.
 
+#![allow(
+    clippy::needless_pass_by_value,
+    clippy::large_types_passed_by_value,
+    reason = "components own their properties, and states of pages are small handles whose debug form is large"
+)]
 #![allow(unreachable_pub, reason = "the component macro declares what it generates as pub, whatever the function says")]
 
 mod app;

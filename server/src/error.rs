@@ -327,24 +327,21 @@ impl ApiError {
             }
             Self::InvalidDataset(ImportError::TooManyRows)
             | Self::InvalidTrace(TraceError::TooLarge { .. })
-            | Self::TraceTooLarge(_) => ("too-large", S::PAYLOAD_TOO_LARGE, "The upload is too large"),
+            | Self::TraceTooLarge(_)
+            | Self::InvalidProfile(ProfileError::TooMuch(..))
+            | Self::InvalidLog(LogError::TooLarge { .. })
+            | Self::LargeRequest(_)
+            | Self::TooLarge(_) => ("too-large", S::PAYLOAD_TOO_LARGE, "The upload is too large"),
             Self::InvalidDataset(_) => ("invalid-dataset", S::UNPROCESSABLE_ENTITY, "The length file is not valid"),
-            Self::InvalidProfile(ProfileError::TooMuch(..)) => {
-                ("too-large", S::PAYLOAD_TOO_LARGE, "The upload is too large")
-            }
             Self::Observation(error) if error.is_cut() => {
                 ("planning-too-long", S::SERVICE_UNAVAILABLE, "Planning the scenario again took too long")
             }
             Self::Observation(_) => ("no-comparison", S::UNPROCESSABLE_ENTITY, "The run cannot be held against a plan"),
             Self::InvalidProfile(_) => ("invalid-profile", S::UNPROCESSABLE_ENTITY, "The profile cannot be used"),
             Self::InvalidRun(_) => ("invalid-run", S::UNPROCESSABLE_ENTITY, "The run is not valid"),
-            Self::InvalidLog(LogError::TooLarge { .. }) | Self::LargeRequest(_) => {
-                ("too-large", S::PAYLOAD_TOO_LARGE, "The upload is too large")
-            }
             Self::InvalidLog(_) => ("invalid-log", S::UNPROCESSABLE_ENTITY, "The file is not a training log"),
             Self::Log(refusal) => log(refusal),
             Self::KeyReused => ("key-reused", S::UNPROCESSABLE_ENTITY, "The key is another request's"),
-            Self::NoRunToken => ("token-needed", S::UNAUTHORIZED, "A token is needed"),
             Self::WrongRunToken => ("wrong-token", S::FORBIDDEN, "The token is not good here"),
             Self::UploadsFull(_) => ("uploads-full", S::TOO_MANY_REQUESTS, "Too many logs are being sent"),
             Self::StreamsFull(_) => ("streams-full", S::SERVICE_UNAVAILABLE, "Too many streams are open"),
@@ -371,7 +368,6 @@ impl ApiError {
             Self::Store(StoreError::Sqlite(error)) => storage(error),
             Self::Store(_) | Self::Fault(_) => INTERNAL,
             Self::Method(_) => ("method-not-allowed", S::METHOD_NOT_ALLOWED, "Method not allowed"),
-            Self::TooLarge(_) => ("too-large", S::PAYLOAD_TOO_LARGE, "The upload is too large"),
             Self::NoPipeline => ("no-pipeline", S::UNPROCESSABLE_ENTITY, "The plan is no pipeline"),
             Self::NoStudy(_) => ("no-study", S::UNPROCESSABLE_ENTITY, "There is nothing to study"),
             Self::NotPlanned => ("not-planned", S::CONFLICT, "The scenario is not planned yet"),
@@ -380,7 +376,7 @@ impl ApiError {
             Self::StudiesFull(_) => ("studies-full", S::SERVICE_UNAVAILABLE, "Too many studies are under way"),
             Self::Stopping => ("stopping", S::SERVICE_UNAVAILABLE, "The server is stopping"),
             Self::QueueFull(_) => ("queue-full", S::SERVICE_UNAVAILABLE, "The planning queue is full"),
-            Self::Unauthorised => ("token-needed", S::UNAUTHORIZED, "A token is needed"),
+            Self::Unauthorised | Self::NoRunToken => ("token-needed", S::UNAUTHORIZED, "A token is needed"),
             Self::ForeignOrigin(_) => ("foreign-origin", S::FORBIDDEN, "The request comes from another site"),
             Self::ForeignHost(_) => ("foreign-host", S::MISDIRECTED_REQUEST, "The server has another name"),
             Self::NoPages => ("no-pages", S::SERVICE_UNAVAILABLE, "The pages are not built"),

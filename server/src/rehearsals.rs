@@ -80,7 +80,7 @@ impl Rehearsals {
     }
 
     /// Starts a rehearsal that streams into a run, and looks after it until it ends.
-    pub async fn start(
+    pub fn start(
         &self,
         place: Place,
         score: &Score,

@@ -58,22 +58,16 @@ impl Server {
     }
 
     fn wait(&self) {
-        until(|| self.curl(&["-fsS", &format!("{}{}", self.origin, api::path::HEALTH)]).is_some());
-    }
-
-    /// What curl prints, where it succeeds.
-    fn curl(&self, arguments: &[&str]) -> Option<String> {
-        let output = Command::new("curl").args(arguments).output().unwrap();
-        output.status.success().then(|| String::from_utf8(output.stdout).unwrap())
+        until(|| curl(&["-fsS", &format!("{}{}", self.origin, api::path::HEALTH)]).is_some());
     }
 
     fn get<T: serde::de::DeserializeOwned>(&self, path: &str) -> T {
-        serde_json::from_str(&self.curl(&["-fsS", &format!("{}{path}", self.origin)]).unwrap()).unwrap()
+        serde_json::from_str(&curl(&["-fsS", &format!("{}{path}", self.origin)]).unwrap()).unwrap()
     }
 
     fn opens_run(&self) -> CreatedRun {
         let url = format!("{}{}", self.origin, api::path::RUNS);
-        serde_json::from_str(&self.curl(&["-fsS", "-d", "{}", &url]).unwrap()).unwrap()
+        serde_json::from_str(&curl(&["-fsS", "-d", "{}", &url]).unwrap()).unwrap()
     }
 
     fn bytes(&self, run: &str) -> u64 {
@@ -84,10 +78,15 @@ impl Server {
     fn whole(&self, log: &Path) -> PointPage {
         let file = format!("@{}", log.display());
         let url = format!("{}{}", self.origin, api::path::RUN_IMPORT);
-        let run: RunDetail =
-            serde_json::from_str(&self.curl(&["-fsS", "--data-binary", &file, &url]).unwrap()).unwrap();
+        let run: RunDetail = serde_json::from_str(&curl(&["-fsS", "--data-binary", &file, &url]).unwrap()).unwrap();
         self.get(&api::path::run_points(&run.summary.id, 0, 5000))
     }
+}
+
+/// What curl prints, where it succeeds.
+fn curl(arguments: &[&str]) -> Option<String> {
+    let output = Command::new("curl").args(arguments).output().unwrap();
+    output.status.success().then(|| String::from_utf8(output.stdout).unwrap())
 }
 
 fn serve(folder: &Path, address: &str) -> Running {

@@ -110,6 +110,7 @@ pub struct RunGap {
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
 #[serde(tag = "event", content = "data", rename_all = "snake_case")]
+#[allow(clippy::large_enum_variant, reason = "nearly every event is a point")]
 pub enum RunEvent {
     /// A point.
     Point(Box<RunPoint>),

@@ -85,7 +85,7 @@ impl StepPlot {
         let (first, last) = (steps().fold(f64::INFINITY, f64::min), steps().fold(f64::NEG_INFINITY, f64::max));
         if first > last {
             (0.0, 1.0)
-        } else if first == last {
+        } else if first.total_cmp(&last).is_eq() {
             (first - 1.0, last + 1.0)
         } else {
             (first, last)

@@ -37,6 +37,9 @@ enum Phase {
     Listed,
 }
 
+/// The answer, once it is there.
+type Runs = RwSignal<Option<Result<RunList, Failure>>>;
+
 /// Observed runs.
 #[component]
 pub(crate) fn RunsPage() -> impl IntoView {
@@ -67,39 +70,9 @@ pub(crate) fn RunsPage() -> impl IntoView {
             }
         });
     });
-    spawn_local(async move {
-        loop {
-            pause(AGAIN_MS).await;
-            let Some(known) = list.try_get_untracked() else { return };
-            let moves = |run: &RunSummary| !matches!(run.state, RunState::Ended | RunState::Crashed);
-            // Older pages that were fetched by hand would be lost.
-            if matches!(known, Some(Ok(known)) if known.runs.len() <= question::PAGE as usize && known.runs.iter().any(moves))
-            {
-                fetch.run(());
-            }
-        }
-    });
-    let more = move |_| {
-        let Some(next) = list.with_untracked(|list| list.as_ref()?.as_ref().ok()?.next.clone()) else { return };
-        let asked = question.get_untracked();
-        spawn_local(async move {
-            let url = format!("{}{}", path::RUNS, asked.query(Some(&next), client::encode));
-            let Ok(page) = client::get::<RunList>(&url).await else { return };
-            list.try_update(|list| {
-                if let Some(Ok(list)) = list {
-                    list.runs.extend(page.runs);
-                    list.next = page.next;
-                }
-            });
-        });
-    };
-    let gone = Callback::new(move |id: String| {
-        list.update(|list| {
-            if let Some(Ok(list)) = list {
-                list.runs.retain(|run| run.id != id);
-            }
-        });
-    });
+    keep_fresh(list, fetch);
+    let more = move |_| older(list, question);
+    let gone = Callback::new(move |id: String| take_out(list, &id));
     // Lists change while somebody types or reaches for a button: lines stay, only what they say changes.
     let shown = Memo::new(move |_| {
         list.with(|list| {
@@ -135,17 +108,7 @@ pub(crate) fn RunsPage() -> impl IntoView {
             <Filters question=question order=order tags=tags />
             <div class="table-scroll" role="region" aria-label="Stored runs" tabindex="0">
                 <table class="list runs" data-testid="runs">
-                    <thead>
-                        <tr>
-                            <th scope="col">"Run"</th>
-                            <th scope="col">"State"</th>
-                            <th scope="col">"Log"</th>
-                            <th scope="col" class="number">"Points"</th>
-                            <th scope="col" class="number">"Median step"</th>
-                            <th scope="col">"Opened, UTC"</th>
-                            <th scope="col"><span class="visually-hidden">"Actions"</span></th>
-                        </tr>
-                    </thead>
+                    <Head />
                     <tbody>
                         <For each=move || ids.get() key=Clone::clone let:id>
                             <Line id=id runs=shown deletions=deletions gone=gone changed=fetch />
@@ -179,11 +142,69 @@ pub(crate) fn RunsPage() -> impl IntoView {
     }
 }
 
+/// A run is no longer shown.
+fn take_out(list: Runs, id: &str) {
+    list.update(|list| {
+        if let Some(Ok(list)) = list {
+            list.runs.retain(|run| run.id != id);
+        }
+    });
+}
+
+/// Asks again while runs are under way.
+fn keep_fresh(list: Runs, fetch: Callback<()>) {
+    spawn_local(async move {
+        loop {
+            pause(AGAIN_MS).await;
+            let Some(known) = list.try_get_untracked() else { return };
+            let moves = |run: &RunSummary| !matches!(run.state, RunState::Ended | RunState::Crashed);
+            // Older pages that were fetched by hand would be lost.
+            if matches!(known, Some(Ok(known)) if known.runs.len() <= question::PAGE as usize && known.runs.iter().any(moves))
+            {
+                fetch.run(());
+            }
+        }
+    });
+}
+
+/// The page of runs behind those that are shown.
+fn older(list: Runs, question: RwSignal<Question>) {
+    let Some(next) = list.with_untracked(|list| list.as_ref()?.as_ref().ok()?.next.clone()) else { return };
+    let asked = question.get_untracked();
+    spawn_local(async move {
+        let url = format!("{}{}", path::RUNS, asked.query(Some(&next), client::encode));
+        let Ok(page) = client::get::<RunList>(&url).await else { return };
+        list.try_update(|list| {
+            if let Some(Ok(list)) = list {
+                list.runs.extend(page.runs);
+                list.next = page.next;
+            }
+        });
+    });
+}
+
 /// How many runs there are, and what they take.
 fn total_words(list: &RunList) -> String {
     let runs = if list.total == 1 { "1 run".to_owned() } else { format!("{} runs", format::count(list.total)) };
     let (stored, days) = (size(list.stored_bytes), list.retention_days);
     format!("{runs}. All logs take {stored} in the database. A deleted run can be brought back for {days} days.")
+}
+
+#[component]
+fn Head() -> impl IntoView {
+    view! {
+        <thead>
+            <tr>
+                <th scope="col">"Run"</th>
+                <th scope="col">"State"</th>
+                <th scope="col">"Log"</th>
+                <th scope="col" class="number">"Points"</th>
+                <th scope="col" class="number">"Median step"</th>
+                <th scope="col">"Opened, UTC"</th>
+                <th scope="col"><span class="visually-hidden">"Actions"</span></th>
+            </tr>
+        </thead>
+    }
 }
 
 #[component]

@@ -60,18 +60,18 @@ fn Staircase(series: CounterSeries, span_ns: u64) -> impl IntoView {
 /// A staircase in a box of 1000 by 40.
 fn points(series: &CounterSeries, span_ns: u64, least: f64, most: f64) -> String {
     let height = (most - least).max(f64::MIN_POSITIVE);
-    let mut points = String::new();
+    let mut points = Vec::new();
     let mut before = None;
     for (time, value) in series.time_ns.iter().zip(&series.value) {
         let x = (*time as f64 / (span_ns.max(1)) as f64 * 1000.0).clamp(0.0, 1000.0);
         let y = 39.0 - (value - least) / height * 38.0;
         if let Some(before) = before {
-            points.push_str(&format!("{x:.1},{before:.1} "));
+            points.push(format!("{x:.1},{before:.1}"));
         }
-        points.push_str(&format!("{x:.1},{y:.1} "));
+        points.push(format!("{x:.1},{y:.1}"));
         before = Some(y);
     }
-    points
+    points.join(" ")
 }
 
 #[cfg(test)]

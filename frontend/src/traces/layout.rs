@@ -110,7 +110,8 @@ pub(super) fn process_name(process: &TraceProcess) -> String {
         words.push_str(labels);
     }
     if let Some(rank) = process.rank {
-        words.push_str(&format!(" · rank {rank}"));
+        words.push_str(" · rank ");
+        words.push_str(&rank.to_string());
     }
     words
 }
@@ -119,7 +120,8 @@ pub(super) fn process_name(process: &TraceProcess) -> String {
 pub(super) fn lane_name(lane: &TraceLane) -> String {
     let mut words = lane.name.clone().unwrap_or_else(|| format!("thread {}", lane.thread));
     if lane.overflow > 0 {
-        words.push_str(&format!(" +{}", lane.overflow));
+        words.push_str(" +");
+        words.push_str(&lane.overflow.to_string());
     }
     words
 }

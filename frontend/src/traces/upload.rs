@@ -97,7 +97,10 @@ pub(crate) fn TraceReportView(
         (report.overflowed, "on lanes of their own because they overlap"),
     ] {
         if count > 0 {
-            read.push_str(&format!(", {} {word}", format::count(count)));
+            read.push_str(", ");
+            read.push_str(&format::count(count));
+            read.push(' ');
+            read.push_str(word);
         }
     }
     let problems = report.problems.into_iter().map(|problem| {

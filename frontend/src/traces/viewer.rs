@@ -249,7 +249,8 @@ fn neighbour(chart: TraceChart, mark: &Mark, view: &api::trace::TraceView, by: i
         let lanes = detail.lanes.iter().enumerate();
         lanes.flat_map(|(lane, of)| (0..of.rows).map(move |row| (lane as u32, row as u16))).collect()
     });
-    let mut at = rows.iter().position(|&row| row == (mark.lane, mark.row))? as i64 + by;
+    let from = rows.iter().position(|&row| row == (mark.lane, mark.row))?;
+    let mut at = i64::try_from(from).ok()? + by;
     while let Some(&(lane, row)) = usize::try_from(at).ok().and_then(|at| rows.get(at)) {
         if let Some(span) = hit::nearest(view, lane, row, mark.start_ns as f64, f64::INFINITY) {
             return Some((lane, span));

@@ -157,7 +157,8 @@ pub fn solve<E>(
         }
         forward.next(a);
         backward.next(b);
-        let stands = factors.forward == forward.factor && factors.backward == backward.factor;
+        let same = |a: f64, b: f64| a.total_cmp(&b).is_eq();
+        let stands = same(factors.forward, forward.factor) && same(factors.backward, backward.factor);
         if is_met || stands {
             break;
         }

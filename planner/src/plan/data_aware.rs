@@ -169,6 +169,9 @@ fn input(scenario: &Scenario, sizing: &PackedBatch) -> OptimizerInput {
     }
 }
 
+/// Images (or clips) of an item, and its tokens in steps of some length.
+pub(crate) type ItemShape = (u32, u32);
+
 /// The items of a batch as the online scheduler sees them, and of every one its shape: images (or clips), and tokens in steps of
 /// `step`.
 pub(crate) fn shaped_items(
@@ -177,7 +180,7 @@ pub(crate) fn shaped_items(
     configuration: &Configuration,
     batch: &PackedBatch,
     step: u32,
-) -> Result<Vec<(Item, (u32, u32))>, OptimizerError> {
+) -> Result<Vec<(Item, ItemShape)>, OptimizerError> {
     let works: Vec<ItemWork> =
         batch.sequences.iter().map(|sequence| profile::work(&scenario.model, sequence)).collect();
     let items = item_seconds(&input(scenario, sizing), configuration, &works)?;

@@ -70,7 +70,7 @@ pub(crate) async fn start(
         key: None,
     };
     app.store.writer().open_run(&row, None, app.clock.now()).await?;
-    let started = app.rehearsals.start(place, &score, speed, &run, &token, app.clone()).await;
+    let started = app.rehearsals.start(place, &score, speed, &run, &token, app.clone());
     started.map_err(|error| ApiError::Fault(format!("a rehearsal could not be started: {error}")))?;
     let ranks = score.ranks() as u32;
     let url = api::path::run_page(&run);

@@ -51,6 +51,6 @@ mod tests {
             recent.push(7.0);
         }
         assert_eq!((recent.median(), recent.sorted.len()), (Some(7.0), KEPT));
-        assert!(recent.sorted.iter().all(|&value| value == 7.0));
+        assert_eq!(recent.sorted, vec![7.0; KEPT]);
     }
 }

@@ -74,7 +74,7 @@ pub(crate) fn fit(base: &Base, files: Vec<ProfileFile>) -> Result<NewProfile, Pr
         (Some(kernels), Some((layers, _))) => {
             return Err(ProfileError::Mixed { kernels: kernels.name.clone(), layers: layers.clone() });
         }
-        (Some(_), None) => cluster(base, Measured { files: of_kernels })?,
+        (Some(_), None) => cluster(base, &Measured { files: of_kernels })?,
         (None, _) => super::layers::fit(base, &of_layers)?,
     };
     let base = serde_json::to_string(base).expect("a base has only text keys");
@@ -101,12 +101,12 @@ fn read(file: &ProfileFile) -> Result<Read, ProfileError> {
 }
 
 /// Curves of a cluster.
-fn cluster(base: &Base, measured: Measured) -> Result<NewProfile, ProfileError> {
+fn cluster(base: &Base, measured: &Measured) -> Result<NewProfile, ProfileError> {
     let from = base.cluster.clone().ok_or(ProfileError::NoBase)?;
     let start = Start { cluster: from, name: base.name.clone() };
     let samples: Vec<Sample> = measured.samples();
     let fitted = planner::calibration::fit(&start.cluster, &samples, &measured.source());
-    let mut report = lines(|out| told::files(out, &measured, &start));
+    let mut report = lines(|out| told::files(out, measured, &start));
     let in_words = lines(|out| told::parts(out, &fitted));
     if !fitted.parts.iter().any(|part| part.fitted) {
         return Err(ProfileError::Nothing(in_words.join("; ")));

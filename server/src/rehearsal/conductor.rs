@@ -233,13 +233,12 @@ impl Stage {
     fn next(&mut self, until: Instant) -> Result<Option<(usize, FromRank)>, Stop> {
         match self.events.recv_timeout(until.saturating_duration_since(Instant::now())) {
             Ok(Event::Said(rank, word)) => Ok(Some((rank, word))),
-            Ok(Event::Interrupted) => Err(Stop::Interrupted),
+            Ok(Event::Interrupted) | Err(RecvTimeoutError::Disconnected) => Err(Stop::Interrupted),
             Ok(Event::Gone(rank)) => {
                 let how = self.crew.ending(rank);
                 Err(Stop::Failed(format!("rank {rank} ended unexpectedly: {how}")))
             }
             Err(RecvTimeoutError::Timeout) => Ok(None),
-            Err(RecvTimeoutError::Disconnected) => Err(Stop::Interrupted),
         }
     }
 

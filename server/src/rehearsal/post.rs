@@ -123,7 +123,7 @@ impl Post {
         let channel = state.outgoing.entry(transfer.peer).or_default();
         let place = channel.launches.len();
         let label = Label::of(action, iteration, place as u32, true).ok_or("a send that goes nowhere")?;
-        let ready = Ready { order, ready_ns: 0, result: (transfer.payload, action.stage, action.microbatch), share_ns };
+        let ready = Ready { order, since_ns: 0, result: (transfer.payload, action.stage, action.microbatch), share_ns };
         let (bytes, launched_ns) = (content.of(transfer.bytes), clock::now());
         channel.launches.push(Launch { index, label, bytes, launched_ns, ready, sent: None });
         state.batches.entry(transfer.batch).or_default().push((true, transfer.peer, place));
@@ -155,10 +155,10 @@ impl Post {
             if let Some(fault) = &state.fault {
                 return Err(fault.clone());
             }
-            match state.until(batch) {
-                None => return Err("it waits for what it has not launched".to_owned()),
-                Some(Some(until)) => return Ok(until),
-                Some(None) => state = self.changed.wait(state).unwrap_or_else(PoisonError::into_inner),
+            let launches = state.batches.get(&batch).ok_or("it waits for what it has not launched")?;
+            match state.until(launches) {
+                Some(until) => return Ok(until),
+                None => state = self.changed.wait(state).unwrap_or_else(PoisonError::into_inner),
             }
         }
     }
@@ -272,8 +272,8 @@ impl Post {
 }
 
 impl State {
-    /// Until when a batch lasts: `None` where there is none, `Some(None)` where that is not known yet.
-    fn until(&self, batch: u32) -> Option<Option<u64>> {
+    /// Until when launches last; `None` while that is not known.
+    fn until(&self, launches: &[(bool, u32, usize)]) -> Option<u64> {
         let end = |&(sends, peer, place): &(bool, u32, usize)| {
             if sends {
                 self.outgoing.get(&peer)?.launches[place].sent.map(|(_, due_ns)| due_ns)
@@ -281,17 +281,16 @@ impl State {
                 self.incoming.get(&peer)?.come.get(&place).copied()
             }
         };
-        let launches = self.batches.get(&batch)?;
-        Some(launches.iter().map(end).try_fold(0, |until, end| Some(end?.max(until))))
+        launches.iter().map(end).try_fold(0, |until, end| Some(end?.max(until)))
     }
 
     /// Transfers that are launched at both ends and not begun, with peer and place of each.
     fn ready(&self) -> (Vec<Ready>, Vec<(u32, usize)>) {
         let mut found = (Vec::new(), Vec::new());
         for (&peer, channel) in &self.outgoing {
-            for (place, (launch, &ready_ns)) in channel.launches.iter().zip(&channel.ready).enumerate() {
+            for (place, (launch, &since_ns)) in channel.launches.iter().zip(&channel.ready).enumerate() {
                 if launch.sent.is_none() {
-                    found.0.push(Ready { ready_ns: ready_ns.max(launch.launched_ns), ..launch.ready });
+                    found.0.push(Ready { since_ns: since_ns.max(launch.launched_ns), ..launch.ready });
                     found.1.push((peer, place));
                 }
             }

@@ -155,6 +155,7 @@ impl Shelf {
 mod tests {
     use planner::execution_plan::Transfer;
 
+    use super::ShelfError::{Again, Unfinished, Unmade, Unreceived};
     use super::*;
     use PlanActionKind::{BackwardStage, ForwardStage, InputGradStage, Irecv, Isend, WaitIrecv, WeightGradStage};
 
@@ -205,7 +206,6 @@ mod tests {
             list.insert(to, action);
             follow(&list)
         };
-        use ShelfError::{Again, Unfinished, Unmade, Unreceived};
         let unreceived = |payload, stage| Unreceived { payload, stage, microbatch: 0 };
         let unmade = |made, stage| Unmade { made, stage, microbatch: 0 };
         assert_eq!(without(2), Err((2, unreceived(Payload::Activation, 0))));

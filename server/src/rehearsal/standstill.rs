@@ -81,16 +81,15 @@ fn waiting(lists: &[Vec<PlanAction>], at: &[usize], rank: usize) -> Option<Waiti
         Some(action) if action.action.computes() || action.action.launches() => return None,
         Some(action) => Some(action.transfer?.batch),
     };
-    let own = list.iter().enumerate().take(index).filter(|(_, action)| {
+    let mut own = list.iter().enumerate().take(index).filter(|(_, action)| {
         let asked = action.transfer.filter(|_| action.action.launches());
         asked.is_some_and(|transfer| batch.is_none_or(|batch| transfer.batch == batch))
     });
-    own.filter_map(|(launch, action)| {
+    own.find_map(|(launch, action)| {
         let peer = action.transfer?.peer as usize;
         let launched = other_end(lists, rank, launch).is_some_and(|other| at.get(peer).is_some_and(|&at| other < at));
         (!launched).then_some(Waiting { rank, index, launch, peer })
     })
-    .next()
 }
 
 /// An action in words, as faults name it.

@@ -8,7 +8,7 @@ pub(super) struct Ready {
     /// Place among the rank's launches of sends.
     pub(super) order: usize,
     /// When the later of its ends was launched, in ns.
-    pub(super) ready_ns: u64,
+    pub(super) since_ns: u64,
     /// The result that it is part of: payload, stage and microbatch.
     pub(super) result: (Payload, u32, u32),
     /// How long it alone takes, in ns.
@@ -30,11 +30,11 @@ pub(super) struct Sending {
 /// stream.
 pub(super) fn next(free_ns: u64, ready: &[Ready]) -> Option<Sending> {
     if let Some(index) = ready.iter().position(|one| one.share_ns == 0) {
-        let begin_ns = ready[index].ready_ns;
+        let begin_ns = ready[index].since_ns;
         return Some(Sending { members: vec![index], begin_ns, due_ns: begin_ns });
     }
-    let begin_ns = ready.iter().map(|one| one.ready_ns).min()?.max(free_ns);
-    let there = |one: &&Ready| one.ready_ns <= begin_ns;
+    let begin_ns = ready.iter().map(|one| one.since_ns).min()?.max(free_ns);
+    let there = |one: &&Ready| one.since_ns <= begin_ns;
     let first = ready.iter().filter(there).min_by_key(|one| one.order)?;
     let members: Vec<usize> =
         (0..ready.len()).filter(|&index| there(&&ready[index]) && ready[index].result == first.result).collect();
@@ -46,8 +46,8 @@ pub(super) fn next(free_ns: u64, ready: &[Ready]) -> Option<Sending> {
 mod tests {
     use super::*;
 
-    fn ready(order: usize, ready_ns: u64, microbatch: u32, share_ns: u64) -> Ready {
-        Ready { order, ready_ns, result: (Payload::Activation, 0, microbatch), share_ns }
+    fn ready(order: usize, since_ns: u64, microbatch: u32, share_ns: u64) -> Ready {
+        Ready { order, since_ns, result: (Payload::Activation, 0, microbatch), share_ns }
     }
 
     #[test]

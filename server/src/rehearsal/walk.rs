@@ -43,7 +43,9 @@ impl Walk<'_> {
                 let lasts = unit.iter().filter_map(|one| one.duration_ns).sum();
                 let end_ns = clock::sleep_until(begin_ns.saturating_add(self.scaled(lasts)));
                 self.journal.note(index as u32, begin_ns, end_ns);
-                unit.iter().for_each(|one| shelf.make(one));
+                for one in unit {
+                    shelf.make(one);
+                }
                 index += unit.len();
                 continue;
             }

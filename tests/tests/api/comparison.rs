@@ -1,5 +1,7 @@
 //! A run held against its plan, and the profile that brings both together.
 
+use std::fmt::Write;
+
 use harness::{House, house};
 use serde_json::{Value, json};
 
@@ -15,11 +17,13 @@ fn question() -> Value {
 fn log(step_ms: f64, timers: &str) -> String {
     let mut log = String::new();
     let mut line = |step: u32, time: f64| {
-        log += &format!(
+        writeln!(
+            log,
             " iteration {step:8}/ 1000 | consumed samples: {:12} | elapsed time per iteration (ms): {time:.1} | learning rate: \
-             1.0E-04 | global batch size: 16 | lm loss: 2.0 |\n",
+             1.0E-04 | global batch size: 16 | lm loss: 2.0 |",
             step * 16
-        );
+        )
+        .unwrap();
         log += timers;
     };
     line(1, 4.0 * step_ms);

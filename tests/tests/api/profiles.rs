@@ -1,5 +1,6 @@
 //! Profiles: measurements are uploaded, fitted, kept, and used by scenarios that say so.
 
+use std::fmt::Write;
 use std::time::Duration;
 
 use harness::{House, house};
@@ -15,7 +16,7 @@ fn products(scale: u32) -> String {
     for m in [1, 2, 3, 4, 6, 8, 12, 16, 24, 32, 48, 64] {
         let (m, k, n) = (m * 128 * scale, 4096, 4096);
         let micros = 2.0 * f64::from(m) * f64::from(k) * f64::from(n) / 200e6 + 5.0;
-        table += &format!("matmul,{m},{k},{n},{micros:.3}\n");
+        writeln!(table, "matmul,{m},{k},{n},{micros:.3}").unwrap();
     }
     table
 }

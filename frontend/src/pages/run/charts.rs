@@ -156,6 +156,9 @@ fn MetricChart(metric: Metric) -> impl IntoView {
     }
 }
 
+/// Parts of a line, each of step and value.
+type Parts = Vec<Vec<(f64, f64)>>;
+
 /// Parts of several lines, thinned so that all of them together are few enough.
 fn thinned(parts: Vec<Vec<(f64, f64)>>, most: usize) -> Vec<Vec<(f64, f64)>> {
     let shares = share_out(&parts.iter().map(Vec::len).collect::<Vec<_>>(), most);
@@ -187,7 +190,7 @@ fn plot_of(observed: Observed, metric: Metric, width_px: f64) -> StepPlot {
     let comparison = observed.comparison.get();
     let (left_out, mut apart) = exceptions(observed, comparison.as_deref(), metric, steps);
     let own = observed.feed.with_points(|points| points.series_without(metric, steps, |row| left_out.contains(&row)));
-    let others: Vec<(String, Vec<Vec<(f64, f64)>>)> = observed
+    let others: Vec<(String, Parts)> = observed
         .others
         .get()
         .into_iter()

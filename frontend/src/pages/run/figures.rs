@@ -86,7 +86,8 @@ fn sentences(predictions: &[Prediction], left_out: usize) -> String {
             format::seconds(prediction.band.value)
         );
         if let Some(error) = prediction.error {
-            text.push_str(&format!(": {}", format::signed_percent(error)));
+            text.push_str(": ");
+            text.push_str(&format::signed_percent(error));
         }
         words.push(format!("{text}."));
         if let Some(inside) = prediction.inside {
@@ -153,7 +154,7 @@ mod tests {
             inside: Some(0.96),
         };
         assert_eq!(
-            sentences(&[prediction.clone()], 2).replace('\u{202f}', " "),
+            sentences(std::slice::from_ref(&prediction), 2).replace('\u{202f}', " "),
             "A step takes 2.10 s, predicted were 2.00 s: +5.00 %. Measured steps lie inside the band: 96.0 %. \
              2 steps stand apart and are left out."
         );

@@ -15,6 +15,17 @@ use crate::runs::{StateBadge, Way, ago, clock, origin_words, progress_words, rem
 /// Between two looks at the clock.
 const TICK_MS: i32 = 1_000;
 
+/// The time, second by second.
+fn clock_now() -> RwSignal<f64> {
+    let now = RwSignal::new(Date::now());
+    spawn_local(async move {
+        while now.try_set(Date::now()).is_none() {
+            pause(TICK_MS).await;
+        }
+    });
+    now
+}
+
 /// The head of the page.
 #[component]
 pub(super) fn RunTitle() -> impl IntoView {
@@ -51,12 +62,7 @@ pub(super) fn RunTitle() -> impl IntoView {
     };
     let state = Memo::new(move |_| feed.state.get().unwrap_or(RunState::Waiting));
     let exit_code = Memo::new(move |_| summary.with(|summary| summary.as_ref().and_then(|summary| summary.exit_code)));
-    let now = RwSignal::new(Date::now());
-    spawn_local(async move {
-        while now.try_set(Date::now()).is_none() {
-            pause(TICK_MS).await;
-        }
-    });
+    let now = clock_now();
     let updated = Memo::new(move |_| {
         let at = summary.with(|summary| summary.as_ref().and_then(|summary| summary.updated_at.clone()))?;
         let moment = Date::parse(&at);

@@ -148,6 +148,8 @@ fn middle(times: &[f64]) -> f64 {
 #[cfg(test)]
 mod tests {
     use super::super::read;
+    use std::fmt::Write;
+
     use super::*;
     use crate::profile::Hints;
 
@@ -169,7 +171,7 @@ mod tests {
     fn tables_are_of_one_degree_and_of_both_passes() {
         let mut file = "num_layers,tp_size,seq_len,fwd_times,bwd_times\n".to_owned();
         for (tensor, tokens, time) in [(1, 1024, 4.0), (2, 1024, 2.0), (2, 2048, 4.0), (2, 4096, 8.0)] {
-            file += &format!("2,{tensor},{tokens},{time},{}\n", 2.0 * time);
+            writeln!(file, "2,{tensor},{tokens},{time},{}", 2.0 * time).unwrap();
         }
         let profile = read(file.as_bytes(), &Hints::default()).unwrap();
         let made = tables(std::slice::from_ref(&profile), None);

@@ -1,7 +1,7 @@
 //! A trace beside a plan: its iterations of the pipeline, and where the time of every rank went.
 
 use api::path::TIMELINE_MEDIA_TYPE;
-use api::trace::{ActionList, Alignment, BusyList, BusyTime, ObservedIteration, TraceSummary};
+use api::trace::{ActionList, Alignment, BusyList, BusyTime, ObservedIteration, PlanOfTrace, TraceSummary};
 use axum::Json;
 use axum::extract::rejection::QueryRejection;
 use axum::extract::{Path, Query, State};
@@ -193,7 +193,14 @@ async fn plan_of(
     trace: &TraceSummary,
     options: &AlignmentOptions,
 ) -> Result<(String, PlannerKind), ApiError> {
-    let attached = trace.plan.as_ref();
+    // A trace of a run is held against what the run is, unless it says something else.
+    let of_run = match (&trace.plan, &trace.run) {
+        (None, Some(run)) => app.store.reader().run(run, app.clock.now()).await.ok(),
+        _ => None,
+    };
+    let of_run = of_run.map(|run| run.summary);
+    let of_run = of_run.and_then(|run| Some(PlanOfTrace { scenario: run.scenario?, planner: run.plan }));
+    let attached = trace.plan.as_ref().or(of_run.as_ref());
     let asked = options.scenario.as_deref().filter(|scenario| !scenario.is_empty());
     let scenario = asked.or(attached.map(|plan| plan.scenario.as_str())).ok_or(ApiError::NoPlanOfTrace)?;
     let scenario = find(app, scenario).await?.id;

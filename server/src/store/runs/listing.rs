@@ -25,7 +25,8 @@ macro_rules! summary {
             "SELECT id, name, note, origin, scenario_id, planner, created_at_ms, updated_at_ms, exit_code, deleted_at_ms,
                  bytes, points, last_step, total_steps, median_step_s, report_json, ",
             state!(),
-            " AS state, (SELECT json_group_array(tag ORDER BY tag) FROM run_tag WHERE run_id = run.id) AS tags_json
+            " AS state, (SELECT json_group_array(tag ORDER BY tag) FROM run_tag WHERE run_id = run.id) AS tags_json,
+                 (SELECT count(*) FROM trace WHERE run_id = run.id AND trace.deleted_at_ms IS NULL) AS traces
              FROM run "
         )
     };
@@ -104,6 +105,7 @@ struct SummaryRow {
     report_json: String,
     state: String,
     tags_json: String,
+    traces: i64,
 }
 
 impl SummaryRow {
@@ -126,8 +128,7 @@ impl SummaryRow {
             last_step: self.last_step.map(i64::unsigned_abs),
             total_steps: self.total_steps.map(i64::unsigned_abs),
             median_step_s: self.median_step_s,
-            // No table of traces refers to runs yet.
-            traces: 0,
+            traces: u32::try_from(self.traces).unwrap_or(u32::MAX),
         };
         Ok((summary, self.report_json))
     }

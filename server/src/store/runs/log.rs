@@ -113,7 +113,6 @@ impl Writer {
 }
 
 async fn add(write: &mut Write, id: &str, addition: &LogAddition<'_>, now: Timestamp) -> Result<(), StoreError> {
-    let count = |count: u64| i64::try_from(count).unwrap_or(i64::MAX);
     let LogAddition { place, content, .. } = addition;
     let bytes = count(content.len() as u64);
     let points = addition.points_before + addition.points.len() as u64;
@@ -168,9 +167,14 @@ async fn add(write: &mut Write, id: &str, addition: &LogAddition<'_>, now: Times
     points::insert(write, id, addition.points).await
 }
 
+/// A number as SQLite takes it.
+fn count(count: u64) -> i64 {
+    i64::try_from(count).unwrap_or(i64::MAX)
+}
+
 /// Stores bytes at the end of a file, which they may open.
 async fn store(write: &mut Write, id: &str, place: LogPlace, content: &[u8]) -> Result<(), StoreError> {
-    let (start, bytes) = (place.offset as i64, content.len() as i64);
+    let (start, bytes) = (count(place.offset), count(content.len() as u64));
     let extended = sqlx::query(
         "INSERT INTO run_file (run_id, file, bytes) VALUES (?1, ?2, ?4)
          ON CONFLICT (run_id, file) DO UPDATE SET bytes = bytes + ?4 WHERE bytes = ?3",
@@ -209,7 +213,7 @@ async fn store(write: &mut Write, id: &str, place: LogPlace, content: &[u8]) -> 
     .bind(id)
     .bind(place.file)
     .bind(start)
-    .bind(content.len() as i64)
+    .bind(count(content.len() as u64))
     .bind(content)
     .execute(&mut **write)
     .await?;
