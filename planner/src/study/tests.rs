@@ -147,7 +147,9 @@ fn what_does_not_apply_is_said() {
 #[test]
 fn rates_of_stages_add_up_to_the_operations_of_the_model() {
     let mut scenario = parse(include_str!("../../../examples/llama-2-7b-long-documents.json")).unwrap();
-    let samples = serde_json::json!({"kind": "drawn", "text_tokens": {"kind": "constant", "value": 4096}});
+    let samples = serde_json::json!({
+        "kind": "drawn", "text_tokens": {"kind": "constant", "value": 4096}, "images": {"kind": "constant", "value": 0}
+    });
     scenario.workload.samples = serde_json::from_value(samples).unwrap();
     scenario.planners = vec![PlannerKind::OneFOneB];
     scenario.iterations = 1;
