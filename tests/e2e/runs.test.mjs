@@ -59,7 +59,7 @@ test("a run is opened, sent by the shown commands, cut, taken up again, and is w
   const streamed = await page.getByTestId("command-streamed").innerText();
   const looped = await page.getByTestId("command-looped").innerText();
   const finish = await page.getByTestId("command-finish").innerText();
-  assert.match(streamed, /^tail .*curl .*Bearer \S+/);
+  assert.match(streamed, /^while sleep 1; do tail .*curl .*Bearer \S+/);
   await page.getByTestId("command-looped").locator("xpath=../..").getByRole("button").click();
   assert.equal((await page.evaluate(() => navigator.clipboard.readText())).trim(), looped.trim(), "the button copies what is shown");
   sent = await page.getByTestId("opened").getAttribute("data-run");
