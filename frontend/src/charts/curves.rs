@@ -84,7 +84,7 @@ impl Curve {
     }
 }
 
-/// The curves over one axis, the times in seconds upwards.
+/// The curves over one axis: times in seconds upwards, or what `up` says.
 #[component]
 pub(crate) fn CurveChart(
     /// Curves, in the order of the legend.
@@ -93,6 +93,9 @@ pub(crate) fn CurveChart(
     /// What the points are over.
     #[prop(into)]
     over: Signal<String>,
+    /// What is upwards, where that is no time in seconds.
+    #[prop(into, default = String::new())]
+    up: String,
     /// What is shown, for those who do not see it.
     #[prop(into)]
     label: Signal<String>,
@@ -102,7 +105,8 @@ pub(crate) fn CurveChart(
     let version = theme_version();
     let plot = Memo::new(move |_| {
         version.track();
-        curves.with(|curves| (!curves.is_empty()).then(|| over.with(|over| plot(curves, over, &Colours::read()))))
+        let drawn = |curves: &[Curve]| over.with(|over| plot(curves, over, &up, &Colours::read()));
+        curves.with(|curves| (!curves.is_empty()).then(|| drawn(curves)))
     });
     let theme_changes = theme_version();
     let legend = move || {
@@ -150,13 +154,14 @@ fn extent(curves: &[Curve]) -> (f64, f64) {
 }
 
 /// The plot as JSON.
-fn plot(curves: &[Curve], over: &str, colours: &Colours) -> String {
+fn plot(curves: &[Curve], over: &str, up: &str, colours: &Colours) -> String {
     let mut plot = Plot::new();
+    let value = if up.is_empty() { "%{y:.4~g} s" } else { "%{y:.4~g}" };
     for curve in curves {
         let (x, y): (Vec<f64>, Vec<f64>) = curve.points.iter().copied().unzip();
         let line = Line::new().width(if curve.form == Form::Level { 1.2 } else { 1.8 }).color(curve.colour());
         let line = line.dash(curve.dash.plotly());
-        let scatter = Scatter::new(x, y).name(&curve.name).hover_template("%{y:.4~g} s");
+        let scatter = Scatter::new(x, y).name(&curve.name).hover_template(value);
         plot.add_trace(match curve.form {
             Form::Steps => scatter.mode(Mode::Lines).line(line.shape(LineShape::Hv)),
             Form::Marked => scatter.mode(Mode::LinesMarkers).line(line).marker(Marker::new().size(5)),
@@ -170,7 +175,9 @@ fn plot(curves: &[Curve], over: &str, colours: &Colours) -> String {
     }
     let (least, most) = extent(curves);
     let x_axis = colours.axis().show_grid(false).n_ticks(8).title(Title::with_text(over).font(colours.font()));
-    let y_axis = colours.axis().range(AxisRange::new(least, most)).n_ticks(6).tick_suffix(" s").show_line(false);
+    let y_axis = colours.axis().range(AxisRange::new(least, most)).n_ticks(6).show_line(false);
+    let y_axis =
+        if up.is_empty() { y_axis.tick_suffix(" s") } else { y_axis.title(Title::with_text(up).font(colours.font())) };
     plot.set_layout(
         colours
             .layout(Margin::new().left(58).right(14).top(8).bottom(40))

@@ -101,14 +101,18 @@ fn of_plan(
         Some(StageRate { stage: stage.stage, layers: stage.layers.clone(), tflops_per_device })
     };
     let (depth, is_shared) = depth(planned);
-    let rounds = f64::from(planned.layout.chunks.max(1)) * f64::from(metrics.microbatches);
+    // Copies with ranks of their own share the microbatches of the iteration; replicas have been told apart before.
+    let copies =
+        planned.placement.as_ref().and_then(|placement| placement.layouts.last()).map_or(1, |layout| layout.data);
+    let microbatches = metrics.microbatches.div_ceil(copies.max(1));
+    let rounds = f64::from(planned.layout.chunks.max(1)) * f64::from(microbatches);
     let steps = f64::from(depth.saturating_sub(1));
     Some(PlanStages {
         planner,
         bubble: metrics.bubble,
         ideal_bubble: (!is_shared && rounds > 0.0).then(|| steps / (rounds + steps)),
         depth,
-        microbatches: metrics.microbatches,
+        microbatches,
         modules: durations(model, planned, timeline),
         rates: planned.stages.iter().filter_map(rate).collect(),
     })

@@ -8,7 +8,7 @@ use super::score::Score;
 /// Shortest time of an iteration where nobody says how fast, in ns.
 const COMFORT_NS: f64 = 1.5e9;
 /// Longest time of an iteration where nobody says how fast, in ns: patience ends before precision does.
-const LONG_NS: f64 = 20e9;
+const LONG_NS: f64 = 6e9;
 /// Share of an iteration that imprecise sleeping may add where nobody says how fast.
 const AIM: f64 = 0.01;
 /// Share of an iteration beyond which a warning is due: rehearsed and simulated times should agree within it.
@@ -116,9 +116,9 @@ mod tests {
         // 100 ms in 1.5 s.
         assert!((tempo.speed - 1.0 / 15.0).abs() < 1e-12);
         assert!((tempo.shortest_ns - 450e6).abs() < 1.0 && tempo.warning().is_none());
-        // One wake-up, taken to be 300 ms late: a hundred times that is more than the 20 s that anybody waits.
+        // One wake-up, taken to be 300 ms late: a hundred times that is more than the 6 s that anybody waits.
         let slow = Tempo::of(&score(), None, Precision { median_ns: 300_000_000, late_ns: 300_000_000 }).unwrap();
-        assert!((slow.speed - 0.1 / 20.0).abs() < 1e-12);
+        assert!((slow.speed - 0.1 / 6.0).abs() < 1e-12);
     }
 
     #[test]

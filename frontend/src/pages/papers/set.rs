@@ -104,6 +104,7 @@ fn Chart(chart: PaperChart, place: String) -> impl IntoView {
     let PaperChart { x, y, curves } = chart;
     let names = curves.iter().map(|curve| curve.label.clone()).collect::<Vec<_>>().join(", ");
     let label = format!("{place}, ours: {y} over {x} of {names}");
+    let up = if y.ends_with(", s") { String::new() } else { y };
     let curves: Vec<Curve> = curves
         .into_iter()
         .zip(STROKES.into_iter().cycle())
@@ -112,5 +113,5 @@ fn Chart(chart: PaperChart, place: String) -> impl IntoView {
             Curve { name: curve.label, light, dark, dash, form: Form::Marked, points }
         })
         .collect();
-    view! { <CurveChart curves=Signal::stored(curves) over=Signal::stored(x) label=Signal::stored(label) test_id="paper-chart" /> }
+    view! { <CurveChart curves=Signal::stored(curves) over=Signal::stored(x) up=up label=Signal::stored(label) test_id="paper-chart" /> }
 }

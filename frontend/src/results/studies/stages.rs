@@ -58,9 +58,11 @@ fn row(plan: &PlanStages) -> impl IntoView + use<> {
     let spread = plan
         .modules
         .iter()
-        .map(|of| format!("{} {} ± {}", of.module, format::seconds(of.mean_s), format::percent(of.variation)))
-        .collect::<Vec<_>>()
-        .join(", ");
+        .map(|of| {
+            let words = format!("{} {} ± {}", of.module, format::seconds(of.mean_s), format::percent(of.variation));
+            view! { <div>{words}</div> }
+        })
+        .collect_view();
     let rates = ends(plan).map_or_else(
         || "–".to_owned(),
         |(least, most)| format!("{} to {}", format::three_digits(least), format::three_digits(most)),
@@ -92,6 +94,7 @@ pub(super) fn show(study: Arc<StageStudy>) -> impl IntoView {
             <CurveChart
                 curves=Signal::stored(distribution(drawn, &module))
                 over=Signal::stored("ms of one microbatch in one stage".to_owned())
+                up="share of visits"
                 label=Signal::stored(label)
                 test_id="stage-durations"
             />
@@ -106,6 +109,7 @@ pub(super) fn show(study: Arc<StageStudy>) -> impl IntoView {
             <CurveChart
                 curves=Signal::stored(rates)
                 over=Signal::stored("stage".to_owned())
+                up="TFLOP/s per device"
                 label=Signal::stored("Throughput of every stage while it computes".to_owned())
                 test_id="stage-rates"
             />
