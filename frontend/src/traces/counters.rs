@@ -82,6 +82,6 @@ mod tests {
     fn values_last_until_the_next() {
         let series =
             CounterSeries { process: 0, name: String::new(), values: 2, time_ns: vec![0, 50], value: vec![0.0, 10.0] };
-        assert_eq!(points(&series, 100, 0.0, 10.0), "0.0,39.0 500.0,39.0 500.0,1.0 ");
+        assert_eq!(points(&series, 100, 0.0, 10.0), "0.0,39.0 500.0,39.0 500.0,1.0");
     }
 }
