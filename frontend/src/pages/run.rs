@@ -8,6 +8,7 @@ mod log;
 mod others;
 mod phases;
 mod title;
+mod traces;
 
 use api::path;
 use leptos::prelude::*;
@@ -71,6 +72,7 @@ fn Run(id: String, view: RunView) -> impl IntoView {
             <charts::Charts />
             <figures::Figures />
             <phases::Phases />
+            <traces::TracesCard />
             <others::OtherRuns />
             <calibration::Calibration />
             <log::Log />

@@ -134,17 +134,18 @@ pub(crate) async fn upload(
         Some("ns") => TimeUnit::Nanoseconds,
         Some(other) => return Err(ApiError::Malformed(format!("unit: {other:?} is none of us, ms and ns"))),
     };
-    let scenario = match options.scenario.as_deref().filter(|scenario| !scenario.is_empty()) {
-        Some(scenario) => Some(find(&app, scenario).await?.id),
-        None => None,
+    let run = options.run.as_deref().and_then(label::clean);
+    let asked = planner_of(options.planner.as_deref())?;
+    let (scenario, planner) = match (options.scenario.as_deref().filter(|scenario| !scenario.is_empty()), &run) {
+        (Some(scenario), _) => (Some(find(&app, scenario).await?.id), asked),
+        // What a run is held against, its traces are, too; the run may be one that nobody opened here.
+        (None, Some(run)) => match app.store.reader().run(run, app.clock.now()).await {
+            Ok(detail) => (detail.summary.scenario, asked.or(detail.summary.plan)),
+            Err(_) => (None, asked),
+        },
+        (None, None) => (None, asked),
     };
-    let sent = Sent {
-        name: options.name.as_deref().and_then(label::file),
-        run: options.run.as_deref().and_then(label::clean),
-        rank: options.rank,
-        scenario,
-        planner: planner_of(options.planner.as_deref())?,
-    };
+    let sent = Sent { name: options.name.as_deref().and_then(label::file), run, rank: options.rank, scenario, planner };
     let received = receive(&app, body, unit).await?;
     app.traces.purge(&app.store, app.clock.now()).await?;
     let is_new = !app.store.writer().send_trace_again(&received.id, &sent).await?;

@@ -1,0 +1,55 @@
+//! The traces of a run, each a link to its page.
+
+use api::path;
+use api::trace::{TraceList, TraceSummary};
+use leptos::prelude::*;
+use leptos::task::spawn_local;
+
+use crate::client::{self, pause};
+use crate::format;
+use crate::runs::use_observed;
+
+/// When traces of a run that has just ended are looked for again, in ms.
+const LATE_MS: i32 = 3_000;
+
+/// Links to the traces of the run; nothing where there is none.
+#[component]
+pub(super) fn TracesCard() -> impl IntoView {
+    let observed = use_observed();
+    let count = Memo::new(move |_| observed.summary().map_or(0, |summary| summary.traces));
+    let list = RwSignal::new(Vec::<TraceSummary>::new());
+    Effect::new(move |_| {
+        count.track();
+        observed.feed.state.track();
+        let url = format!("{}?run={}", path::TRACES, client::encode(&observed.feed.id()));
+        spawn_local(async move {
+            // Traces come when a run is over, or a moment after; a list that does not come is left as it is.
+            for wait_ms in [0, LATE_MS] {
+                pause(wait_ms).await;
+                if let Ok(found) = client::get::<TraceList>(&url).await {
+                    drop(list.try_set(found.traces));
+                }
+            }
+        });
+    });
+    let links = move || {
+        let traces = list.get();
+        let link = |trace: TraceSummary| {
+            let href = format!("/traces/{}", trace.id);
+            let facts = format!("{} slices", format::count(trace.slices));
+            view! { <li><a href=href>{trace.name}</a>" "<small class="muted">{facts}</small></li> }
+        };
+        traces.into_iter().map(link).collect_view()
+    };
+    view! {
+        <Show when=move || list.with(|list| !list.is_empty())>
+            <section class="card" data-testid="run-traces">
+                <header class="card-title">
+                    <h2>"Traces"</h2>
+                    <span class="muted">"what the ranks ran, beside the plan"</span>
+                </header>
+                <ul class="plain">{links}</ul>
+            </section>
+        </Show>
+    }
+}
