@@ -18,5 +18,6 @@ pub mod scenario;
 pub mod schedule;
 pub mod timeline;
 pub mod trace;
+pub mod what_if;
 
 pub use planner;

@@ -4,6 +4,10 @@
 pub const ROOT: &str = "/api/v1";
 /// Media type of a timeline in columns.
 pub const TIMELINE_MEDIA_TYPE: &str = "application/vnd.planscope.timeline";
+/// Media type of the answer to a question that is only tried out.
+pub const WHAT_IF_MEDIA_TYPE: &str = "application/vnd.planscope.what-if";
+/// Media type of the first look at a timeline.
+pub const OVERVIEW_MEDIA_TYPE: &str = "application/vnd.planscope.overview";
 /// Media type of every error.
 pub const PROBLEM_MEDIA_TYPE: &str = "application/problem+json";
 
@@ -215,6 +219,16 @@ pub fn outcome(id: &str) -> String {
 /// GET: the timeline of one planner and iteration.
 pub fn timeline(id: &str, planner: &str, iteration: u32) -> String {
     format!("{SCENARIOS}/{id}/timelines/{planner}/{iteration}")
+}
+
+/// POST: plans a scenario and stores nothing; the timelines are those of the iteration.
+pub fn what_if(iteration: u32) -> String {
+    format!("/api/v1/what-if?iteration={iteration}")
+}
+
+/// GET: the first look at a timeline.
+pub fn overview(id: &str, planner: &str, iteration: u32) -> String {
+    format!("{SCENARIOS}/{id}/timelines/{planner}/{iteration}/overview")
 }
 
 /// GET: the schedule of one planner and iteration in the torch action grammar.

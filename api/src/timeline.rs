@@ -4,6 +4,7 @@
 //! costs 150. The first byte is the version of the form.
 
 mod first;
+pub mod overview;
 
 use planner::timeline::Timeline;
 

@@ -76,6 +76,11 @@ impl Abort {
         AbortController::new().ok().map(Self)
     }
 
+    /// What the request is told by.
+    pub(crate) fn signal(&self) -> AbortSignal {
+        self.0.signal()
+    }
+
     /// Ends it; what is over already stays.
     pub(crate) fn abort(&self) {
         self.0.abort();
@@ -103,6 +108,11 @@ pub(crate) async fn ask<T: DeserializeOwned>(url: &str, json: String, signal: &A
     read_json(&fetch_until("POST", url, Body::Json(json), "application/json", Some(signal.clone())).await?).await
 }
 
+/// POST of such a question, the answer as bytes.
+pub(crate) async fn ask_bytes(url: &str, json: String, accept: &str, signal: &AbortSignal) -> Result<Vec<u8>, Failure> {
+    read_bytes(&fetch_until("POST", url, Body::Json(json), accept, Some(signal.clone())).await?).await
+}
+
 /// Any method, the answer left unread.
 pub(crate) async fn tell(method: &str, url: &str, body: Body) -> Result<(), Failure> {
     fetch(method, url, body, "application/json").await.map(drop)
@@ -110,9 +120,13 @@ pub(crate) async fn tell(method: &str, url: &str, body: Body) -> Result<(), Fail
 
 /// GET, the answer as bytes.
 pub(crate) async fn get_bytes(url: &str, accept: &str) -> Result<Vec<u8>, Failure> {
-    let response = fetch("GET", url, Body::Empty, accept).await?;
+    read_bytes(&fetch("GET", url, Body::Empty, accept).await?).await
+}
+
+async fn read_bytes(response: &Response) -> Result<Vec<u8>, Failure> {
     let buffer = response.array_buffer().map_err(|error| unreadable(&error))?;
-    let buffer = JsFuture::from(buffer).await.map_err(|error| unreadable(&error))?;
+    // The connection broke, or was ended, between the headers and the end of the body.
+    let buffer = JsFuture::from(buffer).await.map_err(|_| Failure::Offline)?;
     Ok(js_sys::Uint8Array::new(&buffer).to_vec())
 }
 

@@ -6,6 +6,7 @@ pub(crate) mod modalities;
 pub(crate) mod opening;
 mod planning;
 mod watching;
+mod what_if;
 
 use std::sync::Arc;
 
@@ -14,6 +15,7 @@ use api::job::StoredOutcome;
 use api::planner::outcome::{Answer, Planned, PlannerResult};
 use api::planner::scenario::PlannerKind;
 use api::planner::timeline::Timeline;
+use api::planner::timeline::levels::Overview;
 use api::scenario::StoredScenario;
 use leptos::leptos_dom::helpers::TimeoutHandle;
 use leptos::prelude::*;
@@ -71,8 +73,12 @@ impl PlanState {
 pub(crate) struct Shown {
     /// The iteration.
     pub(crate) iteration: u32,
-    /// Timelines by planner, in the order of the results.
+    /// Planners with a plan, in the order of the results.
+    pub(crate) planners: Vec<PlannerKind>,
+    /// Timelines by planner, those that are there.
     pub(crate) timelines: Vec<(PlannerKind, Arc<Timeline>)>,
+    /// First looks at the large ones.
+    pub(crate) overviews: Vec<(PlannerKind, Arc<Overview>)>,
 }
 
 impl Shown {
@@ -81,9 +87,15 @@ impl Shown {
         self.timelines.iter().find(|(kind, _)| *kind == planner).map(|(_, timeline)| Arc::clone(timeline))
     }
 
+    /// The first look at the timeline of a planner.
+    pub(crate) fn overview(&self, planner: PlannerKind) -> Option<Arc<Overview>> {
+        self.overviews.iter().find(|(kind, _)| *kind == planner).map(|(_, overview)| Arc::clone(overview))
+    }
+
     /// The largest makespan.
     pub(crate) fn extent_ns(&self) -> u64 {
-        self.timelines.iter().map(|(_, timeline)| timeline.makespan_ns).max().unwrap_or(0)
+        let whole = self.timelines.iter().map(|(_, timeline)| timeline.makespan_ns);
+        whole.chain(self.overviews.iter().map(|(_, overview)| overview.makespan_ns)).max().unwrap_or(0)
     }
 }
 
@@ -123,13 +135,17 @@ pub(crate) struct Explore {
     history: StoredValue<History<Value>>,
     /// Counts questions; an answer to an older question is dropped.
     generation: StoredValue<u64>,
+    /// The generation with which the present scenario was opened.
+    opened: StoredValue<u64>,
+    /// The question that is tried out at the moment.
+    asking: StoredValue<Option<what_if::Asking>, LocalStorage>,
     job: StoredValue<Option<String>>,
     timer: StoredValue<Option<TimeoutHandle>>,
     url_timer: StoredValue<Option<TimeoutHandle>>,
 }
 
-/// Edits closer together than this are sent once.
-const DEBOUNCE: std::time::Duration = std::time::Duration::from_millis(150);
+/// Edits closer together than this are stored once; what they would give is on screen long before.
+const DEBOUNCE: std::time::Duration = std::time::Duration::from_millis(350);
 
 impl Explore {
     /// An empty page.
@@ -152,6 +168,8 @@ impl Explore {
             on_page: RwSignal::new(false),
             history: StoredValue::new(History::default()),
             generation: StoredValue::new(0),
+            opened: StoredValue::new(0),
+            asking: StoredValue::new_local(None),
             job: StoredValue::new(None),
             timer: StoredValue::new(None),
             url_timer: StoredValue::new(None),
@@ -212,6 +230,7 @@ impl Explore {
         self.scenario.set(scenario);
         self.undoable.set(self.history.with_value(|history| (history.can_undo(), history.can_redo())));
         self.plan_soon();
+        self.ask_what_if();
     }
 
     fn plan_soon(&self) {

@@ -16,6 +16,7 @@ mod ranking_table;
 mod rehearse;
 mod status;
 mod studies;
+mod time_and_memory;
 mod time_spent;
 mod title;
 
@@ -78,6 +79,7 @@ fn BreakdownCards() -> impl IntoView {
         <Show when=move || any_plan.get()>
             <time_spent::TimeSpent />
             <peak_memory::PeakMemory />
+            <time_and_memory::TimeAndMemory />
         </Show>
     }
 }

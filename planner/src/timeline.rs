@@ -1,5 +1,7 @@
 //! What a schedule does in time, as columns: spans of every rank, memory of every rank, critical path.
 
+pub mod levels;
+
 use serde::ser::SerializeStruct;
 use serde::{Deserialize, Serialize, Serializer};
 

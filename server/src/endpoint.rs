@@ -18,3 +18,4 @@ pub(crate) mod scenarios;
 pub(crate) mod schedules;
 pub(crate) mod studies;
 pub(crate) mod traces;
+pub(crate) mod what_if;

@@ -18,6 +18,7 @@ use crate::live::{ImportError as RunImportError, LogEnd, LogRefusal};
 use crate::observation::ObservationError;
 use crate::profiles::ProfileError;
 use crate::store::StoreError;
+use crate::jobs::NotPlanned;
 use crate::studies::StudyError;
 
 /// How a request succeeds where it is not plainly with a document.
@@ -291,6 +292,16 @@ impl From<RunImportError> for ApiError {
             RunImportError::Log(error) => Self::InvalidLog(error),
             RunImportError::Store(error) => Self::Store(error),
             RunImportError::Panicked(_) => Self::Fault(error.to_string()),
+        }
+    }
+}
+
+impl From<NotPlanned> for ApiError {
+    fn from(error: NotPlanned) -> Self {
+        match error {
+            NotPlanned::Full(limit) => Self::QueueFull(limit),
+            NotPlanned::Closing => Self::Stopping,
+            NotPlanned::Fault(detail) => Self::Fault(detail),
         }
     }
 }

@@ -1,12 +1,15 @@
 //! Planning jobs: off the async threads, bounded, cancellable, never twice for the same scenario.
 
+mod at_once;
 mod progress;
 mod table;
 
+pub use at_once::NotPlanned;
 pub use table::Entry;
 
 use std::fmt;
 use std::panic::AssertUnwindSafe;
+use std::sync::atomic::AtomicUsize;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use api::job::{Job, JobState};
@@ -44,6 +47,8 @@ pub struct Jobs {
     workers: Arc<Semaphore>,
     limits: Limits,
     table: Arc<Mutex<Table>>,
+    /// Who waits for an answer without a job.
+    asking: Arc<AtomicUsize>,
 }
 
 impl fmt::Debug for Jobs {
@@ -76,7 +81,7 @@ impl Jobs {
         // Identifiers of another life of the server must not be taken for ours.
         let table = Table::new(clock.now().as_millisecond());
         let workers = Arc::new(Semaphore::new(limits.workers.max(1)));
-        Self { engine, store, clock, workers, limits, table: Arc::new(Mutex::new(table)) }
+        Self { engine, store, clock, workers, limits, table: Arc::new(Mutex::new(table)), asking: Arc::default() }
     }
 
     /// Turns at the processor, for whoever else computes.

@@ -23,7 +23,7 @@ use crate::endpoint::runs::files::LARGEST_LOG;
 use crate::endpoint::scenarios::LARGEST_SCENARIO;
 use crate::endpoint::{
     accuracy, datasets, execution_plans, gallery, health, jobs, observations, outcomes, pages, papers, presets,
-    profiles, rehearsals, runs, scenarios, schedules, studies, traces,
+    profiles, rehearsals, runs, scenarios, schedules, studies, traces, what_if,
 };
 use crate::error::{ApiError, as_problem};
 use crate::openapi;
@@ -50,10 +50,12 @@ pub(crate) fn api() -> (Router<Arc<App>>, utoipa::openapi::OpenApi) {
         .routes(routes!(scenarios::list, scenarios::store))
         .routes(routes!(scenarios::one, scenarios::delete))
         .routes(routes!(scenarios::keep))
+        .routes(routes!(what_if::what_if))
         .routes(routes!(scenarios::plan))
         .routes(routes!(papers::of_scenario))
         .routes(routes!(outcomes::outcome))
         .routes(routes!(outcomes::timeline))
+        .routes(routes!(outcomes::overview))
         .routes(routes!(outcomes::schedule))
         .routes(routes!(execution_plans::of_a_rank))
         .routes(routes!(execution_plans::file))

@@ -113,12 +113,14 @@ impl Explore {
         self.scenario.set(Value::Null);
         self.stored.set(None);
         self.result.set(None);
-        self.shown.update(|shown| shown.timelines.clear());
+        self.shown.set(super::Shown::default());
         self.selection.set(None);
         self.hover.set(None);
         self.read_address();
         self.state.set(PlanState::Opening);
-        self.next_generation()
+        let generation = self.next_generation();
+        self.opened.set_value(generation);
+        generation
     }
 }
 

@@ -4,8 +4,10 @@ use std::sync::Arc;
 
 use api::job::{Job, JobState, StoredOutcome};
 use api::path;
-use api::planner::outcome::Answer;
+use api::planner::outcome::{Answer, Planned};
 use api::planner::scenario::PlannerKind;
+use api::planner::timeline::Timeline;
+use api::planner::timeline::levels::Overview;
 use api::scenario::StoredScenario;
 use leptos::prelude::*;
 use leptos::task::spawn_local;
@@ -52,6 +54,11 @@ impl Explore {
                 }
                 return;
             }
+        }
+        if self.shows(&id) {
+            // The answer was tried out while the edits were made, and is the same to the byte.
+            self.finish();
+            return;
         }
         let answer = client::get::<StoredOutcome>(&path::outcome(&id)).await;
         if !self.is_current(generation) {
@@ -125,8 +132,6 @@ impl Explore {
         if !self.is_current(generation) {
             return;
         }
-        let infeasible =
-            outcome.outcome.results.iter().all(|result| matches!(result.answer, Answer::Infeasible { .. }));
         self.selection.set(None);
         self.hover.set(None);
         let (shown, failure) = match shown {
@@ -134,13 +139,32 @@ impl Explore {
             Err(failure) => (Shown { iteration, ..Shown::default() }, Some(failure)),
         };
         self.refit(shown.extent_ns());
+        self.fetch_the_rest(generation, outcome.outcome.scenario.clone(), &shown);
         self.shown.set(shown);
         self.result.set(Some(Arc::new(outcome)));
-        self.state.set(match failure {
-            Some(failure) => PlanState::Failed(failure),
-            None if infeasible => PlanState::Infeasible,
-            None => PlanState::Done,
+        match failure {
+            Some(failure) => self.state.set(PlanState::Failed(failure)),
+            None => self.finish(),
+        }
+    }
+
+    /// Whether outcome and timelines of a scenario are on screen, planned by this engine.
+    fn shows(self, id: &str) -> bool {
+        let engine = |result: &StoredOutcome| result.outcome.engine == result.current_engine;
+        let same = |result: &Arc<StoredOutcome>| result.outcome.scenario == id && engine(result);
+        let iteration = self.view.with_untracked(|view| view.iteration.unwrap_or(0));
+        self.result.with_untracked(|result| result.as_ref().is_some_and(same))
+            && self.shown.with_untracked(|shown| shown.iteration == iteration && shown.overviews.is_empty())
+    }
+
+    /// The answer on screen is that to the present question.
+    fn finish(self) {
+        let infeasible = self.result.with_untracked(|result| {
+            result.as_ref().is_some_and(|result| {
+                result.outcome.results.iter().all(|result| matches!(result.answer, Answer::Infeasible { .. }))
+            })
         });
+        self.state.set(if infeasible { PlanState::Infeasible } else { PlanState::Done });
     }
 
     /// Shows another iteration.
@@ -159,6 +183,7 @@ impl Explore {
                     self.selection.set(None);
                     self.hover.set(None);
                     self.refit(shown.extent_ns());
+                    self.fetch_the_rest(generation, outcome.outcome.scenario.clone(), &shown);
                     self.shown.set(shown);
                 }
                 Err(failure) => self.state.set(PlanState::Failed(failure)),
@@ -199,21 +224,66 @@ impl Explore {
     }
 }
 
+/// Spans from which on a timeline is looked at before it is there.
+const LARGE: u64 = 150_000;
+
+/// Fetches what the charts of an iteration begin with: whole timelines, of large ones the first look.
 async fn fetch_timelines(outcome: &StoredOutcome, iteration: u32) -> Result<Shown, Failure> {
-    let planned = outcome.outcome.results.iter().filter(|result| matches!(result.answer, Answer::Planned(_)));
-    let mut shown = Shown { iteration, timelines: Vec::new() };
-    for planner in planned.map(|result| result.planner) {
-        shown.timelines.push((planner, fetch_timeline(&outcome.outcome.scenario, planner, iteration).await?));
+    let id = &outcome.outcome.scenario;
+    let mut shown = Shown { iteration, ..Shown::default() };
+    for result in &outcome.outcome.results {
+        let Answer::Planned(planned) = &result.answer else { continue };
+        let planner = result.planner;
+        shown.planners.push(planner);
+        if spans(planned, iteration) >= LARGE {
+            shown.overviews.push((planner, fetch_overview(id, planner, iteration).await?));
+        } else {
+            shown.timelines.push((planner, fetch_timeline(id, planner, iteration).await?));
+        }
     }
     Ok(shown)
 }
 
-async fn fetch_timeline(
-    id: &str,
-    planner: PlannerKind,
-    iteration: u32,
-) -> Result<Arc<api::planner::timeline::Timeline>, Failure> {
+/// About how many spans the timeline of an iteration has: forward, backward and a send after each.
+fn spans(planned: &Planned, iteration: u32) -> u64 {
+    let microbatches = planned.iterations.get(iteration as usize).map_or(0, |iteration| iteration.microbatches);
+    let layout = &planned.layout;
+    4 * u64::from(microbatches) * u64::from(layout.pipeline) * u64::from(layout.chunks.max(1))
+}
+
+async fn fetch_overview(id: &str, planner: PlannerKind, iteration: u32) -> Result<Arc<Overview>, Failure> {
+    let bytes = client::get_bytes(&path::overview(id, planner.id(), iteration), path::OVERVIEW_MEDIA_TYPE).await?;
+    let overview = api::timeline::overview::decode(&bytes).map_err(|error| Failure::Unreadable(error.to_string()))?;
+    Ok(Arc::new(overview))
+}
+
+async fn fetch_timeline(id: &str, planner: PlannerKind, iteration: u32) -> Result<Arc<Timeline>, Failure> {
     let bytes = client::get_bytes(&path::timeline(id, planner.id(), iteration), path::TIMELINE_MEDIA_TYPE).await?;
     let timeline = api::timeline::decode(&bytes).map_err(|error| Failure::Unreadable(error.to_string()))?;
     Ok(Arc::new(timeline))
+}
+
+impl Explore {
+    /// Fetches the timelines that were only looked at so far; one that fails stays a first look, and says so.
+    fn fetch_the_rest(self, generation: u64, id: String, shown: &Shown) {
+        let iteration = shown.iteration;
+        let waiting: Vec<PlannerKind> = shown.overviews.iter().map(|(planner, _)| *planner).collect();
+        spawn_local(async move {
+            for planner in waiting {
+                let timeline = fetch_timeline(&id, planner, iteration).await;
+                let wanted = self.shown.with_untracked(|shown| shown.iteration == iteration);
+                if !self.is_current(generation) || !wanted {
+                    return;
+                }
+                match timeline {
+                    Ok(timeline) => self.shown.update(|shown| {
+                        shown.timelines.push((planner, timeline));
+                        let place = |kind: PlannerKind| shown.planners.iter().position(|planner| *planner == kind);
+                        shown.timelines.sort_by_key(|(planner, _)| place(*planner));
+                    }),
+                    Err(failure) => self.state.set(PlanState::Failed(failure)),
+                }
+            }
+        });
+    }
 }

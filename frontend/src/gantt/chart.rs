@@ -1,14 +1,20 @@
 //! What one chart is made of, and when it paints.
 
+use std::ops::Range;
 use std::sync::Arc;
 
 use api::planner::timeline::Timeline;
+use api::planner::timeline::levels::Overview;
 use leptos::html;
 use leptos::prelude::*;
 
-use super::gesture::Gesture;
+use super::area::Area;
+use super::gesture::{Band, Gesture};
+use super::inks::Inks;
+use super::layout::{Arrangement, Layout};
 use super::overlay::{self, Marks};
-use super::paint::{Painter, Scene, Size};
+use super::paint::Painter;
+use super::scene::{Content, Scene, Size};
 use super::watch::{pixel_ratio, theme_version};
 use super::{Selection, TimeWindow, rows, shared};
 
@@ -19,26 +25,56 @@ pub(super) struct Due {
     pub(super) marks: bool,
 }
 
+/// Something large that is the same only where it is the very same.
+#[derive(Debug)]
+pub(crate) struct Same<T>(pub(crate) Arc<T>);
+
+impl<T> Clone for Same<T> {
+    fn clone(&self) -> Self {
+        Self(Arc::clone(&self.0))
+    }
+}
+
+impl<T> PartialEq for Same<T> {
+    fn eq(&self, other: &Self) -> bool {
+        Arc::ptr_eq(&self.0, &other.0)
+    }
+}
+
 /// Everything one chart is made of; cheap to copy into event handlers.
 #[derive(Clone, Copy)]
 pub(crate) struct Chart {
     pub(crate) number: usize,
     pub(crate) timeline: Signal<Option<Arc<Timeline>>>,
+    /// The first look at a timeline that is still on its way.
+    pub(crate) overview: Signal<Option<Arc<Overview>>>,
     pub(crate) extent_ns: Signal<u64>,
+    /// The stretch of the axis that all charts share.
     pub(crate) window: RwSignal<TimeWindow>,
     pub(crate) selection: RwSignal<Option<Selection>>,
     pub(crate) hover: RwSignal<Option<Selection>>,
+    /// What is looked for, as it was written.
+    pub(crate) query: RwSignal<String>,
+    /// What is folded and pinned.
+    pub(crate) arrangement: RwSignal<Arrangement>,
+    /// Groups that ranks fold into.
+    pub(crate) groups: Memo<Vec<Range<u32>>>,
+    pub(crate) layout: Memo<Same<Layout>>,
+    pub(super) inks: Memo<Option<Same<Inks>>>,
+    /// The selected area.
+    pub(crate) area: RwSignal<Option<Area>>,
     /// Width and height of the canvas, in px.
     pub(crate) size: RwSignal<(f64, f64)>,
     /// How far the rows are scrolled, in px.
     pub(crate) scrolled: RwSignal<f64>,
-    /// The band that is being dragged, in px of the plot.
-    pub(crate) band: RwSignal<Option<(f64, f64)>>,
+    /// The band that is being dragged, in px of the canvas.
+    pub(crate) band: RwSignal<Option<Band>>,
     /// The pointer over this chart, in px of the canvas.
     pub(crate) pointer: RwSignal<Option<(f64, f64)>>,
     pub(crate) gesture: StoredValue<Gesture>,
     pub(crate) canvas: NodeRef<html::Canvas>,
     pub(crate) scroller: NodeRef<html::Div>,
+    pub(crate) search: NodeRef<html::Input>,
     pub(super) overlay: NodeRef<html::Canvas>,
     pub(super) painter: StoredValue<Painter, LocalStorage>,
     pub(super) due: StoredValue<Due>,
@@ -53,6 +89,60 @@ impl Chart {
     /// Width of the plot, in px.
     pub(crate) fn plot_width(self) -> f64 {
         self.measure().plot()
+    }
+
+    /// End of its last span, in ns, from the first look at it on.
+    pub(crate) fn makespan_ns(self) -> Option<u64> {
+        let whole = self.timeline.with(|timeline| timeline.as_ref().map(|timeline| timeline.makespan_ns));
+        whole.or_else(|| self.overview.with(|overview| overview.as_ref().map(|overview| overview.makespan_ns)))
+    }
+
+    /// How much of its own time a nanosecond of the shared axis is: 1, or less where every chart fills the width.
+    fn scale(self) -> f64 {
+        let whole = self.extent_ns.get().max(1) as f64;
+        match self.makespan_ns() {
+            Some(own) if shared::axis_is_relative().get() && own > 0 => own as f64 / whole,
+            _ => 1.0,
+        }
+    }
+
+    /// The end of its axis in its own time, in ns.
+    pub(crate) fn extent(self) -> u64 {
+        (self.extent_ns.get() as f64 * self.scale()).round() as u64
+    }
+
+    /// The stretch of its own time that is shown.
+    pub(crate) fn shown(self) -> TimeWindow {
+        let (window, scale) = (self.window.get(), self.scale());
+        TimeWindow { start_ns: window.start_ns * scale, end_ns: window.end_ns * scale }
+    }
+
+    /// The same, without asking to be told of changes.
+    pub(crate) fn shown_untracked(self) -> TimeWindow {
+        untrack(|| self.shown())
+    }
+
+    /// Changes the stretch of its own time that is shown, and with it that of all charts.
+    pub(crate) fn change(self, to: impl FnOnce(TimeWindow, u64) -> TimeWindow) {
+        let scale = untrack(|| self.scale());
+        let before = self.shown_untracked();
+        let extent = untrack(|| self.extent());
+        let after = to(before, extent);
+        if after != before {
+            self.window.set(TimeWindow { start_ns: after.start_ns / scale, end_ns: after.end_ns / scale });
+        }
+    }
+
+    /// Puts the shared cursor at a time of this chart, or takes it away.
+    pub(super) fn set_cursor(self, ns: Option<f64>) {
+        let scale = untrack(|| self.scale());
+        shared::cursor_ns().set(ns.map(|ns| ns / scale));
+    }
+
+    /// The shared cursor, in its own time.
+    pub(super) fn cursor_ns(self) -> Option<f64> {
+        let scale = untrack(|| self.scale());
+        shared::cursor_ns().get_untracked().map(|ns| ns * scale)
     }
 
     fn measure(self) -> Size {
@@ -85,14 +175,24 @@ impl Chart {
         if size.width < rows::HEADER || size.height < rows::AXIS {
             return None;
         }
-        let Some(timeline) = self.timeline.try_get_untracked()? else {
-            size.prepare(&canvas)?;
-            size.prepare(&overlay)?;
-            return None;
+        let timeline = self.timeline.try_get_untracked()?;
+        let overview = self.overview.try_get_untracked()?;
+        let inks = self.inks.try_get_untracked()?;
+        let content = match (&timeline, &inks, &overview) {
+            (Some(timeline), Some(inks), _) => Content::Spans { timeline, inks: &inks.0 },
+            (_, _, Some(overview)) => Content::Overview(overview),
+            _ => {
+                size.prepare(&canvas)?;
+                size.prepare(&overlay)?;
+                return None;
+            }
         };
+        let layout = self.layout.try_get_untracked()?;
         let scene = Scene {
-            timeline: &timeline,
-            window: self.window.try_get_untracked()?,
+            content,
+            layout: &layout.0,
+            folds: self.groups.try_with_untracked(|groups| !groups.is_empty())?,
+            window: self.shown_untracked(),
             size,
             scrolled: self.scrolled.try_get_untracked()?,
             critical: shared::critical_is_marked().get_untracked(),
@@ -101,38 +201,42 @@ impl Chart {
             if due.bars {
                 let version = theme_version().get_untracked();
                 if let Some(spans) = painter.paint(&canvas, scene, version) {
-                    note(&canvas, scene.window, spans);
+                    note(&canvas, scene, spans);
                 }
             }
-            if let Some((chrome, font)) = painter.chrome() {
-                overlay::paint(&overlay, scene, self.marks(&timeline), chrome, font);
+            if let Some(style) = painter.style() {
+                overlay::paint(&overlay, scene, self.marks(&timeline), style);
             }
         })
     }
 
-    fn marks(self, timeline: &Timeline) -> Marks {
+    fn marks(self, timeline: &Option<Arc<Timeline>>) -> Marks {
+        let spans = timeline.as_ref().map_or(0, |timeline| timeline.len());
         let of_this = |signal: RwSignal<Option<Selection>>| {
             signal
                 .try_get_untracked()
                 .flatten()
-                .filter(|selection| selection.chart == self.number && selection.span < timeline.len())
+                .filter(|selection| selection.chart == self.number && selection.span < spans)
                 .map(|selection| selection.span)
         };
         Marks {
             selected: of_this(self.selection),
             hovered: of_this(self.hover),
-            cursor_ns: shared::cursor_ns().get_untracked(),
+            cursor_ns: self.cursor_ns(),
             band: self.band.try_get_untracked().flatten(),
+            area: self.area.try_get_untracked().flatten(),
         }
     }
 }
 
 /// Leaves on the canvas what was painted, for tests and for the curious.
-fn note(canvas: &web_sys::HtmlCanvasElement, window: TimeWindow, spans: u64) {
+fn note(canvas: &web_sys::HtmlCanvasElement, scene: Scene<'_>, spans: u64) {
+    let whole = if scene.timeline().is_some() { "spans" } else { "overview" };
     for (name, value) in [
-        ("data-start-ns", format!("{:.0}", window.start_ns)),
-        ("data-end-ns", format!("{:.0}", window.end_ns)),
+        ("data-start-ns", format!("{:.0}", scene.window.start_ns)),
+        ("data-end-ns", format!("{:.0}", scene.window.end_ns)),
         ("data-painted-spans", spans.to_string()),
+        ("data-painted", whole.to_owned()),
     ] {
         // These names are valid, which is all that could be wrong.
         drop(canvas.set_attribute(name, &value));

@@ -3,11 +3,22 @@
 /// Movement below this is a click, in px.
 const CLICK: f64 = 4.0;
 
+/// A rectangle that a pointer draws, in px; left is less than right, top less than bottom.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub(crate) struct Band {
+    pub(crate) left: f64,
+    pub(crate) right: f64,
+    pub(crate) top: f64,
+    pub(crate) bottom: f64,
+}
+
 /// What a pressed pointer is for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Press {
-    /// Plain mouse or pen: a click, or a band over a stretch of time.
+    /// Plain mouse or pen: a click, or a band over rows and a stretch of time.
     Select,
+    /// On the axis: a stretch of time to zoom into.
+    Stretch,
     /// Shift, middle button, or a finger: a click, or moving the window.
     Pan,
 }
@@ -19,8 +30,8 @@ pub(crate) enum Motion {
     Hover,
     /// Pressed, not yet moved far enough.
     Undecided,
-    /// The band reaches between these pixels.
-    Band(f64, f64),
+    /// The band is this large by now.
+    Band(Band),
     /// The window moves by pixels.
     Pan(f64),
     /// Two fingers: the window zooms by a factor about a pixel and moves by pixels.
@@ -39,8 +50,10 @@ pub(crate) enum Motion {
 pub(crate) enum Release {
     /// A click.
     Click,
-    /// A band between two pixels.
-    Band(f64, f64),
+    /// A band.
+    Band(Band),
+    /// A stretch of time to zoom into; of the band only left and right count.
+    Stretch(Band),
     /// The end of a pan or pinch, or of nothing.
     End,
 }
@@ -93,12 +106,12 @@ impl Gesture {
                 Motion::Undecided
             }
             Some(Press::Pan) => Motion::Pan(x - last_x),
-            _ => Motion::Band(self.start.0.min(x), self.start.0.max(x)),
+            _ => Motion::Band(self.band(x, y)),
         }
     }
 
     /// A pointer is released.
-    pub(crate) fn up(&mut self, id: i32, x: f64) -> Release {
+    pub(crate) fn up(&mut self, id: i32, x: f64, y: f64) -> Release {
         let count = self.pointers.len();
         self.pointers.retain(|pointer| pointer.id != id);
         if count != 1 || !self.pointers.is_empty() {
@@ -108,9 +121,8 @@ impl Gesture {
         }
         match (self.press.take(), self.moved) {
             (Some(_), false) => Release::Click,
-            (Some(Press::Select), true) if (x - self.start.0).abs() >= CLICK => {
-                Release::Band(self.start.0.min(x), self.start.0.max(x))
-            }
+            (Some(Press::Select), true) if (x - self.start.0).abs() >= CLICK => Release::Band(self.band(x, y)),
+            (Some(Press::Stretch), true) if (x - self.start.0).abs() >= CLICK => Release::Stretch(self.band(x, y)),
             _ => Release::End,
         }
     }
@@ -118,6 +130,11 @@ impl Gesture {
     /// The browser took the pointers away, or Esc was pressed.
     pub(crate) fn cancel(&mut self) {
         *self = Self::default();
+    }
+
+    fn band(&self, x: f64, y: f64) -> Band {
+        let (from_x, from_y) = self.start;
+        Band { left: from_x.min(x), right: from_x.max(x), top: from_y.min(y), bottom: from_y.max(y) }
     }
 
     fn spread(&self) -> Option<(f64, f64)> {
@@ -138,7 +155,7 @@ mod tests {
         assert_eq!(gesture.moved(1, 5.0, 5.0), Motion::Hover);
         gesture.down(1, 100.0, 10.0, Press::Select);
         assert_eq!(gesture.moved(1, 102.0, 11.0), Motion::Undecided);
-        assert_eq!(gesture.up(1, 102.0), Release::Click);
+        assert_eq!(gesture.up(1, 102.0, 10.0), Release::Click);
         assert_eq!(gesture.moved(1, 103.0, 11.0), Motion::Hover);
     }
 
@@ -146,8 +163,20 @@ mod tests {
     fn a_drag_spans_a_band_in_either_direction() {
         let mut gesture = Gesture::default();
         gesture.down(1, 100.0, 10.0, Press::Select);
-        assert_eq!(gesture.moved(1, 60.0, 30.0), Motion::Band(60.0, 100.0));
-        assert_eq!(gesture.up(1, 40.0), Release::Band(40.0, 100.0));
+        let band = |left, bottom| Band { left, right: 100.0, top: 10.0, bottom };
+        assert_eq!(gesture.moved(1, 60.0, 30.0), Motion::Band(band(60.0, 30.0)));
+        assert_eq!(gesture.up(1, 40.0, 50.0), Release::Band(band(40.0, 50.0)));
+    }
+
+    #[test]
+    fn a_drag_on_the_axis_is_a_stretch_of_time() {
+        let mut gesture = Gesture::default();
+        gesture.down(1, 100.0, 90.0, Press::Stretch);
+        gesture.moved(1, 160.0, 10.0);
+        assert_eq!(
+            gesture.up(1, 160.0, 10.0),
+            Release::Stretch(Band { left: 100.0, right: 160.0, top: 10.0, bottom: 90.0 })
+        );
     }
 
     #[test]
@@ -156,7 +185,7 @@ mod tests {
         gesture.down(1, 100.0, 10.0, Press::Select);
         gesture.moved(1, 160.0, 10.0);
         gesture.moved(1, 101.0, 10.0);
-        assert_eq!(gesture.up(1, 101.0), Release::End);
+        assert_eq!(gesture.up(1, 101.0, 10.0), Release::End);
     }
 
     #[test]
@@ -166,7 +195,7 @@ mod tests {
         assert_eq!(gesture.moved(1, 102.0, 10.0), Motion::Undecided);
         assert_eq!(gesture.moved(1, 110.0, 10.0), Motion::Pan(10.0));
         assert_eq!(gesture.moved(1, 105.0, 10.0), Motion::Pan(-5.0));
-        assert_eq!(gesture.up(1, 105.0), Release::End);
+        assert_eq!(gesture.up(1, 105.0, 10.0), Release::End);
     }
 
     #[test]
@@ -176,9 +205,9 @@ mod tests {
         gesture.down(2, 200.0, 10.0, Press::Pan);
         // 100 px apart, then 200 px: half the time is shown.
         assert_eq!(gesture.moved(2, 300.0, 10.0), Motion::Pinch { factor: 0.5, about: 200.0, moved: 50.0 });
-        assert_eq!(gesture.up(2, 300.0), Release::End);
+        assert_eq!(gesture.up(2, 300.0, 10.0), Release::End);
         assert_eq!(gesture.moved(1, 90.0, 10.0), Motion::Pan(-10.0));
-        assert_eq!(gesture.up(1, 90.0), Release::End);
+        assert_eq!(gesture.up(1, 90.0, 10.0), Release::End);
     }
 
     #[test]
@@ -190,6 +219,6 @@ mod tests {
         assert_eq!(gesture.moved(3, 260.0, 10.0), Motion::Undecided);
         gesture.cancel();
         assert_eq!(gesture.moved(1, 0.0, 0.0), Motion::Hover);
-        assert_eq!(gesture.up(1, 0.0), Release::End);
+        assert_eq!(gesture.up(1, 0.0, 10.0), Release::End);
     }
 }

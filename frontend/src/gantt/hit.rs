@@ -6,16 +6,21 @@ use api::planner::timeline::Timeline;
 
 use super::TimeWindow;
 use super::lod::{self, bisect};
-use super::rows::{self, Lane};
+use super::rows::Lane;
 
 /// How far beside a span a pointer still means it, in px.
 const REACH: f64 = 3.0;
 
-/// The span at a point of the plot, `y` counted from the first row.
+/// The span at a point of the plot, in a lane of a rank.
 ///
 /// Where the strip of what a rank sends has nothing near, the bar above it is meant.
-pub(crate) fn span_at(timeline: &Timeline, window: TimeWindow, width_px: f64, x: f64, y: f64) -> Option<usize> {
-    let (rank, lane) = rows::at(y, timeline.ranks as usize)?;
+pub(crate) fn span_at(
+    timeline: &Timeline,
+    window: TimeWindow,
+    width_px: f64,
+    x: f64,
+    (rank, lane): (usize, Lane),
+) -> Option<usize> {
     let ns = window.ns_at(x, width_px);
     let reach_ns = REACH * window.width_ns() / width_px.max(1.0);
     let compute = || nearest(timeline, timeline.compute_lane(rank), ns, reach_ns);
@@ -86,19 +91,17 @@ mod tests {
         for span in 0..timeline.len() {
             let rank = timeline.rank_of(span);
             let lane = if timeline.compute_lane(rank).contains(&span) { Lane::Compute } else { Lane::Communication };
-            let (top, height) = rows::lane_box(lane);
             let middle = timeline.start_ns[span] as f64 + timeline.duration_ns[span] as f64 / 2.0;
-            let (x, y) = (window.x_of(middle, 2_000.0), rows::top(rank) + top + height / 2.0);
-            assert_eq!(span_at(&timeline, window, 2_000.0, x, y), Some(span));
+            let x = window.x_of(middle, 2_000.0);
+            assert_eq!(span_at(&timeline, window, 2_000.0, x, (rank, lane)), Some(span));
         }
-        assert_eq!(span_at(&timeline, window, 2_000.0, 5.0, rows::height(2) + 1.0), None);
     }
 
     #[test]
     fn an_empty_strip_means_the_bar_above() {
         let lane = sample::lane(&[(0, 0, 1_000)]);
         let window = TimeWindow::fit(1_000);
-        assert_eq!(span_at(&lane, window, 100.0, 50.0, 17.0), Some(0));
+        assert_eq!(span_at(&lane, window, 100.0, 50.0, (0, Lane::Communication)), Some(0));
     }
 
     #[test]

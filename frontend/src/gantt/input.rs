@@ -1,13 +1,14 @@
 //! Events of a chart: what the pointer, the wheel and the keys do to window and selection.
 
-use api::planner::timeline::Timeline;
 use leptos::prelude::*;
 use web_sys::{KeyboardEvent, PointerEvent, WheelEvent};
 
 use super::chart::Chart;
 use super::gesture::{Motion, Press, Release};
 use super::keys::{Command, Held, command};
-use super::{Selection, TimeWindow, hit, rows, shared, walk};
+use super::layout::Row;
+use super::steering::{self, anchor, area_of, fit, fold, pan_px, pin, rows_height, selected_rank, walk_to, window_of, zoom};
+use super::{Selection, hit, rows, shared, walk};
 
 /// Wheel events count lines in some browsers; one of them is this many px.
 const LINE_PX: f64 = 16.0;
@@ -24,18 +25,40 @@ pub(crate) fn key(chart: Chart, event: &KeyboardEvent) {
     chart.hover.set(None);
     match command {
         Command::Zoom(factor) => zoom(chart, anchor(chart), factor),
-        Command::Pan(share) => change(chart, |window, extent| window.panned(window.width_ns() * share, extent)),
+        Command::Pan(share) => chart.change(|window, extent| window.panned(window.width_ns() * share, extent)),
         Command::Walk(step) => walk_to(chart, |timeline, selected, window| match selected {
             Some(span) => walk::step(timeline, span, step),
             None => walk::first_in(timeline, window),
         }),
         Command::Fit => fit(chart),
-        Command::ZoomToSelection => zoom_to_selection(chart),
+        Command::ZoomToSelection => steering::zoom_to_selection(chart),
         Command::Clear => {
             chart.gesture.update_value(super::gesture::Gesture::cancel);
             chart.band.set(None);
-            chart.selection.set(None);
+            // The area lies above the selection; it goes first.
+            if chart.area.get_untracked().is_some() {
+                chart.area.set(None);
+            } else {
+                chart.selection.set(None);
+            }
         }
+        Command::Search => {
+            if let Some(search) = chart.search.get_untracked() {
+                // An element that cannot take the focus leaves it where it is.
+                drop(search.focus());
+                search.select();
+            }
+        }
+        Command::Area => steering::reach_area(chart),
+        Command::Pin => {
+            if let Some(rank) = selected_rank(chart) {
+                pin(chart, rank);
+            }
+        }
+        Command::Fold => match selected_rank(chart) {
+            Some(rank) => fold(chart, rank),
+            None => steering::fold_all(chart),
+        },
         Command::ToggleCritical => shared::critical_is_marked().update(|marked| *marked = !*marked),
     }
 }
@@ -56,11 +79,10 @@ pub(crate) fn wheel(chart: Chart, event: &WheelEvent) {
         .active_element()
         .is_some_and(|active| chart.canvas.get_untracked().is_some_and(|canvas| active.is_same_node(Some(&canvas))));
     // By the rows, not by the overflow: a tooltip overflows too.
-    let ranks = chart.timeline.with_untracked(|timeline| timeline.as_ref().map_or(0, |timeline| timeline.ranks));
-    let scrolls = ranks as usize > rows::ROWS_WITHOUT_SCROLLING;
+    let scrolls = chart.layout.with_untracked(|layout| layout.0.len()) > rows::ROWS_WITHOUT_SCROLLING;
     if zooms || (focused && !scrolls && !event.shift_key() && down.abs() >= across.abs()) {
         event.prevent_default();
-        let about = chart.window.get_untracked().ns_at(x - rows::HEADER, chart.plot_width());
+        let about = chart.shown_untracked().ns_at(x - rows::HEADER, chart.plot_width());
         zoom(chart, about, (down.clamp(-80.0, 80.0) * ZOOM_PER_PX).exp());
         point_at(chart, Some((x, y)));
     } else if event.shift_key() || (focused && across.abs() > down.abs()) {
@@ -77,6 +99,7 @@ pub(crate) fn pressed(chart: Chart, event: &PointerEvent) {
     let press = match (event.pointer_type().as_str(), event.button()) {
         ("touch", _) | (_, 1) => Press::Pan,
         (_, 0) if event.shift_key() => Press::Pan,
+        (_, 0) if f64::from(event.offset_y()) >= rows_height(chart) => Press::Stretch,
         (_, 0) => Press::Select,
         _ => return,
     };
@@ -96,8 +119,8 @@ pub(crate) fn moved(chart: Chart, event: &PointerEvent) {
     match motion {
         None | Some(Motion::Undecided) => {}
         Some(Motion::Hover) => point_at(chart, Some((x, y))),
-        Some(Motion::Band(from, to)) => {
-            chart.band.set(Some((from - rows::HEADER, to - rows::HEADER)));
+        Some(Motion::Band(band)) => {
+            chart.band.set(Some(band));
             point_at(chart, None);
         }
         Some(Motion::Pan(by)) => {
@@ -105,7 +128,7 @@ pub(crate) fn moved(chart: Chart, event: &PointerEvent) {
             point_at(chart, None);
         }
         Some(Motion::Pinch { factor, about, moved }) => {
-            let about = chart.window.get_untracked().ns_at(about - rows::HEADER, chart.plot_width());
+            let about = chart.shown_untracked().ns_at(about - rows::HEADER, chart.plot_width());
             zoom(chart, about, factor);
             pan_px(chart, moved);
         }
@@ -116,19 +139,35 @@ pub(crate) fn moved(chart: Chart, event: &PointerEvent) {
 pub(crate) fn released(chart: Chart, event: &PointerEvent) {
     let (x, y) = (f64::from(event.offset_x()), f64::from(event.offset_y()));
     chart.band.set(None);
-    match chart.gesture.try_update_value(|gesture| gesture.up(event.pointer_id(), x)) {
+    match chart.gesture.try_update_value(|gesture| gesture.up(event.pointer_id(), x, y)) {
+        Some(Release::Click) if x < rows::HEADER => clicked_header(chart, x, y),
         Some(Release::Click) => {
             let span = span_at(chart, x, y);
             chart.selection.set(span.map(|span| Selection { chart: chart.number, span }));
+            chart.area.set(None);
         }
-        Some(Release::Band(from, to)) => {
-            let plot = chart.plot_width();
-            change(chart, |window, extent| {
-                let ns = |x: f64| window.ns_at((x - rows::HEADER).clamp(0.0, plot), plot);
-                TimeWindow { start_ns: ns(from), end_ns: ns(to) }.clamped(extent)
-            });
+        Some(Release::Band(band)) => chart.area.set(area_of(chart, band)),
+        Some(Release::Stretch(band)) => {
+            let window = window_of(chart, band);
+            chart.change(|_, extent| window.clamped(extent));
         }
         Some(Release::End) | None => {}
+    }
+}
+
+/// A row's name was clicked: its mark folds, the rest pins.
+fn clicked_header(chart: Chart, x: f64, y: f64) {
+    let scrolled = chart.scrolled.get_untracked();
+    let row = chart.layout.with_untracked(|layout| {
+        let (row, _) = layout.0.at(y, scrolled)?;
+        layout.0.row(row).cloned()
+    });
+    let folds = chart.groups.with_untracked(|groups| !groups.is_empty());
+    match row {
+        Some(Row::Fold(ranks)) => fold(chart, ranks.start as usize),
+        Some(Row::Rank(rank)) if folds && x < rows::HEADER / 2.0 => fold(chart, rank as usize),
+        Some(Row::Rank(rank)) => pin(chart, rank as usize),
+        None => {}
     }
 }
 
@@ -144,82 +183,10 @@ pub(crate) fn left(chart: Chart) {
     point_at(chart, None);
 }
 
-/// Everything is to be shown.
-pub(crate) fn fit(chart: Chart) {
-    change(chart, |_, extent| TimeWindow::fit(extent));
-}
-
 /// The rows were scrolled.
 pub(crate) fn scrolled(chart: Chart) {
     if let Some(scroller) = chart.scroller.get_untracked() {
         chart.scrolled.set(f64::from(scroller.scroll_top()));
-    }
-}
-
-/// Selects a span and moves window and rows so that it is seen.
-pub(crate) fn show(chart: Chart, span: usize) {
-    let Some(timeline) = chart.timeline.get_untracked() else { return };
-    if span >= timeline.len() {
-        return;
-    }
-    chart.selection.set(Some(Selection { chart: chart.number, span }));
-    let (start, end) = (timeline.start_ns[span] as f64, timeline.end_ns(span) as f64);
-    change(chart, |window, extent| window.revealing(start, end, extent));
-    if let Some(scroller) = chart.scroller.get_untracked() {
-        let top = rows::top(timeline.rank_of(span));
-        let (from, height) = (f64::from(scroller.scroll_top()), f64::from(scroller.client_height()) - rows::AXIS);
-        let wanted = from.clamp((top + rows::ROW - height).max(0.0), top.max((top + rows::ROW - height).max(0.0)));
-        if (wanted - from).abs() >= 1.0 {
-            scroller.set_scroll_top(wanted as i32);
-        }
-    }
-}
-
-fn change(chart: Chart, to: impl FnOnce(TimeWindow, u64) -> TimeWindow) {
-    let before = chart.window.get_untracked();
-    let after = to(before, chart.extent_ns.get_untracked());
-    if after != before {
-        chart.window.set(after);
-    }
-}
-
-fn zoom(chart: Chart, about_ns: f64, factor: f64) {
-    change(chart, |window, extent| window.zoomed(about_ns, factor, extent));
-}
-
-fn pan_px(chart: Chart, px: f64) {
-    let plot = chart.plot_width();
-    change(chart, |window, extent| window.panned(-px / plot * window.width_ns(), extent));
-}
-
-/// The time that a key zooms about: under the pointer, else the selection, else the middle.
-fn anchor(chart: Chart) -> f64 {
-    let window = chart.window.get_untracked();
-    let inside = |ns: &f64| *ns >= window.start_ns && *ns <= window.end_ns;
-    let selected = || {
-        let span = untrack(|| chart.selected())?;
-        chart.timeline.get_untracked().and_then(|timeline| Some(*timeline.start_ns.get(span)? as f64))
-    };
-    shared::cursor_ns()
-        .get_untracked()
-        .filter(inside)
-        .or_else(|| selected().filter(inside))
-        .unwrap_or_else(|| window.centre_ns())
-}
-
-fn zoom_to_selection(chart: Chart) {
-    let (Some(span), Some(timeline)) = (untrack(|| chart.selected()), chart.timeline.get_untracked()) else { return };
-    if span < timeline.len() {
-        let (start, end) = (timeline.start_ns[span] as f64, timeline.end_ns(span) as f64);
-        change(chart, |_, extent| TimeWindow::around(start, end, extent));
-    }
-}
-
-fn walk_to(chart: Chart, to: impl FnOnce(&Timeline, Option<usize>, TimeWindow) -> Option<usize>) {
-    let Some(timeline) = chart.timeline.get_untracked() else { return };
-    let selected = untrack(|| chart.selected()).filter(|&span| span < timeline.len());
-    if let Some(span) = to(&timeline, selected, chart.window.get_untracked()) {
-        show(chart, span);
     }
 }
 
@@ -229,8 +196,15 @@ fn span_at(chart: Chart, x: f64, y: f64) -> Option<usize> {
         return None;
     }
     let timeline = chart.timeline.get_untracked()?;
-    let (window, scrolled) = (chart.window.get_untracked(), chart.scrolled.get_untracked());
-    hit::span_at(&timeline, window, chart.plot_width(), x - rows::HEADER, y + scrolled)
+    let scrolled = chart.scrolled.get_untracked();
+    let (row, lane) = chart.layout.with_untracked(|layout| {
+        let (row, lane) = layout.0.at(y, scrolled)?;
+        Some((layout.0.row(row)?.clone(), lane))
+    })?;
+    // A folded row stands for many; none of them is meant.
+    let Row::Rank(rank) = row else { return None };
+    let window = chart.shown_untracked();
+    hit::span_at(&timeline, window, chart.plot_width(), x - rows::HEADER, (rank as usize, lane))
 }
 
 /// Moves cursor, hover and tooltip to a point of the canvas, or takes them away.
@@ -243,7 +217,7 @@ fn point_at(chart: Chart, point: Option<(f64, f64)>) {
     let cursor = point
         .map(|(x, _)| x - rows::HEADER)
         .filter(|x| (0.0..=plot).contains(x))
-        .map(|x| chart.window.get_untracked().ns_at(x, plot));
-    shared::cursor_ns().set(cursor);
+        .map(|x| chart.shown_untracked().ns_at(x, plot));
+    chart.set_cursor(cursor);
     chart.pointer.set(point.filter(|_| over.is_some()));
 }

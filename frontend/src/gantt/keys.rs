@@ -19,6 +19,14 @@ pub(crate) enum Command {
     Clear,
     /// Mark the critical path, or stop marking it.
     ToggleCritical,
+    /// Look for spans.
+    Search,
+    /// Select the stretch of time of the selection on all ranks, or let a selected area reach to it.
+    Area,
+    /// Pin the selected rank, or let go of it.
+    Pin,
+    /// Fold the group of the selected rank, or unfold it; without a selection all groups.
+    Fold,
 }
 
 /// Modifier keys that are held.
@@ -51,6 +59,10 @@ pub(crate) fn command(key: &str, held: Held) -> Option<Command> {
         ("Enter", _) => Command::ZoomToSelection,
         ("Escape", _) => Command::Clear,
         ("c" | "C", _) => Command::ToggleCritical,
+        ("/", _) => Command::Search,
+        ("m" | "M", _) => Command::Area,
+        ("p" | "P", _) => Command::Pin,
+        ("g" | "G", _) => Command::Fold,
         _ => return None,
     };
     Some(command)
@@ -67,9 +79,15 @@ pub(crate) fn help_rows() -> Vec<(&'static str, &'static str)> {
         ("↑ ↓", "rank above, below"),
         ("Ctrl+[ Ctrl+]", "along the critical path"),
         ("C", "mark the critical path"),
-        ("Enter", "zoom to the selection"),
+        ("Enter", "zoom to the selected area, or action"),
         ("Esc", "select nothing"),
-        ("drag", "zoom into a stretch of time"),
+        ("/", "search actions"),
+        ("M", "select the area of the action; again to extend it"),
+        ("P", "pin the rank"),
+        ("G", "fold the group of ranks"),
+        ("drag", "select an area and sum it up"),
+        ("drag on the axis", "zoom into a stretch of time"),
+        ("click on a row's name", "pin it; on ▸ ▾ fold its group"),
         ("Shift+drag, middle drag", "pan"),
         ("Ctrl+wheel", "zoom about the pointer; without Ctrl in a focused chart"),
         ("Shift+wheel", "pan"),

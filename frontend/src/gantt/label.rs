@@ -4,19 +4,12 @@ use std::fmt::Write as _;
 
 use api::planner::timeline::SpanKind;
 
+use super::layout::Row;
+
 /// Bars narrower than this carry no letter, in px.
 pub(crate) const NARROWEST: f64 = 14.0;
 /// Free room at both ends of a label together, in px.
 const PADDING: f64 = 4.0;
-
-/// Widths of the characters of the font that labels are written in, in px.
-#[derive(Debug, Clone, Copy, PartialEq)]
-pub(crate) struct GlyphWidths {
-    /// The letter of each kind.
-    pub(crate) letters: [f64; SpanKind::ALL.len()],
-    /// Any digit.
-    pub(crate) digit: f64,
-}
 
 /// The letter of a kind, as it stands in bars.
 pub(crate) const fn letter(kind: SpanKind) -> &'static str {
@@ -31,43 +24,81 @@ pub(crate) const fn letter(kind: SpanKind) -> &'static str {
     }
 }
 
-/// Writes into `text` what fits into a bar: "F12", or else "F", or else nothing; gives the width it takes.
-pub(crate) fn fit(kind: SpanKind, microbatch: u32, width_px: f64, glyphs: GlyphWidths, text: &mut String) -> f64 {
+/// Writes into `text` what fits into a bar `room` device pixels wide: "F12", or else "F", or else nothing.
+pub(crate) fn fit(
+    kind: SpanKind,
+    microbatch: u32,
+    room: f64,
+    ratio: f64,
+    width: impl Fn(&str) -> f64,
+    text: &mut String,
+) {
     text.clear();
     let letter = letter(kind);
-    let letter_px = glyphs.letters[kind as usize];
-    if width_px < NARROWEST || letter.is_empty() || letter_px + PADDING > width_px {
-        return 0.0;
+    if letter.is_empty() || room < NARROWEST * ratio {
+        return;
     }
     text.push_str(letter);
-    let numbered = !matches!(kind, SpanKind::GradientSync | SpanKind::Optimizer);
-    let digits = microbatch.checked_ilog10().unwrap_or(0) + 1;
-    let full = f64::from(digits).mul_add(glyphs.digit, letter_px);
-    if numbered && full + PADDING <= width_px {
+    if !matches!(kind, SpanKind::GradientSync | SpanKind::Optimizer) {
         write!(text, "{microbatch}").expect("a String takes any text");
-        return full;
+        if width(text) + PADDING * ratio <= room {
+            return;
+        }
+        text.truncate(letter.len());
     }
-    letter_px
+    if width(text) + PADDING * ratio > room {
+        text.clear();
+    }
+}
+
+/// Writes into `text` by how much an action differs, "+12%", where that fits into a bar `room` device pixels wide.
+pub(crate) fn difference(
+    difference: Option<(f64, f64)>,
+    room: f64,
+    ratio: f64,
+    width: impl Fn(&str) -> f64,
+    text: &mut String,
+) {
+    text.clear();
+    let Some((_, share)) = difference else { return };
+    let percent = (share * 100.0).round();
+    let sign = if percent < 0.0 { "-" } else { "+" };
+    write!(text, "{sign}{:.0}%", percent.abs()).expect("a String takes any text");
+    if percent.abs() < 1.0 || width(text) + PADDING * ratio > room {
+        text.clear();
+    }
+}
+
+/// What stands before a row: "rank 3", "▸ 0–7" where ranks are folded, "▾ 8" where they could be.
+pub(crate) fn header(row: &Row, folds: bool) -> String {
+    match row {
+        Row::Fold(ranks) => format!("▸ {}–{}", ranks.start, ranks.end - 1),
+        Row::Rank(rank) if folds => format!("▾ {rank}"),
+        Row::Rank(rank) => format!("rank {rank}"),
+    }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
 
-    const GLYPHS: GlyphWidths = GlyphWidths { letters: [7.0; 8], digit: 6.0 };
+    /// Letters take 7 px, all other signs 6.
+    fn width(text: &str) -> f64 {
+        text.chars().map(|sign| if sign.is_ascii_alphabetic() { 7.0 } else { 6.0 }).sum()
+    }
 
-    fn fitted(kind: SpanKind, microbatch: u32, width_px: f64) -> String {
+    fn fitted(kind: SpanKind, microbatch: u32, room: f64) -> String {
         let mut text = String::from("left over");
-        let taken = fit(kind, microbatch, width_px, GLYPHS, &mut text);
-        assert!(taken <= width_px);
+        fit(kind, microbatch, room, 1.0, width, &mut text);
+        assert!(width(&text) <= room);
         text
     }
 
     #[test]
     fn a_label_never_leaves_its_bar() {
         // "F12" takes 7 + 12 px and 4 px of room.
-        for (width, expected) in [(30.0, "F12"), (23.0, "F12"), (22.9, "F"), (14.0, "F"), (13.9, ""), (0.0, "")] {
-            assert_eq!(fitted(SpanKind::Forward, 12, width), expected, "{width} px");
+        for (room, expected) in [(30.0, "F12"), (23.0, "F12"), (22.9, "F"), (14.0, "F"), (13.9, ""), (0.0, "")] {
+            assert_eq!(fitted(SpanKind::Forward, 12, room), expected, "{room} px");
         }
         assert_eq!(fitted(SpanKind::Backward, 0, 17.0), "B0");
         assert_eq!(fitted(SpanKind::Backward, 1_234, 30.0), "B");
@@ -77,5 +108,25 @@ mod tests {
     fn kinds_without_a_microbatch_show_only_a_letter() {
         assert_eq!(fitted(SpanKind::Optimizer, 0, 100.0), "O");
         assert_eq!(fitted(SpanKind::SendForward, 3, 100.0), "");
+    }
+
+    #[test]
+    fn differences_have_a_sign_and_small_ones_are_left_out() {
+        let written = |share: f64, room: f64| {
+            let mut text = String::new();
+            difference(Some((0.0, share)), room, 1.0, width, &mut text);
+            text
+        };
+        assert_eq!(written(0.123, 40.0), "+12%");
+        assert_eq!(written(-0.5, 40.0), "-50%");
+        assert_eq!(written(0.004, 40.0), "");
+        assert_eq!(written(0.5, 20.0), "");
+    }
+
+    #[test]
+    fn headers_say_what_is_folded() {
+        assert_eq!(header(&Row::Rank(3), false), "rank 3");
+        assert_eq!(header(&Row::Rank(8), true), "▾ 8");
+        assert_eq!(header(&Row::Fold(8..16), true), "▸ 8–15");
     }
 }

@@ -5,7 +5,9 @@ use std::sync::Arc;
 use api::planner::timeline::Timeline;
 use leptos::prelude::*;
 
+use super::inks::Tone;
 use super::palette::{LEGEND, fill, outline};
+use super::shared;
 use super::watch::{theme, theme_version};
 
 /// The kinds of the page's charts and their colours; hatching is idle time.
@@ -29,7 +31,18 @@ pub(crate) fn Legend(
             })
         })
     });
-    let entries = move || {
+    let differences = shared::differences_are_shown();
+    let theme_changed = version.clone();
+    let tones = move || {
+        theme_changed.track();
+        let theme = theme();
+        let entry = |tone: Tone| {
+            let style = format!("background:{0};border-color:{0}", tone.fill(theme));
+            view! { <li><i class="gantt-key" style=style aria-hidden="true"></i>{tone.words()}</li> }
+        };
+        Tone::ALL.map(entry).collect_view()
+    };
+    let kinds = move || {
         version.track();
         let theme = theme();
         let shown = LEGEND.into_iter().zip(present.get()).filter(|&(_, present)| present);
@@ -43,7 +56,7 @@ pub(crate) fn Legend(
     };
     view! {
         <ul class="gantt-legend" data-testid="gantt-legend">
-            {entries}
+            {move || if differences.get() { tones().into_any() } else { kinds().into_any() }}
             <li><i class="gantt-key gantt-key-idle" aria-hidden="true"></i>"idle"</li>
             <li><i class="gantt-key gantt-key-critical" aria-hidden="true"></i>"critical path"</li>
         </ul>

@@ -6,7 +6,8 @@
 
 use std::ops::Range;
 
-use api::planner::timeline::{SpanKind, Timeline};
+use api::planner::timeline::Timeline;
+use api::planner::timeline::levels::{INKS, Level};
 
 use super::TimeWindow;
 
@@ -21,8 +22,8 @@ pub(crate) struct Cell {
     pub(crate) first: usize,
     /// How many spans it stands for.
     pub(crate) spans: u32,
-    /// Kind with most time in it.
-    pub(crate) kind: u8,
+    /// Ink with most time in it: a kind, or what a search or a comparison makes of it.
+    pub(crate) ink: u8,
     /// Busy share of its width.
     pub(crate) busy: f64,
 }
@@ -53,48 +54,182 @@ struct Pixel {
     x: f64,
     first: usize,
     spans: u32,
-    time: [f64; SpanKind::ALL.len()],
+    time: [f64; INKS],
 }
 
 impl Pixel {
+    const fn at(x: f64, first: usize) -> Self {
+        Self { x, first, spans: 0, time: [0.0; INKS] }
+    }
+
     fn into_cell(self, ns_per_px: f64) -> Cell {
-        let (mut kind, mut most, mut busy) = (0, -1.0, 0.0);
-        for (number, &time) in self.time.iter().enumerate() {
-            busy += time;
-            if time > most {
-                (kind, most) = (number as u8, time);
-            }
-        }
+        let (ink, busy) = leading(&self.time);
         let busy = (busy / ns_per_px).min(1.0);
-        Cell { x0: self.x, x1: self.x + 1.0, first: self.first, spans: self.spans, kind, busy }
+        Cell { x0: self.x, x1: self.x + 1.0, first: self.first, spans: self.spans, ink, busy }
     }
 }
 
-/// Appends the cells of a lane to `cells`, a buffer that its owner keeps between paints.
-pub(crate) fn cells(timeline: &Timeline, lane: Range<usize>, window: TimeWindow, width_px: f64, cells: &mut Vec<Cell>) {
+/// The ink with most time, and the time of all.
+fn leading(time: &[f64; INKS]) -> (u8, f64) {
+    let (mut ink, mut most, mut all) = (0, 0.0, 0.0);
+    for (number, &time) in time.iter().enumerate() {
+        all += time;
+        if time > most {
+            (ink, most) = (number as u8, time);
+        }
+    }
+    (ink, all)
+}
+
+/// Appends the cells of a lane to `cells`, a buffer that its owner keeps between paints; span `i` has the ink `inks[i]`.
+pub(crate) fn cells(
+    timeline: &Timeline,
+    inks: &[u8],
+    lane: Range<usize>,
+    window: TimeWindow,
+    width_px: f64,
+    cells: &mut Vec<Cell>,
+) {
     let px_per_ns = width_px / window.width_ns();
     let mut open: Option<Pixel> = None;
     for span in visible(timeline, lane, window) {
         let duration = timeline.duration_ns[span] as f64;
         let left = (timeline.start_ns[span] as f64 - window.start_ns) * px_per_ns;
         let right = left + duration * px_per_ns;
-        // An unknown kind is drawn as the last one rather than not at all.
-        let kind = timeline.kind[span].min(SpanKind::ALL.len() as u8 - 1);
+        let ink = known(inks[span]);
         if right - left >= 1.0 {
             cells.extend(open.take().map(|pixel| pixel.into_cell(1.0 / px_per_ns)));
             let (x0, x1) = (left.max(0.0), right.min(width_px));
-            cells.push(Cell { x0, x1, first: span, spans: 1, kind, busy: 1.0 });
+            cells.push(Cell { x0, x1, first: span, spans: 1, ink, busy: 1.0 });
             continue;
         }
         let x = left.floor().max(0.0);
         if open.as_ref().is_none_or(|pixel| pixel.x < x) {
             cells.extend(open.take().map(|pixel| pixel.into_cell(1.0 / px_per_ns)));
         }
-        let pixel = open.get_or_insert(Pixel { x, first: span, spans: 0, time: [0.0; SpanKind::ALL.len()] });
+        let pixel = open.get_or_insert(Pixel::at(x, span));
         pixel.spans += 1;
-        pixel.time[usize::from(kind)] += duration;
+        // One that takes no time has a colour all the same.
+        pixel.time[usize::from(ink)] += duration.max(f64::EPSILON);
     }
     cells.extend(open.map(|pixel| pixel.into_cell(1.0 / px_per_ns)));
+}
+
+/// An unknown ink is drawn as the last one rather than not at all.
+fn known(ink: u8) -> u8 {
+    ink.min(INKS as u8 - 1)
+}
+
+/// The stretches of a level that reach into the window.
+fn stretches(level: &Level, window: TimeWindow) -> Range<usize> {
+    let width = level.width_ns as f64;
+    let first = (window.start_ns / width).floor().max(0.0) as usize;
+    let last = (window.end_ns / width).ceil().max(0.0) as usize;
+    first.min(level.stretches as usize)..last.min(level.stretches as usize)
+}
+
+/// Appends the cells of a lane as a level has them; its stretches should be no wider than a pixel.
+pub(crate) fn cells_of_level(level: &Level, lane: usize, window: TimeWindow, width_px: f64, cells: &mut Vec<Cell>) {
+    let px_per_ns = width_px / window.width_ns();
+    let width = level.width_ns as f64;
+    let offset = level.lane(lane).start;
+    let mut open: Option<Pixel> = None;
+    for stretch in stretches(level, window) {
+        let (starts, busy) = (level.starts[offset + stretch], level.busy[offset + stretch]);
+        if starts == 0 && busy == 0 {
+            continue;
+        }
+        let x = ((stretch as f64 * width - window.start_ns) * px_per_ns).floor().max(0.0);
+        if open.as_ref().is_none_or(|pixel| pixel.x < x) {
+            cells.extend(open.take().map(|pixel| wide(pixel, px_per_ns, width)));
+        }
+        let pixel = open.get_or_insert(Pixel::at(x, 0));
+        pixel.spans += starts;
+        pixel.time[usize::from(known(level.ink[offset + stretch]))] += f64::from(busy) / 255.0 * width;
+    }
+    cells.extend(open.map(|pixel| wide(pixel, px_per_ns, width)));
+}
+
+/// A cell of stretches, as wide as one of them where that is more than a pixel.
+fn wide(pixel: Pixel, px_per_ns: f64, width_ns: f64) -> Cell {
+    let px = (width_ns * px_per_ns).max(1.0);
+    let cell = pixel.into_cell(px / px_per_ns);
+    Cell { x1: cell.x0 + px.ceil(), ..cell }
+}
+
+/// The coarsest level whose stretches are no wider than a pixel.
+pub(crate) fn level_for(levels: &[Level], ns_per_px: f64) -> Option<&Level> {
+    levels.iter().rev().find(|level| level.width_ns as f64 <= ns_per_px)
+}
+
+/// Several lanes as one: the time of each ink by pixel.
+#[derive(Debug, Default)]
+pub(crate) struct Fold {
+    time: Vec<[f32; INKS]>,
+    starts: Vec<u32>,
+    lanes: usize,
+}
+
+impl Fold {
+    /// Forgets what was added.
+    pub(crate) fn clear(&mut self, width_px: f64) {
+        let pixels = width_px.ceil().max(1.0) as usize;
+        self.time.clear();
+        self.time.resize(pixels, [0.0; INKS]);
+        self.starts.clear();
+        self.starts.resize(pixels, 0);
+        self.lanes = 0;
+    }
+
+    /// Adds the spans of a lane.
+    pub(crate) fn add(&mut self, timeline: &Timeline, inks: &[u8], lane: Range<usize>, window: TimeWindow, width_px: f64) {
+        self.lanes += 1;
+        let px_per_ns = width_px / window.width_ns();
+        for span in visible(timeline, lane, window) {
+            let left = (timeline.start_ns[span] as f64 - window.start_ns) * px_per_ns;
+            let right = left + timeline.duration_ns[span] as f64 * px_per_ns;
+            self.lay(left, right, known(inks[span]), 1.0, 1);
+        }
+    }
+
+    /// Adds a lane as a level has it.
+    pub(crate) fn add_level(&mut self, level: &Level, lane: usize, window: TimeWindow, width_px: f64) {
+        self.lanes += 1;
+        let px_per_ns = width_px / window.width_ns();
+        let width = level.width_ns as f64;
+        let offset = level.lane(lane).start;
+        for stretch in stretches(level, window) {
+            let (starts, busy) = (level.starts[offset + stretch], level.busy[offset + stretch]);
+            if starts > 0 || busy > 0 {
+                let left = (stretch as f64 * width - window.start_ns) * px_per_ns;
+                let share = f32::from(busy) / 255.0;
+                self.lay(left, left + width * px_per_ns, known(level.ink[offset + stretch]), share, starts);
+            }
+        }
+    }
+
+    fn lay(&mut self, left: f64, right: f64, ink: u8, share: f32, starts: u32) {
+        let last = self.time.len() - 1;
+        let first = (left.max(0.0) as usize).min(last);
+        self.starts[first] += starts;
+        let end = right.min(self.time.len() as f64);
+        for pixel in first..=(end.max(0.0).ceil() as usize).saturating_sub(1).clamp(first, last) {
+            let covered = (end.min(pixel as f64 + 1.0) - left.max(pixel as f64)).max(0.0) as f32;
+            self.time[pixel][usize::from(ink)] += covered * share;
+        }
+    }
+
+    /// Appends the cells of all lanes together: a pixel that half of them use is half busy.
+    pub(crate) fn cells(&self, cells: &mut Vec<Cell>) {
+        for (pixel, time) in self.time.iter().enumerate() {
+            let (ink, busy) = leading(&time.map(f64::from));
+            let spans = self.starts[pixel];
+            if busy > 0.0 || spans > 0 {
+                let (x0, busy) = (pixel as f64, (busy / self.lanes.max(1) as f64).min(1.0));
+                cells.push(Cell { x0, x1: x0 + 1.0, first: 0, spans, ink, busy });
+            }
+        }
+    }
 }
 
 #[cfg(test)]
@@ -104,7 +239,7 @@ mod tests {
 
     fn of(timeline: &Timeline, start_ns: f64, end_ns: f64, width_px: f64) -> Vec<Cell> {
         let mut found = Vec::new();
-        cells(timeline, 0..timeline.len(), TimeWindow { start_ns, end_ns }, width_px, &mut found);
+        cells(timeline, &timeline.kind, 0..timeline.len(), TimeWindow { start_ns, end_ns }, width_px, &mut found);
         found
     }
 
@@ -115,8 +250,8 @@ mod tests {
         assert_eq!(
             found,
             [
-                Cell { x0: 0.0, x1: 50.0, first: 0, spans: 1, kind: 0, busy: 1.0 },
-                Cell { x0: 50.0, x1: 200.0, first: 1, spans: 1, kind: 1, busy: 1.0 },
+                Cell { x0: 0.0, x1: 50.0, first: 0, spans: 1, ink: 0, busy: 1.0 },
+                Cell { x0: 50.0, x1: 200.0, first: 1, spans: 1, ink: 1, busy: 1.0 },
             ]
         );
     }
@@ -127,10 +262,10 @@ mod tests {
         let lane = sample::lane(&[(0, 200, 210), (1, 220, 260), (0, 270, 290), (2, 540, 560)]);
         let found = of(&lane, 0.0, 1_000.0, 10.0);
         assert_eq!(found.len(), 2);
-        assert_eq!((found[0].x0, found[0].x1, found[0].first, found[0].spans, found[0].kind), (2.0, 3.0, 0, 3, 1));
+        assert_eq!((found[0].x0, found[0].x1, found[0].first, found[0].spans, found[0].ink), (2.0, 3.0, 0, 3, 1));
         // 10 + 40 + 20 of 100 ns.
         assert!((found[0].busy - 0.7).abs() < 1e-9);
-        assert_eq!((found[1].x0, found[1].first, found[1].spans, found[1].kind), (5.0, 3, 1, 2));
+        assert_eq!((found[1].x0, found[1].first, found[1].spans, found[1].ink), (5.0, 3, 1, 2));
     }
 
     #[test]
@@ -157,7 +292,7 @@ mod tests {
                         })
                         .count();
                     let mut found = Vec::new();
-                    cells(&timeline, range, window, width, &mut found);
+                    cells(&timeline, &timeline.kind, range, window, width, &mut found);
                     let drawn: u32 = found.iter().map(|cell| cell.spans).sum();
                     assert_eq!(drawn as usize, expected);
                     assert!(found.iter().all(|cell| cell.x1 > cell.x0 && cell.x0 <= width));
@@ -172,5 +307,56 @@ mod tests {
         let found = of(&sample::lane(&spans), 0.0, 1_000_000.0, 1_000.0);
         assert!(found.len() <= 2_000);
         assert_eq!(found.iter().map(|cell| cell.spans).sum::<u32>(), 100_000);
+    }
+
+    #[test]
+    fn a_level_draws_what_the_spans_draw() {
+        // Two lanes of spans of 9 ns every 10: from far away a level gives the same pixels, counts and shares.
+        let timeline = sample::one_f_one_b(4, 64);
+        let end = timeline.makespan_ns as f64;
+        let level = Level::of(&timeline, &timeline.kind, 8_192);
+        let window = TimeWindow { start_ns: 0.0, end_ns: level.width_ns as f64 * 8_192.0 };
+        assert!(window.end_ns >= end);
+        for lane in 0..8 {
+            let range = timeline.lane_offsets[lane] as usize..timeline.lane_offsets[lane + 1] as usize;
+            let (mut exact, mut coarse) = (Vec::new(), Vec::new());
+            cells(&timeline, &timeline.kind, range.clone(), window, 32.0, &mut exact);
+            cells_of_level(&level, lane, window, 32.0, &mut coarse);
+            let count = |cells: &[Cell]| cells.iter().map(|cell| cell.spans).sum::<u32>();
+            assert_eq!((count(&coarse), count(&exact)), (range.len() as u32, range.len() as u32));
+            let busy = |cells: &[Cell]| cells.iter().map(|cell| cell.busy * (cell.x1 - cell.x0)).sum::<f64>();
+            let whole: f64 = timeline.duration_ns[range].iter().map(|&ns| ns as f64).sum::<f64>() / end * 32.0;
+            // The level ends up to a stretch later than the timeline, and its shares are rounded up.
+            assert!((busy(&coarse) - whole).abs() < 0.05 * whole.max(1.0), "{} {whole}", busy(&coarse));
+        }
+    }
+
+    #[test]
+    fn the_coarsest_level_that_is_fine_enough_is_chosen() {
+        let timeline = sample::one_f_one_b(2, 8);
+        let levels: Vec<Level> = [64, 16, 4].map(|stretches| Level::of(&timeline, &timeline.kind, stretches)).into();
+        let width = |ns_per_px: f64| level_for(&levels, ns_per_px).map(|level| level.stretches);
+        let coarse = levels[2].width_ns as f64;
+        assert_eq!(width(coarse), Some(4));
+        assert_eq!(width(coarse - 1.0), Some(16));
+        assert_eq!(width(levels[0].width_ns as f64 - 1.0), None, "the spans themselves");
+    }
+
+    #[test]
+    fn folded_lanes_share_a_pixel_by_their_time() {
+        // Four pixels of 100 ns. One lane computes ink 0 from 0 to 200, the other ink 1 from 150 to 300.
+        let (one, other) = (sample::lane(&[(0, 0, 200)]), sample::lane(&[(1, 150, 300)]));
+        let window = TimeWindow { start_ns: 0.0, end_ns: 400.0 };
+        let mut fold = Fold::default();
+        fold.clear(4.0);
+        fold.add(&one, &one.kind, 0..1, window, 4.0);
+        fold.add(&other, &other.kind, 0..1, window, 4.0);
+        let mut found = Vec::new();
+        fold.cells(&mut found);
+        let seen: Vec<(f64, u8, u32)> = found.iter().map(|cell| (cell.x0, cell.ink, cell.spans)).collect();
+        assert_eq!(seen, [(0.0, 0, 1), (1.0, 0, 1), (2.0, 1, 0)]);
+        for (cell, busy) in found.iter().zip([0.5, 0.75, 0.5]) {
+            assert!((cell.busy - busy).abs() < 1e-6);
+        }
     }
 }

@@ -39,7 +39,12 @@ const LIGHT_INK: &str = "#ffffff";
 
 /// The ink that is easier to read on a kind's fill.
 pub(crate) fn ink(kind: SpanKind, theme: Theme) -> &'static str {
-    let ground = luminance(fill(kind, theme));
+    readable_on(fill(kind, theme))
+}
+
+/// The ink that is easier to read on a CSS colour "#rrggbb".
+pub(crate) fn readable_on(colour: &str) -> &'static str {
+    let ground = luminance(colour);
     if contrast(ground, luminance(LIGHT_INK)) >= contrast(ground, luminance(DARK_INK)) { LIGHT_INK } else { DARK_INK }
 }
 

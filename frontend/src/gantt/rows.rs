@@ -22,16 +22,6 @@ pub(crate) enum Lane {
     Communication,
 }
 
-/// Height of all rows, in px.
-pub(crate) fn height(ranks: usize) -> f64 {
-    ranks as f64 * ROW
-}
-
-/// Top of a rank's row, in px from the first row.
-pub(crate) fn top(rank: usize) -> f64 {
-    rank as f64 * ROW
-}
-
 /// Top and height of a lane inside its row, in px.
 pub(crate) const fn lane_box(lane: Lane) -> (f64, f64) {
     match lane {
@@ -40,35 +30,9 @@ pub(crate) const fn lane_box(lane: Lane) -> (f64, f64) {
     }
 }
 
-/// The rank and the lane at a height, counted in px from the first row.
-pub(crate) fn at(y: f64, ranks: usize) -> Option<(usize, Lane)> {
-    if y < 0.0 || y >= height(ranks) {
-        return None;
-    }
-    let lane = if y % ROW < BAR { Lane::Compute } else { Lane::Communication };
-    Some(((y / ROW) as usize, lane))
-}
-
-/// Ranks of which any pixel is between two heights.
-pub(crate) fn visible(top_px: f64, height_px: f64, ranks: usize) -> std::ops::Range<usize> {
-    let first = (top_px / ROW).floor().max(0.0) as usize;
-    let last = ((top_px + height_px) / ROW).ceil().max(0.0) as usize;
-    first.min(ranks)..last.min(ranks)
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn a_height_names_rank_and_lane() {
-        assert_eq!(at(0.0, 4), Some((0, Lane::Compute)));
-        assert_eq!(at(14.9, 4), Some((0, Lane::Compute)));
-        assert_eq!(at(15.0, 4), Some((0, Lane::Communication)));
-        assert_eq!(at(61.0, 4), Some((3, Lane::Compute)));
-        assert_eq!(at(80.0, 4), None);
-        assert_eq!(at(-0.1, 4), None);
-    }
 
     #[test]
     fn lanes_leave_the_gap_free() {
@@ -76,12 +40,5 @@ mod tests {
         let (strip_top, strip) = lane_box(Lane::Communication);
         assert!(compute_top + compute <= strip_top);
         assert!((ROW - (strip_top + strip) - 1.0).abs() < f64::EPSILON);
-    }
-
-    #[test]
-    fn only_rows_in_view_are_painted() {
-        assert_eq!(visible(0.0, 80.0, 4), 0..4);
-        assert_eq!(visible(30.0, 40.0, 100), 1..4);
-        assert_eq!(visible(5_000.0, 40.0, 100), 100..100);
     }
 }

@@ -5,7 +5,7 @@ use leptos::prelude::*;
 
 use super::chart::Chart;
 use super::describe::{grouped, has_microbatch, name, waited_ns};
-use super::{TimeWindow, input, lod, time_text};
+use super::{TimeWindow, lod, steering, time_text};
 
 /// Rows of a page.
 const PAGE: usize = 100;
@@ -58,7 +58,7 @@ pub(crate) fn SpanTable(chart: Chart) -> impl IntoView {
     let page = RwSignal::new(0_usize);
     let shown = move || {
         let timeline = chart.timeline.get().filter(|_| open.get())?;
-        let window = chart.window.get();
+        let window = chart.shown();
         let count = count(&timeline, window);
         let last = count.saturating_sub(1) / PAGE;
         let page = page.get().min(last);
@@ -75,7 +75,7 @@ pub(crate) fn SpanTable(chart: Chart) -> impl IntoView {
                     <tr aria-selected=move || is_selected().to_string()>
                         <td>{rank}</td>
                         <td>
-                            <button type="button" on:click=move |_| input::show(chart, span)>{what}</button>
+                            <button type="button" on:click=move |_| steering::show(chart, span)>{what}</button>
                         </td>
                         {rest.into_iter().take(columns() - 2).map(|cell| view! { <td>{cell}</td> }).collect_view()}
                     </tr>

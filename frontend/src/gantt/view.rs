@@ -3,16 +3,23 @@
 use std::sync::Arc;
 
 use api::planner::timeline::Timeline;
+use api::planner::timeline::levels::Overview;
 use leptos::prelude::*;
 
-use super::chart::{Chart, Due};
+use super::area_panel::AreaPanel;
+use super::chart::{Chart, Due, Same};
 use super::describe::{Details, grouped};
+use super::differences::Differences;
 use super::gesture::Gesture;
+use super::inks::{Colouring, Inks};
+use super::layout::{self, Layout};
+use super::minimap::Minimap;
 use super::paint::Painter;
 use super::table::SpanTable;
+use super::tools::{Found, Tools};
 use super::tooltip::Tooltip;
 use super::watch::{SizeObserver, theme_version};
-use super::{Selection, TimeWindow, input, rows, shared};
+use super::{Selection, TimeWindow, input, rows, shared, steering};
 
 /// One Gantt chart: a row per rank, on the time axis that the page's charts share.
 #[component]
@@ -28,6 +35,12 @@ pub(crate) fn Gantt(
     /// What it shows; none while it is on its way.
     #[prop(into)]
     timeline: Signal<Option<Arc<Timeline>>>,
+    /// The first look at a large timeline that is on its way.
+    #[prop(optional, into)]
+    overview: Signal<Option<Arc<Overview>>>,
+    /// What its actions are compared with where differences are asked for.
+    #[prop(optional, into)]
+    against: Signal<Option<Arc<Timeline>>>,
     /// Longest makespan of the page's charts, in ns.
     #[prop(into)]
     extent_ns: Signal<u64>,
@@ -38,13 +51,38 @@ pub(crate) fn Gantt(
     /// Span under the pointer, of any chart.
     hover: RwSignal<Option<Selection>>,
 ) -> impl IntoView {
+    let ranks = Memo::new(move |before: Option<&u32>| {
+        // A chart on its way keeps the height of the one before it, so that nothing below jumps.
+        timeline
+            .with(|timeline| timeline.as_ref().map(|timeline| timeline.ranks))
+            .or_else(|| overview.with(|overview| overview.as_ref().map(|overview| overview.ranks)))
+            .or(before.copied())
+            .unwrap_or(4)
+    });
+    let query = RwSignal::new(String::new());
+    let found = Memo::new(move |_| query.with(|query| timeline.with(|timeline| Found::of(query, timeline.as_deref()))));
+    let arrangement = RwSignal::new(layout::Arrangement::default());
+    let groups = Memo::new(move |_| {
+        timeline.with(|timeline| timeline.as_ref().map_or_else(|| layout::by_eight(ranks.get()), |it| layout::groups(it)))
+    });
+    let layout = Memo::new(move |_| {
+        let layout = groups.with(|groups| arrangement.with(|arrangement| Layout::of(ranks.get(), groups, arrangement)));
+        Same(Arc::new(layout))
+    });
     let chart = Chart {
         number: chart,
         timeline,
+        overview,
         extent_ns,
         window,
         selection,
         hover,
+        query,
+        arrangement,
+        groups,
+        layout,
+        inks: inks(timeline, against, found),
+        area: RwSignal::new(None),
         size: RwSignal::new((0.0, 0.0)),
         scrolled: RwSignal::new(0.0),
         band: RwSignal::new(None),
@@ -52,31 +90,35 @@ pub(crate) fn Gantt(
         gesture: StoredValue::new(Gesture::default()),
         canvas: NodeRef::new(),
         scroller: NodeRef::new(),
+        search: NodeRef::new(),
         overlay: NodeRef::new(),
         painter: StoredValue::new_local(Painter::default()),
         due: StoredValue::new(Due::default()),
     };
     watch_size(chart);
     paint_on_change(chart);
-
-    let ranks = Memo::new(move |before: Option<&usize>| {
-        // A chart on its way keeps the height of the one before it, so that nothing below jumps.
-        timeline
-            .with(|timeline| timeline.as_ref().map(|timeline| timeline.ranks as usize))
-            .or(before.copied())
-            .unwrap_or(4)
+    // An area belongs to the timeline that it was drawn on.
+    Effect::new(move |_| {
+        timeline.track();
+        chart.area.set(None);
     });
-    let height = move || format!("{}px", rows::height(ranks.get()) + rows::AXIS);
+
+    let height = move || format!("{}px", layout.with(|layout| layout.0.height()) + rows::AXIS);
     let spoken = Memo::new(move |_| {
         let span = chart.selected()?;
         timeline.with(|timeline| timeline.as_ref().map(|timeline| Details::of(timeline, span).spoken))
     });
     let label = move || {
         let spans = timeline.with(|timeline| timeline.as_ref().map_or(0, |timeline| timeline.len()));
-        let (title, ranks, spans) = (title.get(), ranks.get(), grouped(spans as u64));
+        let (title, ranks) = (title.get(), ranks.get());
+        let spans = match spans {
+            0 => overview.with(|overview| overview.as_ref().map_or(0, |overview| overview.spans)),
+            spans => spans as u64,
+        };
+        let spans = grouped(spans);
         format!(
             "{title}: Gantt chart of {ranks} ranks and {spans} spans. Arrow keys go from span to span, W and S zoom, \
-             A and D pan, F shows everything."
+             A and D pan, F shows everything, slash searches, question mark lists all keys."
         )
     };
     let spoken_id = format!("gantt-spoken-{id}");
@@ -87,7 +129,7 @@ pub(crate) fn Gantt(
             <figcaption class="gantt-title">{title}</figcaption>
             <div
                 class="gantt-scroll"
-                class:gantt-many=move || { ranks.get() > rows::ROWS_WITHOUT_SCROLLING }
+                class:gantt-many=move || { layout.with(|layout| layout.0.len()) > rows::ROWS_WITHOUT_SCROLLING }
                 node_ref=chart.scroller
                 on:scroll=move |_| input::scrolled(chart)
             >
@@ -110,7 +152,7 @@ pub(crate) fn Gantt(
                             on:pointerup=move |event| input::released(chart, &event)
                             on:pointercancel=move |_| input::cancelled(chart)
                             on:pointerleave=move |_| input::left(chart)
-                            on:dblclick=move |_| input::fit(chart)
+                            on:dblclick=move |_| steering::fit(chart)
                             on:mousedown=|event| {
                                 // The middle button pans here; the browser would start its own scrolling.
                                 if event.button() == 1 {
@@ -119,17 +161,46 @@ pub(crate) fn Gantt(
                             }
                         ></canvas>
                         <canvas class="gantt-overlay" node_ref=chart.overlay aria-hidden="true"></canvas>
-                        <Show when=move || timeline.with(Option::is_none)>
+                        <Show when=move || timeline.with(Option::is_none) && overview.with(Option::is_none)>
                             <p class="gantt-waiting" role="status">"Loading the timeline…"</p>
                         </Show>
                         <Tooltip chart />
                     </div>
                 </div>
             </div>
+            <Minimap chart />
+            <AreaPanel chart />
+            <Tools chart found />
             <p class="gantt-spoken" id=spoken_id aria-live="polite">{move || spoken.get().unwrap_or_default()}</p>
             <SpanTable chart />
         </figure>
     }
+}
+
+/// What the spans are coloured by: a search before differences, differences before kinds.
+fn inks(
+    timeline: Signal<Option<Arc<Timeline>>>,
+    against: Signal<Option<Arc<Timeline>>>,
+    found: Memo<Found>,
+) -> Memo<Option<Same<Inks>>> {
+    let differences = shared::differences_are_shown();
+    Memo::new(move |_| {
+        let timeline = timeline.get()?;
+        let searched = match found.get() {
+            Found::Spans(spans) if spans.0.iter().all(|&span| span < timeline.len()) => Some(spans.0),
+            _ => None,
+        };
+        let colouring = match (searched, against.get().filter(|_| differences.get())) {
+            (Some(spans), _) => Colouring::Search(spans),
+            (None, Some(against)) => {
+                let pairs = Differences::of(&timeline, &against);
+                let aspect = pairs.telling(&timeline, &against);
+                Colouring::Differences { against, pairs: Arc::new(pairs), aspect }
+            }
+            (None, None) => Colouring::Kinds,
+        };
+        Some(Same(Arc::new(Inks::of(&timeline, colouring))))
+    })
 }
 
 fn watch_size(chart: Chart) {
@@ -154,7 +225,10 @@ fn paint_on_change(chart: Chart) {
     let theme = theme_version();
     Effect::new(move |_| {
         chart.timeline.track();
-        chart.window.track();
+        chart.overview.track();
+        chart.inks.track();
+        chart.layout.track();
+        chart.shown();
         chart.size.track();
         chart.scrolled.track();
         critical.track();
@@ -166,6 +240,7 @@ fn paint_on_change(chart: Chart) {
         chart.selection.track();
         chart.hover.track();
         chart.band.track();
+        chart.area.track();
         cursor.track();
         chart.request(Due { bars: false, marks: true });
     });

@@ -7,16 +7,16 @@ use super::memory_figures::MemoryFigures;
 use super::ranking;
 use super::rehearse::{RehearsalFailure, Rehearse};
 use crate::charts::{MemoryChart, MemoryLine, Stroke};
-use crate::explore::use_explore;
+use crate::explore::{Explore, use_explore};
 use crate::format;
-use crate::gantt::{Gantt, Legend};
+use crate::gantt::{CompareBar, Gantt, Legend};
 
 /// The charts.
 #[component]
 pub(super) fn Cards() -> impl IntoView {
     let explore = use_explore();
     let planners = Memo::new(move |_| {
-        explore.shown.with(|shown| shown.timelines.iter().map(|(planner, _)| *planner).collect::<Vec<_>>())
+        explore.shown.with(|shown| shown.planners.clone())
     });
     let drawn = Signal::derive(move || {
         explore.shown.with(|shown| {
@@ -27,6 +27,7 @@ pub(super) fn Cards() -> impl IntoView {
         <Show when=move || planners.with(|planners| !planners.is_empty())>
             <div class="legend-row">
                 <Legend timelines=drawn />
+                <CompareBar baseline=Signal::derive(move || compared(explore).map(|(_, name)| name)) />
                 <p class="keys-hint" aria-hidden="true">"W S zoom · A D pan · . , next · F fit · ? help"</p>
             </div>
             <For each=move || planners.get() key=|planner| *planner let:planner>
@@ -35,6 +36,14 @@ pub(super) fn Cards() -> impl IntoView {
             <MemoryCard />
         </Show>
     }
+}
+
+/// The plan that others are compared with, and its short title; none where it stands alone or has no chart.
+fn compared(explore: Explore) -> Option<(PlannerKind, String)> {
+    let results = explore.results();
+    let baseline = ranking::baseline_of(&results, explore.view.get().baseline)?;
+    let drawn = explore.shown.with(|shown| (shown.timelines.len() > 1).then(|| shown.timeline(baseline)));
+    drawn.flatten().map(|_| (baseline, ranking::short_title(baseline).to_owned()))
 }
 
 /// The place of a planner in the stack of charts; it does not change with the ranking.
@@ -74,6 +83,11 @@ fn PlannerCard(planner: PlannerKind) -> impl IntoView {
     };
     let timeline = Signal::derive(move || explore.shown.with(|shown| shown.timeline(planner)));
     let extent = Memo::new(move |_| explore.shown.with(crate::explore::Shown::extent_ns));
+    let against = Signal::derive(move || {
+        let (baseline, _) = compared(explore).filter(|(baseline, _)| *baseline != planner)?;
+        explore.shown.with(|shown| shown.timeline(baseline))
+    });
+    let overview = Signal::derive(move || explore.shown.with(|shown| shown.overview(planner)));
     let rehearsal = RwSignal::new(None);
     view! {
         <section class="card" data-testid=format!("card-{}", planner.id()) class:chosen=move || chosen.get() == Some(planner)>
@@ -95,6 +109,8 @@ fn PlannerCard(planner: PlannerKind) -> impl IntoView {
                 id=planner.id()
                 title=title
                 timeline=timeline
+                overview=overview
+                against=against
                 extent_ns=extent
                 window=explore.window
                 selection=explore.selection

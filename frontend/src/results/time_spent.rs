@@ -1,5 +1,7 @@
 //! Where the time of an iteration goes: by pipeline rank of one plan, or plan beside plan.
 
+mod explained;
+
 use api::planner::outcome::{Answer, PlannerResult, RankSummary, RankTime, StageSummary};
 use leptos::prelude::*;
 
@@ -107,6 +109,9 @@ pub(super) fn TimeSpent() -> impl IntoView {
             <Show when=move || !is_empty.get() fallback=|| view! { <NoBreakdown /> }>
                 <StackedBars parts=&PARTS rows=rows measure=Measure::Seconds limit=Signal::stored(None) label=label />
                 <p class="hint">{caption}</p>
+                <Show when=move || scope.get() == Scope::Planners>
+                    <explained::Explained />
+                </Show>
                 <details class="advanced" data-testid="time-table">
                     <summary>"As tables"</summary>
                     {move || view! {

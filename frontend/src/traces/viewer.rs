@@ -202,7 +202,7 @@ fn key(chart: TraceChart, event: &KeyboardEvent) {
         Command::ZoomToSelection => zoom_to_selection(chart),
         Command::Walk(step) => walk(chart, step),
         // A trace knows no critical path.
-        Command::ToggleCritical => {}
+        Command::ToggleCritical | Command::Search | Command::Area | Command::Pin | Command::Fold => {}
     }
 }
 
@@ -320,13 +320,13 @@ fn moved(chart: TraceChart, event: &PointerEvent) {
 
 fn released(chart: TraceChart, event: &PointerEvent) {
     let (x, y) = (f64::from(event.offset_x()), f64::from(event.offset_y()));
-    match chart.gesture.try_update_value(|gesture| gesture.up(event.pointer_id(), x)) {
+    match chart.gesture.try_update_value(|gesture| gesture.up(event.pointer_id(), x, y)) {
         Some(Release::Click) => clicked(chart, x, y),
-        Some(Release::Band(from, to)) => {
+        Some(Release::Band(band) | Release::Stretch(band)) => {
             let plot = chart.plot();
             chart.change(|window, extent| {
                 let ns = |x: f64| window.ns_at((x - HEADER).clamp(0.0, plot), plot);
-                TimeWindow { start_ns: ns(from), end_ns: ns(to) }.clamped(extent)
+                TimeWindow { start_ns: ns(band.left), end_ns: ns(band.right) }.clamped(extent)
             });
         }
         Some(Release::End) | None => {}

@@ -1,7 +1,7 @@
 //! What planning gave: outcomes, timelines, schedules.
 
 use api::job::StoredOutcome;
-use api::path::TIMELINE_MEDIA_TYPE;
+use api::path::{OVERVIEW_MEDIA_TYPE, TIMELINE_MEDIA_TYPE};
 use axum::Json;
 use axum::extract::{Path, State};
 use axum::http::HeaderMap;
@@ -9,6 +9,7 @@ use axum::http::header::{ACCEPT, CONTENT_DISPOSITION, CONTENT_TYPE, VARY};
 use axum::response::{IntoResponse, Response};
 use planner::scenario::PlannerKind;
 use planner::timeline::Timeline;
+use planner::timeline::levels::Overview;
 
 use super::scenarios::find;
 use crate::app::{App, Shared};
@@ -68,6 +69,36 @@ pub(crate) async fn timeline(
         return Ok((vary, Json(timeline)).into_response());
     }
     Ok((vary, [(CONTENT_TYPE, TIMELINE_MEDIA_TYPE)], encoded).into_response())
+}
+
+/// The first look at a timeline: what every lane does in 1024 stretches of equal width.
+///
+/// In the compact form (postcard). A chart of a million spans is drawn from it while the spans are on their way.
+#[utoipa::path(
+    get, path = "/api/v1/scenarios/{id}/timelines/{planner}/{iteration}/overview", tag = "outcomes",
+    params(
+        ("id" = String, Path, description = "Identifier, or unique prefix of at least ten characters"),
+        ("planner" = PlannerKind, Path, description = "Planner"),
+        ("iteration" = u32, Path, description = "Iteration, from 0"),
+    ),
+    responses(
+        (status = 200, description = "The overview", content((String = "application/vnd.planscope.overview"))),
+        (status = 300, description = "The prefix is ambiguous; the candidates are named"),
+        (status = 400, description = "Too short, or not an identifier or iteration"),
+        (status = 404, description = "Unknown, not planned yet, or no plan of that planner"),
+        (status = 410, description = "Deleted"),
+    )
+)]
+pub(crate) async fn overview(
+    State(app): Shared,
+    Path((id, planner, iteration)): Path<(String, String, String)>,
+) -> Result<Response, ApiError> {
+    let (_, encoded) = stored_timeline(&app, &id, &planner, &iteration).await?;
+    let read = move || Ok::<_, ApiError>(api::timeline::overview::encode(&Overview::of(&decode(&encoded)?)));
+    let overview = tokio::task::spawn_blocking(read)
+        .await
+        .map_err(|error| ApiError::Fault(format!("the overview stopped unexpectedly: {error}")))??;
+    Ok(([(CONTENT_TYPE, OVERVIEW_MEDIA_TYPE)], overview).into_response())
 }
 
 /// The schedule of one planner and iteration in the torch action grammar, one row per rank.

@@ -15,3 +15,4 @@ mod store;
 mod story;
 mod studies;
 mod traces;
+mod what_if;

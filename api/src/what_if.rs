@@ -1,0 +1,60 @@
+//! The answer to a question that is only tried out: an outcome and the timelines of one iteration, in one piece.
+
+use planner::scenario::PlannerKind;
+use planner::timeline::Timeline;
+use serde::{Deserialize, Serialize};
+
+use crate::job::StoredOutcome;
+use crate::timeline::{self, DecodeError};
+
+const VERSION: u8 = 1;
+
+/// What was planned while somebody waited.
+#[derive(Debug, Clone, PartialEq)]
+pub struct WhatIf {
+    /// The outcome; it is stored nowhere.
+    pub outcome: StoredOutcome,
+    /// The iteration of the timelines: the one asked for, or the last.
+    pub iteration: u32,
+    /// Timelines of planners with a plan, in the order of the results.
+    pub timelines: Vec<(PlannerKind, Timeline)>,
+}
+
+#[derive(Serialize, Deserialize)]
+struct Wire {
+    outcome: String,
+    iteration: u32,
+    timelines: Vec<(String, Vec<u8>)>,
+}
+
+/// Writes an answer.
+pub fn encode(answer: &WhatIf) -> Vec<u8> {
+    let outcome = serde_json::to_string(&answer.outcome).expect("an outcome is made of names and numbers");
+    let timelines = answer.timelines.iter();
+    let timelines = timelines.map(|(planner, columns)| (planner.id().to_owned(), timeline::encode(columns))).collect();
+    let wire = Wire { outcome, iteration: answer.iteration, timelines };
+    let body = postcard::to_allocvec(&wire).expect("it holds only text and bytes");
+    let mut bytes = Vec::with_capacity(body.len() + 1);
+    bytes.push(VERSION);
+    bytes.extend_from_slice(&body);
+    bytes
+}
+
+/// Reads an answer.
+///
+/// # Errors
+///
+/// [`DecodeError`] where it is of another version or damaged.
+pub fn decode(bytes: &[u8]) -> Result<WhatIf, DecodeError> {
+    let (&version, body) = bytes.split_first().ok_or(DecodeError::Damaged)?;
+    if version != VERSION {
+        return Err(DecodeError::Version(version));
+    }
+    let wire: Wire = postcard::from_bytes(body).map_err(|_| DecodeError::Damaged)?;
+    let outcome = serde_json::from_str(&wire.outcome).map_err(|_| DecodeError::Damaged)?;
+    let timelines = wire.timelines.iter().map(|(planner, bytes)| {
+        let planner = PlannerKind::from_id(planner).ok_or(DecodeError::Damaged)?;
+        Ok((planner, timeline::decode(bytes)?))
+    });
+    Ok(WhatIf { outcome, iteration: wire.iteration, timelines: timelines.collect::<Result<_, _>>()? })
+}

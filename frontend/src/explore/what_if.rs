@@ -1,0 +1,105 @@
+//! Planning while a slider is dragged: one question under way, the newest next, the last answer on screen meanwhile.
+//!
+//! Nothing of it is stored. When the edits pause, the scenario is stored and planned by its own road ([`super::planning`]), which finds
+//! its answer here already.
+
+use std::sync::Arc;
+
+use api::path;
+use api::planner::outcome::Answer;
+use leptos::prelude::*;
+use leptos::task::spawn_local;
+
+use super::{Explore, PlanState, Shown};
+use crate::client::{self, Abort, Failure};
+use crate::field_errors::FieldErrors;
+
+/// A question that is under way for longer than this gives way to a newer one; a quicker one may end, so that the charts keep
+/// moving with the slider.
+const PATIENCE_MS: f64 = 250.0;
+
+/// A question under way.
+pub(super) struct Asking {
+    abort: Abort,
+    since: f64,
+    /// Whether the scenario was changed meanwhile.
+    stale: bool,
+}
+
+impl Explore {
+    /// Asks what the scenario as it stands now would give, unless a question is under way that may end first.
+    pub(super) fn ask_what_if(self) {
+        let waits = self.asking.try_update_value(|asking| match asking {
+            Some(asking) => {
+                asking.stale = true;
+                if js_sys::Date::now() - asking.since > PATIENCE_MS {
+                    asking.abort.abort();
+                }
+                true
+            }
+            None => false,
+        });
+        if waits == Some(false) {
+            self.ask();
+        }
+    }
+
+    fn ask(self) {
+        let Some(abort) = Abort::new() else { return };
+        let signal = abort.signal();
+        self.asking.set_value(Some(Asking { abort, since: js_sys::Date::now(), stale: false }));
+        let (body, generation) = (self.scenario.with_untracked(ToString::to_string), self.generation.get_value());
+        let iteration = self.view.with_untracked(|view| view.iteration.unwrap_or(0));
+        spawn_local(async move {
+            let answer = client::ask_bytes(&path::what_if(iteration), body, path::WHAT_IF_MEDIA_TYPE, &signal).await;
+            let Some(asking) = self.asking.try_update_value(Option::take).flatten() else { return };
+            // Where another scenario was opened, or this one is being planned, nobody waits for the answer any more.
+            let wanted = self.is_tried(generation);
+            if wanted {
+                self.try_on(answer);
+            }
+            if asking.stale && self.is_trying() {
+                self.ask();
+            }
+        });
+    }
+
+    /// Whether edits are under way that are not sent yet.
+    fn is_trying(self) -> bool {
+        self.state.with_untracked(|state| matches!(state, PlanState::Sending))
+    }
+
+    /// Whether the answer to a question of that generation, or one of the edits after it, may be shown.
+    fn is_tried(self, generation: u64) -> bool {
+        self.is_trying() && generation <= self.generation.get_value() && self.opened.get_value() <= generation
+    }
+
+    /// Shows an answer; what is wrong with the fields is shown at the fields, anything else is left to the road that stores.
+    fn try_on(self, answer: Result<Vec<u8>, Failure>) {
+        let answer = answer.and_then(|bytes| {
+            api::what_if::decode(&bytes).map_err(|error| Failure::Unreadable(error.to_string()))
+        });
+        match answer {
+            Ok(answer) => {
+                self.errors.set(FieldErrors::default());
+                let planned = answer.outcome.outcome.results.iter();
+                let planners = planned.filter(|result| matches!(result.answer, Answer::Planned(_)));
+                let shown = Shown {
+                    iteration: answer.iteration,
+                    planners: planners.map(|result| result.planner).collect(),
+                    timelines: answer.timelines.into_iter().map(|(planner, it)| (planner, Arc::new(it))).collect(),
+                    overviews: Vec::new(),
+                };
+                self.selection.set(None);
+                self.hover.set(None);
+                self.refit(shown.extent_ns());
+                self.shown.set(shown);
+                self.result.set(Some(Arc::new(answer.outcome)));
+            }
+            Err(Failure::Problem(problem)) if !problem.errors.is_empty() => {
+                self.errors.set(FieldErrors::of(&problem.errors));
+            }
+            Err(_) => {}
+        }
+    }
+}

@@ -1,0 +1,115 @@
+//! The sums of the selected area, below the chart.
+
+use api::planner::timeline::SpanKind;
+use leptos::prelude::*;
+
+use super::area::Sums;
+use super::chart::Chart;
+use super::describe::{grouped, name};
+use super::{steering, time_text};
+
+/// What happens in the selected area, while one is selected.
+#[component]
+pub(crate) fn AreaPanel(chart: Chart) -> impl IntoView {
+    let shown = Memo::new(move |_| {
+        let area = chart.area.get()?;
+        let timeline = chart.timeline.get()?;
+        let sums = Sums::of(&timeline, &area);
+        Some((area, sums))
+    });
+    move || {
+        shown.get().map(|(area, sums)| {
+            let title = format!(
+                "{} · {} · {}",
+                time_text::range(area.window.start_ns, area.window.end_ns),
+                time_text::duration(area.window.width_ns()),
+                ranks(&area.ranks),
+            );
+            let spoken = format!(
+                "{title}: busy {}, idle {}, exposed communication {}, {} spans",
+                share(sums.busy_ns, sums.whole_ns),
+                share(sums.idle_ns, sums.whole_ns),
+                share(sums.exposed_ns, sums.whole_ns),
+                grouped(sums.spans() as u64),
+            );
+            let totals = [
+                ("Busy", sums.busy_ns),
+                ("Idle", sums.idle_ns),
+                ("Communication", sums.sending_ns),
+                ("of it exposed", sums.exposed_ns),
+            ];
+            let totals = totals.map(|(what, ns)| {
+                view! {
+                    <div>
+                        <dt>{what}</dt>
+                        <dd>{time_text::duration(ns)}<small>{share(ns, sums.whole_ns)}</small></dd>
+                    </div>
+                }
+            });
+            let kinds = SpanKind::ALL.into_iter().zip(sums.kinds).filter(|(_, sum)| sum.spans > 0).map(|(kind, sum)| {
+                view! {
+                    <tr>
+                        <th scope="row">{name(kind)}</th>
+                        <td>{grouped(sum.spans as u64)}</td>
+                        <td>{time_text::duration(sum.ns)}</td>
+                        <td>{share(sum.ns, sums.whole_ns)}</td>
+                        <td>{time_text::duration(sum.ns / sum.spans as f64)}</td>
+                    </tr>
+                }
+            });
+            view! {
+                <section class="gantt-area" data-testid="gantt-area" aria-label="Selected area">
+                    <header>
+                        <strong>{title}</strong>
+                        <span class="grow"></span>
+                        <button type="button" class="quiet" on:click=move |_| steering::zoom_to_selection(chart)>"Zoom to it"</button>
+                        <button type="button" class="quiet" on:click=move |_| chart.area.set(None)>"Close"</button>
+                    </header>
+                    <dl class="gantt-area-totals">{totals.collect_view()}</dl>
+                    <div class="table-scroll" tabindex="0" role="region" aria-label="Kinds in the area">
+                        <table>
+                            <thead>
+                                <tr>
+                                    <th scope="col">"Kind"</th>
+                                    <th scope="col">"Spans"</th>
+                                    <th scope="col">"Time inside"</th>
+                                    <th scope="col">"Share"</th>
+                                    <th scope="col">"Mean"</th>
+                                </tr>
+                            </thead>
+                            <tbody>{kinds.collect_view()}</tbody>
+                        </table>
+                    </div>
+                    <p class="gantt-spoken" role="status">{spoken}</p>
+                </section>
+            }
+        })
+    }
+}
+
+fn share(ns: f64, whole: f64) -> String {
+    if whole > 0.0 { format!("{:.1} %", ns / whole * 100.0) } else { "–".to_owned() }
+}
+
+/// Which ranks, and how many: "ranks 0–3", "rank 5", "12 ranks".
+fn ranks(ranks: &[usize]) -> String {
+    match ranks {
+        [one] => format!("rank {one}"),
+        [first, .., last] if last - first + 1 == ranks.len() => format!("ranks {first}–{last}"),
+        _ => format!("{} ranks", ranks.len()),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn ranks_and_shares_are_short() {
+        assert_eq!(ranks(&[5]), "rank 5");
+        assert_eq!(ranks(&[0, 1, 2, 3]), "ranks 0–3");
+        assert_eq!(ranks(&[0, 2]), "2 ranks");
+        assert_eq!(share(1.0, 4.0), "25.0 %");
+        assert_eq!(share(1.0, 0.0), "–");
+    }
+}

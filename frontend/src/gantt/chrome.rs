@@ -1,0 +1,88 @@
+//! What stands around the bars, and what they are painted with, taken from the page's CSS variables.
+
+use api::planner::timeline::levels::INKS;
+use web_sys::HtmlCanvasElement;
+
+use super::glyphs::Glyphs;
+use super::inks::{self, Paint};
+use super::palette::Theme;
+use super::raster::Rgb;
+use super::{rows, watch};
+
+/// Size of the letters in bars, in px.
+const LETTER_PX: f64 = 11.0;
+
+/// Colours of the page.
+#[derive(Debug, Clone)]
+pub(crate) struct Chrome {
+    pub(crate) theme: Theme,
+    pub(crate) ink: String,
+    pub(crate) mute: String,
+    pub(crate) hatch: String,
+    pub(crate) panel: String,
+    pub(crate) accent: String,
+    pub(crate) family: String,
+}
+
+impl Chrome {
+    /// Reads the page; the font is the canvas' own.
+    fn read(canvas: &HtmlCanvasElement) -> Self {
+        let variable = watch::css_variables();
+        let family = leptos::prelude::window()
+            .get_computed_style(canvas)
+            .ok()
+            .flatten()
+            .and_then(|style| style.get_property_value("font-family").ok())
+            .filter(|family| !family.is_empty())
+            .unwrap_or_else(|| "sans-serif".to_owned());
+        Self {
+            theme: watch::theme(),
+            ink: variable("--ink", "#1a1d21"),
+            mute: variable("--mute", "#667080"),
+            hatch: variable("--hatch", "#d8dce2"),
+            panel: variable("--panel", "#ffffff"),
+            accent: variable("--accent", "#0b62d6"),
+            family,
+        }
+    }
+}
+
+/// Everything that a paint needs to know of a page's looks at one pixel ratio.
+#[derive(Debug, Clone)]
+pub(crate) struct Style {
+    version: u32,
+    ratio: f64,
+    pub(crate) chrome: Chrome,
+    pub(crate) paints: [Paint; INKS],
+    pub(crate) panel: Rgb,
+    pub(crate) hatch: Rgb,
+    pub(crate) ink: Rgb,
+    pub(crate) label_font: String,
+    pub(crate) axis_font: String,
+    pub(crate) glyphs: Glyphs,
+}
+
+impl Style {
+    /// Reads the page.
+    pub(crate) fn read(version: u32, ratio: f64, canvas: &HtmlCanvasElement) -> Self {
+        let chrome = Chrome::read(canvas);
+        let panel = Rgb::parse(&chrome.panel);
+        Self {
+            version,
+            ratio,
+            paints: inks::paints(chrome.theme, panel),
+            panel,
+            hatch: Rgb::parse(&chrome.hatch),
+            ink: Rgb::parse(&chrome.ink),
+            label_font: format!("{LETTER_PX}px {}", chrome.family),
+            axis_font: format!("10.5px {}", chrome.family),
+            glyphs: Glyphs::draw(&chrome.family, LETTER_PX, ratio, (rows::BAR * ratio).round() as usize),
+            chrome,
+        }
+    }
+
+    /// Whether nothing has changed since it was read.
+    pub(crate) fn is_current(&self, version: u32, ratio: f64) -> bool {
+        self.version == version && self.ratio.total_cmp(&ratio).is_eq()
+    }
+}

@@ -1,0 +1,54 @@
+//! How the charts of a page are compared: colours by kind or by difference, one axis or each its own.
+
+use leptos::prelude::*;
+
+use super::shared;
+
+/// Two switches that all charts of the page follow.
+#[component]
+pub(crate) fn CompareBar(
+    /// What the others are compared with; none where there is nothing to compare.
+    #[prop(into)]
+    baseline: Signal<Option<String>>,
+) -> impl IntoView {
+    let differences = shared::differences_are_shown();
+    let relative = shared::axis_is_relative();
+    let shown = {
+        let differences = differences.clone();
+        Memo::new(move |_| differences.get())
+    };
+    let own = {
+        let relative = relative.clone();
+        Memo::new(move |_| relative.get())
+    };
+    let title = move || match baseline.get() {
+        Some(baseline) => format!("Colour every action by how it differs from the same action of {baseline}"),
+        None => "There is nothing to compare with".to_owned(),
+    };
+    view! {
+        <div class="gantt-compare" role="group" aria-label="Compare charts">
+            <button
+                type="button"
+                class="quiet"
+                data-testid="gantt-differences-switch"
+                aria-pressed=move || shown.get().to_string()
+                disabled=move || baseline.with(Option::is_none)
+                title=title
+                on:click=move |_| differences.update(|shown| *shown = !*shown)
+            >
+                {move || baseline.get().map_or_else(|| "Differences".to_owned(), |name| format!("Differences to {name}"))}
+            </button>
+            <button
+                type="button"
+                class="quiet"
+                data-testid="gantt-relative-switch"
+                aria-pressed=move || own.get().to_string()
+                disabled=move || baseline.with(Option::is_none)
+                title="Stretch every chart to the whole width, so that the same place is the same share of its iteration"
+                on:click=move |_| relative.update(|relative| *relative = !*relative)
+            >
+                "Relative axis"
+            </button>
+        </div>
+    }
+}

@@ -1,0 +1,225 @@
+//! Which colour every span of a chart has: that of its kind, faded where a search does not mean it, or of how much it differs from
+//! its counterpart in another chart.
+
+use std::sync::Arc;
+
+use api::planner::timeline::levels::{INKS, Level};
+use api::planner::timeline::{SpanKind, Timeline};
+
+use super::differences::{Differences, Aspect};
+use super::palette::{self, Theme};
+use super::raster::Rgb;
+
+const KINDS: u8 = SpanKind::ALL.len() as u8;
+/// First of the tones of a comparison.
+const TONES: u8 = 2 * KINDS;
+
+/// From which number of spans on wide windows are drawn from levels.
+pub(crate) const MANY: usize = 100_000;
+
+/// How an action differs from its counterpart.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Tone {
+    /// By more than ten percent less.
+    MuchLess,
+    /// Less.
+    Less,
+    /// By less than half a percent.
+    Same,
+    /// More.
+    More,
+    /// By more than ten percent more.
+    MuchMore,
+    /// It has no counterpart.
+    Alone,
+}
+
+impl Tone {
+    /// All of them, in order.
+    pub(crate) const ALL: [Self; 6] = [Self::MuchLess, Self::Less, Self::Same, Self::More, Self::MuchMore, Self::Alone];
+
+    /// The tone of a difference, as a share.
+    pub(crate) fn of(share: f64) -> Self {
+        match share {
+            s if s <= -0.1 => Self::MuchLess,
+            s if s <= -0.005 => Self::Less,
+            s if s < 0.005 => Self::Same,
+            s if s < 0.1 => Self::More,
+            _ => Self::MuchMore,
+        }
+    }
+
+    /// What it says.
+    pub(crate) const fn words(self) -> &'static str {
+        match self {
+            Self::MuchLess => "faster or earlier by 10 % or more",
+            Self::Less => "faster or earlier",
+            Self::Same => "same",
+            Self::More => "slower or later",
+            Self::MuchMore => "slower or later by 10 % or more",
+            Self::Alone => "not in the baseline",
+        }
+    }
+
+    /// Fill as a CSS colour: blue is faster, orange slower.
+    pub(crate) const fn fill(self, theme: Theme) -> &'static str {
+        match (self, theme) {
+            (Self::MuchLess, _) => "#0072b2",
+            (Self::Less, Theme::Light) => "#7fb9d9",
+            (Self::Less, Theme::Dark) => "#3f86ae",
+            (Self::Same, Theme::Light) => "#c3c8d0",
+            (Self::Same, Theme::Dark) => "#59616d",
+            (Self::More, Theme::Light) => "#f0b27f",
+            (Self::More, Theme::Dark) => "#b9793f",
+            (Self::MuchMore, Theme::Light) => "#d55e00",
+            (Self::MuchMore, Theme::Dark) => "#e8782a",
+            (Self::Alone, Theme::Light) => "#e6e8ec",
+            (Self::Alone, Theme::Dark) => "#363c46",
+        }
+    }
+
+    const fn ink(self) -> u8 {
+        TONES + self as u8
+    }
+}
+
+/// What the spans of a chart are coloured by.
+#[derive(Debug, Clone, PartialEq)]
+pub(crate) enum Colouring {
+    /// Their kinds.
+    Kinds,
+    /// Their kinds, those faded that a search does not mean; the spans that it means, ascending by index.
+    Search(Arc<Vec<usize>>),
+    /// How they differ from another timeline.
+    Differences {
+        /// The other timeline.
+        against: Arc<Timeline>,
+        /// The pairs.
+        pairs: Arc<Differences>,
+        /// What is compared.
+        aspect: Aspect,
+    },
+}
+
+/// The inks of a chart's spans, with levels where the spans are many.
+#[derive(Debug, Clone, PartialEq)]
+pub(crate) struct Inks {
+    /// None where inks are kinds.
+    own: Option<Vec<u8>>,
+    /// Levels, finest first.
+    pub(crate) levels: Vec<Level>,
+    /// How they came about.
+    pub(crate) colouring: Colouring,
+}
+
+impl Inks {
+    /// The inks of a timeline.
+    pub(crate) fn of(timeline: &Timeline, colouring: Colouring) -> Self {
+        let own = match &colouring {
+            Colouring::Kinds => None,
+            Colouring::Search(found) => {
+                let mut inks: Vec<u8> = timeline.kind.iter().map(|kind| kind + KINDS).collect();
+                for &span in found.iter() {
+                    inks[span] = timeline.kind[span];
+                }
+                Some(inks)
+            }
+            Colouring::Differences { against, pairs, aspect } => {
+                let ink = |span: usize| {
+                    let share = pairs.at(timeline, against, span, *aspect).map(|(_, share)| share);
+                    share.map_or(Tone::Alone, Tone::of).ink()
+                };
+                Some((0..timeline.len()).map(ink).collect())
+            }
+        };
+        let levels = Level::all(timeline, own.as_deref().unwrap_or(&timeline.kind), MANY);
+        Self { own, levels, colouring }
+    }
+
+    /// The ink of every span.
+    pub(crate) fn column<'a>(&'a self, timeline: &'a Timeline) -> &'a [u8] {
+        self.own.as_deref().unwrap_or(&timeline.kind)
+    }
+}
+
+/// Fill, outline and colour of the letters of an ink.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub(crate) struct Paint {
+    pub(crate) fill: Rgb,
+    pub(crate) outline: Option<Rgb>,
+    pub(crate) letters: Rgb,
+}
+
+/// How every ink looks on a panel of that colour.
+pub(crate) fn paints(theme: Theme, panel: Rgb) -> [Paint; INKS] {
+    let mut paints = [Paint { fill: Rgb(128, 128, 128), outline: None, letters: panel }; INKS];
+    for kind in SpanKind::ALL {
+        let fill = Rgb::parse(palette::fill(kind, theme));
+        let outline = palette::outline(kind, theme).map(Rgb::parse);
+        let letters = Rgb::parse(palette::ink(kind, theme));
+        paints[kind as usize] = Paint { fill, outline, letters };
+        let fade = |colour: Rgb| colour.over(panel, 56);
+        let faded = Paint { fill: fade(fill), outline: outline.map(fade), letters: letters.over(fade(fill), 110) };
+        paints[kind as usize + usize::from(KINDS)] = faded;
+    }
+    for tone in Tone::ALL {
+        let fill = tone.fill(theme);
+        let letters = Rgb::parse(palette::readable_on(fill));
+        paints[usize::from(tone.ink())] = Paint { fill: Rgb::parse(fill), outline: None, letters };
+    }
+    paints
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::sample;
+    use super::*;
+
+    #[test]
+    fn a_search_fades_what_it_does_not_mean() {
+        let timeline = sample::one_f_one_b(2, 3);
+        let inks = Inks::of(&timeline, Colouring::Search(Arc::new(vec![1])));
+        let column = inks.column(&timeline);
+        assert_eq!(column[1], timeline.kind[1]);
+        assert!(column.iter().enumerate().all(|(span, &ink)| span == 1 || ink == timeline.kind[span] + KINDS));
+        assert_eq!(Inks::of(&timeline, Colouring::Kinds).column(&timeline), timeline.kind);
+    }
+
+    #[test]
+    fn a_comparison_has_a_tone_for_every_span() {
+        let before = Arc::new(sample::one_f_one_b(2, 3));
+        let mut after = sample::one_f_one_b(2, 3);
+        after.duration_ns[0] = after.duration_ns[0] * 11 / 10;
+        after.duration_ns[1] = after.duration_ns[1] * 97 / 100;
+        let pairs = Arc::new(Differences::of(&after, &before));
+        let colouring = Colouring::Differences { against: before, pairs, aspect: Aspect::Duration };
+        let inks = Inks::of(&after, colouring);
+        assert_eq!(inks.column(&after)[..3], [Tone::MuchMore.ink(), Tone::Less.ink(), Tone::Same.ink()]);
+    }
+
+    #[test]
+    fn every_ink_fits_into_the_levels_and_has_a_paint_of_its_own() {
+        assert!(usize::from(Tone::Alone.ink()) < INKS);
+        for theme in [Theme::Light, Theme::Dark] {
+            let paints = paints(theme, Rgb(255, 255, 255));
+            let tones: Vec<Rgb> = Tone::ALL.iter().map(|tone| paints[usize::from(tone.ink())].fill).collect();
+            for (index, fill) in tones.iter().enumerate() {
+                assert!(!tones[..index].contains(fill));
+            }
+        }
+    }
+
+    #[test]
+    fn small_differences_are_none() {
+        for (share, tone) in [
+            (0.0, Tone::Same),
+            (0.0049, Tone::Same),
+            (-0.005, Tone::Less),
+            (0.099, Tone::More),
+            (0.1, Tone::MuchMore),
+            (-0.5, Tone::MuchLess),
+        ] {
+            assert_eq!(Tone::of(share), tone, "{share}");
+        }
+    }
+}

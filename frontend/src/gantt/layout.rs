@@ -1,0 +1,227 @@
+//! The rows of a chart from top to bottom: pinned ranks first, which stay when the others scroll, and groups of ranks that are
+//! folded into one row.
+
+use std::collections::BTreeSet;
+use std::ops::Range;
+
+use api::planner::timeline::Timeline;
+
+use super::rows::{self, Lane};
+
+/// Ranks of one pipeline that are folded together where it has more than this many.
+const GROUP: u32 = 8;
+
+/// One row.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) enum Row {
+    /// A rank.
+    Rank(u32),
+    /// Neighbouring ranks as one.
+    Fold(Range<u32>),
+}
+
+impl Row {
+    /// The ranks that it shows.
+    pub(crate) fn ranks(&self) -> Range<usize> {
+        match self {
+            Self::Rank(rank) => *rank as usize..*rank as usize + 1,
+            Self::Fold(ranks) => ranks.start as usize..ranks.end as usize,
+        }
+    }
+}
+
+/// What of the rows is folded and pinned; both by the number of a rank.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub(crate) struct Arrangement {
+    /// First ranks of the groups that are folded.
+    pub(crate) folded: BTreeSet<u32>,
+    /// Ranks that are pinned.
+    pub(crate) pinned: BTreeSet<u32>,
+}
+
+/// The groups that ranks fold into: pipelines where there are several, else neighbours by eight.
+pub(crate) fn groups(timeline: &Timeline) -> Vec<Range<u32>> {
+    let pipelines = if timeline.is_grouped() { Vec::new() } else { timeline.pipelines() };
+    if pipelines.len() > 1 {
+        return pipelines.iter().map(|ranks| ranks.start as u32..ranks.end as u32).collect();
+    }
+    by_eight(timeline.ranks)
+}
+
+/// Neighbours by eight; none where that would be all.
+pub(crate) fn by_eight(ranks: u32) -> Vec<Range<u32>> {
+    if ranks <= GROUP {
+        return Vec::new();
+    }
+    (0..ranks.div_ceil(GROUP)).map(|group| group * GROUP..((group + 1) * GROUP).min(ranks)).collect()
+}
+
+/// The rows of a chart.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub(crate) struct Layout {
+    rows: Vec<Row>,
+    pinned: usize,
+    row_of_rank: Vec<u32>,
+}
+
+impl Layout {
+    /// The rows of so many ranks.
+    pub(crate) fn of(ranks: u32, groups: &[Range<u32>], arrangement: &Arrangement) -> Self {
+        let mut rows: Vec<Row> =
+            arrangement.pinned.iter().copied().filter(|&rank| rank < ranks).map(Row::Rank).collect();
+        let pinned = rows.len();
+        let mut rank = 0;
+        while rank < ranks {
+            let fold = groups.iter().find(|group| group.start == rank && group.len() > 1);
+            match fold.filter(|group| arrangement.folded.contains(&group.start)) {
+                Some(group) => {
+                    rows.push(Row::Fold(group.clone()));
+                    rank = group.end;
+                }
+                None => {
+                    if !arrangement.pinned.contains(&rank) {
+                        rows.push(Row::Rank(rank));
+                    }
+                    rank += 1;
+                }
+            }
+        }
+        let mut row_of_rank = vec![0; ranks as usize];
+        // Pinned rows come first and win over the fold that holds the same rank.
+        for (index, row) in rows.iter().enumerate().rev() {
+            for rank in row.ranks() {
+                row_of_rank[rank] = index as u32;
+            }
+        }
+        Self { rows, pinned, row_of_rank }
+    }
+
+    /// Rows.
+    pub(crate) fn len(&self) -> usize {
+        self.rows.len()
+    }
+
+    /// Height of all rows, in px.
+    pub(crate) fn height(&self) -> f64 {
+        self.rows.len() as f64 * rows::ROW
+    }
+
+    /// Height of the rows that do not scroll, in px.
+    pub(crate) fn pinned_height(&self) -> f64 {
+        self.pinned as f64 * rows::ROW
+    }
+
+    /// A row by its place.
+    pub(crate) fn row(&self, index: usize) -> Option<&Row> {
+        self.rows.get(index)
+    }
+
+    /// The place of the row that shows a rank.
+    pub(crate) fn row_of(&self, rank: usize) -> usize {
+        self.row_of_rank.get(rank).map_or(0, |&row| row as usize)
+    }
+
+    /// Whether the row at a place stays when others scroll.
+    pub(crate) const fn is_pinned(&self, index: usize) -> bool {
+        index < self.pinned
+    }
+
+    /// Top of a row on the canvas, in px.
+    pub(crate) fn top(&self, index: usize, scrolled: f64) -> f64 {
+        let top = index as f64 * rows::ROW;
+        if self.is_pinned(index) { top } else { top - scrolled }
+    }
+
+    /// The row and the lane at a height of the canvas.
+    pub(crate) fn at(&self, y: f64, scrolled: f64) -> Option<(usize, Lane)> {
+        let inside = if y < self.pinned_height() { y } else { y + scrolled };
+        if y < 0.0 || inside >= self.height() {
+            return None;
+        }
+        let lane = if inside % rows::ROW < rows::BAR { Lane::Compute } else { Lane::Communication };
+        Some(((inside / rows::ROW) as usize, lane))
+    }
+
+    /// Places of the rows of which any pixel is in view: pinned ones, then those that scroll.
+    pub(crate) fn visible(&self, scrolled: f64, height_px: f64) -> impl Iterator<Item = usize> + use<> {
+        let pinned = self.pinned.min((height_px / rows::ROW).ceil().max(0.0) as usize);
+        let under = self.pinned_height();
+        let first = ((under + scrolled) / rows::ROW).floor().max(0.0) as usize;
+        let last = ((height_px + scrolled) / rows::ROW).ceil().max(0.0) as usize;
+        let count = self.rows.len();
+        (0..pinned).chain(first.clamp(self.pinned, count)..last.clamp(self.pinned, count))
+    }
+
+    /// How far to scroll so that a row is in view in a chart with rows of that height, in px.
+    pub(crate) fn revealing(&self, index: usize, scrolled: f64, height_px: f64) -> f64 {
+        if self.is_pinned(index) {
+            return scrolled;
+        }
+        let top = index as f64 * rows::ROW;
+        let most = (top - self.pinned_height()).max(0.0);
+        scrolled.clamp((top + rows::ROW - height_px).max(0.0).min(most), most)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn arranged(folded: &[u32], pinned: &[u32]) -> Layout {
+        let arrangement =
+            Arrangement { folded: folded.iter().copied().collect(), pinned: pinned.iter().copied().collect() };
+        Layout::of(20, &by_eight(20), &arrangement)
+    }
+
+    #[test]
+    fn few_ranks_have_no_groups_and_the_last_group_may_be_short() {
+        assert!(by_eight(8).is_empty());
+        assert_eq!(by_eight(20), [0..8, 8..16, 16..20]);
+    }
+
+    #[test]
+    fn a_folded_group_is_one_row() {
+        let layout = arranged(&[8], &[]);
+        assert_eq!(layout.len(), 13);
+        assert_eq!(layout.row(8), Some(&Row::Fold(8..16)));
+        assert_eq!((layout.row_of(3), layout.row_of(12), layout.row_of(16)), (3, 8, 9));
+    }
+
+    #[test]
+    fn pinned_ranks_stand_first_and_once() {
+        let layout = arranged(&[8], &[2, 12]);
+        // Rank 12 is in the folded group, which stays whole.
+        assert_eq!((layout.row(0), layout.row(1)), (Some(&Row::Rank(2)), Some(&Row::Rank(12))));
+        assert_eq!(layout.len(), 2 + 7 + 1 + 4);
+        assert_eq!((layout.row_of(2), layout.row_of(12), layout.row_of(13), layout.row_of(0)), (0, 1, 9, 2));
+    }
+
+    #[test]
+    fn heights_name_rows_and_pinned_ones_do_not_scroll() {
+        let layout = arranged(&[], &[5]);
+        assert_eq!(layout.at(10.0, 100.0), Some((0, Lane::Compute)));
+        assert_eq!(layout.at(17.0, 100.0), Some((0, Lane::Communication)));
+        // 30 px on the canvas is 130 px in the rows: the seventh.
+        assert_eq!(layout.at(30.0, 100.0), Some((6, Lane::Compute)));
+        assert!((layout.top(6, 100.0) - 20.0).abs() < 1e-9 && layout.top(0, 100.0).abs() < 1e-9);
+        assert_eq!(layout.at(-1.0, 0.0), None);
+        assert_eq!(layout.at(400.0, 0.0), None);
+    }
+
+    #[test]
+    fn only_rows_in_view_are_visible() {
+        let rows = |layout: &Layout, scrolled, height| layout.visible(scrolled, height).collect::<Vec<_>>();
+        assert_eq!(rows(&arranged(&[], &[]), 30.0, 40.0), [1, 2, 3]);
+        assert_eq!(rows(&arranged(&[], &[5]), 100.0, 40.0), [0, 6]);
+        assert!(rows(&arranged(&[], &[]), 5_000.0, 40.0).is_empty());
+    }
+
+    #[test]
+    fn revealing_scrolls_no_further_than_needed() {
+        let layout = arranged(&[], &[5]);
+        // Row 10 is at 200..220 px; 100 px are in view, 20 of them pinned.
+        assert!((layout.revealing(10, 0.0, 100.0) - 120.0).abs() < 1e-9);
+        assert!((layout.revealing(10, 300.0, 100.0) - 180.0).abs() < 1e-9);
+        assert!((layout.revealing(0, 77.0, 100.0) - 77.0).abs() < 1e-9, "it is pinned");
+    }
+}

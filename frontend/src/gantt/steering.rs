@@ -1,0 +1,166 @@
+//! What can be done to a chart, by pointer, key or button: move the window, select, fold, pin.
+
+use api::planner::timeline::Timeline;
+use leptos::prelude::*;
+
+use super::area::Area;
+use super::chart::Chart;
+use super::gesture::Band;
+use super::layout::Row;
+use super::{Selection, TimeWindow, rows};
+
+/// Everything is to be shown.
+pub(crate) fn fit(chart: Chart) {
+    chart.change(|_, extent| TimeWindow::fit(extent));
+}
+
+/// Selects a span and moves window and rows so that it is seen.
+pub(crate) fn show(chart: Chart, span: usize) {
+    let Some(timeline) = chart.timeline.get_untracked() else { return };
+    if span >= timeline.len() {
+        return;
+    }
+    chart.selection.set(Some(Selection { chart: chart.number, span }));
+    let (start, end) = (timeline.start_ns[span] as f64, timeline.end_ns(span) as f64);
+    chart.change(|window, extent| window.revealing(start, end, extent));
+    let rank = timeline.rank_of(span);
+    let row = chart.layout.with_untracked(|layout| layout.0.row(layout.0.row_of(rank)).cloned());
+    if matches!(row, Some(Row::Fold(_))) {
+        fold(chart, rank);
+    }
+    if let Some(scroller) = chart.scroller.get_untracked() {
+        let (from, height) = (f64::from(scroller.scroll_top()), f64::from(scroller.client_height()) - rows::AXIS);
+        let wanted = chart.layout.with_untracked(|layout| layout.0.revealing(layout.0.row_of(rank), from, height));
+        if (wanted - from).abs() >= 1.0 {
+            scroller.set_scroll_top(wanted as i32);
+        }
+    }
+}
+
+/// Shows `factor` times as much time, keeping a time where it is.
+pub(super) fn zoom(chart: Chart, about_ns: f64, factor: f64) {
+    chart.change(|window, extent| window.zoomed(about_ns, factor, extent));
+}
+
+/// Moves the window by pixels.
+pub(super) fn pan_px(chart: Chart, px: f64) {
+    let plot = chart.plot_width();
+    chart.change(|window, extent| window.panned(-px / plot * window.width_ns(), extent));
+}
+
+/// The time that a key zooms about: under the pointer, else the selection, else the middle.
+pub(super) fn anchor(chart: Chart) -> f64 {
+    let window = chart.shown_untracked();
+    let inside = |ns: &f64| *ns >= window.start_ns && *ns <= window.end_ns;
+    let selected = || {
+        let span = untrack(|| chart.selected())?;
+        chart.timeline.get_untracked().and_then(|timeline| Some(*timeline.start_ns.get(span)? as f64))
+    };
+    chart
+        .cursor_ns()
+        .filter(inside)
+        .or_else(|| selected().filter(inside))
+        .unwrap_or_else(|| window.centre_ns())
+}
+
+/// Zooms to the selected area, or else to the selected span.
+pub(crate) fn zoom_to_selection(chart: Chart) {
+    if let Some(area) = chart.area.get_untracked() {
+        chart.change(|_, extent| area.window.clamped(extent));
+        return;
+    }
+    let (Some(span), Some(timeline)) = (untrack(|| chart.selected()), chart.timeline.get_untracked()) else { return };
+    if span < timeline.len() {
+        let (start, end) = (timeline.start_ns[span] as f64, timeline.end_ns(span) as f64);
+        chart.change(|_, extent| TimeWindow::around(start, end, extent));
+    }
+}
+
+/// Selects the span that a walk from the selected one ends at.
+pub(super) fn walk_to(chart: Chart, to: impl FnOnce(&Timeline, Option<usize>, TimeWindow) -> Option<usize>) {
+    let Some(timeline) = chart.timeline.get_untracked() else { return };
+    let selected = untrack(|| chart.selected()).filter(|&span| span < timeline.len());
+    if let Some(span) = to(&timeline, selected, chart.shown_untracked()) {
+        show(chart, span);
+    }
+}
+
+/// The stretch of time under a band.
+pub(super) fn window_of(chart: Chart, band: Band) -> TimeWindow {
+    let (plot, window) = (chart.plot_width(), chart.shown_untracked());
+    let ns = |x: f64| window.ns_at((x - rows::HEADER).clamp(0.0, plot), plot);
+    TimeWindow { start_ns: ns(band.left), end_ns: ns(band.right) }
+}
+
+/// The area under a band: whole rows.
+pub(super) fn area_of(chart: Chart, band: Band) -> Option<Area> {
+    let scrolled = chart.scrolled.get_untracked();
+    let height = rows_height(chart);
+    chart.layout.with_untracked(|layout| {
+        let row = |y: f64| layout.0.at(y.clamp(0.0, height - 1.0), scrolled).map(|(row, _)| row);
+        let (first, last) = (row(band.top)?, row(band.bottom)?);
+        let mut ranks: Vec<usize> = (first..=last).filter_map(|row| layout.0.row(row)).flat_map(Row::ranks).collect();
+        ranks.sort_unstable();
+        Some(Area { window: window_of(chart, band), ranks })
+    })
+}
+
+/// Lets the area reach to the selected span: its time, on all ranks.
+pub(super) fn reach_area(chart: Chart) {
+    let (Some(span), Some(timeline)) = (untrack(|| chart.selected()), chart.timeline.get_untracked()) else { return };
+    if span >= timeline.len() {
+        return;
+    }
+    let (start, end) = (timeline.start_ns[span] as f64, timeline.end_ns(span) as f64);
+    let before = chart.area.get_untracked();
+    let window = before.map_or(TimeWindow { start_ns: start, end_ns: end }, |area| TimeWindow {
+        start_ns: area.window.start_ns.min(start),
+        end_ns: area.window.end_ns.max(end),
+    });
+    chart.area.set(Some(Area { window, ranks: (0..timeline.ranks as usize).collect() }));
+}
+
+/// The rank of the selected span.
+pub(super) fn selected_rank(chart: Chart) -> Option<usize> {
+    let span = untrack(|| chart.selected())?;
+    chart.timeline.with_untracked(|timeline| {
+        timeline.as_ref().filter(|timeline| span < timeline.len()).map(|timeline| timeline.rank_of(span))
+    })
+}
+
+/// Pins a rank, or lets go of it.
+pub(crate) fn pin(chart: Chart, rank: usize) {
+    let rank = rank as u32;
+    chart.arrangement.update(|arrangement| {
+        if !arrangement.pinned.remove(&rank) {
+            arrangement.pinned.insert(rank);
+        }
+    });
+}
+
+/// Folds the group of a rank, or unfolds it.
+pub(crate) fn fold(chart: Chart, rank: usize) {
+    let group = chart.groups.with_untracked(|groups| {
+        groups.iter().find(|group| group.contains(&(rank as u32))).map(|group| group.start)
+    });
+    if let Some(group) = group {
+        chart.arrangement.update(|arrangement| {
+            if !arrangement.folded.remove(&group) {
+                arrangement.folded.insert(group);
+            }
+        });
+    }
+}
+
+/// Folds all groups, or unfolds them where all are.
+pub(crate) fn fold_all(chart: Chart) {
+    let groups = chart.groups.with_untracked(|groups| groups.iter().map(|group| group.start).collect());
+    chart.arrangement.update(|arrangement| {
+        arrangement.folded = if arrangement.folded == groups { std::collections::BTreeSet::new() } else { groups };
+    });
+}
+
+/// Height of the rows above the axis, in px.
+pub(super) fn rows_height(chart: Chart) -> f64 {
+    chart.size.get_untracked().1 - rows::AXIS
+}

@@ -1,0 +1,188 @@
+//! The line below a chart: search for actions, folding of ranks, differences in words.
+
+use leptos::prelude::*;
+use web_sys::KeyboardEvent;
+
+use super::chart::{Chart, Same};
+use super::describe::grouped;
+use super::inks::{Colouring, Tone};
+use super::query::Query;
+use super::steering;
+
+/// What a search asks for, in an example.
+const EXAMPLE: &str = "r3 mb7 B, stage 5, > 10 ms, critical";
+
+/// What is found of what is looked for.
+#[derive(Debug, Clone, PartialEq)]
+pub(crate) enum Found {
+    /// Nothing is looked for.
+    Nothing,
+    /// A word that cannot be read.
+    Unreadable(String),
+    /// The spans in order of time.
+    Spans(Same<Vec<usize>>),
+}
+
+impl Found {
+    /// Looks for the chart's query.
+    pub(crate) fn of(chart_query: &str, timeline: Option<&api::planner::timeline::Timeline>) -> Self {
+        let Some(timeline) = timeline.filter(|_| !chart_query.trim().is_empty()) else { return Self::Nothing };
+        match Query::parse(chart_query) {
+            Err(word) => Self::Unreadable(word),
+            Ok(query) if query.is_empty() => Self::Nothing,
+            Ok(query) => Self::Spans(Same(std::sync::Arc::new(query.matches(timeline)))),
+        }
+    }
+}
+
+/// Search, folding, differences.
+#[component]
+pub(crate) fn Tools(chart: Chart, found: Memo<Found>) -> impl IntoView {
+    let step = move |forward: bool| {
+        let Found::Spans(spans) = found.get_untracked() else { return };
+        let selected = untrack(|| chart.selected());
+        if let Some(span) = next(&spans.0, selected, forward) {
+            steering::show(chart, span);
+        }
+    };
+    let key = move |event: KeyboardEvent| match event.key().as_str() {
+        "Enter" => {
+            event.prevent_default();
+            step(!event.shift_key());
+        }
+        "Escape" => {
+            chart.query.set(String::new());
+            if let Some(canvas) = chart.canvas.get_untracked() {
+                // An element that cannot take the focus leaves it where it is.
+                drop(canvas.focus());
+            }
+        }
+        _ => {}
+    };
+    let count = move || match found.get() {
+        Found::Nothing => String::new(),
+        Found::Unreadable(word) => format!("“{word}” is not understood; for example {EXAMPLE}"),
+        Found::Spans(spans) if spans.0.is_empty() => "nothing found".to_owned(),
+        Found::Spans(spans) => {
+            let place = chart.selected().and_then(|span| spans.0.iter().position(|&other| other == span));
+            let of = grouped(spans.0.len() as u64);
+            place.map_or_else(|| format!("{of} found"), |place| format!("{} of {of}", grouped(place as u64 + 1)))
+        }
+    };
+    let none = move || !matches!(found.get(), Found::Spans(spans) if !spans.0.is_empty());
+    let can_fold = move || chart.groups.with(|groups| !groups.is_empty());
+    let all_folded = move || {
+        let folded = chart.arrangement.with(|arrangement| arrangement.folded.len());
+        chart.groups.with(|groups| folded == groups.len())
+    };
+    let pinned = move || chart.arrangement.with(|arrangement| arrangement.pinned.len());
+    view! {
+        <div class="gantt-tools">
+            <input
+                type="search"
+                class="gantt-search"
+                node_ref=chart.search
+                placeholder="Search actions  /"
+                title=format!("For example {EXAMPLE}")
+                aria-label="Search actions of this chart"
+                spellcheck="false"
+                autocomplete="off"
+                prop:value=move || chart.query.get()
+                on:input=move |event| chart.query.set(event_target_value(&event))
+                on:keydown=key
+            />
+            <Show when=move || !none()>
+                <button type="button" class="quiet" aria-label="Previous action found" on:click=move |_| step(false)>"‹"</button>
+                <button type="button" class="quiet" aria-label="Next action found" on:click=move |_| step(true)>"›"</button>
+            </Show>
+            <span class="muted" role="status">{count}</span>
+            <span class="muted" role="status" data-testid="gantt-differences">{move || differences(chart)}</span>
+            <span class="grow"></span>
+            <Show when=move || { pinned() > 0 }>
+                <button type="button" class="quiet" on:click=move |_| chart.arrangement.update(|arrangement| arrangement.pinned.clear())>
+                    {move || format!("Unpin {}", pinned())}
+                </button>
+            </Show>
+            <Show when=can_fold>
+                <button type="button" class="quiet" data-testid="gantt-fold" on:click=move |_| steering::fold_all(chart)>
+                    {move || if all_folded() { "Unfold ranks" } else { "Fold ranks" }}
+                </button>
+            </Show>
+        </div>
+    }
+}
+
+/// The span found next to the selected one, in order of time; around the end it begins anew.
+fn next(found: &[usize], selected: Option<usize>, forward: bool) -> Option<usize> {
+    let place = selected.and_then(|span| found.iter().position(|&other| other == span));
+    let count = found.len();
+    let at = match (place, forward) {
+        (None, true) => 0,
+        (None, false) => count.checked_sub(1)?,
+        (Some(place), true) => (place + 1) % count,
+        (Some(place), false) => (place + count - 1) % count,
+    };
+    found.get(at).copied()
+}
+
+/// How many actions differ from the baseline's, in words; nothing while kinds are shown.
+fn differences(chart: Chart) -> String {
+    let (Some(timeline), Some(inks)) = (chart.timeline.get(), chart.inks.get()) else { return String::new() };
+    let Colouring::Differences { against, pairs, aspect } = &inks.0.colouring else { return String::new() };
+    if pairs.matched == 0 {
+        return "No action has a counterpart in the baseline: stages or microbatches are others.".to_owned();
+    }
+    let computes = |span: &usize| {
+        api::planner::timeline::SpanKind::from_index(timeline.kind[*span])
+            .is_some_and(api::planner::timeline::SpanKind::is_compute_lane)
+    };
+    let shares = (0..timeline.len()).filter(computes).filter_map(|span| pairs.at(&timeline, against, span, *aspect));
+    let (mut less, mut more) = (0_u64, 0_u64);
+    for (_, share) in shares {
+        match Tone::of(share) {
+            Tone::MuchLess | Tone::Less => less += 1,
+            Tone::MuchMore | Tone::More => more += 1,
+            Tone::Same | Tone::Alone => {}
+        }
+    }
+    let words = match aspect {
+        super::differences::Aspect::Duration => ("faster", "slower"),
+        super::differences::Aspect::End => ("end earlier", "end later"),
+    };
+    format!(
+        "{} of {} actions have a counterpart: {} {}, {} {}",
+        grouped(pairs.matched as u64),
+        grouped(pairs.actions as u64),
+        grouped(less),
+        words.0,
+        grouped(more),
+        words.1
+    )
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::sample;
+    use super::*;
+
+    #[test]
+    fn what_is_found_is_walked_around() {
+        let found = [4, 9, 2];
+        assert_eq!(next(&found, None, true), Some(4));
+        assert_eq!(next(&found, None, false), Some(2));
+        assert_eq!(next(&found, Some(9), true), Some(2));
+        assert_eq!(next(&found, Some(2), true), Some(4));
+        assert_eq!(next(&found, Some(4), false), Some(2));
+        assert_eq!(next(&[], None, false), None);
+    }
+
+    #[test]
+    fn a_query_is_empty_unreadable_or_found() {
+        let timeline = sample::one_f_one_b(2, 3);
+        assert_eq!(Found::of("  ", Some(&timeline)), Found::Nothing);
+        assert_eq!(Found::of("F1", None), Found::Nothing);
+        assert_eq!(Found::of("hello", Some(&timeline)), Found::Unreadable("hello".to_owned()));
+        let Found::Spans(spans) = Found::of("F1", Some(&timeline)) else { panic!("it can be read") };
+        assert_eq!(spans.0.len(), 2);
+    }
+}

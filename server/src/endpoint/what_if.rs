@@ -1,0 +1,65 @@
+//! What if: plans a scenario for someone who drags a slider, and stores nothing.
+
+use api::job::StoredOutcome;
+use api::path::WHAT_IF_MEDIA_TYPE;
+use api::what_if::{self, WhatIf};
+use axum::body::Bytes;
+use axum::extract::rejection::BytesRejection;
+use axum::extract::{Query, State};
+use axum::http::header::CONTENT_TYPE;
+use axum::response::{IntoResponse, Response};
+use planner::outcome::{ENGINE, Planning};
+use planner::scenario::Scenario;
+use serde::Deserialize;
+
+use super::scenarios::{LARGEST_SCENARIO, validate};
+use crate::app::Shared;
+use crate::error::ApiError;
+
+/// What is wanted of the answer.
+#[derive(Debug, Deserialize, utoipa::IntoParams)]
+#[into_params(parameter_in = Query)]
+pub(crate) struct Wanted {
+    /// Iteration whose timelines are sent, from 0; the last where there are fewer.
+    #[serde(default)]
+    iteration: u32,
+}
+
+/// Plans a scenario at once and stores nothing: outcome and timelines of one iteration in one answer.
+///
+/// Closing the connection ends the planning within moments.
+#[utoipa::path(
+    post, path = "/api/v1/what-if", tag = "scenarios", request_body = Scenario, params(Wanted),
+    responses(
+        (status = 200, description = "Outcome and timelines", content((String = "application/vnd.planscope.what-if"))),
+        (status = 400, description = "The iteration is no whole number"),
+        (status = 413, description = "More than 16 MiB"),
+        (status = 422, description = "Fields are wrong; every one is named"),
+        (status = 503, description = "Too many questions wait; try again after a while"),
+    )
+)]
+pub(crate) async fn what_if(
+    State(app): Shared,
+    wanted: Result<Query<Wanted>, axum::extract::rejection::QueryRejection>,
+    body: Result<Bytes, BytesRejection>,
+) -> Result<Response, ApiError> {
+    let Query(wanted) = wanted.map_err(|rejection| ApiError::Malformed(rejection.body_text()))?;
+    let body = body.map_err(|rejection| ApiError::body(&rejection, LARGEST_SCENARIO))?;
+    let scenario = planner::scenario::parse(&String::from_utf8_lossy(&body)).map_err(ApiError::InvalidScenario)?;
+    let valid = validate(app.store.reader(), scenario).await?;
+    let (planning, planning_ms) = app.jobs.plan_at_once(valid).await?;
+    let created_at = app.clock.now().to_string();
+    let answer = move || {
+        let Planning { outcome, timelines } = planning;
+        let last = u32::try_from(outcome.batches.len()).unwrap_or(u32::MAX).saturating_sub(1);
+        let iteration = wanted.iteration.min(last);
+        let shown = timelines.into_iter().filter(|planned| planned.iteration == iteration);
+        let timelines = shown.map(|planned| (planned.planner, planned.timeline)).collect();
+        let outcome = StoredOutcome { outcome, planning_ms, created_at, current_engine: ENGINE.to_owned() };
+        what_if::encode(&WhatIf { outcome, iteration, timelines })
+    };
+    let bytes = tokio::task::spawn_blocking(answer)
+        .await
+        .map_err(|error| ApiError::Fault(format!("an answer stopped unexpectedly: {error}")))?;
+    Ok(([(CONTENT_TYPE, WHAT_IF_MEDIA_TYPE)], bytes).into_response())
+}

@@ -1,0 +1,119 @@
+//! Planning while somebody waits: no job, nothing stored, and an end when the asker goes.
+
+use std::panic::AssertUnwindSafe;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Duration;
+
+use api::job::PlanningTime;
+use planner::engine::{Observer, PlanError};
+use planner::outcome::Planning;
+use planner::ranking::Workers;
+use planner::scenario::{PlannerKind, ValidScenario};
+
+use super::Jobs;
+use crate::clock::Clock;
+use crate::workers::Threads;
+
+/// Askers that may wait for a turn at once.
+const MOST_WAITING: usize = 32;
+
+/// Why nothing was planned.
+#[derive(Debug, thiserror::Error)]
+pub enum NotPlanned {
+    /// Too many wait already.
+    #[error("{0} questions wait already")]
+    Full(usize),
+    /// The server is stopping.
+    #[error("the server is stopping")]
+    Closing,
+    /// The checker refused a plan, or a planner stopped: a fault of ours, in words.
+    #[error("{0}")]
+    Fault(String),
+}
+
+impl Jobs {
+    /// Plans a scenario in turn with the jobs. Dropping the future ends it within moments.
+    pub async fn plan_at_once(&self, scenario: ValidScenario) -> Result<(Planning, Vec<PlanningTime>), NotPlanned> {
+        let waiting = self.asking.fetch_add(1, Ordering::Relaxed);
+        let place = Place(Arc::clone(&self.asking));
+        if waiting >= MOST_WAITING {
+            return Err(NotPlanned::Full(MOST_WAITING));
+        }
+        let turn = self.turns().acquire_owned().await.map_err(|_| NotPlanned::Closing)?;
+        let asker = Asker::default();
+        let mut asked = Asked {
+            gone: Arc::clone(&asker.0),
+            clock: Arc::clone(&self.clock),
+            started: None,
+            times: Vec::new(),
+            threads: self.limits.search_threads,
+        };
+        let engine = Arc::clone(&self.engine);
+        let planned = tokio::task::spawn_blocking(move || {
+            // The turn ends with the planning, which may outlast the asker by a moment.
+            let _turn = turn;
+            let planned = std::panic::catch_unwind(AssertUnwindSafe(|| engine(&scenario, &mut asked)));
+            (planned, asked.times)
+        })
+        .await;
+        drop(place);
+        match planned {
+            Ok((Ok(Ok(planning)), times)) => Ok((planning, times)),
+            Ok((Ok(Err(PlanError::Cancelled(_))), _)) => Err(NotPlanned::Closing),
+            Ok((Ok(Err(error @ PlanError::Refused { .. })), _)) => Err(NotPlanned::Fault(error.to_string())),
+            // The panic hook has written the place and the message.
+            Ok((Err(_), _)) | Err(_) => Err(NotPlanned::Fault("a planner stopped unexpectedly".to_owned())),
+        }
+    }
+}
+
+/// A place among those who wait.
+struct Place(Arc<std::sync::atomic::AtomicUsize>);
+
+impl Drop for Place {
+    fn drop(&mut self) {
+        self.0.fetch_sub(1, Ordering::Relaxed);
+    }
+}
+
+/// Whoever waits; when dropped, nobody does any more.
+#[derive(Default)]
+struct Asker(Arc<AtomicBool>);
+
+impl Drop for Asker {
+    fn drop(&mut self) {
+        self.0.store(true, Ordering::Relaxed);
+    }
+}
+
+struct Asked {
+    gone: Arc<AtomicBool>,
+    clock: Arc<dyn Clock>,
+    started: Option<Duration>,
+    times: Vec<PlanningTime>,
+    threads: Threads,
+}
+
+impl Observer for Asked {
+    fn started(&mut self, _: PlannerKind) {
+        self.started = Some(self.clock.elapsed());
+    }
+
+    fn progress(&mut self, _: PlannerKind, _: &'static str, _: u32, _: u32) {}
+
+    fn finished(&mut self, planner: PlannerKind) {
+        if let Some(started) = self.started.take() {
+            let ms = self.clock.elapsed().saturating_sub(started).as_secs_f64() * 1e3;
+            self.times.push(PlanningTime { planner, ms });
+        }
+    }
+
+    fn cancelled(&self) -> bool {
+        self.gone.load(Ordering::Relaxed)
+    }
+
+    fn workers(&self) -> &dyn Workers {
+        &self.threads
+    }
+}

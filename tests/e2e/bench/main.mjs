@@ -1,0 +1,49 @@
+// The browser's share of the benchmark: prints a table of targets and measured values. Not a test: machines differ.
+//
+//   node tests/e2e/bench/main.mjs          builds are those of PLANSCOPE_PROGRAM and PLANSCOPE_WEB, or target/release and target/web
+import { cpus } from "node:os";
+import { startBrowser } from "../browser.mjs";
+import { startServer } from "../server.mjs";
+import { measureGallery } from "./gallery.mjs";
+import { measureGantt } from "./gantt.mjs";
+import { measureWhatIf } from "./what_if.mjs";
+
+const rows = [];
+const note = (what, measured, target, unit, more = "") => {
+  const ratio = unit === "frames/s" ? measured / target : target / measured;
+  rows.push({ what, measured, target, unit, ratio, more });
+  console.log(`${what}: ${measured.toFixed(1)} ${unit} (target ${target} ${unit}, ${ratio.toFixed(2)} of it) ${more}`);
+};
+
+const only = process.argv[2];
+const server = await startServer();
+const browser = await startBrowser();
+try {
+  if (!only || only === "gallery") {
+    const gallery = await measureGallery(server, browser);
+    note("gallery, cold load to first useful paint", gallery.painted, 1500, "ms", `layout shift ${gallery.shift.toFixed(3)}`);
+  }
+  if (!only || only === "what-if") {
+    const whatIf = await measureWhatIf(server, browser);
+    note("what-if, slider to painted charts, p95", whatIf.p95, 100, "ms", `median ${whatIf.median.toFixed(0)}, worst ${whatIf.worst.toFixed(0)}`);
+  }
+  if (!only || only === "gantt") {
+    for (const [samples, fps] of [[400, 60], [4096, 30]]) {
+      const chart = await measureGantt(server, browser, samples);
+      const name = `Gantt of ${chart.spans} spans`;
+      if (fps === 30) note(`${name}, first paint of a page load`, chart.first, 1000, "ms", `all spans there after ${chart.whole} ms`);
+      const said = ({ median, p95 }) => `between frames ${median.toFixed(1)} ms median, ${p95.toFixed(1)} p95`;
+      note(`${name}, panning`, chart.panned.frames, fps, "frames/s", said(chart.panned));
+      note(`${name}, zooming`, chart.zoomed.frames, fps, "frames/s", said(chart.zoomed));
+      note(`${name}, zooming far out`, chart.far.frames, fps, "frames/s", said(chart.far));
+    }
+  }
+} finally {
+  await browser.close();
+  await server.stop();
+}
+console.log(`\n| what | target | measured | of the target | |\n|---|---:|---:|---:|---|`);
+for (const { what, measured, target, unit, ratio, more } of rows) {
+  console.log(`| ${what} | ${target} ${unit} | ${measured.toFixed(1)} | ${ratio.toFixed(2)} | ${more} |`);
+}
+console.log(`\n${cpus().length} cores, ${cpus()[0]?.model ?? "unknown"}; Chromium without a GPU`);

@@ -1,0 +1,88 @@
+//! Questions that are only tried out, and first looks at timelines.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Duration;
+
+use api::job::StoredOutcome;
+use harness::{House, Settings, engines, house};
+use planner::timeline::levels::Overview;
+use serde_json::{Value, json};
+use server::jobs::Limits;
+use server::workers::Threads;
+
+#[tokio::test(flavor = "multi_thread")]
+async fn what_is_tried_out_is_what_would_be_stored_and_is_not() {
+    let house = House::open().await;
+    let scenario = house::scenario();
+    let reply = house.post(&api::path::what_if(1), scenario.to_string()).await;
+    assert_eq!((reply.status, reply.header("content-type")), (200, api::path::WHAT_IF_MEDIA_TYPE));
+    let tried = api::what_if::decode(&reply.body).expect("it can be read");
+    assert_eq!(tried.iteration, 1);
+    assert_eq!(tried.outcome.planning_ms.len(), 3);
+    let id = tried.outcome.outcome.scenario.clone();
+    assert_eq!(house.get(&api::path::outcome(&id)).await.status, 404, "nothing is stored");
+
+    assert_eq!(house.store(&scenario).await, id);
+    house.plan(&id).await;
+    let stored: StoredOutcome = house.get(&api::path::outcome(&id)).await.json();
+    assert_eq!(stored.outcome, tried.outcome.outcome);
+    for (planner, timeline) in &tried.timelines {
+        let reply = house.get(&api::path::timeline(&id, planner.id(), 1)).await;
+        assert_eq!(api::timeline::decode(&reply.body).as_ref(), Ok(timeline));
+    }
+    assert_eq!(tried.timelines.len(), 3);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn wrong_fields_are_named_and_an_iteration_too_late_is_the_last() {
+    let house = House::open().await;
+    let mut wrong = house::scenario();
+    wrong["workload"]["global_batch"] = json!(0);
+    let reply = house.post(&api::path::what_if(0), wrong.to_string()).await;
+    assert_eq!((reply.status, reply.pointers()), (422, vec!["/workload/global_batch".to_owned()]));
+    let reply = house.post("/api/v1/what-if?iteration=x", house::scenario().to_string()).await;
+    assert_eq!(reply.status, 400);
+    let reply = house.post(&api::path::what_if(99), house::scenario().to_string()).await;
+    assert_eq!(api::what_if::decode(&reply.body).expect("it can be read").iteration, 1, "there are two");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn planning_ends_when_the_asker_goes() {
+    let gate = Arc::new(AtomicBool::new(false));
+    let limits = Limits { workers: 1, queue: 4, search_threads: Threads::new(1) };
+    let house = House::with(Settings { engine: engines::gated(&gate), limits, ..Settings::default() }).await;
+    let path = api::path::what_if(0);
+    let question = house.post(&path, house::scenario().to_string());
+    // The asker has lost patience: dropping the question is what a closed connection does.
+    assert!(tokio::time::timeout(Duration::from_millis(200), question).await.is_err());
+    // The only turn is free again although the gate never opened: a job gets it.
+    let id = house.store(&house::scenario()).await;
+    let job: Value = house.post(&api::path::plan(&id), "").await.json();
+    let path = api::path::job(job["id"].as_str().expect("an identifier"));
+    for _ in 0..500 {
+        let job: Value = house.get(&path).await.json();
+        if job["state"]["state"] == "running" {
+            gate.store(true, Ordering::Relaxed);
+            return;
+        }
+        tokio::time::sleep(Duration::from_millis(10)).await;
+    }
+    panic!("the job never got its turn");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn an_overview_has_all_spans_of_its_timeline() {
+    let house = House::open().await;
+    let id = house.store(&house::scenario()).await;
+    house.plan(&id).await;
+    let timeline = house.get(&api::path::timeline(&id, "1f1b", 0)).await;
+    let timeline = api::timeline::decode(&timeline.body).expect("a timeline");
+    let reply = house.get(&api::path::overview(&id, "1f1b", 0)).await;
+    assert_eq!((reply.status, reply.header("content-type")), (200, api::path::OVERVIEW_MEDIA_TYPE));
+    let overview = api::timeline::overview::decode(&reply.body).expect("an overview");
+    assert_eq!(overview, Overview::of(&timeline));
+    assert_eq!(overview.level.starts.iter().map(|&starts| u64::from(starts)).sum::<u64>(), overview.spans);
+    assert_eq!(house.get(&api::path::overview(&id, "gpipe", 0)).await.status, 404);
+    assert_eq!(house.get(&api::path::overview(&id, "1f1b", 9)).await.status, 404);
+}
