@@ -153,7 +153,11 @@ impl Jobs {
         let engine = Arc::clone(&self.engine);
         let planned = tokio::task::spawn_blocking(move || {
             let planned = std::panic::catch_unwind(AssertUnwindSafe(|| engine(&scenario, &mut progress)));
-            (planned, progress.into_times())
+            let times = match &planned {
+                Ok(Ok(planning)) => progress.into_times(&planning.outcome),
+                _ => Vec::new(),
+            };
+            (planned, times)
         })
         .await;
         let state = match planned {

@@ -3,8 +3,9 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use api::job::{JobState, PlanningTime};
+use api::job::{BatchPlanning, JobState, PlanningTime};
 use planner::engine::Observer;
+use planner::outcome::{Answer, Outcome};
 use planner::ranking::Workers;
 use planner::scenario::PlannerKind;
 
@@ -23,16 +24,31 @@ pub(super) struct Progress {
     started: Option<(PlannerKind, Duration)>,
     told: Option<(PlannerKind, &'static str, Duration)>,
     times: Vec<PlanningTime>,
+    /// Since when a batch is planned.
+    batch: Option<Duration>,
+    /// What every batch of the planner at work took, in ms.
+    batches: Vec<f64>,
     threads: Threads,
 }
 
 impl Progress {
     pub(super) fn new(entry: Entry, clock: Arc<dyn Clock>, threads: Threads) -> Self {
-        Self { entry, clock, started: None, told: None, times: Vec::new(), threads }
+        Self { entry, clock, started: None, told: None, times: Vec::new(), batch: None, batches: Vec::new(), threads }
     }
 
-    /// Wall time of every planner that finished.
-    pub(super) fn into_times(self) -> Vec<PlanningTime> {
+    /// Wall time of every planner that finished, and of its batches beside the steps of the outcome.
+    pub(super) fn into_times(mut self, outcome: &Outcome) -> Vec<PlanningTime> {
+        for time in &mut self.times {
+            let answer = outcome.results.iter().find(|result| result.planner == time.planner).map(|own| &own.answer);
+            let Some(Answer::Planned(planned)) = answer else {
+                time.batches.clear();
+                continue;
+            };
+            let mut before = None;
+            for (batch, iteration) in time.batches.iter_mut().zip(&planned.iterations) {
+                *batch = BatchPlanning::beside(batch.ms, before.replace(iteration.iteration_s * 1e3));
+            }
+        }
         self.times
     }
 }
@@ -40,6 +56,8 @@ impl Progress {
 impl Observer for Progress {
     fn started(&mut self, planner: PlannerKind) {
         self.started = Some((planner, self.clock.elapsed()));
+        self.batch = None;
+        self.batches.clear();
         self.progress(planner, "starting", 0, 1);
     }
 
@@ -54,10 +72,23 @@ impl Observer for Progress {
         }
     }
 
+    fn batch(&mut self, _: PlannerKind, batch: Option<u32>) {
+        let now = self.clock.elapsed();
+        if let Some(since) = self.batch.take() {
+            self.batches.push(now.saturating_sub(since).as_secs_f64() * 1e3);
+        }
+        if let Some(number) = batch {
+            // Planning begins again where memory was found short.
+            self.batches.truncate(number as usize);
+            self.batch = Some(now);
+        }
+    }
+
     fn finished(&mut self, planner: PlannerKind) {
         if let Some((_, started)) = self.started.take_if(|(started, _)| *started == planner) {
             let ms = self.clock.elapsed().saturating_sub(started).as_secs_f64() * 1e3;
-            self.times.push(PlanningTime { planner, ms });
+            let batches = self.batches.drain(..).map(|ms| BatchPlanning::beside(ms, None)).collect();
+            self.times.push(PlanningTime { planner, ms, batches });
         }
     }
 
