@@ -244,7 +244,9 @@ fn a_profile_of_lengths_takes_the_place_of_the_operator_graph() {
         let said = |planned: &Planned| planned.decisions.iter().find(|words| words.contains("a profile timed")).cloned();
         assert_eq!(said(before), None);
         let words = said(after).unwrap();
-        assert!(words.contains("TP 1 CP 1 ") && words.contains("6 timings") && words.contains("operator graph's") == (kind == PlannerKind::Dhp), "{words}");
+        // DHP may choose degrees that were not timed, Hydraulis' are powers of two.
+        let all = !words.contains("the other");
+        assert!(words.contains(" CP 1 ") && words.contains("6 timings") && (all || kind == PlannerKind::Dhp), "{words}");
         let ratio = after.metrics.iteration_s / before.metrics.iteration_s;
         assert!((1.4..2.3).contains(&ratio), "{kind:?}: {ratio}");
     }
