@@ -65,7 +65,11 @@ fn every_wrong_override_is_named_with_what_would_be_right() {
         (json!({ "operator": "qkv", "table_us": [[2, -2], [3, 3]] }), "/table_us/0", "zero or more"),
         (json!({ "operator": "qkv", "table_us": [[2, 2, 2], [3, 3]] }), "/table_us/0", "invalid length 3"),
         (json!({ "operator": "layer", "timings_us": [[2, 1, 2], [4, 1, 4]] }), "/timings_us", "2 timings: 3 to 1024"),
-        (json!({ "operator": "layer", "timings_us": [[2, 1, 2], [4, 1, 0], [8, 1, 9]] }), "/timings_us/1", "above zero"),
+        (
+            json!({ "operator": "layer", "timings_us": [[2, 1, 2], [4, 1, 0], [8, 1, 9]] }),
+            "/timings_us/1",
+            "above zero",
+        ),
         (json!({ "operator": "qkv", "timings_us": [[2, 1, 2], [4, 1, 4], [8, 1, 9]] }), "/operator", "whole layers"),
         (json!({ "operator": "qkv", "scale": 2, "at": { "tensor": 0, "context": 1 } }), "/at/tensor", "1 or more"),
         (json!({ "operator": "qkv", "scale": 2, "at": { "tensor": 1 } }), "/at", "missing field `context`"),

@@ -98,7 +98,11 @@ pub(super) fn is_header(header: &[String]) -> bool {
 pub fn read(bytes: &[u8]) -> Result<SchemeProfile, ProfileError> {
     let text = sniff::text(bytes)?;
     let mut profile = SchemeProfile { timings: Vec::new(), report: Report::default() };
-    if text.trim_start().starts_with('{') { json(text, &mut profile)? } else { table(text, &mut profile)? }
+    if text.trim_start().starts_with('{') {
+        json(text, &mut profile)?;
+    } else {
+        table(text, &mut profile)?;
+    }
     let Report { values, used, refused, assumptions } = &profile.report;
     if *values == 0 {
         return Err(ProfileError::NoValues { format: FORMAT });
@@ -111,9 +115,12 @@ pub fn read(bytes: &[u8]) -> Result<SchemeProfile, ProfileError> {
     Ok(profile)
 }
 
+/// Seconds by layers, by tokens and sequences of a microbatch.
+type ByShape = BTreeMap<(u32, u32), BTreeMap<u32, Vec<f64>>>;
+
 /// The timings of one layer by degrees, from all files together.
 pub fn schemes(timings: &[SchemeTiming]) -> Vec<TimedScheme> {
-    let mut by_degrees: BTreeMap<AtDegrees, BTreeMap<(u32, u32), BTreeMap<u32, Vec<f64>>>> = BTreeMap::new();
+    let mut by_degrees: BTreeMap<AtDegrees, ByShape> = BTreeMap::new();
     for timing in timings {
         let shapes = by_degrees.entry(timing.at).or_default();
         let of_shape = shapes.entry((timing.tokens, timing.sequences)).or_default();
@@ -293,16 +300,14 @@ mod tests {
         assert_eq!((*values, *used), (8, 5));
         let told: Vec<String> = refused.iter().map(|own| format!("{} {}", own.count, own.first)).collect();
         assert_eq!(told, ["2 row 8, column cp: 0", "1 row 10, column cp: 1.5"]);
-        assert_eq!(
-            *assumptions,
-            ["column \"host\" is not read", "sequences travel a ring where exchange is not told"]
-        );
+        assert_eq!(*assumptions, ["column \"host\" is not read", "sequences travel a ring where exchange is not told"]);
         let made = schemes(&profile.timings);
         let at = |context, exchange| AtDegrees { tensor: 2, context, exchange };
         assert_eq!(made.len(), 2);
         assert_eq!(made[0].at, at(1, None));
         // 8 ms of four layers; the median of 20, 22 and 100 ms.
-        let close = |found: &[f64; 3], expected: [f64; 3]| found.iter().zip(expected).all(|(a, b)| (a - b).abs() < 1e-6);
+        let close =
+            |found: &[f64; 3], expected: [f64; 3]| found.iter().zip(expected).all(|(a, b)| (a - b).abs() < 1e-6);
         assert!(close(&made[0].timings_us[0], [1024.0, 1.0, 2000.0]), "{made:?}");
         assert!(close(&made[0].timings_us[1], [2048.0, 1.0, 5500.0]), "{made:?}");
         assert_eq!(made[1].at, at(4, Some(ContextExchange::Ring)));

@@ -39,8 +39,8 @@ pub(super) fn words(scenario: &Scenario, degrees: &[AtDegrees]) -> Option<String
     let scale = overrides.iter().rev().filter(|given| given.at.is_none() && given.is_for(module) && given.is_layer());
     let others = match (degrees.len() - count, scale.filter_map(|given| given.scale).next()) {
         (0, _) => String::new(),
-        (others, Some(scale)) => format!("; the other {others} take the operator graph's times x {scale:.3}"),
-        (others, None) => format!("; the other {others} take the operator graph's times"),
+        (others, Some(scale)) => format!("; at the others ({others}) the operator graph's times x {scale:.3}"),
+        (others, None) => format!("; at the others ({others}) the operator graph's times"),
     };
     Some(format!(
         "Layers take T(l) as a profile timed it at {count} of {} pairs of TP and CP, mean error of the fit: {named}{more}{others}.",

@@ -102,7 +102,8 @@ fn meant(
 /// predicted degrees can be held against each other.
 fn elsewhere(own: &[CostOverride], scenario: &Scenario) -> Option<CostOverride> {
     let timed: Vec<&CostOverride> = own.iter().filter(|given| given.at.is_some() && given.is_layer()).collect();
-    let module = scenario.model.modules.iter().find(|module| timed.first().is_some_and(|given| given.is_for(module)))?;
+    let module =
+        scenario.model.modules.iter().find(|module| timed.first().is_some_and(|given| given.is_for(module)))?;
     let (mut sum, mut count) = (0.0, 0.0);
     for (at, timings) in timed.iter().filter_map(|given| Some((given.at?, given.timings_us.as_ref()?))) {
         let ratio = measured_to_predicted(module, &scenario.cluster, &scenario.training, at, timings);

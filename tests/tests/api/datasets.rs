@@ -118,7 +118,9 @@ async fn real_lengths_are_planned_by_sequence() {
     };
     let house = House::open().await;
     let folder = std::path::Path::new(&data).join("data/lengths");
-    for (file, column) in [("arxiv_summarization.csv", "num_total_tokens"), ("splitwise_code.csv", "num_prefill_tokens")] {
+    for (file, column) in
+        [("arxiv_summarization.csv", "num_total_tokens"), ("splitwise_code.csv", "num_prefill_tokens")]
+    {
         let lengths = std::fs::read_to_string(folder.join(file)).unwrap();
         let rows = lengths.lines().skip(1).filter(|line| !line.trim().is_empty()).count();
         let path = format!("{}?name={file}&column={column}", api::path::DATASETS);

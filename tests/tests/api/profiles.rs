@@ -104,7 +104,9 @@ async fn timed_layers_become_times_of_the_backbone() {
 async fn timed_schemes_become_t_of_l_at_their_degrees() {
     let house = House::open().await;
     let mut table = "tp,length,sequences,layers,time_ms\n".to_owned();
-    for (tensor, length, sequences) in [(1, 1024, 1), (1, 4096, 1), (1, 4096, 2), (2, 1024, 1), (2, 4096, 1), (2, 8192, 1)] {
+    for (tensor, length, sequences) in
+        [(1, 1024, 1), (1, 4096, 1), (1, 4096, 2), (2, 1024, 1), (2, 4096, 1), (2, 8192, 1)]
+    {
         let l = f64::from(length);
         let millis = (f64::from(sequences) * (1e-6 * l * l + 0.002 * l) + 0.1) / f64::from(tensor) * 4.0;
         writeln!(table, "{tensor},{length},{sequences},4,{millis}").unwrap();
