@@ -189,7 +189,7 @@ fn reject(search: &mut Search, reason: String) {
     }
 }
 
-/// Intervals of lengths and a scheme for each, longest first: every way to join neighbouring intervals, also all into one, each
+/// Intervals of lengths and a scheme for each, longest first: every way to join neighbouring intervals into at least two, each
 /// interval with one of the schemes, packed to its own or to the context length, that are fastest for its own sequences of the sizing
 /// batch; the fastest of all on a few batches, with its switches.
 fn hot_spa(
@@ -217,8 +217,10 @@ fn hot_spa(
     }
     let mut best: Option<(f64, Vec<Phase>)> = None;
     let inner = ends.len() - 1;
-    // Without a cut there is one interval, and HotSPa is a static strategy: who sees that switching does not pay leaves it.
-    for cuts in 0_u32..1 << inner {
+    // Where all sequences are short there is one interval, and HotSPa is a static strategy. Elsewhere one strategy alone is none of its
+    // candidates: with the optimizer over all devices it would be Hydraulis' own first step.
+    let first = u32::from(inner > 0);
+    for cuts in first..1 << inner {
         go_on(observer)?;
         let kept =
             (0..inner).filter(|place| cuts & (1 << place) != 0).map(|place| ends[place]).chain([setting.longest]);

@@ -106,9 +106,7 @@ fn every_planner_trains_everything_within_memory_and_above_its_bound() {
 /// And the bound of an iteration is at least the busiest row of every phase, added up.
 #[test]
 fn the_strategies_of_hot_spa_follow_each_other() {
-    let mut question = parse(include_str!("../../../../examples/hydraulis/7b-16-common-crawl.json")).unwrap();
-    (question.planners, question.iterations) = (vec![PlannerKind::HotSpa], 3);
-    let valid = ValidScenario::new(question, &NoDatasets).unwrap();
+    let valid = scenario(1, 60, &serde_json::json!({ "planners": ["hotspa"] }));
     let planning = answer(&valid, &mut Unobserved).unwrap();
     let planned = planned(&planning.outcome, PlannerKind::HotSpa);
     let mut several = 0;
