@@ -36,8 +36,9 @@ pub(super) fn words(scenario: &Scenario, degrees: &[AtDegrees]) -> Option<String
     let named = named.collect::<Vec<_>>().join(", ");
     let more = if count > MOST_NAMED { format!(", {} others less", count - MOST_NAMED) } else { String::new() };
     let overrides = &scenario.training.overrides;
-    let scale = overrides.iter().rev().filter(|given| given.at.is_none() && given.is_for(module) && given.is_layer());
-    let others = match (degrees.len() - count, scale.filter_map(|given| given.scale).next()) {
+    let mut scale =
+        overrides.iter().rev().filter(|given| given.at.is_none() && given.is_for(module) && given.is_layer());
+    let others = match (degrees.len() - count, scale.find_map(|given| given.scale)) {
         (0, _) => String::new(),
         (others, Some(scale)) => format!("; at the others ({others}) the operator graph's times x {scale:.3}"),
         (others, None) => format!("; at the others ({others}) the operator graph's times"),
