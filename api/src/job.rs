@@ -74,4 +74,28 @@ pub struct PlanningTime {
     pub planner: PlannerKind,
     /// Wall time, in ms.
     pub ms: f64,
+    /// Of it, what every judged batch took that is planned anew, in their order; empty where a planner plans once for all.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub batches: Vec<BatchPlanning>,
+}
+
+/// Planning of one batch, which goes on while the batch before it is computed.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
+pub struct BatchPlanning {
+    /// Wall time on the server, in ms.
+    pub ms: f64,
+    /// Simulated step of the batch before, in ms; absent for the first, which is planned before training begins.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub step_before_ms: Option<f64>,
+    /// What of the planning that step does not hide, in ms: max(0, planning - step).
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub exposed_ms: Option<f64>,
+}
+
+impl BatchPlanning {
+    /// Planning that took `ms` beside a step.
+    pub fn beside(ms: f64, step_before_ms: Option<f64>) -> Self {
+        Self { ms, step_before_ms, exposed_ms: step_before_ms.map(|step| (ms - step).max(0.0)) }
+    }
 }

@@ -12,7 +12,7 @@
 //! | Planscope's own table, CSV | a row |
 //!
 //! Recognised and refused, because no time of a kernel can be had from them, are SimAI's tables of ratios and profiles
-//! of whole layers, which [`layers`] reads.
+//! of whole layers, which [`layers`] reads, by sequence length and scheme [`schemes`].
 //!
 //! # Planscope's own table
 //!
@@ -50,6 +50,7 @@ pub mod layers;
 mod ledger;
 mod own;
 mod plausible;
+pub mod schemes;
 mod simumax;
 mod sniff;
 mod table;

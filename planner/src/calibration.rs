@@ -4,11 +4,13 @@
 //! part is fitted when there are enough timings of it; otherwise the device keeps the curve that it came with, and
 //! the report says so.
 
+mod lengths;
 mod minimise;
 mod parts;
 mod residuals;
 pub mod sample;
 
+pub use lengths::{LengthFit, LengthTiming};
 pub use residuals::{PartResiduals, Residual, residuals};
 pub use sample::Sample;
 

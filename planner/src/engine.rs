@@ -190,6 +190,10 @@ impl Observer for Renamed<'_> {
         self.observer.progress(self.kind, phase, done, total);
     }
 
+    fn batch(&mut self, _: PlannerKind, batch: Option<u32>) {
+        self.observer.batch(self.kind, batch);
+    }
+
     fn finished(&mut self, _: PlannerKind) {
         self.observer.finished(self.kind);
     }

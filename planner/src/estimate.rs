@@ -231,7 +231,7 @@ fn check(configuration: &Configuration) -> Result<(), Inconsistent> {
         return refuse(format!("TP {tensor} x CP {context} x PP {pipeline} x DP {data} is not {devices} devices"));
     }
     for module in &model.modules {
-        if module.heads == 0 || !module.hidden.is_multiple_of(module.heads) {
+        if module.heads == 0 || (module.head_size.is_none() && !module.hidden.is_multiple_of(module.heads)) {
             return refuse(format!("{} heads do not divide the hidden size {}", module.heads, module.hidden));
         }
         if !module.heads.is_multiple_of(tensor) {

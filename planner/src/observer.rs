@@ -9,6 +9,9 @@ pub trait Observer {
     fn started(&mut self, planner: PlannerKind);
     /// A planner has done `done` of `total` steps of what `phase` says.
     fn progress(&mut self, planner: PlannerKind, phase: &'static str, done: u32, total: u32);
+    /// A planner turns to the judged batch of that number, or is done with the last (`None`): what it plans anew for every batch stands
+    /// between two calls. Where all batches are planned again, they begin at 0 again.
+    fn batch(&mut self, _: PlannerKind, _: Option<u32>) {}
     /// A planner is done.
     fn finished(&mut self, planner: PlannerKind);
     /// Whether to stop; asked between steps of a few milliseconds.

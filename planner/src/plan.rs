@@ -9,6 +9,7 @@ pub(crate) mod heterogeneous;
 mod hydraulis;
 mod judge;
 mod layouts;
+mod measured_layers;
 mod misfit;
 pub(crate) mod modules;
 mod pipeweaver;

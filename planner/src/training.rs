@@ -201,7 +201,7 @@ pub enum ContextExchange {
     #[default]
     Ring,
     /// Tokens are traded for heads before attention and back behind it, while nothing is computed; the degree divides the
-    /// heads (DeepSpeed-Ulysses; Jacobs et al., 2023).
+    /// heads, and key-value heads of which there are fewer are repeated (DeepSpeed-Ulysses; Jacobs et al., 2023).
     AllToAll,
 }
 

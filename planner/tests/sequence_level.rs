@@ -31,8 +31,8 @@ fn time(outcome: &Outcome, wanted: PlannerKind) -> Result<f64, &str> {
     }
 }
 
-/// All plans passed the checker on the way here. Only Ulysses may have none: its degree divides the key-value heads, of which
-/// InternVL has two to four, and so it cannot hold the longest clips. DHP may lose a little to static groups: it minimises a
+/// All plans passed the checker on the way here. Only Ulysses may have none: its degree divides the heads of every module, which have
+/// only 4 in common in InternVL, and so it may not hold the longest clips. DHP may lose a little to static groups: it minimises a
 /// fitted cost, and its TP is that of another batch.
 #[test]
 fn every_set_up_of_dhp_is_planned_and_the_long_tails_gain_most() {

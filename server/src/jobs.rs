@@ -2,6 +2,7 @@
 
 mod at_once;
 mod progress;
+mod stopwatch;
 mod table;
 
 pub use at_once::NotPlanned;
@@ -158,7 +159,11 @@ impl Jobs {
         let engine = Arc::clone(&self.engine);
         let planned = tokio::task::spawn_blocking(move || {
             let planned = std::panic::catch_unwind(AssertUnwindSafe(|| engine(&scenario, &mut progress)));
-            (planned, progress.into_times())
+            let times = match &planned {
+                Ok(Ok(planning)) => progress.into_times(&planning.outcome),
+                _ => Vec::new(),
+            };
+            (planned, times)
         })
         .await;
         let state = match planned {

@@ -1,11 +1,12 @@
 //! Profiles: files of measurements become fitted figures, and figures become part of a scenario.
 //!
-//! Kernels and collectives fit the curves of a cluster, as `planscope calibrate` does; timed layers become times in place of the
-//! model's. Nothing is applied until somebody asks for a scenario that uses a profile, and that scenario names it.
+//! Kernels and collectives fit the curves of a cluster, as `planscope calibrate` does; timed layers, also those by sequence length and
+//! scheme, become times in place of the model's. Nothing is applied until somebody asks for a scenario that uses a profile, and that scenario names it.
 
 mod apply;
 mod fit;
 mod layers;
+mod schemes;
 
 pub(crate) use apply::apply;
 pub(crate) use fit::{Base, fit};
@@ -37,6 +38,16 @@ pub enum ProfileError {
     Mixed {
         /// A file of kernels.
         kernels: String,
+        /// A file of layers.
+        layers: String,
+    },
+    /// Layers by scheme and layers at one degree together.
+    #[error(
+        "{schemes} times layers by scheme and {layers} at one degree: the one would hide the other; make two profiles of them"
+    )]
+    TwoWays {
+        /// A file of schemes.
+        schemes: String,
         /// A file of layers.
         layers: String,
     },

@@ -46,6 +46,7 @@ impl Gpt {
             video: None,
             diffusion: None,
             frozen: false,
+            head_size: None,
         };
         Model { name: name.to_owned(), modules: vec![module] }
     }

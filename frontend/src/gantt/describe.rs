@@ -2,6 +2,7 @@
 
 use api::planner::timeline::{NO_SPAN, SpanKind, Timeline};
 
+use super::rows::RowNames;
 use super::time_text::{duration, interval, memory, range};
 use super::walk::is_critical;
 
@@ -26,6 +27,8 @@ impl Details {
         let (start, end) = (timeline.start_ns[span] as f64, timeline.end_ns(span) as f64);
         let waited = waited_ns(timeline, span);
         let name = name(kind);
+        let names = RowNames::of(timeline);
+        let row = names.words(rank);
 
         let mut rows =
             vec![("Start – end".to_owned(), range(start, end)), ("Duration".to_owned(), duration(end - start))];
@@ -33,10 +36,11 @@ impl Details {
             if timeline.is_grouped() {
                 rows.push(("Ranks of the group".to_owned(), ranks(&timeline.ranks_of(span))));
             } else {
-                rows.push(("Stage".to_owned(), stage(timeline, span)));
+                let own = names.stage(rank).map(|(pipeline, stage)| format!("{stage} of pipeline {pipeline}"));
+                rows.push(("Stage".to_owned(), own.unwrap_or_else(|| stage(timeline, span))));
             }
         }
-        rows.push(("Waited".to_owned(), waited_for(timeline, span, waited)));
+        rows.push(("Waited".to_owned(), waited_for(timeline, &names, span, waited)));
         if has_microbatch(kind)
             && let Some(shape) = timeline.microbatches.get(timeline.microbatch[span] as usize)
         {
@@ -68,16 +72,23 @@ impl Details {
                     format!("rank {rank}, {name} of group {microbatch}"),
                 )
             } else {
-                (
-                    format!("Rank {rank} · {name} · microbatch {microbatch}"),
-                    format!("stage {}, {name} of microbatch {microbatch}", timeline.stage[span]),
-                )
+                let subject = match names.stage(rank) {
+                    Some(_) => format!("{row}, {name} of microbatch {microbatch}"),
+                    None => format!("stage {}, {name} of microbatch {microbatch}", timeline.stage[span]),
+                };
+                (format!("{} · {name} · microbatch {microbatch}", capital(&row)), subject)
             }
         } else {
-            (format!("Rank {rank} · {name}"), format!("rank {rank}, {name}"))
+            (format!("{} · {name}", capital(&row)), format!("{row}, {name}"))
         };
         Self { title, rows, spoken: format!("{subject}, {from} to {to} {unit}{pause}") }
     }
+}
+
+/// The same with a capital letter in front.
+fn capital(words: &str) -> String {
+    let mut letters = words.chars();
+    letters.next().map_or_else(String::new, |first| first.to_uppercase().chain(letters).collect())
 }
 
 /// How many ranks, and which: "4: 0–2, 7".
@@ -116,7 +127,7 @@ pub(crate) fn waited_ns(timeline: &Timeline, span: usize) -> u64 {
     timeline.start_ns[span].saturating_sub(free)
 }
 
-fn waited_for(timeline: &Timeline, span: usize, waited: u64) -> String {
+fn waited_for(timeline: &Timeline, names: &RowNames, span: usize, waited: u64) -> String {
     if waited == 0 {
         return "not at all".to_owned();
     }
@@ -128,11 +139,12 @@ fn waited_for(timeline: &Timeline, span: usize, waited: u64) -> String {
         return waited;
     };
     let bound = bound as usize;
-    let rank = timeline.rank_of(bound);
+    // As its row is called.
+    let row = names.header(timeline.rank_of(bound));
     if has_microbatch(kind) {
-        format!("{waited} for {} of microbatch {} on rank {rank}", name(kind), timeline.microbatch[bound])
+        format!("{waited} for {} of microbatch {} on {row}", name(kind), timeline.microbatch[bound])
     } else {
-        format!("{waited} for {} on rank {rank}", name(kind))
+        format!("{waited} for {} on {row}", name(kind))
     }
 }
 
@@ -208,6 +220,19 @@ mod tests {
         (timeline.microbatches[0].audio_clips, timeline.microbatches[0].video_ms) = (1200, 15_500);
         assert_eq!(value(&Details::of(&timeline, 0), "Clips of sound"), "1,200");
         assert_eq!(value(&Details::of(&timeline, 0), "Video"), "15.5 s");
+    }
+
+    #[test]
+    fn pipelines_side_by_side_are_told_by_their_stages() {
+        let mut timeline = sample::one_f_one_b(2, 3);
+        let second = timeline.compute_lane(1);
+        for span in 0..timeline.len() {
+            timeline.microbatch[span] = u32::from(second.contains(&span));
+        }
+        let details = Details::of(&timeline, second.start);
+        assert_eq!(details.title, "Pipeline 1 stage 0 · forward · microbatch 1");
+        assert_eq!(value(&details, "Stage"), "0 of pipeline 1");
+        assert!(details.spoken.starts_with("pipeline 1 stage 0, forward of microbatch 1"), "{}", details.spoken);
     }
 
     #[test]

@@ -5,6 +5,7 @@ use std::fmt::Write as _;
 use api::planner::timeline::SpanKind;
 
 use super::layout::Row;
+use super::rows::RowNames;
 
 /// Bars narrower than this carry no letter, in px.
 pub(crate) const NARROWEST: f64 = 14.0;
@@ -69,12 +70,18 @@ pub(crate) fn difference(
     }
 }
 
-/// What stands before a row: "rank 3", "▸ 0–7" where ranks are folded, "▾ 8" where they could be.
-pub(crate) fn header(row: &Row, folds: bool) -> String {
+/// What stands before a row: "rank 3" or "P2·S1", "▸ 0–7" where ranks are folded, "▾ 8" where they could be.
+pub(crate) fn header(row: &Row, names: &RowNames, folds: bool) -> String {
     match row {
-        Row::Fold(ranks) => format!("▸ {}–{}", ranks.start, ranks.end - 1),
-        Row::Rank(rank) if folds => format!("▾ {rank}"),
-        Row::Rank(rank) => format!("rank {rank}"),
+        Row::Fold(ranks) => match names.stage(ranks.start as usize) {
+            Some((pipeline, _)) => format!("▸ P{pipeline}"),
+            None => format!("▸ {}–{}", ranks.start, ranks.end - 1),
+        },
+        Row::Rank(rank) => match (names.stage(*rank as usize), folds) {
+            (Some((_, 0)), true) => format!("▾{}", names.header(*rank as usize)),
+            (None, true) => format!("▾ {rank}"),
+            _ => names.header(*rank as usize),
+        },
     }
 }
 
@@ -125,8 +132,18 @@ mod tests {
 
     #[test]
     fn headers_say_what_is_folded() {
-        assert_eq!(header(&Row::Rank(3), false), "rank 3");
-        assert_eq!(header(&Row::Rank(8), true), "▾ 8");
-        assert_eq!(header(&Row::Fold(8..16), true), "▸ 8–15");
+        let ranks = RowNames::default();
+        assert_eq!(header(&Row::Rank(3), &ranks, false), "rank 3");
+        assert_eq!(header(&Row::Rank(8), &ranks, true), "▾ 8");
+        assert_eq!(header(&Row::Fold(8..16), &ranks, true), "▸ 8–15");
+        // Microbatches that stay on their rank: two pipelines of one stage.
+        let mut timeline = super::super::sample::one_f_one_b(2, 3);
+        let second = timeline.compute_lane(1);
+        for span in 0..timeline.len() {
+            timeline.microbatch[span] = u32::from(second.contains(&span));
+        }
+        let pipelines = RowNames::of(&timeline);
+        assert_eq!(header(&Row::Rank(1), &pipelines, true), "▾P1·S0");
+        assert_eq!(header(&Row::Fold(1..2), &pipelines, true), "▸ P1");
     }
 }

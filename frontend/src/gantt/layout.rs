@@ -6,7 +6,7 @@ use std::ops::Range;
 
 use api::planner::timeline::Timeline;
 
-use super::rows::{self, Lane};
+use super::rows::{self, Lane, RowNames};
 
 /// Ranks of one pipeline that are folded together where it has more than this many.
 const GROUP: u32 = 8;
@@ -59,6 +59,8 @@ pub(crate) fn by_eight(ranks: u32) -> Vec<Range<u32>> {
 /// The rows of a chart.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub(crate) struct Layout {
+    /// What they are called.
+    pub(crate) names: RowNames,
     rows: Vec<Row>,
     pinned: usize,
     row_of_rank: Vec<u32>,
@@ -93,7 +95,12 @@ impl Layout {
                 row_of_rank[rank] = index as u32;
             }
         }
-        Self { rows, pinned, row_of_rank }
+        Self { names: RowNames::default(), rows, pinned, row_of_rank }
+    }
+
+    /// The same rows under other names.
+    pub(crate) fn named(self, names: RowNames) -> Self {
+        Self { names, ..self }
     }
 
     /// Rows.

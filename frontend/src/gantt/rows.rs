@@ -1,4 +1,8 @@
-//! Where each rank's row stands: a bar for what it computes, a thin strip below for what it sends.
+//! Where each rank's row stands, and what it is called: a bar for what it computes, a thin strip below for what it sends.
+
+use std::ops::Range;
+
+use api::planner::timeline::Timeline;
 
 /// Height of a row with the gap below it, in px.
 pub(crate) const ROW: f64 = 20.0;
@@ -22,6 +26,46 @@ pub(crate) enum Lane {
     Communication,
 }
 
+/// What the rows of a chart are called: ranks, or stages of pipelines that stand side by side.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub(crate) struct RowNames {
+    /// Ranks of every pipeline; none where rows are ranks of one pipeline, or of groups.
+    pipelines: Vec<Range<usize>>,
+}
+
+impl RowNames {
+    /// Those of a timeline.
+    pub(crate) fn of(timeline: &Timeline) -> Self {
+        if timeline.is_grouped() {
+            return Self::default();
+        }
+        let pipelines = timeline.pipelines();
+        Self { pipelines: if pipelines.len() > 1 { pipelines } else { Vec::new() } }
+    }
+
+    /// Beside the row: "rank 3", or "P2·S1" for stage 1 of pipeline 2, both counted from 0 as in the table of pipelines.
+    pub(crate) fn header(&self, rank: usize) -> String {
+        match self.stage(rank) {
+            Some((pipeline, stage)) => format!("P{pipeline}·S{stage}"),
+            None => format!("rank {rank}"),
+        }
+    }
+
+    /// In a sentence: "rank 3", or "pipeline 2 stage 1".
+    pub(crate) fn words(&self, rank: usize) -> String {
+        match self.stage(rank) {
+            Some((pipeline, stage)) => format!("pipeline {pipeline} stage {stage}"),
+            None => format!("rank {rank}"),
+        }
+    }
+
+    /// Pipeline and stage of a row, where pipelines stand side by side.
+    pub(crate) fn stage(&self, rank: usize) -> Option<(usize, usize)> {
+        let pipeline = self.pipelines.iter().position(|ranks| ranks.contains(&rank))?;
+        Some((pipeline, rank - self.pipelines[pipeline].start))
+    }
+}
+
 /// Top and height of a lane inside its row, in px.
 pub(crate) const fn lane_box(lane: Lane) -> (f64, f64) {
     match lane {
@@ -33,6 +77,21 @@ pub(crate) const fn lane_box(lane: Lane) -> (f64, f64) {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    /// Two ranks of one pipeline; then, with microbatches that stay on their rank, two pipelines of one stage.
+    #[test]
+    fn rows_are_ranks_or_stages_of_pipelines() {
+        let mut timeline = super::super::sample::one_f_one_b(2, 3);
+        let names = RowNames::of(&timeline);
+        assert_eq!((names.header(1), names.words(1), names.stage(1)), ("rank 1".into(), "rank 1".into(), None));
+        let second = timeline.compute_lane(1);
+        for span in 0..timeline.len() {
+            timeline.microbatch[span] = u32::from(second.contains(&span));
+        }
+        let names = RowNames::of(&timeline);
+        assert_eq!((names.header(1), names.stage(1)), ("P1·S0".to_owned(), Some((1, 0))));
+        assert_eq!(names.words(0), "pipeline 0 stage 0");
+    }
 
     #[test]
     fn lanes_leave_the_gap_free() {

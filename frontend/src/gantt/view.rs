@@ -65,9 +65,10 @@ pub(crate) fn Gantt(
     let groups = Memo::new(move |_| {
         timeline.with(|timeline| timeline.as_ref().map_or_else(|| layout::by_eight(ranks.get()), |it| layout::groups(it)))
     });
+    let names = Memo::new(move |_| timeline.with(|timeline| timeline.as_deref().map(rows::RowNames::of).unwrap_or_default()));
     let layout = Memo::new(move |_| {
         let layout = groups.with(|groups| arrangement.with(|arrangement| Layout::of(ranks.get(), groups, arrangement)));
-        Same(Arc::new(layout))
+        Same(Arc::new(layout.named(names.get())))
     });
     let chart = Chart {
         number: chart,

@@ -50,13 +50,15 @@ fn words(given: &CostOverride) -> String {
         Some(OverridePhase::WeightGrad) => "gradient of the weights",
         Some(OverridePhase::Backward) => "backward",
     };
-    let price = match (given.scale, &given.formula_us, &given.table_us) {
+    let price = match (given.scale, &given.formula_us, &given.table_us, &given.timings_us) {
         (Some(scale), ..) => format!("predicted time × {}", format::three_digits(scale)),
-        (None, Some(formula), _) => format!("{formula} µs"),
-        (None, None, Some(table)) => format!("a table of {} points over tokens", table.len()),
-        (None, None, None) => "the model's own time".to_owned(),
+        (None, Some(formula), ..) => format!("{formula} µs"),
+        (None, None, Some(table), _) => format!("a table of {} points over tokens", table.len()),
+        (None, None, None, Some(timings)) => format!("T(l) fitted to {} timings of sequences", timings.len()),
+        (None, None, None, None) => "the model's own time".to_owned(),
     };
-    format!("{what} of {module}, {phase}: {price}")
+    let at = given.at.map_or_else(String::new, |at| format!(" at TP {} CP {}", at.tensor, at.context));
+    format!("{what} of {module}, {phase}{at}: {price}")
 }
 
 /// Names and units of figures by their place in a cluster.
@@ -132,17 +134,12 @@ pub(crate) fn changes(before: &Cluster, after: &Cluster) -> Vec<(&'static str, S
 
 #[cfg(test)]
 mod tests {
+    use api::planner::cost::overrides::AtDegrees;
+
     use super::*;
 
     fn override_of(operator: &str) -> CostOverride {
-        CostOverride {
-            module: None,
-            operator: operator.into(),
-            phase: None,
-            scale: None,
-            formula_us: None,
-            table_us: None,
-        }
+        CostOverride { operator: operator.into(), ..CostOverride::default() }
     }
 
     #[test]
@@ -153,6 +150,12 @@ mod tests {
         assert_eq!(
             words(&table),
             "operator qkv of the module vit, forward and backward: a table of 1 points over tokens"
+        );
+        let at = Some(AtDegrees { tensor: 2, context: 4, exchange: None });
+        let timed = CostOverride { at, timings_us: Some(vec![[1.0, 1.0, 2.0]; 9]), ..override_of("layer") };
+        assert_eq!(
+            words(&timed),
+            "whole layer of every module, forward and backward at TP 2 CP 4: T(l) fitted to 9 timings of sequences"
         );
     }
 

@@ -1,5 +1,6 @@
 //! One card per plan with its Gantt chart, all on one time axis, and the memory beneath.
 
+use api::job::BatchPlanning;
 use api::planner::scenario::PlannerKind;
 use leptos::prelude::*;
 
@@ -46,6 +47,24 @@ fn compared(explore: Explore) -> Option<(PlannerKind, String)> {
     drawn.flatten().map(|_| (baseline, ranking::short_title(baseline).to_owned()))
 }
 
+/// Where the figures of [`planning_words`] come from.
+const MEASURED: &str = "Planning was measured on the server that computed this plan; it goes on while the batch before is computed, whose time is simulated";
+
+/// How long a batch was planned, and what of it the step before does not hide.
+fn planning_words(batch: &BatchPlanning) -> String {
+    let took = format::seconds(batch.ms / 1e3);
+    match (batch.step_before_ms, batch.exposed_ms) {
+        (Some(step), Some(exposed)) if exposed > 0.0 => {
+            let (step, exposed) = (format::seconds(step / 1e3), format::seconds(exposed / 1e3));
+            format!("planned in {took} (measured): {exposed} more than the step before, {step}")
+        }
+        (Some(step), _) => {
+            format!("planned in {took} (measured) beside the step before, {}", format::seconds(step / 1e3))
+        }
+        _ => format!("planned in {took} (measured) before training begins"),
+    }
+}
+
 /// The place of a planner in the stack of charts; it does not change with the ranking.
 fn chart_of(planner: PlannerKind) -> usize {
     PlannerKind::ALL.iter().position(|kind| *kind == planner).unwrap_or(PlannerKind::ALL.len())
@@ -73,6 +92,13 @@ fn PlannerCard(planner: PlannerKind) -> impl IntoView {
         let planned = explore.planned(planner)?;
         Some(format!("{} · {}", format::seconds(time_of(planner)?), ranking::degrees(&planned.layout)))
     };
+    let planning = move || {
+        let iteration = explore.shown.with(|shown| shown.iteration as usize);
+        explore.result.with(|result| {
+            let times = result.as_ref()?.planning_ms.iter().find(|time| time.planner == planner)?;
+            times.batches.get(iteration).map(planning_words)
+        })
+    };
     let difference = move || {
         let reference = baseline.get().filter(|baseline| *baseline != planner)?;
         let difference = time_of(planner)? - time_of(reference)?;
@@ -99,6 +125,7 @@ fn PlannerCard(planner: PlannerKind) -> impl IntoView {
                     </button>
                 </h2>
                 <span class="muted">{facts}</span>
+                {move || planning().map(|words| view! { <span class="muted" data-testid="batch-planning" title=MEASURED>{words}</span> })}
                 {move || difference().map(|(difference, words)| view! { <span class:faster=difference < 0.0 class:slower={difference > 0.0}>{words}</span> })}
                 <span class="grow"></span>
                 <Rehearse planner=planner failure=rehearsal />
@@ -182,5 +209,13 @@ mod tests {
             assert_eq!(planner_of(chart_of(planner)), Some(planner));
         }
         assert_eq!(planner_of(99), None);
+    }
+
+    #[test]
+    fn planning_is_told_beside_the_step_that_hides_it() {
+        let words = |ms, before| planning_words(&BatchPlanning::beside(ms, before)).replace('\u{202f}', " ");
+        assert_eq!(words(12.0, None), "planned in 12.0 ms (measured) before training begins");
+        assert_eq!(words(12.0, Some(800.0)), "planned in 12.0 ms (measured) beside the step before, 800 ms");
+        assert_eq!(words(900.0, Some(800.0)), "planned in 900 ms (measured): 100 ms more than the step before, 800 ms");
     }
 }

@@ -51,7 +51,7 @@ pub(crate) const COLUMNS: [(&str, &str, &str); 9] = [
         "Share of the time in which communication stands in the way of computation",
     ),
     ("gap", "Gap to bound", "Distance from the lower bound with this layout and these microbatches"),
-    ("planning_ms", "Planning", "Wall time of the planner on the server"),
+    ("planning_ms", "Planning", "Wall time of the planner, measured on the server that computed it"),
 ];
 
 /// The baseline: the chosen one if it has a plan, else 1F1B, else the slowest.
@@ -210,7 +210,7 @@ mod tests {
                 },
                 results: vec![planned(Interleaved, 16.2), planned(OneFOneB, 26.1), infeasible(Gpipe)],
             },
-            planning_ms: vec![api::job::PlanningTime { planner: Interleaved, ms: 410.0 }],
+            planning_ms: vec![api::job::PlanningTime { planner: Interleaved, ms: 410.0, batches: vec![] }],
             created_at: String::new(),
             current_engine: String::new(),
         };

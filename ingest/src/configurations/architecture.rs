@@ -89,6 +89,7 @@ fn own(cells: Cells<'_>, length: u32) -> Result<(String, Module), Refused> {
         video: None,
         diffusion: None,
         frozen: false,
+        head_size: None,
     };
     Ok((name, module))
 }

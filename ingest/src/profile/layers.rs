@@ -17,6 +17,7 @@ mod dynapipe;
 mod galvatron;
 mod tables;
 
+pub(super) use tables::of_a_layer;
 pub use tables::{LayerTable, LayerTables, tables};
 
 use serde::{Deserialize, Serialize};

@@ -2,7 +2,7 @@
 
 use super::json::Keys;
 use super::table::Table;
-use super::{Format, MAX_BYTES, ProfileError, galvatron, vidur_compute};
+use super::{Format, MAX_BYTES, ProfileError, galvatron, schemes, vidur_compute};
 
 /// What a file holds.
 pub(super) enum Content<'a> {
@@ -97,6 +97,11 @@ fn table(text: &str) -> Result<Content<'_>, ProfileError> {
         return Err(ProfileError::NotMeasurements {
             format: "a SimAI table of ratios",
             why: "a ratio of achieved to peak bandwidth holds no time, and the peak is not in the file",
+        });
+    } else if schemes::is_header(header) {
+        return Err(ProfileError::NotMeasurements {
+            format: "a Planscope table of scheme times",
+            why: "the time of a layer is not the time of an operator, so that no rate follows from it",
         });
     } else if any(&|name| name == "kernel" || name.starts_with("time_")) {
         Format::Planscope

@@ -17,31 +17,43 @@ use crate::units::Nanos;
 ///
 /// Overlapping shortens what a rank is busy, not the way of a microbatch: what a pair makes is there when both have ended.
 pub fn lower_bound(costs: &PipelineCosts) -> Nanos {
-    let ways = Ways::of(costs);
+    let bounds = bounds(costs, &|rank| costs.sync[rank] + costs.optimizer[rank]);
+    bounds.into_iter().max().unwrap_or(Nanos::ZERO)
+}
+
+/// Of every rank, before when the work of its pipeline cannot be done: the same, without what stands behind it.
+pub fn work_bounds(costs: &PipelineCosts) -> Vec<Nanos> {
+    bounds(costs, &|_| Nanos::ZERO)
+}
+
+/// The bounds of every rank, where `step_end` stands behind its work.
+fn bounds(costs: &PipelineCosts, step_end: &dyn Fn(usize) -> Nanos) -> Vec<Nanos> {
+    let ways = Ways::of(costs, step_end);
     // At best everything on a rank runs overlapped. Rounded down for each action, as the simulation rounds each pair.
     let gain = costs.overlapped_ppm.min(NO_GAIN_PPM);
     let busy = |time: Nanos| Nanos::new((u128::from(time.get()) * u128::from(gain) / u128::from(NO_GAIN_PPM)) as u64);
-    let step_end = |rank: usize| costs.sync[rank] + costs.optimizer[rank];
     let mut ranks = vec![RankWork::default(); costs.ranks()];
-    let mut bound = Nanos::ZERO;
+    let mut bounds = vec![Nanos::ZERO; costs.ranks()];
     for Cell { index, stage, .. } in costs.cells() {
-        let rank = &mut ranks[costs.rank_of(stage)];
+        let place = costs.rank_of(stage);
+        let rank = &mut ranks[place];
         rank.unavoidable += busy(costs.forward[index]) + busy(costs.input_grad[index]);
         rank.weights += busy(costs.weight_grad[index]);
         rank.head = Some(rank.head.map_or(ways.head[index], |head| head.min(ways.head[index])));
         rank.way_out = Some(rank.way_out.map_or(ways.way_out[index], |out| out.min(ways.way_out[index])));
-        let own = costs.input_grad[index] + costs.weight_grad[index] + step_end(costs.rank_of(stage));
-        bound = bound.max(ways.gradient[index] + own.max(costs.input_grad[index] + ways.way_out[index]));
+        let own = costs.input_grad[index] + costs.weight_grad[index] + step_end(place);
+        let way = ways.gradient[index] + own.max(costs.input_grad[index] + ways.way_out[index]);
+        bounds[place] = bounds[place].max(way);
     }
-    for (rank, work) in ranks.iter().enumerate() {
+    for (rank, (work, bound)) in ranks.iter().zip(&mut bounds).enumerate() {
         let (Some(head), Some(way_out)) = (work.head, work.way_out) else {
-            bound = bound.max(step_end(rank));
+            *bound = (*bound).max(step_end(rank));
             continue;
         };
-        bound = bound.max(head + work.unavoidable + work.weights + step_end(rank));
-        bound = bound.max(head + work.unavoidable + way_out);
+        *bound = (*bound).max(head + work.unavoidable + work.weights + step_end(rank));
+        *bound = (*bound).max(head + work.unavoidable + way_out);
     }
-    bound
+    bounds
 }
 
 #[derive(Debug, Clone, Copy, Default)]
@@ -62,11 +74,10 @@ struct Ways {
 
 impl Ways {
     /// Inputs stand before what they feed, so one pass forwards and one backwards see every cell after what it needs.
-    fn of(costs: &PipelineCosts) -> Self {
+    fn of(costs: &PipelineCosts, step_end: &dyn Fn(usize) -> Nanos) -> Self {
         let flows = &costs.flows;
         let zero = || vec![Nanos::ZERO; flows.cells()];
         let mut ways = Self { head: zero(), gradient: zero(), way_out: zero() };
-        let step_end = |rank: usize| costs.sync[rank] + costs.optimizer[rank];
         for microbatch in 0..flows.microbatches() {
             if flows.gang_of(microbatch).is_some() {
                 for cell in flows.cells_of(microbatch) {
@@ -144,6 +155,16 @@ mod tests {
     fn the_uniform_bound_is_the_way_in_and_the_work_or_one_microbatch() {
         assert_eq!(lower_bound(&PipelineCosts::uniform(4, 1, 8, times(10, 10, 10, 0))), Nanos::new(30 + 240));
         assert_eq!(lower_bound(&PipelineCosts::uniform(4, 1, 1, times(10, 10, 0, 0))), Nanos::new(80));
+    }
+
+    /// The same without synchronisation: rank r of 4 waits 10 r and works 8 x 30, or gets the first gradient back.
+    #[test]
+    fn work_is_bounded_rank_by_rank() {
+        let mut costs = PipelineCosts::uniform(4, 1, 8, times(10, 10, 10, 0));
+        costs.sync.fill(Nanos::new(1000));
+        let bounds: Vec<u64> = work_bounds(&costs).iter().map(|bound| bound.get()).collect();
+        assert_eq!(bounds, [240, 250, 260, 270]);
+        assert_eq!(lower_bound(&costs), Nanos::new(1270));
     }
 
     proptest! {

@@ -31,6 +31,11 @@ impl AllowedDegrees {
         Self { list }
     }
 
+    /// Those up to `ranks` that a rule of the caller's own allows, and 1.
+    pub fn that(allowed: impl Fn(u32) -> bool, ranks: u32) -> Self {
+        Self { list: (1..=ranks.max(1)).filter(|&degree| degree == 1 || allowed(degree)).collect() }
+    }
+
     /// All of them, ascending.
     pub fn list(&self) -> &[u32] {
         &self.list
@@ -77,6 +82,7 @@ mod tests {
         ] {
             assert_eq!(AllowedDegrees::new(rule, largest, ranks).list(), expected, "{rule:?}");
         }
+        assert_eq!(AllowedDegrees::that(|degree| degree % 3 == 0, 7).list(), [1, 3, 6]);
     }
 
     /// 100 tokens a rank: 250 tokens need three ranks, four where only powers of two are allowed; 1300 are too many for 12.

@@ -206,7 +206,7 @@ impl<'a> LayerModel<'a> {
             expert: Group::placed(cluster, training.expert_parallel, tensor),
             host: cluster.device.host_gb_per_s.unwrap_or(HOST_GB_PER_S) * 1e9,
             t: f64::from(tensor),
-            overrides: Overrides::of(&training.overrides, module),
+            overrides: Overrides::of(training, module, tensor),
             gradients: Gradients::All,
         }
     }

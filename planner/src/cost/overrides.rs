@@ -1,5 +1,5 @@
 //! Times that the user gives in place of the model's: by operator or for a whole layer, as a factor, a formula or a
-//! table.
+//! table, or as timings of sequences.
 //!
 //! An override of an operator replaces the time of every operator of that name, wherever it stands: in layers, before
 //! the first and behind the last. For a collective that is its own duration; how much of it computation hides is
@@ -9,6 +9,9 @@
 //! and communication, until forward, backward or both together take what is given. Recomputation is not part of what
 //! is given: it repeats the forward, as that then is. The host never holds a layer back beyond a time that is given,
 //! and is scaled with a layer that is scaled.
+//!
+//! An override may be for some degrees only. Timings of sequences, as a profiler of lengths gives them for every degree, become
+//! T(l) = a Σl² + b Σl + c over the sequences of a microbatch.
 //!
 //! Of several overrides of one thing the last counts. Where an override gives no time (negative, not a number), the
 //! model's own stands; validation samples for that, so that it stays an exception.
@@ -20,6 +23,8 @@ mod stretch;
 mod table;
 #[cfg(test)]
 mod tests;
+mod timed;
+mod timings;
 mod variables;
 
 pub use formula::{Formula, FormulaError};
@@ -27,19 +32,22 @@ pub use names::operator_names;
 pub use price::{Price, PriceError};
 pub(super) use stretch::Stretches;
 pub use table::{TableError, TimeTable};
+pub use timed::{TimedLayers, measured_to_predicted, timed_layers};
+pub use timings::{SequenceTimes, TimingsError};
 pub use variables::{Priced, Variable, Variables};
 
 use serde::{Deserialize, Serialize};
 
 use super::graph::{Operator, Phase, Shape};
 use crate::model::Module;
+use crate::training::{ContextExchange, Training};
 use crate::units::Seconds;
 
 /// Name of the whole transformer layer, beside the names of its operators.
 pub const LAYER: &str = "layer";
 
-/// A time that the user gives in place of the model's. Exactly one of `scale`, `formula_us` and `table_us` is there.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+/// A time that the user gives in place of the model's. Exactly one of `scale`, `formula_us`, `table_us` and `timings_us` is there.
+#[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
 #[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
 #[serde(deny_unknown_fields)]
 pub struct CostOverride {
@@ -51,6 +59,9 @@ pub struct CostOverride {
     /// Part of the training step it is for; absent: all of it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub phase: Option<OverridePhase>,
+    /// Degrees that it is for; absent: all.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub at: Option<AtDegrees>,
     /// Factor on the predicted time.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub scale: Option<f64>,
@@ -61,6 +72,35 @@ pub struct CostOverride {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[cfg_attr(feature = "openapi", schema(value_type = Option<Vec<Vec<f64>>>))]
     pub table_us: Option<Vec<[f64; 2]>>,
+    /// Timings of whole layers: tokens of a sequence, equal sequences packed together, microseconds. The time of a microbatch
+    /// is a Σl² + b Σl + c as fitted to them.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[cfg_attr(feature = "openapi", schema(value_type = Option<Vec<Vec<f64>>>))]
+    pub timings_us: Option<Vec<[f64; 3]>>,
+}
+
+/// Degrees that a time is for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
+#[serde(deny_unknown_fields)]
+pub struct AtDegrees {
+    /// Tensor-parallel degree, TP.
+    pub tensor: u32,
+    /// Context-parallel degree, CP.
+    pub context: u32,
+    /// How the context-parallel group exchanges; absent: either way.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub exchange: Option<ContextExchange>,
+}
+
+impl AtDegrees {
+    /// Whether these are the degrees of a module cut over `tensor` devices under these settings.
+    pub fn covers(&self, tensor: u32, training: &Training) -> bool {
+        let exchanges = self.context > 1;
+        self.tensor == tensor
+            && self.context == training.context_parallel
+            && self.exchange.is_none_or(|own| !exchanges || own == training.context_exchange)
+    }
 }
 
 impl CostOverride {
@@ -117,9 +157,11 @@ pub struct Overrides<'a> {
 }
 
 impl<'a> Overrides<'a> {
-    /// Those of `list` that are for `module`. Overrides that no valid scenario has are passed over.
-    pub fn of(list: &'a [CostOverride], module: &Module) -> Self {
-        let mine = list.iter().filter(|given| given.is_for(module));
+    /// Those of the settings that are for `module` where it is cut over `tensor` devices. Overrides that no valid scenario has are
+    /// passed over.
+    pub fn of(training: &'a Training, module: &Module, tensor: u32) -> Self {
+        let meant = |given: &&CostOverride| given.at.is_none_or(|at| at.covers(tensor, training));
+        let mine = training.overrides.iter().filter(|given| given.is_for(module)).filter(meant);
         let read = |given: &'a CostOverride| Price::of(given).ok().map(|price| Entry { given, price });
         Self { entries: mine.filter_map(read).collect() }
     }

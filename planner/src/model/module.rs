@@ -95,6 +95,9 @@ pub struct Module {
     pub heads: u32,
     /// Key and value heads, a_kv; equal to `heads` without grouped-query attention.
     pub kv_heads: u32,
+    /// Width of one head, where it is not h / a.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub head_size: Option<u32>,
     /// Width inside the MLP, f.
     pub ffn: u32,
     /// A gated MLP (SwiGLU) has three matrices in place of two.
@@ -165,12 +168,30 @@ impl Module {
         self.patch.map_or_else(|| self.audio.map_or(0, |audio| audio.tokens_per_clip), |patch| patch.tokens_per_image)
     }
 
-    /// Width of one head, h / a.
+    /// Width of one head, d: as given, else h / a.
     pub const fn head_dim(&self) -> u32 {
-        self.hidden / self.heads
+        match self.head_size {
+            Some(size) => size,
+            None => self.hidden / self.heads,
+        }
     }
 
-    /// Width of all key (or value) heads together, h a_kv / a.
+    /// Width of all query heads together, q = d a: the width of the residual stream unless heads have a size of their own.
+    pub const fn query_width(&self) -> u32 {
+        match self.head_size {
+            Some(size) => size * self.heads,
+            None => self.hidden,
+        }
+    }
+
+    /// Whether `degree` devices, each with 1 / `tensor` of the heads, can trade tokens for heads (DeepSpeed-Ulysses): the degree divides the query
+    /// heads, and the key and value heads or is a multiple of them, which then are repeated.
+    pub const fn trades_heads(&self, tensor: u32, degree: u32) -> bool {
+        let (own, shared) = (self.heads / tensor, self.kv_heads / tensor);
+        own.is_multiple_of(degree) && (shared.is_multiple_of(degree) || degree.is_multiple_of(shared))
+    }
+
+    /// Width of all key (or value) heads together, d a_kv.
     pub const fn kv_width(&self) -> u32 {
         self.head_dim() * self.kv_heads
     }
@@ -183,7 +204,8 @@ impl Module {
     /// Parameters of one layer's matrices that multiply every token (all experts counted).
     fn layer_matrix_parameters(&self) -> u64 {
         let (h, f) = (u64::from(self.hidden), u64::from(self.ffn));
-        let attention = 2 * h * h + 2 * h * u64::from(self.kv_width()) + self.diffusion_parameters();
+        let q = u64::from(self.query_width());
+        let attention = 2 * h * q + 2 * h * u64::from(self.kv_width()) + self.diffusion_parameters();
         let mlp = self.mlp_matrices() * h * f;
         match self.moe {
             Some(moe) => attention + mlp * u64::from(moe.experts) + h * u64::from(moe.experts),
@@ -195,7 +217,7 @@ impl Module {
     fn diffusion_parameters(&self) -> u64 {
         let h = u64::from(self.hidden);
         self.diffusion.map_or(0, |diffusion| {
-            let cross = if diffusion.text_tokens > 0 { 4 * h * h } else { 0 };
+            let cross = if diffusion.text_tokens > 0 { 4 * h * u64::from(self.query_width()) } else { 0 };
             let modulation = if diffusion.modulation { 6 * h * h } else { 0 };
             cross + modulation
         })
@@ -210,7 +232,7 @@ impl Module {
     /// Parameters of one layer: matrices, biases, two norms.
     pub fn layer_parameters(&self) -> u64 {
         let (h, f) = (u64::from(self.hidden), u64::from(self.ffn));
-        let qkv_bias = h + 2 * u64::from(self.kv_width());
+        let qkv_bias = u64::from(self.query_width()) + 2 * u64::from(self.kv_width());
         let biases = match self.bias {
             Bias::None => 0,
             Bias::Qkv => qkv_bias,
@@ -267,14 +289,15 @@ impl Module {
     /// Query and output projection of cross-attention, which every token meets.
     fn cross_attention_width(&self) -> f64 {
         self.diffusion
-            .map_or(0.0, |diffusion| if diffusion.text_tokens > 0 { 2.0 * f64::from(self.hidden) } else { 0.0 })
+            .map_or(0.0, |diffusion| if diffusion.text_tokens > 0 { 2.0 * f64::from(self.query_width()) } else { 0.0 })
     }
 
     /// Forward operations of one layer's linear parts for `tokens` tokens: two per matrix parameter that a
     /// token meets (of the experts, only the `top_k` it is routed to).
     pub fn layer_linear_flops(&self, tokens: f64) -> Flops {
         let (h, f) = (f64::from(self.hidden), f64::from(self.ffn));
-        let attention = 2.0 * h * h + 2.0 * h * f64::from(self.kv_width()) + self.cross_attention_width() * h;
+        let q = f64::from(self.query_width());
+        let attention = 2.0 * h * q + 2.0 * h * f64::from(self.kv_width()) + self.cross_attention_width() * h;
         let mlp = self.mlp_matrices() as f64 * h * f;
         let met = match self.moe {
             Some(moe) => attention + mlp * f64::from(moe.top_k) + h * f64::from(moe.experts),
@@ -284,10 +307,10 @@ impl Module {
     }
 
     /// Forward operations of one layer's attention core (scores and their product with the values), given the
-    /// sum of the squared lengths of the sequences: 4 h Σ l². As in published figures of model FLOPs (PaLM, appendix
+    /// sum of the squared lengths of the sequences: 4 q Σ l². As in published figures of model FLOPs (PaLM, appendix
     /// B; Megatron-LM), the half that a causal mask leaves out is counted.
     pub fn layer_attention_flops(&self, squared_lengths: f64) -> Flops {
-        Flops::new(4.0 * f64::from(self.hidden) * squared_lengths)
+        Flops::new(4.0 * f64::from(self.query_width()) * squared_lengths)
     }
 
     /// Forward operations of the output head for `tokens` tokens, 2 h V per token; zero without one.

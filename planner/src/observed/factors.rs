@@ -173,12 +173,10 @@ pub fn scaled(own: &[CostOverride], factors: Factors) -> Vec<CostOverride> {
     let mut overrides: Vec<CostOverride> = phases
         .iter()
         .map(|&(phase, factor)| CostOverride {
-            module: None,
             operator: LAYER.to_owned(),
             phase: Some(phase),
             scale: Some(round(factor)),
-            formula_us: None,
-            table_us: None,
+            ..CostOverride::default()
         })
         .collect();
     for given in own.iter().filter(|given| given.is_layer()) {
@@ -197,6 +195,9 @@ pub fn scaled(own: &[CostOverride], factors: Factors) -> Vec<CostOverride> {
                     .table_us
                     .as_ref()
                     .map(|points| points.iter().map(|[tokens, micros]| [*tokens, micros * factor]).collect()),
+                timings_us: given.timings_us.as_ref().map(|timings| {
+                    timings.iter().map(|&[tokens, sequences, micros]| [tokens, sequences, micros * factor]).collect()
+                }),
                 ..given.clone()
             });
         }

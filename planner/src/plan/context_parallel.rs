@@ -9,12 +9,13 @@ mod report;
 
 use super::groups::{self, SequenceGroup};
 use super::judge::fits;
-use super::{IterationPlan, NoPlan, Plan, ReplicaPlan};
+use super::{IterationPlan, NoPlan, Plan, ReplicaPlan, measured_layers};
 use crate::context_groups::{
     AllowedDegrees, BatchPlan, DegreeRule, Effort, GroupError, GroupPool, GroupProblem, Grouping, Load, Sequence,
     megatron_balanced, place, plan as plan_groups, static_degrees, static_plan,
 };
 use crate::cost::Pricing;
+use crate::cost::overrides::AtDegrees;
 use crate::observer::{Cancelled, Observer, go_on};
 use crate::outcome::{Layout, Loser, RejectionCount, Search, SolverStatus};
 use crate::scenario::{PlannerKind, Scenario};
@@ -173,18 +174,6 @@ const fn exchange_of(kind: PlannerKind) -> ContextExchange {
     if matches!(kind, PlannerKind::Ulysses) { ContextExchange::AllToAll } else { ContextExchange::Ring }
 }
 
-/// Heads that an all-to-all trades tokens for: those of every module.
-fn common_heads(scenario: &Scenario, tensor: u32) -> u32 {
-    let divisor = |a: u32, b: u32| {
-        let (mut a, mut b) = (a, b);
-        while b > 0 {
-            (a, b) = (b, a % b);
-        }
-        a
-    };
-    scenario.model.modules.iter().map(|module| divisor(module.heads, module.kv_heads) / tensor).fold(0, divisor).max(1)
-}
-
 /// Tokens of the longest sequence.
 fn longest(batches: &[PackedBatch]) -> u64 {
     batches.iter().flat_map(|batch| &batch.sequences).map(|own| u64::from(own.computed_tokens)).max().unwrap_or(0)
@@ -201,12 +190,16 @@ fn size<'a>(
 ) -> Result<(f64, Setting<'a>), String> {
     let ranks = scenario.cluster.devices() / tensor;
     let layout = Layout { tensor, pipeline: 1, data: ranks, chunks: 1, microbatch: 1, group: None };
-    let rule = match kind {
-        PlannerKind::Ulysses => DegreeRule::DividesHeads(common_heads(scenario, tensor)),
-        PlannerKind::PowerOfTwoContext | PlannerKind::BalancedContext => DegreeRule::PowersOfTwo,
-        _ => DegreeRule::Any,
+    let modules = &scenario.model.modules;
+    let degrees = match kind {
+        PlannerKind::Ulysses => {
+            AllowedDegrees::that(|degree| modules.iter().all(|module| module.trades_heads(tensor, degree)), ranks)
+        }
+        PlannerKind::PowerOfTwoContext | PlannerKind::BalancedContext => {
+            AllowedDegrees::new(DegreeRule::PowersOfTwo, None, ranks)
+        }
+        _ => AllowedDegrees::new(DegreeRule::Any, None, ranks),
     };
-    let degrees = AllowedDegrees::new(rule, None, ranks);
     let profile = Profile::of(scenario, pricing, layout, exchange_of(kind), sizing, &degrees)?;
     let tokens_per_rank = profile.memory.tokens();
     let mut setting =
@@ -311,11 +304,13 @@ impl Setting<'_> {
         for (index, batch) in batches.iter().enumerate() {
             go_on(observer)?;
             observer.progress(self.kind, "grouping batches", index as u32, batches.len() as u32);
+            observer.batch(self.kind, Some(index as u32));
             match self.iteration(batch, &mut pool) {
                 Ok(iteration) => iterations.push(iteration),
                 Err(reason) => return Ok(Err(format!("iteration {index}: {reason}"))),
             }
         }
+        observer.batch(self.kind, None);
         Ok(Ok((iterations, pool.len())))
     }
 
@@ -386,6 +381,9 @@ impl Setting<'_> {
             self.profile.memory.states.gib()
         ));
         decisions.push(self.profile.words());
+        let exchange = Some(exchange_of(self.kind));
+        let degrees = self.degrees.list().iter().map(|&context| AtDegrees { tensor, context, exchange });
+        decisions.extend(measured_layers::words(self.scenario, &degrees.collect::<Vec<_>>()));
         decisions
     }
 }

@@ -359,6 +359,7 @@ impl Planner<'_> {
         for (index, batch) in batches.iter().enumerate() {
             go_on(observer)?;
             observer.progress(self.kind, "balancing batches", index as u32, batches.len() as u32);
+            observer.batch(self.kind, Some(index as u32));
             match self.fill(sized, batch) {
                 Ok(Filled { replica, decision }) => {
                     iterations.push(IterationPlan { replicas: vec![replica], decision: Some(decision) });
@@ -366,6 +367,7 @@ impl Planner<'_> {
                 Err(misfit) => return Ok(Err(misfit)),
             }
         }
+        observer.batch(self.kind, None);
         let plan = Plan {
             layout: sized.summary(),
             partition: sized.partition.clone(),

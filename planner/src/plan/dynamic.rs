@@ -137,6 +137,7 @@ fn fill(
     for (index, batch) in batches.iter().enumerate() {
         go_on(observer)?;
         observer.progress(PlannerKind::WaitFreeCyclic, "ordering batches", index as u32, batches.len() as u32);
+        observer.batch(PlannerKind::WaitFreeCyclic, Some(index as u32));
         match fill_batch(scenario, pricing, filling, sized, batch, index) {
             Ok((iteration, orders)) => {
                 iterations.push(iteration);
@@ -145,6 +146,7 @@ fn fill(
             Err(misfit) => return Ok(Err(misfit)),
         }
     }
+    observer.batch(PlannerKind::WaitFreeCyclic, None);
     Ok(Ok((iterations, evaluated)))
 }
 

@@ -285,7 +285,10 @@ fn totals_of(
         }
         total.model_flops += run.flops;
         total.time = total.time.max(end.iteration_end(&run.costs));
-        total.bound = total.bound.max(compare::lower_bound(&run.costs));
+        total.bound = total.bound.max(match &replica.strategy {
+            Some(strategy) => strategy::lower_bound(strategy, &run.costs),
+            None => compare::lower_bound(&run.costs),
+        });
         total.peak = total.peak.max(peak_memory_over(&replica.schedule, &run.execution, &run.costs).1);
     }
     // Free work on a perfect machine still takes the clock's smallest step, so that rates stay numbers.

@@ -143,11 +143,13 @@ fn fill(
     for (index, batch) in batches.iter().enumerate() {
         go_on(observer)?;
         observer.progress(kind, "ordering batches", index as u32, batches.len() as u32);
+        observer.batch(kind, Some(index as u32));
         match fill_batch(scenario, pricing, step, sized, (index, batch), (&mut tally, observer.workers())) {
             Ok(iteration) => iterations.push(iteration),
             Err(misfit) => return Ok(Err(misfit)),
         }
     }
+    observer.batch(kind, None);
     Ok(Ok((iterations, tally)))
 }
 

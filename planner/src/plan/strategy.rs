@@ -14,6 +14,7 @@ use exchange::Traffic;
 
 use super::ReplicaPlan;
 use super::groups::loads;
+use crate::compare::work_bounds;
 use crate::cost::{MicrobatchLoad, Partition, PipelineCosts, Place, Pricing};
 use crate::flow::{Flows, Path};
 use crate::scenario::Scenario;
@@ -257,6 +258,33 @@ pub(super) fn stagger(strategy: &Strategy, costs: &PipelineCosts, execution: &mu
         }
         begin = end + switch;
     }
+}
+
+/// What no order of these microbatches on these pipelines can beat: every phase takes as long as the slowest of its pipelines at least, then its
+/// parameters move; exchange and step of a rank begin when the work of all that it waits for can be done.
+pub(super) fn lower_bound(strategy: &Strategy, costs: &PipelineCosts) -> Nanos {
+    let work = work_bounds(costs);
+    let (mut begin, mut bound) = (Nanos::ZERO, Nanos::ZERO);
+    for phase in 0..strategy.phases() {
+        let rows: Vec<(usize, usize)> = strategy
+            .spans()
+            .filter(|(pipeline, ..)| pipeline.phase == phase)
+            .flat_map(|(_, ranks, _)| ranks.enumerate())
+            .collect();
+        let all = rows.iter().map(|&(_, rank)| work[rank]).max().unwrap_or(Nanos::ZERO);
+        for &(stage, rank) in &rows {
+            let done = match strategy.optimizer {
+                OptimizerSharding::AllDevices => all,
+                OptimizerSharding::Replicas => {
+                    let joined = rows.iter().filter(|row| row.0 == stage).map(|row| work[row.1]);
+                    joined.max().unwrap_or(Nanos::ZERO)
+                }
+            };
+            bound = bound.max(begin + done + costs.sync[rank] + costs.optimizer[rank]);
+        }
+        begin += all + rows.iter().map(|&(_, rank)| costs.sync[rank]).max().unwrap_or(Nanos::ZERO);
+    }
+    bound
 }
 
 /// When each rank may begin what stands behind its last backward: with the optimizer cut over all devices, or with a phase to come,

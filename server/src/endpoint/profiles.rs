@@ -72,8 +72,8 @@ pub(crate) async fn list(
 /// Uploads measurements and fits them.
 ///
 /// The body is one file, recognised by content: measured kernels and collectives (Vidur, vTrain, SimuMax, Galvatron, our own table)
-/// fit the curves of `device` or of the cluster of `scenario`, as `planscope calibrate` does; timed layers (DFLOP, DynaPipe, Galvatron)
-/// become times in place of the model's. For several files post each onto the profile of those before. Nothing is applied to any
+/// fit the curves of `device` or of the cluster of `scenario`, as `planscope calibrate` does; timed layers (DFLOP, DynaPipe, Galvatron, or
+/// our own table by sequence length and scheme) become times in place of the model's. For several files post each onto the profile of those before. Nothing is applied to any
 /// scenario. Computed while you wait, in turn with planning jobs.
 #[utoipa::path(
     post, path = "/api/v1/profiles", tag = "profiles", params(UploadOptions),

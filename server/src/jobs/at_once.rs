@@ -3,7 +3,6 @@
 use std::panic::AssertUnwindSafe;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::time::Duration;
 
 use api::job::PlanningTime;
 use planner::engine::{Observer, PlanError};
@@ -12,7 +11,7 @@ use planner::ranking::Workers;
 use planner::scenario::{PlannerKind, ValidScenario};
 
 use super::Jobs;
-use crate::clock::Clock;
+use super::stopwatch::Stopwatch;
 use crate::workers::Threads;
 
 /// Askers that may wait for a turn at once.
@@ -44,9 +43,7 @@ impl Jobs {
         let asker = Asker::default();
         let mut asked = Asked {
             gone: Arc::clone(&asker.0),
-            clock: Arc::clone(&self.clock),
-            started: None,
-            times: Vec::new(),
+            stopwatch: Stopwatch::new(Arc::clone(&self.clock)),
             threads: self.limits.search_threads,
         };
         let engine = Arc::clone(&self.engine);
@@ -54,12 +51,15 @@ impl Jobs {
             // The turn ends with the planning, which may outlast the asker by a moment.
             let _turn = turn;
             let planned = std::panic::catch_unwind(AssertUnwindSafe(|| engine(&scenario, &mut asked)));
-            (planned, asked.times)
+            (planned, asked.stopwatch)
         })
         .await;
         drop(place);
         match planned {
-            Ok((Ok(Ok(planning)), times)) => Ok((planning, times)),
+            Ok((Ok(Ok(planning)), stopwatch)) => {
+                let times = stopwatch.into_times(&planning.outcome);
+                Ok((planning, times))
+            }
             Ok((Ok(Err(PlanError::Cancelled(_))), _)) => Err(NotPlanned::Closing),
             Ok((Ok(Err(error @ PlanError::Refused { .. })), _)) => Err(NotPlanned::Fault(error.to_string())),
             // The panic hook has written the place and the message.
@@ -89,24 +89,23 @@ impl Drop for Asker {
 
 struct Asked {
     gone: Arc<AtomicBool>,
-    clock: Arc<dyn Clock>,
-    started: Option<Duration>,
-    times: Vec<PlanningTime>,
+    stopwatch: Stopwatch,
     threads: Threads,
 }
 
 impl Observer for Asked {
-    fn started(&mut self, _: PlannerKind) {
-        self.started = Some(self.clock.elapsed());
+    fn started(&mut self, planner: PlannerKind) {
+        self.stopwatch.started(planner);
     }
 
     fn progress(&mut self, _: PlannerKind, _: &'static str, _: u32, _: u32) {}
 
+    fn batch(&mut self, _: PlannerKind, batch: Option<u32>) {
+        self.stopwatch.batch(batch);
+    }
+
     fn finished(&mut self, planner: PlannerKind) {
-        if let Some(started) = self.started.take() {
-            let ms = self.clock.elapsed().saturating_sub(started).as_secs_f64() * 1e3;
-            self.times.push(PlanningTime { planner, ms });
-        }
+        self.stopwatch.finished(planner);
     }
 
     fn cancelled(&self) -> bool {

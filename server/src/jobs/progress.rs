@@ -5,10 +5,12 @@ use std::time::Duration;
 
 use api::job::{JobState, PlanningTime};
 use planner::engine::Observer;
+use planner::outcome::Outcome;
 use planner::ranking::Workers;
 use planner::scenario::PlannerKind;
 
 use super::Entry;
+use super::stopwatch::Stopwatch;
 use crate::clock::Clock;
 use crate::workers::Threads;
 
@@ -20,26 +22,25 @@ const PACE: Duration = Duration::from_millis(50);
 pub(super) struct Progress {
     entry: Entry,
     clock: Arc<dyn Clock>,
-    started: Option<(PlannerKind, Duration)>,
+    stopwatch: Stopwatch,
     told: Option<(PlannerKind, &'static str, Duration)>,
-    times: Vec<PlanningTime>,
     threads: Threads,
 }
 
 impl Progress {
     pub(super) fn new(entry: Entry, clock: Arc<dyn Clock>, threads: Threads) -> Self {
-        Self { entry, clock, started: None, told: None, times: Vec::new(), threads }
+        Self { entry, stopwatch: Stopwatch::new(Arc::clone(&clock)), clock, told: None, threads }
     }
 
-    /// Wall time of every planner that finished.
-    pub(super) fn into_times(self) -> Vec<PlanningTime> {
-        self.times
+    /// Wall time of every planner that finished, and of its batches beside the steps of the outcome.
+    pub(super) fn into_times(self, outcome: &Outcome) -> Vec<PlanningTime> {
+        self.stopwatch.into_times(outcome)
     }
 }
 
 impl Observer for Progress {
     fn started(&mut self, planner: PlannerKind) {
-        self.started = Some((planner, self.clock.elapsed()));
+        self.stopwatch.started(planner);
         self.progress(planner, "starting", 0, 1);
     }
 
@@ -54,11 +55,12 @@ impl Observer for Progress {
         }
     }
 
+    fn batch(&mut self, _: PlannerKind, batch: Option<u32>) {
+        self.stopwatch.batch(batch);
+    }
+
     fn finished(&mut self, planner: PlannerKind) {
-        if let Some((_, started)) = self.started.take_if(|(started, _)| *started == planner) {
-            let ms = self.clock.elapsed().saturating_sub(started).as_secs_f64() * 1e3;
-            self.times.push(PlanningTime { planner, ms });
-        }
+        self.stopwatch.finished(planner);
     }
 
     fn cancelled(&self) -> bool {

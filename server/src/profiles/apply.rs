@@ -1,7 +1,7 @@
 //! A scenario as it is with a profile.
 
 use api::profile::{Profile, ProfileEffect, ProfileSource};
-use planner::cost::overrides::CostOverride;
+use planner::cost::overrides::{CostOverride, LAYER, measured_to_predicted};
 use planner::scenario::Scenario;
 
 use super::ProfileError;
@@ -45,12 +45,13 @@ pub(crate) fn apply(profile: &Profile, scenario: &Scenario) -> Result<Applied, P
             changes.extend(lines(|out| told::changes(out, &scenario.cluster, &changed.cluster)));
         }
         ProfileEffect::Overrides { overrides } => {
-            let own = meant(profile, overrides, scenario, &mut changes);
+            let mut own = meant(profile, overrides, scenario, &mut changes);
+            own.splice(0..0, elsewhere(&own, scenario));
             if own.is_empty() {
                 return Err(ProfileError::ForOthers(changes.join("; ")));
             }
             let same = |a: &CostOverride, b: &CostOverride| {
-                (&a.module, &a.operator, a.phase) == (&b.module, &b.operator, b.phase)
+                (&a.module, &a.operator, a.phase, a.at) == (&b.module, &b.operator, b.phase, b.at)
             };
             let list = &mut changed.training.overrides;
             let before = list.len();
@@ -60,7 +61,12 @@ pub(crate) fn apply(profile: &Profile, scenario: &Scenario) -> Result<Applied, P
                 changes.push(format!("{} earlier times for the same layers are replaced", before - list.len()));
             }
             changes.extend(own.iter().map(in_words));
-            list.extend(own);
+            let (everywhere, timed): (Vec<_>, Vec<_>) =
+                own.into_iter().partition(|given| given.at.is_none() && given.scale.is_some() && given.phase.is_none());
+            // What is for some degrees only stands behind what is for all of them, since the last counts.
+            let place = list.iter().position(|given| given.at.is_some()).unwrap_or(list.len());
+            list.splice(place..place, everywhere);
+            list.extend(timed);
         }
     }
     changed.profiles.push(id.clone());
@@ -92,6 +98,25 @@ fn meant(
     own
 }
 
+/// What layers take at degrees that were not timed: the model's times, times what it is off by where they were, so that measured and
+/// predicted degrees can be held against each other.
+fn elsewhere(own: &[CostOverride], scenario: &Scenario) -> Option<CostOverride> {
+    let timed: Vec<&CostOverride> = own.iter().filter(|given| given.at.is_some() && given.is_layer()).collect();
+    let module =
+        scenario.model.modules.iter().find(|module| timed.first().is_some_and(|given| given.is_for(module)))?;
+    let (mut sum, mut count) = (0.0, 0.0);
+    for (at, timings) in timed.iter().filter_map(|given| Some((given.at?, given.timings_us.as_ref()?))) {
+        let ratio = measured_to_predicted(module, &scenario.cluster, &scenario.training, at, timings);
+        let weight = timings.len() as f64;
+        if ratio.is_finite() && ratio > 0.0 {
+            (sum, count) = (sum + weight * ratio.ln(), count + weight);
+        }
+    }
+    let scale = (count > 0.0).then(|| ((sum / count).exp().clamp(0.01, 100.0) * 1e6).round() / 1e6)?;
+    let (module, operator) = (Some(module.name.clone()), LAYER.to_owned());
+    Some(CostOverride { module, operator, scale: Some(scale), ..CostOverride::default() })
+}
+
 fn in_words(given: &CostOverride) -> String {
     let module = given.module.as_deref().unwrap_or("every module");
     let phase = match given.phase {
@@ -99,11 +124,13 @@ fn in_words(given: &CostOverride) -> String {
         Some(_) => "backward",
         None => "forward and backward",
     };
-    let how = match (given.scale, &given.formula_us, &given.table_us) {
+    let how = match (given.scale, &given.formula_us, &given.table_us, &given.timings_us) {
         (Some(scale), ..) => format!("x {scale}"),
-        (_, Some(formula), _) => format!("{formula} µs"),
-        (_, _, Some(table)) => format!("a table of {} sizes", table.len()),
+        (_, Some(formula), ..) => format!("{formula} µs"),
+        (_, _, Some(table), _) => format!("a table of {} sizes", table.len()),
+        (.., Some(timings)) => format!("T(l) fitted to {} timings", timings.len()),
         _ => String::new(),
     };
-    format!("{module}, {} {phase}: {how}", given.operator)
+    let at = given.at.map_or_else(String::new, |at| format!(" at TP {} CP {}", at.tensor, at.context));
+    format!("{module}, {} {phase}{at}: {how}", given.operator)
 }

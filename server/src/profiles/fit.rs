@@ -4,6 +4,7 @@ use std::collections::BTreeSet;
 
 use api::profile::{FittedPart, FittedPoint, ProfileEffect, ProfileSource};
 use ingest::profile::layers::{self, LayerProfile};
+use ingest::profile::schemes::{self, SchemeProfile};
 use ingest::profile::{self as kernels, Hints};
 use planner::calibration::{PartResiduals, Sample, residuals};
 use planner::cluster::{Cluster, presets};
@@ -54,6 +55,7 @@ impl Base {
 enum Read {
     Kernels(Measurements),
     Layers(String, LayerProfile),
+    Schemes(String, SchemeProfile),
 }
 
 /// Reads files and fits what they measure; takes seconds. The profile has no name yet.
@@ -64,18 +66,28 @@ pub(crate) fn fit(base: &Base, files: Vec<ProfileFile>) -> Result<NewProfile, Pr
     }
     let mut of_kernels = Vec::new();
     let mut of_layers = Vec::new();
+    let mut of_schemes = Vec::new();
     for file in &files {
         match read(file)? {
             Read::Kernels(measured) => of_kernels.push(measured),
             Read::Layers(name, profile) => of_layers.push((name, profile)),
+            Read::Schemes(name, profile) => of_schemes.push((name, profile)),
         }
     }
-    let fitted = match (of_kernels.first(), of_layers.first()) {
-        (Some(kernels), Some((layers, _))) => {
+    let of_times = of_layers.first().map(|(name, _)| name).or(of_schemes.first().map(|(name, _)| name));
+    let fitted = match (of_kernels.first(), of_times) {
+        (Some(kernels), Some(layers)) => {
             return Err(ProfileError::Mixed { kernels: kernels.name.clone(), layers: layers.clone() });
         }
         (Some(_), None) => cluster(base, &Measured { files: of_kernels })?,
-        (None, _) => super::layers::fit(base, &of_layers)?,
+        (None, _) if of_schemes.is_empty() => super::layers::fit(base, &of_layers)?,
+        (None, _) => match of_layers.first() {
+            Some((layers, _)) => {
+                let (schemes, layers) = (of_schemes[0].0.clone(), layers.clone());
+                return Err(ProfileError::TwoWays { schemes, layers });
+            }
+            None => super::schemes::fit(base, &of_schemes)?,
+        },
     };
     let base = serde_json::to_string(base).expect("a base has only text keys");
     let id = address(&fitted.source, &fitted.content.effect, Some(&base), &files);
@@ -85,6 +97,12 @@ pub(crate) fn fit(base: &Base, files: Vec<ProfileFile>) -> Result<NewProfile, Pr
 fn read(file: &ProfileFile) -> Result<Read, ProfileError> {
     let hints = Hints { name: file.name.clone(), ranks: file.ranks, ranks_per_node: None };
     let name = file.name.clone();
+    if schemes::is(&file.content) {
+        return match schemes::read(&file.content) {
+            Ok(profile) => Ok(Read::Schemes(name, profile)),
+            Err(error) => Err(ProfileError::File { name, reason: error.to_string() }),
+        };
+    }
     let refused = match kernels::read(&file.content, &hints) {
         Ok(profile) => return Ok(Read::Kernels(Measurements { name, read: Ok(profile) })),
         Err(refused) => refused,

@@ -38,9 +38,8 @@ pub(super) fn fit(base: &Base, files: &[(String, LayerProfile)]) -> Result<NewPr
             module: target,
             operator: LAYER.to_owned(),
             phase: Some(if table.backward { OverridePhase::Backward } else { OverridePhase::Forward }),
-            scale: None,
-            formula_us: None,
             table_us: Some(points),
+            ..CostOverride::default()
         });
     }
     if overrides.is_empty() {

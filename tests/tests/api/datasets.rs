@@ -108,3 +108,44 @@ async fn a_deleted_dataset_says_so_until_it_is_uploaded_again() {
     assert_eq!((again.status, again.json::<Value>()["dataset"]["id"].as_str().unwrap()), (201, id.as_str()));
     assert_eq!(house.get(&api::path::dataset(&id)).await.status, 200);
 }
+
+/// Lengths of real documents and prompts, in the folder that PLANSCOPE_DATA names, are planned by sequence.
+#[tokio::test(flavor = "multi_thread")]
+async fn real_lengths_are_planned_by_sequence() {
+    let Some(data) = std::env::var_os("PLANSCOPE_DATA") else {
+        eprintln!("skipped: PLANSCOPE_DATA is not set, so there are no real lengths");
+        return;
+    };
+    let house = House::open().await;
+    let folder = std::path::Path::new(&data).join("data/lengths");
+    for (file, column) in
+        [("arxiv_summarization.csv", "num_total_tokens"), ("splitwise_code.csv", "num_prefill_tokens")]
+    {
+        let lengths = std::fs::read_to_string(folder.join(file)).unwrap();
+        let rows = lengths.lines().skip(1).filter(|line| !line.trim().is_empty()).count();
+        let path = format!("{}?name={file}&column={column}", api::path::DATASETS);
+        let uploaded = house.post(&path, lengths).await;
+        assert_eq!(uploaded.status, 201, "{uploaded:?}");
+        let uploaded: Value = uploaded.json();
+        assert_eq!(uploaded["dataset"]["samples"], rows);
+        let scenario = json!({
+            "schema": "scenario/1", "model": {"preset": "llama-2-7b"}, "cluster": {"preset": "a800", "nodes": 1},
+            "workload": {
+                "samples": {"kind": "dataset", "id": uploaded["dataset"]["id"]},
+                "global_batch": 48, "context_length": 16_384, "packing": "single"
+            },
+            "training": {"gradients": "bf16"}, "planners": ["hydraulis", "dhp"], "iterations": 2
+        });
+        let id = house.store(&scenario).await;
+        assert_eq!(house.plan(&id).await["state"]["state"], "done");
+        let outcome: Value = house.get(&api::path::outcome(&id)).await.json();
+        for result in outcome["outcome"]["results"].as_array().unwrap() {
+            assert_eq!(result["answer"]["status"], "planned", "{file}: {result}");
+            let iterations = result["answer"]["iterations"].as_array().unwrap();
+            let shown = if result["planner"] == "dhp" { "groups" } else { "strategy" };
+            assert!(iterations.len() == 2 && iterations.iter().all(|own| own[shown].is_object()), "{file}: {result}");
+        }
+        let batches = outcome["planning_ms"].as_array().unwrap();
+        assert!(batches.iter().all(|time| time["batches"].as_array().unwrap().len() == 2), "{batches:?}");
+    }
+}

@@ -98,3 +98,39 @@ async fn timed_layers_become_times_of_the_backbone() {
     assert_eq!(mixed.problem().status, 422);
     assert_eq!(house.post(&path, "nothing of the kind").await.problem().kind, "/problems/invalid-profile");
 }
+
+/// Three lengths at TP 1 and at TP 2, of 1e-6 l² + 0.002 l + 0.1 ms a layer, half of it at TP 2; one row is wrong.
+#[tokio::test(flavor = "multi_thread")]
+async fn timed_schemes_become_t_of_l_at_their_degrees() {
+    let house = House::open().await;
+    let mut table = "tp,length,sequences,layers,time_ms\n".to_owned();
+    for (tensor, length, sequences) in
+        [(1, 1024, 1), (1, 4096, 1), (1, 4096, 2), (2, 1024, 1), (2, 4096, 1), (2, 8192, 1)]
+    {
+        let l = f64::from(length);
+        let millis = (f64::from(sequences) * (1e-6 * l * l + 0.002 * l) + 0.1) / f64::from(tensor) * 4.0;
+        writeln!(table, "{tensor},{length},{sequences},4,{millis}").unwrap();
+    }
+    table.push_str("2,16384,1,4,soon\n");
+    let path = format!("{}?name=schemes.csv", api::path::PROFILES);
+    let stored = house.post(&path, table.clone()).await;
+    assert_eq!(stored.status, 201, "{stored:?}");
+    let profile: Value = stored.json();
+    assert!(profile["report"][0].as_str().unwrap().contains("first row 8, column time_ms: soon"), "{profile}");
+    assert_eq!((&profile["summary"]["measurements"], profile["parts"].as_array().unwrap().len()), (&json!(6), 2));
+    assert!(profile["parts"][0]["residual"].as_f64().unwrap() < 1e-6, "{profile}");
+    let id = profile["summary"]["id"].as_str().unwrap().to_owned();
+    let scenario = house.store(&house::scenario()).await;
+    let applied: Value =
+        send(&house, "POST", &api::path::profile_apply(&id), &json!({"scenario": scenario})).await.json();
+    let used: Value = house.get(&api::path::scenario(applied["scenario"].as_str().unwrap())).await.json();
+    let given = used["scenario"]["training"]["overrides"].as_array().unwrap();
+    // What the model is off by stands before the timed degrees, of which the last counts.
+    assert!(given.len() == 3 && given[0]["scale"].is_f64() && given[0].get("at").is_none(), "{given:?}");
+    assert_eq!((&given[1]["at"], &given[2]["at"]["tensor"]), (&json!({"tensor": 1, "context": 1}), &json!(2)));
+    assert_eq!(given[1]["timings_us"].as_array().unwrap().len(), 3);
+    let layers = house.post(&format!("{}?name=l.json&onto={id}", api::path::PROFILES), LAYERS).await;
+    assert_eq!(layers.problem().status, 422);
+    let wrong = house.post(&path, "tp,length,time_ms\n1,2048,0\n").await.problem();
+    assert!(wrong.detail.contains("row 2, column time_ms: 0"));
+}

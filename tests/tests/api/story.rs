@@ -48,7 +48,14 @@ async fn lengths_become_schedules_that_a_short_link_finds_again() {
     let results = outcome["outcome"]["results"].as_array().unwrap();
     assert_eq!(results.len(), 3);
     assert!(results.iter().all(|result| result["answer"]["status"] == "planned"), "{results:?}");
-    assert_eq!(outcome["planning_ms"].as_array().unwrap().len(), 3);
+    let planning = outcome["planning_ms"].as_array().unwrap();
+    assert_eq!(planning.len(), 3);
+    // What is planned anew for every batch stands beside the step of the batch before; the tests' clock stands still.
+    let batches = &planning.iter().find(|time| time["planner"] == "wait_free_cyclic").unwrap()["batches"];
+    assert_eq!(batches.as_array().unwrap().len(), 2);
+    assert_eq!(batches[0], json!({"ms": 0.0}));
+    assert!(batches[1]["step_before_ms"].as_f64().unwrap() > 0.0 && batches[1]["exposed_ms"] == 0.0, "{batches}");
+    assert!(planning.iter().all(|time| time["planner"] != "1f1b" || time.get("batches").is_none()), "{planning:?}");
 
     // Looks at each schedule: the compact form and JSON are the same timeline.
     for planner in ["1f1b", "interleaved", "wait_free_cyclic"] {

@@ -106,7 +106,7 @@ pub(super) fn UploadProfile(changed: Callback<()>) -> impl IntoView {
     view! {
         <FileDrop
             title=Signal::stored("Drop or choose files of measurements".to_owned())
-            hint="Kernels and collectives of Vidur, vTrain, SimuMax, Galvatron or a table of your own; timed layers of DFLOP, DynaPipe, Galvatron"
+            hint="Kernels and collectives of Vidur, vTrain, SimuMax, Galvatron or a table of your own; timed layers of DFLOP, DynaPipe, Galvatron, or by sequence length and scheme (docs/formats.md)"
             test_id="upload-profile"
             busy=busy
             multiple=true

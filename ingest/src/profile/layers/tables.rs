@@ -125,7 +125,7 @@ fn size(shape: &Shape) -> Option<(u64, u32)> {
 }
 
 /// Seconds of one layer, from the times of several numbers of layers.
-fn of_a_layer(by_layers: &BTreeMap<u32, Vec<f64>>) -> Vec<f64> {
+pub(in crate::profile) fn of_a_layer(by_layers: &BTreeMap<u32, Vec<f64>>) -> Vec<f64> {
     let first_last = by_layers.first_key_value().zip(by_layers.last_key_value());
     if let Some(((few, short), (many, long))) = first_last
         && many > few

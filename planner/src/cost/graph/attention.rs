@@ -15,13 +15,31 @@ pub(super) struct AttentionParts {
     core: Vec<TensorId>,
 }
 
+/// Width of all query heads together.
+fn queries(shape: &Shape<'_>) -> f64 {
+    f64::from(shape.module.query_width())
+}
+
+/// How often keys and values stand in an all-to-all group that has more devices than there are heads of them.
+fn repetition(shape: &Shape<'_>) -> f64 {
+    match shape.training.context_exchange {
+        ContextExchange::AllToAll => (shape.c * shape.t / f64::from(shape.module.kv_heads)).max(1.0),
+        ContextExchange::Ring => 1.0,
+    }
+}
+
+/// Bytes of queries, keys and values as attention reads them.
+fn attended_bytes(shape: &Shape<'_>) -> f64 {
+    shape.w * shape.n * (attended(shape) / shape.t)
+}
+
 fn qkv_product(shape: &Shape<'_>) -> MatMul {
-    let width = (shape.h() + 2.0 * f64::from(shape.module.kv_width())) / shape.t;
+    let width = (queries(shape) + 2.0 * f64::from(shape.module.kv_width())) / shape.t;
     product(shape.n, shape.h(), width, shape.format())
 }
 
 fn projection(shape: &Shape<'_>) -> MatMul {
-    product(shape.n, shape.h() / shape.t, shape.h(), shape.format())
+    product(shape.n, queries(shape) / shape.t, shape.h(), shape.format())
 }
 
 /// The fused kernel over what one device holds.
@@ -32,7 +50,7 @@ fn fused(shape: &Shape<'_>, backward: bool) -> Attention {
         tokens: shape.n,
         squared: shape.squared,
         heads: f64::from(module.heads) / shape.t,
-        kv_heads: f64::from(module.kv_heads) / shape.t,
+        kv_heads: f64::from(module.kv_heads) * repetition(shape) / shape.t,
         qk_dim: dim,
         v_dim: dim,
         causal: module.mask == Mask::Causal,
@@ -80,9 +98,9 @@ fn trade(graph: &mut Builder, shape: &Shape<'_>, phase: Phase, width: f64) {
     }
 }
 
-/// Width of queries, keys and values together.
-fn traded(shape: &Shape<'_>) -> f64 {
-    shape.h() + 2.0 * f64::from(shape.module.kv_width())
+/// Width of queries, keys and values together, as they are traded and kept for the backward.
+fn attended(shape: &Shape<'_>) -> f64 {
+    queries(shape) + 2.0 * f64::from(shape.module.kv_width()) * repetition(shape)
 }
 
 /// From the normed input to the branch's output.
@@ -91,10 +109,10 @@ pub(super) fn forward(graph: &mut Builder, shape: &Shape<'_>, input: TensorId) -
     gather(graph, shape, shape.n, Phase::Forward, None);
     let qkv_product = qkv_product(shape);
     graph.run("qkv", Phase::Forward, Kernel::MatMul(qkv_product), &[input]);
-    let qkv = graph.makes("qkv", w * shape.n * qkv_product.n);
+    let qkv = graph.makes("qkv", attended_bytes(shape));
     rotary(graph, shape, Phase::Forward);
-    trade(graph, shape, Phase::Forward, traded(shape));
-    let context_bytes = w * shape.n * shape.h() / shape.t;
+    trade(graph, shape, Phase::Forward, attended(shape));
+    let context_bytes = w * shape.n * queries(shape) / shape.t;
     let heads = f64::from(shape.module.heads) / shape.t;
     let mut core = Vec::new();
     graph.core = true;
@@ -125,7 +143,7 @@ pub(super) fn forward(graph: &mut Builder, shape: &Shape<'_>, input: TensorId) -
         }
     };
     graph.core = false;
-    trade(graph, shape, Phase::Forward, shape.h());
+    trade(graph, shape, Phase::Forward, queries(shape));
     // The output of the core is kept whatever is recomputed: the projection's weight gradient reads it.
     let context = keep(graph, context);
     let projection = projection(shape);
@@ -154,15 +172,14 @@ pub(super) fn backward(
 ) -> TensorId {
     let w = shape.w;
     let of_context = row_backward(graph, shape, "projection", projection(shape), parts.context, gradient);
-    trade(graph, shape, Phase::InputGrad, shape.h());
-    let width = qkv_product(shape).n;
+    trade(graph, shape, Phase::InputGrad, queries(shape));
     let mut reads = vec![parts.qkv, of_context];
     reads.extend(&parts.core);
     match shape.training.attention {
         AttentionKernel::Flash => {
             reads.push(parts.context);
             let at = graph.run("attention", Phase::InputGrad, Kernel::Attention(fused(shape, true)), &reads);
-            let result = graph.makes("qkv gradient", w * shape.n * width);
+            let result = graph.makes("qkv gradient", attended_bytes(shape));
             ring(graph, shape, Phase::InputGrad, 2.0, at);
             finish(graph, shape, input, result)
         }
@@ -182,14 +199,14 @@ pub(super) fn backward(
             graph.run("softmax", Phase::InputGrad, stream(StreamingClass::Softmax, bytes), &[of_scores]);
             graph.run("query gradient", Phase::InputGrad, as_gradient(values), &[of_scores, parts.qkv]);
             graph.run("key gradient", Phase::InputGrad, as_gradient(values), &[of_scores, parts.qkv]);
-            let result = graph.makes("qkv gradient", w * shape.n * width);
+            let result = graph.makes("qkv gradient", attended_bytes(shape));
             finish(graph, shape, input, result)
         }
     }
 }
 
 fn finish(graph: &mut Builder, shape: &Shape<'_>, input: TensorId, qkv_gradient: TensorId) -> TensorId {
-    trade(graph, shape, Phase::InputGrad, traded(shape));
+    trade(graph, shape, Phase::InputGrad, attended(shape));
     rotary(graph, shape, Phase::InputGrad);
     column_backward(graph, shape, "qkv", qkv_product(shape), input, qkv_gradient)
 }
@@ -197,7 +214,7 @@ fn finish(graph: &mut Builder, shape: &Shape<'_>, input: TensorId, qkv_gradient:
 /// Rotary positions turn queries and keys in place.
 fn rotary(graph: &mut Builder, shape: &Shape<'_>, phase: Phase) {
     if shape.module.learned_positions == 0 && shape.module.patch.is_none() && shape.module.audio.is_none() {
-        let width = (shape.h() + f64::from(shape.module.kv_width())) / shape.t;
+        let width = (queries(shape) + f64::from(shape.module.kv_width())) / shape.t;
         let bytes = 2.0 * shape.w * shape.n * width;
         graph.run("rotary positions", phase, stream(StreamingClass::Activation, bytes), &[]);
     }
@@ -221,11 +238,11 @@ fn cross(shape: &Shape<'_>, backward: bool) -> Attention {
 }
 
 fn text_product(shape: &Shape<'_>) -> MatMul {
-    product(shape.items.max(1.0) * text_tokens(shape), shape.h(), 2.0 * shape.h() / shape.t, shape.format())
+    product(shape.items.max(1.0) * text_tokens(shape), shape.h(), 2.0 * queries(shape) / shape.t, shape.format())
 }
 
 fn query_product(shape: &Shape<'_>) -> MatMul {
-    product(shape.n, shape.h(), shape.h() / shape.t, shape.format())
+    product(shape.n, shape.h(), queries(shape) / shape.t, shape.format())
 }
 
 /// Items attend to their text; a residual addition closes the branch.
@@ -237,7 +254,7 @@ pub(super) fn cross_forward(
     if text_tokens(shape) == 0.0 {
         return (None, middle);
     }
-    let bytes = shape.w * shape.n * shape.h() / shape.t;
+    let bytes = shape.w * shape.n * queries(shape) / shape.t;
     gather(graph, shape, shape.n, Phase::Forward, None);
     graph.run("cross query", Phase::Forward, Kernel::MatMul(query_product(shape)), &[middle]);
     let query = graph.makes("cross query", bytes);
@@ -266,7 +283,7 @@ pub(super) fn cross_backward(
     let of_context = row_backward(graph, shape, "cross projection", projection(shape), parts.context, gradient);
     let reads = [parts.query, parts.keys_and_values, parts.context, of_context];
     graph.run("cross attention", Phase::InputGrad, Kernel::Attention(cross(shape, true)), &reads);
-    let of_query = graph.makes("query gradient", shape.w * shape.n * shape.h() / shape.t);
+    let of_query = graph.makes("query gradient", shape.w * shape.n * queries(shape) / shape.t);
     let keys_and_values = super::weight_grad(text_product(shape));
     graph.run("cross keys and values", Phase::WeightGrad, keys_and_values, &[]);
     let result = column_backward(graph, shape, "cross query", query_product(shape), parts.stream, of_query);
@@ -307,6 +324,32 @@ mod tests {
         let expected = [qkv, context, context, qkv].map(|bytes| (Operation::AllToAll, bytes));
         assert_eq!(exchanges(ContextExchange::AllToAll, 4), expected);
         assert_eq!(exchanges(ContextExchange::AllToAll, 1), []);
+    }
+
+    /// Over sixteen ranks (512 tokens each) and TP 2 the eight key-value heads stand four times: queries, keys and values are 2 x 512 x
+    /// (4,096 + 2 x 4 x 1,024) / 2 = 6.29 MB, the context 2 x 512 x 4,096 / 2 = 2.10 MB.
+    #[test]
+    fn more_ranks_than_key_value_heads_repeat_them() {
+        let (qkv, context) = (6_291_456.0, 2_097_152.0);
+        let expected = [qkv, context, context, qkv].map(|bytes| (Operation::AllToAll, bytes));
+        assert_eq!(exchanges(ContextExchange::AllToAll, 16), expected);
+    }
+
+    /// Qwen3 4B: 32 heads of 128 beside a width of 2,560, so queries are 4,096 wide: the qkv product has 4,096 + 2 x 1,024 columns, and the projection
+    /// 4,096 x 2,560.
+    #[test]
+    fn heads_may_be_wider_than_the_residual_stream() {
+        let model = crate::model::presets::model("qwen3-vl-4b").unwrap();
+        let module = model.backbone().unwrap();
+        let training = Training::default();
+        let shape = Shape::new(module, &training, 1.0, ModuleLoad::unpadded(1024.0, 1024.0 * 1024.0));
+        let graph = layer(&shape);
+        let product = |name: &str| match graph.operators.iter().find(|own| own.name == name).unwrap().kernel {
+            Kernel::MatMul(product) => [product.m, product.k, product.n],
+            other => panic!("{other:?}"),
+        };
+        assert_eq!(product("qkv").map(|of| of as u32), [1024, 2560, 6144]);
+        assert_eq!(product("projection").map(|of| of as u32), [1024, 4096, 2560]);
     }
 
     /// Keys and values, 2 x 2 bytes x 2,048 x 1,024 / 2 = 4.19 MB, travel three hops forward.

@@ -77,9 +77,9 @@ fn factor(price: &Price, variables: &Variables) -> Option<f64> {
     let predicted = variables.get(Variable::PredictedUs);
     match *price {
         Price::Scale(factor) => Some(factor),
-        Price::Formula(_) | Price::Table(_) if predicted > 0.0 => {
+        Price::Formula(_) | Price::Table(_) | Price::Timings(_) if predicted > 0.0 => {
             price.micros(variables).map(|given| given / predicted)
         }
-        Price::Formula(_) | Price::Table(_) => None,
+        Price::Formula(_) | Price::Table(_) | Price::Timings(_) => None,
     }
 }

@@ -1,6 +1,6 @@
 //! What overrides change in the layers of GPT-3 175B on eight A100s, and what they leave alone.
 
-use super::{CostOverride, OverridePhase};
+use super::{AtDegrees, CostOverride, OverridePhase, measured_to_predicted, timed_layers};
 use crate::cluster::Cluster;
 use crate::cluster::presets::cluster;
 use crate::cost::{LayerCost, LayerModel, ModuleLoad};
@@ -15,7 +15,7 @@ const TENSOR: u32 = 8;
 /// An override of `operator`, to be completed.
 fn of(operator: &str) -> CostOverride {
     let operator = operator.to_owned();
-    CostOverride { module: None, operator, phase: None, scale: None, formula_us: None, table_us: None }
+    CostOverride { operator, ..CostOverride::default() }
 }
 
 fn formula(operator: &str, phase: Option<OverridePhase>, formula: &str) -> CostOverride {
@@ -236,4 +236,46 @@ fn a_layer_is_neither_what_stands_before_the_first_nor_behind_the_last() {
     let (_, plain) = ends(vec![]);
     let (_, longer) = ends(vec![formula("loss", FORWARD, "predicted_us + 50")]);
     assert_micros(longer.forward - plain.forward, 50.0);
+}
+
+/// T(l) = 1e-4 l² + 3 l + 200 µs: a sequence of 2048 tokens takes 419.4304 + 6144 + 200, two of 1024 take 209.7152 + 6144 + 200. So it does
+/// at any context-parallel degree, since lengths are those of whole sequences.
+#[test]
+fn timings_give_t_of_l_at_their_degrees_only() {
+    let plain = layer(Recompute::None, vec![]);
+    let timing = |(l, k): (f64, f64)| [l, k, k * (1e-4 * l * l + 3.0 * l) + 200.0];
+    let timings_us = [(1024.0, 1.0), (2048.0, 1.0), (4096.0, 1.0), (1024.0, 4.0)].map(timing).to_vec();
+    let timed = |tensor, context| {
+        let at = Some(AtDegrees { tensor, context, exchange: None });
+        CostOverride { at, timings_us: Some(timings_us.clone()), ..of("layer") }
+    };
+    assert_eq!(layer(Recompute::None, vec![timed(TENSOR, 2)]), plain);
+    assert_eq!(layer(Recompute::None, vec![timed(4, 1)]), plain);
+    let total = |cost: &LayerCost| cost.forward + cost.input_grad + cost.weight_grad;
+    assert_micros(total(&layer(Recompute::None, vec![timed(TENSOR, 1)])), 6763.4304);
+    let setting = Setting::gpt();
+    let cut = Training { context_parallel: 2, ..training(Recompute::None, vec![timed(TENSOR, 2)]) };
+    assert_micros(total(&setting.under(&cut).layer(LOAD)), 6763.4304);
+    let packed = ModuleLoad::unpadded(TOKENS, 2.0 * 1024.0 * 1024.0);
+    assert_micros(total(&setting.under(&cut).layer(packed)), 6553.7152);
+    let [known] = timed_layers(&cut, &setting.module)[..] else { panic!("one list of timings") };
+    assert!((known.timings, known.at.unwrap().context) == (4, 2) && known.fit.most < 1e-9, "{known:?}");
+}
+
+/// Timings three times as long as what is predicted at TP 8 are off by three, whatever was given for whole layers before.
+#[test]
+fn what_was_measured_is_held_against_the_prediction_alone() {
+    let setting = Setting::gpt();
+    let at = AtDegrees { tensor: TENSOR, context: 1, exchange: None };
+    let plain = training(Recompute::None, vec![]);
+    let micros = |tokens: f64| {
+        let cost = setting.under(&plain).layer(ModuleLoad::unpadded(tokens, tokens * tokens));
+        (cost.forward + cost.input_grad + cost.weight_grad).secs() * 1e6
+    };
+    let timings = [1024.0, 2048.0, 8192.0].map(|tokens| [tokens, 1.0, 3.0 * micros(tokens)]);
+    let scaled = training(Recompute::Full, vec![scale("layer", None, 7.0)]);
+    for training in [&plain, &scaled] {
+        let ratio = measured_to_predicted(&setting.module, &setting.cluster, training, at, &timings);
+        assert!((ratio / 3.0 - 1.0).abs() < 1e-9, "{ratio}");
+    }
 }

@@ -52,12 +52,14 @@ pub(super) fn plan(setting: &Setting<'_>, observer: &mut dyn Observer) -> Result
     for (index, batch) in setting.batches.judged.iter().enumerate() {
         go_on(observer)?;
         observer.progress(setting.kind, "packing batches", index as u32, setting.batches.judged.len() as u32);
+        observer.batch(setting.kind, Some(index as u32));
         let Some(plan) = iteration(setting, &lengths(batch), &phases) else {
             let binding = format!("iteration {index}: its longest sequence fits no microbatch");
             return Ok(Err(NoPlan { binding, search }));
         };
         iterations.push(IterationPlan { replicas: vec![plan], decision: None });
     }
+    observer.batch(setting.kind, None);
     let named = |phase: &Phase| {
         let known = &setting.schemes[phase.scheme];
         let name = format!("{}x{}", setting.copies(known), known.scheme);
@@ -65,6 +67,7 @@ pub(super) fn plan(setting: &Setting<'_>, observer: &mut dyn Observer) -> Result
     };
     let names: Vec<String> = phases.iter().map(named).collect();
     let mut decisions = vec![words::profile(setting)];
+    decisions.extend(words::measured(setting));
     decisions.push(format!(
         "{}: the fastest of {} on a representative batch of {} sequences.",
         names.join(", then "),
@@ -214,7 +217,8 @@ fn hot_spa(
     }
     let mut best: Option<(f64, Vec<Phase>)> = None;
     let inner = ends.len() - 1;
-    // Where all sequences are short there is one interval, and HotSPa is a static strategy.
+    // Where all sequences are short there is one interval, and HotSPa is a static strategy. Elsewhere one strategy alone is none of its
+    // candidates: with the optimizer over all devices it would be Hydraulis' own first step.
     let first = u32::from(inner > 0);
     for cuts in first..1 << inner {
         go_on(observer)?;

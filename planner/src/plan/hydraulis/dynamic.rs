@@ -167,6 +167,7 @@ pub(super) fn plan(setting: &Setting<'_>, observer: &mut dyn Observer) -> Result
     for (index, batch) in setting.batches.judged.iter().enumerate() {
         go_on(observer)?;
         observer.progress(setting.kind, "assigning sequences", index as u32, setting.batches.judged.len() as u32);
+        observer.batch(setting.kind, Some(index as u32));
         let own = lengths(batch);
         let beside = |place: usize, assignment: Option<&Assignment>| proposed.beside(place, assignment, &own);
         let settings = (settings(setting), PackingSettings::default());
@@ -182,8 +183,10 @@ pub(super) fn plan(setting: &Setting<'_>, observer: &mut dyn Observer) -> Result
         }
         iterations.push(IterationPlan { replicas: vec![plan], decision: Some(decision(&proposed, &choice, place)) });
     }
+    observer.batch(setting.kind, None);
     used.sort_by_key(|&(place, times)| (std::cmp::Reverse(times), place));
     let mut decisions = vec![words::profile(setting)];
+    decisions.extend(words::measured(setting));
     decisions.push(match setting.kind {
         PlannerKind::HydraulisStatic => format!(
             "One strategy for all batches, the best of {count} proposed that hold {} tokens: {}.",

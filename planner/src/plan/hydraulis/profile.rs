@@ -1,5 +1,6 @@
 //! The schemes that pipelines may have: what a microbatch costs in each, and how long it may be.
 
+use crate::calibration::{LengthFit, LengthTiming};
 use crate::cost::{MicrobatchLoad, Partition, PipelineCosts, Place, Pricing};
 use crate::heterogeneous_strategies::SchemeCost;
 use crate::plan::strategy::{OptimizerSharding, Scheme};
@@ -83,14 +84,20 @@ pub(super) fn profile(
             }
             continue;
         }
-        let timed = |at: usize| (samples[at], slowest_stage(&costs, at));
-        let mut measured: Vec<(Sample, f64)> =
+        let timed = |at: usize| LengthTiming {
+            tokens: f64::from(samples[at].tokens),
+            sequences: f64::from(samples[at].sequences),
+            time: slowest_stage(&costs, at),
+        };
+        let mut measured: Vec<LengthTiming> =
             all.iter().filter(|&&at| samples[at].total() <= max_len).map(|&at| timed(at)).collect();
         if measured.len() < LENGTHS as usize {
             measured = (0..LENGTHS as usize).map(timed).collect();
         }
-        let (coefficients, error) = fit(&measured);
-        let [a, b, c] = coefficients;
+        let fit = LengthFit::of(&measured);
+        let LengthFit { a, b, c, mean, most } =
+            fit.unwrap_or(LengthFit { a: 0.0, b: 0.0, c: 0.0, mean: 1.0, most: 1.0 });
+        let error = (mean, most);
         let Scheme { tensor: tp, pipeline: pp, context: cp } = scheme;
         let mut cost = SchemeCost { tp, pp, cp, a, b, c, max_len, util_len: 0 };
         cost.util_len = cost.utilised_length(UTILISED);
@@ -218,100 +225,14 @@ fn max_len(scenario: &Scenario, costs: &PipelineCosts, samples: &[Sample]) -> u6
     (0..stages).map(of_rank).fold(f64::INFINITY, f64::min).max(0.0) as u64
 }
 
-/// Coefficients of sums of a l² + b l, plus c, with the least sum of squared relative errors, none below zero, and the mean and the
-/// largest error.
-///
-/// Of the sets of coefficients that are not zero all seven are solved, and the best legal one is taken.
-fn fit(measured: &[(Sample, f64)]) -> ([f64; 3], (f64, f64)) {
-    let longest = measured.iter().map(|(sample, _)| f64::from(sample.tokens)).fold(1.0, f64::max);
-    // In units of the longest, so that the equations are well scaled.
-    let rows: Vec<([f64; 3], f64)> = measured
-        .iter()
-        .map(|&(sample, seconds)| {
-            let (length, count) = (f64::from(sample.tokens) / longest, f64::from(sample.sequences));
-            ([count * length * length, count * length, 1.0], seconds)
-        })
-        .collect();
-    let error = |of: &[f64; 3]| -> (f64, f64, f64) {
-        let (mut squares, mut sum, mut most) = (0.0, 0.0, 0.0_f64);
-        for (basis, seconds) in &rows {
-            let predicted: f64 = basis.iter().zip(of).map(|(base, of)| base * of).sum();
-            let error = (predicted / seconds - 1.0).abs();
-            (squares, sum, most) = (squares + error * error, sum + error, most.max(error));
-        }
-        (squares, sum / rows.len() as f64, most)
-    };
-    let mut best: Option<([f64; 3], (f64, f64, f64))> = None;
-    for set in 1_u32..8 {
-        let used: Vec<usize> = (0..3).filter(|&place| set & (1 << place) != 0).collect();
-        let Some(found) = solve(&rows, &used) else { continue };
-        if found.iter().all(|&of| of >= 0.0) {
-            let found_error = error(&found);
-            if best.as_ref().is_none_or(|(_, known)| found_error.0 < known.0) {
-                best = Some((found, found_error));
-            }
-        }
-    }
-    let (of, (_, mean, most)) = best.unwrap_or(([0.0; 3], (0.0, 1.0, 1.0)));
-    ([of[0] / (longest * longest), of[1] / longest, of[2]], (mean, most))
-}
-
-/// The normal equations of some coefficients, by elimination with pivots; `None` where they have no one solution.
-fn solve(measured: &[([f64; 3], f64)], used: &[usize]) -> Option<[f64; 3]> {
-    let count = used.len();
-    let mut rows = vec![vec![0.0; count + 1]; count];
-    for (basis, seconds) in measured {
-        for (row, &i) in rows.iter_mut().zip(used) {
-            for (column, &j) in used.iter().enumerate() {
-                row[column] += basis[i] * basis[j] / (seconds * seconds);
-            }
-            row[count] += basis[i] / seconds;
-        }
-    }
-    for at in 0..count {
-        let pivot = (at..count).max_by(|&a, &b| rows[a][at].abs().total_cmp(&rows[b][at].abs()))?;
-        rows.swap(at, pivot);
-        if rows[at][at].abs() < 1e-300 {
-            return None;
-        }
-        let (above, below) = rows.split_at_mut(at + 1);
-        for row in below {
-            let factor = row[at] / above[at][at];
-            for (value, pivot) in row.iter_mut().zip(&above[at]).skip(at) {
-                *value -= factor * pivot;
-            }
-        }
-    }
-    let mut found = [0.0; 3];
-    for at in (0..count).rev() {
-        let known: f64 = (at + 1..count).map(|column| rows[at][column] * found[used[column]]).sum();
-        found[used[at]] = (rows[at][count] - known) / rows[at][at];
-    }
-    Some(found)
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
 
-    /// 2e-8 l² + 3e-4 l for every sequence and 0.5 once are found again; and of 1e-8 l² + 1e-4 l - 0.001 the best fit without a
-    /// negative constant leaves it at 0.
     #[test]
-    fn a_quadratic_is_found_again_and_nothing_is_negative() {
+    fn single_sequences_come_first_and_short_ones_are_packed() {
         let samples = samples(32_768);
         assert_eq!((samples[0].tokens, samples[9].tokens, samples[9].sequences), (256, 32_768, 1));
         assert!(samples.contains(&Sample { tokens: 256, sequences: 512 }), "four times the longest in the shortest");
-        let of = |a: f64, b: f64, c: f64| -> Vec<(Sample, f64)> {
-            let time = |sample: Sample| {
-                let length = f64::from(sample.tokens);
-                f64::from(sample.sequences) * (a * length * length + b * length) + c
-            };
-            samples.iter().map(|&sample| (sample, time(sample))).collect()
-        };
-        let ([a, b, c], (mean, most)) = fit(&of(2e-8, 3e-4, 0.5));
-        assert!((a / 2e-8 - 1.0).abs() < 1e-6 && (b / 3e-4 - 1.0).abs() < 1e-6 && (c / 0.5 - 1.0).abs() < 1e-6);
-        assert!(mean <= most && most < 1e-6);
-        let ([a, b, c], (_, most)) = fit(&of(1e-8, 1e-4, -0.001));
-        assert!(a > 0.0 && b > 0.0 && c.abs() < 1e-300 && most > 1e-3);
     }
 }

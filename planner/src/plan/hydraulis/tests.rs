@@ -2,7 +2,8 @@ use super::dealing::{Dealt, replica};
 use super::profile::profile;
 use super::*;
 use crate::check::check_execution_plan;
-use crate::cost::ContextSettings;
+use crate::cost::overrides::{AtDegrees, CostOverride};
+use crate::cost::{ContextSettings, LayerModel, ModuleLoad};
 use crate::engine::{Unobserved, plan as answer};
 use crate::execution_plan::{Buffers, compile};
 use crate::outcome::{Answer, IterationStrategy, Planned};
@@ -10,6 +11,7 @@ use crate::plan::strategy::{Interaction, Scheme};
 use crate::plan::{judge, plan_static};
 use crate::scenario::validate::NoDatasets;
 use crate::scenario::{ValidScenario, parse};
+use crate::timeline::SpanKind;
 use crate::workload::{Sampler, packing};
 
 /// Llama-2 7B on lengths with a long tail.
@@ -101,25 +103,33 @@ fn every_planner_trains_everything_within_memory_and_above_its_bound() {
 }
 
 /// Phases follow each other: what switches between them lies between the end of one and the start of the next.
+/// And the bound of an iteration is at least the busiest row of every phase, added up.
 #[test]
 fn the_strategies_of_hot_spa_follow_each_other() {
     let valid = scenario(1, 60, &serde_json::json!({ "planners": ["hotspa"] }));
     let planning = answer(&valid, &mut Unobserved).unwrap();
     let planned = planned(&planning.outcome, PlannerKind::HotSpa);
     let mut several = 0;
-    for (strategy, timeline) in strategies(planned).zip(&planning.timelines) {
+    for ((strategy, timeline), metrics) in strategies(planned).zip(&planning.timelines).zip(&planned.iterations) {
         let timeline = &timeline.timeline;
+        let mut busiest = 0;
         let phases = strategy.pipelines.iter().map(|pipeline| pipeline.phase).max().unwrap() + 1;
         let mut end = 0;
         for phase in 0..phases {
             let rows = strategy.pipelines.iter().filter(|pipeline| pipeline.phase == phase);
             let rows = rows.flat_map(|pipeline| pipeline.first_row..pipeline.first_row + pipeline.pipeline);
-            let spans: Vec<usize> = rows.flat_map(|row| timeline.compute_lane(row as usize)).collect();
+            let lanes: Vec<_> = rows.map(|row| timeline.compute_lane(row as usize)).collect();
+            let works = |span: &usize| timeline.kind[*span] <= SpanKind::WeightGrad as u8;
+            let busy =
+                lanes.iter().map(|lane| lane.clone().filter(works).map(|span| timeline.duration_ns[span]).sum::<u64>());
+            busiest += busy.max().unwrap();
+            let spans: Vec<usize> = lanes.iter().cloned().flatten().collect();
             let first = spans.iter().map(|&span| timeline.start_ns[span]).min().unwrap();
             assert!(first >= end, "phase {phase} starts at {first}, before {end}");
             end = spans.iter().map(|&span| timeline.end_ns(span)).max().unwrap();
         }
         assert_eq!(end, timeline.makespan_ns);
+        assert!(metrics.lower_bound_s * 1e9 + 1.0 >= busiest as f64, "{} s of {busiest} ns", metrics.lower_bound_s);
         several += u32::from(phases > 1);
     }
     assert!(several > 0, "one of the batches has short and long sequences");
@@ -210,4 +220,50 @@ fn a_planner_that_does_not_apply_says_why() {
     assert!(vision.contains("several modules"), "{vision}");
     let (memory, _) = reasons(serde_json::json!({ "model": { "preset": "llama-2-70b" } }));
     assert!(memory.contains("GiB") && memory.contains('<'), "{memory}");
+}
+
+/// A profile that times every layer twice as long as the operator graph has it, at the degrees of one node: whatever is computed doubles, what
+/// is exchanged does not, and the simulator charges what the planner reckons with.
+#[test]
+fn a_profile_of_lengths_takes_the_place_of_the_operator_graph() {
+    let plain = scenario(1, 40, &serde_json::json!({ "planners": ["hydraulis", "dhp"], "iterations": 1 }));
+    let question = plain.scenario();
+    let module = question.model.backbone().unwrap();
+    let mut timed = question.clone();
+    let pairs = [(1, 1), (1, 2), (1, 4), (1, 8), (2, 1), (2, 2), (2, 4), (4, 1), (4, 2), (8, 1)];
+    for (tensor, context) in pairs {
+        let training = crate::training::Training { context_parallel: context, ..question.training.clone() };
+        let model = LayerModel::new(module, &question.cluster, &training, tensor).in_groups(&question.cluster, tensor);
+        let timing = |(tokens, sequences): (f64, f64)| {
+            let cost = model.layer(ModuleLoad::unpadded(tokens * sequences, tokens * tokens * sequences));
+            [tokens, sequences, 2.0 * (cost.forward + cost.input_grad + cost.weight_grad).secs() * 1e6]
+        };
+        let shapes = [(512.0, 1.0), (512.0, 8.0), (2048.0, 1.0), (2048.0, 4.0), (8192.0, 1.0), (32_768.0, 1.0)];
+        timed.training.overrides.push(CostOverride {
+            operator: "layer".to_owned(),
+            at: Some(AtDegrees { tensor, context, exchange: None }),
+            timings_us: Some(shapes.map(timing).to_vec()),
+            ..CostOverride::default()
+        });
+    }
+    let timed = ValidScenario::new(timed, &NoDatasets).unwrap();
+    let [plain, timed] = [&plain, &timed].map(|valid| answer(valid, &mut Unobserved).unwrap().outcome);
+    for kind in [PlannerKind::Hydraulis, PlannerKind::Dhp] {
+        let [before, after] = [&plain, &timed].map(|outcome| planned(outcome, kind));
+        let said =
+            |planned: &Planned| planned.decisions.iter().find(|words| words.contains("a profile timed")).cloned();
+        assert_eq!(said(before), None);
+        let words = said(after).unwrap();
+        // DHP may choose degrees that were not timed, Hydraulis' are powers of two.
+        let all = !words.contains("at the others");
+        assert!(
+            words.contains(" CP 1 ") && words.contains("6 timings") && (all || kind == PlannerKind::Dhp),
+            "{words}"
+        );
+        let ratio = after.metrics.iteration_s / before.metrics.iteration_s;
+        assert!((1.4..2.3).contains(&ratio), "{kind:?}: {ratio}");
+    }
+    let strategy = strategies(planned(&timed, PlannerKind::Hydraulis)).next().unwrap();
+    let (estimated, simulated) = (strategy.estimated_s, planned(&timed, PlannerKind::Hydraulis).metrics.iteration_s);
+    assert!((estimated / simulated - 1.0).abs() < 0.15, "{estimated} of {simulated}");
 }

@@ -2,7 +2,10 @@
 
 use super::profile::Profiled;
 use super::{OptimizerSharding, Setting};
+use crate::cost::overrides::AtDegrees;
+use crate::plan::measured_layers;
 use crate::scenario::PlannerKind;
+use crate::training::ContextExchange;
 
 pub(super) const fn algorithm(kind: PlannerKind) -> &'static str {
     match kind {
@@ -60,6 +63,16 @@ pub(super) fn profile(setting: &Setting<'_>) -> String {
         schemes.len(),
         mean * 100.0
     )
+}
+
+/// What schemes take from a profile of sequence lengths, where there is one.
+pub(super) fn measured(setting: &Setting<'_>) -> Option<String> {
+    let degrees = setting.schemes.iter().map(|known| AtDegrees {
+        tensor: known.scheme.tensor,
+        context: known.scheme.context,
+        exchange: Some(ContextExchange::Ring),
+    });
+    measured_layers::words(setting.scenario, &degrees.collect::<Vec<_>>())
 }
 
 /// Over what the optimizer is sharded.

@@ -60,7 +60,10 @@ fn module(module: &Module, at: &str, ranges: &mut Ranges<'_>) {
     ranges.whole(&format!("{at}/vocab"), module.vocab, 0, 4_194_304, "");
     ranges.whole(&format!("{at}/learned_positions"), module.learned_positions, 0, 16_777_216, "");
     let (h, a, kv) = (module.hidden, module.heads, module.kv_heads);
-    if a > 0 && h % a != 0 {
+    if let Some(size) = module.head_size {
+        ranges.whole(&format!("{at}/head_size"), size, 1, 4096, "");
+    }
+    if a > 0 && h % a != 0 && module.head_size.is_none() {
         ranges.refuse(&format!("{at}/heads"), format!("{a} heads do not divide the hidden size {h}"));
     }
     if kv > 0 && (kv > a || a % kv != 0) {

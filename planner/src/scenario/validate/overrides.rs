@@ -32,6 +32,12 @@ pub(super) fn check(scenario: &Scenario, errors: &mut Vec<FieldError>) {
             ranges.refuse(&format!("{at}/operator"), detail);
         }
         module(given, &at, scenario, &mut ranges);
+        let degrees = given.at.map_or([1, 1], |at| [at.tensor, at.context]);
+        for (field, degree) in ["tensor", "context"].into_iter().zip(degrees) {
+            if degree == 0 {
+                ranges.refuse(&format!("{at}/at/{field}"), "a degree is 1 or more".to_owned());
+            }
+        }
         match Price::of(given) {
             Ok(price) => prices.push((at, given, price)),
             Err(error) => ranges.refuse(&format!("{at}{}", error.field()), error.to_string()),
@@ -68,8 +74,9 @@ struct Case<'a> {
 
 /// The first load for which a formula gives no time, in words.
 fn without_time(given: &CostOverride, price: &Price, scenario: &Scenario) -> Option<String> {
-    // Uncut, and cut as is asked for or over a whole node.
-    let degrees = [1, scenario.layout.tensor.unwrap_or(scenario.cluster.devices_per_node)];
+    // Uncut, and cut as is asked for or over a whole node; or as it is for.
+    let whole = scenario.layout.tensor.unwrap_or(scenario.cluster.devices_per_node);
+    let degrees = given.at.map_or([1, whole], |at| [at.tensor; 2]);
     for module in scenario.model.modules.iter().filter(|module| given.is_for(module)) {
         for (tensor, tokens) in degrees.into_iter().flat_map(|tensor| TOKENS.map(|tokens| (tensor, tokens))) {
             let values = Case { scenario, module, tensor, tokens }.values(given, price);

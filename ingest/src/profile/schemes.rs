@@ -1,0 +1,350 @@
+//! Timed layers by sequence length and scheme: what planners of sequences (Hydraulis, DHP) fit T(l) to.
+//!
+//! Planscope's own table, CSV: a header in any order, one timing per row, `#` before comments; rows count from 1, which is the
+//! header.
+//!
+//! | column | holds |
+//! |---|---|
+//! | `tp` | tensor-parallel degree |
+//! | `cp` | context-parallel degree; 1 where empty or missing |
+//! | `exchange` | how the context-parallel group exchanges, `ring` or `all_to_all`; `ring` where empty or missing |
+//! | `length` | tokens of a sequence, those of the whole group |
+//! | `sequences` | equal sequences packed into the microbatch; 1 where empty or missing |
+//! | `layers` | transformer layers that were timed together; 1 where empty or missing |
+//! | `time_us` | forward and backward of all of them, nothing recomputed; or one of `time_ms`, `time_s`, `time_ns` |
+//!
+//! The same as JSON: `{"scheme_times": [{"tp": 2, "cp": 1, "length": 4096, "time_ms": 12.5}, ...]}`, whose timings count from 0.
+//!
+//! Embedding, head and loss are no layers. Where the same microbatch was timed with two numbers of layers, what surrounds them is taken
+//! away; of several timings of one microbatch the median counts.
+
+use std::collections::BTreeMap;
+
+use planner::cost::overrides::AtDegrees;
+use planner::training::ContextExchange;
+use serde_json::{Map, Value};
+
+use super::layers::{Report, of_a_layer};
+use super::ledger::Refused;
+use super::table::Table;
+use super::{MAX_VALUES, ProfileError, Refusal, sniff};
+
+/// What people call the format.
+pub const FORMAT: &str = "Planscope table of scheme times";
+/// Columns of times, and their unit in seconds.
+const TIMES: [(&str, f64); 4] = [("time_us", 1e-6), ("time_ms", 1e-3), ("time_s", 1.0), ("time_ns", 1e-9)];
+/// Columns besides; the first and the fourth are needed.
+const OTHERS: [&str; 6] = ["tp", "cp", "exchange", "length", "sequences", "layers"];
+/// Where timings stand in JSON.
+const KEY: &str = "scheme_times";
+/// Largest degree.
+const MOST_DEVICES: f64 = 1_048_576.0;
+/// Most tokens, sequences and layers.
+const LARGEST: f64 = 1e9;
+/// Longest time, eleven days in seconds.
+const LONGEST_S: f64 = 1e6;
+
+/// A timed microbatch.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct SchemeTiming {
+    /// Degrees that it ran under.
+    pub at: AtDegrees,
+    /// Tokens of a sequence.
+    pub tokens: u32,
+    /// Equal sequences.
+    pub sequences: u32,
+    /// Layers.
+    pub layers: u32,
+    /// Forward and backward, in seconds.
+    pub seconds: f64,
+}
+
+/// Timings and how they were read.
+#[derive(Debug, Clone, PartialEq)]
+pub struct SchemeProfile {
+    /// In the order of the file.
+    pub timings: Vec<SchemeTiming>,
+    /// What was read and what was not.
+    pub report: Report,
+}
+
+/// The timings of one layer under some degrees.
+#[derive(Debug, Clone, PartialEq)]
+pub struct TimedScheme {
+    /// The degrees.
+    pub at: AtDegrees,
+    /// By length and number: tokens of a sequence, sequences, microseconds of one layer.
+    pub timings_us: Vec<[f64; 3]>,
+}
+
+/// Whether a file looks like this format and no other.
+pub fn is(bytes: &[u8]) -> bool {
+    let Ok(text) = sniff::text(bytes) else { return false };
+    if text.trim_start().starts_with('{') {
+        return text.contains("\"scheme_times\"");
+    }
+    Table::new(text).is_ok_and(|table| is_header(table.header()))
+}
+
+pub(super) fn is_header(header: &[String]) -> bool {
+    let has = |name: &str| header.iter().any(|own| own == name);
+    has("tp") && has("length") && !has("kernel")
+}
+
+/// Reads a profile of schemes.
+///
+/// # Errors
+/// What the file is instead, which column it lacks, or that none of its values can be used, with the first wrong places.
+pub fn read(bytes: &[u8]) -> Result<SchemeProfile, ProfileError> {
+    let text = sniff::text(bytes)?;
+    let mut profile = SchemeProfile { timings: Vec::new(), report: Report::default() };
+    if text.trim_start().starts_with('{') {
+        json(text, &mut profile)?;
+    } else {
+        table(text, &mut profile)?;
+    }
+    let Report { values, used, refused, assumptions } = &profile.report;
+    if *values == 0 {
+        return Err(ProfileError::NoValues { format: FORMAT });
+    }
+    if *used == 0 {
+        let (refused, assumptions) = (refused.clone(), assumptions.clone());
+        let report = super::Report { rows: *values, refused, assumptions, ..super::Report::default() };
+        return Err(ProfileError::NothingUsable { format: FORMAT, report: Box::new(report) });
+    }
+    Ok(profile)
+}
+
+/// Seconds by layers, by tokens and sequences of a microbatch.
+type ByShape = BTreeMap<(u32, u32), BTreeMap<u32, Vec<f64>>>;
+
+/// The timings of one layer by degrees, from all files together.
+pub fn schemes(timings: &[SchemeTiming]) -> Vec<TimedScheme> {
+    let mut by_degrees: BTreeMap<AtDegrees, ByShape> = BTreeMap::new();
+    for timing in timings {
+        let shapes = by_degrees.entry(timing.at).or_default();
+        let of_shape = shapes.entry((timing.tokens, timing.sequences)).or_default();
+        of_shape.entry(timing.layers).or_default().push(timing.seconds);
+    }
+    let of = |(&(tokens, sequences), by_layers): (&(u32, u32), &BTreeMap<u32, Vec<f64>>)| {
+        let mut times = of_a_layer(by_layers);
+        times.sort_by(f64::total_cmp);
+        let median = times.get(times.len() / 2).copied().unwrap_or(0.0);
+        [f64::from(tokens), f64::from(sequences), median * 1e6]
+    };
+    by_degrees.into_iter().map(|(at, shapes)| TimedScheme { at, timings_us: shapes.iter().map(of).collect() }).collect()
+}
+
+fn table(text: &str, profile: &mut SchemeProfile) -> Result<(), ProfileError> {
+    let mut table = Table::new(text)?;
+    let times: Vec<&str> = TIMES.iter().map(|(column, _)| *column).filter(|column| table.has(column)).collect();
+    if times.is_empty() {
+        return Err(ProfileError::MissingColumn { format: FORMAT, column: "time_us".to_owned() });
+    }
+    table.require(FORMAT, &["tp", "length"])?;
+    let known: Vec<&str> = OTHERS.iter().chain(&times).copied().filter(|column| table.has(column)).collect();
+    table.require(FORMAT, &known)?;
+    for column in table.header().iter().filter(|column| !known.contains(&column.as_str())) {
+        let shown: String = column.chars().take(40).collect();
+        profile.report.assumptions.push(format!("column {shown:?} is not read"));
+    }
+    while let Some(row) = table.next_row()? {
+        let cell = |column: &str| row.optional(column).map(|cell| cell.map(str::to_owned));
+        let timing = timing(&Entry { cell: &cell, place: &|column| row.place(column) }, &mut profile.report);
+        take(profile, timing)?;
+    }
+    Ok(())
+}
+
+fn json(text: &str, profile: &mut SchemeProfile) -> Result<(), ProfileError> {
+    let broken = |detail: String| ProfileError::Json { detail };
+    let mut root: Map<String, Value> = serde_json::from_str(text).map_err(|error| broken(error.to_string()))?;
+    let Some(Value::Array(timings)) = root.remove(KEY) else {
+        return Err(broken(format!("{KEY} must be a list of timings")));
+    };
+    for (index, entry) in timings.into_iter().enumerate() {
+        let place = |column: &str| format!("{KEY}/{index}/{column}");
+        let Value::Object(entry) = entry else {
+            take(profile, Err(Refused::new("a timing is no object", format!("{KEY}/{index}"))))?;
+            continue;
+        };
+        let known = |key: &str| OTHERS.contains(&key) || TIMES.iter().any(|(column, _)| *column == key);
+        if let Some(key) = entry.keys().find(|key| !known(key)) {
+            let shown: String = key.chars().take(40).collect();
+            assume(&mut profile.report, format!("field {shown:?} is not read"));
+        }
+        let cell = |column: &str| match entry.get(column) {
+            None | Some(Value::Null) => Ok(None),
+            Some(Value::Number(number)) => Ok(Some(number.to_string())),
+            Some(Value::String(text)) => Ok(Some(text.clone())),
+            Some(_) => Err(Refused::new("a cell holds no number", place(column))),
+        };
+        let timing = timing(&Entry { cell: &cell, place: &place }, &mut profile.report);
+        take(profile, timing)?;
+    }
+    Ok(())
+}
+
+/// What stands in the columns of one timing.
+struct Entry<'a> {
+    cell: &'a dyn Fn(&str) -> Result<Option<String>, Refused>,
+    place: &'a dyn Fn(&str) -> String,
+}
+
+impl Entry<'_> {
+    fn shown(&self, column: &str, cell: &str) -> String {
+        let clean = |c: char| if c.is_control() { char::REPLACEMENT_CHARACTER } else { c };
+        let cell: String = cell.chars().take(40).map(clean).collect();
+        format!("{}: {cell}", (self.place)(column))
+    }
+
+    fn positive(&self, column: &str, cell: &str, most: f64) -> Result<f64, Refused> {
+        let refused = |reason| Refused::new(reason, self.shown(column, cell));
+        let number: f64 = cell.trim().parse().map_err(|_| refused("a cell holds no number"))?;
+        if !number.is_finite() {
+            Err(refused("a number is not finite"))
+        } else if number <= 0.0 {
+            Err(refused("a number is zero or negative"))
+        } else if number > most {
+            Err(refused("a number is out of range"))
+        } else {
+            Ok(number)
+        }
+    }
+
+    /// A whole number from 1.
+    fn whole(&self, column: &str, most: f64) -> Result<Option<u32>, Refused> {
+        let Some(cell) = (self.cell)(column)? else { return Ok(None) };
+        let number = self.positive(column, &cell, most)?;
+        if number.fract() > 0.0 {
+            return Err(Refused::new("a number is not whole", self.shown(column, &cell)));
+        }
+        Ok(Some(number as u32))
+    }
+
+    fn needed(&self, column: &str, most: f64) -> Result<u32, Refused> {
+        self.whole(column, most)?.ok_or_else(|| Refused::new("a needed cell is empty", (self.place)(column)))
+    }
+}
+
+fn timing(entry: &Entry<'_>, report: &mut Report) -> Result<SchemeTiming, Refused> {
+    let tensor = entry.needed("tp", MOST_DEVICES)?;
+    let context = entry.whole("cp", MOST_DEVICES)?.unwrap_or(1);
+    let tokens = entry.needed("length", LARGEST)?;
+    let sequences = entry.whole("sequences", LARGEST)?.unwrap_or(1);
+    let layers = entry.whole("layers", LARGEST)?.unwrap_or_else(|| {
+        assume(report, "one layer was timed where layers is not told".to_owned());
+        1
+    });
+    let exchange = match (entry.cell)("exchange")?.as_deref().map(str::trim) {
+        None if context > 1 => {
+            assume(report, "sequences travel a ring where exchange is not told".to_owned());
+            Some(ContextExchange::Ring)
+        }
+        _ if context == 1 => None,
+        Some("ring") => Some(ContextExchange::Ring),
+        Some("all_to_all") => Some(ContextExchange::AllToAll),
+        other => {
+            let shown = entry.shown("exchange", other.unwrap_or_default());
+            return Err(Refused::new("an exchange is neither ring nor all_to_all", shown));
+        }
+    };
+    let mut time = None;
+    for (column, unit) in TIMES {
+        if let Some(cell) = (entry.cell)(column)? {
+            time = Some(entry.positive(column, &cell, LONGEST_S / unit)? * unit);
+            break;
+        }
+    }
+    let seconds = time.ok_or_else(|| Refused::new("a time is missing", (entry.place)("time_us")))?;
+    Ok(SchemeTiming { at: AtDegrees { tensor, context, exchange }, tokens, sequences, layers, seconds })
+}
+
+fn assume(report: &mut Report, assumption: String) {
+    if !report.assumptions.contains(&assumption) {
+        report.assumptions.push(assumption);
+    }
+}
+
+fn take(profile: &mut SchemeProfile, timing: Result<SchemeTiming, Refused>) -> Result<(), ProfileError> {
+    let report = &mut profile.report;
+    if report.values >= MAX_VALUES as u64 {
+        return Err(ProfileError::TooManyValues);
+    }
+    report.values += 1;
+    match timing {
+        Ok(timing) => {
+            report.used += 1;
+            profile.timings.push(timing);
+        }
+        Err(Refused { reason, first }) => match report.refused.iter_mut().find(|known| known.reason == reason) {
+            Some(known) => known.count += 1,
+            None => report.refused.push(Refusal { reason: reason.to_owned(), count: 1, first }),
+        },
+    }
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const TABLE: &str = "# ours\ntp,cp,length,sequences,layers,time_ms,host\n2,1,1024,,4,8,a\n2,1,2048,1,4,20,a\n2,1,2048,1,4,22,a\n\
+                         2,1,2048,1,4,100,a\n2,4,8192,2,4,60,a\n2,0,8192,1,4,60,a\n2,1,8192,1,4,-3,a\n2,1.5,8192,1,4,3,a\n";
+
+    #[test]
+    fn rows_become_timings_and_wrong_ones_are_told_with_their_place() {
+        assert!(is(TABLE.as_bytes()));
+        let profile = read(TABLE.as_bytes()).unwrap();
+        let Report { values, used, refused, assumptions } = &profile.report;
+        assert_eq!((*values, *used), (8, 5));
+        let told: Vec<String> = refused.iter().map(|own| format!("{} {}", own.count, own.first)).collect();
+        assert_eq!(told, ["2 row 8, column cp: 0", "1 row 10, column cp: 1.5"]);
+        assert_eq!(*assumptions, ["column \"host\" is not read", "sequences travel a ring where exchange is not told"]);
+        let made = schemes(&profile.timings);
+        let at = |context, exchange| AtDegrees { tensor: 2, context, exchange };
+        assert_eq!(made.len(), 2);
+        assert_eq!(made[0].at, at(1, None));
+        // 8 ms of four layers; the median of 20, 22 and 100 ms.
+        let close =
+            |found: &[f64; 3], expected: [f64; 3]| found.iter().zip(expected).all(|(a, b)| (a - b).abs() < 1e-6);
+        assert!(close(&made[0].timings_us[0], [1024.0, 1.0, 2000.0]), "{made:?}");
+        assert!(close(&made[0].timings_us[1], [2048.0, 1.0, 5500.0]), "{made:?}");
+        assert_eq!(made[1].at, at(4, Some(ContextExchange::Ring)));
+        assert!(close(&made[1].timings_us[0], [8192.0, 2.0, 15_000.0]), "{made:?}");
+    }
+
+    /// Two layers take 15 ms and four 23: a layer takes 4.
+    #[test]
+    fn json_says_the_same_and_what_surrounds_layers_is_taken_away() {
+        let text = r#"{"scheme_times": [
+            {"tp": 1, "length": 2048, "layers": 2, "time_ms": 15}, {"tp": 1, "length": 2048, "layers": 4, "time_s": 0.023},
+            {"tp": 1, "cp": 2, "exchange": "all_to_all", "length": 2048, "layers": 1, "time_us": "900"},
+            {"tp": 1, "cp": 2, "exchange": "mail", "length": 2048, "time_us": 9}, 7, {"tp": [1], "length": 2, "time_us": 9}
+        ]}"#;
+        assert!(is(text.as_bytes()));
+        let profile = read(text.as_bytes()).unwrap();
+        let told: Vec<&str> = profile.report.refused.iter().map(|own| own.first.as_str()).collect();
+        assert_eq!(told, ["scheme_times/3/exchange: mail", "scheme_times/4", "scheme_times/5/tp"]);
+        let made = schemes(&profile.timings);
+        assert!((made[0].timings_us[0][2] - 4000.0).abs() < 1e-6, "{made:?}");
+        assert_eq!(made[1].at.exchange, Some(ContextExchange::AllToAll));
+    }
+
+    #[test]
+    fn files_that_hold_none_say_why() {
+        for (text, says) in [
+            ("tp,length\n1,2\n", "no column time_us"),
+            ("tp,length,time_ms,tp\n1,2,3,4\n", "two columns tp"),
+            ("tp,length,time_ms\n", "holds no measured value"),
+            ("tp,length,time_ms\n1,2048,0\n", "a number is zero or negative (1, first row 2, column time_ms: 0)"),
+            ("{\"scheme_times\": 3}", "must be a list"),
+            ("{\"scheme_times\": [", "EOF"),
+        ] {
+            assert!(is(text.as_bytes()), "{text}");
+            let error = read(text.as_bytes()).unwrap_err().to_string();
+            assert!(error.contains(says), "{error}");
+        }
+        assert!(!is(b"kernel,tp,length,time_us\n") && !is(b"a,b\n1,2\n") && !is(b"{}"));
+    }
+}

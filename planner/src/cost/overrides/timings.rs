@@ -1,0 +1,94 @@
+//! Times of whole layers as a profiler of sequence lengths gives them.
+
+use super::{Variable, Variables};
+use crate::calibration::{LengthFit, LengthTiming};
+
+/// Fewest timings: T(l) has three coefficients.
+const FEWEST: usize = 3;
+/// Timings of one list.
+const MOST: usize = 1024;
+/// Tokens of a sequence, and sequences of a microbatch, that a timing may have.
+const LARGEST: f64 = 1e9;
+
+/// A time over the sequences of a microbatch: a Σl² + b Σl + c as fitted to timings of equal sequences.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct SequenceTimes(LengthFit);
+
+/// Timings that are none, with the place of the wrong one.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
+pub enum TimingsError {
+    /// Three coefficients need three timings, and a list has an end.
+    #[error("{0} timings: {FEWEST} to {MOST} are needed")]
+    Count(usize),
+    /// Not a positive number, or out of range.
+    #[error("tokens, sequences and microseconds are numbers above zero, and at most a billion of the first two")]
+    Value(usize),
+    /// One length says nothing of others.
+    #[error("all sequences have the same length: two lengths are needed")]
+    OneLength,
+}
+
+impl TimingsError {
+    /// The wrong timing, where one is.
+    pub const fn place(self) -> Option<usize> {
+        match self {
+            Self::Count(_) | Self::OneLength => None,
+            Self::Value(index) => Some(index),
+        }
+    }
+}
+
+impl SequenceTimes {
+    /// Of timings: tokens of a sequence, equal sequences packed together, microseconds.
+    pub fn new(timings: &[[f64; 3]]) -> Result<Self, TimingsError> {
+        if timings.len() < FEWEST || timings.len() > MOST {
+            return Err(TimingsError::Count(timings.len()));
+        }
+        let usable = |&[tokens, sequences, micros]: &[f64; 3]| {
+            [tokens, sequences].iter().all(|value| *value >= 1.0 && *value <= LARGEST)
+                && micros > 0.0
+                && micros.is_finite()
+        };
+        if let Some(index) = timings.iter().position(|timing| !usable(timing)) {
+            return Err(TimingsError::Value(index));
+        }
+        if timings.windows(2).all(|pair| pair[0][0].total_cmp(&pair[1][0]).is_eq()) {
+            return Err(TimingsError::OneLength);
+        }
+        let of = |&[tokens, sequences, time]: &[f64; 3]| LengthTiming { tokens, sequences, time };
+        let all: Vec<LengthTiming> = timings.iter().map(of).collect();
+        // Times above zero are met best by coefficients above zero: there always is a fit.
+        LengthFit::of(&all).map(Self).ok_or(TimingsError::OneLength)
+    }
+
+    /// Coefficients, in microseconds, and their errors.
+    pub const fn fit(&self) -> &LengthFit {
+        &self.0
+    }
+
+    /// Microseconds at some variables, whose tokens and squares are those of one device of the context-parallel group.
+    pub fn micros(&self, variables: &Variables) -> f64 {
+        let cp = variables.get(Variable::Cp);
+        self.0.time(cp * variables.get(Variable::Tokens), cp * variables.get(Variable::Squared))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_no_list_of_timings_is_refused_with_its_place() {
+        let good = [1024.0, 1.0, 10.0];
+        for (timings, wrong) in [
+            (vec![good, [2048.0, 1.0, 30.0]], TimingsError::Count(2)),
+            (vec![good; MOST + 1], TimingsError::Count(MOST + 1)),
+            (vec![good, good, [2048.0, 1.0, 0.0]], TimingsError::Value(2)),
+            (vec![good, [2048.0, 0.5, 1.0], good], TimingsError::Value(1)),
+            (vec![[f64::NAN, 1.0, 1.0], good, good], TimingsError::Value(0)),
+            (vec![good, [1024.0, 4.0, 40.0], good], TimingsError::OneLength),
+        ] {
+            assert_eq!(SequenceTimes::new(&timings), Err(wrong));
+        }
+    }
+}
