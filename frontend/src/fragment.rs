@@ -112,10 +112,7 @@ mod tests {
             baseline: Some(PlannerKind::OneFOneB),
             layout: Some("2-apart-1_0.1.1.1.1.8.1.0.1".to_owned()),
         };
-        assert_eq!(
-            view.write(),
-            "i=3&p=interleaved&t=1200us..3400001ns&base=1f1b&layout=2-apart-1_0.1.1.1.1.8.1.0.1"
-        );
+        assert_eq!(view.write(), "i=3&p=interleaved&t=1200us..3400001ns&base=1f1b&layout=2-apart-1_0.1.1.1.1.8.1.0.1");
         assert_eq!(View::parse(&format!("#{}", view.write())), view);
         assert_eq!(View::default().write(), "");
         assert_eq!(View::parse(""), View::default());

@@ -80,7 +80,10 @@ pub(crate) fn ScatterChart(
     let drawn = Memo::new(move |_| {
         version.track();
         let (clouds, front, chosen) = (clouds.get(), front.get(), chosen.get());
-        clouds.iter().any(|cloud| !cloud.points.is_empty()).then(|| plot(&clouds, (&front, chosen), axes, &Colours::read()))
+        clouds
+            .iter()
+            .any(|cloud| !cloud.points.is_empty())
+            .then(|| plot(&clouds, &front, chosen, axes, &Colours::read()))
     });
     let count_of_kinds = move || clouds.with_untracked(Vec::len);
     let picked = Callback::new(move |(trace, point): (usize, usize)| {
@@ -110,7 +113,8 @@ pub(crate) fn ScatterChart(
 /// The plot as JSON.
 fn plot(
     clouds: &[Cloud],
-    (front, chosen): (&[(f64, f64)], Option<(f64, f64)>),
+    front: &[(f64, f64)],
+    chosen: Option<(f64, f64)>,
     axes: (&str, &str),
     colours: &Colours,
 ) -> String {

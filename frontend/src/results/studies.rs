@@ -54,9 +54,11 @@ pub(super) fn Studies() -> impl IntoView {
     let corrected = Memo::new(move |_| {
         explore.result.with(|stored| {
             let stored = stored.as_ref()?;
-            let is_planned = stored.outcome.results.iter().any(|result| {
-                result.planner == PlannerKind::Dflop && matches!(result.answer, Answer::Planned(_))
-            });
+            let is_planned = stored
+                .outcome
+                .results
+                .iter()
+                .any(|result| result.planner == PlannerKind::Dflop && matches!(result.answer, Answer::Planned(_)));
             (is_planned && stored.outcome.engine == stored.current_engine).then(|| stored.outcome.scenario.clone())
         })
     });

@@ -308,8 +308,14 @@ mod tests {
     use crate::scenario::validate::NoDatasets;
 
     fn point(tokens_per_s: f64, tflops_per_device: f64) -> LayoutPoint {
-        let figures =
-            PointFigures { iteration_s: 1.0, tflops_per_device, tokens_per_s, peak_memory_gib: 1.0, bubble: 0.0, exposed_communication: 0.0 };
+        let figures = PointFigures {
+            iteration_s: 1.0,
+            tflops_per_device,
+            tokens_per_s,
+            peak_memory_gib: 1.0,
+            bubble: 0.0,
+            exposed_communication: 0.0,
+        };
         LayoutPoint {
             name: String::new(),
             freedom: Freedom::Colocated,
@@ -346,7 +352,12 @@ mod tests {
         assert!(!sweep.rejections.is_empty());
         assert_eq!(layouts(&valid, 12, &Unwatched), sweep);
         let best = sweep.points.iter().filter(|point| point.against_best.as_deref() == Some("The fastest of all."));
-        let most = sweep.points.iter().filter_map(|point| point.figures).map(|figures| figures.tokens_per_s).fold(0.0, f64::max);
+        let most = sweep
+            .points
+            .iter()
+            .filter_map(|point| point.figures)
+            .map(|figures| figures.tokens_per_s)
+            .fold(0.0, f64::max);
         assert!(best.map(|point| point.figures.unwrap().tokens_per_s).eq([most]));
     }
 }

@@ -11,8 +11,8 @@ use planner::study::correction as study_correction;
 use planner::study::layouts as study_layouts;
 use planner::study::stages as study_stages;
 use planner::study::{
-    CorrectionStudy, LayoutPlan, LayoutSweep, NoStudy, SearchProgress, SlowShapes, StageStudy, SubMicrobatches, Subject,
-    layout_plan, search_progress, sub_microbatches,
+    CorrectionStudy, LayoutPlan, LayoutSweep, NoStudy, SearchProgress, SlowShapes, StageStudy, SubMicrobatches,
+    Subject, layout_plan, search_progress, sub_microbatches,
 };
 use serde::Deserialize;
 use utoipa::IntoParams;

@@ -18,7 +18,13 @@ const WITH: (&str, &str) = ("#0072b2", "#56a5e0");
 const COST: (&str, &str) = ("#b3261e", "#ff8f85");
 const INK: (&str, &str) = ("#1a2028", "#e6e9ed");
 
-fn curve(name: &str, (light, dark): (&'static str, &'static str), dash: Dash, form: Form, points: Vec<(f64, f64)>) -> Curve {
+fn curve(
+    name: &str,
+    (light, dark): (&'static str, &'static str),
+    dash: Dash,
+    form: Form,
+    points: Vec<(f64, f64)>,
+) -> Curve {
     Curve { name: name.to_owned(), light, dark, dash, form, points }
 }
 
@@ -48,7 +54,8 @@ fn times(study: &CorrectionStudy) -> Vec<Curve> {
 }
 
 fn benefits(study: &CorrectionStudy) -> Vec<Curve> {
-    let percent = |values: Vec<(f64, f64)>| values.into_iter().map(|(at, share)| (at, 100.0 * share)).collect::<Vec<_>>();
+    let percent =
+        |values: Vec<(f64, f64)>| values.into_iter().map(|(at, share)| (at, 100.0 * share)).collect::<Vec<_>>();
     let of = percent(by_iteration(&study.benefits));
     let decided = study.decisions.iter().map(|decision| (f64::from(decision.iteration), decision.benefit));
     let decided = percent(decided.collect());
@@ -94,8 +101,13 @@ fn verdict(study: &CorrectionStudy) -> Vec<String> {
         }
     };
     let settled = match study.settled {
-        gain if gain > 0.0 => format!("In the last half of the run steps are {} faster with it, its cost counted.", format::percent(gain)),
-        gain if gain < 0.0 => format!("In the last half of the run steps are {} slower with it, its cost counted.", format::percent(-gain)),
+        gain if gain > 0.0 => {
+            format!("In the last half of the run steps are {} faster with it, its cost counted.", format::percent(gain))
+        }
+        gain if gain < 0.0 => format!(
+            "In the last half of the run steps are {} slower with it, its cost counted.",
+            format::percent(-gain)
+        ),
         _ => "In the last half of the run steps are as fast as without it.".to_owned(),
     };
     vec![shapes, off, settled]
@@ -140,7 +152,11 @@ fn Table(study: Arc<CorrectionStudy>) -> impl IntoView {
         let benefit = study.benefits.get(iteration).map_or_else(|| "–".to_owned(), |benefit| format::percent(*benefit));
         let decision = study.decisions.iter().find(|decision| decision.iteration as usize == iteration);
         let decision = decision.map(|of| {
-            format!("{} on average: {}", format::percent(of.benefit), if of.stays_on { "stays on" } else { "switches off" })
+            format!(
+                "{} on average: {}",
+                format::percent(of.benefit),
+                if of.stays_on { "stays on" } else { "switches off" }
+            )
         });
         view! {
             <tr data-iteration=iteration.to_string()>
@@ -233,7 +249,10 @@ mod tests {
         let words = |study: &CorrectionStudy| verdict(study).join(" ").replace('\u{202f}', " ");
         let off = words(&study(Some(2), 0.01));
         assert!(off.starts_with("3 of 100 shapes are slow: an item of them takes 500 ms longer."), "{off}");
-        assert!(off.contains("at the end of iteration 2: a mean benefit of 1.0 % is not above the cost of 4.0 %"), "{off}");
+        assert!(
+            off.contains("at the end of iteration 2: a mean benefit of 1.0 % is not above the cost of 4.0 %"),
+            "{off}"
+        );
         assert!(words(&study(None, 0.1)).contains("stays on for all 4 iterations"));
         let mut short = study(None, 0.1);
         short.decisions.clear();

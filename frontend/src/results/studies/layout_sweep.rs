@@ -43,7 +43,8 @@ fn clouds(sweep: &LayoutSweep) -> Vec<Cloud> {
 /// The points of every kind as they are drawn, by their places in the sweep.
 fn drawn(sweep: &LayoutSweep) -> Vec<Vec<usize>> {
     let of = |&(freedom, ..): &(Freedom, &str, &str, &str, Mark)| {
-        let is_drawn = |place: &usize| sweep.points[*place].freedom == freedom && sweep.points[*place].figures.is_some();
+        let is_drawn =
+            |place: &usize| sweep.points[*place].freedom == freedom && sweep.points[*place].figures.is_some();
         (0..sweep.points.len()).filter(is_drawn).collect()
     };
     KINDS.iter().map(of).collect()

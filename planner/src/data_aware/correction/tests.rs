@@ -51,7 +51,8 @@ fn penalties_are_mean_ratios() {
 
 #[test]
 fn it_switches_itself_off_where_it_does_not_pay() {
-    for (benefits, mean, on) in [([0.04, 0.04], 0.04, false), ([0.01, 0.08], 0.045, true), ([0.5, -0.43], 0.035, false)] {
+    for (benefits, mean, on) in [([0.04, 0.04], 0.04, false), ([0.01, 0.08], 0.045, true), ([0.5, -0.43], 0.035, false)]
+    {
         let mut correction = Correction::new(CorrectionSettings { iterations: 2, cost: 0.04 });
         correction.observe(1, 2.0, 1.0);
         assert_eq!(correction.end_iteration(benefits[0]), None, "the second decides");

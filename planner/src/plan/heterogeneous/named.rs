@@ -38,7 +38,9 @@ impl Point {
         let mode = MODES.iter().find(|(_, name)| *name == mode)?.0;
         let layout = |part: &str| {
             let numbers = part.split('.').map(|number| number.parse().ok()).collect::<Option<Vec<u32>>>()?;
-            let [first, end, tensor, context, pipeline, data, expert, first_device, beside] = numbers[..] else { return None };
+            let [first, end, tensor, context, pipeline, data, expert, first_device, beside] = numbers[..] else {
+                return None;
+            };
             Some(ModuleLayout { first, end, tensor, context, pipeline, data, expert, first_device, beside })
         };
         let modules = parts.map(layout).collect::<Option<Vec<ModuleLayout>>>()?;
@@ -130,7 +132,16 @@ mod tests {
 
     #[test]
     fn other_words_are_no_name() {
-        for word in ["", "apart", "apart-", "apart-2_", "apart-2_1.2", "beside-2_0.1.2.1.4.8.1.0.2", "apart-2_0.1.2.1.4.8.1.0.x", "apart--2_0.1.2.1.4.8.1.0.2"] {
+        for word in [
+            "",
+            "apart",
+            "apart-",
+            "apart-2_",
+            "apart-2_1.2",
+            "beside-2_0.1.2.1.4.8.1.0.2",
+            "apart-2_0.1.2.1.4.8.1.0.x",
+            "apart--2_0.1.2.1.4.8.1.0.2",
+        ] {
             assert_eq!(Point::named(word), None, "{word}");
         }
     }

@@ -165,11 +165,19 @@ mod tests {
         let valid = ValidScenario::new(scenario, &NoDatasets).unwrap();
         let sweep = layouts(&valid, 6, &Unwatched);
         let why = "TP does not divide";
-        let illegal = sweep.points.iter().find(|point| point.reason.as_ref().is_some_and(|reason| reason.starts_with(why)));
+        let illegal =
+            sweep.points.iter().find(|point| point.reason.as_ref().is_some_and(|reason| reason.starts_with(why)));
         let refused = illegal.map(|point| layout_plan(&valid, &point.name).unwrap_err().to_string());
         assert!(refused.is_none_or(|refused| refused.starts_with("these layouts cannot be: TP does not divide")));
         let known = &sweep.points[0].name;
-        for name in ["", "1", "x-apart-2", "3-apart-2_0.1.1.1.1.1.1.0.1", &known.replace("1-", "2-"), &format!("{known}_0.1.1.1.1.1.1.0.1")] {
+        for name in [
+            "",
+            "1",
+            "x-apart-2",
+            "3-apart-2_0.1.1.1.1.1.1.0.1",
+            &known.replace("1-", "2-"),
+            &format!("{known}_0.1.1.1.1.1.1.0.1"),
+        ] {
             assert_eq!(layout_plan(&valid, name), Err(NoStudy::NoSuchLayout(name.to_owned())), "{name}");
         }
     }

@@ -31,7 +31,14 @@ struct Number {
     default: f64,
 }
 
-const fn percent(pointer: &'static str, query: &'static str, label: &'static str, unit: &'static str, most: f64, default: f64) -> Number {
+const fn percent(
+    pointer: &'static str,
+    query: &'static str,
+    label: &'static str,
+    unit: &'static str,
+    most: f64,
+    default: f64,
+) -> Number {
     Number { pointer, query, label, unit, least: 0.0, most, step: 0.5, scale: 100.0, default }
 }
 
@@ -69,7 +76,9 @@ fn query(document: &Value, run: Option<&str>) -> Result<String, FieldErrors> {
             Some(value) if !(*least..=*most).contains(&value) => {
                 errors.set(pointer, Some(format!("out of range: {least} to {most}")));
             }
-            Some(value) if is_count && value.fract() != 0.0 => errors.set(pointer, Some("a whole number is needed here".to_owned())),
+            Some(value) if is_count && value.fract() != 0.0 => {
+                errors.set(pointer, Some("a whole number is needed here".to_owned()));
+            }
             Some(value) => pairs.push(format!("{query}={}", value / scale)),
             None => errors.set(pointer, Some("a number is needed here".to_owned())),
         }

@@ -146,7 +146,8 @@ fn SelectedSpan(shown: Shown) -> impl IntoView {
         let timeline = shown.timeline.get()?;
         (selection.span < timeline.len()).then(|| {
             let details = Details::of(&timeline, selection.span);
-            let rows = details.rows.into_iter().map(|(name, value)| view! { <div><dt>{name}</dt><dd>{value}</dd></div> });
+            let rows =
+                details.rows.into_iter().map(|(name, value)| view! { <div><dt>{name}</dt><dd>{value}</dd></div> });
             view! {
                 <p class="selection-title"><b>{details.title}</b></p>
                 <dl class="details">{rows.collect_view()}</dl>

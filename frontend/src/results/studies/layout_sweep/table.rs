@@ -39,7 +39,8 @@ pub(super) fn PointTables(
 /// Simulated points by tokens/s: those of the front and the best of every freedom, then the others.
 fn ordered(sweep: &LayoutSweep) -> (Vec<usize>, Vec<usize>) {
     let speed = |place: &usize| sweep.points[*place].figures.map_or(0.0, |figures| figures.tokens_per_s);
-    let mut simulated: Vec<usize> = (0..sweep.points.len()).filter(|&place| sweep.points[place].figures.is_some()).collect();
+    let mut simulated: Vec<usize> =
+        (0..sweep.points.len()).filter(|&place| sweep.points[place].figures.is_some()).collect();
     simulated.sort_by(|a, b| speed(b).total_cmp(&speed(a)).then(a.cmp(b)));
     let is_best = |place: usize| sweep.best.iter().any(|best| best.point as usize == place);
     simulated.into_iter().partition(|&place| sweep.points[place].is_on_front || is_best(place))
@@ -47,8 +48,9 @@ fn ordered(sweep: &LayoutSweep) -> (Vec<usize>, Vec<usize>) {
 
 #[component]
 fn Points(label: &'static str, lines: AnyView, test_id: &'static str) -> impl IntoView {
-    let headings = ["Layout", "How modules stand", "tokens/s", "TFLOP/s per device", "Time", "Idle", "Memory", "Timeline"]
-        .map(|text| view! { <th scope="col">{text}</th> });
+    let headings =
+        ["Layout", "How modules stand", "tokens/s", "TFLOP/s per device", "Time", "Idle", "Memory", "Timeline"]
+            .map(|text| view! { <th scope="col">{text}</th> });
     view! {
         <div class="table-scroll tall" role="region" aria-label=label tabindex="0">
             <table class="figures assignment points" data-testid=test_id>
@@ -59,7 +61,11 @@ fn Points(label: &'static str, lines: AnyView, test_id: &'static str) -> impl In
     }
 }
 
-fn line(point: &LayoutPoint, chosen: Signal<Option<String>>, on_choose: Callback<String>) -> Option<impl IntoView + use<>> {
+fn line(
+    point: &LayoutPoint,
+    chosen: Signal<Option<String>>,
+    on_choose: Callback<String>,
+) -> Option<impl IntoView + use<>> {
     let figures = point.figures?;
     let (own, asked) = (point.name.clone(), point.name.clone());
     let is_chosen = move || chosen.with(|chosen| chosen.as_ref() == Some(&own));
