@@ -117,6 +117,9 @@ pub struct Optimized {
     pub looked_at: u64,
 }
 
+/// Bytes of a GiB, for messages.
+const GIB: f64 = (1_u64 << 30) as f64;
+
 /// Why there is nothing to choose.
 #[derive(Debug, Clone, Copy, PartialEq, thiserror::Error)]
 pub enum OptimizerError {
@@ -150,7 +153,7 @@ pub enum OptimizerError {
         fixed: Fixed,
     },
     /// Too little memory.
-    #[error("no strategy fits: the leanest needs {least:.0} of {memory:.0} bytes")]
+    #[error("no strategy fits: the leanest needs {:.1} of {:.1} GiB", .least / GIB, .memory / GIB)]
     NothingFits {
         /// Bytes of the fullest device of the leanest strategy.
         least: f64,
