@@ -258,6 +258,11 @@ pub fn layout_study(id: &str) -> String {
     format!("{SCENARIOS}/{id}/studies/layouts")
 }
 
+/// GET: one layout of a scenario's modules by its name, judged like a plan, with its timeline.
+pub fn layout_plan(id: &str, layout: &str) -> String {
+    format!("{SCENARIOS}/{id}/studies/layouts/{layout}")
+}
+
 /// GET: how long stages take in one iteration, and what they reach.
 pub fn stage_study(id: &str, iteration: u32) -> String {
     format!("{SCENARIOS}/{id}/studies/stages?iteration={iteration}")

@@ -1,4 +1,4 @@
-//! What is looked at, in the URL fragment: `#i=3&p=interleaved&t=1200us..3400us&base=1f1b`.
+//! What is looked at, in the URL fragment: `#i=3&p=interleaved&t=1200us..3400us&base=1f1b&layout=...`.
 //!
 //! Every key may be absent, and a key that cannot be read is left out without touching the others, so that links
 //! made by older and newer versions open.
@@ -6,7 +6,7 @@
 use api::planner::scenario::PlannerKind;
 
 /// What is looked at.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub(crate) struct View {
     /// Iteration shown, from 0.
     pub(crate) iteration: Option<u32>,
@@ -16,7 +16,12 @@ pub(crate) struct View {
     pub(crate) window_ns: Option<(u64, u64)>,
     /// Planner that speed-ups are measured against.
     pub(crate) baseline: Option<PlannerKind>,
+    /// Layout of the modules that is looked at, by its name in the sweep.
+    pub(crate) layout: Option<String>,
 }
+
+/// Letters of the longest name of a layout: a model has a handful of modules.
+const LONGEST_NAME: usize = 400;
 
 impl View {
     /// Reads a fragment, with or without its `#`.
@@ -28,6 +33,7 @@ impl View {
                 "i" => view.iteration = value.parse().ok(),
                 "p" => view.planner = PlannerKind::from_id(value),
                 "t" => view.window_ns = parse_window(value),
+                "layout" => view.layout = layout_name(value),
                 "base" => view.baseline = PlannerKind::from_id(value),
                 _ => {}
             }
@@ -50,8 +56,17 @@ impl View {
         if let Some(baseline) = self.baseline {
             pairs.push(format!("base={}", baseline.id()));
         }
+        if let Some(layout) = &self.layout {
+            pairs.push(format!("layout={layout}"));
+        }
         pairs.join("&")
     }
+}
+
+/// A name of letters that need no escape.
+fn layout_name(text: &str) -> Option<String> {
+    let is_plain = |c: char| c.is_ascii_alphanumeric() || matches!(c, '.' | '-' | '_');
+    (!text.is_empty() && text.len() <= LONGEST_NAME && text.chars().all(is_plain)).then(|| text.to_owned())
 }
 
 const UNITS: [(&str, u64); 4] = [("ns", 1), ("us", 1_000), ("ms", 1_000_000), ("s", 1_000_000_000)];
@@ -95,8 +110,9 @@ mod tests {
             planner: Some(PlannerKind::Interleaved),
             window_ns: Some((1_200_000, 3_400_001)),
             baseline: Some(PlannerKind::OneFOneB),
+            layout: Some("2-apart-1_0.1.1.1.1.8.1.0.1".to_owned()),
         };
-        assert_eq!(view.write(), "i=3&p=interleaved&t=1200us..3400001ns&base=1f1b");
+        assert_eq!(view.write(), "i=3&p=interleaved&t=1200us..3400001ns&base=1f1b&layout=2-apart-1_0.1.1.1.1.8.1.0.1");
         assert_eq!(View::parse(&format!("#{}", view.write())), view);
         assert_eq!(View::default().write(), "");
         assert_eq!(View::parse(""), View::default());
@@ -106,6 +122,9 @@ mod tests {
     fn keys_are_tolerant_one_by_one() {
         let view = View::parse("#i=x&p=wait_free_cyclic&t=5ms..2ms&base=nonsense&future=1&&=");
         assert_eq!(view, View { planner: Some(PlannerKind::WaitFreeCyclic), ..View::default() });
+        for bad in ["layout=", "layout=a/../b", "layout=a%20b", &format!("layout={}", "a".repeat(401))] {
+            assert_eq!(View::parse(bad).layout, None, "{bad}");
+        }
         assert_eq!(View::parse("t=1.5ms..0.002s").window_ns, Some((1_500_000, 2_000_000)));
         for bad in ["t=1..2", "t=ms..2ms", "t=-1ms..2ms", "t=1ms", "t=1e40s..2e40s", "t=NaNs..infs"] {
             assert_eq!(View::parse(bad).window_ns, None, "{bad}");

@@ -1,7 +1,7 @@
 //! DFLOP: the optimizer and the online scheduler.
 
 use planner::data_aware::{
-    ActivationTable, Curve, DegreeProfile, Item, ItemWork, ModuleProfile, OptimizerInput, PartitionSettings,
+    ActivationTable, Curve, DegreeProfile, Fixed, Item, ItemWork, ModuleProfile, OptimizerInput, PartitionSettings,
     StateTable, optimize, partition, shortlist,
 };
 use planner::random::Random;
@@ -61,6 +61,7 @@ fn input(devices: u32, global_batch: u32) -> OptimizerInput {
         memory: 78e9,
         global_batch,
         items: items.collect(),
+        fixed: Fixed::default(),
         encoder: module(27, (140e12, 3.0), &tiles, [15e6, 2e6], 60e6),
         backbone: module(28, (180e12, 700.0), &lengths, [233e6, 545e6], 34.0 * 3584.0),
     }

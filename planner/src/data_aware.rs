@@ -17,7 +17,7 @@ pub use communicator::{Round, Traffic};
 pub use correction::{Anomalies, Correction, CorrectionSettings, Pipelines, ShapedItem, Simulated, simulate};
 pub use curve::{Curve, CurveError};
 pub use optimizer::{
-    Choice, Configuration, Degrees, ItemWork, Optimized, OptimizerError, OptimizerInput, item_seconds, optimize,
+    Choice, Configuration, Degrees, Fixed, ItemWork, Optimized, OptimizerError, OptimizerInput, item_seconds, optimize,
     shortlist,
 };
 pub use partition::{Item, PartitionError, PartitionSettings, Partitioned, partition};

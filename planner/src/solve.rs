@@ -80,6 +80,8 @@ kinds! {
     Layouts = layouts, "layouts";
     /// Items over microbatches that are as equal as can be (DFLOP, Eq. 6).
     Partition = partition, "partition";
+    /// Images, video and sound as encoder and backbone see them (DFLOP, section 3.2.2).
+    InputShapes = input_shapes, "input-shapes";
 }
 
 /// A problem, and how long it may take.

@@ -15,7 +15,7 @@ pub mod stages;
 pub mod sub_microbatches;
 
 pub use correction::{CorrectionStudy, SlowShapes, correction};
-pub use layouts::{LayoutSweep, layouts};
+pub use layouts::{LayoutPlan, LayoutSweep, layout_plan, layouts};
 pub use rank_memory::{RankMemoryFigures, rank_memory};
 pub use search_progress::{SearchProgress, search_progress};
 pub use stages::{StageStudy, stages};
@@ -106,6 +106,12 @@ pub enum NoStudy {
         /// The iteration.
         iteration: u32,
     },
+    /// No layout of the scenario's modules has that name.
+    #[error("{0:?} is no layout of this scenario's modules")]
+    NoSuchLayout(String),
+    /// Layouts of the modules that cannot be.
+    #[error("these layouts cannot be: {0}")]
+    Misfit(String),
     /// DFLOP was not asked, or found nothing.
     #[error("DFLOP has no plan of this scenario")]
     NoDataAwarePlan,

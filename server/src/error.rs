@@ -373,7 +373,7 @@ impl ApiError {
             | Self::NoSuchIteration { .. }
             | Self::NoSlice { .. }
             | Self::NoRoute(_)
-            | Self::NoStudy(NoStudy::Iteration(..) | NoStudy::Replica(..))
+            | Self::NoStudy(NoStudy::Iteration(..) | NoStudy::Replica(..) | NoStudy::NoSuchLayout(_))
             | Self::Store(StoreError::Unknown { .. }) => ("not-found", S::NOT_FOUND, "Not found"),
             Self::Store(StoreError::Gone { .. }) => ("deleted", S::GONE, "Deleted"),
             Self::Store(StoreError::Sqlite(error)) => storage(error),

@@ -62,6 +62,7 @@ pub(crate) fn api() -> (Router<Arc<App>>, utoipa::openapi::OpenApi) {
         .routes(routes!(studies::search))
         .routes(routes!(studies::sizes))
         .routes(routes!(studies::layouts))
+        .routes(routes!(studies::layout))
         .routes(routes!(studies::stages))
         .routes(routes!(studies::correction))
         .routes(routes!(profiles::one, profiles::change, profiles::delete))

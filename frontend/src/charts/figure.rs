@@ -13,6 +13,7 @@ use crate::gantt::watch::SizeObserver;
 struct Mounted {
     element: HtmlElement,
     _size: Option<SizeObserver>,
+    clicks: Option<script::Clicks>,
 }
 
 impl Drop for Mounted {
@@ -35,6 +36,8 @@ struct Drawing {
     failure: RwSignal<Option<String>>,
     drawn: RwSignal<bool>,
     work: StoredValue<Work>,
+    mounted: StoredValue<Option<Mounted>, LocalStorage>,
+    on_pick: Option<Callback<(usize, usize)>>,
 }
 
 impl Drawing {
@@ -46,6 +49,17 @@ impl Drawing {
         if starts == Some(true) {
             request_animation_frame(move || spawn_local(self.draw_until_done()));
         }
+    }
+
+    /// Listens for clicks from the first drawing on; before it there is nothing to click.
+    fn listen(self) {
+        let Some(on_pick) = self.on_pick else { return };
+        self.mounted.try_update_value(|mounted| {
+            if let Some(mounted) = mounted.as_mut().filter(|mounted| mounted.clicks.is_none()) {
+                // Without clicks the table beside the chart still has every mark.
+                mounted.clicks = script::on_click(&mounted.element, move |trace, mark| on_pick.run((trace, mark))).ok();
+            }
+        });
     }
 
     async fn draw_until_done(self) {
@@ -62,6 +76,9 @@ impl Drawing {
                 return;
             }
             self.drawn.set(failure.is_none());
+            if failure.is_none() {
+                self.listen();
+            }
             self.failure.set(failure);
         }
         self.work.try_update_value(|work| work.busy = false);
@@ -85,6 +102,9 @@ pub(super) fn Figure(
     /// Height in px, where it depends on what is drawn.
     #[prop(optional, into)]
     height: Option<Signal<f64>>,
+    /// Told of the trace and the number of a mark that is clicked.
+    #[prop(optional_no_strip)]
+    on_pick: Option<Callback<(usize, usize)>>,
 ) -> impl IntoView {
     let script = script::load();
     let drawing = Drawing {
@@ -93,8 +113,9 @@ pub(super) fn Figure(
         failure: RwSignal::new(None),
         drawn: RwSignal::new(false),
         work: StoredValue::new(Work::default()),
+        mounted: StoredValue::new_local(None),
+        on_pick,
     };
-    let mounted = StoredValue::new_local(None::<Mounted>);
     Effect::new(move |_| {
         let Some(place) = drawing.place.get() else { return };
         let element: HtmlElement = place.into();
@@ -118,7 +139,7 @@ pub(super) fn Figure(
         };
         read();
         let size = SizeObserver::of(&element, read);
-        mounted.set_value(Some(Mounted { element, _size: size }));
+        drawing.mounted.set_value(Some(Mounted { element, _size: size, clicks: None }));
     });
     let ready = script.clone();
     Effect::new(move |_| {

@@ -68,14 +68,29 @@ pub(crate) fn ScatterChart(
     /// What is shown, for those who do not see it.
     #[prop(into)]
     label: Signal<String>,
+    /// The point that is looked at, as a ring.
+    #[prop(into)]
+    chosen: Signal<Option<(f64, f64)>>,
+    /// Told of the kind and the number of a point that is clicked.
+    on_pick: Callback<(usize, usize)>,
     /// Names the chart in tests.
     test_id: &'static str,
 ) -> impl IntoView {
     let version = theme_version();
     let drawn = Memo::new(move |_| {
         version.track();
-        let (clouds, front) = (clouds.get(), front.get());
-        clouds.iter().any(|cloud| !cloud.points.is_empty()).then(|| plot(&clouds, &front, axes, &Colours::read()))
+        let (clouds, front, chosen) = (clouds.get(), front.get(), chosen.get());
+        clouds
+            .iter()
+            .any(|cloud| !cloud.points.is_empty())
+            .then(|| plot(&clouds, &front, chosen, axes, &Colours::read()))
+    });
+    let count_of_kinds = move || clouds.with_untracked(Vec::len);
+    let picked = Callback::new(move |(trace, point): (usize, usize)| {
+        // The front is drawn first, the ring last.
+        if let Some(kind) = trace.checked_sub(1).filter(|kind| *kind < count_of_kinds()) {
+            on_pick.run((kind, point));
+        }
     });
     let count = move || clouds.with(|clouds| clouds.iter().map(|cloud| cloud.points.len()).sum::<usize>());
     let theme_changes = theme_version();
@@ -90,13 +105,19 @@ pub(crate) fn ScatterChart(
     view! {
         <div data-testid=test_id data-points=count>
             <ul class="chart-legend">{legend}</ul>
-            <Figure plot=drawn label=label class="chart-curves" />
+            <Figure plot=drawn label=label class="chart-curves" on_pick=Some(picked) />
         </div>
     }
 }
 
 /// The plot as JSON.
-fn plot(clouds: &[Cloud], front: &[(f64, f64)], axes: (&str, &str), colours: &Colours) -> String {
+fn plot(
+    clouds: &[Cloud],
+    front: &[(f64, f64)],
+    chosen: Option<(f64, f64)>,
+    axes: (&str, &str),
+    colours: &Colours,
+) -> String {
     let mut plot = Plot::new();
     plot.add_trace(
         Scatter::new(front.iter().map(|point| point.0).collect(), front.iter().map(|point| point.1).collect())
@@ -116,6 +137,11 @@ fn plot(clouds: &[Cloud], front: &[(f64, f64)], axes: (&str, &str), colours: &Co
             .hover_info(HoverInfo::Text)
             .marker(Marker::new().color(colour(shade)).symbol(cloud.mark.plotly()).size(7).opacity(0.75)),
         );
+    }
+    if let Some((x, y)) = chosen {
+        let ring = Line::new().width(2.0).color(colour(&colours.ink));
+        let ring = Marker::new().symbol(MarkerSymbol::CircleOpen).size(15).line(ring).color(colour(&colours.ink));
+        plot.add_trace(Scatter::new(vec![x], vec![y]).mode(Mode::Markers).marker(ring).hover_info(HoverInfo::Skip));
     }
     let title = |text: &str| Title::with_text(text).font(colours.font());
     plot.set_layout(

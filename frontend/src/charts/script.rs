@@ -90,6 +90,26 @@ pub(crate) fn react(element: &HtmlElement, plot: &str) -> Result<Promise, JsValu
     call(&loaded()?, "react", &arguments)
 }
 
+/// A listener for clicks on the marks of a plot; it listens for as long as it is kept.
+pub(crate) struct Clicks {
+    _listener: Closure<dyn Fn(JsValue)>,
+}
+
+/// Tells which mark of a drawn plot is clicked: the number of its trace, and its own.
+pub(crate) fn on_click(element: &HtmlElement, clicked: impl Fn(usize, usize) + 'static) -> Result<Clicks, JsValue> {
+    let number = |point: &JsValue, name: &str| Reflect::get(point, &name.into()).ok()?.as_f64().map(|at| at as usize);
+    let listener = Closure::<dyn Fn(JsValue)>::new(move |event: JsValue| {
+        let points = Reflect::get(&event, &"points".into()).map(|points| Array::from(&points).get(0));
+        let of = points.ok().and_then(|point| Some((number(&point, "curveNumber")?, number(&point, "pointNumber")?)));
+        if let Some((trace, mark)) = of {
+            clicked(trace, mark);
+        }
+    });
+    let on = Reflect::get(element, &"on".into())?.dyn_into::<Function>()?;
+    on.call2(element, &"plotly_click".into(), listener.as_ref())?;
+    Ok(Clicks { _listener: listener })
+}
+
 /// Fits a plot to the size of its element.
 pub(crate) fn resize(element: &HtmlElement) -> Result<Promise, JsValue> {
     let plots = Reflect::get(&loaded()?, &"Plots".into())?;

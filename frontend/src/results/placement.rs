@@ -57,7 +57,8 @@ pub(super) fn PlacementCard() -> impl IntoView {
     }
 }
 
-fn show(placement: &ModulePlacement) -> impl IntoView + use<> {
+/// Layouts as bars over the devices, boundaries as a table.
+pub(super) fn show(placement: &ModulePlacement) -> impl IntoView + use<> {
     let devices = placement.layouts.iter().map(|of| of.first_device + of.devices).max().unwrap_or(1);
     let rows = placement.layouts.iter().enumerate().map(|(place, of)| row(place, of, devices)).collect_view();
     let last = (devices.max(1) - 1).to_string();

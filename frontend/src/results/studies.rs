@@ -1,14 +1,17 @@
 //! What lies behind a plan: cards that are computed when they are opened.
 
+mod correction;
 mod layout_sweep;
 mod search_progress;
 mod stages;
 mod sub_microbatches;
 
+use api::planner::outcome::Answer;
+use api::planner::scenario::PlannerKind;
 use api::planner::study::Subject;
 use leptos::prelude::*;
 
-use super::asked::AskedCard;
+use super::asked::{AskedCard, Unfolded};
 use crate::explore::use_explore;
 
 /// Rankings of each strategy: enough to see the curves flatten.
@@ -48,8 +51,28 @@ pub(super) fn Studies() -> impl IntoView {
         let scenario = explore.result.with(|stored| Some(stored.as_ref()?.outcome.scenario.clone()))?;
         Some(api::path::stage_study(&scenario, iteration))
     });
+    let corrected = Memo::new(move |_| {
+        explore.result.with(|stored| {
+            let stored = stored.as_ref()?;
+            let is_planned = stored
+                .outcome
+                .results
+                .iter()
+                .any(|result| result.planner == PlannerKind::Dflop && matches!(result.answer, Answer::Planned(_)));
+            (is_planned && stored.outcome.engine == stored.current_engine).then(|| stored.outcome.scenario.clone())
+        })
+    });
+    let settings = correction::Settings::new();
+    let correction_url = Memo::new(move |_| Some(api::path::correction_study(&corrected.get()?, &settings.query())));
+    let has_correction = Memo::new(move |_| corrected.with(Option::is_some));
     let has_modules = Memo::new(move |_| modules.with(Option::is_some));
     let has_subject = Memo::new(move |_| subject.with(Option::is_some));
+    // A link that shows a layout opens the card that it stands in.
+    let unfolded = if explore.view.with_untracked(|view| view.layout.is_some()) {
+        Unfolded::FromTheStart
+    } else {
+        Unfolded::OnRequest
+    };
     view! {
         <AskedCard
             url=stage_times
@@ -65,6 +88,17 @@ pub(super) fn Studies() -> impl IntoView {
                 about="Every layout that holds: one for all modules, own ones on shared devices, own ones on devices of their own."
                 test_id="card-layouts"
                 show=layout_sweep::show
+                unfolded=unfolded
+            />
+        </Show>
+        <Show when=move || has_correction.get()>
+            <AskedCard
+                url=correction_url
+                title="Adaptive correction"
+                about="DFLOP learns which shapes of items are slower than its tables say, and deals batches accordingly; watching costs throughput, and where that is not won back it switches itself off. A simulation on the batches of this scenario."
+                test_id="card-correction"
+                show=correction::show
+                settings=move || view! { <correction::SettingsForm settings=settings scenario=corrected /> }
             />
         </Show>
         <Show when=move || has_subject.get()>

@@ -90,17 +90,19 @@ impl Correction {
         items.iter().map(of).collect()
     }
 
-    /// An iteration is over, in which correction won the share `benefit` of throughput, B. Switches off where the mean of the last I
-    /// is not above the cost.
-    pub fn end_iteration(&mut self, benefit: f64) {
+    /// An iteration is over, in which correction won the share `benefit` of throughput, B. Every I iterations their mean decides: it
+    /// is returned, and correction switches off where it is not above the cost.
+    pub fn end_iteration(&mut self, benefit: f64) -> Option<f64> {
         if !self.on {
-            return;
+            return None;
         }
         self.benefits.push(benefit);
-        if self.benefits.len() >= self.settings.iterations as usize {
-            let mean = self.benefits.iter().sum::<f64>() / self.benefits.len() as f64;
-            self.on = mean > self.settings.cost;
-            self.benefits.clear();
+        if self.benefits.len() < self.settings.iterations as usize {
+            return None;
         }
+        let mean = self.benefits.iter().sum::<f64>() / self.benefits.len() as f64;
+        self.on = mean > self.settings.cost;
+        self.benefits.clear();
+        Some(mean)
     }
 }

@@ -41,6 +41,30 @@ pub struct OptimizerInput {
     pub backbone: ModuleProfile,
     /// A sample of the data, or a histogram of it.
     pub items: Vec<ItemWork>,
+    /// What is fixed.
+    pub fixed: Fixed,
+}
+
+/// What of a strategy is fixed; the rest is searched.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct Fixed {
+    /// TP of the backbone.
+    pub tensor: Option<u32>,
+    /// PP of the backbone.
+    pub pipeline: Option<u32>,
+    /// Items of a microbatch of the backbone in the mean: it then has GBS / L_dp over as many microbatches, rounded up.
+    pub items: Option<u32>,
+}
+
+impl OptimizerInput {
+    /// Fewest and most microbatches of `data` replicas of the backbone: from one to one item in each, or what is fixed.
+    fn microbatches(&self, data: u32) -> (u32, u32) {
+        let most = self.global_batch / data;
+        self.fixed.items.map_or((1, most), |items| {
+            let count = most.div_ceil(items.max(1)).max(1);
+            (count, count)
+        })
+    }
 }
 
 /// A parallelism strategy, theta.
@@ -93,6 +117,9 @@ pub struct Optimized {
     pub looked_at: u64,
 }
 
+/// Bytes of a GiB, for messages.
+const GIB: f64 = (1_u64 << 30) as f64;
+
 /// Why there is nothing to choose.
 #[derive(Debug, Clone, Copy, PartialEq, thiserror::Error)]
 pub enum OptimizerError {
@@ -118,19 +145,31 @@ pub enum OptimizerError {
         module: &'static str,
     },
     /// No degrees of the profile make up the devices.
-    #[error("no degrees that were profiled make up {devices} devices")]
+    #[error("no degrees that were profiled make up {devices} devices{}", .fixed.in_words())]
     NoDegrees {
         /// How many there are.
         devices: u32,
+        /// What is fixed.
+        fixed: Fixed,
     },
     /// Too little memory.
-    #[error("no strategy fits: the leanest needs {least:.0} of {memory:.0} bytes")]
+    #[error("no strategy fits: the leanest needs {:.1} of {:.1} GiB", .least / GIB, .memory / GIB)]
     NothingFits {
         /// Bytes of the fullest device of the leanest strategy.
         least: f64,
         /// Bytes there are.
         memory: f64,
     },
+}
+
+impl Fixed {
+    /// For the end of a sentence.
+    fn in_words(self) -> String {
+        let named = [("TP", self.tensor), ("PP", self.pipeline)];
+        let named = named.iter().filter_map(|(name, degree)| Some(format!("{name} {}", (*degree)?)));
+        let named: Vec<String> = named.collect();
+        if named.is_empty() { String::new() } else { format!(" with {} of the backbone", named.join(" and ")) }
+    }
 }
 
 /// Which objective is to be least.
@@ -149,7 +188,7 @@ pub fn optimize(input: &OptimizerInput) -> Result<Optimized, OptimizerError> {
     let durations = checked(input)?;
     let sides = sides(input);
     if sides.is_empty() {
-        return Err(OptimizerError::NoDegrees { devices: input.devices });
+        return Err(OptimizerError::NoDegrees { devices: input.devices, fixed: input.fixed });
     }
     let mut looked_at = 0;
     let mut best =
@@ -161,7 +200,10 @@ pub fn optimize(input: &OptimizerInput) -> Result<Optimized, OptimizerError> {
     // What fits is the same for all objectives.
     let mean_of = best(Objective::MeanOf, 1).pop().unwrap_or(of_mean);
     let (pairs, strategies) = sides.iter().fold((0, 0), |(pairs, strategies), split| {
-        let of_backbone = |backbone: &Degrees| u64::from(input.global_batch / backbone.data);
+        let of_backbone = |backbone: &Degrees| {
+            let (fewest, most) = input.microbatches(backbone.data);
+            u64::from(most + 1 - fewest)
+        };
         let each: u64 = split.backbones.iter().map(of_backbone).sum();
         let (encoders, backbones) = (split.encoders.len() as u64, split.backbones.len() as u64);
         (pairs + encoders * backbones, strategies + encoders * each)

@@ -67,6 +67,9 @@ pub enum Preprocessing {
 }
 
 impl Preprocessing {
+    /// Every family.
+    pub const ALL: [Self; 4] = [Self::LlavaOneVision, Self::InternVl, Self::QwenVl, Self::Qwen2Audio];
+
     /// Stable identifier.
     pub const fn id(self) -> &'static str {
         match self {

@@ -19,8 +19,8 @@ use super::{IterationPlan, ModuleLayout, NoPlan, Plan, ReplicaPlan};
 use crate::cost::partition::ModuleWeight;
 use crate::cost::{MicrobatchLoad, Partition, Pricing};
 use crate::data_aware::{
-    Choice, Configuration, Degrees, Item, ItemWork, Optimized, OptimizerError, OptimizerInput, PartitionSettings,
-    Round, item_seconds, optimize, partition, shortlist,
+    Choice, Configuration, Degrees, Fixed, Item, ItemWork, Optimized, OptimizerError, OptimizerInput,
+    PartitionSettings, Round, item_seconds, optimize, partition, shortlist,
 };
 use crate::observer::{Cancelled, Observer, go_on};
 use crate::outcome::{Layout, Loser, RejectionCount, Search, SolverStatus};
@@ -146,7 +146,13 @@ fn reject(search: &mut Search, reason: String) {
 /// Why DFLOP has nothing to do with a scenario.
 fn does_not_apply(scenario: &Scenario) -> Option<String> {
     if profile::encoder_of(&scenario.model).is_none() {
-        return Some("does not apply: it lays out one encoder and the backbone behind it".to_owned());
+        let names: Vec<&str> = scenario.model.modules.iter().map(|module| module.name.as_str()).collect();
+        let has = match names.as_slice() {
+            [one] => format!("{one} is the only module here"),
+            [all @ .., last] => format!("this model is {} and {last}", all.join(", ")),
+            [] => "this model has no module".to_owned(),
+        };
+        return Some(format!("does not apply: it lays out one encoder and the backbone behind it, and {has}"));
     }
     let training = &scenario.training;
     (training.context_parallel > 1 || training.expert_parallel > 1)
@@ -166,6 +172,11 @@ fn input(scenario: &Scenario, sizing: &PackedBatch) -> OptimizerInput {
         encoder: profile::encoder(scenario, &modules[0]),
         backbone: profile::backbone(scenario, &modules[1]),
         items: sampled(items),
+        fixed: Fixed {
+            tensor: scenario.layout.tensor,
+            pipeline: scenario.layout.pipeline,
+            items: scenario.layout.microbatch,
+        },
     }
 }
 

@@ -6,6 +6,7 @@
 //! every batch of the run, and held against the best single layout for all modules.
 
 mod fill;
+mod named;
 mod points;
 mod report;
 mod search;
@@ -15,6 +16,7 @@ use fill::fill;
 use search::Sweep;
 use space::anchor;
 
+pub(crate) use named::{NoPoint, PlannedPoint, plan_point};
 pub(crate) use points::{PointSeen, SeenPoint, points};
 pub(crate) use space::{Ground, Mode, Point, Slot, degrees, space as points_of};
 

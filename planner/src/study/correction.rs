@@ -42,12 +42,22 @@ pub struct SlowShapes {
 pub struct CorrectionStudy {
     /// Different shapes in the run: images or clips, and tokens in steps of 256.
     pub shapes: u32,
+    /// Of them slow: the share asked for, rounded.
+    pub slow_shapes: u32,
+    /// What an item of a slow shape takes longer, in s.
+    pub delay_s: f64,
+    /// Of every iteration, its time without correction, in s: by the tables of the planner, slow shapes as slow as they are.
+    pub without_s: Vec<f64>,
+    /// Of every iteration, its time with correction and, while it is on, what watching costs, in s.
+    pub with_s: Vec<f64>,
     /// Of every iteration, time without correction over time with it and its cost, minus one.
     pub net: Vec<f64>,
     /// Of every iteration while it was on, the benefit that was reckoned, B.
     pub benefits: Vec<f64>,
     /// Share of throughput that watching costs, C.
     pub cost: f64,
+    /// Every decision whether to stay on.
+    pub decisions: Vec<Decision>,
     /// The iteration at whose end it switched itself off; absent where it stays on.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub switched_off: Option<u32>,
@@ -58,6 +68,18 @@ pub struct CorrectionStudy {
     pub penalties: Vec<Penalty>,
     /// What a reader should know, in words.
     pub notes: Vec<String>,
+}
+
+/// At the end of an iteration: does correction pay?
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
+pub struct Decision {
+    /// The iteration.
+    pub iteration: u32,
+    /// Mean benefit of the iterations since the decision before.
+    pub benefit: f64,
+    /// Whether that is above the cost.
+    pub stays_on: bool,
 }
 
 /// A shape that a run says something of.
@@ -130,9 +152,16 @@ pub fn correction(
                 .to_owned(),
         );
     }
+    let decision =
+        |&(iteration, benefit): &(u32, f64)| Decision { iteration, benefit, stays_on: benefit > slow.settings.cost };
     Ok(CorrectionStudy {
         shapes: numbers.len() as u32,
+        slow_shapes: simulated.slow,
+        delay_s: simulated.delay,
         settled: simulated.settled(),
+        decisions: simulated.decisions.iter().map(decision).collect(),
+        without_s: simulated.without,
+        with_s: simulated.with,
         net: simulated.net,
         benefits: simulated.benefits,
         cost: slow.settings.cost,

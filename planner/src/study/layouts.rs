@@ -4,6 +4,8 @@
 //! half of its nodes, since fewer devices may each do more. The figure behind the question of heterogeneous parallelism
 //! (arXiv 2605.27678): where does added freedom pay? Points are judged on the representative batch.
 
+mod plan;
+
 use std::collections::BTreeMap;
 
 use serde::{Deserialize, Serialize};
@@ -13,7 +15,9 @@ use crate::outcome::{PlacedModules, RejectionCount};
 use crate::plan::heterogeneous::{self, Mode, PointSeen, SeenPoint};
 use crate::ranking::Watch;
 use crate::scenario::{Scenario, ValidScenario};
-use crate::workload::{PackedBatch, Sampler, Sequence, packing};
+use crate::workload::{PackedBatch, Packing, Sampler, Sequence, packing};
+
+pub use plan::{LayoutPlan, layout_plan};
 
 /// Points that were not simulated and are listed by themselves; the others are counted.
 const LISTED: usize = 2000;
@@ -69,6 +73,8 @@ pub struct BestPoint {
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
 pub struct LayoutPoint {
+    /// Its name, by which [`layout_plan`] finds it.
+    pub name: String,
     /// How modules stand to each other.
     pub freedom: Freedom,
     /// In words.
@@ -87,6 +93,9 @@ pub struct LayoutPoint {
     pub figures: Option<PointFigures>,
     /// Whether no other point has more of both throughputs.
     pub is_on_front: bool,
+    /// What it lacks against the fastest, in words; absent where it was not simulated.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub against_best: Option<String>,
 }
 
 /// What a simulated point does.
@@ -103,14 +112,15 @@ pub struct PointFigures {
     pub peak_memory_gib: f64,
     /// Idle share of the devices in use.
     pub bubble: f64,
+    /// Share of their time in which communication stands in the way of computation.
+    pub exposed_communication: f64,
 }
 
 /// Sweeps over all layouts of a scenario's modules. At most `most` points of each freedom and cluster size are tried, those first
 /// whose estimates are best.
 pub fn layouts(valid: &ValidScenario, most: u32, watch: &dyn Watch) -> LayoutSweep {
     let scenario = valid.scenario();
-    let drawn = Sampler::new(valid).sizing();
-    let sizing = packing::pack(&drawn.samples, &scenario.model, &scenario.workload.packing_rule());
+    let sizing = representative(valid);
     let mut sweep = LayoutSweep {
         sequences: sizing.sequences.len() as u32,
         tokens: sizing.summary.tokens,
@@ -121,19 +131,15 @@ pub fn layouts(valid: &ValidScenario, most: u32, watch: &dyn Watch) -> LayoutSwe
         rejections: Vec::new(),
         is_partial: false,
     };
-    let all: Vec<Sequence> = sizing.sequences.clone();
-    let flops =
-        MicrobatchLoad::of(&all, &scenario.model, crate::workload::Packing::Packed).model_flops(&scenario.model).get();
+    let flops = batch_flops(scenario, &sizing);
     let mut reasons: BTreeMap<String, u32> = BTreeMap::new();
     let mut others = Vec::new();
-    let mut nodes = vec![scenario.cluster.nodes];
-    nodes.extend((scenario.cluster.nodes > 1).then_some(scenario.cluster.nodes / 2));
-    for nodes in nodes {
-        let mut smaller = scenario.clone();
-        smaller.cluster.nodes = nodes;
+    for nodes in sizes(scenario) {
+        let smaller = on_nodes(scenario, nodes);
         for (freedom, point) in seen(&smaller, &sizing, (most, watch), &mut sweep.is_partial) {
-            let SeenPoint { layouts, words, microbatch, devices, seen } = point;
+            let SeenPoint { name, layouts, words, microbatch, devices, seen } = point;
             let mut point = LayoutPoint {
+                name: format!("{nodes}-{name}"),
                 freedom,
                 title: words,
                 layouts,
@@ -142,9 +148,10 @@ pub fn layouts(valid: &ValidScenario, most: u32, watch: &dyn Watch) -> LayoutSwe
                 reason: None,
                 figures: None,
                 is_on_front: false,
+                against_best: None,
             };
             match seen {
-                PointSeen::Simulated { seconds, peak_gib, bubble } => {
+                PointSeen::Simulated { seconds, peak_gib, bubble, exposed } => {
                     sweep.simulated += 1;
                     point.figures = Some(PointFigures {
                         iteration_s: seconds,
@@ -152,6 +159,7 @@ pub fn layouts(valid: &ValidScenario, most: u32, watch: &dyn Watch) -> LayoutSwe
                         tokens_per_s: sizing.summary.tokens as f64 / seconds,
                         peak_memory_gib: peak_gib,
                         bubble,
+                        exposed_communication: exposed,
                     });
                     sweep.points.push(point);
                 }
@@ -169,12 +177,44 @@ pub fn layouts(valid: &ValidScenario, most: u32, watch: &dyn Watch) -> LayoutSwe
         }
     }
     mark_front(&mut sweep.points);
+    hold_against_best(&mut sweep.points);
     sweep.best = best(&sweep.points, scenario.cluster.nodes * scenario.cluster.devices_per_node);
     sweep.rejections = reasons.into_iter().map(|(reason, count)| RejectionCount { reason, count }).collect();
     sweep.rejections.sort_by(|a, b| b.count.cmp(&a.count).then_with(|| a.reason.cmp(&b.reason)));
     others.truncate(LISTED);
     sweep.points.append(&mut others);
     sweep
+}
+
+/// The scenario on some of its nodes.
+fn on_nodes(scenario: &Scenario, nodes: u32) -> Scenario {
+    let mut smaller = scenario.clone();
+    smaller.cluster.nodes = nodes;
+    smaller
+}
+
+/// Numbers of nodes that layouts are looked at on: all, and half of them.
+fn sizes(scenario: &Scenario) -> Vec<u32> {
+    let nodes = scenario.cluster.nodes;
+    std::iter::once(nodes).chain((nodes > 1).then_some(nodes / 2)).collect()
+}
+
+/// Degrees that modules may have for themselves.
+fn degree_settings(scenario: &Scenario) -> DegreeSettings {
+    let (contexts, experts) = heterogeneous::degrees(scenario);
+    DegreeSettings::of(&scenario.training, &contexts, &experts)
+}
+
+/// The representative batch, packed.
+fn representative(valid: &ValidScenario) -> PackedBatch {
+    let scenario = valid.scenario();
+    packing::pack(&Sampler::new(valid).sizing().samples, &scenario.model, &scenario.workload.packing_rule())
+}
+
+/// Operations of the model for all sequences of a batch, forward and backward.
+fn batch_flops(scenario: &Scenario, batch: &PackedBatch) -> f64 {
+    let all: &[Sequence] = &batch.sequences;
+    MicrobatchLoad::of(all, &scenario.model, Packing::Packed).model_flops(&scenario.model).get()
 }
 
 /// The points of all freedoms on one cluster.
@@ -184,8 +224,7 @@ fn seen(
     (most, watch): (u32, &dyn Watch),
     is_partial: &mut bool,
 ) -> Vec<(Freedom, SeenPoint)> {
-    let (contexts, experts) = heterogeneous::degrees(scenario);
-    let degrees = DegreeSettings::of(&scenario.training, &contexts, &experts);
+    let degrees = degree_settings(scenario);
     let pricing = Pricing::new(&scenario.model, &scenario.cluster, &scenario.training).with_degrees(&degrees);
     let mut all = Vec::new();
     for (freedom, mode) in [
@@ -220,6 +259,31 @@ fn mark_front(points: &mut [LayoutPoint]) {
     }
 }
 
+/// Says of every simulated point what it lacks against the fastest of all.
+fn hold_against_best(points: &mut [LayoutPoint]) {
+    let fastest = points.iter().filter_map(|point| Some((point.figures?, point.title.clone())));
+    let fastest = fastest.max_by(|a, b| a.0.tokens_per_s.total_cmp(&b.0.tokens_per_s));
+    let Some((best, title)) = fastest else { return };
+    let share = |value: f64| format!("{:.1} %", 100.0 * value);
+    for point in points {
+        let Some(own) = point.figures else { continue };
+        let slower = 1.0 - own.tokens_per_s / best.tokens_per_s;
+        point.against_best = Some(if slower <= 0.0 {
+            "The fastest of all.".to_owned()
+        } else {
+            format!(
+                "{} fewer tokens/s than the fastest ({title}). Its devices are idle {} of the time, those of the fastest {}; \
+                 communication stands in the way for {}, there for {}.",
+                share(slower),
+                share(own.bubble),
+                share(best.bubble),
+                share(own.exposed_communication),
+                share(best.exposed_communication)
+            )
+        });
+    }
+}
+
 /// The best point of each freedom on a cluster of that many devices.
 fn best(points: &[LayoutPoint], devices: u32) -> Vec<BestPoint> {
     let figure = |point: usize| points[point].figures.map_or(0.0, |figures| figures.tokens_per_s);
@@ -244,9 +308,16 @@ mod tests {
     use crate::scenario::validate::NoDatasets;
 
     fn point(tokens_per_s: f64, tflops_per_device: f64) -> LayoutPoint {
-        let figures =
-            PointFigures { iteration_s: 1.0, tflops_per_device, tokens_per_s, peak_memory_gib: 1.0, bubble: 0.0 };
+        let figures = PointFigures {
+            iteration_s: 1.0,
+            tflops_per_device,
+            tokens_per_s,
+            peak_memory_gib: 1.0,
+            bubble: 0.0,
+            exposed_communication: 0.0,
+        };
         LayoutPoint {
+            name: String::new(),
             freedom: Freedom::Colocated,
             title: String::new(),
             layouts: Vec::new(),
@@ -255,6 +326,7 @@ mod tests {
             reason: None,
             figures: Some(figures),
             is_on_front: false,
+            against_best: None,
         }
     }
 
@@ -279,5 +351,13 @@ mod tests {
         assert!(sweep.points.iter().any(|point| point.is_on_front));
         assert!(!sweep.rejections.is_empty());
         assert_eq!(layouts(&valid, 12, &Unwatched), sweep);
+        let best = sweep.points.iter().filter(|point| point.against_best.as_deref() == Some("The fastest of all."));
+        let most = sweep
+            .points
+            .iter()
+            .filter_map(|point| point.figures)
+            .map(|figures| figures.tokens_per_s)
+            .fold(0.0, f64::max);
+        assert!(best.map(|point| point.figures.unwrap().tokens_per_s).eq([most]));
     }
 }

@@ -11,8 +11,8 @@ use planner::study::correction as study_correction;
 use planner::study::layouts as study_layouts;
 use planner::study::stages as study_stages;
 use planner::study::{
-    CorrectionStudy, LayoutSweep, NoStudy, SearchProgress, SlowShapes, StageStudy, SubMicrobatches, Subject,
-    search_progress, sub_microbatches,
+    CorrectionStudy, LayoutPlan, LayoutSweep, NoStudy, SearchProgress, SlowShapes, StageStudy, SubMicrobatches,
+    Subject, layout_plan, search_progress, sub_microbatches,
 };
 use serde::Deserialize;
 use utoipa::IntoParams;
@@ -142,6 +142,34 @@ pub(crate) async fn layouts(State(app): Shared, Path(id): Path<String>) -> Resul
     let scenario = validate(app.store.reader(), stored.scenario).await?;
     let sweep = app.studies.run(1, move |effort| Ok(study_layouts(&scenario, MOST_POINTS, effort.watch))).await?;
     Ok(Json(sweep))
+}
+
+/// One layout of the scenario's modules, by the name that the sweep gives it: what it does in time, where modules stand, what binds.
+///
+/// Planned on the representative batch, checked and simulated like every plan. Computed while you wait, in turn with planning jobs.
+#[utoipa::path(
+    get, path = "/api/v1/scenarios/{id}/studies/layouts/{layout}", tag = "studies",
+    params(
+        ("id" = String, Path, description = "Identifier, or unique prefix of at least ten characters"),
+        ("layout" = String, Path, description = "Name of a point of the sweep"),
+    ),
+    responses(
+        (status = 200, body = LayoutPlan),
+        (status = 300, description = "The prefix is ambiguous; the candidates are named"),
+        (status = 400, description = "Too short, or not an identifier"),
+        (status = 404, description = "Unknown, or no layout of this scenario"),
+        (status = 410, description = "Deleted"),
+        (status = 422, description = "These layouts cannot be; the detail says why"),
+        (status = 503, description = "Too many studies are under way; try again after a while"),
+    )
+)]
+pub(crate) async fn layout(
+    State(app): Shared,
+    Path((id, layout)): Path<(String, String)>,
+) -> Result<Json<LayoutPlan>, ApiError> {
+    let stored = find(&app, &id).await?;
+    let scenario = validate(app.store.reader(), stored.scenario).await?;
+    Ok(Json(app.studies.run(1, move |_| layout_plan(&scenario, &layout)).await?))
 }
 
 /// How long the stages of every plan take from microbatch to microbatch in one iteration, the bubble beside the one of equal

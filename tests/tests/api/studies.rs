@@ -1,5 +1,6 @@
 //! Studies over HTTP: what they answer, what they refuse, and that they end with their time, their asker or their place.
 
+use std::fmt::Write;
 use std::sync::Arc;
 use std::sync::atomic::AtomicU32;
 use std::time::Duration;
@@ -209,4 +210,192 @@ async fn stages_of_every_plan_stand_side_by_side() {
     assert!((one_f_one_b["ideal_bubble"].as_f64().unwrap() - 0.375).abs() < 1e-12);
     let beyond: Value = house.get(&api::path::stage_study(&id, 9)).await.json();
     assert!(beyond["plans"].as_array().unwrap().is_empty());
+}
+
+/// LLaVA-OneVision on one node under DFLOP: three batches of 32 samples with 1 to 16 images.
+fn data_aware() -> Value {
+    json!({
+        "schema": "scenario/1",
+        "model": {"preset": "llava-ov-llama-3-8b"},
+        "cluster": {"preset": "a100-80gb", "nodes": 1},
+        "workload": {
+            "samples": {
+                "kind": "drawn",
+                "text_tokens": {"kind": "uniform", "min": 50, "max": 900},
+                "images": {"kind": "uniform", "min": 1, "max": 16}
+            },
+            "global_batch": 32,
+            "context_length": 32768,
+            "packing": "packed",
+            "max_samples": 1
+        },
+        "training": {"recompute": "full"},
+        "planners": ["dflop"],
+        "iterations": 3
+    })
+}
+
+fn floats(study: &Value, column: &str) -> Vec<f64> {
+    study[column].as_array().unwrap().iter().map(|value| value.as_f64().unwrap()).collect()
+}
+
+/// Nothing is slow, so every batch is dealt as it was: each iteration under watch costs 4 % and wins nothing, B = 0 <= C, and after
+/// five of them correction is off for good.
+#[tokio::test(flavor = "multi_thread")]
+async fn correction_without_anomalies_never_pays_and_switches_itself_off() {
+    let house = House::open().await;
+    let id = planned(&house, &data_aware()).await;
+    let path = api::path::correction_study(&id, "anomaly=0&window=5&iterations=12");
+    let study: Value = house.get(&path).await.json();
+    assert_eq!((&study["slow_shapes"], &study["switched_off"], &study["settled"]), (&json!(0), &json!(4), &json!(0.0)));
+    assert_eq!(study["decisions"], json!([{"iteration": 4, "benefit": 0.0, "stays_on": false}]));
+    assert_eq!(study["benefits"], json!([0.0, 0.0, 0.0, 0.0, 0.0]));
+    let (without, with, net) = (floats(&study, "without_s"), floats(&study, "with_s"), floats(&study, "net"));
+    assert_eq!([without.len(), with.len(), net.len()], [12; 3]);
+    for iteration in 0..12 {
+        let cost = if iteration < 5 { 1.04 } else { 1.0 };
+        assert!((with[iteration] / without[iteration] - cost).abs() < 1e-12, "{iteration}");
+        assert!((net[iteration] - (1.0 / cost - 1.0)).abs() < 1e-12, "{iteration}");
+    }
+}
+
+/// Every shape in ten takes longer by twice the longest stage and watching is free: dealing by what was learnt wins, so it stays on.
+/// Where watching costs all throughput, it cannot: net speed-up is below 1 / (1 + 1) - 1 + B, and B is far below 1.
+#[tokio::test(flavor = "multi_thread")]
+async fn correction_stays_on_while_it_wins_more_than_it_costs() {
+    let house = House::open().await;
+    let id = planned(&house, &data_aware()).await;
+    let ask = async |cost: &str| -> Value {
+        let query = format!("anomaly=0.1&slowdown=2&window=10&iterations=30&cost={cost}");
+        house.get(&api::path::correction_study(&id, &query)).await.json()
+    };
+    let free = ask("0").await;
+    assert!(free["slow_shapes"].as_u64().unwrap() > 0 && free["delay_s"].as_f64().unwrap() > 0.0);
+    assert_eq!(free["switched_off"], Value::Null);
+    assert!(free["settled"].as_f64().unwrap() > 0.0, "{}", free["settled"]);
+    let decided: Vec<u64> =
+        free["decisions"].as_array().unwrap().iter().map(|of| of["iteration"].as_u64().unwrap()).collect();
+    assert_eq!(decided, [9, 19, 29]);
+    // Nothing is known before the first iteration.
+    assert_eq!(floats(&free, "benefits")[0].to_bits(), 0.0_f64.to_bits());
+    let dear = ask("1").await;
+    assert_eq!((&dear["switched_off"], &dear["cost"]), (&json!(9), &json!(1.0)));
+    assert_eq!(free["without_s"], dear["without_s"], "the same run, watched or not");
+}
+
+/// A log in which step k takes what the plan says times a factor.
+async fn observed(house: &House, planned_s: &[f64], factors: &[f64]) -> String {
+    let mut log = String::new();
+    for (step, (planned, factor)) in (1..).zip(planned_s.iter().zip(factors)) {
+        writeln!(
+            log,
+            " iteration {step:8}/ 1000 | consumed samples: {:12} | elapsed time per iteration (ms): {:.6} | learning rate: 1.0E-04 | \
+             global batch size: 32 | lm loss: 2.0 |",
+            step * 32,
+            planned * factor * 1e3
+        )
+        .unwrap();
+    }
+    let opened: Value = house.post(api::path::RUNS, json!({"name": "night"}).to_string()).await.json();
+    let id = opened["run"].as_str().unwrap().to_owned();
+    let request = Request::put(api::path::run_log(&id))
+        .header("authorization", format!("Bearer {}", opened["ingest_token"].as_str().unwrap()))
+        .body(Body::from(log))
+        .unwrap();
+    assert!(house.send(request).await.status < 300);
+    house.post(&api::path::run_finish(&id), json!({"exit_code": 0}).to_string()).await;
+    id
+}
+
+/// All steps 30 % slower than planned say nothing of shapes. The first twice as slow as the others does: a shape with n0, n1, n2 items in the
+/// three batches seems (2 n0 + n1 + n2) / (n0 + n1 + n2) times as long, and one of the first batch alone exactly twice.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_run_says_which_shapes_are_slow() {
+    let house = House::open().await;
+    let id = planned(&house, &data_aware()).await;
+    let outcome: Value = house.get(&api::path::outcome(&id)).await.json();
+    let iterations = outcome["outcome"]["results"][0]["answer"]["iterations"].as_array().unwrap();
+    let times: Vec<f64> = iterations.iter().map(|iteration| iteration["iteration_s"].as_f64().unwrap()).collect();
+    assert_eq!(times.len(), 3);
+    let learnt = async |factors: &[f64]| -> Vec<(u64, f64)> {
+        let run = observed(&house, &times, factors).await;
+        let query = format!("anomaly=0&iterations=3&window=3&run={run}");
+        let study: Value = house.get(&api::path::correction_study(&id, &query)).await.json();
+        assert!(study["notes"].as_array().unwrap().iter().any(|note| note.as_str().unwrap().contains("batch k")));
+        let of = |one: &Value| (one["items"].as_u64().unwrap(), one["penalty"].as_f64().unwrap());
+        study["penalties"].as_array().unwrap().iter().map(of).collect()
+    };
+    let even = learnt(&[1.3, 1.3, 1.3]).await;
+    assert!(!even.is_empty() && even.iter().all(|(_, penalty)| (penalty - 1.0).abs() < 1e-9), "{even:?}");
+    let first = learnt(&[2.6, 1.3, 1.3]).await;
+    assert!((first[0].1 - 2.0).abs() < 1e-4, "{first:?}");
+    assert!(first.is_sorted_by(|a, b| a.1 >= b.1));
+    for (items, penalty) in first {
+        // n0 = (penalty - 1) n is a whole number of items; up to 5 % is noise and told as 1.
+        let slow = (penalty - 1.0) * items as f64;
+        assert!((slow - slow.round()).abs() < 1e-2, "{items} {penalty}");
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_correction_that_cannot_be_simulated_says_why() {
+    let house = House::open().await;
+    let refused = async |id: &str, query: &str| {
+        let problem = house.get(&api::path::correction_study(id, query)).await.problem();
+        (problem.status, problem.detail)
+    };
+    let id = house.store(&data_aware()).await;
+    assert_eq!(refused(&id, "").await.0, 409, "not planned yet");
+    let id = planned(&house, &data_aware()).await;
+    for (query, told) in [
+        ("iterations=0", "iterations: 0 is out of range: 1 to 200"),
+        ("iterations=201", "iterations: 201 is out of range: 1 to 200"),
+        ("window=0", "window: 0 is out of range: 1 to 200"),
+        ("anomaly=1.5", "anomaly: 1.5 is out of range: 0 to 1"),
+        ("anomaly=NaN", "anomaly: NaN is out of range: 0 to 1"),
+        ("slowdown=-1", "slowdown: -1 is out of range: 0 to 10"),
+        ("cost=2", "cost: 2 is out of range: 0 to 1"),
+    ] {
+        assert_eq!(refused(&id, query).await, (400, told.to_owned()));
+    }
+    assert_eq!(refused(&id, "anomaly=few").await.0, 400);
+    assert_eq!(refused(&id, "run=aaaaaaaaaaaa").await.0, 404);
+    let other = planned(&house, &house::scenario()).await;
+    assert_eq!(refused(&other, "").await, (422, "DFLOP has no plan of this scenario".to_owned()));
+}
+
+/// What the sweep says of a point, its own plan says again; what is no point of the scenario is not found.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_layout_of_the_sweep_is_planned_by_its_name() {
+    let house = House::open().await;
+    let mut scenario = multimodal();
+    scenario["cluster"]["nodes"] = json!(1);
+    scenario["layout"] = json!({"microbatch": 1});
+    let id = house.store(&scenario).await;
+    let sweep: Value = house.get(&api::path::layout_study(&id)).await.json();
+    let best = sweep["best"].as_array().unwrap().last().unwrap()["point"].as_u64().unwrap();
+    let point = &sweep["points"][usize::try_from(best).unwrap()];
+    let name = point["name"].as_str().unwrap();
+    let plan: Value = house.get(&api::path::layout_plan(&id[..12], name)).await.json();
+    assert_eq!((&plan["point"]["title"], &plan["point"]["name"]), (&point["title"], &point["name"]));
+    let seconds = |of: &Value| of["figures"]["iteration_s"].as_f64().unwrap();
+    assert!((seconds(&plan["point"]) - seconds(point)).abs() < 1e-9);
+    assert!(point["against_best"].is_string());
+    assert_eq!(
+        plan["timeline"]["ranks"].as_u64().unwrap() as usize,
+        plan["placement"]["ranks"].as_array().unwrap().len()
+    );
+    // The end of the timeline is the iteration, in ns.
+    let makespan = plan["timeline"]["makespan_ns"].as_f64().unwrap();
+    assert!((makespan * 1e-9 - seconds(point)).abs() < 2e-9);
+    let illegal = sweep["points"].as_array().unwrap().iter().find(|point| point["figures"].is_null()).unwrap();
+    let refused = house.get(&api::path::layout_plan(&id, illegal["name"].as_str().unwrap())).await;
+    assert!([200, 422].contains(&refused.status), "left out, or against a rule: {}", refused.status);
+    for name in ["1-apart-1_9.9", "nonsense", "1-apart-1_0.1.3.1.1.1.1.0.1_1.2.1.1.1.1.1.3.1"] {
+        let problem = house.get(&api::path::layout_plan(&id, name)).await.problem();
+        assert_eq!(
+            (problem.status, problem.detail),
+            (404, format!("{name:?} is no layout of this scenario's modules"))
+        );
+    }
 }

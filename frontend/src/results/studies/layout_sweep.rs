@@ -1,4 +1,7 @@
-//! Every layout of the modules as a point: does it pay that each has its own?
+//! Every layout of the modules as a point: does it pay that each has its own? A point that is chosen is shown whole.
+
+mod chosen;
+mod table;
 
 use std::sync::Arc;
 
@@ -6,7 +9,10 @@ use api::planner::study::layouts::{Freedom, LayoutPoint, LayoutSweep};
 use leptos::prelude::*;
 
 use crate::charts::{Cloud, Mark, ScatterChart};
+use crate::explore::use_explore;
 use crate::format;
+use chosen::ChosenLayout;
+use table::PointTables;
 
 const KINDS: [(Freedom, &str, &str, &str, Mark); 3] = [
     (Freedom::Homogeneous, "one layout for all", "#66707e", "#a0a8b4", Mark::Disc),
@@ -34,9 +40,20 @@ fn clouds(sweep: &LayoutSweep) -> Vec<Cloud> {
     KINDS.iter().map(of).collect()
 }
 
+/// The points of every kind as they are drawn, by their places in the sweep.
+fn drawn(sweep: &LayoutSweep) -> Vec<Vec<usize>> {
+    let of = |&(freedom, ..): &(Freedom, &str, &str, &str, Mark)| {
+        let is_drawn =
+            |place: &usize| sweep.points[*place].freedom == freedom && sweep.points[*place].figures.is_some();
+        (0..sweep.points.len()).filter(is_drawn).collect()
+    };
+    KINDS.iter().map(of).collect()
+}
+
 fn hover(point: &LayoutPoint) -> String {
     let time = point.figures.map(|figures| format::seconds(figures.iteration_s)).unwrap_or_default();
-    format!("{}<br>{} devices, {} a microbatch, {time}", point.title, point.devices, point.microbatch)
+    let title = point.title.replace("; ", "<br>");
+    format!("{title}<br>{} devices, {time}", point.devices)
 }
 
 /// The points that no other beats in both throughputs, from left to right.
@@ -68,22 +85,44 @@ fn verdict(sweep: &LayoutSweep) -> Vec<String> {
 
 /// The card's content.
 pub(super) fn show(sweep: Arc<LayoutSweep>) -> impl IntoView {
-    let sweep = Arc::unwrap_or_clone(sweep);
-    let (clouds, line) = (clouds(&sweep), front(&sweep));
+    view! { <Sweep sweep=sweep /> }
+}
+
+#[component]
+fn Sweep(sweep: Arc<LayoutSweep>) -> impl IntoView {
+    let explore = use_explore();
+    let (clouds, line, places) = (clouds(&sweep), front(&sweep), drawn(&sweep));
     let words = verdict(&sweep);
     let label =
         format!("Throughput of a device against throughput of all, {} layouts. {}", sweep.simulated, words.join(". "));
     let lines = words.into_iter().map(|words| view! { <li>{words}</li> }).collect_view();
-    let rejected = sweep.rejections.iter().take(12).map(|rejection| {
-        view! { <tr><th scope="row">{format::count(rejection.count.into())}</th><td class="notation">{rejection.reason.clone()}</td></tr> }
-    });
-    let rejected = rejected.collect_view();
     let caption = format!(
-        "{} layouts simulated on a batch of {} sequences that no plan is judged on, {} left out by their estimates.",
+        "{} layouts simulated on a batch of {} sequences that no plan is judged on, {} left out by their estimates. Click a point for its timeline.",
         format::count(sweep.simulated.into()),
         format::count(sweep.sequences.into()),
         format::count(sweep.left_out.into())
     );
+    let is_partial = sweep.is_partial;
+    let named = Arc::clone(&sweep);
+    // A link may name a layout of another scenario; that is none of these.
+    let chosen = Memo::new(move |_| {
+        let name = explore.view.with(|view| view.layout.clone())?;
+        named.points.iter().find(|point| point.name == name && point.figures.is_some()).cloned()
+    });
+    let ring = Signal::derive(move || {
+        let figures = chosen.get()?.figures?;
+        Some((figures.tokens_per_s, figures.tflops_per_device))
+    });
+    let pick = Callback::new(move |name: String| explore.view.update(|view| view.layout = Some(name)));
+    let names: Vec<Vec<String>> =
+        places.iter().map(|kind| kind.iter().map(|&place| sweep.points[place].name.clone()).collect()).collect();
+    let on_pick = Callback::new(move |(kind, point): (usize, usize)| {
+        if let Some(name) = names.get(kind).and_then(|names| names.get(point)) {
+            pick.run(name.clone());
+        }
+    });
+    let chosen_name = Signal::derive(move || chosen.get().map(|point| point.name));
+    let rejections = rejections(&sweep);
     view! {
         <ul class="plain" data-testid="layouts-verdict">{lines}</ul>
         <ScatterChart
@@ -91,9 +130,24 @@ pub(super) fn show(sweep: Arc<LayoutSweep>) -> impl IntoView {
             front=Signal::stored(line)
             axes=("tokens/s of all devices", "TFLOP/s of a device")
             label=Signal::stored(label)
+            chosen=ring
+            on_pick=on_pick
             test_id="layouts-chart"
         />
-        <p class="hint">{caption}{sweep.is_partial.then_some(" The time was up before all were.")}</p>
+        <p class="hint">{caption}{is_partial.then_some(" The time was up before all were.")}</p>
+        <PointTables sweep=sweep chosen=chosen_name on_choose=pick />
+        <ChosenLayout point=chosen />
+        {rejections}
+    }
+}
+
+/// Why others cannot be.
+fn rejections(sweep: &LayoutSweep) -> impl IntoView + use<> {
+    let rejected = sweep.rejections.iter().take(12).map(|rejection| {
+        view! { <tr><th scope="row">{format::count(rejection.count.into())}</th><td class="notation">{rejection.reason.clone()}</td></tr> }
+    });
+    let rejected = rejected.collect_view();
+    view! {
         <details class="advanced">
             <summary>"Why others cannot be"</summary>
             <div class="table-scroll" role="region" aria-label="Layouts that cannot be, by reason" tabindex="0">

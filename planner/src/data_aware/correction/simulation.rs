@@ -20,12 +20,22 @@ pub struct Anomalies {
 /// What correction did to a run.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Simulated {
+    /// Of every iteration, seconds without correction.
+    pub without: Vec<f64>,
+    /// Of every iteration, seconds with correction and what watching costs, while it is on.
+    pub with: Vec<f64>,
     /// Of every iteration, time without correction over time with it and its cost, minus one.
     pub net: Vec<f64>,
     /// Of every iteration while it was on, the benefit that was reckoned.
     pub benefits: Vec<f64>,
+    /// Iterations at whose end it decided whether to stay on, and the mean benefit that decided.
+    pub decisions: Vec<(u32, f64)>,
     /// The iteration at whose end it switched itself off.
     pub switched_off: Option<u32>,
+    /// Shapes that are slow.
+    pub slow: u32,
+    /// What an item of them takes longer, in seconds.
+    pub delay: f64,
 }
 
 impl Simulated {
@@ -63,21 +73,35 @@ pub fn simulate(
     let time = |items: &[Item], dealt: &Partitioned| pipelines.time(items, dealt);
     let slow = slow_shapes(batches, anomalies);
     let mut correction = Correction::new(settings);
-    let mut simulated = Simulated { net: Vec::new(), benefits: Vec::new(), switched_off: None };
+    let mut simulated = Simulated {
+        without: Vec::new(),
+        with: Vec::new(),
+        net: Vec::new(),
+        benefits: Vec::new(),
+        decisions: Vec::new(),
+        switched_off: None,
+        slow: slow.len() as u32,
+        delay: 0.0,
+    };
     let mut delay = None;
     for (iteration, batch) in (0..).zip(batches) {
         let predicted: Vec<Item> = batch.iter().map(|shaped| shaped.item).collect();
         let blind = partition(&predicted, buckets, scheduler)?;
         let delay = *delay.get_or_insert(anomalies.magnitude * blind.longest);
+        simulated.delay = delay;
         let truth: Vec<Item> = batch.iter().map(|shaped| taken(*shaped, &slow, delay)).collect();
         let without = time(&truth, &blind);
+        simulated.without.push(without);
         if !correction.is_on() {
+            simulated.with.push(without);
             simulated.net.push(0.0);
             continue;
         }
         let corrected = correction.corrected(batch);
         let dealt = partition(&corrected, buckets, scheduler)?;
-        simulated.net.push(without / (time(&truth, &dealt) * (1.0 + settings.cost)) - 1.0);
+        let with = time(&truth, &dealt) * (1.0 + settings.cost);
+        simulated.with.push(with);
+        simulated.net.push(without / with - 1.0);
         let benefit = time(&corrected, &blind) / time(&corrected, &dealt) - 1.0;
         simulated.benefits.push(benefit);
         for (shaped, truth) in batch.iter().zip(&truth) {
@@ -85,7 +109,7 @@ pub fn simulate(
             let slower = |item: &Item| item.encoder.max(item.backbone);
             correction.observe(shaped.shape, slower(truth), slower(&shaped.item));
         }
-        correction.end_iteration(benefit);
+        simulated.decisions.extend(correction.end_iteration(benefit).map(|mean| (iteration, mean)));
         if !correction.is_on() {
             simulated.switched_off = Some(iteration);
         }

@@ -51,13 +51,13 @@ fn penalties_are_mean_ratios() {
 
 #[test]
 fn it_switches_itself_off_where_it_does_not_pay() {
-    for (benefits, on) in [([0.04, 0.04], false), ([0.01, 0.08], true), ([0.5, -0.43], false)] {
+    for (benefits, mean, on) in [([0.04, 0.04], 0.04, false), ([0.01, 0.08], 0.045, true), ([0.5, -0.43], 0.035, false)]
+    {
         let mut correction = Correction::new(CorrectionSettings { iterations: 2, cost: 0.04 });
         correction.observe(1, 2.0, 1.0);
-        for benefit in benefits {
-            assert!(correction.is_on());
-            correction.end_iteration(benefit);
-        }
+        assert_eq!(correction.end_iteration(benefits[0]), None, "the second decides");
+        assert!(correction.is_on());
+        assert!((correction.end_iteration(benefits[1]).unwrap() - mean).abs() < 1e-12);
         assert_eq!(correction.is_on(), on, "{benefits:?}");
         assert_eq!(correction.penalty(1), if on { 2.0 } else { 1.0 });
         // Off is for good: nothing more is learnt.
@@ -76,6 +76,13 @@ fn a_run_as_predicted_pays_for_the_first_iterations_only() {
     let paid = 1.0 / 1.04 - 1.0;
     assert!(simulated.net[..20].iter().all(|net| (net - paid).abs() < 1e-9), "{:?}", &simulated.net[..20]);
     assert!(simulated.net[20..].iter().all(|&net| net == 0.0));
+    // The one decision found a benefit of nothing; what watching costs stands in the times, and nothing else does.
+    assert_eq!(simulated.decisions, [(19, 0.0)]);
+    assert_eq!(simulated.slow, 0);
+    for (iteration, (with, without)) in simulated.with.iter().zip(&simulated.without).enumerate() {
+        let cost = if iteration < 20 { 1.04 } else { 1.0 };
+        assert!((with / without - cost).abs() < 1e-12, "{iteration}");
+    }
 }
 
 /// Rare and short delays do not pay, frequent and long ones do, and the more of both, the more.

@@ -33,11 +33,20 @@ pub(super) struct Split {
 /// All splits in which both modules have a way, encoders' shares ascending (Algorithm 1, phase 1).
 pub(super) fn sides(input: &OptimizerInput) -> Vec<Split> {
     let ways = |profile: &ModuleProfile, devices, most_data| cuts(profile, devices, input.devices_per_node, most_data);
+    let is_asked = |degrees: &Degrees| {
+        let is = |asked: Option<u32>, degree: u32| asked.is_none_or(|asked| asked == degree);
+        is(input.fixed.tensor, degrees.tensor) && is(input.fixed.pipeline, degrees.pipeline)
+    };
+    let of_backbone = |devices| {
+        let mut found = ways(&input.backbone, devices, input.global_batch);
+        found.retain(is_asked);
+        found
+    };
     (1..input.devices)
         .map(|devices| Split {
             encoders: ways(&input.encoder, devices, u32::MAX),
             // At least one microbatch of one item for each replica.
-            backbones: ways(&input.backbone, input.devices - devices, input.global_batch),
+            backbones: of_backbone(input.devices - devices),
         })
         .filter(|split| !split.encoders.is_empty() && !split.backbones.is_empty())
         .collect()

@@ -121,11 +121,6 @@ impl Sides<'_> {
     fn longest_stage(&self, encoder: f64, backbone: f64) -> f64 {
         (encoder * self.encoder.uneven).max(backbone * self.backbone.uneven)
     }
-
-    /// Most microbatches: one item in each at least.
-    pub(super) fn most(&self, global_batch: u32) -> u32 {
-        global_batch / self.backbone.degrees.data
-    }
 }
 
 impl<'a> Durations<'a> {

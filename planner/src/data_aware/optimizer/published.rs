@@ -36,8 +36,8 @@ pub(super) fn choice(input: &OptimizerInput, durations: &Durations<'_>, splits: 
                     let whole = of_encoder >= 1.0 && of_backbone >= 1.0;
                     whole && mean.batch * of_encoder <= largest_batch && mean.length * of_backbone <= largest_length
                 };
-                let most = sides.most(input.global_batch);
-                let microbatches = (1..=most).find(is_small).unwrap_or(most);
+                let (fewest, most) = input.microbatches(backbone.data);
+                let microbatches = (fewest..=most).find(is_small).unwrap_or(most);
                 let time = durations.time_of_mean(&sides, microbatches);
                 let is_better = best.is_none_or(|(known, configuration)| {
                     time < known * SLOWER && microbatches < configuration.microbatches

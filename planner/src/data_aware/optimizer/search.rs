@@ -79,7 +79,7 @@ pub(super) fn leanest(input: &OptimizerInput, durations: &Durations<'_>, splits:
         for &encoder in &split.encoders {
             for &backbone in &split.backbones {
                 let sides = durations.sides(encoder, backbone);
-                let (encoder, backbone) = durations.bytes(&sides, sides.most(input.global_batch));
+                let (encoder, backbone) = durations.bytes(&sides, input.microbatches(backbone.data).1);
                 least = least.min(encoder.max(backbone));
             }
         }
@@ -102,7 +102,7 @@ impl Works {
         Self {
             encoders: split.encoders.iter().map(encoder).collect(),
             backbones: split.backbones.iter().map(backbone).collect(),
-            most: split.backbones.iter().map(|degrees| f64::from(input.global_batch / degrees.data)).collect(),
+            most: split.backbones.iter().map(|degrees| f64::from(input.microbatches(degrees.data).1)).collect(),
         }
     }
 }
@@ -135,7 +135,7 @@ impl Search<'_> {
         let sides = self.durations.sides(of_encoder, of_backbone);
         let mut own: Option<Timed> = None;
         // The later half first: with more microbatches the bubble is smaller.
-        let mut open = vec![(1, sides.most(self.input.global_batch))];
+        let mut open = vec![self.input.microbatches(of_backbone.data)];
         while let Some(range) = open.pop() {
             self.looked_at += 1;
             let (from, to) = range;

@@ -34,6 +34,7 @@ fn input(devices: u32, memory: f64, global_batch: u32, items: Vec<ItemWork>) -> 
         encoder: module(4),
         backbone: module(4),
         items,
+        fixed: Fixed::default(),
     }
 }
 
@@ -47,7 +48,18 @@ fn by_trying_all(
     for encoders in 1..input.devices {
         for encoder in all(&input.encoder, encoders, input.devices_per_node) {
             for backbone in all(&input.backbone, input.devices - encoders, input.devices_per_node) {
-                for microbatches in 1..=input.global_batch / backbone.data {
+                let Fixed { tensor, pipeline, items } = input.fixed;
+                let is = |asked: Option<u32>, degree: u32| asked.is_none() || asked == Some(degree);
+                if !is(tensor, backbone.tensor) || !is(pipeline, backbone.pipeline) {
+                    continue;
+                }
+                let most = input.global_batch / backbone.data;
+                for microbatches in 1..=most {
+                    // As few as hold no more than that many items of a replica's share.
+                    let fewer = microbatches - 1;
+                    if items.is_some_and(|items| items * microbatches < most || (fewer > 0 && items * fewer >= most)) {
+                        continue;
+                    }
                     let configuration = Configuration { encoder, backbone, microbatches };
                     let choice = durations.choice(input, configuration);
                     if choice.encoder_bytes > input.memory || choice.backbone_bytes > input.memory {
@@ -94,6 +106,31 @@ fn devices_follow_the_work() {
     assert_eq!(optimized.pairs, 8);
     // i up to 4 / DP: 1 x (1 + 4) + 2 x (2 + 4) + 2 x 4.
     assert_eq!(optimized.strategies, 25);
+}
+
+/// The same, with degrees asked for. PP 1: encoder 1 and backbone DP 3, one microbatch of 4/3 items, (1 + 2 - 1) max(4, 4) = 8, before
+/// 2 + 2 with (2 + 2 - 1) max(1, 3) = 9. PP 3 and two items a microbatch: i = 2, (2 + 4 - 1) max(2, 2) = 10. Two items alone: i = 1 of
+/// DP 3, 8 again.
+#[test]
+fn what_is_fixed_is_not_searched() {
+    let with = |fixed| {
+        let input = OptimizerInput { fixed, ..input(4, 1e9, 4, vec![item(1.0, 1.0, 1.0, 2.0, 1.0)]) };
+        optimize(&input).unwrap()
+    };
+    let none = Fixed::default();
+    for (fixed, pipeline, data, microbatches, time) in [
+        (Fixed { pipeline: Some(1), ..none }, 1, 3, 1, 8.0),
+        (Fixed { pipeline: Some(3), items: Some(2), ..none }, 3, 1, 2, 10.0),
+        (Fixed { items: Some(2), ..none }, 1, 3, 1, 8.0),
+    ] {
+        let optimized = with(fixed);
+        let Configuration { backbone, microbatches: count, .. } = optimized.of_mean.configuration;
+        assert_eq!((backbone.pipeline, backbone.data, count), (pipeline, data, microbatches), "{fixed:?}");
+        assert_eq!(optimized.of_mean.of_mean, time, "{fixed:?}");
+        if fixed.items.is_some() {
+            assert_eq!(optimized.strategies, optimized.pairs, "one number of microbatches for every pair");
+        }
+    }
 }
 
 /// Half the items are all encoder, half all backbone: on average 2 and 2, but every item waits for one of the two.
@@ -203,7 +240,10 @@ fn what_cannot_be_laid_out_is_told() {
     let zero = |input: &mut OptimizerInput| input.backbone.degrees[0].linear = Curve::constant(0.0);
     assert_eq!(of(&zero), OptimizerError::Rate { module: "backbone" });
     let none = |input: &mut OptimizerInput| input.encoder.degrees[0].tensor = 16;
-    assert_eq!(of(&none), OptimizerError::NoDegrees { devices: 4 });
+    assert_eq!(of(&none), OptimizerError::NoDegrees { devices: 4, fixed: Fixed::default() });
+    let fixed = Fixed { tensor: Some(8), pipeline: Some(2), items: None };
+    let asked = of(&|input| input.fixed = fixed);
+    assert_eq!(asked.to_string(), "no degrees that were profiled make up 4 devices with TP 8 and PP 2 of the backbone");
 }
 
 /// Rates and activations with bends, two degrees.
@@ -235,14 +275,16 @@ proptest! {
         memory in 20_u32..400,
         global_batch in 1_u32..20,
         items in prop::collection::vec((1_u32..9, 1_u32..9, 0_u32..9, 1_u32..9, 0_u32..9), 1..5),
+        fixed in (prop::option::of(1_u32..3), prop::option::of(1_u32..4), prop::option::of(1_u32..5)),
     ) {
+        let fixed = Fixed { tensor: fixed.0, pipeline: fixed.1, items: fixed.2 };
         let of = |(batch, length, encoder, linear, attention): (u32, u32, u32, u32, u32)| {
             let [batch, length, encoder, linear, attention] = [batch, length, encoder, linear, attention].map(f64::from);
             item(batch, length, encoder, linear, attention)
         };
         let input = OptimizerInput {
             devices, devices_per_node: 2, memory: f64::from(memory), global_batch, encoder, backbone,
-            items: items.into_iter().map(of).collect(),
+            items: items.into_iter().map(of).collect(), fixed,
         };
         let time_of_mean = by_trying_all(&input, |durations, configuration| {
             durations.time_of_mean(&durations.sides(configuration.encoder, configuration.backbone), configuration.microbatches)

@@ -16,7 +16,7 @@ fn question(model: &str, changes: &[(&str, serde_json::Value)]) -> ValidScenario
             },
             "global_batch": 48, "context_length": 32768, "packing": "packed", "max_samples": 1
         },
-        "training": { "recompute": "full" }, "planners": ["1f1b", "dflop_layout", "dflop"], "iterations": 2
+        "training": { "recompute": "full" }, "layout": {}, "planners": ["1f1b", "dflop_layout", "dflop"], "iterations": 2
     });
     for (pointer, value) in changes {
         *question.pointer_mut(pointer).unwrap() = value.clone();
@@ -52,6 +52,30 @@ fn balanced_microbatches_are_faster_than_those_that_come() {
     assert!(whole.metrics.peak_memory_gib <= whole.metrics.memory_limit_gib);
 }
 
+/// Degrees of the backbone and sequences of a microbatch as the scenario asks for them; the encoder stays free.
+#[test]
+fn a_layout_that_is_asked_for_is_planned() {
+    let asked = serde_json::json!({ "tensor": 2, "pipeline": 2, "microbatch": 3 });
+    let results = answers(&question("llava-ov-llama-3-8b", &[("/layout", asked)]));
+    for kind in [PlannerKind::DflopLayout, PlannerKind::Dflop] {
+        let plan = planned(&results, kind);
+        let backbone = &plan.placement.as_ref().unwrap().layouts[1];
+        assert_eq!((backbone.tensor, backbone.pipeline), (2, 2));
+        // 48 sequences, three to a bucket in the mean.
+        for iteration in &plan.iterations {
+            assert_eq!(iteration.microbatches, 16);
+        }
+    }
+    // All eight devices for the backbone leave none for the encoder.
+    let asked = serde_json::json!({ "tensor": 8 });
+    for (kind, answer) in answers(&question("llava-ov-llama-3-8b", &[("/layout", asked)])) {
+        if matches!(kind, PlannerKind::Dflop | PlannerKind::DflopLayout) {
+            let Answer::Infeasible { binding, .. } = answer else { panic!("{kind:?}") };
+            assert!(binding.ends_with("make up 8 devices with TP 8 of the backbone"), "{binding}");
+        }
+    }
+}
+
 #[test]
 fn sound_is_planned_too() {
     let audio = serde_json::json!({
@@ -70,14 +94,14 @@ fn what_it_does_not_apply_to_is_told() {
             vec![("/workload/samples/images", serde_json::json!({ "kind": "constant", "value": 0 }))],
             "one encoder",
         ),
-        ("omni-7b", vec![], "one encoder"),
+        ("omni-7b", vec![], "one encoder and the backbone behind it, and this model is "),
         (
             "llava-ov-llama-3-8b",
             vec![("/training", serde_json::json!({ "recompute": "full", "context_parallel": 2 }))],
             "no context or expert parallelism",
         ),
-        // 70 billion parameters of 16 bytes on eight devices.
-        ("llava-ov-llama-3-70b", vec![], "no strategy fits"),
+        // 70 billion parameters of 16 bytes on eight devices of 80 GB, less the reserve.
+        ("llava-ov-llama-3-70b", vec![], "of 76.0 GiB"),
     ] {
         for (kind, answer) in answers(&question(model, &changes)) {
             if matches!(kind, PlannerKind::Dflop | PlannerKind::DflopLayout) {

@@ -12,6 +12,8 @@ use crate::workload::PackedBatch;
 
 /// A point, and what came of it.
 pub(crate) struct SeenPoint {
+    /// As links write it.
+    pub name: String,
     pub layouts: Vec<PlacedModules>,
     pub words: String,
     pub microbatch: u32,
@@ -22,8 +24,8 @@ pub(crate) struct SeenPoint {
 
 /// What came of a point.
 pub(crate) enum PointSeen {
-    /// Seconds of the sizing batch, the largest memory in GiB, the idle share.
-    Simulated { seconds: f64, peak_gib: f64, bubble: f64 },
+    /// Seconds of the sizing batch, the largest memory in GiB, the idle share, that of communication in the way.
+    Simulated { seconds: f64, peak_gib: f64, bubble: f64, exposed: f64 },
     /// Why it cannot be.
     Rejected(String),
     /// It was left out; no order takes less than so many seconds.
@@ -42,6 +44,7 @@ pub(crate) fn points(
     let mut sweep = Sweep::new(scenario, pricing, mode, sizing);
     let is_over = sweep.explore(most, watch);
     let of = |point: &Point, seen| SeenPoint {
+        name: point.name(),
         layouts: point.modules.iter().map(|layout| placed(&scenario.model, &point.modules, layout)).collect(),
         words: describe(&scenario.model, point),
         microbatch: point.microbatch,
@@ -52,8 +55,9 @@ pub(crate) fn points(
         .seen
         .iter()
         .map(|(point, seen)| match seen {
-            Seen::Simulated { seconds, peak, bubble, .. } => {
-                of(point, PointSeen::Simulated { seconds: *seconds, peak_gib: peak.gib(), bubble: *bubble })
+            Seen::Simulated { seconds, peak, bubble, exposed } => {
+                let (seconds, bubble, exposed) = (*seconds, *bubble, *exposed);
+                of(point, PointSeen::Simulated { seconds, peak_gib: peak.gib(), bubble, exposed })
             }
             Seen::Rejected(misfit) => of(point, PointSeen::Rejected(misfit.reason.clone())),
         })
@@ -62,7 +66,8 @@ pub(crate) fn points(
     (points, is_over)
 }
 
-fn devices(point: &Point) -> u32 {
+/// Devices that the modules of a point stand on.
+pub(super) fn devices(point: &Point) -> u32 {
     let each = point.modules.iter().map(|layout| layout.devices().end - layout.devices().start);
     if point.mode == Mode::Apart { each.sum() } else { each.max().unwrap_or(0) }
 }

@@ -1,0 +1,144 @@
+//! The points of the sweep as tables with a button each, for the keyboard and for whoever reads figures.
+
+use std::sync::Arc;
+
+use api::planner::study::layouts::{LayoutPoint, LayoutSweep};
+use leptos::prelude::*;
+
+use super::name;
+use crate::format;
+
+/// The front and the best of every freedom; all others behind a fold.
+#[component]
+pub(super) fn PointTables(
+    /// All points.
+    sweep: Arc<LayoutSweep>,
+    /// Name of the point that is shown.
+    chosen: Signal<Option<String>>,
+    /// Told the name of a point to show.
+    on_choose: Callback<String>,
+) -> impl IntoView {
+    let (first, rest) = ordered(&sweep);
+    let count = rest.len();
+    let lines = |places: Vec<usize>| {
+        let of = |place: usize| line(&sweep.points[place], chosen, on_choose);
+        places.into_iter().map(of).collect_view()
+    };
+    let (first, rest) = (lines(first), lines(rest));
+    view! {
+        <Points label="Layouts that no other beats in both throughputs, and the best of every freedom" lines=first.into_any() test_id="layouts-front" />
+        {(count > 0).then(|| view! {
+            <details class="advanced" data-testid="layouts-others">
+                <summary>{format!("{} more simulated", format::count(count as u64))}</summary>
+                <Points label="Other simulated layouts, fastest first" lines=rest.into_any() test_id="layouts-table" />
+            </details>
+        })}
+    }
+}
+
+/// Simulated points by tokens/s: those of the front and the best of every freedom, then the others.
+fn ordered(sweep: &LayoutSweep) -> (Vec<usize>, Vec<usize>) {
+    let speed = |place: &usize| sweep.points[*place].figures.map_or(0.0, |figures| figures.tokens_per_s);
+    let mut simulated: Vec<usize> =
+        (0..sweep.points.len()).filter(|&place| sweep.points[place].figures.is_some()).collect();
+    simulated.sort_by(|a, b| speed(b).total_cmp(&speed(a)).then(a.cmp(b)));
+    let is_best = |place: usize| sweep.best.iter().any(|best| best.point as usize == place);
+    simulated.into_iter().partition(|&place| sweep.points[place].is_on_front || is_best(place))
+}
+
+#[component]
+fn Points(label: &'static str, lines: AnyView, test_id: &'static str) -> impl IntoView {
+    let headings =
+        ["Layout", "How modules stand", "tokens/s", "TFLOP/s per device", "Time", "Idle", "Memory", "Timeline"]
+            .map(|text| view! { <th scope="col">{text}</th> });
+    view! {
+        <div class="table-scroll tall" role="region" aria-label=label tabindex="0">
+            <table class="figures assignment points" data-testid=test_id>
+                <thead><tr>{headings}</tr></thead>
+                <tbody>{lines}</tbody>
+            </table>
+        </div>
+    }
+}
+
+fn line(
+    point: &LayoutPoint,
+    chosen: Signal<Option<String>>,
+    on_choose: Callback<String>,
+) -> Option<impl IntoView + use<>> {
+    let figures = point.figures?;
+    let (own, asked) = (point.name.clone(), point.name.clone());
+    let is_chosen = move || chosen.with(|chosen| chosen.as_ref() == Some(&own));
+    let pressed = is_chosen.clone();
+    let label = format!("Show the timeline of {}", point.title);
+    let front = if point.is_on_front { ", on the front" } else { "" };
+    Some(view! {
+        <tr class:chosen=is_chosen data-layout=point.name.clone()>
+            <th scope="row">{point.title.clone()}</th>
+            <td class="notation">{name(point.freedom)}{front}</td>
+            <td>{format::large(figures.tokens_per_s)}</td>
+            <td>{format::three_digits(figures.tflops_per_device)}</td>
+            <td>{format::seconds(figures.iteration_s)}</td>
+            <td>{format::percent(figures.bubble)}</td>
+            <td>{format::gib(figures.peak_memory_gib)}</td>
+            <td>
+                <button class="quiet" aria-label=label aria-pressed=move || pressed().to_string() on:click=move |_| on_choose.run(asked.clone())>
+                    "Show"
+                </button>
+            </td>
+        </tr>
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use api::planner::study::layouts::{BestPoint, Freedom, PointFigures};
+
+    use super::*;
+
+    fn point(tokens_per_s: Option<f64>, is_on_front: bool) -> LayoutPoint {
+        let figures = |tokens_per_s| PointFigures {
+            iteration_s: 1.0,
+            tflops_per_device: 1.0,
+            tokens_per_s,
+            peak_memory_gib: 1.0,
+            bubble: 0.0,
+            exposed_communication: 0.0,
+        };
+        LayoutPoint {
+            name: String::new(),
+            freedom: Freedom::Colocated,
+            title: String::new(),
+            layouts: Vec::new(),
+            microbatch: 1,
+            devices: 8,
+            reason: None,
+            figures: tokens_per_s.map(figures),
+            is_on_front,
+            against_best: None,
+        }
+    }
+
+    #[test]
+    fn what_nothing_beats_stands_first_and_what_was_not_simulated_nowhere() {
+        let points = vec![
+            point(Some(1.0), false),
+            point(Some(4.0), true),
+            point(None, false),
+            point(Some(3.0), false),
+            point(Some(2.0), false),
+        ];
+        let best = vec![BestPoint { freedom: Freedom::Colocated, point: 4, gain_percent: None }];
+        let sweep = LayoutSweep {
+            sequences: 1,
+            tokens: 1,
+            points,
+            best,
+            simulated: 4,
+            left_out: 0,
+            rejections: Vec::new(),
+            is_partial: false,
+        };
+        assert_eq!(ordered(&sweep), (vec![1, 4], vec![3, 0]));
+    }
+}

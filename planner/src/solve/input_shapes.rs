@@ -1,0 +1,159 @@
+//! What images, video and sound are to encoder and backbone of a family of models.
+
+use serde::{Deserialize, Serialize};
+
+use crate::data_aware::{ImageSize, Media, Preprocessing};
+use crate::ranking::{Watch, Workers};
+use crate::scenario::FieldError;
+
+/// Most items.
+const ITEMS: usize = 65_536;
+/// Most images, frames and clips of all items.
+const INPUTS: u64 = 1_000_000;
+/// Longest edge of an image, in pixels.
+const LONGEST_EDGE: u32 = 65_536;
+/// Longest clip, a day.
+const LONGEST_CLIP_S: f64 = 86_400.0;
+
+/// Items of a data set as they are stored.
+#[derive(Debug, Clone, PartialEq, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Question {
+    /// Family whose preprocessor reads them: one of [`Preprocessing::ALL`] by its identifier.
+    pub preprocessing: String,
+    /// The items.
+    pub items: Vec<Stored>,
+}
+
+/// One item.
+#[derive(Debug, Clone, PartialEq, Default, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+pub struct Stored {
+    /// Tokens of text.
+    pub text_tokens: u32,
+    /// Width and height of every image, in pixels.
+    pub images: Vec<[u32; 2]>,
+    /// Sampled frames of a video.
+    pub frames: u32,
+    /// Width and height of the frames, in pixels; needed where there are frames.
+    pub frame: Option<[u32; 2]>,
+    /// Seconds of every clip of sound.
+    pub clips_s: Vec<f64>,
+}
+
+/// What the items are to the modules.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct Answer {
+    /// Of each item the effective batch of the encoder, b(d).
+    pub batch: Vec<u32>,
+    /// Of each item the tokens that the encoder computes.
+    pub encoder_tokens: Vec<u64>,
+    /// Of each item the tokens of the backbone's sequence, s(d).
+    pub backbone_tokens: Vec<u64>,
+    /// Mean of b(d).
+    pub mean_batch: f64,
+    /// Mean of s(d).
+    pub mean_backbone_tokens: f64,
+}
+
+/// Reads the items.
+///
+/// # Errors
+/// Names every wrong field by JSON pointer.
+pub fn answer(question: &Question, _: &dyn Workers, _: &dyn Watch) -> Result<Answer, Vec<FieldError>> {
+    let mut errors = Vec::new();
+    let mut wrong = |pointer: &str, detail: String| errors.push(FieldError::new(pointer, detail));
+    let family = Preprocessing::ALL.into_iter().find(|family| family.id() == question.preprocessing);
+    if family.is_none() {
+        let known = Preprocessing::ALL.map(Preprocessing::id).join(", ");
+        wrong("/preprocessing", format!("{:?} is none of {known}", question.preprocessing));
+    }
+    let count = question.items.len();
+    if !(1..=ITEMS).contains(&count) {
+        wrong("/items", format!("{count} is not a number of items from 1 to {ITEMS}"));
+    }
+    let of_item = |item: &Stored| (item.images.len() + item.clips_s.len()) as u64 + u64::from(item.frames);
+    let inputs: u64 = question.items.iter().map(of_item).sum();
+    if inputs > INPUTS {
+        wrong("/items", format!("{inputs} images, frames and clips are more than {INPUTS}"));
+    }
+    for (place, item) in question.items.iter().enumerate().take(ITEMS) {
+        let sized = item.images.iter().enumerate().map(|(image, size)| (format!("images/{image}"), size));
+        let frame = item.frame.iter().map(|size| ("frame".to_owned(), size));
+        for (name, size) in sized.chain(frame).filter(|(_, size)| size.iter().any(|edge| !(1..=LONGEST_EDGE).contains(edge))) {
+            let [width, height] = size;
+            wrong(&format!("/items/{place}/{name}"), format!("{width} x {height} pixels: edges are 1 to {LONGEST_EDGE}"));
+        }
+        if item.frames > 0 && item.frame.is_none() {
+            wrong(&format!("/items/{place}/frame"), "the size of the frames is missing".to_owned());
+        }
+        for (clip, seconds) in item.clips_s.iter().enumerate() {
+            if !(0.0..=LONGEST_CLIP_S).contains(seconds) {
+                wrong(&format!("/items/{place}/clips_s/{clip}"), format!("{seconds} is not from 0 to {LONGEST_CLIP_S} s"));
+            }
+        }
+    }
+    let Some(family) = family.filter(|_| errors.is_empty()) else { return Err(errors) };
+    let shapes: Vec<_> = question.items.iter().map(|item| family.shape(&media(item))).collect();
+    let (batch, backbone_tokens): (Vec<u32>, Vec<u64>) =
+        shapes.iter().map(|shape| (shape.batch(), shape.backbone)).unzip();
+    let encoder_tokens = shapes.iter().map(|shape| shape.encoder.iter().map(|&length| u64::from(length)).sum()).collect();
+    let mean_batch = batch.iter().map(|&batch| f64::from(batch)).sum::<f64>() / count as f64;
+    let mean_backbone_tokens = backbone_tokens.iter().map(|&tokens| tokens as f64).sum::<f64>() / count as f64;
+    Ok(Answer { batch, encoder_tokens, backbone_tokens, mean_batch, mean_backbone_tokens })
+}
+
+fn media(item: &Stored) -> Media {
+    let size = |&[width, height]: &[u32; 2]| ImageSize { width, height };
+    Media {
+        text_tokens: item.text_tokens,
+        images: item.images.iter().map(size).collect(),
+        frames: item.frames,
+        frame: item.frame.as_ref().map(size),
+        clips_s: item.clips_s.clone(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use crate::solve::tests::{answered, refused};
+
+    /// LLaVA-OneVision: two images are a tile of 729 tokens each. Qwen2-VL: 280 x 280 pixels are 20 x 20 patches, a fourth of them
+    /// tokens. Qwen2-Audio: a clip is padded to 1,500 frames, 4.37 s leave 109 tokens.
+    #[test]
+    fn items_are_what_their_family_makes_of_them() {
+        let two = json!({ "text_tokens": 7, "images": [[500, 300], [280, 280]] });
+        for (family, item, batch, encoder, backbone) in [
+            ("llava-onevision", two, 2, 2 * 729, 7 + 2 * 729),
+            ("qwen-vl", json!({ "images": [[280, 280]] }), 1, 400, 100),
+            ("qwen2-audio", json!({ "text_tokens": 3, "clips_s": [4.37] }), 1, 1500, 112),
+            ("internvl", json!({ "text_tokens": 5 }), 0, 0, 5),
+        ] {
+            let answer = answered(&json!({ "kind": "input-shapes", "preprocessing": family, "items": [item] }));
+            assert_eq!(answer["batch"], json!([batch]), "{family}");
+            assert_eq!(answer["encoder_tokens"], json!([encoder]), "{family}");
+            assert_eq!(answer["backbone_tokens"], json!([backbone]), "{family}");
+            assert_eq!(answer["mean_backbone_tokens"].as_f64(), Some(f64::from(backbone)), "{family}");
+        }
+    }
+
+    #[test]
+    fn wrong_fields_are_named() {
+        let item = json!({ "images": [[0, 9]], "frames": 4, "clips_s": [-1] });
+        assert_eq!(
+            refused(&json!({ "kind": "input-shapes", "preprocessing": "clip", "items": [item] })),
+            [
+                "/preprocessing: \"clip\" is none of llava-onevision, internvl, qwen-vl, qwen2-audio",
+                "/items/0/images/0: 0 x 9 pixels: edges are 1 to 65536",
+                "/items/0/frame: the size of the frames is missing",
+                "/items/0/clips_s/0: -1 is not from 0 to 86400 s",
+            ]
+        );
+        let many = json!({ "kind": "input-shapes", "preprocessing": "qwen-vl", "items": [{ "frames": 1_000_001, "frame": [28, 28] }] });
+        assert_eq!(refused(&many), ["/items: 1000001 images, frames and clips are more than 1000000"]);
+        let none = json!({ "kind": "input-shapes", "preprocessing": "qwen-vl", "items": [] });
+        assert_eq!(refused(&none), ["/items: 0 is not a number of items from 1 to 65536"]);
+    }
+}

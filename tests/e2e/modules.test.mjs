@@ -1,0 +1,190 @@
+// Modules with layouts of their own: who stands where, how stages are loaded, adaptive correction, and the sweep whose points are shown whole.
+import assert from "node:assert/strict";
+import { createRequire } from "node:module";
+import { after, before, test } from "node:test";
+import { expectNoFaults, openPage, startBrowser } from "./browser.mjs";
+import { settled, shown } from "./explore.mjs";
+import { startServer } from "./server.mjs";
+
+const axe = createRequire(import.meta.url)("axe-core").source;
+/** A study computes for 20 s at most, after whoever has the turn before it. */
+const PATIENCE = { timeout: 60_000 };
+
+let server, browser;
+const paths = {};
+before(async () => {
+  server = await startServer();
+  browser = await startBrowser();
+  for (const [name, slug] of [["dflop", "dflop-nodes-1"], ["heterogeneous", "heterogeneous-vlm-s-16k"]]) {
+    const page = await openPage(browser, server);
+    await page.goto(`/new?ready=${slug}`);
+    await settled(page);
+    paths[name] = new URL(page.url()).pathname;
+    await page.context().close();
+  }
+});
+after(async () => {
+  await browser?.close();
+  await server?.stop();
+});
+
+async function open(name, options) {
+  const page = await openPage(browser, server, options);
+  await page.goto(paths[name]);
+  await settled(page);
+  return page;
+}
+
+async function unfold(page, name) {
+  const card = page.getByTestId(name);
+  await card.scrollIntoViewIfNeeded();
+  await card.locator("summary").first().click();
+  return card;
+}
+
+test("a DFLOP plan shows who stands where and how its stages are loaded", async () => {
+  const page = await open("dflop");
+  const placement = page.getByTestId("card-placement");
+  assert.equal(await placement.locator(".placement-row").count(), 2);
+  assert.ok((await placement.getByTestId("boundaries").locator("tbody tr").count()) >= 1);
+  const stages = await unfold(page, "card-stages");
+  await stages.getByTestId("stage-durations").first().waitFor(PATIENCE);
+  assert.ok((await stages.getByTestId("stage-durations").count()) >= 2, "encoder and backbone");
+  assert.match(await stages.locator("tbody").innerText(), /DFLOP/);
+  expectNoFaults(page);
+  await page.context().close();
+});
+
+test("adaptive correction is simulated, and switches itself off where it does not pay", async () => {
+  const page = await open("dflop");
+  const card = await unfold(page, "card-correction");
+  const verdict = card.getByTestId("correction-verdict");
+  await verdict.waitFor(PATIENCE);
+  await card.getByTestId("correction-times").locator(".scatterlayer .trace").nth(1).waitFor({ state: "attached", ...PATIENCE });
+  const slow = card.getByLabel("Slow shapes");
+  await slow.fill("0");
+  await card.getByText("switches itself off at the end of iteration 19").waitFor(PATIENCE);
+  assert.match(await verdict.innerText(), /None of [\d,]+ shapes is slow/);
+  await card.getByTestId("correction-table").locator("summary").click();
+  assert.equal(await card.locator("tr[data-iteration]").count(), 60);
+  assert.match(await card.locator('tr[data-iteration="19"]').innerText(), /switches off/);
+  await card.getByLabel("Length of the run").fill("30");
+  await card.locator('tr[data-iteration="59"]').waitFor({ state: "detached", ...PATIENCE });
+  await slow.fill("101");
+  await card.getByText("out of range: 0 to 100").waitFor();
+  assert.equal(await slow.getAttribute("aria-invalid"), "true");
+  await card.getByRole("button", { name: "As at first" }).click();
+  await card.getByText("out of range").waitFor({ state: "detached" });
+  await card.getByText(/slow: an item of them takes/).waitFor(PATIENCE);
+  expectNoFaults(page);
+  await page.context().close();
+});
+
+test("a run teaches correction its shapes", async () => {
+  const page = await open("dflop");
+  const { id } = await server.get(`/scenarios/${paths.dflop.split("/").pop()}`);
+  const { outcome } = await server.get(`/scenarios/${id}/outcome`);
+  const planned = outcome.results.find(({ planner }) => planner === "dflop").answer.iterations;
+  const line = (iteration, step) =>
+    ` iteration ${step}/ 100 | consumed samples: ${step * 32} | elapsed time per iteration (ms): ${(iteration.iteration_s * (step === 1 ? 2600 : 1300)).toFixed(4)} | lm loss: 2.0 |\n`;
+  const log = planned.map((iteration, index) => line(iteration, index + 1)).join("");
+  const answer = await fetch(`${server.url}/api/v1/runs/import?name=night`, { method: "POST", body: log });
+  assert.ok(answer.ok, await answer.text());
+  await page.reload();
+  await settled(page);
+  const card = await unfold(page, "card-correction");
+  await card.getByTestId("correction-verdict").waitFor(PATIENCE);
+  await card.getByTestId("correction-run").selectOption({ index: 1 });
+  await card.getByTestId("correction-penalties").waitFor(PATIENCE);
+  assert.match(await card.getByTestId("correction-penalties").locator("tbody tr").first().innerText(), /items, [\d,]+ to [\d,]+ tokens/);
+  expectNoFaults(page);
+  await page.context().close();
+});
+
+test("a layout of the sweep is shown whole by keyboard, by link and by a click on its point", async () => {
+  const page = await open("heterogeneous");
+  const card = await unfold(page, "card-layouts");
+  const rows = card.getByTestId("layouts-front").locator("tbody tr");
+  await rows.first().waitFor(PATIENCE);
+  assert.ok((await rows.count()) >= 3, "the best of every freedom");
+  const show = rows.last().getByRole("button", { name: /^Show the timeline of / });
+  const title = (await rows.last().locator("th").innerText()).trim();
+  await show.focus();
+  await page.keyboard.press("Enter");
+  const chosen = card.getByTestId("chosen-layout");
+  await chosen.waitFor(PATIENCE);
+  const first = await shown(card.getByTestId("gantt-layout"));
+  assert.equal((await chosen.locator("h3").innerText()).trim(), title);
+  assert.match(await chosen.getByTestId("chosen-words").innerText(), /fewer tokens\/s than the fastest|The fastest of all.*Order: .*Critical path: .*What binds: .*Memory: /s);
+  assert.ok((await chosen.locator(".placement-row").count()) >= 1);
+  assert.equal(await show.getAttribute("aria-pressed"), "true");
+  await page.waitForFunction(() => location.hash.includes("layout="));
+  const link = page.url();
+
+  // Points of the plot, until one is another layout.
+  const points = await card.getByTestId("layouts-chart").locator(".scatterlayer .trace .point").all();
+  for (const point of points.slice(0, 6)) {
+    await point.scrollIntoViewIfNeeded();
+    const box = await point.boundingBox();
+    const [x, y] = [box.x + box.width / 2, box.y + box.height / 2];
+    await page.mouse.move(x - 3, y);
+    await page.mouse.move(x, y);
+    await page.mouse.click(x, y, { delay: 60 });
+    await page.waitForTimeout(600);
+    if (page.url() !== link) break;
+  }
+  assert.notEqual(page.url(), link, "a click on a point shows it");
+  await chosen.getByTestId("chosen-words").getByText("Order:").waitFor(PATIENCE);
+  assert.notEqual((await chosen.locator("h3").innerText()).trim(), title);
+
+  const other = await openPage(browser, server);
+  await other.goto(link);
+  await settled(other);
+  const again = other.getByTestId("chosen-layout");
+  await again.waitFor(PATIENCE);
+  assert.equal((await again.locator("h3").innerText()).trim(), title);
+  assert.equal((await shown(other.getByTestId("gantt-layout"))).end, first.end);
+  await again.getByRole("button", { name: "Close" }).click();
+  await again.waitFor({ state: "detached" });
+  await other.waitForFunction(() => !location.hash.includes("layout="));
+  expectNoFaults(page);
+  expectNoFaults(other);
+  await other.context().close();
+  await page.context().close();
+});
+
+/** Opens every card of modules of a page. */
+async function openAll(page, name) {
+  await (await unfold(page, "card-stages")).getByTestId("stage-durations").first().waitFor(PATIENCE);
+  if (name === "dflop") {
+    const card = await unfold(page, "card-correction");
+    await card.getByTestId("correction-verdict").waitFor(PATIENCE);
+    await card.getByTestId("correction-table").locator("summary").click();
+    return;
+  }
+  const card = await unfold(page, "card-layouts");
+  const show = card.getByTestId("layouts-front").getByRole("button", { name: /^Show the timeline of / }).first();
+  await show.waitFor(PATIENCE);
+  await show.click();
+  await card.getByTestId("chosen-words").getByText("Order:").waitFor(PATIENCE);
+}
+
+for (const scheme of ["light", "dark"]) {
+  for (const name of ["dflop", "heterogeneous"]) {
+    test(`cards of modules: axe finds nothing serious and nothing sticks out at 320 px, ${name}, ${scheme}`, async () => {
+      const page = await open(name, { scheme, width: 320, height: 800 });
+      await openAll(page, name);
+      const width = await page.evaluate(() => document.documentElement.scrollWidth);
+      assert.ok(width <= 320, `the page is ${width} px wide`);
+      await page.evaluate(axe);
+      const found = await page.evaluate(async () => {
+        const { violations } = await window.axe.run(document, { resultTypes: ["violations"] });
+        const serious = violations.filter(({ impact }) => impact === "serious" || impact === "critical");
+        return serious.map(({ id, nodes }) => `${id}: ${nodes.slice(0, 4).map((node) => `${node.target} ${node.any.map((check) => check.message).join("; ")}`).join(" | ")}`);
+      });
+      assert.deepEqual(found, []);
+      expectNoFaults(page);
+      await page.context().close();
+    });
+  }
+}
