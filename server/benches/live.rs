@@ -10,7 +10,7 @@ use std::io::{BufRead, BufReader, Write};
 use std::net::{TcpListener, TcpStream};
 use std::path::Path;
 use std::process::{Child, Command, ExitCode, Stdio};
-use std::sync::{Arc, Mutex};
+use std::sync::{Arc, Barrier, Mutex};
 use std::thread;
 use std::time::{Duration, Instant};
 
@@ -71,12 +71,16 @@ impl Load {
         let sent: Vec<Arc<Sent>> =
             (0..self.trainers).map(|_| Arc::new(Sent { run: server.opens_run(), moments: Mutex::default() })).collect();
         let before = server.memory_mb();
+        // Nobody sends before all watch.
+        let open = Arc::new(Barrier::new(self.watchers + 1));
         let watchers: Vec<_> = (0..self.watchers)
             .map(|number| {
                 let (address, sent) = (server.address.clone(), Arc::clone(&sent[number % sent.len()]));
-                thread::spawn(move || watch(&address, &sent, self.steps))
+                let open = Arc::clone(&open);
+                thread::spawn(move || watch(&address, &sent, self.steps, &open))
             })
             .collect();
+        open.wait();
         let began = Instant::now();
         let trainers: Vec<_> = sent
             .iter()
@@ -151,13 +155,18 @@ fn train(origin: &str, sent: &Sent, first: Instant, steps: u64) {
 }
 
 /// Keeps a stream of one run open until every step has come complete.
-fn watch(address: &str, sent: &Sent, steps: u64) -> Seen {
+fn watch(address: &str, sent: &Sent, steps: u64, open: &Barrier) -> Seen {
     let mut stream = TcpStream::connect(address).expect("a server that listens");
     stream.set_read_timeout(Some(PATIENCE)).expect("a timeout");
     // The older version of HTTP sends events without chunks around them.
     let request = format!("GET {} HTTP/1.0\r\nHost: localhost\r\n\r\n", path::run_events(&sent.run.run));
     stream.write_all(request.as_bytes()).expect("a request");
     let mut reader = BufReader::new(stream);
+    // A head that comes is a stream that is open.
+    let mut head = String::new();
+    let answered = reader.read_line(&mut head).is_ok();
+    open.wait();
+    assert!(answered && head.contains(" 200 "), "the server refuses a stream: {head:?}");
     let (mut seen, mut line, mut data, mut is_row) = (Seen::default(), String::new(), String::new(), false);
     let (mut known, mut last) = (0_u64, None::<Instant>);
     while (seen.rows.len() as u64) < steps {

@@ -104,7 +104,7 @@ async fn deleted_traces_end_with_their_time() {
     let house = House::open().await;
     let id = uploaded(&house, "", json!([event("a", &json!(0), &json!(0), 0.0, 1.0)]).to_string()).await;
     house.delete(&api::path::trace(&id)).await;
-    house.clock.advance(Duration::from_hours(7 * 24 + 1));
+    house.clock.advance(Duration::from_hours(30 * 24 + 1));
     // The next upload clears away.
     let body = json!([event("b", &json!(0), &json!(0), 0.0, 1.0)]).to_string();
     uploaded(&house, "", body).await;
