@@ -65,6 +65,12 @@ pub fn run(arguments: &RehearseArguments) -> anyhow::Result<ExitCode> {
         }
     };
     let (ranks, speed) = (input.score.ranks(), rehearsal.tempo().speed);
+    // A server that names a speed has refused what it would not have.
+    let asked = arguments.speed.is_some() && !arguments.until_input_ends;
+    if let Some(refusal) = rehearsal.tempo().refusal().filter(|_| asked) {
+        eprintln!("planscope: {refusal}");
+        return Ok(ExitCode::from(INVALID));
+    }
     // A server has the same in the log.
     if !arguments.until_input_ends {
         tell_tempo(&rehearsal, ranks);

@@ -36,6 +36,10 @@ pub struct Tempo {
     pub shortest_ns: f64,
     /// Share of an iteration that sleeping and messages are expected to add at most.
     pub expected: f64,
+    /// Time of the shortest iteration at that speed, in ns.
+    pub iteration_ns: f64,
+    /// The speed that is taken where nobody says one.
+    pub better: f64,
 }
 
 /// What may hold up one rank in an iteration.
@@ -140,14 +144,23 @@ impl Tempo {
             return Err(TempoError::Odd);
         }
         let expected = added(speed);
-        if expected > SENSELESS {
-            let iteration_ms = shortest / speed / 1e6;
-            return Err(TempoError::Senseless { speed, iteration_ms, late_ms: expected * iteration_ms, better });
-        }
         let computations = plans().flat_map(|plan| plan.ranks.iter().flatten()).filter(|one| one.action.computes());
         let durations = computations.filter_map(|one| one.duration_ns).filter(|&duration| duration > 0);
         let shortest_ns = durations.min().unwrap_or(0) as f64 / speed;
-        Ok(Self { speed, precision, postage, shortest_ns, expected })
+        Ok(Self { speed, precision, postage, shortest_ns, expected, iteration_ns: shortest / speed, better })
+    }
+
+    /// Why a speed that somebody asked for is not taken. One that nobody asked for is the best that this machine can do, and
+    /// is taken with a warning: orders can be learnt at any speed.
+    pub fn refusal(&self) -> Option<TempoError> {
+        let iteration_ms = self.iteration_ns / 1e6;
+        let (speed, late_ms, better) = (self.speed, self.expected * iteration_ms, self.better);
+        (self.expected > SENSELESS && speed > better).then_some(TempoError::Senseless {
+            speed,
+            iteration_ms,
+            late_ms,
+            better,
+        })
     }
 
     /// What speaks against the times of such a rehearsal, in words.
@@ -241,7 +254,11 @@ mod tests {
         // 100 ms / 250 = 0.4 ms, of which twice 0.01 ms is 5 %.
         let fast = tempo(Some(250.0), PRECISION).unwrap();
         assert!((fast.expected - 0.05).abs() < 1e-12 && fast.warning().unwrap().contains("5.0 %"));
-        assert!(matches!(tempo(Some(1e5), PRECISION), Err(TempoError::Senseless { .. })));
+        assert_eq!(fast.refusal(), None);
+        assert!(matches!(tempo(Some(1e5), PRECISION).unwrap().refusal(), Some(TempoError::Senseless { .. })));
+        // Two wake-ups of 5 s in 6 s: no speed is better than the one that is taken.
+        let hopeless = tempo(None, Precision { median_ns: 1, mean_ns: 5_000_000_000, late_ns: 1 }).unwrap();
+        assert!(hopeless.refusal().is_none() && hopeless.warning().unwrap().contains("166.7 %"), "{hopeless:?}");
         for odd in [0.0, -1.0, f64::NAN, f64::INFINITY] {
             assert_eq!(tempo(Some(odd), PRECISION), Err(TempoError::Odd));
         }

@@ -37,7 +37,7 @@ pub(crate) fn joined(trace: &Trace) -> BTreeMap<u32, Joined> {
             slot.further = slot.further.saturating_add(1);
             return;
         }
-        let since = start_ns[other] as i128 - start_ns[own] as i128;
+        let since = i128::from(start_ns[other]) - i128::from(start_ns[own]);
         // Two centuries are enough.
         let since = since.clamp(i64::MIN.into(), i64::MAX.into()) as i64;
         slot.arrows.push(Arrow(lane[other], depth[other], since, incoming));
