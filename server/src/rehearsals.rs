@@ -189,15 +189,13 @@ async fn attend(child: &mut Child, input: Option<ChildStdin>, ended: oneshot::Re
         }
     };
     drop(input);
-    match tokio::time::timeout(LAST_WORDS, child.wait()).await {
-        Ok(status) => match (own_end(status.ok().and_then(|status| status.code())), reason) {
-            (End::Told, Some(reason)) => End::Alone { exit_code: ENDED, reason },
-            (end, _) => end,
-        },
-        Err(_) => {
-            kill(child).await;
-            End::Mute { exit_code: ENDED, reason: reason.unwrap_or("was ended by somebody") }
-        }
+    let Ok(status) = tokio::time::timeout(LAST_WORDS, child.wait()).await else {
+        kill(child).await;
+        return End::Mute { exit_code: ENDED, reason: reason.unwrap_or("was ended by somebody") };
+    };
+    match (own_end(status.ok().and_then(|status| status.code())), reason) {
+        (End::Told, Some(reason)) => End::Alone { exit_code: ENDED, reason },
+        (end, _) => end,
     }
 }
 
