@@ -47,6 +47,11 @@ pub fn run_log(id: &str) -> String {
     format!("{RUNS}/{id}/log")
 }
 
+/// GET: the bytes of one file of a run's log, numbered from 0.
+pub fn run_log_file(id: &str, file: u32) -> String {
+    format!("{RUNS}/{id}/log?file={file}")
+}
+
 /// POST: a run has ended.
 pub fn run_finish(id: &str) -> String {
     format!("{RUNS}/{id}/finish")
@@ -123,6 +128,11 @@ pub fn correction_study(scenario: &str, query: &str) -> String {
 /// POST: walks through a plan on the server's machine and opens a run for it.
 pub fn rehearsals(scenario: &str) -> String {
     format!("{SCENARIOS}/{scenario}/rehearsals")
+}
+
+/// DELETE: ends the rehearsal of a run.
+pub fn rehearsal(run: &str) -> String {
+    format!("{ROOT}/rehearsals/{run}")
 }
 
 /// GET, PATCH, DELETE: one trace.

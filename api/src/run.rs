@@ -69,12 +69,15 @@ pub struct RunChange {
 }
 
 /// How a run ended.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
 #[serde(deny_unknown_fields)]
 pub struct FinishRun {
-    /// Exit code of the trainer; 0 is success.
+    /// Exit code of the trainer; 0 is success, 130 that somebody ended it.
     pub exit_code: i32,
+    /// Why, in words to show; at most 2,000 characters are kept.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub reason: Option<String>,
 }
 
 /// How a run's log came.
@@ -101,7 +104,7 @@ pub enum RunState {
     Live,
     /// The last step is longer ago than five median intervals.
     Stalled,
-    /// It said that it ended.
+    /// It said that it ended, or that somebody ended it.
     Ended,
     /// It said that it ended with a failure.
     Crashed,
@@ -178,6 +181,9 @@ pub struct RunSummary {
     /// Exit code, where it ended.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub exit_code: Option<i32>,
+    /// Why it ended, in words, where that was said.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub end_reason: Option<String>,
     /// Bytes of its log.
     pub bytes: u64,
     /// Points read from it.

@@ -373,6 +373,32 @@ pub struct SliceDetail {
     /// What is known of its message, as names and values.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub message: Vec<(String, String)>,
+    /// Arrows to and from other slices, 64 at most.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub arrows: Vec<SliceArrow>,
+    /// Arrows beyond those.
+    #[serde(default, skip_serializing_if = "is_zero")]
+    pub further_arrows: u32,
+}
+
+/// An arrow between a slice and another one.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
+pub struct SliceArrow {
+    /// Lane of the other slice.
+    pub lane: u32,
+    /// Row of it within the lane, from 0.
+    pub row: u32,
+    /// When the other slice begins.
+    pub start_ns: u64,
+    /// Whether the arrow comes from the other slice; else it goes there.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub is_incoming: bool,
+}
+
+#[allow(clippy::trivially_copy_pass_by_ref, reason = "serde asks with a reference")]
+const fn is_zero(count: &u32) -> bool {
+    *count == 0
 }
 
 /// Names that hold a text, and where they occur.

@@ -31,6 +31,7 @@ mod pages;
 mod pointer;
 mod profiles;
 mod published;
+mod rehearsal;
 mod results;
 mod runs;
 mod schedules;

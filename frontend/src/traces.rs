@@ -9,6 +9,8 @@ mod chart;
 mod counters;
 mod hit;
 mod layout;
+mod link;
+mod linking;
 mod paint;
 mod palette;
 mod search;

@@ -81,7 +81,7 @@ pub struct ServeArguments {
     /// Planning jobs that may wait.
     #[arg(long, env = "PLANSCOPE_QUEUE", default_value_t = 64)]
     pub queue: usize,
-    /// Days that a deleted run can be brought back; then its log and its points are gone.
+    /// Days that deleted runs, traces and profiles can be brought back; then they are gone for good.
     #[arg(long, env = "PLANSCOPE_RETENTION_DAYS", default_value_t = 30, value_parser = clap::value_parser!(u32).range(0..=3650))]
     pub retention_days: u32,
     /// Time after which the upload of a log that sends nothing is ended, in seconds; what came is kept.
@@ -90,9 +90,9 @@ pub struct ServeArguments {
     /// Largest trace that is taken, in MiB, packed or not; unpacked it may have four times as much, and 4 GiB at least.
     #[arg(long, env = "PLANSCOPE_TRACE_MIB", default_value_t = 1024, value_parser = clap::value_parser!(u64).range(1..=65_536))]
     pub trace_mib: u64,
-    /// Days for which deleted traces can come back.
-    #[arg(long, env = "PLANSCOPE_TRACE_RETENTION_DAYS", default_value_t = 7, value_parser = clap::value_parser!(u32).range(0..=3650))]
-    pub trace_retention_days: u32,
+    /// The same for traces, which are large; default: as for all the rest.
+    #[arg(long, env = "PLANSCOPE_TRACE_RETENTION_DAYS", value_parser = clap::value_parser!(u32).range(0..=3650))]
+    pub trace_retention_days: Option<u32>,
 }
 
 /// Shortest token that is taken: what is shorter can be guessed.
@@ -141,7 +141,8 @@ impl ServeArguments {
         let mut limits = TraceLimits::in_folder(folder.map_or_else(|| PathBuf::from("."), PathBuf::from));
         limits.upload_mib = self.trace_mib;
         limits.reading.bytes = (self.trace_mib << 22).max(4 << 30);
-        limits.retention = Duration::from_hours(24 * u64::from(self.trace_retention_days));
+        limits.retention =
+            Duration::from_hours(24 * u64::from(self.trace_retention_days.unwrap_or(self.retention_days)));
         limits
     }
 
@@ -222,7 +223,17 @@ impl PlanArguments {
 #[command(after_long_help = crate::rehearse_command::HELP)]
 pub struct RehearseArguments {
     /// Execution plan, list of such, or scenario, as JSON; - for standard input.
-    pub plan: PathBuf,
+    #[arg(required_unless_present = "server", conflicts_with = "server")]
+    pub plan: Option<PathBuf>,
+    /// Running server to take the plan from, for example http://127.0.0.1:8080, and to stream log and trace back to.
+    #[arg(long, value_name = "URL", requires = "scenario")]
+    pub server: Option<String>,
+    /// Scenario of that server, by identifier or unique prefix; it must be planned there already.
+    #[arg(long, value_name = "ID", requires = "server")]
+    pub scenario: Option<String>,
+    /// Iteration of its plan, from 0; default: all of them, one after another.
+    #[arg(long, value_name = "N", requires = "server")]
+    pub iteration: Option<u32>,
     /// Planner of the scenario whose plan is rehearsed; default: the fastest.
     #[arg(long, value_parser = planner_kind)]
     pub planner: Option<PlannerKind>,
@@ -244,7 +255,7 @@ pub struct RehearseArguments {
     /// Print the comparison with the simulation as JSON; the log then goes to standard error.
     #[arg(long)]
     pub json: bool,
-    /// Server to stream log and trace to, for example http://127.0.0.1:8080; a run is opened there.
+    /// Server to stream log and trace to, for example http://127.0.0.1:8080; a run is opened there. Default: that of --server.
     #[arg(long, value_name = "URL")]
     pub to: Option<String>,
     /// Token of that server.
@@ -271,6 +282,11 @@ pub struct RehearseArguments {
 }
 
 impl RehearseArguments {
+    /// The server that log and trace are streamed to, where there is one.
+    pub fn destination(&self) -> Option<&str> {
+        self.to.as_deref().or(self.server.as_deref())
+    }
+
     /// The token of the server; an empty one is none.
     pub fn token(&self) -> Option<&str> {
         self.token.as_deref().filter(|token| !token.is_empty())
@@ -436,6 +452,19 @@ mod tests {
         match Cli::try_parse_from(words).unwrap().command {
             Command::Serve(arguments) => arguments,
             other => panic!("{other:?}"),
+        }
+    }
+
+    #[test]
+    fn one_retention_is_for_all_unless_traces_have_their_own() {
+        for (line, all, traces) in [
+            (&[][..], 30, 30),
+            (&["--retention-days", "3"], 3, 3),
+            (&["--retention-days", "3", "--trace-retention-days", "0"], 3, 0),
+        ] {
+            let arguments = arguments(line);
+            let kept = (arguments.live_limits().retention_days, arguments.traces().retention.as_secs() / 86_400);
+            assert_eq!(kept, (all, traces), "{line:?}");
         }
     }
 

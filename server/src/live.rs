@@ -21,7 +21,6 @@ pub use token::{Secret, Token, run_id};
 use std::sync::Arc;
 
 use axum::body::Bytes;
-use jiff::{SignedDuration, Timestamp};
 use tokio::sync::{OwnedSemaphorePermit, Semaphore, watch};
 
 use crate::clock::Clock;
@@ -175,9 +174,7 @@ impl Live {
 
     /// Forgets for good what was deleted longer ago than it is kept. Says how many runs went.
     pub async fn forget_deleted(&self) -> Result<usize, StoreError> {
-        let kept = SignedDuration::from_hours(24 * i64::from(self.limits.retention_days));
-        let before = self.clock.now().saturating_sub(kept).unwrap_or(Timestamp::MIN);
-        self.store.writer().forget_runs(before).await
+        self.store.writer().forget_runs(self.limits.deleted_before(self.clock.now())).await
     }
 
     /// The end of a file of a log, of the latest where none is named.
@@ -218,8 +215,8 @@ impl Live {
         }
     }
 
-    /// The run ended with this code: what waits for its end is read as it is.
-    pub async fn finish(&self, run: &str, exit_code: i32) -> Result<(), LogRefusal> {
+    /// The run ended with this code, for this reason: what waits for its end is read as it is.
+    pub async fn finish(&self, run: &str, exit_code: i32, reason: Option<&str>) -> Result<(), LogRefusal> {
         let feed = self.feeds.get(run);
         let mut slot = feed.reading().await;
         let mut reading = match slot.take() {
@@ -233,7 +230,7 @@ impl Live {
         let news = reading.ending();
         let place = LogPlace { file: 0, offset: 0 };
         let addition = addition(&reading, &news, place, &[], false, false);
-        self.store.writer().end_run(run, Some(exit_code), &addition, now).await?;
+        self.store.writer().end_run(run, Some(exit_code), reason, &addition, now).await?;
         reading.ended_at_ms = Some(now.as_millisecond());
         *slot = Some(reading);
         drop(slot);

@@ -12,7 +12,7 @@ use anyhow::{Context, bail};
 use api::run::NewRun;
 
 use crate::config::RehearseArguments;
-use crate::rehearsal::{Destination, Finale, Interrupt, Outlets, Rehearsal, Settings, TraceWriter, Upload};
+use crate::rehearsal::{Destination, Finale, Interrupt, Outlets, Rehearsal, Settings, TraceWriter, Upload, remark};
 use input::Input;
 
 /// Exit code of a plan that cannot be followed.
@@ -25,7 +25,8 @@ const INTERRUPTED: u8 = 130;
 /// What stands behind the flags in `planscope rehearse --help`.
 pub const HELP: &str = "\
 A plan is the JSON file of an execution plan (of the execution plan panel, or GET .../execution-plans/PLANNER/ITERATION/\
-file?form=json), a list of such, or a scenario, which is planned first.
+file?form=json), a list of such, or a scenario, which is planned first. With --server and --scenario it is fetched from a \
+running server, and log and trace are streamed back to a run there.
 
 Every rank becomes a process. A stage sleeps for its duration, a transfer is a message over a TCP connection on loopback \
 that lasts as long as planned, and a wait blocks. A plan that deadlocks, loses a message or takes one for another is told \
@@ -36,7 +37,8 @@ at which waking up late costs about 1 % at most. A trace opens in Perfetto, chro
 
   planscope rehearse scenario.json --planner pipeweaver --iterations 4 --trace trace.json.gz
   planscope rehearse planscope-abc-1f1b-0-execution.json --speed 2 --json
-  planscope rehearse scenario.json --to http://127.0.0.1:8080";
+  planscope rehearse scenario.json --to http://127.0.0.1:8080
+  planscope rehearse --server http://127.0.0.1:8080 --scenario abcdefghij --planner 1f1b --iteration 0";
 
 /// Rehearses.
 pub fn run(arguments: &RehearseArguments) -> anyhow::Result<ExitCode> {
@@ -63,7 +65,16 @@ pub fn run(arguments: &RehearseArguments) -> anyhow::Result<ExitCode> {
         }
     };
     let (ranks, speed) = (input.score.ranks(), rehearsal.tempo().speed);
-    tell_tempo(&rehearsal, ranks);
+    // A server that names a speed has refused what it would not have.
+    let asked = arguments.speed.is_some() && !arguments.until_input_ends;
+    if let Some(refusal) = rehearsal.tempo().refusal().filter(|_| asked) {
+        eprintln!("planscope: {refusal}");
+        return Ok(ExitCode::from(INVALID));
+    }
+    // A server has the same in the log.
+    if !arguments.until_input_ends {
+        tell_tempo(&rehearsal, ranks);
+    }
     let upload = upload(arguments, &input, &rehearsal)?;
     end_on_signals(rehearsal.interrupt())?;
     if arguments.until_input_ends {
@@ -83,14 +94,25 @@ pub fn run(arguments: &RehearseArguments) -> anyhow::Result<ExitCode> {
         upload.as_ref().map_or(Ok(()), |upload| upload.log(lines))
     };
     let played = rehearsal.run(Outlets { trace: trace.as_mut(), log: &mut log });
-    let code = match &played {
-        Ok(Finale::Done(_)) => 0,
-        Ok(Finale::Interrupted) => INTERRUPTED,
-        Ok(Finale::Failed(_)) | Err(_) => FAILED,
+    let (code, reason) = match &played {
+        Ok(finale @ Finale::Done(_)) => (0, finale.reason()),
+        Ok(finale @ Finale::Interrupted(_)) => (INTERRUPTED, finale.reason()),
+        Ok(finale @ Finale::Failed(_)) => (FAILED, finale.reason()),
+        Err(error) => (FAILED, Some(format!("stopped: {error:#}"))),
     };
-    let finished = trace.map(TraceWriter::finish).transpose().context("cannot write the trace")?;
+    if let Some(reason) = &reason
+        && let Err(error) = log(&remark(reason))
+    {
+        eprintln!("planscope: the log could not be written: {error}");
+    }
+    let finished = trace.map(TraceWriter::finish).transpose().context("cannot write the trace");
+    // Whatever became of the trace, the run is told its end.
+    let (finished, trace_problem) = match finished {
+        Ok(finished) => (finished, None),
+        Err(error) => (None, Some(error)),
+    };
     if let Some(upload) = upload {
-        for problem in upload.finish(i32::from(code), finished).problems {
+        for problem in upload.finish(i32::from(code), reason.clone(), finished).problems {
             eprintln!("planscope: {problem}");
         }
     }
@@ -101,20 +123,25 @@ pub fn run(arguments: &RehearseArguments) -> anyhow::Result<ExitCode> {
             writeln!(out)?;
         }
         Finale::Done(report) => print!("{report}"),
-        Finale::Failed(why) => eprintln!("planscope: the rehearsal failed in {why}"),
-        Finale::Interrupted => eprintln!("planscope: the rehearsal was ended"),
+        Finale::Failed(_) | Finale::Interrupted(_) => {
+            eprintln!("planscope: the rehearsal {}", reason.unwrap_or_default());
+        }
     }
-    Ok(ExitCode::from(code))
+    trace_problem.map_or(Ok(ExitCode::from(code)), Err)
 }
 
 fn tell_tempo(rehearsal: &Rehearsal<'_>, ranks: usize) {
     let tempo = rehearsal.tempo();
-    let (median, late) = (tempo.precision.median_ns / 1000, tempo.precision.late_ns / 1000);
+    let (median, mean) = (tempo.precision.median_ns / 1000, tempo.precision.mean_ns / 1000);
+    let late = tempo.precision.late_ns / 1000;
+    let (empty, full) = (tempo.postage.empty_ns / 1000, tempo.postage.full_ns / 1000);
     eprintln!(
         "rehearsing {ranks} ranks at speed {:.4}; the shortest computation takes {:.3} ms, sleepers wake {median} us late \
-         in the median and {late} us at the 95th percentile",
+         in the median, {mean} us in the mean and {late} us at the 95th percentile, a message takes {empty} to {full} us; together they are \
+         expected to add {:.1} % at most",
         tempo.speed,
-        tempo.shortest_ns / 1e6
+        tempo.shortest_ns / 1e6,
+        tempo.expected * 100.0
     );
     if let Some(warning) = tempo.warning() {
         eprintln!("warning: {warning}");
@@ -135,7 +162,7 @@ fn log_sink(arguments: &RehearseArguments) -> anyhow::Result<Box<dyn Write>> {
 
 /// The stream to a server, where one is wanted.
 fn upload(arguments: &RehearseArguments, input: &Input, rehearsal: &Rehearsal<'_>) -> anyhow::Result<Option<Upload>> {
-    let Some(server) = &arguments.to else { return Ok(None) };
+    let Some(server) = arguments.destination() else { return Ok(None) };
     let destination = match (&arguments.run, &arguments.run_token) {
         (Some(run), Some(token)) => Destination {
             server: server.trim_end_matches('/').to_owned(),
@@ -158,7 +185,9 @@ fn upload(arguments: &RehearseArguments, input: &Input, rehearsal: &Rehearsal<'_
             })?
         }
     };
-    eprintln!("streaming to {}", destination.page());
+    if arguments.run.is_none() {
+        eprintln!("streaming to {}", destination.page());
+    }
     let interrupt = rehearsal.interrupt();
     // For people the rehearsal goes on without a server; for a server it would be for nobody.
     let attended = arguments.run.is_none();

@@ -24,7 +24,7 @@ use crate::web::Web;
 const STUDIES: usize = 16;
 /// How long open requests may take to end.
 const PATIENCE: Duration = Duration::from_secs(10);
-/// How often it is looked for runs to forget.
+/// How often it is looked for what is to be forgotten.
 const HOUR: Duration = Duration::from_hours(1);
 
 /// Serves until interrupted.
@@ -76,7 +76,7 @@ pub async fn run(arguments: ServeArguments) -> anyhow::Result<()> {
             drop(stop);
         }
     };
-    tokio::spawn(forget_deleted_runs(Arc::clone(&app)));
+    tokio::spawn(forget_deleted(Arc::clone(&app)));
     let mut late = stopped;
     tokio::select! {
         served = axum::serve(listener, router(Arc::clone(&app))).with_graceful_shutdown(stopping) => served?,
@@ -88,8 +88,8 @@ pub async fn run(arguments: ServeArguments) -> anyhow::Result<()> {
     Ok(())
 }
 
-/// Forgets deleted runs when their time has come, now and every hour.
-async fn forget_deleted_runs(app: Arc<App>) {
+/// Forgets what was deleted when its time has come, now and every hour.
+async fn forget_deleted(app: Arc<App>) {
     let mut hourly = tokio::time::interval(HOUR);
     let mut stopped = std::pin::pin!(app.live.stopped());
     loop {
@@ -97,10 +97,16 @@ async fn forget_deleted_runs(app: Arc<App>) {
             _ = hourly.tick() => {}
             () = &mut stopped => return,
         }
-        match app.live.forget_deleted().await {
-            Ok(0) => {}
-            Ok(runs) => tracing::info!(runs, "deleted runs are forgotten for good"),
-            Err(error) => tracing::error!("deleted runs could not be forgotten: {error}"),
+        let now = app.clock.now();
+        let runs = app.live.forget_deleted().await.map(|runs| runs as u64);
+        let traces = app.traces.purge(&app.store, now).await;
+        let profiles = app.store.writer().forget_profiles(app.live.limits().deleted_before(now)).await;
+        for (what, forgotten) in [("runs", runs), ("traces", traces), ("profiles", profiles)] {
+            match forgotten {
+                Ok(0) => {}
+                Ok(count) => tracing::info!(what, count, "deleted ones are forgotten for good"),
+                Err(error) => tracing::error!(what, "deleted ones could not be forgotten: {error}"),
+            }
         }
     }
 }

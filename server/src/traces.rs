@@ -3,6 +3,7 @@
 //! [`import`] reads a file and packs it by level of detail, lanes and time; [`view`] puts the parts that a view needs together
 //! again; [`observed`] makes iterations of a pipeline of annotated actions.
 
+pub(crate) mod arrows;
 pub(crate) mod counters;
 pub(crate) mod import;
 pub(crate) mod observed;
@@ -44,7 +45,7 @@ impl TraceLimits {
             folder,
             upload_mib: 1024,
             reading: ingest::trace::Limits::default(),
-            retention: Duration::from_hours(7 * 24),
+            retention: Duration::from_hours(30 * 24),
         }
     }
 }

@@ -28,7 +28,7 @@ fn rehearse(plan: &ExecutionPlan, folder: &Path, more: &[&str]) -> Output {
     Command::new(env!("CARGO_BIN_EXE_planscope"))
         .arg("rehearse")
         .arg(&path)
-        .args(["--speed", "0.5", "--json", "--trace"])
+        .args(["--speed", "0.1", "--json", "--trace"])
         .arg(&trace)
         .arg("--log")
         .arg(&log)

@@ -197,6 +197,24 @@ test("runs are named, tagged, found, deleted and brought back", async () => {
   await page.context().close();
 });
 
+test("a rehearsal is one click away, and stopped on its page", async () => {
+  const page = await openPage(browser, server);
+  await page.goto("/");
+  await page.getByTestId("rehearse-llama-2-7b-long-documents").click();
+  await page.waitForURL(/\/runs\/[a-z2-7]+/, { timeout: 120_000 });
+  const stop = page.getByTestId("stop-rehearsal");
+  await eventually(async () => (await server.get("/runs")).runs[0].points, (points) => points > 0, "its first point");
+  if (pictures) await page.screenshot({ path: join(pictures, "rehearsal-1440-light.png") });
+  await stop.click();
+  await page.getByTestId("end-reason").getByText("Was ended by somebody").waitFor();
+  await page.getByTestId("run-state").getByText("Ended").waitFor();
+  assert.equal(await stop.count(), 0);
+  const log = page.getByTestId("log-file-0");
+  assert.match(await (await fetch(new URL(await log.getAttribute("href"), server.url))).text(), /rehearsal: was ended by somebody/);
+  expectNoFaults(page);
+  await page.context().close();
+});
+
 for (const scheme of ["light", "dark"]) {
   test(`axe finds nothing serious, nothing is wider than the page, ${scheme}`, async () => {
     const found = [];

@@ -153,6 +153,46 @@ test("a deleted trace comes back", async () => {
   expectNoFaults(page);
 });
 
+test("a link shows the same stretch and slice, and arrows lead on", async () => {
+  const slice = (name, pid, tid, ts, dur) => ({ ph: "X", name, pid, tid, ts, dur });
+  const end = (ph, pid, tid, ts) => ({ ph, id: 1, cat: "ac2g", name: "ac2g", pid, tid, ts, bp: "e" });
+  const events = [slice("launch", 1, 1, 10, 5), slice("kernel", 0, 7, 400, 50), slice("last", 1, 1, 990, 10), end("s", 1, 1, 11), end("f", 0, 7, 400)];
+  const body = JSON.stringify({ traceEvents: events });
+  const answer = await fetch(`${server.url}/api/v1/traces?name=arrow.json`, { method: "POST", body });
+  const { trace: uploaded } = await answer.json();
+  await page.goto(`/traces/${uploaded.id}`);
+  await page.getByTestId("trace-search").fill("launch");
+  await page.keyboard.press("Enter");
+  const panel = page.getByTestId("trace-selection");
+  await panel.getByText("launch").first().waitFor();
+  const arrows = (count) => page.waitForFunction((count) => document.querySelector('[data-testid="trace-canvas"]')?.dataset.paintedArrows === count, count);
+  await arrows("1");
+  await canvas().focus();
+  await page.keyboard.press("w");
+  // The address bar follows within a moment.
+  await page.waitForURL(/#t=[^&]+&s=\d+\.0\.0$/);
+  const link = page.url();
+  const before = await shown();
+  await page.goto("/traces");
+  await page.goto(link);
+  await panel.getByText("launch").first().waitFor();
+  await until(({ start, end }) => Math.abs(start - before.start) < 2 && Math.abs(end - before.end) < 2, "the same stretch");
+  await page.screenshot({ path: join(pictures, "trace-arrow-1440-light.png") });
+  await panel.getByTestId("trace-arrows").getByRole("button").click();
+  await panel.getByText("kernel").first().waitFor();
+  await arrows("1");
+  await page.getByTestId("trace-title").fill("An arrow");
+  await page.getByTestId("trace-rank").fill("5");
+  await page.getByTestId("trace-note").fill("two slices");
+  await page.keyboard.press("Tab");
+  await page.getByText("rank 5").first().waitFor();
+  await page.reload();
+  await page.waitForFunction(() => document.querySelector('[data-testid="trace-title"]')?.value === "An arrow");
+  assert.equal(await page.getByTestId("trace-note").inputValue(), "two slices");
+  assert.deepEqual(await violations(), []);
+  expectNoFaults(page);
+});
+
 test("the observed pipeline stands above its plan", async () => {
   const ask = async (method, path, body) => {
     const response = await fetch(`${server.url}/api/v1${path}`, { method, body, headers: { accept: "application/json" } });

@@ -1,5 +1,7 @@
 //! The first page: ready scenarios, a new one, what was kept last.
 
+mod rehearse;
+
 use api::gallery::{Gallery, GalleryEntry};
 use api::path;
 use api::planner::scenario::Scenario;
@@ -12,6 +14,7 @@ use crate::format;
 use crate::notice::FailureNotice;
 use crate::results::short_title;
 use crate::sketch;
+use rehearse::RehearseReady;
 
 /// Kept scenarios shown here; the rest is a page of its own.
 const RECENT: usize = 5;
@@ -138,6 +141,7 @@ fn PaperShelf(paper: String, entries: Vec<GalleryEntry>) -> impl IntoView {
 #[component]
 fn ReadyCard(entry: GalleryEntry) -> impl IntoView {
     let GalleryEntry { slug, title, summary, scenario, .. } = entry;
+    let whole = StoredValue::new(scenario.clone());
     let Scenario { model, cluster, workload, planners, .. } = scenario;
     let pills = planners.into_iter().map(|planner| {
         view! { <span><span class="pill" data-planner-colour=planner.id()></span>{short_title(planner)}</span> }
@@ -149,13 +153,16 @@ fn ReadyCard(entry: GalleryEntry) -> impl IntoView {
         format!("context {}", format::count(workload.context_length.into())),
     ];
     view! {
-        <a class="ready" href=format!("/new?ready={slug}") data-testid=format!("gallery-{slug}")>
-            <span class="sketch" aria-hidden="true" inner_html=sketch::of(&slug)></span>
-            <b>{title}</b>
-            <span class="summary">{summary}</span>
-            <span class="chips">{facts.map(|fact| view! { <span class="chip">{fact}</span> })}</span>
-            <span class="pills">{pills.collect_view()}</span>
-        </a>
+        <div class="ready-place">
+            <a class="ready" href=format!("/new?ready={slug}") data-testid=format!("gallery-{slug}")>
+                <span class="sketch" aria-hidden="true" inner_html=sketch::of(&slug)></span>
+                <b>{title.clone()}</b>
+                <span class="summary">{summary}</span>
+                <span class="chips">{facts.map(|fact| view! { <span class="chip">{fact}</span> })}</span>
+                <span class="pills">{pills.collect_view()}</span>
+            </a>
+            <RehearseReady slug=slug title=title scenario=whole />
+        </div>
     }
 }
 

@@ -1,5 +1,7 @@
 //! The page of one trace.
 
+mod words;
+
 use std::sync::Arc;
 
 use api::path;
@@ -13,6 +15,7 @@ use crate::format;
 use crate::gantt::{Measure, set_measure, time_text};
 use crate::notice::FailureNotice;
 use crate::traces::{AlignmentCard, BusyCard, CountersCard, TraceReportView, Viewer};
+use words::TraceWords;
 
 /// One trace: its chart, where the time went, and beside a plan.
 #[component]
@@ -38,10 +41,7 @@ pub(crate) fn TracePage() -> impl IntoView {
     let body = move || match detail.get() {
         None => view! { <div class="skeleton results-skeleton" aria-hidden="true"></div> }.into_any(),
         Some(Err(failure)) => view! { <FailureNotice failure=failure on_retry=move |()| fetch() /> }.into_any(),
-        Some(Ok(detail)) => {
-            document().set_title(&format!("{} · Planscope", detail.trace.name));
-            view! { <Whole detail=detail /> }.into_any()
-        }
+        Some(Ok(detail)) => view! { <Whole detail=detail /> }.into_any(),
     };
     view! {
         <main id="main" class="page trace-page" tabindex="-1">
@@ -56,11 +56,15 @@ fn Whole(detail: Arc<TraceDetail>) -> impl IntoView {
     let trace = detail.trace.clone();
     let id = trace.id.clone();
     let alignment = (trace.actions > 0).then(|| view! { <AlignmentCard trace=trace.clone() /> });
+    let summary = RwSignal::new(trace.clone());
+    Effect::new(move |_| summary.with(|trace| document().set_title(&format!("{} · Planscope", trace.name))));
+    let run_link = move || {
+        summary.with(|trace| trace.run.clone()).map(|run| view! { " · "<a href=path::run_page(&run)>"its run"</a> })
+    };
     let counters = (detail.counters > 0).then(|| view! { <CountersCard id=id.clone() span_ns=trace.span_ns /> });
     view! {
-        <h1 class="trace-name">{trace.name.clone()}</h1>
-        <p class="lead">{facts(&trace)}</p>
-        {trace.note.clone().map(|note| view! { <p>{note}</p> })}
+        <TraceWords trace=summary />
+        <p class="lead">{move || summary.with(facts)}{run_link}</p>
         <Viewer detail=Arc::clone(&detail) />
         {alignment}
         <BusyCard id=id />
@@ -75,9 +79,8 @@ fn Whole(detail: Arc<TraceDetail>) -> impl IntoView {
 /// A trace in a line.
 fn facts(trace: &TraceSummary) -> String {
     let rank = trace.rank.map_or_else(String::new, |rank| format!(" · rank {rank}"));
-    let run = trace.run.as_ref().map_or_else(String::new, |run| format!(" · run {run}"));
     format!(
-        "{}{rank}{run} · {} slices in {} · {}B uploaded, {}B stored · {} UTC",
+        "{}{rank} · {} slices in {} · {}B uploaded, {}B stored · {} UTC",
         trace.format,
         format::count(trace.slices),
         time_text::duration(trace.span_ns as f64),

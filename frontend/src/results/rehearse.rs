@@ -2,14 +2,14 @@
 
 use api::path;
 use api::planner::scenario::PlannerKind;
-use api::rehearsal::{NewRehearsal, StartedRehearsal};
 use leptos::prelude::*;
 use leptos::task::spawn_local;
 use leptos_router::hooks::use_navigate;
 
-use crate::client::{self, Body, Failure};
+use crate::client::Failure;
 use crate::explore::use_explore;
 use crate::notice::FailureNotice;
+use crate::rehearsal;
 
 /// The button that begins a rehearsal of a planner's plan.
 #[component]
@@ -19,12 +19,11 @@ pub(super) fn Rehearse(planner: PlannerKind, failure: RwSignal<Option<Failure>>)
     let navigate = use_navigate();
     let begin = move |_| {
         let id = explore.result.with_untracked(|result| result.as_ref().map(|result| result.outcome.scenario.clone()));
-        let question = NewRehearsal { planner: Some(planner), speed: None, iterations: None };
-        let (Some(id), Ok(body), navigate) = (id, serde_json::to_string(&question), navigate.clone()) else { return };
+        let (Some(id), navigate) = (id, navigate.clone()) else { return };
         busy.set(true);
         failure.set(None);
         spawn_local(async move {
-            let answer = client::send::<StartedRehearsal>("POST", &path::rehearsals(&id), Body::Json(body)).await;
+            let answer = rehearsal::begin(&id, planner).await;
             if busy.try_set(false).is_some() {
                 return;
             }

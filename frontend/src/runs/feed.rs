@@ -1,6 +1,10 @@
 //! What the server knows of a run, as it grows: pages of points first, then a stream of events; where streams do not
 //! get through, pages again and again.
 
+mod several;
+
+pub(crate) use several::Several;
+
 use std::cell::{Cell, RefCell};
 use std::rc::Rc;
 use std::sync::Arc;
@@ -26,7 +30,7 @@ const PAGE: u32 = 5_000;
 const BREAKS: u32 = 3;
 /// Between two questions where there is no stream.
 const POLL_MS: i32 = 2_000;
-/// Between two questions about a run that has ended, or that only stands beside another.
+/// Between two questions about a run that has ended, or that stands beside another where there is no stream.
 const SLOW_POLL_MS: i32 = 10_000;
 /// Figures of the whole run are asked for at most this often while points come.
 const DETAIL_MS: f64 = 3_000.0;
@@ -100,7 +104,7 @@ impl Feed {
         feed
     }
 
-    /// Looks at a run now and then until the page is left: a browser keeps only a few streams open at once.
+    /// Looks at a run now and then until the page is left, while no stream of [`Several`] carries it.
     pub(crate) fn watch(id: String) -> Self {
         let feed = Self::new(id);
         spawn_local(feed.keep_watching());
@@ -239,10 +243,13 @@ impl Feed {
         if !self.load().await {
             return;
         }
+        self.way.set(if self.is_over() { Way::Over } else { Way::Polling });
         while self.is_alive() {
-            self.way.set(if self.is_over() { Way::Over } else { Way::Polling });
             pause(SLOW_POLL_MS).await;
-            self.look_again().await;
+            if self.is_alive() && self.way.get_untracked() != Way::Streaming {
+                self.way.set(if self.is_over() { Way::Over } else { Way::Polling });
+                self.look_again().await;
+            }
         }
     }
 
@@ -291,22 +298,15 @@ impl Feed {
         let after = self.points.with_value(Points::last_row);
         let Ok(source) = EventSource::new(&format!("{url}?after={after}")) else { return false };
         let breaks = Rc::new(Cell::new(0));
-        let batch = Batch { feed: self, points: Rc::default(), due: Rc::default() };
+        let batch = Batch::of(self);
         let healthy = Rc::clone(&breaks);
         let on_point = listener(move |point: RunPoint| {
             healthy.set(0);
             batch.put(point);
         });
-        let on_gap = listener(move |gap: RunGap| {
-            spawn_local(async move {
-                self.note(self.catch_up(gap.after, Some(gap.before)).await);
-            });
-        });
+        let on_gap = listener(move |gap: RunGap| self.fill(gap));
         let on_state = listener(move |state: RunState| {
-            self.enter(state);
-            spawn_local(async move {
-                self.note(self.refresh().await);
-            });
+            self.turn_to(state);
             if self.is_over() {
                 self.close_soon();
             }
@@ -319,13 +319,7 @@ impl Feed {
         let on_open = Closure::<dyn Fn()>::new(move || {
             opened.set(0);
             if self.is_alive() {
-                self.way.set(Way::Streaming);
-                self.failure.set(None);
-                // What came between the last page and the stream.
-                let after = self.points.with_value(Points::last_row);
-                spawn_local(async move {
-                    self.note(self.catch_up(after, None).await);
-                });
+                self.begin_streaming();
             }
         });
         let broken = Rc::clone(&breaks);
@@ -352,6 +346,31 @@ impl Feed {
         if let Some(Some(stream)) = self.stream.try_update_value(Option::take) {
             stream.close();
         }
+    }
+
+    /// A stream is open; what came between the last page and it is asked for.
+    fn begin_streaming(self) {
+        self.way.set(Way::Streaming);
+        self.failure.set(None);
+        let after = self.points.with_value(Points::last_row);
+        spawn_local(async move {
+            self.note(self.catch_up(after, None).await);
+        });
+    }
+
+    /// Fetches what a stream left out.
+    fn fill(self, gap: RunGap) {
+        spawn_local(async move {
+            self.note(self.catch_up(gap.after, Some(gap.before)).await);
+        });
+    }
+
+    /// The run stands elsewhere than before, and so may its figures.
+    fn turn_to(self, state: RunState) {
+        self.enter(state);
+        spawn_local(async move {
+            self.note(self.refresh().await);
+        });
     }
 
     /// Points that were sent before the end are on their way still.
@@ -434,6 +453,10 @@ struct Batch {
 }
 
 impl Batch {
+    fn of(feed: Feed) -> Self {
+        Self { feed, points: Rc::default(), due: Rc::default() }
+    }
+
     fn put(&self, point: RunPoint) {
         self.points.borrow_mut().push(point);
         if !self.due.replace(true) {

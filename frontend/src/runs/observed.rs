@@ -10,7 +10,7 @@ use leptos::prelude::*;
 use leptos::task::spawn_local;
 use wasm_bindgen::JsValue;
 
-use super::feed::Feed;
+use super::feed::{Feed, Several};
 use super::view::RunView;
 use crate::client::{self, Body, Failure};
 
@@ -39,6 +39,7 @@ pub(crate) struct Observed {
     pub(crate) others: RwSignal<Vec<OtherRun>>,
     /// What is looked at.
     pub(crate) view: RwSignal<RunView>,
+    several: Several,
     asks: StoredValue<bool>,
     owner: StoredValue<Owner>,
 }
@@ -53,6 +54,7 @@ impl Observed {
             plans: RwSignal::default(),
             others: RwSignal::default(),
             view: RwSignal::new(view),
+            several: Several::new(),
             asks: StoredValue::new(false),
             owner: StoredValue::new(Owner::current().unwrap_or_default()),
         };
@@ -140,7 +142,11 @@ impl Observed {
             let found = known.iter().find(|other| other.feed.id() == *id).copied();
             found.unwrap_or_else(|| OtherRun { feed: owner.with(|| Feed::watch(id.clone())) })
         });
-        self.others.set(others.collect());
+        let others: Vec<OtherRun> = others.collect();
+        if others.iter().map(|other| other.feed.id()).ne(known.iter().map(|other| other.feed.id())) {
+            self.several.follow(others.iter().map(|other| other.feed).collect());
+        }
+        self.others.set(others);
     }
 
     fn compare_soon(self) {

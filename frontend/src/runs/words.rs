@@ -124,6 +124,7 @@ pub(crate) mod tests {
             created_at: "2026-11-21T00:50:17Z".into(),
             updated_at: None,
             exit_code: None,
+            end_reason: None,
             bytes: 89_865,
             points: 250,
             last_step: Some(250),

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use api::path;
-use api::trace::{SliceKind, TraceDetail, TraceView, VIEW_MEDIA_TYPE, decode};
+use api::trace::{SliceArrow, SliceDetail, SliceKind, TraceDetail, TraceView, VIEW_MEDIA_TYPE, decode};
 use leptos::html;
 use leptos::leptos_dom::helpers::TimeoutHandle;
 use leptos::prelude::*;
@@ -60,6 +60,20 @@ impl Mark {
         }
     }
 
+    /// A slice by itself.
+    pub(super) fn of_slice(slice: &SliceDetail) -> Self {
+        Self {
+            lane: slice.lane,
+            row: u16::try_from(slice.depth).unwrap_or(u16::MAX),
+            start_ns: slice.start_ns,
+            extent_ns: slice.duration_ns,
+            busy_ns: slice.duration_ns,
+            count: 1,
+            name: slice.name.clone(),
+            kind: slice.kind,
+        }
+    }
+
     fn place(&self) -> (u32, u16, u64, u64) {
         (self.lane, self.row, self.start_ns, self.extent_ns)
     }
@@ -79,6 +93,8 @@ pub(super) struct TraceChart {
     pub(super) pointer: RwSignal<Option<(f64, f64)>>,
     pub(super) hover: RwSignal<Option<Mark>>,
     pub(super) selected: RwSignal<Option<Mark>>,
+    /// Arrows of the selected slice.
+    pub(super) arrows: RwSignal<Vec<SliceArrow>>,
     /// What is searched for.
     pub(super) text: RwSignal<String>,
     pub(super) gesture: StoredValue<Gesture>,
@@ -111,6 +127,7 @@ impl TraceChart {
             pointer: RwSignal::new(None),
             hover: RwSignal::new(None),
             selected: RwSignal::new(None),
+            arrows: RwSignal::new(Vec::new()),
             text: RwSignal::new(String::new()),
             gesture: StoredValue::new(Gesture::default()),
             canvas: NodeRef::new(),
@@ -120,6 +137,7 @@ impl TraceChart {
             due: StoredValue::new(false),
         };
         chart.watch();
+        chart.keep_linked();
         chart
     }
 
@@ -163,6 +181,13 @@ impl TraceChart {
     /// Selects a span and moves so that it is seen.
     pub(super) fn show(self, mark: Mark) {
         let (start, end) = (mark.start_ns as f64, mark.start_ns.saturating_add(mark.extent_ns) as f64);
+        self.reveal(&mark);
+        self.selected.set(Some(mark));
+        self.change(|window, extent| window.revealing(start, end, extent));
+    }
+
+    /// Unfolds and scrolls so that the row of a span is seen.
+    pub(super) fn reveal(self, mark: &Mark) {
         let process = self.detail.with_value(|detail| detail.lanes.get(mark.lane as usize).map(|lane| lane.process));
         if let Some(process) = process
             && self.folded.with_untracked(|folded| folded.contains(&process))
@@ -180,8 +205,6 @@ impl TraceChart {
                 scroller.set_scroll_top((top - height / 2.0).max(0.0) as i32);
             }
         }
-        self.selected.set(Some(mark));
-        self.change(|window, extent| window.revealing(start, end, extent));
     }
 
     /// Paints and fetches whenever something changes.
@@ -202,6 +225,7 @@ impl TraceChart {
             self.view.track();
             self.hover.track();
             self.selected.track();
+            self.arrows.track();
             self.text.track();
             theme.track();
             self.request();
@@ -297,13 +321,15 @@ impl TraceChart {
             scrolled: self.scrolled.try_get_untracked()?,
             marked: [place(self.selected), place(self.hover)],
             folded: &self.folded.try_get_untracked()?,
+            arrows: &self.arrows.try_get_untracked()?,
         };
-        let slices = paint::paint(&canvas, &scene)?;
+        let painted = paint::paint(&canvas, &scene)?;
         // Left on the canvas for tests and for the curious.
         for (name, value) in [
             ("data-start-ns", format!("{:.0}", scene.window.start_ns)),
             ("data-end-ns", format!("{:.0}", scene.window.end_ns)),
-            ("data-painted-slices", slices.to_string()),
+            ("data-painted-slices", painted.slices.to_string()),
+            ("data-painted-arrows", painted.arrows.to_string()),
             ("data-level", view.as_ref().map_or_else(String::new, |view| view.level.to_string())),
         ] {
             // These names are valid, which is all that could be wrong.

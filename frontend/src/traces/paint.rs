@@ -1,6 +1,8 @@
-//! Paints lanes: headings, spans with their names, steps, axis. Calls the canvas and decides nothing.
+//! Paints lanes: headings, spans with their names, steps, arrows, axis. Calls the canvas and decides nothing.
 
-use api::trace::{SliceKind, TraceDetail, TraceView};
+mod arrows;
+
+use api::trace::{SliceArrow, SliceKind, TraceDetail, TraceView};
 use web_sys::{CanvasRenderingContext2d, HtmlCanvasElement};
 
 use super::layout::{Content, HEADING, Layout, ROW, lane_name, process_name};
@@ -43,6 +45,17 @@ pub(super) struct Scene<'a> {
     pub(super) marked: [Option<(u32, u16, u64, u64)>; 2],
     /// Folded processes.
     pub(super) folded: &'a std::collections::BTreeSet<u32>,
+    /// Arrows of the selected span.
+    pub(super) arrows: &'a [SliceArrow],
+}
+
+/// How much was painted.
+#[derive(Debug, Clone, Copy, Default)]
+pub(super) struct Painted {
+    /// Slices that the painted spans stand for.
+    pub(super) slices: u64,
+    /// Arrows of which an end may be seen.
+    pub(super) arrows: usize,
 }
 
 impl Scene<'_> {
@@ -56,8 +69,8 @@ impl Scene<'_> {
     }
 }
 
-/// Paints everything; gives the number of slices that the painted spans stand for.
-pub(super) fn paint(canvas: &HtmlCanvasElement, scene: &Scene<'_>) -> Option<u64> {
+/// Paints everything.
+pub(super) fn paint(canvas: &HtmlCanvasElement, scene: &Scene<'_>) -> Option<Painted> {
     let context = scene.size.prepare(canvas)?;
     let variable = watch::css_variables();
     let (ink, mute, line, panel, accent) = (
@@ -77,10 +90,11 @@ pub(super) fn paint(canvas: &HtmlCanvasElement, scene: &Scene<'_>) -> Option<u64
     steps(&context, scene, &line);
     let slices = spans(&context, scene, watch::theme());
     marks(&context, scene, &ink, &accent);
+    let arrows = arrows::paint(&context, scene, &accent);
     headings(&context, scene, [&ink, &mute, &line, &panel]);
     context.restore();
     bottom(&context, scene, &ink, &mute);
-    Some(slices)
+    Some(Painted { slices, arrows })
 }
 
 fn steps(context: &CanvasRenderingContext2d, scene: &Scene<'_>, line: &str) {

@@ -34,16 +34,7 @@ pub(super) fn SearchBar(chart: TraceChart) -> impl IntoView {
                 answer = client::get(&url(0)).await;
             }
             if let Ok(TraceMatches { next: Some(next), .. }) = &answer {
-                chart.show(Mark {
-                    lane: next.lane,
-                    row: u16::try_from(next.depth).unwrap_or(u16::MAX),
-                    start_ns: next.start_ns,
-                    extent_ns: next.duration_ns,
-                    busy_ns: next.duration_ns,
-                    count: 1,
-                    name: next.name.clone(),
-                    kind: next.kind,
-                });
+                chart.show(Mark::of_slice(next));
             }
             found.set(Some(answer));
         });

@@ -1,7 +1,7 @@
 //! What is known of the selected span.
 
 use api::path;
-use api::trace::SliceDetail;
+use api::trace::{SliceArrow, SliceDetail};
 use leptos::prelude::*;
 use leptos::task::spawn_local;
 
@@ -19,12 +19,16 @@ pub(super) fn SelectionPanel(chart: TraceChart) -> impl IntoView {
     let detail = RwSignal::new(None::<Result<SliceDetail, Failure>>);
     Effect::new(move |_| {
         detail.set(None);
+        chart.arrows.set(Vec::new());
         let Some(mark) = chart.selected.get().filter(|mark| mark.count == 1) else { return };
         let id = chart.detail.with_value(|detail| detail.trace.id.clone());
         spawn_local(async move {
             let url = path::trace_slice(&id, mark.lane, u32::from(mark.row), mark.start_ns);
             let answer = client::get::<SliceDetail>(&url).await;
             if chart.selected.try_get_untracked().flatten().as_ref() == Some(&mark) {
+                if let Ok(slice) = &answer {
+                    chart.arrows.set(slice.arrows.clone());
+                }
                 detail.set(Some(answer));
             }
         });
@@ -39,7 +43,10 @@ pub(super) fn SelectionPanel(chart: TraceChart) -> impl IntoView {
     let body = move || {
         let mark = chart.selected.get()?;
         let more = detail.get().map(|detail| match detail {
-            Ok(detail) => view! { <Rows detail=detail /> }.into_any(),
+            Ok(detail) => {
+                let arrows = Arrows { chart, arrows: detail.arrows.clone(), further: detail.further_arrows };
+                view! { <Rows detail=detail />{arrows.links()} }.into_any()
+            }
             Err(failure) => view! { <FailureNotice failure=failure /> }.into_any(),
         });
         Some(view! {
@@ -73,4 +80,39 @@ fn Rows(detail: SliceDetail) -> impl IntoView {
     rows.extend(detail.message);
     let rows = rows.into_iter().map(|(name, value)| view! { <div><dt>{name}</dt><dd>{value}</dd></div> });
     view! { <dl class="trace-facts">{rows.collect_view()}</dl> }
+}
+
+/// Arrows of a slice, each a way to the slice at its other end.
+struct Arrows {
+    chart: TraceChart,
+    arrows: Vec<SliceArrow>,
+    further: u32,
+}
+
+impl Arrows {
+    fn links(self) -> impl IntoView {
+        let Self { chart, arrows, further } = self;
+        let link = move |arrow: SliceArrow| {
+            let lane = chart.detail.with_value(|detail| detail.lanes.get(arrow.lane as usize).map(lane_name));
+            let (sign, word) = if arrow.is_incoming { ("←", "from") } else { ("→", "to") };
+            let words =
+                format!("{word} {} at {}", lane.unwrap_or_default(), time_text::duration(arrow.start_ns as f64));
+            let place = (arrow.lane, u16::try_from(arrow.row).unwrap_or(u16::MAX), arrow.start_ns);
+            view! {
+                <li>
+                    <button type="button" class="quiet" on:click=move |_| chart.select_at(place, true)>
+                        <span aria-hidden="true">{sign}" "</span>{words}
+                    </button>
+                </li>
+            }
+        };
+        let more =
+            (further > 0).then(|| view! { <li class="muted">{format!("{} more", format::count(further.into()))}</li> });
+        (!arrows.is_empty()).then(|| {
+            view! {
+                <h3>"Arrows"</h3>
+                <ul class="trace-arrows" data-testid="trace-arrows">{arrows.into_iter().map(link).collect_view()}{more}</ul>
+            }
+        })
+    }
 }

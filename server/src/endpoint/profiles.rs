@@ -66,7 +66,7 @@ pub(crate) async fn list(
     let Query(options) = options?;
     let given = |text: Option<String>| text.map(|text| text.trim().to_owned()).filter(|text| !text.is_empty());
     let (search, tag) = (given(options.search), given(options.tag));
-    Ok(Json(app.store.reader().profiles(search.as_deref(), tag.as_deref()).await?))
+    Ok(Json(app.store.reader().profiles(search.as_deref(), tag.as_deref(), app.live.limits().retention_days).await?))
 }
 
 /// Uploads measurements and fits them.
@@ -215,7 +215,7 @@ pub(crate) async fn delete(State(app): Shared, Path(id): Path<String>) -> Result
     )
 )]
 pub(crate) async fn restore(State(app): Shared, Path(id): Path<String>) -> Result<Json<Profile>, ApiError> {
-    app.store.writer().restore_profile(&id, app.clock.now()).await?;
+    app.store.writer().restore_profile(&id, app.live.limits().deleted_before(app.clock.now())).await?;
     Ok(Json(app.store.reader().profile(&id).await?))
 }
 

@@ -114,6 +114,9 @@ fn prepared(stored: Vec<(Vec<u8>, Option<u32>)>, speed: Option<f64>) -> Result<(
     }
     let settings = Settings { program: std::path::PathBuf::new(), speed, patience: None, message_bytes: 0 };
     let rehearsal = Rehearsal::prepare(&score, settings).map_err(|error| refused(&error))?;
+    if let Some(refusal) = rehearsal.tempo().refusal().filter(|_| speed.is_some()) {
+        return Err(refused(&refusal));
+    }
     let speed = rehearsal.tempo().speed;
     let planned_ns: f64 = score.movements().iter().map(|movement| movement.plan.iteration_ns() as f64).sum();
     let seconds = planned_ns / 1e9 / speed;

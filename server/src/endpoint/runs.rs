@@ -107,12 +107,9 @@ pub(crate) async fn open(
     body: Result<Bytes, BytesRejection>,
 ) -> Result<Answer<CreatedRun>, ApiError> {
     let asked: NewRun = document(&body.map_err(|rejection| ApiError::body(&rejection, scenarios::LARGEST_SCENARIO))?)?;
-    let (key, token) = match headers.get("idempotency-key") {
+    let (key, token) = match request_key(&headers)? {
         None => (None, Token::draw()),
         Some(key) => {
-            let key = key.to_str().ok().filter(|key| (1..=LONGEST_KEY).contains(&key.len())).ok_or_else(|| {
-                ApiError::Malformed(format!("an Idempotency-Key has 1 to {LONGEST_KEY} visible characters"))
-            })?;
             let text = serde_json::to_vec(&asked).map_err(|error| ApiError::Malformed(error.to_string()))?;
             let hashes = RequestKey { key: Sha256::digest(key).into(), asked: Sha256::digest(text).into() };
             (Some(hashes), app.live.secret().token(key))
@@ -274,6 +271,14 @@ fn tags(asked: &[String], errors: &mut Vec<FieldError>) -> Vec<String> {
         errors.push(FieldError { pointer: "/tags".to_owned(), detail: format!("at most {MOST_TAGS} tags") });
     }
     tags
+}
+
+/// The Idempotency-Key of a request, where it has one.
+fn request_key(headers: &HeaderMap) -> Result<Option<&str>, ApiError> {
+    let Some(key) = headers.get("idempotency-key") else { return Ok(None) };
+    let key = key.to_str().ok().filter(|key| (1..=LONGEST_KEY).contains(&key.len()));
+    key.map(Some)
+        .ok_or_else(|| ApiError::Malformed(format!("an Idempotency-Key has 1 to {LONGEST_KEY} visible characters")))
 }
 
 /// A document; no body is an empty one.

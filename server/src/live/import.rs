@@ -7,7 +7,7 @@ use ingest::log::{Limits, LogError};
 use super::Live;
 use super::observed::{self, Observed};
 use super::recent::Recent;
-use crate::store::{LogAddition, LogPlace, RunRow, StoreError};
+use crate::store::{LogAddition, LogPlace, Opened, RequestKey, RunRow, StoreError};
 
 /// Bytes and points that are stored in one transaction, so that others write in between.
 const BYTES_AT_ONCE: usize = 4 << 20;
@@ -38,8 +38,8 @@ struct Read {
 
 impl Live {
     /// Makes a run of a whole file, ended and with its bytes. Until all of it is stored the run counts as deleted, so that
-    /// what a crash leaves half-way is forgotten in time.
-    pub async fn import(&self, run: &RunRow, bytes: Bytes) -> Result<(), ImportError> {
+    /// what a crash leaves half-way is forgotten in time; only then it has the key, so that asking again is not held up by it.
+    pub async fn import(&self, run: &RunRow, key: Option<RequestKey>, bytes: Bytes) -> Result<Opened, ImportError> {
         let file = bytes.clone();
         let file_bytes = Limits::default().file_bytes.max(self.limits.import_bytes);
         let limits = Limits {
@@ -80,9 +80,8 @@ impl Live {
             writer.add_to_log(&run.id, &LogAddition { points, ..addition }, now).await?;
             addition.points_before += points.len() as u64;
         }
-        writer.end_run(&run.id, None, &addition, now).await?;
-        writer.restore_run(&run.id).await?;
-        Ok(())
+        writer.end_run(&run.id, None, None, &addition, now).await?;
+        Ok(writer.show_run(&run.id, key).await?)
     }
 }
 

@@ -2,6 +2,8 @@
 
 use std::time::Duration;
 
+use jiff::{SignedDuration, Timestamp};
+
 /// How much is taken of logs, and for how long. What goes beyond is refused or waits, and costs no memory.
 #[derive(Debug, Clone, Copy)]
 pub struct LiveLimits {
@@ -35,8 +37,16 @@ pub struct LiveLimits {
     pub readings: usize,
     /// Time after which an unused one goes.
     pub reading_idle: Duration,
-    /// Days that a deleted run can be brought back.
+    /// Days that what was deleted can be brought back.
     pub retention_days: u32,
+}
+
+impl LiveLimits {
+    /// What was deleted before this moment cannot be brought back any more.
+    pub fn deleted_before(&self, now: Timestamp) -> Timestamp {
+        let kept = SignedDuration::from_hours(24 * i64::from(self.retention_days));
+        now.checked_sub(kept).unwrap_or(Timestamp::MIN)
+    }
 }
 
 impl Default for LiveLimits {

@@ -16,7 +16,7 @@ use super::score::Score;
 use super::standstill::explain;
 use super::tempo::{Tempo, TempoError};
 use super::trace::TraceWriter;
-use super::{clock, log};
+use super::{clock, log, postage};
 
 /// Shortest time without anything happening that is taken for a standstill.
 const STANDSTILL: Duration = Duration::from_secs(2);
@@ -59,8 +59,20 @@ pub enum Finale {
     Done(Report),
     /// The plan cannot be followed, or a rank was lost; in words.
     Failed(String),
-    /// Somebody wanted it to end.
-    Interrupted,
+    /// Somebody wanted it to end; so many iterations were done by then.
+    Interrupted(usize),
+}
+
+impl Finale {
+    /// Why it ended before its end, in words.
+    pub fn reason(&self) -> Option<String> {
+        match self {
+            Self::Done(_) => None,
+            Self::Failed(why) => Some(format!("failed in {why}")),
+            Self::Interrupted(0) => Some("was ended by somebody in its first iteration".to_owned()),
+            Self::Interrupted(done) => Some(format!("was ended by somebody after {done} iterations")),
+        }
+    }
 }
 
 /// Ends a rehearsal from elsewhere.
@@ -102,10 +114,11 @@ pub struct Outlets<'a> {
 }
 
 impl<'a> Rehearsal<'a> {
-    /// Measures how precisely this machine sleeps and settles the speed.
+    /// Measures how precisely this machine sleeps and what its messages cost, and settles the speed.
     pub fn prepare(score: &'a Score, settings: Settings) -> Result<Self, TempoError> {
         clock::sharpen();
-        let tempo = Tempo::of(score, settings.speed, clock::measure())?;
+        let content = content(&settings);
+        let tempo = Tempo::of(score, settings.speed, content, clock::measure(), postage::measure(content.most))?;
         Ok(Self { score, settings, tempo, interrupts: channel() })
     }
 
@@ -127,13 +140,15 @@ impl<'a> Rehearsal<'a> {
         let (sender, events) = self.interrupts;
         let (score, tempo) = (self.score, self.tempo);
         let crew = Crew::start(&self.settings.program, score.ranks(), &sender)?;
-        let content = Content { divisor: 1024, unknown: 4096, most: self.settings.message_bytes };
-        crew.tell_all(&ToRank::Peers { ports: crew.ports.clone(), content })?;
+        crew.tell_all(&ToRank::Peers { ports: crew.ports.clone(), content: content(&self.settings) })?;
         let mut stage =
             Stage { crew, events, patience: self.settings.patience, speed: tempo.speed, processor_ns: Vec::new() };
         stage.processor_ns = vec![0; score.ranks()];
         let total = score.movements().len();
         (outlets.log)(&log::head(score.ranks(), total, tempo.speed))?;
+        if let Some(warning) = tempo.warning() {
+            (outlets.log)(&log::remark(&format!("warning: {warning}")))?;
+        }
         let (mut done, mut real_ns, mut consumed) = (Vec::with_capacity(total), 0, Some(0_u64));
         for (number, movement) in score.movements().iter().enumerate() {
             match stage.iteration(number, &movement.plan, &mut outlets) {
@@ -147,7 +162,7 @@ impl<'a> Rehearsal<'a> {
                     done.push(iteration);
                 }
                 Err(Stop::Failed(why)) => return Ok(Finale::Failed(format!("iteration {}: {why}", number + 1))),
-                Err(Stop::Interrupted) => return Ok(Finale::Interrupted),
+                Err(Stop::Interrupted) => return Ok(Finale::Interrupted(done.len())),
                 Err(Stop::Fault(error)) => return Err(error),
             }
         }
@@ -263,6 +278,11 @@ impl Stage {
         let why = explain(&plan.ranks, &at).describe(&plan.ranks);
         Ok(format!("nothing has happened for {seconds:.1} s: {why}"))
     }
+}
+
+/// How large messages are.
+const fn content(settings: &Settings) -> Content {
+    Content { divisor: 1024, unknown: 4096, most: settings.message_bytes }
 }
 
 /// How long nothing may happen: a few times the longest time between two ends by the plan.

@@ -14,6 +14,13 @@ pub(super) fn head(ranks: usize, iterations: usize, speed: f64) -> String {
     )
 }
 
+/// What is told beside the steps: a warning, or why there are no more of them.
+pub fn remark(words: &str) -> String {
+    // It is a line, whatever a rank was told.
+    let words = words.split_whitespace().collect::<Vec<_>>().join(" ");
+    format!("planscope rehearsal: {words}\n")
+}
+
 /// The lines of a step: itself, and its timers over all ranks.
 pub(super) fn step(
     number: usize,
@@ -70,5 +77,9 @@ mod tests {
             point.timers.iter().map(|timer| (timer.name.as_str(), timer.max_s)).collect();
         assert_eq!(timers, [("forward-backward", Some(0.012)), ("forward-compute", Some(0.01))]);
         assert_eq!(log.report.skipped, 0);
+        let ended = lines.clone() + &remark("failed in iteration 4: rank 2,\n action 3");
+        assert!(ended.ends_with("\nplanscope rehearsal: failed in iteration 4: rank 2, action 3\n"));
+        let log = ingest::log::import(ended.as_bytes(), &ingest::log::Limits::default()).unwrap();
+        assert_eq!((log.points.len(), log.report.skipped), (1, 0));
     }
 }

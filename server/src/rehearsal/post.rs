@@ -36,6 +36,8 @@ struct State {
     /// When the stream is free.
     free_ns: u64,
     fault: Option<String>,
+    /// Nothing more is sent.
+    closed: bool,
 }
 
 /// A channel to another rank.
@@ -92,8 +94,8 @@ impl Post {
         for channel in state.incoming.values_mut() {
             (channel.expected, channel.told, channel.come) = (Vec::new(), 0, BTreeMap::new());
         }
-        let State { outgoing, incoming, .. } = std::mem::take(&mut *state);
-        *state = State { iteration, outgoing, incoming, ..State::default() };
+        let State { outgoing, incoming, closed, .. } = std::mem::take(&mut *state);
+        *state = State { iteration, outgoing, incoming, closed, ..State::default() };
     }
 
     /// Whether there is a connection to that rank already.
@@ -193,10 +195,16 @@ impl Post {
         }
     }
 
-    /// Sends what is ready, one result at a time, for ever.
+    /// Ends the sending.
+    pub(super) fn close(&self) {
+        self.state().closed = true;
+        self.offered.notify_all();
+    }
+
+    /// Sends what is ready, one result at a time, until it is closed.
     pub(super) fn send_on(&self) {
         let mut state = self.state();
-        loop {
+        while !state.closed {
             let (ready, places) = state.ready();
             let Some(next) = stream::next(state.free_ns, &ready) else {
                 state = self.offered.wait(state).unwrap_or_else(PoisonError::into_inner);

@@ -14,6 +14,8 @@ pub struct Report {
     pub speed: f64,
     /// Median of how much later than asked a sleeper of this machine wakes, in us.
     pub sleep_us: f64,
+    /// Mean of what a message takes, empty and of the largest size, in us.
+    pub message_us: [f64; 2],
     /// Share of the machine's one core that a rank used on average.
     pub processor_share: f64,
     /// Every iteration.
@@ -81,6 +83,7 @@ impl Report {
         Self {
             speed: tempo.speed,
             sleep_us: tempo.precision.median_ns as f64 / 1e3,
+            message_us: [tempo.postage.empty_ns, tempo.postage.full_ns].map(|time| time as f64 / 1e3),
             processor_share: if available > 0.0 { used as f64 / available } else { 0.0 },
             ranks: ranks.collect(),
             agrees: compared.iter().all(|one| one.difference.abs() <= AGREEMENT),
@@ -107,10 +110,12 @@ impl fmt::Display for Report {
         let verdict = if self.agrees { "agree within 3 %" } else { "differ by more than 3 %" };
         writeln!(
             f,
-            "Simulated and rehearsed times {verdict}. Speed {:.4}; sleepers wake {:.0} us late; a rank used {:.2} % of a \
-             core.",
+            "Simulated and rehearsed times {verdict}. Speed {:.4}; sleepers wake {:.0} us late, messages take {:.0} to {:.0} us; \
+             a rank used {:.2} % of a core.",
             self.speed,
             self.sleep_us,
+            self.message_us[0],
+            self.message_us[1],
             self.processor_share * 100.0
         )?;
         if let Some(warning) = &self.warning {

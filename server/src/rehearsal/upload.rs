@@ -6,15 +6,13 @@ use std::sync::mpsc::{Receiver, Sender, channel};
 use std::thread::{self, JoinHandle};
 use std::time::{Duration, Instant};
 
-use anyhow::{Context, bail};
+use anyhow::{Context, anyhow};
 use api::path;
 use api::run::{CreatedRun, FinishRun, NewRun};
 use serde::Serialize;
-use ureq::Agent;
-use ureq::http::Response;
 
-/// How long one request may take.
-const REQUEST: Duration = Duration::from_mins(1);
+use super::remote::{accepted, agent};
+
 /// How long a server that does not answer is asked again.
 const PATIENCE: Duration = Duration::from_secs(20);
 const AGAIN: Duration = Duration::from_millis(500);
@@ -53,10 +51,10 @@ impl Destination {
         format!("{}{path}", self.server)
     }
 
-    /// Says how the run ended.
-    fn finish(&self, exit_code: i32) -> anyhow::Result<()> {
+    /// Says how the run ended, and why.
+    fn finish(&self, exit_code: i32, reason: Option<String>) -> anyhow::Result<()> {
         let request = json(agent().post(self.url(&path::run_finish(&self.run))), Some(&self.run_token));
-        accepted(&mut request.send(&serde_json::to_vec(&FinishRun { exit_code })?[..])?)?;
+        accepted(&mut request.send(&serde_json::to_vec(&FinishRun { exit_code, reason })?[..])?)?;
         Ok(())
     }
 
@@ -81,10 +79,6 @@ impl Destination {
     }
 }
 
-fn agent() -> Agent {
-    Agent::config_builder().timeout_global(Some(REQUEST)).http_status_as_error(false).build().into()
-}
-
 type Request = ureq::RequestBuilder<ureq::typestate::WithBody>;
 
 fn json(request: Request, token: Option<&str>) -> Request {
@@ -93,21 +87,6 @@ fn json(request: Request, token: Option<&str>) -> Request {
         Some(token) => request.header("Authorization", format!("Bearer {token}")),
         None => request,
     }
-}
-
-/// The body of a success; of a refusal what its problem document says.
-fn accepted(answer: &mut Response<ureq::Body>) -> anyhow::Result<String> {
-    #[derive(serde::Deserialize)]
-    struct Problem {
-        detail: String,
-    }
-    let status = answer.status();
-    let text = answer.body_mut().with_config().limit(1 << 20).read_to_string()?;
-    if status.is_success() {
-        return Ok(text);
-    }
-    let detail = serde_json::from_str::<Problem>(&text).map_or(text, |problem| problem.detail);
-    bail!("{status}: {detail}")
 }
 
 /// A log on its way to a server, which is not waited for.
@@ -149,8 +128,8 @@ impl Upload {
         Ok(())
     }
 
-    /// Sends what is left, the trace, and that the run ended.
-    pub fn finish(mut self, exit_code: i32, trace: Option<(File, bool, u64)>) -> Uploaded {
+    /// Sends what is left, the trace, and that the run ended, with the reason where it is not its end.
+    pub fn finish(mut self, exit_code: i32, reason: Option<String>, trace: Option<(File, bool, u64)>) -> Uploaded {
         drop(self.lines.take());
         let mut problems = Vec::new();
         let mut note = |what: &str, sent: anyhow::Result<()>| {
@@ -159,12 +138,15 @@ impl Upload {
             }
         };
         if let Some(sender) = self.sender.take() {
-            note("the log was not sent", sender.join().unwrap_or_else(|_| bail!("its thread stopped unexpectedly")));
+            note(
+                "the log was not sent",
+                sender.join().unwrap_or_else(|_| Err(anyhow!("its thread stopped unexpectedly"))),
+            );
         }
         if let Some((file, packed, bytes)) = trace {
             note("the trace was not stored", self.destination.trace(&file, packed, bytes));
         }
-        note("the end was not told", self.destination.finish(exit_code));
+        note("the end was not told", self.destination.finish(exit_code, reason));
         Uploaded { problems }
     }
 }

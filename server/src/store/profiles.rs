@@ -10,9 +10,6 @@ use super::{Reader, StoreError, Writer};
 use crate::clock::rfc3339;
 
 const WHAT: &str = "profile";
-/// Days that a deleted profile can be brought back.
-pub(crate) const RETENTION_DAYS: u32 = 30;
-const DAY_MS: i64 = 86_400_000;
 
 /// A file of measurements as it came.
 #[derive(Debug, Clone, PartialEq)]
@@ -123,7 +120,6 @@ impl Writer {
                 .execute(&mut *write)
                 .await?;
         }
-        purge(&mut write, now).await?;
         write.commit().await?;
         Ok(is_new)
     }
@@ -149,7 +145,7 @@ impl Writer {
         write.commit().await
     }
 
-    /// Deletes a profile; it can be brought back for [`RETENTION_DAYS`].
+    /// Deletes a profile. Its files stay until [`Writer::forget_profiles`].
     pub async fn delete_profile(&self, id: &str, now: Timestamp) -> Result<(), StoreError> {
         let mut write = self.begin().await?;
         let deleted_at: Option<Option<i64>> = sqlx::query_scalar("SELECT deleted_at_ms FROM profile WHERE id = ?")
@@ -170,14 +166,13 @@ impl Writer {
         if deleted != 1 {
             return Err(StoreError::missed(WHAT, id));
         }
-        purge(&mut write, now).await?;
         write.commit().await
     }
 
-    /// Brings a deleted profile back; one that is there stays.
-    pub async fn restore_profile(&self, id: &str, now: Timestamp) -> Result<(), StoreError> {
+    /// Brings a deleted profile back, unless it was deleted before a time; one that is there stays.
+    pub async fn restore_profile(&self, id: &str, before: Timestamp) -> Result<(), StoreError> {
         let mut write = self.begin().await?;
-        purge(&mut write, now).await?;
+        purge(&mut write, before).await?;
         let row: Option<(Option<i64>, bool)> =
             sqlx::query_as("SELECT deleted_at_ms, content_json IS NOT NULL FROM profile WHERE id = ?")
                 .bind(id)
@@ -194,11 +189,19 @@ impl Writer {
         sqlx::query("UPDATE profile SET deleted_at_ms = NULL WHERE id = ?").bind(id).execute(&mut *write).await?;
         write.commit().await
     }
+
+    /// Forgets for good what was deleted before a time. Says how many profiles went.
+    pub async fn forget_profiles(&self, before: Timestamp) -> Result<u64, StoreError> {
+        let mut write = self.begin().await?;
+        let forgotten = purge(&mut write, before).await?;
+        write.commit().await?;
+        Ok(forgotten)
+    }
 }
 
-/// Content whose time to be brought back is over.
-async fn purge(write: &mut super::Write, now: Timestamp) -> Result<(), StoreError> {
-    let before = now.as_millisecond() - i64::from(RETENTION_DAYS) * DAY_MS;
+/// Drops the content of what was deleted before a time. Says of how many profiles.
+async fn purge(write: &mut super::Write, before: Timestamp) -> Result<u64, StoreError> {
+    let before = before.as_millisecond();
     sqlx::query(
         "DELETE FROM profile_file WHERE profile_id IN (
              SELECT id FROM profile WHERE deleted_at_ms < ? AND content_json IS NOT NULL)",
@@ -206,14 +209,14 @@ async fn purge(write: &mut super::Write, now: Timestamp) -> Result<(), StoreErro
     .bind(before)
     .execute(&mut **write)
     .await?;
-    sqlx::query(
+    let purged = sqlx::query(
         "UPDATE profile SET content_json = NULL, base_json = NULL, bytes = 0
          WHERE deleted_at_ms < ? AND content_json IS NOT NULL",
     )
     .bind(before)
     .execute(&mut **write)
     .await?;
-    Ok(())
+    Ok(purged.rows_affected())
 }
 
 /// Everything of a row that lists show.
@@ -224,7 +227,12 @@ const COLUMNS: &str =
 
 impl Reader {
     /// Stored profiles, newest first: those with `search` in their name or note, and with `tag`.
-    pub async fn profiles(&self, search: Option<&str>, tag: Option<&str>) -> Result<ProfileList, StoreError> {
+    pub async fn profiles(
+        &self,
+        search: Option<&str>,
+        tag: Option<&str>,
+        retention_days: u32,
+    ) -> Result<ProfileList, StoreError> {
         let query = format!(
             "SELECT {COLUMNS} FROM profile
              WHERE deleted_at_ms IS NULL
@@ -242,7 +250,7 @@ impl Reader {
         .await?;
         let stored: i64 =
             sqlx::query_scalar("SELECT coalesce(sum(bytes), 0) FROM profile").fetch_one(self.pool()).await?;
-        Ok(ProfileList { profiles, tags, stored_bytes: stored.unsigned_abs(), retention_days: RETENTION_DAYS })
+        Ok(ProfileList { profiles, tags, stored_bytes: stored.unsigned_abs(), retention_days })
     }
 
     /// One profile, whole.

@@ -85,21 +85,13 @@ impl Writer {
         now: Timestamp,
     ) -> Result<Opened, StoreError> {
         let mut write = self.begin().await?;
-        if let Some(key) = run.key {
-            let known: Option<(String, Vec<u8>, Option<i64>)> =
-                sqlx::query_as("SELECT id, asked_hash, deleted_at_ms FROM run WHERE key_hash = ?")
-                    .bind(&key.key[..])
-                    .fetch_optional(&mut *write)
-                    .await?;
-            match known {
-                Some((id, _, Some(at))) => return Err(gone(&id, at)),
-                Some((_, asked, None)) if asked != key.asked => return Ok(Opened::OtherRequest),
-                Some((id, _, None)) => {
-                    admit(&mut write, &id, &run.token, now).await?;
-                    write.commit().await?;
-                    return Ok(Opened::Known(id));
-                }
-                None => {}
+        match opened_with(&mut write, run.key).await? {
+            Opened::New => {}
+            Opened::OtherRequest => return Ok(Opened::OtherRequest),
+            Opened::Known(id) => {
+                admit(&mut write, &id, &run.token, now).await?;
+                write.commit().await?;
+                return Ok(Opened::Known(id));
             }
         }
         sqlx::query(
@@ -121,6 +113,36 @@ impl Writer {
         admit(&mut write, &run.id, &run.token, now).await?;
         write.commit().await?;
         Ok(Opened::New)
+    }
+
+    /// What the same request made before.
+    pub async fn made_before(&self, key: RequestKey) -> Result<Opened, StoreError> {
+        let mut write = self.begin().await?;
+        let known = opened_with(&mut write, Some(key)).await?;
+        write.commit().await?;
+        Ok(known)
+    }
+
+    /// Shows a run that was stored hidden, unless the same request made another one meanwhile: then it is forgotten as soon as
+    /// anything is.
+    pub async fn show_run(&self, id: &str, key: Option<RequestKey>) -> Result<Opened, StoreError> {
+        let mut write = self.begin().await?;
+        let known = opened_with(&mut write, key).await?;
+        let shown = if known == Opened::New {
+            sqlx::query("UPDATE run SET deleted_at_ms = NULL, key_hash = ?, asked_hash = ? WHERE id = ?")
+                .bind(key.map(|key| key.key.to_vec()))
+                .bind(key.map(|key| key.asked.to_vec()))
+                .bind(id)
+                .execute(&mut *write)
+                .await?
+        } else {
+            sqlx::query("UPDATE run SET deleted_at_ms = 0 WHERE id = ?").bind(id).execute(&mut *write).await?
+        };
+        if shown.rows_affected() != 1 {
+            return Err(StoreError::missed(WHAT, id));
+        }
+        write.commit().await?;
+        Ok(known)
     }
 
     /// Gives a run a new token; all others end.
@@ -205,7 +227,7 @@ impl Writer {
             // The name goes first, so that nothing half-gone can be brought back.
             let mut write = self.begin().await?;
             sqlx::query(
-                "UPDATE run SET name = '', note = NULL, open_point_json = NULL, points = 0, early_points = 0,
+                "UPDATE run SET name = '', note = NULL, end_reason = NULL, open_point_json = NULL, points = 0, early_points = 0,
                      report_json = '{}', key_hash = NULL, asked_hash = NULL
                  WHERE id = ? AND deleted_at_ms IS NOT NULL",
             )
@@ -259,6 +281,22 @@ impl Writer {
                 return Ok(());
             }
         }
+    }
+}
+
+/// What the request of that key made before; new where there is no key.
+async fn opened_with(write: &mut super::Write, key: Option<RequestKey>) -> Result<Opened, StoreError> {
+    let Some(key) = key else { return Ok(Opened::New) };
+    let known: Option<(String, Vec<u8>, Option<i64>)> =
+        sqlx::query_as("SELECT id, asked_hash, deleted_at_ms FROM run WHERE key_hash = ?")
+            .bind(&key.key[..])
+            .fetch_optional(&mut **write)
+            .await?;
+    match known {
+        None => Ok(Opened::New),
+        Some((id, _, Some(at))) => Err(gone(&id, at)),
+        Some((_, asked, None)) if asked != key.asked => Ok(Opened::OtherRequest),
+        Some((id, _, None)) => Ok(Opened::Known(id)),
     }
 }
 

@@ -8,6 +8,7 @@ use ingest::trace::levels::{Levels, Span};
 use ingest::trace::{Limits, TimeUnit, Trace, TraceError, read};
 use serde::{Deserialize, Serialize};
 
+use super::arrows::{Arrow, joined};
 use super::counters::Counters;
 use super::observed::{Actions, letters};
 use super::overview::{self, Overview};
@@ -87,6 +88,19 @@ pub(crate) struct Detail {
     /// Its message, as names and values.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub(crate) message: Vec<(String, String)>,
+    /// Arrows to and from other slices.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub(crate) arrows: Vec<Arrow>,
+    /// Arrows beyond those.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(crate) further_arrows: Option<u32>,
+}
+
+impl Detail {
+    /// Of a slice of which nothing more is known.
+    pub(crate) const fn nothing(span: u32) -> Self {
+        Self { span, bytes: None, actions: Vec::new(), message: Vec::new(), arrows: Vec::new(), further_arrows: None }
+    }
 }
 
 /// Reads a file and packs it. Takes seconds and hundreds of megabytes for a million events.
@@ -140,21 +154,24 @@ impl Details {
     /// Takes them out of the trace, where they are columns by slice.
     fn of(trace: &mut Trace) -> Self {
         let mut details: Vec<Detail> = Vec::new();
-        let empty = |span| Detail { span, bytes: None, actions: Vec::new(), message: Vec::new() };
         for located in &trace.collectives {
             let value = serde_json::to_value(&located.value).unwrap_or_default();
             let fields = value.as_object().into_iter().flatten();
             let text = |value: &serde_json::Value| value.as_str().map_or_else(|| value.to_string(), str::to_owned);
             let message = fields.map(|(name, value)| (name.replace('_', " "), text(value))).collect();
-            details.push(Detail { message, ..empty(located.slice) });
+            details.push(Detail { message, ..Detail::nothing(located.slice) });
         }
         for transfer in &trace.transfers {
-            details.push(Detail { bytes: Some(transfer.bytes), ..empty(transfer.slice) });
+            details.push(Detail { bytes: Some(transfer.bytes), ..Detail::nothing(transfer.slice) });
         }
         for located in &trace.actions {
             let microbatch = located.value.microbatch.map_or_else(String::new, |number| number.to_string());
             let action = format!("{}{}{microbatch}", located.value.stage, letters(located.value.kind));
-            details.push(Detail { actions: vec![action], ..empty(located.slice) });
+            details.push(Detail { actions: vec![action], ..Detail::nothing(located.slice) });
+        }
+        for (slice, joined) in joined(trace) {
+            let further_arrows = (joined.further > 0).then_some(joined.further);
+            details.push(Detail { arrows: joined.arrows, further_arrows, ..Detail::nothing(slice) });
         }
         details.sort_by_key(|detail| detail.span);
         details.dedup_by(|later, kept| {
@@ -163,6 +180,8 @@ impl Details {
                 kept.bytes = kept.bytes.or(later.bytes);
                 kept.actions.append(&mut later.actions);
                 kept.message.append(&mut later.message);
+                kept.arrows.append(&mut later.arrows);
+                kept.further_arrows = kept.further_arrows.or(later.further_arrows);
             }
             same
         });

@@ -1,5 +1,7 @@
 //! Profiles: measurements are uploaded, fitted, kept, and used by scenarios that say so.
 
+mod published;
+
 use std::fmt::Write;
 use std::time::Duration;
 

@@ -104,12 +104,12 @@ async fn deleted_traces_end_with_their_time() {
     let house = House::open().await;
     let id = uploaded(&house, "", json!([event("a", &json!(0), &json!(0), 0.0, 1.0)]).to_string()).await;
     house.delete(&api::path::trace(&id)).await;
-    house.clock.advance(Duration::from_hours(7 * 24 + 1));
+    house.clock.advance(Duration::from_hours(30 * 24 + 1));
     // The next upload clears away.
     let body = json!([event("b", &json!(0), &json!(0), 0.0, 1.0)]).to_string();
     uploaded(&house, "", body).await;
     let list = list(&house, "?deleted=true").await;
-    assert_eq!((list.traces.len(), list.deleted_bytes, list.retention_days), (0, 0, 7));
+    assert_eq!((list.traces.len(), list.deleted_bytes, list.retention_days), (0, 0, 30));
     assert_eq!(house.post(&api::path::trace_restore(&id), "").await.problem().status, 410);
     // The bytes can come anew.
     let again = house.post(api::path::TRACES, json!([event("a", &json!(0), &json!(0), 0.0, 1.0)]).to_string()).await;
@@ -188,7 +188,9 @@ async fn a_slice_tells_what_is_known_of_it() {
         {"ph": "X", "cat": "gpu_memcpy", "name": "Memcpy HtoD", "pid": 0, "tid": 7, "ts": 20, "dur": 2, "args": {"bytes": 4096}},
         {"ph": "X", "cat": "user_annotation", "name": "PP:0F3", "pid": 1, "tid": 1, "ts": 0, "dur": 30},
         {"ph": "C", "name": "memory", "pid": 0, "ts": 1, "args": {"bytes": 5}},
-        {"ph": "C", "name": "memory", "pid": 0, "ts": 2, "args": {"bytes": 9}}
+        {"ph": "C", "name": "memory", "pid": 0, "ts": 2, "args": {"bytes": 9}},
+        {"ph": "s", "cat": "ac2g", "name": "ac2g", "id": 5, "pid": 1, "tid": 1, "ts": 3},
+        {"ph": "f", "cat": "ac2g", "name": "ac2g", "id": 5, "pid": 0, "tid": 7, "ts": 20, "bp": "e"}
     ]);
     let id = uploaded(&house, "", body.to_string()).await;
     let slice = |lane: u32, at: u64| {
@@ -202,8 +204,14 @@ async fn a_slice_tells_what_is_known_of_it() {
         (&json!("communication"), &json!(10_000), &json!(5000))
     );
     assert!(reduce["message"].as_array().expect("a message").contains(&json!(["elements in", "1024"])));
-    assert_eq!(slice(0, 20_000).await.json::<Value>()["bytes"], 4096);
-    assert_eq!(slice(1, 5).await.json::<Value>()["actions"], json!(["0F3"]));
+    let copy: Value = slice(0, 20_000).await.json();
+    assert_eq!(
+        (&copy["bytes"], &copy["arrows"]),
+        (&json!(4096), &json!([{"lane": 1, "row": 0, "start_ns": 0, "is_incoming": true}]))
+    );
+    let annotated: Value = slice(1, 5).await.json();
+    assert_eq!(annotated["actions"], json!(["0F3"]));
+    assert_eq!(annotated["arrows"], json!([{"lane": 0, "row": 0, "start_ns": 20_000}]));
     assert_eq!(slice(0, 19_000).await.problem().status, 404);
     let busy: Value = house.get(&api::path::trace_busy(&id)).await.json();
     let rank = &busy["ranks"][0];

@@ -1,6 +1,7 @@
 //! The log of a run: what was read from it, its files, and how more of it is sent.
 
-use api::run::{RunOrigin, RunState};
+use api::path;
+use api::run::{LogFile, RunOrigin, RunState};
 use leptos::prelude::*;
 
 use crate::runs::{LogReportView, SendingCommands, of_detail, size, use_observed};
@@ -11,15 +12,27 @@ pub(super) fn Log() -> impl IntoView {
     let observed = use_observed();
     let report = Memo::new(move |_| of_detail(observed, |detail| detail.report.clone()));
     let files = Memo::new(move |_| of_detail(observed, |detail| detail.files.clone()).unwrap_or_default());
-    let file_words = move || {
+    let downloads = move || {
+        let id = observed.feed.id();
+        let name = observed.summary().map_or_else(|| id.clone(), |summary| summary.name);
         let files = files.get();
-        (files.len() > 1).then(|| {
-            let list = files
-                .iter()
-                .map(|file| format!("file {}: {}", file.file + 1, size(file.bytes)))
-                .collect::<Vec<_>>()
-                .join(", ");
-            format!("The log was rotated or written anew: {list}.")
+        let several = files.len() > 1;
+        let link = |file: LogFile| {
+            let (number, bytes) = (file.file + 1, size(file.bytes));
+            let as_file = if several { format!("{name}-{number}.log") } else { format!("{name}.log") };
+            let words = if several { format!("File {number}") } else { "The log".to_owned() };
+            view! {
+                <li>
+                    <a href=path::run_log_file(&id, file.file) download=as_file data-testid=format!("log-file-{}", file.file)>{words}</a>
+                    " "<small class="muted">{bytes}</small>
+                </li>
+            }
+        };
+        (!files.is_empty()).then(|| {
+            view! {
+                {several.then(|| view! { <p class="hint">"The log was rotated or written anew:"</p> })}
+                <ul class="plain">{files.into_iter().map(link).collect_view()}</ul>
+            }
         })
     };
     let origin = Memo::new(move |_| of_detail(observed, |detail| detail.summary.origin));
@@ -36,7 +49,7 @@ pub(super) fn Log() -> impl IntoView {
         <section class="card">
             <header class="card-title"><h2>"What was read from the log"</h2></header>
             {move || report.get().map(|report| view! { <LogReportView report=report /> })}
-            {move || file_words().map(|words| view! { <p class="hint">{words}</p> })}
+            {downloads}
         </section>
     }
 }

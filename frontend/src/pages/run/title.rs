@@ -1,12 +1,12 @@
 //! Name, state, progress, note and tags of a run, all of which but the state are edited in place.
 
 use api::path;
-use api::run::{RunChange, RunState};
+use api::run::{RunChange, RunOrigin, RunState};
 use js_sys::Date;
 use leptos::prelude::*;
 use leptos::task::spawn_local;
 
-use crate::client::{Failure, pause};
+use crate::client::{self, Body, Failure, pause};
 use crate::format;
 use crate::notice::FailureNotice;
 use crate::pages::runs::tags_of;
@@ -62,6 +62,10 @@ pub(super) fn RunTitle() -> impl IntoView {
     };
     let state = Memo::new(move |_| feed.state.get().unwrap_or(RunState::Waiting));
     let exit_code = Memo::new(move |_| summary.with(|summary| summary.as_ref().and_then(|summary| summary.exit_code)));
+    let end_reason = Memo::new(move |_| {
+        let reason = summary.with(|summary| summary.as_ref().and_then(|summary| summary.end_reason.clone()))?;
+        Some(sentence(&reason))
+    });
     let now = clock_now();
     let updated = Memo::new(move |_| {
         let at = summary.with(|summary| summary.as_ref().and_then(|summary| summary.updated_at.clone()))?;
@@ -100,6 +104,7 @@ pub(super) fn RunTitle() -> impl IntoView {
                 <span class="visually-hidden">{name}</span>
                 <input class="title" data-testid="run-title" aria-label="Name of the run" maxlength="200" autocomplete="off" spellcheck="false" prop:value=move || name.get() on:change=rename />
             </h1>
+            <StopRehearsal state=state failure=failure />
             <span class="export-links" role="group" aria-label="Export">{exports}</span>
         </div>
         <div class="run-status">
@@ -113,6 +118,7 @@ pub(super) fn RunTitle() -> impl IntoView {
             <span class="muted">{text(|summary| format!("{}, {}, {} points", origin_words(summary.origin), size(summary.bytes), format::count(summary.points)))}</span>
             <span class="muted">{way}</span>
         </div>
+        {move || end_reason.get().map(|reason| view! { <p class="notice end-reason" class:bad=move || state.get() == RunState::Crashed role="status" data-testid="end-reason">{reason}</p> })}
         <div class="run-words">
             <label>
                 <span>"Tags"</span>
@@ -124,5 +130,55 @@ pub(super) fn RunTitle() -> impl IntoView {
             </label>
         </div>
         {move || failure.get().map(|failure| view! { <FailureNotice failure=failure /> })}
+    }
+}
+
+/// Ends a rehearsal that the server walks through; its run stays.
+#[component]
+fn StopRehearsal(state: Memo<RunState>, failure: RwSignal<Option<Failure>>) -> impl IntoView {
+    let observed = use_observed();
+    let is_rehearsal = Memo::new(move |_| observed.summary().is_some_and(|run| run.origin == RunOrigin::Rehearsal));
+    let goes_on = move || is_rehearsal.get() && !matches!(state.get(), RunState::Ended | RunState::Crashed);
+    let busy = RwSignal::new(false);
+    let stop = move |_| {
+        busy.set(true);
+        let url = path::rehearsal(&observed.feed.id());
+        spawn_local(async move {
+            let answer = client::tell("DELETE", &url, Body::Empty).await;
+            // Its end comes with the stream; until then the button stays pressed.
+            if let Err(problem) = answer {
+                busy.try_set(false);
+                failure.try_set(Some(problem));
+            }
+        });
+    };
+    view! {
+        <Show when=goes_on>
+            <button type="button" class="quiet" data-testid="stop-rehearsal" disabled=move || busy.get() on:click=stop>
+                {move || if busy.get() { "Stopping…" } else { "Stop" }}
+                <span class="visually-hidden">" the rehearsal"</span>
+            </button>
+        </Show>
+    }
+}
+
+/// Words as a sentence: with a capital, and a full stop where there is none.
+fn sentence(words: &str) -> String {
+    let mut letters = words.trim().chars();
+    let first: String = letters.next().map(|first| first.to_uppercase().collect()).unwrap_or_default();
+    let rest = letters.as_str();
+    let stop = if rest.ends_with(['.', '!', '?']) { "" } else { "." };
+    format!("{first}{rest}{stop}")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn reasons_are_sentences() {
+        assert_eq!(sentence("failed in iteration 1: deadlock"), "Failed in iteration 1: deadlock.");
+        assert_eq!(sentence(" Out of memory! "), "Out of memory!");
+        assert_eq!(sentence("é"), "É.");
     }
 }

@@ -4,22 +4,24 @@ use api::run::{RunDetail, RunOrigin};
 use axum::body::Bytes;
 use axum::extract::rejection::{BytesRejection, QueryRejection};
 use axum::extract::{Query, State};
+use axum::http::HeaderMap;
 use planner::scenario::{FieldError, PlannerKind};
-use serde::Deserialize;
+use serde::{Deserialize, Serialize};
+use sha2::{Digest, Sha256};
 use utoipa::IntoParams;
 
-use super::{held_against, unnamed};
+use super::{held_against, request_key, unnamed};
 use crate::app::Shared;
 use crate::error::{Answer, ApiError};
 use crate::label;
 use crate::live::{Token, run_id};
-use crate::store::RunRow;
+use crate::store::{Opened, RequestKey, RunRow};
 
 /// Largest file, in MiB.
 pub(crate) const LARGEST_LOG: usize = 256;
 
 /// What stands beside a file.
-#[derive(Debug, Deserialize, IntoParams)]
+#[derive(Debug, Deserialize, Serialize, IntoParams)]
 #[into_params(parameter_in = Query)]
 pub(crate) struct Options {
     /// Name to show; the last part of a path is taken.
@@ -32,24 +34,40 @@ pub(crate) struct Options {
 
 /// Makes a run of a whole log file, of any format that is recognised by its content, packed with gzip or not.
 ///
-/// The body is the file itself, at most 256 MiB. The run has ended.
+/// The body is the file itself, at most 256 MiB. The run has ended. The same request with the same `Idempotency-Key` answers the
+/// same run again.
 #[utoipa::path(
-    post, path = "/api/v1/runs/import", tag = "runs", params(Options),
+    post, path = "/api/v1/runs/import", tag = "runs",
+    params(Options, ("Idempotency-Key" = Option<String>, Header, description = "Makes a repeated request the same one")),
     request_body(content = String, content_type = "application/octet-stream", description = "The file"),
     responses(
         (status = 201, body = RunDetail, description = "Stored"),
-        (status = 400, description = "The query is malformed, or the body did not arrive"),
+        (status = 200, body = RunDetail, description = "Stored before by the same request"),
+        (status = 400, description = "The query is malformed, the key is too long, or the body did not arrive"),
+        (status = 410, description = "Stored before by the same request, and deleted"),
         (status = 413, description = "More than 256 MiB"),
-        (status = 422, description = "It is no log, or fields are wrong"),
+        (status = 422, description = "It is no log, fields are wrong, or the key came with another request"),
     )
 )]
 pub(crate) async fn import(
     State(app): Shared,
     options: Result<Query<Options>, QueryRejection>,
+    headers: HeaderMap,
     body: Result<Bytes, BytesRejection>,
 ) -> Result<Answer<RunDetail>, ApiError> {
     let Query(options) = options?;
     let body = body.map_err(|rejection| ApiError::body(&rejection, LARGEST_LOG))?;
+    let key = match request_key(&headers)? {
+        None => None,
+        Some(key) => Some(asked_with(key, &options, body.clone()).await?),
+    };
+    if let Some(key) = key {
+        match app.store.writer().made_before(key).await? {
+            Opened::New => {}
+            Opened::Known(id) => return Ok(Answer::Present(app.store.reader().run(&id, app.clock.now()).await?)),
+            Opened::OtherRequest => return Err(ApiError::KeyReused),
+        }
+    }
     let planner = match options.plan.as_deref().filter(|plan| !plan.is_empty()) {
         None => None,
         Some(plan) => Some(PlannerKind::from_id(plan).ok_or_else(|| {
@@ -69,7 +87,28 @@ pub(crate) async fn import(
         token: Token::draw().hash(),
         key: None,
     };
-    app.live.import(&run, body).await?;
-    let detail = app.store.reader().run(&run.id, now).await?;
-    Ok(Answer::Created(api::path::run(&run.id), detail))
+    let reader = app.store.reader();
+    match app.live.import(&run, key, body).await? {
+        Opened::New => Ok(Answer::Created(api::path::run(&run.id), reader.run(&run.id, now).await?)),
+        // The same request was faster on another connection.
+        Opened::Known(id) => Ok(Answer::Present(reader.run(&id, now).await?)),
+        Opened::OtherRequest => Err(ApiError::KeyReused),
+    }
+}
+
+/// The key and what was asked with it, the file included, whose hash takes a while.
+async fn asked_with(key: &str, options: &Options, body: Bytes) -> Result<RequestKey, ApiError> {
+    let options = serde_json::to_vec(options).map_err(|error| ApiError::Malformed(error.to_string()))?;
+    let key = Sha256::digest(key).into();
+    let hash = move || {
+        let mut asked = Sha256::new();
+        // The length stands between the two, so that nothing moves from one to the other.
+        asked.update((options.len() as u64).to_le_bytes());
+        asked.update(&options);
+        asked.update(&body);
+        RequestKey { key, asked: asked.finalize().into() }
+    };
+    tokio::task::spawn_blocking(hash)
+        .await
+        .map_err(|error| ApiError::Fault(format!("reading a request stopped unexpectedly: {error}")))
 }

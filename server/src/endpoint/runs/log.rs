@@ -25,6 +25,8 @@ use crate::store::LogPlace;
 
 /// Bytes that are read at once from the database.
 const PIECE_BYTES: usize = 256 << 10;
+/// Longest reason of an end that is kept, in characters.
+const LONGEST_REASON: usize = 2000;
 
 /// A place in a log.
 #[derive(Debug, Clone, Copy, Deserialize, IntoParams)]
@@ -147,7 +149,7 @@ pub(crate) async fn bytes(
     post, path = "/api/v1/runs/{run}/finish", tag = "runs", request_body = FinishRun,
     params(("run" = String, Path, description = "Identifier")),
     responses(
-        (status = 204, description = "It ended, or crashed where the code is not 0"),
+        (status = 204, description = "It ended, or crashed where the code is neither 0 nor 130"),
         (status = 400, description = "The body is not such a document"),
         (status = 403, description = "The token is not good for this run"),
         (status = 404, description = "Unknown"),
@@ -169,7 +171,8 @@ pub(crate) async fn finish(
     let body = body.map_err(|rejection| ApiError::body(&rejection, LARGEST_SCENARIO))?;
     let end: FinishRun =
         serde_json::from_slice(&body).map_err(|error| ApiError::Malformed(format!("the body is wrong: {error}")))?;
-    app.live.finish(&run, end.exit_code).await?;
+    let reason = end.reason.map(|reason| reason.trim().chars().take(LONGEST_REASON).collect::<String>());
+    app.live.finish(&run, end.exit_code, reason.as_deref().filter(|reason| !reason.is_empty())).await?;
     Ok(Deleted)
 }
 

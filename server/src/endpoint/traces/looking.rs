@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
-use api::trace::{CounterList, MatchedName, SliceDetail, TraceMatches, TraceView, VIEW_MEDIA_TYPE};
+use api::trace::{CounterList, MatchedName, SliceArrow, SliceDetail, TraceMatches, TraceView, VIEW_MEDIA_TYPE};
 use axum::Json;
 use axum::extract::rejection::QueryRejection;
 use axum::extract::{Path, Query, State};
@@ -19,6 +19,7 @@ use crate::app::{App, Shared};
 use crate::error::ApiError;
 use crate::store::ChunkQuery;
 use crate::traces::BLOCK_NAMES;
+use crate::traces::arrows::Arrow;
 use crate::traces::counters::Counters;
 use crate::traces::import::{Detail, Named};
 use crate::traces::overview::kind;
@@ -217,15 +218,22 @@ pub(crate) async fn slice(
             let details: Vec<Detail> = details.map(|packed| unpack_json(&packed)).transpose()?.unwrap_or_default();
             let place = place as u32;
             let detail = details.into_iter().find(|detail| detail.span == place);
-            let nothing = Detail { span: place, bytes: None, actions: Vec::new(), message: Vec::new() };
-            found = Some((*span, detail.unwrap_or(nothing)));
+            found = Some((*span, detail.unwrap_or(Detail::nothing(place))));
         }
         Ok(found)
     });
     let (span, detail) = found.await?.ok_or(ApiError::NoSlice { lane, row, at_ns })?;
     let name = names_of(&app, &id, vec![span.name]).await?.pop().unwrap_or_default();
-    let Detail { bytes, actions, message, .. } = detail;
-    Ok(Json(SliceDetail { bytes, actions, message, ..described(&span, name) }))
+    let Detail { bytes, actions, message, arrows, further_arrows, .. } = detail;
+    let arrow = |&Arrow(lane, row, since, is_incoming): &Arrow| SliceArrow {
+        lane,
+        row: u32::from(row),
+        start_ns: span.start_ns.saturating_add_signed(since),
+        is_incoming,
+    };
+    let arrows = arrows.iter().map(arrow).collect();
+    let further_arrows = further_arrows.unwrap_or(0);
+    Ok(Json(SliceDetail { bytes, actions, message, arrows, further_arrows, ..described(&span, name) }))
 }
 
 fn described(span: &Span, name: String) -> SliceDetail {
@@ -239,6 +247,8 @@ fn described(span: &Span, name: String) -> SliceDetail {
         bytes: None,
         actions: Vec::new(),
         message: Vec::new(),
+        arrows: Vec::new(),
+        further_arrows: 0,
     }
 }
 

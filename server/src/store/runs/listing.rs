@@ -8,10 +8,11 @@ use super::{WHAT, gone};
 use crate::clock::rfc3339;
 use crate::store::{Reader, StoreError};
 
-/// Where a run stands at the time ?1. A run is live until its last step is longer ago than its patience.
+/// Where a run stands at the time ?1. A run is live until its last step is longer ago than its patience; 130 is what shells
+/// say of a program that somebody ended.
 macro_rules! state {
     () => {
-        "CASE WHEN ended_at_ms IS NOT NULL THEN iif(coalesce(exit_code, 0) = 0, 'ended', 'crashed')
+        "CASE WHEN ended_at_ms IS NOT NULL THEN iif(coalesce(exit_code, 0) IN (0, 130), 'ended', 'crashed')
               WHEN step_at_ms IS NULL THEN 'waiting'
               WHEN ?1 - step_at_ms > patience_ms THEN 'stalled'
               ELSE 'live' END"
@@ -22,8 +23,8 @@ macro_rules! state {
 macro_rules! summary {
     () => {
         concat!(
-            "SELECT id, name, note, origin, scenario_id, planner, created_at_ms, updated_at_ms, exit_code, deleted_at_ms,
-                 bytes, points, last_step, total_steps, median_step_s, report_json, ",
+            "SELECT id, name, note, origin, scenario_id, planner, created_at_ms, updated_at_ms, exit_code, end_reason,
+                 deleted_at_ms, bytes, points, last_step, total_steps, median_step_s, report_json, ",
             state!(),
             " AS state, (SELECT json_group_array(tag ORDER BY tag) FROM run_tag WHERE run_id = run.id) AS tags_json,
                  (SELECT count(*) FROM trace WHERE run_id = run.id AND trace.deleted_at_ms IS NULL) AS traces
@@ -96,6 +97,7 @@ struct SummaryRow {
     created_at_ms: i64,
     updated_at_ms: Option<i64>,
     exit_code: Option<i32>,
+    end_reason: Option<String>,
     deleted_at_ms: Option<i64>,
     bytes: i64,
     points: i64,
@@ -123,6 +125,7 @@ impl SummaryRow {
             created_at: rfc3339(self.created_at_ms),
             updated_at: self.updated_at_ms.map(rfc3339),
             exit_code: self.exit_code,
+            end_reason: self.end_reason,
             bytes: self.bytes.unsigned_abs(),
             points: self.points.unsigned_abs(),
             last_step: self.last_step.map(i64::unsigned_abs),

@@ -97,14 +97,16 @@ impl Writer {
         &self,
         id: &str,
         exit_code: Option<i32>,
+        reason: Option<&str>,
         addition: &LogAddition<'_>,
         now: Timestamp,
     ) -> Result<(), StoreError> {
         let mut write = self.begin().await?;
         add(&mut write, id, addition, now).await?;
-        sqlx::query("UPDATE run SET ended_at_ms = ?, exit_code = ? WHERE id = ?")
+        sqlx::query("UPDATE run SET ended_at_ms = ?, exit_code = ?, end_reason = ? WHERE id = ?")
             .bind(now.as_millisecond())
             .bind(exit_code)
+            .bind(reason)
             .bind(id)
             .execute(&mut *write)
             .await?;
@@ -137,6 +139,7 @@ async fn add(write: &mut Write, id: &str, addition: &LogAddition<'_>, now: Times
              updated_at_ms = iif(?2 > 0, ?11, updated_at_ms),
              step_at_ms = iif(?12, ?11, step_at_ms),
              exit_code = iif(?13, NULL, exit_code),
+             end_reason = iif(?13, NULL, end_reason),
              ended_at_ms = iif(?13, NULL, ended_at_ms)
          WHERE id = ?1 AND points - early_points = ?14
            AND (deleted_at_ms IS NULL OR origin = 'imported')",

@@ -1,5 +1,6 @@
 //! Tokens of logs: one run, one token, and no word about other runs.
 
+use api::run::{RunDetail, RunList};
 use axum::body::Body;
 use axum::http::Request;
 use harness::{House, Settings};
@@ -95,6 +96,36 @@ async fn the_server_s_token_opens_everything_and_a_run_s_only_its_log() {
         let body = if path.ends_with("/finish") { r#"{"exit_code": 0}"# } else { "" };
         assert_eq!(ask(method, path, token, body).await.status, status, "{method} {path} {token:?}");
     }
+}
+
+#[tokio::test]
+async fn the_same_file_with_the_same_key_becomes_one_run() {
+    let house = House::open().await;
+    let import = async |key: &str, query: &str, log: &str| {
+        let path = format!("{}{query}", api::path::RUN_IMPORT);
+        let request = Request::post(path).header("idempotency-key", key).body(Body::from(log.to_owned()));
+        house.send(request.unwrap()).await
+    };
+    let first = import("night 1", "?name=a.log", LOG).await;
+    let again = import("night 1", "?name=a.log", LOG).await;
+    assert_eq!((first.status, again.status), (201, 200));
+    let (first, again): (RunDetail, RunDetail) = (first.json(), again.json());
+    assert_eq!((&first.summary.id, first.summary.points), (&again.summary.id, again.summary.points));
+    // Another name or another file is another request.
+    for (query, log) in [("?name=b.log", LOG), ("?name=a.log", &LOG[..1000])] {
+        let other = import("night 1", query, log).await;
+        assert_eq!((other.status, other.problem().kind.as_str()), (422, "/problems/key-reused"), "{query}");
+    }
+    let list: RunList = house.get(api::path::RUNS).await.json();
+    assert_eq!(list.total, 1);
+    // What cannot be read takes no key; without one every file is a run of its own.
+    assert_eq!(import("night 2", "", "no log at all").await.status, 422);
+    assert_eq!(import("night 2", "?name=a.log", LOG).await.status, 201);
+    assert_eq!(house.post(api::path::RUN_IMPORT, LOG).await.status, 201);
+    assert_eq!(house.get(api::path::RUNS).await.json::<RunList>().total, 3);
+    // A deleted one is not made again.
+    house.delete(&api::path::run(&first.summary.id)).await;
+    assert_eq!(import("night 1", "?name=a.log", LOG).await.status, 410);
 }
 
 #[tokio::test]

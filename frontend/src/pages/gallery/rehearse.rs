@@ -1,0 +1,86 @@
+//! From a ready scenario to a rehearsal of its fastest plan in one click.
+
+use api::path;
+use api::planner::outcome::Answer;
+use api::planner::scenario::Scenario;
+use api::rehearsal::StartedRehearsal;
+use api::scenario::StoredScenario;
+use leptos::prelude::*;
+use leptos::task::spawn_local;
+use leptos_router::hooks::use_navigate;
+
+use crate::client::{self, Body, Failure};
+use crate::notice::FailureNotice;
+use crate::profiles::plan_to_the_end;
+use crate::rehearsal;
+
+/// What is under way.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Phase {
+    Idle,
+    Planning,
+    Beginning,
+}
+
+/// The button that plans a ready scenario where nobody has, rehearses its fastest pipeline and shows the run.
+#[component]
+pub(super) fn RehearseReady(slug: String, title: String, scenario: StoredValue<Scenario>) -> impl IntoView {
+    let phase = RwSignal::new(Phase::Idle);
+    let failure = RwSignal::new(None::<Failure>);
+    let navigate = use_navigate();
+    let begin = move |_| {
+        phase.set(Phase::Planning);
+        failure.set(None);
+        let navigate = navigate.clone();
+        spawn_local(async move {
+            let begun = rehearse(scenario, phase).await;
+            if phase.try_set(Phase::Idle).is_some() {
+                return;
+            }
+            match begun {
+                Ok(started) => navigate(&path::run_page(&started.run), <_>::default()),
+                Err(problem) => failure.set(Some(problem)),
+            }
+        });
+    };
+    let words = move || match phase.get() {
+        Phase::Idle => "Watch a rehearsal",
+        Phase::Planning => "Planning…",
+        Phase::Beginning => "Beginning…",
+    };
+    view! {
+        <button
+            type="button"
+            class="quiet rehearse"
+            data-testid=format!("rehearse-{slug}")
+            title="Walk through the fastest plan on the server's machine, a process for every rank, and watch it as a run"
+            disabled=move || phase.get() != Phase::Idle
+            on:click=begin
+        >
+            {words}
+            <span class="visually-hidden">{format!(" of {title}")}</span>
+        </button>
+        {move || failure.get().map(|failure| view! { <FailureNotice failure=failure /> })}
+    }
+}
+
+/// Stores and plans a scenario, where that has not been done, and begins with its fastest plan that is a pipeline.
+async fn rehearse(scenario: StoredValue<Scenario>, phase: RwSignal<Phase>) -> Result<StartedRehearsal, Failure> {
+    let body = scenario.with_value(serde_json::to_string).map_err(|error| Failure::Unreadable(error.to_string()))?;
+    let stored = client::send::<StoredScenario>("PUT", path::SCENARIOS, Body::Json(body)).await?;
+    let outcome = plan_to_the_end(&stored.id).await?.outcome;
+    // Whoever left the page meanwhile does not want it any more.
+    if phase.try_set(Phase::Beginning).is_some() {
+        return Err(Failure::Unreadable(String::new()));
+    }
+    let mut refusal = Failure::Unreadable("No planner found a plan.".to_owned());
+    let planned = outcome.results.iter().filter(|result| matches!(result.answer, Answer::Planned(_)));
+    for result in planned {
+        match rehearsal::begin(&stored.id, result.planner).await {
+            // Ranks that work in groups hand nothing to each other; the next plan may be a pipeline.
+            Err(failure) if failure.status() == Some(422) => refusal = failure,
+            answer => return answer,
+        }
+    }
+    Err(refusal)
+}

@@ -1,0 +1,126 @@
+//! Runs that stand beside another one, by one stream of events for all of them: a browser keeps only a few streams open at
+//! once.
+
+use std::cell::Cell;
+use std::collections::BTreeMap;
+use std::rc::Rc;
+
+use api::path;
+use api::run::{RunEvent, RunUpdate};
+use js_sys::Promise;
+use leptos::prelude::*;
+use leptos::task::spawn_local;
+use wasm_bindgen::JsCast;
+use wasm_bindgen::closure::Closure;
+use wasm_bindgen_futures::JsFuture;
+use web_sys::EventSource;
+
+use super::{BREAKS, Batch, Feed, Points, Stream, Way, listener};
+use crate::client::pause;
+
+/// How long and how often what is stored of the runs is waited for, so that the stream begins behind it.
+const WAIT_MS: i32 = 100;
+const WAITS: u32 = 100;
+
+/// The one stream of several runs. Runs that it does not carry are looked at now and then.
+#[derive(Clone, Copy)]
+pub(crate) struct Several {
+    stream: StoredValue<Option<Stream>, LocalStorage>,
+    /// Counts the sets of runs that were asked for.
+    turn: StoredValue<u32>,
+}
+
+impl Several {
+    /// Of no run yet, until the page is left.
+    pub(crate) fn new() -> Self {
+        let this = Self { stream: StoredValue::new_local(None), turn: StoredValue::new(0) };
+        on_cleanup(move || this.close());
+        this
+    }
+
+    /// Follows these runs and no others.
+    pub(crate) fn follow(self, feeds: Vec<Feed>) {
+        let Some(turn) = self.turn.try_update_value(|turn| {
+            *turn += 1;
+            *turn
+        }) else {
+            return;
+        };
+        self.close();
+        if feeds.is_empty() {
+            return;
+        }
+        spawn_local(async move {
+            for _ in 0..WAITS {
+                if !feeds.iter().any(|feed| feed.is_alive() && feed.way.get_untracked() == Way::Loading) {
+                    break;
+                }
+                pause(WAIT_MS).await;
+                if self.turn.try_get_value() != Some(turn) {
+                    return;
+                }
+            }
+            // A run that is not there has been told so; the others need not wait for it.
+            let there = |feed: &Feed| feed.is_alive() && feed.way.get_untracked() != Way::Loading;
+            let feeds: Vec<Feed> = feeds.into_iter().filter(there).collect();
+            if self.turn.try_get_value() == Some(turn) && !feeds.is_empty() {
+                self.carry(&feeds).await;
+                for feed in feeds.iter().filter(|feed| feed.is_alive()) {
+                    feed.way.set(if feed.is_over() { Way::Over } else { Way::Polling });
+                }
+            }
+        });
+    }
+
+    /// One stream, to its end.
+    async fn carry(self, feeds: &[Feed]) {
+        let ids: Vec<String> = feeds.iter().map(Feed::id).collect();
+        let ids: Vec<&str> = ids.iter().map(String::as_str).collect();
+        let after: Vec<u64> = feeds.iter().map(|feed| feed.points.with_value(Points::last_row)).collect();
+        let Ok(source) = EventSource::new(&path::runs_events(&ids, &after)) else { return };
+        let batches: BTreeMap<String, Batch> = feeds.iter().map(|feed| (feed.id(), Batch::of(*feed))).collect();
+        let breaks = Rc::new(Cell::new(0));
+        let healthy = Rc::clone(&breaks);
+        let on_update = listener(move |update: RunUpdate| {
+            healthy.set(0);
+            let Some(batch) = batches.get(&update.run).filter(|batch| batch.feed.is_alive()) else { return };
+            match update.event {
+                RunEvent::Point(point) => batch.put(*point),
+                RunEvent::Gap(gap) => batch.feed.fill(gap),
+                RunEvent::State(state) => batch.feed.turn_to(state),
+            }
+        });
+        for name in ["point", "gap", "state"] {
+            // Listening for a name of an event that exists cannot fail.
+            drop(source.add_event_listener_with_callback(name, on_update.as_ref().unchecked_ref()));
+        }
+        let opened = Rc::clone(&breaks);
+        let carried = feeds.to_vec();
+        let on_open = Closure::<dyn Fn()>::new(move || {
+            opened.set(0);
+            carried.iter().filter(|feed| feed.is_alive()).for_each(|feed| feed.begin_streaming());
+        });
+        let broken = Rc::clone(&breaks);
+        let kept = source.clone();
+        let on_error = Closure::<dyn Fn()>::new(move || {
+            broken.set(broken.get() + 1);
+            // A refused stream is not opened again by the browser.
+            if broken.get() >= BREAKS || kept.ready_state() == EventSource::CLOSED {
+                self.close();
+            }
+        });
+        source.set_onopen(Some(on_open.as_ref().unchecked_ref()));
+        source.set_onerror(Some(on_error.as_ref().unchecked_ref()));
+        let ended = Promise::new(&mut |resolve, _| {
+            self.stream.set_value(Some(Stream { source: source.clone(), ended: resolve }));
+        });
+        // The promise only ever resolves.
+        drop(JsFuture::from(ended).await);
+    }
+
+    fn close(self) {
+        if let Some(Some(stream)) = self.stream.try_update_value(Option::take) {
+            stream.close();
+        }
+    }
+}

@@ -1,0 +1,116 @@
+//! Window and selection kept in step with the address bar.
+
+use std::time::Duration;
+
+use api::path;
+use api::trace::SliceDetail;
+use leptos::leptos_dom::helpers::TimeoutHandle;
+use leptos::prelude::*;
+use leptos::task::spawn_local;
+use wasm_bindgen::JsValue;
+
+use super::chart::{Mark, TraceChart};
+use super::link::{Place, TraceLink};
+use crate::client;
+use crate::gantt::TimeWindow;
+
+/// Browsers refuse an address bar that is written hundreds of times in a few seconds.
+const PAUSE: Duration = Duration::from_millis(250);
+
+impl TraceChart {
+    /// Shows what the address bar says, and writes there what is shown from then on.
+    pub(super) fn keep_linked(self) {
+        self.read_address();
+        let timer = StoredValue::new(None::<TimeoutHandle>);
+        let write_soon = move || {
+            let next = set_timeout_with_handle(move || self.write_address(), PAUSE).ok();
+            timer.update_value(|slot| {
+                if let Some(before) = std::mem::replace(slot, next) {
+                    before.clear();
+                }
+            });
+        };
+        Effect::new(move |before: Option<()>| {
+            self.window.track();
+            self.selected.track();
+            // What the address bar said itself need not be written.
+            if before.is_some() {
+                write_soon();
+            }
+        });
+        // Somebody typed another fragment, or went back to one.
+        let typed = window_event_listener(leptos::ev::hashchange, move |_| self.read_address());
+        on_cleanup(move || {
+            typed.remove();
+            if let Some(Some(timer)) = timer.try_update_value(Option::take) {
+                timer.clear();
+            }
+        });
+    }
+
+    fn read_address(self) {
+        let link = TraceLink::parse(&window().location().hash().unwrap_or_default());
+        let extent = self.extent_ns();
+        self.window.set(match link.window_ns {
+            Some((start, end)) => {
+                let asked = TimeWindow { start_ns: start as f64, end_ns: end as f64 };
+                // A link to another stretch than the trace has shows what there is.
+                asked.clamped(extent)
+            }
+            None => TimeWindow::fit(extent),
+        });
+        match link.selected {
+            Some(place) => self.select_at(place, false),
+            None => self.selected.set(None),
+        }
+    }
+
+    /// Selects the slice at a place, where there is one; moves there where that is wanted.
+    pub(super) fn select_at(self, (lane, row, start_ns): Place, moves: bool) {
+        let id = self.detail.with_value(|detail| detail.trace.id.clone());
+        spawn_local(async move {
+            // A slice that is not there is nothing to select.
+            let Ok(slice) = client::get::<SliceDetail>(&path::trace_slice(&id, lane, u32::from(row), start_ns)).await
+            else {
+                return;
+            };
+            if self.selected.try_get_untracked().is_none() {
+                return;
+            }
+            let mark = Mark::of_slice(&slice);
+            if moves {
+                self.show(mark);
+            } else {
+                self.reveal(&mark);
+                self.selected.set(Some(mark));
+            }
+        });
+    }
+
+    fn link(self) -> TraceLink {
+        let (window, extent) = (self.window.get_untracked(), self.extent_ns());
+        let is_whole = window.start_ns <= 0.0 && window.end_ns >= extent as f64;
+        let window_ns = (!is_whole && window.end_ns > window.start_ns)
+            .then(|| (window.start_ns.max(0.0).round() as u64, window.end_ns.round() as u64))
+            .filter(|(start, end)| start < end);
+        // Only a slice by itself is the same at every zoom.
+        let selected = self.selected.get_untracked().filter(|mark| mark.count == 1);
+        TraceLink { window_ns, selected: selected.map(|mark| (mark.lane, mark.row, mark.start_ns)) }
+    }
+
+    fn write_address(self) {
+        if self.selected.try_get_untracked().is_none() {
+            return;
+        }
+        let page = path::trace_page(&self.detail.with_value(|detail| detail.trace.id.clone()));
+        let fragment = self.link().write();
+        let mark = if fragment.is_empty() { "" } else { "#" };
+        // The page may have been left meanwhile.
+        if window().location().pathname().is_ok_and(|here| here == page)
+            && let Ok(history) = window().history()
+        {
+            // A refusal leaves the old address, and the next change writes again.
+            drop(history.replace_state_with_url(&JsValue::NULL, "", Some(&format!("{page}{mark}{fragment}"))));
+        }
+    }
+}
