@@ -16,6 +16,7 @@ pub mod rehearsal;
 pub mod run;
 pub mod scenario;
 pub mod schedule;
+pub mod shelf;
 pub mod timeline;
 pub mod trace;
 

@@ -81,7 +81,7 @@ pub struct ServeArguments {
     /// Planning jobs that may wait.
     #[arg(long, env = "PLANSCOPE_QUEUE", default_value_t = 64)]
     pub queue: usize,
-    /// Days that a deleted run can be brought back; then its log and its points are gone.
+    /// Days that a deleted run, scenario or dataset can be brought back; then its log and points, its outcomes, its samples are gone.
     #[arg(long, env = "PLANSCOPE_RETENTION_DAYS", default_value_t = 30, value_parser = clap::value_parser!(u32).range(0..=3650))]
     pub retention_days: u32,
     /// Time after which the upload of a log that sends nothing is ended, in seconds; what came is kept.

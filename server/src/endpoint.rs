@@ -6,6 +6,7 @@ pub(crate) mod execution_plans;
 pub(crate) mod gallery;
 pub(crate) mod health;
 pub(crate) mod jobs;
+mod lists;
 pub(crate) mod observations;
 pub(crate) mod outcomes;
 pub(crate) mod pages;

@@ -175,9 +175,13 @@ impl Live {
 
     /// Forgets for good what was deleted longer ago than it is kept. Says how many runs went.
     pub async fn forget_deleted(&self) -> Result<usize, StoreError> {
+        self.store.writer().forget_runs(self.forgets_before()).await
+    }
+
+    /// What was deleted before this time is forgotten for good.
+    pub fn forgets_before(&self) -> Timestamp {
         let kept = SignedDuration::from_hours(24 * i64::from(self.limits.retention_days));
-        let before = self.clock.now().saturating_sub(kept).unwrap_or(Timestamp::MIN);
-        self.store.writer().forget_runs(before).await
+        self.clock.now().saturating_sub(kept).unwrap_or(Timestamp::MIN)
     }
 
     /// The end of a file of a log, of the latest where none is named.

@@ -76,7 +76,7 @@ pub async fn run(arguments: ServeArguments) -> anyhow::Result<()> {
             drop(stop);
         }
     };
-    tokio::spawn(forget_deleted_runs(Arc::clone(&app)));
+    tokio::spawn(forget_deleted(Arc::clone(&app)));
     let mut late = stopped;
     tokio::select! {
         served = axum::serve(listener, router(Arc::clone(&app))).with_graceful_shutdown(stopping) => served?,
@@ -88,8 +88,8 @@ pub async fn run(arguments: ServeArguments) -> anyhow::Result<()> {
     Ok(())
 }
 
-/// Forgets deleted runs when their time has come, now and every hour.
-async fn forget_deleted_runs(app: Arc<App>) {
+/// Forgets deleted runs, scenarios and datasets when their time has come, now and every hour.
+async fn forget_deleted(app: Arc<App>) {
     let mut hourly = tokio::time::interval(HOUR);
     let mut stopped = std::pin::pin!(app.live.stopped());
     loop {
@@ -101,6 +101,18 @@ async fn forget_deleted_runs(app: Arc<App>) {
             Ok(0) => {}
             Ok(runs) => tracing::info!(runs, "deleted runs are forgotten for good"),
             Err(error) => tracing::error!("deleted runs could not be forgotten: {error}"),
+        }
+        let before = app.live.forgets_before();
+        let scenarios = app.store.writer().forget_scenarios(before).await;
+        let datasets = app.store.writer().forget_datasets(before).await;
+        match (scenarios, datasets) {
+            (Ok(0), Ok(0)) => {}
+            (Ok(scenarios), Ok(datasets)) => {
+                tracing::info!(scenarios, datasets, "deleted scenarios and datasets are forgotten for good");
+            }
+            (Err(error), _) | (_, Err(error)) => {
+                tracing::error!("deleted scenarios and datasets could not be forgotten: {error}");
+            }
         }
     }
 }
