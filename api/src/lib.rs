@@ -4,6 +4,7 @@
 //! [`planner::outcome`], [`planner::timeline`], [`planner::bench`]); here stands what only travels.
 
 pub mod accuracy;
+pub mod contained;
 pub mod dataset;
 pub mod execution_plan;
 pub mod gallery;

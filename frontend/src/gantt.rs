@@ -18,6 +18,7 @@ mod lod;
 mod overlay;
 mod paint;
 mod palette;
+pub(crate) mod picture;
 pub(crate) mod rows;
 #[cfg(test)]
 pub(crate) mod sample;

@@ -3,6 +3,7 @@
 pub(crate) mod accuracy;
 pub(crate) mod datasets;
 pub(crate) mod execution_plans;
+pub(crate) mod exports;
 pub(crate) mod gallery;
 pub(crate) mod health;
 pub(crate) mod jobs;

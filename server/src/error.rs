@@ -169,6 +169,9 @@ pub enum ApiError {
         /// What it may stand for.
         candidates: Vec<Candidate>,
     },
+    /// A plan has no such form.
+    #[error("{0}")]
+    NotExportable(&'static str),
     /// What people say of a thing is wrong.
     #[error("{}", summary(.0))]
     InvalidWords(Vec<FieldError>),
@@ -381,6 +384,7 @@ impl ApiError {
             Self::Store(_) | Self::Fault(_) => INTERNAL,
             Self::Method(_) => ("method-not-allowed", S::METHOD_NOT_ALLOWED, "Method not allowed"),
             Self::NoPipeline => ("no-pipeline", S::UNPROCESSABLE_ENTITY, "The plan is no pipeline"),
+            Self::NotExportable(_) => ("not-exportable", S::UNPROCESSABLE_ENTITY, "The plan has no such form"),
             Self::NoStudy(_) => ("no-study", S::UNPROCESSABLE_ENTITY, "There is nothing to study"),
             Self::NotPlanned => ("not-planned", S::CONFLICT, "The scenario is not planned yet"),
             Self::RehearsalsFull(_) => ("rehearsals-full", S::SERVICE_UNAVAILABLE, "Another rehearsal is at work"),

@@ -22,7 +22,7 @@ use crate::endpoint::datasets::LARGEST_UPLOAD;
 use crate::endpoint::runs::files::LARGEST_LOG;
 use crate::endpoint::scenarios::LARGEST_SCENARIO;
 use crate::endpoint::{
-    accuracy, datasets, execution_plans, gallery, health, jobs, observations, outcomes, pages, papers, presets,
+    accuracy, datasets, execution_plans, exports, gallery, health, jobs, observations, outcomes, pages, papers, presets,
     profiles, rehearsals, runs, scenarios, schedules, studies, traces,
 };
 use crate::error::{ApiError, as_problem};
@@ -58,6 +58,9 @@ pub(crate) fn api() -> (Router<Arc<App>>, utoipa::openapi::OpenApi) {
         .routes(routes!(outcomes::outcome))
         .routes(routes!(outcomes::timeline))
         .routes(routes!(outcomes::schedule))
+        .routes(routes!(exports::trace))
+        .routes(routes!(exports::megatron_arguments))
+        .routes(routes!(exports::outcome_table))
         .routes(routes!(execution_plans::of_a_rank))
         .routes(routes!(execution_plans::file))
         .routes(routes!(studies::search))

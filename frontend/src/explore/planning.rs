@@ -32,6 +32,11 @@ impl Explore {
                 Ok(stored) => {
                     self.errors.set(FieldErrors::default());
                     let id = stored.id.clone();
+                    // What an edit makes on the way is not what somebody opened.
+                    if !self.history.with_value(crate::undo::History::can_undo) {
+                        crate::recent::remember(&stored);
+                    }
+                    self.unsaved.set(false);
                     self.stored.set(Some(stored));
                     self.write_address();
                     self.plan(generation, id).await;
@@ -136,6 +141,7 @@ impl Explore {
         self.refit(shown.extent_ns());
         self.shown.set(shown);
         self.result.set(Some(Arc::new(outcome)));
+        self.select_named();
         self.state.set(match failure {
             Some(failure) => PlanState::Failed(failure),
             None if infeasible => PlanState::Infeasible,

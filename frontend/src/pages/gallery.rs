@@ -1,4 +1,4 @@
-//! The first page: ready scenarios, a new one, what was kept last.
+//! The first page: ready scenarios, a new one, what was opened last, pinned and kept.
 
 use api::gallery::{Gallery, GalleryEntry};
 use api::path;
@@ -10,11 +10,12 @@ use leptos::task::spawn_local;
 use crate::client::{self, Failure};
 use crate::format;
 use crate::notice::FailureNotice;
+use crate::recent::OpenedLast;
 use crate::results::short_title;
 use crate::sketch;
 
 /// Kept scenarios shown here; the rest is a page of its own.
-const RECENT: usize = 5;
+const RECENT: usize = 8;
 /// Set-ups of a paper that are shown unfolded.
 const SHELF: usize = 8;
 
@@ -29,8 +30,9 @@ pub(crate) fn GalleryPage() -> impl IntoView {
         spawn_local(async move { gallery.set(Some(client::get(path::GALLERY).await)) });
         spawn_local(async move {
             // Where the list cannot be had, the notice about the gallery says why.
-            if let Ok(list) = client::get::<ScenarioList>(path::SCENARIOS).await {
-                recent.set(list.scenarios.into_iter().take(RECENT).collect());
+            // Pinned ones come first.
+            if let Ok(list) = client::get::<ScenarioList>(&format!("{}?limit={RECENT}", path::SCENARIOS)).await {
+                recent.set(list.scenarios);
             }
         });
     };
@@ -67,14 +69,15 @@ pub(crate) fn GalleryPage() -> impl IntoView {
                     <span class="summary">"Your model, your cluster, your lengths. Upload a file or draw from a distribution."</span>
                 </a>
             </div>
-            {move || papers().into_iter().map(|(paper, entries)| view! { <PaperShelf paper=paper entries=entries /> }).collect_view()}
+            <OpenedLast heading="Opened last in this browser" />
             <Show when=move || !recent.with(Vec::is_empty)>
-                <h2>"Kept last"</h2>
-                <ul class="recent">
+                <h2>"Pinned and kept last"</h2>
+                <ul class="recent" data-testid="kept-last">
                     {move || recent.get().into_iter().map(|line| view! { <RecentLine line=line /> }).collect_view()}
                 </ul>
-                <p><a href="/scenarios">"All scenarios"</a></p>
+                <p><a href="/scenarios">"All scenarios"</a>" · "<a href="/plans">"All plans"</a></p>
             </Show>
+            {move || papers().into_iter().map(|(paper, entries)| view! { <PaperShelf paper=paper entries=entries /> }).collect_view()}
         </main>
     }
 }
@@ -164,7 +167,7 @@ fn RecentLine(line: ScenarioLine) -> impl IntoView {
     let best = line.best.map(|best| format!("{}, {}", format::seconds(best.iteration_s), best.planner));
     view! {
         <li>
-            <a href=path::share(&line.short)>{line.title}</a>
+            <span>{line.pinned.then_some("★ ")}<a href=path::share(&line.short)>{line.title}</a></span>
             <span class="muted">{line.model}" · "{line.cluster}</span>
             <span>{best}</span>
             <span class="muted">{format::moment(&line.created_at)}</span>

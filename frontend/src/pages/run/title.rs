@@ -9,7 +9,7 @@ use leptos::task::spawn_local;
 use crate::client::{Failure, pause};
 use crate::format;
 use crate::notice::FailureNotice;
-use crate::pages::runs::tags_of;
+use crate::shelf::tags_of;
 use crate::runs::{StateBadge, Way, ago, clock, origin_words, progress_words, remaining_s, size, use_observed};
 
 /// Between two looks at the clock.
