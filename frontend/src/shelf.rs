@@ -103,6 +103,9 @@ pub(crate) trait Kept: Clone + PartialEq + Send + Sync + 'static {
     /// Columns behind the name.
     const COLUMNS: &'static [Column];
 
+    /// Whether they are deleted, and come back, by themselves.
+    const CAN_BE_DELETED: bool = true;
+
     /// The things of an answer, and what it says of all of them.
     fn unpack(list: Self::List) -> (Vec<Self>, ListPage);
     /// What lists show of anything.
@@ -345,6 +348,8 @@ fn total_words<T: Kept>(page: &ListPage) -> String {
         }
         words.push_str(". ");
     }
-    words.push_str(&format!("What is deleted can be brought back for {} days.", page.retention_days));
+    if T::CAN_BE_DELETED {
+        words.push_str(&format!("What is deleted can be brought back for {} days.", page.retention_days));
+    }
     words
 }

@@ -37,6 +37,13 @@ impl Explore {
                         crate::recent::remember(&stored);
                     }
                     self.unsaved.set(false);
+                    // A file may name presets; the fields show what they stand for.
+                    let names_presets = self.scenario.with_untracked(|scenario| {
+                        ["/model/preset", "/cluster/preset"].into_iter().any(|place| scenario.pointer(place).is_some())
+                    });
+                    if names_presets {
+                        self.scenario.set(serde_json::to_value(&stored.scenario).unwrap_or_default());
+                    }
                     self.stored.set(Some(stored));
                     self.write_address();
                     self.plan(generation, id).await;

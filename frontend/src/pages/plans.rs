@@ -15,6 +15,7 @@ impl Kept for PlanLine {
     const NOUN: (&'static str, &'static str) = ("plan", "plans");
     const URL: &'static str = path::PLANS;
     const SEARCHED: &'static str = "Search scenarios, models, clusters, engines";
+    const CAN_BE_DELETED: bool = false;
     const COLUMNS: &'static [Column] = &[
         Column::words("Planner", Some("planner")),
         Column::number("Iteration", Some("time")),

@@ -87,7 +87,6 @@ pub(super) fn Controls<T: Kept>(shelf: Shelf<T>) -> impl IntoView {
             </select>
         }
     });
-    let can_be_deleted = move || question.with(|question| question.deleted) || shelf.page().deleted_bytes > 0;
     let toggle = move |event| {
         let deleted = event_target_checked(&event);
         shelf.ask(
@@ -110,7 +109,7 @@ pub(super) fn Controls<T: Kept>(shelf: Shelf<T>) -> impl IntoView {
                 on:input=type_in
             />
             {choice}
-            <Show when=can_be_deleted>
+            {T::CAN_BE_DELETED.then(|| view! {
                 <label class="deleted-toggle">
                     <input
                         type="checkbox"
@@ -120,7 +119,7 @@ pub(super) fn Controls<T: Kept>(shelf: Shelf<T>) -> impl IntoView {
                     />
                     " Deleted ones"
                 </label>
-            </Show>
+            })}
             <Show when=move || tags.with(|tags| !tags.is_empty()) || question.with(|question| !question.tag.is_empty())>
                 <span class="tag-chips" role="group" aria-label="Tags" data-testid=format!("{}-tags", T::KIND)>{chips}</span>
             </Show>
