@@ -51,10 +51,16 @@ impl std::fmt::Display for ContainedError {
                 "the link has {length} characters, and at most {LONGEST} are passed on safely: keep the scenario and copy its \
                  short link"
             ),
-            Self::UnknownForm => write!(f, "the link does not begin with {FIRST_FORM}; a newer version may have made it"),
-            Self::NotBase64 => write!(f, "the link holds a character that does not belong there; it was changed on its way"),
+            Self::UnknownForm => {
+                write!(f, "the link does not begin with {FIRST_FORM}; a newer version may have made it")
+            }
+            Self::NotBase64 => {
+                write!(f, "the link holds a character that does not belong there; it was changed on its way")
+            }
             Self::NotPacked => write!(f, "the link is damaged: a part of it is missing or was changed on its way"),
-            Self::TooLarge => write!(f, "the link unpacks to more than {} MiB, which no scenario needs", MOST_BYTES >> 20),
+            Self::TooLarge => {
+                write!(f, "the link unpacks to more than {} MiB, which no scenario needs", MOST_BYTES >> 20)
+            }
             Self::NotJson(detail) => write!(f, "the link holds no scenario: {detail}"),
             Self::NotAScenario => write!(f, "the link holds something other than a scenario"),
             Self::Newer { schema, .. } => {
@@ -128,7 +134,10 @@ mod tests {
         }
         assert!(matches!(read(&of("{")), Err(ContainedError::NotJson(_))));
         let newer = read(&of(r#"{"schema":"scenario/99"}"#)).expect_err("of the future");
-        assert_eq!(newer, ContainedError::Newer { schema: "scenario/99".into(), text: r#"{"schema":"scenario/99"}"#.into() });
+        assert_eq!(
+            newer,
+            ContainedError::Newer { schema: "scenario/99".into(), text: r#"{"schema":"scenario/99"}"#.into() }
+        );
         let nested = "[".repeat(100_000);
         assert!(matches!(read(&of(&nested)), Err(ContainedError::NotJson(_))), "no stack overflow");
     }
@@ -140,7 +149,8 @@ mod tests {
         assert!(bomb.len() < LONGEST, "{}", bomb.len());
         assert_eq!(read(&bomb), Err(ContainedError::TooLarge));
         // Numbers without a pattern do not get shorter.
-        let random: Vec<String> = (0_u64..4000).map(|x| (x.wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 20).to_string()).collect();
+        let random: Vec<String> =
+            (0_u64..4000).map(|x| (x.wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 20).to_string()).collect();
         let long = format!(r#"{{"schema":"{SCHEMA}","values":[{}]}}"#, random.join(","));
         assert!(matches!(write(&long), Err(ContainedError::TooLong(_))));
     }

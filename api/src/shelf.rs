@@ -32,8 +32,13 @@ pub struct ListQuery {
 impl ListQuery {
     /// The query of an address, with its question mark; `encode` makes a text safe.
     pub fn write(&self, encode: impl Fn(&str) -> String) -> String {
-        let texts =
-            [("q", &self.q), ("search", &self.search), ("tag", &self.tag), ("sort", &self.sort), ("after", &self.after)];
+        let texts = [
+            ("q", &self.q),
+            ("search", &self.search),
+            ("tag", &self.tag),
+            ("sort", &self.sort),
+            ("after", &self.after),
+        ];
         let mut pairs: Vec<String> = texts
             .into_iter()
             .filter_map(|(key, text)| text.as_deref().filter(|text| !text.is_empty()).map(|text| (key, text)))

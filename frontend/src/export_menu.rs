@@ -72,7 +72,11 @@ pub(crate) fn ExportMenu() -> impl IntoView {
                 let url = format!("{}/c/#{link}", window().location().origin().unwrap_or_default());
                 spawn_local(async move {
                     let done = clipboard::copy(&url).await;
-                    let said = if done { "Self-contained link copied." } else { "The browser refuses to copy; the link stands below." };
+                    let said = if done {
+                        "Self-contained link copied."
+                    } else {
+                        "The browser refuses to copy; the link stands below."
+                    };
                     words.try_set(Some(said.to_owned()));
                     explore.contained_link.try_set(Some(url));
                 });
@@ -119,7 +123,11 @@ fn PlanFiles(
         let (name, timeline) = (name.clone(), Arc::clone(&timeline));
         move |_| {
             let title = explore.scenario.with_untracked(|scenario| crate::pointer::text(scenario, "/title"));
-            let title = format!("{}, {}, iteration {iteration}", title.unwrap_or_else(|| "Untitled scenario".to_owned()), planner.title());
+            let title = format!(
+                "{}, {}, iteration {iteration}",
+                title.unwrap_or_else(|| "Untitled scenario".to_owned()),
+                planner.title()
+            );
             let picture = picture::svg(&timeline, explore.window.get_untracked(), &title, theme());
             refused(saving::text(&format!("{name}.svg"), &picture).is_ok());
         }

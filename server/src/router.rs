@@ -22,8 +22,8 @@ use crate::endpoint::datasets::LARGEST_UPLOAD;
 use crate::endpoint::runs::files::LARGEST_LOG;
 use crate::endpoint::scenarios::LARGEST_SCENARIO;
 use crate::endpoint::{
-    accuracy, datasets, execution_plans, exports, gallery, health, jobs, observations, outcomes, pages, papers, presets,
-    profiles, rehearsals, runs, scenarios, schedules, studies, traces,
+    accuracy, datasets, execution_plans, exports, gallery, health, jobs, observations, outcomes, pages, papers,
+    presets, profiles, rehearsals, runs, scenarios, schedules, studies, traces,
 };
 use crate::error::{ApiError, as_problem};
 use crate::openapi;

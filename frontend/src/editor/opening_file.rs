@@ -43,7 +43,8 @@ pub(super) fn OpenFile() -> impl IntoView {
         }
         spawn_local(async move {
             let text = JsFuture::from(file.text()).await.ok().and_then(|text| text.as_string());
-            match text.ok_or_else(|| "The browser cannot read the file.".to_owned()).and_then(|text| scenario_of(&text)) {
+            match text.ok_or_else(|| "The browser cannot read the file.".to_owned()).and_then(|text| scenario_of(&text))
+            {
                 Ok(scenario) => {
                     wrong.try_set(None);
                     explore.import(scenario);

@@ -34,9 +34,8 @@ impl Explore {
         let Some(action) = self.view.with_untracked(|view| view.action) else { return };
         // Once only: from now on the selection is that of whoever looks.
         self.view.update(|view| view.action = None);
-        let planners = self.shown.with_untracked(|shown| {
-            shown.timelines.iter().map(|(planner, _)| *planner).collect::<Vec<_>>()
-        });
+        let planners =
+            self.shown.with_untracked(|shown| shown.timelines.iter().map(|(planner, _)| *planner).collect::<Vec<_>>());
         let wanted = action.planner.or(self.view.with_untracked(|view| view.planner));
         let planner = wanted.or(planners.first().copied());
         let found = planner.and_then(|planner| {

@@ -60,7 +60,10 @@ pub(crate) fn svg(timeline: &Timeline, window: TimeWindow, title: &str, theme: T
             }
         }
         let edge = y + ROW - 0.5;
-        push(&mut out, format_args!("<path d=\"M{HEADER} {edge}H{:.1}\" stroke=\"{line}\" stroke-width=\".5\"/>\n", HEADER + plot));
+        push(
+            &mut out,
+            format_args!("<path d=\"M{HEADER} {edge}H{:.1}\" stroke=\"{line}\" stroke-width=\".5\"/>\n", HEADER + plot),
+        );
     }
     let axis = ticks::axis(window, plot);
     for tick in &axis.ticks {
@@ -76,7 +79,10 @@ pub(crate) fn svg(timeline: &Timeline, window: TimeWindow, title: &str, theme: T
         );
     }
     if let Some(origin) = &axis.origin {
-        push(&mut out, format_args!("<text x=\"8\" y=\"{:.1}\" fill=\"{pen}\">{}</text>\n", rows_end + 15.0, escaped(origin)));
+        push(
+            &mut out,
+            format_args!("<text x=\"8\" y=\"{:.1}\" fill=\"{pen}\">{}</text>\n", rows_end + 15.0, escaped(origin)),
+        );
     }
     let mut x = HEADER;
     let below = rows_end + AXIS + 6.0;
@@ -94,7 +100,14 @@ pub(crate) fn svg(timeline: &Timeline, window: TimeWindow, title: &str, theme: T
         x += 26.0 + name.len() as f64 * DIGIT;
     }
     if timeline.ranks as usize > ranks {
-        push(&mut out, format_args!("<text x=\"{x:.1}\" y=\"{:.1}\" fill=\"{pen}\">first {ranks} of {} ranks</text>\n", below + 9.0, timeline.ranks));
+        push(
+            &mut out,
+            format_args!(
+                "<text x=\"{x:.1}\" y=\"{:.1}\" fill=\"{pen}\">first {ranks} of {} ranks</text>\n",
+                below + 9.0,
+                timeline.ranks
+            ),
+        );
     }
     out.push_str("</svg>\n");
     out
@@ -106,9 +119,15 @@ fn push(out: &mut String, text: std::fmt::Arguments<'_>) {
 
 fn draw(out: &mut String, timeline: &Timeline, bar: Bar, (y, tall): (f64, f64), theme: Theme) {
     let (x, width) = (HEADER + bar.from, (bar.to - bar.from).max(0.5));
-    let edge = outline(bar.kind, theme).map(|edge| format!(" stroke=\"{edge}\" stroke-width=\".5\"")).unwrap_or_default();
+    let edge =
+        outline(bar.kind, theme).map(|edge| format!(" stroke=\"{edge}\" stroke-width=\".5\"")).unwrap_or_default();
     let fill = fill(bar.kind, theme);
-    push(out, format_args!("<rect x=\"{x:.2}\" y=\"{y:.1}\" width=\"{width:.2}\" height=\"{tall:.1}\" fill=\"{fill}\"{edge}/>"));
+    push(
+        out,
+        format_args!(
+            "<rect x=\"{x:.2}\" y=\"{y:.1}\" width=\"{width:.2}\" height=\"{tall:.1}\" fill=\"{fill}\"{edge}/>"
+        ),
+    );
     if let Some(span) = bar.span {
         let mut text = String::new();
         let glyphs = label::GlyphWidths { letters: [LETTER; SpanKind::ALL.len()], digit: DIGIT };
@@ -132,7 +151,8 @@ fn bars(timeline: &Timeline, lane: usize, window: TimeWindow, plot: f64) -> Vec<
     let offset = |lane: usize| timeline.lane_offsets.get(lane).map_or(0, |offset| *offset as usize);
     let mut bars: Vec<Bar> = Vec::new();
     for span in offset(lane)..offset(lane + 1) {
-        let (start, end) = (timeline.start_ns[span] as f64, (timeline.start_ns[span] + timeline.duration_ns[span]) as f64);
+        let (start, end) =
+            (timeline.start_ns[span] as f64, (timeline.start_ns[span] + timeline.duration_ns[span]) as f64);
         let Some(kind) = SpanKind::from_index(timeline.kind[span]) else { continue };
         if end < window.start_ns || start > window.end_ns {
             continue;

@@ -58,8 +58,7 @@ impl Kept for PlanLine {
     }
 
     fn choice() -> Option<Choice> {
-        let options =
-            PlannerKind::ALL.into_iter().map(|planner| (planner.id().to_owned(), planner.title().to_owned()));
+        let options = PlannerKind::ALL.into_iter().map(|planner| (planner.id().to_owned(), planner.title().to_owned()));
         Some(Choice { key: "planner", label: "Planner", any: "any planner", options: options.collect() })
     }
 }

@@ -42,8 +42,7 @@ impl Kept for ScenarioLine {
     }
 
     fn cells(&self) -> Vec<AnyView> {
-        let (planner, time) =
-            self.best.clone().map(|best| (best.planner, format::seconds(best.iteration_s))).unzip();
+        let (planner, time) = self.best.clone().map(|best| (best.planner, format::seconds(best.iteration_s))).unzip();
         vec![
             self.model.clone().into_any(),
             self.cluster.clone().into_any(),

@@ -44,7 +44,8 @@ pub(super) fn Line<T: Kept>(id: String, #[prop(into)] things: Signal<Vec<T>>, sh
     };
     let restore = move |_| shelf.tell("POST", about.get_untracked().restore, Body::Empty);
     let kind = Memo::new(move |_| about.with(|about| (about.deleted, about.url.is_empty(), about.restore.is_empty())));
-    let buttons = move || match kind.get() {
+    let buttons = move || {
+        match kind.get() {
         (true, ..) => view! {
             <button class="quiet" aria-label=move || format!("Bring back {}", name.get()) on:click=restore>"Bring back"</button>
         }
@@ -75,6 +76,7 @@ pub(super) fn Line<T: Kept>(id: String, #[prop(into)] things: Signal<Vec<T>>, sh
             })}
         }
         .into_any(),
+    }
     };
     let columns = (T::COLUMNS.len() + 2).to_string();
     let saved = Callback::new(move |()| {

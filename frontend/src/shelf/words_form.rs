@@ -20,11 +20,7 @@ pub(crate) fn tags_of(text: &str) -> Vec<String> {
 
 /// Edits name, note and tags.
 #[component]
-pub(super) fn WordsForm(
-    about: About,
-    saved: Callback<()>,
-    #[prop(into)] cancelled: Callback<()>,
-) -> impl IntoView {
+pub(super) fn WordsForm(about: About, saved: Callback<()>, #[prop(into)] cancelled: Callback<()>) -> impl IntoView {
     let name = RwSignal::new(about.name);
     let note = RwSignal::new(about.note.unwrap_or_default());
     let tags = RwSignal::new(about.tags.join(", "));

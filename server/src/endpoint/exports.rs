@@ -71,15 +71,18 @@ pub(crate) async fn megatron_arguments(
     let stored = find(&app, &id).await?;
     let kind = PlannerKind::from_id(&planner).ok_or_else(|| ApiError::NoSuchPlanner(planner.clone()))?;
     let outcome = app.store.reader().outcome(&stored.id).await?.outcome;
-    let planned = outcome.results.into_iter().find(|result| result.planner == kind).and_then(|result| {
-        match result.answer {
+    let planned =
+        outcome.results.into_iter().find(|result| result.planner == kind).and_then(|result| match result.answer {
             Answer::Planned(planned) => Some(planned),
             Answer::Infeasible { .. } => None,
-        }
-    });
+        });
     let planned = planned.ok_or_else(|| ApiError::NoSuchPlanner(planner.clone()))?;
     let arguments = megatron::arguments(&stored.scenario, kind, &planned).map_err(ApiError::NotExportable)?;
-    Ok(file(&format!("planscope-{}-{planner}.megatron.sh", stored.short), "text/x-shellscript; charset=utf-8", arguments))
+    Ok(file(
+        &format!("planscope-{}-{planner}.megatron.sh", stored.short),
+        "text/x-shellscript; charset=utf-8",
+        arguments,
+    ))
 }
 
 /// The ranked table of the stored outcome as CSV.

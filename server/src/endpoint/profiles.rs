@@ -168,7 +168,10 @@ pub(crate) async fn change(
         return Err(ApiError::InvalidWords(wrong));
     }
     let note = change.note.as_deref().map(label::note);
-    app.store.writer().change_profile(&id, &ProfileChange { name, note, tags, pinned: change.pinned }, app.clock.now()).await?;
+    app.store
+        .writer()
+        .change_profile(&id, &ProfileChange { name, note, tags, pinned: change.pinned }, app.clock.now())
+        .await?;
     Ok(Json(app.store.reader().profile(&id).await?))
 }
 

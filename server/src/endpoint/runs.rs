@@ -61,8 +61,7 @@ pub(crate) async fn list(
         let scenario = scenarios::find(&app, &scenario).await?.id;
         wanted.filters.push(("scenario_id = ".to_owned(), scenario, ""));
     }
-    if let Some(origin) =
-        named(word(question.origin), RunOrigin::from_id, "origin", RunOrigin::ALL.map(RunOrigin::id))?
+    if let Some(origin) = named(word(question.origin), RunOrigin::from_id, "origin", RunOrigin::ALL.map(RunOrigin::id))?
     {
         wanted.filters.push(("origin = ".to_owned(), origin.id().to_owned(), ""));
     }

@@ -22,7 +22,12 @@ pub(crate) fn chrome_trace(timeline: &Timeline) -> String {
             ("thread_name", 0, "{\"name\":\"compute\"}".to_owned()),
             ("thread_name", 1, "{\"name\":\"send\"}".to_owned()),
         ] {
-            push(&mut out, format_args!("{comma}{{\"name\":\"{what}\",\"ph\":\"M\",\"pid\":{rank},\"tid\":{thread},\"args\":{value}}}"));
+            push(
+                &mut out,
+                format_args!(
+                    "{comma}{{\"name\":\"{what}\",\"ph\":\"M\",\"pid\":{rank},\"tid\":{thread},\"args\":{value}}}"
+                ),
+            );
             comma = ",\n";
         }
         for lane in [0, 1] {

@@ -135,9 +135,12 @@ fn training(scenario: &Scenario, module: &Module) -> Vec<String> {
         Recompute::Selective => lines.push("--recompute-activations".to_owned()),
         Recompute::Full => match training.recompute_layers {
             Some(layers) if layers < module.layers => {
-                lines.push(format!("--recompute-granularity full --recompute-method block --recompute-num-layers {layers}"));
+                lines.push(format!(
+                    "--recompute-granularity full --recompute-method block --recompute-num-layers {layers}"
+                ));
             }
-            _ => lines.push("--recompute-granularity full --recompute-method uniform --recompute-num-layers 1".to_owned()),
+            _ => lines
+                .push("--recompute-granularity full --recompute-method uniform --recompute-num-layers 1".to_owned()),
         },
     }
     if training.attention == AttentionKernel::Flash {

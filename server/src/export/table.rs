@@ -3,9 +3,23 @@
 use planner::outcome::{Answer, Outcome};
 
 const HEADINGS: [&str; 17] = [
-    "planner", "title", "status", "iteration_s", "tokens_per_s", "tflops_per_device", "mfu", "bubble",
-    "exposed_communication", "peak_memory_gib", "memory_limit_gib", "lower_bound_s", "gap", "tensor_parallel",
-    "pipeline_parallel", "data_parallel", "reason",
+    "planner",
+    "title",
+    "status",
+    "iteration_s",
+    "tokens_per_s",
+    "tflops_per_device",
+    "mfu",
+    "bubble",
+    "exposed_communication",
+    "peak_memory_gib",
+    "memory_limit_gib",
+    "lower_bound_s",
+    "gap",
+    "tensor_parallel",
+    "pipeline_parallel",
+    "data_parallel",
+    "reason",
 ];
 
 /// A row for each planner, fastest first, the numbers as they are stored.
@@ -63,7 +77,9 @@ mod tests {
 
     #[test]
     fn formulas_are_text() {
-        for (text, cell) in [("=cmd|'/c calc'!A1", "'=cmd|'/c calc'!A1"), ("+1", "'+1"), ("@x", "'@x"), ("1F1B", "1F1B")] {
+        for (text, cell) in
+            [("=cmd|'/c calc'!A1", "'=cmd|'/c calc'!A1"), ("+1", "'+1"), ("@x", "'@x"), ("1F1B", "1F1B")]
+        {
             assert_eq!(harmless(text), cell);
         }
     }

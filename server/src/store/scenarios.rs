@@ -196,13 +196,12 @@ impl Writer {
     /// Forgets for good what was deleted before a time; the identifier stays and says when. Returns how many scenarios went.
     pub async fn forget_scenarios(&self, deleted_before: Timestamp) -> Result<u64, StoreError> {
         let mut write = self.begin().await?;
-        let forgotten = sqlx::query(
-            "DELETE FROM deleted_scenario WHERE id IN (SELECT id FROM scenario WHERE deleted_at_ms < ?)",
-        )
-        .bind(deleted_before.as_millisecond())
-        .execute(&mut *write)
-        .await?
-        .rows_affected();
+        let forgotten =
+            sqlx::query("DELETE FROM deleted_scenario WHERE id IN (SELECT id FROM scenario WHERE deleted_at_ms < ?)")
+                .bind(deleted_before.as_millisecond())
+                .execute(&mut *write)
+                .await?
+                .rows_affected();
         for statement in [
             "DELETE FROM outcome WHERE scenario_id IN (
                  SELECT id FROM scenario WHERE deleted_at_ms IS NOT NULL AND id NOT IN (SELECT id FROM deleted_scenario))",
@@ -242,8 +241,7 @@ impl Writer {
 }
 
 /// JSON, title, kept, creation and deletion time, note, tags and pinned of a row, and whether it can come back.
-type ScenarioRow =
-    (Option<String>, Option<String>, bool, i64, Option<i64>, Option<String>, String, Option<i64>, bool);
+type ScenarioRow = (Option<String>, Option<String>, bool, i64, Option<i64>, Option<String>, String, Option<i64>, bool);
 
 /// A row of the list.
 #[derive(sqlx::FromRow)]
@@ -380,10 +378,11 @@ impl Reader {
     /// A page of the plans of all scenarios.
     pub(crate) async fn plans(&self, wanted: &Wanted) -> Result<PlanList, StoreError> {
         let found = self.page(&PLANS, wanted).await?;
-        let rows: Vec<PlanRow> = sqlx::query_as("SELECT * FROM plan_shelf WHERE id IN (SELECT value FROM json_each(?))")
-            .bind(found.json())
-            .fetch_all(self.pool())
-            .await?;
+        let rows: Vec<PlanRow> =
+            sqlx::query_as("SELECT * FROM plan_shelf WHERE id IN (SELECT value FROM json_each(?))")
+                .bind(found.json())
+                .fetch_all(self.pool())
+                .await?;
         let mut plans = Vec::with_capacity(rows.len());
         for row in found.in_order(rows, |row| &row.id) {
             let planner = PlannerKind::from_id(&row.planner);

@@ -71,7 +71,8 @@ fn Gone(problem: Problem) -> impl IntoView {
     document().set_title("Deleted · Planscope");
     let explore = use_explore();
     let failure = RwSignal::new(None::<Failure>);
-    let when = problem.deleted.as_ref().map(|deleted| format!("It was deleted on {} UTC.", format::moment(&deleted.at)));
+    let when =
+        problem.deleted.as_ref().map(|deleted| format!("It was deleted on {} UTC.", format::moment(&deleted.at)));
     let restore = problem.deleted.and_then(|deleted| deleted.restore);
     let is_lasting = restore.is_none();
     let button = restore.map(|restore| {
