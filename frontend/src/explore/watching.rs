@@ -30,7 +30,7 @@ impl Explore {
     }
 
     /// Selects the action that the link names, in the plan that it names.
-    pub(super) fn select_named(&self) {
+    pub(crate) fn select_named(&self) {
         let Some(action) = self.view.with_untracked(|view| view.action) else { return };
         // Once only: from now on the selection is that of whoever looks.
         self.view.update(|view| view.action = None);
