@@ -62,12 +62,7 @@ impl ScenarioPrefix {
 }
 
 impl View {
-    /// Reads a fragment, with or without its `#`.
-    pub(crate) fn parse(fragment: &str) -> Self {
-        Self::parse_telling(fragment).0
-    }
-
-    /// Reads a fragment, and says in words what of it could not be read.
+    /// Reads a fragment, with or without its `#`, and says in words what of it could not be read.
     pub(crate) fn parse_telling(fragment: &str) -> (Self, Option<String>) {
         let mut view = Self::default();
         let fragment = fragment.trim_start_matches('#');
@@ -158,6 +153,12 @@ fn write_time(ns: u64) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    impl View {
+        fn parse(fragment: &str) -> Self {
+            Self::parse_telling(fragment).0
+        }
+    }
 
     #[test]
     fn what_is_written_is_read_again() {

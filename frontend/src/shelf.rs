@@ -224,7 +224,14 @@ impl<T: Kept> Shelf<T> {
 
     /// Deletes a thing; a toast offers the way back.
     pub(super) fn delete(self, about: &About) {
-        let gone = Callback::new(move |_: String| self.reload());
+        let gone = Callback::new(move |id: String| {
+            self.known.try_update(|known| {
+                if let Some(Ok((things, _))) = known {
+                    things.retain(|thing| thing.about().id != id);
+                }
+            });
+            self.reload();
+        });
         let urls = (about.url.clone(), about.restore.clone());
         self.deletions.delete_restorable(about.id.clone(), about.name.clone(), urls, gone);
     }

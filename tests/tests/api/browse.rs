@@ -78,7 +78,7 @@ async fn scenarios_are_found_by_words_tags_and_orders() {
         ("?tag=night", &["Beta a_b"]),
         ("?tag=nigh", &[]),
         ("?q=%27%3B+DROP+TABLE+scenario", &[]),
-        ("?lang=..%2F..%2F&q=100", &["alpha 100%"]),
+        ("?lang=..%2F..%2F&q=100%25", &["alpha 100%"]),
     ] {
         assert_eq!(titles(&house, query).await, found, "{query}");
     }
@@ -402,7 +402,7 @@ async fn plans_leave_in_formats_of_other_programs_and_traces_come_back_whole() {
     assert_eq!((lines.len(), &lines[0][..22]), (4, "planner,title,status,i"));
     let outcome: Value = house.get(&api::path::outcome(&id)).await.json();
     let fastest = outcome["outcome"]["results"][0]["answer"]["metrics"]["iteration_s"].as_f64().unwrap();
-    assert_eq!(lines[1].split(',').nth(3).unwrap().parse::<f64>().unwrap().to_bits(), fastest.to_bits());
+    assert!(lines[1].contains(&format!(",planned,{fastest},")), "{} is not {fastest}", lines[1]);
 }
 
 #[tokio::test]
