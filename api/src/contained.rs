@@ -2,7 +2,7 @@
 //!
 //! Nothing is stored for such a link, and it must open for ever: another form gets another prefix, this one stays readable.
 
-use data_encoding::BASE64URL_NOPAD;
+use data_encoding::{BASE64URL_NOPAD, DecodeKind};
 use miniz_oxide::deflate::compress_to_vec;
 use miniz_oxide::inflate::{TINFLStatus, decompress_to_vec_with_limit};
 use planner::scenario::SCHEMA;
@@ -86,8 +86,12 @@ pub fn read(fragment: &str) -> Result<Value, ContainedError> {
     }
     // Mail programs and chats like to add a full stop or padding.
     let text = fragment.strip_prefix(FIRST_FORM).ok_or(ContainedError::UnknownForm)?;
-    let packed =
-        BASE64URL_NOPAD.decode(text.trim_end_matches(['=', '.']).as_bytes()).map_err(|_| ContainedError::NotBase64)?;
+    let decoded = BASE64URL_NOPAD.decode(text.trim_end_matches(['=', '.']).as_bytes());
+    let packed = decoded.map_err(|error| match error.kind {
+        DecodeKind::Symbol => ContainedError::NotBase64,
+        // A link that was cut has characters to spare.
+        DecodeKind::Length | DecodeKind::Trailing | DecodeKind::Padding => ContainedError::NotPacked,
+    })?;
     let bytes = decompress_to_vec_with_limit(&packed, MOST_BYTES).map_err(|error| match error.status {
         TINFLStatus::HasMoreOutput => ContainedError::TooLarge,
         _ => ContainedError::NotPacked,
