@@ -3,6 +3,8 @@
 use planner::outcome::HistogramColumns;
 use serde::{Deserialize, Serialize};
 
+use crate::shelf::ListPage;
+
 /// A stored dataset.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
@@ -19,6 +21,21 @@ pub struct DatasetSummary {
     pub images: Option<HistogramColumns>,
     /// When it was stored, RFC 3339 in UTC.
     pub created_at: String,
+    /// Note beside it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub note: Option<String>,
+    /// Tags, in alphabetical order.
+    #[serde(default)]
+    pub tags: Vec<String>,
+    /// Whether it stands in front of the list.
+    #[serde(default)]
+    pub pinned: bool,
+    /// When it was deleted, RFC 3339 in UTC; it can come back.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub deleted_at: Option<String>,
+    /// Bytes that it takes.
+    #[serde(default)]
+    pub bytes: u64,
 }
 
 /// Answer to an upload.
@@ -55,6 +72,9 @@ pub struct ImportReport {
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
 pub struct DatasetList {
-    /// Newest first.
+    /// Pinned ones, then newest first, unless another order was asked for.
     pub datasets: Vec<DatasetSummary>,
+    /// Of the list.
+    #[serde(flatten)]
+    pub page: ListPage,
 }

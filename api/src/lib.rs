@@ -4,6 +4,7 @@
 //! [`planner::outcome`], [`planner::timeline`], [`planner::bench`]); here stands what only travels.
 
 pub mod accuracy;
+pub mod contained;
 pub mod dataset;
 pub mod execution_plan;
 pub mod gallery;
@@ -16,6 +17,7 @@ pub mod rehearsal;
 pub mod run;
 pub mod scenario;
 pub mod schedule;
+pub mod shelf;
 pub mod timeline;
 pub mod trace;
 pub mod what_if;

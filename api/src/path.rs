@@ -196,12 +196,40 @@ pub fn run_page(id: &str) -> String {
     format!("/runs/{id}")
 }
 
-/// GET, DELETE: one dataset.
+/// GET: stored plans of all scenarios.
+pub const PLANS: &str = "/api/v1/plans";
+
+/// POST: a deleted dataset comes back.
+pub fn dataset_restore(id: &str) -> String {
+    format!("{DATASETS}/{id}/restore")
+}
+
+/// POST: a deleted scenario comes back, by its whole identifier.
+pub fn scenario_restore(id: &str) -> String {
+    format!("{SCENARIOS}/{id}/restore")
+}
+
+/// GET: a timeline as Chrome trace events.
+pub fn timeline_trace(id: &str, planner: &str, iteration: u32) -> String {
+    format!("{SCENARIOS}/{id}/traces/{planner}/{iteration}")
+}
+
+/// GET: arguments of Megatron-LM that run a plan.
+pub fn megatron_arguments(id: &str, planner: &str) -> String {
+    format!("{SCENARIOS}/{id}/megatron/{planner}")
+}
+
+/// GET: the ranked table of an outcome as a file.
+pub fn outcome_csv(id: &str) -> String {
+    format!("{SCENARIOS}/{id}/outcome.csv")
+}
+
+/// GET, PATCH, DELETE: one dataset.
 pub fn dataset(id: &str) -> String {
     format!("{DATASETS}/{id}")
 }
 
-/// GET, DELETE: one scenario, by identifier or unique prefix of at least ten characters.
+/// GET, PATCH, DELETE: one scenario, by identifier or unique prefix of at least ten characters.
 pub fn scenario(id: &str) -> String {
     format!("{SCENARIOS}/{id}")
 }

@@ -18,6 +18,40 @@ pub struct Problem {
     /// Every wrong field.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub errors: Vec<FieldProblem>,
+    /// What an ambiguous prefix may stand for.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub candidates: Vec<Candidate>,
+    /// When it was deleted, and the way back.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub deleted: Option<Deletion>,
+}
+
+/// A scenario that an ambiguous prefix may stand for.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
+pub struct Candidate {
+    /// Identifier.
+    pub id: String,
+    /// Shortest unique prefix.
+    pub short: String,
+    /// Title, or what it is made of.
+    pub title: String,
+    /// When it was stored, RFC 3339 in UTC.
+    pub created_at: String,
+    /// When it was deleted, where it was.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub deleted_at: Option<String>,
+}
+
+/// When something was deleted, and the way back.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
+pub struct Deletion {
+    /// When, RFC 3339 in UTC.
+    pub at: String,
+    /// Path that brings it back by POST; absent: it cannot come back.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub restore: Option<String>,
 }
 
 /// One wrong field.

@@ -6,6 +6,7 @@ use planner::scenario::PlannerKind;
 use serde::{Deserialize, Serialize};
 
 use crate::run::Prediction;
+use crate::shelf::ListPage;
 
 /// A stored profile, as lists show it.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -31,6 +32,12 @@ pub struct ProfileSummary {
     pub created_at: String,
     /// Bytes that it takes.
     pub bytes: u64,
+    /// Whether it stands in front of the list.
+    #[serde(default)]
+    pub pinned: bool,
+    /// When it was deleted, RFC 3339 in UTC; it can come back.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub deleted_at: Option<String>,
 }
 
 /// Where a profile comes from.
@@ -56,14 +63,11 @@ pub enum ProfileSource {
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
 pub struct ProfileList {
-    /// Newest first.
+    /// Pinned ones, then newest first, unless another order was asked for.
     pub profiles: Vec<ProfileSummary>,
-    /// Every tag in use.
-    pub tags: Vec<String>,
-    /// Bytes of profiles in the database, deleted ones included.
-    pub stored_bytes: u64,
-    /// Days that a deleted profile can be brought back.
-    pub retention_days: u32,
+    /// Of the list.
+    #[serde(flatten)]
+    pub page: ListPage,
 }
 
 /// A stored profile, whole.
@@ -208,4 +212,7 @@ pub struct ProfileChange {
     /// All its tags.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub tags: Option<Vec<String>>,
+    /// Whether it stands in front of the list.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub pinned: Option<bool>,
 }

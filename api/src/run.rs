@@ -11,6 +11,8 @@ pub use point::{PhaseTime, PointPage, RunEvent, RunGap, RunPoint, RunUpdate};
 use planner::scenario::PlannerKind;
 use serde::{Deserialize, Serialize};
 
+use crate::shelf::ListPage;
+
 /// Header that says how many bytes of a file of a log are stored.
 pub const UPLOAD_OFFSET: &str = "upload-offset";
 /// Header that says which file of a log is spoken of; without `?file=` it is the latest.
@@ -66,6 +68,9 @@ pub struct RunChange {
     /// Planner of that scenario.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub plan: Option<PlannerKind>,
+    /// Whether it stands in front of the list.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub pinned: Option<bool>,
 }
 
 /// How a run ended.
@@ -200,25 +205,23 @@ pub struct RunSummary {
     /// Traces of its ranks that are stored.
     #[serde(default)]
     pub traces: u32,
+    /// Whether it stands in front of the list.
+    #[serde(default)]
+    pub pinned: bool,
+    /// When it was deleted, RFC 3339 in UTC; it can come back.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub deleted_at: Option<String>,
 }
 
 /// Stored runs, and what they take.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
 pub struct RunList {
-    /// Those that were asked for, newest first.
+    /// Pinned ones, then newest first, unless another order was asked for.
     pub runs: Vec<RunSummary>,
-    /// How many there are in all, under the same question.
-    pub total: u64,
-    /// Every tag in use.
-    pub tags: Vec<String>,
-    /// Bytes of logs in the database, deleted ones included.
-    pub stored_bytes: u64,
-    /// Days that a deleted run can be brought back.
-    pub retention_days: u32,
-    /// Run to ask on after; absent: there are no more.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub next: Option<String>,
+    /// Of the list.
+    #[serde(flatten)]
+    pub page: ListPage,
 }
 
 /// One run, whole.

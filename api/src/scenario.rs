@@ -1,7 +1,9 @@
 //! Stored scenarios.
 
-use planner::scenario::Scenario;
+use planner::scenario::{PlannerKind, Scenario};
 use serde::{Deserialize, Serialize};
+
+use crate::shelf::ListPage;
 
 /// A stored scenario.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -17,6 +19,15 @@ pub struct StoredScenario {
     pub kept: bool,
     /// When it was stored, RFC 3339 in UTC.
     pub created_at: String,
+    /// Note beside it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub note: Option<String>,
+    /// Tags, in alphabetical order.
+    #[serde(default)]
+    pub tags: Vec<String>,
+    /// Whether it stands in front of the list.
+    #[serde(default)]
+    pub pinned: bool,
 }
 
 /// A line of the list of scenarios.
@@ -37,6 +48,21 @@ pub struct ScenarioLine {
     pub best: Option<BestOf>,
     /// When it was stored, RFC 3339 in UTC.
     pub created_at: String,
+    /// Note beside it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub note: Option<String>,
+    /// Tags, in alphabetical order.
+    #[serde(default)]
+    pub tags: Vec<String>,
+    /// Whether it stands in front of the list.
+    #[serde(default)]
+    pub pinned: bool,
+    /// When it was deleted, RFC 3339 in UTC; it can come back.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub deleted_at: Option<String>,
+    /// Bytes that it takes with its outcomes.
+    #[serde(default)]
+    pub bytes: u64,
 }
 
 /// The fastest planner of a stored outcome.
@@ -53,8 +79,60 @@ pub struct BestOf {
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
 pub struct ScenarioList {
-    /// Newest first.
+    /// Pinned ones, then newest first, unless another order was asked for.
     pub scenarios: Vec<ScenarioLine>,
+    /// Of the list.
+    #[serde(flatten)]
+    pub page: ListPage,
+}
+
+/// A plan that is stored.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
+pub struct PlanLine {
+    /// Scenario, engine and planner, in one word.
+    pub id: String,
+    /// Scenario, whole identifier.
+    pub scenario: String,
+    /// Its shortest unique prefix of at least ten characters.
+    pub short: String,
+    /// Its title, or what it is made of.
+    pub title: String,
+    /// Its note.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub note: Option<String>,
+    /// Its tags, in alphabetical order.
+    pub tags: Vec<String>,
+    /// Whether it is pinned.
+    pub pinned: bool,
+    /// Model by name.
+    pub model: String,
+    /// Cluster in words, "4 x 8 A100-80GB".
+    pub cluster: String,
+    /// Planner; absent where this server knows none of that name.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub planner: Option<PlannerKind>,
+    /// Its title.
+    pub planner_title: String,
+    /// Engine that computed it.
+    pub engine: String,
+    /// Mean iteration time, in s.
+    pub iteration_s: f64,
+    /// When it was computed, RFC 3339 in UTC.
+    pub created_at: String,
+}
+
+/// Stored plans of all scenarios, drafts included.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
+pub struct PlanList {
+    /// Those of pinned scenarios, then newest first, unless another order was asked for.
+    pub plans: Vec<PlanLine>,
+    /// Engine of this server.
+    pub current_engine: String,
+    /// Of the list.
+    #[serde(flatten)]
+    pub page: ListPage,
 }
 
 /// Keeps a scenario in the list.

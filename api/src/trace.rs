@@ -11,6 +11,8 @@ pub use view::{DecodeError, TraceView, decode, encode};
 use planner::scenario::PlannerKind;
 use serde::{Deserialize, Serialize};
 
+use crate::shelf::ListPage;
+
 /// Media type of a view in columns.
 pub const VIEW_MEDIA_TYPE: &str = "application/vnd.planscope.trace-view";
 
@@ -114,6 +116,9 @@ pub struct TraceSummary {
     pub span_ns: u64,
     /// Actions of a pipeline schedule that its names tell.
     pub actions: u64,
+    /// Whether it stands in front of the list.
+    #[serde(default)]
+    pub pinned: bool,
 }
 
 /// Plan that a trace is held against.
@@ -131,16 +136,11 @@ pub struct PlanOfTrace {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
 pub struct TraceList {
-    /// Newest first.
+    /// Pinned ones, then newest first, unless another order was asked for.
     pub traces: Vec<TraceSummary>,
-    /// Every tag of a stored trace, in alphabetical order.
-    pub tags: Vec<String>,
-    /// Bytes of all stored traces in the database, whatever was searched for.
-    pub stored_bytes: u64,
-    /// Bytes of deleted ones that can still come back.
-    pub deleted_bytes: u64,
-    /// Days for which a deleted trace can come back; others stay until they are deleted.
-    pub retention_days: u32,
+    /// Of the list.
+    #[serde(flatten)]
+    pub page: ListPage,
     /// Largest upload, in MiB.
     pub largest_upload_mib: u64,
 }
@@ -219,6 +219,9 @@ pub struct TraceChange {
     /// Planner of that scenario.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub planner: Option<PlannerKind>,
+    /// Whether it stands in front of the list.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub pinned: Option<bool>,
 }
 
 /// A trace with what its viewer needs before it asks for a view.

@@ -10,10 +10,12 @@ use crate::explore::Explore;
 use crate::header::Header;
 use crate::help::HelpDialog;
 use crate::pages::accuracy::AccuracyPage;
+use crate::pages::contained::ContainedPage;
 use crate::pages::datasets::DatasetsPage;
 use crate::pages::explore::ExplorePage;
 use crate::pages::gallery::GalleryPage;
 use crate::pages::papers::PapersPage;
+use crate::pages::plans::PlansPage;
 use crate::pages::profile::ProfilePage;
 use crate::pages::profiles::ProfilesPage;
 use crate::pages::run::RunPage;
@@ -38,8 +40,10 @@ pub(crate) fn App() -> impl IntoView {
                 <Route path=path!("/") view=GalleryPage />
                 <Route path=path!("/new") view=ExplorePage />
                 <Route path=path!("/s/:id") view=ExplorePage />
+                <Route path=path!("/c") view=ContainedPage />
                 <Route path=path!("/schedules") view=SchedulesPage />
                 <Route path=path!("/scenarios") view=ScenariosPage />
+                <Route path=path!("/plans") view=PlansPage />
                 <Route path=path!("/datasets") view=DatasetsPage />
                 <Route path=path!("/traces") view=TracesPage />
                 <Route path=path!("/traces/:id") view=TracePage />

@@ -5,6 +5,7 @@ use std::sync::Arc;
 use api::dataset::{DatasetList, DatasetSummary};
 use api::gallery::Presets;
 use api::path;
+use api::shelf::ListQuery;
 use leptos::prelude::*;
 use leptos::task::spawn_local;
 
@@ -45,8 +46,8 @@ impl Catalogue {
     /// Fetches the datasets again.
     pub(crate) fn fetch_datasets(self) {
         spawn_local(async move {
-            match client::get::<DatasetList>(path::DATASETS).await {
-                Ok(list) => self.datasets.set(Some(list.datasets)),
+            match all_datasets().await {
+                Ok(datasets) => self.datasets.set(Some(datasets)),
                 Err(failure) => self.failure.set(Some(failure)),
             }
         });
@@ -60,6 +61,22 @@ impl Catalogue {
             datasets.insert(0, dataset);
         });
     }
+}
+
+/// Datasets, page by page; pickers offer no more than a thousand.
+async fn all_datasets() -> Result<Vec<DatasetSummary>, Failure> {
+    let mut datasets = Vec::new();
+    let mut after = None;
+    for _ in 0..5 {
+        let url = format!("{}{}", path::DATASETS, ListQuery { after, ..ListQuery::default() }.write(client::encode));
+        let list = client::get::<DatasetList>(&url).await?;
+        datasets.extend(list.datasets);
+        after = list.page.next;
+        if after.is_none() {
+            break;
+        }
+    }
+    Ok(datasets)
 }
 
 /// What pickers offer.

@@ -180,6 +180,8 @@ async fn problem_of(response: &Response) -> Failure {
             status: response.status(),
             detail: text.chars().take(400).collect(),
             errors: Vec::new(),
+            candidates: Vec::new(),
+            deleted: None,
         }))),
         Err(failure) => failure,
     }

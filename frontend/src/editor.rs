@@ -5,6 +5,7 @@ mod cluster;
 mod distribution;
 pub(crate) mod field;
 mod model;
+mod opening_file;
 mod preset;
 mod section;
 mod source;
@@ -36,6 +37,7 @@ pub(crate) fn Editor() -> impl IntoView {
                     "Redo"
                 </button>
                 <span class="grow"></span>
+                <opening_file::OpenFile />
                 <button class="quiet" on:click=move |_| explore.start_afresh() title="Throw the draft away and begin with a ready scenario">
                     "Start afresh"
                 </button>

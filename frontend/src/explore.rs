@@ -128,6 +128,12 @@ pub(crate) struct Explore {
     pub(crate) selection: RwSignal<Option<Selection>>,
     /// Span under the pointer.
     pub(crate) hover: RwSignal<Option<Selection>>,
+    /// What of the link could not be read, in words.
+    pub(crate) link_words: RwSignal<Option<String>>,
+    /// Whether the scenario came with a link that holds it whole, and is stored nowhere yet.
+    pub(crate) unsaved: RwSignal<bool>,
+    /// The self-contained link that was copied last.
+    pub(crate) contained_link: RwSignal<Option<String>>,
     /// Report of the last upload made from the editor.
     pub(crate) import: RwSignal<Option<ImportReport>>,
     /// Whether the explore page is the one that is shown; only then it may write the address bar.
@@ -164,6 +170,9 @@ impl Explore {
             window: RwSignal::new(TimeWindow { start_ns: 0.0, end_ns: 0.0 }),
             selection: RwSignal::new(None),
             hover: RwSignal::new(None),
+            link_words: RwSignal::new(None),
+            unsaved: RwSignal::new(false),
+            contained_link: RwSignal::new(None),
             import: RwSignal::new(None),
             on_page: RwSignal::new(false),
             history: StoredValue::new(History::default()),

@@ -1,9 +1,23 @@
-//! What is looked at, in the URL fragment: `#i=3&p=interleaved&t=1200us..3400us&base=1f1b&layout=...`.
+//! What is looked at, in the URL fragment: `#i=3&p=interleaved&t=1200us..3400us&sel=r3.s1.mb7.B&base=1f1b&cmp=abcdefghij`, and
+//! `layout=...` of modules.
 //!
 //! Every key may be absent, and a key that cannot be read is left out without touching the others, so that links
-//! made by older and newer versions open.
+//! made by older and newer versions open. What was left out is told, once and quietly.
+
+mod action;
+
+pub(crate) use action::ActionName;
 
 use api::planner::scenario::PlannerKind;
+
+/// Longest fragment that is looked at, in bytes.
+const LONGEST: usize = 8 << 10;
+/// Keys that could not be read and are told by name; the rest is counted.
+const TOLD: usize = 3;
+/// Length of a whole identifier.
+const WHOLE: usize = 52;
+/// Shortest prefix of one.
+const SHORTEST: usize = 10;
 
 /// What is looked at.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
@@ -18,27 +32,74 @@ pub(crate) struct View {
     pub(crate) baseline: Option<PlannerKind>,
     /// Layout of the modules that is looked at, by its name in the sweep.
     pub(crate) layout: Option<String>,
+    /// Action that is selected, in the plan of a planner.
+    pub(crate) action: Option<ActionName>,
+    /// Scenario that this one is compared with.
+    pub(crate) compared: Option<ScenarioPrefix>,
+}
+
+/// A scenario by identifier or prefix, as links write it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct ScenarioPrefix {
+    bytes: [u8; WHOLE],
+    length: usize,
+}
+
+impl ScenarioPrefix {
+    /// Reads one, in either case.
+    pub(crate) fn parse(text: &str) -> Option<Self> {
+        let is_letter = |byte: u8| matches!(byte, b'a'..=b'z' | b'2'..=b'7');
+        let text = text.to_ascii_lowercase();
+        if !(SHORTEST..=WHOLE).contains(&text.len()) || !text.bytes().all(is_letter) {
+            return None;
+        }
+        let mut bytes = [0; WHOLE];
+        bytes[..text.len()].copy_from_slice(text.as_bytes());
+        Some(Self { bytes, length: text.len() })
+    }
+
+    /// As it is written.
+    pub(crate) fn as_str(&self) -> &str {
+        std::str::from_utf8(&self.bytes[..self.length]).unwrap_or_default()
+    }
 }
 
 /// Letters of the longest name of a layout: a model has a handful of modules.
 const LONGEST_NAME: usize = 400;
 
 impl View {
-    /// Reads a fragment, with or without its `#`.
-    pub(crate) fn parse(fragment: &str) -> Self {
+    /// Reads a fragment, with or without its `#`, and says in words what of it could not be read.
+    pub(crate) fn parse_telling(fragment: &str) -> (Self, Option<String>) {
         let mut view = Self::default();
-        for pair in fragment.trim_start_matches('#').split('&') {
-            let Some((key, value)) = pair.split_once('=') else { continue };
-            match key {
-                "i" => view.iteration = value.parse().ok(),
-                "p" => view.planner = PlannerKind::from_id(value),
-                "t" => view.window_ns = parse_window(value),
-                "layout" => view.layout = layout_name(value),
-                "base" => view.baseline = PlannerKind::from_id(value),
-                _ => {}
+        let fragment = fragment.trim_start_matches('#');
+        if fragment.len() > LONGEST {
+            return (view, Some("The view in this link is longer than any view; the whole plan is shown.".to_owned()));
+        }
+        let mut unread = Vec::new();
+        for pair in fragment.split('&').filter(|pair| !pair.is_empty()) {
+            let (key, value) = pair.split_once('=').unwrap_or((pair, ""));
+            let read = match key {
+                "i" => value.parse().map(|iteration| view.iteration = Some(iteration)).ok(),
+                "p" => PlannerKind::from_id(value).map(|planner| view.planner = Some(planner)),
+                "t" => parse_window(value).map(|window| view.window_ns = Some(window)),
+                "base" => PlannerKind::from_id(value).map(|planner| view.baseline = Some(planner)),
+                "layout" => layout_name(value).map(|layout| view.layout = Some(layout)),
+                "sel" => ActionName::parse(value).map(|action| view.action = Some(action)),
+                "cmp" => ScenarioPrefix::parse(value).map(|scenario| view.compared = Some(scenario)),
+                _ => None,
+            };
+            if read.is_none() {
+                let shown = |c: &char| c.is_ascii_graphic();
+                unread.push(key.chars().filter(shown).take(12).collect::<String>());
             }
         }
-        view
+        let more = unread.len().saturating_sub(TOLD);
+        unread.truncate(TOLD);
+        let words = (!unread.is_empty()).then(|| {
+            let more = if more > 0 { format!(" and {more} more") } else { String::new() };
+            format!("Parts of this link could not be read and were left out: {}{more}.", unread.join(", "))
+        });
+        (view, words)
     }
 
     /// The fragment without its `#`, empty for the default view.
@@ -53,11 +114,17 @@ impl View {
         if let Some((start, end)) = self.window_ns {
             pairs.push(format!("t={}", write_window((start, end))));
         }
+        if let Some(action) = self.action {
+            pairs.push(format!("sel={}", action.write()));
+        }
         if let Some(baseline) = self.baseline {
             pairs.push(format!("base={}", baseline.id()));
         }
         if let Some(layout) = &self.layout {
             pairs.push(format!("layout={layout}"));
+        }
+        if let Some(compared) = &self.compared {
+            pairs.push(format!("cmp={}", compared.as_str()));
         }
         pairs.join("&")
     }
@@ -103,6 +170,12 @@ fn write_time(ns: u64) -> String {
 mod tests {
     use super::*;
 
+    impl View {
+        fn parse(fragment: &str) -> Self {
+            Self::parse_telling(fragment).0
+        }
+    }
+
     #[test]
     fn what_is_written_is_read_again() {
         let view = View {
@@ -111,11 +184,31 @@ mod tests {
             window_ns: Some((1_200_000, 3_400_001)),
             baseline: Some(PlannerKind::OneFOneB),
             layout: Some("2-apart-1_0.1.1.1.1.8.1.0.1".to_owned()),
+            action: ActionName::parse("r3.s1.mb7.B"),
+            compared: ScenarioPrefix::parse("ABCDEFGHIJ"),
         };
-        assert_eq!(view.write(), "i=3&p=interleaved&t=1200us..3400001ns&base=1f1b&layout=2-apart-1_0.1.1.1.1.8.1.0.1");
+        assert_eq!(
+            view.write(),
+            "i=3&p=interleaved&t=1200us..3400001ns&sel=r3.s1.mb7.B&base=1f1b&layout=2-apart-1_0.1.1.1.1.8.1.0.1&cmp=abcdefghij"
+        );
         assert_eq!(View::parse(&format!("#{}", view.write())), view);
         assert_eq!(View::default().write(), "");
         assert_eq!(View::parse(""), View::default());
+    }
+
+    #[test]
+    fn what_cannot_be_read_is_told_by_name() {
+        let told = |fragment: &str| View::parse_telling(fragment).1;
+        assert_eq!(told("#i=3&p=1f1b"), None);
+        assert_eq!(
+            told("#i=x&p=1f1b&sel=r999&cmp=short").as_deref(),
+            Some("Parts of this link could not be read and were left out: i, sel, cmp.")
+        );
+        let (view, words) = View::parse_telling("#i=2&t=9..1&<script>=1&a=1&b=2&c=3");
+        assert_eq!(view, View { iteration: Some(2), ..View::default() });
+        assert!(words.is_some_and(|words| words.ends_with("t, <script>, a and 2 more.")));
+        let (view, words) = View::parse_telling(&format!("#i=2&x={}", "a".repeat(100_000)));
+        assert!(view == View::default() && words.is_some());
     }
 
     #[test]

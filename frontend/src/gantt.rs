@@ -28,6 +28,7 @@ mod minimap;
 mod overlay;
 mod paint;
 mod palette;
+pub(crate) mod picture;
 mod query;
 mod raster;
 pub(crate) mod rows;

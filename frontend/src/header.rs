@@ -1,14 +1,12 @@
 //! The bar at the top: where one is, the theme, and on the explore page export and link.
 
-use api::path;
-use leptos::html;
 use leptos::prelude::*;
 use leptos::task::spawn_local;
 use leptos_router::hooks::use_location;
-use wasm_bindgen::JsCast;
 
 use crate::clipboard;
 use crate::explore::use_explore;
+use crate::export_menu::ExportMenu;
 use crate::help;
 use crate::theme::ThemeToggle;
 
@@ -43,7 +41,7 @@ pub(crate) fn Header() -> impl IntoView {
             <nav aria-label="Pages">
                 <a href=explore_link aria-current=move || explores().then_some("page")>"Explore"</a>
                 <a href="/schedules" aria-current=move || here("/schedules")>"Schedules"</a>
-                <a href="/scenarios" aria-current=move || here("/scenarios")>"Scenarios"</a>
+                <a href="/scenarios" aria-current=move || here("/scenarios").or(here("/plans"))>"Scenarios"</a>
                 <a href="/datasets" aria-current=move || here("/datasets")>"Datasets"</a>
                 <a href="/runs" aria-current=move || below("/runs")>"Runs"</a>
                 <a href="/traces" aria-current=move || below("/traces")>"Traces"</a>
@@ -61,59 +59,6 @@ pub(crate) fn Header() -> impl IntoView {
                 <CopyLink />
             </Show>
         </header>
-    }
-}
-
-/// Files of the shown answer.
-#[component]
-fn ExportMenu() -> impl IntoView {
-    let explore = use_explore();
-    let menu = NodeRef::<html::Details>::new();
-    let close = move |()| {
-        if let Some(menu) = menu.get_untracked() {
-            menu.set_open(false);
-        }
-    };
-    let on_key = move |event: web_sys::KeyboardEvent| {
-        if event.key() == "Escape" {
-            close(());
-        }
-    };
-    let left = move |event: web_sys::FocusEvent| {
-        let to = event.related_target().and_then(|target| target.dyn_into::<web_sys::Node>().ok());
-        if to.is_some_and(|to| menu.get_untracked().is_some_and(|menu| !menu.contains(Some(&to)))) {
-            close(());
-        }
-    };
-    let links = move || {
-        let Some(outcome) = explore.result.get() else {
-            return view! { <p class="hint">"Nothing is planned yet."</p> }.into_any();
-        };
-        let id = outcome.outcome.scenario.clone();
-        let shown = explore.shown.get();
-        let iteration = shown.iteration;
-        let pipelines = shown.timelines.iter().filter(|(_, timeline)| !timeline.is_grouped());
-        let schedules = pipelines.map(|(planner, _)| {
-            let href = path::schedule_csv(&id, planner.id(), iteration);
-            let name = format!("{}-{}-{iteration}.csv", &id[..10.min(id.len())], planner.id());
-            view! { <li><a href=href download=name>{planner.title()}<small>"torch CSV"</small></a></li> }
-        });
-        view! {
-            <p class="menu-heading">{format!("Schedule of iteration {iteration}")}</p>
-            <ul>{schedules.collect_view()}</ul>
-            <p class="menu-heading">"Whole answer"</p>
-            <ul>
-                <li><a href=path::outcome(&id) download="outcome.json">"Outcome"<small>"JSON"</small></a></li>
-                <li><a href=path::scenario(&id) download="scenario.json">"Scenario"<small>"JSON"</small></a></li>
-            </ul>
-        }
-        .into_any()
-    };
-    view! {
-        <details class="menu" node_ref=menu on:keydown=on_key on:focusout=left data-testid="export">
-            <summary class="button">"Export"</summary>
-            <div class="menu-body" on:click=move |_| close(())>{links}</div>
-        </details>
     }
 }
 

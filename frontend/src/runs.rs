@@ -25,6 +25,4 @@ pub(crate) use report::LogReportView;
 pub(crate) use thinning::{share_out, thin};
 pub(crate) use token::keep_token;
 pub(crate) use view::RunView;
-#[cfg(test)]
-pub(crate) use words::tests::summary as a_summary;
 pub(crate) use words::{StateBadge, ago, clock, origin_words, progress_words, remaining_s, size};

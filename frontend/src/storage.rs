@@ -9,6 +9,9 @@ pub(crate) const DRAFT: &str = "planscope.draft";
 /// Key of the question of the page of schedules, as its link writes it.
 pub(crate) const SCHEDULES: &str = "planscope.schedules";
 
+/// Key of the scenarios that were opened last.
+pub(crate) const RECENT: &str = "planscope.recent";
+
 /// What stands under a key.
 pub(crate) fn read(key: &str) -> Option<String> {
     window().local_storage().ok().flatten()?.get_item(key).ok().flatten()

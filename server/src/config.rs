@@ -81,7 +81,7 @@ pub struct ServeArguments {
     /// Planning jobs that may wait.
     #[arg(long, env = "PLANSCOPE_QUEUE", default_value_t = 64)]
     pub queue: usize,
-    /// Days that deleted runs, traces and profiles can be brought back; then they are gone for good.
+    /// Days that a deleted run, trace, profile, scenario or dataset can be brought back; then it is gone for good, with all that it holds.
     #[arg(long, env = "PLANSCOPE_RETENTION_DAYS", default_value_t = 30, value_parser = clap::value_parser!(u32).range(0..=3650))]
     pub retention_days: u32,
     /// Time after which the upload of a log that sends nothing is ended, in seconds; what came is kept.

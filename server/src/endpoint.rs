@@ -3,9 +3,11 @@
 pub(crate) mod accuracy;
 pub(crate) mod datasets;
 pub(crate) mod execution_plans;
+pub(crate) mod exports;
 pub(crate) mod gallery;
 pub(crate) mod health;
 pub(crate) mod jobs;
+mod lists;
 pub(crate) mod observations;
 pub(crate) mod outcomes;
 pub(crate) mod pages;

@@ -2,9 +2,9 @@
 //!
 //! Every failure is an RFC 9457 problem document. Faults of ours are logged here, once.
 
-use api::problem::{FieldProblem, Problem};
+use api::problem::{Candidate, Deletion, FieldProblem, Problem};
 use axum::Json;
-use axum::extract::rejection::{BytesRejection, QueryRejection};
+use axum::extract::rejection::{BytesRejection, JsonRejection, QueryRejection};
 use axum::http::header::{ALLOW, CONTENT_TYPE, LOCATION, RETRY_AFTER, WWW_AUTHENTICATE};
 use axum::http::{HeaderName, HeaderValue, Method, StatusCode};
 use axum::response::{IntoResponse, Response};
@@ -163,13 +163,19 @@ pub enum ApiError {
     #[error("{0}")]
     Store(#[from] StoreError),
     /// A prefix stands for several scenarios.
-    #[error("{prefix} is the beginning of several identifiers: {}", candidates.join(", "))]
+    #[error("{prefix} is the beginning of several identifiers: {}", names(candidates))]
     Ambiguous {
         /// The prefix.
         prefix: String,
         /// What it may stand for.
-        candidates: Vec<String>,
+        candidates: Vec<Candidate>,
     },
+    /// A plan has no such form.
+    #[error("{0}")]
+    NotExportable(&'static str),
+    /// What people say of a thing is wrong.
+    #[error("{}", summary(.0))]
+    InvalidWords(Vec<FieldError>),
     /// There is no such job (any more).
     #[error("there is no job {0}; finished jobs are forgotten after a while, the outcome stays with the scenario")]
     NoSuchJob(String),
@@ -327,6 +333,14 @@ impl ApiError {
         }
     }
 
+    /// A small document that did not arrive, or is none.
+    pub fn document(rejection: &JsonRejection) -> Self {
+        match rejection {
+            JsonRejection::BytesRejection(bytes) => Self::body(bytes, crate::endpoint::scenarios::LARGEST_SCENARIO),
+            other => Self::Malformed(other.body_text()),
+        }
+    }
+
     /// Kind, status and title; the same for every problem of the kind.
     fn kind(&self) -> (&'static str, StatusCode, &'static str) {
         use StatusCode as S;
@@ -349,6 +363,7 @@ impl ApiError {
             }
             Self::Observation(_) => ("no-comparison", S::UNPROCESSABLE_ENTITY, "The run cannot be held against a plan"),
             Self::InvalidProfile(_) => ("invalid-profile", S::UNPROCESSABLE_ENTITY, "The profile cannot be used"),
+            Self::InvalidWords(_) => ("invalid-words", S::UNPROCESSABLE_ENTITY, "The change is not valid"),
             Self::InvalidRun(_) => ("invalid-run", S::UNPROCESSABLE_ENTITY, "The run is not valid"),
             Self::InvalidLog(_) => ("invalid-log", S::UNPROCESSABLE_ENTITY, "The file is not a training log"),
             Self::Log(refusal) => log(refusal),
@@ -380,6 +395,7 @@ impl ApiError {
             Self::Store(_) | Self::Fault(_) => INTERNAL,
             Self::Method(_) => ("method-not-allowed", S::METHOD_NOT_ALLOWED, "Method not allowed"),
             Self::NoPipeline => ("no-pipeline", S::UNPROCESSABLE_ENTITY, "The plan is no pipeline"),
+            Self::NotExportable(_) => ("not-exportable", S::UNPROCESSABLE_ENTITY, "The plan has no such form"),
             Self::NoStudy(_) => ("no-study", S::UNPROCESSABLE_ENTITY, "There is nothing to study"),
             Self::NotPlanned => ("not-planned", S::CONFLICT, "The scenario is not planned yet"),
             Self::RehearsalsFull(_) => ("rehearsals-full", S::SERVICE_UNAVAILABLE, "Another rehearsal is at work"),
@@ -398,7 +414,10 @@ impl ApiError {
     fn problem(&self) -> Problem {
         let (kind, status, title) = self.kind();
         let errors = match self {
-            Self::InvalidScenario(errors) | Self::InvalidQuestion(errors) | Self::InvalidRun(errors) => errors
+            Self::InvalidScenario(errors)
+            | Self::InvalidQuestion(errors)
+            | Self::InvalidRun(errors)
+            | Self::InvalidWords(errors) => errors
                 .iter()
                 .map(|error| FieldProblem { pointer: error.pointer.clone(), detail: error.detail.clone() })
                 .collect(),
@@ -410,8 +429,29 @@ impl ApiError {
         } else {
             self.to_string()
         };
-        Problem { kind: format!("/problems/{kind}"), title: title.to_owned(), status: status.as_u16(), detail, errors }
+        let candidates = match self {
+            Self::Ambiguous { candidates, .. } => candidates.clone(),
+            _ => Vec::new(),
+        };
+        let deleted = match self {
+            Self::Store(StoreError::Gone { what, id, at, can_return }) => {
+                let restore = match *what {
+                    "scenario" => Some(api::path::scenario_restore(id)),
+                    "dataset" => Some(api::path::dataset_restore(id)),
+                    _ => None,
+                };
+                Some(Deletion { at: at.clone(), restore: restore.filter(|_| *can_return) })
+            }
+            _ => None,
+        };
+        let kind = format!("/problems/{kind}");
+        Problem { kind, title: title.to_owned(), status: status.as_u16(), detail, errors, candidates, deleted }
     }
+}
+
+/// Identifiers of candidates.
+fn names(candidates: &[Candidate]) -> String {
+    candidates.iter().map(|candidate| candidate.id.as_str()).collect::<Vec<_>>().join(", ")
 }
 
 const INTERNAL: (&str, StatusCode, &str) = ("internal", StatusCode::INTERNAL_SERVER_ERROR, "The server failed");

@@ -1,7 +1,48 @@
 //! Names that users give, made safe to show.
 
+use planner::scenario::FieldError;
+
 /// Longest label, in characters.
 const LONGEST: usize = 120;
+/// Longest note, in characters.
+const LONGEST_NOTE: usize = 4000;
+/// Most tags of a thing, and the longest, in characters.
+const MOST_TAGS: usize = 32;
+const LONGEST_TAG: usize = 40;
+
+/// A name that somebody gives; one without a letter is an error.
+pub(crate) fn named(raw: &str, errors: &mut Vec<FieldError>) -> Option<String> {
+    let name = clean(raw);
+    if name.is_none() {
+        errors.push(FieldError { pointer: "/name".to_owned(), detail: "is empty".to_owned() });
+    }
+    name
+}
+
+/// A note, cut where it is longer than any note.
+pub(crate) fn note(raw: &str) -> String {
+    raw.trim().chars().take(LONGEST_NOTE).collect()
+}
+
+/// Tags, sorted, each once; wrong ones are errors.
+pub(crate) fn tags(asked: &[String], errors: &mut Vec<FieldError>) -> Vec<String> {
+    let mut tags: Vec<String> = Vec::new();
+    for (index, tag) in asked.iter().enumerate() {
+        match clean(tag).filter(|tag| tag.chars().count() <= LONGEST_TAG) {
+            Some(tag) => tags.push(tag),
+            None => errors.push(FieldError {
+                pointer: format!("/tags/{index}"),
+                detail: format!("a tag has 1 to {LONGEST_TAG} characters"),
+            }),
+        }
+    }
+    tags.sort();
+    tags.dedup();
+    if tags.len() > MOST_TAGS {
+        errors.push(FieldError { pointer: "/tags".to_owned(), detail: format!("at most {MOST_TAGS} tags") });
+    }
+    tags
+}
 
 /// The label without path, control characters and characters that turn the direction of text; `None` where
 /// nothing is left.

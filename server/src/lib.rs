@@ -13,6 +13,7 @@ mod document;
 mod endpoint;
 pub mod error;
 pub mod estimate_command;
+mod export;
 mod gallery;
 pub mod health_command;
 pub mod jobs;

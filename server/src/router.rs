@@ -22,8 +22,8 @@ use crate::endpoint::datasets::LARGEST_UPLOAD;
 use crate::endpoint::runs::files::LARGEST_LOG;
 use crate::endpoint::scenarios::LARGEST_SCENARIO;
 use crate::endpoint::{
-    accuracy, datasets, execution_plans, gallery, health, jobs, observations, outcomes, pages, papers, presets,
-    profiles, rehearsals, runs, scenarios, schedules, studies, traces, what_if,
+    accuracy, datasets, execution_plans, exports, gallery, health, jobs, observations, outcomes, pages, papers,
+    presets, profiles, rehearsals, runs, scenarios, schedules, studies, traces, what_if,
 };
 use crate::error::{ApiError, as_problem};
 use crate::openapi;
@@ -46,9 +46,12 @@ pub(crate) fn api() -> (Router<Arc<App>>, utoipa::openapi::OpenApi) {
         .routes(routes!(gallery::gallery))
         .routes(routes!(accuracy::accuracy))
         .routes(routes!(papers::papers))
-        .routes(routes!(datasets::one, datasets::delete))
+        .routes(routes!(datasets::one, datasets::change, datasets::delete))
+        .routes(routes!(datasets::restore))
         .routes(routes!(scenarios::list, scenarios::store))
-        .routes(routes!(scenarios::one, scenarios::delete))
+        .routes(routes!(scenarios::one, scenarios::change, scenarios::delete))
+        .routes(routes!(scenarios::restore))
+        .routes(routes!(scenarios::plans))
         .routes(routes!(scenarios::keep))
         .routes(routes!(what_if::what_if))
         .routes(routes!(scenarios::plan))
@@ -57,6 +60,9 @@ pub(crate) fn api() -> (Router<Arc<App>>, utoipa::openapi::OpenApi) {
         .routes(routes!(outcomes::timeline))
         .routes(routes!(outcomes::overview))
         .routes(routes!(outcomes::schedule))
+        .routes(routes!(exports::trace))
+        .routes(routes!(exports::megatron_arguments))
+        .routes(routes!(exports::outcome_table))
         .routes(routes!(execution_plans::of_a_rank))
         .routes(routes!(execution_plans::file))
         .routes(routes!(studies::search))
@@ -114,7 +120,10 @@ pub fn router(app: Arc<App>) -> Router {
         .route("/", get(pages::page))
         .route("/new", get(pages::page))
         .route("/s/{id}", get(pages::page))
+        .route("/c", get(pages::page))
+        .route("/c/", get(pages::page))
         .route("/scenarios", get(pages::page))
+        .route("/plans", get(pages::page))
         .route("/datasets", get(pages::page))
         .route("/runs", get(pages::page))
         .route("/runs/{id}", get(pages::page))

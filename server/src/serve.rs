@@ -98,10 +98,20 @@ async fn forget_deleted(app: Arc<App>) {
             () = &mut stopped => return,
         }
         let now = app.clock.now();
+        let before = app.live.limits().deleted_before(now);
         let runs = app.live.forget_deleted().await.map(|runs| runs as u64);
         let traces = app.traces.purge(&app.store, now).await;
-        let profiles = app.store.writer().forget_profiles(app.live.limits().deleted_before(now)).await;
-        for (what, forgotten) in [("runs", runs), ("traces", traces), ("profiles", profiles)] {
+        let profiles = app.store.writer().forget_profiles(before).await;
+        let scenarios = app.store.writer().forget_scenarios(before).await;
+        let datasets = app.store.writer().forget_datasets(before).await;
+        let forgotten = [
+            ("runs", runs),
+            ("traces", traces),
+            ("profiles", profiles),
+            ("scenarios", scenarios),
+            ("datasets", datasets),
+        ];
+        for (what, forgotten) in forgotten {
             match forgotten {
                 Ok(0) => {}
                 Ok(count) => tracing::info!(what, count, "deleted ones are forgotten for good"),

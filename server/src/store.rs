@@ -10,17 +10,22 @@ mod profiles;
 mod reader;
 mod runs;
 mod scenarios;
+mod shelf;
 mod traces;
 mod writer;
 
+pub(crate) use datasets::DATASETS;
 pub use datasets::NewDataset;
 pub use error::StoreError;
+pub(crate) use profiles::PROFILES;
 pub use profiles::{NewProfile, ProfileContent, ProfileFile, Replaced};
 pub use reader::Reader;
-pub use runs::{LogAddition, LogPlace, LogState, Opened, RequestKey, RunChanges, RunPulse, RunQuestion, RunRow};
+pub use runs::{LogAddition, LogPlace, LogState, Opened, RequestKey, RunChanges, RunPulse, RunRow};
+pub(crate) use runs::{RUNS, state_filter};
 pub use scenarios::Resolved;
-pub(crate) use scenarios::SHORTEST_PREFIX;
-pub(crate) use traces::{Changed, ChunkQuery, Sent};
+pub(crate) use scenarios::{PLANS, SCENARIOS, SHORTEST_PREFIX};
+pub(crate) use shelf::{Order, Shelf, Wanted};
+pub(crate) use traces::{Changed, ChunkQuery, Sent, TRACES};
 pub use writer::{Write, Writer};
 
 use std::path::Path;

@@ -158,7 +158,7 @@ fn a_plan_of_the_server_is_rehearsed_elsewhere_and_streamed_back() {
     assert_eq!(report["ranks"].as_array().unwrap().len(), 4);
     let list: RunList = server.json("GET", api::path::RUNS, "");
     let run = &list.runs[0];
-    assert_eq!((run.state, run.points, run.traces, list.total), (RunState::Ended, 1, 1, 1));
+    assert_eq!((run.state, run.points, run.traces, list.page.total), (RunState::Ended, 1, 1, 1));
     assert_eq!(
         (run.scenario.as_deref(), run.plan.map(|plan| plan.id())),
         (Some(scenario.as_str()), Some("interleaved"))

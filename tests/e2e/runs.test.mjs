@@ -179,8 +179,8 @@ test("runs are named, tagged, found, deleted and brought back", async () => {
   await page.getByTestId("run-note").press("Tab");
   await eventually(async () => (await server.get(`/runs/${sent}`)).summary.note, (note) => note === "with offload", "the note is stored");
   await page.goto("/runs");
-  const rows = page.getByTestId("runs").locator("tbody tr[data-run]");
-  await page.getByTestId("runs-tag").selectOption("nightly");
+  const rows = page.getByTestId("runs").locator("tbody tr[data-id]");
+  await page.getByTestId("runs-tags").getByRole("button", { name: "nightly" }).click();
   await eventually(() => rows.count(), (count) => count === 1, "one run has the tag");
   assert.match(await rows.first().innerText(), /Nightly of the 7B[\s\S]*with offload/);
   await page.getByTestId("runs-search").fill("nothing of this name");

@@ -69,10 +69,11 @@ pub(crate) fn ScatterChart(
     #[prop(into)]
     label: Signal<String>,
     /// The point that is looked at, as a ring.
-    #[prop(into)]
+    #[prop(optional, into)]
     chosen: Signal<Option<(f64, f64)>>,
     /// Told of the kind and the number of a point that is clicked.
-    on_pick: Callback<(usize, usize)>,
+    #[prop(optional)]
+    on_pick: Option<Callback<(usize, usize)>>,
     /// Names the chart in tests.
     test_id: &'static str,
 ) -> impl IntoView {
@@ -89,7 +90,9 @@ pub(crate) fn ScatterChart(
     let picked = Callback::new(move |(trace, point): (usize, usize)| {
         // The front is drawn first, the ring last.
         if let Some(kind) = trace.checked_sub(1).filter(|kind| *kind < count_of_kinds()) {
-            on_pick.run((kind, point));
+            if let Some(on_pick) = on_pick {
+                on_pick.run((kind, point));
+            }
         }
     });
     let count = move || clouds.with(|clouds| clouds.iter().map(|cloud| cloud.points.len()).sum::<usize>());

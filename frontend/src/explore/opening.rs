@@ -12,6 +12,7 @@ use super::modalities::leave_out_unread;
 use super::{Explore, PlanState};
 use crate::client::{self, Failure};
 use crate::field_errors::FieldErrors;
+use crate::recent;
 use crate::storage;
 use crate::undo::History;
 
@@ -47,13 +48,19 @@ impl Explore {
             }
             match answer {
                 Ok(stored) => self.open_stored(generation, stored).await,
-                Err(failure) => self.fail(failure),
+                Err(failure) => {
+                    if matches!(failure.status(), Some(404 | 410)) {
+                        recent::forget(&id);
+                    }
+                    self.fail(failure);
+                }
             }
         });
     }
 
     async fn open_stored(self, generation: u64, stored: StoredScenario) {
         let id = stored.id.clone();
+        recent::remember(&stored);
         self.scenario.set(serde_json::to_value(&stored.scenario).unwrap_or(Value::Null));
         self.stored.set(Some(stored));
         self.write_address();
@@ -97,6 +104,19 @@ impl Explore {
         });
     }
 
+    /// Shows a scenario that came with a link; it is stored when it is planned.
+    pub(crate) fn start_unsaved(self, scenario: Value) {
+        self.clear();
+        self.scenario.set(scenario);
+        self.unsaved.set(true);
+        self.state.set(PlanState::Idle);
+    }
+
+    /// Takes a scenario from a file, as one more edit, and plans it.
+    pub(crate) fn import(self, scenario: Value) {
+        self.edit("", |present| *present = scenario);
+    }
+
     /// Throws the draft away and starts from a ready scenario.
     pub(crate) fn start_afresh(self) {
         storage::forget(storage::DRAFT);
@@ -110,6 +130,7 @@ impl Explore {
         self.errors.set(FieldErrors::default());
         self.unreadable.set(FieldErrors::default());
         self.import.set(None);
+        self.unsaved.set(false);
         self.scenario.set(Value::Null);
         self.stored.set(None);
         self.result.set(None);

@@ -34,6 +34,18 @@ impl Explore {
                 Ok(stored) => {
                     self.errors.set(FieldErrors::default());
                     let id = stored.id.clone();
+                    // What an edit makes on the way is not what somebody opened.
+                    if !self.history.with_value(crate::undo::History::can_undo) {
+                        crate::recent::remember(&stored);
+                    }
+                    self.unsaved.set(false);
+                    // A file may name presets; the fields show what they stand for.
+                    let names_presets = self.scenario.with_untracked(|scenario| {
+                        ["/model/preset", "/cluster/preset"].into_iter().any(|place| scenario.pointer(place).is_some())
+                    });
+                    if names_presets {
+                        self.scenario.set(serde_json::to_value(&stored.scenario).unwrap_or_default());
+                    }
                     self.stored.set(Some(stored));
                     self.write_address();
                     self.plan(generation, id).await;
@@ -142,6 +154,7 @@ impl Explore {
         self.fetch_the_rest(generation, outcome.outcome.scenario.clone(), &shown);
         self.shown.set(shown);
         self.result.set(Some(Arc::new(outcome)));
+        self.select_named();
         match failure {
             Some(failure) => self.state.set(PlanState::Failed(failure)),
             None => self.finish(),

@@ -1,11 +1,13 @@
 //! What is looked at, kept in step with the address bar.
 
+use api::planner::scenario::PlannerKind;
 use leptos::prelude::*;
 use wasm_bindgen::JsValue;
 
 use super::Explore;
-use crate::fragment::View;
-use crate::gantt::TimeWindow;
+use crate::fragment::{ActionName, View};
+use crate::gantt::{Selection, TimeWindow};
+use crate::results::planner_of;
 
 /// Browsers refuse an address bar that is written hundreds of times in a few seconds.
 const URL_PAUSE: std::time::Duration = std::time::Duration::from_millis(250);
@@ -18,7 +20,33 @@ impl Explore {
         let whole = window.start_ns <= 0.0 && window.end_ns >= extent as f64;
         let window_ns = (!whole && window.end_ns > window.start_ns)
             .then(|| (window.start_ns.max(0.0).round() as u64, window.end_ns.round() as u64));
-        View { window_ns, ..self.view.get() }
+        let view = self.view.get();
+        let action = self.selection.get().and_then(|selection| {
+            let planner = planner_of(selection.chart)?;
+            let timeline = self.shown.with(|shown| shown.timeline(planner))?;
+            ActionName::of(&timeline, selection.span, Some(planner).filter(|planner| view.planner != Some(*planner)))
+        });
+        View { window_ns, action, ..view }
+    }
+
+    /// Selects the action that the link names, in the plan that it names.
+    pub(crate) fn select_named(&self) {
+        let Some(action) = self.view.with_untracked(|view| view.action) else { return };
+        // Once only: from now on the selection is that of whoever looks.
+        self.view.update(|view| view.action = None);
+        let planners =
+            self.shown.with_untracked(|shown| shown.timelines.iter().map(|(planner, _)| *planner).collect::<Vec<_>>());
+        let wanted = action.planner.or(self.view.with_untracked(|view| view.planner));
+        let planner = wanted.or(planners.first().copied());
+        let found = planner.and_then(|planner| {
+            let timeline = self.shown.with_untracked(|shown| shown.timeline(planner))?;
+            let chart = PlannerKind::ALL.iter().position(|kind| *kind == planner)?;
+            Some(Selection { chart, span: action.find(&timeline)? })
+        });
+        if found.is_none() {
+            self.link_words.set(Some("The action that this link selects is not in this plan.".to_owned()));
+        }
+        self.selection.set(found);
     }
 
     /// Path and fragment that show the same elsewhere.
@@ -31,7 +59,11 @@ impl Explore {
 
     /// Reads the view from the address bar.
     pub(crate) fn read_address(&self) {
-        let view = View::parse(&window().location().hash().unwrap_or_default());
+        let hash = window().location().hash().unwrap_or_default();
+        // A link that holds the scenario itself says nothing of the view.
+        let fragment = if hash.trim_start_matches('#').starts_with(api::contained::FIRST_FORM) { "" } else { &hash };
+        let (view, words) = View::parse_telling(fragment);
+        self.link_words.set(words);
         if let Some((start, end)) = view.window_ns {
             self.window.set(TimeWindow { start_ns: start as f64, end_ns: end as f64 });
         } else {

@@ -1,97 +1,118 @@
-//! The page of datasets: upload, look, use, delete.
+//! The page of datasets: upload, look, find, use, delete.
 
-use api::dataset::{DatasetSummary, Uploaded};
+use api::dataset::{DatasetList, DatasetSummary, Uploaded};
 use api::path;
 use api::planner::outcome::HistogramColumns;
+use api::shelf::ListPage;
 use leptos::prelude::*;
 
 use crate::catalogue::use_catalogue;
 use crate::charts::Histogram;
-use crate::deletion::{DeletionToasts, Deletions};
 use crate::format;
-use crate::notice::FailureNotice;
+use crate::runs::size;
+use crate::shelf::{About, Column, Kept, Shelf, ShelfView};
 use crate::upload::{ImportReportView, Upload};
+
+impl Kept for DatasetSummary {
+    type List = DatasetList;
+    const KIND: &'static str = "datasets";
+    const NOUN: (&'static str, &'static str) = ("dataset", "datasets");
+    const URL: &'static str = path::DATASETS;
+    const SEARCHED: &'static str = "Search names, notes, tags";
+    const COLUMNS: &'static [Column] = &[
+        Column::number("Samples", Some("samples")),
+        Column::words("Tokens", None),
+        Column::words("Images", None),
+        Column::number("Size", Some("size")),
+        Column::words("Stored, UTC", Some("created")),
+    ];
+
+    fn unpack(list: DatasetList) -> (Vec<Self>, ListPage) {
+        (list.datasets, list.page)
+    }
+
+    fn about(&self) -> About {
+        About {
+            id: self.id.clone(),
+            name: self.name.clone(),
+            note: self.note.clone(),
+            tags: self.tags.clone(),
+            pinned: self.pinned,
+            deleted: self.deleted_at.is_some(),
+            href: format!("/new?dataset={}", self.id),
+            url: path::dataset(&self.id),
+            restore: path::dataset_restore(&self.id),
+        }
+    }
+
+    fn cells(&self) -> Vec<AnyView> {
+        let images = self.images.as_ref().map_or_else(|| "–".to_owned(), facts);
+        vec![
+            format::count(self.samples).into_any(),
+            view! { <Tokens columns=self.text_tokens.clone() name=self.name.clone() /> }.into_any(),
+            images.into_any(),
+            size(self.bytes).into_any(),
+            view! { <span class="muted">{format::moment(&self.created_at)}</span> }.into_any(),
+        ]
+    }
+}
+
+/// A distribution in words.
+fn facts(columns: &HistogramColumns) -> String {
+    format!(
+        "mean {}, median {}, 99 % under {}, most {}",
+        format::three_digits(columns.mean),
+        format::three_digits(columns.median),
+        format::three_digits(columns.p99),
+        format::three_digits(columns.max),
+    )
+}
+
+/// Token lengths in words, and as a chart for those who open it.
+#[component]
+fn Tokens(columns: HistogramColumns, name: String) -> impl IntoView {
+    let words = facts(&columns);
+    let open = RwSignal::new(false);
+    let data = Signal::stored(Some(columns));
+    view! {
+        <details class="tokens" on:toggle=move |_| open.set(true)>
+            <summary aria-label=format!("Token lengths of {name}")>{words}</summary>
+            <Show when=move || open.get()><Histogram data=data unit="tokens" /></Show>
+        </details>
+    }
+}
 
 /// Datasets.
 #[component]
 pub(crate) fn DatasetsPage() -> impl IntoView {
     document().set_title("Datasets · Planscope");
     let catalogue = use_catalogue();
-    let deletions = Deletions::new();
+    let shelf = Shelf::<DatasetSummary>::new();
     let report = RwSignal::new(None);
-    catalogue.fetch_datasets();
-    let gone = Callback::new(move |id: String| {
-        catalogue.datasets.update(|datasets| {
-            if let Some(datasets) = datasets {
-                datasets.retain(|dataset| dataset.id != id);
-            }
-        });
-    });
     let uploaded = move |uploaded: Uploaded| {
         report.set(Some(uploaded.report));
         catalogue.add(uploaded.dataset);
+        shelf.reload();
     };
-    let list = move || match (catalogue.datasets.get(), catalogue.failure.get()) {
-        (None, Some(failure)) => {
-            view! { <FailureNotice failure=failure on_retry=move |()| catalogue.fetch() /> }.into_any()
+    // Names and deletions are the pickers' business, too.
+    Effect::new(move |before: Option<()>| {
+        shelf.known.track();
+        if before.is_some() {
+            catalogue.fetch_datasets();
         }
-        (None, None) => view! { <div class="skeleton card-skeleton" aria-hidden="true"></div> }.into_any(),
-        (Some(datasets), _) if datasets.is_empty() => {
-            view! { <p class="empty">"No dataset yet. Lengths of your own samples make the plans of your own job."</p> }
-                .into_any()
-        }
-        (Some(datasets), _) => {
-            let shown = datasets.into_iter().filter(|dataset| !deletions.is_waiting(&dataset.id));
-            let cards = shown.map(|dataset| view! { <DatasetCard dataset=dataset deletions=deletions gone=gone /> });
-            view! { <div class="datasets">{cards.collect_view()}</div> }.into_any()
-        }
-    };
+    });
     view! {
         <main id="main" class="page" tabindex="-1">
             <h1>"Datasets"</h1>
-            <p class="lead">"Token lengths of real samples, one per row, or a histogram of them. Nothing leaves this server."</p>
+            <p class="lead">"Token lengths of real samples, one per row, or a histogram of them. Nothing leaves this server. A dataset's name opens a new scenario on it."</p>
             <Upload compact=false on_uploaded=uploaded />
             {move || report.get().map(|report| view! { <ImportReportView report=report /> })}
-            {list}
-            <DeletionToasts deletions=deletions />
+            <ShelfView shelf=shelf empty=Empty />
         </main>
     }
 }
 
 #[component]
-fn DatasetCard(dataset: DatasetSummary, deletions: Deletions, gone: Callback<String>) -> impl IntoView {
-    let DatasetSummary { id, name, samples, text_tokens, images, created_at } = dataset;
-    let facts = |columns: &HistogramColumns, unit: &str| {
-        format!(
-            "{unit}: mean {}, median {}, 99 % under {}, most {}",
-            format::three_digits(columns.mean),
-            format::three_digits(columns.median),
-            format::three_digits(columns.p99),
-            format::three_digits(columns.max),
-        )
-    };
-    let image_facts = images.as_ref().map(|images| facts(images, "Images"));
-    let tokens = Signal::stored(Some(text_tokens));
-    let label = format!("Delete {name}");
-    let (key, shown) = (id.clone(), name.clone());
-    view! {
-        <section class="card dataset" data-dataset=id.clone()>
-            <header class="card-title">
-                <h2>{name}</h2>
-                <span class="muted">{format!("{} samples · {} UTC", format::count(samples), format::moment(&created_at))}</span>
-            </header>
-            <Histogram data=tokens unit="tokens" />
-            {image_facts.map(|facts| view! { <p class="hint">{facts}</p> })}
-            <p class="actions">
-                <a class="button" href=format!("/new?dataset={id}")>"Use in a new scenario"</a>
-                <button
-                    class="quiet"
-                    aria-label=label
-                    on:click=move |_| deletions.delete(key.clone(), shown.clone(), path::dataset(&key), gone)
-                >
-                    "Delete"
-                </button>
-            </p>
-        </section>
-    }
+fn Empty() -> impl IntoView {
+    view! { <p>"No dataset yet. Drop a file above: lengths of your own samples make the plans of your own job."</p> }
 }

@@ -1,5 +1,7 @@
 //! The explore page: editor, results, reasons.
 
+mod unopened;
+
 use leptos::prelude::*;
 use leptos_router::hooks::{use_params_map, use_query_map};
 
@@ -10,6 +12,7 @@ use crate::gantt::{Measure, set_measure};
 use crate::pointer;
 use crate::results::Results;
 use crate::why::WhyPanel;
+use unopened::{Unopened, is_unopened};
 
 /// The explore page, empty or on a stored scenario.
 #[component]
@@ -17,9 +20,6 @@ pub(crate) fn ExplorePage() -> impl IntoView {
     let explore = use_explore();
     let params = use_params_map();
     let query = use_query_map();
-    explore.on_page.set(true);
-    set_measure(Measure::Physical);
-    on_cleanup(move || explore.on_page.set(false));
     let wanted = Memo::new(move |_| {
         let id = params.with(|params| params.get("id"));
         let start = query.with(|query| match (query.get("ready"), query.get("dataset")) {
@@ -33,6 +33,20 @@ pub(crate) fn ExplorePage() -> impl IntoView {
         Ok(id) => explore.open(id),
         Err(start) => explore.start(start),
     });
+    view! {
+        <Show when=move || !is_unopened(&explore) fallback=|| view! { <Unopened /> }>
+            <Workbench />
+        </Show>
+    }
+}
+
+/// Everything around the scenario that is open.
+#[component]
+pub(crate) fn Workbench() -> impl IntoView {
+    let explore = use_explore();
+    explore.on_page.set(true);
+    set_measure(Measure::Physical);
+    on_cleanup(move || explore.on_page.set(false));
     Effect::new(move |_| {
         let title = explore.scenario.with(|scenario| pointer::text(scenario, "/title"));
         document().set_title(&format!("{} · Planscope", title.as_deref().unwrap_or("Untitled scenario")));
@@ -48,6 +62,8 @@ pub(crate) fn ExplorePage() -> impl IntoView {
         let iteration = explore.view.with_untracked(|view| view.iteration.unwrap_or(0));
         if explore.shown.with_untracked(|shown| shown.iteration != iteration) {
             explore.show_iteration(iteration);
+        } else {
+            explore.select_named();
         }
     });
     on_cleanup(move || listener.remove());
@@ -57,12 +73,44 @@ pub(crate) fn ExplorePage() -> impl IntoView {
                 <Editor />
             </Side>
             <div class="middle">
+                <LinkWords />
+                <UnsavedNotice />
                 <Results />
             </div>
             <Side class_name="reasons" label="Reasons">
                 <WhyPanel />
             </Side>
         </main>
+    }
+}
+
+/// What of the link could not be read, until somebody has seen it.
+#[component]
+fn LinkWords() -> impl IntoView {
+    let explore = use_explore();
+    view! {
+        <div role="status" data-testid="link-words">
+            {move || explore.link_words.get().map(|words| view! {
+                <p class="notice quiet-word">
+                    <span>{words}</span>
+                    <button class="quiet" on:click=move |_| explore.link_words.set(None)>"Close"</button>
+                </p>
+            })}
+        </div>
+    }
+}
+
+/// The scenario is in the link and nowhere else.
+#[component]
+fn UnsavedNotice() -> impl IntoView {
+    let explore = use_explore();
+    view! {
+        <Show when=move || explore.unsaved.get()>
+            <div class="notice" data-testid="unsaved">
+                <p>"This scenario came with the link and is stored nowhere. Look at it and change it at the left; it is stored when it is planned."</p>
+                <button class="primary" data-testid="plan-unsaved" on:click=move |_| explore.retry()>"Plan it"</button>
+            </div>
+        </Show>
     }
 }
 

@@ -1,4 +1,4 @@
-//! The first page: ready scenarios, a new one, what was kept last.
+//! The first page: ready scenarios, a new one, what was opened last, pinned and kept.
 
 mod rehearse;
 
@@ -12,12 +12,13 @@ use leptos::task::spawn_local;
 use crate::client::{self, Failure};
 use crate::format;
 use crate::notice::FailureNotice;
+use crate::recent::OpenedLast;
 use crate::results::short_title;
 use crate::sketch;
 use rehearse::RehearseReady;
 
 /// Kept scenarios shown here; the rest is a page of its own.
-const RECENT: usize = 5;
+const RECENT: usize = 8;
 /// Set-ups of a paper that are shown unfolded.
 const SHELF: usize = 8;
 
@@ -32,8 +33,9 @@ pub(crate) fn GalleryPage() -> impl IntoView {
         spawn_local(async move { gallery.set(Some(client::get(path::GALLERY).await)) });
         spawn_local(async move {
             // Where the list cannot be had, the notice about the gallery says why.
-            if let Ok(list) = client::get::<ScenarioList>(path::SCENARIOS).await {
-                recent.set(list.scenarios.into_iter().take(RECENT).collect());
+            // Pinned ones come first.
+            if let Ok(list) = client::get::<ScenarioList>(&format!("{}?limit={RECENT}", path::SCENARIOS)).await {
+                recent.set(list.scenarios);
             }
         });
     };
@@ -70,14 +72,15 @@ pub(crate) fn GalleryPage() -> impl IntoView {
                     <span class="summary">"Your model, your cluster, your lengths. Upload a file or draw from a distribution."</span>
                 </a>
             </div>
-            {move || papers().into_iter().map(|(paper, entries)| view! { <PaperShelf paper=paper entries=entries /> }).collect_view()}
+            <OpenedLast heading="Opened last in this browser" />
             <Show when=move || !recent.with(Vec::is_empty)>
-                <h2>"Kept last"</h2>
-                <ul class="recent">
+                <h2>"Pinned and kept last"</h2>
+                <ul class="recent" data-testid="kept-last">
                     {move || recent.get().into_iter().map(|line| view! { <RecentLine line=line /> }).collect_view()}
                 </ul>
-                <p><a href="/scenarios">"All scenarios"</a></p>
+                <p><a href="/scenarios">"All scenarios"</a>" · "<a href="/plans">"All plans"</a></p>
             </Show>
+            {move || papers().into_iter().map(|(paper, entries)| view! { <PaperShelf paper=paper entries=entries /> }).collect_view()}
         </main>
     }
 }
@@ -171,7 +174,7 @@ fn RecentLine(line: ScenarioLine) -> impl IntoView {
     let best = line.best.map(|best| format!("{}, {}", format::seconds(best.iteration_s), best.planner));
     view! {
         <li>
-            <a href=path::share(&line.short)>{line.title}</a>
+            <span>{line.pinned.then_some("★ ")}<a href=path::share(&line.short)>{line.title}</a></span>
             <span class="muted">{line.model}" · "{line.cluster}</span>
             <span>{best}</span>
             <span class="muted">{format::moment(&line.created_at)}</span>

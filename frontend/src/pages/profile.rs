@@ -12,7 +12,7 @@ use crate::charts::FitChart;
 use crate::client::{self, Body, Failure};
 use crate::format;
 use crate::notice::FailureNotice;
-use crate::pages::runs::tags_of;
+use crate::shelf::tags_of;
 use crate::profiles::{EffectWords, Factors, changes, source_words};
 use crate::runs::size;
 

@@ -125,7 +125,7 @@ pub(crate) fn PlanChoice(
 }
 
 fn line_of(stored: StoredScenario) -> ScenarioLine {
-    let StoredScenario { id, short, scenario, created_at, .. } = stored;
+    let StoredScenario { id, short, scenario, created_at, note, tags, pinned, .. } = stored;
     let title = scenario.title.unwrap_or_else(|| format!("{} on {}", scenario.model.name, scenario.cluster.name));
     ScenarioLine {
         id,
@@ -135,5 +135,10 @@ fn line_of(stored: StoredScenario) -> ScenarioLine {
         cluster: scenario.cluster.name,
         best: None,
         created_at,
+        note,
+        tags,
+        pinned,
+        deleted_at: None,
+        bytes: 0,
     }
 }

@@ -131,6 +131,8 @@ pub(crate) mod tests {
             total_steps: Some(500),
             median_step_s: Some(2.0),
             traces: 0,
+            pinned: false,
+            deleted_at: None,
         }
     }
 

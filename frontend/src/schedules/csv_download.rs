@@ -2,9 +2,8 @@
 
 use leptos::prelude::*;
 use leptos::task::spawn_local;
-use wasm_bindgen::{JsCast, JsValue};
 
-use crate::clipboard;
+use crate::{clipboard, saving};
 
 /// Buttons that save and copy a text.
 #[component]
@@ -17,7 +16,7 @@ pub(super) fn SaveAndCopy(
 ) -> impl IntoView {
     let file = format!("{}.csv", file_name(&name));
     let refused = RwSignal::new(false);
-    let save = move |_| refused.set(save(&file, &csv.run(())).is_err());
+    let save = move |_| refused.set(saving::text(&file, &csv.run(())).is_err());
     view! {
         <button class="quiet" aria-label=format!("Save CSV: {name}") data-testid="save-csv" on:click=save>"Save CSV"</button>
         <CopyButton text=csv label="Copy CSV" what=name />
@@ -59,19 +58,6 @@ pub(super) fn CopyButton(
             {move || done.get().map(|done| if done { "Copied" } else { "The browser refuses to copy" })}
         </span>
     }
-}
-
-/// Hands a text out as a file.
-fn save(name: &str, text: &str) -> Result<(), JsValue> {
-    let parts = js_sys::Array::of1(&JsValue::from_str(text));
-    let blob = web_sys::Blob::new_with_str_sequence(&parts)?;
-    let url = web_sys::Url::create_object_url_with_blob(&blob)?;
-    let link = document().create_element("a")?.unchecked_into::<web_sys::HtmlElement>();
-    link.set_attribute("href", &url)?;
-    link.set_attribute("download", name)?;
-    link.click();
-    // The download has its own hold on the content from the click on.
-    web_sys::Url::revoke_object_url(&url)
 }
 
 /// A name that every system takes.

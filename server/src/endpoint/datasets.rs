@@ -1,9 +1,10 @@
-//! Datasets: upload, list, delete.
+//! Datasets: upload, list, change, delete, restore.
 
 use api::dataset::{DatasetList, DatasetSummary, ImportReport, Uploaded};
+use api::shelf::{LARGEST_PAGE, ListQuery, Words};
 use axum::Json;
 use axum::body::Bytes;
-use axum::extract::rejection::{BytesRejection, QueryRejection};
+use axum::extract::rejection::{BytesRejection, JsonRejection, QueryRejection};
 use axum::extract::{Path, Query, State};
 use ingest::dataset::{ImportError, Imported};
 use planner::outcome::HistogramColumns;
@@ -11,9 +12,10 @@ use planner::workload::Dataset;
 use serde::Deserialize;
 use utoipa::IntoParams;
 
+use super::lists;
 use crate::app::Shared;
 use crate::error::{Answer, ApiError, Deleted};
-use crate::store::NewDataset;
+use crate::store::{DATASETS, NewDataset};
 use crate::{dataset_id, label};
 
 /// Largest upload, in MiB.
@@ -29,10 +31,19 @@ pub(crate) struct UploadOptions {
     column: Option<String>,
 }
 
-/// Stored datasets, newest first.
-#[utoipa::path(get, path = "/api/v1/datasets", tag = "datasets", responses((status = 200, body = DatasetList)))]
-pub(crate) async fn list(State(app): Shared) -> Result<Json<DatasetList>, ApiError> {
-    Ok(Json(DatasetList { datasets: app.store.reader().datasets().await? }))
+/// Stored datasets, pinned ones and then the newest first. Further orders are `samples` and `size`.
+#[utoipa::path(
+    get, path = "/api/v1/datasets", tag = "datasets", params(ListQuery),
+    responses((status = 200, body = DatasetList), (status = 400, description = "A wrong query"))
+)]
+pub(crate) async fn list(
+    State(app): Shared,
+    query: Result<Query<ListQuery>, QueryRejection>,
+) -> Result<Json<DatasetList>, ApiError> {
+    let Query(query) = query?;
+    let mut list = app.store.reader().datasets(&lists::wanted(query, &DATASETS, LARGEST_PAGE)?).await?;
+    list.page.retention_days = app.live.limits().retention_days;
+    Ok(Json(list))
 }
 
 /// Uploads a length file: plain numbers, CSV, JSON or JSONL, recognised by content.
@@ -79,7 +90,43 @@ pub(crate) async fn one(State(app): Shared, Path(id): Path<String>) -> Result<Js
     Ok(Json(app.store.reader().dataset(&id).await?))
 }
 
-/// Deletes a dataset. Scenarios that name it keep their outcomes, but cannot be planned again.
+/// Changes what people say of a dataset; what is absent stays.
+#[utoipa::path(
+    patch, path = "/api/v1/datasets/{id}", tag = "datasets", request_body = Words,
+    params(("id" = String, Path, description = "Content address")),
+    responses(
+        (status = 200, body = DatasetSummary), (status = 400, description = "The body is not such a document"),
+        (status = 404, description = "Unknown"), (status = 410, description = "Deleted"),
+        (status = 413, description = "The body is too large"),
+        (status = 422, description = "Fields are wrong; every one is named"),
+    )
+)]
+pub(crate) async fn change(
+    State(app): Shared,
+    Path(id): Path<String>,
+    body: Result<Json<Words>, JsonRejection>,
+) -> Result<Json<DatasetSummary>, ApiError> {
+    let Json(words) = body.map_err(|rejection| ApiError::document(&rejection))?;
+    app.store.reader().dataset(&id).await?;
+    app.store.writer().change_dataset(&id, &lists::checked(words)?, app.clock.now()).await?;
+    Ok(Json(app.store.reader().dataset(&id).await?))
+}
+
+/// Brings a deleted dataset back.
+#[utoipa::path(
+    post, path = "/api/v1/datasets/{id}/restore", tag = "datasets", params(("id" = String, Path, description = "Content address")),
+    responses(
+        (status = 200, body = DatasetSummary), (status = 404, description = "Unknown"),
+        (status = 410, description = "Deleted longer ago than it is kept"),
+    )
+)]
+pub(crate) async fn restore(State(app): Shared, Path(id): Path<String>) -> Result<Json<DatasetSummary>, ApiError> {
+    app.store.writer().forget_datasets(app.live.limits().deleted_before(app.clock.now())).await?;
+    app.store.writer().restore_dataset(&id).await?;
+    Ok(Json(app.store.reader().dataset(&id).await?))
+}
+
+/// Deletes a dataset. Scenarios that name it keep their outcomes, but cannot be planned again until it is restored.
 #[utoipa::path(
     delete, path = "/api/v1/datasets/{id}", tag = "datasets", params(("id" = String, Path, description = "Content address")),
     responses((status = 204, description = "Deleted"), (status = 404, description = "Unknown"), (status = 410, description = "Deleted before"))

@@ -1,6 +1,7 @@
 //! Profiles: upload and fit, list, change, delete, use.
 
 use api::profile::{AppliedProfile, ApplyProfile, Profile, ProfileChange, ProfileList};
+use api::shelf::{LARGEST_PAGE, ListQuery};
 use axum::Json;
 use axum::body::Bytes;
 use axum::extract::rejection::{BytesRejection, JsonRejection, QueryRejection};
@@ -8,31 +9,16 @@ use axum::extract::{Path, Query, State};
 use serde::Deserialize;
 use utoipa::IntoParams;
 
+use super::lists;
 use super::scenarios::{find, validate};
 use crate::app::{App, Shared};
 use crate::error::{Answer, ApiError, Deleted};
 use crate::label;
 use crate::profiles::{Base, ProfileError, apply, fit};
-use crate::store::{ProfileFile, Replaced};
+use crate::store::{PROFILES, ProfileFile, Replaced};
 
 /// Largest upload, in MiB.
 const LARGEST_UPLOAD: usize = super::datasets::LARGEST_UPLOAD;
-/// Most tags of a profile, and the longest, in characters.
-const MOST_TAGS: usize = 32;
-const LONGEST_TAG: usize = 40;
-/// Longest note, in characters.
-const LONGEST_NOTE: usize = 10_000;
-
-/// What is asked of a list.
-#[derive(Debug, Deserialize, IntoParams)]
-#[into_params(parameter_in = Query)]
-pub(crate) struct ListOptions {
-    /// Words of the name or the note.
-    search: Option<String>,
-    /// A tag.
-    tag: Option<String>,
-}
-
 /// Options of an upload.
 #[derive(Debug, Deserialize, IntoParams)]
 #[into_params(parameter_in = Query)]
@@ -54,19 +40,18 @@ pub(crate) struct UploadOptions {
     onto: Option<String>,
 }
 
-/// Stored profiles, newest first.
+/// Stored profiles, pinned ones and then the newest first. Further orders are `measurements`, `residual` and `size`.
 #[utoipa::path(
-    get, path = "/api/v1/profiles", tag = "profiles", params(ListOptions),
+    get, path = "/api/v1/profiles", tag = "profiles", params(ListQuery),
     responses((status = 200, body = ProfileList), (status = 400, description = "A wrong query"))
 )]
 pub(crate) async fn list(
     State(app): Shared,
-    options: Result<Query<ListOptions>, QueryRejection>,
+    query: Result<Query<ListQuery>, QueryRejection>,
 ) -> Result<Json<ProfileList>, ApiError> {
-    let Query(options) = options?;
-    let given = |text: Option<String>| text.map(|text| text.trim().to_owned()).filter(|text| !text.is_empty());
-    let (search, tag) = (given(options.search), given(options.tag));
-    Ok(Json(app.store.reader().profiles(search.as_deref(), tag.as_deref(), app.live.limits().retention_days).await?))
+    let Query(query) = query?;
+    let wanted = lists::wanted(query, &PROFILES, LARGEST_PAGE)?;
+    Ok(Json(app.store.reader().profiles(&wanted, app.live.limits().retention_days).await?))
 }
 
 /// Uploads measurements and fits them.
@@ -164,6 +149,7 @@ pub(crate) async fn one(State(app): Shared, Path(id): Path<String>) -> Result<Js
     responses(
         (status = 200, body = Profile), (status = 400, description = "The body is not such a document, or a name is empty"),
         (status = 404, description = "Unknown"), (status = 410, description = "Deleted"),
+        (status = 422, description = "Tags are wrong; every one is named"),
     )
 )]
 pub(crate) async fn change(
@@ -177,18 +163,16 @@ pub(crate) async fn change(
         Some(None) => return Err(ApiError::Malformed("a name needs a letter".to_owned())),
         name => name.flatten(),
     };
-    let tags = change.tags.map(|tags| {
-        let mut tags: Vec<String> = tags.iter().filter_map(|tag| label::clean(tag)).collect();
-        for tag in &mut tags {
-            *tag = tag.chars().take(LONGEST_TAG).collect();
-        }
-        tags.sort_unstable();
-        tags.dedup();
-        tags.truncate(MOST_TAGS);
-        tags
-    });
-    let note = change.note.map(|note| note.chars().take(LONGEST_NOTE).collect());
-    app.store.writer().change_profile(&id, &ProfileChange { name, note, tags }).await?;
+    let mut wrong = Vec::new();
+    let tags = change.tags.as_deref().map(|tags| label::tags(tags, &mut wrong));
+    if !wrong.is_empty() {
+        return Err(ApiError::InvalidWords(wrong));
+    }
+    let note = change.note.as_deref().map(label::note);
+    app.store
+        .writer()
+        .change_profile(&id, &ProfileChange { name, note, tags, pinned: change.pinned }, app.clock.now())
+        .await?;
     Ok(Json(app.store.reader().profile(&id).await?))
 }
 

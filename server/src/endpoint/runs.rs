@@ -6,6 +6,7 @@ pub(crate) mod log;
 pub(crate) mod points;
 
 use api::run::{CreatedRun, NewRun, RunChange, RunDetail, RunList, RunOrigin, RunState};
+use api::shelf::ListQuery;
 use axum::Json;
 use axum::body::Bytes;
 use axum::extract::rejection::{BytesRejection, QueryRejection};
@@ -19,70 +20,57 @@ use sha2::{Digest, Sha256};
 use utoipa::IntoParams;
 
 use crate::app::{App, Shared};
-use crate::endpoint::scenarios;
+use crate::endpoint::{lists, scenarios};
 use crate::error::{Answer, ApiError, Deleted};
 use crate::label;
 use crate::live::{Token, run_id};
-use crate::store::{Opened, RequestKey, RunChanges, RunQuestion, RunRow};
+use crate::store::{Opened, RUNS, RequestKey, RunChanges, RunRow, state_filter};
 
-/// Most runs of one list.
-const LONGEST_LIST: u32 = 200;
+/// Runs of a list that is asked for no number of them.
+const USUAL_LIST: u32 = 50;
 /// Longest Idempotency-Key, in characters.
 const LONGEST_KEY: usize = 255;
-/// Longest note, in characters.
-const LONGEST_NOTE: usize = 4000;
-/// Most tags of a run.
-const MOST_TAGS: usize = 32;
-/// Longest tag, in characters.
-const LONGEST_TAG: usize = 40;
 
-/// Which runs a list is to have.
+/// Which runs a list is to have, beside what every list can be asked.
 #[derive(Debug, Deserialize, IntoParams)]
 #[into_params(parameter_in = Query)]
-#[serde(deny_unknown_fields)]
 pub(crate) struct Question {
-    /// Text in name, note, identifier or tags.
-    search: Option<String>,
-    /// One of the tags.
-    tag: Option<String>,
     /// waiting, live, stalled, ended or crashed.
     state: Option<String>,
     /// live, imported or rehearsal.
     origin: Option<String>,
     /// Scenario that they are held against, by identifier or unique prefix.
     scenario: Option<String>,
-    /// Most runs, 50 by default, 200 at most.
-    limit: Option<u32>,
-    /// Last run of the list before this one.
-    after: Option<String>,
 }
 
-/// Runs, newest first.
+/// Runs, pinned ones and then the newest first. Further orders are `size`, `points` and `step`. 50 by default.
 #[utoipa::path(
-    get, path = "/api/v1/runs", tag = "runs", params(Question),
+    get, path = "/api/v1/runs", tag = "runs", params(ListQuery, Question),
     responses((status = 200, body = RunList), (status = 400, description = "The query is malformed"), (status = 404, description = "There is no such scenario"))
 )]
 pub(crate) async fn list(
     State(app): Shared,
+    query: Result<Query<ListQuery>, QueryRejection>,
     question: Result<Query<Question>, QueryRejection>,
 ) -> Result<Json<RunList>, ApiError> {
-    let Query(question) = question?;
+    let (Query(query), Query(question)) = (query?, question?);
     let word = |text: Option<String>| text.filter(|text| !text.is_empty());
-    let scenario = match word(question.scenario) {
-        Some(scenario) => Some(scenarios::find(&app, &scenario).await?.id),
-        None => None,
-    };
-    let question = RunQuestion {
-        search: word(question.search),
-        tag: word(question.tag),
-        origin: named(word(question.origin), RunOrigin::from_id, "origin", RunOrigin::ALL.map(RunOrigin::id))?,
-        scenario,
-        state: named(word(question.state), RunState::from_id, "state", RunState::ALL.map(RunState::id))?,
-        after: word(question.after),
-        limit: question.limit.unwrap_or(50).clamp(1, LONGEST_LIST),
-    };
-    let retention_days = app.live.limits().retention_days;
-    Ok(Json(app.store.reader().runs(&question, retention_days, app.clock.now()).await?))
+    let now = app.clock.now();
+    let mut wanted = lists::wanted(query, &RUNS, USUAL_LIST)?;
+    if let Some(scenario) = word(question.scenario) {
+        let scenario = scenarios::find(&app, &scenario).await?.id;
+        wanted.filters.push(("scenario_id = ".to_owned(), scenario, ""));
+    }
+    if let Some(origin) = named(word(question.origin), RunOrigin::from_id, "origin", RunOrigin::ALL.map(RunOrigin::id))?
+    {
+        wanted.filters.push(("origin = ".to_owned(), origin.id().to_owned(), ""));
+    }
+    if let Some(state) = named(word(question.state), RunState::from_id, "state", RunState::ALL.map(RunState::id))? {
+        wanted.filters.push(state_filter(state, now));
+    }
+    let mut list = app.store.reader().runs(&wanted, now).await?;
+    list.page.retention_days = app.live.limits().retention_days;
+    Ok(Json(list))
 }
 
 /// Opens a run for a log that will be sent while it grows.
@@ -165,15 +153,10 @@ pub(crate) async fn change(
     let asked: RunChange =
         document(&body.map_err(|rejection| ApiError::body(&rejection, scenarios::LARGEST_SCENARIO))?)?;
     let present = app.store.reader().run(&run, app.clock.now()).await?.summary;
-    let name = asked.name.as_deref().map(|name| {
-        label::clean(name).ok_or_else(|| FieldError { pointer: "/name".to_owned(), detail: "is empty".to_owned() })
-    });
-    let (name, mut errors) = match name.transpose() {
-        Ok(name) => (name, Vec::new()),
-        Err(error) => (None, vec![error]),
-    };
-    let note = asked.note.map(|note| note.trim().chars().take(LONGEST_NOTE).collect());
-    let tags = asked.tags.map(|asked| tags(&asked, &mut errors));
+    let mut errors = Vec::new();
+    let name = asked.name.as_deref().and_then(|name| label::named(name, &mut errors));
+    let note = asked.note.as_deref().map(label::note);
+    let tags = asked.tags.as_deref().map(|asked| label::tags(asked, &mut errors));
     if !errors.is_empty() {
         return Err(ApiError::InvalidRun(errors));
     }
@@ -185,7 +168,8 @@ pub(crate) async fn change(
         (None, None)
     };
     let scenario = scenario.map(|_| found.unwrap_or_default());
-    app.store.writer().change_run(&run, &RunChanges { name, note, tags, scenario, planner }).await?;
+    let changes = RunChanges { name, note, tags, scenario, planner, pinned: asked.pinned };
+    app.store.writer().change_run(&run, &changes, app.clock.now()).await?;
     Ok(Json(app.store.reader().run(&run, app.clock.now()).await?))
 }
 
@@ -252,25 +236,6 @@ async fn held_against(
         return wrong("/plan", format!("{} is not among the scenario's planners: {}", plan.id(), known.join(", ")));
     }
     Ok((Some(stored.id), plan))
-}
-
-fn tags(asked: &[String], errors: &mut Vec<FieldError>) -> Vec<String> {
-    let mut tags: Vec<String> = Vec::new();
-    for (index, tag) in asked.iter().enumerate() {
-        match label::clean(tag).filter(|tag| tag.chars().count() <= LONGEST_TAG) {
-            Some(tag) => tags.push(tag),
-            None => errors.push(FieldError {
-                pointer: format!("/tags/{index}"),
-                detail: format!("a tag has 1 to {LONGEST_TAG} characters"),
-            }),
-        }
-    }
-    tags.sort();
-    tags.dedup();
-    if tags.len() > MOST_TAGS {
-        errors.push(FieldError { pointer: "/tags".to_owned(), detail: format!("at most {MOST_TAGS} tags") });
-    }
-    tags
 }
 
 /// The Idempotency-Key of a request, where it has one.

@@ -1,31 +1,79 @@
-//! Scenarios: store, find, keep, delete, plan.
+//! Scenarios: store, list, find, keep, change, delete, restore, plan.
 
 use std::collections::HashMap;
 use std::sync::Arc;
 
 use api::job::Job;
-use api::scenario::{Keep, ScenarioList, StoredScenario};
+use api::scenario::{Keep, PlanList, ScenarioList, StoredScenario};
+use api::shelf::{LARGEST_PAGE, ListQuery, Words};
 use axum::Json;
 use axum::body::Bytes;
-use axum::extract::rejection::BytesRejection;
-use axum::extract::{Path, State};
+use axum::extract::rejection::{BytesRejection, JsonRejection, QueryRejection};
+use axum::extract::{Path, Query, State};
+use planner::scenario::PlannerKind;
 use planner::scenario::validate::Datasets;
 use planner::scenario::{Scenario, ScenarioId, ValidScenario};
 use planner::workload::{Dataset, SampleSource};
+use serde::Deserialize;
+use utoipa::IntoParams;
 
+use super::lists;
 use crate::app::{App, Shared};
 use crate::error::{Answer, ApiError, Deleted};
 use crate::jobs::{QueueFull, Started};
 use crate::label;
-use crate::store::{Reader, Resolved, SHORTEST_PREFIX, StoreError};
+use crate::store::{PLANS, Reader, Resolved, SCENARIOS, SHORTEST_PREFIX, StoreError};
 
 /// Largest scenario, in MiB: one may list its samples itself.
 pub(crate) const LARGEST_SCENARIO: usize = 16;
 
-/// Kept scenarios, newest first.
-#[utoipa::path(get, path = "/api/v1/scenarios", tag = "scenarios", responses((status = 200, body = ScenarioList)))]
-pub(crate) async fn list(State(app): Shared) -> Result<Json<ScenarioList>, ApiError> {
-    Ok(Json(ScenarioList { scenarios: app.store.reader().kept_scenarios().await? }))
+/// Which plans a list is to have, beside what every list can be asked.
+#[derive(Debug, Deserialize, IntoParams)]
+#[into_params(parameter_in = Query)]
+pub(crate) struct PlanOptions {
+    /// Planner that found it.
+    planner: Option<String>,
+    /// Engine that computed it.
+    engine: Option<String>,
+}
+
+/// Kept scenarios, pinned ones and then the newest first. Further orders are `model`, `cluster`, `planner` and `time`.
+#[utoipa::path(
+    get, path = "/api/v1/scenarios", tag = "scenarios", params(ListQuery),
+    responses((status = 200, body = ScenarioList), (status = 400, description = "A wrong query"))
+)]
+pub(crate) async fn list(
+    State(app): Shared,
+    query: Result<Query<ListQuery>, QueryRejection>,
+) -> Result<Json<ScenarioList>, ApiError> {
+    let Query(query) = query?;
+    let mut list = app.store.reader().scenarios(&lists::wanted(query, &SCENARIOS, LARGEST_PAGE)?).await?;
+    list.page.retention_days = app.live.limits().retention_days;
+    Ok(Json(list))
+}
+
+/// Stored plans of all scenarios, drafts included, the newest first. Further orders are `planner`, `time` and `engine`.
+#[utoipa::path(
+    get, path = "/api/v1/plans", tag = "outcomes", params(ListQuery, PlanOptions),
+    responses((status = 200, body = PlanList), (status = 400, description = "A wrong query"), (status = 404, description = "There is no such planner"))
+)]
+pub(crate) async fn plans(
+    State(app): Shared,
+    query: Result<Query<ListQuery>, QueryRejection>,
+    options: Result<Query<PlanOptions>, QueryRejection>,
+) -> Result<Json<PlanList>, ApiError> {
+    let (Query(query), Query(options)) = (query?, options?);
+    let mut wanted = lists::wanted(query, &PLANS, LARGEST_PAGE)?;
+    if let Some(planner) = options.planner.filter(|planner| !planner.is_empty()) {
+        let known = PlannerKind::from_id(&planner).ok_or(ApiError::NoSuchPlanner(planner))?;
+        wanted.filters.push(("planner = ".to_owned(), known.id().to_owned(), ""));
+    }
+    if let Some(engine) = options.engine.filter(|engine| !engine.is_empty()) {
+        wanted.filters.push(("engine = ".to_owned(), engine, ""));
+    }
+    let mut list = app.store.reader().plans(&wanted).await?;
+    list.page.retention_days = app.live.limits().retention_days;
+    Ok(Json(list))
 }
 
 /// Stores a scenario under the address of its content, as a draft until it is kept.
@@ -101,7 +149,47 @@ pub(crate) async fn keep(
     Ok(Json(app.store.reader().scenario(&id).await?))
 }
 
-/// Deletes a scenario with its outcomes.
+/// Changes what people say of a scenario; what is absent stays. One that is pinned is kept, too.
+#[utoipa::path(
+    patch, path = "/api/v1/scenarios/{id}", tag = "scenarios", request_body = Words,
+    params(("id" = String, Path, description = "Identifier, or unique prefix of at least ten characters")),
+    responses(
+        (status = 200, body = StoredScenario),
+        (status = 300, description = "The prefix is ambiguous; the candidates are named"),
+        (status = 400, description = "Too short, not an identifier, or the body is not such a document"),
+        (status = 404, description = "Unknown"),
+        (status = 410, description = "Deleted"),
+        (status = 413, description = "The body is too large"),
+        (status = 422, description = "Fields are wrong; every one is named"),
+    )
+)]
+pub(crate) async fn change(
+    State(app): Shared,
+    Path(id): Path<String>,
+    body: Result<Json<Words>, JsonRejection>,
+) -> Result<Json<StoredScenario>, ApiError> {
+    let Json(words) = body.map_err(|rejection| ApiError::document(&rejection))?;
+    let id = find(&app, &id).await?.id;
+    app.store.writer().change_scenario(&id, &lists::checked(words)?, app.clock.now()).await?;
+    Ok(Json(app.store.reader().scenario(&id).await?))
+}
+
+/// Brings a deleted scenario back with its outcomes, by its whole identifier.
+#[utoipa::path(
+    post, path = "/api/v1/scenarios/{id}/restore", tag = "scenarios",
+    params(("id" = String, Path, description = "Whole identifier")),
+    responses(
+        (status = 200, body = StoredScenario), (status = 404, description = "Unknown"),
+        (status = 410, description = "Deleted longer ago than it is kept"),
+    )
+)]
+pub(crate) async fn restore(State(app): Shared, Path(id): Path<String>) -> Result<Json<StoredScenario>, ApiError> {
+    app.store.writer().forget_scenarios(app.live.limits().deleted_before(app.clock.now())).await?;
+    app.store.writer().restore_scenario(&id).await?;
+    Ok(Json(app.store.reader().scenario(&id).await?))
+}
+
+/// Deletes a scenario with its outcomes. They can be brought back for as long as deleted things are kept.
 #[utoipa::path(
     delete, path = "/api/v1/scenarios/{id}", tag = "scenarios",
     params(("id" = String, Path, description = "Identifier, or unique prefix of at least ten characters")),
@@ -164,7 +252,10 @@ pub(crate) async fn find(app: &App, id: &str) -> Result<StoredScenario, ApiError
     }
     match app.store.reader().resolve(&id).await? {
         Resolved::One(id) => Ok(app.store.reader().scenario(&id).await?),
-        Resolved::Several(candidates) => Err(ApiError::Ambiguous { prefix: id, candidates }),
+        Resolved::Several(candidates) => {
+            let candidates = app.store.reader().candidates(&candidates).await?;
+            Err(ApiError::Ambiguous { prefix: id, candidates })
+        }
     }
 }
 

@@ -5,6 +5,7 @@ pub(crate) mod planned;
 
 use std::fs::File;
 
+use api::shelf::{LARGEST_PAGE, ListQuery};
 use api::trace::{TraceChange, TraceDetail, TraceList, TraceSummary, UploadedTrace};
 use axum::Json;
 use axum::body::{Body, Bytes};
@@ -17,11 +18,12 @@ use serde::Deserialize;
 use tokio::io::AsyncWriteExt;
 use utoipa::IntoParams;
 
+use super::lists;
 use super::scenarios::find;
 use crate::app::{App, Shared};
 use crate::error::{Answer, ApiError, Deleted};
 use crate::label;
-use crate::store::{Changed, Sent};
+use crate::store::{Changed, Sent, TRACES};
 use crate::trace_id::TraceHash;
 use crate::traces::import::prepare;
 use crate::traces::overview::{Overview, tags};
@@ -33,56 +35,33 @@ impl From<Damaged> for ApiError {
     }
 }
 
-/// What is listed.
+/// Which traces a list is to have, beside what every list can be asked.
 #[derive(Debug, Deserialize, IntoParams)]
 #[into_params(parameter_in = Query)]
 pub(crate) struct ListOptions {
-    /// Words that must all stand in name, note, tags or format.
-    search: Option<String>,
-    /// Tag that it must bear.
-    tag: Option<String>,
     /// Run that it must belong to.
     run: Option<String>,
-    /// Deleted traces that can still come back, in place of the others.
-    deleted: Option<bool>,
 }
 
-/// Stored traces, newest first, and what all of them take.
+/// Stored traces, pinned ones and then the newest first, and what all of them take. Further orders are `slices`, `span` and `size`.
 #[utoipa::path(
-    get, path = "/api/v1/traces", tag = "traces", params(ListOptions),
+    get, path = "/api/v1/traces", tag = "traces", params(ListQuery, ListOptions),
     responses((status = 200, body = TraceList), (status = 400, description = "A wrong query"))
 )]
 pub(crate) async fn list(
     State(app): Shared,
+    query: Result<Query<ListQuery>, QueryRejection>,
     options: Result<Query<ListOptions>, QueryRejection>,
 ) -> Result<Json<TraceList>, ApiError> {
-    let Query(options) = options?;
-    let reader = app.store.reader();
-    let run = options.run.as_deref().filter(|run| !run.is_empty());
-    let mut traces = reader.traces(run, options.deleted.unwrap_or(false)).await?;
-    let mut tags: Vec<String> = traces.iter().flat_map(|trace| trace.tags.clone()).collect();
-    tags.sort();
-    tags.dedup();
-    let search = options.search.unwrap_or_default();
-    let tag = options.tag.filter(|tag| !tag.is_empty());
-    traces.retain(|trace| matches(trace, &search) && tag.as_ref().is_none_or(|tag| trace.tags.contains(tag)));
-    let bytes = reader.trace_bytes().await?;
+    let (Query(query), Query(options)) = (query?, options?);
+    let mut wanted = lists::wanted(query, &TRACES, LARGEST_PAGE)?;
+    if let Some(run) = options.run.filter(|run| !run.is_empty()) {
+        wanted.filters.push(("run_id = ".to_owned(), run, ""));
+    }
+    let (traces, mut page) = app.store.reader().traces(&wanted).await?;
     let limits = &app.traces.limits;
-    Ok(Json(TraceList {
-        traces,
-        tags,
-        stored_bytes: bytes.stored,
-        deleted_bytes: bytes.deleted,
-        retention_days: u32::try_from(limits.retention.as_secs() / 86_400).unwrap_or(u32::MAX),
-        largest_upload_mib: limits.upload_mib,
-    }))
-}
-
-/// Whether every word stands somewhere in what is said of a trace.
-fn matches(trace: &TraceSummary, search: &str) -> bool {
-    let note = trace.note.as_deref().unwrap_or_default();
-    let text = format!("{} {note} {} {}", trace.name, trace.tags.join(" "), trace.format).to_lowercase();
-    search.to_lowercase().split_whitespace().all(|word| text.contains(word))
+    page.retention_days = u32::try_from(limits.retention.as_secs() / 86_400).unwrap_or(u32::MAX);
+    Ok(Json(TraceList { traces, page, largest_upload_mib: limits.upload_mib }))
 }
 
 /// What the sender of a trace says of it.
@@ -248,14 +227,15 @@ pub(crate) async fn change(
     let text = |raw: String| label::clean(&raw).unwrap_or_default();
     let changed = Changed {
         name: change.name.and_then(|name| label::clean(&name)),
-        note: change.note.map(text),
+        note: change.note.as_deref().map(label::note),
         tags: change.tags.as_deref().map(tags),
         run: change.run.map(text),
         rank: change.rank,
         scenario,
         planner: change.planner,
+        pinned: change.pinned,
     };
-    app.store.writer().change_trace(&id, &changed).await?;
+    app.store.writer().change_trace(&id, &changed, app.clock.now()).await?;
     Ok(Json(app.store.reader().trace(&id).await?))
 }
 

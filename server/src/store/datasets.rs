@@ -1,14 +1,32 @@
 //! Uploaded datasets.
 
-use api::dataset::DatasetSummary;
+use api::dataset::{DatasetList, DatasetSummary};
+use api::shelf::Words;
 use jiff::Timestamp;
 use planner::outcome::HistogramColumns;
 use planner::workload::Dataset;
 
-use super::{Reader, StoreError, Writer};
+use super::{Order, Reader, Shelf, StoreError, Wanted, Writer};
 use crate::clock::rfc3339;
 
 const WHAT: &str = "dataset";
+
+/// The list of datasets.
+pub(crate) const DATASETS: Shelf = Shelf {
+    table: "dataset",
+    text: "name || ' ' || coalesce(note, '') || ' ' || tags_json || ' ' || id",
+    tags: "tags_json",
+    listed: "1",
+    can_return: "deleted_at_ms IS NOT NULL AND id IN (SELECT id FROM deleted_dataset)",
+    stored: "SELECT coalesce(sum(bytes), 0) FROM dataset WHERE deleted_at_ms IS NULL",
+    deleted: "SELECT coalesce(sum(bytes), 0) FROM dataset WHERE deleted_at_ms IS NOT NULL",
+    orders: &[
+        Order { name: "created", key: "created_at_ms" },
+        Order { name: "name", key: "lower(name)" },
+        Order { name: "samples", key: "samples" },
+        Order { name: "size", key: "bytes" },
+    ],
+};
 
 /// A dataset to be stored.
 #[derive(Debug)]
@@ -34,11 +52,12 @@ impl Writer {
         let images = dataset.images.as_ref().map(json);
         let mut write = self.begin().await?;
         let stored = sqlx::query(
-            "INSERT INTO dataset (id, name, samples, text_tokens_json, images_json, created_at_ms, content_json)
-             VALUES (?, ?, ?, ?, ?, ?, ?)
+            "INSERT INTO dataset (id, name, samples, text_tokens_json, images_json, created_at_ms, content_json, bytes)
+             VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, length(?7))
              ON CONFLICT (id) DO UPDATE SET
                  name = excluded.name, created_at_ms = excluded.created_at_ms,
-                 deleted_at_ms = NULL, content_json = excluded.content_json
+                 deleted_at_ms = NULL, content_json = excluded.content_json, bytes = excluded.bytes,
+                 text_tokens_json = excluded.text_tokens_json, images_json = excluded.images_json
              WHERE dataset.deleted_at_ms IS NOT NULL",
         )
         .bind(&dataset.id)
@@ -51,11 +70,84 @@ impl Writer {
         .execute(&mut *write)
         .await?
         .rows_affected();
+        sqlx::query("DELETE FROM deleted_dataset WHERE id = ?").bind(&dataset.id).execute(&mut *write).await?;
         write.commit().await?;
         Ok(stored == 1)
     }
 
-    /// Deletes a dataset, leaving word of when.
+    /// Changes what people say of a dataset.
+    pub async fn change_dataset(&self, id: &str, words: &Words, now: Timestamp) -> Result<(), StoreError> {
+        let mut write = self.begin().await?;
+        let changed = sqlx::query(
+            "UPDATE dataset SET name = coalesce(?1, name), note = iif(?2 IS NULL, note, nullif(?2, '')),
+                 tags_json = coalesce(?3, tags_json),
+                 pinned_at_ms = CASE ?4 WHEN 1 THEN coalesce(pinned_at_ms, ?5) WHEN 0 THEN NULL ELSE pinned_at_ms END
+             WHERE id = ?6 AND deleted_at_ms IS NULL",
+        )
+        .bind(words.name.as_deref())
+        .bind(words.note.as_deref())
+        .bind(words.tags.as_ref().map(|tags| serde_json::to_string(tags).expect("texts")))
+        .bind(words.pinned)
+        .bind(now.as_millisecond())
+        .bind(id)
+        .execute(&mut *write)
+        .await?
+        .rows_affected();
+        if changed != 1 {
+            return Err(StoreError::missed(WHAT, id));
+        }
+        write.commit().await
+    }
+
+    /// Brings a deleted dataset back as it was; one that is there stays.
+    pub async fn restore_dataset(&self, id: &str) -> Result<(), StoreError> {
+        let mut write = self.begin().await?;
+        let deleted: Option<Option<i64>> = sqlx::query_scalar("SELECT deleted_at_ms FROM dataset WHERE id = ?")
+            .bind(id)
+            .fetch_optional(&mut *write)
+            .await?;
+        let at = match deleted {
+            None => return Err(StoreError::missed(WHAT, id)),
+            Some(None) => return Ok(()),
+            Some(Some(at)) => at,
+        };
+        let restored = sqlx::query(
+            "UPDATE dataset SET deleted_at_ms = NULL,
+                 content_json = (SELECT content_json FROM deleted_dataset WHERE id = ?1)
+             WHERE id = ?1 AND EXISTS (SELECT 1 FROM deleted_dataset WHERE id = ?1)",
+        )
+        .bind(id)
+        .execute(&mut *write)
+        .await?
+        .rows_affected();
+        if restored != 1 {
+            return Err(gone(id, at, false));
+        }
+        sqlx::query("DELETE FROM deleted_dataset WHERE id = ?").bind(id).execute(&mut *write).await?;
+        write.commit().await
+    }
+
+    /// Forgets for good what was deleted before a time; the identifier stays and says when. Returns how many datasets went.
+    pub async fn forget_datasets(&self, deleted_before: Timestamp) -> Result<u64, StoreError> {
+        let mut write = self.begin().await?;
+        let forgotten =
+            sqlx::query("DELETE FROM deleted_dataset WHERE id IN (SELECT id FROM dataset WHERE deleted_at_ms < ?)")
+                .bind(deleted_before.as_millisecond())
+                .execute(&mut *write)
+                .await?
+                .rows_affected();
+        sqlx::query(
+            "UPDATE dataset SET name = '', note = NULL, tags_json = '[]', pinned_at_ms = NULL, bytes = 0,
+                 text_tokens_json = '', images_json = NULL
+             WHERE deleted_at_ms IS NOT NULL AND id NOT IN (SELECT id FROM deleted_dataset)",
+        )
+        .execute(&mut *write)
+        .await?;
+        write.commit().await?;
+        Ok(forgotten)
+    }
+
+    /// Deletes a dataset, leaving word of when. It can come back until [`Writer::forget_datasets`].
     pub async fn delete_dataset(&self, id: &str, now: Timestamp) -> Result<(), StoreError> {
         let mut write = self.begin().await?;
         let deleted_at: Option<Option<i64>> = sqlx::query_scalar("SELECT deleted_at_ms FROM dataset WHERE id = ?")
@@ -64,9 +156,15 @@ impl Writer {
             .await?;
         match deleted_at {
             None => return Err(StoreError::missed(WHAT, id)),
-            Some(Some(at)) => return Err(gone(id, at)),
+            Some(Some(at)) => return Err(gone(id, at, false)),
             Some(None) => {}
         }
+        sqlx::query(
+            "INSERT OR REPLACE INTO deleted_dataset (id, content_json) SELECT id, content_json FROM dataset WHERE id = ?",
+        )
+        .bind(id)
+        .execute(&mut *write)
+        .await?;
         let deleted = sqlx::query("UPDATE dataset SET deleted_at_ms = ?, content_json = NULL WHERE id = ?")
             .bind(now.as_millisecond())
             .bind(id)
@@ -80,33 +178,53 @@ impl Writer {
     }
 }
 
-/// Name, samples, two histograms, creation and deletion time of a row.
-type SummaryRow = (String, String, i64, String, Option<String>, i64, Option<i64>);
+/// A row without its content.
+#[derive(sqlx::FromRow)]
+struct SummaryRow {
+    id: String,
+    name: String,
+    note: Option<String>,
+    tags_json: String,
+    pinned_at_ms: Option<i64>,
+    samples: i64,
+    text_tokens_json: String,
+    images_json: Option<String>,
+    created_at_ms: i64,
+    deleted_at_ms: Option<i64>,
+    bytes: i64,
+    can_return: bool,
+}
+
+/// Columns of [`SummaryRow`].
+macro_rules! summary {
+    () => {
+        "SELECT id, name, note, tags_json, pinned_at_ms, samples, text_tokens_json, images_json, created_at_ms, deleted_at_ms,
+                bytes, EXISTS (SELECT 1 FROM deleted_dataset WHERE deleted_dataset.id = dataset.id) AS can_return
+         FROM dataset "
+    };
+}
 
 impl Reader {
-    /// Stored datasets, newest first.
-    pub async fn datasets(&self) -> Result<Vec<DatasetSummary>, StoreError> {
-        let rows: Vec<SummaryRow> = sqlx::query_as(
-            "SELECT id, name, samples, text_tokens_json, images_json, created_at_ms, deleted_at_ms
-             FROM dataset WHERE deleted_at_ms IS NULL ORDER BY created_at_ms DESC, id LIMIT 1000",
-        )
-        .fetch_all(self.pool())
-        .await?;
-        rows.into_iter().map(summary).collect()
+    /// A page of the stored datasets.
+    pub(crate) async fn datasets(&self, wanted: &Wanted) -> Result<DatasetList, StoreError> {
+        let found = self.page(&DATASETS, wanted).await?;
+        let rows: Vec<SummaryRow> = sqlx::query_as(concat!(summary!(), "WHERE id IN (SELECT value FROM json_each(?))"))
+            .bind(found.json())
+            .fetch_all(self.pool())
+            .await?;
+        let rows = found.in_order(rows, |row| &row.id);
+        Ok(DatasetList { datasets: rows.into_iter().map(summary).collect::<Result<_, _>>()?, page: found.page })
     }
 
     /// One dataset, as lists show it.
     pub async fn dataset(&self, id: &str) -> Result<DatasetSummary, StoreError> {
-        let row: SummaryRow = sqlx::query_as(
-            "SELECT id, name, samples, text_tokens_json, images_json, created_at_ms, deleted_at_ms
-             FROM dataset WHERE id = ?",
-        )
-        .bind(id)
-        .fetch_optional(self.pool())
-        .await?
-        .ok_or_else(|| StoreError::missed(WHAT, id))?;
-        match row.6 {
-            Some(at) => Err(gone(id, at)),
+        let row: SummaryRow = sqlx::query_as(concat!(summary!(), "WHERE id = ?"))
+            .bind(id)
+            .fetch_optional(self.pool())
+            .await?
+            .ok_or_else(|| StoreError::missed(WHAT, id))?;
+        match row.deleted_at_ms {
+            Some(at) => Err(gone(id, at, row.can_return)),
             None => summary(row),
         }
     }
@@ -123,20 +241,24 @@ impl Reader {
 }
 
 fn summary(row: SummaryRow) -> Result<DatasetSummary, StoreError> {
-    let (id, name, samples, text_tokens, images, created_at_ms, _) = row;
     let columns = |json: &str| serde_json::from_str(json).map_err(|error| StoreError::damaged(WHAT, &error));
     Ok(DatasetSummary {
-        id,
-        name,
-        samples: samples.unsigned_abs(),
-        text_tokens: columns(&text_tokens)?,
-        images: images.as_deref().map(columns).transpose()?,
-        created_at: rfc3339(created_at_ms),
+        id: row.id,
+        name: row.name,
+        samples: row.samples.unsigned_abs(),
+        text_tokens: columns(&row.text_tokens_json)?,
+        images: row.images_json.as_deref().map(columns).transpose()?,
+        created_at: rfc3339(row.created_at_ms),
+        note: row.note,
+        tags: serde_json::from_str(&row.tags_json).map_err(|error| StoreError::damaged(WHAT, &error))?,
+        pinned: row.pinned_at_ms.is_some(),
+        deleted_at: row.deleted_at_ms.map(rfc3339),
+        bytes: row.bytes.unsigned_abs(),
     })
 }
 
-fn gone(id: &str, at: i64) -> StoreError {
-    StoreError::Gone { what: WHAT, id: id.to_owned(), at: rfc3339(at) }
+fn gone(id: &str, at: i64, can_return: bool) -> StoreError {
+    StoreError::Gone { what: WHAT, id: id.to_owned(), at: rfc3339(at), can_return }
 }
 
 fn json(columns: &HistogramColumns) -> String {

@@ -34,6 +34,8 @@ pub enum StoreError {
         id: String,
         /// When, RFC 3339 in UTC.
         at: String,
+        /// Whether it can come back.
+        can_return: bool,
     },
 }
 

@@ -29,8 +29,8 @@ impl Writer {
             .await?;
         let stored = sqlx::query(
             "INSERT INTO outcome (scenario_id, engine, created_at_ms, best_planner, best_iteration_s,
-                                  planning_ms_json, outcome_json)
-             SELECT id, ?2, ?3, ?4, ?5, ?6, ?7 FROM scenario WHERE id = ?1 AND deleted_at_ms IS NULL",
+                                  planning_ms_json, outcome_json, bytes)
+             SELECT id, ?2, ?3, ?4, ?5, ?6, ?7, length(CAST(?7 AS BLOB)) FROM scenario WHERE id = ?1 AND deleted_at_ms IS NULL",
         )
         .bind(&outcome.scenario)
         .bind(&outcome.engine)
@@ -45,6 +45,15 @@ impl Writer {
         if stored != 1 {
             return Err(StoreError::missed("scenario", &outcome.scenario));
         }
+        for (planner, iteration_s) in plans(outcome) {
+            sqlx::query("INSERT INTO plan (scenario_id, engine, planner, iteration_s) VALUES (?, ?, ?, ?)")
+                .bind(&outcome.scenario)
+                .bind(&outcome.engine)
+                .bind(planner.id())
+                .bind(iteration_s)
+                .execute(&mut *write)
+                .await?;
+        }
         for planned in &planning.timelines {
             sqlx::query(
                 "INSERT INTO timeline (scenario_id, engine, planner, iteration, encoded) VALUES (?, ?, ?, ?, ?)",
@@ -57,6 +66,15 @@ impl Writer {
             .execute(&mut *write)
             .await?;
         }
+        sqlx::query(
+            "UPDATE outcome SET bytes = bytes + coalesce((
+                 SELECT sum(length(encoded)) FROM timeline WHERE scenario_id = ?1 AND engine = ?2), 0)
+             WHERE scenario_id = ?1 AND engine = ?2",
+        )
+        .bind(&outcome.scenario)
+        .bind(&outcome.engine)
+        .execute(&mut *write)
+        .await?;
         write.commit().await
     }
 }
@@ -110,7 +128,12 @@ impl Reader {
 
 /// The fastest planner with a plan; results stand fastest first.
 fn fastest(outcome: &Outcome) -> Option<(PlannerKind, f64)> {
-    outcome.results.iter().find_map(|result| match &result.answer {
+    plans(outcome).next()
+}
+
+/// Planners with a plan and its mean time.
+fn plans(outcome: &Outcome) -> impl Iterator<Item = (PlannerKind, f64)> {
+    outcome.results.iter().filter_map(|result| match &result.answer {
         Answer::Planned(planned) => Some((result.planner, planned.metrics.iteration_s)),
         Answer::Infeasible { .. } => None,
     })

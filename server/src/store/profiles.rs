@@ -6,10 +6,29 @@ use api::profile::{
 use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
 
-use super::{Reader, StoreError, Writer};
+use super::{Order, Reader, Shelf, StoreError, Wanted, Writer};
 use crate::clock::rfc3339;
 
 const WHAT: &str = "profile";
+
+/// The list of profiles.
+pub(crate) const PROFILES: Shelf = Shelf {
+    table: "profile",
+    text: "name || ' ' || coalesce(note, '') || ' ' || tags_json || ' ' || source_json || ' ' || id",
+    tags: "tags_json",
+    listed: "1",
+    can_return: "deleted_at_ms IS NOT NULL AND content_json IS NOT NULL",
+    stored: "SELECT coalesce(sum(bytes), 0) FROM profile",
+    deleted: "SELECT coalesce(sum(bytes), 0) FROM profile WHERE deleted_at_ms IS NOT NULL",
+    orders: &[
+        Order { name: "created", key: "created_at_ms" },
+        Order { name: "name", key: "lower(name)" },
+        Order { name: "measurements", key: "measurements" },
+        // Those that fit nothing count as the worst.
+        Order { name: "residual", key: "coalesce(residual, 1e300)" },
+        Order { name: "size", key: "bytes" },
+    ],
+};
 
 /// A file of measurements as it came.
 #[derive(Debug, Clone, PartialEq)]
@@ -125,17 +144,20 @@ impl Writer {
     }
 
     /// Changes name, note and tags.
-    pub async fn change_profile(&self, id: &str, change: &ProfileChange) -> Result<(), StoreError> {
+    pub async fn change_profile(&self, id: &str, change: &ProfileChange, now: Timestamp) -> Result<(), StoreError> {
         let mut write = self.begin().await?;
         let changed = sqlx::query(
             "UPDATE profile SET name = coalesce(?1, name), note = iif(?2 IS NULL, note, nullif(?2, '')),
-                                tags_json = coalesce(?3, tags_json)
+                                tags_json = coalesce(?3, tags_json),
+                                pinned_at_ms = CASE ?5 WHEN 1 THEN coalesce(pinned_at_ms, ?6) WHEN 0 THEN NULL ELSE pinned_at_ms END
              WHERE id = ?4 AND deleted_at_ms IS NULL",
         )
         .bind(change.name.as_deref())
         .bind(change.note.as_deref())
         .bind(change.tags.as_ref().map(json))
         .bind(id)
+        .bind(change.pinned)
+        .bind(now.as_millisecond())
         .execute(&mut *write)
         .await?
         .rows_affected();
@@ -220,37 +242,22 @@ async fn purge(write: &mut super::Write, before: Timestamp) -> Result<u64, Store
 }
 
 /// Everything of a row that lists show.
-type SummaryRow = (String, String, Option<String>, String, String, i64, Option<f64>, i64, i64, Option<i64>);
+type SummaryRow =
+    (String, String, Option<String>, String, String, i64, Option<f64>, i64, i64, Option<i64>, Option<i64>);
 
 const COLUMNS: &str =
-    "id, name, note, tags_json, source_json, measurements, residual, created_at_ms, bytes, deleted_at_ms";
+    "id, name, note, tags_json, source_json, measurements, residual, created_at_ms, bytes, deleted_at_ms, pinned_at_ms";
 
 impl Reader {
-    /// Stored profiles, newest first: those with `search` in their name or note, and with `tag`.
-    pub async fn profiles(
-        &self,
-        search: Option<&str>,
-        tag: Option<&str>,
-        retention_days: u32,
-    ) -> Result<ProfileList, StoreError> {
-        let query = format!(
-            "SELECT {COLUMNS} FROM profile
-             WHERE deleted_at_ms IS NULL
-               AND (?1 IS NULL OR instr(lower(name || ' ' || coalesce(note, '')), lower(?1)) > 0)
-               AND (?2 IS NULL OR EXISTS (SELECT 1 FROM json_each(tags_json) WHERE value = ?2))
-             ORDER BY created_at_ms DESC, id LIMIT 1000"
-        );
+    /// A page of the stored profiles.
+    pub(crate) async fn profiles(&self, wanted: &Wanted, retention_days: u32) -> Result<ProfileList, StoreError> {
+        let mut found = self.page(&PROFILES, wanted).await?;
+        found.page.retention_days = retention_days;
+        let query = format!("SELECT {COLUMNS} FROM profile WHERE id IN (SELECT value FROM json_each(?))");
         let rows: Vec<SummaryRow> =
-            sqlx::query_as(sqlx::AssertSqlSafe(query)).bind(search).bind(tag).fetch_all(self.pool()).await?;
-        let profiles = rows.into_iter().map(summary).collect::<Result<_, _>>()?;
-        let tags = sqlx::query_scalar(
-            "SELECT DISTINCT value FROM profile, json_each(tags_json) WHERE deleted_at_ms IS NULL ORDER BY value",
-        )
-        .fetch_all(self.pool())
-        .await?;
-        let stored: i64 =
-            sqlx::query_scalar("SELECT coalesce(sum(bytes), 0) FROM profile").fetch_one(self.pool()).await?;
-        Ok(ProfileList { profiles, tags, stored_bytes: stored.unsigned_abs(), retention_days })
+            sqlx::query_as(sqlx::AssertSqlSafe(query)).bind(found.json()).fetch_all(self.pool()).await?;
+        let rows = found.in_order(rows, |row| &row.0);
+        Ok(ProfileList { profiles: rows.into_iter().map(summary).collect::<Result<_, _>>()?, page: found.page })
     }
 
     /// One profile, whole.
@@ -288,7 +295,7 @@ impl Reader {
 }
 
 fn summary(row: SummaryRow) -> Result<ProfileSummary, StoreError> {
-    let (id, name, note, tags, source, measurements, residual, created_at_ms, bytes, _) = row;
+    let (id, name, note, tags, source, measurements, residual, created_at_ms, bytes, deleted_at_ms, pinned_at_ms) = row;
     Ok(ProfileSummary {
         id,
         name,
@@ -299,11 +306,13 @@ fn summary(row: SummaryRow) -> Result<ProfileSummary, StoreError> {
         residual,
         created_at: rfc3339(created_at_ms),
         bytes: bytes.unsigned_abs(),
+        pinned: pinned_at_ms.is_some(),
+        deleted_at: deleted_at_ms.map(rfc3339),
     })
 }
 
 fn gone(id: &str, at: i64) -> StoreError {
-    StoreError::Gone { what: WHAT, id: id.to_owned(), at: rfc3339(at) }
+    StoreError::Gone { what: WHAT, id: id.to_owned(), at: rfc3339(at), can_return: false }
 }
 
 fn parse<T: serde::de::DeserializeOwned>(text: &str) -> Result<T, StoreError> {

@@ -4,7 +4,8 @@ mod listing;
 mod log;
 mod points;
 
-pub use listing::{RunPulse, RunQuestion};
+pub use listing::RunPulse;
+pub(crate) use listing::{RUNS, state_filter};
 pub use log::{LogAddition, LogPlace, LogState};
 
 use api::run::RunOrigin;
@@ -74,6 +75,8 @@ pub struct RunChanges {
     pub scenario: Option<String>,
     /// Planner of that scenario.
     pub planner: Option<PlannerKind>,
+    /// Whether it stands in front of the list.
+    pub pinned: Option<bool>,
 }
 
 impl Writer {
@@ -155,7 +158,7 @@ impl Writer {
     }
 
     /// Changes what stands beside a run.
-    pub async fn change_run(&self, id: &str, changes: &RunChanges) -> Result<(), StoreError> {
+    pub async fn change_run(&self, id: &str, changes: &RunChanges, now: Timestamp) -> Result<(), StoreError> {
         let mut write = self.begin().await?;
         present(&mut write, id).await?;
         sqlx::query(
@@ -163,7 +166,8 @@ impl Writer {
                  name = coalesce(?1, name),
                  note = iif(?2 IS NULL, note, nullif(?2, '')),
                  planner = iif(?3 = '', NULL, coalesce(?4, planner)),
-                 scenario_id = iif(?3 IS NULL, scenario_id, nullif(?3, ''))
+                 scenario_id = iif(?3 IS NULL, scenario_id, nullif(?3, '')),
+                 pinned_at_ms = CASE ?6 WHEN 1 THEN coalesce(pinned_at_ms, ?7) WHEN 0 THEN NULL ELSE pinned_at_ms END
              WHERE id = ?5",
         )
         .bind(changes.name.as_deref())
@@ -171,6 +175,8 @@ impl Writer {
         .bind(changes.scenario.as_deref())
         .bind(changes.planner.map(PlannerKind::id))
         .bind(id)
+        .bind(changes.pinned)
+        .bind(now.as_millisecond())
         .execute(&mut *write)
         .await?;
         if let Some(tags) = &changes.tags {
@@ -331,5 +337,5 @@ async fn present(write: &mut super::Write, id: &str) -> Result<(), StoreError> {
 }
 
 fn gone(id: &str, at: i64) -> StoreError {
-    StoreError::Gone { what: WHAT, id: id.to_owned(), at: rfc3339(at) }
+    StoreError::Gone { what: WHAT, id: id.to_owned(), at: rfc3339(at), can_return: false }
 }

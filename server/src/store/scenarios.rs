@@ -1,10 +1,13 @@
 //! Scenarios: drafts, kept ones, and the word that deleted ones leave.
 
-use api::scenario::{BestOf, ScenarioLine, StoredScenario};
+use api::problem::Candidate;
+use api::scenario::{BestOf, PlanLine, PlanList, ScenarioLine, ScenarioList, StoredScenario};
+use api::shelf::Words;
 use jiff::Timestamp;
+use planner::outcome::ENGINE;
 use planner::scenario::{PlannerKind, Scenario, ScenarioId};
 
-use super::{Reader, StoreError, Writer};
+use super::{Order, Reader, Shelf, StoreError, Wanted, Writer};
 use crate::clock::rfc3339;
 
 const WHAT: &str = "scenario";
@@ -12,6 +15,44 @@ const WHAT: &str = "scenario";
 const DRAFTS: i64 = 500;
 /// Shortest prefix that stands for a scenario: 50 bits, so that two never meet by chance.
 pub(crate) const SHORTEST_PREFIX: usize = 10;
+
+/// The list of kept scenarios.
+pub(crate) const SCENARIOS: Shelf = Shelf {
+    table: "scenario_shelf",
+    text: "name || ' ' || coalesce(note, '') || ' ' || tags_json || ' ' || coalesce(model, '') || ' ' || coalesce(cluster, '') || ' ' || id",
+    tags: "tags_json",
+    listed: "kept = 1",
+    can_return: "deleted_at_ms IS NOT NULL AND can_return",
+    stored: "SELECT coalesce(sum(bytes), 0) FROM scenario_shelf WHERE deleted_at_ms IS NULL",
+    deleted: "SELECT coalesce(sum(bytes), 0) FROM scenario_shelf WHERE deleted_at_ms IS NOT NULL AND can_return",
+    orders: &[
+        Order { name: "created", key: "created_at_ms" },
+        Order { name: "name", key: "lower(name)" },
+        Order { name: "model", key: "lower(coalesce(model, ''))" },
+        Order { name: "cluster", key: "lower(coalesce(cluster, ''))" },
+        Order { name: "planner", key: "coalesce(best_planner, '')" },
+        // Those without a plan count as slower than any.
+        Order { name: "time", key: "coalesce(best_iteration_s, 1e300)" },
+    ],
+};
+
+/// The list of plans of all scenarios, drafts included.
+pub(crate) const PLANS: Shelf = Shelf {
+    table: "plan_shelf",
+    text: "name || ' ' || coalesce(note, '') || ' ' || tags_json || ' ' || coalesce(model, '') || ' ' || coalesce(cluster, '') || ' ' || planner || ' ' || engine || ' ' || scenario_id",
+    tags: "tags_json",
+    listed: "1",
+    can_return: "0",
+    stored: "SELECT coalesce(sum(bytes), 0) FROM outcome",
+    deleted: "SELECT coalesce(sum(outcome.bytes), 0) FROM outcome JOIN deleted_scenario ON deleted_scenario.id = scenario_id",
+    orders: &[
+        Order { name: "created", key: "created_at_ms" },
+        Order { name: "name", key: "lower(name)" },
+        Order { name: "planner", key: "planner" },
+        Order { name: "time", key: "iteration_s" },
+        Order { name: "engine", key: "engine" },
+    ],
+};
 
 /// What a prefix stands for.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -38,12 +79,15 @@ impl Writer {
             .await?;
         let is_new = known != Some(None);
         let stored = sqlx::query(
-            "INSERT INTO scenario (id, title, kept, created_at_ms, used_at_ms, scenario_json)
-             VALUES (?1, ?2, 0, ?3, ?3, ?4)
+            "INSERT INTO scenario (id, title, kept, created_at_ms, used_at_ms, scenario_json, model, cluster, made_title)
+             VALUES (?1, ?2, 0, ?3, ?3, ?4, ?5, ?6, ?7)
              ON CONFLICT (id) DO UPDATE SET
                  title = iif(kept = 1 AND deleted_at_ms IS NULL, title, coalesce(excluded.title, title)),
                  kept = iif(deleted_at_ms IS NULL, kept, 0),
                  created_at_ms = iif(deleted_at_ms IS NULL, created_at_ms, excluded.created_at_ms),
+                 model = excluded.model,
+                 cluster = excluded.cluster,
+                 made_title = excluded.made_title,
                  used_at_ms = excluded.used_at_ms,
                  deleted_at_ms = NULL,
                  scenario_json = excluded.scenario_json",
@@ -52,12 +96,17 @@ impl Writer {
         .bind(scenario.title.as_deref())
         .bind(now.as_millisecond())
         .bind(scenario.canonical())
+        .bind(&scenario.model.name)
+        .bind(cluster_words(scenario))
+        .bind(made_title(scenario))
         .execute(&mut *write)
         .await?
         .rows_affected();
         if stored != 1 {
             return Err(StoreError::missed(WHAT, id.as_str()));
         }
+        // What was deleted is there again, with what was planned for it.
+        sqlx::query("DELETE FROM deleted_scenario WHERE id = ?").bind(id.as_str()).execute(&mut *write).await?;
         if is_new {
             sqlx::query(
                 "DELETE FROM scenario WHERE id IN (
@@ -91,12 +140,93 @@ impl Writer {
         write.commit().await
     }
 
-    /// Deletes a scenario with its outcomes, leaving word of when.
+    /// Changes what people say of a scenario. A pinned one is kept.
+    pub async fn change_scenario(&self, id: &str, words: &Words, now: Timestamp) -> Result<(), StoreError> {
+        let mut write = self.begin().await?;
+        let changed = sqlx::query(
+            "UPDATE scenario SET title = coalesce(?1, title), note = iif(?2 IS NULL, note, nullif(?2, '')),
+                 tags_json = coalesce(?3, tags_json),
+                 pinned_at_ms = CASE ?4 WHEN 1 THEN coalesce(pinned_at_ms, ?5) WHEN 0 THEN NULL ELSE pinned_at_ms END,
+                 kept = iif(?4 = 1, 1, kept)
+             WHERE id = ?6 AND deleted_at_ms IS NULL",
+        )
+        .bind(words.name.as_deref())
+        .bind(words.note.as_deref())
+        .bind(words.tags.as_ref().map(|tags| serde_json::to_string(tags).expect("texts")))
+        .bind(words.pinned)
+        .bind(now.as_millisecond())
+        .bind(id)
+        .execute(&mut *write)
+        .await?
+        .rows_affected();
+        if changed != 1 {
+            return Err(StoreError::missed(WHAT, id));
+        }
+        write.commit().await
+    }
+
+    /// Brings a deleted scenario back with its outcomes, as it was; one that is there stays.
+    pub async fn restore_scenario(&self, id: &str) -> Result<(), StoreError> {
+        let mut write = self.begin().await?;
+        let deleted: Option<Option<i64>> = sqlx::query_scalar("SELECT deleted_at_ms FROM scenario WHERE id = ?")
+            .bind(id)
+            .fetch_optional(&mut *write)
+            .await?;
+        let at = match deleted {
+            None => return Err(StoreError::missed(WHAT, id)),
+            Some(None) => return Ok(()),
+            Some(Some(at)) => at,
+        };
+        let restored = sqlx::query(
+            "UPDATE scenario SET deleted_at_ms = NULL,
+                 scenario_json = (SELECT scenario_json FROM deleted_scenario WHERE id = ?1)
+             WHERE id = ?1 AND EXISTS (SELECT 1 FROM deleted_scenario WHERE id = ?1)",
+        )
+        .bind(id)
+        .execute(&mut *write)
+        .await?
+        .rows_affected();
+        if restored != 1 {
+            return Err(gone(id, at, false));
+        }
+        sqlx::query("DELETE FROM deleted_scenario WHERE id = ?").bind(id).execute(&mut *write).await?;
+        write.commit().await
+    }
+
+    /// Forgets for good what was deleted before a time; the identifier stays and says when. Returns how many scenarios went.
+    pub async fn forget_scenarios(&self, deleted_before: Timestamp) -> Result<u64, StoreError> {
+        let mut write = self.begin().await?;
+        let forgotten =
+            sqlx::query("DELETE FROM deleted_scenario WHERE id IN (SELECT id FROM scenario WHERE deleted_at_ms < ?)")
+                .bind(deleted_before.as_millisecond())
+                .execute(&mut *write)
+                .await?
+                .rows_affected();
+        for statement in [
+            "DELETE FROM outcome WHERE scenario_id IN (
+                 SELECT id FROM scenario WHERE deleted_at_ms IS NOT NULL AND id NOT IN (SELECT id FROM deleted_scenario))",
+            "UPDATE scenario SET title = NULL, note = NULL, tags_json = '[]', pinned_at_ms = NULL, model = NULL,
+                 cluster = NULL, made_title = NULL, kept = 0
+             WHERE deleted_at_ms IS NOT NULL AND id NOT IN (SELECT id FROM deleted_scenario)",
+        ] {
+            sqlx::query(statement).execute(&mut *write).await?;
+        }
+        write.commit().await?;
+        Ok(forgotten)
+    }
+
+    /// Deletes a scenario, leaving word of when. It and its outcomes can come back until [`Writer::forget_scenarios`].
     pub async fn delete_scenario(&self, id: &str, now: Timestamp) -> Result<(), StoreError> {
         let mut write = self.begin().await?;
+        sqlx::query(
+            "INSERT OR REPLACE INTO deleted_scenario (id, scenario_json)
+             SELECT id, scenario_json FROM scenario WHERE id = ? AND deleted_at_ms IS NULL",
+        )
+        .bind(id)
+        .execute(&mut *write)
+        .await?;
         let deleted = sqlx::query(
-            "UPDATE scenario SET deleted_at_ms = ?, scenario_json = NULL, title = NULL, kept = 0
-             WHERE id = ? AND deleted_at_ms IS NULL",
+            "UPDATE scenario SET deleted_at_ms = ?, scenario_json = NULL WHERE id = ? AND deleted_at_ms IS NULL",
         )
         .bind(now.as_millisecond())
         .bind(id)
@@ -106,17 +236,46 @@ impl Writer {
         if deleted != 1 {
             return Err(StoreError::missed(WHAT, id));
         }
-        // A scenario without outcomes is deleted just as well.
-        sqlx::query("DELETE FROM outcome WHERE scenario_id = ?").bind(id).execute(&mut *write).await?;
         write.commit().await
     }
 }
 
-/// JSON, title, kept, creation and deletion time of a row.
-type ScenarioRow = (Option<String>, Option<String>, bool, i64, Option<i64>);
+/// JSON, title, kept, creation and deletion time, note, tags and pinned of a row, and whether it can come back.
+type ScenarioRow = (Option<String>, Option<String>, bool, i64, Option<i64>, Option<String>, String, Option<i64>, bool);
 
-/// Identifier, JSON, title, creation time, fastest planner and its time.
-type LineRow = (String, String, Option<String>, i64, Option<String>, Option<f64>);
+/// A row of the list.
+#[derive(sqlx::FromRow)]
+struct LineRow {
+    id: String,
+    name: String,
+    note: Option<String>,
+    tags_json: String,
+    pinned_at_ms: Option<i64>,
+    model: Option<String>,
+    cluster: Option<String>,
+    created_at_ms: i64,
+    deleted_at_ms: Option<i64>,
+    best_planner: Option<String>,
+    best_iteration_s: Option<f64>,
+    bytes: i64,
+}
+
+/// A row of the list of plans.
+#[derive(sqlx::FromRow)]
+struct PlanRow {
+    id: String,
+    scenario_id: String,
+    name: String,
+    note: Option<String>,
+    tags_json: String,
+    pinned_at_ms: Option<i64>,
+    model: Option<String>,
+    cluster: Option<String>,
+    planner: String,
+    engine: String,
+    iteration_s: f64,
+    created_at_ms: i64,
+}
 
 impl Reader {
     /// What a prefix (or a whole identifier) in lower case stands for.
@@ -136,54 +295,115 @@ impl Reader {
 
     /// A stored scenario, by its whole identifier.
     pub async fn scenario(&self, id: &str) -> Result<StoredScenario, StoreError> {
-        let (json, title, kept, created_at_ms, deleted_at_ms): ScenarioRow = sqlx::query_as(
-            "SELECT scenario_json, title, kept, created_at_ms, deleted_at_ms FROM scenario WHERE id = ?",
+        let row: ScenarioRow = sqlx::query_as(
+            "SELECT scenario_json, title, kept, created_at_ms, deleted_at_ms, note, tags_json, pinned_at_ms,
+                    EXISTS (SELECT 1 FROM deleted_scenario WHERE deleted_scenario.id = scenario.id)
+             FROM scenario WHERE id = ?",
         )
         .bind(id)
         .fetch_optional(self.pool())
         .await?
         .ok_or_else(|| StoreError::missed(WHAT, id))?;
+        let (json, title, kept, created_at_ms, deleted_at_ms, note, tags, pinned_at_ms, can_return) = row;
         if let Some(at) = deleted_at_ms {
-            return Err(StoreError::Gone { what: WHAT, id: id.to_owned(), at: rfc3339(at) });
+            return Err(gone(id, at, can_return));
         }
         let scenario = Scenario { title, ..parse(json.as_deref().unwrap_or_default())? };
         let short = self.short(id).await?;
-        Ok(StoredScenario { id: id.to_owned(), short, scenario, kept, created_at: rfc3339(created_at_ms) })
+        Ok(StoredScenario {
+            id: id.to_owned(),
+            short,
+            scenario,
+            kept,
+            created_at: rfc3339(created_at_ms),
+            note,
+            tags: words(&tags)?,
+            pinned: pinned_at_ms.is_some(),
+        })
     }
 
-    /// The list of kept scenarios, newest first, each with the fastest planner of its latest outcome.
-    pub async fn kept_scenarios(&self) -> Result<Vec<ScenarioLine>, StoreError> {
-        let rows: Vec<LineRow> = sqlx::query_as(
-            "SELECT id, scenario_json, title, scenario.created_at_ms, best_planner, best_iteration_s
-             FROM scenario LEFT JOIN outcome ON outcome.rowid = (
-                 SELECT rowid FROM outcome WHERE scenario_id = scenario.id ORDER BY created_at_ms DESC LIMIT 1)
-             WHERE kept = 1 AND deleted_at_ms IS NULL
-             ORDER BY scenario.created_at_ms DESC, id LIMIT 1000",
-        )
-        .fetch_all(self.pool())
-        .await?;
-        let mut lines = Vec::with_capacity(rows.len());
-        for (id, json, title, created_at_ms, planner, iteration_s) in rows {
-            let scenario = parse(&json)?;
-            let cluster = &scenario.cluster;
-            let best = planner.zip(iteration_s).map(|(planner, iteration_s)| BestOf {
+    /// Scenarios that an ambiguous prefix may stand for.
+    pub async fn candidates(&self, ids: &[String]) -> Result<Vec<Candidate>, StoreError> {
+        let mut candidates = Vec::with_capacity(ids.len());
+        for id in ids {
+            let row: Option<(String, i64, Option<i64>)> =
+                sqlx::query_as("SELECT name, created_at_ms, deleted_at_ms FROM scenario_shelf WHERE id = ?")
+                    .bind(id)
+                    .fetch_optional(self.pool())
+                    .await?;
+            let Some((title, created_at_ms, deleted_at_ms)) = row else { continue };
+            candidates.push(Candidate {
+                id: id.clone(),
+                short: self.short(id).await?,
+                title,
+                created_at: rfc3339(created_at_ms),
+                deleted_at: deleted_at_ms.map(rfc3339),
+            });
+        }
+        Ok(candidates)
+    }
+
+    /// A page of the kept scenarios, each with the fastest planner of its latest outcome.
+    pub(crate) async fn scenarios(&self, wanted: &Wanted) -> Result<ScenarioList, StoreError> {
+        let found = self.page(&SCENARIOS, wanted).await?;
+        let rows: Vec<LineRow> =
+            sqlx::query_as("SELECT * FROM scenario_shelf WHERE id IN (SELECT value FROM json_each(?))")
+                .bind(found.json())
+                .fetch_all(self.pool())
+                .await?;
+        let mut scenarios = Vec::with_capacity(rows.len());
+        for row in found.in_order(rows, |row| &row.id) {
+            let best = row.best_planner.zip(row.best_iteration_s).map(|(planner, iteration_s)| BestOf {
                 planner: PlannerKind::from_id(&planner).map_or(planner, |kind| kind.title().to_owned()),
                 iteration_s,
             });
-            lines.push(ScenarioLine {
-                short: self.short(&id).await?,
-                id,
-                title: title.unwrap_or_else(|| {
-                    let devices = u64::from(cluster.nodes) * u64::from(cluster.devices_per_node);
-                    format!("{} on {devices} x {}", scenario.model.name, cluster.name)
-                }),
-                model: scenario.model.name.clone(),
-                cluster: format!("{} x {} {}", cluster.nodes, cluster.devices_per_node, cluster.name),
+            scenarios.push(ScenarioLine {
+                short: self.short(&row.id).await?,
+                id: row.id,
+                title: row.name,
+                model: row.model.unwrap_or_default(),
+                cluster: row.cluster.unwrap_or_default(),
                 best,
-                created_at: rfc3339(created_at_ms),
+                created_at: rfc3339(row.created_at_ms),
+                note: row.note,
+                tags: words(&row.tags_json)?,
+                pinned: row.pinned_at_ms.is_some(),
+                deleted_at: row.deleted_at_ms.map(rfc3339),
+                bytes: row.bytes.unsigned_abs(),
             });
         }
-        Ok(lines)
+        Ok(ScenarioList { scenarios, page: found.page })
+    }
+
+    /// A page of the plans of all scenarios.
+    pub(crate) async fn plans(&self, wanted: &Wanted) -> Result<PlanList, StoreError> {
+        let found = self.page(&PLANS, wanted).await?;
+        let rows: Vec<PlanRow> =
+            sqlx::query_as("SELECT * FROM plan_shelf WHERE id IN (SELECT value FROM json_each(?))")
+                .bind(found.json())
+                .fetch_all(self.pool())
+                .await?;
+        let mut plans = Vec::with_capacity(rows.len());
+        for row in found.in_order(rows, |row| &row.id) {
+            let planner = PlannerKind::from_id(&row.planner);
+            plans.push(PlanLine {
+                short: self.short(&row.scenario_id).await?,
+                id: row.id,
+                scenario: row.scenario_id,
+                title: row.name,
+                note: row.note,
+                tags: words(&row.tags_json)?,
+                pinned: row.pinned_at_ms.is_some(),
+                model: row.model.unwrap_or_default(),
+                cluster: row.cluster.unwrap_or_default(),
+                planner,
+                planner_title: planner.map_or(row.planner, |planner| planner.title().to_owned()),
+                engine: row.engine,
+                iteration_s: row.iteration_s,
+                created_at: rfc3339(row.created_at_ms),
+            });
+        }
+        Ok(PlanList { plans, current_engine: ENGINE.to_owned(), page: found.page })
     }
 
     /// The shortest prefix that no other scenario shares: one character more than it shares with its
@@ -203,4 +423,25 @@ impl Reader {
 
 fn parse(json: &str) -> Result<Scenario, StoreError> {
     serde_json::from_str(json).map_err(|error| StoreError::damaged(WHAT, &error))
+}
+
+fn words(json: &str) -> Result<Vec<String>, StoreError> {
+    serde_json::from_str(json).map_err(|error| StoreError::damaged(WHAT, &error))
+}
+
+fn gone(id: &str, at: i64, can_return: bool) -> StoreError {
+    StoreError::Gone { what: WHAT, id: id.to_owned(), at: rfc3339(at), can_return }
+}
+
+/// The cluster in words, "4 x 8 A100-80GB".
+fn cluster_words(scenario: &Scenario) -> String {
+    let cluster = &scenario.cluster;
+    format!("{} x {} {}", cluster.nodes, cluster.devices_per_node, cluster.name)
+}
+
+/// What a scenario without a title is called.
+fn made_title(scenario: &Scenario) -> String {
+    let cluster = &scenario.cluster;
+    let devices = u64::from(cluster.nodes) * u64::from(cluster.devices_per_node);
+    format!("{} on {devices} x {}", scenario.model.name, cluster.name)
 }

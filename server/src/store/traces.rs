@@ -4,15 +4,34 @@ mod chunks;
 
 pub(crate) use chunks::ChunkQuery;
 
+use api::shelf::ListPage;
 use api::trace::{PlanOfTrace, TraceReport, TraceSummary};
 use jiff::Timestamp;
 use planner::scenario::PlannerKind;
 
-use super::{Reader, StoreError, Writer};
+use super::{Order, Reader, Shelf, StoreError, Wanted, Writer};
 use crate::clock::rfc3339;
 use crate::traces::import::Prepared;
 
 const WHAT: &str = "trace";
+
+/// The list of traces.
+pub(crate) const TRACES: Shelf = Shelf {
+    table: "trace",
+    text: "name || ' ' || coalesce(note, '') || ' ' || tags_json || ' ' || format || ' ' || id",
+    tags: "tags_json",
+    listed: "1",
+    can_return: "deleted_at_ms IS NOT NULL AND overview IS NOT NULL",
+    stored: "SELECT coalesce(sum(stored_bytes), 0) FROM trace WHERE deleted_at_ms IS NULL",
+    deleted: "SELECT coalesce(sum(stored_bytes), 0) FROM trace WHERE deleted_at_ms IS NOT NULL",
+    orders: &[
+        Order { name: "created", key: "created_at_ms" },
+        Order { name: "name", key: "lower(name)" },
+        Order { name: "slices", key: "slices" },
+        Order { name: "span", key: "span_ns" },
+        Order { name: "size", key: "stored_bytes" },
+    ],
+};
 
 /// What the sender of a trace says of it.
 #[derive(Debug, Clone, Default)]
@@ -46,15 +65,8 @@ pub(crate) struct Changed {
     pub(crate) scenario: Option<String>,
     /// Planner.
     pub(crate) planner: Option<PlannerKind>,
-}
-
-/// Bytes that traces take.
-#[derive(Debug, Clone, Copy, Default)]
-pub(crate) struct TraceBytes {
-    /// Those in the list.
-    pub(crate) stored: u64,
-    /// Deleted ones that can still come back.
-    pub(crate) deleted: u64,
+    /// Whether it stands in front of the list.
+    pub(crate) pinned: Option<bool>,
 }
 
 impl Writer {
@@ -125,7 +137,7 @@ impl Writer {
     }
 
     /// Changes what people say of a trace.
-    pub(crate) async fn change_trace(&self, id: &str, changed: &Changed) -> Result<(), StoreError> {
+    pub(crate) async fn change_trace(&self, id: &str, changed: &Changed, now: Timestamp) -> Result<(), StoreError> {
         let mut write = self.begin().await?;
         let tags = changed.tags.as_ref().map(|tags| serde_json::to_string(tags).expect("texts"));
         let done = sqlx::query(
@@ -135,7 +147,8 @@ impl Writer {
                  run_id = iif(?4 IS NULL, run_id, nullif(?4, '')),
                  rank = coalesce(?5, rank),
                  scenario_id = iif(?6 IS NULL, scenario_id, nullif(?6, '')),
-                 planner = iif(?6 = '', NULL, coalesce(?7, planner))
+                 planner = iif(?6 = '', NULL, coalesce(?7, planner)),
+                 pinned_at_ms = CASE ?9 WHEN 1 THEN coalesce(pinned_at_ms, ?10) WHEN 0 THEN NULL ELSE pinned_at_ms END
              WHERE id = ?8 AND deleted_at_ms IS NULL",
         )
         .bind(changed.name.as_deref())
@@ -146,6 +159,8 @@ impl Writer {
         .bind(changed.scenario.as_deref())
         .bind(changed.planner.map(PlannerKind::id))
         .bind(id)
+        .bind(changed.pinned)
+        .bind(now.as_millisecond())
         .execute(&mut *write)
         .await?
         .rows_affected();
@@ -212,65 +227,69 @@ impl Writer {
     }
 }
 
-/// Columns of a summary, in the order of the statement.
-type SummaryRow = (
-    String,
-    String,
-    Option<String>,
-    String,
-    Option<String>,
-    Option<u32>,
-    Option<String>,
-    Option<String>,
-    String,
-    i64,
-    Option<i64>,
-    i64,
-    i64,
-    i64,
-    i64,
-    i64,
-);
+/// A row without its columns.
+#[derive(sqlx::FromRow)]
+struct SummaryRow {
+    id: String,
+    name: String,
+    note: Option<String>,
+    tags_json: String,
+    pinned_at_ms: Option<i64>,
+    run_id: Option<String>,
+    rank: Option<u32>,
+    scenario_id: Option<String>,
+    planner: Option<String>,
+    format: String,
+    created_at_ms: i64,
+    deleted_at_ms: Option<i64>,
+    raw_bytes: i64,
+    stored_bytes: i64,
+    slices: i64,
+    span_ns: i64,
+    actions: i64,
+}
+
+/// Columns of [`SummaryRow`].
+macro_rules! summary {
+    () => {
+        "SELECT id, name, note, tags_json, pinned_at_ms, run_id, rank, scenario_id, planner, format, created_at_ms,
+                deleted_at_ms, raw_bytes, stored_bytes, slices, span_ns, actions
+         FROM trace "
+    };
+}
 
 impl Reader {
-    /// Traces, newest first; of one run where it is named. Deleted ones, as long as they can come back, in place of the others.
-    pub(crate) async fn traces(&self, run: Option<&str>, deleted: bool) -> Result<Vec<TraceSummary>, StoreError> {
-        let rows: Vec<SummaryRow> = sqlx::query_as(
-            "SELECT id, name, note, tags_json, run_id, rank, scenario_id, planner, format, created_at_ms, deleted_at_ms,
-                    raw_bytes, stored_bytes, slices, span_ns, actions
-             FROM trace WHERE (deleted_at_ms IS NOT NULL) = ?1 AND overview IS NOT NULL AND (?2 IS NULL OR run_id = ?2)
-             ORDER BY created_at_ms DESC, id LIMIT 5000",
-        )
-        .bind(deleted)
+    /// A page of the stored traces.
+    pub(crate) async fn traces(&self, wanted: &Wanted) -> Result<(Vec<TraceSummary>, ListPage), StoreError> {
+        let found = self.page(&TRACES, wanted).await?;
+        let rows: Vec<SummaryRow> = sqlx::query_as(concat!(summary!(), "WHERE id IN (SELECT value FROM json_each(?))"))
+            .bind(found.json())
+            .fetch_all(self.pool())
+            .await?;
+        let rows = found.in_order(rows, |row| &row.id);
+        Ok((rows.into_iter().map(summary).collect::<Result<_, _>>()?, found.page))
+    }
+
+    /// All traces of a run, newest first.
+    pub(crate) async fn traces_of_run(&self, run: &str) -> Result<Vec<TraceSummary>, StoreError> {
+        let rows: Vec<SummaryRow> = sqlx::query_as(concat!(
+            summary!(),
+            "WHERE run_id = ? AND deleted_at_ms IS NULL ORDER BY created_at_ms DESC, id LIMIT 5000"
+        ))
         .bind(run)
         .fetch_all(self.pool())
         .await?;
         rows.into_iter().map(summary).collect()
     }
 
-    /// Bytes that traces take.
-    pub(crate) async fn trace_bytes(&self) -> Result<TraceBytes, StoreError> {
-        let (stored, deleted): (i64, i64) = sqlx::query_as(
-            "SELECT coalesce(sum(iif(deleted_at_ms IS NULL, stored_bytes, 0)), 0),
-                    coalesce(sum(iif(deleted_at_ms IS NULL, 0, stored_bytes)), 0) FROM trace",
-        )
-        .fetch_one(self.pool())
-        .await?;
-        Ok(TraceBytes { stored: stored.unsigned_abs(), deleted: deleted.unsigned_abs() })
-    }
-
     /// One trace that is not deleted.
     pub(crate) async fn trace(&self, id: &str) -> Result<TraceSummary, StoreError> {
-        let row: SummaryRow = sqlx::query_as(
-            "SELECT id, name, note, tags_json, run_id, rank, scenario_id, planner, format, created_at_ms, deleted_at_ms,
-                    raw_bytes, stored_bytes, slices, span_ns, actions
-             FROM trace WHERE id = ?",
-        )
-        .bind(id)
-        .fetch_optional(self.pool())
-        .await?
-        .ok_or_else(|| StoreError::missed(WHAT, id))?;
-        match row.10 {
+        let row: SummaryRow = sqlx::query_as(concat!(summary!(), "WHERE id = ?"))
+            .bind(id)
+            .fetch_optional(self.pool())
+            .await?
+            .ok_or_else(|| StoreError::missed(WHAT, id))?;
+        match row.deleted_at_ms {
             Some(at) => Err(gone(id, at)),
             None => summary(row),
         }
@@ -288,30 +307,31 @@ impl Reader {
 }
 
 fn summary(row: SummaryRow) -> Result<TraceSummary, StoreError> {
-    let (id, name, note, tags, run, rank, scenario, planner, format, created_at_ms, deleted_at_ms, ..) = row;
-    let (.., raw_bytes, stored_bytes, slices, span_ns, actions) = row;
+    let planner = row.planner;
     Ok(TraceSummary {
-        id,
-        name,
-        note,
-        tags: serde_json::from_str(&tags).map_err(|error| StoreError::damaged(WHAT, &error))?,
-        run,
-        rank,
-        plan: scenario
+        id: row.id,
+        name: row.name,
+        note: row.note,
+        tags: serde_json::from_str(&row.tags_json).map_err(|error| StoreError::damaged(WHAT, &error))?,
+        run: row.run_id,
+        rank: row.rank,
+        plan: row
+            .scenario_id
             .map(|scenario| PlanOfTrace { scenario, planner: planner.as_deref().and_then(PlannerKind::from_id) }),
-        format,
-        created_at: rfc3339(created_at_ms),
-        deleted_at: deleted_at_ms.map(rfc3339),
-        raw_bytes: raw_bytes.unsigned_abs(),
-        stored_bytes: stored_bytes.unsigned_abs(),
-        slices: slices.unsigned_abs(),
-        span_ns: span_ns.unsigned_abs(),
-        actions: actions.unsigned_abs(),
+        format: row.format,
+        created_at: rfc3339(row.created_at_ms),
+        deleted_at: row.deleted_at_ms.map(rfc3339),
+        raw_bytes: row.raw_bytes.unsigned_abs(),
+        stored_bytes: row.stored_bytes.unsigned_abs(),
+        slices: row.slices.unsigned_abs(),
+        span_ns: row.span_ns.unsigned_abs(),
+        actions: row.actions.unsigned_abs(),
+        pinned: row.pinned_at_ms.is_some(),
     })
 }
 
 fn gone(id: &str, at: i64) -> StoreError {
-    StoreError::Gone { what: WHAT, id: id.to_owned(), at: rfc3339(at) }
+    StoreError::Gone { what: WHAT, id: id.to_owned(), at: rfc3339(at), can_return: false }
 }
 
 /// SQLite's integers; what is larger than they are is as good as endless.

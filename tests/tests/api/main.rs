@@ -2,6 +2,7 @@
 
 mod access;
 mod accuracy;
+mod browse;
 mod comparison;
 mod datasets;
 mod jobs;

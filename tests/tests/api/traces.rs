@@ -79,7 +79,7 @@ async fn a_trace_comes_is_found_goes_and_comes_back() {
     {
         assert_eq!(ids(list(&house, query).await).len(), found, "{query}");
     }
-    assert_eq!(list(&house, "").await.tags, ["Fast", "h100"]);
+    assert_eq!(list(&house, "").await.page.tags, ["Fast", "h100"]);
     let cleared =
         house.request("PATCH", &api::path::trace(&trace.id), json!({"note": "", "run": ""}).to_string()).await;
     assert_eq!((cleared.json::<TraceSummary>().note, list(&house, "?run=r1").await.traces.len()), (None, 0));
@@ -90,7 +90,7 @@ async fn a_trace_comes_is_found_goes_and_comes_back() {
     assert_eq!(gone.problem().status, 410);
     assert_eq!(house.delete(&api::path::trace(&trace.id)).await.status, 410);
     let after = list(&house, "").await;
-    assert_eq!((after.stored_bytes + after.deleted_bytes, after.traces.len()), (before.stored_bytes, 1));
+    assert_eq!((after.page.stored_bytes + after.page.deleted_bytes, after.traces.len()), (before.page.stored_bytes, 1));
     assert_eq!(ids(list(&house, "?deleted=true").await), std::slice::from_ref(&trace.id));
     assert_eq!(
         house.post(&api::path::trace_restore(&trace.id), "").await.json::<TraceSummary>().tags,
@@ -109,7 +109,7 @@ async fn deleted_traces_end_with_their_time() {
     let body = json!([event("b", &json!(0), &json!(0), 0.0, 1.0)]).to_string();
     uploaded(&house, "", body).await;
     let list = list(&house, "?deleted=true").await;
-    assert_eq!((list.traces.len(), list.deleted_bytes, list.retention_days), (0, 0, 30));
+    assert_eq!((list.traces.len(), list.page.deleted_bytes, list.page.retention_days), (0, 0, 30));
     assert_eq!(house.post(&api::path::trace_restore(&id), "").await.problem().status, 410);
     // The bytes can come anew.
     let again = house.post(api::path::TRACES, json!([event("a", &json!(0), &json!(0), 0.0, 1.0)]).to_string()).await;

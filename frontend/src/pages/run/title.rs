@@ -9,8 +9,8 @@ use leptos::task::spawn_local;
 use crate::client::{self, Body, Failure, pause};
 use crate::format;
 use crate::notice::FailureNotice;
-use crate::pages::runs::tags_of;
 use crate::runs::{StateBadge, Way, ago, clock, origin_words, progress_words, remaining_s, size, use_observed};
+use crate::shelf::tags_of;
 
 /// Between two looks at the clock.
 const TICK_MS: i32 = 1_000;

@@ -9,7 +9,7 @@ use wasm_bindgen::JsCast;
 
 use crate::client::{self, Body, Failure};
 use crate::notice::FailureNotice;
-use crate::pages::runs::tags_of;
+use crate::shelf::tags_of;
 
 /// The name as a heading, and the words below it.
 #[component]

@@ -224,7 +224,7 @@ async fn of_run(app: &App, id: &str) -> Result<Vec<TraceSummary>, ApiError> {
     match &trace.run {
         None => Ok(vec![trace]),
         Some(run) => {
-            let mut traces = app.store.reader().traces(Some(run), false).await?;
+            let mut traces = app.store.reader().traces_of_run(run).await?;
             traces.truncate(MOST_TRACES);
             Ok(traces)
         }

@@ -6,7 +6,8 @@ use planner::scenario::PlannerKind;
 
 use super::{WHAT, gone};
 use crate::clock::rfc3339;
-use crate::store::{Reader, StoreError};
+use crate::store::shelf::Filter;
+use crate::store::{Order, Reader, Shelf, StoreError, Wanted};
 
 /// Where a run stands at the time ?1. A run is live until its last step is longer ago than its patience; 130 is what shells
 /// say of a program that somebody ended.
@@ -24,7 +25,7 @@ macro_rules! summary {
     () => {
         concat!(
             "SELECT id, name, note, origin, scenario_id, planner, created_at_ms, updated_at_ms, exit_code, end_reason,
-                 deleted_at_ms, bytes, points, last_step, total_steps, median_step_s, report_json, ",
+                 deleted_at_ms, pinned_at_ms, bytes, points, last_step, total_steps, median_step_s, report_json, ",
             state!(),
             " AS state, (SELECT json_group_array(tag ORDER BY tag) FROM run_tag WHERE run_id = run.id) AS tags_json,
                  (SELECT count(*) FROM trace WHERE run_id = run.id AND trace.deleted_at_ms IS NULL) AS traces
@@ -33,40 +34,29 @@ macro_rules! summary {
     };
 }
 
-/// Which runs a list has: ?1 is the time, ?2 to ?7 the question.
-macro_rules! wanted {
-    () => {
-        concat!(
-            "WHERE deleted_at_ms IS NULL
-               AND (?2 IS NULL OR name LIKE ?2 ESCAPE '\\' OR note LIKE ?2 ESCAPE '\\' OR id LIKE ?2 ESCAPE '\\'
-                    OR EXISTS (SELECT 1 FROM run_tag WHERE run_id = run.id AND tag LIKE ?2 ESCAPE '\\'))
-               AND (?3 IS NULL OR EXISTS (SELECT 1 FROM run_tag WHERE run_id = run.id AND tag = ?3))
-               AND (?4 IS NULL OR origin = ?4)
-               AND (?5 IS NULL OR scenario_id = ?5)
-               AND (?6 IS NULL OR ?6 = ",
-            state!(),
-            ") "
-        )
-    };
-}
+/// The list of runs.
+pub(crate) const RUNS: Shelf = Shelf {
+    table: "run",
+    text: "name || ' ' || coalesce(note, '') || ' ' || id || ' ' || coalesce((SELECT group_concat(tag, ' ') FROM run_tag WHERE run_id = run.id), '')",
+    tags: "(SELECT json_group_array(tag) FROM run_tag WHERE run_id = run.id)",
+    listed: "1",
+    can_return: "deleted_at_ms IS NOT NULL AND name <> ''",
+    stored: "SELECT coalesce(sum(bytes), 0) FROM run",
+    deleted: "SELECT coalesce(sum(bytes), 0) FROM run WHERE deleted_at_ms IS NOT NULL",
+    orders: &[
+        Order { name: "created", key: "created_at_ms" },
+        Order { name: "name", key: "lower(name)" },
+        Order { name: "size", key: "bytes" },
+        Order { name: "points", key: "points" },
+        // Those without a step count as slower than any.
+        Order { name: "step", key: "coalesce(median_step_s, 1e300)" },
+    ],
+};
 
-/// Which runs a list is to have.
-#[derive(Debug, Clone, Default)]
-pub struct RunQuestion {
-    /// Text in name, note, identifier or tags.
-    pub search: Option<String>,
-    /// One of the tags.
-    pub tag: Option<String>,
-    /// How the log came.
-    pub origin: Option<RunOrigin>,
-    /// Scenario that they are held against, whole identifier.
-    pub scenario: Option<String>,
-    /// Where they stand.
-    pub state: Option<RunState>,
-    /// The last run of the list before this one.
-    pub after: Option<String>,
-    /// Most runs.
-    pub limit: u32,
+/// Runs that stand so at a time.
+pub(crate) fn state_filter(state: RunState, now: Timestamp) -> Filter {
+    let standing = state!().replace("?1", &now.as_millisecond().to_string());
+    (format!("{standing} = "), state.id().to_owned(), "")
 }
 
 /// What a stream of events looks at.
@@ -99,6 +89,7 @@ struct SummaryRow {
     exit_code: Option<i32>,
     end_reason: Option<String>,
     deleted_at_ms: Option<i64>,
+    pinned_at_ms: Option<i64>,
     bytes: i64,
     points: i64,
     last_step: Option<i64>,
@@ -132,67 +123,26 @@ impl SummaryRow {
             total_steps: self.total_steps.map(i64::unsigned_abs),
             median_step_s: self.median_step_s,
             traces: u32::try_from(self.traces).unwrap_or(u32::MAX),
+            pinned: self.pinned_at_ms.is_some(),
+            deleted_at: self.deleted_at_ms.map(rfc3339),
         };
         Ok((summary, self.report_json))
     }
 }
 
 impl Reader {
-    /// Runs, newest first.
-    pub async fn runs(
-        &self,
-        question: &RunQuestion,
-        retention_days: u32,
-        now: Timestamp,
-    ) -> Result<RunList, StoreError> {
-        let like = question.search.as_deref().map(|text| {
-            let escaped = text.replace('\\', "\\\\").replace('%', "\\%").replace('_', "\\_");
-            format!("%{escaped}%")
-        });
-        let limit = i64::from(question.limit);
-        let mut rows: Vec<SummaryRow> = sqlx::query_as(concat!(
-            summary!(),
-            wanted!(),
-            "AND (?7 IS NULL OR (created_at_ms, id) < (SELECT created_at_ms, id FROM run AS last WHERE last.id = ?7))
-             ORDER BY created_at_ms DESC, id DESC LIMIT ?8"
-        ))
-        .bind(now.as_millisecond())
-        .bind(like.as_deref())
-        .bind(question.tag.as_deref())
-        .bind(question.origin.map(RunOrigin::id))
-        .bind(question.scenario.as_deref())
-        .bind(question.state.map(RunState::id))
-        .bind(question.after.as_deref())
-        .bind(limit + 1)
-        .fetch_all(self.pool())
-        .await?;
-        let total: i64 = sqlx::query_scalar(concat!("SELECT count(*) FROM run ", wanted!()))
-            .bind(now.as_millisecond())
-            .bind(like.as_deref())
-            .bind(question.tag.as_deref())
-            .bind(question.origin.map(RunOrigin::id))
-            .bind(question.scenario.as_deref())
-            .bind(question.state.map(RunState::id))
-            .fetch_one(self.pool())
-            .await?;
-        let tags = sqlx::query_scalar(
-            "SELECT DISTINCT tag FROM run_tag JOIN run ON run.id = run_id WHERE deleted_at_ms IS NULL ORDER BY tag",
-        )
-        .fetch_all(self.pool())
-        .await?;
-        let stored: i64 = sqlx::query_scalar("SELECT coalesce(sum(bytes), 0) FROM run").fetch_one(self.pool()).await?;
-        let more = rows.len() as u64 > u64::from(question.limit);
-        rows.truncate(question.limit as usize);
-        let next = rows.last().filter(|_| more).map(|row| row.id.clone());
+    /// A page of the runs.
+    pub(crate) async fn runs(&self, wanted: &Wanted, now: Timestamp) -> Result<RunList, StoreError> {
+        let found = self.page(&RUNS, wanted).await?;
+        let rows: Vec<SummaryRow> =
+            sqlx::query_as(concat!(summary!(), "WHERE id IN (SELECT value FROM json_each(?2))"))
+                .bind(now.as_millisecond())
+                .bind(found.json())
+                .fetch_all(self.pool())
+                .await?;
+        let rows = found.in_order(rows, |row| &row.id);
         let runs = rows.into_iter().map(|row| row.summary().map(|(summary, _)| summary)).collect::<Result<_, _>>()?;
-        Ok(RunList {
-            runs,
-            total: total.unsigned_abs(),
-            tags,
-            stored_bytes: stored.unsigned_abs(),
-            retention_days,
-            next,
-        })
+        Ok(RunList { runs, page: found.page })
     }
 
     /// One run, whole.

@@ -117,12 +117,12 @@ async fn the_same_file_with_the_same_key_becomes_one_run() {
         assert_eq!((other.status, other.problem().kind.as_str()), (422, "/problems/key-reused"), "{query}");
     }
     let list: RunList = house.get(api::path::RUNS).await.json();
-    assert_eq!(list.total, 1);
+    assert_eq!(list.page.total, 1);
     // What cannot be read takes no key; without one every file is a run of its own.
     assert_eq!(import("night 2", "", "no log at all").await.status, 422);
     assert_eq!(import("night 2", "?name=a.log", LOG).await.status, 201);
     assert_eq!(house.post(api::path::RUN_IMPORT, LOG).await.status, 201);
-    assert_eq!(house.get(api::path::RUNS).await.json::<RunList>().total, 3);
+    assert_eq!(house.get(api::path::RUNS).await.json::<RunList>().page.total, 3);
     // A deleted one is not made again.
     house.delete(&api::path::run(&first.summary.id)).await;
     assert_eq!(import("night 1", "?name=a.log", LOG).await.status, 410);

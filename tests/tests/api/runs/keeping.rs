@@ -47,9 +47,12 @@ async fn runs_are_found_by_text_tag_state_and_page() {
     assert_eq!((names("?state=waiting").await.len(), names("?state=live&origin=live").await.len()), (3, 0));
     assert_eq!(house.get("/api/v1/runs?state=asleep").await.problem().status, 400);
     let first = list(&house, "?limit=2").await;
-    assert_eq!((first.total, first.runs.len(), &first.tags[..]), (3, 2, &["a_b".to_owned(), "night".to_owned()][..]));
-    let rest = list(&house, &format!("?limit=2&after={}", first.next.unwrap())).await;
-    assert_eq!((rest.runs[0].name.as_str(), rest.next, rest.total), ("alpha 100%", None, 3));
+    assert_eq!(
+        (first.page.total, first.runs.len(), &first.page.tags[..]),
+        (3, 2, &["a_b".to_owned(), "night".to_owned()][..])
+    );
+    let rest = list(&house, &format!("?limit=2&after={}", first.page.next.unwrap())).await;
+    assert_eq!((rest.runs[0].name.as_str(), rest.page.next, rest.page.total), ("alpha 100%", None, 3));
 
     let wrong = change(&house, &runs[0], json!({"name": "\u{200b}", "tags": ["ok", ""]})).await;
     assert_eq!((wrong.status, wrong.pointers()), (422, vec!["/name".to_owned(), "/tags/1".to_owned()]));
@@ -82,7 +85,7 @@ async fn a_run_is_held_against_a_scenario_that_is_there() {
         (Some(scenario.as_str()), "Run of 2026-01-01 00:00")
     );
     assert_eq!(json!(detail.summary.plan), json!("interleaved"));
-    assert_eq!(list(&house, &format!("?scenario={}", &scenario[..10])).await.total, 1);
+    assert_eq!(list(&house, &format!("?scenario={}", &scenario[..10])).await.page.total, 1);
 
     let other: RunDetail = change(&house, run, json!({"plan": "1f1b"})).await.json();
     assert_eq!((json!(other.summary.plan), other.summary.scenario.is_some()), (json!("1f1b"), true));
@@ -105,7 +108,10 @@ async fn a_deleted_run_comes_back_until_its_days_are_over() {
     assert_eq!(house.delete(&api::path::run(&kept.run)).await.status, 410);
     assert_eq!(kept.sends_to("?offset=0", LOG).await.status, 410);
     let listed = list(&house, "").await;
-    assert_eq!((listed.total, listed.stored_bytes, listed.retention_days), (0, 2 * LOG.len() as u64, 30));
+    assert_eq!(
+        (listed.page.total, listed.page.stored_bytes, listed.page.retention_days),
+        (0, 2 * LOG.len() as u64, 30)
+    );
 
     let restored: RunDetail = house.post(&api::path::run_restore(&kept.run), "").await.json();
     assert_eq!(restored.summary.bytes, LOG.len() as u64);
@@ -123,7 +129,7 @@ async fn a_deleted_run_comes_back_until_its_days_are_over() {
         assert_eq!(reply.problem().status, 410);
     }
     let listed = list(&house, "").await;
-    assert_eq!((listed.total, listed.stored_bytes), (1, LOG.len() as u64));
+    assert_eq!((listed.page.total, listed.page.stored_bytes), (1, LOG.len() as u64));
     assert_eq!(kept.points().await.len(), 6);
 }
 
@@ -167,7 +173,7 @@ async fn a_whole_file_becomes_a_run_that_has_ended() {
         let problem = house.post(path, body.to_vec()).await.problem();
         assert!(problem.status == status && problem.detail.contains(told), "{problem:?}");
     }
-    assert_eq!(list(&house, "").await.total, 2);
+    assert_eq!(list(&house, "").await.page.total, 2);
 }
 
 /// Timers are named by whoever writes the log.

@@ -1,0 +1,178 @@
+//! The menu of everything that leaves the explore page as a file or a link.
+
+use std::sync::Arc;
+
+use api::planner::scenario::PlannerKind;
+use api::planner::timeline::Timeline;
+use api::{contained, path};
+use leptos::html;
+use leptos::prelude::*;
+use leptos::task::spawn_local;
+use wasm_bindgen::JsCast;
+
+use crate::explore::use_explore;
+use crate::gantt::picture;
+use crate::gantt::watch::theme;
+use crate::{clipboard, saving};
+
+/// Files of the shown answer, and the link that holds the scenario.
+#[component]
+pub(crate) fn ExportMenu() -> impl IntoView {
+    let explore = use_explore();
+    let menu = NodeRef::<html::Details>::new();
+    let words = RwSignal::new(None::<String>);
+    let close = move |()| {
+        if let Some(menu) = menu.get_untracked() {
+            menu.set_open(false);
+        }
+    };
+    let on_key = move |event: web_sys::KeyboardEvent| {
+        if event.key() == "Escape" {
+            close(());
+        }
+    };
+    let left = move |event: web_sys::FocusEvent| {
+        let to = event.related_target().and_then(|target| target.dyn_into::<web_sys::Node>().ok());
+        if to.is_some_and(|to| menu.get_untracked().is_some_and(|menu| !menu.contains(Some(&to)))) {
+            close(());
+        }
+    };
+    let plans = move || {
+        let outcome = explore.result.get()?;
+        let id = outcome.outcome.scenario.clone();
+        let shown = explore.shown.get();
+        let iteration = shown.iteration;
+        let lines = shown.timelines.into_iter().map(|(planner, timeline)| {
+            view! { <PlanFiles id=id.clone() planner=planner iteration=iteration timeline=timeline words=words /> }
+        });
+        let lines = lines.collect_view();
+        Some(view! {
+            <p class="menu-heading">{format!("Plans, iteration {iteration}")}</p>
+            {lines}
+            <p class="menu-heading">"Whole answer"</p>
+            <ul>
+                <li><a href=path::outcome(&id) download="outcome.json">"Outcome"<small>"JSON"</small></a></li>
+                <li><a href=path::outcome_csv(&id) download="ranking.csv" data-testid="export-ranking">"Ranking"<small>"CSV"</small></a></li>
+            </ul>
+        })
+    };
+    let save_scenario = move |_| {
+        let scenario = explore.scenario.get_untracked();
+        let text = serde_json::to_string_pretty(&scenario).unwrap_or_default();
+        if saving::text("scenario.json", &text).is_err() {
+            words.set(Some("The browser refuses to save a file.".to_owned()));
+        }
+        close(());
+    };
+    let copy_contained = move |_| {
+        let scenario = explore.scenario.with_untracked(ToString::to_string);
+        match contained::write(&scenario) {
+            Err(error) => words.set(Some(format!("No self-contained link: {error}."))),
+            Ok(link) => {
+                let url = format!("{}/c/#{link}", window().location().origin().unwrap_or_default());
+                spawn_local(async move {
+                    let done = clipboard::copy(&url).await;
+                    let said = if done {
+                        "Self-contained link copied."
+                    } else {
+                        "The browser refuses to copy; the link stands below."
+                    };
+                    words.try_set(Some(said.to_owned()));
+                    explore.contained_link.try_set(Some(url));
+                });
+            }
+        }
+    };
+    view! {
+        <details class="menu" node_ref=menu on:keydown=on_key on:focusout=left data-testid="export">
+            <summary class="button">"Export"</summary>
+            <div class="menu-body">
+                {move || plans().map_or_else(|| view! { <p class="hint">"Nothing is planned yet."</p> }.into_any(), IntoAny::into_any)}
+                <p class="menu-heading">"Question"</p>
+                <ul>
+                    <li><button data-testid="export-scenario" on:click=save_scenario>"Scenario"<small>"JSON, opens again with \u{201c}Open file\u{201d}"</small></button></li>
+                    <li>
+                        <button data-testid="copy-contained" data-url=move || explore.contained_link.get() on:click=copy_contained>
+                            "Copy self-contained link"<small>"needs no server's memory"</small>
+                        </button>
+                    </li>
+                </ul>
+                <p class="hint" role="status" data-testid="export-words">{move || words.get()}</p>
+            </div>
+        </details>
+    }
+}
+
+/// Files of one plan.
+#[component]
+fn PlanFiles(
+    id: String,
+    planner: PlannerKind,
+    iteration: u32,
+    timeline: Arc<Timeline>,
+    words: RwSignal<Option<String>>,
+) -> impl IntoView {
+    let explore = use_explore();
+    let name = format!("planscope-{}-{}-{iteration}", &id[..10.min(id.len())], planner.id());
+    let refused = move |done: bool| {
+        if !done {
+            words.set(Some("The browser refuses to save a file.".to_owned()));
+        }
+    };
+    let svg = {
+        let (name, timeline) = (name.clone(), Arc::clone(&timeline));
+        move |_| {
+            let title = explore.scenario.with_untracked(|scenario| crate::pointer::text(scenario, "/title"));
+            let title = format!(
+                "{}, {}, iteration {iteration}",
+                title.unwrap_or_else(|| "Untitled scenario".to_owned()),
+                planner.title()
+            );
+            let picture = picture::svg(&timeline, explore.window.get_untracked(), &title, theme());
+            refused(saving::text(&format!("{name}.svg"), &picture).is_ok());
+        }
+    };
+    let png = {
+        let name = name.clone();
+        move |_| refused(png_of(planner).and_then(|url| saving::address(&format!("{name}.png"), &url).ok()).is_some())
+    };
+    // Ranks that work in groups hand nothing to each other.
+    let is_pipeline = !timeline.is_grouped();
+    let pipeline = is_pipeline.then(|| {
+        view! {
+            <a href=path::schedule_csv(&id, planner.id(), iteration) download=format!("{name}.csv")>"torch CSV"</a>
+            <a href=path::execution_plan_file(&id, planner.id(), iteration, "json", None) download="">"execution plan"</a>
+        }
+    });
+    let megatron = matches!(planner, PlannerKind::OneFOneB | PlannerKind::Interleaved).then(|| {
+        view! { <a href=path::megatron_arguments(&id, planner.id()) download="" data-testid=format!("megatron-{}", planner.id())>"Megatron-LM arguments"</a> }
+    });
+    view! {
+        <div class="menu-plan" role="group" aria-label=planner.title() data-testid=format!("export-{}", planner.id())>
+            <span class="menu-plan-name"><span class="pill" data-planner-colour=planner.id()></span>{planner.title()}</span>
+            {pipeline}
+            <a href=path::timeline_trace(&id, planner.id(), iteration) download=format!("{name}.trace.json")>"Perfetto trace"</a>
+            {megatron}
+            <button on:click=svg>"SVG"</button>
+            <button on:click=png>"PNG"</button>
+        </div>
+    }
+}
+
+/// The chart of a planner as it stands on the page, on the colour of the page, as an address of data.
+fn png_of(planner: PlannerKind) -> Option<String> {
+    let selector = format!("canvas[data-testid=\"gantt-{}\"]", planner.id());
+    let chart: web_sys::HtmlCanvasElement = document().query_selector(&selector).ok()??.dyn_into().ok()?;
+    let picture: web_sys::HtmlCanvasElement = document().create_element("canvas").ok()?.dyn_into().ok()?;
+    picture.set_width(chart.width());
+    picture.set_height(chart.height());
+    let context: web_sys::CanvasRenderingContext2d = picture.get_context("2d").ok()??.dyn_into().ok()?;
+    let paper = match theme() {
+        crate::gantt::Theme::Light => "#ffffff",
+        crate::gantt::Theme::Dark => "#191d22",
+    };
+    context.set_fill_style_str(paper);
+    context.fill_rect(0.0, 0.0, chart.width().into(), chart.height().into());
+    context.draw_image_with_html_canvas_element(&chart, 0.0, 0.0).ok()?;
+    picture.to_data_url_with_type("image/png").ok()
+}

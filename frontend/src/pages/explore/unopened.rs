@@ -1,0 +1,110 @@
+//! In place of a scenario that a link does not open: several that it may mean, one that was deleted, or none.
+
+use api::path;
+use api::problem::{Candidate, Problem};
+use leptos::prelude::*;
+use leptos::task::spawn_local;
+
+use crate::client::{self, Body, Failure};
+use crate::explore::{Explore, PlanState, use_explore};
+use crate::format;
+use crate::notice::FailureNotice;
+use crate::recent::OpenedLast;
+
+/// The answer that stands in place of a scenario.
+fn refusal(explore: &Explore) -> Option<Problem> {
+    let is_open = explore.scenario.with(serde_json::Value::is_object);
+    explore.state.with(|state| match state {
+        PlanState::Failed(Failure::Problem(problem)) if !is_open && matches!(problem.status, 300 | 400 | 404 | 410) => {
+            Some((**problem).clone())
+        }
+        _ => None,
+    })
+}
+
+/// Whether the link opens nothing.
+pub(super) fn is_unopened(explore: &Explore) -> bool {
+    refusal(explore).is_some()
+}
+
+/// What there is in place of a scenario.
+#[component]
+pub(super) fn Unopened() -> impl IntoView {
+    let explore = use_explore();
+    let body = move || {
+        refusal(&explore).map(|problem| match problem.status {
+            300 => view! { <Chooser candidates=problem.candidates /> }.into_any(),
+            410 => view! { <Gone problem=problem /> }.into_any(),
+            _ => view! { <Nothing problem=problem /> }.into_any(),
+        })
+    };
+    view! {
+        <main id="main" class="page unopened" tabindex="-1">
+            {body}
+            <OpenedLast heading="Opened last in this browser" />
+            <p><a href="/scenarios">"Stored scenarios"</a>" · "<a href="/">"Ready scenarios"</a>" · "<a href="/new">"New scenario"</a></p>
+        </main>
+    }
+}
+
+#[component]
+fn Chooser(candidates: Vec<Candidate>) -> impl IntoView {
+    document().set_title("Which scenario? · Planscope");
+    let line = |candidate: Candidate| {
+        let Candidate { short, title, created_at, deleted_at, .. } = candidate;
+        let link = path::share(&short);
+        let when = match deleted_at {
+            Some(at) => format!("deleted {} UTC", format::moment(&at)),
+            None => format!("stored {} UTC", format::moment(&created_at)),
+        };
+        view! { <li><a href=link>{title}</a>" "<code>{short}</code>" "<span class="muted">{when}</span></li> }
+    };
+    view! {
+        <h1>"This link may mean several scenarios"</h1>
+        <p class="lead">"It was made shorter than it can be now. Choose one; its own link is long enough."</p>
+        <ul class="candidates" data-testid="candidates">{candidates.into_iter().map(line).collect_view()}</ul>
+    }
+}
+
+#[component]
+fn Gone(problem: Problem) -> impl IntoView {
+    document().set_title("Deleted · Planscope");
+    let explore = use_explore();
+    let failure = RwSignal::new(None::<Failure>);
+    let when =
+        problem.deleted.as_ref().map(|deleted| format!("It was deleted on {} UTC.", format::moment(&deleted.at)));
+    let restore = problem.deleted.and_then(|deleted| deleted.restore);
+    let is_lasting = restore.is_none();
+    let button = restore.map(|restore| {
+        let bring_back = move |_| {
+            let restore = restore.clone();
+            spawn_local(async move {
+                match client::send::<api::scenario::StoredScenario>("POST", &restore, Body::Empty).await {
+                    Ok(stored) => explore.open(stored.id),
+                    Err(problem) => drop(failure.try_set(Some(problem))),
+                }
+            });
+        };
+        view! { <button class="primary" data-testid="restore" on:click=bring_back>"Bring it back"</button> }
+    });
+    view! {
+        <h1>"This scenario was deleted"</h1>
+        <p class="lead" data-testid="deleted-when">{when.unwrap_or(problem.detail)}</p>
+        {if is_lasting {
+            view! { <p>"It cannot be brought back any more. Whoever has the scenario as a file or in a self-contained link can open it again."</p> }.into_any()
+        } else {
+            view! { <p class="actions">{button}<span class="muted">"With its plans, its name and its tags."</span></p> }.into_any()
+        }}
+        {move || failure.get().map(|failure| view! { <FailureNotice failure=failure /> })}
+    }
+}
+
+#[component]
+fn Nothing(problem: Problem) -> impl IntoView {
+    document().set_title("No such scenario · Planscope");
+    view! {
+        <h1>"This link opens nothing here"</h1>
+        <p class="lead">{problem.detail}</p>
+        <p>"Scenarios are stored on the server that planned them, and drafts that nobody keeps are forgotten after a while. A self-contained link, from the Export menu, opens anywhere."</p>
+    }
+}

@@ -1,0 +1,90 @@
+//! The page of plans: what every planner found for every stored scenario, drafts included.
+
+use api::path;
+use api::planner::scenario::PlannerKind;
+use api::scenario::{PlanLine, PlanList};
+use api::shelf::ListPage;
+use leptos::prelude::*;
+
+use crate::format;
+use crate::shelf::{About, Choice, Column, Kept, Shelf, ShelfView};
+
+impl Kept for PlanLine {
+    type List = PlanList;
+    const KIND: &'static str = "plans";
+    const NOUN: (&'static str, &'static str) = ("plan", "plans");
+    const URL: &'static str = path::PLANS;
+    const SEARCHED: &'static str = "Search scenarios, models, clusters, engines";
+    const CAN_BE_DELETED: bool = false;
+    const COLUMNS: &'static [Column] = &[
+        Column::words("Planner", Some("planner")),
+        Column::number("Iteration", Some("time")),
+        Column::words("Model", None),
+        Column::words("Cluster", None),
+        Column::words("Engine", Some("engine")),
+        Column::words("Planned, UTC", Some("created")),
+    ];
+
+    fn unpack(list: PlanList) -> (Vec<Self>, ListPage) {
+        (list.plans, list.page)
+    }
+
+    fn about(&self) -> About {
+        let view = self.planner.map(|planner| format!("#p={}", planner.id())).unwrap_or_default();
+        About {
+            id: self.id.clone(),
+            name: self.title.clone(),
+            note: self.note.clone(),
+            tags: self.tags.clone(),
+            pinned: self.pinned,
+            deleted: false,
+            href: format!("{}{view}", path::share(&self.short)),
+            // What is said of a plan is said of its scenario; it goes with it, too.
+            url: String::new(),
+            restore: String::new(),
+        }
+    }
+
+    fn cells(&self) -> Vec<AnyView> {
+        let pill = self.planner.map(|planner| view! { <span class="pill" data-planner-colour=planner.id()></span> });
+        vec![
+            view! { <span class="planner-cell">{pill}" "{self.planner_title.clone()}</span> }.into_any(),
+            format::seconds(self.iteration_s).into_any(),
+            self.model.clone().into_any(),
+            self.cluster.clone().into_any(),
+            view! { <span class="muted">{self.engine.clone()}</span> }.into_any(),
+            view! { <span class="muted">{format::moment(&self.created_at)}</span> }.into_any(),
+        ]
+    }
+
+    fn choice() -> Option<Choice> {
+        let options = PlannerKind::ALL.into_iter().map(|planner| (planner.id().to_owned(), planner.title().to_owned()));
+        Some(Choice { key: "planner", label: "Planner", any: "any planner", options: options.collect() })
+    }
+}
+
+/// Stored plans.
+#[component]
+pub(crate) fn PlansPage() -> impl IntoView {
+    document().set_title("Plans · Planscope");
+    let shelf = Shelf::<PlanLine>::new();
+    view! {
+        <main id="main" class="page" tabindex="-1">
+            <div class="page-title">
+                <h1>"Plans"</h1>
+                <span class="grow"></span>
+                <a class="button" href="/scenarios">"Scenarios"</a>
+            </div>
+            <p class="lead">"What every planner found for every stored scenario, by which engine and when. Drafts are among them until they are forgotten."</p>
+            <ShelfView shelf=shelf empty=Empty />
+        </main>
+    }
+}
+
+#[component]
+fn Empty() -> impl IntoView {
+    view! {
+        <p>"Nothing is planned yet. Open a ready scenario: its plans then stand here."</p>
+        <p><a class="button" href="/">"Ready scenarios"</a></p>
+    }
+}

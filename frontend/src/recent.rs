@@ -1,0 +1,94 @@
+//! Scenarios that were opened last in this browser.
+
+use api::path;
+use api::scenario::StoredScenario;
+use leptos::prelude::*;
+use serde::{Deserialize, Serialize};
+
+use crate::storage;
+
+/// Scenarios that are remembered.
+const MOST: usize = 12;
+/// Of them, those that are shown.
+const SHOWN: usize = 6;
+
+/// A scenario that was opened.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub(crate) struct Opened {
+    /// Identifier.
+    pub(crate) id: String,
+    /// Unique prefix, when it was opened.
+    pub(crate) short: String,
+    /// Title, or what it is made of.
+    pub(crate) title: String,
+}
+
+/// Those that were opened last, the last one first.
+pub(crate) fn opened() -> Vec<Opened> {
+    // What another version wrote is forgotten rather than guessed at.
+    storage::read(storage::RECENT).and_then(|text| serde_json::from_str(&text).ok()).unwrap_or_default()
+}
+
+/// Remembers that a scenario was opened.
+pub(crate) fn remember(stored: &StoredScenario) {
+    let scenario = &stored.scenario;
+    let devices = u64::from(scenario.cluster.nodes) * u64::from(scenario.cluster.devices_per_node);
+    let made = || format!("{} on {devices} x {}", scenario.model.name, scenario.cluster.name);
+    let now = Opened {
+        id: stored.id.clone(),
+        short: stored.short.clone(),
+        title: scenario.title.clone().unwrap_or_else(made),
+    };
+    let list = in_front(now, opened());
+    if let Ok(text) = serde_json::to_string(&list) {
+        storage::write(storage::RECENT, &text);
+    }
+}
+
+/// A scenario that cannot be opened any more.
+pub(crate) fn forget(id: &str) {
+    let list: Vec<Opened> = opened().into_iter().filter(|opened| !opened.id.starts_with(id)).collect();
+    if let Ok(text) = serde_json::to_string(&list) {
+        storage::write(storage::RECENT, &text);
+    }
+}
+
+/// Puts one in front of the others, once.
+fn in_front(now: Opened, mut list: Vec<Opened>) -> Vec<Opened> {
+    list.retain(|opened| opened.id != now.id);
+    list.insert(0, now);
+    list.truncate(MOST);
+    list
+}
+
+/// Links to what was opened last; nothing where nothing was.
+#[component]
+pub(crate) fn OpenedLast(heading: &'static str) -> impl IntoView {
+    let list: Vec<Opened> = opened().into_iter().take(SHOWN).collect();
+    (!list.is_empty()).then(|| {
+        let links = list.into_iter().map(|opened| {
+            view! { <li><a href=path::share(&opened.short)>{opened.title}</a></li> }
+        });
+        view! {
+            <section class="opened-last" aria-label=heading data-testid="opened-last">
+                <h2>{heading}</h2>
+                <ul>{links.collect_view()}</ul>
+            </section>
+        }
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_last_one_stands_in_front_and_each_once() {
+        let opened = |id: usize| Opened { id: id.to_string(), short: id.to_string(), title: String::new() };
+        let list = (0..20).chain([15]).fold(Vec::new(), |list, id| in_front(opened(id), list));
+        let ids: Vec<_> = list.iter().map(|opened| opened.id.as_str()).collect();
+        assert_eq!(ids[..3], ["15", "19", "18"]);
+        assert_eq!(ids.len(), MOST);
+        assert_eq!(ids.iter().filter(|id| **id == "15").count(), 1);
+    }
+}

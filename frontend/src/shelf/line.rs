@@ -1,0 +1,105 @@
+//! One thing of a list, and a form below it while it is edited.
+
+use api::shelf::Words;
+use leptos::prelude::*;
+
+use super::words_form::WordsForm;
+use super::{About, Kept, Shelf};
+use crate::client::Body;
+
+/// One thing of a list.
+#[component]
+pub(super) fn Line<T: Kept>(id: String, #[prop(into)] things: Signal<Vec<T>>, shelf: Shelf<T>) -> impl IntoView {
+    let edits = RwSignal::new(false);
+    let key = id.clone();
+    let thing = Memo::new(move |_| things.with(|things| things.iter().find(|thing| thing.about().id == key).cloned()));
+    let about = Memo::new(move |_| thing.with(|thing| thing.as_ref().map(Kept::about).unwrap_or_default()));
+    let name = Memo::new(move |_| about.with(|about| about.name.clone()));
+    let title = move || {
+        let About { name, href, deleted, pinned, .. } = about.get();
+        let pin = pinned.then(|| view! { <span class="pin" title="Pinned" aria-hidden="true">"★ "</span> });
+        if deleted {
+            view! { {pin}<span class="name">{name}</span> }.into_any()
+        } else {
+            view! { {pin}<a class="name" href=href>{name}</a> }.into_any()
+        }
+    };
+    let note = move || about.with(|about| about.note.clone()).map(|note| view! { <p class="hint note">{note}</p> });
+    let tags = move || {
+        let tags = about.with(|about| about.tags.clone());
+        (!tags.is_empty()).then(|| {
+            let chips = tags.into_iter().map(|tag| view! { <span class="chip">{tag}</span> }).collect_view();
+            view! { <span class="chips">{chips}</span> }
+        })
+    };
+    let cells = move || {
+        let cells = thing.with(|thing| thing.as_ref().map(Kept::cells).unwrap_or_default());
+        let cells = cells.into_iter().zip(T::COLUMNS);
+        cells.map(|(cell, column)| view! { <td class:number=column.is_number>{cell}</td> }).collect_view()
+    };
+    let pin = move |_| {
+        let about = about.get_untracked();
+        let words = Words { pinned: Some(!about.pinned), ..Words::default() };
+        shelf.tell("PATCH", about.url, Body::Json(serde_json::to_string(&words).unwrap_or_default()));
+    };
+    let restore = move |_| shelf.tell("POST", about.get_untracked().restore, Body::Empty);
+    let kind = Memo::new(move |_| about.with(|about| (about.deleted, about.url.is_empty(), about.restore.is_empty())));
+    let buttons = move || {
+        match kind.get() {
+        (true, ..) => view! {
+            <button class="quiet" aria-label=move || format!("Bring back {}", name.get()) on:click=restore>"Bring back"</button>
+        }
+        .into_any(),
+        (_, true, _) => ().into_any(),
+        (_, _, cannot_go) => view! {
+            <button
+                class="quiet"
+                aria-label=move || format!("Pin {}", name.get())
+                aria-pressed=move || about.with(|about| about.pinned).to_string()
+                title=move || if about.with(|about| about.pinned) { "Take from the front of the list" } else { "Put in front of the list" }
+                on:click=pin
+            >
+                {move || if about.with(|about| about.pinned) { "Unpin" } else { "Pin" }}
+            </button>
+            <button
+                class="quiet"
+                aria-label=move || format!("Edit {}", name.get())
+                aria-expanded=move || edits.get().to_string()
+                on:click=move |_| edits.update(|edits| *edits = !*edits)
+            >
+                "Edit"
+            </button>
+            {(!cannot_go).then(|| view! {
+                <button class="quiet" aria-label=move || format!("Delete {}", name.get()) on:click=move |_| shelf.delete(&about.get_untracked())>
+                    "Delete"
+                </button>
+            })}
+        }
+        .into_any(),
+    }
+    };
+    let columns = (T::COLUMNS.len() + 2).to_string();
+    let saved = Callback::new(move |()| {
+        edits.try_set(false);
+        shelf.reload();
+    });
+    let form = move || {
+        edits.get().then(|| {
+            view! {
+                <tr class="edit-row">
+                    <td colspan=columns.clone()>
+                        <WordsForm about=about.get_untracked() saved=saved cancelled=move |()| edits.set(false) />
+                    </td>
+                </tr>
+            }
+        })
+    };
+    view! {
+        <tr data-id=id class:pinned=move || about.with(|about| about.pinned)>
+            <th scope="row">{title}{note}{tags}</th>
+            {cells}
+            <td class="number row-actions">{buttons}</td>
+        </tr>
+        {form}
+    }
+}

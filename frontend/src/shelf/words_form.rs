@@ -1,0 +1,80 @@
+//! The one form for name, note and tags of anything.
+
+use api::shelf::Words;
+use leptos::html;
+use leptos::prelude::*;
+use leptos::task::spawn_local;
+
+use super::About;
+use crate::client::{self, Body, Failure};
+use crate::notice::FailureNotice;
+
+/// Tags as they are typed: by commas, each once.
+pub(crate) fn tags_of(text: &str) -> Vec<String> {
+    let mut tags: Vec<String> =
+        text.split(',').map(str::trim).filter(|tag| !tag.is_empty()).map(str::to_owned).collect();
+    tags.sort();
+    tags.dedup();
+    tags
+}
+
+/// Edits name, note and tags.
+#[component]
+pub(super) fn WordsForm(about: About, saved: Callback<()>, #[prop(into)] cancelled: Callback<()>) -> impl IntoView {
+    let name = RwSignal::new(about.name);
+    let note = RwSignal::new(about.note.unwrap_or_default());
+    let tags = RwSignal::new(about.tags.join(", "));
+    let failure = RwSignal::new(None::<Failure>);
+    let first = NodeRef::<html::Input>::new();
+    Effect::new(move |_| {
+        if let Some(first) = first.get() {
+            // A form that the browser will not focus is reached by keys all the same.
+            drop(first.focus());
+        }
+    });
+    let url = about.url;
+    let save = move |event: web_sys::SubmitEvent| {
+        event.prevent_default();
+        let words = Words {
+            name: Some(name.get_untracked().trim().to_owned()),
+            note: Some(note.get_untracked().trim().to_owned()),
+            tags: Some(tags_of(&tags.get_untracked())),
+            pinned: None,
+        };
+        let (url, Ok(body)) = (url.clone(), serde_json::to_string(&words)) else { return };
+        spawn_local(async move {
+            match client::tell("PATCH", &url, Body::Json(body)).await {
+                Ok(()) => saved.run(()),
+                Err(problem) => drop(failure.try_set(Some(problem))),
+            }
+        });
+    };
+    let on_key = move |event: web_sys::KeyboardEvent| {
+        if event.key() == "Escape" {
+            cancelled.run(());
+        }
+    };
+    view! {
+        <form class="edit-run" on:submit=save on:keydown=on_key>
+            <label>"Name"<input node_ref=first maxlength="120" prop:value=move || name.get() on:input=move |event| name.set(event_target_value(&event)) /></label>
+            <label>"Note"<input maxlength="4000" prop:value=move || note.get() on:input=move |event| note.set(event_target_value(&event)) /></label>
+            <label>"Tags, by commas"<input prop:value=move || tags.get() on:input=move |event| tags.set(event_target_value(&event)) /></label>
+            <span class="actions">
+                <button type="submit" class="primary">"Save"</button>
+                <button type="button" on:click=move |_| cancelled.run(())>"Cancel"</button>
+            </span>
+        </form>
+        {move || failure.get().map(|failure| view! { <FailureNotice failure=failure /> })}
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn tags_are_typed_by_commas() {
+        assert_eq!(tags_of(" b200, nightly ,b200,, "), ["b200", "nightly"]);
+        assert_eq!(tags_of(""), Vec::<String>::new());
+    }
+}

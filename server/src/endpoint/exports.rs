@@ -1,0 +1,104 @@
+//! Answers as files of other programs.
+
+use axum::extract::{Path, State};
+use axum::http::header::{CONTENT_DISPOSITION, CONTENT_TYPE};
+use axum::response::{IntoResponse, Response};
+use planner::outcome::Answer;
+use planner::scenario::PlannerKind;
+
+use super::outcomes::{decode, stored_timeline};
+use super::scenarios::find;
+use crate::app::Shared;
+use crate::error::ApiError;
+use crate::export::{chrome_trace::chrome_trace, megatron, table};
+
+/// A file; nothing of the name is a user's.
+fn file(name: &str, media_type: &'static str, body: String) -> Response {
+    let headers =
+        [(CONTENT_TYPE, media_type.to_owned()), (CONTENT_DISPOSITION, format!("attachment; filename=\"{name}\""))];
+    (headers, body).into_response()
+}
+
+/// The timeline of one planner and iteration as Chrome trace events, which Perfetto's viewer opens. Uploaded as a trace it has as
+/// many slices as the timeline spans.
+#[utoipa::path(
+    get, path = "/api/v1/scenarios/{id}/traces/{planner}/{iteration}", tag = "outcomes",
+    params(
+        ("id" = String, Path, description = "Identifier, or unique prefix of at least ten characters"),
+        ("planner" = PlannerKind, Path, description = "Planner"),
+        ("iteration" = u32, Path, description = "Iteration, from 0"),
+    ),
+    responses(
+        (status = 200, body = String, content_type = "application/json", description = "The trace, as an attachment"),
+        (status = 300, description = "The prefix is ambiguous; the candidates are named"),
+        (status = 400, description = "Too short, or not an identifier or iteration"),
+        (status = 404, description = "Unknown, not planned yet, or no plan of that planner"),
+        (status = 410, description = "Deleted"),
+    )
+)]
+pub(crate) async fn trace(
+    State(app): Shared,
+    Path((id, planner, iteration)): Path<(String, String, String)>,
+) -> Result<Response, ApiError> {
+    let (short, encoded) = stored_timeline(&app, &id, &planner, &iteration).await?;
+    let timeline = decode(&encoded)?;
+    let trace = tokio::task::spawn_blocking(move || chrome_trace(&timeline))
+        .await
+        .map_err(|error| ApiError::Fault(format!("an export stopped unexpectedly: {error}")))?;
+    Ok(file(&format!("planscope-{short}-{planner}-{iteration}.trace.json"), "application/json", trace))
+}
+
+/// Arguments that make Megatron-LM run a plan, as a shell array.
+#[utoipa::path(
+    get, path = "/api/v1/scenarios/{id}/megatron/{planner}", tag = "outcomes",
+    params(
+        ("id" = String, Path, description = "Identifier, or unique prefix of at least ten characters"),
+        ("planner" = PlannerKind, Path, description = "Planner"),
+    ),
+    responses(
+        (status = 200, body = String, content_type = "text/x-shellscript", description = "The arguments, as an attachment"),
+        (status = 300, description = "The prefix is ambiguous; the candidates are named"),
+        (status = 400, description = "Too short, or not an identifier"),
+        (status = 404, description = "Unknown, not planned yet, or no plan of that planner"),
+        (status = 410, description = "Deleted"),
+        (status = 422, description = "Megatron-LM has no such schedule, or the model more than one module"),
+    )
+)]
+pub(crate) async fn megatron_arguments(
+    State(app): Shared,
+    Path((id, planner)): Path<(String, String)>,
+) -> Result<Response, ApiError> {
+    let stored = find(&app, &id).await?;
+    let kind = PlannerKind::from_id(&planner).ok_or_else(|| ApiError::NoSuchPlanner(planner.clone()))?;
+    let outcome = app.store.reader().outcome(&stored.id).await?.outcome;
+    let planned =
+        outcome.results.into_iter().find(|result| result.planner == kind).and_then(|result| match result.answer {
+            Answer::Planned(planned) => Some(planned),
+            Answer::Infeasible { .. } => None,
+        });
+    let planned = planned.ok_or_else(|| ApiError::NoSuchPlanner(planner.clone()))?;
+    let arguments = megatron::arguments(&stored.scenario, kind, &planned).map_err(ApiError::NotExportable)?;
+    Ok(file(
+        &format!("planscope-{}-{planner}.megatron.sh", stored.short),
+        "text/x-shellscript; charset=utf-8",
+        arguments,
+    ))
+}
+
+/// The ranked table of the stored outcome as CSV.
+#[utoipa::path(
+    get, path = "/api/v1/scenarios/{id}/outcome.csv", tag = "outcomes",
+    params(("id" = String, Path, description = "Identifier, or unique prefix of at least ten characters")),
+    responses(
+        (status = 200, body = String, content_type = "text/csv", description = "The table, as an attachment"),
+        (status = 300, description = "The prefix is ambiguous; the candidates are named"),
+        (status = 400, description = "Too short, or not an identifier"),
+        (status = 404, description = "Unknown, or not planned yet"),
+        (status = 410, description = "Deleted"),
+    )
+)]
+pub(crate) async fn outcome_table(State(app): Shared, Path(id): Path<String>) -> Result<Response, ApiError> {
+    let stored = find(&app, &id).await?;
+    let outcome = app.store.reader().outcome(&stored.id).await?.outcome;
+    Ok(file(&format!("planscope-{}.csv", stored.short), "text/csv; charset=utf-8", table::csv(&outcome)))
+}

@@ -1,0 +1,46 @@
+//! What is asked of every list, checked in one place.
+
+use api::shelf::{LARGEST_PAGE, LONGEST_SEARCH, ListQuery, Words};
+use planner::scenario::FieldError;
+
+use crate::error::ApiError;
+use crate::label;
+use crate::store::{Shelf, Wanted};
+
+/// What a list is asked for, `limit` things where the query says nothing.
+pub(super) fn wanted(query: ListQuery, shelf: &Shelf, limit: u32) -> Result<Wanted, ApiError> {
+    let given = |text: Option<String>| text.map(|text| text.trim().to_owned()).filter(|text| !text.is_empty());
+    let search = given(query.q).or(given(query.search)).unwrap_or_default();
+    if search.chars().count() > LONGEST_SEARCH {
+        return Err(ApiError::Malformed(format!("q: a search has at most {LONGEST_SEARCH} characters")));
+    }
+    let sort = given(query.sort).unwrap_or_else(|| format!("-{}", shelf.orders[0].name));
+    let (is_descending, order) = sort.strip_prefix('-').map_or((false, sort.as_str()), |order| (true, order));
+    if shelf.order(order).is_none() {
+        let known: Vec<&str> = shelf.orders.iter().map(|order| order.name).collect();
+        return Err(ApiError::Malformed(format!("sort is one of {}, with or without a minus", known.join(", "))));
+    }
+    Ok(Wanted {
+        words: search.split_whitespace().map(str::to_owned).collect(),
+        tag: given(query.tag),
+        order: order.to_owned(),
+        is_descending,
+        after: given(query.after),
+        limit: query.limit.unwrap_or(limit).clamp(1, LARGEST_PAGE),
+        is_deleted: query.deleted.unwrap_or(false),
+        filters: Vec::new(),
+    })
+}
+
+/// What people say of a thing, made safe to show; every wrong field is named.
+pub(super) fn checked(words: Words) -> Result<Words, ApiError> {
+    let mut errors = Vec::new();
+    let name = words.name.as_deref().and_then(|name| label::named(name, &mut errors));
+    let tags = words.tags.map(|tags| label::tags(&tags, &mut errors));
+    let note = words.note.map(|note| label::note(&note));
+    if errors.is_empty() { Ok(Words { name, note, tags, pinned: words.pinned }) } else { Err(invalid(errors)) }
+}
+
+fn invalid(errors: Vec<FieldError>) -> ApiError {
+    ApiError::InvalidWords(errors)
+}

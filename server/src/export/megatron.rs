@@ -1,0 +1,165 @@
+//! Arguments that make Megatron-LM run a plan: its layout, its model and its memory choices.
+//!
+//! Megatron-LM has 1F1B and interleaved 1F1B over one language model; other plans are not told in arguments.
+
+use planner::model::{Bias, Module, Norm};
+use planner::outcome::Planned;
+use planner::scenario::{PlannerKind, Scenario};
+use planner::training::{AttentionKernel, ContextExchange, GradientFormat, Precision, Recompute};
+
+/// Why a plan is not told in arguments.
+pub(crate) type Refusal = &'static str;
+
+/// The arguments, one a line, in a shell array; what they leave out stands in comments.
+pub(crate) fn arguments(scenario: &Scenario, planner: PlannerKind, planned: &Planned) -> Result<String, Refusal> {
+    let is_interleaved = match planner {
+        PlannerKind::OneFOneB => false,
+        PlannerKind::Interleaved => true,
+        _ => return Err("Megatron-LM has no such schedule: take the torch CSV or the execution plan"),
+    };
+    let [module] = scenario.model.modules.as_slice() else {
+        return Err("the model has more than one module, and a layout of each is not told in arguments");
+    };
+    let mut lines = layout(scenario, planned, module, is_interleaved);
+    lines.extend(model(module, scenario.workload.context_length));
+    lines.extend(training(scenario, module));
+    let layout = &planned.layout;
+    let world = scenario.cluster.devices();
+    let mut text = format!(
+        "# {} on {world} devices: a plan of {} by Planscope, for pretrain_gpt.py of Megatron-LM.\n# Data, tokenizer, optimizer \
+         and checkpoints are your own. Planned: {:.4} s an iteration.\n",
+        scenario.model.name.replace(['\n', '\r'], " "),
+        planner.title(),
+        planned.metrics.iteration_s
+    );
+    let at_once = u64::from(layout.microbatch) * u64::from(layout.data);
+    if !u64::from(scenario.workload.global_batch).is_multiple_of(at_once) {
+        text.push_str(&format!(
+            "# Megatron-LM wants the global batch to be a multiple of {at_once} (microbatch x DP); the plan packs samples instead.\n"
+        ));
+    }
+    text.push_str("MEGATRON_ARGS=(\n");
+    for line in lines {
+        text.push_str("  ");
+        text.push_str(&line);
+        text.push('\n');
+    }
+    text.push_str(")\n");
+    Ok(text)
+}
+
+fn layout(scenario: &Scenario, planned: &Planned, module: &Module, is_interleaved: bool) -> Vec<String> {
+    let (layout, training) = (&planned.layout, &scenario.training);
+    let mut lines = vec![
+        format!("--tensor-model-parallel-size {}", layout.tensor),
+        format!("--pipeline-model-parallel-size {}", layout.pipeline),
+    ];
+    if is_interleaved && layout.chunks > 1 {
+        let stages = layout.pipeline * layout.chunks;
+        lines.push(if module.layers.is_multiple_of(stages) {
+            format!("--num-layers-per-virtual-pipeline-stage {}", module.layers / stages)
+        } else {
+            format!("--num-virtual-stages-per-pipeline-rank {}", layout.chunks)
+        });
+        if let Some(group) = layout.group {
+            lines.push(format!("--microbatch-group-size-per-virtual-pipeline-stage {group}"));
+        }
+    }
+    if training.context_parallel > 1 {
+        let exchange = match training.context_exchange {
+            ContextExchange::Ring => "p2p",
+            ContextExchange::AllToAll => "a2a",
+        };
+        lines.push(format!("--context-parallel-size {} --cp-comm-type {exchange}", training.context_parallel));
+    }
+    if training.expert_parallel > 1 {
+        lines.push(format!("--expert-model-parallel-size {}", training.expert_parallel));
+    }
+    if training.sequence_parallel && layout.tensor > 1 {
+        lines.push("--sequence-parallel".to_owned());
+    }
+    lines.push(format!("--micro-batch-size {}", layout.microbatch));
+    lines.push(format!("--global-batch-size {}", scenario.workload.global_batch));
+    lines
+}
+
+fn model(module: &Module, context: u32) -> Vec<String> {
+    let mut lines = vec![
+        format!("--num-layers {}", module.layers),
+        format!("--hidden-size {}", module.hidden),
+        format!("--ffn-hidden-size {}", module.ffn),
+        format!("--num-attention-heads {}", module.heads),
+        format!("--seq-length {context}"),
+        format!("--max-position-embeddings {}", context.max(module.learned_positions)),
+    ];
+    if module.kv_heads < module.heads {
+        lines.push(format!("--group-query-attention --num-query-groups {}", module.kv_heads));
+    }
+    if module.gated {
+        lines.push("--swiglu".to_owned());
+    }
+    let norm = match module.norm {
+        Norm::Rms => "RMSNorm",
+        Norm::Layer => "LayerNorm",
+    };
+    lines.push(format!("--normalization {norm}"));
+    match module.bias {
+        Bias::None => lines.push("--disable-bias-linear".to_owned()),
+        Bias::Qkv => lines.push("--disable-bias-linear --add-qkv-bias".to_owned()),
+        Bias::All => {}
+    }
+    let positions = if module.learned_positions > 0 { "learned_absolute" } else { "rope" };
+    lines.push(format!("--position-embedding-type {positions}"));
+    if !module.tied_embeddings {
+        lines.push("--untie-embeddings-and-output-weights".to_owned());
+    }
+    if !module.dropout {
+        lines.push("--attention-dropout 0 --hidden-dropout 0".to_owned());
+    }
+    if let Some(moe) = module.moe {
+        lines.push(format!("--num-experts {} --moe-router-topk {}", moe.experts, moe.top_k));
+    }
+    lines
+}
+
+fn training(scenario: &Scenario, module: &Module) -> Vec<String> {
+    let training = &scenario.training;
+    let mut lines = Vec::new();
+    match training.precision {
+        Precision::Bf16 => lines.push("--bf16".to_owned()),
+        Precision::Fp8 => lines.push("--bf16 --fp8-format hybrid".to_owned()),
+        Precision::Fp32 => {}
+    }
+    match training.recompute {
+        Recompute::None => {}
+        Recompute::Selective => lines.push("--recompute-activations".to_owned()),
+        Recompute::Full => match training.recompute_layers {
+            Some(layers) if layers < module.layers => {
+                lines.push(format!(
+                    "--recompute-granularity full --recompute-method block --recompute-num-layers {layers}"
+                ));
+            }
+            _ => lines
+                .push("--recompute-granularity full --recompute-method uniform --recompute-num-layers 1".to_owned()),
+        },
+    }
+    if training.attention == AttentionKernel::Flash {
+        lines.push("--use-flash-attn".to_owned());
+    }
+    if training.zero_stage() >= 1 {
+        lines.push("--use-distributed-optimizer".to_owned());
+    }
+    if training.data_overlap > 0.0 {
+        lines.push("--overlap-grad-reduce".to_owned());
+        if training.zero_stage() >= 1 {
+            lines.push("--overlap-param-gather".to_owned());
+        }
+    }
+    if training.gradients == GradientFormat::Fp32 && training.precision != Precision::Fp32 {
+        lines.push("--accumulate-allreduce-grads-in-fp32".to_owned());
+    }
+    if !training.fused_weight_gradients {
+        lines.push("--no-gradient-accumulation-fusion".to_owned());
+    }
+    lines
+}

@@ -1,0 +1,86 @@
+//! The ranked table of an outcome as CSV.
+
+use planner::outcome::{Answer, Outcome};
+
+const HEADINGS: [&str; 17] = [
+    "planner",
+    "title",
+    "status",
+    "iteration_s",
+    "tokens_per_s",
+    "tflops_per_device",
+    "mfu",
+    "bubble",
+    "exposed_communication",
+    "peak_memory_gib",
+    "memory_limit_gib",
+    "lower_bound_s",
+    "gap",
+    "tensor_parallel",
+    "pipeline_parallel",
+    "data_parallel",
+    "reason",
+];
+
+/// A row for each planner, fastest first, the numbers as they are stored.
+pub(crate) fn csv(outcome: &Outcome) -> String {
+    let mut writer = csv::Writer::from_writer(Vec::new());
+    let mut rows = vec![HEADINGS.map(str::to_owned)];
+    for result in &outcome.results {
+        let mut row = [const { String::new() }; HEADINGS.len()];
+        row[0] = result.planner.id().to_owned();
+        row[1] = harmless(&result.title);
+        match &result.answer {
+            Answer::Planned(planned) => {
+                let (m, layout) = (&planned.metrics, planned.layout);
+                let figures = [
+                    m.iteration_s,
+                    m.tokens_per_s,
+                    m.tflops_per_device,
+                    m.mfu,
+                    m.bubble,
+                    m.exposed_communication,
+                    m.peak_memory_gib,
+                    m.memory_limit_gib,
+                    m.lower_bound_s,
+                    m.gap,
+                ];
+                row[2] = "planned".to_owned();
+                for (cell, figure) in row[3..].iter_mut().zip(figures) {
+                    *cell = figure.to_string();
+                }
+                for (cell, degree) in row[13..].iter_mut().zip([layout.tensor, layout.pipeline, layout.data]) {
+                    *cell = degree.to_string();
+                }
+            }
+            Answer::Infeasible { binding, .. } => {
+                row[2] = "infeasible".to_owned();
+                row[16] = harmless(binding);
+            }
+        }
+        rows.push(row);
+    }
+    for row in rows {
+        writer.write_record(&row).expect("memory takes any row");
+    }
+    String::from_utf8(writer.into_inner().expect("memory takes any row")).expect("rows are text")
+}
+
+/// A text that no spreadsheet takes for a formula.
+fn harmless(text: &str) -> String {
+    if text.starts_with(['=', '+', '-', '@', '\t', '\r']) { format!("'{text}") } else { text.to_owned() }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn formulas_are_text() {
+        for (text, cell) in
+            [("=cmd|'/c calc'!A1", "'=cmd|'/c calc'!A1"), ("+1", "'+1"), ("@x", "'@x"), ("1F1B", "1F1B")]
+        {
+            assert_eq!(harmless(text), cell);
+        }
+    }
+}

@@ -1,0 +1,377 @@
+// Finding what is stored, and links: search, tag, rename, pin, delete and bring back, pages, files, pictures, every form of link.
+import assert from "node:assert/strict";
+import { mkdirSync, readFileSync } from "node:fs";
+import { createRequire } from "node:module";
+import { join } from "node:path";
+import { after, before, test } from "node:test";
+import { deflateRawSync } from "node:zlib";
+import { expectNoFaults, openPage, startBrowser } from "./browser.mjs";
+import { field, gantt, settled, setNumber, shown } from "./explore.mjs";
+import { root, startServer } from "./server.mjs";
+
+const axe = createRequire(import.meta.url)("axe-core").source;
+const pictures = join(root, "target/e2e");
+const example = JSON.parse(readFileSync(join(root, "examples/llama-2-7b-long-documents.json"), "utf8"));
+const { links } = JSON.parse(readFileSync(join(root, "tests/e2e/fixtures/links.json"), "utf8"));
+
+let server, browser, page;
+before(async () => {
+  mkdirSync(pictures, { recursive: true });
+  server = await startServer();
+  browser = await startBrowser();
+  page = await openPage(browser, server, { refusals: true });
+});
+after(async () => {
+  await browser?.close();
+  await server?.stop();
+});
+
+const send = async (method, path, body, type = "application/json") => {
+  const response = await fetch(`${server.url}/api/v1${path}`, { method, body, headers: { "content-type": type } });
+  return { status: response.status, body: response.status === 204 ? null : await response.json() };
+};
+const put = async (scenario) => (await send("PUT", "/scenarios", JSON.stringify(scenario))).body;
+const keep = async (title, seed) => {
+  const stored = await put({ ...example, title, seed });
+  await send("POST", `/scenarios/${stored.id}/keep`, "");
+  return stored;
+};
+const rows = (list) => page.getByTestId(list).locator("tbody tr[data-id]");
+const names = (list) => page.getByTestId(list).locator("tbody tr[data-id] .name").allInnerTexts();
+const eventually = async (read, wanted, what) => {
+  const end = Date.now() + 10_000;
+  for (;;) {
+    const found = await read();
+    try {
+      assert.deepEqual(found, wanted);
+      return;
+    } catch (error) {
+      if (Date.now() > end) throw new assert.AssertionError({ message: `${what}: ${error.message}` });
+    }
+    await page.waitForTimeout(60);
+  }
+};
+
+test("an empty list says what to do", async () => {
+  for (const [list, words] of [["scenarios", /press Save/], ["plans", /ready scenario/i], ["datasets", /Drop a file/], ["runs", /paste its command/], ["traces", /Drop one above/], ["profiles", /calibrate one/]]) {
+    await page.goto(`/${list}`);
+    await page.getByTestId(`${list}-empty`).getByText(words).first().waitFor();
+  }
+});
+
+test("scenarios are found by words and tags, named, noted and pinned", async () => {
+  for (const [title, seed] of [["Alpha 100%", 901], ["Beta a_b", 902], ["Gamma <img src=x onerror=alert(1)>", 903]]) await keep(title, seed);
+  await page.goto("/scenarios");
+  await eventually(() => names("scenarios"), ["Gamma <img src=x onerror=alert(1)>", "Beta a_b", "Alpha 100%"], "newest first");
+
+  await page.getByRole("button", { name: "Edit Beta a_b" }).click();
+  await page.getByLabel("Name", { exact: true }).fill("Beta renamed");
+  await page.getByLabel("Note").fill("on the slow rack");
+  await page.getByLabel("Tags, by commas").fill("night, lab , night");
+  await page.getByRole("button", { name: "Save", exact: true }).click();
+  await page.getByRole("link", { name: "Beta renamed" }).waitFor();
+  await page.getByRole("button", { name: "Pin Alpha 100%" }).click();
+  await eventually(() => names("scenarios"), ["Alpha 100%", "Gamma <img src=x onerror=alert(1)>", "Beta renamed"], "pinned first");
+
+  await page.getByTestId("scenarios-search").fill("100%");
+  await eventually(() => names("scenarios"), ["Alpha 100%"], "signs of patterns are letters");
+  assert.equal(new URL(page.url()).search, "?q=100%25", "what is asked for stands in the address");
+  await page.getByTestId("scenarios-search").fill("slow LLAMA");
+  await eventually(() => names("scenarios"), ["Beta renamed"], "every word counts, notes among what is searched");
+  await page.getByTestId("scenarios-search").fill("");
+  await eventually(() => rows("scenarios").count(), 3, "all");
+  await page.getByTestId("scenarios-tags").getByRole("button", { name: "lab" }).click();
+  await eventually(() => names("scenarios"), ["Beta renamed"], "by tag");
+  await page.goBack();
+  await eventually(() => rows("scenarios").count(), 3, "back");
+  await page.goForward();
+  await eventually(() => names("scenarios"), ["Beta renamed"], "forward");
+  await page.goto("/scenarios?sort=name");
+  await eventually(() => names("scenarios"), ["Alpha 100%", "Beta renamed", "Gamma <img src=x onerror=alert(1)>"], "by name");
+  await page.getByRole("button", { name: "Name" }).click();
+  await eventually(() => names("scenarios"), ["Alpha 100%", "Gamma <img src=x onerror=alert(1)>", "Beta renamed"], "the other way round");
+  assert.equal(await page.locator("th[aria-sort=descending]").innerText(), "Name ▼");
+  assert.equal(await page.locator('img[src="x"]').count(), 0);
+  await page.goto("/");
+  await page.getByTestId("kept-last").getByRole("link").first().waitFor();
+  assert.match(await page.getByTestId("kept-last").locator("li").first().innerText(), /★.*Alpha 100%/s);
+});
+
+test("what is deleted comes back at once, from the list of deleted things, and from its link", async () => {
+  const stored = (await server.get("/scenarios?q=Alpha")).scenarios[0];
+  await page.goto("/scenarios");
+  await page.getByRole("button", { name: "Delete Alpha 100%" }).click();
+  await page.getByRole("link", { name: "Alpha 100%" }).waitFor({ state: "detached" });
+  await page.getByRole("button", { name: "Undo" }).click();
+  await page.getByRole("link", { name: "Alpha 100%" }).waitFor();
+
+  await page.getByRole("button", { name: "Delete Alpha 100%" }).click();
+  await page.getByRole("link", { name: "Alpha 100%" }).waitFor({ state: "detached" });
+  await page.goto("/scenarios?deleted=true");
+  await page.getByRole("button", { name: "Bring back Alpha 100%" }).click();
+  await eventually(() => rows("scenarios").count(), 0, "nothing deleted is left");
+  assert.equal((await server.get("/scenarios?q=Alpha")).total, 1);
+
+  await send("DELETE", `/scenarios/${stored.id}`);
+  await page.goto(`/s/${stored.short}`);
+  await page.getByText("This scenario was deleted").waitFor();
+  assert.match(await page.getByTestId("deleted-when").innerText(), /deleted on 20\d\d-\d\d-\d\d \d\d:\d\d UTC/);
+  await page.screenshot({ path: join(pictures, "deleted-1440-light.png") });
+  await page.getByTestId("restore").click();
+  await settled(page);
+  assert.equal(await page.getByTestId("title").inputValue(), "Alpha 100%");
+});
+
+test("many things have pages that the back button knows", async () => {
+  for (let number = 0; number < 60; number += 1) await send("POST", "/runs", JSON.stringify({ name: `run ${String(number).padStart(2, "0")}` }));
+  await page.goto("/runs?sort=name");
+  await eventually(() => rows("runs").count(), 50, "a page");
+  assert.match(await page.getByTestId("runs-pager").innerText(), /1 to 50 of 60/);
+  await page.getByTestId("runs-pager").getByRole("button", { name: "Next" }).click();
+  await eventually(() => rows("runs").count(), 10, "the rest");
+  assert.match(await page.getByTestId("runs-pager").innerText(), /51 to 60 of 60/);
+  await page.reload();
+  await eventually(() => rows("runs").count(), 10, "the address says which page");
+  await page.goBack();
+  await eventually(() => rows("runs").count(), 50, "back");
+  await page.getByTestId("runs-state").selectOption("ended");
+  await page.getByText("Nothing matches.").waitFor();
+});
+
+test("plans of all scenarios are listed and lead to their page", async () => {
+  await page.goto("/plans?sort=time");
+  await rows("plans").first().waitFor();
+  const count = await rows("plans").count();
+  await page.getByTestId("plans-planner").selectOption("1f1b");
+  await eventually(async () => (await rows("plans").count()) < count, true, "one planner's");
+  await page.getByTestId("plans").getByRole("link").first().click();
+  await settled(page);
+  assert.match(page.url(), /#p=1f1b/);
+});
+
+test("a link that may mean several scenarios lets one choose", async () => {
+  // No two identifiers meet in ten characters by chance, so the answer is the test's.
+  await page.route("**/api/v1/scenarios/qqqqqqqqqq", (route) =>
+    route.fulfill({
+      status: 300,
+      contentType: "application/problem+json",
+      body: JSON.stringify({
+        type: "/problems/ambiguous-prefix",
+        title: "The prefix is ambiguous",
+        status: 300,
+        detail: "qqqqqqqqqq is the beginning of several identifiers",
+        candidates: ["a", "b"].map((last) => ({ id: `${"q".repeat(15)}${last.repeat(37)}`, short: `${"q".repeat(15)}${last}`, title: `Candidate ${last} <b>`, created_at: "2026-01-01T00:00:00Z" })),
+      }),
+    }),
+  );
+  await page.goto("/s/qqqqqqqqqq");
+  const candidates = page.getByTestId("candidates").getByRole("link");
+  await candidates.first().waitFor();
+  assert.deepEqual(await candidates.allInnerTexts(), ["Candidate a <b>", "Candidate b <b>"]);
+  assert.equal(await candidates.nth(1).getAttribute("href"), `/s/${"q".repeat(15)}b`);
+  await page.screenshot({ path: join(pictures, "chooser-1440-light.png") });
+  await page.unroute("**/api/v1/scenarios/qqqqqqqqqq");
+});
+
+test("a view in a link: what cannot be read is left out with a quiet word, the rest is shown", async () => {
+  const stored = await put(example);
+  await page.goto("about:blank");
+  await page.goto(`/s/${stored.short}#i=1&t=9..1&sel=r999&future=1&p=interleaved`);
+  await settled(page);
+  assert.match(await page.getByTestId("link-words").innerText(), /left out: t, sel, future/);
+  assert.match(page.url(), /#i=1&p=interleaved$/);
+  await page.goto("about:blank");
+  await page.goto(`/s/${stored.short}#${"x".repeat(100_000)}`);
+  await settled(page);
+  assert.match(await page.getByTestId("link-words").innerText(), /longer than any view/);
+
+  await page.goto("about:blank");
+  await page.goto(`/s/${stored.short}#p=1f1b&sel=r1.s1.mb0.B`);
+  await settled(page);
+  assert.equal((await page.getByTestId("link-words").innerText()).trim(), "");
+  await page.getByTestId("selection").getByText(/backward of microbatch 0/i).first().waitFor();
+  assert.match(page.url(), /sel=r1\.s1\.mb0\.B/, "the selection stands in the address");
+});
+
+for (const { form, since, link, id } of links) {
+  test(`a ${form} link of ${since} opens`, async () => {
+    // What was stored then is stored now.
+    if (form === "stored") assert.equal((await put(example)).id, id, "the identifier of this scenario never changes");
+    await page.goto("about:blank");
+    await page.goto(link);
+    if (form === "self-contained") await page.getByTestId("plan-unsaved").click();
+    await settled(page);
+    const short = new URL(page.url()).pathname.split("/")[2];
+    assert.ok(id.startsWith(short), `${short} is not the beginning of ${id}`);
+    for (const canvas of await page.locator('canvas[data-testid^="gantt-"]').all()) assert.ok((await shown(canvas)).spans > 0);
+    expectNoFaults(page);
+  });
+}
+
+test("a self-contained link goes round without a stored row, and is stored only when planned", async () => {
+  const stored = await put(example);
+  await page.goto(`/s/${stored.short}`);
+  await settled(page);
+  await page.getByTestId("export").locator("summary").click();
+  await page.getByTestId("copy-contained").click();
+  await page.getByText("Self-contained link copied").waitFor();
+  const url = await page.evaluate(() => navigator.clipboard.readText());
+  assert.match(url, /\/c\/#z1\.[\w-]+$/);
+  assert.ok(url.length < 8300, `${url.length} characters`);
+
+  const other = await startServer();
+  const there = await openPage(browser, other);
+  const sent = [];
+  there.on("request", (request) => request.method() !== "GET" && sent.push(request.method()));
+  await there.goto(url.replace(server.url, other.url));
+  await there.getByTestId("unsaved").waitFor();
+  assert.equal(await there.getByTestId("title").inputValue(), example.title);
+  assert.equal(await field(there, "/cluster/nodes").inputValue(), String(example.cluster.nodes));
+  assert.deepEqual(sent, [], "nothing is stored by looking");
+  await there.getByTestId("plan-unsaved").click();
+  await settled(there);
+  assert.equal(new URL(there.url()).pathname, `/s/${stored.short}`, "the same scenario");
+  expectNoFaults(there);
+  await there.context().close();
+  await other.stop();
+});
+
+test("wrong self-contained links say what is wrong", async () => {
+  const bomb = deflateRawSync(Buffer.alloc(4 << 20, 32)).toString("base64url");
+  const future = deflateRawSync('{"schema":"scenario/99"}').toString("base64url");
+  for (const [fragment, words] of [
+    ["", /does not begin with z1/],
+    ["z1.!!!", /does not belong there/],
+    ["z1.AAAA", /damaged/],
+    [`z1.${bomb}`, /more than 1 MiB/],
+    [`z1.${future}`, /newer version \(scenario\/99/],
+    [`z1.${"a".repeat(9000)}`, /9003 characters/],
+  ]) {
+    await page.goto("about:blank");
+    await page.goto(`/c/#${fragment}`);
+    await page.getByTestId("link-error").getByText(words).waitFor();
+  }
+});
+
+test("an exported scenario opens again as the same one, and wrong files are refused", async () => {
+  const stored = await put(example);
+  await page.goto(`/s/${stored.short}`);
+  await settled(page);
+  await page.getByTestId("export").locator("summary").click();
+  const saving = page.waitForEvent("download");
+  await page.getByTestId("export-scenario").click();
+  const file = await (await saving).path();
+  await page.goto("/new?ready=gpt-3-175b-uniform");
+  await settled(page);
+  await page.getByTestId("open-scenario").setInputFiles({ name: "notes.json", mimeType: "application/json", buffer: Buffer.from("[1]") });
+  await page.getByTestId("open-error").getByText("something other than a scenario").waitFor();
+  const other = page.url();
+  await page.getByTestId("open-scenario").setInputFiles({ name: "scenario.json", mimeType: "application/json", buffer: readFileSync(file) });
+  await page.waitForURL(`**/s/${stored.short}*`);
+  await settled(page);
+  await page.getByRole("button", { name: "Undo" }).click();
+  await settled(page);
+  assert.equal(page.url().split("#")[0], other.split("#")[0], "opening a file is an edit that can be undone");
+});
+
+test("plans leave as pictures and as files of other programs", async () => {
+  const stored = await put(example);
+  await page.goto(`/s/${stored.short}`);
+  await settled(page);
+  await shown(gantt(page, "1f1b"));
+  const of = async (name) => {
+    if (!(await page.getByTestId("export-1f1b").isVisible())) await page.getByTestId("export").locator("summary").click();
+    const saving = page.waitForEvent("download");
+    await page.getByTestId("export-1f1b").getByText(name, { exact: true }).click();
+    const download = await saving;
+    return { name: download.suggestedFilename(), bytes: readFileSync(await download.path()) };
+  };
+  const svg = await of("SVG");
+  assert.match(svg.name, /\.svg$/);
+  assert.match(svg.bytes.toString(), /^<svg xmlns=[\s\S]*>rank 0<[\s\S]*<\/svg>\n$/);
+  assert.ok(svg.bytes.length < 1 << 20, `${svg.bytes.length} bytes`);
+  const png = await of("PNG");
+  assert.equal(png.bytes.subarray(1, 4).toString(), "PNG");
+  assert.match((await of("torch CSV")).bytes.toString(), /^0F0,/);
+  assert.match((await of("Megatron-LM arguments")).bytes.toString(), /--pipeline-model-parallel-size \d+/);
+  JSON.parse((await of("execution plan")).bytes);
+
+  // The exported trace is read back with as many slices as the plan has spans.
+  const trace = await of("Perfetto trace");
+  const slices = JSON.parse(trace.bytes).traceEvents.filter((event) => event.ph === "X").length;
+  const uploaded = await send("POST", "/traces?name=exported.json", trace.bytes, "application/octet-stream");
+  assert.deepEqual([uploaded.status, uploaded.body.trace.slices], [201, slices]);
+  assert.ok(uploaded.body.trace.actions > 0, "its actions are recognised");
+});
+
+test("the draft and its edits outlive a reload, undo and redo go step by step", async () => {
+  await page.goto("/new?ready=llama-2-7b-long-documents");
+  await settled(page);
+  const nodes = await field(page, "/cluster/nodes").inputValue();
+  await setNumber(page, "/cluster/nodes", 8);
+  await settled(page);
+  await page.goto("/new");
+  await settled(page);
+  assert.equal(await field(page, "/cluster/nodes").inputValue(), "8", "the draft is there");
+  await setNumber(page, "/cluster/nodes", 2);
+  await settled(page);
+  await page.getByRole("button", { name: "Undo" }).click();
+  await settled(page);
+  assert.equal(await field(page, "/cluster/nodes").inputValue(), "8");
+  await page.getByRole("button", { name: "Redo" }).click();
+  await settled(page);
+  assert.equal(await field(page, "/cluster/nodes").inputValue(), "2");
+  assert.notEqual(nodes, "8");
+});
+
+test("a query of a megabyte is refused, languages and unknown words in it are ignored", async () => {
+  const long = await fetch(`${server.url}/api/v1/scenarios?q=${"x".repeat(1 << 20)}`).catch(() => ({ status: 431 }));
+  assert.ok([414, 431].includes(long.status), `${long.status}`);
+  const odd = await fetch(`${server.url}/scenarios?lang=../../`, { headers: { "accept-language": "../../etc, x".repeat(50) } });
+  assert.equal(odd.status, 200);
+  assert.equal((await fetch(`${server.url}/api/v1/scenarios?lang=../../`)).status, 200);
+});
+
+for (const scheme of ["light", "dark"]) {
+  test(`lists and links are for everyone, ${scheme}`, async () => {
+    const deleted = await keep("To be deleted", 990);
+    await send("DELETE", `/scenarios/${deleted.id}`);
+    await send("POST", "/datasets?name=lengths.txt", "512 1024 2048 4096 9000", "text/plain");
+    const paths = [["gallery", "/"], ["scenarios", "/scenarios"], ["plans", "/plans"], ["datasets", "/datasets"], ["runs", "/runs"], ["traces", "/traces"], ["profiles", "/profiles"], ["deleted", `/s/${deleted.short}`], ["link-error", "/c/#z1.AAAA"]];
+    const found = [];
+    for (const width of [1440, 320]) {
+      const here = await openPage(browser, server, { scheme, width, height: 900, refusals: true });
+      for (const [name, path] of paths) {
+        await here.goto("about:blank");
+        await here.goto(path);
+        await here.locator("main h1").waitFor();
+        await here.waitForLoadState("networkidle");
+        await here.waitForFunction(() => !document.querySelector(".skeleton"));
+        const wide = await here.evaluate(() => document.documentElement.scrollWidth - document.documentElement.clientWidth);
+        if (wide > 0) found.push(`${name} at ${width} px: ${wide} px too wide`);
+        await here.screenshot({ path: join(pictures, `${name}-browse-${width}-${scheme}.png`), fullPage: true });
+        if (width === 320) continue;
+        await here.evaluate(axe);
+        const violations = await here.evaluate(async () => (await window.axe.run(document, { resultTypes: ["violations"] })).violations.map(({ id, impact, nodes }) => `${id} (${impact}) ${nodes[0].target}`));
+        found.push(...violations.filter((text) => /serious|critical/.test(text)).map((text) => `${name}: ${text}`));
+      }
+      expectNoFaults(here);
+      await here.context().close();
+    }
+    assert.deepEqual(found, []);
+  });
+}
+
+test("the keyboard alone searches, sorts, edits and deletes", async () => {
+  await page.goto("/scenarios");
+  await page.getByTestId("scenarios-search").focus();
+  await page.keyboard.type("Gamma");
+  await eventually(() => rows("scenarios").count(), 1, "one is left");
+  await page.getByRole("button", { name: /^Edit Gamma/ }).focus();
+  await page.keyboard.press("Enter");
+  await page.getByLabel("Name", { exact: true }).waitFor();
+  assert.equal(await page.evaluate(() => document.activeElement.tagName), "INPUT", "the form has the focus");
+  await page.keyboard.press("Escape");
+  await page.getByLabel("Name", { exact: true }).waitFor({ state: "detached" });
+  expectNoFaults(page);
+});
