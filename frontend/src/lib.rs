@@ -1,7 +1,8 @@
 //! The dashboard: pages in the browser over the API.
 //!
 //! The pages do no domain arithmetic: they draw what the API says. Everything that can be decided without a browser
-//! (number formats, the view in the fragment, undo, places in the scenario) stands in files that are tested natively.
+//! (number formats, the view in the fragment, undo, places in the scenario) stands in files that are tested natively. The pages
+//! themselves are checked natively but made into code for browsers only: nothing native mounts them.
 
 #![allow(
     clippy::needless_pass_by_value,
@@ -9,6 +10,11 @@
     reason = "components own their properties, and states of pages are small handles whose debug form is large"
 )]
 #![allow(unreachable_pub, reason = "the component macro declares what it generates as pub, whatever the function says")]
+
+#![cfg_attr(
+    not(target_arch = "wasm32"),
+    allow(dead_code, unused_imports, reason = "pages are reached from `start`, which browsers call; for them the lints are denied")
+)]
 
 mod app;
 mod catalogue;
@@ -47,10 +53,9 @@ mod undo;
 mod upload;
 mod why;
 
-use wasm_bindgen::prelude::wasm_bindgen;
-
 /// Mounts the dashboard; called once by `start.js`.
-#[wasm_bindgen(start)]
+#[cfg(target_arch = "wasm32")]
+#[wasm_bindgen::prelude::wasm_bindgen(start)]
 pub fn start() {
     console_error_panic_hook::set_once();
     leptos::mount::mount_to_body(app::App);
