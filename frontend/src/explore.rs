@@ -141,6 +141,8 @@ pub(crate) struct Explore {
     history: StoredValue<History<Value>>,
     /// Counts questions; an answer to an older question is dropped.
     generation: StoredValue<u64>,
+    /// The fragment of the link that leads here, until it is read.
+    pub(crate) arrived: StoredValue<Option<String>>,
     /// The generation with which the present scenario was opened.
     opened: StoredValue<u64>,
     /// The question that is tried out at the moment.
@@ -177,6 +179,7 @@ impl Explore {
             on_page: RwSignal::new(false),
             history: StoredValue::new(History::default()),
             generation: StoredValue::new(0),
+            arrived: StoredValue::new(None),
             opened: StoredValue::new(0),
             asking: StoredValue::new_local(None),
             job: StoredValue::new(None),

@@ -10,10 +10,13 @@
     reason = "components own their properties, and states of pages are small handles whose debug form is large"
 )]
 #![allow(unreachable_pub, reason = "the component macro declares what it generates as pub, whatever the function says")]
-
 #![cfg_attr(
     not(target_arch = "wasm32"),
-    allow(dead_code, unused_imports, reason = "pages are reached from `start`, which browsers call; for them the lints are denied")
+    allow(
+        dead_code,
+        unused_imports,
+        reason = "pages are reached from `start`, which browsers call; for them the lints are denied"
+    )
 )]
 
 mod app;

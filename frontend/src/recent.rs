@@ -23,8 +23,13 @@ pub(crate) struct Opened {
     pub(crate) title: String,
 }
 
+thread_local! {
+    static CHANGES: ArcRwSignal<u32> = ArcRwSignal::new(0);
+}
+
 /// Those that were opened last, the last one first.
 pub(crate) fn opened() -> Vec<Opened> {
+    CHANGES.with(|changes| changes.try_get());
     // What another version wrote is forgotten rather than guessed at.
     storage::read(storage::RECENT).and_then(|text| serde_json::from_str(&text).ok()).unwrap_or_default()
 }
@@ -39,7 +44,7 @@ pub(crate) fn remember(stored: &StoredScenario) {
         short: stored.short.clone(),
         title: scenario.title.clone().unwrap_or_else(made),
     };
-    let list = in_front(now, opened());
+    let list = in_front(now, untrack(opened));
     if let Ok(text) = serde_json::to_string(&list) {
         storage::write(storage::RECENT, &text);
     }
@@ -47,9 +52,14 @@ pub(crate) fn remember(stored: &StoredScenario) {
 
 /// A scenario that cannot be opened any more.
 pub(crate) fn forget(id: &str) {
-    let list: Vec<Opened> = opened().into_iter().filter(|opened| !opened.id.starts_with(id)).collect();
+    let before = untrack(opened);
+    let list: Vec<Opened> = before.iter().filter(|opened| !opened.id.starts_with(id)).cloned().collect();
+    if list == before {
+        return;
+    }
     if let Ok(text) = serde_json::to_string(&list) {
         storage::write(storage::RECENT, &text);
+        CHANGES.with(|changes| changes.update(|changes| *changes += 1));
     }
 }
 
@@ -64,18 +74,20 @@ fn in_front(now: Opened, mut list: Vec<Opened>) -> Vec<Opened> {
 /// Links to what was opened last; nothing where nothing was.
 #[component]
 pub(crate) fn OpenedLast(heading: &'static str) -> impl IntoView {
-    let list: Vec<Opened> = opened().into_iter().take(SHOWN).collect();
-    (!list.is_empty()).then(|| {
-        let links = list.into_iter().map(|opened| {
-            view! { <li><a href=path::share(&opened.short)>{opened.title}</a></li> }
-        });
-        view! {
-            <section class="opened-last" aria-label=heading data-testid="opened-last">
-                <h2>{heading}</h2>
-                <ul>{links.collect_view()}</ul>
-            </section>
-        }
-    })
+    move || {
+        let list: Vec<Opened> = opened().into_iter().take(SHOWN).collect();
+        (!list.is_empty()).then(|| {
+            let links = list.into_iter().map(|opened| {
+                view! { <li><a href=path::share(&opened.short)>{opened.title}</a></li> }
+            });
+            view! {
+                <section class="opened-last" aria-label=heading data-testid="opened-last">
+                    <h2>{heading}</h2>
+                    <ul>{links.collect_view()}</ul>
+                </section>
+            }
+        })
+    }
 }
 
 #[cfg(test)]

@@ -18,6 +18,7 @@ use crate::client::{self, Body, Failure, pause};
 use crate::deletion::{DeletionToasts, Deletions};
 use crate::format;
 use crate::notice::FailureNotice;
+use crate::recent;
 use crate::runs::size;
 use controls::{Controls, Head, Pager};
 use line::Line;
@@ -134,13 +135,17 @@ pub(crate) struct Shelf<T: Kept> {
     go: StoredValue<Box<dyn Fn(Question, bool) + Send + Sync>>,
 }
 
+impl<T: Kept> Copy for Shelf<T> {}
+
+#[expect(
+    clippy::expl_impl_clone_on_copy,
+    reason = "derived it would ask for things that can be copied; a shelf only names them"
+)]
 impl<T: Kept> Clone for Shelf<T> {
     fn clone(&self) -> Self {
         *self
     }
 }
-
-impl<T: Kept> Copy for Shelf<T> {}
 
 impl<T: Kept> Shelf<T> {
     /// The list that the address asks for.
@@ -225,6 +230,9 @@ impl<T: Kept> Shelf<T> {
     /// Deletes a thing; a toast offers the way back.
     pub(super) fn delete(self, about: &About) {
         let gone = Callback::new(move |id: String| {
+            if T::KIND == "scenarios" {
+                recent::forget(&id);
+            }
             self.known.try_update(|known| {
                 if let Some(Ok((things, _))) = known {
                     things.retain(|thing| thing.about().id != id);
@@ -349,14 +357,15 @@ fn total_words<T: Kept>(page: &ListPage) -> String {
     let noun = if page.total == 1 { T::NOUN.0 } else { T::NOUN.1 };
     let mut words = format!("{} {noun}. ", format::count(page.total));
     if page.stored_bytes > 0 {
-        words.push_str(&format!("All of them take {} in the database", size(page.stored_bytes)));
-        if page.deleted_bytes > 0 {
-            words.push_str(&format!(", deleted ones {}", size(page.deleted_bytes)));
-        }
-        words.push_str(". ");
+        let deleted = match page.deleted_bytes {
+            0 => String::new(),
+            bytes => format!(", deleted ones {}", size(bytes)),
+        };
+        words += &["All of them take ", &size(page.stored_bytes), " in the database", &deleted, ". "].concat();
     }
     if T::CAN_BE_DELETED {
-        words.push_str(&format!("What is deleted can be brought back for {} days.", page.retention_days));
+        let days = page.retention_days.to_string();
+        words += &["What is deleted can be brought back for ", &days, " days."].concat();
     }
     words
 }

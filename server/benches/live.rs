@@ -92,7 +92,9 @@ impl Load {
                 thread::spawn(move || train(&origin, &sent, began + offset, self.steps))
             })
             .collect();
-        trainers.into_iter().for_each(|trainer| trainer.join().expect("a trainer"));
+        for trainer in trainers {
+            trainer.join().expect("a trainer");
+        }
         let took = began.elapsed();
         let seen: Vec<Seen> = watchers.into_iter().map(|watcher| watcher.join().expect("a watcher")).collect();
         let stored: u64 = sent.iter().map(|sent| server.points(&sent.run.run)).sum();

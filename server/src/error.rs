@@ -14,11 +14,11 @@ use ingest::trace::TraceError;
 use planner::scenario::FieldError;
 use planner::study::NoStudy;
 
+use crate::jobs::NotPlanned;
 use crate::live::{ImportError as RunImportError, LogEnd, LogRefusal};
 use crate::observation::ObservationError;
 use crate::profiles::ProfileError;
 use crate::store::StoreError;
-use crate::jobs::NotPlanned;
 use crate::studies::StudyError;
 
 /// How a request succeeds where it is not plainly with a document.

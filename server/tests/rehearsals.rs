@@ -160,7 +160,7 @@ fn a_plan_of_the_server_is_rehearsed_elsewhere_and_streamed_back() {
     let run = &list.runs[0];
     assert_eq!((run.state, run.points, run.traces, list.page.total), (RunState::Ended, 1, 1, 1));
     assert_eq!(
-        (run.scenario.as_deref(), run.plan.map(|plan| plan.id())),
+        (run.scenario.as_deref(), run.plan.map(planner::scenario::PlannerKind::id)),
         (Some(scenario.as_str()), Some("interleaved"))
     );
 

@@ -84,7 +84,7 @@ for (const [name, file, content, message] of uploads) {
     const before = (await server.get("/datasets")).datasets.length;
     const answer = await ranking(page);
     await page.getByTestId("upload").setInputFiles({ name: file, mimeType: "text/plain", buffer: Buffer.from(content, "latin1") });
-    await page.getByText(message).first().waitFor();
+    await page.locator("main").getByText(message).first().waitFor();
     assert.equal((await server.get("/datasets")).datasets.length, before);
     assert.deepEqual(await ranking(page), answer);
   });

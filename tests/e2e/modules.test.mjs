@@ -45,6 +45,7 @@ async function unfold(page, name) {
 test("a DFLOP plan shows who stands where and how its stages are loaded", async () => {
   const page = await open("dflop");
   const placement = page.getByTestId("card-placement");
+  await placement.locator(".placement-row").first().waitFor();
   assert.equal(await placement.locator(".placement-row").count(), 2);
   assert.ok((await placement.getByTestId("boundaries").locator("tbody tr").count()) >= 1);
   const stages = await unfold(page, "card-stages");
@@ -63,8 +64,8 @@ test("adaptive correction is simulated, and switches itself off where it does no
   await card.getByTestId("correction-times").locator(".scatterlayer .trace").nth(1).waitFor({ state: "attached", ...PATIENCE });
   const slow = card.getByLabel("Slow shapes");
   await slow.fill("0");
-  await card.getByText("switches itself off at the end of iteration 19").waitFor(PATIENCE);
-  assert.match(await verdict.innerText(), /None of [\d,]+ shapes is slow/);
+  await verdict.getByText(/None of [\d,]+ shapes is slow/).waitFor(PATIENCE);
+  assert.match(await verdict.innerText(), /switches itself off at the end of iteration 19/);
   await card.getByTestId("correction-table").locator("summary").click();
   assert.equal(await card.locator("tr[data-iteration]").count(), 60);
   assert.match(await card.locator('tr[data-iteration="19"]').innerText(), /switches off/);
@@ -108,13 +109,13 @@ test("a layout of the sweep is shown whole by keyboard, by link and by a click o
   await rows.first().waitFor(PATIENCE);
   assert.ok((await rows.count()) >= 3, "the best of every freedom");
   const show = rows.last().getByRole("button", { name: /^Show the timeline of / });
-  const title = (await rows.last().locator("th").innerText()).trim();
+  const title = (await rows.last().locator("th").textContent()).trim();
   await show.focus();
   await page.keyboard.press("Enter");
   const chosen = card.getByTestId("chosen-layout");
   await chosen.waitFor(PATIENCE);
   const first = await shown(card.getByTestId("gantt-layout"));
-  assert.equal((await chosen.locator("h3").innerText()).trim(), title);
+  assert.equal((await chosen.locator("h3").textContent()).trim(), title);
   assert.match(await chosen.getByTestId("chosen-words").innerText(), /fewer tokens\/s than the fastest|The fastest of all.*Order: .*Critical path: .*What binds: .*Memory: /s);
   assert.ok((await chosen.locator(".placement-row").count()) >= 1);
   assert.equal(await show.getAttribute("aria-pressed"), "true");

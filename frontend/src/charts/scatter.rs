@@ -89,10 +89,10 @@ pub(crate) fn ScatterChart(
     let count_of_kinds = move || clouds.with_untracked(Vec::len);
     let picked = Callback::new(move |(trace, point): (usize, usize)| {
         // The front is drawn first, the ring last.
-        if let Some(kind) = trace.checked_sub(1).filter(|kind| *kind < count_of_kinds()) {
-            if let Some(on_pick) = on_pick {
-                on_pick.run((kind, point));
-            }
+        if let Some(kind) = trace.checked_sub(1).filter(|kind| *kind < count_of_kinds())
+            && let Some(on_pick) = on_pick
+        {
+            on_pick.run((kind, point));
         }
     });
     let count = move || clouds.with(|clouds| clouds.iter().map(|cloud| cloud.points.len()).sum::<usize>());

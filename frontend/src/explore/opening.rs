@@ -37,6 +37,9 @@ impl Explore {
         if self.stored.with_untracked(|stored| stored.as_ref().is_some_and(open))
             && self.result.with_untracked(Option::is_some)
         {
+            if self.arrived.with_value(|fragment| fragment.as_ref().is_some_and(|fragment| fragment.len() > 1)) {
+                self.read_address();
+            }
             self.write_address();
             return;
         }

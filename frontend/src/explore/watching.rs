@@ -59,7 +59,9 @@ impl Explore {
 
     /// Reads the view from the address bar.
     pub(crate) fn read_address(&self) {
-        let hash = window().location().hash().unwrap_or_default();
+        // The router tells of a link before the address bar does.
+        let arrived = self.arrived.try_update_value(Option::take).flatten();
+        let hash = arrived.unwrap_or_else(|| window().location().hash().unwrap_or_default());
         // A link that holds the scenario itself says nothing of the view.
         let fragment = if hash.trim_start_matches('#').starts_with(api::contained::FIRST_FORM) { "" } else { &hash };
         let (view, words) = View::parse_telling(fragment);

@@ -76,9 +76,8 @@ impl Explore {
 
     /// Shows an answer; what is wrong with the fields is shown at the fields, anything else is left to the road that stores.
     fn try_on(self, answer: Result<Vec<u8>, Failure>) {
-        let answer = answer.and_then(|bytes| {
-            api::what_if::decode(&bytes).map_err(|error| Failure::Unreadable(error.to_string()))
-        });
+        let answer = answer
+            .and_then(|bytes| api::what_if::decode(&bytes).map_err(|error| Failure::Unreadable(error.to_string())));
         match answer {
             Ok(answer) => {
                 self.errors.set(FieldErrors::default());

@@ -205,13 +205,18 @@ impl Chart {
                 }
             }
             if let Some(style) = painter.style() {
-                overlay::paint(&overlay, scene, self.marks(&timeline), style);
+                overlay::paint(
+                    &overlay,
+                    scene,
+                    self.marks(timeline.as_ref().map_or(0, |timeline| timeline.len())),
+                    style,
+                );
             }
         })
     }
 
-    fn marks(self, timeline: &Option<Arc<Timeline>>) -> Marks {
-        let spans = timeline.as_ref().map_or(0, |timeline| timeline.len());
+    /// What is marked in a chart of so many spans.
+    fn marks(self, spans: usize) -> Marks {
         let of_this = |signal: RwSignal<Option<Selection>>| {
             signal
                 .try_get_untracked()

@@ -63,9 +63,8 @@ impl Differences {
 
     /// The aspect that says more: durations where any differs by a thousandth, else ends.
     pub(crate) fn telling(&self, timeline: &Timeline, other: &Timeline) -> Aspect {
-        let differs = (0..timeline.len()).any(|span| {
-            self.at(timeline, other, span, Aspect::Duration).is_some_and(|(_, share)| share.abs() >= 1e-3)
-        });
+        let differs = (0..timeline.len())
+            .any(|span| self.at(timeline, other, span, Aspect::Duration).is_some_and(|(_, share)| share.abs() >= 1e-3));
         if differs { Aspect::Duration } else { Aspect::End }
     }
 }
@@ -82,7 +81,8 @@ fn holds_the_same(timeline: &Timeline, span: usize, other: &Timeline, there: usi
     if matches!(SpanKind::from_index(timeline.kind[span]), Some(SpanKind::GradientSync | SpanKind::Optimizer)) {
         return true;
     }
-    let shape = |timeline: &Timeline, span: usize| timeline.microbatches.get(timeline.microbatch[span] as usize).copied();
+    let shape =
+        |timeline: &Timeline, span: usize| timeline.microbatches.get(timeline.microbatch[span] as usize).copied();
     shape(timeline, span) == shape(other, there)
 }
 

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use api::planner::timeline::levels::{INKS, Level};
 use api::planner::timeline::{SpanKind, Timeline};
 
-use super::differences::{Differences, Aspect};
+use super::differences::{Aspect, Differences};
 use super::palette::{self, Theme};
 use super::raster::Rgb;
 

@@ -7,7 +7,9 @@ use super::chart::Chart;
 use super::gesture::{Motion, Press, Release};
 use super::keys::{Command, Held, command};
 use super::layout::Row;
-use super::steering::{self, anchor, area_of, fit, fold, pan_px, pin, rows_height, selected_rank, walk_to, window_of, zoom};
+use super::steering::{
+    self, anchor, area_of, fit, fold, pan_px, pin, rows_height, selected_rank, walk_to, window_of, zoom,
+};
 use super::{Selection, hit, rows, shared, walk};
 
 /// Wheel events count lines in some browsers; one of them is this many px.

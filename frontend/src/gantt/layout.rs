@@ -75,18 +75,15 @@ impl Layout {
         let mut rank = 0;
         while rank < ranks {
             let fold = groups.iter().find(|group| group.start == rank && group.len() > 1);
-            match fold.filter(|group| arrangement.folded.contains(&group.start)) {
-                Some(group) => {
-                    rows.push(Row::Fold(group.clone()));
-                    rank = group.end;
-                }
-                None => {
-                    if !arrangement.pinned.contains(&rank) {
-                        rows.push(Row::Rank(rank));
-                    }
-                    rank += 1;
-                }
+            if let Some(group) = fold.filter(|group| arrangement.folded.contains(&group.start)) {
+                rows.push(Row::Fold(group.clone()));
+                rank = group.end;
+                continue;
             }
+            if !arrangement.pinned.contains(&rank) {
+                rows.push(Row::Rank(rank));
+            }
+            rank += 1;
         }
         let mut row_of_rank = vec![0; ranks as usize];
         // Pinned rows come first and win over the fold that holds the same rank.

@@ -182,7 +182,14 @@ impl Fold {
     }
 
     /// Adds the spans of a lane.
-    pub(crate) fn add(&mut self, timeline: &Timeline, inks: &[u8], lane: Range<usize>, window: TimeWindow, width_px: f64) {
+    pub(crate) fn add(
+        &mut self,
+        timeline: &Timeline,
+        inks: &[u8],
+        lane: Range<usize>,
+        window: TimeWindow,
+        width_px: f64,
+    ) {
         self.lanes += 1;
         let px_per_ns = width_px / window.width_ns();
         for span in visible(timeline, lane, window) {

@@ -67,7 +67,9 @@ pub(crate) fn Minimap(chart: Chart) -> impl IntoView {
         let Some(element) = canvas.get() else { return };
         let read = move || {
             if let Some(Some(canvas)) = canvas.try_get_untracked()
-                && width.try_get_untracked().is_some_and(|before| before.total_cmp(&f64::from(canvas.client_width())).is_ne())
+                && width
+                    .try_get_untracked()
+                    .is_some_and(|before| before.total_cmp(&f64::from(canvas.client_width())).is_ne())
             {
                 width.set(f64::from(canvas.client_width()));
             }
@@ -96,9 +98,8 @@ pub(crate) fn Minimap(chart: Chart) -> impl IntoView {
             let Some(Some(style)) = chart.painter.try_with_value(|painter| painter.style().cloned()) else { return };
             let picture_number = version.try_get_value().unwrap_or(0);
             // Nothing is left to paint where the component is gone meanwhile.
-            let _painted = strip.try_update_value(|strip| {
-                paint(strip, chart, &canvas, &style, (window, extent, picture_number))
-            });
+            let _painted =
+                strip.try_update_value(|strip| paint(strip, chart, &canvas, &style, (window, extent, picture_number)));
         });
     });
     let to = move |event: &PointerEvent| {
@@ -187,9 +188,7 @@ fn make(raster: &mut Raster, chart: Chart, style: &Style, (width, height): (usiz
             let level = coarse.unwrap_or_else(|| Level::of(timeline, inks.0.column(timeline), 1_024));
             (Arc::new(level), timeline.ranks as usize, timeline.makespan_ns)
         }
-        (_, _, Some(overview)) => {
-            (Arc::new(overview.level.clone()), overview.ranks as usize, overview.makespan_ns)
-        }
+        (_, _, Some(overview)) => (Arc::new(overview.level.clone()), overview.ranks as usize, overview.makespan_ns),
         _ => return,
     };
     let colours = picture(&level, ranks, height, &style.paints, style.panel);

@@ -275,7 +275,8 @@ fn headers(context: &CanvasRenderingContext2d, style: &Style, scene: &Scene<'_>)
         let middle = scene.snap(scene.y(row) + rows::BAR / 2.0 + 1.5);
         context.set_fill_style_str(if is_pinned { &style.chrome.ink } else { &style.chrome.mute });
         context.set_text_align("right");
-        let text = scene.layout.row(row).map(|row| label::header(row, &scene.layout.names, scene.folds)).unwrap_or_default();
+        let text =
+            scene.layout.row(row).map(|row| label::header(row, &scene.layout.names, scene.folds)).unwrap_or_default();
         // A canvas refuses text only for want of arguments.
         let _ = context.fill_text(&text, rows::HEADER - 8.0, middle);
         if is_pinned {
@@ -306,4 +307,3 @@ fn axis(context: &CanvasRenderingContext2d, style: &Style, scene: &Scene<'_>) {
         let _ = context.fill_text(origin, rows::HEADER - 12.0, top + 6.0);
     }
 }
-

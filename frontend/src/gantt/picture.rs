@@ -53,7 +53,10 @@ pub(crate) fn svg(timeline: &Timeline, window: TimeWindow, title: &str, theme: T
     );
     for rank in 0..ranks {
         let y = TITLE + rank as f64 * ROW;
-        push(&mut out, format_args!("<text x=\"8\" y=\"{:.1}\" fill=\"{pen}\">{}</text>\n", y + 12.0, names.header(rank)));
+        push(
+            &mut out,
+            format_args!("<text x=\"8\" y=\"{:.1}\" fill=\"{pen}\">{}</text>\n", y + 12.0, names.header(rank)),
+        );
         for (lane, kind) in [(rank * 2, Lane::Compute), (rank * 2 + 1, Lane::Communication)] {
             let (offset, tall) = lane_box(kind);
             for bar in bars(timeline, lane, window, plot) {

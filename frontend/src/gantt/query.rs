@@ -83,7 +83,8 @@ impl Query {
             "mb" | "m" | "microbatch" | "group" => self.microbatch = Some(value),
             // As it stands in the bars: "F12".
             "f" | "b" | "i" | "w" => {
-                self.kinds.extend(WORDS.iter().find(|(short, _)| *short == name).map_or(&[] as &[_], |(_, kinds)| kinds));
+                self.kinds
+                    .extend(WORDS.iter().find(|(short, _)| *short == name).map_or(&[] as &[_], |(_, kinds)| kinds));
                 self.microbatch = Some(value);
             }
             _ => return Err(word.to_owned()),

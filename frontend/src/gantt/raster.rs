@@ -98,7 +98,9 @@ impl Raster {
     pub(crate) fn fill(&mut self, area: Area, colour: Rgb) {
         let Some(area) = area.within(self.width, self.height) else { return };
         for y in area.top..area.bottom {
-            for pixel in self.bytes[(y * self.width + area.left) * 4..(y * self.width + area.right) * 4].chunks_exact_mut(4) {
+            for pixel in
+                self.bytes[(y * self.width + area.left) * 4..(y * self.width + area.right) * 4].chunks_exact_mut(4)
+            {
                 pixel.copy_from_slice(&colour.bytes());
             }
         }
@@ -109,7 +111,7 @@ impl Raster {
     /// The first and the last row take their colours from `edge`, which has the outlines.
     pub(crate) fn lane(&mut self, line: &Line, top: i32, height: usize) {
         for step in 0..height {
-            let Some(y) = usize::try_from(top + step as i32).ok().filter(|y| *y < self.height) else { continue };
+            let Some(y) = moved(top, step).filter(|y| *y < self.height) else { continue };
             let source = if step == 0 || step + 1 == height { &line.edge } else { &line.body };
             let row = &mut self.bytes[y * self.width * 4..(y + 1) * self.width * 4];
             if line.filled {
@@ -127,10 +129,10 @@ impl Raster {
     /// Lays a colour over the picture, as strongly as a mask says.
     pub(crate) fn mask(&mut self, mask: &Mask, left: i32, top: i32, colour: Rgb) {
         for y in 0..mask.height {
-            let Some(to_y) = usize::try_from(top + y as i32).ok().filter(|to| *to < self.height) else { continue };
+            let Some(to_y) = moved(top, y).filter(|to| *to < self.height) else { continue };
             for x in 0..mask.width {
                 let parts = mask.parts[y * mask.width + x];
-                let Some(to_x) = usize::try_from(left + x as i32).ok().filter(|to| *to < self.width) else { continue };
+                let Some(to_x) = moved(left, x).filter(|to| *to < self.width) else { continue };
                 if parts > 0 {
                     let at = (to_y * self.width + to_x) * 4;
                     let ground = Rgb(self.bytes[at], self.bytes[at + 1], self.bytes[at + 2]);
@@ -145,6 +147,12 @@ impl Raster {
             bytes.copy_from_slice(&colour.bytes());
         }
     }
+}
+
+/// A pixel so many steps from a start; none left of, or above, the picture.
+fn moved(start: i32, steps: usize) -> Option<usize> {
+    let start = isize::try_from(start).ok()?;
+    start.checked_add_unsigned(steps).and_then(|at| usize::try_from(at).ok())
 }
 
 /// A rectangle of pixels; right and bottom are the first outside.

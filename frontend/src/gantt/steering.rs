@@ -56,11 +56,7 @@ pub(super) fn anchor(chart: Chart) -> f64 {
         let span = untrack(|| chart.selected())?;
         chart.timeline.get_untracked().and_then(|timeline| Some(*timeline.start_ns.get(span)? as f64))
     };
-    chart
-        .cursor_ns()
-        .filter(inside)
-        .or_else(|| selected().filter(inside))
-        .unwrap_or_else(|| window.centre_ns())
+    chart.cursor_ns().filter(inside).or_else(|| selected().filter(inside)).unwrap_or_else(|| window.centre_ns())
 }
 
 /// Zooms to the selected area, or else to the selected span.
@@ -140,9 +136,9 @@ pub(crate) fn pin(chart: Chart, rank: usize) {
 
 /// Folds the group of a rank, or unfolds it.
 pub(crate) fn fold(chart: Chart, rank: usize) {
-    let group = chart.groups.with_untracked(|groups| {
-        groups.iter().find(|group| group.contains(&(rank as u32))).map(|group| group.start)
-    });
+    let group = chart
+        .groups
+        .with_untracked(|groups| groups.iter().find(|group| group.contains(&(rank as u32))).map(|group| group.start));
     if let Some(group) = group {
         chart.arrangement.update(|arrangement| {
             if !arrangement.folded.remove(&group) {

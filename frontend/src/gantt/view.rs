@@ -63,9 +63,11 @@ pub(crate) fn Gantt(
     let found = Memo::new(move |_| query.with(|query| timeline.with(|timeline| Found::of(query, timeline.as_deref()))));
     let arrangement = RwSignal::new(layout::Arrangement::default());
     let groups = Memo::new(move |_| {
-        timeline.with(|timeline| timeline.as_ref().map_or_else(|| layout::by_eight(ranks.get()), |it| layout::groups(it)))
+        timeline
+            .with(|timeline| timeline.as_ref().map_or_else(|| layout::by_eight(ranks.get()), |it| layout::groups(it)))
     });
-    let names = Memo::new(move |_| timeline.with(|timeline| timeline.as_deref().map(rows::RowNames::of).unwrap_or_default()));
+    let names =
+        Memo::new(move |_| timeline.with(|timeline| timeline.as_deref().map(rows::RowNames::of).unwrap_or_default()));
     let layout = Memo::new(move |_| {
         let layout = groups.with(|groups| arrangement.with(|arrangement| Layout::of(ranks.get(), groups, arrangement)));
         Same(Arc::new(layout.named(names.get())))
@@ -104,7 +106,6 @@ pub(crate) fn Gantt(
         chart.area.set(None);
     });
 
-    let height = move || format!("{}px", layout.with(|layout| layout.0.height()) + rows::AXIS);
     let spoken = Memo::new(move |_| {
         let span = chart.selected()?;
         timeline.with(|timeline| timeline.as_ref().map(|timeline| Details::of(timeline, span).spoken))
@@ -128,53 +129,63 @@ pub(crate) fn Gantt(
     view! {
         <figure class="gantt">
             <figcaption class="gantt-title">{title}</figcaption>
-            <div
-                class="gantt-scroll"
-                class:gantt-many=move || { layout.with(|layout| layout.0.len()) > rows::ROWS_WITHOUT_SCROLLING }
-                node_ref=chart.scroller
-                on:scroll=move |_| input::scrolled(chart)
-            >
-                <div class="gantt-rows" style:height=height>
-                    <div class="gantt-stage" style:height=height>
-                        <canvas
-                            class="gantt-canvas"
-                            data-testid=test_id.clone()
-                            node_ref=chart.canvas
-                            tabindex="0"
-                            role="application"
-                            aria-roledescription="Gantt chart"
-                            aria-label=label
-                            aria-describedby=spoken_id.clone()
-                            aria-busy=move || timeline.with(Option::is_none).to_string()
-                            on:keydown=move |event| input::key(chart, &event)
-                            on:wheel=move |event| input::wheel(chart, &event)
-                            on:pointerdown=move |event| input::pressed(chart, &event)
-                            on:pointermove=move |event| input::moved(chart, &event)
-                            on:pointerup=move |event| input::released(chart, &event)
-                            on:pointercancel=move |_| input::cancelled(chart)
-                            on:pointerleave=move |_| input::left(chart)
-                            on:dblclick=move |_| steering::fit(chart)
-                            on:mousedown=|event| {
-                                // The middle button pans here; the browser would start its own scrolling.
-                                if event.button() == 1 {
-                                    event.prevent_default();
-                                }
-                            }
-                        ></canvas>
-                        <canvas class="gantt-overlay" node_ref=chart.overlay aria-hidden="true"></canvas>
-                        <Show when=move || timeline.with(Option::is_none) && overview.with(Option::is_none)>
-                            <p class="gantt-waiting" role="status">"Loading the timeline…"</p>
-                        </Show>
-                        <Tooltip chart />
-                    </div>
-                </div>
-            </div>
+            <Stage chart label=Signal::derive(label) spoken_id=spoken_id.clone() test_id=test_id />
             <Minimap chart />
             <AreaPanel chart />
             <Tools chart found />
             <p class="gantt-spoken" id=spoken_id aria-live="polite">{move || spoken.get().unwrap_or_default()}</p>
             <SpanTable chart />
         </figure>
+    }
+}
+
+/// The two canvases in their scrolling frame.
+#[component]
+fn Stage(chart: Chart, label: Signal<String>, spoken_id: String, test_id: String) -> impl IntoView {
+    let Chart { layout, timeline, overview, .. } = chart;
+    let height = move || format!("{}px", layout.with(|layout| layout.0.height()) + rows::AXIS);
+    view! {
+        <div
+            class="gantt-scroll"
+            class:gantt-many=move || { layout.with(|layout| layout.0.len()) > rows::ROWS_WITHOUT_SCROLLING }
+            node_ref=chart.scroller
+            on:scroll=move |_| input::scrolled(chart)
+        >
+            <div class="gantt-rows" style:height=height>
+                <div class="gantt-stage" style:height=height>
+                    <canvas
+                        class="gantt-canvas"
+                        data-testid=test_id.clone()
+                        node_ref=chart.canvas
+                        tabindex="0"
+                        role="application"
+                        aria-roledescription="Gantt chart"
+                        aria-label=label
+                        aria-describedby=spoken_id.clone()
+                        aria-busy=move || timeline.with(Option::is_none).to_string()
+                        on:keydown=move |event| input::key(chart, &event)
+                        on:wheel=move |event| input::wheel(chart, &event)
+                        on:pointerdown=move |event| input::pressed(chart, &event)
+                        on:pointermove=move |event| input::moved(chart, &event)
+                        on:pointerup=move |event| input::released(chart, &event)
+                        on:pointercancel=move |_| input::cancelled(chart)
+                        on:pointerleave=move |_| input::left(chart)
+                        on:dblclick=move |_| steering::fit(chart)
+                        on:mousedown=|event| {
+                            // The middle button pans here; the browser would start its own scrolling.
+                            if event.button() == 1 {
+                                event.prevent_default();
+                            }
+                        }
+                    ></canvas>
+                    <canvas class="gantt-overlay" node_ref=chart.overlay aria-hidden="true"></canvas>
+                    <Show when=move || timeline.with(Option::is_none) && overview.with(Option::is_none)>
+                        <p class="gantt-waiting" role="status">"Loading the timeline…"</p>
+                    </Show>
+                    <Tooltip chart />
+                </div>
+            </div>
+        </div>
     }
 }
 

@@ -76,7 +76,7 @@ fn Tokens(columns: HistogramColumns, name: String) -> impl IntoView {
     let data = Signal::stored(Some(columns));
     view! {
         <details class="tokens" on:toggle=move |_| open.set(true)>
-            <summary aria-label=format!("Token lengths of {name}")>{words}</summary>
+            <summary>{words}<span class="visually-hidden">{format!(" of {name}")}</span></summary>
             <Show when=move || open.get()><Histogram data=data unit="tokens" /></Show>
         </details>
     }

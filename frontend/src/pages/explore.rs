@@ -3,7 +3,7 @@
 mod unopened;
 
 use leptos::prelude::*;
-use leptos_router::hooks::{use_params_map, use_query_map};
+use leptos_router::hooks::{use_location, use_params_map, use_query_map};
 
 use crate::editor::Editor;
 use crate::explore::opening::Start;
@@ -29,9 +29,14 @@ pub(crate) fn ExplorePage() -> impl IntoView {
         });
         id.ok_or(start)
     });
-    Effect::new(move |_| match wanted.get() {
-        Ok(id) => explore.open(id),
-        Err(start) => explore.start(start),
+    let location = use_location();
+    Effect::new(move |_| {
+        let wanted = wanted.get();
+        explore.arrived.set_value(Some(location.hash.get_untracked()));
+        match wanted {
+            Ok(id) => explore.open(id),
+            Err(start) => explore.start(start),
+        }
     });
     view! {
         <Show when=move || !is_unopened(&explore) fallback=|| view! { <Unopened /> }>

@@ -12,9 +12,9 @@ use crate::charts::FitChart;
 use crate::client::{self, Body, Failure};
 use crate::format;
 use crate::notice::FailureNotice;
-use crate::shelf::tags_of;
 use crate::profiles::{EffectWords, Factors, changes, source_words};
 use crate::runs::size;
+use crate::shelf::tags_of;
 
 /// The page of one profile.
 #[component]

@@ -16,9 +16,7 @@ use crate::gantt::{CompareBar, Gantt, Legend};
 #[component]
 pub(super) fn Cards() -> impl IntoView {
     let explore = use_explore();
-    let planners = Memo::new(move |_| {
-        explore.shown.with(|shown| shown.planners.clone())
-    });
+    let planners = Memo::new(move |_| explore.shown.with(|shown| shown.planners.clone()));
     let drawn = Signal::derive(move || {
         explore.shown.with(|shown| {
             shown.timelines.iter().map(|(_, timeline)| std::sync::Arc::clone(timeline)).collect::<Vec<_>>()

@@ -3,7 +3,7 @@
 use leptos::prelude::*;
 use leptos::task::spawn_local;
 
-use super::{Column, Kept, Shelf, TYPING_MS};
+use super::{Choice, Column, Kept, Shelf, TYPING_MS};
 use crate::client::pause;
 use crate::format;
 
@@ -64,29 +64,7 @@ pub(super) fn Controls<T: Kept>(shelf: Shelf<T>) -> impl IntoView {
         };
         tags.into_iter().map(chip).collect_view()
     };
-    let choice = T::choice().map(|choice| {
-        let chosen = move || question.with(|question| question.choice.clone());
-        let options = choice.options.into_iter().map(|(value, words)| {
-            let key = value.clone();
-            view! { <option value=value prop:selected=move || chosen() == key>{words}</option> }
-        });
-        let choose = move |event| {
-            let value = event_target_value(&event);
-            shelf.ask(
-                |question| {
-                    question.choice = value;
-                    question.page.clear();
-                },
-                false,
-            );
-        };
-        view! {
-            <select aria-label=choice.label data-testid=format!("{}-{}", T::KIND, choice.key) on:change=choose>
-                <option value="" prop:selected=move || chosen().is_empty()>{choice.any}</option>
-                {options.collect_view()}
-            </select>
-        }
-    });
+    let choice = T::choice().map(|choice| view! { <Choose shelf=shelf choice=choice /> });
     let toggle = move |event| {
         let deleted = event_target_checked(&event);
         shelf.ask(
@@ -124,6 +102,33 @@ pub(super) fn Controls<T: Kept>(shelf: Shelf<T>) -> impl IntoView {
                 <span class="tag-chips" role="group" aria-label="Tags" data-testid=format!("{}-tags", T::KIND)>{chips}</span>
             </Show>
         </div>
+    }
+}
+
+/// One more choice above the list.
+#[component]
+fn Choose<T: Kept>(shelf: Shelf<T>, choice: Choice) -> impl IntoView {
+    let question = shelf.question;
+    let chosen = move || question.with(|question| question.choice.clone());
+    let options = choice.options.into_iter().map(|(value, words)| {
+        let key = value.clone();
+        view! { <option value=value prop:selected=move || chosen() == key>{words}</option> }
+    });
+    let choose = move |event| {
+        let value = event_target_value(&event);
+        shelf.ask(
+            |question| {
+                question.choice = value;
+                question.page.clear();
+            },
+            false,
+        );
+    };
+    view! {
+        <select aria-label=choice.label data-testid=format!("{}-{}", T::KIND, choice.key) on:change=choose>
+            <option value="" prop:selected=move || chosen().is_empty()>{choice.any}</option>
+            {options.collect_view()}
+        </select>
     }
 }
 

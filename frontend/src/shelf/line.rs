@@ -54,8 +54,7 @@ pub(super) fn Line<T: Kept>(id: String, #[prop(into)] things: Signal<Vec<T>>, sh
         (_, _, cannot_go) => view! {
             <button
                 class="quiet"
-                aria-label=move || format!("Pin {}", name.get())
-                aria-pressed=move || about.with(|about| about.pinned).to_string()
+                aria-label=move || format!("{} {}", if about.with(|about| about.pinned) { "Unpin" } else { "Pin" }, name.get())
                 title=move || if about.with(|about| about.pinned) { "Take from the front of the list" } else { "Put in front of the list" }
                 on:click=pin
             >

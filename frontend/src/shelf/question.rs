@@ -72,7 +72,7 @@ impl Question {
         };
         let mut text = query.write(&encode);
         if let Some(key) = choice.filter(|_| !self.choice.is_empty()) {
-            text.push_str(&format!("&{key}={}", encode(&self.choice)));
+            text.extend(["&", key, "=", &encode(&self.choice)]);
         }
         text
     }

@@ -44,7 +44,7 @@ pub(super) fn SelectionPanel(chart: TraceChart) -> impl IntoView {
         let mark = chart.selected.get()?;
         let more = detail.get().map(|detail| match detail {
             Ok(detail) => {
-                let arrows = Arrows { chart, arrows: detail.arrows.clone(), further: detail.further_arrows };
+                let arrows = Arrows { chart, shown: detail.arrows.clone(), further: detail.further_arrows };
                 view! { <Rows detail=detail />{arrows.links()} }.into_any()
             }
             Err(failure) => view! { <FailureNotice failure=failure /> }.into_any(),
@@ -85,13 +85,13 @@ fn Rows(detail: SliceDetail) -> impl IntoView {
 /// Arrows of a slice, each a way to the slice at its other end.
 struct Arrows {
     chart: TraceChart,
-    arrows: Vec<SliceArrow>,
+    shown: Vec<SliceArrow>,
     further: u32,
 }
 
 impl Arrows {
     fn links(self) -> impl IntoView {
-        let Self { chart, arrows, further } = self;
+        let Self { chart, shown: arrows, further } = self;
         let link = move |arrow: SliceArrow| {
             let lane = chart.detail.with_value(|detail| detail.lanes.get(arrow.lane as usize).map(lane_name));
             let (sign, word) = if arrow.is_incoming { ("←", "from") } else { ("→", "to") };

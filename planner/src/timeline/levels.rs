@@ -38,8 +38,7 @@ impl Level {
         let width_ns = timeline.makespan_ns.div_ceil(u64::from(stretches)).max(1);
         let lanes = timeline.lane_offsets.len().saturating_sub(1);
         let cells = lanes * stretches as usize;
-        let mut level =
-            Self { width_ns, stretches, starts: vec![0; cells], ink: vec![0; cells], busy: vec![0; cells] };
+        let mut level = Self { width_ns, stretches, starts: vec![0; cells], ink: vec![0; cells], busy: vec![0; cells] };
         for lane in 0..lanes {
             let spans = timeline.lane_offsets[lane] as usize..timeline.lane_offsets[lane + 1] as usize;
             level.fill(timeline, inks, spans, lane * stretches as usize);

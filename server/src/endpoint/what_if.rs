@@ -8,12 +8,13 @@ use axum::extract::rejection::BytesRejection;
 use axum::extract::{Query, State};
 use axum::http::header::CONTENT_TYPE;
 use axum::response::{IntoResponse, Response};
-use planner::outcome::{ENGINE, Planning};
+use planner::outcome::{Answer, ENGINE, Outcome, Planning};
 use planner::scenario::Scenario;
 use serde::Deserialize;
 
+use super::outcomes::decode;
 use super::scenarios::{LARGEST_SCENARIO, validate};
-use crate::app::Shared;
+use crate::app::{App, Shared};
 use crate::error::ApiError;
 
 /// What is wanted of the answer.
@@ -27,7 +28,7 @@ pub(crate) struct Wanted {
 
 /// Plans a scenario at once and stores nothing: outcome and timelines of one iteration in one answer.
 ///
-/// Closing the connection ends the planning within moments.
+/// What this engine has answered before is not planned again. Closing the connection ends the planning within moments.
 #[utoipa::path(
     post, path = "/api/v1/what-if", tag = "scenarios", request_body = Scenario, params(Wanted),
     responses(
@@ -47,12 +48,14 @@ pub(crate) async fn what_if(
     let body = body.map_err(|rejection| ApiError::body(&rejection, LARGEST_SCENARIO))?;
     let scenario = planner::scenario::parse(&String::from_utf8_lossy(&body)).map_err(ApiError::InvalidScenario)?;
     let valid = validate(app.store.reader(), scenario).await?;
+    if app.store.reader().is_answered(valid.id().as_str()).await? {
+        return stored(&app, valid.id().as_str(), wanted.iteration).await;
+    }
     let (planning, planning_ms) = app.jobs.plan_at_once(valid).await?;
     let created_at = app.clock.now().to_string();
     let answer = move || {
         let Planning { outcome, timelines } = planning;
-        let last = u32::try_from(outcome.batches.len()).unwrap_or(u32::MAX).saturating_sub(1);
-        let iteration = wanted.iteration.min(last);
+        let iteration = shown_iteration(&outcome, wanted.iteration);
         let shown = timelines.into_iter().filter(|planned| planned.iteration == iteration);
         let timelines = shown.map(|planned| (planned.planner, planned.timeline)).collect();
         let outcome = StoredOutcome { outcome, planning_ms, created_at, current_engine: ENGINE.to_owned() };
@@ -62,4 +65,24 @@ pub(crate) async fn what_if(
         .await
         .map_err(|error| ApiError::Fault(format!("an answer stopped unexpectedly: {error}")))?;
     Ok(([(CONTENT_TYPE, WHAT_IF_MEDIA_TYPE)], bytes).into_response())
+}
+
+/// The answer of this engine that is stored already.
+async fn stored(app: &App, id: &str, iteration: u32) -> Result<Response, ApiError> {
+    let outcome = app.store.reader().outcome(id).await?;
+    let iteration = shown_iteration(&outcome.outcome, iteration);
+    let mut timelines = Vec::new();
+    for result in &outcome.outcome.results {
+        if matches!(result.answer, Answer::Planned(_)) {
+            let encoded = app.store.reader().timeline(id, result.planner, iteration).await?;
+            timelines.push((result.planner, decode(&encoded)?));
+        }
+    }
+    let bytes = what_if::encode(&WhatIf { outcome, iteration, timelines });
+    Ok(([(CONTENT_TYPE, WHAT_IF_MEDIA_TYPE)], bytes).into_response())
+}
+
+/// The iteration asked for, or the last.
+fn shown_iteration(outcome: &Outcome, wanted: u32) -> u32 {
+    wanted.min(u32::try_from(outcome.batches.len()).unwrap_or(u32::MAX).saturating_sub(1))
 }

@@ -2,6 +2,8 @@
 //!
 //! Megatron-LM has 1F1B and interleaved 1F1B over one language model; other plans are not told in arguments.
 
+use std::fmt::Write as _;
+
 use planner::model::{Bias, Module, Norm};
 use planner::outcome::Planned;
 use planner::scenario::{PlannerKind, Scenario};
@@ -34,9 +36,11 @@ pub(crate) fn arguments(scenario: &Scenario, planner: PlannerKind, planned: &Pla
     );
     let at_once = u64::from(layout.microbatch) * u64::from(layout.data);
     if !u64::from(scenario.workload.global_batch).is_multiple_of(at_once) {
-        text.push_str(&format!(
-            "# Megatron-LM wants the global batch to be a multiple of {at_once} (microbatch x DP); the plan packs samples instead.\n"
-        ));
+        writeln!(
+            text,
+            "# Megatron-LM wants the global batch to be a multiple of {at_once} (microbatch x DP); the plan packs samples instead."
+        )
+        .expect("a String takes any text");
     }
     text.push_str("MEGATRON_ARGS=(\n");
     for line in lines {

@@ -28,7 +28,7 @@ pub(crate) fn csv(outcome: &Outcome) -> String {
     let mut rows = vec![HEADINGS.map(str::to_owned)];
     for result in &outcome.results {
         let mut row = [const { String::new() }; HEADINGS.len()];
-        row[0] = result.planner.id().to_owned();
+        result.planner.id().clone_into(&mut row[0]);
         row[1] = harmless(&result.title);
         match &result.answer {
             Answer::Planned(planned) => {
@@ -45,7 +45,7 @@ pub(crate) fn csv(outcome: &Outcome) -> String {
                     m.lower_bound_s,
                     m.gap,
                 ];
-                row[2] = "planned".to_owned();
+                "planned".clone_into(&mut row[2]);
                 for (cell, figure) in row[3..].iter_mut().zip(figures) {
                     *cell = figure.to_string();
                 }
@@ -54,7 +54,7 @@ pub(crate) fn csv(outcome: &Outcome) -> String {
                 }
             }
             Answer::Infeasible { binding, .. } => {
-                row[2] = "infeasible".to_owned();
+                "infeasible".clone_into(&mut row[2]);
                 row[16] = harmless(binding);
             }
         }

@@ -85,6 +85,8 @@ fn around(trace: &Trace, ranges: &[Range<usize>], lane: u32, at_ns: u64) -> Opti
 
 #[cfg(test)]
 mod tests {
+    use std::fmt::Write as _;
+
     use ingest::trace::{Limits, TimeUnit, read};
 
     use super::*;
@@ -132,11 +134,13 @@ mod tests {
         let mut events = String::from(r#"{"ph": "X", "name": "hub", "pid": 1, "tid": 1, "ts": 0, "dur": 9000}"#);
         for number in 0..70 {
             let at = number * 10;
-            events += &format!(
+            write!(
+                events,
                 r#", {{"ph": "X", "name": "k", "pid": 1, "tid": 2, "ts": {at}, "dur": 5}},
                    {{"ph": "s", "id": {number}, "name": "a", "cat": "c", "pid": 1, "tid": 1, "ts": {at}}},
                    {{"ph": "f", "id": {number}, "name": "a", "cat": "c", "pid": 1, "tid": 2, "ts": {at}, "bp": "e"}}"#
-            );
+            )
+            .expect("a String takes any text");
         }
         let trace = trace(&events);
         let hub = joined(&trace).into_values().max_by_key(|joined| joined.arrows.len()).unwrap();

@@ -332,7 +332,8 @@ struct Fixture {
 #[derive(serde::Deserialize)]
 struct Link {
     form: String,
-    link: String,
+    #[serde(rename = "link")]
+    address: String,
     id: String,
 }
 
@@ -343,7 +344,7 @@ async fn every_form_of_link_that_was_ever_shipped_opens() {
     let example: Value =
         serde_json::from_str(include_str!("../../../examples/llama-2-7b-long-documents.json")).unwrap();
     assert!(fixture.links.len() >= 4);
-    for Link { form, link, id } in fixture.links {
+    for Link { form, address: link, id } in fixture.links {
         let scenario = match form.as_str() {
             "stored" => example.clone(),
             "self-contained" => api::contained::read(link.split_once('#').unwrap().1).unwrap(),

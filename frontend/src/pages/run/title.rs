@@ -89,15 +89,7 @@ pub(super) fn RunTitle() -> impl IntoView {
         Way::Polling => "asked for every two seconds: no stream gets through",
         Way::Over => "over",
     };
-    let exports = move || {
-        let id = feed.id();
-        let file = name.get();
-        view! {
-            <a class="button" href=path::run_export(&id, "csv") download=format!("{file}.csv")>"CSV"</a>
-            <a class="button" href=path::run_export(&id, "json") download=format!("{file}.json")>"JSON"</a>
-            <a class="button" href=path::run_log(&id) download=format!("{file}.log")>"Raw log"</a>
-        }
-    };
+    let exports = move || exports(&feed.id(), &name.get());
     view! {
         <div class="title-row">
             <h1>
@@ -130,6 +122,15 @@ pub(super) fn RunTitle() -> impl IntoView {
             </label>
         </div>
         {move || failure.get().map(|failure| view! { <FailureNotice failure=failure /> })}
+    }
+}
+
+/// Points and bytes of a run as files.
+fn exports(id: &str, file: &str) -> impl IntoView + use<> {
+    view! {
+        <a class="button" href=path::run_export(id, "csv") download=format!("{file}.csv")>"CSV"</a>
+        <a class="button" href=path::run_export(id, "json") download=format!("{file}.json")>"JSON"</a>
+        <a class="button" href=path::run_log(id) download=format!("{file}.log")>"Raw log"</a>
     }
 }
 

@@ -250,7 +250,7 @@ mod tests {
         let off = words(&study(Some(2), 0.01));
         assert!(off.starts_with("3 of 100 shapes are slow: an item of them takes 500 ms longer."), "{off}");
         assert!(
-            off.contains("at the end of iteration 2: a mean benefit of 1.0 % is not above the cost of 4.0 %"),
+            off.contains("at the end of iteration 2: a mean benefit of 1.00 % is not above the cost of 4.00 %"),
             "{off}"
         );
         assert!(words(&study(None, 0.1)).contains("stays on for all 4 iterations"));

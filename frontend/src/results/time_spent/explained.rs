@@ -35,8 +35,10 @@ impl Difference {
         let mut parts: Vec<(&str, f64)> = PARTS.iter().map(|part| part.name).zip(self.parts.iter().copied()).collect();
         parts.retain(|(_, seconds)| seconds.abs() >= time_s / 200.0);
         parts.sort_by(|a, b| b.1.abs().total_cmp(&a.1.abs()));
-        let reasons: Vec<String> =
-            parts.into_iter().map(|(name, seconds)| format!("{name} {}", format::seconds_difference(seconds))).collect();
+        let reasons: Vec<String> = parts
+            .into_iter()
+            .map(|(name, seconds)| format!("{name} {}", format::seconds_difference(seconds)))
+            .collect();
         let reasons = if reasons.is_empty() { "all parts are alike".to_owned() } else { reasons.join(", ") };
         let plan = &self.plan;
         let factor = format::three_digits(self.speedup);
@@ -68,10 +70,8 @@ pub(super) fn Explained() -> impl IntoView {
                 .into_any();
         };
         let baseline = reference.label.clone();
-        let sentences = others
-            .iter()
-            .map(|other| view! { <li>{other.words(&baseline, reference.total())}</li> })
-            .collect_view();
+        let sentences =
+            others.iter().map(|other| view! { <li>{other.words(&baseline, reference.total())}</li> }).collect_view();
         let cell = |seconds: f64, time_s: f64| {
             let alike = seconds.abs() < time_s / 1000.0;
             let text = if alike { "–".to_owned() } else { format::seconds_difference(seconds) };
