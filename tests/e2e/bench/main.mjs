@@ -1,6 +1,6 @@
 // The browser's share of the benchmark: prints a table of targets and measured values. Not a test: machines differ.
 //
-//   node tests/e2e/bench/main.mjs          builds are those of PLANSCOPE_PROGRAM and PLANSCOPE_WEB, or target/release and target/web
+//   node tests/e2e/bench/main.mjs [gallery|what-if|gantt]     PLANSCOPE_PROGRAM and PLANSCOPE_WEB name the builds; without them those of the tests
 import { cpus } from "node:os";
 import { startBrowser } from "../browser.mjs";
 import { startServer } from "../server.mjs";
