@@ -28,9 +28,9 @@ after(async () => {
   await server?.stop();
 });
 
-async function open(name, options) {
+async function open(name, options, view = "") {
   const page = await openPage(browser, server, options);
-  await page.goto(paths[name]);
+  await page.goto(paths[name] + view);
   await settled(page);
   return page;
 }
@@ -43,7 +43,7 @@ async function unfold(page, name) {
 }
 
 test("a DFLOP plan shows who stands where and how its stages are loaded", async () => {
-  const page = await open("dflop");
+  const page = await open("dflop", undefined, "#p=dflop");
   const placement = page.getByTestId("card-placement");
   await placement.locator(".placement-row").first().waitFor();
   assert.equal(await placement.locator(".placement-row").count(), 2);
@@ -124,26 +124,29 @@ test("a layout of the sweep is shown whole by keyboard, by link and by a click o
 
   // Points of the plot, until one is another layout.
   const points = await card.getByTestId("layouts-chart").locator(".scatterlayer .trace .point").all();
+  await card.getByTestId("layouts-chart").evaluate((chart) => chart.scrollIntoView({ block: "center" }));
+  await page.waitForTimeout(300);
   for (const point of points.slice(0, 6)) {
-    await point.scrollIntoViewIfNeeded();
     const box = await point.boundingBox();
     const [x, y] = [box.x + box.width / 2, box.y + box.height / 2];
     await page.mouse.move(x - 3, y);
     await page.mouse.move(x, y);
+    // The plot notices what is under the pointer after a moment.
+    await page.waitForTimeout(150);
     await page.mouse.click(x, y, { delay: 60 });
     await page.waitForTimeout(600);
     if (page.url() !== link) break;
   }
   assert.notEqual(page.url(), link, "a click on a point shows it");
   await chosen.getByTestId("chosen-words").getByText("Order:").waitFor(PATIENCE);
-  assert.notEqual((await chosen.locator("h3").innerText()).trim(), title);
+  assert.notEqual((await chosen.locator("h3").textContent()).trim(), title);
 
   const other = await openPage(browser, server);
   await other.goto(link);
   await settled(other);
   const again = other.getByTestId("chosen-layout");
   await again.waitFor(PATIENCE);
-  assert.equal((await again.locator("h3").innerText()).trim(), title);
+  assert.equal((await again.locator("h3").textContent()).trim(), title);
   assert.equal((await shown(other.getByTestId("gantt-layout"))).end, first.end);
   await again.getByRole("button", { name: "Close" }).click();
   await again.waitFor({ state: "detached" });
