@@ -230,9 +230,6 @@ impl<T: Kept> Shelf<T> {
     /// Deletes a thing; a toast offers the way back.
     pub(super) fn delete(self, about: &About) {
         let gone = Callback::new(move |id: String| {
-            if T::KIND == "scenarios" {
-                recent::forget(&id);
-            }
             self.known.try_update(|known| {
                 if let Some(Ok((things, _))) = known {
                     things.retain(|thing| thing.about().id != id);
@@ -240,6 +237,10 @@ impl<T: Kept> Shelf<T> {
             });
             self.reload();
         });
+        // At once, as it leaves the list; what is brought back is opened again soon enough.
+        if T::KIND == "scenarios" {
+            recent::forget(&about.id);
+        }
         let urls = (about.url.clone(), about.restore.clone());
         self.deletions.delete_restorable(about.id.clone(), about.name.clone(), urls, gone);
     }
