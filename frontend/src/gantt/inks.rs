@@ -15,7 +15,7 @@ const KINDS: u8 = SpanKind::ALL.len() as u8;
 const TONES: u8 = 2 * KINDS;
 
 /// From which number of spans on wide windows are drawn from levels.
-pub(crate) const MANY: usize = 100_000;
+pub(crate) const MANY: usize = 30_000;
 
 /// How an action differs from its counterpart.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

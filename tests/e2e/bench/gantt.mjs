@@ -6,7 +6,7 @@ function scenario(samples) {
   return {
     schema: "scenario/1",
     title: `Chart of ${samples} microbatches in 64 stages`,
-    model: { preset: "gpt-1t" },
+    model: { preset: "gpt-3-1t" },
     cluster: { preset: "a100-80gb", nodes: 64 },
     workload: {
       samples: {
