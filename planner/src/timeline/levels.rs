@@ -13,7 +13,7 @@ use super::Timeline;
 /// Inks that a level tells apart; larger numbers count as the last.
 pub const INKS: usize = 32;
 
-/// Spans that all levels of a lane together may stand beside: below it, reading spans is quicker than levels.
+/// Stretches of the finest level over all lanes: bounds its memory to 24 MiB, however many ranks there are.
 const MOST_STRETCHES: usize = 4 << 20;
 
 /// What every lane does in stretches of equal width.
