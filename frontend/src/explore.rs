@@ -116,6 +116,8 @@ pub(crate) struct Explore {
     pub(crate) stored: RwSignal<Option<StoredScenario>>,
     /// The last answer; it stays while the next one is computed.
     pub(crate) result: RwSignal<Option<Arc<StoredOutcome>>>,
+    /// Whether the last answer is one that was tried out, and is stored nowhere.
+    tried: RwSignal<bool>,
     /// Where planning stands.
     pub(crate) state: RwSignal<PlanState>,
     /// What is looked at.
@@ -166,6 +168,7 @@ impl Explore {
             undoable: RwSignal::new((false, false)),
             stored: RwSignal::new(None),
             result: RwSignal::new(None),
+            tried: RwSignal::new(false),
             state: RwSignal::new(PlanState::Idle),
             view: RwSignal::default(),
             shown: RwSignal::default(),
@@ -278,6 +281,15 @@ impl Explore {
     /// The results in order, fastest first.
     pub(crate) fn results(&self) -> Vec<PlannerResult> {
         self.result.with(|result| result.as_ref().map(|result| result.outcome.results.clone()).unwrap_or_default())
+    }
+
+    /// Identifier of the scenario whose answer is shown and stored; nothing while an answer is only tried out, for the server
+    /// knows nothing more of that.
+    pub(crate) fn kept_scenario(&self) -> Option<String> {
+        if self.tried.get() {
+            return None;
+        }
+        self.result.with(|result| Some(result.as_ref()?.outcome.scenario.clone()))
     }
 
     /// The judged plan of a planner.

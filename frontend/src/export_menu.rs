@@ -38,8 +38,7 @@ pub(crate) fn ExportMenu() -> impl IntoView {
         }
     };
     let plans = move || {
-        let outcome = explore.result.get()?;
-        let id = outcome.outcome.scenario.clone();
+        let id = explore.kept_scenario()?;
         let shown = explore.shown.get();
         let iteration = shown.iteration;
         let lines = shown.timelines.into_iter().map(|(planner, timeline)| {

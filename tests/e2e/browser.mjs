@@ -37,7 +37,7 @@ export async function openPage(browser, server, { scheme = "light", width = 1440
   page.on("console", (message) => {
     // A browser reports every refused request as an error; only tests of refusals expect them.
     const refused = refusals && /status of 4\d\d/.test(message.text());
-    if (message.type() === "error" && !refused) page.faults.push(`console: ${message.text()}`);
+    if (message.type() === "error" && !refused) page.faults.push(`console: ${message.text()} (${message.location().url})`);
   });
   page.on("pageerror", (error) => page.faults.push(`exception: ${error.message}`));
   page.on("request", (request) => {

@@ -128,6 +128,7 @@ impl Explore {
 
     fn clear(self) -> u64 {
         self.abandon_job();
+        self.abandon_what_if();
         self.history.set_value(History::default());
         self.undoable.set((false, false));
         self.errors.set(FieldErrors::default());
@@ -137,6 +138,7 @@ impl Explore {
         self.scenario.set(Value::Null);
         self.stored.set(None);
         self.result.set(None);
+        self.tried.set(false);
         self.shown.set(super::Shown::default());
         self.selection.set(None);
         self.hover.set(None);

@@ -24,6 +24,7 @@ impl Explore {
     /// Sends the scenario as it stands now.
     pub(super) fn send(self, generation: u64) {
         self.abandon_job();
+        self.abandon_what_if();
         let body = self.scenario.with_untracked(ToString::to_string);
         spawn_local(async move {
             let answer = client::send::<StoredScenario>("PUT", path::SCENARIOS, Body::Json(body)).await;
@@ -75,6 +76,7 @@ impl Explore {
             // The timelines were tried out while the edits were made, and are the same to the byte; how long planning took is not.
             Ok(outcome) if self.shows(&id) => {
                 self.result.set(Some(Arc::new(outcome)));
+                self.tried.set(false);
                 self.finish();
             }
             Ok(outcome) => self.show(generation, outcome).await,
@@ -154,6 +156,7 @@ impl Explore {
         self.fetch_the_rest(generation, outcome.outcome.scenario.clone(), &shown);
         self.shown.set(shown);
         self.result.set(Some(Arc::new(outcome)));
+        self.tried.set(false);
         self.select_named();
         match failure {
             Some(failure) => self.state.set(PlanState::Failed(failure)),
@@ -183,6 +186,11 @@ impl Explore {
     /// Shows another iteration.
     pub(crate) fn show_iteration(self, iteration: u32) {
         self.view.update(|view| view.iteration = Some(iteration));
+        if self.tried.get_untracked() {
+            // The answer that is shown next, tried out or stored, is that of this iteration.
+            self.ask_what_if();
+            return;
+        }
         let Some(outcome) = self.result.get_untracked() else { return };
         let generation = self.generation.get_value();
         spawn_local(async move {

@@ -44,6 +44,16 @@ impl Explore {
         }
     }
 
+    /// Ends the question under way: the scenario is planned by the road that stores.
+    pub(super) fn abandon_what_if(self) {
+        self.asking.update_value(|asking| {
+            if let Some(asking) = asking {
+                asking.stale = false;
+                asking.abort.abort();
+            }
+        });
+    }
+
     fn ask(self) {
         let Some(abort) = Abort::new() else { return };
         let signal = abort.signal();
@@ -93,6 +103,7 @@ impl Explore {
                 self.hover.set(None);
                 self.refit(shown.extent_ns());
                 self.shown.set(shown);
+                self.tried.set(true);
                 self.result.set(Some(Arc::new(answer.outcome)));
             }
             Err(Failure::Problem(problem)) if !problem.errors.is_empty() => {

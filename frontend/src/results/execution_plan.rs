@@ -38,7 +38,7 @@ pub(super) fn ExecutionPlanCard() -> impl IntoView {
             let timeline = shown.timeline(planner).filter(|timeline| !timeline.is_grouped());
             timeline.map(|_| shown.iteration)
         })?;
-        let scenario = explore.result.with(|stored| Some(stored.as_ref()?.outcome.scenario.clone()))?;
+        let scenario = explore.kept_scenario()?;
         Some((scenario, planner, iteration))
     });
     let asked = Asked { of, rank: RwSignal::new(0), buffers: RwSignal::new(None), page: RwSignal::new(0) };

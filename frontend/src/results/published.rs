@@ -15,7 +15,7 @@ const MOST_OPEN: usize = 12;
 #[component]
 pub(super) fn PublishedCard() -> impl IntoView {
     let explore = use_explore();
-    let scenario = Memo::new(move |_| explore.result.with(|stored| Some(stored.as_ref()?.outcome.scenario.clone())));
+    let scenario = Memo::new(move |_| explore.kept_scenario());
     let cited = RwSignal::new(Vec::<CitedSet>::new());
     Effect::new(move |_| {
         let Some(id) = scenario.get() else { return cited.set(Vec::new()) };

@@ -18,8 +18,7 @@ pub(super) fn Rehearse(planner: PlannerKind, failure: RwSignal<Option<Failure>>)
     let busy = RwSignal::new(false);
     let navigate = use_navigate();
     let begin = move |_| {
-        let id = explore.result.with_untracked(|result| result.as_ref().map(|result| result.outcome.scenario.clone()));
-        let (Some(id), navigate) = (id, navigate.clone()) else { return };
+        let (Some(id), navigate) = (untrack(|| explore.kept_scenario()), navigate.clone()) else { return };
         busy.set(true);
         failure.set(None);
         spawn_local(async move {
@@ -38,7 +37,7 @@ pub(super) fn Rehearse(planner: PlannerKind, failure: RwSignal<Option<Failure>>)
             class="quiet rehearse"
             data-testid=format!("rehearse-{}", planner.id())
             title="Walk through this plan on the server's machine, a process for every rank, and watch it as a run"
-            disabled=move || busy.get()
+            disabled=move || busy.get() || explore.kept_scenario().is_none()
             on:click=begin
         >
             {move || if busy.get() { "Beginning…" } else { "Rehearse" }}

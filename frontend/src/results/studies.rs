@@ -30,42 +30,49 @@ pub(super) fn Studies() -> impl IntoView {
             Subject::of(&stored.outcome, iteration).ok()?;
             // Another engine's plan is no subject; the page offers to plan again.
             let is_current = stored.outcome.engine == stored.current_engine;
-            is_current.then(|| (stored.outcome.scenario.clone(), iteration))
+            is_current.then_some(iteration)
         })
     });
+    // A card stays while answers are tried out, and asks when the answer is stored.
     let url = |path: fn(&str, u32, u32) -> String, rollouts: u32| {
-        Memo::new(move |_| subject.get().map(|(scenario, iteration)| path(&scenario, iteration, rollouts)))
+        Memo::new(move |_| {
+            let iteration = subject.get()?;
+            Some(path(&explore.kept_scenario()?, iteration, rollouts))
+        })
     };
     let search = url(api::path::search_study, PROGRESS_ROLLOUTS);
     let sizes = url(api::path::sub_microbatch_study, SIZE_ROLLOUTS);
-    let modules = Memo::new(move |_| {
+    let has_modules = Memo::new(move |_| {
         explore.result.with(|stored| {
-            let stored = stored.as_ref()?;
-            let asked = stored.outcome.results.iter().any(|result| result.planner.lays_out_modules());
-            (asked && stored.outcome.engine == stored.current_engine)
-                .then(|| api::path::layout_study(&stored.outcome.scenario))
+            stored.as_ref().is_some_and(|stored| {
+                let asked = stored.outcome.results.iter().any(|result| result.planner.lays_out_modules());
+                asked && stored.outcome.engine == stored.current_engine
+            })
         })
+    });
+    let modules = Memo::new(move |_| {
+        let scenario = explore.kept_scenario()?;
+        has_modules.get().then(|| api::path::layout_study(&scenario))
     });
     let stage_times = Memo::new(move |_| {
         let iteration = explore.shown.with(|shown| shown.iteration);
-        let scenario = explore.result.with(|stored| Some(stored.as_ref()?.outcome.scenario.clone()))?;
+        let scenario = explore.kept_scenario()?;
         Some(api::path::stage_study(&scenario, iteration))
     });
-    let corrected = Memo::new(move |_| {
+    let has_correction = Memo::new(move |_| {
         explore.result.with(|stored| {
-            let stored = stored.as_ref()?;
-            let is_planned = stored
-                .outcome
-                .results
-                .iter()
-                .any(|result| result.planner == PlannerKind::Dflop && matches!(result.answer, Answer::Planned(_)));
-            (is_planned && stored.outcome.engine == stored.current_engine).then(|| stored.outcome.scenario.clone())
+            stored.as_ref().is_some_and(|stored| {
+                let is_planned =
+                    stored.outcome.results.iter().any(|result| {
+                        result.planner == PlannerKind::Dflop && matches!(result.answer, Answer::Planned(_))
+                    });
+                is_planned && stored.outcome.engine == stored.current_engine
+            })
         })
     });
+    let corrected = Memo::new(move |_| explore.kept_scenario().filter(|_| has_correction.get()));
     let settings = correction::Settings::new();
     let correction_url = Memo::new(move |_| Some(api::path::correction_study(&corrected.get()?, &settings.query())));
-    let has_correction = Memo::new(move |_| corrected.with(Option::is_some));
-    let has_modules = Memo::new(move |_| modules.with(Option::is_some));
     let has_subject = Memo::new(move |_| subject.with(Option::is_some));
     // A link that shows a layout opens the card that it stands in.
     let unfolded = if explore.view.with_untracked(|view| view.layout.is_some()) {

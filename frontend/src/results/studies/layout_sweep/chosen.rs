@@ -76,7 +76,7 @@ pub(super) fn ChosenLayout(
     };
     let url = Memo::new(move |_| {
         let name = point.get()?.name;
-        let scenario = explore.result.with(|stored| Some(stored.as_ref()?.outcome.scenario.clone()))?;
+        let scenario = explore.kept_scenario()?;
         Some(path::layout_plan(&scenario, &name))
     });
     Effect::new(move |_| {
