@@ -66,6 +66,24 @@ pub struct StoredOutcome {
     pub current_engine: String,
 }
 
+/// The answers that engines have given to a scenario, the latest first.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
+pub struct EngineAnswerList {
+    /// The answers.
+    pub answers: Vec<EngineAnswer>,
+}
+
+/// That an engine has answered a scenario.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
+pub struct EngineAnswer {
+    /// Name and version of the engine.
+    pub engine: String,
+    /// When it answered, RFC 3339 in UTC.
+    pub created_at: String,
+}
+
 /// Wall time of a planner.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]

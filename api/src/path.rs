@@ -254,6 +254,21 @@ pub fn outcome(id: &str) -> String {
     format!("{SCENARIOS}/{id}/outcome")
 }
 
+/// GET: the answers that engines have given to a scenario.
+pub fn engine_answers(id: &str) -> String {
+    format!("{SCENARIOS}/{id}/engines")
+}
+
+/// GET: what one engine answered; its name is percent-encoded.
+pub fn outcome_of(id: &str, engine: &str) -> String {
+    format!("{}?engine={engine}", outcome(id))
+}
+
+/// GET: a timeline of what one engine answered; its name is percent-encoded.
+pub fn timeline_of(id: &str, planner: &str, iteration: u32, engine: &str) -> String {
+    format!("{}?engine={engine}", timeline(id, planner, iteration))
+}
+
 /// GET: the timeline of one planner and iteration.
 pub fn timeline(id: &str, planner: &str, iteration: u32) -> String {
     format!("{SCENARIOS}/{id}/timelines/{planner}/{iteration}")

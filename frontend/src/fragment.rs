@@ -1,5 +1,5 @@
-//! What is looked at, in the URL fragment: `#i=3&p=interleaved&t=1200us..3400us&sel=r3.s1.mb7.B&base=1f1b&cmp=abcdefghij`, and
-//! `layout=...` of modules.
+//! What is looked at, in the URL fragment: `#i=3&p=interleaved&t=1200us..3400us&sel=r3.s1.mb7.B&base=1f1b&cmp=abcdefghij`,
+//! `cmpe=...` of the engine compared with, and `layout=...` of modules.
 //!
 //! Every key may be absent, and a key that cannot be read is left out without touching the others, so that links
 //! made by older and newer versions open. What was left out is told, once and quietly.
@@ -36,6 +36,8 @@ pub(crate) struct View {
     pub(crate) action: Option<ActionName>,
     /// Scenario that this one is compared with.
     pub(crate) compared: Option<ScenarioPrefix>,
+    /// Engine whose answer is meant, its name in letters that need no escape; absent: the present one, or the latest.
+    pub(crate) compared_engine: Option<String>,
 }
 
 /// A scenario by identifier or prefix, as links write it.
@@ -83,9 +85,10 @@ impl View {
                 "p" => PlannerKind::from_id(value).map(|planner| view.planner = Some(planner)),
                 "t" => parse_window(value).map(|window| view.window_ns = Some(window)),
                 "base" => PlannerKind::from_id(value).map(|planner| view.baseline = Some(planner)),
-                "layout" => layout_name(value).map(|layout| view.layout = Some(layout)),
+                "layout" => plain_name(value).map(|layout| view.layout = Some(layout)),
                 "sel" => ActionName::parse(value).map(|action| view.action = Some(action)),
                 "cmp" => ScenarioPrefix::parse(value).map(|scenario| view.compared = Some(scenario)),
+                "cmpe" => plain_name(value).map(|engine| view.compared_engine = Some(engine)),
                 _ => None,
             };
             if read.is_none() {
@@ -125,13 +128,16 @@ impl View {
         }
         if let Some(compared) = &self.compared {
             pairs.push(format!("cmp={}", compared.as_str()));
+            if let Some(engine) = &self.compared_engine {
+                pairs.push(format!("cmpe={engine}"));
+            }
         }
         pairs.join("&")
     }
 }
 
 /// A name of letters that need no escape.
-fn layout_name(text: &str) -> Option<String> {
+fn plain_name(text: &str) -> Option<String> {
     let is_plain = |c: char| c.is_ascii_alphanumeric() || matches!(c, '.' | '-' | '_');
     (!text.is_empty() && text.len() <= LONGEST_NAME && text.chars().all(is_plain)).then(|| text.to_owned())
 }
@@ -186,10 +192,11 @@ mod tests {
             layout: Some("2-apart-1_0.1.1.1.1.8.1.0.1".to_owned()),
             action: ActionName::parse("r3.s1.mb7.B"),
             compared: ScenarioPrefix::parse("ABCDEFGHIJ"),
+            compared_engine: Some("planscope_0.2.0".to_owned()),
         };
         assert_eq!(
             view.write(),
-            "i=3&p=interleaved&t=1200us..3400001ns&sel=r3.s1.mb7.B&base=1f1b&layout=2-apart-1_0.1.1.1.1.8.1.0.1&cmp=abcdefghij"
+            "i=3&p=interleaved&t=1200us..3400001ns&sel=r3.s1.mb7.B&base=1f1b&layout=2-apart-1_0.1.1.1.1.8.1.0.1&cmp=abcdefghij&cmpe=planscope_0.2.0"
         );
         assert_eq!(View::parse(&format!("#{}", view.write())), view);
         assert_eq!(View::default().write(), "");

@@ -2,7 +2,7 @@
 
 mod effect;
 mod factors;
-mod replan;
+pub(crate) mod replan;
 
 pub(crate) use effect::{EffectWords, changes};
 pub(crate) use factors::Factors;

@@ -52,6 +52,9 @@ pub(crate) fn remember(stored: &StoredScenario) {
 
 /// A scenario that cannot be opened any more.
 pub(crate) fn forget(id: &str) {
+    if untrack(pinned).is_some_and(|pinned| pinned.id.starts_with(id)) {
+        pin(None);
+    }
     let before = untrack(opened);
     let list: Vec<Opened> = before.iter().filter(|opened| !opened.id.starts_with(id)).cloned().collect();
     if list == before {
@@ -61,6 +64,21 @@ pub(crate) fn forget(id: &str) {
         storage::write(storage::RECENT, &text);
         CHANGES.with(|changes| changes.update(|changes| *changes += 1));
     }
+}
+
+/// The scenario that others are held against until it is put away.
+pub(crate) fn pinned() -> Option<Opened> {
+    CHANGES.with(|changes| changes.try_get());
+    storage::read(storage::PINNED).and_then(|text| serde_json::from_str(&text).ok())
+}
+
+/// Pins a scenario, or none.
+pub(crate) fn pin(scenario: Option<&Opened>) {
+    match scenario.map(serde_json::to_string) {
+        Some(Ok(text)) => storage::write(storage::PINNED, &text),
+        _ => storage::forget(storage::PINNED),
+    }
+    CHANGES.with(|changes| changes.update(|changes| *changes += 1));
 }
 
 /// Puts one in front of the others, once.

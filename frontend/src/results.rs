@@ -2,6 +2,7 @@
 
 mod asked;
 mod assignment;
+mod beside;
 mod breakdown;
 mod cards;
 mod execution_plan;
@@ -57,6 +58,7 @@ pub(crate) fn Results() -> impl IntoView {
                 <iteration_strip::IterationStrip />
                 <ranking_table::RankingTable />
                 <cards::Cards />
+                <beside::BesideCard />
                 <published::PublishedCard />
                 <assignment::AssignmentCard />
                 <placement::PlacementCard />

@@ -12,6 +12,9 @@ pub(crate) const SCHEDULES: &str = "planscope.schedules";
 /// Key of the scenarios that were opened last.
 pub(crate) const RECENT: &str = "planscope.recent";
 
+/// Key of the scenario that others are held against.
+pub(crate) const PINNED: &str = "planscope.pinned";
+
 /// What stands under a key.
 pub(crate) fn read(key: &str) -> Option<String> {
     window().local_storage().ok().flatten()?.get_item(key).ok().flatten()

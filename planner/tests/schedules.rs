@@ -72,7 +72,7 @@ proptest! {
         ranks in 1_usize..6, chunks in 1_usize..4, microbatches in 1_usize..12, seed in any::<u32>(), limit in 20_u64..200,
     ) {
         let costs = uneven(ranks, chunks, microbatches, seed);
-        let found = search(&costs, Bytes::new(limit), Effort::Thorough { swaps: 12 }, &mut Random::new(seed, 1));
+        let found = search(&costs, Bytes::new(limit), Effort::Thorough { swaps: 12 }, Nanos::ZERO, &mut Random::new(seed, 1));
         if let Ok(choice) = found {
             passes(&choice.schedule, &costs, Bytes::new(limit))?;
         } else {

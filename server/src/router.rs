@@ -56,6 +56,7 @@ pub(crate) fn api() -> (Router<Arc<App>>, utoipa::openapi::OpenApi) {
         .routes(routes!(what_if::what_if))
         .routes(routes!(scenarios::plan))
         .routes(routes!(papers::of_scenario))
+        .routes(routes!(outcomes::engines))
         .routes(routes!(outcomes::outcome))
         .routes(routes!(outcomes::timeline))
         .routes(routes!(outcomes::overview))

@@ -5,7 +5,7 @@ use leptos::prelude::*;
 use wasm_bindgen::JsValue;
 
 use super::Explore;
-use crate::fragment::{ActionName, View};
+use crate::fragment::{ActionName, ScenarioPrefix, View};
 use crate::gantt::{Selection, TimeWindow};
 use crate::results::planner_of;
 
@@ -64,7 +64,11 @@ impl Explore {
         let hash = arrived.unwrap_or_else(|| window().location().hash().unwrap_or_default());
         // A link that holds the scenario itself says nothing of the view.
         let fragment = if hash.trim_start_matches('#').starts_with(api::contained::FIRST_FORM) { "" } else { &hash };
-        let (view, words) = View::parse_telling(fragment);
+        let (mut view, words) = View::parse_telling(fragment);
+        // What is pinned stays beside whatever is opened, unless the link names another.
+        if view.compared.is_none() {
+            view.compared = untrack(crate::recent::pinned).and_then(|pinned| ScenarioPrefix::parse(&pinned.id));
+        }
         self.link_words.set(words);
         if let Some((start, end)) = view.window_ns {
             self.window.set(TimeWindow { start_ns: start as f64, end_ns: end as f64 });

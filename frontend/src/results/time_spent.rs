@@ -2,6 +2,8 @@
 
 mod explained;
 
+pub(super) use explained::of_the_same as explained;
+
 use api::planner::outcome::{Answer, PlannerResult, RankSummary, RankTime, StageSummary};
 use leptos::prelude::*;
 

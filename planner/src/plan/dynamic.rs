@@ -2,20 +2,23 @@
 
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
+use std::sync::Mutex;
 
 use super::misfit::Misfit;
 use super::sizing::{Filling, LayoutSearch, Microbatches, Sized};
 use super::{IterationPlan, NoPlan, Plan, ReplicaPlan};
-use crate::cost::{LayerTable, MicrobatchLoad, PipelineCosts, Place, Pricing};
+use crate::cost::{LayerTable, MicrobatchLoad, PipelineCosts, Pricing};
 use crate::observer::{Cancelled, Observer, go_on};
 use crate::outcome::{Layout, SolverStatus};
 use crate::random::Random;
+use crate::ranking::Workers;
 use crate::scenario::{PlannerKind, Scenario};
 use crate::schedule::Schedule;
-use crate::schedule::wait_free_cyclic::{Choice, Effort, Entry, ForwardOrder, Order, search};
+use crate::schedule::wait_free_cyclic::{Choice, Effort, Entry, ForwardOrder, Order, TooLarge, search};
+use crate::units::Nanos;
 use crate::workload::{PackedBatch, Packing};
 
-/// The random stream of the first iteration's swaps; batches have the streams from 0.
+/// The random stream of the swaps of the first iteration's first replica; batches have the streams from 0.
 const SWAP_STREAM: u64 = 1 << 40;
 /// Actions that may be simulated in swaps for one iteration, so that planning a batch takes milliseconds.
 const ACTIONS_PER_ITERATION: usize = 120_000;
@@ -39,7 +42,7 @@ impl Filling for WaitFree<'_> {
         let place = super::replica::place(sized.layout, replica);
         let costs = table.pipeline(&sized.partition, place, assigned);
         // The quick portfolio draws nothing.
-        let choice = search(&costs, batch.scenario.memory_limit(), Effort::Quick, &mut Random::new(0, 0))
+        let choice = search(&costs, batch.scenario.memory_limit(), Effort::Quick, Nanos::ZERO, &mut Random::new(0, 0))
             .map_err(|too_large| Misfit::activations(too_large.rank, too_large.needs))?;
         Ok((costs, choice.schedule))
     }
@@ -138,7 +141,7 @@ fn fill(
         go_on(observer)?;
         observer.progress(PlannerKind::WaitFreeCyclic, "ordering batches", index as u32, batches.len() as u32);
         observer.batch(PlannerKind::WaitFreeCyclic, Some(index as u32));
-        match fill_batch(scenario, pricing, filling, sized, batch, index) {
+        match fill_batch(scenario, pricing, filling, sized, (index, batch), observer.workers()) {
             Ok((iteration, orders)) => {
                 iterations.push(iteration);
                 evaluated += orders;
@@ -155,8 +158,8 @@ fn fill_batch(
     pricing: &Pricing<'_>,
     filling: &WaitFree<'_>,
     sized: &Sized,
-    batch: &PackedBatch,
-    index: usize,
+    (index, batch): (usize, &PackedBatch),
+    workers: &dyn Workers,
 ) -> Result<(IterationPlan, u32), Misfit> {
     let layout = sized.layout;
     let order = filling.sequence_order(batch);
@@ -168,27 +171,42 @@ fn fill_batch(
     let table = pricing.table(layout.tensor, &loads);
     let actions = 2 * sized.partition.stages.len() * microbatches.len();
     let swaps = (ACTIONS_PER_ITERATION / actions.max(1)).clamp(8, 160) as u32;
-    let mut random = Random::new(scenario.seed, SWAP_STREAM + index as u64);
-    let mut replicas = Vec::with_capacity(layout.data as usize);
-    let mut slowest: Option<Choice> = None;
-    let mut evaluated = 0;
-    for (replica, assigned) in deal(layout, &table.microbatch_times()).into_iter().enumerate() {
-        if assigned.is_empty() {
-            return Err(Misfit::rule("a batch has fewer microbatches than replicas"));
-        }
-        let place = Place { pipeline: layout.pipeline, data: layout.data, replica: replica as u32 };
-        let costs = table.pipeline(&sized.partition, place, &assigned);
-        let choice = search(&costs, scenario.memory_limit(), Effort::Thorough { swaps }, &mut random)
-            .map_err(|too_large| Misfit::activations(too_large.rank, too_large.needs))?;
-        evaluated += choice.evaluated;
-        let own = assigned.iter().map(|&microbatch| microbatches[microbatch].clone()).collect();
-        replicas.push(ReplicaPlan::whole(own, choice.schedule.clone()));
-        if slowest.as_ref().is_none_or(|slowest| slowest.end < choice.end) {
-            slowest = Some(choice);
-        }
+    let times = table.microbatch_times();
+    let dealt = deal(layout, &times);
+    if dealt.iter().any(Vec::is_empty) {
+        return Err(Misfit::rule("a batch has fewer microbatches than replicas"));
     }
-    let decision = slowest.map(|choice| describe(&choice));
-    Ok((IterationPlan { replicas, decision }, evaluated))
+    // The replica with the most to do is ordered first; the others need not end before it.
+    let work: Vec<f64> = dealt.iter().map(|own| own.iter().map(|&microbatch| times[microbatch]).sum()).collect();
+    let mut by_work: Vec<usize> = (0..dealt.len()).collect();
+    by_work.sort_by(|&a, &b| work[b].total_cmp(&work[a]).then(a.cmp(&b)));
+    let stream = SWAP_STREAM + index as u64 * u64::from(layout.data);
+    let order_of = |replica: usize, enough: Nanos| {
+        let costs = table.pipeline(&sized.partition, super::replica::place(layout, replica), &dealt[replica]);
+        let mut random = Random::new(scenario.seed, stream + replica as u64);
+        search(&costs, scenario.memory_limit(), Effort::Thorough { swaps }, enough, &mut random)
+    };
+    let (first, others) = by_work.split_first().ok_or_else(|| Misfit::rule("a batch needs a replica"))?;
+    let heaviest =
+        order_of(*first, Nanos::ZERO).map_err(|too_large| Misfit::activations(too_large.rank, too_large.needs))?;
+    let found: Vec<Mutex<Option<Result<Choice, TooLarge>>>> = others.iter().map(|_| Mutex::new(None)).collect();
+    workers.run(others.len(), &|job| {
+        *found[job].lock().expect("every job has one worker") = Some(order_of(others[job], heaviest.end));
+    });
+    let mut choices: Vec<Option<Choice>> = vec![None; dealt.len()];
+    for (&replica, found) in others.iter().zip(found) {
+        let found = found.into_inner().expect("every job has one worker").expect("every job was done");
+        choices[replica] = Some(found.map_err(|too_large| Misfit::activations(too_large.rank, too_large.needs))?);
+    }
+    choices[*first] = Some(heaviest);
+    let choices: Vec<Choice> = choices.into_iter().flatten().collect();
+    let decision = choices.iter().rev().max_by_key(|choice| choice.end).map(describe);
+    let evaluated = choices.iter().map(|choice| choice.evaluated).sum();
+    let replicas = dealt.iter().zip(choices).map(|(own, choice)| {
+        let own = own.iter().map(|&microbatch| microbatches[microbatch].clone()).collect();
+        ReplicaPlan::whole(own, choice.schedule)
+    });
+    Ok((IterationPlan { replicas: replicas.collect(), decision }, evaluated))
 }
 
 fn describe(choice: &Choice) -> String {

@@ -1,24 +1,59 @@
 //! What planning gave: outcomes, timelines, schedules.
 
-use api::job::StoredOutcome;
+use api::job::{EngineAnswerList, StoredOutcome};
 use api::path::{OVERVIEW_MEDIA_TYPE, TIMELINE_MEDIA_TYPE};
 use axum::Json;
-use axum::extract::{Path, State};
+use axum::extract::rejection::QueryRejection;
+use axum::extract::{Path, Query, State};
 use axum::http::HeaderMap;
 use axum::http::header::{ACCEPT, CONTENT_DISPOSITION, CONTENT_TYPE, VARY};
 use axum::response::{IntoResponse, Response};
 use planner::scenario::PlannerKind;
 use planner::timeline::Timeline;
 use planner::timeline::levels::Overview;
+use serde::Deserialize;
 
 use super::scenarios::find;
 use crate::app::{App, Shared};
 use crate::error::ApiError;
 
+/// Whose answer is wanted.
+#[derive(Debug, Deserialize, utoipa::IntoParams)]
+#[into_params(parameter_in = Query)]
+pub(crate) struct OfEngine {
+    /// Name and version of an engine that has answered the scenario; absent: this one, or else the latest.
+    engine: Option<String>,
+}
+
+/// A query that could not be read names nobody.
+type AskedEngine = Result<Query<OfEngine>, QueryRejection>;
+
+fn engine_of(asked: AskedEngine) -> Result<Option<String>, ApiError> {
+    let Query(asked) = asked.map_err(|rejection| ApiError::Malformed(rejection.body_text()))?;
+    Ok(asked.engine)
+}
+
+/// The engines that have answered a scenario, the latest answer first.
+#[utoipa::path(
+    get, path = "/api/v1/scenarios/{id}/engines", tag = "outcomes",
+    params(("id" = String, Path, description = "Identifier, or unique prefix of at least ten characters")),
+    responses(
+        (status = 200, body = EngineAnswerList),
+        (status = 300, description = "The prefix is ambiguous; the candidates are named"),
+        (status = 400, description = "Too short, or not an identifier"),
+        (status = 404, description = "Unknown"),
+        (status = 410, description = "Deleted"),
+    )
+)]
+pub(crate) async fn engines(State(app): Shared, Path(id): Path<String>) -> Result<Json<EngineAnswerList>, ApiError> {
+    let id = find(&app, &id).await?.id;
+    Ok(Json(EngineAnswerList { answers: app.store.reader().engine_answers(&id).await? }))
+}
+
 /// The stored outcome of a scenario: this engine's, or the latest of another.
 #[utoipa::path(
     get, path = "/api/v1/scenarios/{id}/outcome", tag = "outcomes",
-    params(("id" = String, Path, description = "Identifier, or unique prefix of at least ten characters")),
+    params(("id" = String, Path, description = "Identifier, or unique prefix of at least ten characters"), OfEngine),
     responses(
         (status = 200, body = StoredOutcome),
         (status = 300, description = "The prefix is ambiguous; the candidates are named"),
@@ -27,9 +62,14 @@ use crate::error::ApiError;
         (status = 410, description = "Deleted"),
     )
 )]
-pub(crate) async fn outcome(State(app): Shared, Path(id): Path<String>) -> Result<Json<StoredOutcome>, ApiError> {
+pub(crate) async fn outcome(
+    State(app): Shared,
+    Path(id): Path<String>,
+    engine: AskedEngine,
+) -> Result<Json<StoredOutcome>, ApiError> {
+    let engine = engine_of(engine)?;
     let id = find(&app, &id).await?.id;
-    Ok(Json(app.store.reader().outcome(&id).await?))
+    Ok(Json(app.store.reader().outcome_of(&id, engine.as_deref()).await?))
 }
 
 /// The timeline of one planner and iteration, in columns.
@@ -41,6 +81,7 @@ pub(crate) async fn outcome(State(app): Shared, Path(id): Path<String>) -> Resul
         ("id" = String, Path, description = "Identifier, or unique prefix of at least ten characters"),
         ("planner" = PlannerKind, Path, description = "Planner"),
         ("iteration" = u32, Path, description = "Iteration, from 0"),
+        OfEngine,
     ),
     responses(
         (status = 200, description = "The timeline", content(
@@ -56,9 +97,11 @@ pub(crate) async fn outcome(State(app): Shared, Path(id): Path<String>) -> Resul
 pub(crate) async fn timeline(
     State(app): Shared,
     Path((id, planner, iteration)): Path<(String, String, String)>,
+    engine: AskedEngine,
     headers: HeaderMap,
 ) -> Result<Response, ApiError> {
-    let (_, encoded) = stored_timeline(&app, &id, &planner, &iteration).await?;
+    let engine = engine_of(engine)?;
+    let (_, encoded) = timeline_of(&app, &id, (&planner, &iteration), engine.as_deref()).await?;
     let wants_json = headers
         .get(ACCEPT)
         .and_then(|accept| accept.to_str().ok())
@@ -134,18 +177,27 @@ pub(crate) async fn schedule(
     Ok((headers, csv).into_response())
 }
 
-/// A stored timeline, and the short name of its scenario.
+/// The stored timeline that is shown, and the short name of its scenario.
 pub(super) async fn stored_timeline(
     app: &App,
     id: &str,
     planner: &str,
     iteration: &str,
 ) -> Result<(String, Vec<u8>), ApiError> {
+    timeline_of(app, id, (planner, iteration), None).await
+}
+
+async fn timeline_of(
+    app: &App,
+    id: &str,
+    (planner, iteration): (&str, &str),
+    engine: Option<&str>,
+) -> Result<(String, Vec<u8>), ApiError> {
     let scenario = find(app, id).await?;
     let planner = PlannerKind::from_id(planner).ok_or_else(|| ApiError::NoSuchPlanner(planner.to_owned()))?;
     let iteration =
         iteration.parse().map_err(|_| ApiError::Malformed("an iteration is a whole number from 0".to_owned()))?;
-    Ok((scenario.short, app.store.reader().timeline(&scenario.id, planner, iteration).await?))
+    Ok((scenario.short, app.store.reader().timeline_of(&scenario.id, engine, planner, iteration).await?))
 }
 
 pub(super) fn decode(encoded: &[u8]) -> Result<Timeline, ApiError> {

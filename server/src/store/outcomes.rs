@@ -1,6 +1,6 @@
 //! What planning gave: outcomes and timelines, keyed by scenario and engine.
 
-use api::job::{PlanningTime, StoredOutcome};
+use api::job::{EngineAnswer, PlanningTime, StoredOutcome};
 use jiff::Timestamp;
 use planner::outcome::{Answer, ENGINE, Outcome, Planning};
 use planner::scenario::PlannerKind;
@@ -90,14 +90,33 @@ impl Reader {
         Ok(answered.is_some())
     }
 
+    /// The engines that have answered a scenario, the latest answer first.
+    pub async fn engine_answers(&self, scenario: &str) -> Result<Vec<EngineAnswer>, StoreError> {
+        let rows: Vec<(String, i64)> = sqlx::query_as(
+            "SELECT engine, created_at_ms FROM outcome WHERE scenario_id = ? ORDER BY created_at_ms DESC, engine DESC",
+        )
+        .bind(scenario)
+        .fetch_all(self.pool())
+        .await?;
+        let answer = |(engine, at_ms)| EngineAnswer { engine, created_at: rfc3339(at_ms) };
+        Ok(rows.into_iter().map(answer).collect())
+    }
+
     /// The outcome of this engine, or the latest of another.
     pub async fn outcome(&self, scenario: &str) -> Result<StoredOutcome, StoreError> {
+        self.outcome_of(scenario, None).await
+    }
+
+    /// The outcome of an engine; of none in particular, the one that [`Reader::outcome`] shows.
+    pub async fn outcome_of(&self, scenario: &str, engine: Option<&str>) -> Result<StoredOutcome, StoreError> {
         let row: Option<(String, String, i64)> = sqlx::query_as(
-            "SELECT outcome_json, planning_ms_json, created_at_ms FROM outcome WHERE scenario_id = ?
-             ORDER BY engine = ? DESC, created_at_ms DESC LIMIT 1",
+            "SELECT outcome_json, planning_ms_json, created_at_ms FROM outcome
+             WHERE scenario_id = ?1 AND (?3 IS NULL OR engine = ?3)
+             ORDER BY engine = ?2 DESC, created_at_ms DESC LIMIT 1",
         )
         .bind(scenario)
         .bind(ENGINE)
+        .bind(engine)
         .fetch_optional(self.pool())
         .await?;
         let (outcome, planning_ms, created_at_ms) = row.ok_or_else(|| StoreError::missed(WHAT, scenario))?;
@@ -111,15 +130,27 @@ impl Reader {
 
     /// A timeline of the outcome that [`Reader::outcome`] shows, in the compact form.
     pub async fn timeline(&self, scenario: &str, planner: PlannerKind, iteration: u32) -> Result<Vec<u8>, StoreError> {
+        self.timeline_of(scenario, None, planner, iteration).await
+    }
+
+    /// A timeline of the outcome of an engine, as [`Reader::outcome_of`] finds it.
+    pub async fn timeline_of(
+        &self,
+        scenario: &str,
+        engine: Option<&str>,
+        planner: PlannerKind,
+        iteration: u32,
+    ) -> Result<Vec<u8>, StoreError> {
         let encoded: Option<Vec<u8>> = sqlx::query_scalar(
             "SELECT encoded FROM timeline WHERE scenario_id = ?1 AND planner = ?2 AND iteration = ?3 AND engine = (
-                 SELECT engine FROM outcome WHERE scenario_id = ?1
+                 SELECT engine FROM outcome WHERE scenario_id = ?1 AND (?5 IS NULL OR engine = ?5)
                  ORDER BY engine = ?4 DESC, created_at_ms DESC LIMIT 1)",
         )
         .bind(scenario)
         .bind(planner.id())
         .bind(iteration)
         .bind(ENGINE)
+        .bind(engine)
         .fetch_optional(self.pool())
         .await?;
         encoded.ok_or_else(|| StoreError::missed("timeline", &format!("{}/{iteration}", planner.id())))

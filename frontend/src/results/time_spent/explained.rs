@@ -46,6 +46,14 @@ impl Difference {
     }
 }
 
+/// Why a plan of one planner takes another time than a plan of the same planner elsewhere, which is called `there`; nothing
+/// where one of them has no breakdown.
+pub(in crate::results) fn of_the_same(here: &PlannerResult, elsewhere: &PlannerResult, there: &str) -> Option<String> {
+    let row = |result: &PlannerResult| of_planners(std::slice::from_ref(result)).pop();
+    let (plan, baseline) = (row(here)?, row(elsewhere)?);
+    Some(Difference::of(&plan, &baseline).words(there, baseline.total()))
+}
+
 /// All plans beside the baseline; none where it has no breakdown or stands alone.
 fn differences(results: &[PlannerResult], baseline: PlannerKind) -> Option<(StackedRow, Vec<Difference>)> {
     let rows = of_planners(results);

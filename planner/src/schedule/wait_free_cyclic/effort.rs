@@ -5,7 +5,7 @@ use crate::cost::PipelineCosts;
 use crate::random::Random;
 use crate::schedule::{Grouping, Schedule, interleaved, one_f_one_b};
 use crate::simulate::{StepEnd, execute, peak_memory};
-use crate::units::Bytes;
+use crate::units::{Bytes, Nanos};
 
 /// Most swaps tried; later ones change little.
 const SWAPS: usize = 200;
@@ -24,9 +24,10 @@ pub fn within_seconds(costs: &PipelineCosts, limit: Bytes) -> Result<Schedule, T
     let mut random = Random::new(0, 0);
     if let Some(swaps) = affordable.checked_sub(PORTFOLIO) {
         let effort = Effort::Thorough { swaps: SWAPS.min(swaps) as u32 };
-        return search(costs, limit, effort, &mut random).map(|choice| choice.schedule);
+        return search(costs, limit, effort, Nanos::ZERO, &mut random).map(|choice| choice.schedule);
     }
-    search(costs, limit, Effort::Quick, &mut random).map(|choice| no_longer_than_fixed(choice, costs, limit))
+    search(costs, limit, Effort::Quick, Nanos::ZERO, &mut random)
+        .map(|choice| no_longer_than_fixed(choice, costs, limit))
 }
 
 /// The quick portfolio has the fixed order for another order of entry only.

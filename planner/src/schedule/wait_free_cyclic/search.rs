@@ -72,17 +72,27 @@ pub struct TooLarge {
     pub needs: Bytes,
 }
 
-/// Finds a good schedule within `limit` bytes on every rank.
+/// Finds a good schedule within `limit` bytes on every rank, and no longer for a better one where it ends by `enough`: a
+/// replica that waits for a slower one gains nothing by ending earlier.
 ///
 /// Deterministic: the same costs and the same state of `random` give the same schedule.
 /// # Errors
 /// Names the rank that lacks the most where a microbatch does not fit even alone. Ranks with several chunks can fail
 /// although each fits alone; then the rank with the largest need is named too.
-pub fn search(costs: &PipelineCosts, limit: Bytes, effort: Effort, random: &mut Random) -> Result<Choice, TooLarge> {
-    let near_enough = Nanos::new(lower_bound(costs).get() / 1000 * NEAR_ENOUGH_PER_MILLE);
+pub fn search(
+    costs: &PipelineCosts,
+    limit: Bytes,
+    effort: Effort,
+    enough: Nanos,
+    random: &mut Random,
+) -> Result<Choice, TooLarge> {
+    let near_enough = Nanos::new(lower_bound(costs).get() / 1000 * NEAR_ENOUGH_PER_MILLE).max(enough);
     let mut search = Search { costs, limit, cap: caps(costs, limit)?, near_enough, best: None, evaluated: 0 };
     let (entries, policies) = portfolio(costs, effort);
     for &entry in &entries {
+        if search.is_near_enough() {
+            break;
+        }
         let order = entry_order(costs, entry);
         search.try_fixed(&order, entry);
         for &policy in &policies {
@@ -184,11 +194,11 @@ impl Search<'_> {
     }
 
     fn try_policy(&mut self, order: &[usize], entry: Entry, policy: Policy) -> bool {
-        let Some((schedule, end)) = list_schedule(self.costs, &self.cap, order, policy) else { return false };
-        if self.best.as_ref().is_some_and(|(best, _)| best.end <= end) {
+        let before = self.best.as_ref().map_or(Nanos::new(u64::MAX), |(best, _)| best.end);
+        let Some((schedule, _)) = list_schedule(self.costs, &self.cap, order, policy, before) else {
             self.evaluated += 1;
             return false;
-        }
+        };
         self.judge(schedule, order, entry, Order::WaitFree(policy))
     }
 
@@ -286,7 +296,7 @@ mod tests {
     }
 
     fn found(costs: &PipelineCosts, limit: Bytes) -> Result<Choice, TooLarge> {
-        search(costs, limit, Effort::Thorough { swaps: 40 }, &mut Random::new(3, 0))
+        search(costs, limit, Effort::Thorough { swaps: 40 }, Nanos::ZERO, &mut Random::new(3, 0))
     }
 
     /// Long-tailed microbatches on four ranks: 1F1B leaves a good part of the time idle; reordering wins most of it back.
@@ -299,6 +309,22 @@ mod tests {
         let work: u64 = times.iter().map(|time| 3 * time).sum();
         assert!(dynamic.get() as f64 <= 0.9 * fixed.get() as f64, "{dynamic:?} of {fixed:?}");
         assert!(dynamic.get() >= work);
+    }
+
+    /// The same replica beside a slower one: the first order that ends by then will do.
+    #[test]
+    fn nothing_better_is_looked_for_than_what_is_enough() {
+        let times = [9, 1, 2, 30, 3, 1, 12, 2, 5, 1, 22, 2, 7, 1, 3, 16];
+        let costs = uneven(4, 1, &times);
+        let fixed = execute(&one_f_one_b(4, 16), &costs).unwrap().makespan();
+        let limit = Bytes::new(1000);
+        let effort = Effort::Thorough { swaps: 40 };
+        let lax = search(&costs, limit, effort, fixed, &mut Random::new(3, 0)).unwrap();
+        assert_eq!((lax.end, lax.evaluated), (fixed, 1));
+        let best = thorough(&costs, limit).unwrap();
+        let between = Nanos::new(u64::midpoint(best.end.get(), fixed.get()));
+        let found = search(&costs, limit, effort, between, &mut Random::new(3, 0)).unwrap();
+        assert!(found.end <= between && found.evaluated < best.evaluated);
     }
 
     #[test]
@@ -320,6 +346,17 @@ mod tests {
             let fixed = execute(&fixed, &costs).unwrap().makespan();
             let plenty = thorough(&costs, Bytes::new(1_000_000)).unwrap();
             prop_assert!(plenty.end <= fixed);
+            // A walk is given up only where it would not end before what is known.
+            let order: Vec<usize> = (0..times.len()).collect();
+            let caps = vec![Bytes::new(1_000_000); 4];
+            let policy = Policy { forward_order: ForwardOrder::DeepestFirst, extra_in_flight: Some(1) };
+            let walk = |before| list_schedule(&costs, &caps, &order, policy, before);
+            let whole = walk(Nanos::new(u64::MAX));
+            prop_assert!(whole.is_some() || chunks > 1, "one chunk cannot deadlock");
+            if let Some((schedule, end)) = whole {
+                prop_assert_eq!(walk(end), None);
+                prop_assert_eq!(walk(end + Nanos::new(1)), Some((schedule, end)));
+            }
             if let Some(tight) = thorough(&costs, Bytes::new(4 * times.iter().max().unwrap())) {
                 prop_assert!(execute(&tight.schedule, &costs).unwrap().makespan() == tight.end);
             }

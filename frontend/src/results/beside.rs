@@ -1,0 +1,142 @@
+//! Another scenario, or what another engine said of this one, beside the answer that is open.
+//!
+//! Which one is in the link (`cmp`, `cmpe`). A scenario that is pinned stays beside whatever is opened next.
+
+mod changes;
+mod choosing;
+mod figures;
+mod other_timeline;
+
+use std::sync::Arc;
+
+use api::job::{EngineAnswerList, StoredOutcome};
+use api::path;
+use api::planner::scenario::Scenario;
+use api::scenario::StoredScenario;
+use leptos::prelude::*;
+use leptos::task::spawn_local;
+
+use crate::client::{self, Failure};
+use crate::explore::use_explore;
+use crate::fragment::View;
+use crate::notice::FailureNotice;
+use crate::profiles::replan::plan_to_the_end;
+
+/// What the open answer is compared with.
+#[derive(Debug, Clone, PartialEq)]
+struct Reference {
+    scenario: StoredScenario,
+    outcome: StoredOutcome,
+}
+
+/// Where the question for it stands.
+#[derive(Debug, Clone, PartialEq)]
+enum Standing {
+    Nothing,
+    Waiting,
+    Here(Arc<Reference>),
+    Failed(Failure),
+}
+
+/// Scenario and engine, as the link names them.
+type Named = (String, Option<String>);
+
+fn named(view: &View) -> Option<Named> {
+    Some((view.compared?.as_str().to_owned(), view.compared_engine.clone()))
+}
+
+async fn fetch((scenario, engine): Named) -> Result<Reference, Failure> {
+    let scenario = client::get::<StoredScenario>(&path::scenario(&scenario)).await?;
+    let outcome = match engine {
+        None => plan_to_the_end(&scenario.id).await?,
+        Some(name) => {
+            let list = client::get::<EngineAnswerList>(&path::engine_answers(&scenario.id)).await?;
+            let found = list.answers.into_iter().find(|answer| choosing::link_name(&answer.engine) == name);
+            let engine = found.map(|answer| client::encode(&answer.engine)).ok_or_else(|| {
+                Failure::Unreadable(format!("No answer of the engine \u{201c}{name}\u{201d} is stored for it."))
+            })?;
+            client::get(&path::outcome_of(&scenario.id, &engine)).await?
+        }
+    };
+    Ok(Reference { scenario, outcome })
+}
+
+/// How a scenario is called in a line.
+fn title_of(scenario: &Scenario) -> String {
+    let devices = u64::from(scenario.cluster.nodes) * u64::from(scenario.cluster.devices_per_node);
+    let made = || format!("{} on {devices} × {}", scenario.model.name, scenario.cluster.name);
+    scenario.title.clone().unwrap_or_else(made)
+}
+
+/// The card: what to compare with, what differs in the question, and what in the answer.
+#[component]
+pub(super) fn BesideCard() -> impl IntoView {
+    let explore = use_explore();
+    let asked = Memo::new(move |_| explore.view.with(named));
+    let standing = RwSignal::new(Standing::Nothing);
+    // Counts questions; an answer to an older one is dropped.
+    let number = StoredValue::new(0_u64);
+    let ask = move |named: Option<Named>| {
+        number.update_value(|number| *number += 1);
+        let Some(named) = named else { return standing.set(Standing::Nothing) };
+        let mine = number.get_value();
+        standing.set(Standing::Waiting);
+        spawn_local(async move {
+            let answer = fetch(named).await;
+            if number.try_get_value() == Some(mine) {
+                standing.set(match answer {
+                    Ok(reference) => Standing::Here(Arc::new(reference)),
+                    Err(failure) => Standing::Failed(failure),
+                });
+            }
+        });
+    };
+    Effect::new(move |_| ask(asked.get()));
+    let retry = Callback::new(move |()| ask(asked.get_untracked()));
+    let body = move || {
+        match standing.get() {
+        Standing::Nothing => view! {
+            <p class="hint">
+                "Choose a scenario to hold this one against, or pin the present one and change it: what differs in the question and in the answer is shown here."
+            </p>
+        }
+        .into_any(),
+        Standing::Waiting => view! { <p class="hint" role="status">"Fetching the other answer\u{2026}"</p> }.into_any(),
+        Standing::Failed(failure) => view! { <FailureNotice failure=failure on_retry=retry /> }.into_any(),
+        Standing::Here(reference) => view! { <Compared reference=reference /> }.into_any(),
+    }
+    };
+    view! {
+        <section class="card" data-testid="card-beside">
+            <header class="card-title"><h2>"Beside another scenario"</h2></header>
+            <choosing::Choosing />
+            {body}
+        </section>
+    }
+}
+
+/// Both, part by part.
+#[component]
+fn Compared(reference: Arc<Reference>) -> impl IntoView {
+    let explore = use_explore();
+    let Reference { scenario, outcome } = reference.as_ref();
+    let title = title_of(&scenario.scenario);
+    let engine = outcome.outcome.engine.clone();
+    let link = path::share(&scenario.short);
+    let there = StoredValue::new(serde_json::to_value(&scenario.scenario).unwrap_or_default());
+    let differing = move || {
+        let here = explore.stored.with(|stored| serde_json::to_value(&stored.as_ref()?.scenario).ok());
+        here.map(|here| changes::show(&there.with_value(|there| changes::between(there, &here))))
+    };
+    let figures = Arc::clone(&reference);
+    let table = move || explore.result.get().map(|here| figures::show(&here, &figures.outcome));
+    view! {
+        <p class="beside-other">
+            "Beside "<a href=link data-testid="beside-link">{title}</a>
+            <span class="muted">{format!(" planned by {engine}")}</span>
+        </p>
+        {differing}
+        {table}
+        <other_timeline::OtherTimeline reference=reference />
+    }
+}

@@ -1,0 +1,126 @@
+//! What differs between two scenarios, field by field.
+
+use leptos::prelude::*;
+use serde_json::Value;
+
+/// Lines that are shown; the rest is counted.
+const SHOWN: usize = 16;
+/// Letters of a value that are shown.
+const LETTERS: usize = 48;
+
+/// A field that differs.
+#[derive(Debug, Clone, PartialEq)]
+pub(super) struct Change {
+    /// Its JSON pointer.
+    pub(super) pointer: String,
+    /// In the other scenario; absent where it has no such field.
+    pub(super) there: Option<Value>,
+    /// In the open one.
+    pub(super) here: Option<Value>,
+}
+
+/// Every field that differs, the title left out, in the order of the open scenario.
+pub(super) fn between(there: &Value, here: &Value) -> Vec<Change> {
+    let mut changes = Vec::new();
+    collect(String::new(), Some(there), Some(here), &mut changes);
+    changes.retain(|change| change.pointer != "/title");
+    changes
+}
+
+fn collect(pointer: String, there: Option<&Value>, here: Option<&Value>, changes: &mut Vec<Change>) {
+    if there == here {
+        return;
+    }
+    match (there, here) {
+        (Some(Value::Object(there)), Some(Value::Object(here))) => {
+            for (key, value) in here {
+                collect(below(&pointer, key), there.get(key), Some(value), changes);
+            }
+            for (key, value) in there.iter().filter(|(key, _)| !here.contains_key(*key)) {
+                collect(below(&pointer, key), Some(value), None, changes);
+            }
+        }
+        (Some(Value::Array(there)), Some(Value::Array(here)))
+            if there.len() == here.len() && here.iter().any(Value::is_object) =>
+        {
+            for (place, (there, here)) in there.iter().zip(here).enumerate() {
+                collect(below(&pointer, &place.to_string()), Some(there), Some(here), changes);
+            }
+        }
+        _ => changes.push(Change { pointer, there: there.cloned(), here: here.cloned() }),
+    }
+}
+
+/// The pointer of a field, its letters escaped as JSON pointers have them.
+fn below(pointer: &str, key: &str) -> String {
+    format!("{pointer}/{}", key.replace('~', "~0").replace('/', "~1"))
+}
+
+fn value_words(value: Option<&Value>) -> String {
+    let text = match value {
+        None => return "–".to_owned(),
+        Some(Value::String(text)) => text.clone(),
+        Some(Value::Array(list)) if list.iter().all(Value::is_string) => {
+            list.iter().filter_map(Value::as_str).collect::<Vec<_>>().join(", ")
+        }
+        Some(value) => value.to_string(),
+    };
+    if text.chars().count() <= LETTERS {
+        return text;
+    }
+    text.chars().take(LETTERS - 1).chain(['…']).collect()
+}
+
+/// The fields as a table.
+pub(super) fn show(changes: &[Change]) -> AnyView {
+    if changes.is_empty() {
+        return view! { <p class="hint" data-testid="beside-same">"Both ask the same question."</p> }.into_any();
+    }
+    let lines = changes.iter().take(SHOWN).map(|change| {
+        view! {
+            <tr>
+                <th scope="row">{change.pointer.trim_start_matches('/').replace('/', " › ").replace('_', " ")}</th>
+                <td>{value_words(change.there.as_ref())}</td>
+                <td>{value_words(change.here.as_ref())}</td>
+            </tr>
+        }
+    });
+    let more = changes.len().saturating_sub(SHOWN);
+    view! {
+        <div class="table-scroll" role="region" aria-label="Fields that differ" tabindex="0">
+            <table class="figures words" data-testid="beside-changes">
+                <thead><tr><th scope="col">"Field"</th><th scope="col">"There"</th><th scope="col">"Here"</th></tr></thead>
+                <tbody>{lines.collect_view()}</tbody>
+            </table>
+        </div>
+        {(more > 0).then(|| view! { <p class="hint">{format!("And {more} fields more.")}</p> })}
+    }
+    .into_any()
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    #[test]
+    fn every_field_that_differs_is_named_once() {
+        let there = json!({"title": "a", "cluster": {"nodes": 4, "name": "x"}, "planners": ["1f1b"], "seed": 1, "m": [{"l": 1}, {"l": 2}]});
+        let here = json!({"title": "b", "cluster": {"nodes": 8, "name": "x"}, "planners": ["1f1b", "zb"], "a/b": 2, "m": [{"l": 1}, {"l": 3}]});
+        let mut changes = between(&there, &here);
+        changes.sort_by(|a, b| a.pointer.cmp(&b.pointer));
+        let pointers: Vec<_> = changes.iter().map(|change| change.pointer.as_str()).collect();
+        assert_eq!(pointers, ["/a~1b", "/cluster/nodes", "/m/1/l", "/planners", "/seed"]);
+        assert_eq!((changes[1].there.clone(), changes[1].here.clone()), (Some(json!(4)), Some(json!(8))));
+        assert_eq!((changes[4].there.clone(), changes[4].here.clone()), (Some(json!(1)), None));
+        assert!(between(&there, &there).is_empty());
+    }
+
+    #[test]
+    fn values_are_short() {
+        assert_eq!(value_words(Some(&json!(["1f1b", "zb"]))), "1f1b, zb");
+        assert_eq!(value_words(None), "–");
+        assert_eq!(value_words(Some(&json!("x".repeat(100)))).chars().count(), LETTERS);
+    }
+}

@@ -1,0 +1,173 @@
+//! Which scenario, and whose answer, the open one is held against.
+
+use api::job::EngineAnswerList;
+use api::path;
+use leptos::prelude::*;
+use leptos::task::spawn_local;
+
+use super::title_of;
+use crate::client;
+use crate::explore::use_explore;
+use crate::format;
+use crate::fragment::ScenarioPrefix;
+use crate::recent::{self, Opened};
+
+/// Marks an engine's answer among the choices.
+const OF_ENGINE: &str = "@";
+
+/// An engine as links write it.
+pub(super) fn link_name(engine: &str) -> String {
+    let plain = |c: char| if c.is_ascii_alphanumeric() || matches!(c, '.' | '-') { c } else { '_' };
+    engine.chars().map(plain).collect()
+}
+
+/// A scenario in what was pasted: a link of any kind, or an identifier.
+fn scenario_in(text: &str) -> Option<ScenarioPrefix> {
+    let text = text.trim();
+    let behind = text.rsplit_once("/s/").map_or(text, |(_, behind)| behind);
+    let end = behind.find(|c: char| !c.is_ascii_alphanumeric()).unwrap_or(behind.len());
+    ScenarioPrefix::parse(&behind[..end])
+}
+
+/// The choices: the pinned scenario, those opened last, other engines' answers to this one, and any link.
+#[component]
+pub(super) fn Choosing() -> impl IntoView {
+    let explore = use_explore();
+    let engines = RwSignal::new(EngineAnswerList { answers: Vec::new() });
+    Effect::new(move |_| {
+        let Some(id) = explore.kept_scenario() else { return };
+        spawn_local(async move {
+            // Without the list there is one choice less, and nothing else is missing.
+            if let Ok(list) = client::get::<EngineAnswerList>(&path::engine_answers(&id)).await
+                && untrack(|| explore.kept_scenario()) == Some(id)
+            {
+                engines.try_set(list);
+            }
+        });
+    });
+    let pasted = RwSignal::new(String::new());
+    let unread = Memo::new(move |_| pasted.with(|text| !text.trim().is_empty() && scenario_in(text).is_none()));
+    let here = move || explore.stored.with(|stored| stored.as_ref().map(|stored| stored.id.clone()));
+    let compare = move |scenario: Option<ScenarioPrefix>, engine: Option<String>| {
+        explore.view.update(|view| (view.compared, view.compared_engine) = (scenario, engine));
+    };
+    let chosen = move |event| {
+        let value = event_target_value(&event);
+        match value.strip_prefix(OF_ENGINE) {
+            Some(engine) => compare(here().as_deref().and_then(ScenarioPrefix::parse), Some(engine.to_owned())),
+            None => compare(ScenarioPrefix::parse(&value), None),
+        }
+    };
+    let typed = move |event| {
+        let text = event_target_value(&event);
+        if let Some(scenario) = scenario_in(&text) {
+            compare(Some(scenario), None);
+        }
+        pasted.set(text);
+    };
+    let pin = move |_| {
+        let Some(pinned) = explore.stored.with_untracked(|stored| {
+            let stored = stored.as_ref()?;
+            Some(Opened { id: stored.id.clone(), short: stored.short.clone(), title: title_of(&stored.scenario) })
+        }) else {
+            return;
+        };
+        compare(ScenarioPrefix::parse(&pinned.id), None);
+        recent::pin(Some(&pinned));
+    };
+    let stop = move |_| {
+        recent::pin(None);
+        pasted.set(String::new());
+        compare(None, None);
+    };
+    let is_compared = Memo::new(move |_| explore.view.with(|view| view.compared.is_some()));
+    let options = move || {
+        let now =
+            explore.view.with(|view| (view.compared.map(|it| it.as_str().to_owned()), view.compared_engine.clone()));
+        let open = here();
+        let line = |opened: Opened, mark: &str| {
+            let selected = now.1.is_none() && now.0.as_ref().is_some_and(|id| opened.id.starts_with(id.as_str()));
+            view! { <option value=opened.id selected=selected>{format!("{mark}{}", opened.title)}</option> }
+        };
+        let pinned = recent::pinned();
+        let pinned_id = pinned.as_ref().map(|opened| opened.id.clone());
+        let others = recent::opened()
+            .into_iter()
+            .filter(|opened| Some(&opened.id) != open.as_ref() && Some(&opened.id) != pinned_id.as_ref());
+        let of_engines = engines.get().answers.into_iter().filter(|answer| {
+            explore.result.with(|result| result.as_ref().is_none_or(|result| result.outcome.engine != answer.engine))
+        });
+        let of_engines = of_engines.map(|answer| {
+            let name = link_name(&answer.engine);
+            let selected = now.1.as_ref() == Some(&name);
+            let text = format!("This one as {} had it, {}", answer.engine, format::moment(&answer.created_at));
+            view! { <option value=format!("{OF_ENGINE}{name}") selected=selected>{text}</option> }
+        });
+        view! {
+            <option value="" selected=now.0.is_none()>"Choose\u{2026}"</option>
+            {pinned.map(|opened| line(opened, "Pinned: "))}
+            {of_engines.collect_view()}
+            {others.map(|opened| line(opened, "")).collect_view()}
+        }
+    };
+    view! {
+        <div class="beside-choice">
+            <label>
+                <span>"Compare with"</span>
+                <select data-testid="beside-choice" on:change=chosen>{options}</select>
+            </label>
+            <label>
+                <span>"or paste a link"</span>
+                <input
+                    type="text"
+                    data-testid="beside-link-field"
+                    placeholder="/s/\u{2026}"
+                    autocomplete="off"
+                    spellcheck="false"
+                    aria-invalid=move || unread.get().to_string()
+                    prop:value=move || pasted.get()
+                    on:change=typed
+                />
+            </label>
+            <button
+                class="quiet"
+                data-testid="beside-pin"
+                title="Hold whatever is opened or edited next against the scenario as it is now"
+                disabled=move || explore.stored.with(Option::is_none)
+                on:click=pin
+            >
+                "Pin this one"
+            </button>
+            <Show when=move || is_compared.get()>
+                <button class="quiet" data-testid="beside-stop" on:click=stop>"Stop comparing"</button>
+            </Show>
+        </div>
+        <Show when=move || unread.get()>
+            <p class="field-error" role="alert">"This is neither a link to a scenario nor an identifier of at least ten letters."</p>
+        </Show>
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_scenario_is_found_in_links_and_identifiers() {
+        let found = |text| scenario_in(text).map(|prefix| prefix.as_str().to_owned());
+        let wanted = Some("abcdefghij".to_owned());
+        for text in
+            ["abcdefghij", " ABCDEFGHIJ ", "/s/abcdefghij", "http://localhost:8080/s/abcdefghij#i=3&cmp=zzzzzzzzzz"]
+        {
+            assert_eq!(found(text), wanted, "{text}");
+        }
+        for text in ["", "abc", "/s/", "http://localhost/runs/abcdefghi1", "…"] {
+            assert_eq!(found(text), None, "{text}");
+        }
+    }
+
+    #[test]
+    fn an_engine_needs_no_escape_in_a_link() {
+        assert_eq!(link_name("planscope 0.2.0"), "planscope_0.2.0");
+    }
+}

@@ -1,0 +1,101 @@
+//! The other answer's timeline of the chosen planner, on the time axis of the open ones.
+
+use std::sync::Arc;
+
+use api::path;
+use api::planner::outcome::Answer;
+use api::planner::scenario::PlannerKind;
+use api::planner::timeline::Timeline;
+use leptos::prelude::*;
+use leptos::task::spawn_local;
+
+use super::Reference;
+use crate::client::{self, Failure};
+use crate::explore::use_explore;
+use crate::gantt::Gantt;
+use crate::notice::FailureNotice;
+use crate::results::{chosen_planner, short_title};
+
+/// Behind the charts of all planners and of layouts.
+const CHART: usize = 20_000;
+
+/// The timeline, and the planner and iteration that it is of.
+type Drawn = (PlannerKind, u32, Arc<Timeline>);
+
+async fn fetch(reference: &Reference, planner: PlannerKind, iteration: u32) -> Result<Timeline, Failure> {
+    let engine = client::encode(&reference.outcome.outcome.engine);
+    let url = path::timeline_of(&reference.scenario.id, planner.id(), iteration, &engine);
+    let bytes = client::get_bytes(&url, path::TIMELINE_MEDIA_TYPE).await?;
+    api::timeline::decode(&bytes).map_err(|error| Failure::Unreadable(error.to_string()))
+}
+
+/// The chart; nothing where the other answer has no plan of the chosen planner.
+#[component]
+pub(super) fn OtherTimeline(reference: Arc<Reference>) -> impl IntoView {
+    let explore = use_explore();
+    let planned: Vec<PlannerKind> = reference
+        .outcome
+        .outcome
+        .results
+        .iter()
+        .filter(|result| matches!(result.answer, Answer::Planned(_)))
+        .map(|result| result.planner)
+        .collect();
+    let last = u32::try_from(reference.outcome.outcome.batches.len()).unwrap_or(u32::MAX).saturating_sub(1);
+    let wanted = Memo::new(move |_| {
+        let chosen = chosen_planner(&explore.results(), explore.view.with(|view| view.planner));
+        let planner = chosen.filter(|planner| planned.contains(planner)).or_else(|| planned.first().copied())?;
+        Some((planner, explore.shown.with(|shown| shown.iteration).min(last)))
+    });
+    let drawn = RwSignal::new(None::<Drawn>);
+    let failure = RwSignal::new(None::<Failure>);
+    Effect::new(move |_| {
+        failure.set(None);
+        let Some((planner, iteration)) = wanted.get() else { return drawn.set(None) };
+        let reference = Arc::clone(&reference);
+        spawn_local(async move {
+            let answer = fetch(&reference, planner, iteration).await;
+            if wanted.try_get_untracked() != Some(Some((planner, iteration))) {
+                return;
+            }
+            match answer {
+                Ok(timeline) => drawn.set(Some((planner, iteration, Arc::new(timeline)))),
+                Err(problem) => failure.set(Some(problem)),
+            }
+        });
+    });
+    let timeline = Signal::derive(move || drawn.with(|drawn| drawn.as_ref().map(|(_, _, it)| Arc::clone(it))));
+    let against = Signal::derive(move || {
+        let planner = drawn.with(|drawn| drawn.as_ref().map(|(planner, ..)| *planner))?;
+        explore.shown.with(|shown| shown.timeline(planner))
+    });
+    let extent = Memo::new(move |_| {
+        let own = timeline.with(|timeline| timeline.as_ref().map_or(0, |timeline| timeline.makespan_ns));
+        own.max(explore.shown.with(crate::explore::Shown::extent_ns))
+    });
+    let title = Signal::derive(move || {
+        drawn.with(|drawn| match drawn {
+            Some((planner, iteration, _)) => format!("{} there, iteration {iteration}", short_title(*planner)),
+            None => String::new(),
+        })
+    });
+    let has_timeline = Memo::new(move |_| drawn.with(Option::is_some));
+    let (selection, hover) = (RwSignal::new(None), RwSignal::new(None));
+    view! {
+        {move || failure.get().map(|failure| view! { <FailureNotice failure=failure /> })}
+        <Show when=move || has_timeline.get()>
+            <h3>{title}</h3>
+            <Gantt
+                chart=CHART
+                id="beside"
+                title=title
+                timeline=timeline
+                against=against
+                extent_ns=extent
+                window=explore.window
+                selection=selection
+                hover=hover
+            />
+        </Show>
+    }
+}
