@@ -336,6 +336,11 @@ pub fn job_events(id: &str) -> String {
     format!("/api/v1/jobs/{id}/events")
 }
 
+/// The page of a paper.
+pub fn paper_page(id: &str) -> String {
+    format!("/papers/{id}")
+}
+
 /// The page that shows a scenario; `short` is a unique prefix of its identifier.
 pub fn share(short: &str) -> String {
     format!("/s/{short}")

@@ -15,6 +15,7 @@ use crate::pages::datasets::DatasetsPage;
 use crate::pages::explore::ExplorePage;
 use crate::pages::gallery::GalleryPage;
 use crate::pages::papers::PapersPage;
+use crate::pages::papers::paper::PaperPage;
 use crate::pages::plans::PlansPage;
 use crate::pages::profile::ProfilePage;
 use crate::pages::profiles::ProfilesPage;
@@ -52,6 +53,7 @@ pub(crate) fn App() -> impl IntoView {
                 <Route path=path!("/profiles") view=ProfilesPage />
                 <Route path=path!("/profiles/:id") view=ProfilePage />
                 <Route path=path!("/papers") view=PapersPage />
+                <Route path=path!("/papers/:id") view=PaperPage />
                 <Route path=path!("/accuracy") view=AccuracyPage />
             </Routes>
             <HelpDialog />

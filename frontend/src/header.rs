@@ -46,7 +46,7 @@ pub(crate) fn Header() -> impl IntoView {
                 <a href="/runs" aria-current=move || below("/runs")>"Runs"</a>
                 <a href="/traces" aria-current=move || below("/traces")>"Traces"</a>
                 <a href="/profiles" aria-current=move || below("/profiles")>"Profiles"</a>
-                <a href="/papers" aria-current=move || here("/papers")>"Papers"</a>
+                <a href="/papers" aria-current=move || below("/papers")>"Papers"</a>
                 <a href="/accuracy" aria-current=move || here("/accuracy")>"Accuracy"</a>
             </nav>
             <span class="grow"></span>

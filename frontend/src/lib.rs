@@ -19,6 +19,7 @@
     )
 )]
 
+mod accuracy_link;
 mod app;
 mod catalogue;
 mod charts;

@@ -1,11 +1,13 @@
 //! Rankings a second of the search of PipeWeaver, on a pipeline like that of VLM-L: 8 ranks, an encoder over one
 //! segment and a backbone over three, uneven microbatches. What the rankings come to is told by `tests/studies.rs`.
 
+use std::sync::atomic::{AtomicUsize, Ordering};
+
 use divan::counter::ItemsCount;
 use planner::cost::{PipelineCosts, UniformTimes};
 use planner::flow::{Flows, Path};
 use planner::random::Random;
-use planner::ranking::{Alone, Budget, Goal, Strategy, Unwatched, search};
+use planner::ranking::{Alone, Budget, Goal, Strategy, Unwatched, Workers, search};
 use planner::schedule::dual_queue::{Interleaver, Interleaving, Priorities};
 use planner::units::{Bytes, Nanos};
 
@@ -70,4 +72,39 @@ fn one_interleaving<const MICROBATCHES: u32>(bencher: divan::Bencher<'_, '_>) {
     let priorities = Priorities::natural(interleaving.groups());
     let mut interleaver = Interleaver::new(&interleaving);
     bencher.bench_local(|| interleaver.end(&priorities));
+}
+
+/// So many threads that take jobs until there are none left; made anew for every round, as the server does.
+struct Threads(usize);
+
+impl Workers for Threads {
+    fn run(&self, jobs: usize, job: &(dyn Fn(usize) + Sync)) {
+        let next = AtomicUsize::new(0);
+        let work = || {
+            loop {
+                let number = next.fetch_add(1, Ordering::Relaxed);
+                if number >= jobs {
+                    break;
+                }
+                job(number);
+            }
+        };
+        std::thread::scope(|scope| {
+            for _ in 1..self.0 {
+                scope.spawn(work);
+            }
+            work();
+        });
+    }
+}
+
+/// The tree search with workers; items are rankings, so that the ratio of the rates is the speed-up.
+#[divan::bench(args = [1, 2, 4])]
+fn tree_search_on_threads(bencher: divan::Bencher<'_, '_>, threads: usize) {
+    let (costs, groups) = pipeline(16);
+    let interleaving = Interleaving::new(&costs, &groups, Bytes::new(u64::MAX)).expect("memory without end");
+    let budget = Budget { rollouts: 4 * ROLLOUTS, seed: 1, stream: 0 };
+    bencher.counter(ItemsCount::new(4 * ROLLOUTS)).bench(|| {
+        search(&interleaving, Strategy::MonteCarlo, Goal::Fastest, budget, &Threads(threads), &Unwatched).end
+    });
 }

@@ -121,6 +121,7 @@ impl Load {
             at(1.0),
             silence.as_secs_f64()
         );
+        println!("measured {} trainers, 99 %: {:.1} ms", self.trainers, at(0.99));
         println!(
             "  the server: {before:.0} MB before, {:.0} MB after, {:.0} MB at most; {:.1} s of processor time",
             server.memory_mb(),

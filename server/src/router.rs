@@ -134,6 +134,7 @@ pub fn router(app: Arc<App>) -> Router {
         .route("/traces", get(pages::page))
         .route("/traces/{id}", get(pages::page))
         .route("/papers", get(pages::page))
+        .route("/papers/{id}", get(pages::page))
         .route("/accuracy", get(pages::page))
         .fallback(pages::file)
         // From the inside out: a panic becomes a problem, as does every refusal, answers are compressed,

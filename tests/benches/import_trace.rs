@@ -50,6 +50,8 @@ async fn import(name: &str, path: &Path) {
         trace.stored_bytes as f64 / 1e6,
         report.used
     );
+    println!("measured {name}, time: {:.0} ms", seconds * 1e3);
+    println!("measured {name}, memory: {peak:.0} MB");
     let detail: TraceDetail = house.get(&api::path::trace(&trace.id)).await.json();
     println!("  levels beyond the slices: {:?} ns", detail.level_widths_ns);
     for share in [1.0, 0.1, 0.01, 0.001] {

@@ -1,14 +1,13 @@
 // Everyone: axe on every page in both themes, narrow screens, the keyboard alone.
 import assert from "node:assert/strict";
 import { mkdirSync } from "node:fs";
-import { createRequire } from "node:module";
 import { join } from "node:path";
 import { after, before, test } from "node:test";
+import { serious } from "./axe.mjs";
 import { expectNoFaults, openPage, startBrowser } from "./browser.mjs";
 import { gantt, settled, shown } from "./explore.mjs";
 import { root, startServer } from "./server.mjs";
 
-const axe = createRequire(import.meta.url)("axe-core").source;
 const pictures = join(root, "target/e2e");
 /** Pictures of the README; only renewed on request, so that tests leave the source alone. */
 const readme = process.env.PLANSCOPE_PICTURES;
@@ -31,7 +30,21 @@ before(async () => {
   await page.getByTestId("upload").setInputFiles(join(root, "tests/e2e/fixtures/long_documents.csv"));
   await page.getByTestId("import-report").waitFor();
   await page.context().close();
-  pages.push(["gallery", "/"], ["new", "/new"], ["explore", link], ["scenarios", "/scenarios"], ["datasets", "/datasets"], ["traces", "/traces"], ["papers", "/papers"], ["accuracy", "/accuracy"]);
+  pages.push(
+    ["gallery", "/"],
+    ["new", "/new"],
+    ["explore", link],
+    ["schedules", "/schedules"],
+    ["scenarios", "/scenarios"],
+    ["plans", "/plans"],
+    ["datasets", "/datasets"],
+    ["runs", "/runs"],
+    ["traces", "/traces"],
+    ["profiles", "/profiles"],
+    ["papers", "/papers"],
+    ["paper", "/papers/pipeweaver"],
+    ["accuracy", "/accuracy"],
+  );
 });
 after(async () => {
   await browser?.close();
@@ -71,14 +84,7 @@ for (const scheme of ["light", "dark"]) {
     const page = await openPage(browser, server, { scheme });
     for (const [name, path] of pages) {
       await open(page, name, path);
-      await page.evaluate(axe);
-      const violations = await page.evaluate(async () => {
-        const { violations } = await window.axe.run(document, { resultTypes: ["violations"] });
-        return violations.map(({ id, impact, nodes }) => ({ id, impact, nodes: nodes.map((node) => `${node.target} ${node.any.map((check) => check.message).join("; ")}`) }));
-      });
-      for (const { id, impact, nodes } of violations) {
-        if (impact === "serious" || impact === "critical") found.push(`${name}: ${id} (${impact}) ${nodes.slice(0, 4).join(" | ")}`);
-      }
+      found.push(...(await serious(page)).map((line) => `${name}: ${line}`));
     }
     expectNoFaults(page);
     await page.context().close();
@@ -103,6 +109,46 @@ for (const scheme of ["light", "dark"]) {
     });
   }
 }
+
+test("nothing jumps while a page loads", async () => {
+  const page = await openPage(browser, server);
+  await page.addInitScript(() => {
+    window.shift = 0;
+    const note = (list) => list.getEntries().forEach((entry) => (window.shift += entry.hadRecentInput ? 0 : entry.value));
+    new PerformanceObserver(note).observe({ type: "layout-shift", buffered: true });
+  });
+  const jumpy = [];
+  for (const [name, path] of pages) {
+    await open(page, name, path);
+    const shift = await page.evaluate(() => window.shift);
+    // What Chromium's own audit calls good.
+    if (shift > 0.1) jumpy.push(`${name}: ${shift.toFixed(3)}`);
+  }
+  await page.context().close();
+  assert.deepEqual(jumpy, []);
+});
+
+test("colours that the system forces, and four thousand pixels: nothing is lost", async () => {
+  for (const [look, settings] of [["forced", { forcedColors: "active", scheme: "dark" }], ["4k", { width: 3840, height: 2160 }]]) {
+    const page = await openPage(browser, server, settings);
+    const wide = [];
+    for (const [name, path] of pages) {
+      await open(page, name, path);
+      wide.push(...(await tooWide(page, name)));
+      await page.screenshot({ path: join(pictures, `${name}-${look}.png`) });
+    }
+    assert.deepEqual(wide, []);
+    if (look === "forced") {
+      // A button that is pressed, and the focus, must be seen without colours of ours.
+      await page.goto("/");
+      await page.getByTestId("new-scenario").focus();
+      const outline = await page.getByTestId("new-scenario").evaluate((element) => getComputedStyle(element).outlineStyle);
+      assert.notEqual(outline, "none");
+    }
+    expectNoFaults(page);
+    await page.context().close();
+  }
+});
 
 test("usable at 320 px", async () => {
   const page = await openPage(browser, server, { width: 320, height: 640 });

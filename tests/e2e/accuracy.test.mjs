@@ -1,12 +1,11 @@
 // Predictions against measurements: the page, and what the cluster editor says of a device's figures.
 import assert from "node:assert/strict";
-import { createRequire } from "node:module";
 import { after, before, test } from "node:test";
+import { serious } from "./axe.mjs";
 import { expectNoFaults, openPage, startBrowser } from "./browser.mjs";
 import { field, reveal, setNumber, settled } from "./explore.mjs";
 import { startServer } from "./server.mjs";
 
-const axe = createRequire(import.meta.url)("axe-core").source;
 
 let server, browser, sets;
 before(async () => {
@@ -28,15 +27,6 @@ const drawn = () => sets.filter(({ unit }) => unit !== "mixed");
 async function points(page) {
   await chart(page).locator(".main-svg").first().waitFor();
   return chart(page).locator(".scatterlayer .trace .points path").count();
-}
-
-async function serious(page) {
-  await page.evaluate(axe);
-  return page.evaluate(async () => {
-    const { violations } = await window.axe.run(document, { resultTypes: ["violations"] });
-    const bad = violations.filter(({ impact }) => impact === "serious" || impact === "critical");
-    return bad.map(({ id, nodes }) => `${id}: ${nodes.slice(0, 3).map(({ target }) => target)}`);
-  });
 }
 
 test("every set stands in the table, its goal met or missed in words", async () => {

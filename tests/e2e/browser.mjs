@@ -23,12 +23,13 @@ export async function startBrowser() {
  * A page in a context of its own. `page.faults` collects errors of the console, uncaught exceptions, violations of
  * the content security policy and requests to other origins; `expectNoFaults` fails with the list.
  */
-export async function openPage(browser, server, { scheme = "light", width = 1440, height = 1000, refusals = false } = {}) {
+export async function openPage(browser, server, { scheme = "light", width = 1440, height = 1000, refusals = false, forcedColors = "none" } = {}) {
   const context = await browser.newContext({
     baseURL: server.url,
     colorScheme: scheme,
     viewport: { width, height },
     reducedMotion: "reduce",
+    forcedColors,
   });
   await context.grantPermissions(["clipboard-read", "clipboard-write"], { origin: server.url });
   context.setDefaultTimeout(20_000);

@@ -1,16 +1,15 @@
 // Observed runs: opened on the page, fed by the shown commands, drawn beside a plan and beside each other.
 import assert from "node:assert/strict";
 import { appendFileSync, existsSync, mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
-import { createRequire } from "node:module";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { after, before, test } from "node:test";
+import { serious } from "./axe.mjs";
 import { expectNoFaults, openPage, startBrowser } from "./browser.mjs";
 import { settled } from "./explore.mjs";
 import { allPoints, beginShell, drawn, eventually, runShell } from "./runs.mjs";
 import { root, startServer } from "./server.mjs";
 
-const axe = createRequire(import.meta.url)("axe-core").source;
 const pictures = process.env.PLANSCOPE_PICTURES;
 
 let server, browser, folder, scenario, log;
@@ -238,11 +237,3 @@ for (const scheme of ["light", "dark"]) {
   });
 }
 
-async function serious(page) {
-  await page.evaluate(axe);
-  return page.evaluate(async () => {
-    const { violations } = await window.axe.run(document, { resultTypes: ["violations"] });
-    const bad = violations.filter(({ impact }) => impact === "serious" || impact === "critical");
-    return bad.map(({ id, nodes }) => `${id}: ${nodes.slice(0, 3).map(({ target }) => target)}`);
-  });
-}

@@ -4,6 +4,7 @@
 //! has nothing to do says so and costs nothing.
 
 mod apt;
+mod bench;
 mod chromium;
 mod lint;
 mod node;
@@ -43,11 +44,14 @@ enum Command {
     Serve(ServeArguments),
     /// Set up and run every test, the browser's too
     Test(TestArguments),
-    /// Run the benchmarks of the planner
+    /// Run every benchmark and hold it against its target, in one table
     Bench {
-        /// Passed on to the benchmarks, for example a filter
-        #[arg(trailing_var_arg = true, allow_hyphen_values = true)]
-        rest: Vec<String>,
+        /// Only benchmarks with this in their name: estimate, ranking, live, browser and so on
+        #[arg(long, value_name = "NAME")]
+        only: Option<String>,
+        /// Write the table to docs/performance.md
+        #[arg(long)]
+        write: bool,
     },
     /// Measure the simulator against published measurements and write docs/accuracy.md
     Accuracy(AccuracyArguments),
@@ -145,10 +149,7 @@ fn run(command: Command) -> anyhow::Result<()> {
             let pictures = if arguments.update_screenshots { suite::Pictures::Renew } else { suite::Pictures::Keep };
             suite::run(&workspace, scope, pictures)
         }
-        Command::Bench { rest } => {
-            setup::native(&workspace)?;
-            Step::cargo(&workspace).args(["bench", "--package", "planscope-planner", "--"]).args(rest).run()
-        }
+        Command::Bench { only, write } => bench::run(&workspace, &bench::Wanted { only, write }),
         Command::Accuracy(arguments) => {
             let flags = [
                 ("--check", arguments.check),

@@ -1,6 +1,7 @@
 //! One command of a road: echoed before it runs, named when it fails.
 
 use std::ffi::{OsStr, OsString};
+use std::io::{BufRead, BufReader};
 use std::path::Path;
 use std::process::{Command, Stdio};
 
@@ -64,6 +65,27 @@ impl Step {
             bail!("`{line}` failed ({status})");
         }
         Ok(())
+    }
+
+    /// Runs it to its end like [`Step::run`], and answers what it printed beside passing it on.
+    pub(crate) fn run_and_read(mut self) -> Result<String> {
+        let line = self.line();
+        println!("$ {line}");
+        let mut child = self.command.stdout(Stdio::piped()).spawn().with_context(|| format!("cannot run `{line}`"))?;
+        let mut printed = String::new();
+        if let Some(stdout) = child.stdout.take() {
+            for words in BufReader::new(stdout).lines() {
+                let words = words.with_context(|| format!("cannot read what `{line}` prints"))?;
+                println!("{words}");
+                printed.push_str(&words);
+                printed.push('\n');
+            }
+        }
+        let status = child.wait().with_context(|| format!("cannot wait for `{line}`"))?;
+        if !status.success() {
+            bail!("`{line}` failed ({status})");
+        }
+        Ok(printed)
     }
 
     /// Gives this process over to the command, so that signals reach it directly; returns only on failure or

@@ -1,5 +1,6 @@
 //! The first page: ready scenarios, a new one, what was opened last, pinned and kept.
 
+pub(crate) mod ready_line;
 mod rehearse;
 
 use api::gallery::{Gallery, GalleryEntry};
@@ -15,6 +16,7 @@ use crate::notice::FailureNotice;
 use crate::recent::OpenedLast;
 use crate::results::short_title;
 use crate::sketch;
+use ready_line::ReadyLine;
 use rehearse::RehearseReady;
 
 /// Kept scenarios shown here; the rest is a page of its own.
@@ -101,26 +103,7 @@ fn shelves(entries: Vec<GalleryEntry>) -> Vec<(String, Vec<GalleryEntry>)> {
 /// The set-ups of one paper, a line each.
 #[component]
 fn PaperShelf(paper: String, entries: Vec<GalleryEntry>) -> impl IntoView {
-    let line = |entry: GalleryEntry| {
-        let GalleryEntry { slug, title, summary, scenario, paper, is_synthetic } = entry;
-        let Scenario { model, cluster, .. } = scenario;
-        let place = paper.map(|paper| paper.place);
-        let synthetic = is_synthetic.then(|| {
-            view! { <span class="chip" title="Samples are drawn from distributions of ours: the paper's data are not public">"synthetic data"</span> }
-        });
-        view! {
-            <li>
-                <a href=format!("/new?ready={slug}") data-testid=format!("gallery-{slug}")>{title}</a>
-                <span class="chips">
-                    {place.map(|place| view! { <span class="chip place">{place}</span> })}
-                    <span class="chip">{model.name}</span>
-                    <span class="chip">{format!("{} devices", format::count(cluster.devices().into()))}</span>
-                    {synthetic}
-                </span>
-                <p class="summary">{summary}</p>
-            </li>
-        }
-    };
+    let line = |entry| view! { <ReadyLine entry=entry /> };
     let mut entries = entries.into_iter();
     let lines = entries.by_ref().take(SHELF).map(line).collect_view();
     let more: Vec<_> = entries.map(line).collect();

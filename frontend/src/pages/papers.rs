@@ -1,74 +1,108 @@
-//! The papers: what was published for every set-up, and what this engine gives.
+//! The papers: a card for each, with a page of its own behind it.
 
+pub(crate) mod paper;
 mod set;
 
 use api::papers::{Paper, Papers};
 use api::path;
 use leptos::prelude::*;
 use leptos::task::spawn_local;
+use leptos_router::NavigateOptions;
+use leptos_router::hooks::use_navigate;
 
 use crate::client::{self, Failure};
 use crate::notice::FailureNotice;
-use set::Set;
 
-/// Published figures beside ours.
-#[component]
-pub(crate) fn PapersPage() -> impl IntoView {
-    document().set_title("Papers · Planscope");
-    let answer = RwSignal::new(None::<Result<Papers, Failure>>);
-    let fetch = move || {
-        answer.set(None);
-        spawn_local(async move { answer.set(Some(client::get(path::PAPERS).await)) });
-    };
-    fetch();
-    let body = move || match answer.get() {
+/// What the server knows of the papers; fetched when somebody asks.
+type Answer = RwSignal<Option<Result<Papers, Failure>>>;
+
+fn fetch(answer: Answer) {
+    answer.set(None);
+    spawn_local(async move { answer.set(Some(client::get(path::PAPERS).await)) });
+}
+
+/// What stands where there are no papers: being fetched, failed, or not built.
+fn nothing(answer: Answer) -> AnyView {
+    match answer.get() {
         None => view! { <div class="skeleton results-skeleton" aria-hidden="true"></div> }.into_any(),
-        Some(Err(failure)) => view! { <FailureNotice failure=failure on_retry=move |()| fetch() /> }.into_any(),
-        Some(Ok(papers)) if papers.papers.is_empty() => view! {
+        Some(Err(failure)) => view! { <FailureNotice failure=failure on_retry=move |()| fetch(answer) /> }.into_any(),
+        Some(Ok(_)) => view! {
             <div class="empty">
                 <p>"This server was built without figures of papers."</p>
                 <p><code>"cargo xtask papers"</code>" plans their set-ups; a server built after it shows them here."</p>
             </div>
         }
         .into_any(),
-        Some(Ok(Papers { engine, papers })) => {
-            let papers = papers.into_iter().map(|paper| view! { <PaperSection paper=paper /> }).collect_view();
+    }
+}
+
+/// What the figures rest on.
+const LEAD: &str = "What was published for a set-up, and what this engine gives for one after it. Data and batch sizes of the papers are mostly not public; ours are synthetic and said to be so, and nothing here was fitted to a figure.";
+
+/// The library.
+#[component]
+pub(crate) fn PapersPage() -> impl IntoView {
+    document().set_title("Papers · Planscope");
+    let answer = RwSignal::new(None);
+    fetch(answer);
+    let navigate = use_navigate();
+    // All papers once stood on this page, and links led to places in it.
+    Effect::new(move |_| {
+        let Some(Ok(papers)) = answer.get() else { return };
+        let hash = window().location().hash().unwrap_or_default();
+        let place = hash.trim_start_matches('#');
+        let owner =
+            papers.papers.iter().find(|paper| place.strip_prefix(&paper.id).is_some_and(|set| set.starts_with('-')));
+        if let Some(paper) = owner {
+            let options = NavigateOptions { replace: true, ..NavigateOptions::default() };
+            navigate(&format!("{}#{place}", path::paper_page(&paper.id)), options);
+        }
+    });
+    let body = move || match answer.get() {
+        Some(Ok(Papers { engine, papers })) if !papers.is_empty() => {
+            let cards = papers.iter().map(card).collect_view();
             view! {
-                {papers}
-                <p class="hint">{format!("Planned by {engine}.")}</p>
+                <ul class="paper-cards">{cards}</ul>
+                <p class="hint">{format!("Planned by {engine}. ")}<a href="/accuracy">"How accurate predictions are"</a></p>
             }
             .into_any()
         }
+        _ => nothing(answer),
     };
     view! {
         <main id="main" class="page papers" tabindex="-1">
             <h1>"Papers"</h1>
-            <p class="lead">
-                "What was published for a set-up, and what this engine gives for one after it. Data and batch sizes of the papers are mostly not public; ours are synthetic and said to be so, and nothing here was fitted to a figure."
-            </p>
+            <p class="lead">{LEAD}</p>
             {body}
         </main>
     }
 }
 
-#[component]
-fn PaperSection(paper: Paper) -> impl IntoView {
+/// A difference that a card counts as small, in per cent or points.
+const NEAR: f64 = 10.0;
+
+fn card(paper: &Paper) -> impl IntoView + use<> {
     let Paper { id, title, source, sets } = paper;
-    let contents = sets
-        .iter()
-        .map(|set| {
-            let href = format!("#{id}-{}", set.id);
-            view! { <li><a href=href rel="external">{set.place.clone()}</a></li> }
-        })
-        .collect_view();
-    let paper = id.clone();
-    let sets = sets.into_iter().map(|set| view! { <Set paper=paper.clone() set=set /> }).collect_view();
+    let figures = sets.iter().flat_map(|set| &set.figures);
+    let compared: Vec<f64> =
+        figures.filter_map(|figure| figure.difference).map(|difference| difference.value).collect();
+    let near = compared.iter().filter(|value| value.abs() <= NEAR).count();
+    let mut set_ups: Vec<&str> = sets.iter().flat_map(|set| &set.plans).map(|plan| plan.scenario.as_str()).collect();
+    set_ups.sort_unstable();
+    set_ups.dedup();
+    let mut places: Vec<&str> = sets.iter().map(|set| set.place.as_str()).collect();
+    places.dedup();
+    let places = places.into_iter().map(|place| view! { <span class="chip">{place.to_owned()}</span> }).collect_view();
+    let facts = format!("{} tables and figures, {} set-ups", sets.len(), set_ups.len());
+    let compared = format!("{near} of {} published values within {NEAR} % or points", compared.len());
     view! {
-        <section data-testid=format!("paper-{id}")>
-            <h2>{title}</h2>
-            <p class="hint">{source}</p>
-            <ul class="contents" aria-label="Tables and figures">{contents}</ul>
-            {sets}
-        </section>
+        <li>
+            <a class="ready" href=path::paper_page(id) data-testid=format!("paper-card-{id}")>
+                <b>{title.clone()}</b>
+                <span class="summary">{source.clone()}</span>
+                <span class="chips">{places}</span>
+                <span class="muted">{facts}<br />{compared}</span>
+            </a>
+        </li>
     }
 }

@@ -4,6 +4,7 @@ use api::planner::outcome::{Planned, RankMemory, RankSummary};
 use leptos::prelude::*;
 
 use super::breakdown::{NoBreakdown, PlanName, chosen_plan};
+use crate::accuracy_link::AccuracyLink;
 use crate::charts::{Fill, Limit, Measure, Part, StackedBars, StackedRow};
 use crate::format;
 
@@ -122,6 +123,7 @@ fn Table(ranks: Vec<RankSummary>) -> impl IntoView {
     .map(|text| view! { <th scope="col">{text}</th> });
     view! {
         <p class="hint">"The largest peak of any iteration and replica, by pipeline rank. In flight are forwards whose backward has not run."</p>
+        <AccuracyLink what="Peaks" />
         <div class="table-scroll" role="region" aria-label="Memory by rank" tabindex="0">
             <table class="figures" data-testid="peak-ranks">
                 <thead><tr>{headings}</tr></thead>

@@ -45,7 +45,7 @@ pub(super) fn PublishedCard() -> impl IntoView {
 #[component]
 fn Cited(cited: CitedSet) -> impl IntoView {
     let CitedSet { paper, title, set } = cited;
-    let href = format!("/papers#{paper}-{}", set.id);
+    let href = format!("{}#{paper}-{}", api::path::paper_page(&paper), set.id);
     let label = format!("{title}, {}: published values and ours", set.place);
     let synthetic = set.is_synthetic.then(|| view! { <span class="chip">"synthetic data"</span> });
     let open = set.figures.len() <= MOST_OPEN;

@@ -4,6 +4,7 @@ use api::planner::scenario::PlannerKind;
 use leptos::prelude::*;
 
 use super::ranking::{self, COLUMNS, Cell, Figures, Row};
+use crate::accuracy_link::AccuracyLink;
 use crate::explore::use_explore;
 
 /// The ranked table: a row selects its planner, its radio button makes it the baseline.
@@ -33,6 +34,7 @@ pub(super) fn RankingTable() -> impl IntoView {
                 </tbody>
             </table>
         </div>
+        <AccuracyLink what="Times, utilisation and memory" />
     }
 }
 

@@ -1,17 +1,21 @@
 // The browser's share of the benchmark: prints a table of targets and measured values. Not a test: machines differ.
 //
-//   node tests/e2e/bench/main.mjs [gallery|what-if|gantt]     PLANSCOPE_PROGRAM and PLANSCOPE_WEB name the builds; without them those of the tests
+//   node tests/e2e/bench/main.mjs [gallery|what-if|gantt|size]     PLANSCOPE_PROGRAM and PLANSCOPE_WEB name the builds; without them those of the tests
+import { readdirSync, statSync } from "node:fs";
 import { cpus } from "node:os";
+import { join } from "node:path";
 import { startBrowser } from "../browser.mjs";
-import { startServer } from "../server.mjs";
+import { root, startServer } from "../server.mjs";
 import { measureGallery } from "./gallery.mjs";
 import { measureGantt } from "./gantt.mjs";
 import { measureWhatIf } from "./what_if.mjs";
 
 const rows = [];
-const note = (what, measured, target, unit, more = "") => {
+/** `name` is what `cargo xtask bench` knows the figure by. */
+const note = (name, what, measured, target, unit, more = "") => {
   const ratio = unit === "frames/s" ? measured / target : target / measured;
   rows.push({ what, measured, target, unit, ratio, more });
+  console.log(`measured ${name}: ${measured.toFixed(1)} ${unit}`);
   console.log(`${what}: ${measured.toFixed(1)} ${unit} (target ${target} ${unit}, ${ratio.toFixed(2)} of it) ${more}`);
 };
 
@@ -21,22 +25,29 @@ const browser = await startBrowser();
 try {
   if (!only || only === "gallery") {
     const gallery = await measureGallery(server, browser);
-    note("gallery, cold load to first useful paint", gallery.painted, 1500, "ms", `layout shift ${gallery.shift.toFixed(3)}`);
+    note("gallery", "gallery, cold load to first useful paint", gallery.painted, 1500, "ms", `layout shift ${gallery.shift.toFixed(3)}`);
   }
   if (!only || only === "what-if") {
     const whatIf = await measureWhatIf(server, browser);
-    note("what-if, slider to painted charts, p95", whatIf.p95, 100, "ms", `median ${whatIf.median.toFixed(0)}, worst ${whatIf.worst.toFixed(0)}`);
+    note("what-if p95", "what-if, slider to painted charts, p95", whatIf.p95, 100, "ms", `median ${whatIf.median.toFixed(0)}, worst ${whatIf.worst.toFixed(0)}`);
   }
   if (!only || only === "gantt") {
     for (const [samples, fps] of [[400, 60], [4096, 30]]) {
       const chart = await measureGantt(server, browser, samples);
       const name = `Gantt of ${chart.spans} spans`;
-      if (fps === 30) note(`${name}, first paint of a page load`, chart.first, 1000, "ms", `all spans there after ${chart.whole} ms`);
+      const short = fps === 30 ? "gantt 1M" : "gantt 100k";
+      if (fps === 30) note(`${short} first paint`, `${name}, first paint of a page load`, chart.first, 1000, "ms", `all spans there after ${chart.whole} ms`);
       const said = ({ median, p95 }) => `between frames ${median.toFixed(1)} ms median, ${p95.toFixed(1)} p95`;
-      note(`${name}, panning`, chart.panned.frames, fps, "frames/s", said(chart.panned));
-      note(`${name}, zooming`, chart.zoomed.frames, fps, "frames/s", said(chart.zoomed));
-      note(`${name}, zooming far out`, chart.far.frames, fps, "frames/s", said(chart.far));
+      note(`${short} panning`, `${name}, panning`, chart.panned.frames, fps, "frames/s", said(chart.panned));
+      note(`${short} zooming`, `${name}, zooming`, chart.zoomed.frames, fps, "frames/s", said(chart.zoomed));
+      note(`${short} zooming far out`, `${name}, zooming far out`, chart.far.frames, fps, "frames/s", said(chart.far));
     }
+  }
+  if (!only || only === "size") {
+    const assets = join(process.env.PLANSCOPE_WEB ?? join(root, "target/web"), "assets");
+    const kilobytes = (end) => statSync(join(assets, readdirSync(assets).find((name) => name.endsWith(end)))).size / 1e3;
+    note("wasm raw", "wasm, raw", kilobytes(".wasm"), 900, "kB");
+    note("wasm brotli", "wasm, brotli", kilobytes(".wasm.br"), 350, "kB");
   }
 } finally {
   await browser.close();

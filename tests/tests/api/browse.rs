@@ -438,3 +438,39 @@ async fn runs_traces_and_profiles_are_pinned_too() {
         ["two"]
     );
 }
+
+#[tokio::test(flavor = "multi_thread")]
+async fn the_answer_of_an_older_engine_stays_beside_the_new_one() {
+    use planner::engine::{Unobserved, plan};
+    use planner::scenario::validate::NoDatasets;
+    use planner::scenario::{PlannerKind, ValidScenario, parse};
+
+    const OLDER: &str = "planscope 0.1.0";
+    let house = House::open().await;
+    let scenario = house::scenario();
+    let id = house.store(&scenario).await;
+    let mut planning =
+        plan(&ValidScenario::new(parse(&scenario.to_string()).unwrap(), &NoDatasets).unwrap(), &mut Unobserved)
+            .unwrap();
+    OLDER.clone_into(&mut planning.outcome.engine);
+    let kept = PlannerKind::OneFOneB;
+    planning.outcome.results.retain(|result| result.planner == kept);
+    planning.timelines.retain(|planned| planned.planner == kept);
+    let then = "2026-01-01T00:00:00Z".parse().unwrap();
+    house.store.writer().store_outcome(&planning, &[], then).await.unwrap();
+    house.plan(&id).await;
+
+    let list: Value = house.get(&api::path::engine_answers(&id)).await.json();
+    let engines: Vec<&str> =
+        list["answers"].as_array().unwrap().iter().filter_map(|it| it["engine"].as_str()).collect();
+    assert_eq!(engines, [planner::outcome::ENGINE, OLDER], "the latest first");
+    let planners = |outcome: &Value| outcome["outcome"]["results"].as_array().unwrap().len();
+    let present: Value = house.get(&api::path::outcome(&id)).await.json();
+    let older: Value = house.get(&api::path::outcome_of(&id, "planscope%200.1.0")).await.json();
+    assert_eq!((&older["outcome"]["engine"], planners(&older)), (&json!(OLDER), 1));
+    assert!(planners(&present) > 1);
+    let timeline = |planner, engine| api::path::timeline_of(&id, planner, 0, engine);
+    assert_eq!(house.get(&timeline("1f1b", "planscope%200.1.0")).await.status, 200);
+    assert_eq!(house.get(&timeline("interleaved", "planscope%200.1.0")).await.problem().status, 404);
+    assert_eq!(house.get(&api::path::outcome_of(&id, "nobody")).await.problem().status, 404);
+}

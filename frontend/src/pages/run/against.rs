@@ -8,6 +8,7 @@ use api::run::RunChange;
 use leptos::prelude::*;
 use leptos::task::spawn_local;
 
+use crate::accuracy_link::AccuracyLink;
 use crate::client::{self, Failure};
 use crate::format;
 use crate::notice::FailureNotice;
@@ -47,7 +48,7 @@ pub(super) fn Against() -> impl IntoView {
             comparison.as_ref().map(|comparison| {
                 let short = comparison.scenario.get(..10).unwrap_or(&comparison.scenario).to_owned();
                 let words = comparison.plan.clone();
-                view! { <p data-testid="plan-line"><span class="pill" data-planner-colour=comparison.planner.id()></span>" "{words}" · "<a href=path::share(&short)>"open the scenario"</a></p> }
+                view! { <p data-testid="plan-line"><span class="pill" data-planner-colour=comparison.planner.id()></span>" "{words}" · "<a href=path::share(&short)>"open the scenario"</a></p><AccuracyLink what="The plan's times" /> }
             })
         })
     };

@@ -83,9 +83,12 @@ pub(super) fn show(here: &StoredOutcome, there: &StoredOutcome) -> AnyView {
         }
     };
     let rows = both.iter().map(row).collect_view();
-    let sentences = both.iter().filter_map(|(there, here)| time_spent::explained(here, there, "before")).map(|words| {
-        view! { <li>{words}</li> }
-    });
+    let sentences = both
+        .iter()
+        .filter_map(|(there, here)| time_spent::explained(here, there, "in the other scenario"))
+        .map(|words| {
+            view! { <li>{words}</li> }
+        });
     let headings = FIGURES.iter().map(|figure| view! { <th scope="col">{figure.heading}</th> }).collect_view();
     view! {
         <div class="table-scroll" role="region" aria-label="Figures there and here" tabindex="0">

@@ -1,0 +1,28 @@
+//! A ready scenario as a line: title, where its paper has it, model and devices.
+
+use api::gallery::GalleryEntry;
+use leptos::prelude::*;
+
+use crate::format;
+
+/// The line.
+#[component]
+pub(crate) fn ReadyLine(entry: GalleryEntry) -> impl IntoView {
+    let GalleryEntry { slug, title, summary, scenario, paper, is_synthetic } = entry;
+    let place = paper.map(|paper| paper.place);
+    let synthetic = is_synthetic.then(|| {
+        view! { <span class="chip" title="Samples are drawn from distributions of ours: the paper's data are not public">"synthetic data"</span> }
+    });
+    view! {
+        <li>
+            <a href=format!("/new?ready={slug}") data-testid=format!("gallery-{slug}")>{title}</a>
+            <span class="chips">
+                {place.map(|place| view! { <span class="chip place">{place}</span> })}
+                <span class="chip">{scenario.model.name}</span>
+                <span class="chip">{format!("{} devices", format::count(scenario.cluster.devices().into()))}</span>
+                {synthetic}
+            </span>
+            <p class="summary">{summary}</p>
+        </li>
+    }
+}

@@ -1,0 +1,91 @@
+//! One paper: its set-ups, each a click from its charts, and what was published beside what this engine gives.
+
+use api::gallery::{Gallery, GalleryEntry};
+use api::papers::{Paper, Papers};
+use api::path;
+use leptos::prelude::*;
+use leptos::task::spawn_local;
+use leptos_router::hooks::use_params_map;
+
+use super::set::Set;
+use super::{LEAD, fetch, nothing};
+use crate::client;
+use crate::pages::gallery::ready_line::ReadyLine;
+
+/// The page of a paper.
+#[component]
+pub(crate) fn PaperPage() -> impl IntoView {
+    let params = use_params_map();
+    let id = Memo::new(move |_| params.with(|params| params.get("id")).unwrap_or_default());
+    let answer = RwSignal::new(None);
+    fetch(answer);
+    let ready = RwSignal::new(Vec::<GalleryEntry>::new());
+    spawn_local(async move {
+        // Without the list the set-ups still stand behind their figures.
+        if let Ok(gallery) = client::get::<Gallery>(path::GALLERY).await {
+            ready.set(gallery.entries);
+        }
+    });
+    let body = move || match answer.get() {
+        Some(Ok(Papers { engine, papers })) if !papers.is_empty() => {
+            match papers.into_iter().find(|paper| paper.id == id.get()) {
+                Some(paper) => view! { <Whole paper=paper ready=ready engine=engine /> }.into_any(),
+                None => view! {
+                    <h1>"There is no such paper here"</h1>
+                    <p><a href="/papers">"All papers"</a></p>
+                }
+                .into_any(),
+            }
+        }
+        _ => view! { <h1>"Paper"</h1>{nothing(answer)} }.into_any(),
+    };
+    view! { <main id="main" class="page papers" tabindex="-1">{body}</main> }
+}
+
+#[component]
+fn Whole(paper: Paper, ready: RwSignal<Vec<GalleryEntry>>, engine: String) -> impl IntoView {
+    let Paper { id, title, source, sets } = paper;
+    document().set_title(&format!("{title} · Planscope"));
+    let contents = sets
+        .iter()
+        .map(|set| {
+            let href = format!("#{id}-{}", set.id);
+            view! { <li><a href=href rel="external">{set.place.clone()}</a>" "<small>{set.title.clone()}</small></li> }
+        })
+        .collect_view();
+    let own = {
+        let title = title.clone();
+        Memo::new(move |_| {
+            let of_paper = |entry: &&GalleryEntry| entry.paper.as_ref().is_some_and(|place| place.title == title);
+            ready.with(|ready| ready.iter().filter(of_paper).cloned().collect::<Vec<_>>())
+        })
+    };
+    let lines = move || own.get().into_iter().map(|entry| view! { <ReadyLine entry=entry /> }).collect_view();
+    let sets = {
+        let id = id.clone();
+        sets.into_iter().map(|set| view! { <Set paper=id.clone() set=set /> }).collect_view()
+    };
+    // The place that the link names is there only now.
+    Effect::new(move |_| {
+        let hash = window().location().hash().unwrap_or_default();
+        if let Some(place) = document().get_element_by_id(hash.trim_start_matches('#')).filter(|_| hash.len() > 1) {
+            place.scroll_into_view();
+        }
+    });
+    view! {
+        <p><a href="/papers">"All papers"</a></p>
+        <h1>{title}</h1>
+        <p class="lead">{source}</p>
+        <p class="hint">{LEAD}</p>
+        <h2>"Tables and figures"</h2>
+        <ul class="contents" aria-label="Tables and figures">{contents}</ul>
+        <Show when=move || !own.with(Vec::is_empty)>
+            <details class="set-ups" open=move || own.with(|own| own.len() <= 12)>
+                <summary>{move || format!("{} set-ups, ready to open", own.with(Vec::len))}</summary>
+                <ul class="shelf" data-testid="set-ups">{lines}</ul>
+            </details>
+        </Show>
+        <section data-testid=format!("paper-{id}")>{sets}</section>
+        <p class="hint">{format!("Planned by {engine}. ")}<a href="/accuracy">"How accurate predictions are"</a></p>
+    }
+}

@@ -1,0 +1,107 @@
+// Scenarios beside each other: pinned, pasted, in the link; and papers, each on a page of its own.
+import assert from "node:assert/strict";
+import { after, before, test } from "node:test";
+import { serious } from "./axe.mjs";
+import { expectNoFaults, openPage, startBrowser } from "./browser.mjs";
+import { setNumber, settled, stored } from "./explore.mjs";
+import { startServer } from "./server.mjs";
+
+let server, browser;
+before(async () => {
+  server = await startServer();
+  browser = await startBrowser();
+});
+after(async () => {
+  await browser?.close();
+  await server?.stop();
+});
+
+test("a pinned scenario stays beside edits, in the link, and until it is put away", async () => {
+  const page = await openPage(browser, server);
+  await page.goto("/");
+  await page.getByTestId("gallery-vlm-s-image-heavy").click();
+  await settled(page);
+  const before = await stored(page, server);
+  const card = page.getByTestId("card-beside");
+  await card.getByTestId("beside-pin").click();
+  await card.getByTestId("beside-same").waitFor();
+
+  await setNumber(page, "/workload/global_batch", 32);
+  await settled(page);
+  const after = await stored(page, server);
+  const changes = card.getByTestId("beside-changes").locator("tbody tr");
+  await changes.first().waitFor();
+  assert.deepEqual(await changes.locator("th, td").allInnerTexts(), ["workload › global batch", "64", "32"]);
+  const rows = card.getByTestId("beside-figures").locator("tbody tr");
+  assert.equal(await rows.count(), after.outcome.results.length);
+  const time = (outcome) => outcome.results.find(({ planner }) => planner === "1f1b").answer.metrics.iteration_s;
+  const change = 100 * (time(after.outcome) / time(before.outcome) - 1);
+  const row = rows.filter({ has: page.locator("th", { hasText: /^1F1B$/ }) });
+  const shown = (await row.locator("td").first().innerText()).replace("−", "-");
+  assert.ok(change < -30, `half the batch takes less: ${change}`);
+  assert.match(shown, new RegExp(`-${Math.abs(change).toPrecision(2).slice(0, 2)}`), shown);
+  assert.match(await card.getByTestId("beside-explained").innerText(), /1F1B is [\d.]+× as fast as in the other scenario \(−.*computation −/);
+  const chart = card.getByTestId("gantt-beside");
+  await page.waitForFunction((chart) => Number(chart.dataset.paintedSpans) > 0, await chart.elementHandle());
+
+  await page.waitForFunction((id) => location.hash.includes(`cmp=${id}`), before.scenario.id ?? new URL(page.url()).hash.match(/cmp=(\w+)/)[1]);
+  const elsewhere = await openPage(browser, server, { scheme: "dark", width: 390 });
+  await elsewhere.goto(page.url());
+  await settled(elsewhere);
+  await elsewhere.getByTestId("beside-changes").waitFor();
+  assert.deepEqual(await serious(elsewhere), []);
+  expectNoFaults(elsewhere);
+  await elsewhere.context().close();
+
+  await card.getByTestId("beside-stop").click();
+  await card.getByTestId("beside-changes").waitFor({ state: "detached" });
+  await page.waitForFunction(() => !location.hash.includes("cmp="));
+  expectNoFaults(page);
+  await page.context().close();
+});
+
+test("a pasted link is compared with, and what is none says so", async () => {
+  const page = await openPage(browser, server, { refusals: true });
+  await page.goto("/new?ready=llama-2-7b-long-documents");
+  await settled(page);
+  const link = page.url();
+  await page.goto("/new?ready=vlm-s-image-heavy");
+  await settled(page);
+  const card = page.getByTestId("card-beside");
+  const field = card.getByTestId("beside-link-field");
+  await field.fill("not a link");
+  await field.blur();
+  await card.getByRole("alert").waitFor();
+  await field.fill(link);
+  await field.blur();
+  await card.getByTestId("beside-figures").waitFor();
+  await field.fill("/s/zzzzzzzzzzzz");
+  await field.blur();
+  await card.locator(".notice.bad").waitFor();
+  await page.context().close();
+});
+
+test("every paper has a page with its set-ups and figures, and old links into the list lead there", async () => {
+  const page = await openPage(browser, server);
+  await page.goto("/papers");
+  const { papers } = await server.get("/papers");
+  for (const { id, sets } of papers) {
+    await page.getByTestId(`paper-card-${id}`).click();
+    await page.waitForURL(`**/papers/${id}`);
+    await page.getByTestId(`set-${id}-${sets[0].id}`).waitFor();
+    assert.equal(await page.locator("article.set").count(), sets.length);
+    await page.getByTestId("set-ups").locator("li").first().waitFor({ state: "attached" });
+    await page.goBack();
+    await page.getByTestId(`paper-card-${id}`).waitFor();
+  }
+  const { id, sets } = papers.at(-1);
+  await page.goto("/");
+  await page.goto(`/papers#${id}-${sets.at(-1).id}`);
+  await page.waitForURL(`**/papers/${id}#*`);
+  await page.waitForFunction((place) => document.getElementById(place)?.getBoundingClientRect().top < innerHeight, `${id}-${sets.at(-1).id}`);
+  await page.locator("details.set-ups > summary").click();
+  await page.goto(`/papers/nothing`);
+  await page.getByText("There is no such paper here").waitFor();
+  expectNoFaults(page);
+  await page.context().close();
+});

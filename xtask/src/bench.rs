@@ -1,0 +1,185 @@
+//! Every speed target in one table: what was promised, what this machine measures, and the ratio.
+//!
+//! The benchmarks themselves stand beside what they measure; here they are run one after the other, and their medians
+//! are held against [`targets::TARGETS`].
+
+mod divan;
+mod targets;
+
+use std::fmt::Write as _;
+use std::fs;
+
+use anyhow::{Context, Result};
+
+use crate::step::Step;
+use crate::web::{self, Profile};
+use crate::workspace::Workspace;
+use crate::{chromium, node, setup};
+use targets::{Better, Source, TARGETS, Target};
+
+const PAGE: &str = "docs/performance.md";
+/// What a benchmark of ours prints for a figure: `measured NAME: VALUE UNIT`.
+const MEASURED: &str = "measured ";
+
+/// What is to be done.
+#[derive(Debug, Clone, Default)]
+pub(crate) struct Wanted {
+    /// Only benchmarks whose source has this in its name.
+    pub(crate) only: Option<String>,
+    /// Whether the table is written to docs/performance.md.
+    pub(crate) write: bool,
+}
+
+/// A figure: where it comes from, its name there, its value in ms, MB, kB or per second, as the target has it.
+#[derive(Debug, Clone, PartialEq)]
+struct Figure {
+    source: &'static str,
+    name: String,
+    value: f64,
+}
+
+/// Runs the benchmarks and prints the table.
+pub(crate) fn run(workspace: &Workspace, wanted: &Wanted) -> Result<()> {
+    setup::native(workspace)?;
+    let mut figures = Vec::new();
+    for source in Source::ALL {
+        if wanted.only.as_ref().is_some_and(|only| !source.name().contains(only.as_str())) {
+            continue;
+        }
+        let printed = match source {
+            Source::Browser => browser(workspace)?,
+            _ => Step::cargo(workspace).args(["bench", "--workspace", "--bench", source.name()]).run_and_read()?,
+        };
+        figures.extend(read(source, &printed));
+    }
+    let table = table(&figures);
+    println!("\n{table}");
+    if wanted.write {
+        let page = workspace.at(PAGE);
+        let old = fs::read_to_string(&page).with_context(|| format!("cannot read {PAGE}"))?;
+        fs::write(&page, replaced(&old, &table)?).with_context(|| format!("cannot write {PAGE}"))?;
+        println!("bench: {PAGE} is written");
+    }
+    Ok(())
+}
+
+/// The browser's part, on the program and the pages as they are shipped.
+fn browser(workspace: &Workspace) -> Result<String> {
+    setup::web(workspace)?;
+    let chromium = chromium::ensure(workspace)?;
+    web::build(workspace, Profile::Release)?;
+    Step::cargo(workspace).args(["build", "--release", "--workspace", "--bin", "planscope"]).run()?;
+    node::node(workspace)
+        .arg("tests/e2e/bench/main.mjs")
+        .env("CHROMIUM", chromium)
+        .env("PLANSCOPE_WEB", workspace.web())
+        .env("PLANSCOPE_PROGRAM", workspace.program("release", "planscope"))
+        .run_and_read()
+}
+
+fn read(source: Source, printed: &str) -> Vec<Figure> {
+    let figure = |(name, value)| Figure { source: source.name(), name, value };
+    let own = printed.lines().filter_map(|line| {
+        let (name, value) = line.trim().strip_prefix(MEASURED)?.rsplit_once(": ")?;
+        Some((name.to_owned(), value.split_whitespace().next()?.parse().ok()?))
+    });
+    own.chain(divan::medians_ms(printed)).map(figure).collect()
+}
+
+/// The row of a target: measured by the figure of its name.
+fn row(target: &Target, figures: &[Figure]) -> String {
+    let Target { issue, what, limit, unit, source, name, better } = target;
+    let found = figures.iter().find(|figure| figure.source == source.name() && figure.name == *name);
+    let (measured, ratio) = match found {
+        None => ("not run".to_owned(), "–".to_owned()),
+        Some(figure) => {
+            let value = figure.value * target.factor();
+            let ratio = match better {
+                Better::Less => value / limit,
+                Better::More => limit / value,
+            };
+            (
+                format!("{} {unit}", three_digits(value)),
+                format!("{}{}", three_digits(ratio), if ratio <= 1.0 { "" } else { " **missed**" }),
+            )
+        }
+    };
+    let sign = if *better == Better::Less { "≤" } else { "≥" };
+    format!("| {issue} | {what} | {sign} {} {unit} | {measured} | {ratio} |\n", three_digits(*limit))
+}
+
+fn table(figures: &[Figure]) -> String {
+    let mut table = "| issue | what | target | measured | of the target |\n|---|---|---:|---:|---:|\n".to_owned();
+    for target in TARGETS {
+        table.push_str(&row(target, figures));
+    }
+    let cores = std::thread::available_parallelism().map_or(1, usize::from);
+    // Writing to a string cannot fail.
+    let _ = writeln!(table, "\nMedians, release builds, {cores} cores. A ratio of 1 or less meets the target.");
+    table
+}
+
+fn three_digits(value: f64) -> String {
+    let digits = if value.abs() >= 100.0 {
+        0
+    } else if value.abs() >= 10.0 {
+        1
+    } else if value.abs() >= 0.1 {
+        2
+    } else {
+        4
+    };
+    format!("{value:.digits$}")
+}
+
+const FROM: &str = "<!-- measured: cargo xtask bench --write -->";
+const TO: &str = "<!-- end -->";
+
+/// The page with another table between its marks.
+fn replaced(page: &str, table: &str) -> Result<String> {
+    let (before, rest) = page.split_once(FROM).with_context(|| format!("{PAGE} has no {FROM}"))?;
+    let (_, after) = rest.split_once(TO).with_context(|| format!("{PAGE} has no {TO}"))?;
+    Ok(format!("{before}{FROM}\n{table}{TO}{after}"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_figure_of_ours_is_read_and_held_against_its_target() {
+        let printed = "noise\nmeasured what-if p95: 80.5 ms\n  measured a: b: 3 kB\n";
+        let figures = read(Source::Browser, printed);
+        assert_eq!(figures[0], Figure { source: "browser", name: "what-if p95".to_owned(), value: 80.5 });
+        assert_eq!((figures[1].name.as_str(), figures[1].value), ("a: b", 3.0));
+        let target = Target {
+            issue: 8,
+            what: "what if",
+            limit: 100.0,
+            unit: "ms",
+            source: Source::Browser,
+            name: "what-if p95",
+            better: Better::Less,
+        };
+        assert_eq!(row(&target, &figures), "| 8 | what if | ≤ 100 ms | 80.5 ms | 0.81 |\n");
+        assert!(row(&target, &[]).contains("not run"));
+        let more = Target { limit: 161.0, better: Better::More, ..target };
+        assert!(row(&more, &figures).ends_with("| 2.00 **missed** |\n"));
+    }
+
+    #[test]
+    fn every_target_has_a_name_of_its_own() {
+        let mut names: Vec<_> = TARGETS.iter().map(|target| (target.source.name(), target.name, target.what)).collect();
+        let count = names.len();
+        names.sort_unstable();
+        names.dedup();
+        assert_eq!(names.len(), count);
+    }
+
+    #[test]
+    fn a_table_takes_the_place_of_the_last_one() {
+        let page = format!("head\n{FROM}\nold\n{TO}\ntail");
+        assert_eq!(replaced(&page, "new\n").unwrap(), format!("head\n{FROM}\nnew\n{TO}\ntail"));
+        assert!(replaced("nothing", "new").is_err());
+    }
+}
