@@ -42,6 +42,12 @@ pub enum Command {
     /// Be one rank of a rehearsal.
     #[command(hide = true)]
     RehearseRank,
+    /// Copy the database of a server, running or not, into a new file.
+    Backup(BackupArguments),
+    /// Put a backup in the place of a database that no server uses.
+    Restore(RestoreArguments),
+    /// Look through a database, which a server may be using; exits with 1 where anything is wrong.
+    Verify(VerifyArguments),
     /// Ask the server on this machine whether it is well.
     Health(HealthArguments),
     /// Write the OpenAPI document to standard output.
@@ -176,6 +182,37 @@ pub struct HealthArguments {
     /// Token of the server.
     #[arg(long, env = "PLANSCOPE_TOKEN", hide_env_values = true)]
     pub token: Option<String>,
+}
+
+/// What to copy, and where to.
+#[derive(Debug, Clone, Args)]
+pub struct BackupArguments {
+    /// File to make; one that is there is not overwritten.
+    pub file: PathBuf,
+    /// Database file.
+    #[arg(long, env = "PLANSCOPE_DATABASE", default_value = "planscope.db")]
+    pub database: PathBuf,
+}
+
+/// What to put in place, and whether something may have to go.
+#[derive(Debug, Clone, Args)]
+pub struct RestoreArguments {
+    /// File that `planscope backup` made.
+    pub file: PathBuf,
+    /// Database file to make of it.
+    #[arg(long, env = "PLANSCOPE_DATABASE", default_value = "planscope.db")]
+    pub database: PathBuf,
+    /// Restore although there is a database, which is kept beside the restored one.
+    #[arg(long)]
+    pub replace: bool,
+}
+
+/// What to look through.
+#[derive(Debug, Clone, Args)]
+pub struct VerifyArguments {
+    /// Database file, or a backup.
+    #[arg(long, env = "PLANSCOPE_DATABASE", default_value = "planscope.db")]
+    pub database: PathBuf,
 }
 
 /// What to solve.

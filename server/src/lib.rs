@@ -5,6 +5,7 @@
 
 pub mod access;
 pub mod app;
+pub mod backup_command;
 pub mod calibrate_command;
 pub mod clock;
 pub mod config;

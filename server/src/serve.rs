@@ -15,7 +15,7 @@ use crate::jobs::{Jobs, Limits};
 use crate::live::Live;
 use crate::rehearsals::Rehearsals;
 use crate::router::router;
-use crate::store::Store;
+use crate::store::{Store, Tenancy};
 use crate::studies::{Studies, StudyLimits};
 use crate::traces::Traces;
 use crate::web::Web;
@@ -30,6 +30,7 @@ const HOUR: Duration = Duration::from_hours(1);
 /// Serves until interrupted.
 pub async fn run(arguments: ServeArguments) -> anyhow::Result<()> {
     arguments.check()?;
+    let _tenancy = Tenancy::take(&arguments.database)?;
     let store = Store::open(&arguments.database)
         .await
         .with_context(|| format!("cannot open the database {}", arguments.database.display()))?;

@@ -3,6 +3,7 @@
 //! Two pools of different types stand on one file: a [`Reader`] cannot write by construction, and the one
 //! connection of the [`Writer`] orders all writing.
 
+mod backup;
 mod datasets;
 mod error;
 mod outcomes;
@@ -11,9 +12,12 @@ mod reader;
 mod runs;
 mod scenarios;
 mod shelf;
+mod tenancy;
 mod traces;
+mod verify;
 mod writer;
 
+pub use backup::{CopyError, Replace, Restored, backup, restore};
 pub(crate) use datasets::DATASETS;
 pub use datasets::NewDataset;
 pub use error::StoreError;
@@ -25,7 +29,9 @@ pub(crate) use runs::{RUNS, state_filter};
 pub use scenarios::Resolved;
 pub(crate) use scenarios::{PLANS, SCENARIOS, SHORTEST_PREFIX};
 pub(crate) use shelf::{Order, Shelf, Wanted};
+pub use tenancy::{Tenancy, TenancyError};
 pub(crate) use traces::{Changed, ChunkQuery, Sent, TRACES};
+pub use verify::{Fault, Verdict, verify};
 pub use writer::{Write, Writer};
 
 use std::path::Path;
@@ -39,6 +45,13 @@ pub static MIGRATIONS: Migrator = sqlx::migrate!("../migrations");
 
 /// How long a connection waits for a lock that another program holds.
 const LOCK_WAIT: Duration = Duration::from_secs(5);
+
+/// Whether SQLite refused because someone else has the database.
+fn is_locked(error: &sqlx::Error) -> bool {
+    // The low byte of an extended result code is the primary one: 5 busy, 6 locked.
+    let code = error.as_database_error().and_then(|error| error.code()?.parse::<u32>().ok());
+    matches!(code.map(|code| code & 0xff), Some(5 | 6))
+}
 
 /// The database.
 #[derive(Debug, Clone)]
