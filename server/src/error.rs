@@ -14,7 +14,7 @@ use ingest::trace::TraceError;
 use planner::scenario::FieldError;
 use planner::study::NoStudy;
 
-use crate::jobs::NotPlanned;
+use crate::jobs::{NotPlanned, NotStarted};
 use crate::live::{ImportError as RunImportError, LogEnd, LogRefusal};
 use crate::observation::ObservationError;
 use crate::profiles::ProfileError;
@@ -271,6 +271,12 @@ pub enum ApiError {
     /// The pages were not built.
     #[error("the pages are not built")]
     NoPages,
+    /// There is no room for a file on its way.
+    #[error("the disk of the server is full: there is no room for the file on its way")]
+    DiskFull,
+    /// The server answers, and cannot take anything new.
+    #[error("{}", summary(.0))]
+    NotReady(Vec<FieldError>),
     /// A fault of ours.
     #[error("{0}")]
     Fault(String),
@@ -308,6 +314,16 @@ impl From<NotPlanned> for ApiError {
             NotPlanned::Full(limit) => Self::QueueFull(limit),
             NotPlanned::Closing => Self::Stopping,
             NotPlanned::Fault(detail) => Self::Fault(detail),
+        }
+    }
+}
+
+impl From<NotStarted> for ApiError {
+    fn from(error: NotStarted) -> Self {
+        match error {
+            NotStarted::Full(limit) => Self::QueueFull(limit),
+            NotStarted::Store(error) => Self::Store(error),
+            NotStarted::Closing => Self::Stopping,
         }
     }
 }
@@ -392,6 +408,11 @@ impl ApiError {
             | Self::Store(StoreError::Unknown { .. }) => ("not-found", S::NOT_FOUND, "Not found"),
             Self::Store(StoreError::Gone { .. }) => ("deleted", S::GONE, "Deleted"),
             Self::Store(StoreError::Sqlite(error)) => storage(error),
+            Self::Store(StoreError::Quota { .. }) => {
+                ("quota-reached", S::INSUFFICIENT_STORAGE, "The server holds as much as it may")
+            }
+            Self::DiskFull => ("disk-full", S::INSUFFICIENT_STORAGE, "The server's disk is full"),
+            Self::NotReady(_) => ("not-ready", S::SERVICE_UNAVAILABLE, "The server takes no new content"),
             Self::Store(_) | Self::Fault(_) => INTERNAL,
             Self::Method(_) => ("method-not-allowed", S::METHOD_NOT_ALLOWED, "Method not allowed"),
             Self::NoPipeline => ("no-pipeline", S::UNPROCESSABLE_ENTITY, "The plan is no pipeline"),
@@ -417,6 +438,7 @@ impl ApiError {
             Self::InvalidScenario(errors)
             | Self::InvalidQuestion(errors)
             | Self::InvalidRun(errors)
+            | Self::NotReady(errors)
             | Self::InvalidWords(errors) => errors
                 .iter()
                 .map(|error| FieldProblem { pointer: error.pointer.clone(), detail: error.detail.clone() })
@@ -427,7 +449,13 @@ impl ApiError {
         let detail = if status == StatusCode::INTERNAL_SERVER_ERROR {
             "The server failed at this request. Nothing was stored; the server's log says why.".to_owned()
         } else {
-            self.to_string()
+            match kind {
+                "disk-full" => format!("{self}. Nothing was stored; make room on the disk of the server and try again."),
+                "database-read-only" | "database-unwritable" => {
+                    format!("{self}. Nothing was stored; what is there can be read. The operator has to look at the file.")
+                }
+                _ => self.to_string(),
+            }
         };
         let candidates = match self {
             Self::Ambiguous { candidates, .. } => candidates.clone(),
@@ -463,11 +491,14 @@ fn storage(error: &sqlx::Error) -> (&'static str, StatusCode, &'static str) {
         sqlx::Error::PoolTimedOut => Some(5),
         _ => None,
     };
-    // The low byte of an extended result code is the primary one: 5 busy, 6 locked, 8 read-only, 13 full.
-    match code.map(|code| code & 0xff) {
+    // The low byte of an extended result code is the primary one: 5 busy, 6 locked, 8 read-only, 10 input or output failed,
+    // 13 full, 14 a file beside the database cannot be made. Input that fails is damage, which is ours to explain.
+    const READING: [u32; 3] = [266, 522, 2570];
+    match code.filter(|code| !READING.contains(code)).map(|code| code & 0xff) {
         Some(13) => ("disk-full", StatusCode::INSUFFICIENT_STORAGE, "The server's disk is full"),
         Some(5 | 6) => ("database-busy", StatusCode::SERVICE_UNAVAILABLE, "The database is busy"),
         Some(8) => ("database-read-only", StatusCode::SERVICE_UNAVAILABLE, "The database cannot be written"),
+        Some(10 | 14) => ("database-unwritable", StatusCode::SERVICE_UNAVAILABLE, "The database cannot be written"),
         _ => INTERNAL,
     }
 }
@@ -484,6 +515,8 @@ impl IntoResponse for ApiError {
                     | Self::StreamsFull(_)
                     | Self::Stopping
                     | Self::NoPages
+                    | Self::NotReady(_)
+                    | Self::Store(StoreError::Quota { .. })
             )
         {
             tracing::error!(status = problem.status, "{self}");
@@ -563,6 +596,17 @@ pub(crate) fn pages_missing() -> Response {
         <p>Build and serve everything with <code>cargo xtask serve</code>, or say where the built pages are with \
         <code>PLANSCOPE_WEB</code>.</p></html>";
     (StatusCode::SERVICE_UNAVAILABLE, axum::response::Html(PAGE)).into_response()
+}
+
+/// Class of a response's status, as metrics have it.
+pub(crate) fn class(response: &Response) -> &'static str {
+    match response.status().as_u16() {
+        100..200 => "1xx",
+        200..300 => "2xx",
+        300..400 => "3xx",
+        400..500 => "4xx",
+        _ => "5xx",
+    }
 }
 
 /// Whether a response is a plain success.

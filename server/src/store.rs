@@ -6,6 +6,7 @@
 mod backup;
 mod datasets;
 mod error;
+mod jobs;
 mod outcomes;
 mod profiles;
 mod reader;
@@ -14,6 +15,7 @@ mod scenarios;
 mod shelf;
 mod tenancy;
 mod traces;
+mod usage;
 mod verify;
 mod writer;
 
@@ -21,6 +23,7 @@ pub use backup::{CopyError, Replace, Restored, backup, restore};
 pub(crate) use datasets::DATASETS;
 pub use datasets::NewDataset;
 pub use error::StoreError;
+pub use jobs::LeftJob;
 pub(crate) use profiles::PROFILES;
 pub use profiles::{NewProfile, ProfileContent, ProfileFile, Replaced};
 pub use reader::Reader;
@@ -31,6 +34,7 @@ pub(crate) use scenarios::{PLANS, SCENARIOS, SHORTEST_PREFIX};
 pub(crate) use shelf::{Order, Shelf, Wanted};
 pub use tenancy::{Tenancy, TenancyError};
 pub(crate) use traces::{Changed, ChunkQuery, Sent, TRACES};
+pub use usage::Usage;
 pub use verify::{Fault, Verdict, verify};
 pub use writer::{Write, Writer};
 
@@ -63,6 +67,11 @@ pub struct Store {
 impl Store {
     /// Opens a database file, creates it where there is none, and brings its tables up to date.
     pub async fn open(path: &Path) -> Result<Self, StoreError> {
+        Self::open_within(path, None).await
+    }
+
+    /// The same for a database that may hold so many bytes: new content beyond them is refused.
+    pub async fn open_within(path: &Path, quota: Option<u64>) -> Result<Self, StoreError> {
         let options = SqliteConnectOptions::new().filename(path).foreign_keys(true).busy_timeout(LOCK_WAIT);
         let writing = options
             .clone()
@@ -70,8 +79,8 @@ impl Store {
             .journal_mode(SqliteJournalMode::Wal)
             // Durable against a crash of the program; a power cut may lose the last writes, never the file.
             .synchronous(SqliteSynchronous::Normal);
-        let writer = Writer::open(writing).await?;
-        let reader = Reader::open(options.read_only(true)).await?;
+        let writer = Writer::open(writing, quota).await?;
+        let reader = Reader::open(options.read_only(true), quota).await?;
         Ok(Self { writer, reader })
     }
 

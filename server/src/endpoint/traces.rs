@@ -4,11 +4,12 @@ pub(crate) mod looking;
 pub(crate) mod planned;
 
 use std::fs::File;
+use std::io::ErrorKind;
 
 use api::shelf::{LARGEST_PAGE, ListQuery};
 use api::trace::{TraceChange, TraceDetail, TraceList, TraceSummary, UploadedTrace};
 use axum::Json;
-use axum::body::{Body, Bytes};
+use axum::body::{Body, Bytes, HttpBody};
 use axum::extract::rejection::{BytesRejection, QueryRejection};
 use axum::extract::{Path, Query, State};
 use futures::StreamExt;
@@ -147,7 +148,11 @@ struct Received {
 /// Takes a body as it comes, into a file that goes with its last reader.
 async fn receive(app: &App, body: Body, unit: TimeUnit) -> Result<Received, ApiError> {
     let limits = &app.traces.limits;
-    let fault = |error: &std::io::Error| ApiError::Fault(format!("a file on its way cannot be written: {error}"));
+    app.store.reader().room_for(body.size_hint().lower()).await?;
+    let fault = |error: &std::io::Error| match error.kind() {
+        ErrorKind::StorageFull | ErrorKind::QuotaExceeded | ErrorKind::FileTooLarge => ApiError::DiskFull,
+        _ => ApiError::Fault(format!("a file on its way cannot be written: {error}")),
+    };
     let file = tempfile::tempfile_in(&limits.folder).map_err(|error| fault(&error))?;
     let mut file = tokio::fs::File::from_std(file);
     let mut hash = TraceHash::new(unit);
