@@ -63,9 +63,9 @@ pub struct ServeArguments {
     /// Database file; made where there is none.
     #[arg(long, env = "PLANSCOPE_DATABASE", default_value = "planscope.db")]
     pub database: PathBuf,
-    /// Folder of the built pages.
-    #[arg(long, env = "PLANSCOPE_WEB", default_value = "target/web")]
-    pub web: PathBuf,
+    /// Folder of the built pages; default: those inside the program, or target/web where it has none.
+    #[arg(long, env = "PLANSCOPE_WEB")]
+    pub web: Option<PathBuf>,
     /// Token that every request must carry.
     #[arg(long, env = "PLANSCOPE_TOKEN", hide_env_values = true)]
     pub token: Option<String>,

@@ -58,7 +58,7 @@ pub async fn run(arguments: ServeArguments) -> anyhow::Result<()> {
         traces,
         clock,
         access: Access::new(&arguments.hosts, arguments.token()),
-        web: Web::new(&arguments.web),
+        web: Web::find(arguments.web.as_deref()),
         metrics: Metrics::new(),
     });
     let listener = TcpListener::bind(arguments.address)

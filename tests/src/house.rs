@@ -120,6 +120,11 @@ impl House {
         Self::in_folder(settings, TempDir::new().expect("a folder for the test"), Arc::default()).await
     }
 
+    /// A server upon the database planscope.db of a folder.
+    pub async fn upon(folder: TempDir, settings: Settings) -> Self {
+        Self::in_folder(settings, folder, Arc::default()).await
+    }
+
     /// The server stopped and started again on the same database.
     pub async fn restarted(self, settings: Settings) -> Self {
         let Self { router, store, clock, folder, .. } = self;
