@@ -39,7 +39,9 @@ pub fn verify(arguments: &VerifyArguments) -> anyhow::Result<ExitCode> {
     }
     let checked: Vec<String> = verdict.checked.iter().map(|(kind, count)| format!("{count} {kind}")).collect();
     if verdict.is_older {
-        println!("an earlier version made the tables: only their structure was looked at; serve it once to bring them up to date");
+        println!(
+            "an earlier version made the tables: only their structure was looked at; serve it once to bring them up to date"
+        );
     } else {
         println!("looked at {}", checked.join(", "));
     }

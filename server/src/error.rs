@@ -450,9 +450,13 @@ impl ApiError {
             "The server failed at this request. Nothing was stored; the server's log says why.".to_owned()
         } else {
             match kind {
-                "disk-full" => format!("{self}. Nothing was stored; make room on the disk of the server and try again."),
+                "disk-full" => {
+                    format!("{self}. Nothing was stored; make room on the disk of the server and try again.")
+                }
                 "database-read-only" | "database-unwritable" => {
-                    format!("{self}. Nothing was stored; what is there can be read. The operator has to look at the file.")
+                    format!(
+                        "{self}. Nothing was stored; what is there can be read. The operator has to look at the file."
+                    )
                 }
                 _ => self.to_string(),
             }

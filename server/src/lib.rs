@@ -5,10 +5,12 @@
 
 pub mod access;
 pub mod app;
+mod arrival;
 pub mod backup_command;
 pub mod calibrate_command;
 pub mod clock;
 pub mod config;
+mod connections;
 mod dataset_id;
 mod document;
 mod endpoint;

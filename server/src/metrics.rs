@@ -3,7 +3,9 @@
 use std::time::Duration;
 
 use axum::http::Method;
-use prometheus::{Encoder, HistogramOpts, HistogramVec, IntCounterVec, IntGauge, IntGaugeVec, Opts, Registry, TextEncoder};
+use prometheus::{
+    Encoder, HistogramOpts, HistogramVec, IntCounterVec, IntGauge, IntGaugeVec, Opts, Registry, TextEncoder,
+};
 
 use crate::jobs::Census;
 use crate::store::Usage;
@@ -48,7 +50,10 @@ impl Metrics {
     /// Nothing is counted yet.
     pub fn new() -> Self {
         let requests = IntCounterVec::new(
-            Opts::new("planscope_http_requests_total", "Requests that were answered, by route, method and class of the status."),
+            Opts::new(
+                "planscope_http_requests_total",
+                "Requests that were answered, by route, method and class of the status.",
+            ),
             &["route", "method", "status"],
         )
         .expect("a sound name");
@@ -114,7 +119,8 @@ impl Standing {
         let ended = [("done", jobs.done), ("failed", jobs.failed), ("cancelled", jobs.cancelled)];
         counter("planscope_jobs_ended_total", "Planning jobs that ended, by how.", "state", &ended)?;
         counter("planscope_points_total", "Points that were read from logs.", "origin", &[("live", self.points)])?;
-        let build = IntGaugeVec::new(Opts::new("planscope_build_info", "Version of the server."), &["version", "engine"])?;
+        let build =
+            IntGaugeVec::new(Opts::new("planscope_build_info", "Version of the server."), &["version", "engine"])?;
         build.with_label_values(&[env!("CARGO_PKG_VERSION"), planner::outcome::ENGINE]).set(1);
         registry.register(Box::new(build))?;
         Ok(registry)

@@ -18,12 +18,13 @@ use utoipa_axum::routes;
 
 use crate::access;
 use crate::app::App;
+use crate::arrival;
 use crate::endpoint::datasets::LARGEST_UPLOAD;
 use crate::endpoint::runs::files::LARGEST_LOG;
 use crate::endpoint::scenarios::LARGEST_SCENARIO;
 use crate::endpoint::{
-    accuracy, datasets, execution_plans, exports, gallery, health, jobs, metrics, observations, outcomes, pages, papers,
-    presets, profiles, rehearsals, runs, scenarios, schedules, studies, traces, what_if,
+    accuracy, datasets, execution_plans, exports, gallery, health, jobs, metrics, observations, outcomes, pages,
+    papers, presets, profiles, rehearsals, runs, scenarios, schedules, studies, traces, what_if,
 };
 use crate::error::{ApiError, as_problem};
 use crate::openapi;
@@ -138,11 +139,13 @@ pub fn router(app: Arc<App>) -> Router {
         .route("/accuracy", get(pages::page))
         .fallback(pages::file)
         // From the inside out: a panic becomes a problem, as does every refusal, answers are compressed,
+        // bodies that drip are ended,
         // then nobody is answered whom the guard does not let in, and everything is counted and traced.
         .layer(CatchPanicLayer::custom(panicked))
         .layer(middleware::from_fn(problems_only))
         .layer(CompressionLayer::new().quality(CompressionLevel::Fastest))
         .layer(middleware::from_fn(fresh_answers))
+        .layer(middleware::from_fn_with_state(Arc::clone(&app), arrival::in_time))
         .layer(middleware::from_fn_with_state(Arc::clone(&app), access::guard))
         // Outside of all that may refuse, so that refusals count.
         .layer(middleware::from_fn_with_state(Arc::clone(&app), metrics::count))

@@ -12,6 +12,7 @@ use crate::access::Access;
 use crate::app::App;
 use crate::clock::{Clock, SystemClock};
 use crate::config::ServeArguments;
+use crate::connections::Connections;
 use crate::jobs::{Jobs, Limits};
 use crate::live::Live;
 use crate::metrics::Metrics;
@@ -25,6 +26,8 @@ use crate::web::Web;
 
 /// Studies that may be under way, those waiting among them: each is a person waiting, so few are enough.
 const STUDIES: usize = 16;
+/// Connections that may be open at once: all streams and uploads, and many more pages than a team has open.
+const CONNECTIONS: usize = 4096;
 /// How long open requests may take to end.
 const PATIENCE: Duration = Duration::from_secs(10);
 /// How often it is looked for what is to be forgotten.
@@ -89,7 +92,7 @@ pub async fn run(arguments: ServeArguments) -> anyhow::Result<()> {
     tokio::spawn(forget_deleted(Arc::clone(&app)));
     let mut late = stopped;
     tokio::select! {
-        served = axum::serve(listener, router(Arc::clone(&app))).with_graceful_shutdown(stopping) => served?,
+        served = axum::serve(Connections::new(listener, CONNECTIONS), router(Arc::clone(&app))).with_graceful_shutdown(stopping) => served?,
         () = async { while late.changed().await.is_ok() {} tokio::time::sleep(PATIENCE).await } => {
             tracing::warn!("requests were still open after {} s and were cut", PATIENCE.as_secs());
         }

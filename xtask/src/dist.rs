@@ -65,9 +65,6 @@ mod tests {
         let name = name("x86_64-unknown-linux-gnu");
         assert_eq!(name, format!("planscope-{}-x86_64-unknown-linux-gnu", env!("CARGO_PKG_VERSION")));
         // SHA-256 of "abc", from FIPS 180-2.
-        assert_eq!(
-            checksum_line(b"abc", "a"),
-            "ba7816bf8f01cfea414140de5dae2223b00361a396177a9cb410ff61f20015ad  a\n"
-        );
+        assert_eq!(checksum_line(b"abc", "a"), "ba7816bf8f01cfea414140de5dae2223b00361a396177a9cb410ff61f20015ad  a\n");
     }
 }

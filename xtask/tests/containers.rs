@@ -44,7 +44,10 @@ fn the_server_is_nobody_has_one_volume_and_is_reached_from_this_machine() {
     assert_eq!(words(&server["volumes"]), ["data:/data"]);
     assert!(compose["volumes"]["data"].is_null(), "a named volume of the engine's own");
     assert_eq!(words(&server["healthcheck"]["test"]), ["CMD", "planscope", "health"]);
-    assert!(server["environment"]["PLANSCOPE_TOKEN"].as_str().expect("a token").contains(":?"), "it may start without a token");
+    assert!(
+        server["environment"]["PLANSCOPE_TOKEN"].as_str().expect("a token").contains(":?"),
+        "it may start without a token"
+    );
     assert!(words(&server["ports"]).iter().all(|port| port.starts_with("${PLANSCOPE_BIND:-127.0.0.1}:")), "{server:?}");
     assert!(server["profiles"].is_badvalue(), "it runs in every profile");
 }
@@ -57,7 +60,10 @@ fn tls_ends_at_a_proxy_in_front_of_the_server() {
     assert_eq!(words(&proxy["cap_add"]), ["NET_BIND_SERVICE"]);
     assert_eq!(proxy["depends_on"]["planscope"]["condition"].as_str(), Some("service_healthy"));
     let image = proxy["image"].as_str().expect("an image");
-    assert!(image.rsplit_once(':').is_some_and(|(_, tag)| tag.starts_with(|digit: char| digit.is_ascii_digit())), "{image}");
+    assert!(
+        image.rsplit_once(':').is_some_and(|(_, tag)| tag.starts_with(|digit: char| digit.is_ascii_digit())),
+        "{image}"
+    );
     let file = words(&proxy["volumes"]).into_iter().find_map(|volume| volume.strip_suffix(":/etc/caddy/Caddyfile:ro"));
     let settings = text(file.expect("the settings, which it cannot write"));
     assert!(settings.contains("reverse_proxy planscope:8080") && settings.contains("flush_interval -1"), "{settings}");

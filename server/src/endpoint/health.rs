@@ -58,11 +58,9 @@ pub(crate) async fn ready(State(app): Shared) -> Result<Json<Readiness>, ApiErro
         note("/database/quota", error.to_string());
     }
     match usage {
-        Some(usage) if wrong.is_empty() => Ok(Json(Readiness {
-            status: "ready".to_owned(),
-            used_bytes: usage.used,
-            quota_bytes: reader.quota(),
-        })),
+        Some(usage) if wrong.is_empty() => {
+            Ok(Json(Readiness { status: "ready".to_owned(), used_bytes: usage.used, quota_bytes: reader.quota() }))
+        }
         _ => Err(ApiError::NotReady(wrong)),
     }
 }

@@ -28,7 +28,8 @@ pub(crate) async fn metrics(State(app): Shared) -> Result<Response, ApiError> {
         usage: reader.usage().await?,
         quota: reader.quota(),
     };
-    let text = app.metrics.text(&standing).map_err(|error| ApiError::Fault(format!("metrics cannot be written: {error}")))?;
+    let text =
+        app.metrics.text(&standing).map_err(|error| ApiError::Fault(format!("metrics cannot be written: {error}")))?;
     Ok(([(CONTENT_TYPE, "text/plain; version=0.0.4; charset=utf-8")], text).into_response())
 }
 

@@ -104,7 +104,14 @@ pub(super) struct Table {
 
 impl Table {
     pub(super) fn new(epoch: i64) -> Self {
-        Self { entries: HashMap::new(), order: VecDeque::new(), by_scenario: HashMap::new(), epoch, made: 0, ended: Census::default() }
+        Self {
+            entries: HashMap::new(),
+            order: VecDeque::new(),
+            by_scenario: HashMap::new(),
+            epoch,
+            made: 0,
+            ended: Census::default(),
+        }
     }
 
     pub(super) fn get(&self, id: &str) -> Option<&Entry> {

@@ -178,11 +178,8 @@ fn there(database: &Path) -> Option<PathBuf> {
 async fn put_aside(database: &Path, now: Timestamp) -> Result<PathBuf, CopyError> {
     if database.exists() {
         // With nobody else there, opening and closing writes what stands in the journal into the file.
-        let alone = SqliteConnectOptions::new()
-            .filename(database)
-            .locking_mode(SqliteLockingMode::Exclusive)
-            .connect()
-            .await;
+        let alone =
+            SqliteConnectOptions::new().filename(database).locking_mode(SqliteLockingMode::Exclusive).connect().await;
         let closed = match alone {
             Ok(mut connection) => {
                 let alone = sqlx::query("BEGIN EXCLUSIVE").execute(&mut connection).await;

@@ -71,13 +71,16 @@ pub(super) async fn reading(database: &Path) -> Result<SqliteConnection, StoreEr
 /// Looks at pages, indices, references between tables, and at who made the tables.
 pub(super) async fn structure(connection: &mut SqliteConnection) -> Result<Verdict, StoreError> {
     let mut verdict = Verdict::default();
-    let said: Vec<String> =
-        sqlx::query_scalar(sqlx::AssertSqlSafe(format!("PRAGMA integrity_check({MOST_FAULTS})"))).fetch_all(&mut *connection).await?;
+    let said: Vec<String> = sqlx::query_scalar(sqlx::AssertSqlSafe(format!("PRAGMA integrity_check({MOST_FAULTS})")))
+        .fetch_all(&mut *connection)
+        .await?;
     for detail in said.into_iter().filter(|said| said != "ok") {
         verdict.fault("file", detail);
     }
     let loose: Vec<(String, Option<i64>, String)> =
-        sqlx::query_as("SELECT \"table\", rowid, parent FROM pragma_foreign_key_check").fetch_all(&mut *connection).await?;
+        sqlx::query_as("SELECT \"table\", rowid, parent FROM pragma_foreign_key_check")
+            .fetch_all(&mut *connection)
+            .await?;
     for (table, row, parent) in loose {
         let row = row.map_or_else(|| "a row".to_owned(), |row| format!("row {row}"));
         verdict.fault(format!("table {table}"), format!("{row} belongs to a {parent} that is not there"));
@@ -106,7 +109,9 @@ async fn migrations(connection: &mut SqliteConnection, verdict: &mut Verdict) ->
         let place = format!("migration {version}");
         match MIGRATIONS.iter().find(|known| known.version == version) {
             None => verdict.fault(place, "a newer Planscope made it; this one cannot read what it changed"),
-            Some(known) if *known.checksum != *checksum => verdict.fault(place, "it was another one than this program's"),
+            Some(known) if *known.checksum != *checksum => {
+                verdict.fault(place, "it was another one than this program's")
+            }
             Some(_) if !success => verdict.fault(place, "it broke off in the middle"),
             Some(_) => {}
         }

@@ -115,7 +115,8 @@ fn round(folder: &Path, acknowledged: &mut Acknowledged, numbers: &AtomicU32, li
 /// `PLANSCOPE_CRASHES=200` makes it as many rounds.
 #[test]
 fn nothing_acknowledged_is_lost_when_servers_are_killed_under_load() {
-    let rounds: u32 = std::env::var("PLANSCOPE_CRASHES").ok().map_or(4, |rounds| rounds.parse().expect("a number of rounds"));
+    let rounds: u32 =
+        std::env::var("PLANSCOPE_CRASHES").ok().map_or(4, |rounds| rounds.parse().expect("a number of rounds"));
     let numbers = AtomicU32::new(0);
     let (mut folder, mut acknowledged) = (tempfile::tempdir().unwrap(), Acknowledged::default());
     let (mut things, mut bytes) = (0, 0);
@@ -134,5 +135,7 @@ fn nothing_acknowledged_is_lost_when_servers_are_killed_under_load() {
         }
     }
     assert!(things > 0 && bytes > 0, "the servers were killed before anything happened");
-    println!("{rounds} servers killed: {things} scenarios and datasets and {bytes} bytes of logs were acknowledged, and are there");
+    println!(
+        "{rounds} servers killed: {things} scenarios and datasets and {bytes} bytes of logs were acknowledged, and are there"
+    );
 }

@@ -69,11 +69,7 @@ impl Server {
         std::thread::spawn(move || lines.for_each(drop));
         let address = line.rsplit("http://").next().unwrap();
         let address: String = address.chars().take_while(|c| c.is_ascii_digit() || [':', '.'].contains(c)).collect();
-        let agent = Agent::config_builder()
-            .timeout_global(Some(PATIENCE))
-            .http_status_as_error(false)
-            .build()
-            .into();
+        let agent = Agent::config_builder().timeout_global(Some(PATIENCE)).http_status_as_error(false).build().into();
         Self { child, origin: format!("http://{address}"), agent }
     }
 

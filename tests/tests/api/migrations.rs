@@ -57,7 +57,10 @@ async fn database_of(version: i64, path: &Path, contents: &Contents) {
             .replace("{log}", &contents.log)
             .replace("{log_bytes}", &contents.log.len().to_string())
             .replace("{engine}", ENGINE);
-        sqlx::raw_sql(sqlx::AssertSqlSafe(rows)).execute(&mut connection).await.unwrap_or_else(|error| panic!("{step}: {error}"));
+        sqlx::raw_sql(sqlx::AssertSqlSafe(rows))
+            .execute(&mut connection)
+            .await
+            .unwrap_or_else(|error| panic!("{step}: {error}"));
     }
     connection.close().await.unwrap();
 }
@@ -82,7 +85,11 @@ async fn a_database_of_every_version_is_opened_with_what_it_holds() {
         // What was there from the first version on has what later ones give it.
         let scenarios: Value = house.get(api::path::SCENARIOS).await.json();
         let scenario = &scenarios["scenarios"][0];
-        assert_eq!((&scenario["id"], &scenario["title"]), (&json!(contents.scenario.0), &json!("kept")), "version {version}");
+        assert_eq!(
+            (&scenario["id"], &scenario["title"]),
+            (&json!(contents.scenario.0), &json!("kept")),
+            "version {version}"
+        );
         assert_eq!(scenario["model"], "Llama-2 7B", "version {version}: {scenario}");
         let datasets: Value = house.get(api::path::DATASETS).await.json();
         let dataset = &datasets["datasets"][0];
@@ -98,7 +105,7 @@ async fn a_database_of_every_version_is_opened_with_what_it_holds() {
         }
         if version >= 6 {
             let run: Value = house.get(&api::path::run("run-of-version-6")).await.json();
-            assert_eq!(run["end_reason"], "it was enough", "version {version}");
+            assert_eq!(run["summary"]["end_reason"], "it was enough", "version {version}");
         }
         let left = house.store.reader().left_jobs().await.unwrap();
         assert_eq!(left.len(), usize::from(version >= 7), "version {version}");

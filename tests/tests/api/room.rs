@@ -124,9 +124,8 @@ async fn what_is_counted_is_told_to_whoever_has_the_token() {
     const TOKEN: &str = "0123456789abcdef";
     let house = House::with(Settings { token: Some(TOKEN), quota: Some(1 << 30), ..Settings::default() }).await;
     assert_eq!(house.get(api::path::METRICS).await.problem().status, 401);
-    let ask = |path: &str| {
-        Request::get(path).header("authorization", format!("Bearer {TOKEN}")).body(Body::empty()).unwrap()
-    };
+    let ask =
+        |path: &str| Request::get(path).header("authorization", format!("Bearer {TOKEN}")).body(Body::empty()).unwrap();
     for path in ["/api/v1/datasets", "/api/v1/datasets?limit=1", "/api/v1/jobs/a", "/api/v1/jobs/b", "/nothing"] {
         house.send(ask(path)).await;
     }

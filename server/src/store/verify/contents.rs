@@ -195,7 +195,8 @@ async fn runs(connection: &mut SqliteConnection, verdict: &mut Verdict) -> Resul
 }
 
 async fn points(connection: &mut SqliteConnection, verdict: &mut Verdict) -> Result<u64, StoreError> {
-    let mut rows = sqlx::query_as::<_, (String, i64, String)>("SELECT run_id, row, point_json FROM run_point").fetch(connection);
+    let mut rows =
+        sqlx::query_as::<_, (String, i64, String)>("SELECT run_id, row, point_json FROM run_point").fetch(connection);
     let mut count = 0;
     while let Some((run, row, json)) = rows.try_next().await? {
         count += 1;
