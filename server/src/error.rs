@@ -488,6 +488,9 @@ fn names(candidates: &[Candidate]) -> String {
 
 const INTERNAL: (&str, StatusCode, &str) = ("internal", StatusCode::INTERNAL_SERVER_ERROR, "The server failed");
 
+/// Codes of SQLite for reading that failed, in part, or after the lock was had.
+const READING: [u32; 3] = [266, 522, 2570];
+
 /// What SQLite's refusals mean to whoever asks.
 fn storage(error: &sqlx::Error) -> (&'static str, StatusCode, &'static str) {
     let code = match error {
@@ -497,7 +500,6 @@ fn storage(error: &sqlx::Error) -> (&'static str, StatusCode, &'static str) {
     };
     // The low byte of an extended result code is the primary one: 5 busy, 6 locked, 8 read-only, 10 input or output failed,
     // 13 full, 14 a file beside the database cannot be made. Input that fails is damage, which is ours to explain.
-    const READING: [u32; 3] = [266, 522, 2570];
     match code.filter(|code| !READING.contains(code)).map(|code| code & 0xff) {
         Some(13) => ("disk-full", StatusCode::INSUFFICIENT_STORAGE, "The server's disk is full"),
         Some(5 | 6) => ("database-busy", StatusCode::SERVICE_UNAVAILABLE, "The database is busy"),

@@ -106,15 +106,13 @@ async fn migrations(connection: &mut SqliteConnection, verdict: &mut Verdict) ->
             .await?;
     let count = applied.len();
     for (version, success, checksum) in applied {
-        let place = format!("migration {version}");
-        match MIGRATIONS.iter().find(|known| known.version == version) {
-            None => verdict.fault(place, "a newer Planscope made it; this one cannot read what it changed"),
-            Some(known) if *known.checksum != *checksum => {
-                verdict.fault(place, "it was another one than this program's")
-            }
-            Some(_) if !success => verdict.fault(place, "it broke off in the middle"),
-            Some(_) => {}
-        }
+        let wrong = match MIGRATIONS.iter().find(|known| known.version == version) {
+            None => "a newer Planscope made it; this one cannot read what it changed",
+            Some(known) if *known.checksum != *checksum => "it was another one than this program's",
+            Some(_) if !success => "it broke off in the middle",
+            Some(_) => continue,
+        };
+        verdict.fault(format!("migration {version}"), wrong);
     }
     verdict.is_older = count < MIGRATIONS.iter().count();
     Ok(())

@@ -182,7 +182,8 @@ pub(crate) fn scenario(seed: u32, iterations: u32) -> String {
 
 /// Lengths of samples, others for every number.
 pub(crate) fn lengths(number: u32, samples: u32) -> String {
-    (0..samples).map(|sample| format!("{}\n", 1 + (number * 7919 + sample * 31) % 1_000_000)).collect()
+    let length = |sample: u32| (1 + (number * 7919 + sample * 31) % 1_000_000).to_string();
+    (0..samples).map(length).collect::<Vec<_>>().join("\n")
 }
 
 /// A step of a training log.

@@ -48,7 +48,7 @@ async fn database_of(version: i64, path: &Path, contents: &Contents) {
     let mut connection = connect(path).await;
     for (step, rows) in ROWS.iter().filter(|(step, _)| *step <= version) {
         MIGRATIONS.run_to(*step, &mut connection).await.unwrap();
-        let hex: String = contents.dataset.1.iter().map(|byte| format!("{byte:02x}")).collect();
+        let hex = contents.dataset.1.iter().map(|byte| format!("{byte:02x}")).collect::<Vec<_>>().concat();
         let rows = rows
             .replace("{scenario}", &contents.scenario.0)
             .replace("{scenario_json}", &contents.scenario.1.replace('\'', "''"))

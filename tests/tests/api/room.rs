@@ -112,7 +112,7 @@ async fn a_full_disk_is_told_and_used_again_when_it_has_room() {
     let least = sqlx::AssertSqlSafe(format!("PRAGMA max_page_count = {pages}"));
     sqlx::query(least).execute(&mut *write).await.unwrap();
     write.commit().await.unwrap();
-    let lengths: String = (1..20_000).map(|length| format!("{length}\n")).collect();
+    let lengths = (1..20_000).map(|length: u32| length.to_string()).collect::<Vec<_>>().join("\n");
     let problem = house.post(api::path::DATASETS, lengths.clone()).await.problem();
     assert_eq!((problem.status, &*problem.kind), (507, "/problems/disk-full"));
     assert!(problem.detail.contains("make room"), "{}", problem.detail);

@@ -240,7 +240,7 @@ async fn parts(connection: &mut SqliteConnection, verdict: &mut Verdict) -> Resu
         count += 1;
         let place = || format!("trace {id}, tier {tier}, part {part}");
         match packed::unpack_spans(&columns) {
-            Ok(read) if read.len() as i64 == spans => {}
+            Ok(read) if read.len() as u64 == spans.unsigned_abs() => {}
             Ok(read) => verdict.fault(place(), format!("{} of its {spans} spans are there", read.len())),
             Err(error) => verdict.fault(place(), error.to_string()),
         }
