@@ -2,9 +2,11 @@
 //!
 //! Every failure is an RFC 9457 problem document. Faults of ours are logged here, once.
 
+mod origins;
+
 use api::problem::{Candidate, Deletion, FieldProblem, Problem};
 use axum::Json;
-use axum::extract::rejection::{BytesRejection, JsonRejection, QueryRejection};
+use axum::extract::rejection::{BytesRejection, JsonRejection};
 use axum::http::header::{ALLOW, CONTENT_TYPE, LOCATION, RETRY_AFTER, WWW_AUTHENTICATE};
 use axum::http::{HeaderName, HeaderValue, Method, StatusCode};
 use axum::response::{IntoResponse, Response};
@@ -14,12 +16,10 @@ use ingest::trace::TraceError;
 use planner::scenario::FieldError;
 use planner::study::NoStudy;
 
-use crate::jobs::{NotPlanned, NotStarted};
-use crate::live::{ImportError as RunImportError, LogEnd, LogRefusal};
+use crate::live::{LogEnd, LogRefusal};
 use crate::observation::ObservationError;
 use crate::profiles::ProfileError;
 use crate::store::StoreError;
-use crate::studies::StudyError;
 
 /// How a request succeeds where it is not plainly with a document.
 #[derive(Debug)]
@@ -280,63 +280,6 @@ pub enum ApiError {
     /// A fault of ours.
     #[error("{0}")]
     Fault(String),
-}
-
-impl From<QueryRejection> for ApiError {
-    fn from(rejection: QueryRejection) -> Self {
-        Self::Malformed(rejection.body_text())
-    }
-}
-
-impl From<LogRefusal> for ApiError {
-    fn from(refusal: LogRefusal) -> Self {
-        match refusal {
-            LogRefusal::Store(error) => Self::Store(error),
-            LogRefusal::Panicked(_) => Self::Fault(refusal.to_string()),
-            refusal => Self::Log(refusal),
-        }
-    }
-}
-
-impl From<RunImportError> for ApiError {
-    fn from(error: RunImportError) -> Self {
-        match error {
-            RunImportError::Log(error) => Self::InvalidLog(error),
-            RunImportError::Store(error) => Self::Store(error),
-            RunImportError::Panicked(_) => Self::Fault(error.to_string()),
-        }
-    }
-}
-
-impl From<NotPlanned> for ApiError {
-    fn from(error: NotPlanned) -> Self {
-        match error {
-            NotPlanned::Full(limit) => Self::QueueFull(limit),
-            NotPlanned::Closing => Self::Stopping,
-            NotPlanned::Fault(detail) => Self::Fault(detail),
-        }
-    }
-}
-
-impl From<NotStarted> for ApiError {
-    fn from(error: NotStarted) -> Self {
-        match error {
-            NotStarted::Full(limit) => Self::QueueFull(limit),
-            NotStarted::Store(error) => Self::Store(error),
-            NotStarted::Closing => Self::Stopping,
-        }
-    }
-}
-
-impl From<StudyError> for ApiError {
-    fn from(error: StudyError) -> Self {
-        match error {
-            StudyError::Full(limit) => Self::StudiesFull(limit),
-            StudyError::None(none) => Self::NoStudy(none),
-            StudyError::Closing => Self::Stopping,
-            StudyError::Panicked => Self::Fault(error.to_string()),
-        }
-    }
 }
 
 impl ApiError {

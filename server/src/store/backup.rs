@@ -197,10 +197,7 @@ async fn put_aside(database: &Path, now: Timestamp) -> Result<PathBuf, CopyError
             Err(error) => tracing::warn!("{} cannot be opened: {error}", database.display()),
         }
     }
-    let kept = beside(database, &now.strftime(".replaced-%Y%m%dT%H%M%SZ").to_string());
-    if kept.exists() {
-        return Err(CopyError::Exists(kept));
-    }
+    let kept = free_name(beside(database, &now.strftime(".replaced-%Y%m%dT%H%M%SZ").to_string()));
     for ending in ["", "-wal", "-shm", "-journal"] {
         let path = beside(database, ending);
         if path.exists() {
@@ -208,6 +205,15 @@ async fn put_aside(database: &Path, now: Timestamp) -> Result<PathBuf, CopyError
         }
     }
     Ok(kept)
+}
+
+/// That name, or the first with a number behind it that nobody has: two may be put aside within a second.
+fn free_name(name: PathBuf) -> PathBuf {
+    if there(&name).is_none() {
+        return name;
+    }
+    let numbered = (2_u64..).map(|number| beside(&name, &format!("-{number}")));
+    numbered.into_iter().find(|name| there(name).is_none()).unwrap_or(name)
 }
 
 fn folder(path: &Path) -> &Path {
