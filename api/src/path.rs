@@ -13,6 +13,10 @@ pub const PROBLEM_MEDIA_TYPE: &str = "application/problem+json";
 
 /// GET: version and health.
 pub const HEALTH: &str = "/api/v1/health";
+/// GET: whether new content is taken.
+pub const READY: &str = "/api/v1/ready";
+/// GET: what is counted, as Prometheus reads it.
+pub const METRICS: &str = "/metrics";
 /// GET: models, clusters and distributions by name.
 pub const PRESETS: &str = "/api/v1/presets";
 /// GET: how far predictions are from published measurements.

@@ -91,7 +91,8 @@ impl Access {
             same_origin(headers, host)?;
         }
         let path = request.uri().path();
-        let guarded = path.starts_with("/api/") && !is_for_trainers(request.method(), path);
+        let guarded =
+            (path.starts_with("/api/") || path == api::path::METRICS) && !is_for_trainers(request.method(), path);
         if guarded && self.token.is_some() && !self.carries_token(headers) {
             return Err(ApiError::Unauthorised);
         }

@@ -6,6 +6,7 @@ use crate::access::Access;
 use crate::clock::Clock;
 use crate::jobs::Jobs;
 use crate::live::Live;
+use crate::metrics::Metrics;
 use crate::rehearsals::Rehearsals;
 use crate::store::Store;
 use crate::studies::Studies;
@@ -33,6 +34,8 @@ pub struct App {
     pub access: Access,
     /// The built pages.
     pub web: Web,
+    /// What is counted for operators.
+    pub metrics: Metrics,
 }
 
 /// The state of the router.

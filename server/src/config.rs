@@ -42,6 +42,12 @@ pub enum Command {
     /// Be one rank of a rehearsal.
     #[command(hide = true)]
     RehearseRank,
+    /// Copy the database of a server, running or not, into a new file.
+    Backup(BackupArguments),
+    /// Put a backup in the place of a database that no server uses.
+    Restore(RestoreArguments),
+    /// Look through a database, which a server may be using; exits with 1 where anything is wrong.
+    Verify(VerifyArguments),
     /// Ask the server on this machine whether it is well.
     Health(HealthArguments),
     /// Write the OpenAPI document to standard output.
@@ -57,9 +63,9 @@ pub struct ServeArguments {
     /// Database file; made where there is none.
     #[arg(long, env = "PLANSCOPE_DATABASE", default_value = "planscope.db")]
     pub database: PathBuf,
-    /// Folder of the built pages.
-    #[arg(long, env = "PLANSCOPE_WEB", default_value = "target/web")]
-    pub web: PathBuf,
+    /// Folder of the built pages; default: those inside the program, or target/web where it has none.
+    #[arg(long, env = "PLANSCOPE_WEB")]
+    pub web: Option<PathBuf>,
     /// Token that every request must carry.
     #[arg(long, env = "PLANSCOPE_TOKEN", hide_env_values = true)]
     pub token: Option<String>,
@@ -84,6 +90,9 @@ pub struct ServeArguments {
     /// Days that a deleted run, trace, profile, scenario or dataset can be brought back; then it is gone for good, with all that it holds.
     #[arg(long, env = "PLANSCOPE_RETENTION_DAYS", default_value_t = 30, value_parser = clap::value_parser!(u32).range(0..=3650))]
     pub retention_days: u32,
+    /// Most that the database may hold, for example 20GiB; new content beyond it is refused. Default: what the disk has.
+    #[arg(long, env = "PLANSCOPE_QUOTA", value_parser = bytes)]
+    pub quota: Option<u64>,
     /// Time after which the upload of a log that sends nothing is ended, in seconds; what came is kept.
     #[arg(long, env = "PLANSCOPE_LOG_IDLE_SECONDS", default_value_t = 60, value_parser = clap::value_parser!(u64).range(1..=86_400))]
     pub log_idle_seconds: u64,
@@ -176,6 +185,37 @@ pub struct HealthArguments {
     /// Token of the server.
     #[arg(long, env = "PLANSCOPE_TOKEN", hide_env_values = true)]
     pub token: Option<String>,
+}
+
+/// What to copy, and where to.
+#[derive(Debug, Clone, Args)]
+pub struct BackupArguments {
+    /// File to make; one that is there is not overwritten.
+    pub file: PathBuf,
+    /// Database file.
+    #[arg(long, env = "PLANSCOPE_DATABASE", default_value = "planscope.db")]
+    pub database: PathBuf,
+}
+
+/// What to put in place, and whether something may have to go.
+#[derive(Debug, Clone, Args)]
+pub struct RestoreArguments {
+    /// File that `planscope backup` made.
+    pub file: PathBuf,
+    /// Database file to make of it.
+    #[arg(long, env = "PLANSCOPE_DATABASE", default_value = "planscope.db")]
+    pub database: PathBuf,
+    /// Restore although there is a database, which is kept beside the restored one.
+    #[arg(long)]
+    pub replace: bool,
+}
+
+/// What to look through.
+#[derive(Debug, Clone, Args)]
+pub struct VerifyArguments {
+    /// Database file, or a backup.
+    #[arg(long, env = "PLANSCOPE_DATABASE", default_value = "planscope.db")]
+    pub database: PathBuf,
 }
 
 /// What to solve.
@@ -303,6 +343,28 @@ fn planner_kind(text: &str) -> Result<PlannerKind, String> {
         let known: Vec<&str> = PlannerKind::ALL.iter().map(|kind| kind.id()).collect();
         format!("there are {}", known.join(", "))
     })
+}
+
+/// Bytes with a unit: 500MiB, 20 GB, or plain bytes.
+fn bytes(text: &str) -> Result<u64, String> {
+    let text = text.trim();
+    let (number, unit) = text.split_at(text.find(|letter: char| letter.is_ascii_alphabetic()).unwrap_or(text.len()));
+    let factor: u64 = match unit.to_ascii_lowercase().as_str() {
+        "" | "b" => 1,
+        "kb" => 1000,
+        "mb" => 1_000_000,
+        "gb" => 1_000_000_000,
+        "tb" => 1_000_000_000_000,
+        "k" | "kib" => 1 << 10,
+        "m" | "mib" => 1 << 20,
+        "g" | "gib" => 1 << 30,
+        "t" | "tib" => 1 << 40,
+        other => return Err(format!("{other:?} is none of B, KB, MB, GB, TB, KiB, MiB, GiB and TiB")),
+    };
+    let number: u64 = number.trim().parse().map_err(|_| "a whole number is needed, for example 20GiB".to_owned())?;
+    // Less would not hold the tables themselves with a scenario in them.
+    let bytes = number.checked_mul(factor).ok_or("that is more than any disk has")?;
+    if bytes >= 1 << 20 { Ok(bytes) } else { Err("at least 1MiB is needed".to_owned()) }
 }
 
 fn seconds(text: &str) -> Result<f64, String> {
@@ -465,6 +527,24 @@ mod tests {
             let arguments = arguments(line);
             let kept = (arguments.live_limits().retention_days, arguments.traces().retention.as_secs() / 86_400);
             assert_eq!(kept, (all, traces), "{line:?}");
+        }
+    }
+
+    #[test]
+    fn sizes_have_units() {
+        for (text, expected) in [
+            ("1048576", Some(1 << 20)),
+            ("500MiB", Some(500 << 20)),
+            ("20 GB", Some(20_000_000_000)),
+            ("3g", Some(3 << 30)),
+            ("1023KiB", None),
+            ("20 apples", None),
+            ("1.5GiB", None),
+            ("-1GiB", None),
+            ("99999999TiB", None),
+            ("", None),
+        ] {
+            assert_eq!(bytes(text).ok(), expected, "{text}");
         }
     }
 

@@ -8,6 +8,7 @@ pub(crate) mod gallery;
 pub(crate) mod health;
 pub(crate) mod jobs;
 mod lists;
+pub(crate) mod metrics;
 pub(crate) mod observations;
 pub(crate) mod outcomes;
 pub(crate) mod pages;

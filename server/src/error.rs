@@ -2,9 +2,11 @@
 //!
 //! Every failure is an RFC 9457 problem document. Faults of ours are logged here, once.
 
+mod origins;
+
 use api::problem::{Candidate, Deletion, FieldProblem, Problem};
 use axum::Json;
-use axum::extract::rejection::{BytesRejection, JsonRejection, QueryRejection};
+use axum::extract::rejection::{BytesRejection, JsonRejection};
 use axum::http::header::{ALLOW, CONTENT_TYPE, LOCATION, RETRY_AFTER, WWW_AUTHENTICATE};
 use axum::http::{HeaderName, HeaderValue, Method, StatusCode};
 use axum::response::{IntoResponse, Response};
@@ -14,12 +16,10 @@ use ingest::trace::TraceError;
 use planner::scenario::FieldError;
 use planner::study::NoStudy;
 
-use crate::jobs::NotPlanned;
-use crate::live::{ImportError as RunImportError, LogEnd, LogRefusal};
+use crate::live::{LogEnd, LogRefusal};
 use crate::observation::ObservationError;
 use crate::profiles::ProfileError;
 use crate::store::StoreError;
-use crate::studies::StudyError;
 
 /// How a request succeeds where it is not plainly with a document.
 #[derive(Debug)]
@@ -271,56 +271,15 @@ pub enum ApiError {
     /// The pages were not built.
     #[error("the pages are not built")]
     NoPages,
+    /// There is no room for a file on its way.
+    #[error("the disk of the server is full: there is no room for the file on its way")]
+    DiskFull,
+    /// The server answers, and cannot take anything new.
+    #[error("{}", summary(.0))]
+    NotReady(Vec<FieldError>),
     /// A fault of ours.
     #[error("{0}")]
     Fault(String),
-}
-
-impl From<QueryRejection> for ApiError {
-    fn from(rejection: QueryRejection) -> Self {
-        Self::Malformed(rejection.body_text())
-    }
-}
-
-impl From<LogRefusal> for ApiError {
-    fn from(refusal: LogRefusal) -> Self {
-        match refusal {
-            LogRefusal::Store(error) => Self::Store(error),
-            LogRefusal::Panicked(_) => Self::Fault(refusal.to_string()),
-            refusal => Self::Log(refusal),
-        }
-    }
-}
-
-impl From<RunImportError> for ApiError {
-    fn from(error: RunImportError) -> Self {
-        match error {
-            RunImportError::Log(error) => Self::InvalidLog(error),
-            RunImportError::Store(error) => Self::Store(error),
-            RunImportError::Panicked(_) => Self::Fault(error.to_string()),
-        }
-    }
-}
-
-impl From<NotPlanned> for ApiError {
-    fn from(error: NotPlanned) -> Self {
-        match error {
-            NotPlanned::Full(limit) => Self::QueueFull(limit),
-            NotPlanned::Closing => Self::Stopping,
-            NotPlanned::Fault(detail) => Self::Fault(detail),
-        }
-    }
-}
-
-impl From<StudyError> for ApiError {
-    fn from(error: StudyError) -> Self {
-        match error {
-            StudyError::Full(limit) => Self::StudiesFull(limit),
-            StudyError::None(none) => Self::NoStudy(none),
-            StudyError::Closing => Self::Stopping,
-            StudyError::Panicked => Self::Fault(error.to_string()),
-        }
-    }
 }
 
 impl ApiError {
@@ -392,6 +351,11 @@ impl ApiError {
             | Self::Store(StoreError::Unknown { .. }) => ("not-found", S::NOT_FOUND, "Not found"),
             Self::Store(StoreError::Gone { .. }) => ("deleted", S::GONE, "Deleted"),
             Self::Store(StoreError::Sqlite(error)) => storage(error),
+            Self::Store(StoreError::Quota { .. }) => {
+                ("quota-reached", S::INSUFFICIENT_STORAGE, "The server holds as much as it may")
+            }
+            Self::DiskFull => ("disk-full", S::INSUFFICIENT_STORAGE, "The server's disk is full"),
+            Self::NotReady(_) => ("not-ready", S::SERVICE_UNAVAILABLE, "The server takes no new content"),
             Self::Store(_) | Self::Fault(_) => INTERNAL,
             Self::Method(_) => ("method-not-allowed", S::METHOD_NOT_ALLOWED, "Method not allowed"),
             Self::NoPipeline => ("no-pipeline", S::UNPROCESSABLE_ENTITY, "The plan is no pipeline"),
@@ -417,6 +381,7 @@ impl ApiError {
             Self::InvalidScenario(errors)
             | Self::InvalidQuestion(errors)
             | Self::InvalidRun(errors)
+            | Self::NotReady(errors)
             | Self::InvalidWords(errors) => errors
                 .iter()
                 .map(|error| FieldProblem { pointer: error.pointer.clone(), detail: error.detail.clone() })
@@ -427,7 +392,17 @@ impl ApiError {
         let detail = if status == StatusCode::INTERNAL_SERVER_ERROR {
             "The server failed at this request. Nothing was stored; the server's log says why.".to_owned()
         } else {
-            self.to_string()
+            match kind {
+                "disk-full" => {
+                    format!("{self}. Nothing was stored; make room on the disk of the server and try again.")
+                }
+                "database-read-only" | "database-unwritable" => {
+                    format!(
+                        "{self}. Nothing was stored; what is there can be read. The operator has to look at the file."
+                    )
+                }
+                _ => self.to_string(),
+            }
         };
         let candidates = match self {
             Self::Ambiguous { candidates, .. } => candidates.clone(),
@@ -456,6 +431,9 @@ fn names(candidates: &[Candidate]) -> String {
 
 const INTERNAL: (&str, StatusCode, &str) = ("internal", StatusCode::INTERNAL_SERVER_ERROR, "The server failed");
 
+/// Codes of SQLite for reading that failed, in part, or after the lock was had.
+const READING: [u32; 3] = [266, 522, 2570];
+
 /// What SQLite's refusals mean to whoever asks.
 fn storage(error: &sqlx::Error) -> (&'static str, StatusCode, &'static str) {
     let code = match error {
@@ -463,11 +441,13 @@ fn storage(error: &sqlx::Error) -> (&'static str, StatusCode, &'static str) {
         sqlx::Error::PoolTimedOut => Some(5),
         _ => None,
     };
-    // The low byte of an extended result code is the primary one: 5 busy, 6 locked, 8 read-only, 13 full.
-    match code.map(|code| code & 0xff) {
+    // The low byte of an extended result code is the primary one: 5 busy, 6 locked, 8 read-only, 10 input or output failed,
+    // 13 full, 14 a file beside the database cannot be made. Input that fails is damage, which is ours to explain.
+    match code.filter(|code| !READING.contains(code)).map(|code| code & 0xff) {
         Some(13) => ("disk-full", StatusCode::INSUFFICIENT_STORAGE, "The server's disk is full"),
         Some(5 | 6) => ("database-busy", StatusCode::SERVICE_UNAVAILABLE, "The database is busy"),
         Some(8) => ("database-read-only", StatusCode::SERVICE_UNAVAILABLE, "The database cannot be written"),
+        Some(10 | 14) => ("database-unwritable", StatusCode::SERVICE_UNAVAILABLE, "The database cannot be written"),
         _ => INTERNAL,
     }
 }
@@ -484,6 +464,8 @@ impl IntoResponse for ApiError {
                     | Self::StreamsFull(_)
                     | Self::Stopping
                     | Self::NoPages
+                    | Self::NotReady(_)
+                    | Self::Store(StoreError::Quota { .. })
             )
         {
             tracing::error!(status = problem.status, "{self}");
@@ -563,6 +545,17 @@ pub(crate) fn pages_missing() -> Response {
         <p>Build and serve everything with <code>cargo xtask serve</code>, or say where the built pages are with \
         <code>PLANSCOPE_WEB</code>.</p></html>";
     (StatusCode::SERVICE_UNAVAILABLE, axum::response::Html(PAGE)).into_response()
+}
+
+/// Class of a response's status, as metrics have it.
+pub(crate) fn class(response: &Response) -> &'static str {
+    match response.status().as_u16() {
+        100..200 => "1xx",
+        200..300 => "2xx",
+        300..400 => "3xx",
+        400..500 => "4xx",
+        _ => "5xx",
+    }
 }
 
 /// Whether a response is a plain success.

@@ -1,4 +1,7 @@
 //! Planning jobs: off the async threads, bounded, cancellable, never twice for the same scenario.
+//!
+//! A job that was answered for stands in the database until it is over, so that the next server takes up what this one leaves,
+//! under the same identifier.
 
 mod at_once;
 mod progress;
@@ -6,11 +9,11 @@ mod stopwatch;
 mod table;
 
 pub use at_once::NotPlanned;
-pub use table::Entry;
+pub use table::{Census, Entry};
 
 use std::fmt;
 use std::panic::AssertUnwindSafe;
-use std::sync::atomic::AtomicUsize;
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use api::job::{Job, JobState};
@@ -20,7 +23,7 @@ use planner::scenario::ValidScenario;
 use tokio::sync::{Semaphore, watch};
 
 use crate::clock::Clock;
-use crate::store::Store;
+use crate::store::{LeftJob, Store, StoreError};
 use crate::workers::Threads;
 use progress::Progress;
 use table::Table;
@@ -50,6 +53,8 @@ pub struct Jobs {
     table: Arc<Mutex<Table>>,
     /// Who waits for an answer without a job.
     asking: Arc<AtomicUsize>,
+    /// The server ends; what is not over is left to the next one.
+    stopping: Arc<AtomicBool>,
 }
 
 impl fmt::Debug for Jobs {
@@ -58,9 +63,22 @@ impl fmt::Debug for Jobs {
     }
 }
 
+/// Servers that may end while they plan a scenario before it is given up.
+const MOST_ATTEMPTS: u32 = 3;
+
 /// Why a job was not taken.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct QueueFull(pub usize);
+#[derive(Debug, thiserror::Error)]
+pub enum NotStarted {
+    /// Too many wait already.
+    #[error("{0} planning jobs are waiting already")]
+    Full(usize),
+    /// It could not be noted.
+    #[error(transparent)]
+    Store(#[from] StoreError),
+    /// The server is stopping.
+    #[error("the server is stopping")]
+    Closing,
+}
 
 /// A job that was asked for.
 #[derive(Debug, Clone, PartialEq)]
@@ -82,7 +100,16 @@ impl Jobs {
         // Identifiers of another life of the server must not be taken for ours.
         let table = Table::new(clock.now().as_millisecond());
         let workers = Arc::new(Semaphore::new(limits.workers.max(1)));
-        Self { engine, store, clock, workers, limits, table: Arc::new(Mutex::new(table)), asking: Arc::default() }
+        Self {
+            engine,
+            store,
+            clock,
+            workers,
+            limits,
+            table: Arc::new(Mutex::new(table)),
+            asking: Arc::default(),
+            stopping: Arc::default(),
+        }
     }
 
     /// Turns at the processor, for whoever else computes.
@@ -90,21 +117,60 @@ impl Jobs {
         Arc::clone(&self.workers)
     }
 
-    /// Plans a scenario, unless that is being done already.
-    pub fn start(&self, scenario: ValidScenario) -> Result<Started, QueueFull> {
+    /// Plans a scenario, unless that is being done already. What is answered is planned, even if this server ends.
+    pub async fn start(&self, scenario: ValidScenario) -> Result<Started, NotStarted> {
         let entry = {
             let mut table = self.table();
             if let Some(running) = table.active(scenario.id().as_str()) {
                 return Ok(Started::Known(running.job()));
             }
             if table.waiting() >= self.limits.queue {
-                return Err(QueueFull(self.limits.queue));
+                return Err(NotStarted::Full(self.limits.queue));
             }
             table.add(scenario.id().as_str(), JobState::Queued)
         };
         let job = entry.job();
-        tokio::spawn(self.clone().run(scenario, entry));
+        let jobs = self.clone();
+        // A task of its own: whoever asked may go at any moment, and no job may be left that nobody works at.
+        let entered = tokio::spawn(async move {
+            let now = jobs.clock.now();
+            match jobs.store.writer().enter_job(&entry.id(), scenario.id().as_str(), now).await {
+                Ok(()) => {
+                    tokio::spawn(jobs.run(scenario, entry));
+                    Ok(())
+                }
+                Err(error) => {
+                    let detail = "the job could not be noted; plan again".to_owned();
+                    jobs.table().finish(&entry, JobState::Failed { detail });
+                    Err(NotStarted::Store(error))
+                }
+            }
+        });
+        entered.await.map_err(|_| NotStarted::Closing)??;
         Ok(Started::New(job))
+    }
+
+    /// Takes up a job that a server before left, under its identifier.
+    pub fn take_up(&self, left: &LeftJob, scenario: ValidScenario) {
+        let entry = self.table().put(&left.id, &left.scenario, JobState::Queued);
+        tokio::spawn(self.clone().run(scenario, entry));
+    }
+
+    /// Ends a job that a server before left.
+    pub async fn give_up(&self, left: &LeftJob, state: JobState) -> Result<(), StoreError> {
+        let entry = self.table().put(&left.id, &left.scenario, JobState::Queued);
+        self.table().finish(&entry, state);
+        self.store.writer().strike_job(&left.id).await
+    }
+
+    /// Whether so many servers ended while they planned it that it is better given up.
+    pub fn is_hopeless(left: &LeftJob) -> bool {
+        left.attempts >= MOST_ATTEMPTS
+    }
+
+    /// How many jobs there are, and how those of this server ended.
+    pub fn census(&self) -> Census {
+        self.table().census()
     }
 
     /// A job of a scenario whose outcome is stored already: done before it began.
@@ -129,11 +195,14 @@ impl Jobs {
 
     /// Cancels a job. A waiting one ends at once, a running one within a few milliseconds, a finished one not
     /// at all.
-    pub fn cancel(&self, id: &str) -> Option<Job> {
-        let table = self.table();
-        let entry = table.get(id)?;
+    pub async fn cancel(&self, id: &str) -> Result<Option<Job>, StoreError> {
+        let Some(entry) = self.table().get(id).cloned() else { return Ok(None) };
+        if !entry.job().state.is_final() {
+            // First of all, so that the next server does not take it up.
+            self.store.writer().strike_job(id).await?;
+        }
         entry.cancel();
-        Some(entry.job())
+        Ok(Some(entry.job()))
     }
 
     /// Cancels the job that plans a scenario, if there is one.
@@ -143,17 +212,22 @@ impl Jobs {
         }
     }
 
-    /// Cancels everything, for the end of the server.
-    pub fn cancel_all(&self) {
+    /// Interrupts everything, for the end of the server. What is not over stays noted for the next one.
+    pub fn stop(&self) {
+        self.stopping.store(true, Ordering::Relaxed);
         for entry in self.table().entries() {
-            entry.cancel();
+            entry.interrupt();
         }
     }
 
     async fn run(self, scenario: ValidScenario, entry: Entry) {
         let Ok(_worker) = self.workers.acquire().await else { return };
         if entry.is_cancelled() {
-            return self.table().finish(&entry, JobState::Cancelled);
+            return self.end(&entry, JobState::Cancelled).await;
+        }
+        if let Err(error) = self.store.writer().begin_job(&entry.id()).await {
+            // Then only one more server may try.
+            tracing::warn!(job = entry.id(), "the beginning of a job was not noted: {error}");
         }
         let mut progress = Progress::new(entry.clone(), Arc::clone(&self.clock), self.limits.search_threads);
         let engine = Arc::clone(&self.engine);
@@ -190,7 +264,19 @@ impl Jobs {
                 }
             }
         };
-        self.table().finish(&entry, state);
+        self.end(&entry, state).await;
+    }
+
+    /// Tells everyone who watches, and strikes the job out; one that the end of the server interrupts stays as it is.
+    async fn end(&self, entry: &Entry, state: JobState) {
+        if state == JobState::Cancelled && self.stopping.load(Ordering::Relaxed) {
+            return;
+        }
+        if let Err(error) = self.store.writer().strike_job(&entry.id()).await {
+            // The next server finds the outcome, or plans again.
+            tracing::warn!(job = entry.id(), "the end of a job was not noted: {error}");
+        }
+        self.table().finish(entry, state);
     }
 
     fn table(&self) -> MutexGuard<'_, Table> {

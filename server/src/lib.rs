@@ -5,9 +5,12 @@
 
 pub mod access;
 pub mod app;
+mod arrival;
+pub mod backup_command;
 pub mod calibrate_command;
 pub mod clock;
 pub mod config;
+mod connections;
 mod dataset_id;
 mod document;
 mod endpoint;
@@ -19,6 +22,7 @@ pub mod health_command;
 pub mod jobs;
 mod label;
 pub mod live;
+pub mod metrics;
 mod observation;
 pub mod openapi;
 pub mod plan_command;
@@ -26,6 +30,7 @@ mod profiles;
 pub mod rehearsal;
 pub mod rehearsals;
 pub mod rehearse_command;
+pub mod resumption;
 pub mod router;
 pub mod schedule_command;
 pub mod serve;

@@ -19,6 +19,7 @@ pub use limits::LiveLimits;
 pub use token::{Secret, Token, run_id};
 
 use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
 
 use axum::body::Bytes;
 use tokio::sync::{OwnedSemaphorePermit, Semaphore, watch};
@@ -109,6 +110,7 @@ pub struct Live {
     secret: Secret,
     uploads: Arc<Semaphore>,
     streams: Arc<Semaphore>,
+    points: AtomicU64,
     stopping: watch::Sender<bool>,
 }
 
@@ -119,6 +121,7 @@ impl Live {
             feeds: Feeds::new(limits.readings, limits.reading_idle),
             uploads: Arc::new(Semaphore::new(limits.uploads)),
             streams: Arc::new(Semaphore::new(limits.streams)),
+            points: AtomicU64::new(0),
             stopping: watch::Sender::new(false),
             secret: Secret::draw(),
             store,
@@ -143,7 +146,7 @@ impl Live {
     }
 
     /// Resolves when uploads and streams are to end.
-    pub fn stopped(&self) -> impl Future<Output = ()> + Send + 'static {
+    pub fn stopped(&self) -> impl Future<Output = ()> + Send + use<> {
         let mut stopping = self.stopping.subscribe();
         async move {
             // An error means that the server is gone, which ends them too.
@@ -159,6 +162,17 @@ impl Live {
     /// A place among those who watch; `None` where all are taken.
     pub fn stream(&self) -> Option<OwnedSemaphorePermit> {
         Arc::clone(&self.streams).try_acquire_owned().ok()
+    }
+
+    /// Streams of events that are open, and logs that are being sent.
+    pub fn open(&self) -> (usize, usize) {
+        let taken = |places: &Semaphore, limit: usize| limit.saturating_sub(places.available_permits());
+        (taken(&self.streams, self.limits.streams), taken(&self.uploads, self.limits.uploads))
+    }
+
+    /// Points that were read from logs since the server started.
+    pub fn points_taken(&self) -> u64 {
+        self.points.load(Ordering::Relaxed)
     }
 
     /// What happens in a run behind a row.
@@ -304,6 +318,7 @@ impl Live {
         let addition =
             LogAddition { points_before: before, ..addition(&reading, &news, place, &content, stepped, reopened) };
         self.store.writer().add_to_log(run, &addition, now).await?;
+        self.points.fetch_add(news.points.len() as u64, Ordering::Relaxed);
         reading.ended_at_ms = ended.filter(|_| !reopened);
         Ok(reading)
     }

@@ -42,6 +42,9 @@ fn run() -> anyhow::Result<ExitCode> {
         Command::Solve(arguments) => server::solve_command::run(&arguments),
         Command::Rehearse(arguments) => server::rehearse_command::run(&arguments),
         Command::RehearseRank => server::rehearsal::run_rank(),
+        Command::Backup(arguments) => server::backup_command::backup(&arguments),
+        Command::Restore(arguments) => server::backup_command::restore(&arguments),
+        Command::Verify(arguments) => server::backup_command::verify(&arguments),
         Command::Health(arguments) => server::health_command::run(&arguments),
         Command::Openapi => {
             println!("{}", server::openapi::document().to_pretty_json()?);

@@ -69,7 +69,7 @@ fn everywhere(operation: &mut Operation, is_change: bool) {
     add("503", "The database is busy");
     if is_change {
         add("403", "The request comes from another site");
-        add("507", "The server's disk is full");
+        add("507", "The server's disk is full, or it holds as much as it may");
     }
     for (status, response) in responses {
         let RefOr::T(response) = response else { continue };

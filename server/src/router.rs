@@ -18,12 +18,13 @@ use utoipa_axum::routes;
 
 use crate::access;
 use crate::app::App;
+use crate::arrival;
 use crate::endpoint::datasets::LARGEST_UPLOAD;
 use crate::endpoint::runs::files::LARGEST_LOG;
 use crate::endpoint::scenarios::LARGEST_SCENARIO;
 use crate::endpoint::{
-    accuracy, datasets, execution_plans, exports, gallery, health, jobs, observations, outcomes, pages, papers,
-    presets, profiles, rehearsals, runs, scenarios, schedules, studies, traces, what_if,
+    accuracy, datasets, execution_plans, exports, gallery, health, jobs, metrics, observations, outcomes, pages,
+    papers, presets, profiles, rehearsals, runs, scenarios, schedules, studies, traces, what_if,
 };
 use crate::error::{ApiError, as_problem};
 use crate::openapi;
@@ -42,6 +43,8 @@ pub(crate) fn api() -> (Router<Arc<App>>, utoipa::openapi::OpenApi) {
     let streams = OpenApiRouter::new().routes(routes!(traces::list, traces::upload)).layer(DefaultBodyLimit::disable());
     let (router, document) = OpenApiRouter::with_openapi(openapi::front())
         .routes(routes!(health::health))
+        .routes(routes!(health::ready))
+        .routes(routes!(metrics::metrics))
         .routes(routes!(presets::presets))
         .routes(routes!(gallery::gallery))
         .routes(routes!(accuracy::accuracy))
@@ -138,12 +141,16 @@ pub fn router(app: Arc<App>) -> Router {
         .route("/accuracy", get(pages::page))
         .fallback(pages::file)
         // From the inside out: a panic becomes a problem, as does every refusal, answers are compressed,
-        // then nobody is answered whom the guard does not let in, and everything is traced.
+        // bodies that drip are ended,
+        // then nobody is answered whom the guard does not let in, and everything is counted and traced.
         .layer(CatchPanicLayer::custom(panicked))
         .layer(middleware::from_fn(problems_only))
         .layer(CompressionLayer::new().quality(CompressionLevel::Fastest))
         .layer(middleware::from_fn(fresh_answers))
+        .layer(middleware::from_fn_with_state(Arc::clone(&app), arrival::in_time))
         .layer(middleware::from_fn_with_state(Arc::clone(&app), access::guard))
+        // Outside of all that may refuse, so that refusals count.
+        .layer(middleware::from_fn_with_state(Arc::clone(&app), metrics::count))
         .layer(TraceLayer::new_for_http())
         .with_state(app)
 }

@@ -4,6 +4,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use anyhow::Context;
+use jiff::{SignedDuration, Timestamp};
 use tokio::net::TcpListener;
 use tokio::sync::watch;
 
@@ -11,26 +12,36 @@ use crate::access::Access;
 use crate::app::App;
 use crate::clock::{Clock, SystemClock};
 use crate::config::ServeArguments;
+use crate::connections::Connections;
 use crate::jobs::{Jobs, Limits};
 use crate::live::Live;
+use crate::metrics::Metrics;
 use crate::rehearsals::Rehearsals;
+use crate::resumption;
 use crate::router::router;
-use crate::store::Store;
+use crate::store::{Store, Tenancy};
 use crate::studies::{Studies, StudyLimits};
 use crate::traces::Traces;
 use crate::web::Web;
 
 /// Studies that may be under way, those waiting among them: each is a person waiting, so few are enough.
 const STUDIES: usize = 16;
+/// Connections that may be open at once: all streams and uploads, and many more pages than a team has open.
+const CONNECTIONS: usize = 4096;
 /// How long open requests may take to end.
 const PATIENCE: Duration = Duration::from_secs(10);
 /// How often it is looked for what is to be forgotten.
 const HOUR: Duration = Duration::from_hours(1);
+/// How often it is looked whether the database is full.
+const MINUTE: Duration = Duration::from_mins(1);
+/// How long what was deleted can be brought back where the database is full: long enough for a slip of the hand.
+const SLIP: SignedDuration = SignedDuration::from_mins(10);
 
 /// Serves until interrupted.
 pub async fn run(arguments: ServeArguments) -> anyhow::Result<()> {
     arguments.check()?;
-    let store = Store::open(&arguments.database)
+    let _tenancy = Tenancy::take(&arguments.database)?;
+    let store = Store::open_within(&arguments.database, arguments.quota)
         .await
         .with_context(|| format!("cannot open the database {}", arguments.database.display()))?;
     let clock: Arc<dyn Clock> = Arc::new(SystemClock::start());
@@ -50,12 +61,14 @@ pub async fn run(arguments: ServeArguments) -> anyhow::Result<()> {
         traces,
         clock,
         access: Access::new(&arguments.hosts, arguments.token()),
-        web: Web::new(&arguments.web),
+        web: Web::find(arguments.web.as_deref()),
+        metrics: Metrics::new(),
     });
     let listener = TcpListener::bind(arguments.address)
         .await
         .with_context(|| format!("cannot listen at {}", arguments.address))?;
     app.rehearsals.listen(listener.local_addr()?);
+    resumption::take_up_jobs(&app).await.context("jobs that were left cannot be taken up")?;
     tracing::info!(
         database = %arguments.database.display(),
         workers = limits.workers,
@@ -70,7 +83,7 @@ pub async fn run(arguments: ServeArguments) -> anyhow::Result<()> {
             interrupted().await;
             tracing::info!("stopping");
             // Ends the event streams too, which would otherwise keep the server up.
-            app.jobs.cancel_all();
+            app.jobs.stop();
             app.studies.cancel_all();
             app.live.stop();
             drop(stop);
@@ -79,7 +92,7 @@ pub async fn run(arguments: ServeArguments) -> anyhow::Result<()> {
     tokio::spawn(forget_deleted(Arc::clone(&app)));
     let mut late = stopped;
     tokio::select! {
-        served = axum::serve(listener, router(Arc::clone(&app))).with_graceful_shutdown(stopping) => served?,
+        served = axum::serve(Connections::new(listener, CONNECTIONS), router(Arc::clone(&app))).with_graceful_shutdown(stopping) => served?,
         () = async { while late.changed().await.is_ok() {} tokio::time::sleep(PATIENCE).await } => {
             tracing::warn!("requests were still open after {} s and were cut", PATIENCE.as_secs());
         }
@@ -88,19 +101,30 @@ pub async fn run(arguments: ServeArguments) -> anyhow::Result<()> {
     Ok(())
 }
 
-/// Forgets what was deleted when its time has come, now and every hour.
+/// Forgets what was deleted when its time has come, now and every hour; within minutes where the database is full.
 async fn forget_deleted(app: Arc<App>) {
     let mut hourly = tokio::time::interval(HOUR);
+    let mut often = tokio::time::interval(MINUTE);
     let mut stopped = std::pin::pin!(app.live.stopped());
     loop {
-        tokio::select! {
-            _ = hourly.tick() => {}
+        let is_time = tokio::select! {
+            _ = hourly.tick() => true,
+            _ = often.tick() => false,
             () = &mut stopped => return,
-        }
+        };
         let now = app.clock.now();
-        let before = app.live.limits().deleted_before(now);
-        let runs = app.live.forget_deleted().await.map(|runs| runs as u64);
-        let traces = app.traces.purge(&app.store, now).await;
+        let is_full = app.store.reader().room_for(0).await.is_err();
+        if !(is_time || is_full) {
+            continue;
+        }
+        let kept = app.live.limits().deleted_before(now);
+        let slip = now.checked_sub(SLIP).unwrap_or(Timestamp::MIN);
+        let before = if is_full { kept.max(slip) } else { kept };
+        let runs = app.store.writer().forget_runs(before).await.map(|runs| runs as u64);
+        let traces = match app.traces.purge(&app.store, now).await {
+            Ok(_) if is_full => app.store.writer().purge_traces(before).await,
+            purged => purged,
+        };
         let profiles = app.store.writer().forget_profiles(before).await;
         let scenarios = app.store.writer().forget_scenarios(before).await;
         let datasets = app.store.writer().forget_datasets(before).await;

@@ -3,20 +3,27 @@
 //! Two pools of different types stand on one file: a [`Reader`] cannot write by construction, and the one
 //! connection of the [`Writer`] orders all writing.
 
+mod backup;
 mod datasets;
 mod error;
+mod jobs;
 mod outcomes;
 mod profiles;
 mod reader;
 mod runs;
 mod scenarios;
 mod shelf;
+mod tenancy;
 mod traces;
+mod usage;
+mod verify;
 mod writer;
 
+pub use backup::{CopyError, Replace, Restored, backup, restore};
 pub(crate) use datasets::DATASETS;
 pub use datasets::NewDataset;
 pub use error::StoreError;
+pub use jobs::LeftJob;
 pub(crate) use profiles::PROFILES;
 pub use profiles::{NewProfile, ProfileContent, ProfileFile, Replaced};
 pub use reader::Reader;
@@ -25,7 +32,10 @@ pub(crate) use runs::{RUNS, state_filter};
 pub use scenarios::Resolved;
 pub(crate) use scenarios::{PLANS, SCENARIOS, SHORTEST_PREFIX};
 pub(crate) use shelf::{Order, Shelf, Wanted};
+pub use tenancy::{Tenancy, TenancyError};
 pub(crate) use traces::{Changed, ChunkQuery, Sent, TRACES};
+pub use usage::Usage;
+pub use verify::{Fault, Verdict, verify};
 pub use writer::{Write, Writer};
 
 use std::path::Path;
@@ -40,6 +50,13 @@ pub static MIGRATIONS: Migrator = sqlx::migrate!("../migrations");
 /// How long a connection waits for a lock that another program holds.
 const LOCK_WAIT: Duration = Duration::from_secs(5);
 
+/// Whether SQLite refused because someone else has the database.
+fn is_locked(error: &sqlx::Error) -> bool {
+    // The low byte of an extended result code is the primary one: 5 busy, 6 locked.
+    let code = error.as_database_error().and_then(|error| error.code()?.parse::<u32>().ok());
+    matches!(code.map(|code| code & 0xff), Some(5 | 6))
+}
+
 /// The database.
 #[derive(Debug, Clone)]
 pub struct Store {
@@ -50,6 +67,11 @@ pub struct Store {
 impl Store {
     /// Opens a database file, creates it where there is none, and brings its tables up to date.
     pub async fn open(path: &Path) -> Result<Self, StoreError> {
+        Self::open_within(path, None).await
+    }
+
+    /// The same for a database that may hold so many bytes: new content beyond them is refused.
+    pub async fn open_within(path: &Path, quota: Option<u64>) -> Result<Self, StoreError> {
         let options = SqliteConnectOptions::new().filename(path).foreign_keys(true).busy_timeout(LOCK_WAIT);
         let writing = options
             .clone()
@@ -57,8 +79,8 @@ impl Store {
             .journal_mode(SqliteJournalMode::Wal)
             // Durable against a crash of the program; a power cut may lose the last writes, never the file.
             .synchronous(SqliteSynchronous::Normal);
-        let writer = Writer::open(writing).await?;
-        let reader = Reader::open(options.read_only(true)).await?;
+        let writer = Writer::open(writing, quota).await?;
+        let reader = Reader::open(options.read_only(true), quota).await?;
         Ok(Self { writer, reader })
     }
 

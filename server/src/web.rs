@@ -1,4 +1,7 @@
-//! The built pages.
+//! The built pages: of a folder, or inside the program.
+
+#[cfg(feature = "embedded-web")]
+mod embedded;
 
 use std::path::{Path, PathBuf};
 
@@ -9,6 +12,7 @@ use axum::http::{HeaderValue, Method};
 use axum::response::{IntoResponse, Response};
 use tower::ServiceExt;
 use tower_http::services::ServeDir;
+use tower_http::services::fs::{Backend, DefaultServeDirFallback};
 
 use crate::error::{ApiError, pages_missing, succeeded};
 
@@ -17,21 +21,50 @@ const FOREVER: HeaderValue = HeaderValue::from_static("public, max-age=31536000,
 /// Everything else may change with the next build.
 const ASK_AGAIN: HeaderValue = HeaderValue::from_static("no-cache");
 
-/// The folder of the built pages.
+/// The built pages.
 #[derive(Debug, Clone)]
 pub struct Web {
-    folder: PathBuf,
+    source: Source,
+}
+
+#[derive(Debug, Clone)]
+enum Source {
+    Folder(PathBuf),
+    #[cfg(feature = "embedded-web")]
+    Embedded,
 }
 
 impl Web {
     /// The pages of a folder, which may come to be later.
     pub fn new(folder: &Path) -> Self {
-        Self { folder: folder.to_owned() }
+        Self { source: Source::Folder(folder.to_owned()) }
+    }
+
+    /// The pages inside the program.
+    #[cfg(feature = "embedded-web")]
+    pub fn embedded() -> Self {
+        Self { source: Source::Embedded }
+    }
+
+    /// The pages of a folder where one is named; otherwise those inside the program, if it has any, or of the build.
+    pub fn find(folder: Option<&Path>) -> Self {
+        #[cfg(feature = "embedded-web")]
+        let without = Self::embedded;
+        #[cfg(not(feature = "embedded-web"))]
+        let without = || Self::new(Path::new("target/web"));
+        folder.map_or_else(without, Self::new)
     }
 
     /// The one page that shows everything, or how to build it.
     pub(crate) async fn page(&self) -> Response {
-        match tokio::fs::read(self.folder.join("index.html")).await {
+        let page = match &self.source {
+            Source::Folder(folder) => tokio::fs::read(folder.join("index.html")).await,
+            #[cfg(feature = "embedded-web")]
+            Source::Embedded => {
+                embedded::Pages.read("index.html").map(<[u8]>::to_vec).ok_or(std::io::ErrorKind::NotFound.into())
+            }
+        };
+        match page {
             Ok(page) => (
                 [(CACHE_CONTROL, ASK_AGAIN), (CONTENT_TYPE, HeaderValue::from_static("text/html; charset=utf-8"))],
                 page,
@@ -42,18 +75,17 @@ impl Web {
         }
     }
 
-    /// A file of the folder. A compressed sibling made by the build is sent in its place where the browser
+    /// A file of the build. A compressed sibling made by the build is sent in its place where the browser
     /// takes it.
     pub(crate) async fn file(&self, request: Request) -> Response {
         let path = request.uri().path().to_owned();
         if !matches!(*request.method(), Method::GET | Method::HEAD) || path.ends_with('/') {
             return ApiError::NoRoute(path).into_response();
         }
-        let files =
-            ServeDir::new(&self.folder).append_index_html_on_directories(false).precompressed_br().precompressed_gzip();
-        let response = match files.oneshot(request).await {
-            Ok(response) => response.map(Body::new),
-            Err(never) => match never {},
+        let response = match &self.source {
+            Source::Folder(folder) => sent(ServeDir::new(folder), request).await,
+            #[cfg(feature = "embedded-web")]
+            Source::Embedded => sent(ServeDir::with_backend("", embedded::Pages), request).await,
         };
         if !succeeded(&response) {
             return ApiError::NoRoute(path).into_response();
@@ -62,5 +94,13 @@ impl Web {
         let mut response = response;
         response.headers_mut().insert(CACHE_CONTROL, lifetime);
         response
+    }
+}
+
+async fn sent<B: Backend>(files: ServeDir<DefaultServeDirFallback, B>, request: Request) -> Response {
+    let files = files.append_index_html_on_directories(false).precompressed_br().precompressed_gzip();
+    match files.oneshot(request).await {
+        Ok(response) => response.map(Body::new),
+        Err(never) => match never {},
     }
 }

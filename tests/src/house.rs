@@ -67,6 +67,8 @@ pub struct Settings {
     pub trace_limits: fn(&mut TraceLimits),
     /// Token that is needed.
     pub token: Option<&'static str>,
+    /// Bytes that the database may hold.
+    pub quota: Option<u64>,
     /// Names beside localhost.
     pub hosts: Vec<String>,
     /// Folder of the built pages, below the server's own folder.
@@ -82,6 +84,7 @@ impl Default for Settings {
             live_limits: LiveLimits::default(),
             trace_limits: |_| {},
             token: None,
+            quota: None,
             hosts: Vec::new(),
             web: "web",
         }
@@ -117,6 +120,11 @@ impl House {
         Self::in_folder(settings, TempDir::new().expect("a folder for the test"), Arc::default()).await
     }
 
+    /// A server upon the database planscope.db of a folder.
+    pub async fn upon(folder: TempDir, settings: Settings) -> Self {
+        Self::in_folder(settings, folder, Arc::default()).await
+    }
+
     /// The server stopped and started again on the same database.
     pub async fn restarted(self, settings: Settings) -> Self {
         let Self { router, store, clock, folder, .. } = self;
@@ -126,7 +134,8 @@ impl House {
     }
 
     async fn in_folder(settings: Settings, folder: TempDir, clock: Arc<TestClock>) -> Self {
-        let store = Store::open(&folder.path().join("planscope.db")).await.expect("an empty database");
+        let database = folder.path().join("planscope.db");
+        let store = Store::open_within(&database, settings.quota).await.expect("a database");
         let shared: Arc<dyn Clock> = Arc::clone(&clock) as Arc<dyn Clock>;
         let jobs = Jobs::with_engine(store.clone(), Arc::clone(&shared), settings.limits, settings.engine);
         let mut traces = TraceLimits::in_folder(folder.path().to_owned());
@@ -141,6 +150,7 @@ impl House {
             clock: shared,
             access: Access::new(&settings.hosts, settings.token),
             web: Web::new(&folder.path().join(settings.web)),
+            metrics: server::metrics::Metrics::new(),
         });
         Self { router: server::router::router(Arc::clone(&app)), store, clock, app, folder }
     }

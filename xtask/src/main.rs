@@ -1,4 +1,4 @@
-//! One entry point for people and CI: `cargo xtask setup|build|serve|test|bench|accuracy|papers|lint`.
+//! One entry point for people and CI: `cargo xtask setup|build|serve|test|bench|accuracy|papers|dist|lint`.
 //!
 //! Everything that a bare machine lacks is fetched here, every command is echoed before it runs, and a step that
 //! has nothing to do says so and costs nothing.
@@ -6,6 +6,7 @@
 mod apt;
 mod bench;
 mod chromium;
+mod dist;
 mod lint;
 mod node;
 mod serve;
@@ -61,6 +62,8 @@ enum Command {
         #[arg(trailing_var_arg = true, allow_hyphen_values = true)]
         rest: Vec<String>,
     },
+    /// Build one self-contained program with the pages inside, into target/dist, with its SHA-256
+    Dist,
     /// Formatting, clippy for both targets, and the repository's own rules
     Lint,
 }
@@ -168,6 +171,10 @@ fn run(command: Command) -> anyhow::Result<()> {
             .args(["run", "--release", "--package", "planscope-accuracy", "--bin", "planscope-papers", "--"])
             .args(rest)
             .run(),
+        Command::Dist => {
+            setup::web(&workspace)?;
+            dist::run(&workspace)
+        }
         Command::Lint => lint::run(&workspace),
     }
 }

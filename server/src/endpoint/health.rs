@@ -1,7 +1,8 @@
-//! Version and health.
+//! Version, health, and whether new content is taken.
 
 use axum::Json;
 use axum::extract::State;
+use planner::scenario::FieldError;
 use serde::{Deserialize, Serialize};
 
 use crate::app::Shared;
@@ -16,9 +17,50 @@ pub(crate) struct Health {
     engine: String,
 }
 
-/// Version and health.
+/// Version and health: whether the server lives. One that does not is to be started again.
 #[utoipa::path(get, path = "/api/v1/health", tag = "server", responses((status = 200, body = Health)))]
 pub(crate) async fn health(State(app): Shared) -> Result<Json<Health>, ApiError> {
     app.store.reader().is_answering().await?;
     Ok(Json(Health { status: "ok".to_owned(), engine: planner::outcome::ENGINE.to_owned() }))
+}
+
+/// How ready the server is.
+#[derive(Debug, Serialize, Deserialize, utoipa::ToSchema)]
+pub(crate) struct Readiness {
+    /// "ready": new content is taken.
+    status: String,
+    /// Bytes that the database holds.
+    used_bytes: u64,
+    /// Bytes that it may hold, where there is a limit.
+    quota_bytes: Option<u64>,
+}
+
+/// Whether new content is taken. Where not, `errors` names what is wrong: `/database/read`, `/database/write`, `/database/quota`.
+///
+/// A server that is not ready still answers what it has: starting it again mends nothing.
+#[utoipa::path(
+    get, path = "/api/v1/ready", tag = "server",
+    responses((status = 200, body = Readiness), (status = 503, description = "New content is not taken; what is wrong is named"))
+)]
+pub(crate) async fn ready(State(app): Shared) -> Result<Json<Readiness>, ApiError> {
+    let reader = app.store.reader();
+    let mut wrong = Vec::new();
+    let mut note = |pointer: &str, detail: String| {
+        wrong.push(FieldError { pointer: pointer.to_owned(), detail });
+    };
+    let usage = reader.usage().await.map_err(|error| note("/database/read", error.to_string())).ok();
+    if let Err(error) = app.store.writer().probe().await {
+        note("/database/write", error.to_string());
+    }
+    if usage.is_some()
+        && let Err(error) = reader.room_for(0).await
+    {
+        note("/database/quota", error.to_string());
+    }
+    match usage {
+        Some(usage) if wrong.is_empty() => {
+            Ok(Json(Readiness { status: "ready".to_owned(), used_bytes: usage.used, quota_bytes: reader.quota() }))
+        }
+        _ => Err(ApiError::NotReady(wrong)),
+    }
 }

@@ -45,7 +45,8 @@ pub(crate) async fn events(
         let rest = if job.state.is_final() { None } else { Some(jobs) };
         Some((job, rest))
     });
-    let events = jobs.map(|job| {
+    // The end of the server is not the end of the job: whoever watches asks the next one.
+    let events = jobs.take_until(Box::pin(app.live.stopped())).map(|job| {
         let data = serde_json::to_string(&job).expect("a job has only text keys");
         Ok(Event::default().event("job").data(data))
     });
@@ -58,5 +59,5 @@ pub(crate) async fn events(
     responses((status = 200, body = Job, description = "The job as it stands; a running one ends within moments"), (status = 404, description = "Unknown, or finished a while ago"))
 )]
 pub(crate) async fn cancel(State(app): Shared, Path(id): Path<String>) -> Result<Json<Job>, ApiError> {
-    app.jobs.cancel(&id).map(Json).ok_or(ApiError::NoSuchJob(id))
+    app.jobs.cancel(&id).await?.map(Json).ok_or(ApiError::NoSuchJob(id))
 }

@@ -20,7 +20,7 @@ use utoipa::IntoParams;
 use super::lists;
 use crate::app::{App, Shared};
 use crate::error::{Answer, ApiError, Deleted};
-use crate::jobs::{QueueFull, Started};
+use crate::jobs::Started;
 use crate::label;
 use crate::store::{PLANS, Reader, Resolved, SCENARIOS, SHORTEST_PREFIX, StoreError};
 
@@ -234,10 +234,10 @@ pub(crate) async fn plan(State(app): Shared, Path(id): Path<String>) -> Result<A
         return Ok(Answer::Present(app.jobs.done(&stored.id)));
     }
     let valid = validate(app.store.reader(), stored.scenario).await?;
-    match app.jobs.start(valid) {
+    match app.jobs.start(valid).await {
         Ok(Started::New(job)) => Ok(Answer::Accepted(api::path::job(&job.id), job)),
         Ok(Started::Known(job)) => Ok(Answer::Present(job)),
-        Err(QueueFull(limit)) => Err(ApiError::QueueFull(limit)),
+        Err(error) => Err(error.into()),
     }
 }
 

@@ -4,6 +4,7 @@ pub(crate) mod looking;
 pub(crate) mod planned;
 
 use std::fs::File;
+use std::io::ErrorKind;
 
 use api::shelf::{LARGEST_PAGE, ListQuery};
 use api::trace::{TraceChange, TraceDetail, TraceList, TraceSummary, UploadedTrace};
@@ -11,6 +12,8 @@ use axum::Json;
 use axum::body::{Body, Bytes};
 use axum::extract::rejection::{BytesRejection, QueryRejection};
 use axum::extract::{Path, Query, State};
+use axum::http::HeaderMap;
+use axum::http::header::CONTENT_LENGTH;
 use futures::StreamExt;
 use ingest::trace::TimeUnit;
 use planner::scenario::PlannerKind;
@@ -104,9 +107,13 @@ pub(crate) struct SendOptions {
 pub(crate) async fn upload(
     State(app): Shared,
     options: Result<Query<SendOptions>, QueryRejection>,
+    headers: HeaderMap,
     body: Body,
 ) -> Result<Answer<UploadedTrace>, ApiError> {
     let Query(options) = options?;
+    let said = headers.get(CONTENT_LENGTH).and_then(|length| length.to_str().ok()?.parse().ok());
+    // Refused before it comes.
+    app.store.reader().room_for(said.unwrap_or(0)).await?;
     let unit = match options.unit.as_deref() {
         None | Some("" | "us") => TimeUnit::Microseconds,
         Some("ms") => TimeUnit::Milliseconds,
@@ -147,7 +154,10 @@ struct Received {
 /// Takes a body as it comes, into a file that goes with its last reader.
 async fn receive(app: &App, body: Body, unit: TimeUnit) -> Result<Received, ApiError> {
     let limits = &app.traces.limits;
-    let fault = |error: &std::io::Error| ApiError::Fault(format!("a file on its way cannot be written: {error}"));
+    let fault = |error: &std::io::Error| match error.kind() {
+        ErrorKind::StorageFull | ErrorKind::QuotaExceeded | ErrorKind::FileTooLarge => ApiError::DiskFull,
+        _ => ApiError::Fault(format!("a file on its way cannot be written: {error}")),
+    };
     let file = tempfile::tempfile_in(&limits.folder).map_err(|error| fault(&error))?;
     let mut file = tokio::fs::File::from_std(file);
     let mut hash = TraceHash::new(unit);

@@ -53,6 +53,11 @@ impl Entry {
         });
     }
 
+    /// A running one sees the flag, a waiting one is never begun; nobody is told.
+    pub(super) fn interrupt(&self) {
+        self.cancelled.store(true, Ordering::Relaxed);
+    }
+
     /// Tells everyone who watches; what is final stays.
     pub(super) fn set(&self, state: JobState) {
         self.state.send_if_modified(|job| {
@@ -69,6 +74,21 @@ impl Entry {
     }
 }
 
+/// How many jobs there are, and how those of this server ended.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct Census {
+    /// Waiting for a turn.
+    pub queued: u64,
+    /// Being planned.
+    pub running: u64,
+    /// With an outcome, since the server started.
+    pub done: u64,
+    /// Without one, since the server started.
+    pub failed: u64,
+    /// Cancelled, since the server started.
+    pub cancelled: u64,
+}
+
 /// The jobs that are known.
 #[derive(Debug)]
 pub(super) struct Table {
@@ -79,11 +99,19 @@ pub(super) struct Table {
     by_scenario: HashMap<String, String>,
     epoch: i64,
     made: u64,
+    ended: Census,
 }
 
 impl Table {
     pub(super) fn new(epoch: i64) -> Self {
-        Self { entries: HashMap::new(), order: VecDeque::new(), by_scenario: HashMap::new(), epoch, made: 0 }
+        Self {
+            entries: HashMap::new(),
+            order: VecDeque::new(),
+            by_scenario: HashMap::new(),
+            epoch,
+            made: 0,
+            ended: Census::default(),
+        }
     }
 
     pub(super) fn get(&self, id: &str) -> Option<&Entry> {
@@ -108,6 +136,12 @@ impl Table {
     pub(super) fn add(&mut self, scenario: &str, state: JobState) -> Entry {
         self.made += 1;
         let id = format!("{:x}-{}", self.epoch, self.made);
+        self.put(&id, scenario, state)
+    }
+
+    /// A job under the identifier that it has.
+    pub(super) fn put(&mut self, id: &str, scenario: &str, state: JobState) -> Entry {
+        let id = id.to_owned();
         let entry = Entry::new(Job { id: id.clone(), scenario: scenario.to_owned(), state });
         if entry.is_active() {
             self.by_scenario.insert(scenario.to_owned(), id.clone());
@@ -121,9 +155,27 @@ impl Table {
     pub(super) fn finish(&mut self, entry: &Entry, state: JobState) {
         entry.set(state);
         let job = entry.job();
+        match job.state {
+            JobState::Done => self.ended.done += 1,
+            JobState::Failed { .. } => self.ended.failed += 1,
+            JobState::Cancelled => self.ended.cancelled += 1,
+            JobState::Queued | JobState::Running { .. } => {}
+        }
         if self.by_scenario.get(&job.scenario) == Some(&job.id) {
             self.by_scenario.remove(&job.scenario);
         }
+    }
+
+    pub(super) fn census(&self) -> Census {
+        let mut census = self.ended;
+        for entry in self.entries.values() {
+            match entry.state.borrow().state {
+                JobState::Queued => census.queued += 1,
+                JobState::Running { .. } => census.running += 1,
+                JobState::Done | JobState::Failed { .. } | JobState::Cancelled => {}
+            }
+        }
+        census
     }
 
     /// Forgets the oldest finished jobs beyond the remembered number.

@@ -51,6 +51,14 @@ impl Writer {
         let text_tokens = json(&dataset.text_tokens);
         let images = dataset.images.as_ref().map(json);
         let mut write = self.begin().await?;
+        let is_known: bool =
+            sqlx::query_scalar("SELECT EXISTS (SELECT 1 FROM dataset WHERE id = ? AND deleted_at_ms IS NULL)")
+                .bind(&dataset.id)
+                .fetch_one(&mut *write)
+                .await?;
+        if !is_known {
+            write.room_for(dataset.content.len()).await?;
+        }
         let stored = sqlx::query(
             "INSERT INTO dataset (id, name, samples, text_tokens_json, images_json, created_at_ms, content_json, bytes)
              VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, length(?7))

@@ -9,6 +9,17 @@ pub enum StoreError {
     /// The tables could not be brought up to date.
     #[error("the database could not be brought up to date: {0}")]
     Migration(#[from] sqlx::migrate::MigrateError),
+    /// It holds as much as it may.
+    #[error(
+        "the database holds {} MiB of the {} MiB that it may have, so that nothing new is taken: delete runs, traces, profiles, datasets or \
+         scenarios that nobody needs, or start the server with a larger --quota", used >> 20, quota >> 20
+    )]
+    Quota {
+        /// Bytes that it holds.
+        used: u64,
+        /// Bytes that it may hold.
+        quota: u64,
+    },
     /// What was read is not what was written.
     #[error("the database holds a damaged {what}: {detail}")]
     Damaged {

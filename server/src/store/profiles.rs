@@ -101,6 +101,7 @@ impl Writer {
             .await?;
         let is_new = known != Some(None);
         if is_new {
+            write.room_for(content.len() + files).await?;
             // Word of a deleted one goes with its files; tags and note begin anew.
             sqlx::query("DELETE FROM profile WHERE id = ?").bind(&profile.id).execute(&mut *write).await?;
             sqlx::query(

@@ -97,6 +97,7 @@ impl Writer {
                 return Ok(Opened::Known(id));
             }
         }
+        write.room_for(0).await?;
         sqlx::query(
             "INSERT INTO run (id, name, origin, scenario_id, planner, created_at_ms, deleted_at_ms, key_hash, asked_hash,
                  report_json)

@@ -78,6 +78,10 @@ impl Writer {
             .fetch_optional(&mut *write)
             .await?;
         let is_new = known != Some(None);
+        let canonical = scenario.canonical();
+        if is_new {
+            write.room_for(canonical.len()).await?;
+        }
         let stored = sqlx::query(
             "INSERT INTO scenario (id, title, kept, created_at_ms, used_at_ms, scenario_json, model, cluster, made_title)
              VALUES (?1, ?2, 0, ?3, ?3, ?4, ?5, ?6, ?7)
@@ -95,7 +99,7 @@ impl Writer {
         .bind(id.as_str())
         .bind(scenario.title.as_deref())
         .bind(now.as_millisecond())
-        .bind(scenario.canonical())
+        .bind(canonical)
         .bind(&scenario.model.name)
         .bind(cluster_words(scenario))
         .bind(made_title(scenario))

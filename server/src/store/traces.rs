@@ -80,6 +80,7 @@ impl Writer {
         now: Timestamp,
     ) -> Result<(), StoreError> {
         let mut write = self.begin().await?;
+        write.room_for(usize::try_from(prepared.stored_bytes()).unwrap_or(usize::MAX)).await?;
         // Of a purged trace only its word is left, which ends now.
         sqlx::query("DELETE FROM trace WHERE id = ?").bind(id).execute(&mut *write).await?;
         let stored = sqlx::query(

@@ -9,25 +9,37 @@ use super::{MIGRATIONS, StoreError};
 
 /// A pool of one connection: writers wait for each other here instead of failing on SQLite's lock.
 #[derive(Debug, Clone)]
-pub struct Writer(SqlitePool);
+pub struct Writer {
+    pool: SqlitePool,
+    quota: Option<u64>,
+}
 
 impl Writer {
-    pub(super) async fn open(options: SqliteConnectOptions) -> Result<Self, StoreError> {
+    pub(super) async fn open(options: SqliteConnectOptions, quota: Option<u64>) -> Result<Self, StoreError> {
         let pool = SqlitePoolOptions::new().max_connections(1).connect_with(options).await?;
         MIGRATIONS.run(&pool).await?;
-        Ok(Self(pool))
+        Ok(Self { pool, quota })
     }
 
     /// Starts a transaction. It takes the write lock at once, so that it cannot fail half-way for another
     /// writer's sake.
     pub async fn begin(&self) -> Result<Write, StoreError> {
-        let mut write = Write { connection: self.0.acquire().await?, open: true };
+        let mut write = Write { connection: self.pool.acquire().await?, open: true, quota: self.quota };
         sqlx::query("BEGIN IMMEDIATE").execute(&mut *write).await?;
         Ok(write)
     }
 
     pub(super) async fn close(&self) {
-        self.0.close().await;
+        self.pool.close().await;
+    }
+
+    /// Whether something can be written: writes a page that says nothing.
+    pub async fn probe(&self) -> Result<(), StoreError> {
+        let mut write = self.begin().await?;
+        let before: i64 = sqlx::query_scalar("PRAGMA user_version").fetch_one(&mut *write).await?;
+        let other = sqlx::AssertSqlSafe(format!("PRAGMA user_version = {}", i64::from(before == 0)));
+        sqlx::query(other).execute(&mut *write).await?;
+        write.commit().await
     }
 }
 
@@ -40,6 +52,7 @@ impl Writer {
 pub struct Write {
     connection: PoolConnection<Sqlite>,
     open: bool,
+    quota: Option<u64>,
 }
 
 impl Write {
@@ -48,6 +61,18 @@ impl Write {
         sqlx::query("COMMIT").execute(&mut *self).await?;
         self.open = false;
         Ok(())
+    }
+
+    /// Takes back everything of the transaction, and keeps the connection.
+    pub(super) async fn abandon(&mut self) -> Result<(), StoreError> {
+        sqlx::query("ROLLBACK").execute(&mut **self).await?;
+        self.open = false;
+        Ok(())
+    }
+
+    /// Bytes that the database may hold.
+    pub(super) fn quota(&self) -> Option<u64> {
+        self.quota
     }
 }
 

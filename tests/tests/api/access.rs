@@ -92,3 +92,33 @@ async fn browsers_are_told_what_they_may_do() {
     }
     assert_eq!(house.get(api::path::HEALTH).await.header("cache-control"), "no-store");
 }
+
+/// A picture may hold scripts: it is refused where a file of numbers is wanted, and where bytes are kept as they came, they come
+/// back as a file to save.
+#[tokio::test]
+async fn what_was_uploaded_never_comes_back_as_a_page() {
+    const PICTURE: &str = "<svg xmlns='http://www.w3.org/2000/svg'><script>alert(1)</script></svg>";
+    let house = House::open().await;
+    for path in [api::path::DATASETS, api::path::TRACES, api::path::RUN_IMPORT, api::path::PROFILES] {
+        let reply = house.post(&format!("{path}?name=a.svg"), PICTURE).await;
+        assert!(matches!(reply.problem().status, 415 | 422), "{path}: {reply:?}");
+    }
+    let opened: serde_json::Value =
+        house.post(api::path::RUNS, r#"{"name": "<img src=x onerror=alert(1)>"}"#).await.json();
+    let run = opened["run"].as_str().unwrap();
+    let token = opened["ingest_token"].as_str().unwrap();
+    let path = api::path::run_log(run);
+    let send = Request::patch(format!("{path}?offset=0")).header("authorization", format!("Bearer {token}"));
+    assert_eq!(house.send(send.body(Body::from(PICTURE)).unwrap()).await.status, 204);
+    let reply = house.get(&path).await;
+    assert_eq!(reply.text(), PICTURE);
+    assert_eq!(reply.header("content-type"), "application/octet-stream");
+    assert!(reply.header("content-disposition").starts_with("attachment; filename="), "{reply:?}");
+    assert_eq!(reply.header("x-content-type-options"), "nosniff");
+    // Whatever anybody named stands in documents only, which no browser takes for pages.
+    let reply = house.get(&api::path::run(run)).await;
+    assert_eq!(reply.header("content-type"), "application/json");
+    // Nor does a page hold anything of the address that asked for it.
+    let reply = house.get("/runs/%3Cscript%3Ealert(1)%3C%2Fscript%3E").await;
+    assert!(!reply.text().contains("alert(1)"), "{}", reply.text());
+}

@@ -142,6 +142,46 @@ async fn a_planner_with_a_bug_fails_its_job_and_nothing_else() {
     assert_eq!(house.get(&api::path::outcome(&id)).await.status, 404);
 }
 
+/// A server that ends while it plans leaves the job to the next one, which goes on with it; but not for ever.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_job_that_ends_every_server_is_given_up() {
+    let gate = Arc::new(AtomicBool::new(false));
+    let settings = || Settings { engine: engines::gated(&gate), ..Settings::default() };
+    let mut house = House::with(settings()).await;
+    let id = house.store(&numbered(1)).await;
+    let (_, job) = start(&house, &id).await;
+    for attempt in 1..=3 {
+        reach(&house, &job, "running").await;
+        house.app.jobs.stop();
+        house = house.restarted(settings()).await;
+        let taken_up = server::resumption::take_up_jobs(&house.app).await.unwrap();
+        assert_eq!(taken_up, usize::from(attempt < 3), "{attempt}");
+    }
+    let last = reach(&house, &job, "failed").await;
+    assert!(last["state"]["detail"].as_str().unwrap().contains("ended 3 times"), "{last}");
+    // Whoever asks again gets a new one.
+    gate.store(true, Ordering::Relaxed);
+    let (status, again) = start(&house, &id).await;
+    assert_eq!(status, 202);
+    reach(&house, &again, "done").await;
+    house = house.restarted(settings()).await;
+    assert_eq!(server::resumption::take_up_jobs(&house.app).await.unwrap(), 0);
+}
+
+#[tokio::test]
+async fn a_job_of_a_deleted_scenario_is_not_taken_up() {
+    let gate = Arc::new(AtomicBool::new(false));
+    let settings = || Settings { engine: engines::gated(&gate), ..Settings::default() };
+    let house = House::with(settings()).await;
+    let id = house.store(&numbered(1)).await;
+    let (_, job) = start(&house, &id).await;
+    house.app.jobs.stop();
+    assert_eq!(house.delete(&api::path::scenario(&id)).await.status, 204);
+    let house = house.restarted(settings()).await;
+    assert_eq!(server::resumption::take_up_jobs(&house.app).await.unwrap(), 0);
+    reach(&house, &job, "cancelled").await;
+}
+
 #[tokio::test(flavor = "multi_thread")]
 async fn deleting_a_scenario_ends_its_job() {
     let gate = Arc::new(AtomicBool::new(false));

@@ -131,6 +131,19 @@ impl SummaryRow {
 }
 
 impl Reader {
+    /// How many runs are live at a time.
+    pub async fn live_runs(&self, now: Timestamp) -> Result<u64, StoreError> {
+        let count: i64 = sqlx::query_scalar(concat!(
+            "SELECT count(*) FROM run WHERE deleted_at_ms IS NULL AND origin <> 'imported' AND ",
+            state!(),
+            " = 'live'"
+        ))
+        .bind(now.as_millisecond())
+        .fetch_one(self.pool())
+        .await?;
+        Ok(count.unsigned_abs())
+    }
+
     /// A page of the runs.
     pub(crate) async fn runs(&self, wanted: &Wanted, now: Timestamp) -> Result<RunList, StoreError> {
         let found = self.page(&RUNS, wanted).await?;

@@ -118,6 +118,10 @@ async fn add(write: &mut Write, id: &str, addition: &LogAddition<'_>, now: Times
     let LogAddition { place, content, .. } = addition;
     let bytes = count(content.len() as u64);
     let points = addition.points_before + addition.points.len() as u64;
+    // The end of a run is noted however full the database is.
+    if !content.is_empty() {
+        write.room_for(content.len()).await?;
+    }
     // Rows that only the end had made are made anew.
     let retaken = sqlx::query(
         "UPDATE run SET retakes = retakes + 1, retaken_row = points - early_points + 1 WHERE id = ? AND early_points > 0",

@@ -1,0 +1,59 @@
+//! `planscope backup`, `planscope restore` and `planscope verify`: a database as a whole.
+
+use std::process::ExitCode;
+
+use anyhow::Context;
+
+use crate::clock::{Clock, SystemClock};
+use crate::config::{BackupArguments, RestoreArguments, VerifyArguments};
+use crate::store::{self, Replace};
+
+/// Copies the database of a server, running or not, into a new file.
+pub fn backup(arguments: &BackupArguments) -> anyhow::Result<ExitCode> {
+    let bytes = block_on(store::backup(&arguments.database, &arguments.file))?
+        .with_context(|| format!("{} was not backed up", arguments.database.display()))?;
+    println!("{}: {bytes} bytes, looked through", arguments.file.display());
+    Ok(ExitCode::SUCCESS)
+}
+
+/// Puts a backup in the place of a database that no server uses.
+pub fn restore(arguments: &RestoreArguments) -> anyhow::Result<ExitCode> {
+    let replace = if arguments.replace { Replace::KeepingOld } else { Replace::Never };
+    let now = SystemClock::start().now();
+    let restored = block_on(store::restore(&arguments.file, &arguments.database, replace, now))?
+        .with_context(|| format!("{} was not restored", arguments.file.display()))?;
+    println!("{}: {} bytes, looked through", arguments.database.display(), restored.bytes);
+    if let Some(kept) = restored.kept {
+        println!("the database before is kept as {}", kept.display());
+    }
+    Ok(ExitCode::SUCCESS)
+}
+
+/// Looks through a database, which a server may be using; fails where anything is wrong.
+pub fn verify(arguments: &VerifyArguments) -> anyhow::Result<ExitCode> {
+    let path = &arguments.database;
+    anyhow::ensure!(path.is_file(), "there is no database {}", path.display());
+    let verdict = block_on(store::verify(path))?.with_context(|| format!("{} cannot be read", path.display()))?;
+    for fault in &verdict.faults {
+        println!("{fault}");
+    }
+    let checked: Vec<String> = verdict.checked.iter().map(|(kind, count)| format!("{count} {kind}")).collect();
+    if verdict.is_older {
+        println!(
+            "an earlier version made the tables: only their structure was looked at; serve it once to bring them up to date"
+        );
+    } else {
+        println!("looked at {}", checked.join(", "));
+    }
+    if verdict.faults.is_empty() {
+        println!("{} is sound", path.display());
+        Ok(ExitCode::SUCCESS)
+    } else {
+        println!("{} is not sound: {} faults", path.display(), verdict.faults.len());
+        Ok(ExitCode::FAILURE)
+    }
+}
+
+fn block_on<T>(work: impl Future<Output = T>) -> anyhow::Result<T> {
+    Ok(tokio::runtime::Builder::new_current_thread().enable_all().build()?.block_on(work))
+}

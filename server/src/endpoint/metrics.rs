@@ -1,0 +1,51 @@
+//! What is counted, for Prometheus.
+
+use std::sync::Arc;
+
+use axum::extract::{MatchedPath, Request, State};
+use axum::http::header::CONTENT_TYPE;
+use axum::middleware::Next;
+use axum::response::{IntoResponse, Response};
+
+use crate::app::{App, Shared};
+use crate::error::{ApiError, class};
+use crate::metrics::Standing;
+
+/// What is counted, in Prometheus' text format. Needs the server's token where one is set.
+#[utoipa::path(
+    get, path = "/metrics", tag = "server",
+    responses((status = 200, body = String, content_type = "text/plain; version=0.0.4"))
+)]
+pub(crate) async fn metrics(State(app): Shared) -> Result<Response, ApiError> {
+    let (streams, uploads) = app.live.open();
+    let reader = app.store.reader();
+    let standing = Standing {
+        jobs: app.jobs.census(),
+        streams,
+        uploads,
+        points: app.live.points_taken(),
+        live_runs: reader.live_runs(app.clock.now()).await?,
+        usage: reader.usage().await?,
+        quota: reader.quota(),
+    };
+    let text =
+        app.metrics.text(&standing).map_err(|error| ApiError::Fault(format!("metrics cannot be written: {error}")))?;
+    Ok(([(CONTENT_TYPE, "text/plain; version=0.0.4; charset=utf-8")], text).into_response())
+}
+
+/// Counts a request and how long it took until its answer began.
+pub(crate) async fn count(
+    State(app): State<Arc<App>>,
+    path: Option<MatchedPath>,
+    request: Request,
+    next: Next,
+) -> Response {
+    let began = app.clock.elapsed();
+    let method = request.method().clone();
+    let response = next.run(request).await;
+    let took = app.clock.elapsed().saturating_sub(began);
+    // Paths as the router knows them: as many as there are routes, whatever is asked for.
+    let route = path.as_ref().map_or("other", MatchedPath::as_str);
+    app.metrics.request(route, &method, class(&response), took);
+    response
+}

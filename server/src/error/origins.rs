@@ -1,0 +1,65 @@
+//! What refusals of the other modules are to whoever asked.
+
+use axum::extract::rejection::QueryRejection;
+
+use super::ApiError;
+use crate::jobs::{NotPlanned, NotStarted};
+use crate::live::{ImportError as RunImportError, LogRefusal};
+use crate::studies::StudyError;
+
+impl From<QueryRejection> for ApiError {
+    fn from(rejection: QueryRejection) -> Self {
+        Self::Malformed(rejection.body_text())
+    }
+}
+
+impl From<LogRefusal> for ApiError {
+    fn from(refusal: LogRefusal) -> Self {
+        match refusal {
+            LogRefusal::Store(error) => Self::Store(error),
+            LogRefusal::Panicked(_) => Self::Fault(refusal.to_string()),
+            refusal => Self::Log(refusal),
+        }
+    }
+}
+
+impl From<RunImportError> for ApiError {
+    fn from(error: RunImportError) -> Self {
+        match error {
+            RunImportError::Log(error) => Self::InvalidLog(error),
+            RunImportError::Store(error) => Self::Store(error),
+            RunImportError::Panicked(_) => Self::Fault(error.to_string()),
+        }
+    }
+}
+
+impl From<NotPlanned> for ApiError {
+    fn from(error: NotPlanned) -> Self {
+        match error {
+            NotPlanned::Full(limit) => Self::QueueFull(limit),
+            NotPlanned::Closing => Self::Stopping,
+            NotPlanned::Fault(detail) => Self::Fault(detail),
+        }
+    }
+}
+
+impl From<NotStarted> for ApiError {
+    fn from(error: NotStarted) -> Self {
+        match error {
+            NotStarted::Full(limit) => Self::QueueFull(limit),
+            NotStarted::Store(error) => Self::Store(error),
+            NotStarted::Closing => Self::Stopping,
+        }
+    }
+}
+
+impl From<StudyError> for ApiError {
+    fn from(error: StudyError) -> Self {
+        match error {
+            StudyError::Full(limit) => Self::StudiesFull(limit),
+            StudyError::None(none) => Self::NoStudy(none),
+            StudyError::Closing => Self::Stopping,
+            StudyError::Panicked => Self::Fault(error.to_string()),
+        }
+    }
+}

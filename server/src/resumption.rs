@@ -1,0 +1,68 @@
+//! What a server before left, taken up by this one.
+
+use api::job::JobState;
+
+use crate::app::App;
+use crate::endpoint::scenarios::validate;
+use crate::jobs::Jobs;
+use crate::store::{LeftJob, StoreError};
+
+/// Takes up the jobs that were answered for and are not over. Says how many are planned again.
+///
+/// # Errors
+/// The database does not answer.
+pub async fn take_up_jobs(app: &App) -> Result<usize, StoreError> {
+    let left = app.store.reader().left_jobs().await?;
+    let mut taken_up = 0;
+    for job in left {
+        match fate(app, &job).await? {
+            Fate::Goes(scenario) => {
+                app.jobs.take_up(&job, *scenario);
+                taken_up += 1;
+            }
+            Fate::Ends(state) => app.jobs.give_up(&job, state).await?,
+        }
+    }
+    if taken_up > 0 {
+        tracing::info!(jobs = taken_up, "the server before left jobs, which are planned now");
+    }
+    Ok(taken_up)
+}
+
+/// What becomes of a job.
+enum Fate {
+    /// It is planned.
+    Goes(Box<planner::scenario::ValidScenario>),
+    /// It is over.
+    Ends(JobState),
+}
+
+async fn fate(app: &App, job: &LeftJob) -> Result<Fate, StoreError> {
+    // Its outcome was stored, and the server ended before it could say so.
+    if app.store.reader().is_answered(&job.scenario).await? {
+        return Ok(Fate::Ends(JobState::Done));
+    }
+    let stored = match app.store.reader().scenario(&job.scenario).await {
+        Ok(stored) => stored,
+        Err(StoreError::Unknown { .. } | StoreError::Gone { .. }) => return Ok(Fate::Ends(JobState::Cancelled)),
+        Err(error @ StoreError::Damaged { .. }) => return Ok(failed(error.to_string())),
+        Err(error) => return Err(error),
+    };
+    if Jobs::is_hopeless(job) {
+        tracing::error!(job = job.id, attempts = job.attempts, "a job is given up: every server that planned it ended");
+        let detail = format!(
+            "the server ended {} times while it planned this scenario, perhaps for want of memory; plan it again with fewer planners or \
+             iterations",
+            job.attempts
+        );
+        return Ok(failed(detail));
+    }
+    match validate(app.store.reader(), stored.scenario).await {
+        Ok(scenario) => Ok(Fate::Goes(Box::new(scenario))),
+        Err(error) => Ok(failed(error.to_string())),
+    }
+}
+
+fn failed(detail: String) -> Fate {
+    Fate::Ends(JobState::Failed { detail })
+}

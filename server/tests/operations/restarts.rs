@@ -1,0 +1,101 @@
+//! Servers that stop in the middle of things, and what the next one makes of it.
+
+use std::io::{Read, Write};
+use std::net::TcpStream;
+use std::time::Duration;
+
+use super::process::{Client, Server, until};
+
+fn plans(client: &Client, scenario: &str) -> String {
+    let answer = client.send("POST", &api::path::plan(scenario), "");
+    assert_eq!(answer.status, 202, "{answer:?}");
+    answer.field("/id")
+}
+
+/// Scenarios of a server with one worker: whatever that is at, the later ones wait.
+fn asked(client: &Client) -> (Vec<String>, Vec<String>) {
+    let scenarios: Vec<String> = (0..6).map(|seed| client.stores(seed, 8)).collect();
+    let jobs = scenarios.iter().map(|scenario| plans(client, scenario)).collect();
+    (scenarios, jobs)
+}
+
+fn is_answered(client: &Client, scenario: &str) -> bool {
+    client.get(&api::path::outcome(scenario)).status == 200
+}
+
+#[test]
+fn jobs_of_a_killed_server_are_planned_by_the_next() {
+    let folder = tempfile::tempdir().unwrap();
+    let server = Server::start(folder.path(), &["--workers", "1"]);
+    let (scenarios, jobs) = asked(&server.client());
+    server.kill();
+
+    let server = Server::start(folder.path(), &["--workers", "1"]);
+    let client = server.client();
+    // Under the same identifier: whoever watched goes on watching.
+    let last = client.get(&api::path::job(jobs.last().unwrap()));
+    assert!(last.status == 200 && ["queued", "running", "done"].contains(&&*last.field("/state/state")), "{last:?}");
+    until(|| scenarios.iter().all(|scenario| is_answered(&client, scenario)));
+    until(|| client.get(&api::path::job(jobs.last().unwrap())).field("/state/state") == "done");
+    assert!(server.stop().0.success());
+
+    // What is over is not planned a second time.
+    let server = Server::start(folder.path(), &[]);
+    assert_eq!(server.client().get(&api::path::job(jobs.last().unwrap())).status, 404);
+}
+
+#[test]
+fn a_cancelled_job_is_not_taken_up() {
+    let folder = tempfile::tempdir().unwrap();
+    let server = Server::start(folder.path(), &["--workers", "1"]);
+    let client = server.client();
+    let (scenarios, jobs) = asked(&client);
+    let cancelled = client.send("DELETE", &api::path::job(&jobs[5]), "");
+    assert_eq!(cancelled.status, 200, "{cancelled:?}");
+    server.kill();
+    let server = Server::start(folder.path(), &["--workers", "1"]);
+    let client = server.client();
+    assert_eq!(client.get(&api::path::job(&jobs[5])).status, 404);
+    until(|| scenarios[..5].iter().all(|scenario| is_answered(&client, scenario)));
+    assert!(!is_answered(&client, &scenarios[5]));
+}
+
+/// An open stream of events, its head and first event read.
+fn stream(server: &Server, path: &str) -> TcpStream {
+    let mut stream = TcpStream::connect(server.origin.strip_prefix("http://").unwrap()).unwrap();
+    stream.set_read_timeout(Some(super::process::PATIENCE)).unwrap();
+    write!(stream, "GET {path} HTTP/1.1\r\nHost: localhost\r\nAccept: text/event-stream\r\n\r\n").unwrap();
+    let mut head = Vec::new();
+    while !head.windows(6).any(|bytes| bytes == b"data: ") {
+        let mut byte = [0];
+        assert_eq!(stream.read(&mut byte).unwrap(), 1, "{}", String::from_utf8_lossy(&head));
+        head.push(byte[0]);
+    }
+    assert!(head.starts_with(b"HTTP/1.1 200"), "{}", String::from_utf8_lossy(&head));
+    stream
+}
+
+#[test]
+fn a_server_with_open_streams_and_jobs_stops_when_told_to() {
+    let folder = tempfile::tempdir().unwrap();
+    let server = Server::start(folder.path(), &["--workers", "1"]);
+    let client = server.client();
+    let (scenarios, jobs) = asked(&client);
+    let run = client.send("POST", api::path::RUNS, "{}").field("/run");
+    let mut streams: Vec<TcpStream> = (0..20).map(|_| stream(&server, &api::path::run_events(&run))).collect();
+    streams.push(stream(&server, &api::path::job_events(jobs.last().unwrap())));
+    let (status, took) = server.stop();
+    assert_eq!(status.code(), Some(0));
+    // Streams are ended, not cut: that would take ten seconds, and as long as the job lasts without it.
+    assert!(took < Duration::from_secs(9), "{took:?}");
+    for mut stream in streams {
+        let mut rest = Vec::new();
+        stream.read_to_end(&mut rest).unwrap();
+        // The end of the server is not the end of the job.
+        assert!(!String::from_utf8_lossy(&rest).contains("cancelled"), "{}", String::from_utf8_lossy(&rest));
+    }
+
+    let server = Server::start(folder.path(), &[]);
+    let client = server.client();
+    until(|| scenarios.iter().all(|scenario| is_answered(&client, scenario)));
+}

@@ -1,0 +1,137 @@
+//! Databases of every earlier version, with something in them, opened by this one.
+
+use std::path::Path;
+
+use harness::{House, Settings, house};
+use planner::outcome::ENGINE;
+use serde_json::{Value, json};
+use server::store::{Fault, MIGRATIONS, Store, verify};
+use sqlx::sqlite::{SqliteConnectOptions, SqliteConnection};
+use sqlx::{ConnectOptions, Connection};
+
+/// What each version's server had stored; later ones hold what the earlier ones had, too.
+const ROWS: [(i64, &str); 7] = [
+    (1, include_str!("migrations/0001.sql")),
+    (2, include_str!("migrations/0002.sql")),
+    (3, include_str!("migrations/0003.sql")),
+    (4, include_str!("migrations/0004.sql")),
+    (5, include_str!("migrations/0005.sql")),
+    (6, include_str!("migrations/0006.sql")),
+    (7, include_str!("migrations/0007.sql")),
+];
+
+async fn connect(path: &Path) -> SqliteConnection {
+    SqliteConnectOptions::new().filename(path).create_if_missing(true).foreign_keys(true).connect().await.unwrap()
+}
+
+/// Contents that the fixtures name: the scenario and its identifier, a dataset and its identifier.
+struct Contents {
+    scenario: (String, String),
+    dataset: (String, Vec<u8>),
+    log: String,
+}
+
+/// As this version's server stores them, so that the fixtures need not be written anew with every field of a scenario.
+async fn contents() -> Contents {
+    let house = House::open().await;
+    let scenario = house.store(&house::scenario()).await;
+    let dataset: Value = house.post(api::path::DATASETS, "5\n7\n9\n").await.json();
+    let dataset = dataset["dataset"]["id"].as_str().unwrap().to_owned();
+    let mut connection = connect(&house.path("planscope.db")).await;
+    let json = sqlx::query_scalar("SELECT scenario_json FROM scenario").fetch_one(&mut connection).await.unwrap();
+    let content = sqlx::query_scalar("SELECT content_json FROM dataset").fetch_one(&mut connection).await.unwrap();
+    Contents { scenario: (scenario, json), dataset: (dataset, content), log: "a line of a log\n".to_owned() }
+}
+
+/// A database as a server of that version left it: its tables, and rows made by each version on the way.
+async fn database_of(version: i64, path: &Path, contents: &Contents) {
+    let mut connection = connect(path).await;
+    for (step, rows) in ROWS.iter().filter(|(step, _)| *step <= version) {
+        MIGRATIONS.run_to(*step, &mut connection).await.unwrap();
+        let hex = contents.dataset.1.iter().map(|byte| format!("{byte:02x}")).collect::<Vec<_>>().concat();
+        let rows = rows
+            .replace("{scenario}", &contents.scenario.0)
+            .replace("{scenario_json}", &contents.scenario.1.replace('\'', "''"))
+            .replace("{dataset}", &contents.dataset.0)
+            .replace("{dataset_hex}", &hex)
+            .replace("{log}", &contents.log)
+            .replace("{log_bytes}", &contents.log.len().to_string())
+            .replace("{engine}", ENGINE);
+        sqlx::raw_sql(sqlx::AssertSqlSafe(rows))
+            .execute(&mut connection)
+            .await
+            .unwrap_or_else(|error| panic!("{step}: {error}"));
+    }
+    connection.close().await.unwrap();
+}
+
+/// What is wrong with a database, and whether it is of an earlier version. The profile of the fixture is none that was fitted.
+async fn faults(path: &Path) -> (Vec<Fault>, bool) {
+    let verdict = verify(path).await.unwrap();
+    let faults = verdict.faults.into_iter().filter(|fault| !fault.place.starts_with("profile "));
+    (faults.collect(), verdict.is_older)
+}
+
+#[test]
+fn every_migration_has_its_rows() {
+    let versions: Vec<i64> = MIGRATIONS.iter().map(|migration| migration.version).collect();
+    assert_eq!(versions, ROWS.map(|(version, _)| version));
+}
+
+#[tokio::test]
+async fn a_database_of_every_version_is_opened_with_what_it_holds() {
+    let contents = contents().await;
+    for (version, _) in ROWS {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("planscope.db");
+        database_of(version, &path, &contents).await;
+        assert_eq!(faults(&path).await, (vec![], version < 7), "version {version}");
+
+        let house = House::upon(folder, Settings::default()).await;
+        // What was there from the first version on has what later ones give it.
+        let scenarios: Value = house.get(api::path::SCENARIOS).await.json();
+        let scenario = &scenarios["scenarios"][0];
+        assert_eq!(
+            (&scenario["id"], &scenario["title"]),
+            (&json!(contents.scenario.0), &json!("kept")),
+            "version {version}"
+        );
+        assert_eq!(scenario["model"], "Llama-2 7B", "version {version}: {scenario}");
+        let datasets: Value = house.get(api::path::DATASETS).await.json();
+        let dataset = &datasets["datasets"][0];
+        assert_eq!(dataset["id"], json!(contents.dataset.0));
+        assert_eq!(dataset["bytes"], json!(contents.dataset.1.len()), "version {version}");
+        if version >= 2 {
+            let log = house.get(&api::path::run_log("run-of-version-2")).await;
+            assert_eq!(log.text(), contents.log, "version {version}");
+        }
+        if version >= 4 {
+            let profiles: Value = house.get(api::path::PROFILES).await.json();
+            assert_eq!(profiles["profiles"][0]["name"], "measured", "version {version}");
+        }
+        if version >= 6 {
+            let run: Value = house.get(&api::path::run("run-of-version-6")).await.json();
+            assert_eq!(run["summary"]["end_reason"], "it was enough", "version {version}");
+        }
+        let left = house.store.reader().left_jobs().await.unwrap();
+        assert_eq!(left.len(), usize::from(version >= 7), "version {version}");
+        // And it goes on: what is there is planned, something new is stored.
+        assert_eq!(house.plan(&contents.scenario.0).await["state"]["state"], "done", "version {version}");
+        assert_eq!(faults(&house.path("planscope.db")).await, (vec![], false), "version {version}");
+    }
+}
+
+#[tokio::test]
+async fn a_database_of_a_later_version_is_not_touched() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("planscope.db");
+    Store::open(&path).await.unwrap().close().await;
+    let mut connection = connect(&path).await;
+    sqlx::query("INSERT INTO _sqlx_migrations VALUES (9999, 'later', '2026-01-01', 1, x'00', 0)")
+        .execute(&mut connection)
+        .await
+        .unwrap();
+    connection.close().await.unwrap();
+    let error = Store::open(&path).await.unwrap_err();
+    assert!(error.to_string().contains("9999"), "{error}");
+}

@@ -1,0 +1,159 @@
+//! Databases that hold as much as they may, or cannot be written.
+
+use std::time::Duration;
+
+use axum::body::Body;
+use axum::http::Request;
+use harness::{House, Settings, house};
+use serde_json::{Value, json};
+
+/// A database that is full as soon as it has tables.
+async fn full() -> House {
+    House::with(Settings { quota: Some(1), ..Settings::default() }).await
+}
+
+/// The same database with room for whatever comes.
+async fn roomy(house: House) -> House {
+    house.restarted(Settings::default()).await
+}
+
+#[tokio::test]
+async fn a_full_database_takes_nothing_new_and_says_what_to_delete() {
+    let house = full().await;
+    let run = json!({"name": "a job"}).to_string();
+    let log = include_str!("runs/train.log");
+    for (method, path, body) in [
+        ("PUT", api::path::SCENARIOS, house::scenario().to_string()),
+        ("POST", api::path::DATASETS, "5\n7\n9\n".to_owned()),
+        ("POST", api::path::RUNS, run),
+        ("POST", api::path::RUN_IMPORT, log.to_owned()),
+        ("POST", api::path::TRACES, r#"[{"ph":"X","name":"a","ts":1,"dur":2,"pid":1,"tid":1}]"#.to_owned()),
+    ] {
+        let problem = house.request(method, path, body).await.problem();
+        assert_eq!((problem.status, &*problem.kind), (507, "/problems/quota-reached"), "{path}");
+        assert!(problem.detail.contains("delete") && problem.detail.contains("--quota"), "{}", problem.detail);
+    }
+    for path in [api::path::DATASETS, api::path::SCENARIOS, api::path::RUNS, api::path::TRACES] {
+        assert_eq!(house.get(path).await.json::<Value>()["total"], 0, "{path}");
+    }
+}
+
+#[tokio::test]
+async fn what_is_there_is_read_changed_and_deleted_however_full_it_is() {
+    let house = House::open().await;
+    let scenario = house.store(&house::scenario()).await;
+    let dataset: Value = house.post(api::path::DATASETS, "5\n7\n9\n").await.json();
+    let dataset = dataset["dataset"]["id"].as_str().unwrap().to_owned();
+    let opened: Value = house.post(api::path::RUNS, "{}").await.json();
+    let run = opened["run"].as_str().unwrap().to_owned();
+    let house = house.restarted(Settings { quota: Some(1), ..Settings::default() }).await;
+
+    // The same again is nothing new.
+    assert_eq!(house.store(&house::scenario()).await, scenario);
+    assert_eq!(house.post(api::path::DATASETS, "5\n7\n9\n").await.status, 200);
+    let rename = Request::patch(api::path::dataset(&dataset)).header("content-type", "application/json");
+    assert_eq!(house.send(rename.body(Body::from(r#"{"name": "b"}"#)).unwrap()).await.status, 200);
+    assert_eq!(house.post(&api::path::keep(&scenario), "").await.status, 200);
+    // What a trainer sends is new; that it ended must be known.
+    let log = format!("{}?offset=0", api::path::run_log(&run));
+    let token = opened["ingest_token"].as_str().unwrap();
+    let send = Request::patch(log).header("authorization", format!("Bearer {token}")).body(Body::from("a line\n"));
+    assert_eq!(house.send(send.unwrap()).await.problem().status, 507);
+    assert_eq!(house.post(&api::path::run_finish(&run), r#"{"exit_code": 0}"#).await.status, 204);
+    assert_eq!(house.post(&api::path::plan(&scenario), "").await.problem().status, 507);
+    assert_eq!(house.delete(&api::path::dataset(&dataset)).await.status, 204);
+    assert_eq!(house.post(&api::path::dataset_restore(&dataset), "").await.status, 200);
+
+    let house = roomy(house).await;
+    assert_eq!(house.plan(&scenario).await["state"]["state"], "done");
+}
+
+#[tokio::test]
+async fn readiness_names_what_is_wrong() {
+    let house = House::open().await;
+    let ready: Value = house.get(api::path::READY).await.json();
+    assert_eq!((&ready["status"], &ready["quota_bytes"]), (&json!("ready"), &Value::Null));
+    assert!(ready["used_bytes"].as_u64().unwrap() > 4096, "{ready}");
+
+    let house = house.restarted(Settings { quota: Some(1), ..Settings::default() }).await;
+    assert_eq!(house.get(api::path::READY).await.pointers(), ["/database/quota"]);
+    assert_eq!(house.get(api::path::HEALTH).await.status, 200, "it lives nevertheless");
+
+    let house = roomy(house).await;
+    forbid_writing(&house).await;
+    assert_eq!(house.get(api::path::READY).await.pointers(), ["/database/write"]);
+}
+
+/// SQLite refuses to write as it does in a file system that was mounted read-only.
+async fn forbid_writing(house: &House) {
+    let mut write = house.store.writer().begin().await.unwrap();
+    sqlx::query("PRAGMA query_only = ON").execute(&mut *write).await.unwrap();
+    write.commit().await.unwrap();
+}
+
+#[tokio::test]
+async fn a_database_that_cannot_be_written_is_told_and_reads_go_on() {
+    let house = House::open().await;
+    let id = house.store(&house::scenario()).await;
+    forbid_writing(&house).await;
+    let problem = house.post(api::path::DATASETS, "5\n7\n9\n").await.problem();
+    assert_eq!((problem.status, &*problem.kind), (503, "/problems/database-read-only"));
+    assert!(problem.detail.contains("Nothing was stored"), "{}", problem.detail);
+    assert_eq!(house.get(&api::path::scenario(&id)).await.status, 200);
+    // The connection that failed was replaced by one that may write.
+    assert_eq!(house.post(api::path::DATASETS, "5\n7\n9\n").await.status, 201);
+}
+
+#[tokio::test]
+async fn a_full_disk_is_told_and_used_again_when_it_has_room() {
+    let house = House::open().await;
+    let mut write = house.store.writer().begin().await.unwrap();
+    let pages: i64 = sqlx::query_scalar("PRAGMA page_count").fetch_one(&mut *write).await.unwrap();
+    let least = sqlx::AssertSqlSafe(format!("PRAGMA max_page_count = {pages}"));
+    sqlx::query(least).execute(&mut *write).await.unwrap();
+    write.commit().await.unwrap();
+    let lengths = (1..20_000).map(|length: u32| length.to_string()).collect::<Vec<_>>().join("\n");
+    let problem = house.post(api::path::DATASETS, lengths.clone()).await.problem();
+    assert_eq!((problem.status, &*problem.kind), (507, "/problems/disk-full"));
+    assert!(problem.detail.contains("make room"), "{}", problem.detail);
+    assert_eq!(house.post(api::path::DATASETS, lengths).await.status, 201);
+}
+
+#[tokio::test]
+async fn what_is_counted_is_told_to_whoever_has_the_token() {
+    const TOKEN: &str = "0123456789abcdef";
+    let house = House::with(Settings { token: Some(TOKEN), quota: Some(1 << 30), ..Settings::default() }).await;
+    assert_eq!(house.get(api::path::METRICS).await.problem().status, 401);
+    let ask =
+        |path: &str| Request::get(path).header("authorization", format!("Bearer {TOKEN}")).body(Body::empty()).unwrap();
+    for path in ["/api/v1/datasets", "/api/v1/datasets?limit=1", "/api/v1/jobs/a", "/api/v1/jobs/b", "/nothing"] {
+        house.send(ask(path)).await;
+    }
+    house.clock.advance(Duration::from_secs(1));
+    let reply = house.send(ask(api::path::METRICS)).await;
+    assert_eq!((reply.status, reply.header("content-type")), (200, "text/plain; version=0.0.4; charset=utf-8"));
+    let text = reply.text();
+    for line in [
+        // Two with another query are one route, and so are two jobs.
+        r#"planscope_http_requests_total{method="GET",route="/api/v1/datasets",status="2xx"} 2"#,
+        r#"planscope_http_requests_total{method="GET",route="/api/v1/jobs/{id}",status="4xx"} 2"#,
+        r#"planscope_http_requests_total{method="GET",route="/metrics",status="4xx"} 1"#,
+        r#"planscope_http_requests_total{method="GET",route="other",status="4xx"} 1"#,
+        r#"planscope_http_request_seconds_bucket{method="GET",route="/api/v1/datasets",le="0.001"} 2"#,
+        "planscope_jobs_queued 0",
+        r#"planscope_jobs_ended_total{state="failed"} 0"#,
+        "planscope_database_quota_bytes 1073741824",
+        "planscope_event_streams 0",
+        "planscope_live_runs 0",
+    ] {
+        assert!(text.lines().any(|found| found == line), "{line}\n{text}");
+    }
+    // Every sample has a type, and every line is one that Prometheus reads.
+    for line in text.lines().filter(|line| !line.starts_with('#')) {
+        let (name, value) = line.rsplit_once(' ').unwrap();
+        let family = name.split('{').next().unwrap();
+        let of_histogram = ["_bucket", "_sum", "_count"].iter().find_map(|end| family.strip_suffix(end));
+        let is_typed = |family: &str| text.contains(&format!("# TYPE {family} "));
+        assert!(value.parse::<f64>().is_ok() && (is_typed(family) || of_histogram.is_some_and(is_typed)), "{line}");
+    }
+}

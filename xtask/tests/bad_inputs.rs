@@ -1,0 +1,248 @@
+//! Every bad input that we know of, by number, and the tests that hold what it must get.
+//!
+//! Nothing is lost, nothing hangs, nobody gets in, and the message names the place and the remedy. Whoever finds another bad input
+//! adds a row and its test; whoever renames a test finds it here.
+
+use std::collections::BTreeSet;
+use std::path::{Path, PathBuf};
+
+/// Number, input, tests: names of functions in Rust, titles of the browser's.
+const ROWS: [(u32, &str, &[&str]); 70] = [
+    (
+        1,
+        "empty files",
+        &[
+            "what_is_no_length_file_is_refused_and_nothing_is_stored",
+            "what_is_no_trace_is_refused_and_nothing_is_stored",
+        ],
+    ),
+    (
+        2,
+        "a picture named .json",
+        &["what_is_no_length_file_is_refused_and_nothing_is_stored", "what_is_no_log_is_refused_by_name"],
+    ),
+    (
+        3,
+        "gzip that breaks off",
+        &["a_gzip_stream_that_breaks_off_keeps_what_stood_before", "a_file_that_breaks_off_is_read_as_far_as_it_goes"],
+    ),
+    (4, "gzip bombs", &["a_budget_holds", "uploads_have_a_size"]),
+    (5, "archives with paths", &["what_is_no_trace_is_refused_and_nothing_is_stored"]),
+    (6, "JSON nested 100,000 deep", &["deep_nesting_is_an_answer_and_not_a_crash", "nesting_is_limited"]),
+    (7, "NaN and infinities in JSON", &["bare_words_are_quoted_and_strings_stay", "trainer_state"]),
+    (8, "control characters in JSON strings", &["names_are_repaired_and_bounded"]),
+    (9, "invalid UTF-8, lone surrogates", &["names_are_repaired_and_bounded", "what_programs_get_wrong_is_read"]),
+    (
+        10,
+        "byte order marks, UTF-16",
+        &["what_is_no_log_is_refused_by_name", "what_is_no_trace_is_refused_and_nothing_is_stored"],
+    ),
+    (11, "bare and unclosed arrays of events", &["arrays_may_be_bare_unclosed_and_badly_separated"]),
+    (12, "traceEvents missing or no list", &["what_is_no_trace_is_refused_and_nothing_is_stored"]),
+    (13, "times as strings with nanoseconds", &["microseconds_keep_their_nanoseconds"]),
+    (14, "times that are none", &["times_that_are_none_cost_their_event_only"]),
+    (15, "durations that are none", &["odd_events_are_repaired_or_counted"]),
+    (16, "overlapping slices of a thread", &["overlapping_slices_get_lanes_and_identical_ones_stay"]),
+    (17, "beginnings without ends", &["beginnings_and_ends_find_each_other"]),
+    (18, "arrows without an end", &["arrows_go_from_the_last_start_before_their_end"]),
+    (
+        19,
+        "processes and threads called anything",
+        &["threads_may_be_called_anything", "every_process_and_thread_has_its_rows"],
+    ),
+    (20, "a million events", &["counts_are_kept_at_every_zoom_and_little_is_read"]),
+    (21, "identical events", &["overlapping_slices_get_lanes_and_identical_ones_stay"]),
+    (22, "names that are markup", &["names_are_text", "a trace is uploaded and listed, its name shown as it is"]),
+    (23, "names that are formulas of spreadsheets", &["files_hold_every_point_and_no_formula", "formulas_are_text"]),
+    (24, "file names that are paths", &["labels_are_safe_to_show"]),
+    (25, "file names that end a script", &["a file name is shown, never run"]),
+    (26, "pictures with scripts", &["what_was_uploaded_never_comes_back_as_a_page"]),
+    (27, "a line without loss", &["what_a_line_does_not_say_is_missing"]),
+    (28, "seconds and milliseconds in one log", &["megatron_prints_milliseconds_and_bloom_seconds"]),
+    (29, "a step back", &["a_step_back_opens_a_segment"]),
+    (30, "a step twice", &["the_same_line_twice_is_one_point", "sending_again_changes_nothing"]),
+    (31, "torn lines", &["torn_lines_are_counted_and_kept"]),
+    (32, "colours and carriage returns", &["colours_returns_and_long_lines"]),
+    (33, "a line without an end", &["a_line_without_an_end_is_counted_and_costs_no_memory"]),
+    (
+        34,
+        "numbers as nobody should print them",
+        &["numbers_as_they_are_printed", "a_number_beyond_reason_is_a_line_left_out"],
+    ),
+    (35, "an iteration beyond 64 bits", &["a_number_beyond_reason_is_a_line_left_out"]),
+    (36, "no iterations in all", &["progress_divides_by_no_zero"]),
+    (37, "clocks that go backwards", &["times_of_day"]),
+    (38, "tfevents: wrong checksum of a length", &["wrong_checksums"]),
+    (39, "tfevents: wrong checksum of data", &["wrong_checksums"]),
+    (40, "tfevents: a length beyond memory", &["a_length_beyond_every_file_is_refused_before_memory_is_asked_for"]),
+    (41, "tfevents: half a record", &["half_a_record_waits_at_every_byte"]),
+    (42, "tfevents: odd scalars", &["both_forms_of_a_scalar_are_read", "halves"]),
+    (43, "a Megatron index with a size that overflows", &["what_is_wrong_is_told"]),
+    (44, "other broken Megatron indices", &["what_is_wrong_is_told", "any_bytes_are_read_or_refused"]),
+    (45, "NumPy files of objects and lying headers", &["what_is_wrong_is_told", "numbers_of_every_type"]),
+    (
+        46,
+        "pickles",
+        &["what_is_no_trace_is_refused_and_nothing_is_stored", "what_is_no_length_file_is_refused_with_a_reason"],
+    ),
+    (47, "Parquet footers and bombs", &["any_footer_is_read_or_refused", "columns_of_every_type"]),
+    (48, "odd histograms", &["a_histogram_is_kept_as_one", "what_is_no_length_file_is_refused_with_a_reason"]),
+    (
+        49,
+        "lengths of zero and of a billion",
+        &["a_wrong_length_is_named_by_its_place", "what_is_no_length_file_is_refused_and_nothing_is_stored"],
+    ),
+    (50, "questions that cannot be", &["every_wrong_field_is_named_and_nothing_is_stored"]),
+    (
+        51,
+        "the same planned fifty times, cancelled, too much of it",
+        &[
+            "the_same_scenario_is_never_planned_twice",
+            "cancelling_ends_waiting_and_running_jobs_and_leaves_finished_ones",
+            "a_full_queue_says_when_to_come_back",
+        ],
+    ),
+    (52, "two who edit the same scenario", &["a_question_is_stored_once_however_it_is_written"]),
+    (
+        53,
+        "links to scenarios",
+        &["prefixes_find_one_scenario_or_say_why_not", "an_ambiguous_link_names_its_candidates"],
+    ),
+    (
+        54,
+        "views that cannot be read",
+        &["a view in a link: what cannot be read is left out with a quiet word, the rest is shown"],
+    ),
+    (
+        55,
+        "self-contained links that are bombs or broken",
+        &["a_bomb_is_stopped_and_a_long_scenario_refused", "wrong self-contained links say what is wrong"],
+    ),
+    (
+        56,
+        "documents of the future",
+        &["every_wrong_link_says_what_is_wrong", "a_database_of_a_later_version_is_not_touched"],
+    ),
+    (57, "changes from other sites", &["changes_come_from_our_own_pages_only"]),
+    (58, "other names", &["other_names_are_not_ours"]),
+    (59, "other tokens", &["a_log_is_written_with_its_own_token_only", "a_token_is_asked_of_every_request"]),
+    (
+        60,
+        "bytes of logs that do not follow",
+        &["gaps_and_other_bytes_are_refused_and_a_second_file_goes_on", "two_who_write_at_once_wait_for_each_other"],
+    ),
+    (
+        61,
+        "bodies that drip",
+        &[
+            "what_drips_is_ended_and_what_comes_is_not",
+            "a_place_is_taken_until_its_connection_ends",
+            "a_request_without_a_byte_ends_and_keeps_what_came",
+        ],
+    ),
+    (62, "a server that is killed", &["nothing_acknowledged_is_lost_when_servers_are_killed_under_load"]),
+    (
+        63,
+        "a disk that is full, a database that cannot be written",
+        &[
+            "a_full_disk_is_told_reads_go_on_and_room_is_used_again",
+            "a_full_disk_is_told_and_used_again_when_it_has_room",
+            "a_database_that_cannot_be_written_is_told_and_reads_go_on",
+        ],
+    ),
+    (
+        64,
+        "readers who do not read",
+        &["a_reader_who_lags_is_told_which_rows_to_ask_for", "there_are_not_more_streams_than_places"],
+    ),
+    (65, "queries of a megabyte", &["a query of a megabyte is refused, languages and unknown words in it are ignored"]),
+    (66, "addresses to fetch", &["the_server_fetches_nothing_that_users_name"]),
+    (67, "broken Chakra files", &["chakra_errors_have_a_place", "broken_messages_end"]),
+    (68, "tables of schedules", &["every_fault_is_told_with_its_cell", "a_deadlock_is_a_circle_of_cells"]),
+    (
+        69,
+        "browsers that do less",
+        &["usable at 320 px", "the keyboard alone reaches the charts", "a chart's numbers are there as a table too"],
+    ),
+    (70, "exports opened again", &["plans_leave_in_formats_of_other_programs_and_traces_come_back_whole"]),
+];
+
+fn root() -> PathBuf {
+    let xtask = std::env::var_os("CARGO_MANIFEST_DIR").expect("cargo names the package");
+    Path::new(&xtask).parent().expect("xtask stands in the workspace").to_owned()
+}
+
+/// Texts of our own files with that ending, by path.
+fn sources(folder: &Path, ending: &str, found: &mut Vec<(PathBuf, String)>) {
+    const FOREIGN: [&str; 5] = ["target", "node_modules", ".git", ".tools", "e2e-results"];
+    for entry in std::fs::read_dir(folder).expect("a folder of the checkout") {
+        let path = entry.expect("an entry").path();
+        let name = path.file_name().unwrap_or_default().to_string_lossy().into_owned();
+        if path.is_dir() && !FOREIGN.contains(&name.as_str()) {
+            sources(&path, ending, found);
+        } else if path.is_file() && name.ends_with(ending) {
+            let text = std::fs::read_to_string(&path).expect("a text");
+            found.push((path, text));
+        }
+    }
+}
+
+/// Functions that are tests: those that follow an attribute that says so.
+fn tests_of(text: &str, names: &mut BTreeSet<String>) {
+    let mut is_test = false;
+    for line in text.lines().map(str::trim) {
+        if line.starts_with("#[test]") || line.starts_with("#[tokio::test") {
+            is_test = true;
+        } else if let Some((_, rest)) = line.split_once("fn ").filter(|_| !line.starts_with("//")) {
+            let name = rest.split(['(', '<']).next().unwrap_or_default();
+            if is_test {
+                names.insert(name.to_owned());
+            }
+            is_test = false;
+        }
+    }
+}
+
+#[test]
+fn every_bad_input_has_its_tests() {
+    let (mut rust, mut browser) = (Vec::new(), Vec::new());
+    sources(&root(), ".rs", &mut rust);
+    sources(&root().join("tests/e2e"), ".mjs", &mut browser);
+    let mut names = BTreeSet::new();
+    for (_, text) in &rust {
+        tests_of(text, &mut names);
+    }
+    for (_, text) in &browser {
+        let titles = text.lines().filter_map(|line| line.strip_prefix("test(\"")?.split('"').next());
+        names.extend(titles.map(str::to_owned));
+    }
+    let mut missing = Vec::new();
+    for ((number, input, tests), expected) in ROWS.iter().zip(1..) {
+        assert_eq!(*number, expected, "rows stand in their order");
+        assert!(!tests.is_empty(), "{number}: {input}");
+        missing.extend(
+            tests.iter().filter(|test| !names.contains(**test)).map(|test| format!("{number}, {input}: {test}")),
+        );
+    }
+    assert!(missing.is_empty(), "tests that are not there:\n{}", missing.join("\n"));
+}
+
+/// Only whoever runs `planscope rehearse` names a server to talk to.
+#[test]
+fn the_server_fetches_nothing_that_users_name() {
+    let mut rust = Vec::new();
+    sources(&root().join("server/src"), ".rs", &mut rust);
+    let below = root().join("server/src/rehearsal");
+    let found: Vec<_> = rust
+        .iter()
+        .filter(|(path, _)| !path.starts_with(&below))
+        .filter(|(_, text)| {
+            ["ureq", "reqwest", "hyper::client", "TcpStream::connect("].iter().any(|word| {
+                let program = text.split("#[cfg(test)]").next().unwrap_or_default();
+                program.contains(word)
+            })
+        })
+        .map(|(path, _)| path)
+        .collect();
+    assert!(found.is_empty(), "{found:?}");
+}
