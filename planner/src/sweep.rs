@@ -7,13 +7,15 @@ mod axis;
 mod place;
 mod row;
 mod shard;
+mod sheet;
 mod study;
 #[cfg(test)]
 mod tests;
 
 pub use axis::Axis;
 pub use row::{Figures, PlannerRow, PointAnswer, PointRow, WrongField};
-pub use shard::{NotAShard, Shard, ranges};
+pub use shard::{NotAShard, Shard, ranges, runs};
+pub use sheet::{Heading, SHEET_SCHEMA, Sheet, SheetError};
 pub use study::{Study, UsualField, usual_fields};
 
 use std::fmt;
@@ -100,9 +102,8 @@ impl Sweep {
 
     /// A sweep over the values of these axes, around a scenario in which presets may stand.
     pub(crate) fn of(title: Option<String>, scenario: &Value, axes: Vec<Axis>) -> Result<Self, Vec<FieldError>> {
-        let base = crate::scenario::parse(&scenario.to_string()).map_err(|errors| {
-            errors.into_iter().map(|error| under("/scenario", error)).collect::<Vec<FieldError>>()
-        })?;
+        let base = crate::scenario::parse(&scenario.to_string())
+            .map_err(|errors| errors.into_iter().map(|error| under("/scenario", error)).collect::<Vec<FieldError>>())?;
         let base = serde_json::to_value(&base).expect("a scenario has only text keys");
         let mut sweep = Self { schema: SCHEMA, title, scenario: base, axes };
         let mut errors = Vec::new();
@@ -180,14 +181,16 @@ impl Sweep {
         places
     }
 
+    /// Values of a point on the axes, or nothing past the last.
+    pub fn coordinates(&self, index: u32) -> Option<Vec<Value>> {
+        let places = (index < self.points()).then(|| self.places(index))?;
+        Some(self.axes.iter().zip(places).map(|(axis, place)| axis.values[place].clone()).collect())
+    }
+
     /// The point of a number, or nothing past the last.
     pub fn point(&self, index: u32) -> Option<Point> {
-        if index >= self.points() {
-            return None;
-        }
+        let coordinates = self.coordinates(index)?;
         let places = self.places(index);
-        let coordinates: Vec<Value> =
-            self.axes.iter().zip(&places).map(|(axis, &place)| axis.values[place].clone()).collect();
         let mut scenario = self.scenario.clone();
         let mut misplaced = None;
         for (axis, value) in self.axes.iter().zip(&coordinates) {
@@ -210,11 +213,8 @@ impl Sweep {
         if let Some(object) = scenario.as_object_mut() {
             object.remove("title");
         }
-        let axes: Vec<Value> = self
-            .axes
-            .iter()
-            .map(|axis| serde_json::json!({"pointer": axis.pointer, "values": axis.values}))
-            .collect();
+        let axes: Vec<Value> =
+            self.axes.iter().map(|axis| serde_json::json!({"pointer": axis.pointer, "values": axis.values})).collect();
         serde_json::json!({"schema": SCHEMA, "scenario": scenario, "axes": axes}).to_string()
     }
 

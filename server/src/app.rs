@@ -9,6 +9,7 @@ use crate::live::Live;
 use crate::rehearsals::Rehearsals;
 use crate::store::Store;
 use crate::studies::Studies;
+use crate::sweeps::Sweeps;
 use crate::traces::Traces;
 use crate::web::Web;
 
@@ -25,6 +26,8 @@ pub struct App {
     pub rehearsals: Rehearsals,
     /// Studies of plans.
     pub studies: Studies,
+    /// Sweeps at work.
+    pub sweeps: Sweeps,
     /// Where traces are read.
     pub traces: Traces,
     /// What time it is.

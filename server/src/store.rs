@@ -11,6 +11,7 @@ mod reader;
 mod runs;
 mod scenarios;
 mod shelf;
+mod sweeps;
 mod traces;
 mod writer;
 
@@ -25,6 +26,8 @@ pub(crate) use runs::{RUNS, state_filter};
 pub use scenarios::Resolved;
 pub(crate) use scenarios::{PLANS, SCENARIOS, SHORTEST_PREFIX};
 pub(crate) use shelf::{Order, Shelf, Wanted};
+pub(crate) use sweeps::SWEEPS;
+pub use sweeps::{KeptSweep, PlanFigures};
 pub(crate) use traces::{Changed, ChunkQuery, Sent, TRACES};
 pub use writer::{Write, Writer};
 

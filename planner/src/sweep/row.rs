@@ -184,9 +184,7 @@ pub(super) fn planned(
             Answer::Planned(planned) => {
                 PlannerRow::Planned { planner: *planner, figures: Figures::of(&planned.metrics, devices) }
             }
-            Answer::Infeasible { binding, .. } => {
-                PlannerRow::Infeasible { planner: *planner, reason: binding.clone() }
-            }
+            Answer::Infeasible { binding, .. } => PlannerRow::Infeasible { planner: *planner, reason: binding.clone() },
         })
     });
     Ok(PointRow {

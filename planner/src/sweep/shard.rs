@@ -62,16 +62,21 @@ impl FromStr for Shard {
 #[error("not a shard: I/N is needed, with I from 1 to N")]
 pub struct NotAShard;
 
-/// Rising numbers in words, runs of neighbours as ranges: "0-3, 7, 9-12".
-pub fn ranges(numbers: impl IntoIterator<Item = u32>) -> String {
-    let mut runs: Vec<(u32, u32)> = Vec::new();
+/// Rising numbers as runs of neighbours, first and last of each.
+pub fn runs(numbers: impl IntoIterator<Item = u32>) -> Vec<[u32; 2]> {
+    let mut runs: Vec<[u32; 2]> = Vec::new();
     for number in numbers {
         match runs.last_mut() {
-            Some((_, last)) if last.checked_add(1) == Some(number) => *last = number,
-            _ => runs.push((number, number)),
+            Some([_, last]) if last.checked_add(1) == Some(number) => *last = number,
+            _ => runs.push([number, number]),
         }
     }
-    let words = |&(first, last): &(u32, u32)| {
+    runs
+}
+
+/// Runs in words: "0-3, 7, 9-12".
+pub fn ranges(runs: &[[u32; 2]]) -> String {
+    let words = |&[first, last]: &[u32; 2]| {
         if first == last { first.to_string() } else { format!("{first}-{last}") }
     };
     runs.iter().map(words).collect::<Vec<_>>().join(", ")

@@ -124,10 +124,16 @@ fn every_wrong_field_of_a_sweep_is_named() {
         (json!([{"pointer": "/cluster/nodes", "values": [1], "from": 1}]), "/axes/0", "either"),
         (json!([{"pointer": "/cluster/nodes", "from": 2, "to": 1, "steps": 2}]), "/axes/0", "more than the first"),
         (json!([{"pointer": "/cluster/nodes", "from": 0, "to": 1, "steps": 2, "scale": "log2"}]), "/axes/0", "above 0"),
-        (json!([{"pointer": "/seed", "from": 0, "to": 100_000, "steps": 100_000}, {"pointer": "/cluster/nodes", "values": [1, 2]}]),
-         "/axes", "200000 points"),
-        (json!([{"pointer": "/cluster/nodes", "values": [1]}, {"pointer": "/cluster", "values": [{"preset": "a100-80gb"}]}]),
-         "/axes/1/pointer", "write over"),
+        (
+            json!([{"pointer": "/seed", "from": 0, "to": 100_000, "steps": 100_000}, {"pointer": "/cluster/nodes", "values": [1, 2]}]),
+            "/axes",
+            "200000 points",
+        ),
+        (
+            json!([{"pointer": "/cluster/nodes", "values": [1]}, {"pointer": "/cluster", "values": [{"preset": "a100-80gb"}]}]),
+            "/axes/1/pointer",
+            "write over",
+        ),
     ] {
         let errors = sweep(&axes).unwrap_err();
         let found = errors.iter().find(|error| error.pointer == at);
@@ -186,7 +192,7 @@ fn studies_stand_around_the_present_value() {
 #[test]
 fn runs_of_numbers_are_named_as_ranges() {
     for (numbers, words) in [(&[][..], ""), (&[3], "3"), (&[0, 1, 2, 5, 7, 8], "0-2, 5, 7-8")] {
-        assert_eq!(ranges(numbers.iter().copied()), words);
+        assert_eq!(ranges(&runs(numbers.iter().copied())), words);
     }
 }
 
