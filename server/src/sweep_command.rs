@@ -63,11 +63,11 @@ pub fn run(arguments: &SweepArguments) -> anyhow::Result<ExitCode> {
     let shard = arguments.shard;
     let heading = Heading::of(&sweep, shard).line();
     let points: Vec<u32> = shard.points(sweep.points()).collect();
-    let (mut sheet, done) = match &arguments.out {
-        None => (Sink::Output(std::io::stdout()), 0),
+    let (mut sheet, Kept { rows: done, bytes }) = match &arguments.out {
+        None => (Sink::Output(std::io::stdout()), Kept::default()),
         Some(path) => open(path, arguments.resume, &heading, &points)?,
     };
-    if done == 0 {
+    if bytes == 0 {
         sheet.write(format!("{heading}\n").as_bytes())?;
     }
     let of = if shard == Shard::WHOLE { String::new() } else { format!(" of shard {shard}") };
@@ -159,22 +159,31 @@ impl Sink {
     }
 }
 
-/// The file to write to, standing behind the lines that are whole, and how many rows these are.
-fn open(path: &Path, resume: bool, heading: &str, points: &[u32]) -> anyhow::Result<(Sink, usize)> {
+/// What is whole of a file.
+#[derive(Debug, Clone, Copy, Default)]
+struct Kept {
+    /// Rows, the heading not counted.
+    rows: usize,
+    /// Where the last whole line ends; 0 where there is no heading.
+    bytes: u64,
+}
+
+/// The file to write to, standing behind the lines that are whole.
+fn open(path: &Path, resume: bool, heading: &str, points: &[u32]) -> anyhow::Result<(Sink, Kept)> {
     if !resume {
         let made = OpenOptions::new().write(true).create_new(true).open(path);
         let file = made.with_context(|| format!("cannot make {}; --resume goes on with one", path.display()))?;
-        return Ok((Sink::File(file), 0));
+        return Ok((Sink::File(file), Kept::default()));
     }
     let mut file = OpenOptions::new().read(true).write(true).create(true).truncate(false).open(path)?;
-    let (rows, end) = whole_rows(&file, heading, points).with_context(|| path.display().to_string())?;
-    file.set_len(end)?;
+    let kept = whole_rows(&file, heading, points).with_context(|| path.display().to_string())?;
+    file.set_len(kept.bytes)?;
     file.seek(SeekFrom::End(0))?;
-    Ok((Sink::File(file), rows))
+    Ok((Sink::File(file), kept))
 }
 
-/// How many rows of a file are whole, and where they end. A last line that was cut is none.
-fn whole_rows(file: &File, heading: &str, points: &[u32]) -> anyhow::Result<(usize, u64)> {
+/// What is whole of a file. A last line that was cut is not.
+fn whole_rows(file: &File, heading: &str, points: &[u32]) -> anyhow::Result<Kept> {
     let mut reader = BufReader::new(file);
     let (mut rows, mut end) = (0, 0_u64);
     let mut line = Vec::new();
@@ -201,5 +210,5 @@ fn whole_rows(file: &File, heading: &str, points: &[u32]) -> anyhow::Result<(usi
         }
         end += length as u64;
     }
-    Ok((rows, end))
+    Ok(Kept { rows, bytes: end })
 }
