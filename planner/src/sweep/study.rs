@@ -60,10 +60,10 @@ pub fn usual_fields(scenario: &Scenario) -> Vec<UsualField> {
         degree("/layout/pipeline", "PP", layout.pipeline),
         degree("/layout/microbatch", "sequences of a microbatch", layout.microbatch),
     ];
-    if let SampleSource::Drawn { images: Distribution::Constant { value }, .. } = &scenario.workload.samples {
-        if scenario.model.images().is_some() {
-            fields.push(whole("/workload/samples/images/value", "images per sample", None, *value));
-        }
+    if let SampleSource::Drawn { images: Distribution::Constant { value }, .. } = &scenario.workload.samples
+        && scenario.model.images().is_some()
+    {
+        fields.push(whole("/workload/samples/images/value", "images per sample", None, *value));
     }
     fields
 }

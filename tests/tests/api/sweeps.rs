@@ -31,9 +31,9 @@ fn sheet(written: &Value, shard: &str) -> String {
 }
 
 async fn stored(house: &House, written: &Value) -> String {
-    let reply = house.post(api::path::SWEEPS, &written.to_string()).await;
+    let reply = house.post(api::path::SWEEPS, written.to_string()).await;
     assert_eq!(reply.status, 201, "{}", reply.text());
-    reply.json()["id"].as_str().unwrap().to_owned()
+    reply.json::<Value>()["id"].as_str().unwrap().to_owned()
 }
 
 /// Waits until nobody plans a sweep any more.
@@ -52,15 +52,15 @@ async fn rest(house: &House, id: &str) -> Value {
 async fn a_sweep_is_planned_and_every_point_has_its_row() {
     let house = House::open().await;
     let id = stored(&house, &written()).await;
-    assert_eq!(house.post(api::path::SWEEPS, &written().to_string()).await.status, 200, "the same sweep");
+    assert_eq!(house.post(api::path::SWEEPS, written().to_string()).await.status, 200, "the same sweep");
     let list: Value = house.get(api::path::SWEEPS).await.json();
     assert_eq!((&list["sweeps"][0]["title"], &list["sweeps"][0]["points"]), (&json!("small"), &json!(4)));
     assert_eq!(house.post(&api::path::sweep_start(&id), "").await.status, 200);
     let sweep = rest(&house, &id).await;
     assert_eq!(sweep["progress"]["state"]["state"], "done");
     assert_eq!((&sweep["progress"]["done"], &sweep["progress"]["without_plan"]), (&json!(4), &json!(2)));
-    let file = house.get(&api::path::sweep_file(&id)).await.text();
-    assert_eq!(file, sheet(&written(), "1/1"), "the same bytes as without a server");
+    let file = house.get(&api::path::sweep_file(&id)).await;
+    assert_eq!(file.text(), sheet(&written(), "1/1"), "the same bytes as without a server");
 
     let picture: Value = house.get(&api::path::sweep_picture(&id, "x=0&y=1&planner=1f1b&metric=mfu")).await.json();
     let cells = &picture["layers"][0]["cells"];
@@ -72,7 +72,7 @@ async fn a_sweep_is_planned_and_every_point_has_its_row() {
 
     let opened = house.post(&api::path::sweep_scenario(&id, 1), "").await;
     assert_eq!(opened.status, 201, "{}", opened.text());
-    let opened = opened.json();
+    let opened: Value = opened.json();
     assert_eq!(
         (&opened["scenario"]["seed"], &opened["scenario"]["title"]),
         (&json!(8), &json!("small: nodes 1, seed 8"))
@@ -87,9 +87,9 @@ async fn shares_are_taken_in_once_and_what_is_missing_is_named() {
     let id = stored(&house, &written()).await;
     let second = sheet(&written(), "2/2");
     for added in [2, 0] {
-        let reply = house.post(&api::path::sweep_points(&id), &second).await;
+        let reply = house.post(&api::path::sweep_points(&id), second.clone()).await;
         assert_eq!(reply.status, 200, "{}", reply.text());
-        let gathered = reply.json();
+        let gathered: Value = reply.json();
         assert_eq!((&gathered["added"], &gathered["missing"]), (&json!(added), &json!([[0, 0], [2, 2]])));
     }
     let page: Value = house.get(&api::path::sweep_points(&id)).await.json();
@@ -116,7 +116,7 @@ async fn shares_are_taken_in_once_and_what_is_missing_is_named() {
         ),
         (String::new(), "line 1"),
     ] {
-        let reply = house.post(&api::path::sweep_points(&id), &text).await;
+        let reply = house.post(&api::path::sweep_points(&id), text).await;
         assert_eq!(reply.status, 422, "{words}");
         assert!(reply.text().contains(words), "{words}: {}", reply.text());
     }
@@ -147,8 +147,8 @@ async fn wrong_sweeps_are_told_field_by_field() {
     let house = House::open().await;
     let mut wrong = written();
     wrong["axes"][0]["pointer"] = "/cluster/node".into();
-    let reply = house.post(api::path::SWEEPS, &wrong.to_string()).await;
-    assert_eq!((reply.status, &reply.json()["errors"][0]["pointer"]), (422, &json!("/axes/0")));
+    let reply = house.post(api::path::SWEEPS, wrong.to_string()).await;
+    assert_eq!((reply.status, &reply.json::<Value>()["errors"][0]["pointer"]), (422, &json!("/axes/0")));
     assert_eq!(house.get(&api::path::sweep("short")).await.status, 400);
     assert_eq!(house.get(&api::path::sweep(&"a".repeat(52))).await.status, 404);
     let id = stored(&house, &written()).await;
@@ -164,7 +164,7 @@ async fn what_can_be_swept_stands_around_the_scenario() {
     let found: Value = house.get(&api::path::scenario_sweeps(&scenario)).await.json();
     assert_eq!(found["fields"][0]["pointer"], "/cluster/nodes");
     for study in found["studies"].as_array().unwrap() {
-        let reply = house.post(api::path::SWEEPS, &study["sweep"].to_string()).await;
+        let reply = house.post(api::path::SWEEPS, study["sweep"].to_string()).await;
         assert_eq!(reply.status, 201, "{study}");
     }
 }
