@@ -44,9 +44,8 @@ pub fn run(arguments: &ImportArguments) -> anyhow::Result<ExitCode> {
         None => Target::Database(Box::new(Database::open(&arguments.database)?)),
     };
     let gathered = gather(&arguments.files, &mut target);
-    let status = target.close();
+    target.close();
     let Some((sweep, added, of)) = gathered? else { bail!("the files are empty") };
-    status?;
     println!("sweep {}: {added} new points", sweep.sweep);
     if sweep.missing.is_empty() {
         println!("all {} points are there", sweep.points);
@@ -164,10 +163,9 @@ impl Target {
         Ok(gathered)
     }
 
-    fn close(self) -> anyhow::Result<()> {
+    fn close(self) {
         if let Self::Database(database) = self {
             database.runtime.block_on(database.store.close());
         }
-        Ok(())
     }
 }

@@ -263,6 +263,18 @@ fn Controls(sweep: RwSignal<StoredSweep>, looking: Looking) -> impl IntoView {
         })
         .collect_view();
     let (over, up) = (options(looking.x.get_untracked()), options(looking.y.get_untracked().unwrap_or_default()));
+    let two = several.then(|| {
+        view! {
+            <label>"Across"<select data-testid="sweep-x" on:change=move |event| if let Some(x) = number(&event) { looking.x.set(x) }>{over}</select></label>
+            <label>
+                "Down"
+                <select data-testid="sweep-y" on:change=move |event| looking.y.set(number(&event))>
+                    {up}
+                    <option value="">"nothing: a line per planner"</option>
+                </select>
+            </label>
+        }
+    });
     view! {
         <div class="choices sweep-choices">
             <label>
@@ -272,16 +284,7 @@ fn Controls(sweep: RwSignal<StoredSweep>, looking: Looking) -> impl IntoView {
                     if let Some(metric) = Metric::ALL.into_iter().find(|metric| metric.id() == chosen) { looking.metric.set(metric) }
                 }>{metrics}</select>
             </label>
-            <Show when=move || several>
-                <label>"Across"<select data-testid="sweep-x" on:change=move |event| if let Some(x) = number(&event) { looking.x.set(x) }>{over.clone()}</select></label>
-                <label>
-                    "Down"
-                    <select data-testid="sweep-y" on:change=move |event| looking.y.set(number(&event))>
-                        {up.clone()}
-                        <option value="">"nothing: a line per planner"</option>
-                    </select>
-                </label>
-            </Show>
+            {two}
             <label hidden=move || !is_map.get()>
                 "Planner"
                 <select data-testid="sweep-planner" on:change=move |event| looking.planner.set(event_target_value(&event))>{planners}</select>

@@ -429,13 +429,12 @@ async fn described(app: &App, kept: KeptSweep) -> Result<StoredSweep, ApiError> 
     let id = sweep.id().to_string();
     let engine = app.store.reader().sweep_engine(&id).await?;
     let points = sweep.points();
-    let progress = match app.sweeps.progress(&id) {
-        Some(progress) => progress,
-        None => {
-            let (done, without_plan) = app.store.reader().sweep_counts(&id, &engine).await?;
-            let state = if done == points { SweepState::Done } else { SweepState::Idle };
-            SweepProgress { state, points, done, without_plan, points_per_s: None }
-        }
+    let progress = if let Some(progress) = app.sweeps.progress(&id) {
+        progress
+    } else {
+        let (done, without_plan) = app.store.reader().sweep_counts(&id, &engine).await?;
+        let state = if done == points { SweepState::Done } else { SweepState::Idle };
+        SweepProgress { state, points, done, without_plan, points_per_s: None }
     };
     Ok(StoredSweep {
         axes: sweep.axes().iter().map(labelled).collect(),
