@@ -5,6 +5,7 @@ use api::planner::sweep::UsualField;
 use api::scenario::StoredScenario;
 use leptos::prelude::*;
 use leptos::task::spawn_local;
+use leptos_router::NavigateOptions;
 use leptos_router::hooks::use_navigate;
 use serde_json::{Value, json};
 
@@ -73,7 +74,7 @@ pub(super) fn Making(fields: Vec<UsualField>, scenario: Memo<Option<String>>) ->
             let made = made.await;
             busy.try_set(false);
             match made {
-                Ok(sweep) => navigate(&page(&sweep.id), Default::default()),
+                Ok(sweep) => navigate(&page(&sweep.id), NavigateOptions::default()),
                 Err(problem) => drop(failure.try_set(Some(problem))),
             }
         });

@@ -94,8 +94,8 @@ mod tests {
         let cell = |value| Cell { point: 0, value, reason: None };
         let cells = vec![vec![cell(Some(3.0)), cell(None)], vec![cell(Some(1.0)), cell(Some(2.0))]];
         assert_eq!(extent(&cells), Some((1.0, 3.0)));
-        assert_eq!(share(1.5, (1.0, 3.0)), 0.25);
-        assert_eq!(share(4.0, (4.0, 4.0)), 0.5);
+        assert!((share(1.5, (1.0, 3.0)) - 0.25).abs() < 1e-12);
+        assert!((share(4.0, (4.0, 4.0)) - 0.5).abs() < 1e-12, "all the same");
         assert_eq!(extent(&[vec![cell(None)]]), None);
     }
 }
