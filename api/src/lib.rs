@@ -18,6 +18,7 @@ pub mod run;
 pub mod scenario;
 pub mod schedule;
 pub mod shelf;
+pub mod sweep;
 pub mod timeline;
 pub mod trace;
 pub mod what_if;

@@ -41,6 +41,64 @@ pub const PROFILES: &str = "/api/v1/profiles";
 /// GET: stored traces. POST: upload one, the file as the body.
 pub const TRACES: &str = "/api/v1/traces";
 
+/// GET: stored sweeps. POST: store one.
+pub const SWEEPS: &str = "/api/v1/sweeps";
+
+/// GET, PATCH, DELETE: one sweep.
+pub fn sweep(id: &str) -> String {
+    format!("{SWEEPS}/{id}")
+}
+
+/// POST: bring a deleted sweep back.
+pub fn sweep_restore(id: &str) -> String {
+    format!("{SWEEPS}/{id}/restore")
+}
+
+/// POST: plan the points that are missing.
+pub fn sweep_start(id: &str) -> String {
+    format!("{SWEEPS}/{id}/start")
+}
+
+/// POST: plan no further point.
+pub fn sweep_cancel(id: &str) -> String {
+    format!("{SWEEPS}/{id}/cancel")
+}
+
+/// GET: server-sent events of a sweep's progress.
+pub fn sweep_events(id: &str) -> String {
+    format!("{SWEEPS}/{id}/events")
+}
+
+/// GET: a page of the rows of a sweep. POST: take rows in that others have planned.
+pub fn sweep_points(id: &str) -> String {
+    format!("{SWEEPS}/{id}/points")
+}
+
+/// GET: all rows of a sweep as one file.
+pub fn sweep_file(id: &str) -> String {
+    format!("{SWEEPS}/{id}/points.jsonl")
+}
+
+/// GET: a picture of one or two axes of a sweep.
+pub fn sweep_picture(id: &str, query: &str) -> String {
+    format!("{SWEEPS}/{id}/picture?{query}")
+}
+
+/// GET: time against memory of all points of a sweep.
+pub fn sweep_front(id: &str) -> String {
+    format!("{SWEEPS}/{id}/front")
+}
+
+/// POST: store the scenario of a point.
+pub fn sweep_scenario(id: &str, point: u32) -> String {
+    format!("{SWEEPS}/{id}/points/{point}/scenario")
+}
+
+/// GET: what can be swept around a scenario.
+pub fn scenario_sweeps(id: &str) -> String {
+    format!("{SCENARIOS}/{id}/sweeps")
+}
+
 /// GET, PATCH, DELETE: one run.
 pub fn run(id: &str) -> String {
     format!("{RUNS}/{id}")

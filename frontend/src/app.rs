@@ -23,6 +23,8 @@ use crate::pages::run::RunPage;
 use crate::pages::runs::RunsPage;
 use crate::pages::scenarios::ScenariosPage;
 use crate::pages::schedules::SchedulesPage;
+use crate::pages::sweep::SweepPage;
+use crate::pages::sweeps::SweepsPage;
 use crate::pages::trace::TracePage;
 use crate::pages::traces::TracesPage;
 use crate::schedules::Schedules;
@@ -52,6 +54,8 @@ pub(crate) fn App() -> impl IntoView {
                 <Route path=path!("/runs/:id") view=RunPage />
                 <Route path=path!("/profiles") view=ProfilesPage />
                 <Route path=path!("/profiles/:id") view=ProfilePage />
+                <Route path=path!("/sweeps") view=SweepsPage />
+                <Route path=path!("/sweeps/:id") view=SweepPage />
                 <Route path=path!("/papers") view=PapersPage />
                 <Route path=path!("/papers/:id") view=PaperPage />
                 <Route path=path!("/accuracy") view=AccuracyPage />

@@ -42,6 +42,7 @@ pub(crate) fn Header() -> impl IntoView {
                 <a href=explore_link aria-current=move || explores().then_some("page")>"Explore"</a>
                 <a href="/schedules" aria-current=move || here("/schedules")>"Schedules"</a>
                 <a href="/scenarios" aria-current=move || here("/scenarios").or(here("/plans"))>"Scenarios"</a>
+                <a href="/sweeps" aria-current=move || below("/sweeps")>"Sweeps"</a>
                 <a href="/datasets" aria-current=move || here("/datasets")>"Datasets"</a>
                 <a href="/runs" aria-current=move || below("/runs")>"Runs"</a>
                 <a href="/traces" aria-current=move || below("/traces")>"Traces"</a>

@@ -51,6 +51,7 @@ mod schedules;
 mod shelf;
 mod sketch;
 mod storage;
+mod sweeps;
 mod theme;
 mod traces;
 mod undo;

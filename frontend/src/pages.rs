@@ -13,5 +13,7 @@ pub(crate) mod run;
 pub(crate) mod runs;
 pub(crate) mod scenarios;
 pub(crate) mod schedules;
+pub(crate) mod sweep;
+pub(crate) mod sweeps;
 pub(crate) mod trace;
 pub(crate) mod traces;

@@ -65,6 +65,7 @@ pub(crate) fn Results() -> impl IntoView {
                 <load_balance::LoadBalance />
                 <BreakdownCards />
                 <execution_plan::ExecutionPlanCard />
+                <crate::sweeps::ScalingCard />
                 <studies::Studies />
             </div>
         </Show>

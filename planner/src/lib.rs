@@ -34,6 +34,7 @@ pub mod schedule;
 pub mod simulate;
 pub mod solve;
 pub mod study;
+pub mod sweep;
 pub mod timeline;
 pub mod training;
 pub mod tuning;

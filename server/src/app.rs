@@ -10,6 +10,7 @@ use crate::metrics::Metrics;
 use crate::rehearsals::Rehearsals;
 use crate::store::Store;
 use crate::studies::Studies;
+use crate::sweeps::Sweeps;
 use crate::traces::Traces;
 use crate::web::Web;
 
@@ -26,6 +27,8 @@ pub struct App {
     pub rehearsals: Rehearsals,
     /// Studies of plans.
     pub studies: Studies,
+    /// Sweeps at work.
+    pub sweeps: Sweeps,
     /// Where traces are read.
     pub traces: Traces,
     /// What time it is.

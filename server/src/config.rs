@@ -7,6 +7,7 @@ use std::time::Duration;
 use clap::{Args, Parser, Subcommand};
 use planner::scenario::PlannerKind;
 use planner::schedule::ScheduleKind;
+use planner::sweep::Shard;
 
 use crate::live::LiveLimits;
 use crate::traces::TraceLimits;
@@ -36,6 +37,10 @@ pub enum Command {
     Schedule(ScheduleArguments),
     /// Answer a raw problem of one of the inner solvers, JSON in and out.
     Solve(SolveArguments),
+    /// Plan every point of a sweep, or one share of them, and write a line for each.
+    Sweep(SweepArguments),
+    /// Gather the lines that shares of sweeps have written, and say which are missing.
+    Import(ImportArguments),
     /// Rehearse a plan for real: a process for every rank, a message for every transfer; its log and its trace as a training
     /// job would write them.
     Rehearse(RehearseArguments),
@@ -256,6 +261,55 @@ impl PlanArguments {
     pub fn search_threads(&self) -> Threads {
         self.search_threads.map_or_else(Threads::of_all_cores, Threads::new)
     }
+}
+
+/// Which points of which sweep to plan, and where to write them.
+#[derive(Debug, Clone, Args)]
+#[command(after_long_help = crate::sweep_command::HELP)]
+pub struct SweepArguments {
+    /// Sweep file, or - for standard input.
+    #[arg(value_name = "SWEEP.json")]
+    pub sweep: PathBuf,
+    /// Share I of N of the points, I from 1: the points I-1, I-1+N, I-1+2N, ...
+    #[arg(long, value_name = "I/N", default_value_t = Shard::WHOLE)]
+    pub shard: Shard,
+    /// File to write to; standard output where absent.
+    #[arg(long, value_name = "FILE.jsonl")]
+    pub out: Option<PathBuf>,
+    /// Go on behind what the file has already; a last line that was cut is written again.
+    #[arg(long, requires = "out")]
+    pub resume: bool,
+    /// File of lengths that the scenario names by its content address; may be given several times.
+    #[arg(long = "dataset")]
+    pub datasets: Vec<PathBuf>,
+    /// Points planned at once; default: one per core. The lines are the same on any number.
+    #[arg(long)]
+    pub threads: Option<usize>,
+}
+
+impl SweepArguments {
+    /// Points planned at once.
+    pub fn threads(&self) -> Threads {
+        self.threads.map_or_else(Threads::of_all_cores, Threads::new)
+    }
+}
+
+/// What to gather, and where to.
+#[derive(Debug, Clone, Args)]
+#[command(after_long_help = crate::import_command::HELP)]
+pub struct ImportArguments {
+    /// Files that `planscope sweep` wrote.
+    #[arg(required = true, value_name = "FILE.jsonl")]
+    pub files: Vec<PathBuf>,
+    /// Database file to store them in.
+    #[arg(long, env = "PLANSCOPE_DATABASE", default_value = "planscope.db")]
+    pub database: PathBuf,
+    /// Running server to send them to in place of a database file, for example http://127.0.0.1:8080.
+    #[arg(long, value_name = "URL")]
+    pub server: Option<String>,
+    /// Token of that server.
+    #[arg(long, env = "PLANSCOPE_TOKEN", hide_env_values = true)]
+    pub token: Option<String>,
 }
 
 /// What to rehearse, how fast, and where to write.

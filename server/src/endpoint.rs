@@ -20,5 +20,6 @@ pub(crate) mod runs;
 pub(crate) mod scenarios;
 pub(crate) mod schedules;
 pub(crate) mod studies;
+pub(crate) mod sweeps;
 pub(crate) mod traces;
 pub(crate) mod what_if;

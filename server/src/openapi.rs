@@ -20,6 +20,7 @@ use utoipa::{OpenApi, PartialSchema, ToSchema};
         (name = "outcomes", description = "Answers, keyed by scenario and engine"),
         (name = "runs", description = "Observed training jobs: their logs as they grow, and what is read from them"),
         (name = "studies", description = "What lies behind a plan, computed while you wait"),
+        (name = "sweeps", description = "Grids of scenarios, planned point by point"),
         (name = "schedules", description = "Schedules by themselves, with no model"),
         (name = "traces", description = "What observed jobs ran, from when to when, and beside a plan"),
         (name = "catalogue", description = "What pickers offer"),

@@ -24,7 +24,7 @@ use crate::endpoint::runs::files::LARGEST_LOG;
 use crate::endpoint::scenarios::LARGEST_SCENARIO;
 use crate::endpoint::{
     accuracy, datasets, execution_plans, exports, gallery, health, jobs, metrics, observations, outcomes, pages,
-    papers, presets, profiles, rehearsals, runs, scenarios, schedules, studies, traces, what_if,
+    papers, presets, profiles, rehearsals, runs, scenarios, schedules, studies, sweeps, traces, what_if,
 };
 use crate::error::{ApiError, as_problem};
 use crate::openapi;
@@ -96,6 +96,18 @@ pub(crate) fn api() -> (Router<Arc<App>>, utoipa::openapi::OpenApi) {
         .routes(routes!(runs::events::one))
         .routes(routes!(runs::points::page))
         .routes(routes!(runs::points::export))
+        .routes(routes!(sweeps::list, sweeps::store))
+        .routes(routes!(sweeps::one, sweeps::change, sweeps::delete))
+        .routes(routes!(sweeps::restore))
+        .routes(routes!(sweeps::start))
+        .routes(routes!(sweeps::cancel))
+        .routes(routes!(sweeps::events))
+        .routes(routes!(sweeps::points, sweeps::gather))
+        .routes(routes!(sweeps::file))
+        .routes(routes!(sweeps::picture))
+        .routes(routes!(sweeps::front))
+        .routes(routes!(sweeps::scenario))
+        .routes(routes!(sweeps::of_scenario))
         .routes(routes!(traces::one, traces::change, traces::delete))
         .routes(routes!(traces::restore))
         .routes(routes!(traces::looking::view))
@@ -136,6 +148,8 @@ pub fn router(app: Arc<App>) -> Router {
         .route("/schedules", get(pages::page))
         .route("/traces", get(pages::page))
         .route("/traces/{id}", get(pages::page))
+        .route("/sweeps", get(pages::page))
+        .route("/sweeps/{id}", get(pages::page))
         .route("/papers", get(pages::page))
         .route("/papers/{id}", get(pages::page))
         .route("/accuracy", get(pages::page))

@@ -21,6 +21,7 @@ use crate::resumption;
 use crate::router::router;
 use crate::store::{Store, Tenancy};
 use crate::studies::{Studies, StudyLimits};
+use crate::sweeps::Sweeps;
 use crate::traces::Traces;
 use crate::web::Web;
 
@@ -52,7 +53,9 @@ pub async fn run(arguments: ServeArguments) -> anyhow::Result<()> {
     let study_limits =
         StudyLimits { queue: STUDIES, time: Duration::from_secs(arguments.study_seconds), threads: search_threads };
     let jobs = Jobs::new(store.clone(), Arc::clone(&clock), limits);
+    let sweeps = Sweeps::new(store.clone(), Arc::clone(&clock), jobs.turns(), limits.workers);
     let app = Arc::new(App {
+        sweeps,
         studies: Studies::new(Arc::clone(&clock), jobs.turns(), study_limits),
         live: Live::new(store.clone(), Arc::clone(&clock), arguments.live_limits()),
         rehearsals: Rehearsals::new(arguments.token()),
@@ -85,11 +88,13 @@ pub async fn run(arguments: ServeArguments) -> anyhow::Result<()> {
             // Ends the event streams too, which would otherwise keep the server up.
             app.jobs.stop();
             app.studies.cancel_all();
+            app.sweeps.stop_all();
             app.live.stop();
             drop(stop);
         }
     };
     tokio::spawn(forget_deleted(Arc::clone(&app)));
+    tokio::spawn(go_on_with_sweeps(Arc::clone(&app)));
     let mut late = stopped;
     tokio::select! {
         served = axum::serve(Connections::new(listener, CONNECTIONS), router(Arc::clone(&app))).with_graceful_shutdown(stopping) => served?,
@@ -128,12 +133,14 @@ async fn forget_deleted(app: Arc<App>) {
         let profiles = app.store.writer().forget_profiles(before).await;
         let scenarios = app.store.writer().forget_scenarios(before).await;
         let datasets = app.store.writer().forget_datasets(before).await;
+        let sweeps = app.store.writer().forget_sweeps(before).await;
         let forgotten = [
             ("runs", runs),
             ("traces", traces),
             ("profiles", profiles),
             ("scenarios", scenarios),
             ("datasets", datasets),
+            ("sweeps", sweeps),
         ];
         for (what, forgotten) in forgotten {
             match forgotten {
@@ -141,6 +148,20 @@ async fn forget_deleted(app: Arc<App>) {
                 Ok(count) => tracing::info!(what, count, "deleted ones are forgotten for good"),
                 Err(error) => tracing::error!(what, "deleted ones could not be forgotten: {error}"),
             }
+        }
+    }
+}
+
+/// Plans on what the last server was asked for and did not finish.
+async fn go_on_with_sweeps(app: Arc<App>) {
+    let wanted = match app.store.reader().wanted_sweeps().await {
+        Ok(wanted) => wanted,
+        Err(error) => return tracing::error!("sweeps that were at work cannot be found: {error}"),
+    };
+    for id in wanted {
+        match crate::endpoint::sweeps::begin(&app, &id).await {
+            Ok(progress) => tracing::info!(sweep = id, done = progress.done, points = progress.points, "goes on"),
+            Err(error) => tracing::error!(sweep = id, "cannot go on: {error}"),
         }
     }
 }

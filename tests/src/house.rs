@@ -143,6 +143,12 @@ impl House {
         let app = Arc::new(App {
             studies: Studies::new(Arc::clone(&shared), jobs.turns(), settings.study_limits),
             live: Live::new(store.clone(), Arc::clone(&shared), settings.live_limits),
+            sweeps: server::sweeps::Sweeps::new(
+                store.clone(),
+                Arc::clone(&shared),
+                jobs.turns(),
+                settings.limits.workers,
+            ),
             rehearsals: server::rehearsals::Rehearsals::new(settings.token),
             jobs,
             store: store.clone(),

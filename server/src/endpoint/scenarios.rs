@@ -271,10 +271,10 @@ pub(crate) async fn validate(reader: &Reader, scenario: Scenario) -> Result<Vali
 }
 
 /// Datasets read before validation, which does not wait.
-struct AtHand(HashMap<String, Arc<Dataset>>);
+pub(crate) struct AtHand(HashMap<String, Arc<Dataset>>);
 
 impl AtHand {
-    async fn load(reader: &Reader, names: Vec<String>) -> Result<Self, StoreError> {
+    pub(crate) async fn load(reader: &Reader, names: Vec<String>) -> Result<Self, StoreError> {
         let mut datasets = HashMap::new();
         for name in names {
             if datasets.contains_key(&name) {
@@ -294,7 +294,7 @@ impl Datasets for AtHand {
     }
 }
 
-fn collect(source: &SampleSource, names: &mut Vec<String>) {
+pub(crate) fn collect(source: &SampleSource, names: &mut Vec<String>) {
     match source {
         SampleSource::Dataset { id, .. } => names.push(id.clone()),
         SampleSource::Mixture { parts } => parts.iter().for_each(|part| collect(&part.source, names)),

@@ -51,6 +51,23 @@ impl Remote {
     }
 }
 
+impl Remote {
+    /// What the server answers to a document that is sent to a path, read as JSON.
+    ///
+    /// # Errors
+    /// As [`Self::document`].
+    pub fn post<T: DeserializeOwned>(&self, path: &str, media_type: &str, body: String) -> anyhow::Result<T> {
+        let server = &self.server;
+        let mut request = agent().post(format!("{server}{path}")).header("Content-Type", media_type);
+        if let Some(token) = &self.token {
+            request = request.header("Authorization", format!("Bearer {token}"));
+        }
+        let mut answer = request.send(body).with_context(|| format!("{server} does not answer"))?;
+        let text = accepted(&mut answer)?;
+        serde_json::from_str(&text).with_context(|| format!("the answer of {server} cannot be read"))
+    }
+}
+
 /// Asks without taking refusals for failures: what they say is to be told.
 pub(super) fn agent() -> Agent {
     Agent::config_builder().timeout_global(Some(REQUEST)).http_status_as_error(false).build().into()

@@ -17,5 +17,6 @@ mod schedules;
 mod store;
 mod story;
 mod studies;
+mod sweeps;
 mod traces;
 mod what_if;

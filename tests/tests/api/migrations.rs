@@ -10,7 +10,7 @@ use sqlx::sqlite::{SqliteConnectOptions, SqliteConnection};
 use sqlx::{ConnectOptions, Connection};
 
 /// What each version's server had stored; later ones hold what the earlier ones had, too.
-const ROWS: [(i64, &str); 7] = [
+const ROWS: [(i64, &str); 8] = [
     (1, include_str!("migrations/0001.sql")),
     (2, include_str!("migrations/0002.sql")),
     (3, include_str!("migrations/0003.sql")),
@@ -18,6 +18,7 @@ const ROWS: [(i64, &str); 7] = [
     (5, include_str!("migrations/0005.sql")),
     (6, include_str!("migrations/0006.sql")),
     (7, include_str!("migrations/0007.sql")),
+    (8, include_str!("migrations/0008.sql")),
 ];
 
 async fn connect(path: &Path) -> SqliteConnection {
@@ -28,6 +29,7 @@ async fn connect(path: &Path) -> SqliteConnection {
 struct Contents {
     scenario: (String, String),
     dataset: (String, Vec<u8>),
+    sweep: (String, String),
     log: String,
 }
 
@@ -37,10 +39,21 @@ async fn contents() -> Contents {
     let scenario = house.store(&house::scenario()).await;
     let dataset: Value = house.post(api::path::DATASETS, "5\n7\n9\n").await.json();
     let dataset = dataset["dataset"]["id"].as_str().unwrap().to_owned();
+    let written = json!({
+        "schema": "sweep/1", "scenario": house::scenario(), "axes": [{"pointer": "/cluster/nodes", "values": [1, 2]}],
+    });
+    let sweep: Value = house.post(api::path::SWEEPS, written.to_string()).await.json();
+    let sweep = sweep["id"].as_str().unwrap().to_owned();
     let mut connection = connect(&house.path("planscope.db")).await;
+    let sweep_json = sqlx::query_scalar("SELECT sweep_json FROM sweep").fetch_one(&mut connection).await.unwrap();
     let json = sqlx::query_scalar("SELECT scenario_json FROM scenario").fetch_one(&mut connection).await.unwrap();
     let content = sqlx::query_scalar("SELECT content_json FROM dataset").fetch_one(&mut connection).await.unwrap();
-    Contents { scenario: (scenario, json), dataset: (dataset, content), log: "a line of a log\n".to_owned() }
+    Contents {
+        scenario: (scenario, json),
+        dataset: (dataset, content),
+        sweep: (sweep, sweep_json),
+        log: "a line of a log\n".to_owned(),
+    }
 }
 
 /// A database as a server of that version left it: its tables, and rows made by each version on the way.
@@ -52,6 +65,8 @@ async fn database_of(version: i64, path: &Path, contents: &Contents) {
         let rows = rows
             .replace("{scenario}", &contents.scenario.0)
             .replace("{scenario_json}", &contents.scenario.1.replace('\'', "''"))
+            .replace("{sweep}", &contents.sweep.0)
+            .replace("{sweep_json}", &contents.sweep.1.replace('\'', "''"))
             .replace("{dataset}", &contents.dataset.0)
             .replace("{dataset_hex}", &hex)
             .replace("{log}", &contents.log)
@@ -85,7 +100,7 @@ async fn a_database_of_every_version_is_opened_with_what_it_holds() {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("planscope.db");
         database_of(version, &path, &contents).await;
-        assert_eq!(faults(&path).await, (vec![], version < 7), "version {version}");
+        assert_eq!(faults(&path).await, (vec![], version < 8), "version {version}");
 
         let house = House::upon(folder, Settings::default()).await;
         // What was there from the first version on has what later ones give it.
@@ -112,6 +127,10 @@ async fn a_database_of_every_version_is_opened_with_what_it_holds() {
         if version >= 6 {
             let run: Value = house.get(&api::path::run("run-of-version-6")).await.json();
             assert_eq!(run["summary"]["end_reason"], "it was enough", "version {version}");
+        }
+        if version >= 8 {
+            let sweep: Value = house.get(&api::path::sweep(&contents.sweep.0)).await.json();
+            assert_eq!(sweep["title"], "two sizes", "version {version}: {sweep}");
         }
         let left = house.store.reader().left_jobs().await.unwrap();
         assert_eq!(left.len(), usize::from(version >= 7), "version {version}");

@@ -5,6 +5,7 @@ use api::run::RunPoint;
 use futures::TryStreamExt;
 use planner::outcome::Outcome;
 use planner::scenario::Scenario;
+use planner::sweep::Sweep;
 use serde::de::DeserializeOwned;
 use sqlx::sqlite::SqliteConnection;
 
@@ -29,6 +30,7 @@ pub(super) async fn verify(connection: &mut SqliteConnection, verdict: &mut Verd
     look! {
         "scenarios": scenarios,
         "datasets": datasets,
+        "sweeps": sweeps,
         "outcomes": outcomes,
         "timelines": timelines,
         "profiles": profiles,
@@ -71,6 +73,26 @@ async fn datasets(connection: &mut SqliteConnection, verdict: &mut Verdict) -> R
         }
         if !is_counted {
             verdict.fault(format!("dataset {id}"), "its bytes are counted wrongly");
+        }
+    }
+    Ok(count)
+}
+
+async fn sweeps(connection: &mut SqliteConnection, verdict: &mut Verdict) -> Result<u64, StoreError> {
+    let mut rows =
+        sqlx::query_as::<_, (String, String)>("SELECT id, sweep_json FROM sweep WHERE sweep_json IS NOT NULL")
+            .fetch(connection);
+    let mut count = 0;
+    while let Some((id, json)) = rows.try_next().await? {
+        count += 1;
+        match Sweep::parse(&json) {
+            Ok(sweep) if sweep.id().as_str() == id => {}
+            Ok(_) => verdict.fault(format!("sweep {id}"), ANOTHER_ADDRESS),
+            Err(errors) => {
+                let detail =
+                    errors.first().map_or_else(String::new, |error| format!("{}: {}", error.pointer, error.detail));
+                verdict.fault(format!("sweep {id}"), detail);
+            }
         }
     }
     Ok(count)

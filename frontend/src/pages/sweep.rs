@@ -1,0 +1,321 @@
+//! The page of one sweep: how far it is, a map or lines, time against memory, every point.
+
+mod front;
+mod map;
+mod table;
+
+use api::path;
+use api::sweep::{Metric, Picture, StoredSweep};
+use leptos::prelude::*;
+use leptos::task::spawn_local;
+use leptos_router::NavigateOptions;
+use leptos_router::hooks::{use_navigate, use_params_map};
+
+use crate::charts::CurveChart;
+use crate::client::{self, Body, Failure};
+use crate::format;
+use crate::notice::FailureNotice;
+use crate::sweeps::{Progress, curves, follow, reasons};
+use front::FrontCard;
+use map::{HeatMap, Pick};
+use table::PointTable;
+
+/// Reasons that are listed below lines; the table has all.
+const MOST_REASONS: usize = 8;
+
+/// The page of one sweep.
+#[component]
+pub(crate) fn SweepPage() -> impl IntoView {
+    let params = use_params_map();
+    let id = Memo::new(move |_| params.with(|params| params.get("id")).unwrap_or_default());
+    let answer = RwSignal::new(None::<Result<StoredSweep, Failure>>);
+    let fetch = move || {
+        let asked = id.get_untracked();
+        spawn_local(async move {
+            let found = client::get::<StoredSweep>(&path::sweep(&asked)).await;
+            if id.try_get_untracked().as_ref() == Some(&asked) {
+                answer.try_set(Some(found));
+            }
+        });
+    };
+    Effect::new(move |_| {
+        id.track();
+        answer.set(None);
+        fetch();
+    });
+    let body = move || {
+        match answer.get() {
+        None => view! { <h1 class="visually-hidden">"Sweep"</h1><div class="skeleton results-skeleton" aria-hidden="true"></div> }.into_any(),
+        Some(Err(failure)) => {
+            let deleted = (failure.status() == Some(410)).then(|| {
+                let restore = move |_| {
+                    let url = path::sweep_restore(&id.get_untracked());
+                    spawn_local(async move {
+                        match client::tell("POST", &url, Body::Empty).await {
+                            Ok(()) => fetch(),
+                            Err(failure) => drop(answer.try_set(Some(Err(failure)))),
+                        }
+                    });
+                };
+                view! { <p class="actions"><button class="primary" on:click=restore>"Bring it back"</button></p> }
+            });
+            view! { <h1>"This sweep cannot be shown"</h1><FailureNotice failure=failure />{deleted}<p><a href="/sweeps">"All sweeps"</a></p> }.into_any()
+        }
+        Some(Ok(sweep)) => view! { <Detail sweep=sweep /> }.into_any(),
+    }
+    };
+    view! { <main id="main" class="page" tabindex="-1">{body}</main> }
+}
+
+/// What is looked at.
+#[derive(Clone, Copy)]
+struct Looking {
+    x: RwSignal<usize>,
+    /// Of several axes the vertical one.
+    y: RwSignal<Option<usize>>,
+    at: RwSignal<Vec<usize>>,
+    planner: RwSignal<String>,
+    metric: RwSignal<Metric>,
+}
+
+impl Looking {
+    fn of(sweep: &StoredSweep) -> Self {
+        let last = sweep.axes.len() - 1;
+        Self {
+            x: RwSignal::new(last),
+            y: RwSignal::new((last > 0).then(|| last - 1)),
+            at: RwSignal::new(vec![0; sweep.axes.len()]),
+            planner: RwSignal::new(sweep.planners.first().map(|own| own.planner.id().to_owned()).unwrap_or_default()),
+            metric: RwSignal::new(Metric::default()),
+        }
+    }
+
+    /// The query of the picture.
+    fn query(self) -> String {
+        let at: Vec<String> = self.at.with(|at| at.iter().map(ToString::to_string).collect());
+        let x = self.x.get();
+        let metric = self.metric.get().id();
+        // One axis, or one that is both: a line per planner.
+        match self.y.get().filter(|y| *y != x) {
+            Some(y) => format!("x={x}&y={y}&at={}&metric={metric}&planner={}", at.join(","), self.planner.get()),
+            None => format!("x={x}&at={}&metric={metric}", at.join(",")),
+        }
+    }
+}
+
+#[component]
+fn Detail(sweep: StoredSweep) -> impl IntoView {
+    document().set_title(&format!("{} · Planscope", sweep.title));
+    let looking = Looking::of(&sweep);
+    let picture = RwSignal::new(None::<Result<Picture, Failure>>);
+    let failure = RwSignal::new(None::<Failure>);
+    let sweep = RwSignal::new(sweep);
+    // What is drawn changes with what is looked at and with every point that is planned.
+    let done = Memo::new(move |_| sweep.with(|sweep| sweep.progress.done));
+    let id = sweep.with_untracked(|sweep| sweep.id.clone());
+    let url = {
+        let id = id.clone();
+        Memo::new(move |_| (path::sweep_picture(&id, &looking.query()), done.get()))
+    };
+    Effect::new(move |_| {
+        let asked = url.get();
+        spawn_local(async move {
+            let found = client::get::<Picture>(&asked.0).await;
+            if url.try_get_untracked() == Some(asked) {
+                picture.try_set(Some(found));
+            }
+        });
+    });
+    let watch = move || {
+        let begun = sweep.get_untracked();
+        spawn_local(async move {
+            let followed = follow(begun, move |seen| sweep.try_set(seen.clone()).is_none()).await;
+            if let Err(problem) = followed {
+                failure.try_set(Some(problem));
+            }
+        });
+    };
+    watch();
+    let switch = Callback::new(move |is_on: bool| {
+        let id = sweep.with_untracked(|sweep| sweep.id.clone());
+        failure.set(None);
+        spawn_local(async move {
+            let url = if is_on { path::sweep_start(&id) } else { path::sweep_cancel(&id) };
+            let told = async {
+                client::tell("POST", &url, Body::Empty).await?;
+                client::get::<StoredSweep>(&path::sweep(&id)).await
+            };
+            match told.await {
+                Ok(seen) => {
+                    if sweep.try_set(seen).is_none() && is_on {
+                        watch();
+                    }
+                }
+                Err(problem) => drop(failure.try_set(Some(problem))),
+            }
+        });
+    });
+    let navigate = use_navigate();
+    let open = Callback::new(move |point: u32| {
+        let id = sweep.with_untracked(|sweep| sweep.id.clone());
+        let navigate = navigate.clone();
+        spawn_local(async move {
+            let url = path::sweep_scenario(&id, point);
+            match client::send::<api::scenario::StoredScenario>("POST", &url, Body::Empty).await {
+                Ok(stored) => navigate(&path::share(&stored.short), NavigateOptions::default()),
+                Err(problem) => drop(failure.try_set(Some(problem))),
+            }
+        });
+    });
+    let rename = {
+        let id = id.clone();
+        move |event| {
+            let name = event_target_value(&event).trim().to_owned();
+            if name.is_empty() {
+                return;
+            }
+            let (url, body) = (path::sweep(&id), serde_json::json!({ "name": name }).to_string());
+            spawn_local(async move {
+                let answer = client::tell("PATCH", &url, Body::Json(body)).await;
+                failure.try_set(answer.err());
+            });
+        }
+    };
+    let title = sweep.with_untracked(|sweep| sweep.title.clone());
+    let engine = move || {
+        sweep.with(|sweep| {
+            let other = sweep.engine != sweep.current_engine;
+            other.then(|| format!("These points were planned by {}; this is {}.", sweep.engine, sweep.current_engine))
+        })
+    };
+    let created = sweep.with_untracked(|sweep| format::moment(&sweep.created_at));
+    view! {
+        <div class="page-title">
+            <h1 class="visually-hidden">{title.clone()}</h1>
+            <input class="title" aria-label="Name" value=title on:change=rename />
+            <span class="grow"></span>
+            <a class="button" href=path::sweep_file(&id) download="" data-testid="sweep-file">"Rows as JSON lines"</a>
+            <a class="button" href="/sweeps">"All sweeps"</a>
+        </div>
+        <p class="muted">"Stored "{created}" UTC"</p>
+        <Progress sweep=sweep.into() on_switch=switch />
+        {move || engine().map(|words| view! { <p class="hint">{words}</p> })}
+        {move || failure.get().map(|failure| view! { <FailureNotice failure=failure /> })}
+        <section class="card" data-testid="sweep-picture">
+            <h2>"Picture"</h2>
+            <Controls sweep=sweep looking=looking />
+            {move || match picture.get() {
+                None => view! { <div class="skeleton results-skeleton" aria-hidden="true"></div> }.into_any(),
+                Some(Err(failure)) => view! { <FailureNotice failure=failure /> }.into_any(),
+                Some(Ok(picture)) if picture.y.is_some() => {
+                    let axes = sweep.with_untracked(|sweep| sweep.axes.clone());
+                    view! { <HeatMap picture=picture axes=axes on_pick=Pick(open) /> }.into_any()
+                }
+                Some(Ok(picture)) => view! { <Lines picture=picture sweep=sweep /> }.into_any(),
+            }}
+        </section>
+        <FrontCard id=id.clone() done=done on_open=open />
+        <PointTable id=id sweep=sweep done=done on_open=open />
+    }
+}
+
+/// What is drawn over what.
+#[component]
+fn Controls(sweep: RwSignal<StoredSweep>, looking: Looking) -> impl IntoView {
+    let axes = sweep.with_untracked(|sweep| sweep.axes.clone());
+    let planners = sweep.with_untracked(|sweep| sweep.planners.clone());
+    let several = axes.len() > 1;
+    let is_map = Memo::new(move |_| looking.y.get().is_some_and(|y| y != looking.x.get()));
+    let names: Vec<String> = axes.iter().map(|axis| axis.title.clone()).collect();
+    let options = move |chosen: usize| {
+        let option = |(place, name): (usize, &String)| {
+            view! { <option value=place.to_string() selected=place == chosen>{name.clone()}</option> }
+        };
+        names.iter().enumerate().map(option).collect_view()
+    };
+    let metrics = Metric::ALL
+        .into_iter()
+        .map(
+            |metric| view! { <option value=metric.id() selected=metric == Metric::default()>{metric.title()}</option> },
+        )
+        .collect_view();
+    let planners =
+        planners.into_iter().map(|own| view! { <option value=own.planner.id()>{own.title}</option> }).collect_view();
+    let number = |event: &web_sys::Event| event_target_value(event).parse::<usize>().ok();
+    let held = axes
+        .into_iter()
+        .enumerate()
+        .map(|(place, axis)| {
+            let is_held = move || looking.x.get() != place && looking.y.get() != Some(place);
+            let values: Vec<String> = axis.labels;
+            let label = axis.title;
+            let options = values
+                .into_iter()
+                .enumerate()
+                .map(|(value, label)| view! { <option value=value.to_string()>{label}</option> })
+                .collect_view();
+            view! {
+                <label hidden=move || !is_held()>
+                    {label}
+                    <select on:change=move |event| if let Some(value) = number(&event) { looking.at.update(|at| at[place] = value) }>{options}</select>
+                </label>
+            }
+        })
+        .collect_view();
+    let (over, up) = (options(looking.x.get_untracked()), options(looking.y.get_untracked().unwrap_or_default()));
+    let two = several.then(|| {
+        view! {
+            <label>"Across"<select data-testid="sweep-x" on:change=move |event| if let Some(x) = number(&event) { looking.x.set(x) }>{over}</select></label>
+            <label>
+                "Down"
+                <select data-testid="sweep-y" on:change=move |event| looking.y.set(number(&event))>
+                    {up}
+                    <option value="">"nothing: a line per planner"</option>
+                </select>
+            </label>
+        }
+    });
+    view! {
+        <div class="choices sweep-choices">
+            <label>
+                "Metric"
+                <select data-testid="sweep-metric" on:change=move |event| {
+                    let chosen = event_target_value(&event);
+                    if let Some(metric) = Metric::ALL.into_iter().find(|metric| metric.id() == chosen) { looking.metric.set(metric) }
+                }>{metrics}</select>
+            </label>
+            {two}
+            <label hidden=move || !is_map.get()>
+                "Planner"
+                <select data-testid="sweep-planner" on:change=move |event| looking.planner.set(event_target_value(&event))>{planners}</select>
+            </label>
+            {held}
+        </div>
+    }
+}
+
+#[component]
+fn Lines(picture: Picture, sweep: RwSignal<StoredSweep>) -> impl IntoView {
+    let axis = sweep.with_untracked(|sweep| sweep.axes.get(picture.x).cloned());
+    let Some(axis) = axis else { return ().into_any() };
+    let lines = curves(&picture, &axis);
+    let all = reasons(&picture, &axis);
+    let more = all.len().saturating_sub(MOST_REASONS);
+    let listed = all.into_iter().take(MOST_REASONS).map(|line| view! { <li>{line}</li> }).collect_view();
+    let more = (more > 0).then(|| view! { <li>{format!("and {more} more in the table below")}</li> });
+    let label = format!("{} over {}, a line per planner", picture.title, axis.title);
+    if lines.is_empty() {
+        return view! { <p class="hint">"No point of this line has a plan yet."</p><ul class="reasons">{listed}{more}</ul> }.into_any();
+    }
+    view! {
+        <CurveChart
+            curves=Signal::stored(lines)
+            over=Signal::stored(axis.title)
+            up=picture.title
+            label=Signal::stored(label)
+            test_id="sweep-lines"
+        />
+        <ul class="reasons">{listed}{more}</ul>
+    }
+    .into_any()
+}

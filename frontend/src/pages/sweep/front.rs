@@ -1,0 +1,124 @@
+//! Time against memory of all points of a sweep.
+
+use api::path;
+use api::sweep::{Front, FrontPlan};
+use leptos::prelude::*;
+use leptos::task::spawn_local;
+
+use crate::charts::{Cloud, Mark, ScatterChart};
+use crate::client::{self, Failure};
+use crate::format;
+use crate::notice::FailureNotice;
+
+/// Plans of the front that are listed.
+const MOST_LISTED: usize = 20;
+
+fn cloud(plans: &[FrontPlan], optimal: bool) -> Cloud {
+    let of_kind = plans.iter().filter(|plan| plan.optimal == optimal);
+    let point = |plan: &FrontPlan| {
+        let words = format!(
+            "{}, {}: {}, {}",
+            plan.words,
+            plan.planner.title,
+            format::seconds(plan.iteration_s),
+            format::gib(plan.peak_memory_gib)
+        );
+        (plan.peak_memory_gib, plan.iteration_s, words)
+    };
+    let (name, light, dark, mark) = if optimal {
+        ("not beaten in both", "#0072b2", "#5aa9e0", Mark::Disc)
+    } else {
+        ("beaten", "#8a939e", "#8a939e", Mark::Diamond)
+    };
+    Cloud { name: name.to_owned(), light, dark, mark, points: of_kind.map(point).collect() }
+}
+
+/// The card; only where there are plans.
+#[component]
+pub(super) fn FrontCard(id: String, done: Memo<u32>, on_open: Callback<u32>) -> impl IntoView {
+    let front = RwSignal::new(None::<Result<Front, Failure>>);
+    Effect::new(move |_| {
+        let asked = done.get();
+        let url = path::sweep_front(&id);
+        spawn_local(async move {
+            let found = client::get::<Front>(&url).await;
+            if done.try_get_untracked() == Some(asked) {
+                front.try_set(Some(found));
+            }
+        });
+    });
+    let plans = Memo::new(move |_| {
+        front.with(|front| match front {
+            Some(Ok(front)) => front.plans.clone(),
+            _ => Vec::new(),
+        })
+    });
+    let clouds = Signal::derive(move || {
+        let clouds = plans.with(|plans| [cloud(plans, true), cloud(plans, false)]);
+        clouds.into_iter().filter(|cloud| !cloud.points.is_empty()).collect::<Vec<_>>()
+    });
+    let line = Signal::derive(move || {
+        let mut points: Vec<(f64, f64)> = plans.with(|plans| {
+            plans.iter().filter(|plan| plan.optimal).map(|plan| (plan.peak_memory_gib, plan.iteration_s)).collect()
+        });
+        points.sort_by(|a, b| a.0.total_cmp(&b.0));
+        points
+    });
+    let words = move || {
+        front.with(|front| match front {
+            Some(Ok(front)) => format!(
+                "{} plans of all points; {} are beaten by no other in both time and memory.",
+                format::count(front.total),
+                format::count(front.optimal)
+            ),
+            _ => String::new(),
+        })
+    };
+    let failure = move || {
+        front.with(|front| match front {
+            Some(Err(failure)) => Some(view! { <FailureNotice failure=failure.clone() /> }),
+            _ => None,
+        })
+    };
+    let listed = move || {
+        let best: Vec<FrontPlan> =
+            plans.with(|plans| plans.iter().filter(|plan| plan.optimal).take(MOST_LISTED).cloned().collect());
+        best.into_iter()
+            .map(|plan| {
+                let point = plan.point;
+                view! {
+                    <tr>
+                        <th scope="row"><button class="link" on:click=move |_| on_open.run(point)>{plan.words}</button></th>
+                        <td>{plan.planner.title}</td>
+                        <td class="number">{format::seconds(plan.iteration_s)}</td>
+                        <td class="number">{format::gib(plan.peak_memory_gib)}</td>
+                    </tr>
+                }
+            })
+            .collect_view()
+    };
+    let any = Memo::new(move |_| plans.with(|plans| !plans.is_empty()));
+    let label = Signal::derive(move || format!("Time of an iteration against peak memory. {}", words()));
+    view! {
+        {failure}
+        <Show when=move || any.get()>
+            <section class="card" data-testid="sweep-front">
+                <h2>"Time against memory"</h2>
+                <p class="hint">{words}</p>
+                <ScatterChart
+                    clouds=clouds
+                    front=line
+                    axes=("peak memory, GiB", "iteration, s")
+                    label=label
+                    test_id="sweep-front-chart"
+                />
+                <div class="table-scroll" role="region" aria-label="Plans that no other beats in both, fastest first" tabindex="0">
+                    <table class="figures">
+                        <thead><tr><th scope="col">"Point"</th><th scope="col">"Planner"</th><th scope="col">"Iteration"</th><th scope="col">"Peak memory"</th></tr></thead>
+                        <tbody>{listed}</tbody>
+                    </table>
+                </div>
+            </section>
+        </Show>
+    }
+}

@@ -1,0 +1,101 @@
+//! A metric over two axes: a table whose cells are coloured, so that it is read, spoken and walked through like one.
+
+use api::sweep::{Cell, LabelledAxis, Picture};
+use leptos::prelude::*;
+
+use crate::format;
+
+/// Told of a point that is to be opened.
+#[derive(Clone, Copy)]
+pub(super) struct Pick(pub(super) Callback<u32>);
+
+/// How high a value stands between the lowest and the highest, 0 to 1.
+fn share(value: f64, (least, most): (f64, f64)) -> f64 {
+    if most > least { (value - least) / (most - least) } else { 0.5 }
+}
+
+/// The lowest and the highest value.
+fn extent(cells: &[Vec<Cell>]) -> Option<(f64, f64)> {
+    let values = || cells.iter().flatten().filter_map(|cell| cell.value);
+    Some((values().min_by(f64::total_cmp)?, values().max_by(f64::total_cmp)?))
+}
+
+/// The map.
+#[component]
+pub(super) fn HeatMap(picture: Picture, axes: Vec<LabelledAxis>, on_pick: Pick) -> impl IntoView {
+    let layer = picture.layers.into_iter().next();
+    let (across, down) = (axes.get(picture.x).cloned(), picture.y.and_then(|y| axes.get(y).cloned()));
+    let (Some(layer), Some(across), Some(down)) = (layer, across, down) else { return ().into_any() };
+    let extent = extent(&layer.cells);
+    let heads = across.labels.iter().map(|label| view! { <th scope="col">{label.clone()}</th> }).collect_view();
+    let cell = |cell: Cell| {
+        let point = cell.point;
+        match (cell.value, extent) {
+            (Some(value), Some(extent)) => {
+                let heat = format!("--heat: {:.3}", share(value, extent));
+                view! {
+                    <td class="heat" style=heat>
+                        <button title="Open this point's scenario" on:click=move |_| on_pick.0.run(point)>{format::three_digits(value)}</button>
+                    </td>
+                }
+                .into_any()
+            }
+            _ => {
+                let (mark, words) = match cell.reason {
+                    Some(reason) => ("×", reason),
+                    None => ("·", "not planned yet".to_owned()),
+                };
+                let title = words.clone();
+                view! {
+                    <td class="heat none" title=title><span aria-hidden="true">{mark}</span><span class="visually-hidden">{words}</span></td>
+                }
+                .into_any()
+            }
+        }
+    };
+    let rows = layer
+        .cells
+        .into_iter()
+        .zip(&down.labels)
+        .map(|(line, label)| {
+            let cells = line.into_iter().map(cell).collect_view();
+            view! { <tr><th scope="row">{label.clone()}</th>{cells}</tr> }
+        })
+        .collect_view();
+    let caption = format!("{}, {}: {} down, {} across", picture.title, layer.planner.title, down.title, across.title);
+    let label = caption.clone();
+    let scale = extent.map(|(least, most)| {
+        view! {
+            <p class="heat-scale">
+                <span>{format::three_digits(least)}</span><span class="ramp" aria-hidden="true"></span><span>{format::three_digits(most)}</span>
+                <span class="muted">"× no plan, why stands in the table below · not planned yet. A click opens the point's scenario."</span>
+            </p>
+        }
+    });
+    view! {
+        <div class="table-scroll" role="region" aria-label=label tabindex="0">
+            <table class="heat-map" data-testid="heat-map">
+                <caption>{caption}</caption>
+                <thead><tr><th scope="col">{down.title.clone()}" \\ "{across.title.clone()}</th>{heads}</tr></thead>
+                <tbody>{rows}</tbody>
+            </table>
+        </div>
+        {scale}
+    }
+    .into_any()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn heat_goes_from_the_lowest_value_to_the_highest() {
+        let cell = |value| Cell { point: 0, value, reason: None };
+        let cells = vec![vec![cell(Some(3.0)), cell(None)], vec![cell(Some(1.0)), cell(Some(2.0))]];
+        assert_eq!(extent(&cells), Some((1.0, 3.0)));
+        assert!((share(1.5, (1.0, 3.0)) - 0.25).abs() < 1e-12);
+        assert!((share(4.0, (4.0, 4.0)) - 0.5).abs() < 1e-12, "all the same");
+        assert_eq!(extent(&[vec![cell(None)]]), None);
+    }
+}

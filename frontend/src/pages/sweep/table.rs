@@ -1,0 +1,123 @@
+//! Every point of a sweep, a page at a time.
+
+use api::path;
+use api::planner::sweep::{PlannerRow, PointAnswer, PointRow};
+use api::sweep::{PointPage, StoredSweep};
+use leptos::prelude::*;
+use leptos::task::spawn_local;
+
+use crate::client::{self, Failure};
+use crate::format;
+use crate::notice::FailureNotice;
+
+/// Points of a page.
+const PAGE: u32 = 50;
+
+/// What a planner answered, in a cell.
+fn answer(row: &PlannerRow) -> AnyView {
+    match row {
+        PlannerRow::Planned { figures, .. } => {
+            let words = format!("{}, {}", format::seconds(figures.iteration_s), format::gib(figures.peak_memory_gib));
+            view! { <td>{words}</td> }.into_any()
+        }
+        PlannerRow::Infeasible { reason, .. } => view! { <td class="muted">{reason.clone()}</td> }.into_any(),
+    }
+}
+
+fn line(row: PointRow, sweep: &StoredSweep, on_open: Callback<u32>) -> impl IntoView + use<> {
+    let index = row.index;
+    let place = |(axis, value): (usize, &serde_json::Value)| {
+        let axis = &sweep.axes[axis];
+        let spoken = sweep
+            .sweep
+            .pointer(&format!("/axes/{}/values", sweep.axes.iter().position(|own| own == axis).unwrap_or(0)));
+        let at = spoken.and_then(|values| values.as_array()?.iter().position(|own| own == value));
+        at.and_then(|at| axis.labels.get(at).cloned()).unwrap_or_else(|| value.to_string())
+    };
+    let values = row.coordinates.iter().enumerate().map(place).map(|label| view! { <td>{label}</td> }).collect_view();
+    let width = sweep.planners.len();
+    let answers = match &row.answer {
+        PointAnswer::Planned { planners, .. } => planners.iter().map(answer).collect_view().into_any(),
+        PointAnswer::Invalid { errors } => {
+            let words: Vec<String> =
+                errors.iter().map(|error| format!("{}: {}", error.pointer, error.detail)).collect();
+            view! { <td class="muted" colspan=width.to_string()>{words.join("; ")}</td> }.into_any()
+        }
+        PointAnswer::Failed { detail } => view! { <td colspan=width.to_string()>{detail.clone()}</td> }.into_any(),
+    };
+    let can_open = row.scenario.is_some();
+    view! {
+        <tr>
+            <th scope="row">
+                {index}
+                {can_open.then(|| view! { " "<button class="link" aria-label=format!("Open point {index}") on:click=move |_| on_open.run(index)>"Open"</button> })}
+            </th>
+            {values}
+            {answers}
+        </tr>
+    }
+}
+
+/// The card.
+#[component]
+pub(super) fn PointTable(
+    id: String,
+    sweep: RwSignal<StoredSweep>,
+    done: Memo<u32>,
+    on_open: Callback<u32>,
+) -> impl IntoView {
+    let from = RwSignal::new(0_u32);
+    let page = RwSignal::new(None::<Result<PointPage, Failure>>);
+    Effect::new(move |_| {
+        let asked = (from.get(), done.get());
+        let url = format!("{}?from={}&limit={PAGE}", path::sweep_points(&id), asked.0);
+        spawn_local(async move {
+            let found = client::get::<PointPage>(&url).await;
+            if from.try_get_untracked() == Some(asked.0) {
+                page.try_set(Some(found));
+            }
+        });
+    });
+    let axes = sweep.with_untracked(|sweep| sweep.axes.clone());
+    let planners = sweep.with_untracked(|sweep| sweep.planners.clone());
+    let heads = axes.into_iter().map(|axis| view! { <th scope="col">{axis.title}</th> }).collect_view();
+    let names = planners.into_iter().map(|own| view! { <th scope="col">{own.title}</th> }).collect_view();
+    let rows = move || {
+        page.with(|page| match page {
+            Some(Ok(page)) => {
+                let line = |row: &PointRow| sweep.with_untracked(|sweep| line(row.clone(), sweep, on_open));
+                page.rows.iter().map(line).collect_view()
+            }
+            _ => Vec::new(),
+        })
+    };
+    let failure = move || {
+        page.with(|page| match page {
+            Some(Err(failure)) => Some(view! { <FailureNotice failure=failure.clone() /> }),
+            _ => None,
+        })
+    };
+    let next = Memo::new(move |_| page.with(|page| page.as_ref()?.as_ref().ok()?.next));
+    let is_empty = Memo::new(move |_| {
+        page.with(|page| page.as_ref().is_some_and(|page| page.as_ref().is_ok_and(|page| page.rows.is_empty())))
+    });
+    view! {
+        <section class="card" data-testid="sweep-points">
+            <h2>"Points"</h2>
+            {failure}
+            <Show when=move || is_empty.get()>
+                <p class="hint">"No point is planned yet."</p>
+            </Show>
+            <div class="table-scroll tall" role="region" aria-label="Points with iteration time and peak memory by planner" tabindex="0">
+                <table class="figures">
+                    <thead><tr><th scope="col">"Point"</th>{heads}{names}</tr></thead>
+                    <tbody>{rows}</tbody>
+                </table>
+            </div>
+            <p class="actions">
+                <button disabled=move || from.get() == 0 on:click=move |_| from.set(0)>"First points"</button>
+                <button disabled=move || next.get().is_none() on:click=move |_| if let Some(next) = next.get_untracked() { from.set(next) }>"Next points"</button>
+            </p>
+        </section>
+    }
+}

@@ -1,0 +1,78 @@
+//! The page of sweeps: grids of scenarios, and how far they are.
+
+use api::path;
+use api::shelf::ListPage;
+use api::sweep::{SweepLine, SweepList};
+use leptos::prelude::*;
+
+use crate::format;
+use crate::runs::size;
+use crate::shelf::{About, Column, Kept, Shelf, ShelfView};
+use crate::sweeps::page;
+
+impl Kept for SweepLine {
+    type List = SweepList;
+    const KIND: &'static str = "sweeps";
+    const NOUN: (&'static str, &'static str) = ("sweep", "sweeps");
+    const URL: &'static str = path::SWEEPS;
+    const SEARCHED: &'static str = "Search names, axes, notes, tags";
+    const COLUMNS: &'static [Column] = &[
+        Column::words("Axes", None),
+        Column::number("Points", Some("points")),
+        Column::number("Planned", None),
+        Column::number("Size", None),
+        Column::words("Stored, UTC", Some("created")),
+    ];
+
+    fn unpack(list: SweepList) -> (Vec<Self>, ListPage) {
+        (list.sweeps, list.page)
+    }
+
+    fn about(&self) -> About {
+        About {
+            id: self.id.clone(),
+            name: self.title.clone(),
+            note: self.note.clone(),
+            tags: self.tags.clone(),
+            pinned: self.pinned,
+            deleted: self.deleted_at.is_some(),
+            href: page(&self.id),
+            url: path::sweep(&self.id),
+            restore: path::sweep_restore(&self.id),
+        }
+    }
+
+    fn cells(&self) -> Vec<AnyView> {
+        vec![
+            self.axes.clone().into_any(),
+            format::count(u64::from(self.points)).into_any(),
+            format::count(u64::from(self.done)).into_any(),
+            size(self.bytes).into_any(),
+            view! { <span class="muted">{format::moment(&self.created_at)}</span> }.into_any(),
+        ]
+    }
+}
+
+/// Stored sweeps.
+#[component]
+pub(crate) fn SweepsPage() -> impl IntoView {
+    document().set_title("Sweeps · Planscope");
+    let shelf = Shelf::<SweepLine>::new();
+    view! {
+        <main id="main" class="page" tabindex="-1">
+            <h1>"Sweeps"</h1>
+            <p class="lead">
+                "One scenario, some fields that take several values, and every combination planned: as a map, as lines, as time against memory."
+            </p>
+            <ShelfView shelf=shelf empty=Empty />
+        </main>
+    }
+}
+
+#[component]
+fn Empty() -> impl IntoView {
+    view! {
+        <p>"No sweep yet. Open a scenario: the card Scaling below its plans makes one with a click, or from fields that you choose."</p>
+        <p><a class="button" href="/">"Ready scenarios"</a></p>
+    }
+}

@@ -1,0 +1,160 @@
+//! What pages of sweeps share: following one, and lines of its pictures.
+
+mod making;
+mod scaling;
+
+pub(crate) use scaling::ScalingCard;
+
+use api::path;
+use api::sweep::{LabelledAxis, Layer, Picture, StoredSweep, SweepState};
+use leptos::prelude::*;
+
+use crate::charts::{Curve, Dash, Form, Stroke};
+use crate::client::{self, Body, Failure, pause};
+
+/// How often a sweep at work is looked at.
+const LOOK_MS: i32 = 600;
+const DASHES: [Dash; 4] = [Dash::Solid, Dash::Dashed, Dash::Dotted, Dash::Alternating];
+
+/// The page of a sweep.
+pub(crate) fn page(id: &str) -> String {
+    format!("/sweeps/{id}")
+}
+
+/// Whether points of it are planned at the moment.
+pub(crate) fn is_running(sweep: &StoredSweep) -> bool {
+    sweep.progress.state == SweepState::Running
+}
+
+/// Stores a sweep and starts it.
+pub(crate) async fn begin(sweep: String) -> Result<StoredSweep, Failure> {
+    let stored: StoredSweep = client::send("POST", path::SWEEPS, Body::Json(sweep)).await?;
+    if stored.progress.state == SweepState::Done {
+        return Ok(stored);
+    }
+    client::tell("POST", &path::sweep_start(&stored.id), Body::Empty).await?;
+    client::get(&path::sweep(&stored.id)).await
+}
+
+/// Looks at a sweep until nobody plans it any more; `seen` gets every look, and ends it with `false`.
+pub(crate) async fn follow(mut sweep: StoredSweep, seen: impl Fn(&StoredSweep) -> bool) -> Result<(), Failure> {
+    while seen(&sweep) && is_running(&sweep) {
+        pause(LOOK_MS).await;
+        sweep = client::get(&path::sweep(&sweep.id)).await?;
+    }
+    Ok(())
+}
+
+/// The lines of a picture over one axis, a curve per planner; points without a plan leave no mark.
+pub(crate) fn curves(picture: &Picture, axis: &LabelledAxis) -> Vec<Curve> {
+    let curve = |(place, layer): (usize, &Layer)| {
+        let cells = layer.cells.first()?;
+        let points: Vec<(f64, f64)> =
+            cells.iter().enumerate().filter_map(|(place, cell)| Some((position(axis, place), cell.value?))).collect();
+        let (light, dark) = Stroke::of(layer.planner.planner).colours();
+        let dash = DASHES[place % DASHES.len()];
+        let name = layer.planner.title.clone();
+        (!points.is_empty()).then_some(Curve { name, light, dark, dash, form: Form::Marked, points })
+    };
+    picture.layers.iter().enumerate().filter_map(curve).collect()
+}
+
+/// Where a value stands on its axis: at the number, or at its place where it is none.
+fn position(axis: &LabelledAxis, place: usize) -> f64 {
+    axis.numbers.as_ref().and_then(|numbers| numbers.get(place).copied()).unwrap_or(place as f64)
+}
+
+/// Which points have no plan, and why; the first few.
+pub(crate) fn reasons(picture: &Picture, axis: &LabelledAxis) -> Vec<String> {
+    let mut found = Vec::new();
+    for layer in &picture.layers {
+        for (place, cell) in layer.cells.iter().flatten().enumerate() {
+            if let Some(reason) = &cell.reason {
+                let label = axis.labels.get(place).map(String::as_str).unwrap_or_default();
+                found.push(format!("{} {label}, {}: {reason}", axis.title, layer.planner.title));
+            }
+        }
+    }
+    found
+}
+
+/// How far a sweep is, with a way to end it or to go on.
+#[component]
+pub(crate) fn Progress(
+    /// The sweep.
+    sweep: Signal<StoredSweep>,
+    /// Told when it is to be ended, or started.
+    on_switch: Callback<bool>,
+) -> impl IntoView {
+    let running = Memo::new(move |_| sweep.with(is_running));
+    let words = move || {
+        sweep.with(|sweep| {
+            let progress = &sweep.progress;
+            let rate = progress.points_per_s.filter(|_| is_running(sweep));
+            let rate = rate.map(|rate| format!(", {} a second", crate::format::three_digits(rate)));
+            let barren = (progress.without_plan > 0).then(|| format!("; {} without any plan", progress.without_plan));
+            let detail = match &progress.state {
+                SweepState::Failed { detail } => format!(": {detail}"),
+                _ => String::new(),
+            };
+            format!(
+                "{} of {} points planned{}{}{detail}",
+                progress.done,
+                progress.points,
+                rate.unwrap_or_default(),
+                barren.unwrap_or_default()
+            )
+        })
+    };
+    let is_done = move || sweep.with(|sweep| sweep.progress.done == sweep.progress.points);
+    view! {
+        <div class="sweep-progress" data-testid="sweep-progress" data-state=move || if running.get() { "running" } else if is_done() { "done" } else { "idle" }>
+            <Show when=move || !is_done()>
+                <progress
+                    aria-label="Points planned"
+                    max=move || sweep.with(|sweep| sweep.progress.points.to_string())
+                    prop:value=move || sweep.with(|sweep| f64::from(sweep.progress.done))
+                ></progress>
+            </Show>
+            <span role="status">{words}</span>
+            <Show when=move || running.get()>
+                <button class="quiet" on:click=move |_| on_switch.run(false)>"Cancel"</button>
+            </Show>
+            <Show when=move || !running.get() && !is_done()>
+                <button on:click=move |_| on_switch.run(true)>"Plan the rest"</button>
+            </Show>
+        </div>
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use api::planner::scenario::PlannerKind;
+    use api::sweep::{Cell, Metric, NamedPlanner};
+
+    use super::*;
+
+    #[test]
+    fn points_without_a_plan_leave_no_mark_but_a_word() {
+        let cell = |point, value, reason: Option<&str>| Cell { point, value, reason: reason.map(str::to_owned) };
+        let cells = vec![vec![cell(0, Some(2.0), None), cell(1, None, Some("too large")), cell(2, None, None)]];
+        let planner = NamedPlanner { planner: PlannerKind::OneFOneB, title: "1F1B".into() };
+        let picture = Picture {
+            metric: Metric::IterationS,
+            title: "iteration time, s".into(),
+            x: 0,
+            y: None,
+            layers: vec![Layer { planner, cells }],
+        };
+        let axis = LabelledAxis {
+            pointer: "/cluster/nodes".into(),
+            title: "nodes".into(),
+            labels: vec!["4".into(), "8".into(), "16".into()],
+            numbers: Some(vec![4.0, 8.0, 16.0]),
+        };
+        assert_eq!(curves(&picture, &axis)[0].points, [(4.0, 2.0)]);
+        assert_eq!(reasons(&picture, &axis), ["nodes 8, 1F1B: too large"]);
+        let words = LabelledAxis { numbers: None, ..axis };
+        assert!((position(&words, 2) - 2.0).abs() < 1e-12, "its place");
+    }
+}

@@ -1,0 +1,246 @@
+//! The card Scaling of the explore page: a study around the present value with one click, drawn in place.
+
+use api::path;
+use api::sweep::{LabelledAxis, Metric, Picture, ReadyStudy, StoredSweep, SweepsOfScenario};
+use leptos::html;
+use leptos::prelude::*;
+use leptos::task::spawn_local;
+
+use super::making::Making;
+use super::{Progress, begin, curves, follow, page, reasons};
+use crate::charts::{Curve, CurveChart};
+use crate::client::{self, Body, Failure};
+use crate::explore::use_explore;
+use crate::notice::FailureNotice;
+
+/// Reasons that are listed: the chart shows where points are missing.
+const MOST_REASONS: usize = 4;
+
+/// What is drawn of a study.
+#[derive(Debug, Clone, PartialEq)]
+struct Drawn {
+    axis: LabelledAxis,
+    throughput: Picture,
+    time: Picture,
+}
+
+async fn draw(sweep: &StoredSweep) -> Result<Option<Drawn>, Failure> {
+    let Some(axis) = sweep.axes.first().cloned() else { return Ok(None) };
+    let url = |metric: Metric| path::sweep_picture(&sweep.id, &format!("x=0&metric={}", metric.id()));
+    let throughput = client::get(&url(Metric::TokensPerSPerDevice)).await?;
+    let time = client::get(&url(Metric::IterationS)).await?;
+    Ok(Some(Drawn { axis, throughput, time }))
+}
+
+/// The study that is looked at.
+#[derive(Clone, Copy)]
+struct Studied {
+    /// Its name, for the button that is pressed.
+    name: RwSignal<Option<String>>,
+    sweep: RwSignal<Option<StoredSweep>>,
+    drawn: RwSignal<Option<Drawn>>,
+    failure: RwSignal<Option<Failure>>,
+    /// Counts studies; what an older one still gets is dropped.
+    number: StoredValue<u64>,
+}
+
+impl Studied {
+    fn new() -> Self {
+        Self {
+            name: RwSignal::new(None),
+            sweep: RwSignal::new(None),
+            drawn: RwSignal::new(None),
+            failure: RwSignal::new(None),
+            number: StoredValue::new(0),
+        }
+    }
+
+    fn clear(self) {
+        self.number.try_update_value(|number| *number += 1);
+        self.name.set(None);
+        self.sweep.set(None);
+        self.drawn.set(None);
+        self.failure.set(None);
+    }
+
+    fn start(self, name: &str, sweep: &serde_json::Value) {
+        self.clear();
+        self.name.set(Some(name.to_owned()));
+        self.work(sweep.to_string());
+    }
+
+    /// Stores, starts and follows; draws what is there at every look.
+    fn work(self, sweep: String) {
+        let number = self.number.get_value();
+        spawn_local(async move {
+            let is_current = move || self.number.try_get_value() == Some(number);
+            let worked = async {
+                let begun = begin(sweep).await?;
+                follow(begun, move |seen| {
+                    if is_current() {
+                        self.sweep.set(Some(seen.clone()));
+                        let seen = seen.clone();
+                        spawn_local(async move {
+                            if let Ok(Some(drawn)) = draw(&seen).await
+                                && is_current()
+                            {
+                                self.drawn.set(Some(drawn));
+                            }
+                        });
+                    }
+                    is_current()
+                })
+                .await
+            };
+            if let Err(failure) = worked.await
+                && is_current()
+            {
+                self.failure.set(Some(failure));
+            }
+        });
+    }
+
+    fn switch(self, is_on: bool) {
+        let Some(sweep) = self.sweep.get_untracked() else { return };
+        if is_on {
+            return self.work(sweep.sweep.to_string());
+        }
+        spawn_local(async move {
+            let ended = client::send::<StoredSweep>("POST", &path::sweep_cancel(&sweep.id), Body::Empty).await;
+            if let Err(failure) = ended {
+                self.failure.try_set(Some(failure));
+            }
+        });
+    }
+}
+
+/// The card.
+#[component]
+pub(crate) fn ScalingCard() -> impl IntoView {
+    let explore = use_explore();
+    let scenario = Memo::new(move |_| explore.kept_scenario());
+    let offered = RwSignal::new(None::<Result<SweepsOfScenario, Failure>>);
+    let studied = Studied::new();
+    let open = RwSignal::new(false);
+    let asked = StoredValue::new(None::<String>);
+    let ask = move || {
+        let Some(id) = scenario.get().filter(|_| open.get()) else { return };
+        if asked.get_value().as_ref() == Some(&id) {
+            return;
+        }
+        asked.set_value(Some(id.clone()));
+        studied.clear();
+        offered.set(None);
+        spawn_local(async move {
+            let found = client::get::<SweepsOfScenario>(&path::scenario_sweeps(&id)).await;
+            if asked.try_get_value().flatten() == Some(id) {
+                offered.set(Some(found));
+            }
+        });
+    };
+    Effect::new(move |_| ask());
+    let details = NodeRef::<html::Details>::new();
+    let toggled = move |_| open.set(details.get_untracked().is_some_and(|details| details.open()));
+    let buttons = move || {
+        offered.get().map(|offered| match offered {
+            Err(failure) => view! { <FailureNotice failure=failure /> }.into_any(),
+            Ok(offered) => view! { <Offered offered=offered studied=studied scenario=scenario /> }.into_any(),
+        })
+    };
+    view! {
+        <section class="card asked" data-testid="card-scaling">
+            <details node_ref=details on:toggle=toggled>
+                <summary><h2>"Scaling"</h2></summary>
+                <p class="hint">"This scenario again with a quarter to four times of one field, by every planner of it: one click, planned when nobody else asks, and kept as a sweep."</p>
+                {buttons}
+                <Shown studied=studied />
+            </details>
+        </section>
+    }
+}
+
+#[component]
+fn Offered(offered: SweepsOfScenario, studied: Studied, scenario: Memo<Option<String>>) -> impl IntoView {
+    let SweepsOfScenario { fields, studies } = offered;
+    let button = |study: ReadyStudy| {
+        let (name, title) = (study.title.clone(), study.title.clone());
+        let pressed = move || studied.name.with(|chosen| chosen.as_ref() == Some(&title)).to_string();
+        let press = move |_| studied.start(&study.title, &study.sweep);
+        view! { <button class="chip" aria-pressed=pressed on:click=press>{name}</button> }
+    };
+    view! {
+        <div class="chips" role="group" aria-label="Scaling studies">{studies.into_iter().map(button).collect_view()}</div>
+        <Making fields=fields scenario=scenario />
+    }
+}
+
+#[component]
+fn Shown(studied: Studied) -> impl IntoView {
+    let sweep = Signal::derive(move || studied.sweep.get());
+    let failure = move || studied.failure.get().map(|failure| view! { <FailureNotice failure=failure /> });
+    let has_sweep = Memo::new(move |_| sweep.with(Option::is_some));
+    let has_drawn = Memo::new(move |_| studied.drawn.with(Option::is_some));
+    let over = Signal::derive(move || {
+        studied.drawn.with(|drawn| drawn.as_ref().map(|drawn| drawn.axis.title.clone()).unwrap_or_default())
+    });
+    let lines = move |of: fn(&Drawn) -> &Picture| {
+        Signal::derive(move || {
+            studied.drawn.with(|drawn| drawn.as_ref().map(|drawn| curves(of(drawn), &drawn.axis)).unwrap_or_default())
+        })
+    };
+    let (throughput, time): (Signal<Vec<Curve>>, Signal<Vec<Curve>>) =
+        (lines(|drawn| &drawn.throughput), lines(|drawn| &drawn.time));
+    let missing = move || {
+        studied.drawn.with(|drawn| {
+            let all = drawn.as_ref().map(|drawn| reasons(&drawn.time, &drawn.axis)).unwrap_or_default();
+            let more = all.len().saturating_sub(MOST_REASONS);
+            let lines = all.into_iter().take(MOST_REASONS).map(|line| view! { <li>{line}</li> }).collect_view();
+            let more = (more > 0).then(|| view! { <li>{format!("and {more} more on the page of the sweep")}</li> });
+            view! { <ul class="reasons">{lines}{more}</ul> }
+        })
+    };
+    let link = move || sweep.with(|sweep| sweep.as_ref().map(|sweep| page(&sweep.id)).unwrap_or_default());
+    let label =
+        move |what: &'static str| Signal::derive(move || format!("{what} over {}, a line per planner", over.get()));
+    view! {
+        {failure}
+        <Show when=move || has_sweep.get()>
+            <Progress
+                sweep=Signal::derive(move || studied.sweep.get().unwrap_or_else(nothing))
+                on_switch=Callback::new(move |is_on| studied.switch(is_on))
+            />
+            <p><a href=link data-testid="scaling-sweep">"Page of this sweep: table, map, time against memory, downloads"</a></p>
+        </Show>
+        <Show when=move || has_drawn.get()>
+            <h3>"Tokens per second and device"</h3>
+            <CurveChart curves=throughput over=over up="tokens/s per device" label=label("Tokens per second and device") test_id="scaling-throughput" />
+            <h3>"Iteration time"</h3>
+            <CurveChart curves=time over=over label=label("Iteration time") test_id="scaling-time" />
+            {missing}
+        </Show>
+    }
+}
+
+/// Shown while there is none, which nobody sees.
+fn nothing() -> StoredSweep {
+    StoredSweep {
+        id: String::new(),
+        title: String::new(),
+        note: None,
+        tags: Vec::new(),
+        pinned: false,
+        sweep: serde_json::Value::Null,
+        axes: Vec::new(),
+        planners: Vec::new(),
+        progress: api::sweep::SweepProgress {
+            state: api::sweep::SweepState::Idle,
+            points: 0,
+            done: 0,
+            without_plan: 0,
+            points_per_s: None,
+        },
+        engine: String::new(),
+        current_engine: String::new(),
+        created_at: String::new(),
+    }
+}

@@ -1,0 +1,332 @@
+//! A grid of scenarios: one base, some fields that take several values, every combination a point with a number.
+//!
+//! A sweep is content-addressed like a scenario, and every point is planned by itself: a point's row depends on the sweep, its
+//! number and the engine only. So any number of machines can share the points without a word between them (ADR 37).
+
+mod axis;
+mod place;
+mod row;
+mod shard;
+mod sheet;
+mod study;
+#[cfg(test)]
+mod tests;
+
+pub use axis::Axis;
+pub use row::{Figures, PlannerRow, PointAnswer, PointRow, WrongField};
+pub use shard::{NotAShard, Shard, ranges, runs};
+pub use sheet::{Heading, SHEET_SCHEMA, Sheet, SheetError};
+pub use study::{Study, UsualField, usual_fields};
+
+use std::fmt;
+use std::str::FromStr;
+
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
+use sha2::{Digest, Sha256};
+
+use crate::observer::{Cancelled, Observer};
+use crate::scenario::validate::Datasets;
+use crate::scenario::{FieldError, PlannerKind, ValidScenario, pointer};
+use axis::WrittenAxis;
+
+/// Name of the format of sweeps.
+pub const SCHEMA: &str = "sweep/1";
+/// Most points of a sweep: a chart of more tells nobody anything, and the rows fit in a file of some 100 MB.
+pub const MOST_POINTS: u32 = 100_000;
+/// Most axes, that of the seeds included.
+pub const MOST_AXES: usize = 6;
+/// Longest label, in characters.
+const LONGEST_LABEL: usize = 200;
+/// Separates identifiers of sweeps from hashes of the same bytes made for other purposes.
+const DOMAIN: &[u8] = b"planscope sweep\0";
+
+/// A sweep whose axes are spelled out value by value.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct Sweep {
+    schema: &'static str,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    title: Option<String>,
+    scenario: Value,
+    axes: Vec<Axis>,
+}
+
+/// A sweep as people write it.
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Written {
+    schema: String,
+    title: Option<String>,
+    scenario: Value,
+    axes: Vec<WrittenAxis>,
+    planners: Option<Vec<PlannerKind>>,
+    seeds: Option<Vec<u32>>,
+}
+
+impl Sweep {
+    /// Reads a sweep; names every wrong field. A point that is no valid scenario is no error of the sweep, but an axis none of whose
+    /// values gives a scenario that can be read is: its pointer is misspelt.
+    pub fn parse(json: &str) -> Result<Self, Vec<FieldError>> {
+        let mut reader = serde_json::Deserializer::from_str(json);
+        let written: Written = serde_path_to_error::deserialize(&mut reader)
+            .map_err(|error| vec![FieldError::new(&pointer(error.path()), error.inner().to_string())])?;
+        reader.end().map_err(|error| vec![FieldError::new("", format!("not JSON: {error}"))])?;
+        if written.schema != SCHEMA {
+            return Err(vec![FieldError::new("/schema", format!("must be {SCHEMA:?}"))]);
+        }
+        let mut errors = Vec::new();
+        if written.title.as_ref().is_some_and(|title| title.chars().count() > LONGEST_LABEL) {
+            errors.push(FieldError::new("/title", format!("at most {LONGEST_LABEL} characters")));
+        }
+        let mut axes: Vec<Axis> = Vec::new();
+        for (number, axis) in written.axes.into_iter().enumerate() {
+            axes.extend(axis.spelled_out(&format!("/axes/{number}"), &mut errors));
+        }
+        if let Some(seeds) = written.seeds {
+            let values = Some(seeds.into_iter().map(Value::from).collect());
+            let axis = WrittenAxis { values, title: Some("seed".to_owned()), ..WrittenAxis::at("/seed") };
+            axes.extend(axis.spelled_out("/seeds", &mut errors));
+        }
+        if axes.is_empty() && errors.is_empty() {
+            errors.push(FieldError::new("/axes", format!("1 to {MOST_AXES} axes are needed")));
+        }
+        if !errors.is_empty() {
+            return Err(errors);
+        }
+        let mut scenario = written.scenario;
+        if let (Some(planners), Some(object)) = (written.planners, scenario.as_object_mut()) {
+            object.insert("planners".to_owned(), planners.iter().map(|planner| Value::from(planner.id())).collect());
+        }
+        Self::of(written.title, &scenario, axes)
+    }
+
+    /// A sweep over the values of these axes, around a scenario in which presets may stand.
+    pub(crate) fn of(title: Option<String>, scenario: &Value, axes: Vec<Axis>) -> Result<Self, Vec<FieldError>> {
+        let base = crate::scenario::parse(&scenario.to_string())
+            .map_err(|errors| errors.into_iter().map(|error| under("/scenario", error)).collect::<Vec<FieldError>>())?;
+        let base = serde_json::to_value(&base).expect("a scenario has only text keys");
+        let mut sweep = Self { schema: SCHEMA, title, scenario: base, axes };
+        let mut errors = Vec::new();
+        if sweep.axes.len() > MOST_AXES {
+            errors.push(FieldError::new("/axes", format!("{} axes: at most {MOST_AXES}", sweep.axes.len())));
+        }
+        let points = sweep.axes.iter().try_fold(1_u64, |points, axis| points.checked_mul(axis.values.len() as u64));
+        if points.is_none_or(|points| points > u64::from(MOST_POINTS)) {
+            let points = points.map_or("too many".to_owned(), |points| points.to_string());
+            errors.push(FieldError::new("/axes", format!("{points} points: at most {MOST_POINTS}")));
+        }
+        axis::overlaps(&sweep.axes, &mut errors);
+        if errors.is_empty() {
+            sweep.resolve(&mut errors);
+        }
+        if errors.is_empty() { Ok(sweep) } else { Err(errors) }
+    }
+
+    /// What people call it.
+    pub fn title(&self) -> Option<&str> {
+        self.title.as_deref()
+    }
+
+    /// The same sweep under another name.
+    #[must_use]
+    pub fn titled(self, title: Option<String>) -> Self {
+        Self { title, ..self }
+    }
+
+    /// The fields that change, slowest first.
+    pub fn axes(&self) -> &[Axis] {
+        &self.axes
+    }
+
+    /// The base, presets filled in.
+    pub const fn scenario(&self) -> &Value {
+        &self.scenario
+    }
+
+    /// Planners of the base, in its order.
+    pub fn planners(&self) -> Vec<PlannerKind> {
+        let listed = self.scenario.get("planners").and_then(Value::as_array);
+        listed.into_iter().flatten().filter_map(|planner| PlannerKind::from_id(planner.as_str()?)).collect()
+    }
+
+    /// How many points it has.
+    pub fn points(&self) -> u32 {
+        self.axes.iter().map(|axis| axis.values.len() as u32).product()
+    }
+
+    /// The number of the point with these places on the axes, if it is one.
+    pub fn index(&self, places: &[usize]) -> Option<u32> {
+        if places.len() != self.axes.len() {
+            return None;
+        }
+        self.axes.iter().zip(places).try_fold(0, |index, (axis, &place)| {
+            (place < axis.values.len()).then_some(index * axis.values.len() as u32 + place as u32)
+        })
+    }
+
+    /// Places of a point on the axes; the last axis changes fastest.
+    pub fn places(&self, index: u32) -> Vec<usize> {
+        let mut rest = index as usize;
+        let mut places: Vec<usize> = self
+            .axes
+            .iter()
+            .rev()
+            .map(|axis| {
+                let place = rest % axis.values.len();
+                rest /= axis.values.len();
+                place
+            })
+            .collect();
+        places.reverse();
+        places
+    }
+
+    /// Values of a point on the axes, or nothing past the last.
+    pub fn coordinates(&self, index: u32) -> Option<Vec<Value>> {
+        let places = (index < self.points()).then(|| self.places(index))?;
+        Some(self.axes.iter().zip(places).map(|(axis, place)| axis.values[place].clone()).collect())
+    }
+
+    /// The point of a number, or nothing past the last.
+    pub fn point(&self, index: u32) -> Option<Point> {
+        let coordinates = self.coordinates(index)?;
+        let places = self.places(index);
+        let mut scenario = self.scenario.clone();
+        let mut misplaced = None;
+        for (axis, value) in self.axes.iter().zip(&coordinates) {
+            if let Err(detail) = place::put(&mut scenario, &axis.pointer, value.clone()) {
+                misplaced.get_or_insert_with(|| FieldError::new(&axis.pointer, detail));
+            }
+        }
+        let words: Vec<String> = self.axes.iter().zip(&places).map(|(axis, &place)| axis.words(place)).collect();
+        let name = self.title.as_deref().or_else(|| self.scenario.get("title").and_then(Value::as_str));
+        let title = name.map_or_else(|| words.join(", "), |name| format!("{name}: {}", words.join(", ")));
+        if let Some(object) = scenario.as_object_mut() {
+            object.insert("title".to_owned(), Value::from(title.chars().take(LONGEST_LABEL).collect::<String>()));
+        }
+        Some(Point { index, coordinates, scenario, misplaced })
+    }
+
+    /// The canonical form: JSON without labels, every value spelled out, keys sorted, no white space.
+    pub fn canonical(&self) -> String {
+        let mut scenario = self.scenario.clone();
+        if let Some(object) = scenario.as_object_mut() {
+            object.remove("title");
+        }
+        let axes: Vec<Value> =
+            self.axes.iter().map(|axis| serde_json::json!({"pointer": axis.pointer, "values": axis.values})).collect();
+        serde_json::json!({"schema": SCHEMA, "scenario": scenario, "axes": axes}).to_string()
+    }
+
+    /// The identifier, by content.
+    pub fn id(&self) -> SweepId {
+        let digest = Sha256::new().chain_update(DOMAIN).chain_update(self.canonical()).finalize();
+        SweepId(data_encoding::BASE32_NOPAD.encode(&digest).to_ascii_lowercase())
+    }
+
+    /// The sweep as JSON that [`Sweep::parse`] reads.
+    pub fn to_json(&self) -> String {
+        serde_json::to_string(self).expect("a sweep has only text keys")
+    }
+
+    /// Fills presets of values in, so that no stored sweep depends on one, and refuses axes of misspelt fields.
+    fn resolve(&mut self, errors: &mut Vec<FieldError>) {
+        let mut start = self.scenario.clone();
+        for (number, axis) in self.axes.iter_mut().enumerate() {
+            let mut first_wrong = None;
+            let mut readable = false;
+            for value in &mut axis.values {
+                let is_preset = value.get("preset").is_some();
+                if readable && !is_preset {
+                    continue;
+                }
+                match place::read_with(&start, &axis.pointer, value.clone()) {
+                    Ok(read) => {
+                        readable = true;
+                        if let Some(filled) = read.pointer(&axis.pointer).filter(|_| is_preset) {
+                            *value = filled.clone();
+                        }
+                    }
+                    Err(detail) => {
+                        first_wrong.get_or_insert(detail);
+                    }
+                }
+            }
+            match first_wrong {
+                Some(detail) if !readable => {
+                    let detail = format!("no value of {} gives a scenario: {detail}", axis.pointer);
+                    errors.push(FieldError::new(&format!("/axes/{number}"), detail));
+                }
+                _ => {
+                    // A later axis may change what the first value of this one brings along.
+                    let _ = place::put(&mut start, &axis.pointer, axis.values[0].clone());
+                }
+            }
+        }
+    }
+}
+
+/// One combination of values.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Point {
+    /// Its number, from 0.
+    pub index: u32,
+    /// Its value on every axis.
+    pub coordinates: Vec<Value>,
+    /// The base with these values in place; not necessarily a scenario that can be read.
+    pub scenario: Value,
+    misplaced: Option<FieldError>,
+}
+
+impl Point {
+    /// The scenario of the point; names every wrong field.
+    pub fn valid(&self, datasets: &dyn Datasets) -> Result<ValidScenario, Vec<FieldError>> {
+        if let Some(misplaced) = &self.misplaced {
+            return Err(vec![misplaced.clone()]);
+        }
+        ValidScenario::new(crate::scenario::parse(&self.scenario.to_string())?, datasets)
+    }
+
+    /// Plans the point. What cannot be planned is a row that says why.
+    pub fn plan(&self, datasets: &dyn Datasets, observer: &mut dyn Observer) -> Result<PointRow, Cancelled> {
+        match self.valid(datasets) {
+            Ok(scenario) => row::planned(self, &scenario, observer),
+            Err(errors) => Ok(PointRow::invalid(self, errors)),
+        }
+    }
+}
+
+/// Identifier of a sweep: SHA-256 over its canonical form, in lower-case base32 without padding.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct SweepId(String);
+
+impl SweepId {
+    /// The identifier as text.
+    pub fn as_str(&self) -> &str {
+        &self.0
+    }
+}
+
+impl fmt::Display for SweepId {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.0)
+    }
+}
+
+impl FromStr for SweepId {
+    type Err = NotASweep;
+
+    fn from_str(text: &str) -> Result<Self, NotASweep> {
+        let valid = text.len() == 52 && text.bytes().all(|b| matches!(b, b'a'..=b'z' | b'2'..=b'7'));
+        if valid { Ok(Self(text.to_owned())) } else { Err(NotASweep) }
+    }
+}
+
+/// The text is not an identifier of a sweep.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
+#[error("not an identifier of a sweep: 52 characters of a-z and 2-7 are needed")]
+pub struct NotASweep;
+
+fn under(at: &str, error: FieldError) -> FieldError {
+    FieldError::new(&format!("{at}{}", error.pointer), error.detail)
+}

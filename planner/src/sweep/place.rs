@@ -1,0 +1,36 @@
+//! Where values go in a scenario's JSON.
+
+use serde_json::{Map, Value};
+
+/// Puts a value at a JSON pointer (RFC 6901). Objects that are not there are made, as a field that has its default is not
+/// written; items of lists must be there.
+pub(super) fn put(root: &mut Value, pointer: &str, value: Value) -> Result<(), String> {
+    let mut place = root;
+    for part in pointer.split('/').skip(1) {
+        let key = part.replace("~1", "/").replace("~0", "~");
+        if place.is_null() {
+            *place = Value::Object(Map::new());
+        }
+        place = match place {
+            Value::Object(fields) => fields.entry(key).or_insert(Value::Null),
+            Value::Array(items) => {
+                let count = items.len();
+                let item = key.parse::<usize>().ok().and_then(|number| items.get_mut(number));
+                item.ok_or_else(|| format!("there is no item {key}: the list has {count}"))?
+            }
+            other => return Err(format!("{key} would stand inside {other}")),
+        };
+    }
+    *place = value;
+    Ok(())
+}
+
+/// The scenario with a value in place, read and written again, or why it cannot be read.
+pub(super) fn read_with(scenario: &Value, pointer: &str, value: Value) -> Result<Value, String> {
+    let mut changed = scenario.clone();
+    put(&mut changed, pointer, value)?;
+    match crate::scenario::parse(&changed.to_string()) {
+        Ok(read) => Ok(serde_json::to_value(&read).expect("a scenario has only text keys")),
+        Err(errors) => Err(errors.first().map(ToString::to_string).unwrap_or_default()),
+    }
+}

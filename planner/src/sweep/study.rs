@@ -1,0 +1,161 @@
+//! The sweeps that people make most: fields by name, and scaling studies around the present values.
+
+use serde::{Deserialize, Serialize};
+use serde_json::{Value, json};
+
+use super::{Axis, Sweep};
+use crate::scenario::{FieldError, Scenario};
+use crate::workload::{Distribution, SampleSource};
+
+/// Images of a sample where a dataset says how many there are.
+const USUAL_IMAGES: u32 = 4;
+
+/// A field that people often sweep.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
+pub struct UsualField {
+    /// JSON pointer into the scenario.
+    pub pointer: String,
+    /// What it is called.
+    pub title: String,
+    /// Unit of its values.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub unit: Option<String>,
+    /// Its value in the scenario; null where it is searched.
+    pub present: Value,
+    /// Values around it, to begin with.
+    pub values: Vec<Value>,
+}
+
+/// Fields of a scenario that people often sweep, with values around the present ones.
+pub fn usual_fields(scenario: &Scenario) -> Vec<UsualField> {
+    let field = |pointer: &str, title: &str, unit: Option<&str>, present: Value, values: Vec<Value>| UsualField {
+        pointer: pointer.to_owned(),
+        title: title.to_owned(),
+        unit: unit.map(str::to_owned),
+        present,
+        values,
+    };
+    let whole = |pointer: &str, title: &str, unit: Option<&str>, present: u32| {
+        field(pointer, title, unit, present.into(), around(present))
+    };
+    let degree = |pointer: &str, title: &str, present: Option<u32>| {
+        let values = [1, 2, 4, 8].map(Value::from).to_vec();
+        field(pointer, title, None, present.map_or(Value::Null, Value::from), values)
+    };
+    let factor = |pointer: &str, title: &str, unit: &str, present: f64| {
+        let values = [0.25, 0.5, 1.0, 2.0, 4.0].map(|factor| Value::from(present * factor)).to_vec();
+        field(pointer, title, Some(unit), present.into(), values)
+    };
+    let (cluster, workload, layout) = (&scenario.cluster, &scenario.workload, &scenario.layout);
+    let mut fields = vec![
+        whole("/cluster/nodes", "nodes", None, cluster.nodes),
+        whole("/workload/context_length", "context length", Some("tokens"), workload.context_length),
+        whole("/workload/global_batch", "global batch", Some("samples"), workload.global_batch),
+        factor("/cluster/device/memory_gib", "device memory", "GiB", cluster.device.memory_gib),
+        factor("/cluster/device/peak_tflops", "peak of a device", "TFLOP/s", cluster.device.peak_tflops),
+        factor("/cluster/inter_node/gb_per_s", "link between nodes", "GB/s", cluster.inter_node.gb_per_s),
+        factor("/cluster/intra_node/gb_per_s", "link within a node", "GB/s", cluster.intra_node.gb_per_s),
+        degree("/layout/tensor", "TP", layout.tensor),
+        degree("/layout/pipeline", "PP", layout.pipeline),
+        degree("/layout/microbatch", "sequences of a microbatch", layout.microbatch),
+    ];
+    if let SampleSource::Drawn { images: Distribution::Constant { value }, .. } = &scenario.workload.samples
+        && scenario.model.images().is_some()
+    {
+        fields.push(whole("/workload/samples/images/value", "images per sample", None, *value));
+    }
+    fields
+}
+
+/// A scaling study: one field around its present value, in powers of two.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
+#[serde(rename_all = "snake_case")]
+pub enum Study {
+    /// Nodes of the cluster.
+    Devices,
+    /// Context length.
+    ContextLength,
+    /// Samples of a global batch.
+    GlobalBatch,
+    /// Images of a sample, the same number in all.
+    Images,
+}
+
+impl Study {
+    /// All of them.
+    pub const ALL: [Self; 4] = [Self::Devices, Self::ContextLength, Self::GlobalBatch, Self::Images];
+
+    /// What it is called.
+    pub const fn title(self) -> &'static str {
+        match self {
+            Self::Devices => "devices",
+            Self::ContextLength => "context length",
+            Self::GlobalBatch => "global batch",
+            Self::Images => "images",
+        }
+    }
+
+    /// The sweep of the study, or nothing where the model reads no images or where their number cannot be chosen.
+    pub fn sweep(self, scenario: &Scenario) -> Option<Result<Sweep, Vec<FieldError>>> {
+        let mut base = serde_json::to_value(scenario).expect("a scenario has only text keys");
+        let (pointer, title, unit, present) = match self {
+            Self::Devices => ("/cluster/nodes", "nodes", None, scenario.cluster.nodes),
+            Self::ContextLength => {
+                ("/workload/context_length", "context length", Some("tokens"), scenario.workload.context_length)
+            }
+            Self::GlobalBatch => {
+                ("/workload/global_batch", "global batch", Some("samples"), scenario.workload.global_batch)
+            }
+            Self::Images => {
+                scenario.model.images()?;
+                let present = match &scenario.workload.samples {
+                    SampleSource::Drawn { images, .. } => middle(images),
+                    SampleSource::Dataset { .. } => USUAL_IMAGES,
+                    _ => return None,
+                };
+                base["workload"]["samples"]["images"] = json!({"kind": "constant", "value": present});
+                ("/workload/samples/images/value", "images per sample, the same in all", None, present)
+            }
+        };
+        let axis = Axis {
+            pointer: pointer.to_owned(),
+            title: Some(title.to_owned()),
+            unit: unit.map(str::to_owned),
+            values: around(present),
+        };
+        let name = scenario.title.as_deref().unwrap_or(&scenario.model.name);
+        let title = format!("{}: {}", name.chars().take(150).collect::<String>(), self.title());
+        Some(Sweep::of(Some(title), &base, vec![axis]))
+    }
+}
+
+/// Five values in powers of two, a quarter to four times the present one; from 1 on where a quarter is no whole number.
+fn around(present: u32) -> Vec<Value> {
+    if present == 0 {
+        return [0, 1, 2, 4, 8].map(Value::from).to_vec();
+    }
+    let down = present.trailing_zeros().min(2);
+    let first = present >> down;
+    (0..5).filter_map(|doubling| first.checked_mul(1 << doubling)).map(Value::from).collect()
+}
+
+/// A number in the middle of a distribution, where every sample is to have the same.
+fn middle(distribution: &Distribution) -> u32 {
+    match distribution {
+        Distribution::Constant { value } => *value,
+        Distribution::Uniform { min, max } => min.midpoint(*max),
+        Distribution::LogNormal { median, .. } => (median.round() as u32).max(1),
+        Distribution::Histogram { edges, counts } => {
+            let total: f64 = counts.iter().sum();
+            let weighted = |(bin, count): (&[f64], &f64)| f64::midpoint(bin[0], bin[1]) * count;
+            let sum: f64 = edges.windows(2).zip(counts).map(weighted).sum();
+            if total > 0.0 { ((sum / total).round() as u32).max(1) } else { 1 }
+        }
+        Distribution::Values { values } => {
+            let sum: u64 = values.iter().map(|value| u64::from(*value)).sum();
+            (sum / (values.len() as u64).max(1)) as u32
+        }
+    }
+}

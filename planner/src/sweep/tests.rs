@@ -1,0 +1,237 @@
+use proptest::prelude::*;
+use serde_json::{Value, json};
+
+use super::*;
+use crate::observer::Unobserved;
+use crate::scenario::validate::NoDatasets;
+
+fn base() -> Value {
+    json!({
+        "schema": "scenario/1",
+        "title": "base",
+        "model": {"preset": "llama-2-7b"},
+        "cluster": {"preset": "a100-80gb", "nodes": 1},
+        "workload": {
+            "samples": {
+                "kind": "drawn",
+                "text_tokens": {"kind": "uniform", "min": 100, "max": 2000},
+                "images": {"kind": "constant", "value": 0}
+            },
+            "global_batch": 8, "context_length": 2048, "packing": "single"
+        },
+        "layout": {"tensor": 2, "pipeline": 2},
+        "planners": ["1f1b"],
+        "iterations": 1
+    })
+}
+
+fn sweep(axes: &Value) -> Result<Sweep, Vec<FieldError>> {
+    Sweep::parse(&json!({"schema": "sweep/1", "scenario": base(), "axes": axes}).to_string())
+}
+
+#[test]
+fn points_are_in_row_major_order() {
+    let sweep = sweep(&json!([
+        {"pointer": "/cluster/nodes", "values": [1, 2]},
+        {"pointer": "/workload/global_batch", "from": 8, "to": 32, "steps": 3, "scale": "log2"},
+    ]))
+    .unwrap();
+    assert_eq!(sweep.points(), 6);
+    let coordinates: Vec<Vec<Value>> = (0..6).map(|index| sweep.point(index).unwrap().coordinates).collect();
+    let expected: Vec<Vec<Value>> = [(1, 8), (1, 16), (1, 32), (2, 8), (2, 16), (2, 32)]
+        .into_iter()
+        .map(|(nodes, batch)| vec![json!(nodes), json!(batch)])
+        .collect();
+    assert_eq!(coordinates, expected);
+    assert!(sweep.point(6).is_none());
+    let last = sweep.point(5).unwrap();
+    assert_eq!(last.scenario.pointer("/cluster/nodes"), Some(&json!(2)));
+    assert_eq!(last.scenario["title"], "base: nodes 2, global_batch 32");
+    for index in 0..6 {
+        assert_eq!(sweep.index(&sweep.places(index)), Some(index));
+    }
+    assert_eq!(sweep.index(&[0, 3]), None);
+}
+
+#[test]
+fn ranges_have_both_ends_and_whole_numbers_where_these_are_whole() {
+    for (axis, expected) in [
+        (json!({"from": 1, "to": 10, "steps": 4}), json!([1, 4, 7, 10])),
+        // 1, 1.5, 2 rounds to 1, 2, 2.
+        (json!({"from": 1, "to": 2, "steps": 3}), json!([1, 2])),
+        (json!({"from": 0.5, "to": 2.0, "steps": 3, "scale": "log2"}), json!([0.5, 1.0, 2.0])),
+        (json!({"from": 0.0, "to": 1.0, "steps": 3}), json!([0.0, 0.5, 1.0])),
+    ] {
+        let mut axis = axis;
+        axis["pointer"] = "/cluster/inter_node/gb_per_s".into();
+        assert_eq!(json!(sweep(&json!([axis])).unwrap().axes()[0].values), expected, "{axis}");
+    }
+}
+
+#[test]
+fn labels_and_spelling_do_not_change_the_identifier() {
+    let one = sweep(&json!([{"pointer": "/cluster/nodes", "from": 1, "to": 4, "steps": 3, "scale": "log2"}])).unwrap();
+    let same = json!({
+        "schema": "sweep/1", "title": "nodes", "scenario": base(), "planners": ["1f1b"],
+        "axes": [{"pointer": "/cluster/nodes", "title": "Nodes", "values": [1, 2, 4]}],
+    });
+    let same = Sweep::parse(&same.to_string()).unwrap();
+    assert_eq!(one.id(), same.id());
+    assert_eq!(Sweep::parse(&same.to_json()).unwrap(), same);
+    let other = sweep(&json!([{"pointer": "/cluster/nodes", "values": [1, 4, 2]}])).unwrap();
+    assert_ne!(one.id(), other.id());
+    assert_eq!(one.id().as_str().parse::<SweepId>(), Ok(one.id()));
+    // Frozen: stored sweeps keep their addresses. The base names presets, so a preset calibrated anew changes it.
+    assert_eq!(one.canonical().get(..9), Some("{\"axes\":["));
+}
+
+#[test]
+fn seeds_are_the_last_axis_and_planners_those_of_the_base() {
+    let written = json!({
+        "schema": "sweep/1", "scenario": base(), "planners": ["gpipe", "1f1b"], "seeds": [7, 8],
+        "axes": [{"pointer": "/cluster/nodes", "values": [1, 2]}],
+    });
+    let sweep = Sweep::parse(&written.to_string()).unwrap();
+    assert_eq!(sweep.points(), 4);
+    assert_eq!(sweep.point(1).unwrap().scenario["seed"], 8);
+    assert_eq!(sweep.planners(), [PlannerKind::Gpipe, PlannerKind::OneFOneB]);
+}
+
+#[test]
+fn presets_among_the_values_are_filled_in() {
+    let models = json!([
+        {"pointer": "/model", "values": [{"preset": "llama-2-7b"}, {"preset": "llama-2-13b"}]},
+        {"pointer": "/cluster/nodes", "values": [1, 2]},
+    ]);
+    let sweep = sweep(&models).unwrap();
+    assert!(sweep.canonical().contains("modules") && !sweep.canonical().contains("preset"));
+    let ids: Vec<String> =
+        (0..4).map(|index| sweep.point(index).unwrap().valid(&NoDatasets).unwrap().id().to_string()).collect();
+    let different: std::collections::BTreeSet<&String> = ids.iter().collect();
+    assert_eq!(different.len(), 4);
+}
+
+#[test]
+fn every_wrong_field_of_a_sweep_is_named() {
+    for (axes, at, words) in [
+        (json!([]), "/axes", "1 to 6"),
+        (json!([{"pointer": "nodes", "values": [1]}]), "/axes/0/pointer", "JSON pointer"),
+        (json!([{"pointer": "/title", "values": ["a"]}]), "/axes/0/pointer", "not part of the question"),
+        (json!([{"pointer": "/cluster/node", "values": [1]}]), "/axes/0", "unknown field"),
+        (json!([{"pointer": "/model/modules/9/layers", "values": [1]}]), "/axes/0", "the list has"),
+        (json!([{"pointer": "/cluster/nodes", "values": []}]), "/axes/0", "0 values"),
+        (json!([{"pointer": "/cluster/nodes", "values": [1, 1]}]), "/axes/0", "twice"),
+        (json!([{"pointer": "/cluster/nodes", "values": [1], "from": 1}]), "/axes/0", "either"),
+        (json!([{"pointer": "/cluster/nodes", "from": 2, "to": 1, "steps": 2}]), "/axes/0", "more than the first"),
+        (json!([{"pointer": "/cluster/nodes", "from": 0, "to": 1, "steps": 2, "scale": "log2"}]), "/axes/0", "above 0"),
+        (
+            json!([{"pointer": "/seed", "from": 0, "to": 100_000, "steps": 100_000}, {"pointer": "/cluster/nodes", "values": [1, 2]}]),
+            "/axes",
+            "200000 points",
+        ),
+        (
+            json!([{"pointer": "/cluster/nodes", "values": [1]}, {"pointer": "/cluster", "values": [{"preset": "a100-80gb"}]}]),
+            "/axes/1/pointer",
+            "write over",
+        ),
+    ] {
+        let errors = sweep(&axes).unwrap_err();
+        let found = errors.iter().find(|error| error.pointer == at);
+        assert!(found.is_some_and(|error| error.detail.contains(words)), "{axes}: {errors:?}");
+    }
+    let wrong = Sweep::parse(&json!({"schema": "sweep/2", "scenario": {}, "axes": []}).to_string()).unwrap_err();
+    assert_eq!(wrong[0].pointer, "/schema");
+    let base = json!({"schema": "sweep/1", "scenario": {"schema": "scenario/1"}, "axes": [{"pointer": "/seed", "values": [1]}]});
+    assert!(Sweep::parse(&base.to_string()).unwrap_err()[0].pointer.starts_with("/scenario"));
+    assert!(!Sweep::parse("{").unwrap_err().is_empty());
+}
+
+#[test]
+fn what_cannot_be_planned_is_a_row() {
+    // No node is no cluster; 13 GB of 16-bit weights, gradients and optimizer states of 7 billion parameters on 4 devices of 1 GiB
+    // fit nowhere.
+    let sweep = sweep(&json!([
+        {"pointer": "/cluster/nodes", "values": [0, 1]},
+        {"pointer": "/cluster/device/memory_gib", "values": [80.0, 6.0]},
+    ]))
+    .unwrap();
+    let row = |index| sweep.point(index).unwrap().plan(&NoDatasets, &mut Unobserved).unwrap();
+    match row(0).answer {
+        PointAnswer::Invalid { errors } => assert_eq!(errors[0].pointer, "/cluster/nodes"),
+        other => panic!("{other:?}"),
+    }
+    let planned = row(2);
+    let figures = planned.planners()[0].figures().unwrap();
+    assert!(figures.lower_bound_s <= figures.iteration_s);
+    assert!((figures.tokens_per_s_per_device * 8.0 - figures.tokens_per_s).abs() < 1e-6 * figures.tokens_per_s);
+    assert!(matches!(&row(3).planners()[0], PlannerRow::Infeasible { reason, .. } if reason.contains("GiB")));
+    let text = serde_json::to_string(&planned).unwrap();
+    assert_eq!(serde_json::from_str::<PointRow>(&text).unwrap(), planned);
+    assert_eq!(serde_json::to_string(&row(2)).unwrap(), text, "same bytes");
+}
+
+#[test]
+fn studies_stand_around_the_present_value() {
+    let scenario = crate::scenario::parse(&base().to_string()).unwrap();
+    let values = |study: Study| study.sweep(&scenario).map(|sweep| json!(sweep.unwrap().axes()[0].values));
+    assert_eq!(values(Study::Devices), Some(json!([1, 2, 4, 8, 16])));
+    assert_eq!(values(Study::ContextLength), Some(json!([512, 1024, 2048, 4096, 8192])));
+    assert_eq!(values(Study::GlobalBatch), Some(json!([2, 4, 8, 16, 32])));
+    assert_eq!(values(Study::Images), None, "the model reads none");
+    let seeing = include_str!("../../../examples/vlm-s-image-heavy.json");
+    let seeing = crate::scenario::parse(seeing).unwrap();
+    let study = Study::Images.sweep(&seeing).unwrap().unwrap();
+    assert!(study.point(0).unwrap().valid(&NoDatasets).is_ok());
+    for field in usual_fields(&seeing) {
+        let axis = json!([{"pointer": field.pointer, "values": field.values}]);
+        let sweep = json!({"schema": "sweep/1", "scenario": seeing, "axes": axis});
+        assert!(Sweep::parse(&sweep.to_string()).is_ok(), "{}", field.pointer);
+    }
+}
+
+#[test]
+fn runs_of_numbers_are_named_as_ranges() {
+    for (numbers, words) in [(&[][..], ""), (&[3], "3"), (&[0, 1, 2, 5, 7, 8], "0-2, 5, 7-8")] {
+        assert_eq!(ranges(&runs(numbers.iter().copied())), words);
+    }
+}
+
+proptest! {
+    #[test]
+    fn shards_share_the_points(points in 0_u32..500, of in 1_u32..40) {
+        let mut all: Vec<u32> = Vec::new();
+        for index in 1..=of {
+            let shard: Shard = format!("{index}/{of}").parse().unwrap();
+            prop_assert!(shard.points(points).all(|point| shard.has(point)));
+            prop_assert!(shard.points(points).is_sorted());
+            all.extend(shard.points(points));
+        }
+        all.sort_unstable();
+        prop_assert_eq!(all, (0..points).collect::<Vec<u32>>());
+    }
+
+    #[test]
+    fn places_and_numbers_are_inverse(sizes in prop::collection::vec(1_usize..6, 1..5)) {
+        let fields = ["/seed", "/cluster/nodes", "/workload/global_batch", "/workload/context_length"];
+        let axes: Vec<Value> = sizes
+            .iter()
+            .zip(fields)
+            .map(|(size, pointer)| json!({"pointer": pointer, "values": (1..=*size).collect::<Vec<_>>()}))
+            .collect();
+        let sweep = sweep(&Value::from(axes)).unwrap();
+        let mut before: Option<Vec<usize>> = None;
+        for index in 0..sweep.points() {
+            let places = sweep.places(index);
+            prop_assert_eq!(sweep.index(&places), Some(index));
+            prop_assert!(before.is_none_or(|before| before < places), "row-major is lexicographic");
+            before = Some(places);
+        }
+    }
+}
+
+#[test]
+fn nonsense_is_no_shard() {
+    for text in ["", "1", "0/4", "5/4", "1/0", "-1/2", "a/b", "1/2/3"] {
+        assert_eq!(text.parse::<Shard>(), Err(NotAShard), "{text}");
+    }
+}

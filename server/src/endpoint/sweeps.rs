@@ -1,0 +1,453 @@
+//! Sweeps: store, list, plan, look at, gather, delete.
+
+use std::convert::Infallible;
+use std::sync::Arc;
+use std::time::Duration;
+
+use api::scenario::StoredScenario;
+use api::shelf::{LARGEST_PAGE, ListQuery, Words};
+use api::sweep::{
+    Front, Gathered, Metric, Picture, PointPage, ReadyStudy, StoredSweep, SweepList, SweepProgress, SweepState,
+    SweepsOfScenario,
+};
+use axum::Json;
+use axum::body::{Body, Bytes};
+use axum::extract::rejection::{BytesRejection, JsonRejection, QueryRejection};
+use axum::extract::{Path, Query, State};
+use axum::http::header::{CONTENT_DISPOSITION, CONTENT_TYPE};
+use axum::response::sse::{Event, KeepAlive};
+use axum::response::{IntoResponse, Response, Sse};
+use futures::{Stream, StreamExt, stream};
+use planner::outcome::ENGINE;
+use planner::scenario::{FieldError, PlannerKind};
+use planner::sweep::{Heading, PointRow, Shard, Sheet, Study, Sweep, SweepId, usual_fields};
+use planner::workload::SampleSource;
+use serde::Deserialize;
+use tokio_stream::wrappers::WatchStream;
+use utoipa::IntoParams;
+
+use super::lists;
+use super::scenarios::{self, AtHand, LARGEST_SCENARIO};
+use crate::app::{App, Shared};
+use crate::error::{Answer, ApiError, Deleted};
+use crate::label;
+use crate::store::{KeptSweep, SWEEPS, StoreError};
+use crate::sweeps::gathering::{self, Lines};
+use crate::sweeps::{self, Asked, labelled, named};
+
+/// Most rows of a page.
+const MOST_ROWS: u32 = 1_000;
+/// How often a silent stream says that it lives, for proxies that cut silent ones.
+const KEEP_ALIVE: Duration = Duration::from_secs(15);
+/// Shortest time between two events: faster than a page draws, slow enough for a network.
+const PACE: Duration = Duration::from_millis(200);
+
+/// Stored sweeps, pinned ones and then the newest first. Further orders are `name` and `points`.
+#[utoipa::path(
+    get, path = "/api/v1/sweeps", tag = "sweeps", params(ListQuery),
+    responses((status = 200, body = SweepList), (status = 400, description = "A wrong query"))
+)]
+pub(crate) async fn list(
+    State(app): Shared,
+    query: Result<Query<ListQuery>, QueryRejection>,
+) -> Result<Json<SweepList>, ApiError> {
+    let Query(query) = query?;
+    let mut list = app.store.reader().sweeps(&lists::wanted(query, &SWEEPS, LARGEST_PAGE)?).await?;
+    list.page.retention_days = app.live.limits().retention_days;
+    Ok(Json(list))
+}
+
+/// Stores a sweep under the address of its content: `{"schema": "sweep/1", "scenario": .., "axes": [..]}`, with `planners` and `seeds`
+/// where they are others than the scenario's.
+///
+/// An axis is `{"pointer": "/cluster/nodes", "values": [1, 2, 4]}` or a range, `"from": 1, "to": 64, "steps": 7, "scale": "log2"`.
+/// Every combination is a point, at most 100,000; the last axis changes fastest.
+#[utoipa::path(
+    post, path = "/api/v1/sweeps", tag = "sweeps", request_body = serde_json::Value,
+    responses(
+        (status = 201, body = StoredSweep, description = "Stored; nothing is planned before it is started"),
+        (status = 200, body = StoredSweep, description = "The same sweep is stored already"),
+        (status = 413, description = "More than 16 MiB"),
+        (status = 422, description = "Fields are wrong; every one is named"),
+    )
+)]
+pub(crate) async fn store(
+    State(app): Shared,
+    body: Result<Bytes, BytesRejection>,
+) -> Result<Answer<StoredSweep>, ApiError> {
+    let body = body.map_err(|rejection| ApiError::body(&rejection, LARGEST_SCENARIO))?;
+    let parsed = tokio::task::spawn_blocking(move || Sweep::parse(&String::from_utf8_lossy(&body))).await;
+    let sweep = parsed.map_err(|error| ApiError::Fault(error.to_string()))?.map_err(ApiError::InvalidQuestion)?;
+    let title = sweep.title().and_then(label::clean);
+    let sweep = sweep.titled(title);
+    let is_new = app.store.writer().store_sweep(&sweep, app.clock.now()).await?;
+    let stored = described(&app, app.store.reader().sweep(sweep.id().as_str()).await?).await?;
+    Ok(if is_new { Answer::Created(api::path::sweep(&stored.id), stored) } else { Answer::Present(stored) })
+}
+
+/// One sweep and how far it is.
+#[utoipa::path(
+    get, path = "/api/v1/sweeps/{id}", tag = "sweeps", params(("id" = String, Path, description = "Identifier")),
+    responses((status = 200, body = StoredSweep), (status = 404, description = "Unknown"), (status = 410, description = "Deleted"))
+)]
+pub(crate) async fn one(State(app): Shared, Path(id): Path<String>) -> Result<Json<StoredSweep>, ApiError> {
+    let kept = find(&app, &id).await?;
+    Ok(Json(described(&app, kept).await?))
+}
+
+/// Changes what people say of a sweep; what is absent stays.
+#[utoipa::path(
+    patch, path = "/api/v1/sweeps/{id}", tag = "sweeps", request_body = Words,
+    params(("id" = String, Path, description = "Identifier")),
+    responses(
+        (status = 200, body = StoredSweep), (status = 400, description = "The body is not such a document"),
+        (status = 404, description = "Unknown"), (status = 410, description = "Deleted"),
+        (status = 413, description = "The body is too large"), (status = 422, description = "Fields are wrong; every one is named"),
+    )
+)]
+pub(crate) async fn change(
+    State(app): Shared,
+    Path(id): Path<String>,
+    body: Result<Json<Words>, JsonRejection>,
+) -> Result<Json<StoredSweep>, ApiError> {
+    let Json(words) = body.map_err(|rejection| ApiError::document(&rejection))?;
+    find(&app, &id).await?;
+    app.store.writer().change_sweep(&id, &lists::checked(words)?, app.clock.now()).await?;
+    Ok(Json(described(&app, find(&app, &id).await?).await?))
+}
+
+/// Deletes a sweep with its rows and ends its planning. It can be brought back for as long as deleted things are kept.
+#[utoipa::path(
+    delete, path = "/api/v1/sweeps/{id}", tag = "sweeps", params(("id" = String, Path, description = "Identifier")),
+    responses((status = 204, description = "Deleted"), (status = 404, description = "Unknown"), (status = 410, description = "Deleted before"))
+)]
+pub(crate) async fn delete(State(app): Shared, Path(id): Path<String>) -> Result<Deleted, ApiError> {
+    find(&app, &id).await?;
+    app.sweeps.stop(&id);
+    app.store.writer().delete_sweep(&id, app.clock.now()).await?;
+    Ok(Deleted)
+}
+
+/// Brings a deleted sweep back with its rows.
+#[utoipa::path(
+    post, path = "/api/v1/sweeps/{id}/restore", tag = "sweeps", params(("id" = String, Path, description = "Identifier")),
+    responses(
+        (status = 200, body = StoredSweep), (status = 404, description = "Unknown"),
+        (status = 410, description = "Deleted longer ago than it is kept"),
+    )
+)]
+pub(crate) async fn restore(State(app): Shared, Path(id): Path<String>) -> Result<Json<StoredSweep>, ApiError> {
+    app.store.writer().forget_sweeps(app.live.limits().deleted_before(app.clock.now())).await?;
+    app.store.writer().restore_sweep(&id).await?;
+    one(State(app), Path(id)).await
+}
+
+/// Plans the points that this engine has not planned yet, when nobody else asks for the processor; goes on after a restart.
+#[utoipa::path(
+    post, path = "/api/v1/sweeps/{id}/start", tag = "sweeps", params(("id" = String, Path, description = "Identifier")),
+    responses((status = 200, body = SweepProgress), (status = 404, description = "Unknown"), (status = 410, description = "Deleted"))
+)]
+pub(crate) async fn start(State(app): Shared, Path(id): Path<String>) -> Result<Json<SweepProgress>, ApiError> {
+    Ok(Json(begin(&app, &id).await?))
+}
+
+/// Ends the planning; rows that are there stay, and a start goes on behind them.
+#[utoipa::path(
+    post, path = "/api/v1/sweeps/{id}/cancel", tag = "sweeps", params(("id" = String, Path, description = "Identifier")),
+    responses((status = 200, body = StoredSweep), (status = 404, description = "Unknown"), (status = 410, description = "Deleted"))
+)]
+pub(crate) async fn cancel(State(app): Shared, Path(id): Path<String>) -> Result<Json<StoredSweep>, ApiError> {
+    let kept = find(&app, &id).await?;
+    app.sweeps.cancel(&id).await?;
+    Ok(Json(described(&app, kept).await?))
+}
+
+/// Server-sent events of a sweep: event "sweep", data its progress; ends when nobody plans it (any more).
+#[utoipa::path(
+    get, path = "/api/v1/sweeps/{id}/events", tag = "sweeps", params(("id" = String, Path, description = "Identifier")),
+    responses(
+        (status = 200, body = SweepProgress, content_type = "text/event-stream", description = "Its progress as it stands, then every change"),
+        (status = 404, description = "Unknown"), (status = 410, description = "Deleted"),
+    )
+)]
+pub(crate) async fn events(
+    State(app): Shared,
+    Path(id): Path<String>,
+) -> Result<Sse<impl Stream<Item = Result<Event, Infallible>>>, ApiError> {
+    let present = described(&app, find(&app, &id).await?).await?.progress;
+    let watched = app
+        .sweeps
+        .watch(&id)
+        .map_or_else(|| stream::iter([present]).left_stream(), |watch| WatchStream::new(watch).right_stream());
+    let progress = stream::unfold((Some(Box::pin(watched)), false), |(watched, is_late)| async move {
+        let mut watched = watched?;
+        if is_late {
+            tokio::time::sleep(PACE).await;
+        }
+        let progress = watched.next().await?;
+        let goes_on = progress.state == SweepState::Running;
+        Some((progress, (goes_on.then_some(watched), true)))
+    });
+    let events = progress.map(|progress| {
+        let data = serde_json::to_string(&progress).expect("progress has only text keys");
+        Ok(Event::default().event("sweep").data(data))
+    });
+    Ok(Sse::new(events).keep_alive(KeepAlive::new().interval(KEEP_ALIVE)))
+}
+
+/// Which rows.
+#[derive(Debug, Deserialize, IntoParams)]
+#[into_params(parameter_in = Query)]
+pub(crate) struct RowQuery {
+    /// Number of the first point, 0 by default.
+    from: Option<u32>,
+    /// Most rows, 1,000 at most.
+    limit: Option<u32>,
+}
+
+/// A page of the rows, in the order of their points.
+#[utoipa::path(
+    get, path = "/api/v1/sweeps/{id}/points", tag = "sweeps", params(("id" = String, Path, description = "Identifier"), RowQuery),
+    responses(
+        (status = 200, body = PointPage), (status = 400, description = "A wrong query"),
+        (status = 404, description = "Unknown"), (status = 410, description = "Deleted"),
+    )
+)]
+pub(crate) async fn points(
+    State(app): Shared,
+    Path(id): Path<String>,
+    query: Result<Query<RowQuery>, QueryRejection>,
+) -> Result<Json<PointPage>, ApiError> {
+    let Query(query) = query?;
+    find(&app, &id).await?;
+    let reader = app.store.reader();
+    let limit = query.limit.unwrap_or(MOST_ROWS).clamp(1, MOST_ROWS);
+    let texts = reader.sweep_rows(&id, &reader.sweep_engine(&id).await?, query.from.unwrap_or(0), limit).await?;
+    let rows = texts.iter().map(|text| serde_json::from_str::<PointRow>(text)).collect::<Result<Vec<_>, _>>();
+    let rows = rows.map_err(|error| StoreError::Damaged { what: "row of a sweep", detail: error.to_string() })?;
+    let next = rows.last().filter(|_| rows.len() as u32 == limit).map(|row| row.index + 1);
+    Ok(Json(PointPage { rows, next }))
+}
+
+/// Takes in what a share of the sweep has written elsewhere, as `planscope sweep` writes it; what is there stays. The file may come
+/// in parts, each with the first line in front.
+#[utoipa::path(
+    post, path = "/api/v1/sweeps/{id}/points", tag = "sweeps", params(("id" = String, Path, description = "Identifier")),
+    request_body(content = String, content_type = "application/jsonl"),
+    responses(
+        (status = 200, body = Gathered, description = "What is there now, and what is missing"),
+        (status = 404, description = "Unknown"), (status = 410, description = "Deleted"), (status = 413, description = "More than 16 MiB"),
+        (status = 422, description = "A line belongs to another sweep or engine; its place is named, and nothing is stored"),
+    )
+)]
+pub(crate) async fn gather(
+    State(app): Shared,
+    Path(id): Path<String>,
+    body: Result<Bytes, BytesRejection>,
+) -> Result<Json<Gathered>, ApiError> {
+    let body = body.map_err(|rejection| ApiError::body(&rejection, LARGEST_SCENARIO))?;
+    find(&app, &id).await?;
+    let text = String::from_utf8_lossy(&body);
+    let mut numbered = (1_usize..).zip(text.lines());
+    let refuse = |line: usize, detail: String| {
+        ApiError::InvalidQuestion(vec![FieldError::new("", format!("line {line}: {detail}"))])
+    };
+    let (_, heading) = numbered.next().ok_or_else(|| refuse(1, "there is none".to_owned()))?;
+    let sheet = Sheet::open(heading).map_err(|error| refuse(1, error.to_string()))?;
+    if sheet.sweep.id().as_str() != id {
+        return Err(refuse(1, format!("belongs to the sweep {}, not to {id}", sheet.sweep.id())));
+    }
+    let mut lines = Lines::new(&sheet);
+    for (number, line) in numbered {
+        lines.push(line).map_err(|error| refuse(number, error.to_string()))?;
+    }
+    Ok(Json(gathering::store(&app.store, &lines, app.clock.now()).await?))
+}
+
+/// All rows that are there as one file, the lines that `planscope sweep` writes.
+#[utoipa::path(
+    get, path = "/api/v1/sweeps/{id}/points.jsonl", tag = "sweeps", params(("id" = String, Path, description = "Identifier")),
+    responses(
+        (status = 200, body = String, content_type = "application/jsonl"),
+        (status = 404, description = "Unknown"), (status = 410, description = "Deleted"),
+    )
+)]
+pub(crate) async fn file(State(app): Shared, Path(id): Path<String>) -> Result<Response, ApiError> {
+    let kept = find(&app, &id).await?;
+    let engine = app.store.reader().sweep_engine(&id).await?;
+    let heading = Heading { engine: engine.clone(), ..Heading::of(&kept.sweep, Shard::WHOLE) };
+    let name = format!("attachment; filename=\"planscope-sweep-{}.jsonl\"", &id[..10]);
+    let pages = stream::try_unfold((app, id, engine, Some(0_u32)), |(app, id, engine, from)| async move {
+        let Some(from) = from else { return Ok(None) };
+        let texts = app.store.reader().sweep_rows(&id, &engine, from, MOST_ROWS).await?;
+        let last = texts.last().and_then(|text| serde_json::from_str::<PointRow>(text).ok()).map(|row| row.index + 1);
+        let next = last.filter(|_| texts.len() as u32 == MOST_ROWS);
+        let page: String = texts.into_iter().flat_map(|text| [text, "\n".to_owned()]).collect();
+        Ok::<_, StoreError>(Some((page, (app, id, engine, next))))
+    });
+    let head = stream::iter([Ok(format!("{}\n", heading.line()))]);
+    let headers = [(CONTENT_TYPE, "application/jsonl".to_owned()), (CONTENT_DISPOSITION, name)];
+    Ok((headers, Body::from_stream(head.chain(pages))).into_response())
+}
+
+/// Which picture.
+#[derive(Debug, Deserialize, IntoParams)]
+#[into_params(parameter_in = Query)]
+pub(crate) struct PictureQuery {
+    /// Place of the horizontal axis among the axes, from 0.
+    x: Option<usize>,
+    /// Place of the vertical axis; absent: a line per planner.
+    y: Option<usize>,
+    /// Places on all axes, "0,2,1", for those that are held.
+    at: Option<String>,
+    /// Planner of a map; absent: all.
+    planner: Option<String>,
+    /// The metric, iteration time by default.
+    metric: Option<Metric>,
+}
+
+/// A metric over one or two axes, ready to draw: at most 5,000 cells, each with its point and why it is empty.
+#[utoipa::path(
+    get, path = "/api/v1/sweeps/{id}/picture", tag = "sweeps", params(("id" = String, Path, description = "Identifier"), PictureQuery),
+    responses(
+        (status = 200, body = Picture), (status = 400, description = "A wrong query"), (status = 404, description = "Unknown"),
+        (status = 410, description = "Deleted"), (status = 422, description = "There is no such picture"),
+    )
+)]
+pub(crate) async fn picture(
+    State(app): Shared,
+    Path(id): Path<String>,
+    query: Result<Query<PictureQuery>, QueryRejection>,
+) -> Result<Json<Picture>, ApiError> {
+    let Query(query) = query?;
+    let kept = find(&app, &id).await?;
+    let at = query.at.as_deref().unwrap_or_default();
+    let at = at.split(',').filter(|place| !place.is_empty()).map(str::parse).collect::<Result<Vec<usize>, _>>();
+    let at = at.map_err(|_| ApiError::Malformed("at: numbers with commas between them are needed".to_owned()))?;
+    let planner = query.planner.filter(|planner| !planner.is_empty());
+    let planner =
+        planner.map(|planner| PlannerKind::from_id(&planner).ok_or(ApiError::NoSuchPlanner(planner))).transpose()?;
+    let metric = query.metric.unwrap_or_default();
+    let asked = Asked { x: query.x.unwrap_or(0), y: query.y, at, planner, metric };
+    let reader = app.store.reader();
+    let engine = reader.sweep_engine(&id).await?;
+    let picture = sweeps::picture(reader, &kept.sweep, &engine, &asked).await?;
+    Ok(Json(picture.map_err(|error| ApiError::InvalidQuestion(vec![error]))?))
+}
+
+/// Time against memory of all plans, those that no other beats in both first; at most 5,000.
+#[utoipa::path(
+    get, path = "/api/v1/sweeps/{id}/front", tag = "sweeps", params(("id" = String, Path, description = "Identifier")),
+    responses((status = 200, body = Front), (status = 404, description = "Unknown"), (status = 410, description = "Deleted"))
+)]
+pub(crate) async fn front(State(app): Shared, Path(id): Path<String>) -> Result<Json<Front>, ApiError> {
+    let kept = find(&app, &id).await?;
+    let reader = app.store.reader();
+    let plans = reader.sweep_plans(&id, &reader.sweep_engine(&id).await?).await?;
+    Ok(Json(sweeps::front(&kept.sweep, &plans)))
+}
+
+/// Stores the scenario of a point as a draft, so that it can be opened and planned whole.
+#[utoipa::path(
+    post, path = "/api/v1/sweeps/{id}/points/{point}/scenario", tag = "sweeps",
+    params(("id" = String, Path, description = "Identifier"), ("point" = u32, Path, description = "Number of the point")),
+    responses(
+        (status = 201, body = StoredScenario, description = "Stored"), (status = 200, body = StoredScenario, description = "It is stored already"),
+        (status = 400, description = "There is no such point"), (status = 404, description = "Unknown"), (status = 410, description = "Deleted"),
+        (status = 422, description = "The values make no valid scenario; every wrong field is named"),
+    )
+)]
+pub(crate) async fn scenario(
+    State(app): Shared,
+    Path((id, point)): Path<(String, u32)>,
+) -> Result<Answer<StoredScenario>, ApiError> {
+    let kept = find(&app, &id).await?;
+    let points = kept.sweep.points();
+    let point = kept.sweep.point(point);
+    let point =
+        point.ok_or_else(|| ApiError::Malformed(format!("the points are numbered from 0 to {}", points - 1)))?;
+    let datasets = datasets_of(&app, &kept.sweep).await?;
+    let valid = point.valid(&datasets).map_err(ApiError::InvalidScenario)?;
+    let is_new = app.store.writer().store_scenario(valid.id(), valid.scenario(), app.clock.now()).await?;
+    let stored = app.store.reader().scenario(valid.id().as_str()).await?;
+    Ok(if is_new { Answer::Created(api::path::scenario(&stored.id), stored) } else { Answer::Present(stored) })
+}
+
+/// What can be swept around a scenario: usual fields with values around the present ones, and scaling studies ready to be stored.
+#[utoipa::path(
+    get, path = "/api/v1/scenarios/{id}/sweeps", tag = "sweeps",
+    params(("id" = String, Path, description = "Identifier, or unique prefix of at least ten characters")),
+    responses(
+        (status = 200, body = SweepsOfScenario),
+        (status = 300, description = "The prefix is ambiguous; the candidates are named"),
+        (status = 400, description = "Too short, or not an identifier"),
+        (status = 404, description = "Unknown"),
+        (status = 410, description = "Deleted"),
+    )
+)]
+pub(crate) async fn of_scenario(
+    State(app): Shared,
+    Path(id): Path<String>,
+) -> Result<Json<SweepsOfScenario>, ApiError> {
+    let scenario = scenarios::find(&app, &id).await?.scenario;
+    let ready = |study: Study| {
+        let sweep = study.sweep(&scenario)?.ok()?;
+        let sweep = serde_json::from_str(&sweep.to_json()).ok()?;
+        Some(ReadyStudy { study, title: study.title().to_owned(), sweep })
+    };
+    let studies = Study::ALL.into_iter().filter_map(ready).collect();
+    Ok(Json(SweepsOfScenario { fields: usual_fields(&scenario), studies }))
+}
+
+/// Starts the planning of a stored sweep, or goes on with it.
+pub(crate) async fn begin(app: &Arc<App>, id: &str) -> Result<SweepProgress, ApiError> {
+    let kept = find(app, id).await?;
+    let datasets = datasets_of(app, &kept.sweep).await?;
+    Ok(app.sweeps.start(kept.sweep, datasets).await?)
+}
+
+async fn find(app: &App, id: &str) -> Result<KeptSweep, ApiError> {
+    let known: Result<SweepId, _> = id.parse();
+    let known = known.map_err(|error| ApiError::Malformed(error.to_string()))?;
+    Ok(app.store.reader().sweep(known.as_str()).await?)
+}
+
+/// Datasets that the base names, or values of its axes.
+async fn datasets_of(app: &App, sweep: &Sweep) -> Result<AtHand, ApiError> {
+    let mut names = Vec::new();
+    let base = sweep.scenario().pointer("/workload/samples").into_iter();
+    for source in base.chain(sweep.axes().iter().flat_map(|axis| &axis.values)) {
+        if let Ok(source) = serde_json::from_value::<SampleSource>(source.clone()) {
+            scenarios::collect(&source, &mut names);
+        }
+    }
+    Ok(AtHand::load(app.store.reader(), names).await?)
+}
+
+async fn described(app: &App, kept: KeptSweep) -> Result<StoredSweep, ApiError> {
+    let KeptSweep { sweep, title, note, tags, pinned, created_at } = kept;
+    let id = sweep.id().to_string();
+    let engine = app.store.reader().sweep_engine(&id).await?;
+    let points = sweep.points();
+    let progress = if let Some(progress) = app.sweeps.progress(&id) {
+        progress
+    } else {
+        let (done, without_plan) = app.store.reader().sweep_counts(&id, &engine).await?;
+        let state = if done == points { SweepState::Done } else { SweepState::Idle };
+        SweepProgress { state, points, done, without_plan, points_per_s: None }
+    };
+    Ok(StoredSweep {
+        axes: sweep.axes().iter().map(labelled).collect(),
+        planners: sweep.planners().into_iter().map(named).collect(),
+        sweep: serde_json::to_value(&sweep).expect("a sweep has only text keys"),
+        id,
+        title,
+        note,
+        tags,
+        pinned,
+        progress,
+        engine,
+        current_engine: ENGINE.to_owned(),
+        created_at,
+    })
+}

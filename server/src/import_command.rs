@@ -1,0 +1,171 @@
+//! `planscope import`: gathers what shares of sweeps have written.
+
+use std::fs::File;
+use std::io::{BufRead, BufReader};
+use std::path::Path;
+use std::process::ExitCode;
+
+use anyhow::{Context, bail};
+use api::sweep::{Gathered, StoredSweep};
+use planner::sweep::{Sheet, Sweep, ranges, runs};
+
+use crate::clock::{Clock, SystemClock};
+use crate::config::ImportArguments;
+use crate::rehearsal::Remote;
+use crate::store::Store;
+use crate::sweeps::gathering::{self, Lines};
+
+/// Exit code where points are missing still.
+const MISSING: u8 = 3;
+/// Lines that are stored, or sent, at once.
+const BATCH: usize = 1_000;
+/// Most bytes of a line: a heading holds its scenario.
+const LONGEST_LINE: u64 = 16 << 20;
+/// Most bytes that are sent at once.
+const LARGEST_REQUEST: usize = 8 << 20;
+
+/// What stands behind the flags in `planscope import --help`.
+pub const HELP: &str = "\
+Every file says itself of which sweep it is, so any files of one sweep can be given in any order, and again: what is there already \
+is left as it is. A line of another sweep or another engine is refused with its place; the lines before it are stored.
+
+  planscope import points-*.jsonl
+  planscope import points-*.jsonl --server http://127.0.0.1:8080
+
+Exits with 0 when all points are there, 3 where some are missing, which are named, and 1 where a file is refused.";
+
+/// Gathers files.
+pub fn run(arguments: &ImportArguments) -> anyhow::Result<ExitCode> {
+    let mut target = match &arguments.server {
+        Some(server) => {
+            let token = arguments.token.as_deref().filter(|token| !token.is_empty());
+            Target::Server(Remote::new(server, token))
+        }
+        None => Target::Database(Box::new(Database::open(&arguments.database)?)),
+    };
+    let gathered = gather(&arguments.files, &mut target);
+    target.close();
+    let Some((sweep, added, of)) = gathered? else { bail!("the files are empty") };
+    println!("sweep {}: {added} new points", sweep.sweep);
+    if sweep.missing.is_empty() {
+        println!("all {} points are there", sweep.points);
+        return Ok(ExitCode::SUCCESS);
+    }
+    println!("missing points: {}", ranges(&sweep.missing));
+    if let Some(of) = of {
+        let missing: std::collections::BTreeSet<u32> =
+            sweep.missing.iter().flat_map(|&[first, last]| first..=last).map(|point| point % of + 1).collect();
+        println!("missing shards of {of}: {}", ranges(&runs(missing)));
+    }
+    Ok(ExitCode::from(MISSING))
+}
+
+/// Stores the lines of all files: what is there then, how many rows are new, and into how many shares the points were cut.
+fn gather(files: &[std::path::PathBuf], target: &mut Target) -> anyhow::Result<Option<(Gathered, u64, Option<u32>)>> {
+    let mut first: Option<(Sweep, String)> = None;
+    let mut last = None;
+    let mut added = 0;
+    let mut shares = std::collections::BTreeSet::new();
+    for path in files {
+        let file = File::open(path).with_context(|| format!("cannot read {}", path.display()))?;
+        let mut reader = BufReader::new(file);
+        let Some(heading) = next_line(&mut reader, path, 1)? else { continue };
+        let sheet = Sheet::open(&heading).with_context(|| format!("{}: line 1", path.display()))?;
+        let (sweep, engine) = first.get_or_insert_with(|| (sheet.sweep.clone(), sheet.heading.engine.clone()));
+        if sweep.id() != sheet.sweep.id() {
+            bail!("{}: line 1 belongs to the sweep {}, not to {}", path.display(), sheet.sweep.id(), sweep.id());
+        }
+        if *engine != sheet.heading.engine {
+            bail!("{}: line 1 was made by {}, not by {engine}", path.display(), sheet.heading.engine);
+        }
+        shares.insert(sheet.shard.of());
+        let mut lines = Lines::new(&sheet);
+        let (mut number, mut bytes) = (1_usize, 0);
+        loop {
+            number += 1;
+            let line = next_line(&mut reader, path, number)?;
+            if let Some(line) = &line {
+                bytes += line.len();
+                if let Err(error) = lines.push(line) {
+                    // What stands before the line is good.
+                    target.store(&mut lines)?;
+                    return Err(error).with_context(|| format!("{}: line {number}", path.display()));
+                }
+            }
+            if line.is_none() || lines.len() >= BATCH || bytes > LARGEST_REQUEST {
+                let gathered = target.store(&mut lines)?;
+                added += gathered.added;
+                last = Some(gathered);
+                bytes = 0;
+            }
+            if line.is_none() {
+                break;
+            }
+        }
+    }
+    // Shares can be named where all files were cut the same way.
+    let of = shares.first().copied().filter(|of| shares.len() == 1 && *of > 1);
+    Ok(last.map(|gathered| (gathered, added, of)))
+}
+
+/// The next whole line; one that was cut is left out with a word.
+fn next_line(reader: &mut impl BufRead, path: &Path, number: usize) -> anyhow::Result<Option<String>> {
+    let mut line = Vec::new();
+    std::io::Read::take(&mut *reader, LONGEST_LINE).read_until(b'\n', &mut line)?;
+    if line.is_empty() {
+        return Ok(None);
+    }
+    if line.pop() != Some(b'\n') {
+        eprintln!("{}: line {number} is cut and left out; planscope sweep --resume writes it again", path.display());
+        return Ok(None);
+    }
+    let text = String::from_utf8(line).map_err(|_| anyhow::anyhow!("{}: line {number} is no text", path.display()))?;
+    Ok(Some(text))
+}
+
+/// Where points are stored.
+enum Target {
+    Database(Box<Database>),
+    Server(Remote),
+}
+
+/// A database file of which this program is the only writer.
+struct Database {
+    runtime: tokio::runtime::Runtime,
+    store: Store,
+    clock: SystemClock,
+}
+
+impl Database {
+    fn open(path: &Path) -> anyhow::Result<Self> {
+        let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
+        let opened = runtime.block_on(Store::open(path));
+        let store = opened.with_context(|| format!("cannot open the database {}", path.display()))?;
+        Ok(Self { runtime, store, clock: SystemClock::start() })
+    }
+}
+
+impl Target {
+    /// Stores the lines so far and empties them.
+    fn store(&mut self, lines: &mut Lines<'_>) -> anyhow::Result<Gathered> {
+        let gathered = match self {
+            Self::Database(database) => {
+                let now = database.clock.now();
+                database.runtime.block_on(gathering::store(&database.store, lines, now))?
+            }
+            Self::Server(remote) => {
+                let sweep = lines.sheet().sweep.to_json();
+                let stored: StoredSweep = remote.post(api::path::SWEEPS, "application/json", sweep)?;
+                remote.post(&api::path::sweep_points(&stored.id), "application/jsonl", lines.text())?
+            }
+        };
+        lines.clear();
+        Ok(gathered)
+    }
+
+    fn close(self) {
+        if let Self::Database(database) = self {
+            database.runtime.block_on(database.store.close());
+        }
+    }
+}

@@ -1,0 +1,394 @@
+//! Sweeps and the rows of their points, keyed by sweep, engine and number.
+
+use std::collections::BTreeSet;
+
+use api::sweep::{SweepLine, SweepList};
+use jiff::Timestamp;
+use planner::outcome::ENGINE;
+use planner::scenario::PlannerKind;
+use planner::sweep::{PointRow, Sweep};
+
+use super::{Order, Reader, Shelf, StoreError, Wanted, Writer};
+use crate::clock::rfc3339;
+
+const WHAT: &str = "sweep";
+
+/// The list of sweeps.
+pub(crate) const SWEEPS: Shelf = Shelf {
+    table: "sweep",
+    text: "title || ' ' || coalesce(note, '') || ' ' || tags_json || ' ' || axes || ' ' || id",
+    tags: "tags_json",
+    listed: "1",
+    can_return: "deleted_at_ms IS NOT NULL AND sweep_json IS NOT NULL",
+    stored: "SELECT coalesce((SELECT sum(length(sweep_json)) FROM sweep), 0) + coalesce((SELECT sum(length(row_json)) FROM sweep_point), 0)",
+    deleted: "SELECT coalesce(sum(length(row_json)), 0) FROM sweep_point WHERE sweep_id IN (
+                  SELECT id FROM sweep WHERE deleted_at_ms IS NOT NULL)",
+    orders: &[
+        Order { name: "created", key: "created_at_ms" },
+        Order { name: "name", key: "lower(title)" },
+        Order { name: "points", key: "points" },
+    ],
+};
+
+/// A sweep as it is stored.
+#[derive(Debug, Clone)]
+pub struct KeptSweep {
+    /// The sweep.
+    pub sweep: Sweep,
+    /// What people call it.
+    pub title: String,
+    /// Note beside it.
+    pub note: Option<String>,
+    /// Tags.
+    pub tags: Vec<String>,
+    /// Whether it stands in front of the list.
+    pub pinned: bool,
+    /// When it was stored.
+    pub created_at: String,
+}
+
+/// A plan as fronts look at it.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct PlanFigures {
+    /// Number of the point.
+    pub point: u32,
+    /// The planner.
+    pub planner: PlannerKind,
+    /// Mean time of an iteration, in s.
+    pub iteration_s: f64,
+    /// Largest memory of any rank, in GiB.
+    pub peak_memory_gib: f64,
+}
+
+impl Writer {
+    /// Stores a sweep; the same one again changes nothing, except that a deleted one is back. Says whether it is new.
+    pub async fn store_sweep(&self, sweep: &Sweep, now: Timestamp) -> Result<bool, StoreError> {
+        let id = sweep.id();
+        let axes: Vec<&str> = sweep.axes().iter().map(planner::sweep::Axis::name).collect();
+        let axes = axes.join(" × ");
+        let json = sweep.to_json();
+        let mut write = self.begin().await?;
+        write.room_for(json.len()).await?;
+        let changed = sqlx::query(
+            "INSERT INTO sweep (id, title, axes, points, created_at_ms, sweep_json) VALUES (?1, ?2, ?3, ?4, ?5, ?6)
+             ON CONFLICT (id) DO UPDATE SET deleted_at_ms = NULL, sweep_json = excluded.sweep_json
+             WHERE deleted_at_ms IS NOT NULL",
+        )
+        .bind(id.as_str())
+        .bind(sweep.title().unwrap_or(&axes))
+        .bind(&axes)
+        .bind(sweep.points())
+        .bind(now.as_millisecond())
+        .bind(json)
+        .execute(&mut *write)
+        .await?
+        .rows_affected();
+        write.commit().await?;
+        Ok(changed == 1)
+    }
+
+    /// Stores rows with the text that they came in. A point that has a row of that engine keeps it. Says how many are new.
+    pub async fn store_sweep_rows(&self, id: &str, rows: &[(PointRow, String)]) -> Result<u64, StoreError> {
+        let mut write = self.begin().await?;
+        write.room_for(rows.iter().map(|(_, text)| text.len()).sum()).await?;
+        let mut added = 0;
+        for (row, text) in rows {
+            let plans = row.planners().iter().filter(|planner| planner.figures().is_some()).count();
+            let stored = sqlx::query(
+                "INSERT INTO sweep_point (sweep_id, engine, point, plans, row_json)
+                 SELECT id, ?2, ?3, ?4, ?5 FROM sweep WHERE id = ?1 AND deleted_at_ms IS NULL
+                 ON CONFLICT DO NOTHING",
+            )
+            .bind(id)
+            .bind(&row.engine)
+            .bind(row.index)
+            .bind(i64::try_from(plans).unwrap_or(i64::MAX))
+            .bind(text)
+            .execute(&mut *write)
+            .await?
+            .rows_affected();
+            if stored == 0 {
+                continue;
+            }
+            added += stored;
+            for planner in row.planners() {
+                let Some(figures) = planner.figures() else { continue };
+                sqlx::query(
+                    "INSERT INTO sweep_plan (sweep_id, engine, point, planner, iteration_s, peak_memory_gib)
+                     VALUES (?, ?, ?, ?, ?, ?) ON CONFLICT DO NOTHING",
+                )
+                .bind(id)
+                .bind(&row.engine)
+                .bind(row.index)
+                .bind(planner.planner().id())
+                .bind(figures.iteration_s)
+                .bind(figures.peak_memory_gib)
+                .execute(&mut *write)
+                .await?;
+            }
+        }
+        write.commit().await?;
+        Ok(added)
+    }
+
+    /// Says that the points of a sweep are to be planned, or no longer.
+    pub async fn want_sweep(&self, id: &str, since: Option<Timestamp>) -> Result<(), StoreError> {
+        let mut write = self.begin().await?;
+        let changed = sqlx::query("UPDATE sweep SET wanted_at_ms = ? WHERE id = ? AND deleted_at_ms IS NULL")
+            .bind(since.map(Timestamp::as_millisecond))
+            .bind(id)
+            .execute(&mut *write)
+            .await?
+            .rows_affected();
+        if changed != 1 {
+            return Err(StoreError::missed(WHAT, id));
+        }
+        write.commit().await
+    }
+
+    /// Changes name, note, tags, and whether it is pinned.
+    pub async fn change_sweep(&self, id: &str, words: &api::shelf::Words, now: Timestamp) -> Result<(), StoreError> {
+        let mut write = self.begin().await?;
+        let changed = sqlx::query(
+            "UPDATE sweep SET title = coalesce(?1, title), note = iif(?2 IS NULL, note, nullif(?2, '')),
+                              tags_json = coalesce(?3, tags_json),
+                              pinned_at_ms = CASE ?5 WHEN 1 THEN coalesce(pinned_at_ms, ?6) WHEN 0 THEN NULL ELSE pinned_at_ms END
+             WHERE id = ?4 AND deleted_at_ms IS NULL",
+        )
+        .bind(words.name.as_deref())
+        .bind(words.note.as_deref())
+        .bind(words.tags.as_ref().map(|tags| serde_json::to_string(tags).expect("texts")))
+        .bind(id)
+        .bind(words.pinned)
+        .bind(now.as_millisecond())
+        .execute(&mut *write)
+        .await?
+        .rows_affected();
+        if changed != 1 {
+            return Err(StoreError::missed(WHAT, id));
+        }
+        write.commit().await
+    }
+
+    /// Deletes a sweep. Its rows stay until [`Writer::forget_sweeps`].
+    pub async fn delete_sweep(&self, id: &str, now: Timestamp) -> Result<(), StoreError> {
+        let mut write = self.begin().await?;
+        let deleted = sqlx::query(
+            "UPDATE sweep SET deleted_at_ms = ?, wanted_at_ms = NULL WHERE id = ? AND deleted_at_ms IS NULL",
+        )
+        .bind(now.as_millisecond())
+        .bind(id)
+        .execute(&mut *write)
+        .await?
+        .rows_affected();
+        if deleted != 1 {
+            return Err(StoreError::missed(WHAT, id));
+        }
+        write.commit().await
+    }
+
+    /// Brings a deleted sweep back with its rows; one that is there stays.
+    pub async fn restore_sweep(&self, id: &str) -> Result<(), StoreError> {
+        let mut write = self.begin().await?;
+        let deleted: Option<(Option<i64>, bool)> =
+            sqlx::query_as("SELECT deleted_at_ms, sweep_json IS NOT NULL FROM sweep WHERE id = ?")
+                .bind(id)
+                .fetch_optional(&mut *write)
+                .await?;
+        match deleted {
+            None => return Err(StoreError::missed(WHAT, id)),
+            Some((Some(at), false)) => return Err(gone(id, at, false)),
+            Some(_) => {}
+        }
+        sqlx::query("UPDATE sweep SET deleted_at_ms = NULL WHERE id = ?").bind(id).execute(&mut *write).await?;
+        write.commit().await
+    }
+
+    /// Forgets for good what was deleted before a time; the identifier stays and says when. Says how many sweeps went.
+    pub async fn forget_sweeps(&self, deleted_before: Timestamp) -> Result<u64, StoreError> {
+        let before = deleted_before.as_millisecond();
+        let mut write = self.begin().await?;
+        sqlx::query(
+            "DELETE FROM sweep_point WHERE sweep_id IN (SELECT id FROM sweep WHERE deleted_at_ms < ? AND sweep_json IS NOT NULL)",
+        )
+        .bind(before)
+        .execute(&mut *write)
+        .await?;
+        let forgotten = sqlx::query(
+            "UPDATE sweep SET sweep_json = NULL, note = NULL, tags_json = '[]', pinned_at_ms = NULL
+             WHERE deleted_at_ms < ? AND sweep_json IS NOT NULL",
+        )
+        .bind(before)
+        .execute(&mut *write)
+        .await?
+        .rows_affected();
+        write.commit().await?;
+        Ok(forgotten)
+    }
+}
+
+/// A row of the list.
+#[derive(sqlx::FromRow)]
+struct LineRow {
+    id: String,
+    title: String,
+    axes: String,
+    points: u32,
+    done: u32,
+    created_at_ms: i64,
+    note: Option<String>,
+    tags_json: String,
+    pinned_at_ms: Option<i64>,
+    deleted_at_ms: Option<i64>,
+    bytes: i64,
+}
+
+/// JSON, title, note, tags, pinned, creation and deletion of a sweep.
+type KeptRow = (Option<String>, String, Option<String>, String, Option<i64>, i64, Option<i64>);
+
+impl Reader {
+    /// A stored sweep.
+    pub async fn sweep(&self, id: &str) -> Result<KeptSweep, StoreError> {
+        let row: Option<KeptRow> = sqlx::query_as(
+            "SELECT sweep_json, title, note, tags_json, pinned_at_ms, created_at_ms, deleted_at_ms FROM sweep WHERE id = ?",
+        )
+        .bind(id)
+        .fetch_optional(self.pool())
+        .await?;
+        let (json, title, note, tags, pinned_at_ms, created_at_ms, deleted_at_ms) =
+            row.ok_or_else(|| StoreError::missed(WHAT, id))?;
+        if let Some(at) = deleted_at_ms {
+            return Err(gone(id, at, json.is_some()));
+        }
+        let sweep = Sweep::parse(json.as_deref().unwrap_or_default()).map_err(|errors| StoreError::Damaged {
+            what: WHAT,
+            detail: errors.first().map(ToString::to_string).unwrap_or_default(),
+        })?;
+        let tags = serde_json::from_str(&tags).map_err(|error| StoreError::damaged(WHAT, &error))?;
+        let (pinned, created_at) = (pinned_at_ms.is_some(), rfc3339(created_at_ms));
+        Ok(KeptSweep { sweep: sweep.titled(Some(title.clone())), title, note, tags, pinned, created_at })
+    }
+
+    /// A page of the sweeps.
+    pub(crate) async fn sweeps(&self, wanted: &Wanted) -> Result<SweepList, StoreError> {
+        let found = self.page(&SWEEPS, wanted).await?;
+        let rows: Vec<LineRow> = sqlx::query_as(
+            "SELECT id, title, axes, points, created_at_ms, note, tags_json, pinned_at_ms, deleted_at_ms,
+                    (SELECT count(*) FROM sweep_point WHERE sweep_id = sweep.id AND engine = ?1) AS done,
+                    coalesce(length(sweep_json), 0)
+                        + coalesce((SELECT sum(length(row_json)) FROM sweep_point WHERE sweep_id = sweep.id), 0) AS bytes
+             FROM sweep WHERE id IN (SELECT value FROM json_each(?2))",
+        )
+        .bind(ENGINE)
+        .bind(found.json())
+        .fetch_all(self.pool())
+        .await?;
+        let line = |row: LineRow| -> Result<SweepLine, StoreError> {
+            Ok(SweepLine {
+                tags: serde_json::from_str(&row.tags_json).map_err(|error| StoreError::damaged(WHAT, &error))?,
+                id: row.id,
+                title: row.title,
+                axes: row.axes,
+                points: row.points,
+                done: row.done,
+                created_at: rfc3339(row.created_at_ms),
+                note: row.note,
+                pinned: row.pinned_at_ms.is_some(),
+                deleted_at: row.deleted_at_ms.map(rfc3339),
+                bytes: row.bytes.unsigned_abs(),
+            })
+        };
+        let rows = found.in_order(rows, |row| &row.id);
+        Ok(SweepList { sweeps: rows.into_iter().map(line).collect::<Result<_, _>>()?, page: found.page })
+    }
+
+    /// Sweeps whose points are to be planned, those that wait longest first.
+    pub async fn wanted_sweeps(&self) -> Result<Vec<String>, StoreError> {
+        Ok(sqlx::query_scalar(
+            "SELECT id FROM sweep WHERE wanted_at_ms IS NOT NULL AND deleted_at_ms IS NULL ORDER BY wanted_at_ms",
+        )
+        .fetch_all(self.pool())
+        .await?)
+    }
+
+    /// The engine whose rows are shown: this one where it has any, else the one with most.
+    pub async fn sweep_engine(&self, id: &str) -> Result<String, StoreError> {
+        let engine: Option<String> = sqlx::query_scalar(
+            "SELECT engine FROM sweep_point WHERE sweep_id = ?1 GROUP BY engine
+             ORDER BY engine = ?2 DESC, count(*) DESC, engine LIMIT 1",
+        )
+        .bind(id)
+        .bind(ENGINE)
+        .fetch_optional(self.pool())
+        .await?;
+        Ok(engine.unwrap_or_else(|| ENGINE.to_owned()))
+    }
+
+    /// Points with a row of an engine.
+    pub async fn sweep_present(&self, id: &str, engine: &str) -> Result<BTreeSet<u32>, StoreError> {
+        let points: Vec<u32> = sqlx::query_scalar("SELECT point FROM sweep_point WHERE sweep_id = ? AND engine = ?")
+            .bind(id)
+            .bind(engine)
+            .fetch_all(self.pool())
+            .await?;
+        Ok(points.into_iter().collect())
+    }
+
+    /// How many points have a row of an engine, and how many of these no plan.
+    pub async fn sweep_counts(&self, id: &str, engine: &str) -> Result<(u32, u32), StoreError> {
+        Ok(sqlx::query_as(
+            "SELECT count(*), coalesce(sum(plans = 0), 0) FROM sweep_point WHERE sweep_id = ? AND engine = ?",
+        )
+        .bind(id)
+        .bind(engine)
+        .fetch_one(self.pool())
+        .await?)
+    }
+
+    /// The texts of rows from a number on.
+    pub async fn sweep_rows(&self, id: &str, engine: &str, from: u32, limit: u32) -> Result<Vec<String>, StoreError> {
+        Ok(sqlx::query_scalar(
+            "SELECT row_json FROM sweep_point WHERE sweep_id = ? AND engine = ? AND point >= ? ORDER BY point LIMIT ?",
+        )
+        .bind(id)
+        .bind(engine)
+        .bind(from)
+        .bind(limit)
+        .fetch_all(self.pool())
+        .await?)
+    }
+
+    /// The texts of the rows of these points.
+    pub async fn sweep_rows_of(&self, id: &str, engine: &str, points: &[u32]) -> Result<Vec<String>, StoreError> {
+        Ok(sqlx::query_scalar(
+            "SELECT row_json FROM sweep_point WHERE sweep_id = ? AND engine = ?
+             AND point IN (SELECT value FROM json_each(?))",
+        )
+        .bind(id)
+        .bind(engine)
+        .bind(serde_json::to_string(points).expect("numbers"))
+        .fetch_all(self.pool())
+        .await?)
+    }
+
+    /// Time against memory of all plans, fastest first.
+    pub async fn sweep_plans(&self, id: &str, engine: &str) -> Result<Vec<PlanFigures>, StoreError> {
+        let rows: Vec<(u32, String, f64, f64)> = sqlx::query_as(
+            "SELECT point, planner, iteration_s, peak_memory_gib FROM sweep_plan WHERE sweep_id = ? AND engine = ?
+             ORDER BY iteration_s, peak_memory_gib, point, planner",
+        )
+        .bind(id)
+        .bind(engine)
+        .fetch_all(self.pool())
+        .await?;
+        let figures = |(point, planner, iteration_s, peak_memory_gib): (u32, String, f64, f64)| {
+            let planner = PlannerKind::from_id(&planner)?;
+            Some(PlanFigures { point, planner, iteration_s, peak_memory_gib })
+        };
+        Ok(rows.into_iter().filter_map(figures).collect())
+    }
+}
+
+fn gone(id: &str, at: i64, can_return: bool) -> StoreError {
+    StoreError::Gone { what: WHAT, id: id.to_owned(), at: rfc3339(at), can_return }
+}

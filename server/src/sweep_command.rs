@@ -1,0 +1,214 @@
+//! `planscope sweep`: plans the points of a sweep, or a share of them, without a server and without a word to other shares.
+
+use std::fs::{File, OpenOptions};
+use std::io::{BufRead, BufReader, Seek, SeekFrom, Write};
+use std::panic::AssertUnwindSafe;
+use std::path::Path;
+use std::process::ExitCode;
+use std::sync::OnceLock;
+use std::time::{Duration, Instant};
+
+use anyhow::{Context, bail, ensure};
+use planner::engine::Unobserved;
+use planner::ranking::Workers;
+use planner::scenario::validate::Datasets;
+use planner::sweep::{Heading, Point, PointAnswer, PointRow, Shard, Sheet, Sweep};
+
+use crate::config::SweepArguments;
+use crate::plan_command::{Files, read};
+use crate::workers::Threads;
+
+/// Exit code of a sweep that is not valid.
+const INVALID: u8 = 2;
+/// Exit code where points failed by a fault of ours.
+const FAULTY: u8 = 3;
+/// Points of a batch, per thread: enough that threads seldom wait for the slowest point of a batch.
+const BATCH: usize = 16;
+/// How often lines are forced to the disk: what a power cut may lose, and is planned again.
+const SYNC: Duration = Duration::from_secs(2);
+/// How often progress is told.
+const TELL: Duration = Duration::from_secs(5);
+
+/// What stands behind the flags in `planscope sweep --help`.
+pub const HELP: &str = "\
+A sweep is a scenario and the fields that change:
+
+  {\"schema\": \"sweep/1\", \"scenario\": {..}, \"axes\": [
+     {\"pointer\": \"/cluster/nodes\", \"values\": [1, 2, 4]},
+     {\"pointer\": \"/workload/context_length\", \"from\": 4096, \"to\": 65536, \"steps\": 5, \"scale\": \"log2\"}],
+   \"planners\": [\"1f1b\", \"pipeweaver\"], \"seeds\": [1, 2]}
+
+The first line of a file says of which sweep it is; then every point is a line, in the order of their numbers. A point that no \
+planner can plan is a line that says why. Any shares of any number of machines give the same lines: gather them with \
+planscope import.
+
+  planscope sweep sweep.json --shard 3/16 --out points-3.jsonl --resume
+
+Exits with 0 when all lines are written, 1 where they could not be, 2 where the sweep is not valid, 3 where points failed by a \
+fault of Planscope.";
+
+/// Plans a sweep file, point after point.
+pub fn run(arguments: &SweepArguments) -> anyhow::Result<ExitCode> {
+    let datasets = Files::read(&arguments.datasets)?;
+    let sweep = match Sweep::parse(&read(&arguments.sweep)?) {
+        Ok(sweep) => sweep,
+        Err(errors) => {
+            let mut out = std::io::stderr().lock();
+            for error in &errors {
+                writeln!(out, "{error}")?;
+            }
+            return Ok(ExitCode::from(INVALID));
+        }
+    };
+    let shard = arguments.shard;
+    let heading = Heading::of(&sweep, shard).line();
+    let points: Vec<u32> = shard.points(sweep.points()).collect();
+    let (mut sheet, Kept { rows: done, bytes }) = match &arguments.out {
+        None => (Sink::Output(std::io::stdout()), Kept::default()),
+        Some(path) => open(path, arguments.resume, &heading, &points)?,
+    };
+    if bytes == 0 {
+        sheet.write(format!("{heading}\n").as_bytes())?;
+    }
+    let of = if shard == Shard::WHOLE { String::new() } else { format!(" of shard {shard}") };
+    eprintln!("sweep {}: {} points{of}, {done} there already", sweep.id(), points.len());
+    let threads = arguments.threads();
+    let began = Instant::now();
+    let (mut told, mut synced, mut failed) = (began, began, 0_usize);
+    let mut written = done;
+    for batch in points[done..].chunks(threads.count() * BATCH) {
+        let rows = plan(&sweep, batch, &datasets, threads);
+        let mut lines = String::new();
+        for row in &rows {
+            failed += usize::from(matches!(row.answer, PointAnswer::Failed { .. }));
+            lines.push_str(&serde_json::to_string(row)?);
+            lines.push('\n');
+        }
+        sheet.write(lines.as_bytes())?;
+        written += rows.len();
+        if synced.elapsed() >= SYNC {
+            sheet.sync()?;
+            synced = Instant::now();
+        }
+        if told.elapsed() >= TELL {
+            eprintln!("{}", progress(written, points.len(), written - done, began.elapsed()));
+            told = Instant::now();
+        }
+    }
+    sheet.sync()?;
+    eprintln!("{}", progress(written, points.len(), written - done, began.elapsed()));
+    if failed > 0 {
+        eprintln!("{failed} points failed by a fault of Planscope; their lines say which");
+        return Ok(ExitCode::from(FAULTY));
+    }
+    Ok(ExitCode::SUCCESS)
+}
+
+/// Plans a point; a planner that stops is a row that says so.
+pub(crate) fn plan_point(point: &Point, datasets: &dyn Datasets) -> PointRow {
+    std::panic::catch_unwind(AssertUnwindSafe(|| point.plan(datasets, &mut Unobserved)))
+        .ok()
+        .and_then(Result::ok)
+        // The panic hook has written the place and the message.
+        .unwrap_or_else(|| PointRow::failed(point, STOPPED))
+}
+
+/// What the row of a point says whose planner stopped.
+pub(crate) const STOPPED: &str =
+    "a planner stopped unexpectedly; this is a fault of Planscope, please report the scenario";
+
+/// Rows of points, in their order, planned side by side.
+fn plan(sweep: &Sweep, batch: &[u32], datasets: &(dyn Datasets + Sync), threads: Threads) -> Vec<PointRow> {
+    let rows: Vec<OnceLock<PointRow>> = batch.iter().map(|_| OnceLock::new()).collect();
+    threads.run(batch.len(), &|number| {
+        if let Some(point) = sweep.point(batch[number]) {
+            // Every job has a place of its own, which is empty.
+            let _ = rows[number].set(plan_point(&point, datasets));
+        }
+    });
+    rows.into_iter().filter_map(OnceLock::into_inner).collect()
+}
+
+fn progress(written: usize, all: usize, planned: usize, elapsed: Duration) -> String {
+    let rate = planned as f64 / elapsed.as_secs_f64().max(1e-3);
+    let left = (all - written) as f64 / rate.max(1e-9);
+    let left = if written == all { String::new() } else { format!(", {left:.0} s left") };
+    format!("{written} of {all} points, {rate:.1} a second{left}")
+}
+
+/// Where lines go.
+enum Sink {
+    Output(std::io::Stdout),
+    File(File),
+}
+
+impl Sink {
+    fn write(&mut self, bytes: &[u8]) -> anyhow::Result<()> {
+        match self {
+            Self::Output(out) => out.lock().write_all(bytes)?,
+            Self::File(file) => file.write_all(bytes).context("cannot write the lines")?,
+        }
+        Ok(())
+    }
+
+    fn sync(&self) -> anyhow::Result<()> {
+        match self {
+            Self::Output(out) => Ok(out.lock().flush()?),
+            Self::File(file) => file.sync_data().context("cannot write the lines"),
+        }
+    }
+}
+
+/// What is whole of a file.
+#[derive(Debug, Clone, Copy, Default)]
+struct Kept {
+    /// Rows, the heading not counted.
+    rows: usize,
+    /// Where the last whole line ends; 0 where there is no heading.
+    bytes: u64,
+}
+
+/// The file to write to, standing behind the lines that are whole.
+fn open(path: &Path, resume: bool, heading: &str, points: &[u32]) -> anyhow::Result<(Sink, Kept)> {
+    if !resume {
+        let made = OpenOptions::new().write(true).create_new(true).open(path);
+        let file = made.with_context(|| format!("cannot make {}; --resume goes on with one", path.display()))?;
+        return Ok((Sink::File(file), Kept::default()));
+    }
+    let mut file = OpenOptions::new().read(true).write(true).create(true).truncate(false).open(path)?;
+    let kept = whole_rows(&file, heading, points).with_context(|| path.display().to_string())?;
+    file.set_len(kept.bytes)?;
+    file.seek(SeekFrom::End(0))?;
+    Ok((Sink::File(file), kept))
+}
+
+/// What is whole of a file. A last line that was cut is not.
+fn whole_rows(file: &File, heading: &str, points: &[u32]) -> anyhow::Result<Kept> {
+    let mut reader = BufReader::new(file);
+    let (mut rows, mut end) = (0, 0_u64);
+    let mut line = Vec::new();
+    let mut sheet: Option<Sheet> = None;
+    for number in 1_usize.. {
+        line.clear();
+        let length = reader.read_until(b'\n', &mut line)?;
+        if line.last() != Some(&b'\n') {
+            break;
+        }
+        let text = std::str::from_utf8(&line).unwrap_or_default().trim_end_matches('\n');
+        match &sheet {
+            None => {
+                ensure!(text == heading, "line 1 is not the heading of this sweep, shard and engine");
+                sheet = Some(Sheet::open(text)?);
+            }
+            Some(sheet) => match sheet.row(text) {
+                Ok(row) if points.get(rows) == Some(&row.index) => rows += 1,
+                // A crash of the machine may leave anything in what was not forced to the disk, but only at the end.
+                Err(_) if reader.fill_buf()?.is_empty() => break,
+                Ok(row) => bail!("line {number}: point {} is out of order", row.index),
+                Err(error) => bail!("line {number}: {error}"),
+            },
+        }
+        end += length as u64;
+    }
+    Ok(Kept { rows, bytes: end })
+}

@@ -1,0 +1,218 @@
+//! Pictures of a sweep, ready to draw.
+
+use std::collections::HashMap;
+
+use api::sweep::{Cell, Front, FrontPlan, LabelledAxis, Layer, Metric, NamedPlanner, Picture};
+use planner::scenario::{FieldError, PlannerKind};
+use planner::sweep::{Axis, Figures, PlannerRow, PointAnswer, PointRow, Sweep};
+
+use crate::store::{PlanFigures, Reader, StoreError};
+
+/// Most cells of a picture, and most plans of a front: what a chart draws at once.
+const MOST_DRAWN: usize = 5_000;
+
+/// What a picture is asked for.
+#[derive(Debug, Clone, Default)]
+pub(crate) struct Asked {
+    /// Place of the horizontal axis.
+    pub(crate) x: usize,
+    /// Place of the vertical axis.
+    pub(crate) y: Option<usize>,
+    /// Places on all axes, for those that are held.
+    pub(crate) at: Vec<usize>,
+    /// Planner of a map; all planners of lines.
+    pub(crate) planner: Option<PlannerKind>,
+    /// The metric.
+    pub(crate) metric: Metric,
+}
+
+/// An axis, ready to draw.
+pub(crate) fn labelled(axis: &Axis) -> LabelledAxis {
+    let unit = axis.unit.as_ref().map(|unit| format!(", {unit}")).unwrap_or_default();
+    let numbers: Option<Vec<f64>> = axis.values.iter().map(serde_json::Value::as_f64).collect();
+    LabelledAxis {
+        pointer: axis.pointer.clone(),
+        title: format!("{}{unit}", axis.name()),
+        labels: (0..axis.values.len()).map(|place| axis.label(place)).collect(),
+        numbers,
+    }
+}
+
+/// A planner with its name.
+pub(crate) fn named(planner: PlannerKind) -> NamedPlanner {
+    NamedPlanner { planner, title: planner.title().to_owned() }
+}
+
+/// The points of a picture, row by row.
+fn grid(sweep: &Sweep, asked: &Asked) -> Result<Vec<Vec<u32>>, FieldError> {
+    let sizes: Vec<usize> = sweep.axes().iter().map(|axis| axis.values.len()).collect();
+    let mut at = asked.at.clone();
+    at.resize(sizes.len(), 0);
+    let known = |field: &str, axis: usize| {
+        sizes.get(axis).copied().ok_or_else(|| FieldError::new(field, format!("there are {} axes", sizes.len())))
+    };
+    let columns = known("/x", asked.x)?;
+    let rows = asked.y.map_or(Ok(1), |y| known("/y", y))?;
+    if asked.y == Some(asked.x) {
+        return Err(FieldError::new("/y", "must be another axis than x".to_owned()));
+    }
+    if columns * rows > MOST_DRAWN {
+        return Err(FieldError::new("", format!("{} cells: at most {MOST_DRAWN} are drawn", columns * rows)));
+    }
+    let mut grid = Vec::with_capacity(rows);
+    for row in 0..rows {
+        let mut line = Vec::with_capacity(columns);
+        for column in 0..columns {
+            at[asked.x] = column;
+            if let Some(y) = asked.y {
+                at[y] = row;
+            }
+            let point = sweep.index(&at);
+            line.push(point.ok_or_else(|| FieldError::new("/at", "is no place on the axes".to_owned()))?);
+        }
+        grid.push(line);
+    }
+    Ok(grid)
+}
+
+/// One picture, from the rows of an engine.
+pub(crate) async fn picture(
+    reader: &Reader,
+    sweep: &Sweep,
+    engine: &str,
+    asked: &Asked,
+) -> Result<Result<Picture, FieldError>, StoreError> {
+    let grid = match grid(sweep, asked) {
+        Ok(grid) => grid,
+        Err(error) => return Ok(Err(error)),
+    };
+    let points: Vec<u32> = grid.iter().flatten().copied().collect();
+    let mut rows: HashMap<u32, PointRow> = HashMap::with_capacity(points.len());
+    for text in reader.sweep_rows_of(sweep.id().as_str(), engine, &points).await? {
+        let row: PointRow = serde_json::from_str(&text)
+            .map_err(|error| StoreError::Damaged { what: "row of a sweep", detail: error.to_string() })?;
+        rows.insert(row.index, row);
+    }
+    let planners: Vec<PlannerKind> = match asked.planner {
+        Some(planner) => vec![planner],
+        None => sweep.planners(),
+    };
+    let layer = |planner: PlannerKind| {
+        let cell = |point: &u32| cell(*point, rows.get(point), planner, asked.metric);
+        let cells = grid.iter().map(|line| line.iter().map(cell).collect()).collect();
+        Layer { planner: named(planner), cells }
+    };
+    Ok(Ok(Picture {
+        metric: asked.metric,
+        title: asked.metric.title().to_owned(),
+        x: asked.x,
+        y: asked.y,
+        layers: planners.into_iter().map(layer).collect(),
+    }))
+}
+
+fn cell(point: u32, row: Option<&PointRow>, planner: PlannerKind, metric: Metric) -> Cell {
+    let Some(row) = row else { return Cell { point, value: None, reason: None } };
+    let (value, reason) = match &row.answer {
+        PointAnswer::Planned { planners, .. } => match planners.iter().find(|own| own.planner() == planner) {
+            Some(PlannerRow::Planned { figures, .. }) => (Some(value(figures, metric)), None),
+            Some(PlannerRow::Infeasible { reason, .. }) => (None, Some(reason.clone())),
+            None => (None, Some("the planner was not asked".to_owned())),
+        },
+        PointAnswer::Invalid { errors } => {
+            let words: Vec<String> =
+                errors.iter().map(|error| format!("{}: {}", error.pointer, error.detail)).collect();
+            (None, Some(words.join("; ")))
+        }
+        PointAnswer::Failed { detail } => (None, Some(detail.clone())),
+    };
+    Cell { point, value, reason }
+}
+
+/// A figure in the unit of its metric's title.
+fn value(figures: &Figures, metric: Metric) -> f64 {
+    match metric {
+        Metric::IterationS => figures.iteration_s,
+        Metric::TokensPerS => figures.tokens_per_s,
+        Metric::TokensPerSPerDevice => figures.tokens_per_s_per_device,
+        Metric::Mfu => figures.mfu * 100.0,
+        Metric::Bubble => figures.bubble * 100.0,
+        Metric::ExposedCommunication => figures.exposed_communication * 100.0,
+        Metric::PeakMemoryGib => figures.peak_memory_gib,
+        Metric::Gap => figures.gap * 100.0,
+    }
+}
+
+/// Time against memory of plans that stand fastest first.
+pub(crate) fn front(sweep: &Sweep, plans: &[PlanFigures]) -> Front {
+    let mut least = f64::INFINITY;
+    let (optimal, others): (Vec<&PlanFigures>, Vec<&PlanFigures>) = plans.iter().partition(|plan| {
+        let is_optimal = plan.peak_memory_gib < least;
+        least = least.min(plan.peak_memory_gib);
+        is_optimal
+    });
+    let drawn = |plan: &PlanFigures, optimal: bool| FrontPlan {
+        point: plan.point,
+        planner: named(plan.planner),
+        iteration_s: plan.iteration_s,
+        peak_memory_gib: plan.peak_memory_gib,
+        optimal,
+        words: words(sweep, plan.point),
+    };
+    let shown = optimal.len().min(MOST_DRAWN);
+    // Evenly over all of them, so that the shape of the cloud stays.
+    let step = others.len().div_ceil((MOST_DRAWN - shown).max(1)).max(1);
+    let of_front = optimal.iter().take(MOST_DRAWN).map(|plan| drawn(plan, true));
+    let plans_drawn = of_front.chain(others.iter().step_by(step).map(|plan| drawn(plan, false)));
+    Front { plans: plans_drawn.take(MOST_DRAWN).collect(), total: plans.len() as u64, optimal: optimal.len() as u64 }
+}
+
+/// A point in words, "nodes 4, context length 8192".
+fn words(sweep: &Sweep, point: u32) -> String {
+    let axes = sweep.axes().iter().zip(sweep.places(point));
+    axes.map(|(axis, place)| format!("{} {}", axis.name(), axis.label(place))).collect::<Vec<_>>().join(", ")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn sweep() -> Sweep {
+        let mut written: serde_json::Value =
+            serde_json::from_str(include_str!("../../../examples/vlm-s-image-heavy.json")).unwrap();
+        written = serde_json::json!({
+            "schema": "sweep/1", "scenario": written,
+            "axes": [{"pointer": "/cluster/nodes", "values": [1, 2, 4]}, {"pointer": "/seed", "values": [7, 8]}],
+        });
+        Sweep::parse(&written.to_string()).unwrap()
+    }
+
+    #[test]
+    fn a_front_has_what_no_other_plan_beats_in_both() {
+        let plan = |point, iteration_s, peak_memory_gib| PlanFigures {
+            point,
+            planner: PlannerKind::OneFOneB,
+            iteration_s,
+            peak_memory_gib,
+        };
+        // 2 s and 50 GiB is beaten by 1 s and 40 GiB; 3 s and 40 GiB too, as it has no less memory.
+        let plans = [plan(0, 1.0, 40.0), plan(1, 2.0, 50.0), plan(2, 3.0, 40.0), plan(3, 4.0, 10.0)];
+        let front = front(&sweep(), &plans);
+        let order: Vec<(u32, bool)> = front.plans.iter().map(|plan| (plan.point, plan.optimal)).collect();
+        assert_eq!(order, [(0, true), (3, true), (1, false), (2, false)]);
+        assert_eq!((front.total, front.optimal), (4, 2));
+        assert_eq!(front.plans[1].words, "nodes 2, seed 8");
+    }
+
+    #[test]
+    fn a_map_holds_the_axes_that_it_does_not_show() {
+        let sweep = sweep();
+        let grid = |x, y, at: &[usize]| grid(&sweep, &Asked { x, y, at: at.to_vec(), ..Asked::default() });
+        // Point = 2 x place of nodes + place of seed.
+        assert_eq!(grid(0, Some(1), &[]).unwrap(), [[0, 2, 4], [1, 3, 5]]);
+        assert_eq!(grid(1, None, &[2]).unwrap(), [[4, 5]]);
+        for (x, y, at) in [(2, None, &[][..]), (0, Some(0), &[]), (0, Some(9), &[]), (0, None, &[0, 5])] {
+            assert!(grid(x, y, at).is_err(), "{x} {y:?} {at:?}");
+        }
+    }
+}

@@ -1,0 +1,125 @@
+// Sweeps: a scaling study with one click, its page, a sweep of two axes from chosen fields, points opened as scenarios.
+import assert from "node:assert/strict";
+import { mkdirSync } from "node:fs";
+import { createRequire } from "node:module";
+import { after, before, test } from "node:test";
+import { expectNoFaults, openPage, startBrowser } from "./browser.mjs";
+import { settled } from "./explore.mjs";
+import { startServer } from "./server.mjs";
+
+const axe = createRequire(import.meta.url)("axe-core").source;
+const PATIENCE = { timeout: 120_000 };
+const SHOTS = process.env.SWEEP_SHOTS;
+
+let server, browser, page;
+before(async () => {
+  server = await startServer();
+  browser = await startBrowser();
+  page = await openPage(browser, server);
+});
+after(async () => {
+  await browser?.close();
+  await server?.stop();
+});
+
+async function accessible(of) {
+  await of.evaluate(axe);
+  const violations = await of.evaluate(async () => (await globalThis.axe.run(document)).violations);
+  assert.deepEqual(violations.map(({ id, nodes }) => `${id}: ${nodes[0].html}`), []);
+}
+
+async function shot(of, name) {
+  if (!SHOTS) return;
+  mkdirSync(SHOTS, { recursive: true });
+  await of.screenshot({ path: `${SHOTS}/${name}.png`, fullPage: true });
+}
+
+/** A page that does not scroll sideways. */
+async function fits(of) {
+  const [content, window] = await of.evaluate(() => [document.documentElement.scrollWidth, document.documentElement.clientWidth]);
+  assert.ok(content <= window, `${content} px in a window of ${window}`);
+}
+
+test("without sweeps the list says how to make one", async () => {
+  await page.goto("/sweeps");
+  await page.getByText("No sweep yet.").waitFor();
+  await accessible(page);
+  expectNoFaults(page);
+});
+
+test("one click draws a scaling study in place", async () => {
+  await page.goto("/");
+  await page.getByTestId("gallery-llama-2-7b-long-documents").click();
+  await settled(page);
+  const card = page.getByTestId("card-scaling");
+  await card.scrollIntoViewIfNeeded();
+  await card.locator("summary").first().click();
+  const names = await card.getByRole("group", { name: "Scaling studies" }).getByRole("button").allInnerTexts();
+  assert.deepEqual(names, ["devices", "context length", "global batch"], "the model reads no images");
+  await card.getByRole("button", { name: "global batch" }).click();
+  await card.locator('[data-testid="sweep-progress"][data-state="done"]').waitFor(PATIENCE);
+  assert.match(await card.getByTestId("sweep-progress").innerText(), /^5 of 5 points planned/);
+  for (const chart of ["scaling-throughput", "scaling-time"]) {
+    await card.getByTestId(chart).locator(".scatterlayer .trace").first().waitFor({ state: "attached", ...PATIENCE });
+  }
+  await accessible(page);
+  await shot(card, "scaling-card");
+  expectNoFaults(page);
+  await card.getByTestId("scaling-sweep").click();
+  await page.getByTestId("sweep-points").locator("tbody tr").nth(4).waitFor(PATIENCE);
+  await page.getByTestId("sweep-lines").locator(".scatterlayer .trace").first().waitFor({ state: "attached", ...PATIENCE });
+  expectNoFaults(page);
+});
+
+test("chosen fields make a map whose points open as scenarios", async () => {
+  await page.goto("/");
+  await page.getByTestId("gallery-llama-2-7b-long-documents").click();
+  await settled(page);
+  const card = page.getByTestId("card-scaling");
+  await card.locator("summary").first().click();
+  const form = card.getByTestId("make-sweep");
+  await card.getByText("Sweep…").click();
+  for (const [field, values] of [["TP", "2, 4"], ["PP", "1, 2, 3000"]]) {
+    await form.getByRole("checkbox", { name: `${field} (` }).check();
+    await form.getByRole("textbox", { name: `Values of ${field}`, exact: true }).fill(values);
+  }
+  await form.getByRole("button", { name: "Plan 6 points" }).click();
+  await page.locator('[data-testid="sweep-progress"][data-state="done"]').waitFor(PATIENCE);
+  const map = page.getByTestId("heat-map");
+  await map.waitFor(PATIENCE);
+  await page.getByTestId("sweep-metric").selectOption("tokens_per_s");
+  await map.getByText("tokens per second").waitFor();
+  // PP 3000 is no degree of the cluster: two cells say why.
+  assert.equal(await map.locator("td.heat.none").count(), 2);
+  const rows = await page.getByTestId("sweep-points").locator("tbody tr").count();
+  assert.equal(rows, 6);
+  await page.getByTestId("sweep-front").waitFor(PATIENCE);
+  await accessible(page);
+  await shot(page, "sweep-light");
+  const api = new URL(page.url()).pathname.replace("/sweeps/", "/api/v1/sweeps/");
+  const file = await (await page.request.get(`${api}/points.jsonl`)).text();
+  assert.equal(file.trim().split("\n").length, 7, "a heading and six rows");
+  await map.getByRole("button").first().focus();
+  await page.keyboard.press("Enter");
+  await page.waitForURL(/\/s\//);
+  await settled(page);
+  expectNoFaults(page);
+});
+
+test("a sweep is found in the list, fits a narrow dark page, and comes back when deleted", async () => {
+  await page.goto("/sweeps");
+  const lines = page.locator('[data-testid^="sweeps"] tbody tr, .shelf-list tbody tr');
+  await lines.nth(1).waitFor();
+  const href = await lines.first().getByRole("link").first().getAttribute("href");
+  await shot(page, "sweeps-light");
+  for (const width of [320, 390]) {
+    const narrow = await openPage(browser, server, { scheme: "dark", width, height: 800 });
+    await narrow.goto(href);
+    await narrow.getByTestId("sweep-points").locator("tbody tr").first().waitFor(PATIENCE);
+    await fits(narrow);
+    await accessible(narrow);
+    await shot(narrow, `sweep-dark-${width}`);
+    expectNoFaults(narrow);
+    await narrow.context().close();
+  }
+});

@@ -1,0 +1,170 @@
+//! Sweeps: stored once, planned point by point, taken in from elsewhere, looked at.
+
+use std::time::Duration;
+
+use harness::{House, Settings, house};
+use planner::engine::Unobserved;
+use planner::scenario::validate::NoDatasets;
+use planner::sweep::{Heading, Shard, Sweep};
+use serde_json::{Value, json};
+
+/// Four points of one small scenario: no node is no scenario.
+fn written() -> Value {
+    json!({
+        "schema": "sweep/1", "title": "small", "scenario": house::scenario(),
+        "axes": [{"pointer": "/cluster/nodes", "title": "nodes", "values": [1, 0]}, {"pointer": "/seed", "values": [7, 8]}],
+    })
+}
+
+/// What `planscope sweep` writes of a share.
+fn sheet(written: &Value, shard: &str) -> String {
+    let sweep = Sweep::parse(&written.to_string()).unwrap();
+    let shard: Shard = shard.parse().unwrap();
+    let mut text = Heading::of(&sweep, shard).line();
+    for point in shard.points(sweep.points()) {
+        let row = sweep.point(point).unwrap().plan(&NoDatasets, &mut Unobserved).unwrap();
+        text.push('\n');
+        text.push_str(&serde_json::to_string(&row).unwrap());
+    }
+    text.push('\n');
+    text
+}
+
+async fn stored(house: &House, written: &Value) -> String {
+    let reply = house.post(api::path::SWEEPS, written.to_string()).await;
+    assert_eq!(reply.status, 201, "{}", reply.text());
+    reply.json::<Value>()["id"].as_str().unwrap().to_owned()
+}
+
+/// Waits until nobody plans a sweep any more.
+async fn rest(house: &House, id: &str) -> Value {
+    for _ in 0..3_000 {
+        let sweep: Value = house.get(&api::path::sweep(id)).await.json();
+        if sweep["progress"]["state"]["state"] != "running" {
+            return sweep;
+        }
+        tokio::time::sleep(Duration::from_millis(10)).await;
+    }
+    panic!("the sweep never came to rest");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_sweep_is_planned_and_every_point_has_its_row() {
+    let house = House::open().await;
+    let id = stored(&house, &written()).await;
+    assert_eq!(house.post(api::path::SWEEPS, written().to_string()).await.status, 200, "the same sweep");
+    let list: Value = house.get(api::path::SWEEPS).await.json();
+    assert_eq!((&list["sweeps"][0]["title"], &list["sweeps"][0]["points"]), (&json!("small"), &json!(4)));
+    assert_eq!(house.post(&api::path::sweep_start(&id), "").await.status, 200);
+    let sweep = rest(&house, &id).await;
+    assert_eq!(sweep["progress"]["state"]["state"], "done");
+    assert_eq!((&sweep["progress"]["done"], &sweep["progress"]["without_plan"]), (&json!(4), &json!(2)));
+    let file = house.get(&api::path::sweep_file(&id)).await;
+    assert_eq!(file.text(), sheet(&written(), "1/1"), "the same bytes as without a server");
+
+    let picture: Value = house.get(&api::path::sweep_picture(&id, "x=0&y=1&planner=1f1b&metric=mfu")).await.json();
+    let cells = &picture["layers"][0]["cells"];
+    assert!(cells[0][0]["value"].as_f64().is_some_and(|percent| percent > 0.0 && percent < 100.0), "{picture}");
+    assert!(cells[1][1]["reason"].as_str().unwrap().contains("/cluster/nodes"), "{picture}");
+    assert_eq!(cells[1][0]["point"], 1);
+    let front: Value = house.get(&api::path::sweep_front(&id)).await.json();
+    assert!(front["optimal"].as_u64().unwrap() >= 1 && front["plans"][0]["optimal"] == true, "{front}");
+
+    let opened = house.post(&api::path::sweep_scenario(&id, 1), "").await;
+    assert_eq!(opened.status, 201, "{}", opened.text());
+    let opened: Value = opened.json();
+    assert_eq!(
+        (&opened["scenario"]["seed"], &opened["scenario"]["title"]),
+        (&json!(8), &json!("small: nodes 1, seed 8"))
+    );
+    assert_eq!(house.post(&api::path::sweep_scenario(&id, 2), "").await.status, 422);
+    assert_eq!(house.post(&api::path::sweep_scenario(&id, 4), "").await.status, 400);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn shares_are_taken_in_once_and_what_is_missing_is_named() {
+    let house = House::open().await;
+    let id = stored(&house, &written()).await;
+    let second = sheet(&written(), "2/2");
+    for added in [2, 0] {
+        let reply = house.post(&api::path::sweep_points(&id), second.clone()).await;
+        assert_eq!(reply.status, 200, "{}", reply.text());
+        let gathered: Value = reply.json();
+        assert_eq!((&gathered["added"], &gathered["missing"]), (&json!(added), &json!([[0, 0], [2, 2]])));
+    }
+    let page: Value = house.get(&api::path::sweep_points(&id)).await.json();
+    assert_eq!((&page["rows"][0]["index"], &page["rows"][1]["index"]), (&json!(1), &json!(3)));
+    // A start plans only what is missing.
+    house.post(&api::path::sweep_start(&id), "").await;
+    rest(&house, &id).await;
+    assert_eq!(house.get(&api::path::sweep_file(&id)).await.text(), sheet(&written(), "1/1"));
+
+    let mut other = written();
+    other["axes"][1]["values"] = json!([7, 9]);
+    let line = |text: &str, number: usize| text.lines().nth(number).unwrap().to_owned();
+    let heading = line(&second, 0);
+    for (text, words) in [
+        (sheet(&other, "1/1"), "line 1: belongs to the sweep"),
+        (format!("{heading}\n{}", line(&sheet(&other, "1/1"), 2)), "line 2: no row of this sweep: point 1"),
+        (
+            format!("{heading}\n{}", line(&sheet(&written(), "1/1"), 1)),
+            "line 2: no row of this sweep: point 0 is none of shard 2/2",
+        ),
+        (
+            format!("{heading}\n{}", line(&second, 1).replace("planscope 0", "planscope 9")),
+            "line 2: was made by planscope 9",
+        ),
+        (String::new(), "line 1"),
+    ] {
+        let reply = house.post(&api::path::sweep_points(&id), text).await;
+        assert_eq!(reply.status, 422, "{words}");
+        assert!(reply.text().contains(words), "{words}: {}", reply.text());
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_restarted_server_goes_on_and_a_deleted_sweep_comes_back() {
+    let house = House::open().await;
+    let mut long = written();
+    long["axes"][1]["values"] = (0..200).collect();
+    let id = stored(&house, &long).await;
+    house.post(&api::path::sweep_start(&id), "").await;
+    house.app.sweeps.stop_all();
+    rest(&house, &id).await;
+    assert_eq!(house.store.reader().wanted_sweeps().await.unwrap(), [id.clone()]);
+    let house = house.restarted(Settings::default()).await;
+    house.post(&api::path::sweep_cancel(&id), "").await;
+    assert!(house.store.reader().wanted_sweeps().await.unwrap().is_empty());
+
+    assert_eq!(house.delete(&api::path::sweep(&id)).await.status, 204);
+    assert_eq!(house.get(&api::path::sweep(&id)).await.status, 410);
+    assert_eq!(house.post(&api::path::sweep_restore(&id), "").await.status, 200);
+    assert_eq!(house.get(&api::path::sweep(&id)).await.status, 200);
+}
+
+#[tokio::test]
+async fn wrong_sweeps_are_told_field_by_field() {
+    let house = House::open().await;
+    let mut wrong = written();
+    wrong["axes"][0]["pointer"] = "/cluster/node".into();
+    let reply = house.post(api::path::SWEEPS, wrong.to_string()).await;
+    assert_eq!((reply.status, &reply.json::<Value>()["errors"][0]["pointer"]), (422, &json!("/axes/0")));
+    assert_eq!(house.get(&api::path::sweep("short")).await.status, 400);
+    assert_eq!(house.get(&api::path::sweep(&"a".repeat(52))).await.status, 404);
+    let id = stored(&house, &written()).await;
+    for (query, status) in [("x=9", 422), ("y=0", 422), ("at=a", 400), ("planner=none", 404), ("metric=none", 400)] {
+        assert_eq!(house.get(&api::path::sweep_picture(&id, query)).await.status, status, "{query}");
+    }
+}
+
+#[tokio::test]
+async fn what_can_be_swept_stands_around_the_scenario() {
+    let house = House::open().await;
+    let scenario = house.store(&house::scenario()).await;
+    let found: Value = house.get(&api::path::scenario_sweeps(&scenario)).await.json();
+    assert_eq!(found["fields"][0]["pointer"], "/cluster/nodes");
+    for study in found["studies"].as_array().unwrap() {
+        let reply = house.post(api::path::SWEEPS, study["sweep"].to_string()).await;
+        assert_eq!(reply.status, 201, "{study}");
+    }
+}
