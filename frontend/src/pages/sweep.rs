@@ -155,33 +155,7 @@ fn Detail(sweep: StoredSweep) -> impl IntoView {
             }
         });
     });
-    let navigate = use_navigate();
-    let open = Callback::new(move |point: u32| {
-        let id = sweep.with_untracked(|sweep| sweep.id.clone());
-        let navigate = navigate.clone();
-        spawn_local(async move {
-            let url = path::sweep_scenario(&id, point);
-            match client::send::<api::scenario::StoredScenario>("POST", &url, Body::Empty).await {
-                Ok(stored) => navigate(&path::share(&stored.short), NavigateOptions::default()),
-                Err(problem) => drop(failure.try_set(Some(problem))),
-            }
-        });
-    });
-    let rename = {
-        let id = id.clone();
-        move |event| {
-            let name = event_target_value(&event).trim().to_owned();
-            if name.is_empty() {
-                return;
-            }
-            let (url, body) = (path::sweep(&id), serde_json::json!({ "name": name }).to_string());
-            spawn_local(async move {
-                let answer = client::tell("PATCH", &url, Body::Json(body)).await;
-                failure.try_set(answer.err());
-            });
-        }
-    };
-    let title = sweep.with_untracked(|sweep| sweep.title.clone());
+    let open = opening(id.clone(), failure);
     let engine = move || {
         sweep.with(|sweep| {
             let other = sweep.engine != sweep.current_engine;
@@ -190,13 +164,7 @@ fn Detail(sweep: StoredSweep) -> impl IntoView {
     };
     let created = sweep.with_untracked(|sweep| format::moment(&sweep.created_at));
     view! {
-        <div class="page-title">
-            <h1 class="visually-hidden">{title.clone()}</h1>
-            <input class="title" aria-label="Name" value=title on:change=rename />
-            <span class="grow"></span>
-            <a class="button" href=path::sweep_file(&id) download="" data-testid="sweep-file">"Rows as JSON lines"</a>
-            <a class="button" href="/sweeps">"All sweeps"</a>
-        </div>
+        <TitleRow sweep=sweep failure=failure />
         <p class="muted">"Stored "{created}" UTC"</p>
         <Progress sweep=sweep.into() on_switch=switch />
         {move || engine().map(|words| view! { <p class="hint">{words}</p> })}
@@ -216,6 +184,49 @@ fn Detail(sweep: StoredSweep) -> impl IntoView {
         </section>
         <FrontCard id=id.clone() done=done on_open=open />
         <PointTable id=id sweep=sweep done=done on_open=open />
+    }
+}
+
+/// Opens the scenario of a point.
+fn opening(id: String, failure: RwSignal<Option<Failure>>) -> Callback<u32> {
+    let navigate = use_navigate();
+    Callback::new(move |point: u32| {
+        let (url, navigate) = (path::sweep_scenario(&id, point), navigate.clone());
+        spawn_local(async move {
+            match client::send::<api::scenario::StoredScenario>("POST", &url, Body::Empty).await {
+                Ok(stored) => navigate(&path::share(&stored.short), NavigateOptions::default()),
+                Err(problem) => drop(failure.try_set(Some(problem))),
+            }
+        });
+    })
+}
+
+/// Name, download, way back.
+#[component]
+fn TitleRow(sweep: RwSignal<StoredSweep>, failure: RwSignal<Option<Failure>>) -> impl IntoView {
+    let (id, title) = sweep.with_untracked(|sweep| (sweep.id.clone(), sweep.title.clone()));
+    let rename = {
+        let id = id.clone();
+        move |event| {
+            let name = event_target_value(&event).trim().to_owned();
+            if name.is_empty() {
+                return;
+            }
+            let (url, body) = (path::sweep(&id), serde_json::json!({ "name": name }).to_string());
+            spawn_local(async move {
+                let answer = client::tell("PATCH", &url, Body::Json(body)).await;
+                failure.try_set(answer.err());
+            });
+        }
+    };
+    view! {
+        <div class="page-title">
+            <h1 class="visually-hidden">{title.clone()}</h1>
+            <input class="title" aria-label="Name" value=title on:change=rename />
+            <span class="grow"></span>
+            <a class="button" href=path::sweep_file(&id) download="" data-testid="sweep-file">"Rows as JSON lines"</a>
+            <a class="button" href="/sweeps">"All sweeps"</a>
+        </div>
     }
 }
 

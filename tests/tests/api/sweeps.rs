@@ -131,7 +131,7 @@ async fn a_restarted_server_goes_on_and_a_deleted_sweep_comes_back() {
     house.post(&api::path::sweep_start(&id), "").await;
     house.app.sweeps.stop_all();
     rest(&house, &id).await;
-    assert_eq!(house.store.reader().wanted_sweeps().await.unwrap(), [id.clone()]);
+    assert_eq!(house.store.reader().wanted_sweeps().await.unwrap(), std::slice::from_ref(&id));
     let house = house.restarted(Settings::default()).await;
     house.post(&api::path::sweep_cancel(&id), "").await;
     assert!(house.store.reader().wanted_sweeps().await.unwrap().is_empty());

@@ -30,28 +30,24 @@ pub(super) fn HeatMap(picture: Picture, axes: Vec<LabelledAxis>, on_pick: Pick) 
     let heads = across.labels.iter().map(|label| view! { <th scope="col">{label.clone()}</th> }).collect_view();
     let cell = |cell: Cell| {
         let point = cell.point;
-        match (cell.value, extent) {
-            (Some(value), Some(extent)) => {
-                let heat = format!("--heat: {:.3}", share(value, extent));
-                view! {
-                    <td class="heat" style=heat>
-                        <button title="Open this point's scenario" on:click=move |_| on_pick.0.run(point)>{format::three_digits(value)}</button>
-                    </td>
-                }
-                .into_any()
+        if let (Some(value), Some(extent)) = (cell.value, extent) {
+            let heat = format!("--heat: {:.3}", share(value, extent));
+            return view! {
+                <td class="heat" style=heat>
+                    <button title="Open this point's scenario" on:click=move |_| on_pick.0.run(point)>{format::three_digits(value)}</button>
+                </td>
             }
-            _ => {
-                let (mark, words) = match cell.reason {
-                    Some(reason) => ("×", reason),
-                    None => ("·", "not planned yet".to_owned()),
-                };
-                let title = words.clone();
-                view! {
-                    <td class="heat none" title=title><span aria-hidden="true">{mark}</span><span class="visually-hidden">{words}</span></td>
-                }
-                .into_any()
-            }
+            .into_any();
         }
+        let (mark, words) = match cell.reason {
+            Some(reason) => ("×", reason),
+            None => ("·", "not planned yet".to_owned()),
+        };
+        let title = words.clone();
+        view! {
+            <td class="heat none" title=title><span aria-hidden="true">{mark}</span><span class="visually-hidden">{words}</span></td>
+        }
+        .into_any()
     };
     let rows = layer
         .cells
