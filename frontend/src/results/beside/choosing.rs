@@ -81,40 +81,11 @@ pub(super) fn Choosing() -> impl IntoView {
         compare(None, None);
     };
     let is_compared = Memo::new(move |_| explore.view.with(|view| view.compared.is_some()));
-    let options = move || {
-        let now =
-            explore.view.with(|view| (view.compared.map(|it| it.as_str().to_owned()), view.compared_engine.clone()));
-        let open = here();
-        let line = |opened: Opened, mark: &str| {
-            let selected = now.1.is_none() && now.0.as_ref().is_some_and(|id| opened.id.starts_with(id.as_str()));
-            view! { <option value=opened.id selected=selected>{format!("{mark}{}", opened.title)}</option> }
-        };
-        let pinned = recent::pinned();
-        let pinned_id = pinned.as_ref().map(|opened| opened.id.clone());
-        let others = recent::opened()
-            .into_iter()
-            .filter(|opened| Some(&opened.id) != open.as_ref() && Some(&opened.id) != pinned_id.as_ref());
-        let of_engines = engines.get().answers.into_iter().filter(|answer| {
-            explore.result.with(|result| result.as_ref().is_none_or(|result| result.outcome.engine != answer.engine))
-        });
-        let of_engines = of_engines.map(|answer| {
-            let name = link_name(&answer.engine);
-            let selected = now.1.as_ref() == Some(&name);
-            let text = format!("This one as {} had it, {}", answer.engine, format::moment(&answer.created_at));
-            view! { <option value=format!("{OF_ENGINE}{name}") selected=selected>{text}</option> }
-        });
-        view! {
-            <option value="" selected=now.0.is_none()>"Choose\u{2026}"</option>
-            {pinned.map(|opened| line(opened, "Pinned: "))}
-            {of_engines.collect_view()}
-            {others.map(|opened| line(opened, "")).collect_view()}
-        }
-    };
     view! {
         <div class="beside-choice">
             <label>
                 <span>"Compare with"</span>
-                <select data-testid="beside-choice" on:change=chosen>{options}</select>
+                <select data-testid="beside-choice" on:change=chosen><Choices engines=engines /></select>
             </label>
             <label>
                 <span>"or paste a link"</span>
@@ -145,6 +116,41 @@ pub(super) fn Choosing() -> impl IntoView {
         <Show when=move || unread.get()>
             <p class="field-error" role="alert">"This is neither a link to a scenario nor an identifier of at least ten letters."</p>
         </Show>
+    }
+}
+
+/// The entries of the list.
+#[component]
+fn Choices(engines: RwSignal<EngineAnswerList>) -> impl IntoView {
+    let explore = use_explore();
+    move || {
+        let now =
+            explore.view.with(|view| (view.compared.map(|it| it.as_str().to_owned()), view.compared_engine.clone()));
+        let open = explore.stored.with(|stored| stored.as_ref().map(|stored| stored.id.clone()));
+        let line = |opened: Opened, mark: &str| {
+            let selected = now.1.is_none() && now.0.as_ref().is_some_and(|id| opened.id.starts_with(id.as_str()));
+            view! { <option value=opened.id selected=selected>{format!("{mark}{}", opened.title)}</option> }
+        };
+        let pinned = recent::pinned();
+        let pinned_id = pinned.as_ref().map(|opened| opened.id.clone());
+        let others = recent::opened()
+            .into_iter()
+            .filter(|opened| Some(&opened.id) != open.as_ref() && Some(&opened.id) != pinned_id.as_ref());
+        let of_engines = engines.get().answers.into_iter().filter(|answer| {
+            explore.result.with(|result| result.as_ref().is_none_or(|result| result.outcome.engine != answer.engine))
+        });
+        let of_engines = of_engines.map(|answer| {
+            let name = link_name(&answer.engine);
+            let selected = now.1.as_ref() == Some(&name);
+            let text = format!("This one as {} had it, {}", answer.engine, format::moment(&answer.created_at));
+            view! { <option value=format!("{OF_ENGINE}{name}") selected=selected>{text}</option> }
+        });
+        view! {
+            <option value="" selected=now.0.is_none()>"Choose\u{2026}"</option>
+            {pinned.map(|opened| line(opened, "Pinned: "))}
+            {of_engines.collect_view()}
+            {others.map(|opened| line(opened, "")).collect_view()}
+        }
     }
 }
 
