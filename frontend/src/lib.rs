@@ -20,6 +20,7 @@
 )]
 
 mod accuracy_link;
+mod answered;
 mod app;
 mod catalogue;
 mod charts;

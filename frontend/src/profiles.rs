@@ -2,11 +2,9 @@
 
 mod effect;
 mod factors;
-pub(crate) mod replan;
 
 pub(crate) use effect::{EffectWords, changes};
 pub(crate) use factors::Factors;
-pub(crate) use replan::plan_to_the_end;
 
 use api::profile::{ProfileSource, ProfileSummary};
 use leptos::prelude::*;

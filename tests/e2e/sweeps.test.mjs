@@ -54,7 +54,9 @@ test("one click draws a scaling study in place", async () => {
   const card = page.getByTestId("card-scaling");
   await card.scrollIntoViewIfNeeded();
   await card.locator("summary").first().click();
-  const names = await card.getByRole("group", { name: "Scaling studies" }).getByRole("button").allInnerTexts();
+  const buttons = card.getByRole("group", { name: "Scaling studies" }).getByRole("button");
+  await buttons.first().waitFor();
+  const names = await buttons.allInnerTexts();
   assert.deepEqual(names, ["devices", "context length", "global batch"], "the model reads no images");
   await card.getByRole("button", { name: "global batch" }).click();
   await card.locator('[data-testid="sweep-progress"][data-state="done"]').waitFor(PATIENCE);
@@ -89,8 +91,8 @@ test("chosen fields make a map whose points open as scenarios", async () => {
   await map.waitFor(PATIENCE);
   await page.getByTestId("sweep-metric").selectOption("tokens_per_s");
   await map.getByText("tokens per second").waitFor();
-  // PP 3000 is no degree of the cluster: two cells say why.
-  assert.equal(await map.locator("td.heat.none").count(), 2);
+  // PP 3000 is no degree of the cluster, and TP 2 without a pipeline holds too much: three cells say so.
+  assert.equal(await map.locator("td.heat.none").count(), 3);
   const rows = await page.getByTestId("sweep-points").locator("tbody tr").count();
   assert.equal(rows, 6);
   await page.getByTestId("sweep-front").waitFor(PATIENCE);
@@ -106,9 +108,9 @@ test("chosen fields make a map whose points open as scenarios", async () => {
   expectNoFaults(page);
 });
 
-test("a sweep is found in the list, fits a narrow dark page, and comes back when deleted", async () => {
+test("a sweep is found in the list, and its page fits narrow dark screens", async () => {
   await page.goto("/sweeps");
-  const lines = page.locator('[data-testid^="sweeps"] tbody tr, .shelf-list tbody tr');
+  const lines = page.getByTestId("sweeps").locator("tbody tr[data-id]");
   await lines.nth(1).waitFor();
   const href = await lines.first().getByRole("link").first().getAttribute("href");
   await shot(page, "sweeps-light");

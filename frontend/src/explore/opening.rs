@@ -1,7 +1,6 @@
 //! What the page starts with: a link, a ready scenario, a dataset, the draft, or the first of the gallery.
 
 use api::gallery::Gallery;
-use api::job::StoredOutcome;
 use api::path;
 use api::scenario::StoredScenario;
 use leptos::prelude::*;
@@ -10,6 +9,7 @@ use serde_json::{Value, json};
 
 use super::modalities::leave_out_unread;
 use super::{Explore, PlanState};
+use crate::answered;
 use crate::client::{self, Failure};
 use crate::field_errors::FieldErrors;
 use crate::recent;
@@ -68,13 +68,13 @@ impl Explore {
         self.stored.set(Some(stored));
         self.write_address();
         // A stored outcome is shown as it is, by whichever engine; only without one is the scenario planned.
-        let outcome = client::get::<StoredOutcome>(&path::outcome(&id)).await;
+        let outcome = answered::stored(&id).await;
         if !self.is_current(generation) {
             return;
         }
         match outcome {
-            Ok(outcome) => self.show(generation, outcome).await,
-            Err(failure) if failure.status() == Some(404) => self.plan(generation, id).await,
+            Ok(Some(outcome)) => self.show(generation, outcome).await,
+            Ok(None) => self.plan(generation, id).await,
             Err(failure) => self.fail(failure),
         }
     }

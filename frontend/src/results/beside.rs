@@ -16,11 +16,11 @@ use api::scenario::StoredScenario;
 use leptos::prelude::*;
 use leptos::task::spawn_local;
 
+use crate::answered::plan_to_the_end;
 use crate::client::{self, Failure};
 use crate::explore::use_explore;
 use crate::fragment::View;
 use crate::notice::FailureNotice;
-use crate::profiles::replan::plan_to_the_end;
 
 /// What the open answer is compared with.
 #[derive(Debug, Clone, PartialEq)]

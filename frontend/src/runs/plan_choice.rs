@@ -1,6 +1,5 @@
 //! Choosing what a run is held against: a stored scenario, and one of its planners.
 
-use api::job::StoredOutcome;
 use api::path;
 use api::planner::outcome::Answer;
 use api::planner::scenario::PlannerKind;
@@ -8,6 +7,7 @@ use api::scenario::{ScenarioLine, ScenarioList, StoredScenario};
 use leptos::prelude::*;
 use leptos::task::spawn_local;
 
+use crate::answered;
 use crate::client;
 
 /// Planners of a scenario that have a plan of it.
@@ -54,17 +54,17 @@ pub(crate) fn PlanChoice(
         planners.set(Planners::Unknown);
         let Some(id) = chosen.get() else { return };
         spawn_local(async move {
-            let answer = client::get::<StoredOutcome>(&path::outcome(&id)).await;
+            let answer = answered::stored(&id).await;
             if chosen.try_get_untracked().flatten().as_deref() != Some(id.as_str()) {
                 return;
             }
             planners.set(match answer {
-                Ok(stored) => {
+                Ok(Some(stored)) => {
                     let planned =
                         stored.outcome.results.into_iter().filter(|result| matches!(result.answer, Answer::Planned(_)));
                     Planners::Known(planned.map(|result| (result.planner, result.title)).collect())
                 }
-                Err(failure) if failure.status() == Some(404) => Planners::Unplanned,
+                Ok(None) => Planners::Unplanned,
                 Err(_) => Planners::Unknown,
             });
         });

@@ -14,6 +14,7 @@ use api::trace::{ActionList, Alignment, TraceChange, TraceSummary};
 use leptos::prelude::*;
 use leptos::task::spawn_local;
 
+use crate::answered;
 use crate::client::{self, Body, Failure};
 use crate::gantt::{Gantt, Legend, TimeWindow};
 use crate::notice::FailureNotice;
@@ -134,7 +135,7 @@ impl Compared {
                 .outcome
                 .with_untracked(|outcome| outcome.as_ref().is_none_or(|stored| stored.outcome.scenario != scenario))
             {
-                let outcome = client::get::<StoredOutcome>(&path::outcome(&scenario)).await.ok().map(Arc::new);
+                let outcome = answered::stored(&scenario).await.ok().flatten().map(Arc::new);
                 if !is_current() {
                     return;
                 }

@@ -9,9 +9,9 @@ use leptos::prelude::*;
 use leptos::task::spawn_local;
 use leptos_router::hooks::use_navigate;
 
+use crate::answered::plan_to_the_end;
 use crate::client::{self, Body, Failure};
 use crate::notice::FailureNotice;
-use crate::profiles::plan_to_the_end;
 use crate::rehearsal;
 
 /// What is under way.

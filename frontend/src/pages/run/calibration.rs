@@ -12,10 +12,11 @@ use api::scenario::StoredScenario;
 use leptos::prelude::*;
 use leptos::task::spawn_local;
 
+use crate::answered::plan_to_the_end;
 use crate::client::{self, Body, Failure};
 use crate::format;
 use crate::notice::FailureNotice;
-use crate::profiles::{EffectWords, Factors, ProfileLink, plan_to_the_end};
+use crate::profiles::{EffectWords, Factors, ProfileLink};
 use crate::runs::use_observed;
 
 /// Both plans of a scenario.
