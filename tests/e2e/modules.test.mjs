@@ -48,6 +48,10 @@ test("a DFLOP plan shows who stands where and how its stages are loaded", async 
   await placement.locator(".placement-row").first().waitFor();
   assert.equal(await placement.locator(".placement-row").count(), 2);
   assert.ok((await placement.getByTestId("boundaries").locator("tbody tr").count()) >= 1);
+  const arrow = placement.locator(".placement-arrow").first();
+  assert.match(await arrow.getAttribute("aria-label"), /^From .+ to .+: [\d.]+\s(MiB|GiB) a tensor forward, [\d.]+\s(MiB|GiB) backward$/);
+  const [bars, drawn] = [await placement.locator(".placement-bars").first().boundingBox(), await arrow.boundingBox()];
+  assert.ok(drawn.x >= bars.x + bars.width && drawn.height > 30, "beside the bars, from row to row");
   const stages = await unfold(page, "card-stages");
   await stages.getByTestId("stage-durations").first().waitFor(PATIENCE);
   assert.ok((await stages.getByTestId("stage-durations").count()) >= 2, "encoder and backbone");

@@ -7,6 +7,7 @@ use wasm_bindgen_futures::JsFuture;
 use web_sys::HtmlElement;
 
 use super::script::{self, Script, words};
+use crate::client::pause;
 use crate::gantt::watch::SizeObserver;
 
 /// The element of a plot; frees the plot when the component goes.
@@ -27,7 +28,14 @@ impl Drop for Mounted {
 struct Work {
     busy: bool,
     due: bool,
+    /// Counts the plots that were asked for.
+    asked: u32,
 }
+
+/// A chart that stands is drawn again when nothing new has come for so long, so that what moves with the hand goes before it.
+const REST_MS: i32 = 60;
+/// Or after so long, while something new keeps coming.
+const PATIENCE_MS: f64 = 400.0;
 
 #[derive(Clone, Copy)]
 struct Drawing {
@@ -44,10 +52,32 @@ impl Drawing {
     fn request(self) {
         let starts = self.work.try_update_value(|work| {
             work.due = true;
+            work.asked = work.asked.wrapping_add(1);
             !std::mem::replace(&mut work.busy, true)
         });
-        if starts == Some(true) {
-            request_animation_frame(move || spawn_local(self.draw_until_done()));
+        if starts != Some(true) {
+            return;
+        }
+        let stands = self.drawn.get_untracked();
+        request_animation_frame(move || {
+            spawn_local(async move {
+                if stands {
+                    self.rest().await;
+                }
+                self.draw_until_done().await;
+            });
+        });
+    }
+
+    async fn rest(self) {
+        let asked = || self.work.try_get_value().map(|work| work.asked);
+        let begun = js_sys::Date::now();
+        loop {
+            let before = asked();
+            pause(REST_MS).await;
+            if asked() == before || js_sys::Date::now() - begun > PATIENCE_MS {
+                return;
+            }
         }
     }
 

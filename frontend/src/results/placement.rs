@@ -57,18 +57,52 @@ pub(super) fn PlacementCard() -> impl IntoView {
     }
 }
 
-/// Layouts as bars over the devices, boundaries as a table.
+/// Layouts as bars over the devices, boundaries as arrows between them and as a table.
 pub(super) fn show(placement: &ModulePlacement) -> impl IntoView + use<> {
     let devices = placement.layouts.iter().map(|of| of.first_device + of.devices).max().unwrap_or(1);
     let rows = placement.layouts.iter().enumerate().map(|(place, of)| row(place, of, devices)).collect_view();
     let last = (devices.max(1) - 1).to_string();
     let boundaries = (!placement.boundaries.is_empty()).then(|| table(&placement.boundaries));
+    let arrows = placement
+        .boundaries
+        .iter()
+        .filter_map(|of| Some((of, rows_of(&placement.layouts, of)?)))
+        .enumerate()
+        .map(|(place, (of, ends))| arrow(place, of, ends))
+        .collect_view();
     view! {
         <div class="placement" data-testid="placement">
             {rows}
+            {arrows}
             <p class="placement-axis" aria-hidden="true"><span>"device 0"</span><span>{last}</span></p>
         </div>
         {boundaries}
+    }
+}
+
+/// The rows between which a boundary lies; none where both modules stand in one, or nothing travels.
+fn rows_of(layouts: &[PlacedModules], of: &Boundary) -> Option<(usize, usize)> {
+    let row = |name: &str| layouts.iter().position(|layout| layout.modules.iter().any(|module| module == name));
+    let (from, to) = (row(&of.from)?, row(&of.to)?);
+    (from != to && of.kind != BoundaryKind::Equal).then_some((from, to))
+}
+
+/// An arrow from row to row beside the bars, with what a device gets by it forward and backward.
+fn arrow(place: usize, of: &Boundary, (from, to): (usize, usize)) -> impl IntoView + use<> {
+    let (forward, backward) = (mebibytes(of.forward_mib), mebibytes(of.backward_mib));
+    let label = format!("From {} to {}: {forward} a tensor forward, {backward} backward", of.from, of.to);
+    let (forward_way, backward_way) = if from < to { ("↓", "↑") } else { ("↑", "↓") };
+    view! {
+        <div
+            class="placement-arrow"
+            role="img"
+            aria-label=label
+            style:grid-row=format!("{} / {}", from.min(to) + 1, from.max(to) + 2)
+            style:grid-column=(place + 2).to_string()
+        >
+            <span>{format!("{forward_way} {forward}")}</span>
+            {(of.backward_mib > 0.0).then(|| view! { <span>{format!("{backward_way} {backward}")}</span> })}
+        </div>
     }
 }
 
@@ -88,7 +122,7 @@ fn row(place: usize, of: &PlacedModules, devices: u32) -> impl IntoView + use<> 
         view! { <i style:left=format!("{left:.3}%") style:width=format!("{width:.3}%")></i> }
     };
     view! {
-        <div class="placement-row" data-place=(place % 4).to_string()>
+        <div class="placement-row" data-place=(place % 4).to_string() style:grid-row=(place + 1).to_string()>
             <p><b>{names}</b>" "<span class="muted">{words}{shared}</span></p>
             <div class="placement-bars" role="img" aria-label=label>{(0..copies).map(bar).collect_view()}</div>
         </div>
@@ -142,6 +176,22 @@ mod tests {
             colocated: false,
         };
         assert_eq!(degrees(&of), "TP 4 x PP 2 x DP 1");
+        let boundary = |to: &str, kind| Boundary {
+            from: "ViT".into(),
+            to: to.into(),
+            kind,
+            fan: 1,
+            tensors: 1,
+            forward_mib: 1.0,
+            forward_ms: 1.0,
+            backward_mib: 1.0,
+            backward_ms: 1.0,
+        };
+        let backbone = PlacedModules { modules: vec!["LLM".into(), "head".into()], ..of.clone() };
+        let rows = [of, backbone];
+        assert_eq!(rows_of(&rows, &boundary("head", BoundaryKind::Apart)), Some((0, 1)));
+        assert_eq!(rows_of(&rows, &boundary("head", BoundaryKind::Equal)), None, "nothing travels");
+        assert_eq!(rows_of(&rows, &boundary("ViT", BoundaryKind::FanIn)), None, "within one row");
         assert_eq!(mebibytes(2048.0).replace('\u{202f}', " "), "2.00 GiB");
         assert_eq!(mebibytes(12.0).replace('\u{202f}', " "), "12.0 MiB");
     }
