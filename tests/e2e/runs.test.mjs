@@ -10,7 +10,7 @@ import { settled } from "./explore.mjs";
 import { allPoints, beginShell, drawn, eventually, runShell } from "./runs.mjs";
 import { root, startServer } from "./server.mjs";
 
-const pictures = process.env.PLANSCOPE_PICTURES;
+const pictures = join(root, "target/e2e");
 
 let server, browser, folder, scenario, log;
 /** The run that was sent by the shell, and the one that was imported. */
@@ -28,7 +28,7 @@ before(async () => {
   await page.getByText("Saved").waitFor();
   await page.context().close();
   scenario = (await server.get("/scenarios")).scenarios[0].id;
-  if (pictures) mkdirSync(pictures, { recursive: true });
+  mkdirSync(pictures, { recursive: true });
 });
 after(async () => {
   await browser?.close();
@@ -203,7 +203,7 @@ test("a rehearsal is one click away, and stopped on its page", async () => {
   await page.waitForURL(/\/runs\/[a-z2-7]+/, { timeout: 120_000 });
   const stop = page.getByTestId("stop-rehearsal");
   await eventually(async () => (await server.get("/runs")).runs[0].points, (points) => points > 0, "its first point");
-  if (pictures) await page.screenshot({ path: join(pictures, "rehearsal-1440-light.png") });
+  await page.screenshot({ path: join(pictures, "rehearsal-1440-light.png") });
   await stop.click();
   await page.getByTestId("end-reason").getByText("Was ended by somebody").waitFor();
   await page.getByTestId("run-state").getByText("Ended").waitFor();
@@ -228,7 +228,7 @@ for (const scheme of ["light", "dark"]) {
         const wide = await page.evaluate(() => document.documentElement.scrollWidth - document.documentElement.clientWidth);
         if (wide > 0) found.push(`${name} at ${width}: ${wide} px too wide`);
         if (width === 1440) found.push(...(await serious(page)).map((words) => `${name}: ${words}`));
-        if (pictures && width !== 320) await page.screenshot({ path: join(pictures, `${name}-${width}-${scheme}.png`), fullPage: width < 1000 });
+        if (width !== 320) await page.screenshot({ path: join(pictures, `${name}-${width}-${scheme}.png`), fullPage: width < 1000 });
       }
       expectNoFaults(page);
       await page.context().close();
