@@ -1,15 +1,17 @@
 //! Rankings a second of the search of PipeWeaver, on a pipeline like that of VLM-L: 8 ranks, an encoder over one
 //! segment and a backbone over three, uneven microbatches. What the rankings come to is told by `tests/studies.rs`.
 
-use std::sync::atomic::{AtomicUsize, Ordering};
+#[path = "shared/threads.rs"]
+mod threads;
 
 use divan::counter::ItemsCount;
 use planner::cost::{PipelineCosts, UniformTimes};
 use planner::flow::{Flows, Path};
 use planner::random::Random;
-use planner::ranking::{Alone, Budget, Goal, Strategy, Unwatched, Workers, search};
+use planner::ranking::{Alone, Budget, Goal, Strategy, Unwatched, search};
 use planner::schedule::dual_queue::{Interleaver, Interleaving, Priorities};
 use planner::units::{Bytes, Nanos};
+use threads::Threads;
 
 const RANKS: usize = 8;
 const SEGMENTS: usize = 4;
@@ -72,30 +74,6 @@ fn one_interleaving<const MICROBATCHES: u32>(bencher: divan::Bencher<'_, '_>) {
     let priorities = Priorities::natural(interleaving.groups());
     let mut interleaver = Interleaver::new(&interleaving);
     bencher.bench_local(|| interleaver.end(&priorities));
-}
-
-/// So many threads that take jobs until there are none left; made anew for every round, as the server does.
-struct Threads(usize);
-
-impl Workers for Threads {
-    fn run(&self, jobs: usize, job: &(dyn Fn(usize) + Sync)) {
-        let next = AtomicUsize::new(0);
-        let work = || {
-            loop {
-                let number = next.fetch_add(1, Ordering::Relaxed);
-                if number >= jobs {
-                    break;
-                }
-                job(number);
-            }
-        };
-        std::thread::scope(|scope| {
-            for _ in 1..self.0 {
-                scope.spawn(work);
-            }
-            work();
-        });
-    }
 }
 
 /// The tree search with workers; items are rankings, so that the ratio of the rates is the speed-up.

@@ -1,9 +1,15 @@
 //! Planning on 64 devices: the exhaustive static search, and what dragging a slider asks for.
 
+#[path = "shared/threads.rs"]
+mod threads;
+
 use planner::engine::{Unobserved, plan};
+use planner::ranking::Unwatched;
 use planner::scenario::validate::NoDatasets;
 use planner::scenario::{PlannerKind, ValidScenario, parse};
+use planner::study::layouts;
 use planner::training::LayoutRequest;
+use threads::Threads;
 
 fn main() {
     divan::main();
@@ -37,4 +43,14 @@ fn three_planners_with_a_fixed_layout(bencher: divan::Bencher<'_, '_>) {
     let planners = [PlannerKind::OneFOneB, PlannerKind::Interleaved, PlannerKind::WaitFreeCyclic];
     let scenario = scenario(&planners, true, 8);
     bencher.bench(|| plan(&scenario, &mut Unobserved).expect("not cancelled"));
+}
+
+/// Every layout of two modules on 64 devices, on one thread and on two: 150 points of each freedom are simulated on the whole
+/// cluster and on half of it.
+#[divan::bench(args = [1, 2], sample_count = 3)]
+fn every_layout_on_64_devices(bencher: divan::Bencher<'_, '_>, threads: usize) {
+    let json = include_str!("../../examples/heterogeneous/vlm-m-8k-many-images.json");
+    let scenario = parse(json).expect("the example is well-formed");
+    let scenario = ValidScenario::new(scenario, &NoDatasets).expect("the example is valid");
+    bencher.bench(|| layouts(&scenario, 150, &Threads(threads), &Unwatched));
 }

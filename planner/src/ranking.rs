@@ -26,6 +26,8 @@ mod trial;
 
 pub use space::Space;
 
+use std::sync::Mutex;
+
 use crate::compare::lower_bound;
 use crate::schedule::dual_queue::{Interleaver, Interleaving, Priorities};
 use crate::units::Nanos;
@@ -79,6 +81,18 @@ pub struct Budget {
 pub trait Workers: Sync {
     /// Calls `job` once for every number below `jobs`, in any order, and returns when all are done.
     fn run(&self, jobs: usize, job: &(dyn Fn(usize) + Sync));
+}
+
+/// The answers of independent jobs, in the order of their numbers.
+pub(crate) fn side_by_side<T: Send>(workers: &dyn Workers, jobs: usize, job: impl Fn(usize) -> T + Sync) -> Vec<T> {
+    let places: Vec<Mutex<Option<T>>> = std::iter::repeat_with(|| Mutex::new(None)).take(jobs).collect();
+    workers.run(jobs, &|number| {
+        let answer = job(number);
+        *places[number].lock().expect("every job has one worker") = Some(answer);
+    });
+    let answer =
+        |place: Mutex<Option<T>>| place.into_inner().expect("every job has one worker").expect("workers do every job");
+    places.into_iter().map(answer).collect()
 }
 
 /// One job after the other.

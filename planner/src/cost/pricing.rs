@@ -1,7 +1,7 @@
 //! Layer costs, remembered over the planners, layouts and batches of a scenario.
 
-use std::cell::RefCell;
 use std::collections::BTreeMap;
+use std::sync::{Mutex, PoisonError};
 
 use super::layer::{LayerCost, LayerModel};
 use super::load::{MicrobatchLoad, ModuleLoad};
@@ -79,17 +79,17 @@ enum ContextGroups {
 }
 
 /// Prices of one model on one cluster under one set of settings: whatever planners, batches and layouts ask again is
-/// answered from memory. The answers do not depend on what was asked before.
+/// answered from memory. The answers do not depend on what was asked before, nor by how many threads.
 #[derive(Debug)]
 pub struct Pricing<'a> {
     model: &'a Model,
     cluster: &'a Cluster,
     training: &'a Training,
     /// By tensor-parallel degree and module, then by load.
-    known: RefCell<BTreeMap<(u32, usize), Prices>>,
+    known: Mutex<BTreeMap<(u32, usize), Prices>>,
     /// The settings under which every layer has one strategy, and what a layer then costs.
     strategies: [Training; 4],
-    layers: RefCell<BTreeMap<(u32, usize), LayerPrices>>,
+    layers: Mutex<BTreeMap<(u32, usize), LayerPrices>>,
     /// Prices under other ways to cut sequences, in the order of [`ContextSettings`].
     contexts: Vec<Self>,
     /// Prices under other context- and expert-parallel degrees.
@@ -102,7 +102,7 @@ impl<'a> Pricing<'a> {
     /// With nothing remembered.
     pub fn new(model: &'a Model, cluster: &'a Cluster, training: &'a Training) -> Self {
         let strategies = LayerStrategy::ALL.map(|strategy| strategy.training(training));
-        let (known, layers) = (RefCell::default(), RefCell::default());
+        let (known, layers) = (Mutex::default(), Mutex::default());
         let (contexts, degrees, groups) = (Vec::new(), Vec::new(), ContextGroups::Tiled);
         Self { model, cluster, training, known, strategies, layers, contexts, degrees, groups }
     }
@@ -188,7 +188,7 @@ impl<'a> Pricing<'a> {
 
     /// What one layer of a module costs for every load under every strategy.
     fn strategy_layers(&self, tensor: u32, module: usize, loads: &[MicrobatchLoad]) -> Vec<[LayerCost; 4]> {
-        let mut known = self.layers.borrow_mut();
+        let mut known = self.layers.lock().unwrap_or_else(PoisonError::into_inner);
         let known = known.entry((tensor, module)).or_default();
         if known.len() > MOST_REMEMBERED {
             known.clear();
@@ -206,7 +206,7 @@ impl<'a> Pricing<'a> {
 
     /// What one module costs for every load.
     fn pieces(&self, tensor: u32, module: usize, loads: &[MicrobatchLoad]) -> Vec<Pieces> {
-        let mut known = self.known.borrow_mut();
+        let mut known = self.known.lock().unwrap_or_else(PoisonError::into_inner);
         let known = known.entry((tensor, module)).or_default();
         if known.len() > MOST_REMEMBERED {
             known.clear();

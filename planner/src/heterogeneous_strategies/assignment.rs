@@ -1,6 +1,6 @@
 //! One global batch under a strategy, and the strategy that ends first (Hydraulis, sections 4 and 6).
 
-use super::dispatch::{Dispatch, DispatchError, DispatchSettings, dispatch, dispatch_bound};
+use super::dispatch::{Dispatch, DispatchError, DispatchSettings, PRICES, dispatch, dispatch_bound};
 use super::packing::{Packing, PackingSettings, pack};
 use super::scheme::SchemeCost;
 
@@ -49,7 +49,7 @@ pub fn assign(
 pub enum Considered {
     /// It was assigned and would take these seconds.
     Seconds(f64),
-    /// It was not assigned, because it takes at least these seconds and another takes no more.
+    /// It was not assigned, because it takes at least these seconds: another takes no more, or others had less and took the effort.
     AtLeast(f64),
     /// It cannot take the batch.
     Impossible(DispatchError),
@@ -68,6 +68,33 @@ pub struct Choice {
 
 /// Steps of branch and bound that a candidate gets, for each pipeline: candidates are many.
 const QUICK: u64 = 500;
+
+/// Rounds of prices for the first bound of a candidate.
+const FIRST_PRICES: u32 = 6;
+/// Steps of the greedy that a candidate gets over all its trials, sequences times pipelines each, and its least trials: with many
+/// sequences for every pipeline, orders differ by little.
+const GREEDY_STEPS: u64 = 10_000_000;
+const LEAST_TRIALS: u64 = 4;
+/// The same over all candidates: on a thousand devices, with a batch whose bounds are all alike, there are hundreds.
+const CHOICE_STEPS: u64 = 100_000_000;
+
+/// A candidate that may yet be assigned.
+#[derive(Debug, Clone, Copy)]
+struct Open {
+    /// It takes at least these seconds.
+    bound: f64,
+    place: usize,
+    /// Whether more rounds of prices would not raise the bound.
+    is_tight: bool,
+}
+
+impl Open {
+    /// Where the candidate with the least bound stands.
+    fn first(open: &[Self]) -> Option<usize> {
+        let before = |a: &Self, b: &Self| a.bound.total_cmp(&b.bound).then(a.place.cmp(&b.place));
+        (0..open.len()).min_by(|&a, &b| before(&open[a], &open[b]))
+    }
+}
 
 /// What a strategy, by its place, takes beside its pipelines: at least so many seconds, or of an assignment exactly so many.
 pub type Beside<'a> = dyn Fn(usize, Option<&Assignment>) -> f64 + 'a;
@@ -94,30 +121,42 @@ pub fn choose_beside(
     beside: &Beside<'_>,
     slack: f64,
 ) -> Option<Choice> {
-    let mut candidates: Vec<Considered> = strategies
-        .iter()
-        .enumerate()
-        .map(|(place, pipelines)| match dispatch_bound(lengths, pipelines) {
-            Ok(bound) => Considered::AtLeast(bound + beside(place, None)),
+    let bounded = |place: usize, rounds: u32| {
+        dispatch_bound(lengths, &strategies[place], rounds).map(|bound| bound + beside(place, None))
+    };
+    let mut candidates = Vec::new();
+    let mut open = Vec::new();
+    for place in 0..strategies.len() {
+        candidates.push(match bounded(place, FIRST_PRICES) {
+            Ok(bound) => {
+                open.push(Open { bound, place, is_tight: false });
+                Considered::AtLeast(bound)
+            }
             Err(error) => Considered::Impossible(error),
-        })
-        .collect();
-    let bounded = candidates.iter().enumerate().filter_map(|(place, candidate)| match candidate {
-        Considered::AtLeast(bound) => Some((*bound, place)),
-        _ => None,
-    });
-    let mut order: Vec<(f64, usize)> = bounded.collect();
-    order.sort_by(|a, b| a.0.total_cmp(&b.0).then(a.1.cmp(&b.1)));
-    let quick = (
-        DispatchSettings { nodes: dispatching.nodes.min(QUICK), ..dispatching },
-        PackingSettings { nodes: packing.nodes.min(QUICK), ..packing },
-    );
+        });
+    }
     let mut best: Option<(usize, f64, Assignment)> = None;
-    for (bound, place) in order {
-        if best.as_ref().is_some_and(|(_, best, _)| bound >= *best * slack) {
+    let mut spent = 0;
+    while let Some(first) = Open::first(&open) {
+        let Open { bound, place, is_tight } = open[first];
+        if best.as_ref().is_some_and(|(_, best, _)| bound >= *best * slack || spent >= CHOICE_STEPS) {
             break;
         }
-        let Ok(assignment) = assign(lengths, &strategies[place], quick.0, quick.1) else { continue };
+        if !is_tight {
+            // Tight bounds take time; only those are made that decide which candidate is next.
+            let bound = bounded(place, PRICES).unwrap_or(bound);
+            open[first] = Open { bound, place, is_tight: true };
+            candidates[place] = Considered::AtLeast(bound);
+            continue;
+        }
+        open.swap_remove(first);
+        let pipelines = &strategies[place];
+        let steps = (lengths.len() * pipelines.len()).max(1) as u64;
+        let trials = dispatching.trials.min((GREEDY_STEPS / steps).clamp(LEAST_TRIALS, u64::from(u32::MAX)) as u32);
+        spent += steps * u64::from(trials);
+        let dealing = DispatchSettings { nodes: dispatching.nodes.min(QUICK), trials, ..dispatching };
+        let packing = PackingSettings { nodes: packing.nodes.min(QUICK), ..packing };
+        let Ok(assignment) = assign(lengths, pipelines, dealing, packing) else { continue };
         let seconds = assignment.seconds + beside(place, Some(&assignment));
         candidates[place] = Considered::Seconds(seconds);
         if best.as_ref().is_none_or(|(_, best, _)| seconds < *best) {

@@ -1,5 +1,7 @@
 //! Which pipeline trains which sequence (Hydraulis, Eq. 2, Eq. 3 and Algorithm 1).
 
+use std::collections::BTreeSet;
+
 use super::packing::proof;
 use super::scheme::SchemeCost;
 use crate::proof::Proof;
@@ -95,7 +97,7 @@ pub fn dispatch(
 ) -> Result<Dispatch, DispatchError> {
     check(lengths, pipelines)?;
     let problem = Problem::new(lengths, pipelines);
-    let bound = problem.bound();
+    let bound = problem.bound(PRICES);
     let mut longest_first: Vec<usize> = (0..lengths.len()).collect();
     longest_first.sort_by(|&a, &b| lengths[b].cmp(&lengths[a]).then(a.cmp(&b)));
     let mut best = problem.greedy(&longest_first);
@@ -113,7 +115,8 @@ pub fn dispatch(
     problem.improve(&mut best);
     let mut nodes = settings.nodes;
     let mut complete = false;
-    if best.0 * (1.0 - settings.gap) > bound && nodes > 0 {
+    // With fewer steps than sequences not one dispatch is complete.
+    if best.0 * (1.0 - settings.gap) > bound && nodes > lengths.len() as u64 {
         let mut branch = Branch { problem: &problem, order: &longest_first, best: &mut best, bound };
         let mut state = State::new(&problem);
         complete = branch.descend(&mut state, 0, &mut nodes).is_some();
@@ -140,10 +143,11 @@ pub fn dispatch(
     })
 }
 
-/// No dispatch of these sequences has a faster slowest pipeline than this, in seconds.
-pub(super) fn dispatch_bound(lengths: &[u64], pipelines: &[SchemeCost]) -> Result<f64, DispatchError> {
+/// No dispatch of these sequences has a faster slowest pipeline than this, in seconds. With more rounds of prices it is higher, up to
+/// [`PRICES`] of them.
+pub(super) fn dispatch_bound(lengths: &[u64], pipelines: &[SchemeCost], rounds: u32) -> Result<f64, DispatchError> {
     check(lengths, pipelines)?;
-    Ok(Problem::new(lengths, pipelines).bound())
+    Ok(Problem::new(lengths, pipelines).bound(rounds))
 }
 
 fn check(lengths: &[u64], pipelines: &[SchemeCost]) -> Result<(), DispatchError> {
@@ -231,22 +235,42 @@ impl<'a> Problem<'a> {
     }
 
     /// Algorithm 1 for one order: the slowest pipeline's seconds, and of every sequence its pipeline.
+    ///
+    /// The slowest of all after a step is the slower of the pipeline taken and the slowest before, so the pipeline that is
+    /// then done first is the choice. None gets away with less than the work of the sequence on top of what it has: pipelines of a
+    /// kind are asked in the order of their ends, until that alone is too much.
     fn greedy(&self, order: &[usize]) -> (f64, Vec<usize>) {
         let mut state = State::new(self);
         let mut of = vec![0; self.lengths.len()];
+        // Ends are never negative, so their bits are in the order of their values.
+        let mut ends: Vec<BTreeSet<(u64, usize)>> = vec![BTreeSet::new(); self.kinds.len()];
+        for (pipeline, &kind) in self.kind.iter().enumerate() {
+            ends[kind].insert((0, pipeline));
+        }
         for &sequence in order {
-            let (tokens, slowest) = (self.lengths[sequence], state.slowest);
-            let mut best: Option<(f64, f64, usize)> = None;
-            for pipeline in (0..self.pipelines.len()).filter(|&pipeline| self.holds(pipeline, sequence)) {
-                let load = state.loads[pipeline].and(self.work(sequence, pipeline), tokens);
-                let own = load.seconds(&self.pipelines[pipeline]);
-                // A pipeline only gets slower, so the slowest of the others counts as it is.
-                let after = own.max(slowest);
-                if best.is_none_or(|best| after < best.0 || (after <= best.0 && own < best.1)) {
-                    best = Some((after, own, pipeline));
+            let tokens = self.lengths[sequence];
+            let mut best: Option<(f64, usize)> = None;
+            for (kind, scheme) in self.kinds.iter().enumerate().filter(|(_, scheme)| tokens <= scheme.max_len) {
+                let work = self.work[sequence * self.kinds.len() + kind];
+                let mut last = None;
+                for &(end, pipeline) in &ends[kind] {
+                    if best.is_some_and(|(own, _)| f64::from_bits(end) + work > own * ROUNDING) {
+                        break;
+                    }
+                    let load = state.loads[pipeline];
+                    if last.replace(load) == Some(load) {
+                        continue;
+                    }
+                    let own = load.and(work, tokens).seconds(scheme);
+                    if best.is_none_or(|(least, first)| own < least || (own <= least && pipeline < first)) {
+                        best = Some((own, pipeline));
+                    }
                 }
             }
-            if let Some((_, _, pipeline)) = best {
+            if let Some((own, pipeline)) = best {
+                let ends = &mut ends[self.kind[pipeline]];
+                ends.remove(&(state.loads[pipeline].seconds(&self.pipelines[pipeline]).to_bits(), pipeline));
+                ends.insert((own.to_bits(), pipeline));
                 state.add(self, sequence, pipeline);
                 of[sequence] = pipeline;
             }
@@ -339,7 +363,7 @@ impl<'a> Problem<'a> {
     /// kind j that ends by t does at most (t - e_j)+ of work, e_j what it takes besides with the shortest sequence, so the sum over
     /// sequences of the cheapest y_j w_ij is at most the sum over pipelines of y_j (t - e_j)+. The smallest t that allows
     /// it is a bound for every y; prices follow the work that they attract, up where there is more than its share.
-    fn bound(&self) -> f64 {
+    fn bound(&self, rounds: u32) -> f64 {
         let alone = (0..self.lengths.len()).map(|sequence| {
             let fitting = self.kinds.iter().filter(|scheme| self.lengths[sequence] <= scheme.max_len);
             let load = |scheme: &SchemeCost| {
@@ -356,7 +380,7 @@ impl<'a> Problem<'a> {
             copies[kind] += 1.0;
         }
         let mut prices = vec![1.0; self.kinds.len()];
-        let rounds = if self.kinds.len() == 1 { 1 } else { PRICES };
+        let rounds = if self.kinds.len() == 1 { 1 } else { rounds };
         for round in 0..rounds {
             let mut attracted = vec![0.0; self.kinds.len()];
             let mut total = 0.0;
@@ -384,12 +408,14 @@ impl<'a> Problem<'a> {
 /// Where to, which sequence, and which one back in exchange.
 type Step = (usize, usize, Option<usize>);
 
+/// Sums of the same numbers in another order differ by less.
+const ROUNDING: f64 = 1.0 + 1e-9;
 /// Most moves and exchanges: on large batches each gains little.
 const EXCHANGES: usize = 500;
 /// Pipelines that exchanges are tried with.
 const EXCHANGED_WITH: usize = 8;
 /// Rounds of prices: the bound moves by less than a thousandth after them in our tests.
-const PRICES: u32 = 60;
+pub(super) const PRICES: u32 = 60;
 
 /// The smallest t at which sum of copies y (t - e)+ reaches `total`.
 fn smallest_end(prices: &[f64], copies: &[f64], besides: &[f64], total: f64) -> f64 {

@@ -2,7 +2,6 @@
 
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
-use std::sync::Mutex;
 
 use super::misfit::Misfit;
 use super::sizing::{Filling, LayoutSearch, Microbatches, Sized};
@@ -11,10 +10,10 @@ use crate::cost::{LayerTable, MicrobatchLoad, PipelineCosts, Pricing};
 use crate::observer::{Cancelled, Observer, go_on};
 use crate::outcome::{Layout, SolverStatus};
 use crate::random::Random;
-use crate::ranking::Workers;
+use crate::ranking::{Workers, side_by_side};
 use crate::scenario::{PlannerKind, Scenario};
 use crate::schedule::Schedule;
-use crate::schedule::wait_free_cyclic::{Choice, Effort, Entry, ForwardOrder, Order, TooLarge, search};
+use crate::schedule::wait_free_cyclic::{Choice, Effort, Entry, ForwardOrder, Order, search};
 use crate::units::Nanos;
 use crate::workload::{PackedBatch, Packing};
 
@@ -189,13 +188,9 @@ fn fill_batch(
     let (first, others) = by_work.split_first().ok_or_else(|| Misfit::rule("a batch needs a replica"))?;
     let heaviest =
         order_of(*first, Nanos::ZERO).map_err(|too_large| Misfit::activations(too_large.rank, too_large.needs))?;
-    let found: Vec<Mutex<Option<Result<Choice, TooLarge>>>> = others.iter().map(|_| Mutex::new(None)).collect();
-    workers.run(others.len(), &|job| {
-        *found[job].lock().expect("every job has one worker") = Some(order_of(others[job], heaviest.end));
-    });
+    let found = side_by_side(workers, others.len(), |job| order_of(others[job], heaviest.end));
     let mut choices: Vec<Option<Choice>> = vec![None; dealt.len()];
     for (&replica, found) in others.iter().zip(found) {
-        let found = found.into_inner().expect("every job has one worker").expect("every job was done");
         choices[replica] = Some(found.map_err(|too_large| Misfit::activations(too_large.rank, too_large.needs))?);
     }
     choices[*first] = Some(heaviest);

@@ -12,6 +12,13 @@
 //! The order is that of a run, so it never deadlocks: of the earliest wave that is not done something can always start, as no
 //! limit is below one.
 
+mod queue;
+
+use std::cmp::Reverse;
+use std::collections::BinaryHeap;
+
+use queue::{Order, Queue, Race, Waiting};
+
 use super::{Action, Schedule};
 use crate::cost::PipelineCosts;
 use crate::units::Nanos;
@@ -32,27 +39,16 @@ pub fn multi_module(costs: &PipelineCosts, turns: &[Turn], depths: &[u32]) -> Sc
     Run::new(costs, turns, depths).finish()
 }
 
-/// An action that waits on its rank for its turn.
-#[derive(Debug, Clone, Copy)]
-struct Waiting {
-    item: usize,
-    stage: usize,
-    backward: bool,
-    ready: Nanos,
-}
-
-/// When an action can start; backwards, then earlier waves, then earlier items go first.
-type Key = (Nanos, bool, u32, usize);
-
 struct Run<'a> {
     costs: &'a PipelineCosts,
     turns: &'a [Turn],
     depths: &'a [u32],
     /// What has its inputs, by rank.
-    waiting: Vec<Vec<Waiting>>,
-    /// The best of them and its place, where it is known.
-    next: Vec<Option<(Key, usize)>>,
-    free: Vec<Nanos>,
+    queues: Vec<Queue>,
+    /// The ranks by what they do next.
+    race: Race,
+    /// Forwards that wait until earlier waves are done, by stage; each with its wave.
+    deep: Vec<BinaryHeap<Reverse<(u32, Waiting)>>>,
     stream: Vec<Nanos>,
     /// Backwards yet to run, by stage and wave.
     open: Vec<Vec<u32>>,
@@ -77,9 +73,9 @@ impl<'a> Run<'a> {
             costs,
             turns,
             depths,
-            waiting: vec![Vec::new(); ranks],
-            next: vec![None; ranks],
-            free: vec![Nanos::ZERO; ranks],
+            queues: std::iter::repeat_with(Queue::default).take(ranks).collect(),
+            race: Race::new(ranks),
+            deep: vec![BinaryHeap::new(); costs.stages()],
             stream: vec![Nanos::ZERO; ranks],
             open: vec![vec![0; waves]; costs.stages()],
             oldest: vec![0; costs.stages()],
@@ -99,60 +95,81 @@ impl<'a> Run<'a> {
                     run.left[flows.rank_of(stage)][phase as usize] += 1;
                 }
             }
-            if flows.inputs(item).is_empty() {
-                run.wait(item, flows.stages_of(item).start, false, Nanos::ZERO);
-            }
         }
         for stage in 0..costs.stages() {
             run.settle(stage);
         }
         for rank in 0..ranks {
             run.settle_phase(rank);
-            run.choose(rank);
+        }
+        for item in 0..turns.len() {
+            if flows.inputs(item).is_empty() {
+                run.wait(item, flows.stages_of(item).start, false, Nanos::ZERO);
+            }
         }
         run
     }
 
-    /// Steps over waves of which a stage has nothing left.
+    /// Steps over waves of which a stage has nothing left; more forwards may start then.
     fn settle(&mut self, stage: usize) {
         let left = self.open[stage].iter().skip(self.oldest[stage]).position(|&left| left > 0);
         self.oldest[stage] += left.unwrap_or(self.open[stage].len() - self.oldest[stage]);
+        while self.deep[stage].peek().is_some_and(|Reverse((_, what))| self.is_in_flight(what)) {
+            if let Some(Reverse((_, what))) = self.deep[stage].pop() {
+                self.queues[self.costs.rank_of(stage)].admit(what);
+            }
+        }
     }
 
+    /// Steps over phases of which a rank has nothing left, and takes up what waited for the next.
     fn settle_phase(&mut self, rank: usize) {
         let left = self.left[rank].iter().skip(self.phase[rank]).position(|&left| left > 0);
         self.phase[rank] += left.unwrap_or(self.left[rank].len() - self.phase[rank]);
+        while let Some(what) = self.queues[rank].take_up(self.phase[rank]) {
+            self.admit(rank, what);
+        }
     }
 
+    /// Whether an action belongs to a wave that its stage may have in flight.
+    fn is_in_flight(&self, what: &Waiting) -> bool {
+        let stage = what.stage as usize;
+        let deep = self.oldest[stage] + self.depths[stage].max(1) as usize;
+        !what.order.is_forward || (what.order.wave as usize) < deep
+    }
+
+    /// An action has its inputs at `ready`.
     fn wait(&mut self, item: usize, stage: usize, backward: bool, ready: Nanos) {
-        let rank = self.costs.rank_of(stage);
-        self.waiting[rank].push(Waiting { item, stage, backward, ready });
+        let (rank, turn) = (self.costs.rank_of(stage), self.turns[item]);
+        let order = Order { is_forward: !backward, wave: turn.wave, item: item as u32 };
+        let what = Waiting { ready, order, stage: stage as u32 };
+        let phase = turn.phases[usize::from(backward)];
+        if phase as usize > self.phase[rank] {
+            self.queues[rank].put_off(phase, what);
+        } else {
+            self.admit(rank, what);
+            self.race.set(rank, self.queues[rank].next());
+        }
     }
 
-    /// Finds what a rank does next.
-    fn choose(&mut self, rank: usize) {
-        let may = |of: &Waiting| {
-            let turn = &self.turns[of.item];
-            let in_phase = turn.phases[usize::from(of.backward)] as usize <= self.phase[rank];
-            let deep = self.oldest[of.stage] + self.depths[of.stage].max(1) as usize;
-            in_phase && (of.backward || (turn.wave as usize) < deep)
-        };
-        let key = |of: &Waiting| (self.free[rank].max(of.ready), !of.backward, self.turns[of.item].wave, of.item);
-        let open = self.waiting[rank].iter().enumerate().filter(|(_, of)| may(of));
-        self.next[rank] = open.map(|(place, of)| (key(of), place)).min();
+    /// An action of a phase that has begun.
+    fn admit(&mut self, rank: usize, what: Waiting) {
+        if self.is_in_flight(&what) {
+            self.queues[rank].admit(what);
+        } else {
+            self.deep[what.stage as usize].push(Reverse((what.order.wave, what)));
+        }
     }
 
     fn finish(mut self) -> Schedule {
-        while let Some((_, rank)) = (0..self.next.len()).filter_map(|rank| Some((self.next[rank]?.0, rank))).min() {
-            let Some((_, place)) = self.next[rank] else { break };
-            let what = self.waiting[rank].swap_remove(place);
+        while let Some(rank) = self.race.first() {
+            let Some(what) = self.queues[rank].pop() else { break };
             self.run(rank, what);
         }
         Schedule { stages: self.costs.stages(), microbatches: self.turns.len(), orders: self.orders }
     }
 
     fn run(&mut self, rank: usize, what: Waiting) {
-        let Waiting { item, stage, backward, ready } = what;
+        let (item, stage, backward) = (what.order.item as usize, what.stage as usize, !what.order.is_forward);
         let flows = &self.costs.flows;
         let (cell, stages) = (self.costs.cell(stage, item), flows.stages_of(item));
         let (time, send) = if backward {
@@ -160,8 +177,8 @@ impl<'a> Run<'a> {
         } else {
             (self.costs.forward[cell], self.costs.send_forward[cell])
         };
-        let end = self.free[rank].max(ready) + time;
-        self.free[rank] = end;
+        let end = self.queues[rank].free.max(what.ready) + time;
+        self.queues[rank].occupy(end);
         let mut arrival = end;
         if send > Nanos::ZERO {
             arrival = end.max(self.stream[rank]) + send;
@@ -171,12 +188,11 @@ impl<'a> Run<'a> {
         let turn = self.turns[item];
         self.left[rank][turn.phases[usize::from(backward)] as usize] -= 1;
         self.settle_phase(rank);
-        let mut touched = vec![rank];
         if backward {
             self.open[stage][turn.wave as usize] -= 1;
             self.settle(stage);
             if stage > stages.start {
-                self.gradient(item, stage - 1, arrival, &mut touched);
+                self.gradient(item, stage - 1, arrival);
             } else {
                 for &input in flows.inputs(item) {
                     let input = input as usize;
@@ -184,7 +200,7 @@ impl<'a> Run<'a> {
                     (*missing, *latest) = (*missing - 1, (*latest).max(arrival));
                     if *missing == 0 {
                         let latest = *latest;
-                        self.gradient(input, flows.stages_of(input).end - 1, latest, &mut touched);
+                        self.gradient(input, flows.stages_of(input).end - 1, latest);
                     }
                 }
             }
@@ -192,7 +208,6 @@ impl<'a> Run<'a> {
             self.forward_end[cell] = end;
             if stage + 1 < stages.end {
                 self.wait(item, stage + 1, false, arrival);
-                touched.push(flows.rank_of(stage + 1));
             } else if flows.outputs(item).is_empty() {
                 self.wait(item, stage, true, end);
             }
@@ -204,21 +219,17 @@ impl<'a> Run<'a> {
                     if *missing == 0 {
                         let (latest, first) = (*latest, flows.stages_of(output).start);
                         self.wait(output, first, false, latest);
-                        touched.push(flows.rank_of(first));
                     }
                 }
             }
         }
-        for rank in touched {
-            self.choose(rank);
-        }
+        self.race.set(rank, self.queues[rank].next());
     }
 
     /// The gradient of an item is at one of its stages, whose forward ran before.
-    fn gradient(&mut self, item: usize, stage: usize, arrival: Nanos, touched: &mut Vec<usize>) {
+    fn gradient(&mut self, item: usize, stage: usize, arrival: Nanos) {
         let own = self.forward_end[self.costs.cell(stage, item)];
         self.wait(item, stage, true, arrival.max(own));
-        touched.push(self.costs.rank_of(stage));
     }
 }
 

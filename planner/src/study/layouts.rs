@@ -13,7 +13,7 @@ use serde::{Deserialize, Serialize};
 use crate::cost::{DegreeSettings, MicrobatchLoad, Pricing};
 use crate::outcome::{PlacedModules, RejectionCount};
 use crate::plan::heterogeneous::{self, Mode, PointSeen, SeenPoint};
-use crate::ranking::Watch;
+use crate::ranking::{Watch, Workers};
 use crate::scenario::{Scenario, ValidScenario};
 use crate::workload::{PackedBatch, Packing, Sampler, Sequence, packing};
 
@@ -118,7 +118,7 @@ pub struct PointFigures {
 
 /// Sweeps over all layouts of a scenario's modules. At most `most` points of each freedom and cluster size are tried, those first
 /// whose estimates are best.
-pub fn layouts(valid: &ValidScenario, most: u32, watch: &dyn Watch) -> LayoutSweep {
+pub fn layouts(valid: &ValidScenario, most: u32, workers: &dyn Workers, watch: &dyn Watch) -> LayoutSweep {
     let scenario = valid.scenario();
     let sizing = representative(valid);
     let mut sweep = LayoutSweep {
@@ -136,7 +136,7 @@ pub fn layouts(valid: &ValidScenario, most: u32, watch: &dyn Watch) -> LayoutSwe
     let mut others = Vec::new();
     for nodes in sizes(scenario) {
         let smaller = on_nodes(scenario, nodes);
-        for (freedom, point) in seen(&smaller, &sizing, (most, watch), &mut sweep.is_partial) {
+        for (freedom, point) in seen(&smaller, &sizing, (most, workers, watch), &mut sweep.is_partial) {
             let SeenPoint { name, layouts, words, microbatch, devices, seen } = point;
             let mut point = LayoutPoint {
                 name: format!("{nodes}-{name}"),
@@ -221,7 +221,7 @@ fn batch_flops(scenario: &Scenario, batch: &PackedBatch) -> f64 {
 fn seen(
     scenario: &Scenario,
     sizing: &PackedBatch,
-    (most, watch): (u32, &dyn Watch),
+    (most, workers, watch): (u32, &dyn Workers, &dyn Watch),
     is_partial: &mut bool,
 ) -> Vec<(Freedom, SeenPoint)> {
     let degrees = degree_settings(scenario);
@@ -232,7 +232,7 @@ fn seen(
         (Freedom::Colocated, Mode::Colocated),
         (Freedom::NonColocated, Mode::Apart),
     ] {
-        let (points, is_over) = heterogeneous::points(scenario, &pricing, mode, sizing, (most, watch));
+        let (points, is_over) = heterogeneous::points(scenario, &pricing, mode, sizing, (most, workers, watch));
         *is_partial |= is_over;
         all.extend(points.into_iter().map(|point| (freedom, point)));
     }
@@ -304,7 +304,7 @@ fn best(points: &[LayoutPoint], devices: u32) -> Vec<BestPoint> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::ranking::Unwatched;
+    use crate::ranking::{Alone, Unwatched};
     use crate::scenario::validate::NoDatasets;
 
     fn point(tokens_per_s: f64, tflops_per_device: f64) -> LayoutPoint {
@@ -344,13 +344,13 @@ mod tests {
     fn every_freedom_has_points_and_every_misfit_a_reason() {
         let scenario = crate::plan::modules::tests::scenario();
         let valid = ValidScenario::new(scenario, &NoDatasets).unwrap();
-        let sweep = layouts(&valid, 12, &Unwatched);
+        let sweep = layouts(&valid, 12, &Alone, &Unwatched);
         assert_eq!(sweep.best.len(), 3);
         assert_eq!(sweep.best[0].gain_percent, Some(0.0));
         assert!(sweep.points.iter().all(|point| point.figures.is_some() != point.reason.is_some()));
         assert!(sweep.points.iter().any(|point| point.is_on_front));
         assert!(!sweep.rejections.is_empty());
-        assert_eq!(layouts(&valid, 12, &Unwatched), sweep);
+        assert_eq!(layouts(&valid, 12, &Alone, &Unwatched), sweep);
         let best = sweep.points.iter().filter(|point| point.against_best.as_deref() == Some("The fastest of all."));
         let most = sweep
             .points

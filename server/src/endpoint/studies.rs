@@ -140,7 +140,10 @@ pub(crate) async fn sizes(
 pub(crate) async fn layouts(State(app): Shared, Path(id): Path<String>) -> Result<Json<LayoutSweep>, ApiError> {
     let stored = find(&app, &id).await?;
     let scenario = validate(app.store.reader(), stored.scenario).await?;
-    let sweep = app.studies.run(1, move |effort| Ok(study_layouts(&scenario, MOST_POINTS, effort.watch))).await?;
+    let sweep = app
+        .studies
+        .run(1, move |effort| Ok(study_layouts(&scenario, MOST_POINTS, effort.workers, effort.watch)))
+        .await?;
     Ok(Json(sweep))
 }
 

@@ -147,6 +147,7 @@ pub(super) const TARGETS: &[Target] = &[
     less(6, "DFLOP's optimizer, 64 devices", 4.0, "ms", Source::DataAware, "optimizing/(64, 512)"),
     less(6, "DFLOP's optimizer, 1,024 devices", 200.0, "ms", Source::DataAware, "optimizing/(1024, 2048)"),
     less(6, "2,048 items into 64 buckets, gap 0.1 %", 50.0, "ms", Source::DataAware, "balancing/(2048, 64)"),
+    less(6, "every layout of two modules, 64 devices", 5.0, "s", Source::Search, "every_layout_on_64_devices/2"),
     less(7, "100 MB of Megatron-LM log", 2.0, "s", Source::Log, "megatron_100_mb"),
     less(7, "trace of 1,000,000 events", 5.0, "s", Source::ImportTrace, "plain, time"),
     less(7, "the same, peak memory", 500.0, "MB", Source::ImportTrace, "plain, memory"),

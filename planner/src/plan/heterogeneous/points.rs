@@ -6,7 +6,7 @@ use super::space::{Mode, Point};
 use crate::cost::Pricing;
 use crate::outcome::PlacedModules;
 use crate::plan::modules::placed;
-use crate::ranking::Watch;
+use crate::ranking::{Watch, Workers};
 use crate::scenario::Scenario;
 use crate::workload::PackedBatch;
 
@@ -39,10 +39,10 @@ pub(crate) fn points(
     pricing: &Pricing<'_>,
     mode: Mode,
     sizing: &PackedBatch,
-    (most, watch): (u32, &dyn Watch),
+    (most, workers, watch): (u32, &dyn Workers, &dyn Watch),
 ) -> (Vec<SeenPoint>, bool) {
     let mut sweep = Sweep::new(scenario, pricing, mode, sizing);
-    let is_over = sweep.explore(most, watch);
+    let is_over = sweep.explore(most, (workers, watch));
     let of = |point: &Point, seen| SeenPoint {
         name: point.name(),
         layouts: point.modules.iter().map(|layout| placed(&scenario.model, &point.modules, layout)).collect(),

@@ -12,13 +12,15 @@ use crate::outcome::{Loser, RejectionCount, Search};
 use crate::plan::misfit::{Hurdle, Misfit};
 use crate::plan::sizing::{ENDLESS, LONGEST_SECONDS};
 use crate::plan::{ModuleLayout, NoPlan, replica};
-use crate::ranking::Watch;
+use crate::ranking::{Watch, Workers, side_by_side};
 use crate::scenario::{PlannerKind, Scenario};
 use crate::units::Bytes;
 use crate::workload::PackedBatch;
 
 /// Steps of simulation that a search takes, some ten seconds; four times as many while nothing fits.
 const MOST_STEPS: u64 = 100_000_000;
+/// Points that a study tries side by side.
+const ROUND: usize = 16;
 /// Losers that are kept.
 const KEPT_LOSERS: usize = 40;
 
@@ -148,30 +150,52 @@ impl<'a> Sweep<'a> {
 
     /// Simulates `most` points, best estimate first, also those that cannot win; looks at eight times as many for them. Whether
     /// the watch was over before.
-    pub(super) fn explore(&mut self, most: u32, watch: &dyn Watch) -> bool {
-        for _ in 0..most.saturating_mul(8) {
-            if self.simulated >= most {
-                break;
-            }
+    ///
+    /// Points are taken by rounds and tried side by side; rounds are as long for one worker as for many, so that what is found
+    /// does not depend on them.
+    pub(super) fn explore(&mut self, most: u32, (workers, watch): (&dyn Workers, &dyn Watch)) -> bool {
+        let mut left = most.saturating_mul(8);
+        while self.simulated < most && left > 0 && !self.open.is_empty() {
             if watch.is_over() {
                 return true;
             }
-            let Some(open) = self.open.pop() else { break };
-            self.simulate(open.point);
+            let mut round = Vec::new();
+            while round.len() < ROUND.min((most - self.simulated) as usize) && left > 0 {
+                let Some(Open { point, .. }) = self.open.pop() else { break };
+                left -= 1;
+                match self.does_not_fit(&point) {
+                    Some(misfit) => self.seen.push((point, Seen::Rejected(misfit))),
+                    None => round.push(point),
+                }
+            }
+            let this = &*self;
+            let tried = side_by_side(workers, round.len(), |job| this.try_out(&round[job]));
+            for (point, tried) in round.into_iter().zip(tried) {
+                self.note(point, tried);
+            }
         }
         false
     }
 
     fn simulate(&mut self, point: Point) {
-        // What does not fit does not with larger microbatches either.
-        let key = (point.mode, point.modules.clone());
-        let too_small = self.too_large.get(&key).filter(|(size, _)| *size <= point.microbatch);
-        if let Some((_, misfit)) = too_small.cloned() {
+        if let Some(misfit) = self.does_not_fit(&point) {
             self.seen.push((point, Seen::Rejected(misfit)));
             return;
         }
         self.steps += steps(&point, anchor(&self.scenario.model), self.sizing.sequences.len() as u64);
-        let seen = match self.try_out(&point) {
+        let tried = self.try_out(&point);
+        self.note(point, tried);
+    }
+
+    /// What does not fit does not with larger microbatches either.
+    fn does_not_fit(&self, point: &Point) -> Option<Misfit> {
+        let known = self.too_large.get(&(point.mode, point.modules.clone()));
+        known.filter(|(size, _)| *size <= point.microbatch).map(|(_, misfit)| misfit.clone())
+    }
+
+    /// Keeps what came of a point.
+    fn note(&mut self, point: Point, tried: Result<(Filled, Partition), Misfit>) {
+        let seen = match tried {
             Ok((filled, partition)) => {
                 self.simulated += 1;
                 self.partitions.insert(point.clone(), partition);
@@ -180,7 +204,11 @@ impl<'a> Sweep<'a> {
             }
             Err(misfit) => {
                 if misfit.hurdle.memory().is_some() {
-                    self.too_large.insert(key, (point.microbatch, misfit.clone()));
+                    let key = (point.mode, point.modules.clone());
+                    let least = self.too_large.entry(key).or_insert_with(|| (point.microbatch, misfit.clone()));
+                    if point.microbatch < least.0 {
+                        *least = (point.microbatch, misfit.clone());
+                    }
                 }
                 Seen::Rejected(misfit)
             }

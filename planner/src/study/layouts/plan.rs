@@ -134,7 +134,7 @@ fn stands(planned: &Planned, rank: u32) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::ranking::Unwatched;
+    use crate::ranking::{Alone, Unwatched};
     use crate::scenario::validate::NoDatasets;
     use crate::study::layouts;
 
@@ -143,7 +143,7 @@ mod tests {
     fn a_point_does_by_itself_what_it_did_in_the_sweep() {
         let scenario = crate::plan::modules::tests::scenario();
         let valid = ValidScenario::new(scenario, &NoDatasets).unwrap();
-        let sweep = layouts(&valid, 6, &Unwatched);
+        let sweep = layouts(&valid, 6, &Alone, &Unwatched);
         assert_eq!(sweep.best.len(), 3);
         for best in &sweep.best {
             let point = &sweep.points[best.point as usize];
@@ -163,7 +163,7 @@ mod tests {
     fn layouts_that_cannot_be_say_why_and_others_are_unknown() {
         let scenario = crate::plan::modules::tests::scenario();
         let valid = ValidScenario::new(scenario, &NoDatasets).unwrap();
-        let sweep = layouts(&valid, 6, &Unwatched);
+        let sweep = layouts(&valid, 6, &Alone, &Unwatched);
         let why = "TP does not divide";
         let illegal =
             sweep.points.iter().find(|point| point.reason.as_ref().is_some_and(|reason| reason.starts_with(why)));
