@@ -12,7 +12,7 @@ fuzz_target!(|bytes: &[u8]| {
         let written = timeline::encode(&read);
         assert_eq!(timeline::decode(&written).map(|again| timeline::encode(&again)), Ok(written));
     }
-    drop(overtrace::decode(bytes));
+    drop(overview::decode(bytes));
     drop(what_if::decode(bytes));
     drop(trace::decode(bytes));
 });

@@ -119,7 +119,7 @@ impl Load {
             memory.push((began.elapsed(), server.memory_mb()));
             thread::sleep(LOOK);
         }
-        let took = began.elapsed();
+        let (took, peak_mb, processor_s) = (began.elapsed(), server.peak_mb(), server.processor_s());
         over.store(true, Ordering::Relaxed);
         for trainer in trainers {
             trainer.join().expect("a trainer");
@@ -136,7 +136,6 @@ impl Load {
             pages.add(reader.join().expect("a reader"));
         }
         let stored = sent.iter().map(|sent| server.points(&sent.run.run)).sum();
-        let (peak_mb, processor_s) = (server.peak_mb(), server.processor_s());
         self.tell(&Measured { took, stored, seen, pages, what_ifs, plans, memory, peak_mb, processor_s })
     }
 

@@ -13,11 +13,13 @@ use serde_json::{Value, json};
 use ureq::Agent;
 use ureq::http::Response;
 
-/// What is changed: four nodes and a language model, eight nodes and images.
+/// What is changed: a language model on long documents, and a model that sees.
 const QUESTIONS: [&str; 2] = [
     include_str!("../../examples/llama-2-7b-long-documents.json"),
     include_str!("../../examples/vlm-s-image-heavy.json"),
 ];
+/// Planners of both, as people ask for them while they change things: fractions of a second each.
+const PLANNERS: [&str; 3] = ["1f1b", "interleaved", "wait_free_cyclic"];
 /// Of so many scenarios one is stored and planned by a job.
 const KEPT: u64 = 5;
 /// Shortest and longest thought between two changes.
@@ -147,6 +149,7 @@ impl Planner {
     /// A scenario that nobody has asked for.
     fn question(&self, round: u64) -> String {
         let mut scenario: Value = serde_json::from_str(QUESTIONS[(self.number % 2) as usize]).expect("an example");
+        scenario["planners"] = json!(PLANNERS);
         scenario["seed"] = json!(1000 + self.number * 10_000 + round);
         scenario["workload"]["global_batch"] = json!([64, 96, 128][(round % 3) as usize]);
         scenario.to_string()
@@ -168,12 +171,9 @@ fn plan(agent: &Agent, origin: &str, scenario: &str) -> Option<String> {
         return None;
     }
     answered(agent.get(url(&path::outcome(&id))).call())?;
-    answered(agent.get(url(&path::timeline(&id, EXAMPLE_PLANNER, 0))).call())?;
+    answered(agent.get(url(&path::timeline(&id, PLANNERS[0], 0))).call())?;
     Some(id)
 }
-
-/// A planner of both questions.
-const EXAMPLE_PLANNER: &str = "1f1b";
 
 /// The identifier of a scenario that is stored and planned.
 pub(crate) fn stored_example(origin: &str) -> String {
@@ -202,7 +202,7 @@ impl Reader {
             ("list of traces", path::TRACES.to_owned()),
             ("scenario", path::scenario(scenario)),
             ("outcome", path::outcome(scenario)),
-            ("timeline", path::timeline(scenario, EXAMPLE_PLANNER, 0)),
+            ("timeline", path::timeline(scenario, PLANNERS[0], 0)),
             ("run", path::run(run)),
             ("points of a run", path::run_points(run, 0, 1000)),
             ("health", path::HEALTH.to_owned()),
