@@ -2,12 +2,12 @@
 
 #![no_main]
 
-use ingest::log::tensorboard::{self, EventParser};
-use ingest::log::{Limits, Point};
+use ingest::log::Point;
+use ingest::log::tensorboard::EventParser;
 use libfuzzer_sys::fuzz_target;
 
 fuzz_target!(|bytes: &[u8]| {
-    drop(tensorboard::import(bytes, &Limits::default()));
+    drop(EventParser::new().push(bytes));
     let mut file = Vec::new();
     let mut rest = bytes;
     while let Some((&length, behind)) = rest.split_first() {
