@@ -1,7 +1,8 @@
-//! Shares of a sweep that were planned elsewhere, sent to a server.
+//! Sweeps beside people: shares that were planned elsewhere are sent to a server, and one that plans a sweep answers others first.
 
 use std::fs;
 use std::path::Path;
+use std::time::Duration;
 
 use serde_json::{Value, json};
 
@@ -62,4 +63,30 @@ fn shares_are_sent_to_a_server_that_has_a_token() {
     assert!(said(&refused).contains("foreign.jsonl: line 3: was made by planscope 9"), "{}", said(&refused));
     let away = planscope(&["import", &first, "--server", "http://127.0.0.1:9"], folder);
     assert!(away.status.code() == Some(1) && said(&away).contains("does not answer"), "{}", said(&away));
+}
+
+/// Whoever waits for an answer gets the only turn between points, not behind them all.
+#[test]
+fn people_are_answered_while_a_sweep_has_points_left() {
+    let folder = tempfile::tempdir().unwrap();
+    let server = Server::start(folder.path(), &["--workers", "1"]);
+    let client = server.client();
+    let base: Value = serde_json::from_str(&scenario(0, 1)).unwrap();
+    let seeds: Vec<u32> = (0..50_000).collect();
+    let sweep = json!({"schema": "sweep/1", "scenario": base, "axes": [{"pointer": "/seed", "values": seeds}]});
+    let id = client.send("POST", api::path::SWEEPS, &sweep.to_string()).field("/id");
+    assert_eq!(client.send("POST", &api::path::sweep_start(&id), "").status, 200);
+    for seed in 100_000..100_003 {
+        let url = format!("{}{}", server.origin, api::path::what_if(0));
+        let asked = ureq::post(url).header("Content-Type", "application/json").send(scenario(seed, 1));
+        assert_eq!(asked.unwrap().status(), 200);
+        let kept = client.stores(seed + 10, 1);
+        let job = client.send("POST", &api::path::plan(&kept), "").field("/id");
+        while client.get(&api::path::job(&job)).field("/state/state") != "done" {
+            std::thread::sleep(Duration::from_millis(10));
+        }
+    }
+    let progress = &client.get(&api::path::sweep(&id)).json()["progress"];
+    assert_eq!(progress["state"]["state"], "running", "{progress}");
+    assert!(progress["done"].as_u64().unwrap() < 50_000, "{progress}");
 }

@@ -7,8 +7,6 @@ use planner::engine::Unobserved;
 use planner::scenario::validate::NoDatasets;
 use planner::sweep::{Heading, Shard, Sweep};
 use serde_json::{Value, json};
-use server::jobs::Limits;
-use server::workers::Threads;
 
 /// Four points of one small scenario: no node is no scenario.
 fn written() -> Value {
@@ -81,33 +79,6 @@ async fn a_sweep_is_planned_and_every_point_has_its_row() {
     );
     assert_eq!(house.post(&api::path::sweep_scenario(&id, 2), "").await.status, 422);
     assert_eq!(house.post(&api::path::sweep_scenario(&id, 4), "").await.status, 400);
-}
-
-/// Whoever waits for an answer gets the only turn between points, not behind them all.
-#[tokio::test(flavor = "multi_thread")]
-async fn people_are_answered_while_a_sweep_has_points_left() {
-    let limits = Limits { workers: 1, queue: 4, search_threads: Threads::new(1) };
-    let house = House::with(Settings { limits, ..Settings::default() }).await;
-    let mut long = written();
-    long["axes"] = json!([{"pointer": "/seed", "values": (0..1_000).collect::<Vec<u32>>()}]);
-    let id = stored(&house, &long).await;
-    assert_eq!(house.post(&api::path::sweep_start(&id), "").await.status, 200);
-    for seed in 2_000..2_003 {
-        let mut tried = house::scenario();
-        tried["seed"] = json!(seed);
-        let reply = house.post(&api::path::what_if(0), tried.to_string()).await;
-        assert_eq!(reply.status, 200, "{}", reply.text());
-    }
-    let mut kept = house::scenario();
-    kept["seed"] = json!(3_000);
-    let kept = house.store(&kept).await;
-    house.plan(&kept).await;
-    let sweep: Value = house.get(&api::path::sweep(&id)).await.json();
-    let progress = &sweep["progress"];
-    assert_eq!(progress["state"]["state"], "running", "{progress}");
-    assert!(progress["done"].as_u64().unwrap() < 1_000, "{progress}");
-    house.post(&api::path::sweep_cancel(&id), "").await;
-    rest(&house, &id).await;
 }
 
 #[tokio::test(flavor = "multi_thread")]
