@@ -147,7 +147,7 @@ pub struct SweepList {
 /// A page of rows.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
-pub struct PointPage {
+pub struct RowPage {
     /// The rows, in the order of their numbers.
     pub rows: Vec<PointRow>,
     /// Number to ask from for the next page; absent: there is none.

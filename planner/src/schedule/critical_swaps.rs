@@ -146,8 +146,7 @@ impl Search<'_> {
     fn try_out(&mut self, current: &Schedule, swap: Swap) -> Option<Nanos> {
         let (first, then) = self.pair(swap);
         let changed = swapped(current, swap);
-        let rises = first.kind != ActionKind::Forward && then.kind == ActionKind::Forward;
-        if rises && !fits(swap.rank, &changed, self.costs, self.limit) {
+        if self.may_rise(first, then) && !fits(swap.rank, &changed, self.costs, self.limit) {
             return None;
         }
         self.best.simulated += 1;
@@ -155,6 +154,22 @@ impl Search<'_> {
         let end = runs.then(|| end(&self.simulation, self.costs));
         self.put(&current.orders[swap.rank], swap);
         end
+    }
+
+    /// Whether memory may rise where two actions change places.
+    ///
+    /// A forward that comes later never raises it. Backwards hold what they recompute beside what the one before them would have
+    /// given back; split ones hold it until their weights' part has run.
+    fn may_rise(&self, first: Action, then: Action) -> bool {
+        let again = |action: Action| {
+            let cell = self.costs.cell(action.stage as usize, action.microbatch as usize);
+            self.costs.transient[cell]
+        };
+        match (first.kind, then.kind) {
+            (ActionKind::Forward, _) => false,
+            (ActionKind::Backward, ActionKind::Backward) => again(then) > again(first),
+            _ => true,
+        }
     }
 
     /// Gives a rank another order from a swap on; whether all ranks then run to their ends.
@@ -320,6 +335,11 @@ mod tests {
         for column in [&mut costs.forward, &mut costs.input_grad, &mut costs.weight_grad] {
             for time in column.iter_mut() {
                 *time = Nanos::new(random.below(40));
+            }
+        }
+        for column in [&mut costs.activation, &mut costs.transient] {
+            for bytes in column.iter_mut() {
+                *bytes = Bytes::new(random.below(40));
             }
         }
         costs

@@ -7,7 +7,7 @@ use std::time::Duration;
 use api::scenario::StoredScenario;
 use api::shelf::{LARGEST_PAGE, ListQuery, Words};
 use api::sweep::{
-    Front, Gathered, Metric, Picture, PointPage, ReadyStudy, StoredSweep, SweepList, SweepProgress, SweepState,
+    Front, Gathered, Metric, Picture, ReadyStudy, RowPage, StoredSweep, SweepList, SweepProgress, SweepState,
     SweepsOfScenario,
 };
 use axum::Json;
@@ -88,7 +88,7 @@ pub(crate) async fn store(
 /// One sweep and how far it is.
 #[utoipa::path(
     get, path = "/api/v1/sweeps/{id}", tag = "sweeps", params(("id" = String, Path, description = "Identifier")),
-    responses((status = 200, body = StoredSweep), (status = 404, description = "Unknown"), (status = 410, description = "Deleted"))
+    responses((status = 200, body = StoredSweep), (status = 400, description = "Not an identifier"), (status = 404, description = "Unknown"), (status = 410, description = "Deleted"))
 )]
 pub(crate) async fn one(State(app): Shared, Path(id): Path<String>) -> Result<Json<StoredSweep>, ApiError> {
     let kept = find(&app, &id).await?;
@@ -119,7 +119,7 @@ pub(crate) async fn change(
 /// Deletes a sweep with its rows and ends its planning. It can be brought back for as long as deleted things are kept.
 #[utoipa::path(
     delete, path = "/api/v1/sweeps/{id}", tag = "sweeps", params(("id" = String, Path, description = "Identifier")),
-    responses((status = 204, description = "Deleted"), (status = 404, description = "Unknown"), (status = 410, description = "Deleted before"))
+    responses((status = 204, description = "Deleted"), (status = 400, description = "Not an identifier"), (status = 404, description = "Unknown"), (status = 410, description = "Deleted before"))
 )]
 pub(crate) async fn delete(State(app): Shared, Path(id): Path<String>) -> Result<Deleted, ApiError> {
     find(&app, &id).await?;
@@ -145,7 +145,7 @@ pub(crate) async fn restore(State(app): Shared, Path(id): Path<String>) -> Resul
 /// Plans the points that this engine has not planned yet, when nobody else asks for the processor; goes on after a restart.
 #[utoipa::path(
     post, path = "/api/v1/sweeps/{id}/start", tag = "sweeps", params(("id" = String, Path, description = "Identifier")),
-    responses((status = 200, body = SweepProgress), (status = 404, description = "Unknown"), (status = 410, description = "Deleted"))
+    responses((status = 200, body = SweepProgress), (status = 400, description = "Not an identifier"), (status = 404, description = "Unknown"), (status = 410, description = "Deleted"))
 )]
 pub(crate) async fn start(State(app): Shared, Path(id): Path<String>) -> Result<Json<SweepProgress>, ApiError> {
     Ok(Json(begin(&app, &id).await?))
@@ -154,7 +154,7 @@ pub(crate) async fn start(State(app): Shared, Path(id): Path<String>) -> Result<
 /// Ends the planning; rows that are there stay, and a start goes on behind them.
 #[utoipa::path(
     post, path = "/api/v1/sweeps/{id}/cancel", tag = "sweeps", params(("id" = String, Path, description = "Identifier")),
-    responses((status = 200, body = StoredSweep), (status = 404, description = "Unknown"), (status = 410, description = "Deleted"))
+    responses((status = 200, body = StoredSweep), (status = 400, description = "Not an identifier"), (status = 404, description = "Unknown"), (status = 410, description = "Deleted"))
 )]
 pub(crate) async fn cancel(State(app): Shared, Path(id): Path<String>) -> Result<Json<StoredSweep>, ApiError> {
     let kept = find(&app, &id).await?;
@@ -167,7 +167,7 @@ pub(crate) async fn cancel(State(app): Shared, Path(id): Path<String>) -> Result
     get, path = "/api/v1/sweeps/{id}/events", tag = "sweeps", params(("id" = String, Path, description = "Identifier")),
     responses(
         (status = 200, body = SweepProgress, content_type = "text/event-stream", description = "Its progress as it stands, then every change"),
-        (status = 404, description = "Unknown"), (status = 410, description = "Deleted"),
+        (status = 400, description = "Not an identifier"), (status = 404, description = "Unknown"), (status = 410, description = "Deleted"),
     )
 )]
 pub(crate) async fn events(
@@ -209,7 +209,7 @@ pub(crate) struct RowQuery {
 #[utoipa::path(
     get, path = "/api/v1/sweeps/{id}/points", tag = "sweeps", params(("id" = String, Path, description = "Identifier"), RowQuery),
     responses(
-        (status = 200, body = PointPage), (status = 400, description = "A wrong query"),
+        (status = 200, body = RowPage), (status = 400, description = "A wrong query"),
         (status = 404, description = "Unknown"), (status = 410, description = "Deleted"),
     )
 )]
@@ -217,7 +217,7 @@ pub(crate) async fn points(
     State(app): Shared,
     Path(id): Path<String>,
     query: Result<Query<RowQuery>, QueryRejection>,
-) -> Result<Json<PointPage>, ApiError> {
+) -> Result<Json<RowPage>, ApiError> {
     let Query(query) = query?;
     find(&app, &id).await?;
     let reader = app.store.reader();
@@ -226,7 +226,7 @@ pub(crate) async fn points(
     let rows = texts.iter().map(|text| serde_json::from_str::<PointRow>(text)).collect::<Result<Vec<_>, _>>();
     let rows = rows.map_err(|error| StoreError::Damaged { what: "row of a sweep", detail: error.to_string() })?;
     let next = rows.last().filter(|_| rows.len() as u32 == limit).map(|row| row.index + 1);
-    Ok(Json(PointPage { rows, next }))
+    Ok(Json(RowPage { rows, next }))
 }
 
 /// Takes in what a share of the sweep has written elsewhere, as `planscope sweep` writes it; what is there stays. The file may come
@@ -236,7 +236,7 @@ pub(crate) async fn points(
     request_body(content = String, content_type = "application/jsonl"),
     responses(
         (status = 200, body = Gathered, description = "What is there now, and what is missing"),
-        (status = 404, description = "Unknown"), (status = 410, description = "Deleted"), (status = 413, description = "More than 16 MiB"),
+        (status = 400, description = "Not an identifier"), (status = 404, description = "Unknown"), (status = 410, description = "Deleted"), (status = 413, description = "More than 16 MiB"),
         (status = 422, description = "A line belongs to another sweep or engine; its place is named, and nothing is stored"),
     )
 )]
@@ -269,7 +269,7 @@ pub(crate) async fn gather(
     get, path = "/api/v1/sweeps/{id}/points.jsonl", tag = "sweeps", params(("id" = String, Path, description = "Identifier")),
     responses(
         (status = 200, body = String, content_type = "application/jsonl"),
-        (status = 404, description = "Unknown"), (status = 410, description = "Deleted"),
+        (status = 400, description = "Not an identifier"), (status = 404, description = "Unknown"), (status = 410, description = "Deleted"),
     )
 )]
 pub(crate) async fn file(State(app): Shared, Path(id): Path<String>) -> Result<Response, ApiError> {
@@ -338,7 +338,7 @@ pub(crate) async fn picture(
 /// Time against memory of all plans, those that no other beats in both first; at most 5,000.
 #[utoipa::path(
     get, path = "/api/v1/sweeps/{id}/front", tag = "sweeps", params(("id" = String, Path, description = "Identifier")),
-    responses((status = 200, body = Front), (status = 404, description = "Unknown"), (status = 410, description = "Deleted"))
+    responses((status = 200, body = Front), (status = 400, description = "Not an identifier"), (status = 404, description = "Unknown"), (status = 410, description = "Deleted"))
 )]
 pub(crate) async fn front(State(app): Shared, Path(id): Path<String>) -> Result<Json<Front>, ApiError> {
     let kept = find(&app, &id).await?;

@@ -5,3 +5,4 @@ mod crashes;
 mod process;
 mod restarts;
 mod room;
+mod sweeps;

@@ -10,7 +10,7 @@ use sqlx::sqlite::{SqliteConnectOptions, SqliteConnection};
 use sqlx::{ConnectOptions, Connection};
 
 /// What each version's server had stored; later ones hold what the earlier ones had, too.
-const ROWS: [(i64, &str); 8] = [
+const ROWS: [(i64, &str); 9] = [
     (1, include_str!("migrations/0001.sql")),
     (2, include_str!("migrations/0002.sql")),
     (3, include_str!("migrations/0003.sql")),
@@ -19,6 +19,7 @@ const ROWS: [(i64, &str); 8] = [
     (6, include_str!("migrations/0006.sql")),
     (7, include_str!("migrations/0007.sql")),
     (8, include_str!("migrations/0008.sql")),
+    (9, include_str!("migrations/0009.sql")),
 ];
 
 async fn connect(path: &Path) -> SqliteConnection {
@@ -100,7 +101,7 @@ async fn a_database_of_every_version_is_opened_with_what_it_holds() {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("planscope.db");
         database_of(version, &path, &contents).await;
-        assert_eq!(faults(&path).await, (vec![], version < 8), "version {version}");
+        assert_eq!(faults(&path).await, (vec![], version < 9), "version {version}");
 
         let house = House::upon(folder, Settings::default()).await;
         // What was there from the first version on has what later ones give it.
@@ -153,4 +154,17 @@ async fn a_database_of_a_later_version_is_not_touched() {
     connection.close().await.unwrap();
     let error = Store::open(&path).await.unwrap_err();
     assert!(error.to_string().contains("9999"), "{error}");
+}
+
+/// Outcomes have tens of thousands of bytes each, and the list of plans sums up their sizes at every look.
+#[tokio::test]
+async fn sizes_are_summed_up_without_reading_outcomes() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("planscope.db");
+    Store::open(&path).await.unwrap().close().await;
+    let mut connection = connect(&path).await;
+    let plan = "EXPLAIN QUERY PLAN SELECT coalesce(sum(bytes), 0) FROM outcome";
+    let (_, _, _, detail): (i64, i64, i64, String) = sqlx::query_as(plan).fetch_one(&mut connection).await.unwrap();
+    assert!(detail.contains("COVERING INDEX outcome_by_size"), "{detail}");
+    connection.close().await.unwrap();
 }

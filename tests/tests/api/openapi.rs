@@ -34,3 +34,42 @@ async fn every_failure_is_described_as_a_problem() {
         assert!(document["components"]["schemas"][name].is_object(), "{name}");
     }
 }
+
+/// Types of one name would be told as one: each page has the schema of its own rows.
+#[tokio::test]
+async fn pages_of_points_and_of_rows_are_not_the_same() {
+    let house = House::open().await;
+    let document: Value = house.get("/api/v1/openapi.json").await.json();
+    for (path, rows) in [("/api/v1/runs/{run}/points", "points"), ("/api/v1/sweeps/{id}/points", "rows")] {
+        let schema =
+            &document["paths"][path]["get"]["responses"]["200"]["content"]["application/json"]["schema"]["$ref"];
+        let name = schema.as_str().and_then(|schema| schema.strip_prefix("#/components/schemas/")).unwrap();
+        assert!(document["components"]["schemas"][name]["properties"][rows].is_object(), "{path}: {name}");
+    }
+}
+
+/// Nothing stands under this name, and it is no identifier either.
+#[tokio::test]
+async fn what_is_answered_about_nothing_is_described() {
+    let house = House::open().await;
+    let document: Value = house.get("/api/v1/openapi.json").await.json();
+    let mut seen = 0;
+    for (path, item) in document["paths"].as_object().unwrap() {
+        let without_names: String = path
+            .split_inclusive(['{', '}'])
+            .filter(|part| !part.ends_with('}'))
+            .map(|part| part.replace('{', "0"))
+            .collect();
+        for (method, operation) in item.as_object().unwrap() {
+            // Where nothing is named an answer may be a stream, or make something; those have tests of their own.
+            if !path.contains('{') {
+                continue;
+            }
+            let reply = house.request(&method.to_uppercase(), &without_names, "").await;
+            let described = &operation["responses"][reply.status.to_string()];
+            assert!(described.is_object(), "{method} {without_names}: {} {}", reply.status, reply.text());
+            seen += 1;
+        }
+    }
+    assert!(seen > 60, "{seen}");
+}

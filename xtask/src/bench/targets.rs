@@ -14,11 +14,12 @@ pub(super) enum Source {
     Log,
     ImportTrace,
     Live,
+    Load,
     Browser,
 }
 
 impl Source {
-    pub(super) const ALL: [Self; 12] = [
+    pub(super) const ALL: [Self; 13] = [
         Self::Estimate,
         Self::Simulate,
         Self::Search,
@@ -30,6 +31,7 @@ impl Source {
         Self::Log,
         Self::ImportTrace,
         Self::Live,
+        Self::Load,
         Self::Browser,
     ];
 
@@ -47,6 +49,7 @@ impl Source {
             Self::Log => "log",
             Self::ImportTrace => "import_trace",
             Self::Live => "live",
+            Self::Load => "load",
             Self::Browser => "browser",
         }
     }
@@ -153,6 +156,15 @@ pub(super) const TARGETS: &[Target] = &[
     less(7, "the same, peak memory", 500.0, "MB", Source::ImportTrace, "plain, memory"),
     less(7, "a point to an open browser, 1 trainer, 99 %", 1.0, "s", Source::Live, "1 trainers, 99 %"),
     less(7, "the same, 50 trainers and 100 browsers", 1.0, "s", Source::Live, "50 trainers, 99 %"),
+    less(
+        7,
+        "a page among 500 streams, 50 trainers and 20 planners on two cores, 99 %",
+        250.0,
+        "ms",
+        Source::Load,
+        "pages, 99 %",
+    ),
+    less(7, "the same, a point to a stream", 1.0, "s", Source::Load, "point, 99 %"),
     less(8, "gallery, cold load to first useful paint", 1500.0, "ms", Source::Browser, "gallery"),
     less(8, "what-if, slider to painted charts, 64 devices, p95", 100.0, "ms", Source::Browser, "what-if p95"),
     less(

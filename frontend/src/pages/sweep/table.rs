@@ -2,7 +2,7 @@
 
 use api::path;
 use api::planner::sweep::{PlannerRow, PointAnswer, PointRow};
-use api::sweep::{PointPage, StoredSweep};
+use api::sweep::{RowPage, StoredSweep};
 use leptos::prelude::*;
 use leptos::task::spawn_local;
 
@@ -67,12 +67,12 @@ pub(super) fn PointTable(
     on_open: Callback<u32>,
 ) -> impl IntoView {
     let from = RwSignal::new(0_u32);
-    let page = RwSignal::new(None::<Result<PointPage, Failure>>);
+    let page = RwSignal::new(None::<Result<RowPage, Failure>>);
     Effect::new(move |_| {
         let asked = (from.get(), done.get());
         let url = format!("{}?from={}&limit={PAGE}", path::sweep_points(&id), asked.0);
         spawn_local(async move {
-            let found = client::get::<PointPage>(&url).await;
+            let found = client::get::<RowPage>(&url).await;
             if from.try_get_untracked() == Some(asked.0) {
                 page.try_set(Some(found));
             }

@@ -36,10 +36,11 @@ fn first<'a>(own: &[&'a Placed], kind: ActionKind) -> Option<&'a Placed> {
 
 /// An action again, or a backward both whole and in parts.
 fn twice(own: &[&Placed], problems: &mut Problems) {
-    for pair in own.windows(2).filter(|pair| pair[0].action.kind == pair[1].action.kind) {
-        let before = first(own, pair[1].action.kind).unwrap_or(pair[0]);
-        let detail = format!("{} stands in {} already", pair[1].action, before.address.name());
-        problems.add(Some(pair[1].address), detail);
+    for equal in own.chunk_by(|a, b| a.action.kind == b.action.kind) {
+        for again in &equal[1..] {
+            let detail = format!("{} stands in {} already", again.action, equal[0].address.name());
+            problems.add(Some(again.address), detail);
+        }
     }
     let Some(whole) = first(own, Backward) else { return };
     for part in [InputGrad, WeightGrad].into_iter().filter_map(|kind| first(own, kind)) {

@@ -85,9 +85,10 @@ fn stages_on_one_rank(table: &Table, problems: &mut Problems) {
         counts[stage].iter().max_by_key(|&(&rank, &count)| (count, std::cmp::Reverse(rank))).map(|(&rank, _)| rank)
     };
     let homes: BTreeMap<u32, Option<usize>> = counts.keys().map(|stage| (*stage, home(stage))).collect();
-    let row =
-        |rank: usize| table.actions.iter().find(|placed| placed.rank == rank).map_or(0, |placed| placed.address.row);
-    let rows: Vec<u32> = (0..table.ranks).map(row).collect();
+    let mut rows = vec![0; table.ranks];
+    for placed in &table.actions {
+        rows[placed.rank] = placed.address.row;
+    }
     for placed in &table.actions {
         let stage = placed.action.stage;
         if let Some(Some(home)) = homes.get(&stage)

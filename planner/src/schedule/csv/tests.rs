@@ -219,3 +219,19 @@ fn a_table_beyond_the_budget_is_refused_as_a_whole() {
     assert_eq!(refused(&wide), ["a table has at most 4000000 cells"]);
     assert_eq!(read(&torch_csv_of(&gpipe(4, 200))).unwrap().schedule, gpipe(4, 200));
 }
+
+/// Looking for every row, or every first action, among all of them would take hours.
+///
+/// Rows of `0F0`: all but the first are on the wrong rank and stand twice, and the first has no backward. With as many rows of
+/// `0B0`: all but one are on the wrong rank, all but one of each kind stand twice.
+#[test]
+fn large_tables_are_refused_at_once() {
+    let rows = 300_000;
+    for (table, wrong) in [
+        ("0F0\n".repeat(rows), 2 * (rows - 1) + 1),
+        ("0F0\n".repeat(rows) + &"0B0\n".repeat(rows), 2 * rows - 1 + 2 * (rows - 1)),
+    ] {
+        let refused = read(&table).expect_err("every action but two is wrong");
+        assert_eq!((refused.problems.len(), refused.further), (100, wrong - 100));
+    }
+}

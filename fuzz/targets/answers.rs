@@ -1,0 +1,18 @@
+//! What the browser takes apart: timelines, overviews, answers to what-ifs and views of traces.
+
+#![no_main]
+
+use api::timeline::{self, overview};
+use api::trace;
+use api::what_if;
+use libfuzzer_sys::fuzz_target;
+
+fuzz_target!(|bytes: &[u8]| {
+    if let Ok(read) = timeline::decode(bytes) {
+        let written = timeline::encode(&read);
+        assert_eq!(timeline::decode(&written).map(|again| timeline::encode(&again)), Ok(written));
+    }
+    drop(overview::decode(bytes));
+    drop(what_if::decode(bytes));
+    drop(trace::decode(bytes));
+});

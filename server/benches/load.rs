@@ -1,0 +1,200 @@
+//! A whole team at once, against the program itself: streams that are watched, trainers that log, people who plan, pages that open.
+//!
+//! `cargo bench --workspace --bench load`, with `-- --streams 500 --trainers 50 --planners 20 --seconds 600` for other numbers.
+//! Every trainer sends a line per second, every stream follows one run. Every planner changes a scenario, waits for the answer,
+//! and thinks for two to eight seconds; each fifth scenario is stored and planned by a job. Four readers open pages, lists and a
+//! stored answer, a quarter of a second apart. All of it shares the machine with the server, this program included.
+//!
+//! It fails where a point is lost, a stream has nothing for five seconds although a point comes every second, or a page is not
+//! answered. Built pages are taken from `target/web`, or the folder `PLANSCOPE_WEB` names.
+
+mod crowd;
+mod program;
+mod users;
+
+use std::path::PathBuf;
+use std::process::ExitCode;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Barrier, Mutex};
+use std::thread::{self, JoinHandle};
+use std::time::{Duration, Instant};
+
+use crowd::{STEP, Seen, Sent, train, watch};
+use program::Server;
+use users::{Answers, Planner, Reader};
+
+/// A stream with nothing for longer starves.
+const STARVED: Duration = Duration::from_secs(5);
+/// Stack of a client's thread; there are hundreds.
+const STACK: usize = 256 << 10;
+/// Between two looks at the server's memory.
+const LOOK: Duration = Duration::from_secs(2);
+/// Readers of pages.
+const READERS: usize = 4;
+/// What 99 of 100 pages should take at most.
+const PAGES_MS: f64 = 250.0;
+
+fn main() -> ExitCode {
+    let arguments: Vec<String> = std::env::args().collect();
+    let number = |name: &str, usual: u64| {
+        let value = arguments.iter().position(|argument| argument == name).and_then(|place| arguments.get(place + 1));
+        value.and_then(|value| value.parse().ok()).unwrap_or(usual)
+    };
+    let load = Load {
+        streams: number("--streams", 500) as usize,
+        trainers: number("--trainers", 50).max(1) as usize,
+        planners: number("--planners", 20) as usize,
+        steps: number("--seconds", 60).max(1),
+    };
+    if load.measure() { ExitCode::SUCCESS } else { ExitCode::FAILURE }
+}
+
+/// How many of each, and for how long.
+#[derive(Debug, Clone, Copy)]
+struct Load {
+    streams: usize,
+    trainers: usize,
+    planners: usize,
+    steps: u64,
+}
+
+/// What came of it.
+struct Measured {
+    took: Duration,
+    stored: u64,
+    seen: Vec<Seen>,
+    pages: Answers,
+    what_ifs: Answers,
+    plans: Answers,
+    /// The server's memory at moments since the beginning, in MB.
+    memory: Vec<(Duration, f64)>,
+    peak_mb: f64,
+    processor_s: f64,
+}
+
+impl Load {
+    /// Runs it and prints what was measured; whether nothing was lost, starved or refused.
+    fn measure(self) -> bool {
+        let folder = tempfile::tempdir().expect("a folder");
+        let web = std::env::var_os("PLANSCOPE_WEB").map_or_else(built_pages, PathBuf::from);
+        let server = Server::start(folder.path(), Some(&web));
+        let example = users::stored_example(&server.origin());
+        let sent: Vec<Arc<Sent>> =
+            (0..self.trainers).map(|_| Arc::new(Sent { run: server.opens_run(), moments: Mutex::default() })).collect();
+        // Nobody sends before all watch.
+        let open = Arc::new(Barrier::new(self.streams + 1));
+        let streams: Vec<JoinHandle<Seen>> = (0..self.streams)
+            .map(|number| {
+                let (address, sent) = (server.address.clone(), Arc::clone(&sent[number % sent.len()]));
+                let (open, steps) = (Arc::clone(&open), self.steps);
+                client(move || watch(&address, &sent, steps, &open))
+            })
+            .collect();
+        open.wait();
+        let (began, over) = (Instant::now(), Arc::new(AtomicBool::new(false)));
+        let trainers: Vec<JoinHandle<()>> = sent
+            .iter()
+            .enumerate()
+            .map(|(number, sent)| {
+                let offset = STEP.mul_f64(number as f64 / self.trainers as f64);
+                let (origin, sent, steps) = (server.origin(), Arc::clone(sent), self.steps);
+                client(move || train(&origin, &sent, began + offset, steps))
+            })
+            .collect();
+        let planners: Vec<JoinHandle<(Answers, Answers)>> = (0..self.planners)
+            .map(|number| {
+                let (planner, over) = (Planner::new(&server.origin(), number as u64), Arc::clone(&over));
+                client(move || planner.work(&over))
+            })
+            .collect();
+        let readers: Vec<JoinHandle<Answers>> = (0..READERS)
+            .map(|number| {
+                let reader = Reader::new(&server.origin(), &web, &example, &sent[number % sent.len()].run.run, number);
+                let over = Arc::clone(&over);
+                client(move || reader.read(&over))
+            })
+            .collect();
+        let mut memory = Vec::new();
+        while trainers.iter().any(|trainer| !trainer.is_finished()) {
+            memory.push((began.elapsed(), server.memory_mb()));
+            thread::sleep(LOOK);
+        }
+        let (took, peak_mb, processor_s) = (began.elapsed(), server.peak_mb(), server.processor_s());
+        over.store(true, Ordering::Relaxed);
+        for trainer in trainers {
+            trainer.join().expect("a trainer");
+        }
+        let seen = streams.into_iter().map(|stream| stream.join().expect("a stream")).collect();
+        let (mut what_ifs, mut plans) = (Answers::default(), Answers::default());
+        for planner in planners {
+            let (asked, planned) = planner.join().expect("a planner");
+            what_ifs.add(asked);
+            plans.add(planned);
+        }
+        let mut pages = Answers::default();
+        for reader in readers {
+            pages.add(reader.join().expect("a reader"));
+        }
+        let stored = sent.iter().map(|sent| server.points(&sent.run.run)).sum();
+        self.tell(&Measured { took, stored, seen, pages, what_ifs, plans, memory, peak_mb, processor_s })
+    }
+
+    /// Prints what was measured and judges it.
+    fn tell(self, measured: &Measured) -> bool {
+        let Measured { took, stored, seen, pages, what_ifs, plans, memory, peak_mb, processor_s } = measured;
+        let (due, expected) = (self.trainers as u64 * self.steps, self.streams as u64 * self.steps);
+        let streamed: u64 = seen.iter().map(|seen| seen.rows.len() as u64).sum();
+        println!(
+            "{} streams, {} trainers, {} planners, {:.1} s: {stored} of {due} points stored, {streamed} of {expected} seen complete",
+            self.streams,
+            self.trainers,
+            self.planners,
+            took.as_secs_f64()
+        );
+        let mut delays = Answers::default();
+        seen.iter().flat_map(|seen| &seen.delays).for_each(|&delay| delays.took("point", delay));
+        println!("  a point, from sending to seeing: {}", delays.spread());
+        let silence = seen.iter().map(|seen| seen.silence).max().unwrap_or_default();
+        let starved = seen.iter().filter(|seen| seen.silence > STARVED).count();
+        let slowest = seen.iter().filter_map(|seen| seen.delays.iter().max()).max().copied().unwrap_or_default();
+        println!(
+            "  the slowest stream: a point after {:.0} ms; longest silence {:.2} s; {starved} starved",
+            slowest.as_secs_f64() * 1e3,
+            silence.as_secs_f64()
+        );
+        println!("  pages: {}, {} not answered", pages.spread(), pages.failed());
+        print!("{}", pages.by_kind());
+        println!("  what-ifs: {}, {} refused", what_ifs.spread(), what_ifs.failed());
+        println!("  jobs, until their timeline is there: {}, {} refused", plans.spread(), plans.failed());
+        let (first, last) = (most(memory, Duration::ZERO), most(memory, took.saturating_sub(Duration::from_mins(1))));
+        println!(
+            "  the server: {first:.0} MB at most in the first minute, {last:.0} MB in the last, {peak_mb:.0} MB ever; {:.2} of \
+             a core",
+            processor_s / took.as_secs_f64()
+        );
+        let minutes = (0..took.as_secs().div_ceil(60)).map(|minute| most(memory, Duration::from_mins(minute)));
+        let minutes: Vec<String> = minutes.map(|mb| format!("{mb:.0}")).collect();
+        println!("    by minute, in MB: {}", minutes.join(" "));
+        println!("measured pages, 99 %: {:.1} ms (of {PAGES_MS} ms: {:.2})", pages.ms(0.99), pages.ms(0.99) / PAGES_MS);
+        println!("measured point, 99 %: {:.1} ms", delays.ms(0.99));
+        println!("measured memory, last minute over first: {:.3}", last / first);
+        let is_whole = *stored == due && streamed == expected;
+        is_whole && starved == 0 && pages.failed() == 0
+    }
+}
+
+/// Most memory in the minute from then on.
+fn most(memory: &[(Duration, f64)], from: Duration) -> f64 {
+    let minute = memory.iter().filter(|(at, _)| (from..from + Duration::from_mins(1)).contains(at));
+    minute.map(|&(_, mb)| mb).fold(f64::NAN, f64::max)
+}
+
+/// Pages of the last build.
+fn built_pages() -> PathBuf {
+    [env!("CARGO_MANIFEST_DIR"), "..", "target", "web"].iter().collect()
+}
+
+/// A client on a thread of its own.
+fn client<T: Send + 'static>(work: impl FnOnce() -> T + Send + 'static) -> JoinHandle<T> {
+    thread::Builder::new().stack_size(STACK).spawn(work).expect("a thread")
+}
