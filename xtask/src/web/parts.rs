@@ -42,7 +42,8 @@ pub(super) fn gather(folder: &Path, cut: &Rooms) -> Result<Rooms> {
     let mut rooms: Rooms = cut.keys().map(|room| (room.clone(), Vec::new())).collect();
     let mut shared = 0;
     for bundle in packed(bundles) {
-        let within: Vec<&str> = numbers.iter().filter(|(_, number)| bundle.rooms >> **number & 1 == 1).map(|(room, _)| *room).collect();
+        let within: Vec<&str> =
+            numbers.iter().filter(|(_, number)| bundle.rooms >> **number & 1 == 1).map(|(room, _)| *room).collect();
         let name = match within.as_slice() {
             [alone] => format!("room_{alone}"),
             _ => {

@@ -99,8 +99,10 @@ impl Site {
         for name in ["planscope", "split"] {
             self.names.insert(format!("{name}.js"), format!("{name}.{hash}.js"));
         }
+        // The plain name is also what the wasm module knows the script by, and stays that.
+        let module = module.replace("from \"./split.js\"", &format!("from \"./split.{hash}.js\""));
+        let split = self.rewritten(&split);
         for (name, content) in [("planscope", module), ("split", split)] {
-            let content = self.rewritten(&content);
             self.files.insert(format!("assets/{name}.{hash}.js"), content.into_bytes());
         }
         let start = self.rewritten(&self.start);
@@ -193,7 +195,10 @@ mod tests {
         site.add_plotly(b"plotly".to_vec());
         let generated = tempfile::tempdir().expect("a folder");
         let made = [
-            ("planscope.js", r#"import * as split from "./split.js"; new URL('planscope_bg.wasm', import.meta.url)"#),
+            (
+                "planscope.js",
+                r#"import * as split from "./split.js"; ({"./split.js": split}); new URL('planscope_bg.wasm', import.meta.url)"#,
+            ),
             ("split.js", r#"import { initSync } from "./planscope.js"; import { rooms } from "./rooms.js";"#),
             ("planscope_bg.wasm", "wasm"),
             ("room_runs.wasm", "runs"),
@@ -238,6 +243,8 @@ mod tests {
         let split = name_of(&files, "assets/split.", ".js");
         assert!(content(&files, module).contains(&split.replace("assets/", "./")), "{split}");
         assert!(content(&files, split).contains(&module.replace("assets/", "./")), "{module}");
+        // What wasm imports from keeps its name.
+        assert!(content(&files, module).contains(r#"{"./split.js": split}"#));
         let runs = name_of(&files, "assets/room_runs.", ".wasm").replace("assets/", "./");
         let rooms = name_of(&files, "assets/rooms.", ".js");
         assert!(content(&files, rooms).contains(&runs), "{runs}");

@@ -85,7 +85,8 @@ fn rehearsing() -> Result<fn(String, RwSignal<Phase>) -> Begun, SplitLoaderError
 async fn rehearse(slug: String, phase: RwSignal<Phase>) -> Result<StartedRehearsal, Failure> {
     let gallery = client::get::<Gallery>(path::GALLERY).await?;
     let entry = gallery.entries.into_iter().find(|entry| entry.slug == slug);
-    let scenario = entry.ok_or_else(|| Failure::Unreadable("The server has no such scenario any more.".to_owned()))?.scenario;
+    let scenario =
+        entry.ok_or_else(|| Failure::Unreadable("The server has no such scenario any more.".to_owned()))?.scenario;
     let body = serde_json::to_string(&scenario).map_err(|error| Failure::Unreadable(error.to_string()))?;
     let stored = client::send::<StoredScenario>("PUT", path::SCENARIOS, Body::Json(body)).await?;
     let outcome = plan_to_the_end(&stored.id).await?.outcome;

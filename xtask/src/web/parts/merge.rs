@@ -5,7 +5,8 @@ use std::collections::BTreeMap;
 use anyhow::{Result, anyhow, bail};
 use wasm_encoder::reencode::{Error, Reencode};
 use wasm_encoder::{
-    CodeSection, DataCountSection, DataSection, ElementSection, EntityType, FunctionSection, ImportSection, Module, TypeSection,
+    CodeSection, DataCountSection, DataSection, ElementSection, EntityType, FunctionSection, ImportSection, Module,
+    TypeSection,
 };
 use wasmparser::{Parser, Payload, TypeRef};
 
@@ -178,7 +179,8 @@ mod tests {
         let mut types = TypeSection::new();
         types.ty().function([ValType::F64], []);
         types.ty().function([], [ValType::I32]);
-        let table = TableType { element_type: RefType::FUNCREF, table64: false, minimum: 9, maximum: None, shared: false };
+        let table =
+            TableType { element_type: RefType::FUNCREF, table64: false, minimum: 9, maximum: None, shared: false };
         let memory = MemoryType { minimum: 1, maximum: None, memory64: false, shared: false, page_size_log2: None };
         let stack = |mutable| GlobalType { val_type: ValType::I32, mutable, shared: false };
         let mut imports = ImportSection::new();
@@ -198,7 +200,9 @@ mod tests {
         let mut one = Function::new([]);
         one.instructions().i32_const(number).end();
         let mut two = Function::new([]);
-        two.instruction(&Instruction::GlobalGet(global)).instruction(&Instruction::Call(0)).instruction(&Instruction::I32Add);
+        two.instruction(&Instruction::GlobalGet(global))
+            .instruction(&Instruction::Call(0))
+            .instruction(&Instruction::I32Add);
         two.instruction(&Instruction::End);
         code.function(&one).function(&two);
         let mut data = DataSection::new();

@@ -56,7 +56,8 @@ mod tests {
     fn small_modules_travel_with_others_and_large_ones_alone() {
         // A request is worth (100,000 + 60,000 + 40 + 20) / 300 = 533 bytes. The two small ones lie in rooms 1 and 2, and in rooms
         // 1, 2 and 3: together they save two requests and cost room 3 40 bytes. The large ones would cost the other room more.
-        let packed = packed(vec![bundle(1, 100_000, "a"), bundle(2, 60_000, "b"), bundle(3, 40, "c"), bundle(7, 20, "d")]);
+        let packed =
+            packed(vec![bundle(1, 100_000, "a"), bundle(2, 60_000, "b"), bundle(3, 40, "c"), bundle(7, 20, "d")]);
         let found: Vec<_> = packed.iter().map(|bundle| (bundle.rooms, bundle.bytes, bundle.modules.concat())).collect();
         assert_eq!(found, [(1, 100_000, "a".to_owned()), (2, 60_000, "b".to_owned()), (7, 60, "cd".to_owned())]);
     }
