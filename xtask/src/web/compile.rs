@@ -1,7 +1,10 @@
 //! Rust to wasm to what a browser loads.
 
 use std::fs;
-use std::path::Path;
+use std::num::NonZero;
+use std::path::{Path, PathBuf};
+use std::sync::Mutex;
+use std::thread;
 
 use anyhow::{Context, Result, anyhow};
 use wasm_bindgen_cli_support::Bindgen;
@@ -70,21 +73,30 @@ pub(super) fn bind(compiled: &[u8], folder: &Path) -> Result<Rooms> {
 }
 
 /// Makes every part smaller, in place. It comes after the cut, which needs what the optimiser would throw away; parts keep
-/// what they import and export.
+/// what they import and export. The optimiser takes seconds to start, so that several parts are in work at once.
 pub(super) fn optimise(workspace: &Workspace, folder: &Path) -> Result<()> {
-    for entry in fs::read_dir(folder).with_context(|| format!("cannot list {}", folder.display()))? {
-        let wasm = entry?.path();
-        if wasm.extension().is_none_or(|kind| kind != "wasm") {
-            continue;
-        }
-        node::node(workspace)
-            .arg(workspace.at("node_modules/binaryen/bin/wasm-opt"))
-            .arg(&wasm)
-            .arg("-Oz")
-            .args(WASM_FEATURES)
-            .arg("--output")
-            .arg(&wasm)
-            .run()?;
-    }
-    Ok(())
+    let mut parts: Vec<PathBuf> = fs::read_dir(folder)
+        .with_context(|| format!("cannot list {}", folder.display()))?
+        .map(|entry| Ok(entry?.path()))
+        .collect::<Result<_>>()?;
+    parts.retain(|path| path.extension().is_some_and(|kind| kind == "wasm"));
+    let waiting = Mutex::new(parts);
+    let take = || waiting.lock().ok()?.pop();
+    let work = || std::iter::from_fn(take).try_for_each(|part| optimise_part(workspace, &part));
+    thread::scope(|scope| {
+        let workers = thread::available_parallelism().map_or(1, NonZero::get);
+        let workers: Vec<_> = (0..workers).map(|_| scope.spawn(work)).collect();
+        workers.into_iter().try_for_each(|worker| worker.join().map_err(|_| anyhow!("an optimiser panicked"))?)
+    })
+}
+
+fn optimise_part(workspace: &Workspace, wasm: &Path) -> Result<()> {
+    node::node(workspace)
+        .arg(workspace.at("node_modules/binaryen/bin/wasm-opt"))
+        .arg(wasm)
+        .arg("-Oz")
+        .args(WASM_FEATURES)
+        .arg("--output")
+        .arg(wasm)
+        .run()
 }
