@@ -1,5 +1,6 @@
 // Starts the dashboard. The theme is set first, so that the page never flashes in the wrong one.
 import init from "./planscope.js";
+import { rooms } from "./rooms.js";
 
 let chosen = null;
 try {
@@ -10,6 +11,32 @@ try {
 const dark = chosen === "dark" || (chosen !== "light" && matchMedia("(prefers-color-scheme: dark)").matches);
 document.documentElement.dataset.theme = dark ? "dark" : "light";
 
+// The code of a page comes in parts of its own (frontend/src/rooms.rs). Those of the page that is opened are asked for at once,
+// beside the program; those of pages that may come next, when nothing else is loading.
+const hinted = new Set();
+const hint = (how, path) => {
+  const room = roomOf(path);
+  for (const file of rooms[room] ?? []) {
+    if (hinted.has(file)) continue;
+    hinted.add(file);
+    const link = document.createElement("link");
+    link.rel = how;
+    link.as = "fetch";
+    link.crossOrigin = "anonymous";
+    link.href = new URL(file, import.meta.url);
+    document.head.append(link);
+  }
+};
+
+// A path that is none of these has no code of its own, or a room that is named like it.
+const roomOf = (path) => {
+  const [first, second] = path.split("/").slice(1);
+  if (["new", "s", "c"].includes(first)) return "explore";
+  return second && rooms[first.replace(/s$/, "")] ? first.replace(/s$/, "") : first;
+};
+
+hint("preload", location.pathname);
+
 try {
   await init({ module_or_path: new URL("./planscope_bg.wasm", import.meta.url) });
 } catch (error) {
@@ -19,4 +46,15 @@ try {
   notice.textContent = `The dashboard could not start: ${error}. Reload the page; an old browser may lack WebAssembly.`;
   document.body.append(notice);
   throw error;
+}
+
+// Whoever points at a link is about to follow it.
+document.addEventListener("pointerover", ({ target }) => {
+  const link = target instanceof Element ? target.closest("a[href]") : null;
+  if (link && link.origin === location.origin) hint("prefetch", link.pathname);
+});
+// From everywhere the way leads to the explore page.
+if (!navigator.connection?.saveData) {
+  const idle = window.requestIdleCallback ?? ((call) => setTimeout(call, 500));
+  idle(() => hint("prefetch", "/new"));
 }

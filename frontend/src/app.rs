@@ -9,24 +9,8 @@ use crate::catalogue::Catalogue;
 use crate::explore::Explore;
 use crate::header::Header;
 use crate::help::HelpDialog;
-use crate::pages::accuracy::AccuracyPage;
-use crate::pages::contained::ContainedPage;
-use crate::pages::datasets::DatasetsPage;
-use crate::pages::explore::ExplorePage;
 use crate::pages::gallery::GalleryPage;
-use crate::pages::papers::PapersPage;
-use crate::pages::papers::paper::PaperPage;
-use crate::pages::plans::PlansPage;
-use crate::pages::profile::ProfilePage;
-use crate::pages::profiles::ProfilesPage;
-use crate::pages::run::RunPage;
-use crate::pages::runs::RunsPage;
-use crate::pages::scenarios::ScenariosPage;
-use crate::pages::schedules::SchedulesPage;
-use crate::pages::sweep::SweepPage;
-use crate::pages::sweeps::SweepsPage;
-use crate::pages::trace::TracePage;
-use crate::pages::traces::TracesPage;
+use crate::rooms;
 use crate::schedules::Schedules;
 
 /// The whole dashboard.
@@ -35,30 +19,32 @@ pub(crate) fn App() -> impl IntoView {
     provide_context(Explore::new());
     provide_context(Catalogue::new());
     provide_context(Schedules::new());
+    // New and stored scenarios are one page.
+    let explore = rooms::explore();
     view! {
         <Router>
             <a class="skip" href="#main" on:click=|event| skip(&event)>"Skip to the content"</a>
             <Header />
             <Routes fallback=NotFound>
                 <Route path=path!("/") view=GalleryPage />
-                <Route path=path!("/new") view=ExplorePage />
-                <Route path=path!("/s/:id") view=ExplorePage />
-                <Route path=path!("/c") view=ContainedPage />
-                <Route path=path!("/schedules") view=SchedulesPage />
-                <Route path=path!("/scenarios") view=ScenariosPage />
-                <Route path=path!("/plans") view=PlansPage />
-                <Route path=path!("/datasets") view=DatasetsPage />
-                <Route path=path!("/traces") view=TracesPage />
-                <Route path=path!("/traces/:id") view=TracePage />
-                <Route path=path!("/runs") view=RunsPage />
-                <Route path=path!("/runs/:id") view=RunPage />
-                <Route path=path!("/profiles") view=ProfilesPage />
-                <Route path=path!("/profiles/:id") view=ProfilePage />
-                <Route path=path!("/sweeps") view=SweepsPage />
-                <Route path=path!("/sweeps/:id") view=SweepPage />
-                <Route path=path!("/papers") view=PapersPage />
-                <Route path=path!("/papers/:id") view=PaperPage />
-                <Route path=path!("/accuracy") view=AccuracyPage />
+                <Route path=path!("/new") view=explore.page() />
+                <Route path=path!("/s/:id") view=explore.page() />
+                <Route path=path!("/c") view=rooms::contained().page() />
+                <Route path=path!("/schedules") view=rooms::schedules().page() />
+                <Route path=path!("/scenarios") view=rooms::scenarios().page() />
+                <Route path=path!("/plans") view=rooms::plans().page() />
+                <Route path=path!("/datasets") view=rooms::datasets().page() />
+                <Route path=path!("/traces") view=rooms::traces().page() />
+                <Route path=path!("/traces/:id") view=rooms::trace().page() />
+                <Route path=path!("/runs") view=rooms::runs().page() />
+                <Route path=path!("/runs/:id") view=rooms::run().page() />
+                <Route path=path!("/profiles") view=rooms::profiles().page() />
+                <Route path=path!("/profiles/:id") view=rooms::profile().page() />
+                <Route path=path!("/sweeps") view=rooms::sweeps().page() />
+                <Route path=path!("/sweeps/:id") view=rooms::sweep().page() />
+                <Route path=path!("/papers") view=rooms::papers().page() />
+                <Route path=path!("/papers/:id") view=rooms::paper().page() />
+                <Route path=path!("/accuracy") view=rooms::accuracy().page() />
             </Routes>
             <HelpDialog />
         </Router>

@@ -1,4 +1,4 @@
-//! What pickers offer: presets and uploaded datasets, fetched once and shared by all pages.
+//! What pickers offer: presets and uploaded datasets, fetched once, when a page first needs them, and shared by all pages.
 
 use std::sync::Arc;
 
@@ -20,15 +20,19 @@ pub(crate) struct Catalogue {
     pub(crate) datasets: RwSignal<Option<Vec<DatasetSummary>>>,
     /// Why something is missing.
     pub(crate) failure: RwSignal<Option<Failure>>,
+    /// Whether somebody has asked for it.
+    asked: StoredValue<bool>,
 }
 
 impl Catalogue {
-    /// Starts to fetch everything.
+    /// An empty one; it is fetched for the first page that asks for it.
     pub(crate) fn new() -> Self {
-        let catalogue =
-            Self { presets: RwSignal::new(None), datasets: RwSignal::new(None), failure: RwSignal::new(None) };
-        catalogue.fetch();
-        catalogue
+        Self {
+            presets: RwSignal::new(None),
+            datasets: RwSignal::new(None),
+            failure: RwSignal::new(None),
+            asked: StoredValue::new(false),
+        }
     }
 
     /// Fetches everything again.
@@ -81,5 +85,10 @@ async fn all_datasets() -> Result<Vec<DatasetSummary>, Failure> {
 
 /// What pickers offer.
 pub(crate) fn use_catalogue() -> Catalogue {
-    expect_context()
+    let catalogue: Catalogue = expect_context();
+    if !catalogue.asked.get_value() {
+        catalogue.asked.set_value(true);
+        catalogue.fetch();
+    }
+    catalogue
 }

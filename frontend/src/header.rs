@@ -6,8 +6,8 @@ use leptos_router::hooks::use_location;
 
 use crate::clipboard;
 use crate::explore::use_explore;
-use crate::export_menu::ExportMenu;
 use crate::help;
+use crate::rooms;
 use crate::theme::ThemeToggle;
 
 /// The bar at the top.
@@ -22,6 +22,7 @@ pub(crate) fn Header() -> impl IntoView {
             pathname.with(|path| path.strip_prefix(list).is_some_and(|rest| rest.is_empty() || rest.starts_with('/')));
         is_below.then_some("page")
     };
+    let menu = rooms::export_menu();
     let explores = move || explore.on_page.get();
     // Back to what was being explored, not to an empty page.
     let explore_link = move || explore.link().unwrap_or_else(|| "/new".to_owned());
@@ -56,7 +57,7 @@ pub(crate) fn Header() -> impl IntoView {
             </button>
             <ThemeToggle />
             <Show when=explores>
-                <ExportMenu />
+                {menu.part()}
                 <CopyLink />
             </Show>
         </header>

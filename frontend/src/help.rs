@@ -3,7 +3,6 @@
 use leptos::prelude::*;
 use wasm_bindgen::JsCast;
 
-use crate::explore::use_explore;
 use crate::gantt;
 
 const PAGE_KEYS: [(&str, &str); 3] =
@@ -24,7 +23,7 @@ pub(crate) fn open() {
 }
 
 /// Whether a key is meant for a field that takes text.
-fn takes_text(event: &web_sys::KeyboardEvent) -> bool {
+pub(crate) fn takes_text(event: &web_sys::KeyboardEvent) -> bool {
     let Some(element) = event.target().and_then(|target| target.dyn_into::<web_sys::Element>().ok()) else {
         return false;
     };
@@ -38,25 +37,14 @@ fn takes_text(event: &web_sys::KeyboardEvent) -> bool {
     }
 }
 
-/// The dialog, opened by `?`; also hears undo and redo.
+/// The dialog, opened by `?`.
 #[component]
 pub(crate) fn HelpDialog() -> impl IntoView {
-    let explore = use_explore();
     let listener = window_event_listener(leptos::ev::keydown, move |event| {
-        if takes_text(&event) || event.default_prevented() {
-            return;
-        }
         let command = event.ctrl_key() || event.meta_key();
-        let key = event.key();
-        if key == "?" && !command {
+        if event.key() == "?" && !command && !takes_text(&event) && !event.default_prevented() {
             event.prevent_default();
             open();
-        } else if command && explore.on_page.get_untracked() && key.eq_ignore_ascii_case("z") {
-            event.prevent_default();
-            if event.shift_key() { explore.redo() } else { explore.undo() }
-        } else if command && explore.on_page.get_untracked() && key.eq_ignore_ascii_case("y") {
-            event.prevent_default();
-            explore.redo();
         }
     });
     on_cleanup(move || listener.remove());

@@ -46,6 +46,7 @@ mod published;
 mod recent;
 mod rehearsal;
 mod results;
+mod rooms;
 mod runs;
 mod saving;
 mod schedules;

@@ -2,6 +2,7 @@
 
 mod compile;
 mod compress;
+mod parts;
 mod site;
 
 use std::fs;
@@ -15,7 +16,7 @@ use crate::workspace::Workspace;
 use site::Site;
 
 /// Part of the stamp: raised when the build itself changes what it writes.
-const BUILD_FORM: &str = "web build 1";
+const BUILD_FORM: &str = "web build 2";
 const PLOTLY: &str = "node_modules/plotly.js-cartesian-dist-min/plotly-cartesian.min.js";
 
 /// How much time goes into size.
@@ -47,15 +48,14 @@ pub(crate) fn build(workspace: &Workspace, profile: Profile) -> Result<()> {
     }
 
     let generated = workspace.at("target/web-bindgen");
-    compile::bind(&compiled, &generated)?;
-    let wasm = generated.join("planscope_bg.wasm");
+    let rooms = compile::bind(&compiled, &generated)?;
     if profile == Profile::Release {
-        compile::optimise(workspace, &wasm)?;
+        compile::optimise(workspace, &generated)?;
     }
 
     let mut site = Site::new(static_files)?;
     site.add_plotly(plotly);
-    site.add_program(&generated)?;
+    site.add_program(&generated, &rooms)?;
     // Written beside and then swapped, so that a running server never reads half a build.
     let fresh = workspace.at("target/web.new");
     remove(&fresh)?;

@@ -7,8 +7,9 @@ use leptos_router::hooks::{use_location, use_params_map, use_query_map};
 
 use crate::editor::Editor;
 use crate::explore::opening::Start;
-use crate::explore::use_explore;
+use crate::explore::{Explore, use_explore};
 use crate::gantt::{Measure, set_measure};
+use crate::help::takes_text;
 use crate::pointer;
 use crate::results::Results;
 use crate::why::WhyPanel;
@@ -71,7 +72,11 @@ pub(crate) fn Workbench() -> impl IntoView {
             explore.select_named();
         }
     });
-    on_cleanup(move || listener.remove());
+    let keys = window_event_listener(leptos::ev::keydown, move |event| undo_key(&explore, &event));
+    on_cleanup(move || {
+        listener.remove();
+        keys.remove();
+    });
     view! {
         <main id="main" class="explore" tabindex="-1">
             <Side class_name="editor" label="Scenario">
@@ -87,6 +92,21 @@ pub(crate) fn Workbench() -> impl IntoView {
             </Side>
         </main>
     }
+}
+
+/// Undo and redo.
+fn undo_key(explore: &Explore, event: &web_sys::KeyboardEvent) {
+    let command = event.ctrl_key() || event.meta_key();
+    if !command || event.default_prevented() || takes_text(event) {
+        return;
+    }
+    match event.key().to_ascii_lowercase().as_str() {
+        "z" if event.shift_key() => explore.redo(),
+        "z" => explore.undo(),
+        "y" => explore.redo(),
+        _ => return,
+    }
+    event.prevent_default();
 }
 
 /// What of the link could not be read, until somebody has seen it.

@@ -1,11 +1,10 @@
 //! The first page: ready scenarios, a new one, what was opened last, pinned and kept.
 
+pub(crate) mod glance;
 pub(crate) mod ready_line;
 mod rehearse;
 
-use api::gallery::{Gallery, GalleryEntry};
 use api::path;
-use api::planner::scenario::Scenario;
 use api::scenario::{ScenarioLine, ScenarioList};
 use leptos::prelude::*;
 use leptos::task::spawn_local;
@@ -16,6 +15,7 @@ use crate::notice::FailureNotice;
 use crate::recent::OpenedLast;
 use crate::results::short_title;
 use crate::sketch;
+use glance::{Facts, Glance, Glances};
 use ready_line::ReadyLine;
 use rehearse::RehearseReady;
 
@@ -28,7 +28,7 @@ const SHELF: usize = 8;
 #[component]
 pub(crate) fn GalleryPage() -> impl IntoView {
     document().set_title("Planscope");
-    let gallery = RwSignal::new(None::<Result<Gallery, Failure>>);
+    let gallery = RwSignal::new(None::<Result<Glances, Failure>>);
     let recent = RwSignal::new(Vec::<ScenarioLine>::new());
     let fetch = move || {
         gallery.set(None);
@@ -88,8 +88,8 @@ pub(crate) fn GalleryPage() -> impl IntoView {
 }
 
 /// Entries by paper, in the order in which papers first appear.
-fn shelves(entries: Vec<GalleryEntry>) -> Vec<(String, Vec<GalleryEntry>)> {
-    let mut shelves: Vec<(String, Vec<GalleryEntry>)> = Vec::new();
+fn shelves(entries: Vec<Glance>) -> Vec<(String, Vec<Glance>)> {
+    let mut shelves: Vec<(String, Vec<Glance>)> = Vec::new();
     for entry in entries {
         let Some(title) = entry.paper.as_ref().map(|paper| paper.title.clone()) else { continue };
         match shelves.iter_mut().find(|(known, _)| *known == title) {
@@ -102,7 +102,7 @@ fn shelves(entries: Vec<GalleryEntry>) -> Vec<(String, Vec<GalleryEntry>)> {
 
 /// The set-ups of one paper, a line each.
 #[component]
-fn PaperShelf(paper: String, entries: Vec<GalleryEntry>) -> impl IntoView {
+fn PaperShelf(paper: String, entries: Vec<Glance>) -> impl IntoView {
     let line = |entry| view! { <ReadyLine entry=entry /> };
     let mut entries = entries.into_iter();
     let lines = entries.by_ref().take(SHELF).map(line).collect_view();
@@ -125,10 +125,9 @@ fn PaperShelf(paper: String, entries: Vec<GalleryEntry>) -> impl IntoView {
 }
 
 #[component]
-fn ReadyCard(entry: GalleryEntry) -> impl IntoView {
-    let GalleryEntry { slug, title, summary, scenario, .. } = entry;
-    let whole = StoredValue::new(scenario.clone());
-    let Scenario { model, cluster, workload, planners, .. } = scenario;
+fn ReadyCard(entry: Glance) -> impl IntoView {
+    let Glance { slug, title, summary, scenario, .. } = entry;
+    let Facts { model, cluster, workload, planners } = scenario;
     let pills = planners.into_iter().map(|planner| {
         view! { <span><span class="pill" data-planner-colour=planner.id()></span>{short_title(planner)}</span> }
     });
@@ -147,7 +146,7 @@ fn ReadyCard(entry: GalleryEntry) -> impl IntoView {
                 <span class="chips">{facts.map(|fact| view! { <span class="chip">{fact}</span> })}</span>
                 <span class="pills">{pills.collect_view()}</span>
             </a>
-            <RehearseReady slug=slug title=title scenario=whole />
+            <RehearseReady slug=slug title=title />
         </div>
     }
 }

@@ -1,13 +1,13 @@
 // The browser's share of the benchmark: prints a table of targets and measured values. Not a test: machines differ.
 //
 //   node tests/e2e/bench/main.mjs [gallery|what-if|gantt|size]     PLANSCOPE_PROGRAM and PLANSCOPE_WEB name the builds; without them those of the tests
-import { readdirSync, statSync } from "node:fs";
 import { cpus } from "node:os";
 import { join } from "node:path";
 import { startBrowser } from "../browser.mjs";
 import { root, startServer } from "../server.mjs";
 import { measureGallery } from "./gallery.mjs";
 import { measureGantt } from "./gantt.mjs";
+import { measureSize } from "./size.mjs";
 import { measureWhatIf } from "./what_if.mjs";
 
 const rows = [];
@@ -45,9 +45,12 @@ try {
   }
   if (!only || only === "size") {
     const assets = join(process.env.PLANSCOPE_WEB ?? join(root, "target/web"), "assets");
-    const kilobytes = (end) => statSync(join(assets, readdirSync(assets).find((name) => name.endsWith(end)))).size / 1e3;
-    note("wasm raw", "wasm, raw", kilobytes(".wasm"), 900, "kB");
-    note("wasm brotli", "wasm, brotli", kilobytes(".wasm.br"), 350, "kB");
+    const { first, rooms, largest, all, parts } = await measureSize(assets);
+    note("wasm raw", "wasm of the first page, raw", first[0], 900, "kB", `all ${parts} parts ${all[0].toFixed(0)} kB, the largest ${largest[0].toFixed(0)} kB`);
+    note("wasm brotli", "wasm of the first page, brotli", first[1], 350, "kB", `all parts ${all[1].toFixed(0)} kB, the largest ${largest[1].toFixed(0)} kB`);
+    for (const { room, files, size } of rooms) {
+      console.log(`first load of ${room}: ${size[0].toFixed(0)} kB raw, ${size[1].toFixed(0)} kB brotli, ${files} files`);
+    }
   }
 } finally {
   await browser.close();

@@ -179,6 +179,6 @@ pub(super) const TARGETS: &[Target] = &[
     more(8, "the same, zooming", 30.0, "frames/s", Source::Browser, "gantt 1M zooming"),
     more(8, "Gantt of 100,000 spans, panning", 60.0, "frames/s", Source::Browser, "gantt 100k panning"),
     more(8, "the same, zooming", 60.0, "frames/s", Source::Browser, "gantt 100k zooming"),
-    less(8, "wasm, raw", 900.0, "kB", Source::Browser, "wasm raw"),
-    less(8, "wasm, brotli", 350.0, "kB", Source::Browser, "wasm brotli"),
+    less(8, "wasm of the first page, raw", 900.0, "kB", Source::Browser, "wasm raw"),
+    less(8, "wasm of the first page, brotli", 350.0, "kB", Source::Browser, "wasm brotli"),
 ];

@@ -4,11 +4,13 @@
 //! name. References are rewritten leaves first: a file's own hash covers the names it refers to.
 
 use std::collections::BTreeMap;
+use std::fmt::Write as _;
 use std::fs;
 use std::path::Path;
 
 use anyhow::{Context, Result, bail};
 
+use super::parts::Rooms;
 use super::{StaticFile, content_hash};
 
 /// What must stand in index.html, or the page would come up bare.
@@ -61,29 +63,66 @@ impl Site {
         self.add("plotly.js", content);
     }
 
-    /// Adds what wasm-bindgen made, and the start script that loads it.
-    pub(super) fn add_program(&mut self, generated: &Path) -> Result<()> {
-        let read = |name: &str| {
-            let path = generated.join(name);
-            fs::read(&path).with_context(|| format!("cannot read {}", path.display()))
+    /// Adds the parts of the program with what fetches them, and the start script that loads the first.
+    pub(super) fn add_program(&mut self, generated: &Path, rooms: &Rooms) -> Result<()> {
+        let mut parts = BTreeMap::new();
+        let mut snippets = Vec::new();
+        for file in super::files_under(generated)? {
+            // Inline JavaScript of dependencies; wasm-bindgen already puts a hash into the folder's name.
+            if file.path.starts_with("snippets/") {
+                snippets.push(file);
+            } else {
+                parts.insert(file.path, file.content);
+            }
+        }
+        for StaticFile { path, content } in snippets {
+            self.files.insert(format!("assets/{path}"), content);
+        }
+        let mut script = |name: &str| {
+            let content = parts.remove(name).with_context(|| format!("there is no {name}"))?;
+            text(name, content)
         };
-        let wasm = self.add("planscope_bg.wasm", read("planscope_bg.wasm")?);
-        let module = text("planscope.js", read("planscope.js")?)?;
+        let (module, split) = (script("planscope.js")?, script("split.js")?);
         if !module.contains("planscope_bg.wasm") {
             bail!("planscope.js does not name its wasm module");
         }
-        let module = module.replace("planscope_bg.wasm", &wasm);
-        self.add("planscope.js", module.into_bytes());
-        // Inline JavaScript of dependencies; wasm-bindgen already puts a hash into the folder's name.
-        let snippets = generated.join("snippets");
-        if snippets.is_dir() {
-            for file in super::files_under(&snippets)? {
-                self.files.insert(format!("assets/snippets/{}", file.path), file.content);
-            }
+        for (name, content) in parts {
+            self.add(&name, content);
+        }
+        let rooms = self.rooms(rooms)?;
+        self.add("rooms.js", rooms.into_bytes());
+        // Written without "./" by wasm-bindgen.
+        let module = module.replace("planscope_bg.wasm", self.hashed("planscope_bg.wasm")?);
+        let split = self.rewritten(&split);
+        // These two name each other, so that neither can be first: both are named after both.
+        let hash = content_hash(format!("{module}{split}").as_bytes());
+        for name in ["planscope", "split"] {
+            self.names.insert(format!("{name}.js"), format!("{name}.{hash}.js"));
+        }
+        // The plain name is also what the wasm module knows the script by, and stays that.
+        let module = module.replace("from \"./split.js\"", &format!("from \"./split.{hash}.js\""));
+        let split = self.rewritten(&split);
+        for (name, content) in [("planscope", module), ("split", split)] {
+            self.files.insert(format!("assets/{name}.{hash}.js"), content.into_bytes());
         }
         let start = self.rewritten(&self.start);
         self.add("start.js", start.into_bytes());
         Ok(())
+    }
+
+    /// The files of each room as a script, for whoever fetches them before the program asks.
+    fn rooms(&self, rooms: &Rooms) -> Result<String> {
+        let mut lines = String::from("export const rooms = {\n");
+        for (room, parts) in rooms {
+            let parts = parts.iter().map(|part| Ok(format!("\"./{}\"", self.hashed(&format!("{part}.wasm"))?)));
+            writeln!(lines, "  {room}: [{}],", parts.collect::<Result<Vec<_>>>()?.join(", "))?;
+        }
+        lines.push_str("};\n");
+        Ok(lines)
+    }
+
+    fn hashed(&self, name: &str) -> Result<&str> {
+        self.names.get(name).map(String::as_str).with_context(|| format!("there is no {name}"))
     }
 
     /// Writes everything below `folder`.
@@ -150,15 +189,25 @@ mod tests {
             file("css/20-b.css", "b{background:url(/assets/icon.svg)}"),
             file("icon.svg", "<svg/>"),
             page(),
-            file("start.js", r#"import init from "./planscope.js"; init();"#),
+            file("start.js", r#"import init from "./planscope.js"; import { rooms } from "./rooms.js"; init();"#),
         ])
         .expect("a whole site");
         site.add_plotly(b"plotly".to_vec());
         let generated = tempfile::tempdir().expect("a folder");
-        fs::write(generated.path().join("planscope.js"), "new URL('planscope_bg.wasm', import.meta.url)")
-            .expect("written");
-        fs::write(generated.path().join("planscope_bg.wasm"), "wasm").expect("written");
-        site.add_program(generated.path()).expect("a program");
+        let made = [
+            (
+                "planscope.js",
+                r#"import * as split from "./split.js"; ({"./split.js": split}); new URL('planscope_bg.wasm', import.meta.url)"#,
+            ),
+            ("split.js", r#"import { initSync } from "./planscope.js"; import { rooms } from "./rooms.js";"#),
+            ("planscope_bg.wasm", "wasm"),
+            ("room_runs.wasm", "runs"),
+        ];
+        for (name, content) in made {
+            fs::write(generated.path().join(name), content).expect("written");
+        }
+        let rooms = Rooms::from([("runs".to_owned(), vec!["room_runs".to_owned()])]);
+        site.add_program(generated.path(), &rooms).expect("a program");
         let folder = tempfile::tempdir().expect("a folder");
         site.write(folder.path()).expect("written");
         super::super::files_under(folder.path())
@@ -191,6 +240,17 @@ mod tests {
         assert!(start.contains(&module.replace("assets/", "./")), "{start}");
         let wasm = name_of(&files, "assets/planscope_bg.", ".wasm");
         assert!(content(&files, module).contains(&wasm.replace("assets/", "")), "{module}");
+        let split = name_of(&files, "assets/split.", ".js");
+        assert!(content(&files, module).contains(&split.replace("assets/", "./")), "{split}");
+        assert!(content(&files, split).contains(&module.replace("assets/", "./")), "{module}");
+        // What wasm imports from keeps its name.
+        assert!(content(&files, module).contains(r#"{"./split.js": split}"#));
+        let runs = name_of(&files, "assets/room_runs.", ".wasm").replace("assets/", "./");
+        let rooms = name_of(&files, "assets/rooms.", ".js");
+        assert!(content(&files, rooms).contains(&runs), "{runs}");
+        for script in [content(&files, split), start] {
+            assert!(script.contains(&rooms.replace("assets/", "./")), "{script}");
+        }
         // And the files that pages may name without /assets/.
         assert!(files.contains_key("icon.svg"));
     }

@@ -1,14 +1,15 @@
 //! A ready scenario as a line: title, where its paper has it, model and devices.
 
-use api::gallery::GalleryEntry;
 use leptos::prelude::*;
 
+use super::glance::Glance;
 use crate::format;
 
 /// The line.
 #[component]
-pub(crate) fn ReadyLine(entry: GalleryEntry) -> impl IntoView {
-    let GalleryEntry { slug, title, summary, scenario, paper, is_synthetic } = entry;
+pub(crate) fn ReadyLine(entry: Glance) -> impl IntoView {
+    let Glance { slug, title, summary, scenario, paper, is_synthetic } = entry;
+    let devices = u64::from(scenario.cluster.nodes) * u64::from(scenario.cluster.devices_per_node);
     let place = paper.map(|paper| paper.place);
     let synthetic = is_synthetic.then(|| {
         view! { <span class="chip" title="Samples are drawn from distributions of ours: the paper's data are not public">"synthetic data"</span> }
@@ -19,7 +20,7 @@ pub(crate) fn ReadyLine(entry: GalleryEntry) -> impl IntoView {
             <span class="chips">
                 {place.map(|place| view! { <span class="chip place">{place}</span> })}
                 <span class="chip">{scenario.model.name}</span>
-                <span class="chip">{format!("{} devices", format::count(scenario.cluster.devices().into()))}</span>
+                <span class="chip">{format!("{} devices", format::count(devices))}</span>
                 {synthetic}
             </span>
             <p class="summary">{summary}</p>

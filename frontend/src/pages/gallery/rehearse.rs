@@ -1,12 +1,18 @@
 //! From a ready scenario to a rehearsal of its fastest plan in one click.
+//!
+//! What plans and begins stands in the part of the explore page (ADR 38): the gallery itself reads no scenario and no plan.
 
+use std::future::Future;
+use std::pin::Pin;
+
+use api::gallery::Gallery;
 use api::path;
 use api::planner::outcome::Answer;
-use api::planner::scenario::Scenario;
 use api::rehearsal::StartedRehearsal;
 use api::scenario::StoredScenario;
 use leptos::prelude::*;
 use leptos::task::spawn_local;
+use leptos::wasm_split::{SplitLoaderError, wasm_split};
 use leptos_router::hooks::use_navigate;
 
 use crate::answered::plan_to_the_end;
@@ -24,16 +30,20 @@ enum Phase {
 
 /// The button that plans a ready scenario where nobody has, rehearses its fastest pipeline and shows the run.
 #[component]
-pub(super) fn RehearseReady(slug: String, title: String, scenario: StoredValue<Scenario>) -> impl IntoView {
+pub(super) fn RehearseReady(slug: String, title: String) -> impl IntoView {
     let phase = RwSignal::new(Phase::Idle);
     let failure = RwSignal::new(None::<Failure>);
     let navigate = use_navigate();
+    let ready = slug.clone();
     let begin = move |_| {
         phase.set(Phase::Planning);
         failure.set(None);
-        let navigate = navigate.clone();
+        let (navigate, ready) = (navigate.clone(), ready.clone());
         spawn_local(async move {
-            let begun = rehearse(scenario, phase).await;
+            let begun = match rehearsing().await {
+                Ok(rehearse) => rehearse(ready, phase).await,
+                Err(_) => Err(Failure::Offline),
+            };
             if phase.try_set(Phase::Idle).is_some() {
                 return;
             }
@@ -64,9 +74,20 @@ pub(super) fn RehearseReady(slug: String, title: String, scenario: StoredValue<S
     }
 }
 
+type Begun = Pin<Box<dyn Future<Output = Result<StartedRehearsal, Failure>>>>;
+
+#[wasm_split(explore, wasm_split_path = ::leptos::wasm_split, fallible)]
+fn rehearsing() -> Result<fn(String, RwSignal<Phase>) -> Begun, SplitLoaderError> {
+    Ok(|slug, phase| Box::pin(rehearse(slug, phase)))
+}
+
 /// Stores and plans a scenario, where that has not been done, and begins with its fastest plan that is a pipeline.
-async fn rehearse(scenario: StoredValue<Scenario>, phase: RwSignal<Phase>) -> Result<StartedRehearsal, Failure> {
-    let body = scenario.with_value(serde_json::to_string).map_err(|error| Failure::Unreadable(error.to_string()))?;
+async fn rehearse(slug: String, phase: RwSignal<Phase>) -> Result<StartedRehearsal, Failure> {
+    let gallery = client::get::<Gallery>(path::GALLERY).await?;
+    let entry = gallery.entries.into_iter().find(|entry| entry.slug == slug);
+    let scenario =
+        entry.ok_or_else(|| Failure::Unreadable("The server has no such scenario any more.".to_owned()))?.scenario;
+    let body = serde_json::to_string(&scenario).map_err(|error| Failure::Unreadable(error.to_string()))?;
     let stored = client::send::<StoredScenario>("PUT", path::SCENARIOS, Body::Json(body)).await?;
     let outcome = plan_to_the_end(&stored.id).await?.outcome;
     // Whoever left the page meanwhile does not want it any more.

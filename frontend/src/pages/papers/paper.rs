@@ -1,6 +1,5 @@
 //! One paper: its set-ups, each a click from its charts, and what was published beside what this engine gives.
 
-use api::gallery::{Gallery, GalleryEntry};
 use api::papers::{Paper, Papers};
 use api::path;
 use leptos::prelude::*;
@@ -10,6 +9,7 @@ use leptos_router::hooks::use_params_map;
 use super::set::Set;
 use super::{LEAD, fetch, nothing};
 use crate::client;
+use crate::pages::gallery::glance::{Glance, Glances};
 use crate::pages::gallery::ready_line::ReadyLine;
 
 /// The page of a paper.
@@ -19,10 +19,10 @@ pub(crate) fn PaperPage() -> impl IntoView {
     let id = Memo::new(move |_| params.with(|params| params.get("id")).unwrap_or_default());
     let answer = RwSignal::new(None);
     fetch(answer);
-    let ready = RwSignal::new(Vec::<GalleryEntry>::new());
+    let ready = RwSignal::new(Vec::<Glance>::new());
     spawn_local(async move {
         // Without the list the set-ups still stand behind their figures.
-        if let Ok(gallery) = client::get::<Gallery>(path::GALLERY).await {
+        if let Ok(gallery) = client::get::<Glances>(path::GALLERY).await {
             ready.set(gallery.entries);
         }
     });
@@ -43,7 +43,7 @@ pub(crate) fn PaperPage() -> impl IntoView {
 }
 
 #[component]
-fn Whole(paper: Paper, ready: RwSignal<Vec<GalleryEntry>>, engine: String) -> impl IntoView {
+fn Whole(paper: Paper, ready: RwSignal<Vec<Glance>>, engine: String) -> impl IntoView {
     let Paper { id, title, source, sets } = paper;
     document().set_title(&format!("{title} · Planscope"));
     let contents = sets
@@ -56,7 +56,7 @@ fn Whole(paper: Paper, ready: RwSignal<Vec<GalleryEntry>>, engine: String) -> im
     let own = {
         let title = title.clone();
         Memo::new(move |_| {
-            let of_paper = |entry: &&GalleryEntry| entry.paper.as_ref().is_some_and(|place| place.title == title);
+            let of_paper = |entry: &&Glance| entry.paper.as_ref().is_some_and(|place| place.title == title);
             ready.with(|ready| ready.iter().filter(of_paper).cloned().collect::<Vec<_>>())
         })
     };

@@ -1,0 +1,123 @@
+// The program in parts: what is fetched when, and what is shown when a part is late or cannot be had.
+import assert from "node:assert/strict";
+import { after, before, test } from "node:test";
+import { expectNoFaults, openPage, startBrowser } from "./browser.mjs";
+import { startServer } from "./server.mjs";
+
+let server;
+let browser;
+before(async () => {
+  server = await startServer();
+  browser = await startBrowser();
+});
+after(async () => {
+  await browser?.close();
+  await server?.stop();
+});
+
+const isPart = (url) => url.pathname.endsWith(".wasm") && !url.pathname.includes("planscope_bg");
+const partsAsked = (page) => {
+  const asked = [];
+  page.on("request", (request) => isPart(new URL(request.url())) && asked.push(new URL(request.url()).pathname));
+  return asked;
+};
+
+test("the gallery needs one part, and the next page is at hand before anybody asks", async () => {
+  const page = await openPage(browser, server);
+  // Nothing but the program itself can be had.
+  await page.route(isPart, (route) => route.abort());
+  await page.goto("/");
+  await page.waitForSelector('[data-testid^="gallery-"]');
+  await page.unroute(isPart);
+  await page.context().close();
+
+  const second = await openPage(browser, server);
+  const asked = partsAsked(second);
+  await second.goto("/");
+  await second.waitForSelector('[data-testid^="gallery-"]');
+  await second.waitForLoadState("networkidle");
+  const early = new Set(asked);
+  assert.ok(early.size > 0, "the explore page is fetched ahead");
+  await second.click('[data-testid="new-scenario"]');
+  await second.waitForSelector("main.explore");
+  assert.deepEqual(asked.filter((path) => !early.has(path)), [], "its first visit asks for nothing new");
+  expectNoFaults(second);
+  await second.context().close();
+});
+
+test("a room asks only for its own parts, and for them only once", async () => {
+  const page = await openPage(browser, server);
+  await page.goto("/accuracy");
+  await page.waitForSelector("h1:not(.visually-hidden)");
+  const asked = partsAsked(page);
+  await page.click('nav a[href="/runs"]');
+  await page.waitForSelector('h1:text-is("Runs")');
+  assert.ok(asked.length > 0);
+  await page.waitForLoadState("networkidle");
+  asked.length = 0;
+  await page.goBack();
+  await page.waitForSelector('h1:not(:text-is("Runs"))');
+  await page.goForward();
+  await page.waitForSelector('h1:text-is("Runs")');
+  assert.deepEqual(asked, [], "a room that was seen is there");
+  expectNoFaults(page);
+  await page.context().close();
+});
+
+test("a late part leaves a quiet place, and nothing moves when it comes", async () => {
+  const page = await openPage(browser, server);
+  await page.addInitScript(() => {
+    window.shift = 0;
+    new PerformanceObserver((list) => {
+      for (const entry of list.getEntries()) if (!entry.hadRecentInput) window.shift += entry.value;
+    }).observe({ type: "layout-shift", buffered: true });
+  });
+  let release;
+  const held = new Promise((resolve) => (release = resolve));
+  await page.route(isPart, async (route) => {
+    await held;
+    await route.continue();
+  });
+  await page.goto("/sweeps", { waitUntil: "commit" });
+  await page.waitForSelector('[data-testid="room-coming"]');
+  // The frame is there meanwhile.
+  assert.ok(await page.isVisible("header.bar"));
+  release();
+  await page.waitForSelector('h1:text-is("Sweeps")');
+  await page.waitForTimeout(300);
+  const shift = await page.evaluate(() => window.shift);
+  assert.ok(shift < 0.05, `layout shift ${shift}`);
+  await page.unroute(isPart);
+  expectNoFaults(page);
+  await page.context().close();
+});
+
+test("a part that cannot be had says so, and can be tried again or reloaded", async () => {
+  const page = await openPage(browser, server);
+  await page.goto("/");
+  await page.waitForSelector('[data-testid^="gallery-"]');
+  await page.waitForLoadState("networkidle");
+  // As after an upgrade of the server: the name is of another build.
+  const gone = (route) => route.fulfill({ status: 404, contentType: "application/problem+json", body: "{}" });
+  await page.route(isPart, gone);
+  await page.click('nav a[href="/traces"]');
+  const notice = page.getByTestId("room-missing");
+  await notice.waitFor();
+  assert.equal(await notice.getAttribute("role"), "alert");
+  // Another page still opens: the frame works.
+  await page.click('a.brand');
+  await page.waitForSelector('[data-testid^="gallery-"]');
+  await page.click('nav a[href="/traces"]');
+  await notice.waitFor();
+  await page.unroute(isPart);
+  await notice.getByRole("button", { name: "Try again" }).click();
+  await page.waitForSelector('h1:text-is("Traces")');
+
+  await page.route(isPart, gone);
+  await page.click('nav a[href="/profiles"]');
+  await notice.waitFor();
+  await page.unroute(isPart);
+  await Promise.all([page.waitForNavigation(), notice.getByRole("button", { name: "Reload" }).click()]);
+  await page.waitForSelector('h1:text-is("Profiles")');
+  await page.context().close();
+});

@@ -1,0 +1,68 @@
+//! The parts that the program is cut into: few files in place of hundreds, and the script that fetches them.
+//!
+//! The cut makes a module for every set of rooms that share something. They import nothing but the memory, the stack pointer and
+//! the table of functions, through which they call each other, so that several can be written as one.
+
+mod merge;
+mod packing;
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::fmt::Write as _;
+use std::fs;
+use std::path::Path;
+
+use anyhow::{Context, Result};
+
+use packing::{Bundle, packed};
+
+/// Names of the parts of each room, without their ending.
+pub(super) type Rooms = BTreeMap<String, Vec<String>>;
+
+/// What fetches parts, but for its last lines, one door for each room.
+const LOADER: &str = include_str!("parts/loader.js");
+
+/// Replaces the modules that the cut wrote into a folder by few, and its script by ours.
+pub(super) fn gather(folder: &Path, cut: &Rooms) -> Result<Rooms> {
+    let numbers: BTreeMap<&str, u32> = cut.keys().map(String::as_str).zip(0..).collect();
+    let mut needed: BTreeMap<&str, u32> = BTreeMap::new();
+    for (room, modules) in cut {
+        for module in modules {
+            *needed.entry(module).or_default() |= 1 << numbers[room.as_str()];
+        }
+    }
+    let mut bundles = Vec::new();
+    let mut contents = BTreeMap::new();
+    for (module, rooms) in needed {
+        let path = folder.join(format!("{module}.wasm"));
+        let content = fs::read(&path).with_context(|| format!("cannot read {}", path.display()))?;
+        fs::remove_file(&path).with_context(|| format!("cannot remove {}", path.display()))?;
+        bundles.push(Bundle { rooms, bytes: content.len() as u64, modules: vec![module.to_owned()] });
+        contents.insert(module, content);
+    }
+    let mut rooms: Rooms = cut.keys().map(|room| (room.clone(), Vec::new())).collect();
+    let mut shared = 0;
+    for bundle in packed(bundles) {
+        let within: Vec<&str> =
+            numbers.iter().filter(|(_, number)| bundle.rooms >> **number & 1 == 1).map(|(room, _)| *room).collect();
+        let name = match within.as_slice() {
+            [alone] => format!("room_{alone}"),
+            _ => {
+                shared += 1;
+                format!("shared_{shared}")
+            }
+        };
+        for room in within {
+            rooms.entry(room.to_owned()).or_default().push(name.clone());
+        }
+        let modules: Vec<&[u8]> = bundle.modules.iter().map(|module| contents[module.as_str()].as_slice()).collect();
+        let merged = merge::merged(&modules).with_context(|| format!("merging {name}"))?;
+        fs::write(folder.join(format!("{name}.wasm")), merged).with_context(|| format!("cannot write {name}.wasm"))?;
+    }
+    let names: BTreeSet<&String> = cut.keys().collect();
+    let mut loader = LOADER.to_owned();
+    for room in names {
+        writeln!(loader, "export const __wasm_split_load_{room} = door(\"{room}\");")?;
+    }
+    fs::write(folder.join("split.js"), loader).context("cannot write split.js")?;
+    Ok(rooms)
+}
