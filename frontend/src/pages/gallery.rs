@@ -133,7 +133,7 @@ fn ReadyCard(entry: Glance) -> impl IntoView {
     });
     let facts = [
         model.name,
-        format!("{} × {} {}", cluster.nodes, cluster.devices_per_node, cluster.name),
+        format!("{} × {} {}", cluster.nodes, cluster.per_node, cluster.name),
         format!("{} samples a batch", format::count(workload.global_batch.into())),
         format!("context {}", format::count(workload.context_length.into())),
     ];

@@ -44,12 +44,11 @@ pub(super) fn gather(folder: &Path, cut: &Rooms) -> Result<Rooms> {
     for bundle in packed(bundles) {
         let within: Vec<&str> =
             numbers.iter().filter(|(_, number)| bundle.rooms >> **number & 1 == 1).map(|(room, _)| *room).collect();
-        let name = match within.as_slice() {
-            [alone] => format!("room_{alone}"),
-            _ => {
-                shared += 1;
-                format!("shared_{shared}")
-            }
+        let name = if let [alone] = within.as_slice() {
+            format!("room_{alone}")
+        } else {
+            shared += 1;
+            format!("shared_{shared}")
         };
         for room in within {
             rooms.entry(room.to_owned()).or_default().push(name.clone());

@@ -58,7 +58,8 @@ pub(crate) struct Devices {
     /// Nodes.
     pub(crate) nodes: u32,
     /// Devices of a node.
-    pub(crate) devices_per_node: u32,
+    #[serde(rename = "devices_per_node")]
+    pub(crate) per_node: u32,
 }
 
 /// A workload.
@@ -81,7 +82,7 @@ mod tests {
             "workload": {"global_batch": 16, "context_length": 8192, "samples": {}}, "planners": [], "seed": 1}}]}"#;
         let read: Glances = serde_json::from_str(text).expect("readable");
         let scenario = &read.entries[0].scenario;
-        assert_eq!((scenario.cluster.nodes, scenario.cluster.devices_per_node), (2, 8));
+        assert_eq!((scenario.cluster.nodes, scenario.cluster.per_node), (2, 8));
         assert_eq!((scenario.workload.global_batch, scenario.workload.context_length), (16, 8192));
         assert!(!read.entries[0].is_synthetic && read.entries[0].paper.is_none());
     }

@@ -9,7 +9,7 @@ use crate::format;
 #[component]
 pub(crate) fn ReadyLine(entry: Glance) -> impl IntoView {
     let Glance { slug, title, summary, scenario, paper, is_synthetic } = entry;
-    let devices = u64::from(scenario.cluster.nodes) * u64::from(scenario.cluster.devices_per_node);
+    let devices = u64::from(scenario.cluster.nodes) * u64::from(scenario.cluster.per_node);
     let place = paper.map(|paper| paper.place);
     let synthetic = is_synthetic.then(|| {
         view! { <span class="chip" title="Samples are drawn from distributions of ours: the paper's data are not public">"synthetic data"</span> }

@@ -74,10 +74,12 @@ pub(super) fn RehearseReady(slug: String, title: String) -> impl IntoView {
     }
 }
 
+type Begin = fn(String, RwSignal<Phase>) -> Begun;
 type Begun = Pin<Box<dyn Future<Output = Result<StartedRehearsal, Failure>>>>;
 
+#[allow(clippy::unnecessary_wraps, reason = "fetching the part that it stands in can fail, not itself")]
 #[wasm_split(explore, wasm_split_path = ::leptos::wasm_split, fallible)]
-fn rehearsing() -> Result<fn(String, RwSignal<Phase>) -> Begun, SplitLoaderError> {
+fn rehearsing() -> Result<Begin, SplitLoaderError> {
     Ok(|slug, phase| Box::pin(rehearse(slug, phase)))
 }
 

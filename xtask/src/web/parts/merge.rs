@@ -19,7 +19,7 @@ pub(super) fn merged(modules: &[&[u8]]) -> Result<Vec<u8>> {
     }
     let mut out = Module::new();
     out.section(&whole.types).section(&whole.imports).section(&whole.functions).section(&whole.elements);
-    if whole.data.len() > 0 {
+    if !whole.data.is_empty() {
         out.section(&DataCountSection { count: whole.data.len() });
     }
     out.section(&whole.code).section(&whole.data);
