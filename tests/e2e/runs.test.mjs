@@ -60,6 +60,7 @@ test("a run is opened, sent by the shown commands, cut, taken up again, and is w
   const finish = await page.getByTestId("command-finish").innerText();
   assert.match(streamed, /^while sleep 1; do tail .*curl .*Bearer \S+/);
   await page.getByTestId("command-looped").locator("xpath=../..").getByRole("button").click();
+  await page.getByRole("button", { name: /^Copied: / }).waitFor();
   assert.equal((await page.evaluate(() => navigator.clipboard.readText())).trim(), looped.trim(), "the button copies what is shown");
   sent = await page.getByTestId("opened").getAttribute("data-run");
   await page.getByTestId("opened-link").click();

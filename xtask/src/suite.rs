@@ -1,14 +1,16 @@
 //! Every test of the repository, with one summary at the end.
 
-use std::cell::Cell;
+mod browser;
+
+use std::cell::{Cell, RefCell};
 use std::time::Instant;
 
 use anyhow::{Context, Result, bail};
 
+use self::browser::Server;
+use crate::setup;
 use crate::step::Step;
-use crate::web::{self, Profile};
 use crate::workspace::Workspace;
-use crate::{chromium, node, setup};
 
 /// Which tests to run.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -46,6 +48,7 @@ pub(crate) fn run(workspace: &Workspace, scope: Scope, pictures: Pictures) -> Re
     };
 
     let server = Cell::new(Server::ToBuild);
+    let notes = RefCell::new(Vec::new());
     if scope != Scope::OnlyBrowser {
         part("Rust tests", &|| {
             let step = Step::cargo(workspace).args(["test", "--workspace", "--no-fail-fast"]);
@@ -61,7 +64,11 @@ pub(crate) fn run(workspace: &Workspace, scope: Scope, pictures: Pictures) -> Re
         });
     }
     if scope != Scope::WithoutBrowser {
-        part("browser tests", &|| browser(workspace, data.as_deref(), pictures, server.get()));
+        part("browser tests", &|| {
+            let told = browser::run(workspace, data.as_deref(), pictures, server.get())?;
+            notes.borrow_mut().extend(told);
+            Ok(())
+        });
     }
 
     println!("\n== summary");
@@ -73,48 +80,21 @@ pub(crate) fn run(workspace: &Workspace, scope: Scope, pictures: Pictures) -> Re
             "note  PLANSCOPE_DATA is not set: tests against measured data used the repository's fixtures or were skipped"
         );
     }
+    for note in notes.take() {
+        println!("note  {note}");
+    }
+    // What failed stands last, where a log that was cut still has it.
+    for (_, result, _) in &parts {
+        if let Err(error) = result {
+            println!("!!    {error:#}");
+        }
+    }
     let failed = parts.iter().filter(|(_, result, _)| result.is_err()).count();
     if failed > 0 {
         bail!("test result: FAILED. {} passed; {failed} failed", parts.len() - failed);
     }
     println!("test result: ok. {} passed; 0 failed", parts.len());
     Ok(())
-}
-
-/// Whether the server's program is there.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Server {
-    /// Its own tests have just built it, with the features of the whole workspace: building it alone would have other ones
-    /// and compile half of it again, HiGHS included.
-    Built,
-    /// Nobody has.
-    ToBuild,
-}
-
-/// The real server, the real pages, a real browser.
-fn browser(workspace: &Workspace, data: Option<&str>, pictures: Pictures, server: Server) -> Result<()> {
-    let chromium = chromium::ensure(workspace)?;
-    web::build(workspace, Profile::Dev)?;
-    if server == Server::ToBuild {
-        Step::cargo(workspace).args(["build", "--package", "planscope-server", "--bin", "planscope"]).run()?;
-    }
-    let mut files: Vec<_> = std::fs::read_dir(workspace.at("tests/e2e"))
-        .context("tests/e2e is part of the source")?
-        .filter_map(|entry| entry.ok().map(|entry| entry.path()))
-        .filter(|path| path.to_string_lossy().ends_with(".test.mjs"))
-        .collect();
-    files.sort();
-    // One file at a time: two cores would turn parallel browsers into timeouts.
-    let mut step = node::node(workspace)
-        .args(["--test", "--test-concurrency=1", "--test-reporter=spec"])
-        .args(files)
-        .env("CHROMIUM", chromium)
-        .env("PLANSCOPE_PROGRAM", workspace.program("debug", "planscope"))
-        .env("PLANSCOPE_WEB", workspace.web());
-    if pictures == Pictures::Renew {
-        step = step.env("PLANSCOPE_PICTURES", workspace.at("docs/images"));
-    }
-    with_data(step, data).run()
 }
 
 /// The folder of measured data, as an absolute path: tests run in other folders than this one.

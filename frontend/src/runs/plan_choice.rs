@@ -10,6 +10,9 @@ use leptos::task::spawn_local;
 use crate::answered;
 use crate::client;
 
+/// A scenario without a plan is asked for one this often.
+const AGAIN_MS: i32 = 2_000;
+
 /// Planners of a scenario that have a plan of it.
 #[derive(Debug, Clone, PartialEq)]
 enum Planners {
@@ -54,19 +57,30 @@ pub(crate) fn PlanChoice(
         planners.set(Planners::Unknown);
         let Some(id) = chosen.get() else { return };
         spawn_local(async move {
-            let answer = answered::stored(&id).await;
-            if chosen.try_get_untracked().flatten().as_deref() != Some(id.as_str()) {
-                return;
-            }
-            planners.set(match answer {
-                Ok(Some(stored)) => {
-                    let planned =
-                        stored.outcome.results.into_iter().filter(|result| matches!(result.answer, Answer::Planned(_)));
-                    Planners::Known(planned.map(|result| (result.planner, result.title)).collect())
+            loop {
+                let answer = answered::stored(&id).await;
+                if chosen.try_get_untracked().flatten().as_deref() != Some(id.as_str()) {
+                    return;
                 }
-                Ok(None) => Planners::Unplanned,
-                Err(_) => Planners::Unknown,
-            });
+                let found = match answer {
+                    Ok(Some(stored)) => {
+                        let planned = stored.outcome.results.into_iter();
+                        let planned = planned.filter(|result| matches!(result.answer, Answer::Planned(_)));
+                        Planners::Known(planned.map(|result| (result.planner, result.title)).collect())
+                    }
+                    Ok(None) => Planners::Unplanned,
+                    Err(_) => Planners::Unknown,
+                };
+                let comes = found == Planners::Unplanned;
+                if planners.with_untracked(|planners| *planners != found) {
+                    planners.set(found);
+                }
+                if !comes {
+                    return;
+                }
+                // Another page may be planning it just now.
+                client::pause(AGAIN_MS).await;
+            }
         });
     });
     let scenario_options = move || {

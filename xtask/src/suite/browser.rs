@@ -1,0 +1,99 @@
+//! The tests in a browser: the real server, the real pages, a real Chromium, one file after the other.
+
+use std::path::{Path, PathBuf};
+
+use anyhow::{Context, Result, bail};
+
+use super::{Pictures, with_data};
+use crate::step::Step;
+use crate::web::{self, Profile};
+use crate::workspace::Workspace;
+use crate::{chromium, node};
+
+/// Whether the server's program is there.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Server {
+    /// Its own tests have just built it, with the features of the whole workspace: building it alone would have other ones
+    /// and compile half of it again, HiGHS included.
+    Built,
+    /// Nobody has.
+    ToBuild,
+}
+
+/// Runs every file; on CI one that failed runs once more.
+///
+/// Answers what the summary should say: a file that passed only at its second try is named there, with what failed first. It is
+/// a fault of the test or of the dashboard all the same, to be found from those words; it only keeps nobody else waiting.
+pub(super) fn run(
+    workspace: &Workspace,
+    data: Option<&str>,
+    pictures: Pictures,
+    server: Server,
+) -> Result<Vec<String>> {
+    let chromium = chromium::ensure(workspace)?;
+    web::build(workspace, Profile::Dev)?;
+    if server == Server::ToBuild {
+        Step::cargo(workspace).args(["build", "--package", "planscope-server", "--bin", "planscope"]).run()?;
+    }
+    let tries = if std::env::var_os("CI").is_some() { 2 } else { 1 };
+    let (mut failed, mut notes) = (Vec::new(), Vec::new());
+    for file in files(workspace)? {
+        let name = file.file_name().unwrap_or_default().to_string_lossy().into_owned();
+        let mut words = Vec::new();
+        for _ in 0..tries {
+            let step = step(workspace, &file, &chromium, pictures);
+            match with_data(step, data).run() {
+                Ok(()) => break,
+                Err(error) => words.push(format!("{name}: {error}\n{}", told(&failures(workspace)))),
+            }
+        }
+        if words.len() == tries {
+            failed.append(&mut words);
+        } else {
+            notes.extend(words.into_iter().map(|words| format!("passed only at the second try: {words}")));
+        }
+    }
+    if failed.is_empty() {
+        return Ok(notes);
+    }
+    bail!("{}", notes.into_iter().chain(failed).collect::<Vec<_>>().join("\n"))
+}
+
+/// The files of tests, in order.
+fn files(workspace: &Workspace) -> Result<Vec<PathBuf>> {
+    let mut files: Vec<_> = std::fs::read_dir(workspace.at("tests/e2e"))
+        .context("tests/e2e is part of the source")?
+        .filter_map(|entry| entry.ok().map(|entry| entry.path()))
+        .filter(|path| path.to_string_lossy().ends_with(".test.mjs"))
+        .collect();
+    files.sort();
+    Ok(files)
+}
+
+/// One file: everything on the terminal, and a line for each failed test in a file.
+fn step(workspace: &Workspace, file: &Path, chromium: &Path, pictures: Pictures) -> Step {
+    let mut step = node::node(workspace)
+        .args(["--test", "--test-reporter=spec", "--test-reporter-destination=stdout"])
+        .arg("--test-reporter=./tests/e2e/failures.mjs")
+        .arg("--test-reporter-destination")
+        .arg(failures(workspace))
+        .arg(file)
+        .env("CHROMIUM", chromium)
+        .env("PLANSCOPE_PROGRAM", workspace.program("debug", "planscope"))
+        .env("PLANSCOPE_WEB", workspace.web());
+    if pictures == Pictures::Renew {
+        step = step.env("PLANSCOPE_PICTURES", workspace.at("docs/images"));
+    }
+    step
+}
+
+/// Where the failed tests of the last file stand.
+fn failures(workspace: &Workspace) -> PathBuf {
+    workspace.at("target/e2e-failures.txt")
+}
+
+/// The failed tests, indented; nothing where the file ended before it could say.
+fn told(file: &Path) -> String {
+    let text = std::fs::read_to_string(file).unwrap_or_default();
+    text.lines().map(|line| format!("      {line}\n")).collect()
+}
