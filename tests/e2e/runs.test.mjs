@@ -25,7 +25,7 @@ before(async () => {
   await page.getByTestId("gallery-llama-2-7b-long-documents").click();
   await settled(page);
   await page.getByTestId("save").click();
-  await page.getByText("Saved").waitFor();
+  await page.getByTestId("save").getByText("Saved", { exact: true }).waitFor();
   await page.context().close();
   scenario = (await server.get("/scenarios")).scenarios[0].id;
   mkdirSync(pictures, { recursive: true });
@@ -49,7 +49,7 @@ test("a run is opened, sent by the shown commands, cut, taken up again, and is w
   t.diagnostic(`${process.env.PLANSCOPE_DATA ? "the log of a real job" : "the fixture"}, ${log.length} bytes`);
   const page = await openPage(browser, server);
   await page.goto("/");
-  await page.getByRole("link", { name: "Runs" }).click();
+  await page.locator("header").getByRole("link", { name: "Runs", exact: true }).click();
   await page.getByTestId("run-name").fill("Nightly");
   await page.getByTestId("choose-scenario").selectOption(scenario);
   await page.locator('[data-testid="choose-plan"] option[value="1f1b"]').waitFor({ state: "attached" });
