@@ -197,22 +197,3 @@ pub struct AppliedProfile {
     /// What it differs in, in words.
     pub changes: Vec<String>,
 }
-
-/// What is to be changed of a profile; what is absent stays.
-#[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
-#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
-#[serde(default, deny_unknown_fields)]
-pub struct ProfileChange {
-    /// Name to show.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub name: Option<String>,
-    /// Note beside it; empty for none.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub note: Option<String>,
-    /// All its tags.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub tags: Option<Vec<String>>,
-    /// Whether it stands in front of the list.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub pinned: Option<bool>,
-}

@@ -7,6 +7,7 @@ mod backup;
 mod datasets;
 mod error;
 mod jobs;
+mod kept;
 mod outcomes;
 mod profiles;
 mod reader;

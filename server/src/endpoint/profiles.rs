@@ -1,6 +1,7 @@
 //! Profiles: upload and fit, list, change, delete, use.
 
-use api::profile::{AppliedProfile, ApplyProfile, Profile, ProfileChange, ProfileList};
+use api::profile::{AppliedProfile, ApplyProfile, Profile, ProfileList};
+use api::shelf::Words;
 use api::shelf::{LARGEST_PAGE, ListQuery};
 use axum::Json;
 use axum::body::Bytes;
@@ -144,7 +145,7 @@ pub(crate) async fn one(State(app): Shared, Path(id): Path<String>) -> Result<Js
 
 /// Changes name, note and tags.
 #[utoipa::path(
-    patch, path = "/api/v1/profiles/{id}", tag = "profiles", request_body = ProfileChange,
+    patch, path = "/api/v1/profiles/{id}", tag = "profiles", request_body = Words,
     params(("id" = String, Path, description = "Content address")),
     responses(
         (status = 200, body = Profile), (status = 400, description = "The body is not such a document, or a name is empty"),
@@ -155,7 +156,7 @@ pub(crate) async fn one(State(app): Shared, Path(id): Path<String>) -> Result<Js
 pub(crate) async fn change(
     State(app): Shared,
     Path(id): Path<String>,
-    body: Result<Json<ProfileChange>, JsonRejection>,
+    body: Result<Json<Words>, JsonRejection>,
 ) -> Result<Json<Profile>, ApiError> {
     let Json(change) = body.map_err(|rejection| ApiError::Malformed(rejection.body_text()))?;
     app.store.reader().profile(&id).await?;
@@ -169,10 +170,7 @@ pub(crate) async fn change(
         return Err(ApiError::InvalidWords(wrong));
     }
     let note = change.note.as_deref().map(label::note);
-    app.store
-        .writer()
-        .change_profile(&id, &ProfileChange { name, note, tags, pinned: change.pinned }, app.clock.now())
-        .await?;
+    app.store.writer().change_profile(&id, &Words { name, note, tags, pinned: change.pinned }, app.clock.now()).await?;
     Ok(Json(app.store.reader().profile(&id).await?))
 }
 

@@ -6,6 +6,7 @@ pub(crate) mod planned;
 use std::fs::File;
 use std::io::ErrorKind;
 
+use api::shelf::Words;
 use api::shelf::{LARGEST_PAGE, ListQuery};
 use api::trace::{TraceChange, TraceDetail, TraceList, TraceSummary, UploadedTrace};
 use axum::Json;
@@ -236,14 +237,16 @@ pub(crate) async fn change(
     };
     let text = |raw: String| label::clean(&raw).unwrap_or_default();
     let changed = Changed {
-        name: change.name.and_then(|name| label::clean(&name)),
-        note: change.note.as_deref().map(label::note),
-        tags: change.tags.as_deref().map(tags),
+        words: Words {
+            name: change.name.and_then(|name| label::clean(&name)),
+            note: change.note.as_deref().map(label::note),
+            tags: change.tags.as_deref().map(tags),
+            pinned: change.pinned,
+        },
         run: change.run.map(text),
         rank: change.rank,
         scenario,
         planner: change.planner,
-        pinned: change.pinned,
     };
     app.store.writer().change_trace(&id, &changed, app.clock.now()).await?;
     Ok(Json(app.store.reader().trace(&id).await?))

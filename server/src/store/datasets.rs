@@ -6,10 +6,11 @@ use jiff::Timestamp;
 use planner::outcome::HistogramColumns;
 use planner::workload::Dataset;
 
+use super::kept::Kept;
 use super::{Order, Reader, Shelf, StoreError, Wanted, Writer};
 use crate::clock::rfc3339;
 
-const WHAT: &str = "dataset";
+const DATASET: Kept = Kept { what: "dataset", table: "dataset", name: "name" };
 
 /// The list of datasets.
 pub(crate) const DATASETS: Shelf = Shelf {
@@ -86,39 +87,14 @@ impl Writer {
     /// Changes what people say of a dataset.
     pub async fn change_dataset(&self, id: &str, words: &Words, now: Timestamp) -> Result<(), StoreError> {
         let mut write = self.begin().await?;
-        let changed = sqlx::query(
-            "UPDATE dataset SET name = coalesce(?1, name), note = iif(?2 IS NULL, note, nullif(?2, '')),
-                 tags_json = coalesce(?3, tags_json),
-                 pinned_at_ms = CASE ?4 WHEN 1 THEN coalesce(pinned_at_ms, ?5) WHEN 0 THEN NULL ELSE pinned_at_ms END
-             WHERE id = ?6 AND deleted_at_ms IS NULL",
-        )
-        .bind(words.name.as_deref())
-        .bind(words.note.as_deref())
-        .bind(words.tags.as_ref().map(|tags| serde_json::to_string(tags).expect("texts")))
-        .bind(words.pinned)
-        .bind(now.as_millisecond())
-        .bind(id)
-        .execute(&mut *write)
-        .await?
-        .rows_affected();
-        if changed != 1 {
-            return Err(StoreError::missed(WHAT, id));
-        }
+        DATASET.change(&mut write, id, words, now).await?;
         write.commit().await
     }
 
     /// Brings a deleted dataset back as it was; one that is there stays.
     pub async fn restore_dataset(&self, id: &str) -> Result<(), StoreError> {
         let mut write = self.begin().await?;
-        let deleted: Option<Option<i64>> = sqlx::query_scalar("SELECT deleted_at_ms FROM dataset WHERE id = ?")
-            .bind(id)
-            .fetch_optional(&mut *write)
-            .await?;
-        let at = match deleted {
-            None => return Err(StoreError::missed(WHAT, id)),
-            Some(None) => return Ok(()),
-            Some(Some(at)) => at,
-        };
+        let Some(at) = DATASET.deleted_at(&mut write, id).await? else { return Ok(()) };
         let restored = sqlx::query(
             "UPDATE dataset SET deleted_at_ms = NULL,
                  content_json = (SELECT content_json FROM deleted_dataset WHERE id = ?1)
@@ -129,7 +105,7 @@ impl Writer {
         .await?
         .rows_affected();
         if restored != 1 {
-            return Err(gone(id, at, false));
+            return Err(DATASET.gone(id, at, false));
         }
         sqlx::query("DELETE FROM deleted_dataset WHERE id = ?").bind(id).execute(&mut *write).await?;
         write.commit().await
@@ -158,30 +134,19 @@ impl Writer {
     /// Deletes a dataset, leaving word of when. It can come back until [`Writer::forget_datasets`].
     pub async fn delete_dataset(&self, id: &str, now: Timestamp) -> Result<(), StoreError> {
         let mut write = self.begin().await?;
-        let deleted_at: Option<Option<i64>> = sqlx::query_scalar("SELECT deleted_at_ms FROM dataset WHERE id = ?")
-            .bind(id)
-            .fetch_optional(&mut *write)
-            .await?;
-        match deleted_at {
-            None => return Err(StoreError::missed(WHAT, id)),
-            Some(Some(at)) => return Err(gone(id, at, false)),
-            Some(None) => {}
-        }
+        DATASET.present(&mut write, id).await?;
         sqlx::query(
             "INSERT OR REPLACE INTO deleted_dataset (id, content_json) SELECT id, content_json FROM dataset WHERE id = ?",
         )
         .bind(id)
         .execute(&mut *write)
         .await?;
-        let deleted = sqlx::query("UPDATE dataset SET deleted_at_ms = ?, content_json = NULL WHERE id = ?")
+        // At once: a dataset that is there has its content, a deleted one has none.
+        sqlx::query("UPDATE dataset SET deleted_at_ms = ?, content_json = NULL WHERE id = ?")
             .bind(now.as_millisecond())
             .bind(id)
             .execute(&mut *write)
-            .await?
-            .rows_affected();
-        if deleted != 1 {
-            return Err(StoreError::missed(WHAT, id));
-        }
+            .await?;
         write.commit().await
     }
 }
@@ -230,9 +195,9 @@ impl Reader {
             .bind(id)
             .fetch_optional(self.pool())
             .await?
-            .ok_or_else(|| StoreError::missed(WHAT, id))?;
+            .ok_or_else(|| DATASET.missed(id))?;
         match row.deleted_at_ms {
-            Some(at) => Err(gone(id, at, row.can_return)),
+            Some(at) => Err(DATASET.gone(id, at, row.can_return)),
             None => summary(row),
         }
     }
@@ -244,12 +209,12 @@ impl Reader {
             .fetch_optional(self.pool())
             .await?;
         let Some(content) = content.flatten() else { return Ok(None) };
-        serde_json::from_slice(&content).map(Some).map_err(|error| StoreError::damaged(WHAT, &error))
+        serde_json::from_slice(&content).map(Some).map_err(|error| DATASET.damaged(&error))
     }
 }
 
 fn summary(row: SummaryRow) -> Result<DatasetSummary, StoreError> {
-    let columns = |json: &str| serde_json::from_str(json).map_err(|error| StoreError::damaged(WHAT, &error));
+    let columns = |json: &str| serde_json::from_str(json).map_err(|error| DATASET.damaged(&error));
     Ok(DatasetSummary {
         id: row.id,
         name: row.name,
@@ -258,15 +223,11 @@ fn summary(row: SummaryRow) -> Result<DatasetSummary, StoreError> {
         images: row.images_json.as_deref().map(columns).transpose()?,
         created_at: rfc3339(row.created_at_ms),
         note: row.note,
-        tags: serde_json::from_str(&row.tags_json).map_err(|error| StoreError::damaged(WHAT, &error))?,
+        tags: serde_json::from_str(&row.tags_json).map_err(|error| DATASET.damaged(&error))?,
         pinned: row.pinned_at_ms.is_some(),
         deleted_at: row.deleted_at_ms.map(rfc3339),
         bytes: row.bytes.unsigned_abs(),
     })
-}
-
-fn gone(id: &str, at: i64, can_return: bool) -> StoreError {
-    StoreError::Gone { what: WHAT, id: id.to_owned(), at: rfc3339(at), can_return }
 }
 
 fn json(columns: &HistogramColumns) -> String {

@@ -1,15 +1,15 @@
 //! Profiles: what was measured, and what was fitted to it.
 
-use api::profile::{
-    FittedPart, PhaseFactor, Profile, ProfileChange, ProfileEffect, ProfileList, ProfileSource, ProfileSummary,
-};
+use api::profile::{FittedPart, PhaseFactor, Profile, ProfileEffect, ProfileList, ProfileSource, ProfileSummary};
+use api::shelf::Words;
 use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
 
+use super::kept::Kept;
 use super::{Order, Reader, Shelf, StoreError, Wanted, Writer};
 use crate::clock::rfc3339;
 
-const WHAT: &str = "profile";
+const PROFILE: Kept = Kept { what: "profile", table: "profile", name: "name" };
 
 /// The list of profiles.
 pub(crate) const PROFILES: Shelf = Shelf {
@@ -145,50 +145,16 @@ impl Writer {
     }
 
     /// Changes name, note and tags.
-    pub async fn change_profile(&self, id: &str, change: &ProfileChange, now: Timestamp) -> Result<(), StoreError> {
+    pub async fn change_profile(&self, id: &str, words: &Words, now: Timestamp) -> Result<(), StoreError> {
         let mut write = self.begin().await?;
-        let changed = sqlx::query(
-            "UPDATE profile SET name = coalesce(?1, name), note = iif(?2 IS NULL, note, nullif(?2, '')),
-                                tags_json = coalesce(?3, tags_json),
-                                pinned_at_ms = CASE ?5 WHEN 1 THEN coalesce(pinned_at_ms, ?6) WHEN 0 THEN NULL ELSE pinned_at_ms END
-             WHERE id = ?4 AND deleted_at_ms IS NULL",
-        )
-        .bind(change.name.as_deref())
-        .bind(change.note.as_deref())
-        .bind(change.tags.as_ref().map(json))
-        .bind(id)
-        .bind(change.pinned)
-        .bind(now.as_millisecond())
-        .execute(&mut *write)
-        .await?
-        .rows_affected();
-        if changed != 1 {
-            return Err(StoreError::missed(WHAT, id));
-        }
+        PROFILE.change(&mut write, id, words, now).await?;
         write.commit().await
     }
 
     /// Deletes a profile. Its files stay until [`Writer::forget_profiles`].
     pub async fn delete_profile(&self, id: &str, now: Timestamp) -> Result<(), StoreError> {
         let mut write = self.begin().await?;
-        let deleted_at: Option<Option<i64>> = sqlx::query_scalar("SELECT deleted_at_ms FROM profile WHERE id = ?")
-            .bind(id)
-            .fetch_optional(&mut *write)
-            .await?;
-        match deleted_at {
-            None => return Err(StoreError::missed(WHAT, id)),
-            Some(Some(at)) => return Err(gone(id, at)),
-            Some(None) => {}
-        }
-        let deleted = sqlx::query("UPDATE profile SET deleted_at_ms = ? WHERE id = ?")
-            .bind(now.as_millisecond())
-            .bind(id)
-            .execute(&mut *write)
-            .await?
-            .rows_affected();
-        if deleted != 1 {
-            return Err(StoreError::missed(WHAT, id));
-        }
+        PROFILE.delete(&mut write, id, now).await?;
         write.commit().await
     }
 
@@ -196,21 +162,10 @@ impl Writer {
     pub async fn restore_profile(&self, id: &str, before: Timestamp) -> Result<(), StoreError> {
         let mut write = self.begin().await?;
         purge(&mut write, before).await?;
-        let row: Option<(Option<i64>, bool)> =
-            sqlx::query_as("SELECT deleted_at_ms, content_json IS NOT NULL FROM profile WHERE id = ?")
-                .bind(id)
-                .fetch_optional(&mut *write)
-                .await?;
-        match row {
-            None => return Err(StoreError::missed(WHAT, id)),
-            Some((Some(at), false)) => {
-                write.commit().await?;
-                return Err(gone(id, at));
-            }
-            Some(_) => {}
-        }
-        sqlx::query("UPDATE profile SET deleted_at_ms = NULL WHERE id = ?").bind(id).execute(&mut *write).await?;
-        write.commit().await
+        let restored = PROFILE.restore(&mut write, id, "content_json IS NOT NULL").await;
+        // What was purged stays so.
+        write.commit().await?;
+        restored
     }
 
     /// Forgets for good what was deleted before a time. Says how many profiles went.
@@ -268,9 +223,9 @@ impl Reader {
             .bind(id)
             .fetch_optional(self.pool())
             .await?
-            .ok_or_else(|| StoreError::missed(WHAT, id))?;
+            .ok_or_else(|| PROFILE.missed(id))?;
         if let Some(at) = row.9 {
-            return Err(gone(id, at));
+            return Err(PROFILE.gone(id, at, false));
         }
         let content: Option<String> =
             sqlx::query_scalar("SELECT content_json FROM profile WHERE id = ?").bind(id).fetch_one(self.pool()).await?;
@@ -284,7 +239,7 @@ impl Reader {
             .bind(id)
             .fetch_optional(self.pool())
             .await?;
-        let base = base.ok_or_else(|| StoreError::missed(WHAT, id))?;
+        let base = base.ok_or_else(|| PROFILE.missed(id))?;
         let rows: Vec<(String, Option<u32>, Vec<u8>)> =
             sqlx::query_as("SELECT name, ranks, content FROM profile_file WHERE profile_id = ? ORDER BY position")
                 .bind(id)
@@ -312,12 +267,8 @@ fn summary(row: SummaryRow) -> Result<ProfileSummary, StoreError> {
     })
 }
 
-fn gone(id: &str, at: i64) -> StoreError {
-    StoreError::Gone { what: WHAT, id: id.to_owned(), at: rfc3339(at), can_return: false }
-}
-
 fn parse<T: serde::de::DeserializeOwned>(text: &str) -> Result<T, StoreError> {
-    serde_json::from_str(text).map_err(|error| StoreError::damaged(WHAT, &error))
+    serde_json::from_str(text).map_err(|error| PROFILE.damaged(&error))
 }
 
 fn json<T: Serialize + ?Sized>(value: &T) -> String {

@@ -12,10 +12,10 @@ use api::run::RunOrigin;
 use jiff::Timestamp;
 use planner::scenario::PlannerKind;
 
+use super::kept::Kept;
 use super::{StoreError, Writer};
-use crate::clock::rfc3339;
 
-const WHAT: &str = "run";
+const RUN: Kept = Kept { what: "run", table: "run", name: "name" };
 /// Tokens of one run that are good at once; beyond it the oldest ends.
 const MOST_TOKENS: i64 = 8;
 /// Pieces of a log that are deleted in one transaction, so that others write in between.
@@ -143,7 +143,7 @@ impl Writer {
             sqlx::query("UPDATE run SET deleted_at_ms = 0 WHERE id = ?").bind(id).execute(&mut *write).await?
         };
         if shown.rows_affected() != 1 {
-            return Err(StoreError::missed(WHAT, id));
+            return Err(RUN.missed(id));
         }
         write.commit().await?;
         Ok(known)
@@ -152,7 +152,7 @@ impl Writer {
     /// Gives a run a new token; all others end.
     pub async fn renew_run_token(&self, id: &str, token: &[u8; 32], now: Timestamp) -> Result<(), StoreError> {
         let mut write = self.begin().await?;
-        present(&mut write, id).await?;
+        RUN.present(&mut write, id).await?;
         sqlx::query("DELETE FROM run_token WHERE run_id = ?").bind(id).execute(&mut *write).await?;
         admit(&mut write, id, token, now).await?;
         write.commit().await
@@ -161,7 +161,7 @@ impl Writer {
     /// Changes what stands beside a run.
     pub async fn change_run(&self, id: &str, changes: &RunChanges, now: Timestamp) -> Result<(), StoreError> {
         let mut write = self.begin().await?;
-        present(&mut write, id).await?;
+        RUN.present(&mut write, id).await?;
         sqlx::query(
             "UPDATE run SET
                  name = coalesce(?1, name),
@@ -196,33 +196,14 @@ impl Writer {
     /// Deletes a run. Its bytes and points stay until [`Writer::forget_runs`].
     pub async fn delete_run(&self, id: &str, now: Timestamp) -> Result<(), StoreError> {
         let mut write = self.begin().await?;
-        present(&mut write, id).await?;
-        sqlx::query("UPDATE run SET deleted_at_ms = ? WHERE id = ?")
-            .bind(now.as_millisecond())
-            .bind(id)
-            .execute(&mut *write)
-            .await?;
+        RUN.delete(&mut write, id, now).await?;
         write.commit().await
     }
 
     /// Brings a deleted run back; one that is there stays. One whose bytes went is gone.
     pub async fn restore_run(&self, id: &str) -> Result<(), StoreError> {
         let mut write = self.begin().await?;
-        let row: Option<(Option<i64>, bool)> = sqlx::query_as("SELECT deleted_at_ms, name = '' FROM run WHERE id = ?")
-            .bind(id)
-            .fetch_optional(&mut *write)
-            .await?;
-        match row {
-            None => return Err(StoreError::missed(WHAT, id)),
-            Some((Some(at), true)) => return Err(gone(id, at)),
-            Some((None, _)) => return Ok(()),
-            Some((Some(_), false)) => {}
-        }
-        let restored =
-            sqlx::query("UPDATE run SET deleted_at_ms = NULL WHERE id = ?").bind(id).execute(&mut *write).await?;
-        if restored.rows_affected() != 1 {
-            return Err(StoreError::missed(WHAT, id));
-        }
+        RUN.restore(&mut write, id, "name <> ''").await?;
         write.commit().await
     }
 
@@ -301,7 +282,7 @@ async fn opened_with(write: &mut super::Write, key: Option<RequestKey>) -> Resul
             .await?;
     match known {
         None => Ok(Opened::New),
-        Some((id, _, Some(at))) => Err(gone(&id, at)),
+        Some((id, _, Some(at))) => Err(RUN.gone(&id, at, false)),
         Some((_, asked, None)) if asked != key.asked => Ok(Opened::OtherRequest),
         Some((id, _, None)) => Ok(Opened::Known(id)),
     }
@@ -324,19 +305,4 @@ async fn admit(write: &mut super::Write, id: &str, token: &[u8; 32], now: Timest
     .execute(&mut **write)
     .await?;
     Ok(())
-}
-
-/// Refuses what is unknown or deleted.
-async fn present(write: &mut super::Write, id: &str) -> Result<(), StoreError> {
-    let row: Option<Option<i64>> =
-        sqlx::query_scalar("SELECT deleted_at_ms FROM run WHERE id = ?").bind(id).fetch_optional(&mut **write).await?;
-    match row {
-        None => Err(StoreError::missed(WHAT, id)),
-        Some(Some(at)) => Err(gone(id, at)),
-        Some(None) => Ok(()),
-    }
-}
-
-fn gone(id: &str, at: i64) -> StoreError {
-    StoreError::Gone { what: WHAT, id: id.to_owned(), at: rfc3339(at), can_return: false }
 }

@@ -7,10 +7,11 @@ use jiff::Timestamp;
 use planner::outcome::ENGINE;
 use planner::scenario::{PlannerKind, Scenario, ScenarioId};
 
+use super::kept::Kept;
 use super::{Order, Reader, Shelf, StoreError, Wanted, Writer};
 use crate::clock::rfc3339;
 
-const WHAT: &str = "scenario";
+const SCENARIO: Kept = Kept { what: "scenario", table: "scenario", name: "title" };
 /// Drafts that are remembered; older ones go with their outcomes.
 const DRAFTS: i64 = 500;
 /// Shortest prefix that stands for a scenario: 50 bits, so that two never meet by chance.
@@ -107,7 +108,7 @@ impl Writer {
         .await?
         .rows_affected();
         if stored != 1 {
-            return Err(StoreError::missed(WHAT, id.as_str()));
+            return Err(SCENARIO.missed(id.as_str()));
         }
         // What was deleted is there again, with what was planned for it.
         sqlx::query("DELETE FROM deleted_scenario WHERE id = ?").bind(id.as_str()).execute(&mut *write).await?;
@@ -139,7 +140,7 @@ impl Writer {
         .await?
         .rows_affected();
         if kept != 1 {
-            return Err(StoreError::missed(WHAT, id));
+            return Err(SCENARIO.missed(id));
         }
         write.commit().await
     }
@@ -147,24 +148,9 @@ impl Writer {
     /// Changes what people say of a scenario. A pinned one is kept.
     pub async fn change_scenario(&self, id: &str, words: &Words, now: Timestamp) -> Result<(), StoreError> {
         let mut write = self.begin().await?;
-        let changed = sqlx::query(
-            "UPDATE scenario SET title = coalesce(?1, title), note = iif(?2 IS NULL, note, nullif(?2, '')),
-                 tags_json = coalesce(?3, tags_json),
-                 pinned_at_ms = CASE ?4 WHEN 1 THEN coalesce(pinned_at_ms, ?5) WHEN 0 THEN NULL ELSE pinned_at_ms END,
-                 kept = iif(?4 = 1, 1, kept)
-             WHERE id = ?6 AND deleted_at_ms IS NULL",
-        )
-        .bind(words.name.as_deref())
-        .bind(words.note.as_deref())
-        .bind(words.tags.as_ref().map(|tags| serde_json::to_string(tags).expect("texts")))
-        .bind(words.pinned)
-        .bind(now.as_millisecond())
-        .bind(id)
-        .execute(&mut *write)
-        .await?
-        .rows_affected();
-        if changed != 1 {
-            return Err(StoreError::missed(WHAT, id));
+        SCENARIO.change(&mut write, id, words, now).await?;
+        if words.pinned == Some(true) {
+            sqlx::query("UPDATE scenario SET kept = 1 WHERE id = ?").bind(id).execute(&mut *write).await?;
         }
         write.commit().await
     }
@@ -172,15 +158,7 @@ impl Writer {
     /// Brings a deleted scenario back with its outcomes, as it was; one that is there stays.
     pub async fn restore_scenario(&self, id: &str) -> Result<(), StoreError> {
         let mut write = self.begin().await?;
-        let deleted: Option<Option<i64>> = sqlx::query_scalar("SELECT deleted_at_ms FROM scenario WHERE id = ?")
-            .bind(id)
-            .fetch_optional(&mut *write)
-            .await?;
-        let at = match deleted {
-            None => return Err(StoreError::missed(WHAT, id)),
-            Some(None) => return Ok(()),
-            Some(Some(at)) => at,
-        };
+        let Some(at) = SCENARIO.deleted_at(&mut write, id).await? else { return Ok(()) };
         let restored = sqlx::query(
             "UPDATE scenario SET deleted_at_ms = NULL,
                  scenario_json = (SELECT scenario_json FROM deleted_scenario WHERE id = ?1)
@@ -191,7 +169,7 @@ impl Writer {
         .await?
         .rows_affected();
         if restored != 1 {
-            return Err(gone(id, at, false));
+            return Err(SCENARIO.gone(id, at, false));
         }
         sqlx::query("DELETE FROM deleted_scenario WHERE id = ?").bind(id).execute(&mut *write).await?;
         write.commit().await
@@ -238,7 +216,7 @@ impl Writer {
         .await?
         .rows_affected();
         if deleted != 1 {
-            return Err(StoreError::missed(WHAT, id));
+            return Err(SCENARIO.missed(id));
         }
         write.commit().await
     }
@@ -291,7 +269,7 @@ impl Reader {
                 .fetch_all(self.pool())
                 .await?;
         match found.len() {
-            0 => Err(StoreError::missed(WHAT, prefix)),
+            0 => Err(SCENARIO.missed(prefix)),
             1 => Ok(Resolved::One(found.remove(0))),
             _ => Ok(Resolved::Several(found)),
         }
@@ -307,10 +285,10 @@ impl Reader {
         .bind(id)
         .fetch_optional(self.pool())
         .await?
-        .ok_or_else(|| StoreError::missed(WHAT, id))?;
+        .ok_or_else(|| SCENARIO.missed(id))?;
         let (json, title, kept, created_at_ms, deleted_at_ms, note, tags, pinned_at_ms, can_return) = row;
         if let Some(at) = deleted_at_ms {
-            return Err(gone(id, at, can_return));
+            return Err(SCENARIO.gone(id, at, can_return));
         }
         let scenario = Scenario { title, ..parse(json.as_deref().unwrap_or_default())? };
         let short = self.short(id).await?;
@@ -426,15 +404,11 @@ impl Reader {
 }
 
 fn parse(json: &str) -> Result<Scenario, StoreError> {
-    serde_json::from_str(json).map_err(|error| StoreError::damaged(WHAT, &error))
+    serde_json::from_str(json).map_err(|error| SCENARIO.damaged(&error))
 }
 
 fn words(json: &str) -> Result<Vec<String>, StoreError> {
-    serde_json::from_str(json).map_err(|error| StoreError::damaged(WHAT, &error))
-}
-
-fn gone(id: &str, at: i64, can_return: bool) -> StoreError {
-    StoreError::Gone { what: WHAT, id: id.to_owned(), at: rfc3339(at), can_return }
+    serde_json::from_str(json).map_err(|error| SCENARIO.damaged(&error))
 }
 
 /// The cluster in words, "4 x 8 A100-80GB".

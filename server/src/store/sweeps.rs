@@ -8,10 +8,11 @@ use planner::outcome::ENGINE;
 use planner::scenario::PlannerKind;
 use planner::sweep::{PointRow, Sweep};
 
+use super::kept::Kept;
 use super::{Order, Reader, Shelf, StoreError, Wanted, Writer};
 use crate::clock::rfc3339;
 
-const WHAT: &str = "sweep";
+const SWEEP: Kept = Kept { what: "sweep", table: "sweep", name: "title" };
 
 /// The list of sweeps.
 pub(crate) const SWEEPS: Shelf = Shelf {
@@ -141,7 +142,7 @@ impl Writer {
             .await?
             .rows_affected();
         if changed != 1 {
-            return Err(StoreError::missed(WHAT, id));
+            return Err(SWEEP.missed(id));
         }
         write.commit().await
     }
@@ -149,58 +150,22 @@ impl Writer {
     /// Changes name, note, tags, and whether it is pinned.
     pub async fn change_sweep(&self, id: &str, words: &api::shelf::Words, now: Timestamp) -> Result<(), StoreError> {
         let mut write = self.begin().await?;
-        let changed = sqlx::query(
-            "UPDATE sweep SET title = coalesce(?1, title), note = iif(?2 IS NULL, note, nullif(?2, '')),
-                              tags_json = coalesce(?3, tags_json),
-                              pinned_at_ms = CASE ?5 WHEN 1 THEN coalesce(pinned_at_ms, ?6) WHEN 0 THEN NULL ELSE pinned_at_ms END
-             WHERE id = ?4 AND deleted_at_ms IS NULL",
-        )
-        .bind(words.name.as_deref())
-        .bind(words.note.as_deref())
-        .bind(words.tags.as_ref().map(|tags| serde_json::to_string(tags).expect("texts")))
-        .bind(id)
-        .bind(words.pinned)
-        .bind(now.as_millisecond())
-        .execute(&mut *write)
-        .await?
-        .rows_affected();
-        if changed != 1 {
-            return Err(StoreError::missed(WHAT, id));
-        }
+        SWEEP.change(&mut write, id, words, now).await?;
         write.commit().await
     }
 
     /// Deletes a sweep. Its rows stay until [`Writer::forget_sweeps`].
     pub async fn delete_sweep(&self, id: &str, now: Timestamp) -> Result<(), StoreError> {
         let mut write = self.begin().await?;
-        let deleted = sqlx::query(
-            "UPDATE sweep SET deleted_at_ms = ?, wanted_at_ms = NULL WHERE id = ? AND deleted_at_ms IS NULL",
-        )
-        .bind(now.as_millisecond())
-        .bind(id)
-        .execute(&mut *write)
-        .await?
-        .rows_affected();
-        if deleted != 1 {
-            return Err(StoreError::missed(WHAT, id));
-        }
+        SWEEP.delete(&mut write, id, now).await?;
+        sqlx::query("UPDATE sweep SET wanted_at_ms = NULL WHERE id = ?").bind(id).execute(&mut *write).await?;
         write.commit().await
     }
 
     /// Brings a deleted sweep back with its rows; one that is there stays.
     pub async fn restore_sweep(&self, id: &str) -> Result<(), StoreError> {
         let mut write = self.begin().await?;
-        let deleted: Option<(Option<i64>, bool)> =
-            sqlx::query_as("SELECT deleted_at_ms, sweep_json IS NOT NULL FROM sweep WHERE id = ?")
-                .bind(id)
-                .fetch_optional(&mut *write)
-                .await?;
-        match deleted {
-            None => return Err(StoreError::missed(WHAT, id)),
-            Some((Some(at), false)) => return Err(gone(id, at, false)),
-            Some(_) => {}
-        }
-        sqlx::query("UPDATE sweep SET deleted_at_ms = NULL WHERE id = ?").bind(id).execute(&mut *write).await?;
+        SWEEP.restore(&mut write, id, "sweep_json IS NOT NULL").await?;
         write.commit().await
     }
 
@@ -256,15 +221,15 @@ impl Reader {
         .fetch_optional(self.pool())
         .await?;
         let (json, title, note, tags, pinned_at_ms, created_at_ms, deleted_at_ms) =
-            row.ok_or_else(|| StoreError::missed(WHAT, id))?;
+            row.ok_or_else(|| SWEEP.missed(id))?;
         if let Some(at) = deleted_at_ms {
-            return Err(gone(id, at, json.is_some()));
+            return Err(SWEEP.gone(id, at, json.is_some()));
         }
         let sweep = Sweep::parse(json.as_deref().unwrap_or_default()).map_err(|errors| StoreError::Damaged {
-            what: WHAT,
+            what: SWEEP.what,
             detail: errors.first().map(ToString::to_string).unwrap_or_default(),
         })?;
-        let tags = serde_json::from_str(&tags).map_err(|error| StoreError::damaged(WHAT, &error))?;
+        let tags = serde_json::from_str(&tags).map_err(|error| SWEEP.damaged(&error))?;
         let (pinned, created_at) = (pinned_at_ms.is_some(), rfc3339(created_at_ms));
         Ok(KeptSweep { sweep: sweep.titled(Some(title.clone())), title, note, tags, pinned, created_at })
     }
@@ -285,7 +250,7 @@ impl Reader {
         .await?;
         let line = |row: LineRow| -> Result<SweepLine, StoreError> {
             Ok(SweepLine {
-                tags: serde_json::from_str(&row.tags_json).map_err(|error| StoreError::damaged(WHAT, &error))?,
+                tags: serde_json::from_str(&row.tags_json).map_err(|error| SWEEP.damaged(&error))?,
                 id: row.id,
                 title: row.title,
                 axes: row.axes,
@@ -387,8 +352,4 @@ impl Reader {
         };
         Ok(rows.into_iter().filter_map(figures).collect())
     }
-}
-
-fn gone(id: &str, at: i64, can_return: bool) -> StoreError {
-    StoreError::Gone { what: WHAT, id: id.to_owned(), at: rfc3339(at), can_return }
 }

@@ -5,15 +5,17 @@ mod chunks;
 pub(crate) use chunks::ChunkQuery;
 
 use api::shelf::ListPage;
+use api::shelf::Words;
 use api::trace::{PlanOfTrace, TraceReport, TraceSummary};
 use jiff::Timestamp;
 use planner::scenario::PlannerKind;
 
+use super::kept::Kept;
 use super::{Order, Reader, Shelf, StoreError, Wanted, Writer};
 use crate::clock::rfc3339;
 use crate::traces::import::Prepared;
 
-const WHAT: &str = "trace";
+const TRACE: Kept = Kept { what: "trace", table: "trace", name: "name" };
 
 /// The list of traces.
 pub(crate) const TRACES: Shelf = Shelf {
@@ -51,12 +53,8 @@ pub(crate) struct Sent {
 /// Fields of a row that people change; `None` leaves them.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Changed {
-    /// Name to show.
-    pub(crate) name: Option<String>,
-    /// Note beside it; empty for none.
-    pub(crate) note: Option<String>,
-    /// All tags.
-    pub(crate) tags: Option<Vec<String>>,
+    /// What people say of it.
+    pub(crate) words: Words,
     /// Run; empty for none.
     pub(crate) run: Option<String>,
     /// Rank.
@@ -65,8 +63,6 @@ pub(crate) struct Changed {
     pub(crate) scenario: Option<String>,
     /// Planner.
     pub(crate) planner: Option<PlannerKind>,
-    /// Whether it stands in front of the list.
-    pub(crate) pinned: Option<bool>,
 }
 
 impl Writer {
@@ -89,7 +85,7 @@ impl Writer {
              VALUES (?, ?, '[]', ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
         )
         .bind(id)
-        .bind(sent.name.as_deref().unwrap_or(WHAT))
+        .bind(sent.name.as_deref().unwrap_or(TRACE.what))
         .bind(sent.run.as_deref())
         .bind(sent.rank.or(prepared.rank))
         .bind(sent.scenario.as_deref())
@@ -109,7 +105,7 @@ impl Writer {
         .await?
         .rows_affected();
         if stored != 1 {
-            return Err(StoreError::missed(WHAT, id));
+            return Err(TRACE.missed(id));
         }
         chunks::store(&mut write, id, prepared).await?;
         write.commit().await
@@ -140,62 +136,36 @@ impl Writer {
     /// Changes what people say of a trace.
     pub(crate) async fn change_trace(&self, id: &str, changed: &Changed, now: Timestamp) -> Result<(), StoreError> {
         let mut write = self.begin().await?;
-        let tags = changed.tags.as_ref().map(|tags| serde_json::to_string(tags).expect("texts"));
-        let done = sqlx::query(
-            "UPDATE trace SET name = coalesce(?1, name),
-                 note = iif(?2 IS NULL, note, nullif(?2, '')),
-                 tags_json = coalesce(?3, tags_json),
-                 run_id = iif(?4 IS NULL, run_id, nullif(?4, '')),
-                 rank = coalesce(?5, rank),
-                 scenario_id = iif(?6 IS NULL, scenario_id, nullif(?6, '')),
-                 planner = iif(?6 = '', NULL, coalesce(?7, planner)),
-                 pinned_at_ms = CASE ?9 WHEN 1 THEN coalesce(pinned_at_ms, ?10) WHEN 0 THEN NULL ELSE pinned_at_ms END
-             WHERE id = ?8 AND deleted_at_ms IS NULL",
+        TRACE.change(&mut write, id, &changed.words, now).await?;
+        sqlx::query(
+            "UPDATE trace SET run_id = iif(?1 IS NULL, run_id, nullif(?1, '')),
+                 rank = coalesce(?2, rank),
+                 scenario_id = iif(?3 IS NULL, scenario_id, nullif(?3, '')),
+                 planner = iif(?3 = '', NULL, coalesce(?4, planner))
+             WHERE id = ?5",
         )
-        .bind(changed.name.as_deref())
-        .bind(changed.note.as_deref())
-        .bind(tags)
         .bind(changed.run.as_deref())
         .bind(changed.rank)
         .bind(changed.scenario.as_deref())
         .bind(changed.planner.map(PlannerKind::id))
         .bind(id)
-        .bind(changed.pinned)
-        .bind(now.as_millisecond())
         .execute(&mut *write)
-        .await?
-        .rows_affected();
-        if done != 1 {
-            return Err(StoreError::missed(WHAT, id));
-        }
+        .await?;
         write.commit().await
     }
 
     /// Deletes a trace so that it can come back.
     pub(crate) async fn delete_trace(&self, id: &str, now: Timestamp) -> Result<(), StoreError> {
         let mut write = self.begin().await?;
-        let done = sqlx::query("UPDATE trace SET deleted_at_ms = ? WHERE id = ? AND deleted_at_ms IS NULL")
-            .bind(now.as_millisecond())
-            .bind(id)
-            .execute(&mut *write)
-            .await?
-            .rows_affected();
-        if done != 1 {
-            return Err(StoreError::missed(WHAT, id));
-        }
+        TRACE.delete(&mut write, id, now).await?;
         write.commit().await
     }
 
-    /// Brings a deleted trace back. False where it was purged; a trace that is not deleted stays.
-    pub(crate) async fn restore_trace(&self, id: &str) -> Result<bool, StoreError> {
+    /// Brings a deleted trace back, unless it was purged; one that is not deleted stays.
+    pub(crate) async fn restore_trace(&self, id: &str) -> Result<(), StoreError> {
         let mut write = self.begin().await?;
-        let done = sqlx::query("UPDATE trace SET deleted_at_ms = NULL WHERE id = ? AND overview IS NOT NULL")
-            .bind(id)
-            .execute(&mut *write)
-            .await?
-            .rows_affected();
-        write.commit().await?;
-        Ok(done == 1)
+        TRACE.restore(&mut write, id, "overview IS NOT NULL").await?;
+        write.commit().await
     }
 
     /// Drops what was deleted before a time, leaving a word of it. Says how many.
@@ -289,9 +259,9 @@ impl Reader {
             .bind(id)
             .fetch_optional(self.pool())
             .await?
-            .ok_or_else(|| StoreError::missed(WHAT, id))?;
+            .ok_or_else(|| TRACE.missed(id))?;
         match row.deleted_at_ms {
-            Some(at) => Err(gone(id, at)),
+            Some(at) => Err(TRACE.gone(id, at, false)),
             None => summary(row),
         }
     }
@@ -302,8 +272,8 @@ impl Reader {
             .bind(id)
             .fetch_optional(self.pool())
             .await?
-            .ok_or_else(|| StoreError::missed(WHAT, id))?;
-        serde_json::from_str(&json.unwrap_or_default()).map_err(|error| StoreError::damaged(WHAT, &error))
+            .ok_or_else(|| TRACE.missed(id))?;
+        serde_json::from_str(&json.unwrap_or_default()).map_err(|error| TRACE.damaged(&error))
     }
 }
 
@@ -313,7 +283,7 @@ fn summary(row: SummaryRow) -> Result<TraceSummary, StoreError> {
         id: row.id,
         name: row.name,
         note: row.note,
-        tags: serde_json::from_str(&row.tags_json).map_err(|error| StoreError::damaged(WHAT, &error))?,
+        tags: serde_json::from_str(&row.tags_json).map_err(|error| TRACE.damaged(&error))?,
         run: row.run_id,
         rank: row.rank,
         plan: row
@@ -329,10 +299,6 @@ fn summary(row: SummaryRow) -> Result<TraceSummary, StoreError> {
         actions: row.actions.unsigned_abs(),
         pinned: row.pinned_at_ms.is_some(),
     })
-}
-
-fn gone(id: &str, at: i64) -> StoreError {
-    StoreError::Gone { what: WHAT, id: id.to_owned(), at: rfc3339(at), can_return: false }
 }
 
 /// SQLite's integers; what is larger than they are is as good as endless.

@@ -4,7 +4,7 @@ use api::run::{LogFile, LogReport, RunDetail, RunList, RunOrigin, RunState, RunS
 use jiff::Timestamp;
 use planner::scenario::PlannerKind;
 
-use super::{WHAT, gone};
+use super::RUN;
 use crate::clock::rfc3339;
 use crate::store::shelf::Filter;
 use crate::store::{Order, Reader, Shelf, StoreError, Wanted};
@@ -103,12 +103,12 @@ struct SummaryRow {
 
 impl SummaryRow {
     fn summary(self) -> Result<(RunSummary, String), StoreError> {
-        let damaged = |detail: &str| StoreError::Damaged { what: WHAT, detail: detail.to_owned() };
+        let damaged = |detail: &str| StoreError::Damaged { what: RUN.what, detail: detail.to_owned() };
         let summary = RunSummary {
             id: self.id,
             name: self.name,
             note: self.note,
-            tags: serde_json::from_str(&self.tags_json).map_err(|error| StoreError::damaged(WHAT, &error))?,
+            tags: serde_json::from_str(&self.tags_json).map_err(|error| RUN.damaged(&error))?,
             origin: RunOrigin::from_id(&self.origin).ok_or_else(|| damaged("an unknown origin"))?,
             state: RunState::from_id(&self.state).ok_or_else(|| damaged("an unknown state"))?,
             scenario: self.scenario_id,
@@ -165,15 +165,15 @@ impl Reader {
             .bind(id)
             .fetch_optional(self.pool())
             .await?
-            .ok_or_else(|| StoreError::missed(WHAT, id))?;
+            .ok_or_else(|| RUN.missed(id))?;
         if let Some(at) = row.deleted_at_ms {
-            return Err(gone(id, at));
+            return Err(RUN.gone(id, at, false));
         }
         let (summary, report) = row.summary()?;
         let report: LogReport = if report == "{}" {
             LogReport::default()
         } else {
-            serde_json::from_str(&report).map_err(|error| StoreError::damaged(WHAT, &error))?
+            serde_json::from_str(&report).map_err(|error| RUN.damaged(&error))?
         };
         let files: Vec<(u32, i64)> = sqlx::query_as("SELECT file, bytes FROM run_file WHERE run_id = ? ORDER BY file")
             .bind(id)
@@ -195,13 +195,12 @@ impl Reader {
         .bind(id)
         .fetch_optional(self.pool())
         .await?;
-        let (deleted, points, retakes, retaken_row, open, state, stalls_at_ms) =
-            row.ok_or_else(|| StoreError::missed(WHAT, id))?;
+        let (deleted, points, retakes, retaken_row, open, state, stalls_at_ms) = row.ok_or_else(|| RUN.missed(id))?;
         if let Some(at) = deleted {
-            return Err(gone(id, at));
+            return Err(RUN.gone(id, at, false));
         }
         let state = RunState::from_id(&state)
-            .ok_or_else(|| StoreError::Damaged { what: WHAT, detail: "an unknown state".to_owned() })?;
+            .ok_or_else(|| StoreError::Damaged { what: RUN.what, detail: "an unknown state".to_owned() })?;
         Ok(RunPulse {
             points: points.unsigned_abs(),
             retakes: retakes.unsigned_abs(),

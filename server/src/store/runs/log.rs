@@ -3,7 +3,7 @@
 use api::run::{LogReport, RunOrigin, RunPoint};
 use jiff::Timestamp;
 
-use super::{WHAT, gone, points, present};
+use super::{RUN, points};
 use crate::store::{Reader, StoreError, Write, Writer};
 
 /// Pieces shorter than this are joined with what comes next: trainers write a line at a time.
@@ -165,7 +165,7 @@ async fn add(write: &mut Write, id: &str, addition: &LogAddition<'_>, now: Times
     .execute(&mut **write)
     .await?;
     if changed.rows_affected() != 1 {
-        present(write, id).await?;
+        RUN.present(write, id).await?;
         return Err(StoreError::missed(END, id));
     }
     if !content.is_empty() {
@@ -238,9 +238,9 @@ impl Reader {
                 .bind(id)
                 .fetch_optional(self.pool())
                 .await?;
-        let (origin, ended_at_ms, deleted, points, early) = row.ok_or_else(|| StoreError::missed(WHAT, id))?;
+        let (origin, ended_at_ms, deleted, points, early) = row.ok_or_else(|| RUN.missed(id))?;
         if let Some(at) = deleted {
-            return Err(gone(id, at));
+            return Err(RUN.gone(id, at, false));
         }
         let files: Vec<i64> = sqlx::query_scalar("SELECT bytes FROM run_file WHERE run_id = ? ORDER BY file")
             .bind(id)
@@ -248,7 +248,7 @@ impl Reader {
             .await?;
         Ok(LogState {
             origin: RunOrigin::from_id(&origin)
-                .ok_or_else(|| StoreError::Damaged { what: WHAT, detail: "an unknown origin".to_owned() })?,
+                .ok_or_else(|| StoreError::Damaged { what: RUN.what, detail: "an unknown origin".to_owned() })?,
             files: files.into_iter().map(i64::unsigned_abs).collect(),
             points: (points - early).unsigned_abs(),
             early_points: early.unsigned_abs(),

@@ -2,7 +2,7 @@
 
 use api::run::RunPoint;
 
-use super::WHAT;
+use super::RUN;
 use crate::store::{Reader, StoreError, Write};
 
 impl Reader {
@@ -22,7 +22,7 @@ impl Reader {
     pub async fn run_points(&self, id: &str, after: u64, limit: u32) -> Result<Vec<RunPoint>, StoreError> {
         let rows = self.run_points_json(id, after, limit).await?;
         let parse = |(_, json): (u64, String)| serde_json::from_str(&json);
-        rows.into_iter().map(parse).collect::<Result<_, _>>().map_err(|error| StoreError::damaged(WHAT, &error))
+        rows.into_iter().map(parse).collect::<Result<_, _>>().map_err(|error| RUN.damaged(&error))
     }
 
     /// Every timer that points of a run have, by name.

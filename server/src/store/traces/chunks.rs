@@ -1,6 +1,6 @@
 //! Columns of traces.
 
-use super::{WHAT, signed};
+use super::{TRACE, signed};
 use crate::store::{Reader, StoreError, Write};
 use crate::traces::import::Prepared;
 
@@ -60,7 +60,7 @@ impl Reader {
     pub(crate) async fn trace_overview(&self, id: &str) -> Result<Vec<u8>, StoreError> {
         self.trace_column(sqlx::query_scalar("SELECT overview FROM trace WHERE id = ?"), id)
             .await?
-            .ok_or_else(|| StoreError::missed(WHAT, id))
+            .ok_or_else(|| TRACE.missed(id))
     }
 
     /// Packed annotated actions, where the trace has any.
@@ -79,7 +79,7 @@ impl Reader {
         id: &str,
     ) -> Result<Option<Vec<u8>>, StoreError> {
         let column = query.bind(id.to_owned()).fetch_optional(self.pool()).await?;
-        column.ok_or_else(|| StoreError::missed(WHAT, id))
+        column.ok_or_else(|| TRACE.missed(id))
     }
 
     /// Packed spans of the parts that reach into a window.
@@ -146,7 +146,7 @@ impl Reader {
                 .bind(part)
                 .fetch_optional(self.pool())
                 .await?;
-        columns.ok_or_else(|| StoreError::missed(WHAT, id))
+        columns.ok_or_else(|| TRACE.missed(id))
     }
 
     /// Packed names of a block.
@@ -156,7 +156,7 @@ impl Reader {
             .bind(block)
             .fetch_optional(self.pool())
             .await?;
-        names.ok_or_else(|| StoreError::missed(WHAT, id))
+        names.ok_or_else(|| TRACE.missed(id))
     }
 
     /// Every block of names, in order.
