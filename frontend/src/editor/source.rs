@@ -116,34 +116,38 @@ fn ItemFields(
     });
     let images = move || {
         let Modalities { images, sound, .. } = reads.get();
-        (images || (sound && as_clips.get())).then(|| {
-            view! {
-                <DistributionFields
-                    pointer="/workload/samples/images"
-                    title=if images { "Images" } else { "Further clips" }
-                    unit="per sample"
-                    most=4096.0
-                    slider=Slider::Linear(0.0, 64.0)
-                    absent=images_absent
-                />
-                <FieldError pointer="/workload/samples/images".to_owned() />
-            }
-        })
+        if !(images || (sound && as_clips.get())) {
+            return view! { <FieldError pointer="/workload/samples/images".to_owned() /> }.into_any();
+        }
+        view! {
+            <DistributionFields
+                pointer="/workload/samples/images"
+                title=if images { "Images" } else { "Further clips" }
+                unit="per sample"
+                most=4096.0
+                slider=Slider::Linear(0.0, 64.0)
+                absent=images_absent
+            />
+            <FieldError pointer="/workload/samples/images".to_owned() />
+        }
+        .into_any()
     };
     let sound = move || {
-        reads.get().sound.then(|| {
-            view! {
-                <DistributionFields
-                    pointer="/workload/samples/audio_clips"
-                    title="Clips of sound"
-                    unit="per sample"
-                    most=4096.0
-                    slider=Slider::Linear(0.0, 64.0)
-                    absent="None"
-                />
-                <FieldError pointer="/workload/samples/audio_clips".to_owned() />
-            }
-        })
+        if !reads.get().sound {
+            return view! { <FieldError pointer="/workload/samples/audio_clips".to_owned() /> }.into_any();
+        }
+        view! {
+            <DistributionFields
+                pointer="/workload/samples/audio_clips"
+                title="Clips of sound"
+                unit="per sample"
+                most=4096.0
+                slider=Slider::Linear(0.0, 64.0)
+                absent=if images_absent.is_some() { "As in the file" } else { "None" }
+            />
+            <FieldError pointer="/workload/samples/audio_clips".to_owned() />
+        }
+        .into_any()
     };
     let video = move || {
         reads.get().video.then(|| {
