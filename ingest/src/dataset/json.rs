@@ -97,9 +97,8 @@ impl Row {
 /// Whether a key says more of media than how many there are.
 fn is_media(name: &str, value: &Value) -> bool {
     match (Medium::of(name), value) {
-        (None, _) | (_, Value::Null) => false,
         (Some(Medium::Images), Value::Media(entries)) => entries.has_sizes(),
-        (Some(Medium::Images), _) => false,
+        (None | Some(Medium::Images), _) | (_, Value::Null) => false,
         (Some(_), _) => true,
     }
 }
@@ -297,7 +296,9 @@ fn columns_of(
         .collect();
     let of_media = super::media::columns(&columns);
     let mut rows = Rows::of(rule.filter(|_| !of_media.is_empty()));
-    of_media.iter().for_each(|&(_, index)| rows.saw_media(&columns[index].name));
+    for &(_, index) in &of_media {
+        rows.saw_media(&columns[index].name);
+    }
     if rows.has_rule() {
         return lists_with_media(&lists, rows, column::choose_text(&columns, asked)?, &of_media);
     }

@@ -50,7 +50,9 @@ pub(super) fn import(bytes: &[u8], asked: Option<&str>, rule: Option<Preprocessi
     let plain = |&(_, index): &(media::Field, usize)| footer.leaves[index].is_number();
     let of_media: Vec<_> = media::columns(&columns).into_iter().filter(plain).collect();
     let mut rows = Rows::of(rule.filter(|_| !of_media.is_empty()));
-    of_media.iter().for_each(|&(_, index)| rows.saw_media(&columns[index].name));
+    for &(_, index) in &of_media {
+        rows.saw_media(&columns[index].name);
+    }
     if rows.has_rule() {
         let text = choice::choose_text(&columns, asked)?;
         return with_media(bytes, &footer, rows, text, &of_media);

@@ -35,7 +35,9 @@ pub(super) fn import(
     let format = if headed { "CSV with header" } else { "CSV without header" };
     let of_media = if headed { media::columns(&columns) } else { Vec::new() };
     let mut rows = Rows::of(rule.filter(|_| !of_media.is_empty()));
-    of_media.iter().for_each(|&(_, index)| rows.saw_media(&columns[index].name));
+    for &(_, index) in &of_media {
+        rows.saw_media(&columns[index].name);
+    }
     if rows.has_rule() {
         let text = column::choose_text(&columns, asked)?;
         while pending {

@@ -150,9 +150,11 @@ impl MicrobatchLoad {
 }
 
 /// What an encoder computes for all of so many items.
-fn read(sequences: &[Sequence], count: u32, lengths: fn(&Sequence) -> &ItemLengths, module: &Module) -> ModuleLoad {
+fn read(sequences: &[Sequence], count: u32, lengths: instances::LengthsOf, module: &Module) -> ModuleLoad {
     let mut all = ItemLengths::default();
-    sequences.iter().for_each(|sequence| all.join(lengths(sequence)));
+    for sequence in sequences {
+        all.join(lengths(sequence));
+    }
     ModuleLoad::encoded(all.encoded((count, count), ItemSize::of(module)))
 }
 

@@ -8,6 +8,9 @@ use crate::timeline::MicrobatchShape;
 use crate::workload::shaped::{ItemLengths, ItemSize};
 use crate::workload::{MicrobatchContents, Packing, Sequence};
 
+/// The items of a sequence that a module reads and whose lengths the data say.
+pub(super) type LengthsOf = fn(&Sequence) -> &ItemLengths;
+
 /// What a module counts its work in.
 #[derive(Debug, Clone, Copy, PartialEq)]
 enum Unit {
@@ -34,7 +37,7 @@ pub struct Instances<'a> {
     /// Instances before every carrier (a member; for sequences, a sequence), and all of them at the end.
     before: Vec<u32>,
     /// Where the data say how long items are, of every carrier; and how long the others are.
-    lengths: Option<(fn(&Sequence) -> &ItemLengths, ItemSize)>,
+    lengths: Option<(LengthsOf, ItemSize)>,
 }
 
 impl<'a> Instances<'a> {
@@ -58,7 +61,7 @@ impl<'a> Instances<'a> {
             sum = sum.saturating_add(unit.carried_by(carrier));
             before.push(sum);
         }
-        let of_items: Option<fn(&Sequence) -> &ItemLengths> = match module.role {
+        let of_items: Option<LengthsOf> = match module.role {
             ModuleRole::VisionEncoder => Some(|carrier| &carrier.image_lengths),
             ModuleRole::AudioEncoder => Some(|carrier| &carrier.clip_lengths),
             ModuleRole::Backbone | ModuleRole::Generator => None,
@@ -99,7 +102,7 @@ impl<'a> Instances<'a> {
     }
 
     /// Of items that differ from sample to sample; those of one sample count as equally long.
-    fn load_by_carrier(&self, range: &Range<u32>, of: fn(&Sequence) -> &ItemLengths, own: ItemSize) -> ModuleLoad {
+    fn load_by_carrier(&self, range: &Range<u32>, of: LengthsOf, own: ItemSize) -> ModuleLoad {
         let carriers = self.carriers(range);
         let part = |carrier: usize| {
             let (first, end) = (self.before[carrier], self.before[carrier + 1]);
