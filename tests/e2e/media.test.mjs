@@ -32,6 +32,7 @@ test("a scenario is planned on what the chosen rule makes of images", async () =
   await page.getByTestId("model-preset").selectOption("internvl3-8b");
   await page.getByTestId("cluster-preset").selectOption("a100-80gb");
   await setNumber(page, "/cluster/nodes", 1);
+  for (const degree of ["/layout/tensor", "/layout/pipeline"]) await setNumber(page, degree, "");
   await setNumber(page, "/workload/context_length", 32768);
   await setNumber(page, "/workload/global_batch", 32);
   await choosePlanners(page, ["1f1b"]);
