@@ -1,9 +1,10 @@
-//! Length files of every format; a first byte below four says which column is asked for.
+//! Length files of every format; a first byte below four says which column is asked for, one below eight which rule reads media.
 
 #![no_main]
 
 use ingest::dataset;
 use libfuzzer_sys::fuzz_target;
+use planner::data_aware::Preprocessing;
 
 fuzz_target!(|bytes: &[u8]| {
     let (asked, bytes) = match bytes {
@@ -13,7 +14,15 @@ fuzz_target!(|bytes: &[u8]| {
         [3, rest @ ..] => (Some(""), rest),
         _ => (None, bytes),
     };
-    match dataset::import(bytes, asked) {
+    let (rule, bytes) = match bytes {
+        [rule @ 4..=7, rest @ ..] => (Some(Preprocessing::ALL[usize::from(rule - 4)]), rest),
+        _ => (None, bytes),
+    };
+    let imported = match rule {
+        Some(rule) => dataset::import_by(bytes, asked, rule),
+        None => dataset::import(bytes, asked),
+    };
+    match imported {
         Ok(imported) => assert!(imported.report.parsed + imported.report.repaired > 0, "{:?}", imported.report),
         Err(error) => assert!(!error.to_string().is_empty()),
     }

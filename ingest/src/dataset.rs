@@ -2,13 +2,15 @@
 //!
 //! Understood are plain numbers, CSV with and without a header, JSON (a list of numbers, a list of objects,
 //! lists by name, a histogram "hist/1", or the statistics of a Hugging Face dataset), JSONL, Megatron-LM's `.idx`, NumPy's
-//! `.npy` and Parquet. [`column`] says which column counts as the length.
+//! `.npy` and Parquet. [`column`] says which column counts as the length. Rows may hold media beside their text ([`media`]): by a rule
+//! they become items of the encoder and tokens of the backbone.
 
 pub mod column;
 mod error;
 mod histogram;
 mod json;
 mod lines;
+pub mod media;
 mod megatron;
 mod npy;
 mod number;
@@ -20,8 +22,10 @@ mod statistics;
 mod table;
 
 pub use error::ImportError;
+pub use media::MediaReport;
 pub use statistics::CHARACTERS_PER_TOKEN;
 
+use planner::data_aware::Preprocessing;
 use planner::workload::Dataset;
 
 use sniff::Format;
@@ -61,11 +65,35 @@ pub struct Report {
     pub skipped: u64,
     /// First row that was repaired or left out, and why.
     pub first_problem: Option<String>,
+    /// What became of media; `None` where rows hold none.
+    pub media: Option<MediaReport>,
 }
 
 /// Reads a length file. `asked` names the column or key that holds the lengths; without it the best known
 /// name is taken.
 pub fn import(bytes: &[u8], asked: Option<&str>) -> Result<Imported, ImportError> {
+    read(bytes, asked, None)
+}
+
+/// Reads a length file whose media become items of the encoder by a rule. A file without media is read as if none was chosen, and
+/// the report says so.
+pub fn import_by(bytes: &[u8], asked: Option<&str>, rule: Preprocessing) -> Result<Imported, ImportError> {
+    let shaped = read(bytes, asked, Some(rule));
+    if shaped.as_ref().is_ok_and(|imported| imported.dataset.shaped().is_some()) {
+        return shaped;
+    }
+    let mut plain = match (shaped, read(bytes, asked, None)) {
+        (Ok(_), plain) => plain?,
+        // Without media the rule has nothing to do with what is wrong.
+        (Err(_), Ok(plain)) if plain.report.media.is_none() => plain,
+        (Err(error), _) => return Err(error),
+    };
+    let advice = "Rows hold no sizes of images, no frames and no seconds of sound: there is nothing to preprocess, and lengths count as they stand";
+    plain.report.media = Some(MediaReport { advice: Some(advice.to_owned()), ..MediaReport::default() });
+    Ok(plain)
+}
+
+fn read(bytes: &[u8], asked: Option<&str>, rule: Option<Preprocessing>) -> Result<Imported, ImportError> {
     if bytes.starts_with(megatron::MAGIC) {
         return megatron::import(bytes, asked);
     }
@@ -73,15 +101,15 @@ pub fn import(bytes: &[u8], asked: Option<&str>) -> Result<Imported, ImportError
         return npy::import(bytes);
     }
     if bytes.starts_with(parquet::MAGIC) {
-        return parquet::import(bytes, asked);
+        return parquet::import(bytes, asked, rule);
     }
     let text = sniff::text(bytes)?;
     match sniff::format(&text) {
         Format::Numbers => numbers::import(&text),
-        Format::Table(delimiter) => table::import(&text, delimiter, asked),
+        Format::Table(delimiter) => table::import(&text, delimiter, asked, rule),
         Format::Json | Format::JsonLines if statistics::is(&text) => statistics::import(&text, asked),
-        Format::Json => json::import(&text, asked),
-        Format::JsonLines => lines::import(&text, asked),
+        Format::Json => json::import(&text, asked, rule),
+        Format::JsonLines => lines::import(&text, asked, rule),
     }
 }
 

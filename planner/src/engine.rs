@@ -92,7 +92,7 @@ pub fn plan(scenario: &ValidScenario, observer: &mut dyn Observer) -> Result<Pla
         engine: ENGINE.to_owned(),
         scenario: scenario.id().to_string(),
         batches: batches.iter().map(|batch| batch.summary.clone()).collect(),
-        workload: summarise(question, &drawn),
+        workload: summarise(scenario, &drawn),
         results,
     };
     Ok(Planning { outcome, timelines })
@@ -215,8 +215,8 @@ fn rank_key(result: &PlannerResult) -> f64 {
     }
 }
 
-fn summarise(scenario: &Scenario, drawn: &[GlobalBatch]) -> WorkloadSummary {
-    let model = &scenario.model;
+fn summarise(valid: &ValidScenario, drawn: &[GlobalBatch]) -> WorkloadSummary {
+    let model = &valid.scenario().model;
     let samples: Vec<SampleShape> =
         drawn.iter().flat_map(|batch| &batch.samples).map(|sample| sample.as_read_by(model)).collect();
     let of = |field: &dyn Fn(&SampleShape) -> u32| {
@@ -227,5 +227,6 @@ fn summarise(scenario: &Scenario, drawn: &[GlobalBatch]) -> WorkloadSummary {
         sample_images: model.images().and_then(|_| of(&|sample| sample.images)),
         sample_audio_clips: model.sound().and_then(|_| of(&|sample| sample.audio_clips)),
         sample_video_s: model.video().and_then(|_| of(&|sample| sample.video_ms)).map(|ms| ms.in_units_of(1000.0)),
+        notes: valid.datasets().filter_map(|dataset| dataset.shaped()?.misfit(model)).collect(),
     }
 }

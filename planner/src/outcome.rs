@@ -69,6 +69,9 @@ pub struct WorkloadSummary {
     /// Video of a sample, in seconds, before it is cut; absent for models that make none.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub sample_video_s: Option<HistogramColumns>,
+    /// What should be known of the data, in words; absent for nothing.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub notes: Vec<String>,
 }
 
 #[allow(clippy::trivially_copy_pass_by_ref, reason = "serde hands fields over by reference")]

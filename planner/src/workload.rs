@@ -7,6 +7,7 @@ pub mod packing;
 pub mod phases;
 pub mod presets;
 pub mod sequence;
+pub mod shaped;
 pub mod source;
 
 pub use batch::{GlobalBatch, Sampler};
@@ -15,6 +16,7 @@ pub use distribution::{Distribution, RealDistribution};
 pub use packing::{PackedBatch, PackingRule};
 pub use phases::PhasePoint;
 pub use sequence::Sequence;
+pub use shaped::{Modality, Shaped, ShapedItems};
 pub use source::{MixturePart, SampleSource};
 
 use serde::{Deserialize, Serialize};
@@ -86,6 +88,9 @@ pub struct SampleShape {
     /// Duration of its clip of video, in milliseconds; 0 without one. A sample holds one clip at most.
     #[serde(default)]
     pub video_ms: u32,
+    /// How long its images (or clips) are, where the data say so; absent: as long as the model's own.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub shaped: Option<Shaped>,
 }
 
 impl SampleShape {
@@ -98,10 +103,19 @@ impl SampleShape {
         self
     }
 
+    /// Lengths of its items of a modality, where the data say them.
+    pub fn shaped_as(self, modality: Modality) -> Option<Shaped> {
+        self.shaped.filter(|shaped| shaped.modality == modality)
+    }
+
     /// Tokens in the backbone's sequence before it is cut.
     pub fn backbone_tokens(self, model: &Model) -> u32 {
-        let images = self.images.saturating_mul(model.tokens_per_image());
-        let clips = self.audio_clips.saturating_mul(model.tokens_per_clip());
+        let of = |modality: Modality, count: u32, each: u32| match self.shaped_as(modality) {
+            Some(shaped) if each > 0 => shaped.backbone_tokens,
+            _ => count.saturating_mul(each),
+        };
+        let images = of(Modality::Images, self.images, model.tokens_per_image());
+        let clips = of(Modality::Clips, self.audio_clips, model.tokens_per_clip());
         self.text_tokens.saturating_add(images).saturating_add(clips)
     }
 }
@@ -109,6 +123,16 @@ impl SampleShape {
 /// Seconds of video in whole milliseconds, at most [`LONGEST_VIDEO_S`].
 pub(crate) fn video_ms(seconds: f64) -> u32 {
     (seconds.clamp(0.0, LONGEST_VIDEO_S) * 1000.0).round() as u32
+}
+
+impl Dataset {
+    /// Lengths of items, where media were read by a rule.
+    pub const fn shaped(&self) -> Option<&ShapedItems> {
+        match self {
+            Self::Rows { shaped, .. } => shaped.as_ref(),
+            Self::Histogram { .. } => None,
+        }
+    }
 }
 
 /// A dataset as the planner needs it: rows, or a histogram of token counts.
@@ -120,8 +144,11 @@ pub enum Dataset {
     Rows {
         /// Text tokens of each sample.
         text_tokens: Vec<u32>,
-        /// Images of each sample; empty where the file has none.
+        /// Images of each sample; empty where the file has none. Where media were read by a rule, items of the encoder, b(d).
         images: Vec<u32>,
+        /// Lengths of the items where media were read by a rule; absent: as long as the model's own.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        shaped: Option<ShapedItems>,
     },
     /// Counts of samples by text tokens.
     Histogram {

@@ -9,6 +9,7 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use clap::{Args, Parser, Subcommand};
+use planner::data_aware::Preprocessing;
 use planner::scenario::PlannerKind;
 use planner::sweep::Shard;
 
@@ -251,6 +252,9 @@ pub struct PlanArguments {
     /// File of lengths that the scenario names by its content address; may be given several times.
     #[arg(long = "dataset")]
     pub datasets: Vec<PathBuf>,
+    /// Rule by which media of these files become items of the encoder: llava-onevision, internvl, qwen-vl or qwen2-audio.
+    #[arg(long, value_parser = preprocessing)]
+    pub preprocessing: Option<Preprocessing>,
     /// Folder to write the timelines to, as JSON, one file per planner and iteration.
     #[arg(long)]
     pub timelines: Option<PathBuf>,
@@ -285,6 +289,9 @@ pub struct SweepArguments {
     /// File of lengths that the scenario names by its content address; may be given several times.
     #[arg(long = "dataset")]
     pub datasets: Vec<PathBuf>,
+    /// Rule by which media of these files become items of the encoder: llava-onevision, internvl, qwen-vl or qwen2-audio.
+    #[arg(long, value_parser = preprocessing)]
+    pub preprocessing: Option<Preprocessing>,
     /// Points planned at once; default: one per core. The lines are the same on any number.
     #[arg(long)]
     pub threads: Option<usize>,
@@ -337,6 +344,9 @@ pub struct RehearseArguments {
     /// File of lengths that the scenario names by its content address; may be given several times.
     #[arg(long = "dataset")]
     pub datasets: Vec<PathBuf>,
+    /// Rule by which media of these files become items of the encoder: llava-onevision, internvl, qwen-vl or qwen2-audio.
+    #[arg(long, value_parser = preprocessing)]
+    pub preprocessing: Option<Preprocessing>,
     /// Iterations, beginning anew behind the last one; default: those of the file or of the scenario.
     #[arg(long, value_parser = clap::value_parser!(u32).range(1..=10_000))]
     pub iterations: Option<u32>,
@@ -400,6 +410,11 @@ fn planner_kind(text: &str) -> Result<PlannerKind, String> {
         let known: Vec<&str> = PlannerKind::ALL.iter().map(|kind| kind.id()).collect();
         format!("there are {}", known.join(", "))
     })
+}
+
+fn preprocessing(text: &str) -> Result<Preprocessing, String> {
+    Preprocessing::of_id(text)
+        .ok_or_else(|| format!("there are {}", Preprocessing::ALL.map(Preprocessing::id).join(", ")))
 }
 
 /// Bytes with a unit: 500MiB, 20 GB, or plain bytes.

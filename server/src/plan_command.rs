@@ -6,6 +6,7 @@ use std::process::ExitCode;
 use std::sync::Arc;
 
 use anyhow::Context;
+use planner::data_aware::Preprocessing;
 use planner::engine::{self, Observer};
 use planner::outcome::Planning;
 use planner::ranking::Workers;
@@ -23,7 +24,7 @@ const INVALID: u8 = 2;
 /// Plans a scenario file; the outcome goes to standard output.
 pub fn run(arguments: &PlanArguments) -> anyhow::Result<ExitCode> {
     let text = read(&arguments.scenario)?;
-    let files = Files::read(&arguments.datasets)?;
+    let files = Files::read(&arguments.datasets, arguments.preprocessing)?;
     let valid = planner::scenario::parse(&text).and_then(|scenario| ValidScenario::new(scenario, &files));
     let scenario = match valid {
         Ok(scenario) => scenario,
@@ -63,10 +64,18 @@ impl Observer for OnThreads {
 pub(crate) struct Files(Vec<(String, Arc<Dataset>)>);
 
 impl Files {
-    pub(crate) fn read(paths: &[PathBuf]) -> anyhow::Result<Self> {
+    /// Reads files of lengths, their media by a rule if there is one.
+    pub(crate) fn read(paths: &[PathBuf], rule: Option<Preprocessing>) -> anyhow::Result<Self> {
         let dataset = |path: &PathBuf| {
             let bytes = std::fs::read(path).with_context(|| format!("cannot read {}", path.display()))?;
-            let imported = ingest::dataset::import(&bytes, None).with_context(|| path.display().to_string())?;
+            let imported = match rule {
+                Some(rule) => ingest::dataset::import_by(&bytes, None, rule),
+                None => ingest::dataset::import(&bytes, None),
+            };
+            let imported = imported.with_context(|| path.display().to_string())?;
+            if let Some(advice) = imported.report.media.and_then(|media| media.advice) {
+                writeln!(std::io::stderr().lock(), "{}: {advice}", path.display())?;
+            }
             let id = dataset_id::of(&dataset_id::canonical(&imported.dataset));
             Ok((id, Arc::new(imported.dataset)))
         };

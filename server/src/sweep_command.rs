@@ -49,7 +49,7 @@ fault of Planscope.";
 
 /// Plans a sweep file, point after point.
 pub fn run(arguments: &SweepArguments) -> anyhow::Result<ExitCode> {
-    let datasets = Files::read(&arguments.datasets)?;
+    let datasets = Files::read(&arguments.datasets, arguments.preprocessing)?;
     let sweep = match Sweep::parse(&read(&arguments.sweep)?) {
         Ok(sweep) => sweep,
         Err(errors) => {

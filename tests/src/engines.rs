@@ -63,6 +63,7 @@ fn answer(scenario: &ValidScenario) -> Planning {
                 sample_images: None,
                 sample_audio_clips: None,
                 sample_video_s: None,
+                notes: Vec::new(),
             },
             results: vec![result],
         },

@@ -1,5 +1,6 @@
 //! Where samples come from: the picker of sources, and the figures of the chosen one.
 
+use api::dataset::DatasetSummary;
 use api::planner::workload::SampleSource;
 use leptos::prelude::*;
 use serde_json::{Value, json};
@@ -29,7 +30,7 @@ pub(super) fn SourcePicker() -> impl IntoView {
         let presets = presets.into_iter().map(|choice| Choice { id: choice.id, title: choice.title, group: "" });
         let datasets = datasets.into_iter().map(|dataset| Choice {
             id: format!("{DATASET}{}", dataset.id),
-            title: format!("{} ({})", dataset.name, format::count(dataset.samples)),
+            title: titled(&dataset),
             group: "Uploaded",
         });
         presets.chain(datasets).collect::<Vec<_>>()
@@ -56,6 +57,15 @@ pub(super) fn SourcePicker() -> impl IntoView {
         }
     };
     view! { <PresetPicker test_id="samples-preset" label="Samples" other="Edited" choices=choices chosen=chosen on_choose=choose /> }
+}
+
+/// A dataset in the picker; the same file by several rules is several datasets.
+fn titled(dataset: &DatasetSummary) -> String {
+    let samples = format::count(dataset.samples);
+    match &dataset.shaped {
+        Some(shaped) => format!("{} ({samples}, {})", dataset.name, shaped.preprocessing.title()),
+        None => format!("{} ({samples})", dataset.name),
+    }
 }
 
 /// The figures of the source, as far as it has any.
@@ -116,34 +126,38 @@ fn ItemFields(
     });
     let images = move || {
         let Modalities { images, sound, .. } = reads.get();
-        (images || (sound && as_clips.get())).then(|| {
-            view! {
-                <DistributionFields
-                    pointer="/workload/samples/images"
-                    title=if images { "Images" } else { "Further clips" }
-                    unit="per sample"
-                    most=4096.0
-                    slider=Slider::Linear(0.0, 64.0)
-                    absent=images_absent
-                />
-                <FieldError pointer="/workload/samples/images".to_owned() />
-            }
-        })
+        if !(images || (sound && as_clips.get())) {
+            return view! { <FieldError pointer="/workload/samples/images".to_owned() /> }.into_any();
+        }
+        view! {
+            <DistributionFields
+                pointer="/workload/samples/images"
+                title=if images { "Images" } else { "Further clips" }
+                unit="per sample"
+                most=4096.0
+                slider=Slider::Linear(0.0, 64.0)
+                absent=images_absent
+            />
+            <FieldError pointer="/workload/samples/images".to_owned() />
+        }
+        .into_any()
     };
     let sound = move || {
-        reads.get().sound.then(|| {
-            view! {
-                <DistributionFields
-                    pointer="/workload/samples/audio_clips"
-                    title="Clips of sound"
-                    unit="per sample"
-                    most=4096.0
-                    slider=Slider::Linear(0.0, 64.0)
-                    absent="None"
-                />
-                <FieldError pointer="/workload/samples/audio_clips".to_owned() />
-            }
-        })
+        if !reads.get().sound {
+            return view! { <FieldError pointer="/workload/samples/audio_clips".to_owned() /> }.into_any();
+        }
+        view! {
+            <DistributionFields
+                pointer="/workload/samples/audio_clips"
+                title="Clips of sound"
+                unit="per sample"
+                most=4096.0
+                slider=Slider::Linear(0.0, 64.0)
+                absent=if images_absent.is_some() { "As in the file" } else { "None" }
+            />
+            <FieldError pointer="/workload/samples/audio_clips".to_owned() />
+        }
+        .into_any()
     };
     let video = move || {
         reads.get().video.then(|| {

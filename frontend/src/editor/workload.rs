@@ -40,6 +40,7 @@ pub(super) fn WorkloadSection() -> impl IntoView {
                 <figcaption>"Tokens of a sample, as drawn"</figcaption>
                 <Histogram data=tokens unit="tokens" />
             </figure>
+            <Notes />
             <Drawn title="Images of a sample, as drawn" unit="images" of=|workload| workload.sample_images.clone() />
             <Drawn
                 title="Clips of sound of a sample, as drawn"
@@ -96,6 +97,24 @@ fn Drawn(
                 <Histogram data=columns unit=unit />
             </figure>
         </Show>
+    }
+}
+
+/// What should be known of the data.
+#[component]
+fn Notes() -> impl IntoView {
+    let explore = use_explore();
+    let notes = Memo::new(move |_| {
+        explore
+            .result
+            .with(|result| result.as_ref().map(|result| result.outcome.workload.notes.clone()).unwrap_or_default())
+    });
+    move || {
+        notes
+            .get()
+            .into_iter()
+            .map(|note| view! { <p class="hint warning" data-testid="workload-note">{note}</p> })
+            .collect_view()
     }
 }
 

@@ -46,11 +46,27 @@ impl Kept for DatasetSummary {
     }
 
     fn cells(&self) -> Vec<AnyView> {
-        let images = self.images.as_ref().map_or_else(|| "–".to_owned(), facts);
+        let chart = |columns: &HistogramColumns, what: String, unit: &'static str| {
+            view! { <Lengths columns=columns.clone() name=self.name.clone() what=what unit=unit /> }.into_any()
+        };
+        let (tokens, images) = match (&self.shaped, &self.images) {
+            (Some(shaped), Some(items)) => (
+                vec![
+                    chart(&self.text_tokens, "text: ".to_owned(), "tokens of text"),
+                    chart(&shaped.backbone_tokens, "backbone: ".to_owned(), "tokens of the backbone"),
+                ]
+                .into_any(),
+                chart(items, format!("{}: ", shaped.preprocessing.title()), "items of the encoder"),
+            ),
+            (_, images) => (
+                chart(&self.text_tokens, String::new(), "tokens"),
+                images.as_ref().map_or_else(|| "–".to_owned(), facts).into_any(),
+            ),
+        };
         vec![
             format::count(self.samples).into_any(),
-            view! { <Tokens columns=self.text_tokens.clone() name=self.name.clone() /> }.into_any(),
-            images.into_any(),
+            tokens,
+            images,
             size(self.bytes).into_any(),
             view! { <span class="muted">{format::moment(&self.created_at)}</span> }.into_any(),
         ]
@@ -68,16 +84,16 @@ fn facts(columns: &HistogramColumns) -> String {
     )
 }
 
-/// Token lengths in words, and as a chart for those who open it.
+/// A distribution in words, and as a chart for those who open it.
 #[component]
-fn Tokens(columns: HistogramColumns, name: String) -> impl IntoView {
-    let words = facts(&columns);
+fn Lengths(columns: HistogramColumns, name: String, what: String, unit: &'static str) -> impl IntoView {
+    let words = format!("{what}{}", facts(&columns));
     let open = RwSignal::new(false);
     let data = Signal::stored(Some(columns));
     view! {
         <details class="tokens" on:toggle=move |_| open.set(true)>
             <summary>{words}<span class="visually-hidden">{format!(" of {name}")}</span></summary>
-            <Show when=move || open.get()><Histogram data=data unit="tokens" /></Show>
+            <Show when=move || open.get()><Histogram data=data unit=unit /></Show>
         </details>
     }
 }
@@ -104,7 +120,7 @@ pub(crate) fn DatasetsPage() -> impl IntoView {
     view! {
         <main id="main" class="page" tabindex="-1">
             <h1>"Datasets"</h1>
-            <p class="lead">"Token lengths of real samples, one per row, or a histogram of them. Nothing leaves this server. A dataset's name opens a new scenario on it."</p>
+            <p class="lead">"Token lengths of real samples, one per row, or a histogram of them. Rows may hold sizes of images, frames of video and seconds of sound; the preprocessing of a model makes encoder items and backbone tokens of them. Nothing leaves this server. A dataset's name opens a new scenario on it."</p>
             <Upload compact=false on_uploaded=uploaded />
             {move || report.get().map(|report| view! { <ImportReportView report=report /> })}
             <ShelfView shelf=shelf empty=Empty />

@@ -207,6 +207,7 @@ mod tests {
                     sample_images: None,
                     sample_audio_clips: None,
                     sample_video_s: None,
+                    notes: Vec::new(),
                 },
                 results: vec![planned(Interleaved, 16.2), planned(OneFOneB, 26.1), infeasible(Gpipe)],
             },

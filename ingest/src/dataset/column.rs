@@ -1,6 +1,7 @@
 //! Which column or key holds the lengths.
 
 use super::ImportError;
+use super::media::Field;
 
 /// Names of length columns, best first: what training sees of a sample (prompt and answer together) before
 /// what only an inference server sees of it. `input_ids` is a list whose length counts.
@@ -78,6 +79,19 @@ pub(super) fn choose(columns: &[Column], asked: Option<&str>) -> Result<Choice, 
     Ok(Choice { lengths, images, alternatives })
 }
 
+/// The column of text where rows hold media: the one asked for, else the best known name, else the only other one with numbers.
+/// Rows may have no text at all.
+pub(super) fn choose_text(columns: &[Column], asked: Option<&str>) -> Result<Option<usize>, ImportError> {
+    if asked.is_some() {
+        return Ok(Some(choose(columns, asked)?.lengths));
+    }
+    let others = |&index: &usize| columns[index].numeric && Field::of(&columns[index].name).is_none();
+    Ok(find(columns, &LENGTHS).or_else(|| match (0..columns.len()).filter(others).collect::<Vec<_>>().as_slice() {
+        &[only] => Some(only),
+        _ => None,
+    }))
+}
+
 fn find(columns: &[Column], known: &[&str]) -> Option<usize> {
     known.iter().find_map(|known| columns.iter().position(|column| normal(&column.name) == *known))
 }
@@ -93,7 +107,17 @@ fn only_numeric(columns: &[Column], images: Option<usize>) -> Result<usize, Impo
     }
 }
 
-fn normal(name: &str) -> String {
+/// Whether a name is a known one, upper and lower case, spaces, dots and hyphens aside; asked of every key of every row.
+pub(super) fn is_normally(name: &str, known: &str) -> bool {
+    let plain = |byte: u8| match byte {
+        b' ' | b'-' | b'.' => b'_',
+        other => other.to_ascii_lowercase(),
+    };
+    let name = name.trim();
+    name.len() == known.len() && name.bytes().map(plain).eq(known.bytes())
+}
+
+pub(super) fn normal(name: &str) -> String {
     name.trim().to_lowercase().replace([' ', '-', '.'], "_")
 }
 

@@ -52,6 +52,18 @@ pub enum ImportError {
         /// First of them, and why.
         first: String,
     },
+    /// More than a tenth of the rows hold media that cannot be.
+    #[error(
+        "{skipped} of {rows} rows cannot be read, first {first}. At most one in ten may be left out; correct them and upload the file again"
+    )]
+    MediaUnreadable {
+        /// Rows that cannot be read.
+        skipped: u64,
+        /// All rows.
+        rows: u64,
+        /// First of them, and why.
+        first: String,
+    },
     /// The column that was asked for is not there.
     #[error("there is no column {asked:?}; there are {}", available.join(", "))]
     NoSuchColumn {

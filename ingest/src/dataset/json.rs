@@ -2,17 +2,27 @@
 
 use std::fmt;
 
+use planner::data_aware::Preprocessing;
 use serde::Deserialize;
 use serde::de::{DeserializeSeed, Deserializer, Error, IgnoredAny, MapAccess, SeqAccess, Visitor};
 
 use super::column::{self, Choice, Column};
+use super::media::{Entries, Field as Medium, RowMedia};
 use super::number::Number;
-use super::rows::{Cell, Rows};
+use super::rows::{Cell, ReadMedia, Rows};
 use super::{ImportError, Imported, MAX_ROWS, histogram};
 
 /// Reads one JSON document.
-pub(super) fn import(text: &str, asked: Option<&str>) -> Result<Imported, ImportError> {
-    let mut state = Document::new(asked);
+pub(super) fn import(text: &str, asked: Option<&str>, rule: Option<Preprocessing>) -> Result<Imported, ImportError> {
+    if text.trim_start().starts_with('{')
+        && let Ok(row) = serde_json::from_str::<Row>(text)
+        && row.is_one_with_media()
+    {
+        let (mut rows, mut reader) = (Rows::of(rule), RowReader::new(asked));
+        reader.take(&mut rows, || "row 1".to_owned(), &row)?;
+        return reader.finish(rows, "JSON object");
+    }
+    let mut state = Document::new(asked, rule);
     let mut deserializer = serde_json::Deserializer::from_str(text);
     let outcome = DocumentSeed(&mut state).deserialize(&mut deserializer).and_then(|()| deserializer.end());
     if let Some(refusal) = state.refusal {
@@ -21,7 +31,7 @@ pub(super) fn import(text: &str, asked: Option<&str>) -> Result<Imported, Import
     outcome.map_err(|error| ImportError::Json { detail: error.to_string() })?;
     match state.shape {
         Shape::List => state.reader.finish(state.rows, "JSON list"),
-        Shape::Object => columns_of(state.fields, asked),
+        Shape::Object => columns_of(state.fields, asked, rule),
         Shape::Other(found) => Err(ImportError::Shape { found: found.to_owned() }),
     }
 }
@@ -33,6 +43,8 @@ pub(super) enum Value {
     Text(String),
     /// A list, by the number of its elements.
     List(usize),
+    /// A list of media, of which more is kept.
+    Media(Entries),
     Null,
     Other(&'static str),
 }
@@ -42,7 +54,9 @@ impl Value {
         match self {
             Self::Number(number) => Cell::Number(*number),
             Self::Text(text) => Cell::Text(text),
-            Self::List(length) => Cell::Number(Number::Whole(*length as i128)),
+            Self::List(length) | Self::Media(Entries { count: length, .. }) => {
+                Cell::Number(Number::Whole(*length as i128))
+            }
             Self::Null => Cell::Missing,
             Self::Other(what) => Cell::Other(what),
         }
@@ -50,7 +64,7 @@ impl Value {
 
     fn is_numeric(&self) -> bool {
         match self {
-            Self::Number(_) | Self::List(_) => true,
+            Self::Number(_) | Self::List(_) | Self::Media(_) => true,
             Self::Text(text) => super::number::read(text).is_some(),
             Self::Null | Self::Other(_) => false,
         }
@@ -66,11 +80,54 @@ pub(super) enum Row {
     Object(Vec<(String, Value)>),
 }
 
+impl Row {
+    /// Whether it is one row that holds media, and not lists by name.
+    fn is_one_with_media(&self) -> bool {
+        let Self::Object(fields) = self else { return false };
+        let is_column = |(name, value): &(String, Value)| match (Medium::of(name), value) {
+            (Some(Medium::Images | Medium::Frame | Medium::Clips), _) => false,
+            (Some(_), Value::Media(_)) => true,
+            (_, Value::List(_)) => column::LENGTHS.contains(&column::normal(name).as_str()) && name != "input_ids",
+            _ => false,
+        };
+        fields.iter().any(|(name, value)| is_media(name, value)) && !fields.iter().any(is_column)
+    }
+}
+
+/// Whether a key says more of media than how many there are.
+fn is_media(name: &str, value: &Value) -> bool {
+    match (Medium::of(name), value) {
+        (Some(Medium::Images), Value::Media(entries)) => entries.has_sizes(),
+        (None | Some(Medium::Images), _) | (_, Value::Null) => false,
+        (Some(_), _) => true,
+    }
+}
+
+/// What an object says of media.
+fn media_of(fields: &[(String, Value)]) -> ReadMedia {
+    let mut own = RowMedia::default();
+    for (name, value) in fields {
+        let Some(field) = Medium::of(name) else { continue };
+        match value {
+            Value::Media(entries) => own.list(field, entries),
+            other => own.cell(field, other.cell()),
+        }
+        .map_err(|why| format!("{name}: {why}"))?;
+    }
+    own.finish()
+}
+
+/// Rows that are looked through for media where no rule is to read them.
+const LOOKED_THROUGH: u32 = 1000;
+
 /// Reads rows; the first object says which keys are meant.
 #[derive(Debug)]
 pub(super) struct RowReader<'a> {
     asked: Option<&'a str>,
     keys: Option<Keys>,
+    /// The key of the text where a rule reads media.
+    text: Option<String>,
+    looked_through: u32,
 }
 
 #[derive(Debug)]
@@ -82,14 +139,23 @@ struct Keys {
 
 impl<'a> RowReader<'a> {
     pub(super) fn new(asked: Option<&'a str>) -> Self {
-        Self { asked, keys: None }
+        Self { asked, keys: None, text: None, looked_through: 0 }
     }
 
     pub(super) fn take(&mut self, rows: &mut Rows, place: impl Fn() -> String, row: &Row) -> Result<(), ImportError> {
         match row {
             // A list of token numbers per line says its length; a list inside a list does the same.
             Row::Value(value) => rows.push(place, value.cell()),
+            Row::Object(fields) if rows.has_rule() => {
+                saw_media(rows, fields);
+                let text = self.text_of(fields)?;
+                rows.push_with_media(place, text, media_of(fields))
+            }
             Row::Object(fields) => {
+                if self.looked_through < LOOKED_THROUGH {
+                    self.looked_through += 1;
+                    saw_media(rows, fields);
+                }
                 let keys = match &mut self.keys {
                     Some(keys) => keys,
                     none => none.insert(choose(fields, self.asked)?),
@@ -105,17 +171,47 @@ impl<'a> RowReader<'a> {
         }
     }
 
+    /// The text of a row that holds media: not every row says the same.
+    fn text_of<'v>(&mut self, fields: &'v [(String, Value)]) -> Result<Cell<'v>, ImportError> {
+        let find = |key: &str| fields.iter().find(|(name, _)| name == key).map(|(_, value)| value.cell());
+        if let Some(cell) = self.text.as_deref().and_then(find) {
+            return Ok(cell);
+        }
+        let is_first = self.looked_through == 0;
+        self.looked_through = 1;
+        if self.asked.is_some() && !is_first {
+            return Ok(Cell::Missing);
+        }
+        let Some(chosen) = column::choose_text(&shown(fields), self.asked)? else { return Ok(Cell::Missing) };
+        let (name, value) = &fields[chosen];
+        self.text = Some(name.clone());
+        Ok(value.cell())
+    }
+
     pub(super) fn finish(self, rows: Rows, format: &'static str) -> Result<Imported, ImportError> {
         match self.keys {
             Some(keys) => rows.finish(format, format!("key {}", keys.lengths), keys.alternatives),
+            None if rows.has_rule() => {
+                let source = self.text.map_or_else(|| "no key of text".to_owned(), |text| format!("key {text}"));
+                rows.finish(format, source, Vec::new())
+            }
             None => rows.finish(format, "every number of the file".to_owned(), Vec::new()),
         }
     }
 }
 
+fn saw_media(rows: &mut Rows, fields: &[(String, Value)]) {
+    for (name, _) in fields.iter().filter(|(name, value)| is_media(name, value)) {
+        rows.saw_media(name);
+    }
+}
+
+fn shown(fields: &[(String, Value)]) -> Vec<Column> {
+    fields.iter().map(|(name, value)| Column { name: name.clone(), numeric: value.is_numeric() }).collect()
+}
+
 fn choose(fields: &[(String, Value)], asked: Option<&str>) -> Result<Keys, ImportError> {
-    let columns: Vec<Column> =
-        fields.iter().map(|(name, value)| Column { name: name.clone(), numeric: value.is_numeric() }).collect();
+    let columns = shown(fields);
     if columns.is_empty() {
         return Err(ImportError::Shape { found: "objects without keys".to_owned() });
     }
@@ -146,10 +242,10 @@ enum Field {
 }
 
 impl<'a> Document<'a> {
-    fn new(asked: Option<&'a str>) -> Self {
+    fn new(asked: Option<&'a str>, rule: Option<Preprocessing>) -> Self {
         Self {
             shape: Shape::Other("a single value"),
-            rows: Rows::default(),
+            rows: Rows::of(rule),
             reader: RowReader::new(asked),
             fields: Vec::new(),
             refusal: None,
@@ -158,7 +254,11 @@ impl<'a> Document<'a> {
 }
 
 /// Lists by name: a histogram, a column of lengths (and one of images), or a single row.
-fn columns_of(mut fields: Vec<(String, Field)>, asked: Option<&str>) -> Result<Imported, ImportError> {
+fn columns_of(
+    mut fields: Vec<(String, Field)>,
+    asked: Option<&str>,
+    rule: Option<Preprocessing>,
+) -> Result<Imported, ImportError> {
     let text = |fields: &[(String, Field)], key: &str| {
         fields.iter().find_map(|(name, field)| match field {
             Field::Value(Value::Text(text)) if name == key => Some(text.clone()),
@@ -194,9 +294,16 @@ fn columns_of(mut fields: Vec<(String, Field)>, asked: Option<&str>) -> Result<I
         .iter()
         .map(|(name, values)| Column { name: name.clone(), numeric: values.first().is_some_and(Value::is_numeric) })
         .collect();
+    let of_media = super::media::columns(&columns);
+    let mut rows = Rows::of(rule.filter(|_| !of_media.is_empty()));
+    for &(_, index) in &of_media {
+        rows.saw_media(&columns[index].name);
+    }
+    if rows.has_rule() {
+        return lists_with_media(&lists, rows, column::choose_text(&columns, asked)?, &of_media);
+    }
     let Choice { lengths, images, alternatives } = column::choose(&columns, asked)?;
     let texts = &lists[lengths].1;
-    let mut rows = Rows::default();
     if let Some(images) = images {
         let counts = &lists[images].1;
         if counts.len() != texts.len() {
@@ -218,6 +325,26 @@ fn columns_of(mut fields: Vec<(String, Field)>, asked: Option<&str>) -> Result<I
         }
     }
     rows.finish("JSON lists by name", format!("key {}", columns[lengths].name), alternatives)
+}
+
+/// Lists of media beside one of text; what a shorter list does not say is missing.
+fn lists_with_media(
+    lists: &[(String, Vec<Value>)],
+    mut rows: Rows,
+    text: Option<usize>,
+    of_media: &[(Medium, usize)],
+) -> Result<Imported, ImportError> {
+    let cell = |list: usize, row: usize| lists[list].1.get(row).map_or(Cell::Missing, Value::cell);
+    let used = of_media.iter().map(|&(_, index)| index).chain(text);
+    let count = used.map(|index| lists[index].1.len()).max().unwrap_or(0);
+    for row in 0..count {
+        let mut own = RowMedia::default();
+        let read_all = of_media.iter().try_for_each(|&(field, list)| own.cell(field, cell(list, row)));
+        let media = read_all.and_then(|()| own.finish());
+        rows.push_with_media(|| format!("row {}", row + 1), text.map_or(Cell::Missing, |text| cell(text, row)), media)?;
+    }
+    let source = text.map_or_else(|| "no key of text".to_owned(), |text| format!("key {}", lists[text].0));
+    rows.finish("JSON lists by name", source, Vec::new())
 }
 
 fn numbers(fields: &mut [(String, Field)], key: &str) -> Result<Vec<f64>, ImportError> {
@@ -314,6 +441,8 @@ macro_rules! scalars {
     };
 }
 
+mod media;
+
 fn count<'de, A: SeqAccess<'de>>(mut seq: A) -> Result<usize, A::Error> {
     let mut length = 0;
     while seq.next_element::<IgnoredAny>()?.is_some() {
@@ -364,7 +493,12 @@ impl<'de> Deserialize<'de> for Row {
                 while let Some(key) = map.next_key::<String>()? {
                     // Rows are narrow; what stands beyond is skipped.
                     if fields.len() < 200 {
-                        fields.push((key, map.next_value()?));
+                        let value = if Medium::of(&key).is_some() {
+                            map.next_value_seed(media::MediaSeed)?
+                        } else {
+                            map.next_value()?
+                        };
+                        fields.push((key, value));
                     } else {
                         map.next_value::<IgnoredAny>()?;
                     }

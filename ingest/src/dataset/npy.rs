@@ -199,7 +199,7 @@ mod tests {
             file(1, &dict("<f4", "(3,)"), &floats),
         ] {
             let imported = super::super::import(&bytes, None).expect("an array");
-            let expected = Dataset::Rows { text_tokens: vec![5, 3, 7], images: vec![] };
+            let expected = Dataset::Rows { text_tokens: vec![5, 3, 7], images: vec![], shaped: None };
             assert_eq!((imported.dataset, imported.report.format.as_str()), (expected, FORMAT));
         }
     }

@@ -10,7 +10,10 @@ mod levels;
 mod page;
 mod thrift;
 
+use planner::data_aware::Preprocessing;
+
 use super::column::{self as choice, Choice, Column};
+use super::media::{self, RowMedia};
 use super::number::Number;
 use super::rows::{Cell, Rows};
 use super::{ImportError, Imported, MAX_ROWS};
@@ -34,7 +37,7 @@ enum Value {
 }
 
 /// Reads the column of lengths, and that of images where there is one.
-pub(super) fn import(bytes: &[u8], asked: Option<&str>) -> Result<Imported, ImportError> {
+pub(super) fn import(bytes: &[u8], asked: Option<&str>, rule: Option<Preprocessing>) -> Result<Imported, ImportError> {
     let footer = Footer::read(bytes)?;
     let columns: Vec<Column> = footer
         .leaves
@@ -44,13 +47,22 @@ pub(super) fn import(bytes: &[u8], asked: Option<&str>) -> Result<Imported, Impo
     if footer.rows > MAX_ROWS as u64 {
         return Err(ImportError::TooManyRows);
     }
+    let plain = |&(_, index): &(media::Field, usize)| footer.leaves[index].is_number();
+    let of_media: Vec<_> = media::columns(&columns).into_iter().filter(plain).collect();
+    let mut rows = Rows::of(rule.filter(|_| !of_media.is_empty()));
+    for &(_, index) in &of_media {
+        rows.saw_media(&columns[index].name);
+    }
+    if rows.has_rule() {
+        let text = choice::choose_text(&columns, asked)?;
+        return with_media(bytes, &footer, rows, text, &of_media);
+    }
     // Of a list of records every member is a leaf by the same name; any of them counts.
     let Choice { lengths, images, mut alternatives } = choice::choose(&columns, asked)?;
     alternatives.dedup();
     let leaf = &footer.leaves[lengths];
     let values = column::read(bytes, &footer, lengths)?;
     let images = images.filter(|&images| footer.leaves[images].is_number() || footer.leaves[images].is_list());
-    let mut rows = Rows::default();
     match images {
         Some(images) => {
             let counts = column::read(bytes, &footer, images)?;
@@ -65,6 +77,32 @@ pub(super) fn import(bytes: &[u8], asked: Option<&str>) -> Result<Imported, Impo
         }
     }
     rows.finish(FORMAT, source(leaf, &footer, lengths), alternatives)
+}
+
+/// Reads the columns of media beside that of text, if there is one.
+fn with_media(
+    bytes: &[u8],
+    footer: &Footer,
+    mut rows: Rows,
+    text: Option<usize>,
+    of_media: &[(media::Field, usize)],
+) -> Result<Imported, ImportError> {
+    let lengths = text.map(|text| column::read(bytes, footer, text)).transpose()?;
+    let columns = of_media
+        .iter()
+        .map(|&(field, index)| Ok((field, column::read(bytes, footer, index)?)))
+        .collect::<Result<Vec<_>, ImportError>>()?;
+    let at = |values: &[Value], row: usize| values.get(row).map_or(Cell::Missing, |value| cell(*value));
+    let count = columns.iter().map(|(_, values)| values.len()).max().unwrap_or(0);
+    for row in 0..count {
+        let mut own = RowMedia::default();
+        let read_all = columns.iter().try_for_each(|(field, values)| own.cell(*field, at(values, row)));
+        let media = read_all.and_then(|()| own.finish());
+        let length = lengths.as_ref().map_or(Cell::Missing, |lengths| at(lengths, row));
+        rows.push_with_media(|| format!("row {}", row + 1), length, media)?;
+    }
+    let named = text.map_or_else(|| "no column of text".to_owned(), |text| source(&footer.leaves[text], footer, text));
+    rows.finish(FORMAT, named, Vec::new())
 }
 
 fn source(leaf: &Leaf, footer: &Footer, column: usize) -> String {

@@ -1,7 +1,9 @@
 //! Collects rows and keeps count of what was repaired and what was left out.
 
+use planner::data_aware::{Media, Preprocessing};
 use planner::workload::Dataset;
 
+use super::media::{self, MediaReport, Shaping};
 use super::number::{self, Number};
 use super::{ImportError, Imported, MAX_IMAGES, MAX_LENGTH, MAX_ROWS, Report};
 
@@ -24,9 +26,77 @@ pub(super) struct Rows {
     text_tokens: Vec<u32>,
     images: Vec<u32>,
     report: Report,
+    /// Where a rule reads media.
+    shaping: Option<Shaping>,
+    /// Columns or keys that hold media.
+    media: Vec<String>,
 }
 
+/// Media of a row without its text and what was repaired, or why the row cannot be read.
+pub(super) type ReadMedia = Result<(Media, Option<&'static str>), String>;
+
 impl Rows {
+    /// Rows whose media a rule reads, if there is one.
+    pub(super) fn of(rule: Option<Preprocessing>) -> Self {
+        Self { shaping: rule.map(Shaping::new), ..Self::default() }
+    }
+
+    /// Whether a rule reads media.
+    pub(super) const fn has_rule(&self) -> bool {
+        self.shaping.is_some()
+    }
+
+    /// Remembers a column or key that holds media.
+    pub(super) fn saw_media(&mut self, name: &str) {
+        if self.media.len() < 20 && self.media.iter().all(|known| known != name) {
+            self.media.push(name.to_owned());
+        }
+    }
+
+    /// Takes a row with media. Text may be missing; a row in which the rule finds nothing at all is left out.
+    pub(super) fn push_with_media(
+        &mut self,
+        place: impl Fn() -> String,
+        text: Cell<'_>,
+        media: ReadMedia,
+    ) -> Result<(), ImportError> {
+        if self.text_tokens.len() + self.report.skipped as usize >= MAX_ROWS {
+            return Err(ImportError::TooManyRows);
+        }
+        let (tokens, repaired) = match (text, number_of(text)) {
+            (Cell::Missing, _) => (0, None),
+            (_, Some(number)) => {
+                let tokens = whole(number, 0, MAX_LENGTH, "length", &place)?;
+                (tokens, matches!(number, Number::Repaired(_)).then(|| format!("read as {tokens}")))
+            }
+            (_, None) => {
+                self.skip(place, &no_number(text));
+                return Ok(());
+            }
+        };
+        let (media, of_media) = match media {
+            Ok(media) => media,
+            Err(why) => {
+                self.skip(place, &why);
+                return Ok(());
+            }
+        };
+        let media = Media { text_tokens: tokens, ..media };
+        let items = self.shaping.as_mut().map_or(Ok(0), |shaping| shaping.take(&media));
+        match items {
+            Ok(items) => {
+                self.text_tokens.push(tokens);
+                self.images.push(items);
+                if let Some(repair) = repaired.or(of_media.map(str::to_owned)) {
+                    self.report.repaired += 1;
+                    self.problem(&place, &repair);
+                }
+            }
+            Err(why) => self.skip(place, why),
+        }
+        Ok(())
+    }
+
     /// Takes a row without images.
     pub(super) fn push(&mut self, place: impl Fn() -> String, length: Cell<'_>) -> Result<(), ImportError> {
         self.take(&place, length, None)
@@ -55,18 +125,32 @@ impl Rows {
         source: String,
         alternatives: Vec<String>,
     ) -> Result<Imported, ImportError> {
-        let Self { text_tokens, images, report } = self;
+        let Self { text_tokens, images, report, shaping, media } = self;
         let rows = text_tokens.len() as u64 + report.skipped;
         if rows == 0 {
             return Err(ImportError::NoNumbers { format });
         }
         if text_tokens.is_empty() || report.skipped * 10 > rows {
             let first = report.first_problem.unwrap_or_default();
-            return Err(ImportError::MostlyUnreadable { skipped: report.skipped, rows, first });
+            let skipped = report.skipped;
+            return Err(match shaping {
+                Some(_) if !media.is_empty() => ImportError::MediaUnreadable { skipped, rows, first },
+                _ => ImportError::MostlyUnreadable { skipped, rows, first },
+            });
         }
         let parsed = text_tokens.len() as u64 - report.repaired;
-        let report = Report { format: format.to_owned(), source, alternatives, parsed, ..report };
-        Ok(Imported { dataset: Dataset::Rows { text_tokens, images }, report })
+        let (shaped, media) = match shaping {
+            Some(Shaping { columns, report }) if !media.is_empty() => {
+                (Some(columns), Some(MediaReport { columns: media, ..report }))
+            }
+            None if !media.is_empty() => {
+                let advice = Some(media::advice(&media));
+                (None, Some(MediaReport { columns: media, advice, ..MediaReport::default() }))
+            }
+            _ => (None, None),
+        };
+        let report = Report { format: format.to_owned(), source, alternatives, parsed, media, ..report };
+        Ok(Imported { dataset: Dataset::Rows { text_tokens, images, shaped }, report })
     }
 
     fn take(
@@ -78,19 +162,9 @@ impl Rows {
         if self.text_tokens.len() + self.report.skipped as usize >= MAX_ROWS {
             return Err(ImportError::TooManyRows);
         }
-        let number = match length {
-            Cell::Number(number) => Some(number),
-            Cell::Text(text) => number::read(text),
-            Cell::Missing | Cell::Other(_) => None,
-        };
-        let Some(number) = number else {
-            let why = match length {
-                Cell::Text(text) => format!("{:?} is not a number", clip(text)),
-                Cell::Other(what) => format!("{what} is not a number"),
-                Cell::Missing | Cell::Number(_) => "there is no value".to_owned(),
-            };
+        let Some(number) = number_of(length) else {
             self.report.skipped += 1;
-            self.problem(place, &why);
+            self.problem(place, &no_number(length));
             return Ok(());
         };
         let tokens = whole(number, 1, MAX_LENGTH, "length", place)?;
@@ -99,12 +173,7 @@ impl Rows {
             Number::Repaired(_) => Some(format!("read as {tokens}")),
         };
         if let Some(images) = images {
-            let number = match images {
-                Cell::Number(number) => Some(number),
-                Cell::Text(text) => number::read(text),
-                Cell::Missing | Cell::Other(_) => None,
-            };
-            let count = if let Some(number) = number {
+            let count = if let Some(number) = number_of(images) {
                 whole(number, 0, MAX_IMAGES, "number of images", place)?
             } else {
                 repair = Some("no number of images, read as 0".to_owned());
@@ -127,6 +196,23 @@ impl Rows {
     }
 }
 
+fn number_of(cell: Cell<'_>) -> Option<Number> {
+    match cell {
+        Cell::Number(number) => Some(number),
+        Cell::Text(text) => number::read(text),
+        Cell::Missing | Cell::Other(_) => None,
+    }
+}
+
+/// Why a cell is no number.
+fn no_number(cell: Cell<'_>) -> String {
+    match cell {
+        Cell::Text(text) => format!("{:?} is not a number", clip(text)),
+        Cell::Other(what) => format!("{what} is not a number"),
+        Cell::Missing | Cell::Number(_) => "there is no value".to_owned(),
+    }
+}
+
 /// The number inside its range, rounded where it has decimals.
 fn whole(number: Number, least: u32, most: u32, what: &str, place: &dyn Fn() -> String) -> Result<u32, ImportError> {
     let (value, shown) = match number {
@@ -146,6 +232,6 @@ fn whole(number: Number, least: u32, most: u32, what: &str, place: &dyn Fn() -> 
 }
 
 /// A value short enough for a message.
-fn clip(text: &str) -> String {
+pub(super) fn clip(text: &str) -> String {
     text.trim().chars().take(40).collect()
 }

@@ -1,14 +1,21 @@
 //! CSV and its relatives.
 
 use csv::{ReaderBuilder, StringRecord, Trim};
+use planner::data_aware::Preprocessing;
 
 use super::column::{self, Choice, Column};
+use super::media::{self, RowMedia};
 use super::number;
 use super::rows::{Cell, Rows};
 use super::{ImportError, Imported};
 
 /// Reads a table. Its first line is a header when it holds a cell that is no number.
-pub(super) fn import(text: &str, delimiter: u8, asked: Option<&str>) -> Result<Imported, ImportError> {
+pub(super) fn import(
+    text: &str,
+    delimiter: u8,
+    asked: Option<&str>,
+    rule: Option<Preprocessing>,
+) -> Result<Imported, ImportError> {
     let mut reader = ReaderBuilder::new()
         .delimiter(delimiter)
         .has_headers(false)
@@ -25,9 +32,31 @@ pub(super) fn import(text: &str, delimiter: u8, asked: Option<&str>) -> Result<I
     // With a header the columns show what they hold on the next line.
     let mut pending = if headed { read(&mut reader, &mut record)? } else { true };
     let columns = columns(&first, headed, &record);
+    let format = if headed { "CSV with header" } else { "CSV without header" };
+    let of_media = if headed { media::columns(&columns) } else { Vec::new() };
+    let mut rows = Rows::of(rule.filter(|_| !of_media.is_empty()));
+    for &(_, index) in &of_media {
+        rows.saw_media(&columns[index].name);
+    }
+    if rows.has_rule() {
+        let text = column::choose_text(&columns, asked)?;
+        while pending {
+            let line = record.position().map_or(0, csv::Position::line);
+            let cell = |index: usize| match record.get(index) {
+                Some("") | None => Cell::Missing,
+                Some(text) => Cell::Text(text),
+            };
+            let mut own = RowMedia::default();
+            let read_all = of_media.iter().try_for_each(|&(field, index)| own.cell(field, cell(index)));
+            let media = read_all.and_then(|()| own.finish());
+            rows.push_with_media(|| format!("line {line}"), text.map_or(Cell::Missing, cell), media)?;
+            pending = read(&mut reader, &mut record)?;
+        }
+        let source =
+            text.map_or_else(|| "no column of text".to_owned(), |text| format!("column {}", columns[text].name));
+        return rows.finish(format, source, Vec::new());
+    }
     let Choice { lengths, images, alternatives } = column::choose(&columns, asked)?;
-
-    let mut rows = Rows::default();
     while pending {
         let line = record.position().map_or(0, csv::Position::line);
         let place = || format!("line {line}");
@@ -41,7 +70,6 @@ pub(super) fn import(text: &str, delimiter: u8, asked: Option<&str>) -> Result<I
         }
         pending = read(&mut reader, &mut record)?;
     }
-    let format = if headed { "CSV with header" } else { "CSV without header" };
     rows.finish(format, format!("column {}", columns[lengths].name), alternatives)
 }
 

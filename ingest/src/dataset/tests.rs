@@ -11,7 +11,7 @@ fn rows(file: &str) -> (Vec<u32>, Vec<u32>, super::Report) {
 
 fn rows_of(file: &str, asked: Option<&str>) -> (Vec<u32>, Vec<u32>, super::Report) {
     match import(file.as_bytes(), asked) {
-        Ok(Imported { dataset: Dataset::Rows { text_tokens, images }, report }) => (text_tokens, images, report),
+        Ok(Imported { dataset: Dataset::Rows { text_tokens, images, .. }, report }) => (text_tokens, images, report),
         other => panic!("{file:?}: {other:?}"),
     }
 }

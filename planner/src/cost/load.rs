@@ -8,6 +8,7 @@ use super::partition::LayerRange;
 use crate::model::{Gradients, Model, Module, ModuleRole};
 use crate::timeline::MicrobatchShape;
 use crate::units::Flops;
+use crate::workload::shaped::{Encoded, ItemLengths, ItemSize};
 use crate::workload::{Packing, Sequence};
 
 /// What a microbatch, or a part of it, asks of one module.
@@ -21,7 +22,8 @@ pub struct ModuleLoad {
     pub useful_tokens: f64,
     /// Sum of squared lengths without padding.
     pub useful_squared: f64,
-    /// Items (images, clips) that the module reads or makes; 0 for text.
+    /// Items (images, clips) that the module reads or makes; 0 for text. Where the data say how long items are, as many of the model's
+    /// own as hand on the same tokens.
     pub items: f64,
 }
 
@@ -34,6 +36,11 @@ impl ModuleLoad {
     /// Of `items` that are each `length` tokens long and attend to themselves.
     fn equal_items(items: f64, length: f64) -> Self {
         Self { items, ..Self::unpadded(items * length, items * length * length) }
+    }
+
+    /// Of what an encoder computes.
+    fn encoded(encoded: Encoded) -> Self {
+        Self { items: encoded.items, ..Self::unpadded(encoded.tokens, encoded.squared) }
     }
 
     /// Of clips of video.
@@ -91,11 +98,12 @@ impl MicrobatchLoad {
                 ModuleLoad::sum(sequences.iter().map(|sequence| ModuleLoad::text(sequence, length)))
             }
             (ModuleRole::Generator, Some(_)) => ModuleLoad::sum(sequences.iter().map(ModuleLoad::video)),
-            (ModuleRole::VisionEncoder | ModuleRole::Generator, _) => {
+            (ModuleRole::Generator, None) => {
                 ModuleLoad::equal_items(f64::from(shape.images), f64::from(module.tokens_per_item()))
             }
+            (ModuleRole::VisionEncoder, _) => read(sequences, shape.images, |sequence| &sequence.image_lengths, module),
             (ModuleRole::AudioEncoder, _) => {
-                ModuleLoad::equal_items(f64::from(shape.audio_clips), f64::from(module.tokens_per_item()))
+                read(sequences, shape.audio_clips, |sequence| &sequence.clip_lengths, module)
             }
         };
         Self { modules: model.modules.iter().map(of_module).collect(), shape }
@@ -139,6 +147,15 @@ impl MicrobatchLoad {
         };
         (layer * f64::from(range.len()) + head) * passes
     }
+}
+
+/// What an encoder computes for all of so many items.
+fn read(sequences: &[Sequence], count: u32, lengths: instances::LengthsOf, module: &Module) -> ModuleLoad {
+    let mut all = ItemLengths::default();
+    for sequence in sequences {
+        all.join(lengths(sequence));
+    }
+    ModuleLoad::encoded(all.encoded((count, count), ItemSize::of(module)))
 }
 
 /// The length to which every sequence of a microbatch is padded: that of the longest, unless sequences are packed.

@@ -7,6 +7,10 @@ mod native;
 mod sound;
 mod tiles;
 
+use serde::{Deserialize, Serialize};
+
+use crate::workload::Modality;
+
 /// An image, in pixels.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct ImageSize {
@@ -54,15 +58,20 @@ impl InputShape {
 }
 
 /// How a family of models reads images, video and sound.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
 pub enum Preprocessing {
     /// LLaVA-OneVision: tiles of 384 pixels by aspect ratio (anyres, at most 9 tiles' worth of tokens).
+    #[serde(rename = "llava-onevision")]
     LlavaOneVision,
     /// InternVL 1.5 and later: 1 to 12 tiles of 448 pixels and a thumbnail.
+    #[serde(rename = "internvl")]
     InternVl,
     /// Qwen2-VL: any resolution in patches of 14 pixels, merged 2 x 2.
+    #[serde(rename = "qwen-vl")]
     QwenVl,
     /// Qwen2-Audio: clips of 30 s, pooled.
+    #[serde(rename = "qwen2-audio")]
     Qwen2Audio,
 }
 
@@ -77,6 +86,39 @@ impl Preprocessing {
             Self::InternVl => "internvl",
             Self::QwenVl => "qwen-vl",
             Self::Qwen2Audio => "qwen2-audio",
+        }
+    }
+
+    /// The rule of that identifier.
+    pub fn of_id(id: &str) -> Option<Self> {
+        Self::ALL.into_iter().find(|rule| rule.id() == id)
+    }
+
+    /// Name as shown.
+    pub const fn title(self) -> &'static str {
+        match self {
+            Self::LlavaOneVision => "LLaVA-OneVision",
+            Self::InternVl => "InternVL",
+            Self::QwenVl => "Qwen-VL",
+            Self::Qwen2Audio => "Qwen2-Audio",
+        }
+    }
+
+    /// What it reads beside text; of everything else nothing is left.
+    pub const fn modality(self) -> Modality {
+        match self {
+            Self::LlavaOneVision | Self::InternVl | Self::QwenVl => Modality::Images,
+            Self::Qwen2Audio => Modality::Clips,
+        }
+    }
+
+    /// Length of every item in the encoder, in tokens; `None` where items differ.
+    pub const fn item_tokens(self) -> Option<u32> {
+        match self {
+            Self::LlavaOneVision => Some(tiles::LLAVA_PATCHES),
+            Self::InternVl => Some(tiles::INTERNVL_PATCHES),
+            Self::QwenVl => None,
+            Self::Qwen2Audio => Some(sound::ENCODER_FRAMES),
         }
     }
 

@@ -47,6 +47,8 @@ struct Planner<'a> {
     pricing: &'a Pricing<'a>,
     kind: PlannerKind,
     input: OptimizerInput,
+    /// Tokens that the encoder hands on in the representative batch.
+    handed_on: f64,
 }
 
 /// A strategy with what it stands on.
@@ -75,7 +77,9 @@ pub(crate) fn plan(
     if let Some(binding) = does_not_apply(scenario) {
         return Ok(Err(NoPlan { binding, search: Search::default() }));
     }
-    let mut planner = Planner { scenario, pricing, kind, input: input(scenario, sizing) };
+    let load = MicrobatchLoad::of(&sizing.sequences, &scenario.model, scenario.workload.packing);
+    let handed_on = load.entering(&scenario.model, 1);
+    let mut planner = Planner { scenario, pricing, kind, input: input(scenario, sizing), handed_on };
     let mut search = Search::default();
     let mut binding = String::new();
     for _ in 0..MOST_TIGHTENINGS {
@@ -446,13 +450,10 @@ impl Planner<'_> {
     /// What a round of mean items hands from the encoder to the backbone, in words.
     fn handed_on(&self, configuration: &Configuration) -> String {
         let modules = &self.scenario.model.modules;
-        let items: f64 = self.input.items.iter().map(|item| item.batch * item.weight).sum();
-        let mean = items / self.input.items.iter().map(|item| item.weight).sum::<f64>();
-        let a_round = mean * f64::from(self.input.global_batch) / f64::from(configuration.microbatches);
         let round = Round {
             encoder_copies: configuration.encoder.data,
             backbone_copies: configuration.backbone.data,
-            tokens: a_round * f64::from(modules[0].backbone_tokens_per_item()),
+            tokens: self.handed_on / f64::from(configuration.microbatches),
             token_bytes: self.scenario.training.width() * f64::from(modules[1].hidden),
             readers: configuration.backbone.tensor,
         };

@@ -73,6 +73,11 @@ impl ValidScenario {
         &self.id
     }
 
+    /// The datasets that the scenario names.
+    pub fn datasets(&self) -> impl Iterator<Item = &Dataset> {
+        self.datasets.iter().map(|(_, dataset)| dataset.as_ref())
+    }
+
     /// A dataset that the scenario names.
     pub fn dataset(&self, id: &str) -> Option<&Dataset> {
         self.datasets.iter().find(|(name, _)| name == id).map(|(_, dataset)| dataset.as_ref())

@@ -63,7 +63,7 @@ pub struct Answer {
 pub fn answer(question: &Question, _: &dyn Workers, _: &dyn Watch) -> Result<Answer, Vec<FieldError>> {
     let mut errors = Vec::new();
     let mut wrong = |pointer: &str, detail: String| errors.push(FieldError::new(pointer, detail));
-    let family = Preprocessing::ALL.into_iter().find(|family| family.id() == question.preprocessing);
+    let family = Preprocessing::of_id(&question.preprocessing);
     if family.is_none() {
         let known = Preprocessing::ALL.map(Preprocessing::id).join(", ");
         wrong("/preprocessing", format!("{:?} is none of {known}", question.preprocessing));

@@ -2,7 +2,7 @@
 
 use super::distribution::draw_histogram;
 use super::phases::distribution_at;
-use super::{Dataset, Distribution, RealDistribution, SampleShape, SampleSource, video_ms};
+use super::{Dataset, Distribution, Modality, RealDistribution, SampleShape, SampleSource, video_ms};
 use crate::random::Random;
 use crate::scenario::ValidScenario;
 
@@ -72,6 +72,7 @@ impl Draw<'_> {
                     images: images.unwrap_or(own).draw(&mut self.random),
                     audio_clips: self.clips(audio_clips.as_ref()),
                     video_ms: self.video(video_s.as_ref()),
+                    shaped: None,
                 };
                 if let Some(ratio) = text_per_item {
                     shape.text_tokens = shape.text_tokens.saturating_add(self.text_of_items(ratio, shape));
@@ -83,8 +84,12 @@ impl Draw<'_> {
                 let mut shape = draw_row(dataset, &mut self.random);
                 if let Some(images) = images.or(own.as_ref()) {
                     shape.images = images.draw(&mut self.random);
+                    shape.shaped = shape.shaped_as(Modality::Clips);
                 }
-                shape.audio_clips = self.clips(audio_clips.as_ref());
+                if let Some(clips) = audio_clips {
+                    shape.audio_clips = clips.draw(&mut self.random);
+                    shape.shaped = shape.shaped_as(Modality::Images);
+                }
                 shape.video_ms = self.video(video_s.as_ref());
                 shape
             }
@@ -126,10 +131,15 @@ impl Draw<'_> {
 
 fn draw_row(dataset: &Dataset, random: &mut Random) -> SampleShape {
     match dataset {
-        Dataset::Rows { text_tokens, images } => {
+        Dataset::Rows { text_tokens, images, shaped } => {
             let row = random.below(text_tokens.len() as u64) as usize;
-            let images = images.get(row).copied().unwrap_or(0);
-            SampleShape { text_tokens: text_tokens[row], images, ..SampleShape::default() }
+            let items = images.get(row).copied().unwrap_or(0);
+            let shaped = shaped.as_ref().and_then(|shaped| shaped.of(row));
+            let sample = SampleShape { text_tokens: text_tokens[row], shaped, ..SampleShape::default() };
+            match shaped.map(|shaped| shaped.modality) {
+                Some(Modality::Clips) => SampleShape { audio_clips: items, ..sample },
+                Some(Modality::Images) | None => SampleShape { images: items, ..sample },
+            }
         }
         Dataset::Histogram { edges, counts } => {
             SampleShape { text_tokens: draw_histogram(random, edges, counts), ..SampleShape::default() }

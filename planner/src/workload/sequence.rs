@@ -1,6 +1,7 @@
 //! A sequence of the backbone with what belongs to its samples.
 
-use super::{Packing, PackingRule, SampleShape};
+use super::shaped::{Fitted, ItemLengths};
+use super::{Modality, Packing, PackingRule, SampleShape};
 use crate::model::Model;
 
 /// One sequence of the backbone, with the images, sound and video that belong to it; of one sample, or of several.
@@ -23,6 +24,10 @@ pub struct Sequence {
     pub images: u32,
     /// Clips of sound.
     pub audio_clips: u32,
+    /// Of the images those whose lengths the data say.
+    pub image_lengths: ItemLengths,
+    /// Of the clips of sound those whose lengths the data say.
+    pub clip_lengths: ItemLengths,
     /// Clips of video, one of a sample at most.
     pub video_clips: u32,
     /// Duration of all of them, in milliseconds.
@@ -40,15 +45,16 @@ impl Sequence {
     /// the longest video is cut from the clip.
     pub fn of_sample(sample: SampleShape, model: &Model, rule: &PackingRule) -> (Self, bool) {
         let read = sample.as_read_by(model);
-        let fitting = |count: u32, room: u32, each: u32| count.min(room.checked_div(each).unwrap_or(u32::MAX));
         let (per_image, per_clip) = (model.tokens_per_image(), model.tokens_per_clip());
-        let images = fitting(read.images, rule.context_length, per_image);
-        let room = rule.context_length - images * per_image;
-        let audio_clips = fitting(read.audio_clips, room, per_clip);
-        let room = room - audio_clips * per_clip;
+        let images = Fitted::of(read.images, rule.context_length, per_image, read.shaped_as(Modality::Images));
+        let room = rule.context_length - images.tokens;
+        let clips = Fitted::of(read.audio_clips, room, per_clip, read.shaped_as(Modality::Clips));
+        let room = room - clips.tokens;
+        let (images, audio_clips, image_lengths, clip_lengths) =
+            (images.count, clips.count, images.lengths, clips.lengths);
         let text = read.text_tokens.min(room);
         let video_ms = read.video_ms.min(rule.max_video_ms.unwrap_or(u32::MAX));
-        let kept = SampleShape { text_tokens: text, images, audio_clips, video_ms };
+        let kept = SampleShape { text_tokens: text, images, audio_clips, video_ms, shaped: read.shaped };
 
         let tokens = rule.context_length - room + text;
         let squared = u64::from(tokens).pow(2);
@@ -61,6 +67,8 @@ impl Sequence {
             useful_squared: squared,
             images,
             audio_clips,
+            image_lengths,
+            clip_lengths,
             video_clips: u32::from(video_ms > 0),
             video_ms: u64::from(video_ms),
             video_tokens,
@@ -86,6 +94,8 @@ impl Sequence {
         self.useful_squared += other.useful_squared;
         self.images += other.images;
         self.audio_clips += other.audio_clips;
+        self.image_lengths.join(&other.image_lengths);
+        self.clip_lengths.join(&other.clip_lengths);
         self.video_clips += other.video_clips;
         self.video_ms += other.video_ms;
         self.video_tokens = self.video_tokens.saturating_add(other.video_tokens);

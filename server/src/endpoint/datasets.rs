@@ -1,12 +1,13 @@
 //! Datasets: upload, list, change, delete, restore.
 
-use api::dataset::{DatasetList, DatasetSummary, ImportReport, Uploaded};
+use api::dataset::{DatasetList, DatasetSummary, ImportReport, MediaReport, ShapedColumns, ShapedReport, Uploaded};
 use api::shelf::{LARGEST_PAGE, ListQuery, Words};
 use axum::Json;
 use axum::body::Bytes;
 use axum::extract::rejection::{BytesRejection, JsonRejection, QueryRejection};
 use axum::extract::{Path, Query, State};
 use ingest::dataset::{ImportError, Imported};
+use planner::data_aware::Preprocessing;
 use planner::outcome::HistogramColumns;
 use planner::workload::Dataset;
 use serde::Deserialize;
@@ -29,6 +30,10 @@ pub(crate) struct UploadOptions {
     name: Option<String>,
     /// Column or key that holds the lengths; absent: the best known name.
     column: Option<String>,
+    /// Rule by which sizes of images, frames of video and seconds of sound become items of the encoder and tokens of the backbone;
+    /// absent: none, images count as they stand.
+    #[param(inline)]
+    preprocessing: Option<Preprocessing>,
 }
 
 /// Stored datasets, pinned ones and then the newest first. Further orders are `samples` and `size`.
@@ -72,9 +77,10 @@ pub(crate) async fn upload(
     let body = body.map_err(|rejection| ApiError::body(&rejection, LARGEST_UPLOAD))?;
     let name = options.name.as_deref().and_then(label::file).unwrap_or_else(|| "dataset".to_owned());
     let column = options.column.filter(|column| !column.is_empty());
-    let (dataset, report) = tokio::task::spawn_blocking(move || read(&body, name, column.as_deref()))
-        .await
-        .map_err(|error| ApiError::Fault(format!("an import stopped unexpectedly: {error}")))??;
+    let (dataset, report) =
+        tokio::task::spawn_blocking(move || read(&body, name, column.as_deref(), options.preprocessing))
+            .await
+            .map_err(|error| ApiError::Fault(format!("an import stopped unexpectedly: {error}")))??;
     let id = dataset.id.clone();
     let is_new = app.store.writer().store_dataset(dataset, app.clock.now()).await?;
     let uploaded = Uploaded { dataset: app.store.reader().dataset(&id).await?, report };
@@ -137,10 +143,18 @@ pub(crate) async fn delete(State(app): Shared, Path(id): Path<String>) -> Result
 }
 
 /// Reads a file and prepares what is stored of it; takes a second for the largest.
-fn read(bytes: &[u8], name: String, column: Option<&str>) -> Result<(NewDataset, ImportReport), ImportError> {
-    let Imported { dataset, report } = ingest::dataset::import(bytes, column)?;
+fn read(
+    bytes: &[u8],
+    name: String,
+    column: Option<&str>,
+    rule: Option<Preprocessing>,
+) -> Result<(NewDataset, ImportReport), ImportError> {
+    let Imported { dataset, report } = match rule {
+        Some(rule) => ingest::dataset::import_by(bytes, column, rule)?,
+        None => ingest::dataset::import(bytes, column)?,
+    };
     let (samples, text_tokens, images) = match &dataset {
-        Dataset::Rows { text_tokens, images } => {
+        Dataset::Rows { text_tokens, images, .. } => {
             (text_tokens.len() as u64, HistogramColumns::of_values(text_tokens), HistogramColumns::of_values(images))
         }
         Dataset::Histogram { edges, counts } => {
@@ -150,6 +164,12 @@ fn read(bytes: &[u8], name: String, column: Option<&str>) -> Result<(NewDataset,
     // Half a sample in all is still a sample.
     let samples = samples.max(1);
     let text_tokens = text_tokens.ok_or(ImportError::Empty)?;
+    let shaped = shaped_columns(&dataset);
+    let media = report.media.map(|media| {
+        let figures = shaped.as_ref().zip(images.as_ref());
+        let shaped = figures.map(|(shaped, items)| shaped_report(&media, shaped, items, samples));
+        MediaReport { columns: media.columns, advice: media.advice, shaped }
+    });
     let content = dataset_id::canonical(&dataset);
     let id = dataset_id::of(&content);
     let report = ImportReport {
@@ -160,6 +180,42 @@ fn read(bytes: &[u8], name: String, column: Option<&str>) -> Result<(NewDataset,
         repaired: report.repaired,
         skipped: report.skipped,
         first_problem: report.first_problem,
+        media,
     };
-    Ok((NewDataset { id, name, samples, text_tokens, images, content }, report))
+    Ok((NewDataset { id, name, samples, text_tokens, images, shaped, content }, report))
+}
+
+/// Lengths of the backbone's sequences, s(d), where a rule has read media.
+fn shaped_columns(dataset: &Dataset) -> Option<ShapedColumns> {
+    let Dataset::Rows { text_tokens, shaped: Some(shaped), .. } = dataset else { return None };
+    let lengths: Vec<u32> =
+        text_tokens.iter().zip(&shaped.backbone_tokens).map(|(text, items)| text.saturating_add(*items)).collect();
+    Some(ShapedColumns { preprocessing: shaped.preprocessing, backbone_tokens: HistogramColumns::of_values(&lengths)? })
+}
+
+fn shaped_report(
+    media: &ingest::dataset::MediaReport,
+    shaped: &ShapedColumns,
+    items: &HistogramColumns,
+    samples: u64,
+) -> ShapedReport {
+    let unread = [
+        (media.unread_images, "image", "images"),
+        (media.unread_frames, "frame of video", "frames of video"),
+        (media.unread_clips, "clip of sound", "clips of sound"),
+    ];
+    ShapedReport {
+        preprocessing: shaped.preprocessing,
+        with_items: samples.saturating_sub(media.without_items),
+        without_items: media.without_items,
+        mean_batch: items.mean,
+        largest_batch: items.max,
+        mean_backbone_tokens: shaped.backbone_tokens.mean,
+        largest_backbone_tokens: shaped.backbone_tokens.max,
+        unread: unread
+            .into_iter()
+            .filter(|(count, ..)| *count > 0)
+            .map(|(count, one, many)| format!("{count} {}", if count == 1 { one } else { many }))
+            .collect(),
+    }
 }

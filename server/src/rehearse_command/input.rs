@@ -106,7 +106,7 @@ impl Input {
 
     /// Plans a scenario by one planner and takes its timelines.
     fn planned(text: &str, arguments: &RehearseArguments) -> anyhow::Result<Result<Self, Wrong>> {
-        let files = Files::read(&arguments.datasets)?;
+        let files = Files::read(&arguments.datasets, arguments.preprocessing)?;
         let lines = |errors: Vec<planner::scenario::FieldError>| errors.iter().map(ToString::to_string).collect();
         let mut scenario = match planner::scenario::parse(text) {
             Ok(scenario) => scenario,

@@ -1,10 +1,11 @@
 //! Uploaded datasets.
 
-use api::dataset::{DatasetList, DatasetSummary};
+use api::dataset::{DatasetList, DatasetSummary, ShapedColumns};
 use api::shelf::Words;
 use jiff::Timestamp;
 use planner::outcome::HistogramColumns;
 use planner::workload::Dataset;
+use serde::{Deserialize, Serialize};
 
 use super::kept::Kept;
 use super::{Order, Reader, Shelf, StoreError, Wanted, Writer};
@@ -42,15 +43,27 @@ pub struct NewDataset {
     pub text_tokens: HistogramColumns,
     /// Distribution of images, where the file has them.
     pub images: Option<HistogramColumns>,
+    /// What a rule made of media.
+    pub shaped: Option<ShapedColumns>,
     /// Canonical form.
     pub content: Vec<u8>,
+}
+
+/// What is said of images, in one column: without a rule the histogram alone, as it ever was.
+#[derive(Serialize, Deserialize)]
+struct Items {
+    #[serde(flatten)]
+    images: HistogramColumns,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    shaped: Option<ShapedColumns>,
 }
 
 impl Writer {
     /// Stores a dataset; the same content again changes nothing. Says whether it is new.
     pub async fn store_dataset(&self, dataset: NewDataset, now: Timestamp) -> Result<bool, StoreError> {
         let text_tokens = json(&dataset.text_tokens);
-        let images = dataset.images.as_ref().map(json);
+        let shaped = dataset.shaped;
+        let images = dataset.images.map(|images| json(&Items { images, shaped }));
         let mut write = self.begin().await?;
         let is_known: bool =
             sqlx::query_scalar("SELECT EXISTS (SELECT 1 FROM dataset WHERE id = ? AND deleted_at_ms IS NULL)")
@@ -214,22 +227,25 @@ impl Reader {
 }
 
 fn summary(row: SummaryRow) -> Result<DatasetSummary, StoreError> {
-    let columns = |json: &str| serde_json::from_str(json).map_err(|error| DATASET.damaged(&error));
+    let damaged = |error: serde_json::Error| DATASET.damaged(&error);
+    let items: Option<Items> = row.images_json.as_deref().map(serde_json::from_str).transpose().map_err(damaged)?;
+    let (images, shaped) = items.map_or((None, None), |items| (Some(items.images), items.shaped));
     Ok(DatasetSummary {
         id: row.id,
         name: row.name,
         samples: row.samples.unsigned_abs(),
-        text_tokens: columns(&row.text_tokens_json)?,
-        images: row.images_json.as_deref().map(columns).transpose()?,
+        text_tokens: serde_json::from_str(&row.text_tokens_json).map_err(damaged)?,
+        images,
+        shaped,
         created_at: rfc3339(row.created_at_ms),
         note: row.note,
-        tags: serde_json::from_str(&row.tags_json).map_err(|error| DATASET.damaged(&error))?,
+        tags: serde_json::from_str(&row.tags_json).map_err(damaged)?,
         pinned: row.pinned_at_ms.is_some(),
         deleted_at: row.deleted_at_ms.map(rfc3339),
         bytes: row.bytes.unsigned_abs(),
     })
 }
 
-fn json(columns: &HistogramColumns) -> String {
+fn json(columns: &impl Serialize) -> String {
     serde_json::to_string(columns).expect("histograms hold only numbers in lists")
 }

@@ -149,3 +149,96 @@ async fn real_lengths_are_planned_by_sequence() {
         assert!(batches.iter().all(|time| time["batches"].as_array().unwrap().len() == 2), "{batches:?}");
     }
 }
+
+/// Rows with images, video and sound, written by us.
+const MEDIA: &str = include_str!("../../e2e/fixtures/media_rows.jsonl");
+
+async fn uploaded(house: &House, rule: &str) -> Value {
+    let reply = house.post(&format!("/api/v1/datasets?name=media.jsonl{rule}"), MEDIA).await;
+    assert!(matches!(reply.status, 200 | 201), "{reply:?}");
+    reply.json()
+}
+
+/// InternVL makes 256 tokens of every tile, so the backbone's mean is that of the text and 256 times the mean of the tiles.
+#[tokio::test]
+async fn media_become_items_by_the_rule_that_is_chosen() {
+    let house = House::open().await;
+    let plain = uploaded(&house, "").await;
+    let advice = plain["report"]["media"]["advice"].as_str().unwrap();
+    assert!(advice.contains("internvl") && advice.contains("qwen2-audio"), "{advice}");
+    assert_eq!(plain["dataset"]["shaped"], Value::Null);
+
+    let tiles = uploaded(&house, "&preprocessing=internvl").await;
+    let (dataset, shaped) = (&tiles["dataset"], &tiles["report"]["media"]["shaped"]);
+    assert_eq!(dataset["shaped"]["preprocessing"], "internvl");
+    assert_eq!((&shaped["with_items"], &shaped["without_items"]), (&json!(36), &json!(4)));
+    assert_eq!(shaped["unread"], json!(["2 clips of sound"]));
+    let mean = |columns: &Value| columns["mean"].as_f64().unwrap();
+    let expected = mean(&dataset["text_tokens"]) + 256.0 * mean(&dataset["images"]);
+    assert!((mean(&dataset["shaped"]["backbone_tokens"]) - expected).abs() < 1e-9, "{tiles}");
+    assert_eq!(shaped["mean_batch"], dataset["images"]["mean"]);
+
+    let native = uploaded(&house, "&preprocessing=qwen-vl").await;
+    let ids = [&plain, &tiles, &native].map(|uploaded| uploaded["dataset"]["id"].as_str().unwrap().to_owned());
+    assert!(ids[0] != ids[1] && ids[1] != ids[2] && ids[0] != ids[2], "{ids:?}");
+    // Stored, listed, deleted and brought back with its rule.
+    assert_eq!(house.get(&api::path::dataset(&ids[1])).await.json::<Value>(), *dataset);
+    assert_eq!(uploaded(&house, "&preprocessing=internvl").await["dataset"], *dataset);
+    house.delete(&api::path::dataset(&ids[1])).await;
+    assert_eq!(house.post(&api::path::dataset_restore(&ids[1]), "").await.json::<Value>()["shaped"], dataset["shaped"]);
+    assert_eq!(count(&house).await, 3);
+
+    let reply = house.post("/api/v1/datasets?preprocessing=clip", MEDIA).await.problem();
+    assert!(reply.status == 400 && reply.detail.contains("llava-onevision"), "{reply:?}");
+    let zero = "{\"text_tokens\": 5, \"images\": [[0, 9]]}\n".repeat(3);
+    let reply = house.post("/api/v1/datasets?preprocessing=internvl", zero).await.problem();
+    assert!(reply.status == 422 && reply.detail.contains("line 1: images: image 1: 0 x 9 pixels"), "{reply:?}");
+    let lengths: Value = house.post("/api/v1/datasets?preprocessing=internvl", "5 7 9").await.json();
+    assert!(lengths["report"]["media"]["advice"].as_str().unwrap().contains("nothing to preprocess"), "{lengths}");
+}
+
+/// What DFLOP plans on the samples of a rule; a dataset for sound is refused by name.
+#[tokio::test(flavor = "multi_thread")]
+async fn dflop_plans_what_the_rule_made() {
+    let house = House::open().await;
+    let mut stages = Vec::new();
+    for (rule, model, noted) in [
+        ("internvl", "internvl3-8b", false),
+        ("qwen-vl", "internvl3-8b", false),
+        ("llava-onevision", "llava-ov-7b", false),
+        ("internvl", "llava-ov-7b", true),
+    ] {
+        let dataset = uploaded(&house, &format!("&preprocessing={rule}")).await;
+        let scenario = json!({
+            "schema": "scenario/1", "model": {"preset": model}, "cluster": {"preset": "a100-80gb", "nodes": 1},
+            "workload": {
+                "samples": {"kind": "dataset", "id": dataset["dataset"]["id"]},
+                "global_batch": 32, "context_length": 32_768, "packing": "packed", "max_samples": 1
+            },
+            "training": {"recompute": "full"}, "planners": ["1f1b", "dflop"], "iterations": 2
+        });
+        let id = house.store(&scenario).await;
+        assert_eq!(house.plan(&id).await["state"]["state"], "done");
+        let outcome: Value = house.get(&api::path::outcome(&id)).await.json();
+        let workload = &outcome["outcome"]["workload"];
+        let note = workload["notes"][0].as_str().unwrap_or_default();
+        assert_eq!(note.contains("items of 1024 tokens in the encoder"), noted, "{rule} {model}: {note}");
+        // Drawn with replacement, so the longest is at most that of the dataset.
+        let longest = dataset["dataset"]["shaped"]["backbone_tokens"]["max"].as_f64().unwrap();
+        assert!(workload["sample_tokens"]["max"].as_f64().unwrap() <= longest, "{workload}");
+        let results = outcome["outcome"]["results"].as_array().unwrap();
+        let dflop = results.iter().find(|result| result["planner"] == "dflop").unwrap();
+        assert_eq!(dflop["answer"]["status"], "planned", "{rule} {model}: {dflop}");
+        stages.push(json!([dflop["answer"]["placement"], dflop["answer"]["stages"], dflop["answer"]["metrics"]]));
+    }
+    for (place, one) in stages.iter().enumerate() {
+        assert!(stages[..place].iter().all(|other| other != one), "rule {place} changes nothing");
+    }
+
+    let sound = uploaded(&house, "&preprocessing=qwen2-audio").await;
+    let mut scenario = house::scenario();
+    scenario["model"] = json!({"preset": "llava-ov-7b"});
+    scenario["workload"]["samples"] = json!({"kind": "dataset", "id": sound["dataset"]["id"]});
+    let reply = house.request("PUT", api::path::SCENARIOS, scenario.to_string()).await;
+    assert_eq!((reply.status, reply.pointers()), (422, vec!["/workload/samples/audio_clips".to_owned()]));
+}

@@ -55,7 +55,7 @@ fn bytes(hex: &str) -> Vec<u8> {
 
 fn rows(bytes: &[u8], asked: Option<&str>) -> (Vec<u32>, Vec<u32>) {
     match import(bytes, asked).map(|imported| imported.dataset) {
-        Ok(Dataset::Rows { text_tokens, images }) => (text_tokens, images),
+        Ok(Dataset::Rows { text_tokens, images, .. }) => (text_tokens, images),
         other => panic!("{other:?}"),
     }
 }

@@ -5,7 +5,11 @@ use std::ops::Range;
 use super::{ModuleLoad, common_length};
 use crate::model::{Module, ModuleRole};
 use crate::timeline::MicrobatchShape;
+use crate::workload::shaped::{ItemLengths, ItemSize};
 use crate::workload::{MicrobatchContents, Packing, Sequence};
+
+/// The items of a sequence that a module reads and whose lengths the data say.
+pub(super) type LengthsOf = fn(&Sequence) -> &ItemLengths;
 
 /// What a module counts its work in.
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -32,6 +36,8 @@ pub struct Instances<'a> {
     unit: Unit,
     /// Instances before every carrier (a member; for sequences, a sequence), and all of them at the end.
     before: Vec<u32>,
+    /// Where the data say how long items are, of every carrier; and how long the others are.
+    lengths: Option<(LengthsOf, ItemSize)>,
 }
 
 impl<'a> Instances<'a> {
@@ -55,7 +61,15 @@ impl<'a> Instances<'a> {
             sum = sum.saturating_add(unit.carried_by(carrier));
             before.push(sum);
         }
-        Self { contents, unit, before }
+        let of_items: Option<LengthsOf> = match module.role {
+            ModuleRole::VisionEncoder => Some(|carrier| &carrier.image_lengths),
+            ModuleRole::AudioEncoder => Some(|carrier| &carrier.clip_lengths),
+            ModuleRole::Backbone | ModuleRole::Generator => None,
+        };
+        let lengths = of_items
+            .filter(|of| carriers.iter().any(|carrier| of(carrier).items > 0))
+            .map(|of| (of, ItemSize::of(module)));
+        Self { contents, unit, before, lengths }
     }
 
     /// How many there are, N.
@@ -73,9 +87,10 @@ impl<'a> Instances<'a> {
     /// What a range of instances asks of the module.
     pub fn load(&self, range: Range<u32>) -> ModuleLoad {
         match self.unit {
-            Unit::Image { length } | Unit::Sound { length } => {
-                ModuleLoad::equal_items(f64::from(length_of(&range)), length)
-            }
+            Unit::Image { length } | Unit::Sound { length } => match self.lengths {
+                Some((of, own)) => self.load_by_carrier(&range, of, own),
+                None => ModuleLoad::equal_items(f64::from(length_of(&range)), length),
+            },
             Unit::Sequence { length } => {
                 let sequences = &self.contents.sequences()[self.carriers(&range)];
                 ModuleLoad::sum(sequences.iter().map(|sequence| ModuleLoad::text(sequence, length)))
@@ -84,6 +99,17 @@ impl<'a> Instances<'a> {
                 ModuleLoad::sum(self.contents.members()[self.carriers(&range)].iter().map(ModuleLoad::video))
             }
         }
+    }
+
+    /// Of items that differ from sample to sample; those of one sample count as equally long.
+    fn load_by_carrier(&self, range: &Range<u32>, of: LengthsOf, own: ItemSize) -> ModuleLoad {
+        let carriers = self.carriers(range);
+        let part = |carrier: usize| {
+            let (first, end) = (self.before[carrier], self.before[carrier + 1]);
+            let count = end.min(range.end).saturating_sub(first.max(range.start));
+            ModuleLoad::encoded(of(&self.contents.members()[carrier]).encoded((count, end - first), own))
+        };
+        ModuleLoad::sum(carriers.map(part))
     }
 
     /// The samples that a range of instances belongs to, as indices of [`MicrobatchContents::members`]. Neighbouring

@@ -14,7 +14,7 @@ fn contents(batch: &PackedBatch) -> MicrobatchContents {
 }
 
 const fn sample(text_tokens: u32, images: u32, audio_clips: u32, video_ms: u32) -> SampleShape {
-    SampleShape { text_tokens, images, audio_clips, video_ms }
+    SampleShape { text_tokens, images, audio_clips, video_ms, shaped: None }
 }
 
 #[test]

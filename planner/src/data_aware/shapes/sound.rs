@@ -7,7 +7,7 @@ const CLIP_S: f64 = 30.0;
 /// Frames of the spectrogram in a second.
 const FRAMES_PER_S: f64 = 100.0;
 /// What the encoder computes of every clip, padded to its full length: 3,000 frames, halved by a convolution.
-const ENCODER_FRAMES: u32 = 1500;
+pub(super) const ENCODER_FRAMES: u32 = 1500;
 
 /// Qwen2-Audio: every clip is padded for the encoder; of its own frames a convolution of stride two leaves half, pooling by two
 /// a fourth.

@@ -5,6 +5,8 @@ use super::{ImageSize, InputShape};
 /// LLaVA-OneVision's tiles: 384 pixels, 27 x 27 patches of 14.
 const LLAVA_TILE_PX: u32 = 384;
 const LLAVA_EDGE: u32 = 27;
+/// Patches of a tile.
+pub(super) const LLAVA_PATCHES: u32 = LLAVA_EDGE * LLAVA_EDGE;
 /// Grids of 1 x 1 to 6 x 6 tiles.
 const LLAVA_GRID: u32 = 6;
 /// More than that many tiles' worth of tokens are interpolated down.
@@ -17,7 +19,7 @@ const LLAVA_FRAME_TOKENS: u64 = 196;
 /// A lone image: the whole image as one tile and a grid of tiles, of which padding is cut away, a token behind every row. One
 /// of several images: the whole alone. A frame: the whole, pooled; a token behind the video.
 pub(super) fn llava_onevision(shape: &mut InputShape, images: &[ImageSize], frames: u32) {
-    let patches = LLAVA_EDGE * LLAVA_EDGE;
+    let patches = LLAVA_PATCHES;
     if let [image] = images
         && frames == 0
     {
@@ -64,7 +66,7 @@ fn tokens_of_grid(image: ImageSize, columns: u32, rows: u32) -> u64 {
         let filled = (width * (f64::from(high) / height)) as u32;
         wide -= (wide - filled) / 2 * 2;
     }
-    let patches = f64::from(LLAVA_EDGE * LLAVA_EDGE);
+    let patches = f64::from(LLAVA_PATCHES);
     let ratio = (f64::from(high) * f64::from(wide) / (LLAVA_MOST_TILES * patches)).sqrt();
     if ratio > LLAVA_LEAST_SHRINKING {
         (high, wide) = ((f64::from(high) / ratio).floor() as u32, (f64::from(wide) / ratio).floor() as u32);
@@ -74,7 +76,7 @@ fn tokens_of_grid(image: ImageSize, columns: u32, rows: u32) -> u64 {
 
 /// InternVL's tiles: 448 pixels, 32 x 32 patches merged 2 x 2.
 const INTERNVL_TILE_PX: f64 = 448.0;
-const INTERNVL_PATCHES: u32 = 1024;
+pub(super) const INTERNVL_PATCHES: u32 = 1024;
 const INTERNVL_TOKENS: u64 = 256;
 /// Tiles of all images of an item.
 const INTERNVL_MOST_TILES: u32 = 12;

@@ -7,6 +7,7 @@ use crate::data_aware::{ActivationTable, Curve, DegreeProfile, ItemWork, ModuleP
 use crate::model::{Model, Module};
 use crate::scenario::Scenario;
 use crate::workload::Sequence;
+use crate::workload::shaped::ItemSize;
 
 /// Sizes that the encoder is profiled at: images or clips of a microbatch.
 const BATCHES: [u32; 12] = [1, 2, 3, 4, 6, 8, 12, 16, 32, 64, 128, 256];
@@ -74,12 +75,19 @@ pub(super) fn backbone(scenario: &Scenario, module: &Module) -> ModuleProfile {
 /// What a sequence is to the two modules.
 pub(super) fn work(model: &Model, sequence: &Sequence) -> ItemWork {
     let (encoder, backbone) = (&model.modules[0], &model.modules[1]);
-    let items = if encoder.audio.is_some() { sequence.audio_clips } else { sequence.images };
+    let (items, lengths) = if encoder.audio.is_some() {
+        (sequence.audio_clips, &sequence.clip_lengths)
+    } else {
+        (sequence.images, &sequence.image_lengths)
+    };
+    let own = ItemSize::of(encoder);
+    let encoded = lengths.encoded((items, items), own);
     let tokens = f64::from(sequence.computed_tokens);
     ItemWork {
-        batch: f64::from(items),
+        // Items of the length that the encoder was profiled at.
+        batch: encoded.tokens / own.encoder.max(1.0),
         length: tokens,
-        encoder_flops: encoder_flops(encoder, f64::from(items)),
+        encoder_flops: linear_flops(encoder, encoded.tokens) + attention_flops(encoder, encoded.squared),
         linear_flops: linear_flops(backbone, tokens),
         attention_flops: attention_flops(backbone, sequence.squared as f64),
         weight: 1.0,

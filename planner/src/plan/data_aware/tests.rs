@@ -146,7 +146,8 @@ fn stages_keep_as_many_rounds_as_the_memory_model_counts() {
     let batch = packed(&question);
     let scenario = question.scenario();
     let pricing = Pricing::new(&scenario.model, &scenario.cluster, &scenario.training);
-    let planner = Planner { scenario, pricing: &pricing, kind: PlannerKind::Dflop, input: input(scenario, &batch) };
+    let (kind, input) = (PlannerKind::Dflop, input(scenario, &batch));
+    let planner = Planner { scenario, pricing: &pricing, kind, input, handed_on: 0.0 };
     let degrees = |pipeline| Degrees { tensor: 1, pipeline, data: 1 };
     let configuration = Configuration { encoder: degrees(2), backbone: degrees(6), microbatches: 12 };
     let choice = Choice { configuration, ..optimize(&planner.input).unwrap().of_mean };

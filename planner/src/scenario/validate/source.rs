@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use super::{Datasets, Ranges, distribution};
 use crate::model::Model;
-use crate::workload::{Dataset, Distribution, LONGEST_VIDEO_S, PhasePoint, RealDistribution, SampleSource};
+use crate::workload::{Dataset, Distribution, LONGEST_VIDEO_S, Modality, PhasePoint, RealDistribution, SampleSource};
 
 /// Sources of one mixture.
 const MOST_PARTS: usize = 64;
@@ -79,7 +79,7 @@ impl<'a> Sources<'a> {
                 }
             }
             SampleSource::Dataset { id, images, audio_clips, video_s } => {
-                self.dataset(id, images.as_ref(), place);
+                self.dataset(id, [images.as_ref(), audio_clips.as_ref()], place);
                 if let Some(images) = images {
                     self.images(images, &format!("{at}/images"));
                 }
@@ -114,20 +114,33 @@ impl<'a> Sources<'a> {
         }
     }
 
-    fn dataset(&mut self, id: &str, images: Option<&Distribution>, place: Place<'_>) {
+    fn dataset(&mut self, id: &str, [images, clips]: [Option<&Distribution>; 2], place: Place<'_>) {
         let at = place.at;
         let Some(dataset) = self.datasets.dataset(id) else {
             let detail = "this dataset is not stored here (any more); upload it again or choose another".to_owned();
             self.ranges.refuse(&format!("{at}/id"), detail);
             return;
         };
-        let own = images.is_none() && place.phases.is_none() && has_images(&dataset);
-        if own && !self.reads_images() {
-            let detail = format!(
-                "this dataset has images and {} has no vision encoder; set images to 0 to leave them out",
-                self.model.name
-            );
-            self.ranges.refuse(&format!("{at}/images"), detail);
+        let (model, modality) = (&self.model.name, dataset.shaped().map(|shaped| shaped.preprocessing.modality()));
+        let stays = images.is_none() && place.phases.is_none();
+        let refusal = match modality {
+            _ if !has_images(&dataset) => None,
+            None => (stays && !self.reads_images()).then(|| {
+                let told = format!("this dataset has images and {model} has no vision encoder; set images to 0 to leave them out");
+                ("images", told)
+            }),
+            // What a rule made of images is no clip of sound.
+            Some(Modality::Images) => (stays && self.model.images().is_none()).then(|| {
+                let told = format!("this dataset's images were read by a rule and {model} has no vision encoder; set images to 0 to leave them out");
+                ("images", told)
+            }),
+            Some(Modality::Clips) => (clips.is_none() && self.model.sound().is_none()).then(|| {
+                let told = format!("this dataset's sound was read by a rule and {model} has no audio encoder; set audio_clips to 0 to leave it out");
+                ("audio_clips", told)
+            }),
+        };
+        if let Some((field, detail)) = refusal {
+            self.ranges.refuse(&format!("{at}/{field}"), detail);
         }
         if self.found.iter().all(|(name, _)| name != id) {
             self.found.push((id.to_owned(), dataset));

@@ -48,7 +48,7 @@ fn sound_goes_after_text_and_before_images() {
         ((0, 9, 1), (7, 0), 7 * 256),
     ] {
         let (text_tokens, images, audio_clips) = sample;
-        let shape = SampleShape { text_tokens, images, audio_clips, video_ms: 0 };
+        let shape = SampleShape { text_tokens, images, audio_clips, video_ms: 0, shaped: None };
         let packed = pack(&[shape], &omni, &rule(Packing::Single, 2000));
         let sequence = packed.sequences[0];
         assert_eq!(((sequence.images, sequence.audio_clips), sequence.tokens), (kept, tokens), "{sample:?}");
@@ -58,7 +58,7 @@ fn sound_goes_after_text_and_before_images() {
 
 #[test]
 fn where_a_model_reads_sound_only_images_are_clips_of_sound() {
-    let sample = SampleShape { text_tokens: 10, images: 2, audio_clips: 1, video_ms: 0 };
+    let sample = SampleShape { text_tokens: 10, images: 2, audio_clips: 1, video_ms: 0, shaped: None };
     let packed = pack(&[sample], &model("qwen2-audio-7b").unwrap(), &rule(Packing::Single, 8192));
     assert_eq!((packed.summary.images, packed.summary.audio_clips), (0, 3));
     assert_eq!(packed.summary.tokens, 10 + 3 * 750);

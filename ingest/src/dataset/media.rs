@@ -1,0 +1,323 @@
+//! Media of rows: sizes of images, frames of video, seconds of sound, and what a preprocessing rule makes of them.
+
+use planner::data_aware::{ImageSize, Media, Preprocessing};
+use planner::workload::{Modality, ShapedItems};
+
+use super::column::{self, Column};
+use super::number::{self, Number};
+use super::rows::Cell;
+
+/// Most images of a row, and most clips.
+pub const MAX_ROW_ITEMS: usize = 10_000;
+/// Most frames of a row.
+pub const MAX_ROW_FRAMES: u32 = 100_000;
+/// Longest edge of an image or a frame, in pixels.
+pub const LONGEST_EDGE: u32 = 65_536;
+/// Longest clip of sound, a day.
+pub const LONGEST_CLIP_S: f64 = 86_400.0;
+
+/// What the media of a file became.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct MediaReport {
+    /// Columns or keys that hold media.
+    pub columns: Vec<String>,
+    /// The rule that read them; `None` where none was chosen.
+    pub preprocessing: Option<Preprocessing>,
+    /// Rows of which the encoder has nothing to compute.
+    pub without_items: u64,
+    /// Images that the rule does not read.
+    pub unread_images: u64,
+    /// Frames of video that the rule does not read.
+    pub unread_frames: u64,
+    /// Clips of sound that the rule does not read.
+    pub unread_clips: u64,
+    /// What to choose where no rule was chosen, or why the chosen one changed nothing.
+    pub advice: Option<String>,
+}
+
+/// What a column or key says of a row's media.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Field {
+    /// Images: their sizes, or their number.
+    Images,
+    Width,
+    Height,
+    Frames,
+    /// Both edges of the frames.
+    Frame,
+    FrameWidth,
+    FrameHeight,
+    /// Seconds of a clip of sound, or of several.
+    Clips,
+}
+
+impl Field {
+    /// Of a name, written in whatever way ([`column::is_normally`]).
+    pub(super) fn of(name: &str) -> Option<Self> {
+        NAMES.iter().find(|(known, _)| column::is_normally(name, known)).map(|(_, field)| *field)
+    }
+}
+
+/// Names of columns and keys that hold media.
+const NAMES: [(&str, Field); 25] = [
+    ("images", Field::Images),
+    ("image_sizes", Field::Images),
+    ("num_images", Field::Images),
+    ("image_count", Field::Images),
+    ("n_images", Field::Images),
+    ("img_count", Field::Images),
+    ("image_width", Field::Width),
+    ("img_width", Field::Width),
+    ("width", Field::Width),
+    ("image_height", Field::Height),
+    ("img_height", Field::Height),
+    ("height", Field::Height),
+    ("frames", Field::Frames),
+    ("num_frames", Field::Frames),
+    ("n_frames", Field::Frames),
+    ("frame_count", Field::Frames),
+    ("frame", Field::Frame),
+    ("frame_size", Field::Frame),
+    ("frame_width", Field::FrameWidth),
+    ("frame_height", Field::FrameHeight),
+    ("audio_s", Field::Clips),
+    ("clips_s", Field::Clips),
+    ("clip_s", Field::Clips),
+    ("audio_seconds", Field::Clips),
+    ("audio_duration_s", Field::Clips),
+];
+
+/// The columns of media among those of a file. A number of images alone is no column of media.
+pub(super) fn columns(columns: &[Column]) -> Vec<(Field, usize)> {
+    let found: Vec<(Field, usize)> =
+        columns.iter().enumerate().filter_map(|(index, column)| Some((Field::of(&column.name)?, index))).collect();
+    if found.iter().all(|(field, _)| *field == Field::Images) { Vec::new() } else { found }
+}
+
+/// One thing in a list of media.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub(super) enum Entry {
+    Number(f64),
+    /// Width and height.
+    Size(f64, f64),
+    Other,
+}
+
+/// A list of media: how long it is, and what stands first in it.
+#[derive(Debug, Clone, PartialEq, Default)]
+pub(super) struct Entries {
+    pub(super) count: usize,
+    pub(super) first: Vec<Entry>,
+}
+
+impl Entries {
+    pub(super) fn push(&mut self, entry: Entry) {
+        self.count += 1;
+        if self.first.len() <= MAX_ROW_ITEMS {
+            self.first.push(entry);
+        }
+    }
+
+    /// Whether it says how large images are.
+    pub(super) fn has_sizes(&self) -> bool {
+        self.first.iter().any(|entry| matches!(entry, Entry::Size(..)))
+    }
+}
+
+/// The media of a row while its cells are read. Reasons are for people; the row is left out for any of them.
+#[derive(Debug, Default)]
+pub(super) struct RowMedia {
+    /// Images without sizes of their own.
+    counted: u32,
+    images: Vec<ImageSize>,
+    width: Option<u32>,
+    height: Option<u32>,
+    frames: u32,
+    frame_width: Option<u32>,
+    frame_height: Option<u32>,
+    clips_s: Vec<f64>,
+}
+
+impl RowMedia {
+    /// Takes a single value.
+    pub(super) fn cell(&mut self, field: Field, cell: Cell<'_>) -> Result<(), String> {
+        let number = match cell {
+            Cell::Missing => return Ok(()),
+            Cell::Number(number) => number,
+            Cell::Text(text) => {
+                number::read(text).ok_or_else(|| format!("{:?} is not a number", super::rows::clip(text)))?
+            }
+            Cell::Other(what) => return Err(format!("{what} is not a number")),
+        };
+        let value = match number {
+            Number::Whole(whole) => whole as f64,
+            Number::Repaired(value) => value,
+        };
+        match field {
+            Field::Images => self.counted = count(value, MAX_ROW_ITEMS as u32, "images")?,
+            Field::Width => self.width = Some(edge(value)?),
+            Field::Height => self.height = Some(edge(value)?),
+            Field::Frames => self.frames = count(value, MAX_ROW_FRAMES, "frames")?,
+            Field::FrameWidth => self.frame_width = Some(edge(value)?),
+            Field::FrameHeight => self.frame_height = Some(edge(value)?),
+            Field::Frame => return Err(format!("the size of a frame is width and height, not {value}")),
+            Field::Clips => self.clips_s.push(seconds(value)?),
+        }
+        Ok(())
+    }
+
+    /// Takes a list.
+    pub(super) fn list(&mut self, field: Field, entries: &Entries) -> Result<(), String> {
+        match field {
+            Field::Frame => match entries.first.as_slice() {
+                &[Entry::Number(width), Entry::Number(height)] | &[Entry::Size(width, height)] => {
+                    let size = size(width, height)?;
+                    (self.frame_width, self.frame_height) = (Some(size.width), Some(size.height));
+                }
+                _ => return Err("the size of a frame is width and height".to_owned()),
+            },
+            Field::Images | Field::Clips if entries.count > MAX_ROW_ITEMS => {
+                let what = if field == Field::Clips { "clips" } else { "images" };
+                return Err(format!("{} {what} are more than {MAX_ROW_ITEMS}", entries.count));
+            }
+            Field::Images if entries.has_sizes() => {
+                for (index, entry) in entries.first.iter().enumerate() {
+                    let Entry::Size(width, height) = *entry else {
+                        return Err(format!("image {} has no size", index + 1));
+                    };
+                    self.images.push(size(width, height).map_err(|why| format!("image {}: {why}", index + 1))?);
+                }
+            }
+            Field::Images => self.counted = entries.count as u32,
+            Field::Clips => {
+                for (index, entry) in entries.first.iter().enumerate() {
+                    let Entry::Number(value) = *entry else {
+                        return Err(format!("clip {} is no number of seconds", index + 1));
+                    };
+                    self.clips_s.push(seconds(value).map_err(|why| format!("clip {}: {why}", index + 1))?);
+                }
+            }
+            Field::Width | Field::Height | Field::Frames | Field::FrameWidth | Field::FrameHeight => {
+                return Err("a list is not a number".to_owned());
+            }
+        }
+        Ok(())
+    }
+
+    /// All that the row holds, without its text, and what was repaired.
+    ///
+    /// A width and a height are those of every image that has no size of its own, of one where no number is given, and of the
+    /// frames where a row has frames whose size stands nowhere else.
+    pub(super) fn finish(self) -> Result<(Media, Option<&'static str>), String> {
+        let Self { counted, mut images, width, height, frames, frame_width, frame_height, clips_s } = self;
+        let both = |width: Option<u32>, height: Option<u32>, what: &str| match (width, height) {
+            (Some(width), Some(height)) => Ok(Some(ImageSize { width, height })),
+            (None, None) => Ok(None),
+            (Some(_), None) => Err(format!("{what} has a width and no height")),
+            (None, Some(_)) => Err(format!("{what} has a height and no width")),
+        };
+        let own = both(width, height, "an image")?;
+        let framed = both(frame_width, frame_height, "a frame")?;
+        let mut frame = framed;
+        match (own, counted) {
+            (Some(size), 0) if frames > 0 && frame.is_none() && images.is_empty() => frame = Some(size),
+            (Some(size), count) if images.is_empty() => images = vec![size; count.max(1) as usize],
+            (None, 1..) if images.is_empty() => return Err(format!("{counted} images without sizes")),
+            _ => {}
+        }
+        if frames > 0 && frame.is_none() {
+            return Err(format!("{frames} frames without the size of a frame"));
+        }
+        let repaired =
+            (frames == 0 && framed.is_some()).then_some("the size of a frame without frames, read as no video");
+        let frame = frame.filter(|_| frames > 0);
+        Ok((Media { text_tokens: 0, images, frames, frame, clips_s }, repaired))
+    }
+}
+
+fn count(value: f64, most: u32, what: &str) -> Result<u32, String> {
+    if value.fract() == 0.0 && (0.0..=f64::from(most)).contains(&value) {
+        return Ok(value as u32);
+    }
+    Err(format!("{value} is no number of {what} from 0 to {most}"))
+}
+
+fn edge(value: f64) -> Result<u32, String> {
+    if value.fract() == 0.0 && (1.0..=f64::from(LONGEST_EDGE)).contains(&value) {
+        return Ok(value as u32);
+    }
+    Err(format!("{value} pixels: edges are 1 to {LONGEST_EDGE}"))
+}
+
+fn size(width: f64, height: f64) -> Result<ImageSize, String> {
+    match (edge(width), edge(height)) {
+        (Ok(width), Ok(height)) => Ok(ImageSize { width, height }),
+        _ => Err(format!("{width} x {height} pixels: edges are 1 to {LONGEST_EDGE}")),
+    }
+}
+
+fn seconds(value: f64) -> Result<f64, String> {
+    if (0.0..=LONGEST_CLIP_S).contains(&value) {
+        return Ok(value);
+    }
+    Err(format!("{value} is not from 0 to {LONGEST_CLIP_S} s"))
+}
+
+/// What a rule makes of rows, in columns.
+#[derive(Debug)]
+pub(super) struct Shaping {
+    pub(super) columns: ShapedItems,
+    pub(super) report: MediaReport,
+}
+
+impl Shaping {
+    pub(super) fn new(rule: Preprocessing) -> Self {
+        Self {
+            columns: ShapedItems::new(rule),
+            report: MediaReport { preprocessing: Some(rule), ..MediaReport::default() },
+        }
+    }
+
+    /// Takes a row and answers how many items the encoder has of it, b(d), or why the row is nothing.
+    pub(super) fn take(&mut self, media: &Media) -> Result<u32, &'static str> {
+        let rule = self.columns.preprocessing;
+        let shape = rule.shape(media);
+        if shape.backbone == 0 {
+            return Err("neither text nor anything that the rule reads");
+        }
+        match rule.modality() {
+            Modality::Images => self.report.unread_clips += media.clips_s.len() as u64,
+            Modality::Clips => {
+                self.report.unread_images += media.images.len() as u64;
+                self.report.unread_frames += u64::from(media.frames);
+            }
+        }
+        self.report.without_items += u64::from(shape.batch() == 0);
+        self.columns.push(&shape, media.text_tokens);
+        Ok(shape.batch())
+    }
+}
+
+/// What to say of media that no rule has read.
+pub(super) fn advice(columns: &[String]) -> String {
+    let fields: Vec<Field> = columns.iter().filter_map(|name| Field::of(name)).collect();
+    let rules = |modality: Modality| {
+        let of = Preprocessing::ALL.into_iter().filter(|rule| rule.modality() == modality);
+        of.map(Preprocessing::id).collect::<Vec<_>>().join(", ")
+    };
+    let mut choices = Vec::new();
+    if fields.iter().any(|field| *field != Field::Clips) {
+        choices.push(format!("{} for images and video", rules(Modality::Images)));
+    }
+    if fields.contains(&Field::Clips) {
+        choices.push(format!("{} for sound", rules(Modality::Clips)));
+    }
+    format!(
+        "{} hold media that no rule has read. Choose the preprocessing of the model: {}",
+        columns.join(", "),
+        choices.join("; ")
+    )
+}
+
+#[cfg(test)]
+mod tests;

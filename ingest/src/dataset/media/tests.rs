@@ -1,0 +1,206 @@
+use planner::data_aware::Preprocessing;
+use planner::workload::Dataset;
+use proptest::prelude::*;
+
+use super::super::{Imported, import, import_by};
+use super::*;
+
+/// Rows with everything that a row may hold.
+const LINES: &str = r#"{"text_tokens": 120, "images": [[1344, 896]]}
+{"text_tokens": 5, "frames": 16, "frame": [640, 360]}
+{"text_tokens": 7}
+{"text_tokens": 9, "audio_s": [12.5]}
+"#;
+
+/// Items, text and tokens of the backbone of every row, and the report.
+fn shaped(file: &[u8], rule: Preprocessing) -> (Vec<u32>, Vec<u32>, ShapedItems, super::super::Report) {
+    match import_by(file, None, rule) {
+        Ok(Imported { dataset: Dataset::Rows { text_tokens, images, shaped: Some(shaped) }, report }) => {
+            (images, text_tokens, shaped, report)
+        }
+        other => panic!("{rule:?}: {other:?}"),
+    }
+}
+
+/// InternVL: 1,344 x 896 pixels are 3 x 2 tiles and a thumbnail of 256 tokens each, a frame is a tile. Qwen2-VL: 48 x 32 tokens; 8
+/// pairs of frames of 23 x 13. LLaVA-OneVision: 4 x 3 tiles and the whole; of 108 x 81 patches 108 x 73 are the image's, a token
+/// more behind each of 73 rows, 729 of the whole; frames of 196 tokens and one behind them. Qwen2-Audio: 1,250 frames halved twice.
+#[test]
+fn every_rule_makes_its_own_of_the_same_rows() {
+    for (rule, items, backbone, encoder) in [
+        (Preprocessing::InternVl, [7, 16, 0, 0], [7 * 256, 16 * 256, 0, 0], [7 * 1024, 16 * 1024, 0, 0]),
+        (Preprocessing::QwenVl, [1, 8, 0, 0], [48 * 32, 8 * 299, 0, 0], [4 * 48 * 32, 8 * 4 * 299, 0, 0]),
+        (
+            Preprocessing::LlavaOneVision,
+            [13, 16, 0, 0],
+            [729 + 73 * 109, 16 * 196 + 1, 0, 0],
+            [13 * 729, 16 * 729, 0, 0],
+        ),
+        (Preprocessing::Qwen2Audio, [0, 0, 0, 1], [0, 0, 0, 312], [0, 0, 0, 1500]),
+    ] {
+        let (images, text, columns, report) = shaped(LINES.as_bytes(), rule);
+        assert_eq!((images.as_slice(), text.as_slice()), (&items[..], &[120, 5, 7, 9][..]), "{rule:?}");
+        assert_eq!(columns.backbone_tokens, backbone, "{rule:?}");
+        assert_eq!(columns.encoder_tokens, encoder, "{rule:?}");
+        let media = report.media.expect("media");
+        assert_eq!(media.columns, ["images", "frames", "frame", "audio_s"]);
+        let sound = rule == Preprocessing::Qwen2Audio;
+        assert_eq!(
+            (media.without_items, media.unread_images, media.unread_frames, media.unread_clips),
+            if sound { (3, 1, 16, 0) } else { (2, 0, 0, 1) },
+            "{rule:?}"
+        );
+        assert_eq!((report.parsed, report.source.as_str()), (4, "key text_tokens"));
+    }
+}
+
+/// Without a rule rows count as ever, and the report says what could be chosen.
+#[test]
+fn media_that_no_rule_reads_are_told() {
+    let Imported { dataset, report } = import(LINES.as_bytes(), None).unwrap();
+    assert_eq!(dataset, Dataset::Rows { text_tokens: vec![120, 5, 7, 9], images: vec![1, 0, 0, 0], shaped: None });
+    let advice = report.media.and_then(|media| media.advice).expect("advice");
+    assert_eq!(
+        advice,
+        "images, frames, frame, audio_s hold media that no rule has read. Choose the preprocessing of the model: llava-onevision, internvl, \
+         qwen-vl for images and video; qwen2-audio for sound"
+    );
+    let counted = import(b"text_tokens,images\n5,2\n", None).unwrap();
+    assert_eq!(counted.report.media, None, "a number of images says nothing of their sizes");
+}
+
+/// One image of a row, or as many as are counted; the frames' size where it stands nowhere else. A tile of InternVL for every 448 x
+/// 448 pixels, and the thumbnail of 896 x 448.
+#[test]
+fn tables_lists_and_objects_say_the_same() {
+    let csv = "text_tokens,image_width,image_height,frames,audio_s\n10,448,448,,4.37\n20,896,448,0,\n30,,,,\n40,640,360,3,2.0\n";
+    let lists = r#"{"text_tokens": [10, 20, 30, 40], "image_width": [448, 896, null, 640], "image_height": [448, 448, null, 360],
+        "frames": [null, 0, null, 3], "audio_s": [4.37, null, null, 2.0]}"#;
+    let list = r#"[{"text_tokens": 10, "images": [{"width": 448, "height": 448}], "clips_s": 4.37},
+        {"text_tokens": 20, "images": ["a.png"], "image_width": 896, "image_height": 448}, {"text_tokens": 30, "images": []},
+        {"text_tokens": 40, "frames": 3, "frame": {"width": 640, "height": 360}, "clips_s": [2]}]"#;
+    for file in [csv, lists, list] {
+        let (items, text, columns, report) = shaped(file.as_bytes(), Preprocessing::InternVl);
+        assert_eq!((items, text), (vec![1, 3, 0, 3], vec![10, 20, 30, 40]), "{file}");
+        assert_eq!(columns.backbone_tokens, [256, 768, 0, 768], "{file}");
+        assert_eq!(report.media.expect("media").unread_clips, 2, "{file}");
+    }
+    let counted = "images,width,height\n3,448,448\n";
+    let (items, text, ..) = shaped(counted.as_bytes(), Preprocessing::InternVl);
+    assert_eq!((items, text), (vec![3], vec![0]), "no text is no fault");
+    let one = r#"{"text_tokens": 120, "images": [[448, 448], [448, 448]]}"#;
+    assert_eq!(shaped(one.as_bytes(), Preprocessing::InternVl).0, [2]);
+}
+
+/// Written with Apache's own writer: the rows of the table above, the last with an image of 448 x 448 pixels in place of frames.
+const PARQUET: &str = "504152311504152015204c150815001200000a000000140000001e000000280000001500151415142c15081510150615061c\
+    0000000200000008010203e4001504151015104c15041500120000c0010000800300001500151215122c1508151015061506\
+    1c00000002000000030b0103021504150815084c15021500120000c00100001500151215122c15081510150615061c000000\
+    02000000030b0106001504152015204c150415001200007b14ae47e17a114000000000000000401500151215122c15081510\
+    150615061c0000000200000003090103021504195c35001806736368656d6115080015022502180b746578745f746f6b656e\
+    730015022502180b696d6167655f77696474680015022502180c696d6167655f68656967687400150a25021807617564696f\
+    5f73001608191c194c26001c1502193500061019180b746578745f746f6b656e73150016081676167626442608292c150415\
+    00150200150015101502003c29061926000800000026001c1502193500061019180b696d6167655f77696474681500160816\
+    64166426aa01267e292c15041500150200150015101502003c29061926020600000026001c1502193500061019180c696d61\
+    67655f68656967687415001608165c165c26860226e201292c15041500150200150015101502003c29061926020600000026\
+    001c150a1935000610191807617564696f5f73150016081674167426fa0226be02292c15041500150200150015101502003c\
+    29061926040400000016aa031608260816aa03002820706172717565742d6370702d6172726f772076657273696f6e203236\
+    2e302e31194c1c00001c00001c00001c0000009201000050415231";
+
+#[test]
+fn parquet_columns_hold_media_too() {
+    let file: Vec<u8> =
+        (0..PARQUET.len()).step_by(2).map(|at| u8::from_str_radix(&PARQUET[at..at + 2], 16).unwrap()).collect();
+    let (items, text, columns, _) = shaped(&file, Preprocessing::InternVl);
+    assert_eq!((items, text), (vec![1, 3, 0, 1], vec![10, 20, 30, 40]));
+    assert_eq!(columns.backbone_tokens, [256, 768, 0, 256]);
+    let (clips, _, columns, _) = shaped(&file, Preprocessing::Qwen2Audio);
+    assert_eq!((clips, columns.backbone_tokens), (vec![1, 0, 0, 1], vec![109, 0, 0, 50]));
+}
+
+/// The row is named and left out; a file with more than one such row in ten is refused.
+#[test]
+fn rows_that_cannot_be_are_left_out() {
+    let good = "{\"text_tokens\": 5, \"images\": [[448, 448]]}\n".repeat(12);
+    let many = format!("{{\"text_tokens\": 5, \"images\": [{}[1, 1]]}}", "[1, 1],".repeat(999_999));
+    for (row, told) in [
+        (r#"{"text_tokens": 5, "images": [[9, 9], [0, 9]]}"#, "images: image 2: 0 x 9 pixels: edges are 1 to 65536"),
+        (r#"{"text_tokens": 5, "images": [[70000, 9]]}"#, "images: image 1: 70000 x 9 pixels: edges are 1 to 65536"),
+        (r#"{"text_tokens": 5, "images": [[9, 9], "b.png"]}"#, "images: image 2 has no size"),
+        (r#"{"text_tokens": 5, "images": ["a.png", "b.png"]}"#, "2 images without sizes"),
+        (r#"{"text_tokens": 5, "audio_s": [1, -1]}"#, "audio_s: clip 2: -1 is not from 0 to 86400 s"),
+        (r#"{"text_tokens": 5, "audio_s": "nan"}"#, "audio_s: \"nan\" is not a number"),
+        (r#"{"text_tokens": 5, "audio_s": [NaN]}"#, "not JSON"),
+        (r#"{"text_tokens": 5, "frames": 4}"#, "4 frames without the size of a frame"),
+        (
+            r#"{"text_tokens": 5, "frames": 4.5, "frame": [9, 9]}"#,
+            "frames: 4.5 is no number of frames from 0 to 100000",
+        ),
+        (r#"{"text_tokens": 5, "image_width": 9}"#, "an image has a width and no height"),
+        (r#"{"text_tokens": 0}"#, "neither text nor anything that the rule reads"),
+        (many.as_str(), "images: 1000000 images are more than 10000"),
+    ] {
+        let (items, _, columns, report) = shaped(format!("{good}{row}\n").as_bytes(), Preprocessing::InternVl);
+        assert_eq!((items.len(), columns.backbone_tokens.len(), report.skipped), (12, 12, 1), "{told}");
+        let first = report.first_problem.unwrap();
+        assert!(first.starts_with(&format!("line 13: {told}")), "{first}");
+        // A row like it alone is refused, unless it says nothing of media at all.
+        for file in [row.to_owned(), format!("{row}\n{row}\n")]
+            .into_iter()
+            .filter(|_| !row.contains("NaN") && !row.contains("a.png"))
+        {
+            let refusal = import_by(file.as_bytes(), None, Preprocessing::InternVl).expect_err(told).to_string();
+            assert!(refusal.contains(told) || refusal.contains("0 is not a length"), "{refusal}");
+        }
+    }
+    let (items, .., report) =
+        shaped(format!("{good}{{\"text_tokens\": 5, \"frame\": [9, 9]}}\n").as_bytes(), Preprocessing::InternVl);
+    assert_eq!((items.len(), report.repaired), (13, 1));
+    assert!(report.first_problem.unwrap().contains("without frames"));
+    let negative = import_by(format!("{good}{{\"text_tokens\": -5}}\n").as_bytes(), None, Preprocessing::InternVl);
+    assert!(negative.unwrap_err().to_string().contains("line 13: -5"));
+}
+
+/// What holds no media is what it was, and says so.
+#[test]
+fn a_rule_changes_nothing_without_media() {
+    for file in
+        ["3\n5\n", "tokens,images\n3,1\n5,0\n", r#"{"schema": "hist/1", "edges": [1, 2], "counts": [3]}"#, "[3, 5]"]
+    {
+        let plain = import(file.as_bytes(), None).unwrap();
+        let by_rule = import_by(file.as_bytes(), None, Preprocessing::QwenVl).unwrap();
+        assert_eq!(by_rule.dataset, plain.dataset, "{file}");
+        let advice = by_rule.report.media.and_then(|media| media.advice).unwrap();
+        assert!(advice.contains("nothing to preprocess"), "{advice}");
+    }
+    let refused = import_by(b"5\n-7\n", None, Preprocessing::QwenVl).unwrap_err().to_string();
+    assert_eq!(refused, import(b"5\n-7\n", None).unwrap_err().to_string());
+}
+
+proptest! {
+    /// As many rows in every column, and no sample of nothing.
+    #[test]
+    fn columns_stand_beside_each_other(
+        rows in prop::collection::vec((0_u32..300, 0_u32..5000, 0_u32..5000, 0_u32..40, -2.0_f64..90.0), 1..40),
+        rule in prop::sample::select(Preprocessing::ALL.to_vec()),
+    ) {
+        let mut file = "text_tokens,image_width,image_height,frames,audio_s\n".to_owned();
+        for (text, width, height, frames, seconds) in &rows {
+            file.push_str(&[text.to_string(), width.to_string(), height.to_string(), frames.to_string(), seconds.to_string()].join(","));
+            file.push('\n');
+        }
+        if let Ok(Imported { dataset: Dataset::Rows { text_tokens, images, shaped: Some(shaped) }, report }) =
+            import_by(file.as_bytes(), None, rule)
+        {
+            let count = text_tokens.len();
+            prop_assert_eq!(count as u64 + report.skipped, rows.len() as u64);
+            prop_assert_eq!([images.len(), shaped.encoder_tokens.len(), shaped.encoder_squared.len(), shaped.backbone_tokens.len()], [count; 4]);
+            for row in 0..count {
+                prop_assert!(text_tokens[row] + shaped.backbone_tokens[row] > 0);
+                prop_assert_eq!(images[row] == 0, shaped.encoder_tokens[row] == 0);
+                // Equal lengths have the smallest sum of squares (Cauchy and Schwarz).
+                prop_assert!(shaped.encoder_squared[row] * u64::from(images[row].max(1)) >= u64::from(shaped.encoder_tokens[row]).pow(2));
+            }
+        }
+    }
+}

@@ -1,0 +1,84 @@
+// Rows with images: upload, choose a rule and another one, plan with DFLOP what each made.
+import assert from "node:assert/strict";
+import { join } from "node:path";
+import { after, before, test } from "node:test";
+import { expectNoFaults, openPage, startBrowser } from "./browser.mjs";
+import { choosePlanners, field, ranking, setNumber, settled, stored } from "./explore.mjs";
+import { root, startServer } from "./server.mjs";
+
+const FILE = join(root, "tests/e2e/fixtures/media_rows.jsonl");
+
+let server, browser;
+before(async () => {
+  server = await startServer();
+  browser = await startBrowser();
+});
+after(async () => {
+  await browser?.close();
+  await server?.stop();
+});
+
+/** Chooses a rule and waits until the report speaks of it. */
+async function choose(page, rule, title) {
+  await page.getByTestId("upload-preprocessing").selectOption(rule);
+  await page.getByTestId("import-report").getByText(title).waitFor();
+}
+
+test("a scenario is planned on what the chosen rule makes of images", async () => {
+  const page = await openPage(browser, server);
+  await page.goto("/");
+  await page.getByTestId("new-scenario").click();
+  await settled(page, ["done", "infeasible", "error"]);
+  await page.getByTestId("model-preset").selectOption("internvl3-8b");
+  await page.getByTestId("cluster-preset").selectOption("a100-80gb");
+  await setNumber(page, "/cluster/nodes", 1);
+  for (const degree of ["/layout/tensor", "/layout/pipeline"]) await setNumber(page, degree, "");
+  await setNumber(page, "/workload/context_length", 32768);
+  await setNumber(page, "/workload/global_batch", 32);
+  await choosePlanners(page, ["1f1b"]);
+  await field(page, "/planners/dflop").setChecked(true);
+
+  await page.getByTestId("upload").setInputFiles(FILE);
+  const advice = page.getByTestId("import-advice");
+  await advice.waitFor();
+  assert.match(await advice.innerText(), /internvl/);
+  const plain = (await server.get("/datasets")).datasets[0];
+
+  await choose(page, "internvl", "Encoder, by InternVL");
+  const report = await page.getByTestId("import-report").innerText();
+  assert.match(report, /36 samples have items for the encoder, 4 have none/);
+  assert.match(report, /Not read by InternVL: 2 clips of sound/);
+  await settled(page);
+  const first = await stored(page, server);
+  const tiles = (await server.get("/datasets")).datasets[0];
+  assert.equal(tiles.shaped.preprocessing, "internvl");
+  assert.equal(first.scenario.workload.samples.id, tiles.id);
+  assert.notEqual(tiles.id, plain.id);
+  assert.ok((await ranking(page)).dflop.iteration_s, "DFLOP has a plan");
+
+  await choose(page, "llava-onevision", "Encoder, by LLaVA-OneVision");
+  await page.getByTestId("workload-note").getByText("LLaVA-OneVision").waitFor();
+  await settled(page);
+  const second = await stored(page, server);
+  const longest = (answer) => answer.outcome.workload.sample_tokens.max;
+  assert.ok(longest(second) > longest(first), "more tokens of the same images");
+  const seconds = (answer) => answer.outcome.results.find(({ planner }) => planner === "dflop").answer.metrics.iteration_s;
+  assert.notEqual(seconds(second), seconds(first));
+  expectNoFaults(page);
+  await page.context().close();
+});
+
+test("the page of datasets shows items and lengths", async () => {
+  for (const [scheme, width] of [["light", 1440], ["dark", 390]]) {
+    const page = await openPage(browser, server, { scheme, width });
+    await page.goto("/datasets");
+    await page.getByTestId("upload-preprocessing").selectOption("qwen-vl");
+    await page.getByTestId("upload").setInputFiles(FILE);
+    await page.getByTestId("import-report").getByText("Encoder, by Qwen-VL").waitFor();
+    await page.getByText("backbone: mean").first().waitFor();
+    await page.getByText("Qwen-VL: mean").first().waitFor();
+    if (process.env.SCREENSHOTS) await page.screenshot({ path: join(process.env.SCREENSHOTS, `datasets-${scheme}.png`), fullPage: true });
+    expectNoFaults(page);
+    await page.context().close();
+  }
+});
