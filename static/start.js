@@ -37,6 +37,32 @@ const roomOf = (path) => {
 
 hint("preload", location.pathname);
 
+// What the page of a scenario begins with is asked for beside the program, which takes these answers as its own
+// (frontend/src/client/ahead.rs). What it does not find here it asks for itself.
+const ahead = new Map();
+globalThis.planscopeAhead = ahead;
+const ask = (path) => fetch(path, { headers: { accept: "application/json" } });
+const openAhead = async (prefix) => {
+  const scenarios = "/api/v1/scenarios";
+  const scenario = ask(`${scenarios}/${prefix}`);
+  ahead.set(`${scenarios}/${prefix}`, scenario);
+  const found = await scenario;
+  if (!found.ok) return;
+  const { id } = await found.clone().json();
+  const engines = ask(`${scenarios}/${id}/engines`);
+  // Nobody is refused: without an answer there is none to ask for.
+  const outcome = engines
+    .then((known) => known.clone().json())
+    .then(({ answers }) => (answers?.length ? ask(`${scenarios}/${id}/outcome`) : undefined));
+  ahead.set(`${scenarios}/${id}/engines`, engines).set(`${scenarios}/${id}/outcome`, outcome);
+  await Promise.allSettled([engines, outcome]);
+};
+const opened = /^\/s\/([^/]+)$/.exec(location.pathname);
+// A server that is gone is noticed by the program.
+if (opened) openAhead(opened[1]).catch(() => {});
+// Who opens a scenario later asks anew.
+setTimeout(() => ahead.clear(), 15_000);
+
 try {
   await init({ module_or_path: new URL("./planscope_bg.wasm", import.meta.url) });
 } catch (error) {

@@ -58,16 +58,34 @@ pub(crate) fn Results() -> impl IntoView {
                 <iteration_strip::IterationStrip />
                 <ranking_table::RankingTable />
                 <cards::Cards />
-                <beside::BesideCard />
-                <published::PublishedCard />
-                <assignment::AssignmentCard />
-                <placement::PlacementCard />
-                <load_balance::LoadBalance />
-                <BreakdownCards />
-                <execution_plan::ExecutionPlanCard />
-                <crate::sweeps::ScalingCard />
-                <studies::Studies />
+                <Further />
             </div>
+        </Show>
+    }
+}
+
+/// What stands below the charts; it comes when these are painted.
+#[component]
+fn Further() -> impl IntoView {
+    let is_due = RwSignal::new(false);
+    // Charts are painted in the frame after the one in which they were made.
+    request_animation_frame(move || {
+        request_animation_frame(move || {
+            // Who has gone meanwhile needs them no more.
+            is_due.try_set(true);
+        });
+    });
+    view! {
+        <Show when=move || is_due.get()>
+            <beside::BesideCard />
+            <published::PublishedCard />
+            <assignment::AssignmentCard />
+            <placement::PlacementCard />
+            <load_balance::LoadBalance />
+            <BreakdownCards />
+            <execution_plan::ExecutionPlanCard />
+            <crate::sweeps::ScalingCard />
+            <studies::Studies />
         </Show>
     }
 }

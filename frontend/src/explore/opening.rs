@@ -64,18 +64,27 @@ impl Explore {
     async fn open_stored(self, generation: u64, stored: StoredScenario) {
         let id = stored.id.clone();
         recent::remember(&stored);
-        self.scenario.set(serde_json::to_value(&stored.scenario).unwrap_or(Value::Null));
-        self.stored.set(Some(stored));
-        self.write_address();
         // A stored outcome is shown as it is, by whichever engine; only without one is the scenario planned.
         let outcome = answered::stored(&id).await;
         if !self.is_current(generation) {
             return;
         }
+        // The editor is made while the timelines are on their way.
+        let fill = move || {
+            self.scenario.set(serde_json::to_value(&stored.scenario).unwrap_or(Value::Null));
+            self.stored.set(Some(stored));
+            self.write_address();
+        };
         match outcome {
-            Ok(Some(outcome)) => self.show(generation, outcome).await,
-            Ok(None) => self.plan(generation, id).await,
-            Err(failure) => self.fail(failure),
+            Ok(Some(outcome)) => self.show_beside(generation, outcome, fill).await,
+            Ok(None) => {
+                fill();
+                self.plan(generation, id).await;
+            }
+            Err(failure) => {
+                fill();
+                self.fail(failure);
+            }
         }
     }
 
