@@ -42,24 +42,17 @@ hint("preload", location.pathname);
 const ahead = new Map();
 globalThis.planscopeAhead = ahead;
 const ask = (path) => fetch(path, { headers: { accept: "application/json" } });
-const openAhead = async (prefix) => {
-  const scenarios = "/api/v1/scenarios";
-  const scenario = ask(`${scenarios}/${prefix}`);
-  ahead.set(`${scenarios}/${prefix}`, scenario);
-  const found = await scenario;
-  if (!found.ok) return;
-  const { id } = await found.clone().json();
-  const engines = ask(`${scenarios}/${id}/engines`);
-  // Nobody is refused: without an answer there is none to ask for.
-  const outcome = engines
-    .then((known) => known.clone().json())
-    .then(({ answers }) => (answers?.length ? ask(`${scenarios}/${id}/outcome`) : undefined));
-  ahead.set(`${scenarios}/${id}/engines`, engines).set(`${scenarios}/${id}/outcome`, outcome);
-  await Promise.allSettled([engines, outcome]);
-};
 const opened = /^\/s\/([^/]+)$/.exec(location.pathname);
-// A server that is gone is noticed by the program.
-if (opened) openAhead(opened[1]).catch(() => {});
+if (opened) {
+  const scenario = `/api/v1/scenarios/${opened[1]}`;
+  const engines = ask(`${scenario}/engines`);
+  // Nobody is refused: where no engine has answered there is no outcome to ask for.
+  const known = engines.then((answer) => answer.clone().json());
+  const outcome = known.then(({ answers }) => (answers?.length ? ask(`${scenario}/outcome`) : undefined));
+  ahead.set(scenario, ask(scenario)).set(`${scenario}/engines`, engines).set(`${scenario}/outcome`, outcome);
+  // A server that is gone is noticed by the program.
+  for (const answer of ahead.values()) answer.catch(() => {});
+}
 // Who opens a scenario later asks anew.
 setTimeout(() => ahead.clear(), 15_000);
 

@@ -25,6 +25,7 @@ pub(crate) use cards::planner_of;
 pub(crate) use ranking::{chosen_planner, degrees, short_title};
 
 use api::planner::outcome::Answer;
+use leptos::context::Provider;
 use leptos::prelude::*;
 
 use crate::explore::{PlanState, use_explore};
@@ -64,9 +65,10 @@ pub(crate) fn Results() -> impl IntoView {
     }
 }
 
-/// What stands below the charts; it comes when these are painted.
+/// What stands below the charts; it comes when these are painted, and follows a slider when that rests.
 #[component]
 fn Further() -> impl IntoView {
+    let at_rest = use_explore().at_rest();
     let is_due = RwSignal::new(false);
     // Charts are painted in the frame after the one in which they were made.
     request_animation_frame(move || {
@@ -76,17 +78,19 @@ fn Further() -> impl IntoView {
         });
     });
     view! {
-        <Show when=move || is_due.get()>
-            <beside::BesideCard />
-            <published::PublishedCard />
-            <assignment::AssignmentCard />
-            <placement::PlacementCard />
-            <load_balance::LoadBalance />
-            <BreakdownCards />
-            <execution_plan::ExecutionPlanCard />
-            <crate::sweeps::ScalingCard />
-            <studies::Studies />
-        </Show>
+        <Provider value=at_rest>
+            <Show when=move || is_due.get()>
+                <beside::BesideCard />
+                <published::PublishedCard />
+                <assignment::AssignmentCard />
+                <placement::PlacementCard />
+                <load_balance::LoadBalance />
+                <BreakdownCards />
+                <execution_plan::ExecutionPlanCard />
+                <crate::sweeps::ScalingCard />
+                <studies::Studies />
+            </Show>
+        </Provider>
     }
 }
 

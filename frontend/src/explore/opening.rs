@@ -50,7 +50,7 @@ impl Explore {
                 return;
             }
             match answer {
-                Ok(stored) => self.open_stored(generation, stored).await,
+                Ok(stored) => self.open_stored(generation, &id, stored).await,
                 Err(failure) => {
                     if matches!(failure.status(), Some(404 | 410)) {
                         recent::forget(&id);
@@ -61,11 +61,12 @@ impl Explore {
         });
     }
 
-    async fn open_stored(self, generation: u64, stored: StoredScenario) {
+    async fn open_stored(self, generation: u64, named: &str, stored: StoredScenario) {
         let id = stored.id.clone();
         recent::remember(&stored);
         // A stored outcome is shown as it is, by whichever engine; only without one is the scenario planned.
-        let outcome = answered::stored(&id).await;
+        // Both are asked for under the name in the link, as `start.js` has done already.
+        let outcome = answered::stored(named).await;
         if !self.is_current(generation) {
             return;
         }
