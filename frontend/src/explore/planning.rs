@@ -5,11 +5,12 @@ use std::sync::Arc;
 
 use api::job::{Job, JobState, StoredOutcome};
 use api::path;
-use api::planner::outcome::{Answer, Planned};
+use api::planner::outcome::Answer;
 use api::planner::scenario::PlannerKind;
 use api::planner::timeline::Timeline;
 use api::planner::timeline::levels::Overview;
 use api::scenario::StoredScenario;
+use api::timeline::overview;
 use leptos::prelude::*;
 use leptos::task::spawn_local;
 
@@ -252,9 +253,6 @@ impl Explore {
     }
 }
 
-/// Spans from which on a timeline is looked at before it is there.
-const LARGE: u64 = 150_000;
-
 /// The iteration of an answer that is wanted, the last where it has fewer.
 fn iteration_of(outcome: &StoredOutcome, wanted: Option<u32>) -> u32 {
     let last = u32::try_from(outcome.outcome.batches.len()).unwrap_or(u32::MAX).saturating_sub(1);
@@ -270,7 +268,7 @@ fn fetch_timelines(outcome: &StoredOutcome, iteration: u32) -> impl Future<Outpu
         let Answer::Planned(planned) = &result.answer else { continue };
         let planner = result.planner;
         planners.push(planner);
-        if spans(planned, iteration) >= LARGE {
+        if overview::is_looked_at_first(planned, iteration) {
             overviews.push((planner, fetch_overview(id, planner, iteration)));
         } else {
             timelines.push((planner, fetch_timeline(id, planner, iteration)));
@@ -288,13 +286,6 @@ fn fetch_timelines(outcome: &StoredOutcome, iteration: u32) -> impl Future<Outpu
     }
 }
 
-/// About how many spans the timeline of an iteration has: forward, backward and a send after each.
-fn spans(planned: &Planned, iteration: u32) -> u64 {
-    let microbatches = planned.iterations.get(iteration as usize).map_or(0, |iteration| iteration.microbatches);
-    let layout = &planned.layout;
-    4 * u64::from(microbatches) * u64::from(layout.pipeline) * u64::from(layout.chunks.max(1))
-}
-
 fn fetch_overview(
     id: &str,
     planner: PlannerKind,
@@ -302,7 +293,7 @@ fn fetch_overview(
 ) -> impl Future<Output = Result<Arc<Overview>, Failure>> + use<> {
     let begun = client::begin_bytes(&path::overview(id, planner.id(), iteration), path::OVERVIEW_MEDIA_TYPE);
     async move {
-        let overview = api::timeline::overview::decode(&begun.await?);
+        let overview = overview::decode(&begun.await?);
         Ok(Arc::new(overview.map_err(|error| Failure::Unreadable(error.to_string()))?))
     }
 }
