@@ -52,7 +52,7 @@ pub(super) fn Log() -> impl IntoView {
             <section class="card">
                 <header class="card-title"><h2>"What was read from the log"</h2></header>
                 {move || report.get().map(|report| view! { <LogReportView report=report /> })}
-                {downloads.clone()}
+                {downloads}
             </section>
         </Show>
     }
