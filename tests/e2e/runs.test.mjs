@@ -251,7 +251,7 @@ test("a job that runs as planned is drawn live inside the predicted band", async
     const answer = await fetch(`${log}?offset=${from}`, { method: "PUT", headers: { authorization }, body });
     assert.ok(answer.ok, `${answer.status} ${await answer.text()}`);
   };
-  const half = text.length / 2;
+  const half = text.indexOf("\n", text.length / 2) + 1;
   await put(0, half);
   for (const scheme of ["light", "dark"]) {
     const page = await openPage(browser, server, { scheme });
