@@ -37,6 +37,25 @@ const roomOf = (path) => {
 
 hint("preload", location.pathname);
 
+// What the page of a scenario begins with is asked for beside the program, which takes these answers as its own
+// (frontend/src/client/ahead.rs). What it does not find here it asks for itself.
+const ahead = new Map();
+globalThis.planscopeAhead = ahead;
+const ask = (path) => fetch(path, { headers: { accept: "application/json" } });
+const opened = /^\/s\/([^/]+)$/.exec(location.pathname);
+if (opened) {
+  const scenario = `/api/v1/scenarios/${opened[1]}`;
+  const engines = ask(`${scenario}/engines`);
+  // Nobody is refused: where no engine has answered there is no outcome to ask for.
+  const known = engines.then((answer) => answer.clone().json());
+  const outcome = known.then(({ answers }) => (answers?.length ? ask(`${scenario}/outcome`) : undefined));
+  ahead.set(scenario, ask(scenario)).set(`${scenario}/engines`, engines).set(`${scenario}/outcome`, outcome);
+  // A server that is gone is noticed by the program.
+  for (const answer of ahead.values()) answer.catch(() => {});
+}
+// Who opens a scenario later asks anew.
+setTimeout(() => ahead.clear(), 15_000);
+
 try {
   await init({ module_or_path: new URL("./planscope_bg.wasm", import.meta.url) });
 } catch (error) {

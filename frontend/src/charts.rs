@@ -10,6 +10,7 @@ mod figure;
 mod histogram;
 mod memory;
 mod phases;
+mod point_names;
 mod residuals;
 mod scatter;
 mod script;

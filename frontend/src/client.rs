@@ -1,10 +1,14 @@
 //! Talks to the server. Every failure becomes a [`Failure`] that a page can show.
 
+mod ahead;
 mod job;
 
 pub(crate) use job::{follow, pause};
 
+use std::future::Future;
+
 use api::problem::Problem;
+use js_sys::Promise;
 use serde::de::DeserializeOwned;
 use wasm_bindgen::{JsCast, JsValue};
 use wasm_bindgen_futures::JsFuture;
@@ -95,6 +99,12 @@ pub(crate) async fn get_until<T: DeserializeOwned>(url: &str, abort: Option<&Abo
 
 /// GET, the answer as JSON.
 pub(crate) async fn get<T: DeserializeOwned>(url: &str) -> Result<T, Failure> {
+    if let Some(asked) = ahead::take(url)
+        && let Ok(response) = JsFuture::from(asked).await
+        && let Ok(response) = response.dyn_into::<Response>()
+    {
+        return read_json(&accepted(response).await?).await;
+    }
     read_json(&fetch("GET", url, Body::Empty, "application/json").await?).await
 }
 
@@ -120,7 +130,13 @@ pub(crate) async fn tell(method: &str, url: &str, body: Body) -> Result<(), Fail
 
 /// GET, the answer as bytes.
 pub(crate) async fn get_bytes(url: &str, accept: &str) -> Result<Vec<u8>, Failure> {
-    read_bytes(&fetch("GET", url, Body::Empty, accept).await?).await
+    begin_bytes(url, accept).await
+}
+
+/// GET, the answer as bytes; it is on its way before anybody waits for it, so that several come side by side.
+pub(crate) fn begin_bytes(url: &str, accept: &str) -> impl Future<Output = Result<Vec<u8>, Failure>> + use<> {
+    let begun = begin("GET", url, &Body::Empty, accept, None);
+    async move { read_bytes(&end(begun).await?).await }
 }
 
 async fn read_bytes(response: &Response) -> Result<Vec<u8>, Failure> {
@@ -146,10 +162,15 @@ async fn fetch_until(
     accept: &str,
     signal: Option<AbortSignal>,
 ) -> Result<Response, Failure> {
+    end(begin(method, url, &body, accept, signal.as_ref())).await
+}
+
+/// Sends a request.
+fn begin(method: &str, url: &str, body: &Body, accept: &str, signal: Option<&AbortSignal>) -> Result<Promise, Failure> {
     let init = RequestInit::new();
     init.set_method(method);
-    init.set_signal(signal.as_ref());
-    let content_type = match &body {
+    init.set_signal(signal);
+    let content_type = match body {
         Body::Empty => None,
         Body::Json(text) => {
             init.set_body(&JsValue::from_str(text));
@@ -166,9 +187,17 @@ async fn fetch_until(
     if let Some(content_type) = content_type {
         headers.set("content-type", content_type).map_err(|error| unreadable(&error))?;
     }
-    let response = JsFuture::from(leptos::prelude::window().fetch_with_request(&request)).await;
+    Ok(leptos::prelude::window().fetch_with_request(&request))
+}
+
+/// Waits for the answer to a request.
+async fn end(begun: Result<Promise, Failure>) -> Result<Response, Failure> {
     // fetch rejects only where no answer came at all.
-    let response: Response = response.map_err(|_| Failure::Offline)?.unchecked_into();
+    let response = JsFuture::from(begun?).await.map_err(|_| Failure::Offline)?;
+    accepted(response.unchecked_into()).await
+}
+
+async fn accepted(response: Response) -> Result<Response, Failure> {
     if response.ok() { Ok(response) } else { Err(problem_of(&response).await) }
 }
 

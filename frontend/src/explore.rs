@@ -5,6 +5,7 @@
 pub(crate) mod modalities;
 pub(crate) mod opening;
 mod planning;
+mod resting;
 mod watching;
 mod what_if;
 

@@ -11,8 +11,9 @@ pub(crate) fn three_digits(value: f64) -> String {
     let rounded = round_to_three(value);
     let magnitude = rounded.abs().log10().floor() as i32;
     let decimals = (2 - magnitude).clamp(0, 9) as usize;
-    let text = format!("{rounded:.decimals$}");
-    if magnitude >= 3 { group(&text) } else { text }
+    let sign = if rounded < 0.0 { "−" } else { "" };
+    let text = format!("{:.decimals$}", rounded.abs());
+    if magnitude >= 3 { format!("{sign}{}", group(&text)) } else { format!("{sign}{text}") }
 }
 
 /// Rounding first keeps 999.6 ms from being shown as "1000 ms".
@@ -52,7 +53,11 @@ pub(crate) fn percent(share: f64) -> String {
     if !percent.is_finite() {
         return "–".to_owned();
     }
-    if percent.abs() < 1.0 { format!("{percent:.2}\u{202f}%") } else { format!("{}\u{202f}%", three_digits(percent)) }
+    if percent.abs() >= 1.0 {
+        return format!("{}\u{202f}%", three_digits(percent));
+    }
+    let text = format!("{:.2}\u{202f}%", percent.abs());
+    if percent <= -0.005 { format!("−{text}") } else { text }
 }
 
 /// A share as percent with its sign: "+1.34 %", "−14.3 %".
@@ -87,8 +92,7 @@ pub(crate) fn moment(rfc3339: &str) -> String {
 }
 
 fn group(digits: &str) -> String {
-    let (sign, digits) = digits.strip_prefix('-').map_or(("", digits), |rest| ("-", rest));
-    let mut grouped = String::from(sign);
+    let mut grouped = String::with_capacity(digits.len() + digits.len() / 3);
     for (index, digit) in digits.chars().enumerate() {
         if index > 0 && (digits.len() - index).is_multiple_of(3) {
             grouped.push(',');
@@ -131,6 +135,10 @@ mod tests {
         assert_eq!(plain(&percent(0.4118)), "41.2 %");
         assert_eq!(plain(&percent(0.003_14)), "0.31 %");
         assert_eq!(plain(&percent(1.0)), "100 %");
+        assert_eq!(plain(&percent(-0.5)), "−50.0 %");
+        assert_eq!(plain(&percent(-0.003)), "−0.30 %");
+        assert_eq!(plain(&percent(-0.000_01)), "0.00 %", "no sign before nothing");
+        assert_eq!(three_digits(-2520.0), "−2,520");
         assert_eq!(plain(&signed_percent(-0.143)), "−14.3 %");
         assert_eq!(plain(&signed_percent(0.0134)), "+1.34 %");
         assert_eq!(units_kept("mean 8.4 %; largest"), "mean 8.4\u{202f}%; largest");

@@ -25,6 +25,7 @@ pub(crate) use cards::planner_of;
 pub(crate) use ranking::{chosen_planner, degrees, short_title};
 
 use api::planner::outcome::Answer;
+use leptos::context::Provider;
 use leptos::prelude::*;
 
 use crate::explore::{PlanState, use_explore};
@@ -58,6 +59,27 @@ pub(crate) fn Results() -> impl IntoView {
                 <iteration_strip::IterationStrip />
                 <ranking_table::RankingTable />
                 <cards::Cards />
+                <Further />
+            </div>
+        </Show>
+    }
+}
+
+/// What stands below the charts; it comes when these are painted, and follows a slider when that rests.
+#[component]
+fn Further() -> impl IntoView {
+    let at_rest = use_explore().at_rest();
+    let is_due = RwSignal::new(false);
+    // Charts are painted in the frame after the one in which they were made.
+    request_animation_frame(move || {
+        request_animation_frame(move || {
+            // Who has gone meanwhile needs them no more.
+            is_due.try_set(true);
+        });
+    });
+    view! {
+        <Provider value=at_rest>
+            <Show when=move || is_due.get()>
                 <beside::BesideCard />
                 <published::PublishedCard />
                 <assignment::AssignmentCard />
@@ -67,8 +89,8 @@ pub(crate) fn Results() -> impl IntoView {
                 <execution_plan::ExecutionPlanCard />
                 <crate::sweeps::ScalingCard />
                 <studies::Studies />
-            </div>
-        </Show>
+            </Show>
+        </Provider>
     }
 }
 

@@ -7,6 +7,7 @@ use crate::clock::Clock;
 use crate::jobs::Jobs;
 use crate::live::Live;
 use crate::metrics::Metrics;
+use crate::overviews::Overviews;
 use crate::rehearsals::Rehearsals;
 use crate::store::Store;
 use crate::studies::Studies;
@@ -25,6 +26,8 @@ pub struct App {
     pub live: Live,
     /// Rehearsals at work.
     pub rehearsals: Rehearsals,
+    /// First looks at large timelines.
+    pub overviews: Overviews,
     /// Studies of plans.
     pub studies: Studies,
     /// Sweeps at work.

@@ -547,6 +547,14 @@ pub(crate) fn pages_missing() -> Response {
     (StatusCode::SERVICE_UNAVAILABLE, axum::response::Html(PAGE)).into_response()
 }
 
+/// The one page, where it has to say that there is no such page.
+pub(crate) fn no_such_page(mut page: Response) -> Response {
+    if page.status().is_success() {
+        *page.status_mut() = StatusCode::NOT_FOUND;
+    }
+    page
+}
+
 /// Class of a response's status, as metrics have it.
 pub(crate) fn class(response: &Response) -> &'static str {
     match response.status().as_u16() {

@@ -26,6 +26,7 @@ pub mod live;
 pub mod metrics;
 mod observation;
 pub mod openapi;
+pub mod overviews;
 pub mod plan_command;
 mod profiles;
 pub mod rehearsal;

@@ -16,6 +16,7 @@ use crate::connections::Connections;
 use crate::jobs::{Jobs, Limits};
 use crate::live::Live;
 use crate::metrics::Metrics;
+use crate::overviews::Overviews;
 use crate::rehearsals::Rehearsals;
 use crate::resumption;
 use crate::router::router;
@@ -66,6 +67,7 @@ pub async fn run(arguments: ServeArguments) -> anyhow::Result<()> {
         access: Access::new(&arguments.hosts, arguments.token()),
         web: Web::find(arguments.web.as_deref()),
         metrics: Metrics::new(),
+        overviews: Overviews::default(),
     });
     let listener = TcpListener::bind(arguments.address)
         .await

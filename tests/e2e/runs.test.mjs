@@ -11,6 +11,8 @@ import { allPoints, beginShell, drawn, eventually, runShell } from "./runs.mjs";
 import { root, startServer } from "./server.mjs";
 
 const pictures = join(root, "target/e2e");
+/** Pictures of the README; only renewed on request, so that tests leave the source alone. */
+const readme = process.env.PLANSCOPE_PICTURES;
 
 let server, browser, folder, scenario, log;
 /** The run that was sent by the shell, and the one that was imported. */
@@ -213,6 +215,59 @@ test("a rehearsal is one click away, and stopped on its page", async () => {
   assert.match(await (await fetch(new URL(await log.getAttribute("href"), server.url))).text(), /rehearsal: was ended by somebody/);
   expectNoFaults(page);
   await page.context().close();
+});
+
+/** The log of an invented job that does what the plan says, two per cent slower and with some noise. */
+function logOfPlan(steps, { iterations }, globalBatch) {
+  let seed = 7;
+  const noise = () => ((seed = (seed * 1103515245 + 12345) % 2147483648) / 2147483648) * 2 - 1;
+  const line = (_, at) => {
+    const ms = 1000 * iterations[at % iterations.length].iteration_s * (1.02 + 0.02 * noise());
+    const [forward, backward] = [0.31, 0.62].map((share) => (ms * share * (1 + 0.02 * noise())).toFixed(2));
+    const loss = (2.1 + 8.2 * Math.exp(-at / 45) + 0.04 * noise()).toFixed(6);
+    const norm = (0.6 + 1.4 * Math.exp(-at / 20) + 0.1 * noise()).toFixed(3);
+    const facts = [
+      `iteration ${String(at + 1).padStart(8)}/     400`, `consumed samples: ${(at + 1) * globalBatch}`,
+      `elapsed time per iteration (ms): ${ms.toFixed(1)}`, "learning rate: 1.500E-04", `global batch size: ${globalBatch}`,
+      `lm loss: ${loss}`, `grad norm: ${norm}`,
+    ];
+    return ` ${facts.join(" | ")} |\ntime (ms) | forward-compute: ${forward} | backward-compute: ${backward} | optimizer: ${(ms * 0.004).toFixed(2)}\n`;
+  };
+  return Array.from({ length: steps }, line).join("");
+}
+
+test("a job that runs as planned is drawn live inside the predicted band", async () => {
+  const headers = { origin: server.url, "content-type": "application/json" };
+  const asked = { name: "Llama-2 7B, long documents", scenario, plan: "wait_free_cyclic" };
+  const opened = await (await fetch(`${server.url}/api/v1/runs`, { method: "POST", headers, body: JSON.stringify(asked) })).json();
+  const { outcome } = await server.get(`/scenarios/${scenario}/outcome`);
+  const plan = outcome.results.find(({ planner }) => planner === asked.plan).answer;
+  const { scenario: question } = await server.get(`/scenarios/${scenario}`);
+  const text = logOfPlan(140, plan, question.workload.global_batch);
+  const log = `${server.url}/api/v1/runs/${opened.run}/log`;
+  const put = async (from, to) => {
+    const body = text.slice(from, to);
+    const authorization = `Bearer ${opened.ingest_token}`;
+    const answer = await fetch(`${log}?offset=${from}`, { method: "PUT", headers: { authorization }, body });
+    assert.ok(answer.ok, `${answer.status} ${await answer.text()}`);
+  };
+  const half = text.indexOf("\n", text.length / 2) + 1;
+  await put(0, half);
+  for (const scheme of ["light", "dark"]) {
+    const page = await openPage(browser, server, { scheme });
+    await page.goto(`/runs/${opened.run}`);
+    await eventually(() => drawn(page, "step"), (count) => count >= 60, "the first half");
+    if (scheme === "light") await put(half, text.length);
+    // The last step stays open until the next begins.
+    await eventually(() => drawn(page, "step"), (count) => count >= 139, "the second half");
+    assert.equal(await page.getByTestId("run-state").locator(".state").getAttribute("data-state"), "live");
+    const inside = /inside the band: ([\d.]+)\s%/.exec(await page.getByTestId("figures-words").innerText());
+    assert.ok(Number(inside?.[1]) > 90, `${inside?.[1]} % inside the band`);
+    await page.waitForTimeout(500);
+    if (readme) await page.screenshot({ path: join(readme, `run-${scheme}.png`) });
+    expectNoFaults(page);
+    await page.context().close();
+  }
 });
 
 for (const scheme of ["light", "dark"]) {

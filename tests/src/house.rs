@@ -157,6 +157,7 @@ impl House {
             access: Access::new(&settings.hosts, settings.token),
             web: Web::new(&folder.path().join(settings.web)),
             metrics: server::metrics::Metrics::new(),
+            overviews: server::overviews::Overviews::default(),
         });
         Self { router: server::router::router(Arc::clone(&app)), store, clock, app, folder }
     }

@@ -1,10 +1,26 @@
 //! The compact form of the first look at a timeline.
 
+use planner::outcome::Planned;
 use planner::timeline::levels::Overview;
 
 use super::DecodeError;
 
 const VERSION: u8 = 1;
+
+/// Spans from which on a timeline is looked at before it is there.
+const LARGE: u64 = 150_000;
+
+/// Whether the timeline of an iteration is so large that pages ask for its overview first.
+pub fn is_looked_at_first(planned: &Planned, iteration: u32) -> bool {
+    about_spans(planned, iteration) >= LARGE
+}
+
+/// About how many spans the timeline of an iteration has: forward, backward and a send after each.
+fn about_spans(planned: &Planned, iteration: u32) -> u64 {
+    let microbatches = planned.iterations.get(iteration as usize).map_or(0, |iteration| iteration.microbatches);
+    let layout = &planned.layout;
+    4 * u64::from(microbatches) * u64::from(layout.pipeline) * u64::from(layout.chunks.max(1))
+}
 
 /// Writes an overview.
 pub fn encode(overview: &Overview) -> Vec<u8> {

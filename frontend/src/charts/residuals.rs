@@ -51,7 +51,7 @@ pub(crate) fn FitChart(
         <div class="fit-charts" data-testid="fit" data-points=move || points.with(Vec::len)>
             <div>
                 <ul class="chart-legend">
-                    <li><i class="swatch round" aria-hidden="true"></i>"measured"</li>
+                    <li><i class="swatch round open" aria-hidden="true"></i>"measured"</li>
                     <li><span class="fit-mark" aria-hidden="true">"✕"</span>"fitted"</li>
                 </ul>
                 <Figure plot=fit label=Signal::stored(fit_label) class="chart-fit" width=width />
@@ -105,11 +105,14 @@ fn fit_json(points: &[FittedPoint], over: &str, width_px: f64, colours: &Colours
             .mode(Mode::Markers)
             .hover_text_array(texts())
             .hover_info(HoverInfo::Text)
-            .marker(Marker::new().color(colour(&colours.accent)).size(if many { 4 } else { 7 }).opacity(if many {
-                0.5
-            } else {
-                0.8
-            })),
+            .marker(
+                // Open, so that the cross of a good fit is seen inside.
+                Marker::new()
+                    .symbol(MarkerSymbol::CircleOpen)
+                    .color(colour(&colours.accent))
+                    .size(if many { 5 } else { 10 })
+                    .opacity(if many { 0.6 } else { 1.0 }),
+            ),
     );
     plot.add_trace(
         Scatter::new(sizes(), points.iter().map(|point| point.fitted_s.log10()).collect())

@@ -1,11 +1,12 @@
 //! Points over two quantities, by kind, with the front of those that no other beats in both.
 
 use leptos::prelude::*;
-use plotly::common::{DashType, HoverInfo, Line, Marker, MarkerSymbol, Mode, Title};
-use plotly::layout::{HoverMode, Margin};
+use plotly::common::{Anchor, DashType, HoverInfo, Line, Marker, MarkerSymbol, Mode, Title};
+use plotly::layout::{Annotation, HoverMode, Margin};
 use plotly::{Plot, Scatter};
 
 use super::figure::Figure;
+use super::point_names::{Area, shifts};
 use super::{Colours, colour, configuration};
 use crate::gantt::Theme;
 use crate::gantt::watch::{theme, theme_version};
@@ -23,6 +24,8 @@ pub(crate) struct Cloud {
     pub(crate) mark: Mark,
     /// Right, up, and what the pointer says.
     pub(crate) points: Vec<(f64, f64, String)>,
+    /// What is written beside the points; empty where they are too many for that.
+    pub(crate) names: Vec<String>,
 }
 
 /// How a point is drawn.
@@ -78,13 +81,14 @@ pub(crate) fn ScatterChart(
     test_id: &'static str,
 ) -> impl IntoView {
     let version = theme_version();
+    let width = RwSignal::new(600.0);
     let drawn = Memo::new(move |_| {
         version.track();
         let (clouds, front, chosen) = (clouds.get(), front.get(), chosen.get());
         clouds
             .iter()
             .any(|cloud| !cloud.points.is_empty())
-            .then(|| plot(&clouds, &front, chosen, axes, &Colours::read()))
+            .then(|| plot(&clouds, &front, chosen, axes, width.get(), &Colours::read()))
     });
     let count_of_kinds = move || clouds.with_untracked(Vec::len);
     let picked = Callback::new(move |(trace, point): (usize, usize)| {
@@ -108,9 +112,29 @@ pub(crate) fn ScatterChart(
     view! {
         <div data-testid=test_id data-points=count>
             <ul class="chart-legend">{legend}</ul>
-            <Figure plot=drawn label=label class="chart-curves" on_pick=Some(picked) />
+            <Figure plot=drawn label=label class="chart-curves" width=width on_pick=Some(picked) />
         </div>
     }
+}
+
+/// Height of the chart, as the style sheet has it, and the margins around the plot, in px.
+const HEIGHT: usize = 240;
+const LEFT: usize = 58;
+const RIGHT: usize = 14;
+const TOP: usize = 8;
+const BOTTOM: usize = 44;
+
+/// The names beside the points.
+fn names(clouds: &[Cloud], width_px: f64, colours: &Colours) -> Vec<Annotation> {
+    let named = clouds.iter().flat_map(|cloud| cloud.points.iter().zip(&cloud.names));
+    let points: Vec<(f64, f64, &str)> = named.map(|((x, y, _), name)| (*x, *y, name.as_str())).collect();
+    let area = Area { width: width_px - (LEFT + RIGHT) as f64, height: (HEIGHT - TOP - BOTTOM) as f64 };
+    let written = points.iter().zip(shifts(&points, area)).filter_map(|(point, shift)| Some((point, shift?)));
+    let annotation = |((x, y, name), (right, up)): (&(f64, f64, &str), (f64, f64))| {
+        let text = Annotation::new().x(*x).y(*y).text(*name).show_arrow(false).font(colours.font());
+        text.x_anchor(Anchor::Center).y_anchor(Anchor::Middle).x_shift(right).y_shift(up)
+    };
+    written.map(annotation).collect()
 }
 
 /// The plot as JSON.
@@ -119,6 +143,7 @@ fn plot(
     front: &[(f64, f64)],
     chosen: Option<(f64, f64)>,
     axes: (&str, &str),
+    width_px: f64,
     colours: &Colours,
 ) -> String {
     let mut plot = Plot::new();
@@ -149,9 +174,10 @@ fn plot(
     let title = |text: &str| Title::with_text(text).font(colours.font());
     plot.set_layout(
         colours
-            .layout(Margin::new().left(58).right(14).top(8).bottom(44))
+            .layout(Margin::new().left(LEFT).right(RIGHT).top(TOP).bottom(BOTTOM))
             .x_axis(colours.axis().title(title(axes.0)))
             .y_axis(colours.axis().title(title(axes.1)))
+            .annotations(names(clouds, width_px, colours))
             .show_legend(false)
             .hover_mode(HoverMode::Closest),
     );

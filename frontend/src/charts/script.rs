@@ -35,13 +35,35 @@ pub(crate) fn load() -> ArcRwSignal<Script> {
     });
     if starts {
         state.set(if plotly().is_some() { Script::Ready } else { Script::Loading });
-        if state.get_untracked() == Script::Loading
-            && let Err(error) = inject(&state)
-        {
-            state.set(Script::Failed(words(&error)));
+        if state.get_untracked() == Script::Loading {
+            let waiting = state.clone();
+            when_idle(move || {
+                if let Err(error) = inject(&waiting) {
+                    waiting.set(Script::Failed(words(&error)));
+                }
+            });
         }
     }
     state
+}
+
+/// Longest wait for a pause, in ms.
+const PATIENCE_MS: i32 = 1_000;
+
+/// Does something in the first pause: reading the script takes a tenth of a second in which nothing else is drawn.
+fn when_idle(then: impl FnOnce() + 'static) {
+    let then = Closure::once_into_js(then);
+    let idle =
+        Reflect::get(&window(), &"requestIdleCallback".into()).ok().and_then(|it| it.dyn_into::<Function>().ok());
+    let asked = idle.and_then(|idle| {
+        let options = js_sys::Object::new();
+        Reflect::set(&options, &"timeout".into(), &PATIENCE_MS.into()).ok()?;
+        idle.call2(&window(), &then, &options).ok()
+    });
+    if asked.is_none() {
+        // Browsers that know no pauses get the script now.
+        drop(then.unchecked_ref::<Function>().call0(&JsValue::NULL));
+    }
 }
 
 fn inject(state: &ArcRwSignal<Script>) -> Result<(), JsValue> {

@@ -50,7 +50,7 @@ impl Explore {
                 return;
             }
             match answer {
-                Ok(stored) => self.open_stored(generation, stored).await,
+                Ok(stored) => self.open_stored(generation, &id, stored).await,
                 Err(failure) => {
                     if matches!(failure.status(), Some(404 | 410)) {
                         recent::forget(&id);
@@ -61,21 +61,31 @@ impl Explore {
         });
     }
 
-    async fn open_stored(self, generation: u64, stored: StoredScenario) {
+    async fn open_stored(self, generation: u64, named: &str, stored: StoredScenario) {
         let id = stored.id.clone();
         recent::remember(&stored);
-        self.scenario.set(serde_json::to_value(&stored.scenario).unwrap_or(Value::Null));
-        self.stored.set(Some(stored));
-        self.write_address();
         // A stored outcome is shown as it is, by whichever engine; only without one is the scenario planned.
-        let outcome = answered::stored(&id).await;
+        // Both are asked for under the name in the link, as `start.js` has done already.
+        let outcome = answered::stored(named).await;
         if !self.is_current(generation) {
             return;
         }
+        // The editor is made while the timelines are on their way.
+        let fill = move || {
+            self.scenario.set(serde_json::to_value(&stored.scenario).unwrap_or(Value::Null));
+            self.stored.set(Some(stored));
+            self.write_address();
+        };
         match outcome {
-            Ok(Some(outcome)) => self.show(generation, outcome).await,
-            Ok(None) => self.plan(generation, id).await,
-            Err(failure) => self.fail(failure),
+            Ok(Some(outcome)) => self.show_beside(generation, outcome, fill).await,
+            Ok(None) => {
+                fill();
+                self.plan(generation, id).await;
+            }
+            Err(failure) => {
+                fill();
+                self.fail(failure);
+            }
         }
     }
 

@@ -1,14 +1,16 @@
 //! From an edit to its answer: store, plan, follow the job, fetch outcome and timelines.
 
+use std::future::Future;
 use std::sync::Arc;
 
 use api::job::{Job, JobState, StoredOutcome};
 use api::path;
-use api::planner::outcome::{Answer, Planned};
+use api::planner::outcome::Answer;
 use api::planner::scenario::PlannerKind;
 use api::planner::timeline::Timeline;
 use api::planner::timeline::levels::Overview;
 use api::scenario::StoredScenario;
+use api::timeline::overview;
 use leptos::prelude::*;
 use leptos::task::spawn_local;
 
@@ -140,9 +142,15 @@ impl Explore {
 
     /// Shows an outcome once its timelines are there, so that table and charts change together.
     pub(super) async fn show(self, generation: u64, outcome: StoredOutcome) {
-        let last = u32::try_from(outcome.outcome.batches.len()).unwrap_or(u32::MAX).saturating_sub(1);
-        let iteration = self.view.get_untracked().iteration.unwrap_or(0).min(last);
-        let shown = fetch_timelines(&outcome, iteration).await;
+        self.show_beside(generation, outcome, || ()).await;
+    }
+
+    /// The same, with something to do while the timelines are on their way.
+    pub(super) async fn show_beside(self, generation: u64, outcome: StoredOutcome, meanwhile: impl FnOnce()) {
+        let iteration = iteration_of(&outcome, self.view.get_untracked().iteration);
+        let begun = fetch_timelines(&outcome, iteration);
+        meanwhile();
+        let shown = begun.await;
         if !self.is_current(generation) {
             return;
         }
@@ -245,43 +253,61 @@ impl Explore {
     }
 }
 
-/// Spans from which on a timeline is looked at before it is there.
-const LARGE: u64 = 150_000;
+/// The iteration of an answer that is wanted, the last where it has fewer.
+fn iteration_of(outcome: &StoredOutcome, wanted: Option<u32>) -> u32 {
+    let last = u32::try_from(outcome.outcome.batches.len()).unwrap_or(u32::MAX).saturating_sub(1);
+    wanted.unwrap_or(0).min(last)
+}
 
-/// Fetches what the charts of an iteration begin with: whole timelines, of large ones the first look.
-async fn fetch_timelines(outcome: &StoredOutcome, iteration: u32) -> Result<Shown, Failure> {
+/// Fetches what the charts of an iteration begin with: whole timelines, of large ones the first look. All are on their way before
+/// the first is waited for.
+fn fetch_timelines(outcome: &StoredOutcome, iteration: u32) -> impl Future<Output = Result<Shown, Failure>> + use<> {
     let id = &outcome.outcome.scenario;
-    let mut shown = Shown { iteration, ..Shown::default() };
+    let (mut planners, mut overviews, mut timelines) = (Vec::new(), Vec::new(), Vec::new());
     for result in &outcome.outcome.results {
         let Answer::Planned(planned) = &result.answer else { continue };
         let planner = result.planner;
-        shown.planners.push(planner);
-        if spans(planned, iteration) >= LARGE {
-            shown.overviews.push((planner, fetch_overview(id, planner, iteration).await?));
+        planners.push(planner);
+        if overview::is_looked_at_first(planned, iteration) {
+            overviews.push((planner, fetch_overview(id, planner, iteration)));
         } else {
-            shown.timelines.push((planner, fetch_timeline(id, planner, iteration).await?));
+            timelines.push((planner, fetch_timeline(id, planner, iteration)));
         }
     }
-    Ok(shown)
+    async move {
+        let mut shown = Shown { iteration, planners, ..Shown::default() };
+        for (planner, overview) in overviews {
+            shown.overviews.push((planner, overview.await?));
+        }
+        for (planner, timeline) in timelines {
+            shown.timelines.push((planner, timeline.await?));
+        }
+        Ok(shown)
+    }
 }
 
-/// About how many spans the timeline of an iteration has: forward, backward and a send after each.
-fn spans(planned: &Planned, iteration: u32) -> u64 {
-    let microbatches = planned.iterations.get(iteration as usize).map_or(0, |iteration| iteration.microbatches);
-    let layout = &planned.layout;
-    4 * u64::from(microbatches) * u64::from(layout.pipeline) * u64::from(layout.chunks.max(1))
+fn fetch_overview(
+    id: &str,
+    planner: PlannerKind,
+    iteration: u32,
+) -> impl Future<Output = Result<Arc<Overview>, Failure>> + use<> {
+    let begun = client::begin_bytes(&path::overview(id, planner.id(), iteration), path::OVERVIEW_MEDIA_TYPE);
+    async move {
+        let overview = overview::decode(&begun.await?);
+        Ok(Arc::new(overview.map_err(|error| Failure::Unreadable(error.to_string()))?))
+    }
 }
 
-async fn fetch_overview(id: &str, planner: PlannerKind, iteration: u32) -> Result<Arc<Overview>, Failure> {
-    let bytes = client::get_bytes(&path::overview(id, planner.id(), iteration), path::OVERVIEW_MEDIA_TYPE).await?;
-    let overview = api::timeline::overview::decode(&bytes).map_err(|error| Failure::Unreadable(error.to_string()))?;
-    Ok(Arc::new(overview))
-}
-
-async fn fetch_timeline(id: &str, planner: PlannerKind, iteration: u32) -> Result<Arc<Timeline>, Failure> {
-    let bytes = client::get_bytes(&path::timeline(id, planner.id(), iteration), path::TIMELINE_MEDIA_TYPE).await?;
-    let timeline = api::timeline::decode(&bytes).map_err(|error| Failure::Unreadable(error.to_string()))?;
-    Ok(Arc::new(timeline))
+fn fetch_timeline(
+    id: &str,
+    planner: PlannerKind,
+    iteration: u32,
+) -> impl Future<Output = Result<Arc<Timeline>, Failure>> + use<> {
+    let begun = client::begin_bytes(&path::timeline(id, planner.id(), iteration), path::TIMELINE_MEDIA_TYPE);
+    async move {
+        let timeline = api::timeline::decode(&begun.await?);
+        Ok(Arc::new(timeline.map_err(|error| Failure::Unreadable(error.to_string()))?))
+    }
 }
 
 impl Explore {

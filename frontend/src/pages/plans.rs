@@ -51,7 +51,7 @@ impl Kept for PlanLine {
             view! { <span class="planner-cell">{pill}" "{self.planner_title.clone()}</span> }.into_any(),
             format::seconds(self.iteration_s).into_any(),
             self.model.clone().into_any(),
-            self.cluster.clone().into_any(),
+            view! { <span class="nowrap">{self.cluster.clone()}</span> }.into_any(),
             view! { <span class="muted">{self.engine.clone()}</span> }.into_any(),
             view! { <span class="muted">{format::moment(&self.created_at)}</span> }.into_any(),
         ]

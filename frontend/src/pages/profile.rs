@@ -105,7 +105,7 @@ fn Detail(profile: Profile) -> impl IntoView {
         ProfileEffect::Overrides { .. } => None,
     };
     let parts = parts.into_iter().map(|part| view! { <Part part=part /> }).collect_view();
-    let report = report.into_iter().map(|line| view! { <li>{line}</li> }).collect_view();
+    let report = report.into_iter().map(|line| view! { <li>{arrows(&line)}</li> }).collect_view();
     view! {
         <div class="title-row">
             <h1>
@@ -233,6 +233,11 @@ fn Applied(made: AppliedProfile) -> impl IntoView {
     }
 }
 
+/// A line of a report, changes drawn as arrows.
+fn arrows(line: &str) -> String {
+    line.replace("->", "→")
+}
+
 #[component]
 fn Part(part: FittedPart) -> impl IntoView {
     let FittedPart { name, fitted, detail, residual, size_name, points } = part;
@@ -241,6 +246,8 @@ fn Part(part: FittedPart) -> impl IntoView {
         (true, None) => "fitted".to_owned(),
         (true, Some(residual)) => format!("mean residual {}", format::percent(residual)),
     };
+    // The title says it already.
+    let detail = arrows(detail.strip_prefix(&format!("{name}: ")).unwrap_or(&detail));
     let chart = (!points.is_empty())
         .then(|| view! { <FitChart points=Signal::stored(points) size_name=size_name name=name.clone() /> });
     view! {

@@ -45,7 +45,7 @@ impl Kept for ScenarioLine {
         let (planner, time) = self.best.clone().map(|best| (best.planner, format::seconds(best.iteration_s))).unzip();
         vec![
             self.model.clone().into_any(),
-            self.cluster.clone().into_any(),
+            view! { <span class="nowrap">{self.cluster.clone()}</span> }.into_any(),
             planner.into_any(),
             time.into_any(),
             view! { <span class="muted">{format::moment(&self.created_at)}</span> }.into_any(),

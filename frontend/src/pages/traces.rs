@@ -19,6 +19,7 @@ impl Kept for TraceSummary {
     const SEARCHED: &'static str = "Search names, notes, tags, formats";
     const COLUMNS: &'static [Column] = &[
         Column::words("Run, rank", None),
+        Column::words("Format", None),
         Column::number("Slices", Some("slices")),
         Column::number("Span", Some("span")),
         Column::number("Stored", Some("size")),
@@ -50,13 +51,13 @@ impl Kept for TraceSummary {
             (None, Some(rank)) => format!("rank {rank}"),
             (None, None) => "–".to_owned(),
         };
-        let about = format!("{} · {}", self.format, format::moment(&self.created_at));
         vec![
             view! { <span class="trace-name">{place}</span> }.into_any(),
+            self.format.clone().into_any(),
             format::count(self.slices).into_any(),
             time_text::duration(self.span_ns as f64).into_any(),
             size(self.stored_bytes).into_any(),
-            view! { <span class="muted">{about}</span> }.into_any(),
+            view! { <span class="muted">{format::moment(&self.created_at)}</span> }.into_any(),
         ]
     }
 }

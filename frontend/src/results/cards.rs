@@ -48,6 +48,9 @@ fn compared(explore: Explore) -> Option<(PlannerKind, String)> {
 /// Where the figures of [`planning_words`] come from.
 const MEASURED: &str = "Planning was measured on the server that computed this plan; it goes on while the batch before is computed, whose time is simulated";
 
+/// Differences below this share are those of rounding.
+const ALIKE: f64 = 0.000_5;
+
 /// How long a batch was planned, and what of it the step before does not hide.
 fn planning_words(batch: &BatchPlanning) -> String {
     let took = format::seconds(batch.ms / 1e3);
@@ -99,11 +102,12 @@ fn PlannerCard(planner: PlannerKind) -> impl IntoView {
     };
     let difference = move || {
         let reference = baseline.get().filter(|baseline| *baseline != planner)?;
-        let difference = time_of(planner)? - time_of(reference)?;
-        Some((
-            difference,
-            format!("{} against {}", format::seconds_difference(difference), ranking::short_title(reference)),
-        ))
+        let (mine, other) = (time_of(planner)?, time_of(reference)?);
+        let name = ranking::short_title(reference);
+        if (mine - other).abs() < ALIKE * other {
+            return Some((0.0, format!("as fast as {name}")));
+        }
+        Some((mine - other, format!("{} against {name}", format::seconds_difference(mine - other))))
     };
     let timeline = Signal::derive(move || explore.shown.with(|shown| shown.timeline(planner)));
     let extent = Memo::new(move |_| explore.shown.with(crate::explore::Shown::extent_ns));
@@ -123,8 +127,8 @@ fn PlannerCard(planner: PlannerKind) -> impl IntoView {
                     </button>
                 </h2>
                 <span class="muted">{facts}</span>
-                {move || planning().map(|words| view! { <span class="muted" data-testid="batch-planning" title=MEASURED>{words}</span> })}
                 {move || difference().map(|(difference, words)| view! { <span class:faster=difference < 0.0 class:slower={difference > 0.0}>{words}</span> })}
+                {move || planning().map(|words| view! { <span class="muted" data-testid="batch-planning" title=MEASURED>{words}</span> })}
                 <span class="grow"></span>
                 <Rehearse planner=planner failure=rehearsal />
             </header>

@@ -46,6 +46,7 @@ pub(super) fn TimeAndMemory() -> impl IntoView {
             let best = front(&all);
             all.into_iter().partition(|point| best.contains(point))
         };
+        let names = |points: &[Point]| points.iter().map(|(_, _, name)| name.clone()).collect::<Vec<_>>();
         let words = |points: Vec<Point>| {
             let say = |(gib, seconds, name): Point| {
                 let text = format!("{name}: {}, {}", format::seconds(seconds), format::gib(gib));
@@ -59,6 +60,7 @@ pub(super) fn TimeAndMemory() -> impl IntoView {
                 light: "#0072b2",
                 dark: "#5aa9e0",
                 mark: Mark::Disc,
+                names: names(&on_front),
                 points: words(on_front),
             },
             Cloud {
@@ -66,6 +68,7 @@ pub(super) fn TimeAndMemory() -> impl IntoView {
                 light: "#8a939e",
                 dark: "#8a939e",
                 mark: Mark::Diamond,
+                names: names(&others),
                 points: words(others),
             },
         ];

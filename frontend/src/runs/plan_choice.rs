@@ -1,7 +1,7 @@
 //! Choosing what a run is held against: a stored scenario, and one of its planners.
 
 use api::path;
-use api::planner::outcome::Answer;
+use api::planner::outcome::{Answer, PlannerResult};
 use api::planner::scenario::PlannerKind;
 use api::scenario::{ScenarioLine, ScenarioList, StoredScenario};
 use leptos::prelude::*;
@@ -22,6 +22,13 @@ enum Planners {
     Unplanned,
     /// With their titles, fastest first.
     Known(Vec<(PlannerKind, String)>),
+}
+
+impl Planners {
+    fn of(results: Vec<PlannerResult>) -> Self {
+        let planned = results.into_iter().filter(|result| matches!(result.answer, Answer::Planned(_)));
+        Self::Known(planned.map(|result| (result.planner, result.title)).collect())
+    }
 }
 
 /// Two fields: the scenario, and one of its planners.
@@ -63,11 +70,7 @@ pub(crate) fn PlanChoice(
                     return;
                 }
                 let found = match answer {
-                    Ok(Some(stored)) => {
-                        let planned = stored.outcome.results.into_iter();
-                        let planned = planned.filter(|result| matches!(result.answer, Answer::Planned(_)));
-                        Planners::Known(planned.map(|result| (result.planner, result.title)).collect())
-                    }
+                    Ok(Some(stored)) => Planners::of(stored.outcome.results),
                     Ok(None) => Planners::Unplanned,
                     Err(_) => Planners::Unknown,
                 };

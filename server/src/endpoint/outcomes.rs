@@ -10,7 +10,6 @@ use axum::http::header::{ACCEPT, CONTENT_DISPOSITION, CONTENT_TYPE, VARY};
 use axum::response::{IntoResponse, Response};
 use planner::scenario::PlannerKind;
 use planner::timeline::Timeline;
-use planner::timeline::levels::Overview;
 use serde::Deserialize;
 
 use super::scenarios::find;
@@ -69,7 +68,11 @@ pub(crate) async fn outcome(
 ) -> Result<Json<StoredOutcome>, ApiError> {
     let engine = engine_of(engine)?;
     let id = find(&app, &id).await?.id;
-    Ok(Json(app.store.reader().outcome_of(&id, engine.as_deref()).await?))
+    let stored = app.store.reader().outcome_of(&id, engine.as_deref()).await?;
+    if engine.is_none() {
+        app.overviews.make_ready(app.store.reader(), &stored);
+    }
+    Ok(Json(stored))
 }
 
 /// The timeline of one planner and iteration, in columns.
@@ -136,11 +139,9 @@ pub(crate) async fn overview(
     State(app): Shared,
     Path((id, planner, iteration)): Path<(String, String, String)>,
 ) -> Result<Response, ApiError> {
-    let (_, encoded) = stored_timeline(&app, &id, &planner, &iteration).await?;
-    let read = move || Ok::<_, ApiError>(api::timeline::overview::encode(&Overview::of(&decode(&encoded)?)));
-    let overview = tokio::task::spawn_blocking(read)
-        .await
-        .map_err(|error| ApiError::Fault(format!("the overview stopped unexpectedly: {error}")))??;
+    let scenario = find(&app, &id).await?;
+    let (planner, iteration) = named(&planner, &iteration)?;
+    let overview = app.overviews.of(app.store.reader(), &scenario.id, planner, iteration).await?;
     Ok(([(CONTENT_TYPE, OVERVIEW_MEDIA_TYPE)], overview).into_response())
 }
 
@@ -194,12 +195,18 @@ async fn timeline_of(
     engine: Option<&str>,
 ) -> Result<(String, Vec<u8>), ApiError> {
     let scenario = find(app, id).await?;
-    let planner = PlannerKind::from_id(planner).ok_or_else(|| ApiError::NoSuchPlanner(planner.to_owned()))?;
-    let iteration =
-        iteration.parse().map_err(|_| ApiError::Malformed("an iteration is a whole number from 0".to_owned()))?;
+    let (planner, iteration) = named(planner, iteration)?;
     Ok((scenario.short, app.store.reader().timeline_of(&scenario.id, engine, planner, iteration).await?))
 }
 
-pub(super) fn decode(encoded: &[u8]) -> Result<Timeline, ApiError> {
+/// Planner and iteration, as paths name them.
+fn named(planner: &str, iteration: &str) -> Result<(PlannerKind, u32), ApiError> {
+    let planner = PlannerKind::from_id(planner).ok_or_else(|| ApiError::NoSuchPlanner(planner.to_owned()))?;
+    let iteration =
+        iteration.parse().map_err(|_| ApiError::Malformed("an iteration is a whole number from 0".to_owned()))?;
+    Ok((planner, iteration))
+}
+
+pub(crate) fn decode(encoded: &[u8]) -> Result<Timeline, ApiError> {
     api::timeline::decode(encoded).map_err(|error| ApiError::Fault(format!("a stored timeline is damaged: {error}")))
 }

@@ -2,12 +2,13 @@
 
 use axum::extract::rejection::QueryRejection;
 use axum::extract::{Query, Request, State};
-use axum::http::Uri;
+use axum::http::header::ACCEPT;
+use axum::http::{Method, Uri};
 use axum::response::{IntoResponse, Response};
 use serde::Deserialize;
 
 use crate::app::Shared;
-use crate::error::{ApiError, LoggedIn};
+use crate::error::{ApiError, LoggedIn, no_such_page, succeeded};
 
 /// What a page's address may carry for the server.
 #[derive(Debug, Deserialize)]
@@ -31,10 +32,22 @@ pub(crate) async fn page(
     }
 }
 
-/// A file of the build, or nothing.
+/// A file of the build, or nothing; who reads pages is told so by one.
 pub(crate) async fn file(State(app): Shared, request: Request) -> Response {
-    if request.uri().path().starts_with("/api/") {
-        return ApiError::NoRoute(request.uri().path().to_owned()).into_response();
+    let path = request.uri().path();
+    if path.starts_with("/api/") {
+        return ApiError::NoRoute(path.to_owned()).into_response();
     }
-    app.web.file(request).await
+    let reads_pages = !path.starts_with("/assets/") && is_navigation(&request);
+    let response = app.web.file(request).await;
+    if reads_pages && !succeeded(&response) {
+        return no_such_page(app.web.page().await);
+    }
+    response
+}
+
+/// Whether a browser was sent here by a link or its address bar.
+fn is_navigation(request: &Request) -> bool {
+    let accepts = request.headers().get(ACCEPT).and_then(|value| value.to_str().ok());
+    request.method() == Method::GET && accepts.is_some_and(|kinds| kinds.contains("text/html"))
 }

@@ -50,6 +50,24 @@ async fn page_paths_show_the_page_and_other_paths_do_not() {
 }
 
 #[tokio::test]
+async fn a_browser_on_a_wrong_path_gets_a_page_that_says_so() {
+    let house = built().await;
+    let open = async |path: &str| {
+        let request = Request::get(path).header("accept", "text/html,*/*;q=0.8").body(Body::empty()).unwrap();
+        house.send(request).await
+    };
+    for path in ["/nothing", "/s/a/b", "/runs/a/b/"] {
+        let reply = open(path).await;
+        assert_eq!((reply.status, reply.header("content-type")), (404, "text/html; charset=utf-8"), "{path}");
+        assert!(reply.text().contains("Planscope"), "{path}");
+    }
+    for path in ["/api/v1/nothing", "/assets/nothing.js"] {
+        assert_eq!(open(path).await.problem().status, 404, "{path}");
+    }
+    assert_eq!(open("/favicon.svg").await.status, 200);
+}
+
+#[tokio::test]
 async fn files_of_the_build_are_kept_for_ever_and_sent_compressed() {
     let house = built().await;
     let plain = house.get("/assets/app-1234.js").await;

@@ -38,7 +38,8 @@ pub(super) fn Calibration() -> impl IntoView {
     let replanned = RwSignal::new(None::<Replanned>);
     let failure = RwSignal::new(None::<Failure>);
     let busy = RwSignal::new(None::<&'static str>);
-    let is_possible = Memo::new(move |_| observed.comparison.with(Option::is_some));
+    let has_steps = Memo::new(move |_| observed.summary().is_some_and(|summary| summary.points > 0));
+    let is_possible = Memo::new(move |_| has_steps.get() && observed.comparison.with(Option::is_some));
     let calibrate = move |_| {
         busy.set(Some("Calibrating…"));
         failure.set(None);

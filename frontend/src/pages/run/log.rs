@@ -35,6 +35,8 @@ pub(super) fn Log() -> impl IntoView {
             }
         })
     };
+    // Of a log that has not begun there is nothing to report.
+    let has_log = Memo::new(move |_| of_detail(observed, |detail| detail.summary.bytes).is_some_and(|bytes| bytes > 0));
     let origin = Memo::new(move |_| of_detail(observed, |detail| detail.summary.origin));
     let id = observed.feed.id();
     // Where bytes are waited for, the commands are what one came for.
@@ -46,10 +48,12 @@ pub(super) fn Log() -> impl IntoView {
                 <SendingCommands run=id.clone() />
             </details>
         </Show>
-        <section class="card">
-            <header class="card-title"><h2>"What was read from the log"</h2></header>
-            {move || report.get().map(|report| view! { <LogReportView report=report /> })}
-            {downloads}
-        </section>
+        <Show when=move || has_log.get()>
+            <section class="card">
+                <header class="card-title"><h2>"What was read from the log"</h2></header>
+                {move || report.get().map(|report| view! { <LogReportView report=report /> })}
+                {downloads}
+            </section>
+        </Show>
     }
 }

@@ -30,7 +30,7 @@ fn cloud(plans: &[FrontPlan], optimal: bool) -> Cloud {
     } else {
         ("beaten", "#8a939e", "#8a939e", Mark::Diamond)
     };
-    Cloud { name: name.to_owned(), light, dark, mark, points: of_kind.map(point).collect() }
+    Cloud { name: name.to_owned(), light, dark, mark, points: of_kind.map(point).collect(), names: Vec::new() }
 }
 
 /// The card; only where there are plans.
@@ -89,7 +89,7 @@ pub(super) fn FrontCard(id: String, done: Memo<u32>, on_open: Callback<u32>) -> 
                 view! {
                     <tr>
                         <th scope="row"><button class="link" on:click=move |_| on_open.run(point)>{plan.words}</button></th>
-                        <td>{plan.planner.title}</td>
+                        <td class="label">{plan.planner.title}</td>
                         <td class="number">{format::seconds(plan.iteration_s)}</td>
                         <td class="number">{format::gib(plan.peak_memory_gib)}</td>
                     </tr>
@@ -114,7 +114,7 @@ pub(super) fn FrontCard(id: String, done: Memo<u32>, on_open: Callback<u32>) -> 
                 />
                 <div class="table-scroll" role="region" aria-label="Plans that no other beats in both, fastest first" tabindex="0">
                     <table class="figures">
-                        <thead><tr><th scope="col">"Point"</th><th scope="col">"Planner"</th><th scope="col">"Iteration"</th><th scope="col">"Peak memory"</th></tr></thead>
+                        <thead><tr><th scope="col">"Point"</th><th scope="col" class="label">"Planner"</th><th scope="col">"Iteration"</th><th scope="col">"Peak memory"</th></tr></thead>
                         <tbody>{listed}</tbody>
                     </table>
                 </div>

@@ -114,7 +114,7 @@ pub(super) fn PointTable(
                     <tbody>{rows}</tbody>
                 </table>
             </div>
-            <p class="actions">
+            <p class="actions" hidden=move || from.get() == 0 && next.get().is_none()>
                 <button disabled=move || from.get() == 0 on:click=move |_| from.set(0)>"First points"</button>
                 <button disabled=move || next.get().is_none() on:click=move |_| if let Some(next) = next.get_untracked() { from.set(next) }>"Next points"</button>
             </p>

@@ -3,7 +3,7 @@
 use leptos::prelude::*;
 use serde_json::Value;
 
-/// Lines that are shown; the rest is counted.
+/// Lines that are shown at once; the rest unfolds.
 const SHOWN: usize = 16;
 /// Letters of a value that are shown.
 const LETTERS: usize = 48;
@@ -19,11 +19,12 @@ pub(super) struct Change {
     pub(super) here: Option<Value>,
 }
 
-/// Every field that differs, the title left out, in the order of the open scenario.
+/// Every field that differs, the title left out: what was chosen first, figures of a device that come with a choice last.
 pub(super) fn between(there: &Value, here: &Value) -> Vec<Change> {
     let mut changes = Vec::new();
     collect(String::new(), Some(there), Some(here), &mut changes);
     changes.retain(|change| change.pointer != "/title");
+    changes.sort_by_key(|change| change.pointer.matches('/').count());
     changes
 }
 
@@ -63,6 +64,10 @@ fn value_words(value: Option<&Value>) -> String {
         Some(Value::Array(list)) if list.iter().all(Value::is_string) => {
             list.iter().filter_map(Value::as_str).collect::<Vec<_>>().join(", ")
         }
+        Some(Value::Array(list)) if list.iter().all(|entry| entry["name"].is_string()) => {
+            list.iter().filter_map(|entry| entry["name"].as_str()).collect::<Vec<_>>().join(", ")
+        }
+        Some(Value::Number(number)) => number.to_string().trim_end_matches(".0").to_owned(),
         Some(value) => value.to_string(),
     };
     if text.chars().count() <= LETTERS {
@@ -76,7 +81,24 @@ pub(super) fn show(changes: &[Change]) -> AnyView {
     if changes.is_empty() {
         return view! { <p class="hint" data-testid="beside-same">"Both ask the same question."</p> }.into_any();
     }
-    let lines = changes.iter().take(SHOWN).map(|change| {
+    let (first, more) = changes.split_at(changes.len().min(SHOWN));
+    let all = (!more.is_empty()).then(|| {
+        view! {
+            <details class="advanced">
+                <summary>{format!("{} fields more", more.len())}</summary>
+                {table(more, "Further fields that differ", "beside-further-changes")}
+            </details>
+        }
+    });
+    view! {
+        {table(first, "Fields that differ", "beside-changes")}
+        {all}
+    }
+    .into_any()
+}
+
+fn table(changes: &[Change], label: &'static str, test_id: &'static str) -> impl IntoView + use<> {
+    let line = |change: &Change| {
         view! {
             <tr>
                 <th scope="row">{change.pointer.trim_start_matches('/').replace('/', " › ").replace('_', " ")}</th>
@@ -84,18 +106,16 @@ pub(super) fn show(changes: &[Change]) -> AnyView {
                 <td>{value_words(change.here.as_ref())}</td>
             </tr>
         }
-    });
-    let more = changes.len().saturating_sub(SHOWN);
+    };
+    let lines = changes.iter().map(line).collect_view();
     view! {
-        <div class="table-scroll" role="region" aria-label="Fields that differ" tabindex="0">
-            <table class="figures words" data-testid="beside-changes">
+        <div class="table-scroll" role="region" aria-label=label tabindex="0">
+            <table class="figures words" data-testid=test_id>
                 <thead><tr><th scope="col">"Field"</th><th scope="col">"There"</th><th scope="col">"Here"</th></tr></thead>
-                <tbody>{lines.collect_view()}</tbody>
+                <tbody>{lines}</tbody>
             </table>
         </div>
-        {(more > 0).then(|| view! { <p class="hint">{format!("And {more} fields more.")}</p> })}
     }
-    .into_any()
 }
 
 #[cfg(test)]
@@ -108,6 +128,8 @@ mod tests {
     fn every_field_that_differs_is_named_once() {
         let there = json!({"title": "a", "cluster": {"nodes": 4, "name": "x"}, "planners": ["1f1b"], "seed": 1, "m": [{"l": 1}, {"l": 2}]});
         let here = json!({"title": "b", "cluster": {"nodes": 8, "name": "x"}, "planners": ["1f1b", "zb"], "a/b": 2, "m": [{"l": 1}, {"l": 3}]});
+        let deep = between(&json!({"a": {"b": {"c": 1}}, "z": 1}), &json!({"a": {"b": {"c": 2}}, "z": 2}));
+        assert_eq!(deep.iter().map(|change| change.pointer.as_str()).collect::<Vec<_>>(), ["/z", "/a/b/c"]);
         let mut changes = between(&there, &here);
         changes.sort_by(|a, b| a.pointer.cmp(&b.pointer));
         let pointers: Vec<_> = changes.iter().map(|change| change.pointer.as_str()).collect();
@@ -121,6 +143,11 @@ mod tests {
     fn values_are_short() {
         assert_eq!(value_words(Some(&json!(["1f1b", "zb"]))), "1f1b, zb");
         assert_eq!(value_words(None), "–");
+        assert_eq!(value_words(Some(&json!(195.0))), "195");
+        assert_eq!(
+            value_words(Some(&json!([{"name": "ViT 5B", "layers": 63}, {"name": "Llama-3 8B"}]))),
+            "ViT 5B, Llama-3 8B"
+        );
         assert_eq!(value_words(Some(&json!("x".repeat(100)))).chars().count(), LETTERS);
     }
 }

@@ -133,9 +133,17 @@ fn Choices(engines: RwSignal<EngineAnswerList>) -> impl IntoView {
         };
         let pinned = recent::pinned();
         let pinned_id = pinned.as_ref().map(|opened| opened.id.clone());
-        let others = recent::opened()
+        let others: Vec<Opened> = recent::opened()
             .into_iter()
-            .filter(|opened| Some(&opened.id) != open.as_ref() && Some(&opened.id) != pinned_id.as_ref());
+            .filter(|opened| Some(&opened.id) != open.as_ref() && Some(&opened.id) != pinned_id.as_ref())
+            .collect();
+        // What came with a link alone is a choice too.
+        let is_listed = |id: &str| pinned.iter().chain(&others).any(|opened| opened.id.starts_with(id));
+        let linked = now.0.clone().filter(|id| now.1.is_none() && !is_listed(id));
+        let linked = linked.map(|id| {
+            let words = format!("From the link: {}", id.get(..10).unwrap_or(&id));
+            view! { <option value=id selected=true>{words}</option> }
+        });
         let of_engines = engines.get().answers.into_iter().filter(|answer| {
             explore.result.with(|result| result.as_ref().is_none_or(|result| result.outcome.engine != answer.engine))
         });
@@ -147,9 +155,10 @@ fn Choices(engines: RwSignal<EngineAnswerList>) -> impl IntoView {
         });
         view! {
             <option value="" selected=now.0.is_none()>"Choose\u{2026}"</option>
+            {linked}
             {pinned.map(|opened| line(opened, "Pinned: "))}
             {of_engines.collect_view()}
-            {others.map(|opened| line(opened, "")).collect_view()}
+            {others.into_iter().map(|opened| line(opened, "")).collect_view()}
         }
     }
 }

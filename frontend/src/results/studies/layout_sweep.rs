@@ -35,7 +35,7 @@ fn clouds(sweep: &LayoutSweep) -> Vec<Cloud> {
             let figures = point.figures?;
             Some((figures.tokens_per_s, figures.tflops_per_device, hover(point)))
         });
-        Cloud { name: name.to_owned(), light, dark, mark, points: points.collect() }
+        Cloud { name: name.to_owned(), light, dark, mark, points: points.collect(), names: Vec::new() }
     };
     KINDS.iter().map(of).collect()
 }
