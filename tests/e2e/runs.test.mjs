@@ -263,7 +263,7 @@ test("a job that runs as planned is drawn live inside the predicted band", async
     assert.equal(await page.getByTestId("run-state").locator(".state").getAttribute("data-state"), "live");
     const inside = /inside the band: ([\d.]+)\s%/.exec(await page.getByTestId("figures-words").innerText());
     assert.ok(Number(inside?.[1]) > 90, `${inside?.[1]} % inside the band`);
-    await page.waitForTimeout(500);
+    await page.getByText(/step 140 of 400/).waitFor();
     if (readme) await page.screenshot({ path: join(readme, `run-${scheme}.png`) });
     expectNoFaults(page);
     await page.context().close();
