@@ -5,6 +5,10 @@ use serde::{Deserialize, Serialize};
 use crate::data_aware::{InputShape, Preprocessing};
 use crate::model::{Model, Module};
 
+/// Qwen2-VL's patches, and how many of them are one token.
+const NATIVE_PATCH_PX: u32 = 14;
+const NATIVE_MERGED: u32 = 4;
+
 /// What stands beside the counts of a dataset whose media were read by a rule, a value a sample.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
@@ -57,10 +61,22 @@ impl ShapedItems {
             Some(length) if length != own => {
                 format!("items of {length} tokens in the encoder, where those of {} have {own}", encoder.name)
             }
-            // Native resolution: four patches are one token.
-            None if encoder.merged_patches() != 4 => {
-                let merged = encoder.merged_patches();
-                format!("one token of every 4 patches, where {} makes one of every {merged}", encoder.name)
+            None => {
+                let patch_px = encoder.patch.map_or(NATIVE_PATCH_PX, |patch| patch.patch_px);
+                // Positions that were learned are of one resolution.
+                let reads_any = encoder.learned_positions == 0 && encoder.merged_patches() == NATIVE_MERGED;
+                match (patch_px == NATIVE_PATCH_PX, reads_any) {
+                    (true, true) => return None,
+                    (true, false) => {
+                        format!(
+                            "images in their own resolution, where those of {} have {own} tokens in the encoder",
+                            encoder.name
+                        )
+                    }
+                    (false, _) => {
+                        format!("patches of {NATIVE_PATCH_PX} pixels, where {} reads {patch_px}", encoder.name)
+                    }
+                }
             }
             _ => return None,
         };

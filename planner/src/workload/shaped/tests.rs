@@ -82,16 +82,18 @@ fn what_does_not_fit_is_cut_by_whole_items() {
     assert_eq!((whole.tokens, whole.images, is_cut), (1300, 4, false));
 }
 
-/// InternVL's tiles are 1,024 patches long; SigLIP reads 729. Whisper's clips are those of Qwen2-Audio. Qwen3-VL merges four patches
-/// as Qwen2-VL does, SigLIP none.
+/// InternVL's tiles are 1,024 patches long; SigLIP reads 729. Whisper's clips are those of Qwen2-Audio. Qwen2-VL's encoder, that of
+/// Omni 7B, reads any resolution in patches of 14 pixels; Qwen3-VL's are 16, and InternViT has learned the positions of one resolution.
 #[test]
 fn a_rule_of_another_model_is_told() {
     for (rule, model, told) in [
         (Preprocessing::InternVl, "internvl3-8b", None),
         (Preprocessing::InternVl, "llava-ov-7b", Some("items of 1024 tokens in the encoder, where those of")),
         (Preprocessing::LlavaOneVision, "llava-ov-llama-3-8b", None),
-        (Preprocessing::QwenVl, "qwen3-vl-8b", None),
-        (Preprocessing::QwenVl, "llava-ov-7b", Some("makes one of every 1")),
+        (Preprocessing::QwenVl, "omni-7b", None),
+        (Preprocessing::QwenVl, "qwen3-vl-8b", Some("patches of 14 pixels, where")),
+        (Preprocessing::QwenVl, "internvl3-8b", Some("have 1024 tokens in the encoder")),
+        (Preprocessing::QwenVl, "llava-ov-7b", Some("images in their own resolution")),
         (Preprocessing::Qwen2Audio, "qwen2-audio-7b", None),
         (Preprocessing::Qwen2Audio, "llava-ov-7b", None),
     ] {
