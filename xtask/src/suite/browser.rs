@@ -35,7 +35,7 @@ pub(super) fn run(
     if server == Server::ToBuild {
         Step::cargo(workspace).args(["build", "--package", "planscope-server", "--bin", "planscope"]).run()?;
     }
-    let tries = if std::env::var_os("CI").is_some() { 2 } else { 1 };
+    let tries = super::tries();
     let (mut failed, mut notes) = (Vec::new(), Vec::new());
     for file in files(workspace)? {
         let name = file.file_name().unwrap_or_default().to_string_lossy().into_owned();
