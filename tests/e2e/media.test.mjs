@@ -1,15 +1,18 @@
 // Rows with images: upload, choose a rule and another one, plan with DFLOP what each made.
 import assert from "node:assert/strict";
+import { mkdirSync } from "node:fs";
 import { join } from "node:path";
 import { after, before, test } from "node:test";
 import { expectNoFaults, openPage, startBrowser } from "./browser.mjs";
 import { choosePlanners, field, ranking, setNumber, settled, stored } from "./explore.mjs";
 import { root, startServer } from "./server.mjs";
 
+const pictures = join(root, "target/e2e");
 const FILE = join(root, "tests/e2e/fixtures/media_rows.jsonl");
 
 let server, browser;
 before(async () => {
+  mkdirSync(pictures, { recursive: true });
   server = await startServer();
   browser = await startBrowser();
 });
@@ -77,7 +80,7 @@ test("the page of datasets shows items and lengths", async () => {
     await page.getByTestId("import-report").getByText("Encoder, by Qwen-VL").waitFor();
     await page.getByText("backbone: mean").first().waitFor();
     await page.getByText("Qwen-VL: mean").first().waitFor();
-    if (process.env.SCREENSHOTS) await page.screenshot({ path: join(process.env.SCREENSHOTS, `datasets-${scheme}.png`), fullPage: true });
+    await page.screenshot({ path: join(pictures, `datasets-${width}-${scheme}.png`), fullPage: true });
     expectNoFaults(page);
     await page.context().close();
   }
