@@ -21,6 +21,9 @@ use crate::store::Reader;
 /// What is kept at most, in bytes; one of a thousand ranks has some 6 MB.
 const ROOM: usize = 32 << 20;
 
+/// Most overviews that are kept, those included that could not be made: what nobody has is asked for too.
+const MOST: usize = 256;
+
 /// Whose overview it is. An answer that is replaced has another time, so nothing old is shown.
 #[derive(Debug, Clone, PartialEq, Eq)]
 struct Key {
@@ -94,6 +97,9 @@ impl Overviews {
         let found = kept.iter().position(|(other, _)| *other == key).and_then(|at| kept.remove(at));
         let (key, place) = found.unwrap_or_else(|| (key, Kept::default()));
         kept.push_back((key, Arc::clone(&place)));
+        if kept.len() > MOST {
+            kept.pop_front();
+        }
         place
     }
 
@@ -122,6 +128,15 @@ mod tests {
     fn key(iteration: u32) -> Key {
         let (scenario, engine, created_at) = ("a".to_owned(), "e".to_owned(), "now".to_owned());
         Key { scenario, engine, created_at, planner: PlannerKind::OneFOneB, iteration }
+    }
+
+    #[test]
+    fn what_could_not_be_made_is_not_kept_for_ever() {
+        let overviews = Overviews::default();
+        for iteration in 0..1_000 {
+            overviews.place(key(iteration));
+        }
+        assert_eq!(overviews.kept.lock().unwrap().len(), MOST);
     }
 
     #[test]
