@@ -1,5 +1,7 @@
 //! The one road: scenario, planners, check, simulation, comparison.
 
+use std::sync::Mutex;
+
 pub use crate::observer::{Cancelled, Observer, Unobserved};
 
 use crate::cost::{ContextSettings, DegreeSettings, Pricing};
@@ -11,6 +13,7 @@ use crate::plan::{
     Batches, ENDLESS, Judged, LONGEST_SECONDS, NoPlan, Plan, heterogeneous, judge, plan_context_parallel,
     plan_data_aware, plan_dynamic, plan_heterogeneous, plan_pipeweaver, plan_static, plan_strategies,
 };
+use crate::ranking::side_by_side;
 use crate::scenario::{PlannerKind, Scenario, ValidScenario};
 use crate::workload::{GlobalBatch, PackedBatch, SampleShape, Sampler, packing};
 
@@ -51,41 +54,12 @@ pub fn plan(scenario: &ValidScenario, observer: &mut dyn Observer) -> Result<Pla
     let degrees = degree_settings(question);
     let pricing = Pricing::new(&question.model, &question.cluster, &question.training);
     let pricing = pricing.with_contexts(&contexts).with_degrees(&degrees);
+    let all = Batches { survey: &survey, sizing: &sizing, judged: &batches };
+    let answers = answer_all(question, &pricing, all, observer)?;
     let mut results = Vec::new();
     let mut timelines = Vec::new();
-    for &planner in &question.planners {
-        go_on(observer)?;
-        observer.started(planner);
-        if planner == PlannerKind::DeepSpeed {
-            let answer = deep_speed(question, &sizing, &batches, observer)?;
-            results.push(result_of(planner, answer, &mut timelines)?);
-            observer.finished(planner);
-            continue;
-        }
-        let answer = match planner {
-            PlannerKind::WaitFreeCyclic => plan_dynamic(question, &pricing, &sizing, &batches, observer)?,
-            PlannerKind::PipeWeaverPartition
-            | PlannerKind::PipeWeaverInterleaving
-            | PlannerKind::PipeWeaverRanking
-            | PlannerKind::PipeWeaver => plan_pipeweaver(question, &pricing, planner, &sizing, &batches, observer)?,
-            _ if planner.has_strategies() => {
-                let batches = Batches { survey: &survey, sizing: &sizing, judged: &batches };
-                plan_strategies(question, &pricing, planner, batches, observer)?
-            }
-            _ if planner.lays_out_modules() => {
-                plan_heterogeneous(question, &pricing, planner, &sizing, &batches, observer)?
-            }
-            PlannerKind::DflopLayout | PlannerKind::Dflop => {
-                plan_data_aware(question, &pricing, planner, &sizing, &batches, observer)?
-            }
-            _ if planner.works_in_groups() => {
-                plan_context_parallel(question, &pricing, planner, &sizing, &batches, observer)?
-            }
-            _ => plan_static(question, &pricing, planner, &sizing, &batches, observer)?,
-        };
-        let answer = judged(question, &pricing, answer, &batches);
+    for (&planner, answer) in question.planners.iter().zip(answers) {
         results.push(result_of(planner, answer, &mut timelines)?);
-        observer.finished(planner);
     }
     results.sort_by(|a, b| rank_key(a).total_cmp(&rank_key(b)));
     let outcome = Outcome {
@@ -96,6 +70,61 @@ pub fn plan(scenario: &ValidScenario, observer: &mut dyn Observer) -> Result<Pla
         results,
     };
     Ok(Planning { outcome, timelines })
+}
+
+/// What every planner answers, in the order of the question; side by side where the observer has one for each.
+fn answer_all(
+    question: &Scenario,
+    pricing: &Pricing<'_>,
+    batches: Batches<'_>,
+    observer: &mut dyn Observer,
+) -> Result<Vec<JudgedOrNot>, Cancelled> {
+    let planners = &question.planners;
+    let apart = if planners.len() > 1 { observer.apart(planners) } else { None };
+    let Some(apart) = apart else {
+        return planners.iter().map(|&planner| answer(question, pricing, planner, batches, observer)).collect();
+    };
+    let apart: Vec<Mutex<Box<dyn Observer + Send>>> = apart.into_iter().map(Mutex::new).collect();
+    let answers = side_by_side(observer.workers(), planners.len(), |number| {
+        let mut own = apart[number].lock().expect("every planner has an observer");
+        answer(question, pricing, planners[number], batches, own.as_mut())
+    });
+    answers.into_iter().collect()
+}
+
+/// What a planner answers.
+fn answer(
+    question: &Scenario,
+    pricing: &Pricing<'_>,
+    planner: PlannerKind,
+    batches: Batches<'_>,
+    observer: &mut dyn Observer,
+) -> Result<JudgedOrNot, Cancelled> {
+    go_on(observer)?;
+    observer.started(planner);
+    let Batches { sizing, judged: own, .. } = batches;
+    let plan = match planner {
+        PlannerKind::DeepSpeed => {
+            let answer = deep_speed(question, sizing, own, observer)?;
+            observer.finished(planner);
+            return Ok(answer);
+        }
+        PlannerKind::WaitFreeCyclic => plan_dynamic(question, pricing, sizing, own, observer)?,
+        PlannerKind::PipeWeaverPartition
+        | PlannerKind::PipeWeaverInterleaving
+        | PlannerKind::PipeWeaverRanking
+        | PlannerKind::PipeWeaver => plan_pipeweaver(question, pricing, planner, sizing, own, observer)?,
+        _ if planner.has_strategies() => plan_strategies(question, pricing, planner, batches, observer)?,
+        _ if planner.lays_out_modules() => plan_heterogeneous(question, pricing, planner, sizing, own, observer)?,
+        PlannerKind::DflopLayout | PlannerKind::Dflop => {
+            plan_data_aware(question, pricing, planner, sizing, own, observer)?
+        }
+        _ if planner.works_in_groups() => plan_context_parallel(question, pricing, planner, sizing, own, observer)?,
+        _ => plan_static(question, pricing, planner, sizing, own, observer)?,
+    };
+    let answer = judged(question, pricing, plan, own);
+    observer.finished(planner);
+    Ok(answer)
 }
 
 /// Batches that planners may look at to learn the distribution, beside the sizing one.

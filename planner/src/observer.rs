@@ -20,6 +20,11 @@ pub trait Observer {
     fn workers(&self) -> &dyn Workers {
         &Alone
     }
+    /// An observer of its own for each of these planners, where they may be planned side by side; otherwise they are planned one after
+    /// the other. Outcomes are the same.
+    fn apart(&self, _: &[PlannerKind]) -> Option<Vec<Box<dyn Observer + Send>>> {
+        None
+    }
 }
 
 /// An observer that sees nothing and never cancels.

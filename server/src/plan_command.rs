@@ -58,6 +58,10 @@ impl Observer for OnThreads {
     fn workers(&self) -> &dyn Workers {
         &self.0
     }
+    fn apart(&self, planners: &[PlannerKind]) -> Option<Vec<Box<dyn Observer + Send>>> {
+        let own = |_: &PlannerKind| -> Box<dyn Observer + Send> { Box::new(Self(self.0)) };
+        (self.0.count() > 1).then(|| planners.iter().map(own).collect())
+    }
 }
 
 /// Datasets at hand, by the content address that scenarios name them by.

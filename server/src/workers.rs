@@ -94,12 +94,22 @@ mod tests {
         fn workers(&self) -> &dyn Workers {
             &self.0
         }
+        fn apart(&self, planners: &[PlannerKind]) -> Option<Vec<Box<dyn Observer + Send>>> {
+            let own = |_: &PlannerKind| -> Box<dyn Observer + Send> { Box::new(On(self.0)) };
+            (self.0.count() > 1).then(|| planners.iter().map(own).collect())
+        }
     }
 
+    /// The asker's threads at work on planners side by side, and on the searches of each.
     #[test]
     fn an_outcome_has_the_same_bytes_from_one_thread_and_from_four() {
         let mut scenario = parse(include_str!("../../examples/vlm-s-image-heavy.json")).unwrap();
-        scenario.planners = vec![PlannerKind::PipeWeaverRanking];
+        scenario.planners = vec![
+            PlannerKind::OneFOneB,
+            PlannerKind::PipeWeaverRanking,
+            PlannerKind::Interleaved,
+            PlannerKind::WaitFreeCyclic,
+        ];
         scenario.workload.global_batch = 12;
         scenario.layout.microbatch = Some(1);
         scenario.iterations = 2;

@@ -1,8 +1,8 @@
 //! Planning while somebody waits: no job, nothing stored, and an end when the asker goes.
 
 use std::panic::AssertUnwindSafe;
-use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
 
 use api::job::PlanningTime;
 use planner::engine::{Observer, PlanError};
@@ -12,6 +12,7 @@ use planner::scenario::{PlannerKind, ValidScenario};
 
 use super::Jobs;
 use super::stopwatch::Stopwatch;
+use crate::clock::Clock;
 use crate::workers::Threads;
 
 /// Askers that may wait for a turn at once.
@@ -41,23 +42,19 @@ impl Jobs {
         }
         let turn = self.turns().acquire_owned().await.map_err(|_| NotPlanned::Closing)?;
         let asker = Asker::default();
-        let mut asked = Asked {
-            gone: Arc::clone(&asker.0),
-            stopwatch: Stopwatch::new(Arc::clone(&self.clock)),
-            threads: self.limits.search_threads,
-        };
+        let mut asked = Asked::new(Arc::clone(&asker.0), Arc::clone(&self.clock), self.limits.search_threads);
         let engine = Arc::clone(&self.engine);
         let planned = tokio::task::spawn_blocking(move || {
             // The turn ends with the planning, which may outlast the asker by a moment.
             let _turn = turn;
             let planned = std::panic::catch_unwind(AssertUnwindSafe(|| engine(&scenario, &mut asked)));
-            (planned, asked.stopwatch)
+            (planned, asked.times())
         })
         .await;
         drop(place);
         match planned {
-            Ok((Ok(Ok(planning)), stopwatch)) => {
-                let times = stopwatch.into_times(&planning.outcome);
+            Ok((Ok(Ok(planning)), times)) => {
+                let times = Stopwatch::beside_steps(times, &planning.outcome);
                 Ok((planning, times))
             }
             Ok((Ok(Err(PlanError::Cancelled(_))), _)) => Err(NotPlanned::Closing),
@@ -87,10 +84,25 @@ impl Drop for Asker {
     }
 }
 
+/// Watches the planners of one question, or one of them.
 struct Asked {
     gone: Arc<AtomicBool>,
+    clock: Arc<dyn Clock>,
     stopwatch: Stopwatch,
+    /// Times of all planners of the question that are done.
+    times: Arc<Mutex<Vec<PlanningTime>>>,
     threads: Threads,
+}
+
+impl Asked {
+    fn new(gone: Arc<AtomicBool>, clock: Arc<dyn Clock>, threads: Threads) -> Self {
+        let stopwatch = Stopwatch::new(Arc::clone(&clock));
+        Self { gone, clock, stopwatch, times: Arc::default(), threads }
+    }
+
+    fn times(&self) -> Vec<PlanningTime> {
+        std::mem::take(&mut *self.times.lock().unwrap_or_else(PoisonError::into_inner))
+    }
 }
 
 impl Observer for Asked {
@@ -106,6 +118,7 @@ impl Observer for Asked {
 
     fn finished(&mut self, planner: PlannerKind) {
         self.stopwatch.finished(planner);
+        self.times.lock().unwrap_or_else(PoisonError::into_inner).append(&mut self.stopwatch.take_times());
     }
 
     fn cancelled(&self) -> bool {
@@ -114,5 +127,14 @@ impl Observer for Asked {
 
     fn workers(&self) -> &dyn Workers {
         &self.threads
+    }
+
+    /// Somebody waits and nobody watches: all planners at once.
+    fn apart(&self, planners: &[PlannerKind]) -> Option<Vec<Box<dyn Observer + Send>>> {
+        let own = |_: &PlannerKind| -> Box<dyn Observer + Send> {
+            let (gone, clock) = (Arc::clone(&self.gone), Arc::clone(&self.clock));
+            Box::new(Self { times: Arc::clone(&self.times), ..Self::new(gone, clock, self.threads) })
+        };
+        (self.threads.count() > 1).then(|| planners.iter().map(own).collect())
     }
 }

@@ -55,9 +55,19 @@ impl Stopwatch {
         }
     }
 
+    /// Times of the planners that finished since the last call.
+    pub(super) fn take_times(&mut self) -> Vec<PlanningTime> {
+        std::mem::take(&mut self.times)
+    }
+
     /// Wall time of every planner that finished, and of its batches beside the steps of the outcome.
-    pub(super) fn into_times(mut self, outcome: &Outcome) -> Vec<PlanningTime> {
-        for time in &mut self.times {
+    pub(super) fn into_times(self, outcome: &Outcome) -> Vec<PlanningTime> {
+        Self::beside_steps(self.times, outcome)
+    }
+
+    /// Wall time of planners and of their batches, beside the steps of the outcome.
+    pub(super) fn beside_steps(mut times: Vec<PlanningTime>, outcome: &Outcome) -> Vec<PlanningTime> {
+        for time in &mut times {
             let answer = outcome.results.iter().find(|result| result.planner == time.planner).map(|own| &own.answer);
             let Some(Answer::Planned(planned)) = answer else {
                 time.batches.clear();
@@ -68,6 +78,6 @@ impl Stopwatch {
                 *batch = BatchPlanning::beside(batch.ms, before.replace(iteration.iteration_s * 1e3));
             }
         }
-        self.times
+        times
     }
 }
