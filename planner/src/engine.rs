@@ -12,7 +12,7 @@ use crate::plan::{
     plan_data_aware, plan_dynamic, plan_heterogeneous, plan_pipeweaver, plan_static, plan_strategies,
 };
 use crate::scenario::{PlannerKind, Scenario, ValidScenario};
-use crate::workload::{GlobalBatch, PackedBatch, SampleShape, Sampler, packing};
+use crate::workload::{GlobalBatch, PackedBatch, Packing, SampleShape, Sampler, packing};
 
 /// Planning ended early.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
@@ -62,6 +62,12 @@ pub fn plan(scenario: &ValidScenario, observer: &mut dyn Observer) -> Result<Pla
             observer.finished(planner);
             continue;
         }
+        if matches!(planner, PlannerKind::DflopLayout | PlannerKind::Dflop) {
+            let answer = data_aware(question, &pricing, planner, (&sizing, &batches), observer)?;
+            results.push(result_of(planner, answer, &mut timelines)?);
+            observer.finished(planner);
+            continue;
+        }
         let answer = match planner {
             PlannerKind::WaitFreeCyclic => plan_dynamic(question, &pricing, &sizing, &batches, observer)?,
             PlannerKind::PipeWeaverPartition
@@ -74,9 +80,6 @@ pub fn plan(scenario: &ValidScenario, observer: &mut dyn Observer) -> Result<Pla
             }
             _ if planner.lays_out_modules() => {
                 plan_heterogeneous(question, &pricing, planner, &sizing, &batches, observer)?
-            }
-            PlannerKind::DflopLayout | PlannerKind::Dflop => {
-                plan_data_aware(question, &pricing, planner, &sizing, &batches, observer)?
             }
             _ if planner.works_in_groups() => {
                 plan_context_parallel(question, &pricing, planner, &sizing, &batches, observer)?
@@ -164,6 +167,23 @@ fn deep_speed(
     let observer = &mut Renamed { observer, kind: PlannerKind::DeepSpeed };
     let answer = plan_context_parallel(&question, &pricing, PlannerKind::Ulysses, sizing, batches, observer)?;
     Ok(judged(&question, &pricing, answer, batches))
+}
+
+/// DFLOP lets the sequences of a microbatch follow each other, so none of its planners pads them to the longest, whatever the scenario
+/// does with samples that come as sequences of their own.
+fn data_aware(
+    question: &Scenario,
+    pricing: &Pricing<'_>,
+    planner: PlannerKind,
+    (sizing, batches): (&PackedBatch, &[PackedBatch]),
+    observer: &mut dyn Observer,
+) -> Result<JudgedOrNot, Cancelled> {
+    let mut question = question.clone();
+    if question.workload.packing == Packing::Single {
+        question.workload.packing = Packing::Packed;
+    }
+    let answer = plan_data_aware(&question, pricing, planner, sizing, batches, observer)?;
+    Ok(judged(&question, pricing, answer, batches))
 }
 
 /// Degrees that modules may have for themselves; none where no planner asks.
