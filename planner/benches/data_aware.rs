@@ -1,8 +1,8 @@
 //! DFLOP: the optimizer and the online scheduler.
 
 use planner::data_aware::{
-    ActivationTable, Curve, DegreeProfile, Fixed, Item, ItemWork, ModuleProfile, OptimizerInput, PartitionSettings,
-    StateTable, optimize, partition, shortlist,
+    ActivationTable, Curve, DegreeProfile, Fixed, Held, Item, ItemWork, ModuleProfile, OptimizerInput,
+    PartitionSettings, StateTable, optimize, partition, shortlist,
 };
 use planner::random::Random;
 
@@ -19,12 +19,12 @@ fn curve(peak: f64, half: f64, sizes: &[f64]) -> Curve {
 fn module(layers: u32, (peak, half): (f64, f64), sizes: &[f64], parameters: [f64; 2], kept: f64) -> ModuleProfile {
     let degree = |tensor: u32| {
         let t = f64::from(tensor);
-        let [layer, end] = parameters.map(|parameters| parameters * 18.0 / t);
+        let [layer, end] = parameters.map(|parameters| Held { bytes: parameters * 18.0 / t, sharded: 2.0 / 3.0 });
         DegreeProfile {
             tensor,
             linear: curve(peak / (1.0 + 0.08 * (t - 1.0)), half * t, sizes),
             attention: curve(0.7 * peak, 500.0 * t, &[256.0, 1024.0, 4096.0, 16_384.0]),
-            state: StateTable { layer, first: end, last: end, sharded: 2.0 / 3.0 },
+            state: StateTable { layer, first: end, last: end },
             activation: ActivationTable {
                 layer: Curve::new(vec![(0.0, 0.0), (1.0, kept / t)]).unwrap(),
                 fixed: Curve::constant(1e9),

@@ -39,6 +39,18 @@ pub enum Violation {
         /// How many of it there are.
         count: u32,
     },
+    /// Devices that trade tokens for heads have no equal shares of the heads.
+    #[error("CP {context} cannot trade {heads} heads, {shared} of keys and values, over TP {tensor}")]
+    Trade {
+        /// Devices that trade.
+        context: u32,
+        /// TP.
+        tensor: u32,
+        /// Query heads.
+        heads: u32,
+        /// Heads of keys and values.
+        shared: u32,
+    },
     /// A layer stands on no stage, on two, or out of order.
     #[error("stage {stage} does not continue the layers where the one before ends")]
     Layers {

@@ -25,6 +25,6 @@ pub use baseline::{best_static_degree, megatron_balanced, static_degrees, static
 pub use batch::{BatchPlan, Effort, Group, GroupError, GroupProblem, Grouping, Microbatch, Split, plan};
 pub use cost::{Exchange, GroupCost, GroupTime, Load, RankMemory, Sequence};
 pub use degrees::{AllowedDegrees, DegreeRule};
-pub use fit::{Fit, FitError, Measured, fit};
+pub use fit::{Fit, FitError, Measured, TIMINGS_NEEDED, fit};
 pub use placement::{PlacedGroup, Placement, place};
 pub use pool::{GroupPool, PoolCount};

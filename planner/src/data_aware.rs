@@ -21,5 +21,5 @@ pub use optimizer::{
     shortlist,
 };
 pub use partition::{Item, PartitionError, PartitionSettings, Partitioned, partition};
-pub use profile::{ActivationTable, DegreeProfile, ModuleProfile, StateTable};
+pub use profile::{ActivationTable, DegreeProfile, Held, ModuleProfile, StateTable};
 pub use shapes::{ImageSize, InputShape, Media, Preprocessing};

@@ -15,7 +15,7 @@ use crate::plan::{
 };
 use crate::ranking::side_by_side;
 use crate::scenario::{PlannerKind, Scenario, ValidScenario};
-use crate::workload::{GlobalBatch, PackedBatch, SampleShape, Sampler, packing};
+use crate::workload::{GlobalBatch, PackedBatch, Packing, SampleShape, Sampler, packing};
 
 /// Planning ended early.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
@@ -109,6 +109,11 @@ fn answer(
             observer.finished(planner);
             return Ok(answer);
         }
+        PlannerKind::DflopLayout | PlannerKind::Dflop => {
+            let answer = data_aware(question, pricing, planner, (sizing, own), observer)?;
+            observer.finished(planner);
+            return Ok(answer);
+        }
         PlannerKind::WaitFreeCyclic => plan_dynamic(question, pricing, sizing, own, observer)?,
         PlannerKind::PipeWeaverPartition
         | PlannerKind::PipeWeaverInterleaving
@@ -116,9 +121,6 @@ fn answer(
         | PlannerKind::PipeWeaver => plan_pipeweaver(question, pricing, planner, sizing, own, observer)?,
         _ if planner.has_strategies() => plan_strategies(question, pricing, planner, batches, observer)?,
         _ if planner.lays_out_modules() => plan_heterogeneous(question, pricing, planner, sizing, own, observer)?,
-        PlannerKind::DflopLayout | PlannerKind::Dflop => {
-            plan_data_aware(question, pricing, planner, sizing, own, observer)?
-        }
         _ if planner.works_in_groups() => plan_context_parallel(question, pricing, planner, sizing, own, observer)?,
         _ => plan_static(question, pricing, planner, sizing, own, observer)?,
     };
@@ -193,6 +195,23 @@ fn deep_speed(
     let observer = &mut Renamed { observer, kind: PlannerKind::DeepSpeed };
     let answer = plan_context_parallel(&question, &pricing, PlannerKind::Ulysses, sizing, batches, observer)?;
     Ok(judged(&question, &pricing, answer, batches))
+}
+
+/// DFLOP lets the sequences of a microbatch follow each other, so none of its planners pads them to the longest, whatever the scenario
+/// does with samples that come as sequences of their own.
+fn data_aware(
+    question: &Scenario,
+    pricing: &Pricing<'_>,
+    planner: PlannerKind,
+    (sizing, batches): (&PackedBatch, &[PackedBatch]),
+    observer: &mut dyn Observer,
+) -> Result<JudgedOrNot, Cancelled> {
+    let mut question = question.clone();
+    if question.workload.packing == Packing::Single {
+        question.workload.packing = Packing::Packed;
+    }
+    let answer = plan_data_aware(&question, pricing, planner, sizing, batches, observer)?;
+    Ok(judged(&question, pricing, answer, batches))
 }
 
 /// Degrees that modules may have for themselves; none where no planner asks.

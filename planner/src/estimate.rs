@@ -15,7 +15,7 @@ use crate::model::Model;
 use crate::outcome::Layout;
 use crate::schedule::{Grouping, interleaved, one_f_one_b};
 use crate::simulate::{StepEnd, execute, peak_composition};
-use crate::training::{Precision, Training};
+use crate::training::{ContextExchange, Precision, Training};
 use crate::units::{Nanos, Seconds};
 use crate::workload::{Packing, SampleShape, Sequence};
 
@@ -80,7 +80,7 @@ pub fn estimate(configuration: &Configuration) -> Result<Estimate, Inconsistent>
     let table = LayerTable::new(model, cluster, training, layout.tensor, &loads);
     let stages = layout.pipeline * layout.chunks;
     let partition = Partition::even(model, stages)
-        .or_else(|| Partition::balanced(model, &table.weights(), stages))
+        .or_else(|| Partition::balanced(model, &table.weights(stages), stages))
         .ok_or_else(|| Inconsistent(format!("{stages} stages for {} layers", model.layers())))?;
     let place = Place { pipeline: layout.pipeline, data: layout.data, replica: 0 };
     let even = partition.stages.windows(2).all(|pair| layers(&pair[0]) == layers(&pair[1]));
@@ -236,6 +236,13 @@ fn check(configuration: &Configuration) -> Result<(), Inconsistent> {
         }
         if !module.heads.is_multiple_of(tensor) {
             return refuse(format!("TP {tensor} does not divide the {} heads of {}", module.heads, module.name));
+        }
+        if training.context_exchange == ContextExchange::AllToAll && !module.trades_heads(tensor, context) {
+            let (heads, shared) = (module.heads, module.kv_heads);
+            return refuse(format!(
+                "CP {context} cannot trade the {heads} heads of {}, {shared} of keys and values, over TP {tensor} all-to-all",
+                module.name
+            ));
         }
         let experts = module.moe.map_or(training.expert_parallel, |moe| moe.experts);
         if !experts.is_multiple_of(training.expert_parallel) {

@@ -5,7 +5,7 @@ pub mod module;
 pub mod presets;
 
 pub use items::{Audio, Patch, Video};
-pub use module::{Bias, Diffusion, Gradients, Mask, Module, ModuleRole, Moe, Norm};
+pub use module::{Bias, Diffusion, Gradients, Mask, Module, ModuleRole, Moe, Norm, heads_trade};
 
 use serde::{Deserialize, Serialize};
 

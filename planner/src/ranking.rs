@@ -27,6 +27,7 @@ mod trial;
 pub use space::Space;
 
 use std::sync::Mutex;
+use std::sync::atomic::{AtomicUsize, Ordering};
 
 use crate::compare::lower_bound;
 use crate::schedule::dual_queue::{Interleaver, Interleaving, Priorities};
@@ -81,6 +82,17 @@ pub struct Budget {
 pub trait Workers: Sync {
     /// Calls `job` once for every number below `jobs`, in any order, and returns when all are done.
     fn run(&self, jobs: usize, job: &(dyn Fn(usize) + Sync));
+}
+
+/// What one thread of several does: takes the next job of all that share `next`, until there are none left.
+pub fn take_turns(next: &AtomicUsize, jobs: usize, job: &(dyn Fn(usize) + Sync)) {
+    loop {
+        let number = next.fetch_add(1, Ordering::Relaxed);
+        if number >= jobs {
+            break;
+        }
+        job(number);
+    }
 }
 
 /// The answers of independent jobs, in the order of their numbers.

@@ -208,3 +208,27 @@ fn new_fields_at_their_defaults_are_not_written() {
         assert!(!plain.scenario().canonical().contains(word), "{word}");
     }
 }
+
+/// A quarter of the samples has images, and eight replicas get two samples each: with a generator alone some replicas have nothing to
+/// run. Layouts without such replicas are planned, or the answer says why there is none.
+#[test]
+fn replicas_without_an_item_are_no_layout_of_pipeweaver() {
+    for model in ["dit-xl-2", "dit-5b"] {
+        let mut question = scenario(model, &json!({ "images": { "kind": "values", "values": [0, 0, 0, 4] } }));
+        question["workload"]["global_batch"] = json!(16);
+        question["planners"] =
+            json!(["pipeweaver_partition", "pipeweaver_interleaving", "pipeweaver_ranking", "pipeweaver"]);
+        question["search"] = json!({ "rollouts": 20 });
+        question["layout"] = json!({ "tensor": 2, "pipeline": 1 });
+        for result in planned(&question).outcome.results {
+            let Answer::Infeasible { binding, .. } = result.answer else {
+                panic!("{model}: some replica has no image")
+            };
+            assert!(binding.contains("ask nothing of any module"), "{model}: {binding}");
+        }
+        question["layout"] = json!({ "tensor": 4, "pipeline": 4 });
+        for result in planned(&question).outcome.results {
+            assert!(matches!(result.answer, Answer::Planned(_)), "{model}: {:?}", result.answer);
+        }
+    }
+}

@@ -4,21 +4,22 @@ mod strategies;
 
 use super::Violation;
 use crate::cost::Partition;
-use crate::model::Model;
+use crate::model::{Model, Module};
 use crate::outcome::Layout;
 use crate::plan::{Plan, ReplicaPlan};
+use crate::training::{ContextExchange, Training};
 
 use strategies::strategies;
 
 pub use strategies::check_phases;
 
-/// Checks degrees (`context` is CP, a setting of the scenario) against devices and model, that the stages hold every layer once and in order, and that every
+/// Checks degrees (CP is a setting of the scenario) against devices and model, that the stages hold every layer once and in order, and that every
 /// iteration trains every sequence once. `sequences[i]` is the number of sequences of iteration `i`.
 pub fn check_assignment(
     plan: &Plan,
     model: &Model,
     devices: u32,
-    context: u32,
+    training: &Training,
     sequences: &[usize],
 ) -> Result<(), Violation> {
     let layout = plan.layout;
@@ -26,6 +27,7 @@ pub fn check_assignment(
         strategies(plan, model, devices, sequences.len())?;
         return once(plan, sequences);
     }
+    let context = training.context_parallel;
     let replica = u64::from(layout.tensor) * u64::from(context) * u64::from(layout.pipeline);
     if replica * u64::from(layout.data) != u64::from(devices) {
         let (tensor, pipeline, data) = (layout.tensor, layout.pipeline, layout.data);
@@ -38,6 +40,7 @@ pub fn check_assignment(
             }
         }
     }
+    exchanges(plan, model, training)?;
     layers(&plan.partition, model)?;
     let stages = (layout.pipeline * layout.chunks) as usize;
     if plan.partition.stages.len() != stages {
@@ -45,6 +48,30 @@ pub fn check_assignment(
     }
     shape(plan, sequences.len())?;
     once(plan, sequences)
+}
+
+/// Where heads are traded for tokens, each group of devices that does so has heads enough on every one of them.
+fn exchanges(plan: &Plan, model: &Model, training: &Training) -> Result<(), Violation> {
+    let tensor = plan.layout.tensor;
+    if training.context_exchange == ContextExchange::AllToAll {
+        model.modules.iter().try_for_each(|module| traded(module, tensor, training.context_parallel))?;
+    }
+    let groups = plan.iterations.iter().flat_map(|iteration| &iteration.replicas).flat_map(|replica| &replica.groups);
+    for group in groups.filter(|group| group.exchange == ContextExchange::AllToAll) {
+        model.modules.iter().try_for_each(|module| traded(module, tensor, group.ranks.len() as u32))?;
+    }
+    Ok(())
+}
+
+/// Of the heads that TP leaves a device, each device of an all-to-all attends with as many. Heads of keys and values are as
+/// many on each too, or one of them stands on as many devices as every other.
+pub(super) fn traded(module: &Module, tensor: u32, context: u32) -> Result<(), Violation> {
+    let (heads, shared) = (module.heads / tensor, module.kv_heads / tensor);
+    let (fewer, more) = (shared.min(context), shared.max(context));
+    if context > 1 && (heads % context != 0 || fewer == 0 || more % fewer != 0) {
+        return Err(Violation::Trade { context, tensor, heads: module.heads, shared: module.kv_heads });
+    }
+    Ok(())
 }
 
 /// Every sequence of every iteration is trained once.
@@ -163,7 +190,6 @@ mod tests {
     use super::*;
     use crate::plan::SequenceGroup;
     use crate::schedule::Schedule;
-    use crate::training::ContextExchange;
 
     /// Two groups of one gang over four ranks, after `spoil`.
     fn checked(spoil: impl FnOnce(&mut ReplicaPlan)) -> Result<(), Violation> {
@@ -191,6 +217,31 @@ mod tests {
         assert_eq!(checked(|_| {}), Ok(()));
         // One behind the other a rank may be in both.
         assert_eq!(checked(|replica| (replica.groups[1].gang, replica.groups[1].ranks) = (1, vec![0, 3])), Ok(()));
+    }
+
+    /// Llama-3 8B, 32 heads with 8 of keys and values: at TP 2 a device has 16 and 4, which 2, 4, 8 and 16 share out, 3 and 6 do
+    /// not; at TP 8 the last 4 heads cannot be dealt to 8.
+    #[test]
+    fn heads_are_traded_only_among_as_many_as_have_some() {
+        let model = crate::model::presets::model("llama-3-8b").unwrap();
+        let module = &model.modules[0];
+        for (tensor, context, right) in [
+            (2, 1, true),
+            (2, 2, true),
+            (2, 4, true),
+            (2, 8, true),
+            (2, 16, true),
+            (2, 3, false),
+            (2, 6, false),
+            (2, 32, false),
+            (8, 4, true),
+            (8, 8, false),
+        ] {
+            let refused = Violation::Trade { context, tensor, heads: 32, shared: 8 };
+            let expected = if right { Ok(()) } else { Err(refused) };
+            assert_eq!(traded(module, tensor, context), expected, "TP {tensor}, CP {context}");
+            assert_eq!(module.trades_heads(tensor, context), right, "planners have the same rule in other words");
+        }
     }
 
     #[test]

@@ -7,18 +7,24 @@ use std::collections::BTreeMap;
 use std::ops::Range;
 
 use super::Violation;
-use super::assignment::{layers, sequences_once};
+use super::assignment::{layers, sequences_once, traded};
 use crate::cost::PipelineCosts;
 use crate::model::{Model, Module, ModuleRole};
 use crate::plan::{ModuleLayout, Part, Plan, ReplicaPlan};
 use crate::schedule::ActionKind;
 use crate::simulate::Execution;
-use crate::training::Training;
+use crate::training::{ContextExchange, Training};
 use crate::workload::{PackedBatch, Sequence};
 
 /// Checks that every module stands on devices of the cluster, equal to or apart from those of other ranks, that degrees
 /// divide what they cut, and that every iteration trains every instance of every module once.
-pub fn check_modules(plan: &Plan, model: &Model, devices: u32, batches: &[PackedBatch]) -> Result<(), Violation> {
+pub fn check_modules(
+    plan: &Plan,
+    model: &Model,
+    devices: u32,
+    training: &Training,
+    batches: &[PackedBatch],
+) -> Result<(), Violation> {
     layers(&plan.partition, model)?;
     let mut next = 0;
     for (index, layout) in plan.modules.iter().enumerate() {
@@ -30,6 +36,9 @@ pub fn check_modules(plan: &Plan, model: &Model, devices: u32, batches: &[Packed
         degrees(layout, devices).map_err(wrong)?;
         for module in &model.modules[layout.first as usize..layout.end as usize] {
             divides(layout, module).map_err(|what| Violation::Standing { layout: index, what })?;
+            if training.context_exchange == ContextExchange::AllToAll {
+                traded(module, layout.tensor, layout.context)?;
+            }
         }
     }
     if next as usize != model.modules.len() {

@@ -48,7 +48,7 @@ pub enum FitError {
 }
 
 /// Timings below this number determine nothing.
-const NEEDED: usize = 6;
+pub const TIMINGS_NEEDED: usize = 6;
 /// a1, a2, b1, a3, b2.
 const COEFFICIENTS: usize = 5;
 
@@ -66,8 +66,8 @@ pub fn fit(samples: &[Measured], network: &GroupCost) -> Result<Fit, FitError> {
     }) {
         return Err(FitError::NotATiming { place });
     }
-    if samples.len() < NEEDED {
-        return Err(FitError::TooFew { given: samples.len(), needed: NEEDED });
+    if samples.len() < TIMINGS_NEEDED {
+        return Err(FitError::TooFew { given: samples.len(), needed: TIMINGS_NEEDED });
     }
     let ratio = |sample: &Measured| {
         sample.load.squares * network.bandwidth(sample.degree) / (sample.load.tokens as f64 * f64::from(sample.degree))

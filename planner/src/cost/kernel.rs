@@ -132,7 +132,7 @@ pub enum Operation {
     ReduceScatter,
     /// Every device sends a part to every other.
     AllToAll,
-    /// One device sends to another.
+    /// Every device sends to the next of a ring, until what each had has come round: between two, one send.
     SendReceive,
 }
 
@@ -141,7 +141,8 @@ pub enum Operation {
 pub struct Collective {
     /// What it does.
     pub operation: Operation,
-    /// Bytes of the whole vector: before a reduce-scatter, after an all-gather, sent by one device in an all-to-all.
+    /// Bytes of the whole vector: before a reduce-scatter, after an all-gather, sent by one device in an all-to-all or in all hops of a
+    /// ring.
     pub bytes: f64,
     /// Devices of the group.
     pub ranks: u32,

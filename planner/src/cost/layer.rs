@@ -84,6 +84,20 @@ impl LayerCost {
         }
     }
 
+    /// Of two ways to run a piece, the shorter times; no memory.
+    #[must_use]
+    pub(super) fn least(self, other: Self) -> Self {
+        let least = |of: fn(&Self) -> Seconds| if of(&other) < of(&self) { of(&other) } else { of(&self) };
+        Self {
+            forward: least(|cost| cost.forward),
+            input_grad: least(|cost| cost.input_grad),
+            weight_grad: least(|cost| cost.weight_grad),
+            host_forward: least(|cost| cost.host_forward),
+            host_backward: least(|cost| cost.host_backward),
+            ..Self::default()
+        }
+    }
+
     /// Forward and backward together, as the device or the host lets them pass, whichever is slower.
     pub fn total(&self) -> Seconds {
         self.forward.max(self.host_forward) + (self.input_grad + self.weight_grad).max(self.host_backward)

@@ -137,6 +137,42 @@ impl PipelineCosts {
         }
     }
 
+    /// Gives a cell what a cell of another pipeline costs. Every column is named, so that a new one cannot be forgotten.
+    pub fn copy_cell(&mut self, cell: usize, from: &Self, at: usize) {
+        let Self {
+            forward,
+            input_grad,
+            weight_grad,
+            send_forward,
+            send_backward,
+            activation,
+            transient,
+            exposed_forward,
+            exposed_backward,
+            recomputed,
+            communication,
+            // Of the whole pipeline, its ranks or its microbatches.
+            flows: _,
+            static_memory: _,
+            state: _,
+            sync: _,
+            optimizer: _,
+            shapes: _,
+            overlapped_ppm: _,
+        } = self;
+        forward[cell] = from.forward[at];
+        input_grad[cell] = from.input_grad[at];
+        weight_grad[cell] = from.weight_grad[at];
+        send_forward[cell] = from.send_forward[at];
+        send_backward[cell] = from.send_backward[at];
+        activation[cell] = from.activation[at];
+        transient[cell] = from.transient[at];
+        exposed_forward[cell] = from.exposed_forward[at];
+        exposed_backward[cell] = from.exposed_backward[at];
+        recomputed[cell] = from.recomputed[at];
+        communication[cell] = from.communication[at];
+    }
+
     /// Pipeline ranks, p.
     pub const fn ranks(&self) -> usize {
         self.flows.ranks()

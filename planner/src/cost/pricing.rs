@@ -308,7 +308,7 @@ mod tests {
         let loads = loads(&model, &[(512, 0), (2048, 3), (512, 0), (4096, 8)]);
         let pricing = Pricing::new(&model, &cluster, &training);
         let costs = |table: LayerTable<'_>| {
-            let partition = Partition::balanced(&model, &table.weights(), 2).unwrap();
+            let partition = Partition::balanced(&model, &table.weights(2), 2).unwrap();
             table.pipeline(&partition, Place { pipeline: 2, data: 1, replica: 0 }, &[0, 1, 2, 3])
         };
         let first = costs(pricing.table(4, &loads));

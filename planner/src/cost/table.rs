@@ -2,6 +2,7 @@
 
 mod disaggregated;
 mod stage;
+mod weights;
 
 pub use disaggregated::Disaggregated;
 
@@ -13,7 +14,7 @@ use super::layer::{LayerCost, exposed};
 use super::load::MicrobatchLoad;
 use super::memory::StateBytes;
 use super::operator::Rates;
-use super::partition::{LayerRange, ModuleWeight, Partition};
+use super::partition::{LayerRange, Partition};
 use super::pipeline::{NO_GAIN_PPM, PipelineCosts, StateMemory};
 use super::pricing::{Pieces, Pricing};
 use super::strategy::StrategyMix;
@@ -114,43 +115,9 @@ impl<'a> LayerTable<'a> {
         Self { strategies, ..self }
     }
 
-    /// Mean time of each module's pieces over all microbatches, for balancing a partition.
-    pub fn weights(&self) -> Vec<ModuleWeight> {
-        let all: Vec<usize> = (0..self.loads.len()).collect();
-        (0..self.pieces.len()).map(|module| self.mean_weight(module, &all)).collect()
-    }
-
-    /// Mean time of one module's pieces over some of the microbatches.
-    pub fn mean_weight(&self, module: usize, microbatches: &[usize]) -> ModuleWeight {
-        let mean = |of: fn(&Pieces) -> &LayerCost| {
-            let times = microbatches.iter().map(|&microbatch| of(&self.pieces[module][microbatch]).total().secs());
-            times.sum::<f64>() / microbatches.len().max(1) as f64
-        };
-        ModuleWeight {
-            layer: mean(|pieces| &pieces.layer),
-            input: mean(|pieces| &pieces.input),
-            output: mean(|pieces| &pieces.output),
-        }
-    }
-
     /// Microbatches of all replicas.
     pub fn microbatches(&self) -> usize {
         self.loads.len()
-    }
-
-    /// Forward and backward of every microbatch through the whole model, in seconds.
-    pub fn microbatch_times(&self) -> Vec<f64> {
-        let time = |microbatch: usize| {
-            let modules = self.model.modules.iter().enumerate();
-            let of_module = modules.map(|(index, module)| {
-                let pieces = &self.pieces[index][microbatch];
-                pieces.layer.total().secs() * f64::from(module.layers)
-                    + pieces.input.total().secs()
-                    + pieces.output.total().secs()
-            });
-            of_module.sum()
-        };
-        (0..self.loads.len()).map(time).collect()
     }
 
     /// Forward and backward of a stage, summed over all microbatches, in seconds; what ZeRO-3 and sends that are
@@ -198,14 +165,17 @@ impl<'a> LayerTable<'a> {
         (replicas / f64::from(self.training.expert_parallel)).max(1.0)
     }
 
-    /// Parameters that each device of a rank holds; a tied output head on another rank is a second copy.
+    /// Parameters that each device of a rank holds; a tied output head on another rank is a second copy, trained as the first is.
     fn rank_parameters(&self, partition: &Partition, place: Place) -> Vec<Parameters> {
         let ranks = place.pipeline as usize;
         let of_rank = |rank: usize| {
             let mut parameters = self.ranges_parameters(partition.stages_on(rank, ranks).flatten());
-            let tied = self.tied_ranks(partition, ranks).filter(|(_, _, last)| *last == rank);
-            let copies: u64 = tied.map(|(module, ..)| self.embedding_parameters(module)).sum();
-            parameters.dense += copies as f64 / f64::from(self.tensor);
+            for (module, ..) in self.tied_ranks(partition, ranks).filter(|(_, _, last)| *last == rank) {
+                let copy = self.embedding_parameters(module) as f64 / f64::from(self.tensor);
+                let of_kind =
+                    if self.model.modules[module].frozen { &mut parameters.frozen } else { &mut parameters.dense };
+                *of_kind += copy;
+            }
             parameters
         };
         (0..ranks).map(of_rank).collect()
@@ -220,7 +190,13 @@ impl<'a> LayerTable<'a> {
         let module = &self.model.modules[range.module];
         let input = if range.begins() { module.input_parameters() } else { 0 };
         let output = if range.ends(self.model) { module.output_parameters() } else { 0 };
-        let layers = u64::from(range.len());
+        self.parameters_of(range.module, range.len(), (input, output))
+    }
+
+    /// Parameters of some layers of a module on each device, with those of what stands before and behind them.
+    fn parameters_of(&self, module: usize, layers: u32, (input, output): (u64, u64)) -> Parameters {
+        let module = &self.model.modules[module];
+        let layers = u64::from(layers);
         let expert = layers * module.expert_parameters();
         let dense = layers * module.layer_parameters() - expert + input + output;
         let tensor = f64::from(self.tensor);
@@ -277,7 +253,9 @@ impl<'a> LayerTable<'a> {
         let (dense_group, expert_group) = self.replica_groups(place);
         let replicas = f64::from(self.replicas(place));
         let rates = Rates::of(&self.cluster.device);
-        let tied: Vec<_> = self.tied_ranks(partition, place.pipeline as usize).collect();
+        // What is frozen has no gradients to add up.
+        let trained = |(module, ..): &(usize, usize, usize)| !self.model.modules[*module].frozen;
+        let tied: Vec<_> = self.tied_ranks(partition, place.pipeline as usize).filter(trained).collect();
         let mut sync = Vec::new();
         let mut optimizer = Vec::new();
         for (rank, parameters) in self.rank_parameters(partition, place).into_iter().enumerate() {
@@ -447,17 +425,17 @@ impl<'a> LayerTable<'a> {
     }
 
     /// Under ZeRO-3: what one layer at work holds beside its shards, its weights gathered and the next one's ahead of
-    /// time, and its gradients before they are reduced.
+    /// time, and its gradients, where it is trained, before they are reduced.
     fn gathered_bytes(&self, ranges: &[LayerRange]) -> f64 {
         if self.training.zero_stage() < 3 {
             return 0.0;
         }
         let layer = |range: &LayerRange| {
-            let parameters = self.range_parameters(&LayerRange { first: 1, end: 2, ..*range });
-            parameters.total()
+            let parameters = self.parameters_of(range.module, 1, (0, 0));
+            let trained = parameters.dense + parameters.expert;
+            2.0 * self.training.width() * parameters.total() + self.training.gradients.bytes() * trained
         };
-        let largest = ranges.iter().map(layer).fold(0.0, f64::max);
-        (2.0 * self.training.width() + self.training.gradients.bytes()) * largest
+        ranges.iter().map(layer).fold(0.0, f64::max)
     }
 
     /// The groups over which dense parameters and experts are replicated. Experts are dealt over devices of
@@ -471,3 +449,6 @@ impl<'a> LayerTable<'a> {
         )
     }
 }
+
+#[cfg(test)]
+mod tests;

@@ -29,14 +29,34 @@ pub struct DegreeProfile {
 /// model_state(l, TP): linear in the layers.
 #[derive(Debug, Clone, Copy, PartialEq, Default)]
 pub struct StateTable {
-    /// Each layer's bytes on a device.
-    pub layer: f64,
+    /// Each layer's on a device.
+    pub layer: Held,
     /// What stands at the one end of the module.
-    pub first: f64,
+    pub first: Held,
     /// What stands at the other.
-    pub last: f64,
-    /// The share of all of it that replicas divide among them (ZeRO); 0 as published.
+    pub last: Held,
+}
+
+/// Model states on a device, before replicas divide some of them.
+#[derive(Debug, Clone, Copy, PartialEq, Default)]
+pub struct Held {
+    /// Bytes with one replica.
+    pub bytes: f64,
+    /// The share of them that replicas divide among them (ZeRO); 0 as published. What is frozen has weights alone, so the parts of a
+    /// module may differ.
     pub sharded: f64,
+}
+
+impl Held {
+    /// Bytes that every replica holds whole.
+    pub const fn whole(bytes: f64) -> Self {
+        Self { bytes, sharded: 0.0 }
+    }
+
+    /// Bytes with `data` replicas.
+    pub fn among(self, data: u32) -> f64 {
+        self.bytes * (1.0 - self.sharded) + self.bytes * self.sharded / f64::from(data)
+    }
 }
 
 /// act_state(l, TP, size): linear in the layers, by a curve over the size each.
@@ -52,14 +72,14 @@ impl StateTable {
     /// From two stages with one and the other number of layers (section 3.2.1): layers, bytes.
     pub fn between((few, low): (f64, f64), (many, high): (f64, f64)) -> Self {
         let layer = (high - low) / (many - few);
-        Self { layer, first: low - few * layer, ..Self::default() }
+        Self { layer: Held::whole(layer), first: Held::whole(low - few * layer), last: Held::default() }
     }
 
     /// Bytes of a stage of `layers` layers, of all that the module has where `whole`, with `data` replicas.
     pub fn bytes(&self, layers: u32, whole: bool, data: u32) -> f64 {
-        let ends = if whole { self.first + self.last } else { self.first.max(self.last) };
-        let all = self.layer * f64::from(layers) + ends;
-        all * (1.0 - self.sharded) + all * self.sharded / f64::from(data)
+        let (first, last) = (self.first.among(data), self.last.among(data));
+        let ends = if whole { first + last } else { first.max(last) };
+        self.layer.among(data) * f64::from(layers) + ends
     }
 }
 
@@ -86,9 +106,12 @@ mod tests {
         let state = StateTable::between((2.0, 140.0), (4.0, 180.0));
         assert_eq!(state.bytes(10, false, 1), 300.0);
         // Three quarters dealt over 3 replicas: 75 + 75.
-        assert_eq!(StateTable { sharded: 0.75, ..state }.bytes(10, false, 3), 150.0);
+        let sharded = |held: Held| Held { sharded: 0.75, ..held };
+        let dealt = StateTable { layer: sharded(state.layer), first: sharded(state.first), ..state };
+        assert_eq!(dealt.bytes(10, false, 3), 150.0);
         // Both ends where one stage is the whole module, else the larger.
-        let ends = StateTable { layer: 1.0, first: 5.0, last: 7.0, sharded: 0.0 };
+        let [layer, first, last] = [1.0, 5.0, 7.0].map(Held::whole);
+        let ends = StateTable { layer, first, last };
         assert_eq!((ends.bytes(4, true, 1), ends.bytes(2, false, 1)), (16.0, 9.0));
     }
 

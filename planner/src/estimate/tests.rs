@@ -27,7 +27,7 @@ fn simulated(configuration: &Configuration) -> (f64, f64) {
     let table = LayerTable::new(model, cluster, training, layout.tensor, &loads);
     let stages = layout.pipeline * layout.chunks;
     let partition =
-        Partition::even(model, stages).or_else(|| Partition::balanced(model, &table.weights(), stages)).unwrap();
+        Partition::even(model, stages).or_else(|| Partition::balanced(model, &table.weights(stages), stages)).unwrap();
     let place = Place { pipeline: layout.pipeline, data: layout.data, replica: 0 };
     let costs = table.pipeline(&partition, place, &(0..count).collect::<Vec<_>>());
     let (p, v) = (layout.pipeline as usize, layout.chunks as usize);
@@ -74,6 +74,12 @@ fn what_cannot_be_is_refused_by_name() {
     assert!(refused(|c| c.training.precision = Precision::Fp8).contains("no fp8"));
     assert!(refused(|c| c.global_batch = 0).contains("at least 1"));
     assert!(refused(|c| c.items = 3).contains("items need a module"));
+    // 96 heads over TP 8 are 12 on a device: five devices have no equal shares of them.
+    let traded = refused(|c| {
+        (c.cluster.nodes, c.training.context_parallel) = (5 * c.cluster.nodes, 5);
+        c.training.context_exchange = crate::training::ContextExchange::AllToAll;
+    });
+    assert!(traded.contains("CP 5 cannot trade the 96 heads"), "{traded}");
     assert!(refused(|c| c.training.expert_parallel = 2).contains("mixture of experts"));
 }
 

@@ -151,6 +151,12 @@ pub enum Gradients {
     None,
 }
 
+/// The rule of [`Module::trades_heads`] for so many query heads and key-value heads.
+pub const fn heads_trade((heads, kv_heads): (u32, u32), tensor: u32, degree: u32) -> bool {
+    let (own, shared) = (heads / tensor, kv_heads / tensor);
+    own.is_multiple_of(degree) && (shared.is_multiple_of(degree) || degree.is_multiple_of(shared))
+}
+
 impl Module {
     /// Whether what stands behind its last layer is a projection to the backbone's width, which is always trained.
     pub fn has_projection(&self) -> bool {
@@ -187,8 +193,7 @@ impl Module {
     /// Whether `degree` devices, each with 1 / `tensor` of the heads, can trade tokens for heads (DeepSpeed-Ulysses): the degree divides the query
     /// heads, and the key and value heads or is a multiple of them, which then are repeated.
     pub const fn trades_heads(&self, tensor: u32, degree: u32) -> bool {
-        let (own, shared) = (self.heads / tensor, self.kv_heads / tensor);
-        own.is_multiple_of(degree) && (shared.is_multiple_of(degree) || degree.is_multiple_of(shared))
+        heads_trade((self.heads, self.kv_heads), tensor, degree)
     }
 
     /// Width of all key (or value) heads together, d a_kv.

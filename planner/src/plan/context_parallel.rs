@@ -54,6 +54,9 @@ pub(crate) fn plan(
     batches: &[PackedBatch],
     observer: &mut dyn Observer,
 ) -> Result<Result<Plan, NoPlan>, Cancelled> {
+    if let Some(binding) = does_not_apply(scenario) {
+        return Ok(Err(NoPlan { binding: binding.to_owned(), search: Search::default() }));
+    }
     let mut search = Search::default();
     let longest = longest(batches);
     let mut best: Option<(f64, Setting<'_>)> = None;
@@ -146,6 +149,13 @@ fn tensor_degrees(scenario: &Scenario) -> Vec<u32> {
         Some(tensor) => vec![tensor],
         None => (1..=node).filter(|tensor| node.is_multiple_of(*tensor) && devices.is_multiple_of(*tensor)).collect(),
     }
+}
+
+/// Why groups by length have nothing to do with a scenario.
+fn does_not_apply(scenario: &Scenario) -> Option<&'static str> {
+    scenario.model.video().is_some().then_some(
+        "does not apply: a sequence holds the caption of a video and not the video, so its length does not tell what it costs",
+    )
 }
 
 /// What stands against groups altogether, or against this degree.
@@ -241,7 +251,8 @@ fn simulate(
 
 /// The sequences of a batch as the groups see them.
 fn sequences(batch: &PackedBatch, profile: &Profile) -> Vec<Sequence> {
-    let of = |own: &crate::workload::Sequence| Sequence { tokens: own.computed_tokens.into(), eta: profile.eta };
+    // A sample may be empty; it is dealt like the shortest there is.
+    let of = |own: &crate::workload::Sequence| Sequence { tokens: own.computed_tokens.max(1).into(), eta: profile.eta };
     batch.sequences.iter().map(of).collect()
 }
 

@@ -165,7 +165,6 @@ fn does_not_apply(scenario: &Scenario) -> Option<String> {
 
 /// What the profilers say of the scenario.
 fn input(scenario: &Scenario, sizing: &PackedBatch) -> OptimizerInput {
-    let modules = &scenario.model.modules;
     let items: Vec<ItemWork> =
         sizing.sequences.iter().map(|sequence| profile::work(&scenario.model, sequence)).collect();
     OptimizerInput {
@@ -173,8 +172,8 @@ fn input(scenario: &Scenario, sizing: &PackedBatch) -> OptimizerInput {
         devices_per_node: scenario.cluster.devices_per_node,
         memory: scenario.memory_limit().get() as f64,
         global_batch: sizing.sequences.len() as u32,
-        encoder: profile::encoder(scenario, &modules[0]),
-        backbone: profile::backbone(scenario, &modules[1]),
+        encoder: profile::encoder(scenario),
+        backbone: profile::backbone(scenario),
         items: sampled(items),
         fixed: Fixed {
             tensor: scenario.layout.tensor,
@@ -302,8 +301,10 @@ impl Planner<'_> {
             crate::cost::ModuleLoad::unpadded(tokens, squared),
         ];
         let load = [MicrobatchLoad { modules: loads.to_vec(), shape: crate::timeline::MicrobatchShape::default() }];
-        let of = |module: usize, tensor: u32| self.pricing.table(tensor, &load).mean_weight(module, &[0]);
-        vec![of(0, encoder.tensor), of(1, backbone.tensor)]
+        let of = |module: usize, degrees: Degrees| {
+            self.pricing.table(degrees.tensor, &load).mean_weight(module, &[0], degrees.pipeline)
+        };
+        vec![of(0, encoder), of(1, backbone)]
     }
 
     /// The buckets of a batch on the ranks of a strategy.

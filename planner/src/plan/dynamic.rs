@@ -28,7 +28,7 @@ struct WaitFree<'a> {
 
 impl Filling for WaitFree<'_> {
     fn assign(&self, layout: Layout, _: &[MicrobatchLoad], table: &LayerTable<'_>) -> Vec<Vec<usize>> {
-        deal(layout, &table.microbatch_times())
+        deal(layout, &table.microbatch_times(layout.pipeline * layout.chunks))
     }
 
     fn replica(
@@ -170,7 +170,7 @@ fn fill_batch(
     let table = pricing.table(layout.tensor, &loads);
     let actions = 2 * sized.partition.stages.len() * microbatches.len();
     let swaps = (ACTIONS_PER_ITERATION / actions.max(1)).clamp(8, 160) as u32;
-    let times = table.microbatch_times();
+    let times = table.microbatch_times(layout.pipeline * layout.chunks);
     let dealt = deal(layout, &times);
     if dealt.iter().any(Vec::is_empty) {
         return Err(Misfit::rule("a batch has fewer microbatches than replicas"));

@@ -126,18 +126,10 @@ fn sized(like: &PipelineCosts, count: usize) -> PipelineCosts {
     columns
 }
 
+/// A group sends nothing on: its ranks hold all layers.
 fn copy(from: &PipelineCosts, at: usize, to: &mut PipelineCosts, cell: usize) {
-    to.forward[cell] = from.forward[at];
-    to.input_grad[cell] = from.input_grad[at];
-    to.weight_grad[cell] = from.weight_grad[at];
-    to.send_forward[cell] = Nanos::ZERO;
-    to.send_backward[cell] = Nanos::ZERO;
-    to.exposed_forward[cell] = from.exposed_forward[at];
-    to.exposed_backward[cell] = from.exposed_backward[at];
-    to.recomputed[cell] = from.recomputed[at];
-    to.communication[cell] = from.communication[at];
-    to.activation[cell] = from.activation[at];
-    to.transient[cell] = from.transient[at];
+    to.copy_cell(cell, from, at);
+    (to.send_forward[cell], to.send_backward[cell]) = (Nanos::ZERO, Nanos::ZERO);
     to.shapes[cell] = from.shapes[at];
 }
 

@@ -164,7 +164,8 @@ impl<'a> Setting<'a> {
         self.tightenings += 1;
         for known in &mut self.schemes {
             // What still holds the longest sequence must go on doing so while it can.
-            known.cost.max_len = (known.cost.max_len as f64 * TIGHTENED) as u64;
+            let less = (known.cost.max_len as f64 * TIGHTENED) as u64;
+            known.cost.max_len = if known.cost.max_len > self.longest { less.max(self.longest) } else { less };
             known.cost.util_len = known.cost.util_len.min(known.cost.max_len);
         }
         self.schemes.retain(|known| known.cost.max_len > 0);

@@ -143,12 +143,12 @@ pub fn judge(
     batches: &[PackedBatch],
 ) -> Result<Judged, Violation> {
     let sequences: Vec<usize> = batches.iter().map(|batch| batch.sequences.len()).collect();
-    let (context, devices) = (scenario.training.context_parallel, scenario.cluster.devices());
+    let (training, devices) = (&scenario.training, scenario.cluster.devices());
     let arrangement = plan.arrangement();
     if plan.modules.is_empty() {
-        check::check_assignment(plan, &scenario.model, devices, context, &sequences)?;
+        check::check_assignment(plan, &scenario.model, devices, training, &sequences)?;
     } else {
-        check::check_modules(plan, &scenario.model, devices, batches)?;
+        check::check_modules(plan, &scenario.model, devices, training, batches)?;
     }
     let limit = scenario.memory_limit();
     let mut totals = Vec::with_capacity(batches.len());
@@ -222,7 +222,7 @@ pub fn judge(
         stages: if plan.has_strategies() {
             schemed.stages.summaries(&scenario.model)
         } else {
-            stages.summaries(plan, arrangement.as_ref(), &scenario.model, context)
+            stages.summaries(plan, arrangement.as_ref(), &scenario.model, training.context_parallel)
         },
         ranks: if plan.has_strategies() {
             schemed.devices.summaries(scenario.training.memory_reserve_gib)

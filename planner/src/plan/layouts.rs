@@ -3,6 +3,7 @@
 use crate::outcome::Layout;
 use crate::scenario::{PlannerKind, Scenario};
 use crate::schedule::ScheduleKind;
+use crate::training::ContextExchange;
 
 /// Most chunks a rank is given when the scenario leaves their number open; beyond it the bubble shrinks by less
 /// than communication grows.
@@ -98,6 +99,10 @@ fn broken_rule(scenario: &Scenario, kind: PlannerKind, layout: Layout, sequences
                 return Some(format!("TP does not divide the {count} {what} of {}", module.name));
             }
         }
+        let trades = scenario.training.context_exchange == ContextExchange::AllToAll;
+        if trades && !module.trades_heads(layout.tensor, context) {
+            return Some(format!("CP {context} cannot trade the heads of {} over TP all-to-all", module.name));
+        }
     }
     let layers = scenario.model.layers();
     let stages = layout.pipeline * layout.chunks;
@@ -129,4 +134,36 @@ fn broken_rule(scenario: &Scenario, kind: PlannerKind, layout: Layout, sequences
 
 fn divisors(number: u32) -> impl Iterator<Item = u32> {
     (1..=number).filter(move |degree| number.is_multiple_of(*degree))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Llama-3 8B has 32 heads, 8 of keys and values. Eight devices that trade tokens for heads each need some of their own: 32 / 8
+    /// at TP 1 to 4 / 8 at TP 8, where there are not enough. In a ring keys and values travel whole.
+    #[test]
+    fn a_context_group_that_trades_heads_has_heads_enough() {
+        let rules = |exchange: &str| -> Vec<(u32, bool)> {
+            let question = serde_json::json!({
+                "schema": "scenario/1", "model": { "preset": "llama-3-8b" }, "cluster": { "preset": "h800", "nodes": 8 },
+                "workload": {
+                    "samples": {
+                        "kind": "drawn", "text_tokens": { "kind": "constant", "value": 4096 },
+                        "images": { "kind": "constant", "value": 0 }
+                    },
+                    "global_batch": 64, "context_length": 8192, "packing": "single"
+                },
+                "training": { "context_parallel": 8, "context_exchange": exchange },
+                "layout": { "pipeline": 1, "microbatch": 1 }, "planners": ["1f1b"]
+            });
+            let scenario = crate::scenario::parse(&question.to_string()).unwrap();
+            let broken =
+                |rule: &Option<String>| rule.as_ref().is_some_and(|rule| rule.contains("cannot trade the heads"));
+            let all = candidates(&scenario, PlannerKind::OneFOneB, 64);
+            all.iter().map(|candidate| (candidate.layout.tensor, broken(&candidate.rule))).collect()
+        };
+        assert_eq!(rules("all_to_all"), [(1, false), (2, false), (4, false), (8, true)]);
+        assert_eq!(rules("ring"), [(1, false), (2, false), (4, false), (8, false)]);
+    }
 }

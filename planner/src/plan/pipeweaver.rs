@@ -38,7 +38,7 @@ struct PipeWeaver {
 impl Filling for PipeWeaver {
     fn assign(&self, layout: Layout, loads: &[MicrobatchLoad], table: &LayerTable<'_>) -> Vec<Vec<usize>> {
         debug_assert_eq!(loads.len(), table.microbatches());
-        deal(layout, &table.microbatch_times())
+        deal(layout, &table.microbatch_times(layout.pipeline * layout.chunks))
     }
 
     fn cut(&self, batch: &Microbatches<'_>, _: &LayerTable<'_>, layout: Layout) -> Result<Sized, Misfit> {
@@ -165,7 +165,7 @@ fn fill_batch(
     let all: Vec<u32> = (0..batch.sequences.len() as u32).collect();
     let microbatches: Vec<Vec<u32>> = all.chunks(layout.microbatch as usize).map(<[u32]>::to_vec).collect();
     let loads = replica::loads(scenario, batch, &microbatches);
-    let times = pricing.table(layout.tensor, &loads).microbatch_times();
+    let times = pricing.table(layout.tensor, &loads).microbatch_times(layout.pipeline * layout.chunks);
     let mut replicas: Vec<ReplicaPlan> = Vec::with_capacity(layout.data as usize);
     let mut slowest: Option<Ordered> = None;
     for (number, assigned) in deal(layout, &times).into_iter().enumerate() {

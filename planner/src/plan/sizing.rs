@@ -380,7 +380,7 @@ pub(super) fn cut(scenario: &Scenario, table: &LayerTable<'_>, layout: Layout) -
     if scenario.model.modules.len() == 1 {
         Partition::even(&scenario.model, stages)
     } else {
-        Partition::balanced(&scenario.model, &table.weights(), stages)
+        Partition::balanced(&scenario.model, &table.weights(stages), stages)
     }
 }
 

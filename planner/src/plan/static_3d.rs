@@ -41,7 +41,8 @@ impl Fixed {
                 Ok(interleaved(ranks, chunks, microbatches, grouping))
             }
             _ => {
-                let shape = Shape { ranks, chunks, microbatches, group: None };
+                let group = layout.group.filter(|_| kind.has_groups()).map(|group| group as usize);
+                let shape = Shape { ranks, chunks, microbatches, group };
                 let costs = if kind.is_made_to_measure() {
                     costs()
                 } else {
@@ -261,4 +262,31 @@ fn decisions(sized: &Sized, plan: &Plan, sizing: &PackedBatch, failed_later: u32
     decisions.extend(nnscaler::decision(sized));
     decisions.push("Microbatches in data-loader order, dealt to the replicas in turn.".to_owned());
     decisions
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::schedule::interleaved_zero_bubble;
+
+    /// Eight microbatches in groups of four, as asked for, and of two, as many as ranks, where nothing is.
+    #[test]
+    fn groups_that_are_asked_for_are_run() {
+        let layout = Layout { tensor: 1, pipeline: 2, data: 1, chunks: 2, microbatch: 1, group: None };
+        let limit = Bytes::new(u64::MAX);
+        for (group, size) in [(None, 2), (Some(4), 4)] {
+            let layout = Layout { group, ..layout };
+            let order = |kind| Fixed { kind }.order(layout, 8, limit, PipelineCosts::default).unwrap();
+            let zero_bubble = order(PlannerKind::InterleavedZeroBubble);
+            assert_eq!(zero_bubble, interleaved_zero_bubble(2, 2, 8, Grouping::Fixed(size)), "{group:?}");
+            assert_eq!(order(PlannerKind::Interleaved), interleaved(2, 2, 8, Grouping::Fixed(size)), "{group:?}");
+        }
+        // A schedule without groups is what it is.
+        let layout = Layout { chunks: 1, group: Some(4), ..layout };
+        assert!(
+            Fixed { kind: PlannerKind::ZbH1 }
+                .order(layout, 8, limit, || PipelineCosts::uniform(2, 1, 8, UniformTimes::default()))
+                .is_ok()
+        );
+    }
 }

@@ -9,7 +9,7 @@ use crate::plan::heterogeneous::{Ground, Mode, Point, Slot, points_of};
 use crate::ranking::{Watch, Workers};
 use crate::scenario::FieldError;
 use crate::study::layouts::Freedom;
-use crate::training::LayoutRequest;
+use crate::training::{ContextExchange, LayoutRequest};
 
 /// Most devices.
 const DEVICES: u32 = 16_384;
@@ -223,6 +223,8 @@ fn ground(question: &Question) -> Ground {
         devices_per_node: question.devices_per_node.unwrap_or(8),
         contexts: (0..=most.ilog2()).map(|power| 1 << power).collect(),
         experts: vec![1],
+        // Efficiencies by degree say what an exchange costs, not which it is.
+        exchange: ContextExchange::Ring,
         request: LayoutRequest::default(),
     }
 }
@@ -234,7 +236,8 @@ fn ranked(question: &Question, freedom: Freedom, point: &Point) -> Result<Ranked
     let pace = layout_of(last).ok_or("no layout")?;
     let samples = f64::from(question.samples);
     let waves = (samples / f64::from(point.microbatch) / f64::from(pace.data)).ceil();
-    let (mut seconds, mut busiest, mut filling, mut memory, mut fullest) = (0.0_f64, 0.0_f64, 0.0_f64, 0.0_f64, 0.0_f64);
+    let (mut seconds, mut busiest, mut filling, mut memory, mut fullest) =
+        (0.0_f64, 0.0_f64, 0.0_f64, 0.0_f64, 0.0_f64);
     let mut slowest = 0;
     let mut behind: u32 = point.modules.iter().map(|layout| layout.pipeline).sum();
     for (index, module) in question.modules.iter().enumerate() {
@@ -246,7 +249,11 @@ fn ranked(question: &Question, freedom: Freedom, point: &Point) -> Result<Ranked
         let each = f64::from(point.microbatch) * f64::from(pace.data) / f64::from(layout.data);
         let stage = module.seconds * each / ranks / speed;
         let work = waves * stage;
-        if freedom == Freedom::NonColocated { seconds = seconds.max(work) } else { seconds += work }
+        if freedom == Freedom::NonColocated {
+            seconds = seconds.max(work)
+        } else {
+            seconds += work
+        }
         filling += f64::from(layout.pipeline - 1) * stage;
         if freedom == Freedom::NonColocated && index < last {
             filling += stage;

@@ -50,7 +50,14 @@ fn spoilt(spoil: impl FnOnce(&mut Plan)) -> Option<Violation> {
     with(|scenario, batch, pricing| {
         let mut plan = sound(scenario, batch, pricing, apart());
         spoil(&mut plan);
-        found = check_modules(&plan, &scenario.model, scenario.cluster.devices(), std::slice::from_ref(batch)).err();
+        found = check_modules(
+            &plan,
+            &scenario.model,
+            scenario.cluster.devices(),
+            &scenario.training,
+            std::slice::from_ref(batch),
+        )
+        .err();
     });
     found
 }

@@ -4,19 +4,24 @@ use proptest::prelude::*;
 
 use super::*;
 use crate::data_aware::curve::Curve;
-use crate::data_aware::profile::{ActivationTable, DegreeProfile, StateTable};
+use crate::data_aware::profile::{ActivationTable, DegreeProfile, Held, StateTable};
 
 fn constant(tensor: u32, rate: f64, state: f64, activation: f64) -> DegreeProfile {
     DegreeProfile {
         tensor,
         linear: Curve::constant(rate),
         attention: Curve::constant(rate),
-        state: StateTable { layer: state, ..StateTable::default() },
+        state: StateTable { layer: Held::whole(state), ..StateTable::default() },
         activation: ActivationTable {
             layer: Curve::new(vec![(0.0, 0.0), (1.0, activation)]).unwrap(),
             fixed: Curve::constant(0.0),
         },
     }
+}
+
+fn states(bytes: [f64; 3], sharded: f64) -> StateTable {
+    let [layer, first, last] = bytes.map(|bytes| Held { bytes, sharded });
+    StateTable { layer, first, last }
 }
 
 fn item(batch: f64, length: f64, encoder: f64, linear: f64, attention: f64) -> ItemWork {
@@ -258,7 +263,7 @@ fn module() -> impl Strategy<Value = ModuleProfile> {
             tensor: [1, 2][place],
             linear: curve(&rates),
             attention: curve(&[rates[1], rates[2], rates[0]]),
-            state: StateTable { layer: 3.0, first: 2.0, last: 5.0, sharded: f64::from(sharded) / 8.0 },
+            state: states([3.0, 2.0, 5.0], f64::from(sharded) / 8.0),
             activation: ActivationTable { layer: curve(&bytes), fixed: Curve::constant(1.0) },
         };
         ModuleProfile { layers, degrees: degrees.into_iter().enumerate().map(of).collect() }

@@ -1,9 +1,11 @@
 //! The profile of a rank: what DHP fits its cost to, and what memory a token takes.
 
 use super::groups::{GroupPrices, whole_model};
-use crate::context_groups::{AllowedDegrees, Exchange, Fit, GroupCost, Load, Measured, RankMemory, Sequence, fit};
-use crate::cost::{MicrobatchLoad, Place, Pricing};
-use crate::model::{Mask, Model};
+use crate::context_groups::{
+    AllowedDegrees, Exchange, Fit, GroupCost, Load, Measured, RankMemory, Sequence, TIMINGS_NEEDED, fit,
+};
+use crate::cost::{MicrobatchLoad, ModuleLoad, Place, Pricing};
+use crate::model::{Mask, Model, Module, ModuleRole};
 use crate::outcome::Layout;
 use crate::scenario::Scenario;
 use crate::training::ContextExchange;
@@ -14,6 +16,10 @@ use crate::workload::{PackedBatch, Packing, Sequence as PackedSequence};
 const LENGTHS: usize = 12;
 /// Degrees that are profiled, from 1 to the largest.
 const DEGREES: usize = 10;
+
+/// Where a small batch on few ranks gives fewer timings than there are coefficients, its longest sequence is profiled at these lengths
+/// too, shorter ones first.
+const SHARES: [f64; 10] = [0.5, 0.25, 0.125, 0.0625, 0.03125, 2.0, 4.0, 8.0, 16.0, 32.0];
 
 /// What was found out of one rank.
 pub(super) struct Profile {
@@ -36,10 +42,22 @@ impl Profile {
         degrees: &AllowedDegrees,
     ) -> Result<Self, String> {
         let chosen = spread(sizing);
-        let loads: Vec<MicrobatchLoad> = super::groups::loads(scenario, sizing, &chosen);
+        let mut loads: Vec<MicrobatchLoad> = super::groups::loads(scenario, sizing, &chosen);
         let backbone = scenario.model.backbone();
         let eta = if backbone.is_some_and(|module| module.mask == Mask::Causal) { 0.0 } else { 1.0 };
-        let tokens = |own: &[u32]| u64::from(sizing.sequences[own[0] as usize].computed_tokens);
+        let tokens = |own: &Vec<u32>| u64::from(sizing.sequences[own[0] as usize].computed_tokens);
+        let mut tokens: Vec<u64> = chosen.iter().map(tokens).collect();
+        let profiled: Vec<u32> = every(degrees.list(), DEGREES).collect();
+        if let (Some(longest), Some(whole)) = (loads.last().cloned(), tokens.last().copied()) {
+            let more = SHARES.into_iter().map(|share| (share, (whole as f64 * share).round() as u64));
+            for (share, length) in more.filter(|(_, length)| *length > 0) {
+                if loads.len() * profiled.len() >= TIMINGS_NEEDED {
+                    break;
+                }
+                loads.push(resized(&longest, &scenario.model, share));
+                tokens.push(length);
+            }
+        }
         let mut samples = Vec::with_capacity(LENGTHS * DEGREES);
         let held = |prices: &GroupPrices, item: usize| {
             (prices.columns.activation[item] + prices.columns.transient[item]).get() as f64
@@ -47,15 +65,15 @@ impl Profile {
         let fixed = GroupPrices::of(pricing, &scenario.model, layout, &[one_token(&scenario.model)], &[(exchange, 1)])
             .map_or(0.0, |prices| held(&prices, 0));
         let mut per_token = 0.0_f64;
-        for degree in every(degrees.list(), DEGREES) {
+        for degree in profiled {
             let ways = vec![(exchange, degree); loads.len()];
             let prices = GroupPrices::of(pricing, &scenario.model, layout, &loads, &ways)
                 .ok_or_else(|| format!("there are no prices of degree {degree}"))?;
-            for (item, own) in chosen.iter().enumerate() {
-                let load = Load::of(Sequence { tokens: tokens(own), eta });
+            for (item, &tokens) in tokens.iter().enumerate() {
+                let load = Load::of(Sequence { tokens, eta });
                 samples.push(Measured { load, degree, seconds: prices.seconds(item) });
                 if degree == 1 {
-                    per_token = per_token.max((held(&prices, item) - fixed) / tokens(own) as f64);
+                    per_token = per_token.max((held(&prices, item) - fixed) / tokens as f64);
                 }
             }
         }
@@ -118,6 +136,21 @@ fn network(scenario: &Scenario, layout: Layout, exchange: ContextExchange) -> Gr
             ContextExchange::AllToAll => Exchange::AllToAll,
         },
     }
+}
+
+/// What a sequence so many times as long would ask for: items of every other module grow in number, not in length.
+fn resized(load: &MicrobatchLoad, model: &Model, share: f64) -> MicrobatchLoad {
+    let of_module = |(own, module): (&ModuleLoad, &Module)| {
+        let squares = if module.role == ModuleRole::Backbone { share * share } else { share };
+        ModuleLoad {
+            tokens: own.tokens * share,
+            squared: own.squared * squares,
+            useful_tokens: own.useful_tokens * share,
+            useful_squared: own.useful_squared * squares,
+            items: own.items * share,
+        }
+    };
+    MicrobatchLoad { modules: load.modules.iter().zip(&model.modules).map(of_module).collect(), shape: load.shape }
 }
 
 /// Sequences of different length, one to a list, from the shortest to the longest.

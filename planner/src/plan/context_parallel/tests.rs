@@ -223,3 +223,57 @@ fn a_static_degree_grows_with_the_longest_sequence() {
     setting.hold_all(std::slice::from_ref(&judged));
     assert_eq!((setting.fixed, setting.outgrown), (Some(4), Some(2)));
 }
+
+/// A sample may have no tokens, and is dealt like any other.
+#[test]
+fn an_empty_sample_stands_in_the_way_of_no_group() {
+    let workload = json!({
+        "samples": {
+            "kind": "drawn", "text_tokens": { "kind": "values", "values": [0, 3000, 9000] },
+            "images": { "kind": "constant", "value": 0 }
+        },
+        "global_batch": 24, "context_length": 65536, "packing": "single"
+    });
+    let planning = answered(false, json!({ "workload": workload }));
+    for id in ALL {
+        assert!(planned(&planning, id).metrics.iteration_s > 0.0, "{id}");
+    }
+}
+
+/// Four equal sequences on one rank of eight devices are four timings; the longest is profiled at other lengths too.
+#[test]
+fn a_small_batch_on_one_rank_is_planned() {
+    let workload = json!({
+        "samples": {
+            "kind": "drawn", "text_tokens": { "kind": "constant", "value": 4096 },
+            "images": { "kind": "constant", "value": 0 }
+        },
+        "global_batch": 4, "context_length": 65536, "packing": "single"
+    });
+    let planning = answered(false, json!({ "workload": workload, "layout": { "tensor": 8 } }));
+    for id in ALL {
+        let planned = planned(&planning, id);
+        assert!(
+            planned.decisions.iter().any(|line| line.contains("fitted to 6 timings")),
+            "{id}: {:?}",
+            planned.decisions
+        );
+    }
+}
+
+/// A caption tells nothing of its video.
+#[test]
+fn groups_by_length_are_not_for_video() {
+    let workload = json!({
+        "samples": {
+            "kind": "drawn", "text_tokens": { "kind": "constant", "value": 100 },
+            "images": { "kind": "constant", "value": 0 }, "video_s": { "kind": "uniform", "min": 1.0, "max": 16.0 }
+        },
+        "global_batch": 16, "context_length": 4096, "packing": "single"
+    });
+    let planning = answered(false, json!({ "workload": workload, "model": { "preset": "t2v-s" } }));
+    for id in ALL {
+        let reason = binding(&planning, id);
+        assert!(reason.starts_with("does not apply") && reason.contains("caption"), "{id}: {reason}");
+    }
+}

@@ -3,7 +3,7 @@
 use crate::cost::layer::LayerModel;
 use crate::cost::memory::StateBytes;
 use crate::cost::{LayerCost, ModuleLoad};
-use crate::data_aware::{ActivationTable, Curve, DegreeProfile, ItemWork, ModuleProfile, StateTable};
+use crate::data_aware::{ActivationTable, Curve, DegreeProfile, Held, ItemWork, ModuleProfile, StateTable};
 use crate::model::{Model, Module};
 use crate::scenario::Scenario;
 use crate::workload::Sequence;
@@ -24,13 +24,14 @@ pub(super) fn encoder_of(model: &Model) -> Option<usize> {
 }
 
 /// Tables of the encoder.
-pub(super) fn encoder(scenario: &Scenario, module: &Module) -> ModuleProfile {
+pub(super) fn encoder(scenario: &Scenario) -> ModuleProfile {
+    let module = &scenario.model.modules[0];
     let length = f64::from(module.tokens_per_item());
     let load = |batch: u32| {
         let items = f64::from(batch);
         ModuleLoad { items, ..ModuleLoad::unpadded(items * length, items * length * length) }
     };
-    profile(scenario, module, |costs, tensor| {
+    profile(scenario, 0, |costs, tensor| {
         let rate = |batch: &u32| {
             let flops = encoder_flops(module, f64::from(*batch));
             (f64::from(*batch), flops / (seconds(costs, module, load(*batch)) * tensor))
@@ -47,10 +48,11 @@ pub(super) fn encoder(scenario: &Scenario, module: &Module) -> ModuleProfile {
 }
 
 /// Tables of the backbone. Attention is what a sequence takes longer than its tokens would without any.
-pub(super) fn backbone(scenario: &Scenario, module: &Module) -> ModuleProfile {
+pub(super) fn backbone(scenario: &Scenario) -> ModuleProfile {
+    let module = &scenario.model.modules[1];
     let linear = |length: u32| ModuleLoad::unpadded(length.into(), 0.0);
     let whole = |length: u32| ModuleLoad::unpadded(length.into(), f64::from(length) * f64::from(length));
-    profile(scenario, module, |costs, tensor| {
+    profile(scenario, 1, |costs, tensor| {
         let of_linear = |&length: &u32| {
             let taken = seconds(costs, module, linear(length));
             (f64::from(length), linear_flops(module, length.into()) / (taken * tensor))
@@ -102,12 +104,14 @@ struct Tables {
 }
 
 /// A module under every degree of tensor parallelism inside a node that divides its heads.
-fn profile(scenario: &Scenario, module: &Module, tables: impl Fn(&LayerModel<'_>, f64) -> Tables) -> ModuleProfile {
+fn profile(scenario: &Scenario, index: usize, tables: impl Fn(&LayerModel<'_>, f64) -> Tables) -> ModuleProfile {
+    let module = &scenario.model.modules[index];
     let node = scenario.cluster.devices_per_node;
     let divides =
         |tensor: &u32| [node, module.heads, module.kv_heads].into_iter().all(|count| count.is_multiple_of(*tensor));
     let of_degree = |tensor: u32| {
-        let costs = LayerModel::new(module, &scenario.cluster, &scenario.training, tensor);
+        let costs = LayerModel::new(module, &scenario.cluster, &scenario.training, tensor)
+            .with_gradients(scenario.model.gradients_of(index));
         let Tables { linear, attention, layer, fixed } = tables(&costs, f64::from(tensor));
         DegreeProfile {
             tensor,
@@ -120,15 +124,19 @@ fn profile(scenario: &Scenario, module: &Module, tables: impl Fn(&LayerModel<'_>
     ModuleProfile { layers: module.layers, degrees: (1..=node).filter(divides).map(of_degree).collect() }
 }
 
+/// Of what is frozen the weights alone; a projection behind it is trained.
 fn states(scenario: &Scenario, module: &Module, tensor: f64) -> StateTable {
-    let all = StateBytes::of(&scenario.training, 1.0).total();
+    let whole = StateBytes::of(&scenario.training, 1.0);
     // What endless replicas would leave is what each holds whole.
-    let own = StateBytes::of(&scenario.training, f64::INFINITY).total();
+    let own = StateBytes::of(&scenario.training, f64::INFINITY);
+    let held = |parameters: u64, frozen: bool| {
+        let (all, own) = if frozen { (whole.weights, own.weights) } else { (whole.total(), own.total()) };
+        Held { bytes: parameters as f64 * all / tensor, sharded: 1.0 - own / all }
+    };
     StateTable {
-        layer: module.layer_parameters() as f64 * all / tensor,
-        first: module.input_parameters() as f64 * all / tensor,
-        last: module.output_parameters() as f64 * all / tensor,
-        sharded: 1.0 - own / all,
+        layer: held(module.layer_parameters(), module.frozen),
+        first: held(module.input_parameters(), module.frozen),
+        last: held(module.output_parameters(), module.frozen && !module.has_projection()),
     }
 }
 
@@ -167,7 +175,9 @@ fn attention_flops(module: &Module, squared: f64) -> f64 {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::cost::{MicrobatchLoad, Pricing};
+    use crate::cost::partition::LayerRange;
+    use crate::cost::{MicrobatchLoad, Partition, Place, Pricing};
+    use crate::flow::Placement;
     use crate::workload::Packing;
 
     fn scenario(model: &str) -> Scenario {
@@ -190,7 +200,7 @@ mod tests {
     fn tables_give_back_what_was_profiled() {
         let scenario = scenario("llava-ov-7b");
         let model = &scenario.model;
-        let (of_encoder, of_backbone) = (encoder(&scenario, &model.modules[0]), backbone(&scenario, &model.modules[1]));
+        let (of_encoder, of_backbone) = (encoder(&scenario), backbone(&scenario));
         assert_eq!(of_backbone.degrees.iter().map(|degree| degree.tensor).collect::<Vec<_>>(), [1, 2, 4]);
         let sequence = Sequence {
             samples: 1,
@@ -207,7 +217,7 @@ mod tests {
         for (place, tensor) in [1, 2, 4].into_iter().enumerate() {
             let table = pricing.table(tensor, &load);
             let expected = |module: usize| {
-                let weight = table.mean_weight(module, &[0]);
+                let weight = table.mean_weight(module, &[0], 1);
                 weight.layer * f64::from(model.modules[module].layers) + weight.input + weight.output
             };
             let tensor = f64::from(tensor);
@@ -218,6 +228,44 @@ mod tests {
             let taken =
                 work.linear_flops / profile.linear.at(4096.0) + work.attention_flops / profile.attention.at(4096.0);
             assert!((taken / tensor / expected(1) - 1.0).abs() < 1e-9, "{taken} {}", expected(1));
+        }
+    }
+
+    /// A frozen encoder has no backward, and of every parameter the weight alone: what it takes and holds is what the cost model that
+    /// judges plans says, with one replica and with four, whatever of it ZeRO divides.
+    #[test]
+    fn what_is_frozen_is_profiled_as_frozen() {
+        for (frozen, zero) in [(0, 1), (0, 3), (1, 0), (1, 2)] {
+            let mut scenario = scenario("llava-ov-7b");
+            scenario.model.modules[frozen].frozen = true;
+            scenario.training.zero = Some(zero);
+            let (model, profiles) = (&scenario.model, [encoder(&scenario), backbone(&scenario)]);
+            let pricing = Pricing::new(model, &scenario.cluster, &scenario.training);
+            let sequence = Sequence {
+                samples: 1,
+                tokens: 4096,
+                computed_tokens: 4096,
+                squared: 4096 * 4096,
+                useful_squared: 4096 * 4096,
+                images: 4,
+                ..Sequence::default()
+            };
+            let load = [MicrobatchLoad::of(&[sequence], model, Packing::Packed)];
+            let table = pricing.table(2, &load);
+            let weight = table.mean_weight(0, &[0], 1);
+            let expected = weight.layer * f64::from(model.modules[0].layers) + weight.input + weight.output;
+            let [of_encoder, _] = profiles.each_ref().map(|profile| &profile.degrees[1]);
+            let taken = work(model, &sequence).encoder_flops / of_encoder.linear.at(4.0) / 2.0;
+            assert!((taken / expected - 1.0).abs() < 1e-9, "{taken} {expected}");
+            let stages = (0..2).map(|module| vec![LayerRange { module, first: 0, end: model.modules[module].layers }]);
+            let partition = Partition { stages: stages.collect(), placement: Placement::Cyclic };
+            for data in [1, 4] {
+                let held = table.static_memory(&partition, Place { pipeline: 2, data, replica: 0 });
+                for (profile, held) in profiles.iter().zip(held) {
+                    let (state, held) = (profile.degrees[1].state.bytes(profile.layers, true, data), held.get() as f64);
+                    assert!((state / held - 1.0).abs() < 1e-6, "ZeRO {zero}, DP {data}: {state} {held}");
+                }
+            }
         }
     }
 

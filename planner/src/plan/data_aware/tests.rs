@@ -205,3 +205,18 @@ fn no_microbatch_is_empty() {
     all.sort_unstable();
     assert_eq!(all, [0, 1, 2, 3]);
 }
+
+/// DFLOP lets the items of a microbatch follow each other, so samples that are sequences of their own are not padded: it is the same
+/// plan as with packed sequences of one sample. The 1F1B beside it pads them.
+#[test]
+fn sequences_of_their_own_are_not_padded() {
+    let single = serde_json::json!("single");
+    let of = |changes: &[(&str, serde_json::Value)]| answers(&question("llava-ov-llama-3-8b", changes));
+    let (padded, packed) = (of(&[("/workload/packing", single)]), of(&[]));
+    for kind in [PlannerKind::DflopLayout, PlannerKind::Dflop] {
+        let seconds = |answers| planned(answers, kind).metrics.iteration_s;
+        assert_eq!(seconds(&padded).to_bits(), seconds(&packed).to_bits(), "{kind:?}");
+    }
+    let seconds = |answers| planned(answers, PlannerKind::OneFOneB).metrics.iteration_s;
+    assert!(seconds(&padded) > seconds(&packed));
+}

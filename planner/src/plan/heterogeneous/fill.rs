@@ -49,11 +49,11 @@ pub(in crate::plan) fn partition(
         let prices = prices(pricing, layout)?;
         let table = prices.table(layout.tensor, loads);
         if point.mode == Mode::Chain {
-            return Partition::balanced(&scenario.model, &table.weights(), layout.pipeline)
+            return Partition::balanced(&scenario.model, &table.weights(layout.pipeline), layout.pipeline)
                 .ok_or_else(|| Misfit::rule("more stages than layers"));
         }
         let all: Vec<usize> = (0..loads.len()).collect();
-        let weights: Vec<_> = layout.modules().map(|module| table.mean_weight(module, &all)).collect();
+        let weights: Vec<_> = layout.modules().map(|module| table.mean_weight(module, &all, layout.pipeline)).collect();
         let own = Model { name: String::new(), modules: scenario.model.modules[layout.modules()].to_vec() };
         let cut = Partition::by_module(&own, &weights, layout.pipeline, &vec![1; own.modules.len()])
             .ok_or_else(|| Misfit::rule("a module has fewer layers than stages"))?;
@@ -339,18 +339,13 @@ fn run(
     Ok((schedule, execution))
 }
 
-/// What the modules of a layout do with all microbatches, on one rank's devices, in seconds: forward and backward.
+/// The least that the modules of a layout do with all microbatches on any stages, on one rank's devices, in seconds: forward and
+/// backward.
 pub(in crate::plan) fn work(
     pricing: &Pricing<'_>,
-    model: &Model,
     layout: &ModuleLayout,
     loads: &[MicrobatchLoad],
 ) -> Result<f64, Misfit> {
     let table = prices(pricing, layout)?.table(layout.tensor, loads);
-    let all: Vec<usize> = (0..loads.len()).collect();
-    let of = |module: usize| {
-        let weight = table.mean_weight(module, &all);
-        weight.layer * f64::from(model.modules[module].layers) + weight.input + weight.output
-    };
-    Ok(layout.modules().map(of).sum::<f64>() * loads.len() as f64)
+    Ok(table.least_time(layout.modules()))
 }

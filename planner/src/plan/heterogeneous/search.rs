@@ -99,7 +99,7 @@ impl<'a> Sweep<'a> {
             let of_size = loads.entry(size).or_insert_with(|| replica::loads(scenario, sizing, &sequences));
             let work = |layout: &ModuleLayout| {
                 let key = [layout.first, layout.end, layout.tensor, layout.context, layout.expert];
-                let price = || fill::work(pricing, &scenario.model, layout, of_size);
+                let price = || fill::work(pricing, layout, of_size);
                 known.entry((key, size)).or_insert_with(price).clone()
             };
             let works: Result<Vec<f64>, Misfit> = point.modules.iter().map(work).collect();

@@ -2,10 +2,10 @@
 
 use std::ops::Range;
 
-use crate::model::{Model, Module, ModuleRole};
+use crate::model::{Model, Module, ModuleRole, heads_trade};
 use crate::plan::ModuleLayout;
 use crate::scenario::{PlannerKind, Scenario};
-use crate::training::LayoutRequest;
+use crate::training::{ContextExchange, LayoutRequest};
 
 /// Largest context-parallel degree that is looked at: eight nodes of eight hold one sequence.
 const MOST_CONTEXT: u32 = 64;
@@ -68,16 +68,20 @@ pub(crate) fn anchor(model: &Model) -> usize {
 
 /// Context- and expert-parallel degrees that points may have, for prices.
 pub(crate) fn degrees(scenario: &Scenario) -> (Vec<u32>, Vec<u32>) {
-    let experts = scenario.model.modules.iter().filter_map(|module| module.moe).map(|moe| moe.experts).max();
-    let powers = |most: u32| (0..=most.max(1).ilog2()).map(|power| 1 << power).collect::<Vec<u32>>();
+    let experts: Vec<u32> =
+        scenario.model.modules.iter().filter_map(|module| module.moe).map(|moe| moe.experts).collect();
+    let devices = scenario.cluster.devices();
     let with = |mut list: Vec<u32>, own: u32| {
         if !list.contains(&own) {
             list.push(own);
         }
         list
     };
-    let context = powers(scenario.cluster.devices().min(MOST_CONTEXT));
-    let expert = powers(experts.unwrap_or(1).min(scenario.cluster.devices()));
+    let cuts = |degree: &u32| *degree == 1 || experts.iter().any(|experts| experts.is_multiple_of(*degree));
+    // Powers of two also where they do not divide the cluster: the backbone may stand on a part of it.
+    let stands = |degree: &u32| devices.is_multiple_of(*degree) || degree.is_power_of_two();
+    let context = (1..=devices.min(MOST_CONTEXT)).filter(stands).collect();
+    let expert = (1..=devices).filter(cuts).collect();
     (with(context, scenario.training.context_parallel), with(expert, scenario.training.expert_parallel))
 }
 
@@ -109,6 +113,8 @@ pub(crate) struct Ground {
     /// Context- and expert-parallel degrees that the anchor may have.
     pub contexts: Vec<u32>,
     pub experts: Vec<u32>,
+    /// How context-parallel groups exchange what attention needs.
+    pub exchange: ContextExchange,
     /// Degrees of the anchor that are fixed.
     pub request: LayoutRequest,
 }
@@ -124,6 +130,7 @@ impl Ground {
             devices_per_node: scenario.cluster.devices_per_node,
             contexts,
             experts,
+            exchange: scenario.training.context_exchange,
             request: scenario.layout,
         }
     }
@@ -310,7 +317,7 @@ fn stand_beside(modules: &mut [ModuleLayout]) -> Result<(), String> {
 fn broken_rule(ground: &Ground, mode: Mode, modules: &[ModuleLayout]) -> Option<String> {
     for layout in modules {
         for slot in &ground.slots[layout.modules()] {
-            if let Some(rule) = indivisible(layout, slot) {
+            if let Some(rule) = indivisible(layout, slot, ground.exchange) {
                 return Some(rule);
             }
         }
@@ -341,12 +348,16 @@ fn broken_rule(ground: &Ground, mode: Mode, modules: &[ModuleLayout]) -> Option<
     (mode == Mode::Colocated && modules.iter().all(same)).then(|| "all layouts are the same: homogeneous".to_owned())
 }
 
-fn indivisible(layout: &ModuleLayout, slot: &Slot) -> Option<String> {
+fn indivisible(layout: &ModuleLayout, slot: &Slot, exchange: ContextExchange) -> Option<String> {
     let Slot { name, layers, .. } = slot;
     for (what, count) in [("heads", slot.heads), ("key-value heads", slot.kv_heads)] {
         if count % layout.tensor != 0 {
             return Some(format!("TP does not divide the {count} {what} of {name}"));
         }
+    }
+    let trades = exchange == ContextExchange::AllToAll;
+    if trades && !heads_trade((slot.heads, slot.kv_heads), layout.tensor, layout.context) {
+        return Some(format!("CP cannot trade the heads of {name} over TP all-to-all"));
     }
     if *layers < layout.pipeline {
         return Some(format!("PP exceeds the {layers} layers of {name}"));

@@ -2,8 +2,11 @@
 
 use crate::engine::{Unobserved, plan};
 use crate::outcome::{Answer, Planned};
+use crate::plan::ModuleLayout;
 use crate::scenario::validate::NoDatasets;
 use crate::scenario::{PlannerKind, Scenario, ValidScenario, parse};
+
+use super::space::{Ground, Mode, Point, degrees, space};
 
 /// One node of eight H100s; `images` a sample.
 fn scenario(model: &str, images: u32, planners: &[&str]) -> Scenario {
@@ -96,4 +99,39 @@ fn memory_is_kept_and_named() {
     }))
     .unwrap();
     assert!(planned(&single).remove(0).1.unwrap_err().starts_with("does not apply"));
+}
+
+/// Eight devices have heads of Qwen2.5 1.5B, 12 and 2, for two or four that trade them, and no layout with more is looked at.
+#[test]
+fn layouts_that_trade_heads_have_heads_enough() {
+    let mut scenario = scenario("internvl3-2b", 4, &ALL);
+    scenario.training.context_exchange = crate::training::ContextExchange::AllToAll;
+    for mode in [Mode::Homogeneous, Mode::Colocated, Mode::Apart] {
+        let found = space(&Ground::of(&scenario), mode, 24);
+        let trades = |point: &Point| {
+            let modules = |layout: &ModuleLayout| {
+                layout.modules().map(|module| (&scenario.model.modules[module], layout.clone())).collect::<Vec<_>>()
+            };
+            let mut all = point.modules.iter().flat_map(modules);
+            all.all(|(module, layout)| module.trades_heads(layout.tensor, layout.context))
+        };
+        assert!(!found.points.is_empty() && found.points.iter().all(trades), "{mode:?}");
+        assert!(found.points.iter().any(|point| point.modules.iter().any(|layout| layout.context > 1)), "{mode:?}");
+        assert!(found.illegal.iter().any(|(_, rule)| rule.contains("cannot trade the heads")), "{mode:?}");
+    }
+}
+
+/// Every degree that divides is looked at beside powers of two: three nodes of eight have sequences over 3, 6, 12 and 24 devices too,
+/// 60 experts stand on any that divides them.
+#[test]
+fn degrees_are_those_that_divide() {
+    let mut scenario = scenario("internvl3-2b", 4, &ALL);
+    assert_eq!(degrees(&scenario), (vec![1, 2, 4, 8], vec![1]));
+    scenario.cluster.nodes = 3;
+    let experts = Some(crate::model::Moe { experts: 60, top_k: 4 });
+    scenario.model.modules[1].moe = experts;
+    assert_eq!(degrees(&scenario), (vec![1, 2, 3, 4, 6, 8, 12, 16, 24], vec![1, 2, 3, 4, 5, 6, 10, 12, 15, 20]));
+    // Sequences over more than eight nodes of eight are not looked at.
+    scenario.cluster.nodes = 16;
+    assert_eq!(degrees(&scenario).0, [1, 2, 4, 8, 16, 32, 64]);
 }

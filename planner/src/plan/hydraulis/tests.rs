@@ -267,3 +267,26 @@ fn a_profile_of_lengths_takes_the_place_of_the_operator_graph() {
     let (estimated, simulated) = (strategy.estimated_s, planned(&timed, PlannerKind::Hydraulis).metrics.iteration_s);
     assert!((estimated / simulated - 1.0).abs() < 0.15, "{estimated} of {simulated}");
 }
+
+/// Less memory is taken for granted in steps of 4 %, but never across the longest sequence at once: a scheme that holds it comes to hold
+/// just it before it is given up.
+#[test]
+fn a_scheme_that_holds_the_longest_sequence_does_so_while_it_can() {
+    let valid = scenario(1, 24, &serde_json::json!({}));
+    let (question, sampler) = (valid.scenario(), Sampler::new(&valid));
+    let sizing = packing::pack(&sampler.sizing().samples, &question.model, &question.workload.packing_rule());
+    let contexts = ContextSettings::up_to(&question.training, 8);
+    let pricing = Pricing::new(&question.model, &question.cluster, &question.training).with_contexts(&contexts);
+    let batches = Batches { survey: &[], sizing: &sizing, judged: &[] };
+    let Ok(mut setting) = Setting::new(question, &pricing, PlannerKind::Hydraulis, batches) else {
+        panic!("there are schemes")
+    };
+    let longest = setting.longest;
+    setting.schemes.truncate(1);
+    setting.schemes[0].cost.max_len = longest + longest / 50;
+    let mut held = || {
+        setting.tighten();
+        setting.schemes[0].cost.max_len
+    };
+    assert_eq!((held(), held()), (longest, (longest as f64 * TIGHTENED) as u64));
+}

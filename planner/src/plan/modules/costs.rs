@@ -197,7 +197,7 @@ impl<'a> Work<'a> {
             let alone = table.pipeline_over(&local, place, flows, &mine, &[]);
             for (item, &place) in mine.iter().enumerate() {
                 for (from, to) in alone.flows.cells_of(item).zip(costs.flows.cells_of(own[place])) {
-                    copy_cell(&alone, from, costs, to);
+                    costs.copy_cell(to, &alone, from);
                 }
             }
             for rank in 0..layout.pipeline {
@@ -305,22 +305,8 @@ fn dealt(range: Range<u32>, count: u32) -> impl Iterator<Item = Range<u32>> {
 }
 
 fn time_of(table: &LayerTable<'_>, module: usize, load: usize) -> f64 {
-    let weight = table.mean_weight(module, &[load]);
+    let weight = table.mean_weight(module, &[load], 1);
     weight.layer + weight.input + weight.output
-}
-
-fn copy_cell(from: &PipelineCosts, at: usize, to: &mut PipelineCosts, cell: usize) {
-    to.forward[cell] = from.forward[at];
-    to.input_grad[cell] = from.input_grad[at];
-    to.weight_grad[cell] = from.weight_grad[at];
-    to.send_forward[cell] = from.send_forward[at];
-    to.send_backward[cell] = from.send_backward[at];
-    to.exposed_forward[cell] = from.exposed_forward[at];
-    to.exposed_backward[cell] = from.exposed_backward[at];
-    to.recomputed[cell] = from.recomputed[at];
-    to.communication[cell] = from.communication[at];
-    to.activation[cell] = from.activation[at];
-    to.transient[cell] = from.transient[at];
 }
 
 /// Whether plan and batch can be priced; judged plans were checked before.

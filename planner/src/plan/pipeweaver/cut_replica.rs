@@ -1,7 +1,7 @@
 //! One replica of one batch, cut by module and ready to be ordered: what studies of the ranking look at.
 
 use super::partitioner;
-use super::steps::STREAM;
+use super::steps::{NOTHING_TO_DO, STREAM};
 use super::swaps::swapped;
 use crate::cost::load::Instances;
 use crate::cost::{PipelineCosts, Pricing};
@@ -56,13 +56,17 @@ impl CutReplica {
         .map_err(|misfit| misfit.reason)?;
         let all = whole(layout, batch);
         let loads = replica::loads(scenario, batch, &all);
-        let dealt = deal(layout, &pricing.table(layout.tensor, &loads).microbatch_times());
+        let stages = layout.pipeline * layout.chunks;
+        let dealt = deal(layout, &pricing.table(layout.tensor, &loads).microbatch_times(stages));
         let assigned = dealt.get(number as usize).filter(|assigned| !assigned.is_empty());
         let assigned = assigned.ok_or_else(|| Misfit::rule("a batch has fewer microbatches than replicas").reason)?;
         let microbatches: Vec<Vec<u32>> = assigned.iter().map(|&microbatch| all[microbatch].clone()).collect();
         let contents: Vec<MicrobatchContents> = microbatches.iter().map(|own| batch.contents(own)).collect();
         let packing = scenario.workload.packing;
         let parts = replica::parts(&scenario.model, packing, &contents, &found.sizes);
+        if parts.is_empty() {
+            return Err(NOTHING_TO_DO.to_owned());
+        }
         let count = |module| contents.iter().map(|own| Instances::of(own, module, packing).count()).max().unwrap_or(0);
         let most = scenario.model.modules.iter().map(count).collect();
         let schedule = Schedule { stages: 0, microbatches: 0, orders: Vec::new() };

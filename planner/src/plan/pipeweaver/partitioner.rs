@@ -52,7 +52,7 @@ pub(super) fn partition(
     let weights: Vec<ModuleWeight> = (0..model.modules.len())
         .map(|module| {
             let own: Vec<usize> = (0..parts.len()).filter(|&part| parts[part].module as usize == module).collect();
-            table.mean_weight(module, &own)
+            table.mean_weight(module, &own, ranks)
         })
         .collect();
     let segments = segments(model, &weights, ranks);
@@ -104,7 +104,7 @@ fn efficiency(
     (0..sizes.len())
         .map(|place| {
             let load = loads[place].modules[module];
-            operations(of, load) / table.mean_weight(module, &[place]).layer.max(f64::MIN_POSITIVE)
+            operations(of, load) / table.mean_weight(module, &[place], 1).layer.max(f64::MIN_POSITIVE)
         })
         .collect()
 }

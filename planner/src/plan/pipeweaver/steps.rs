@@ -88,6 +88,10 @@ pub(super) fn order(
 ) -> Result<Ordered, Misfit> {
     let contents: Vec<MicrobatchContents> = microbatches.iter().map(|own| batch.contents(own)).collect();
     let parts = replica::parts(&scenario.model, scenario.workload.packing, &contents, &sized.sizes);
+    // A plan without parts is one of whole microbatches, which stages of one module have no way for.
+    if parts.is_empty() {
+        return Err(Misfit::rule(NOTHING_TO_DO));
+    }
     let schedule = Schedule { stages: 0, microbatches: 0, orders: Vec::new() };
     let plan = ReplicaPlan { microbatches, parts, groups: Vec::new(), strategy: None, schedule, mixes: Vec::new() };
     let asked = Asked { scenario, pricing, sized, number, batch, effort };
@@ -254,6 +258,9 @@ const RETUNINGS: u32 = 3;
 
 /// An order must have come from that many thousandths of its end for its layers to be tuned again.
 const WORTH_RETUNING: u64 = 1001;
+
+/// A batch of samples without items gives a replica of a generator of images alone no instance to run.
+pub(super) const NOTHING_TO_DO: &str = "the microbatches of a replica ask nothing of any module";
 
 /// The random stream of the first batch's search; batches and swaps have streams of their own below.
 pub(super) const STREAM: u64 = 1 << 20;

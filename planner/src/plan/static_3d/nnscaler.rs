@@ -120,7 +120,7 @@ fn within_memory(
         let moment = transient[own.clone()].iter().copied().max().unwrap_or(0);
         of(&state) + depth * of(&kept) + moment <= limit
     };
-    Partition::balanced_within(model, &table.weights(), layout.pipeline, &fits)
+    Partition::balanced_within(model, &table.weights(layout.pipeline), layout.pipeline, &fits)
 }
 
 /// The same with one more layer recomputed on the rank that lacked memory in a batch of the run: a plan from one batch

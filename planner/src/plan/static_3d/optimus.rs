@@ -22,7 +22,8 @@ pub(super) fn cut(scenario: &Scenario, table: &LayerTable<'_>, layout: Layout) -
     let is_backbone = |role| role == ModuleRole::Backbone;
     let segments: Vec<u32> =
         model.modules.iter().map(|module| if is_backbone(module.role) { layout.chunks } else { 1 }).collect();
-    let partition = Partition::by_module(model, &table.weights(), layout.pipeline, &segments)
+    let stages = layout.pipeline * segments.iter().sum::<u32>();
+    let partition = Partition::by_module(model, &table.weights(stages), layout.pipeline, &segments)
         .ok_or_else(|| Misfit::rule("a module has fewer layers than stages"))?;
     let layout = Layout { chunks: segments.iter().sum(), ..layout };
     Ok(Sized { sizes: vec![u32::MAX; model.modules.len()], ..Sized::whole(layout, partition) })

@@ -1,0 +1,106 @@
+use super::*;
+use crate::cluster::presets::cluster;
+use crate::flow::Placement;
+use crate::model::presets::model;
+use crate::training::Recompute;
+use crate::workload::{Packing, Sequence};
+
+/// Llama-3 8B after `change`, in two equal stages on two devices, with the costs that `of` asks for.
+fn in_two_stages<T>(
+    change: impl FnOnce(&mut Model, &mut Training),
+    of: impl FnOnce(&LayerTable<'_>, &Partition) -> T,
+) -> T {
+    let (mut model, mut training) = (model("llama-3-8b").unwrap(), Training::default());
+    change(&mut model, &mut training);
+    let sequence = Sequence {
+        samples: 1,
+        tokens: 4096,
+        computed_tokens: 4096,
+        squared: 4096 * 4096,
+        useful_squared: 4096 * 4096,
+        ..Sequence::default()
+    };
+    let loads = [MicrobatchLoad::of(&[sequence], &model, Packing::Packed)];
+    let cluster = cluster("a100-80gb").unwrap();
+    let table = LayerTable::new(&model, &cluster, &training, 1, &loads);
+    let (middle, end) = (model.modules[0].layers / 2, model.modules[0].layers);
+    let stage = |first, end| vec![LayerRange { module: 0, first, end }];
+    of(&table, &Partition { stages: vec![stage(0, middle), stage(middle, end)], placement: Placement::Cyclic })
+}
+
+const TWO: Place = Place { pipeline: 2, data: 1, replica: 0 };
+
+/// Embedding and head share 128,256 x 4,096 numbers, of which the last rank has a copy. Frozen, that copy is two bytes a number
+/// as all the rest, and the ranks have no gradients of it to add up and nothing to step.
+#[test]
+fn a_frozen_module_has_frozen_copies_of_its_shared_embedding() {
+    let of = |frozen: bool| {
+        let change = |model: &mut Model, training: &mut Training| {
+            (model.modules[0].tied_embeddings, model.modules[0].frozen) = (true, frozen);
+            training.zero = Some(0);
+        };
+        in_two_stages(change, |table, partition| {
+            (table.state_memory(partition, TWO), table.step_end(partition, TWO, None))
+        })
+    };
+    let (states, (sync, optimizer)) = of(true);
+    let (trained, (exchanged, stepped)) = of(false);
+    for rank in 0..2 {
+        assert_eq!((states[rank].gradients, states[rank].optimizer), (Bytes::ZERO, Bytes::ZERO), "rank {rank}");
+        assert_eq!((sync[rank], optimizer[rank]), (Nanos::ZERO, Nanos::ZERO), "rank {rank}");
+        assert!(states[rank].weights.get().abs_diff(trained[rank].weights.get()) <= 1, "rank {rank}");
+        assert!(exchanged[rank] > Nanos::ZERO && stepped[rank] > Nanos::ZERO);
+    }
+}
+
+/// A layer of Llama-3 8B has 218,112,000 parameters: gathered twice in two bytes, and four bytes of gradients each unless it is frozen.
+/// What stands behind the last layer is no part of it, also where the module has two layers.
+#[test]
+fn a_layer_is_gathered_without_what_is_not_there() {
+    let of = |frozen: bool, layers: u32| {
+        let change = |model: &mut Model, training: &mut Training| {
+            (model.modules[0].frozen, model.modules[0].layers) = (frozen, layers);
+            training.zero = Some(3);
+        };
+        in_two_stages(change, |table, partition| table.gathered_bytes(&partition.stages[0]) / 218_112_000.0)
+    };
+    for layers in [2, 32] {
+        let (trained, frozen) = (of(false, layers), of(true, layers));
+        assert!((trained - 8.0).abs() < 1e-9 && (frozen - 4.0).abs() < 1e-9, "{layers}: {trained} {frozen}");
+    }
+}
+
+/// Where the optimizer's state is shared by all devices, frozen weights stand on each of the stage's all the same.
+#[test]
+fn frozen_weights_are_held_beside_a_shared_optimizer() {
+    let of = |frozen: bool| {
+        let change = |model: &mut Model, _: &mut Training| model.modules[0].frozen = frozen;
+        in_two_stages(change, |table, partition| table.disaggregated(partition, TWO, 8))
+    };
+    let (trained, frozen) = (of(false), of(true));
+    for (frozen, trained) in frozen.state.iter().zip(&trained.state) {
+        assert!(frozen.weights.get().abs_diff(trained.weights.get()) <= 1);
+        assert_eq!((frozen.gradients, frozen.optimizer), (Bytes::ZERO, Bytes::ZERO));
+    }
+}
+
+/// One layer of 16 on each of two stages is recomputed: a microbatch takes as long as its stages together, which balancing knows to
+/// differ by whole layers alone, and no more than that is ever the least. With every layer recomputed nothing is new.
+#[test]
+fn layers_weigh_what_a_stage_of_them_takes() {
+    for again in [None, Some(1), Some(8), Some(16), Some(40)] {
+        let change = |_: &mut Model, training: &mut Training| {
+            (training.recompute, training.recompute_layers) = (Recompute::Full, again);
+        };
+        in_two_stages(change, |table, partition| {
+            let pieces = &table.pieces[0][0];
+            let stages: f64 = partition.stages.iter().map(|stage| table.stage_work(stage)).sum();
+            let (taken, least) = (table.microbatch_times(2)[0], table.least_time(0..1));
+            assert!((taken / stages - 1.0).abs() < 1e-3, "{again:?}: {taken} and {stages}");
+            assert!(least <= stages, "{again:?}: {least} and {stages}");
+            let all = again.is_none_or(|again| again >= 16);
+            let layer = if all { pieces.layer } else { pieces.kept };
+            assert_eq!(table.weights(2)[0].layer.to_bits(), layer.total().secs().to_bits(), "{again:?}");
+        });
+    }
+}

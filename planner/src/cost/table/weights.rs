@@ -1,0 +1,94 @@
+//! What layers weigh where work is shared out: stages balanced, microbatches dealt, layouts bounded.
+
+use std::ops::Range;
+
+use super::LayerTable;
+use crate::cost::layer::LayerCost;
+use crate::cost::partition::ModuleWeight;
+use crate::cost::pricing::Pieces;
+use crate::training::Recompute;
+use crate::units::Seconds;
+
+impl LayerTable<'_> {
+    /// Mean time of each module's pieces over all microbatches, for balancing a chain of all layers over `stages` stages.
+    pub fn weights(&self, stages: u32) -> Vec<ModuleWeight> {
+        let all: Vec<usize> = (0..self.loads.len()).collect();
+        let layers = self.model.layers();
+        (0..self.pieces.len())
+            .map(|module| self.mean_pieces(module, &all, self.balanced_layer(layers, stages)))
+            .collect()
+    }
+
+    /// Mean time of one module's pieces over some of the microbatches, for balancing its layers over `stages` stages.
+    pub fn mean_weight(&self, module: usize, microbatches: &[usize], stages: u32) -> ModuleWeight {
+        let layer = self.balanced_layer(self.model.modules[module].layers, stages);
+        self.mean_pieces(module, microbatches, layer)
+    }
+
+    /// The least that some modules take for all microbatches, in seconds, however their layers stand on stages: where the settings have
+    /// only some layers of each recomputed, none is, and the host is late for the whole or not at all.
+    pub fn least_time(&self, modules: Range<usize>) -> f64 {
+        let of_module = |module: usize, microbatch: usize| {
+            let pieces = &self.pieces[module][microbatch];
+            let layer = if self.recomputed_layers().is_some() { pieces.kept.least(pieces.layer) } else { pieces.layer };
+            pieces.input.then(layer.times(self.model.modules[module].layers)).then(pieces.output)
+        };
+        let time = |microbatch: usize| {
+            let all = modules.clone().map(|module| of_module(module, microbatch));
+            all.fold(LayerCost::default(), LayerCost::then).total().secs()
+        };
+        (0..self.loads.len()).map(time).sum()
+    }
+
+    fn mean_pieces(&self, module: usize, microbatches: &[usize], layer: fn(&Pieces) -> Seconds) -> ModuleWeight {
+        let mean = |of: fn(&Pieces) -> Seconds| {
+            let times = microbatches.iter().map(|&microbatch| of(&self.pieces[module][microbatch]).secs());
+            times.sum::<f64>() / microbatches.len().max(1) as f64
+        };
+        ModuleWeight {
+            layer: mean(layer),
+            input: mean(|pieces| pieces.input.total()),
+            output: mean(|pieces| pieces.output.total()),
+        }
+    }
+
+    /// Layers of every stage that are recomputed, where not all are.
+    fn recomputed_layers(&self) -> Option<u32> {
+        self.training.recompute_layers.filter(|_| self.training.recompute == Recompute::Full)
+    }
+
+    /// What one layer more on a stage takes, by which stages are balanced. What a fixed number of layers of every stage takes longer
+    /// is the same on all, and leaves a balance as it is, as long as stages have that many.
+    fn balanced_layer(&self, layers: u32, stages: u32) -> fn(&Pieces) -> Seconds {
+        match self.recomputed_layers() {
+            Some(again) if again.saturating_mul(stages) < layers => |pieces| pieces.kept.total(),
+            _ => settled,
+        }
+    }
+
+    /// Forward and backward of every microbatch through the whole model on `stages` stages, in seconds.
+    pub fn microbatch_times(&self, stages: u32) -> Vec<f64> {
+        // Of all layers, those that are recomputed.
+        let again = self
+            .recomputed_layers()
+            .map(|again| (f64::from(again) * f64::from(stages) / f64::from(self.model.layers().max(1))).min(1.0));
+        let layer = |pieces: &Pieces| match again {
+            Some(share) => pieces.layer.total().secs() * share + pieces.kept.total().secs() * (1.0 - share),
+            None => pieces.layer.total().secs(),
+        };
+        let time = |microbatch: usize| {
+            let modules = self.model.modules.iter().enumerate();
+            let of_module = modules.map(|(index, module)| {
+                let pieces = &self.pieces[index][microbatch];
+                layer(pieces) * f64::from(module.layers) + pieces.input.total().secs() + pieces.output.total().secs()
+            });
+            of_module.sum()
+        };
+        (0..self.loads.len()).map(time).collect()
+    }
+}
+
+/// A layer as the settings have it where all of a stage are alike.
+fn settled(pieces: &Pieces) -> Seconds {
+    pieces.layer.total()
+}
