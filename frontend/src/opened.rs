@@ -29,11 +29,11 @@ impl Kind {
 
 /// What the address names, fetched and shown; another name in the address is another question.
 #[component]
-pub(crate) fn Opened<T, Show, Shown>(kind: Kind, url: fn(&str) -> String, show: Show) -> impl IntoView
+pub(crate) fn Opened<T, F, V>(kind: Kind, url: fn(&str) -> String, show: F) -> impl IntoView
 where
     T: DeserializeOwned + Send + Sync + 'static,
-    Show: Fn(Arc<T>) -> Shown + Send + 'static,
-    Shown: IntoView + 'static,
+    F: Fn(Arc<T>) -> V + Send + 'static,
+    V: IntoView + 'static,
 {
     let params = use_params_map();
     let id = Memo::new(move |_| params.with(|params| params.get("id")).unwrap_or_default());
