@@ -14,13 +14,28 @@ pub(crate) async fn stored(id: &str) -> Result<Option<StoredOutcome>, Failure> {
 
 /// Plans a scenario, where that has not been done, and answers the outcome.
 pub(crate) async fn plan_to_the_end(id: &str) -> Result<StoredOutcome, Failure> {
+    let cancelled = || Failure::Unreadable("Planning was cancelled from another page.".to_owned());
+    plan_while(id, || true).await?.ok_or_else(cancelled)
+}
+
+/// The same while somebody waits for it: nobody does, and the worker is freed. Nothing where planning was cancelled.
+pub(crate) async fn plan_while(
+    id: &str,
+    is_wanted: impl Fn() -> bool + 'static,
+) -> Result<Option<StoredOutcome>, Failure> {
     if let Some(outcome) = stored(id).await? {
-        return Ok(outcome);
+        return Ok(Some(outcome));
     }
     let job = client::send::<Job>("POST", &path::plan(id), Body::Empty).await?;
-    match client::follow(job, |_| true).await?.state {
+    let job = client::follow(job, move |_| is_wanted()).await?;
+    match job.state {
+        JobState::Done => client::get(&path::outcome(id)).await.map(Some),
         JobState::Failed { detail } => Err(Failure::Unreadable(detail)),
-        JobState::Cancelled => Err(Failure::Unreadable("Planning was cancelled from another page.".to_owned())),
-        JobState::Done | JobState::Queued | JobState::Running { .. } => client::get(&path::outcome(id)).await,
+        JobState::Cancelled => Ok(None),
+        JobState::Queued | JobState::Running { .. } => {
+            // A job that has ended meanwhile, or a server that is gone, leaves nothing to free.
+            drop(client::tell("DELETE", &path::job(&job.id), Body::Empty).await);
+            Ok(None)
+        }
     }
 }

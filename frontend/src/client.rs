@@ -113,6 +113,16 @@ pub(crate) async fn send<T: DeserializeOwned>(method: &str, url: &str, body: Bod
     read_json(&fetch(method, url, body, "application/json").await?).await
 }
 
+/// The same, ended where the signal says so.
+pub(crate) async fn send_until<T: DeserializeOwned>(
+    method: &str,
+    url: &str,
+    body: Body,
+    signal: Option<AbortSignal>,
+) -> Result<T, Failure> {
+    read_json(&fetch_until(method, url, body, "application/json", signal).await?).await
+}
+
 /// POST of a question whose answer may come too late to be wanted.
 pub(crate) async fn ask<T: DeserializeOwned>(url: &str, json: String, signal: &AbortSignal) -> Result<T, Failure> {
     read_json(&fetch_until("POST", url, Body::Json(json), "application/json", Some(signal.clone())).await?).await

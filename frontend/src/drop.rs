@@ -3,6 +3,8 @@
 use leptos::html;
 use leptos::prelude::*;
 
+use crate::sending::Sending;
+
 /// A place to drop files on, or to choose them.
 #[component]
 pub(crate) fn FileDrop(
@@ -13,9 +15,8 @@ pub(crate) fn FileDrop(
     hint: &'static str,
     /// Names the field in tests.
     test_id: &'static str,
-    /// Whether files are being read.
-    #[prop(into)]
-    busy: Signal<bool>,
+    /// Files on their way.
+    sending: Sending,
     /// A single line instead of a field to aim at.
     #[prop(optional)]
     compact: bool,
@@ -25,7 +26,22 @@ pub(crate) fn FileDrop(
     /// Whether more than one may be chosen at once.
     #[prop(optional)]
     multiple: bool,
+    /// Told that the files on their way were called back.
+    #[prop(optional, into)]
+    on_cancel: Option<Callback<()>>,
 ) -> impl IntoView {
+    let busy = move || sending.count() > 0;
+    let shown = move || match sending.count() {
+        0 => title.get(),
+        1 => "Reading…".to_owned(),
+        more => format!("Reading {more} files…"),
+    };
+    let cancel = move |_| {
+        sending.call_back();
+        if let Some(on_cancel) = on_cancel {
+            on_cancel.run(());
+        }
+    };
     let input = NodeRef::<html::Input>::new();
     let over = RwSignal::new(false);
     let hand_over = move |files: Option<web_sys::FileList>| {
@@ -49,7 +65,7 @@ pub(crate) fn FileDrop(
             class="drop"
             class:compact=compact
             class:over=move || over.get()
-            aria-busy=move || busy.get().to_string()
+            aria-busy=move || busy().to_string()
             on:dragover=move |event| {
                 event.prevent_default();
                 over.set(true);
@@ -58,8 +74,11 @@ pub(crate) fn FileDrop(
             on:drop=dropped
         >
             <input type="file" class="visually-hidden" data-testid=test_id multiple=multiple node_ref=input on:change=chosen />
-            <span class="drop-title">{move || if busy.get() { "Reading…".to_owned() } else { title.get() }}</span>
+            <span class="drop-title">{shown}</span>
             <small>{hint}</small>
         </label>
+        <Show when=busy>
+            <p class="actions"><button type="button" data-testid="cancel-upload" on:click=cancel>"Cancel"</button></p>
+        </Show>
     }
 }

@@ -133,14 +133,15 @@ pub(crate) struct Explore {
     pub(crate) hover: RwSignal<Option<Selection>>,
     /// What of the link could not be read, in words.
     pub(crate) link_words: RwSignal<Option<String>>,
-    /// Whether the scenario came with a link that holds it whole, and is stored nowhere yet.
-    pub(crate) unsaved: RwSignal<bool>,
+    /// The fragment of the link that the scenario came in whole, while it is stored nowhere else.
+    pub(crate) unsaved: RwSignal<Option<String>>,
     /// The self-contained link that was copied last.
     pub(crate) contained_link: RwSignal<Option<String>>,
     /// Report of the last upload made from the editor.
     pub(crate) import: RwSignal<Option<ImportReport>>,
-    /// Whether the explore page is the one that is shown; only then it may write the address bar.
-    pub(crate) on_page: RwSignal<bool>,
+    /// Pages of this room that are mounted; only where one is may the address bar be written. From one of its routes to another the
+    /// new page comes before the old one goes, so for a moment there are two.
+    mounted: RwSignal<u32>,
     history: StoredValue<History<Value>>,
     /// Counts questions; an answer to an older question is dropped.
     generation: StoredValue<u64>,
@@ -177,10 +178,10 @@ impl Explore {
             selection: RwSignal::new(None),
             hover: RwSignal::new(None),
             link_words: RwSignal::new(None),
-            unsaved: RwSignal::new(false),
+            unsaved: RwSignal::new(None),
             contained_link: RwSignal::new(None),
             import: RwSignal::new(None),
-            on_page: RwSignal::new(false),
+            mounted: RwSignal::new(0),
             history: StoredValue::new(History::default()),
             generation: StoredValue::new(0),
             arrived: StoredValue::new(None),
@@ -243,10 +244,13 @@ impl Explore {
 
     fn replace(&self, scenario: Value) {
         storage::write(storage::DRAFT, &scenario.to_string());
+        let asks_the_same = self.scenario.with_untracked(|before| asks_the_same(before, &scenario));
         self.scenario.set(scenario);
         self.undoable.set(self.history.with_value(|history| (history.can_undo(), history.can_redo())));
-        self.plan_soon();
-        self.ask_what_if();
+        if !asks_the_same {
+            self.plan_soon();
+            self.ask_what_if();
+        }
     }
 
     fn plan_soon(&self) {
@@ -279,6 +283,17 @@ impl Explore {
         self.generation.get_value() == generation
     }
 
+    /// Takes note that a page of this room is there, until its owner goes.
+    pub(crate) fn mount(self) {
+        self.mounted.update(|mounted| *mounted += 1);
+        on_cleanup(move || self.mounted.update(|mounted| *mounted = mounted.saturating_sub(1)));
+    }
+
+    /// Whether the explore page is the one that is shown.
+    pub(crate) fn on_page(&self) -> bool {
+        self.mounted.get() > 0
+    }
+
     /// The results in order, fastest first.
     pub(crate) fn results(&self) -> Vec<PlannerResult> {
         self.result.with(|result| result.as_ref().map(|result| result.outcome.results.clone()).unwrap_or_default())
@@ -306,7 +321,32 @@ impl Explore {
     }
 }
 
+/// Whether two scenarios differ in their titles at most: a title is no part of the question, and nothing is planned again for it.
+fn asks_the_same(one: &Value, other: &Value) -> bool {
+    let (Some(one), Some(other)) = (one.as_object(), other.as_object()) else { return false };
+    let question = |scenario: &serde_json::Map<String, Value>| scenario.keys().filter(|key| *key != "title").count();
+    question(one) == question(other)
+        && one.iter().filter(|(key, _)| *key != "title").all(|(key, value)| other.get(key) == Some(value))
+}
+
 /// The state of the explore page.
 pub(crate) fn use_explore() -> Explore {
     expect_context()
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    #[test]
+    fn a_title_is_no_part_of_the_question() {
+        let scenario = json!({"schema": "scenario/1", "title": "One", "seed": 1});
+        assert!(asks_the_same(&scenario, &json!({"schema": "scenario/1", "title": "Two", "seed": 1})));
+        assert!(asks_the_same(&scenario, &json!({"schema": "scenario/1", "seed": 1})));
+        assert!(!asks_the_same(&scenario, &json!({"schema": "scenario/1", "title": "One", "seed": 2})));
+        assert!(!asks_the_same(&scenario, &json!({"schema": "scenario/1", "title": "One"})));
+        assert!(!asks_the_same(&Value::Null, &Value::Null));
+    }
 }

@@ -7,6 +7,7 @@ use leptos_router::hooks::use_location;
 use crate::clipboard;
 use crate::explore::use_explore;
 use crate::help;
+use crate::links;
 use crate::rooms;
 use crate::theme::ThemeToggle;
 
@@ -23,9 +24,18 @@ pub(crate) fn Header() -> impl IntoView {
         is_below.then_some("page")
     };
     let menu = rooms::export_menu();
-    let explores = move || explore.on_page.get();
+    let explores = move || explore.on_page();
     // Back to what was being explored, not to an empty page.
-    let explore_link = move || explore.link().unwrap_or_else(|| "/new".to_owned());
+    let explore_link = move || {
+        let contained = || explore.unsaved.get().map(|fragment| format!("/c/#{fragment}"));
+        explore.link().or_else(contained).unwrap_or_else(|| "/new".to_owned())
+    };
+    // On the page itself there is nowhere to go, and the router would build it again.
+    let stay = move |event: web_sys::MouseEvent| {
+        if untrack(explores) && links::is_plain(&event) {
+            event.prevent_default();
+        }
+    };
     view! {
         <header class="bar">
             <a class="brand" href="/" aria-current=move || here("/")>
@@ -40,7 +50,7 @@ pub(crate) fn Header() -> impl IntoView {
                 "Planscope"
             </a>
             <nav aria-label="Pages">
-                <a href=explore_link aria-current=move || explores().then_some("page")>"Explore"</a>
+                <a href=explore_link on:click=stay aria-current=move || explores().then_some("page")>"Explore"</a>
                 <a href="/schedules" aria-current=move || here("/schedules")>"Schedules"</a>
                 <a href="/scenarios" aria-current=move || here("/scenarios").or(here("/plans"))>"Scenarios"</a>
                 <a href="/sweeps" aria-current=move || below("/sweeps")>"Sweeps"</a>

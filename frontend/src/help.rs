@@ -1,12 +1,29 @@
 //! The help dialog: every key.
 
 use leptos::prelude::*;
+use leptos_router::hooks::use_location;
 use wasm_bindgen::JsCast;
 
 use crate::gantt;
 
 const PAGE_KEYS: [(&str, &str); 3] =
     [("?", "This help"), ("Ctrl+Z", "Undo the last edit"), ("Ctrl+Shift+Z", "Redo it")];
+
+/// Keys and gestures in the chart of a trace.
+const TRACE_KEYS: [(&str, &str); 12] = [
+    ("W S", "zoom in, out"),
+    ("A D", "pan left, right"),
+    ("F, double click", "show everything"),
+    ("← →, , .", "previous, next slice of the row"),
+    ("↑ ↓", "row above, below"),
+    ("Enter", "zoom to the slice"),
+    ("Esc", "select nothing"),
+    ("/", "search names"),
+    ("G", "fold the process"),
+    ("drag", "zoom into a stretch of time"),
+    ("Shift+drag, middle drag", "pan"),
+    ("Ctrl+wheel", "zoom about the pointer; without Ctrl in a focused chart"),
+];
 
 const DIALOG: &str = "help";
 
@@ -48,6 +65,8 @@ pub(crate) fn HelpDialog() -> impl IntoView {
         }
     });
     on_cleanup(move || listener.remove());
+    let pathname = use_location().pathname;
+    let is_trace = move || pathname.with(|path| path.starts_with("/traces/"));
     let rows = |rows: Vec<(&'static str, &'static str)>| {
         rows.into_iter()
             .map(|(keys, meaning)| view! { <div><dt><kbd>{keys}</kbd></dt><dd>{meaning}</dd></div> })
@@ -65,7 +84,7 @@ pub(crate) fn HelpDialog() -> impl IntoView {
             <h3>"Page"</h3>
             <dl class="keys">{rows(PAGE_KEYS.to_vec())}</dl>
             <h3>"Charts"</h3>
-            <dl class="keys">{rows(gantt::help_rows())}</dl>
+            <dl class="keys">{move || rows(if is_trace() { TRACE_KEYS.to_vec() } else { gantt::help_rows() })}</dl>
         </dialog>
     }
 }

@@ -20,3 +20,23 @@ pub(crate) fn address(name: &str, url: &str) -> Result<(), JsValue> {
     link.click();
     Ok(())
 }
+
+/// A name that every system takes; `otherwise` where nothing of it is left.
+pub(crate) fn file_name(name: &str, otherwise: &str) -> String {
+    let fits = |letter: char| letter.is_alphanumeric() || "-_.".contains(letter);
+    let name: String = name.chars().map(|letter| if fits(letter) { letter } else { '-' }).collect();
+    let name = name.trim_matches(['-', '.']);
+    if name.is_empty() { otherwise.to_owned() } else { name.to_owned() }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn names_of_files_are_plain() {
+        assert_eq!(file_name("Interleaved 1F1B (VPP)", "schedule"), "Interleaved-1F1B--VPP");
+        assert_eq!(file_name("../ä b", "schedule"), "ä-b");
+        assert_eq!(file_name("()", "schedule"), "schedule");
+    }
+}

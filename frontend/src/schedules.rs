@@ -39,7 +39,7 @@ use serde_json::Value;
 use crate::client::Failure;
 use crate::field_errors::FieldErrors;
 use crate::form::Form;
-use crate::gantt::{Selection, TimeWindow};
+use crate::gantt::{Measure, Selection, TimeWindow, set_measure};
 use crate::undo::History;
 
 /// Where the answer stands.
@@ -84,6 +84,14 @@ impl Shown {
 
     fn timeline(&self, key: &str) -> Option<Arc<Timeline>> {
         self.timelines.iter().find(|timeline| timeline.0 == key).map(|timeline| Arc::clone(&timeline.1))
+    }
+
+    /// What the units of this answer are, for the page that shows it: another page's charts are in seconds and bytes.
+    fn measure(&self) {
+        set_measure(Measure::Units {
+            unit_ns: self.answer.unit_ns as f64,
+            activation_bytes: self.answer.activation_bytes as f64,
+        });
     }
 
     fn extent_ns(&self) -> u64 {
@@ -156,6 +164,13 @@ impl Schedules {
             timer: StoredValue::new(None),
             url_timer: StoredValue::new(None),
         }
+    }
+
+    /// The page is shown from now on, with times in the units of the last answer.
+    pub(crate) fn enter(self) {
+        set_measure(Measure::Units { unit_ns: 1e6, activation_bytes: 1e6 });
+        self.shown.with_untracked(|shown| shown.iter().for_each(|shown| shown.measure()));
+        self.on_page.set(true);
     }
 
     /// The question as a form.

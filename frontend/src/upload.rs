@@ -6,10 +6,11 @@ use api::planner::data_aware::Preprocessing;
 use leptos::prelude::*;
 use leptos::task::spawn_local;
 
-use crate::client::{self, Body, Failure};
+use crate::client::{self, Failure};
 use crate::drop::FileDrop;
 use crate::format;
 use crate::notice::FailureNotice;
+use crate::sending::Sending;
 
 /// A place to drop a file of lengths on.
 #[component]
@@ -18,7 +19,7 @@ pub(crate) fn Upload(
     compact: bool,
     #[prop(into)] on_uploaded: Callback<Uploaded>,
 ) -> impl IntoView {
-    let busy = RwSignal::new(false);
+    let sending = Sending::new();
     let failure = RwSignal::new(None::<Failure>);
     let alternatives = RwSignal::new(Vec::<String>::new());
     let last_file = StoredValue::new_local(None::<web_sys::File>);
@@ -28,7 +29,8 @@ pub(crate) fn Upload(
     let has_media = RwSignal::new(false);
     let send = move |file: web_sys::File, column: Option<String>| {
         failure.set(None);
-        busy.set(true);
+        // The file may be sent again with another choice: only the last answer counts.
+        sending.call_back();
         let mut url = format!("{}?name={}", path::DATASETS, client::encode(&file.name()));
         if let Some(column) = &column {
             url.push_str("&column=");
@@ -41,8 +43,7 @@ pub(crate) fn Upload(
         last_file.set_value(Some(file.clone()));
         last_column.set_value(column);
         spawn_local(async move {
-            let answer = client::send::<Uploaded>("POST", &url, Body::File(file)).await;
-            busy.set(false);
+            let Some(answer) = sending.send::<Uploaded>(&url, file).await else { return };
             match answer {
                 Ok(uploaded) => {
                     alternatives.set(uploaded.report.alternatives.clone());
@@ -72,9 +73,9 @@ pub(crate) fn Upload(
     view! {
         <FileDrop
             title=Signal::stored("Drop or choose a file of lengths".to_owned())
-            hint="CSV, JSON, JSON lines or plain numbers"
+            hint="CSV, JSON, JSON lines, Parquet, .npy, Megatron .idx or plain numbers"
             test_id="upload"
-            busy=busy
+            sending=sending
             compact=compact
             on_file=move |file| send(file, None)
         />

@@ -5,6 +5,7 @@ use leptos::prelude::*;
 
 use crate::explore::use_explore;
 use crate::format;
+use crate::gantt;
 use crate::gantt::describe::Details;
 use crate::results::{chosen_planner, degrees, planner_of};
 
@@ -52,7 +53,9 @@ fn SelectionPanel() -> impl IntoView {
         let planner = planner_of(selection.chart)?;
         let timeline = explore.shown.with(|shown| shown.timeline(planner))?;
         (selection.span < timeline.len()).then(|| {
-            let details = Details::of(&timeline, selection.span);
+            let mut details = Details::of(&timeline, selection.span);
+            let told = gantt::selection_told().get();
+            details.rows.extend(told.map(|told| ("Against the baseline".to_owned(), told)));
             (planner.title(), details.title, details.rows, details.spoken)
         })
     });

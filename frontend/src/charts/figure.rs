@@ -8,7 +8,8 @@ use web_sys::HtmlElement;
 
 use super::script::{self, Script, words};
 use crate::client::pause;
-use crate::gantt::watch::SizeObserver;
+use crate::gantt::watch::{SizeObserver, css_variables};
+use crate::saving;
 
 /// The element of a plot; frees the plot when the component goes.
 struct Mounted {
@@ -189,7 +190,58 @@ pub(super) fn Figure(
     view! {
         <div class=format!("chart {class}") style:height=move || height.map(|height| format!("{:.0}px", height.get()))>
             <div class="chart-plot" node_ref=drawing.place role="img" aria-label=label></div>
+            <Show when=move || drawing.drawn.get()>
+                <Saves drawing=drawing label=label />
+            </Show>
             {message}
         </div>
+    }
+}
+
+/// Saves the chart as a picture; in sight while the pointer or the focus is on it.
+#[component]
+fn Saves(drawing: Drawing, label: Signal<String>) -> impl IntoView {
+    let save = move |format: &'static str| {
+        let (Some(Some(place)), Some(plot)) = (drawing.place.try_get_untracked(), drawing.plot.get_untracked()) else {
+            return;
+        };
+        let name = label.with_untracked(|label| saving::file_name(short(label), "chart"));
+        let ground = css_variables()("--panel", "#ffffff");
+        let size = (place.client_width(), place.client_height());
+        spawn_local(async move {
+            let saved = match script::picture(&plot, format, size, &ground) {
+                Ok(promise) => JsFuture::from(promise).await,
+                Err(error) => Err(error),
+            };
+            let saved = saved
+                .and_then(|url| saving::address(&format!("{name}.{format}"), &url.as_string().unwrap_or_default()));
+            if let Err(error) = saved {
+                drawing.failure.try_set(Some(format!("as a picture: {}", words(&error))));
+            }
+        });
+    };
+    let button = move |format: &'static str, text: &'static str| {
+        let spoken = move || format!("Save as {text}: {}", label.with(|label| short(label).to_owned()));
+        view! { <button type="button" class="quiet" data-format=format aria-label=spoken on:click=move |_| save(format)>{text}</button> }
+    };
+    view! { <span class="chart-saves">{button("png", "PNG")}{button("svg", "SVG")}</span> }
+}
+
+/// The first words of what a chart shows.
+fn short(label: &str) -> &str {
+    let first = label.split(['.', ':', ';']).next().unwrap_or(label).trim();
+    let end = first.char_indices().nth(60).map_or(first.len(), |(at, _)| at);
+    &first[..end]
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_file_is_called_by_the_first_words_of_its_chart() {
+        assert_eq!(short("Memory by rank: peak 71.2 GiB. Limit 80"), "Memory by rank");
+        assert_eq!(short(&"ä".repeat(99)).chars().count(), 60);
+        assert_eq!(short(""), "");
     }
 }

@@ -112,6 +112,22 @@ pub(crate) fn react(element: &HtmlElement, plot: &str) -> Result<Promise, JsValu
     call(&loaded()?, "react", &arguments)
 }
 
+/// The address of a picture of a plot, given as JSON: of that size in px, on a ground that is not transparent.
+pub(crate) fn picture(plot: &str, format: &str, (width, height): (i32, i32), ground: &str) -> Result<Promise, JsValue> {
+    let plot = JSON::parse(plot)?;
+    let layout = Reflect::get(&plot, &"layout".into())?;
+    for place in ["paper_bgcolor", "plot_bgcolor"] {
+        Reflect::set(&layout, &place.into(), &ground.into())?;
+    }
+    let options = js_sys::Object::new();
+    let sizes = [("width", width), ("height", height), ("scale", if format == "png" { 2 } else { 1 })];
+    for (name, value) in sizes {
+        Reflect::set(&options, &name.into(), &value.into())?;
+    }
+    Reflect::set(&options, &"format".into(), &format.into())?;
+    call(&loaded()?, "toImage", &Array::of2(&plot, &options))
+}
+
 /// A listener for clicks on the marks of a plot; it listens for as long as it is kept.
 pub(crate) struct Clicks {
     _listener: Closure<dyn Fn(JsValue)>,

@@ -13,25 +13,25 @@ use web_sys::{EventSource, MessageEvent};
 
 use super::{Failure, get};
 
-/// Streams that break are opened again this often.
-const ATTEMPTS: u32 = 5;
-const PAUSE_MS: i32 = 400;
+/// A server that does not answer is asked again after pauses that grow, for half a minute in all: one that is restarted goes on with
+/// its jobs.
+const PAUSES_MS: [i32; 8] = [400, 800, 1_600, 3_200, 6_000, 6_000, 6_000, 6_000];
 
 /// Follows a job until it is final or `seen` says to stop; `seen` gets every state. Answers the last state.
 pub(crate) async fn follow(job: Job, seen: impl Fn(&Job) -> bool + 'static) -> Result<Job, Failure> {
     let seen: Rc<dyn Fn(&Job) -> bool> = Rc::new(seen);
     let mut last = job;
-    let mut attempt = 0;
+    let mut silent = 0;
     while seen(&last) && !last.state.is_final() {
-        if attempt == ATTEMPTS {
-            return Err(Failure::Offline);
-        }
-        attempt += 1;
         if let Some(job) = stream(&last.id, Rc::clone(&seen)).await {
-            last = job;
-        } else {
-            pause(PAUSE_MS).await;
-            last = get(&path::job(&last.id)).await?;
+            (last, silent) = (job, 0);
+            continue;
+        }
+        pause(PAUSES_MS[silent]).await;
+        match get(&path::job(&last.id)).await {
+            Ok(job) => (last, silent) = (job, 0),
+            Err(Failure::Offline) if silent + 1 < PAUSES_MS.len() => silent += 1,
+            Err(failure) => return Err(failure),
         }
     }
     Ok(last)

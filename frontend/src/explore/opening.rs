@@ -118,10 +118,12 @@ impl Explore {
     }
 
     /// Shows a scenario that came with a link; it is stored when it is planned.
-    pub(crate) fn start_unsaved(self, scenario: Value) {
+    ///
+    /// `fragment` is that of the link, without its mark.
+    pub(crate) fn start_unsaved(self, scenario: Value, fragment: String) {
         self.clear();
         self.scenario.set(scenario);
-        self.unsaved.set(true);
+        self.unsaved.set(Some(fragment));
         self.state.set(PlanState::Idle);
     }
 
@@ -144,7 +146,7 @@ impl Explore {
         self.errors.set(FieldErrors::default());
         self.unreadable.set(FieldErrors::default());
         self.import.set(None);
-        self.unsaved.set(false);
+        self.unsaved.set(None);
         self.scenario.set(Value::Null);
         self.stored.set(None);
         self.result.set(None);

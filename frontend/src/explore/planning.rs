@@ -41,7 +41,7 @@ impl Explore {
                     if !self.history.with_value(crate::undo::History::can_undo) {
                         crate::recent::remember(&stored);
                     }
-                    self.unsaved.set(false);
+                    self.unsaved.set(None);
                     // A file may name presets; the fields show what they stand for.
                     let names_presets = self.scenario.with_untracked(|scenario| {
                         ["/model/preset", "/cluster/preset"].into_iter().any(|place| scenario.pointer(place).is_some())
@@ -100,10 +100,12 @@ impl Explore {
                 }
                 answer => answer?,
             };
+            self.job.set_value(Some(job.id.clone()));
             if !self.is_current(generation) {
+                // The scenario was changed while the job was being made.
+                self.abandon_job();
                 return Ok(false);
             }
-            self.job.set_value(Some(job.id.clone()));
             let job = client::follow(job, move |job| {
                 let current = self.is_current(generation);
                 if current {
@@ -192,7 +194,11 @@ impl Explore {
     }
 
     /// Shows another iteration.
+    ///
+    /// A link may name one that the answer does not have: then the last is shown.
     pub(crate) fn show_iteration(self, iteration: u32) {
+        let last = |outcome: &Arc<StoredOutcome>| iteration_of(outcome, Some(iteration));
+        let iteration = self.result.with_untracked(|outcome| outcome.as_ref().map_or(iteration, last));
         self.view.update(|view| view.iteration = Some(iteration));
         if self.tried.get_untracked() {
             // The answer that is shown next, tried out or stored, is that of this iteration.
@@ -231,6 +237,7 @@ impl Explore {
     pub(crate) fn cancel(self) {
         self.next_generation();
         self.abandon_job();
+        self.abandon_what_if();
         self.state.set(PlanState::Cancelled);
     }
 
@@ -323,6 +330,8 @@ impl Explore {
                     return;
                 }
                 match timeline {
+                    // Whoever went to another iteration and back waits for it twice.
+                    Ok(_) if self.shown.with_untracked(|shown| shown.timeline(planner).is_some()) => {}
                     Ok(timeline) => self.shown.update(|shown| {
                         shown.timelines.push((planner, timeline));
                         let place = |kind: PlannerKind| shown.planners.iter().position(|planner| *planner == kind);

@@ -81,7 +81,7 @@ impl Explore {
 
     /// Writes link and view to the address bar, without a step in the browser's history.
     pub(crate) fn write_address(&self) {
-        if !self.on_page.get_untracked() {
+        if !untrack(|| self.on_page()) {
             return;
         }
         let Some(link) = untrack(|| self.link()) else { return };
@@ -89,6 +89,18 @@ impl Explore {
             // A refusal leaves the old address, and the next change writes again.
             drop(history.replace_state_with_url(&JsValue::NULL, "", Some(&link)));
         }
+    }
+
+    /// Goes to another stored scenario from the page of this one, as a step in the browser's history. The router does not know of
+    /// the addresses that are written here: it may believe that it stands at that link already, and would do nothing.
+    pub(crate) fn go(self, id: &str, link: &str) {
+        self.write_address();
+        if let Ok(history) = window().history() {
+            // A refusal leaves the old address, and the next change writes again.
+            drop(history.push_state_with_url(&JsValue::NULL, "", Some(link)));
+        }
+        self.arrived.set_value(None);
+        self.open(id.to_owned());
     }
 
     /// Writes the address bar soon, once for many changes.

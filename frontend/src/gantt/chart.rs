@@ -86,6 +86,11 @@ impl Chart {
         self.selection.get().filter(|selection| selection.chart == self.number).map(|selection| selection.span)
     }
 
+    /// How a span differs from the baseline's, in words; nothing while differences are not shown.
+    pub(super) fn told(self, timeline: &Timeline, span: usize) -> Option<String> {
+        self.inks.with(|inks| inks.as_ref().and_then(|inks| inks.0.told(timeline, span)))
+    }
+
     /// Width of the plot, in px.
     pub(crate) fn plot_width(self) -> f64 {
         self.measure().plot()

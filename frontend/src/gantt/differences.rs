@@ -7,6 +7,9 @@ use std::collections::HashMap;
 
 use api::planner::timeline::{SpanKind, Timeline};
 
+use super::time_text::duration;
+use crate::format::signed_percent;
+
 /// What is compared of an action.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub(crate) enum Aspect {
@@ -59,6 +62,22 @@ impl Differences {
             Aspect::End => (timeline.end_ns(span) as f64 - other.end_ns(there) as f64, other.makespan_ns as f64),
         };
         Some((difference, if whole > 0.0 { difference / whole } else { 0.0 }))
+    }
+
+    /// The difference of an action in words, with sign and percent: "+1.20 ms (+8.0 %) than in the baseline".
+    pub(crate) fn told(&self, timeline: &Timeline, other: &Timeline, span: usize, aspect: Aspect) -> String {
+        let Some((ns, share)) = self.at(timeline, other, span, aspect) else {
+            return "not in the baseline".to_owned();
+        };
+        let sign = if ns < 0.0 { '\u{2212}' } else { '+' };
+        let by = format!("{sign}{} ({})", duration(ns.abs()), signed_percent(share));
+        match aspect {
+            Aspect::Duration if ns.abs() < 0.5 => "as long as in the baseline".to_owned(),
+            Aspect::End if ns.abs() < 0.5 => "ends when it does in the baseline".to_owned(),
+            Aspect::Duration => format!("{by} than in the baseline"),
+            Aspect::End if ns < 0.0 => format!("{by} of the baseline's iteration: ends earlier"),
+            Aspect::End => format!("{by} of the baseline's iteration: ends later"),
+        }
     }
 
     /// The aspect that says more: durations where any differs by a thousandth, else ends.
@@ -114,7 +133,15 @@ mod tests {
         // 1,250 ns against 1,000.
         assert_eq!(found.at(&after, &before, span, Aspect::Duration), Some((250.0, 0.25)));
         assert_eq!(found.telling(&after, &before), Aspect::Duration);
-        assert_eq!(Differences::of(&before, &after).at(&before, &after, span, Aspect::Duration), Some((-250.0, -0.2)));
+        let back = Differences::of(&before, &after);
+        assert_eq!(back.at(&before, &after, span, Aspect::Duration), Some((-250.0, -0.2)));
+        let told = |aspect| back.told(&before, &after, span, aspect);
+        assert_eq!(told(Aspect::Duration), "\u{2212}250 ns (\u{2212}20.0 %) than in the baseline");
+        assert!(told(Aspect::End).ends_with("ends earlier"), "{}", told(Aspect::End));
+        let same = Differences::of(&before, &before);
+        assert_eq!(same.told(&before, &before, span, Aspect::Duration), "as long as in the baseline");
+        let none = Differences { counterpart: vec![None; before.len()], ..Differences::default() };
+        assert_eq!(none.told(&before, &after, span, Aspect::End), "not in the baseline");
     }
 
     #[test]

@@ -136,6 +136,21 @@ impl Inks {
         Self { own, levels, colouring }
     }
 
+    /// Whether differences are shown.
+    pub(crate) const fn compares(&self) -> bool {
+        matches!(self.colouring, Colouring::Differences { .. })
+    }
+
+    /// How an action differs from the baseline's, in words; nothing while differences are not shown.
+    pub(crate) fn told(&self, timeline: &Timeline, span: usize) -> Option<String> {
+        match &self.colouring {
+            Colouring::Differences { against, pairs, aspect } if span < timeline.len() => {
+                Some(pairs.told(timeline, against, span, *aspect))
+            }
+            _ => None,
+        }
+    }
+
     /// The ink of every span.
     pub(crate) fn column<'a>(&'a self, timeline: &'a Timeline) -> &'a [u8] {
         self.own.as_deref().unwrap_or(&timeline.kind)

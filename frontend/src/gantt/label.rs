@@ -52,7 +52,7 @@ pub(crate) fn fit(
     }
 }
 
-/// Writes into `text` by how much an action differs, "+12%", where that fits into a bar `room` device pixels wide.
+/// Writes into `text` by how much of its own time, or of the iteration, an action differs, "+12%", where that fits into a bar `room` device pixels wide.
 pub(crate) fn difference(
     difference: Option<(f64, f64)>,
     room: f64,

@@ -156,6 +156,11 @@ impl Layout {
         (0..pinned).chain(first.clamp(self.pinned, count)..last.clamp(self.pinned, count))
     }
 
+    /// Whether any pixel of a row is in view: of those that scroll, what has not gone under the pinned ones.
+    pub(crate) fn is_seen(&self, index: usize, scrolled: f64) -> bool {
+        self.is_pinned(index) || (index + 1) as f64 * rows::ROW - scrolled > self.pinned_height()
+    }
+
     /// How far to scroll so that a row is in view in a chart with rows of that height, in px.
     pub(crate) fn revealing(&self, index: usize, scrolled: f64, height_px: f64) -> f64 {
         if self.is_pinned(index) {

@@ -49,8 +49,8 @@ fn picture(level: &Level, ranks: usize, height: usize, paints: &[Paint; INKS], g
 #[derive(Default)]
 struct Strip {
     raster: Raster,
-    /// Width that the raster was made for, and the number of the picture.
-    made_for: Option<(usize, u64)>,
+    /// Width and extent that the raster was made for, and the number of the picture.
+    made_for: Option<(usize, u64, u64)>,
 }
 
 /// The strip.
@@ -152,9 +152,9 @@ fn paint(
         canvas.set_width(pixels(css) as u32);
         canvas.set_height(height as u32);
     }
-    if strip.made_for != Some((width, number)) {
+    if strip.made_for != Some((width, extent, number)) {
         make(&mut strip.raster, chart, style, (width, height), extent);
-        strip.made_for = Some((width, number));
+        strip.made_for = Some((width, extent, number));
     }
     let context = canvas.get_context("2d").ok().flatten()?.dyn_into::<CanvasRenderingContext2d>().ok()?;
     context.clear_rect(0.0, 0.0, f64::from(canvas.width()), height as f64);

@@ -6,7 +6,6 @@ use wasm_bindgen::Clamped;
 use web_sys::{CanvasRenderingContext2d, HtmlCanvasElement, ImageData};
 
 use super::chrome::Style;
-use super::differences::Aspect;
 use super::inks::{Colouring, Inks, MANY};
 use super::layout::Row;
 use super::lod::{self, Cell, Fold};
@@ -164,7 +163,7 @@ impl Painter {
             let Some(kind) = SpanKind::from_index(timeline.kind[cell.first]) else { continue };
             let width = |text: &str| text.chars().map(|sign| style.glyphs.width(sign)).sum::<f64>();
             match &inks.colouring {
-                Colouring::Differences { against, pairs, aspect: aspect @ Aspect::Duration } => {
+                Colouring::Differences { against, pairs, aspect } => {
                     let difference = pairs.at(timeline, against, cell.first, *aspect);
                     label::difference(difference, room, ratio, width, &mut self.text);
                 }

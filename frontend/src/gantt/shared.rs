@@ -7,6 +7,12 @@ thread_local! {
     static CRITICAL: ArcRwSignal<bool> = ArcRwSignal::new(true);
     static DIFFERENCES: ArcRwSignal<bool> = ArcRwSignal::new(false);
     static RELATIVE: ArcRwSignal<bool> = ArcRwSignal::new(false);
+    static TOLD: ArcRwSignal<Option<String>> = ArcRwSignal::new(None);
+}
+
+/// How the selected span differs from the baseline's, in words; nothing while differences are not shown.
+pub(crate) fn selection_told() -> ArcRwSignal<Option<String>> {
+    TOLD.with(Clone::clone)
 }
 
 /// The time under the pointer on the axis that the charts share, whichever chart it is over.

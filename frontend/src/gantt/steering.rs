@@ -95,7 +95,9 @@ pub(super) fn area_of(chart: Chart, band: Band) -> Option<Area> {
     chart.layout.with_untracked(|layout| {
         let row = |y: f64| layout.0.at(y.clamp(0.0, height - 1.0), scrolled).map(|(row, _)| row);
         let (first, last) = (row(band.top)?, row(band.bottom)?);
-        let mut ranks: Vec<usize> = (first..=last).filter_map(|row| layout.0.row(row)).flat_map(Row::ranks).collect();
+        let under = |row: &usize| layout.0.is_seen(*row, scrolled);
+        let mut ranks: Vec<usize> =
+            (first..=last).filter(under).filter_map(|row| layout.0.row(row)).flat_map(Row::ranks).collect();
         ranks.sort_unstable();
         Some(Area { window: window_of(chart, band), ranks })
     })

@@ -78,10 +78,12 @@ pub(crate) fn SpanTable(chart: Chart) -> impl IntoView {
                             <button type="button" on:click=move |_| steering::show(chart, span)>{what}</button>
                         </td>
                         {rest.into_iter().take(columns() - 2).map(|cell| view! { <td>{cell}</td> }).collect_view()}
+                        {chart.told(&timeline, span).map(|told| view! { <td>{told}</td> })}
                     </tr>
                 }
             })
             .collect_view();
+        let compares = chart.inks.with(|inks| inks.as_ref().is_some_and(|inks| inks.0.compares()));
         let first = if count == 0 { 0 } else { at * PAGE + 1 };
         let range = format!(
             "{}–{} of {}",
@@ -93,7 +95,10 @@ pub(crate) fn SpanTable(chart: Chart) -> impl IntoView {
             <div class="gantt-table-scroll" tabindex="0" role="region" aria-label="Spans in the window">
                 <table>
                     <thead>
-                        <tr>{HEADS.into_iter().take(columns()).map(|head| view! { <th scope="col">{head}</th> }).collect_view()}</tr>
+                        <tr>
+                            {HEADS.into_iter().take(columns()).map(|head| view! { <th scope="col">{head}</th> }).collect_view()}
+                            {compares.then(|| view! { <th scope="col">"Against the baseline"</th> })}
+                        </tr>
                     </thead>
                     <tbody>{rows}</tbody>
                 </table>

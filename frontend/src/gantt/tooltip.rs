@@ -26,6 +26,7 @@ pub(crate) fn Tooltip(chart: Chart) -> impl IntoView {
         {
             lines.push(format!("{} tokens", grouped(u64::from(shape.tokens))));
         }
+        lines.extend(chart.told(&timeline, span));
         let together = hit::together(&timeline, chart.shown(), chart.plot_width(), x - super::rows::HEADER, span);
         if together > 1 {
             lines.push(format!("one of {} spans in this pixel", grouped(together as u64)));

@@ -106,9 +106,20 @@ pub(crate) fn Gantt(
         chart.area.set(None);
     });
 
+    let told = Memo::new(move |_| {
+        let span = chart.selected()?;
+        chart.told(&*timeline.get()?, span)
+    });
     let spoken = Memo::new(move |_| {
         let span = chart.selected()?;
-        timeline.with(|timeline| timeline.as_ref().map(|timeline| Details::of(timeline, span).spoken))
+        let words = timeline.with(|timeline| Some(Details::of(timeline.as_deref()?, span).spoken))?;
+        Some(told.with(|told| told.as_ref().map_or_else(|| words.clone(), |told| format!("{words}, {told}"))))
+    });
+    let selection_told = shared::selection_told();
+    Effect::new(move |_| {
+        if chart.selected().is_some() {
+            selection_told.set(told.get());
+        }
     });
     let label = move || {
         let spans = timeline.with(|timeline| timeline.as_ref().map_or(0, |timeline| timeline.len()));

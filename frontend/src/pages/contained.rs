@@ -24,7 +24,7 @@ pub(crate) fn ContainedPage() -> impl IntoView {
     on_cleanup(move || listener.remove());
     match read {
         Ok(scenario) => {
-            explore.start_unsaved(scenario);
+            explore.start_unsaved(scenario, hash.trim_start_matches('#').to_owned());
             view! { <Workbench /> }.into_any()
         }
         Err(error) => view! { <Wrong error=error /> }.into_any(),

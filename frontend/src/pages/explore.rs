@@ -50,9 +50,8 @@ pub(crate) fn ExplorePage() -> impl IntoView {
 #[component]
 pub(crate) fn Workbench() -> impl IntoView {
     let explore = use_explore();
-    explore.on_page.set(true);
+    explore.mount();
     set_measure(Measure::Physical);
-    on_cleanup(move || explore.on_page.set(false));
     Effect::new(move |_| {
         let title = explore.scenario.with(|scenario| pointer::text(scenario, "/title"));
         document().set_title(&format!("{} · Planscope", title.as_deref().unwrap_or("Untitled scenario")));
@@ -130,7 +129,7 @@ fn LinkWords() -> impl IntoView {
 fn UnsavedNotice() -> impl IntoView {
     let explore = use_explore();
     view! {
-        <Show when=move || explore.unsaved.get()>
+        <Show when=move || explore.unsaved.with(Option::is_some)>
             <div class="notice" data-testid="unsaved">
                 <p>"This scenario came with the link and is stored nowhere. Look at it and change it at the left; it is stored when it is planned."</p>
                 <button class="primary" data-testid="plan-unsaved" on:click=move |_| explore.retry()>"Plan it"</button>

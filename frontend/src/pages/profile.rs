@@ -1,17 +1,19 @@
 //! The page of one profile: what it does to a scenario, how well it was fitted, and using it.
 
+use std::sync::Arc;
+
 use api::path;
 use api::planner::cluster::Cluster;
 use api::profile::{AppliedProfile, ApplyProfile, FittedPart, Profile, ProfileEffect, ProfileSource};
 use api::scenario::{ScenarioLine, ScenarioList, StoredScenario};
 use leptos::prelude::*;
 use leptos::task::spawn_local;
-use leptos_router::hooks::use_params_map;
 
 use crate::charts::FitChart;
 use crate::client::{self, Body, Failure};
 use crate::format;
 use crate::notice::FailureNotice;
+use crate::opened::{Kind, Opened};
 use crate::profiles::{EffectWords, Factors, changes, source_words};
 use crate::runs::size;
 use crate::shelf::tags_of;
@@ -19,50 +21,11 @@ use crate::shelf::tags_of;
 /// The page of one profile.
 #[component]
 pub(crate) fn ProfilePage() -> impl IntoView {
-    let params = use_params_map();
-    let id = Memo::new(move |_| params.with(|params| params.get("id")).unwrap_or_default());
-    let answer = RwSignal::new(None::<Result<Profile, Failure>>);
-    let fetch = move || {
-        let id = id.get_untracked();
-        spawn_local(async move {
-            let found = client::get::<Profile>(&path::profile(&id)).await;
-            answer.try_set(Some(found));
-        });
-    };
-    Effect::new(move |_| {
-        id.track();
-        answer.set(None);
-        fetch();
-    });
-    let body = move || {
-        match answer.get() {
-        None => view! { <h1 class="visually-hidden">"Profile"</h1><div class="skeleton results-skeleton" aria-hidden="true"></div> }.into_any(),
-        Some(Err(failure)) => {
-            let deleted = (failure.status() == Some(410)).then(|| view! { <Restore id=id.get_untracked() /> });
-            view! { <h1>"This profile cannot be shown"</h1><FailureNotice failure=failure />{deleted}<p><a href="/profiles">"All profiles"</a></p> }.into_any()
-        }
-        Some(Ok(profile)) => view! { <Detail profile=profile /> }.into_any(),
-    }
-    };
-    view! { <main id="main" class="page" tabindex="-1">{body}</main> }
-}
-
-#[component]
-fn Restore(id: String) -> impl IntoView {
-    let failure = RwSignal::new(None::<Failure>);
-    let restore = move |_| {
-        let url = path::profile_restore(&id);
-        spawn_local(async move {
-            match client::tell("POST", &url, Body::Empty).await {
-                // What was refused is asked for from the start.
-                Ok(()) => drop(window().location().reload()),
-                Err(problem) => drop(failure.try_set(Some(problem))),
-            }
-        });
-    };
+    let show = |profile: Arc<Profile>| view! { <Detail profile=Arc::unwrap_or_clone(profile) /> };
     view! {
-        <p class="actions"><button class="primary" on:click=restore>"Bring it back"</button></p>
-        {move || failure.get().map(|failure| view! { <FailureNotice failure=failure /> })}
+        <main id="main" class="page" tabindex="-1">
+            <Opened kind=Kind { noun: "profile", list: "/profiles" } url=path::profile show=show />
+        </main>
     }
 }
 

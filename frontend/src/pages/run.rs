@@ -10,13 +10,10 @@ mod phases;
 mod title;
 mod traces;
 
-use api::path;
 use leptos::prelude::*;
-use leptos::task::spawn_local;
 use leptos_router::hooks::{use_params_map, use_query_map};
 
-use crate::client::{self, Body, Failure};
-use crate::notice::FailureNotice;
+use crate::opened::{Kind, Refused};
 use crate::runs::{Observed, RunView, Way};
 
 /// The page of one run.
@@ -51,7 +48,9 @@ fn Run(id: String, view: RunView) -> impl IntoView {
                 }
                 .into_any();
             }
-            view! { <Refused failure=failure /> }.into_any()
+            // What was refused is asked for from the start.
+            let again = |()| drop(window().location().reload());
+            view! { <Refused kind=Kind { noun: "run", list: "/runs" } failure=failure on_retry=again /> }.into_any()
         })
     };
     let loading = move || {
@@ -87,30 +86,5 @@ const fn way_id(way: Way) -> &'static str {
         Way::Streaming => "streaming",
         Way::Polling => "polling",
         Way::Over => "over",
-    }
-}
-
-/// A run that is not there; one that was deleted can come back.
-#[component]
-fn Refused(failure: Failure) -> impl IntoView {
-    let observed = crate::runs::use_observed();
-    let answer = RwSignal::new(None::<Failure>);
-    let restore = move |_| {
-        let url = path::run_restore(&observed.feed.id());
-        spawn_local(async move {
-            match client::tell("POST", &url, Body::Empty).await {
-                // What was refused is asked for from the start.
-                Ok(()) => drop(window().location().reload()),
-                Err(problem) => drop(answer.try_set(Some(problem))),
-            }
-        });
-    };
-    let is_deleted = failure.status() == Some(410);
-    view! {
-        <h1>{if is_deleted { "This run was deleted" } else { "This run cannot be shown" }}</h1>
-        <FailureNotice failure=failure />
-        {is_deleted.then(|| view! { <p class="actions"><button class="primary" on:click=restore>"Bring it back"</button></p> })}
-        {move || answer.get().map(|failure| view! { <FailureNotice failure=failure /> })}
-        <p><a href="/runs">"All runs"</a></p>
     }
 }

@@ -12,9 +12,7 @@ pub(crate) fn SchedulesPage() -> impl IntoView {
     document().set_title("Schedules · Planscope");
     let schedules = use_schedules();
     provide_context(schedules.form());
-    // Times here are in units of any length; the other pages have seconds.
-    set_measure(Measure::Units { unit_ns: 1e6, activation_bytes: 1e6 });
-    schedules.on_page.set(true);
+    schedules.enter();
     on_cleanup(move || {
         schedules.on_page.set(false);
         set_measure(Measure::Physical);

@@ -4,17 +4,21 @@ mod front;
 mod map;
 mod table;
 
+use std::sync::Arc;
+
 use api::path;
 use api::sweep::{Metric, Picture, StoredSweep};
 use leptos::prelude::*;
 use leptos::task::spawn_local;
 use leptos_router::NavigateOptions;
-use leptos_router::hooks::{use_navigate, use_params_map};
+use leptos_router::hooks::use_navigate;
 
+use crate::accuracy_link::AccuracyLink;
 use crate::charts::CurveChart;
 use crate::client::{self, Body, Failure};
 use crate::format;
 use crate::notice::FailureNotice;
+use crate::opened::{Kind, Opened};
 use crate::sweeps::{Progress, curves, follow, reasons};
 use front::FrontCard;
 use map::{HeatMap, Pick};
@@ -26,45 +30,12 @@ const MOST_REASONS: usize = 8;
 /// The page of one sweep.
 #[component]
 pub(crate) fn SweepPage() -> impl IntoView {
-    let params = use_params_map();
-    let id = Memo::new(move |_| params.with(|params| params.get("id")).unwrap_or_default());
-    let answer = RwSignal::new(None::<Result<StoredSweep, Failure>>);
-    let fetch = move || {
-        let asked = id.get_untracked();
-        spawn_local(async move {
-            let found = client::get::<StoredSweep>(&path::sweep(&asked)).await;
-            if id.try_get_untracked().as_ref() == Some(&asked) {
-                answer.try_set(Some(found));
-            }
-        });
-    };
-    Effect::new(move |_| {
-        id.track();
-        answer.set(None);
-        fetch();
-    });
-    let body = move || {
-        match answer.get() {
-        None => view! { <h1 class="visually-hidden">"Sweep"</h1><div class="skeleton results-skeleton" aria-hidden="true"></div> }.into_any(),
-        Some(Err(failure)) => {
-            let deleted = (failure.status() == Some(410)).then(|| {
-                let restore = move |_| {
-                    let url = path::sweep_restore(&id.get_untracked());
-                    spawn_local(async move {
-                        match client::tell("POST", &url, Body::Empty).await {
-                            Ok(()) => fetch(),
-                            Err(failure) => drop(answer.try_set(Some(Err(failure)))),
-                        }
-                    });
-                };
-                view! { <p class="actions"><button class="primary" on:click=restore>"Bring it back"</button></p> }
-            });
-            view! { <h1>"This sweep cannot be shown"</h1><FailureNotice failure=failure />{deleted}<p><a href="/sweeps">"All sweeps"</a></p> }.into_any()
-        }
-        Some(Ok(sweep)) => view! { <Detail sweep=sweep /> }.into_any(),
+    let show = |sweep: Arc<StoredSweep>| view! { <Detail sweep=Arc::unwrap_or_clone(sweep) /> };
+    view! {
+        <main id="main" class="page" tabindex="-1">
+            <Opened kind=Kind { noun: "sweep", list: "/sweeps" } url=path::sweep show=show />
+        </main>
     }
-    };
-    view! { <main id="main" class="page" tabindex="-1">{body}</main> }
 }
 
 /// What is looked at.
@@ -168,6 +139,7 @@ fn Detail(sweep: StoredSweep) -> impl IntoView {
         <p class="muted">"Stored "{created}" UTC"</p>
         <Progress sweep=sweep.into() on_switch=switch />
         {move || engine().map(|words| view! { <p class="hint">{words}</p> })}
+        <AccuracyLink what="Times, utilisation and memory" />
         {move || failure.get().map(|failure| view! { <FailureNotice failure=failure /> })}
         <section class="card" data-testid="sweep-picture">
             <h2>"Picture"</h2>

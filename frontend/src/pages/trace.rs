@@ -7,13 +7,10 @@ use std::sync::Arc;
 use api::path;
 use api::trace::{TraceDetail, TraceSummary};
 use leptos::prelude::*;
-use leptos::task::spawn_local;
-use leptos_router::hooks::use_params_map;
 
-use crate::client::{self, Failure};
 use crate::format;
 use crate::gantt::{Measure, set_measure, time_text};
-use crate::notice::FailureNotice;
+use crate::opened::{Kind, Opened};
 use crate::traces::{AlignmentCard, BusyCard, CountersCard, TraceReportView, Viewer};
 use words::TraceWords;
 
@@ -21,32 +18,11 @@ use words::TraceWords;
 #[component]
 pub(crate) fn TracePage() -> impl IntoView {
     set_measure(Measure::Physical);
-    let params = use_params_map();
-    let id = Memo::new(move |_| params.with(|params| params.get("id")).unwrap_or_default());
-    let detail = RwSignal::new(None::<Result<Arc<TraceDetail>, Failure>>);
-    let fetch = move || {
-        detail.set(None);
-        let wanted = id.get_untracked();
-        spawn_local(async move {
-            let answer = client::get::<TraceDetail>(&path::trace(&wanted)).await.map(Arc::new);
-            if id.try_get_untracked() == Some(wanted) {
-                detail.set(Some(answer));
-            }
-        });
-    };
-    Effect::new(move |_| {
-        id.track();
-        fetch();
-    });
-    let body = move || match detail.get() {
-        None => view! { <div class="skeleton results-skeleton" aria-hidden="true"></div> }.into_any(),
-        Some(Err(failure)) => view! { <FailureNotice failure=failure on_retry=move |()| fetch() /> }.into_any(),
-        Some(Ok(detail)) => view! { <Whole detail=detail /> }.into_any(),
-    };
+    let show = |detail: Arc<TraceDetail>| view! { <Whole detail=detail /> };
     view! {
         <main id="main" class="page trace-page" tabindex="-1">
             <p><a href="/traces">"← Traces"</a></p>
-            {body}
+            <Opened kind=Kind { noun: "trace", list: "/traces" } url=path::trace show=show />
         </main>
     }
 }

@@ -16,10 +16,11 @@ use api::scenario::StoredScenario;
 use leptos::prelude::*;
 use leptos::task::spawn_local;
 
-use crate::answered::plan_to_the_end;
+use crate::answered::plan_while;
 use crate::client::{self, Failure};
 use crate::explore::use_explore;
 use crate::fragment::View;
+use crate::links;
 use crate::notice::FailureNotice;
 
 /// What the open answer is compared with.
@@ -45,10 +46,17 @@ fn named(view: &View) -> Option<Named> {
     Some((view.compared?.as_str().to_owned(), view.compared_engine.clone()))
 }
 
-async fn fetch((scenario, engine): Named) -> Result<Reference, Failure> {
+/// Nothing where nobody waits for it any more.
+async fn fetch(
+    (scenario, engine): Named,
+    is_wanted: impl Fn() -> bool + 'static,
+) -> Result<Option<Reference>, Failure> {
     let scenario = client::get::<StoredScenario>(&path::scenario(&scenario)).await?;
     let outcome = match engine {
-        None => plan_to_the_end(&scenario.id).await?,
+        None => match plan_while(&scenario.id, is_wanted).await? {
+            Some(outcome) => outcome,
+            None => return Ok(None),
+        },
         Some(name) => {
             let list = client::get::<EngineAnswerList>(&path::engine_answers(&scenario.id)).await?;
             let found = list.answers.into_iter().find(|answer| choosing::link_name(&answer.engine) == name);
@@ -58,7 +66,7 @@ async fn fetch((scenario, engine): Named) -> Result<Reference, Failure> {
             client::get(&path::outcome_of(&scenario.id, &engine)).await?
         }
     };
-    Ok(Reference { scenario, outcome })
+    Ok(Some(Reference { scenario, outcome }))
 }
 
 /// How a scenario is called in a line.
@@ -82,10 +90,15 @@ pub(super) fn BesideCard() -> impl IntoView {
         let mine = number.get_value();
         standing.set(Standing::Waiting);
         spawn_local(async move {
-            let answer = fetch(named).await;
-            if number.try_get_value() == Some(mine) {
+            let is_wanted = move || number.try_get_value() == Some(mine);
+            let answer = fetch(named, is_wanted).await;
+            if is_wanted() {
                 standing.set(match answer {
-                    Ok(reference) => Standing::Here(Arc::new(reference)),
+                    Ok(Some(reference)) => Standing::Here(Arc::new(reference)),
+                    // Another page cancelled what both waited for.
+                    Ok(None) => {
+                        Standing::Failed(Failure::Unreadable("Planning was cancelled from another page.".to_owned()))
+                    }
                     Err(failure) => Standing::Failed(failure),
                 });
             }
@@ -123,6 +136,13 @@ fn Compared(reference: Arc<Reference>) -> impl IntoView {
     let title = title_of(&scenario.scenario);
     let engine = outcome.outcome.engine.clone();
     let link = path::share(&scenario.short);
+    let (id, to) = (scenario.id.clone(), link.clone());
+    let go = move |event: web_sys::MouseEvent| {
+        if links::is_plain(&event) {
+            event.prevent_default();
+            explore.go(&id, &to);
+        }
+    };
     let there = StoredValue::new(serde_json::to_value(&scenario.scenario).unwrap_or_default());
     let differing = move || {
         let here = explore.stored.with(|stored| serde_json::to_value(&stored.as_ref()?.scenario).ok());
@@ -132,7 +152,7 @@ fn Compared(reference: Arc<Reference>) -> impl IntoView {
     let table = move || explore.result.get().map(|here| figures::show(&here, &figures.outcome));
     view! {
         <p class="beside-other">
-            "Beside "<a href=link data-testid="beside-link">{title}</a>
+            "Beside "<a href=link data-testid="beside-link" on:click=go>{title}</a>
             <span class="muted">{format!(" planned by {engine}")}</span>
         </p>
         {differing}

@@ -4,6 +4,7 @@ use api::planner::outcome::{Answer, PlannerResult};
 use leptos::prelude::*;
 
 use super::ranking;
+use crate::accuracy_link::AccuracyLink;
 use crate::charts::{Cloud, Mark, ScatterChart};
 use crate::explore::use_explore;
 use crate::format;
@@ -95,6 +96,7 @@ pub(super) fn TimeAndMemory() -> impl IntoView {
                 <header class="card-title"><h2>"Time against memory"</h2></header>
                 <ScatterChart clouds=clouds front=line axes=("Peak memory of a device (GiB)", "Iteration (s)") label=label test_id="chart-pareto" />
                 <p class="hint">{best}</p>
+                <AccuracyLink what="Times and peaks" />
             </section>
         </Show>
     }

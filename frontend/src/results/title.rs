@@ -39,15 +39,11 @@ pub(super) fn TitleRow() -> impl IntoView {
     };
     let rename = move |event| {
         let typed = event_target_value(&event);
-        // A title is no part of the question: nothing is planned again for it.
-        explore.scenario.update(|scenario| {
-            if typed.is_empty() {
-                pointer::remove(scenario, "/title");
-            } else {
-                pointer::set(scenario, "/title", typed.into());
-            }
-        });
-        crate::storage::write(crate::storage::DRAFT, &explore.scenario.with_untracked(ToString::to_string));
+        if typed.is_empty() {
+            explore.remove("/title");
+        } else {
+            explore.set("/title", typed.into());
+        }
     };
     view! {
         <div class="title-row">

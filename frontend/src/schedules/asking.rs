@@ -12,7 +12,7 @@ use wasm_bindgen::JsValue;
 use super::{AskState, Schedules, Shown, link, question};
 use crate::client::{self, Failure};
 use crate::field_errors::FieldErrors;
-use crate::gantt::{Measure, TimeWindow, set_measure};
+use crate::gantt::TimeWindow;
 use crate::storage;
 
 /// Edits closer together than this are asked once.
@@ -82,15 +82,15 @@ impl Schedules {
         match answer {
             Ok(answer) => {
                 self.errors.set(FieldErrors::default());
-                set_measure(Measure::Units {
-                    unit_ns: answer.unit_ns as f64,
-                    activation_bytes: answer.activation_bytes as f64,
-                });
                 let before = self.shown.with_untracked(|shown| shown.as_ref().map_or(0, |shown| shown.extent_ns()));
                 let shown = Shown::of(answer);
                 self.selection.set(None);
                 self.hover.set(None);
                 self.window.set(refitted(self.window.get_untracked(), before as f64, shown.extent_ns() as f64));
+                // The charts are painted in the units of the answer.
+                if self.on_page.get_untracked() {
+                    shown.measure();
+                }
                 self.shown.set(Some(Arc::new(shown)));
                 self.state.set(AskState::Done);
             }

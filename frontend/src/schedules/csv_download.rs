@@ -14,7 +14,7 @@ pub(super) fn SaveAndCopy(
     #[prop(into)]
     csv: Callback<(), String>,
 ) -> impl IntoView {
-    let file = format!("{}.csv", file_name(&name));
+    let file = format!("{}.csv", saving::file_name(&name, "schedule"));
     let refused = RwSignal::new(false);
     let save = move |_| refused.set(saving::text(&file, &csv.run(())).is_err());
     view! {
@@ -57,25 +57,5 @@ pub(super) fn CopyButton(
         <span class="visually-hidden" role="status">
             {move || done.get().map(|done| if done { "Copied" } else { "The browser refuses to copy" })}
         </span>
-    }
-}
-
-/// A name that every system takes.
-fn file_name(name: &str) -> String {
-    let fits = |letter: char| letter.is_alphanumeric() || "-_.".contains(letter);
-    let name: String = name.chars().map(|letter| if fits(letter) { letter } else { '-' }).collect();
-    let name = name.trim_matches(['-', '.']);
-    if name.is_empty() { "schedule".to_owned() } else { name.to_owned() }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn names_of_files_are_plain() {
-        assert_eq!(file_name("Interleaved 1F1B (VPP)"), "Interleaved-1F1B--VPP");
-        assert_eq!(file_name("../ä b"), "ä-b");
-        assert_eq!(file_name("()"), "schedule");
     }
 }

@@ -44,7 +44,7 @@ pub(super) fn WordsForm(about: About, saved: Callback<()>, #[prop(into)] cancell
         let (url, Ok(body)) = (url.clone(), serde_json::to_string(&words)) else { return };
         spawn_local(async move {
             match client::tell("PATCH", &url, Body::Json(body)).await {
-                Ok(()) => saved.run(()),
+                Ok(()) => drop(saved.try_run(())),
                 Err(problem) => drop(failure.try_set(Some(problem))),
             }
         });

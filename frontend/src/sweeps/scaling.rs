@@ -8,6 +8,7 @@ use leptos::task::spawn_local;
 
 use super::making::Making;
 use super::{Progress, begin, curves, follow, page, reasons};
+use crate::accuracy_link::AccuracyLink;
 use crate::charts::{Curve, CurveChart};
 use crate::client::{self, Body, Failure};
 use crate::explore::use_explore;
@@ -212,6 +213,7 @@ fn Shown(studied: Studied) -> impl IntoView {
             <p><a href=link data-testid="scaling-sweep">"Page of this sweep: table, map, time against memory, downloads"</a></p>
         </Show>
         <Show when=move || has_drawn.get()>
+            <AccuracyLink what="Times" />
             <h3>"Tokens per second and device"</h3>
             <CurveChart curves=throughput over=over up="tokens/s per device" label=label("Tokens per second and device") test_id="scaling-throughput" />
             <h3>"Iteration time"</h3>

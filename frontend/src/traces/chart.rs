@@ -100,6 +100,8 @@ pub(super) struct TraceChart {
     pub(super) gesture: StoredValue<Gesture>,
     pub(super) canvas: NodeRef<html::Canvas>,
     pub(super) scroller: NodeRef<html::Div>,
+    /// The field that searches.
+    pub(super) search: NodeRef<html::Input>,
     /// Counts questions; an answer to an older one is dropped.
     asked: StoredValue<u64>,
     timer: StoredValue<Option<TimeoutHandle>>,
@@ -132,6 +134,7 @@ impl TraceChart {
             gesture: StoredValue::new(Gesture::default()),
             canvas: NodeRef::new(),
             scroller: NodeRef::new(),
+            search: NodeRef::new(),
             asked: StoredValue::new(0),
             timer: StoredValue::new(None),
             due: StoredValue::new(false),
@@ -139,6 +142,12 @@ impl TraceChart {
         chart.watch();
         chart.keep_linked();
         chart
+    }
+
+    /// Folds all processes, or unfolds them where any is folded.
+    pub(super) fn fold_all(self) {
+        let all = self.detail.with_value(|detail| 0..detail.processes.len() as u32);
+        self.folded.update(|folded| if folded.is_empty() { folded.extend(all) } else { folded.clear() });
     }
 
     /// From the first start to the last end.

@@ -68,13 +68,15 @@ impl TraceChart {
     /// Selects the slice at a place, where there is one; moves there where that is wanted.
     pub(super) fn select_at(self, (lane, row, start_ns): Place, moves: bool) {
         let id = self.detail.with_value(|detail| detail.trace.id.clone());
+        let before = self.selected.get_untracked();
         spawn_local(async move {
             // A slice that is not there is nothing to select.
             let Ok(slice) = client::get::<SliceDetail>(&path::trace_slice(&id, lane, u32::from(row), start_ns)).await
             else {
                 return;
             };
-            if self.selected.try_get_untracked().is_none() {
+            // The page may be gone, or something else may have been selected meanwhile.
+            if self.selected.try_get_untracked() != Some(before) {
                 return;
             }
             let mark = Mark::of_slice(&slice);

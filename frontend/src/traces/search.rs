@@ -16,9 +16,12 @@ use crate::notice::FailureNotice;
 pub(super) fn SearchBar(chart: TraceChart) -> impl IntoView {
     let found = RwSignal::new(None::<Result<TraceMatches, Failure>>);
     let last = StoredValue::new(String::new());
+    // Counts searches; the answer to an older one is dropped.
+    let number = StoredValue::new(0_u64);
     let go = move || {
         let text = chart.text.get_untracked();
         if text.is_empty() {
+            number.update_value(|number| *number += 1);
             found.set(None);
             return;
         }
@@ -26,12 +29,18 @@ pub(super) fn SearchBar(chart: TraceChart) -> impl IntoView {
         let is_same = last.with_value(|last| *last == text);
         let from = chart.selected.get_untracked().filter(|_| is_same).map_or(0, |mark| mark.start_ns + 1);
         last.set_value(text.clone());
+        number.update_value(|number| *number += 1);
+        let mine = number.get_value();
         spawn_local(async move {
             let url = |from| path::trace_search(&id, &client::encode(&text), from);
             let mut answer = client::get::<TraceMatches>(&url(from)).await;
             // Behind the last one comes the first again.
             if from > 0 && answer.as_ref().is_ok_and(|matches| matches.next.is_none()) {
                 answer = client::get(&url(0)).await;
+            }
+            // The page may be gone, or another search may have begun.
+            if number.try_get_value() != Some(mine) {
+                return;
             }
             if let Ok(TraceMatches { next: Some(next), .. }) = &answer {
                 chart.show(Mark::of_slice(next));
@@ -43,21 +52,11 @@ pub(super) fn SearchBar(chart: TraceChart) -> impl IntoView {
         event.prevent_default();
         go();
     };
-    let all: Vec<u32> = chart.detail.with_value(|detail| (0..detail.processes.len() as u32).collect());
-    let toggle = move |_| {
-        let all = all.clone();
-        chart.folded.update(|folded| {
-            if folded.is_empty() {
-                folded.extend(all);
-            } else {
-                folded.clear();
-            }
-        });
-    };
     view! {
         <form class="trace-search" role="search" on:submit=submit>
             <input
                 type="search"
+                node_ref=chart.search
                 data-testid="trace-search"
                 placeholder="Search names"
                 aria-label="Search names of slices"
@@ -65,7 +64,7 @@ pub(super) fn SearchBar(chart: TraceChart) -> impl IntoView {
                 on:input=move |event| chart.text.set(event_target_value(&event))
             />
             <button type="submit">"Next"</button>
-            <button type="button" class="quiet" on:click=toggle>
+            <button type="button" class="quiet" on:click=move |_| chart.fold_all()>
                 {move || if chart.folded.with(std::collections::BTreeSet::is_empty) { "Fold all" } else { "Unfold all" }}
             </button>
             <button type="button" class="quiet" data-testid="trace-fit" on:click=move |_| chart.change(|_, extent| crate::gantt::TimeWindow::fit(extent))>

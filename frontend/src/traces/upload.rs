@@ -2,73 +2,43 @@
 
 use api::path;
 use api::trace::{TraceReport, UploadedTrace};
-use leptos::html;
 use leptos::prelude::*;
 use leptos::task::spawn_local;
 
-use crate::client::{self, Body, Failure};
+use crate::client::{self, Failure};
+use crate::drop::FileDrop;
 use crate::format;
 use crate::notice::FailureNotice;
+use crate::sending::Sending;
 
 /// A place to drop traces on.
 #[component]
 pub(crate) fn TraceUpload(#[prop(into)] on_uploaded: Callback<UploadedTrace>) -> impl IntoView {
-    let input = NodeRef::<html::Input>::new();
-    let over = RwSignal::new(false);
-    let waiting = RwSignal::new(0_u32);
+    let sending = Sending::new();
     let failures = RwSignal::new(Vec::<(String, Failure)>::new());
     let unit = RwSignal::new("us".to_owned());
-    let send = move |files: web_sys::FileList| {
+    let send = move |file: web_sys::File| {
         failures.set(Vec::new());
-        for file in (0..files.length()).filter_map(|at| files.get(at)) {
-            let name = file.name();
-            let url = format!("{}?name={}&unit={}", path::TRACES, client::encode(&name), unit.get_untracked());
-            waiting.update(|waiting| *waiting += 1);
-            spawn_local(async move {
-                let answer = client::send::<UploadedTrace>("POST", &url, Body::File(file)).await;
-                waiting.update(|waiting| *waiting -= 1);
-                match answer {
-                    Ok(uploaded) => on_uploaded.run(uploaded),
-                    Err(failure) => failures.update(|failures| failures.push((name, failure))),
-                }
-            });
-        }
-    };
-    let chosen = move |_| {
-        let Some(input) = input.get() else { return };
-        if let Some(files) = input.files() {
-            send(files);
-        }
-    };
-    let dropped = move |event: web_sys::DragEvent| {
-        event.prevent_default();
-        over.set(false);
-        if let Some(files) = event.data_transfer().and_then(|data| data.files()) {
-            send(files);
-        }
-    };
-    let title = move || match waiting.get() {
-        0 => "Drop or choose traces".to_owned(),
-        1 => "Reading…".to_owned(),
-        more => format!("Reading {more} traces…"),
+        let name = file.name();
+        let url = format!("{}?name={}&unit={}", path::TRACES, client::encode(&name), unit.get_untracked());
+        spawn_local(async move {
+            match sending.send::<UploadedTrace>(&url, file).await {
+                Some(Ok(uploaded)) => on_uploaded.run(uploaded),
+                Some(Err(failure)) => failures.update(|failures| failures.push((name, failure))),
+                None => {}
+            }
+        });
     };
     let units = [("us", "microseconds, as the format says"), ("ms", "milliseconds"), ("ns", "nanoseconds")];
     view! {
-        <label
-            class="drop"
-            class:over=move || over.get()
-            aria-busy=move || (waiting.get() > 0).to_string()
-            on:dragover=move |event| {
-                event.prevent_default();
-                over.set(true);
-            }
-            on:dragleave=move |_| over.set(false)
-            on:drop=dropped
-        >
-            <input type="file" multiple=true class="visually-hidden" data-testid="trace-upload" node_ref=input on:change=chosen />
-            <span class="drop-title">{title}</span>
-            <small>"Kineto or other Chrome trace events, Perfetto, Chakra; packed with gzip or not"</small>
-        </label>
+        <FileDrop
+            title=Signal::stored("Drop or choose traces".to_owned())
+            hint="Kineto or other Chrome trace events, Perfetto, Chakra; packed with gzip or not"
+            test_id="trace-upload"
+            sending=sending
+            multiple=true
+            on_file=send
+        />
         <div class="field picker">
             <label for="trace-unit">"Times are in"</label>
             <select id="trace-unit" on:change=move |event| unit.set(event_target_value(&event))>

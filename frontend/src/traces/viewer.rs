@@ -33,7 +33,7 @@ pub(crate) fn Viewer(
     watch_size(chart);
     let rows = move || format!("{}px", chart.layout.with(|layout| layout.height()) + AXIS);
     let label = format!(
-        "Gantt chart of {} lanes and {} slices. Arrow keys go from span to span, W and S zoom, A and D pan, F shows everything.",
+        "Gantt chart of {} lanes and {} slices. Arrow keys go from span to span, W and S zoom, A and D pan, F shows everything, G folds, slash searches.",
         detail.lanes.len(),
         format::count(detail.trace.slices)
     );
@@ -185,6 +185,10 @@ fn watch_size(chart: TraceChart) {
 fn key(chart: TraceChart, event: &KeyboardEvent) {
     let held = Held { ctrl: event.ctrl_key() || event.meta_key(), alt: event.alt_key() };
     let Some(command) = command(&event.key(), held) else { return };
+    // A trace has no critical path, no areas and no pins: these keys stay with the browser.
+    if matches!(command, Command::ToggleCritical | Command::Area | Command::Pin) {
+        return;
+    }
     event.prevent_default();
     let window = chart.window.get_untracked();
     let about = match (chart.pointer.get_untracked(), chart.selected.get_untracked()) {
@@ -201,8 +205,29 @@ fn key(chart: TraceChart, event: &KeyboardEvent) {
         Command::Clear => chart.selected.set(None),
         Command::ZoomToSelection => zoom_to_selection(chart),
         Command::Walk(step) => walk(chart, step),
-        // A trace knows no critical path.
-        Command::ToggleCritical | Command::Search | Command::Area | Command::Pin | Command::Fold => {}
+        Command::Search => {
+            if let Some(field) = chart.search.get_untracked() {
+                // A field that the browser will not focus is reached by Tab all the same.
+                drop(field.focus());
+            }
+        }
+        Command::Fold => fold(chart),
+        Command::ToggleCritical | Command::Area | Command::Pin => {}
+    }
+}
+
+/// Folds the process of the selection, or unfolds it; without a selection all processes.
+fn fold(chart: TraceChart) {
+    let process = chart.selected.get_untracked().and_then(|mark| {
+        chart.detail.with_value(|detail| detail.lanes.get(mark.lane as usize).map(|lane| lane.process))
+    });
+    match process {
+        Some(process) => chart.folded.update(|folded| {
+            if !folded.remove(&process) {
+                folded.insert(process);
+            }
+        }),
+        None => chart.fold_all(),
     }
 }
 

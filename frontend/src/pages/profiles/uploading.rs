@@ -9,11 +9,12 @@ use leptos::prelude::*;
 use leptos::task::spawn_local;
 
 use crate::catalogue::use_catalogue;
-use crate::client::{self, Body, Failure};
+use crate::client::{self, Failure};
 use crate::drop::FileDrop;
 use crate::format;
 use crate::notice::FailureNotice;
 use crate::profiles::ProfileLink;
+use crate::sending::Sending;
 
 /// What files do not say themselves.
 #[derive(Debug, Clone, Default, PartialEq)]
@@ -47,6 +48,7 @@ fn url(name: &str, options: &Options, onto: Option<&str>, encode: impl Fn(&str) 
 pub(super) fn UploadProfile(changed: Callback<()>) -> impl IntoView {
     let options = RwSignal::new(Options::default());
     let busy = RwSignal::new(false);
+    let sending = Sending::new();
     let failures = RwSignal::new(Vec::<(String, Failure)>::new());
     let stored = RwSignal::new(Vec::<Profile>::new());
     let queue = StoredValue::new_local(VecDeque::<web_sys::File>::new());
@@ -63,10 +65,8 @@ pub(super) fn UploadProfile(changed: Callback<()>) -> impl IntoView {
                 let asked = options.get_untracked();
                 let name = file.name();
                 let url = url(&name, &asked, onto.as_deref().filter(|_| asked.together), client::encode);
-                let answer = client::send::<Profile>("POST", &url, Body::File(file.clone())).await;
-                if busy.is_disposed() {
-                    return;
-                }
+                // Called back, all that waited behind it with it; or the page is gone.
+                let Some(answer) = sending.send::<Profile>(&url, file.clone()).await else { break };
                 match answer {
                     Ok(profile) => {
                         let replaced = onto.replace(profile.summary.id.clone()).filter(|_| asked.together);
@@ -81,8 +81,9 @@ pub(super) fn UploadProfile(changed: Callback<()>) -> impl IntoView {
                     }
                 }
             }
-            busy.try_set(false);
-            changed.run(());
+            if busy.try_set(false).is_none() {
+                changed.run(());
+            }
         });
     };
     let take = move |file: web_sys::File| {
@@ -108,8 +109,9 @@ pub(super) fn UploadProfile(changed: Callback<()>) -> impl IntoView {
             title=Signal::stored("Drop or choose files of measurements".to_owned())
             hint="Kernels and collectives of Vidur, vTrain, SimuMax, Galvatron or a table of your own; timed layers of DFLOP, DynaPipe, Galvatron, or by sequence length and scheme (docs/formats.md)"
             test_id="upload-profile"
-            busy=busy
+            sending=sending
             multiple=true
+            on_cancel=move |()| queue.update_value(VecDeque::clear)
             on_file=take
         />
         <Unsaid options=options />

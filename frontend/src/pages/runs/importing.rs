@@ -5,28 +5,25 @@ use api::run::RunDetail;
 use leptos::prelude::*;
 use leptos::task::spawn_local;
 
-use crate::client::{self, Body, Failure};
+use crate::client::{self, Failure};
 use crate::drop::FileDrop;
 use crate::format;
 use crate::notice::FailureNotice;
 use crate::runs::LogReportView;
+use crate::sending::Sending;
 
 /// A place to drop logs on.
 #[component]
 pub(super) fn ImportLog(changed: Callback<()>) -> impl IntoView {
-    let waiting = RwSignal::new(0_u32);
+    let sending = Sending::new();
     let failures = RwSignal::new(Vec::<(String, Failure)>::new());
     let imported = RwSignal::new(Vec::<RunDetail>::new());
     let send = move |file: web_sys::File| {
         let name = file.name();
         let url = format!("{}?name={}", path::RUN_IMPORT, client::encode(&name));
         failures.set(Vec::new());
-        waiting.update(|waiting| *waiting += 1);
         spawn_local(async move {
-            let answer = client::send::<RunDetail>("POST", &url, Body::File(file)).await;
-            if waiting.try_update(|waiting| *waiting -= 1).is_none() {
-                return;
-            }
+            let Some(answer) = sending.send::<RunDetail>(&url, file).await else { return };
             match answer {
                 Ok(detail) => {
                     imported.update(|imported| imported.insert(0, detail));
@@ -61,7 +58,7 @@ pub(super) fn ImportLog(changed: Callback<()>) -> impl IntoView {
                 title=Signal::stored("Drop or choose logs".to_owned())
                 hint="Megatron-LM, NeMo, torchtitan, DeepSpeed, Hugging Face trainer, MLPerf, TensorBoard, Weights & Biases"
                 test_id="import-log"
-                busy=Signal::derive(move || waiting.get() > 0)
+                sending=sending
                 multiple=true
                 on_file=send
             />

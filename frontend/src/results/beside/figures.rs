@@ -4,6 +4,7 @@ use api::job::StoredOutcome;
 use api::planner::outcome::{Answer, Metrics, PlannerResult};
 use leptos::prelude::*;
 
+use crate::accuracy_link::AccuracyLink;
 use crate::format;
 use crate::results::{short_title, time_spent};
 
@@ -13,24 +14,85 @@ struct Compared {
     of: fn(&Metrics) -> f64,
     show: fn(f64) -> String,
     less_is_better: bool,
+    change: Change,
+}
+
+/// What two values are compared by.
+#[derive(Clone, Copy)]
+enum Change {
+    /// By their ratio.
+    Ratio,
+    /// Shares of something, by their difference in percentage points: a ratio of shares says little, and of none nothing.
+    Points,
+}
+
+impl Change {
+    /// The change from `there` to `here` in words; nothing where they are alike.
+    fn told(self, there: f64, here: f64) -> Option<String> {
+        match self {
+            Self::Ratio if there.abs() > 0.0 => {
+                let change = here / there - 1.0;
+                (change.abs() >= ALIKE).then(|| format::signed_percent(change))
+            }
+            Self::Ratio => (here.abs() > 0.0).then(|| "from none".to_owned()),
+            Self::Points => {
+                let points = (here - there) * 100.0;
+                let sign = if points < 0.0 { "\u{2212}" } else { "+" };
+                (points.abs() >= ALIKE_POINTS).then(|| format!("{sign}{} points", format::three_digits(points.abs())))
+            }
+        }
+    }
 }
 
 const FIGURES: [Compared; 6] = [
-    Compared { heading: "Iteration", of: |metrics| metrics.iteration_s, show: format::seconds, less_is_better: true },
-    Compared { heading: "Tokens/s", of: |metrics| metrics.tokens_per_s, show: format::large, less_is_better: false },
-    Compared { heading: "MFU", of: |metrics| metrics.mfu, show: format::percent, less_is_better: false },
-    Compared { heading: "Bubble", of: |metrics| metrics.bubble, show: format::percent, less_is_better: true },
+    Compared {
+        heading: "Iteration",
+        of: |metrics| metrics.iteration_s,
+        show: format::seconds,
+        less_is_better: true,
+        change: Change::Ratio,
+    },
+    Compared {
+        heading: "Tokens/s",
+        of: |metrics| metrics.tokens_per_s,
+        show: format::large,
+        less_is_better: false,
+        change: Change::Ratio,
+    },
+    Compared {
+        heading: "MFU",
+        of: |metrics| metrics.mfu,
+        show: format::percent,
+        less_is_better: false,
+        change: Change::Points,
+    },
+    Compared {
+        heading: "Bubble",
+        of: |metrics| metrics.bubble,
+        show: format::percent,
+        less_is_better: true,
+        change: Change::Points,
+    },
     Compared {
         heading: "Exposed comm.",
         of: |metrics| metrics.exposed_communication,
         show: format::percent,
         less_is_better: true,
+        change: Change::Points,
     },
-    Compared { heading: "Peak memory", of: |metrics| metrics.peak_memory_gib, show: format::gib, less_is_better: true },
+    Compared {
+        heading: "Peak memory",
+        of: |metrics| metrics.peak_memory_gib,
+        show: format::gib,
+        less_is_better: true,
+        change: Change::Ratio,
+    },
 ];
 
 /// Differences below this share of the value are alike.
 const ALIKE: f64 = 0.001;
+/// Shares that differ by less are alike.
+const ALIKE_POINTS: f64 = 0.05;
 
 fn metrics(result: &PlannerResult) -> Option<&Metrics> {
     match &result.answer {
@@ -41,10 +103,10 @@ fn metrics(result: &PlannerResult) -> Option<&Metrics> {
 
 fn cell(figure: &Compared, there: &Metrics, here: &Metrics) -> impl IntoView + use<> {
     let (there, here) = ((figure.of)(there), (figure.of)(here));
-    let change = if there.abs() > 0.0 { here / there - 1.0 } else { 0.0 };
-    let alike = change.abs() < ALIKE;
-    let better = (change < 0.0) == figure.less_is_better;
-    let words = if alike { "alike".to_owned() } else { format::signed_percent(change) };
+    let change = figure.change.told(there, here);
+    let alike = change.is_none();
+    let better = (here < there) == figure.less_is_better;
+    let words = change.unwrap_or_else(|| "alike".to_owned());
     view! {
         <td class:faster=!alike && better class:slower=!alike && !better>
             {format!("{} → {}", (figure.show)(there), (figure.show)(here))}
@@ -97,7 +159,25 @@ pub(super) fn show(here: &StoredOutcome, there: &StoredOutcome) -> AnyView {
                 <tbody>{rows}</tbody>
             </table>
         </div>
+        <AccuracyLink what="These" />
         <ul class="explained" data-testid="beside-explained">{sentences.collect_view()}</ul>
     }
     .into_any()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_share_is_compared_by_points_and_none_is_not_alike_with_some() {
+        let told = |there, here| Change::Points.told(there, here);
+        assert_eq!(told(0.0, 0.12).as_deref(), Some("+12.0 points"));
+        assert_eq!(told(0.02, 0.01).as_deref(), Some("\u{2212}1.00 points"));
+        assert_eq!(told(0.3, 0.300_4), None);
+        assert_eq!(Change::Ratio.told(2.0, 2.2).as_deref(), Some("+10.0 %"));
+        assert_eq!(Change::Ratio.told(2.0, 2.001), None);
+        assert_eq!(Change::Ratio.told(0.0, 1.0).as_deref(), Some("from none"));
+        assert_eq!(Change::Ratio.told(0.0, 0.0), None);
+    }
 }

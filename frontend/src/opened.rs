@@ -1,0 +1,112 @@
+//! The page of one stored thing: a skeleton while it is fetched, and a way on where it cannot be shown.
+
+use std::sync::Arc;
+
+use leptos::prelude::*;
+use leptos::task::spawn_local;
+use leptos_router::hooks::use_params_map;
+use serde::de::DeserializeOwned;
+
+use crate::client::{self, Body, Failure};
+use crate::format;
+use crate::notice::FailureNotice;
+
+/// A kind of stored things that have pages of their own.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Kind {
+    /// One of them, in words: "sweep".
+    pub(crate) noun: &'static str,
+    /// The page of all.
+    pub(crate) list: &'static str,
+}
+
+impl Kind {
+    fn title(self) -> String {
+        let (first, rest) = self.noun.split_at(1);
+        format!("{}{rest}", first.to_ascii_uppercase())
+    }
+}
+
+/// What the address names, fetched and shown; another name in the address is another question.
+#[component]
+pub(crate) fn Opened<T, F, V>(kind: Kind, url: fn(&str) -> String, show: F) -> impl IntoView
+where
+    T: DeserializeOwned + Send + Sync + 'static,
+    F: Fn(Arc<T>) -> V + Send + 'static,
+    V: IntoView + 'static,
+{
+    let params = use_params_map();
+    let id = Memo::new(move |_| params.with(|params| params.get("id")).unwrap_or_default());
+    let answer = RwSignal::new(None::<Result<Arc<T>, Failure>>);
+    let fetch = move || {
+        let asked = id.get_untracked();
+        answer.set(None);
+        spawn_local(async move {
+            let found = client::get::<T>(&url(&asked)).await.map(Arc::new);
+            // The page may be gone, or show another one.
+            if id.try_get_untracked().as_ref() == Some(&asked) {
+                answer.try_set(Some(found));
+            }
+        });
+    };
+    Effect::new(move |_| {
+        id.track();
+        fetch();
+    });
+    move || match answer.get() {
+        None => view! {
+            <h1 class="visually-hidden">{kind.title()}</h1>
+            <div class="skeleton results-skeleton" aria-hidden="true"></div>
+        }
+        .into_any(),
+        Some(Err(failure)) => view! { <Refused kind=kind failure=failure on_retry=move |()| fetch() /> }.into_any(),
+        Some(Ok(found)) => show(found).into_any(),
+    }
+}
+
+/// In place of a thing that cannot be shown: when it was deleted and the way back, or what went wrong.
+#[component]
+pub(crate) fn Refused(kind: Kind, failure: Failure, #[prop(into)] on_retry: Callback<()>) -> impl IntoView {
+    let refused = RwSignal::new(None::<Failure>);
+    let deleted = match &failure {
+        Failure::Problem(problem) if problem.status == 410 => problem.deleted.clone(),
+        _ => None,
+    };
+    document().set_title(&format!("{} · Planscope", kind.title()));
+    let body = match deleted {
+        Some(deleted) => {
+            let when = format!("It was deleted on {} UTC.", format::moment(&deleted.at));
+            let way = match deleted.restore {
+                Some(url) => {
+                    let restore = move |_| {
+                        let url = url.clone();
+                        spawn_local(async move {
+                            match client::tell("POST", &url, Body::Empty).await {
+                                Ok(()) => drop(on_retry.try_run(())),
+                                Err(problem) => drop(refused.try_set(Some(problem))),
+                            }
+                        });
+                    };
+                    view! { <p class="actions"><button class="primary" data-testid="restore" on:click=restore>"Bring it back"</button></p> }.into_any()
+                }
+                None => view! { <p>"It cannot be brought back any more."</p> }.into_any(),
+            };
+            view! {
+                <h1>{format!("This {} was deleted", kind.noun)}</h1>
+                <p class="lead" data-testid="deleted-when">{when}</p>
+                {way}
+            }
+            .into_any()
+        }
+        None => view! {
+            <h1>{format!("This {} cannot be shown", kind.noun)}</h1>
+            <FailureNotice failure=failure on_retry=on_retry />
+        }
+        .into_any(),
+    };
+    view! {
+        {body}
+        {move || refused.get().map(|failure| view! { <FailureNotice failure=failure /> })}
+        <p><a href=kind.list>{format!("All {}s", kind.noun)}</a></p>
+    }
+}

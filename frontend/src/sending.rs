@@ -1,0 +1,63 @@
+//! Files on their way to the server, which can be called back.
+
+use leptos::prelude::*;
+use serde::de::DeserializeOwned;
+
+use crate::client::{self, Abort, Body, Failure};
+
+/// The files of one place that are on their way.
+#[derive(Clone, Copy)]
+pub(crate) struct Sending {
+    /// Those on their way, by number.
+    under_way: StoredValue<Vec<(u64, Option<Abort>)>, LocalStorage>,
+    count: RwSignal<usize>,
+    sent: StoredValue<u64>,
+}
+
+impl Sending {
+    /// Nothing is on its way.
+    pub(crate) fn new() -> Self {
+        Self { under_way: StoredValue::new_local(Vec::new()), count: RwSignal::new(0), sent: StoredValue::new(0) }
+    }
+
+    /// How many are on their way.
+    pub(crate) fn count(self) -> usize {
+        self.count.get()
+    }
+
+    /// Sends a file and gives the answer; nothing where it was called back, or the page is gone.
+    pub(crate) async fn send<T: DeserializeOwned>(self, url: &str, file: web_sys::File) -> Option<Result<T, Failure>> {
+        let number = self.sent.try_update_value(|sent| {
+            *sent += 1;
+            *sent
+        })?;
+        let abort = Abort::new();
+        let signal = abort.as_ref().map(Abort::signal);
+        self.under_way.try_update_value(|all| all.push((number, abort)))?;
+        self.tell();
+        let answer = client::send_until::<T>("POST", url, Body::File(file), signal).await;
+        let waits = self.under_way.try_update_value(|all| {
+            let before = all.len();
+            all.retain(|(other, _)| *other != number);
+            all.len() < before
+        })?;
+        self.tell();
+        waits.then_some(answer)
+    }
+
+    /// Calls all of them back: their answers are dropped, and the server stops reading where it still does.
+    pub(crate) fn call_back(self) {
+        let all = self.under_way.try_update_value(std::mem::take).unwrap_or_default();
+        for (_, abort) in all {
+            if let Some(abort) = abort {
+                abort.abort();
+            }
+        }
+        self.tell();
+    }
+
+    fn tell(self) {
+        let count = self.under_way.try_with_value(Vec::len).unwrap_or(0);
+        self.count.try_set(count);
+    }
+}
