@@ -4,6 +4,7 @@ use std::sync::Arc;
 
 use crate::access::Access;
 use crate::clock::Clock;
+use crate::imports::Imports;
 use crate::jobs::Jobs;
 use crate::live::Live;
 use crate::metrics::Metrics;
@@ -24,6 +25,8 @@ pub struct App {
     pub jobs: Jobs,
     /// Logs of running jobs.
     pub live: Live,
+    /// Whole files on their way.
+    pub imports: Imports,
     /// Rehearsals at work.
     pub rehearsals: Rehearsals,
     /// First looks at large timelines.

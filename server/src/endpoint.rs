@@ -23,3 +23,21 @@ pub(crate) mod studies;
 pub(crate) mod sweeps;
 pub(crate) mod traces;
 pub(crate) mod what_if;
+
+use axum::http::HeaderMap;
+use axum::http::header::CONTENT_LENGTH;
+
+use crate::error::ApiError;
+
+/// Bytes that a request says it has.
+fn said_bytes(headers: &HeaderMap) -> Option<u64> {
+    headers.get(CONTENT_LENGTH).and_then(|length| length.to_str().ok()?.parse().ok())
+}
+
+/// Computes off the async threads.
+async fn off_thread<T: Send + 'static>(
+    work: impl FnOnce() -> Result<T, ApiError> + Send + 'static,
+) -> Result<T, ApiError> {
+    let done = tokio::task::spawn_blocking(work).await;
+    done.map_err(|error| ApiError::Fault(format!("a computation stopped unexpectedly: {error}")))?
+}

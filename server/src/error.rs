@@ -16,6 +16,7 @@ use ingest::trace::TraceError;
 use planner::scenario::FieldError;
 use planner::study::NoStudy;
 
+use crate::imports::Busy;
 use crate::live::{LogEnd, LogRefusal};
 use crate::observation::ObservationError;
 use crate::profiles::ProfileError;
@@ -43,7 +44,7 @@ impl<T: serde::Serialize> IntoResponse for Answer<T> {
     }
 }
 
-/// It was deleted; there is nothing more to say.
+/// It was deleted.
 #[derive(Debug)]
 pub struct Deleted;
 
@@ -211,6 +212,9 @@ pub enum ApiError {
     /// Too many studies are under way.
     #[error("{0} studies are under way already; try again in a few seconds")]
     StudiesFull(usize),
+    /// Too many imports.
+    #[error("{0}")]
+    ImportsFull(#[from] Busy),
     /// Too many rehearsals are at work.
     #[error("{0} rehearsal is at work already; try again when it has ended")]
     RehearsalsFull(usize),
@@ -247,7 +251,7 @@ pub enum ApiError {
     /// Bytes are not taken into a log.
     #[error("{0}")]
     Log(LogRefusal),
-    /// A request that says its size is larger than is taken at once.
+    /// A request says that it is too large.
     #[error(
         "one request carries at most {0} MiB of a log; send it in parts with ?offset=, or as a stream (curl -T - with the file on \
          standard input)"
@@ -365,6 +369,7 @@ impl ApiError {
             Self::RehearsalsFull(_) => ("rehearsals-full", S::SERVICE_UNAVAILABLE, "Another rehearsal is at work"),
             Self::NotRehearsable(_) => ("not-rehearsable", S::UNPROCESSABLE_ENTITY, "The plan cannot be rehearsed"),
             Self::StudiesFull(_) => ("studies-full", S::SERVICE_UNAVAILABLE, "Too many studies are under way"),
+            Self::ImportsFull(_) => ("imports-full", S::SERVICE_UNAVAILABLE, "Too many imports"),
             Self::Stopping => ("stopping", S::SERVICE_UNAVAILABLE, "The server is stopping"),
             Self::QueueFull(_) => ("queue-full", S::SERVICE_UNAVAILABLE, "The planning queue is full"),
             Self::Unauthorised | Self::NoRunToken => ("token-needed", S::UNAUTHORIZED, "A token is needed"),
@@ -409,13 +414,8 @@ impl ApiError {
             _ => Vec::new(),
         };
         let deleted = match self {
-            Self::Store(StoreError::Gone { what, id, at, can_return }) => {
-                let restore = match *what {
-                    "scenario" => Some(api::path::scenario_restore(id)),
-                    "dataset" => Some(api::path::dataset_restore(id)),
-                    _ => None,
-                };
-                Some(Deletion { at: at.clone(), restore: restore.filter(|_| *can_return) })
+            Self::Store(StoreError::Gone { kind, id, at, can_return }) => {
+                Some(Deletion { at: at.clone(), restore: can_return.then(|| kind.restore(id)) })
             }
             _ => None,
         };
@@ -462,6 +462,7 @@ impl IntoResponse for ApiError {
                     | Self::StudiesFull(_)
                     | Self::RehearsalsFull(_)
                     | Self::StreamsFull(_)
+                    | Self::ImportsFull(_)
                     | Self::Stopping
                     | Self::NoPages
                     | Self::NotReady(_)
@@ -480,6 +481,7 @@ impl IntoResponse for ApiError {
             | Self::RehearsalsFull(_)
             | Self::StreamsFull(_)
             | Self::UploadsFull(_)
+            | Self::ImportsFull(_)
             | Self::Stopping
             | Self::Store(_)
                 if matches!(status, StatusCode::SERVICE_UNAVAILABLE | StatusCode::TOO_MANY_REQUESTS) =>

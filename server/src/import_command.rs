@@ -79,7 +79,7 @@ fn gather(files: &[std::path::PathBuf], target: &mut Target) -> anyhow::Result<O
             bail!("{}: line 1 was made by {}, not by {engine}", path.display(), sheet.heading.engine);
         }
         shares.insert(sheet.shard.of());
-        let mut lines = Lines::new(&sheet);
+        let mut lines = Lines::new(sheet);
         let (mut number, mut bytes) = (1_usize, 0);
         loop {
             number += 1;
@@ -147,7 +147,7 @@ impl Database {
 
 impl Target {
     /// Stores the lines so far and empties them.
-    fn store(&mut self, lines: &mut Lines<'_>) -> anyhow::Result<Gathered> {
+    fn store(&mut self, lines: &mut Lines) -> anyhow::Result<Gathered> {
         let gathered = match self {
             Self::Database(database) => {
                 let now = database.clock.now();

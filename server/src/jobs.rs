@@ -23,7 +23,7 @@ use planner::scenario::ValidScenario;
 use tokio::sync::{Semaphore, watch};
 
 use crate::clock::Clock;
-use crate::store::{LeftJob, Store, StoreError};
+use crate::store::{LeftJob, NewOutcome, Store, StoreError};
 use crate::workers::Threads;
 use progress::Progress;
 use table::Table;
@@ -233,29 +233,28 @@ impl Jobs {
         let engine = Arc::clone(&self.engine);
         let planned = tokio::task::spawn_blocking(move || {
             let planned = std::panic::catch_unwind(AssertUnwindSafe(|| engine(&scenario, &mut progress)));
-            let times = match &planned {
-                Ok(Ok(planning)) => progress.into_times(&planning.outcome),
-                _ => Vec::new(),
-            };
-            (planned, times)
+            planned.map(|planned| {
+                planned.map(|planning| {
+                    let times = progress.into_times(&planning.outcome);
+                    NewOutcome::pack(planning, &times)
+                })
+            })
         })
         .await;
         let state = match planned {
-            Ok((Ok(Ok(planning)), times)) => {
-                match self.store.writer().store_outcome(&planning, &times, self.clock.now()).await {
-                    Ok(()) => JobState::Done,
-                    Err(error) => {
-                        tracing::error!(job = entry.id(), "an outcome was not stored: {error}");
-                        JobState::Failed { detail: "the outcome could not be stored; plan again".to_owned() }
-                    }
+            Ok(Ok(Ok(outcome))) => match self.store.writer().store_outcome(&outcome, self.clock.now()).await {
+                Ok(()) => JobState::Done,
+                Err(error) => {
+                    tracing::error!(job = entry.id(), "an outcome was not stored: {error}");
+                    JobState::Failed { detail: "the outcome could not be stored; plan again".to_owned() }
                 }
-            }
-            Ok((Ok(Err(PlanError::Cancelled(_))), _)) => JobState::Cancelled,
-            Ok((Ok(Err(error @ PlanError::Refused { .. })), _)) => {
+            },
+            Ok(Ok(Err(PlanError::Cancelled(_)))) => JobState::Cancelled,
+            Ok(Ok(Err(error @ PlanError::Refused { .. }))) => {
                 tracing::error!(job = entry.id(), "{error}");
                 JobState::Failed { detail: error.to_string() }
             }
-            Ok((Err(_), _)) | Err(_) => {
+            Ok(Err(_)) | Err(_) => {
                 // The panic hook has written the place and the message.
                 tracing::error!(job = entry.id(), "a planner stopped unexpectedly");
                 JobState::Failed {

@@ -91,6 +91,13 @@ pub enum LogRefusal {
     Panicked(#[from] tokio::task::JoinError),
 }
 
+impl LogRefusal {
+    /// Whether nothing was stored because there was no room for it.
+    fn is_want_of_room(&self) -> bool {
+        matches!(self, Self::Store(error) if error.is_want_of_room())
+    }
+}
+
 /// The end of what is stored of a log.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct LogEnd {
@@ -186,11 +193,6 @@ impl Live {
         self.feeds.get(run).tell();
     }
 
-    /// Forgets for good what was deleted longer ago than it is kept. Says how many runs went.
-    pub async fn forget_deleted(&self) -> Result<usize, StoreError> {
-        self.store.writer().forget_runs(self.limits.deleted_before(self.clock.now())).await
-    }
-
     /// The end of a file of a log, of the latest where none is named.
     pub async fn end_of_log(&self, run: &str, file: Option<u32>) -> Result<LogEnd, StoreError> {
         let files = self.store.reader().log_state(run).await?.files;
@@ -217,8 +219,16 @@ impl Live {
             }
             Ok(known) => {
                 let place = LogPlace { file, offset: offset + known as u64 };
-                // Whatever fails behind this line leaves no reading, and the next one starts from what is stored.
-                *slot = Some(self.take(run, reading, place, bytes.slice(known..)).await?);
+                let before = reading.clone();
+                match self.take(run, reading, place, bytes.slice(known..)).await {
+                    Ok(reading) => *slot = Some(reading),
+                    // Whoever finds no room comes again and again; the whole log is not read for each of them. Whatever else fails
+                    // leaves no reading, and the next one starts from what is stored.
+                    Err(refusal) => {
+                        *slot = Some(before).filter(|_| refusal.is_want_of_room());
+                        return Err(refusal);
+                    }
+                }
                 feed.tell();
                 Ok(LogEnd { file, stored: offset + bytes.len() as u64 })
             }
@@ -244,9 +254,13 @@ impl Live {
         let news = reading.ending();
         let place = LogPlace { file: 0, offset: 0 };
         let addition = addition(&reading, &news, place, &[], false, false);
-        self.store.writer().end_run(run, Some(exit_code), reason, &addition, now).await?;
-        reading.ended_at_ms = Some(now.as_millisecond());
-        *slot = Some(reading);
+        let ended = self.store.writer().end_run(run, Some(exit_code), reason, &addition, now).await;
+        if ended.is_ok() {
+            reading.ended_at_ms = Some(now.as_millisecond());
+        }
+        let stays = ended.as_ref().map_or_else(StoreError::is_want_of_room, |()| true);
+        *slot = Some(reading).filter(|_| stays);
+        ended?;
         drop(slot);
         feed.tell();
         Ok(())
@@ -388,5 +402,44 @@ fn addition<'a>(
         total_steps: reading.total_steps(),
         median_step_s: news.median_step_s,
         report: &news.report,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use api::run::RunOrigin;
+
+    use super::*;
+    use crate::clock::SystemClock;
+    use crate::store::RunRow;
+
+    /// A sender that is refused comes again every few seconds, and a log may have two gigabytes.
+    #[tokio::test]
+    async fn what_was_read_stays_at_hand_where_there_is_no_room() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("planscope.db");
+        let clock: Arc<dyn Clock> = Arc::new(SystemClock::start());
+        let run = RunRow {
+            id: run_id(),
+            name: "a run".to_owned(),
+            origin: RunOrigin::Live,
+            scenario: None,
+            planner: None,
+            token: [0; 32],
+            key: None,
+        };
+        let store = Store::open(&path).await.unwrap();
+        store.writer().open_run(&run, None, clock.now()).await.unwrap();
+        store.close().await;
+        let store = Store::open_within(&path, Some(1)).await.unwrap();
+        let live = Live::new(store.clone(), clock, LiveLimits::default());
+        for _ in 0..2 {
+            let refusal = live.append(&run.id, None, 0, &Bytes::from_static(b"a line\n")).await.unwrap_err();
+            assert!(matches!(refusal, LogRefusal::Store(StoreError::Quota { .. })), "{refusal}");
+            let feed = live.feeds.get(&run.id);
+            let slot = feed.reading().await;
+            assert_eq!(slot.as_ref().map(|reading| reading.files.clone()), Some(vec![]));
+        }
+        store.close().await;
     }
 }

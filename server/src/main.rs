@@ -1,10 +1,14 @@
 //! The planscope program.
 
 use std::process::ExitCode;
+use std::time::Duration;
 
 use clap::Parser;
 use server::config::{Cli, Command};
 use tracing_subscriber::EnvFilter;
+
+/// How long what still computes when the server has ended may take: its asker is gone, and nothing of it is stored.
+const LAST_MOMENT: Duration = Duration::from_secs(1);
 
 fn main() -> ExitCode {
     match run() {
@@ -32,7 +36,9 @@ fn run() -> anyhow::Result<ExitCode> {
             let filter = EnvFilter::try_from_default_env().unwrap_or_else(|_| EnvFilter::new("info"));
             tracing_subscriber::fmt().with_env_filter(filter).with_writer(std::io::stderr).init();
             let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build()?;
-            runtime.block_on(server::serve::run(arguments))?;
+            let served = runtime.block_on(server::serve::run(arguments));
+            runtime.shutdown_timeout(LAST_MOMENT);
+            served?;
             Ok(ExitCode::SUCCESS)
         }
         Command::Plan(arguments) => server::plan_command::run(&arguments),

@@ -26,7 +26,7 @@ pub const LONGEST: Duration = Duration::from_mins(10);
 /// Exit code of what was ended, as shells have it.
 const ENDED: i32 = 130;
 /// Exit code of what ended without one: a signal took it.
-const LOST: i32 = 137;
+pub(crate) const LOST: i32 = 137;
 /// How long one that is asked to end may take to send what it has, its trace among it.
 const LAST_WORDS: Duration = Duration::from_secs(15);
 /// How long its complaints are waited for when it has ended.

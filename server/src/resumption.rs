@@ -1,10 +1,11 @@
-//! What a server before left, taken up by this one.
+//! What a server before left: taken up by this one, or ended.
 
 use api::job::JobState;
 
 use crate::app::App;
 use crate::endpoint::scenarios::validate;
 use crate::jobs::Jobs;
+use crate::rehearsals;
 use crate::store::{LeftJob, StoreError};
 
 /// Takes up the jobs that were answered for and are not over. Says how many are planned again.
@@ -27,6 +28,23 @@ pub async fn take_up_jobs(app: &App) -> Result<usize, StoreError> {
         tracing::info!(jobs = taken_up, "the server before left jobs, which are planned now");
     }
     Ok(taken_up)
+}
+
+/// Ends what ended with the server before and could not say so: rehearsals, which are crashed then, and imports, which are forgotten.
+///
+/// # Errors
+/// The database does not answer. A single run that cannot be ended is told in the log.
+pub async fn end_what_broke_off(app: &App) -> Result<(), StoreError> {
+    for run in app.store.reader().open_rehearsals().await? {
+        if let Err(error) = app.live.finish(&run, rehearsals::LOST, Some("the server ended")).await {
+            tracing::warn!(run, "a rehearsal that ended with the server before was not ended: {error}");
+        }
+    }
+    let imports = app.store.writer().give_up_imports().await?;
+    if imports > 0 {
+        tracing::info!(imports, "the server before left imports half-way, which are forgotten");
+    }
+    Ok(())
 }
 
 /// What becomes of a job.

@@ -4,7 +4,6 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use anyhow::Context;
-use jiff::{SignedDuration, Timestamp};
 use tokio::net::TcpListener;
 use tokio::sync::watch;
 
@@ -12,10 +11,13 @@ use crate::access::Access;
 use crate::app::App;
 use crate::clock::{Clock, SystemClock};
 use crate::config::ServeArguments;
-use crate::connections::Connections;
+use crate::connections::{Connections, HEAD_TIME};
+use crate::forgetting;
+use crate::imports::{ImportLimits, Imports};
 use crate::jobs::{Jobs, Limits};
 use crate::live::Live;
 use crate::metrics::Metrics;
+use crate::open_files;
 use crate::overviews::Overviews;
 use crate::rehearsals::Rehearsals;
 use crate::resumption;
@@ -32,12 +34,6 @@ const STUDIES: usize = 16;
 const CONNECTIONS: usize = 4096;
 /// How long open requests may take to end.
 const PATIENCE: Duration = Duration::from_secs(10);
-/// How often it is looked for what is to be forgotten.
-const HOUR: Duration = Duration::from_hours(1);
-/// How often it is looked whether the database is full.
-const MINUTE: Duration = Duration::from_mins(1);
-/// How long what was deleted can be brought back where the database is full: long enough for a slip of the hand.
-const SLIP: SignedDuration = SignedDuration::from_mins(10);
 
 /// Serves until interrupted.
 pub async fn run(arguments: ServeArguments) -> anyhow::Result<()> {
@@ -47,8 +43,6 @@ pub async fn run(arguments: ServeArguments) -> anyhow::Result<()> {
         .await
         .with_context(|| format!("cannot open the database {}", arguments.database.display()))?;
     let clock: Arc<dyn Clock> = Arc::new(SystemClock::start());
-    let traces = Traces::new(arguments.traces());
-    traces.purge(&store, clock.now()).await.context("cannot drop traces that were deleted long ago")?;
     let search_threads = arguments.search_threads();
     let limits = Limits { workers: arguments.workers(), queue: arguments.queue, search_threads };
     let study_limits =
@@ -59,10 +53,11 @@ pub async fn run(arguments: ServeArguments) -> anyhow::Result<()> {
         sweeps,
         studies: Studies::new(Arc::clone(&clock), jobs.turns(), study_limits),
         live: Live::new(store.clone(), Arc::clone(&clock), arguments.live_limits()),
+        imports: Imports::new(ImportLimits::default()),
         rehearsals: Rehearsals::new(arguments.token()),
         jobs,
         store,
-        traces,
+        traces: Traces::new(arguments.traces()),
         clock,
         access: Access::new(&arguments.hosts, arguments.token()),
         web: Web::find(arguments.web.as_deref()),
@@ -73,6 +68,7 @@ pub async fn run(arguments: ServeArguments) -> anyhow::Result<()> {
         .await
         .with_context(|| format!("cannot listen at {}", arguments.address))?;
     app.rehearsals.listen(listener.local_addr()?);
+    resumption::end_what_broke_off(&app).await.context("what the server before left cannot be ended")?;
     resumption::take_up_jobs(&app).await.context("jobs that were left cannot be taken up")?;
     tracing::info!(
         database = %arguments.database.display(),
@@ -95,63 +91,25 @@ pub async fn run(arguments: ServeArguments) -> anyhow::Result<()> {
             drop(stop);
         }
     };
-    tokio::spawn(forget_deleted(Arc::clone(&app)));
+    tokio::spawn(forgetting::forget_deleted(Arc::clone(&app)));
     tokio::spawn(go_on_with_sweeps(Arc::clone(&app)));
+    let most = open_files::connections(CONNECTIONS);
+    if most < CONNECTIONS {
+        tracing::warn!(
+            most,
+            "the limit of open files leaves room for fewer connections than {CONNECTIONS}; see docs/operators.md"
+        );
+    }
+    let connections = Connections::new(listener, most);
     let mut late = stopped;
     tokio::select! {
-        served = axum::serve(Connections::new(listener, CONNECTIONS), router(Arc::clone(&app))).with_graceful_shutdown(stopping) => served?,
+        () = connections.serve(router(Arc::clone(&app)), HEAD_TIME, stopping) => {}
         () = async { while late.changed().await.is_ok() {} tokio::time::sleep(PATIENCE).await } => {
             tracing::warn!("requests were still open after {} s and were cut", PATIENCE.as_secs());
         }
     }
     app.store.close().await;
     Ok(())
-}
-
-/// Forgets what was deleted when its time has come, now and every hour; within minutes where the database is full.
-async fn forget_deleted(app: Arc<App>) {
-    let mut hourly = tokio::time::interval(HOUR);
-    let mut often = tokio::time::interval(MINUTE);
-    let mut stopped = std::pin::pin!(app.live.stopped());
-    loop {
-        let is_time = tokio::select! {
-            _ = hourly.tick() => true,
-            _ = often.tick() => false,
-            () = &mut stopped => return,
-        };
-        let now = app.clock.now();
-        let is_full = app.store.reader().room_for(0).await.is_err();
-        if !(is_time || is_full) {
-            continue;
-        }
-        let kept = app.live.limits().deleted_before(now);
-        let slip = now.checked_sub(SLIP).unwrap_or(Timestamp::MIN);
-        let before = if is_full { kept.max(slip) } else { kept };
-        let runs = app.store.writer().forget_runs(before).await.map(|runs| runs as u64);
-        let traces = match app.traces.purge(&app.store, now).await {
-            Ok(_) if is_full => app.store.writer().purge_traces(before).await,
-            purged => purged,
-        };
-        let profiles = app.store.writer().forget_profiles(before).await;
-        let scenarios = app.store.writer().forget_scenarios(before).await;
-        let datasets = app.store.writer().forget_datasets(before).await;
-        let sweeps = app.store.writer().forget_sweeps(before).await;
-        let forgotten = [
-            ("runs", runs),
-            ("traces", traces),
-            ("profiles", profiles),
-            ("scenarios", scenarios),
-            ("datasets", datasets),
-            ("sweeps", sweeps),
-        ];
-        for (what, forgotten) in forgotten {
-            match forgotten {
-                Ok(0) => {}
-                Ok(count) => tracing::info!(what, count, "deleted ones are forgotten for good"),
-                Err(error) => tracing::error!(what, "deleted ones could not be forgotten: {error}"),
-            }
-        }
-    }
 }
 
 /// Plans on what the last server was asked for and did not finish.

@@ -8,6 +8,7 @@ mod datasets;
 mod error;
 mod jobs;
 mod kept;
+mod kind;
 mod outcomes;
 mod profiles;
 mod reader;
@@ -26,6 +27,8 @@ pub(crate) use datasets::DATASETS;
 pub use datasets::NewDataset;
 pub use error::StoreError;
 pub use jobs::LeftJob;
+pub use kind::Kind;
+pub use outcomes::NewOutcome;
 pub(crate) use profiles::PROFILES;
 pub use profiles::{NewProfile, ProfileContent, ProfileFile, Replaced};
 pub use reader::Reader;
@@ -56,9 +59,14 @@ const LOCK_WAIT: Duration = Duration::from_secs(5);
 
 /// Whether SQLite refused because someone else has the database.
 fn is_locked(error: &sqlx::Error) -> bool {
-    // The low byte of an extended result code is the primary one: 5 busy, 6 locked.
-    let code = error.as_database_error().and_then(|error| error.code()?.parse::<u32>().ok());
-    matches!(code.map(|code| code & 0xff), Some(5 | 6))
+    // 5 busy, 6 locked.
+    matches!(primary_code(error), Some(5 | 6))
+}
+
+/// SQLite's code of a refusal: the low byte of the extended one.
+fn primary_code(error: &sqlx::Error) -> Option<u32> {
+    let extended = error.as_database_error()?.code()?.parse::<u32>().ok()?;
+    Some(extended & 0xff)
 }
 
 /// The database.

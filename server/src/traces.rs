@@ -18,8 +18,6 @@ use std::time::Duration;
 use jiff::{SignedDuration, Timestamp};
 use tokio::sync::Semaphore;
 
-use crate::store::{Store, StoreError};
-
 /// Slices of a stored part: a few tens of kilobytes packed, a few milliseconds to read.
 pub(crate) const CHUNK_SPANS: usize = 4096;
 /// Names of a stored block.
@@ -48,6 +46,12 @@ impl TraceLimits {
             retention: Duration::from_hours(30 * 24),
         }
     }
+
+    /// What was deleted before this moment cannot be brought back any more.
+    pub fn deleted_before(&self, now: Timestamp) -> Timestamp {
+        let kept = SignedDuration::try_from(self.retention).unwrap_or(SignedDuration::MAX);
+        now.checked_sub(kept).unwrap_or(Timestamp::MIN)
+    }
 }
 
 /// Where traces are read, one at a time: the largest needs hundreds of megabytes.
@@ -67,12 +71,5 @@ impl Traces {
     /// A turn to read.
     pub(crate) fn turn(&self) -> Arc<Semaphore> {
         Arc::clone(&self.turn)
-    }
-
-    /// Drops deleted traces that can no longer come back. Says how many.
-    pub(crate) async fn purge(&self, store: &Store, now: Timestamp) -> Result<u64, StoreError> {
-        let kept = SignedDuration::try_from(self.limits.retention).unwrap_or(SignedDuration::MAX);
-        let before = now.checked_sub(kept).unwrap_or(Timestamp::MIN);
-        store.writer().purge_traces(before).await
     }
 }

@@ -13,6 +13,7 @@ use serde_json::Value;
 use server::access::Access;
 use server::app::App;
 use server::clock::Clock;
+use server::imports::{ImportLimits, Imports};
 use server::jobs::{Engine, Jobs, Limits};
 use server::live::{Live, LiveLimits};
 use server::store::Store;
@@ -63,6 +64,8 @@ pub struct Settings {
     pub study_limits: StudyLimits,
     /// Limits of logs.
     pub live_limits: LiveLimits,
+    /// How much is imported at once.
+    pub import_limits: ImportLimits,
     /// Changes to the limits of traces.
     pub trace_limits: fn(&mut TraceLimits),
     /// Token that is needed.
@@ -82,6 +85,7 @@ impl Default for Settings {
             limits: Limits { workers: 2, queue: 4, search_threads: Threads::new(2) },
             study_limits: StudyLimits { queue: 4, time: Duration::from_secs(20), threads: Threads::new(2) },
             live_limits: LiveLimits::default(),
+            import_limits: ImportLimits::default(),
             trace_limits: |_| {},
             token: None,
             quota: None,
@@ -143,6 +147,7 @@ impl House {
         let app = Arc::new(App {
             studies: Studies::new(Arc::clone(&shared), jobs.turns(), settings.study_limits),
             live: Live::new(store.clone(), Arc::clone(&shared), settings.live_limits),
+            imports: Imports::new(settings.import_limits),
             sweeps: server::sweeps::Sweeps::new(
                 store.clone(),
                 Arc::clone(&shared),

@@ -4,8 +4,8 @@ use api::dataset::{DatasetList, DatasetSummary, ImportReport, MediaReport, Shape
 use api::shelf::{LARGEST_PAGE, ListQuery, Words};
 use axum::Json;
 use axum::body::Bytes;
-use axum::extract::rejection::{BytesRejection, JsonRejection, QueryRejection};
-use axum::extract::{Path, Query, State};
+use axum::extract::rejection::{JsonRejection, QueryRejection};
+use axum::extract::{FromRequest, Path, Query, Request, State};
 use ingest::dataset::{ImportError, Imported};
 use planner::data_aware::Preprocessing;
 use planner::outcome::HistogramColumns;
@@ -13,7 +13,7 @@ use planner::workload::Dataset;
 use serde::Deserialize;
 use utoipa::IntoParams;
 
-use super::lists;
+use super::{lists, said_bytes};
 use crate::app::Shared;
 use crate::error::{Answer, ApiError, Deleted};
 use crate::store::{DATASETS, NewDataset};
@@ -66,21 +66,30 @@ pub(crate) async fn list(
         (status = 413, description = "More than 64 MiB or 5,000,000 rows"),
         (status = 415, description = "Not a text file"),
         (status = 422, description = "The file is empty, or its lengths are not lengths"),
+        (status = 503, description = "Other files are being read; try again after a while"),
     )
 )]
 pub(crate) async fn upload(
     State(app): Shared,
     options: Result<Query<UploadOptions>, QueryRejection>,
-    body: Result<Bytes, BytesRejection>,
+    request: Request,
 ) -> Result<Answer<Uploaded>, ApiError> {
     let Query(options) = options?;
+    let room = app.imports.room(said_bytes(request.headers()), LARGEST_UPLOAD).await?;
+    let body = Bytes::from_request(request, &()).await;
     let body = body.map_err(|rejection| ApiError::body(&rejection, LARGEST_UPLOAD))?;
     let name = options.name.as_deref().and_then(label::file).unwrap_or_else(|| "dataset".to_owned());
     let column = options.column.filter(|column| !column.is_empty());
-    let (dataset, report) =
-        tokio::task::spawn_blocking(move || read(&body, name, column.as_deref(), options.preprocessing))
-            .await
-            .map_err(|error| ApiError::Fault(format!("an import stopped unexpectedly: {error}")))??;
+    let turn = app.imports.turn().await?;
+    let read = tokio::task::spawn_blocking(move || {
+        // Both end with the work, which may outlast the sender.
+        let read = read(&body, name, column.as_deref(), options.preprocessing);
+        drop((body, room));
+        (read, turn)
+    });
+    let (read, _turn) =
+        read.await.map_err(|error| ApiError::Fault(format!("an import stopped unexpectedly: {error}")))?;
+    let (dataset, report) = read?;
     let id = dataset.id.clone();
     let is_new = app.store.writer().store_dataset(dataset, app.clock.now()).await?;
     let uploaded = Uploaded { dataset: app.store.reader().dataset(&id).await?, report };

@@ -6,6 +6,7 @@ use axum::response::{IntoResponse, Response};
 use planner::outcome::Answer;
 use planner::scenario::PlannerKind;
 
+use super::off_thread;
 use super::outcomes::{decode, stored_timeline};
 use super::scenarios::find;
 use crate::app::Shared;
@@ -41,10 +42,7 @@ pub(crate) async fn trace(
     Path((id, planner, iteration)): Path<(String, String, String)>,
 ) -> Result<Response, ApiError> {
     let (short, encoded) = stored_timeline(&app, &id, &planner, &iteration).await?;
-    let timeline = decode(&encoded)?;
-    let trace = tokio::task::spawn_blocking(move || chrome_trace(&timeline))
-        .await
-        .map_err(|error| ApiError::Fault(format!("an export stopped unexpectedly: {error}")))?;
+    let trace = off_thread(move || Ok(chrome_trace(&decode(&encoded)?))).await?;
     Ok(file(&format!("planscope-{short}-{planner}-{iteration}.trace.json"), "application/json", trace))
 }
 

@@ -12,6 +12,7 @@ use planner::scenario::PlannerKind;
 use planner::timeline::Timeline;
 use serde::Deserialize;
 
+use super::off_thread;
 use super::scenarios::find;
 use crate::app::{App, Shared};
 use crate::error::ApiError;
@@ -111,8 +112,8 @@ pub(crate) async fn timeline(
         .is_some_and(|accept| accept.contains("application/json") && !accept.contains(TIMELINE_MEDIA_TYPE));
     let vary = [(VARY, "accept")];
     if wants_json {
-        let timeline = decode(&encoded)?;
-        return Ok((vary, Json(timeline)).into_response());
+        let json = off_thread(move || written(&decode(&encoded)?)).await?;
+        return Ok((vary, [(CONTENT_TYPE, "application/json")], json).into_response());
     }
     Ok((vary, [(CONTENT_TYPE, TIMELINE_MEDIA_TYPE)], encoded).into_response())
 }
@@ -167,13 +168,13 @@ pub(crate) async fn schedule(
     Path((id, planner, iteration)): Path<(String, String, String)>,
 ) -> Result<Response, ApiError> {
     let (short, encoded) = stored_timeline(&app, &id, &planner, &iteration).await?;
-    let timeline = decode(&encoded)?;
-    if timeline.is_grouped() {
-        return Err(ApiError::NoPipeline);
-    }
+    let csv = off_thread(move || {
+        let timeline = decode(&encoded)?;
+        if timeline.is_grouped() { Err(ApiError::NoPipeline) } else { Ok(planner::export::torch_csv(&timeline)) }
+    })
+    .await?;
     // Planner and iteration were read, so they hold nothing that a file name must not.
     let attachment = format!("attachment; filename=\"planscope-{short}-{planner}-{iteration}.csv\"");
-    let csv = planner::export::torch_csv(&timeline);
     let headers = [(CONTENT_TYPE, "text/csv; charset=utf-8".to_owned()), (CONTENT_DISPOSITION, attachment)];
     Ok((headers, csv).into_response())
 }
@@ -205,6 +206,11 @@ fn named(planner: &str, iteration: &str) -> Result<(PlannerKind, u32), ApiError>
     let iteration =
         iteration.parse().map_err(|_| ApiError::Malformed("an iteration is a whole number from 0".to_owned()))?;
     Ok((planner, iteration))
+}
+
+/// A timeline as JSON.
+pub(crate) fn written(timeline: &Timeline) -> Result<Vec<u8>, ApiError> {
+    serde_json::to_vec(timeline).map_err(|error| ApiError::Fault(format!("a timeline cannot be written: {error}")))
 }
 
 pub(crate) fn decode(encoded: &[u8]) -> Result<Timeline, ApiError> {

@@ -174,7 +174,7 @@ pub(crate) async fn change(
     Ok(Json(app.store.reader().profile(&id).await?))
 }
 
-/// Deletes a profile; it can be brought back for 30 days. Scenarios that use it stay as they are.
+/// Deletes a profile; it can be brought back for as long as deleted things are kept. Scenarios that use it stay as they are.
 #[utoipa::path(
     delete, path = "/api/v1/profiles/{id}", tag = "profiles", params(("id" = String, Path, description = "Content address")),
     responses(
@@ -193,11 +193,12 @@ pub(crate) async fn delete(State(app): Shared, Path(id): Path<String>) -> Result
     params(("id" = String, Path, description = "Content address")),
     responses(
         (status = 200, body = Profile), (status = 404, description = "Unknown"),
-        (status = 410, description = "Deleted more than 30 days ago"),
+        (status = 410, description = "Deleted longer ago than it is kept"),
     )
 )]
 pub(crate) async fn restore(State(app): Shared, Path(id): Path<String>) -> Result<Json<Profile>, ApiError> {
-    app.store.writer().restore_profile(&id, app.live.limits().deleted_before(app.clock.now())).await?;
+    app.store.writer().forget_profiles(app.live.limits().deleted_before(app.clock.now())).await?;
+    app.store.writer().restore_profile(&id).await?;
     Ok(Json(app.store.reader().profile(&id).await?))
 }
 

@@ -187,9 +187,10 @@ pub(crate) async fn delete(State(app): Shared, Path(run): Path<String>) -> Resul
 /// Brings a deleted run back.
 #[utoipa::path(
     post, path = "/api/v1/runs/{run}/restore", tag = "runs", params(("run" = String, Path, description = "Identifier")),
-    responses((status = 200, body = RunDetail), (status = 404, description = "Unknown"), (status = 410, description = "Its log is gone"))
+    responses((status = 200, body = RunDetail), (status = 404, description = "Unknown"), (status = 410, description = "Deleted longer ago than it is kept"))
 )]
 pub(crate) async fn restore(State(app): Shared, Path(run): Path<String>) -> Result<Json<RunDetail>, ApiError> {
+    app.store.writer().forget_runs(app.live.limits().deleted_before(app.clock.now())).await?;
     app.store.writer().restore_run(&run).await?;
     Ok(Json(app.store.reader().run(&run, app.clock.now()).await?))
 }

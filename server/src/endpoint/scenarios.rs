@@ -17,7 +17,7 @@ use planner::workload::{Dataset, SampleSource};
 use serde::Deserialize;
 use utoipa::IntoParams;
 
-use super::lists;
+use super::{lists, off_thread};
 use crate::app::{App, Shared};
 use crate::error::{Answer, ApiError, Deleted};
 use crate::jobs::Started;
@@ -79,7 +79,7 @@ pub(crate) async fn plans(
 /// Stores a scenario under the address of its content, as a draft until it is kept.
 ///
 /// `model` and `cluster` may be `{"preset": "llama-2-7b"}`, with fields beside it in place of the preset's.
-/// Drafts beyond the newest 500 are forgotten.
+/// Drafts beyond the newest 500 are forgotten, except those that a run or a trace is held against.
 #[utoipa::path(
     put, path = "/api/v1/scenarios", tag = "scenarios", request_body = Scenario,
     responses(
@@ -94,8 +94,7 @@ pub(crate) async fn store(
     body: Result<Bytes, BytesRejection>,
 ) -> Result<Answer<StoredScenario>, ApiError> {
     let body = body.map_err(|rejection| ApiError::body(&rejection, LARGEST_SCENARIO))?;
-    let text = String::from_utf8_lossy(&body);
-    let mut scenario = planner::scenario::parse(&text).map_err(ApiError::InvalidScenario)?;
+    let mut scenario = parsed(body).await?;
     scenario.title = scenario.title.as_deref().and_then(label::clean);
     let valid = validate(app.store.reader(), scenario).await?;
     let is_new = app.store.writer().store_scenario(valid.id(), valid.scenario(), app.clock.now()).await?;
@@ -257,6 +256,12 @@ pub(crate) async fn find(app: &App, id: &str) -> Result<StoredScenario, ApiError
             Err(ApiError::Ambiguous { prefix: id, candidates })
         }
     }
+}
+
+/// The scenario of a body, which may list millions of samples.
+pub(crate) async fn parsed(body: Bytes) -> Result<Scenario, ApiError> {
+    off_thread(move || planner::scenario::parse(&String::from_utf8_lossy(&body)).map_err(ApiError::InvalidScenario))
+        .await
 }
 
 /// Checks a scenario against the datasets that are stored.

@@ -26,8 +26,8 @@ use serde::Deserialize;
 use tokio_stream::wrappers::WatchStream;
 use utoipa::IntoParams;
 
-use super::lists;
 use super::scenarios::{self, AtHand, LARGEST_SCENARIO};
+use super::{lists, off_thread};
 use crate::app::{App, Shared};
 use crate::error::{Answer, ApiError, Deleted};
 use crate::label;
@@ -247,7 +247,12 @@ pub(crate) async fn gather(
 ) -> Result<Json<Gathered>, ApiError> {
     let body = body.map_err(|rejection| ApiError::body(&rejection, LARGEST_SCENARIO))?;
     find(&app, &id).await?;
-    let text = String::from_utf8_lossy(&body);
+    let lines = off_thread(move || lines_of(&id, &String::from_utf8_lossy(&body))).await?;
+    Ok(Json(gathering::store(&app.store, &lines, app.clock.now()).await?))
+}
+
+/// The lines of a share of a sweep.
+fn lines_of(id: &str, text: &str) -> Result<Lines, ApiError> {
     let mut numbered = (1_usize..).zip(text.lines());
     let refuse = |line: usize, detail: String| {
         ApiError::InvalidQuestion(vec![FieldError::new("", format!("line {line}: {detail}"))])
@@ -257,11 +262,11 @@ pub(crate) async fn gather(
     if sheet.sweep.id().as_str() != id {
         return Err(refuse(1, format!("belongs to the sweep {}, not to {id}", sheet.sweep.id())));
     }
-    let mut lines = Lines::new(&sheet);
+    let mut lines = Lines::new(sheet);
     for (number, line) in numbered {
         lines.push(line).map_err(|error| refuse(number, error.to_string()))?;
     }
-    Ok(Json(gathering::store(&app.store, &lines, app.clock.now()).await?))
+    Ok(lines)
 }
 
 /// All rows that are there as one file, the lines that `planscope sweep` writes.

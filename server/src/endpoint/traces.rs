@@ -14,7 +14,6 @@ use axum::body::{Body, Bytes};
 use axum::extract::rejection::{BytesRejection, QueryRejection};
 use axum::extract::{Path, Query, State};
 use axum::http::HeaderMap;
-use axum::http::header::CONTENT_LENGTH;
 use futures::StreamExt;
 use ingest::trace::TimeUnit;
 use planner::scenario::PlannerKind;
@@ -22,8 +21,8 @@ use serde::Deserialize;
 use tokio::io::AsyncWriteExt;
 use utoipa::IntoParams;
 
-use super::lists;
 use super::scenarios::find;
+use super::{lists, off_thread, said_bytes};
 use crate::app::{App, Shared};
 use crate::error::{Answer, ApiError, Deleted};
 use crate::label;
@@ -112,9 +111,8 @@ pub(crate) async fn upload(
     body: Body,
 ) -> Result<Answer<UploadedTrace>, ApiError> {
     let Query(options) = options?;
-    let said = headers.get(CONTENT_LENGTH).and_then(|length| length.to_str().ok()?.parse().ok());
     // Refused before it comes.
-    app.store.reader().room_for(said.unwrap_or(0)).await?;
+    app.store.reader().room_for(said_bytes(&headers).unwrap_or(0)).await?;
     let unit = match options.unit.as_deref() {
         None | Some("" | "us") => TimeUnit::Microseconds,
         Some("ms") => TimeUnit::Milliseconds,
@@ -134,7 +132,6 @@ pub(crate) async fn upload(
     };
     let sent = Sent { name: options.name.as_deref().and_then(label::file), run, rank: options.rank, scenario, planner };
     let received = receive(&app, body, unit).await?;
-    app.traces.purge(&app.store, app.clock.now()).await?;
     let is_new = !app.store.writer().send_trace_again(&received.id, &sent).await?;
     if is_new {
         store(&app, &sent, received.file, &received.id, received.bytes, unit).await?;
@@ -252,7 +249,7 @@ pub(crate) async fn change(
     Ok(Json(app.store.reader().trace(&id).await?))
 }
 
-/// Deletes a trace. Until it is purged it can come back.
+/// Deletes a trace. It can be brought back for as long as deleted traces are kept.
 #[utoipa::path(
     delete, path = "/api/v1/traces/{id}", tag = "traces", params(("id" = String, Path, description = "Content address")),
     responses((status = 204, description = "Deleted"), (status = 404, description = "Unknown"), (status = 410, description = "Deleted before"))
@@ -260,16 +257,16 @@ pub(crate) async fn change(
 pub(crate) async fn delete(State(app): Shared, Path(id): Path<String>) -> Result<Deleted, ApiError> {
     app.store.reader().trace(&id).await?;
     app.store.writer().delete_trace(&id, app.clock.now()).await?;
-    app.traces.purge(&app.store, app.clock.now()).await?;
     Ok(Deleted)
 }
 
 /// Brings a deleted trace back.
 #[utoipa::path(
     post, path = "/api/v1/traces/{id}/restore", tag = "traces", params(("id" = String, Path, description = "Content address")),
-    responses((status = 200, body = TraceSummary), (status = 404, description = "Unknown"), (status = 410, description = "Purged"))
+    responses((status = 200, body = TraceSummary), (status = 404, description = "Unknown"), (status = 410, description = "Deleted longer ago than it is kept"))
 )]
 pub(crate) async fn restore(State(app): Shared, Path(id): Path<String>) -> Result<Json<TraceSummary>, ApiError> {
+    app.store.writer().forget_traces(app.traces.limits.deleted_before(app.clock.now())).await?;
     app.store.writer().restore_trace(&id).await?;
     Ok(Json(app.store.reader().trace(&id).await?))
 }
@@ -284,12 +281,4 @@ async fn overview(app: &App, id: &str) -> Result<Overview, ApiError> {
 fn planner_of(id: Option<&str>) -> Result<Option<PlannerKind>, ApiError> {
     let named = id.filter(|id| !id.is_empty());
     named.map(|id| PlannerKind::from_id(id).ok_or_else(|| ApiError::NoSuchPlanner(id.to_owned()))).transpose()
-}
-
-/// Computes off the async threads.
-async fn off_thread<T: Send + 'static>(
-    work: impl FnOnce() -> Result<T, ApiError> + Send + 'static,
-) -> Result<T, ApiError> {
-    let done = tokio::task::spawn_blocking(work).await;
-    done.map_err(|error| ApiError::Fault(format!("reading a trace stopped unexpectedly: {error}")))?
 }

@@ -12,8 +12,9 @@ use planner::outcome::{Answer, ENGINE, Outcome, Planning};
 use planner::scenario::Scenario;
 use serde::Deserialize;
 
+use super::off_thread;
 use super::outcomes::decode;
-use super::scenarios::{LARGEST_SCENARIO, validate};
+use super::scenarios::{LARGEST_SCENARIO, parsed, validate};
 use crate::app::{App, Shared};
 use crate::error::ApiError;
 
@@ -46,7 +47,7 @@ pub(crate) async fn what_if(
 ) -> Result<Response, ApiError> {
     let Query(wanted) = wanted.map_err(|rejection| ApiError::Malformed(rejection.body_text()))?;
     let body = body.map_err(|rejection| ApiError::body(&rejection, LARGEST_SCENARIO))?;
-    let scenario = planner::scenario::parse(&String::from_utf8_lossy(&body)).map_err(ApiError::InvalidScenario)?;
+    let scenario = parsed(body).await?;
     let valid = validate(app.store.reader(), scenario).await?;
     if app.store.reader().is_answered(valid.id().as_str()).await? {
         return stored(&app, valid.id().as_str(), wanted.iteration).await;
@@ -61,9 +62,7 @@ pub(crate) async fn what_if(
         let outcome = StoredOutcome { outcome, planning_ms, created_at, current_engine: ENGINE.to_owned() };
         what_if::encode(&WhatIf { outcome, iteration, timelines })
     };
-    let bytes = tokio::task::spawn_blocking(answer)
-        .await
-        .map_err(|error| ApiError::Fault(format!("an answer stopped unexpectedly: {error}")))?;
+    let bytes = off_thread(move || Ok(answer())).await?;
     Ok(([(CONTENT_TYPE, WHAT_IF_MEDIA_TYPE)], bytes).into_response())
 }
 
@@ -74,11 +73,15 @@ async fn stored(app: &App, id: &str, iteration: u32) -> Result<Response, ApiErro
     let mut timelines = Vec::new();
     for result in &outcome.outcome.results {
         if matches!(result.answer, Answer::Planned(_)) {
-            let encoded = app.store.reader().timeline(id, result.planner, iteration).await?;
-            timelines.push((result.planner, decode(&encoded)?));
+            timelines.push((result.planner, app.store.reader().timeline(id, result.planner, iteration).await?));
         }
     }
-    let bytes = what_if::encode(&WhatIf { outcome, iteration, timelines });
+    let bytes = off_thread(move || {
+        let decoded = timelines.into_iter().map(|(planner, encoded)| Ok((planner, decode(&encoded)?)));
+        let timelines = decoded.collect::<Result<_, ApiError>>()?;
+        Ok(what_if::encode(&WhatIf { outcome, iteration, timelines }))
+    })
+    .await?;
     Ok(([(CONTENT_TYPE, WHAT_IF_MEDIA_TYPE)], bytes).into_response())
 }
 

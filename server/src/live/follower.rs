@@ -17,6 +17,9 @@ use crate::store::{Reader, StoreError};
 
 /// Rows read at once.
 const ROWS_AT_ONCE: u32 = 500;
+/// Most rows that the end of a log makes early: the open point, and one of a last line without an end. Those of a run that went on
+/// after its end were made anew.
+const MOST_EARLY_ROWS: u64 = 2;
 /// How often the clock is looked at while nothing comes.
 const TICK: Duration = Duration::from_secs(1);
 
@@ -110,7 +113,16 @@ impl Follower {
     /// Reads what came.
     async fn look(&mut self) -> Result<(), StoreError> {
         let pulse = self.reader.run_pulse(&self.run, self.clock.now()).await?;
-        if self.retakes.is_some_and(|retakes| retakes != pulse.retakes) {
+        let is_retaken = match self.retakes {
+            Some(retakes) => retakes != pulse.retakes,
+            // Someone who comes back may have a row as it was before. Whoever has rows behind those had a stream when, or since, they
+            // were made anew.
+            None => {
+                let anew = pulse.retaken_row..pulse.retaken_row.saturating_add(MOST_EARLY_ROWS);
+                pulse.retakes > 0 && anew.contains(&self.row)
+            }
+        };
+        if is_retaken {
             self.row = self.row.min(pulse.retaken_row.saturating_sub(1));
         }
         self.retakes = Some(pulse.retakes);

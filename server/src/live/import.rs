@@ -37,9 +37,21 @@ struct Read {
 }
 
 impl Live {
-    /// Makes a run of a whole file, ended and with its bytes. Until all of it is stored the run counts as deleted, so that
-    /// what a crash leaves half-way is forgotten in time; only then it has the key, so that asking again is not held up by it.
+    /// Makes a run of a whole file, ended and with its bytes. Until all of it is stored the run counts as deleted and cannot be brought
+    /// back; what fails half-way is forgotten soon, what a crash leaves by the next server. Only then it has the key, so that asking
+    /// again is not held up by it.
     pub async fn import(&self, run: &RunRow, key: Option<RequestKey>, bytes: Bytes) -> Result<Opened, ImportError> {
+        let imported = self.import_hidden(run, key, bytes).await;
+        if imported.is_err()
+            && let Err(error) = self.store.writer().give_up_import(&run.id).await
+        {
+            // It stays hidden until the next server gives it up.
+            tracing::warn!(run = run.id, "an import that failed was not given up: {error}");
+        }
+        imported
+    }
+
+    async fn import_hidden(&self, run: &RunRow, key: Option<RequestKey>, bytes: Bytes) -> Result<Opened, ImportError> {
         let file = bytes.clone();
         let file_bytes = Limits::default().file_bytes.max(self.limits.import_bytes);
         let limits = Limits {

@@ -18,7 +18,7 @@ const LONGEST_PATIENCE_S: f64 = 2_592_000.0;
 const MISSED: f64 = 5.0;
 
 /// What was read of one log, up to the last byte that is stored.
-#[derive(Debug)]
+#[derive(Debug, Clone)]
 pub(super) struct Reading {
     /// Bytes of each file.
     pub(super) files: Vec<u64>,

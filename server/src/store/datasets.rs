@@ -8,10 +8,11 @@ use planner::workload::Dataset;
 use serde::{Deserialize, Serialize};
 
 use super::kept::Kept;
-use super::{Order, Reader, Shelf, StoreError, Wanted, Writer};
+use super::{Kind, Order, Reader, Shelf, StoreError, Wanted, Writer};
 use crate::clock::rfc3339;
 
-const DATASET: Kept = Kept { what: "dataset", table: "dataset", name: "name" };
+const DATASET: Kept =
+    Kept { kind: Kind::Dataset, table: "dataset", name: "name", whole: "id IN (SELECT id FROM deleted_dataset)" };
 
 /// The list of datasets.
 pub(crate) const DATASETS: Shelf = Shelf {
@@ -19,7 +20,7 @@ pub(crate) const DATASETS: Shelf = Shelf {
     text: "name || ' ' || coalesce(note, '') || ' ' || tags_json || ' ' || id",
     tags: "tags_json",
     listed: "1",
-    can_return: "deleted_at_ms IS NOT NULL AND id IN (SELECT id FROM deleted_dataset)",
+    can_return: DATASET.whole,
     stored: "SELECT coalesce(sum(bytes), 0) FROM dataset WHERE deleted_at_ms IS NULL",
     deleted: "SELECT coalesce(sum(bytes), 0) FROM dataset WHERE deleted_at_ms IS NOT NULL",
     orders: &[
@@ -107,19 +108,9 @@ impl Writer {
     /// Brings a deleted dataset back as it was; one that is there stays.
     pub async fn restore_dataset(&self, id: &str) -> Result<(), StoreError> {
         let mut write = self.begin().await?;
-        let Some(at) = DATASET.deleted_at(&mut write, id).await? else { return Ok(()) };
-        let restored = sqlx::query(
-            "UPDATE dataset SET deleted_at_ms = NULL,
-                 content_json = (SELECT content_json FROM deleted_dataset WHERE id = ?1)
-             WHERE id = ?1 AND EXISTS (SELECT 1 FROM deleted_dataset WHERE id = ?1)",
-        )
-        .bind(id)
-        .execute(&mut *write)
-        .await?
-        .rows_affected();
-        if restored != 1 {
-            return Err(DATASET.gone(id, at, false));
-        }
+        let content =
+            ", content_json = (SELECT content_json FROM deleted_dataset WHERE deleted_dataset.id = dataset.id)";
+        DATASET.restore(&mut write, id, content).await?;
         sqlx::query("DELETE FROM deleted_dataset WHERE id = ?").bind(id).execute(&mut *write).await?;
         write.commit().await
     }
@@ -178,14 +169,13 @@ struct SummaryRow {
     created_at_ms: i64,
     deleted_at_ms: Option<i64>,
     bytes: i64,
-    can_return: bool,
 }
 
 /// Columns of [`SummaryRow`].
 macro_rules! summary {
     () => {
         "SELECT id, name, note, tags_json, pinned_at_ms, samples, text_tokens_json, images_json, created_at_ms, deleted_at_ms,
-                bytes, EXISTS (SELECT 1 FROM deleted_dataset WHERE deleted_dataset.id = dataset.id) AS can_return
+                bytes
          FROM dataset "
     };
 }
@@ -210,7 +200,7 @@ impl Reader {
             .await?
             .ok_or_else(|| DATASET.missed(id))?;
         match row.deleted_at_ms {
-            Some(at) => Err(DATASET.gone(id, at, row.can_return)),
+            Some(at) => Err(DATASET.gone(self.pool(), id, at).await),
             None => summary(row),
         }
     }

@@ -1,5 +1,7 @@
 //! What can go wrong with the database.
 
+use super::{Kind, primary_code};
+
 /// What can go wrong with the database.
 #[derive(Debug, thiserror::Error)]
 pub enum StoreError {
@@ -37,10 +39,10 @@ pub enum StoreError {
         id: String,
     },
     /// It was deleted.
-    #[error("the {what} {id} was deleted at {at}")]
+    #[error("the {kind} {id} was deleted at {at}")]
     Gone {
-        /// Kind of row.
-        what: &'static str,
+        /// What it was.
+        kind: Kind,
         /// Its identifier.
         id: String,
         /// When, RFC 3339 in UTC.
@@ -51,6 +53,16 @@ pub enum StoreError {
 }
 
 impl StoreError {
+    /// Whether nothing was stored because there was no room for it, within the quota or on the disk.
+    pub(crate) fn is_want_of_room(&self) -> bool {
+        match self {
+            Self::Quota { .. } => true,
+            // 13 is a full disk.
+            Self::Sqlite(error) => primary_code(error) == Some(13),
+            _ => false,
+        }
+    }
+
     /// A row that does not parse.
     pub(super) fn damaged(what: &'static str, error: &serde_json::Error) -> Self {
         Self::Damaged { what, detail: error.to_string() }

@@ -2,7 +2,7 @@
 
 use api::job::{EngineAnswer, PlanningTime, StoredOutcome};
 use jiff::Timestamp;
-use planner::outcome::{Answer, ENGINE, Outcome, Planning};
+use planner::outcome::{Answer, ENGINE, Outcome, PlannedTimeline, Planning};
 use planner::scenario::PlannerKind;
 
 use super::{Reader, StoreError, Writer};
@@ -10,16 +10,43 @@ use crate::clock::rfc3339;
 
 const WHAT: &str = "outcome";
 
+/// An outcome ready to be stored: while the database is being written, nobody else writes, so that nothing is packed then.
+#[derive(Debug, Clone)]
+pub struct NewOutcome {
+    scenario: String,
+    engine: String,
+    /// Planners with a plan and its mean time in s, fastest first.
+    plans: Vec<(PlannerKind, f64)>,
+    planning_ms_json: String,
+    outcome_json: String,
+    timelines: Vec<PackedTimeline>,
+}
+
+/// Planner, iteration and the compact form of a timeline.
+type PackedTimeline = (PlannerKind, u32, Vec<u8>);
+
+impl NewOutcome {
+    /// Packs an outcome with its timelines, which takes a while for large ones.
+    pub fn pack(planning: Planning, planning_ms: &[PlanningTime]) -> Self {
+        let Planning { outcome, timelines } = planning;
+        // Each goes when it is packed: all of them twice would be much.
+        let pack =
+            |planned: PlannedTimeline| (planned.planner, planned.iteration, api::timeline::encode(&planned.timeline));
+        Self {
+            plans: plans(&outcome),
+            planning_ms_json: json(planning_ms),
+            outcome_json: json(&outcome),
+            timelines: timelines.into_iter().map(pack).collect(),
+            scenario: outcome.scenario,
+            engine: outcome.engine,
+        }
+    }
+}
+
 impl Writer {
     /// Stores an outcome with its timelines, whole or not at all.
-    pub async fn store_outcome(
-        &self,
-        planning: &Planning,
-        planning_ms: &[PlanningTime],
-        now: Timestamp,
-    ) -> Result<(), StoreError> {
-        let outcome = &planning.outcome;
-        let best = fastest(outcome);
+    pub async fn store_outcome(&self, outcome: &NewOutcome, now: Timestamp) -> Result<(), StoreError> {
+        let best = outcome.plans.first();
         let mut write = self.begin().await?;
         // The same engine gives the same bytes; replacing keeps the two tables together.
         sqlx::query("DELETE FROM outcome WHERE scenario_id = ? AND engine = ?")
@@ -36,16 +63,16 @@ impl Writer {
         .bind(&outcome.engine)
         .bind(now.as_millisecond())
         .bind(best.map(|(planner, _)| planner.id()))
-        .bind(best.map(|(_, iteration_s)| iteration_s))
-        .bind(json(planning_ms))
-        .bind(json(outcome))
+        .bind(best.map(|(_, iteration_s)| *iteration_s))
+        .bind(&outcome.planning_ms_json)
+        .bind(&outcome.outcome_json)
         .execute(&mut *write)
         .await?
         .rows_affected();
         if stored != 1 {
             return Err(StoreError::missed("scenario", &outcome.scenario));
         }
-        for (planner, iteration_s) in plans(outcome) {
+        for (planner, iteration_s) in &outcome.plans {
             sqlx::query("INSERT INTO plan (scenario_id, engine, planner, iteration_s) VALUES (?, ?, ?, ?)")
                 .bind(&outcome.scenario)
                 .bind(&outcome.engine)
@@ -54,15 +81,15 @@ impl Writer {
                 .execute(&mut *write)
                 .await?;
         }
-        for planned in &planning.timelines {
+        for (planner, iteration, packed) in &outcome.timelines {
             sqlx::query(
                 "INSERT INTO timeline (scenario_id, engine, planner, iteration, encoded) VALUES (?, ?, ?, ?, ?)",
             )
             .bind(&outcome.scenario)
             .bind(&outcome.engine)
-            .bind(planned.planner.id())
-            .bind(planned.iteration)
-            .bind(api::timeline::encode(&planned.timeline))
+            .bind(planner.id())
+            .bind(iteration)
+            .bind(packed)
             .execute(&mut *write)
             .await?;
         }
@@ -157,17 +184,13 @@ impl Reader {
     }
 }
 
-/// The fastest planner with a plan; results stand fastest first.
-fn fastest(outcome: &Outcome) -> Option<(PlannerKind, f64)> {
-    plans(outcome).next()
-}
-
-/// Planners with a plan and its mean time.
-fn plans(outcome: &Outcome) -> impl Iterator<Item = (PlannerKind, f64)> {
-    outcome.results.iter().filter_map(|result| match &result.answer {
+/// Planners with a plan and its mean time, fastest first, as results stand.
+fn plans(outcome: &Outcome) -> Vec<(PlannerKind, f64)> {
+    let plans = outcome.results.iter().filter_map(|result| match &result.answer {
         Answer::Planned(planned) => Some((result.planner, planned.metrics.iteration_s)),
         Answer::Infeasible { .. } => None,
-    })
+    });
+    plans.collect()
 }
 
 fn json<T: serde::Serialize + ?Sized>(value: &T) -> String {

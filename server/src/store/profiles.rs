@@ -6,10 +6,10 @@ use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
 
 use super::kept::Kept;
-use super::{Order, Reader, Shelf, StoreError, Wanted, Writer};
+use super::{Kind, Order, Reader, Shelf, StoreError, Wanted, Writer};
 use crate::clock::rfc3339;
 
-const PROFILE: Kept = Kept { what: "profile", table: "profile", name: "name" };
+const PROFILE: Kept = Kept { kind: Kind::Profile, table: "profile", name: "name", whole: "content_json IS NOT NULL" };
 
 /// The list of profiles.
 pub(crate) const PROFILES: Shelf = Shelf {
@@ -17,7 +17,7 @@ pub(crate) const PROFILES: Shelf = Shelf {
     text: "name || ' ' || coalesce(note, '') || ' ' || tags_json || ' ' || source_json || ' ' || id",
     tags: "tags_json",
     listed: "1",
-    can_return: "deleted_at_ms IS NOT NULL AND content_json IS NOT NULL",
+    can_return: PROFILE.whole,
     stored: "SELECT coalesce(sum(bytes), 0) FROM profile",
     deleted: "SELECT coalesce(sum(bytes), 0) FROM profile WHERE deleted_at_ms IS NOT NULL",
     orders: &[
@@ -158,43 +158,38 @@ impl Writer {
         write.commit().await
     }
 
-    /// Brings a deleted profile back, unless it was deleted before a time; one that is there stays.
-    pub async fn restore_profile(&self, id: &str, before: Timestamp) -> Result<(), StoreError> {
+    /// Brings a deleted profile back, unless it was forgotten; one that is there stays.
+    pub async fn restore_profile(&self, id: &str) -> Result<(), StoreError> {
         let mut write = self.begin().await?;
-        purge(&mut write, before).await?;
-        let restored = PROFILE.restore(&mut write, id, "content_json IS NOT NULL").await;
-        // What was purged stays so.
-        write.commit().await?;
-        restored
+        PROFILE.restore(&mut write, id, "").await?;
+        write.commit().await
     }
 
-    /// Forgets for good what was deleted before a time. Says how many profiles went.
+    /// Forgets for good what was deleted before a time, one after the other, so that others write in between. Says how many
+    /// profiles went.
     pub async fn forget_profiles(&self, before: Timestamp) -> Result<u64, StoreError> {
-        let mut write = self.begin().await?;
-        let forgotten = purge(&mut write, before).await?;
-        write.commit().await?;
-        Ok(forgotten)
+        let mut forgotten = 0;
+        loop {
+            let mut write = self.begin().await?;
+            let id: Option<String> = sqlx::query_scalar(
+                "UPDATE profile SET content_json = NULL, base_json = NULL, bytes = 0
+                 WHERE id = (SELECT id FROM profile WHERE deleted_at_ms < ? AND content_json IS NOT NULL LIMIT 1)
+                 RETURNING id",
+            )
+            .bind(before.as_millisecond())
+            .fetch_optional(&mut *write)
+            .await?;
+            if let Some(id) = &id {
+                // However many files it had.
+                sqlx::query("DELETE FROM profile_file WHERE profile_id = ?").bind(id).execute(&mut *write).await?;
+            }
+            write.commit().await?;
+            if id.is_none() {
+                return Ok(forgotten);
+            }
+            forgotten += 1;
+        }
     }
-}
-
-/// Drops the content of what was deleted before a time. Says of how many profiles.
-async fn purge(write: &mut super::Write, before: Timestamp) -> Result<u64, StoreError> {
-    let before = before.as_millisecond();
-    sqlx::query(
-        "DELETE FROM profile_file WHERE profile_id IN (
-             SELECT id FROM profile WHERE deleted_at_ms < ? AND content_json IS NOT NULL)",
-    )
-    .bind(before)
-    .execute(&mut **write)
-    .await?;
-    let purged = sqlx::query(
-        "UPDATE profile SET content_json = NULL, base_json = NULL, bytes = 0
-         WHERE deleted_at_ms < ? AND content_json IS NOT NULL",
-    )
-    .bind(before)
-    .execute(&mut **write)
-    .await?;
-    Ok(purged.rows_affected())
 }
 
 /// Everything of a row that lists show.
@@ -225,7 +220,7 @@ impl Reader {
             .await?
             .ok_or_else(|| PROFILE.missed(id))?;
         if let Some(at) = row.9 {
-            return Err(PROFILE.gone(id, at, false));
+            return Err(PROFILE.gone(self.pool(), id, at).await);
         }
         let content: Option<String> =
             sqlx::query_scalar("SELECT content_json FROM profile WHERE id = ?").bind(id).fetch_one(self.pool()).await?;

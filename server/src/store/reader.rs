@@ -25,7 +25,7 @@ impl Reader {
         self.quota
     }
 
-    pub(super) async fn close(&self) {
+    pub(crate) async fn close(&self) {
         self.pool.close().await;
     }
 

@@ -13,9 +13,15 @@ use jiff::Timestamp;
 use planner::scenario::PlannerKind;
 
 use super::kept::Kept;
-use super::{StoreError, Writer};
+use super::{Kind, StoreError, Writer};
 
-const RUN: Kept = Kept { what: "run", table: "run", name: "name" };
+/// What has no name is being forgotten, and an import without an end broke off.
+const RUN: Kept = Kept {
+    kind: Kind::Run,
+    table: "run",
+    name: "name",
+    whole: "name <> '' AND (origin <> 'imported' OR ended_at_ms IS NOT NULL)",
+};
 /// Tokens of one run that are good at once; beyond it the oldest ends.
 const MOST_TOKENS: i64 = 8;
 /// Pieces of a log that are deleted in one transaction, so that others write in between.
@@ -127,6 +133,32 @@ impl Writer {
         Ok(known)
     }
 
+    /// Gives up an import that is not shown: it is forgotten as soon as anything is.
+    pub async fn give_up_import(&self, id: &str) -> Result<(), StoreError> {
+        let mut write = self.begin().await?;
+        // Where it failed at its first step there is no row.
+        sqlx::query(
+            "UPDATE run SET deleted_at_ms = 0 WHERE id = ? AND origin = 'imported' AND deleted_at_ms IS NOT NULL",
+        )
+        .bind(id)
+        .execute(&mut *write)
+        .await?;
+        write.commit().await
+    }
+
+    /// Gives up the imports that a server before began and did not end. Says how many.
+    pub async fn give_up_imports(&self) -> Result<u64, StoreError> {
+        let mut write = self.begin().await?;
+        let given_up = sqlx::query(
+            "UPDATE run SET deleted_at_ms = 0 WHERE origin = 'imported' AND ended_at_ms IS NULL AND deleted_at_ms > 0",
+        )
+        .execute(&mut *write)
+        .await?
+        .rows_affected();
+        write.commit().await?;
+        Ok(given_up)
+    }
+
     /// Shows a run that was stored hidden, unless the same request made another one meanwhile: then it is forgotten as soon as
     /// anything is.
     pub async fn show_run(&self, id: &str, key: Option<RequestKey>) -> Result<Opened, StoreError> {
@@ -203,29 +235,15 @@ impl Writer {
     /// Brings a deleted run back; one that is there stays. One whose bytes went is gone.
     pub async fn restore_run(&self, id: &str) -> Result<(), StoreError> {
         let mut write = self.begin().await?;
-        RUN.restore(&mut write, id, "name <> ''").await?;
+        RUN.restore(&mut write, id, "").await?;
         write.commit().await
     }
 
     /// Forgets for good what was deleted before a time: bytes, points and names go, the identifier stays and says when.
     /// Returns how many runs went.
-    pub async fn forget_runs(&self, deleted_before: Timestamp) -> Result<usize, StoreError> {
+    pub async fn forget_runs(&self, deleted_before: Timestamp) -> Result<u64, StoreError> {
         let mut forgotten = 0;
-        while let Some(id) = self.next_to_forget(deleted_before).await? {
-            // The name goes first, so that nothing half-gone can be brought back.
-            let mut write = self.begin().await?;
-            sqlx::query(
-                "UPDATE run SET name = '', note = NULL, end_reason = NULL, open_point_json = NULL, points = 0, early_points = 0,
-                     report_json = '{}', key_hash = NULL, asked_hash = NULL
-                 WHERE id = ? AND deleted_at_ms IS NOT NULL",
-            )
-            .bind(&id)
-            .execute(&mut *write)
-            .await?;
-            for statement in ["DELETE FROM run_tag WHERE run_id = ?", "DELETE FROM run_token WHERE run_id = ?"] {
-                sqlx::query(statement).bind(&id).execute(&mut *write).await?;
-            }
-            write.commit().await?;
+        while let Some(id) = self.begin_to_forget(deleted_before).await? {
             self.in_parts(
                 "DELETE FROM run_point WHERE run_id = ?1 AND row IN (SELECT row FROM run_point WHERE run_id = ?1 LIMIT ?2)",
                 &id,
@@ -247,20 +265,34 @@ impl Writer {
         Ok(forgotten)
     }
 
-    async fn next_to_forget(&self, deleted_before: Timestamp) -> Result<Option<String>, StoreError> {
+    /// Takes the name and all that is small from the run that is to be forgotten next. It is chosen and loses its name in one
+    /// transaction, so that nobody brings it back in between, and nothing half-gone behind it.
+    async fn begin_to_forget(&self, deleted_before: Timestamp) -> Result<Option<String>, StoreError> {
         let mut write = self.begin().await?;
-        let id = sqlx::query_scalar(
-            "SELECT id FROM run WHERE deleted_at_ms < ? AND (name <> '' OR bytes > 0) ORDER BY deleted_at_ms LIMIT 1",
+        let id: Option<String> = sqlx::query_scalar(
+            "UPDATE run SET name = '', note = NULL, end_reason = NULL, open_point_json = NULL, points = 0, early_points = 0,
+                 report_json = '{}', key_hash = NULL, asked_hash = NULL, scenario_id = NULL, planner = NULL
+             WHERE id = (
+                 SELECT id FROM run WHERE deleted_at_ms < ? AND (name <> '' OR bytes > 0)
+                     -- An import that is under way counts as deleted until it is shown; one that was given up, as deleted in 1970.
+                     AND (origin <> 'imported' OR ended_at_ms IS NOT NULL OR deleted_at_ms = 0)
+                 ORDER BY deleted_at_ms LIMIT 1)
+             RETURNING id",
         )
         .bind(deleted_before.as_millisecond())
         .fetch_optional(&mut *write)
         .await?;
+        if let Some(id) = &id {
+            for statement in ["DELETE FROM run_tag WHERE run_id = ?", "DELETE FROM run_token WHERE run_id = ?"] {
+                sqlx::query(statement).bind(id).execute(&mut *write).await?;
+            }
+        }
         write.commit().await?;
         Ok(id)
     }
 
     /// Repeats a deletion of at most so many rows, each time in a transaction, until there are none.
-    async fn in_parts(&self, statement: &'static str, id: &str, at_once: i64) -> Result<(), StoreError> {
+    pub(super) async fn in_parts(&self, statement: &'static str, id: &str, at_once: i64) -> Result<(), StoreError> {
         loop {
             let mut write = self.begin().await?;
             let deleted = sqlx::query(statement).bind(id).bind(at_once).execute(&mut *write).await?.rows_affected();
@@ -282,7 +314,7 @@ async fn opened_with(write: &mut super::Write, key: Option<RequestKey>) -> Resul
             .await?;
     match known {
         None => Ok(Opened::New),
-        Some((id, _, Some(at))) => Err(RUN.gone(&id, at, false)),
+        Some((id, _, Some(at))) => Err(RUN.gone(&mut **write, &id, at).await),
         Some((_, asked, None)) if asked != key.asked => Ok(Opened::OtherRequest),
         Some((id, _, None)) => Ok(Opened::Known(id)),
     }

@@ -8,11 +8,12 @@ use planner::outcome::ENGINE;
 use planner::scenario::{PlannerKind, Scenario, ScenarioId};
 
 use super::kept::Kept;
-use super::{Order, Reader, Shelf, StoreError, Wanted, Writer};
+use super::{Kind, Order, Reader, Shelf, StoreError, Wanted, Writer};
 use crate::clock::rfc3339;
 
-const SCENARIO: Kept = Kept { what: "scenario", table: "scenario", name: "title" };
-/// Drafts that are remembered; older ones go with their outcomes.
+const SCENARIO: Kept =
+    Kept { kind: Kind::Scenario, table: "scenario", name: "title", whole: "id IN (SELECT id FROM deleted_scenario)" };
+/// Drafts that are remembered; older ones go with their outcomes, unless a run or a trace is held against them.
 const DRAFTS: i64 = 500;
 /// Shortest prefix that stands for a scenario: 50 bits, so that two never meet by chance.
 pub(crate) const SHORTEST_PREFIX: usize = 10;
@@ -23,7 +24,7 @@ pub(crate) const SCENARIOS: Shelf = Shelf {
     text: "name || ' ' || coalesce(note, '') || ' ' || tags_json || ' ' || coalesce(model, '') || ' ' || coalesce(cluster, '') || ' ' || id",
     tags: "tags_json",
     listed: "kept = 1",
-    can_return: "deleted_at_ms IS NOT NULL AND can_return",
+    can_return: SCENARIO.whole,
     stored: "SELECT coalesce(sum(bytes), 0) FROM scenario_shelf WHERE deleted_at_ms IS NULL",
     deleted: "SELECT coalesce(sum(bytes), 0) FROM scenario_shelf WHERE deleted_at_ms IS NOT NULL AND can_return",
     orders: &[
@@ -116,7 +117,11 @@ impl Writer {
             sqlx::query(
                 "DELETE FROM scenario WHERE id IN (
                      SELECT id FROM scenario WHERE kept = 0 AND deleted_at_ms IS NULL
-                     ORDER BY used_at_ms DESC, id LIMIT -1 OFFSET ?)",
+                     ORDER BY used_at_ms DESC, id LIMIT -1 OFFSET ?)
+                 -- What a run or a trace is held against stays as long as they do.
+                 AND NOT EXISTS (SELECT 1 FROM run WHERE run.scenario_id = scenario.id AND run.name <> '')
+                 AND NOT EXISTS (
+                     SELECT 1 FROM trace WHERE trace.scenario_id = scenario.id AND trace.overview IS NOT NULL)",
             )
             .bind(DRAFTS)
             .execute(&mut *write)
@@ -158,19 +163,9 @@ impl Writer {
     /// Brings a deleted scenario back with its outcomes, as it was; one that is there stays.
     pub async fn restore_scenario(&self, id: &str) -> Result<(), StoreError> {
         let mut write = self.begin().await?;
-        let Some(at) = SCENARIO.deleted_at(&mut write, id).await? else { return Ok(()) };
-        let restored = sqlx::query(
-            "UPDATE scenario SET deleted_at_ms = NULL,
-                 scenario_json = (SELECT scenario_json FROM deleted_scenario WHERE id = ?1)
-             WHERE id = ?1 AND EXISTS (SELECT 1 FROM deleted_scenario WHERE id = ?1)",
-        )
-        .bind(id)
-        .execute(&mut *write)
-        .await?
-        .rows_affected();
-        if restored != 1 {
-            return Err(SCENARIO.gone(id, at, false));
-        }
+        let content =
+            ", scenario_json = (SELECT scenario_json FROM deleted_scenario WHERE deleted_scenario.id = scenario.id)";
+        SCENARIO.restore(&mut write, id, content).await?;
         sqlx::query("DELETE FROM deleted_scenario WHERE id = ?").bind(id).execute(&mut *write).await?;
         write.commit().await
     }
@@ -222,8 +217,8 @@ impl Writer {
     }
 }
 
-/// JSON, title, kept, creation and deletion time, note, tags and pinned of a row, and whether it can come back.
-type ScenarioRow = (Option<String>, Option<String>, bool, i64, Option<i64>, Option<String>, String, Option<i64>, bool);
+/// JSON, title, kept, creation and deletion time, note, tags and pinned of a row.
+type ScenarioRow = (Option<String>, Option<String>, bool, i64, Option<i64>, Option<String>, String, Option<i64>);
 
 /// A row of the list.
 #[derive(sqlx::FromRow)]
@@ -278,17 +273,16 @@ impl Reader {
     /// A stored scenario, by its whole identifier.
     pub async fn scenario(&self, id: &str) -> Result<StoredScenario, StoreError> {
         let row: ScenarioRow = sqlx::query_as(
-            "SELECT scenario_json, title, kept, created_at_ms, deleted_at_ms, note, tags_json, pinned_at_ms,
-                    EXISTS (SELECT 1 FROM deleted_scenario WHERE deleted_scenario.id = scenario.id)
+            "SELECT scenario_json, title, kept, created_at_ms, deleted_at_ms, note, tags_json, pinned_at_ms
              FROM scenario WHERE id = ?",
         )
         .bind(id)
         .fetch_optional(self.pool())
         .await?
         .ok_or_else(|| SCENARIO.missed(id))?;
-        let (json, title, kept, created_at_ms, deleted_at_ms, note, tags, pinned_at_ms, can_return) = row;
+        let (json, title, kept, created_at_ms, deleted_at_ms, note, tags, pinned_at_ms) = row;
         if let Some(at) = deleted_at_ms {
-            return Err(SCENARIO.gone(id, at, can_return));
+            return Err(SCENARIO.gone(self.pool(), id, at).await);
         }
         let scenario = Scenario { title, ..parse(json.as_deref().unwrap_or_default())? };
         let short = self.short(id).await?;

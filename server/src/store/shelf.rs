@@ -28,7 +28,7 @@ pub(crate) struct Shelf {
     pub(crate) tags: &'static str,
     /// Which rows stand on it.
     pub(crate) listed: &'static str,
-    /// Which deleted rows can come back.
+    /// Which of the deleted rows can come back.
     pub(crate) can_return: &'static str,
     /// Sum of the bytes of what is stored.
     pub(crate) stored: &'static str,
@@ -100,7 +100,11 @@ impl Shelf {
     /// Adds the conditions of the question.
     fn matching(&self, query: &mut QueryBuilder<Sqlite>, wanted: &Wanted) {
         query.push(" WHERE ").push(self.listed).push(" AND ");
-        query.push(if wanted.is_deleted { self.can_return } else { "deleted_at_ms IS NULL" });
+        if wanted.is_deleted {
+            query.push("deleted_at_ms IS NOT NULL AND (").push(self.can_return).push(")");
+        } else {
+            query.push("deleted_at_ms IS NULL");
+        }
         for word in &wanted.words {
             query.push(" AND instr(lower(").push(self.text).push("), lower(").push_bind(word.clone()).push(")) > 0");
         }

@@ -9,10 +9,12 @@ use planner::scenario::PlannerKind;
 use planner::sweep::{PointRow, Sweep};
 
 use super::kept::Kept;
-use super::{Order, Reader, Shelf, StoreError, Wanted, Writer};
+use super::{Kind, Order, Reader, Shelf, StoreError, Wanted, Writer};
 use crate::clock::rfc3339;
 
-const SWEEP: Kept = Kept { what: "sweep", table: "sweep", name: "title" };
+const SWEEP: Kept = Kept { kind: Kind::Sweep, table: "sweep", name: "title", whole: "sweep_json IS NOT NULL" };
+/// Rows that are deleted in one transaction, so that others write in between.
+const ROWS_AT_ONCE: i64 = 1_000;
 
 /// The list of sweeps.
 pub(crate) const SWEEPS: Shelf = Shelf {
@@ -20,10 +22,9 @@ pub(crate) const SWEEPS: Shelf = Shelf {
     text: "title || ' ' || coalesce(note, '') || ' ' || tags_json || ' ' || axes || ' ' || id",
     tags: "tags_json",
     listed: "1",
-    can_return: "deleted_at_ms IS NOT NULL AND sweep_json IS NOT NULL",
-    stored: "SELECT coalesce((SELECT sum(length(sweep_json)) FROM sweep), 0) + coalesce((SELECT sum(length(row_json)) FROM sweep_point), 0)",
-    deleted: "SELECT coalesce(sum(length(row_json)), 0) FROM sweep_point WHERE sweep_id IN (
-                  SELECT id FROM sweep WHERE deleted_at_ms IS NOT NULL)",
+    can_return: SWEEP.whole,
+    stored: "SELECT coalesce(sum(bytes), 0) FROM sweep",
+    deleted: "SELECT coalesce(sum(bytes), 0) FROM sweep WHERE deleted_at_ms IS NOT NULL",
     orders: &[
         Order { name: "created", key: "created_at_ms" },
         Order { name: "name", key: "lower(title)" },
@@ -71,8 +72,12 @@ impl Writer {
         let mut write = self.begin().await?;
         write.room_for(json.len()).await?;
         let changed = sqlx::query(
-            "INSERT INTO sweep (id, title, axes, points, created_at_ms, sweep_json) VALUES (?1, ?2, ?3, ?4, ?5, ?6)
-             ON CONFLICT (id) DO UPDATE SET deleted_at_ms = NULL, sweep_json = excluded.sweep_json
+            // Rows that are not forgotten yet come back with it.
+            "INSERT INTO sweep (id, title, axes, points, created_at_ms, sweep_json, bytes)
+             VALUES (?1, ?2, ?3, ?4, ?5, ?6, length(CAST(?6 AS BLOB)))
+             ON CONFLICT (id) DO UPDATE SET deleted_at_ms = NULL, sweep_json = excluded.sweep_json,
+                 bytes = excluded.bytes + coalesce((
+                     SELECT sum(length(CAST(row_json AS BLOB))) FROM sweep_point WHERE sweep_id = excluded.id), 0)
              WHERE deleted_at_ms IS NOT NULL",
         )
         .bind(id.as_str())
@@ -92,7 +97,7 @@ impl Writer {
     pub async fn store_sweep_rows(&self, id: &str, rows: &[(PointRow, String)]) -> Result<u64, StoreError> {
         let mut write = self.begin().await?;
         write.room_for(rows.iter().map(|(_, text)| text.len()).sum()).await?;
-        let mut added = 0;
+        let (mut added, mut bytes) = (0, 0_usize);
         for (row, text) in rows {
             let plans = row.planners().iter().filter(|planner| planner.figures().is_some()).count();
             let stored = sqlx::query(
@@ -112,6 +117,7 @@ impl Writer {
                 continue;
             }
             added += stored;
+            bytes += text.len();
             for planner in row.planners() {
                 let Some(figures) = planner.figures() else { continue };
                 sqlx::query(
@@ -126,6 +132,17 @@ impl Writer {
                 .bind(figures.peak_memory_gib)
                 .execute(&mut *write)
                 .await?;
+            }
+        }
+        if added > 0 {
+            let counted = sqlx::query("UPDATE sweep SET bytes = bytes + ? WHERE id = ?")
+                .bind(i64::try_from(bytes).unwrap_or(i64::MAX))
+                .bind(id)
+                .execute(&mut *write)
+                .await?
+                .rows_affected();
+            if counted != 1 {
+                return Err(SWEEP.missed(id));
             }
         }
         write.commit().await?;
@@ -165,30 +182,48 @@ impl Writer {
     /// Brings a deleted sweep back with its rows; one that is there stays.
     pub async fn restore_sweep(&self, id: &str) -> Result<(), StoreError> {
         let mut write = self.begin().await?;
-        SWEEP.restore(&mut write, id, "sweep_json IS NOT NULL").await?;
+        SWEEP.restore(&mut write, id, "").await?;
         write.commit().await
     }
 
     /// Forgets for good what was deleted before a time; the identifier stays and says when. Says how many sweeps went.
     pub async fn forget_sweeps(&self, deleted_before: Timestamp) -> Result<u64, StoreError> {
-        let before = deleted_before.as_millisecond();
-        let mut write = self.begin().await?;
-        sqlx::query(
-            "DELETE FROM sweep_point WHERE sweep_id IN (SELECT id FROM sweep WHERE deleted_at_ms < ? AND sweep_json IS NOT NULL)",
-        )
-        .bind(before)
-        .execute(&mut *write)
-        .await?;
-        let forgotten = sqlx::query(
-            "UPDATE sweep SET sweep_json = NULL, note = NULL, tags_json = '[]', pinned_at_ms = NULL
-             WHERE deleted_at_ms < ? AND sweep_json IS NOT NULL",
-        )
-        .bind(before)
-        .execute(&mut *write)
-        .await?
-        .rows_affected();
-        write.commit().await?;
+        let mut forgotten = 0;
+        while let Some(id) = self.begin_to_forget_sweep(deleted_before).await? {
+            // Asked for anew meanwhile, it has its rows again, and those that are left are as good as new ones.
+            self.in_parts(
+                "DELETE FROM sweep_point WHERE (sweep_id, engine, point) IN (
+                     SELECT sweep_id, engine, point FROM sweep JOIN sweep_point ON sweep_id = id
+                     WHERE id = ?1 AND sweep_json IS NULL LIMIT ?2)",
+                &id,
+                ROWS_AT_ONCE,
+            )
+            .await?;
+            let mut write = self.begin().await?;
+            // None where it is there again.
+            sqlx::query("UPDATE sweep SET bytes = 0 WHERE id = ? AND sweep_json IS NULL")
+                .bind(&id)
+                .execute(&mut *write)
+                .await?;
+            write.commit().await?;
+            forgotten += 1;
+        }
         Ok(forgotten)
+    }
+
+    /// Takes the sweep itself from what is to be forgotten next, so that nothing half-gone can be brought back.
+    async fn begin_to_forget_sweep(&self, deleted_before: Timestamp) -> Result<Option<String>, StoreError> {
+        let mut write = self.begin().await?;
+        let id = sqlx::query_scalar(
+            "UPDATE sweep SET sweep_json = NULL, note = NULL, tags_json = '[]', pinned_at_ms = NULL
+             WHERE id = (SELECT id FROM sweep WHERE deleted_at_ms < ? AND (sweep_json IS NOT NULL OR bytes > 0) LIMIT 1)
+             RETURNING id",
+        )
+        .bind(deleted_before.as_millisecond())
+        .fetch_optional(&mut *write)
+        .await?;
+        write.commit().await?;
+        Ok(id)
     }
 }
 
@@ -223,10 +258,10 @@ impl Reader {
         let (json, title, note, tags, pinned_at_ms, created_at_ms, deleted_at_ms) =
             row.ok_or_else(|| SWEEP.missed(id))?;
         if let Some(at) = deleted_at_ms {
-            return Err(SWEEP.gone(id, at, json.is_some()));
+            return Err(SWEEP.gone(self.pool(), id, at).await);
         }
         let sweep = Sweep::parse(json.as_deref().unwrap_or_default()).map_err(|errors| StoreError::Damaged {
-            what: SWEEP.what,
+            what: SWEEP.what(),
             detail: errors.first().map(ToString::to_string).unwrap_or_default(),
         })?;
         let tags = serde_json::from_str(&tags).map_err(|error| SWEEP.damaged(&error))?;
@@ -238,10 +273,10 @@ impl Reader {
     pub(crate) async fn sweeps(&self, wanted: &Wanted) -> Result<SweepList, StoreError> {
         let found = self.page(&SWEEPS, wanted).await?;
         let rows: Vec<LineRow> = sqlx::query_as(
+            // Its size stands behind its JSON, which the index spares.
             "SELECT id, title, axes, points, created_at_ms, note, tags_json, pinned_at_ms, deleted_at_ms,
                     (SELECT count(*) FROM sweep_point WHERE sweep_id = sweep.id AND engine = ?1) AS done,
-                    coalesce(length(sweep_json), 0)
-                        + coalesce((SELECT sum(length(row_json)) FROM sweep_point WHERE sweep_id = sweep.id), 0) AS bytes
+                    (SELECT sized.bytes FROM sweep AS sized INDEXED BY sweep_by_size WHERE sized.id = sweep.id) AS bytes
              FROM sweep WHERE id IN (SELECT value FROM json_each(?2))",
         )
         .bind(ENGINE)

@@ -11,11 +11,13 @@ use jiff::Timestamp;
 use planner::scenario::PlannerKind;
 
 use super::kept::Kept;
-use super::{Order, Reader, Shelf, StoreError, Wanted, Writer};
+use super::{Kind, Order, Reader, Shelf, StoreError, Wanted, Writer};
 use crate::clock::rfc3339;
 use crate::traces::import::Prepared;
 
-const TRACE: Kept = Kept { what: "trace", table: "trace", name: "name" };
+const TRACE: Kept = Kept { kind: Kind::Trace, table: "trace", name: "name", whole: "overview IS NOT NULL" };
+/// Parts and blocks of names that are deleted in one transaction, so that others write in between.
+const PARTS_AT_ONCE: i64 = 256;
 
 /// The list of traces.
 pub(crate) const TRACES: Shelf = Shelf {
@@ -23,7 +25,7 @@ pub(crate) const TRACES: Shelf = Shelf {
     text: "name || ' ' || coalesce(note, '') || ' ' || tags_json || ' ' || format || ' ' || id",
     tags: "tags_json",
     listed: "1",
-    can_return: "deleted_at_ms IS NOT NULL AND overview IS NOT NULL",
+    can_return: TRACE.whole,
     stored: "SELECT coalesce(sum(stored_bytes), 0) FROM trace WHERE deleted_at_ms IS NULL",
     deleted: "SELECT coalesce(sum(stored_bytes), 0) FROM trace WHERE deleted_at_ms IS NOT NULL",
     orders: &[
@@ -85,7 +87,7 @@ impl Writer {
              VALUES (?, ?, '[]', ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
         )
         .bind(id)
-        .bind(sent.name.as_deref().unwrap_or(TRACE.what))
+        .bind(sent.name.as_deref().unwrap_or(TRACE.what()))
         .bind(sent.run.as_deref())
         .bind(sent.rank.or(prepared.rank))
         .bind(sent.scenario.as_deref())
@@ -164,37 +166,52 @@ impl Writer {
     /// Brings a deleted trace back, unless it was purged; one that is not deleted stays.
     pub(crate) async fn restore_trace(&self, id: &str) -> Result<(), StoreError> {
         let mut write = self.begin().await?;
-        TRACE.restore(&mut write, id, "overview IS NOT NULL").await?;
+        TRACE.restore(&mut write, id, "").await?;
         write.commit().await
     }
 
-    /// Drops what was deleted before a time, leaving a word of it. Says how many.
-    pub(crate) async fn purge_traces(&self, before: Timestamp) -> Result<u64, StoreError> {
-        let mut write = self.begin().await?;
-        for table in ["trace_chunk", "trace_names"] {
-            let delete = match table {
-                "trace_chunk" => sqlx::query(
-                    "DELETE FROM trace_chunk WHERE trace_id IN
-                         (SELECT id FROM trace WHERE deleted_at_ms < ? AND overview IS NOT NULL)",
-                ),
-                _ => sqlx::query(
-                    "DELETE FROM trace_names WHERE trace_id IN
-                         (SELECT id FROM trace WHERE deleted_at_ms < ? AND overview IS NOT NULL)",
-                ),
-            };
-            // However many parts they had.
-            delete.bind(before.as_millisecond()).execute(&mut *write).await?;
+    /// Forgets for good what was deleted before a time, leaving a word of it. Says how many traces went.
+    pub(crate) async fn forget_traces(&self, deleted_before: Timestamp) -> Result<u64, StoreError> {
+        let mut forgotten = 0;
+        while let Some(id) = self.begin_to_forget_trace(deleted_before).await? {
+            // The same bytes may come anew meanwhile: then the parts are those of the new trace, and the old ones went with its row.
+            for statement in [
+                "DELETE FROM trace_chunk WHERE rowid IN (
+                     SELECT trace_chunk.rowid FROM trace JOIN trace_chunk ON trace_id = id
+                     WHERE id = ?1 AND overview IS NULL LIMIT ?2)",
+                "DELETE FROM trace_names WHERE rowid IN (
+                     SELECT trace_names.rowid FROM trace JOIN trace_names ON trace_id = id
+                     WHERE id = ?1 AND overview IS NULL LIMIT ?2)",
+            ] {
+                self.in_parts(statement, &id, PARTS_AT_ONCE).await?;
+            }
+            let mut write = self.begin().await?;
+            // None where it came anew.
+            sqlx::query("UPDATE trace SET stored_bytes = 0 WHERE id = ? AND overview IS NULL")
+                .bind(&id)
+                .execute(&mut *write)
+                .await?;
+            write.commit().await?;
+            forgotten += 1;
         }
-        let purged = sqlx::query(
-            "UPDATE trace SET stored_bytes = 0, report_json = NULL, overview = NULL, action_columns = NULL,
-                 counter_columns = NULL WHERE deleted_at_ms < ? AND overview IS NOT NULL",
+        Ok(forgotten)
+    }
+
+    /// Takes the head from the trace that is to be forgotten next, so that nothing half-gone can be brought back.
+    async fn begin_to_forget_trace(&self, deleted_before: Timestamp) -> Result<Option<String>, StoreError> {
+        let mut write = self.begin().await?;
+        let id = sqlx::query_scalar(
+            "UPDATE trace SET report_json = NULL, overview = NULL, action_columns = NULL, counter_columns = NULL
+             WHERE id = (
+                 SELECT id FROM trace WHERE deleted_at_ms < ? AND (overview IS NOT NULL OR stored_bytes > 0)
+                 ORDER BY deleted_at_ms LIMIT 1)
+             RETURNING id",
         )
-        .bind(before.as_millisecond())
-        .execute(&mut *write)
-        .await?
-        .rows_affected();
+        .bind(deleted_before.as_millisecond())
+        .fetch_optional(&mut *write)
+        .await?;
         write.commit().await?;
-        Ok(purged)
+        Ok(id)
     }
 }
 
@@ -261,7 +278,7 @@ impl Reader {
             .await?
             .ok_or_else(|| TRACE.missed(id))?;
         match row.deleted_at_ms {
-            Some(at) => Err(TRACE.gone(id, at, false)),
+            Some(at) => Err(TRACE.gone(self.pool(), id, at).await),
             None => summary(row),
         }
     }

@@ -44,6 +44,18 @@ impl Reader {
         usage(&mut *self.pool().acquire().await?).await
     }
 
+    /// Whether it holds as much as it may.
+    ///
+    /// # Errors
+    /// That cannot be read, which says nothing of how full it is.
+    pub(crate) async fn is_full(&self) -> Result<bool, StoreError> {
+        match self.room_for(0).await {
+            Ok(()) => Ok(false),
+            Err(StoreError::Quota { .. }) => Ok(true),
+            Err(error) => Err(error),
+        }
+    }
+
     /// Refuses content of so many bytes before it comes, as storing it would.
     pub async fn room_for(&self, bytes: u64) -> Result<(), StoreError> {
         let Some(quota) = self.quota() else { return Ok(()) };

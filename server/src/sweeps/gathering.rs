@@ -10,14 +10,14 @@ use crate::store::{Store, StoreError};
 
 /// Lines of a file that belong to its sweep, until they are stored.
 #[derive(Debug)]
-pub struct Lines<'a> {
-    sheet: &'a Sheet,
+pub struct Lines {
+    sheet: Sheet,
     rows: BTreeMap<u32, (PointRow, String)>,
 }
 
-impl<'a> Lines<'a> {
+impl Lines {
     /// None yet.
-    pub const fn new(sheet: &'a Sheet) -> Self {
+    pub const fn new(sheet: Sheet) -> Self {
         Self { sheet, rows: BTreeMap::new() }
     }
 
@@ -39,8 +39,8 @@ impl<'a> Lines<'a> {
     }
 
     /// The file that they come from.
-    pub const fn sheet(&self) -> &'a Sheet {
-        self.sheet
+    pub const fn sheet(&self) -> &Sheet {
+        &self.sheet
     }
 
     /// They are stored.
@@ -61,8 +61,8 @@ impl<'a> Lines<'a> {
 }
 
 /// Stores the lines so far, with their sweep where it is not there yet. What is there already stays as it is.
-pub async fn store(store: &Store, lines: &Lines<'_>, now: Timestamp) -> Result<Gathered, StoreError> {
-    let sheet = lines.sheet;
+pub async fn store(store: &Store, lines: &Lines, now: Timestamp) -> Result<Gathered, StoreError> {
+    let sheet = &lines.sheet;
     let (sweep, engine) = (&sheet.sweep, sheet.heading.engine.as_str());
     store.writer().store_sweep(sweep, now).await?;
     let id = sweep.id();

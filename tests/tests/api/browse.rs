@@ -457,7 +457,8 @@ async fn the_answer_of_an_older_engine_stays_beside_the_new_one() {
     planning.outcome.results.retain(|result| result.planner == kept);
     planning.timelines.retain(|planned| planned.planner == kept);
     let then = "2026-01-01T00:00:00Z".parse().unwrap();
-    house.store.writer().store_outcome(&planning, &[], then).await.unwrap();
+    let older = server::store::NewOutcome::pack(planning, &[]);
+    house.store.writer().store_outcome(&older, then).await.unwrap();
     house.plan(&id).await;
 
     let list: Value = house.get(&api::path::engine_answers(&id)).await.json();

@@ -5,6 +5,8 @@ mod accuracy;
 mod browse;
 mod comparison;
 mod datasets;
+mod deletion;
+mod imports;
 mod jobs;
 mod migrations;
 mod openapi;

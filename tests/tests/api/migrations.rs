@@ -10,7 +10,7 @@ use sqlx::sqlite::{SqliteConnectOptions, SqliteConnection};
 use sqlx::{ConnectOptions, Connection};
 
 /// What each version's server had stored; later ones hold what the earlier ones had, too.
-const ROWS: [(i64, &str); 9] = [
+const ROWS: [(i64, &str); 10] = [
     (1, include_str!("migrations/0001.sql")),
     (2, include_str!("migrations/0002.sql")),
     (3, include_str!("migrations/0003.sql")),
@@ -20,6 +20,7 @@ const ROWS: [(i64, &str); 9] = [
     (7, include_str!("migrations/0007.sql")),
     (8, include_str!("migrations/0008.sql")),
     (9, include_str!("migrations/0009.sql")),
+    (10, include_str!("migrations/0010.sql")),
 ];
 
 async fn connect(path: &Path) -> SqliteConnection {
@@ -101,7 +102,7 @@ async fn a_database_of_every_version_is_opened_with_what_it_holds() {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("planscope.db");
         database_of(version, &path, &contents).await;
-        assert_eq!(faults(&path).await, (vec![], version < 9), "version {version}");
+        assert_eq!(faults(&path).await, (vec![], version < 10), "version {version}");
 
         let house = House::upon(folder, Settings::default()).await;
         // What was there from the first version on has what later ones give it.
@@ -132,6 +133,9 @@ async fn a_database_of_every_version_is_opened_with_what_it_holds() {
         if version >= 8 {
             let sweep: Value = house.get(&api::path::sweep(&contents.sweep.0)).await.json();
             assert_eq!(sweep["title"], "two sizes", "version {version}: {sweep}");
+            let list: Value = house.get(api::path::SWEEPS).await.json();
+            let bytes = contents.sweep.1.len() + r#"{"of":"an older engine, µ"}"#.len();
+            assert_eq!(list["stored_bytes"], json!(bytes), "version {version}");
         }
         let left = house.store.reader().left_jobs().await.unwrap();
         assert_eq!(left.len(), usize::from(version >= 7), "version {version}");
@@ -156,15 +160,22 @@ async fn a_database_of_a_later_version_is_not_touched() {
     assert!(error.to_string().contains("9999"), "{error}");
 }
 
-/// Outcomes have tens of thousands of bytes each, and the list of plans sums up their sizes at every look.
+/// Outcomes have tens of thousands of bytes each, sweeps up to millions, and lists sum up their sizes at every look.
 #[tokio::test]
-async fn sizes_are_summed_up_without_reading_outcomes() {
+async fn sizes_are_summed_up_without_reading_what_has_them() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("planscope.db");
     Store::open(&path).await.unwrap().close().await;
     let mut connection = connect(&path).await;
-    let plan = "EXPLAIN QUERY PLAN SELECT coalesce(sum(bytes), 0) FROM outcome";
-    let (_, _, _, detail): (i64, i64, i64, String) = sqlx::query_as(plan).fetch_one(&mut connection).await.unwrap();
-    assert!(detail.contains("COVERING INDEX outcome_by_size"), "{detail}");
+    for (query, index) in [
+        ("SELECT coalesce(sum(bytes), 0) FROM outcome", "outcome_by_size"),
+        ("SELECT coalesce(sum(bytes), 0) FROM sweep", "sweep_by_size"),
+        ("SELECT coalesce(sum(bytes), 0) FROM sweep WHERE deleted_at_ms IS NOT NULL", "sweep_deleted"),
+        ("SELECT bytes FROM sweep INDEXED BY sweep_by_size WHERE id = 'a'", "sweep_by_size"),
+    ] {
+        let plan = sqlx::AssertSqlSafe(format!("EXPLAIN QUERY PLAN {query}"));
+        let (_, _, _, detail): (i64, i64, i64, String) = sqlx::query_as(plan).fetch_one(&mut connection).await.unwrap();
+        assert!(detail.contains(&format!("COVERING INDEX {index}")), "{query}: {detail}");
+    }
     connection.close().await.unwrap();
 }

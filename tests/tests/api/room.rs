@@ -119,6 +119,35 @@ async fn a_full_disk_is_told_and_used_again_when_it_has_room() {
     assert_eq!(house.post(api::path::DATASETS, lengths).await.status, 201);
 }
 
+/// A trainer loses nothing: it is refused, and sends again from where the server stands.
+#[tokio::test]
+async fn a_log_that_met_a_full_disk_goes_on_where_it_was() {
+    let log = include_str!("runs/train.log");
+    let house = House::open().await;
+    let opened: Value = house.post(api::path::RUNS, "{}").await.json();
+    let (run, token) = (opened["run"].as_str().unwrap(), opened["ingest_token"].as_str().unwrap());
+    let sends = async |offset: usize, bytes: String| {
+        let request = Request::patch(format!("{}?offset={offset}", api::path::run_log(run)));
+        let request = request.header("authorization", format!("Bearer {token}")).body(Body::from(bytes));
+        house.send(request.unwrap()).await
+    };
+    // In the middle of a line.
+    assert_eq!(sends(0, log[..1111].to_owned()).await.status, 204);
+    let mut write = house.store.writer().begin().await.unwrap();
+    let pages: i64 = sqlx::query_scalar("PRAGMA page_count").fetch_one(&mut *write).await.unwrap();
+    let least = sqlx::AssertSqlSafe(format!("PRAGMA max_page_count = {pages}"));
+    sqlx::query(least).execute(&mut *write).await.unwrap();
+    write.commit().await.unwrap();
+    let rest = format!("{}\n{}", &log[1111..], "a long line\n".repeat(20_000));
+    let problem = sends(1111, rest.clone()).await.problem();
+    assert_eq!((problem.status, &*problem.kind), (507, "/problems/disk-full"));
+    assert_eq!(sends(1111, rest.clone()).await.status, 204);
+    assert_eq!(house.get(&api::path::run_log(run)).await.text(), format!("{}{rest}", &log[..1111]));
+    assert_eq!(house.post(&api::path::run_finish(run), r#"{"exit_code": 0}"#).await.status, 204);
+    let detail: Value = house.get(&api::path::run(run)).await.json();
+    assert_eq!((&detail["summary"]["points"], &detail["summary"]["last_step"]), (&json!(6), &json!(5)));
+}
+
 #[tokio::test]
 async fn what_is_counted_is_told_to_whoever_has_the_token() {
     const TOKEN: &str = "0123456789abcdef";

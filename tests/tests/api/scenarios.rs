@@ -121,23 +121,29 @@ async fn prefixes_find_one_scenario_or_say_why_not() {
 }
 
 #[tokio::test]
-async fn old_drafts_go_and_kept_scenarios_stay() {
+async fn old_drafts_go_and_kept_ones_and_those_in_use_stay() {
     let house = House::open().await;
     let kept = house.store(&house::scenario()).await;
     house.post(&api::path::keep(&kept), "").await;
-    let mut first_draft = String::new();
-    for seed in 0..501 {
+    let mut drafts = Vec::new();
+    for seed in 0..503 {
         house.clock.advance(Duration::from_secs(1));
         let mut scenario = house::scenario();
         scenario["seed"] = json!(1000 + seed);
-        let id = house.store(&scenario).await;
-        if seed == 0 {
-            first_draft = id;
+        drafts.push(house.store(&scenario).await);
+        // The first two are what a run and a trace are held against.
+        if seed == 1 {
+            let run = json!({"scenario": drafts[0]}).to_string();
+            assert_eq!(house.post(api::path::RUNS, run).await.status, 201);
+            let events = json!([{"ph": "X", "name": "gemm", "pid": 0, "tid": 1, "ts": 0.0, "dur": 10.0}]).to_string();
+            let upload = format!("{}?scenario={}", api::path::TRACES, drafts[1]);
+            assert_eq!(house.post(&upload, events).await.status, 201);
         }
     }
-    assert_eq!(house.get(&api::path::scenario(&first_draft)).await.status, 404);
-    assert_eq!(house.get(&api::path::scenario(&kept)).await.status, 200);
-    assert_eq!(harness_count(&house, "SELECT count(*) FROM scenario WHERE kept = 0").await, 500);
+    for (id, status) in [(&drafts[0], 200), (&drafts[1], 200), (&drafts[2], 404), (&drafts[3], 200), (&kept, 200)] {
+        assert_eq!(house.get(&api::path::scenario(id)).await.status, status);
+    }
+    assert_eq!(harness_count(&house, "SELECT count(*) FROM scenario WHERE kept = 0").await, 502);
     // Drafts do not stand in the list.
     let list: Value = house.get(api::path::SCENARIOS).await.json();
     assert_eq!(list["scenarios"].as_array().unwrap().len(), 1);

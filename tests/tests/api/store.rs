@@ -5,7 +5,7 @@ use std::str::FromStr;
 use std::time::Duration;
 
 use harness::House;
-use server::store::{Store, StoreError};
+use server::store::{NewOutcome, Store, StoreError};
 use sqlx::sqlite::{SqliteConnectOptions, SqliteConnection};
 use sqlx::{ConnectOptions, Connection};
 
@@ -95,7 +95,8 @@ async fn an_outcome_of_a_scenario_that_went_is_not_stored() {
     let valid = ValidScenario::new(scenario, &NoDatasets).unwrap();
     let planning = engines::instant(&std::sync::Arc::default())(&valid, &mut Unobserved).unwrap();
     let now = moment();
-    let error = house.store.writer().store_outcome(&planning, &[], now).await.unwrap_err();
+    let outcome = NewOutcome::pack(planning, &[]);
+    let error = house.store.writer().store_outcome(&outcome, now).await.unwrap_err();
     assert!(matches!(error, StoreError::Unknown { what: "scenario", .. }), "{error}");
     assert!(!house.store.reader().is_answered(valid.id().as_str()).await.unwrap());
 }

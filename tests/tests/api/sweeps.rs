@@ -7,6 +7,7 @@ use planner::engine::Unobserved;
 use planner::scenario::validate::NoDatasets;
 use planner::sweep::{Heading, Shard, Sweep};
 use serde_json::{Value, json};
+use server::store::verify;
 
 /// Four points of one small scenario: no node is no scenario.
 fn written() -> Value {
@@ -140,6 +141,40 @@ async fn a_restarted_server_goes_on_and_a_deleted_sweep_comes_back() {
     assert_eq!(house.get(&api::path::sweep(&id)).await.status, 410);
     assert_eq!(house.post(&api::path::sweep_restore(&id), "").await.status, 200);
     assert_eq!(house.get(&api::path::sweep(&id)).await.status, 200);
+}
+
+/// Rows are counted as they come, so that a list need not read them.
+#[tokio::test]
+async fn a_list_says_how_large_a_sweep_is() {
+    let house = House::open().await;
+    let mut titled = written();
+    titled["title"] = json!("small µ");
+    let id = stored(&house, &titled).await;
+    let listed = async |query: &str| {
+        let list: Value = house.get(&format!("{}{query}", api::path::SWEEPS)).await.json();
+        let bytes =
+            list["sweeps"].as_array().unwrap().iter().map(|sweep| sweep["bytes"].as_u64().unwrap()).sum::<u64>();
+        (bytes, list["stored_bytes"].as_u64().unwrap(), list["deleted_bytes"].as_u64().unwrap())
+    };
+    let empty = listed("").await.0;
+    let rows = sheet(&titled, "1/2");
+    let added: usize = rows.lines().skip(1).map(str::len).sum();
+    for _ in 0..2 {
+        house.post(&api::path::sweep_points(&id), rows.clone()).await;
+        let bytes = empty + added as u64;
+        assert_eq!(listed("").await, (bytes, bytes, 0));
+        assert_eq!(verify(&house.path("planscope.db")).await.unwrap().faults, []);
+        // Deleted and stored again it has its rows.
+        house.delete(&api::path::sweep(&id)).await;
+        assert_eq!(listed("?deleted=true").await, (bytes, bytes, bytes));
+        assert_eq!(stored(&house, &titled).await, id);
+    }
+    house.delete(&api::path::sweep(&id)).await;
+    house.clock.advance(Duration::from_hours(24 * 30 + 1));
+    server::forgetting::round(&house.app, true).await.unwrap();
+    assert_eq!(listed("").await, (0, 0, 0));
+    assert_eq!(stored(&house, &titled).await, id);
+    assert_eq!(listed("").await, (empty, empty, 0));
 }
 
 #[tokio::test]

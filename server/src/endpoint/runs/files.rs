@@ -1,9 +1,11 @@
 //! Whole log files become runs.
 
+use std::sync::Arc;
+
 use api::run::{RunDetail, RunOrigin};
 use axum::body::Bytes;
-use axum::extract::rejection::{BytesRejection, QueryRejection};
-use axum::extract::{Query, State};
+use axum::extract::rejection::QueryRejection;
+use axum::extract::{FromRequest, Query, Request, State};
 use axum::http::HeaderMap;
 use planner::scenario::{FieldError, PlannerKind};
 use serde::{Deserialize, Serialize};
@@ -12,6 +14,7 @@ use utoipa::IntoParams;
 
 use super::{held_against, request_key, unnamed};
 use crate::app::Shared;
+use crate::endpoint::said_bytes;
 use crate::error::{Answer, ApiError};
 use crate::label;
 use crate::live::{Token, run_id};
@@ -47,15 +50,18 @@ pub(crate) struct Options {
         (status = 410, description = "Stored before by the same request, and deleted"),
         (status = 413, description = "More than 256 MiB"),
         (status = 422, description = "It is no log, fields are wrong, or the key came with another request"),
+        (status = 503, description = "Other files are being read; try again after a while"),
     )
 )]
 pub(crate) async fn import(
     State(app): Shared,
     options: Result<Query<Options>, QueryRejection>,
     headers: HeaderMap,
-    body: Result<Bytes, BytesRejection>,
+    request: Request,
 ) -> Result<Answer<RunDetail>, ApiError> {
     let Query(options) = options?;
+    let room = app.imports.room(said_bytes(&headers), LARGEST_LOG).await?;
+    let body = Bytes::from_request(request, &()).await;
     let body = body.map_err(|rejection| ApiError::body(&rejection, LARGEST_LOG))?;
     let key = match request_key(&headers)? {
         None => None,
@@ -87,9 +93,20 @@ pub(crate) async fn import(
         token: Token::draw().hash(),
         key: None,
     };
+    let turn = app.imports.turn().await?;
+    let id = run.id.clone();
+    let importing = Arc::clone(&app);
+    // A task of its own: where the connection breaks, the run is made whole nevertheless, and found by its key.
+    let imported = tokio::spawn(async move {
+        let imported = importing.live.import(&run, key, body).await;
+        drop((turn, room));
+        imported
+    });
+    let imported =
+        imported.await.map_err(|error| ApiError::Fault(format!("an import stopped unexpectedly: {error}")))?;
     let reader = app.store.reader();
-    match app.live.import(&run, key, body).await? {
-        Opened::New => Ok(Answer::Created(api::path::run(&run.id), reader.run(&run.id, now).await?)),
+    match imported? {
+        Opened::New => Ok(Answer::Created(api::path::run(&id), reader.run(&id, now).await?)),
         // The same request was faster on another connection.
         Opened::Known(id) => Ok(Answer::Present(reader.run(&id, now).await?)),
         Opened::OtherRequest => Err(ApiError::KeyReused),

@@ -65,7 +65,8 @@ pub(crate) async fn end(
 ///
 /// Bytes that are stored already are compared and skipped, so that sending again is safe. The body may go on as long as the
 /// job does: bytes are stored within a quarter of a second, and only 60 s without a byte end the request. A request that
-/// says its size has at most 8 MiB, the log of a run 2 GiB; of lines longer than 64 KiB nothing is read.
+/// says its size has at most 8 MiB, the log of a run 2 GiB; of lines longer than 64 KiB nothing is read. A token that ends while the
+/// body comes ends the request.
 #[utoipa::path(
     method(patch, put), path = "/api/v1/runs/{run}/log", tag = "runs",
     params(("run" = String, Path, description = "Identifier"), Place),
@@ -74,7 +75,7 @@ pub(crate) async fn end(
         (status = 204, description = "Stored; the end of the file stands in Upload-Offset"),
         (status = 400, description = "The query is malformed, or the body broke off; what came of it is stored"),
         (status = 401, description = "The token of the run, or the server's, is needed"),
-        (status = 403, description = "The token is not good for this run"),
+        (status = 403, description = "The token is not good for this run, or no longer"),
         (status = 404, description = "Unknown"),
         (status = 409, description = "gap: go on from Upload-Offset; diverged: open the next file; not-live: the log was imported"),
         (status = 410, description = "Deleted"),
@@ -89,7 +90,7 @@ pub(crate) async fn append(
     request: Request,
 ) -> Result<LogStored, ApiError> {
     let Query(place) = place?;
-    authorise(&app, &run, request.headers()).await?;
+    let token = authorise(&app, &run, request.headers()).await?;
     let limits = app.live.limits();
     if request.body().size_hint().exact().is_some_and(|bytes| bytes > limits.request_bytes) {
         return Err(ApiError::LargeRequest(limits.request_bytes >> 20));
@@ -103,6 +104,7 @@ pub(crate) async fn append(
         waiting: Vec::new(),
         app: Arc::clone(&app),
         run,
+        token,
     };
     let body = request.into_body().into_data_stream();
     // A task of its own: where the connection breaks, what came until then is stored nevertheless.
@@ -176,23 +178,28 @@ pub(crate) async fn finish(
     Ok(Deleted)
 }
 
-/// Lets whoever has the server's token or one of the run's. Whether there is such a run is said to those alone.
-async fn authorise(app: &App, run: &str, headers: &HeaderMap) -> Result<(), ApiError> {
+/// Lets whoever has the server's token or one of the run's, and answers the hash of the latter. Whether there is such a run is said to
+/// those alone.
+async fn authorise(app: &App, run: &str, headers: &HeaderMap) -> Result<Option<[u8; 32]>, ApiError> {
     if app.access.carries_token(headers) {
-        return Ok(());
+        return Ok(None);
     }
-    let token = bearer(headers).ok_or(ApiError::NoRunToken)?;
-    if app.store.reader().run_admits(run, &Token::hash_of(token)).await? {
-        Ok(())
-    } else {
-        Err(ApiError::WrongRunToken)
-    }
+    let token = Token::hash_of(bearer(headers).ok_or(ApiError::NoRunToken)?);
+    admit(app, run, &token).await?;
+    Ok(Some(token))
+}
+
+/// Refuses a token that is not good for the run, or is no longer.
+async fn admit(app: &App, run: &str, token: &[u8; 32]) -> Result<(), ApiError> {
+    if app.store.reader().run_admits(run, token).await? { Ok(()) } else { Err(ApiError::WrongRunToken) }
 }
 
 /// Bytes on their way into a log.
 struct Upload {
     app: Arc<App>,
     run: String,
+    /// Hash of the token of the run that it came with, if it was not the server's.
+    token: Option<[u8; 32]>,
     file: u32,
     /// Byte of the file at which the waiting ones begin.
     offset: u64,
@@ -264,6 +271,10 @@ impl Upload {
     }
 
     async fn put(&mut self, piece: Vec<u8>) -> Result<(), ApiError> {
+        // A stream goes on for days, and its token may end before.
+        if let Some(token) = &self.token {
+            admit(&self.app, &self.run, token).await?;
+        }
         let piece = Bytes::from(piece);
         let end = self.app.live.append(&self.run, Some(self.file), self.offset, &piece).await?;
         self.offset += piece.len() as u64;

@@ -14,8 +14,9 @@ use ingest::trace::levels::{Span, level_for};
 use serde::Deserialize;
 use utoipa::IntoParams;
 
-use super::{off_thread, overview};
+use super::overview;
 use crate::app::{App, Shared};
+use crate::endpoint::off_thread;
 use crate::error::ApiError;
 use crate::store::ChunkQuery;
 use crate::traces::BLOCK_NAMES;

@@ -15,10 +15,11 @@ use planner::timeline::Timeline;
 use serde::Deserialize;
 use utoipa::IntoParams;
 
-use super::super::outcomes::decode;
+use super::super::outcomes::{decode, written};
 use super::super::scenarios::find;
-use super::{off_thread, overview, planner_of};
+use super::{overview, planner_of};
 use crate::app::{App, Shared};
+use crate::endpoint::off_thread;
 use crate::error::ApiError;
 use crate::traces::observed::{Actions, Part, Together, together};
 use crate::traces::packed::unpack;
@@ -127,10 +128,14 @@ pub(crate) async fn timeline(
         .get(ACCEPT)
         .and_then(|accept| accept.to_str().ok())
         .is_some_and(|accept| accept.contains("application/json") && !accept.contains(TIMELINE_MEDIA_TYPE));
-    if wants_json {
-        return Ok((vary, Json(rows.timeline)).into_response());
-    }
-    Ok((vary, [(CONTENT_TYPE, TIMELINE_MEDIA_TYPE)], api::timeline::encode(&rows.timeline)).into_response())
+    let (kind, bytes) = off_thread(move || {
+        if wants_json {
+            return Ok(("application/json", written(&rows.timeline)?));
+        }
+        Ok((TIMELINE_MEDIA_TYPE, api::timeline::encode(&rows.timeline)))
+    })
+    .await?;
+    Ok((vary, [(CONTENT_TYPE, kind)], bytes).into_response())
 }
 
 /// What an observed iteration is held against.
@@ -173,7 +178,7 @@ pub(crate) async fn alignment(
     let trace = app.store.reader().trace(&id).await?;
     let (scenario, planner) = plan_of(&app, &trace, &options).await?;
     let iteration = options.iteration.unwrap_or(0);
-    let simulated = decode(&app.store.reader().timeline(&scenario, planner, iteration).await?)?;
+    let simulated = app.store.reader().timeline(&scenario, planner, iteration).await?;
     let observed_iteration = options.observed.unwrap_or(0);
     let together = observed(&app, &id).await?;
     let (rows, mut notes) = rows(together, observed_iteration, speed).await?;
@@ -183,7 +188,7 @@ pub(crate) async fn alignment(
             rows.clipped
         ));
     }
-    let aligned = off_thread(move || Ok(aligned::align(&rows.timeline, &simulated))).await?;
+    let aligned = off_thread(move || Ok(aligned::align(&rows.timeline, &decode(&simulated)?))).await?;
     Ok(Json(Alignment { scenario, planner, iteration, observed_iteration, aligned, notes }))
 }
 

@@ -40,7 +40,7 @@ pub(crate) const RUNS: Shelf = Shelf {
     text: "name || ' ' || coalesce(note, '') || ' ' || id || ' ' || coalesce((SELECT group_concat(tag, ' ') FROM run_tag WHERE run_id = run.id), '')",
     tags: "(SELECT json_group_array(tag) FROM run_tag WHERE run_id = run.id)",
     listed: "1",
-    can_return: "deleted_at_ms IS NOT NULL AND name <> ''",
+    can_return: RUN.whole,
     stored: "SELECT coalesce(sum(bytes), 0) FROM run",
     deleted: "SELECT coalesce(sum(bytes), 0) FROM run WHERE deleted_at_ms IS NOT NULL",
     orders: &[
@@ -103,7 +103,7 @@ struct SummaryRow {
 
 impl SummaryRow {
     fn summary(self) -> Result<(RunSummary, String), StoreError> {
-        let damaged = |detail: &str| StoreError::Damaged { what: RUN.what, detail: detail.to_owned() };
+        let damaged = |detail: &str| StoreError::Damaged { what: RUN.what(), detail: detail.to_owned() };
         let summary = RunSummary {
             id: self.id,
             name: self.name,
@@ -144,6 +144,14 @@ impl Reader {
         Ok(count.unsigned_abs())
     }
 
+    /// Rehearsals without an end.
+    pub(crate) async fn open_rehearsals(&self) -> Result<Vec<String>, StoreError> {
+        let open = sqlx::query_scalar(
+            "SELECT id FROM run WHERE origin = 'rehearsal' AND ended_at_ms IS NULL AND deleted_at_ms IS NULL",
+        );
+        Ok(open.fetch_all(self.pool()).await?)
+    }
+
     /// A page of the runs.
     pub(crate) async fn runs(&self, wanted: &Wanted, now: Timestamp) -> Result<RunList, StoreError> {
         let found = self.page(&RUNS, wanted).await?;
@@ -167,7 +175,7 @@ impl Reader {
             .await?
             .ok_or_else(|| RUN.missed(id))?;
         if let Some(at) = row.deleted_at_ms {
-            return Err(RUN.gone(id, at, false));
+            return Err(RUN.gone(self.pool(), id, at).await);
         }
         let (summary, report) = row.summary()?;
         let report: LogReport = if report == "{}" {
@@ -197,10 +205,10 @@ impl Reader {
         .await?;
         let (deleted, points, retakes, retaken_row, open, state, stalls_at_ms) = row.ok_or_else(|| RUN.missed(id))?;
         if let Some(at) = deleted {
-            return Err(RUN.gone(id, at, false));
+            return Err(RUN.gone(self.pool(), id, at).await);
         }
         let state = RunState::from_id(&state)
-            .ok_or_else(|| StoreError::Damaged { what: RUN.what, detail: "an unknown state".to_owned() })?;
+            .ok_or_else(|| StoreError::Damaged { what: RUN.what(), detail: "an unknown state".to_owned() })?;
         Ok(RunPulse {
             points: points.unsigned_abs(),
             retakes: retakes.unsigned_abs(),

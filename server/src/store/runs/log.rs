@@ -240,7 +240,7 @@ impl Reader {
                 .await?;
         let (origin, ended_at_ms, deleted, points, early) = row.ok_or_else(|| RUN.missed(id))?;
         if let Some(at) = deleted {
-            return Err(RUN.gone(id, at, false));
+            return Err(RUN.gone(self.pool(), id, at).await);
         }
         let files: Vec<i64> = sqlx::query_scalar("SELECT bytes FROM run_file WHERE run_id = ? ORDER BY file")
             .bind(id)
@@ -248,7 +248,7 @@ impl Reader {
             .await?;
         Ok(LogState {
             origin: RunOrigin::from_id(&origin)
-                .ok_or_else(|| StoreError::Damaged { what: RUN.what, detail: "an unknown origin".to_owned() })?,
+                .ok_or_else(|| StoreError::Damaged { what: RUN.what(), detail: "an unknown origin".to_owned() })?,
             files: files.into_iter().map(i64::unsigned_abs).collect(),
             points: (points - early).unsigned_abs(),
             early_points: early.unsigned_abs(),

@@ -79,12 +79,18 @@ async fn datasets(connection: &mut SqliteConnection, verdict: &mut Verdict) -> R
 }
 
 async fn sweeps(connection: &mut SqliteConnection, verdict: &mut Verdict) -> Result<u64, StoreError> {
-    let mut rows =
-        sqlx::query_as::<_, (String, String)>("SELECT id, sweep_json FROM sweep WHERE sweep_json IS NOT NULL")
-            .fetch(connection);
+    let mut rows = sqlx::query_as::<_, (String, String, bool)>(
+        "SELECT id, sweep_json, bytes = length(CAST(sweep_json AS BLOB)) + coalesce((
+                 SELECT sum(length(CAST(row_json AS BLOB))) FROM sweep_point WHERE sweep_id = sweep.id), 0)
+             FROM sweep WHERE sweep_json IS NOT NULL",
+    )
+    .fetch(connection);
     let mut count = 0;
-    while let Some((id, json)) = rows.try_next().await? {
+    while let Some((id, json, is_counted)) = rows.try_next().await? {
         count += 1;
+        if !is_counted {
+            verdict.fault(format!("sweep {id}"), "its bytes are counted wrongly");
+        }
         match Sweep::parse(&json) {
             Ok(sweep) if sweep.id().as_str() == id => {}
             Ok(_) => verdict.fault(format!("sweep {id}"), ANOTHER_ADDRESS),

@@ -1,8 +1,11 @@
 //! Tokens of logs: one run, one token, and no word about other runs.
 
+use std::io;
+
 use api::run::{RunDetail, RunList};
-use axum::body::Body;
+use axum::body::{Body, Bytes};
 use axum::http::Request;
+use futures::stream;
 use harness::{House, Settings};
 use serde_json::{Value, json};
 
@@ -60,6 +63,27 @@ async fn a_new_token_ends_the_old_one() {
     assert_eq!(writes(&house, &trainer.run, Some(&trainer.token)).await.0, 403);
     assert_eq!(writes(&house, &trainer.run, Some(token)).await.0, 204);
     assert_eq!(house.post(&api::path::run_token("unknown"), "").await.problem().status, 404);
+}
+
+/// A stream goes on for days.
+#[tokio::test]
+async fn a_new_token_ends_what_is_sent_under_the_old_one() {
+    let house = House::open().await;
+    let trainer = Trainer::starts(&house).await;
+    let mut events = house.listen(&api::path::run_events(&trainer.run), None).await;
+    let (more, open) = tokio::sync::mpsc::unbounded_channel::<Bytes>();
+    let body =
+        stream::unfold(open, |mut open| async { open.recv().await.map(|piece| (Ok::<_, io::Error>(piece), open)) });
+    let others = async {
+        more.send(Bytes::from_static(&LOG.as_bytes()[..1600])).unwrap();
+        events.next_named("point").await;
+        assert_eq!(house.post(&api::path::run_token(&trainer.run), "").await.status, 200);
+        more.send(Bytes::from_static(&LOG.as_bytes()[1600..])).unwrap();
+        drop(more);
+    };
+    let (reply, ()) = tokio::join!(trainer.sends_to("", Body::from_stream(body)), others);
+    assert_eq!((reply.problem().status, reply.problem().kind.as_str()), (403, "/problems/wrong-token"));
+    assert_eq!(trainer.detail().await.summary.bytes, 1600);
 }
 
 #[tokio::test]

@@ -68,6 +68,27 @@ async fn a_reader_who_lags_is_told_which_rows_to_ask_for() {
     assert_eq!(near.next().await.unwrap().name, "point");
 }
 
+/// A browser that comes back has the row as it was before.
+#[tokio::test]
+async fn a_row_that_was_made_anew_is_told_to_whoever_comes_back() {
+    let house = House::open().await;
+    let trainer = Trainer::starts(&house).await;
+    let path = api::path::run_events(&trainer.run);
+    trainer.sends(0, LOG).await;
+    trainer.finishes(0).await;
+    let early = rows(&mut house.listen(&path, Some("5")).await, 6).await;
+    // The last line goes on after the end of the run.
+    trainer.sends(LOG.len(), " memory: 1 |\ntime (ms) | forward-compute: 777.0\n").await;
+    let anew = trainer.points().await.split_off(5);
+    assert_ne!(early, anew);
+    assert_eq!(rows(&mut house.listen(&path, Some("6")).await, 6).await, anew);
+    // Whoever stands elsewhere hears nothing twice.
+    trainer.sends_to("?file=1", LOG.to_owned()).await;
+    let last = trainer.points().await.last().unwrap().row;
+    let mut later = house.listen(&path, Some(&(last - 1).to_string())).await;
+    assert_eq!(later.next_named("point").await.id, Some(last.to_string()));
+}
+
 #[tokio::test]
 async fn one_stream_carries_several_runs() {
     let house = House::open().await;

@@ -3,9 +3,11 @@
 use std::io::Write;
 use std::time::Duration;
 
-use api::run::{RunDetail, RunList};
-use harness::{House, house};
+use api::run::{RunDetail, RunList, RunOrigin};
+use harness::{House, Settings, house};
+use jiff::{SignedDuration, Timestamp};
 use serde_json::{Value, json};
+use server::store::{RunRow, StoreError};
 
 use super::{LOG, Trainer, whole};
 
@@ -120,10 +122,14 @@ async fn a_deleted_run_comes_back_until_its_days_are_over() {
     assert_eq!(house.post(&api::path::run_restore(&kept.run), "").await.status, 200);
 
     house.clock.advance(Duration::from_hours(24 * 30));
-    assert_eq!(house.app.live.forget_deleted().await.unwrap(), 0);
+    let forget = async || {
+        let before = house.app.live.limits().deleted_before(house.app.clock.now());
+        house.store.writer().forget_runs(before).await.unwrap()
+    };
+    assert_eq!(forget().await, 0);
     house.clock.advance(Duration::from_secs(1));
-    assert_eq!(house.app.live.forget_deleted().await.unwrap(), 1);
-    assert_eq!(house.app.live.forget_deleted().await.unwrap(), 0);
+    assert_eq!(forget().await, 1);
+    assert_eq!(forget().await, 0);
     for reply in [house.post(&api::path::run_restore(&gone.run), "").await, house.get(&api::path::run(&gone.run)).await]
     {
         assert_eq!(reply.problem().status, 410);
@@ -131,6 +137,85 @@ async fn a_deleted_run_comes_back_until_its_days_are_over() {
     let listed = list(&house, "").await;
     assert_eq!((listed.page.total, listed.page.stored_bytes), (1, LOG.len() as u64));
     assert_eq!(kept.points().await.len(), 6);
+}
+
+/// Whoever brings a run back while it is being forgotten gets all of it, or hears that it is gone.
+#[tokio::test]
+async fn a_run_is_brought_back_whole_or_not_at_all() {
+    let house = House::open().await;
+    let trainer = Trainer::starts(&house).await;
+    trainer.sends(0, LOG).await;
+    trainer.finishes(0).await;
+    assert_eq!(house.delete(&api::path::run(&trainer.run)).await.status, 204);
+    house.clock.advance(Duration::from_secs(1));
+    let now = house.app.clock.now();
+    // Writers are served in the order of their coming, so that this one comes behind the first step of forgetting.
+    let first = house.store.writer().begin().await.unwrap();
+    let (writer, run) = (house.store.writer().clone(), trainer.run.clone());
+    let forgetting = tokio::spawn(async move { writer.forget_runs(now).await });
+    tokio::task::yield_now().await;
+    let writer = house.store.writer().clone();
+    let restoring = tokio::spawn(async move { writer.restore_run(&run).await });
+    tokio::task::yield_now().await;
+    first.commit().await.unwrap();
+    forgetting.await.unwrap().unwrap();
+    match restoring.await.unwrap() {
+        Ok(()) => {
+            assert_eq!(house.get(&api::path::run_log(&trainer.run)).await.text(), LOG);
+            assert_eq!(trainer.points().await.len(), 6);
+        }
+        Err(error) => assert!(matches!(error, StoreError::Gone { can_return: false, .. }), "{error}"),
+    }
+}
+
+fn imported(id: &str, origin: RunOrigin) -> RunRow {
+    let name = "a run".to_owned();
+    RunRow { id: id.to_owned(), name, origin, scenario: None, planner: None, token: [0; 32], key: None }
+}
+
+#[tokio::test]
+async fn half_an_import_is_no_run() {
+    let house = House::open().await;
+    let ready: Value = house.get(api::path::READY).await.json();
+    let quota = ready["used_bytes"].as_u64().unwrap() + (5 << 20);
+    let house = house.restarted(Settings { quota: Some(quota), ..Settings::default() }).await;
+    // Its first bytes are stored, not all of them.
+    let log = format!("{LOG}\n{}", "nothing that is a step\n".repeat(300_000));
+    assert_eq!(house.post(api::path::RUN_IMPORT, log).await.problem().kind, "/problems/quota-reached");
+    assert_eq!(list(&house, "?deleted=true").await.page.total, 0);
+    // Not even the moment of a slip is waited for.
+    assert_eq!(house.store.writer().forget_runs(Timestamp::from_second(1).unwrap()).await.unwrap(), 1);
+}
+
+#[tokio::test]
+async fn an_import_under_way_is_not_forgotten_and_one_that_broke_off_is() {
+    let house = House::open().await;
+    let (now, run) = (house.app.clock.now(), imported("an-imported-run1", RunOrigin::Imported));
+    let later = now + SignedDuration::from_hours(1);
+    house.store.writer().open_run(&run, Some(now), now).await.unwrap();
+    assert_eq!(house.store.writer().forget_runs(later).await.unwrap(), 0);
+    assert_eq!(house.post(&api::path::run_restore(&run.id), "").await.problem().deleted.unwrap().restore, None);
+    let house = house.restarted(Settings::default()).await;
+    server::resumption::end_what_broke_off(&house.app).await.unwrap();
+    assert_eq!(house.store.writer().forget_runs(later).await.unwrap(), 1);
+}
+
+/// The server that looked after it is gone, whether it stopped or died.
+#[tokio::test]
+async fn a_rehearsal_ends_with_its_server() {
+    let house = House::open().await;
+    let run = imported("a-rehearsal-run1", RunOrigin::Rehearsal);
+    house.store.writer().open_run(&run, None, house.app.clock.now()).await.unwrap();
+    let log = axum::body::Bytes::from_static(LOG.as_bytes());
+    house.app.live.append(&run.id, None, 0, &log).await.unwrap();
+    let detail = async |house: &House| house.get(&api::path::run(&run.id)).await.json::<RunDetail>().summary;
+    assert_eq!(detail(&house).await.state.id(), "live");
+    let house = house.restarted(Settings::default()).await;
+    server::resumption::end_what_broke_off(&house.app).await.unwrap();
+    let ended = detail(&house).await;
+    assert_eq!((ended.state.id(), ended.exit_code), ("crashed", Some(137)));
+    // The last line has no end but that of the run.
+    assert_eq!((ended.end_reason.as_deref(), ended.points), (Some("the server ended"), 6));
 }
 
 #[tokio::test]
