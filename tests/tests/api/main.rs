@@ -20,3 +20,4 @@ mod studies;
 mod sweeps;
 mod traces;
 mod what_if;
+mod words;
