@@ -374,6 +374,22 @@ impl ApiError {
         }
     }
 
+    /// Whether nothing failed, though the status is one of the server's.
+    fn is_refusal(&self) -> bool {
+        match self {
+            Self::Observation(error) => error.is_cut(),
+            Self::QueueFull(_)
+            | Self::StudiesFull(_)
+            | Self::RehearsalsFull(_)
+            | Self::StreamsFull(_)
+            | Self::Stopping
+            | Self::NoPages
+            | Self::NotReady(_)
+            | Self::Store(StoreError::Quota { .. }) => true,
+            _ => false,
+        }
+    }
+
     /// The problem document.
     fn problem(&self) -> Problem {
         let (kind, status, title) = self.kind();
@@ -424,6 +440,9 @@ impl ApiError {
     }
 }
 
+#[cfg(test)]
+mod tests;
+
 /// Identifiers of candidates.
 fn names(candidates: &[Candidate]) -> String {
     candidates.iter().map(|candidate| candidate.id.as_str()).collect::<Vec<_>>().join(", ")
@@ -455,37 +474,19 @@ fn storage(error: &sqlx::Error) -> (&'static str, StatusCode, &'static str) {
 impl IntoResponse for ApiError {
     fn into_response(self) -> Response {
         let problem = self.problem();
-        if problem.status >= 500
-            && !matches!(
-                self,
-                Self::QueueFull(_)
-                    | Self::StudiesFull(_)
-                    | Self::RehearsalsFull(_)
-                    | Self::StreamsFull(_)
-                    | Self::Stopping
-                    | Self::NoPages
-                    | Self::NotReady(_)
-                    | Self::Store(StoreError::Quota { .. })
-            )
-        {
+        if problem.status >= 500 && !self.is_refusal() {
             tracing::error!(status = problem.status, "{self}");
         }
         let status = StatusCode::from_u16(problem.status).unwrap_or(StatusCode::INTERNAL_SERVER_ERROR);
         let mut response = (status, Json(&problem)).into_response();
         let headers = response.headers_mut();
         headers.insert(CONTENT_TYPE, HeaderValue::from_static(api::path::PROBLEM_MEDIA_TYPE));
+        let is_busy = matches!(status, StatusCode::SERVICE_UNAVAILABLE | StatusCode::TOO_MANY_REQUESTS);
+        // Waiting builds no pages.
+        if is_busy && !matches!(self, Self::NoPages) {
+            headers.insert(RETRY_AFTER, HeaderValue::from_static("5"));
+        }
         match self {
-            Self::QueueFull(_)
-            | Self::StudiesFull(_)
-            | Self::RehearsalsFull(_)
-            | Self::StreamsFull(_)
-            | Self::UploadsFull(_)
-            | Self::Stopping
-            | Self::Store(_)
-                if matches!(status, StatusCode::SERVICE_UNAVAILABLE | StatusCode::TOO_MANY_REQUESTS) =>
-            {
-                headers.insert(RETRY_AFTER, HeaderValue::from_static("5"));
-            }
             Self::Log(
                 LogRefusal::Gap { file, stored }
                 | LogRefusal::Diverged { file, stored }
