@@ -507,7 +507,7 @@ fn log(refusal: &LogRefusal) -> (&'static str, StatusCode, &'static str) {
         LogRefusal::Gap { .. } => ("gap", StatusCode::CONFLICT, "Bytes before these are missing"),
         // Whoever sends does the same about both: he opens the next file.
         LogRefusal::Diverged { .. } | LogRefusal::Closed { .. } => {
-            ("diverged", StatusCode::CONFLICT, "The file is another one than before")
+            (api::run::DIVERGED, StatusCode::CONFLICT, "The file is another one than before")
         }
         LogRefusal::Whole => ("not-live", StatusCode::CONFLICT, "The log takes no more bytes"),
         LogRefusal::Full { .. } | LogRefusal::Files { .. } => {
