@@ -64,11 +64,6 @@ pub fn sweep_cancel(id: &str) -> String {
     format!("{SWEEPS}/{id}/cancel")
 }
 
-/// GET: server-sent events of a sweep's progress.
-pub fn sweep_events(id: &str) -> String {
-    format!("{SWEEPS}/{id}/events")
-}
-
 /// GET: a page of the rows of a sweep. POST: take rows in that others have planned.
 pub fn sweep_points(id: &str) -> String {
     format!("{SWEEPS}/{id}/points")

@@ -17,8 +17,8 @@ use crate::shelf::ListPage;
 pub const UPLOAD_OFFSET: &str = "upload-offset";
 /// Header that says which file of a log is spoken of; without `?file=` it is the latest.
 pub const UPLOAD_FILE: &str = "upload-file";
-/// Type of the problem that says that the bytes sent differ from those stored: the file was rotated or written anew.
-pub const DIVERGED: &str = "/problems/diverged";
+/// Kind of the problem that says that the bytes sent differ from those stored: the file was rotated or written anew.
+pub const DIVERGED: &str = "diverged";
 
 /// A run to be opened.
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
@@ -296,9 +296,9 @@ impl ClientCommands {
                  set -- $(curl -fsSI {bearer} \"$U\" | tr -d '\\r' | awk 'tolower($1)==\"upload-offset:\"{{o=$2}} \
                  tolower($1)==\"upload-file:\"{{f=$2}} END{{if(o!=\"\")print f, o}}'); \
                  if [ $# = 2 ] && [ -f \"$LOG\" ]; then A=$(($2 > 1024 ? $2 - 1024 : 0)); \
-                 if [ $(wc -c <\"$LOG\") -lt $2 ]; then R=/problems/diverged; \
+                 if [ $(wc -c <\"$LOG\") -lt $2 ]; then R=/problems/{DIVERGED}; \
                  else R=$(tail -c +$((A + 1)) \"$LOG\" | put $1 $A); fi; \
-                 case \"$R\" in */problems/diverged*) put $(($1 + 1)) 0 <\"$LOG\";; *) printf %s \"$R\" >&2;; esac; fi; \
+                 case \"$R\" in */problems/{DIVERGED}*) put $(($1 + 1)) 0 <\"$LOG\";; *) printf %s \"$R\" >&2;; esac; fi; \
                  sleep 5; done"
             ),
             // An upload without a byte ends after a while; what is stored already is only compared.

@@ -3,13 +3,13 @@
 //! Numbers are variable-length integers, so a span costs about 15 bytes before compression where a JSON object
 //! costs 150. The first byte is the version of the form.
 
-mod first;
 pub mod overview;
+mod version_1;
 
 use planner::timeline::Timeline;
 
 /// With sound and video in what a microbatch holds, joins and overlapped spans; without them it was
-/// [`first::VERSION`].
+/// [`version_1::VERSION`].
 const VERSION: u8 = 2;
 
 /// Why bytes are not a timeline.
@@ -45,7 +45,7 @@ pub fn encode(timeline: &Timeline) -> Vec<u8> {
 pub fn decode(bytes: &[u8]) -> Result<Timeline, DecodeError> {
     let (&version, body) = bytes.split_first().ok_or(DecodeError::Damaged)?;
     let timeline = match version {
-        first::VERSION => postcard::from_bytes::<first::Timeline>(body).map(Timeline::from),
+        version_1::VERSION => postcard::from_bytes::<version_1::Timeline>(body).map(Timeline::from),
         VERSION => postcard::from_bytes(body),
         newer => return Err(DecodeError::Version(newer)),
     };

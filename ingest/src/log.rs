@@ -109,7 +109,7 @@ pub struct Log {
 pub fn import(bytes: &[u8], limits: &Limits) -> Result<Log, LogError> {
     let unpacked = sniff::unpack(bytes, limits)?;
     let bytes = unpacked.as_ref();
-    let log = match sniff::content(bytes, limits)? {
+    let mut log = match sniff::content(bytes, limits)? {
         Content::Text => text(bytes, *limits),
         // A line of a history holds every metric of a model.
         Content::JsonLines => text(bytes, Limits { line_bytes: limits.line_bytes.max(10 << 20), ..*limits }),
@@ -122,6 +122,12 @@ pub fn import(bytes: &[u8], limits: &Limits) -> Result<Log, LogError> {
     if log.points.is_empty() {
         return Err(LogError::NoSteps { report: Box::new(log.report) });
     }
+    // Readers stop behind the limit, never at it, so that what is left unread is known here.
+    if log.points.len() > limits.points {
+        log.points.truncate(limits.points);
+        log.report.points = limits.points as u64;
+        log.report.assume("there are more points than are kept; the rest of the file is not read");
+    }
     Ok(log)
 }
 
@@ -131,17 +137,13 @@ fn text(bytes: &[u8], limits: Limits) -> Log {
     // In pieces, so that a file of nothing but steps stops growing at the limit.
     for piece in bytes.chunks(1 << 20) {
         points.append(&mut parser.push(piece));
-        if points.len() >= limits.points {
+        if points.len() > limits.points {
             break;
         }
     }
     let setup = parser.setup().to_vec();
-    let (last, mut report) = parser.finish();
+    let (last, report) = parser.finish();
     points.extend(last);
-    if points.len() > limits.points {
-        points.truncate(limits.points);
-        report.assume("there are more points than are kept; the rest of the file is not read");
-    }
     Log { points, setup, report }
 }
 

@@ -97,11 +97,6 @@ impl Device {
         FlopsPerSecond::from_tera(self.peak_tflops)
     }
 
-    /// Bandwidth that streaming kernels reach.
-    pub fn achieved_memory_bandwidth(&self) -> BytesPerSecond {
-        BytesPerSecond::from_giga(self.memory_gb_per_s * self.memory_efficiency)
-    }
-
     /// Host and launch overhead of one kernel.
     pub fn launch(&self) -> Seconds {
         Seconds::from_micros(self.launch_us)

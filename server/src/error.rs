@@ -2,13 +2,18 @@
 //!
 //! Every failure is an RFC 9457 problem document. Faults of ours are logged here, once.
 
+mod answered;
+mod kind;
 mod origins;
+mod responses;
+#[cfg(test)]
+mod tests;
 
 use api::problem::{Candidate, Deletion, FieldProblem, Problem};
 use axum::Json;
 use axum::extract::rejection::{BytesRejection, JsonRejection};
-use axum::http::header::{ALLOW, CONTENT_TYPE, LOCATION, RETRY_AFTER, WWW_AUTHENTICATE};
-use axum::http::{HeaderName, HeaderValue, Method, StatusCode};
+use axum::http::header::{CONTENT_TYPE, RETRY_AFTER, WWW_AUTHENTICATE};
+use axum::http::{HeaderValue, StatusCode};
 use axum::response::{IntoResponse, Response};
 use ingest::dataset::ImportError;
 use ingest::log::LogError;
@@ -21,91 +26,10 @@ use crate::live::{LogEnd, LogRefusal};
 use crate::observation::ObservationError;
 use crate::profiles::ProfileError;
 use crate::store::StoreError;
+use answered::log_end;
 
-/// How a request succeeds where it is not plainly with a document.
-#[derive(Debug)]
-pub enum Answer<T> {
-    /// It was there already.
-    Present(T),
-    /// It was made, and stands at this path.
-    Created(String, T),
-    /// It is being made; its progress stands at this path.
-    Accepted(String, T),
-}
-
-impl<T: serde::Serialize> IntoResponse for Answer<T> {
-    fn into_response(self) -> Response {
-        let (status, location, body) = match self {
-            Self::Present(body) => return Json(body).into_response(),
-            Self::Created(location, body) => (StatusCode::CREATED, location, body),
-            Self::Accepted(location, body) => (StatusCode::ACCEPTED, location, body),
-        };
-        (status, [(LOCATION, location)], Json(body)).into_response()
-    }
-}
-
-/// It was deleted.
-#[derive(Debug)]
-pub struct Deleted;
-
-impl IntoResponse for Deleted {
-    fn into_response(self) -> Response {
-        StatusCode::NO_CONTENT.into_response()
-    }
-}
-
-/// Bytes of a log are stored, up to this end.
-#[derive(Debug)]
-pub struct LogStored(pub LogEnd);
-
-impl IntoResponse for LogStored {
-    fn into_response(self) -> Response {
-        (StatusCode::NO_CONTENT, log_end(self.0)).into_response()
-    }
-}
-
-/// The end of what is stored of a log.
-#[derive(Debug)]
-pub struct LogEndsAt(pub LogEnd);
-
-impl IntoResponse for LogEndsAt {
-    fn into_response(self) -> Response {
-        (StatusCode::OK, log_end(self.0)).into_response()
-    }
-}
-
-fn log_end(end: LogEnd) -> [(HeaderName, HeaderValue); 2] {
-    [
-        (HeaderName::from_static(api::run::UPLOAD_OFFSET), HeaderValue::from(end.stored)),
-        (HeaderName::from_static(api::run::UPLOAD_FILE), HeaderValue::from(end.file)),
-    ]
-}
-
-/// The asker's copy is the present one.
-#[derive(Debug)]
-pub struct Unchanged;
-
-impl IntoResponse for Unchanged {
-    fn into_response(self) -> Response {
-        StatusCode::NOT_MODIFIED.into_response()
-    }
-}
-
-/// The login was good: the cookie, and the page without the token in its address.
-#[derive(Debug)]
-pub struct LoggedIn {
-    /// Value of the cookie header.
-    pub cookie: String,
-    /// The page.
-    pub page: String,
-}
-
-impl IntoResponse for LoggedIn {
-    fn into_response(self) -> Response {
-        let headers = [(axum::http::header::SET_COOKIE, self.cookie), (LOCATION, self.page)];
-        (StatusCode::SEE_OTHER, headers).into_response()
-    }
-}
+pub use answered::{Answer, Deleted, LogEndsAt, LogStored, LoggedIn, Unchanged};
+pub(crate) use responses::{as_problem, class, no_such_page, pages_missing, succeeded};
 
 /// Why a request fails.
 #[derive(Debug, thiserror::Error)]
@@ -304,81 +228,6 @@ impl ApiError {
         }
     }
 
-    /// Kind, status and title; the same for every problem of the kind.
-    fn kind(&self) -> (&'static str, StatusCode, &'static str) {
-        use StatusCode as S;
-        match self {
-            Self::InvalidScenario(_) => ("invalid-scenario", S::UNPROCESSABLE_ENTITY, "The scenario is not valid"),
-            Self::InvalidQuestion(_) => ("invalid-question", S::UNPROCESSABLE_ENTITY, "The question is not valid"),
-            Self::InvalidDataset(ImportError::Binary { .. }) => {
-                ("not-a-length-file", S::UNSUPPORTED_MEDIA_TYPE, "The file is not a length file")
-            }
-            Self::InvalidDataset(ImportError::TooManyRows)
-            | Self::InvalidTrace(TraceError::TooLarge { .. })
-            | Self::TraceTooLarge(_)
-            | Self::InvalidProfile(ProfileError::TooMuch(..))
-            | Self::InvalidLog(LogError::TooLarge { .. })
-            | Self::LargeRequest(_)
-            | Self::TooLarge(_) => ("too-large", S::PAYLOAD_TOO_LARGE, "The upload is too large"),
-            Self::InvalidDataset(_) => ("invalid-dataset", S::UNPROCESSABLE_ENTITY, "The length file is not valid"),
-            Self::Observation(error) if error.is_cut() => {
-                ("planning-too-long", S::SERVICE_UNAVAILABLE, "Planning the scenario again took too long")
-            }
-            Self::Observation(_) => ("no-comparison", S::UNPROCESSABLE_ENTITY, "The run cannot be held against a plan"),
-            Self::InvalidProfile(_) => ("invalid-profile", S::UNPROCESSABLE_ENTITY, "The profile cannot be used"),
-            Self::InvalidWords(_) => ("invalid-words", S::UNPROCESSABLE_ENTITY, "The change is not valid"),
-            Self::InvalidRun(_) => ("invalid-run", S::UNPROCESSABLE_ENTITY, "The run is not valid"),
-            Self::InvalidLog(_) => ("invalid-log", S::UNPROCESSABLE_ENTITY, "The file is not a training log"),
-            Self::Log(refusal) => log(refusal),
-            Self::KeyReused => ("key-reused", S::UNPROCESSABLE_ENTITY, "The key is another request's"),
-            Self::WrongRunToken => ("wrong-token", S::FORBIDDEN, "The token is not good here"),
-            Self::UploadsFull(_) => ("uploads-full", S::TOO_MANY_REQUESTS, "Too many logs are being sent"),
-            Self::StreamsFull(_) => ("streams-full", S::SERVICE_UNAVAILABLE, "Too many streams are open"),
-            Self::InvalidTrace(TraceError::NotATrace { .. }) => {
-                ("not-a-trace", S::UNSUPPORTED_MEDIA_TYPE, "The file is not a trace")
-            }
-            Self::InvalidTrace(_) => ("invalid-trace", S::UNPROCESSABLE_ENTITY, "The trace is not valid"),
-            Self::NoActions => ("no-actions", S::UNPROCESSABLE_ENTITY, "There are no actions"),
-            Self::NoPlanOfTrace => ("no-plan", S::CONFLICT, "There is no plan to compare with"),
-            Self::Malformed(_) | Self::BrokenBody(_) => {
-                ("malformed-request", S::BAD_REQUEST, "The request is malformed")
-            }
-            Self::Ambiguous { .. } => ("ambiguous-prefix", S::MULTIPLE_CHOICES, "The prefix is ambiguous"),
-            Self::NoSuchJob(_)
-            | Self::NoSuchPlanner(_)
-            | Self::NoSuchRehearsal(_)
-            | Self::NoSuchRank { .. }
-            | Self::NoSuchIteration { .. }
-            | Self::NoSlice { .. }
-            | Self::NoRoute(_)
-            | Self::NoStudy(NoStudy::Iteration(..) | NoStudy::Replica(..) | NoStudy::NoSuchLayout(_))
-            | Self::Store(StoreError::Unknown { .. }) => ("not-found", S::NOT_FOUND, "Not found"),
-            Self::Store(StoreError::Gone { .. }) => ("deleted", S::GONE, "Deleted"),
-            Self::Store(StoreError::Sqlite(error)) => storage(error),
-            Self::Store(StoreError::Quota { .. }) => {
-                ("quota-reached", S::INSUFFICIENT_STORAGE, "The server holds as much as it may")
-            }
-            Self::DiskFull => ("disk-full", S::INSUFFICIENT_STORAGE, "The server's disk is full"),
-            Self::NotReady(_) => ("not-ready", S::SERVICE_UNAVAILABLE, "The server takes no new content"),
-            Self::Store(_) | Self::Fault(_) => INTERNAL,
-            Self::Method(_) => ("method-not-allowed", S::METHOD_NOT_ALLOWED, "Method not allowed"),
-            Self::NoPipeline => ("no-pipeline", S::UNPROCESSABLE_ENTITY, "The plan is no pipeline"),
-            Self::NotExportable(_) => ("not-exportable", S::UNPROCESSABLE_ENTITY, "The plan has no such form"),
-            Self::NoStudy(_) => ("no-study", S::UNPROCESSABLE_ENTITY, "There is nothing to study"),
-            Self::NotPlanned => ("not-planned", S::CONFLICT, "The scenario is not planned yet"),
-            Self::RehearsalsFull(_) => ("rehearsals-full", S::SERVICE_UNAVAILABLE, "Another rehearsal is at work"),
-            Self::NotRehearsable(_) => ("not-rehearsable", S::UNPROCESSABLE_ENTITY, "The plan cannot be rehearsed"),
-            Self::StudiesFull(_) => ("studies-full", S::SERVICE_UNAVAILABLE, "Too many studies are under way"),
-            Self::ImportsFull(_) => ("imports-full", S::SERVICE_UNAVAILABLE, "Too many imports"),
-            Self::Stopping => ("stopping", S::SERVICE_UNAVAILABLE, "The server is stopping"),
-            Self::QueueFull(_) => ("queue-full", S::SERVICE_UNAVAILABLE, "The planning queue is full"),
-            Self::Unauthorised | Self::NoRunToken => ("token-needed", S::UNAUTHORIZED, "A token is needed"),
-            Self::ForeignOrigin(_) => ("foreign-origin", S::FORBIDDEN, "The request comes from another site"),
-            Self::ForeignHost(_) => ("foreign-host", S::MISDIRECTED_REQUEST, "The server has another name"),
-            Self::NoPages => ("no-pages", S::SERVICE_UNAVAILABLE, "The pages are not built"),
-        }
-    }
-
     /// The problem document.
     fn problem(&self) -> Problem {
         let (kind, status, title) = self.kind();
@@ -429,65 +278,22 @@ fn names(candidates: &[Candidate]) -> String {
     candidates.iter().map(|candidate| candidate.id.as_str()).collect::<Vec<_>>().join(", ")
 }
 
-const INTERNAL: (&str, StatusCode, &str) = ("internal", StatusCode::INTERNAL_SERVER_ERROR, "The server failed");
-
-/// Codes of SQLite for reading that failed, in part, or after the lock was had.
-const READING: [u32; 3] = [266, 522, 2570];
-
-/// What SQLite's refusals mean to whoever asks.
-fn storage(error: &sqlx::Error) -> (&'static str, StatusCode, &'static str) {
-    let code = match error {
-        sqlx::Error::Database(error) => error.code().and_then(|code| code.parse::<u32>().ok()),
-        sqlx::Error::PoolTimedOut => Some(5),
-        _ => None,
-    };
-    // The low byte of an extended result code is the primary one: 5 busy, 6 locked, 8 read-only, 10 input or output failed,
-    // 13 full, 14 a file beside the database cannot be made. Input that fails is damage, which is ours to explain.
-    match code.filter(|code| !READING.contains(code)).map(|code| code & 0xff) {
-        Some(13) => ("disk-full", StatusCode::INSUFFICIENT_STORAGE, "The server's disk is full"),
-        Some(5 | 6) => ("database-busy", StatusCode::SERVICE_UNAVAILABLE, "The database is busy"),
-        Some(8) => ("database-read-only", StatusCode::SERVICE_UNAVAILABLE, "The database cannot be written"),
-        Some(10 | 14) => ("database-unwritable", StatusCode::SERVICE_UNAVAILABLE, "The database cannot be written"),
-        _ => INTERNAL,
-    }
-}
-
 impl IntoResponse for ApiError {
     fn into_response(self) -> Response {
         let problem = self.problem();
-        if problem.status >= 500
-            && !matches!(
-                self,
-                Self::QueueFull(_)
-                    | Self::StudiesFull(_)
-                    | Self::RehearsalsFull(_)
-                    | Self::StreamsFull(_)
-                    | Self::ImportsFull(_)
-                    | Self::Stopping
-                    | Self::NoPages
-                    | Self::NotReady(_)
-                    | Self::Store(StoreError::Quota { .. })
-            )
-        {
+        if problem.status >= 500 && !self.is_refusal() {
             tracing::error!(status = problem.status, "{self}");
         }
         let status = StatusCode::from_u16(problem.status).unwrap_or(StatusCode::INTERNAL_SERVER_ERROR);
         let mut response = (status, Json(&problem)).into_response();
         let headers = response.headers_mut();
         headers.insert(CONTENT_TYPE, HeaderValue::from_static(api::path::PROBLEM_MEDIA_TYPE));
+        let is_busy = matches!(status, StatusCode::SERVICE_UNAVAILABLE | StatusCode::TOO_MANY_REQUESTS);
+        // Waiting builds no pages.
+        if is_busy && !matches!(self, Self::NoPages) {
+            headers.insert(RETRY_AFTER, HeaderValue::from_static("5"));
+        }
         match self {
-            Self::QueueFull(_)
-            | Self::StudiesFull(_)
-            | Self::RehearsalsFull(_)
-            | Self::StreamsFull(_)
-            | Self::UploadsFull(_)
-            | Self::ImportsFull(_)
-            | Self::Stopping
-            | Self::Store(_)
-                if matches!(status, StatusCode::SERVICE_UNAVAILABLE | StatusCode::TOO_MANY_REQUESTS) =>
-            {
-                headers.insert(RETRY_AFTER, HeaderValue::from_static("5"));
-            }
             Self::Log(
                 LogRefusal::Gap { file, stored }
                 | LogRefusal::Diverged { file, stored }
@@ -500,77 +306,6 @@ impl IntoResponse for ApiError {
         }
         response
     }
-}
-
-/// What each refusal of a log is.
-fn log(refusal: &LogRefusal) -> (&'static str, StatusCode, &'static str) {
-    match refusal {
-        LogRefusal::Gap { .. } => ("gap", StatusCode::CONFLICT, "Bytes before these are missing"),
-        // Whoever sends does the same about both: he opens the next file.
-        LogRefusal::Diverged { .. } | LogRefusal::Closed { .. } => {
-            ("diverged", StatusCode::CONFLICT, "The file is another one than before")
-        }
-        LogRefusal::Whole => ("not-live", StatusCode::CONFLICT, "The log takes no more bytes"),
-        LogRefusal::Full { .. } | LogRefusal::Files { .. } => {
-            ("log-full", StatusCode::PAYLOAD_TOO_LARGE, "The log is full")
-        }
-        LogRefusal::Store(_) | LogRefusal::Panicked(_) => INTERNAL,
-    }
-}
-
-/// Gives a refusal of the router or of an extractor the form of every other one.
-pub(crate) fn as_problem(method: &Method, response: Response) -> Response {
-    let status = response.status();
-    let has_document =
-        response.headers().get(CONTENT_TYPE).is_some_and(|kind| !kind.as_bytes().starts_with(b"text/plain"));
-    if has_document || !(status.is_client_error() || status.is_server_error()) {
-        return response;
-    }
-    let error = match status {
-        StatusCode::METHOD_NOT_ALLOWED => ApiError::Method(method.to_string()),
-        _ if status.is_client_error() => ApiError::Malformed("the path or the query is malformed".to_owned()),
-        _ => ApiError::Fault(format!("a handler answered {status}")),
-    };
-    let mut problem = error.into_response();
-    if let Some(allowed) = response.headers().get(ALLOW) {
-        problem.headers_mut().insert(ALLOW, allowed.clone());
-    }
-    problem
-}
-
-/// The page that says how to build the pages.
-pub(crate) fn pages_missing() -> Response {
-    const PAGE: &str = "<!doctype html><html lang=\"en\"><meta charset=\"utf-8\"><title>Planscope</title>\
-        <h1>The pages are not built yet</h1>\
-        <p>The server runs, its API answers under <a href=\"/api/v1/health\">/api/v1</a>, but the folder of the \
-        built pages is not there.</p>\
-        <p>Build and serve everything with <code>cargo xtask serve</code>, or say where the built pages are with \
-        <code>PLANSCOPE_WEB</code>.</p></html>";
-    (StatusCode::SERVICE_UNAVAILABLE, axum::response::Html(PAGE)).into_response()
-}
-
-/// The one page, where it has to say that there is no such page.
-pub(crate) fn no_such_page(mut page: Response) -> Response {
-    if page.status().is_success() {
-        *page.status_mut() = StatusCode::NOT_FOUND;
-    }
-    page
-}
-
-/// Class of a response's status, as metrics have it.
-pub(crate) fn class(response: &Response) -> &'static str {
-    match response.status().as_u16() {
-        100..200 => "1xx",
-        200..300 => "2xx",
-        300..400 => "3xx",
-        400..500 => "4xx",
-        _ => "5xx",
-    }
-}
-
-/// Whether a response is a plain success.
-pub(crate) fn succeeded(response: &Response) -> bool {
-    response.status().is_success() || response.status() == StatusCode::NOT_MODIFIED
 }
 
 fn summary(errors: &[FieldError]) -> String {

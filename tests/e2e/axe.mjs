@@ -1,15 +1,20 @@
-// What axe finds serious or critical on a page.
+// What axe finds on a page.
 import { createRequire } from "node:module";
 
 const source = createRequire(import.meta.url)("axe-core").source;
 
 /** One line for every rule that is broken: its name, the first places, and what is wrong there. */
-export async function serious(page) {
+export const violations = async (page) => (await found(page)).map(({ line }) => line);
+
+/** Those of them that are serious or critical. */
+export const serious = async (page) =>
+  (await found(page)).filter(({ impact }) => impact === "serious" || impact === "critical").map(({ line }) => line);
+
+async function found(page) {
   await page.evaluate(source);
   return page.evaluate(async () => {
     const { violations } = await window.axe.run(document, { resultTypes: ["violations"] });
-    const bad = violations.filter(({ impact }) => impact === "serious" || impact === "critical");
     const place = (node) => `${node.target} ${node.any.map((check) => check.message).join("; ")}`;
-    return bad.map(({ id, nodes }) => `${id}: ${nodes.slice(0, 4).map(place).join(" | ")}`);
+    return violations.map(({ id, impact, nodes }) => ({ impact, line: `${id}: ${nodes.slice(0, 4).map(place).join(" | ")}` }));
   });
 }

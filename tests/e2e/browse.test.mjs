@@ -1,15 +1,14 @@
 // Finding what is stored, and links: search, tag, rename, pin, delete and bring back, pages, files, pictures, every form of link.
 import assert from "node:assert/strict";
 import { mkdirSync, readFileSync } from "node:fs";
-import { createRequire } from "node:module";
 import { join } from "node:path";
 import { after, before, test } from "node:test";
 import { deflateRawSync } from "node:zlib";
+import { serious } from "./axe.mjs";
 import { expectNoFaults, openPage, startBrowser } from "./browser.mjs";
 import { field, gantt, settled, setNumber, shown } from "./explore.mjs";
 import { root, startServer } from "./server.mjs";
 
-const axe = createRequire(import.meta.url)("axe-core").source;
 const pictures = join(root, "target/e2e");
 const example = JSON.parse(readFileSync(join(root, "examples/llama-2-7b-long-documents.json"), "utf8"));
 const { links } = JSON.parse(readFileSync(join(root, "tests/e2e/fixtures/links.json"), "utf8"));
@@ -351,9 +350,7 @@ for (const scheme of ["light", "dark"]) {
         if (wide > 0) found.push(`${name} at ${width} px: ${wide} px too wide`);
         await here.screenshot({ path: join(pictures, `${name}-browse-${width}-${scheme}.png`), fullPage: true });
         if (width === 320) continue;
-        await here.evaluate(axe);
-        const violations = await here.evaluate(async () => (await window.axe.run(document, { resultTypes: ["violations"] })).violations.map(({ id, impact, nodes }) => `${id} (${impact}) ${nodes[0].target}`));
-        found.push(...violations.filter((text) => /serious|critical/.test(text)).map((text) => `${name}: ${text}`));
+        found.push(...(await serious(here)).map((text) => `${name}: ${text}`));
       }
       expectNoFaults(here);
       await here.context().close();

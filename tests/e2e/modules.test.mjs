@@ -1,12 +1,11 @@
 // Modules with layouts of their own: who stands where, how stages are loaded, adaptive correction, and the sweep whose points are shown whole.
 import assert from "node:assert/strict";
-import { createRequire } from "node:module";
 import { after, before, test } from "node:test";
+import { serious } from "./axe.mjs";
 import { expectNoFaults, openPage, startBrowser } from "./browser.mjs";
 import { settled, shown } from "./explore.mjs";
 import { startServer } from "./server.mjs";
 
-const axe = createRequire(import.meta.url)("axe-core").source;
 /** A study computes for 20 s at most, after whoever has the turn before it. */
 const PATIENCE = { timeout: 60_000 };
 
@@ -184,13 +183,7 @@ for (const scheme of ["light", "dark"]) {
       await openAll(page, name);
       const width = await page.evaluate(() => document.documentElement.scrollWidth);
       assert.ok(width <= 320, `the page is ${width} px wide`);
-      await page.evaluate(axe);
-      const found = await page.evaluate(async () => {
-        const { violations } = await window.axe.run(document, { resultTypes: ["violations"] });
-        const serious = violations.filter(({ impact }) => impact === "serious" || impact === "critical");
-        return serious.map(({ id, nodes }) => `${id}: ${nodes.slice(0, 4).map((node) => `${node.target} ${node.any.map((check) => check.message).join("; ")}`).join(" | ")}`);
-      });
-      assert.deepEqual(found, []);
+      assert.deepEqual(await serious(page), []);
       expectNoFaults(page);
       await page.context().close();
     });

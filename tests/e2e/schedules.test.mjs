@@ -1,14 +1,13 @@
 // Schedules with no model: compare, edit, open tables of one's own, hand on a link.
 import assert from "node:assert/strict";
 import { mkdirSync } from "node:fs";
-import { createRequire } from "node:module";
 import { join } from "node:path";
 import { after, before, test } from "node:test";
+import { serious } from "./axe.mjs";
 import { expectNoFaults, openPage, startBrowser } from "./browser.mjs";
 import { field, gantt, reveal, setNumber, shown, shownAfter } from "./explore.mjs";
 import { root, startServer } from "./server.mjs";
 
-const axe = createRequire(import.meta.url)("axe-core").source;
 const pictures = join(root, "target/e2e");
 const readme = process.env.PLANSCOPE_PICTURES;
 /** Rank 1 wants both forwards before a backward, rank 0 a backward before its second forward. */
@@ -253,14 +252,7 @@ for (const scheme of ["light", "dark"]) {
       const wide = await page.evaluate(() => document.documentElement.scrollWidth - document.documentElement.clientWidth);
       if (wide > 0) found.push(`${width}: ${wide} px too wide`);
       await page.screenshot({ path: join(pictures, `schedules-${width}-${scheme}.png`), fullPage: true });
-      await page.evaluate(axe);
-      const violations = await page.evaluate(async () => {
-        const { violations } = await window.axe.run(document, { resultTypes: ["violations"] });
-        return violations.map(({ id, impact, nodes }) => ({ id, impact, nodes: nodes.slice(0, 3).map(({ target }) => String(target)) }));
-      });
-      for (const { id, impact, nodes } of violations) {
-        if (impact === "serious" || impact === "critical") found.push(`${width}: ${id} (${impact}) ${nodes.join(" | ")}`);
-      }
+      found.push(...(await serious(page)).map((text) => `${width}: ${text}`));
       expectNoFaults(page);
       await page.context().close();
     }

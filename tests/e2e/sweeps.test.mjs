@@ -1,18 +1,19 @@
 // Sweeps: a scaling study with one click, its page, a sweep of two axes from chosen fields, points opened as scenarios.
 import assert from "node:assert/strict";
 import { mkdirSync } from "node:fs";
-import { createRequire } from "node:module";
+import { join } from "node:path";
 import { after, before, test } from "node:test";
+import { violations } from "./axe.mjs";
 import { expectNoFaults, openPage, startBrowser } from "./browser.mjs";
 import { settled } from "./explore.mjs";
-import { startServer } from "./server.mjs";
+import { root, startServer } from "./server.mjs";
 
-const axe = createRequire(import.meta.url)("axe-core").source;
 const PATIENCE = { timeout: 120_000 };
-const SHOTS = process.env.SWEEP_SHOTS;
+const pictures = join(root, "target/e2e");
 
 let server, browser, page;
 before(async () => {
+  mkdirSync(pictures, { recursive: true });
   server = await startServer();
   browser = await startBrowser();
   page = await openPage(browser, server);
@@ -23,15 +24,11 @@ after(async () => {
 });
 
 async function accessible(of) {
-  await of.evaluate(axe);
-  const violations = await of.evaluate(async () => (await globalThis.axe.run(document)).violations);
-  assert.deepEqual(violations.map(({ id, nodes }) => `${id}: ${nodes[0].html}`), []);
+  assert.deepEqual(await violations(of), []);
 }
 
 async function shot(of, name) {
-  if (!SHOTS) return;
-  mkdirSync(SHOTS, { recursive: true });
-  await of.screenshot({ path: `${SHOTS}/${name}.png`, fullPage: true });
+  await of.screenshot({ path: join(pictures, `${name}.png`), fullPage: true });
 }
 
 /** A page that does not scroll sideways. */

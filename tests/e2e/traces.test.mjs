@@ -1,13 +1,12 @@
 // Traces: upload, look at every zoom, search, delete and bring back, and the pipeline beside its plan.
 import assert from "node:assert/strict";
-import { createRequire } from "node:module";
 import { mkdirSync } from "node:fs";
 import { join } from "node:path";
 import { after, before, test } from "node:test";
+import { serious } from "./axe.mjs";
 import { expectNoFaults, openPage, startBrowser } from "./browser.mjs";
 import { root, startServer } from "./server.mjs";
 
-const axe = createRequire(import.meta.url)("axe-core").source;
 const pictures = join(root, "target/e2e");
 const EVIL = "<img src=x onerror=alert(1)>";
 
@@ -60,15 +59,6 @@ async function until(wanted, what) {
   return assert.fail(`${what}: ${JSON.stringify(now)}`);
 }
 
-async function violations() {
-  await page.evaluate(axe);
-  return page.evaluate(async () => {
-    const { violations } = await window.axe.run(document, { resultTypes: ["violations"] });
-    const bad = violations.filter(({ impact }) => impact === "serious" || impact === "critical");
-    return bad.map(({ id, nodes }) => `${id}: ${nodes.slice(0, 3).map((node) => node.target).join(" | ")}`);
-  });
-}
-
 test("a trace is uploaded and listed, its name shown as it is", async () => {
   await page.goto("/traces");
   const buffer = Buffer.from(JSON.stringify(trace()));
@@ -77,7 +67,7 @@ test("a trace is uploaded and listed, its name shown as it is", async () => {
   const row = page.getByTestId("traces").locator("tbody tr").first();
   assert.match(await row.innerText(), /<img src=x onerror=alert\(1\)>\.json[\s\S]*rank 3[\s\S]*6,000/);
   await page.getByTestId("traces-total").getByText(/in the database/).waitFor();
-  assert.deepEqual(await violations(), []);
+  assert.deepEqual(await serious(page), []);
   expectNoFaults(page);
 });
 
@@ -114,7 +104,7 @@ test("the next slice of a name is found, selected and told", async () => {
   await page.keyboard.press("ArrowRight");
   await panel.getByText("gemm").first().waitFor();
   await page.getByTestId("trace-busy").getByText("Added up from the kernels").waitFor();
-  assert.deepEqual(await violations(), []);
+  assert.deepEqual(await serious(page), []);
   expectNoFaults(page);
 });
 
@@ -189,7 +179,7 @@ test("a link shows the same stretch and slice, and arrows lead on", async () => 
   await page.reload();
   await page.waitForFunction(() => document.querySelector('[data-testid="trace-title"]')?.value === "An arrow");
   assert.equal(await page.getByTestId("trace-note").inputValue(), "two slices");
-  assert.deepEqual(await violations(), []);
+  assert.deepEqual(await serious(page), []);
   expectNoFaults(page);
 });
 
@@ -242,7 +232,7 @@ test("the observed pipeline stands above its plan", async () => {
   assert.match(await page.getByTestId("alignment-kinds").innerText(), /forward[\s\S]*1\.25×[\s\S]*backward[\s\S]*1\.25×/);
   await page.getByTestId("trace-busy").getByText("annotated actions").waitFor();
   await page.screenshot({ path: join(pictures, "trace-pipeline-1440-light.png"), fullPage: true });
-  assert.deepEqual(await violations(), []);
+  assert.deepEqual(await serious(page), []);
   expectNoFaults(page);
 });
 

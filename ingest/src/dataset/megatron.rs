@@ -50,11 +50,12 @@ pub(super) fn import(bytes: &[u8], asked: Option<&str>) -> Result<Imported, Impo
     if sequences > MAX_ROWS as u64 {
         return Err(ImportError::TooManyRows);
     }
-    // With few sequences, these cannot overflow for any number of documents that fits the file.
+    // Sequences are few by now; documents are any number that the file says.
     let plain = HEAD as u64 + 12 * sequences;
     let size = documents.checked_mul(8).and_then(|bytes| bytes.checked_add(plain));
     let found = bytes.len() as u64;
-    let Some(size) = size.filter(|&size| size == found || size + sequences == found) else {
+    let with_modes = |size: u64| size.checked_add(sequences);
+    let Some(size) = size.filter(|&size| size == found || with_modes(size) == Some(found)) else {
         return Err(broken(format!(
             "it has {found} bytes, but {sequences} sequences and {documents} document starts take {plain} + 8 per \
              document; the file is cut or not an index"
@@ -167,7 +168,12 @@ mod tests {
             bytes[at] = byte;
             bytes
         };
+        // 34 + 12,000 + 8 documents is 2^64 - 958, to which 1,000 modes cannot be added.
+        let mut endless = sound[..42].to_vec();
+        endless[18..26].copy_from_slice(&1000_u64.to_le_bytes());
+        endless[26..34].copy_from_slice(&2_305_843_009_213_692_328_u64.to_le_bytes());
         for (bytes, told) in [
+            (endless, "the file is cut"),
             (with(9, 2), "version is 2"),
             (with(17, 9), "type of tokens is 9"),
             (with(25, 0x20), "more than 5000000 rows"),

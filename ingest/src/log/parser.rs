@@ -201,12 +201,7 @@ impl Reader {
             Reading::Skipped(why) => return report.skip(why, place),
             Reading::Step { mut point, mark, left_out } => {
                 (point.line, point.offset) = (place.line, place.offset);
-                if left_out > 0 {
-                    report.problem("a step has more values than are kept", place);
-                }
-                if !point.not_finite.is_empty() {
-                    report.problem("a value is not a number or not finite, and is missing", place);
-                }
+                report.missing_values(&point, left_out);
                 let epoch = point.others.iter().find(|other| other.name == "epoch").map(|other| other.value);
                 if mark == super::steps::Mark::Counted {
                     // The only sign of a restart in a log without steps.

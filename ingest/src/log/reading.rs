@@ -3,6 +3,7 @@
 use super::Limits;
 use super::megatron::Table;
 use super::point::{Memory, Note, Point, RankTime, Timer};
+use super::report::Report;
 use super::steps::Mark;
 
 /// What a line was read as.
@@ -43,6 +44,7 @@ pub(super) enum Reading {
 pub(super) struct Draft {
     /// The point.
     pub(super) point: Point,
+    /// Values for which there is no room.
     left_out: u64,
 }
 
@@ -54,6 +56,12 @@ impl Draft {
     /// Sets what a name means.
     pub(super) fn set(&mut self, name: &str, value: f64, limits: &Limits) {
         self.left_out += u64::from(!self.point.set(name, value, limits));
+    }
+
+    /// The point of a file whose rows are steps; the report says what is missing in it.
+    pub(super) fn finish(self, report: &mut Report) -> Point {
+        report.missing_values(&self.point, self.left_out);
+        self.point
     }
 
     /// The reading.

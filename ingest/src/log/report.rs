@@ -3,7 +3,7 @@
 use serde::{Deserialize, Serialize};
 
 use super::Limits;
-use super::point::Source;
+use super::point::{Point, Source};
 use super::text::clip;
 
 /// Lines that were not read as they stand, for one reason.
@@ -105,6 +105,17 @@ impl Report {
     pub(super) fn repair(&mut self, reason: &str, place: Place) {
         self.repaired += 1;
         self.problem(reason, place);
+    }
+
+    /// Counts a step of whose values some are missing: those for which there is no room, and those that are no numbers.
+    pub(super) fn missing_values(&mut self, point: &Point, left_out: u64) {
+        let place = Place { line: point.line, offset: point.offset };
+        if left_out > 0 {
+            self.problem("a step has more values than are kept", place);
+        }
+        if !point.not_finite.is_empty() {
+            self.problem("a value is not a number or not finite, and is missing", place);
+        }
     }
 
     /// Counts a torn line and keeps the first of them.

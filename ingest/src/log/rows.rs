@@ -23,10 +23,13 @@ pub(super) fn trainer_state(document: Value, limits: &Limits) -> Result<Log, Log
     let mut reader = Reader::default();
     let mut points = Vec::new();
     let readings = hugging_face::trainer_state(document, limits)?;
-    for (row, reading) in readings.into_iter().enumerate().take(limits.points) {
+    for (row, reading) in readings.into_iter().enumerate() {
         reader.report.lines += 1;
         reader.take(reading, None, Place { line: row as u64 + 1, offset: 0 }, "", limits);
         points.append(&mut reader.steps.take_done());
+        if points.len() > limits.points {
+            break;
+        }
     }
     Ok(finish(reader, points))
 }
@@ -48,7 +51,11 @@ pub(super) fn curves(document: &Map<String, Value>, limits: &Limits) -> Log {
                 reader.report.skip("a value without a step, or no number", Place::default());
                 continue;
             };
-            if step >= 1 << 53 || (drafts.len() >= limits.points && !drafts.contains_key(&step)) {
+            if step >= 1 << 53 {
+                reader.report.skip("a step is beyond 2^53", Place::default());
+                continue;
+            }
+            if drafts.len() >= limits.points && !drafts.contains_key(&step) {
                 reader.report.skip("there are more points than are kept", Place::default());
                 continue;
             }
@@ -58,7 +65,7 @@ pub(super) fn curves(document: &Map<String, Value>, limits: &Limits) -> Log {
             drafts.entry(step).or_insert_with(|| Draft::new(point())).set(name, value, limits);
         }
     }
-    let points: Vec<Point> = drafts.into_values().map(|draft| draft.point).collect();
+    let points: Vec<Point> = drafts.into_values().map(|draft| draft.finish(&mut reader.report)).collect();
     reader.report.points = points.len() as u64;
     finish(reader, points)
 }
@@ -78,7 +85,16 @@ pub(super) fn panel(bytes: &[u8], limits: &Limits) -> Result<Log, LogError> {
     if !headed {
         return Err(LogError::Empty);
     }
+    let width = record.len();
     let columns: Vec<Option<(String, String)>> = record.iter().skip(1).take(MOST_COLUMNS).map(column).collect();
+    let nameless = record.iter().skip(1).take(MOST_COLUMNS).filter(|name| !is_of_a_run(name)).count();
+    if nameless > 0 {
+        reader.report.assume(&format!("columns that are not called \"<run> - <metric>\" are not read: {nameless}"));
+    }
+    if width > MOST_COLUMNS + 1 {
+        let beyond = width - MOST_COLUMNS - 1;
+        reader.report.assume(&format!("columns behind the first {MOST_COLUMNS} are not read: {beyond}"));
+    }
     let mut runs: Vec<&str> = Vec::new();
     for (run, _) in columns.iter().flatten() {
         if !runs.contains(&run.as_str()) {
@@ -87,7 +103,6 @@ pub(super) fn panel(bytes: &[u8], limits: &Limits) -> Result<Log, LogError> {
     }
     let mut by_run: BTreeMap<usize, Vec<Point>> = BTreeMap::new();
     let mut kept = 0;
-    let header_columns = columns.len();
     loop {
         let place = Place { line: rows.position().line(), offset: rows.position().byte() };
         match rows.read_record(&mut record) {
@@ -104,15 +119,19 @@ pub(super) fn panel(bytes: &[u8], limits: &Limits) -> Result<Log, LogError> {
             reader.report.skip("a row has no step", place);
             continue;
         };
-        if kept >= limits.points {
-            reader.report.skip("there are more points than are kept", place);
-            continue;
+        if record.len() > width {
+            reader.report.problem("a row has more cells than there are columns", place);
         }
-        reader.report.steps += 1;
-        reader.report.source(Source::PanelCsv);
         let mut drafts: BTreeMap<usize, Draft> = BTreeMap::new();
-        for (cell, column) in record.iter().skip(1).take(header_columns).zip(&columns) {
-            let (Some((run, metric)), Some(value)) = (column, number(cell)) else { continue };
+        for (cell, column) in record.iter().skip(1).zip(&columns) {
+            let Some((run, metric)) = column else { continue };
+            let Some(value) = number(cell) else {
+                // A run without that step leaves its cell empty.
+                if !cell.trim().is_empty() {
+                    reader.report.problem("a cell is no number", place);
+                }
+                continue;
+            };
             let run = runs.iter().position(|name| name == run).unwrap_or_default();
             let point = || Point {
                 source: Source::PanelCsv,
@@ -124,9 +143,15 @@ pub(super) fn panel(bytes: &[u8], limits: &Limits) -> Result<Log, LogError> {
             };
             drafts.entry(run).or_insert_with(|| Draft::new(point())).set(metric, value, limits);
         }
+        if kept + drafts.len() > limits.points {
+            reader.report.skip("there are more points than are kept", place);
+            continue;
+        }
+        reader.report.steps += 1;
+        reader.report.source(Source::PanelCsv);
         for (run, draft) in drafts {
             kept += 1;
-            by_run.entry(run).or_default().push(draft.point);
+            by_run.entry(run).or_default().push(draft.finish(&mut reader.report));
         }
     }
     if runs.len() > 1 {
@@ -136,6 +161,11 @@ pub(super) fn panel(bytes: &[u8], limits: &Limits) -> Result<Log, LogError> {
     let points: Vec<Point> = by_run.into_values().flatten().collect();
     reader.report.points = points.len() as u64;
     Ok(finish(reader, points))
+}
+
+/// Whether a column says whose it is.
+fn is_of_a_run(name: &str) -> bool {
+    name.contains(" - ")
 }
 
 /// Run and metric of a column; the extremes beside a value are left out.
@@ -175,7 +205,7 @@ pub(super) fn scalars(bytes: &[u8], limits: &Limits) -> Log {
         draft.set("value", value, limits);
         reader.take(draft.step(Mark::Named), None, place, "", limits);
         points.append(&mut reader.steps.take_done());
-        if points.len() >= limits.points {
+        if points.len() > limits.points {
             break;
         }
     }

@@ -228,6 +228,7 @@ impl Scalars {
             }
         }
         self.before = point.time_us.map(|time| (point.segment, point.step, time));
+        self.report.missing_values(&point, 0);
         self.report.points += 1;
         self.done.push(point);
     }
@@ -246,7 +247,7 @@ pub(super) fn import(bytes: &[u8], limits: &Limits) -> Result<Log, LogError> {
                 break;
             }
         }
-        if points.len() >= limits.points {
+        if points.len() > limits.points {
             break;
         }
     }
@@ -264,4 +265,4 @@ pub(super) fn import(bytes: &[u8], limits: &Limits) -> Result<Log, LogError> {
 }
 
 #[cfg(test)]
-mod tests;
+pub(super) mod tests;

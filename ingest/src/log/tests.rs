@@ -1,5 +1,6 @@
 //! Lines as trainers print them, and lines that nobody meant to print.
 
+mod left_out;
 mod properties;
 
 use super::*;

@@ -70,8 +70,8 @@ fn node(message: &[u8]) -> Result<Node, Broken> {
                 let room = MOST_DEPENDENCIES.saturating_sub(node.dependencies.len());
                 node.dependencies.extend(varints(value).take(room));
             }
-            (6, value) => node.start_ns = value.varint().and_then(|micros| micros.checked_mul(1000)),
-            (7, value) => node.duration_ns = value.varint().and_then(|micros| micros.checked_mul(1000)),
+            (6, value) => node.start_ns = value.varint().and_then(whole),
+            (7, value) => node.duration_ns = value.varint().and_then(whole),
             (10, Value::Bytes(attribute)) => {
                 let (mut name, mut flag) = (None, None);
                 for field in fields(attribute) {
@@ -149,6 +149,11 @@ fn json_node<R: Read>(scanner: &mut Scanner<R>) -> Result<Node, TraceError> {
             }
         }
     }
+}
+
+/// Whole microseconds; `None` beyond 292 years, as in every other format.
+fn whole(micros: u64) -> Option<u64> {
+    micros.checked_mul(1000).filter(|&nanos| nanos <= i64::MAX as u64)
 }
 
 /// Decimal microseconds.

@@ -17,7 +17,9 @@ pub(super) fn nanos(text: &str, power: i32) -> Option<Exact> {
         None => (false, text.strip_prefix('+').unwrap_or(text)),
     };
     let (mantissa, exponent) = match unsigned.split_once(['e', 'E']) {
-        Some((mantissa, exponent)) => (mantissa, exponent.parse::<i32>().ok().filter(|power| power.abs() < 400)?),
+        Some((mantissa, exponent)) => {
+            (mantissa, exponent.parse::<i32>().ok().filter(|power| (-399..400).contains(power))?)
+        }
         None => (unsigned, 0),
     };
     let (whole, fraction) = mantissa.split_once('.').unwrap_or((mantissa, ""));
@@ -80,6 +82,9 @@ mod tests {
             ("", None),
             (".", None),
             ("1e", None),
+            ("1e-2147483648", None),
+            ("1e2147483647", None),
+            ("1e-399", Some((0, true))),
             ("1.2.3", None),
         ] {
             let read = nanos(text, 3).map(|exact| (exact.nanos, exact.rounded));

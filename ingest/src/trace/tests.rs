@@ -371,6 +371,21 @@ fn chakra_errors_have_a_place() {
     assert!(matches!(try_read(&huge), Err(TraceError::Message { .. })));
 }
 
+/// Three nodes of 292 years in a row, and one that is said to start in 584 years (18,446,744,073,709,551 microseconds).
+#[test]
+fn chakra_ends_before_64_bits_do() {
+    let row =
+        [1, 2, 3].map(|id| format!("{{\"id\":{id},\"ctrl_deps\":[{}],\"runtime\":9223372036854775.807}}", id - 1));
+    let json = format!("{{\"workload_graph\":[{}]}}", row.join(","));
+    let late = [&b"\x08\x01\x12\x01a\x18\x04\x30"[..], &hex("efcf9adef4a6e22038e807")].concat();
+    let binary = [metadata(), message(&late)].concat();
+    for trace in [of(json), of(binary)] {
+        let Slices { start_ns, duration_ns, .. } = &trace.slices;
+        let ends = start_ns.iter().zip(duration_ns).map(|(start, duration)| start.checked_add(*duration));
+        assert!(ends.flatten().count() == trace.slices.len() && start_ns.iter().all(|&start| start <= i64::MAX as u64));
+    }
+}
+
 /// Documents that look like traces.
 fn documents() -> impl Strategy<Value = String> {
     let piece = prop::sample::select(vec![

@@ -46,19 +46,6 @@ impl GroupPool {
     }
 }
 
-impl PoolCount {
-    /// Seconds spent making groups when one takes `seconds`.
-    pub fn creation_seconds(self, seconds: f64) -> f64 {
-        self.misses as f64 * seconds
-    }
-
-    /// Share of the groups asked for that were there; 1 where none was asked for.
-    pub fn hit_rate(self) -> f64 {
-        let asked = self.hits + self.misses;
-        if asked == 0 { 1.0 } else { self.hits as f64 / asked as f64 }
-    }
-}
-
 impl std::ops::AddAssign for PoolCount {
     fn add_assign(&mut self, other: Self) {
         self.hits += other.hits;

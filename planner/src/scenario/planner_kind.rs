@@ -275,24 +275,6 @@ impl PlannerKind {
         }
     }
 
-    /// Whether it plans every batch anew.
-    pub const fn is_dynamic(self) -> bool {
-        matches!(
-            self,
-            Self::WaitFreeCyclic
-                | Self::PipeWeaverPartition
-                | Self::PipeWeaverInterleaving
-                | Self::PipeWeaverRanking
-                | Self::PipeWeaver
-                | Self::BalancedContext
-                | Self::PowerOfTwoContext
-                | Self::Dhp
-                | Self::HydraulisStatic
-                | Self::Hydraulis
-                | Self::Dflop
-        )
-    }
-
     /// Whether its pipelines have schemes of their own.
     pub const fn has_strategies(self) -> bool {
         matches!(

@@ -39,16 +39,6 @@ impl MicrobatchContents {
     pub fn members_of(&self, sequences: Range<usize>) -> Range<usize> {
         self.first_member[sequences.start]..self.first_member[sequences.end.max(sequences.start)]
     }
-
-    /// Which of the sequences hold some of the members; empty for no members.
-    pub fn sequences_of(&self, members: Range<usize>) -> Range<usize> {
-        let before = |member: usize| self.first_member.partition_point(|&first| first <= member).saturating_sub(1);
-        if members.is_empty() {
-            let at = before(members.start).min(self.sequences.len());
-            return at..at;
-        }
-        before(members.start)..before(members.end - 1) + 1
-    }
 }
 
 #[cfg(test)]
@@ -56,7 +46,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn members_are_found_by_sequence_and_sequences_by_member() {
+    fn members_are_found_by_sequence() {
         let sample = |tokens| Sequence { samples: 1, tokens, ..Sequence::default() };
         let samples = [sample(1), sample(2), sample(3)];
         let contents = MicrobatchContents::new([(sample(3), &samples[..2]), (sample(3), &samples[2..])]);
@@ -64,10 +54,5 @@ mod tests {
         assert_eq!(contents.members_of(0..2), 0..3);
         assert_eq!(contents.members_of(1..2), 2..3);
         assert_eq!(contents.members_of(1..1), 2..2);
-        for (members, sequences) in [(0..1, 0..1), (1..2, 0..1), (1..3, 0..2), (2..3, 1..2), (2..2, 1..1), (3..3, 2..2)]
-        {
-            assert_eq!(contents.sequences_of(members.clone()), sequences, "{members:?}");
-        }
-        assert_eq!(MicrobatchContents::new([]).sequences_of(0..0), 0..0);
     }
 }

@@ -148,9 +148,10 @@ pub(crate) async fn one(State(app): Shared, Path(id): Path<String>) -> Result<Js
     patch, path = "/api/v1/profiles/{id}", tag = "profiles", request_body = Words,
     params(("id" = String, Path, description = "Content address")),
     responses(
-        (status = 200, body = Profile), (status = 400, description = "The body is not such a document, or a name is empty"),
+        (status = 200, body = Profile), (status = 400, description = "The body is not such a document"),
         (status = 404, description = "Unknown"), (status = 410, description = "Deleted"),
-        (status = 422, description = "Tags are wrong; every one is named"),
+        (status = 413, description = "The body is too large"),
+        (status = 422, description = "Fields are wrong; every one is named"),
     )
 )]
 pub(crate) async fn change(
@@ -158,19 +159,9 @@ pub(crate) async fn change(
     Path(id): Path<String>,
     body: Result<Json<Words>, JsonRejection>,
 ) -> Result<Json<Profile>, ApiError> {
-    let Json(change) = body.map_err(|rejection| ApiError::Malformed(rejection.body_text()))?;
+    let Json(words) = body.map_err(|rejection| ApiError::document(&rejection))?;
     app.store.reader().profile(&id).await?;
-    let name = match change.name.as_deref().map(label::clean) {
-        Some(None) => return Err(ApiError::Malformed("a name needs a letter".to_owned())),
-        name => name.flatten(),
-    };
-    let mut wrong = Vec::new();
-    let tags = change.tags.as_deref().map(|tags| label::tags(tags, &mut wrong));
-    if !wrong.is_empty() {
-        return Err(ApiError::InvalidWords(wrong));
-    }
-    let note = change.note.as_deref().map(label::note);
-    app.store.writer().change_profile(&id, &Words { name, note, tags, pinned: change.pinned }, app.clock.now()).await?;
+    app.store.writer().change_profile(&id, &lists::checked(words)?, app.clock.now()).await?;
     Ok(Json(app.store.reader().profile(&id).await?))
 }
 
@@ -216,6 +207,7 @@ pub(crate) async fn restore(State(app): Shared, Path(id): Path<String>) -> Resul
         (status = 400, description = "The body is not such a document"),
         (status = 404, description = "Unknown profile or scenario"),
         (status = 410, description = "Deleted"),
+        (status = 413, description = "The body is too large"),
         (status = 422, description = "The scenario uses it already, or nothing of it is for its model"),
     )
 )]
@@ -224,7 +216,7 @@ pub(crate) async fn apply_to(
     Path(id): Path<String>,
     body: Result<Json<ApplyProfile>, JsonRejection>,
 ) -> Result<Answer<AppliedProfile>, ApiError> {
-    let Json(asked) = body.map_err(|rejection| ApiError::Malformed(rejection.body_text()))?;
+    let Json(asked) = body.map_err(|rejection| ApiError::document(&rejection))?;
     let profile = app.store.reader().profile(&id).await?;
     let stored = find(&app, &asked.scenario).await?;
     let applied = apply(&profile, &stored.scenario)?;

@@ -29,7 +29,7 @@ use crate::label;
 use crate::store::{Changed, Sent, TRACES};
 use crate::trace_id::TraceHash;
 use crate::traces::import::prepare;
-use crate::traces::overview::{Overview, tags};
+use crate::traces::overview::Overview;
 use crate::traces::packed::{Damaged, unpack_json};
 
 impl From<Damaged> for ApiError {
@@ -215,7 +215,8 @@ pub(crate) async fn one(State(app): Shared, Path(id): Path<String>) -> Result<Js
         (status = 400, description = "The body is not such a document"),
         (status = 404, description = "Unknown, or the scenario is"),
         (status = 410, description = "Deleted, or the scenario is"),
-        (status = 413, description = "More than 16 MiB"),
+        (status = 413, description = "The body is too large"),
+        (status = 422, description = "Fields are wrong; every one is named"),
     )
 )]
 pub(crate) async fn change(
@@ -233,13 +234,9 @@ pub(crate) async fn change(
         Some(scenario) => Some(find(&app, scenario).await?.id),
     };
     let text = |raw: String| label::clean(&raw).unwrap_or_default();
+    let words = Words { name: change.name, note: change.note, tags: change.tags, pinned: change.pinned };
     let changed = Changed {
-        words: Words {
-            name: change.name.and_then(|name| label::clean(&name)),
-            note: change.note.as_deref().map(label::note),
-            tags: change.tags.as_deref().map(tags),
-            pinned: change.pinned,
-        },
+        words: lists::checked(words)?,
         run: change.run.map(text),
         rank: change.rank,
         scenario,

@@ -1,7 +1,5 @@
 //! What a viewer needs of a trace before it asks for a view: processes, lanes, steps, totals.
 
-use std::collections::BTreeMap;
-
 use api::trace::{BusySource, BusyTime, SliceKind, TraceLane, TraceProblem, TraceProcess, TraceReport, TraceStep};
 use ingest::trace::{Kind, Report, Trace};
 use serde::{Deserialize, Serialize};
@@ -134,13 +132,6 @@ pub(crate) fn kind(kind: Kind) -> SliceKind {
     SliceKind::ALL[kind.index()]
 }
 
-/// Tags by name, once each, without empty ones.
-pub(crate) fn tags(raw: &[String]) -> Vec<String> {
-    let clean = raw.iter().filter_map(|tag| crate::label::clean(tag)).map(|tag| (tag.to_lowercase(), tag));
-    let tags: BTreeMap<String, String> = clean.collect();
-    tags.into_values().take(50).collect()
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -151,11 +142,5 @@ mod tests {
             let travelled = serde_json::to_string(&kind(own)).expect("a word");
             assert_eq!(travelled, serde_json::to_string(&own).expect("a word"));
         }
-    }
-
-    #[test]
-    fn tags_are_words_once_each() {
-        let raw = ["b", " a ", "A", "", "\u{202e}"].map(str::to_owned);
-        assert_eq!(tags(&raw), ["A", "b"]);
     }
 }

@@ -22,3 +22,4 @@ mod studies;
 mod sweeps;
 mod traces;
 mod what_if;
+mod words;

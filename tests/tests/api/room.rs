@@ -76,7 +76,8 @@ async fn readiness_names_what_is_wrong() {
     assert!(ready["used_bytes"].as_u64().unwrap() > 4096, "{ready}");
 
     let house = house.restarted(Settings { quota: Some(1), ..Settings::default() }).await;
-    assert_eq!(house.get(api::path::READY).await.pointers(), ["/database/quota"]);
+    let not_ready = house.get(api::path::READY).await;
+    assert_eq!((not_ready.pointers(), not_ready.header("retry-after")), (vec!["/database/quota".to_owned()], "5"));
     assert_eq!(house.get(api::path::HEALTH).await.status, 200, "it lives nevertheless");
 
     let house = roomy(house).await;

@@ -83,7 +83,7 @@ fn take(page: &Page<'_>, leaf: &Leaf, dictionary: &[Value], rows: &mut Vec<Value
     let mut repetition = Levels::new(repetition, leaf.repetition);
     let mut definition = Levels::new(definition, leaf.definition);
     if leaf.is_list() {
-        return lists(page.values, leaf, &mut repetition, &mut definition, rows).map(Ok);
+        return lists(page.values, leaf, &mut repetition, &mut definition, rows);
     }
     let mut there = Vec::with_capacity(page.values.min(bytes.len() * 8));
     for _ in 0..page.values {
@@ -118,18 +118,22 @@ fn take(page: &Page<'_>, leaf: &Leaf, dictionary: &[Value], rows: &mut Vec<Value
     Some(Ok(()))
 }
 
-/// Counts the elements of the outermost lists.
+/// Counts the elements of the outermost lists; `None` where the page is cut.
 fn lists(
     count: usize,
     leaf: &Leaf,
     repetition: &mut Levels<'_>,
     definition: &mut Levels<'_>,
     rows: &mut Vec<Value>,
-) -> Option<()> {
+) -> Option<Result<(), ImportError>> {
     for _ in 0..count {
         let (again, defined) = (repetition.next()?, definition.next()?);
         let there = defined >= leaf.element;
         if again == 0 {
+            // A run of levels may say millions of rows in a few bytes.
+            if rows.len() >= MAX_ROWS {
+                return Some(Err(ImportError::TooManyRows));
+            }
             // One level below its elements' a list is empty, further below there is none.
             let none = defined + 1 < leaf.element;
             rows.push(if none { Value::Missing } else { Value::Number(Number::Whole(i128::from(there))) });
@@ -139,7 +143,7 @@ fn lists(
             *length += 1;
         }
     }
-    Some(())
+    Some(Ok(()))
 }
 
 /// Levels behind their length, and what stands behind them; there are none where every level is zero.
@@ -189,5 +193,23 @@ fn plain(bytes: &[u8], stored: Stored, count: usize) -> Vec<Value> {
         Stored::Float => four().map(|&four| float(f32::from_le_bytes(four).into())).collect(),
         Stored::Double => eight().map(|&eight| float(f64::from_le_bytes(eight))).collect(),
         Stored::Other => Vec::new(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::tests::{PLAIN, bytes};
+    use super::*;
+
+    /// Six million lists, all of them missing, are two runs of five bytes: twice their number in seven-bit groups, and the level.
+    #[test]
+    fn lists_stop_at_the_most_rows_however_short_their_levels_are() {
+        let footer = Footer::read(&bytes(PLAIN)).expect("a footer");
+        let leaf = &footer.leaves[1];
+        let run = [0x80, 0xb6, 0xdc, 0x05, 0];
+        let (mut repetition, mut definition) = (Levels::new(&run, leaf.repetition), Levels::new(&run, leaf.definition));
+        let mut rows = Vec::new();
+        let read = lists(6_000_000, leaf, &mut repetition, &mut definition, &mut rows);
+        assert_eq!((read, rows.len()), (Some(Err(ImportError::TooManyRows)), MAX_ROWS));
     }
 }

@@ -180,6 +180,10 @@ fn leaves(elements: &[Element]) -> Option<Vec<Leaf>> {
         element: u32,
     }
     let (root, rest) = elements.split_first()?;
+    // Children are counted down to zero; groups with none below them are leaves.
+    if root.children < 0 {
+        return None;
+    }
     let mut open = vec![Open { left: root.children, definition: 0, repetition: 0, element: 0 }];
     let mut outermost = String::new();
     let mut leaves = Vec::new();

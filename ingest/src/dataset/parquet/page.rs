@@ -137,9 +137,9 @@ fn unpack(bytes: &[u8], codec: i64, length: usize) -> Result<Cow<'_, [u8]>, Impo
         }
         2 => gzip::unpack(bytes, length).map_err(|_| broken("a page cannot be unpacked (gzip)"))?,
         _ => {
-            let name = ["LZO", "Brotli", "LZ4", "Zstandard", "LZ4"]
-                .get((codec - 3).max(0) as usize)
-                .unwrap_or(&"an unknown codec");
+            const NAMES: [&str; 5] = ["LZO", "Brotli", "LZ4", "Zstandard", "LZ4"];
+            let place = codec.checked_sub(3).and_then(|place| usize::try_from(place).ok());
+            let name = place.and_then(|place| NAMES.get(place)).unwrap_or(&"an unknown codec");
             return Err(broken(format!("it is packed with {name}; write it with compression=\"snappy\"")));
         }
     };

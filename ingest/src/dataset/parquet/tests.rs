@@ -26,7 +26,7 @@ const SNAPPY: &str = "5041523115041530152e4c150615001200001804050009013c03000000
     1c00001c00002c00002c000000f301000050415231";
 
 /// Neither, pages of the second version with two rows each, two row groups.
-const PLAIN: &str = "504152311506152415245c1504150015041500150415001200000401050000000000000003000000000000001506151a151a\
+pub(super) const PLAIN: &str = "504152311506152415245c1504150015041500150415001200000401050000000000000003000000000000001506151a151a\
     5c1506150215041500150615041200000302033b0001000000090000001506151e151e5c1506150215041500150615041200\
     000304032800010000006201000000621506152815285c15061502150415001504150412000003040306000000000000e03f\
     000000000000e03f1506152015205c150415001504150015001500120000000000000000f03f000000000000084015061524\
@@ -49,7 +49,7 @@ const PLAIN: &str = "504152311506152415245c1504150015041500150415001200000401050
     1644164426ec04491c15061500150200000026001c150a1925000619180573636f726515001604164c164c26b005491c1506\
     1500150200000016f402160426880316f4021402002800195c1c00001c00001c00002c00002c000000c502000050415231";
 
-fn bytes(hex: &str) -> Vec<u8> {
+pub(super) fn bytes(hex: &str) -> Vec<u8> {
     (0..hex.len()).step_by(2).map(|at| u8::from_str_radix(&hex[at..at + 2], 16).expect("hexadecimal")).collect()
 }
 
@@ -82,16 +82,32 @@ fn changed(from: &str, to: &str) -> Vec<u8> {
     bytes(&SNAPPY.replace(from, to))
 }
 
+/// A value of the footer, changed into a longer one.
+fn grown(from: &str, to: &str) -> Vec<u8> {
+    assert_eq!(SNAPPY.matches(from).count(), 1, "{from}");
+    let mut file = bytes(&SNAPPY.replace(from, to));
+    let at = file.len() - 8;
+    let length = u32::from_le_bytes(*file[at..].first_chunk().expect("four bytes"));
+    let longer = length + (to.len() - from.len()) as u32 / 2;
+    file[at..at + 4].copy_from_slice(&longer.to_le_bytes());
+    file
+}
+
 #[test]
 fn what_is_wrong_is_told() {
     let sound = bytes(SNAPPY);
     // The footer's column num_tokens is "int64, encodings, path, codec 1, 4 values".
     let path = "19180a6e756d5f746f6b656e73";
+    // -2^63, the number behind which none can be taken away.
+    let least = "ffffffffffffffffff01";
     for (file, told) in [
         (sound[..400].to_vec(), "does not end with PAR1"),
         ([&sound[..sound.len() - 8], &[0xff, 0xff, 0, 0], b"PAR1"].concat(), "longer than the file"),
         ([&sound[..sound.len() - 8], &[20, 0, 0, 0], b"PAR1"].concat(), "footer cannot be read"),
         (changed(&format!("{path}15021608"), &format!("{path}150c1608")), "packed with Zstandard"),
+        (grown(&format!("{path}15021608"), &format!("{path}15{least}1608")), "packed with an unknown codec"),
+        // The root of the schema is "name m, 4 children".
+        (grown("48016d1508", &format!("48016d15{least}")), "footer cannot be read"),
         (changed(&format!("{path}15021608"), &format!("{path}15021606")), "another number of values"),
         (changed("2e4c150615", "2c4c150615"), "cannot be"),
         (changed("15041530152e4c", "15041530142e4c"), "page"),

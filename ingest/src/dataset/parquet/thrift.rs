@@ -103,9 +103,7 @@ impl<'a> Reader<'a> {
             kind::BINARY => self.binary().map(drop),
             kind::LIST | 10 => {
                 let (kind, count) = self.list()?;
-                // In lists, truth values take a byte.
-                let kind = if matches!(kind, 1 | 2) { 3 } else { kind };
-                (0..count).try_for_each(|_| self.skip(kind, deeper))
+                (0..count).try_for_each(|_| self.skip(held(kind), deeper))
             }
             11 => {
                 let count = self.varint()?;
@@ -113,9 +111,9 @@ impl<'a> Reader<'a> {
                     return Some(());
                 }
                 let kinds = self.byte()?;
-                (0..count.min(self.bytes.len() as u64 + 1)).try_for_each(|_| {
-                    self.skip(kinds >> 4, deeper)?;
-                    self.skip(kinds & 15, deeper)
+                (0..count).try_for_each(|_| {
+                    self.skip(held(kinds >> 4), deeper)?;
+                    self.skip(held(kinds & 15), deeper)
                 })
             }
             kind::STRUCT => loop {
@@ -130,5 +128,28 @@ impl<'a> Reader<'a> {
             },
             _ => None,
         }
+    }
+}
+
+/// The type of what a list or map holds: truth values take a byte there, so that everything in them takes one at least and no
+/// count alone is work.
+fn held(kind: u8) -> u8 {
+    if matches!(kind, 1 | 2) { 3 } else { kind }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::Reader;
+
+    /// Field 1 is a map of three truth values, false, true and false, to true; behind it stands the end of the struct.
+    #[test]
+    fn truth_values_in_maps_take_bytes() {
+        let bytes = [0x1b, 3, 0x12, 2, 1, 1, 1, 2, 1, 0, 7];
+        let mut reader = Reader::new(&bytes);
+        assert_eq!(reader.fields(|_, _, _| Some(false)), Some(()));
+        assert_eq!(reader.rest(), [7]);
+        // So many that counting alone would take years.
+        let endless = [0x1b, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0x7f, 0x11, 1, 1, 0];
+        assert_eq!(Reader::new(&endless).fields(|_, _, _| Some(false)), None);
     }
 }

@@ -20,7 +20,7 @@ fn framed(data: &[u8]) -> Vec<u8> {
 }
 
 /// An event with one simple value.
-fn event(step: u8, tag: &str, value: f32) -> Vec<u8> {
+pub(in crate::log) fn event(step: u8, tag: &str, value: f32) -> Vec<u8> {
     let value = [&[0x0a, tag.len() as u8], tag.as_bytes(), &[0x15], &value.to_le_bytes()].concat();
     let summary = [&[0x0a, value.len() as u8], &value[..]].concat();
     framed(&[&[0x10, step, 0x2a, summary.len() as u8], &summary[..]].concat())

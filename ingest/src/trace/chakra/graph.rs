@@ -33,6 +33,9 @@ pub(super) struct Graph {
     edges: usize,
 }
 
+/// Last time at which anything may start: 292 years, so that no start and duration are too much for 64 bits together.
+const LAST_NS: u64 = i64::MAX as u64;
+
 /// The lanes of the one process, by what runs on them.
 const LANES: [&str; 3] = ["host", "compute", "communication"];
 
@@ -102,7 +105,7 @@ impl Graph {
         let mut done = 0;
         while let Some(at) = ready.pop() {
             done += 1;
-            let end = earliest[at].saturating_add(self.nodes[at].duration_ns.unwrap_or_default());
+            let end = earliest[at].saturating_add(self.nodes[at].duration_ns.unwrap_or_default()).min(LAST_NS);
             for &next in &waited_for[at] {
                 let next = next as usize;
                 earliest[next] = earliest[next].max(end);

@@ -1,0 +1,111 @@
+//! What is not kept of a whole file is told.
+
+use std::fmt::Write;
+
+use super::*;
+
+const BEYOND: &str = "there are more points than are kept; the rest of the file is not read";
+
+/// Steps of the points, and what the report says was taken so.
+fn within(bytes: &[u8], points: usize) -> (Vec<u64>, Vec<String>) {
+    let limits = Limits { points, ..Limits::default() };
+    let log = import(bytes, &limits).unwrap_or_else(|error| panic!("{error}"));
+    assert_eq!(log.report.points, log.points.len() as u64);
+    (log.points.iter().map(|point| point.step).collect(), log.report.assumptions)
+}
+
+/// Four points of every format, of which three, and then all four, are kept.
+#[test]
+fn points_beyond_the_limit_are_told_whatever_the_format() {
+    let steps = [1, 2, 3, 4];
+    let rows = steps.map(|step| format!("{{\"step\": {step}, \"loss\": 2.0}}")).join(",\n");
+    let files = [
+        ("text", steps.map(|step| format!(" iteration {step}/ 9 | lm loss: 1 |\n")).concat().into_bytes()),
+        ("state", format!("{{\n\"log_history\": [{rows}]}}").into_bytes()),
+        (
+            "scalar",
+            format!("Wall time,Step,Value\n{}", steps.map(|step| format!("1.5,{step},2\n")).concat()).into_bytes(),
+        ),
+        ("events", steps.map(|step| tensorboard::tests::event(step, "loss", 1.0)).concat()),
+    ];
+    for (format, file) in files {
+        let (kept, told) = within(&file, 3);
+        assert_eq!(kept, [1, 2, 3], "{format}");
+        assert!(told.iter().any(|told| told == BEYOND), "{format}: {told:?}");
+        let (kept, told) = within(&file, 4);
+        assert_eq!(kept, [1, 2, 3, 4], "{format}");
+        assert!(told.iter().all(|told| told != BEYOND), "{format}: {told:?}");
+    }
+}
+
+/// Rows of evaluations are no points, and count for none.
+#[test]
+fn evaluations_take_no_place_of_a_step() {
+    let text = r#"{
+"log_history": [{"step": 1, "loss": 2.0}, {"step": 1, "eval_loss": 2.0}, {"step": 1, "eval_loss": 1.9}, {"step": 2, "loss": 1.5}]}"#;
+    let (kept, told) = within(text.as_bytes(), 2);
+    assert_eq!((kept, told), (vec![1, 2], vec![]));
+}
+
+/// A row is kept whole or not at all: the second would bring the fourth point, the last one the third.
+#[test]
+fn rows_of_a_panel_beyond_the_limit_are_counted() {
+    let limits = Limits { points: 3, ..Limits::default() };
+    let text = "Step,a - loss,b - loss\n1,1,1\n2,1,1\n3,1,1\n4,1,\n";
+    let Log { points, report, .. } = import(text.as_bytes(), &limits).expect("a panel");
+    assert_eq!((points.len(), report.steps, report.skipped), (3, 2, 2));
+    assert_eq!(reasons(&report), ["there are more points than are kept"]);
+}
+
+/// Of 1,003 columns behind the step the last three are too many; one has no run, one is an extreme; cells are empty, words, not
+/// finite, or too many.
+#[test]
+fn columns_and_cells_of_a_panel_are_told() {
+    let mut header = "Step,loss,a - loss,a - loss__MAX".to_owned();
+    for column in 0..1000 {
+        write!(header, ",a - c{column}").expect("text grows");
+    }
+    let Log { points, report, .. } =
+        read(&format!("{header}\n1,2,2.5,3\n2,2,,3\n3,2,n/a,3,NaN\n4{}\n", ",1".repeat(1010)));
+    assert_eq!(points.len(), 3);
+    assert_eq!(
+        report.assumptions,
+        [
+            "columns that are not called \"<run> - <metric>\" are not read: 1",
+            "columns behind the first 1000 are not read: 3",
+            "a panel's CSV is sampled by Weights & Biases; the history has every step",
+        ]
+    );
+    let counted: Vec<_> =
+        report.problems.iter().map(|problem| (problem.reason.as_str(), problem.count, problem.line)).collect();
+    assert_eq!(
+        counted,
+        [
+            ("a cell is no number", 1, 4),
+            ("a value is not a number or not finite, and is missing", 1, 4),
+            ("a row has more cells than there are columns", 1, 5),
+            ("a step has more values than are kept", 1, 5),
+        ]
+    );
+}
+
+#[test]
+fn values_that_curves_cannot_keep_are_told() {
+    let curve = |name: &str| format!("\"{name}\": {{\"step_interval\": 1, \"values\": {{\"1\": 2.5}}}}");
+    let text = format!("{{{}, {}, {}}}", curve("a"), curve("b"), curve("c"));
+    let limits = Limits { values: 2, ..Limits::default() };
+    let Log { points, report, .. } = import(text.as_bytes(), &limits).expect("curves");
+    assert_eq!((points[0].others.len(), reasons(&report)), (2, vec!["a step has more values than are kept"]));
+    let far = "{\"a\": {\"step_interval\": 1, \"values\": {\"9007199254740992\": 1, \"1\": 2, \"2\": \"inf\"}}}";
+    let Log { points, report, .. } = read(far);
+    assert_eq!((points.len(), report.skipped), (2, 1));
+    assert_eq!(reasons(&report), ["a step is beyond 2^53", "a value is not a number or not finite, and is missing"]);
+}
+
+#[test]
+fn numbers_of_event_files_that_are_not_finite_are_told() {
+    let bytes = [1, 2].map(|step| tensorboard::tests::event(step, "loss", f32::NAN)).concat();
+    let report = import(&bytes, &Limits::default()).expect("events").report;
+    assert_eq!(report.problems[0].reason, "a value is not a number or not finite, and is missing");
+    assert_eq!((report.problems[0].count, report.problems[0].line), (2, 1));
+}

@@ -1,0 +1,94 @@
+//! How requests end well.
+
+use axum::Json;
+use axum::http::header::LOCATION;
+use axum::http::{HeaderName, HeaderValue, StatusCode};
+use axum::response::{IntoResponse, Response};
+
+use crate::live::LogEnd;
+
+/// How a request succeeds where it is not plainly with a document.
+#[derive(Debug)]
+pub enum Answer<T> {
+    /// It was there already.
+    Present(T),
+    /// It was made, and stands at this path.
+    Created(String, T),
+    /// It is being made; its progress stands at this path.
+    Accepted(String, T),
+}
+
+impl<T: serde::Serialize> IntoResponse for Answer<T> {
+    fn into_response(self) -> Response {
+        let (status, location, body) = match self {
+            Self::Present(body) => return Json(body).into_response(),
+            Self::Created(location, body) => (StatusCode::CREATED, location, body),
+            Self::Accepted(location, body) => (StatusCode::ACCEPTED, location, body),
+        };
+        (status, [(LOCATION, location)], Json(body)).into_response()
+    }
+}
+
+/// It was deleted; there is nothing more to say.
+#[derive(Debug)]
+pub struct Deleted;
+
+impl IntoResponse for Deleted {
+    fn into_response(self) -> Response {
+        StatusCode::NO_CONTENT.into_response()
+    }
+}
+
+/// Bytes of a log are stored, up to this end.
+#[derive(Debug)]
+pub struct LogStored(pub LogEnd);
+
+impl IntoResponse for LogStored {
+    fn into_response(self) -> Response {
+        (StatusCode::NO_CONTENT, log_end(self.0)).into_response()
+    }
+}
+
+/// The end of what is stored of a log.
+#[derive(Debug)]
+pub struct LogEndsAt(pub LogEnd);
+
+impl IntoResponse for LogEndsAt {
+    fn into_response(self) -> Response {
+        (StatusCode::OK, log_end(self.0)).into_response()
+    }
+}
+
+/// Headers that say where a log ends.
+pub(super) fn log_end(end: LogEnd) -> [(HeaderName, HeaderValue); 2] {
+    [
+        (HeaderName::from_static(api::run::UPLOAD_OFFSET), HeaderValue::from(end.stored)),
+        (HeaderName::from_static(api::run::UPLOAD_FILE), HeaderValue::from(end.file)),
+    ]
+}
+
+/// The asker's copy is the present one.
+#[derive(Debug)]
+pub struct Unchanged;
+
+impl IntoResponse for Unchanged {
+    fn into_response(self) -> Response {
+        StatusCode::NOT_MODIFIED.into_response()
+    }
+}
+
+/// The login was good: the cookie, and the page without the token in its address.
+#[derive(Debug)]
+pub struct LoggedIn {
+    /// Value of the cookie header.
+    pub cookie: String,
+    /// The page.
+    pub page: String,
+}
+
+impl IntoResponse for LoggedIn {
+    fn into_response(self) -> Response {
+        let headers = [(axum::http::header::SET_COOKIE, self.cookie), (LOCATION, self.page)];
+        (StatusCode::SEE_OTHER, headers).into_response()
+    }
+}

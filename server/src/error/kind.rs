@@ -1,0 +1,145 @@
+//! What each failure is: kind, status and title.
+
+use axum::http::StatusCode;
+use ingest::dataset::ImportError;
+use ingest::log::LogError;
+use ingest::trace::TraceError;
+use planner::study::NoStudy;
+
+use super::ApiError;
+use crate::live::LogRefusal;
+use crate::profiles::ProfileError;
+use crate::store::StoreError;
+
+impl ApiError {
+    /// Kind, status and title; the same for every problem of the kind.
+    pub(super) fn kind(&self) -> (&'static str, StatusCode, &'static str) {
+        use StatusCode as S;
+        match self {
+            Self::InvalidScenario(_) => ("invalid-scenario", S::UNPROCESSABLE_ENTITY, "The scenario is not valid"),
+            Self::InvalidQuestion(_) => ("invalid-question", S::UNPROCESSABLE_ENTITY, "The question is not valid"),
+            Self::InvalidDataset(ImportError::Binary { .. }) => {
+                ("not-a-length-file", S::UNSUPPORTED_MEDIA_TYPE, "The file is not a length file")
+            }
+            Self::InvalidDataset(ImportError::TooManyRows)
+            | Self::InvalidTrace(TraceError::TooLarge { .. })
+            | Self::TraceTooLarge(_)
+            | Self::InvalidProfile(ProfileError::TooMuch(..))
+            | Self::InvalidLog(LogError::TooLarge { .. })
+            | Self::LargeRequest(_)
+            | Self::TooLarge(_) => ("too-large", S::PAYLOAD_TOO_LARGE, "The upload is too large"),
+            Self::InvalidDataset(_) => ("invalid-dataset", S::UNPROCESSABLE_ENTITY, "The length file is not valid"),
+            Self::Observation(error) if error.is_cut() => {
+                ("planning-too-long", S::SERVICE_UNAVAILABLE, "Planning the scenario again took too long")
+            }
+            Self::Observation(_) => ("no-comparison", S::UNPROCESSABLE_ENTITY, "The run cannot be held against a plan"),
+            Self::InvalidProfile(_) => ("invalid-profile", S::UNPROCESSABLE_ENTITY, "The profile cannot be used"),
+            Self::InvalidWords(_) => ("invalid-words", S::UNPROCESSABLE_ENTITY, "The change is not valid"),
+            Self::InvalidRun(_) => ("invalid-run", S::UNPROCESSABLE_ENTITY, "The run is not valid"),
+            Self::InvalidLog(_) => ("invalid-log", S::UNPROCESSABLE_ENTITY, "The file is not a training log"),
+            Self::Log(refusal) => log(refusal),
+            Self::KeyReused => ("key-reused", S::UNPROCESSABLE_ENTITY, "The key is another request's"),
+            Self::WrongRunToken => ("wrong-token", S::FORBIDDEN, "The token is not good here"),
+            Self::UploadsFull(_) => ("uploads-full", S::TOO_MANY_REQUESTS, "Too many logs are being sent"),
+            Self::StreamsFull(_) => ("streams-full", S::SERVICE_UNAVAILABLE, "Too many streams are open"),
+            Self::InvalidTrace(TraceError::NotATrace { .. }) => {
+                ("not-a-trace", S::UNSUPPORTED_MEDIA_TYPE, "The file is not a trace")
+            }
+            Self::InvalidTrace(_) => ("invalid-trace", S::UNPROCESSABLE_ENTITY, "The trace is not valid"),
+            Self::NoActions => ("no-actions", S::UNPROCESSABLE_ENTITY, "There are no actions"),
+            Self::NoPlanOfTrace => ("no-plan", S::CONFLICT, "There is no plan to compare with"),
+            Self::Malformed(_) | Self::BrokenBody(_) => {
+                ("malformed-request", S::BAD_REQUEST, "The request is malformed")
+            }
+            Self::Ambiguous { .. } => ("ambiguous-prefix", S::MULTIPLE_CHOICES, "The prefix is ambiguous"),
+            Self::NoSuchJob(_)
+            | Self::NoSuchPlanner(_)
+            | Self::NoSuchRehearsal(_)
+            | Self::NoSuchRank { .. }
+            | Self::NoSuchIteration { .. }
+            | Self::NoSlice { .. }
+            | Self::NoRoute(_)
+            | Self::NoStudy(NoStudy::Iteration(..) | NoStudy::Replica(..) | NoStudy::NoSuchLayout(_))
+            | Self::Store(StoreError::Unknown { .. }) => ("not-found", S::NOT_FOUND, "Not found"),
+            Self::Store(StoreError::Gone { .. }) => ("deleted", S::GONE, "Deleted"),
+            Self::Store(StoreError::Sqlite(error)) => storage(error),
+            Self::Store(StoreError::Quota { .. }) => {
+                ("quota-reached", S::INSUFFICIENT_STORAGE, "The server holds as much as it may")
+            }
+            Self::DiskFull => ("disk-full", S::INSUFFICIENT_STORAGE, "The server's disk is full"),
+            Self::NotReady(_) => ("not-ready", S::SERVICE_UNAVAILABLE, "The server takes no new content"),
+            Self::Store(_) | Self::Fault(_) => INTERNAL,
+            Self::Method(_) => ("method-not-allowed", S::METHOD_NOT_ALLOWED, "Method not allowed"),
+            Self::NoPipeline => ("no-pipeline", S::UNPROCESSABLE_ENTITY, "The plan is no pipeline"),
+            Self::NotExportable(_) => ("not-exportable", S::UNPROCESSABLE_ENTITY, "The plan has no such form"),
+            Self::NoStudy(_) => ("no-study", S::UNPROCESSABLE_ENTITY, "There is nothing to study"),
+            Self::NotPlanned => ("not-planned", S::CONFLICT, "The scenario is not planned yet"),
+            Self::RehearsalsFull(_) => ("rehearsals-full", S::SERVICE_UNAVAILABLE, "Another rehearsal is at work"),
+            Self::NotRehearsable(_) => ("not-rehearsable", S::UNPROCESSABLE_ENTITY, "The plan cannot be rehearsed"),
+            Self::StudiesFull(_) => ("studies-full", S::SERVICE_UNAVAILABLE, "Too many studies are under way"),
+            Self::ImportsFull(_) => ("imports-full", S::SERVICE_UNAVAILABLE, "Too many imports"),
+            Self::Stopping => ("stopping", S::SERVICE_UNAVAILABLE, "The server is stopping"),
+            Self::QueueFull(_) => ("queue-full", S::SERVICE_UNAVAILABLE, "The planning queue is full"),
+            Self::Unauthorised | Self::NoRunToken => ("token-needed", S::UNAUTHORIZED, "A token is needed"),
+            Self::ForeignOrigin(_) => ("foreign-origin", S::FORBIDDEN, "The request comes from another site"),
+            Self::ForeignHost(_) => ("foreign-host", S::MISDIRECTED_REQUEST, "The server has another name"),
+            Self::NoPages => ("no-pages", S::SERVICE_UNAVAILABLE, "The pages are not built"),
+        }
+    }
+
+    /// Whether nothing failed, though the status is one of the server's.
+    pub(super) fn is_refusal(&self) -> bool {
+        match self {
+            Self::Observation(error) => error.is_cut(),
+            Self::QueueFull(_)
+            | Self::StudiesFull(_)
+            | Self::ImportsFull(_)
+            | Self::RehearsalsFull(_)
+            | Self::StreamsFull(_)
+            | Self::Stopping
+            | Self::NoPages
+            | Self::NotReady(_)
+            | Self::Store(StoreError::Quota { .. }) => true,
+            _ => false,
+        }
+    }
+}
+
+/// What each refusal of a log is.
+fn log(refusal: &LogRefusal) -> (&'static str, StatusCode, &'static str) {
+    match refusal {
+        LogRefusal::Gap { .. } => ("gap", StatusCode::CONFLICT, "Bytes before these are missing"),
+        // Whoever sends does the same about both: he opens the next file.
+        LogRefusal::Diverged { .. } | LogRefusal::Closed { .. } => {
+            (api::run::DIVERGED, StatusCode::CONFLICT, "The file is another one than before")
+        }
+        LogRefusal::Whole => ("not-live", StatusCode::CONFLICT, "The log takes no more bytes"),
+        LogRefusal::Full { .. } | LogRefusal::Files { .. } => {
+            ("log-full", StatusCode::PAYLOAD_TOO_LARGE, "The log is full")
+        }
+        LogRefusal::Store(_) | LogRefusal::Panicked(_) => INTERNAL,
+    }
+}
+
+const INTERNAL: (&str, StatusCode, &str) = ("internal", StatusCode::INTERNAL_SERVER_ERROR, "The server failed");
+
+/// Codes of SQLite for reading that failed, in part, or after the lock was had.
+const READING: [u32; 3] = [266, 522, 2570];
+
+/// What SQLite's refusals mean to whoever asks.
+fn storage(error: &sqlx::Error) -> (&'static str, StatusCode, &'static str) {
+    let code = match error {
+        sqlx::Error::Database(error) => error.code().and_then(|code| code.parse::<u32>().ok()),
+        sqlx::Error::PoolTimedOut => Some(5),
+        _ => None,
+    };
+    // The low byte of an extended result code is the primary one: 5 busy, 6 locked, 8 read-only, 10 input or output failed,
+    // 13 full, 14 a file beside the database cannot be made. Input that fails is damage, which is ours to explain.
+    match code.filter(|code| !READING.contains(code)).map(|code| code & 0xff) {
+        Some(13) => ("disk-full", StatusCode::INSUFFICIENT_STORAGE, "The server's disk is full"),
+        Some(5 | 6) => ("database-busy", StatusCode::SERVICE_UNAVAILABLE, "The database is busy"),
+        Some(8) => ("database-read-only", StatusCode::SERVICE_UNAVAILABLE, "The database cannot be written"),
+        Some(10 | 14) => ("database-unwritable", StatusCode::SERVICE_UNAVAILABLE, "The database cannot be written"),
+        _ => INTERNAL,
+    }
+}

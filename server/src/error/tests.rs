@@ -1,0 +1,37 @@
+//! What goes with the document: a header for whoever asked, a line of the log for the operator.
+
+use axum::http::header::RETRY_AFTER;
+use axum::response::IntoResponse;
+use planner::engine::PlanError;
+use planner::observed::ReplanError;
+use planner::observer::Cancelled;
+
+use super::ApiError;
+use crate::observation::ObservationError;
+use crate::store::StoreError;
+
+#[test]
+fn who_may_ask_again_is_told_when_and_only_faults_are_logged() {
+    let cut = ObservationError::Replan(ReplanError::Plan(PlanError::Cancelled(Cancelled)));
+    for (error, status, asks_again, is_fault) in [
+        (ApiError::QueueFull(1), 503, true, false),
+        (ApiError::Stopping, 503, true, false),
+        (ApiError::NotReady(Vec::new()), 503, true, false),
+        (ApiError::Observation(cut), 503, true, false),
+        (ApiError::NoPages, 503, false, false),
+        (ApiError::UploadsFull(1), 429, true, false),
+        (ApiError::Store(StoreError::Sqlite(sqlx::Error::PoolTimedOut)), 503, true, true),
+        (ApiError::Observation(ObservationError::NoSteps), 422, false, false),
+        (ApiError::DiskFull, 507, false, true),
+        (ApiError::Fault("a bug".to_owned()), 500, false, true),
+    ] {
+        let told = error.to_string();
+        assert_eq!(status >= 500 && !error.is_refusal(), is_fault, "{told}");
+        let response = error.into_response();
+        assert_eq!(
+            (response.status().as_u16(), response.headers().contains_key(RETRY_AFTER)),
+            (status, asks_again),
+            "{told}"
+        );
+    }
+}

@@ -1,0 +1,90 @@
+//! What parts of the program may know of each other.
+
+use crate::none;
+use crate::source::sources;
+use crate::uses::paths;
+
+/// What the road to an answer is made of, whose word the judge does not take.
+const JUDGED: [&str; 16] = [
+    "bench",
+    "compare",
+    "context_groups",
+    "data_aware",
+    "engine",
+    "estimate",
+    "exact",
+    "execution_plan",
+    "heterogeneous_strategies",
+    "plan",
+    "ranking",
+    "schedule",
+    "simulate",
+    "solve",
+    "study",
+    "tuning",
+];
+
+/// The module of `crate` that a path leads into, and what stands behind it.
+fn inside<'p>(path: &'p str, root: &str) -> Option<(&'p str, &'p str)> {
+    let behind = path.strip_prefix(root)?.strip_prefix("::")?;
+    Some(behind.split_once("::").unwrap_or((behind, "")))
+}
+
+#[test]
+fn the_judge_shares_no_code_with_the_judged() {
+    let mut offences = Vec::new();
+    for source in sources(".rs") {
+        let is_judge = source.is_under("planner/src/check/") || source.path == "planner/src/check.rs";
+        // Tests of the judge need something to judge.
+        if !is_judge || source.is_tests() {
+            continue;
+        }
+        for (number, line) in source.program() {
+            for path in paths(&line, &source.path) {
+                let Some((module, behind)) = inside(&path, "crate") else { continue };
+                // It must know the types that it is handed; what it calls must be its own.
+                if JUDGED.contains(&module) && !behind.split("::").any(|name| name.starts_with(char::is_uppercase)) {
+                    offences.push(format!("{}:{number}: {path}", source.path));
+                }
+            }
+        }
+    }
+    none(&offences, "the checker uses more than the types of what it judges");
+}
+
+#[test]
+fn the_pages_do_no_arithmetic_of_the_domain() {
+    const DOMAIN: [&str; 8] = ["check", "compare", "cost", "engine", "estimate", "plan", "simulate", "solve"];
+    // Words of scenarios and outcomes that stand beside their formulas.
+    const WORDS: [&str; 2] = ["cost::overrides::", "cost::BoundaryKind"];
+    let mut offences = Vec::new();
+    for source in sources(".rs").iter().filter(|source| source.is_under("frontend/src/") && !source.is_tests()) {
+        for (number, line) in source.program() {
+            for path in paths(&line, &source.path) {
+                let path = path.strip_prefix("api::").unwrap_or(&path);
+                let Some((module, behind)) = inside(path, "planner") else { continue };
+                let full = format!("{module}::{behind}");
+                if DOMAIN.contains(&module) && !WORDS.iter().any(|word| full.starts_with(word)) {
+                    offences.push(format!("{}:{number}: {path}", source.path));
+                }
+            }
+        }
+    }
+    none(&offences, "the frontend calls formulas, planners, simulator or checker");
+}
+
+/// Only whoever runs `planscope rehearse` names a server to talk to.
+#[test]
+fn the_server_fetches_nothing_that_users_name() {
+    let mut offences = Vec::new();
+    for source in sources(".rs").iter().filter(|source| {
+        source.is_under("server/src/") && !source.is_under("server/src/rehearsal/") && !source.is_tests()
+    }) {
+        for (number, line) in source.program() {
+            if ["ureq", "reqwest", "hyper::client", "TcpStream::connect("].iter().any(|word| line.contains(word)) {
+                offences.push(format!("{}:{number}", source.path));
+            }
+        }
+    }
+    none(&offences, "the server asks other machines");
+}

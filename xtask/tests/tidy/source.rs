@@ -1,0 +1,189 @@
+//! Source files of the checkout, and what of them is program.
+
+use std::path::{Path, PathBuf};
+
+use crate::uses;
+
+/// A source file by its path from the top of the checkout, with `/` between the parts.
+pub(crate) struct Source {
+    pub(crate) path: String,
+    pub(crate) text: String,
+}
+
+/// A line of code with its number. Of a `use` every path it brings in is a line, whole.
+pub(crate) type Line = (usize, String);
+
+impl Source {
+    /// Lines without comments.
+    pub(crate) fn code(&self) -> Vec<Line> {
+        uses::apart(self.bare())
+    }
+
+    /// Code without unit tests, which may do what the program may not.
+    pub(crate) fn program(&self) -> Vec<Line> {
+        uses::apart(without_tests(self.bare()))
+    }
+
+    fn bare(&self) -> Vec<(usize, &str)> {
+        let lines = self.text.lines().enumerate().map(|(index, line)| (index + 1, without_comment(line)));
+        lines.filter(|(_, line)| !line.trim().is_empty()).collect()
+    }
+
+    pub(crate) fn is_under(&self, folder: &str) -> bool {
+        self.path.starts_with(folder)
+    }
+
+    /// Whether it is a test, a benchmark or a build script as a whole.
+    pub(crate) fn is_support(&self) -> bool {
+        ["/tests/", "/benches/"].iter().any(|part| self.path.contains(part))
+            || self.is_under("tests/")
+            || self.path.ends_with("build.rs")
+    }
+
+    /// Whether it is the tests of the file above it.
+    pub(crate) fn is_tests(&self) -> bool {
+        self.path.ends_with("/tests.rs") || self.path.contains("/tests/")
+    }
+}
+
+/// The top of the checkout.
+pub(crate) fn root() -> PathBuf {
+    let xtask = std::env::var_os("CARGO_MANIFEST_DIR").expect("cargo names the package");
+    Path::new(&xtask).parent().expect("xtask stands in the workspace").to_owned()
+}
+
+/// Every file of our own with that ending.
+pub(crate) fn sources(ending: &str) -> Vec<Source> {
+    const FOREIGN: [&str; 3] = ["target", "node_modules", ".git"];
+    fn walk(root: &Path, folder: &Path, ending: &str, found: &mut Vec<Source>) {
+        for entry in std::fs::read_dir(folder).expect("a folder of the checkout") {
+            let path = entry.expect("an entry").path();
+            let name = path.file_name().unwrap_or_default().to_string_lossy().into_owned();
+            if path.is_dir() && !FOREIGN.contains(&name.as_str()) {
+                walk(root, &path, ending, found);
+            } else if path.is_file() && name.ends_with(ending) {
+                let below = path.strip_prefix(root).expect("below the root").to_string_lossy().replace('\\', "/");
+                let text = std::fs::read_to_string(&path).unwrap_or_else(|error| panic!("{below}: {error}"));
+                found.push(Source { path: below, text });
+            }
+        }
+    }
+    let root = root();
+    let mut found = Vec::new();
+    walk(&root, &root, ending, &mut found);
+    assert!(!found.is_empty(), "no {ending} files below {}", root.display());
+    found
+}
+
+/// A line up to the comment behind it. A comment begins outside quotes.
+fn without_comment(line: &str) -> &str {
+    let begins = |at: &usize| line[..*at].replace("\\\"", "").matches('"').count().is_multiple_of(2);
+    let end = line.match_indices("//").map(|(at, _)| at).find(begins).unwrap_or(line.len());
+    line[..end].trim_end()
+}
+
+/// Lines without the items of `#[cfg(test)]`. A module of tests is the last of a file, which Clippy sees to; of other items
+/// everything is read that stands below.
+fn without_tests(lines: Vec<(usize, &str)>) -> Vec<(usize, &str)> {
+    let mut kept = Vec::new();
+    let mut lines = lines.into_iter();
+    while let Some((number, line)) = lines.next() {
+        if line.trim() != "#[cfg(test)]" {
+            kept.push((number, line));
+            continue;
+        }
+        let mut item = lines.by_ref().map(|(_, line)| line).skip_while(|line| line.trim().starts_with("#["));
+        let Some(first) = item.next() else { break };
+        if first.contains("mod ") && first.ends_with('{') {
+            break;
+        }
+        let indent = indentation(first);
+        let mut open = balance(first);
+        let mut last = first;
+        // Brackets in texts may be without their other one; a brace that stands where the item began ends it all the same.
+        let closes = |line: &str| line.trim_start().starts_with('}') && indentation(line) == indent;
+        while !closes(last) && (open > 0 || !last.ends_with([';', ',', '}'])) {
+            let Some(next) = item.next() else { break };
+            open += balance(next);
+            last = next;
+        }
+    }
+    kept
+}
+
+fn indentation(line: &str) -> usize {
+    line.len() - line.trim_start().len()
+}
+
+/// Brackets of every kind that a line opens, less those that it closes.
+fn balance(line: &str) -> isize {
+    let of = |signs: [char; 3]| line.matches(signs).count() as isize;
+    of(['{', '(', '[']) - of(['}', ')', ']'])
+}
+
+#[cfg(test)]
+mod tests {
+    use super::Source;
+
+    fn program(text: &str) -> Vec<String> {
+        let source = Source { path: "x.rs".to_owned(), text: text.to_owned() };
+        source.program().into_iter().map(|(number, line)| format!("{number} {}", line.trim())).collect()
+    }
+
+    #[test]
+    fn tests_in_the_file_are_cut_and_tests_beside_it_are_one_line() {
+        assert_eq!(program("fn a() {}\n\n#[cfg(test)]\nmod tests {\n    fn b() {}\n}\n"), ["1 fn a() {}"]);
+        assert_eq!(program("#[cfg(test)]\nmod tests;\n\nfn a() {}\n"), ["4 fn a() {}"]);
+        assert_eq!(program("#[cfg(test)]\npub(crate) mod tests;\nfn a() {}\n"), ["3 fn a() {}"]);
+    }
+
+    #[test]
+    fn items_for_tests_go_and_what_stands_below_is_read() {
+        let text = "\
+#[cfg(test)]
+// Why it is there.
+#[derive(Debug)]
+struct Shown {
+    inner: (u32, u32),
+}
+#[cfg(test)]
+use a::{
+    b, c,
+};
+#[cfg(test)]
+const X: &str =
+    \"x\";
+impl A {
+    #[cfg(test)]
+    fn short(self) -> u32 { 1 }
+
+    #[cfg(test)]
+    fn long(
+        self,
+        other: u32,
+    ) -> u32 {
+        if other > 1 { 2 } else {
+            3
+        }
+    }
+
+    fn kept(self) {}
+}
+struct B {
+    #[cfg(test)]
+    seen: u32,
+    all: u32,
+}
+";
+        assert_eq!(
+            program(text),
+            ["14 impl A {", "28 fn kept(self) {}", "29 }", "30 struct B {", "33 all: u32,", "34 }"]
+        );
+    }
+
+    #[test]
+    fn comments_are_no_code() {
+        let text = "//! a\nlet a = 1; // b\nlet b = \"https://c\"; // d\n    // e\nlet c = \"\\\"//f\";\n";
+        assert_eq!(program(text), ["2 let a = 1;", "3 let b = \"https://c\";", "5 let c = \"\\\"//f\";"]);
+    }
+}
