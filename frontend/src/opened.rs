@@ -29,12 +29,11 @@ impl Kind {
 
 /// What the address names, fetched and shown; another name in the address is another question.
 #[component]
-pub(crate) fn Opened<T, F, V>(kind: Kind, url: fn(&str) -> String, show: F) -> impl IntoView
-where
-    T: DeserializeOwned + Send + Sync + 'static,
-    F: Fn(Arc<T>) -> V + Send + 'static,
-    V: IntoView + 'static,
-{
+pub(crate) fn Opened<T: DeserializeOwned + Send + Sync + 'static>(
+    kind: Kind,
+    url: fn(&str) -> String,
+    show: fn(Arc<T>) -> AnyView,
+) -> impl IntoView {
     let params = use_params_map();
     let id = Memo::new(move |_| params.with(|params| params.get("id")).unwrap_or_default());
     let answer = RwSignal::new(None::<Result<Arc<T>, Failure>>);
@@ -60,7 +59,7 @@ where
         }
         .into_any(),
         Some(Err(failure)) => view! { <Refused kind=kind failure=failure on_retry=move |()| fetch() /> }.into_any(),
-        Some(Ok(found)) => show(found).into_any(),
+        Some(Ok(found)) => show(found),
     }
 }
 

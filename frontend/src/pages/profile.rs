@@ -21,7 +21,7 @@ use crate::shelf::tags_of;
 /// The page of one profile.
 #[component]
 pub(crate) fn ProfilePage() -> impl IntoView {
-    let show = |profile: Arc<Profile>| view! { <Detail profile=Arc::unwrap_or_clone(profile) /> };
+    let show = |profile: Arc<Profile>| view! { <Detail profile=Arc::unwrap_or_clone(profile) /> }.into_any();
     view! {
         <main id="main" class="page" tabindex="-1">
             <Opened kind=Kind { noun: "profile", list: "/profiles" } url=path::profile show=show />

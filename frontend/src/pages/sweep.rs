@@ -30,7 +30,7 @@ const MOST_REASONS: usize = 8;
 /// The page of one sweep.
 #[component]
 pub(crate) fn SweepPage() -> impl IntoView {
-    let show = |sweep: Arc<StoredSweep>| view! { <Detail sweep=Arc::unwrap_or_clone(sweep) /> };
+    let show = |sweep: Arc<StoredSweep>| view! { <Detail sweep=Arc::unwrap_or_clone(sweep) /> }.into_any();
     view! {
         <main id="main" class="page" tabindex="-1">
             <Opened kind=Kind { noun: "sweep", list: "/sweeps" } url=path::sweep show=show />

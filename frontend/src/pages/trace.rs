@@ -18,7 +18,7 @@ use words::TraceWords;
 #[component]
 pub(crate) fn TracePage() -> impl IntoView {
     set_measure(Measure::Physical);
-    let show = |detail: Arc<TraceDetail>| view! { <Whole detail=detail /> };
+    let show = |detail: Arc<TraceDetail>| view! { <Whole detail=detail /> }.into_any();
     view! {
         <main id="main" class="page trace-page" tabindex="-1">
             <p><a href="/traces">"← Traces"</a></p>

@@ -10,7 +10,7 @@ use server::live::LiveLimits;
 
 use super::{LOG, Trainer, whole};
 
-fn diverged() -> String {
+fn diverged_kind() -> String {
     format!("/problems/{}", api::run::DIVERGED)
 }
 
@@ -46,10 +46,10 @@ async fn gaps_and_other_bytes_are_refused_and_a_second_file_goes_on() {
     let rotated = "another beginning\n";
     let diverged = trainer.sends_to("?offset=0", rotated).await;
     assert_eq!((diverged.status, diverged.header("upload-offset")), (409, "1000"));
-    assert_eq!(diverged.problem().kind, diverged());
+    assert_eq!(diverged.problem().kind, diverged_kind());
     // The same where it is longer than what is stored.
     let longer = format!("{rotated}{LOG}");
-    assert_eq!(trainer.sends_to("?offset=0", longer).await.problem().kind, diverged());
+    assert_eq!(trainer.sends_to("?offset=0", longer).await.problem().kind, diverged_kind());
     // Nothing of it was kept.
     assert_eq!(trainer.detail().await.summary.bytes, 1000);
 
@@ -58,7 +58,7 @@ async fn gaps_and_other_bytes_are_refused_and_a_second_file_goes_on() {
     assert_eq!((second.status, second.header("upload-file")), (204, "1"), "{second:?}");
     // The first one is closed, but what it has may still be sent again.
     assert_eq!(trainer.sends_to("?file=0&offset=0", LOG[..1000].to_owned()).await.status, 204);
-    assert_eq!(trainer.sends_to("?file=0&offset=0", LOG[..1001].to_owned()).await.problem().kind, diverged());
+    assert_eq!(trainer.sends_to("?file=0&offset=0", LOG[..1001].to_owned()).await.problem().kind, diverged_kind());
     // Without a number the latest is meant.
     let end = trainer.asks("HEAD", &api::path::run_log(&trainer.run), "").await;
     assert_eq!(
