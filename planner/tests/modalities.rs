@@ -216,6 +216,7 @@ fn replicas_without_an_item_are_no_layout_of_pipeweaver() {
     for model in ["dit-xl-2", "dit-5b"] {
         let mut question = scenario(model, &json!({ "images": { "kind": "values", "values": [0, 0, 0, 4] } }));
         question["workload"]["global_batch"] = json!(16);
+        question["workload"]["packing"] = json!("single");
         question["planners"] =
             json!(["pipeweaver_partition", "pipeweaver_interleaving", "pipeweaver_ranking", "pipeweaver"]);
         question["search"] = json!({ "rollouts": 20 });

@@ -136,7 +136,7 @@ mod tests {
         let back = Differences::of(&before, &after);
         assert_eq!(back.at(&before, &after, span, Aspect::Duration), Some((-250.0, -0.2)));
         let told = |aspect| back.told(&before, &after, span, aspect);
-        assert_eq!(told(Aspect::Duration), "\u{2212}250 ns (\u{2212}20.0 %) than in the baseline");
+        assert_eq!(told(Aspect::Duration), "\u{2212}250 ns (\u{2212}20.0\u{202f}%) than in the baseline");
         assert!(told(Aspect::End).ends_with("ends earlier"), "{}", told(Aspect::End));
         let same = Differences::of(&before, &before);
         assert_eq!(same.told(&before, &before, span, Aspect::Duration), "as long as in the baseline");

@@ -153,7 +153,7 @@ fn json_node<R: Read>(scanner: &mut Scanner<R>) -> Result<Node, TraceError> {
 
 /// Whole microseconds; `None` beyond 292 years, as in every other format.
 fn whole(micros: u64) -> Option<u64> {
-    micros.checked_mul(1000).filter(|&nanos| nanos <= i64::MAX as u64)
+    micros.checked_mul(1000).filter(|&nanos| i64::try_from(nanos).is_ok())
 }
 
 /// Decimal microseconds.

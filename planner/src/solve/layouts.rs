@@ -250,9 +250,9 @@ fn ranked(question: &Question, freedom: Freedom, point: &Point) -> Result<Ranked
         let stage = module.seconds * each / ranks / speed;
         let work = waves * stage;
         if freedom == Freedom::NonColocated {
-            seconds = seconds.max(work)
+            seconds = seconds.max(work);
         } else {
-            seconds += work
+            seconds += work;
         }
         filling += f64::from(layout.pipeline - 1) * stage;
         if freedom == Freedom::NonColocated && index < last {

@@ -113,14 +113,13 @@ impl Follower {
     /// Reads what came.
     async fn look(&mut self) -> Result<(), StoreError> {
         let pulse = self.reader.run_pulse(&self.run, self.clock.now()).await?;
-        let is_retaken = match self.retakes {
-            Some(retakes) => retakes != pulse.retakes,
+        let is_retaken = if let Some(retakes) = self.retakes {
+            retakes != pulse.retakes
+        } else {
             // Someone who comes back may have a row as it was before. Whoever has rows behind those had a stream when, or since, they
             // were made anew.
-            None => {
-                let anew = pulse.retaken_row..pulse.retaken_row.saturating_add(MOST_EARLY_ROWS);
-                pulse.retakes > 0 && anew.contains(&self.row)
-            }
+            let anew = pulse.retaken_row..pulse.retaken_row.saturating_add(MOST_EARLY_ROWS);
+            pulse.retakes > 0 && anew.contains(&self.row)
         };
         if is_retaken {
             self.row = self.row.min(pulse.retaken_row.saturating_sub(1));

@@ -117,7 +117,7 @@ fn indentation(line: &str) -> usize {
 
 /// Brackets of every kind that a line opens, less those that it closes.
 fn balance(line: &str) -> isize {
-    let of = |signs: [char; 3]| line.matches(signs).count() as isize;
+    let of = |signs: [char; 3]| line.matches(signs).count().cast_signed();
     of(['{', '(', '[']) - of(['}', ')', ']'])
 }
 

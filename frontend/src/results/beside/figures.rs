@@ -175,7 +175,7 @@ mod tests {
         assert_eq!(told(0.0, 0.12).as_deref(), Some("+12.0 points"));
         assert_eq!(told(0.02, 0.01).as_deref(), Some("\u{2212}1.00 points"));
         assert_eq!(told(0.3, 0.300_4), None);
-        assert_eq!(Change::Ratio.told(2.0, 2.2).as_deref(), Some("+10.0 %"));
+        assert_eq!(Change::Ratio.told(2.0, 2.2).as_deref(), Some("+10.0\u{202f}%"));
         assert_eq!(Change::Ratio.told(2.0, 2.001), None);
         assert_eq!(Change::Ratio.told(0.0, 1.0).as_deref(), Some("from none"));
         assert_eq!(Change::Ratio.told(0.0, 0.0), None);

@@ -117,7 +117,9 @@ fn layouts_that_trade_heads_have_heads_enough() {
         };
         assert!(!found.points.is_empty() && found.points.iter().all(trades), "{mode:?}");
         assert!(found.points.iter().any(|point| point.modules.iter().any(|layout| layout.context > 1)), "{mode:?}");
-        assert!(found.illegal.iter().any(|(_, rule)| rule.contains("cannot trade the heads")), "{mode:?}");
+        // Modules that stand apart have too few devices each to ask for more.
+        let refused = found.illegal.iter().any(|(_, rule)| rule.contains("cannot trade the heads"));
+        assert!(refused || mode == Mode::Apart, "{mode:?}");
     }
 }
 
