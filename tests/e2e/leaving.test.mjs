@@ -108,7 +108,8 @@ test("an answer that comes after its page was left troubles no other page", asyn
   const page = await openPage(browser, server);
   const held = [];
   await page.route("**/api/v1/traces?*", async (route) => {
-    held.push(route);
+    if (route.request().method() === "POST") held.push(route);
+    else await route.continue();
   });
   await page.goto("/traces");
   const trace = { name: "late.json", mimeType: "application/json", buffer: Buffer.from(JSON.stringify([{ ph: "X", pid: 1, tid: 1, ts: 0, dur: 5, name: "late" }])) };
@@ -143,7 +144,7 @@ test("an answer that comes after its page was left troubles no other page", asyn
 
 test("an upload can be called back", async () => {
   const page = await openPage(browser, server);
-  await page.route("**/api/v1/datasets?*", () => {});
+  await page.route("**/api/v1/datasets?*", (route) => (route.request().method() === "POST" ? undefined : route.continue()));
   await page.goto("/datasets");
   await page.getByTestId("upload").setInputFiles({ name: "lengths.txt", mimeType: "text/plain", buffer: Buffer.from("128\n256\n512\n") });
   await page.getByTestId("cancel-upload").click();

@@ -2,6 +2,7 @@
 
 use api::contained::{self, ContainedError};
 use leptos::prelude::*;
+use leptos_router::hooks::use_location;
 
 use super::explore::Workbench;
 use crate::explore::use_explore;
@@ -11,7 +12,8 @@ use crate::saving;
 #[component]
 pub(crate) fn ContainedPage() -> impl IntoView {
     let explore = use_explore();
-    let hash = window().location().hash().unwrap_or_default();
+    // The router tells of a link before the address bar does.
+    let hash = use_location().hash.get_untracked();
     let read = contained::read(hash.trim_start_matches('#'));
     // Another such link in the same tab is another page.
     let listener = window_event_listener(leptos::ev::hashchange, move |_| {
