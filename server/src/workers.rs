@@ -1,9 +1,9 @@
 //! The threads that searches run on.
 
 use std::num::NonZeroUsize;
-use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::atomic::AtomicUsize;
 
-use planner::ranking::Workers;
+use planner::ranking::{Workers, take_turns};
 
 /// So many threads, the asking one among them; they live as long as a round of a search, some milliseconds.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -29,15 +29,7 @@ impl Threads {
 impl Workers for Threads {
     fn run(&self, jobs: usize, job: &(dyn Fn(usize) + Sync)) {
         let next = AtomicUsize::new(0);
-        let work = || {
-            loop {
-                let number = next.fetch_add(1, Ordering::Relaxed);
-                if number >= jobs {
-                    break;
-                }
-                job(number);
-            }
-        };
+        let work = || take_turns(&next, jobs, job);
         std::thread::scope(|scope| {
             for _ in 1..self.count().min(jobs) {
                 // A machine that is out of threads does the work with those there are.
