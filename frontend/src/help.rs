@@ -6,8 +6,13 @@ use wasm_bindgen::JsCast;
 
 use crate::gantt;
 
-const PAGE_KEYS: [(&str, &str); 3] =
-    [("?", "This help"), ("Ctrl+Z", "Undo the last edit"), ("Ctrl+Shift+Z", "Redo it")];
+const PAGE_KEYS: [(&str, &str); 5] = [
+    ("?", "This help"),
+    ("Ctrl+Z", "Undo the last edit"),
+    ("Ctrl+Shift+Z", "Redo it"),
+    ("↑ ↓ in a number", "a step up, down"),
+    ("drag a number's name", "right for more, left for less"),
+];
 
 /// Keys and gestures in the chart of a trace.
 const TRACE_KEYS: [(&str, &str); 12] = [

@@ -1,11 +1,14 @@
 //! Hydraulis: packing, dispatch, the decision of an iteration, the proposal of strategies, and a whole iteration of the planner.
 
+use std::sync::Mutex;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
 
 use planner::engine::{Observer, plan};
 use planner::heterogeneous_strategies::{
     DispatchSettings, PackingSettings, ProposalSettings, SchemeCost, choose, dispatch, pack, propose,
 };
+use planner::host::BatchClock;
 use planner::random::Random;
 use planner::scenario::validate::NoDatasets;
 use planner::scenario::{PlannerKind, ValidScenario, parse};
@@ -84,21 +87,31 @@ fn iteration(bencher: divan::Bencher<'_, '_>, (devices, count): (u32, usize)) {
 }
 
 /// Plans one batch and then waits for its turn to plan the next.
-struct Paced {
-    turns: Receiver<()>,
+struct Paced(Pace);
+
+struct Pace {
+    turns: Mutex<Receiver<()>>,
     planned: SyncSender<()>,
-    is_over: bool,
+    is_over: AtomicBool,
+}
+
+impl BatchClock for Pace {
+    fn measure(&self, _: u32, plan: &mut dyn FnMut()) {
+        let ended = self.planned.send(()).is_err() || self.turns.lock().is_ok_and(|turns| turns.recv().is_err());
+        self.is_over.fetch_or(ended, Ordering::Relaxed);
+        plan();
+    }
 }
 
 impl Observer for Paced {
     fn started(&mut self, _: PlannerKind) {}
     fn progress(&mut self, _: PlannerKind, _: &'static str, _: u32, _: u32) {}
-    fn batch(&mut self, _: PlannerKind, _: Option<u32>) {
-        self.is_over |= self.planned.send(()).is_err() || self.turns.recv().is_err();
-    }
     fn finished(&mut self, _: PlannerKind) {}
     fn cancelled(&self) -> bool {
-        self.is_over
+        self.0.is_over.load(Ordering::Relaxed)
+    }
+    fn batch_clock(&self) -> &dyn BatchClock {
+        &self.0
     }
 }
 
@@ -118,7 +131,7 @@ fn whole_iteration(bencher: divan::Bencher<'_, '_>, devices: u32) {
     let (planned, done) = sync_channel(0);
     std::thread::scope(|threads| {
         threads.spawn(move || {
-            let mut paced = Paced { turns, planned, is_over: false };
+            let mut paced = Paced(Pace { turns: Mutex::new(turns), planned, is_over: AtomicBool::new(false) });
             assert!(plan(&scenario, &mut paced).is_err(), "it is cancelled with batches left");
         });
         // What comes before the first batch.

@@ -4,7 +4,7 @@
 mod threads;
 
 use planner::engine::{Unobserved, plan};
-use planner::ranking::Unwatched;
+use planner::host::Unwatched;
 use planner::scenario::validate::NoDatasets;
 use planner::scenario::{PlannerKind, ValidScenario, parse};
 use planner::study::layouts;

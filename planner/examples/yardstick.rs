@@ -6,8 +6,8 @@
 
 use planner::cost::{PipelineCosts, UniformTimes};
 use planner::exact::{Budget, Ending, Exact, search};
+use planner::host::{Alone, Unwatched};
 use planner::random::Random;
-use planner::ranking::{Alone, Unwatched};
 use planner::units::{Bytes, Nanos};
 
 /// Drawn pipelines.

@@ -5,6 +5,7 @@ use std::sync::Mutex;
 pub use crate::observer::{Cancelled, Observer, Unobserved};
 
 use crate::cost::{ContextSettings, DegreeSettings, Pricing};
+use crate::host::{BatchClock, Workers, side_by_side};
 use crate::observer::go_on;
 use crate::outcome::{
     Answer, ENGINE, HistogramColumns, Outcome, PlannedTimeline, PlannerResult, Planning, WorkloadSummary,
@@ -13,7 +14,6 @@ use crate::plan::{
     Batches, ENDLESS, Judged, LONGEST_SECONDS, NoPlan, Plan, heterogeneous, judge, plan_context_parallel,
     plan_data_aware, plan_dynamic, plan_heterogeneous, plan_pipeweaver, plan_static, plan_strategies,
 };
-use crate::ranking::side_by_side;
 use crate::scenario::{PlannerKind, Scenario, ValidScenario};
 use crate::workload::{GlobalBatch, PackedBatch, Packing, SampleShape, Sampler, packing};
 
@@ -124,7 +124,7 @@ fn answer(
         _ if planner.works_in_groups() => plan_context_parallel(question, pricing, planner, sizing, own, observer)?,
         _ => plan_static(question, pricing, planner, sizing, own, observer)?,
     };
-    let answer = judged(question, pricing, plan, own);
+    let answer = judged(question, pricing, plan, own, observer.workers());
     observer.finished(planner);
     Ok(answer)
 }
@@ -139,9 +139,10 @@ fn judged(
     pricing: &Pricing<'_>,
     answer: Result<Plan, NoPlan>,
     batches: &[PackedBatch],
+    workers: &dyn Workers,
 ) -> JudgedOrNot {
     match answer {
-        Ok(plan) => judge(scenario, pricing, &plan, batches).map(|judged| {
+        Ok(plan) => judge(scenario, pricing, &plan, batches, workers).map(|judged| {
             if judged.iteration_s() <= LONGEST_SECONDS {
                 return Ok(judged);
             }
@@ -194,7 +195,7 @@ fn deep_speed(
     let pricing = Pricing::new(&question.model, &question.cluster, &question.training).with_contexts(&contexts);
     let observer = &mut Renamed { observer, kind: PlannerKind::DeepSpeed };
     let answer = plan_context_parallel(&question, &pricing, PlannerKind::Ulysses, sizing, batches, observer)?;
-    Ok(judged(&question, &pricing, answer, batches))
+    Ok(judged(&question, &pricing, answer, batches, observer.workers()))
 }
 
 /// DFLOP lets the sequences of a microbatch follow each other, so none of its planners pads them to the longest, whatever the scenario
@@ -211,7 +212,7 @@ fn data_aware(
         question.workload.packing = Packing::Packed;
     }
     let answer = plan_data_aware(&question, pricing, planner, sizing, batches, observer)?;
-    Ok(judged(&question, pricing, answer, batches))
+    Ok(judged(&question, pricing, answer, batches, observer.workers()))
 }
 
 /// Degrees that modules may have for themselves; none where no planner asks.
@@ -238,10 +239,6 @@ impl Observer for Renamed<'_> {
         self.observer.progress(self.kind, phase, done, total);
     }
 
-    fn batch(&mut self, _: PlannerKind, batch: Option<u32>) {
-        self.observer.batch(self.kind, batch);
-    }
-
     fn finished(&mut self, _: PlannerKind) {
         self.observer.finished(self.kind);
     }
@@ -250,8 +247,12 @@ impl Observer for Renamed<'_> {
         self.observer.cancelled()
     }
 
-    fn workers(&self) -> &dyn crate::ranking::Workers {
+    fn workers(&self) -> &dyn Workers {
         self.observer.workers()
+    }
+
+    fn batch_clock(&self) -> &dyn BatchClock {
+        self.observer.batch_clock()
     }
 }
 

@@ -38,8 +38,8 @@ use shop::Shop;
 
 use crate::compare::lower_bound;
 use crate::cost::PipelineCosts;
+use crate::host::{Watch, Workers};
 use crate::proof::{Proof, relative_gap};
-use crate::ranking::{Watch, Workers};
 use crate::schedule::Schedule;
 use crate::schedule::dual_queue::TooLarge;
 use crate::units::{Bytes, Nanos};

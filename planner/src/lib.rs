@@ -20,6 +20,7 @@ pub mod execution_plan;
 pub mod export;
 pub mod flow;
 pub mod heterogeneous_strategies;
+pub mod host;
 mod integer;
 pub mod model;
 pub mod observed;

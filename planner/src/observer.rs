@@ -1,6 +1,6 @@
 //! Who watches planning from outside: progress, wall time and cancellation are the caller's business.
 
-use crate::ranking::{Alone, Workers};
+use crate::host::{Alone, BatchClock, Unmeasured, Workers};
 use crate::scenario::PlannerKind;
 
 /// Watches planning.
@@ -9,9 +9,6 @@ pub trait Observer {
     fn started(&mut self, planner: PlannerKind);
     /// A planner has done `done` of `total` steps of what `phase` says.
     fn progress(&mut self, planner: PlannerKind, phase: &'static str, done: u32, total: u32);
-    /// A planner turns to the judged batch of that number, or is done with the last (`None`): what it plans anew for every batch stands
-    /// between two calls. Where all batches are planned again, they begin at 0 again.
-    fn batch(&mut self, _: PlannerKind, _: Option<u32>) {}
     /// A planner is done.
     fn finished(&mut self, planner: PlannerKind);
     /// Whether to stop; asked between steps of a few milliseconds.
@@ -19,6 +16,10 @@ pub trait Observer {
     /// On whose threads searches run; how many there are changes how long planning takes, never what it finds.
     fn workers(&self) -> &dyn Workers {
         &Alone
+    }
+    /// What measures the batches that the planner at work plans anew.
+    fn batch_clock(&self) -> &dyn BatchClock {
+        &Unmeasured
     }
     /// An observer of its own for each of these planners, where they may be planned side by side; otherwise they are planned one after
     /// the other. Outcomes are the same.

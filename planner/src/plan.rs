@@ -1,5 +1,6 @@
 //! Plans, and the planners that make them.
 
+mod batches;
 mod breakdown;
 mod context_parallel;
 mod data_aware;

@@ -26,10 +26,8 @@ mod trial;
 
 pub use space::Space;
 
-use std::sync::Mutex;
-use std::sync::atomic::{AtomicUsize, Ordering};
-
 use crate::compare::lower_bound;
+use crate::host::{Watch, Workers};
 use crate::schedule::dual_queue::{Interleaver, Interleaving, Priorities};
 use crate::units::Nanos;
 
@@ -76,67 +74,6 @@ pub struct Budget {
     pub seed: u32,
     /// Stream of the seed.
     pub stream: u64,
-}
-
-/// Runs independent jobs, on as many threads as the caller has.
-pub trait Workers: Sync {
-    /// Calls `job` once for every number below `jobs`, in any order, and returns when all are done.
-    fn run(&self, jobs: usize, job: &(dyn Fn(usize) + Sync));
-}
-
-/// What one thread of several does: takes the next job of all that share `next`, until there are none left.
-pub fn take_turns(next: &AtomicUsize, jobs: usize, job: &(dyn Fn(usize) + Sync)) {
-    loop {
-        let number = next.fetch_add(1, Ordering::Relaxed);
-        if number >= jobs {
-            break;
-        }
-        job(number);
-    }
-}
-
-/// The answers of independent jobs, in the order of their numbers.
-pub(crate) fn side_by_side<T: Send>(workers: &dyn Workers, jobs: usize, job: impl Fn(usize) -> T + Sync) -> Vec<T> {
-    let places: Vec<Mutex<Option<T>>> = std::iter::repeat_with(|| Mutex::new(None)).take(jobs).collect();
-    workers.run(jobs, &|number| {
-        let answer = job(number);
-        *places[number].lock().expect("every job has one worker") = Some(answer);
-    });
-    let answer =
-        |place: Mutex<Option<T>>| place.into_inner().expect("every job has one worker").expect("workers do every job");
-    places.into_iter().map(answer).collect()
-}
-
-/// One job after the other.
-#[derive(Debug, Clone, Copy, Default)]
-pub struct Alone;
-
-impl Workers for Alone {
-    fn run(&self, jobs: usize, job: &(dyn Fn(usize) + Sync)) {
-        (0..jobs).for_each(job);
-    }
-}
-
-/// The caller's clock.
-pub trait Watch {
-    /// Whether to stop; asked between rounds of some milliseconds.
-    fn is_over(&self) -> bool;
-    /// Seconds since the search began.
-    fn seconds(&self) -> f64;
-}
-
-/// No clock: the search ends with its rollouts.
-#[derive(Debug, Clone, Copy, Default)]
-pub struct Unwatched;
-
-impl Watch for Unwatched {
-    fn is_over(&self) -> bool {
-        false
-    }
-
-    fn seconds(&self) -> f64 {
-        0.0
-    }
 }
 
 /// The best end known after some rollouts.

@@ -8,7 +8,7 @@ use serde::Serialize;
 use serde::de::DeserializeOwned;
 use serde_json::{Map, Value};
 
-use crate::ranking::{Watch, Workers};
+use crate::host::{Watch, Workers};
 use crate::scenario::FieldError;
 use crate::scenario::pointer;
 use crate::units::Seconds;

@@ -22,9 +22,9 @@ pub use stages::{StageStudy, stages};
 pub use sub_microbatches::{SubMicrobatches, sub_microbatches};
 
 use crate::cost::Pricing;
+use crate::host::{Watch, Workers};
 use crate::outcome::{Answer, Layout, Outcome};
 use crate::plan::CutReplica;
-use crate::ranking::{Watch, Workers};
 use crate::scenario::{PlannerKind, Scenario, ValidScenario};
 use crate::workload::{PackedBatch, SampleShape, Sampler, packing};
 

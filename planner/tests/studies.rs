@@ -1,7 +1,7 @@
 //! Studies of the paper's set-ups: the figures 10 and 12 of PipeWeaver (Xue et al., 2025, section 8.2).
 
 use planner::engine::{Unobserved, plan};
-use planner::ranking::{Alone, Unwatched};
+use planner::host::{Alone, Unwatched};
 use planner::scenario::validate::NoDatasets;
 use planner::scenario::{ValidScenario, parse};
 use planner::study::search_progress::ExploredBy;

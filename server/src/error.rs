@@ -80,7 +80,7 @@ pub enum ApiError {
     InvalidProfile(#[from] ProfileError),
     /// A run cannot be held against a plan.
     #[error("{0}")]
-    Observation(#[from] ObservationError),
+    Observation(ObservationError),
     /// The request itself is malformed.
     #[error("{0}")]
     Malformed(String),

@@ -9,9 +9,9 @@ pub(crate) use comparison::compared;
 
 use api::run::RunPoint;
 use planner::engine::{Observer, PlanError};
+use planner::host::{Watch, Workers};
 use planner::observed::{ReplanError, Whose};
 use planner::outcome::{BatchSummary, Planned};
-use planner::ranking::{Watch, Workers};
 use planner::scenario::{PlannerKind, ValidScenario};
 use planner::timeline::Timeline;
 

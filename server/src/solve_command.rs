@@ -7,7 +7,7 @@ use std::process::ExitCode;
 use std::time::{Duration, Instant};
 
 use anyhow::{Context, ensure};
-use planner::ranking::Watch;
+use planner::host::Watch;
 use planner::scenario::FieldError;
 use planner::solve::{Answer, Asked, answer, parse};
 use serde::Serialize;

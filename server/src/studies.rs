@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
-use planner::ranking::Watch;
+use planner::host::Watch;
 use planner::study::{Effort, NoStudy};
 use tokio::sync::Semaphore;
 

@@ -10,7 +10,7 @@ use std::time::{Duration, Instant};
 
 use anyhow::{Context, bail, ensure};
 use planner::engine::Unobserved;
-use planner::ranking::Workers;
+use planner::host::Workers;
 use planner::scenario::validate::Datasets;
 use planner::sweep::{Heading, Point, PointAnswer, PointRow, Shard, Sheet, Sweep};
 

@@ -3,7 +3,7 @@
 use std::num::NonZeroUsize;
 use std::sync::atomic::AtomicUsize;
 
-use planner::ranking::{Workers, take_turns};
+use planner::host::{Workers, take_turns};
 
 /// So many threads, the asking one among them; they live as long as a round of a search, some milliseconds.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -39,6 +39,10 @@ impl Workers for Threads {
             }
             work();
         });
+    }
+
+    fn count(&self) -> usize {
+        self.0.get()
     }
 }
 

@@ -4,7 +4,7 @@ import { existsSync, readFileSync } from "node:fs";
 import { join } from "node:path";
 import { after, before, test } from "node:test";
 import { expectNoFaults, openPage, startBrowser } from "./browser.mjs";
-import { choosePlanners, field, gantt, ranking, setNumber, settled, shown, stored } from "./explore.mjs";
+import { choosePlanners, field, gantt, ranking, reveal, setNumber, settled, shown, stored } from "./explore.mjs";
 import { root, startServer } from "./server.mjs";
 
 const PLANNERS = ["1f1b", "interleaved", "wait_free_cyclic"];
@@ -132,6 +132,43 @@ test("a dynamic planner has a chart for every iteration", async () => {
   await page.getByTestId(`iteration-${count - 1}`).click();
   assert.equal((await timeline).status(), 200);
   assert.ok((await shown(gantt(page, "wait_free_cyclic"))).spans > 0);
+  expectNoFaults(page);
+  await page.context().close();
+});
+
+test("the name of a number is its slider", async () => {
+  const page = await openPage(browser, server);
+  await page.goto("/");
+  await page.getByTestId("gallery-llama-2-7b-long-documents").click();
+  await settled(page);
+  const times = async () => Object.values(await ranking(page)).map((cells) => Number(cells.iteration_s));
+  const before = await times();
+  const pointer = "/cluster/device/peak_tflops";
+  await reveal(page, pointer);
+  const number = field(page, pointer);
+  const was = Number(await number.inputValue());
+  const name = page.locator(`label[for="${await number.getAttribute("id")}"]`);
+
+  await name.click();
+  assert.equal(Number(await number.inputValue()), was, "a click only goes to the field");
+  assert.ok(await number.evaluate((input) => input === document.activeElement));
+
+  const { x, y } = await name.boundingBox();
+  await page.mouse.move(x + 8, y + 8);
+  await page.mouse.down();
+  await page.mouse.move(x + 8 + 64, y + 8, { steps: 8 });
+  const drawn = Number(await number.inputValue());
+  assert.ok(drawn > 1.9 * was && drawn < 2.1 * was, `16 positions are an octave: ${drawn} from ${was}`);
+  await page.mouse.up();
+  await settled(page);
+  const after = await times();
+  assert.ok(after.every((time, index) => time < before[index]), `twice the rate is faster: ${after} after ${before}`);
+
+  await page.mouse.move(x + 8 - 64, y + 8);
+  assert.equal(Number(await number.inputValue()), drawn, "nobody holds it any more");
+  await page.getByTitle("Undo the last edit (Ctrl+Z)").click();
+  await settled(page);
+  assert.equal(Number(await number.inputValue()), was, "one drag is one edit");
   expectNoFaults(page);
   await page.context().close();
 });

@@ -3,8 +3,8 @@
 use std::time::Instant;
 
 use api::papers::{PaperChart, PaperCurve};
+use planner::host::{Alone, Watch};
 use planner::outcome::Outcome;
-use planner::ranking::{Alone, Watch};
 use planner::scenario::ValidScenario;
 use planner::study::search_progress::ExploredBy;
 use planner::study::{Effort, SearchProgress, SubMicrobatches, Subject, search_progress, sub_microbatches};

@@ -3,7 +3,8 @@
 use leptos::prelude::*;
 use serde_json::{Value, json};
 
-use super::field::{NumberField, Slider};
+use super::field::NumberField;
+use super::slider::Slider;
 use crate::explore::use_explore;
 use crate::pointer;
 

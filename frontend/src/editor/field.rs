@@ -4,43 +4,10 @@ use leptos::prelude::*;
 use serde_json::Value;
 use wasm_bindgen::JsCast;
 
+use super::scrub::Scrub;
+use super::slider::Slider;
 use crate::form::{Form, use_form};
 use crate::pointer;
-
-/// How a slider beside a number field moves.
-#[derive(Debug, Clone, Copy, PartialEq)]
-pub(crate) enum Slider {
-    /// Evenly, over this range.
-    Linear(f64, f64),
-    /// From power of two to power of two, over this range of exponents.
-    PowersOfTwo(f64, f64),
-}
-
-impl Slider {
-    const fn range(self) -> (f64, f64) {
-        match self {
-            Self::Linear(low, high) | Self::PowersOfTwo(low, high) => (low, high),
-        }
-    }
-
-    /// The value at a position.
-    fn value(self, position: f64) -> f64 {
-        match self {
-            Self::Linear(..) => position.round(),
-            Self::PowersOfTwo(..) => position.round().exp2(),
-        }
-    }
-
-    /// The position of a value, inside the range.
-    fn position(self, value: f64) -> f64 {
-        let (low, high) = self.range();
-        let position = match self {
-            Self::Linear(..) => value,
-            Self::PowersOfTwo(..) => value.max(1.0).log2(),
-        };
-        position.clamp(low, high)
-    }
-}
 
 /// The identifier of the input of a field.
 fn input_id(pointer: &str) -> String {
@@ -124,36 +91,28 @@ pub(crate) fn NumberField(
     };
     let error_id = format!("{id}-error");
     let wrong = move || place.with_value(|place| error_at(&form, place).is_some());
-    let slider = slider.map(|slider| {
-        let (low, high) = slider.range();
-        let position = move || value.get().and_then(|value| value.as_f64()).map_or(low, |value| slider.position(value));
-        let moved = move |event: web_sys::Event| {
-            if let Some(value) = event_target_value(&event)
-                .parse()
-                .ok()
-                .and_then(|position| pointer::parse_number(&slider.value(position).to_string()))
-            {
-                place.with_value(|place| form.set(place, value));
-            }
-        };
-        view! {
-            <input
-                type="range"
-                class="slider"
-                min=low
-                max=high
-                step="1"
-                aria-label=format!("{label}, slider")
-                aria-valuetext=move || value.get().map(|value| pointer::write_number(&value))
-                data-slider-for=pointer.clone()
-                prop:value=position
-                on:input=moved
-            />
-        }
+    let scrub = Scrub::new(place, form, move || {
+        let now = value.get_untracked().and_then(|value| value.as_f64());
+        let slider = slider.unwrap_or_else(|| Slider::around(now, min, max, step));
+        (slider, now.map_or(slider.range().0, |now| slider.position(now)))
     });
+    let name = label.clone();
+    let slider =
+        slider.map(|slider| view! { <SliderOf pointer=pointer.clone() label=label slider=slider value=value /> });
     view! {
         <div class="field" class:wrong=wrong>
-            <label for=id.clone()>{label}{(!unit.is_empty()).then(|| view! { " "<small>{unit}</small> })}</label>
+            <label
+                for=id.clone()
+                class="scrubbed"
+                on:pointerdown=move |event| scrub.begin(&event)
+                on:pointermove=move |event| scrub.go_on(&event)
+                on:pointerup=move |_| scrub.end()
+                on:pointercancel=move |_| scrub.end()
+                on:lostpointercapture=move |_| scrub.end()
+            >
+                {name}
+                {(!unit.is_empty()).then(|| view! { " "<small>{unit}</small> })}
+            </label>
             <input
                 id=id
                 type="number"
@@ -172,6 +131,35 @@ pub(crate) fn NumberField(
             {slider}
             <FieldError pointer=pointer />
         </div>
+    }
+}
+
+/// A slider that writes a number.
+#[component]
+fn SliderOf(pointer: String, label: String, slider: Slider, value: Memo<Option<Value>>) -> impl IntoView {
+    let form = use_form();
+    let place = StoredValue::new(pointer.clone());
+    let (low, high) = slider.range();
+    let position = move || value.get().and_then(|value| value.as_f64()).map_or(low, |value| slider.position(value));
+    let moved = move |event: web_sys::Event| {
+        let typed = event_target_value(&event).parse().map(|position| slider.typed(position));
+        if let Some(value) = typed.ok().and_then(|typed| pointer::parse_number(&typed)) {
+            place.with_value(|place| form.set(place, value));
+        }
+    };
+    view! {
+        <input
+            type="range"
+            class="slider"
+            min=low
+            max=high
+            step="1"
+            aria-label=format!("{label}, slider")
+            aria-valuetext=move || value.get().map(|value| pointer::write_number(&value))
+            data-slider-for=pointer
+            prop:value=position
+            on:input=moved
+        />
     }
 }
 
@@ -276,19 +264,5 @@ pub(crate) fn CheckField(
             {label}
         </label>
         <FieldError pointer=pointer />
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn a_slider_position_is_that_of_its_value() {
-        let powers = Slider::PowersOfTwo(9.0, 20.0);
-        assert!((powers.value(13.0) - 8192.0).abs() < f64::EPSILON);
-        assert!((powers.position(8192.0) - 13.0).abs() < 1e-12);
-        assert!((powers.position(1.0) - 9.0).abs() < f64::EPSILON, "below the range");
-        assert!((Slider::Linear(0.0, 64.0).position(99.0) - 64.0).abs() < f64::EPSILON, "above the range");
     }
 }

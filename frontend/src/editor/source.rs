@@ -6,8 +6,9 @@ use leptos::prelude::*;
 use serde_json::{Value, json};
 
 use super::distribution::{DistributionFields, Numbers};
-use super::field::{FieldError, NumberField, Slider};
+use super::field::{FieldError, NumberField};
 use super::preset::{Choice, PresetPicker};
+use super::slider::Slider;
 use crate::catalogue::use_catalogue;
 use crate::explore::modalities::Modalities;
 use crate::explore::opening::use_dataset;

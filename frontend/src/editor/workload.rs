@@ -4,8 +4,9 @@ use api::dataset::Uploaded;
 use api::planner::outcome::{HistogramColumns, WorkloadSummary};
 use leptos::prelude::*;
 
-use super::field::{FieldError, NumberField, SelectField, Slider};
+use super::field::{FieldError, NumberField, SelectField};
 use super::section::Section;
+use super::slider::Slider;
 use super::source::{SAMPLES, SourceFields, SourcePicker};
 use crate::catalogue::use_catalogue;
 use crate::charts::Histogram;

@@ -7,7 +7,8 @@ use super::import::OpenTable;
 use super::times::TimesFields;
 use super::{explain, question, use_schedules};
 use crate::charts::Stroke;
-use crate::editor::field::{FieldError, NumberField, Slider};
+use crate::editor::field::{FieldError, NumberField};
+use crate::editor::slider::Slider;
 use crate::form::use_form;
 use crate::gantt::watch::theme_version;
 

@@ -2,7 +2,7 @@
 
 use std::sync::atomic::AtomicUsize;
 
-use planner::ranking::{Workers, take_turns};
+use planner::host::{Workers, take_turns};
 
 /// So many threads, no more than jobs, that take jobs until there are none left; made anew for every round, as the server does.
 pub(crate) struct Threads(pub(crate) usize);
@@ -16,5 +16,9 @@ impl Workers for Threads {
             }
             take_turns(&next, jobs, job);
         });
+    }
+
+    fn count(&self) -> usize {
+        self.0
     }
 }

@@ -5,7 +5,7 @@ use super::node::{Node, members};
 use super::shop::{Set, Shop};
 use super::{Budget, Ending};
 use crate::cost::PipelineCosts;
-use crate::ranking::Watch;
+use crate::host::Watch;
 use crate::schedule::Schedule;
 use crate::simulate::{StepEnd, execute};
 use crate::units::Nanos;

@@ -114,8 +114,8 @@ fn memory(shop: &Shop, rank: usize, program: &mut RowProblem, before: &Before) {
 mod tests {
     use crate::cost::UniformTimes;
     use crate::exact::{Budget, Ending, search};
+    use crate::host::{Alone, Unwatched};
     use crate::random::Random;
-    use crate::ranking::{Alone, Unwatched};
 
     use super::*;
 

@@ -2,7 +2,8 @@
 
 use super::branch::end_of;
 use crate::cost::PipelineCosts;
-use crate::ranking::{self, Goal, Strategy, Watch, Workers};
+use crate::host::{Watch, Workers};
+use crate::ranking::{self, Goal, Strategy};
 use crate::schedule::critical_swaps::{Effort, improve};
 use crate::schedule::dual_queue::{Interleaving, TooLarge, interleave};
 use crate::schedule::{Schedule, wait_free_cyclic};

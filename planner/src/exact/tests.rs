@@ -3,8 +3,8 @@ use proptest::prelude::*;
 use super::*;
 use crate::check::check_run;
 use crate::cost::UniformTimes;
+use crate::host::{Alone, Unwatched};
 use crate::random::Random;
-use crate::ranking::{Alone, Unwatched};
 use crate::schedule::{Action, one_f_one_b};
 use crate::simulate::execute;
 

@@ -7,6 +7,7 @@
 mod profile;
 mod report;
 
+use super::batches::EachBatch;
 use super::groups::{self, SequenceGroup};
 use super::judge::fits;
 use super::{IterationPlan, NoPlan, Plan, ReplicaPlan, measured_layers};
@@ -114,7 +115,7 @@ pub(crate) fn plan(
             search: search.clone(),
             decisions: setting.decisions(sizing.sequences.len(), groups_made),
         };
-        match fits(scenario, pricing, &plan, batches) {
+        match fits(scenario, pricing, &plan, batches, observer.workers()) {
             Ok(()) => return Ok(Ok(plan)),
             Err(misfit) if tightenings == MOST_TIGHTENINGS => {
                 return Ok(Err(NoPlan { binding: misfit.reason, search }));
@@ -311,18 +312,11 @@ impl Setting<'_> {
         observer: &mut dyn Observer,
     ) -> Result<Result<(Vec<IterationPlan>, usize), String>, Cancelled> {
         let mut pool = GroupPool::default();
-        let mut iterations = Vec::with_capacity(batches.len());
-        for (index, batch) in batches.iter().enumerate() {
-            go_on(observer)?;
-            observer.progress(self.kind, "grouping batches", index as u32, batches.len() as u32);
-            observer.batch(self.kind, Some(index as u32));
-            match self.iteration(batch, &mut pool) {
-                Ok(iteration) => iterations.push(iteration),
-                Err(reason) => return Ok(Err(format!("iteration {index}: {reason}"))),
-            }
-        }
-        observer.batch(self.kind, None);
-        Ok(Ok((iterations, pool.len())))
+        let each = EachBatch { kind: self.kind, phase: "grouping batches", batches };
+        let iterations = each.in_turn(observer, |index, batch, _| {
+            self.iteration(batch, &mut pool).map_err(|reason| format!("iteration {index}: {reason}"))
+        })?;
+        Ok(iterations.map(|iterations| (iterations, pool.len())))
     }
 
     /// The plan of one batch.

@@ -12,6 +12,7 @@ mod round;
 #[cfg(test)]
 mod tests;
 
+use super::batches::EachBatch;
 use super::judge::fits;
 use super::misfit::Misfit;
 use super::modules::{self, Arrangement};
@@ -371,24 +372,22 @@ impl Planner<'_> {
         batches: &[PackedBatch],
         observer: &mut dyn Observer,
     ) -> Result<Result<Plan, Misfit>, Cancelled> {
-        let mut iterations = Vec::with_capacity(batches.len());
-        for (index, batch) in batches.iter().enumerate() {
-            go_on(observer)?;
-            observer.progress(self.kind, "balancing batches", index as u32, batches.len() as u32);
-            observer.batch(self.kind, Some(index as u32));
-            match self.fill(sized, batch) {
-                Ok(Filled { replica, decision }) => {
-                    iterations.push(IterationPlan { replicas: vec![replica], decision: Some(decision) });
-                }
-                Err(misfit) => return Ok(Err(misfit)),
-            }
-        }
-        observer.batch(self.kind, None);
-        let plan = Plan {
+        let each = EachBatch { kind: self.kind, phase: "balancing batches", batches };
+        let filled = each.side_by_side(observer, |_, batch, _| self.fill(sized, batch))?;
+        Ok(filled.and_then(|filled| {
+            let plan = self.plan_of(sized, filled);
+            fits(self.scenario, self.pricing, &plan, batches, observer.workers()).map(|()| plan)
+        }))
+    }
+
+    fn plan_of(&self, sized: &Sized, filled: Vec<Filled>) -> Plan {
+        let iteration =
+            |Filled { replica, decision }| IterationPlan { replicas: vec![replica], decision: Some(decision) };
+        Plan {
             layout: sized.summary(),
             partition: sized.partition.clone(),
             modules: sized.layouts.to_vec(),
-            iterations,
+            iterations: filled.into_iter().map(iteration).collect(),
             algorithm: match self.kind {
                 PlannerKind::DflopLayout => "data-aware optimizer; microbatches in data-loader order, 1F1B",
                 _ => "data-aware optimizer; online microbatch scheduler (LPT and local search against a bound), 1F1B",
@@ -397,8 +396,7 @@ impl Planner<'_> {
             status: SolverStatus::Heuristic,
             search: Search::default(),
             decisions: Vec::new(),
-        };
-        Ok(fits(self.scenario, self.pricing, &plan, batches).map(|()| plan))
+        }
     }
 
     fn decisions(

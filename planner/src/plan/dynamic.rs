@@ -3,14 +3,15 @@
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
 
+use super::batches::EachBatch;
 use super::misfit::Misfit;
 use super::sizing::{Filling, LayoutSearch, Microbatches, Sized};
 use super::{IterationPlan, NoPlan, Plan, ReplicaPlan};
 use crate::cost::{LayerTable, MicrobatchLoad, PipelineCosts, Pricing};
-use crate::observer::{Cancelled, Observer, go_on};
+use crate::host::{Workers, side_by_side};
+use crate::observer::{Cancelled, Observer};
 use crate::outcome::{Layout, SolverStatus};
 use crate::random::Random;
-use crate::ranking::{Workers, side_by_side};
 use crate::scenario::{PlannerKind, Scenario};
 use crate::schedule::Schedule;
 use crate::schedule::wait_free_cyclic::{Choice, Effort, Entry, ForwardOrder, Order, search};
@@ -134,22 +135,14 @@ fn fill(
     batches: &[PackedBatch],
     observer: &mut dyn Observer,
 ) -> Result<Filled, Cancelled> {
-    let mut iterations = Vec::with_capacity(batches.len());
-    let mut evaluated = 0;
-    for (index, batch) in batches.iter().enumerate() {
-        go_on(observer)?;
-        observer.progress(PlannerKind::WaitFreeCyclic, "ordering batches", index as u32, batches.len() as u32);
-        observer.batch(PlannerKind::WaitFreeCyclic, Some(index as u32));
-        match fill_batch(scenario, pricing, filling, sized, (index, batch), observer.workers()) {
-            Ok((iteration, orders)) => {
-                iterations.push(iteration);
-                evaluated += orders;
-            }
-            Err(misfit) => return Ok(Err(misfit)),
-        }
-    }
-    observer.batch(PlannerKind::WaitFreeCyclic, None);
-    Ok(Ok((iterations, evaluated)))
+    let each = EachBatch { kind: PlannerKind::WaitFreeCyclic, phase: "ordering batches", batches };
+    let filled = each.side_by_side(observer, |index, batch, workers| {
+        fill_batch(scenario, pricing, filling, sized, (index, batch), workers)
+    })?;
+    Ok(filled.map(|filled| {
+        let evaluated = filled.iter().map(|(_, orders)| orders).sum();
+        (filled.into_iter().map(|(iteration, _)| iteration).collect(), evaluated)
+    }))
 }
 
 fn fill_batch(

@@ -88,7 +88,7 @@ pub(crate) fn plan(
             Err(none) => return Ok(Err(none)),
         };
         let plan = setting.finish(made);
-        match fits(scenario, pricing, &plan, batches.judged) {
+        match fits(scenario, pricing, &plan, batches.judged, observer.workers()) {
             Ok(()) => return Ok(Ok(plan)),
             Err(misfit) if setting.tightenings == MOST_TIGHTENINGS => {
                 return Ok(Err(NoPlan { binding: misfit.reason, search: plan.search }));

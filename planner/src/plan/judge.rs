@@ -1,6 +1,7 @@
 //! One simulator and one checker judge every plan.
 
-use std::rc::Rc;
+use std::collections::VecDeque;
+use std::sync::Arc;
 
 use super::breakdown::{RankTotals, StageTimes};
 use super::misfit::Misfit;
@@ -9,6 +10,7 @@ use super::{IterationPlan, Plan, ReplicaPlan, Strategy, groups, modules, replica
 use crate::check::{self, Violation};
 use crate::compare::{self, IterationTotals};
 use crate::cost::{MicrobatchLoad, PipelineCosts, Pricing};
+use crate::host::{Workers, side_by_side};
 use crate::outcome::{IterationMetrics, IterationStrategy, Planned, Provenance};
 use crate::scenario::Scenario;
 use crate::simulate::{Deadlock, Execution, StepEnd, assemble, execute, peak_memory_over};
@@ -52,11 +54,11 @@ fn run_iteration(
     plan: &Plan,
     iteration: usize,
     batch: &PackedBatch,
-) -> Result<Vec<Rc<ReplicaRun>>, Deadlock> {
+) -> Result<Vec<Arc<ReplicaRun>>, Deadlock> {
     let layout = plan.layout;
     let node = scenario.cluster.devices_per_node;
     let devices = layout.tensor * scenario.training.context_parallel;
-    let mut distinct: Vec<(Vec<MicrobatchLoad>, usize, u32, Rc<ReplicaRun>)> = Vec::new();
+    let mut distinct: Vec<(Vec<MicrobatchLoad>, usize, u32, Arc<ReplicaRun>)> = Vec::new();
     let mut runs = Vec::with_capacity(plan.iterations[iteration].replicas.len());
     for (index, assigned) in plan.iterations[iteration].replicas.iter().enumerate() {
         let loads = replica::loads(scenario, batch, &assigned.microbatches);
@@ -66,7 +68,7 @@ fn run_iteration(
             *at == offset && *known == loads && does_the_same(&replicas[*other], assigned, batch)
         });
         if let Some((.., run)) = same {
-            runs.push(Rc::clone(run));
+            runs.push(Arc::clone(run));
             continue;
         }
         let costs = if let Some(strategy) = &assigned.strategy {
@@ -84,8 +86,8 @@ fn run_iteration(
         }
         let flops = loads.iter().map(|load| load.model_flops(&scenario.model)).sum();
         let stage_flops = stage_flops::of_replica(scenario, plan, assigned, &loads, batch);
-        let run = Rc::new(ReplicaRun { costs, execution, flops, stage_flops });
-        runs.push(Rc::clone(&run));
+        let run = Arc::new(ReplicaRun { costs, execution, flops, stage_flops });
+        runs.push(Arc::clone(&run));
         // Of many different replicas the last few are remembered: equal ones follow each other or alternate.
         if distinct.len() == REMEMBERED {
             distinct.remove(0);
@@ -112,27 +114,35 @@ fn does_the_same(a: &ReplicaPlan, b: &ReplicaPlan, batch: &PackedBatch) -> bool 
 /// Replicas that are compared with.
 const REMEMBERED: usize = 16;
 
-/// Whether a plan runs and stays within memory on every batch.
+/// Whether a plan runs and stays within memory on every batch; batches are simulated side by side.
 pub(super) fn fits(
     scenario: &Scenario,
     pricing: &Pricing<'_>,
     plan: &Plan,
     batches: &[PackedBatch],
+    workers: &dyn Workers,
 ) -> Result<(), Misfit> {
     let limit = scenario.memory_limit();
-    for (iteration, batch) in batches.iter().enumerate() {
-        let runs = run_iteration(scenario, pricing, plan, iteration, batch).map_err(|_| Misfit::deadlock())?;
-        for (run, replica) in runs.iter().zip(&plan.iterations[iteration].replicas) {
+    let fits = |iteration: usize| {
+        let runs = run_iteration(scenario, pricing, plan, iteration, &batches[iteration]);
+        for (run, replica) in runs.map_err(|_| Misfit::deadlock())?.iter().zip(&plan.iterations[iteration].replicas) {
             let (rank, peak) = peak_memory_over(&replica.schedule, &run.execution, &run.costs);
             if peak > limit {
                 return Err(Misfit::activations(rank, peak));
             }
         }
-    }
-    Ok(())
+        Ok(())
+    };
+    let all: Vec<usize> = (0..batches.len()).collect();
+    // By rounds, so that little is simulated behind the first that does not fit.
+    all.chunks(ROUNDS * workers.count())
+        .try_for_each(|round| side_by_side(workers, round.len(), |place| fits(round[place])).into_iter().collect())
 }
 
-/// Checks a plan, simulates it on every batch and measures it.
+/// Iterations of a round for each worker: some, as they take unequally long.
+const ROUNDS: usize = 2;
+
+/// Checks a plan, simulates it on every batch and measures it; batches are simulated side by side.
 ///
 /// # Errors
 /// Names the first thing that is wrong with the plan.
@@ -141,15 +151,11 @@ pub fn judge(
     pricing: &Pricing<'_>,
     plan: &Plan,
     batches: &[PackedBatch],
+    workers: &dyn Workers,
 ) -> Result<Judged, Violation> {
-    let sequences: Vec<usize> = batches.iter().map(|batch| batch.sequences.len()).collect();
-    let (training, devices) = (&scenario.training, scenario.cluster.devices());
+    check_standing(scenario, plan, batches)?;
+    let training = &scenario.training;
     let arrangement = plan.arrangement();
-    if plan.modules.is_empty() {
-        check::check_assignment(plan, &scenario.model, devices, training, &sequences)?;
-    } else {
-        check::check_modules(plan, &scenario.model, devices, training, batches)?;
-    }
     let limit = scenario.memory_limit();
     let mut totals = Vec::with_capacity(batches.len());
     let mut iterations = Vec::with_capacity(batches.len());
@@ -158,11 +164,17 @@ pub fn judge(
     let mut stages = StageTimes::new(arrangement.as_ref().map_or(plan.partition.stages.len(), |of| of.cut.len()));
     let mut ranks = RankTotals::new(plan.ranks());
     let mut schemed = Schemed::new(scenario);
+    let mut ready = VecDeque::new();
     for (iteration, batch) in batches.iter().enumerate() {
         let planned = &plan.iterations[iteration];
-        let runs = run_iteration(scenario, pricing, plan, iteration, batch)
-            .map_err(|deadlock| Violation::Deadlock { waiting: deadlock.to_string() })?;
-        check_runs(scenario, plan, batch, (planned, &runs))?;
+        if ready.is_empty() {
+            let round = (ROUNDS * workers.count()).min(batches.len() - iteration);
+            ready.extend(side_by_side(workers, round, |place| {
+                let iteration = iteration + place;
+                checked_run(scenario, pricing, plan, iteration, &batches[iteration])
+            }));
+        }
+        let Some(runs) = ready.pop_front().transpose()? else { break };
         let schemes = planned.replicas.first().and_then(|replica| replica.strategy.as_ref());
         let mut end = match schemes {
             Some(strategy) => strategy::step_end(strategy, &runs[0].execution),
@@ -243,17 +255,42 @@ pub fn judge(
     Ok(Judged { planned, timelines })
 }
 
+/// Checks what a plan is before anything runs.
+fn check_standing(scenario: &Scenario, plan: &Plan, batches: &[PackedBatch]) -> Result<(), Violation> {
+    let (training, devices) = (&scenario.training, scenario.cluster.devices());
+    if plan.modules.is_empty() {
+        let sequences: Vec<usize> = batches.iter().map(|batch| batch.sequences.len()).collect();
+        check::check_assignment(plan, &scenario.model, devices, training, &sequences)
+    } else {
+        check::check_modules(plan, &scenario.model, devices, training, batches)
+    }
+}
+
+/// What the replicas of an iteration do in time, checked.
+fn checked_run(
+    scenario: &Scenario,
+    pricing: &Pricing<'_>,
+    plan: &Plan,
+    iteration: usize,
+    batch: &PackedBatch,
+) -> Result<Vec<Arc<ReplicaRun>>, Violation> {
+    let runs = run_iteration(scenario, pricing, plan, iteration, batch)
+        .map_err(|deadlock| Violation::Deadlock { waiting: deadlock.to_string() })?;
+    check_runs(scenario, plan, batch, (&plan.iterations[iteration], &runs))?;
+    Ok(runs)
+}
+
 /// Checks what the replicas of an iteration do in time.
 fn check_runs(
     scenario: &Scenario,
     plan: &Plan,
     batch: &PackedBatch,
-    (planned, runs): (&IterationPlan, &[Rc<ReplicaRun>]),
+    (planned, runs): (&IterationPlan, &[Arc<ReplicaRun>]),
 ) -> Result<(), Violation> {
     let limit = scenario.memory_limit();
     for (index, (run, replica)) in runs.iter().zip(&planned.replicas).enumerate() {
         // A shared run needs one check.
-        if !runs[..index].iter().rev().take(REMEMBERED).any(|earlier| Rc::ptr_eq(earlier, run)) {
+        if !runs[..index].iter().rev().take(REMEMBERED).any(|earlier| Arc::ptr_eq(earlier, run)) {
             check::check_run(&replica.schedule, &run.execution, &run.costs, limit)?;
             if !plan.modules.is_empty() {
                 let of = (&scenario.model, &scenario.training);
@@ -272,7 +309,7 @@ fn totals_of(
     scenario: &Scenario,
     batch: &PackedBatch,
     planned: &IterationPlan,
-    (runs, sizes): (&[Rc<ReplicaRun>], Option<&[u32]>),
+    (runs, sizes): (&[Arc<ReplicaRun>], Option<&[u32]>),
     end: &StepEnd,
 ) -> IterationTotals {
     let devices = scenario.cluster.devices();
@@ -308,7 +345,7 @@ struct Balance {
 }
 
 impl Balance {
-    fn of_replicas(planned: &IterationPlan, runs: &[Rc<ReplicaRun>], slowest: usize) -> Self {
+    fn of_replicas(planned: &IterationPlan, runs: &[Arc<ReplicaRun>], slowest: usize) -> Self {
         let fastest = runs.iter().map(|run| run.execution.makespan()).min().unwrap_or(Nanos::ZERO);
         Self {
             fastest,

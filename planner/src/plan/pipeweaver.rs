@@ -12,14 +12,15 @@ mod steps;
 mod swaps;
 mod tuning;
 
+use super::batches::EachBatch;
 use super::dynamic::deal;
 use super::misfit::Misfit;
 use super::sizing::{Filling, LayoutSearch, Microbatches, Sized};
 use super::{IterationPlan, NoPlan, Plan, ReplicaPlan, replica};
 use crate::cost::{LayerTable, MicrobatchLoad, PipelineCosts, Pricing};
-use crate::observer::{Cancelled, Observer, go_on};
+use crate::host::{Alone, Workers};
+use crate::observer::{Cancelled, Observer};
 use crate::outcome::{Layout, SolverStatus};
-use crate::ranking::{Alone, Workers};
 use crate::scenario::{PlannerKind, Scenario};
 use crate::schedule::Schedule;
 use crate::workload::{MicrobatchContents, PackedBatch};
@@ -138,19 +139,13 @@ fn fill(
     batches: &[PackedBatch],
     observer: &mut dyn Observer,
 ) -> Result<Filled, Cancelled> {
-    let mut iterations = Vec::with_capacity(batches.len());
     let mut tally = Tally::default();
-    for (index, batch) in batches.iter().enumerate() {
-        go_on(observer)?;
-        observer.progress(kind, "ordering batches", index as u32, batches.len() as u32);
-        observer.batch(kind, Some(index as u32));
-        match fill_batch(scenario, pricing, step, sized, (index, batch), (&mut tally, observer.workers())) {
-            Ok(iteration) => iterations.push(iteration),
-            Err(misfit) => return Ok(Err(misfit)),
-        }
-    }
-    observer.batch(kind, None);
-    Ok(Ok((iterations, tally)))
+    // A search has the workers to itself.
+    let each = EachBatch { kind, phase: "ordering batches", batches };
+    let filled = each.in_turn(observer, |index, batch, workers| {
+        fill_batch(scenario, pricing, step, sized, (index, batch), (&mut tally, workers))
+    })?;
+    Ok(filled.map(|iterations| (iterations, tally)))
 }
 
 fn fill_batch(

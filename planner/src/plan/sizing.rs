@@ -2,6 +2,7 @@
 
 use crate::compare;
 use crate::cost::{LayerTable, MicrobatchLoad, Partition, PipelineCosts, Place, Pricing, StrategyMix};
+use crate::host::side_by_side;
 use crate::observer::{Cancelled, Observer, go_on};
 use crate::outcome::{Layout, Loser, RejectionCount, Search};
 use crate::scenario::{PlannerKind, Scenario};
@@ -48,7 +49,7 @@ pub(super) struct Microbatches<'a> {
 }
 
 /// How a planner fills a layout: which microbatches go to which replica, and in which order they run.
-pub(super) trait Filling {
+pub(super) trait Filling: Sync {
     /// Indices into `loads` for every replica.
     fn assign(&self, layout: Layout, loads: &[MicrobatchLoad], table: &LayerTable<'_>) -> Vec<Vec<usize>>;
     /// The layers of every stage.
@@ -201,21 +202,34 @@ impl<'a> LayoutSearch<'a> {
     }
 
     /// Simulates open candidates, best bound first, until the best bound left is no better than the best time.
+    ///
+    /// As many at once as there are workers. What one of them excludes counts as never simulated, so that what is found does not depend
+    /// on how many there are.
     fn simulate_all(&mut self, observer: &mut dyn Observer) -> Result<(), Cancelled> {
-        while let Some((bound, _)) = self.open.last() {
-            if self.best().is_some_and(|(best, _)| *bound >= best.time) {
-                break;
-            }
+        while self.is_promising() {
             go_on(observer)?;
             let done = self.total - self.open.len() as u32;
             observer.progress(self.kind, "searching layouts", done, self.total);
-            let Some((_, sized)) = self.open.pop() else { break };
-            match self.simulate(&sized) {
-                Verdict::Simulated(score) => self.simulated.push((score, sized)),
-                Verdict::Rejected(misfit) => self.rejected.push((sized.layout, misfit)),
+            let workers = observer.workers();
+            let next: Vec<&Sized> = self.open.iter().rev().take(workers.count()).map(|(_, sized)| sized).collect();
+            for verdict in side_by_side(workers, next.len(), |place| self.simulate(next[place])) {
+                if !self.is_promising() {
+                    break;
+                }
+                let Some((_, sized)) = self.open.pop() else { break };
+                match verdict {
+                    Verdict::Simulated(score) => self.simulated.push((score, sized)),
+                    Verdict::Rejected(misfit) => self.rejected.push((sized.layout, misfit)),
+                }
             }
         }
         Ok(())
+    }
+
+    /// Whether the best bound left is better than the best time.
+    fn is_promising(&self) -> bool {
+        let best = self.best().map(|(best, _)| best.time);
+        self.open.last().is_some_and(|(bound, _)| best.is_none_or(|best| *bound < best))
     }
 
     fn simulate(&self, sized: &Sized) -> Verdict {

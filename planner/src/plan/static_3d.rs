@@ -169,7 +169,9 @@ pub(crate) fn plan(
         let Some(mut sized) = search.winner() else { return Ok(Err(search.no_plan())) };
         let plan = loop {
             let plan = fill(scenario, pricing, &filling, &sized, batches);
-            let plan = plan.and_then(|plan| super::judge::fits(scenario, pricing, &plan, batches).map(|()| plan));
+            let plan = plan.and_then(|plan| {
+                super::judge::fits(scenario, pricing, &plan, batches, observer.workers()).map(|()| plan)
+            });
             match plan.as_ref().err().and_then(|misfit| nnscaler::leaner(&sized, misfit)) {
                 Some(leaner) => sized = leaner,
                 None => break plan,

@@ -5,7 +5,8 @@ use std::sync::Mutex;
 use super::monte_carlo::LEAVES;
 use super::space::Space;
 use super::trial::{Bench, TRIES};
-use super::{Budget, Ending, Record, Workers};
+use super::{Budget, Ending, Record};
+use crate::host::Workers;
 use crate::random::Random;
 use crate::schedule::dual_queue::Interleaving;
 

@@ -5,7 +5,8 @@ use std::sync::Mutex;
 use super::monte_carlo::LEAVES;
 use super::space::Space;
 use super::trial::{Bench, TRIES};
-use super::{Ending, Record, Workers};
+use super::{Ending, Record};
+use crate::host::Workers;
 use crate::schedule::dual_queue::Interleaving;
 
 pub(super) fn run<'a>(

@@ -5,6 +5,7 @@ use std::sync::atomic::{AtomicU32, Ordering};
 use super::*;
 use crate::cost::{PipelineCosts, UniformTimes};
 use crate::flow::{Flows, Path};
+use crate::host::{Alone, Unwatched, Workers};
 use crate::random::Random;
 use crate::units::Bytes;
 
@@ -47,6 +48,10 @@ struct Backwards;
 impl Workers for Backwards {
     fn run(&self, jobs: usize, job: &(dyn Fn(usize) + Sync)) {
         (0..jobs).rev().for_each(job);
+    }
+
+    fn count(&self) -> usize {
+        2
     }
 }
 

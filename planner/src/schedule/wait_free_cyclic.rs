@@ -9,7 +9,8 @@
 mod effort;
 mod list;
 mod search;
+mod walk;
 
 pub use effort::within_seconds;
-pub use list::{ForwardOrder, Policy, list_schedule};
+pub use list::{ForwardOrder, Policy, Trail, list_schedule};
 pub use search::{Choice, Effort, Entry, Order, TooLarge, search};

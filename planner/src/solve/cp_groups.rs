@@ -6,7 +6,7 @@ use crate::context_groups::{
     AllowedDegrees, DegreeRule, Effort, Exchange, GroupCost, GroupError, GroupProblem, Grouping, Sequence,
     best_static_degree, megatron_balanced, plan, static_plan,
 };
-use crate::ranking::{Watch, Workers};
+use crate::host::{Watch, Workers};
 use crate::scenario::FieldError;
 
 /// Most sequences of a batch.
@@ -307,7 +307,7 @@ fn field_error(error: &GroupError) -> FieldError {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::ranking::{Alone, Unwatched};
+    use crate::host::{Alone, Unwatched};
 
     const COST: &str = r#"{"a1": 1e-9, "a2": 1e-6, "a3": 1000.0, "b1": 0.001, "b2": 0.001, "bandwidth": 1e9}"#;
 

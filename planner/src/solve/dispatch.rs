@@ -4,7 +4,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::heterogeneous_strategies::{DispatchError, DispatchSettings, PackingSettings, SchemeCost, assign};
 use super::lengths::{BATCH, clamped, wrong_lengths};
-use crate::ranking::{Watch, Workers};
+use crate::host::{Watch, Workers};
 use crate::scenario::FieldError;
 
 /// Most pipelines.

@@ -3,7 +3,7 @@
 use serde::{Deserialize, Serialize};
 
 use crate::data_aware::{ImageSize, Media, Preprocessing};
-use crate::ranking::{Watch, Workers};
+use crate::host::{Watch, Workers};
 use crate::scenario::FieldError;
 
 /// Most items.

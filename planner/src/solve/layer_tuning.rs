@@ -3,7 +3,7 @@
 
 use serde::{Deserialize, Serialize};
 
-use crate::ranking::{Watch, Workers};
+use crate::host::{Watch, Workers};
 use crate::scenario::FieldError;
 use crate::tuning::{self, Event, PairCost, ProblemError, Settings, TuningProblem};
 use crate::units::{Bytes, Seconds};

@@ -6,7 +6,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::plan::ModuleLayout;
 use crate::plan::heterogeneous::{Ground, Mode, Point, Slot, points_of};
-use crate::ranking::{Watch, Workers};
+use crate::host::{Watch, Workers};
 use crate::scenario::FieldError;
 use crate::study::layouts::Freedom;
 use crate::training::{ContextExchange, LayoutRequest};
@@ -293,7 +293,7 @@ fn placed(question: &Question, layout: &ModuleLayout) -> Placed {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::ranking::{Alone, Unwatched};
+    use crate::host::{Alone, Unwatched};
 
     fn question(json: serde_json::Value) -> Question {
         serde_json::from_value(json).unwrap()

@@ -4,7 +4,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::heterogeneous_strategies::{PackingError, PackingSettings, SchemeCost, pack};
 use super::lengths::{BATCH, clamped, wrong_lengths};
-use crate::ranking::{Watch, Workers};
+use crate::host::{Watch, Workers};
 use crate::scenario::FieldError;
 
 /// Partial assignments that stand for a second: there is no clock here, and the same number gives the same answer everywhere.

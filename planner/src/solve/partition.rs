@@ -3,7 +3,7 @@
 use serde::{Deserialize, Serialize};
 
 use crate::data_aware::{Item, PartitionError, PartitionSettings, partition};
-use crate::ranking::{Watch, Workers};
+use crate::host::{Watch, Workers};
 use crate::scenario::FieldError;
 
 /// Steps that stand for a second: there is no clock here, and the same number gives the same answer everywhere.

@@ -4,7 +4,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::heterogeneous_strategies::{ProposalError, ProposalSettings, SchemeCost, propose};
 use super::lengths::{DATA_SET, LONGEST, clamped, wrong_lengths};
-use crate::ranking::{Watch, Workers};
+use crate::host::{Watch, Workers};
 use crate::scenario::FieldError;
 
 /// Most schemes.

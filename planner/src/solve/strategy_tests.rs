@@ -1,7 +1,7 @@
 //! Questions of every kind, right and wrong.
 
 use super::{dispatch, pack, propose};
-use crate::ranking::{Alone, Unwatched};
+use crate::host::{Alone, Unwatched};
 use crate::scenario::FieldError;
 
 fn pointers(errors: Vec<FieldError>) -> Vec<String> {

@@ -1,7 +1,7 @@
 use serde_json::{Value, json};
 
 use super::*;
-use crate::ranking::{Alone, Unwatched};
+use crate::host::{Alone, Unwatched};
 
 /// The answer as JSON.
 pub(super) fn answered(problem: &Value) -> Value {

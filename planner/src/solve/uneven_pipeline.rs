@@ -4,7 +4,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::cost::{PipelineCosts, UniformTimes};
 use crate::exact::{self, Budget, Ending, Exact};
-use crate::ranking::{Watch, Workers};
+use crate::host::{Watch, Workers};
 use crate::scenario::FieldError;
 use crate::schedule::{Grouping, Schedule, interleaved, one_f_one_b};
 use crate::simulate::{Execution, execute, peak_memory};

@@ -9,10 +9,10 @@ use super::NoStudy;
 use crate::data_aware::{
     Anomalies, Configuration, CorrectionSettings, Degrees, PartitionSettings, Pipelines, ShapedItem, simulate,
 };
+use crate::host::Watch;
 use crate::observed::{StepRatio, penalties};
 use crate::outcome::{Answer, Outcome};
 use crate::plan::shaped_items;
-use crate::ranking::Watch;
 use crate::scenario::{PlannerKind, ValidScenario};
 use crate::workload::{SampleShape, Sampler, packing};
 

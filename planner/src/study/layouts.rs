@@ -11,9 +11,9 @@ use std::collections::BTreeMap;
 use serde::{Deserialize, Serialize};
 
 use crate::cost::{DegreeSettings, MicrobatchLoad, Pricing};
+use crate::host::{Watch, Workers};
 use crate::outcome::{PlacedModules, RejectionCount};
 use crate::plan::heterogeneous::{self, Mode, PointSeen, SeenPoint};
-use crate::ranking::{Watch, Workers};
 use crate::scenario::{Scenario, ValidScenario};
 use crate::workload::{PackedBatch, Packing, Sampler, Sequence, packing};
 
@@ -304,7 +304,7 @@ fn best(points: &[LayoutPoint], devices: u32) -> Vec<BestPoint> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::ranking::{Alone, Unwatched};
+    use crate::host::{Alone, Unwatched};
     use crate::scenario::validate::NoDatasets;
 
     fn point(tokens_per_s: f64, tflops_per_device: f64) -> LayoutPoint {

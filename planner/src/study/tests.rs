@@ -5,8 +5,8 @@ use std::sync::atomic::{AtomicU32, Ordering};
 use super::search_progress::{EndedBy, ExploredBy};
 use super::*;
 use crate::engine::{Unobserved, plan};
+use crate::host::{Alone, Unwatched};
 use crate::outcome::{Answer, Planned};
-use crate::ranking::{Alone, Unwatched};
 use crate::scenario::validate::NoDatasets;
 use crate::scenario::{PlannerKind, parse};
 

@@ -1,10 +1,13 @@
 //! What refusals of the other modules are to whoever asked.
 
 use axum::extract::rejection::QueryRejection;
+use planner::engine::PlanError;
+use planner::observed::ReplanError;
 
 use super::ApiError;
 use crate::jobs::{NotPlanned, NotStarted};
 use crate::live::{ImportError as RunImportError, LogRefusal};
+use crate::observation::ObservationError;
 use crate::studies::StudyError;
 
 impl From<QueryRejection> for ApiError {
@@ -29,6 +32,15 @@ impl From<RunImportError> for ApiError {
             RunImportError::Log(error) => Self::InvalidLog(error),
             RunImportError::Store(error) => Self::Store(error),
             RunImportError::Panicked(_) => Self::Fault(error.to_string()),
+        }
+    }
+}
+
+impl From<ObservationError> for ApiError {
+    fn from(error: ObservationError) -> Self {
+        match error {
+            ObservationError::Replan(ReplanError::Plan(PlanError::Refused { .. })) => Self::Fault(error.to_string()),
+            error => Self::Observation(error),
         }
     }
 }

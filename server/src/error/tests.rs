@@ -13,7 +13,9 @@ use crate::store::StoreError;
 #[test]
 fn who_may_ask_again_is_told_when_and_only_faults_are_logged() {
     let cut = ObservationError::Replan(ReplanError::Plan(PlanError::Cancelled(Cancelled)));
+    let refused = PlanError::Refused { planner: "1F1B", violation: "a bug".to_owned() };
     for (error, status, asks_again, is_fault) in [
+        (ObservationError::from(ReplanError::Plan(refused)).into(), 500, false, true),
         (ApiError::QueueFull(1), 503, true, false),
         (ApiError::Stopping, 503, true, false),
         (ApiError::NotReady(Vec::new()), 503, true, false),

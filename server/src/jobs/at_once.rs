@@ -6,8 +6,8 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use api::job::PlanningTime;
 use planner::engine::{Observer, PlanError};
+use planner::host::{BatchClock, Workers};
 use planner::outcome::Planning;
-use planner::ranking::Workers;
 use planner::scenario::{PlannerKind, ValidScenario};
 
 use super::Jobs;
@@ -112,10 +112,6 @@ impl Observer for Asked {
 
     fn progress(&mut self, _: PlannerKind, _: &'static str, _: u32, _: u32) {}
 
-    fn batch(&mut self, _: PlannerKind, batch: Option<u32>) {
-        self.stopwatch.batch(batch);
-    }
-
     fn finished(&mut self, planner: PlannerKind) {
         self.stopwatch.finished(planner);
         self.times.lock().unwrap_or_else(PoisonError::into_inner).append(&mut self.stopwatch.take_times());
@@ -127,6 +123,10 @@ impl Observer for Asked {
 
     fn workers(&self) -> &dyn Workers {
         &self.threads
+    }
+
+    fn batch_clock(&self) -> &dyn BatchClock {
+        &self.stopwatch
     }
 
     /// Somebody waits and nobody watches: all planners at once.

@@ -5,8 +5,8 @@ use std::time::Duration;
 
 use api::job::{JobState, PlanningTime};
 use planner::engine::Observer;
+use planner::host::{BatchClock, Workers};
 use planner::outcome::Outcome;
-use planner::ranking::Workers;
 use planner::scenario::PlannerKind;
 
 use super::Entry;
@@ -55,10 +55,6 @@ impl Observer for Progress {
         }
     }
 
-    fn batch(&mut self, _: PlannerKind, batch: Option<u32>) {
-        self.stopwatch.batch(batch);
-    }
-
     fn finished(&mut self, planner: PlannerKind) {
         self.stopwatch.finished(planner);
     }
@@ -69,5 +65,9 @@ impl Observer for Progress {
 
     fn workers(&self) -> &dyn Workers {
         &self.threads
+    }
+
+    fn batch_clock(&self) -> &dyn BatchClock {
+        &self.stopwatch
     }
 }

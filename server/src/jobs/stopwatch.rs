@@ -1,9 +1,10 @@
 //! How long planners take, and every batch that is planned anew.
 
-use std::sync::Arc;
+use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use api::job::{BatchPlanning, PlanningTime};
+use planner::host::BatchClock;
 use planner::outcome::{Answer, Outcome};
 use planner::scenario::PlannerKind;
 
@@ -15,42 +16,43 @@ pub(super) struct Stopwatch {
     clock: Arc<dyn Clock>,
     started: Option<(PlannerKind, Duration)>,
     times: Vec<PlanningTime>,
-    /// Since when a batch is planned.
-    batch: Option<Duration>,
-    /// What every batch of the planner at work took, in ms.
-    batches: Vec<f64>,
+    /// What every batch of the planner at work took the last time it was planned, in ms.
+    batches: Mutex<Vec<f64>>,
+}
+
+impl BatchClock for Stopwatch {
+    fn measure(&self, batch: u32, plan: &mut dyn FnMut()) {
+        let started = self.clock.elapsed();
+        plan();
+        let ms = self.clock.elapsed().saturating_sub(started).as_secs_f64() * 1e3;
+        let mut batches = self.batches.lock().unwrap_or_else(PoisonError::into_inner);
+        let place = batch as usize;
+        let known = batches.len().max(place + 1);
+        batches.resize(known, 0.0);
+        batches[place] = ms;
+    }
 }
 
 impl Stopwatch {
     pub(super) fn new(clock: Arc<dyn Clock>) -> Self {
-        Self { clock, started: None, times: Vec::new(), batch: None, batches: Vec::new() }
+        Self { clock, started: None, times: Vec::new(), batches: Mutex::default() }
     }
 
     /// A planner starts.
     pub(super) fn started(&mut self, planner: PlannerKind) {
         self.started = Some((planner, self.clock.elapsed()));
-        self.batch = None;
-        self.batches.clear();
+        self.batches_mut().clear();
     }
 
-    /// A batch is planned from now on, or no batch any more.
-    pub(super) fn batch(&mut self, batch: Option<u32>) {
-        let now = self.clock.elapsed();
-        if let Some(since) = self.batch.take() {
-            self.batches.push(now.saturating_sub(since).as_secs_f64() * 1e3);
-        }
-        if let Some(number) = batch {
-            // Planning begins again where memory was found short.
-            self.batches.truncate(number as usize);
-            self.batch = Some(now);
-        }
+    fn batches_mut(&mut self) -> &mut Vec<f64> {
+        self.batches.get_mut().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// A planner is done.
     pub(super) fn finished(&mut self, planner: PlannerKind) {
         if let Some((_, started)) = self.started.take_if(|(started, _)| *started == planner) {
             let ms = self.clock.elapsed().saturating_sub(started).as_secs_f64() * 1e3;
-            let batches = self.batches.drain(..).map(|ms| BatchPlanning::beside(ms, None)).collect();
+            let batches = self.batches_mut().drain(..).map(|ms| BatchPlanning::beside(ms, None)).collect();
             self.times.push(PlanningTime { planner, ms, batches });
         }
     }

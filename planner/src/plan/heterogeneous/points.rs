@@ -4,9 +4,9 @@ use super::report::describe;
 use super::search::{Seen, Sweep};
 use super::space::{Mode, Point};
 use crate::cost::Pricing;
+use crate::host::{Watch, Workers};
 use crate::outcome::PlacedModules;
 use crate::plan::modules::placed;
-use crate::ranking::{Watch, Workers};
 use crate::scenario::Scenario;
 use crate::workload::PackedBatch;
 

@@ -8,6 +8,7 @@ use super::profile::Profiled;
 use super::{Made, Setting, lengths, words};
 use crate::observer::{Cancelled, Observer, go_on};
 use crate::outcome::{Layout, Loser, RejectionCount, Search};
+use crate::plan::batches::EachBatch;
 use crate::plan::{IterationPlan, NoPlan, ReplicaPlan};
 use crate::scenario::PlannerKind;
 use crate::workload::PackedBatch;
@@ -48,18 +49,16 @@ pub(super) fn plan(setting: &Setting<'_>, observer: &mut dyn Observer) -> Result
         let binding = format!("no homogeneous strategy that fits the devices holds {} tokens", setting.longest);
         return Ok(Err(NoPlan { binding, search }));
     };
-    let mut iterations = Vec::with_capacity(setting.batches.judged.len());
-    for (index, batch) in setting.batches.judged.iter().enumerate() {
-        go_on(observer)?;
-        observer.progress(setting.kind, "packing batches", index as u32, setting.batches.judged.len() as u32);
-        observer.batch(setting.kind, Some(index as u32));
-        let Some(plan) = iteration(setting, &lengths(batch), &phases) else {
-            let binding = format!("iteration {index}: its longest sequence fits no microbatch");
-            return Ok(Err(NoPlan { binding, search }));
-        };
-        iterations.push(IterationPlan { replicas: vec![plan], decision: None });
-    }
-    observer.batch(setting.kind, None);
+    let each = EachBatch { kind: setting.kind, phase: "packing batches", batches: setting.batches.judged };
+    let iterations = each.side_by_side(observer, |index, batch, _| {
+        let plan = iteration(setting, &lengths(batch), &phases)
+            .ok_or_else(|| format!("iteration {index}: its longest sequence fits no microbatch"))?;
+        Ok(IterationPlan { replicas: vec![plan], decision: None })
+    })?;
+    let iterations = match iterations {
+        Ok(iterations) => iterations,
+        Err(binding) => return Ok(Err(NoPlan { binding, search })),
+    };
     let named = |phase: &Phase| {
         let known = &setting.schemes[phase.scheme];
         let name = format!("{}x{}", setting.copies(known), known.scheme);

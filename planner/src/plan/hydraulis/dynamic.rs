@@ -9,6 +9,7 @@ use crate::heterogeneous_strategies::{
 };
 use crate::observer::{Cancelled, Observer, go_on};
 use crate::outcome::Search;
+use crate::plan::batches::EachBatch;
 use crate::plan::strategy::{Interaction, Scheme};
 use crate::plan::{IterationPlan, NoPlan, ReplicaPlan};
 use crate::scenario::PlannerKind;
@@ -162,28 +163,26 @@ pub(super) fn plan(setting: &Setting<'_>, observer: &mut dyn Observer) -> Result
         proposed.interactions = vec![proposed.interactions[best].clone()];
     }
     let costs: Vec<Vec<_>> = proposed.strategies.iter().map(|copies| pipelines(&proposed.schemes, copies)).collect();
-    let mut iterations = Vec::with_capacity(setting.batches.judged.len());
     let mut used: Vec<(usize, u32)> = Vec::new();
-    for (index, batch) in setting.batches.judged.iter().enumerate() {
-        go_on(observer)?;
-        observer.progress(setting.kind, "assigning sequences", index as u32, setting.batches.judged.len() as u32);
-        observer.batch(setting.kind, Some(index as u32));
+    let each = EachBatch { kind: setting.kind, phase: "assigning sequences", batches: setting.batches.judged };
+    let iterations = each.in_turn(observer, |index, batch, _| {
         let own = lengths(batch);
         let beside = |place: usize, assignment: Option<&Assignment>| proposed.beside(place, assignment, &own);
         let settings = (settings(setting), PackingSettings::default());
         let chosen = choose_beside(&own, &costs, settings, &beside, CLOSE);
-        let Some(choice) = chosen else {
-            let binding = format!("iteration {index}: no proposed strategy holds its longest sequence");
-            return Ok(Err(NoPlan { binding, search }));
-        };
+        let choice =
+            chosen.ok_or_else(|| format!("iteration {index}: no proposed strategy holds its longest sequence"))?;
         let (place, plan) = run(setting, &proposed, batch, &own, &choice);
         match used.iter_mut().find(|(known, _)| *known == place) {
             Some((_, times)) => *times += 1,
             None => used.push((place, 1)),
         }
-        iterations.push(IterationPlan { replicas: vec![plan], decision: Some(decision(&proposed, &choice, place)) });
-    }
-    observer.batch(setting.kind, None);
+        Ok(IterationPlan { replicas: vec![plan], decision: Some(decision(&proposed, &choice, place)) })
+    })?;
+    let iterations = match iterations {
+        Ok(iterations) => iterations,
+        Err(binding) => return Ok(Err(NoPlan { binding, search })),
+    };
     used.sort_by_key(|&(place, times)| (std::cmp::Reverse(times), place));
     let mut decisions = vec![words::profile(setting)];
     decisions.extend(words::measured(setting));

@@ -1,6 +1,6 @@
 //! Which order of entry and which policy: a portfolio, then swaps.
 
-use super::list::{ForwardOrder, Policy, list_schedule};
+use super::list::{ForwardOrder, Policy, Trail, list_schedule};
 use crate::compare::lower_bound;
 use crate::cost::PipelineCosts;
 use crate::random::Random;
@@ -196,7 +196,12 @@ impl Search<'_> {
 
     fn try_policy(&mut self, order: &[usize], entry: Entry, policy: Policy) -> bool {
         let before = self.best.as_ref().map_or(Nanos::new(u64::MAX), |(best, _)| best.end);
-        let Some((schedule, _)) = list_schedule(self.costs, &self.cap, order, policy, before) else {
+        let found = list_schedule(self.costs, &self.cap, order, policy, before);
+        self.judge_found(found, order, entry, policy)
+    }
+
+    fn judge_found(&mut self, found: Option<(Schedule, Nanos)>, order: &[usize], entry: Entry, policy: Policy) -> bool {
+        let Some((schedule, _)) = found else {
             self.evaluated += 1;
             return false;
         };
@@ -235,24 +240,35 @@ impl Search<'_> {
         if microbatches < 3 {
             return;
         }
+        // Of the best order, for as long as it is the best.
+        let mut trail: Option<Trail> = None;
         for _ in 0..swaps {
             if self.is_near_enough() {
                 return;
             }
-            let Some((best, order)) = &self.best else { return };
-            let how = best.order;
-            let mut order = order.clone();
+            let Some((best, best_order)) = &self.best else { return };
+            let (how, before) = (best.order, best.end);
             let from = random.below(microbatches as u64) as usize;
             let to = random.below(microbatches as u64) as usize;
             if from == to {
                 continue;
             }
+            let mut order = best_order.clone();
             let moved = order.remove(from);
             order.insert(to, moved);
             match how {
-                Order::Fixed => self.try_fixed(&order, Entry::Swapped),
-                Order::WaitFree(policy) => self.try_policy(&order, Entry::Swapped, policy),
-            };
+                Order::Fixed => {
+                    self.try_fixed(&order, Entry::Swapped);
+                }
+                Order::WaitFree(policy) => {
+                    let (costs, cap) = (self.costs, &self.cap);
+                    let known = trail.get_or_insert_with(|| Trail::of(costs, cap, best_order, policy));
+                    let found = known.list_schedule(costs, cap, &order, from.min(to), before);
+                    if self.judge_found(found, &order, Entry::Swapped, policy) {
+                        trail = None;
+                    }
+                }
+            }
         }
     }
 }
@@ -356,6 +372,8 @@ mod tests {
         #[test]
         fn it_is_never_slower_than_the_fixed_order_and_simulates_to_what_it_says(
             times in prop::collection::vec(1_u64..50, 4..14), chunks in 1_usize..3,
+            moved in any::<(prop::sample::Index, prop::sample::Index)>(),
+            tight in any::<bool>(), grouped in any::<bool>(), depth in prop::option::of(0_u32..3),
         ) {
             let costs = uneven(4, chunks, &times);
             let fixed = if chunks == 1 { one_f_one_b(4, times.len()) } else { interleaved(4, chunks, times.len(), Grouping::Balanced) };
@@ -364,11 +382,22 @@ mod tests {
             prop_assert!(plenty.end <= fixed);
             // A walk is given up only where it would not end before what is known.
             let order: Vec<usize> = (0..times.len()).collect();
-            let caps = vec![Bytes::new(1_000_000); 4];
-            let policy = Policy { forward_order: ForwardOrder::DeepestFirst, extra_in_flight: Some(1) };
+            let caps = vec![Bytes::new(if tight { 4 * times.iter().max().unwrap() } else { 1_000_000 }); 4];
+            let forward_order = if grouped { ForwardOrder::Grouped } else { ForwardOrder::DeepestFirst };
+            let policy = Policy { forward_order, extra_in_flight: depth };
             let walk = |before| list_schedule(&costs, &caps, &order, policy, before);
             let whole = walk(Nanos::new(u64::MAX));
             prop_assert!(whole.is_some() || chunks > 1, "one chunk cannot deadlock");
+            // A walk that goes on from another's trail is the walk from the beginning.
+            let trail = Trail::of(&costs, &caps, &order, policy);
+            let (from, to) = (moved.0.index(times.len()), moved.1.index(times.len()));
+            let mut other = order.clone();
+            let microbatch = other.remove(from);
+            other.insert(to, microbatch);
+            for before in [Nanos::new(u64::MAX), whole.as_ref().map_or(Nanos::ZERO, |(_, end)| *end)] {
+                let fresh = list_schedule(&costs, &caps, &other, policy, before);
+                prop_assert_eq!(trail.list_schedule(&costs, &caps, &other, from.min(to), before), fresh);
+            }
             if let Some((schedule, end)) = whole {
                 prop_assert_eq!(walk(end), None);
                 prop_assert_eq!(walk(end + Nanos::new(1)), Some((schedule, end)));

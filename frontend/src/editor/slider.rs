@@ -1,0 +1,125 @@
+//! How a slider moves the number of a field.
+
+/// Positions from one power of two to the next.
+const PER_OCTAVE: f64 = 16.0;
+/// Steps that a slider has room for.
+const MOST_STEPS: f64 = 256.0;
+/// A slider over a wide range spans this many powers of two each way.
+const OCTAVES: f64 = 3.0;
+
+/// How a slider beside a number field moves; its positions are whole numbers.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub(crate) enum Slider {
+    /// Evenly, over this range.
+    Linear(f64, f64),
+    /// From power of two to power of two, over this range of exponents.
+    PowersOfTwo(f64, f64),
+    /// From `low` up, by steps.
+    Steps { low: f64, step: f64, count: f64 },
+    /// By equal factors from `low` to `high`, to the nearest step.
+    Factors { low: f64, high: f64, step: f64 },
+}
+
+impl Slider {
+    /// For a field that has none: over all of a short range, else from an eighth of its value to eight times as much.
+    pub(crate) fn around(value: Option<f64>, min: f64, max: f64, step: f64) -> Self {
+        let count = ((max - min) / step).floor();
+        if count <= MOST_STEPS {
+            return Self::Steps { low: min, step, count };
+        }
+        let value = value.unwrap_or(min).max(step).clamp(min, max);
+        let low = (value * (-OCTAVES).exp2()).max(step).max(min);
+        Self::Factors { low, high: (low * (2.0 * OCTAVES).exp2()).min(max), step }
+    }
+
+    /// Least and most position.
+    pub(crate) fn range(self) -> (f64, f64) {
+        match self {
+            Self::Linear(low, high) | Self::PowersOfTwo(low, high) => (low, high),
+            Self::Steps { count, .. } => (0.0, count),
+            Self::Factors { low, high, .. } => (0.0, ((high / low).log2() * PER_OCTAVE).floor()),
+        }
+    }
+
+    /// The value at a position, as it would be typed.
+    pub(crate) fn typed(self, position: f64) -> String {
+        match self {
+            Self::Linear(..) => position.round().to_string(),
+            Self::PowersOfTwo(..) => position.round().exp2().to_string(),
+            Self::Steps { low, step, .. } => written(low + position.round() * step, step),
+            Self::Factors { low, step, .. } => {
+                let value = low * (position.round() / PER_OCTAVE).exp2();
+                written((value / step).round() * step, step)
+            }
+        }
+    }
+
+    /// The position of a value, inside the range.
+    pub(crate) fn position(self, value: f64) -> f64 {
+        let (least, most) = self.range();
+        let position = match self {
+            Self::Linear(..) => value,
+            Self::PowersOfTwo(..) => value.max(1.0).log2(),
+            Self::Steps { low, step, .. } => ((value - low) / step).round(),
+            Self::Factors { low, .. } => ((value.max(low) / low).log2() * PER_OCTAVE).round(),
+        };
+        position.clamp(least, most)
+    }
+}
+
+/// A multiple of a step, with the decimals of the step.
+fn written(value: f64, step: f64) -> String {
+    let decimals = (0..6).find(|&decimals| (step * 10_f64.powi(decimals)).fract().abs() < 1e-9).unwrap_or(6);
+    let text = format!("{value:.*}", decimals as usize);
+    if decimals > 0 { text.trim_end_matches('0').trim_end_matches('.').to_owned() } else { text }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn value(slider: Slider, position: f64) -> f64 {
+        slider.typed(position).parse().unwrap()
+    }
+
+    #[test]
+    fn a_slider_position_is_that_of_its_value() {
+        let powers = Slider::PowersOfTwo(9.0, 20.0);
+        assert_eq!(powers.typed(13.0), "8192");
+        assert!((powers.position(8192.0) - 13.0).abs() < 1e-12);
+        assert!((powers.position(1.0) - 9.0).abs() < f64::EPSILON, "below the range");
+        assert!((Slider::Linear(0.0, 64.0).position(99.0) - 64.0).abs() < f64::EPSILON, "above the range");
+    }
+
+    #[test]
+    fn short_ranges_are_walked_by_steps() {
+        let share = Slider::around(Some(0.5), 0.0, 1.0, 0.05);
+        assert_eq!(share.range(), (0.0, 20.0));
+        assert_eq!([0.0, 3.0, 10.0, 20.0].map(|position| share.typed(position)), ["0", "0.15", "0.5", "1"]);
+        assert!((share.position(0.151) - 3.0).abs() < 1e-12);
+        assert_eq!(Slider::around(None, 1.0, 256.0, 1.0).typed(7.0), "8");
+    }
+
+    /// The field's own value keeps its place, so that a slider does not move what nobody has moved.
+    #[test]
+    fn wide_ranges_are_walked_by_factors_around_the_value() {
+        for (now, min, max, step) in [
+            (96.0, 1.0, 1024.0, 1.0),
+            (4096.0, 1.0, 131_072.0, 128.0),
+            (989.4, 1.0, 100_000.0, 1.0),
+            (0.3, 0.1, 3600.0, 0.1),
+        ] {
+            let slider = Slider::around(Some(now), min, max, step);
+            let (_, most) = slider.range();
+            let at = slider.position(now);
+            assert!((value(slider, at) - now).abs() <= step, "{now}: {slider:?}");
+            for position in [0.0, at, most] {
+                let value = value(slider, position);
+                assert!((min..=max).contains(&value), "{value} at {position} of {slider:?}");
+            }
+            assert!(value(slider, most) > 2.0 * now, "{slider:?}");
+        }
+        let empty = Slider::around(None, 0.0, 1e9, 0.25);
+        assert_eq!((empty.typed(0.0), empty.range()), ("0.25".to_owned(), (0.0, 96.0)));
+    }
+}

@@ -1,0 +1,71 @@
+//! What is planned anew for every judged batch: told, measured, and stopped where the observer asks for it.
+
+use crate::host::{Workers, measured, side_by_side};
+use crate::observer::{Cancelled, Observer, go_on};
+use crate::scenario::PlannerKind;
+use crate::workload::PackedBatch;
+
+/// The judged batches of a run, and who plans each of them.
+#[derive(Clone, Copy)]
+pub(super) struct EachBatch<'a> {
+    pub kind: PlannerKind,
+    /// What is done with them, in words.
+    pub phase: &'static str,
+    pub batches: &'a [PackedBatch],
+}
+
+/// Batches of a round for each worker: some, as they take unequally long, and few, as nobody is asked whether to stop meanwhile.
+const ROUNDS: usize = 2;
+
+/// What every batch came to, or the first that could not be planned.
+type Planned<T, E> = Result<Result<Vec<T>, E>, Cancelled>;
+
+impl EachBatch<'_> {
+    /// One after the other: what was planned for one counts for the next.
+    pub(super) fn in_turn<T, E>(
+        self,
+        observer: &mut dyn Observer,
+        mut plan: impl FnMut(usize, &PackedBatch, &dyn Workers) -> Result<T, E>,
+    ) -> Planned<T, E> {
+        let mut planned = Vec::with_capacity(self.batches.len());
+        for (index, batch) in self.batches.iter().enumerate() {
+            self.tell(observer, index)?;
+            match measured(observer.batch_clock(), index as u32, || plan(index, batch, observer.workers())) {
+                Ok(own) => planned.push(own),
+                Err(error) => return Ok(Err(error)),
+            }
+        }
+        Ok(Ok(planned))
+    }
+
+    /// As many at once as there are workers, each of which may use them too.
+    pub(super) fn side_by_side<T: Send, E: Send>(
+        self,
+        observer: &mut dyn Observer,
+        plan: impl Fn(usize, &PackedBatch, &dyn Workers) -> Result<T, E> + Sync,
+    ) -> Planned<T, E> {
+        let mut planned = Vec::with_capacity(self.batches.len());
+        for round in self.batches.chunks(ROUNDS * observer.workers().count()) {
+            let first = planned.len();
+            self.tell(observer, first)?;
+            let (workers, clock) = (observer.workers(), observer.batch_clock());
+            let answers = side_by_side(workers, round.len(), |place| {
+                let index = first + place;
+                measured(clock, index as u32, || plan(index, &round[place], workers))
+            });
+            for answer in answers {
+                match answer {
+                    Ok(own) => planned.push(own),
+                    Err(error) => return Ok(Err(error)),
+                }
+            }
+        }
+        Ok(Ok(planned))
+    }
+
+    fn tell(self, observer: &mut dyn Observer, done: usize) -> Result<(), Cancelled> {
+        go_on(observer)?;
+        observer.progress(self.kind, self.phase, done as u32, self.batches.len() as u32);
+        Ok(())
+    }
+}
