@@ -325,6 +325,8 @@ fn json(shown: &StepPlot, colours: &Colours) -> String {
         .n_ticks(7)
         .range(AxisRange::new(first - room, last + room))
         .title(Title::with_text("step").font(colours.font()));
+    // Steps are whole.
+    let x_axis = if last - first < 7.0 { x_axis.dtick(1.0) } else { x_axis };
     let y_axis = colours.axis().range(AxisRange::new(least, top)).n_ticks(5).show_line(false);
     let y_axis = if shown.unit == "s" { y_axis.tick_suffix(" s") } else { y_axis };
     plot.set_layout(

@@ -38,12 +38,18 @@ pub(super) fn PresetPicker(
         groups.dedup();
         groups.into_iter().map(|group| view! { <optgroup label=group>{options(group)}</optgroup> }).collect_view()
     };
+    // A name longer than the picker is read by pointing at it.
+    let whole = move || {
+        let chosen = chosen.get()?;
+        choices.with(|choices| choices.iter().find(|choice| choice.id == chosen).map(|choice| choice.title.clone()))
+    };
     view! {
         <div class="field picker">
             <label for=test_id>{label}</label>
             <select
                 id=test_id
                 data-testid=test_id
+                title=whole
                 on:change=move |event| {
                     let id = event_target_value(&event);
                     if !id.is_empty() {

@@ -84,10 +84,11 @@ pub(super) fn RunTitle() -> impl IntoView {
         })
     });
     let way = move || match feed.way.get() {
-        Way::Loading => "connecting…",
-        Way::Streaming => "points come as they are written",
-        Way::Polling => "asked for every two seconds: no stream gets through",
-        Way::Over => "over",
+        Way::Loading => Some("connecting…"),
+        Way::Streaming => Some("points come as they are written"),
+        Way::Polling => Some("asked for every two seconds: no stream gets through"),
+        // The state says so already.
+        Way::Over => None,
     };
     let exports = move || exports(&feed.id(), &name.get());
     view! {
@@ -108,7 +109,7 @@ pub(super) fn RunTitle() -> impl IntoView {
             {move || remaining.get().map(|words| view! { <span>{words}</span> })}
             {move || updated.get().map(|words| view! { <span class="muted">{words}</span> })}
             <span class="muted">{text(|summary| format!("{}, {}, {} points", origin_words(summary.origin), size(summary.bytes), format::count(summary.points)))}</span>
-            <span class="muted">{way}</span>
+            {move || way().map(|words| view! { <span class="muted">{words}</span> })}
         </div>
         {move || end_reason.get().map(|reason| view! { <p class="notice end-reason" class:bad=move || state.get() == RunState::Crashed role="status" data-testid="end-reason">{reason}</p> })}
         <div class="run-words">
