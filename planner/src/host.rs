@@ -34,6 +34,11 @@ pub(crate) fn side_by_side<T: Send>(workers: &dyn Workers, jobs: usize, job: imp
     places.into_iter().map(answer).collect()
 }
 
+/// Jobs of a round, between which it is asked whether to stop: some for each worker, as they take unequally long, and few.
+pub(crate) fn round_of(workers: &dyn Workers) -> usize {
+    2 * workers.count().max(1)
+}
+
 /// One job after the other.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct Alone;

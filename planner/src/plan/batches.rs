@@ -1,6 +1,6 @@
 //! What is planned anew for every judged batch: told, measured, and stopped where the observer asks for it.
 
-use crate::host::{Workers, measured, side_by_side};
+use crate::host::{Workers, measured, round_of, side_by_side};
 use crate::observer::{Cancelled, Observer, go_on};
 use crate::scenario::PlannerKind;
 use crate::workload::PackedBatch;
@@ -13,9 +13,6 @@ pub(super) struct EachBatch<'a> {
     pub phase: &'static str,
     pub batches: &'a [PackedBatch],
 }
-
-/// Batches of a round for each worker: some, as they take unequally long, and few, as nobody is asked whether to stop meanwhile.
-const ROUNDS: usize = 2;
 
 /// What every batch came to, or the first that could not be planned.
 type Planned<T, E> = Result<Result<Vec<T>, E>, Cancelled>;
@@ -45,7 +42,7 @@ impl EachBatch<'_> {
         plan: impl Fn(usize, &PackedBatch, &dyn Workers) -> Result<T, E> + Sync,
     ) -> Planned<T, E> {
         let mut planned = Vec::with_capacity(self.batches.len());
-        for round in self.batches.chunks(ROUNDS * observer.workers().count()) {
+        for round in self.batches.chunks(round_of(observer.workers())) {
             let first = planned.len();
             self.tell(observer, first)?;
             let (workers, clock) = (observer.workers(), observer.batch_clock());

@@ -10,7 +10,7 @@ use super::{IterationPlan, Plan, ReplicaPlan, Strategy, groups, modules, replica
 use crate::check::{self, Violation};
 use crate::compare::{self, IterationTotals};
 use crate::cost::{MicrobatchLoad, PipelineCosts, Pricing};
-use crate::host::{Workers, side_by_side};
+use crate::host::{Workers, round_of, side_by_side};
 use crate::outcome::{IterationMetrics, IterationStrategy, Planned, Provenance};
 use crate::scenario::Scenario;
 use crate::simulate::{Deadlock, Execution, StepEnd, assemble, execute, peak_memory_over};
@@ -135,12 +135,9 @@ pub(super) fn fits(
     };
     let all: Vec<usize> = (0..batches.len()).collect();
     // By rounds, so that little is simulated behind the first that does not fit.
-    all.chunks(ROUNDS * workers.count())
+    all.chunks(round_of(workers))
         .try_for_each(|round| side_by_side(workers, round.len(), |place| fits(round[place])).into_iter().collect())
 }
-
-/// Iterations of a round for each worker: some, as they take unequally long.
-const ROUNDS: usize = 2;
 
 /// Checks a plan, simulates it on every batch and measures it; batches are simulated side by side.
 ///
@@ -168,13 +165,13 @@ pub fn judge(
     for (iteration, batch) in batches.iter().enumerate() {
         let planned = &plan.iterations[iteration];
         if ready.is_empty() {
-            let round = (ROUNDS * workers.count()).min(batches.len() - iteration);
+            let round = round_of(workers).min(batches.len() - iteration);
             ready.extend(side_by_side(workers, round, |place| {
                 let iteration = iteration + place;
                 checked_run(scenario, pricing, plan, iteration, &batches[iteration])
             }));
         }
-        let Some(runs) = ready.pop_front().transpose()? else { break };
+        let runs = ready.pop_front().expect("a round has an iteration at least")?;
         let schemes = planned.replicas.first().and_then(|replica| replica.strategy.as_ref());
         let mut end = match schemes {
             Some(strategy) => strategy::step_end(strategy, &runs[0].execution),

@@ -211,7 +211,8 @@ impl<'a> LayoutSearch<'a> {
             let done = self.total - self.open.len() as u32;
             observer.progress(self.kind, "searching layouts", done, self.total);
             let workers = observer.workers();
-            let next: Vec<&Sized> = self.open.iter().rev().take(workers.count()).map(|(_, sized)| sized).collect();
+            let next: Vec<&Sized> =
+                self.open.iter().rev().take(workers.count().max(1)).map(|(_, sized)| sized).collect();
             for verdict in side_by_side(workers, next.len(), |place| self.simulate(next[place])) {
                 if !self.is_promising() {
                     break;
