@@ -20,6 +20,32 @@ pub struct WhatIf {
     pub timelines: Vec<(PlannerKind, Timeline)>,
 }
 
+/// The same as it is read: what charts are drawn of is there, and the outcome is read when it is asked for, as that takes longer.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Arrived {
+    /// The iteration of the timelines.
+    pub iteration: u32,
+    /// Timelines of planners with a plan, in the order of the results.
+    pub timelines: Vec<(PlannerKind, Timeline)>,
+    /// The outcome.
+    pub outcome: Unread,
+}
+
+/// An outcome as text.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Unread(String);
+
+impl Unread {
+    /// Reads it.
+    ///
+    /// # Errors
+    ///
+    /// [`DecodeError::Damaged`] where it is no outcome.
+    pub fn read(&self) -> Result<StoredOutcome, DecodeError> {
+        serde_json::from_str(&self.0).map_err(|_| DecodeError::Damaged)
+    }
+}
+
 #[derive(Serialize, Deserialize)]
 struct Wire {
     outcome: String,
@@ -40,21 +66,21 @@ pub fn encode(answer: &WhatIf) -> Vec<u8> {
     bytes
 }
 
-/// Reads an answer.
+/// Reads an answer but for its outcome.
 ///
 /// # Errors
 ///
 /// [`DecodeError`] where it is of another version or damaged.
-pub fn decode(bytes: &[u8]) -> Result<WhatIf, DecodeError> {
+pub fn decode(bytes: &[u8]) -> Result<Arrived, DecodeError> {
     let (&version, body) = bytes.split_first().ok_or(DecodeError::Damaged)?;
     if version != VERSION {
         return Err(DecodeError::Version(version));
     }
     let wire: Wire = postcard::from_bytes(body).map_err(|_| DecodeError::Damaged)?;
-    let outcome = serde_json::from_str(&wire.outcome).map_err(|_| DecodeError::Damaged)?;
     let timelines = wire.timelines.iter().map(|(planner, bytes)| {
         let planner = PlannerKind::from_id(planner).ok_or(DecodeError::Damaged)?;
         Ok((planner, timeline::decode(bytes)?))
     });
-    Ok(WhatIf { outcome, iteration: wire.iteration, timelines: timelines.collect::<Result<_, _>>()? })
+    let timelines = timelines.collect::<Result<_, _>>()?;
+    Ok(Arrived { iteration: wire.iteration, timelines, outcome: Unread(wire.outcome) })
 }

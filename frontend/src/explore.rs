@@ -2,6 +2,7 @@
 //!
 //! It outlives the page, so that a look at the datasets loses nothing.
 
+mod answer;
 pub(crate) mod modalities;
 pub(crate) mod opening;
 mod planning;
@@ -13,7 +14,6 @@ use std::sync::Arc;
 
 use api::dataset::ImportReport;
 use api::job::StoredOutcome;
-use api::planner::outcome::{Answer, Planned, PlannerResult};
 use api::planner::scenario::PlannerKind;
 use api::planner::timeline::Timeline;
 use api::planner::timeline::levels::Overview;
@@ -22,6 +22,7 @@ use leptos::leptos_dom::helpers::TimeoutHandle;
 use leptos::prelude::*;
 use serde_json::Value;
 
+pub(crate) use self::answer::{OneResult, Plan, Results};
 use crate::client::Failure;
 use crate::field_errors::FieldErrors;
 use crate::form::Form;
@@ -295,8 +296,8 @@ impl Explore {
     }
 
     /// The results in order, fastest first.
-    pub(crate) fn results(&self) -> Vec<PlannerResult> {
-        self.result.with(|result| result.as_ref().map(|result| result.outcome.results.clone()).unwrap_or_default())
+    pub(crate) fn results(&self) -> Results {
+        Results(self.result.get())
     }
 
     /// Identifier of the scenario whose answer is shown and stored; nothing while an answer is only tried out, for the server
@@ -309,15 +310,8 @@ impl Explore {
     }
 
     /// The judged plan of a planner.
-    pub(crate) fn planned(&self, planner: PlannerKind) -> Option<Planned> {
-        self.result.with(|result| {
-            result.as_ref()?.outcome.results.iter().find(|result| result.planner == planner).and_then(|result| {
-                match &result.answer {
-                    Answer::Planned(planned) => Some((**planned).clone()),
-                    Answer::Infeasible { .. } => None,
-                }
-            })
-        })
+    pub(crate) fn planned(&self, planner: PlannerKind) -> Option<Plan> {
+        self.results().of(planner)?.plan()
     }
 }
 

@@ -1,9 +1,9 @@
 //! The right of the explore page: what is selected, and why the plan is what it is.
 
-use api::planner::outcome::{Answer, IterationMetrics, Loser, Planned, Search, SolverStatus};
+use api::planner::outcome::{Answer, IterationMetrics, Loser, Search, SolverStatus};
 use leptos::prelude::*;
 
-use crate::explore::use_explore;
+use crate::explore::{Plan, use_explore};
 use crate::format;
 use crate::gantt;
 use crate::gantt::describe::Details;
@@ -19,22 +19,23 @@ pub(crate) fn WhyPanel() -> impl IntoView {
     let answer = Memo::new(move |_| {
         let results = explore.results();
         let planner = chosen_planner(&results, explore.view.get().planner)?;
-        results.into_iter().find(|result| result.planner == planner)
+        results.of(planner)
     });
     let reasons = move || {
         answer.get().map(|result| {
-            let body = match result.answer {
-                Answer::Planned(planned) => view! { <PlanReasons planned=*planned /> }.into_any(),
-                Answer::Infeasible { binding, search } => view! {
+            let (planner, title) = (result.planner.id(), result.title.clone());
+            let refusal = match &result.answer {
+                Answer::Planned(_) => None,
+                Answer::Infeasible { binding, search } => Some(view! {
                     <h3>"No plan"</h3>
-                    <p>{binding}</p>
-                    <Rejected search=search best_s=None />
-                }
-                .into_any(),
+                    <p>{binding.clone()}</p>
+                    <Rejected search=search.clone() best_s=None />
+                }),
             };
             view! {
-                <p class="why-planner"><span class="pill" data-planner-colour=result.planner.id()></span>{result.title}</p>
-                {body}
+                <p class="why-planner"><span class="pill" data-planner-colour=planner></span>{title}</p>
+                {refusal}
+                {result.plan().map(|plan| view! { <PlanReasons plan=plan /> })}
             }
         })
     };
@@ -83,18 +84,18 @@ fn SelectionPanel() -> impl IntoView {
 }
 
 #[component]
-fn PlanReasons(planned: Planned) -> impl IntoView {
+fn PlanReasons(plan: Plan) -> impl IntoView {
     let explore = use_explore();
-    let Planned { metrics, provenance, decisions, iterations, layout, .. } = planned;
-    let replicas = layout.data;
+    let (metrics, provenance, decisions) = (plan.metrics.clone(), plan.provenance.clone(), plan.decisions.clone());
+    let replicas = plan.layout.data;
     let status = match provenance.status {
         SolverStatus::Optimal => "Proven best of the searched space.",
         SolverStatus::Heuristic => "A heuristic; how far it is from the bound stands below.",
     };
     let best_s = metrics.iteration_s;
     let iteration = Memo::new(move |_| explore.shown.with(|shown| shown.iteration as usize));
-    let of_iteration = StoredValue::new(iterations);
-    let shown = move || of_iteration.with_value(|iterations| iterations.get(iteration.get()).cloned());
+    let plan = StoredValue::new(plan);
+    let shown = move || plan.with_value(|plan| plan.iterations.get(iteration.get()).cloned());
     view! {
         <h3>"Why this plan"</h3>
         <ul>

@@ -9,6 +9,8 @@ use crate::pointer;
 
 /// Pixels from one position of the slider to the next.
 const PX_PER_POSITION: f64 = 4.0;
+/// A finger that only taps or begins to scroll the page moves this far at most.
+const TAP_PX: f64 = 8.0;
 
 /// A hand on the name.
 #[derive(Clone, Copy)]
@@ -16,6 +18,8 @@ struct Held {
     slider: Slider,
     /// Where the pointer was.
     x: f64,
+    /// How far it goes before the slider moves.
+    slack: f64,
     /// Where the slider was.
     from: f64,
     /// Where it is.
@@ -47,13 +51,14 @@ impl Scrub {
             return;
         }
         let (slider, at) = self.begun.with_value(|begun| begun());
-        self.held.set_value(Some(Held { slider, x: f64::from(event.client_x()), from: at, at }));
+        let slack = if event.pointer_type() == "mouse" { 0.0 } else { TAP_PX };
+        self.held.set_value(Some(Held { slider, x: f64::from(event.client_x()), slack, from: at, at }));
     }
 
     pub(super) fn go_on(self, event: &web_sys::PointerEvent) {
         let Some(held) = self.held.get_value() else { return };
         let (least, most) = held.slider.range();
-        let by = ((f64::from(event.client_x()) - held.x) / PX_PER_POSITION).trunc();
+        let by = (beyond(f64::from(event.client_x()) - held.x, held.slack) / PX_PER_POSITION).trunc();
         let at = (held.from + by).clamp(least, most);
         // A hand that has not moved, or moved back, writes nothing: values between two positions stay what they are.
         if (at - held.at).abs() < 0.5 {
@@ -67,5 +72,22 @@ impl Scrub {
 
     pub(super) fn end(self) {
         self.held.set_value(None);
+    }
+}
+
+/// What of a way is left after the slack.
+fn beyond(way: f64, slack: f64) -> f64 {
+    way - way.clamp(-slack, slack)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_tap_moves_nothing_and_a_way_begins_where_the_slack_ends() {
+        let ways = [-20.0, -8.0, -3.0, 0.0, 7.9, 8.0, 12.0];
+        assert_eq!(ways.map(|way| beyond(way, TAP_PX)), [-12.0, 0.0, 0.0, 0.0, 0.0, 0.0, 4.0]);
+        assert_eq!(ways.map(|way| beyond(way, 0.0)), ways);
     }
 }

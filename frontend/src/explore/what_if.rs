@@ -6,9 +6,12 @@
 use std::sync::Arc;
 
 use api::path;
-use api::planner::outcome::Answer;
+use api::planner::timeline::Timeline;
+use api::what_if::Unread;
+use js_sys::Promise;
 use leptos::prelude::*;
 use leptos::task::spawn_local;
+use wasm_bindgen_futures::JsFuture;
 
 use super::{Explore, PlanState, Shown};
 use crate::client::{self, Abort, Failure};
@@ -65,11 +68,12 @@ impl Explore {
             let Some(asking) = self.asking.try_update_value(Option::take).flatten() else { return };
             // Where another scenario was opened, or this one is being planned, nobody waits for the answer any more.
             let wanted = self.is_tried(generation);
-            if wanted {
-                self.try_on(answer);
-            }
+            // The next question is on its way while the page takes this answer up.
             if asking.stale && self.is_trying() {
                 self.ask();
+            }
+            if wanted {
+                self.try_on(answer);
             }
         });
     }
@@ -84,19 +88,20 @@ impl Explore {
         self.is_trying() && generation <= self.generation.get_value() && self.opened.get_value() <= generation
     }
 
-    /// Shows an answer; what is wrong with the fields is shown at the fields, anything else is left to the road that stores.
+    /// Shows an answer, the charts a frame before words and figures, which take longer to read and to lay out; what is wrong with the fields is shown at the fields, anything else is left to the road that stores.
     fn try_on(self, answer: Result<Vec<u8>, Failure>) {
         let answer = answer
             .and_then(|bytes| api::what_if::decode(&bytes).map_err(|error| Failure::Unreadable(error.to_string())));
         match answer {
             Ok(answer) => {
                 self.errors.set(FieldErrors::default());
-                let planned = answer.outcome.outcome.results.iter();
-                let planners = planned.filter(|result| matches!(result.answer, Answer::Planned(_)));
+                let timelines = answer.timelines.into_iter().map(|(planner, it)| (planner, Arc::new(it)));
+                let timelines = timelines.collect::<Vec<_>>();
+                let drawn = timelines.first().map(|(_, timeline)| Arc::clone(timeline));
                 let shown = Shown {
                     iteration: answer.iteration,
-                    planners: planners.map(|result| result.planner).collect(),
-                    timelines: answer.timelines.into_iter().map(|(planner, it)| (planner, Arc::new(it))).collect(),
+                    planners: timelines.iter().map(|(planner, _)| *planner).collect(),
+                    timelines,
                     overviews: Vec::new(),
                 };
                 self.selection.set(None);
@@ -104,7 +109,7 @@ impl Explore {
                 self.refit(shown.extent_ns());
                 self.shown.set(shown);
                 self.tried.set(true);
-                self.result.set(Some(Arc::new(answer.outcome)));
+                self.tell(drawn, answer.outcome);
             }
             Err(Failure::Problem(problem)) if !problem.errors.is_empty() => {
                 self.errors.set(FieldErrors::of(&problem.errors));
@@ -112,4 +117,37 @@ impl Explore {
             Err(_) => {}
         }
     }
+
+    /// Shows the words and figures of an answer once its charts are on screen, unless others are by then; `drawn` is the first of them.
+    fn tell(self, drawn: Option<Arc<Timeline>>, outcome: Unread) {
+        spawn_local(async move {
+            if let Some(drawn) = &drawn {
+                painted().await;
+                let first = self.shown.with_untracked(|shown| shown.timelines.first().map(|(_, of)| Arc::clone(of)));
+                if !first.is_some_and(|first| Arc::ptr_eq(&first, drawn)) {
+                    return;
+                }
+            }
+            // What cannot be read is left to the road that stores.
+            if let Ok(outcome) = outcome.read() {
+                self.result.set(Some(Arc::new(outcome)));
+            }
+        });
+    }
+}
+
+/// Waits until what was asked to be drawn is on screen: one frame draws it, the next begins when it is seen. A page in the background
+/// has no frames.
+async fn painted() {
+    for _ in 0..2 {
+        if document().hidden() {
+            return;
+        }
+        let frame = Promise::new(&mut |resolve, _| {
+            // A window without frames could not have come this far.
+            drop(window().request_animation_frame(&resolve));
+        });
+        drop(JsFuture::from(frame).await);
+    }
+    client::pause(0).await;
 }

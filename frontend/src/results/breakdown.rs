@@ -1,14 +1,13 @@
 //! What the cards about time and memory of the ranks share: whose they are, and what stands there without figures.
 
-use api::planner::outcome::Planned;
 use api::planner::scenario::PlannerKind;
 use leptos::prelude::*;
 
 use super::ranking;
-use crate::explore::{PlanState, use_explore};
+use crate::explore::{Plan, PlanState, use_explore};
 
 /// The plan that is looked at, where there is one.
-pub(super) fn chosen_plan() -> Memo<Option<(PlannerKind, Planned)>> {
+pub(super) fn chosen_plan() -> Memo<Option<(PlannerKind, Plan)>> {
     let explore = use_explore();
     Memo::new(move |_| {
         let planner = ranking::chosen_planner(&explore.results(), explore.view.get().planner)?;
@@ -51,7 +50,7 @@ pub(super) fn NoBreakdown() -> impl IntoView {
 #[cfg(test)]
 pub(super) mod tests {
     use api::planner::outcome::{
-        Answer, Layout, Metrics, PlannerResult, Provenance, RankSummary, Search, SolverStatus,
+        Answer, Layout, Metrics, Planned, PlannerResult, Provenance, RankSummary, Search, SolverStatus,
     };
 
     use super::*;

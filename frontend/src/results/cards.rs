@@ -82,8 +82,8 @@ fn PlannerCard(planner: PlannerKind) -> impl IntoView {
     let baseline = Memo::new(move |_| ranking::baseline_of(&explore.results(), explore.view.get().baseline));
     let chosen = Memo::new(move |_| ranking::chosen_planner(&explore.results(), explore.view.get().planner));
     let title = Memo::new(move |_| {
-        let result = explore.results().into_iter().find(|result| result.planner == planner);
-        result.map_or_else(|| planner.title().to_owned(), |result| result.title)
+        let result = explore.results().of(planner);
+        result.map_or_else(|| planner.title().to_owned(), |result| result.title.clone())
     });
     let time_of = move |planner: PlannerKind| {
         let iteration = explore.shown.with(|shown| shown.iteration as usize);

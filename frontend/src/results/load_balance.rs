@@ -50,7 +50,8 @@ pub(super) fn LoadBalance() -> impl IntoView {
         let mut planners: Vec<PlannerKind> = chosen.get().into_iter().collect();
         planners.extend(baseline.get().filter(|planner| Some(*planner) != chosen.get()));
         let of = |planner: PlannerKind| {
-            let ends = ends(&explore.planned(planner)?)?;
+            let plan = explore.planned(planner)?;
+            let ends = ends(&plan)?;
             (ends.len() > 1 && ends.iter().any(|(fastest, slowest)| fastest < slowest)).then_some((planner, ends))
         };
         planners.into_iter().filter_map(of).collect::<Vec<_>>()

@@ -42,7 +42,7 @@ fn mebibytes(mib: f64) -> String {
 pub(super) fn PlacementCard() -> impl IntoView {
     let explore = use_explore();
     let chosen = Memo::new(move |_| ranking::chosen_planner(&explore.results(), explore.view.get().planner));
-    let placement = Memo::new(move |_| explore.planned(chosen.get()?)?.placement);
+    let placement = Memo::new(move |_| explore.planned(chosen.get()?)?.placement.clone());
     let content = move || placement.get().map(|placement| show(&placement));
     view! {
         <Show when=move || placement.with(Option::is_some)>

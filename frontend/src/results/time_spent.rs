@@ -120,7 +120,7 @@ pub(super) fn TimeSpent() -> impl IntoView {
                         <BarTable rows=ranks.get().unwrap_or_default() test_id="time-ranks" heading="Rank" caption="Mean time of an iteration by pipeline rank" />
                         <BarTable rows=planners.get() test_id="time-planners" heading="Planner" caption="Mean of all ranks by planner" />
                     }}
-                    {move || plan.get().map(|(_, plan)| view! { <StageTable stages=plan.stages /> })}
+                    {move || plan.get().map(|(_, plan)| view! { <StageTable stages=plan.stages.clone() /> })}
                 </details>
             </Show>
         </section>
