@@ -94,6 +94,13 @@ impl Shown {
         self.overviews.iter().find(|(kind, _)| *kind == planner).map(|(_, overview)| Arc::clone(overview))
     }
 
+    /// Whether these are the very timelines of the other.
+    fn is_same(&self, other: &Self) -> bool {
+        let pairs = self.timelines.iter().zip(&other.timelines);
+        self.timelines.len() == other.timelines.len()
+            && pairs.into_iter().all(|((_, one), (_, two))| Arc::ptr_eq(one, two))
+    }
+
     /// The largest makespan.
     pub(crate) fn extent_ns(&self) -> u64 {
         let whole = self.timelines.iter().map(|(_, timeline)| timeline.makespan_ns);
@@ -126,6 +133,8 @@ pub(crate) struct Explore {
     pub(crate) view: RwSignal<View>,
     /// Timelines of the shown iteration.
     pub(crate) shown: RwSignal<Shown>,
+    /// The same as the Gantt charts draw them: while a slider is dragged, a frame ahead of words and figures.
+    pub(crate) charted: RwSignal<Shown>,
     /// Shown range of the time axis.
     pub(crate) window: RwSignal<TimeWindow>,
     /// Span that is selected.
@@ -175,6 +184,7 @@ impl Explore {
             state: RwSignal::new(PlanState::Idle),
             view: RwSignal::default(),
             shown: RwSignal::default(),
+            charted: RwSignal::default(),
             window: RwSignal::new(TimeWindow { start_ns: 0.0, end_ns: 0.0 }),
             selection: RwSignal::new(None),
             hover: RwSignal::new(None),
@@ -273,6 +283,12 @@ impl Explore {
             // A window without timers could not have come this far.
             *slot = timer.ok();
         });
+    }
+
+    /// Shows timelines, in the charts and wherever they are spoken of.
+    fn set_shown(&self, shown: Shown) {
+        self.charted.set(shown.clone());
+        self.shown.set(shown);
     }
 
     fn next_generation(&self) -> u64 {

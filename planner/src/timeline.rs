@@ -1,5 +1,6 @@
 //! What a schedule does in time, as columns: spans of every rank, memory of every rank, critical path.
 
+pub mod covered;
 pub mod levels;
 
 use serde::ser::SerializeStruct;

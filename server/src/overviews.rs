@@ -34,12 +34,12 @@ struct Key {
     iteration: u32,
 }
 
-type Kept = Arc<OnceCell<Bytes>>;
+type Place = Arc<OnceCell<Bytes>>;
 
 /// The overviews that were asked for last, encoded.
 #[derive(Debug, Clone, Default)]
 pub struct Overviews {
-    kept: Arc<Mutex<VecDeque<(Key, Kept)>>>,
+    kept: Arc<Mutex<VecDeque<(Key, Place)>>>,
 }
 
 impl Overviews {
@@ -92,10 +92,10 @@ impl Overviews {
     }
 
     /// The place of an overview, the newest from now on.
-    fn place(&self, key: Key) -> Kept {
+    fn place(&self, key: Key) -> Place {
         let mut kept = self.kept.lock().unwrap_or_else(PoisonError::into_inner);
         let found = kept.iter().position(|(other, _)| *other == key).and_then(|at| kept.remove(at));
-        let (key, place) = found.unwrap_or_else(|| (key, Kept::default()));
+        let (key, place) = found.unwrap_or_else(|| (key, Place::default()));
         kept.push_back((key, Arc::clone(&place)));
         if kept.len() > MOST {
             kept.pop_front();
@@ -105,7 +105,7 @@ impl Overviews {
 
     fn make_room(&self) {
         let mut kept = self.kept.lock().unwrap_or_else(PoisonError::into_inner);
-        let size = |(_, place): &(Key, Kept)| place.get().map_or(0, Bytes::len);
+        let size = |(_, place): &(Key, Place)| place.get().map_or(0, Bytes::len);
         let mut bytes: usize = kept.iter().map(size).sum();
         while bytes > ROOM {
             bytes -= kept.pop_front().as_ref().map_or(bytes, size);

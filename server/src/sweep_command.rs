@@ -63,8 +63,8 @@ pub fn run(arguments: &SweepArguments) -> anyhow::Result<ExitCode> {
     let shard = arguments.shard;
     let heading = Heading::of(&sweep, shard).line();
     let points: Vec<u32> = shard.points(sweep.points()).collect();
-    let (mut sheet, Kept { rows: done, bytes }) = match &arguments.out {
-        None => (Sink::Output(std::io::stdout()), Kept::default()),
+    let (mut sheet, Resumed { rows: done, bytes }) = match &arguments.out {
+        None => (Sink::Output(std::io::stdout()), Resumed::default()),
         Some(path) => open(path, arguments.resume, &heading, &points)?,
     };
     if bytes == 0 {
@@ -161,7 +161,7 @@ impl Sink {
 
 /// What is whole of a file.
 #[derive(Debug, Clone, Copy, Default)]
-struct Kept {
+struct Resumed {
     /// Rows, the heading not counted.
     rows: usize,
     /// Where the last whole line ends; 0 where there is no heading.
@@ -169,11 +169,11 @@ struct Kept {
 }
 
 /// The file to write to, standing behind the lines that are whole.
-fn open(path: &Path, resume: bool, heading: &str, points: &[u32]) -> anyhow::Result<(Sink, Kept)> {
+fn open(path: &Path, resume: bool, heading: &str, points: &[u32]) -> anyhow::Result<(Sink, Resumed)> {
     if !resume {
         let made = OpenOptions::new().write(true).create_new(true).open(path);
         let file = made.with_context(|| format!("cannot make {}; --resume goes on with one", path.display()))?;
-        return Ok((Sink::File(file), Kept::default()));
+        return Ok((Sink::File(file), Resumed::default()));
     }
     let mut file = OpenOptions::new().read(true).write(true).create(true).truncate(false).open(path)?;
     let kept = whole_rows(&file, heading, points).with_context(|| path.display().to_string())?;
@@ -183,7 +183,7 @@ fn open(path: &Path, resume: bool, heading: &str, points: &[u32]) -> anyhow::Res
 }
 
 /// What is whole of a file. A last line that was cut is not.
-fn whole_rows(file: &File, heading: &str, points: &[u32]) -> anyhow::Result<Kept> {
+fn whole_rows(file: &File, heading: &str, points: &[u32]) -> anyhow::Result<Resumed> {
     let mut reader = BufReader::new(file);
     let (mut rows, mut end) = (0, 0_u64);
     let mut line = Vec::new();
@@ -210,5 +210,5 @@ fn whole_rows(file: &File, heading: &str, points: &[u32]) -> anyhow::Result<Kept
         }
         end += length as u64;
     }
-    Ok(Kept { rows, bytes: end })
+    Ok(Resumed { rows, bytes: end })
 }

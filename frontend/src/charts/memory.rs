@@ -132,11 +132,12 @@ pub(crate) fn MemoryChart(
     }
 }
 
-/// The window, taken over as often as a chart of so many points can be drawn while it moves.
+/// The window, taken over after the charts that it is the window of, and as often as a chart of so many points can be drawn.
 fn follow(window: RwSignal<TimeWindow>, lines: Signal<Vec<MemoryLine>>) -> RwSignal<TimeWindow> {
     /// More points than this take plotly.js longer than a frame.
     const MANY_POINTS: usize = 1_000;
     const PAUSE: Duration = Duration::from_millis(200);
+    const FRAMES: Duration = Duration::from_millis(33);
     let shown = RwSignal::new(window.get_untracked());
     let waits = StoredValue::new(false);
     Effect::new(move |_| {
@@ -145,9 +146,7 @@ fn follow(window: RwSignal<TimeWindow>, lines: Signal<Vec<MemoryLine>>) -> RwSig
             let ranks = lines.iter().filter_map(|line| line.timeline.memory.first());
             ranks.map(|curve| curve.time_ns.len()).sum::<usize>()
         });
-        if points <= MANY_POINTS {
-            shown.set(now);
-        } else if !waits.get_value() {
+        if now != shown.get_untracked() && !waits.get_value() {
             waits.set_value(true);
             set_timeout(
                 move || {
@@ -158,7 +157,7 @@ fn follow(window: RwSignal<TimeWindow>, lines: Signal<Vec<MemoryLine>>) -> RwSig
                         shown.set(latest);
                     }
                 },
-                PAUSE,
+                if points <= MANY_POINTS { FRAMES } else { PAUSE },
             );
         }
     });

@@ -86,8 +86,9 @@ mod tests {
 
     #[test]
     fn a_tap_moves_nothing_and_a_way_begins_where_the_slack_ends() {
-        let ways = [-20.0, -8.0, -3.0, 0.0, 7.9, 8.0, 12.0];
-        assert_eq!(ways.map(|way| beyond(way, TAP_PX)), [-12.0, 0.0, 0.0, 0.0, 0.0, 0.0, 4.0]);
-        assert_eq!(ways.map(|way| beyond(way, 0.0)), ways);
+        let ways = [-20, -8, -3, 0, 7, 8, 12];
+        let left = |slack: f64| ways.map(|way| beyond(f64::from(way), slack) as i32);
+        assert_eq!(left(TAP_PX), [-12, 0, 0, 0, 0, 0, 4]);
+        assert_eq!(left(0.0), ways);
     }
 }

@@ -151,7 +151,7 @@ impl Explore {
         self.stored.set(None);
         self.result.set(None);
         self.tried.set(false);
-        self.shown.set(super::Shown::default());
+        self.set_shown(super::Shown::default());
         self.selection.set(None);
         self.hover.set(None);
         self.read_address();

@@ -164,7 +164,7 @@ impl Explore {
         };
         self.refit(shown.extent_ns());
         self.fetch_the_rest(generation, outcome.outcome.scenario.clone(), &shown);
-        self.shown.set(shown);
+        self.set_shown(shown);
         self.result.set(Some(Arc::new(outcome)));
         self.tried.set(false);
         self.select_named();
@@ -219,7 +219,7 @@ impl Explore {
                     self.hover.set(None);
                     self.refit(shown.extent_ns());
                     self.fetch_the_rest(generation, outcome.outcome.scenario.clone(), &shown);
-                    self.shown.set(shown);
+                    self.set_shown(shown);
                 }
                 Err(failure) => self.state.set(PlanState::Failed(failure)),
             }
@@ -332,11 +332,13 @@ impl Explore {
                 match timeline {
                     // Whoever went to another iteration and back waits for it twice.
                     Ok(_) if self.shown.with_untracked(|shown| shown.timeline(planner).is_some()) => {}
-                    Ok(timeline) => self.shown.update(|shown| {
+                    Ok(timeline) => {
+                        let mut shown = self.shown.get_untracked();
                         shown.timelines.push((planner, timeline));
                         let place = |kind: PlannerKind| shown.planners.iter().position(|planner| *planner == kind);
                         shown.timelines.sort_by_key(|(planner, _)| place(*planner));
-                    }),
+                        self.set_shown(shown);
+                    }
                     Err(failure) => self.state.set(PlanState::Failed(failure)),
                 }
             }

@@ -16,7 +16,7 @@ impl Explore {
     /// The view as a fragment would write it, the time range included.
     pub(crate) fn view_now(&self) -> View {
         let window = self.window.get();
-        let extent = self.shown.with(super::Shown::extent_ns);
+        let extent = self.charted.with(super::Shown::extent_ns);
         let whole = window.start_ns <= 0.0 && window.end_ns >= extent as f64;
         let window_ns = (!whole && window.end_ns > window.start_ns)
             .then(|| (window.start_ns.max(0.0).round() as u64, window.end_ns.round() as u64));
@@ -118,7 +118,7 @@ impl Explore {
 
     /// Keeps the shown range where it lies inside a new extent; a view of everything stays a view of everything.
     pub(super) fn refit(&self, extent_ns: u64) {
-        let before = self.shown.with_untracked(super::Shown::extent_ns) as f64;
+        let before = self.charted.with_untracked(super::Shown::extent_ns) as f64;
         let window = self.window.get_untracked();
         let extent = extent_ns as f64;
         self.window.set(refitted(window, before, extent));

@@ -6,7 +6,6 @@
 use std::sync::Arc;
 
 use api::path;
-use api::planner::timeline::Timeline;
 use api::what_if::Unread;
 use js_sys::Promise;
 use leptos::prelude::*;
@@ -97,7 +96,6 @@ impl Explore {
                 self.errors.set(FieldErrors::default());
                 let timelines = answer.timelines.into_iter().map(|(planner, it)| (planner, Arc::new(it)));
                 let timelines = timelines.collect::<Vec<_>>();
-                let drawn = timelines.first().map(|(_, timeline)| Arc::clone(timeline));
                 let shown = Shown {
                     iteration: answer.iteration,
                     planners: timelines.iter().map(|(planner, _)| *planner).collect(),
@@ -107,9 +105,9 @@ impl Explore {
                 self.selection.set(None);
                 self.hover.set(None);
                 self.refit(shown.extent_ns());
-                self.shown.set(shown);
+                self.charted.set(shown.clone());
                 self.tried.set(true);
-                self.tell(drawn, answer.outcome);
+                self.tell(shown, answer.outcome);
             }
             Err(Failure::Problem(problem)) if !problem.errors.is_empty() => {
                 self.errors.set(FieldErrors::of(&problem.errors));
@@ -118,18 +116,18 @@ impl Explore {
         }
     }
 
-    /// Shows the words and figures of an answer once its charts are on screen, unless others are by then; `drawn` is the first of them.
-    fn tell(self, drawn: Option<Arc<Timeline>>, outcome: Unread) {
+    /// Shows the words and figures of an answer once its charts are on screen, unless others are by then.
+    fn tell(self, shown: Shown, outcome: Unread) {
         spawn_local(async move {
-            if let Some(drawn) = &drawn {
+            if !shown.timelines.is_empty() {
                 painted().await;
-                let first = self.shown.with_untracked(|shown| shown.timelines.first().map(|(_, of)| Arc::clone(of)));
-                if !first.is_some_and(|first| Arc::ptr_eq(&first, drawn)) {
+                if !self.charted.with_untracked(|charted| charted.is_same(&shown)) {
                     return;
                 }
             }
             // What cannot be read is left to the road that stores.
             if let Ok(outcome) = outcome.read() {
+                self.shown.set(shown);
                 self.result.set(Some(Arc::new(outcome)));
             }
         });

@@ -16,7 +16,7 @@ use crate::gantt::{CompareBar, Gantt, Legend};
 #[component]
 pub(super) fn Cards() -> impl IntoView {
     let explore = use_explore();
-    let planners = Memo::new(move |_| explore.shown.with(|shown| shown.planners.clone()));
+    let planners = Memo::new(move |_| explore.charted.with(|shown| shown.planners.clone()));
     let drawn = Signal::derive(move || {
         explore.shown.with(|shown| {
             shown.timelines.iter().map(|(_, timeline)| std::sync::Arc::clone(timeline)).collect::<Vec<_>>()
@@ -109,13 +109,14 @@ fn PlannerCard(planner: PlannerKind) -> impl IntoView {
         }
         Some((mine - other, format!("{} against {name}", format::seconds_difference(mine - other))))
     };
-    let timeline = Signal::derive(move || explore.shown.with(|shown| shown.timeline(planner)));
-    let extent = Memo::new(move |_| explore.shown.with(crate::explore::Shown::extent_ns));
+    let timeline = Signal::derive(move || explore.charted.with(|shown| shown.timeline(planner)));
+    let extent = Memo::new(move |_| explore.charted.with(crate::explore::Shown::extent_ns));
+    let reference = Memo::new(move |_| Some(compared(explore)?.0).filter(|baseline| *baseline != planner));
     let against = Signal::derive(move || {
-        let (baseline, _) = compared(explore).filter(|(baseline, _)| *baseline != planner)?;
-        explore.shown.with(|shown| shown.timeline(baseline))
+        let reference = reference.get()?;
+        explore.charted.with(|shown| shown.timeline(reference))
     });
-    let overview = Signal::derive(move || explore.shown.with(|shown| shown.overview(planner)));
+    let overview = Signal::derive(move || explore.charted.with(|shown| shown.overview(planner)));
     let rehearsal = RwSignal::new(None);
     view! {
         <section class="card" data-testid=format!("card-{}", planner.id()) class:chosen=move || chosen.get() == Some(planner)>

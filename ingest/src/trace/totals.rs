@@ -1,5 +1,6 @@
 //! Where the time of a device went, by the union of intervals: kernels of several streams overlap.
 
+use planner::timeline::covered::Covered;
 use serde::{Deserialize, Serialize};
 
 use super::kind::Kind;
@@ -45,13 +46,12 @@ pub(super) fn totals(processes: &[Process], lanes: &[Lane], slices: &Slices) -> 
     }
     let mut totals = Vec::new();
     for (process, kinds) in intervals.into_iter().enumerate() {
-        let [compute, communication, copies] = kinds.map(union);
-        let busy = union([&compute[..], &communication, &copies].concat());
-        let (Some(first), Some(last)) = (busy.first(), busy.last()) else { continue };
-        let span_ns = last.1 - first.0;
-        let busy_ns = length(&busy);
-        let (compute_ns, communication_ns) = (length(&compute), length(&communication));
-        let either = length(&union([&compute[..], &communication].concat()));
+        let [compute, communication, copies] = kinds.map(Covered::by);
+        let either = compute.or(&communication);
+        let busy = either.or(&copies);
+        let Some((first, last)) = busy.ends() else { continue };
+        let (span_ns, busy_ns) = (last - first, busy.length_ns());
+        let (compute_ns, communication_ns) = (compute.length_ns(), communication.length_ns());
         totals.push(Totals {
             process: process as u32,
             rank: processes[process].rank,
@@ -59,30 +59,13 @@ pub(super) fn totals(processes: &[Process], lanes: &[Lane], slices: &Slices) -> 
             compute_ns,
             communication_ns,
             // What one covers less what it adds to the other.
-            overlapped_ns: compute_ns - (either - communication_ns),
-            copy_ns: length(&copies),
+            overlapped_ns: compute_ns - (either.length_ns() - communication_ns),
+            copy_ns: copies.length_ns(),
             busy_ns,
             idle_ns: span_ns - busy_ns,
         });
     }
     totals
-}
-
-/// The same set of times as intervals that neither touch nor overlap, in order.
-fn union(mut intervals: Vec<(u64, u64)>) -> Vec<(u64, u64)> {
-    intervals.sort_unstable();
-    let mut union: Vec<(u64, u64)> = Vec::new();
-    for (start, end) in intervals {
-        match union.last_mut() {
-            Some(last) if start <= last.1 => last.1 = last.1.max(end),
-            _ => union.push((start, end)),
-        }
-    }
-    union
-}
-
-fn length(union: &[(u64, u64)]) -> u64 {
-    union.iter().map(|(start, end)| end - start).sum()
 }
 
 #[cfg(test)]

@@ -1,5 +1,6 @@
 //! Where the time of every rank of a timeline went.
 
+use crate::timeline::covered::Covered;
 use crate::timeline::{SpanKind, Timeline};
 
 /// Where the time of a rank went, in ns. Compute, exposed communication and idle time add up to the span.
@@ -32,34 +33,18 @@ fn of_rank(timeline: &Timeline, rank: usize) -> Option<RankBusy> {
         let own = if communicates { &mut communication } else { &mut compute };
         own.push((timeline.start_ns[span], timeline.end_ns(span)));
     }
-    let either = union([&compute[..], &communication].concat());
-    let (first, last) = (either.first()?.0, either.last()?.1);
-    let (busy_ns, compute_ns) = (length(&either), length(&union(compute)));
+    let (compute, communication) = (Covered::by(compute), Covered::by(communication));
+    let either = compute.or(&communication);
+    let (first, last) = either.ends()?;
+    let (busy_ns, compute_ns) = (either.length_ns(), compute.length_ns());
     Some(RankBusy {
         rank: rank as u32,
         span_ns: last - first,
         compute_ns,
-        communication_ns: length(&union(communication)),
+        communication_ns: communication.length_ns(),
         exposed_ns: busy_ns - compute_ns,
         idle_ns: last - first - busy_ns,
     })
-}
-
-/// The same set of times as intervals that neither touch nor overlap, in order.
-fn union(mut intervals: Vec<(u64, u64)>) -> Vec<(u64, u64)> {
-    intervals.sort_unstable();
-    let mut union: Vec<(u64, u64)> = Vec::new();
-    for (start, end) in intervals {
-        match union.last_mut() {
-            Some(last) if start <= last.1 => last.1 = last.1.max(end),
-            _ => union.push((start, end)),
-        }
-    }
-    union
-}
-
-fn length(union: &[(u64, u64)]) -> u64 {
-    union.iter().map(|(start, end)| end - start).sum()
 }
 
 #[cfg(test)]

@@ -10,7 +10,7 @@ use crate::clock::rfc3339;
 /// A kind of thing, and where it stands. Every table has `id`, `note`, `pinned_at_ms` and `deleted_at_ms`; all but runs, whose
 /// tags stand in a table of their own, `tags_json`.
 #[derive(Debug, Clone, Copy)]
-pub(super) struct Kept {
+pub(super) struct KeptTable {
     /// What it is.
     pub(super) kind: Kind,
     /// Its table.
@@ -21,7 +21,7 @@ pub(super) struct Kept {
     pub(super) whole: &'static str,
 }
 
-impl Kept {
+impl KeptTable {
     /// What it is called to people.
     pub(super) const fn what(self) -> &'static str {
         self.kind.name()

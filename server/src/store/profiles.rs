@@ -5,11 +5,12 @@ use api::shelf::Words;
 use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
 
-use super::kept::Kept;
+use super::kept::KeptTable;
 use super::{Kind, Order, Reader, Shelf, StoreError, Wanted, Writer};
 use crate::clock::rfc3339;
 
-const PROFILE: Kept = Kept { kind: Kind::Profile, table: "profile", name: "name", whole: "content_json IS NOT NULL" };
+const PROFILE: KeptTable =
+    KeptTable { kind: Kind::Profile, table: "profile", name: "name", whole: "content_json IS NOT NULL" };
 
 /// The list of profiles.
 pub(crate) const PROFILES: Shelf = Shelf {

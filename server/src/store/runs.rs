@@ -12,11 +12,11 @@ use api::run::RunOrigin;
 use jiff::Timestamp;
 use planner::scenario::PlannerKind;
 
-use super::kept::Kept;
+use super::kept::KeptTable;
 use super::{Kind, StoreError, Writer};
 
 /// What has no name is being forgotten, and an import without an end broke off.
-const RUN: Kept = Kept {
+const RUN: KeptTable = KeptTable {
     kind: Kind::Run,
     table: "run",
     name: "name",

@@ -7,12 +7,16 @@ use jiff::Timestamp;
 use planner::outcome::ENGINE;
 use planner::scenario::{PlannerKind, Scenario, ScenarioId};
 
-use super::kept::Kept;
+use super::kept::KeptTable;
 use super::{Kind, Order, Reader, Shelf, StoreError, Wanted, Writer};
 use crate::clock::rfc3339;
 
-const SCENARIO: Kept =
-    Kept { kind: Kind::Scenario, table: "scenario", name: "title", whole: "id IN (SELECT id FROM deleted_scenario)" };
+const SCENARIO: KeptTable = KeptTable {
+    kind: Kind::Scenario,
+    table: "scenario",
+    name: "title",
+    whole: "id IN (SELECT id FROM deleted_scenario)",
+};
 /// Drafts that are remembered; older ones go with their outcomes, unless a run or a trace is held against them.
 const DRAFTS: i64 = 500;
 /// Shortest prefix that stands for a scenario: 50 bits, so that two never meet by chance.
@@ -172,24 +176,37 @@ impl Writer {
 
     /// Forgets for good what was deleted before a time; the identifier stays and says when. Returns how many scenarios went.
     pub async fn forget_scenarios(&self, deleted_before: Timestamp) -> Result<u64, StoreError> {
+        let mut forgotten = 0;
+        // One at a time, so that nobody waits long for the writer.
+        while self.forget_scenario(deleted_before).await? {
+            forgotten += 1;
+        }
+        Ok(forgotten)
+    }
+
+    /// Forgets one of them with its outcomes; false where none is left.
+    async fn forget_scenario(&self, deleted_before: Timestamp) -> Result<bool, StoreError> {
         let mut write = self.begin().await?;
-        let forgotten =
-            sqlx::query("DELETE FROM deleted_scenario WHERE id IN (SELECT id FROM scenario WHERE deleted_at_ms < ?)")
-                .bind(deleted_before.as_millisecond())
-                .execute(&mut *write)
-                .await?
-                .rows_affected();
-        for statement in [
-            "DELETE FROM outcome WHERE scenario_id IN (
-                 SELECT id FROM scenario WHERE deleted_at_ms IS NOT NULL AND id NOT IN (SELECT id FROM deleted_scenario))",
+        let id: Option<String> = sqlx::query_scalar(
             "UPDATE scenario SET title = NULL, note = NULL, tags_json = '[]', pinned_at_ms = NULL, model = NULL,
                  cluster = NULL, made_title = NULL, kept = 0
-             WHERE deleted_at_ms IS NOT NULL AND id NOT IN (SELECT id FROM deleted_scenario)",
-        ] {
-            sqlx::query(statement).execute(&mut *write).await?;
+             WHERE id = (
+                 SELECT id FROM scenario WHERE deleted_at_ms < ? AND (
+                     id IN (SELECT id FROM deleted_scenario) OR id IN (SELECT scenario_id FROM outcome) OR kept <> 0)
+                 LIMIT 1)
+             RETURNING id",
+        )
+        .bind(deleted_before.as_millisecond())
+        .fetch_optional(&mut *write)
+        .await?;
+        if let Some(id) = &id {
+            for statement in ["DELETE FROM deleted_scenario WHERE id = ?", "DELETE FROM outcome WHERE scenario_id = ?"]
+            {
+                sqlx::query(statement).bind(id).execute(&mut *write).await?;
+            }
         }
         write.commit().await?;
-        Ok(forgotten)
+        Ok(id.is_some())
     }
 
     /// Deletes a scenario, leaving word of when. It and its outcomes can come back until [`Writer::forget_scenarios`].

@@ -8,11 +8,12 @@ use planner::outcome::ENGINE;
 use planner::scenario::PlannerKind;
 use planner::sweep::{PointRow, Sweep};
 
-use super::kept::Kept;
+use super::kept::KeptTable;
 use super::{Kind, Order, Reader, Shelf, StoreError, Wanted, Writer};
 use crate::clock::rfc3339;
 
-const SWEEP: Kept = Kept { kind: Kind::Sweep, table: "sweep", name: "title", whole: "sweep_json IS NOT NULL" };
+const SWEEP: KeptTable =
+    KeptTable { kind: Kind::Sweep, table: "sweep", name: "title", whole: "sweep_json IS NOT NULL" };
 /// Rows that are deleted in one transaction, so that others write in between.
 const ROWS_AT_ONCE: i64 = 1_000;
 

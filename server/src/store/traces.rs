@@ -10,12 +10,12 @@ use api::trace::{PlanOfTrace, TraceReport, TraceSummary};
 use jiff::Timestamp;
 use planner::scenario::PlannerKind;
 
-use super::kept::Kept;
+use super::kept::KeptTable;
 use super::{Kind, Order, Reader, Shelf, StoreError, Wanted, Writer};
 use crate::clock::rfc3339;
 use crate::traces::import::Prepared;
 
-const TRACE: Kept = Kept { kind: Kind::Trace, table: "trace", name: "name", whole: "overview IS NOT NULL" };
+const TRACE: KeptTable = KeptTable { kind: Kind::Trace, table: "trace", name: "name", whole: "overview IS NOT NULL" };
 /// Parts and blocks of names that are deleted in one transaction, so that others write in between.
 const PARTS_AT_ONCE: i64 = 256;
 

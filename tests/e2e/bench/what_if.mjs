@@ -23,8 +23,16 @@ const SCENARIO = {
   iterations: 4,
 };
 
-/** Moves the slider of the global batch back and forth; times in ms from the event to the paint that follows its answer. */
-export async function measureWhatIf(server, browser, moves = 60) {
+/** The field that moves, and by how much, in turn. */
+const WAYS = {
+  /** A slider to and fro between two positions: one is stored already, the other, of half the size, is planned each time. */
+  toAndFro: { field: '[data-slider-for="/workload/global_batch"]', steps: [-1, 1] },
+  /** A number drawn on and on: every value is planned for the first time. */
+  onAndOn: { field: '[data-pointer="/workload/samples/text_tokens/median"]', steps: [16] },
+};
+
+/** Moves a field; times in ms from the event to the paint that follows its answer. */
+export async function measureWhatIf(server, browser, way, moves = 60) {
   const headers = { origin: server.url, "content-type": "application/json" };
   const stored = await fetch(`${server.url}/api/v1/scenarios`, { method: "PUT", headers, body: JSON.stringify(SCENARIO) });
   const { id } = await stored.json();
@@ -36,17 +44,17 @@ export async function measureWhatIf(server, browser, moves = 60) {
     { timeout: 120_000 },
   );
   await page.waitForTimeout(1500);
-  const times = await page.evaluate(async (moves) => {
-    const slider = document.querySelector('[data-slider-for="/workload/global_batch"]');
-    for (let box = slider.closest("details"); box; box = box.parentElement?.closest("details")) box.open = true;
+  const times = await page.evaluate(async ([moves, way]) => {
+    const field = document.querySelector(way.field);
+    for (let box = field.closest("details"); box; box = box.parentElement?.closest("details")) box.open = true;
     const charts = ["1f1b", "interleaved", "wait_free_cyclic"].map((id) => document.querySelector(`[data-testid="gantt-${id}"]`));
     const times = [];
     for (let move = 0; move < moves; move += 1) {
       const before = charts.map((chart) => chart.dataset.endNs + chart.dataset.paintedSpans);
-      const moved = Number(slider.value) + (move % 2 === 0 ? -1 : 1);
+      const moved = Number(field.value) + way.steps[move % way.steps.length];
       const start = performance.now();
-      slider.value = String(moved);
-      slider.dispatchEvent(new Event("input", { bubbles: true }));
+      field.value = String(moved);
+      field.dispatchEvent(new Event("input", { bubbles: true }));
       const changed = () => charts.every((chart, index) => chart.dataset.endNs + chart.dataset.paintedSpans !== before[index]);
       while (!changed()) {
         await new Promise((resolve) => requestAnimationFrame(resolve));
@@ -56,7 +64,7 @@ export async function measureWhatIf(server, browser, moves = 60) {
       await new Promise((resolve) => setTimeout(resolve, 150));
     }
     return times.sort((a, b) => a - b);
-  }, moves);
+  }, [moves, WAYS[way]]);
   await page.context().close();
   const at = (share) => times[Math.min(times.length - 1, Math.floor(share * times.length))];
   return { median: at(0.5), p95: at(0.95), worst: at(1) };

@@ -167,6 +167,7 @@ pub(super) const TARGETS: &[Target] = &[
     less(7, "the same, a point to a stream", 1.0, "s", Source::Load, "point, 99 %"),
     less(8, "gallery, cold load to first useful paint", 1500.0, "ms", Source::Browser, "gallery"),
     less(8, "what-if, slider to painted charts, 64 devices, p95", 100.0, "ms", Source::Browser, "what-if p95"),
+    less(8, "the same, every value planned for the first time", 100.0, "ms", Source::Browser, "what-if anew p95"),
     less(
         8,
         "Gantt of 1,000,000 spans, first paint of a page load",
