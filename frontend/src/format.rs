@@ -91,6 +91,18 @@ pub(crate) fn moment(rfc3339: &str) -> String {
     rfc3339.get(..16).map_or_else(|| rfc3339.to_owned(), |minutes| minutes.replace('T', " "))
 }
 
+/// A text with its first letter large.
+pub(crate) fn capitalised(text: &str) -> String {
+    let mut letters = text.chars();
+    letters.next().map(|first| first.to_uppercase().chain(letters).collect()).unwrap_or_default()
+}
+
+/// A text as a sentence: a capital in front, a full stop behind unless it ends already.
+pub(crate) fn sentence(text: &str) -> String {
+    let text = capitalised(text.trim());
+    if text.is_empty() || text.ends_with(['.', '!', '?']) { text } else { text + "." }
+}
+
 fn group(digits: &str) -> String {
     let mut grouped = String::with_capacity(digits.len() + digits.len() / 3);
     for (index, digit) in digits.chars().enumerate() {
@@ -108,6 +120,14 @@ mod tests {
 
     fn plain(text: &str) -> String {
         text.replace('\u{202f}', " ")
+    }
+
+    #[test]
+    fn words_become_sentences() {
+        assert_eq!(sentence("exhaustive search over VPP"), "Exhaustive search over VPP.");
+        assert_eq!(sentence("48 stages of 2 layers each."), "48 stages of 2 layers each.");
+        assert_eq!(sentence(" out of memory! "), "Out of memory!");
+        assert_eq!((sentence("é"), sentence(" "), capitalised("")), ("É.".to_owned(), String::new(), String::new()));
     }
 
     #[test]

@@ -99,9 +99,9 @@ fn PlanReasons(plan: Plan) -> impl IntoView {
     view! {
         <h3>"Why this plan"</h3>
         <ul>
-            {decisions.into_iter().map(|decision| view! { <li>{sentence(&decision)}</li> }).collect_view()}
-            {move || shown().and_then(|shown| shown.decision).map(|decision| view! { <li>{sentence(&decision)}</li> })}
-            <li>{sentence(&provenance.algorithm)}" "{status}</li>
+            {decisions.into_iter().map(|decision| view! { <li>{format::sentence(&decision)}</li> }).collect_view()}
+            {move || shown().and_then(|shown| shown.decision).map(|decision| view! { <li>{format::sentence(&decision)}</li> })}
+            <li>{format::sentence(&provenance.algorithm)}" "{status}</li>
         </ul>
         <h3>"What holds it back"</h3>
         <ul>
@@ -115,14 +115,6 @@ fn PlanReasons(plan: Plan) -> impl IntoView {
         </ul>
         <Rejected search=provenance.search best_s=Some(best_s) />
     }
-}
-
-/// A text as a sentence: a capital in front, a full stop behind.
-fn sentence(text: &str) -> String {
-    let mut letters = text.trim().chars();
-    let first: String = letters.next().into_iter().flat_map(char::to_uppercase).collect();
-    let stop = if text.trim_end().ends_with(['.', '!', '?']) { "" } else { "." };
-    format!("{first}{}{stop}", letters.as_str())
 }
 
 #[component]
@@ -177,17 +169,5 @@ fn Rejected(search: Search, best_s: Option<f64>) -> impl IntoView {
             let rejections = rejections.into_iter().map(|rejection| view! { <li>{format!("{} × ", format::count(rejection.count.into()))}{rejection.reason}</li> });
             view! { <details class="advanced"><summary>"Rejections by reason"</summary><ul>{rejections.collect_view()}</ul></details> }
         })}
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn reasons_are_sentences() {
-        assert_eq!(sentence("exhaustive search over VPP"), "Exhaustive search over VPP.");
-        assert_eq!(sentence("48 stages of 2 layers each."), "48 stages of 2 layers each.");
-        assert_eq!(sentence("1F1B fits"), "1F1B fits.");
     }
 }

@@ -24,7 +24,9 @@ impl Standing {
             Some(calibration) if calibration.samples() > 0 => {
                 Self { is_fitted: true, words: fitted(calibration), source: calibration.source.clone() }
             }
-            Some(calibration) => Self { is_fitted: false, words: sentence(&calibration.source), source: String::new() },
+            Some(calibration) => {
+                Self { is_fitted: false, words: format::capitalised(&calibration.source), source: String::new() }
+            }
             None => Self {
                 is_fitted: false,
                 words: "Not measured: curves of a typical device".to_owned(),
@@ -49,12 +51,6 @@ fn fitted(calibration: &Calibration) -> String {
         kinds.join(", "),
         format::percent(calibration.residual)
     )
-}
-
-/// A text with its first letter large.
-fn sentence(text: &str) -> String {
-    let mut letters = text.chars();
-    letters.next().map(|first| first.to_uppercase().chain(letters).collect()).unwrap_or_default()
 }
 
 /// Whether a figure is no longer a copy of the other.
@@ -159,7 +155,6 @@ mod tests {
         let standing = words("ascend-910b");
         assert!(!standing.is_fitted && standing.words.starts_with("Not measured: "), "{standing:?}");
         assert_eq!(Standing::of(None).words, "Not measured: curves of a typical device");
-        assert_eq!(sentence(""), "");
     }
 
     #[test]

@@ -6,6 +6,7 @@ use leptos_router::hooks::use_location;
 
 use super::explore::Workbench;
 use crate::explore::use_explore;
+use crate::format;
 use crate::saving;
 
 /// The scenario of the link, stored nowhere until it is planned; or what is wrong with the link.
@@ -36,7 +37,7 @@ pub(crate) fn ContainedPage() -> impl IntoView {
 #[component]
 fn Wrong(error: ContainedError) -> impl IntoView {
     document().set_title("Unreadable link · Planscope");
-    let words = error.to_string();
+    let words = format::sentence(&error.to_string());
     let raw = match error {
         ContainedError::Newer { text, .. } => Some(view! {
             <p><button on:click=move |_| drop(saving::text("scenario.json", &text))>"Save its JSON"</button></p>

@@ -64,7 +64,7 @@ pub(super) fn RunTitle() -> impl IntoView {
     let exit_code = Memo::new(move |_| summary.with(|summary| summary.as_ref().and_then(|summary| summary.exit_code)));
     let end_reason = Memo::new(move |_| {
         let reason = summary.with(|summary| summary.as_ref().and_then(|summary| summary.end_reason.clone()))?;
-        Some(sentence(&reason))
+        Some(format::sentence(&reason))
     });
     let now = clock_now();
     let updated = Memo::new(move |_| {
@@ -161,26 +161,5 @@ fn StopRehearsal(state: Memo<RunState>, failure: RwSignal<Option<Failure>>) -> i
                 <span class="visually-hidden">" the rehearsal"</span>
             </button>
         </Show>
-    }
-}
-
-/// Words as a sentence: with a capital, and a full stop where there is none.
-fn sentence(words: &str) -> String {
-    let mut letters = words.trim().chars();
-    let first: String = letters.next().map(|first| first.to_uppercase().collect()).unwrap_or_default();
-    let rest = letters.as_str();
-    let stop = if rest.ends_with(['.', '!', '?']) { "" } else { "." };
-    format!("{first}{rest}{stop}")
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn reasons_are_sentences() {
-        assert_eq!(sentence("failed in iteration 1: deadlock"), "Failed in iteration 1: deadlock.");
-        assert_eq!(sentence(" Out of memory! "), "Out of memory!");
-        assert_eq!(sentence("é"), "É.");
     }
 }
