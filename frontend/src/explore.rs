@@ -161,6 +161,8 @@ pub(crate) struct Explore {
     opened: StoredValue<u64>,
     /// The question that is tried out at the moment.
     asking: StoredValue<Option<what_if::Asking>, LocalStorage>,
+    /// Since when charts are ahead of words and figures, ms of the clock.
+    ahead_since: StoredValue<Option<f64>>,
     job: StoredValue<Option<String>>,
     timer: StoredValue<Option<TimeoutHandle>>,
     url_timer: StoredValue<Option<TimeoutHandle>>,
@@ -198,6 +200,7 @@ impl Explore {
             arrived: StoredValue::new(None),
             opened: StoredValue::new(0),
             asking: StoredValue::new_local(None),
+            ahead_since: StoredValue::new(None),
             job: StoredValue::new(None),
             timer: StoredValue::new(None),
             url_timer: StoredValue::new(None),
@@ -289,6 +292,7 @@ impl Explore {
     fn set_shown(&self, shown: Shown) {
         self.charted.set(shown.clone());
         self.shown.set(shown);
+        self.ahead_since.set_value(None);
     }
 
     fn next_generation(&self) -> u64 {

@@ -20,6 +20,9 @@ use crate::field_errors::FieldErrors;
 /// moving with the slider.
 const PATIENCE_MS: f64 = 250.0;
 
+/// Where answers come faster than words and figures follow them, these are shown with the charts after so long.
+const AHEAD_MS: f64 = 120.0;
+
 /// A question under way.
 pub(super) struct Asking {
     abort: Abort,
@@ -118,8 +121,12 @@ impl Explore {
 
     /// Shows the words and figures of an answer once its charts are on screen, unless others are by then.
     fn tell(self, shown: Shown, outcome: Unread) {
+        let now = js_sys::Date::now();
+        let since = self.ahead_since.get_value().unwrap_or(now);
+        self.ahead_since.set_value(Some(since));
+        let follows = !shown.timelines.is_empty() && now - since < AHEAD_MS;
         spawn_local(async move {
-            if !shown.timelines.is_empty() {
+            if follows {
                 painted().await;
                 if !self.charted.with_untracked(|charted| charted.is_same(&shown)) {
                     return;
@@ -128,6 +135,7 @@ impl Explore {
             // What cannot be read is left to the road that stores.
             if let Ok(outcome) = outcome.read() {
                 self.shown.set(shown);
+                self.ahead_since.set_value(None);
                 self.result.set(Some(Arc::new(outcome)));
             }
         });
