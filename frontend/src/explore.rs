@@ -22,7 +22,7 @@ use leptos::leptos_dom::helpers::TimeoutHandle;
 use leptos::prelude::*;
 use serde_json::Value;
 
-pub(crate) use self::answer::{OneResult, Plan, Results};
+pub(crate) use self::answer::{Plan, Results};
 use crate::client::Failure;
 use crate::field_errors::FieldErrors;
 use crate::form::Form;
