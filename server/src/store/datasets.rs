@@ -132,7 +132,8 @@ impl Writer {
             "UPDATE dataset SET name = '', note = NULL, tags_json = '[]', pinned_at_ms = NULL, bytes = 0,
                  text_tokens_json = '', images_json = NULL
              WHERE id = (
-                 SELECT id FROM dataset WHERE deleted_at_ms < ? AND (id IN (SELECT id FROM deleted_dataset) OR bytes > 0)
+                 SELECT id FROM dataset WHERE deleted_at_ms < ? AND (
+                     id IN (SELECT id FROM deleted_dataset) OR bytes > 0 OR name <> '')
                  LIMIT 1)
              RETURNING id",
         )

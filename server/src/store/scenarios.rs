@@ -192,7 +192,8 @@ impl Writer {
                  cluster = NULL, made_title = NULL, kept = 0
              WHERE id = (
                  SELECT id FROM scenario WHERE deleted_at_ms < ? AND (
-                     id IN (SELECT id FROM deleted_scenario) OR id IN (SELECT scenario_id FROM outcome) OR kept <> 0)
+                     id IN (SELECT id FROM deleted_scenario) OR id IN (SELECT scenario_id FROM outcome) OR kept <> 0
+                     OR title IS NOT NULL OR made_title IS NOT NULL)
                  LIMIT 1)
              RETURNING id",
         )
