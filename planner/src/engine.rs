@@ -11,7 +11,7 @@ use crate::outcome::{
     Answer, ENGINE, HistogramColumns, Outcome, PlannedTimeline, PlannerResult, Planning, WorkloadSummary,
 };
 use crate::plan::{
-    Batches, ENDLESS, Judged, LONGEST_SECONDS, NoPlan, Plan, heterogeneous, judge, plan_context_parallel,
+    Batches, ENDLESS, Judged, LONGEST_SECONDS, NoPlan, Tried, heterogeneous, judge, plan_context_parallel,
     plan_data_aware, plan_dynamic, plan_heterogeneous, plan_pipeweaver, plan_static, plan_strategies,
 };
 use crate::scenario::{PlannerKind, Scenario, ValidScenario};
@@ -114,13 +114,15 @@ fn answer(
             observer.finished(planner);
             return Ok(answer);
         }
-        PlannerKind::WaitFreeCyclic => plan_dynamic(question, pricing, sizing, own, observer)?,
+        PlannerKind::WaitFreeCyclic => plan_dynamic(question, pricing, sizing, own, observer)?.map(Tried::from),
         PlannerKind::PipeWeaverPartition
         | PlannerKind::PipeWeaverInterleaving
         | PlannerKind::PipeWeaverRanking
-        | PlannerKind::PipeWeaver => plan_pipeweaver(question, pricing, planner, sizing, own, observer)?,
+        | PlannerKind::PipeWeaver => plan_pipeweaver(question, pricing, planner, sizing, own, observer)?.map(Tried::from),
         _ if planner.has_strategies() => plan_strategies(question, pricing, planner, batches, observer)?,
-        _ if planner.lays_out_modules() => plan_heterogeneous(question, pricing, planner, sizing, own, observer)?,
+        _ if planner.lays_out_modules() => {
+            plan_heterogeneous(question, pricing, planner, sizing, own, observer)?.map(Tried::from)
+        }
         _ if planner.works_in_groups() => plan_context_parallel(question, pricing, planner, sizing, own, observer)?,
         _ => plan_static(question, pricing, planner, sizing, own, observer)?,
     };
@@ -137,16 +139,16 @@ type JudgedOrNot = Result<Result<Judged, NoPlan>, crate::check::Violation>;
 fn judged(
     scenario: &Scenario,
     pricing: &Pricing<'_>,
-    answer: Result<Plan, NoPlan>,
+    answer: Result<Tried, NoPlan>,
     batches: &[PackedBatch],
     workers: &dyn Workers,
 ) -> JudgedOrNot {
     match answer {
-        Ok(plan) => judge(scenario, pricing, &plan, batches, workers).map(|judged| {
+        Ok(tried) => judge(scenario, pricing, &tried, batches, workers).map(|judged| {
             if judged.iteration_s() <= LONGEST_SECONDS {
                 return Ok(judged);
             }
-            Err(NoPlan { binding: ENDLESS.to_owned(), search: plan.search.clone() })
+            Err(NoPlan { binding: ENDLESS.to_owned(), search: tried.plan().search.clone() })
         }),
         Err(none) => Ok(Err(none)),
     }

@@ -15,13 +15,14 @@ mod misfit;
 pub(crate) mod modules;
 mod pipeweaver;
 mod replica;
+mod runs;
 mod sizing;
 mod stage_flops;
 mod static_3d;
 mod strategy;
 
 pub use groups::SequenceGroup;
-pub use judge::{Judged, judge};
+pub use judge::Judged;
 pub use modules::ModuleLayout;
 pub use strategy::{OptimizerSharding, Scheme, SchemedPipeline, Strategy};
 
@@ -29,8 +30,10 @@ pub(crate) use context_parallel::plan as plan_context_parallel;
 pub(crate) use data_aware::{plan as plan_data_aware, shaped_items};
 pub(crate) use dynamic::plan as plan_dynamic;
 pub(crate) use heterogeneous::plan as plan_heterogeneous;
+pub(crate) use judge::judge;
 pub(crate) use hydraulis::{Batches, plan as plan_strategies};
 pub(crate) use pipeweaver::{CutReplica, plan as plan_pipeweaver};
+pub(crate) use runs::Tried;
 pub(crate) use sizing::{ENDLESS, LONGEST_SECONDS};
 pub(crate) use static_3d::plan as plan_static;
 
@@ -38,7 +41,7 @@ use crate::cost::{Partition, StrategyMix};
 use crate::outcome::{Layout, Search, SolverStatus};
 use crate::schedule::Schedule;
 
-/// A plan as a planner makes it, not yet checked: [`judge`] makes it a [`Judged`] one.
+/// A plan as a planner makes it, not yet checked: the judge makes it a [`Judged`] one.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Plan {
     /// Degrees.

@@ -9,7 +9,7 @@ mod report;
 
 use super::batches::EachBatch;
 use super::groups::{self, SequenceGroup};
-use super::judge::fits;
+use super::runs::{Tried, fits};
 use super::{IterationPlan, NoPlan, Plan, ReplicaPlan, measured_layers};
 use crate::context_groups::{
     AllowedDegrees, BatchPlan, DegreeRule, Effort, GroupError, GroupPool, GroupProblem, Grouping, Load, Sequence,
@@ -54,7 +54,7 @@ pub(crate) fn plan(
     sizing: &PackedBatch,
     batches: &[PackedBatch],
     observer: &mut dyn Observer,
-) -> Result<Result<Plan, NoPlan>, Cancelled> {
+) -> Result<Result<Tried, NoPlan>, Cancelled> {
     if let Some(binding) = does_not_apply(scenario) {
         return Ok(Err(NoPlan { binding: binding.to_owned(), search: Search::default() }));
     }
@@ -115,8 +115,8 @@ pub(crate) fn plan(
             search: search.clone(),
             decisions: setting.decisions(sizing.sequences.len(), groups_made),
         };
-        match fits(scenario, pricing, &plan, batches, observer.workers()) {
-            Ok(()) => return Ok(Ok(plan)),
+        match fits(scenario, pricing, plan, batches, observer.workers()) {
+            Ok(tried) => return Ok(Ok(tried)),
             Err(misfit) if tightenings == MOST_TIGHTENINGS => {
                 return Ok(Err(NoPlan { binding: misfit.reason, search }));
             }

@@ -13,7 +13,7 @@ mod round;
 mod tests;
 
 use super::batches::EachBatch;
-use super::judge::fits;
+use super::runs::{Tried, fits};
 use super::misfit::Misfit;
 use super::modules::{self, Arrangement};
 use super::{IterationPlan, ModuleLayout, NoPlan, Plan, ReplicaPlan};
@@ -74,7 +74,7 @@ pub(crate) fn plan(
     sizing: &PackedBatch,
     batches: &[PackedBatch],
     observer: &mut dyn Observer,
-) -> Result<Result<Plan, NoPlan>, Cancelled> {
+) -> Result<Result<Tried, NoPlan>, Cancelled> {
     if let Some(binding) = does_not_apply(scenario) {
         return Ok(Err(NoPlan { binding, search: Search::default() }));
     }
@@ -103,7 +103,7 @@ pub(crate) fn plan(
                     search.losers = sized.iter().enumerate().filter(|(other, _)| *other != place).map(loser).collect();
                     search.pruned = search.candidates.saturating_sub(search.simulated + search.rejected);
                     let decisions = planner.decisions(&sized[place], &optimized, (&shortlist, sizing.sequences.len()));
-                    return Ok(Ok(Plan { search, decisions, ..plan }));
+                    return Ok(Ok(plan.told(search, decisions)));
                 }
                 Err(misfit) => {
                     binding.clone_from(&misfit.reason);
@@ -371,12 +371,12 @@ impl Planner<'_> {
         sized: &Sized,
         batches: &[PackedBatch],
         observer: &mut dyn Observer,
-    ) -> Result<Result<Plan, Misfit>, Cancelled> {
+    ) -> Result<Result<Tried, Misfit>, Cancelled> {
         let each = EachBatch { kind: self.kind, phase: "balancing batches", batches };
         let filled = each.side_by_side(observer, |_, batch, _| self.fill(sized, batch))?;
         Ok(filled.and_then(|filled| {
             let plan = self.plan_of(sized, filled);
-            fits(self.scenario, self.pricing, &plan, batches, observer.workers()).map(|()| plan)
+            fits(self.scenario, self.pricing, plan, batches, observer.workers())
         }))
     }
 

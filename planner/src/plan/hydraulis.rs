@@ -11,7 +11,7 @@ mod dynamic;
 mod profile;
 mod words;
 
-use super::judge::fits;
+use super::runs::{Tried, fits};
 use super::strategy::{OptimizerSharding, costs, stagger, step_end};
 use super::{IterationPlan, NoPlan, Plan, ReplicaPlan};
 use crate::cost::Pricing;
@@ -69,7 +69,7 @@ pub(crate) fn plan(
     kind: PlannerKind,
     batches: Batches<'_>,
     observer: &mut dyn Observer,
-) -> Result<Result<Plan, NoPlan>, Cancelled> {
+) -> Result<Result<Tried, NoPlan>, Cancelled> {
     if let Some(binding) = does_not_apply(scenario, kind) {
         return Ok(Err(NoPlan { binding, search: Search::default() }));
     }
@@ -88,10 +88,11 @@ pub(crate) fn plan(
             Err(none) => return Ok(Err(none)),
         };
         let plan = setting.finish(made);
-        match fits(scenario, pricing, &plan, batches.judged, observer.workers()) {
-            Ok(()) => return Ok(Ok(plan)),
+        let search = plan.search.clone();
+        match fits(scenario, pricing, plan, batches.judged, observer.workers()) {
+            Ok(tried) => return Ok(Ok(tried)),
             Err(misfit) if setting.tightenings == MOST_TIGHTENINGS => {
-                return Ok(Err(NoPlan { binding: misfit.reason, search: plan.search }));
+                return Ok(Err(NoPlan { binding: misfit.reason, search }));
             }
             Err(_) => setting.tighten(),
         }

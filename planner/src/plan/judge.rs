@@ -4,16 +4,16 @@ use std::collections::VecDeque;
 use std::sync::Arc;
 
 use super::breakdown::{RankTotals, StageTimes};
-use super::misfit::Misfit;
+use super::runs::{REMEMBERED, ReplicaRun, Runs, Tried, run_iteration};
 use super::strategy::{self, DeviceTotals, SchemeStages};
-use super::{IterationPlan, Plan, ReplicaPlan, Strategy, groups, modules, replica, stage_flops};
+use super::{IterationPlan, Plan, Strategy, groups, modules};
 use crate::check::{self, Violation};
 use crate::compare::{self, IterationTotals};
-use crate::cost::{MicrobatchLoad, PipelineCosts, Pricing};
+use crate::cost::Pricing;
 use crate::host::{Workers, round_of, side_by_side};
 use crate::outcome::{IterationMetrics, IterationStrategy, Planned, Provenance};
 use crate::scenario::Scenario;
-use crate::simulate::{Deadlock, Execution, StepEnd, assemble, execute, peak_memory_over};
+use crate::simulate::{StepEnd, assemble, peak_memory_over};
 use crate::timeline::Timeline;
 use crate::units::{Nanos, Seconds};
 use crate::workload::PackedBatch;
@@ -37,119 +37,18 @@ impl Judged {
     }
 }
 
-/// One replica of one iteration, executed.
-struct ReplicaRun {
-    costs: PipelineCosts,
-    execution: Execution,
-    flops: crate::units::Flops,
-    /// Model operations of every stage.
-    stage_flops: Vec<f64>,
-}
-
-/// Runs every replica of an iteration. Replicas that do the same at the same place of their nodes are run once and
-/// share the result.
-fn run_iteration(
-    scenario: &Scenario,
-    pricing: &Pricing<'_>,
-    plan: &Plan,
-    iteration: usize,
-    batch: &PackedBatch,
-) -> Result<Vec<Arc<ReplicaRun>>, Deadlock> {
-    let layout = plan.layout;
-    let node = scenario.cluster.devices_per_node;
-    let devices = layout.tensor * scenario.training.context_parallel;
-    let mut distinct: Vec<(Vec<MicrobatchLoad>, usize, u32, Arc<ReplicaRun>)> = Vec::new();
-    let mut runs = Vec::with_capacity(plan.iterations[iteration].replicas.len());
-    for (index, assigned) in plan.iterations[iteration].replicas.iter().enumerate() {
-        let loads = replica::loads(scenario, batch, &assigned.microbatches);
-        let offset = (index as u32).wrapping_mul(devices) % node;
-        let replicas = &plan.iterations[iteration].replicas;
-        let same = distinct.iter().find(|(known, other, at, _)| {
-            *at == offset && *known == loads && does_the_same(&replicas[*other], assigned, batch)
-        });
-        if let Some((.., run)) = same {
-            runs.push(Arc::clone(run));
-            continue;
-        }
-        let costs = if let Some(strategy) = &assigned.strategy {
-            strategy::costs(scenario, pricing, batch, assigned, strategy)
-        } else if !plan.modules.is_empty() {
-            modules::of_plan(scenario, pricing, plan, batch, assigned)
-        } else if assigned.is_grouped() {
-            groups::costs(scenario, pricing, layout, batch, assigned)
-        } else {
-            replica::costs(scenario, pricing, (&plan.partition, layout), index, batch, assigned)
-        };
-        let mut execution = execute(&assigned.schedule, &costs)?;
-        if let Some(strategy) = &assigned.strategy {
-            strategy::stagger(strategy, &costs, &mut execution);
-        }
-        let flops = loads.iter().map(|load| load.model_flops(&scenario.model)).sum();
-        let stage_flops = stage_flops::of_replica(scenario, plan, assigned, &loads, batch);
-        let run = Arc::new(ReplicaRun { costs, execution, flops, stage_flops });
-        runs.push(Arc::clone(&run));
-        // Of many different replicas the last few are remembered: equal ones follow each other or alternate.
-        if distinct.len() == REMEMBERED {
-            distinct.remove(0);
-        }
-        distinct.push((loads, index, offset, run));
-    }
-    Ok(runs)
-}
-
-/// Whether two replicas with the same loads run them in the same way.
-fn does_the_same(a: &ReplicaPlan, b: &ReplicaPlan, batch: &PackedBatch) -> bool {
-    let contents = || {
-        let of = |own: &Vec<u32>| batch.contents(own);
-        a.microbatches.iter().map(of).eq(b.microbatches.iter().map(of))
-    };
-    a.schedule == b.schedule
-        && a.mixes == b.mixes
-        && a.parts == b.parts
-        && a.groups == b.groups
-        && a.strategy == b.strategy
-        && (a.parts.is_empty() || contents())
-}
-
-/// Replicas that are compared with.
-const REMEMBERED: usize = 16;
-
-/// Whether a plan runs and stays within memory on every batch; batches are simulated side by side.
-pub(super) fn fits(
-    scenario: &Scenario,
-    pricing: &Pricing<'_>,
-    plan: &Plan,
-    batches: &[PackedBatch],
-    workers: &dyn Workers,
-) -> Result<(), Misfit> {
-    let limit = scenario.memory_limit();
-    let fits = |iteration: usize| {
-        let runs = run_iteration(scenario, pricing, plan, iteration, &batches[iteration]);
-        for (run, replica) in runs.map_err(|_| Misfit::deadlock())?.iter().zip(&plan.iterations[iteration].replicas) {
-            let (rank, peak) = peak_memory_over(&replica.schedule, &run.execution, &run.costs);
-            if peak > limit {
-                return Err(Misfit::activations(rank, peak));
-            }
-        }
-        Ok(())
-    };
-    let all: Vec<usize> = (0..batches.len()).collect();
-    // By rounds, so that little is simulated behind the first that does not fit.
-    all.chunks(round_of(workers))
-        .try_for_each(|round| side_by_side(workers, round.len(), |place| fits(round[place])).into_iter().collect())
-}
-
 /// Checks a plan, simulates it on every batch and measures it; batches are simulated side by side.
 ///
 /// # Errors
 /// Names the first thing that is wrong with the plan.
-pub fn judge(
+pub(crate) fn judge(
     scenario: &Scenario,
     pricing: &Pricing<'_>,
-    plan: &Plan,
+    tried: &Tried,
     batches: &[PackedBatch],
     workers: &dyn Workers,
 ) -> Result<Judged, Violation> {
+    let plan = tried.plan();
     check_standing(scenario, plan, batches)?;
     let training = &scenario.training;
     let arrangement = plan.arrangement();
@@ -168,7 +67,7 @@ pub fn judge(
             let round = round_of(workers).min(batches.len() - iteration);
             ready.extend(side_by_side(workers, round, |place| {
                 let iteration = iteration + place;
-                checked_run(scenario, pricing, plan, iteration, &batches[iteration])
+                checked_run(scenario, pricing, tried, iteration, &batches[iteration])
             }));
         }
         let runs = ready.pop_front().expect("a round has an iteration at least")?;
@@ -267,12 +166,16 @@ fn check_standing(scenario: &Scenario, plan: &Plan, batches: &[PackedBatch]) -> 
 fn checked_run(
     scenario: &Scenario,
     pricing: &Pricing<'_>,
-    plan: &Plan,
+    tried: &Tried,
     iteration: usize,
     batch: &PackedBatch,
-) -> Result<Vec<Arc<ReplicaRun>>, Violation> {
-    let runs = run_iteration(scenario, pricing, plan, iteration, batch)
-        .map_err(|deadlock| Violation::Deadlock { waiting: deadlock.to_string() })?;
+) -> Result<Runs, Violation> {
+    let plan = tried.plan();
+    let runs = match tried.runs(iteration) {
+        Some(runs) => runs.clone(),
+        None => run_iteration(scenario, pricing, plan, iteration, batch)
+            .map_err(|deadlock| Violation::Deadlock { waiting: deadlock.to_string() })?,
+    };
     check_runs(scenario, plan, batch, (&plan.iterations[iteration], &runs))?;
     Ok(runs)
 }

@@ -4,6 +4,7 @@ mod nnscaler;
 mod optimus;
 
 use super::misfit::Misfit;
+use super::runs::{Tried, fits};
 use super::sizing::{self, Filling, LayoutSearch, Microbatches, Sized};
 use super::{IterationPlan, NoPlan, Plan, ReplicaPlan, replica};
 use crate::cost::partition::ModuleWeight;
@@ -159,7 +160,7 @@ pub(crate) fn plan(
     sizing: &PackedBatch,
     batches: &[PackedBatch],
     observer: &mut dyn Observer,
-) -> Result<Result<Plan, NoPlan>, Cancelled> {
+) -> Result<Result<Tried, NoPlan>, Cancelled> {
     if let Some(why) = does_not_apply(scenario, kind) {
         return Ok(Err(NoPlan { binding: why, search: Search::default() }));
     }
@@ -169,9 +170,7 @@ pub(crate) fn plan(
         let Some(mut sized) = search.winner() else { return Ok(Err(search.no_plan())) };
         let plan = loop {
             let plan = fill(scenario, pricing, &filling, &sized, batches);
-            let plan = plan.and_then(|plan| {
-                super::judge::fits(scenario, pricing, &plan, batches, observer.workers()).map(|()| plan)
-            });
+            let plan = plan.and_then(|plan| fits(scenario, pricing, plan, batches, observer.workers()));
             match plan.as_ref().err().and_then(|misfit| nnscaler::leaner(&sized, misfit)) {
                 Some(leaner) => sized = leaner,
                 None => break plan,
@@ -179,8 +178,8 @@ pub(crate) fn plan(
         };
         match plan {
             Ok(plan) => {
-                let decisions = decisions(&sized, &plan, sizing, search.failed_later());
-                return Ok(Ok(Plan { search: search.report(), decisions, ..plan }));
+                let decisions = decisions(&sized, plan.plan(), sizing, search.failed_later());
+                return Ok(Ok(plan.told(search.report(), decisions)));
             }
             Err(misfit) => search.reject_winner(&misfit, observer)?,
         }

@@ -7,10 +7,12 @@
 //! never slower than the fixed orders under the same memory.
 
 mod effort;
+mod ground;
 mod list;
 mod search;
 mod walk;
 
 pub use effort::within_seconds;
-pub use list::{ForwardOrder, Policy, Trail, list_schedule};
+pub use ground::Ground;
+pub use list::{ForwardOrder, Found, Policy, Trail, list_schedule};
 pub use search::{Choice, Effort, Entry, Order, TooLarge, search};

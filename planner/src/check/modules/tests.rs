@@ -70,7 +70,7 @@ fn sound_plans_pass_apart_and_colocated() {
         let colocated = vec![beside, layout(1..2, [2, 1, 2, 2], 0)];
         for modules in [apart(), colocated] {
             let plan = sound(scenario, batch, pricing, modules);
-            let judged = judge(scenario, pricing, &plan, std::slice::from_ref(batch), &Alone).unwrap();
+            let judged = judge(scenario, pricing, &plan.into(), std::slice::from_ref(batch), &Alone).unwrap();
             let (planned, timelines) = judged.into_parts();
             let placement = planned.placement.unwrap();
             assert_eq!(placement.ranks.len(), timelines[0].ranks as usize);

@@ -152,8 +152,9 @@ fn equal_pipelines_take_what_the_static_planner_takes() {
         let contexts = ContextSettings::up_to(&question.training, 8);
         let pricing = Pricing::new(&question.model, &question.cluster, &question.training).with_contexts(&contexts);
         let kind = PlannerKind::OneFOneB;
-        let plan = plan_static(question, &pricing, kind, &batches[0], &batches, &mut Unobserved).unwrap().unwrap();
-        let (expected, _) = judge(question, &pricing, &plan, &batches, &Alone).unwrap().into_parts();
+        let tried = plan_static(question, &pricing, kind, &batches[0], &batches, &mut Unobserved).unwrap().unwrap();
+        let plan = tried.plan();
+        let (expected, _) = judge(question, &pricing, &tried, &batches, &Alone).unwrap().into_parts();
         let schemes = profile(question, &pricing, OptimizerSharding::Replicas, 16_384).schemes;
         let wanted = Scheme { tensor, pipeline: stages, context: 1 };
         let place = schemes.iter().position(|known| known.scheme == wanted).unwrap();
@@ -175,7 +176,7 @@ fn equal_pipelines_take_what_the_static_planner_takes() {
                 IterationPlan { replicas, decision: None }
             });
             let own = Plan { iterations: iterations.collect(), ..plan.clone() };
-            let (judged, _) = judge(question, &pricing, &own, &batches, &Alone).unwrap().into_parts();
+            let (judged, _) = judge(question, &pricing, &own.into(), &batches, &Alone).unwrap().into_parts();
             for (own, expected) in judged.iterations.iter().zip(&expected.iterations) {
                 let nanoseconds = |seconds: f64| (seconds * 1e9).round() as u64;
                 assert_eq!(nanoseconds(own.iteration_s), nanoseconds(expected.iteration_s), "{wanted} {sharding:?}");

@@ -1,6 +1,7 @@
 //! Which order of entry and which policy: a portfolio, then swaps.
 
-use super::list::{ForwardOrder, Policy, Trail, list_schedule};
+use super::ground::Ground;
+use super::list::{ForwardOrder, Found, Policy, Trail, list_schedule};
 use crate::compare::lower_bound;
 use crate::cost::PipelineCosts;
 use crate::random::Random;
@@ -10,6 +11,8 @@ use crate::units::{Bytes, Nanos};
 
 /// Searching stops within two per mille of the lower bound, where no user sees a difference.
 const NEAR_ENOUGH_PER_MILLE: u64 = 1002;
+/// Within a percent of it, other orders of entry are tried under one policy only.
+const CLOSE_PER_MILLE: u64 = 1010;
 
 /// In which order microbatches enter the pipeline.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -86,22 +89,12 @@ pub fn search(
     enough: Nanos,
     random: &mut Random,
 ) -> Result<Choice, TooLarge> {
-    let near_enough = Nanos::new(lower_bound(costs).get() / 1000 * NEAR_ENOUGH_PER_MILLE).max(enough);
-    let mut search = Search { costs, limit, cap: caps(costs, limit)?, near_enough, best: None, evaluated: 0 };
-    let (entries, policies) = portfolio(costs, effort);
-    for &entry in &entries {
-        if search.is_near_enough() {
-            break;
-        }
-        let order = entry_order(costs, entry);
-        search.try_fixed(&order, entry);
-        for &policy in &policies {
-            if search.is_near_enough() {
-                break;
-            }
-            search.try_policy(&order, entry, policy);
-        }
-    }
+    let (cap, ground) = (caps(costs, limit)?, Ground::of(costs));
+    let bound = lower_bound(costs).max(ground.least_end());
+    let above = |per_mille: u64| Nanos::new(bound.get() / 1000 * per_mille).max(enough);
+    let (near_enough, close) = (above(NEAR_ENOUGH_PER_MILLE), above(CLOSE_PER_MILLE));
+    let mut search = Search { costs, ground, limit, cap, near_enough, close, best: None, evaluated: 0 };
+    search.try_portfolio(effort);
     if let Effort::Thorough { swaps } = effort {
         search.swap(swaps, random);
     }
@@ -143,19 +136,19 @@ fn caps(costs: &PipelineCosts, limit: Bytes) -> Result<Vec<Bytes>, TooLarge> {
     Ok((0..costs.ranks()).map(|rank| limit.saturating_sub(least_need(costs, rank).0)).collect())
 }
 
-fn portfolio(costs: &PipelineCosts, effort: Effort) -> (Vec<Entry>, Vec<Policy>) {
-    let policy = |forward_order, extra_in_flight| Policy { forward_order, extra_in_flight };
+/// Policies, shallow ones first for each order of forwards: where a deeper one ends no earlier, the one that holds less is kept.
+fn policies(costs: &PipelineCosts, effort: Effort) -> Vec<Policy> {
     let chunked = costs.stages() > costs.ranks();
     let orders: &[ForwardOrder] =
         if chunked { &[ForwardOrder::Grouped, ForwardOrder::DeepestFirst] } else { &[ForwardOrder::DeepestFirst] };
-    match effort {
-        Effort::Quick => (vec![Entry::ShortOutside], vec![policy(orders[0], Some(0)), policy(orders[0], Some(2))]),
-        Effort::Thorough { .. } => {
-            let depths = [Some(0), Some(1), Some(2), Some(costs.ranks() as u32), None];
-            let policies = orders.iter().flat_map(|&order| depths.map(|depth| policy(order, depth))).collect();
-            (vec![Entry::Given, Entry::ShortOutside, Entry::LongestFirst, Entry::ShortestFirst], policies)
-        }
-    }
+    let (orders, depths): (_, &[Option<u32>]) = match effort {
+        Effort::Quick => (&orders[..1], &[Some(0), Some(2)]),
+        Effort::Thorough { .. } => (orders, &[Some(0), Some(1), Some(2), Some(costs.ranks() as u32), None]),
+    };
+    let of = |&forward_order: &ForwardOrder| {
+        depths.iter().map(move |&extra_in_flight| Policy { forward_order, extra_in_flight })
+    };
+    orders.iter().flat_map(of).collect()
 }
 
 fn entry_order(costs: &PipelineCosts, entry: Entry) -> Vec<usize> {
@@ -180,10 +173,13 @@ fn entry_order(costs: &PipelineCosts, entry: Entry) -> Vec<usize> {
 
 struct Search<'a> {
     costs: &'a PipelineCosts,
+    ground: Ground,
     limit: Bytes,
     cap: Vec<Bytes>,
     /// An end that is not worth improving.
     near_enough: Nanos,
+    /// An end that is worth improving, but not at any price.
+    close: Nanos,
     /// The best choice and its order of entry.
     best: Option<(Choice, Vec<usize>)>,
     evaluated: u32,
@@ -194,14 +190,58 @@ impl Search<'_> {
         self.best.as_ref().is_some_and(|(best, _)| best.end <= self.near_enough)
     }
 
-    fn try_policy(&mut self, order: &[usize], entry: Entry, policy: Policy) -> bool {
-        let before = self.best.as_ref().map_or(Nanos::new(u64::MAX), |(best, _)| best.end);
-        let found = list_schedule(self.costs, &self.cap, order, policy, before);
-        self.judge_found(found, order, entry, policy)
+    /// The fixed order as the data loader gives it, behind which nothing may fall. Then all policies for short microbatches at both
+    /// ends, which is the best order of entry nearly always; for the others, once that is close, the best policy so far.
+    fn try_portfolio(&mut self, effort: Effort) {
+        let all = policies(self.costs, effort);
+        if effort == Effort::Quick {
+            return self.try_entry(Entry::ShortOutside, true, &all);
+        }
+        let given = entry_order(self.costs, Entry::Given);
+        self.try_fixed(&given, Entry::Given);
+        self.try_entry(Entry::ShortOutside, true, &all);
+        for entry in [Entry::Given, Entry::LongestFirst, Entry::ShortestFirst] {
+            let is_close = self.best.as_ref().is_some_and(|(best, _)| best.end <= self.close);
+            let policies = match &self.best {
+                Some((Choice { order: Order::WaitFree(policy), .. }, _)) if is_close => vec![*policy],
+                Some(_) if is_close => Vec::new(),
+                _ => all.clone(),
+            };
+            self.try_entry(entry, entry != Entry::Given, &policies);
+        }
     }
 
-    fn judge_found(&mut self, found: Option<(Schedule, Nanos)>, order: &[usize], entry: Entry, policy: Policy) -> bool {
-        let Some((schedule, _)) = found else {
+    fn try_entry(&mut self, entry: Entry, fixed_too: bool, policies: &[Policy]) {
+        if self.is_near_enough() {
+            return;
+        }
+        let order = entry_order(self.costs, entry);
+        if fixed_too {
+            self.try_fixed(&order, entry);
+        }
+        let mut unlimited: Option<Policy> = None;
+        for &policy in policies {
+            if self.is_near_enough() {
+                return;
+            }
+            // What a limit did not bind, a deeper one does not change.
+            if !unlimited.is_some_and(|bound| policy.is_as_deep_as(bound)) && !self.try_policy(&order, entry, policy) {
+                unlimited = Some(policy);
+            }
+        }
+    }
+
+    /// Whether the limit of activations in flight mattered.
+    fn try_policy(&mut self, order: &[usize], entry: Entry, policy: Policy) -> bool {
+        let before = self.best.as_ref().map_or(Nanos::new(u64::MAX), |(best, _)| best.end);
+        let found = list_schedule(&self.ground, &self.cap, order, policy, before);
+        let is_limited = found.is_limited;
+        self.judge_found(found, order, entry, policy);
+        is_limited
+    }
+
+    fn judge_found(&mut self, found: Found, order: &[usize], entry: Entry, policy: Policy) -> bool {
+        let Some((schedule, _)) = found.ordered else {
             self.evaluated += 1;
             return false;
         };
@@ -261,9 +301,9 @@ impl Search<'_> {
                     self.try_fixed(&order, Entry::Swapped);
                 }
                 Order::WaitFree(policy) => {
-                    let (costs, cap) = (self.costs, &self.cap);
-                    let known = trail.get_or_insert_with(|| Trail::of(costs, cap, best_order, policy));
-                    let found = known.list_schedule(costs, cap, &order, from.min(to), before);
+                    let (ground, cap) = (&self.ground, &self.cap);
+                    let known = trail.get_or_insert_with(|| Trail::of(ground, cap, best_order, policy));
+                    let found = known.list_schedule(ground, cap, &order, from.min(to), before);
                     if self.judge_found(found, &order, Entry::Swapped, policy) {
                         trail = None;
                     }
@@ -385,20 +425,31 @@ mod tests {
             let caps = vec![Bytes::new(if tight { 4 * times.iter().max().unwrap() } else { 1_000_000 }); 4];
             let forward_order = if grouped { ForwardOrder::Grouped } else { ForwardOrder::DeepestFirst };
             let policy = Policy { forward_order, extra_in_flight: depth };
-            let walk = |before| list_schedule(&costs, &caps, &order, policy, before);
+            let ground = Ground::of(&costs);
+            let deep = |policy, before| list_schedule(&ground, &caps, &order, policy, before);
+            let walk = |before| deep(policy, before).ordered;
             let whole = walk(Nanos::new(u64::MAX));
             prop_assert!(whole.is_some() || chunks > 1, "one chunk cannot deadlock");
             // A walk that goes on from another's trail is the walk from the beginning.
-            let trail = Trail::of(&costs, &caps, &order, policy);
+            let trail = Trail::of(&ground, &caps, &order, policy);
             let (from, to) = (moved.0.index(times.len()), moved.1.index(times.len()));
             let mut other = order.clone();
             let microbatch = other.remove(from);
             other.insert(to, microbatch);
             for before in [Nanos::new(u64::MAX), whole.as_ref().map_or(Nanos::ZERO, |(_, end)| *end)] {
-                let fresh = list_schedule(&costs, &caps, &other, policy, before);
-                prop_assert_eq!(trail.list_schedule(&costs, &caps, &other, from.min(to), before), fresh);
+                let fresh = list_schedule(&ground, &caps, &other, policy, before).ordered;
+                prop_assert_eq!(trail.list_schedule(&ground, &caps, &other, from.min(to), before).ordered, fresh);
+            }
+            // A limit that bound nothing may be as deep as one likes, wherever the walk was given up.
+            for before in [Nanos::new(u64::MAX), ground.least_end() + Nanos::new(times.len() as u64)] {
+                let found = deep(policy, before);
+                let deeper = [depth.map(|extra| extra + 1), None].map(|extra| Policy { extra_in_flight: extra, ..policy });
+                for deeper in deeper.into_iter().filter(|_| !found.is_limited) {
+                    prop_assert_eq!(&deep(deeper, before), &found);
+                }
             }
             if let Some((schedule, end)) = whole {
+                prop_assert!(lower_bound(&costs) <= end && ground.least_end() <= end);
                 prop_assert_eq!(walk(end), None);
                 prop_assert_eq!(walk(end + Nanos::new(1)), Some((schedule, end)));
             }

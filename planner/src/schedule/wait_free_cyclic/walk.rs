@@ -6,8 +6,8 @@
 use std::cmp::Reverse;
 use std::collections::{BinaryHeap, VecDeque};
 
-use super::list::{ForwardOrder, Policy};
-use crate::cost::PipelineCosts;
+use super::ground::Ground;
+use super::list::{ForwardOrder, Found, Policy};
 use crate::schedule::{Action, ActionKind, Schedule};
 use crate::units::{Bytes, Nanos};
 
@@ -16,7 +16,7 @@ const NEVER: Nanos = Nanos::new(u64::MAX);
 
 /// What does not change while time passes.
 struct Rules<'a> {
-    costs: &'a PipelineCosts,
+    ground: &'a Ground,
     cap: &'a [Bytes],
     policy: Policy,
     /// Microbatches in the order of entry.
@@ -24,8 +24,6 @@ struct Rules<'a> {
     /// Of every microbatch by [`places`].
     places: Vec<u64>,
     in_flight_limit: Vec<u32>,
-    /// The rank of the first stage.
-    first: usize,
 }
 
 /// How far a walk has come.
@@ -36,8 +34,13 @@ pub(super) struct State {
     /// When something happens next by what each rank does: its action ends, or what it sent first arrives.
     moments: Vec<Nanos>,
     ranks: Vec<Rank>,
-    /// The latest of all ends that are certain by now: a rank's last action and what it is still to do.
+    /// Of every microbatch the stage on its way back: above it its backwards have begun.
+    back_at: Vec<u32>,
+    /// The latest of all ends that are certain by now: a rank's last action, what it is still to do, and the shortest way back from
+    /// there.
     certain_end: Nanos,
+    /// A forward had to wait for the limit of activations in flight alone.
+    is_limited: bool,
 }
 
 #[derive(Clone)]
@@ -58,8 +61,10 @@ struct Rank {
     last: ActionKind,
     /// End of its last action.
     end: Nanos,
-    /// What it is still to do, synchronisation and optimizer included.
+    /// What it is still to do.
     left: Nanos,
+    /// Of its ways back by length the first whose microbatch is still to come.
+    shortest: usize,
     order: Vec<Action>,
 }
 
@@ -78,14 +83,8 @@ pub(super) struct Walk<'a> {
 
 impl<'a> Walk<'a> {
     /// At the beginning.
-    pub(super) fn new(costs: &'a PipelineCosts, cap: &'a [Bytes], entry: &'a [usize], policy: Policy) -> Self {
-        let ranks = costs.ranks();
-        let mut left: Vec<Nanos> = (0..ranks).map(|rank| costs.sync[rank] + costs.optimizer[rank]).collect();
-        for cell in costs.cells() {
-            left[costs.rank_of(cell.stage)] += costs.forward[cell.index] + costs.backward(cell.index);
-        }
-        let actions = 2 * (costs.stages() / ranks) * costs.microbatches();
-        let rank = |left: Nanos| Rank {
+    pub(super) fn new(ground: &'a Ground, cap: &'a [Bytes], entry: &'a [usize], policy: Policy) -> Self {
+        let rank = |rank: usize| Rank {
             free: NEVER,
             handed: None,
             sent: VecDeque::new(),
@@ -96,31 +95,34 @@ impl<'a> Walk<'a> {
             in_flight: 0,
             last: ActionKind::Backward,
             end: Nanos::ZERO,
-            left,
-            order: Vec::with_capacity(actions),
+            left: ground.work(rank),
+            shortest: 0,
+            order: Vec::with_capacity(2 * ground.stages() / ground.ranks() * ground.microbatches()),
         };
         let state = State {
             entered: 0,
-            moments: vec![NEVER; ranks],
-            ranks: left.into_iter().map(rank).collect(),
+            moments: vec![NEVER; ground.ranks()],
+            ranks: (0..ground.ranks()).map(rank).collect(),
+            back_at: vec![ground.stages() as u32; ground.microbatches()],
             certain_end: Nanos::ZERO,
+            is_limited: false,
         };
-        let mut walk = Self::from(costs, cap, entry, policy, state);
-        walk.start_on(walk.rules.first, Nanos::ZERO);
+        let mut walk = Self::from(ground, cap, entry, policy, state);
+        walk.start_on(ground.rank_of(0), Nanos::ZERO);
         walk
     }
 
     /// From where another walk came to, whose order of entry is the same up to and with the microbatch that was to enter next.
     pub(super) fn from(
-        costs: &'a PipelineCosts,
+        ground: &'a Ground,
         cap: &'a [Bytes],
         entry: &'a [usize],
         policy: Policy,
         state: State,
     ) -> Self {
-        let ranks = costs.ranks();
+        let ranks = ground.ranks();
         let places = places(entry, policy.forward_order, ranks);
-        let chunks = costs.stages() / ranks;
+        let chunks = ground.stages() / ranks;
         let in_flight_limit = (0..ranks)
             .map(|rank| match policy.extra_in_flight {
                 None => u32::MAX,
@@ -128,8 +130,7 @@ impl<'a> Walk<'a> {
                 Some(extra) => (2 * (ranks - rank - 1) + (chunks - 1) * ranks + 1) as u32 + extra,
             })
             .collect();
-        let first = costs.rank_of(0);
-        Self { rules: Rules { costs, cap, policy, entry, places, in_flight_limit, first }, state }
+        Self { rules: Rules { ground, cap, policy, entry, places, in_flight_limit }, state }
     }
 
     /// To the end, or until it is certain to end no earlier than `before`. `pass` sees every moment at which nothing is half done.
@@ -155,16 +156,18 @@ impl<'a> Walk<'a> {
         }
     }
 
-    /// The schedule and its end, where all is done and ends before `before`.
-    pub(super) fn finish(self, before: Nanos) -> Option<(Schedule, Nanos)> {
-        let Self { rules: Rules { costs, .. }, state: State { ranks, .. } } = self;
-        let complete =
-            ranks.iter().map(|rank| rank.order.len()).sum::<usize>() == 2 * costs.stages() * costs.microbatches();
-        let ends = ranks.iter().enumerate().map(|(rank, own)| own.end + costs.sync[rank] + costs.optimizer[rank]);
-        let end = ends.max().unwrap_or(Nanos::ZERO);
-        let orders = ranks.into_iter().map(|rank| rank.order).collect();
-        let schedule = Schedule { stages: costs.stages(), microbatches: costs.microbatches(), orders };
-        (complete && end < before).then_some((schedule, end))
+    /// What was found, where all is done and ends before `before`; whether a deeper limit of activations in flight could change it.
+    pub(super) fn finish(self, before: Nanos) -> Found {
+        let Self { rules: Rules { ground, .. }, state: State { ranks, is_limited, .. } } = self;
+        let is_complete = ranks.iter().map(|rank| rank.order.len()).sum::<usize>()
+            == 2 * ground.stages() * ground.microbatches();
+        let end = ranks.iter().enumerate().map(|(rank, own)| own.end + ground.closing(rank)).max();
+        let end = end.unwrap_or(Nanos::ZERO);
+        let ordered = (is_complete && end < before).then(|| {
+            let orders = ranks.into_iter().map(|rank| rank.order).collect();
+            (Schedule { stages: ground.stages(), microbatches: ground.microbatches(), orders }, end)
+        });
+        Found { ordered, is_limited }
     }
 
     /// Takes note of what happens now by what a rank does, and of the ranks it concerns.
@@ -193,7 +196,7 @@ impl<'a> Walk<'a> {
 
     /// Makes an action ready and returns its rank.
     fn arrive(&mut self, time: Nanos, action: Action) -> usize {
-        let rank = self.rules.costs.rank_of(action.stage as usize);
+        let rank = self.rules.ground.rank_of(action.stage as usize);
         let own = &mut self.state.ranks[rank];
         if action.kind == ActionKind::Forward {
             own.forwards.push(Reverse(self.rules.priority(action.stage, action.microbatch)));
@@ -230,42 +233,52 @@ impl<'a> Walk<'a> {
     }
 
     /// Stage and microbatch of the ready forward that goes first, where the rank may hold it.
-    fn admissible_forward(&self, rank: usize) -> Option<(usize, usize)> {
+    fn admissible_forward(&mut self, rank: usize) -> Option<(usize, usize)> {
         let own = &self.state.ranks[rank];
-        let next = self.rules.entry.get(self.state.entered).filter(|_| rank == self.rules.first);
+        let next = self.rules.entry.get(self.state.entered).filter(|_| rank == self.rules.ground.rank_of(0));
         let entering = next.map(|&microbatch| self.rules.priority(0, microbatch as u32));
         let there = own.forwards.peek().map(|&Reverse(priority)| priority);
         let first = entering.into_iter().chain(there).min()?;
         let (stage, microbatch) = self.rules.forward_of(first);
-        let activation = self.rules.costs.activation[self.rules.costs.cell(stage, microbatch)];
-        let fits = own.held + activation <= self.rules.cap[rank] && own.in_flight < self.rules.in_flight_limit[rank];
-        fits.then_some((stage, microbatch))
+        let fits = own.held + self.rules.ground.cell(stage, microbatch).activation <= self.rules.cap[rank];
+        let may = own.in_flight < self.rules.in_flight_limit[rank];
+        self.state.is_limited |= fits && !may;
+        (fits && may).then_some((stage, microbatch))
     }
 
     fn run_forward(&mut self, rank: usize, time: Nanos, stage: usize, microbatch: usize) {
-        let costs = self.rules.costs;
-        let cell = costs.cell(stage, microbatch);
+        let ground = self.rules.ground;
+        let cell = ground.cell(stage, microbatch);
         let own = &mut self.state.ranks[rank];
-        own.held += costs.activation[cell];
+        own.held += cell.activation;
         own.in_flight += 1;
-        let end = self.occupy(rank, time, Action::forward(stage, microbatch), costs.forward[cell]);
-        if stage + 1 == costs.stages() {
+        let end = self.occupy(rank, time, Action::forward(stage, microbatch), cell.forward);
+        self.ends_certainly(rank, end, ground.ways_back(rank)[self.state.ranks[rank].shortest].0);
+        if stage + 1 == ground.stages() {
             self.send(rank, end, Nanos::ZERO, Action::backward(stage, microbatch));
         } else {
-            self.send(rank, end, costs.send_forward[cell], Action::forward(stage + 1, microbatch));
+            self.send(rank, end, cell.send_forward, Action::forward(stage + 1, microbatch));
         }
     }
 
     fn run_backward(&mut self, rank: usize, time: Nanos, stage: usize, microbatch: usize) {
-        let costs = self.rules.costs;
-        let cell = costs.cell(stage, microbatch);
-        let end = self.occupy(rank, time, Action::backward(stage, microbatch), costs.backward(cell));
+        let ground = self.rules.ground;
+        let cell = ground.cell(stage, microbatch);
+        let end = self.occupy(rank, time, Action::backward(stage, microbatch), cell.backward);
+        self.state.back_at[microbatch] = stage as u32;
         // The rank is busy until then, so its memory may be given back at once.
         let own = &mut self.state.ranks[rank];
-        own.held = own.held.saturating_sub(costs.activation[cell]);
+        own.held = own.held.saturating_sub(cell.activation);
         own.in_flight -= 1;
+        let (ways, lowest) = (ground.ways_back(rank), ground.lowest_stage(rank));
+        while ways.get(own.shortest).is_some_and(|&(_, other)| self.state.back_at[other as usize] <= lowest) {
+            own.shortest += 1;
+        }
+        // Behind a rank's very last action is the way of this microbatch.
+        let way = ways.get(own.shortest).map_or_else(|| ground.way_back(stage, microbatch), |&(way, _)| way);
+        self.ends_certainly(rank, end, way);
         if stage > 0 {
-            self.send(rank, end, costs.send_backward[cell], Action::backward(stage - 1, microbatch));
+            self.send(rank, end, cell.send_backward, Action::backward(stage - 1, microbatch));
         }
     }
 
@@ -276,10 +289,15 @@ impl<'a> Walk<'a> {
         own.last = action.kind;
         own.end = end;
         own.left = own.left.saturating_sub(duration);
-        self.state.certain_end = self.state.certain_end.max(end + own.left);
         own.free = end;
         self.state.moments[rank] = self.state.moments[rank].min(end);
         end
+    }
+
+    /// Takes note that a rank is busy up to `end`, has to do what is left, and that nothing of it is there before another `way_back`.
+    fn ends_certainly(&mut self, rank: usize, end: Nanos, way_back: Nanos) {
+        let certain = end + self.state.ranks[rank].left + way_back;
+        self.state.certain_end = self.state.certain_end.max(certain);
     }
 
     /// Lets what an action that ends at `ready` makes reach the next; one after the other on the rank's stream.
@@ -312,7 +330,7 @@ impl Rules<'_> {
             ForwardOrder::DeepestFirst => (u32::MAX - (priority >> 32) as u32, priority as u32 as usize),
             ForwardOrder::Grouped => {
                 let (group, within) = (priority >> (2 * BITS), priority & MASK);
-                ((priority >> BITS & MASK) as u32, group as usize * self.costs.ranks() + within as usize)
+                ((priority >> BITS & MASK) as u32, group as usize * self.ground.ranks() + within as usize)
             }
         };
         (stage as usize, self.entry[place])

@@ -47,7 +47,7 @@ pub fn layout_plan(valid: &ValidScenario, name: &str) -> Result<LayoutPlan, NoSt
         NoPoint::Misfit(reason) => NoStudy::Misfit(reason),
     })?;
     let batches = [sizing];
-    let judged = judge(&scenario, &pricing, &plan, &batches, &Alone)
+    let judged = judge(&scenario, &pricing, &plan.into(), &batches, &Alone)
         .map_err(|violation| NoStudy::Misfit(format!("the checker refuses the plan: {violation}")))?;
     let (planned, timelines) = judged.into_parts();
     let [sizing] = batches;
