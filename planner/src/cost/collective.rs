@@ -2,7 +2,7 @@
 
 use super::kernel::Operation;
 use crate::cluster::{Cluster, LinkCurve};
-use crate::units::Seconds;
+use crate::units::{BytesPerSecond, Seconds};
 
 /// A communication group as it stands on the cluster.
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -112,12 +112,34 @@ fn common_divisor(a: u64, b: u64) -> u64 {
 
 /// A send of `bytes` between two devices by their number on the cluster.
 pub fn point_to_point(cluster: &Cluster, from: u32, to: u32, bytes: f64) -> Seconds {
-    if from == to || bytes <= 0.0 {
-        return Seconds::ZERO;
+    Hop::between(cluster, from, to).time(bytes)
+}
+
+/// The way between two devices, for many sends.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Hop {
+    /// `None` between a device and itself.
+    link: Option<(Seconds, BytesPerSecond)>,
+}
+
+impl Hop {
+    /// Between two devices by their number on the cluster.
+    pub fn between(cluster: &Cluster, from: u32, to: u32) -> Self {
+        if from == to {
+            return Self { link: None };
+        }
+        let same_node = from / cluster.devices_per_node == to / cluster.devices_per_node;
+        let link = if same_node { cluster.intra_node } else { cluster.inter_node };
+        Self { link: Some((link.latency(), link.achieved_bandwidth())) }
     }
-    let same_node = from / cluster.devices_per_node == to / cluster.devices_per_node;
-    let link = if same_node { cluster.intra_node } else { cluster.inter_node };
-    link.latency() + link.achieved_bandwidth().time_for(bytes)
+
+    /// A send of `bytes`.
+    pub fn time(&self, bytes: f64) -> Seconds {
+        match self.link {
+            Some((latency, bandwidth)) if bytes > 0.0 => latency + bandwidth.time_for(bytes),
+            _ => Seconds::ZERO,
+        }
+    }
 }
 
 #[cfg(test)]

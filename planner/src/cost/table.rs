@@ -6,7 +6,7 @@ mod weights;
 
 pub use disaggregated::Disaggregated;
 
-use stage::neighbours;
+use stage::{Routes, neighbours};
 
 use super::collective::{Group, point_to_point};
 use super::kernel::{Streaming, StreamingClass};
@@ -123,7 +123,7 @@ impl<'a> LayerTable<'a> {
     /// Forward and backward of a stage, summed over all microbatches, in seconds; what ZeRO-3 and sends that are
     /// waited for add is left out, so it bounds from below.
     pub fn stage_work(&self, ranges: &[LayerRange]) -> f64 {
-        let host = Rates::of(&self.cluster.device).host_microbatch();
+        let host = self.host_microbatch();
         let work = |microbatch| {
             let cost = self.stage_cost(ranges, microbatch).as_started(host);
             (cost.forward + cost.input_grad + cost.weight_grad).secs()
@@ -368,6 +368,7 @@ impl<'a> LayerTable<'a> {
             .collect();
         // Of each stage, the forward of its first microbatch and the backward of its last.
         let mut ends = vec![[None::<Seconds>; 2]; partition.stages.len()];
+        let (mut routes, host) = (Routes::of(partition.stages.len()), self.host_microbatch());
         for (microbatch, &index) in assigned.iter().enumerate() {
             for stage in costs.flows.stages_of(microbatch) {
                 let (traffic, gathered) = of_stage[stage];
@@ -377,13 +378,19 @@ impl<'a> LayerTable<'a> {
                     Some(&mix) => self.mixed_stage_cost(ranges, index, mix),
                     None => self.stage_cost(ranges, index),
                 };
-                let cost = self.as_run(cost, traffic);
+                let cost = self.as_run(cost, traffic, host);
                 ends[stage][0].get_or_insert(cost.forward);
                 ends[stage][1] = Some(cost.input_grad + cost.weight_grad);
                 let [next, previous] = neighbours(&costs.flows, stage, microbatch);
-                let forward = next.map(|to| self.send(partition, to, place, [stage, to], index));
+                let forward = next.map(|to| {
+                    let route = routes.to(stage, false, to, || self.route(partition, to, place, [stage, to]));
+                    self.send(route, index)
+                });
                 let wanted = previous.filter(|_| self.hands_gradient_on(ranges));
-                let backward = wanted.map(|to| self.send(partition, stage, place, [stage, to], index));
+                let backward = wanted.map(|to| {
+                    let route = routes.to(stage, true, to, || self.route(partition, stage, place, [stage, to]));
+                    self.send(route, index)
+                });
                 let mut sends = [forward.unwrap_or(Nanos::ZERO), backward.unwrap_or(Nanos::ZERO)];
                 // A rank that waits for its sends is busy with them.
                 let waits = if self.training.overlapped_sends { [Nanos::ZERO; 2] } else { std::mem::take(&mut sends) };

@@ -1,7 +1,7 @@
 //! One stage: what its layers cost together, and what it sends.
 
 use super::{LayerTable, Place};
-use crate::cost::collective::{Group, point_to_point};
+use crate::cost::collective::{Group, Hop};
 use crate::cost::layer::LayerCost;
 use crate::cost::operator::Rates;
 use crate::cost::partition::{LayerRange, Partition};
@@ -62,14 +62,19 @@ impl LayerTable<'_> {
         mix: StrategyMix,
     ) -> LayerCost {
         let ranges = &partition.stages[stage];
-        let cost = self.as_run(self.mixed_stage_cost(ranges, microbatch, mix), self.sharded_traffic(ranges, place));
+        let traffic = self.sharded_traffic(ranges, place);
+        let cost = self.as_run(self.mixed_stage_cost(ranges, microbatch, mix), traffic, self.host_microbatch());
         LayerCost { transient: cost.transient + self.gathered_bytes(ranges), ..cost }
     }
 
     /// A stage with what ZeRO-3 adds to it, and as fast as the host starts it.
-    pub(super) fn as_run(&self, cost: LayerCost, traffic: (Seconds, Seconds)) -> LayerCost {
-        let host = Rates::of(&self.cluster.device).host_microbatch();
+    pub(super) fn as_run(&self, cost: LayerCost, traffic: (Seconds, Seconds), host: Seconds) -> LayerCost {
         cost.with_sharding(traffic, self.training.data_overlap).as_started(host)
+    }
+
+    /// What the host does once for a microbatch.
+    pub(super) fn host_microbatch(&self) -> Seconds {
+        Rates::of(&self.cluster.device).host_microbatch()
     }
 
     /// One layer of a module under every strategy, for one microbatch.
@@ -88,35 +93,67 @@ impl LayerTable<'_> {
         })
     }
 
-    /// Sending what enters the stage `entered` between the ranks of two stages, `[from, to]`. Each device of a tensor-parallel
-    /// group sends its share; without sequence parallelism the receiving group then gathers the whole.
-    pub(super) fn send(
-        &self,
-        partition: &Partition,
-        entered: usize,
-        place: Place,
-        [from, to]: [usize; 2],
-        microbatch: usize,
-    ) -> Nanos {
+    /// The way of what enters the stage `entered` between the ranks of two stages, `[from, to]`.
+    pub(super) fn route(&self, partition: &Partition, entered: usize, place: Place, [from, to]: [usize; 2]) -> Route {
         let range = partition.stages[entered][0];
-        let module = &self.model.modules[range.module];
-        let load = &self.loads[microbatch];
-        let tokens =
-            if range.begins() { load.entering(self.model, range.module) } else { load.modules[range.module].tokens };
-        let context = f64::from(self.training.context_parallel);
-        let whole = self.training.width() * tokens * f64::from(module.hidden) / context;
         let device = |stage: usize| {
             let rank = partition.placement.rank_of(stage, place.pipeline as usize) as u32;
             self.first_device
                 + rank * self.devices_per_rank(place)
                 + place.replica * self.tensor * self.training.context_parallel
         };
-        let share = whole / f64::from(self.tensor);
-        let sent = point_to_point(self.cluster, device(from), device(to), share);
-        let gathers = !self.training.sequence_parallel && sent > Seconds::ZERO;
-        let gathered =
-            if gathers { Group::placed(self.cluster, self.tensor, 1).all_gather(whole) } else { Seconds::ZERO };
-        (sent + gathered).to_nanos()
+        Route {
+            range,
+            hidden: f64::from(self.model.modules[range.module].hidden),
+            hop: Hop::between(self.cluster, device(from), device(to)),
+            gathers: (!self.training.sequence_parallel).then(|| Group::placed(self.cluster, self.tensor, 1)),
+        }
+    }
+
+    /// Sending on a route. Each device of a tensor-parallel group sends its share; without sequence parallelism the receiving group
+    /// then gathers the whole.
+    pub(super) fn send(&self, route: &Route, microbatch: usize) -> Nanos {
+        let load = &self.loads[microbatch];
+        let Route { range, hidden, hop, gathers } = route;
+        let tokens =
+            if range.begins() { load.entering(self.model, range.module) } else { load.modules[range.module].tokens };
+        let context = f64::from(self.training.context_parallel);
+        let whole = self.training.width() * tokens * hidden / context;
+        let sent = hop.time(whole / f64::from(self.tensor));
+        let gathers = gathers.as_ref().filter(|_| sent > Seconds::ZERO);
+        (sent + gathers.map_or(Seconds::ZERO, |group| group.all_gather(whole))).to_nanos()
+    }
+}
+
+/// How what enters a stage gets there.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Route {
+    /// First layers of the stage that it enters.
+    range: LayerRange,
+    /// Width of their module.
+    hidden: f64,
+    hop: Hop,
+    /// The group that gathers the whole behind the send.
+    gathers: Option<Group>,
+}
+
+/// Routes that were taken, of each stage the last one there and the last one back.
+pub(super) struct Routes {
+    last: Vec<[Option<(usize, Route)>; 2]>,
+}
+
+impl Routes {
+    pub(super) fn of(stages: usize) -> Self {
+        Self { last: vec![[None; 2]; stages] }
+    }
+
+    /// The route to a neighbour, forward or back, that `make` makes where the last one went to another.
+    pub(super) fn to(&mut self, stage: usize, back: bool, to: usize, make: impl FnOnce() -> Route) -> &Route {
+        let last = &mut self.last[stage][usize::from(back)];
+        if last.is_none_or(|(known, _)| known != to) {
+            *last = None;
+        }
+        &last.get_or_insert_with(|| (to, make())).1
     }
 }
 

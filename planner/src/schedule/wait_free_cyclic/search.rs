@@ -240,14 +240,16 @@ impl Search<'_> {
         is_limited
     }
 
+    /// Keeps what a walk found: it ends before the best so far, when it says, within the caps that leave room for everything.
     fn judge_found(&mut self, found: Found, order: &[usize], entry: Entry, policy: Policy) -> bool {
-        let Some((schedule, _)) = found.ordered else {
-            self.evaluated += 1;
-            return false;
-        };
-        self.judge(schedule, order, entry, Order::WaitFree(policy))
+        self.evaluated += 1;
+        let Some((schedule, end)) = found.ordered else { return false };
+        let choice = Choice { schedule, end, entry, order: Order::WaitFree(policy), evaluated: 0 };
+        self.best = Some((choice, order.to_vec()));
+        true
     }
 
+    /// Simulates the fixed order and keeps it if it is the best so far.
     fn try_fixed(&mut self, order: &[usize], entry: Entry) -> bool {
         let (ranks, microbatches) = (self.costs.ranks(), self.costs.microbatches());
         let chunks = self.costs.stages() / ranks;
@@ -256,21 +258,17 @@ impl Search<'_> {
         } else {
             interleaved(ranks, chunks, microbatches, Grouping::Balanced)
         };
-        self.judge(renumbered(fixed, order), order, entry, Order::Fixed)
-    }
-
-    /// Simulates a schedule and keeps it if it is the best so far.
-    fn judge(&mut self, schedule: Schedule, order: &[usize], entry: Entry, how: Order) -> bool {
+        let schedule = renumbered(fixed, order);
         let Ok(execution) = execute(&schedule, self.costs) else { return false };
         self.evaluated += 1;
-        let end = StepEnd::of(self.costs.ranks(), std::iter::once(&execution)).iteration_end(self.costs);
+        let end = StepEnd::of(ranks, std::iter::once(&execution)).iteration_end(self.costs);
         if self.best.as_ref().is_some_and(|(best, _)| best.end <= end) {
             return false;
         }
-        let fits =
-            (0..self.costs.ranks()).all(|rank| peak_memory(rank, &schedule, &execution, self.costs) <= self.limit);
+        let fits = (0..ranks).all(|rank| peak_memory(rank, &schedule, &execution, self.costs) <= self.limit);
         if fits {
-            self.best = Some((Choice { schedule, end, entry, order: how, evaluated: 0 }, order.to_vec()));
+            let choice = Choice { schedule, end, entry, order: Order::Fixed, evaluated: 0 };
+            self.best = Some((choice, order.to_vec()));
         }
         fits
     }

@@ -202,8 +202,12 @@ impl<'a> Walk<'a> {
             own.forwards.push(Reverse(self.rules.priority(action.stage, action.microbatch)));
         } else {
             let ready = (time, Reverse(action.stage), action.microbatch);
-            let earlier = own.backwards.iter().rev().take_while(|&&other| other > ready).count();
-            own.backwards.insert(own.backwards.len() - earlier, ready);
+            let later = own.backwards.iter().rev().take_while(|&&other| other > ready).count();
+            if later == 0 {
+                own.backwards.push_back(ready);
+            } else {
+                own.backwards.insert(own.backwards.len() - later, ready);
+            }
         }
         rank
     }
@@ -213,14 +217,12 @@ impl<'a> Walk<'a> {
         if self.state.ranks[rank].free != NEVER {
             return;
         }
-        let forward = self.admissible_forward(rank);
+        // Behind a forward a backward that is ready goes first, whatever else is.
+        let own = &self.state.ranks[rank];
+        let is_due = own.last == ActionKind::Forward && !own.backwards.is_empty();
+        let forward = if is_due { None } else { self.admissible_forward(rank) };
         let own = &mut self.state.ranks[rank];
-        let take_forward = match (forward.is_some(), own.backwards.is_empty()) {
-            (false, true) => return,
-            (true, false) => own.last != ActionKind::Forward,
-            (forward_only, _) => forward_only,
-        };
-        if let Some((stage, microbatch)) = forward.filter(|_| take_forward) {
+        if let Some((stage, microbatch)) = forward {
             if stage == 0 {
                 self.state.entered += 1;
             } else {
