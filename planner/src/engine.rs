@@ -118,7 +118,9 @@ fn answer(
         PlannerKind::PipeWeaverPartition
         | PlannerKind::PipeWeaverInterleaving
         | PlannerKind::PipeWeaverRanking
-        | PlannerKind::PipeWeaver => plan_pipeweaver(question, pricing, planner, sizing, own, observer)?.map(Tried::from),
+        | PlannerKind::PipeWeaver => {
+            plan_pipeweaver(question, pricing, planner, sizing, own, observer)?.map(Tried::from)
+        }
         _ if planner.has_strategies() => plan_strategies(question, pricing, planner, batches, observer)?,
         _ if planner.lays_out_modules() => {
             plan_heterogeneous(question, pricing, planner, sizing, own, observer)?.map(Tried::from)

@@ -13,9 +13,9 @@ mod round;
 mod tests;
 
 use super::batches::EachBatch;
-use super::runs::{Tried, fits};
 use super::misfit::Misfit;
 use super::modules::{self, Arrangement};
+use super::runs::{Tried, fits};
 use super::{IterationPlan, ModuleLayout, NoPlan, Plan, ReplicaPlan};
 use crate::cost::partition::ModuleWeight;
 use crate::cost::{MicrobatchLoad, Partition, Pricing};

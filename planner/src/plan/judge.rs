@@ -50,7 +50,6 @@ pub(crate) fn judge(
 ) -> Result<Judged, Violation> {
     let plan = tried.plan();
     check_standing(scenario, plan, batches)?;
-    let training = &scenario.training;
     let arrangement = plan.arrangement();
     let limit = scenario.memory_limit();
     let mut totals = Vec::with_capacity(batches.len());
@@ -130,7 +129,7 @@ pub(crate) fn judge(
         stages: if plan.has_strategies() {
             schemed.stages.summaries(&scenario.model)
         } else {
-            stages.summaries(plan, arrangement.as_ref(), &scenario.model, training.context_parallel)
+            stages.summaries(plan, arrangement.as_ref(), &scenario.model, scenario.training.context_parallel)
         },
         ranks: if plan.has_strategies() {
             schemed.devices.summaries(scenario.training.memory_reserve_gib)

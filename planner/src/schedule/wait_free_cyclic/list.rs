@@ -86,14 +86,7 @@ impl Trail {
     }
 
     /// What [`list_schedule`] answers for an order of entry whose first `same` places are those of the trail.
-    pub fn list_schedule(
-        &self,
-        ground: &Ground,
-        cap: &[Bytes],
-        entry: &[usize],
-        same: usize,
-        before: Nanos,
-    ) -> Found {
+    pub fn list_schedule(&self, ground: &Ground, cap: &[Bytes], entry: &[usize], same: usize, before: Nanos) -> Found {
         // The next to enter may have been looked at, so it has to be the same too.
         let Some(passed) = self.passed.iter().rfind(|state| state.entered() < same) else {
             return list_schedule(ground, cap, entry, self.policy, before);

@@ -113,13 +113,7 @@ impl<'a> Walk<'a> {
     }
 
     /// From where another walk came to, whose order of entry is the same up to and with the microbatch that was to enter next.
-    pub(super) fn from(
-        ground: &'a Ground,
-        cap: &'a [Bytes],
-        entry: &'a [usize],
-        policy: Policy,
-        state: State,
-    ) -> Self {
+    pub(super) fn from(ground: &'a Ground, cap: &'a [Bytes], entry: &'a [usize], policy: Policy, state: State) -> Self {
         let ranks = ground.ranks();
         let places = places(entry, policy.forward_order, ranks);
         let chunks = ground.stages() / ranks;
@@ -159,8 +153,8 @@ impl<'a> Walk<'a> {
     /// What was found, where all is done and ends before `before`; whether a deeper limit of activations in flight could change it.
     pub(super) fn finish(self, before: Nanos) -> Found {
         let Self { rules: Rules { ground, .. }, state: State { ranks, is_limited, .. } } = self;
-        let is_complete = ranks.iter().map(|rank| rank.order.len()).sum::<usize>()
-            == 2 * ground.stages() * ground.microbatches();
+        let is_complete =
+            ranks.iter().map(|rank| rank.order.len()).sum::<usize>() == 2 * ground.stages() * ground.microbatches();
         let end = ranks.iter().enumerate().map(|(rank, own)| own.end + ground.closing(rank)).max();
         let end = end.unwrap_or(Nanos::ZERO);
         let ordered = (is_complete && end < before).then(|| {
