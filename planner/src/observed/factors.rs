@@ -2,7 +2,7 @@
 //!
 //! A factor on layers is not the factor on the step: what surrounds the layers, reduction and optimizer stay, and bubbles grow with
 //! the layers. So factors are searched over plans that are simulated again; each target rises with its factor, nearly in a straight
-//! line, and a secant inside a bracket meets it in a few evaluations.
+//! line but for bends, and a secant inside a bracket (the Illinois rule of regula falsi) meets it in a few evaluations.
 
 use crate::cost::overrides::{CostOverride, LAYER, OverridePhase};
 
@@ -11,7 +11,7 @@ const LEAST: f64 = 0.02;
 /// Distance from the target that is good enough, as a share of it.
 const CLOSE: f64 = 5e-4;
 /// Plans that are simulated at most.
-const MOST_EVALUATIONS: u32 = 10;
+const MOST_EVALUATIONS: u32 = 14;
 
 /// Factors on the layers of all modules.
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -71,17 +71,25 @@ pub enum FactorsError<E> {
     Evaluation(#[from] E),
 }
 
+/// A factor that was tried.
+#[derive(Debug, Clone, Copy)]
+struct Point {
+    factor: f64,
+    /// What it gave less the target, s.
+    distance: f64,
+}
+
 /// One factor on its way to its target.
 #[derive(Debug, Clone, Copy)]
 struct Search {
     target: f64,
     factor: f64,
-    /// The closest factor below the target, and what it gave.
-    below: Option<(f64, f64)>,
+    /// The closest factor below the target; its distance is what the secant is drawn to, which may be less than was measured.
+    below: Option<Point>,
     /// The closest above.
-    above: Option<(f64, f64)>,
+    above: Option<Point>,
     /// What was tried before.
-    before: Option<(f64, f64)>,
+    before: Option<Point>,
 }
 
 impl Search {
@@ -98,30 +106,33 @@ impl Search {
         if self.is_close(value) {
             return;
         }
-        let known = (self.factor, value);
-        if value < self.target {
-            self.below = Some(known);
-        } else {
-            self.above = Some(known);
+        let known = Point { factor: self.factor, distance: value - self.target };
+        let is_below = |point: &Point| point.distance < 0.0;
+        // An end of the bracket that stays twice is drawn nearer, or a bend between the ends would let the other one creep.
+        let stays = self.before.is_some_and(|before| is_below(&before) == is_below(&known));
+        let (near, far) =
+            if is_below(&known) { (&mut self.below, &mut self.above) } else { (&mut self.above, &mut self.below) };
+        *near = Some(known);
+        if let Some(far) = far.as_mut().filter(|_| stays) {
+            far.distance /= 2.0;
         }
         let next = match (self.below, self.above) {
-            (Some((low, under)), Some((high, over))) => {
-                // Off the ends of the bracket, along which a bend of the line would let it creep.
-                let share = ((self.target - under) / (over - under)).clamp(0.02, 0.98);
-                low + (high - low) * share
+            (Some(low), Some(high)) => {
+                let share = (low.distance / (low.distance - high.distance)).clamp(0.02, 0.98);
+                low.factor + (high.factor - low.factor) * share
             }
-            _ => self.beyond(value),
+            _ => self.beyond(known),
         };
         self.before = Some(known);
         self.factor = next.clamp(self.factor * 0.2, self.factor * 5.0).clamp(LEAST, 1.0 / LEAST);
     }
 
     /// The target seen from one side: along the line through the last two points, or as if all of the time stretched.
-    fn beyond(&self, value: f64) -> f64 {
-        let slope = self.before.map(|(factor, before)| (value - before) / (self.factor - factor));
+    fn beyond(&self, known: Point) -> f64 {
+        let slope = self.before.map(|before| (known.distance - before.distance) / (known.factor - before.factor));
         match slope.filter(|slope| slope.is_finite() && *slope > 0.0) {
-            Some(slope) => self.factor + (self.target - value) / slope,
-            None => self.factor * self.target / value.max(f64::MIN_POSITIVE),
+            Some(slope) => known.factor - known.distance / slope,
+            None => known.factor * self.target / (known.distance + self.target).max(f64::MIN_POSITIVE),
         }
     }
 }
