@@ -194,38 +194,44 @@ impl Search<'_> {
     /// ends, which is the best order of entry nearly always; for the others, once that is close, the best policy so far.
     fn try_portfolio(&mut self, effort: Effort) {
         let all = policies(self.costs, effort);
-        if effort == Effort::Quick {
-            return self.try_entry(Entry::ShortOutside, true, &all);
+        let short_outside = entry_order(self.costs, Entry::ShortOutside);
+        if effort != Effort::Quick {
+            let given = entry_order(self.costs, Entry::Given);
+            self.try_fixed(&given, Entry::Given);
         }
-        let given = entry_order(self.costs, Entry::Given);
-        self.try_fixed(&given, Entry::Given);
-        self.try_entry(Entry::ShortOutside, true, &all);
+        if !self.is_near_enough() {
+            self.try_fixed(&short_outside, Entry::ShortOutside);
+        }
+        self.try_policies(&short_outside, Entry::ShortOutside, &all);
+        if effort == Effort::Quick {
+            return;
+        }
         for entry in [Entry::Given, Entry::LongestFirst, Entry::ShortestFirst] {
+            if self.is_near_enough() {
+                return;
+            }
             let is_close = self.best.as_ref().is_some_and(|(best, _)| best.end <= self.close);
             let policies = match &self.best {
                 Some((Choice { order: Order::WaitFree(policy), .. }, _)) if is_close => vec![*policy],
                 Some(_) if is_close => Vec::new(),
                 _ => all.clone(),
             };
-            self.try_entry(entry, entry != Entry::Given, &policies);
+            let order = entry_order(self.costs, entry);
+            if entry != Entry::Given {
+                self.try_fixed(&order, entry);
+            }
+            self.try_policies(&order, entry, &policies);
         }
     }
 
-    fn try_entry(&mut self, entry: Entry, fixed_too: bool, policies: &[Policy]) {
-        if self.is_near_enough() {
-            return;
-        }
-        let order = entry_order(self.costs, entry);
-        if fixed_too {
-            self.try_fixed(&order, entry);
-        }
+    fn try_policies(&mut self, order: &[usize], entry: Entry, policies: &[Policy]) {
         let mut unlimited: Option<Policy> = None;
         for &policy in policies {
             if self.is_near_enough() {
                 return;
             }
             // What a limit did not bind, a deeper one does not change.
-            if !unlimited.is_some_and(|bound| policy.is_as_deep_as(bound)) && !self.try_policy(&order, entry, policy) {
+            if !unlimited.is_some_and(|bound| policy.is_as_deep_as(bound)) && !self.try_policy(order, entry, policy) {
                 unlimited = Some(policy);
             }
         }
@@ -250,7 +256,7 @@ impl Search<'_> {
     }
 
     /// Simulates the fixed order and keeps it if it is the best so far.
-    fn try_fixed(&mut self, order: &[usize], entry: Entry) -> bool {
+    fn try_fixed(&mut self, order: &[usize], entry: Entry) {
         let (ranks, microbatches) = (self.costs.ranks(), self.costs.microbatches());
         let chunks = self.costs.stages() / ranks;
         let fixed = if chunks == 1 {
@@ -259,18 +265,17 @@ impl Search<'_> {
             interleaved(ranks, chunks, microbatches, Grouping::Balanced)
         };
         let schedule = renumbered(fixed, order);
-        let Ok(execution) = execute(&schedule, self.costs) else { return false };
+        let Ok(execution) = execute(&schedule, self.costs) else { return };
         self.evaluated += 1;
         let end = StepEnd::of(ranks, std::iter::once(&execution)).iteration_end(self.costs);
         if self.best.as_ref().is_some_and(|(best, _)| best.end <= end) {
-            return false;
+            return;
         }
         let fits = (0..ranks).all(|rank| peak_memory(rank, &schedule, &execution, self.costs) <= self.limit);
         if fits {
             let choice = Choice { schedule, end, entry, order: Order::Fixed, evaluated: 0 };
             self.best = Some((choice, order.to_vec()));
         }
-        fits
     }
 
     fn swap(&mut self, swaps: u32, random: &mut Random) {
@@ -295,9 +300,7 @@ impl Search<'_> {
             let moved = order.remove(from);
             order.insert(to, moved);
             match how {
-                Order::Fixed => {
-                    self.try_fixed(&order, Entry::Swapped);
-                }
+                Order::Fixed => self.try_fixed(&order, Entry::Swapped),
                 Order::WaitFree(policy) => {
                     let (ground, cap) = (&self.ground, &self.cap);
                     let known = trail.get_or_insert_with(|| Trail::of(ground, cap, best_order, policy));
