@@ -6,6 +6,7 @@
 mod backup;
 mod datasets;
 mod error;
+mod forget;
 mod jobs;
 mod kept;
 mod kind;

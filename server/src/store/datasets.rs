@@ -7,12 +7,24 @@ use planner::outcome::HistogramColumns;
 use planner::workload::Dataset;
 use serde::{Deserialize, Serialize};
 
+use super::forget::Forgetting;
 use super::kept::KeptTable;
 use super::{Kind, Order, Reader, Shelf, StoreError, Wanted, Writer};
 use crate::clock::rfc3339;
 
 const DATASET: KeptTable =
     KeptTable { kind: Kind::Dataset, table: "dataset", name: "name", whole: "id IN (SELECT id FROM deleted_dataset)" };
+/// Takes what it holds, at once: there is little of it.
+const FORGETTING: Forgetting = Forgetting {
+    take: "UPDATE dataset SET name = '', note = NULL, tags_json = '[]', pinned_at_ms = NULL, bytes = 0,
+             text_tokens_json = '', images_json = NULL
+         WHERE id = (
+             SELECT id FROM dataset WHERE deleted_at_ms < ? AND (
+                 id IN (SELECT id FROM deleted_dataset) OR bytes > 0 OR name <> '')
+             LIMIT 1)
+         RETURNING id",
+    with_it: &["DELETE FROM deleted_dataset WHERE id = ?"],
+};
 
 /// The list of datasets.
 pub(crate) const DATASETS: Shelf = Shelf {
@@ -117,34 +129,7 @@ impl Writer {
 
     /// Forgets for good what was deleted before a time; the identifier stays and says when. Returns how many datasets went.
     pub async fn forget_datasets(&self, deleted_before: Timestamp) -> Result<u64, StoreError> {
-        let mut forgotten = 0;
-        // One at a time, so that nobody waits long for the writer.
-        while self.forget_dataset(deleted_before).await? {
-            forgotten += 1;
-        }
-        Ok(forgotten)
-    }
-
-    /// Forgets one of them; false where none is left.
-    async fn forget_dataset(&self, deleted_before: Timestamp) -> Result<bool, StoreError> {
-        let mut write = self.begin().await?;
-        let id: Option<String> = sqlx::query_scalar(
-            "UPDATE dataset SET name = '', note = NULL, tags_json = '[]', pinned_at_ms = NULL, bytes = 0,
-                 text_tokens_json = '', images_json = NULL
-             WHERE id = (
-                 SELECT id FROM dataset WHERE deleted_at_ms < ? AND (
-                     id IN (SELECT id FROM deleted_dataset) OR bytes > 0 OR name <> '')
-                 LIMIT 1)
-             RETURNING id",
-        )
-        .bind(deleted_before.as_millisecond())
-        .fetch_optional(&mut *write)
-        .await?;
-        if let Some(id) = &id {
-            sqlx::query("DELETE FROM deleted_dataset WHERE id = ?").bind(id).execute(&mut *write).await?;
-        }
-        write.commit().await?;
-        Ok(id.is_some())
+        self.forget_all(&FORGETTING, deleted_before).await
     }
 
     /// Deletes a dataset, leaving word of when. It can come back until [`Writer::forget_datasets`].

@@ -5,12 +5,20 @@ use api::shelf::Words;
 use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
 
+use super::forget::Forgetting;
 use super::kept::KeptTable;
 use super::{Kind, Order, Reader, Shelf, StoreError, Wanted, Writer};
 use crate::clock::rfc3339;
 
 const PROFILE: KeptTable =
     KeptTable { kind: Kind::Profile, table: "profile", name: "name", whole: "content_json IS NOT NULL" };
+/// Takes what it holds, and its files with it, however many.
+const FORGETTING: Forgetting = Forgetting {
+    take: "UPDATE profile SET content_json = NULL, base_json = NULL, bytes = 0
+         WHERE id = (SELECT id FROM profile WHERE deleted_at_ms < ? AND content_json IS NOT NULL LIMIT 1)
+         RETURNING id",
+    with_it: &["DELETE FROM profile_file WHERE profile_id = ?"],
+};
 
 /// The list of profiles.
 pub(crate) const PROFILES: Shelf = Shelf {
@@ -169,27 +177,7 @@ impl Writer {
     /// Forgets for good what was deleted before a time, one after the other, so that others write in between. Says how many
     /// profiles went.
     pub async fn forget_profiles(&self, before: Timestamp) -> Result<u64, StoreError> {
-        let mut forgotten = 0;
-        loop {
-            let mut write = self.begin().await?;
-            let id: Option<String> = sqlx::query_scalar(
-                "UPDATE profile SET content_json = NULL, base_json = NULL, bytes = 0
-                 WHERE id = (SELECT id FROM profile WHERE deleted_at_ms < ? AND content_json IS NOT NULL LIMIT 1)
-                 RETURNING id",
-            )
-            .bind(before.as_millisecond())
-            .fetch_optional(&mut *write)
-            .await?;
-            if let Some(id) = &id {
-                // However many files it had.
-                sqlx::query("DELETE FROM profile_file WHERE profile_id = ?").bind(id).execute(&mut *write).await?;
-            }
-            write.commit().await?;
-            if id.is_none() {
-                return Ok(forgotten);
-            }
-            forgotten += 1;
-        }
+        self.forget_all(&FORGETTING, before).await
     }
 }
 

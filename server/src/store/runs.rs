@@ -12,6 +12,7 @@ use api::run::RunOrigin;
 use jiff::Timestamp;
 use planner::scenario::PlannerKind;
 
+use super::forget::Forgetting;
 use super::kept::KeptTable;
 use super::{Kind, StoreError, Writer};
 
@@ -21,6 +22,18 @@ const RUN: KeptTable = KeptTable {
     table: "run",
     name: "name",
     whole: "name <> '' AND (origin <> 'imported' OR ended_at_ms IS NOT NULL)",
+};
+/// Takes the name and all that is small; points and bytes go later, in parts.
+const FORGETTING: Forgetting = Forgetting {
+    take: "UPDATE run SET name = '', note = NULL, end_reason = NULL, open_point_json = NULL, points = 0, early_points = 0,
+             report_json = '{}', key_hash = NULL, asked_hash = NULL, scenario_id = NULL, planner = NULL
+         WHERE id = (
+             SELECT id FROM run WHERE deleted_at_ms < ? AND (name <> '' OR bytes > 0)
+                 -- An import that is under way counts as deleted until it is shown; one that was given up, as deleted in 1970.
+                 AND (origin <> 'imported' OR ended_at_ms IS NOT NULL OR deleted_at_ms = 0)
+             ORDER BY deleted_at_ms LIMIT 1)
+         RETURNING id",
+    with_it: &["DELETE FROM run_tag WHERE run_id = ?", "DELETE FROM run_token WHERE run_id = ?"],
 };
 /// Tokens of one run that are good at once; beyond it the oldest ends.
 const MOST_TOKENS: i64 = 8;
@@ -243,7 +256,7 @@ impl Writer {
     /// Returns how many runs went.
     pub async fn forget_runs(&self, deleted_before: Timestamp) -> Result<u64, StoreError> {
         let mut forgotten = 0;
-        while let Some(id) = self.begin_to_forget(deleted_before).await? {
+        while let Some(id) = self.forget_next(&FORGETTING, deleted_before).await? {
             self.in_parts(
                 "DELETE FROM run_point WHERE run_id = ?1 AND row IN (SELECT row FROM run_point WHERE run_id = ?1 LIMIT ?2)",
                 &id,
@@ -263,44 +276,6 @@ impl Writer {
             forgotten += 1;
         }
         Ok(forgotten)
-    }
-
-    /// Takes the name and all that is small from the run that is to be forgotten next. It is chosen and loses its name in one
-    /// transaction, so that nobody brings it back in between, and nothing half-gone behind it.
-    async fn begin_to_forget(&self, deleted_before: Timestamp) -> Result<Option<String>, StoreError> {
-        let mut write = self.begin().await?;
-        let id: Option<String> = sqlx::query_scalar(
-            "UPDATE run SET name = '', note = NULL, end_reason = NULL, open_point_json = NULL, points = 0, early_points = 0,
-                 report_json = '{}', key_hash = NULL, asked_hash = NULL, scenario_id = NULL, planner = NULL
-             WHERE id = (
-                 SELECT id FROM run WHERE deleted_at_ms < ? AND (name <> '' OR bytes > 0)
-                     -- An import that is under way counts as deleted until it is shown; one that was given up, as deleted in 1970.
-                     AND (origin <> 'imported' OR ended_at_ms IS NOT NULL OR deleted_at_ms = 0)
-                 ORDER BY deleted_at_ms LIMIT 1)
-             RETURNING id",
-        )
-        .bind(deleted_before.as_millisecond())
-        .fetch_optional(&mut *write)
-        .await?;
-        if let Some(id) = &id {
-            for statement in ["DELETE FROM run_tag WHERE run_id = ?", "DELETE FROM run_token WHERE run_id = ?"] {
-                sqlx::query(statement).bind(id).execute(&mut *write).await?;
-            }
-        }
-        write.commit().await?;
-        Ok(id)
-    }
-
-    /// Repeats a deletion of at most so many rows, each time in a transaction, until there are none.
-    pub(super) async fn in_parts(&self, statement: &'static str, id: &str, at_once: i64) -> Result<(), StoreError> {
-        loop {
-            let mut write = self.begin().await?;
-            let deleted = sqlx::query(statement).bind(id).bind(at_once).execute(&mut *write).await?.rows_affected();
-            write.commit().await?;
-            if deleted == 0 {
-                return Ok(());
-            }
-        }
     }
 }
 

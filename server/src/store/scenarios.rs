@@ -7,6 +7,7 @@ use jiff::Timestamp;
 use planner::outcome::ENGINE;
 use planner::scenario::{PlannerKind, Scenario, ScenarioId};
 
+use super::forget::Forgetting;
 use super::kept::KeptTable;
 use super::{Kind, Order, Reader, Shelf, StoreError, Wanted, Writer};
 use crate::clock::rfc3339;
@@ -16,6 +17,18 @@ const SCENARIO: KeptTable = KeptTable {
     table: "scenario",
     name: "title",
     whole: "id IN (SELECT id FROM deleted_scenario)",
+};
+/// Takes what it says, and its outcomes with it.
+const FORGETTING: Forgetting = Forgetting {
+    take: "UPDATE scenario SET title = NULL, note = NULL, tags_json = '[]', pinned_at_ms = NULL, model = NULL,
+             cluster = NULL, made_title = NULL, kept = 0
+         WHERE id = (
+             SELECT id FROM scenario WHERE deleted_at_ms < ? AND (
+                 id IN (SELECT id FROM deleted_scenario) OR id IN (SELECT scenario_id FROM outcome) OR kept <> 0
+                 OR title IS NOT NULL OR made_title IS NOT NULL)
+             LIMIT 1)
+         RETURNING id",
+    with_it: &["DELETE FROM deleted_scenario WHERE id = ?", "DELETE FROM outcome WHERE scenario_id = ?"],
 };
 /// Drafts that are remembered; older ones go with their outcomes, unless a run or a trace is held against them.
 const DRAFTS: i64 = 500;
@@ -176,38 +189,7 @@ impl Writer {
 
     /// Forgets for good what was deleted before a time; the identifier stays and says when. Returns how many scenarios went.
     pub async fn forget_scenarios(&self, deleted_before: Timestamp) -> Result<u64, StoreError> {
-        let mut forgotten = 0;
-        // One at a time, so that nobody waits long for the writer.
-        while self.forget_scenario(deleted_before).await? {
-            forgotten += 1;
-        }
-        Ok(forgotten)
-    }
-
-    /// Forgets one of them with its outcomes; false where none is left.
-    async fn forget_scenario(&self, deleted_before: Timestamp) -> Result<bool, StoreError> {
-        let mut write = self.begin().await?;
-        let id: Option<String> = sqlx::query_scalar(
-            "UPDATE scenario SET title = NULL, note = NULL, tags_json = '[]', pinned_at_ms = NULL, model = NULL,
-                 cluster = NULL, made_title = NULL, kept = 0
-             WHERE id = (
-                 SELECT id FROM scenario WHERE deleted_at_ms < ? AND (
-                     id IN (SELECT id FROM deleted_scenario) OR id IN (SELECT scenario_id FROM outcome) OR kept <> 0
-                     OR title IS NOT NULL OR made_title IS NOT NULL)
-                 LIMIT 1)
-             RETURNING id",
-        )
-        .bind(deleted_before.as_millisecond())
-        .fetch_optional(&mut *write)
-        .await?;
-        if let Some(id) = &id {
-            for statement in ["DELETE FROM deleted_scenario WHERE id = ?", "DELETE FROM outcome WHERE scenario_id = ?"]
-            {
-                sqlx::query(statement).bind(id).execute(&mut *write).await?;
-            }
-        }
-        write.commit().await?;
-        Ok(id.is_some())
+        self.forget_all(&FORGETTING, deleted_before).await
     }
 
     /// Deletes a scenario, leaving word of when. It and its outcomes can come back until [`Writer::forget_scenarios`].

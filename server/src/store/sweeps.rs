@@ -8,12 +8,20 @@ use planner::outcome::ENGINE;
 use planner::scenario::PlannerKind;
 use planner::sweep::{PointRow, Sweep};
 
+use super::forget::Forgetting;
 use super::kept::KeptTable;
 use super::{Kind, Order, Reader, Shelf, StoreError, Wanted, Writer};
 use crate::clock::rfc3339;
 
 const SWEEP: KeptTable =
     KeptTable { kind: Kind::Sweep, table: "sweep", name: "title", whole: "sweep_json IS NOT NULL" };
+/// Takes the sweep itself; its rows go later, in parts.
+const FORGETTING: Forgetting = Forgetting {
+    take: "UPDATE sweep SET sweep_json = NULL, note = NULL, tags_json = '[]', pinned_at_ms = NULL
+         WHERE id = (SELECT id FROM sweep WHERE deleted_at_ms < ? AND (sweep_json IS NOT NULL OR bytes > 0) LIMIT 1)
+         RETURNING id",
+    with_it: &[],
+};
 /// Rows that are deleted in one transaction, so that others write in between.
 const ROWS_AT_ONCE: i64 = 1_000;
 
@@ -190,7 +198,7 @@ impl Writer {
     /// Forgets for good what was deleted before a time; the identifier stays and says when. Says how many sweeps went.
     pub async fn forget_sweeps(&self, deleted_before: Timestamp) -> Result<u64, StoreError> {
         let mut forgotten = 0;
-        while let Some(id) = self.begin_to_forget_sweep(deleted_before).await? {
+        while let Some(id) = self.forget_next(&FORGETTING, deleted_before).await? {
             // Asked for anew meanwhile, it has its rows again, and those that are left are as good as new ones.
             self.in_parts(
                 "DELETE FROM sweep_point WHERE (sweep_id, engine, point) IN (
@@ -210,21 +218,6 @@ impl Writer {
             forgotten += 1;
         }
         Ok(forgotten)
-    }
-
-    /// Takes the sweep itself from what is to be forgotten next, so that nothing half-gone can be brought back.
-    async fn begin_to_forget_sweep(&self, deleted_before: Timestamp) -> Result<Option<String>, StoreError> {
-        let mut write = self.begin().await?;
-        let id = sqlx::query_scalar(
-            "UPDATE sweep SET sweep_json = NULL, note = NULL, tags_json = '[]', pinned_at_ms = NULL
-             WHERE id = (SELECT id FROM sweep WHERE deleted_at_ms < ? AND (sweep_json IS NOT NULL OR bytes > 0) LIMIT 1)
-             RETURNING id",
-        )
-        .bind(deleted_before.as_millisecond())
-        .fetch_optional(&mut *write)
-        .await?;
-        write.commit().await?;
-        Ok(id)
     }
 }
 

@@ -10,12 +10,22 @@ use api::trace::{PlanOfTrace, TraceReport, TraceSummary};
 use jiff::Timestamp;
 use planner::scenario::PlannerKind;
 
+use super::forget::Forgetting;
 use super::kept::KeptTable;
 use super::{Kind, Order, Reader, Shelf, StoreError, Wanted, Writer};
 use crate::clock::rfc3339;
 use crate::traces::import::Prepared;
 
 const TRACE: KeptTable = KeptTable { kind: Kind::Trace, table: "trace", name: "name", whole: "overview IS NOT NULL" };
+/// Takes the head; chunks and names go later, in parts.
+const FORGETTING: Forgetting = Forgetting {
+    take: "UPDATE trace SET report_json = NULL, overview = NULL, action_columns = NULL, counter_columns = NULL
+         WHERE id = (
+             SELECT id FROM trace WHERE deleted_at_ms < ? AND (overview IS NOT NULL OR stored_bytes > 0)
+             ORDER BY deleted_at_ms LIMIT 1)
+         RETURNING id",
+    with_it: &[],
+};
 /// Parts and blocks of names that are deleted in one transaction, so that others write in between.
 const PARTS_AT_ONCE: i64 = 256;
 
@@ -173,7 +183,7 @@ impl Writer {
     /// Forgets for good what was deleted before a time, leaving a word of it. Says how many traces went.
     pub(crate) async fn forget_traces(&self, deleted_before: Timestamp) -> Result<u64, StoreError> {
         let mut forgotten = 0;
-        while let Some(id) = self.begin_to_forget_trace(deleted_before).await? {
+        while let Some(id) = self.forget_next(&FORGETTING, deleted_before).await? {
             // The same bytes may come anew meanwhile: then the parts are those of the new trace, and the old ones went with its row.
             for statement in [
                 "DELETE FROM trace_chunk WHERE rowid IN (
@@ -195,23 +205,6 @@ impl Writer {
             forgotten += 1;
         }
         Ok(forgotten)
-    }
-
-    /// Takes the head from the trace that is to be forgotten next, so that nothing half-gone can be brought back.
-    async fn begin_to_forget_trace(&self, deleted_before: Timestamp) -> Result<Option<String>, StoreError> {
-        let mut write = self.begin().await?;
-        let id = sqlx::query_scalar(
-            "UPDATE trace SET report_json = NULL, overview = NULL, action_columns = NULL, counter_columns = NULL
-             WHERE id = (
-                 SELECT id FROM trace WHERE deleted_at_ms < ? AND (overview IS NOT NULL OR stored_bytes > 0)
-                 ORDER BY deleted_at_ms LIMIT 1)
-             RETURNING id",
-        )
-        .bind(deleted_before.as_millisecond())
-        .fetch_optional(&mut *write)
-        .await?;
-        write.commit().await?;
-        Ok(id)
     }
 }
 
