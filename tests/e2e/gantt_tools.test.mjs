@@ -1,0 +1,210 @@
+// What stands around the Gantt charts: search, critical path, areas, minimap, axis, pins, folds, comparison, table, help.
+import assert from "node:assert/strict";
+import { after, before, test } from "node:test";
+import { expectNoFaults, openPage, startBrowser } from "./browser.mjs";
+import { gantt, setNumber, settled, shown, shownAfter } from "./explore.mjs";
+import { startServer } from "./server.mjs";
+
+/** Width of the row headers and height of the axis, in px. */
+const HEADER = 52;
+const AXIS = 20;
+
+let server, browser, page, figure, chart, whole;
+before(async () => {
+  server = await startServer();
+  browser = await startBrowser();
+  page = await openPage(browser, server);
+  await page.goto("/");
+  await page.getByTestId("gallery-llama-2-7b-long-documents").click();
+  await settled(page);
+  chart = gantt(page, "wait_free_cyclic");
+  figure = page.locator("figure.gantt", { has: chart });
+  whole = await shown(chart);
+});
+after(async () => {
+  await browser?.close();
+  await server?.stop();
+});
+
+const spoken = () => figure.locator(".gantt-spoken").first();
+const selection = () => page.getByTestId("selection");
+const width = ({ start, end }) => end - start;
+
+async function press(...keys) {
+  await chart.focus();
+  for (const key of keys) await page.keyboard.press(key);
+}
+
+async function fit() {
+  const now = await shown(chart);
+  await press("Escape", "Escape", "f");
+  if (now.start !== whole.start || now.end !== whole.end) await shownAfter(chart, now);
+}
+
+/** Waits until a text differs from what it was. */
+async function changed(locator, before) {
+  for (let turn = 0; turn < 100; turn += 1) {
+    const now = await locator.innerText();
+    if (now !== before) return now;
+    await page.waitForTimeout(50);
+  }
+  assert.fail(`stays "${before}"`);
+}
+
+test("a search counts what it finds, walks through it, and says what it cannot read", async () => {
+  await press("/");
+  const search = figure.getByRole("searchbox");
+  await search.waitFor();
+  assert.ok(await search.evaluate((element) => element === document.activeElement), "/ leads to the search");
+  const state = figure.locator(".gantt-tools [role=status]").first();
+  await search.fill("r1 mb2 B");
+  assert.match(await changed(state, ""), /^[\d,]+ found$/);
+  await page.keyboard.press("Enter");
+  await selection().getByText(/microbatch 2\b/i).first().waitFor();
+  assert.match(await selection().innerText(), /backward/i);
+  assert.match(await changed(state, ""), /^1 of [\d,]+$/);
+  await search.fill("hello");
+  await figure.getByText("“hello” is not understood").waitFor();
+  await search.fill("r1 mb99999");
+  await figure.getByText("nothing found").waitFor();
+  await page.keyboard.press("Escape");
+  assert.equal(await search.inputValue(), "");
+  await fit();
+});
+
+test("the critical path is walked from its end to its beginning and back", async () => {
+  await press("ArrowRight");
+  await selection().getByText(/rank \d+/i).first().waitFor();
+  let text = await selection().innerText();
+  const seen = [];
+  for (let step = 0; step < 3; step += 1) {
+    await press("Control+BracketRight");
+    text = await changed(selection(), text);
+    seen.push(text);
+  }
+  await press("Control+BracketLeft");
+  assert.equal(await changed(selection(), text), seen[1], "one step back is where it was");
+  await fit();
+});
+
+test("a drag over rows selects an area and sums it up; M does it by keyboard", async () => {
+  await chart.scrollIntoViewIfNeeded();
+  const box = await chart.boundingBox();
+  await page.mouse.move(box.x + box.width * 0.3, box.y + 5);
+  await page.mouse.down();
+  await page.mouse.move(box.x + box.width * 0.5, box.y + 30, { steps: 5 });
+  await page.mouse.up();
+  const area = figure.getByTestId("gantt-area");
+  await area.waitFor();
+  const text = await area.innerText();
+  assert.match(text, /ranks 0–1/);
+  for (const word of ["Busy", "Idle", "Communication", "of it exposed"]) assert.ok(text.includes(word), word);
+  // Shares of busy and idle time are the whole of it.
+  const shares = await area.locator("dl div").evaluateAll((rows) => rows.map((row) => parseFloat(row.querySelector("small").textContent)));
+  assert.ok(Math.abs(shares[0] + shares[1] - 100) <= 0.2, `${shares}`);
+  const spans = await area.locator("tbody tr").evaluateAll((rows) => rows.length);
+  assert.ok(spans >= 2, "forwards and backwards at least");
+  await area.getByRole("button", { name: "Zoom to it" }).click();
+  const zoomed = await shownAfter(chart, whole);
+  assert.ok(width(zoomed) < 0.3 * width(whole), "a fifth of the plot fills it");
+  await area.getByRole("button", { name: "Close" }).click();
+  await area.waitFor({ state: "detached" });
+  await fit();
+  await press("ArrowRight", "m", "ArrowRight", "ArrowRight", "m");
+  await area.waitFor();
+  await press("Escape");
+  await area.waitFor({ state: "detached" });
+  await fit();
+});
+
+test("a drag on the axis zooms, a drag in the minimap moves", async () => {
+  await chart.scrollIntoViewIfNeeded();
+  const box = await chart.boundingBox();
+  const bottom = box.y + box.height - AXIS / 2;
+  await page.mouse.move(box.x + HEADER + (box.width - HEADER) * 0.2, bottom);
+  await page.mouse.down();
+  await page.mouse.move(box.x + HEADER + (box.width - HEADER) * 0.4, bottom, { steps: 5 });
+  await page.mouse.up();
+  const zoomed = await shownAfter(chart, whole);
+  assert.ok(Math.abs(width(zoomed) / width(whole) - 0.2) < 0.02, `${width(zoomed) / width(whole)}`);
+  const strip = figure.locator("canvas.gantt-minimap");
+  const map = await strip.boundingBox();
+  const at = (share) => map.x + HEADER + (map.width - HEADER) * share;
+  await page.mouse.move(at(0.3), map.y + map.height / 2);
+  await page.mouse.down();
+  await page.mouse.move(at(0.4), map.y + map.height / 2, { steps: 5 });
+  await page.mouse.up();
+  const moved = await shownAfter(chart, zoomed);
+  assert.ok(Math.abs(width(moved) - width(zoomed)) <= 2, "it keeps its width");
+  assert.ok(Math.abs((moved.start - zoomed.start) / width(whole) - 0.1) < 0.02, "and moves with the pointer");
+  await fit();
+});
+
+test("a pinned rank stays on top until it is let go", async () => {
+  await press("ArrowDown", "ArrowDown", "p");
+  const unpin = figure.getByRole("button", { name: "Unpin 1" });
+  await unpin.waitFor();
+  await chart.scrollIntoViewIfNeeded();
+  await unpin.click();
+  await unpin.waitFor({ state: "detached" });
+  await fit();
+});
+
+test("a relative axis stretches every chart, differences have a sign", async () => {
+  const slow = gantt(page, "1f1b");
+  const [fast, other] = [await shown(chart), await shown(slow)];
+  assert.deepEqual([fast.start, fast.end], [other.start, other.end], "one axis for all");
+  await page.getByTestId("gantt-relative-switch").click();
+  const own = await shownAfter(chart, fast);
+  assert.ok(own.end < fast.end, "the faster one ends earlier, and fills the width");
+  await page.getByTestId("gantt-relative-switch").click();
+  await shownAfter(chart, own);
+  await page.getByTestId("gantt-differences-switch").click();
+  await press("ArrowRight");
+  await selection().getByText(/in the baseline|baseline's iteration/).first().waitFor();
+  const words = await figure.getByTestId("gantt-differences").innerText();
+  assert.match(words, /^[\d,]+ of [\d,]+ actions have a counterpart: [\d,]+ .+, [\d,]+ .+$/);
+  await page.getByTestId("gantt-differences-switch").click();
+  await fit();
+});
+
+test("the same actions as a table, a spoken selection, and help at the question mark", async () => {
+  await press("ArrowRight");
+  assert.match(await changed(spoken(), ""), /stage \d+.*microbatch \d+.*\d (µs|ms|s)\b/i);
+  const table = figure.locator("details.gantt-table");
+  await table.locator("summary").click();
+  await table.locator("tbody tr").nth(10).waitFor();
+  await table.locator("summary").click();
+  await press("?");
+  const help = page.getByRole("dialog");
+  await help.getByText("along the critical path").waitFor();
+  await page.keyboard.press("Escape");
+  await help.waitFor({ state: "hidden" });
+  expectNoFaults(page);
+});
+
+test("sixteen ranks fold by eight and unfold again", async () => {
+  await setNumber(page, "/layout/tensor", 2);
+  await setNumber(page, "/layout/pipeline", 16);
+  await settled(page);
+  const fold = figure.getByTestId("gantt-fold");
+  const height = async () => (await chart.boundingBox()).height;
+  await fold.getByText("Fold ranks").waitFor();
+  const tall = await height();
+  const becomes = async (is, words) => {
+    for (let turn = 0; !is(await height()); turn += 1) {
+      assert.ok(turn < 100, `${words}: ${await height()} px after ${tall}`);
+      await page.waitForTimeout(50);
+    }
+  };
+  await fold.click();
+  await fold.getByText("Unfold ranks").waitFor();
+  await becomes((px) => px < tall, "folded groups take less");
+  await fold.click();
+  await becomes((px) => px === tall, "unfolded as before");
+  await press("ArrowRight", "g");
+  await becomes((px) => px < tall, "G folds the group of the action");
+  await press("g");
+  await becomes((px) => px === tall, "and unfolds it");
+  expectNoFaults(page);
+});
