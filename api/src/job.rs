@@ -64,6 +64,9 @@ pub struct StoredOutcome {
     pub created_at: String,
     /// Engine of this server; where it differs from the outcome's, a re-run is on offer.
     pub current_engine: String,
+    /// It answers the sketch of what was asked, without the searches that take long. What is stored never is one.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub is_sketch: bool,
 }
 
 /// The answers that engines have given to a scenario, the latest first.

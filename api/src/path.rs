@@ -336,6 +336,11 @@ pub fn what_if(iteration: u32) -> String {
     format!("/api/v1/what-if?iteration={iteration}")
 }
 
+/// The same without the searches that take long.
+pub fn sketch(iteration: u32) -> String {
+    format!("{}&sketch=true", what_if(iteration))
+}
+
 /// GET: the first look at a timeline.
 pub fn overview(id: &str, planner: &str, iteration: u32) -> String {
     format!("{SCENARIOS}/{id}/timelines/{planner}/{iteration}/overview")

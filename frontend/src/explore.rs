@@ -161,6 +161,8 @@ pub(crate) struct Explore {
     opened: StoredValue<u64>,
     /// The question that is tried out at the moment.
     asking: StoredValue<Option<what_if::Asking>, LocalStorage>,
+    /// How long a question may be under way before it gives way to a newer one, ms.
+    patience_ms: StoredValue<f64>,
     /// Since when charts are ahead of words and figures, ms of the clock.
     ahead_since: StoredValue<Option<f64>>,
     job: StoredValue<Option<String>>,
@@ -200,6 +202,7 @@ impl Explore {
             arrived: StoredValue::new(None),
             opened: StoredValue::new(0),
             asking: StoredValue::new_local(None),
+            patience_ms: StoredValue::new(what_if::PATIENCE_MS),
             ahead_since: StoredValue::new(None),
             job: StoredValue::new(None),
             timer: StoredValue::new(None),

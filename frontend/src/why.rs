@@ -132,14 +132,18 @@ fn IterationReasons(index: usize, shown: IterationMetrics, replicas: u32) -> imp
         {(replicas > 1).then(|| view! {
             <li>
                 {format!(
-                    "Slowest of {replicas} replicas: number {} with {} microbatches; the fastest needs {}.",
+                    "The slowest replica is number {}, with {}; the fastest needs {}.",
                     shown.slowest_replica,
-                    shown.microbatches,
+                    microbatches(shown.microbatches),
                     format::seconds(shown.fastest_replica_s),
                 )}
             </li>
         })}
     }
+}
+
+fn microbatches(count: u32) -> String {
+    format!("{count} {}", if count == 1 { "microbatch" } else { "microbatches" })
 }
 
 /// What the search looked at and why the losers lost.

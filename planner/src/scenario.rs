@@ -69,6 +69,12 @@ impl Scenario {
     pub fn memory_limit(&self) -> Bytes {
         self.cluster.device.memory().saturating_sub(Bytes::from_gib(self.training.memory_reserve_gib))
     }
+
+    /// The same question without the searches that take long, for an answer while somebody waits; `None` where it has none.
+    pub fn sketch(&self) -> Option<Self> {
+        let searches = self.search.rollouts > 0 && self.planners.iter().any(|planner| planner.searches_rankings());
+        searches.then(|| Self { search: SearchSettings { rollouts: 0, ..self.search }, ..self.clone() })
+    }
 }
 
 /// How much dynamic planners search.

@@ -193,3 +193,41 @@ test("what is kept is listed, opens again and can be deleted", async () => {
   expectNoFaults(page);
   await page.context().close();
 });
+
+test("while the number of images is drawn PipeWeaver is sketched, and searched when the hand rests", async () => {
+  const page = await openPage(browser, server);
+  await page.goto("/new?ready=vlm-s-image-heavy");
+  await settled(page);
+  const pointer = "/workload/samples/images/max";
+  await reveal(page, pointer);
+  const slider = page.locator(`[data-slider-for="${pointer}"]`);
+  const table = page.getByTestId("ranking");
+  const sketched = table.getByText("sketch, its search follows");
+  assert.equal(await sketched.count(), 0);
+  const before = await shown(gantt(page, "pipeweaver"));
+  // A hand that does not rest: an input every 150 ms until its sketch is on screen.
+  const end = Date.now() + 30_000;
+  let step = 1;
+  for (let most = 31; !(await sketched.count()); most += step) {
+    assert.ok(Date.now() < end, "a sketch while the slider moves");
+    if (most <= 24 || most >= 32) step = -step;
+    await slider.evaluate((input, value) => {
+      input.value = String(value);
+      input.dispatchEvent(new Event("input", { bubbles: true }));
+    }, most);
+    await page.waitForTimeout(150);
+  }
+  assert.equal(await sketched.count(), 1, "the planners without a search are answered whole");
+  const sketch = (await ranking(page)).pipeweaver.iteration_s;
+  const during = await shown(gantt(page, "pipeweaver"));
+  assert.notEqual(during.spans + during.end, before.spans + before.end, "its chart moves too");
+  await settled(page);
+  await sketched.waitFor({ state: "detached" });
+  const whole = (await ranking(page)).pipeweaver.iteration_s;
+  assert.notEqual(whole, sketch);
+  const { outcome } = await stored(page, server);
+  const planned = outcome.results.find(({ planner }) => planner === "pipeweaver").answer;
+  assert.equal(Number(whole), planned.metrics.iteration_s);
+  expectNoFaults(page);
+  await page.context().close();
+});

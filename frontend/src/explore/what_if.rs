@@ -1,7 +1,7 @@
 //! Planning while a slider is dragged: one question under way, the newest next, the last answer on screen meanwhile.
 //!
 //! Nothing of it is stored. When the edits pause, the scenario is stored and planned by its own road ([`super::planning`]), which finds
-//! its answer here already.
+//! its answer here already. Planners that search for long are asked for a sketch, and then their whole answer takes its place.
 
 use std::sync::Arc;
 
@@ -17,8 +17,10 @@ use crate::client::{self, Abort, Failure};
 use crate::field_errors::FieldErrors;
 
 /// A question that is under way for longer than this gives way to a newer one; a quicker one may end, so that the charts keep
-/// moving with the slider.
-const PATIENCE_MS: f64 = 250.0;
+/// moving with the slider. Where answers take longer, so does the patience: charts that follow late are better than none.
+pub(super) const PATIENCE_MS: f64 = 250.0;
+/// The patience with planners that take longest; beyond it the charts wait until the hand rests.
+const MOST_PATIENCE_MS: f64 = 4_000.0;
 
 /// Where answers come faster than words and figures follow them, these are shown with the charts after so long.
 const AHEAD_MS: f64 = 120.0;
@@ -31,13 +33,18 @@ pub(super) struct Asking {
     stale: bool,
 }
 
+/// The patience after a question that took so long, or was given up after so long.
+fn patience_after(took_ms: f64) -> f64 {
+    (2.0 * took_ms).clamp(PATIENCE_MS, MOST_PATIENCE_MS)
+}
+
 impl Explore {
     /// Asks what the scenario as it stands now would give, unless a question is under way that may end first.
     pub(super) fn ask_what_if(self) {
         let waits = self.asking.try_update_value(|asking| match asking {
             Some(asking) => {
                 asking.stale = true;
-                if js_sys::Date::now() - asking.since > PATIENCE_MS {
+                if js_sys::Date::now() - asking.since > self.patience_ms.get_value() {
                     asking.abort.abort();
                 }
                 true
@@ -66,8 +73,9 @@ impl Explore {
         let (body, generation) = (self.scenario.with_untracked(ToString::to_string), self.generation.get_value());
         let iteration = self.view.with_untracked(|view| view.iteration.unwrap_or(0));
         spawn_local(async move {
-            let answer = client::ask_bytes(&path::what_if(iteration), body, path::WHAT_IF_MEDIA_TYPE, &signal).await;
+            let answer = client::ask_bytes(&path::sketch(iteration), body, path::WHAT_IF_MEDIA_TYPE, &signal).await;
             let Some(asking) = self.asking.try_update_value(Option::take).flatten() else { return };
+            self.patience_ms.set_value(patience_after(js_sys::Date::now() - asking.since));
             // Where another scenario was opened, or this one is being planned, nobody waits for the answer any more.
             let wanted = self.is_tried(generation);
             // The next question is on its way while the page takes this answer up.
@@ -156,4 +164,18 @@ async fn painted() {
         drop(JsFuture::from(frame).await);
     }
     client::pause(0).await;
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn patience_follows_what_answers_take() {
+        assert!((patience_after(60.0) - PATIENCE_MS).abs() < f64::EPSILON);
+        assert!((patience_after(700.0) - 1_400.0).abs() < f64::EPSILON);
+        // Given up after the patience, the next question has twice as long.
+        assert!((patience_after(patience_after(0.0)) - 2.0 * PATIENCE_MS).abs() < f64::EPSILON);
+        assert!((patience_after(60_000.0) - MOST_PATIENCE_MS).abs() < f64::EPSILON);
+    }
 }

@@ -54,6 +54,9 @@ pub(crate) const COLUMNS: [(&str, &str, &str); 9] = [
     ("planning_ms", "Planning", "Wall time of the planner, measured on the server that computed it"),
 ];
 
+/// Behind the degrees of a plan whose search was left out while somebody waits.
+const SKETCH: &str = " · sketch, its search follows";
+
 /// The baseline: the chosen one if it has a plan, else 1F1B, else the slowest.
 pub(crate) fn baseline_of(results: &[PlannerResult], chosen: Option<PlannerKind>) -> Option<PlannerKind> {
     let planned: Vec<_> =
@@ -101,7 +104,9 @@ pub(crate) fn rows(stored: &StoredOutcome, baseline: Option<PlannerKind>) -> Vec
             Answer::Planned(planned) => {
                 let planning =
                     stored.planning_ms.iter().find(|time| time.planner == result.planner).map(|time| time.ms);
-                Ok(Figures { layout: degrees(&planned.layout), cells: cells(&planned.metrics, reference, planning) })
+                let is_sketch = stored.is_sketch && result.planner.searches_rankings();
+                let layout = degrees(&planned.layout) + if is_sketch { SKETCH } else { "" };
+                Ok(Figures { layout, cells: cells(&planned.metrics, reference, planning) })
             }
             Answer::Infeasible { binding, .. } => Err(binding.clone()),
         },
@@ -214,6 +219,7 @@ mod tests {
             planning_ms: vec![api::job::PlanningTime { planner: Interleaved, ms: 410.0, batches: vec![] }],
             created_at: String::new(),
             current_engine: String::new(),
+            is_sketch: false,
         };
         let rows = rows(&stored, Some(OneFOneB));
         let figures = rows[0].figures.as_ref().expect("a plan");
@@ -223,5 +229,10 @@ mod tests {
         assert_eq!(figures.cells[8].text.replace('\u{202f}', " "), "410 ms");
         assert_eq!(rows[1].figures.as_ref().expect("a plan").cells[8].value, None);
         assert_eq!(rows[2].figures, Err("rank 3 needs 91.2 GiB".to_owned()));
+        let outcome =
+            Outcome { results: vec![planned(PlannerKind::PipeWeaver, 1.0), planned(OneFOneB, 2.0)], ..stored.outcome };
+        let told = super::rows(&StoredOutcome { outcome, is_sketch: true, ..stored }, None);
+        let is_sketch = |row: &Row| row.figures.as_ref().is_ok_and(|figures| figures.layout.ends_with(SKETCH));
+        assert_eq!(told.iter().map(is_sketch).collect::<Vec<_>>(), [true, false]);
     }
 }

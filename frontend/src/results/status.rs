@@ -49,8 +49,9 @@ pub(super) fn StatusLine() -> impl IntoView {
             let planning: f64 = result.planning_ms.iter().map(|time| time.ms).sum();
             let seed = seed.map(|seed| format!(" · seed {seed}")).unwrap_or_default();
             let noun = if iterations == 1 { "iteration" } else { "iterations" };
+            let planned = if result.is_sketch { "sketched" } else { "planned" };
             Some(format!(
-                "{iterations} {noun}{seed} · planned in {} · {}",
+                "{iterations} {noun}{seed} · {planned} in {} · {}",
                 format::seconds(planning / 1e3),
                 result.outcome.engine
             ))

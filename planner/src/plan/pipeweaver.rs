@@ -139,13 +139,22 @@ fn fill(
     batches: &[PackedBatch],
     observer: &mut dyn Observer,
 ) -> Result<Filled, Cancelled> {
-    let mut tally = Tally::default();
-    // A search has the workers to itself.
     let each = EachBatch { kind, phase: "ordering batches", batches };
-    let filled = each.in_turn(observer, |index, batch, workers| {
-        fill_batch(scenario, pricing, step, sized, (index, batch), (&mut tally, workers))
-    })?;
-    Ok(filled.map(|iterations| (iterations, tally)))
+    let fill = |index: usize, batch: &PackedBatch, workers: &dyn Workers| {
+        fill_batch(scenario, pricing, step, sized, (index, batch), workers)
+    };
+    // A search has the workers to itself; without one, batches share them.
+    let searches = kind.searches_rankings() && scenario.search.rollouts > 0;
+    let filled = if searches { each.in_turn(observer, fill)? } else { each.side_by_side(observer, fill)? };
+    Ok(filled.map(|filled| {
+        let mut tally = Tally::default();
+        let mut iterations = Vec::with_capacity(filled.len());
+        for (iteration, own) in filled {
+            iterations.push(iteration);
+            tally.add(own);
+        }
+        (iterations, tally)
+    }))
 }
 
 fn fill_batch(
@@ -154,9 +163,10 @@ fn fill_batch(
     step: Step,
     sized: &Sized,
     (index, batch): (usize, &PackedBatch),
-    (tally, workers): (&mut Tally, &dyn Workers),
-) -> Result<IterationPlan, Misfit> {
+    workers: &dyn Workers,
+) -> Result<(IterationPlan, Tally), Misfit> {
     let layout = sized.layout;
+    let mut tally = Tally::default();
     let all: Vec<u32> = (0..batch.sequences.len() as u32).collect();
     let microbatches: Vec<Vec<u32>> = all.chunks(layout.microbatch as usize).map(<[u32]>::to_vec).collect();
     let loads = replica::loads(scenario, batch, &microbatches);
@@ -171,11 +181,11 @@ fn fill_batch(
         let stream = index as u64 * u64::from(layout.data) + number as u64;
         let effort = Effort { rollouts: scenario.search.rollouts, stream, workers };
         let ordered = order(scenario, pricing, sized, (number, batch), own, step, effort)?;
-        tally.add(&ordered);
+        tally.add(Tally::of(&ordered));
         replicas.push(ordered.plan.clone());
         if slowest.as_ref().is_none_or(|slowest| slowest.end < ordered.end) {
             slowest = Some(ordered);
         }
     }
-    Ok(IterationPlan { replicas, decision: slowest.map(|ordered| ordered.describe()) })
+    Ok((IterationPlan { replicas, decision: slowest.map(|ordered| ordered.describe()) }, tally))
 }

@@ -275,6 +275,11 @@ impl PlannerKind {
         }
     }
 
+    /// Whether it searches rankings, for as long as [`super::SearchSettings::rollouts`] says.
+    pub const fn searches_rankings(self) -> bool {
+        matches!(self, Self::PipeWeaverRanking | Self::PipeWeaver)
+    }
+
     /// Whether its pipelines have schemes of their own.
     pub const fn has_strategies(self) -> bool {
         matches!(

@@ -63,6 +63,12 @@ impl ValidScenario {
         if errors.is_empty() { Ok(Self { id: scenario.id(), scenario, datasets: found }) } else { Err(errors) }
     }
 
+    /// [`Scenario::sketch`] of it.
+    pub fn sketch(&self) -> Option<Self> {
+        // What the searches are told has no rule that taking them away could break.
+        self.scenario.sketch().and_then(|sketch| Self::new(sketch, self).ok())
+    }
+
     /// The scenario.
     pub fn scenario(&self) -> &Scenario {
         &self.scenario

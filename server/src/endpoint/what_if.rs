@@ -25,6 +25,9 @@ pub(crate) struct Wanted {
     /// Iteration whose timelines are sent, from 0; the last where there are fewer.
     #[serde(default)]
     iteration: u32,
+    /// Leaves out searches that take long (PipeWeaver's over rankings); the answer says so where it did.
+    #[serde(default)]
+    sketch: bool,
 }
 
 /// Plans a scenario at once and stores nothing: outcome and timelines of one iteration in one answer.
@@ -34,7 +37,7 @@ pub(crate) struct Wanted {
     post, path = "/api/v1/what-if", tag = "scenarios", request_body = Scenario, params(Wanted),
     responses(
         (status = 200, description = "Outcome and timelines", content((String = "application/vnd.planscope.what-if"))),
-        (status = 400, description = "The iteration is no whole number"),
+        (status = 400, description = "The iteration is no whole number, or what says whether a sketch will do neither true nor false"),
         (status = 413, description = "More than 16 MiB"),
         (status = 422, description = "Fields are wrong; every one is named"),
         (status = 503, description = "Too many questions wait; try again after a while"),
@@ -52,14 +55,16 @@ pub(crate) async fn what_if(
     if app.store.reader().is_answered(valid.id().as_str()).await? {
         return stored(&app, valid.id().as_str(), wanted.iteration).await;
     }
-    let (planning, planning_ms) = app.jobs.plan_at_once(valid).await?;
+    let sketch = if wanted.sketch { valid.sketch() } else { None };
+    let is_sketch = sketch.is_some();
+    let (planning, planning_ms) = app.jobs.plan_at_once(sketch.unwrap_or(valid)).await?;
     let created_at = app.clock.now().to_string();
     let answer = move || {
         let Planning { outcome, timelines } = planning;
         let iteration = shown_iteration(&outcome, wanted.iteration);
         let shown = timelines.into_iter().filter(|planned| planned.iteration == iteration);
         let timelines = shown.map(|planned| (planned.planner, planned.timeline)).collect();
-        let outcome = StoredOutcome { outcome, planning_ms, created_at, current_engine: ENGINE.to_owned() };
+        let outcome = StoredOutcome { outcome, planning_ms, created_at, current_engine: ENGINE.to_owned(), is_sketch };
         what_if::encode(&WhatIf { outcome, iteration, timelines })
     };
     let bytes = off_thread(move || Ok(answer())).await?;

@@ -152,6 +152,7 @@ impl Reader {
             planning_ms: serde_json::from_str(&planning_ms).map_err(|error| StoreError::damaged(WHAT, &error))?,
             created_at: rfc3339(created_at_ms),
             current_engine: ENGINE.to_owned(),
+            is_sketch: false,
         })
     }
 

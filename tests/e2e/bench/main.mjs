@@ -31,6 +31,7 @@ try {
     for (const [way, name, what] of [
       ["toAndFro", "what-if p95", "what-if, slider to painted charts, p95"],
       ["onAndOn", "what-if anew p95", "what-if, every value planned for the first time, p95"],
+      ["images", "what-if sketch p95", "what-if, images of VLM-S, PipeWeaver sketched, p95"],
     ]) {
       const { median, p95, worst } = await measureWhatIf(server, browser, way);
       note(name, what, p95, 100, "ms", `median ${median.toFixed(0)}, worst ${worst.toFixed(0)}`);

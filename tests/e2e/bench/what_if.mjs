@@ -1,5 +1,8 @@
-// From the movement of a slider to the painted chart, with 64 devices.
+// From the movement of a slider to the painted charts: with 64 devices, and with a planner that searches for seconds.
+import { readFileSync } from "node:fs";
+import { join } from "node:path";
 import { openPage } from "../browser.mjs";
+import { root } from "../server.mjs";
 
 /** 64 devices, three planners, one of them dynamic. */
 const SCENARIO = {
@@ -23,35 +26,41 @@ const SCENARIO = {
   iterations: 4,
 };
 
+/** The gallery's, on 16 devices: PipeWeaver is sketched while the number of images moves. */
+const IMAGES = JSON.parse(readFileSync(join(root, "examples/vlm-s-image-heavy.json"), "utf8"));
+
 /** The field that moves, and by how much, in turn. */
 const WAYS = {
   /** A slider to and fro between two positions: one is stored already, the other, of half the size, is planned each time. */
-  toAndFro: { field: '[data-slider-for="/workload/global_batch"]', steps: [-1, 1] },
+  toAndFro: { scenario: SCENARIO, field: '[data-slider-for="/workload/global_batch"]', steps: [-1, 1], moves: 60 },
   /** A number drawn on and on: every value is planned for the first time. */
-  onAndOn: { field: '[data-pointer="/workload/samples/text_tokens/median"]', steps: [16] },
+  onAndOn: { scenario: SCENARIO, field: '[data-pointer="/workload/samples/text_tokens/median"]', steps: [16], moves: 60 },
+  /** The number of images, from many to few. */
+  images: { scenario: IMAGES, field: '[data-slider-for="/workload/samples/images/max"]', steps: [-1], moves: 24 },
 };
 
 /** Moves a field; times in ms from the event to the paint that follows its answer. */
-export async function measureWhatIf(server, browser, way, moves = 60) {
+export async function measureWhatIf(server, browser, name) {
+  const way = WAYS[name];
   const headers = { origin: server.url, "content-type": "application/json" };
-  const stored = await fetch(`${server.url}/api/v1/scenarios`, { method: "PUT", headers, body: JSON.stringify(SCENARIO) });
+  const stored = await fetch(`${server.url}/api/v1/scenarios`, { method: "PUT", headers, body: JSON.stringify(way.scenario) });
   const { id } = await stored.json();
   const page = await openPage(browser, server);
   await page.goto(`/s/${id}`);
   await page.waitForFunction(
-    () => Number(document.querySelector('[data-testid="gantt-wait_free_cyclic"]')?.dataset.paintedSpans) > 0,
-    undefined,
+    (planners) => planners.every((id) => Number(document.querySelector(`[data-testid="gantt-${id}"]`)?.dataset.paintedSpans) > 0),
+    way.scenario.planners,
     { timeout: 120_000 },
   );
   await page.waitForTimeout(1500);
-  const times = await page.evaluate(async ([moves, way]) => {
-    const field = document.querySelector(way.field);
+  const times = await page.evaluate(async ({ field: name, steps, moves, scenario }) => {
+    const field = document.querySelector(name);
     for (let box = field.closest("details"); box; box = box.parentElement?.closest("details")) box.open = true;
-    const charts = ["1f1b", "interleaved", "wait_free_cyclic"].map((id) => document.querySelector(`[data-testid="gantt-${id}"]`));
+    const charts = scenario.planners.map((id) => document.querySelector(`[data-testid="gantt-${id}"]`));
     const times = [];
     for (let move = 0; move < moves; move += 1) {
       const before = charts.map((chart) => chart.dataset.endNs + chart.dataset.paintedSpans);
-      const moved = Number(field.value) + way.steps[move % way.steps.length];
+      const moved = Number(field.value) + steps[move % steps.length];
       const start = performance.now();
       field.value = String(moved);
       field.dispatchEvent(new Event("input", { bubbles: true }));
@@ -64,7 +73,7 @@ export async function measureWhatIf(server, browser, way, moves = 60) {
       await new Promise((resolve) => setTimeout(resolve, 150));
     }
     return times.sort((a, b) => a - b);
-  }, [moves, WAYS[way]]);
+  }, way);
   await page.context().close();
   const at = (share) => times[Math.min(times.length - 1, Math.floor(share * times.length))];
   return { median: at(0.5), p95: at(0.95), worst: at(1) };

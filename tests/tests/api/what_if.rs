@@ -35,6 +35,48 @@ async fn what_is_tried_out_is_what_would_be_stored_and_is_not() {
     assert_eq!(tried.timelines.len(), 3);
 }
 
+/// PipeWeaver's search is left out of a sketch, which says so; what has none is answered whole, and so is what is stored.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_sketch_leaves_searches_out_and_says_so() {
+    let house = House::open().await;
+    let sketched = async |scenario: &Value| {
+        let reply = house.post(&api::path::sketch(0), scenario.to_string()).await;
+        assert_eq!(reply.status, 200);
+        let tried = api::what_if::decode(&reply.body).expect("it can be read");
+        tried.outcome.read().expect("it is one")
+    };
+    let without = house::scenario();
+    assert!(!sketched(&without).await.is_sketch, "no planner of it searches");
+
+    let mut scenario: Value =
+        serde_json::from_str(include_str!("../../../examples/pipeweaver/vlm-7b-dynamic.json")).expect("JSON");
+    scenario["planners"] = json!(["1f1b", "pipeweaver"]);
+    scenario["iterations"] = json!(1);
+    scenario["workload"]["global_batch"] = json!(8);
+    scenario["search"] = json!({ "rollouts": 4 });
+    let sketch = sketched(&scenario).await;
+    assert!(sketch.is_sketch);
+    let id = house.store(&scenario).await;
+    assert_ne!(sketch.outcome.scenario, id, "it is the answer to another question");
+    house.plan(&id).await;
+    let stored: StoredOutcome = house.get(&api::path::outcome(&id)).await.json();
+    assert!(!stored.is_sketch);
+    let iteration_s = |outcome: &StoredOutcome, planner: &str| {
+        let of = |result: &&planner::outcome::PlannerResult| result.planner.id() == planner;
+        match &outcome.outcome.results.iter().find(of).expect("an answer").answer {
+            planner::outcome::Answer::Planned(planned) => planned.metrics.iteration_s,
+            planner::outcome::Answer::Infeasible { binding, .. } => panic!("{binding}"),
+        }
+    };
+    assert!(iteration_s(&sketch, "pipeweaver") >= iteration_s(&stored, "pipeweaver"));
+    assert!(
+        (iteration_s(&sketch, "1f1b") - iteration_s(&stored, "1f1b")).abs() < f64::EPSILON,
+        "nothing of it is searched"
+    );
+    assert_eq!(sketched(&scenario).await, stored, "what is stored is not sketched again");
+    assert_eq!(house.post("/api/v1/what-if?sketch=perhaps", scenario.to_string()).await.status, 400);
+}
+
 #[tokio::test(flavor = "multi_thread")]
 async fn wrong_fields_are_named_and_an_iteration_too_late_is_the_last() {
     let house = House::open().await;

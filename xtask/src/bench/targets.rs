@@ -168,6 +168,7 @@ pub(super) const TARGETS: &[Target] = &[
     less(8, "gallery, cold load to first useful paint", 1500.0, "ms", Source::Browser, "gallery"),
     less(8, "what-if, slider to painted charts, 64 devices, p95", 100.0, "ms", Source::Browser, "what-if p95"),
     less(8, "the same, every value planned for the first time", 100.0, "ms", Source::Browser, "what-if anew p95"),
+    less(8, "the same, images of VLM-S on 16, PipeWeaver sketched", 100.0, "ms", Source::Browser, "what-if sketch p95"),
     less(
         8,
         "Gantt of 1,000,000 spans, first paint of a page load",

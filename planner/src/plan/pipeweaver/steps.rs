@@ -279,18 +279,32 @@ fn equal_times(costs: &PipelineCosts) -> PipelineCosts {
 }
 
 impl Tally {
-    pub(super) fn add(&mut self, ordered: &Ordered) {
-        self.parts += ordered.plan.parts.len() as u64;
+    /// Of one replica of one batch.
+    pub(super) fn of(ordered: &Ordered) -> Self {
+        let mut tally = Self { parts: ordered.plan.parts.len() as u64, ..Self::default() };
         for mix in &ordered.plan.mixes {
-            for (sum, &layers) in self.tuned_layers.iter_mut().zip(&mix.0) {
+            for (sum, &layers) in tally.tuned_layers.iter_mut().zip(&mix.0) {
                 *sum += u64::from(layers);
             }
         }
         if let Some(ranked) = &ordered.ranked {
-            self.rollouts += u64::from(ranked.rollouts);
-            self.searches += 1;
-            self.near_bound += u32::from(matches!(ranked.ending, Ending::Optimal | Ending::NearBound));
-            self.exhausted += u32::from(ranked.ending == Ending::Exhausted);
+            tally.rollouts = u64::from(ranked.rollouts);
+            tally.searches = 1;
+            tally.near_bound = u32::from(matches!(ranked.ending, Ending::Optimal | Ending::NearBound));
+            tally.exhausted = u32::from(ranked.ending == Ending::Exhausted);
+        }
+        tally
+    }
+
+    pub(super) fn add(&mut self, other: Self) {
+        let Self { rollouts, parts, near_bound, exhausted, searches, tuned_layers } = other;
+        self.rollouts += rollouts;
+        self.parts += parts;
+        self.near_bound += near_bound;
+        self.exhausted += exhausted;
+        self.searches += searches;
+        for (sum, layers) in self.tuned_layers.iter_mut().zip(tuned_layers) {
+            *sum += layers;
         }
     }
 }
