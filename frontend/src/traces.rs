@@ -17,6 +17,7 @@ mod search;
 mod selection;
 mod upload;
 mod viewer;
+mod words;
 
 pub(crate) use alignment::AlignmentCard;
 pub(crate) use busy::BusyCard;

@@ -5,6 +5,7 @@
 //! `.npy` and Parquet. [`column`] says which column counts as the length. Rows may hold media beside their text ([`media`]): by a rule
 //! they become items of the encoder and tokens of the backbone.
 
+mod cell;
 pub mod column;
 mod error;
 mod histogram;

@@ -50,10 +50,12 @@ pub mod layers;
 mod ledger;
 mod own;
 mod plausible;
+mod refused;
 pub mod schemes;
 mod simumax;
 mod sniff;
 mod table;
+mod text;
 mod vidur_compute;
 mod vidur_network;
 mod vtrain;
@@ -158,7 +160,7 @@ pub struct Kinds {
 
 /// Reads a profile, whose format is recognised by its content.
 pub fn read(bytes: &[u8], hints: &Hints) -> Result<Profile, ProfileError> {
-    let text = sniff::text(bytes)?;
+    let text = text::text(bytes)?;
     match sniff::content(text)? {
         Content::Table(format, mut table) => {
             let mut ledger = Ledger::new(format);

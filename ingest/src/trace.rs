@@ -22,6 +22,7 @@ pub mod levels;
 mod messages;
 mod perfetto;
 mod report;
+mod scanned;
 mod table;
 mod totals;
 
@@ -34,8 +35,9 @@ pub use collective::Collective;
 pub use error::TraceError;
 pub use kind::Kind;
 pub use report::{Problem, Report};
-pub use table::{Counter, Distributed, Flow, Format, Group, Lane, Located, Process, Slices, Step, Trace, Transfer};
-pub use totals::Totals;
+pub use table::{
+    Counter, Distributed, Flow, Format, Group, Lane, Located, Process, Slices, Step, Totals, Trace, Transfer,
+};
 
 /// How much of a trace is read and kept. What goes beyond is refused or counted, never an allocation.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -160,6 +160,14 @@ impl TraceChart {
         plot_width(self.size.get_untracked().0)
     }
 
+    /// Shows the selection a third of the window wide.
+    pub(super) fn zoom_to_selection(self) {
+        if let Some(mark) = self.selected.get_untracked() {
+            let end = mark.start_ns.saturating_add(mark.extent_ns) as f64;
+            self.change(|_, extent| TimeWindow::around(mark.start_ns as f64, end, extent));
+        }
+    }
+
     /// Changes the shown stretch of time.
     pub(super) fn change(self, to: impl FnOnce(TimeWindow, u64) -> TimeWindow) {
         let before = self.window.get_untracked();

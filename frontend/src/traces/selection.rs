@@ -7,7 +7,7 @@ use leptos::task::spawn_local;
 
 use super::chart::TraceChart;
 use super::layout::{lane_name, process_name};
-use super::viewer::{times, title, zoom_to_selection};
+use super::words::{times, title};
 use crate::client::{self, Failure};
 use crate::format;
 use crate::gantt::time_text;
@@ -53,7 +53,7 @@ pub(super) fn SelectionPanel(chart: TraceChart) -> impl IntoView {
             <section class="card trace-selection" data-testid="trace-selection">
                 <header class="card-title">
                     <h2 class="trace-name">{title(&mark)}</h2>
-                    <button class="quiet" on:click=move |_| zoom_to_selection(chart)>"Zoom to it"</button>
+                    <button class="quiet" on:click=move |_| chart.zoom_to_selection()>"Zoom to it"</button>
                     <button class="quiet" aria-label="Select nothing" on:click=move |_| chart.selected.set(None)>"×"</button>
                 </header>
                 <p>{times(&mark)}</p>

@@ -13,6 +13,7 @@ use super::paint::{AXIS, HEADER};
 use super::palette::{LEGEND, colours};
 use super::search::SearchBar;
 use super::selection::SelectionPanel;
+use super::words::{spoken, times, title};
 use crate::format;
 use crate::gantt::gesture::{Motion, Press, Release};
 use crate::gantt::keys::{Command, Held, command};
@@ -143,28 +144,6 @@ fn Tooltip(chart: TraceChart) -> impl IntoView {
     }
 }
 
-/// Name of a slice, or how many there are.
-pub(super) fn title(mark: &Mark) -> String {
-    if mark.count == 1 {
-        return mark.name.clone();
-    }
-    format!("{} slices, the longest {}", format::count(u64::from(mark.count)), mark.name)
-}
-
-/// When and how long.
-pub(super) fn times(mark: &Mark) -> String {
-    let (start, end) = (mark.start_ns as f64, mark.start_ns.saturating_add(mark.extent_ns) as f64);
-    let range = time_text::range(start, end);
-    if mark.count == 1 {
-        return format!("{} · {} · {range}", mark.kind.title(), time_text::duration(mark.extent_ns as f64));
-    }
-    format!("mostly {} · together {} in {range}", mark.kind.title(), time_text::duration(mark.busy_ns as f64))
-}
-
-fn spoken(mark: &Mark) -> String {
-    format!("{}, {}", title(mark), times(mark))
-}
-
 fn watch_size(chart: TraceChart) {
     let observer = StoredValue::new_local(None::<SizeObserver>);
     Effect::new(move |_| {
@@ -203,7 +182,7 @@ fn key(chart: TraceChart, event: &KeyboardEvent) {
         Command::Pan(share) => chart.change(|window, extent| window.panned(window.width_ns() * share, extent)),
         Command::Fit => chart.change(|_, extent| TimeWindow::fit(extent)),
         Command::Clear => chart.selected.set(None),
-        Command::ZoomToSelection => zoom_to_selection(chart),
+        Command::ZoomToSelection => chart.zoom_to_selection(),
         Command::Walk(step) => walk(chart, step),
         Command::Search => {
             if let Some(field) = chart.search.get_untracked() {
@@ -228,14 +207,6 @@ fn fold(chart: TraceChart) {
             }
         }),
         None => chart.fold_all(),
-    }
-}
-
-/// Shows the selection a third of the window wide.
-pub(super) fn zoom_to_selection(chart: TraceChart) {
-    if let Some(mark) = chart.selected.get_untracked() {
-        let end = mark.start_ns.saturating_add(mark.extent_ns) as f64;
-        chart.change(|_, extent| TimeWindow::around(mark.start_ns as f64, end, extent));
     }
 }
 

@@ -6,10 +6,11 @@ use planner::data_aware::Preprocessing;
 use serde::Deserialize;
 use serde::de::{DeserializeSeed, Deserializer, Error, IgnoredAny, MapAccess, SeqAccess, Visitor};
 
+use super::cell::Cell;
 use super::column::{self, Choice, Column};
 use super::media::{Entries, Field as Medium, RowMedia};
 use super::number::Number;
-use super::rows::{Cell, ReadMedia, Rows};
+use super::rows::{ReadMedia, Rows};
 use super::{ImportError, Imported, MAX_ROWS, histogram};
 
 /// Reads one JSON document.

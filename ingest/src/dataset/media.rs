@@ -3,9 +3,9 @@
 use planner::data_aware::{ImageSize, Media, Preprocessing};
 use planner::workload::{Modality, ShapedItems};
 
+use super::cell::{Cell, clip};
 use super::column::{self, Column};
 use super::number::{self, Number};
-use super::rows::Cell;
 
 /// Most images of a row, and most clips.
 pub const MAX_ROW_ITEMS: usize = 10_000;
@@ -144,9 +144,7 @@ impl RowMedia {
         let number = match cell {
             Cell::Missing => return Ok(()),
             Cell::Number(number) => number,
-            Cell::Text(text) => {
-                number::read(text).ok_or_else(|| format!("{:?} is not a number", super::rows::clip(text)))?
-            }
+            Cell::Text(text) => number::read(text).ok_or_else(|| format!("{:?} is not a number", clip(text)))?,
             Cell::Other(what) => return Err(format!("{what} is not a number")),
         };
         let value = match number {

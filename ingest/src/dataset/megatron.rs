@@ -5,8 +5,9 @@
 //! sums of the lengths times the size of a token, which serves as a checksum; document starts are prefix sums of
 //! documents' sequences.
 
+use super::cell::Cell;
 use super::number::Number;
-use super::rows::{Cell, Rows};
+use super::rows::Rows;
 use super::{ImportError, Imported, MAX_ROWS};
 
 /// First bytes.

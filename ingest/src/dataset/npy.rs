@@ -3,8 +3,9 @@
 //! `0x93 "NUMPY" | major | minor | length of the header, u16 or from version 2 u32 | header | data`; the header is a
 //! Python dict such as `{'descr': '<i4', 'fortran_order': False, 'shape': (3,), }`.
 
+use super::cell::Cell;
 use super::number::Number;
-use super::rows::{Cell, Rows};
+use super::rows::Rows;
 use super::{ImportError, Imported, MAX_ROWS};
 
 /// First bytes.

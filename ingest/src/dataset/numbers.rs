@@ -1,6 +1,7 @@
 //! Plain numbers between white space or commas.
 
-use super::rows::{Cell, Rows};
+use super::cell::Cell;
+use super::rows::Rows;
 use super::{ImportError, Imported};
 
 /// Reads plain numbers.

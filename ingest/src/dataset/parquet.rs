@@ -12,10 +12,11 @@ mod thrift;
 
 use planner::data_aware::Preprocessing;
 
+use super::cell::Cell;
 use super::column::{self as choice, Choice, Column};
 use super::media::{self, RowMedia};
 use super::number::Number;
-use super::rows::{Cell, Rows};
+use super::rows::Rows;
 use super::{ImportError, Imported, MAX_ROWS};
 use footer::{Footer, Leaf};
 

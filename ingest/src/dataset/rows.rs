@@ -3,22 +3,10 @@
 use planner::data_aware::{Media, Preprocessing};
 use planner::workload::Dataset;
 
+use super::cell::{Cell, clip};
 use super::media::{self, MediaReport, Shaping};
 use super::number::{self, Number};
 use super::{ImportError, Imported, MAX_IMAGES, MAX_LENGTH, MAX_ROWS, Report};
-
-/// A value of a row.
-#[derive(Debug, Clone, Copy)]
-pub(super) enum Cell<'a> {
-    /// Text that may be a number.
-    Text(&'a str),
-    /// A number.
-    Number(Number),
-    /// Nothing.
-    Missing,
-    /// Something that is no number.
-    Other(&'static str),
-}
 
 /// Rows read so far.
 #[derive(Debug, Default)]
@@ -229,9 +217,4 @@ fn whole(number: Number, least: u32, most: u32, what: &str, place: &dyn Fn() -> 
             why: format!("is not a {what}: a {what} is a whole number from {least} to {most}"),
         }),
     }
-}
-
-/// A value short enough for a message.
-pub(super) fn clip(text: &str) -> String {
-    text.trim().chars().take(40).collect()
 }

@@ -3,10 +3,11 @@
 use csv::{ReaderBuilder, StringRecord, Trim};
 use planner::data_aware::Preprocessing;
 
+use super::cell::Cell;
 use super::column::{self, Choice, Column};
 use super::media::{self, RowMedia};
 use super::number;
-use super::rows::{Cell, Rows};
+use super::rows::Rows;
 use super::{ImportError, Imported};
 
 /// Reads a table. Its first line is a header when it holds a cell that is no number.

@@ -3,7 +3,7 @@
 
 use super::Limits;
 use super::point::{Memory, Named, Note, NoteKind, Point, RankTime, Source, Timer};
-use super::reading::{Draft, Reading};
+use super::reading::{Draft, Reading, Table};
 use super::steps::Mark;
 use super::text::{clip, leading_digits, number, time_us};
 
@@ -119,20 +119,6 @@ pub(super) fn validation(text: &str, limits: &Limits) -> Option<Reading> {
     let name = clip(&format!("loss at {}", title.trim()), limits.name_chars);
     let time_us = time_us(text);
     Some(Reading::Note(Note { kind: NoteKind::Validation, name, step, time_us, values, text: None }))
-}
-
-/// Which table of timers the next lines may belong to.
-#[derive(Debug, Clone, Default, PartialEq)]
-pub(super) enum Table {
-    /// None.
-    #[default]
-    None,
-    /// Least and most over the ranks.
-    MinMax,
-    /// Most over the ranks.
-    Max,
-    /// Every rank.
-    Ranks,
 }
 
 /// Timers of the rank that prints: `time (ms) | forward-compute: 247.63 | ...`.

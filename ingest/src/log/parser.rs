@@ -3,9 +3,9 @@
 use std::borrow::Cow;
 
 use super::lines::{Line, Lines};
-use super::megatron::{self, Table};
+use super::megatron;
 use super::point::{Point, Timer};
-use super::reading::Reading;
+use super::reading::{Reading, Table};
 use super::report::{Place, Report};
 use super::steps::Steps;
 use super::text::{without_colours, without_rank};

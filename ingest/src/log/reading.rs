@@ -1,7 +1,6 @@
 //! What a line was read as.
 
 use super::Limits;
-use super::megatron::Table;
 use super::point::{Memory, Note, Point, RankTime, Timer};
 use super::report::Report;
 use super::steps::Mark;
@@ -37,6 +36,20 @@ pub(super) enum Reading {
     Torn,
     /// A line that cannot be used, and why.
     Skipped(&'static str),
+}
+
+/// Which table of timers the next lines may belong to.
+#[derive(Debug, Clone, Default, PartialEq)]
+pub(super) enum Table {
+    /// None.
+    #[default]
+    None,
+    /// Least and most over the ranks.
+    MinMax,
+    /// Most over the ranks.
+    Max,
+    /// Every rank.
+    Ranks,
 }
 
 /// A point that is being filled.

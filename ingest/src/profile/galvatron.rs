@@ -10,7 +10,8 @@ use planner::cost::kernel::{Collective, Kernel, Operation};
 use planner::units::Seconds;
 
 use super::json::{Leaf, Pairs};
-use super::ledger::{Ledger, Refused};
+use super::ledger::Ledger;
+use super::refused::Refused;
 use super::{Format, Hints, Profile, ProfileError};
 
 const MEBIBYTE: f64 = 1_048_576.0;

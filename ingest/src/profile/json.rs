@@ -6,7 +6,7 @@ use std::marker::PhantomData;
 use serde::Deserialize;
 use serde::de::{Deserializer, IgnoredAny, MapAccess, SeqAccess, Visitor};
 
-use super::ledger::Refused;
+use super::refused::Refused;
 
 /// Keys and values of an object, as they stand in the file.
 #[derive(Debug)]

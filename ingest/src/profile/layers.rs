@@ -22,9 +22,9 @@ pub use tables::{LayerTable, LayerTables, tables};
 
 use serde::{Deserialize, Serialize};
 
-use super::ledger::Refused;
+use super::refused::Refused;
 use super::table::Table;
-use super::{Hints, MAX_VALUES, ProfileError, Refusal, sniff};
+use super::{Hints, MAX_VALUES, ProfileError, Refusal, text};
 
 /// Bytes of a MiB.
 const MEBIBYTE: f64 = 1_048_576.0;
@@ -166,7 +166,7 @@ pub struct Report {
 /// # Errors
 /// What the file is instead, or that none of its values can be used.
 pub fn read(bytes: &[u8], hints: &Hints) -> Result<LayerProfile, ProfileError> {
-    let text = sniff::text(bytes)?;
+    let text = text::text(bytes)?;
     let mut ledger;
     if text.trim_start().starts_with('{') {
         ledger = Ledger::new(Format::GalvatronTimes);

@@ -7,7 +7,8 @@ use planner::cost::kernel::{
 use planner::units::Seconds;
 
 use super::ProfileError;
-use super::ledger::{Ledger, Refused};
+use super::ledger::Ledger;
+use super::refused::Refused;
 use super::table::{Row, Table};
 
 /// Columns of times, and their unit in seconds.

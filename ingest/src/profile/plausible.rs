@@ -3,7 +3,7 @@
 use planner::calibration::Sample;
 use planner::cost::kernel::{Collective, Kernel, Operation};
 
-use super::ledger::Refused;
+use super::refused::Refused;
 
 /// Operations per second that no device reaches: the fastest of 2025 does 10,000 TFLOP/s with 4 bits.
 const MAX_FLOPS: f64 = 20_000e12;

@@ -25,9 +25,9 @@ use planner::training::ContextExchange;
 use serde_json::{Map, Value};
 
 use super::layers::{Report, of_a_layer};
-use super::ledger::Refused;
+use super::refused::Refused;
 use super::table::Table;
-use super::{MAX_VALUES, ProfileError, Refusal, sniff};
+use super::{MAX_VALUES, ProfileError, Refusal, text};
 
 /// What people call the format.
 pub const FORMAT: &str = "Planscope table of scheme times";
@@ -79,7 +79,7 @@ pub struct TimedScheme {
 
 /// Whether a file looks like this format and no other.
 pub fn is(bytes: &[u8]) -> bool {
-    let Ok(text) = sniff::text(bytes) else { return false };
+    let Ok(text) = text::text(bytes) else { return false };
     if text.trim_start().starts_with('{') {
         return text.contains("\"scheme_times\"");
     }
@@ -96,7 +96,7 @@ pub(super) fn is_header(header: &[String]) -> bool {
 /// # Errors
 /// What the file is instead, which column it lacks, or that none of its values can be used, with the first wrong places.
 pub fn read(bytes: &[u8]) -> Result<SchemeProfile, ProfileError> {
-    let text = sniff::text(bytes)?;
+    let text = text::text(bytes)?;
     let mut profile = SchemeProfile { timings: Vec::new(), report: Report::default() };
     if text.trim_start().starts_with('{') {
         json(text, &mut profile)?;

@@ -20,7 +20,8 @@ use planner::units::Seconds;
 use serde::Deserialize;
 
 use super::json::{Leaf, Pairs};
-use super::ledger::{Ledger, Refused};
+use super::ledger::Ledger;
+use super::refused::Refused;
 use super::{Format, Profile, ProfileError};
 
 /// Most of the peak that a kernel may seem to reach: clocks and roundings, not mistakes.

@@ -2,7 +2,7 @@
 
 use super::json::Keys;
 use super::table::Table;
-use super::{Format, MAX_BYTES, ProfileError, galvatron, schemes, vidur_compute};
+use super::{Format, ProfileError, galvatron, schemes, vidur_compute};
 
 /// What a file holds.
 pub(super) enum Content<'a> {
@@ -12,35 +12,6 @@ pub(super) enum Content<'a> {
     SimuMax,
     /// A Galvatron hardware profile.
     Galvatron,
-}
-
-/// First bytes of files that are uploaded by mistake.
-const MAGIC: [(&[u8], &str); 8] = [
-    (b"\x1f\x8b", "it looks like a gzip archive"),
-    (b"PK\x03\x04", "it looks like a zip archive or an office document"),
-    (b"\x28\xb5\x2f\xfd", "it looks like a zstd archive"),
-    (b"PAR1", "it looks like a Parquet file"),
-    (b"\x89PNG", "it looks like a PNG image"),
-    (b"%PDF", "it looks like a PDF document"),
-    (b"\xff\xfe", "it looks like UTF-16"),
-    (b"\xfe\xff", "it looks like UTF-16"),
-];
-
-/// The text of a file, without its byte order mark.
-pub(super) fn text(bytes: &[u8]) -> Result<&str, ProfileError> {
-    if bytes.len() > MAX_BYTES {
-        return Err(ProfileError::TooLarge { bytes: bytes.len() });
-    }
-    if let Some((_, detail)) = MAGIC.iter().find(|(magic, _)| bytes.starts_with(magic)) {
-        return Err(ProfileError::NotText { detail: (*detail).to_owned() });
-    }
-    let text = std::str::from_utf8(bytes)
-        .map_err(|error| ProfileError::NotText { detail: format!("byte {} is not", error.valid_up_to()) })?;
-    if let Some(at) = text.find('\0') {
-        return Err(ProfileError::NotText { detail: format!("byte {at} is zero") });
-    }
-    let text = text.strip_prefix('\u{feff}').unwrap_or(text);
-    if text.trim().is_empty() { Err(ProfileError::Empty) } else { Ok(text) }
 }
 
 /// The format of a text that is not empty.

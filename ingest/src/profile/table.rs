@@ -4,7 +4,7 @@ use csv::{Position, Reader, ReaderBuilder, StringRecord, Trim};
 use planner::units::Seconds;
 
 use super::ProfileError;
-use super::ledger::Refused;
+use super::refused::Refused;
 
 /// Largest size of a shape or message; beyond it `f64` no longer counts every whole number.
 const MAX_WHOLE: f64 = 1e15;

@@ -9,7 +9,8 @@ use planner::calibration::Sample;
 use planner::cost::kernel::{Format, Kernel, MatMul, Product, Streaming, StreamingClass};
 
 use super::ProfileError;
-use super::ledger::{Ledger, Refused};
+use super::ledger::Ledger;
+use super::refused::Refused;
 use super::table::{Row, Table};
 
 /// Columns that give the shapes.

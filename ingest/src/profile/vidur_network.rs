@@ -9,7 +9,8 @@ use planner::calibration::Sample;
 use planner::cost::kernel::{Collective, Kernel, Operation};
 
 use super::ProfileError;
-use super::ledger::{Ledger, Refused};
+use super::ledger::Ledger;
+use super::refused::Refused;
 use super::table::{Row, Table};
 
 const MILLISECOND: f64 = 1e-3;

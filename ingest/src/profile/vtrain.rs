@@ -8,8 +8,9 @@
 use planner::calibration::Sample;
 use planner::cost::kernel::{Collective, Kernel, Operation};
 
-use super::ledger::{Ledger, Refused};
+use super::ledger::Ledger;
 use super::plausible::bus_bytes;
+use super::refused::Refused;
 use super::table::{Row, Table};
 use super::{Hints, ProfileError};
 

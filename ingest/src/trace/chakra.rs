@@ -10,9 +10,9 @@ use std::borrow::Cow;
 use std::io::Read;
 
 use super::build::Builder;
-use super::chrome::finish_scan;
 use super::decimal::nanos;
 use super::messages::Messages;
+use super::scanned::finish_scan;
 use super::table::Format;
 use super::{Limits, Trace, TraceError};
 use crate::json::{Scanner, Token};

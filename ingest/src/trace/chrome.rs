@@ -10,6 +10,7 @@ use std::io::Read;
 use super::build::Builder;
 use super::decimal;
 use super::kind::Kind;
+use super::scanned::finish_scan;
 use super::table::Format;
 use super::{Limits, TimeUnit, Trace, TraceError, chakra};
 use crate::json::{Bounds, JsonError, Scanner, Token};
@@ -90,27 +91,6 @@ pub(super) fn read(source: impl Read, unit: TimeUnit, limits: &Limits) -> Result
         builder.report.assume("times are in microseconds, as the format says");
     }
     builder.finish(Format::Chrome)
-}
-
-/// What the scanner knows of the document goes into the report.
-pub(super) fn finish_scan<R: Read>(scanner: &Scanner<R>, builder: &mut Builder<'_>) {
-    let report = &mut builder.report;
-    report.bytes = scanner.offset();
-    report.cut = scanner.depth() > 0 || scanner.broken_off().is_some();
-    if let Some(detail) = scanner.broken_off() {
-        report.assume(&format!("the file breaks off after {} unpacked bytes ({detail})", report.bytes));
-    } else if report.cut {
-        report.assume("the document is not closed; every complete event was read");
-    }
-    let repairs = scanner.repairs();
-    if repairs.strings > 0 {
-        let (count, first) = (repairs.strings, repairs.first);
-        report.repaired += count;
-        report.assume(&format!("{count} texts were repaired: not UTF-8, or control characters; first at byte {first}"));
-    }
-    if repairs.cut > 0 {
-        report.assume(&format!("{} texts are longer than is kept and were cut", repairs.cut));
-    }
 }
 
 /// Reads events one after another.

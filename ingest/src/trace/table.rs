@@ -6,7 +6,6 @@ use super::action::Action;
 use super::collective::Collective;
 use super::kind::Kind;
 use super::report::Report;
-use super::totals::Totals;
 
 /// A format of traces.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
@@ -208,4 +207,27 @@ pub struct Group {
     pub size: Option<u32>,
     /// The ranks, where they are listed.
     pub ranks: Vec<u32>,
+}
+
+/// Where the time of a device went, in nanoseconds.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Totals {
+    /// Index of the process that stands for the device.
+    pub process: u32,
+    /// Its rank.
+    pub rank: Option<u32>,
+    /// From its first slice to its last end.
+    pub span_ns: u64,
+    /// While at least one kernel computed.
+    pub compute_ns: u64,
+    /// While at least one kernel communicated.
+    pub communication_ns: u64,
+    /// While both did.
+    pub overlapped_ns: u64,
+    /// While memory was copied or filled.
+    pub copy_ns: u64,
+    /// While the device did any of it.
+    pub busy_ns: u64,
+    /// While it did nothing.
+    pub idle_ns: u64,
 }

@@ -1,33 +1,9 @@
 //! Where the time of a device went, by the union of intervals: kernels of several streams overlap.
 
 use planner::timeline::covered::Covered;
-use serde::{Deserialize, Serialize};
 
 use super::kind::Kind;
-use super::table::{Lane, Process, Slices};
-
-/// Where the time of a device went, in nanoseconds.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Totals {
-    /// Index of the process that stands for the device.
-    pub process: u32,
-    /// Its rank.
-    pub rank: Option<u32>,
-    /// From its first slice to its last end.
-    pub span_ns: u64,
-    /// While at least one kernel computed.
-    pub compute_ns: u64,
-    /// While at least one kernel communicated.
-    pub communication_ns: u64,
-    /// While both did.
-    pub overlapped_ns: u64,
-    /// While memory was copied or filled.
-    pub copy_ns: u64,
-    /// While the device did any of it.
-    pub busy_ns: u64,
-    /// While it did nothing.
-    pub idle_ns: u64,
-}
+use super::table::{Lane, Process, Slices, Totals};
 
 /// The totals of every process that has slices of a device.
 pub(super) fn totals(processes: &[Process], lanes: &[Lane], slices: &Slices) -> Vec<Totals> {

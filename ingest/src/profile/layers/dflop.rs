@@ -4,7 +4,7 @@
 //! without attention.
 
 use super::super::table::{Row, Table};
-use super::super::{Hints, ProfileError, ledger::Refused};
+use super::super::{Hints, ProfileError, refused::Refused};
 use super::{Footprint, Format, Ledger, MEBIBYTE, Part, Purpose, Shape, Timing, bytes, seconds};
 
 /// Columns of memory.

@@ -3,7 +3,7 @@
 //! What was measured stands in the file's name: tensor-parallel degree, hidden size, heads, width of a head, width of the
 //! feed-forward, tokens, tokens that are decoded (of an encoder-decoder only), samples of a microbatch.
 
-use super::super::{Hints, ProfileError, ledger::Refused};
+use super::super::{Hints, ProfileError, refused::Refused};
 use super::{Footprint, Ledger, MEBIBYTE, Part, Purpose, Shape, Timing, bytes, seconds};
 
 /// What a key says.

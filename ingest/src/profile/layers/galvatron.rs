@@ -10,7 +10,7 @@ use serde::Deserialize;
 use serde::de::{Deserializer, IgnoredAny, MapAccess, SeqAccess, Visitor};
 
 use super::super::json::{Leaf, Pairs};
-use super::super::{ProfileError, ledger::Refused};
+use super::super::{ProfileError, refused::Refused};
 use super::{Footprint, Format, Ledger, MEBIBYTE, Part, Purpose, Shape, Timing, bytes, seconds};
 
 /// A value: a number, or those of a layout.
