@@ -8,7 +8,8 @@ RUN apt-get update \
 WORKDIR /build
 COPY . .
 RUN cargo xtask build --release \
-    && cargo build --release --locked --package planscope-server --bin planscope
+    && cargo build --release --locked --package planscope-server --bin planscope \
+    && strip --strip-debug target/release/planscope
 
 # What runs: the program and the pages, nothing to compile with, nobody's root.
 FROM debian:trixie-slim

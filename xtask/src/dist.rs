@@ -2,6 +2,8 @@
 
 use std::fmt::Write;
 use std::fs;
+use std::io::ErrorKind;
+use std::path::Path;
 use std::process::Command;
 
 use anyhow::{Context, Result, ensure};
@@ -18,7 +20,6 @@ pub(crate) fn run(workspace: &Workspace) -> Result<()> {
         .args(["build", "--release", "--locked", "--package", "planscope-server", "--bin", "planscope"])
         .args(["--features", "embedded-web"])
         .run()?;
-    let program = fs::read(workspace.at("target/release/planscope")).context("cannot read the built program")?;
     let folder = workspace.at("target/dist");
     fs::create_dir_all(&folder).with_context(|| format!("cannot make {}", folder.display()))?;
     let name = name(&host()?);
@@ -26,12 +27,28 @@ pub(crate) fn run(workspace: &Workspace) -> Result<()> {
     // Copied with its permissions, and whole or not at all.
     let passing = folder.join(format!(".{name}"));
     fs::copy(workspace.at("target/release/planscope"), &passing).context("cannot copy the program")?;
+    without_debug_tables(&passing)?;
+    let program = fs::read(&passing).context("cannot read the program")?;
     fs::rename(&passing, &path).with_context(|| format!("cannot write {}", path.display()))?;
     let sums = folder.join(format!("{name}.sha256"));
     fs::write(&sums, checksum_line(&program, &name)).with_context(|| format!("cannot write {}", sums.display()))?;
     let said = Command::new(&path).arg("--version").output().context("the program does not run")?;
     ensure!(said.status.success(), "the program does not say its version");
     println!("dist: {} ({:.1} MB) and {name}.sha256", path.display(), program.len() as f64 / 1e6);
+    Ok(())
+}
+
+/// Takes the tables for debuggers away, two thirds of the file; names of functions stay, for what a crash says.
+fn without_debug_tables(program: &Path) -> Result<()> {
+    match Command::new("strip").arg("--strip-debug").arg(program).status() {
+        Ok(status) => ensure!(status.success(), "strip cannot read the program"),
+        Err(error) if error.kind() == ErrorKind::NotFound => {
+            println!(
+                "dist: without strip (binutils) the program keeps its tables for debuggers, and is three times as large"
+            );
+        }
+        Err(error) => return Err(error).context("cannot run strip"),
+    }
     Ok(())
 }
 
