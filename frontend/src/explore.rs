@@ -273,6 +273,8 @@ impl Explore {
     fn plan_soon(&self) {
         let this = *self;
         let generation = self.next_generation();
+        // Nobody asks that question any more, and its worker is wanted for this one.
+        self.abandon_job();
         self.state.set(PlanState::Sending);
         let timer = set_timeout_with_handle(
             move || {

@@ -1,6 +1,6 @@
 //! Who watches planning from outside: progress, wall time and cancellation are the caller's business.
 
-use crate::host::{Alone, BatchClock, Unmeasured, Workers};
+use crate::host::{Alone, BatchClock, Unmeasured, Watch, Workers};
 use crate::scenario::PlannerKind;
 
 /// Watches planning.
@@ -49,4 +49,17 @@ pub struct Cancelled;
 /// Stops where the observer asks for it.
 pub(crate) fn go_on(observer: &dyn Observer) -> Result<(), Cancelled> {
     if observer.cancelled() { Err(Cancelled) } else { Ok(()) }
+}
+
+/// Ends a search when its observer asks for it. What was found by then is no answer: [`go_on`] stands behind it.
+pub(crate) struct UntilCancelled<'a>(pub &'a dyn Observer);
+
+impl Watch for UntilCancelled<'_> {
+    fn is_over(&self) -> bool {
+        self.0.cancelled()
+    }
+
+    fn seconds(&self) -> f64 {
+        0.0
+    }
 }

@@ -6,6 +6,7 @@
 use std::sync::Arc;
 
 use api::path;
+use api::planner::scenario::PlannerKind;
 use api::what_if::Unread;
 use js_sys::Promise;
 use leptos::prelude::*;
@@ -66,6 +67,19 @@ impl Explore {
         });
     }
 
+    /// The same where it asks for what the job is to find. A sketch may end: it is there long before the whole answer.
+    pub(super) fn abandon_whole_what_if(self) {
+        let searches = |planner: &serde_json::Value| {
+            planner.as_str().and_then(PlannerKind::from_id).is_some_and(PlannerKind::searches_rankings)
+        };
+        let is_sketched = self.scenario.with_untracked(|scenario| {
+            scenario["planners"].as_array().is_some_and(|planners| planners.iter().any(searches))
+        });
+        if !is_sketched {
+            self.abandon_what_if();
+        }
+    }
+
     fn ask(self) {
         let Some(abort) = Abort::new() else { return };
         let signal = abort.signal();
@@ -93,9 +107,12 @@ impl Explore {
         self.state.with_untracked(|state| matches!(state, PlanState::Sending))
     }
 
-    /// Whether the answer to a question of that generation, or one of the edits after it, may be shown.
+    /// Whether the answer to a question of that generation, or one of the edits after it, may be shown: until the whole answer is there.
     fn is_tried(self, generation: u64) -> bool {
-        self.is_trying() && generation <= self.generation.get_value() && self.opened.get_value() <= generation
+        let waits = self.state.with_untracked(|state| {
+            matches!(state, PlanState::Sending | PlanState::Queued | PlanState::Running { .. })
+        });
+        waits && generation <= self.generation.get_value() && self.opened.get_value() <= generation
     }
 
     /// Shows an answer, the charts a frame before words and figures, which take longer to read and to lay out; what is wrong with the fields is shown at the fields, anything else is left to the road that stores.

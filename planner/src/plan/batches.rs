@@ -18,16 +18,19 @@ pub(super) struct EachBatch<'a> {
 type Planned<T, E> = Result<Result<Vec<T>, E>, Cancelled>;
 
 impl EachBatch<'_> {
-    /// One after the other: what was planned for one counts for the next.
+    /// One after the other: what was planned for one counts for the next. Each may ask the observer whether to stop; what it came to
+    /// is dropped then.
     pub(super) fn in_turn<T, E>(
         self,
         observer: &mut dyn Observer,
-        mut plan: impl FnMut(usize, &PackedBatch, &dyn Workers) -> Result<T, E>,
+        mut plan: impl FnMut(usize, &PackedBatch, &dyn Observer) -> Result<T, E>,
     ) -> Planned<T, E> {
         let mut planned = Vec::with_capacity(self.batches.len());
         for (index, batch) in self.batches.iter().enumerate() {
             self.tell(observer, index)?;
-            match measured(observer.batch_clock(), index as u32, || plan(index, batch, observer.workers())) {
+            let own = measured(observer.batch_clock(), index as u32, || plan(index, batch, observer));
+            go_on(observer)?;
+            match own {
                 Ok(own) => planned.push(own),
                 Err(error) => return Ok(Err(error)),
             }

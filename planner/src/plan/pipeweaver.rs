@@ -18,8 +18,8 @@ use super::misfit::Misfit;
 use super::sizing::{Filling, LayoutSearch, Microbatches, Sized};
 use super::{IterationPlan, NoPlan, Plan, ReplicaPlan, replica};
 use crate::cost::{LayerTable, MicrobatchLoad, PipelineCosts, Pricing};
-use crate::host::{Alone, Workers};
-use crate::observer::{Cancelled, Observer};
+use crate::host::{Alone, Unwatched, Watch, Workers};
+use crate::observer::{Cancelled, Observer, UntilCancelled};
 use crate::outcome::{Layout, SolverStatus};
 use crate::scenario::{PlannerKind, Scenario};
 use crate::schedule::Schedule;
@@ -59,7 +59,7 @@ impl Filling for PipeWeaver {
     ) -> Result<(PipelineCosts, Schedule), Misfit> {
         let microbatches = assigned.iter().map(|&microbatch| batch.sequences[microbatch].clone()).collect();
         // Layouts are compared by what the first order of each gives.
-        let quick = Effort { rollouts: 0, stream: 0, workers: &Alone };
+        let quick = Effort { rollouts: 0, stream: 0, workers: &Alone, watch: &Unwatched };
         let step = self.step;
         let ordered = order(batch.scenario, batch.pricing, sized, (replica, batch.batch), microbatches, step, quick)?;
         Ok((ordered.costs, ordered.plan.schedule))
@@ -80,6 +80,7 @@ struct Effort<'a> {
     rollouts: u32,
     stream: u64,
     workers: &'a dyn Workers,
+    watch: &'a dyn Watch,
 }
 
 /// Chooses the layout on the sizing batch, then orders every batch of the run.
@@ -140,12 +141,17 @@ fn fill(
     observer: &mut dyn Observer,
 ) -> Result<Filled, Cancelled> {
     let each = EachBatch { kind, phase: "ordering batches", batches };
-    let fill = |index: usize, batch: &PackedBatch, workers: &dyn Workers| {
-        fill_batch(scenario, pricing, step, sized, (index, batch), workers)
+    let fill = |index: usize, batch: &PackedBatch, host: (&dyn Workers, &dyn Watch)| {
+        fill_batch(scenario, pricing, step, sized, (index, batch), host)
     };
     // A search has the workers to itself; without one, batches share them.
-    let searches = kind.searches_rankings() && scenario.search.rollouts > 0;
-    let filled = if searches { each.in_turn(observer, fill)? } else { each.side_by_side(observer, fill)? };
+    let filled = if kind.searches_rankings() && scenario.search.rollouts > 0 {
+        each.in_turn(observer, |index, batch, observer| {
+            fill(index, batch, (observer.workers(), &UntilCancelled(observer)))
+        })?
+    } else {
+        each.side_by_side(observer, |index, batch, workers| fill(index, batch, (workers, &Unwatched)))?
+    };
     Ok(filled.map(|filled| {
         let mut tally = Tally::default();
         let mut iterations = Vec::with_capacity(filled.len());
@@ -163,7 +169,7 @@ fn fill_batch(
     step: Step,
     sized: &Sized,
     (index, batch): (usize, &PackedBatch),
-    workers: &dyn Workers,
+    (workers, watch): (&dyn Workers, &dyn Watch),
 ) -> Result<(IterationPlan, Tally), Misfit> {
     let layout = sized.layout;
     let mut tally = Tally::default();
@@ -179,7 +185,7 @@ fn fill_batch(
         }
         let own = assigned.iter().map(|&microbatch| microbatches[microbatch].clone()).collect();
         let stream = index as u64 * u64::from(layout.data) + number as u64;
-        let effort = Effort { rollouts: scenario.search.rollouts, stream, workers };
+        let effort = Effort { rollouts: scenario.search.rollouts, stream, workers, watch };
         let ordered = order(scenario, pricing, sized, (number, batch), own, step, effort)?;
         tally.add(Tally::of(&ordered));
         replicas.push(ordered.plan.clone());

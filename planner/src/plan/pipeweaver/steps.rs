@@ -5,7 +5,6 @@ use super::tuning::Options;
 use super::{Effort, Tally};
 use crate::cost::partition::LayerRange;
 use crate::cost::{LayerStrategy, PipelineCosts, Pricing, StrategyMix, UniformTimes};
-use crate::host::Unwatched;
 use crate::plan::ReplicaPlan;
 use crate::plan::misfit::Misfit;
 use crate::plan::replica::{self, Cut, groups};
@@ -124,15 +123,18 @@ impl Asked<'_> {
     }
 
     fn search(&self, interleaving: &Interleaving<'_>) -> Ranked {
-        let Effort { rollouts, stream, workers } = self.effort;
+        let Effort { rollouts, stream, workers, watch } = self.effort;
         let budget = Budget { rollouts, seed: self.scenario.seed, stream: STREAM + stream };
-        ranking::search(interleaving, Strategy::MonteCarlo, Goal::Fastest, budget, workers, &Unwatched)
+        ranking::search(interleaving, Strategy::MonteCarlo, Goal::Fastest, budget, workers, watch)
     }
 
     /// Swaps on the critical path of the order of a ranking.
     fn swapped(&self, mut ordered: Ordered) -> Ordered {
         let limit = self.scenario.memory_limit();
-        let rollouts = self.effort.rollouts;
+        let Effort { rollouts, watch, .. } = self.effort;
+        if watch.is_over() {
+            return ordered;
+        }
         if let Some(found) = swapped(&ordered.plan.schedule, &ordered.costs, limit, rollouts) {
             ordered.swapped = Some((ordered.end, found.end));
             (ordered.plan.schedule, ordered.end) = (found.schedule, found.end);
