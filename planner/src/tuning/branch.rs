@@ -233,7 +233,7 @@ mod tests {
 
     fn enumerated(problem: &TuningProblem, gap: f64) -> (Option<Nanos>, Enumeration) {
         // Prices of a few rounds only, so that there is something left to enumerate.
-        let relaxation = Relaxation::tighten(problem, &mut None, 0.5);
+        let relaxation = Relaxation::tighten(problem, Vec::new(), &mut None, 0.5);
         let mut found = None;
         let enumeration = enumerate(problem, &relaxation, &mut found, gap, usize::MAX);
         (found.map(|found| found.time()), enumeration)
@@ -263,7 +263,7 @@ mod tests {
         #[test]
         fn following_few_at_a_time_bounds_all(problem in problems(), width in 1_usize..6) {
             prop_assume!(problem.leanest().iter().all(|&held| held <= problem.room));
-            let relaxation = Relaxation::tighten(&problem, &mut None, 0.5);
+            let relaxation = Relaxation::tighten(&problem, Vec::new(), &mut None, 0.5);
             let mut found = None;
             let enumeration = enumerate(&problem, &relaxation, &mut found, 0.0, width);
             if let Some(best) = best(&problem) {

@@ -1,6 +1,6 @@
 //! A choice that fits, by changing one pair at a time.
 
-use super::problem::TuningProblem;
+use super::problem::{PairCost, TuningProblem};
 use crate::units::Nanos;
 
 /// A choice and what it holds.
@@ -63,10 +63,15 @@ impl<'a> Trial<'a> {
     pub(super) fn repair_and_improve(&mut self) -> bool {
         // A change lowers the worst instant, but with transient memory may raise another one, and so on in a circle.
         let most = self.problem.pairs.iter().map(Vec::len).sum::<usize>();
+        let mut unbounded: Vec<Option<Change>> = Vec::new();
         for _ in 0..most {
             let Some((instant, over)) = self.worst() else { break };
-            let Some(change) = self.best_relief(instant, over) else { return false };
+            if unbounded.is_empty() {
+                unbounded = (0..self.choice.len()).map(|pair| self.unbounded_relief(pair)).collect();
+            }
+            let Some(change) = self.best_relief(instant, over, &unbounded) else { return false };
             self.make(change.pair, change.candidate);
+            unbounded[change.pair] = self.unbounded_relief(change.pair);
         }
         if !self.fits() {
             return false;
@@ -82,21 +87,45 @@ impl<'a> Trial<'a> {
         Some((instant, most - self.problem.room))
     }
 
-    fn best_relief(&self, instant: usize, over: u64) -> Option<Change> {
+    /// The change of a pair held at an instant that pays best while `over` bytes are too many; the first of equals.
+    fn best_relief(&self, instant: usize, over: u64, unbounded: &[Option<Change>]) -> Option<Change> {
         let mut best: Option<Change> = None;
-        for (pair, costs) in self.problem.pairs.iter().enumerate() {
-            let span = self.problem.spans[pair];
+        for (pair, &span) in self.problem.spans.iter().enumerate() {
             if !span.instants().contains(&instant) {
                 continue;
             }
-            let current = &costs[usize::from(self.choice[pair])];
-            for (candidate, cost) in (0..=u8::MAX).zip(costs) {
-                let saved = current.at(instant, span).saturating_sub(cost.at(instant, span)).min(over);
-                let lost = cost.time.saturating_sub(current.time).get();
-                let change = Change { pair, candidate, saved, lost };
-                if saved > 0 && best.is_none_or(|best| change.pays_better_than(best)) {
-                    best = Some(change);
-                }
+            let has_transient = span.releases && instant == span.last;
+            let change = match unbounded[pair] {
+                // What pays best for any number of bytes does so for no fewer than it saves.
+                Some(change) if !has_transient && change.saved <= over => Some(change),
+                None if !has_transient => None,
+                _ => self.relief(pair, over, |cost| cost.at(instant, span)),
+            };
+            if let Some(change) = change
+                && best.is_none_or(|best| change.pays_better_than(best))
+            {
+                best = Some(change);
+            }
+        }
+        best
+    }
+
+    /// The change of one pair that pays best where only its memory counts, however much is too much.
+    fn unbounded_relief(&self, pair: usize) -> Option<Change> {
+        self.relief(pair, u64::MAX, |cost| cost.memory.get())
+    }
+
+    /// The change of one pair that pays best while `over` of what `held` counts are too many; the first of equals.
+    fn relief(&self, pair: usize, over: u64, held: impl Fn(&PairCost) -> u64) -> Option<Change> {
+        let costs = &self.problem.pairs[pair];
+        let current = &costs[usize::from(self.choice[pair])];
+        let mut best: Option<Change> = None;
+        for (candidate, cost) in (0..=u8::MAX).zip(costs) {
+            let saved = held(current).saturating_sub(held(cost)).min(over);
+            let lost = cost.time.saturating_sub(current.time).get();
+            let change = Change { pair, candidate, saved, lost };
+            if saved > 0 && best.is_none_or(|best| change.pays_better_than(best)) {
+                best = Some(change);
             }
         }
         best
@@ -187,6 +216,25 @@ mod tests {
             if fits {
                 prop_assert!(problem.fits(trial.choice()));
                 prop_assert!(Some(trial.time()) >= best(&problem));
+            }
+        }
+
+        /// What is remembered of every pair leads to the change that looking at all candidates would.
+        #[test]
+        fn remembered_changes_pick_as_looking_anew_does(problem in problems()) {
+            let mut trial = Trial::fastest(&problem);
+            for _ in 0..problem.pairs.iter().map(Vec::len).sum::<usize>() {
+                let Some((instant, over)) = trial.worst() else { break };
+                let remembered: Vec<_> = (0..problem.pairs()).map(|pair| trial.unbounded_relief(pair)).collect();
+                let picked = trial.best_relief(instant, over, &remembered);
+                let held = (0..problem.pairs()).filter(|&pair| problem.spans[pair].instants().contains(&instant));
+                let anew = held
+                    .filter_map(|pair| trial.relief(pair, over, |cost| cost.at(instant, problem.spans[pair])))
+                    .reduce(|best, change| if change.pays_better_than(best) { change } else { best });
+                let named = |change: Change| (change.pair, change.candidate);
+                prop_assert_eq!(picked.map(named), anew.map(named));
+                let Some(change) = picked else { break };
+                trial.make(change.pair, change.candidate);
             }
         }
 

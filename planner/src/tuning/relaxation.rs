@@ -37,8 +37,13 @@ pub(super) struct Relaxation {
 
 impl Relaxation {
     /// Raises the bound, and makes the choices met on the way fit, until both are within `gap` of each other or the
-    /// bound no longer rises.
-    pub(super) fn tighten<'a>(problem: &'a TuningProblem, best: &mut Option<Trial<'a>>, gap: f64) -> Self {
+    /// bound no longer rises. `repaired` is the choice that `best` was made from.
+    pub(super) fn tighten<'a>(
+        problem: &'a TuningProblem,
+        mut repaired: Vec<u8>,
+        best: &mut Option<Trial<'a>>,
+        gap: f64,
+    ) -> Self {
         let columns = Columns::of(problem);
         let mut prices = vec![0.0; problem.instants.len()];
         let mut choice = vec![0; problem.pairs()];
@@ -57,7 +62,8 @@ impl Relaxation {
                     waited = 0;
                 }
             }
-            if round % REPAIR_EVERY == 0 || (better && round < REPAIR_EVERY) {
+            if (round % REPAIR_EVERY == 0 || (better && round < REPAIR_EVERY)) && choice != repaired {
+                repaired.clone_from(&choice);
                 let mut trial = Trial::of(problem, choice.clone());
                 if trial.repair_and_improve() && best.as_ref().is_none_or(|best| trial.time() < best.time()) {
                     *best = Some(trial);
@@ -216,7 +222,7 @@ mod tests {
         let pairs = vec![vec![cost(10, 10, 0), cost(14, 2, 0)]; 2];
         for (room, bound) in [(20, 20), (16, 22), (12, 24), (8, 26), (4, 28)] {
             let problem = problem(pairs.clone(), "F0 F1 B0 B1", room);
-            let relaxation = Relaxation::tighten(&problem, &mut None, 0.0);
+            let relaxation = Relaxation::tighten(&problem, Vec::new(), &mut None, 0.0);
             assert_eq!(relaxation.bound().get(), bound, "{room}");
         }
     }
@@ -225,7 +231,7 @@ mod tests {
         #[test]
         fn no_choice_is_better_than_the_bound(problem in problems()) {
             let mut found = None;
-            let relaxation = Relaxation::tighten(&problem, &mut found, 0.0);
+            let relaxation = Relaxation::tighten(&problem, Vec::new(), &mut found, 0.0);
             if let Some(best) = best(&problem) {
                 prop_assert!(relaxation.bound() <= best, "{:?} {best:?}", relaxation.bound());
             }

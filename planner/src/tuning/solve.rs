@@ -127,8 +127,9 @@ pub fn solve(problem: &TuningProblem, settings: &Settings) -> Result<Tuning, Inf
     let gap = if settings.gap.is_finite() { settings.gap.clamp(0.0, 1.0) } else { 0.0 };
     possible(problem)?;
     let mut trial = Trial::fastest(problem);
+    let fastest = trial.choice().to_vec();
     let mut best = trial.repair_and_improve().then_some(trial);
-    let relaxation = Relaxation::tighten(problem, &mut best, gap);
+    let relaxation = Relaxation::tighten(problem, fastest, &mut best, gap);
     let mut state = State { bound: relaxation.bound(), solver: Solver::Lagrangian, nodes: 0, impossible: false };
     if settings.solver >= Solver::BranchAndBound && state.is_open(best.as_ref(), gap) {
         let width = settings.nodes / problem.pairs().max(1) as u64;

@@ -3,6 +3,7 @@
 use super::swaps::swapped;
 use super::tuning::Options;
 use super::{Effort, Tally};
+use crate::compare::lower_bound;
 use crate::cost::partition::LayerRange;
 use crate::cost::{LayerStrategy, PipelineCosts, Pricing, StrategyMix, UniformTimes};
 use crate::plan::ReplicaPlan;
@@ -225,7 +226,12 @@ impl Asked<'_> {
             let pressed = options.pressed(&lean, pressure);
             let Ok(interleaving) = self.interleaving(&pressed, &groups) else { continue };
             let natural = Priorities::natural(interleaving.groups());
-            plan.schedule = interleave(&interleaving, &natural).schedule;
+            let schedule = interleave(&interleaving, &natural).schedule;
+            if schedule == plan.schedule {
+                // The same order gets the same layers.
+                continue;
+            }
+            plan.schedule = schedule;
             plan.mixes = options.choose(&plan.schedule, &lean, limit)?;
             let timed = self.costs(&plan);
             let ordered = Self::finished(plan.clone(), timed.clone(), None)?;
@@ -246,6 +252,9 @@ impl Asked<'_> {
             options.choose(schedule, &lean, limit)
         })?;
         // Where the settings recompute little already, their own order can be the best.
+        if lower_bound(&untuned) >= tuned.end {
+            return Ok(tuned);
+        }
         match self.ordered(ReplicaPlan { mixes: Vec::new(), ..plan }, Step::Ranking) {
             Ok(ordered) if ordered.end < tuned.end => Ok(ordered),
             _ => Ok(tuned),

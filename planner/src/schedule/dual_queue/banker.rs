@@ -13,6 +13,8 @@ pub(super) struct Banker {
     family: Vec<u32>,
     /// By family and rank: held now.
     held: Vec<u64>,
+    /// By rank: held now by all families together.
+    lent: Vec<u64>,
     /// By family and rank: forwards that have not run.
     needed: Vec<u64>,
     /// Families that have begun and not ended, with the cells whose backward has not run.
@@ -28,6 +30,7 @@ impl Banker {
         let mut banker = Self {
             ranks,
             held: vec![0; count * ranks],
+            lent: vec![0; ranks],
             needed: vec![0; count * ranks],
             in_flight: Vec::new(),
             left: vec![0; count],
@@ -59,29 +62,28 @@ impl Banker {
         if self.has_plenty(caps[rank].get(), borrower, rank, bytes) {
             return true;
         }
-        let mut free: Vec<u64> = caps.iter().map(|cap| cap.get()).collect();
-        for &family in &self.in_flight {
-            for (rank, free) in free.iter_mut().enumerate() {
-                *free = free.saturating_sub(self.held[family as usize * self.ranks + rank]);
-            }
-        }
-        if free[rank] < bytes {
+        let unlent = |on: usize| caps[on].get().saturating_sub(self.lent[on]);
+        let Some(left) = unlent(rank).checked_sub(bytes) else { return false };
+        let free = |on: usize| if on == rank { left } else { unlent(on) };
+        let at = |family: u32, rank: usize| family as usize * self.ranks + rank;
+        let more = |family: u32, on: usize| if family == borrower && on == rank { bytes } else { 0 };
+        let needs = |family: u32, on: usize| self.needed[at(family, on)] - more(family, on);
+        // Mostly nobody could finish first, which needs no list to find out.
+        let is_first = |family: u32| (0..self.ranks).all(|on| needs(family, on) <= free(on));
+        if !is_first(borrower) && !self.in_flight.iter().any(|&family| is_first(family)) {
             return false;
         }
-        free[rank] -= bytes;
+        let mut free: Vec<u64> = (0..self.ranks).map(free).collect();
         let mut open: Vec<u32> = self.in_flight.clone();
         if !open.contains(&borrower) {
             open.push(borrower);
         }
         while !open.is_empty() {
-            let at = |family: u32, rank: usize| family as usize * self.ranks + rank;
-            let lent = |family: u32, on: usize| if family == borrower && on == rank { bytes } else { 0 };
-            let can_finish =
-                |&family: &u32| (0..self.ranks).all(|on| self.needed[at(family, on)] - lent(family, on) <= free[on]);
+            let can_finish = |&family: &u32| (0..self.ranks).all(|on| needs(family, on) <= free[on]);
             let Some(place) = open.iter().position(can_finish) else { return false };
             let family = open.swap_remove(place);
             for (on, free) in free.iter_mut().enumerate() {
-                *free += self.held[at(family, on)] + lent(family, on);
+                *free += self.held[at(family, on)] + more(family, on);
             }
         }
         true
@@ -91,8 +93,7 @@ impl Banker {
     /// order in which everybody could finish is good for the other ranks, which nothing changes, and any is for this.
     fn has_plenty(&self, cap: u64, borrower: u32, rank: usize, bytes: u64) -> bool {
         let at = |family: u32| family as usize * self.ranks + rank;
-        let held: u64 = self.in_flight.iter().map(|&family| self.held[at(family)]).sum();
-        let Some(free) = cap.checked_sub(held + bytes) else { return false };
+        let Some(free) = cap.checked_sub(self.lent[rank] + bytes) else { return false };
         self.needed[at(borrower)] - bytes <= free
             && self.in_flight.iter().all(|&family| self.needed[at(family)] <= free)
     }
@@ -105,11 +106,13 @@ impl Banker {
         let place = family as usize * self.ranks + rank;
         self.needed[place] -= bytes;
         self.held[place] += bytes;
+        self.lent[rank] += bytes;
     }
 
     pub(super) fn backward(&mut self, microbatch: usize, rank: usize, bytes: u64) {
         let family = self.family[microbatch];
         self.held[family as usize * self.ranks + rank] -= bytes;
+        self.lent[rank] -= bytes;
         self.left[family as usize] -= 1;
         if self.left[family as usize] == 0 {
             self.in_flight.retain(|&other| other != family);

@@ -165,9 +165,13 @@ impl<'a> Walk<'a> {
         };
         let may_run = self.may_run(rank, held, banker);
         let Rank { forwards, backwards, .. } = &self.ranks[rank];
-        match (forwards.has(&may_run), backwards.has(|_| true)) {
-            (true, true) => return Some(Next { start: free, forward: !was_forward }),
-            (true, false) => return Some(Next { start: free, forward: true }),
+        let backward = backwards.has(|_| true);
+        if backward && was_forward {
+            // Its turn, whether a forward may run or not.
+            return Some(Next { start: free, forward: false });
+        }
+        match (forwards.has(&may_run), backward) {
+            (true, _) => return Some(Next { start: free, forward: true }),
             (false, true) => return Some(Next { start: free, forward: false }),
             (false, false) => {}
         }
