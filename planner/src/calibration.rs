@@ -14,7 +14,7 @@ pub use lengths::{LengthFit, LengthTiming};
 pub use residuals::{PartResiduals, Residual, residuals};
 pub use sample::Sample;
 
-use crate::cluster::{Cluster, Curves, LinkCurve};
+use crate::cluster::{Cluster, Curves};
 use crate::cost::kernel::{Format, Kernel, Operation, StreamingClass};
 use parts::Part;
 
@@ -65,8 +65,6 @@ pub struct PartReport {
 pub fn fit(cluster: &Cluster, samples: &[Sample], source: &str) -> Fitted {
     let mut cluster = cluster.clone();
     let mut curves = cluster.device.curves.take().unwrap_or_else(Curves::generic);
-    // What a network's measurements say of a link is a curve of its own.
-    cluster.intra_node.curve.get_or_insert(LinkCurve::GENERIC);
     // What an earlier fit said of parts that these samples do not touch stays.
     let before = std::mem::take(&mut curves.calibration);
     curves.calibration = crate::cluster::Calibration {

@@ -237,6 +237,10 @@ fn check(configuration: &Configuration) -> Result<(), Inconsistent> {
         if !module.heads.is_multiple_of(tensor) {
             return refuse(format!("TP {tensor} does not divide the {} heads of {}", module.heads, module.name));
         }
+        if !module.kv_heads.is_multiple_of(tensor) {
+            let (shared, name) = (module.kv_heads, &module.name);
+            return refuse(format!("TP {tensor} does not divide the {shared} key-value heads of {name}"));
+        }
         if training.context_exchange == ContextExchange::AllToAll && !module.trades_heads(tensor, context) {
             let (heads, shared) = (module.heads, module.kv_heads);
             return refuse(format!(

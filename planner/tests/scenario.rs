@@ -1,7 +1,10 @@
 //! What scenarios are, what they are not, and who they are.
 
-use planner::scenario::validate::NoDatasets;
+use std::sync::Arc;
+
+use planner::scenario::validate::{Datasets, NoDatasets};
 use planner::scenario::{FieldError, ValidScenario, parse};
+use planner::workload::Dataset;
 use serde_json::{Value, json};
 
 const EXAMPLE: &str = include_str!("../../examples/llama-2-7b-long-documents.json");
@@ -125,6 +128,32 @@ fn distributions_must_make_sense() {
     }
     let missing = json!({ "kind": "dataset", "id": "nowhere" });
     assert_eq!(changed(&[("/workload/samples", missing)]).unwrap_err()[0].pointer, "/workload/samples/id");
+}
+
+/// The one dataset that there is.
+struct Only(Dataset);
+
+impl Datasets for Only {
+    fn dataset(&self, _: &str) -> Option<Arc<Dataset>> {
+        Some(Arc::new(self.0.clone()))
+    }
+}
+
+/// A clip of sound has 750 tokens, so samples with one need a longer context; samples of text alone do not.
+#[test]
+fn text_alone_needs_no_room_for_an_item() {
+    let mut value: Value = serde_json::from_str(EXAMPLE).unwrap();
+    value["model"] = json!({ "preset": "qwen2-audio-7b" });
+    value["workload"]["context_length"] = json!(512);
+    value["workload"]["samples"] = json!({ "kind": "dataset", "id": "mine" });
+    let scenario = || parse(&value.to_string()).unwrap();
+    let rows = |images| Dataset::Rows { text_tokens: vec![100, 200], images, shaped: None };
+    for text in [rows(Vec::new()), rows(vec![0, 0]), Dataset::Histogram { edges: vec![1.0, 9.0], counts: vec![2.0] }] {
+        let valid = ValidScenario::new(scenario(), &Only(text));
+        assert!(valid.is_ok(), "{:?}", valid.err());
+    }
+    let errors = ValidScenario::new(scenario(), &Only(rows(vec![0, 1]))).unwrap_err();
+    assert!(errors[0].detail.contains("one image of 750 tokens"), "{errors:?}");
 }
 
 /// Every fraction must come back from its text bit for bit.

@@ -46,8 +46,9 @@ fn passes(schedule: &Schedule, costs: &PipelineCosts, limit: Bytes) -> Result<()
             prop_assert!(timeline.end_ns(span - 1) <= timeline.start_ns[span], "spans of a lane never overlap");
         }
     }
+    prop_assert_eq!(timeline.critical_path.first().map(|&first| timeline.start_ns[first as usize]), Some(0));
     for pair in timeline.critical_path.windows(2) {
-        prop_assert!(timeline.end_ns(pair[0] as usize) <= timeline.start_ns[pair[1] as usize]);
+        prop_assert_eq!(timeline.end_ns(pair[0] as usize), timeline.start_ns[pair[1] as usize], "no hole in the path");
     }
     let peak = |rank: usize| *timeline.memory[rank].bytes.iter().max().unwrap();
     prop_assert!(

@@ -83,6 +83,9 @@ impl Degrees {
         if !module.heads.is_multiple_of(tensor) {
             return refuse(TP, format!("{tensor} does not divide {} heads", module.heads));
         }
+        if !module.kv_heads.is_multiple_of(tensor) {
+            return refuse(TP, format!("{tensor} does not divide {} key-value heads", module.kv_heads));
+        }
         if pipeline > module.layers {
             return refuse(PP, format!("{pipeline} exceeds {} layers", module.layers));
         }

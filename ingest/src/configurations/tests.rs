@@ -137,8 +137,9 @@ fn a_preset_fills_what_the_row_leaves_open() {
 
 #[test]
 fn what_cannot_be_is_told_by_column_and_value() {
-    let cases: [(&[(&str, &str)], &str); 25] = [
+    let cases: [(&[(&str, &str)], &str); 26] = [
         (&[("tp", "3"), ("heads", "32")], "tp: 3 does not divide 32 heads"),
+        (&[("tp", "8"), ("heads", "32"), ("kv_heads", "4")], "tp: 8 does not divide 4 key-value heads"),
         (&[("microbatch", "two")], "microbatch: \"two\" is not a whole number"),
         (&[("pp", "1.5")], "pp: \"1.5\" is not a whole number"),
         (&[("pp", "0")], "pp: 0 is not in 1 to 1048576"),

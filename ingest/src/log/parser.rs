@@ -168,6 +168,10 @@ impl Reader {
         if has("SamplesPerSec=") {
             return deepspeed::timer(text, limits);
         }
+        // Strings of a JSON line may hold what a dict of Python begins with.
+        if text.trim_start().starts_with("{\"") {
+            return json_lines::step(text, limits);
+        }
         if has("{'") {
             return hugging_face::dict(text, limits);
         }

@@ -340,6 +340,11 @@ fn weights_and_biases() {
     let text = "{\"_step\":7,\"_runtime\":12.5,\"_timestamp\":1700000012.5,\"train/loss\":2.5,\"grad_norm\":NaN,\"note\":\"a\"}\n{\"_step\":8,\"train/loss\":2.25}\n";
     let points = read(text).points;
     assert_eq!((points[0].step, points[0].loss, points[0].time_us), (7, Some(2.5), Some(1_700_000_012_500_000)));
+    // What stands in its strings is none of its figures, even where it looks like another format's.
+    let quoting =
+        read("{\"_step\":7,\"loss\":2.5,\"cfg\":\"{'lr': 1e-4}\"}\n{\"_step\":8,\"note\":\"{'loss': 1}\"}\n").points;
+    let seen: Vec<_> = quoting.iter().map(|point| (point.source, point.step, point.loss)).collect();
+    assert_eq!(seen, [(Source::JsonLines, 7, Some(2.5)), (Source::JsonLines, 8, None)]);
     assert_eq!((points[0].not_finite.len(), other(&points[0], "_runtime")), (1, Some(12.5)));
     let panel =
         "\"Step\",\"a - train/loss\",\"a - train/loss__MIN\",\"b - train/loss\"\n1,2.5,2.4,\n2,,,3.5\nx,1,1,1\n";

@@ -4,7 +4,7 @@ use super::costs::{ACTIVATION_BYTES, BenchCosts, Clock, UNIT_NS, activation_byte
 use super::measure::Run;
 use super::question::{ImportedTable, ScheduleQuestion};
 use super::report::{ANSWER_SCHEMA, EntryOutcome, Refusal, ScheduleAnswer, ScheduleEntry, ScheduleReport};
-use super::validate::ValidQuestion;
+use super::validate::{LONGEST_NS, ValidQuestion};
 use crate::check::check_run;
 use crate::schedule::csv::{CellAddress, CellWait, Refused, describe_deadlock, read};
 use crate::schedule::{Schedule, ScheduleError, ScheduleKind, Shape, automatic};
@@ -99,6 +99,13 @@ impl Bench<'_> {
             return Err(Refusal::because(detail));
         }
         let mut bench = costs(self.question, self.clock, imported.flows).map_err(Refusal::because)?;
+        // The question bounds its own schedules; a table brings cells of its own.
+        if self.longest_ns(&bench) > LONGEST_NS {
+            let most = LONGEST_NS / UNIT_NS as f64;
+            return Err(Refusal::because(format!(
+                "all its actions together may last longer than {most}; take a larger unit"
+            )));
+        }
         let (ranks, microbatches) = (self.question.ranks, self.question.microbatches);
         if (schedule.ranks(), schedule.microbatches) != (ranks as usize, microbatches as usize) {
             notes.push(format!(
@@ -108,6 +115,14 @@ impl Bench<'_> {
             ));
         }
         self.run(&schedule, &mut bench, None, notes)
+    }
+
+    /// All actions and sends, one after the other.
+    fn longest_ns(&self, bench: &BenchCosts) -> f64 {
+        let costs = &bench.costs;
+        let columns =
+            [&costs.forward, &costs.input_grad, &costs.weight_grad, &costs.send_forward, &costs.send_backward];
+        columns.into_iter().flatten().map(|time| time.get() as f64).sum::<f64>() * self.clock.step_ns as f64
     }
 
     fn run(

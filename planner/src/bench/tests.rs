@@ -112,6 +112,32 @@ fn an_overlapped_pair_takes_the_time_that_is_given() {
     assert_eq!((timeline.makespan_ns, timeline.memory[0].peak_bytes), (24_000_000, 5_000_000));
 }
 
+/// What an overlapped pair makes is there when both are done, so that is what lets the next start: the path has no holes.
+#[test]
+fn what_waits_for_an_overlapped_pair_waits_for_its_end() {
+    for communication in [0.0, 0.25] {
+        let times =
+            json!({"forward": 1, "input_grad": 1, "weight_grad": 1, "overlapped": 2.5, "communication": communication});
+        for report in reports(json!({"microbatches": 10, "times": times, "kinds": ["dual_pipe", "dual_pipe_v"]})) {
+            let timeline = report.timeline;
+            assert_eq!(timeline.start_ns[timeline.critical_path[0] as usize], 0);
+            for pair in timeline.critical_path.windows(2) {
+                assert_eq!(timeline.end_ns(pair[0] as usize), timeline.start_ns[pair[1] as usize]);
+            }
+        }
+    }
+}
+
+/// 1e9 units are a day and a half of milliseconds: ten times as long is no time that counts in whole nanoseconds.
+#[test]
+fn a_table_that_lasts_too_long_is_refused_as_such() {
+    let cells = |kind: char| (0..10).map(|microbatch| format!("0{kind}{microbatch}")).collect::<Vec<_>>().join(",");
+    let table = json!([{"name": "long", "csv": format!("{},{}\n", cells('F'), cells('B'))}]);
+    let times = json!({"forward": 1e9, "input_grad": 0, "weight_grad": 0});
+    let refused = refusals(json!({"ranks": 1, "microbatches": 10, "times": times, "kinds": [], "imported": table}));
+    assert!(refused[0].detail.contains("larger unit"), "{}", refused[0].detail);
+}
+
 /// Half of an activation is kept for W: rank 1 of ZB-H1 with two ranks holds one whole and the half of the one before.
 #[test]
 fn a_split_backward_gives_back_in_two_parts() {

@@ -18,7 +18,7 @@ const CHUNKS: u32 = 64;
 /// Longest time and largest activation, in the question's units.
 const LARGEST: f64 = 1e9;
 /// Longest sum of all times, in ns: browsers count exactly up to 2^53.
-const LONGEST_NS: f64 = 9e15;
+pub(super) const LONGEST_NS: f64 = 9e15;
 /// Most tables, and characters of a table's name.
 const TABLES: usize = 16;
 const NAME: usize = 200;

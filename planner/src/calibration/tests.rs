@@ -37,6 +37,17 @@ fn a_device_that_follows_the_curves_is_found_again() {
     assert_eq!(fitted, again, "a fit is deterministic");
 }
 
+/// A link that no timing speaks of is as it was, with a curve of its own or without one.
+#[test]
+fn what_was_not_measured_stays() {
+    let mut without = cluster("h100").unwrap();
+    without.intra_node = crate::cluster::Link { latency_us: 3.0, curve: None, ..without.intra_node };
+    let rates = Rates::of(&without.device);
+    let samples: Vec<Sample> =
+        products().into_iter().map(|kernel| Sample { kernel, time: rates.time(&kernel) }).collect();
+    assert_eq!(fit(&without, &samples, "made up").cluster.intra_node, without.intra_node);
+}
+
 #[test]
 fn collectives_of_a_node_are_found_again_and_those_across_nodes_left_out() {
     let mut truth = cluster("a100-80gb").unwrap();

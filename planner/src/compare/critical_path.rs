@@ -17,7 +17,7 @@ pub fn shares(timeline: &Timeline, costs: &PipelineCosts) -> CriticalPathShares 
         let duration = timeline.duration_ns[span];
         covered += duration;
         // Only actions stand at a cell; what follows them names no microbatch.
-        let cell = || costs.cell(timeline.stage[span] as usize, timeline.microbatch[span] as usize);
+        let cell = || cell(timeline, costs, span);
         let inside = match SpanKind::from_index(timeline.kind[span]) {
             Some(SpanKind::SendForward | SpanKind::SendBackward | SpanKind::GradientSync) => duration,
             Some(SpanKind::Optimizer) => {
@@ -37,4 +37,48 @@ pub fn shares(timeline: &Timeline, costs: &PipelineCosts) -> CriticalPathShares 
     shares.communication /= whole;
     shares.optimizer /= whole;
     shares
+}
+
+/// The cell of an action. All ranks of a gang show the one stage that there is, so theirs is found by the rank.
+fn cell(timeline: &Timeline, costs: &PipelineCosts, span: usize) -> usize {
+    let (flows, microbatch) = (&costs.flows, timeline.microbatch[span] as usize);
+    if flows.gang_of(microbatch).is_none() {
+        return costs.cell(timeline.stage[span] as usize, microbatch);
+    }
+    let rank = timeline.rank_of(span);
+    let mut cells = flows.stages_of(microbatch).zip(flows.cells_of(microbatch));
+    let own = cells.find(|&(stage, _)| costs.rank_of(stage) == rank);
+    own.expect("a span of a gang stands on a lane of one of its ranks").1
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::cost::UniformTimes;
+    use crate::flow::{Flows, Gathered};
+    use crate::schedule::{Action, Schedule};
+    use crate::simulate::{StepEnd, assemble, execute};
+    use crate::units::Nanos;
+
+    /// An item on both ranks, 30 of whose forward is communication, then one on rank 0 alone with none: 30 of 600.
+    #[test]
+    fn every_item_of_a_group_brings_its_own_communication() {
+        let item = |ranks: &[u32], gang| Gathered { ranks: ranks.to_vec(), gang };
+        let flows = Flows::together(2, &[item(&[0, 1], 0), item(&[0], 1)]).unwrap();
+        let unit = Nanos::new(100);
+        let times = UniformTimes { forward: unit, input_grad: unit, weight_grad: unit, communication: Nanos::ZERO };
+        let mut costs = PipelineCosts::uniform_over(flows, times);
+        for cell in costs.flows.cells_of(0) {
+            costs.exposed_forward[cell] = Nanos::new(30);
+        }
+        let [both, alone] = [0, 1].map(|item| costs.flows.stages_of(item));
+        let of = |stage: usize, item: usize| [Action::forward(stage, item), Action::backward(stage, item)];
+        let ([f0, b0], [f1, b1], [f2, b2]) = (of(both.start, 0), of(both.start + 1, 0), of(alone.start, 1));
+        let orders = vec![vec![f0, f2, b2, b0], vec![f1, b1]];
+        let schedule = Schedule { stages: costs.stages(), microbatches: 2, orders };
+        let execution = execute(&schedule, &costs).unwrap();
+        let timeline = assemble(&schedule, &execution, &costs, &StepEnd::of(2, std::iter::once(&execution)));
+        let shares = shares(&timeline, &costs);
+        assert!((shares.communication - 30.0 / 600.0).abs() < 1e-12, "{shares:?}");
+    }
 }

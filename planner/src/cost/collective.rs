@@ -27,7 +27,7 @@ impl Group {
         // group has only the common divisor's share of its members on a node.
         let block = u64::from(size) * u64::from(stride);
         let node = u64::from(cluster.devices_per_node);
-        let across = size > 1 && !node.is_multiple_of(block);
+        let across = size > 1 && cluster.nodes > 1 && !node.is_multiple_of(block);
         let members = if across { common_divisor(block, node) / u64::from(stride) } else { u64::from(size) };
         Self::spread(cluster, size, (members as u32).clamp(1, size.max(1)))
     }
@@ -172,6 +172,14 @@ mod tests {
         let inside = Group::placed(&nodes(3), 4, 1).all_reduce(1e9);
         let straddling = Group::placed(&nodes(3), 6, 1).all_reduce(1e9);
         assert!(straddling.secs() > 4.0 * inside.secs());
+    }
+
+    /// Whoever has one node alone has no network to pay for, however its devices are shared out: three replicas of two.
+    #[test]
+    fn groups_of_one_node_stay_in_it() {
+        let (three, six) = (Group::placed(&nodes(1), 3, 2), Group::placed(&nodes(1), 6, 1));
+        assert_eq!(three, Group::spread(&nodes(1), 3, 3));
+        assert_eq!(six, Group::spread(&nodes(1), 6, 6));
     }
 
     #[test]

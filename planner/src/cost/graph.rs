@@ -57,6 +57,8 @@ pub struct Operator {
     pub beside: Option<u16>,
     /// Part of the attention core, which selective recomputation repeats.
     pub core: bool,
+    /// Nobody needs it but gradients of weights, whatever phase it runs in.
+    pub for_weights: bool,
 }
 
 /// A node that takes memory.
@@ -262,7 +264,7 @@ impl Builder {
     ) -> u16 {
         let index = self.graph.operators.len() as u16;
         debug_assert!(usize::from(index) + 1 < MOST_OPERATORS, "raise MOST_OPERATORS");
-        self.graph.operators.push(Operator { name, phase, kernel, span, beside, core: self.core });
+        self.graph.operators.push(Operator { name, phase, kernel, span, beside, core: self.core, for_weights: false });
         for tensor in reads {
             self.graph.tensors[usize::from(tensor.0)].last_read = Some(index);
         }

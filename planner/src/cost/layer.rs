@@ -187,10 +187,10 @@ impl Backward {
     const WHOLE: Self = Self { inputs: true, weights: true };
     const NONE: Self = Self { inputs: false, weights: false };
 
-    const fn runs(self, phase: Phase) -> bool {
-        match phase {
+    const fn runs(self, operator: &Operator) -> bool {
+        match operator.phase {
             Phase::Forward => true,
-            Phase::InputGrad => self.inputs,
+            Phase::InputGrad => self.inputs && (self.weights || !operator.for_weights),
             Phase::WeightGrad => self.weights,
         }
     }
@@ -297,7 +297,7 @@ impl<'a> LayerModel<'a> {
         }
         let shape = Shape::new(self.module, self.training, self.t, load);
         let graph = build(&shape);
-        let taken = self.taken(&shape, &graph);
+        let taken = self.taken(&shape, &graph, backward);
         let stretches = stretches(self, &shape, &graph, &taken);
         if backward == Backward::NONE {
             // Nothing is kept for a backward that does not come.
@@ -337,12 +337,14 @@ impl<'a> LayerModel<'a> {
     }
 
     /// What the operators of a graph take, as predicted or as the user says; of collectives, what is not hidden.
-    fn taken(&self, shape: &Shape<'_>, graph: &OperatorGraph) -> Vec<Taken> {
+    fn taken(&self, shape: &Shape<'_>, graph: &OperatorGraph, backward: Backward) -> Vec<Taken> {
         let mut taken: Vec<Taken> = Vec::with_capacity(graph.operators.len());
         for operator in &graph.operators {
             let alone = self.overrides.operator(shape, operator, self.predicted(operator));
             taken.push(if matches!(operator.kernel, Kernel::Collective(_)) {
-                let stands = match operator.beside {
+                // What does not run hides nothing.
+                let beside_which = operator.beside.filter(|&other| backward.runs(&graph.operators[usize::from(other)]));
+                let stands = match beside_which {
                     Some(other) => beside(alone, taken[usize::from(other)].time),
                     None if operator.span == Span::Tensor => alone * (1.0 - self.training.tensor_overlap),
                     None => alone,
@@ -370,7 +372,7 @@ impl<'a> LayerModel<'a> {
     ) -> LayerCost {
         let mut cost = LayerCost::default();
         for (index, (operator, taken)) in graph.operators.iter().zip(taken).enumerate() {
-            if !backward.runs(operator.phase) {
+            if !backward.runs(operator) {
                 continue;
             }
             let again = graph.repeats(index, repeat);
@@ -419,3 +421,6 @@ fn beside(collective: Seconds, operator: Seconds) -> Seconds {
     let together = collective.min(operator);
     Seconds::from_secs((collective - operator).max(0.0) + together * (OVERLAP_SLOWDOWN - 1.0))
 }
+
+#[cfg(test)]
+mod tests;

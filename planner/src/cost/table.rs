@@ -59,17 +59,32 @@ pub struct Place {
 struct Parameters {
     dense: f64,
     expert: f64,
-    /// Not trained: weights alone, replicated as dense ones are.
+    /// Not trained: weights alone.
     frozen: f64,
+    /// Experts that are not trained: weights alone, with the replicas of experts.
+    frozen_expert: f64,
 }
 
 impl Parameters {
     fn and(self, other: Self) -> Self {
-        Self { dense: self.dense + other.dense, expert: self.expert + other.expert, frozen: self.frozen + other.frozen }
+        Self {
+            dense: self.dense + other.dense,
+            expert: self.expert + other.expert,
+            frozen: self.frozen + other.frozen,
+            frozen_expert: self.frozen_expert + other.frozen_expert,
+        }
+    }
+
+    fn trained(self) -> f64 {
+        self.dense + self.expert
+    }
+
+    fn untrained(self) -> f64 {
+        self.frozen + self.frozen_expert
     }
 
     fn total(self) -> f64 {
-        self.dense + self.expert + self.frozen
+        self.trained() + self.untrained()
     }
 }
 
@@ -145,8 +160,9 @@ impl<'a> LayerTable<'a> {
             let sum = |of: fn(StateBytes) -> f64| {
                 Bytes::from_f64(parameters.dense * of(dense) + parameters.expert * of(expert))
             };
+            let frozen = parameters.frozen * dense.weights + parameters.frozen_expert * expert.weights;
             StateMemory {
-                weights: sum(|bytes| bytes.weights) + Bytes::from_f64(parameters.frozen * dense.weights),
+                weights: sum(|bytes| bytes.weights) + Bytes::from_f64(frozen),
                 gradients: sum(|bytes| bytes.gradients),
                 optimizer: sum(|bytes| bytes.optimizer),
             }
@@ -200,20 +216,17 @@ impl<'a> LayerTable<'a> {
         let expert = layers * module.expert_parameters();
         let dense = layers * module.layer_parameters() - expert + input + output;
         let tensor = f64::from(self.tensor);
+        let experts = expert as f64 / tensor / f64::from(self.training.expert_parallel);
         if module.frozen {
             let trained = if module.has_projection() { output } else { 0 };
-            let experts = expert as f64 / tensor / f64::from(self.training.expert_parallel);
             return Parameters {
                 dense: trained as f64 / tensor,
-                expert: 0.0,
-                frozen: (dense - trained) as f64 / tensor + experts,
+                frozen: (dense - trained) as f64 / tensor,
+                frozen_expert: experts,
+                ..Parameters::default()
             };
         }
-        Parameters {
-            dense: dense as f64 / tensor,
-            expert: expert as f64 / tensor / f64::from(self.training.expert_parallel),
-            frozen: 0.0,
-        }
+        Parameters { dense: dense as f64 / tensor, expert: experts, ..Parameters::default() }
     }
 
     fn embedding_parameters(&self, module: usize) -> u64 {
@@ -427,7 +440,8 @@ impl<'a> LayerTable<'a> {
         let parameters = self.ranges_parameters(ranges);
         let of = |group: &Group, count: f64| (group.all_gather(width * count), group.reduce_scatter(gradient * count));
         let (dense, expert) = (of(&dense_group, parameters.dense), of(&expert_group, parameters.expert));
-        let frozen = dense_group.all_gather(width * parameters.frozen);
+        let frozen = dense_group.all_gather(width * parameters.frozen)
+            + expert_group.all_gather(width * parameters.frozen_expert);
         (dense.0 + expert.0 + frozen, dense.1 + expert.1)
     }
 
@@ -439,8 +453,7 @@ impl<'a> LayerTable<'a> {
         }
         let layer = |range: &LayerRange| {
             let parameters = self.parameters_of(range.module, 1, (0, 0));
-            let trained = parameters.dense + parameters.expert;
-            2.0 * self.training.width() * parameters.total() + self.training.gradients.bytes() * trained
+            2.0 * self.training.width() * parameters.total() + self.training.gradients.bytes() * parameters.trained()
         };
         ranges.iter().map(layer).fold(0.0, f64::max)
     }

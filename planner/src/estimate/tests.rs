@@ -70,6 +70,8 @@ fn what_cannot_be_is_refused_by_name() {
         estimate(&configuration).unwrap_err().to_string()
     };
     assert!(refused(|c| c.layout.data = 2).contains("is not 32 devices"));
+    let shared = refused(|c| c.model.modules[0].kv_heads = 4);
+    assert!(shared.contains("TP 8 does not divide the 4 key-value heads"), "{shared}");
     assert!(refused(|c| c.layout.chunks = 30).contains("exceeds the 96 layers"));
     assert!(refused(|c| c.training.precision = Precision::Fp8).contains("no fp8"));
     assert!(refused(|c| c.global_batch = 0).contains("at least 1"));

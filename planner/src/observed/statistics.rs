@@ -1,5 +1,7 @@
 //! Robust statistics of the steps of a run.
 
+use std::collections::BTreeMap;
+
 /// A step further from the median than so many median absolute deviations stands apart.
 const FAR: f64 = 5.0;
 /// Least deviation that is counted with, as a share of the median: clocks and prints blur no less, and a run whose steps repeat to
@@ -92,23 +94,27 @@ pub fn median(values: &[f64]) -> Option<f64> {
 /// too slow; of all others those stand apart that are more than five median absolute deviations from the median.
 pub fn sift(steps: &[Step]) -> Sifted {
     let mut sifted = Sifted::default();
-    let mut names: Vec<u32> = Vec::new();
-    for step in steps {
-        if !names.contains(&step.segment) {
-            names.push(step.segment);
-        }
+    // In the order in which the parts begin; of each the places of its steps.
+    let mut parts: Vec<(u32, Vec<usize>)> = Vec::new();
+    let mut known: BTreeMap<u32, usize> = BTreeMap::new();
+    for (index, step) in steps.iter().enumerate() {
+        let part = *known.entry(step.segment).or_insert_with(|| {
+            parts.push((step.segment, Vec::new()));
+            parts.len() - 1
+        });
+        parts[part].1.push(index);
     }
-    for segment in names {
-        let own = || steps.iter().enumerate().filter(move |(_, step)| step.segment == segment);
-        let timed: Vec<(usize, f64)> = own().filter_map(|(index, step)| Some((index, step.time()?))).collect();
+    for (segment, own) in parts {
+        let timed: Vec<(usize, f64)> = own.iter().filter_map(|&index| Some((index, steps[index].time()?))).collect();
         let before = sifted.kept.len();
         sort_out(&timed, &mut sifted);
         let kept: Vec<f64> = sifted.kept[before..].iter().filter_map(|&index| steps[index].time()).collect();
+        let numbers = || own.iter().map(|&index| steps[index].step);
         sifted.segments.push(Segment {
             segment,
-            first_step: own().map(|(_, step)| step.step).min().unwrap_or(0),
-            last_step: own().map(|(_, step)| step.step).max().unwrap_or(0),
-            points: own().count() as u64,
+            first_step: numbers().min().unwrap_or(0),
+            last_step: numbers().max().unwrap_or(0),
+            points: own.len() as u64,
             median_s: median(&kept),
         });
     }

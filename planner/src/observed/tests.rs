@@ -52,6 +52,15 @@ fn warm_up_lasts_as_long_as_steps_are_slow_and_a_restart_warms_up_again() {
     assert_eq!(parts, [(0, 1, 11, 11), (1, 8, 11, 4)]);
 }
 
+/// A log that goes back at every other line opens a part with each; a hundred thousand of them are looked at once.
+#[test]
+fn as_many_parts_as_steps_are_sifted_at_once() {
+    let all: Vec<Step> = (0..100_000).map(|part| Step { segment: part, step: 7, seconds: Some(1.0) }).collect();
+    let sifted = sift(&all);
+    assert_eq!((sifted.kept.len(), sifted.segments.len()), (100_000, 100_000));
+    assert_eq!(sifted.segments[99_999].segment, 99_999);
+}
+
 #[test]
 fn little_is_not_made_out_of_less() {
     assert_eq!(sift(&[]), Sifted::default());

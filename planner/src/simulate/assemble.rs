@@ -153,7 +153,7 @@ impl Builder<'_> {
                 if action.kind == ActionKind::WeightGrad {
                     continue;
                 }
-                let computed = next + place as u32;
+                let computed = next + end_place(order, place) as u32;
                 let mut delivered = computed;
                 let send = self.send(action);
                 if send > Nanos::ZERO {
@@ -196,7 +196,7 @@ impl Builder<'_> {
             let bound_by = match self.execution.bound_by[rank][place] {
                 Start::Begin => NO_SPAN,
                 Start::Rank => first + place as u32 - 1,
-                Start::Input => self.input_span(action),
+                Start::Input => self.last_input(&self.schedule.orders[rank], place),
             };
             let kind = match action.kind {
                 ActionKind::Forward => SpanKind::Forward,
@@ -224,6 +224,13 @@ impl Builder<'_> {
             at += duration;
         }
         self.timeline.lane_offsets.push(self.timeline.len() as u32);
+    }
+
+    /// The span that delivered the latest input of what starts there: two that overlap wait for the inputs of both.
+    fn last_input(&self, order: &[Action], place: usize) -> u32 {
+        let waiting = &order[place..=end_place(order, place)];
+        let inputs = waiting.iter().map(|&action| self.input_span(action)).filter(|&span| span != NO_SPAN);
+        inputs.max_by_key(|&span| self.ready[span as usize]).unwrap_or(NO_SPAN)
     }
 
     /// The span that delivered the latest of an action's inputs.
@@ -265,7 +272,8 @@ impl Builder<'_> {
                 continue;
             }
             let start = self.execution.send_start[rank][place];
-            let waited_for_stream = previous != NO_SPAN && start > self.execution.end[rank][place];
+            let order = &self.schedule.orders[rank];
+            let waited_for_stream = previous != NO_SPAN && start > self.execution.end[rank][end_place(order, place)];
             let bound_by = if waited_for_stream { previous } else { self.producer[self.slot(action)].0 };
             debug_assert!(start >= free, "sends of a rank follow each other");
             let kind = if action.kind == ActionKind::Forward { SpanKind::SendForward } else { SpanKind::SendBackward };
@@ -275,6 +283,11 @@ impl Builder<'_> {
         }
         self.timeline.lane_offsets.push(self.timeline.len() as u32);
     }
+}
+
+/// The place at whose end the result of an action is there: of two that overlap, when both are done.
+fn end_place(order: &[Action], place: usize) -> usize {
+    if order[place].with_next && place + 1 < order.len() { place + 1 } else { place }
 }
 
 /// From the span that ends last back along what let each start.

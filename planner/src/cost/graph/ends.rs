@@ -31,7 +31,7 @@ pub fn input(shape: &Shape<'_>) -> OperatorGraph {
         let bytes = 2.0 * shape.stream() + n * h / shape.split();
         graph.run("embedding dropout", Phase::WeightGrad, stream(StreamingClass::Elementwise, bytes), &[mask]);
     }
-    super::transformer::gather(&mut graph, shape, n, Phase::WeightGrad, None);
+    super::transformer::gather(&mut graph, shape, n, Phase::InputGrad, None);
     for (index, &product) in products.iter().enumerate().rev() {
         // The second of two convolutions reads what the first made; the first reads the items themselves.
         if index > 0 {
@@ -103,7 +103,7 @@ pub fn output(shape: &Shape<'_>) -> OperatorGraph {
         let beside = shape.training.overlapped_backward;
         let at = graph.run("output head", Phase::InputGrad, input_grad(head), &[gradient]);
         graph.makes("gradient", w * n * h);
-        super::transformer::gather(&mut graph, shape, n, Phase::InputGrad, beside.then_some(at));
+        super::transformer::gather_again(&mut graph, shape, n, beside.then_some(at));
         let at = graph.run("output head", Phase::WeightGrad, weight_grad(head), &[normed, gradient]);
         super::transformer::reduce(&mut graph, shape, n, Phase::InputGrad, beside.then_some(at));
     }

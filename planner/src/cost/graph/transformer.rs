@@ -118,6 +118,15 @@ pub(super) fn gather(graph: &mut Builder, shape: &Shape<'_>, rows: f64, phase: P
     }
 }
 
+/// For the gradient of a column-parallel product's weights its input is gathered once more, beside the operator `beside`.
+pub(super) fn gather_again(graph: &mut Builder, shape: &Shape<'_>, rows: f64, beside: Option<u16>) {
+    let before = graph.graph.operators.len();
+    gather(graph, shape, rows, Phase::InputGrad, beside);
+    for operator in &mut graph.graph.operators[before..] {
+        operator.for_weights = true;
+    }
+}
+
 /// Behind a row-parallel product the partial sums are added up.
 pub(super) fn reduce(graph: &mut Builder, shape: &Shape<'_>, rows: f64, phase: Phase, beside: Option<u16>) {
     let bytes = shape.w * rows * shape.h();
@@ -139,7 +148,7 @@ pub(super) fn column_backward(
     let at = graph.run(name, Phase::InputGrad, input_grad(forward), &[gradient]);
     let rows = forward.batch * forward.m;
     let result = graph.makes("gradient", shape.w * rows * shape.h());
-    gather(graph, shape, rows, Phase::InputGrad, beside.then_some(at));
+    gather_again(graph, shape, rows, beside.then_some(at));
     let at = weight_gradient(graph, shape, name, forward, &[input, gradient]);
     reduce(graph, shape, rows, Phase::InputGrad, beside.then_some(at));
     result

@@ -26,7 +26,7 @@ impl LayerTable<'_> {
     /// appendix C.1.
     pub fn disaggregated(&self, partition: &Partition, place: Place, devices: u32) -> Disaggregated {
         // Trained, and frozen.
-        let of_rank = |parameters: Parameters| (parameters.dense + parameters.expert, parameters.frozen);
+        let of_rank = |parameters: Parameters| (parameters.trained(), parameters.untrained());
         let own: Vec<(f64, f64)> = self.rank_parameters(partition, place).into_iter().map(of_rank).collect();
         let parameters = own.iter().map(|(trained, _)| trained).sum::<f64>() * f64::from(self.tensor);
         let share = parameters / f64::from(devices);

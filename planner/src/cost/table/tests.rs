@@ -104,3 +104,26 @@ fn layers_weigh_what_a_stage_of_them_takes() {
         });
     }
 }
+
+/// Eight devices share the experts of Mixtral 8x7B, one of eight a layer each: what a device holds of them no other does, so ZeRO-3
+/// divides it by nothing, trained or frozen. What is dense it divides by eight.
+#[test]
+fn frozen_experts_have_the_replicas_of_experts() {
+    let cluster = cluster("h100").unwrap();
+    let training = Training { zero: Some(3), expert_parallel: 8, ..Training::default() };
+    let weights = |frozen: bool| {
+        let mut model = model("mixtral-8x7b").unwrap();
+        model.modules[0].frozen = frozen;
+        let table = LayerTable::new(&model, &cluster, &training, 1, &[]);
+        let range = LayerRange { module: 0, first: 0, end: model.modules[0].layers };
+        let partition = Partition { stages: vec![vec![range]], placement: Placement::Cyclic };
+        let place = Place { pipeline: 1, data: 8, replica: 0 };
+        (table.state_memory(&partition, place)[0].weights, model)
+    };
+    let ((frozen, model), (trained, _)) = (weights(true), weights(false));
+    let module = &model.modules[0];
+    let experts = u64::from(module.layers) * module.expert_parameters();
+    let dense = model.parameters() - experts;
+    assert!(frozen.get().abs_diff((experts + dense) / 8 * 2) < 1000, "{frozen:?}");
+    assert!(frozen.get().abs_diff(trained.get()) < 1000, "{frozen:?} {trained:?}");
+}

@@ -48,7 +48,7 @@ impl<'a> Sources<'a> {
     /// Checks the samples of a workload.
     pub(super) fn check(&mut self, samples: &SampleSource, at: &str, context_length: u32) {
         let (per_image, per_clip) = (self.model.tokens_per_image(), self.model.tokens_per_clip());
-        let draws = drawn(samples);
+        let draws = self.drawn(samples);
         // Images are clips of sound to a model that reads nothing else.
         let image = if self.model.images().is_some() { per_image } else { per_clip };
         for (draws, tokens, what) in [(draws.images, image, "image"), (draws.audio_clips, per_clip, "clip of sound")] {
@@ -193,6 +193,34 @@ impl<'a> Sources<'a> {
         }
     }
 
+    /// What a source may draw beside text, as items of the model's own length: those of a dataset that a rule has read have lengths
+    /// of theirs.
+    fn drawn(&self, samples: &SampleSource) -> Draws {
+        let clips = |clips: &Option<Distribution>| clips.as_ref().is_some_and(|clips| !clips.is_zero());
+        match samples {
+            SampleSource::Drawn { images, audio_clips, .. } => {
+                Draws { images: !images.is_zero(), audio_clips: clips(audio_clips) }
+            }
+            SampleSource::Dataset { id, images, audio_clips, .. } => {
+                let own = || {
+                    let dataset = self.datasets.dataset(id);
+                    dataset.is_some_and(|dataset| dataset.shaped().is_none() && has_images(&dataset))
+                };
+                let images = images.as_ref().map_or_else(own, |images| !images.is_zero());
+                Draws { images, audio_clips: clips(audio_clips) }
+            }
+            SampleSource::Mixture { parts } => {
+                parts.iter().map(|part| self.drawn(&part.source)).fold(Draws::default(), |one, other| Draws {
+                    images: one.images || other.images,
+                    audio_clips: one.audio_clips || other.audio_clips,
+                })
+            }
+            SampleSource::Phases { source, images, .. } => {
+                Draws { images: images.iter().any(|point| point.max > 0), ..self.drawn(source) }
+            }
+        }
+    }
+
     /// Where sound is all that a model reads beside text, images are clips of sound.
     fn reads_images(&self) -> bool {
         self.model.images().is_some() || self.model.sound().is_some()
@@ -204,27 +232,6 @@ impl<'a> Sources<'a> {
 struct Draws {
     images: bool,
     audio_clips: bool,
-}
-
-fn drawn(samples: &SampleSource) -> Draws {
-    let clips = |clips: &Option<Distribution>| clips.as_ref().is_some_and(|clips| !clips.is_zero());
-    match samples {
-        SampleSource::Drawn { images, audio_clips, .. } => {
-            Draws { images: !images.is_zero(), audio_clips: clips(audio_clips) }
-        }
-        SampleSource::Dataset { images, audio_clips, .. } => {
-            Draws { images: images.as_ref().is_none_or(|images| !images.is_zero()), audio_clips: clips(audio_clips) }
-        }
-        SampleSource::Mixture { parts } => {
-            parts.iter().map(|part| drawn(&part.source)).fold(Draws::default(), |one, other| Draws {
-                images: one.images || other.images,
-                audio_clips: one.audio_clips || other.audio_clips,
-            })
-        }
-        SampleSource::Phases { source, images, .. } => {
-            Draws { images: images.iter().any(|point| point.max > 0), ..drawn(source) }
-        }
-    }
 }
 
 fn has_images(dataset: &Dataset) -> bool {
