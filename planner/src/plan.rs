@@ -152,12 +152,17 @@ pub struct NoPlan {
 
 /// Why a layout was chosen, in words.
 fn fastest(layout: Layout, sequences: usize, failed_later: u32) -> String {
-    let but = match failed_later {
+    let but = failed(failed_later);
+    format!("{}: the fastest on a representative batch of {sequences} sequences{but}.", describe(layout))
+}
+
+/// What is said of layouts that were faster on the sizing batch and failed on a judged one.
+fn failed(failed_later: u32) -> String {
+    match failed_later {
         0 => String::new(),
         1 => "; one faster layout failed on a batch of the run".to_owned(),
         more => format!("; {more} faster layouts failed on a batch of the run"),
-    };
-    format!("{}: the fastest on a representative batch of {sequences} sequences{but}.", describe(layout))
+    }
 }
 
 /// Degrees as people write them.

@@ -10,7 +10,7 @@ mod report;
 use super::batches::EachBatch;
 use super::groups::{self, SequenceGroup};
 use super::runs::{Tried, fits};
-use super::{IterationPlan, NoPlan, Plan, ReplicaPlan, measured_layers};
+use super::{IterationPlan, NoPlan, Plan, ReplicaPlan, failed, measured_layers};
 use crate::context_groups::{
     AllowedDegrees, BatchPlan, DegreeRule, Effort, GroupError, GroupPool, GroupProblem, Grouping, Load, Sequence,
     megatron_balanced, place, plan as plan_groups, static_degrees, static_plan,
@@ -46,7 +46,8 @@ struct Setting<'a> {
     tokens_per_rank: u64,
 }
 
-/// Chooses TP on the sizing batch, and for static planners the degree too; then plans every batch.
+/// Chooses TP on the sizing batch, and for static planners the degree too; then plans every batch. A TP that fails there gives
+/// way to the next best.
 pub(crate) fn plan(
     scenario: &Scenario,
     pricing: &Pricing<'_>,
@@ -60,70 +61,57 @@ pub(crate) fn plan(
     }
     let mut search = Search::default();
     let longest = longest(batches);
-    let mut best: Option<(f64, Setting<'_>)> = None;
+    let mut sized: Vec<(f64, Setting<'_>)> = Vec::new();
     let mut binding = None;
     for tensor in tensor_degrees(scenario) {
         go_on(observer)?;
         search.candidates += 1;
-        let sized =
+        let result =
             broken_rule(scenario, tensor).map_or_else(|| size(scenario, pricing, kind, tensor, sizing, longest), Err);
-        match sized {
-            Ok((seconds, setting)) => {
-                search.simulated += 1;
-                let loser = match &best {
-                    Some((least, _)) if *least <= seconds => Some((seconds, setting.layout)),
-                    _ => best.replace((seconds, setting)).map(|(seconds, setting)| (seconds, setting.layout)),
-                };
-                search.losers.extend(loser.map(|(seconds, layout)| Loser {
-                    layout,
-                    reason: "slower on the representative batch".to_owned(),
-                    iteration_s: Some(seconds),
-                    peak_memory_gib: None,
-                }));
-            }
+        match result {
+            Ok(found) => sized.push(found),
             Err(reason) => {
-                search.rejected += 1;
-                match search.rejections.iter_mut().find(|known| known.reason == reason) {
-                    Some(known) => known.count += 1,
-                    None => search.rejections.push(RejectionCount { reason: reason.clone(), count: 1 }),
-                }
+                reject(&mut search, &reason);
                 binding = Some(format!("{reason}, at TP {tensor}"));
             }
         }
     }
-    search.losers.sort_by(|a, b| a.iteration_s.unwrap_or(0.0).total_cmp(&b.iteration_s.unwrap_or(0.0)));
-    let Some((_, mut setting)) = best else {
-        let binding = binding.unwrap_or_else(|| "no tensor-parallel degree divides the devices".to_owned());
-        return Ok(Err(NoPlan { binding, search }));
-    };
-    let mut tightenings = 0;
-    loop {
-        setting.hold_all(batches);
-        let (iterations, groups_made) = match setting.iterations(batches, observer)? {
-            Ok(found) => found,
-            Err(binding) => return Ok(Err(NoPlan { binding, search })),
-        };
-        let lists = iterations.iter().flat_map(|iteration| &iteration.replicas[0].microbatches);
-        let largest = lists.map(Vec::len).max().unwrap_or(1);
-        let plan = Plan {
-            layout: Layout { microbatch: largest as u32, ..setting.layout },
-            partition: groups::whole_model(&scenario.model),
-            modules: Vec::new(),
-            iterations,
-            algorithm: algorithm(kind).to_owned(),
-            status: SolverStatus::Heuristic,
-            search: search.clone(),
-            decisions: setting.decisions(sizing.sequences.len(), groups_made),
-        };
-        match fits(scenario, pricing, plan, batches, observer.workers()) {
-            Ok(tried) => return Ok(Ok(tried)),
-            Err(misfit) if tightenings == MOST_TIGHTENINGS => {
-                return Ok(Err(NoPlan { binding: misfit.reason, search }));
+    // Of equally fast ones the smaller degree stays first.
+    sized.sort_by(|a, b| a.0.total_cmp(&b.0));
+    search.simulated = sized.len() as u32;
+    search.losers = sized.iter().map(|(seconds, setting)| slower(*seconds, setting.layout)).collect();
+    let mut first = None;
+    for (failed_later, (_, mut setting)) in (0..).zip(sized) {
+        search.losers.remove(0);
+        match setting.run(pricing, batches, observer)? {
+            Ok((tried, groups_made)) => {
+                let decisions = setting.decisions(sizing.sequences.len(), failed_later, groups_made);
+                return Ok(Ok(tried.told(search, decisions)));
             }
-            Err(_) => setting.tighten(),
+            Err(reason) => {
+                search.simulated -= 1;
+                reject(&mut search, &reason);
+                first.get_or_insert(reason);
+            }
         }
-        tightenings += 1;
     }
+    let binding = first.or(binding);
+    let binding = binding.unwrap_or_else(|| "no tensor-parallel degree divides the devices".to_owned());
+    Ok(Err(NoPlan { binding, search }))
+}
+
+/// Counts a rejection.
+fn reject(search: &mut Search, reason: &str) {
+    search.rejected += 1;
+    match search.rejections.iter_mut().find(|known| known.reason == reason) {
+        Some(known) => known.count += 1,
+        None => search.rejections.push(RejectionCount { reason: reason.to_owned(), count: 1 }),
+    }
+}
+
+fn slower(seconds: f64, layout: Layout) -> Loser {
+    let reason = "slower on the representative batch".to_owned();
+    Loser { layout, reason, iteration_s: Some(seconds), peak_memory_gib: None }
 }
 
 const fn algorithm(kind: PlannerKind) -> &'static str {
@@ -305,6 +293,44 @@ impl Setting<'_> {
         }
     }
 
+    /// A plan that fits every batch, and how many communication groups were made for it; the tokens of a rank are cut where the
+    /// operator graph holds more than the profile says.
+    fn run(
+        &mut self,
+        pricing: &Pricing<'_>,
+        batches: &[PackedBatch],
+        observer: &mut dyn Observer,
+    ) -> Result<Result<(Tried, usize), String>, Cancelled> {
+        let mut tightenings = 0;
+        loop {
+            self.hold_all(batches);
+            let (iterations, groups_made) = match self.iterations(batches, observer)? {
+                Ok(found) => found,
+                Err(binding) => return Ok(Err(binding)),
+            };
+            let lists = iterations.iter().flat_map(|iteration| &iteration.replicas[0].microbatches);
+            let largest = lists.map(Vec::len).max().unwrap_or(1);
+            let plan = Plan {
+                layout: Layout { microbatch: largest as u32, ..self.layout },
+                partition: groups::whole_model(&self.scenario.model),
+                modules: Vec::new(),
+                iterations,
+                algorithm: algorithm(self.kind).to_owned(),
+                status: SolverStatus::Heuristic,
+                search: Search::default(),
+                decisions: Vec::new(),
+            };
+            match fits(self.scenario, pricing, plan, batches, observer.workers()) {
+                Ok(tried) => return Ok(Ok((tried, groups_made))),
+                Err(misfit) if tightenings == MOST_TIGHTENINGS => {
+                    return Ok(Err(format!("{}, on a batch of the run", misfit.reason)));
+                }
+                Err(_) => self.tighten(),
+            }
+            tightenings += 1;
+        }
+    }
+
     /// The plans of all batches, and how many communication groups were made for them.
     fn iterations(
         &self,
@@ -366,10 +392,11 @@ impl Setting<'_> {
         self.profile.fit.cost.seconds(loads.sum(), degree)
     }
 
-    fn decisions(&self, sequences: usize, groups_made: usize) -> Vec<String> {
+    fn decisions(&self, sequences: usize, failed_later: u32, groups_made: usize) -> Vec<String> {
         let Layout { tensor, data: ranks, .. } = self.layout;
+        let but = failed(failed_later);
         let mut decisions = vec![format!(
-            "{ranks} ranks of TP {tensor}, each a replica of the model: the fastest on a representative batch of {sequences} sequences."
+            "{ranks} ranks of TP {tensor}, each a replica of the model: the fastest on a representative batch of {sequences} sequences{but}."
         )];
         decisions.push(match (self.fixed, self.outgrown) {
             (Some(degree), None) => {

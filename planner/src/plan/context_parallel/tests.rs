@@ -224,6 +224,43 @@ fn a_static_degree_grows_with_the_longest_sequence() {
     assert_eq!((setting.fixed, setting.outgrown), (Some(4), Some(2)));
 }
 
+/// 4,000 tokens each in the representative batch, 60,000 in the run: under ZeRO 1 the states leave eight ranks of TP 1 memory
+/// for fewer, four of TP 2 for more.
+#[test]
+fn a_tensor_degree_that_fails_on_the_run_gives_way_to_the_next() {
+    let of = |tokens: u32, batch: u32| {
+        let samples = json!({
+            "kind": "drawn", "text_tokens": { "kind": "constant", "value": tokens },
+            "images": { "kind": "constant", "value": 0 }
+        });
+        let workload =
+            json!({ "samples": samples, "global_batch": batch, "context_length": 65536, "packing": "single" });
+        question(true, json!({ "workload": workload, "training": { "zero": 1 }, "layout": {} }))
+    };
+    let valid = (of(4_000, 128), of(60_000, 8));
+    let long = valid.1.scenario();
+    let pack = |batch: &crate::workload::GlobalBatch| {
+        packing::pack(&batch.samples, &long.model, &long.workload.packing_rule())
+    };
+    let (sizing, batches) = (pack(&Sampler::new(&valid.0).sizing()), [pack(&Sampler::new(&valid.1).judged(0))]);
+    let contexts = ContextSettings::up_to(&long.training, long.cluster.devices());
+    let pricing = Pricing::new(&long.model, &long.cluster, &long.training).with_contexts(&contexts);
+    for kind in [PlannerKind::Dhp, PlannerKind::BalancedContext, PlannerKind::PowerOfTwoContext] {
+        let planned = |batch: &PackedBatch| {
+            let tried = plan(long, &pricing, kind, &sizing, std::slice::from_ref(batch), &mut Unobserved).unwrap();
+            tried.unwrap().plan().clone()
+        };
+        assert_eq!(planned(&sizing).layout.tensor, 1, "{kind:?}");
+        let Plan { layout, search, decisions, .. } = planned(&batches[0]);
+        assert_eq!(layout.tensor, 2, "{kind:?}");
+        assert!(decisions[0].ends_with("one faster layout failed on a batch of the run."), "{}", decisions[0]);
+        let reasons: Vec<_> = search.rejections.iter().filter(|known| known.reason.contains("60000 tokens")).collect();
+        assert_eq!(reasons.len(), 1, "{:?}", search.rejections);
+        assert!(search.losers.iter().all(|loser| loser.layout.tensor > 2), "{:?}", search.losers);
+        assert_eq!(search.candidates, search.simulated + search.rejected, "{search:?}");
+    }
+}
+
 /// A sample may have no tokens, and is dealt like any other.
 #[test]
 fn an_empty_sample_stands_in_the_way_of_no_group() {
