@@ -67,12 +67,18 @@ pub(super) struct Sweep<'a> {
     /// Steps taken, counted before each point.
     steps: u64,
     total: u32,
+    /// Layouts beyond the most that are looked at.
+    left_out: u64,
 }
 
 impl<'a> Sweep<'a> {
     /// Looks at every point from afar.
     pub(super) fn new(scenario: &'a Scenario, pricing: &'a Pricing<'a>, mode: Mode, sizing: &'a PackedBatch) -> Self {
-        let Space { points, illegal, left_out } = space(&Ground::of(scenario), mode, sizing.sequences.len() as u32);
+        Self::over(scenario, pricing, space(&Ground::of(scenario), mode, sizing.sequences.len() as u32), sizing)
+    }
+
+    fn over(scenario: &'a Scenario, pricing: &'a Pricing<'a>, space: Space, sizing: &'a PackedBatch) -> Self {
+        let Space { points, illegal, left_out } = space;
         let total = (points.len() + illegal.len()) as u32;
         let seen = illegal.into_iter().map(|(point, rule)| (point, Seen::Rejected(Misfit::rule(&rule)))).collect();
         let (partitions, simulated) = (BTreeMap::new(), 0);
@@ -88,6 +94,7 @@ impl<'a> Sweep<'a> {
             simulated,
             steps: 0,
             total,
+            left_out,
         };
         let main = anchor(&scenario.model);
         let mut loads: BTreeMap<usize, Vec<MicrobatchLoad>> = BTreeMap::new();
@@ -114,11 +121,6 @@ impl<'a> Sweep<'a> {
                 }
                 Err(misfit) => sweep.seen.push((point, Seen::Rejected(misfit))),
             }
-        }
-        if left_out > 0 {
-            let rule = format!("{left_out} more layouts were not looked at");
-            let modules = sweep.open.first().map(|open| open.point.clone());
-            sweep.seen.extend(modules.map(|point| (point, Seen::Rejected(Misfit::rule(&rule)))));
         }
         sweep.sort();
         sweep
@@ -266,7 +268,8 @@ impl<'a> Sweep<'a> {
     pub(super) fn reject_winner(&mut self, misfit: &Misfit) {
         let Some(point) = self.best().map(|(_, point)| point.clone()) else { return };
         let reason = format!("{}, on a batch of the run", misfit.reason);
-        if let Some((_, seen)) = self.seen.iter_mut().find(|(other, _)| *other == point) {
+        let simulated = |seen: &Seen| matches!(seen, Seen::Simulated { .. });
+        if let Some((_, seen)) = self.seen.iter_mut().find(|(other, seen)| *other == point && simulated(seen)) {
             *seen = Seen::Rejected(Misfit { reason, hurdle: misfit.hurdle });
         }
         // One more may be looked at in its place, also of those that had no chance against it.
@@ -313,6 +316,11 @@ impl<'a> Sweep<'a> {
         let mut rejections: Vec<RejectionCount> =
             counts.into_iter().map(|(reason, count)| RejectionCount { reason: reason.to_owned(), count }).collect();
         rejections.sort_by(|a, b| b.count.cmp(&a.count).then_with(|| a.reason.cmp(&b.reason)));
+        if self.left_out > 0 {
+            // No candidates: nothing is known of them but how many there are.
+            let reason = "beyond the most layouts that are looked at".to_owned();
+            rejections.push(RejectionCount { reason, count: self.left_out.min(u32::MAX.into()) as u32 });
+        }
         let (simulated, pruned) = (self.simulated, (self.open.len() + self.pruned.len()) as u32);
         Search { candidates: self.total, simulated, pruned, rejected, losers, rejections }
     }
@@ -368,5 +376,58 @@ impl Open {
             }
         }
         Self { bound, estimate, point }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::cost::DegreeSettings;
+    use crate::observer::Unobserved;
+    use crate::plan::heterogeneous::space::degrees;
+    use crate::scenario::validate::NoDatasets;
+    use crate::scenario::{ValidScenario, parse};
+    use crate::workload::{Sampler, packing};
+
+    /// Where layouts are left out, those that are looked at stand in the sweep once each, and each can fail on the run once.
+    #[test]
+    fn what_was_left_out_stands_for_no_layout() {
+        let scenario = serde_json::json!({
+            "schema": "scenario/1", "model": { "preset": "vlm-s" }, "cluster": { "preset": "h100", "nodes": 1 },
+            "workload": {
+                "samples": {
+                    "kind": "drawn", "text_tokens": { "kind": "constant", "value": 1000 },
+                    "images": { "kind": "constant", "value": 4 }
+                },
+                "global_batch": 16, "context_length": 8192, "packing": "single"
+            },
+            "training": { "recompute": "full" }, "planners": ["homogeneous"], "seed": 3
+        });
+        let valid = ValidScenario::new(parse(&scenario.to_string()).unwrap(), &NoDatasets).unwrap();
+        let scenario = valid.scenario();
+        let (contexts, experts) = degrees(scenario);
+        let degrees = DegreeSettings::of(&scenario.training, &contexts, &experts);
+        let pricing = Pricing::new(&scenario.model, &scenario.cluster, &scenario.training).with_degrees(&degrees);
+        let sizing = Sampler::new(&valid).sizing();
+        let sizing = packing::pack(&sizing.samples, &scenario.model, &scenario.workload.packing_rule());
+        let mut space = space(&Ground::of(scenario), Mode::Homogeneous, 16);
+        space.left_out = 7;
+        let mut sweep = Sweep::over(scenario, &pricing, space, &sizing);
+        sweep.run(u32::MAX, PlannerKind::Homogeneous, &mut Unobserved).unwrap();
+        let mut points: Vec<&Point> =
+            sweep.seen.iter().map(|(point, _)| point).chain(sweep.unseen().map(|of| of.0)).collect();
+        let all = points.len();
+        points.sort();
+        points.dedup();
+        assert_eq!((points.len(), sweep.total as usize), (all, all));
+        for left in (0..sweep.simulated).rev() {
+            sweep.reject_winner(&Misfit::rule("too large"));
+            // None are looked at in place of those that failed.
+            (sweep.open, sweep.pruned) = (Vec::new(), Vec::new());
+            assert_eq!(sweep.simulated, left);
+        }
+        assert!(sweep.winner().is_none());
+        let search = sweep.report();
+        assert!(search.rejections.iter().any(|known| known.reason.contains("beyond the most") && known.count == 7));
     }
 }
