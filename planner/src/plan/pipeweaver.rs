@@ -32,8 +32,8 @@ use steps::{Ordered, order};
 /// Most of a whole microbatch's work that cutting it, and recomputing less, can save: used to exclude layouts.
 const LEAST_WORK: f64 = 0.6;
 
-struct PipeWeaver {
-    step: Step,
+pub(super) struct PipeWeaver {
+    pub(super) step: Step,
 }
 
 impl Filling for PipeWeaver {
@@ -71,6 +71,10 @@ impl Filling for PipeWeaver {
 
     fn least_work(&self) -> f64 {
         LEAST_WORK
+    }
+
+    fn chooses_strategies(&self) -> bool {
+        self.step == Step::Tuning
     }
 }
 

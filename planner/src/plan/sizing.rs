@@ -1,6 +1,7 @@
 //! The search over layouts: every candidate is bounded, and simulated unless its bound already loses.
 
 use crate::compare;
+use crate::cost::partition::LayerRange;
 use crate::cost::{LayerTable, MicrobatchLoad, Partition, PipelineCosts, Place, Pricing, StrategyMix};
 use crate::host::side_by_side;
 use crate::observer::{Cancelled, Observer, go_on};
@@ -69,6 +70,10 @@ pub(super) trait Filling: Sync {
     /// The share of whole microbatches' work that no plan of this planner undercuts.
     fn least_work(&self) -> f64 {
         1.0
+    }
+    /// Whether it chooses what its layers keep, whatever the settings say.
+    fn chooses_strategies(&self) -> bool {
+        false
     }
 }
 
@@ -167,8 +172,11 @@ impl<'a> LayoutSearch<'a> {
             go_on(observer)?;
             let Some((_, batch)) = microbatches.iter().find(|(size, _)| *size == group[0].microbatch) else { continue };
             let table = self.pricing.table(group[0].tensor, &batch.loads);
+            // Layers that keep everything do not wait for the host that those of the settings wait for.
+            let chooses = self.filling.chooses_strategies() && self.scenario.training.activation_offload > 0.0;
+            let tunable = chooses.then(|| self.pricing.tunable_table(group[0].tensor, &batch.loads));
             for &layout in group {
-                match self.bound(batch, &table, layout) {
+                match self.bound(batch, (&table, tunable.as_ref()), layout) {
                     Ok(bounded) => self.open.push(bounded),
                     Err(misfit) => self.rejected.push((layout, misfit)),
                 }
@@ -183,7 +191,7 @@ impl<'a> LayoutSearch<'a> {
     fn bound(
         &self,
         batch: &Microbatches<'_>,
-        table: &LayerTable<'_>,
+        (table, tunable): (&LayerTable<'_>, Option<&LayerTable<'_>>),
         layout: Layout,
     ) -> Result<(Nanos, Sized), Misfit> {
         let sized = self.filling.cut(batch, table, layout)?;
@@ -194,7 +202,11 @@ impl<'a> LayoutSearch<'a> {
             let reason = "weights, gradients and optimizer state exceed the memory".to_owned();
             return Err(Misfit { reason, hurdle: Hurdle::State(bytes, rank) });
         }
-        let bound = work_bound(table, &sized.partition, place, self.filling.least_work());
+        let share = self.filling.least_work();
+        let bound = match tunable {
+            Some(tunable) => work_bound(table, &sized.partition, place, |ranges| share * least_work(tunable, ranges)),
+            None => work_bound(table, &sized.partition, place, |ranges| share * table.stage_work(ranges)),
+        };
         if bound.secs() > LONGEST_SECONDS {
             return Err(Misfit::rule(ENDLESS));
         }
@@ -217,9 +229,12 @@ impl<'a> LayoutSearch<'a> {
                 if !self.is_promising() {
                     break;
                 }
-                let Some((_, sized)) = self.open.pop() else { break };
+                let Some((bound, sized)) = self.open.pop() else { break };
                 match verdict {
-                    Verdict::Simulated(score) => self.simulated.push((score, sized)),
+                    Verdict::Simulated(score) => {
+                        debug_assert!(bound <= score.time, "{:?}: {bound:?} is no bound of {score:?}", sized.layout);
+                        self.simulated.push((score, sized));
+                    }
                     Verdict::Rejected(misfit) => self.rejected.push((sized.layout, misfit)),
                 }
             }
@@ -399,15 +414,30 @@ pub(super) fn cut(scenario: &Scenario, table: &LayerTable<'_>, layout: Layout) -
     }
 }
 
-/// No iteration is faster than its busiest rank would be if the replicas shared its work equally.
-fn work_bound(table: &LayerTable<'_>, partition: &Partition, place: Place, share: f64) -> Nanos {
+/// The layers of a stage for all microbatches, each with the fastest strategy; in s.
+fn least_work(tunable: &LayerTable<'_>, ranges: &[LayerRange]) -> f64 {
+    let of = |range: &LayerRange, microbatch: usize| {
+        let costs = tunable.strategy_layers(range.module, microbatch);
+        let times = costs.iter().map(|cost| (cost.forward + cost.input_grad + cost.weight_grad).secs());
+        f64::from(range.len()) * times.fold(f64::INFINITY, f64::min)
+    };
+    ranges.iter().flat_map(|range| (0..tunable.microbatches()).map(move |microbatch| of(range, microbatch))).sum()
+}
+
+/// No iteration is faster than its busiest rank would be if the replicas shared the work of its stages equally.
+fn work_bound(
+    table: &LayerTable<'_>,
+    partition: &Partition,
+    place: Place,
+    stage_work: impl Fn(&[LayerRange]) -> f64,
+) -> Nanos {
     let (sync, optimizer) = table.step_end(partition, place, None);
     let ranks = place.pipeline as usize;
     (0..ranks)
         .map(|rank| {
             let stages: Vec<_> = partition.stages_on(rank, ranks).collect();
             let cells = (stages.len() * table.microbatches()) as f64;
-            let work: f64 = stages.into_iter().map(|ranges| table.stage_work(ranges)).sum::<f64>() * share;
+            let work: f64 = stages.into_iter().map(|ranges| stage_work(ranges)).sum();
             // The simulation rounds forward and both gradients of every cell to nanoseconds, half of one at most.
             let floor = ((work - cells * 1.5e-9) / f64::from(place.data) * (1.0 - 1e-12)).max(0.0);
             crate::units::Seconds::from_secs(floor).to_nanos() + sync[rank] + optimizer[rank]
@@ -428,3 +458,6 @@ fn why_slower(score: &Score, best: &Score) -> String {
         .unwrap_or(("time", more));
     format!("+{more:.3} s: {much:.3} s more {what}")
 }
+
+#[cfg(test)]
+mod tests;

@@ -130,6 +130,10 @@ impl Filling for Fixed {
         // Layers that need not be recomputed take less than the settings say.
         if self.kind == PlannerKind::NnScaler { 0.6 } else { 1.0 }
     }
+
+    fn chooses_strategies(&self) -> bool {
+        self.kind == PlannerKind::NnScaler
+    }
 }
 
 /// Chunks of as equal parameters as a contiguous cut allows.

@@ -1,0 +1,51 @@
+use serde_json::{Value, json};
+
+use super::*;
+use crate::observer::Unobserved;
+use crate::plan::pipeweaver::{PipeWeaver, Step};
+use crate::plan::static_3d::Fixed;
+use crate::scenario::validate::NoDatasets;
+use crate::scenario::{ValidScenario, parse};
+use crate::workload::{Sampler, packing};
+
+fn scenario(model: &str, tokens: Value, images: u32, training: Value, layout: Value) -> ValidScenario {
+    let scenario = json!({
+        "schema": "scenario/1", "model": { "preset": model }, "cluster": { "preset": "h100", "nodes": 1 },
+        "workload": {
+            "samples": {
+                "kind": "drawn", "text_tokens": tokens, "images": { "kind": "constant", "value": images }
+            },
+            "global_batch": 16, "context_length": 8192, "packing": "single"
+        },
+        "training": training, "layout": layout, "planners": ["1f1b"], "seed": 5
+    });
+    ValidScenario::new(parse(&scenario.to_string()).unwrap(), &NoDatasets).unwrap()
+}
+
+fn sizing(valid: &ValidScenario) -> PackedBatch {
+    let scenario = valid.scenario();
+    packing::pack(&Sampler::new(valid).sizing().samples, &scenario.model, &scenario.workload.packing_rule())
+}
+
+/// Where the settings send all activations to the host, layers that keep theirs are several times as fast. A search over all
+/// degrees finds what searches over each find.
+#[test]
+fn bounds_hold_where_layers_need_not_do_as_the_settings_say() {
+    let best = |kind: PlannerKind, filling: &dyn Filling, tensor: Option<u32>| {
+        let tokens = json!({ "kind": "uniform", "min": 1000, "max": 3000 });
+        let layout = tensor.map_or(json!({ "microbatch": 1 }), |tensor| json!({ "microbatch": 1, "tensor": tensor }));
+        let valid = scenario("internvl3-2b", tokens, 4, json!({ "activation_offload": 1.0 }), layout);
+        let (scenario, sizing) = (valid.scenario(), sizing(&valid));
+        let pricing = Pricing::new(&scenario.model, &scenario.cluster, &scenario.training);
+        let search = LayoutSearch::run(scenario, &pricing, kind, filling, &sizing, &mut Unobserved).unwrap();
+        search.best().map(|(score, _)| score.time)
+    };
+    let nnscaler = Fixed { kind: PlannerKind::NnScaler };
+    let tuning = PipeWeaver { step: Step::Tuning };
+    let fillings: [(PlannerKind, &dyn Filling); 2] =
+        [(PlannerKind::NnScaler, &nnscaler), (PlannerKind::PipeWeaver, &tuning)];
+    for (kind, filling) in fillings {
+        let each = [1, 2].into_iter().filter_map(|tensor| best(kind, filling, Some(tensor)));
+        assert_eq!(best(kind, filling, None), each.min(), "{kind:?}");
+    }
+}
