@@ -258,14 +258,16 @@ impl<'a> LayoutSearch<'a> {
         let table = self.pricing.table(layout.tensor, loads);
         let mut executions: Vec<Execution> = Vec::new();
         let mut score = Score { time: Nanos::ZERO, busy: 0.0, exposed: 0.0, peak: Bytes::ZERO };
-        let mut last: Option<(PipelineCosts, &[usize], u32, compare::IterationTotals)> = None;
+        let mut last: Option<(&[usize], u32, compare::IterationTotals)> = None;
+        // What each replica does once all are done: how much of it the first forward and the last backward hide is its own.
+        let mut tails: Vec<PipelineCosts> = Vec::new();
         let assignment = self.filling.assign(layout, loads, &table);
         let ranks = f64::from(layout.pipeline * layout.data);
         for (replica, assigned) in assignment.iter().enumerate() {
             // A replica that does what the one before it does, at the same place of its node, takes as long.
             let devices = layout.tensor * self.scenario.training.context_parallel;
             let offset = (replica as u32).wrapping_mul(devices) % cluster.devices_per_node;
-            if let Some((_, before, at, totals)) = &last
+            if let Some((before, at, totals)) = &last
                 && *at == offset
                 && before.len() == assigned.len()
                 && before.iter().zip(assigned).all(|(&before, &now)| loads[before] == loads[now])
@@ -291,11 +293,12 @@ impl<'a> LayoutSearch<'a> {
             score.busy += totals.busy.secs() / ranks;
             score.exposed += totals.exposed.secs() / ranks;
             executions.push(execution);
-            last = Some((costs, assigned, offset, totals));
+            let PipelineCosts { sync, optimizer, .. } = costs;
+            tails.push(PipelineCosts { sync, optimizer, ..PipelineCosts::default() });
+            last = Some((assigned, offset, totals));
         }
-        if let Some((costs, ..)) = last {
-            score.time = StepEnd::of(layout.pipeline as usize, executions.iter()).iteration_end(&costs);
-        }
+        let end = StepEnd::of(layout.pipeline as usize, executions.iter());
+        score.time = tails.iter().map(|costs| end.iteration_end(costs)).max().unwrap_or(Nanos::ZERO);
         if score.time.secs() > 2.0 * LONGEST_SECONDS {
             return Verdict::Rejected(Misfit::rule("an iteration would take more than 115 days"));
         }

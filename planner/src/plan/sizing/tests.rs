@@ -1,14 +1,16 @@
 use serde_json::{Value, json};
 
 use super::*;
+use crate::host::Alone;
 use crate::observer::Unobserved;
+use crate::plan::judge;
 use crate::plan::pipeweaver::{PipeWeaver, Step};
-use crate::plan::static_3d::Fixed;
+use crate::plan::static_3d::{self, Fixed};
 use crate::scenario::validate::NoDatasets;
 use crate::scenario::{ValidScenario, parse};
 use crate::workload::{Sampler, packing};
 
-fn scenario(model: &str, tokens: Value, images: u32, training: Value, layout: Value) -> ValidScenario {
+fn scenario(model: &str, tokens: &Value, images: u32, training: &Value, layout: &Value) -> ValidScenario {
     let scenario = json!({
         "schema": "scenario/1", "model": { "preset": model }, "cluster": { "preset": "h100", "nodes": 1 },
         "workload": {
@@ -34,7 +36,7 @@ fn bounds_hold_where_layers_need_not_do_as_the_settings_say() {
     let best = |kind: PlannerKind, filling: &dyn Filling, tensor: Option<u32>| {
         let tokens = json!({ "kind": "uniform", "min": 1000, "max": 3000 });
         let layout = tensor.map_or(json!({ "microbatch": 1 }), |tensor| json!({ "microbatch": 1, "tensor": tensor }));
-        let valid = scenario("internvl3-2b", tokens, 4, json!({ "activation_offload": 1.0 }), layout);
+        let valid = scenario("internvl3-2b", &tokens, 4, &json!({ "activation_offload": 1.0 }), &layout);
         let (scenario, sizing) = (valid.scenario(), sizing(&valid));
         let pricing = Pricing::new(&scenario.model, &scenario.cluster, &scenario.training);
         let search = LayoutSearch::run(scenario, &pricing, kind, filling, &sizing, &mut Unobserved).unwrap();
@@ -48,4 +50,26 @@ fn bounds_hold_where_layers_need_not_do_as_the_settings_say() {
         let each = [1, 2].into_iter().filter_map(|tensor| best(kind, filling, Some(tensor)));
         assert_eq!(best(kind, filling, None), each.min(), "{kind:?}");
     }
+}
+
+/// Replica 0 begins and ends with short sequences, which hide little of the reduction of gradients; replica 1, the last, with long
+/// ones.
+#[test]
+fn a_layout_takes_as_long_as_the_judge_says_it_does() {
+    let tokens = json!({ "kind": "uniform", "min": 100, "max": 8000 });
+    let training = json!({ "recompute": "full", "data_overlap": 1.0, "zero": 1 });
+    let layout = json!({ "tensor": 4, "pipeline": 1, "microbatch": 1 });
+    let valid = scenario("llama-2-7b", &tokens, 0, &training, &layout);
+    let (scenario, mut sizing) = (valid.scenario(), sizing(&valid));
+    sizing.sequences.sort_by_key(|own| own.computed_tokens);
+    sizing.sequences.swap(1, 14);
+    let pricing = Pricing::new(&scenario.model, &scenario.cluster, &scenario.training);
+    let kind = PlannerKind::OneFOneB;
+    let filling = Fixed { kind };
+    let search = LayoutSearch::run(scenario, &pricing, kind, &filling, &sizing, &mut Unobserved).unwrap();
+    let sized = search.best().unwrap().0.time;
+    let batches = [sizing.clone()];
+    let tried = static_3d::plan(scenario, &pricing, kind, &sizing, &batches, &mut Unobserved).unwrap().unwrap();
+    let judged = judge(scenario, &pricing, &tried, &batches, &Alone).unwrap();
+    assert_eq!(sized.secs().to_bits(), judged.iteration_s().to_bits());
 }
