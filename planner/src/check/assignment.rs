@@ -3,29 +3,33 @@
 mod strategies;
 
 use super::Violation;
+use super::modules::instances_once;
 use crate::cost::Partition;
+use crate::cost::partition::LayerRange;
 use crate::model::{Model, Module};
 use crate::outcome::Layout;
-use crate::plan::{Plan, ReplicaPlan};
+use crate::plan::{Part, Plan, ReplicaPlan};
 use crate::training::{ContextExchange, Training};
+use crate::workload::PackedBatch;
 
 use strategies::strategies;
 
 pub use strategies::check_phases;
 
-/// Checks degrees (CP is a setting of the scenario) against devices and model, that the stages hold every layer once and in order, and that every
-/// iteration trains every sequence once. `sequences[i]` is the number of sequences of iteration `i`.
+/// Checks degrees (CP is a setting of the scenario) against devices and model, that the stages hold every layer once and in order, that every
+/// iteration trains every sequence once, that sub-microbatches hold every instance of every module once, and that strategies of
+/// layers are of all layers. `batches[i]` is what iteration `i` trains.
 pub fn check_assignment(
     plan: &Plan,
     model: &Model,
     devices: u32,
     training: &Training,
-    sequences: &[usize],
+    batches: &[PackedBatch],
 ) -> Result<(), Violation> {
     let layout = plan.layout;
     if plan.iterations.iter().flat_map(|iteration| &iteration.replicas).any(|replica| replica.strategy.is_some()) {
-        strategies(plan, model, devices, sequences.len())?;
-        return once(plan, sequences);
+        strategies(plan, model, devices, batches.len())?;
+        return once(plan, batches);
     }
     let context = training.context_parallel;
     let replica = u64::from(layout.tensor) * u64::from(context) * u64::from(layout.pipeline);
@@ -46,8 +50,47 @@ pub fn check_assignment(
     if plan.partition.stages.len() != stages {
         return Err(Violation::Layers { stage: plan.partition.stages.len() });
     }
-    shape(plan, sequences.len())?;
-    once(plan, sequences)
+    shape(plan, batches.len())?;
+    once(plan, batches)?;
+    for (iteration, batch) in plan.iterations.iter().zip(batches) {
+        for replica in &iteration.replicas {
+            if !replica.parts.is_empty() {
+                instances_once(model, (replica, batch), 0..model.modules.len(), |_| 1)?;
+            }
+            mixes(&plan.partition, replica)?;
+        }
+    }
+    Ok(())
+}
+
+/// Where layers have strategies of their own, every cell has one for each of its layers: microbatch by microbatch, the stages
+/// that it visits in order.
+fn mixes(partition: &Partition, replica: &ReplicaPlan) -> Result<(), Violation> {
+    if replica.mixes.is_empty() {
+        return Ok(());
+    }
+    let layers = |stage: &[LayerRange]| -> u32 { stage.iter().map(|range| range.end - range.first).sum() };
+    let stages = &partition.stages;
+    let own = |part: &Part| {
+        let module = part.module as usize;
+        stages.iter().filter(move |stage| stage.iter().any(|range| range.module == module))
+    };
+    let cells: Vec<u32> = if replica.parts.is_empty() {
+        replica.microbatches.iter().flat_map(|_| stages).map(|stage| layers(stage)).collect()
+    } else {
+        replica.parts.iter().flat_map(own).map(|stage| layers(stage)).collect()
+    };
+    let (found, expected) = (replica.mixes.len(), cells.len());
+    if found != expected {
+        return Err(Violation::Shape { what: "strategies of layers", found, expected });
+    }
+    for (mix, expected) in replica.mixes.iter().zip(cells) {
+        if mix.layers() != expected {
+            let (found, expected) = (mix.layers() as usize, expected as usize);
+            return Err(Violation::Shape { what: "layers with a strategy", found, expected });
+        }
+    }
+    Ok(())
 }
 
 /// Where heads are traded for tokens, each group of devices that does so has heads enough on every one of them.
@@ -75,9 +118,9 @@ pub(super) fn traded(module: &Module, tensor: u32, context: u32) -> Result<(), V
 }
 
 /// Every sequence of every iteration is trained once.
-fn once(plan: &Plan, sequences: &[usize]) -> Result<(), Violation> {
-    for (iteration, &count) in sequences.iter().enumerate() {
-        sequences_once(iteration, &plan.iterations[iteration].replicas, count)?;
+fn once(plan: &Plan, batches: &[PackedBatch]) -> Result<(), Violation> {
+    for (iteration, batch) in batches.iter().enumerate() {
+        sequences_once(iteration, &plan.iterations[iteration].replicas, batch.sequences.len())?;
     }
     Ok(())
 }
@@ -141,6 +184,7 @@ fn groups(replica: &ReplicaPlan, layout: Layout) -> Result<(), Violation> {
     equal("groups", replica.groups.len(), replica.microbatches.len())?;
     equal("microbatches", replica.schedule.microbatches, replica.microbatches.len())?;
     equal("sub-microbatches", replica.parts.len(), 0)?;
+    equal("strategies of layers", replica.mixes.len(), 0)?;
     equal("stages of a rank", (layout.pipeline * layout.chunks) as usize, 1)?;
     let mut taken = std::collections::BTreeSet::new();
     for (group, sequences) in replica.groups.iter().zip(&replica.microbatches) {
@@ -187,9 +231,16 @@ pub(super) fn layers(partition: &Partition, model: &Model) -> Result<(), Violati
 
 #[cfg(test)]
 mod tests {
+    use serde_json::json;
+
     use super::*;
-    use crate::plan::SequenceGroup;
+    use crate::cost::{Pricing, StrategyMix};
+    use crate::observer::Unobserved;
+    use crate::plan::{SequenceGroup, plan_pipeweaver};
+    use crate::scenario::validate::NoDatasets;
+    use crate::scenario::{PlannerKind, ValidScenario, parse};
     use crate::schedule::Schedule;
+    use crate::workload::{Sampler, packing};
 
     /// Two groups of one gang over four ranks, after `spoil`.
     fn checked(spoil: impl FnOnce(&mut ReplicaPlan)) -> Result<(), Violation> {
@@ -242,6 +293,61 @@ mod tests {
             assert_eq!(traded(module, tensor, context), expected, "TP {tensor}, CP {context}");
             assert_eq!(module.trades_heads(tensor, context), right, "planners have the same rule in other words");
         }
+    }
+
+    /// What the checker says of a PipeWeaver plan after `spoil`. Actions are held against the parts elsewhere: here as many
+    /// travel as there are.
+    fn spoilt(kind: PlannerKind, spoil: impl FnOnce(&mut ReplicaPlan)) -> Result<(), Violation> {
+        let scenario = json!({
+            "schema": "scenario/1", "model": { "preset": "internvl3-2b" }, "cluster": { "preset": "h100", "nodes": 1 },
+            "workload": {
+                "samples": {
+                    "kind": "drawn", "text_tokens": { "kind": "constant", "value": 1000 },
+                    "images": { "kind": "constant", "value": 4 }
+                },
+                "global_batch": 8, "context_length": 8192, "packing": "single"
+            },
+            "training": {}, "layout": { "tensor": 2, "pipeline": 2, "microbatch": 1 }, "planners": [kind.id()],
+            "search": { "rollouts": 0 }, "seed": 3
+        });
+        let valid = ValidScenario::new(parse(&scenario.to_string()).unwrap(), &NoDatasets).unwrap();
+        let scenario = valid.scenario();
+        let pricing = Pricing::new(&scenario.model, &scenario.cluster, &scenario.training);
+        let batch = Sampler::new(&valid).sizing();
+        let batch = packing::pack(&batch.samples, &scenario.model, &scenario.workload.packing_rule());
+        let batches = [batch.clone()];
+        let plan = plan_pipeweaver(scenario, &pricing, kind, &batch, &batches, &mut Unobserved);
+        let mut plan = plan.unwrap().unwrap();
+        let replica = &mut plan.iterations[0].replicas[0];
+        spoil(replica);
+        replica.schedule.microbatches = replica.parts.len();
+        check_assignment(&plan, &scenario.model, scenario.cluster.devices(), &scenario.training, &batches)
+    }
+
+    #[test]
+    fn sub_microbatches_that_are_missing_or_twice_are_refused() {
+        let kind = PlannerKind::PipeWeaverInterleaving;
+        assert_eq!(spoilt(kind, |_| {}), Ok(()));
+        let instance = |times| Violation::Instance { microbatch: 0, module: 0, instance: 0, times };
+        let missing = spoilt(kind, |replica| replica.parts.retain(|part| (part.microbatch, part.module) != (0, 0)));
+        assert_eq!(missing, Err(instance(0)));
+        let twice = spoilt(kind, |replica| replica.parts.insert(0, replica.parts[0]));
+        assert_eq!(twice, Err(instance(2)));
+        let elsewhere = spoilt(kind, |replica| replica.parts[0].copy = 1);
+        assert_eq!(elsewhere, Err(Violation::Shape { what: "copies of a module", found: 1, expected: 1 }));
+    }
+
+    #[test]
+    fn strategies_of_other_layers_than_there_are_are_refused() {
+        let kind = PlannerKind::PipeWeaver;
+        assert_eq!(spoilt(kind, |replica| assert!(!replica.mixes.is_empty())), Ok(()));
+        let none = spoilt(kind, |replica| replica.mixes[0] = StrategyMix::default());
+        assert!(matches!(none, Err(Violation::Shape { what: "layers with a strategy", found: 0, .. })), "{none:?}");
+        let fewer = spoilt(kind, |replica| replica.mixes.truncate(1));
+        assert!(matches!(fewer, Err(Violation::Shape { what: "strategies of layers", .. })), "{fewer:?}");
+        // Groups and pipelines with schemes of their own do as the settings say.
+        let grouped = checked(|replica| replica.mixes.push(StrategyMix::default()));
+        assert_eq!(grouped, Err(Violation::Shape { what: "strategies of layers", found: 1, expected: 0 }));
     }
 
     #[test]

@@ -61,7 +61,27 @@ pub fn check_modules(
             return Err(Violation::Shape { what: "sequences of a microbatch", found: 0, expected: 1 });
         }
         sequences_once(iteration, &planned.replicas, batch.sequences.len())?;
-        instances_once(plan, model, replica, batch)?;
+        // Through a chain go whole microbatches of the last module, and whatever feeds them with them.
+        let cut = if is_chain(plan) { model.modules.len() - 1..model.modules.len() } else { 0..model.modules.len() };
+        if cut.start > 0 {
+            whole(model, replica, batch)?;
+        }
+        instances_once(model, (replica, batch), cut, |module| {
+            let layout = plan.modules.iter().find(|layout| (layout.first..layout.end).contains(&module));
+            layout.map_or(0, |layout| layout.data / layout.beside)
+        })?;
+    }
+    Ok(())
+}
+
+/// Every microbatch is one part of the last module.
+fn whole(model: &Model, replica: &ReplicaPlan, batch: &PackedBatch) -> Result<(), Violation> {
+    let Some(last) = model.modules.last() else { return Ok(()) };
+    for (microbatch, sequences) in replica.microbatches.iter().enumerate() {
+        let count = samples(last, batch, sequences).len();
+        if replica.parts.get(microbatch).is_none_or(|part| part.end.saturating_sub(part.first) as usize != count) {
+            return Err(Violation::Shape { what: "instances of a whole microbatch", found: 0, expected: count });
+        }
     }
     Ok(())
 }
@@ -203,28 +223,24 @@ fn samples(module: &Module, batch: &PackedBatch, microbatch: &[u32]) -> Vec<Rang
     all
 }
 
-/// Parts hold every instance of every module of every microbatch once, on copies that exist.
-fn instances_once(plan: &Plan, model: &Model, replica: &ReplicaPlan, batch: &PackedBatch) -> Result<(), Violation> {
-    // Through a chain go whole microbatches of the last module, and whatever feeds them with them.
-    let joined = is_chain(plan);
+/// Parts hold every instance of the modules that are `cut`, in every microbatch, once, on copies that exist.
+pub(super) fn instances_once(
+    model: &Model,
+    (replica, batch): (&ReplicaPlan, &PackedBatch),
+    cut: Range<usize>,
+    copies: impl Fn(u32) -> u32,
+) -> Result<(), Violation> {
     let mut times: BTreeMap<(u32, u32), Vec<u32>> = BTreeMap::new();
     for (microbatch, sequences) in replica.microbatches.iter().enumerate() {
-        for (index, module) in model.modules.iter().enumerate() {
-            let count = samples(module, batch, sequences).len();
-            if joined && index + 1 < model.modules.len() {
-                continue;
-            }
-            if joined && replica.parts.get(microbatch).is_none_or(|part| (part.end - part.first) as usize != count) {
-                return Err(Violation::Shape { what: "instances of a whole microbatch", found: 0, expected: count });
-            }
+        for index in cut.clone() {
+            let count = samples(&model.modules[index], batch, sequences).len();
             times.insert((microbatch as u32, index as u32), vec![0; count]);
         }
     }
     for part in &replica.parts {
         let Part { microbatch, module, first, end, copy } = *part;
         let unknown = Violation::Instance { microbatch, module, instance: end, times: 1 };
-        let layout = plan.modules.iter().find(|layout| (layout.first..layout.end).contains(&module));
-        let copies = layout.map_or(0, |layout| layout.data / layout.beside);
+        let copies = copies(module);
         if copy >= copies {
             return Err(Violation::Shape {
                 what: "copies of a module",

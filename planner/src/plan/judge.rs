@@ -154,8 +154,7 @@ pub(crate) fn judge(
 fn check_standing(scenario: &Scenario, plan: &Plan, batches: &[PackedBatch]) -> Result<(), Violation> {
     let (training, devices) = (&scenario.training, scenario.cluster.devices());
     if plan.modules.is_empty() {
-        let sequences: Vec<usize> = batches.iter().map(|batch| batch.sequences.len()).collect();
-        check::check_assignment(plan, &scenario.model, devices, training, &sequences)
+        check::check_assignment(plan, &scenario.model, devices, training, batches)
     } else {
         check::check_modules(plan, &scenario.model, devices, training, batches)
     }

@@ -21,6 +21,7 @@ pub(super) fn strategies(plan: &Plan, model: &Model, devices: u32, iterations: u
         };
         equal("groups", replica.groups.len(), 0)?;
         equal("sub-microbatches", replica.parts.len(), 0)?;
+        equal("strategies of layers", replica.mixes.len(), 0)?;
         for pipeline in &strategy.pipelines {
             degrees(pipeline, model)?;
         }
