@@ -71,10 +71,35 @@ pub(super) struct Ordered {
     pub costs: PipelineCosts,
     /// End of the iteration if this replica were alone.
     pub end: Nanos,
-    /// What the search of the ranking came to, where there was one.
+    /// The ranking that its order is of, where that was searched.
     pub ranked: Option<Ranked>,
+    /// What was searched for it, whether or not something better than the data loader's order was found.
+    pub searched: Option<Searched>,
     /// Ends before and after swaps on the critical path, where some were tried.
     pub swapped: Option<(Nanos, Nanos)>,
+}
+
+/// A search over rankings.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct Searched {
+    rollouts: u32,
+    ending: Ending,
+}
+
+impl Searched {
+    const fn of(ranked: &Ranked) -> Self {
+        Self { rollouts: ranked.rollouts, ending: ranked.ending }
+    }
+
+    const fn words(self) -> &'static str {
+        match self.ending {
+            Ending::Optimal => "the lower bound is reached",
+            Ending::NearBound => "within one per mille of the bound",
+            Ending::Exhausted => "every ranking was seen",
+            Ending::Rollouts => "all rollouts used",
+            Ending::Time => "ended by the clock",
+        }
+    }
 }
 
 /// Cuts, orders and tunes the microbatches of one replica.
@@ -160,7 +185,7 @@ impl Asked<'_> {
                 break;
             }
             let swapped = tuned.swapped.map(|(before, _)| (before, again.end));
-            tuned = Ordered { ranked: tuned.ranked, swapped, ..again };
+            tuned = Ordered { ranked: tuned.ranked, searched: tuned.searched, swapped, ..again };
         }
         Ok(tuned)
     }
@@ -168,7 +193,8 @@ impl Asked<'_> {
     fn finished(plan: ReplicaPlan, costs: PipelineCosts, ranked: Option<Ranked>) -> Result<Ordered, Misfit> {
         let execution = execute(&plan.schedule, &costs).map_err(|_| Misfit::deadlock())?;
         let end = StepEnd::of(costs.ranks(), std::iter::once(&execution)).iteration_end(&costs);
-        Ok(Ordered { plan, costs, end, ranked, swapped: None })
+        let searched = ranked.as_ref().map(Searched::of);
+        Ok(Ordered { plan, costs, end, ranked, searched, swapped: None })
     }
 
     /// An order with all layers as the settings have them.
@@ -244,13 +270,13 @@ impl Asked<'_> {
         let roomy = PipelineCosts { activation: pressed.activation, transient: pressed.transient, ..timed };
         let interleaving = self.interleaving(&roomy, &groups)?;
         let found = self.search(&interleaving);
+        let searched = Some(Searched::of(&found));
         plan.schedule = interleave(&interleaving, &found.priorities).schedule;
         plan.mixes = options.choose(&plan.schedule, &lean, limit)?;
         let timed = self.costs(&plan);
         keep_if_better(Self::finished(plan.clone(), timed, Some(found))?);
-        let tuned = self.retuned(self.swapped(best.ok_or_else(Misfit::deadlock)?), |schedule| {
-            options.choose(schedule, &lean, limit)
-        })?;
+        let best = Ordered { searched, ..best.ok_or_else(Misfit::deadlock)? };
+        let tuned = self.retuned(self.swapped(best), |schedule| options.choose(schedule, &lean, limit))?;
         // Where the settings recompute little already, their own order can be the best.
         if lower_bound(&untuned) >= tuned.end {
             return Ok(tuned);
@@ -298,11 +324,11 @@ impl Tally {
                 *sum += u64::from(layers);
             }
         }
-        if let Some(ranked) = &ordered.ranked {
-            tally.rollouts = u64::from(ranked.rollouts);
+        if let Some(Searched { rollouts, ending }) = ordered.searched {
+            tally.rollouts = u64::from(rollouts);
             tally.searches = 1;
-            tally.near_bound = u32::from(matches!(ranked.ending, Ending::Optimal | Ending::NearBound));
-            tally.exhausted = u32::from(ranked.ending == Ending::Exhausted);
+            tally.near_bound = u32::from(matches!(ending, Ending::Optimal | Ending::NearBound));
+            tally.exhausted = u32::from(ending == Ending::Exhausted);
         }
         tally
     }
@@ -331,18 +357,16 @@ impl Ordered {
             format!("; swaps on the critical path made it {gain:.1} % faster")
         });
         let swaps = swaps.unwrap_or_default();
-        let Some(ranked) = &self.ranked else { return cut + &swaps };
-        let first = ranked.progress.first().map_or(ranked.end, |step| step.end);
-        let gain = faster(first, ranked.end);
-        let ending = match ranked.ending {
-            Ending::Optimal => "the lower bound is reached",
-            Ending::NearBound => "within one per mille of the bound",
-            Ending::Exhausted => "every ranking was seen",
-            Ending::Rollouts => "all rollouts used",
-            Ending::Time => "ended by the clock",
+        let Some(searched) = self.searched else { return cut + &swaps };
+        let gain = match &self.ranked {
+            Some(ranked) => {
+                let first = ranked.progress.first().map_or(ranked.end, |step| step.end);
+                format!("{:.1} % faster than in data-loader order", faster(first, ranked.end))
+            }
+            None => "none faster than the data-loader order".to_owned(),
         };
-        let rollouts = ranked.rollouts;
-        format!("{cut}; {rollouts} rankings interleaved, {ending}; {gain:.1} % faster than in data-loader order{swaps}")
+        let (rollouts, ending) = (searched.rollouts, searched.words());
+        format!("{cut}; {rollouts} rankings interleaved, {ending}; {gain}{swaps}")
     }
 }
 
@@ -391,3 +415,6 @@ pub(super) fn decisions(scenario: &Scenario, sized: &Sized, step: Step, tally: &
     }
     decisions
 }
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,44 @@
+use serde_json::json;
+
+use super::*;
+use crate::observer::Unobserved;
+use crate::plan::pipeweaver::plan;
+use crate::scenario::validate::NoDatasets;
+use crate::scenario::{ValidScenario, parse};
+use crate::workload::{Sampler, packing};
+
+/// Two replicas of one microbatch each.
+fn question() -> ValidScenario {
+    let scenario = json!({
+        "schema": "scenario/1", "model": { "preset": "internvl3-2b" }, "cluster": { "preset": "h100", "nodes": 1 },
+        "workload": {
+            "samples": {
+                "kind": "drawn", "text_tokens": { "kind": "constant", "value": 1000 },
+                "images": { "kind": "constant", "value": 4 }
+            },
+            "global_batch": 2, "context_length": 8192, "packing": "single"
+        },
+        "training": {}, "layout": { "tensor": 2, "pipeline": 2, "microbatch": 1 }, "planners": ["pipeweaver"],
+        "search": { "rollouts": 20 }, "seed": 3
+    });
+    ValidScenario::new(parse(&scenario.to_string()).unwrap(), &NoDatasets).unwrap()
+}
+
+fn sizing(valid: &ValidScenario) -> PackedBatch {
+    let scenario = valid.scenario();
+    packing::pack(&Sampler::new(valid).sizing().samples, &scenario.model, &scenario.workload.packing_rule())
+}
+
+/// One microbatch has one order, which no search makes faster: that it searched is told all the same.
+#[test]
+fn a_search_that_finds_nothing_better_is_told() {
+    let valid = question();
+    let (scenario, sizing) = (valid.scenario(), sizing(&valid));
+    let pricing = Pricing::new(&scenario.model, &scenario.cluster, &scenario.training);
+    let batches = [sizing.clone()];
+    let plan = plan(scenario, &pricing, PlannerKind::PipeWeaver, &sizing, &batches, &mut Unobserved).unwrap().unwrap();
+    let told = plan.decisions.iter().find(|line| line.ends_with("rankings interleaved.")).unwrap();
+    assert!(!told.starts_with("0 "), "{told}");
+    let decision = plan.iterations[0].decision.as_ref().unwrap();
+    assert!(decision.contains("none faster than the data-loader order"), "{decision}");
+}
