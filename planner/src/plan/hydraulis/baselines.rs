@@ -67,12 +67,14 @@ pub(super) fn plan(setting: &Setting<'_>, observer: &mut dyn Observer) -> Result
     let names: Vec<String> = phases.iter().map(named).collect();
     let mut decisions = vec![words::profile(setting)];
     decisions.extend(words::measured(setting));
-    decisions.push(format!(
-        "{}: the fastest of {} on a representative batch of {} sequences.",
-        names.join(", then "),
-        search.simulated,
-        setting.batches.sizing.sequences.len()
-    ));
+    let sequences = setting.batches.sizing.sequences.len();
+    let seen = match setting.kind {
+        PlannerKind::HotSpa => {
+            format!("{} batches of {sequences} sequences that are not judged", looked_at(setting).len())
+        }
+        _ => format!("a representative batch of {sequences} sequences"),
+    };
+    decisions.push(format!("{}: the fastest of {} on {seen}.", names.join(", then "), search.simulated));
     decisions.extend(words::optimizer(setting));
     Ok(Ok(Made { iterations, decisions, search }))
 }
@@ -188,6 +190,11 @@ fn reject(search: &mut Search, reason: String) {
     }
 }
 
+/// The batches on which HotSPa's ways are held against each other: long sequences are rare, so a few more than the sizing one.
+fn looked_at<'a>(setting: &Setting<'a>) -> Vec<&'a PackedBatch> {
+    std::iter::once(setting.batches.sizing).chain(setting.batches.survey.iter().take(LOOKED_AT)).collect()
+}
+
 /// Intervals of lengths and a scheme for each, longest first: every way to join neighbouring intervals into at least two, each
 /// interval with one of the schemes, packed to its own or to the context length, that are fastest for its own sequences of the sizing
 /// batch; the fastest of all on a few batches, with its switches.
@@ -203,9 +210,7 @@ fn hot_spa(
         end *= 4;
     }
     ends.push(setting.longest);
-    // Long sequences are rare, so a few batches more than the sizing one are looked at.
-    let looked_at: Vec<&PackedBatch> =
-        std::iter::once(setting.batches.sizing).chain(setting.batches.survey.iter().take(LOOKED_AT)).collect();
+    let looked_at = looked_at(setting);
     // Of every interval from one end (or the beginning) to another its best phases.
     let mut known = BTreeMap::new();
     for (from, above) in [0].iter().chain(&ends).enumerate() {

@@ -84,15 +84,24 @@ impl Proposed {
         words::strategy(&self.schemes, &self.strategies[strategy])
     }
 
-    /// The strategy that holds every sequence and takes the least time for the sizing batch and the survey by estimate.
-    fn best_for_all(&self, setting: &Setting<'_>, observer: &mut dyn Observer) -> Result<Option<usize>, Cancelled> {
-        let batches: Vec<Vec<u64>> =
-            setting.batches.survey.iter().chain([setting.batches.sizing]).map(lengths).collect();
+    /// The strategies that hold every sequence.
+    fn able(&self, setting: &Setting<'_>) -> Vec<usize> {
         let holds = |copies: &Vec<u32>| {
             let used = copies.iter().zip(&self.schemes).filter(|(count, _)| **count > 0);
             used.map(|(_, scheme)| scheme.cost.max_len).max().unwrap_or(0) >= setting.longest
         };
-        let able: Vec<usize> = (0..self.strategies.len()).filter(|&place| holds(&self.strategies[place])).collect();
+        (0..self.strategies.len()).filter(|&place| holds(&self.strategies[place])).collect()
+    }
+
+    /// Of those that are able the strategy that takes the least time for the sizing batch and the survey by estimate.
+    fn best_for_all(
+        &self,
+        setting: &Setting<'_>,
+        able: &[usize],
+        observer: &mut dyn Observer,
+    ) -> Result<Option<usize>, Cancelled> {
+        let batches: Vec<Vec<u64>> =
+            setting.batches.survey.iter().chain([setting.batches.sizing]).map(lengths).collect();
         let (dispatching, packing) =
             (settings(setting), PackingSettings { nodes: QUICK, ..PackingSettings::default() });
         let total = |place: usize| {
@@ -105,7 +114,7 @@ impl Proposed {
             batches.iter().map(of).sum::<f64>()
         };
         let mut best: Option<(f64, usize)> = None;
-        for place in able {
+        for &place in able {
             go_on(observer)?;
             let seconds = total(place);
             if seconds.is_finite() && best.is_none_or(|(least, _)| seconds < least) {
@@ -154,8 +163,9 @@ pub(super) fn plan(setting: &Setting<'_>, observer: &mut dyn Observer) -> Result
         Err(binding) => return Ok(Err(NoPlan { binding, search })),
     };
     let count = proposed.strategies.len();
+    let able = proposed.able(setting);
     if setting.kind == PlannerKind::HydraulisStatic {
-        let Some(best) = proposed.best_for_all(setting, observer)? else {
+        let Some(best) = proposed.best_for_all(setting, &able, observer)? else {
             let binding = format!("none of {count} strategies holds {} tokens", setting.longest);
             return Ok(Err(NoPlan { binding, search }));
         };
@@ -188,7 +198,8 @@ pub(super) fn plan(setting: &Setting<'_>, observer: &mut dyn Observer) -> Result
     decisions.extend(words::measured(setting));
     decisions.push(match setting.kind {
         PlannerKind::HydraulisStatic => format!(
-            "One strategy for all batches, the best of {count} proposed that hold {} tokens: {}.",
+            "One strategy for all batches, the best of the {} of {count} proposed that hold {} tokens: {}.",
+            able.len(),
             setting.longest,
             proposed.label(0)
         ),
@@ -246,7 +257,13 @@ fn run(
 
 /// What became of the candidates, and the runner-up.
 fn decision(proposed: &Proposed, choice: &Choice, chosen: usize) -> String {
-    let (mut assigned, mut spared, mut impossible) = (0, 0, 0);
+    let (mut assigned, mut spared, mut left, mut impossible) = (0, 0, 0, 0);
+    // What its bound rules out, and what was left when the steps were spent.
+    let least = choice.candidates.iter().filter_map(|candidate| match candidate {
+        Considered::Seconds(seconds) => Some(*seconds),
+        _ => None,
+    });
+    let enough = least.fold(f64::INFINITY, f64::min) * CLOSE;
     let mut second: Option<(f64, usize)> = None;
     for (place, candidate) in choice.candidates.iter().enumerate() {
         match candidate {
@@ -256,7 +273,8 @@ fn decision(proposed: &Proposed, choice: &Choice, chosen: usize) -> String {
                     second = Some((*seconds, place));
                 }
             }
-            Considered::AtLeast(_) => spared += 1,
+            Considered::AtLeast(bound) if *bound >= enough => spared += 1,
+            Considered::AtLeast(_) => left += 1,
             Considered::Impossible(_) => impossible += 1,
         }
     }
@@ -266,9 +284,33 @@ fn decision(proposed: &Proposed, choice: &Choice, chosen: usize) -> String {
     });
     let next = second
         .map_or_else(String::new, |(seconds, place)| format!("; next {} with {seconds:.3} s", proposed.label(place)));
+    let left = if left > 0 { format!(", {left} left when the steps were spent") } else { String::new() };
     format!(
         "{}: estimated {estimated:.3} s with what is exchanged{next}; {assigned} strategies assigned, {spared} ruled out by their \
-         bounds, {impossible} too short",
+         bounds{left}, {impossible} too short",
         proposed.label(chosen)
     )
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::heterogeneous_strategies::dispatch;
+
+    /// The best takes 1 s, so bounds from 1.04 s on rule out. The fourth is below, and was not assigned: no step was left.
+    #[test]
+    fn what_the_steps_left_is_not_called_ruled_out() {
+        let scheme = SchemeCost { tp: 1, pp: 1, cp: 1, a: 2e-10, b: 1e-5, c: 0.01, max_len: 16_384, util_len: 1024 };
+        let dispatch = dispatch(&[100], &[scheme], DispatchSettings::default()).unwrap();
+        let assignment = Assignment { dispatch, packings: Vec::new(), seconds: 1.0 };
+        let at_least = Considered::AtLeast;
+        let candidates = vec![Considered::Seconds(1.0), Considered::Seconds(1.5), at_least(1.04), at_least(1.03)];
+        let proposed = Proposed { schemes: Vec::new(), strategies: vec![Vec::new(); 4], interactions: Vec::new() };
+        let mut choice = Choice { strategy: 0, assignment, candidates };
+        let words = decision(&proposed, &choice, 0);
+        let told = "2 strategies assigned, 1 ruled out by their bounds, 1 left when the steps were spent, 0 too short";
+        assert!(words.ends_with(told), "{words}");
+        choice.candidates.pop();
+        assert!(decision(&proposed, &choice, 0).ends_with("1 ruled out by their bounds, 0 too short"));
+    }
 }

@@ -15,7 +15,7 @@ pub(super) const fn algorithm(kind: PlannerKind) -> &'static str {
         }
         PlannerKind::HotSpa => {
             "sequences by length to homogeneous strategies that follow each other; strategies and intervals by exhaustive \
-             simulation of a representative batch; packed to the context length and dealt in turn"
+             simulation of a few batches that are not judged; packed to the context length and dealt in turn"
         }
         PlannerKind::HydraulisBase => {
             "one homogeneous strategy; sequences dispatched by Eq. 3 and packed to the context length"
