@@ -298,5 +298,9 @@ fn microbatch(problem: GroupProblem<'_>, mut groups: Vec<Group>, grouping: Group
 /// The plan of microbatches that run one after the other.
 fn whole(problem: GroupProblem<'_>, microbatches: Vec<Microbatch>, split: Split) -> BatchPlan {
     let seconds = microbatches.iter().map(|microbatch| microbatch.seconds).sum();
-    BatchPlan { microbatches, seconds, bound: super::batch::lower_bound(problem), split, tried: vec![(split, seconds)] }
+    let bound = match split {
+        Split::Balanced => super::batch::unpacked_bound(problem),
+        _ => super::batch::lower_bound(problem),
+    };
+    BatchPlan { microbatches, seconds, bound, split, tried: vec![(split, seconds)] }
 }

@@ -183,14 +183,15 @@ pub fn plan(problem: GroupProblem<'_>, effort: Effort) -> Result<BatchPlan, Grou
         let allowed = groups.all(|group| problem.degrees.list().contains(&group.degree));
         found.tried.push((Split::Balanced, balanced.seconds));
         if allowed && balanced.seconds < found.seconds {
-            balanced.bound = lower_bound(problem);
+            balanced.bound = unpacked_bound(problem);
             balanced.tried = found.tried;
             return Ok(balanced);
         }
     }
     let Found { seconds, split, planned, tried } = found;
     let microbatches = planned.into_iter().map(|planned| finish(problem, planned)).collect();
-    Ok(BatchPlan { microbatches, seconds, bound: lower_bound(problem), split, tried })
+    let bound = if effort == Effort::Unpacked { unpacked_bound(problem) } else { lower_bound(problem) };
+    Ok(BatchPlan { microbatches, seconds, bound, split, tried })
 }
 
 /// The best plan so far and what was tried.
@@ -420,11 +421,22 @@ fn split_sorted(setting: Setting<'_>, items: &[Item], count: u32, least: impl Fn
 /// No plan of the batch is faster: all work over all ranks with the constant of as many microbatches as memory needs, and
 /// the slowest sequence alone.
 pub(super) fn lower_bound(problem: GroupProblem<'_>) -> f64 {
+    bound_over(problem, |tokens, held| tokens.div_ceil(held) as f64)
+}
+
+/// The same where groups may run their sequences one after the other: memory then holds one of each group's at a time, and each
+/// takes the constant on as many ranks as it needs, so all ranks take it as often as the tokens go into their memory.
+pub(super) fn unpacked_bound(problem: GroupProblem<'_>) -> f64 {
+    bound_over(problem, |tokens, held| (tokens as f64 / held as f64).max(1.0))
+}
+
+/// The bound where the constant is there `times` for all tokens and those that all ranks hold.
+fn bound_over(problem: GroupProblem<'_>, times: impl Fn(u64, u64) -> f64) -> f64 {
     let one = bound_of(problem, 0..problem.sequences.len() as u32);
     let total: Load = problem.sequences.iter().map(|&sequence| Load::of(sequence)).sum();
     let held = u64::from(problem.ranks).saturating_mul(problem.tokens_per_rank).max(1);
     let shared = problem.cost.work(total) / f64::from(problem.ranks.max(1));
-    one.max(shared + total.tokens.div_ceil(held) as f64 * problem.cost.b1)
+    one.max(shared + times(total.tokens, held) * problem.cost.b1)
 }
 
 /// The bound of the makespan of one microbatch of these sequences.

@@ -284,6 +284,22 @@ fn a_microbatch_is_never_overfilled() {
     assert_eq!(plan.microbatches.len(), 2);
 }
 
+/// Two ranks of 100 tokens, a1 of 1 µs a token² and 2 ms a sequence. Megatron-LM's plan: 100 tokens on one rank, 10 + 2 ms; 70 and
+/// 50 on the other, 4.9 + 2.5 + 2 · 2 ms. Packed, 220 tokens would take two microbatches: (17.4 + 2 · 2 · 2) / 2 = 12.7 ms at least.
+#[test]
+fn what_is_not_packed_is_not_bound_by_what_packing_costs() {
+    let cost = GroupCost { a1: 1e-6, a2: 0.0, b1: 2e-3, ..COST };
+    let degrees = AllowedDegrees::new(DegreeRule::Any, None, 2);
+    let sequences = [100, 70, 50].map(Sequence::causal);
+    let problem =
+        GroupProblem { sequences: &sequences, ranks: 2, tokens_per_rank: 100, degrees: &degrees, cost: &cost };
+    let balanced = megatron_balanced(problem).unwrap();
+    assert!((balanced.seconds - 0.012).abs() < 1e-12 && balanced.bound <= balanced.seconds, "{balanced:?}");
+    let unpacked = plan(problem, Effort::Unpacked).unwrap();
+    assert!(unpacked.bound <= balanced.seconds && unpacked.bound > 0.01089, "{unpacked:?}");
+    assert!(plan(problem, Effort::Portfolio).unwrap().bound > 0.0126);
+}
+
 #[test]
 fn what_cannot_be_planned_is_named() {
     let degrees = AllowedDegrees::new(DegreeRule::Any, Some(4), 8);
