@@ -343,8 +343,13 @@ fn group(setting: Setting<'_>, items: &[Item], effort: Effort) -> Option<Planned
     }
 }
 
-/// Microbatches that best-fit decreasing needs at least: the ranks of all its bins over the ranks there are.
+/// Microbatches that are needed at least.
 fn fewest_microbatches(setting: Setting<'_>, items: &[Item]) -> u32 {
+    fewest_by_memory(setting, items).max(fewest_by_ranks(setting, items))
+}
+
+/// Those that best-fit decreasing needs at least: the ranks of all its bins over the ranks there are.
+pub(super) fn fewest_by_memory(setting: Setting<'_>, items: &[Item]) -> u32 {
     let mut bins = Bins::default();
     for &item in items {
         bins.put(item, setting.tokens_per_rank, u64::MAX);
@@ -352,9 +357,19 @@ fn fewest_microbatches(setting: Setting<'_>, items: &[Item]) -> u32 {
     bins.ranks.div_ceil(u64::from(setting.ranks)).max(1) as u32
 }
 
+/// Those that [`deal`] needs at least: of sequences that need more than a (k + 1)th of the ranks, k share a microbatch at most.
+pub(super) fn fewest_by_ranks(setting: Setting<'_>, items: &[Item]) -> u32 {
+    let needed = |sharing: u32| {
+        // Longest first, which need the most ranks. Those of one rank share bins.
+        let many = items.partition_point(|item| item.minimum > (setting.ranks / (sharing + 1)).max(1));
+        (many as u32).div_ceil(sharing)
+    };
+    (1..setting.ranks).map(needed).max().unwrap_or(1)
+}
+
 /// Cuts into at least `count` microbatches of equal work with long and short sequences in each, into more where memory
 /// asks for it; the number and the microbatches.
-fn split_mixed(setting: Setting<'_>, items: &[Item], count: u32) -> (u32, Vec<Vec<Item>>) {
+pub(super) fn split_mixed(setting: Setting<'_>, items: &[Item], count: u32) -> (u32, Vec<Vec<Item>>) {
     let mut count = count;
     loop {
         let microbatches = deal(setting, items, count);

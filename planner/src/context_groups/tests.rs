@@ -284,6 +284,30 @@ fn a_microbatch_is_never_overfilled() {
     assert_eq!(plan.microbatches.len(), 2);
 }
 
+/// Sequences that need three of four ranks each share no microbatch, and those of two ranks do so two by two: the search for a
+/// number of microbatches begins there, and finds what it would find from fewer on.
+#[test]
+fn a_split_begins_with_as_many_microbatches_as_ranks_ask_for() {
+    let degrees = AllowedDegrees::new(DegreeRule::Any, None, 4);
+    let split = |sequences: &[Sequence]| {
+        let problem = GroupProblem { sequences, ranks: 4, tokens_per_rank: 10, degrees: &degrees, cost: &COST };
+        let (setting, items) = batch::prepare(problem).unwrap();
+        let [memory, ranks] = [batch::fewest_by_memory, batch::fewest_by_ranks].map(|fewest| fewest(setting, &items));
+        let [from, to] = [memory, memory.max(ranks)].map(|count| batch::split_mixed(setting, &items, count));
+        assert_eq!(from, to, "{sequences:?}");
+        (memory, ranks)
+    };
+    assert_eq!(split(&[Sequence::causal(30); 64]), (48, 64));
+    assert_eq!(split(&[Sequence::causal(20); 64]), (32, 32));
+    assert_eq!(split(&[Sequence::causal(5); 64]), (8, 0));
+    let mut mixed: Vec<Sequence> = long_tailed(200, 5);
+    for sequence in &mut mixed {
+        sequence.tokens = (sequence.tokens / 400).clamp(1, 40);
+    }
+    let (memory, ranks) = split(&mixed);
+    assert!(memory > 1 && ranks > 1, "{memory} {ranks}");
+}
+
 /// Two ranks of 100 tokens, a1 of 1 µs a token² and 2 ms a sequence. Megatron-LM's plan: 100 tokens on one rank, 10 + 2 ms; 70 and
 /// 50 on the other, 4.9 + 2.5 + 2 · 2 ms. Packed, 220 tokens would take two microbatches: (17.4 + 2 · 2 · 2) / 2 = 12.7 ms at least.
 #[test]
