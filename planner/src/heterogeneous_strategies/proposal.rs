@@ -19,6 +19,17 @@ impl Default for ProposalSettings {
     }
 }
 
+/// Steps of length that data of any length are told apart by: the program is cubic in them.
+const MOST_STEPS: u64 = 512;
+
+impl ProposalSettings {
+    /// The paper's up to 64K tokens, and steps of length as much longer as sequences may be.
+    pub fn up_to(longest: u64) -> Self {
+        let Self { length_step, device_step } = Self::default();
+        Self { length_step: length_step * longest.div_ceil(length_step * MOST_STEPS).max(1), device_step }
+    }
+}
+
 /// The best relaxed strategy for all sequences up to a length.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Relaxed {

@@ -289,6 +289,16 @@ fn the_fastest_strategy_that_holds_the_batch_is_chosen() {
     assert!(choice.assignment.seconds >= choice.assignment.dispatch.bound);
 }
 
+/// Up to 64K tokens steps are the paper's; longer data are told apart by 512 steps at most.
+#[test]
+fn long_sequences_are_told_apart_by_longer_steps() {
+    let step = |longest| ProposalSettings::up_to(longest).length_step;
+    assert_eq!([0, 1, 65_536, 65_537, 131_072, 1 << 20].map(step), [128, 128, 128, 256, 256, 2048]);
+    for longest in [65_537_u64, 262_144, 1 << 20] {
+        assert!(longest.div_ceil(step(longest)) <= 512, "{longest}");
+    }
+}
+
 /// Figure 9 of the paper: four slices of gradients against six of the optimizer have twelve in common.
 #[test]
 fn mutual_slices_are_least_common_multiples() {

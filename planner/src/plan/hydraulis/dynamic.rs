@@ -38,6 +38,7 @@ impl Proposed {
         seen.sort_unstable();
         let counted: Vec<(u64, f64)> = seen.chunk_by(|a, b| a == b).map(|same| (same[0], same.len() as f64)).collect();
         let devices = setting.scenario.cluster.devices();
+        let settings = ProposalSettings::up_to(seen.last().copied().unwrap_or(0));
         // Eq. 4 sees computation only, which is fastest without TP, while every device then pulls the whole model: so it is asked once
         // for every smallest TP.
         let mut least: Vec<u32> = schemes.iter().map(|known| known.scheme.tensor).collect();
@@ -50,7 +51,7 @@ impl Proposed {
             let places: Vec<usize> =
                 (0..schemes.len()).filter(|&place| schemes[place].scheme.tensor >= tensor).collect();
             let costs: Vec<SchemeCost> = places.iter().map(|&place| schemes[place].cost).collect();
-            match propose(&counted, devices, &costs, ProposalSettings::default()) {
+            match propose(&counted, devices, &costs, settings) {
                 Ok(proposal) => {
                     for candidate in proposal.strategies {
                         let mut copies = vec![0; schemes.len()];
