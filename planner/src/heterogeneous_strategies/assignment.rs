@@ -75,7 +75,7 @@ const FIRST_PRICES: u32 = 6;
 /// sequences for every pipeline, orders differ by little.
 const GREEDY_STEPS: u64 = 10_000_000;
 const LEAST_TRIALS: u64 = 4;
-/// The same over all candidates: on a thousand devices, with a batch whose bounds are all alike, there are hundreds.
+/// The same over all candidates, with what their moves and exchanges look at: on a thousand devices, with a batch whose bounds are all alike, there are hundreds.
 const CHOICE_STEPS: u64 = 100_000_000;
 
 /// A candidate that may yet be assigned.
@@ -157,6 +157,7 @@ pub fn choose_beside(
         let dealing = DispatchSettings { nodes: dispatching.nodes.min(QUICK), trials, ..dispatching };
         let packing = PackingSettings { nodes: packing.nodes.min(QUICK), ..packing };
         let Ok(assignment) = assign(lengths, pipelines, dealing, packing) else { continue };
+        spent += assignment.dispatch.looks;
         let seconds = assignment.seconds + beside(place, Some(&assignment));
         candidates[place] = Considered::Seconds(seconds);
         if best.as_ref().is_none_or(|(_, best, _)| seconds < *best) {

@@ -43,6 +43,8 @@ pub struct Dispatch {
     pub proof: Proof,
     /// Partial assignments that branch and bound followed.
     pub nodes: u64,
+    /// Sequences that were looked at for moves and exchanges, each as often as it was.
+    pub looks: u64,
 }
 
 /// Why sequences cannot be dispatched.
@@ -112,7 +114,7 @@ pub fn dispatch(
             best = found;
         }
     }
-    problem.improve(&mut best);
+    let looks = problem.improve(&mut best, LOOKS);
     let mut nodes = settings.nodes;
     let mut complete = false;
     // With fewer steps than sequences not one dispatch is complete.
@@ -140,6 +142,7 @@ pub fn dispatch(
         gap,
         proof: proof(gap, settings.gap),
         nodes: settings.nodes - nodes,
+        looks,
     })
 }
 
@@ -278,8 +281,9 @@ impl<'a> Problem<'a> {
         (state.slowest, of)
     }
 
-    /// Moves and exchanges away from the slowest pipeline while both pipelines end up below it.
-    fn improve(&self, best: &mut (f64, Vec<usize>)) {
+    /// Moves and exchanges away from the slowest pipeline while both pipelines end up below it, until about `most` sequences have been
+    /// looked at; how many have.
+    fn improve(&self, best: &mut (f64, Vec<usize>), most: u64) -> u64 {
         let of = &mut best.1;
         let mut lists = vec![Vec::new(); self.pipelines.len()];
         for (sequence, &pipeline) in of.iter().enumerate() {
@@ -292,10 +296,11 @@ impl<'a> Problem<'a> {
         };
         let seconds = |list: &[usize], pipeline: usize| load(list, pipeline).seconds(&self.pipelines[pipeline]);
         let mut ends: Vec<f64> = (0..lists.len()).map(|pipeline| seconds(&lists[pipeline], pipeline)).collect();
+        let mut left = most;
         for _ in 0..EXCHANGES {
             let from =
                 (1..ends.len()).fold(0, |most, pipeline| if ends[pipeline] > ends[most] { pipeline } else { most });
-            let Some((to, item, back)) = self.step(&lists, &ends, from) else { break };
+            let Some((to, item, back)) = self.step(&lists, &ends, from, &mut left) else { break };
             lists[from].retain(|&other| other != item);
             lists[to].push(item);
             if let Some(back) = back {
@@ -314,10 +319,11 @@ impl<'a> Problem<'a> {
                 }
             }
         }
+        most - left
     }
 
     /// The move or exchange that leaves the slower of both pipelines fastest, if it is faster than the slowest now.
-    fn step(&self, lists: &[Vec<usize>], ends: &[f64], from: usize) -> Option<Step> {
+    fn step(&self, lists: &[Vec<usize>], ends: &[f64], from: usize, left: &mut u64) -> Option<Step> {
         let total = |list: &[usize], pipeline: usize, without: Option<usize>| {
             list.iter()
                 .filter(|&&sequence| Some(sequence) != without)
@@ -337,10 +343,16 @@ impl<'a> Problem<'a> {
         let mut targets: Vec<usize> = (0..lists.len()).filter(|&to| to != from).collect();
         targets.sort_by(|&a, &b| ends[a].total_cmp(&ends[b]).then(a.cmp(&b)));
         targets.truncate(EXCHANGED_WITH);
+        let targets: Vec<(usize, PipelineLoad)> =
+            targets.into_iter().map(|to| (to, total(&lists[to], to, None))).collect();
         for &item in &lists[from] {
+            if *left == 0 {
+                break;
+            }
             let (tokens, rest) = (self.lengths[item], total(&lists[from], from, Some(item)));
-            for &to in targets.iter().filter(|&&to| self.holds(to, item)) {
-                let all = total(&lists[to], to, None);
+            let mut looks = lists[from].len() as u64;
+            for &(to, all) in targets.iter().filter(|(to, _)| self.holds(*to, item)) {
+                looks += 1 + lists[to].len() as u64;
                 consider(end(all.and(self.work(item, to), tokens), to).max(end(rest, from)), (to, item, None));
                 for &back in lists[to].iter().filter(|&&back| self.lengths[back] < tokens && self.holds(from, back)) {
                     // The longest may leave with `back`; keeping it only overestimates.
@@ -353,6 +365,7 @@ impl<'a> Problem<'a> {
                     consider(end(kept.and(self.work(item, to), tokens), to).max(here), (to, item, Some(back)));
                 }
             }
+            *left = left.saturating_sub(looks);
         }
         best.map(|best| best.1)
     }
@@ -412,6 +425,8 @@ type Step = (usize, usize, Option<usize>);
 const ROUNDING: f64 = 1.0 + 1e-9;
 /// Most moves and exchanges: on large batches each gains little.
 const EXCHANGES: usize = 500;
+/// Sequences that are looked at for them, about: with thousands in a pipeline each takes tens of millions.
+const LOOKS: u64 = 50_000_000;
 /// Pipelines that exchanges are tried with.
 const EXCHANGED_WITH: usize = 8;
 /// Rounds of prices: the bound moves by less than a thousandth after them in our tests.

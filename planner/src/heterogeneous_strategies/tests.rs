@@ -233,6 +233,17 @@ fn the_greedy_is_within_two_percent_of_the_best() {
     }
 }
 
+/// 16,384 sequences in two pipelines: one look for the best exchange sees half of them for every one of the other half.
+#[test]
+fn moves_and_exchanges_end_in_time() {
+    let pipelines = [SCHEME, SchemeCost { a: 1.1 * SCHEME.a, ..SCHEME }];
+    let settings = DispatchSettings { trials: 1, nodes: 0, ..DispatchSettings::default() };
+    let looks = |count| dispatch(&long_tailed(count, 1, 16_384), &pipelines, settings).unwrap().looks;
+    let (few, many) = (looks(64), looks(16_384));
+    assert!(few > 0 && few < 1_000_000, "{few}");
+    assert!((50_000_000..50_100_000).contains(&many), "{many}");
+}
+
 #[test]
 fn what_cannot_be_done_is_named() {
     let nothing = SchemeCost { max_len: 0, ..SCHEME };
