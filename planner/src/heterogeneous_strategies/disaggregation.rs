@@ -1,5 +1,7 @@
 //! Parameters and gradients between the optimizer's layout and the strategy's (Hydraulis, section 5.2 and appendix B).
 
+use std::collections::{BTreeMap, BTreeSet};
+
 use super::scheme::SchemeCost;
 
 /// What one device moves in an iteration, in bytes.
@@ -54,18 +56,12 @@ pub fn exchange(pipelines: &[SchemeCost], model_bytes: f64, devices: u32) -> Exc
     let replicas: u64 = pipelines.iter().map(|scheme| u64::from(scheme.cp)).sum::<u64>().max(1);
     let mut volumes = vec![Volumes::default(); n as usize];
     let owned = |device: u64| Span::part(device, n);
+    pull_sends(&seats, model_bytes, &mut volumes);
     for seat in &seats {
         let stage = model_bytes / f64::from(seat.scheme.pp);
         let needed = Span::part(u64::from(seat.tp_rank), u64::from(seat.scheme.tp));
         let own = needed.overlap(owned(seat.device));
         volumes[seat.device as usize].pull_receive += stage * (needed.length() - own);
-        // Everyone whose slice it needs sends it that part.
-        let (first, last) = ((needed.start * n as f64) as u64, (needed.end * n as f64).ceil() as u64);
-        for owner in first..last.min(n) {
-            if owner != seat.device {
-                volumes[owner as usize].pull_send += stage * needed.overlap(owned(owner));
-            }
-        }
         let d = replicas as f64;
         volumes[seat.device as usize].reduce_scatter += stage * needed.length() * (d - 1.0) / d;
         // Of each of its common slices it keeps the piece of its place among the replicas.
@@ -82,6 +78,26 @@ pub fn exchange(pipelines: &[SchemeCost], model_bytes: f64, devices: u32) -> Exc
         }
     }
     Exchanged { pull_slices: lcm(n, tp_max), push_slices: lcm(n, replicas * tp_max), devices: volumes }
+}
+
+/// Everyone whose slice a device needs sends it that part. Devices that need the same of as long stages are counted together: there
+/// are as many as devices, and each asks a good part of them all.
+fn pull_sends(seats: &[Seat<'_>], model_bytes: f64, volumes: &mut [Volumes]) {
+    let n = volumes.len() as u64;
+    let mut alike: BTreeMap<(u32, u32, u32), BTreeSet<u64>> = BTreeMap::new();
+    for seat in seats {
+        alike.entry((seat.scheme.tp, seat.tp_rank, seat.scheme.pp)).or_default().insert(seat.device);
+    }
+    for ((tp, tp_rank, pp), devices) in alike {
+        let needed = Span::part(u64::from(tp_rank), u64::from(tp));
+        let (first, last) = ((needed.start * n as f64) as u64, (needed.end * n as f64).ceil() as u64);
+        for owner in first..last.min(n) {
+            // None sends to itself.
+            let others = devices.len() - usize::from(devices.contains(&owner));
+            let bytes = model_bytes / f64::from(pp) * needed.overlap(Span::part(owner, n));
+            volumes[owner as usize].pull_send += others as f64 * bytes;
+        }
+    }
 }
 
 /// Bytes that each device receives when parameters in use move from one strategy to another without the optimizer's layout, as HotSPa

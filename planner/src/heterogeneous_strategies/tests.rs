@@ -318,6 +318,35 @@ fn mutual_slices_are_least_common_multiples() {
     assert_eq!((exchanged.pull_slices, exchanged.push_slices), (6, 12));
 }
 
+/// An owner sends each device but itself what of its slice lies in the share that the device needs, of its stage.
+#[test]
+fn owners_send_what_every_other_device_needs() {
+    let scheme = |tp, pp, cp| SchemeCost { tp, pp, cp, ..SCHEME };
+    let pipelines = [scheme(2, 2, 1), scheme(2, 1, 1), scheme(1, 1, 2), scheme(3, 1, 1)];
+    for n in [11, 13] {
+        let exchanged = exchange(&pipelines, 12.0, n);
+        let mut sent = vec![0.0; n as usize];
+        let mut device = 0;
+        for scheme in pipelines {
+            for _ in 0..scheme.pp * scheme.cp {
+                for rank in 0..scheme.tp {
+                    let needed = [rank, rank + 1].map(|end| f64::from(end) / f64::from(scheme.tp));
+                    for owner in (0..n).filter(|&owner| owner != device) {
+                        let owned = [owner, owner + 1].map(|end| f64::from(end) / f64::from(n));
+                        let both = (needed[1].min(owned[1]) - needed[0].max(owned[0])).max(0.0);
+                        sent[owner as usize] += 12.0 / f64::from(scheme.pp) * both;
+                    }
+                    device += 1;
+                }
+            }
+        }
+        assert_eq!(exchanged.devices.len(), n.max(device) as usize);
+        for (owner, (found, sent)) in exchanged.devices.iter().zip(sent).enumerate() {
+            assert!((found.pull_send - sent).abs() < 1e-9, "{owner}: {} {sent}", found.pull_send);
+        }
+    }
+}
+
 /// <1,1,1> x 4 is ZeRO-1: each device receives the 3/4 it has not, sends its quarter to three others, and after the
 /// reduce-scatter of 3/4 every gradient is where it belongs.
 #[test]
