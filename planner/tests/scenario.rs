@@ -80,6 +80,8 @@ fn every_wrong_field_is_named_with_what_would_be_right() {
         ("/planners", json!(["1f1b", "1f1b"]), "/planners/1", "twice"),
         ("/planners", json!(["magic"]), "/planners/0", "unknown variant"),
         ("/iterations", json!(0), "/iterations", "1 to 1000"),
+        ("/search", json!({ "rollouts": 100_001 }), "/search/rollouts", "0 to 100000"),
+        ("/search", json!({ "sub_microbatch": 0 }), "/search/sub_microbatch", "out of range: 1 to"),
         ("/seed", json!(-1), "/seed", "invalid value"),
         (
             "/cluster/preset",

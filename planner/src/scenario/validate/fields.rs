@@ -26,6 +26,10 @@ pub(super) fn check(scenario: &Scenario, errors: &mut Vec<FieldError>) {
     }
     planners(scenario, &mut ranges);
     profiles(&scenario.profiles, &mut ranges);
+    ranges.whole("/search/rollouts", scenario.search.rollouts, 0, MOST_ROLLOUTS, "");
+    if let Some(size) = scenario.search.sub_microbatch {
+        ranges.whole("/search/sub_microbatch", size, 1, u32::MAX, "");
+    }
     ranges.whole("/iterations", scenario.iterations, 1, 1000, "");
     let samples = u64::from(scenario.iterations) * u64::from(scenario.workload.global_batch);
     if samples > MOST_SAMPLES && scenario.iterations <= 1000 {
@@ -35,6 +39,9 @@ pub(super) fn check(scenario: &Scenario, errors: &mut Vec<FieldError>) {
         ranges.refuse("/iterations", detail);
     }
 }
+
+/// Rankings that a search interleaves at most, as many as studies may ask for.
+const MOST_ROLLOUTS: u32 = 100_000;
 
 /// Most profiles that a scenario names.
 const MOST_PROFILES: usize = 16;
