@@ -178,7 +178,9 @@ impl Asked<'_> {
             if tuned.swapped.is_none_or(|(before, after)| after.get() / 1000 * WORTH_RETUNING > before.get()) {
                 break;
             }
-            let plan = ReplicaPlan { mixes: choose(&tuned.plan.schedule)?, ..tuned.plan.clone() };
+            // An order for which no choice is found is a good one all the same, with the layers that it has.
+            let Ok(mixes) = choose(&tuned.plan.schedule) else { break };
+            let plan = ReplicaPlan { mixes, ..tuned.plan.clone() };
             let costs = self.costs(&plan);
             let again = self.swapped(Self::finished(plan, costs, None)?);
             if again.end >= tuned.end {

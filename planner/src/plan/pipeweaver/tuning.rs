@@ -7,7 +7,9 @@ use crate::cost::pipeline::Cell;
 use crate::cost::{LayerCost, MicrobatchLoad, Partition, PipelineCosts, Place, Pricing, StrategyMix};
 use crate::plan::misfit::Misfit;
 use crate::schedule::{ActionKind, Schedule};
-use crate::tuning::{Candidate, Event, LayerOption, PairCost, Settings, TuningProblem, candidates, solve};
+use crate::tuning::{
+    Candidate, Event, Infeasible, LayerOption, PairCost, Settings, TuningProblem, candidates, solve,
+};
 use crate::units::Bytes;
 
 /// Candidates of a stage pair.
@@ -100,14 +102,24 @@ impl Options {
             let pairs = own.iter().map(|&cell| self.pairs[cell].iter().map(|&(_, cost)| cost).collect()).collect();
             let problem = TuningProblem::new(pairs, &events, costs.static_memory[rank], limit)
                 .map_err(|error| Misfit::rule(&error.to_string()))?;
-            let tuned =
-                solve(&problem, &Settings::default()).map_err(|_| Misfit::activations(rank, limit + Bytes::new(1)))?;
+            let tuned = solve(&problem, &Settings::default()).map_err(|error| misfit(rank, &error))?;
             for (&cell, &choice) in own.iter().zip(&tuned.choice) {
                 mixes[cell] = self.pairs[cell][choice as usize].0;
             }
         }
         Ok(mixes)
     }
+}
+
+/// What a rank lacks whose layers find no strategies.
+fn misfit(rank: usize, error: &Infeasible) -> Misfit {
+    let needs = match *error {
+        Infeasible::Base { base, .. } => base,
+        Infeasible::Moment { needed, .. } => needed,
+        // More than there is, but nobody knows how much.
+        Infeasible::Together { limit } | Infeasible::Unknown { limit, .. } => limit + Bytes::new(1),
+    };
+    Misfit::activations(rank, needs)
 }
 
 /// Mixes of equal layers: the candidates of the knapsack over what one layer costs under each strategy.
@@ -124,4 +136,24 @@ fn mixes(layer: &[LayerCost; 4], layers: u32) -> Vec<StrategyMix> {
         mix
     };
     found.iter().map(mix).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::units::Nanos;
+
+    /// Two pairs held together that need 4 and 5 bytes at least beside 3 of states, where there are 10; then where there are 2.
+    #[test]
+    fn a_rank_says_how_much_it_needs() {
+        let pair =
+            |bytes: u64| vec![PairCost { time: Nanos::new(1), memory: Bytes::new(bytes), transient: Bytes::ZERO }];
+        let events = [Event::Hold(0), Event::Hold(1), Event::Release(1), Event::Release(0)];
+        for (limit, needs) in [(10, 12), (2, 3)] {
+            let problem =
+                TuningProblem::new(vec![pair(4), pair(5)], &events, Bytes::new(3), Bytes::new(limit)).unwrap();
+            let error = solve(&problem, &Settings::default()).unwrap_err();
+            assert_eq!(misfit(6, &error), Misfit::activations(6, Bytes::new(needs)), "{error}");
+        }
+    }
 }

@@ -1,8 +1,10 @@
 use serde_json::json;
 
 use super::*;
+use crate::host::{Alone, Unwatched};
 use crate::observer::Unobserved;
-use crate::plan::pipeweaver::plan;
+use crate::plan::pipeweaver::{PipeWeaver, plan};
+use crate::plan::sizing::LayoutSearch;
 use crate::scenario::validate::NoDatasets;
 use crate::scenario::{ValidScenario, parse};
 use crate::workload::{Sampler, packing};
@@ -41,4 +43,23 @@ fn a_search_that_finds_nothing_better_is_told() {
     assert!(!told.starts_with("0 "), "{told}");
     let decision = plan.iterations[0].decision.as_ref().unwrap();
     assert!(decision.contains("none faster than the data-loader order"), "{decision}");
+}
+
+/// Swaps may leave an order for which no strategies of layers are found: it keeps those that it has.
+#[test]
+fn an_order_that_cannot_be_tuned_again_is_kept() {
+    let valid = question();
+    let (scenario, batch) = (valid.scenario(), sizing(&valid));
+    let pricing = Pricing::new(&scenario.model, &scenario.cluster, &scenario.training);
+    let filling = PipeWeaver { step: Step::Tuning };
+    let search =
+        LayoutSearch::run(scenario, &pricing, PlannerKind::PipeWeaver, &filling, &batch, &mut Unobserved).unwrap();
+    let sized = search.winner().unwrap();
+    let effort = Effort { rollouts: 0, stream: 0, workers: &Alone, watch: &Unwatched };
+    let ordered = order(scenario, &pricing, &sized, (0, &batch), vec![vec![0]], Step::Tuning, effort).unwrap();
+    let (plan, end) = (ordered.plan.clone(), ordered.end);
+    let asked = Asked { scenario, pricing: &pricing, sized: &sized, number: 0, batch: &batch, effort };
+    let swapped = Ordered { swapped: Some((end + end, end)), ..ordered };
+    let kept = asked.retuned(swapped, |_| Err(Misfit::deadlock())).unwrap();
+    assert_eq!((kept.plan, kept.end), (plan, end));
 }
