@@ -8,7 +8,7 @@ use crate::cost::{LayerCost, MicrobatchLoad, Partition, PipelineCosts, Place, Pr
 use crate::plan::misfit::Misfit;
 use crate::schedule::{ActionKind, Schedule};
 use crate::tuning::{
-    Candidate, Event, Infeasible, LayerOption, PairCost, Settings, TuningProblem, candidates, solve,
+    Candidate, Event, Infeasible, LayerOption, PairCost, Settings, Solver, TuningProblem, candidates, solve,
 };
 use crate::units::Bytes;
 
@@ -83,6 +83,8 @@ impl Options {
         costs: &PipelineCosts,
         limit: Bytes,
     ) -> Result<Vec<StrategyMix>, Misfit> {
+        // HiGHS is not everywhere, and plans are the same everywhere.
+        let settings = Settings { solver: Solver::BranchAndBound, ..Settings::default() };
         let mut mixes = vec![StrategyMix::default(); self.pairs.len()];
         for (rank, order) in schedule.orders.iter().enumerate() {
             let cell = |place: usize| costs.cell(order[place].stage as usize, order[place].microbatch as usize);
@@ -102,7 +104,7 @@ impl Options {
             let pairs = own.iter().map(|&cell| self.pairs[cell].iter().map(|&(_, cost)| cost).collect()).collect();
             let problem = TuningProblem::new(pairs, &events, costs.static_memory[rank], limit)
                 .map_err(|error| Misfit::rule(&error.to_string()))?;
-            let tuned = solve(&problem, &Settings::default()).map_err(|error| misfit(rank, &error))?;
+            let tuned = solve(&problem, &settings).map_err(|error| misfit(rank, &error))?;
             for (&cell, &choice) in own.iter().zip(&tuned.choice) {
                 mixes[cell] = self.pairs[cell][choice as usize].0;
             }
