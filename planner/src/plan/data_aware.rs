@@ -289,7 +289,7 @@ impl Planner<'_> {
         let mean = |part: fn(&ItemWork) -> f64| {
             self.input.items.iter().map(|item| part(item) * item.weight).sum::<f64>() / total
         };
-        let share = |degrees: Degrees| f64::from(self.input.global_batch) / f64::from(microbatches * degrees.data);
+        let share = |degrees: Degrees| share(self.input.global_batch, microbatches, degrees.data);
         let items = mean(|item| item.batch) * share(encoder);
         let length = f64::from(model.modules[0].tokens_per_item());
         let tokens = mean(|item| item.length) * share(backbone);
@@ -472,6 +472,11 @@ impl Planner<'_> {
 fn in_order(count: usize, buckets: usize) -> Vec<Vec<u32>> {
     let cut = |bucket: usize| (count * bucket / buckets) as u32;
     (0..buckets).map(|bucket| (cut(bucket)..cut(bucket + 1)).collect()).collect()
+}
+
+/// Items of a global batch for each microbatch of each copy.
+fn share(batch: u32, microbatches: u32, copies: u32) -> f64 {
+    f64::from(batch) / (f64::from(microbatches) * f64::from(copies))
 }
 
 /// C_max of buckets.

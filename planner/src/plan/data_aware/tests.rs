@@ -206,6 +206,13 @@ fn no_microbatch_is_empty() {
     assert_eq!(all, [0, 1, 2, 3]);
 }
 
+/// 6 items over 2 microbatches of 3 copies; microbatches and copies may be more than 32 bits count.
+#[test]
+fn shares_of_many_microbatches_and_copies_are_small() {
+    assert_eq!(share(6, 2, 3).to_bits(), 1.0_f64.to_bits());
+    assert_eq!(share(1 << 20, 1 << 20, 1 << 20).to_bits(), (1.0 / f64::from(1 << 20)).to_bits());
+}
+
 /// DFLOP lets the items of a microbatch follow each other, so samples that are sequences of their own are not padded: it is the same
 /// plan as with packed sequences of one sample. The 1F1B beside it pads them.
 #[test]
