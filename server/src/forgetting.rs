@@ -12,7 +12,7 @@ use crate::store::{Store, StoreError};
 const HOUR: Duration = Duration::from_hours(1);
 /// How often it is looked whether the database is full.
 const MINUTE: Duration = Duration::from_mins(1);
-/// How long what was deleted can be brought back where the database is full: long enough for a slip of the hand.
+/// How long what was deleted can be brought back where the database is full, or something found no room: long enough for a slip of the hand.
 const SLIP: SignedDuration = SignedDuration::from_mins(10);
 
 /// What was deleted before these moments is forgotten.
@@ -25,7 +25,8 @@ struct Moments {
     slip: Timestamp,
 }
 
-/// Forgets what was deleted when its time has come, now and every hour; within minutes where the database is full.
+/// Forgets what was deleted when its time has come, now and every hour; within minutes where the database is full, or something was
+/// refused for want of room and has none still.
 pub(crate) async fn forget_deleted(app: Arc<App>) {
     let mut hourly = tokio::time::interval(HOUR);
     let mut often = tokio::time::interval(MINUTE);

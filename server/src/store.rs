@@ -42,6 +42,7 @@ pub(crate) use sweeps::SWEEPS;
 pub use sweeps::{KeptSweep, PlanFigures};
 pub use tenancy::{Tenancy, TenancyError};
 pub(crate) use traces::{Changed, ChunkQuery, Sent, TRACES};
+use usage::Quota;
 pub use usage::Usage;
 pub use verify::{Fault, Verdict, verify};
 pub use writer::{Write, Writer};
@@ -92,7 +93,8 @@ impl Store {
             .journal_mode(SqliteJournalMode::Wal)
             // Durable against a crash of the program; a power cut may lose the last writes, never the file.
             .synchronous(SqliteSynchronous::Normal);
-        let writer = Writer::open(writing, quota).await?;
+        let quota = Quota::of(quota);
+        let writer = Writer::open(writing, quota.clone()).await?;
         let reader = Reader::open(options.read_only(true), quota).await?;
         Ok(Self { writer, reader })
     }

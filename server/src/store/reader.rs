@@ -3,16 +3,17 @@
 use sqlx::sqlite::{SqliteConnectOptions, SqlitePool, SqlitePoolOptions};
 
 use super::StoreError;
+use super::usage::Quota;
 
 /// Connections that cannot write. SQLite in WAL mode lets them read while something is written.
 #[derive(Debug, Clone)]
 pub struct Reader {
     pool: SqlitePool,
-    quota: Option<u64>,
+    quota: Quota,
 }
 
 impl Reader {
-    pub(super) async fn open(options: SqliteConnectOptions, quota: Option<u64>) -> Result<Self, StoreError> {
+    pub(super) async fn open(options: SqliteConnectOptions, quota: Quota) -> Result<Self, StoreError> {
         Ok(Self { pool: SqlitePoolOptions::new().max_connections(4).connect_with(options).await?, quota })
     }
 
@@ -22,7 +23,11 @@ impl Reader {
 
     /// Bytes that the database may hold.
     pub fn quota(&self) -> Option<u64> {
-        self.quota
+        self.quota.most()
+    }
+
+    pub(super) fn limit(&self) -> &Quota {
+        &self.quota
     }
 
     pub(crate) async fn close(&self) {

@@ -1,5 +1,8 @@
 //! How much room a database takes, and how much it may take.
 
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+
 use sqlx::sqlite::SqliteConnection;
 
 use super::{Reader, StoreError, Write};
@@ -11,6 +14,58 @@ pub struct Usage {
     pub used: u64,
     /// Bytes of its file.
     pub file: u64,
+}
+
+/// How much a database may hold; one for the side that writes and the side that reads.
+#[derive(Debug, Clone)]
+pub(super) struct Quota {
+    most: Option<u64>,
+    /// Bytes of the largest content that was refused and still has no room.
+    missed: Arc<AtomicU64>,
+}
+
+impl Quota {
+    /// So many bytes, or what the disk has.
+    pub(super) fn of(most: Option<u64>) -> Self {
+        Self { most, missed: Arc::default() }
+    }
+
+    /// Bytes that the database may hold.
+    pub(super) fn most(&self) -> Option<u64> {
+        self.most
+    }
+
+    /// Refuses so many bytes beside those that are there, and remembers it until as many find room.
+    fn admit(&self, used: u64, bytes: u64) -> Result<(), StoreError> {
+        let Some(quota) = self.most.filter(|quota| used.saturating_add(bytes) > *quota) else {
+            self.forget_missed_up_to(bytes);
+            return Ok(());
+        };
+        // For what is larger than all that may be held no room can be made.
+        if bytes <= quota {
+            self.missed.fetch_max(bytes, Ordering::Relaxed);
+        }
+        Err(StoreError::Quota { used, quota })
+    }
+
+    /// Whether there is no room, or none for what was refused before. A refusal is forgotten when it would be none any more.
+    fn is_reached(&self, used: u64) -> bool {
+        let Some(quota) = self.most else { return false };
+        let missed = self.missed.load(Ordering::Relaxed);
+        if used.saturating_add(missed) > quota {
+            return true;
+        }
+        self.forget_missed_up_to(missed);
+        false
+    }
+
+    fn forget_missed_up_to(&self, bytes: u64) {
+        let missed = self.missed.load(Ordering::Relaxed);
+        if missed <= bytes {
+            // Where something else is refused at this moment, that is remembered.
+            let _ = self.missed.compare_exchange(missed, 0, Ordering::Relaxed, Ordering::Relaxed);
+        }
+    }
 }
 
 /// Pages, free ones among them, and bytes of a page.
@@ -28,13 +83,15 @@ async fn usage(connection: &mut SqliteConnection) -> Result<Usage, StoreError> {
 impl Write {
     /// Refuses new content where the database would hold more than it may. What is refused changes nothing.
     pub(super) async fn room_for(&mut self, bytes: usize) -> Result<(), StoreError> {
-        let Some(quota) = self.quota() else { return Ok(()) };
-        let used = usage(self).await?.used;
-        if used.saturating_add(bytes as u64) <= quota {
+        if self.quota().most().is_none() {
             return Ok(());
         }
-        self.abandon().await?;
-        Err(StoreError::Quota { used, quota })
+        let used = usage(self).await?.used;
+        let admitted = self.quota().admit(used, bytes as u64);
+        if admitted.is_err() {
+            self.abandon().await?;
+        }
+        admitted
     }
 }
 
@@ -44,22 +101,19 @@ impl Reader {
         usage(&mut *self.pool().acquire().await?).await
     }
 
-    /// Whether it holds as much as it may.
+    /// Whether it holds as much as it may, or so much that there is no room for what was refused.
     ///
     /// # Errors
     /// That cannot be read, which says nothing of how full it is.
     pub(crate) async fn is_full(&self) -> Result<bool, StoreError> {
-        match self.room_for(0).await {
-            Ok(()) => Ok(false),
-            Err(StoreError::Quota { .. }) => Ok(true),
-            Err(error) => Err(error),
-        }
+        Ok(self.quota().is_some() && self.limit().is_reached(self.usage().await?.used))
     }
 
     /// Refuses content of so many bytes before it comes, as storing it would.
     pub async fn room_for(&self, bytes: u64) -> Result<(), StoreError> {
-        let Some(quota) = self.quota() else { return Ok(()) };
-        let used = self.usage().await?.used;
-        if used.saturating_add(bytes) <= quota { Ok(()) } else { Err(StoreError::Quota { used, quota }) }
+        if self.quota().is_none() {
+            return Ok(());
+        }
+        self.limit().admit(self.usage().await?.used, bytes)
     }
 }

@@ -5,17 +5,18 @@ use std::ops::{Deref, DerefMut};
 use sqlx::pool::PoolConnection;
 use sqlx::sqlite::{Sqlite, SqliteConnectOptions, SqliteConnection, SqlitePool, SqlitePoolOptions};
 
+use super::usage::Quota;
 use super::{MIGRATIONS, StoreError};
 
 /// A pool of one connection: writers wait for each other here instead of failing on SQLite's lock.
 #[derive(Debug, Clone)]
 pub struct Writer {
     pool: SqlitePool,
-    quota: Option<u64>,
+    quota: Quota,
 }
 
 impl Writer {
-    pub(super) async fn open(options: SqliteConnectOptions, quota: Option<u64>) -> Result<Self, StoreError> {
+    pub(super) async fn open(options: SqliteConnectOptions, quota: Quota) -> Result<Self, StoreError> {
         let pool = SqlitePoolOptions::new().max_connections(1).connect_with(options).await?;
         MIGRATIONS.run(&pool).await?;
         Ok(Self { pool, quota })
@@ -24,7 +25,7 @@ impl Writer {
     /// Starts a transaction. It takes the write lock at once, so that it cannot fail half-way for another
     /// writer's sake.
     pub async fn begin(&self) -> Result<Write, StoreError> {
-        let mut write = Write { connection: self.pool.acquire().await?, open: true, quota: self.quota };
+        let mut write = Write { connection: self.pool.acquire().await?, open: true, quota: self.quota.clone() };
         sqlx::query("BEGIN IMMEDIATE").execute(&mut *write).await?;
         Ok(write)
     }
@@ -52,7 +53,7 @@ impl Writer {
 pub struct Write {
     connection: PoolConnection<Sqlite>,
     open: bool,
-    quota: Option<u64>,
+    quota: Quota,
 }
 
 impl Write {
@@ -70,9 +71,9 @@ impl Write {
         Ok(())
     }
 
-    /// Bytes that the database may hold.
-    pub(super) fn quota(&self) -> Option<u64> {
-        self.quota
+    /// How much the database may hold.
+    pub(super) fn quota(&self) -> &Quota {
+        &self.quota
     }
 }
 

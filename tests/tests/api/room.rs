@@ -68,6 +68,37 @@ async fn what_is_there_is_read_changed_and_deleted_however_full_it_is() {
     assert_eq!(house.plan(&scenario).await["state"]["state"], "done");
 }
 
+/// Something large is refused although the quota is not reached: what is deleted then makes way for it, and not before its time
+/// once it is there.
+#[tokio::test]
+async fn what_is_deleted_makes_way_for_what_was_refused() {
+    let lengths = |from: u32| (from..from + 100_000).map(|length| length.to_string()).collect::<Vec<_>>().join("\n");
+    let (quarter, house) = (Duration::from_mins(15), House::open().await);
+    let stored = async |house: &House, from: u32| house.post(api::path::DATASETS, lengths(from)).await;
+    let id_of = |reply: harness::Reply| {
+        assert_eq!(reply.status, 201, "{reply:?}");
+        reply.json::<Value>()["dataset"]["id"].as_str().unwrap().to_owned()
+    };
+    let first = id_of(stored(&house, 100_000).await);
+    let used = house.store.reader().usage().await.unwrap().used;
+    let quota = Some(used + 300_000);
+    let house = house.restarted(Settings { quota, ..Settings::default() }).await;
+
+    assert_eq!(stored(&house, 200_000).await.problem().status, 507);
+    assert_eq!(house.delete(&api::path::dataset(&first)).await.status, 204);
+    house.clock.advance(Duration::from_mins(1));
+    server::forgetting::round(&house.app, false).await.unwrap();
+    assert_eq!(house.get("/api/v1/datasets?deleted=true").await.json::<Value>()["total"], 1, "a slip of the hand");
+    house.clock.advance(quarter);
+    server::forgetting::round(&house.app, false).await.unwrap();
+    let second = id_of(stored(&house, 200_000).await);
+
+    assert_eq!(house.delete(&api::path::dataset(&second)).await.status, 204);
+    house.clock.advance(quarter);
+    server::forgetting::round(&house.app, false).await.unwrap();
+    assert_eq!(house.post(&api::path::dataset_restore(&second), "").await.status, 200);
+}
+
 #[tokio::test]
 async fn readiness_names_what_is_wrong() {
     let house = House::open().await;
