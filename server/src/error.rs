@@ -127,6 +127,9 @@ pub enum ApiError {
     /// The body is larger than accepted.
     #[error("the body is larger than {0} MiB; for a dataset upload a random sample or a histogram")]
     TooLarge(usize),
+    /// The same of one that is small.
+    #[error("the body is larger than {0} KiB")]
+    SmallTooLarge(usize),
     /// The body did not arrive.
     #[error("the body did not arrive: {0}")]
     BrokenBody(String),
@@ -213,8 +216,17 @@ pub enum ApiError {
 impl ApiError {
     /// A body that did not arrive, where at most `mebibytes` were accepted.
     pub fn body(rejection: &BytesRejection, mebibytes: usize) -> Self {
+        Self::too_large_or_broken(rejection, Self::TooLarge(mebibytes))
+    }
+
+    /// A small body that did not arrive, where at most `kibibytes` were accepted.
+    pub fn small_body(rejection: &BytesRejection, kibibytes: usize) -> Self {
+        Self::too_large_or_broken(rejection, Self::SmallTooLarge(kibibytes))
+    }
+
+    fn too_large_or_broken(rejection: &BytesRejection, too_large: Self) -> Self {
         if rejection.status() == StatusCode::PAYLOAD_TOO_LARGE {
-            Self::TooLarge(mebibytes)
+            too_large
         } else {
             Self::BrokenBody(rejection.body_text())
         }

@@ -21,6 +21,7 @@ use crate::app::App;
 use crate::arrival;
 use crate::endpoint::datasets::LARGEST_UPLOAD;
 use crate::endpoint::runs::files::LARGEST_LOG;
+use crate::endpoint::runs::log::LARGEST_END_KIB;
 use crate::endpoint::scenarios::LARGEST_SCENARIO;
 use crate::endpoint::{
     accuracy, datasets, execution_plans, exports, gallery, health, jobs, metrics, observations, outcomes, pages,
@@ -29,6 +30,7 @@ use crate::endpoint::{
 use crate::error::{ApiError, as_problem};
 use crate::openapi;
 
+const KIBIBYTE: usize = 1 << 10;
 const MEBIBYTE: usize = 1 << 20;
 
 /// The API and its description.
@@ -39,6 +41,9 @@ pub(crate) fn api() -> (Router<Arc<App>>, utoipa::openapi::OpenApi) {
         .layer(DefaultBodyLimit::max(LARGEST_UPLOAD * MEBIBYTE));
     let logs =
         OpenApiRouter::new().routes(routes!(runs::files::import)).layer(DefaultBodyLimit::max(LARGEST_LOG * MEBIBYTE));
+    let ends = OpenApiRouter::new()
+        .routes(routes!(runs::log::finish))
+        .layer(DefaultBodyLimit::max(LARGEST_END_KIB * KIBIBYTE));
     // Traces are counted as they come and never held.
     let streams = OpenApiRouter::new().routes(routes!(traces::list, traces::upload)).layer(DefaultBodyLimit::disable());
     let (router, document) = OpenApiRouter::with_openapi(openapi::front())
@@ -92,7 +97,6 @@ pub(crate) fn api() -> (Router<Arc<App>>, utoipa::openapi::OpenApi) {
         .routes(routes!(runs::restore))
         .routes(routes!(runs::token))
         .routes(routes!(runs::log::end, runs::log::append, runs::log::bytes))
-        .routes(routes!(runs::log::finish))
         .routes(routes!(runs::events::one))
         .routes(routes!(runs::points::page))
         .routes(routes!(runs::points::export))
@@ -121,6 +125,7 @@ pub(crate) fn api() -> (Router<Arc<App>>, utoipa::openapi::OpenApi) {
         .layer(DefaultBodyLimit::max(LARGEST_SCENARIO * MEBIBYTE))
         .merge(uploads)
         .merge(logs)
+        .merge(ends)
         .merge(streams)
         .split_for_parts();
     (router, openapi::finish(document))

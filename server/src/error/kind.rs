@@ -27,7 +27,8 @@ impl ApiError {
             | Self::InvalidProfile(ProfileError::TooMuch(..))
             | Self::InvalidLog(LogError::TooLarge { .. })
             | Self::LargeRequest(_)
-            | Self::TooLarge(_) => ("too-large", S::PAYLOAD_TOO_LARGE, "The upload is too large"),
+            | Self::TooLarge(_)
+            | Self::SmallTooLarge(_) => ("too-large", S::PAYLOAD_TOO_LARGE, "The upload is too large"),
             Self::InvalidDataset(_) => ("invalid-dataset", S::UNPROCESSABLE_ENTITY, "The length file is not valid"),
             Self::Observation(error) if error.is_cut() => {
                 ("planning-too-long", S::SERVICE_UNAVAILABLE, "Planning the scenario again took too long")

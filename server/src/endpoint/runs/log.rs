@@ -6,8 +6,8 @@ use std::sync::Arc;
 use api::run::FinishRun;
 use axum::body::HttpBody as _;
 use axum::body::{Body, BodyDataStream, Bytes};
-use axum::extract::rejection::{BytesRejection, QueryRejection};
-use axum::extract::{Path, Query, Request, State};
+use axum::extract::rejection::QueryRejection;
+use axum::extract::{FromRequest, Path, Query, Request, State};
 use axum::http::HeaderMap;
 use axum::http::header::{CONTENT_DISPOSITION, CONTENT_TYPE};
 use axum::response::{IntoResponse, Response};
@@ -18,7 +18,6 @@ use utoipa::IntoParams;
 
 use crate::access::bearer;
 use crate::app::{App, Shared};
-use crate::endpoint::scenarios::LARGEST_SCENARIO;
 use crate::error::{ApiError, Deleted, LogEndsAt, LogStored};
 use crate::live::{LogEnd, Token};
 use crate::store::LogPlace;
@@ -27,6 +26,8 @@ use crate::store::LogPlace;
 const PIECE_BYTES: usize = 256 << 10;
 /// Longest reason of an end that is kept, in characters.
 const LONGEST_REASON: usize = 2000;
+/// Largest word of an end, in KiB: many times the longest reason.
+pub(crate) const LARGEST_END_KIB: usize = 64;
 
 /// A place in a log.
 #[derive(Debug, Clone, Copy, Deserialize, IntoParams)]
@@ -157,20 +158,22 @@ pub(crate) async fn bytes(
         (status = 404, description = "Unknown"),
         (status = 409, description = "The log was imported whole"),
         (status = 410, description = "Deleted"),
-        (status = 413, description = "The body is too large"),
+        (status = 413, description = "More than 64 KiB"),
     )
 )]
 pub(crate) async fn finish(
     State(app): Shared,
     Path(run): Path<String>,
     headers: HeaderMap,
-    body: Result<Bytes, BytesRejection>,
+    request: Request,
 ) -> Result<Deleted, ApiError> {
+    // Before the body is read, as the guard lets everyone come this far.
     // Where the server asks for no token, whoever sees a run may end it, as he may delete it.
     if app.access.needs_token() || headers.contains_key(axum::http::header::AUTHORIZATION) {
         authorise(&app, &run, &headers).await?;
     }
-    let body = body.map_err(|rejection| ApiError::body(&rejection, LARGEST_SCENARIO))?;
+    let body = Bytes::from_request(request, &()).await;
+    let body = body.map_err(|rejection| ApiError::small_body(&rejection, LARGEST_END_KIB))?;
     let end: FinishRun =
         serde_json::from_slice(&body).map_err(|error| ApiError::Malformed(format!("the body is wrong: {error}")))?;
     let reason = end.reason.map(|reason| reason.trim().chars().take(LONGEST_REASON).collect::<String>());

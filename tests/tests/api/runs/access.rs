@@ -1,6 +1,8 @@
 //! Tokens of logs: one run, one token, and no word about other runs.
 
 use std::io;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU32, Ordering};
 
 use api::run::{RunDetail, RunList};
 use axum::body::{Body, Bytes};
@@ -120,6 +122,36 @@ async fn the_server_s_token_opens_everything_and_a_run_s_only_its_log() {
         let body = if path.ends_with("/finish") { r#"{"exit_code": 0}"# } else { "" };
         assert_eq!(ask(method, path, token, body).await.status, status, "{method} {path} {token:?}");
     }
+}
+
+/// Everyone comes as far as the handler, and a body that is held for strangers is held a thousand times.
+#[tokio::test]
+async fn what_says_that_a_run_ended_is_read_of_those_who_may_say_it_and_is_small() {
+    let house = House::with(Settings { token: Some(SERVER), ..Settings::default() }).await;
+    let open = Request::post(api::path::RUNS).header("authorization", format!("Bearer {SERVER}"));
+    let created: Value = house.send(open.body(Body::from("{}")).unwrap()).await.json();
+    let (run, token) = (created["run"].as_str().unwrap(), created["ingest_token"].as_str().unwrap());
+    let polls = Arc::new(AtomicU32::new(0));
+    let finish = async |token: Option<&str>, bytes: usize| {
+        let mut request = Request::post(api::path::run_finish(run));
+        if let Some(token) = token {
+            request = request.header("authorization", format!("Bearer {token}"));
+        }
+        let polls = Arc::clone(&polls);
+        let mut text = r#"{"exit_code": 0}"#.to_owned();
+        text.push_str(&" ".repeat(bytes - text.len()));
+        let body = stream::once(async move {
+            polls.fetch_add(1, Ordering::Relaxed);
+            Ok::<_, io::Error>(Bytes::from(text))
+        });
+        house.send(request.body(Body::from_stream(body)).unwrap()).await
+    };
+    assert_eq!((finish(None, 100).await.status, finish(Some("wrong"), 100).await.status), (401, 403));
+    assert_eq!(polls.load(Ordering::Relaxed), 0, "nothing of it was read");
+    let large = finish(Some(token), (64 << 10) + 1).await.problem();
+    assert_eq!((large.status, large.kind.as_str()), (413, "/problems/too-large"));
+    assert!(large.detail.contains("64 KiB"), "{}", large.detail);
+    assert_eq!(finish(Some(token), 64 << 10).await.status, 204);
 }
 
 #[tokio::test]
