@@ -11,6 +11,14 @@ pub(crate) fn canonical(dataset: &Dataset) -> Vec<u8> {
     serde_json::to_vec(dataset).expect("a dataset holds only numbers in lists")
 }
 
+/// Characters of an address.
+const LENGTH: usize = 52;
+
+/// Whether a text may be the address of a dataset.
+pub(crate) fn is_one(text: &str) -> bool {
+    text.len() == LENGTH && text.bytes().all(|byte| matches!(byte, b'a'..=b'z' | b'2'..=b'7'))
+}
+
 /// SHA-256 over the canonical form, in lower-case base32 without padding: 52 characters.
 pub(crate) fn of(canonical: &[u8]) -> String {
     let digest = Sha256::new().chain_update(DOMAIN).chain_update(canonical).finalize();

@@ -4,6 +4,7 @@
 //! a time, and where there are several turns one is always left free. What is to be planned stands in the database, so a
 //! server that starts goes on where the last one was ended.
 
+pub(crate) mod datasets;
 pub mod gathering;
 mod picture;
 

@@ -299,7 +299,7 @@ impl Datasets for AtHand {
     }
 }
 
-pub(crate) fn collect(source: &SampleSource, names: &mut Vec<String>) {
+fn collect(source: &SampleSource, names: &mut Vec<String>) {
     match source {
         SampleSource::Dataset { id, .. } => names.push(id.clone()),
         SampleSource::Mixture { parts } => parts.iter().for_each(|part| collect(&part.source, names)),

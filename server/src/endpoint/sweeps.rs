@@ -19,9 +19,9 @@ use axum::response::sse::{Event, KeepAlive};
 use axum::response::{IntoResponse, Response, Sse};
 use futures::{Stream, StreamExt, stream};
 use planner::outcome::ENGINE;
+use planner::scenario::validate::Datasets;
 use planner::scenario::{FieldError, PlannerKind};
 use planner::sweep::{Heading, PointRow, Shard, Sheet, Study, Sweep, SweepId, usual_fields};
-use planner::workload::SampleSource;
 use serde::Deserialize;
 use tokio_stream::wrappers::WatchStream;
 use utoipa::IntoParams;
@@ -32,6 +32,7 @@ use crate::app::{App, Shared};
 use crate::error::{Answer, ApiError, Deleted};
 use crate::label;
 use crate::store::{KeptSweep, SWEEPS, StoreError};
+use crate::sweeps::datasets::{Missing, missing};
 use crate::sweeps::gathering::{self, Lines};
 use crate::sweeps::{self, Asked, labelled, named};
 
@@ -145,7 +146,10 @@ pub(crate) async fn restore(State(app): Shared, Path(id): Path<String>) -> Resul
 /// Plans the points that this engine has not planned yet, when nobody else asks for the processor; goes on after a restart.
 #[utoipa::path(
     post, path = "/api/v1/sweeps/{id}/start", tag = "sweeps", params(("id" = String, Path, description = "Identifier")),
-    responses((status = 200, body = SweepProgress), (status = 400, description = "Not an identifier"), (status = 404, description = "Unknown"), (status = 410, description = "Deleted"))
+    responses(
+        (status = 200, body = SweepProgress), (status = 400, description = "Not an identifier"), (status = 404, description = "Unknown"),
+        (status = 410, description = "Deleted"), (status = 422, description = "A point needs a dataset that is not stored; nothing is planned"),
+    )
 )]
 pub(crate) async fn start(State(app): Shared, Path(id): Path<String>) -> Result<Json<SweepProgress>, ApiError> {
     Ok(Json(begin(&app, &id).await?))
@@ -407,7 +411,7 @@ pub(crate) async fn of_scenario(
 /// Starts the planning of a stored sweep, or goes on with it.
 pub(crate) async fn begin(app: &Arc<App>, id: &str) -> Result<SweepProgress, ApiError> {
     let kept = find(app, id).await?;
-    let datasets = datasets_of(app, &kept.sweep).await?;
+    let datasets = needed(app, &kept.sweep).await?;
     Ok(app.sweeps.start(kept.sweep, datasets).await?)
 }
 
@@ -417,16 +421,31 @@ async fn find(app: &App, id: &str) -> Result<KeptSweep, ApiError> {
     Ok(app.store.reader().sweep(known.as_str()).await?)
 }
 
-/// Datasets that the base names, or values of its axes.
+/// Datasets that the base names, or values of its axes, as far as they are stored.
 async fn datasets_of(app: &App, sweep: &Sweep) -> Result<AtHand, ApiError> {
-    let mut names = Vec::new();
-    let base = sweep.scenario().pointer("/workload/samples").into_iter();
-    for source in base.chain(sweep.axes().iter().flat_map(|axis| &axis.values)) {
-        if let Ok(source) = serde_json::from_value::<SampleSource>(source.clone()) {
-            scenarios::collect(&source, &mut names);
-        }
+    Ok(AtHand::load(app.store.reader(), sweeps::datasets::named(sweep)).await?)
+}
+
+/// The same, whole: a row that says of a point that its dataset is not stored would say so for ever.
+async fn needed(app: &App, sweep: &Sweep) -> Result<AtHand, ApiError> {
+    let datasets = datasets_of(app, sweep).await?;
+    let id = sweep.id();
+    let is_whole = sweeps::datasets::named(sweep).iter().all(|name| datasets.dataset(name).is_some());
+    let is_at_work = app.sweeps.progress(id.as_str()).is_some_and(|progress| progress.state == SweepState::Running);
+    if is_whole || is_at_work {
+        return Ok(datasets);
     }
-    Ok(AtHand::load(app.store.reader(), names).await?)
+    let present = app.store.reader().sweep_present(id.as_str(), ENGINE).await?;
+    let sweep = sweep.clone();
+    off_thread(move || {
+        let left = (0..sweep.points()).filter(|point| !present.contains(point));
+        let Some(Missing { point, dataset }) = missing(&sweep, &datasets, left) else { return Ok(datasets) };
+        let detail = format!(
+            "point {point} needs the dataset {dataset}, which is not stored here (any more): restore it or upload it again, then start"
+        );
+        Err(ApiError::InvalidQuestion(vec![FieldError::new("", detail)]))
+    })
+    .await
 }
 
 async fn described(app: &App, kept: KeptSweep) -> Result<StoredSweep, ApiError> {

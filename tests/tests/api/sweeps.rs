@@ -177,6 +177,36 @@ async fn a_list_says_how_large_a_sweep_is() {
     assert_eq!(listed("").await, (empty, empty, 0));
 }
 
+/// An axis may name a dataset by its identifier alone, and one that is deleted is no reason to give its points up.
+#[tokio::test(flavor = "multi_thread")]
+async fn points_wait_for_datasets_that_are_deleted() {
+    let house = House::open().await;
+    let mut datasets = Vec::new();
+    for lengths in ["512\n1024\n2048\n", "256\n700\n"] {
+        let uploaded: Value = house.post(api::path::DATASETS, lengths).await.json();
+        datasets.push(uploaded["dataset"]["id"].as_str().unwrap().to_owned());
+    }
+    let mut over = written();
+    over["scenario"]["workload"]["samples"] = json!({"kind": "dataset", "id": datasets[0]});
+    over["axes"] = json!([{"pointer": "/workload/samples/id", "values": datasets}]);
+    let id = stored(&house, &over).await;
+
+    house.delete(&api::path::dataset(&datasets[1])).await;
+    let refused = house.post(&api::path::sweep_start(&id), "").await.problem();
+    assert_eq!((refused.status, refused.kind.as_str()), (422, "/problems/invalid-question"));
+    assert!(refused.detail.contains("point 1") && refused.detail.contains(&datasets[1]), "{}", refused.detail);
+    assert!(house.store.reader().wanted_sweeps().await.unwrap().is_empty());
+    assert_eq!(rest(&house, &id).await["progress"]["done"], 0);
+
+    house.post(&api::path::dataset_restore(&datasets[1]), "").await;
+    assert_eq!(house.post(&api::path::sweep_start(&id), "").await.status, 200);
+    let progress = rest(&house, &id).await["progress"].clone();
+    assert_eq!((&progress["done"], &progress["without_plan"]), (&json!(2), &json!(0)));
+    // Where all rows are there nothing is needed any more.
+    house.delete(&api::path::dataset(&datasets[0])).await;
+    assert_eq!(house.post(&api::path::sweep_start(&id), "").await.status, 200);
+}
+
 #[tokio::test]
 async fn wrong_sweeps_are_told_field_by_field() {
     let house = House::open().await;

@@ -1,0 +1,121 @@
+//! Datasets that the points of a sweep name.
+
+use std::cell::RefCell;
+use std::collections::BTreeSet;
+use std::sync::Arc;
+
+use planner::scenario::validate::Datasets;
+use planner::sweep::Sweep;
+use planner::workload::Dataset;
+use serde_json::Value;
+
+use crate::dataset_id;
+
+/// What may be the identifier of a dataset in the samples of the base or in a value of an axis, which may be of any field.
+pub(crate) fn named(sweep: &Sweep) -> Vec<String> {
+    let mut names = BTreeSet::new();
+    let base = sweep.scenario().pointer("/workload").into_iter();
+    for value in base.chain(sweep.axes().iter().flat_map(|axis| &axis.values)) {
+        collect(value, &mut names);
+    }
+    names.into_iter().collect()
+}
+
+fn collect(value: &Value, names: &mut BTreeSet<String>) {
+    match value {
+        Value::String(text) if dataset_id::is_one(text) => {
+            names.insert(text.clone());
+        }
+        Value::Array(values) => values.iter().for_each(|value| collect(value, names)),
+        Value::Object(fields) => fields.values().for_each(|value| collect(value, names)),
+        _ => {}
+    }
+}
+
+/// A point and the dataset that it needs, which is not at hand.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Missing {
+    /// Number of the point.
+    pub(crate) point: u32,
+    /// Identifier of the dataset.
+    pub(crate) dataset: String,
+}
+
+/// The first of these points that needs a dataset which could be stored and is not at hand. Points are read one by one, which takes
+/// seconds where there are many.
+pub(crate) fn missing(
+    sweep: &Sweep,
+    datasets: &dyn Datasets,
+    points: impl IntoIterator<Item = u32>,
+) -> Option<Missing> {
+    points.into_iter().find_map(|point| {
+        let asked = Asked { datasets, absent: RefCell::default() };
+        // Whatever else is wrong with it is what its row will say.
+        let _ = sweep.point(point)?.valid(&asked);
+        Some(Missing { point, dataset: asked.absent.take()? })
+    })
+}
+
+/// Remembers the last dataset that was asked for and is not at hand.
+struct Asked<'d> {
+    datasets: &'d dyn Datasets,
+    absent: RefCell<Option<String>>,
+}
+
+impl Datasets for Asked<'_> {
+    fn dataset(&self, id: &str) -> Option<Arc<Dataset>> {
+        let found = self.datasets.dataset(id);
+        if found.is_none() && dataset_id::is_one(id) {
+            self.absent.replace(Some(id.to_owned()));
+        }
+        found
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use planner::scenario::validate::NoDatasets;
+    use serde_json::json;
+
+    use super::*;
+
+    fn id(letter: char) -> String {
+        letter.to_string().repeat(52)
+    }
+
+    fn sweep(samples: &Value, axes: &Value) -> Sweep {
+        let scenario = json!({
+            "schema": "scenario/1", "model": {"preset": "llama-2-7b"}, "cluster": {"preset": "a100-80gb", "nodes": 1},
+            "workload": {"samples": samples, "global_batch": 8, "context_length": 2048, "packing": "single"},
+            "planners": ["1f1b"], "iterations": 1
+        });
+        Sweep::parse(&json!({"schema": "sweep/1", "scenario": scenario, "axes": axes}).to_string()).unwrap()
+    }
+
+    #[test]
+    fn datasets_are_found_wherever_they_are_named() {
+        let of = |letter: char| json!({"kind": "dataset", "id": id(letter)});
+        let swept = |pointer: &str, values: &Value| sweep(&of('a'), &json!([{"pointer": pointer, "values": values}]));
+        let parts = [of('c'), of('b')].map(|source| json!({"source": source, "weight": 1.0}));
+        let mixture = json!({"kind": "mixture", "parts": parts});
+        for found in [
+            swept("/workload/samples/id", &json!([id('b'), id('c')])),
+            swept("/workload/samples", &json!([of('b'), mixture])),
+        ] {
+            assert_eq!(named(&found), ["a", "b", "c"].map(|letter| letter.repeat(52)));
+        }
+    }
+
+    #[test]
+    fn a_point_misses_a_dataset_that_it_needs_and_not_one_that_its_values_replace() {
+        let drawn = json!({"kind": "drawn", "text_tokens": {"kind": "constant", "value": 512},
+            "images": {"kind": "constant", "value": 0}});
+        let stored = json!({"kind": "dataset", "id": id('b')});
+        let swept = sweep(
+            &json!({"kind": "dataset", "id": id('a')}),
+            &json!([{"pointer": "/workload/samples", "values": [drawn, stored]}]),
+        );
+        assert_eq!(missing(&swept, &NoDatasets, [0]), None);
+        assert_eq!(missing(&swept, &NoDatasets, 0..2), Some(Missing { point: 1, dataset: id('b') }));
+    }
+}
