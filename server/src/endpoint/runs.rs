@@ -76,7 +76,7 @@ pub(crate) async fn list(
 /// Opens a run for a log that will be sent while it grows.
 ///
 /// The token is answered once; the server keeps a hash. The same request with the same `Idempotency-Key` answers the same
-/// run again, with the same token as long as the server was not restarted, else with a further one.
+/// run again, with the same token as long as it was not renewed and the server not restarted, else with a further one.
 #[utoipa::path(
     post, path = "/api/v1/runs", tag = "runs", request_body = NewRun,
     params(("Idempotency-Key" = Option<String>, Header, description = "Makes a repeated request the same one")),
@@ -95,7 +95,8 @@ pub(crate) async fn open(
     body: Result<Bytes, BytesRejection>,
 ) -> Result<Answer<CreatedRun>, ApiError> {
     let asked: NewRun = document(&body.map_err(|rejection| ApiError::body(&rejection, scenarios::LARGEST_SCENARIO))?)?;
-    let (key, token) = match request_key(&headers)? {
+    let asked_key = request_key(&headers)?;
+    let (key, token) = match asked_key {
         None => (None, Token::draw()),
         Some(key) => {
             let text = serde_json::to_vec(&asked).map_err(|error| ApiError::Malformed(error.to_string()))?;
@@ -114,11 +115,22 @@ pub(crate) async fn open(
         token: token.hash(),
         key,
     };
-    let created =
-        |run: String| CreatedRun { url: api::path::run_page(&run), run, ingest_token: token.as_str().to_owned() };
+    let created = |run: String, token: &Token| CreatedRun {
+        url: api::path::run_page(&run),
+        run,
+        ingest_token: token.as_str().to_owned(),
+    };
     match app.store.writer().open_run(&run, None, now).await? {
-        Opened::New => Ok(Answer::Created(api::path::run(&run.id), created(run.id))),
-        Opened::Known(id) => Ok(Answer::Present(created(id))),
+        Opened::New => Ok(Answer::Created(api::path::run(&run.id), created(run.id, &token))),
+        Opened::Known(id) => {
+            let mut token = token;
+            let again = || {
+                token = app.live.secret().token_again(asked_key.unwrap_or_default(), &id);
+                token.hash()
+            };
+            app.store.writer().admit_to_run(&id, again, now).await?;
+            Ok(Answer::Present(created(id, &token)))
+        }
         Opened::OtherRequest => Err(ApiError::KeyReused),
     }
 }
@@ -202,7 +214,11 @@ pub(crate) async fn restore(State(app): Shared, Path(run): Path<String>) -> Resu
 )]
 pub(crate) async fn token(State(app): Shared, Path(run): Path<String>) -> Result<Json<CreatedRun>, ApiError> {
     let token = Token::draw();
-    app.store.writer().renew_run_token(&run, &token.hash(), app.clock.now()).await?;
+    let now = app.clock.now();
+    app.store.reader().run(&run, now).await?;
+    // First, so that a request that is repeated meanwhile is answered none that ends here.
+    app.live.secret().renew(&run);
+    app.store.writer().renew_run_token(&run, &token.hash(), now).await?;
     Ok(Json(CreatedRun { url: api::path::run_page(&run), run, ingest_token: token.as_str().to_owned() }))
 }
 

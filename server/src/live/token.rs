@@ -2,9 +2,12 @@
 //!
 //! A token is 160 bits in base32. The database has its SHA-256 only. Where a request carries an Idempotency-Key, the token
 //! is made from the key with a secret that lives as long as the server and is stored nowhere: asked again, the same token
-//! is answered, and after a restart a further one, while the first stays good.
+//! is answered, and after a restart a further one, while the first stays good. A run whose token was renewed has others from then
+//! on, so that none that ended is good again.
 
+use std::collections::HashMap;
 use std::fmt;
+use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use hmac::{Hmac, KeyInit, Mac};
 use sha2::{Digest, Sha256};
@@ -48,7 +51,11 @@ impl Token {
 }
 
 /// What tokens of repeated requests are made with.
-pub struct Secret([u8; 32]);
+pub struct Secret {
+    key: [u8; 32],
+    /// How often the token of a run was renewed; none where it never was.
+    renewals: Mutex<HashMap<String, u64>>,
+}
 
 impl fmt::Debug for Secret {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -59,15 +66,37 @@ impl fmt::Debug for Secret {
 impl Secret {
     /// A new one.
     pub fn draw() -> Self {
-        Self(random())
+        Self { key: random(), renewals: Mutex::default() }
     }
 
-    /// The token of a request with this key.
+    /// The token of the first request with this key.
     pub fn token(&self, key: &str) -> Token {
-        let mut mac = Hmac::<Sha256>::new_from_slice(&self.0).expect("any length is a key");
+        self.made(key, 0)
+    }
+
+    /// The token of a further request with this key, which opened that run.
+    pub fn token_again(&self, key: &str, run: &str) -> Token {
+        let renewals = self.renewals().get(run).copied().unwrap_or_default();
+        self.made(key, renewals)
+    }
+
+    /// Tokens of that run which were made before are not made again.
+    pub fn renew(&self, run: &str) {
+        *self.renewals().entry(run.to_owned()).or_default() += 1;
+    }
+
+    fn made(&self, key: &str, renewals: u64) -> Token {
+        let mut mac = Hmac::<Sha256>::new_from_slice(&self.key).expect("any length is a key");
         mac.update(b"planscope log token\0");
+        // Of one length, so that nothing moves from it to the key.
+        mac.update(&renewals.to_le_bytes());
         mac.update(key.as_bytes());
         Token(base32(&mac.finalize().into_bytes()[..BYTES]))
+    }
+
+    fn renewals(&self) -> MutexGuard<'_, HashMap<String, u64>> {
+        // Changed in single steps, so it is whole even after a panic elsewhere.
+        self.renewals.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
@@ -106,5 +135,17 @@ mod tests {
         assert_eq!(secret.token("a"), secret.token("a"));
         assert_ne!(secret.token("a"), secret.token("b"));
         assert_ne!(secret.token("a"), Secret::draw().token("a"));
+    }
+
+    #[test]
+    fn a_renewed_run_has_other_tokens_of_the_same_key() {
+        let secret = Secret::draw();
+        assert_eq!(secret.token("a"), secret.token_again("a", "run"));
+        secret.renew("run");
+        let second = secret.token_again("a", "run");
+        assert_ne!(secret.token("a"), second);
+        assert_eq!(secret.token("a"), secret.token_again("a", "another run"));
+        secret.renew("run");
+        assert_ne!(second, secret.token_again("a", "run"));
     }
 }

@@ -75,7 +75,7 @@ pub struct RequestKey {
 pub enum Opened {
     /// It is new.
     New,
-    /// The same request opened this one before; the token is good for it too.
+    /// The same request opened this one before.
     Known(String),
     /// Another request came with the same key.
     OtherRequest,
@@ -111,7 +111,6 @@ impl Writer {
             Opened::New => {}
             Opened::OtherRequest => return Ok(Opened::OtherRequest),
             Opened::Known(id) => {
-                admit(&mut write, &id, &run.token, now).await?;
                 write.commit().await?;
                 return Ok(Opened::Known(id));
             }
@@ -192,6 +191,19 @@ impl Writer {
         }
         write.commit().await?;
         Ok(known)
+    }
+
+    /// Makes a further token good for a run. The token is made while no other can be renewed.
+    pub async fn admit_to_run(
+        &self,
+        id: &str,
+        token: impl FnOnce() -> [u8; 32] + Send,
+        now: Timestamp,
+    ) -> Result<(), StoreError> {
+        let mut write = self.begin().await?;
+        RUN.present(&mut write, id).await?;
+        admit(&mut write, id, &token(), now).await?;
+        write.commit().await
     }
 
     /// Gives a run a new token; all others end.

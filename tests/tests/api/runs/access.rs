@@ -67,6 +67,25 @@ async fn a_new_token_ends_the_old_one() {
     assert_eq!(house.post(&api::path::run_token("unknown"), "").await.problem().status, 404);
 }
 
+/// A token that got into the wrong hands is renewed; the job that was started with a key asks again and must not bring it back.
+#[tokio::test]
+async fn a_token_that_ended_is_not_good_again_when_its_request_is_repeated() {
+    let house = House::open().await;
+    let open = async || -> (String, String) {
+        let request = Request::post(api::path::RUNS).header("idempotency-key", "job 7").body(Body::from("{}"));
+        let opened: Value = house.send(request.unwrap()).await.json();
+        (opened["run"].as_str().unwrap().to_owned(), opened["ingest_token"].as_str().unwrap().to_owned())
+    };
+    let (run, first) = open().await;
+    let renewed: Value = house.post(&api::path::run_token(&run), "").await.json();
+    let (same_run, further) = open().await;
+    assert_eq!((&same_run, open().await), (&run, (run.clone(), further.clone())));
+    assert_eq!(writes(&house, &run, Some(&first)).await.0, 403);
+    for token in [&further, renewed["ingest_token"].as_str().unwrap()] {
+        assert_eq!(writes(&house, &run, Some(token)).await.0, 204);
+    }
+}
+
 /// A stream goes on for days.
 #[tokio::test]
 async fn a_new_token_ends_what_is_sent_under_the_old_one() {
