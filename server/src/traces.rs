@@ -16,7 +16,10 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use jiff::{SignedDuration, Timestamp};
-use tokio::sync::Semaphore;
+use tokio::sync::{OwnedSemaphorePermit, Semaphore};
+use tokio::time::timeout;
+
+use crate::imports::Busy;
 
 /// Slices of a stored part: a few tens of kilobytes packed, a few milliseconds to read.
 pub(crate) const CHUNK_SPANS: usize = 4096;
@@ -26,8 +29,12 @@ pub(crate) const BLOCK_NAMES: u32 = 512;
 /// Limits of what is taken and kept.
 #[derive(Debug, Clone)]
 pub struct TraceLimits {
-    /// Folder for files on their way; it needs room for one of the largest size per upload.
+    /// Folder for files on their way; it needs room for as many of the largest size as may be on their way.
     pub folder: PathBuf,
+    /// Files that may be on their way at once.
+    pub on_their_way: usize,
+    /// How long a place for a file is waited for.
+    pub patience: Duration,
     /// Largest upload, in MiB.
     pub upload_mib: u64,
     /// Limits of reading.
@@ -41,6 +48,9 @@ impl TraceLimits {
     pub fn in_folder(folder: PathBuf) -> Self {
         Self {
             folder,
+            // One is read while the next one comes.
+            on_their_way: 2,
+            patience: Duration::from_secs(30),
             upload_mib: 1024,
             reading: ingest::trace::Limits::default(),
             retention: Duration::from_hours(30 * 24),
@@ -54,18 +64,31 @@ impl TraceLimits {
     }
 }
 
-/// Where traces are read, one at a time: the largest needs hundreds of megabytes.
+/// Where traces are received and read, one at a time: the largest needs hundreds of megabytes.
 #[derive(Debug)]
 pub struct Traces {
     /// Limits of what is taken and kept.
     pub limits: TraceLimits,
+    places: Arc<Semaphore>,
     turn: Arc<Semaphore>,
+}
+
+/// A place for a file on its way, until it is dropped.
+#[derive(Debug)]
+pub struct Place {
+    _permit: OwnedSemaphorePermit,
 }
 
 impl Traces {
     /// Reads within limits.
     pub fn new(limits: TraceLimits) -> Self {
-        Self { limits, turn: Arc::new(Semaphore::new(1)) }
+        Self { places: Arc::new(Semaphore::new(limits.on_their_way.max(1))), turn: Arc::new(Semaphore::new(1)), limits }
+    }
+
+    /// A place for a file on its way. It is waited for a while, and the file waits with its sender.
+    pub async fn place(&self) -> Result<Place, Busy> {
+        let permit = timeout(self.limits.patience, Arc::clone(&self.places).acquire_owned()).await;
+        Ok(Place { _permit: permit.map_err(|_| Busy)?.map_err(|_| Busy)? })
     }
 
     /// A turn to read.

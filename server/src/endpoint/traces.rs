@@ -28,6 +28,7 @@ use crate::error::{Answer, ApiError, Deleted};
 use crate::label;
 use crate::store::{Changed, Sent, TRACES};
 use crate::trace_id::TraceHash;
+use crate::traces::Place;
 use crate::traces::import::prepare;
 use crate::traces::overview::Overview;
 use crate::traces::packed::{Damaged, unpack_json};
@@ -102,6 +103,7 @@ pub(crate) struct SendOptions {
         (status = 413, description = "Larger than this server takes, packed or unpacked"),
         (status = 415, description = "Not a trace"),
         (status = 422, description = "The file is empty, broken, or holds nothing that can be shown"),
+        (status = 503, description = "Other traces are on their way; try again after a while"),
     )
 )]
 pub(crate) async fn upload(
@@ -132,11 +134,11 @@ pub(crate) async fn upload(
     };
     let sent = Sent { name: options.name.as_deref().and_then(label::file), run, rank: options.rank, scenario, planner };
     let received = receive(&app, body, unit).await?;
-    let is_new = !app.store.writer().send_trace_again(&received.id, &sent).await?;
+    let id = received.id.clone();
+    let is_new = !app.store.writer().send_trace_again(&id, &sent).await?;
     if is_new {
-        store(&app, &sent, received.file, &received.id, received.bytes, unit).await?;
+        store(&app, &sent, received, unit).await?;
     }
-    let id = received.id;
     let reader = app.store.reader();
     let uploaded = UploadedTrace { trace: reader.trace(&id).await?, report: reader.trace_report(&id).await? };
     Ok(if is_new { Answer::Created(api::path::trace(&id), uploaded) } else { Answer::Present(uploaded) })
@@ -147,6 +149,7 @@ struct Received {
     file: File,
     bytes: u64,
     id: String,
+    place: Place,
 }
 
 /// Takes a body as it comes, into a file that goes with its last reader.
@@ -156,6 +159,7 @@ async fn receive(app: &App, body: Body, unit: TimeUnit) -> Result<Received, ApiE
         ErrorKind::StorageFull | ErrorKind::QuotaExceeded | ErrorKind::FileTooLarge => ApiError::DiskFull,
         _ => ApiError::Fault(format!("a file on its way cannot be written: {error}")),
     };
+    let place = app.traces.place().await?;
     let file = tempfile::tempfile_in(&limits.folder).map_err(|error| fault(&error))?;
     let mut file = tokio::fs::File::from_std(file);
     let mut hash = TraceHash::new(unit);
@@ -171,21 +175,22 @@ async fn receive(app: &App, body: Body, unit: TimeUnit) -> Result<Received, ApiE
         file.write_all(&chunk).await.map_err(|error| fault(&error))?;
     }
     file.flush().await.map_err(|error| fault(&error))?;
-    Ok(Received { file: file.into_std().await, bytes, id: hash.id() })
+    Ok(Received { file: file.into_std().await, bytes, id: hash.id(), place })
 }
 
 /// Reads a file in turn with others, and stores what it holds.
-async fn store(app: &App, sent: &Sent, file: File, id: &str, bytes: u64, unit: TimeUnit) -> Result<(), ApiError> {
+async fn store(app: &App, sent: &Sent, received: Received, unit: TimeUnit) -> Result<(), ApiError> {
+    let Received { file, bytes, id, place } = received;
     let turn = app.traces.turn().acquire_owned().await.map_err(|_| ApiError::Stopping)?;
     let reading = app.traces.limits.reading;
     let prepared = tokio::task::spawn_blocking(move || {
-        // The turn ends with the work, which may outlast the sender.
-        let _turn = turn;
+        // Turn and place end with the work, which may outlast the sender; the file went before.
+        let _held = (turn, place);
         prepare(file, unit, &reading)
     });
     let prepared =
         prepared.await.map_err(|error| ApiError::Fault(format!("an import stopped unexpectedly: {error}")))??;
-    Ok(app.store.writer().store_trace(id, sent, bytes, &prepared, app.clock.now()).await?)
+    Ok(app.store.writer().store_trace(&id, sent, bytes, &prepared, app.clock.now()).await?)
 }
 
 /// One trace: processes, lanes, steps, where the time went, and how it was read.
