@@ -1,6 +1,6 @@
 //! Whole files on their way into the database: so many bytes of them are held at once, and they are read in turn.
 //!
-//! A file of a log or a dataset is in memory while it comes, and what is read of it, unpacked, is many times as large. Traces come
+//! A file of a log, a dataset or a profile is in memory while it comes, and what is read of it, unpacked, is many times as large. Traces come
 //! into files of their own, of which there are few at once ([`crate::traces`]).
 
 use std::sync::Arc;

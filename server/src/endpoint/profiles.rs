@@ -5,13 +5,13 @@ use api::shelf::Words;
 use api::shelf::{LARGEST_PAGE, ListQuery};
 use axum::Json;
 use axum::body::Bytes;
-use axum::extract::rejection::{BytesRejection, JsonRejection, QueryRejection};
-use axum::extract::{Path, Query, State};
+use axum::extract::rejection::{JsonRejection, QueryRejection};
+use axum::extract::{FromRequest, Path, Query, Request, State};
 use serde::Deserialize;
 use utoipa::IntoParams;
 
-use super::lists;
 use super::scenarios::{find, validate};
+use super::{lists, said_bytes};
 use crate::app::{App, Shared};
 use crate::error::{Answer, ApiError, Deleted};
 use crate::label;
@@ -72,19 +72,21 @@ pub(crate) async fn list(
         (status = 410, description = "The scenario or profile was deleted"),
         (status = 413, description = "More than 64 MiB"),
         (status = 422, description = "Not a profile, or nothing can be fitted"),
-        (status = 503, description = "Too much is computed already; try again after a while"),
+        (status = 503, description = "Too much is computed already, or other files are being read; try again after a while"),
     )
 )]
 pub(crate) async fn upload(
     State(app): Shared,
     options: Result<Query<UploadOptions>, QueryRejection>,
-    body: Result<Bytes, BytesRejection>,
+    request: Request,
 ) -> Result<Answer<Profile>, ApiError> {
     let Query(options) = options?;
-    let body = body.map_err(|rejection| ApiError::body(&rejection, LARGEST_UPLOAD))?;
     if options.ranks.is_some_and(|ranks| !(2..=65_536).contains(&ranks)) {
         return Err(ApiError::Malformed("ranks: 2 to 65536 devices take part in a collective".to_owned()));
     }
+    let room = app.imports.room(said_bytes(request.headers()), LARGEST_UPLOAD).await?;
+    let body = Bytes::from_request(request, &()).await;
+    let body = body.map_err(|rejection| ApiError::body(&rejection, LARGEST_UPLOAD))?;
     let name = options.name.as_deref().and_then(label::file);
     let onto = options.onto.as_deref().filter(|id| !id.is_empty());
     let (mut base, mut files, old_name) = match onto {
@@ -108,12 +110,14 @@ pub(crate) async fn upload(
     let file = ProfileFile {
         name: name.clone().unwrap_or_else(|| format!("file {}", files.len() + 1)),
         ranks: options.ranks,
-        content: body.to_vec(),
+        content: body.into(),
     };
     if !files.contains(&file) {
         files.push(file);
     }
-    let mut profile = app.studies.run(1, move |_| Ok(fit(&base, files))).await??;
+    // The room goes with the file, through the work, which may outlast the sender, and until it is stored.
+    let (profile, _room) = app.studies.run(1, move |_| Ok((fit(&base, files), room))).await?;
+    let mut profile = profile?;
     let title = options.title.as_deref().and_then(label::clean);
     profile.name = title.or(old_name).or(name).unwrap_or_else(|| "profile".to_owned());
     let is_new = app.store.writer().store_profile(&profile, Replaced { id: onto }, app.clock.now()).await?;

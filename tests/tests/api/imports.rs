@@ -12,8 +12,14 @@ use server::imports::ImportLimits;
 use server::traces::TraceLimits;
 
 const LOG: &str = include_str!("runs/train.log");
-/// A file of each kind.
+/// A file of each kind that is read in turn.
 const FILES: [(&str, &str); 2] = [(api::path::RUN_IMPORT, LOG), (api::path::DATASETS, "5\n7\n9\n")];
+/// Times of layers, which are fitted in turn with whoever else computes.
+const PROFILE: (&str, &str) = (
+    "/api/v1/profiles?name=computation_profiling_bf16.json",
+    r#"{"layernum[2]_bsz1_seq2048": 15.0, "layernum[4]_bsz1_seq2048": 23.0,
+        "layernum[2]_bsz2_seq2048": 24.0, "layernum[4]_bsz2_seq2048": 42.0}"#,
+);
 
 async fn impatient() -> House {
     let import_limits = ImportLimits { patience: Duration::from_millis(50), ..ImportLimits::default() };
@@ -46,7 +52,7 @@ fn body(file: &'static str, taken: &Arc<AtomicBool>) -> Body {
 #[tokio::test]
 async fn a_file_is_not_taken_before_there_is_room_for_it() {
     let house = impatient().await;
-    for (path, file) in FILES {
+    for (path, file) in FILES.into_iter().chain([PROFILE]) {
         let room = house.app.imports.room(None, 1024).await.unwrap();
         let taken = Arc::new(AtomicBool::new(false));
         assert_eq!(house.post(path, body(file, &taken)).await.problem().status, 503, "{path}");
