@@ -223,7 +223,8 @@ impl Writer {
             "UPDATE run SET
                  name = coalesce(?1, name),
                  note = iif(?2 IS NULL, note, nullif(?2, '')),
-                 planner = iif(?3 = '', NULL, coalesce(?4, planner)),
+                 -- A scenario that is named settles both: without a planner it is the fastest.
+                 planner = CASE WHEN ?3 IS NULL THEN coalesce(?4, planner) WHEN ?3 <> '' THEN ?4 END,
                  scenario_id = iif(?3 IS NULL, scenario_id, nullif(?3, '')),
                  pinned_at_ms = CASE ?6 WHEN 1 THEN coalesce(pinned_at_ms, ?7) WHEN 0 THEN NULL ELSE pinned_at_ms END
              WHERE id = ?5",

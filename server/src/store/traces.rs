@@ -128,9 +128,10 @@ impl Writer {
     pub(crate) async fn send_trace_again(&self, id: &str, sent: &Sent) -> Result<bool, StoreError> {
         let mut write = self.begin().await?;
         let known = sqlx::query(
-            "UPDATE trace SET deleted_at_ms = NULL, name = coalesce(?, name), run_id = coalesce(?, run_id),
-                 rank = coalesce(?, rank), scenario_id = coalesce(?, scenario_id), planner = coalesce(?, planner)
-             WHERE id = ? AND overview IS NOT NULL",
+            "UPDATE trace SET deleted_at_ms = NULL, name = coalesce(?1, name), run_id = coalesce(?2, run_id),
+                 rank = coalesce(?3, rank), scenario_id = coalesce(?4, scenario_id),
+                 planner = iif(?4 IS NULL, coalesce(?5, planner), ?5)
+             WHERE id = ?6 AND overview IS NOT NULL",
         )
         .bind(sent.name.as_deref())
         .bind(sent.run.as_deref())
@@ -153,7 +154,8 @@ impl Writer {
             "UPDATE trace SET run_id = iif(?1 IS NULL, run_id, nullif(?1, '')),
                  rank = coalesce(?2, rank),
                  scenario_id = iif(?3 IS NULL, scenario_id, nullif(?3, '')),
-                 planner = iif(?3 = '', NULL, coalesce(?4, planner))
+                 -- A scenario that is named settles both: without a planner it is the fastest.
+                 planner = CASE WHEN ?3 IS NULL THEN coalesce(?4, planner) WHEN ?3 <> '' THEN ?4 END
              WHERE id = ?5",
         )
         .bind(changed.run.as_deref())

@@ -8,6 +8,7 @@ use std::time::Duration;
 
 use api::trace::{TraceDetail, TraceList, TraceMatches, TraceSummary, TraceView, UploadedTrace};
 use harness::House;
+use planner::scenario::PlannerKind;
 use serde_json::{Value, json};
 
 /// A complete event; times in µs.
@@ -97,6 +98,31 @@ async fn a_trace_comes_is_found_goes_and_comes_back() {
         ["Fast", "h100"]
     );
     assert_eq!(view(&house, &trace.id, "").await.len(), 1);
+}
+
+/// What is said of a scenario settles the planner, too: without one it is the fastest.
+#[tokio::test]
+async fn a_trace_goes_back_to_the_fastest_planner() {
+    let house = House::open().await;
+    let scenario = house.store(&harness::house::scenario()).await;
+    let body = json!([event("gemm", &json!(0), &json!(1), 0.0, 10.0)]).to_string();
+    let id = uploaded(&house, &format!("?scenario={scenario}&planner=1f1b"), body.clone()).await;
+    let plan = |trace: &TraceSummary| {
+        let plan = trace.plan.as_ref().expect("a scenario");
+        (plan.scenario.clone(), plan.planner.map(PlannerKind::id))
+    };
+    let change = async |change: Value| -> TraceSummary {
+        house.request("PATCH", &api::path::trace(&id), change.to_string()).await.json()
+    };
+    assert_eq!(plan(&change(json!({"note": "a"})).await), (scenario.clone(), Some("1f1b")));
+    assert_eq!(plan(&change(json!({"scenario": scenario})).await), (scenario.clone(), None));
+    assert_eq!(plan(&change(json!({"planner": "interleaved"})).await), (scenario.clone(), Some("interleaved")));
+    // As does what is said with the same bytes.
+    for (query, planner) in [("", Some("interleaved")), (&*format!("?scenario={scenario}"), None)] {
+        let again: UploadedTrace = house.post(&format!("{}{query}", api::path::TRACES), body.clone()).await.json();
+        assert_eq!(plan(&again.trace), (scenario.clone(), planner), "{query}");
+    }
+    assert_eq!(change(json!({"scenario": "", "planner": "1f1b"})).await.plan, None);
 }
 
 #[tokio::test]

@@ -91,6 +91,18 @@ async fn a_run_is_held_against_a_scenario_that_is_there() {
 
     let other: RunDetail = change(&house, run, json!({"plan": "1f1b"})).await.json();
     assert_eq!((json!(other.summary.plan), other.summary.scenario.is_some()), (json!("1f1b"), true));
+    // A scenario without a planner is held by its fastest, and a planner that another scenario does not have goes.
+    let fastest: RunDetail = change(&house, run, json!({"scenario": scenario})).await.json();
+    assert_eq!((fastest.summary.scenario.as_ref(), fastest.summary.plan), (Some(&scenario), None));
+    change(&house, run, json!({"plan": "interleaved"})).await;
+    let mut gpipe = house::scenario();
+    gpipe["planners"] = json!(["gpipe"]);
+    let gpipe = house.store(&gpipe).await;
+    let moved: RunDetail = change(&house, run, json!({"scenario": gpipe, "name": "moved"})).await.json();
+    assert_eq!((moved.summary.scenario, moved.summary.plan), (Some(gpipe), None));
+    let renamed: RunDetail = change(&house, run, json!({"plan": "gpipe"})).await.json();
+    let renamed_again: RunDetail = change(&house, run, json!({"name": "b"})).await.json();
+    assert_eq!((json!(renamed.summary.plan), renamed_again.summary.plan), (json!("gpipe"), renamed.summary.plan));
     let alone: RunDetail = change(&house, run, json!({"scenario": ""})).await.json();
     assert_eq!((alone.summary.scenario, alone.summary.plan), (None, None));
     assert_eq!(change(&house, run, json!({"plan": "1f1b"})).await.pointers(), ["/plan"]);
