@@ -119,15 +119,19 @@ impl Jobs {
 
     /// Plans a scenario, unless that is being done already. What is answered is planned, even if this server ends.
     pub async fn start(&self, scenario: ValidScenario) -> Result<Started, NotStarted> {
-        let entry = {
+        let entry = loop {
+            if let Some(job) = self.active(scenario.id().as_str()).await {
+                return Ok(Started::Known(job));
+            }
             let mut table = self.table();
-            if let Some(running) = table.active(scenario.id().as_str()) {
-                return Ok(Started::Known(running.job()));
+            // Somebody else was faster.
+            if table.active(scenario.id().as_str()).is_some() {
+                continue;
             }
             if table.waiting() >= self.limits.queue {
                 return Err(NotStarted::Full(self.limits.queue));
             }
-            table.add(scenario.id().as_str(), JobState::Queued)
+            break table.add(scenario.id().as_str(), JobState::Queued);
         };
         let job = entry.job();
         let jobs = self.clone();
@@ -136,12 +140,15 @@ impl Jobs {
             let now = jobs.clock.now();
             match jobs.store.writer().enter_job(&entry.id(), scenario.id().as_str(), now).await {
                 Ok(()) => {
+                    entry.note(true);
                     tokio::spawn(jobs.run(scenario, entry));
                     Ok(())
                 }
                 Err(error) => {
                     let detail = "the job could not be noted; plan again".to_owned();
                     jobs.table().finish(&entry, JobState::Failed { detail });
+                    // Whoever waits for it asks for one of his own, and is told why there is none.
+                    entry.note(false);
                     Err(NotStarted::Store(error))
                 }
             }
@@ -153,6 +160,7 @@ impl Jobs {
     /// Takes up a job that a server before left, under its identifier.
     pub fn take_up(&self, left: &LeftJob, scenario: ValidScenario) {
         let entry = self.table().put(&left.id, &left.scenario, JobState::Queued);
+        entry.note(true);
         tokio::spawn(self.clone().run(scenario, entry));
     }
 
@@ -178,9 +186,10 @@ impl Jobs {
         self.table().add(scenario, JobState::Done).job()
     }
 
-    /// The job that plans a scenario at the moment.
-    pub fn active(&self, scenario: &str) -> Option<Job> {
-        self.table().active(scenario).map(Entry::job)
+    /// The job that plans a scenario at the moment, once the next server would take it up.
+    pub async fn active(&self, scenario: &str) -> Option<Job> {
+        let entry = self.table().active(scenario).cloned()?;
+        entry.is_noted().await.then(|| entry.job())
     }
 
     /// A job as it stands.

@@ -226,7 +226,7 @@ pub(crate) async fn delete(State(app): Shared, Path(id): Path<String>) -> Result
 )]
 pub(crate) async fn plan(State(app): Shared, Path(id): Path<String>) -> Result<Answer<Job>, ApiError> {
     let stored = find(&app, &id).await?;
-    if let Some(job) = app.jobs.active(&stored.id) {
+    if let Some(job) = app.jobs.active(&stored.id).await {
         return Ok(Answer::Present(job));
     }
     if app.store.reader().is_answered(&stored.id).await? {

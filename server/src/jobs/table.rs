@@ -10,16 +10,39 @@ use tokio::sync::watch;
 /// Finished jobs that can still be asked for.
 const REMEMBERED: usize = 256;
 
-/// A job: its state as others see it, and the flag that cancels it.
+/// A job: its state as others see it, whether it stands in the database, and the flag that cancels it.
 #[derive(Debug, Clone)]
 pub struct Entry {
     state: Arc<watch::Sender<Job>>,
+    noted: Arc<watch::Sender<Noted>>,
     cancelled: Arc<AtomicBool>,
+}
+
+/// Whether a job stands in the database, for the next server to take up.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Noted {
+    NotYet,
+    Yes,
+    /// It could not be, and the job is over.
+    Never,
 }
 
 impl Entry {
     fn new(job: Job) -> Self {
-        Self { state: Arc::new(watch::Sender::new(job)), cancelled: Arc::default() }
+        let noted = Arc::new(watch::Sender::new(Noted::NotYet));
+        Self { state: Arc::new(watch::Sender::new(job)), noted, cancelled: Arc::default() }
+    }
+
+    /// It stands in the database, or cannot.
+    pub(super) fn note(&self, stands: bool) {
+        self.noted.send_replace(if stands { Noted::Yes } else { Noted::Never });
+    }
+
+    /// Waits until it stands in the database; false where it cannot.
+    pub(super) async fn is_noted(&self) -> bool {
+        let mut noted = self.noted.subscribe();
+        // The sender stays as long as this does.
+        noted.wait_for(|noted| *noted != Noted::NotYet).await.is_ok_and(|noted| *noted == Noted::Yes)
     }
 
     /// The job as it stands.

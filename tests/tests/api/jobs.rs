@@ -55,6 +55,53 @@ async fn the_same_scenario_is_never_planned_twice() {
     reach(&house, &job, "done").await;
 }
 
+/// Whoever is answered a job may rely on it, also if the server is killed at that moment.
+#[tokio::test(flavor = "multi_thread")]
+async fn nobody_is_answered_a_job_that_is_not_noted() {
+    let gate = Arc::new(AtomicBool::new(false));
+    let house = Arc::new(House::planning_with(engines::gated(&gate)).await);
+    let id = house.store(&numbered(1)).await;
+    // Nothing can be written meanwhile.
+    let held = house.store.writer().begin().await.unwrap();
+    let asking: Vec<_> = (0..3)
+        .map(|_| {
+            let (house, id) = (Arc::clone(&house), id.clone());
+            tokio::spawn(async move { start(&house, &id).await })
+        })
+        .collect();
+    tokio::time::sleep(Duration::from_millis(200)).await;
+    assert!(asking.iter().all(|asking| !asking.is_finished()));
+    held.commit().await.unwrap();
+    let mut answers = Vec::new();
+    for asking in asking {
+        answers.push(asking.await.unwrap());
+    }
+    assert!(answers.iter().all(|(_, job)| job["id"] == answers[0].1["id"]), "{answers:?}");
+    assert_eq!(answers.iter().filter(|(status, _)| *status == 202).count(), 1, "{answers:?}");
+    assert_eq!(house.store.reader().left_jobs().await.unwrap().len(), 1);
+    gate.store(true, Ordering::Relaxed);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn whoever_waits_for_a_job_that_cannot_be_noted_is_told_why() {
+    let house = House::open().await;
+    let id = house.store(&numbered(1)).await;
+    let house = Arc::new(house.restarted(Settings { quota: Some(1), ..Settings::default() }).await);
+    let held = house.store.writer().begin().await.unwrap();
+    let asking: Vec<_> = (0..3)
+        .map(|_| {
+            let (house, id) = (Arc::clone(&house), id.clone());
+            tokio::spawn(async move { house.post(&api::path::plan(&id), "").await })
+        })
+        .collect();
+    tokio::time::sleep(Duration::from_millis(200)).await;
+    held.commit().await.unwrap();
+    for asking in asking {
+        let problem = asking.await.unwrap().problem();
+        assert_eq!((problem.status, problem.kind.as_str()), (507, "/problems/quota-reached"));
+    }
+}
+
 #[tokio::test]
 async fn a_stored_outcome_is_not_computed_again() {
     let calls = Arc::new(AtomicU32::new(0));
