@@ -53,7 +53,7 @@ pub(crate) async fn ready(State(app): Shared) -> Result<Json<Readiness>, ApiErro
         note("/database/write", error.to_string());
     }
     if usage.is_some()
-        && let Err(error) = reader.room_for(0).await
+        && let Err(error) = reader.has_room().await
     {
         note("/database/quota", error.to_string());
     }

@@ -13,7 +13,6 @@ use axum::Json;
 use axum::body::{Body, Bytes};
 use axum::extract::rejection::{BytesRejection, QueryRejection};
 use axum::extract::{Path, Query, State};
-use axum::http::HeaderMap;
 use futures::StreamExt;
 use ingest::trace::TimeUnit;
 use planner::scenario::PlannerKind;
@@ -22,7 +21,7 @@ use tokio::io::AsyncWriteExt;
 use utoipa::IntoParams;
 
 use super::scenarios::find;
-use super::{lists, off_thread, said_bytes};
+use super::{lists, off_thread};
 use crate::app::{App, Shared};
 use crate::error::{Answer, ApiError, Deleted};
 use crate::label;
@@ -109,12 +108,9 @@ pub(crate) struct SendOptions {
 pub(crate) async fn upload(
     State(app): Shared,
     options: Result<Query<SendOptions>, QueryRejection>,
-    headers: HeaderMap,
     body: Body,
 ) -> Result<Answer<UploadedTrace>, ApiError> {
     let Query(options) = options?;
-    // Refused before it comes.
-    app.store.reader().room_for(said_bytes(&headers).unwrap_or(0)).await?;
     let unit = match options.unit.as_deref() {
         None | Some("" | "us") => TimeUnit::Microseconds,
         Some("ms") => TimeUnit::Milliseconds,
@@ -137,6 +133,8 @@ pub(crate) async fn upload(
     let id = received.id.clone();
     let is_new = !app.store.writer().send_trace_again(&id, &sent).await?;
     if is_new {
+        // Before it is read, which takes long; how much is stored of it is known then.
+        app.store.reader().has_room().await?;
         store(&app, &sent, received, unit).await?;
     }
     let reader = app.store.reader();

@@ -79,7 +79,14 @@ impl Writer {
         let axes = axes.join(" × ");
         let json = sweep.to_json();
         let mut write = self.begin().await?;
-        write.room_for(json.len()).await?;
+        let is_known: bool =
+            sqlx::query_scalar("SELECT EXISTS (SELECT 1 FROM sweep WHERE id = ? AND deleted_at_ms IS NULL)")
+                .bind(id.as_str())
+                .fetch_one(&mut *write)
+                .await?;
+        if !is_known {
+            write.room_for(json.len()).await?;
+        }
         let changed = sqlx::query(
             // Rows that are not forgotten yet come back with it.
             "INSERT INTO sweep (id, title, axes, points, created_at_ms, sweep_json, bytes)
@@ -105,7 +112,7 @@ impl Writer {
     /// Stores rows with the text that they came in. A point that has a row of that engine keeps it. Says how many are new.
     pub async fn store_sweep_rows(&self, id: &str, rows: &[(PointRow, String)]) -> Result<u64, StoreError> {
         let mut write = self.begin().await?;
-        write.room_for(rows.iter().map(|(_, text)| text.len()).sum()).await?;
+        let used = write.used().await?;
         let (mut added, mut bytes) = (0, 0_usize);
         for (row, text) in rows {
             let plans = row.planners().iter().filter(|planner| planner.figures().is_some()).count();
@@ -144,6 +151,8 @@ impl Writer {
             }
         }
         if added > 0 {
+            // Which rows are new is known only now.
+            write.room_beside(used, bytes).await?;
             let counted = sqlx::query("UPDATE sweep SET bytes = bytes + ? WHERE id = ?")
                 .bind(i64::try_from(bytes).unwrap_or(i64::MAX))
                 .bind(id)

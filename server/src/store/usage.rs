@@ -83,10 +83,17 @@ async fn usage(connection: &mut SqliteConnection) -> Result<Usage, StoreError> {
 impl Write {
     /// Refuses new content where the database would hold more than it may. What is refused changes nothing.
     pub(super) async fn room_for(&mut self, bytes: usize) -> Result<(), StoreError> {
-        if self.quota().most().is_none() {
-            return Ok(());
-        }
-        let used = usage(self).await?.used;
+        let used = self.used().await?;
+        self.room_beside(used, bytes).await
+    }
+
+    /// Bytes that the database holds, where it may not hold any number of them.
+    pub(super) async fn used(&mut self) -> Result<u64, StoreError> {
+        if self.quota().most().is_none() { Ok(0) } else { Ok(usage(self).await?.used) }
+    }
+
+    /// Refuses content that the transaction has written already, beside what the database held before.
+    pub(super) async fn room_beside(&mut self, used: u64, bytes: usize) -> Result<(), StoreError> {
         let admitted = self.quota().admit(used, bytes as u64);
         if admitted.is_err() {
             self.abandon().await?;
@@ -109,11 +116,11 @@ impl Reader {
         Ok(self.quota().is_some() && self.limit().is_reached(self.usage().await?.used))
     }
 
-    /// Refuses content of so many bytes before it comes, as storing it would.
-    pub async fn room_for(&self, bytes: u64) -> Result<(), StoreError> {
+    /// Refuses content whose bytes are not known yet, where the database holds more than it may.
+    pub async fn has_room(&self) -> Result<(), StoreError> {
         if self.quota().is_none() {
             return Ok(());
         }
-        self.limit().admit(self.usage().await?.used, bytes)
+        self.limit().admit(self.usage().await?.used, 0)
     }
 }

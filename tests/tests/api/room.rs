@@ -5,6 +5,9 @@ use std::time::Duration;
 use axum::body::Body;
 use axum::http::Request;
 use harness::{House, Settings, house};
+use planner::engine::Unobserved;
+use planner::scenario::validate::NoDatasets;
+use planner::sweep::{Heading, Shard, Sweep};
 use serde_json::{Value, json};
 
 /// A database that is full as soon as it has tables.
@@ -38,6 +41,29 @@ async fn a_full_database_takes_nothing_new_and_says_what_to_delete() {
     }
 }
 
+/// Rows of all points of a sweep, as `planscope sweep` writes them.
+fn rows_of(sweep: &str) -> String {
+    let sweep = Sweep::parse(sweep).unwrap();
+    let mut text = Heading::of(&sweep, Shard::WHOLE).line();
+    for point in 0..sweep.points() {
+        let row = sweep.point(point).unwrap().plan(&NoDatasets, &mut Unobserved).unwrap();
+        text.push('\n');
+        text.push_str(&serde_json::to_string(&row).unwrap());
+    }
+    text + "\n"
+}
+
+/// Of a trace the packed columns are stored, not the file.
+#[tokio::test]
+async fn a_trace_has_room_where_what_is_stored_of_it_has() {
+    let house = House::open().await;
+    let used = house.store.reader().usage().await.unwrap().used;
+    let house = house.restarted(Settings { quota: Some(used + (1 << 20)), ..Settings::default() }).await;
+    let file = format!(r#"[{{"ph":"X","name":"a","ts":1,"dur":2,"pid":1,"tid":1}}{}]"#, " ".repeat(2 << 20));
+    let request = Request::post(api::path::TRACES).header("content-length", file.len()).body(Body::from(file));
+    assert_eq!(house.send(request.unwrap()).await.status, 201);
+}
+
 #[tokio::test]
 async fn what_is_there_is_read_changed_and_deleted_however_full_it_is() {
     let house = House::open().await;
@@ -46,11 +72,30 @@ async fn what_is_there_is_read_changed_and_deleted_however_full_it_is() {
     let dataset = dataset["dataset"]["id"].as_str().unwrap().to_owned();
     let opened: Value = house.post(api::path::RUNS, "{}").await.json();
     let run = opened["run"].as_str().unwrap().to_owned();
+    let trace = r#"[{"ph":"X","name":"a","ts":1,"dur":2,"pid":1,"tid":1}]"#;
+    assert_eq!(house.post(api::path::TRACES, trace).await.status, 201);
+    let sweep = json!({
+        "schema": "sweep/1", "scenario": house::scenario(), "axes": [{"pointer": "/cluster/nodes", "values": [0, 5000]}],
+    })
+    .to_string();
+    let sweep_id =
+        house.post(api::path::SWEEPS, sweep.clone()).await.json::<Value>()["id"].as_str().unwrap().to_owned();
+    let rows = rows_of(&sweep);
+    let first: String = rows.split_inclusive('\n').take(2).collect();
+    assert_eq!(house.post(&api::path::sweep_points(&sweep_id), first.clone()).await.status, 200);
     let house = house.restarted(Settings { quota: Some(1), ..Settings::default() }).await;
 
     // The same again is nothing new.
     assert_eq!(house.store(&house::scenario()).await, scenario);
     assert_eq!(house.post(api::path::DATASETS, "5\n7\n9\n").await.status, 200);
+    assert_eq!(house.post(api::path::TRACES, trace).await.status, 200);
+    assert_eq!(house.post(api::path::SWEEPS, sweep).await.status, 200);
+    let again = house.post(&api::path::sweep_points(&sweep_id), first).await;
+    assert_eq!((again.status, &again.json::<Value>()["added"]), (200, &json!(0)));
+    // One of these rows is.
+    assert_eq!(house.post(&api::path::sweep_points(&sweep_id), rows).await.problem().status, 507);
+    let present: Value = house.get(&api::path::sweep_points(&sweep_id)).await.json();
+    assert_eq!(present["rows"].as_array().unwrap().len(), 1, "nothing of it was stored");
     let rename = Request::patch(api::path::dataset(&dataset)).header("content-type", "application/json");
     assert_eq!(house.send(rename.body(Body::from(r#"{"name": "b"}"#)).unwrap()).await.status, 200);
     assert_eq!(house.post(&api::path::keep(&scenario), "").await.status, 200);
