@@ -274,7 +274,9 @@ impl Live {
             return Err(LogRefusal::Whole);
         }
         if file as usize > files.len() {
-            return Err(LogRefusal::Gap { file, stored: 0 });
+            // The place that can be gone on from: the end of the last file, behind which the next one can be opened.
+            let stored = files.last().copied().unwrap_or_default();
+            return Err(LogRefusal::Gap { file: latest(files), stored });
         }
         if file as usize >= self.limits.files {
             return Err(LogRefusal::Files { limit: self.limits.files });

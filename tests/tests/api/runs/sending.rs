@@ -53,6 +53,11 @@ async fn gaps_and_other_bytes_are_refused_and_a_second_file_goes_on() {
     // Nothing of it was kept.
     assert_eq!(trainer.detail().await.summary.bytes, 1000);
 
+    // Whoever names a file too far on is told the end of the last one, and not to try the same again.
+    let far = trainer.sends_to("?file=9&offset=7", "x").await;
+    assert_eq!(far.problem().kind, "/problems/gap");
+    let (file, stored) = (far.header("upload-file").to_owned(), far.header("upload-offset").to_owned());
+    assert_eq!(trainer.sends_to(&format!("?file={file}&offset={stored}"), "").await.status, 204);
     assert_eq!(trainer.sends_to("?file=2&offset=0", "x").await.problem().kind, "/problems/gap");
     let second = trainer.sends_to("?file=1&offset=0", LOG[1000..].to_owned()).await;
     assert_eq!((second.status, second.header("upload-file")), (204, "1"), "{second:?}");
