@@ -1,29 +1,27 @@
 //! Bodies that come too slowly are not waited for.
 
 use std::io;
-use std::sync::Arc;
 use std::time::Duration;
 
 use axum::body::{Body, Bytes};
-use axum::extract::{Request, State};
+use axum::extract::Request;
 use axum::middleware::Next;
 use axum::response::Response;
 use futures::stream::{self, Stream, StreamExt};
-use tokio::time::{Instant, timeout_at};
-
-use crate::app::App;
+use tokio::time::{Instant, timeout};
 
 /// Bytes that a body brings every second at least, on the whole and behind the first minute: a slow line has more, whoever holds
 /// connections with single bytes has not.
 const SLOWEST: u64 = 1024;
+/// How long a body may take beside what its bytes earn: a proxy may hold the first of them back for a while.
+const GRACE: Duration = Duration::from_mins(1);
 
 /// Ends bodies that come too slowly, except those of logs, which come as slowly as jobs go and have their own limit.
-pub(crate) async fn in_time(State(app): State<Arc<App>>, request: Request, next: Next) -> Response {
+pub(crate) async fn in_time(request: Request, next: Next) -> Response {
     if is_log(request.uri().path()) {
         return next.run(request).await;
     }
-    let grace = app.live.limits().idle;
-    let request = request.map(|body| Body::from_stream(hurried(body.into_data_stream(), grace)));
+    let request = request.map(|body| Body::from_stream(hurried(body.into_data_stream(), GRACE)));
     next.run(request).await
 }
 
@@ -31,7 +29,8 @@ fn is_log(path: &str) -> bool {
     path.strip_prefix(api::path::RUNS).is_some_and(|rest| rest.ends_with("/log"))
 }
 
-/// The same bytes, and an error in their place where they lag behind.
+/// The same bytes, and an error in their place where they lag behind. Only the time in which they are waited for counts: while they wait,
+/// for room or for the disk, nobody can send faster.
 fn hurried<E>(
     body: impl Stream<Item = Result<Bytes, E>> + Send + Unpin,
     grace: Duration,
@@ -39,15 +38,15 @@ fn hurried<E>(
 where
     E: Into<axum::BoxError> + Send,
 {
-    let began = Instant::now();
-    stream::unfold(Some((body, 0_u64)), move |state| async move {
-        let (mut body, came) = state?;
-        let due = began + grace + Duration::from_secs(came / SLOWEST);
-        match timeout_at(due, body.next()).await {
+    stream::unfold(Some((body, 0_u64, Duration::ZERO)), move |state| async move {
+        let (mut body, came, waited) = state?;
+        let earned = grace + Duration::from_secs(came / SLOWEST);
+        let began = Instant::now();
+        match timeout(earned.saturating_sub(waited), body.next()).await {
             Ok(None) => None,
             Ok(Some(Ok(bytes))) => {
                 let came = came + bytes.len() as u64;
-                Some((Ok(bytes), Some((body, came))))
+                Some((Ok(bytes), Some((body, came, waited + began.elapsed()))))
             }
             Ok(Some(Err(error))) => Some((Err(error.into()), None)),
             Err(_) => {
@@ -81,6 +80,20 @@ mod tests {
         let earned = Box::pin(large.chain(drips(2, Duration::from_millis(50))));
         let earned: Vec<_> = hurried(earned, Duration::from_millis(40)).collect().await;
         assert!(earned.len() == 3 && earned.iter().all(Result::is_ok), "{earned:?}");
+    }
+
+    #[tokio::test]
+    async fn time_in_which_nobody_reads_does_not_count() {
+        // Three are waited for 5 ms each; the last one is asked for when 300 ms have gone by.
+        let body = hurried(drips(3, Duration::from_millis(5)), Duration::from_millis(200));
+        let read: Vec<_> = body
+            .then(|bytes| async move {
+                tokio::time::sleep(Duration::from_millis(150)).await;
+                bytes
+            })
+            .collect()
+            .await;
+        assert!(read.len() == 3 && read.iter().all(Result::is_ok), "{read:?}");
     }
 
     #[test]

@@ -166,7 +166,7 @@ pub fn router(app: Arc<App>) -> Router {
         .layer(middleware::from_fn(problems_only))
         .layer(CompressionLayer::new().quality(CompressionLevel::Fastest))
         .layer(middleware::from_fn(fresh_answers))
-        .layer(middleware::from_fn_with_state(Arc::clone(&app), arrival::in_time))
+        .layer(middleware::from_fn(arrival::in_time))
         .layer(middleware::from_fn_with_state(Arc::clone(&app), access::guard))
         // Outside of all that may refuse, so that refusals count.
         .layer(middleware::from_fn_with_state(Arc::clone(&app), metrics::count))

@@ -60,6 +60,17 @@ async fn a_request_without_a_byte_ends_and_keeps_what_came() {
     assert_eq!((reply.status, reply.header("upload-offset")), (204, "1234"));
 }
 
+/// How long a log may be silent says nothing of other bodies.
+#[tokio::test]
+async fn other_bodies_have_a_minute_however_long_logs_may_be_silent() {
+    let house = limited(LiveLimits { idle: Duration::from_millis(1), ..LiveLimits::default() }).await;
+    let late = stream::iter(["5\n", "7\n"]).then(|line| async move {
+        tokio::time::sleep(Duration::from_millis(50)).await;
+        Ok::<_, io::Error>(Bytes::from_static(line.as_bytes()))
+    });
+    assert_eq!(house.post(api::path::DATASETS, Body::from_stream(late)).await.status, 201);
+}
+
 #[tokio::test]
 async fn the_end_of_the_server_ends_uploads_and_keeps_what_came() {
     let house = House::open().await;
