@@ -12,7 +12,7 @@ use planner::sweep::{Sheet, Sweep, ranges, runs};
 use crate::clock::{Clock, SystemClock};
 use crate::config::ImportArguments;
 use crate::rehearsal::Remote;
-use crate::store::Store;
+use crate::store::{Store, Tenancy, TenancyError};
 use crate::sweeps::gathering::{self, Lines};
 
 /// Exit code where points are missing still.
@@ -31,6 +31,8 @@ is left as it is. A line of another sweep or another engine is refused with its 
 
   planscope import points-*.jsonl
   planscope import points-*.jsonl --server http://127.0.0.1:8080
+
+A database that a server has is refused: send the files to the server.
 
 Exits with 0 when all points are there, 3 where some are missing, which are named, and 1 where a file is refused.";
 
@@ -131,6 +133,7 @@ enum Target {
 
 /// A database file of which this program is the only writer.
 struct Database {
+    _tenancy: Tenancy,
     runtime: tokio::runtime::Runtime,
     store: Store,
     clock: SystemClock,
@@ -138,10 +141,16 @@ struct Database {
 
 impl Database {
     fn open(path: &Path) -> anyhow::Result<Self> {
+        // Before it is opened, which brings its tables up to date.
+        let tenancy = Tenancy::take(path).map_err(|error| match error {
+            error @ TenancyError::Taken(_) => anyhow::Error::new(error)
+                .context("nothing was gathered; give --server with the address of a server that has it"),
+            error @ TenancyError::Unwritable { .. } => error.into(),
+        })?;
         let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
         let opened = runtime.block_on(Store::open(path));
         let store = opened.with_context(|| format!("cannot open the database {}", path.display()))?;
-        Ok(Self { runtime, store, clock: SystemClock::start() })
+        Ok(Self { _tenancy: tenancy, runtime, store, clock: SystemClock::start() })
     }
 }
 

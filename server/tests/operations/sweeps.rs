@@ -52,6 +52,11 @@ fn shares_are_sent_to_a_server_that_has_a_token() {
     }
     assert_eq!(file.lines().count(), 6, "a heading and five rows");
 
+    // Not past the server into its database, which another version would change under it.
+    let past = planscope(&["import", &first, "--database", "planscope.db"], folder);
+    assert_eq!(past.status.code(), Some(1), "{}", said(&past));
+    assert!(said(&past).contains("in use") && said(&past).contains("--server"), "{}", said(&past));
+
     // Nothing is sent past a closed door or to nobody, and no row behind one of another engine.
     let refused = import(&first, "open-sesame-9876543210");
     assert!(refused.status.code() == Some(1) && said(&refused).contains("401"), "{}", said(&refused));
