@@ -18,7 +18,7 @@ use axum::response::{IntoResponse, Response};
 use ingest::dataset::ImportError;
 use ingest::log::LogError;
 use ingest::trace::TraceError;
-use planner::scenario::FieldError;
+use planner::scenario::{FieldError, PlannerKind};
 use planner::study::NoStudy;
 
 use crate::imports::Busy;
@@ -107,6 +107,12 @@ pub enum ApiError {
     /// There is no such planner.
     #[error("there is no planner {0:?}")]
     NoSuchPlanner(String),
+    /// A planner found no plan, or was not asked.
+    #[error("{} has no plan of this scenario", .0.title())]
+    NoPlanOf(PlannerKind),
+    /// No planner found one.
+    #[error("no planner found a plan of this scenario; its outcome says why")]
+    NoPlanAtAll,
     /// The pipeline has fewer ranks.
     #[error("there is no rank {rank}: the pipeline has {ranks}, numbered from 0")]
     NoSuchRank {

@@ -74,7 +74,7 @@ pub(crate) async fn megatron_arguments(
             Answer::Planned(planned) => Some(planned),
             Answer::Infeasible { .. } => None,
         });
-    let planned = planned.ok_or_else(|| ApiError::NoSuchPlanner(planner.clone()))?;
+    let planned = planned.ok_or(ApiError::NoPlanOf(kind))?;
     let arguments = megatron::arguments(&stored.scenario, kind, &planned).map_err(ApiError::NotExportable)?;
     Ok(file(
         &format!("planscope-{}-{planner}.megatron.sh", stored.short),

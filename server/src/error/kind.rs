@@ -48,13 +48,14 @@ impl ApiError {
             }
             Self::InvalidTrace(_) => ("invalid-trace", S::UNPROCESSABLE_ENTITY, "The trace is not valid"),
             Self::NoActions => ("no-actions", S::UNPROCESSABLE_ENTITY, "There are no actions"),
-            Self::NoPlanOfTrace => ("no-plan", S::CONFLICT, "There is no plan to compare with"),
+            Self::NoPlanOfTrace | Self::NoPlanAtAll => ("no-plan", S::CONFLICT, "There is no plan to compare with"),
             Self::Malformed(_) | Self::BrokenBody(_) => {
                 ("malformed-request", S::BAD_REQUEST, "The request is malformed")
             }
             Self::Ambiguous { .. } => ("ambiguous-prefix", S::MULTIPLE_CHOICES, "The prefix is ambiguous"),
             Self::NoSuchJob(_)
             | Self::NoSuchPlanner(_)
+            | Self::NoPlanOf(_)
             | Self::NoSuchRehearsal(_)
             | Self::NoSuchRank { .. }
             | Self::NoSuchIteration { .. }

@@ -163,7 +163,7 @@ pub(crate) struct AlignmentOptions {
         (status = 300, description = "The prefix of the scenario is ambiguous; the candidates are named"),
         (status = 400, description = "A wrong query"),
         (status = 404, description = "Unknown, no such iteration, or no plan of that planner"),
-        (status = 409, description = "The trace is held against no scenario, or it is not planned yet"),
+        (status = 409, description = "The trace is held against no scenario, or one that is not planned yet or has no plan"),
         (status = 410, description = "Deleted"),
         (status = 422, description = "No name of the trace is an action of a pipeline schedule"),
     )
@@ -210,17 +210,17 @@ async fn plan_of(
     let scenario = asked.or(attached.map(|plan| plan.scenario.as_str())).ok_or(ApiError::NoPlanOfTrace)?;
     let scenario = find(app, scenario).await?.id;
     let of_attached = attached.filter(|plan| plan.scenario == scenario).and_then(|plan| plan.planner);
-    if let Some(planner) = planner_of(options.planner.as_deref())?.or(of_attached) {
-        return Ok((scenario, planner));
-    }
+    let named = planner_of(options.planner.as_deref())?.or(of_attached);
     let outcome = match app.store.reader().outcome(&scenario).await {
         Ok(stored) => stored.outcome,
         Err(crate::store::StoreError::Unknown { .. }) => return Err(ApiError::NotPlanned),
         Err(error) => return Err(error.into()),
     };
     // Results stand fastest first.
-    let planned = outcome.results.iter().find(|result| matches!(result.answer, Answer::Planned(_)));
-    Ok((scenario, planned.ok_or(ApiError::NotPlanned)?.planner))
+    let planned = outcome.results.iter().filter(|result| matches!(result.answer, Answer::Planned(_)));
+    let planner = planned.map(|result| result.planner).find(|planner| named.is_none_or(|named| named == *planner));
+    let planner = planner.ok_or(named.map_or(ApiError::NoPlanAtAll, ApiError::NoPlanOf))?;
+    Ok((scenario, planner))
 }
 
 /// The trace, and the others of its run.

@@ -1,7 +1,9 @@
 //! Observed actions beside a plan.
 
+use std::sync::Arc;
+
 use api::trace::{ActionList, Alignment, BusyList};
-use harness::{House, house};
+use harness::{House, engines, house};
 use planner::timeline::{SpanKind, Timeline};
 use serde_json::{Value, json};
 
@@ -82,6 +84,32 @@ async fn an_observed_iteration_meets_its_plan() {
     let other = format!("{}&planner=interleaved&scenario={scenario}", api::path::trace_alignment(&id, 0, 0));
     let other: Alignment = house.get(&other).await.json();
     assert!(other.aligned.only_observed > 0 || other.aligned.only_simulated > 0, "another schedule has other stages");
+}
+
+/// What is missing is told: a planner's plan, any plan, or the planning.
+#[tokio::test]
+async fn why_there_is_no_plan_beside_a_trace_is_told() {
+    // Nothing fits.
+    let house = House::planning_with(engines::instant(&Arc::default())).await;
+    let body = json!([{"ph": "X", "cat": "user_annotation", "name": "PP:0F0", "pid": 0, "tid": 0, "ts": 0, "dur": 9}]);
+    let id = uploaded(&house, "", body.to_string()).await;
+    let scenario = house.store(&house::scenario()).await;
+    let beside = async |planner: &str| {
+        let path = format!("{}&scenario={scenario}{planner}", api::path::trace_alignment(&id, 0, 0));
+        let problem = house.get(&path).await.problem();
+        (problem.status, problem.kind, problem.detail)
+    };
+    let export = async || house.get(&format!("{}/megatron/1f1b", api::path::scenario(&scenario))).await.problem();
+    for planner in ["", "&planner=1f1b"] {
+        let (status, kind, _) = beside(planner).await;
+        assert_eq!((status, &*kind), (409, "/problems/not-planned"), "{planner}");
+    }
+    house.plan(&scenario).await;
+    let (status, kind, detail) = beside("").await;
+    assert_eq!((status, &*kind), (409, "/problems/no-plan"), "{detail}");
+    let (status, _, detail) = beside("&planner=1f1b").await;
+    assert!(status == 404 && detail.contains("has no plan of this scenario"), "{detail}");
+    assert_eq!((export().await.status, export().await.detail), (404, detail));
 }
 
 #[tokio::test]
