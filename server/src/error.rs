@@ -131,8 +131,11 @@ pub enum ApiError {
     #[error("this path does not answer {0}")]
     Method(String),
     /// The body is larger than accepted.
-    #[error("the body is larger than {0} MiB; for a dataset upload a random sample or a histogram")]
+    #[error("the body is larger than {0} MiB")]
     TooLarge(usize),
+    /// The same of a dataset, which can be smaller and say as much.
+    #[error("the file is larger than {0} MiB; upload a random sample of its rows or a histogram")]
+    DatasetTooLarge(usize),
     /// The same of one that is small.
     #[error("the body is larger than {0} KiB")]
     SmallTooLarge(usize),
@@ -223,6 +226,11 @@ impl ApiError {
     /// A body that did not arrive, where at most `mebibytes` were accepted.
     pub fn body(rejection: &BytesRejection, mebibytes: usize) -> Self {
         Self::too_large_or_broken(rejection, Self::TooLarge(mebibytes))
+    }
+
+    /// The file of a dataset that did not arrive.
+    pub fn dataset(rejection: &BytesRejection, mebibytes: usize) -> Self {
+        Self::too_large_or_broken(rejection, Self::DatasetTooLarge(mebibytes))
     }
 
     /// A small body that did not arrive, where at most `kibibytes` were accepted.

@@ -77,7 +77,7 @@ pub(crate) async fn upload(
     let Query(options) = options?;
     let room = app.imports.room(said_bytes(request.headers()), LARGEST_UPLOAD).await?;
     let body = Bytes::from_request(request, &()).await;
-    let body = body.map_err(|rejection| ApiError::body(&rejection, LARGEST_UPLOAD))?;
+    let body = body.map_err(|rejection| ApiError::dataset(&rejection, LARGEST_UPLOAD))?;
     let name = options.name.as_deref().and_then(label::file).unwrap_or_else(|| "dataset".to_owned());
     let column = options.column.filter(|column| !column.is_empty());
     let turn = app.imports.turn().await?;

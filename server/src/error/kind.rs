@@ -28,6 +28,7 @@ impl ApiError {
             | Self::InvalidLog(LogError::TooLarge { .. })
             | Self::LargeRequest(_)
             | Self::TooLarge(_)
+            | Self::DatasetTooLarge(_)
             | Self::SmallTooLarge(_) => ("too-large", S::PAYLOAD_TOO_LARGE, "The upload is too large"),
             Self::InvalidDataset(_) => ("invalid-dataset", S::UNPROCESSABLE_ENTITY, "The length file is not valid"),
             Self::Observation(error) if error.is_cut() => {

@@ -72,5 +72,6 @@ async fn a_document_that_is_too_large_is_told_by_its_size() {
     for (method, path) in asked {
         let problem = sent(&house, method, &path, large.clone()).await.problem();
         assert_eq!((problem.status, problem.kind.as_str()), (413, "/problems/too-large"), "{method} {path}");
+        assert_eq!(problem.detail, "the body is larger than 16 MiB", "{method} {path}");
     }
 }
