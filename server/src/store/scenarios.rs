@@ -106,7 +106,8 @@ impl Writer {
              VALUES (?1, ?2, 0, ?3, ?3, ?4, ?5, ?6, ?7)
              ON CONFLICT (id) DO UPDATE SET
                  title = iif(kept = 1 AND deleted_at_ms IS NULL, title, coalesce(excluded.title, title)),
-                 kept = iif(deleted_at_ms IS NULL, kept, 0),
+                 -- One that is pinned is kept, or it would be in no list.
+                 kept = iif(deleted_at_ms IS NULL, kept, pinned_at_ms IS NOT NULL),
                  created_at_ms = iif(deleted_at_ms IS NULL, created_at_ms, excluded.created_at_ms),
                  model = excluded.model,
                  cluster = excluded.cluster,

@@ -163,6 +163,19 @@ async fn wrong_words_are_all_named() {
     assert_eq!(patch(&house, &api::path::dataset("nothing"), json!({})).await.problem().status, 404);
 }
 
+/// A draft that is pinned would stand in no list.
+#[tokio::test]
+async fn a_pinned_scenario_that_is_deleted_and_stored_anew_is_in_the_list() {
+    let house = House::open().await;
+    let id = house.store(&house::scenario()).await;
+    patch(&house, &api::path::scenario(&id), json!({"pinned": true})).await;
+    assert_eq!(house.delete(&api::path::scenario(&id)).await.status, 204);
+    assert_eq!(house.store(&house::scenario()).await, id);
+    let stored: Value = house.get(&api::path::scenario(&id)).await.json();
+    assert_eq!((&stored["kept"], &stored["pinned"]), (&json!(true), &json!(true)));
+    assert_eq!(titles(&house, "").await.len(), 1);
+}
+
 #[tokio::test]
 async fn a_deleted_scenario_comes_back_with_its_outcome_until_its_days_are_over() {
     let calls = Arc::default();
