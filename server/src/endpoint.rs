@@ -25,7 +25,7 @@ pub(crate) mod traces;
 pub(crate) mod what_if;
 
 use axum::http::HeaderMap;
-use axum::http::header::CONTENT_LENGTH;
+use axum::http::header::{ACCEPT, CONTENT_LENGTH};
 
 use crate::error::ApiError;
 
@@ -34,10 +34,38 @@ fn said_bytes(headers: &HeaderMap) -> Option<u64> {
     headers.get(CONTENT_LENGTH).and_then(|length| length.to_str().ok()?.parse().ok())
 }
 
+/// Whether whoever asks for what has a compact form takes JSON, and not that form.
+fn wants_json(headers: &HeaderMap, compact: &str) -> bool {
+    let accept = headers.get(ACCEPT).and_then(|accept| accept.to_str().ok());
+    accept.is_some_and(|accept| accept.contains("application/json") && !accept.contains(compact))
+}
+
 /// Computes off the async threads.
 async fn off_thread<T: Send + 'static>(
     work: impl FnOnce() -> Result<T, ApiError> + Send + 'static,
 ) -> Result<T, ApiError> {
     let done = tokio::task::spawn_blocking(work).await;
     done.map_err(|error| ApiError::Fault(format!("a computation stopped unexpectedly: {error}")))?
+}
+
+#[cfg(test)]
+mod tests {
+    use axum::http::HeaderValue;
+
+    use super::*;
+
+    #[test]
+    fn json_is_answered_to_whoever_takes_nothing_better() {
+        assert!(!wants_json(&HeaderMap::new(), "application/vnd.a"));
+        for (accept, json) in [
+            ("application/json", true),
+            ("*/*", false),
+            ("application/vnd.a", false),
+            ("application/json, application/vnd.a", false),
+            ("application/json, application/vnd.b", true),
+        ] {
+            let headers = HeaderMap::from_iter([(ACCEPT, HeaderValue::from_static(accept))]);
+            assert_eq!(wants_json(&headers, "application/vnd.a"), json, "{accept}");
+        }
+    }
 }

@@ -6,14 +6,14 @@ use axum::Json;
 use axum::extract::rejection::QueryRejection;
 use axum::extract::{Path, Query, State};
 use axum::http::HeaderMap;
-use axum::http::header::{ACCEPT, CONTENT_DISPOSITION, CONTENT_TYPE, VARY};
+use axum::http::header::{CONTENT_DISPOSITION, CONTENT_TYPE, VARY};
 use axum::response::{IntoResponse, Response};
 use planner::scenario::PlannerKind;
 use planner::timeline::Timeline;
 use serde::Deserialize;
 
-use super::off_thread;
 use super::scenarios::find;
+use super::{off_thread, wants_json};
 use crate::app::{App, Shared};
 use crate::error::ApiError;
 
@@ -106,12 +106,8 @@ pub(crate) async fn timeline(
 ) -> Result<Response, ApiError> {
     let engine = engine_of(engine)?;
     let (_, encoded) = timeline_of(&app, &id, (&planner, &iteration), engine.as_deref()).await?;
-    let wants_json = headers
-        .get(ACCEPT)
-        .and_then(|accept| accept.to_str().ok())
-        .is_some_and(|accept| accept.contains("application/json") && !accept.contains(TIMELINE_MEDIA_TYPE));
     let vary = [(VARY, "accept")];
-    if wants_json {
+    if wants_json(&headers, TIMELINE_MEDIA_TYPE) {
         let json = off_thread(move || written(&decode(&encoded)?)).await?;
         return Ok((vary, [(CONTENT_TYPE, "application/json")], json).into_response());
     }

@@ -8,7 +8,7 @@ use axum::Json;
 use axum::extract::rejection::QueryRejection;
 use axum::extract::{Path, Query, State};
 use axum::http::HeaderMap;
-use axum::http::header::{ACCEPT, CONTENT_TYPE, VARY};
+use axum::http::header::{CONTENT_TYPE, VARY};
 use axum::response::{IntoResponse, Response};
 use ingest::trace::levels::{Span, level_for};
 use serde::Deserialize;
@@ -16,7 +16,7 @@ use utoipa::IntoParams;
 
 use super::overview;
 use crate::app::{App, Shared};
-use crate::endpoint::off_thread;
+use crate::endpoint::{off_thread, wants_json};
 use crate::error::ApiError;
 use crate::store::ChunkQuery;
 use crate::traces::BLOCK_NAMES;
@@ -99,11 +99,7 @@ pub(crate) async fn view(
     .await?;
     view.names = names_of(&app, &id, names).await?;
     let vary = [(VARY, "accept")];
-    let wants_json = headers
-        .get(ACCEPT)
-        .and_then(|accept| accept.to_str().ok())
-        .is_some_and(|accept| accept.contains("application/json") && !accept.contains(VIEW_MEDIA_TYPE));
-    if wants_json {
+    if wants_json(&headers, VIEW_MEDIA_TYPE) {
         return Ok((vary, Json(view)).into_response());
     }
     Ok((vary, [(CONTENT_TYPE, VIEW_MEDIA_TYPE)], api::trace::encode(&view)).into_response())

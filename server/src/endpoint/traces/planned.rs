@@ -6,7 +6,7 @@ use axum::Json;
 use axum::extract::rejection::QueryRejection;
 use axum::extract::{Path, Query, State};
 use axum::http::HeaderMap;
-use axum::http::header::{ACCEPT, CONTENT_TYPE, VARY};
+use axum::http::header::{CONTENT_TYPE, VARY};
 use axum::response::{IntoResponse, Response};
 use planner::aligned::{self, Rows};
 use planner::outcome::Answer;
@@ -19,7 +19,7 @@ use super::super::outcomes::{decode, written};
 use super::super::scenarios::find;
 use super::{overview, planner_of};
 use crate::app::{App, Shared};
-use crate::endpoint::off_thread;
+use crate::endpoint::{off_thread, wants_json};
 use crate::error::ApiError;
 use crate::traces::observed::{Actions, Part, Together, together};
 use crate::traces::packed::unpack;
@@ -124,10 +124,7 @@ pub(crate) async fn timeline(
     let together = observed(&app, &id).await?;
     let rows = rows(together, options.observed.unwrap_or(0), speed).await?.0;
     let vary = [(VARY, "accept")];
-    let wants_json = headers
-        .get(ACCEPT)
-        .and_then(|accept| accept.to_str().ok())
-        .is_some_and(|accept| accept.contains("application/json") && !accept.contains(TIMELINE_MEDIA_TYPE));
+    let wants_json = wants_json(&headers, TIMELINE_MEDIA_TYPE);
     let (kind, bytes) = off_thread(move || {
         if wants_json {
             return Ok(("application/json", written(&rows.timeline)?));
