@@ -96,9 +96,12 @@ pub struct ServeArguments {
     /// Planning jobs that may wait.
     #[arg(long, env = "PLANSCOPE_QUEUE", default_value_t = 64)]
     pub queue: usize,
-    /// Days that a deleted run, trace, profile, scenario or dataset can be brought back; then it is gone for good, with all that it holds.
+    /// Days that a deleted run, trace, profile, scenario, dataset or sweep can be brought back; then it is gone for good, with all that it holds.
     #[arg(long, env = "PLANSCOPE_RETENTION_DAYS", default_value_t = 30, value_parser = clap::value_parser!(u32).range(0..=3650))]
     pub retention_days: u32,
+    /// The same for traces, which are large; default: as for all the rest.
+    #[arg(long, env = "PLANSCOPE_TRACE_RETENTION_DAYS", value_parser = clap::value_parser!(u32).range(0..=3650))]
+    pub trace_retention_days: Option<u32>,
     /// Most that the database may hold, for example 20GiB; new content beyond it is refused. Default: what the disk has.
     #[arg(long, env = "PLANSCOPE_QUOTA", value_parser = bytes)]
     pub quota: Option<u64>,
@@ -108,9 +111,6 @@ pub struct ServeArguments {
     /// Largest trace that is taken, in MiB, packed or not; unpacked it may have four times as much, and 4 GiB at least.
     #[arg(long, env = "PLANSCOPE_TRACE_MIB", default_value_t = 1024, value_parser = clap::value_parser!(u64).range(1..=65_536))]
     pub trace_mib: u64,
-    /// The same for traces, which are large; default: as for all the rest.
-    #[arg(long, env = "PLANSCOPE_TRACE_RETENTION_DAYS", value_parser = clap::value_parser!(u32).range(0..=3650))]
-    pub trace_retention_days: Option<u32>,
 }
 
 /// Shortest token that is taken: what is shorter can be guessed.

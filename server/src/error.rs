@@ -37,7 +37,7 @@ pub enum ApiError {
     /// Fields of a scenario are wrong.
     #[error("{}", summary(.0))]
     InvalidScenario(Vec<FieldError>),
-    /// Fields of a question to the schedule bench are wrong.
+    /// Fields of a question to the schedule bench, or of a sweep, are wrong.
     #[error("{}", summary(.0))]
     InvalidQuestion(Vec<FieldError>),
     /// A length file is refused.

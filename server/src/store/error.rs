@@ -13,8 +13,8 @@ pub enum StoreError {
     Migration(#[from] sqlx::migrate::MigrateError),
     /// It holds as much as it may.
     #[error(
-        "the database holds {} MiB of the {} MiB that it may have, so that nothing new is taken: delete runs, traces, profiles, datasets or \
-         scenarios that nobody needs, or start the server with a larger --quota", used >> 20, quota >> 20
+        "the database holds {} MiB of the {} MiB that it may have, so that nothing new is taken: delete runs, traces, profiles, datasets, \
+         sweeps or scenarios that nobody needs, or start the server with a larger --quota", used >> 20, quota >> 20
     )]
     Quota {
         /// Bytes that it holds.
