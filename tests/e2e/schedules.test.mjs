@@ -5,7 +5,7 @@ import { join } from "node:path";
 import { after, before, test } from "node:test";
 import { serious } from "./axe.mjs";
 import { expectNoFaults, openPage, startBrowser } from "./browser.mjs";
-import { field, gantt, reveal, setNumber, shown, shownAfter } from "./explore.mjs";
+import { field, gantt, reveal, setNumber, settled, shown, shownAfter } from "./explore.mjs";
 import { root, startServer } from "./server.mjs";
 
 const pictures = join(root, "target/e2e");
@@ -233,6 +233,33 @@ test("a link opens the same question", async () => {
   assert.equal(await other.getByTestId("csv-text").inputValue(), "0F0,0B0\n1F0,1B0");
   expectNoFaults(other);
   await other.context().close();
+  await page.context().close();
+});
+
+test("a look elsewhere leaves question, table and charts", async () => {
+  const page = await start();
+  await setNumber(page, "/times/input_grad", 1.5);
+  await openTable(page, "mine.csv", "0F0,0B0\n1F0,1B0");
+  await answered(page);
+  const header = (name) => page.locator("header").getByRole("link", { name, exact: true });
+  await header("Explore").click();
+  await settled(page);
+  // A key of the explore page that means something else on the page of schedules.
+  await page.getByTestId("iteration-1").click();
+  await page.waitForFunction(() => /[#&]i=1(&|$)/.test(location.hash));
+  const explored = new URL(page.url()).pathname;
+  await header("Schedules").click();
+  await answered(page);
+  assert.equal(await field(page, "/times/input_grad").inputValue(), "1.5");
+  await row(page, "table:mine").waitFor();
+  await page.waitForFunction(() => location.pathname === "/schedules" && location.hash.includes("table=mine"));
+  await page.goBack();
+  await page.waitForFunction((explored) => location.pathname === explored, explored);
+  await settled(page);
+  await page.goBack();
+  await answered(page);
+  assert.ok((await shown(gantt(page, "1f1b"))).spans > 0);
+  expectNoFaults(page);
   await page.context().close();
 });
 

@@ -27,6 +27,7 @@ pub(crate) fn ContainedPage() -> impl IntoView {
     on_cleanup(move || listener.remove());
     match read {
         Ok(scenario) => {
+            explore.arrived.set_value(Some(hash.clone()));
             explore.start_unsaved(scenario, hash.trim_start_matches('#').to_owned());
             view! { <Workbench /> }.into_any()
         }

@@ -1,6 +1,7 @@
 //! The page of schedules: question at the left, schedules side by side.
 
 use leptos::prelude::*;
+use leptos_router::hooks::use_location;
 use wasm_bindgen::JsCast;
 
 use crate::gantt::{Measure, set_measure};
@@ -17,14 +18,17 @@ pub(crate) fn SchedulesPage() -> impl IntoView {
         schedules.on_page.set(false);
         set_measure(Measure::Physical);
     });
-    schedules.open();
+    // The router tells of a link before the address bar does.
+    schedules.open(&use_location().hash.get_untracked());
     Effect::new(move |before: Option<()>| {
         drop(schedules.fragment());
         if before.is_some() || schedules.question.with_untracked(serde_json::Value::is_object) {
             schedules.write_address_soon();
         }
     });
-    let address = window_event_listener(leptos::ev::hashchange, move |_| schedules.open());
+    let address = window_event_listener(leptos::ev::hashchange, move |_| {
+        schedules.open(&window().location().hash().unwrap_or_default());
+    });
     let keys = window_event_listener(leptos::ev::keydown, move |event| {
         let command = event.ctrl_key() || event.meta_key();
         if !command || event.default_prevented() || types_words(&event) {

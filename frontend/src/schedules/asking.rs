@@ -21,20 +21,20 @@ const DEBOUNCE: Duration = Duration::from_millis(120);
 const URL_PAUSE: Duration = Duration::from_millis(250);
 
 impl Schedules {
-    /// Shows what the address bar says; without a fragment, what was looked at last.
-    pub(crate) fn open(self) {
-        let fragment = window().location().hash().unwrap_or_default();
+    /// Shows what a fragment says; without one, what was looked at last.
+    pub(crate) fn open(self, fragment: &str) {
         let says = fragment.trim_start_matches('#');
         if says.is_empty() && self.question.with_untracked(|question| !question.is_null()) {
-            self.write_address();
+            // Soon, not now: the address bar may still hold the page that is being left.
+            self.write_address_soon();
             return;
         }
         let draft = if says.is_empty() { storage::read(storage::SCHEDULES) } else { None };
         let (question, view) = link::parse(draft.as_deref().unwrap_or(says));
-        self.window.set(view.window_ns.map_or(TimeWindow { start_ns: 0.0, end_ns: 0.0 }, |(start, end)| TimeWindow {
-            start_ns: start as f64,
-            end_ns: end as f64,
-        }));
+        // An answer that is there already is not fitted again.
+        let extent = self.shown.with_untracked(|shown| shown.as_ref().map_or(0, |shown| shown.extent_ns()));
+        let (start, end) = view.window_ns.unwrap_or((0, extent));
+        self.window.set(TimeWindow { start_ns: start as f64, end_ns: end as f64 });
         self.view.set(view);
         if self.question.with_untracked(|before| *before != question) || self.shown.with_untracked(Option::is_none) {
             self.question.set(question);
