@@ -94,6 +94,11 @@ impl Shown {
         self.overviews.iter().find(|(kind, _)| *kind == planner).map(|(_, overview)| Arc::clone(overview))
     }
 
+    /// Whether the timelines of all these planners are there.
+    fn has_all(&self, mut planners: impl Iterator<Item = PlannerKind>) -> bool {
+        planners.all(|planner| self.timelines.iter().any(|(kind, _)| *kind == planner))
+    }
+
     /// Whether these are the very timelines of the other.
     fn is_same(&self, other: &Self) -> bool {
         let pairs = self.timelines.iter().zip(&other.timelines);
@@ -358,6 +363,16 @@ mod tests {
     use serde_json::json;
 
     use super::*;
+
+    #[test]
+    fn timelines_that_did_not_come_are_missed() {
+        let both = [PlannerKind::Gpipe, PlannerKind::OneFOneB];
+        let timelines = both.map(|planner| (planner, Arc::new(crate::gantt::sample::lane(&[(0, 0, 1)])))).to_vec();
+        let shown = Shown { timelines, ..Shown::default() };
+        assert!(shown.has_all(both.into_iter()));
+        assert!(!Shown::default().has_all(both.into_iter()));
+        assert!(Shown::default().has_all(std::iter::empty()), "nobody has a plan");
+    }
 
     #[test]
     fn a_title_is_no_part_of_the_question() {

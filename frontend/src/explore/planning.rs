@@ -76,7 +76,7 @@ impl Explore {
         }
         match answer {
             // The timelines were tried out while the edits were made, and are the same to the byte; how long planning took is not.
-            Ok(outcome) if self.shows(&id) => {
+            Ok(outcome) if self.shows(&outcome) => {
                 self.result.set(Some(Arc::new(outcome)));
                 self.tried.set(false);
                 self.finish();
@@ -174,13 +174,18 @@ impl Explore {
         }
     }
 
-    /// Whether outcome and timelines of a scenario are on screen, planned by this engine.
-    fn shows(self, id: &str) -> bool {
+    /// Whether an outcome and all its timelines are on screen, planned by this engine.
+    fn shows(self, outcome: &StoredOutcome) -> bool {
         let engine = |result: &StoredOutcome| result.outcome.engine == result.current_engine;
-        let same = |result: &Arc<StoredOutcome>| result.outcome.scenario == id && engine(result);
+        let same = |result: &Arc<StoredOutcome>| result.outcome.scenario == outcome.outcome.scenario && engine(result);
         let iteration = self.view.with_untracked(|view| view.iteration.unwrap_or(0));
+        let planned = outcome.outcome.results.iter().filter(|result| matches!(result.answer, Answer::Planned(_)));
         self.result.with_untracked(|result| result.as_ref().is_some_and(same))
-            && self.shown.with_untracked(|shown| shown.iteration == iteration && shown.overviews.is_empty())
+            && self.shown.with_untracked(|shown| {
+                shown.iteration == iteration
+                    && shown.overviews.is_empty()
+                    && shown.has_all(planned.map(|it| it.planner))
+            })
     }
 
     /// The answer on screen is that to the present question.
