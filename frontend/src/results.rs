@@ -28,7 +28,7 @@ use api::planner::outcome::Answer;
 use leptos::context::Provider;
 use leptos::prelude::*;
 
-use crate::explore::{PlanState, use_explore};
+use crate::explore::{Explore, PlanState, use_explore};
 use crate::notice::FailureNotice;
 
 /// Everything that is shown of an answer.
@@ -51,8 +51,7 @@ pub(crate) fn Results() -> impl IntoView {
             if failure.names_fields() {
                 return view! { <FailureNotice failure=failure /> }.into_any();
             }
-            let retry = move |()| if explore.scenario.with_untracked(serde_json::Value::is_object) { explore.retry() } else { reload() };
-            view! { <FailureNotice failure=failure on_retry=retry /> }.into_any()
+            view! { <FailureNotice failure=failure on_retry=move |()| begin_again(explore) /> }.into_any()
         })}
         <Show when=move || has_result.get() fallback=move || view! { <div class="skeleton results-skeleton" class:still=move || !busy.get() aria-hidden="true"></div> }>
             <div class="results" data-busy=move || busy.get().then_some("true")>
@@ -109,8 +108,12 @@ fn BreakdownCards() -> impl IntoView {
     }
 }
 
-/// A link that did not open is opened again from the start.
-fn reload() {
-    // A browser that refuses to reload leaves the page as it is.
-    drop(window().location().reload());
+/// Plans again; a link that did not open is opened again from the start.
+fn begin_again(explore: Explore) {
+    if explore.scenario.with_untracked(serde_json::Value::is_object) {
+        explore.retry();
+    } else {
+        // A browser that refuses to reload leaves the page as it is.
+        drop(window().location().reload());
+    }
 }

@@ -207,6 +207,10 @@ impl Explore {
         self.view.update(|view| view.iteration = Some(iteration));
         if self.tried.get_untracked() {
             // The answer that is shown next, tried out or stored, is that of this iteration.
+            if !self.state.with_untracked(PlanState::is_busy) {
+                // Planning was cancelled or failed, and no answer would come.
+                self.plan_soon();
+            }
             self.ask_what_if();
             return;
         }

@@ -2,6 +2,7 @@
 
 use leptos::prelude::*;
 
+use super::begin_again;
 use crate::client::Failure;
 use crate::explore::{PlanState, use_explore};
 use crate::format;
@@ -25,7 +26,7 @@ fn words(state: &PlanState) -> String {
         PlanState::Running { planner, phase, .. } => format!("{planner}: {phase}…"),
         PlanState::Done => "Done".to_owned(),
         PlanState::Infeasible => "No planner found a plan that fits".to_owned(),
-        PlanState::Cancelled => "Cancelled; the last answer is shown".to_owned(),
+        PlanState::Cancelled => "Cancelled".to_owned(),
         PlanState::Failed(Failure::Problem(problem)) if !problem.errors.is_empty() => {
             format!("{} wrong; the last answer is shown", fields(problem.errors.len()))
         }
@@ -69,12 +70,18 @@ pub(super) fn StatusLine() -> impl IntoView {
         _ => None,
     };
     let busy = Memo::new(move |_| explore.state.with(PlanState::is_busy));
+    let is_cancelled = Memo::new(move |_| explore.state.with(|state| matches!(state, PlanState::Cancelled)));
+    let remains = move || is_cancelled.get() && explore.result.with(Option::is_some);
     view! {
         <div class="status">
             <p data-testid="plan-status" role="status" data-state=move || explore.state.with(data_state)>
                 {move || explore.state.with(words)}
+                {move || remains().then_some("; the last answer is shown")}
                 <span class="facts">{move || facts().map(|facts| format!(" · {facts}"))}</span>
             </p>
+            <Show when=move || is_cancelled.get()>
+                <button data-testid="plan-cancelled" on:click=move |_| begin_again(explore)>"Plan it"</button>
+            </Show>
             <Show when=move || busy.get()>
                 <div class="progress">
                     <progress max="1" prop:value=move || share().unwrap_or(0.0) aria-label="Planning"></progress>
