@@ -100,13 +100,16 @@ impl Observed {
 
     fn keep_in_step(self) {
         let against = Memo::new(move |_| self.held_against());
-        // Another plan is another question: the old answer would stand beside the wrong name.
+        let scenario = Memo::new(move |_| against.get().map(|(scenario, _)| scenario));
+        // Another scenario is another question: the old answers would stand beside the wrong name.
         Effect::new(move |_| {
-            if against.get().is_none() {
-                self.comparison.set(None);
-                self.refusal.set(None);
-                self.plans.set(BTreeMap::new());
-            }
+            scenario.track();
+            self.comparison.set(None);
+            self.refusal.set(None);
+            self.plans.set(BTreeMap::new());
+        });
+        Effect::new(move |_| {
+            against.track();
             self.compare();
         });
         Effect::new(move |_| {
@@ -164,14 +167,16 @@ impl Observed {
 
     /// Asks for the comparisons anew; the last ones stay until then.
     pub(crate) fn compare(self) {
-        let Some((scenario, plan)) = untrack(|| self.held_against()) else { return };
+        let Some(against) = untrack(|| self.held_against()) else { return };
         let id = self.feed.id();
         let plans = self.view.with_untracked(|view| view.plans.clone());
         spawn_local(async move {
             let answer = client::get::<Comparison>(&path::run_comparison(&id, None)).await;
-            let still = untrack(|| self.feed.detail.try_with(Option::is_some)) == Some(true)
-                && untrack(|| self.held_against()) == Some((scenario, plan));
-            if !still {
+            let is_still = || {
+                untrack(|| self.feed.detail.try_with(Option::is_some)) == Some(true)
+                    && untrack(|| self.held_against()).as_ref() == Some(&against)
+            };
+            if !is_still() {
                 return;
             }
             match answer {
@@ -188,8 +193,14 @@ impl Observed {
             }
             for planner in plans {
                 let answer = client::get::<Comparison>(&path::run_comparison(&id, Some(planner.id()))).await;
-                let Ok(comparison) = answer else { continue };
-                self.plans.try_update(|plans| drop(plans.insert(planner, Arc::new(comparison))));
+                if !is_still() {
+                    return;
+                }
+                // A planner may have no plan of this scenario.
+                self.plans.update(|plans| match answer {
+                    Ok(comparison) => drop(plans.insert(planner, Arc::new(comparison))),
+                    Err(_) => drop(plans.remove(&planner)),
+                });
             }
         });
     }

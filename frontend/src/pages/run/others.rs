@@ -66,13 +66,14 @@ fn Compared() -> impl IntoView {
     let observed = use_observed();
     let reference = Memo::new(move |_| observed.summary().and_then(|summary| summary.median_step_s));
     let rows = move || {
-        let own = observed.summary().map(|summary| (summary, None));
-        let others = observed.others.get().into_iter().filter_map(|other| {
+        let own = observed.summary().map(|summary| (0, summary, None));
+        // Counted before those are left out that cannot be had: charts give them a colour all the same.
+        let others = (1..).zip(observed.others.get()).filter_map(|(index, other)| {
             let summary = other.feed.detail.with(|detail| detail.as_ref().map(|detail| detail.summary.clone()))?;
-            Some((summary, Some(other.feed.id())))
+            Some((index, summary, Some(other.feed.id())))
         });
-        let rows = own.into_iter().chain(others).enumerate();
-        rows.map(|(index, (summary, key))| view! { <Row index=index summary=summary reference=reference key=key /> })
+        let rows = own.into_iter().chain(others);
+        rows.map(|(index, summary, key)| view! { <Row index=index summary=summary reference=reference key=key /> })
             .collect_view()
     };
     let failures = move || {
