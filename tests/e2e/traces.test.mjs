@@ -231,6 +231,10 @@ test("the observed pipeline stands above its plan", async () => {
   }
   assert.match(await page.getByTestId("alignment-kinds").innerText(), /forward[\s\S]*1\.25×[\s\S]*backward[\s\S]*1\.25×/);
   await page.getByTestId("trace-busy").getByText("annotated actions").waitFor();
+  // What is no speed gives way to the one that counts.
+  await page.getByTestId("trace-speed").fill("-1");
+  await page.getByTestId("trace-speed").blur();
+  await page.waitForFunction(() => document.querySelector('[data-testid="trace-speed"]').value === "1");
   await page.screenshot({ path: join(pictures, "trace-pipeline-1440-light.png"), fullPage: true });
   assert.deepEqual(await serious(page), []);
   expectNoFaults(page);

@@ -42,6 +42,8 @@ struct Compared {
     planned: RwSignal<Option<Arc<Timeline>>>,
     alignment: Fetched<Alignment>,
     failure: RwSignal<Option<Failure>>,
+    /// Why the trace is not held against what was chosen last.
+    refusal: RwSignal<Option<Failure>>,
     window: RwSignal<TimeWindow>,
     /// Counts questions; an answer to an older one is dropped.
     asked: StoredValue<u64>,
@@ -67,6 +69,7 @@ pub(crate) fn AlignmentCard(
         planned: RwSignal::new(None),
         alignment: RwSignal::new(None),
         failure: RwSignal::new(None),
+        refusal: RwSignal::new(None),
         window: RwSignal::new(TimeWindow { start_ns: 0.0, end_ns: 0.0 }),
         asked: StoredValue::new(0),
     };
@@ -90,6 +93,7 @@ pub(crate) fn AlignmentCard(
         <section class="card" data-testid="trace-alignment">
             <header class="card-title"><h2>"The pipeline, observed and planned"</h2></header>
             <Choices compared=compared />
+            {move || compared.refusal.get().map(|failure| view! { <FailureNotice failure=failure /> })}
             {notes}
             {move || compared.failure.get().map(|failure| view! { <FailureNotice failure=failure /> })}
             <Charts compared=compared />
@@ -175,25 +179,27 @@ impl Compared {
     /// Holds the trace against a scenario, and remembers it.
     fn attach(self, scenario: Option<String>, planner: Option<PlannerKind>) {
         let id = self.trace.get_value();
-        self.iteration.set(0);
+        self.refusal.set(None);
         spawn_local(async move {
-            let whole = match scenario {
-                // Prefixes and shared links are whole identifiers from here on.
-                Some(scenario) => match client::get::<StoredScenario>(&path::scenario(&scenario)).await {
-                    Ok(stored) => Some(stored.id),
-                    Err(failure) => return self.failure.set(Some(failure)),
-                },
-                None => None,
+            let told = async {
+                let whole = match scenario {
+                    // Prefixes and shared links are whole identifiers from here on.
+                    Some(scenario) => Some(client::get::<StoredScenario>(&path::scenario(&scenario)).await?.id),
+                    None => None,
+                };
+                let scenario = Some(whole.clone().unwrap_or_default());
+                let change = TraceChange { scenario, planner, ..TraceChange::default() };
+                let body = serde_json::to_string(&change).unwrap_or_default();
+                client::send::<TraceSummary>("PATCH", &path::trace(&id), Body::Json(body)).await?;
+                Ok::<_, Failure>(whole)
             };
-            let change =
-                TraceChange { scenario: Some(whole.clone().unwrap_or_default()), planner, ..TraceChange::default() };
-            let body = serde_json::to_string(&change).unwrap_or_default();
-            match client::send::<TraceSummary>("PATCH", &path::trace(&id), Body::Json(body)).await {
-                Ok(_) => {
+            match told.await {
+                Ok(whole) => {
+                    self.iteration.set(0);
                     self.planner.set(planner);
                     self.scenario.set(whole);
                 }
-                Err(failure) => self.failure.set(Some(failure)),
+                Err(failure) => self.refusal.set(Some(failure)),
             }
         });
     }
@@ -225,6 +231,16 @@ fn Choices(compared: Compared) -> impl IntoView {
         actions.into_iter().enumerate().map(option).collect_view()
     };
     let number = |event: &web_sys::Event| event_target_value(event).parse().unwrap_or(0);
+    let quicken = move |event: web_sys::Event| {
+        let typed = event_target_value(&event).parse::<f64>().ok();
+        if let Some(speed) = typed.filter(|speed| speed.is_finite() && *speed > 0.0) {
+            compared.speed.set(speed);
+        } else {
+            // What is no speed gives way to the one that counts.
+            let field = event_target::<web_sys::HtmlInputElement>(&event);
+            field.set_value(&compared.speed.get_untracked().to_string());
+        }
+    };
     let chosen = move |event: web_sys::Event| {
         let text = event_target_value(&event);
         let id = text.rsplit('/').next().unwrap_or_default().split('#').next().unwrap_or_default().trim().to_owned();
@@ -267,26 +283,23 @@ fn Choices(compared: Compared) -> impl IntoView {
                     let planner = PlannerKind::from_id(&event_target_value(&event));
                     compared.attach(compared.scenario.get_untracked(), planner);
                 }>
-                    <option value="">"the fastest"</option>
+                    <option value="" prop:selected=move || compared.planner.get().is_none()>"the fastest"</option>
                     {planners}
                 </select>
             </label>
             <label>"Iteration of the plan "
                 <select on:change=move |event| compared.iteration.set(number(&event))>
-                    {move || (0..batches()).map(|at| view! { <option value=at.to_string()>{at}</option> }).collect_view()}
+                    {move || (0..batches()).map(|at| view! { <option value=at.to_string() prop:selected=move || compared.iteration.get() as usize == at>{at}</option> }).collect_view()}
                 </select>
             </label>
             <label title="For a rehearsal that ran faster than the plan: observed times are multiplied by it">"Speed "
                 <input
                     type="number"
+                    data-testid="trace-speed"
                     min="0.000001"
                     step="any"
                     prop:value=move || compared.speed.get().to_string()
-                    on:change=move |event| {
-                        if let Some(speed) = event_target_value(&event).parse::<f64>().ok().filter(|speed| *speed > 0.0) {
-                            compared.speed.set(speed);
-                        }
-                    }
+                    on:change=quicken
                 />
             </label>
         </div>
