@@ -164,6 +164,8 @@ pub(crate) struct Explore {
     pub(crate) arrived: StoredValue<Option<String>>,
     /// The generation with which the present scenario was opened.
     opened: StoredValue<u64>,
+    /// The identifier or prefix by which it was opened; empty where it was started.
+    named: StoredValue<String>,
     /// The question that is tried out at the moment.
     asking: StoredValue<Option<what_if::Asking>, LocalStorage>,
     /// How long a question may be under way before it gives way to a newer one, ms.
@@ -206,6 +208,7 @@ impl Explore {
             generation: StoredValue::new(0),
             arrived: StoredValue::new(None),
             opened: StoredValue::new(0),
+            named: StoredValue::default(),
             asking: StoredValue::new_local(None),
             patience_ms: StoredValue::new(what_if::PATIENCE_MS),
             ahead_since: StoredValue::new(None),

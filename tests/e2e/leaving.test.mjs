@@ -59,6 +59,41 @@ test("from one road into the explore page to another nothing of it is lost", asy
   await page.context().close();
 });
 
+test("back from the scenario beside leads to where one was", async () => {
+  const page = await openPage(browser, server);
+  await page.goto("/new?ready=vlm-s-image-heavy");
+  await settled(page);
+  const other = path(page);
+  await page.goto("/new?ready=llama-2-7b-long-documents");
+  await settled(page);
+  const here = path(page);
+  // The router knows this address, and goes on believing that it stands there.
+  await page.goto(here);
+  await settled(page);
+  const title = await page.getByTestId("title").inputValue();
+  const card = page.getByTestId("card-beside");
+  await card.getByTestId("beside-link-field").fill(`${server.url}${other}`);
+  await card.getByTestId("beside-link-field").blur();
+  await card.getByTestId("beside-link").click();
+  await page.waitForFunction((other) => location.pathname === other, other);
+  await settled(page);
+  assert.notEqual(await page.getByTestId("title").inputValue(), title);
+  await page.goBack();
+  await page.waitForFunction(
+    ([here, title]) => location.pathname === here && document.querySelector('[data-testid="title"]')?.value === title,
+    [here, title],
+  );
+  await settled(page);
+  await page.goForward();
+  await page.waitForFunction(
+    ([other, title]) => location.pathname === other && ![title, "", undefined].includes(document.querySelector('[data-testid="title"]')?.value),
+    [other, title],
+  );
+  await settled(page);
+  expectNoFaults(page);
+  await page.context().close();
+});
+
 test("a title is an edit that can be undone, and undoing another one leaves it", async () => {
   const page = await openPage(browser, server);
   await page.goto("/new?ready=llama-2-7b-long-documents");

@@ -44,6 +44,7 @@ impl Explore {
             return;
         }
         let generation = self.clear();
+        self.named.set_value(id.clone());
         spawn_local(async move {
             let answer = client::get::<StoredScenario>(&path::scenario(&id)).await;
             if !self.is_current(generation) {
@@ -59,6 +60,22 @@ impl Explore {
                 }
             }
         });
+    }
+
+    /// Opens what the address bar names after a step through the browser's history, unless it is open.
+    ///
+    /// The router may believe that it stands there already, for addresses are written without it.
+    pub(crate) fn open_stepped(self) {
+        let location = window().location();
+        let (Ok(page), links) = (location.pathname(), path::share("")) else { return };
+        let Some(id) = page.strip_prefix(&links).filter(|id| !id.is_empty()) else { return };
+        let is_here = self.stored.with_untracked(|stored| {
+            self.named.with_value(|named| stands_at(stored.as_ref().map(|stored| stored.id.as_str()), named, id))
+        });
+        if !is_here {
+            self.arrived.set_value(Some(location.hash().unwrap_or_default()));
+            self.open(id.to_owned());
+        }
     }
 
     async fn open_stored(self, generation: u64, named: &str, stored: StoredScenario) {
@@ -149,6 +166,7 @@ impl Explore {
         self.unsaved.set(None);
         self.scenario.set(Value::Null);
         self.stored.set(None);
+        self.named.set_value(String::new());
         self.result.set(None);
         self.tried.set(false);
         self.set_shown(super::Shown::default());
@@ -160,6 +178,11 @@ impl Explore {
         self.opened.set_value(generation);
         generation
     }
+}
+
+/// Whether what is open, or on its way under the name of its link, is what a link names.
+fn stands_at(stored: Option<&str>, opening: &str, link: &str) -> bool {
+    stored.map_or(opening == link, |id| id.starts_with(link))
 }
 
 /// Names an uploaded dataset as the source of samples; its images are those of the file, if the model reads any.
@@ -189,6 +212,14 @@ async fn ready(slug: &str) -> Result<Value, Failure> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn what_is_open_or_on_its_way_is_not_opened_again() {
+        assert!(stands_at(Some("abcdefghijkl"), "", "abcdefghij"));
+        assert!(!stands_at(Some("abcdefghijkl"), "zzzzzzzzzz", "zzzzzzzzzz"), "that was opened before an edit");
+        assert!(stands_at(None, "abcdefghij", "abcdefghij"));
+        assert!(!stands_at(None, "zzzzzzzzzz", "abcdefghij"));
+    }
 
     #[test]
     fn a_dataset_brings_its_images_to_a_model_that_reads_them() {

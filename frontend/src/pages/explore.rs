@@ -2,6 +2,8 @@
 
 mod unopened;
 
+use std::time::Duration;
+
 use leptos::prelude::*;
 use leptos_router::hooks::{use_location, use_params_map, use_query_map};
 
@@ -39,6 +41,11 @@ pub(crate) fn ExplorePage() -> impl IntoView {
             Err(start) => explore.start(start),
         }
     });
+    let stepped = window_event_listener(leptos::ev::popstate, move |_| {
+        // Behind the effect above, which opens it where the router sees another address.
+        set_timeout(move || explore.open_stepped(), Duration::ZERO);
+    });
+    on_cleanup(move || stepped.remove());
     view! {
         <Show when=move || !is_unopened(&explore) fallback=|| view! { <Unopened /> }>
             <Workbench />
