@@ -150,16 +150,18 @@ test("colours that the system forces, and four thousand pixels: nothing is lost"
   }
 });
 
-test("usable at 320 px", async () => {
-  const page = await openPage(browser, server, { width: 320, height: 640 });
-  const wide = [];
-  for (const [name, path] of pages) {
-    await open(page, name, path);
-    wide.push(...(await tooWide(page, name)));
-  }
-  await page.context().close();
-  assert.deepEqual(wide, []);
-});
+for (const [width, height] of [[320, 640], [600, 800], [768, 1024], [1024, 768]]) {
+  test(`usable at ${width} px, nothing wider than the page`, async () => {
+    const page = await openPage(browser, server, { width, height });
+    const wide = [];
+    for (const [name, path] of pages) {
+      await open(page, name, path);
+      wide.push(...(await tooWide(page, name)));
+    }
+    await page.context().close();
+    assert.deepEqual(wide, []);
+  });
+}
 
 test("the keyboard alone reaches the charts", async () => {
   const page = await openPage(browser, server);
