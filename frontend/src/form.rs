@@ -4,6 +4,7 @@ use std::collections::BTreeSet;
 
 use leptos::prelude::*;
 use serde_json::Value;
+use wasm_bindgen::JsCast;
 
 use crate::field_errors::FieldErrors;
 
@@ -31,6 +32,13 @@ impl Form {
     /// Takes a field of the document away.
     pub(crate) fn remove(&self, pointer: &str) {
         self.change.run((pointer.to_owned(), None));
+    }
+}
+
+/// Writes into a field what it said before: a signal that has not changed writes nothing.
+pub(crate) fn put_back(event: &web_sys::Event, text: &str) {
+    if let Some(field) = event.target().and_then(|target| target.dyn_into::<web_sys::HtmlInputElement>().ok()) {
+        field.set_value(text);
     }
 }
 

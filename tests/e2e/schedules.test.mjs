@@ -92,6 +92,25 @@ test("an arrow key changes the microbatches and with them the table", async () =
   await page.context().close();
 });
 
+test("a number is typed key by key, and a field that is left empty takes its value back", async () => {
+  const page = await start();
+  const forward = field(page, "/times/forward");
+  await forward.focus();
+  await page.keyboard.press("Control+a");
+  await page.keyboard.type(".5");
+  await answered(page);
+  assert.equal(await forward.inputValue(), ".5");
+  // (m + p - 1)(F + I + W)
+  assert.equal(await figure(page, "1f1b", "makespan"), 27.5);
+  await forward.fill("");
+  await page.locator('[data-error-for="/times/forward"]').waitFor();
+  await forward.blur();
+  await page.locator('[data-error-for="/times/forward"]').waitFor({ state: "detached" });
+  assert.equal(await forward.inputValue(), "0.5");
+  expectNoFaults(page);
+  await page.context().close();
+});
+
 test("the table is sorted by any figure, and any row can be the baseline", async () => {
   const page = await start();
   const order = () => page.getByTestId("schedules").locator("tbody tr").evaluateAll((rows) => rows.map((row) => row.dataset.schedule));

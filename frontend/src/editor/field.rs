@@ -6,7 +6,7 @@ use wasm_bindgen::JsCast;
 
 use super::scrub::Scrub;
 use super::slider::Slider;
-use crate::form::{Form, use_form};
+use crate::form::{Form, put_back, use_form};
 use crate::pointer;
 
 /// The identifier of the input of a field.
@@ -75,7 +75,10 @@ pub(crate) fn NumberField(
         }
     });
     let write = move |typed: String, garbled: bool| {
-        text.set(typed.clone());
+        // Halfway through "1e3" the browser hands out nothing, and to write that would take away what is typed.
+        if !garbled {
+            text.set(typed.clone());
+        }
         let complaint = place.with_value(|place| {
             if let Some(number) = pointer::parse_number(&typed) {
                 form.set(place, number);
@@ -88,6 +91,17 @@ pub(crate) fn NumberField(
             Some(if typed.is_empty() && !garbled { "a number is needed here" } else { "this is not a number" })
         });
         form.unreadable.update(|errors| place.with_value(|place| errors.set(place, complaint.map(str::to_owned))));
+    };
+    // What is no number is not kept for longer than somebody types: the field would say it beside whatever an undo brings.
+    let leave = move |event: &web_sys::Event| {
+        let is_unreadable = |place: &String| form.unreadable.with_untracked(|errors| errors.at(place).is_some());
+        // Some browsers tell so of fields that go from the page, too.
+        if place.try_with_value(is_unreadable) == Some(true) {
+            let known = value.get_untracked().as_ref().map(pointer::write_number).unwrap_or_default();
+            put_back(event, &known);
+            text.set(known);
+            form.unreadable.update(|errors| place.with_value(|place| errors.set(place, None)));
+        }
     };
     let error_id = format!("{id}-error");
     let wrong = move || place.with_value(|place| error_at(&form, place).is_some());
@@ -127,6 +141,7 @@ pub(crate) fn NumberField(
                 aria-describedby=move || wrong().then(|| error_id.clone())
                 prop:value=move || text.get()
                 on:input=move |event| write(event_target_value(&event), is_garbled(&event))
+                on:blur=move |event| leave(&event)
             />
             {slider}
             <FieldError pointer=pointer />

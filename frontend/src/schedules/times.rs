@@ -106,6 +106,7 @@ fn SpreadField(pointer: &'static str, label: String, spread: Spread) -> impl Int
         let value = value.get();
         if parse(&text.get_untracked()).ok() != value {
             text.set(value.as_ref().map(values::write).unwrap_or_default());
+            form.unreadable.update(|errors| errors.set(pointer, None));
         }
     });
     let typed = move |event| {

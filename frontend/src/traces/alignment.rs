@@ -16,6 +16,7 @@ use leptos::task::spawn_local;
 
 use crate::answered;
 use crate::client::{self, Body, Failure};
+use crate::form::put_back;
 use crate::gantt::{Gantt, Legend, TimeWindow};
 use crate::notice::FailureNotice;
 use differences::Differences;
@@ -237,8 +238,7 @@ fn Choices(compared: Compared) -> impl IntoView {
             compared.speed.set(speed);
         } else {
             // What is no speed gives way to the one that counts.
-            let field = event_target::<web_sys::HtmlInputElement>(&event);
-            field.set_value(&compared.speed.get_untracked().to_string());
+            put_back(&event, &compared.speed.get_untracked().to_string());
         }
     };
     let chosen = move |event: web_sys::Event| {

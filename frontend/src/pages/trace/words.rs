@@ -5,9 +5,9 @@ use api::run::{RunList, RunSummary};
 use api::trace::{TraceChange, TraceSummary};
 use leptos::prelude::*;
 use leptos::task::spawn_local;
-use wasm_bindgen::JsCast;
 
 use crate::client::{self, Body, Failure};
+use crate::form::put_back;
 use crate::notice::FailureNotice;
 use crate::shelf::tags_of;
 
@@ -84,13 +84,6 @@ pub(super) fn TraceWords(trace: RwSignal<TraceSummary>) -> impl IntoView {
             </label>
         </div>
         {move || failure.get().map(|failure| view! { <FailureNotice failure=failure /> })}
-    }
-}
-
-/// Writes into a field what it said before.
-fn put_back(event: &web_sys::Event, text: &str) {
-    if let Some(field) = event.target().and_then(|target| target.dyn_into::<web_sys::HtmlInputElement>().ok()) {
-        field.set_value(text);
     }
 }
 
