@@ -3,7 +3,7 @@
 mod ahead;
 mod job;
 
-pub(crate) use job::{follow, pause};
+pub(crate) use job::{PAUSES_MS, follow, pause};
 
 use std::future::Future;
 

@@ -10,7 +10,7 @@ use api::sweep::{LabelledAxis, Layer, Picture, StoredSweep, SweepState};
 use leptos::prelude::*;
 
 use crate::charts::{Curve, Dash, Form, Stroke};
-use crate::client::{self, Body, Failure, pause};
+use crate::client::{self, Body, Failure, PAUSES_MS, pause};
 
 /// How often a sweep at work is looked at.
 const LOOK_MS: i32 = 600;
@@ -36,11 +36,22 @@ pub(crate) async fn begin(sweep: String) -> Result<StoredSweep, Failure> {
     client::get(&path::sweep(&stored.id)).await
 }
 
-/// Looks at a sweep until nobody plans it any more; `seen` gets every look, and ends it with `false`.
+/// Looks at a sweep until nobody plans it any more; `seen` gets every look, and ends it with `false`. A server that is restarted
+/// goes on with it, and is waited for.
 pub(crate) async fn follow(mut sweep: StoredSweep, seen: impl Fn(&StoredSweep) -> bool) -> Result<(), Failure> {
     while seen(&sweep) && is_running(&sweep) {
         pause(LOOK_MS).await;
-        sweep = client::get(&path::sweep(&sweep.id)).await?;
+        let mut silent = 0;
+        sweep = loop {
+            match client::get(&path::sweep(&sweep.id)).await {
+                Ok(next) => break next,
+                Err(Failure::Offline) if silent < PAUSES_MS.len() => {
+                    pause(PAUSES_MS[silent]).await;
+                    silent += 1;
+                }
+                Err(failure) => return Err(failure),
+            }
+        };
     }
     Ok(())
 }

@@ -82,6 +82,11 @@ test("chosen fields make a map whose points open as scenarios", async () => {
     await form.getByRole("checkbox", { name: `${field} (` }).check();
     await form.getByRole("textbox", { name: `Values of ${field}`, exact: true }).fill(values);
   }
+  const own = form.getByRole("textbox", { name: "Another field, by JSON pointer" });
+  await own.fill("training/zero");
+  await form.getByRole("alert").getByText("begins with a slash").waitFor();
+  assert.ok(await form.getByRole("button", { name: "Plan 6 points" }).isDisabled());
+  await own.fill("");
   await form.getByRole("button", { name: "Plan 6 points" }).click();
   await page.locator('[data-testid="sweep-progress"][data-state="done"]').waitFor(PATIENCE);
   const map = page.getByTestId("heat-map");

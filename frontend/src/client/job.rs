@@ -15,7 +15,7 @@ use super::{Failure, get};
 
 /// A server that does not answer is asked again after pauses that grow, for half a minute in all: one that is restarted goes on with
 /// its jobs.
-const PAUSES_MS: [i32; 8] = [400, 800, 1_600, 3_200, 6_000, 6_000, 6_000, 6_000];
+pub(crate) const PAUSES_MS: [i32; 8] = [400, 800, 1_600, 3_200, 6_000, 6_000, 6_000, 6_000];
 
 /// Follows a job until it is final or `seen` says to stop; `seen` gets every state. Answers the last state.
 pub(crate) async fn follow(job: Job, seen: impl Fn(&Job) -> bool + 'static) -> Result<Job, Failure> {

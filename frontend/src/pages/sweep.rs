@@ -165,9 +165,14 @@ fn opening(id: String, failure: RwSignal<Option<Failure>>) -> Callback<u32> {
     Callback::new(move |point: u32| {
         let (url, navigate) = (path::sweep_scenario(&id, point), navigate.clone());
         spawn_local(async move {
-            match client::send::<api::scenario::StoredScenario>("POST", &url, Body::Empty).await {
+            let answer = client::send::<api::scenario::StoredScenario>("POST", &url, Body::Empty).await;
+            // Who has gone elsewhere meanwhile stays there.
+            if failure.try_set(None).is_some() {
+                return;
+            }
+            match answer {
                 Ok(stored) => navigate(&path::share(&stored.short), NavigateOptions::default()),
-                Err(problem) => drop(failure.try_set(Some(problem))),
+                Err(problem) => failure.set(Some(problem)),
             }
         });
     })

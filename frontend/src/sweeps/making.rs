@@ -23,6 +23,15 @@ fn shown(values: &[Value]) -> String {
     values.iter().map(Value::to_string).collect::<Vec<_>>().join(", ")
 }
 
+/// The place that is typed for a field of one's own; nothing where none is.
+fn own_place(typed: &str) -> Result<Option<&str>, &'static str> {
+    match typed.trim() {
+        "" => Ok(None),
+        place if place.starts_with('/') => Ok(Some(place)),
+        _ => Err("a JSON pointer begins with a slash, as /training/zero does"),
+    }
+}
+
 /// The form, folded.
 #[component]
 pub(super) fn Making(fields: Vec<UsualField>, scenario: Memo<Option<String>>) -> impl IntoView {
@@ -45,9 +54,11 @@ pub(super) fn Making(fields: Vec<UsualField>, scenario: Memo<Option<String>>) ->
                 json!({"pointer": field.pointer, "title": field.title, "unit": field.unit, "values": typed(&values.get())})
             });
             let mut axes: Vec<Value> = usual.collect();
-            if own.0.with(|pointer| pointer.starts_with('/')) {
-                axes.push(json!({"pointer": own.0.get().trim(), "values": typed(&own.1.get())}));
-            }
+            own.0.with(|place| {
+                if let Ok(Some(place)) = own_place(place) {
+                    axes.push(json!({"pointer": place, "values": typed(&own.1.get())}));
+                }
+            });
             axes
         }
     };
@@ -57,10 +68,11 @@ pub(super) fn Making(fields: Vec<UsualField>, scenario: Memo<Option<String>>) ->
             axes.with(|axes| axes.iter().map(|axis| axis["values"].as_array().map_or(0, Vec::len)).collect::<Vec<_>>());
         if counts.is_empty() { 0 } else { counts.into_iter().fold(1_usize, usize::saturating_mul) }
     };
+    let wrong = Memo::new(move |_| own.0.with(|place| own_place(place).err()));
     let navigate = use_navigate();
     let submit = move |event: web_sys::SubmitEvent| {
         event.prevent_default();
-        let Some(id) = scenario.get_untracked() else { return };
+        let Some(id) = scenario.get_untracked().filter(|_| wrong.get_untracked().is_none()) else { return };
         let axes = axes.get_untracked();
         let navigate = navigate.clone();
         busy.set(true);
@@ -72,10 +84,13 @@ pub(super) fn Making(fields: Vec<UsualField>, scenario: Memo<Option<String>>) ->
                 begin(sweep.to_string()).await
             };
             let made = made.await;
-            busy.try_set(false);
+            // Who has gone elsewhere meanwhile finds it in the list of sweeps.
+            if busy.try_set(false).is_some() {
+                return;
+            }
             match made {
                 Ok(sweep) => navigate(&page(&sweep.id), NavigateOptions::default()),
-                Err(problem) => drop(failure.try_set(Some(problem))),
+                Err(problem) => failure.set(Some(problem)),
             }
         });
     };
@@ -87,14 +102,23 @@ pub(super) fn Making(fields: Vec<UsualField>, scenario: Memo<Option<String>>) ->
                 {rows}
                 <div class="sweep-field">
                     <label>"Another field, by JSON pointer"
-                        <input type="text" placeholder="/training/zero" spellcheck="false" prop:value=move || own.0.get() on:input=move |event| own.0.set(event_target_value(&event)) />
+                        <input
+                            type="text"
+                            placeholder="/training/zero"
+                            spellcheck="false"
+                            aria-invalid=move || wrong.get().is_some().to_string()
+                            aria-describedby=move || wrong.get().map(|_| "sweep-own-error")
+                            prop:value=move || own.0.get()
+                            on:input=move |event| own.0.set(event_target_value(&event))
+                        />
                     </label>
                     <label>"Its values"
                         <input type="text" placeholder="0, 1, 3" prop:value=move || own.1.get() on:input=move |event| own.1.set(event_target_value(&event)) />
                     </label>
                 </div>
+                {move || wrong.get().map(|words| view! { <p class="field-error" role="alert" id="sweep-own-error">{words}</p> })}
                 <p class="actions">
-                    <button class="primary" type="submit" disabled=move || busy.get() || points() == 0>"Plan "{points}" points"</button>
+                    <button class="primary" type="submit" disabled=move || busy.get() || points() == 0 || wrong.get().is_some()>"Plan "{points}" points"</button>
                 </p>
                 {move || failure.get().map(|failure| view! { <FailureNotice failure=failure /> })}
             </form>
@@ -126,6 +150,13 @@ fn row(field: UsualField, is_chosen: RwSignal<bool>, values: RwSignal<String>) -
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_place_begins_with_a_slash() {
+        assert_eq!(own_place("  "), Ok(None));
+        assert_eq!(own_place(" /training/zero "), Ok(Some("/training/zero")));
+        assert!(own_place("training/zero").is_err());
+    }
 
     #[test]
     fn typed_values_are_numbers_or_words() {
