@@ -45,6 +45,7 @@ impl Deletions {
         gone: Callback<String>,
     ) {
         let this = *self;
+        self.failure.set(None);
         self.waiting.update(|waiting| drop(waiting.insert(id.clone(), name)));
         spawn_local(async move {
             if let Err(failure) = client::tell("DELETE", &url, Body::Empty).await {

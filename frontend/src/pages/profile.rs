@@ -123,6 +123,7 @@ fn UseIt(profile: String, cluster: Option<Cluster>) -> impl IntoView {
         chosen.set(id.clone());
         before.set(None);
         applied.set(None);
+        failure.set(None);
         if id.is_empty() || fitted.with_value(Option::is_none) {
             return;
         }
@@ -138,6 +139,7 @@ fn UseIt(profile: String, cluster: Option<Cluster>) -> impl IntoView {
         let body = serde_json::to_string(&ApplyProfile { scenario: chosen.get_untracked() });
         let (url, Ok(body)) = (path::profile_apply(&profile), body) else { return };
         busy.set(true);
+        failure.set(None);
         spawn_local(async move {
             let answer = client::send::<AppliedProfile>("POST", &url, Body::Json(body)).await;
             if busy.try_set(false).is_some() {

@@ -5,8 +5,9 @@ use api::scenario::Keep;
 use leptos::prelude::*;
 use leptos::task::spawn_local;
 
-use crate::client::{self, Body};
-use crate::explore::{PlanState, use_explore};
+use crate::client::{self, Body, Failure};
+use crate::explore::use_explore;
+use crate::notice::FailureNotice;
 use crate::pointer;
 
 /// The title, the way to keep the scenario, and what the answer rests on.
@@ -26,14 +27,18 @@ pub(super) fn TitleRow() -> impl IntoView {
                     })
                 }))
     };
+    // Of what could not be kept; another title or scenario knows nothing of it.
+    let unsaved = RwSignal::new(None::<((String, String), Failure)>);
+    let failure = move || unsaved.get().filter(|(what, _)| here().as_ref() == Some(what)).map(|(_, failure)| failure);
     let save = move |_| {
         let Some((id, title)) = untrack(here) else { return };
+        unsaved.set(None);
         let keep = Keep { title: (!title.trim().is_empty()).then(|| title.trim().to_owned()) };
         let Ok(body) = serde_json::to_string(&keep) else { return };
         spawn_local(async move {
             match client::tell("POST", &path::keep(&id), Body::Json(body)).await {
-                Ok(()) => saved.set(Some((id, title))),
-                Err(failure) => explore.state.set(PlanState::Failed(failure)),
+                Ok(()) => drop(saved.try_set(Some((id, title)))),
+                Err(failure) => drop(unsaved.try_set(Some(((id, title), failure)))),
             }
         });
     };
@@ -64,5 +69,6 @@ pub(super) fn TitleRow() -> impl IntoView {
                 {move || if is_saved() { "Saved" } else { "Save" }}
             </button>
         </div>
+        {move || failure().map(|failure| view! { <FailureNotice failure=failure /> })}
     }
 }

@@ -23,14 +23,18 @@ pub(super) fn Against() -> impl IntoView {
     let plan = RwSignal::new(None::<PlannerKind>);
     let failure = RwSignal::new(None::<Failure>);
     // The server knows; what is chosen here follows it, and tells it.
-    Effect::new(move |_| {
-        let (known, planner) = held.get().unzip();
+    let follow = move |held: Option<(String, Option<PlannerKind>)>| {
+        let (known, planner) = held.unzip();
         if scenario.with_untracked(|chosen| *chosen != known) {
             scenario.set(known);
         }
         if plan.get_untracked() != planner.flatten() {
             plan.set(planner.flatten());
         }
+    };
+    Effect::new(move |_| {
+        failure.set(None);
+        follow(held.get());
     });
     let chosen = Memo::new(move |_| (scenario.get(), plan.get()));
     Effect::new(move |before: Option<()>| {
@@ -41,7 +45,14 @@ pub(super) fn Against() -> impl IntoView {
             return;
         }
         let change = RunChange { scenario: Some(scenario.unwrap_or_default()), plan, ..RunChange::default() };
-        spawn_local(async move { drop(failure.try_set(observed.change(change).await.err())) });
+        failure.set(None);
+        spawn_local(async move {
+            let refused = observed.change(change).await.err();
+            let is_refused = refused.is_some();
+            if failure.try_set(refused).is_none() && is_refused {
+                follow(held.get_untracked());
+            }
+        });
     });
     let line = move || {
         observed.comparison.with(|comparison| {
