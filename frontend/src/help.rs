@@ -27,7 +27,7 @@ const TRACE_KEYS: [(&str, &str); 12] = [
     ("G", "fold the process"),
     ("drag", "zoom into a stretch of time"),
     ("Shift+drag, middle drag", "pan"),
-    ("Ctrl+wheel", "zoom about the pointer; without Ctrl in a focused chart"),
+    ("Ctrl+wheel", "zoom about the pointer"),
 ];
 
 const DIALOG: &str = "help";
