@@ -20,6 +20,11 @@ pub(crate) struct Details {
 impl Details {
     /// Describes a span of the timeline; an index that is not in it gives an empty description.
     pub(crate) fn of(timeline: &Timeline, span: usize) -> Self {
+        Self::named(timeline, span, &RowNames::of(timeline))
+    }
+
+    /// The same where the names of the rows are known: to find them every span is looked at.
+    pub(super) fn named(timeline: &Timeline, span: usize, names: &RowNames) -> Self {
         let Some(kind) = timeline.kind.get(span).copied().and_then(SpanKind::from_index) else {
             return Self { title: String::new(), rows: Vec::new(), spoken: String::new() };
         };
@@ -27,20 +32,19 @@ impl Details {
         let (start, end) = (timeline.start_ns[span] as f64, timeline.end_ns(span) as f64);
         let waited = waited_ns(timeline, span);
         let name = name(kind);
-        let names = RowNames::of(timeline);
         let row = names.words(rank);
 
         let mut rows =
             vec![("Start – end".to_owned(), range(start, end)), ("Duration".to_owned(), duration(end - start))];
         if has_microbatch(kind) {
-            if timeline.is_grouped() {
+            if names.is_grouped() {
                 rows.push(("Ranks of the group".to_owned(), ranks(&timeline.ranks_of(span))));
             } else {
                 let own = names.stage(rank).map(|(pipeline, stage)| format!("{stage} of pipeline {pipeline}"));
                 rows.push(("Stage".to_owned(), own.unwrap_or_else(|| stage(timeline, span))));
             }
         }
-        rows.push(("Waited".to_owned(), waited_for(timeline, &names, span, waited)));
+        rows.push(("Waited".to_owned(), waited_for(timeline, names, span, waited)));
         if has_microbatch(kind)
             && let Some(shape) = timeline.microbatches.get(timeline.microbatch[span] as usize)
         {
@@ -66,7 +70,7 @@ impl Details {
         let pause = if waited > 0 { format!(", waits {}", duration(waited as f64)) } else { String::new() };
         let (title, subject) = if has_microbatch(kind) {
             let microbatch = timeline.microbatch[span];
-            if timeline.is_grouped() {
+            if names.is_grouped() {
                 (
                     format!("Rank {rank} · {name} · group {microbatch}"),
                     format!("rank {rank}, {name} of group {microbatch}"),

@@ -31,16 +31,23 @@ pub(crate) enum Lane {
 pub(crate) struct RowNames {
     /// Ranks of every pipeline; none where rows are ranks of one pipeline, or of groups.
     pipelines: Vec<Range<usize>>,
+    /// Whether rows are ranks that work in groups.
+    is_grouped: bool,
 }
 
 impl RowNames {
     /// Those of a timeline.
     pub(crate) fn of(timeline: &Timeline) -> Self {
         if timeline.is_grouped() {
-            return Self::default();
+            return Self { pipelines: Vec::new(), is_grouped: true };
         }
         let pipelines = timeline.pipelines();
-        Self { pipelines: if pipelines.len() > 1 { pipelines } else { Vec::new() } }
+        Self { pipelines: if pipelines.len() > 1 { pipelines } else { Vec::new() }, is_grouped: false }
+    }
+
+    /// Whether rows are ranks that work in groups.
+    pub(crate) const fn is_grouped(&self) -> bool {
+        self.is_grouped
     }
 
     /// Beside the row: "rank 3", or "P2·S1" for stage 1 of pipeline 2, both counted from 0 as in the table of pipelines.

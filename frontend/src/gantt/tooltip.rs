@@ -31,7 +31,8 @@ pub(crate) fn Tooltip(chart: Chart) -> impl IntoView {
         if together > 1 {
             lines.push(format!("one of {} spans in this pixel", grouped(together as u64)));
         }
-        Some((Details::of(&timeline, span).title, lines))
+        let title = chart.layout.with(|layout| Details::named(&timeline, span, &layout.0.names).title);
+        Some((title, lines))
     });
     let place = move || {
         let (x, y) = chart.pointer.get().unwrap_or_default();

@@ -112,7 +112,9 @@ pub(crate) fn Gantt(
     });
     let spoken = Memo::new(move |_| {
         let span = chart.selected()?;
-        let words = timeline.with(|timeline| Some(Details::of(timeline.as_deref()?, span).spoken))?;
+        let spoken =
+            |names: &_| timeline.with(|timeline| Some(Details::named(timeline.as_deref()?, span, names).spoken));
+        let words = names.with(spoken)?;
         Some(told.with(|told| told.as_ref().map_or_else(|| words.clone(), |told| format!("{words}, {told}"))))
     });
     let selection_told = shared::selection_told();
