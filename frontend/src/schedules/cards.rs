@@ -1,5 +1,7 @@
 //! One card per schedule with its Gantt chart, all on one time axis.
 
+use std::sync::atomic::{AtomicUsize, Ordering};
+
 use api::planner::bench::EntryOutcome;
 use leptos::prelude::*;
 
@@ -42,6 +44,9 @@ fn chart_of(shown: &Shown, key: &str) -> Option<usize> {
     shown.timelines.iter().position(|timeline| timeline.0 == key)
 }
 
+/// Counts cards, so that identifiers of their elements are their own.
+static CARDS: AtomicUsize = AtomicUsize::new(0);
+
 #[component]
 fn ScheduleCard(key: String) -> impl IntoView {
     let schedules = use_schedules();
@@ -50,9 +55,11 @@ fn ScheduleCard(key: String) -> impl IntoView {
         Memo::new(move |_| schedules.shown.with(|shown| key.with_value(|key| shown.as_ref()?.entry(key).cloned())));
     let first = entry.get_untracked();
     let (kind, name) = first.map_or((None, String::new()), |entry| (entry.kind, entry.name));
+    // Where a table stands decides its colour only: another takes its place, and identifiers must differ.
     let number = schedules
         .question
         .with_untracked(|json| question::tables(json).iter().position(|table| table.0 == name).unwrap_or(0));
+    let card = CARDS.fetch_add(1, Ordering::Relaxed);
     let title = Signal::stored(name.clone());
     let timeline =
         Signal::derive(move || schedules.shown.with(|shown| key.with_value(|key| shown.as_ref()?.timeline(key))));
@@ -122,7 +129,7 @@ fn ScheduleCard(key: String) -> impl IntoView {
         .into_any(),
     };
     let testid = key.with_value(|key| format!("card-{key}"));
-    let id = StoredValue::new(kind.map_or_else(|| format!("table-{number}"), |kind| kind.id().to_owned()));
+    let id = StoredValue::new(kind.map_or_else(|| format!("table-{card}"), |kind| kind.id().to_owned()));
     let (shown_name, copy_label) = (name.clone(), format!("Edit a copy of {name}"));
     view! {
         <section class="card schedule" data-testid=testid>
@@ -153,7 +160,7 @@ fn ScheduleCard(key: String) -> impl IntoView {
                     hover=schedules.hover
                 />
             })}
-            {kind.is_none().then(|| view! { <TableEditor name=name number=number /> })}
+            {kind.is_none().then(|| view! { <TableEditor name=name number=card /> })}
         </section>
     }
 }
