@@ -26,8 +26,8 @@ impl Explore {
     /// Sends the scenario as it stands now.
     pub(super) fn send(self, generation: u64) {
         self.abandon_job();
-        self.abandon_whole_what_if();
         let body = self.scenario.with_untracked(ToString::to_string);
+        self.abandon_whole_what_if(&body);
         spawn_local(async move {
             let answer = client::send::<StoredScenario>("PUT", path::SCENARIOS, Body::Json(body)).await;
             if !self.is_current(generation) {

@@ -6,7 +6,7 @@
 use std::sync::Arc;
 
 use api::path;
-use api::planner::scenario::PlannerKind;
+use api::planner::scenario::Scenario;
 use api::what_if::Unread;
 use js_sys::Promise;
 use leptos::prelude::*;
@@ -39,6 +39,11 @@ fn patience_after(took_ms: f64) -> f64 {
     (2.0 * took_ms).clamp(PATIENCE_MS, MOST_PATIENCE_MS)
 }
 
+/// Whether a scenario is answered with a sketch while it is edited. One that only the server can read, with presets, is not edited.
+fn is_sketched(scenario: &str) -> bool {
+    serde_json::from_str::<Scenario>(scenario).is_ok_and(|scenario| scenario.sketch().is_some())
+}
+
 impl Explore {
     /// Asks what the scenario as it stands now would give, unless a question is under way that may end first.
     pub(super) fn ask_what_if(self) {
@@ -68,14 +73,8 @@ impl Explore {
     }
 
     /// The same where it asks for what the job is to find. A sketch may end: it is there long before the whole answer.
-    pub(super) fn abandon_whole_what_if(self) {
-        let searches = |planner: &serde_json::Value| {
-            planner.as_str().and_then(PlannerKind::from_id).is_some_and(PlannerKind::searches_rankings)
-        };
-        let is_sketched = self.scenario.with_untracked(|scenario| {
-            scenario["planners"].as_array().is_some_and(|planners| planners.iter().any(searches))
-        });
-        if !is_sketched {
+    pub(super) fn abandon_whole_what_if(self, scenario: &str) {
+        if !is_sketched(scenario) {
             self.abandon_what_if();
         }
     }
@@ -186,6 +185,17 @@ async fn painted() {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn searches_are_sketched_where_they_search() {
+        let example = include_str!("../../../examples/vlm-s-image-heavy.json");
+        let mut scenario = api::planner::scenario::parse(example).unwrap();
+        let sketched = |scenario: &Scenario| is_sketched(&serde_json::to_string(scenario).unwrap());
+        assert!(sketched(&scenario));
+        scenario.search.rollouts = 0;
+        assert!(!sketched(&scenario), "nothing is left out of it");
+        assert!(!is_sketched("{}"));
+    }
 
     #[test]
     fn patience_follows_what_answers_take() {
