@@ -11,6 +11,7 @@ use leptos::task::spawn_local;
 
 use crate::charts::FitChart;
 use crate::client::{self, Body, Failure};
+use crate::form::put_back;
 use crate::format;
 use crate::notice::FailureNotice;
 use crate::opened::{Kind, Opened};
@@ -42,9 +43,13 @@ fn Detail(profile: Profile) -> impl IntoView {
             failure.try_set(answer.err());
         });
     });
-    let rename = move |event| {
+    let name = StoredValue::new(summary.name.clone());
+    let rename = move |event: web_sys::Event| {
         let typed = event_target_value(&event).trim().to_owned();
-        if !typed.is_empty() {
+        if typed.is_empty() {
+            put_back(&event, &name.get_value());
+        } else {
+            name.set_value(typed.clone());
             change.run(("name", typed.into()));
         }
     };

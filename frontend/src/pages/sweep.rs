@@ -16,6 +16,7 @@ use leptos_router::hooks::use_navigate;
 use crate::accuracy_link::AccuracyLink;
 use crate::charts::CurveChart;
 use crate::client::{self, Body, Failure};
+use crate::form::put_back;
 use crate::format;
 use crate::notice::FailureNotice;
 use crate::opened::{Kind, Opened};
@@ -182,13 +183,16 @@ fn opening(id: String, failure: RwSignal<Option<Failure>>) -> Callback<u32> {
 #[component]
 fn TitleRow(sweep: RwSignal<StoredSweep>, failure: RwSignal<Option<Failure>>) -> impl IntoView {
     let (id, title) = sweep.with_untracked(|sweep| (sweep.id.clone(), sweep.title.clone()));
+    let known = StoredValue::new(title.clone());
     let rename = {
         let id = id.clone();
-        move |event| {
+        move |event: web_sys::Event| {
             let name = event_target_value(&event).trim().to_owned();
             if name.is_empty() {
+                put_back(&event, &known.get_value());
                 return;
             }
+            known.set_value(name.clone());
             let (url, body) = (path::sweep(&id), serde_json::json!({ "name": name }).to_string());
             spawn_local(async move {
                 let answer = client::tell("PATCH", &url, Body::Json(body)).await;

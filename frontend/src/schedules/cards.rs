@@ -11,6 +11,7 @@ use super::editor::SchedulePill;
 use super::figures::{report_of, table_key, units};
 use super::table_card::TableEditor;
 use super::{Shown, question, use_schedules};
+use crate::form::put_back;
 use crate::format;
 use crate::gantt::{Gantt, Legend};
 
@@ -109,9 +110,12 @@ fn ScheduleCard(key: String) -> impl IntoView {
         EntryOutcome::Refused(refusal) if kind.is_some() => Some(refusal),
         _ => None,
     };
-    let rename = move |event| {
+    let rename = move |event: web_sys::Event| {
         let wanted = event_target_value(&event);
         let Some(from) = name_of(key) else { return };
+        if wanted.trim().is_empty() {
+            return put_back(&event, &from);
+        }
         schedules.edit("/imported", |json| {
             question::rename_table(json, &from, &wanted);
         });

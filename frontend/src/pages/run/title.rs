@@ -7,6 +7,7 @@ use leptos::prelude::*;
 use leptos::task::spawn_local;
 
 use crate::client::{self, Body, Failure, pause};
+use crate::form::put_back;
 use crate::format;
 use crate::notice::FailureNotice;
 use crate::runs::{StateBadge, Way, ago, clock, origin_words, progress_words, remaining_s, size, use_observed};
@@ -42,9 +43,11 @@ pub(super) fn RunTitle() -> impl IntoView {
     let name = text(|summary| summary.name.clone());
     let note = text(|summary| summary.note.clone().unwrap_or_default());
     let tags = text(|summary| summary.tags.join(", "));
-    let rename = move |event| {
+    let rename = move |event: web_sys::Event| {
         let typed = event_target_value(&event).trim().to_owned();
-        if !typed.is_empty() && typed != name.get_untracked() {
+        if typed.is_empty() {
+            put_back(&event, &name.get_untracked());
+        } else if typed != name.get_untracked() {
             change.run(RunChange { name: Some(typed), ..RunChange::default() });
         }
     };
