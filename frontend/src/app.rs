@@ -2,8 +2,10 @@
 
 use leptos::prelude::*;
 use leptos_router::components::{Route, Router, Routes};
+use leptos_router::hooks::use_location;
+use leptos_router::location::Location;
 use leptos_router::path;
-use wasm_bindgen::JsCast;
+use wasm_bindgen::{JsCast, JsValue};
 
 use crate::catalogue::Catalogue;
 use crate::explore::Explore;
@@ -47,8 +49,40 @@ pub(crate) fn App() -> impl IntoView {
                 <Route path=path!("/accuracy") view=rooms::accuracy().page() />
             </Routes>
             <HelpDialog />
+            <Steps />
         </Router>
     }
+}
+
+/// Sees to it that whoever follows a link takes a step in the browser's history.
+///
+/// Pages write their addresses past the router. A step back to such an address is none that it knows, and it pushes no link to
+/// where it believes to stand since the step before: the page came, under the address of the other.
+#[component]
+fn Steps() -> impl IntoView {
+    let Location { pathname, search, hash, .. } = use_location();
+    let address = || window().location().pathname().ok();
+    Effect::new(move |earlier: Option<()>| {
+        pathname.track();
+        if earlier.is_none() {
+            return;
+        }
+        let before = address();
+        // The router writes before the next frame, and the browser has written already where it takes a step itself.
+        request_animation_frame(move || {
+            let to = pathname.get_untracked();
+            if address() != before || before.as_ref() == Some(&to) {
+                return;
+            }
+            let search =
+                search.with_untracked(|search| if search.is_empty() { String::new() } else { format!("?{search}") });
+            let link = format!("{to}{search}{}", hash.get_untracked());
+            if let Ok(history) = window().history() {
+                // A refusal leaves the old address, as the router did.
+                drop(history.push_state_with_url(&JsValue::NULL, "", Some(&link)));
+            }
+        });
+    });
 }
 
 /// Goes to the content without touching the fragment, which holds the view.

@@ -94,6 +94,22 @@ test("back from the scenario beside leads to where one was", async () => {
   await page.context().close();
 });
 
+test("a link that was followed before a step back leads there again", async () => {
+  const page = await openPage(browser, server);
+  await page.goto("/new?ready=llama-2-7b-long-documents");
+  await settled(page);
+  const here = path(page);
+  for (const _ of ["once", "again"]) {
+    await header(page, "Scenarios").click();
+    await page.waitForFunction(() => location.pathname === "/scenarios");
+    await page.goBack();
+    await page.waitForFunction((here) => location.pathname === here, here);
+    await settled(page);
+  }
+  expectNoFaults(page);
+  await page.context().close();
+});
+
 test("a title is an edit that can be undone, and undoing another one leaves it", async () => {
   const page = await openPage(browser, server);
   await page.goto("/new?ready=llama-2-7b-long-documents");

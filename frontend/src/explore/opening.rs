@@ -40,7 +40,8 @@ impl Explore {
             if self.arrived.with_value(|fragment| fragment.as_ref().is_some_and(|fragment| fragment.len() > 1)) {
                 self.read_address();
             }
-            self.write_address();
+            // Soon, not now: the address bar may still hold the page that is being left.
+            self.write_address_soon();
             return;
         }
         let generation = self.clear();
