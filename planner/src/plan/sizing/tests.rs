@@ -10,9 +10,15 @@ use crate::scenario::validate::NoDatasets;
 use crate::scenario::{ValidScenario, parse};
 use crate::workload::{Sampler, packing};
 
-fn scenario(model: &str, tokens: &Value, images: u32, training: &Value, layout: &Value) -> ValidScenario {
+fn scenario(
+    (model, nodes): (&str, u32),
+    tokens: &Value,
+    images: u32,
+    training: &Value,
+    layout: &Value,
+) -> ValidScenario {
     let scenario = json!({
-        "schema": "scenario/1", "model": { "preset": model }, "cluster": { "preset": "h100", "nodes": 1 },
+        "schema": "scenario/1", "model": { "preset": model }, "cluster": { "preset": "h100", "nodes": nodes },
         "workload": {
             "samples": {
                 "kind": "drawn", "text_tokens": tokens, "images": { "kind": "constant", "value": images }
@@ -36,7 +42,7 @@ fn bounds_hold_where_layers_need_not_do_as_the_settings_say() {
     let best = |kind: PlannerKind, filling: &dyn Filling, tensor: Option<u32>| {
         let tokens = json!({ "kind": "uniform", "min": 1000, "max": 3000 });
         let layout = tensor.map_or(json!({ "microbatch": 1 }), |tensor| json!({ "microbatch": 1, "tensor": tensor }));
-        let valid = scenario("internvl3-2b", &tokens, 4, &json!({ "activation_offload": 1.0 }), &layout);
+        let valid = scenario(("internvl3-2b", 1), &tokens, 4, &json!({ "activation_offload": 1.0 }), &layout);
         let (scenario, sizing) = (valid.scenario(), sizing(&valid));
         let pricing = Pricing::new(&scenario.model, &scenario.cluster, &scenario.training);
         let search = LayoutSearch::run(scenario, &pricing, kind, filling, &sizing, &mut Unobserved).unwrap();
@@ -52,14 +58,14 @@ fn bounds_hold_where_layers_need_not_do_as_the_settings_say() {
     }
 }
 
-/// Replica 0 begins and ends with short sequences, which hide little of the reduction of gradients; replica 1, the last, with long
-/// ones.
+/// Replica 0 begins and ends with short sequences, which hide little of the reduction of gradients between two nodes; replica 1,
+/// the last, with long ones.
 #[test]
 fn a_layout_takes_as_long_as_the_judge_says_it_does() {
     let tokens = json!({ "kind": "uniform", "min": 100, "max": 8000 });
     let training = json!({ "recompute": "full", "data_overlap": 1.0, "zero": 1 });
-    let layout = json!({ "tensor": 4, "pipeline": 1, "microbatch": 1 });
-    let valid = scenario("llama-2-7b", &tokens, 0, &training, &layout);
+    let layout = json!({ "tensor": 8, "pipeline": 1, "microbatch": 1 });
+    let valid = scenario(("llama-2-7b", 2), &tokens, 0, &training, &layout);
     let (scenario, mut sizing) = (valid.scenario(), sizing(&valid));
     sizing.sequences.sort_by_key(|own| own.computed_tokens);
     sizing.sequences.swap(1, 14);
