@@ -165,7 +165,7 @@ const ROWS: [(u32, &str, &[&str]); 70] = [
     (
         69,
         "browsers that do less",
-        &["usable at 320, 600, 768 and 1024 px", "the keyboard alone reaches the charts", "a chart's numbers are there as a table too"],
+        &["usable at 320 px", "the keyboard alone reaches the charts", "a chart's numbers are there as a table too"],
     ),
     (70, "exports opened again", &["plans_leave_in_formats_of_other_programs_and_traces_come_back_whole"]),
 ];
