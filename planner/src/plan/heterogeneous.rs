@@ -18,6 +18,7 @@ use space::anchor;
 
 pub(crate) use named::{NoPoint, PlannedPoint, plan_point};
 pub(crate) use points::{PointSeen, SeenPoint, points};
+pub(crate) use search::BEYOND;
 pub(crate) use space::{Ground, Mode, Point, Slot, degrees, space as points_of};
 
 use super::misfit::Misfit;

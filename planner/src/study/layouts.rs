@@ -51,7 +51,7 @@ pub struct LayoutSweep {
     pub simulated: u32,
     /// Points left out because others had better estimates.
     pub left_out: u32,
-    /// Points that break a rule or exceed the memory, by reason, most frequent first.
+    /// Points that break a rule, exceed the memory or are beyond the most that are looked at, by reason, most frequent first.
     pub rejections: Vec<RejectionCount>,
     /// Whether the time was up before.
     pub is_partial: bool,
@@ -136,7 +136,12 @@ pub fn layouts(valid: &ValidScenario, most: u32, workers: &dyn Workers, watch: &
     let mut others = Vec::new();
     for nodes in sizes(scenario) {
         let smaller = on_nodes(scenario, nodes);
-        for (freedom, point) in seen(&smaller, &sizing, (most, workers, watch), &mut sweep.is_partial) {
+        let (points, beyond) = seen(&smaller, &sizing, (most, workers, watch), &mut sweep.is_partial);
+        if beyond > 0 {
+            let count = reasons.entry(heterogeneous::BEYOND.to_owned()).or_default();
+            *count = count.saturating_add(beyond.min(u32::MAX.into()) as u32);
+        }
+        for (freedom, point) in points {
             let SeenPoint { name, layouts, words, microbatch, devices, seen } = point;
             let mut point = LayoutPoint {
                 name: format!("{nodes}-{name}"),
@@ -217,26 +222,27 @@ fn batch_flops(scenario: &Scenario, batch: &PackedBatch) -> f64 {
     MicrobatchLoad::of(all, &scenario.model, Packing::Packed).model_flops(&scenario.model).get()
 }
 
-/// The points of all freedoms on one cluster.
+/// The points of all freedoms on one cluster, and how many more there are than are looked at.
 fn seen(
     scenario: &Scenario,
     sizing: &PackedBatch,
     (most, workers, watch): (u32, &dyn Workers, &dyn Watch),
     is_partial: &mut bool,
-) -> Vec<(Freedom, SeenPoint)> {
+) -> (Vec<(Freedom, SeenPoint)>, u64) {
     let degrees = degree_settings(scenario);
     let pricing = Pricing::new(&scenario.model, &scenario.cluster, &scenario.training).with_degrees(&degrees);
-    let mut all = Vec::new();
+    let (mut all, mut beyond) = (Vec::new(), 0);
     for (freedom, mode) in [
         (Freedom::Homogeneous, Mode::Homogeneous),
         (Freedom::Colocated, Mode::Colocated),
         (Freedom::NonColocated, Mode::Apart),
     ] {
-        let (points, is_over) = heterogeneous::points(scenario, &pricing, mode, sizing, (most, workers, watch));
-        *is_partial |= is_over;
-        all.extend(points.into_iter().map(|point| (freedom, point)));
+        let seen = heterogeneous::points(scenario, &pricing, mode, sizing, (most, workers, watch));
+        *is_partial |= seen.is_partial;
+        beyond += seen.beyond;
+        all.extend(seen.points.into_iter().map(|point| (freedom, point)));
     }
-    all
+    (all, beyond)
 }
 
 /// Marks the points of which no other has more tokens per second and no less per device, or the other way round.

@@ -32,17 +32,25 @@ pub(crate) enum PointSeen {
     LeftOut { bound: f64 },
 }
 
-/// Every point of a mode; at most `most` are simulated, those first whose estimates are best. Says whether the watch
-/// was over before.
+/// All points of a mode.
+pub(crate) struct AllPoints {
+    pub points: Vec<SeenPoint>,
+    /// Layouts beyond the most that are looked at.
+    pub beyond: u64,
+    /// Whether the watch was over before.
+    pub is_partial: bool,
+}
+
+/// Every point of a mode; at most `most` are simulated, those first whose estimates are best.
 pub(crate) fn points(
     scenario: &Scenario,
     pricing: &Pricing<'_>,
     mode: Mode,
     sizing: &PackedBatch,
     (most, workers, watch): (u32, &dyn Workers, &dyn Watch),
-) -> (Vec<SeenPoint>, bool) {
+) -> AllPoints {
     let mut sweep = Sweep::new(scenario, pricing, mode, sizing);
-    let is_over = sweep.explore(most, (workers, watch));
+    let is_partial = sweep.explore(most, (workers, watch));
     let of = |point: &Point, seen| SeenPoint {
         name: point.name(),
         layouts: point.modules.iter().map(|layout| placed(&scenario.model, &point.modules, layout)).collect(),
@@ -63,7 +71,7 @@ pub(crate) fn points(
         })
         .collect();
     points.extend(sweep.unseen().map(|(point, bound)| of(point, PointSeen::LeftOut { bound })));
-    (points, is_over)
+    AllPoints { points, beyond: sweep.left_out, is_partial }
 }
 
 /// Devices that the modules of a point stand on.

@@ -18,6 +18,8 @@ use crate::units::Bytes;
 use crate::workload::PackedBatch;
 
 /// Steps of simulation that a search takes, some ten seconds; four times as many while nothing fits.
+/// What is said of layouts beyond the most that are looked at.
+pub(crate) const BEYOND: &str = "beyond the most layouts that are looked at";
 const MOST_STEPS: u64 = 100_000_000;
 /// Points that a study tries side by side.
 const ROUND: usize = 16;
@@ -68,7 +70,7 @@ pub(super) struct Sweep<'a> {
     steps: u64,
     total: u32,
     /// Layouts beyond the most that are looked at.
-    left_out: u64,
+    pub(super) left_out: u64,
 }
 
 impl<'a> Sweep<'a> {
@@ -318,8 +320,8 @@ impl<'a> Sweep<'a> {
         rejections.sort_by(|a, b| b.count.cmp(&a.count).then_with(|| a.reason.cmp(&b.reason)));
         if self.left_out > 0 {
             // No candidates: nothing is known of them but how many there are.
-            let reason = "beyond the most layouts that are looked at".to_owned();
-            rejections.push(RejectionCount { reason, count: self.left_out.min(u32::MAX.into()) as u32 });
+            rejections
+                .push(RejectionCount { reason: BEYOND.to_owned(), count: self.left_out.min(u32::MAX.into()) as u32 });
         }
         let (simulated, pruned) = (self.simulated, (self.open.len() + self.pruned.len()) as u32);
         Search { candidates: self.total, simulated, pruned, rejected, losers, rejections }
