@@ -2,8 +2,11 @@ use std::path::{Path, PathBuf};
 
 use api::papers::{DifferenceOf, Papers};
 use planner::scenario::validate::NoDatasets;
-use planner::scenario::{ValidScenario, parse};
+use planner::scenario::{PlannerKind, Scenario, ValidScenario, parse};
+use planner::training::LayoutRequest;
 
+use super::published::PlanOf;
+use super::quantity::Quantity;
 use super::*;
 
 fn root() -> PathBuf {
@@ -28,6 +31,31 @@ fn every_figure_asks_what_its_scenario_has() {
             let text = std::fs::read_to_string(&path).unwrap_or_else(|error| panic!("{}: {error}", path.display()));
             let valid = ValidScenario::new(parse(&text).unwrap(), &NoDatasets).unwrap();
             assert!(valid.scenario().planners.contains(&plan.planner), "{set}: {plan:?}");
+        }
+    }
+}
+
+/// Of two plans of different scenarios a gain says something only where the same batches run on the same devices, and of a planner
+/// that chooses degrees only where the scenario leaves them to it.
+#[test]
+fn gains_are_of_the_same_batches_and_of_free_planners() {
+    let read = |plan: &PlanOf| {
+        let text = std::fs::read_to_string(root().join(format!("examples/{}.json", plan.scenario))).unwrap();
+        ValidScenario::new(parse(&text).unwrap(), &NoDatasets).unwrap().scenario().clone()
+    };
+    for paper in papers() {
+        for figure in paper.sets.iter().flat_map(|set| &set.figures) {
+            let Quantity::Gain { plan, over, .. } = &figure.quantity else { continue };
+            let (own, other) = (read(plan), read(over));
+            let batches =
+                |of: &Scenario| (of.model.clone(), of.cluster.clone(), of.workload.clone(), of.seed, of.iterations);
+            assert_eq!(batches(&own), batches(&other), "{}", figure.label);
+            let is_free = own.layout == LayoutRequest::default();
+            assert!(
+                is_free || !matches!(plan.planner, PlannerKind::Dflop | PlannerKind::DflopLayout),
+                "{}",
+                figure.label
+            );
         }
     }
 }
