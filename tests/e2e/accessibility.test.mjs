@@ -1,29 +1,18 @@
 // Everyone: axe on every page in both themes, narrow screens, the keyboard alone.
 import assert from "node:assert/strict";
-import { mkdirSync } from "node:fs";
 import { join } from "node:path";
-import { after, before, test } from "node:test";
+import { test } from "node:test";
 import { serious } from "./axe.mjs";
-import { expectNoFaults, openPage, startBrowser } from "./browser.mjs";
-import { gantt, settled, shown } from "./explore.mjs";
-import { root, startServer } from "./server.mjs";
+import { expectNoFaults } from "./browser.mjs";
+import { gantt, openReady, settled, shown } from "./explore.mjs";
+import { root } from "./server.mjs";
+import { pictures, readme, setStage } from "./stage.mjs";
 
-const pictures = join(root, "target/e2e");
-/** Pictures of the README; only renewed on request, so that tests leave the source alone. */
-const readme = process.env.PLANSCOPE_PICTURES;
-
-let server, browser;
 const pages = [];
-before(async () => {
-  mkdirSync(pictures, { recursive: true });
-  if (readme) mkdirSync(readme, { recursive: true });
-  server = await startServer();
-  browser = await startBrowser();
+const stage = setStage(async ({ open }) => {
   // Something to list on every page.
-  const page = await openPage(browser, server);
-  await page.goto("/");
-  await page.getByTestId("gallery-vlm-s-image-heavy").click();
-  await settled(page);
+  const page = await open();
+  await openReady(page, "vlm-s-image-heavy");
   await page.getByTestId("save").click();
   const link = new URL(page.url()).pathname;
   await page.goto("/datasets");
@@ -45,10 +34,6 @@ before(async () => {
     ["paper", "/papers/pipeweaver"],
     ["accuracy", "/accuracy"],
   );
-});
-after(async () => {
-  await browser?.close();
-  await server?.stop();
 });
 
 /** Opens a page and waits until there is nothing left to come. */
@@ -81,7 +66,7 @@ async function tooWide(page, name) {
 for (const scheme of ["light", "dark"]) {
   test(`axe finds nothing serious, ${scheme}`, async () => {
     const found = [];
-    const page = await openPage(browser, server, { scheme });
+    const page = await stage.open({ scheme });
     for (const [name, path] of pages) {
       await open(page, name, path);
       found.push(...(await serious(page)).map((line) => `${name}: ${line}`));
@@ -93,7 +78,7 @@ for (const scheme of ["light", "dark"]) {
 
   for (const width of [1440, 390]) {
     test(`pictures at ${width} px, ${scheme}, nothing wider than the page`, async () => {
-      const page = await openPage(browser, server, { scheme, width, height: width > 1000 ? 1000 : 844 });
+      const page = await stage.open({ scheme, width, height: width > 1000 ? 1000 : 844 });
       const wide = [];
       for (const [name, path] of pages) {
         await open(page, name, path);
@@ -111,7 +96,7 @@ for (const scheme of ["light", "dark"]) {
 }
 
 test("nothing jumps while a page loads", async () => {
-  const page = await openPage(browser, server);
+  const page = await stage.open();
   await page.addInitScript(() => {
     window.shift = 0;
     const note = (list) => list.getEntries().forEach((entry) => (window.shift += entry.hadRecentInput ? 0 : entry.value));
@@ -130,7 +115,7 @@ test("nothing jumps while a page loads", async () => {
 
 test("colours that the system forces, and four thousand pixels: nothing is lost", async () => {
   for (const [look, settings] of [["forced", { forcedColors: "active", scheme: "dark" }], ["4k", { width: 3840, height: 2160 }]]) {
-    const page = await openPage(browser, server, settings);
+    const page = await stage.open(settings);
     const wide = [];
     for (const [name, path] of pages) {
       await open(page, name, path);
@@ -152,7 +137,7 @@ test("colours that the system forces, and four thousand pixels: nothing is lost"
 
 /** Nothing on any page is wider than the page. */
 async function fits(width, height) {
-  const page = await openPage(browser, server, { width, height });
+  const page = await stage.open({ width, height });
   const wide = [];
   for (const [name, path] of pages) {
     await open(page, name, path);
@@ -168,7 +153,7 @@ test("usable at 768 px", () => fits(768, 1024));
 test("usable at 1024 px", () => fits(1024, 768));
 
 test("the keyboard alone reaches the charts", async () => {
-  const page = await openPage(browser, server);
+  const page = await stage.open();
   await page.goto("/");
   await page.getByTestId("gallery-llama-2-7b-long-documents").waitFor();
   await page.keyboard.press("Tab");
@@ -202,7 +187,7 @@ async function tabTo(page, id) {
 }
 
 test("the theme is a choice that lasts", async () => {
-  const page = await openPage(browser, server);
+  const page = await stage.open();
   await page.goto("/");
   const theme = () => page.evaluate(() => document.documentElement.dataset.theme);
   const first = await theme();
@@ -217,7 +202,7 @@ test("the theme is a choice that lasts", async () => {
 });
 
 test("a chart's numbers are there as a table too", async () => {
-  const page = await openPage(browser, server);
+  const page = await stage.open();
   await open(page, "explore", pages.find(([name]) => name === "explore")[1]);
   const figure = page.locator("figure.gantt").first();
   await figure.locator("details summary").first().click();

@@ -1,21 +1,14 @@
 // Predictions against measurements: the page, and what the cluster editor says of a device's figures.
 import assert from "node:assert/strict";
-import { after, before, test } from "node:test";
+import { test } from "node:test";
 import { serious } from "./axe.mjs";
-import { expectNoFaults, openPage, startBrowser } from "./browser.mjs";
-import { field, reveal, setNumber, settled } from "./explore.mjs";
-import { startServer } from "./server.mjs";
+import { expectNoFaults } from "./browser.mjs";
+import { field, openReady, reveal, setNumber } from "./explore.mjs";
+import { setStage } from "./stage.mjs";
 
-
-let server, browser, sets;
-before(async () => {
-  server = await startServer();
-  browser = await startBrowser();
+let sets;
+const stage = setStage(async ({ server }) => {
   ({ sets } = await server.get("/accuracy"));
-});
-after(async () => {
-  await browser?.close();
-  await server?.stop();
 });
 
 const chart = (page) => page.getByTestId("agreement");
@@ -30,7 +23,7 @@ async function points(page) {
 }
 
 test("every set stands in the table, its goal met or missed in words", async () => {
-  const page = await openPage(browser, server);
+  const page = await stage.open();
   await page.goto("/");
   await page.locator("header").getByRole("link", { name: "Accuracy", exact: true }).click();
   assert.ok(sets.length > 0, "the server was built with measurements");
@@ -47,7 +40,7 @@ test("every set stands in the table, its goal met or missed in words", async () 
 });
 
 test("choosing a set changes the chart and the address, by keyboard too", async () => {
-  const page = await openPage(browser, server);
+  const page = await stage.open();
   await page.goto("/accuracy");
   const [first, second] = drawn();
   assert.equal(await chart(page).getAttribute("data-set"), first.id);
@@ -69,7 +62,7 @@ test("choosing a set changes the chart and the address, by keyboard too", async 
 });
 
 test("a link opens its set, and the pointer names the configuration", async () => {
-  const page = await openPage(browser, server, { scheme: "dark" });
+  const page = await stage.open({ scheme: "dark" });
   const set = drawn().findLast(({ points }) => points.length < 100 && points[0].label);
   await page.goto(`/accuracy?set=${set.id}`);
   assert.equal(await points(page), set.points.length);
@@ -90,7 +83,7 @@ test("a link opens its set, and the pointer names the configuration", async () =
 });
 
 test("an unknown set is said to be unknown", async () => {
-  const page = await openPage(browser, server);
+  const page = await stage.open();
   await page.goto("/accuracy?set=nothing");
   await page.getByText("There is no such set").waitFor();
   assert.equal(await chart(page).count(), 0);
@@ -99,7 +92,7 @@ test("an unknown set is said to be unknown", async () => {
 });
 
 test("without measurements the page says how they come to be", async () => {
-  const page = await openPage(browser, server);
+  const page = await stage.open();
   await page.route("**/api/v1/accuracy", (route) => route.fulfill({ json: { engine: "", sets: [] } }));
   await page.goto("/accuracy");
   await page.getByText("cargo xtask accuracy").waitFor();
@@ -111,7 +104,7 @@ for (const scheme of ["light", "dark"]) {
   test(`axe finds nothing serious, nothing is wider than a narrow page, ${scheme}`, async () => {
     const found = [];
     for (const width of [1440, 320]) {
-      const page = await openPage(browser, server, { scheme, width });
+      const page = await stage.open({ scheme, width });
       for (const { id } of sets) {
         await page.goto(`/accuracy?set=${id}`);
         await page.getByTestId("accuracy-detail").waitFor();
@@ -128,10 +121,8 @@ for (const scheme of ["light", "dark"]) {
 }
 
 test("the editor says what a device's figures stand on", async () => {
-  const page = await openPage(browser, server);
-  await page.goto("/");
-  await page.getByTestId("gallery-llama-2-7b-long-documents").click();
-  await settled(page);
+  const page = await stage.open();
+  await openReady(page, "llama-2-7b-long-documents");
   await page.getByTestId("cluster-preset").selectOption("a100-80gb");
   const status = page.getByTestId("calibration");
   const text = await status.innerText();
@@ -150,10 +141,8 @@ test("the editor says what a device's figures stand on", async () => {
 });
 
 test("the further training settings reach the scenario and leave it again", async () => {
-  const page = await openPage(browser, server);
-  await page.goto("/");
-  await page.getByTestId("gallery-llama-2-7b-long-documents").click();
-  await settled(page);
+  const page = await stage.open();
+  await openReady(page, "llama-2-7b-long-documents");
   await reveal(page, "/training/zero");
   const sent = () => page.waitForRequest((request) => request.method() === "PUT" && request.url().endsWith("/scenarios"));
   let request = sent();

@@ -1,22 +1,13 @@
 // Planning that failed halfway, or was called off, and is asked for again.
 import assert from "node:assert/strict";
-import { after, before, test } from "node:test";
-import { openPage, startBrowser } from "./browser.mjs";
+import { test } from "node:test";
 import { field, gantt, setNumber, settled, shown, status } from "./explore.mjs";
-import { startServer } from "./server.mjs";
+import { setStage } from "./stage.mjs";
 
-let server, browser;
-before(async () => {
-  server = await startServer();
-  browser = await startBrowser();
-});
-after(async () => {
-  await browser?.close();
-  await server?.stop();
-});
+const stage = setStage();
 
 test("timelines that did not come are fetched when it is tried again", async () => {
-  const page = await openPage(browser, server);
+  const page = await stage.open();
   await page.route("**/timelines/**", (route) => route.abort());
   await page.goto("/new?ready=llama-2-7b-long-documents");
   await settled(page, ["error"]);
@@ -28,7 +19,7 @@ test("timelines that did not come are fetched when it is tried again", async () 
 });
 
 test("what was cancelled can be planned after all", async () => {
-  const page = await openPage(browser, server);
+  const page = await stage.open();
   await page.goto("/new?ready=llama-2-7b-long-documents");
   await settled(page);
   // Nobody answers, so that there is something to cancel.

@@ -1,22 +1,14 @@
 // Wrong input: a clear answer at the field, nothing stored, nothing lost.
 import assert from "node:assert/strict";
-import { after, before, test } from "node:test";
-import { expectNoFaults, openPage, startBrowser } from "./browser.mjs";
-import { errorAt, field, ranking, setNumber, settled } from "./explore.mjs";
-import { startServer } from "./server.mjs";
+import { test } from "node:test";
+import { expectNoFaults } from "./browser.mjs";
+import { errorAt, field, openReady, ranking, setNumber, settled } from "./explore.mjs";
+import { setStage } from "./stage.mjs";
 
-let server, browser, page;
-before(async () => {
-  server = await startServer();
-  browser = await startBrowser();
-  page = await openPage(browser, server, { refusals: true });
-  await page.goto("/");
-  await page.getByTestId("gallery-llama-2-7b-long-documents").click();
-  await settled(page);
-});
-after(async () => {
-  await browser?.close();
-  await server?.stop();
+let page;
+const stage = setStage(async ({ open }) => {
+  page = await open({ refusals: true });
+  await openReady(page, "llama-2-7b-long-documents");
 });
 
 const cases = [
@@ -81,11 +73,11 @@ const uploads = [
 
 for (const [name, file, content, message] of uploads) {
   test(`upload of ${name}: refused with the reason, nothing stored`, async () => {
-    const before = (await server.get("/datasets")).datasets.length;
+    const before = (await stage.server.get("/datasets")).datasets.length;
     const answer = await ranking(page);
     await page.getByTestId("upload").setInputFiles({ name: file, mimeType: "text/plain", buffer: Buffer.from(content, "latin1") });
     await page.locator("main").getByText(message).first().waitFor();
-    assert.equal((await server.get("/datasets")).datasets.length, before);
+    assert.equal((await stage.server.get("/datasets")).datasets.length, before);
     assert.deepEqual(await ranking(page), answer);
   });
 }
@@ -100,9 +92,7 @@ test("a file name is shown, never run", async () => {
 });
 
 test("a model that cannot fit is an answer with the binding constraint", async () => {
-  await page.goto("/");
-  await page.getByTestId("gallery-gpt-3-175b-uniform").click();
-  await settled(page);
+  await openReady(page, "gpt-3-175b-uniform");
   await setNumber(page, "/layout/tensor", "");
   await setNumber(page, "/layout/pipeline", "");
   await setNumber(page, "/cluster/nodes", 1);

@@ -1,34 +1,24 @@
 // Scenarios beside each other: pinned, pasted, in the link; and papers, each on a page of its own.
 import assert from "node:assert/strict";
-import { after, before, test } from "node:test";
+import { test } from "node:test";
 import { serious } from "./axe.mjs";
-import { expectNoFaults, openPage, startBrowser } from "./browser.mjs";
-import { setNumber, settled, stored } from "./explore.mjs";
-import { startServer } from "./server.mjs";
+import { expectNoFaults } from "./browser.mjs";
+import { openReady, setNumber, settled, stored } from "./explore.mjs";
+import { setStage } from "./stage.mjs";
 
-let server, browser;
-before(async () => {
-  server = await startServer();
-  browser = await startBrowser();
-});
-after(async () => {
-  await browser?.close();
-  await server?.stop();
-});
+const stage = setStage();
 
 test("a pinned scenario stays beside edits, in the link, and until it is put away", async () => {
-  const page = await openPage(browser, server);
-  await page.goto("/");
-  await page.getByTestId("gallery-vlm-s-image-heavy").click();
-  await settled(page);
-  const before = await stored(page, server);
+  const page = await stage.open();
+  await openReady(page, "vlm-s-image-heavy");
+  const before = await stored(page, stage.server);
   const card = page.getByTestId("card-beside");
   await card.getByTestId("beside-pin").click();
   await card.getByTestId("beside-same").waitFor();
 
   await setNumber(page, "/workload/global_batch", 32);
   await settled(page);
-  const after = await stored(page, server);
+  const after = await stored(page, stage.server);
   const changes = card.getByTestId("beside-changes").locator("tbody tr");
   await changes.first().waitFor();
   assert.deepEqual(await changes.locator("th, td").allInnerTexts(), ["workload › global batch", "64", "32"]);
@@ -45,7 +35,7 @@ test("a pinned scenario stays beside edits, in the link, and until it is put awa
   await page.waitForFunction((chart) => Number(chart.dataset.paintedSpans) > 0, await chart.elementHandle());
 
   await page.waitForFunction((id) => location.hash.includes(`cmp=${id}`), before.scenario.id ?? new URL(page.url()).hash.match(/cmp=(\w+)/)[1]);
-  const elsewhere = await openPage(browser, server, { scheme: "dark", width: 390 });
+  const elsewhere = await stage.open({ scheme: "dark", width: 390 });
   await elsewhere.goto(page.url());
   await settled(elsewhere);
   await elsewhere.getByTestId("beside-changes").waitFor();
@@ -61,7 +51,7 @@ test("a pinned scenario stays beside edits, in the link, and until it is put awa
 });
 
 test("a pasted link is compared with, and what is none says so", async () => {
-  const page = await openPage(browser, server, { refusals: true });
+  const page = await stage.open({ refusals: true });
   await page.goto("/new?ready=llama-2-7b-long-documents");
   await settled(page);
   const link = page.url();
@@ -82,9 +72,9 @@ test("a pasted link is compared with, and what is none says so", async () => {
 });
 
 test("every paper has a page with its set-ups and figures, and old links into the list lead there", async () => {
-  const page = await openPage(browser, server);
+  const page = await stage.open();
   await page.goto("/papers");
-  const { papers } = await server.get("/papers");
+  const { papers } = await stage.server.get("/papers");
   for (const { id, sets } of papers) {
     await page.getByTestId(`paper-card-${id}`).click();
     await page.waitForURL(`**/papers/${id}`);

@@ -1,23 +1,15 @@
 // Where time and memory of the ranks go: legends, bars, tables that agree with the answer.
 import assert from "node:assert/strict";
-import { after, before, test } from "node:test";
-import { expectNoFaults, openPage, startBrowser } from "./browser.mjs";
-import { settled, stored } from "./explore.mjs";
-import { startServer } from "./server.mjs";
+import { test } from "node:test";
+import { expectNoFaults } from "./browser.mjs";
+import { openReady, settled, stored } from "./explore.mjs";
+import { setStage } from "./stage.mjs";
 
-let server, browser, page, outcome, scenario;
-before(async () => {
-  server = await startServer();
-  browser = await startBrowser();
-  page = await openPage(browser, server);
-  await page.goto("/");
-  await page.getByTestId("gallery-llama-2-7b-long-documents").click();
-  await settled(page);
+let page, outcome, scenario;
+const stage = setStage(async ({ open, server }) => {
+  page = await open();
+  await openReady(page, "llama-2-7b-long-documents");
   ({ outcome, scenario } = await stored(page, server));
-});
-after(async () => {
-  await browser?.close();
-  await server?.stop();
 });
 
 const planned = () => outcome.results.filter(({ answer }) => answer.status === "planned");
@@ -97,7 +89,7 @@ test("memory at the peak adds up to the peak and ends before the device's memory
 });
 
 test("an answer from before ranks were broken down offers to compute it again", async () => {
-  const old = await openPage(browser, server);
+  const old = await stage.open();
   await old.route("**/api/v1/scenarios/*/outcome", async (route) => {
     const response = await route.fetch();
     const body = await response.json();

@@ -1,32 +1,25 @@
 // Finding what is stored, and links: search, tag, rename, pin, delete and bring back, pages, files, pictures, every form of link.
 import assert from "node:assert/strict";
-import { mkdirSync, readFileSync } from "node:fs";
+import { readFileSync } from "node:fs";
 import { join } from "node:path";
-import { after, before, test } from "node:test";
+import { test } from "node:test";
 import { deflateRawSync } from "node:zlib";
 import { serious } from "./axe.mjs";
-import { expectNoFaults, openPage, startBrowser } from "./browser.mjs";
-import { field, gantt, settled, setNumber, shown } from "./explore.mjs";
+import { expectNoFaults, openPage } from "./browser.mjs";
+import { field, gantt, setNumber, settled, shown } from "./explore.mjs";
 import { root, startServer } from "./server.mjs";
+import { pictures, setStage } from "./stage.mjs";
 
-const pictures = join(root, "target/e2e");
 const example = JSON.parse(readFileSync(join(root, "examples/llama-2-7b-long-documents.json"), "utf8"));
 const { links } = JSON.parse(readFileSync(join(root, "tests/e2e/fixtures/links.json"), "utf8"));
 
-let server, browser, page;
-before(async () => {
-  mkdirSync(pictures, { recursive: true });
-  server = await startServer();
-  browser = await startBrowser();
-  page = await openPage(browser, server, { refusals: true });
-});
-after(async () => {
-  await browser?.close();
-  await server?.stop();
+let page;
+const stage = setStage(async ({ open }) => {
+  page = await open({ refusals: true });
 });
 
 const send = async (method, path, body, type = "application/json") => {
-  const response = await fetch(`${server.url}/api/v1${path}`, { method, body, headers: { "content-type": type } });
+  const response = await fetch(`${stage.server.url}/api/v1${path}`, { method, body, headers: { "content-type": type } });
   return { status: response.status, body: response.status === 204 ? null : await response.json() };
 };
 const put = async (scenario) => (await send("PUT", "/scenarios", JSON.stringify(scenario))).body;
@@ -97,7 +90,7 @@ test("scenarios are found by words and tags, named, noted and pinned", async () 
 });
 
 test("what is deleted comes back at once, from the list of deleted things, and from its link", async () => {
-  const stored = (await server.get("/scenarios?q=Alpha")).scenarios[0];
+  const stored = (await stage.server.get("/scenarios?q=Alpha")).scenarios[0];
   await page.goto("/scenarios");
   await page.getByRole("button", { name: "Delete Alpha 100%" }).click();
   await page.getByRole("link", { name: "Alpha 100%" }).waitFor({ state: "detached" });
@@ -109,7 +102,7 @@ test("what is deleted comes back at once, from the list of deleted things, and f
   await page.goto("/scenarios?deleted=true");
   await page.getByRole("button", { name: "Bring back Alpha 100%" }).click();
   await eventually(() => rows("scenarios").count(), 0, "nothing deleted is left");
-  assert.equal((await server.get("/scenarios?q=Alpha")).total, 1);
+  assert.equal((await stage.server.get("/scenarios?q=Alpha")).total, 1);
 
   await send("DELETE", `/scenarios/${stored.id}`);
   await page.goto(`/s/${stored.short}`);
@@ -219,10 +212,10 @@ test("a self-contained link goes round without a stored row, and is stored only 
   assert.ok(url.length < 8300, `${url.length} characters`);
 
   const other = await startServer();
-  const there = await openPage(browser, other);
+  const there = await openPage(stage.browser, other);
   const sent = [];
   there.on("request", (request) => request.method() !== "GET" && sent.push(request.method()));
-  await there.goto(url.replace(server.url, other.url));
+  await there.goto(url.replace(stage.server.url, other.url));
   await there.getByTestId("unsaved").waitFor();
   assert.equal(await there.getByTestId("title").inputValue(), example.title);
   assert.equal(await field(there, "/cluster/nodes").inputValue(), String(example.cluster.nodes));
@@ -324,11 +317,11 @@ test("the draft and its edits outlive a reload, undo and redo go step by step", 
 });
 
 test("a query of a megabyte is refused, languages and unknown words in it are ignored", async () => {
-  const long = await fetch(`${server.url}/api/v1/scenarios?q=${"x".repeat(1 << 20)}`).catch(() => ({ status: 431 }));
+  const long = await fetch(`${stage.server.url}/api/v1/scenarios?q=${"x".repeat(1 << 20)}`).catch(() => ({ status: 431 }));
   assert.ok([414, 431].includes(long.status), `${long.status}`);
-  const odd = await fetch(`${server.url}/scenarios?lang=../../`, { headers: { "accept-language": "../../etc, x".repeat(50) } });
+  const odd = await fetch(`${stage.server.url}/scenarios?lang=../../`, { headers: { "accept-language": "../../etc, x".repeat(50) } });
   assert.equal(odd.status, 200);
-  assert.equal((await fetch(`${server.url}/api/v1/scenarios?lang=../../`)).status, 200);
+  assert.equal((await fetch(`${stage.server.url}/api/v1/scenarios?lang=../../`)).status, 200);
 });
 
 for (const scheme of ["light", "dark"]) {
@@ -339,7 +332,7 @@ for (const scheme of ["light", "dark"]) {
     const paths = [["gallery", "/"], ["scenarios", "/scenarios"], ["plans", "/plans"], ["datasets", "/datasets"], ["runs", "/runs"], ["traces", "/traces"], ["profiles", "/profiles"], ["deleted", `/s/${deleted.short}`], ["link-error", "/c/#z1.AAAA"]];
     const found = [];
     for (const width of [1440, 320]) {
-      const here = await openPage(browser, server, { scheme, width, height: 900, refusals: true });
+      const here = await stage.open({ scheme, width, height: 900, refusals: true });
       for (const [name, path] of paths) {
         await here.goto("about:blank");
         await here.goto(path);

@@ -29,6 +29,13 @@ export async function settled(page, states = ["done"]) {
   throw new Error(`planning is "${state}", expected ${states.join(" or ")}: ${await status(page).innerText()}`);
 }
 
+/** Opens a ready scenario as people do, from the gallery, and waits for its answer. */
+export async function openReady(page, slug) {
+  await page.goto("/");
+  await page.getByTestId(`gallery-${slug}`).click();
+  await settled(page);
+}
+
 /** Opens whatever hides a field: the editor on narrow screens, a folded group. */
 export async function reveal(page, pointer) {
   await field(page, pointer).first().evaluate((element) => {

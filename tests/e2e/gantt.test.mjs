@@ -1,23 +1,15 @@
 // The Gantt charts under the hand: keyboard, wheel, hover, selection.
 import assert from "node:assert/strict";
-import { after, before, test } from "node:test";
-import { expectNoFaults, openPage, startBrowser } from "./browser.mjs";
-import { findSpan, gantt, settled, shown, shownAfter } from "./explore.mjs";
-import { startServer } from "./server.mjs";
+import { test } from "node:test";
+import { expectNoFaults } from "./browser.mjs";
+import { findSpan, gantt, openReady, shown, shownAfter } from "./explore.mjs";
+import { setStage } from "./stage.mjs";
 
-let server, browser, page, chart;
-before(async () => {
-  server = await startServer();
-  browser = await startBrowser();
-  page = await openPage(browser, server);
-  await page.goto("/");
-  await page.getByTestId("gallery-llama-2-7b-long-documents").click();
-  await settled(page);
+let page, chart;
+setStage(async ({ open }) => {
+  page = await open();
+  await openReady(page, "llama-2-7b-long-documents");
   chart = gantt(page, "wait_free_cyclic");
-});
-after(async () => {
-  await browser?.close();
-  await server?.stop();
 });
 
 const width = ({ start, end }) => end - start;

@@ -1,29 +1,21 @@
 // What stands around the Gantt charts: search, critical path, areas, minimap, axis, pins, folds, comparison, table, help.
 import assert from "node:assert/strict";
-import { after, before, test } from "node:test";
-import { expectNoFaults, openPage, startBrowser } from "./browser.mjs";
-import { gantt, setNumber, settled, shown, shownAfter } from "./explore.mjs";
-import { startServer } from "./server.mjs";
+import { test } from "node:test";
+import { expectNoFaults } from "./browser.mjs";
+import { gantt, openReady, setNumber, settled, shown, shownAfter } from "./explore.mjs";
+import { setStage } from "./stage.mjs";
 
 /** Width of the row headers and height of the axis, in px. */
 const HEADER = 52;
 const AXIS = 20;
 
-let server, browser, page, figure, chart, whole;
-before(async () => {
-  server = await startServer();
-  browser = await startBrowser();
-  page = await openPage(browser, server);
-  await page.goto("/");
-  await page.getByTestId("gallery-llama-2-7b-long-documents").click();
-  await settled(page);
+let page, figure, chart, whole;
+setStage(async ({ open }) => {
+  page = await open();
+  await openReady(page, "llama-2-7b-long-documents");
   chart = gantt(page, "wait_free_cyclic");
   figure = page.locator("figure.gantt", { has: chart });
   whole = await shown(chart);
-});
-after(async () => {
-  await browser?.close();
-  await server?.stop();
 });
 
 const spoken = () => figure.locator(".gantt-spoken").first();

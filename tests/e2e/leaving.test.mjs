@@ -1,29 +1,19 @@
 // Going from page to page and back, while answers are on their way.
 import assert from "node:assert/strict";
 import { readFile } from "node:fs/promises";
-import { after, before, test } from "node:test";
-import { expectNoFaults, openPage, startBrowser } from "./browser.mjs";
-import { setNumber, settled } from "./explore.mjs";
-import { startServer } from "./server.mjs";
+import { test } from "node:test";
+import { expectNoFaults } from "./browser.mjs";
+import { openReady, setNumber, settled } from "./explore.mjs";
+import { setStage } from "./stage.mjs";
 
-let server, browser;
-before(async () => {
-  server = await startServer();
-  browser = await startBrowser();
-});
-after(async () => {
-  await browser?.close();
-  await server?.stop();
-});
+const stage = setStage();
 
 const header = (page, name) => page.locator("header.bar").getByRole("link", { name, exact: true });
 const path = (page) => new URL(page.url()).pathname;
 
 test("from one road into the explore page to another nothing of it is lost", async () => {
-  const page = await openPage(browser, server);
-  await page.goto("/");
-  await page.getByTestId("gallery-llama-2-7b-long-documents").click();
-  await settled(page);
+  const page = await stage.open();
+  await openReady(page, "llama-2-7b-long-documents");
   await page.waitForURL("**/s/*");
   await header(page, "Explore").click();
   await page.getByTestId("export").waitFor();
@@ -60,7 +50,7 @@ test("from one road into the explore page to another nothing of it is lost", asy
 });
 
 test("back from the scenario beside leads to where one was", async () => {
-  const page = await openPage(browser, server);
+  const page = await stage.open();
   await page.goto("/new?ready=vlm-s-image-heavy");
   await settled(page);
   const other = path(page);
@@ -72,7 +62,7 @@ test("back from the scenario beside leads to where one was", async () => {
   await settled(page);
   const title = await page.getByTestId("title").inputValue();
   const card = page.getByTestId("card-beside");
-  await card.getByTestId("beside-link-field").fill(`${server.url}${other}`);
+  await card.getByTestId("beside-link-field").fill(`${stage.server.url}${other}`);
   await card.getByTestId("beside-link-field").blur();
   await card.getByTestId("beside-link").click();
   await page.waitForFunction((other) => location.pathname === other, other);
@@ -95,7 +85,7 @@ test("back from the scenario beside leads to where one was", async () => {
 });
 
 test("a link that was followed before a step back leads there again", async () => {
-  const page = await openPage(browser, server);
+  const page = await stage.open();
   await page.goto("/new?ready=llama-2-7b-long-documents");
   await settled(page);
   const here = path(page);
@@ -111,7 +101,7 @@ test("a link that was followed before a step back leads there again", async () =
 });
 
 test("a title is an edit that can be undone, and undoing another one leaves it", async () => {
-  const page = await openPage(browser, server);
+  const page = await stage.open();
   await page.goto("/new?ready=llama-2-7b-long-documents");
   await settled(page);
   const title = page.getByTestId("title");
@@ -132,14 +122,14 @@ test("a title is an edit that can be undone, and undoing another one leaves it",
 });
 
 test("a scenario that came whole in its link is still there after a look elsewhere", async () => {
-  const page = await openPage(browser, server);
+  const page = await stage.open();
   await page.goto("/new?ready=llama-2-7b-long-documents");
   await settled(page);
   await page.getByTestId("export").locator("summary").click();
   await page.getByTestId("copy-contained").click();
   await page.waitForFunction(() => document.querySelector('[data-testid="copy-contained"]').dataset.url);
   const link = await page.getByTestId("copy-contained").getAttribute("data-url");
-  const other = await openPage(browser, server);
+  const other = await stage.open();
   await other.goto(link);
   await other.getByTestId("unsaved").waitFor();
   await header(other, "Explore").click();
@@ -156,7 +146,7 @@ test("a scenario that came whole in its link is still there after a look elsewhe
 });
 
 test("an answer that comes after its page was left troubles no other page", async () => {
-  const page = await openPage(browser, server);
+  const page = await stage.open();
   const held = [];
   await page.route("**/api/v1/traces?*", async (route) => {
     if (route.request().method() === "POST") held.push(route);
@@ -194,7 +184,7 @@ test("an answer that comes after its page was left troubles no other page", asyn
 });
 
 test("an upload can be called back", async () => {
-  const page = await openPage(browser, server);
+  const page = await stage.open();
   await page.route("**/api/v1/datasets?*", (route) => (route.request().method() === "POST" ? undefined : route.continue()));
   await page.goto("/datasets");
   await page.getByTestId("upload").setInputFiles({ name: "lengths.txt", mimeType: "text/plain", buffer: Buffer.from("128\n256\n512\n") });
@@ -209,7 +199,7 @@ test("an upload can be called back", async () => {
 });
 
 test("every chart is saved as a picture, and differences are told in words", async () => {
-  const page = await openPage(browser, server);
+  const page = await stage.open();
   await page.goto("/new?ready=vlm-s-image-heavy");
   await settled(page);
   const chart = page.locator(".chart", { has: page.locator(".chart-saves") }).first();

@@ -1,25 +1,15 @@
 // Rows with images: upload, choose a rule and another one, plan with DFLOP what each made.
 import assert from "node:assert/strict";
-import { mkdirSync } from "node:fs";
 import { join } from "node:path";
-import { after, before, test } from "node:test";
-import { expectNoFaults, openPage, startBrowser } from "./browser.mjs";
+import { test } from "node:test";
+import { expectNoFaults } from "./browser.mjs";
 import { choosePlanners, field, ranking, setNumber, settled, stored } from "./explore.mjs";
-import { root, startServer } from "./server.mjs";
+import { root } from "./server.mjs";
+import { pictures, setStage } from "./stage.mjs";
 
-const pictures = join(root, "target/e2e");
 const FILE = join(root, "tests/e2e/fixtures/media_rows.jsonl");
 
-let server, browser;
-before(async () => {
-  mkdirSync(pictures, { recursive: true });
-  server = await startServer();
-  browser = await startBrowser();
-});
-after(async () => {
-  await browser?.close();
-  await server?.stop();
-});
+const stage = setStage();
 
 /** Chooses a rule and waits until the report speaks of it. */
 async function choose(page, rule, title) {
@@ -28,7 +18,7 @@ async function choose(page, rule, title) {
 }
 
 test("a scenario is planned on what the chosen rule makes of images", async () => {
-  const page = await openPage(browser, server);
+  const page = await stage.open();
   await page.goto("/");
   await page.getByTestId("new-scenario").click();
   await settled(page, ["done", "infeasible", "error"]);
@@ -45,15 +35,15 @@ test("a scenario is planned on what the chosen rule makes of images", async () =
   const advice = page.getByTestId("import-advice");
   await advice.waitFor();
   assert.match(await advice.innerText(), /internvl/);
-  const plain = (await server.get("/datasets")).datasets[0];
+  const plain = (await stage.server.get("/datasets")).datasets[0];
 
   await choose(page, "internvl", "Encoder, by InternVL");
   const report = await page.getByTestId("import-report").innerText();
   assert.match(report, /36 samples have items for the encoder, 4 have none/);
   assert.match(report, /Not read by InternVL: 2 clips of sound/);
   await settled(page);
-  const first = await stored(page, server);
-  const tiles = (await server.get("/datasets")).datasets[0];
+  const first = await stored(page, stage.server);
+  const tiles = (await stage.server.get("/datasets")).datasets[0];
   assert.equal(tiles.shaped.preprocessing, "internvl");
   assert.equal(first.scenario.workload.samples.id, tiles.id);
   assert.notEqual(tiles.id, plain.id);
@@ -62,7 +52,7 @@ test("a scenario is planned on what the chosen rule makes of images", async () =
   await choose(page, "llava-onevision", "Encoder, by LLaVA-OneVision");
   await page.getByTestId("workload-note").getByText("LLaVA-OneVision").waitFor();
   await settled(page);
-  const second = await stored(page, server);
+  const second = await stored(page, stage.server);
   const longest = (answer) => answer.outcome.workload.sample_tokens.max;
   assert.ok(longest(second) > longest(first), "more tokens of the same images");
   const seconds = (answer) => answer.outcome.results.find(({ planner }) => planner === "dflop").answer.metrics.iteration_s;
@@ -73,7 +63,7 @@ test("a scenario is planned on what the chosen rule makes of images", async () =
 
 test("the page of datasets shows items and lengths", async () => {
   for (const [scheme, width] of [["light", 1440], ["dark", 390]]) {
-    const page = await openPage(browser, server, { scheme, width });
+    const page = await stage.open({ scheme, width });
     await page.goto("/datasets");
     await page.getByTestId("upload-preprocessing").selectOption("qwen-vl");
     await page.getByTestId("upload").setInputFiles(FILE);

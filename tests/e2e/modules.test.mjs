@@ -1,34 +1,27 @@
 // Modules with layouts of their own: who stands where, how stages are loaded, adaptive correction, and the sweep whose points are shown whole.
 import assert from "node:assert/strict";
-import { after, before, test } from "node:test";
+import { test } from "node:test";
 import { serious } from "./axe.mjs";
-import { expectNoFaults, openPage, startBrowser } from "./browser.mjs";
+import { expectNoFaults } from "./browser.mjs";
 import { settled, shown } from "./explore.mjs";
-import { startServer } from "./server.mjs";
+import { setStage } from "./stage.mjs";
 
 /** A study computes for 20 s at most, after whoever has the turn before it. */
 const PATIENCE = { timeout: 60_000 };
 
-let server, browser;
 const paths = {};
-before(async () => {
-  server = await startServer();
-  browser = await startBrowser();
+const stage = setStage(async ({ open }) => {
   for (const [name, slug] of [["dflop", "dflop-nodes-1"], ["heterogeneous", "heterogeneous-vlm-s-16k"]]) {
-    const page = await openPage(browser, server);
+    const page = await open();
     await page.goto(`/new?ready=${slug}`);
     await settled(page);
     paths[name] = new URL(page.url()).pathname;
     await page.context().close();
   }
 });
-after(async () => {
-  await browser?.close();
-  await server?.stop();
-});
 
 async function open(name, options, view = "") {
-  const page = await openPage(browser, server, options);
+  const page = await stage.open(options);
   await page.goto(paths[name] + view);
   await settled(page);
   return page;
@@ -86,13 +79,13 @@ test("adaptive correction is simulated, and switches itself off where it does no
 
 test("a run teaches correction its shapes", async () => {
   const page = await open("dflop");
-  const { id } = await server.get(`/scenarios/${paths.dflop.split("/").pop()}`);
-  const { outcome } = await server.get(`/scenarios/${id}/outcome`);
+  const { id } = await stage.server.get(`/scenarios/${paths.dflop.split("/").pop()}`);
+  const { outcome } = await stage.server.get(`/scenarios/${id}/outcome`);
   const planned = outcome.results.find(({ planner }) => planner === "dflop").answer.iterations;
   const line = (iteration, step) =>
     ` iteration ${step}/ 100 | consumed samples: ${step * 32} | elapsed time per iteration (ms): ${(iteration.iteration_s * (step === 1 ? 2600 : 1300)).toFixed(4)} | lm loss: 2.0 |\n`;
   const log = planned.map((iteration, index) => line(iteration, index + 1)).join("");
-  const answer = await fetch(`${server.url}/api/v1/runs/import?name=night`, { method: "POST", body: log });
+  const answer = await fetch(`${stage.server.url}/api/v1/runs/import?name=night`, { method: "POST", body: log });
   assert.ok(answer.ok, await answer.text());
   await page.reload();
   await settled(page);
@@ -144,7 +137,7 @@ test("a layout of the sweep is shown whole by keyboard, by link and by a click o
   await chosen.getByTestId("chosen-words").getByText("Order:").waitFor(PATIENCE);
   assert.notEqual((await chosen.locator("h3").textContent()).trim(), title);
 
-  const other = await openPage(browser, server);
+  const other = await stage.open();
   await other.goto(link);
   await settled(other);
   const again = other.getByTestId("chosen-layout");

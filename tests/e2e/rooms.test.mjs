@@ -1,19 +1,10 @@
 // The program in parts: what is fetched when, and what is shown when a part is late or cannot be had.
 import assert from "node:assert/strict";
-import { after, before, test } from "node:test";
-import { expectNoFaults, openPage, startBrowser } from "./browser.mjs";
-import { startServer } from "./server.mjs";
+import { test } from "node:test";
+import { expectNoFaults } from "./browser.mjs";
+import { setStage } from "./stage.mjs";
 
-let server;
-let browser;
-before(async () => {
-  server = await startServer();
-  browser = await startBrowser();
-});
-after(async () => {
-  await browser?.close();
-  await server?.stop();
-});
+const stage = setStage();
 
 const isPart = (url) => url.pathname.endsWith(".wasm") && !url.pathname.includes("planscope_bg");
 const partsAsked = (page) => {
@@ -23,7 +14,7 @@ const partsAsked = (page) => {
 };
 
 test("the gallery needs one part, and the next page is at hand before anybody asks", async () => {
-  const page = await openPage(browser, server);
+  const page = await stage.open();
   // Nothing but the program itself can be had.
   await page.route(isPart, (route) => route.abort());
   await page.goto("/");
@@ -31,7 +22,7 @@ test("the gallery needs one part, and the next page is at hand before anybody as
   await page.unroute(isPart);
   await page.context().close();
 
-  const second = await openPage(browser, server);
+  const second = await stage.open();
   const asked = partsAsked(second);
   await second.goto("/");
   await second.waitForSelector('[data-testid^="gallery-"]');
@@ -46,7 +37,7 @@ test("the gallery needs one part, and the next page is at hand before anybody as
 });
 
 test("a room asks only for its own parts, and for them only once", async () => {
-  const page = await openPage(browser, server);
+  const page = await stage.open();
   await page.goto("/accuracy");
   await page.waitForSelector("h1:not(.visually-hidden)");
   const asked = partsAsked(page);
@@ -65,7 +56,7 @@ test("a room asks only for its own parts, and for them only once", async () => {
 });
 
 test("a late part leaves a quiet place, and nothing moves when it comes", async () => {
-  const page = await openPage(browser, server);
+  const page = await stage.open();
   await page.addInitScript(() => {
     window.shift = 0;
     new PerformanceObserver((list) => {
@@ -93,7 +84,7 @@ test("a late part leaves a quiet place, and nothing moves when it comes", async 
 });
 
 test("a part that cannot be had says so, and can be tried again or reloaded", async () => {
-  const page = await openPage(browser, server);
+  const page = await stage.open();
   await page.goto("/");
   await page.waitForSelector('[data-testid^="gallery-"]');
   await page.waitForLoadState("networkidle");

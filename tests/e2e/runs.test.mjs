@@ -1,40 +1,30 @@
 // Observed runs: opened on the page, fed by the shown commands, drawn beside a plan and beside each other.
 import assert from "node:assert/strict";
-import { appendFileSync, existsSync, mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
+import { appendFileSync, existsSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
-import { after, before, test } from "node:test";
+import { after, test } from "node:test";
 import { serious } from "./axe.mjs";
-import { expectNoFaults, openPage, startBrowser } from "./browser.mjs";
-import { settled } from "./explore.mjs";
+import { expectNoFaults } from "./browser.mjs";
+import { openReady } from "./explore.mjs";
 import { allPoints, beginShell, drawn, eventually, runShell } from "./runs.mjs";
-import { root, startServer } from "./server.mjs";
+import { root } from "./server.mjs";
+import { pictures, readme, setStage } from "./stage.mjs";
 
-const pictures = join(root, "target/e2e");
-/** Pictures of the README; only renewed on request, so that tests leave the source alone. */
-const readme = process.env.PLANSCOPE_PICTURES;
-
-let server, browser, folder, scenario, log;
+let folder, scenario, log;
 /** The run that was sent by the shell, and the one that was imported. */
 let sent, imported;
-before(async () => {
-  server = await startServer();
-  browser = await startBrowser();
+const stage = setStage(async ({ open, server }) => {
   folder = mkdtempSync(join(tmpdir(), "planscope-log-"));
   log = readFileSync(logFile());
-  const page = await openPage(browser, server);
-  await page.goto("/");
-  await page.getByTestId("gallery-llama-2-7b-long-documents").click();
-  await settled(page);
+  const page = await open();
+  await openReady(page, "llama-2-7b-long-documents");
   await page.getByTestId("save").click();
   await page.getByTestId("save").getByText("Saved", { exact: true }).waitFor();
   await page.context().close();
   scenario = (await server.get("/scenarios")).scenarios[0].id;
-  mkdirSync(pictures, { recursive: true });
 });
 after(async () => {
-  await browser?.close();
-  await server?.stop();
   if (folder) rmSync(folder, { recursive: true, force: true });
 });
 
@@ -49,7 +39,7 @@ function logFile() {
 
 test("a run is opened, sent by the shown commands, cut, taken up again, and is what an import gives", async (t) => {
   t.diagnostic(`${process.env.PLANSCOPE_DATA ? "the log of a real job" : "the fixture"}, ${log.length} bytes`);
-  const page = await openPage(browser, server);
+  const page = await stage.open();
   await page.goto("/");
   await page.locator("header").getByRole("link", { name: "Runs", exact: true }).click();
   await page.getByTestId("run-name").fill("Nightly");
@@ -81,7 +71,7 @@ test("a run is opened, sent by the shown commands, cut, taken up again, and is w
     const first = await drawn(page, "step");
     appendFileSync(file, log.subarray(sixth, half));
     await eventually(() => drawn(page, "step"), (count) => count > first, "more points appear");
-    await eventually(async () => (await server.get(`/runs/${sent}`)).summary.bytes, (bytes) => bytes === half, "half is stored");
+    await eventually(async () => (await stage.server.get(`/runs/${sent}`)).summary.bytes, (bytes) => bytes === half, "half is stored");
   } finally {
     await stream.kill();
   }
@@ -91,7 +81,7 @@ test("a run is opened, sent by the shown commands, cut, taken up again, and is w
   appendFileSync(file, log.subarray(half));
   const loop = beginShell(looped, folder);
   try {
-    await eventually(async () => (await server.get(`/runs/${sent}`)).summary.bytes, (bytes) => bytes === log.length, "all of it is stored", 60_000);
+    await eventually(async () => (await stage.server.get(`/runs/${sent}`)).summary.bytes, (bytes) => bytes === log.length, "all of it is stored", 60_000);
     await eventually(() => drawn(page, "step"), (count) => count > before, "the page goes on");
   } finally {
     await loop.kill();
@@ -103,18 +93,18 @@ test("a run is opened, sent by the shown commands, cut, taken up again, and is w
   await page.getByTestId("import-log").setInputFiles(logFile());
   imported = await page.getByTestId("imported").getAttribute("data-run");
   await page.getByTestId("imported").getByTestId("log-report").getByText(/lines gave figures/).waitFor();
-  const points = await allPoints(server, sent);
-  assert.deepEqual(points, await allPoints(server, imported), "in pieces and as a whole");
+  const points = await allPoints(stage.server, sent);
+  assert.deepEqual(points, await allPoints(stage.server, imported), "in pieces and as a whole");
   assert.ok(points.length > 40, `${points.length} points`);
   expectNoFaults(page);
   await page.context().close();
 });
 
 test("the prediction stands beside the points, in the chart and in words", async () => {
-  const page = await openPage(browser, server);
+  const page = await stage.open();
   await page.goto(`/runs/${sent}`);
   await page.locator('[data-testid="chart-step"][data-levels="1"]').waitFor();
-  const comparison = await server.get(`/runs/${sent}/comparison`);
+  const comparison = await stage.server.get(`/runs/${sent}/comparison`);
   const step = comparison.predictions.find(({ quantity }) => quantity === "step_time");
   const row = page.locator('[data-testid="figures"] tr[data-quantity="step"]');
   const sign = step.error < 0 ? "−" : "+";
@@ -133,7 +123,7 @@ test("the prediction stands beside the points, in the chart and in words", async
 });
 
 test("a second run is drawn beside it, and both stand in a table", async () => {
-  const page = await openPage(browser, server);
+  const page = await stage.open();
   await page.goto(`/runs/${sent}`);
   const alone = await eventually(() => drawn(page, "step"), (count) => count > 0, "points");
   await page.getByTestId("add-run").focus();
@@ -154,12 +144,12 @@ test("a second run is drawn beside it, and both stand in a table", async () => {
 });
 
 test("without streams the page asks again and again", async () => {
-  const page = await openPage(browser, server, { refusals: true });
+  const page = await stage.open({ refusals: true });
   await page.route("**/events?*", (route) => route.fulfill({ status: 404, body: "" }));
-  const opened = await (await fetch(`${server.url}/api/v1/runs`, { method: "POST", body: '{"name": "Polled"}' })).json();
+  const opened = await (await fetch(`${stage.server.url}/api/v1/runs`, { method: "POST", body: '{"name": "Polled"}' })).json();
   await page.goto(opened.url);
   await page.locator('[data-testid="way"][data-way="polling"]').waitFor({ state: "attached" });
-  const answer = await fetch(`${server.url}/api/v1/runs/${opened.run}/log?offset=0`, {
+  const answer = await fetch(`${stage.server.url}/api/v1/runs/${opened.run}/log?offset=0`, {
     method: "PUT",
     headers: { authorization: `Bearer ${opened.ingest_token}` },
     body: log,
@@ -171,7 +161,7 @@ test("without streams the page asks again and again", async () => {
 });
 
 test("runs are named, tagged, found, deleted and brought back", async () => {
-  const page = await openPage(browser, server);
+  const page = await stage.open();
   await page.goto(`/runs/${sent}`);
   await page.getByTestId("run-title").fill("Nightly of the 7B");
   await page.getByTestId("run-title").press("Enter");
@@ -179,7 +169,7 @@ test("runs are named, tagged, found, deleted and brought back", async () => {
   await page.getByTestId("run-tags").press("Tab");
   await page.getByTestId("run-note").fill("with offload");
   await page.getByTestId("run-note").press("Tab");
-  await eventually(async () => (await server.get(`/runs/${sent}`)).summary.note, (note) => note === "with offload", "the note is stored");
+  await eventually(async () => (await stage.server.get(`/runs/${sent}`)).summary.note, (note) => note === "with offload", "the note is stored");
   await page.goto("/runs");
   const rows = page.getByTestId("runs").locator("tbody tr[data-id]");
   await page.getByTestId("runs-tags").getByRole("button", { name: "nightly" }).click();
@@ -191,28 +181,28 @@ test("runs are named, tagged, found, deleted and brought back", async () => {
   await rows.first().waitFor();
   await page.getByRole("button", { name: "Delete Nightly of the 7B" }).click();
   await eventually(() => rows.count(), (count) => count === 0, "it leaves the list");
-  await eventually(async () => (await fetch(`${server.url}/api/v1/runs/${sent}`)).status, (status) => status === 410, "it is deleted");
+  await eventually(async () => (await fetch(`${stage.server.url}/api/v1/runs/${sent}`)).status, (status) => status === 410, "it is deleted");
   await page.getByRole("button", { name: "Undo" }).click();
   await eventually(() => rows.count(), (count) => count === 1, "it is back");
-  assert.equal((await server.get(`/runs/${sent}`)).summary.name, "Nightly of the 7B");
+  assert.equal((await stage.server.get(`/runs/${sent}`)).summary.name, "Nightly of the 7B");
   expectNoFaults(page);
   await page.context().close();
 });
 
 test("a rehearsal is one click away, and stopped on its page", async () => {
-  const page = await openPage(browser, server);
+  const page = await stage.open();
   await page.goto("/");
   await page.getByTestId("rehearse-llama-2-7b-long-documents").click();
   await page.waitForURL(/\/runs\/[a-z2-7]+/, { timeout: 120_000 });
   const stop = page.getByTestId("stop-rehearsal");
-  await eventually(async () => (await server.get("/runs")).runs[0].points, (points) => points > 0, "its first point");
+  await eventually(async () => (await stage.server.get("/runs")).runs[0].points, (points) => points > 0, "its first point");
   await page.screenshot({ path: join(pictures, "rehearsal-1440-light.png") });
   await stop.click();
   await page.getByTestId("end-reason").getByText("Was ended by somebody").waitFor();
   await page.getByTestId("run-state").getByText("Ended").waitFor();
   assert.equal(await stop.count(), 0);
   const log = page.getByTestId("log-file-0");
-  assert.match(await (await fetch(new URL(await log.getAttribute("href"), server.url))).text(), /rehearsal: was ended by somebody/);
+  assert.match(await (await fetch(new URL(await log.getAttribute("href"), stage.server.url))).text(), /rehearsal: was ended by somebody/);
   expectNoFaults(page);
   await page.context().close();
 });
@@ -237,14 +227,14 @@ function logOfPlan(steps, { iterations }, globalBatch) {
 }
 
 test("a job that runs as planned is drawn live inside the predicted band", async () => {
-  const headers = { origin: server.url, "content-type": "application/json" };
+  const headers = { origin: stage.server.url, "content-type": "application/json" };
   const asked = { name: "Llama-2 7B, long documents", scenario, plan: "wait_free_cyclic" };
-  const opened = await (await fetch(`${server.url}/api/v1/runs`, { method: "POST", headers, body: JSON.stringify(asked) })).json();
-  const { outcome } = await server.get(`/scenarios/${scenario}/outcome`);
+  const opened = await (await fetch(`${stage.server.url}/api/v1/runs`, { method: "POST", headers, body: JSON.stringify(asked) })).json();
+  const { outcome } = await stage.server.get(`/scenarios/${scenario}/outcome`);
   const plan = outcome.results.find(({ planner }) => planner === asked.plan).answer;
-  const { scenario: question } = await server.get(`/scenarios/${scenario}`);
+  const { scenario: question } = await stage.server.get(`/scenarios/${scenario}`);
   const text = logOfPlan(140, plan, question.workload.global_batch);
-  const log = `${server.url}/api/v1/runs/${opened.run}/log`;
+  const log = `${stage.server.url}/api/v1/runs/${opened.run}/log`;
   const put = async (from, to) => {
     const body = text.slice(from, to);
     const authorization = `Bearer ${opened.ingest_token}`;
@@ -254,7 +244,7 @@ test("a job that runs as planned is drawn live inside the predicted band", async
   const half = text.indexOf("\n", text.length / 2) + 1;
   await put(0, half);
   for (const scheme of ["light", "dark"]) {
-    const page = await openPage(browser, server, { scheme });
+    const page = await stage.open({ scheme });
     await page.goto(`/runs/${opened.run}`);
     await eventually(() => drawn(page, "step"), (count) => count >= 60, "the first half");
     if (scheme === "light") await put(half, text.length);
@@ -275,7 +265,7 @@ for (const scheme of ["light", "dark"]) {
     const found = [];
     const pages = [["runs", "/runs"], ["run", `/runs/${sent}?runs=${imported}`], ["profiles", "/profiles"]];
     for (const width of [1440, 390, 320]) {
-      const page = await openPage(browser, server, { scheme, width, height: width > 1000 ? 1000 : 844 });
+      const page = await stage.open({ scheme, width, height: width > 1000 ? 1000 : 844 });
       for (const [name, path] of pages) {
         await page.goto(path);
         await page.locator("main").waitFor();

@@ -1,28 +1,16 @@
 // Schedules with no model: compare, edit, open tables of one's own, hand on a link.
 import assert from "node:assert/strict";
-import { mkdirSync } from "node:fs";
 import { join } from "node:path";
-import { after, before, test } from "node:test";
+import { test } from "node:test";
 import { serious } from "./axe.mjs";
-import { expectNoFaults, openPage, startBrowser } from "./browser.mjs";
-import { field, gantt, reveal, setNumber, settled, shown, shownAfter } from "./explore.mjs";
-import { root, startServer } from "./server.mjs";
+import { expectNoFaults } from "./browser.mjs";
+import { field, gantt, setNumber, settled, shown, shownAfter } from "./explore.mjs";
+import { pictures, readme, setStage } from "./stage.mjs";
 
-const pictures = join(root, "target/e2e");
-const readme = process.env.PLANSCOPE_PICTURES;
 /** Rank 1 wants both forwards before a backward, rank 0 a backward before its second forward. */
 const DEADLOCK = "0F0,0B0,0F1,0B1\n,1F0,1F1,1B0,1B1\n";
 
-let server, browser;
-before(async () => {
-  mkdirSync(pictures, { recursive: true });
-  server = await startServer();
-  browser = await startBrowser();
-});
-after(async () => {
-  await browser?.close();
-  await server?.stop();
-});
+const stage = setStage();
 
 /** Waits until the answer to the last edit is shown. */
 async function answered(page, state = "done") {
@@ -31,7 +19,7 @@ async function answered(page, state = "done") {
 }
 
 async function start(options, address = "/schedules") {
-  const page = await openPage(browser, server, options);
+  const page = await stage.open(options);
   await page.goto(address);
   await answered(page);
   return page;
@@ -46,7 +34,7 @@ const openTable = (page, name, text) =>
   page.getByTestId("open-table").setInputFiles({ name, mimeType: "text/csv", buffer: Buffer.from(text) });
 
 test("the page opens with four schedules on one time axis", async () => {
-  const page = await openPage(browser, server);
+  const page = await stage.open();
   await page.goto("/");
   await page.getByRole("link", { name: "Schedules", exact: true }).click();
   await answered(page);

@@ -2,23 +2,16 @@
 import assert from "node:assert/strict";
 import { existsSync, readFileSync } from "node:fs";
 import { join } from "node:path";
-import { after, before, test } from "node:test";
-import { expectNoFaults, openPage, startBrowser } from "./browser.mjs";
-import { choosePlanners, field, gantt, ranking, reveal, setNumber, settled, shown, stored } from "./explore.mjs";
-import { root, startServer } from "./server.mjs";
+import { test } from "node:test";
+import { expectNoFaults } from "./browser.mjs";
+import { choosePlanners, field, gantt, openReady, ranking, reveal, setNumber, settled, shown, stored } from "./explore.mjs";
+import { root } from "./server.mjs";
+import { setStage } from "./stage.mjs";
 
 const PLANNERS = ["1f1b", "interleaved", "wait_free_cyclic"];
 const READY = ["vlm-s-image-heavy", "llama-2-7b-long-documents", "gpt-3-175b-uniform"];
 
-let server, browser;
-before(async () => {
-  server = await startServer();
-  browser = await startBrowser();
-});
-after(async () => {
-  await browser?.close();
-  await server?.stop();
-});
+const stage = setStage();
 
 /** The measured lengths where they are at hand, else the fixture. */
 function lengthFile() {
@@ -34,12 +27,10 @@ const ungrouped = (text) => text.replace(/(?<=\d)[\s,.'\u2009\u202f\u00a0](?=\d{
 
 for (const slug of READY) {
   test(`the gallery's ${slug} shows its charts`, async () => {
-    const page = await openPage(browser, server);
-    await page.goto("/");
-    await page.getByTestId(`gallery-${slug}`).click();
-    await settled(page);
+    const page = await stage.open();
+    await openReady(page, slug);
     const rows = await ranking(page);
-    const { outcome } = await stored(page, server);
+    const { outcome } = await stored(page, stage.server);
     assert.equal(Object.keys(rows).length, outcome.results.length);
     const planned = outcome.results.filter(({ answer }) => answer.status === "planned");
     assert.ok(planned.length >= 3, `only ${planned.map(({ planner }) => planner)} have a plan`);
@@ -56,7 +47,7 @@ for (const slug of READY) {
 test("real lengths, three schedules, one link, the same numbers", async (t) => {
   const file = lengthFile();
   t.diagnostic(`lengths from ${process.env.PLANSCOPE_DATA ? "the measured arXiv file" : "the fixture"}`);
-  const page = await openPage(browser, server);
+  const page = await stage.open();
   await page.goto("/");
   await page.getByTestId("new-scenario").click();
   await settled(page, ["done", "infeasible", "error"]);
@@ -75,7 +66,7 @@ test("real lengths, three schedules, one link, the same numbers", async (t) => {
   await choosePlanners(page, PLANNERS);
   await settled(page);
 
-  const { scenario, outcome } = await stored(page, server);
+  const { scenario, outcome } = await stored(page, stage.server);
   assert.equal(scenario.model.name, "Llama-2 7B");
   assert.equal(scenario.cluster.nodes * scenario.cluster.devices_per_node, 32);
   assert.equal(scenario.workload.samples.kind, "dataset");
@@ -104,7 +95,7 @@ test("real lengths, three schedules, one link, the same numbers", async (t) => {
   const url = await link.jsonValue();
   assert.equal(await page.evaluate(() => navigator.clipboard.readText()), url);
 
-  const elsewhere = await openPage(browser, server, { scheme: "dark" });
+  const elsewhere = await stage.open({ scheme: "dark" });
   const planned = [];
   elsewhere.on("response", (response) => {
     if (response.request().method() === "POST") planned.push(`${response.status()} ${new URL(response.url()).pathname}`);
@@ -121,11 +112,9 @@ test("real lengths, three schedules, one link, the same numbers", async (t) => {
 });
 
 test("a dynamic planner has a chart for every iteration", async () => {
-  const page = await openPage(browser, server);
-  await page.goto("/");
-  await page.getByTestId("gallery-llama-2-7b-long-documents").click();
-  await settled(page);
-  const { outcome } = await stored(page, server);
+  const page = await stage.open();
+  await openReady(page, "llama-2-7b-long-documents");
+  const { outcome } = await stored(page, stage.server);
   const count = outcome.batches.length;
   assert.equal(await page.locator('[data-testid^="iteration-"]').count(), count);
   const timeline = page.waitForResponse((response) => response.url().endsWith(`/timelines/wait_free_cyclic/${count - 1}`));
@@ -137,10 +126,8 @@ test("a dynamic planner has a chart for every iteration", async () => {
 });
 
 test("the name of a number is its slider", async () => {
-  const page = await openPage(browser, server);
-  await page.goto("/");
-  await page.getByTestId("gallery-llama-2-7b-long-documents").click();
-  await settled(page);
+  const page = await stage.open();
+  await openReady(page, "llama-2-7b-long-documents");
   const times = async () => Object.values(await ranking(page)).map((cells) => Number(cells.iteration_s));
   const before = await times();
   const pointer = "/cluster/device/peak_tflops";
@@ -174,10 +161,8 @@ test("the name of a number is its slider", async () => {
 });
 
 test("what is kept is listed, opens again and can be deleted", async () => {
-  const page = await openPage(browser, server);
-  await page.goto("/");
-  await page.getByTestId("gallery-gpt-3-175b-uniform").click();
-  await settled(page);
+  const page = await stage.open();
+  await openReady(page, "gpt-3-175b-uniform");
   const before = await ranking(page);
   await page.getByTestId("title").fill("Kept by the browser test");
   await page.getByTestId("save").click();
@@ -195,7 +180,7 @@ test("what is kept is listed, opens again and can be deleted", async () => {
 });
 
 test("while the number of images is drawn PipeWeaver is sketched, and searched when the hand rests", async () => {
-  const page = await openPage(browser, server);
+  const page = await stage.open();
   await page.goto("/new?ready=vlm-s-image-heavy");
   await settled(page);
   const pointer = "/workload/samples/images/max";
@@ -228,7 +213,7 @@ test("while the number of images is drawn PipeWeaver is sketched, and searched w
   await sketched.waitFor({ state: "detached" });
   const whole = (await ranking(page)).pipeweaver.iteration_s;
   assert.notEqual(whole, sketch.iteration);
-  const { outcome } = await stored(page, server);
+  const { outcome } = await stored(page, stage.server);
   const planned = outcome.results.find(({ planner }) => planner === "pipeweaver").answer;
   assert.equal(Number(whole), planned.metrics.iteration_s);
   expectNoFaults(page);

@@ -1,24 +1,16 @@
 // Studies of a PipeWeaver plan: computed when opened, drawn and tabled, cancelled, and honest about failures.
 import assert from "node:assert/strict";
-import { after, before, test } from "node:test";
-import { expectNoFaults, openPage, startBrowser } from "./browser.mjs";
-import { settled, stored } from "./explore.mjs";
-import { startServer } from "./server.mjs";
+import { test } from "node:test";
+import { expectNoFaults } from "./browser.mjs";
+import { openReady, settled, stored } from "./explore.mjs";
+import { setStage } from "./stage.mjs";
 
-let server, browser, page, outcome, path;
-before(async () => {
-  server = await startServer();
-  browser = await startBrowser();
-  page = await openPage(browser, server);
-  await page.goto("/");
-  await page.getByTestId("gallery-vlm-s-image-heavy").click();
-  await settled(page);
+let page, outcome, path;
+const stage = setStage(async ({ open, server }) => {
+  page = await open();
+  await openReady(page, "vlm-s-image-heavy");
   ({ outcome } = await stored(page, server));
   path = new URL(page.url()).pathname;
-});
-after(async () => {
-  await browser?.close();
-  await server?.stop();
 });
 
 /** A study computes for 20 s at most, after whoever has the turn before it. */
@@ -91,7 +83,7 @@ test("what a rank does is a table, and the whole plan a file", async () => {
 });
 
 test("a study can be cancelled, asked again, and says when it fails", async () => {
-  const other = await openPage(browser, server);
+  const other = await stage.open();
   await other.goto(path);
   await settled(other);
   let answer = "hold";
@@ -115,7 +107,7 @@ test("a study can be cancelled, asked again, and says when it fails", async () =
 });
 
 test("studies fit a narrow dark page", async () => {
-  const narrow = await openPage(browser, server, { scheme: "dark", width: 320, height: 800 });
+  const narrow = await stage.open({ scheme: "dark", width: 320, height: 800 });
   await narrow.goto(path);
   await settled(narrow);
   const card = narrow.getByTestId("card-search");
@@ -129,8 +121,6 @@ test("studies fit a narrow dark page", async () => {
 });
 
 test("a scenario without a PipeWeaver plan has no studies", async () => {
-  await page.goto("/");
-  await page.getByTestId("gallery-llama-2-7b-long-documents").click();
-  await settled(page);
+  await openReady(page, "llama-2-7b-long-documents");
   assert.equal(await page.getByTestId("card-search").count(), 0);
 });

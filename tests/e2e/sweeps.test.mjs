@@ -1,26 +1,17 @@
 // Sweeps: a scaling study with one click, its page, a sweep of two axes from chosen fields, points opened as scenarios.
 import assert from "node:assert/strict";
-import { mkdirSync } from "node:fs";
 import { join } from "node:path";
-import { after, before, test } from "node:test";
+import { test } from "node:test";
 import { violations } from "./axe.mjs";
-import { expectNoFaults, openPage, startBrowser } from "./browser.mjs";
-import { settled } from "./explore.mjs";
-import { root, startServer } from "./server.mjs";
+import { expectNoFaults } from "./browser.mjs";
+import { openReady, settled } from "./explore.mjs";
+import { pictures, setStage } from "./stage.mjs";
 
 const PATIENCE = { timeout: 120_000 };
-const pictures = join(root, "target/e2e");
 
-let server, browser, page;
-before(async () => {
-  mkdirSync(pictures, { recursive: true });
-  server = await startServer();
-  browser = await startBrowser();
-  page = await openPage(browser, server);
-});
-after(async () => {
-  await browser?.close();
-  await server?.stop();
+let page;
+const stage = setStage(async ({ open }) => {
+  page = await open();
 });
 
 async function accessible(of) {
@@ -45,9 +36,7 @@ test("without sweeps the list says how to make one", async () => {
 });
 
 test("one click draws a scaling study in place", async () => {
-  await page.goto("/");
-  await page.getByTestId("gallery-llama-2-7b-long-documents").click();
-  await settled(page);
+  await openReady(page, "llama-2-7b-long-documents");
   const card = page.getByTestId("card-scaling");
   await card.scrollIntoViewIfNeeded();
   await card.locator("summary").first().click();
@@ -71,9 +60,7 @@ test("one click draws a scaling study in place", async () => {
 });
 
 test("chosen fields make a map whose points open as scenarios", async () => {
-  await page.goto("/");
-  await page.getByTestId("gallery-llama-2-7b-long-documents").click();
-  await settled(page);
+  await openReady(page, "llama-2-7b-long-documents");
   const card = page.getByTestId("card-scaling");
   await card.locator("summary").first().click();
   const form = card.getByTestId("make-sweep");
@@ -117,7 +104,7 @@ test("a sweep is found in the list, and its page fits narrow dark screens", asyn
   const href = await lines.first().getByRole("link").first().getAttribute("href");
   await shot(page, "sweeps-light");
   for (const width of [320, 390]) {
-    const narrow = await openPage(browser, server, { scheme: "dark", width, height: 800 });
+    const narrow = await stage.open({ scheme: "dark", width, height: 800 });
     await narrow.goto(href);
     await narrow.getByTestId("sweep-points").locator("tbody tr").first().waitFor(PATIENCE);
     await fits(narrow);

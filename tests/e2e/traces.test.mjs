@@ -1,26 +1,17 @@
 // Traces: upload, look at every zoom, search, delete and bring back, and the pipeline beside its plan.
 import assert from "node:assert/strict";
-import { mkdirSync } from "node:fs";
 import { join } from "node:path";
-import { after, before, test } from "node:test";
+import { test } from "node:test";
 import { serious } from "./axe.mjs";
-import { expectNoFaults, openPage, startBrowser } from "./browser.mjs";
-import { root, startServer } from "./server.mjs";
+import { expectNoFaults } from "./browser.mjs";
+import { pictures, setStage } from "./stage.mjs";
 
-const pictures = join(root, "target/e2e");
 const EVIL = "<img src=x onerror=alert(1)>";
 
-let server, browser, page;
-before(async () => {
-  mkdirSync(pictures, { recursive: true });
-  server = await startServer();
-  browser = await startBrowser();
-  page = await openPage(browser, server);
+let page;
+const stage = setStage(async ({ open }) => {
+  page = await open();
   page.on("dialog", () => page.faults.push("a dialog opened"));
-});
-after(async () => {
-  await browser?.close();
-  await server?.stop();
 });
 
 /** A host thread with nested operators and a stream with kernels, 6,000 slices in 100 ms. */
@@ -148,7 +139,7 @@ test("a link shows the same stretch and slice, and arrows lead on", async () => 
   const end = (ph, pid, tid, ts) => ({ ph, id: 1, cat: "ac2g", name: "ac2g", pid, tid, ts, bp: "e" });
   const events = [slice("launch", 1, 1, 10, 5), slice("kernel", 0, 7, 400, 50), slice("last", 1, 1, 990, 10), end("s", 1, 1, 11), end("f", 0, 7, 400)];
   const body = JSON.stringify({ traceEvents: events });
-  const answer = await fetch(`${server.url}/api/v1/traces?name=arrow.json`, { method: "POST", body });
+  const answer = await fetch(`${stage.server.url}/api/v1/traces?name=arrow.json`, { method: "POST", body });
   const { trace: uploaded } = await answer.json();
   await page.goto(`/traces/${uploaded.id}`);
   await page.getByTestId("trace-search").fill("launch");
@@ -185,7 +176,7 @@ test("a link shows the same stretch and slice, and arrows lead on", async () => 
 
 test("the observed pipeline stands above its plan", async () => {
   const ask = async (method, path, body) => {
-    const response = await fetch(`${server.url}/api/v1${path}`, { method, body, headers: { accept: "application/json" } });
+    const response = await fetch(`${stage.server.url}/api/v1${path}`, { method, body, headers: { accept: "application/json" } });
     assert.ok(response.ok, `${method} ${path}: ${response.status} ${await response.clone().text()}`);
     return response.json();
   };
