@@ -3,7 +3,7 @@ import assert from "node:assert/strict";
 import { join } from "node:path";
 import { test } from "node:test";
 import { serious } from "./axe.mjs";
-import { expectNoFaults } from "./browser.mjs";
+import { expectNoFaults, tooWide } from "./browser.mjs";
 import { gantt, openReady, settled, shown } from "./explore.mjs";
 import { root } from "./server.mjs";
 import { pictures, readme, setStage } from "./stage.mjs";
@@ -50,19 +50,6 @@ async function open(page, name, path) {
   await page.waitForFunction(() => !document.querySelector(".skeleton"));
 }
 
-/** What sticks out of the page to the right: the page as a whole, or a control of its bar. */
-async function tooWide(page, name) {
-  const found = await page.evaluate(() => {
-    const edge = document.documentElement.clientWidth;
-    const found = [["the page", document.documentElement.scrollWidth]];
-    for (const control of document.querySelectorAll("header a, header button, header summary")) {
-      found.push([control.textContent.trim() || control.ariaLabel, control.getBoundingClientRect().right]);
-    }
-    return found.filter(([, right]) => right > edge + 0.5).map(([what, right]) => `${what} by ${Math.round(right - edge)} px`);
-  });
-  return found.map((what) => `${name}: ${what}`);
-}
-
 for (const scheme of ["light", "dark"]) {
   test(`axe finds nothing serious, ${scheme}`, async () => {
     const found = [];
@@ -82,7 +69,7 @@ for (const scheme of ["light", "dark"]) {
       const wide = [];
       for (const [name, path] of pages) {
         await open(page, name, path);
-        wide.push(...(await tooWide(page, name)));
+        wide.push(...(await tooWide(page)).map((what) => `${name}: ${what}`));
         await page.screenshot({ path: join(pictures, `${name}-${width}-${scheme}.png`), fullPage: width < 1000 });
         if (readme && width === 1440 && ["explore", "gallery"].includes(name)) {
           await page.screenshot({ path: join(readme, `${name}-${scheme}.png`) });
@@ -119,7 +106,7 @@ test("colours that the system forces, and four thousand pixels: nothing is lost"
     const wide = [];
     for (const [name, path] of pages) {
       await open(page, name, path);
-      wide.push(...(await tooWide(page, name)));
+      wide.push(...(await tooWide(page)).map((what) => `${name}: ${what}`));
       await page.screenshot({ path: join(pictures, `${name}-${look}.png`) });
     }
     assert.deepEqual(wide, []);
@@ -141,7 +128,7 @@ async function fits(width, height) {
   const wide = [];
   for (const [name, path] of pages) {
     await open(page, name, path);
-    wide.push(...(await tooWide(page, name)));
+    wide.push(...(await tooWide(page)).map((what) => `${name}: ${what}`));
   }
   await page.context().close();
   assert.deepEqual(wide, []);

@@ -2,7 +2,7 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import { serious } from "./axe.mjs";
-import { expectNoFaults } from "./browser.mjs";
+import { expectNoFaults, tooWide } from "./browser.mjs";
 import { field, openReady, reveal, setNumber } from "./explore.mjs";
 import { setStage } from "./stage.mjs";
 
@@ -108,8 +108,7 @@ for (const scheme of ["light", "dark"]) {
       for (const { id } of sets) {
         await page.goto(`/accuracy?set=${id}`);
         await page.getByTestId("accuracy-detail").waitFor();
-        const wide = await page.evaluate(() => document.documentElement.scrollWidth - document.documentElement.clientWidth);
-        if (wide > 0) found.push(`${id} at ${width}: ${wide} px too wide`);
+        found.push(...(await tooWide(page)).map((what) => `${id} at ${width}: ${what}`));
       }
       await page.waitForLoadState("networkidle");
       found.push(...(await serious(page)));

@@ -5,7 +5,7 @@ import { join } from "node:path";
 import { test } from "node:test";
 import { deflateRawSync } from "node:zlib";
 import { serious } from "./axe.mjs";
-import { expectNoFaults, openPage } from "./browser.mjs";
+import { expectNoFaults, openPage, tooWide } from "./browser.mjs";
 import { field, gantt, setNumber, settled, shown } from "./explore.mjs";
 import { root, startServer } from "./server.mjs";
 import { pictures, setStage } from "./stage.mjs";
@@ -339,8 +339,7 @@ for (const scheme of ["light", "dark"]) {
         await here.locator("main h1").waitFor();
         await here.waitForLoadState("networkidle");
         await here.waitForFunction(() => !document.querySelector(".skeleton"));
-        const wide = await here.evaluate(() => document.documentElement.scrollWidth - document.documentElement.clientWidth);
-        if (wide > 0) found.push(`${name} at ${width} px: ${wide} px too wide`);
+        found.push(...(await tooWide(here)).map((what) => `${name} at ${width} px: ${what}`));
         await here.screenshot({ path: join(pictures, `${name}-browse-${width}-${scheme}.png`), fullPage: true });
         if (width === 320) continue;
         found.push(...(await serious(here)).map((text) => `${name}: ${text}`));

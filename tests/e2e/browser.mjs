@@ -59,6 +59,18 @@ export async function openPage(browser, server, { scheme = "light", width = 1440
   return page;
 }
 
+/** What sticks out of the page to the right: the page as a whole, or a control of its bar. */
+export async function tooWide(page) {
+  return page.evaluate(() => {
+    const edge = document.documentElement.clientWidth;
+    const found = [["the page", document.documentElement.scrollWidth]];
+    for (const control of document.querySelectorAll("header a, header button, header summary")) {
+      found.push([control.textContent.trim() || control.ariaLabel, control.getBoundingClientRect().right]);
+    }
+    return found.filter(([, right]) => right > edge + 0.5).map(([what, right]) => `${what} by ${Math.round(right - edge)} px`);
+  });
+}
+
 export function expectNoFaults(page) {
   assert.deepEqual(page.faults, []);
 }

@@ -5,7 +5,7 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { after, test } from "node:test";
 import { serious } from "./axe.mjs";
-import { expectNoFaults } from "./browser.mjs";
+import { expectNoFaults, tooWide } from "./browser.mjs";
 import { openReady } from "./explore.mjs";
 import { allPoints, beginShell, drawn, eventually, runShell } from "./runs.mjs";
 import { root } from "./server.mjs";
@@ -271,8 +271,7 @@ for (const scheme of ["light", "dark"]) {
         await page.locator("main").waitFor();
         await page.waitForFunction(() => !document.querySelector(".skeleton"));
         if (name === "run") await eventually(() => drawn(page, "step"), (count) => count > 0, "charts");
-        const wide = await page.evaluate(() => document.documentElement.scrollWidth - document.documentElement.clientWidth);
-        if (wide > 0) found.push(`${name} at ${width}: ${wide} px too wide`);
+        found.push(...(await tooWide(page)).map((what) => `${name} at ${width}: ${what}`));
         if (width === 1440) found.push(...(await serious(page)).map((words) => `${name}: ${words}`));
         if (width !== 320) await page.screenshot({ path: join(pictures, `${name}-${width}-${scheme}.png`), fullPage: width < 1000 });
       }

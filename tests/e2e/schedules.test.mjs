@@ -3,7 +3,7 @@ import assert from "node:assert/strict";
 import { join } from "node:path";
 import { test } from "node:test";
 import { serious } from "./axe.mjs";
-import { expectNoFaults } from "./browser.mjs";
+import { expectNoFaults, tooWide } from "./browser.mjs";
 import { field, gantt, setNumber, settled, shown, shownAfter } from "./explore.mjs";
 import { pictures, readme, setStage } from "./stage.mjs";
 
@@ -283,8 +283,7 @@ for (const scheme of ["light", "dark"]) {
       await openTable(page, "mine.csv", DEADLOCK);
       await answered(page);
       await page.getByTestId("deadlock").waitFor();
-      const wide = await page.evaluate(() => document.documentElement.scrollWidth - document.documentElement.clientWidth);
-      if (wide > 0) found.push(`${width}: ${wide} px too wide`);
+      found.push(...(await tooWide(page)).map((what) => `${width}: ${what}`));
       await page.screenshot({ path: join(pictures, `schedules-${width}-${scheme}.png`), fullPage: true });
       found.push(...(await serious(page)).map((text) => `${width}: ${text}`));
       expectNoFaults(page);
