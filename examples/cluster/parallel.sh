@@ -1,7 +1,8 @@
 #!/bin/sh
-# Shares of a sweep on the cores of this machine, or of those that GNU parallel is given with --sshlogin.
+# Shares of a sweep on the cores of this machine, or of several that share a folder.
 #
 #   examples/cluster/parallel.sh sweep.json points 16
+#   PARALLEL='--sshlogin a,b --workdir .' examples/cluster/parallel.sh sweep.json points 16
 set -eu
 
 sweep=${1:?the sweep, a file}

@@ -33,7 +33,7 @@ that lasts as long as planned, and a wait blocks. A plan that deadlocks, loses a
 with the ranks and actions concerned, and exits with 1.
 
 Times are rehearsed times multiplied by the speed, so that they stand beside the prediction. Without --speed one is taken \
-at which waking up late costs about 1 % at most. A trace opens in Perfetto, chrome://tracing and Planscope.
+at which late wake-ups and messages add 1.5 % at most. A trace opens in Perfetto, chrome://tracing and Planscope.
 
   planscope rehearse scenario.json --planner pipeweaver --iterations 4 --trace trace.json.gz
   planscope rehearse planscope-abc-1f1b-0-execution.json --speed 2 --json
