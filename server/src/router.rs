@@ -170,7 +170,8 @@ pub fn router(app: Arc<App>) -> Router {
         .layer(middleware::from_fn_with_state(Arc::clone(&app), access::guard))
         // Outside of all that may refuse, so that refusals count.
         .layer(middleware::from_fn_with_state(Arc::clone(&app), metrics::count))
-        .layer(TraceLayer::new_for_http())
+        // Faults say themselves what failed; what is refused for want of room is none.
+        .layer(TraceLayer::new_for_http().on_failure(()))
         .with_state(app)
 }
 

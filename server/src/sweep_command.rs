@@ -74,13 +74,15 @@ pub fn run(arguments: &SweepArguments) -> anyhow::Result<ExitCode> {
     eprintln!("sweep {}: {} points{of}, {done} there already", sweep.id(), points.len());
     let threads = arguments.threads();
     let began = Instant::now();
-    let (mut told, mut synced, mut failed) = (began, began, 0_usize);
+    let (mut told, mut synced) = (began, began);
+    let (mut failed, mut invalid) = (0_usize, 0_usize);
     let mut written = done;
     for batch in points[done..].chunks(threads.count() * BATCH) {
         let rows = plan(&sweep, batch, &datasets, threads);
         let mut lines = String::new();
         for row in &rows {
             failed += usize::from(matches!(row.answer, PointAnswer::Failed { .. }));
+            invalid += usize::from(matches!(row.answer, PointAnswer::Invalid { .. }));
             lines.push_str(&serde_json::to_string(row)?);
             lines.push('\n');
         }
@@ -97,6 +99,11 @@ pub fn run(arguments: &SweepArguments) -> anyhow::Result<ExitCode> {
     }
     sheet.sync()?;
     eprintln!("{}", progress(written, points.len(), written - done, began.elapsed()));
+    if invalid > 0 {
+        eprintln!(
+            "{invalid} points are no valid scenarios; their lines say why. A dataset that they name is given with --dataset"
+        );
+    }
     if failed > 0 {
         eprintln!("{failed} points failed by a fault of Planscope; their lines say which");
         return Ok(ExitCode::from(FAULTY));
@@ -175,7 +182,8 @@ fn open(path: &Path, resume: bool, heading: &str, points: &[u32]) -> anyhow::Res
         let file = made.with_context(|| format!("cannot make {}; --resume goes on with one", path.display()))?;
         return Ok((Sink::File(file), Resumed::default()));
     }
-    let mut file = OpenOptions::new().read(true).write(true).create(true).truncate(false).open(path)?;
+    let there = OpenOptions::new().read(true).write(true).create(true).truncate(false).open(path);
+    let mut file = there.with_context(|| format!("cannot make or go on with {}", path.display()))?;
     let kept = whole_rows(&file, heading, points).with_context(|| path.display().to_string())?;
     file.set_len(kept.bytes)?;
     file.seek(SeekFrom::End(0))?;

@@ -10,6 +10,9 @@ use super::number;
 use super::rows::Rows;
 use super::{ImportError, Imported};
 
+/// Why a row is left out.
+const WIDE: &str = "more values than the table has columns; a comma within a value needs quotes";
+
 /// Reads a table. Its first line is a header when it holds a cell that is no number.
 pub(super) fn import(
     text: &str,
@@ -39,6 +42,8 @@ pub(super) fn import(
     for &(_, index) in &of_media {
         rows.saw_media(&columns[index].name);
     }
+    // What stands beyond the columns has no name: a comma within a number, or in a text without quotes.
+    let is_wide = |record: &StringRecord| record.iter().skip(columns.len()).any(|cell| !cell.is_empty());
     if rows.has_rule() {
         let text = column::choose_text(&columns, asked)?;
         while pending {
@@ -47,6 +52,11 @@ pub(super) fn import(
                 Some("") | None => Cell::Missing,
                 Some(text) => Cell::Text(text),
             };
+            if is_wide(&record) {
+                rows.skip(|| format!("line {line}"), WIDE);
+                pending = read(&mut reader, &mut record)?;
+                continue;
+            }
             let mut own = RowMedia::default();
             let read_all = of_media.iter().try_for_each(|&(field, index)| own.cell(field, cell(index)));
             let media = read_all.and_then(|()| own.finish());
@@ -66,6 +76,7 @@ pub(super) fn import(
             Some(text) => Cell::Text(text),
         };
         match images {
+            _ if is_wide(&record) => rows.skip(place, WIDE),
             Some(images) => rows.push_with_images(place, cell(lengths), cell(images))?,
             None => rows.push(place, cell(lengths))?,
         }

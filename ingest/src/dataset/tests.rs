@@ -117,6 +117,18 @@ fn repairs_and_omissions_are_counted_with_the_first_place() {
     assert_eq!(report.first_problem.as_deref(), Some("line 2: read as 1234"));
 }
 
+/// A comma within a number or a text makes a row of more values than the table has columns: none of them is taken for the length.
+#[test]
+fn rows_of_more_values_than_columns_are_left_out() {
+    let good = "7\n".repeat(20);
+    let (lengths, _, report) = rows(&format!("length\n{good}1,234\n8,\n"));
+    assert_eq!((lengths.len(), report.skipped), (21, 1), "an empty value at the end is none");
+    assert!(report.first_problem.is_some_and(|told| told.starts_with("line 22: more values than")), "the row is named");
+    let (lengths, _, report) = rows(&format!("text,length\n{}hello, world,12\n", "a,7\n".repeat(20)));
+    assert_eq!((lengths.len(), report.skipped), (20, 1));
+    assert!(refusal("length\n1,234\n2,345\n").contains("line 2: more values than"));
+}
+
 #[test]
 fn a_wrong_length_is_named_by_its_place() {
     for (file, told) in [

@@ -14,12 +14,17 @@ use crate::workload::Dataset;
 
 /// A wrong field.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-#[error("{pointer}: {detail}")]
+#[error("{}{detail}", place(pointer))]
 pub struct FieldError {
     /// JSON pointer into the scenario, for example "/cluster/nodes".
     pub pointer: String,
     /// What is wrong, and what would be right.
     pub detail: String,
+}
+
+/// Where it is, for the beginning of a sentence; nothing of the document as a whole.
+fn place(pointer: &str) -> String {
+    if pointer.is_empty() { String::new() } else { format!("{pointer}: ") }
 }
 
 impl FieldError {

@@ -25,6 +25,9 @@ pub enum CopyError {
     /// Something stands where the copy is to be.
     #[error("{0} is there already and is not overwritten")]
     Exists(PathBuf),
+    /// A database stands where the backup is to be.
+    #[error("{0} is there already and is not overwritten; --replace puts the backup in its place and keeps it beside")]
+    Kept(PathBuf),
     /// Another program has the database open.
     #[error("the database {0} is in use by another program; stop that first")]
     InUse(PathBuf),
@@ -91,7 +94,7 @@ pub async fn restore(from: &Path, database: &Path, replace: Replace, now: Timest
     let _tenancy = Tenancy::take(database)?;
     let old = there(database);
     if old.is_some() && replace == Replace::Never {
-        return Err(CopyError::Exists(database.to_owned()));
+        return Err(CopyError::Kept(database.to_owned()));
     }
     sound(from).await?;
     let copy = copied(from, database).await?;
