@@ -52,7 +52,7 @@ pub(super) fn import(unit: Option<&str>, edges: Vec<f64>, counts: Vec<f64>) -> R
     let report = Report {
         format: format!("histogram {SCHEMA}"),
         source: "edges and counts".to_owned(),
-        parsed: counts.len() as u64,
+        parsed: samples.round() as u64,
         ..Report::default()
     };
     Ok(Imported { dataset: Dataset::Histogram { edges, counts }, report })
