@@ -1,6 +1,7 @@
 //! Every route, in one table.
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use axum::Router;
 use axum::extract::{DefaultBodyLimit, Request};
@@ -11,6 +12,7 @@ use axum::response::{IntoResponse, Response};
 use axum::routing::get;
 use tower_http::CompressionLevel;
 use tower_http::catch_panic::CatchPanicLayer;
+use tower_http::classify::ServerErrorsFailureClass;
 use tower_http::compression::CompressionLayer;
 use tower_http::trace::TraceLayer;
 use utoipa_axum::router::OpenApiRouter;
@@ -170,12 +172,19 @@ pub fn router(app: Arc<App>) -> Router {
         .layer(middleware::from_fn_with_state(Arc::clone(&app), access::guard))
         // Outside of all that may refuse, so that refusals count.
         .layer(middleware::from_fn_with_state(Arc::clone(&app), metrics::count))
-        // Faults say themselves what failed; what is refused for want of room is none.
-        .layer(TraceLayer::new_for_http().on_failure(()))
+        .layer(TraceLayer::new_for_http().on_failure(broken_off))
         .with_state(app)
 }
 
 const CONTENT_TYPE_JSON: (axum::http::HeaderName, &str) = (axum::http::header::CONTENT_TYPE, "application/json");
+
+/// An answer that ended in its middle is told here alone. Faults with a status say themselves what failed, and what is refused for
+/// want of room is none.
+fn broken_off(class: ServerErrorsFailureClass, _: Duration, _: &tracing::Span) {
+    if let ServerErrorsFailureClass::Error(error) = class {
+        tracing::error!(error, "an answer broke off");
+    }
+}
 
 fn panicked(_: Box<dyn std::any::Any + Send>) -> Response {
     // The panic hook has written the place and the message.

@@ -63,7 +63,7 @@ pub fn run(arguments: &SweepArguments) -> anyhow::Result<ExitCode> {
     let shard = arguments.shard;
     let heading = Heading::of(&sweep, shard).line();
     let points: Vec<u32> = shard.points(sweep.points()).collect();
-    let (mut sheet, Resumed { rows: done, bytes }) = match &arguments.out {
+    let (mut sheet, Resumed { rows: done, mut invalid, bytes }) = match &arguments.out {
         None => (Sink::Output(std::io::stdout()), Resumed::default()),
         Some(path) => open(path, arguments.resume, &heading, &points)?,
     };
@@ -75,7 +75,7 @@ pub fn run(arguments: &SweepArguments) -> anyhow::Result<ExitCode> {
     let threads = arguments.threads();
     let began = Instant::now();
     let (mut told, mut synced) = (began, began);
-    let (mut failed, mut invalid) = (0_usize, 0_usize);
+    let mut failed = 0_usize;
     let mut written = done;
     for batch in points[done..].chunks(threads.count() * BATCH) {
         let rows = plan(&sweep, batch, &datasets, threads);
@@ -101,7 +101,8 @@ pub fn run(arguments: &SweepArguments) -> anyhow::Result<ExitCode> {
     eprintln!("{}", progress(written, points.len(), written - done, began.elapsed()));
     if invalid > 0 {
         eprintln!(
-            "{invalid} points are no valid scenarios; their lines say why. A dataset that they name is given with --dataset"
+            "{invalid} points are no valid scenarios; their lines say why. A dataset that they name is given with \
+             --dataset, and the lines into a new file: those that are there stay"
         );
     }
     if failed > 0 {
@@ -171,6 +172,8 @@ impl Sink {
 struct Resumed {
     /// Rows, the heading not counted.
     rows: usize,
+    /// Those of them that are no valid scenarios.
+    invalid: usize,
     /// Where the last whole line ends; 0 where there is no heading.
     bytes: u64,
 }
@@ -193,7 +196,7 @@ fn open(path: &Path, resume: bool, heading: &str, points: &[u32]) -> anyhow::Res
 /// What is whole of a file. A last line that was cut is not.
 fn whole_rows(file: &File, heading: &str, points: &[u32]) -> anyhow::Result<Resumed> {
     let mut reader = BufReader::new(file);
-    let (mut rows, mut end) = (0, 0_u64);
+    let (mut rows, mut invalid, mut end) = (0, 0, 0_u64);
     let mut line = Vec::new();
     let mut sheet: Option<Sheet> = None;
     for number in 1_usize.. {
@@ -209,7 +212,10 @@ fn whole_rows(file: &File, heading: &str, points: &[u32]) -> anyhow::Result<Resu
                 sheet = Some(Sheet::open(text)?);
             }
             Some(sheet) => match sheet.row(text) {
-                Ok(row) if points.get(rows) == Some(&row.index) => rows += 1,
+                Ok(row) if points.get(rows) == Some(&row.index) => {
+                    rows += 1;
+                    invalid += usize::from(matches!(row.answer, PointAnswer::Invalid { .. }));
+                }
                 // A crash of the machine may leave anything in what was not forced to the disk, but only at the end.
                 Err(_) if reader.fill_buf()?.is_empty() => break,
                 Ok(row) => bail!("line {number}: point {} is out of order", row.index),
@@ -218,5 +224,5 @@ fn whole_rows(file: &File, heading: &str, points: &[u32]) -> anyhow::Result<Resu
         }
         end += length as u64;
     }
-    Ok(Resumed { rows, bytes: end })
+    Ok(Resumed { rows, invalid, bytes: end })
 }

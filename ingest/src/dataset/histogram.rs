@@ -52,7 +52,8 @@ pub(super) fn import(unit: Option<&str>, edges: Vec<f64>, counts: Vec<f64>) -> R
     let report = Report {
         format: format!("histogram {SCHEMA}"),
         source: "edges and counts".to_owned(),
-        parsed: samples.round() as u64,
+        // Half a sample in all is still a sample.
+        parsed: (samples.round() as u64).max(1),
         ..Report::default()
     };
     Ok(Imported { dataset: Dataset::Histogram { edges, counts }, report })

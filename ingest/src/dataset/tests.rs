@@ -90,6 +90,8 @@ fn a_histogram_is_kept_as_one() {
     let expected = Dataset::Histogram { edges: vec![1.0, 10.0, 10.0, 20.0], counts: vec![5.0, 2.0, 0.0] };
     let imported = import(file.as_bytes(), None).unwrap();
     assert_eq!((imported.dataset, imported.report.parsed), (expected, 7), "samples are told, not bins");
+    let shares = r#"{"schema":"hist/1","unit":"tokens","edges":[1,10],"counts":[0.3]}"#;
+    assert_eq!(import(shares.as_bytes(), None).unwrap().report.parsed, 1);
     for (edges, counts, told) in [
         ("[1,5,3]", "[1,1]", "below the edge before"),
         ("[1,2]", "[1,1]", "one edge more than counts"),
