@@ -1,5 +1,8 @@
 //! A choice that fits, by changing one pair at a time.
 
+use std::cmp::Reverse;
+use std::ops::Range;
+
 use super::problem::{PairCost, TuningProblem};
 use crate::units::Nanos;
 
@@ -27,6 +30,19 @@ impl Change {
     /// More memory for less time; ties leave the earlier one.
     fn pays_better_than(self, other: Self) -> bool {
         u128::from(self.saved) * u128::from(other.lost) > u128::from(other.saved) * u128::from(self.lost)
+    }
+}
+
+/// What a pair may hold before its backward and while that runs.
+#[derive(Clone, Copy)]
+struct Room {
+    held: u64,
+    at_release: u64,
+}
+
+impl Room {
+    fn is_enough_for(self, cost: &PairCost) -> bool {
+        cost.memory.get() <= self.held && cost.at_release() <= self.at_release
     }
 }
 
@@ -82,15 +98,21 @@ impl<'a> Trial<'a> {
 
     /// The instant furthest over the limit and by how much; the first of equals.
     fn worst(&self) -> Option<(usize, u64)> {
-        let most = self.usage.iter().copied().max().filter(|&held| held > self.problem.room)?;
-        let instant = self.usage.iter().position(|&held| held == most)?;
-        Some((instant, most - self.problem.room))
+        let mut worst = None;
+        let mut most = self.problem.room;
+        for (instant, &held) in self.usage.iter().enumerate() {
+            if held > most {
+                (worst, most) = (Some(instant), held);
+            }
+        }
+        Some((worst?, most - self.problem.room))
     }
 
     /// The change of a pair held at an instant that pays best while `over` bytes are too many; the first of equals.
     fn best_relief(&self, instant: usize, over: u64, unbounded: &[Option<Change>]) -> Option<Change> {
         let mut best: Option<Change> = None;
-        for (pair, &span) in self.problem.spans.iter().enumerate() {
+        for pair in self.problem.about(instant) {
+            let span = self.problem.spans[pair];
             if !span.instants().contains(&instant) {
                 continue;
             }
@@ -133,19 +155,26 @@ impl<'a> Trial<'a> {
 
     /// Faster candidates wherever there is room, those that gain most first.
     fn improve(&mut self) {
+        let mut gains: Vec<(Reverse<u64>, usize, u8)> = Vec::new();
         loop {
-            let mut gains: Vec<(u64, usize, u8)> = Vec::new();
+            gains.clear();
             for (pair, costs) in self.problem.pairs.iter().enumerate() {
                 let current = costs[usize::from(self.choice[pair])].time;
-                let faster = (0..=u8::MAX).zip(costs).filter(|(_, cost)| cost.time < current);
-                gains.extend(faster.map(|(candidate, cost)| ((current - cost.time).get(), pair, candidate)));
+                if costs.iter().all(|cost| cost.time >= current) {
+                    continue;
+                }
+                // What finds no room beside the others as they are now may find it in the next round.
+                let room = self.room_for(pair);
+                let faster =
+                    (0..=u8::MAX).zip(costs).filter(|(_, cost)| cost.time < current && room.is_enough_for(cost));
+                gains.extend(faster.map(|(candidate, cost)| (Reverse((current - cost.time).get()), pair, candidate)));
             }
-            gains.sort_unstable_by_key(|&(gain, pair, candidate)| (std::cmp::Reverse(gain), pair, candidate));
+            gains.sort_unstable();
             let mut changed = false;
-            for (_, pair, candidate) in gains {
+            for &(_, pair, candidate) in &gains {
                 let costs = &self.problem.pairs[pair];
-                let faster = costs[usize::from(candidate)].time < costs[usize::from(self.choice[pair])].time;
-                if faster && self.has_room_for(pair, candidate) {
+                let next = &costs[usize::from(candidate)];
+                if next.time < costs[usize::from(self.choice[pair])].time && self.room_for(pair).is_enough_for(next) {
                     self.make(pair, candidate);
                     changed = true;
                 }
@@ -156,11 +185,19 @@ impl<'a> Trial<'a> {
         }
     }
 
-    fn has_room_for(&self, pair: usize, candidate: u8) -> bool {
+    /// What there is for a pair beside the others.
+    fn room_for(&self, pair: usize) -> Room {
         let span = self.problem.spans[pair];
-        let costs = &self.problem.pairs[pair];
-        let (current, next) = (&costs[usize::from(self.choice[pair])], &costs[usize::from(candidate)]);
-        span.instants().all(|at| self.usage[at] - current.at(at, span) + next.at(at, span) <= self.problem.room)
+        let current = &self.problem.pairs[pair][usize::from(self.choice[pair])];
+        let beside = |instants: Range<usize>, own: u64| {
+            let most = self.usage[instants].iter().copied().max();
+            self.problem.room - most.map_or(0, |most| most - own)
+        };
+        let before_release = span.last + usize::from(!span.releases);
+        Room {
+            held: beside(span.first..before_release, current.memory.get()),
+            at_release: beside(before_release..span.last + 1, current.at_release()),
+        }
     }
 
     fn make(&mut self, pair: usize, candidate: u8) {

@@ -1,5 +1,7 @@
 //! The question: one rank's stage pairs, the order of its actions, and its memory.
 
+use std::ops::Range;
+
 use crate::units::{Bytes, Nanos};
 
 /// What a stage pair, a forward and its backward, costs with one of its candidates.
@@ -37,6 +39,10 @@ pub enum Event {
 pub struct TuningProblem {
     pub(super) pairs: Vec<Vec<PairCost>>,
     pub(super) spans: Vec<Span>,
+    /// Of each pair, the last instant that it or a pair before it is held at.
+    latest_before: Vec<usize>,
+    /// Of each pair, the first instant that it or a pair behind it is held at.
+    earliest_from: Vec<usize>,
     pub(super) instants: Vec<Moment>,
     /// What may be held beside the base; nothing where the base alone is over the limit.
     pub(super) room: u64,
@@ -152,7 +158,15 @@ impl TuningProblem {
         }
         bounded(&pairs, base)?;
         let (spans, instants) = instants(&pairs, order)?;
-        Ok(Self { pairs, spans, instants, room: limit.saturating_sub(base).get(), base, limit })
+        let running = |next: fn(usize, usize) -> usize, own: &mut dyn Iterator<Item = usize>| -> Vec<usize> {
+            let mut sum = None;
+            own.map(|own| *sum.insert(sum.map_or(own, |sum| next(sum, own)))).collect()
+        };
+        let latest_before = running(usize::max, &mut spans.iter().map(|span| span.last));
+        let mut earliest_from = running(usize::min, &mut spans.iter().rev().map(|span| span.first));
+        earliest_from.reverse();
+        let room = limit.saturating_sub(base).get();
+        Ok(Self { pairs, spans, latest_before, earliest_from, instants, room, base, limit })
     }
 
     /// How many stage pairs there are.
@@ -175,13 +189,7 @@ impl TuningProblem {
 
     /// What a choice holds at every instant beside the base, in bytes.
     pub(super) fn usage(&self, choice: &[u8]) -> Vec<u64> {
-        let mut usage = vec![0; self.instants.len()];
-        for (cost, &span) in self.chosen(choice).zip(&self.spans) {
-            for instant in span.instants() {
-                usage[instant] += cost.at(instant, span);
-            }
-        }
-        usage
+        self.sums(self.chosen(choice).map(|cost| (cost.memory.get(), cost.at_release())))
     }
 
     /// Whether a choice stays within the limit.
@@ -191,13 +199,37 @@ impl TuningProblem {
 
     /// What the leanest candidates hold at every instant beside the base, each for itself: no choice holds less.
     pub(super) fn leanest(&self) -> Vec<u64> {
-        let mut usage = vec![0; self.instants.len()];
-        for (costs, &span) in self.pairs.iter().zip(&self.spans) {
-            for instant in span.instants() {
-                usage[instant] += costs.iter().map(|cost| cost.at(instant, span)).min().unwrap_or(0);
+        let least = |costs: &Vec<PairCost>, of: fn(&PairCost) -> u64| costs.iter().map(of).min().unwrap_or(0);
+        self.sums(
+            self.pairs.iter().map(|costs| (least(costs, |cost| cost.memory.get()), least(costs, PairCost::at_release))),
+        )
+    }
+
+    /// What all pairs together hold at every instant, from what each holds before its backward and while it runs.
+    fn sums(&self, held: impl Iterator<Item = (u64, u64)>) -> Vec<u64> {
+        // What an instant holds more, and less, than the one before.
+        let mut changes = vec![(0, 0); self.instants.len() + 1];
+        for ((before, at_release), span) in held.zip(&self.spans) {
+            changes[span.first].0 += before;
+            changes[span.last + 1].1 += if span.releases { at_release } else { before };
+            if span.releases {
+                changes[span.last].0 += at_release;
+                changes[span.last].1 += before;
             }
         }
-        usage
+        let mut sum = 0;
+        let each = changes[..self.instants.len()].iter().map(|(more, less)| {
+            sum = sum + more - less;
+            sum
+        });
+        each.collect()
+    }
+
+    /// A range of pairs with all that are held at an instant; narrow where pairs are numbered by their forwards.
+    pub(super) fn about(&self, instant: usize) -> Range<usize> {
+        let first = self.latest_before.partition_point(|&last| last < instant);
+        let end = self.earliest_from.partition_point(|&first| first <= instant);
+        first..end.max(first)
     }
 
     /// Base and whatever is held beside it.
@@ -263,8 +295,10 @@ fn instants(pairs: &[Vec<PairCost>], order: &[Event]) -> Result<(Vec<Span>, Vec<
 
 #[cfg(test)]
 mod tests {
+    use proptest::prelude::*;
+
     use super::*;
-    use crate::tuning::examples::{cost, order};
+    use crate::tuning::examples::{choices, cost, order, problems};
 
     fn events(problem: &TuningProblem) -> Vec<usize> {
         problem.instants.iter().map(|instant| instant.event).collect()
@@ -283,6 +317,24 @@ mod tests {
         ] {
             let problem = TuningProblem::new(pairs, &order(actions), Bytes::ZERO, Bytes::ZERO).unwrap();
             assert_eq!(events(&problem), expected, "{actions}");
+        }
+    }
+
+    proptest! {
+        #[test]
+        fn sums_and_ranges_are_those_of_looking_at_every_pair(problem in problems()) {
+            let problem = &problem;
+            let held = |at: usize| (0..problem.pairs()).filter(move |&pair| problem.spans[pair].instants().contains(&at));
+            for choice in choices(problem).into_iter().step_by(7) {
+                let chosen = |pair: usize| &problem.pairs[pair][usize::from(choice[pair])];
+                let usage = (0..problem.instants.len())
+                    .map(|at| held(at).map(|pair| chosen(pair).at(at, problem.spans[pair])).sum::<u64>());
+                prop_assert_eq!(problem.usage(&choice), usage.collect::<Vec<_>>());
+            }
+            for at in 0..problem.instants.len() {
+                let about = problem.about(at);
+                prop_assert!(held(at).all(|pair| about.contains(&pair)), "{} {:?}", at, about);
+            }
         }
     }
 

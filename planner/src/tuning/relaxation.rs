@@ -9,6 +9,8 @@
 //! consecutive instants, so prefix sums of the prices make one evaluation linear in the number of candidates.
 //! Prices follow the subgradient, memory held minus room, with Polyak's step towards the best known time.
 
+use std::ops::Range;
+
 use super::greedy::Trial;
 use super::problem::TuningProblem;
 use crate::units::Nanos;
@@ -95,10 +97,12 @@ impl Relaxation {
     /// What the cheapest candidate of each pair costs at these prices.
     pub(super) fn minima(&self, problem: &TuningProblem) -> Vec<f64> {
         let prefix = prefix(&self.prices);
+        let columns = Columns::of(problem);
         let least = |pair: &Column| {
-            pair.costs.iter().map(|cost| pair.priced(cost, &self.prices, &prefix)).fold(f64::INFINITY, f64::min)
+            let priced = columns.costs[pair.costs.clone()].iter().map(|cost| pair.priced(cost, &self.prices, &prefix));
+            { priced }.fold(f64::INFINITY, f64::min)
         };
-        Columns::of(problem).pairs.iter().map(least).collect()
+        columns.pairs.iter().map(least).collect()
     }
 }
 
@@ -109,6 +113,8 @@ pub(super) fn cutoff(time: Nanos, gap: f64) -> u64 {
 
 /// The problem in the numbers of the relaxation.
 struct Columns {
+    /// Time, memory and transient memory of each candidate, pair after pair.
+    costs: Vec<[f64; 3]>,
     pairs: Vec<Column>,
     room: f64,
     /// Sum of the slowest candidates: no choice takes longer.
@@ -116,8 +122,8 @@ struct Columns {
 }
 
 struct Column {
-    /// Time, memory and transient memory of each candidate.
-    costs: Vec<[f64; 3]>,
+    /// Where its candidates stand.
+    costs: Range<usize>,
     first: usize,
     last: usize,
     releases: bool,
@@ -144,18 +150,23 @@ fn prefix(prices: &[f64]) -> Vec<f64> {
 
 impl Columns {
     fn of(problem: &TuningProblem) -> Self {
-        let column = |(costs, span): (&Vec<super::PairCost>, &super::problem::Span)| Column {
-            costs: costs
-                .iter()
-                .map(|cost| [cost.time.get() as f64, cost.memory.get() as f64, cost.transient.get() as f64])
-                .collect(),
-            first: span.first,
-            last: span.last,
-            releases: span.releases,
-        };
-        let pairs: Vec<Column> = problem.pairs.iter().zip(&problem.spans).map(column).collect();
-        let slowest = pairs.iter().map(|pair| pair.costs.iter().map(|cost| cost[0]).fold(0.0, f64::max)).sum();
-        Self { pairs, room: problem.room as f64, slowest }
+        let mut costs = Vec::with_capacity(problem.pairs.iter().map(Vec::len).sum());
+        let mut pairs = Vec::with_capacity(problem.pairs());
+        let mut slowest = 0.0;
+        for (own, span) in problem.pairs.iter().zip(&problem.spans) {
+            let first = costs.len();
+            costs.extend(
+                own.iter().map(|cost| [cost.time.get() as f64, cost.memory.get() as f64, cost.transient.get() as f64]),
+            );
+            slowest += costs[first..].iter().map(|cost| cost[0]).fold(0.0, f64::max);
+            pairs.push(Column {
+                costs: first..costs.len(),
+                first: span.first,
+                last: span.last,
+                releases: span.releases,
+            });
+        }
+        Self { costs, pairs, room: problem.room as f64, slowest }
     }
 
     /// L and the sum of the magnitudes of its terms; each pair's best candidate goes into `choice`.
@@ -164,7 +175,7 @@ impl Columns {
         let mut sum = 0.0;
         for (pair, chosen) in self.pairs.iter().zip(choice) {
             let mut least = f64::INFINITY;
-            for (candidate, cost) in (0..=u8::MAX).zip(&pair.costs) {
+            for (candidate, cost) in (0..=u8::MAX).zip(&self.costs[pair.costs.clone()]) {
                 let priced = pair.priced(cost, prices, &prefix);
                 if priced < least {
                     least = priced;
@@ -181,7 +192,7 @@ impl Columns {
     fn step(&self, prices: &mut [f64], choice: &[u8], distance: f64) -> bool {
         let mut slope = vec![0.0; prices.len() + 1];
         for (pair, &chosen) in self.pairs.iter().zip(choice) {
-            let [_, memory, transient] = pair.costs[usize::from(chosen)];
+            let [_, memory, transient] = self.costs[pair.costs.start + usize::from(chosen)];
             slope[pair.first] += memory;
             slope[pair.last + 1] -= memory;
             if pair.releases {

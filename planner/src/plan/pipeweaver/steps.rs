@@ -5,11 +5,14 @@ use super::tuning::Options;
 use super::{Effort, Tally};
 use crate::compare::lower_bound;
 use crate::cost::partition::LayerRange;
-use crate::cost::{LayerStrategy, PipelineCosts, Pricing, StrategyMix, UniformTimes};
-use crate::plan::ReplicaPlan;
+use crate::cost::{
+    LayerStrategy, LayerTable, MicrobatchLoad, Partition, PipelineCosts, Place, Pricing, StrategyMix, UniformTimes,
+};
+use crate::flow::Flows;
 use crate::plan::misfit::Misfit;
 use crate::plan::replica::{self, Cut, groups};
 use crate::plan::sizing::Sized;
+use crate::plan::{Part, ReplicaPlan};
 use crate::ranking::{self, Budget, Ending, Goal, Ranked, Strategy};
 use crate::scenario::{PlannerKind, Scenario};
 use crate::schedule::Schedule;
@@ -118,11 +121,12 @@ pub(super) fn order(
     if parts.is_empty() {
         return Err(Misfit::rule(NOTHING_TO_DO));
     }
+    let cut = Cut::of(&scenario.model, scenario.workload.packing, &contents, &parts);
+    let asked = Asked::of(scenario, pricing, (sized, number), (&cut, &parts), (step, effort));
     let schedule = Schedule { stages: 0, microbatches: 0, orders: Vec::new() };
     let plan = ReplicaPlan { microbatches, parts, groups: Vec::new(), strategy: None, schedule, mixes: Vec::new() };
-    let asked = Asked { scenario, pricing, sized, number, batch, effort };
     match step {
-        Step::Tuning => asked.tuned(plan, &contents),
+        Step::Tuning => asked.tuned(plan, &cut.loads),
         _ => asked.ordered(plan, step),
     }
 }
@@ -130,17 +134,36 @@ pub(super) fn order(
 /// What is asked for one replica of one batch.
 struct Asked<'a> {
     scenario: &'a Scenario,
-    pricing: &'a Pricing<'a>,
-    sized: &'a Sized,
-    number: usize,
-    batch: &'a PackedBatch,
+    /// What its parts cost.
+    table: LayerTable<'a>,
+    placed: (&'a Partition, Place),
+    /// Their ways through the stages of their modules.
+    flows: Flows,
     effort: Effort<'a>,
 }
 
-impl Asked<'_> {
+impl<'a> Asked<'a> {
+    fn of(
+        scenario: &'a Scenario,
+        pricing: &'a Pricing<'_>,
+        (sized, number): (&'a Sized, usize),
+        (cut, parts): (&'a Cut, &[Part]),
+        (step, effort): (Step, Effort<'a>),
+    ) -> Self {
+        let Sized { layout, partition, .. } = sized;
+        let table = match step {
+            Step::Tuning => pricing.tunable_table(layout.tensor, &cut.loads),
+            _ => pricing.table(layout.tensor, &cut.loads),
+        };
+        let flows = cut.flows(partition, parts, layout.pipeline as usize, scenario.model.modules.len());
+        Self { scenario, table, placed: (partition, replica::place(*layout, number)), flows, effort }
+    }
+
+    /// What the parts cost as a plan says.
     fn costs(&self, plan: &ReplicaPlan) -> PipelineCosts {
-        let placed = (&self.sized.partition, self.sized.layout);
-        replica::costs(self.scenario, self.pricing, placed, self.number, self.batch, plan)
+        let all: Vec<usize> = (0..plan.parts.len()).collect();
+        let (partition, place) = self.placed;
+        self.table.pipeline_over(partition, place, self.flows.clone(), &all, &plan.mixes)
     }
 
     fn interleaving<'b>(&self, costs: &'b PipelineCosts, groups: &'b [u32]) -> Result<Interleaving<'b>, Misfit> {
@@ -227,19 +250,11 @@ impl Asked<'_> {
     /// Orders the leanest layers, as if they held more than they do: the tighter an order, the slower it is, and the
     /// more room it leaves in which layers need not be recomputed. The pressure whose tuned order ends first is kept, the
     /// ranking is searched under it with the times of the tuned layers, and the order found is tuned again.
-    fn tuned(&self, mut plan: ReplicaPlan, contents: &[MicrobatchContents]) -> Result<Ordered, Misfit> {
-        let (model, packing) = (&self.scenario.model, self.scenario.workload.packing);
+    fn tuned(&self, mut plan: ReplicaPlan, loads: &[MicrobatchLoad]) -> Result<Ordered, Misfit> {
         let limit = self.scenario.memory_limit();
-        let cut = Cut::of(model, packing, contents, &plan.parts);
         let groups = groups(&plan.parts);
         let untuned = self.costs(&plan);
-        let layout = self.sized.layout;
-        let options = Options::of(
-            self.pricing,
-            (layout.tensor, replica::place(layout, self.number)),
-            &self.sized.partition,
-            (&cut.loads, &untuned),
-        );
+        let options = Options::of(&self.table, self.placed, (loads, &untuned));
         plan.mixes = options.leanest();
         let lean = self.costs(&plan);
         let mut best: Option<Ordered> = None;

@@ -4,7 +4,7 @@
 //! each of its stage pairs gets. Times change then, orders do not.
 
 use crate::cost::pipeline::Cell;
-use crate::cost::{LayerCost, MicrobatchLoad, Partition, PipelineCosts, Place, Pricing, StrategyMix};
+use crate::cost::{LayerCost, LayerTable, MicrobatchLoad, Partition, PipelineCosts, Place, StrategyMix};
 use crate::plan::misfit::Misfit;
 use crate::schedule::{ActionKind, Schedule};
 use crate::tuning::{
@@ -26,12 +26,10 @@ type Mixes = Vec<(StrategyMix, PairCost)>;
 impl Options {
     /// Of every cell: from the fastest to the leanest mix, with what the cell costs under it.
     pub(super) fn of(
-        pricing: &Pricing<'_>,
-        (tensor, place): (u32, Place),
-        partition: &Partition,
+        table: &LayerTable<'_>,
+        (partition, place): (&Partition, Place),
         (loads, costs): (&[MicrobatchLoad], &PipelineCosts),
     ) -> Self {
-        let table = pricing.tunable_table(tensor, loads);
         // Equal loads on one stage have equal candidates.
         let mut known: Vec<Vec<(usize, Mixes)>> = vec![Vec::new(); partition.stages.len()];
         let pairs = costs.cells().map(|Cell { stage, microbatch, .. }| {

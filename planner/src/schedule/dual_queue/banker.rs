@@ -17,8 +17,9 @@ pub(super) struct Banker {
     lent: Vec<u64>,
     /// By family and rank: forwards that have not run.
     needed: Vec<u64>,
-    /// Families that have begun and not ended, with the cells whose backward has not run.
+    /// Families that have begun and not ended, in an order in which they can finish one after the other.
     in_flight: Vec<u32>,
+    /// Cells of each family whose backward has not run.
     left: Vec<u32>,
 }
 
@@ -58,52 +59,66 @@ impl Banker {
 
     /// Whether everybody can still finish after a forward of `microbatch` has taken `bytes` on `rank`.
     pub(super) fn may_lend(&self, caps: &[Bytes], microbatch: usize, rank: usize, bytes: u64) -> bool {
-        let borrower = self.family[microbatch];
-        if self.has_plenty(caps[rank].get(), borrower, rank, bytes) {
-            return true;
-        }
-        let unlent = |on: usize| caps[on].get().saturating_sub(self.lent[on]);
-        let Some(left) = unlent(rank).checked_sub(bytes) else { return false };
-        let free = |on: usize| if on == rank { left } else { unlent(on) };
-        let at = |family: u32, rank: usize| family as usize * self.ranks + rank;
-        let more = |family: u32, on: usize| if family == borrower && on == rank { bytes } else { 0 };
-        let needs = |family: u32, on: usize| self.needed[at(family, on)] - more(family, on);
+        let loan = Loan { borrower: self.family[microbatch], rank, bytes };
+        let Some(left) = self.unlent(caps, rank).checked_sub(bytes) else { return false };
+        self.keeps_order(loan, left) || self.finishing_order(caps, loan).is_some()
+    }
+
+    fn unlent(&self, caps: &[Bytes], rank: usize) -> u64 {
+        caps[rank].get().saturating_sub(self.lent[rank])
+    }
+
+    /// Whether all in flight can finish in the order they have, which leaves `left` on the loan's rank; on other ranks
+    /// nothing changes. Who begins with it comes last, when everything has come back: a family fits by itself.
+    fn keeps_order(&self, loan: Loan, left: u64) -> bool {
+        let mut free = left;
+        self.in_flight.iter().all(|&family| {
+            let at = family as usize * self.ranks + loan.rank;
+            let borrowed = loan.of(family, loan.rank);
+            let can_finish = self.needed[at] - borrowed <= free;
+            free += self.held[at] + borrowed;
+            can_finish
+        })
+    }
+
+    /// An order in which everybody can finish after a loan, if there is one.
+    fn finishing_order(&self, caps: &[Bytes], loan: Loan) -> Option<Vec<u32>> {
+        let at = |family: u32, on: usize| family as usize * self.ranks + on;
+        let left = |on: usize| self.unlent(caps, on) - if on == loan.rank { loan.bytes } else { 0 };
+        let needs = |family: u32, on: usize| self.needed[at(family, on)] - loan.of(family, on);
         // Mostly nobody could finish first, which needs no list to find out.
-        let is_first = |family: u32| (0..self.ranks).all(|on| needs(family, on) <= free(on));
-        if !is_first(borrower) && !self.in_flight.iter().any(|&family| is_first(family)) {
-            return false;
+        let is_first = |family: u32| (0..self.ranks).all(|on| needs(family, on) <= left(on));
+        if !is_first(loan.borrower) && !self.in_flight.iter().any(|&family| is_first(family)) {
+            return None;
         }
-        let mut free: Vec<u64> = (0..self.ranks).map(free).collect();
-        let mut open: Vec<u32> = self.in_flight.clone();
-        if !open.contains(&borrower) {
-            open.push(borrower);
+        let mut free: Vec<u64> = (0..self.ranks).map(left).collect();
+        let mut open = self.in_flight.clone();
+        if !open.contains(&loan.borrower) {
+            open.push(loan.borrower);
         }
+        let mut order = Vec::with_capacity(open.len());
         while !open.is_empty() {
             let can_finish = |&family: &u32| (0..self.ranks).all(|on| needs(family, on) <= free[on]);
-            let Some(place) = open.iter().position(can_finish) else { return false };
-            let family = open.swap_remove(place);
+            let place = open.iter().position(can_finish)?;
+            let family = open.remove(place);
             for (on, free) in free.iter_mut().enumerate() {
-                *free += self.held[at(family, on)] + more(family, on);
+                *free += self.held[at(family, on)] + loan.of(family, on);
             }
+            order.push(family);
         }
-        true
+        Some(order)
     }
 
-    /// Whether this rank could let everybody finish in any order afterwards. What was safe before is then safe still: the
-    /// order in which everybody could finish is good for the other ranks, which nothing changes, and any is for this.
-    fn has_plenty(&self, cap: u64, borrower: u32, rank: usize, bytes: u64) -> bool {
-        let at = |family: u32| family as usize * self.ranks + rank;
-        let Some(free) = cap.checked_sub(self.lent[rank] + bytes) else { return false };
-        self.needed[at(borrower)] - bytes <= free
-            && self.in_flight.iter().all(|&family| self.needed[at(family)] <= free)
-    }
-
-    pub(super) fn forward(&mut self, microbatch: usize, rank: usize, bytes: u64) {
-        let family = self.family[microbatch];
-        if !self.in_flight.contains(&family) {
-            self.in_flight.push(family);
+    /// Lends what [`Self::may_lend`] allows.
+    pub(super) fn forward(&mut self, caps: &[Bytes], microbatch: usize, rank: usize, bytes: u64) {
+        let loan = Loan { borrower: self.family[microbatch], rank, bytes };
+        if !self.keeps_order(loan, self.unlent(caps, rank) - bytes) {
+            self.in_flight =
+                self.finishing_order(caps, loan).expect("nothing is lent after which somebody cannot finish");
+        } else if !self.in_flight.contains(&loan.borrower) {
+            self.in_flight.push(loan.borrower);
         }
-        let place = family as usize * self.ranks + rank;
+        let place = loan.borrower as usize * self.ranks + rank;
         self.needed[place] -= bytes;
         self.held[place] += bytes;
         self.lent[rank] += bytes;
@@ -115,8 +130,25 @@ impl Banker {
         self.lent[rank] -= bytes;
         self.left[family as usize] -= 1;
         if self.left[family as usize] == 0 {
+            // What has come back leaves the others room to finish in the order they have.
             self.in_flight.retain(|&other| other != family);
         }
+    }
+}
+
+/// A forward that would run.
+#[derive(Clone, Copy)]
+struct Loan {
+    /// Its family.
+    borrower: u32,
+    rank: usize,
+    bytes: u64,
+}
+
+impl Loan {
+    /// What a family borrows by it on a rank.
+    const fn of(self, family: u32, rank: usize) -> u64 {
+        if family == self.borrower && rank == self.rank { self.bytes } else { 0 }
     }
 }
 
@@ -151,4 +183,53 @@ fn root(parent: &mut [usize], mut at: usize) -> usize {
         at = parent[at];
     }
     at
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::super::tests::multimodal;
+    use super::*;
+    use crate::random::Random;
+
+    proptest! {
+        /// Forwards at random, and backwards of families that have none left: who may go on in the order that is remembered
+        /// could in one sought anew, and after every loan all can finish.
+        #[test]
+        fn the_remembered_order_allows_nothing_that_none_would(
+            ranks in 1_usize..4, microbatches in 1_usize..7, segments in 1_usize..3, room in 0_u64..60, seed in any::<u32>(),
+        ) {
+            let (costs, _) = multimodal(ranks, microbatches, segments, seed);
+            let mut banker = Banker::new(&costs);
+            let (least, ..) = banker.largest_need(&vec![Bytes::ZERO; ranks]).unwrap();
+            let caps = vec![least + Bytes::new(room); ranks];
+            let mut random = Random::new(seed, 1);
+            let mut forwards: Vec<Cell> = costs.cells().collect();
+            let mut held: Vec<Cell> = Vec::new();
+            for _ in 0..8 * forwards.len() {
+                let family = |cell: &Cell| banker.family[cell.microbatch];
+                let may_end = held.iter().rposition(|cell| forwards.iter().all(|other| family(other) != family(cell)));
+                if let Some(place) = may_end.filter(|_| random.below(3) == 0) {
+                    let cell = held.remove(place);
+                    banker.backward(cell.microbatch, costs.rank_of(cell.stage), costs.activation[cell.index].get());
+                } else if !forwards.is_empty() {
+                    let place = random.below(forwards.len() as u64) as usize;
+                    let cell = forwards[place];
+                    let (rank, bytes) = (costs.rank_of(cell.stage), costs.activation[cell.index].get());
+                    if !banker.may_lend(&caps, cell.microbatch, rank, bytes) {
+                        continue;
+                    }
+                    let loan = Loan { borrower: banker.family[cell.microbatch], rank, bytes };
+                    prop_assert!(banker.finishing_order(&caps, loan).is_some());
+                    banker.forward(&caps, cell.microbatch, rank, bytes);
+                    held.push(forwards.swap_remove(place));
+                }
+                for rank in 0..ranks {
+                    let nothing = Loan { borrower: u32::MAX, rank, bytes: 0 };
+                    prop_assert!(banker.keeps_order(nothing, banker.unlent(&caps, rank)));
+                }
+            }
+        }
+    }
 }

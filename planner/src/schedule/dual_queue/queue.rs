@@ -11,9 +11,8 @@ pub(super) type Entry = (u64, u32);
 #[derive(Debug, Clone, Default)]
 pub(super) struct Queue {
     coming: BinaryHeap<Reverse<(Nanos, Entry)>>,
-    there: BinaryHeap<Reverse<Entry>>,
-    /// What is passed over while choosing.
-    passed: Vec<Reverse<Entry>>,
+    /// The most preferred last.
+    there: Vec<Entry>,
 }
 
 impl Queue {
@@ -33,15 +32,14 @@ impl Queue {
                 break;
             }
             self.coming.pop();
-            self.there.push(Reverse(entry));
+            let place = self.there.partition_point(|&other| other > entry);
+            self.there.insert(place, entry);
         }
     }
 
     /// Whether something has arrived that may run.
     pub(super) fn has(&self, mut may_run: impl FnMut(u32) -> bool) -> bool {
-        // Mostly the most preferred may.
-        let first = self.there.peek().is_some_and(|&Reverse((_, cell))| may_run(cell));
-        first || self.there.iter().any(|&Reverse((_, cell))| may_run(cell))
+        self.there.iter().rev().any(|&(_, cell)| may_run(cell))
     }
 
     /// When the first arrives that has not yet and may run.
@@ -56,15 +54,7 @@ impl Queue {
 
     /// Takes out the most preferred that has arrived and may run.
     pub(super) fn take(&mut self, mut may_run: impl FnMut(u32) -> bool) -> Option<u32> {
-        let mut taken = None;
-        while let Some(Reverse((preference, cell))) = self.there.pop() {
-            if may_run(cell) {
-                taken = Some(cell);
-                break;
-            }
-            self.passed.push(Reverse((preference, cell)));
-        }
-        self.there.extend(self.passed.drain(..));
-        taken
+        let place = self.there.iter().rposition(|&(_, cell)| may_run(cell))?;
+        Some(self.there.remove(place).1)
     }
 }

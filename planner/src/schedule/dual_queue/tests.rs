@@ -16,7 +16,7 @@ fn times(communication: u64) -> UniformTimes {
 }
 
 /// Encoders with their sub-microbatches before a backbone of `segments` segments, times and memory at random.
-fn multimodal(ranks: usize, microbatches: usize, segments: usize, seed: u32) -> (PipelineCosts, Vec<u32>) {
+pub(super) fn multimodal(ranks: usize, microbatches: usize, segments: usize, seed: u32) -> (PipelineCosts, Vec<u32>) {
     let mut random = Random::new(seed, 0);
     let (mut paths, mut groups) = (Vec::new(), Vec::new());
     for microbatch in 0..microbatches as u32 {

@@ -43,7 +43,18 @@ struct Rank {
     backwards: Queue,
     /// What it would do next.
     next: Known,
+    /// Forwards that had run on all ranks when that was looked at.
+    looked_after: u32,
     order: Vec<Action>,
+}
+
+impl Rank {
+    /// Whether it would do something else if more forwards might run: not where a backward has its turn, nor where a forward
+    /// starts as soon as the rank is free.
+    fn would_borrow(&self) -> bool {
+        let Known::Fresh(Some(next)) = self.next else { return true };
+        next.start > self.free || !(next.forward || self.was_forward)
+    }
 }
 
 #[derive(Debug)]
@@ -77,6 +88,7 @@ impl<'a> Walk<'a> {
             forwards: Queue::default(),
             backwards: Queue::default(),
             next: Known::Stale,
+            looked_after: 0,
             order: Vec::new(),
         };
         Self {
@@ -93,6 +105,8 @@ impl<'a> Walk<'a> {
     pub(super) fn run(&mut self, priorities: &Priorities, mut banker: Option<Banker>) -> bool {
         self.reset(priorities);
         let mut left = 2 * self.places.len();
+        // Forwards run so far.
+        let mut lent = 0;
         while left > 0 {
             let mut best: Option<(usize, Next)> = None;
             for rank in 0..self.ranks.len() {
@@ -101,6 +115,7 @@ impl<'a> Walk<'a> {
                 } else {
                     let next = self.look(rank, banker.as_ref());
                     self.ranks[rank].next = Known::Fresh(next);
+                    self.ranks[rank].looked_after = lent;
                     next
                 };
                 if let Some(next) = next
@@ -110,10 +125,11 @@ impl<'a> Walk<'a> {
                 }
             }
             let Some((rank, next)) = best else { return false };
-            if banker.is_some() {
+            if banker.is_some() && next.forward && self.ranks[rank].looked_after != lent {
                 // What other ranks have borrowed since may forbid what this one was allowed.
                 let again = self.look(rank, banker.as_ref());
                 self.ranks[rank].next = Known::Fresh(again);
+                self.ranks[rank].looked_after = lent;
                 if again != Some(next) {
                     continue;
                 }
@@ -124,9 +140,10 @@ impl<'a> Walk<'a> {
                 self.backward(rank, next.start, priorities, banker.as_mut());
             }
             left -= 1;
+            lent += u32::from(next.forward);
             if banker.is_some() && !next.forward {
                 // What one rank gives back others may borrow.
-                for rank in &mut self.ranks {
+                for rank in self.ranks.iter_mut().filter(|rank| rank.would_borrow()) {
                     rank.next = Known::Stale;
                 }
             }
@@ -209,7 +226,7 @@ impl<'a> Walk<'a> {
         self.ranks[rank].held += costs.activation[cell];
         self.ranks[rank].was_forward = true;
         if let Some(banker) = banker {
-            banker.forward(microbatch, rank, costs.activation[cell].get());
+            banker.forward(&self.interleaving.caps, microbatch, rank, costs.activation[cell].get());
         }
         self.forward_end[cell] = end;
         let arrival = self.send(rank, end, costs.send_forward[cell]);

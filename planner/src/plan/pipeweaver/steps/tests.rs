@@ -58,7 +58,9 @@ fn an_order_that_cannot_be_tuned_again_is_kept() {
     let effort = Effort { rollouts: 0, stream: 0, workers: &Alone, watch: &Unwatched };
     let ordered = order(scenario, &pricing, &sized, (0, &batch), vec![vec![0]], Step::Tuning, effort).unwrap();
     let (plan, end) = (ordered.plan.clone(), ordered.end);
-    let asked = Asked { scenario, pricing: &pricing, sized: &sized, number: 0, batch: &batch, effort };
+    let contents = [batch.contents(&[0])];
+    let cut = Cut::of(&scenario.model, scenario.workload.packing, &contents, &plan.parts);
+    let asked = Asked::of(scenario, &pricing, (&sized, 0), (&cut, &plan.parts), (Step::Tuning, effort));
     let swapped = Ordered { swapped: Some((end + end, end)), ..ordered };
     let kept = asked.retuned(swapped, |_| Err(Misfit::deadlock())).unwrap();
     assert_eq!((kept.plan, kept.end), (plan, end));
