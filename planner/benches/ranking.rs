@@ -9,7 +9,7 @@ use planner::cost::{PipelineCosts, UniformTimes};
 use planner::flow::{Flows, Path};
 use planner::host::{Alone, Unwatched};
 use planner::random::Random;
-use planner::ranking::{Budget, Goal, Strategy, search};
+use planner::ranking::{Budget, Goal, Starts, Strategy, search};
 use planner::schedule::dual_queue::{Interleaver, Interleaving, Priorities};
 use planner::units::{Bytes, Nanos};
 use threads::Threads;
@@ -61,7 +61,7 @@ fn pipeline(microbatches: u32) -> (PipelineCosts, Vec<u32>) {
 fn rankings<const MICROBATCHES: u32>(bencher: divan::Bencher<'_, '_>, strategy: Strategy) {
     let (costs, groups) = pipeline(MICROBATCHES);
     let interleaving = Interleaving::new(&costs, &groups, Bytes::new(u64::MAX)).expect("memory without end");
-    let budget = Budget { rollouts: ROLLOUTS, seed: 1, stream: 0 };
+    let budget = Budget { starts: Starts::All, rollouts: ROLLOUTS, seed: 1, stream: 0 };
     bencher
         .counter(ItemsCount::new(ROLLOUTS))
         .bench(|| search(&interleaving, strategy, Goal::Fastest, budget, &Alone, &Unwatched).end);
@@ -82,7 +82,7 @@ fn one_interleaving<const MICROBATCHES: u32>(bencher: divan::Bencher<'_, '_>) {
 fn tree_search_on_threads(bencher: divan::Bencher<'_, '_>, threads: usize) {
     let (costs, groups) = pipeline(16);
     let interleaving = Interleaving::new(&costs, &groups, Bytes::new(u64::MAX)).expect("memory without end");
-    let budget = Budget { rollouts: 4 * ROLLOUTS, seed: 1, stream: 0 };
+    let budget = Budget { starts: Starts::All, rollouts: 4 * ROLLOUTS, seed: 1, stream: 0 };
     bencher.counter(ItemsCount::new(4 * ROLLOUTS)).bench(|| {
         search(&interleaving, Strategy::MonteCarlo, Goal::Fastest, budget, &Threads(threads), &Unwatched).end
     });

@@ -65,9 +65,20 @@ pub enum Goal {
     Slowest,
 }
 
+/// The orders that a search starts from.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Starts {
+    /// All that experience suggests.
+    All,
+    /// Microbatches as they are given, with encoders just before their backbone or some microbatches ahead.
+    AsGiven,
+}
+
 /// How long to search. A search given the same seed and rollouts finds the same, unless the watch ends it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Budget {
+    /// Orders that are interleaved in any case.
+    pub starts: Starts,
     /// Rankings to interleave, beside the starting orders.
     pub rollouts: u32,
     /// Seed of everything random.
@@ -131,7 +142,7 @@ pub fn search(
     let space = Space::of(interleaving);
     let mut record = Record::new(interleaving, goal, watch);
     let mut interleaver = Interleaver::new(interleaving);
-    for sequence in space.starts(interleaving) {
+    for sequence in space.starts(interleaving, budget.starts) {
         let end = interleaver.end(&space.priorities(&sequence));
         record.offer(&sequence, end);
         record.rollouts += 1;

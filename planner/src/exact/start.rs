@@ -3,7 +3,7 @@
 use super::branch::end_of;
 use crate::cost::PipelineCosts;
 use crate::host::{Watch, Workers};
-use crate::ranking::{self, Goal, Strategy};
+use crate::ranking::{self, Goal, Starts, Strategy};
 use crate::schedule::critical_swaps::{Effort, improve};
 use crate::schedule::dual_queue::{Interleaving, TooLarge, interleave};
 use crate::schedule::{Schedule, wait_free_cyclic};
@@ -45,7 +45,7 @@ pub(super) fn best(
 ) -> Result<(Heuristics, Schedule), TooLarge> {
     let groups: Vec<u32> = (0..costs.microbatches() as u32).collect();
     let interleaving = Interleaving::new(costs, &groups, limit)?;
-    let budget = ranking::Budget { rollouts: ROLLOUTS, seed, stream: 0 };
+    let budget = ranking::Budget { starts: Starts::All, rollouts: ROLLOUTS, seed, stream: 0 };
     let ranked = ranking::search(&interleaving, Strategy::MonteCarlo, Goal::Fastest, budget, workers, watch);
     let found = interleave(&interleaving, &ranked.priorities);
     let wait_free = costs.flows.is_cyclic().then(|| wait_free_cyclic::within_seconds(costs, limit).ok()).flatten();

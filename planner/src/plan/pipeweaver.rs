@@ -21,6 +21,7 @@ use crate::cost::{LayerTable, MicrobatchLoad, PipelineCosts, Pricing};
 use crate::host::{Alone, Unwatched, Watch, Workers};
 use crate::observer::{Cancelled, Observer, UntilCancelled};
 use crate::outcome::{Layout, SolverStatus};
+use crate::ranking::Starts;
 use crate::scenario::{PlannerKind, Scenario};
 use crate::schedule::Schedule;
 use crate::workload::{MicrobatchContents, PackedBatch};
@@ -59,7 +60,7 @@ impl Filling for PipeWeaver {
     ) -> Result<(PipelineCosts, Schedule), Misfit> {
         let microbatches = assigned.iter().map(|&microbatch| batch.sequences[microbatch].clone()).collect();
         // Layouts are compared by what the first order of each gives.
-        let quick = Effort { rollouts: 0, stream: 0, workers: &Alone, watch: &Unwatched };
+        let quick = Effort { starts: Starts::All, rollouts: 0, stream: 0, workers: &Alone, watch: &Unwatched };
         let step = self.step;
         let ordered = order(batch.scenario, batch.pricing, sized, (replica, batch.batch), microbatches, step, quick)?;
         Ok((ordered.costs, ordered.plan.schedule))
@@ -81,6 +82,7 @@ impl Filling for PipeWeaver {
 /// How much to search for one replica of one batch.
 #[derive(Clone, Copy)]
 struct Effort<'a> {
+    starts: Starts,
     rollouts: u32,
     stream: u64,
     workers: &'a dyn Workers,
@@ -189,7 +191,10 @@ fn fill_batch(
         }
         let own = assigned.iter().map(|&microbatch| microbatches[microbatch].clone()).collect();
         let stream = index as u64 * u64::from(layout.data) + number as u64;
-        let effort = Effort { rollouts: scenario.search.rollouts, stream, workers, watch };
+        let rollouts = scenario.search.rollouts;
+        // Who asks for no search wants an answer soon: other orders are seldom better by themselves.
+        let starts = if rollouts == 0 { Starts::AsGiven } else { Starts::All };
+        let effort = Effort { starts, rollouts, stream, workers, watch };
         let ordered = order(scenario, pricing, sized, (number, batch), own, step, effort)?;
         tally.add(Tally::of(&ordered));
         replicas.push(ordered.plan.clone());

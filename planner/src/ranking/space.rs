@@ -3,6 +3,7 @@
 use std::cmp::Reverse;
 use std::collections::{BTreeMap, BinaryHeap};
 
+use super::Starts;
 use crate::cost::PipelineCosts;
 use crate::cost::pipeline::Cell;
 use crate::schedule::dual_queue::{Interleaving, Priorities};
@@ -105,7 +106,7 @@ impl Space {
 
     /// Orders that experience suggests: as given, longest first, shortest first, and short ones at both ends, where
     /// the pipeline fills and drains; with encoders just before their backbone or some microbatches ahead.
-    pub(super) fn starts(&self, interleaving: &Interleaving<'_>) -> Vec<Vec<u32>> {
+    pub(super) fn starts(&self, interleaving: &Interleaving<'_>, which: Starts) -> Vec<Vec<u32>> {
         let (costs, group_of) = (interleaving.costs(), interleaving.group_of());
         let mut work = vec![Nanos::ZERO; self.groups];
         for Cell { index, microbatch, .. } in costs.cells() {
@@ -131,7 +132,11 @@ impl Space {
             feeds[group as usize] = true;
         }
         let mut starts = Vec::new();
-        for order in [given, outside, longest, shortest] {
+        let orders = match which {
+            Starts::All => vec![given, outside, longest, shortest],
+            Starts::AsGiven => vec![given],
+        };
+        for order in orders {
             let mut place = vec![0_u64; count];
             for (at, &family) in order.iter().enumerate() {
                 place[family as usize] = at as u64;

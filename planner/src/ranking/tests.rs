@@ -39,7 +39,7 @@ pub(super) fn uneven(ranks: usize, microbatches: u32, seed: u32) -> (PipelineCos
 }
 
 const fn budget(rollouts: u32, seed: u32) -> Budget {
-    Budget { rollouts, seed, stream: 0 }
+    Budget { starts: Starts::All, rollouts, seed, stream: 0 }
 }
 
 /// Runs jobs backwards, as threads might.
@@ -63,12 +63,27 @@ fn small_spaces_are_exhausted_and_the_best_is_found() {
     let interleaving = Interleaving::new(&costs, &groups, Bytes::new(6)).unwrap();
     let all = search(&interleaving, Strategy::DepthFirst, Goal::Fastest, budget(1_000_000, 0), &Alone, &Unwatched);
     assert_eq!(all.ending, Ending::Exhausted);
-    let starts = Space::of(&interleaving).starts(&interleaving).len() as u32;
+    let starts = Space::of(&interleaving).starts(&interleaving, Starts::All).len() as u32;
     assert_eq!(all.rollouts - starts, 90 * 90);
     let tree = search(&interleaving, Strategy::MonteCarlo, Goal::Fastest, budget(1_000_000, 0), &Alone, &Unwatched);
     assert_eq!((tree.ending, tree.end), (Ending::Exhausted, all.end));
     let slowest = search(&interleaving, Strategy::DepthFirst, Goal::Slowest, budget(1_000_000, 0), &Alone, &Unwatched);
     assert!(slowest.end > all.end);
+}
+
+/// Encoders just before their backbones, or one of two, or both ranks' microbatches ahead: three of the twelve starts.
+#[test]
+fn microbatches_as_given_are_the_first_of_the_starts() {
+    let (costs, groups) = uneven(2, 6, 4);
+    let interleaving = Interleaving::new(&costs, &groups, Bytes::new(9)).unwrap();
+    let space = Space::of(&interleaving);
+    let (all, given) = (space.starts(&interleaving, Starts::All), space.starts(&interleaving, Starts::AsGiven));
+    assert_eq!((all.len(), given.as_slice()), (12, &all[..3]));
+    let ends = [Starts::All, Starts::AsGiven].map(|starts| {
+        let budget = Budget { starts, ..budget(0, 0) };
+        search(&interleaving, Strategy::MonteCarlo, Goal::Fastest, budget, &Alone, &Unwatched).end
+    });
+    assert!(ends[0] <= ends[1], "{ends:?}");
 }
 
 #[test]
@@ -88,7 +103,7 @@ fn interchangeable_microbatches_are_looked_at_in_one_order() {
     let space = Space::of(&interleaving);
     assert_eq!(space.continuations(&[]), [0]);
     assert_eq!(space.continuations(&[0, 1]), [2]);
-    assert_eq!(space.starts(&interleaving).len(), 1);
+    assert_eq!(space.starts(&interleaving, Starts::All).len(), 1);
 }
 
 #[test]

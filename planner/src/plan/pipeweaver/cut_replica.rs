@@ -10,7 +10,7 @@ use crate::plan::dynamic::deal;
 use crate::plan::misfit::Misfit;
 use crate::plan::replica::{self, groups};
 use crate::plan::{Part, ReplicaPlan};
-use crate::ranking::{Budget, Ranked};
+use crate::ranking::{Budget, Ranked, Starts};
 use crate::scenario::Scenario;
 use crate::schedule::Schedule;
 use crate::schedule::dual_queue::{Interleaving, interleave};
@@ -94,7 +94,7 @@ impl CutReplica {
 
     /// What the planner's own search of this replica would have, with that many rollouts.
     pub(crate) const fn budget(&self, scenario: &Scenario, rollouts: u32) -> Budget {
-        Budget { rollouts, seed: scenario.seed, stream: self.stream }
+        Budget { starts: Starts::All, rollouts, seed: scenario.seed, stream: self.stream }
     }
 
     /// End of the best ranking after the swaps that the planner tries with that many rollouts.

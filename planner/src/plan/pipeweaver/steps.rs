@@ -172,8 +172,8 @@ impl<'a> Asked<'a> {
     }
 
     fn search(&self, interleaving: &Interleaving<'_>) -> Ranked {
-        let Effort { rollouts, stream, workers, watch } = self.effort;
-        let budget = Budget { rollouts, seed: self.scenario.seed, stream: STREAM + stream };
+        let Effort { starts, rollouts, stream, workers, watch } = self.effort;
+        let budget = Budget { starts, rollouts, seed: self.scenario.seed, stream: STREAM + stream };
         ranking::search(interleaving, Strategy::MonteCarlo, Goal::Fastest, budget, workers, watch)
     }
 

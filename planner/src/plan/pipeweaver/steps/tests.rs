@@ -5,6 +5,7 @@ use crate::host::{Alone, Unwatched};
 use crate::observer::Unobserved;
 use crate::plan::pipeweaver::{PipeWeaver, plan};
 use crate::plan::sizing::LayoutSearch;
+use crate::ranking::Starts;
 use crate::scenario::validate::NoDatasets;
 use crate::scenario::{ValidScenario, parse};
 use crate::workload::{Sampler, packing};
@@ -55,7 +56,7 @@ fn an_order_that_cannot_be_tuned_again_is_kept() {
     let search =
         LayoutSearch::run(scenario, &pricing, PlannerKind::PipeWeaver, &filling, &batch, &mut Unobserved).unwrap();
     let sized = search.winner().unwrap();
-    let effort = Effort { rollouts: 0, stream: 0, workers: &Alone, watch: &Unwatched };
+    let effort = Effort { starts: Starts::All, rollouts: 0, stream: 0, workers: &Alone, watch: &Unwatched };
     let ordered = order(scenario, &pricing, &sized, (0, &batch), vec![vec![0]], Step::Tuning, effort).unwrap();
     let (plan, end) = (ordered.plan.clone(), ordered.end);
     let contents = [batch.contents(&[0])];
