@@ -11,9 +11,15 @@ use crate::units::Nanos;
 pub(super) struct Trial<'a> {
     problem: &'a TuningProblem,
     choice: Vec<u8>,
+    /// Held at every instant.
     usage: Vec<u64>,
+    /// The most of every [`BLOCK`] instants, so that the worst is found soon.
+    peaks: Vec<u64>,
     time: Nanos,
 }
+
+/// Instants of which the most is remembered.
+const BLOCK: usize = 16;
 
 /// One pair gets another candidate.
 #[derive(Clone, Copy)]
@@ -48,7 +54,8 @@ impl Room {
 
 impl<'a> Trial<'a> {
     pub(super) fn of(problem: &'a TuningProblem, choice: Vec<u8>) -> Self {
-        Self { usage: problem.usage(&choice), time: problem.time(&choice), problem, choice }
+        let usage = problem.usage(&choice);
+        Self { peaks: usage.chunks(BLOCK).map(most).collect(), usage, time: problem.time(&choice), problem, choice }
     }
 
     /// The fastest candidate of every pair, the leanest of equally fast ones.
@@ -69,7 +76,7 @@ impl<'a> Trial<'a> {
     }
 
     pub(super) fn fits(&self) -> bool {
-        self.usage.iter().all(|&held| held <= self.problem.room)
+        self.peaks.iter().all(|&held| held <= self.problem.room)
     }
 
     /// Makes a choice fit and then as fast as single changes can: PipeWeaver's greedy start (section 6.3).
@@ -100,12 +107,14 @@ impl<'a> Trial<'a> {
     fn worst(&self) -> Option<(usize, u64)> {
         let mut worst = None;
         let mut most = self.problem.room;
-        for (instant, &held) in self.usage.iter().enumerate() {
-            if held > most {
-                (worst, most) = (Some(instant), held);
+        for (block, &peak) in self.peaks.iter().enumerate() {
+            if peak > most {
+                (worst, most) = (Some(block * BLOCK), peak);
             }
         }
-        Some((worst?, most - self.problem.room))
+        let first = worst?;
+        let within = self.usage[first..].iter().position(|&held| held == most)?;
+        Some((first + within, most - self.problem.room))
     }
 
     /// The change of a pair held at an instant that pays best while `over` bytes are too many; the first of equals.
@@ -207,9 +216,17 @@ impl<'a> Trial<'a> {
         for at in span.instants() {
             self.usage[at] = self.usage[at] - current.at(at, span) + next.at(at, span);
         }
+        for block in span.first / BLOCK..=span.last / BLOCK {
+            let end = self.usage.len().min((block + 1) * BLOCK);
+            self.peaks[block] = most(&self.usage[block * BLOCK..end]);
+        }
         self.time = self.time - current.time + next.time;
         self.choice[pair] = candidate;
     }
+}
+
+fn most(held: &[u64]) -> u64 {
+    held.iter().fold(0, |most, &held| most.max(held))
 }
 
 #[cfg(test)]
