@@ -52,12 +52,12 @@ pub(crate) fn run(workspace: &Workspace, wanted: &Wanted) -> Result<()> {
         };
         figures.extend(read(source, &printed));
     }
-    let table = table(&figures);
-    println!("\n{table}");
+    println!("\n{}", table(&figures, ""));
     if wanted.write {
         let page = workspace.at(PAGE);
         let old = fs::read_to_string(&page).with_context(|| format!("cannot read {PAGE}"))?;
-        fs::write(&page, replaced(&old, &table)?).with_context(|| format!("cannot write {PAGE}"))?;
+        let renewed = replaced(&old, &table(&figures, &old))?;
+        fs::write(&page, renewed).with_context(|| format!("cannot write {PAGE}"))?;
         println!("bench: {PAGE} is written");
     }
     Ok(())
@@ -86,13 +86,16 @@ fn read(source: Source, printed: &str) -> Vec<Figure> {
     own.chain(divan::medians_ms(printed)).map(figure).collect()
 }
 
-/// The row of a target: measured by the figure of its name.
-fn row(target: &Target, figures: &[Figure]) -> String {
+/// The row of a target: measured by the figure of its name, else as it stands on the page.
+fn row(target: &Target, figures: &[Figure], page: &str) -> String {
     let Target { issue, what, limit, unit, source, name, better } = target;
+    let begins = format!("| {issue} | {what} | ");
     let found = figures.iter().find(|figure| figure.source == source.name() && figure.name == *name);
-    let (measured, ratio) = match found {
-        None => ("not run".to_owned(), "–".to_owned()),
-        Some(figure) => {
+    let before = page.lines().find(|line| line.starts_with(&begins));
+    let (measured, ratio) = match (found, before) {
+        (None, Some(before)) => return format!("{before}\n"),
+        (None, None) => ("not run".to_owned(), "–".to_owned()),
+        (Some(figure), _) => {
             let value = figure.value * target.factor();
             let ratio = match better {
                 Better::Less => value / limit,
@@ -105,13 +108,14 @@ fn row(target: &Target, figures: &[Figure]) -> String {
         }
     };
     let sign = if *better == Better::Less { "≤" } else { "≥" };
-    format!("| {issue} | {what} | {sign} {} {unit} | {measured} | {ratio} |\n", three_digits(*limit))
+    format!("{begins}{sign} {} {unit} | {measured} | {ratio} |\n", three_digits(*limit))
 }
 
-fn table(figures: &[Figure]) -> String {
+/// All targets, those that were not run as they stand on the page.
+fn table(figures: &[Figure], page: &str) -> String {
     let mut table = "| issue | what | target | measured | of the target |\n|---|---|---:|---:|---:|\n".to_owned();
     for target in TARGETS {
-        table.push_str(&row(target, figures));
+        table.push_str(&row(target, figures, page));
     }
     let cores = std::thread::available_parallelism().map_or(1, usize::from);
     // Writing to a string cannot fail.
@@ -161,10 +165,13 @@ mod tests {
             name: "what-if p95",
             better: Better::Less,
         };
-        assert_eq!(row(&target, &figures), "| 8 | what if | ≤ 100 ms | 80.5 ms | 0.81 |\n");
-        assert!(row(&target, &[]).contains("not run"));
+        assert_eq!(row(&target, &figures, ""), "| 8 | what if | ≤ 100 ms | 80.5 ms | 0.81 |\n");
+        assert!(row(&target, &[], "").contains("not run"));
+        let page = "head\n| 8 | what if then | ≤ 9 ms | 8 ms | 0.89 |\n| 8 | what if | ≤ 100 ms | 70.0 ms | 0.70 |\n";
+        assert_eq!(row(&target, &[], page), "| 8 | what if | ≤ 100 ms | 70.0 ms | 0.70 |\n");
+        assert_eq!(row(&target, &figures, page), row(&target, &figures, ""));
         let more = Target { limit: 161.0, better: Better::More, ..target };
-        assert!(row(&more, &figures).ends_with("| 2.00 **missed** |\n"));
+        assert!(row(&more, &figures, "").ends_with("| 2.00 **missed** |\n"));
     }
 
     #[test]
