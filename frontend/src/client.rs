@@ -180,6 +180,10 @@ fn begin(method: &str, url: &str, body: &Body, accept: &str, signal: Option<&Abo
     let init = RequestInit::new();
     init.set_method(method);
     init.set_signal(signal);
+    if method == "DELETE" {
+        // The line has left the screen already: who leaves the page behind it has deleted all the same.
+        js_sys::Reflect::set(&init, &"keepalive".into(), &JsValue::TRUE).map_err(|error| unreadable(&error))?;
+    }
     let content_type = match body {
         Body::Empty => None,
         Body::Json(text) => {

@@ -100,6 +100,8 @@ test("what is deleted comes back at once, from the list of deleted things, and f
   await page.getByRole("button", { name: "Delete Alpha 100%" }).click();
   await page.getByRole("link", { name: "Alpha 100%" }).waitFor({ state: "detached" });
   await page.goto("/scenarios?deleted=true");
+  await eventually(async () => (await stage.server.get("/scenarios?q=Alpha")).total, 0, "deleted though the page was left at once");
+  await page.reload();
   await page.getByRole("button", { name: "Bring back Alpha 100%" }).click();
   await eventually(() => rows("scenarios").count(), 0, "nothing deleted is left");
   assert.equal((await stage.server.get("/scenarios?q=Alpha")).total, 1);
