@@ -74,6 +74,14 @@ pub enum Starts {
     AsGiven,
 }
 
+impl Starts {
+    /// Those of PipeWeaver's search with that many rollouts: who asks for none wants an answer soon, and other orders are seldom
+    /// better by themselves.
+    pub const fn of(rollouts: u32) -> Self {
+        if rollouts == 0 { Self::AsGiven } else { Self::All }
+    }
+}
+
 /// How long to search. A search given the same seed and rollouts finds the same, unless the watch ends it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Budget {

@@ -41,7 +41,7 @@ struct Figure {
 /// Runs the benchmarks and prints the table.
 pub(crate) fn run(workspace: &Workspace, wanted: &Wanted) -> Result<()> {
     setup::native(workspace)?;
-    let mut figures = Vec::new();
+    let (mut figures, mut ran) = (Vec::new(), Vec::new());
     for source in Source::ALL {
         if wanted.only.as_ref().is_some_and(|only| !source.name().contains(only.as_str())) {
             continue;
@@ -51,12 +51,15 @@ pub(crate) fn run(workspace: &Workspace, wanted: &Wanted) -> Result<()> {
             _ => Step::cargo(workspace).args(["bench", "--workspace", "--bench", source.name()]).run_and_read()?,
         };
         figures.extend(read(source, &printed));
+        ran.push(source);
     }
-    println!("\n{}", table(&figures, ""));
+    println!("\n{}", table(&figures, |_| None));
     if wanted.write {
         let page = workspace.at(PAGE);
         let old = fs::read_to_string(&page).with_context(|| format!("cannot read {PAGE}"))?;
-        let renewed = replaced(&old, &table(&figures, &old))?;
+        // What ran and said nothing has lost its figure; what did not run keeps it.
+        let kept = |target: &Target| if ran.contains(&target.source) { None } else { row_of(target, &old) };
+        let renewed = replaced(&old, &table(&figures, kept))?;
         fs::write(&page, renewed).with_context(|| format!("cannot write {PAGE}"))?;
         println!("bench: {PAGE} is written");
     }
@@ -86,16 +89,26 @@ fn read(source: Source, printed: &str) -> Vec<Figure> {
     own.chain(divan::medians_ms(printed)).map(figure).collect()
 }
 
-/// The row of a target: measured by the figure of its name, else as it stands on the page.
-fn row(target: &Target, figures: &[Figure], page: &str) -> String {
-    let Target { issue, what, limit, unit, source, name, better } = target;
-    let begins = format!("| {issue} | {what} | ");
+/// How the row of a target begins.
+fn beginning(target: &Target) -> String {
+    let Target { issue, what, .. } = target;
+    format!("| {issue} | {what} | ")
+}
+
+/// The row of a target as it stands on the page.
+fn row_of(target: &Target, page: &str) -> Option<String> {
+    let begins = beginning(target);
+    page.lines().find(|line| line.starts_with(&begins)).map(|line| format!("{line}\n"))
+}
+
+/// The row of a target: measured by the figure of its name.
+fn row(target: &Target, figures: &[Figure]) -> String {
+    let Target { limit, unit, source, name, better, .. } = target;
+    let begins = beginning(target);
     let found = figures.iter().find(|figure| figure.source == source.name() && figure.name == *name);
-    let before = page.lines().find(|line| line.starts_with(&begins));
-    let (measured, ratio) = match (found, before) {
-        (None, Some(before)) => return format!("{before}\n"),
-        (None, None) => ("not run".to_owned(), "–".to_owned()),
-        (Some(figure), _) => {
+    let (measured, ratio) = match found {
+        None => ("not run".to_owned(), "–".to_owned()),
+        Some(figure) => {
             let value = figure.value * target.factor();
             let ratio = match better {
                 Better::Less => value / limit,
@@ -111,11 +124,11 @@ fn row(target: &Target, figures: &[Figure], page: &str) -> String {
     format!("{begins}{sign} {} {unit} | {measured} | {ratio} |\n", three_digits(*limit))
 }
 
-/// All targets, those that were not run as they stand on the page.
-fn table(figures: &[Figure], page: &str) -> String {
+/// All targets; some rows are `kept` as they were.
+fn table(figures: &[Figure], kept: impl Fn(&Target) -> Option<String>) -> String {
     let mut table = "| issue | what | target | measured | of the target |\n|---|---|---:|---:|---:|\n".to_owned();
     for target in TARGETS {
-        table.push_str(&row(target, figures, page));
+        table.push_str(&kept(target).unwrap_or_else(|| row(target, figures)));
     }
     let cores = std::thread::available_parallelism().map_or(1, usize::from);
     // Writing to a string cannot fail.
@@ -165,13 +178,13 @@ mod tests {
             name: "what-if p95",
             better: Better::Less,
         };
-        assert_eq!(row(&target, &figures, ""), "| 8 | what if | ≤ 100 ms | 80.5 ms | 0.81 |\n");
-        assert!(row(&target, &[], "").contains("not run"));
+        assert_eq!(row(&target, &figures), "| 8 | what if | ≤ 100 ms | 80.5 ms | 0.81 |\n");
+        assert!(row(&target, &[]).contains("not run"));
         let page = "head\n| 8 | what if then | ≤ 9 ms | 8 ms | 0.89 |\n| 8 | what if | ≤ 100 ms | 70.0 ms | 0.70 |\n";
-        assert_eq!(row(&target, &[], page), "| 8 | what if | ≤ 100 ms | 70.0 ms | 0.70 |\n");
-        assert_eq!(row(&target, &figures, page), row(&target, &figures, ""));
+        assert_eq!(row_of(&target, page).unwrap(), "| 8 | what if | ≤ 100 ms | 70.0 ms | 0.70 |\n");
+        assert_eq!(row_of(&target, "nothing"), None);
         let more = Target { limit: 161.0, better: Better::More, ..target };
-        assert!(row(&more, &figures, "").ends_with("| 2.00 **missed** |\n"));
+        assert!(row(&more, &figures).ends_with("| 2.00 **missed** |\n"));
     }
 
     #[test]

@@ -59,7 +59,7 @@ impl Filling for PipeWeaver {
         (replica, assigned): (usize, &[usize]),
     ) -> Result<(PipelineCosts, Schedule), Misfit> {
         let microbatches = assigned.iter().map(|&microbatch| batch.sequences[microbatch].clone()).collect();
-        // Layouts are compared by what the first order of each gives.
+        // Layouts are compared by the best that each begins with, whatever is searched later.
         let quick = Effort { starts: Starts::All, rollouts: 0, stream: 0, workers: &Alone, watch: &Unwatched };
         let step = self.step;
         let ordered = order(batch.scenario, batch.pricing, sized, (replica, batch.batch), microbatches, step, quick)?;
@@ -192,9 +192,7 @@ fn fill_batch(
         let own = assigned.iter().map(|&microbatch| microbatches[microbatch].clone()).collect();
         let stream = index as u64 * u64::from(layout.data) + number as u64;
         let rollouts = scenario.search.rollouts;
-        // Who asks for no search wants an answer soon: other orders are seldom better by themselves.
-        let starts = if rollouts == 0 { Starts::AsGiven } else { Starts::All };
-        let effort = Effort { starts, rollouts, stream, workers, watch };
+        let effort = Effort { starts: Starts::of(rollouts), rollouts, stream, workers, watch };
         let ordered = order(scenario, pricing, sized, (number, batch), own, step, effort)?;
         tally.add(Tally::of(&ordered));
         replicas.push(ordered.plan.clone());

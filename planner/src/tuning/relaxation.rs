@@ -99,8 +99,8 @@ impl Relaxation {
         let prefix = prefix(&self.prices);
         let columns = Columns::of(problem);
         let least = |pair: &Column| {
-            let priced = columns.costs[pair.costs.clone()].iter().map(|cost| pair.priced(cost, &self.prices, &prefix));
-            { priced }.fold(f64::INFINITY, f64::min)
+            let costs = &columns.costs[pair.costs.clone()];
+            costs.iter().map(|cost| pair.priced(cost, &self.prices, &prefix)).fold(f64::INFINITY, f64::min)
         };
         columns.pairs.iter().map(least).collect()
     }

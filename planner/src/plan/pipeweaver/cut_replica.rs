@@ -94,7 +94,7 @@ impl CutReplica {
 
     /// What the planner's own search of this replica would have, with that many rollouts.
     pub(crate) const fn budget(&self, scenario: &Scenario, rollouts: u32) -> Budget {
-        Budget { starts: Starts::All, rollouts, seed: scenario.seed, stream: self.stream }
+        Budget { starts: Starts::of(rollouts), rollouts, seed: scenario.seed, stream: self.stream }
     }
 
     /// End of the best ranking after the swaps that the planner tries with that many rollouts.
