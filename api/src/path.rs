@@ -31,6 +31,10 @@ pub const SCHEDULES: &str = "/api/v1/schedules";
 pub const DATASETS: &str = "/api/v1/datasets";
 /// GET: stored scenarios. PUT: store one.
 pub const SCENARIOS: &str = "/api/v1/scenarios";
+/// GET: drafts of this client.
+pub const DRAFTS: &str = "/api/v1/scenarios?drafts=true";
+/// POST: the identifier of a scenario, and whether it is stored.
+pub const SCENARIO_IDENTITY: &str = "/api/v1/scenarios/identity";
 
 /// GET: stored runs. POST: open one.
 pub const RUNS: &str = "/api/v1/runs";
@@ -154,6 +158,11 @@ pub fn run_comparison(id: &str, planner: Option<&str>) -> String {
 /// POST: a profile with the factors that bring prediction and measurement together.
 pub fn run_calibration(id: &str) -> String {
     format!("{RUNS}/{id}/calibration")
+}
+
+/// POST: store the run's scenario with the corrections that make it the run's job, plan it and attach it.
+pub fn run_correction(id: &str) -> String {
+    format!("{RUNS}/{id}/correction")
 }
 
 /// GET, PATCH, DELETE: one profile.
@@ -291,7 +300,7 @@ pub fn scenario(id: &str) -> String {
     format!("{SCENARIOS}/{id}")
 }
 
-/// POST: keep a scenario in the list under a title.
+/// POST: save a scenario in the list. DELETE: take it out of the list.
 pub fn keep(id: &str) -> String {
     format!("{SCENARIOS}/{id}/keep")
 }

@@ -4,8 +4,10 @@ mod comparison;
 mod point;
 
 pub use comparison::{
-    Comparison, Outlier, OutlierReason, PhaseResidual, Prediction, PredictionBand, Quantity, SegmentSummary,
+    Comparison, Corrected, CorrectionQuery, Outlier, OutlierReason, PhaseResidual, Prediction, PredictionBand,
+    Quantity, SegmentSummary,
 };
+pub use planner::observed::{Agreement, Correction, FlopFormula, JobCheck, JobComparison, JobQuantity};
 pub use point::{PhaseTime, PointPage, RunEvent, RunGap, RunPoint, RunUpdate};
 
 use planner::scenario::PlannerKind;

@@ -17,6 +17,9 @@ pub struct StoredScenario {
     pub scenario: Scenario,
     /// Whether it stands in the list; drafts do not.
     pub kept: bool,
+    /// Reason why it stands in the list; absent where it was saved by hand, and for drafts.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub source: Option<KeptSource>,
     /// When it was stored, RFC 3339 in UTC.
     pub created_at: String,
     /// Note beside it.
@@ -46,6 +49,9 @@ pub struct ScenarioLine {
     pub cluster: String,
     /// Fastest planner and its iteration time in s, where an outcome is stored.
     pub best: Option<BestOf>,
+    /// Reason why it stands in the list; absent where it was saved by hand.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub source: Option<KeptSource>,
     /// When it was stored, RFC 3339 in UTC.
     pub created_at: String,
     /// Note beside it.
@@ -142,4 +148,42 @@ pub struct Keep {
     /// Title to keep it under; absent: the one it has.
     #[serde(default)]
     pub title: Option<String>,
+    /// Reason; absent: saved by hand. A link changes nothing of a scenario that was saved by hand.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub source: Option<KeptSource>,
+}
+
+/// Reason why a scenario stands in the list without being saved by hand.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
+#[serde(rename_all = "snake_case")]
+pub enum KeptSource {
+    /// A link to it was copied.
+    Link,
+}
+
+impl KeptSource {
+    /// Name in the database.
+    pub const fn id(self) -> &'static str {
+        match self {
+            Self::Link => "link",
+        }
+    }
+
+    /// The source of that name.
+    pub fn from_id(id: &str) -> Option<Self> {
+        (id == Self::Link.id()).then_some(Self::Link)
+    }
+}
+
+/// Identity of a scenario that is not stored by the request.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
+pub struct ScenarioIdentity {
+    /// Identifier that the scenario has, 52 characters of lower-case base32.
+    pub id: String,
+    /// Whether a scenario of that identifier is stored.
+    pub stored: bool,
+    /// Whether an outcome of it is stored, by any engine.
+    pub planned: bool,
 }

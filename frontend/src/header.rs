@@ -1,10 +1,9 @@
-//! The bar at the top: where one is, the theme, and on the explore page export and link.
+//! The bar at the top: navigation, the theme, export on the explore page, and the button that copies a link.
 
 use leptos::prelude::*;
-use leptos::task::spawn_local;
 use leptos_router::hooks::use_location;
 
-use crate::clipboard;
+use crate::copy_link::CopyLink;
 use crate::explore::use_explore;
 use crate::help;
 use crate::links;
@@ -66,64 +65,8 @@ pub(crate) fn Header() -> impl IntoView {
                 <b aria-hidden="true">"?"</b>
             </button>
             <ThemeToggle />
-            <Show when=explores>
-                {menu.part()}
-                <CopyLink />
-            </Show>
+            <Show when=explores>{menu.part()}</Show>
+            <CopyLink />
         </header>
-    }
-}
-
-/// Copies a link that opens the same scenario in the same view.
-#[component]
-fn CopyLink() -> impl IntoView {
-    let explore = use_explore();
-    let copied = RwSignal::new(None::<(String, bool)>);
-    let press = move |_| {
-        let Some(link) = untrack(|| explore.link()) else { return };
-        let url = format!("{}{link}", window().location().origin().unwrap_or_default());
-        spawn_local(async move {
-            let done = clipboard::copy(&url).await;
-            copied.set(Some((url.clone(), done)));
-            set_timeout(
-                move || {
-                    copied.update(|copied| {
-                        if copied.as_ref().is_some_and(|(shown, done)| *shown == url && *done) {
-                            *copied = None;
-                        }
-                    });
-                },
-                std::time::Duration::from_secs(4),
-            );
-        });
-    };
-    let label = move || match copied.get() {
-        Some((_, true)) => "Copied",
-        Some((_, false)) => "Copy by hand",
-        None => "Copy link",
-    };
-    // The link stays readable for those, people and programs, who cannot use the clipboard.
-    let last = RwSignal::new(None::<String>);
-    Effect::new(move |_| {
-        if let Some((url, _)) = copied.get() {
-            last.set(Some(url));
-        }
-    });
-    view! {
-        <div class="copy-link">
-            <button
-                class="primary"
-                data-testid="copy-link"
-                data-url=move || last.get()
-                disabled=move || explore.stored.with(Option::is_none)
-                on:click=press
-            >
-                {label}
-            </button>
-            {move || copied.get().filter(|(_, done)| !done).map(|(url, _)| view! {
-                <input class="copy-by-hand" readonly=true prop:value=url aria-label="Link to this view" />
-            })}
-            <span class="visually-hidden" role="status">{move || copied.get().map(|(_, done)| if done { "Link copied" } else { "The browser refuses to copy; the link is shown beside the button" })}</span>
-        </div>
     }
 }

@@ -26,6 +26,7 @@ mod catalogue;
 mod charts;
 mod client;
 mod clipboard;
+mod copy_link;
 mod deletion;
 mod drop;
 mod editor;

@@ -1,6 +1,6 @@
 //! Observed training as pages show it: the points of a run as they come, how they are thinned, what is looked at.
 //!
-//! [`metric`], [`points`], [`thinning`], [`view`] and [`words`] are native and tested; [`feed`] talks to the server;
+//! [`metric`], [`plan_offers`], [`points`], [`thinning`], [`view`] and [`words`] are native and tested; [`feed`] talks to the server;
 //! [`observed`] is the state of the page of one run.
 
 mod commands;
@@ -8,6 +8,8 @@ mod feed;
 mod metric;
 mod observed;
 mod plan_choice;
+mod plan_offers;
+mod plan_search;
 mod points;
 mod report;
 mod thinning;

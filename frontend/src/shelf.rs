@@ -89,6 +89,17 @@ pub(crate) struct About {
     pub(crate) restore: String,
 }
 
+/// A thing that stands in the list without being saved by hand.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Undo {
+    /// Reason, as a mark behind its name.
+    pub(crate) reason: &'static str,
+    /// Tooltip of the button.
+    pub(crate) hint: &'static str,
+    /// URL whose DELETE takes it out of the list.
+    pub(crate) url: String,
+}
+
 /// A kind of stored things.
 pub(crate) trait Kept: Clone + PartialEq + Send + Sync + 'static {
     /// What the API answers.
@@ -113,6 +124,10 @@ pub(crate) trait Kept: Clone + PartialEq + Send + Sync + 'static {
     fn about(&self) -> About;
     /// What stands in the columns.
     fn cells(&self) -> Vec<AnyView>;
+    /// Reason why it stands in the list without being saved by hand, and the way to take it out again.
+    fn undo(&self) -> Option<Undo> {
+        None
+    }
     /// Whether it changes by itself.
     fn moves(&self) -> bool {
         false

@@ -32,6 +32,7 @@ mod progress_bar;
 mod reading;
 mod report;
 mod rows;
+mod setup;
 mod sniff;
 mod steps;
 pub mod tensorboard;
@@ -42,6 +43,7 @@ pub use error::LogError;
 pub use parser::LogParser;
 pub use point::{Memory, Named, Note, NoteKind, Point, RankTime, Scope, Source, Timer, TokenRate};
 pub use report::{Problem, Report, SourceCount, TornLine};
+pub use setup::{JobSetup, job_setup};
 
 use sniff::Content;
 

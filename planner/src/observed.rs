@@ -6,8 +6,10 @@
 
 mod band;
 mod factors;
+mod flop_formula;
 mod phases;
 mod replan;
+mod same_job;
 mod shapes;
 mod statistics;
 #[cfg(test)]
@@ -15,7 +17,11 @@ mod tests;
 
 pub use band::{Band, inside};
 pub use factors::{Evaluation, Factors, FactorsError, Solved, Target, scaled, solve};
+pub use flop_formula::{FlopFormula, StepFlops, step_flops};
 pub use phases::{Phase, PhaseTimes, PredictedPhases, Timed, Whose, phase_times, predicted_phases};
 pub use replan::{ReplanError, replan};
+pub use same_job::{
+    Agreement, Correction, JobCheck, JobComparison, JobQuantity, LoggedJob, PlannedJob, compare_jobs, corrected,
+};
 pub use shapes::{ShapePenalty, StepRatio, penalties};
 pub use statistics::{Apart, Reason, Segment, Sifted, Step, median, sift};

@@ -4,13 +4,14 @@ use std::net::IpAddr;
 use std::sync::Arc;
 
 use axum::extract::{Request, State};
-use axum::http::header::{AUTHORIZATION, COOKIE, HOST, ORIGIN};
+use axum::http::header::{AUTHORIZATION, COOKIE, HOST, ORIGIN, SET_COOKIE};
 use axum::http::{HeaderMap, HeaderName, HeaderValue, Method};
 use axum::middleware::Next;
 use axum::response::{IntoResponse, Response};
 use sha2::{Digest, Sha256};
 
 use crate::app::App;
+use crate::client;
 use crate::error::ApiError;
 
 /// Name of the cookie that carries the token.
@@ -138,10 +139,16 @@ fn is_for_trainers(method: &Method, path: &str) -> bool {
 
 /// Lets a request pass, or answers why not.
 pub async fn guard(State(app): State<Arc<App>>, request: Request, next: Next) -> Response {
-    let mut response = match app.access.check(&request) {
-        Ok(()) => next.run(request).await,
-        Err(error) => error.into_response(),
+    let (mut response, cookie) = match app.access.check(&request) {
+        Ok(()) => {
+            let cookie = client::new_cookie(&request);
+            (next.run(request).await, cookie)
+        }
+        Err(error) => (error.into_response(), None),
     };
+    if let Some(cookie) = cookie.and_then(|cookie| HeaderValue::try_from(cookie).ok()) {
+        response.headers_mut().append(SET_COOKIE, cookie);
+    }
     for (name, value) in SECURITY_HEADERS {
         response.headers_mut().insert(name, HeaderValue::from_static(value));
     }

@@ -17,6 +17,8 @@ use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::{OwnedSemaphorePermit, Semaphore, watch};
 use tokio::task::JoinSet;
 
+use crate::client::{FromPeer, Peer};
+
 /// How long the head of a request may take, from the beginning of the connection or the end of the request before: whoever opens
 /// connections and says nothing, or a byte a minute, gives them back.
 pub(crate) const HEAD_TIME: Duration = Duration::from_mins(1);
@@ -54,8 +56,9 @@ impl Connections {
         let mut stop = pin!(stop);
         loop {
             tokio::select! {
-                (stream, _) = self.accept() => {
-                    let service = TowerToHyperService::new(router.clone());
+                (stream, address) = self.accept() => {
+                    let peer = Peer(address.ip());
+                    let service = TowerToHyperService::new(FromPeer { router: router.clone(), peer });
                     let connection = protocol.serve_connection(TokioIo::new(stream), service);
                     open.spawn(attend(connection, stopping.subscribe()));
                 }
@@ -79,7 +82,7 @@ impl Connections {
 }
 
 /// A connection as hyper drives it.
-type Driven = http1::Connection<TokioIo<Connection>, TowerToHyperService<Router>>;
+type Driven = http1::Connection<TokioIo<Connection>, TowerToHyperService<FromPeer>>;
 
 /// Answers a connection until it ends; from the moment when the server stops on, no further request of it.
 async fn attend(connection: Driven, mut stopping: watch::Receiver<bool>) {

@@ -1,6 +1,7 @@
 //! The handlers, one file per group of endpoints.
 
 pub(crate) mod accuracy;
+pub(crate) mod corrections;
 pub(crate) mod datasets;
 pub(crate) mod execution_plans;
 pub(crate) mod exports;

@@ -8,6 +8,7 @@ pub mod app;
 mod arrival;
 pub mod backup_command;
 pub mod calibrate_command;
+pub mod client;
 pub mod clock;
 pub mod config;
 mod connections;

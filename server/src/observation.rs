@@ -1,25 +1,30 @@
-//! Runs held against the plan that they run: bands, outliers, phases, and the profile that brings both together.
+//! Comparison of runs with their plans: whether both are the same job, bands, outliers, phases, and calibration.
 
 mod accuracy;
 mod calibration;
 mod comparison;
+mod job;
 
 pub(crate) use calibration::calibrated;
 pub(crate) use comparison::compared;
+pub(crate) use job::compared_jobs;
 
 use api::run::RunPoint;
+use ingest::log::JobSetup;
 use planner::engine::{Observer, PlanError};
 use planner::host::{Watch, Workers};
-use planner::observed::{ReplanError, Whose};
+use planner::observed::{JobCheck, JobComparison, JobQuantity, ReplanError, Whose};
 use planner::outcome::{BatchSummary, Planned};
 use planner::scenario::{PlannerKind, ValidScenario};
 use planner::timeline::Timeline;
 
-/// A run beside the plan that it is held against.
+/// A run with the plan that it is compared with.
 #[derive(Debug, Clone)]
 pub(crate) struct Held {
     /// The run.
     pub(crate) run: String,
+    /// Size of its job, as far as the log states it before the first step.
+    pub(crate) setup: JobSetup,
     /// Its points, in order.
     pub(crate) points: Vec<RunPoint>,
     /// The scenario.
@@ -28,7 +33,7 @@ pub(crate) struct Held {
     pub(crate) planner: PlannerKind,
     /// The plan.
     pub(crate) planned: Planned,
-    /// The batches that it was judged on.
+    /// The batches that the plan was judged on.
     pub(crate) batches: Vec<BatchSummary>,
     /// Its first iteration, where it is stored.
     pub(crate) timeline: Option<Timeline>,
@@ -58,18 +63,24 @@ impl Held {
     }
 }
 
-/// Why a run cannot be held against a plan, or not be calibrated by.
+/// Errors of a comparison or a calibration.
 #[derive(Debug, Clone, PartialEq, thiserror::Error)]
 pub enum ObservationError {
     /// The run has no scenario.
-    #[error("the run is held against no scenario: attach one first")]
+    #[error("no scenario is attached to the run: choose one under \u{201c}Compare with scenario\u{201d}")]
     Unattached,
     /// No planner of the scenario has a plan, or not that one.
     #[error("the scenario has no plan of {0}")]
     NoPlan(String),
-    /// The run has no step whose time is told.
-    #[error("the log says of no step how long it took")]
+    /// No step of the run has a time.
+    #[error("the log states no step time")]
     NoSteps,
+    /// Run and plan are different jobs.
+    #[error("the run and the plan are different jobs: {0}")]
+    OtherJob(String),
+    /// There is no correction.
+    #[error("the log states nothing that the scenario could be corrected by")]
+    NothingToCorrect,
     /// The plan cannot be made again.
     #[error("{0}")]
     Replan(#[from] ReplanError),
@@ -79,6 +90,24 @@ pub enum ObservationError {
 }
 
 impl ObservationError {
+    /// The error of a comparison that found differences, the quantities with both values.
+    pub(crate) fn other_job(job: &JobComparison) -> Self {
+        let name = |quantity: JobQuantity| match quantity {
+            JobQuantity::GlobalBatch => "global batch",
+            JobQuantity::TokensPerStep => "tokens per step",
+            JobQuantity::Devices => "devices",
+            JobQuantity::FlopsPerStep => "FLOPs per step",
+            JobQuantity::PeakTflops => "TFLOP/s of a device",
+            JobQuantity::DeviceMemory => "GiB of a device",
+        };
+        let number = |value: f64| if value < 1e9 { format!("{value:.0}") } else { format!("{value:.3e}") };
+        let difference = |check: &JobCheck| {
+            let measured = check.measured.map_or_else(|| "none".to_owned(), number);
+            format!("{} {measured} in the log, {} in the plan", name(check.quantity), number(check.planned))
+        };
+        Self::OtherJob(job.differences().map(difference).collect::<Vec<_>>().join("; "))
+    }
+
     /// Whether time was up.
     pub(crate) fn is_cut(&self) -> bool {
         matches!(self, Self::Replan(ReplanError::Plan(PlanError::Cancelled(_))))

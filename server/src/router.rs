@@ -26,8 +26,8 @@ use crate::endpoint::runs::files::LARGEST_LOG;
 use crate::endpoint::runs::log::LARGEST_END_KIB;
 use crate::endpoint::scenarios::LARGEST_SCENARIO;
 use crate::endpoint::{
-    accuracy, datasets, execution_plans, exports, gallery, health, jobs, metrics, observations, outcomes, pages,
-    papers, presets, profiles, rehearsals, runs, scenarios, schedules, studies, sweeps, traces, what_if,
+    accuracy, corrections, datasets, execution_plans, exports, gallery, health, jobs, metrics, observations, outcomes,
+    pages, papers, presets, profiles, rehearsals, runs, scenarios, schedules, studies, sweeps, traces, what_if,
 };
 use crate::error::{ApiError, as_problem};
 use crate::openapi;
@@ -62,7 +62,8 @@ pub(crate) fn api() -> (Router<Arc<App>>, utoipa::openapi::OpenApi) {
         .routes(routes!(scenarios::one, scenarios::change, scenarios::delete))
         .routes(routes!(scenarios::restore))
         .routes(routes!(scenarios::plans))
-        .routes(routes!(scenarios::keep))
+        .routes(routes!(scenarios::keep, scenarios::unkeep))
+        .routes(routes!(scenarios::identity))
         .routes(routes!(what_if::what_if))
         .routes(routes!(scenarios::plan))
         .routes(routes!(papers::of_scenario))
@@ -86,6 +87,7 @@ pub(crate) fn api() -> (Router<Arc<App>>, utoipa::openapi::OpenApi) {
         .routes(routes!(profiles::restore))
         .routes(routes!(observations::comparison))
         .routes(routes!(observations::calibration))
+        .routes(routes!(corrections::correction))
         .routes(routes!(observations::check))
         .routes(routes!(profiles::apply_to))
         .routes(routes!(schedules::kinds, schedules::compare))

@@ -5,6 +5,7 @@
 
 mod backup;
 mod datasets;
+mod drafts;
 mod error;
 mod forget;
 mod jobs;
@@ -36,7 +37,7 @@ pub use reader::Reader;
 pub use runs::{LogAddition, LogPlace, LogState, Opened, RequestKey, RunChanges, RunPulse, RunRow};
 pub(crate) use runs::{RUNS, state_filter};
 pub use scenarios::Resolved;
-pub(crate) use scenarios::{PLANS, SCENARIOS, SHORTEST_PREFIX};
+pub(crate) use scenarios::{DRAFTS, PLANS, SCENARIOS, SHORTEST_PREFIX};
 pub(crate) use shelf::{Order, Shelf, Wanted};
 pub(crate) use sweeps::SWEEPS;
 pub use sweeps::{KeptSweep, PlanFigures};

@@ -193,7 +193,7 @@ for (const { form, since, link, id } of links) {
     if (form === "stored") assert.equal((await put(example)).id, id, "the identifier of this scenario never changes");
     await page.goto("about:blank");
     await page.goto(link);
-    if (form === "self-contained") await page.getByTestId("plan-unsaved").click();
+    // The results of a self-contained link are stored by now, and are shown at once.
     await settled(page);
     const short = new URL(page.url()).pathname.split("/")[2];
     assert.ok(id.startsWith(short), `${short} is not the beginning of ${id}`);
@@ -216,7 +216,10 @@ test("a self-contained link goes round without a stored row, and is stored only 
   const other = await startServer();
   const there = await openPage(stage.browser, other);
   const sent = [];
-  there.on("request", (request) => request.method() !== "GET" && sent.push(request.method()));
+  there.on("request", (request) => {
+    const path = new URL(request.url()).pathname;
+    if (request.method() !== "GET" && path !== "/api/v1/scenarios/identity") sent.push(`${request.method()} ${path}`);
+  });
   await there.goto(url.replace(stage.server.url, other.url));
   await there.getByTestId("unsaved").waitFor();
   assert.equal(await there.getByTestId("title").inputValue(), example.title);
@@ -225,9 +228,44 @@ test("a self-contained link goes round without a stored row, and is stored only 
   await there.getByTestId("plan-unsaved").click();
   await settled(there);
   assert.equal(new URL(there.url()).pathname, `/s/${stored.short}`, "the same scenario");
+  // Opened again it shows the stored results without planning.
+  sent.length = 0;
+  await there.goto("about:blank");
+  await there.goto(url.replace(stage.server.url, other.url));
+  await settled(there);
+  assert.equal(await there.getByTestId("unsaved").count(), 0);
+  assert.deepEqual(sent, [], "nothing is planned");
   expectNoFaults(there);
   await there.context().close();
   await other.stop();
+});
+
+test("copying a link saves the scenario, which the list can undo", async () => {
+  const stored = await put({ ...example, title: "Sent to a colleague", seed: 4711 });
+  await page.goto(`/s/${stored.short}`);
+  await settled(page);
+  const saved = page.waitForResponse((response) => response.url().endsWith("/keep") && response.ok());
+  await page.getByTestId("copy-link").click();
+  assert.match(await page.evaluate(() => navigator.clipboard.readText()), new RegExp(`/s/${stored.short}`));
+  await saved;
+  await page.goto("/scenarios");
+  const row = page.locator(`tr[data-id="${stored.id}"]`);
+  await row.getByText("saved by a copied link").waitFor();
+  await row.getByTestId("undo-link").click();
+  await row.waitFor({ state: "detached" });
+  assert.equal((await send("GET", `/scenarios/${stored.id}`)).body.kept, false, "it is a draft again, and its link opens");
+
+  // A server that cannot store it says so, and the link is on the clipboard all the same.
+  await page.goto(`/s/${stored.short}`);
+  await settled(page);
+  await page.route("**/keep", (route) => route.abort());
+  await page.getByTestId("copy-link").click();
+  await page.getByTestId("copy-failure").getByText(/could not be saved/).waitFor();
+  await page.unroute("**/keep");
+  await page.getByTestId("copy-failure").getByRole("button", { name: "Try again" }).click();
+  await page.getByTestId("copy-failure").waitFor({ state: "detached" });
+  assert.equal((await send("GET", `/scenarios/${stored.id}`)).body.source, "link");
+  await send("DELETE", `/scenarios/${stored.id}/keep`);
 });
 
 test("wrong self-contained links say what is wrong", async () => {

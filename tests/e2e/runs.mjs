@@ -54,3 +54,12 @@ export async function drawn(page, metric) {
   if ((await chart.count()) === 0) return 0;
   return Number(await chart.getAttribute("data-points"));
 }
+
+/** Chooses a stored scenario as the plan of a run, in the search field. */
+export async function chooseScenario(page, id, words = "") {
+  const field = page.getByTestId("choose-scenario");
+  await field.click();
+  if (words) await field.fill(words);
+  await page.locator(`[data-testid="scenario-offers"] [data-offer="${id}"]`).click();
+  await page.locator(`[data-testid="choose-scenario"][data-scenario="${id}"]`).waitFor();
+}

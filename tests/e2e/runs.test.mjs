@@ -7,7 +7,7 @@ import { after, test } from "node:test";
 import { serious } from "./axe.mjs";
 import { expectNoFaults, tooWide } from "./browser.mjs";
 import { openReady } from "./explore.mjs";
-import { allPoints, beginShell, drawn, eventually, runShell } from "./runs.mjs";
+import { allPoints, beginShell, chooseScenario, drawn, eventually, runShell } from "./runs.mjs";
 import { root } from "./server.mjs";
 import { pictures, readme, setStage } from "./stage.mjs";
 
@@ -43,7 +43,7 @@ test("a run is opened, sent by the shown commands, cut, taken up again, and is w
   await page.goto("/");
   await page.locator("header").getByRole("link", { name: "Runs", exact: true }).click();
   await page.getByTestId("run-name").fill("Nightly");
-  await page.getByTestId("choose-scenario").selectOption(scenario);
+  await chooseScenario(page, scenario, "llama");
   await page.locator('[data-testid="choose-plan"] option[value="1f1b"]').waitFor({ state: "attached" });
   await page.getByTestId("choose-plan").selectOption("1f1b");
   await page.getByTestId("open-run").click();
@@ -100,16 +100,38 @@ test("a run is opened, sent by the shown commands, cut, taken up again, and is w
   await page.context().close();
 });
 
-test("the prediction stands beside the points, in the chart and in words", async () => {
+test("a log of another job has no differences, and one click corrects the scenario", async () => {
   const page = await stage.open();
-  await page.goto(`/runs/${sent}`);
-  await page.locator('[data-testid="chart-step"][data-levels="1"]').waitFor();
-  const comparison = await stage.server.get(`/runs/${sent}/comparison`);
+  const fixture = readFileSync(join(root, "tests/e2e/fixtures/megatron_run.log"));
+  const headers = { origin: stage.server.url };
+  const run = (await (await fetch(`${stage.server.url}/api/v1/runs/import`, { method: "POST", headers, body: fixture })).json()).summary.id;
+  await page.goto(`/runs/${run}`);
+  // A link to the scenario, pasted into the search field.
+  await page.getByTestId("choose-scenario").fill(`${stage.server.url}/s/${scenario.slice(0, 12)}#i=1`);
+  await page.locator(`[data-testid="choose-scenario"][data-scenario="${scenario}"]`).waitFor();
+  const other = page.getByTestId("other-job");
+  await other.waitFor();
+  assert.match(await other.locator('tr[data-check="global-batch"]').innerText(), /512/);
+  assert.match(await page.getByTestId("figures-words").innerText(), /different jobs/);
+  assert.equal(await page.locator('[data-metric="error"]').count(), 0, "no differences");
+  assert.equal(await page.getByTestId("calibrate").count(), 0);
+  assert.equal(await page.locator('[data-testid="chart-step"]').getAttribute("data-levels"), "0", "no prediction of another job is drawn");
+  await page.screenshot({ path: join(pictures, "other-job-1440-light.png"), fullPage: true });
+  await page.getByTestId("correct-scenario").click();
+  await page.getByTestId("same-job").waitFor({ timeout: 120_000 });
+  await other.waitFor({ state: "detached" });
+  const corrected = (await stage.server.get(`/runs/${run}`)).summary.scenario;
+  assert.notEqual(corrected, scenario);
+  assert.equal((await stage.server.get(`/scenarios/${corrected}`)).scenario.workload.global_batch, 512);
+  assert.match(await page.getByTestId("same-job").innerText(), /global batch size.*Not checked: tokens per step/s);
+
+  const comparison = await stage.server.get(`/runs/${run}/comparison`);
   const step = comparison.predictions.find(({ quantity }) => quantity === "step_time");
   const row = page.locator('[data-testid="figures"] tr[data-quantity="step"]');
   const sign = step.error < 0 ? "−" : "+";
   assert.ok((await row.locator('[data-metric="error"]').innerText()).startsWith(sign), await row.innerText());
-  assert.match(await page.getByTestId("figures-words").innerText(), /A step takes .* predicted were .* inside the band: [\d.]+\s%/);
+  assert.match(await page.getByTestId("figures-words").innerText(), /A step takes .* predicted .* inside the band: [\d.]+\s%/);
+  await page.locator('[data-testid="chart-step"][data-levels="1"]').waitFor();
   const levels = page.getByTestId("chart-step");
   await page.getByTestId("plan-interleaved").check();
   await page.locator('[data-testid="chart-step"][data-levels="2"]').waitFor();
@@ -119,6 +141,31 @@ test("the prediction stands beside the points, in the chart and in words", async
   await page.locator('[data-testid="chart-step"][data-levels="2"]').waitFor();
   assert.equal(await page.getByTestId("plan-interleaved").isChecked(), true, "a link shows the same");
   expectNoFaults(page);
+  await page.context().close();
+});
+
+test("the plan of a run is found among drafts and the gallery, by words and by keys", async () => {
+  const page = await stage.open();
+  await page.goto("/runs");
+  const field = page.getByTestId("choose-scenario");
+  const offers = page.getByTestId("scenario-offers");
+  await field.click();
+  await offers.getByText("Saved scenarios").waitFor();
+  await offers.getByText("Gallery").waitFor();
+  assert.match(await offers.locator(`[data-offer="${scenario}"] .offer-figure`).innerText(), /s, /, "its headline figure");
+  await field.fill("gpt-3 uniform");
+  await offers.locator('[data-offer="gpt-3-175b-uniform"]').waitFor();
+  await field.press("ArrowDown");
+  await field.press("ArrowUp");
+  await field.press("Enter");
+  await page.locator('[data-testid="choose-plan"] option').nth(1).waitFor({ state: "attached", timeout: 120_000 });
+  assert.equal((await stage.server.get(`/scenarios/${await field.getAttribute("data-scenario")}`)).kept, false, "it need not be saved");
+  await page.getByTestId("choose-none").click();
+  assert.equal(await field.getAttribute("data-scenario"), null);
+  await field.fill("/s/aaaaaaaaaaaa");
+  await page.getByTestId("choose-failure").getByText(/opens no scenario/).waitFor();
+  await field.fill("/c/#z1.AAAA");
+  await page.getByTestId("choose-failure").getByText(/damaged/).waitFor();
   await page.context().close();
 });
 

@@ -1,9 +1,13 @@
-//! A run beside the plan that it is held against.
+//! Comparison of a run with a plan.
 
+use planner::observed::JobComparison;
 use planner::scenario::PlannerKind;
 use serde::{Deserialize, Serialize};
 
-/// A run beside the plan that it is held against.
+use crate::job::Job;
+use crate::scenario::StoredScenario;
+
+/// Comparison of a run with the plan of its scenario.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
 pub struct Comparison {
@@ -15,9 +19,12 @@ pub struct Comparison {
     pub planner: PlannerKind,
     /// Layout and schedule of the plan, in a line.
     pub plan: String,
-    /// Predicted value and band of every quantity, beside what was measured.
+    /// Checks that run and plan are the same job. Where one of them differs, predictions and phases carry no differences.
+    #[serde(default)]
+    pub job: JobComparison,
+    /// Predicted value and band of every quantity, and the measured median.
     pub predictions: Vec<Prediction>,
-    /// Steps that stand apart from the rest and are left out of medians.
+    /// Outliers, which are excluded from medians.
     pub outliers: Vec<Outlier>,
     /// Parts of the run, a restart opening the next.
     pub segments: Vec<SegmentSummary>,
@@ -36,8 +43,10 @@ pub enum Quantity {
     StepTime,
     /// Tokens per second of the whole job.
     TokensPerSecond,
-    /// TFLOP/s per device.
+    /// TFLOP/s per device, by the log's formula where it is known.
     TflopsPerDevice,
+    /// Tokens per second of one device.
+    TokensPerSecondPerDevice,
     /// Largest memory of a device, in GiB.
     Memory,
 }
@@ -67,7 +76,7 @@ pub struct Prediction {
     /// Median of the run, outliers left out; absent where the log does not say it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub measured: Option<f64>,
-    /// (measured - predicted) / predicted.
+    /// (measured - predicted) / predicted; absent where run and plan are different jobs.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub error: Option<f64>,
     /// Share of the steps inside the band, outliers left out.
@@ -131,7 +140,30 @@ pub struct PhaseResidual {
     pub timers: Vec<String>,
     /// Median of the run, in s per step.
     pub measured_s: f64,
-    /// What the plan says, in s per step; absent where it has no such phase.
+    /// Predicted time, in s per step; absent where the plan has no such phase, or run and plan are different jobs.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub predicted_s: Option<f64>,
+}
+
+/// Options of a correction.
+#[derive(Debug, Clone, PartialEq, Default, Deserialize)]
+#[cfg_attr(feature = "openapi", derive(utoipa::IntoParams))]
+#[cfg_attr(feature = "openapi", into_params(parameter_in = Query))]
+pub struct CorrectionQuery {
+    /// Planner of the run's scenario; absent: the one that the run names, else the fastest.
+    pub planner: Option<String>,
+    /// Part of the run whose steps count; absent: all.
+    pub segment: Option<u32>,
+}
+
+/// A scenario that was corrected to the job of a run and attached to it.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
+pub struct Corrected {
+    /// The corrected scenario, a draft.
+    pub scenario: StoredScenario,
+    /// The job that plans it; done where it was planned before.
+    pub job: Job,
+    /// The changes, for example "global batch 2048".
+    pub changes: Vec<String>,
 }

@@ -2,7 +2,7 @@
 
 use api::gallery::Gallery;
 use api::path;
-use api::scenario::StoredScenario;
+use api::scenario::{ScenarioIdentity, StoredScenario};
 use leptos::prelude::*;
 use leptos::task::spawn_local;
 use serde_json::{Value, json};
@@ -10,7 +10,7 @@ use serde_json::{Value, json};
 use super::modalities::leave_out_unread;
 use super::{Explore, PlanState};
 use crate::answered;
-use crate::client::{self, Failure};
+use crate::client::{self, Body, Failure};
 use crate::field_errors::FieldErrors;
 use crate::recent;
 use crate::storage;
@@ -135,14 +135,28 @@ impl Explore {
         });
     }
 
-    /// Shows a scenario that came with a link; it is stored when it is planned.
+    /// Opens a scenario that came with a link. Results that the server has are shown; otherwise it is stored when it is planned.
     ///
     /// `fragment` is that of the link, without its mark.
     pub(crate) fn start_unsaved(self, scenario: Value, fragment: String) {
-        self.clear();
+        let generation = self.clear();
+        let body = scenario.to_string();
         self.scenario.set(scenario);
         self.unsaved.set(Some(fragment));
         self.state.set(PlanState::Idle);
+        spawn_local(async move {
+            let url = path::SCENARIO_IDENTITY;
+            // A scenario that is not valid, and one that nobody planned, are shown as they are.
+            let Ok(known) = client::send::<ScenarioIdentity>("POST", url, Body::Json(body)).await else { return };
+            if !known.planned || !self.is_current(generation) {
+                return;
+            }
+            let Ok(stored) = client::get::<StoredScenario>(&path::scenario(&known.id)).await else { return };
+            if self.is_current(generation) {
+                self.unsaved.set(None);
+                self.open_stored(generation, &known.id, stored).await;
+            }
+        });
     }
 
     /// Takes a scenario from a file, as one more edit, and plans it.

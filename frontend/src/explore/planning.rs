@@ -261,6 +261,11 @@ impl Explore {
         }
     }
 
+    /// Lets the job of the present scenario run to its end, whatever is edited or opened next: a copied link shows its outcome.
+    pub(crate) fn leave_job(self) {
+        self.job.set_value(None);
+    }
+
     pub(super) fn fail(self, failure: Failure) {
         if let Failure::Problem(problem) = &failure {
             self.errors.set(FieldErrors::of(&problem.errors));

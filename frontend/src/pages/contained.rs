@@ -9,7 +9,7 @@ use crate::explore::use_explore;
 use crate::format;
 use crate::saving;
 
-/// The scenario of the link, stored nowhere until it is planned; or what is wrong with the link.
+/// The scenario of the link with its results where the server has them, else as it is until it is planned; or the error of the link.
 #[component]
 pub(crate) fn ContainedPage() -> impl IntoView {
     let explore = use_explore();

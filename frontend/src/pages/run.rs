@@ -1,10 +1,11 @@
-//! The page of one run: where it stands, its figures over the steps beside what a plan says, and what to do with it.
+//! The page of one run: its state, its figures over the steps, the comparison with a plan, and calibration.
 
 mod against;
 mod calibration;
 mod charts;
 mod figures;
 mod log;
+mod other_job;
 mod others;
 mod phases;
 mod title;

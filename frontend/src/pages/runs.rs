@@ -81,7 +81,7 @@ pub(crate) fn RunsPage() -> impl IntoView {
         <main id="main" class="page" tabindex="-1">
             <h1>"Runs"</h1>
             <p class="lead">
-                "Training jobs as their logs tell of them, live or afterwards, beside what a plan says. The trainer is not touched: a shell loop sends the file that it writes anyway."
+                "Logs of training jobs, live or imported, compared with a plan. The trainer does not change: a shell loop uploads the log file that it writes."
             </p>
             <div class="two-ways">
                 <OpenRun changed=changed />
@@ -95,9 +95,9 @@ pub(crate) fn RunsPage() -> impl IntoView {
 #[component]
 fn Empty() -> impl IntoView {
     view! {
-        <p>"No run yet. Open one and paste its command beside a training job, or drop a log of a job that is over."</p>
+        <p>"No run yet. Track a live run and paste its command next to a training job, or drop the log of a finished job."</p>
         <p>
-            "Nothing to train at hand? Rehearse a plan: a process for every rank walks through it on this machine and writes its log. "
+            "No training job? Rehearse a plan: one process for each rank executes it on this machine and writes a log. "
             "Open a "<a href="/">"ready scenario"</a>" and press Rehearse at one of its plans."
         </p>
     }

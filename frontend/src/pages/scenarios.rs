@@ -1,13 +1,13 @@
 //! The page of stored scenarios.
 
 use api::path;
-use api::scenario::{ScenarioLine, ScenarioList};
+use api::scenario::{KeptSource, ScenarioLine, ScenarioList};
 use api::shelf::ListPage;
 use leptos::prelude::*;
 
 use crate::format;
 use crate::recent::OpenedLast;
-use crate::shelf::{About, Column, Kept, Shelf, ShelfView};
+use crate::shelf::{About, Column, Kept, Shelf, ShelfView, Undo};
 
 impl Kept for ScenarioLine {
     type List = ScenarioList;
@@ -39,6 +39,15 @@ impl Kept for ScenarioLine {
             url: path::scenario(&self.id),
             restore: path::scenario_restore(&self.id),
         }
+    }
+
+    fn undo(&self) -> Option<Undo> {
+        let is_there = self.deleted_at.is_none();
+        self.source.filter(|_| is_there).map(|KeptSource::Link| Undo {
+            reason: "saved by a copied link",
+            hint: "Takes it out of the list; its links then open only as long as drafts do",
+            url: path::keep(&self.id),
+        })
     }
 
     fn cells(&self) -> Vec<AnyView> {
@@ -75,7 +84,7 @@ pub(crate) fn ScenariosPage() -> impl IntoView {
 #[component]
 fn Empty() -> impl IntoView {
     view! {
-        <p>"Nothing is kept yet. Open a scenario and press Save; until then its link works, but it does not stand here."</p>
+        <p>"No scenario is saved yet. Open one and press Save, or copy its link."</p>
         <p><a class="button" href="/">"Ready scenarios"</a>" "<a class="button" href="/new">"New scenario"</a></p>
     }
 }

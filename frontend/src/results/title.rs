@@ -23,7 +23,9 @@ pub(super) fn TitleRow() -> impl IntoView {
             && (saved.get() == now
                 || explore.stored.with(|stored| {
                     stored.as_ref().is_some_and(|stored| {
-                        stored.kept && stored.scenario.title.clone().unwrap_or_default() == title()
+                        stored.kept
+                            && stored.source.is_none()
+                            && stored.scenario.title.clone().unwrap_or_default() == title()
                     })
                 }))
     };
@@ -33,7 +35,7 @@ pub(super) fn TitleRow() -> impl IntoView {
     let save = move |_| {
         let Some((id, title)) = untrack(here) else { return };
         unsaved.set(None);
-        let keep = Keep { title: (!title.trim().is_empty()).then(|| title.trim().to_owned()) };
+        let keep = Keep { title: (!title.trim().is_empty()).then(|| title.trim().to_owned()), source: None };
         let Ok(body) = serde_json::to_string(&keep) else { return };
         spawn_local(async move {
             match client::tell("POST", &path::keep(&id), Body::Json(body)).await {

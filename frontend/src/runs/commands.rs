@@ -46,7 +46,7 @@ pub(crate) fn SendingCommands(run: String) -> impl IntoView {
             id.with_value(|run| ClientCommands::of(&origin, run, token.get().as_deref().unwrap_or(UNKNOWN)));
         view! {
             <Command
-                name="Beside the trainer, in a loop of sh and curl; survives restarts of either side"
+                name="Next to the trainer, a loop of sh and curl; survives restarts of either side"
                 test_id="command-looped"
                 text=looped
             />

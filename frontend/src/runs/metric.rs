@@ -66,9 +66,9 @@ impl Metric {
         match self {
             Self::StepTime => "Step time",
             Self::Tokens => "Tokens per second",
-            Self::TokensPerDevice => "Tokens per second and device",
+            Self::TokensPerDevice => "Tokens/s per GPU",
             Self::Samples => "Samples per second",
-            Self::Tflops => "TFLOP/s per device",
+            Self::Tflops => "TFLOP/s per GPU",
             Self::Loss => "Loss",
             Self::Memory => "Memory",
             Self::GradNorm => "Gradient norm",
@@ -105,7 +105,8 @@ impl Metric {
             Self::Tokens => Some(Quantity::TokensPerSecond),
             Self::Tflops => Some(Quantity::TflopsPerDevice),
             Self::Memory => Some(Quantity::Memory),
-            Self::TokensPerDevice | Self::Samples | Self::Loss | Self::GradNorm | Self::LearningRate => None,
+            Self::TokensPerDevice => Some(Quantity::TokensPerSecondPerDevice),
+            Self::Samples | Self::Loss | Self::GradNorm | Self::LearningRate => None,
         }
     }
 
@@ -115,6 +116,7 @@ impl Metric {
             Quantity::StepTime => Self::StepTime,
             Quantity::TokensPerSecond => Self::Tokens,
             Quantity::TflopsPerDevice => Self::Tflops,
+            Quantity::TokensPerSecondPerDevice => Self::TokensPerDevice,
             Quantity::Memory => Self::Memory,
         }
     }

@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use api::path;
 use api::planner::scenario::PlannerKind;
-use api::run::{Comparison, RunChange, RunDetail, RunSummary};
+use api::run::{Comparison, Corrected, RunChange, RunDetail, RunSummary};
 use leptos::prelude::*;
 use leptos::task::spawn_local;
 use wasm_bindgen::JsValue;
@@ -75,7 +75,14 @@ impl Observed {
         })
     }
 
-    /// Changes the run; answers what is wrong with the change.
+    /// Attaches the run's scenario with the corrections that make it the run's job; the server plans it.
+    pub(crate) async fn correct(self) -> Result<(), Failure> {
+        let url = path::run_correction(&self.feed.id());
+        client::send::<Corrected>("POST", &url, Body::Empty).await?;
+        self.feed.refresh().await
+    }
+
+    /// Changes the run; returns what is wrong with the change.
     pub(crate) async fn change(self, change: RunChange) -> Result<(), Failure> {
         let body = serde_json::to_string(&change).map_err(|error| Failure::Unreadable(error.to_string()))?;
         client::tell("PATCH", &path::run(&self.feed.id()), Body::Json(body)).await?;

@@ -1,25 +1,25 @@
-//! Choosing what a run is held against: a stored scenario, and one of its planners.
+//! Choice of the plan that a run is compared with: a scenario, and one of its planners.
 
 use api::path;
 use api::planner::outcome::{Answer, PlannerResult};
 use api::planner::scenario::PlannerKind;
-use api::scenario::{ScenarioLine, ScenarioList, StoredScenario};
 use leptos::prelude::*;
 use leptos::task::spawn_local;
 
+use super::plan_search::PlanSearch;
 use crate::answered;
-use crate::client;
-
-/// A scenario without a plan is asked for one this often.
-const AGAIN_MS: i32 = 2_000;
+use crate::client::Failure;
+use crate::notice::FailureNotice;
 
 /// Planners of a scenario that have a plan of it.
 #[derive(Debug, Clone, PartialEq)]
 enum Planners {
-    /// On their way, or no scenario.
+    /// No scenario is chosen, or the answer is not there yet.
     Unknown,
-    /// The scenario has not been planned.
-    Unplanned,
+    /// The scenario is being planned.
+    Planning,
+    /// Planning failed.
+    Failed(Failure),
     /// With their titles, fastest first.
     Known(Vec<(PlannerKind, String)>),
 }
@@ -31,73 +31,67 @@ impl Planners {
     }
 }
 
-/// Two fields: the scenario, and one of its planners.
+/// Two fields: the scenario, and one of its planners. A scenario without an outcome is planned.
 #[component]
 pub(crate) fn PlanChoice(
     /// Identifier of the scenario.
     scenario: RwSignal<Option<String>>,
     /// Planner; none: the fastest.
     plan: RwSignal<Option<PlannerKind>>,
+    /// Called when the scenario's plans are there.
+    #[prop(optional, into)]
+    on_planned: Option<Callback<()>>,
 ) -> impl IntoView {
-    let lines = RwSignal::new(None::<Vec<ScenarioLine>>);
     let planners = RwSignal::new(Planners::Unknown);
-    spawn_local(async move {
-        // Without the list there is nothing to choose; what is chosen already stays.
-        if let Ok(list) = client::get::<ScenarioList>(path::SCENARIOS).await {
-            lines.try_set(Some(list.scenarios));
-        }
-    });
-    // A scenario that is not kept stands in no list; it is still what is chosen.
-    Effect::new(move |_| {
-        let (Some(id), Some(known)) = (scenario.get(), lines.get()) else { return };
-        if known.iter().any(|line| line.id == id) {
-            return;
-        }
+    let chosen = Memo::new(move |_| scenario.get());
+    let ask = move |id: String| {
         spawn_local(async move {
-            if let Ok(stored) = client::get::<StoredScenario>(&path::scenario(&id)).await {
-                lines.try_update(|lines| lines.get_or_insert_default().push(line_of(stored)));
+            let is_current = {
+                let id = id.clone();
+                move || chosen.try_get_untracked().flatten().as_deref() == Some(id.as_str())
+            };
+            // A page that was left still wants the plan: a run may be attached to the scenario.
+            let is_wanted = {
+                let id = id.clone();
+                move || chosen.try_get_untracked().is_none_or(|chosen| chosen.as_deref() == Some(id.as_str()))
+            };
+            let known = answered::stored(&id).await;
+            if !is_current() {
+                return;
+            }
+            let answer = match known {
+                Ok(None) => {
+                    planners.set(Planners::Planning);
+                    answered::plan_while(&id, is_wanted).await
+                }
+                known => known,
+            };
+            if !is_current() {
+                return;
+            }
+            match answer {
+                Ok(Some(stored)) => {
+                    planners.set(Planners::of(stored.outcome.results));
+                    if let Some(on_planned) = on_planned {
+                        on_planned.run(());
+                    }
+                }
+                Ok(None) => planners
+                    .set(Planners::Failed(Failure::Unreadable("Planning was cancelled from another page.".to_owned()))),
+                Err(failure) => planners.set(Planners::Failed(failure)),
             }
         });
-    });
-    let chosen = Memo::new(move |_| scenario.get());
+    };
     Effect::new(move |_| {
         planners.set(Planners::Unknown);
-        let Some(id) = chosen.get() else { return };
-        spawn_local(async move {
-            loop {
-                let answer = answered::stored(&id).await;
-                if chosen.try_get_untracked().flatten().as_deref() != Some(id.as_str()) {
-                    return;
-                }
-                let found = match answer {
-                    Ok(Some(stored)) => Planners::of(stored.outcome.results),
-                    Ok(None) => Planners::Unplanned,
-                    Err(_) => Planners::Unknown,
-                };
-                let comes = found == Planners::Unplanned;
-                if planners.with_untracked(|planners| *planners != found) {
-                    planners.set(found);
-                }
-                if !comes {
-                    return;
-                }
-                // Another page may be planning it just now.
-                client::pause(AGAIN_MS).await;
-            }
-        });
+        if let Some(id) = chosen.get() {
+            ask(id);
+        }
     });
-    let scenario_options = move || {
-        let option = |line: ScenarioLine| {
-            let ScenarioLine { id, short, title, .. } = line;
-            let (value, text) = (id.clone(), format!("{title} ({short})"));
-            view! { <option value=value prop:selected=move || scenario.with(|chosen| chosen.as_ref() == Some(&id))>{text}</option> }
-        };
-        lines.get().unwrap_or_default().into_iter().map(option).collect_view()
-    };
     let planner_options = move || {
         let known = match planners.get() {
             Planners::Known(known) => known,
-            Planners::Unknown | Planners::Unplanned => {
+            Planners::Unknown | Planners::Planning | Planners::Failed(_) => {
                 plan.get_untracked().map(|plan| (plan, plan.title().to_owned())).into_iter().collect()
             }
         };
@@ -106,26 +100,30 @@ pub(crate) fn PlanChoice(
         };
         known.into_iter().map(option).collect_view()
     };
-    let choose_scenario = move |event| {
-        let id = event_target_value(&event);
-        plan.set(None);
-        scenario.set((!id.is_empty()).then_some(id));
-    };
-    let unplanned = move || {
-        let id = scenario.get().filter(|_| planners.with(|planners| *planners == Planners::Unplanned))?;
-        let short = id.get(..10).unwrap_or(&id).to_owned();
-        Some(
-            view! { <p class="hint">"Not planned yet: "<a href=path::share(&short)>"open it once"</a>", and its planners stand here."</p> },
-        )
+    let state = move || match planners.get() {
+        Planners::Planning => {
+            Some(view! { <p class="hint" data-testid="choice-planning">"Planning the scenario…"</p> }.into_any())
+        }
+        Planners::Failed(failure) => {
+            let retry = move |()| {
+                if let Some(id) = chosen.get_untracked() {
+                    ask(id);
+                }
+            };
+            Some(view! { <FailureNotice failure=failure on_retry=retry /> }.into_any())
+        }
+        Planners::Known(known) if known.is_empty() => {
+            let id = scenario.get_untracked().unwrap_or_default();
+            let short = id.get(..10).unwrap_or(&id).to_owned();
+            Some(
+                view! { <p class="hint">"No planner found a plan of this scenario. "<a href=path::share(&short)>"Open the scenario"</a>" to see why."</p> }
+                    .into_any(),
+            )
+        }
+        Planners::Known(_) | Planners::Unknown => None,
     };
     view! {
-        <label>
-            "Held against the scenario"
-            <select data-testid="choose-scenario" on:change=choose_scenario>
-                <option value="" prop:selected=move || scenario.with(Option::is_none)>"none"</option>
-                {scenario_options}
-            </select>
-        </label>
+        <PlanSearch scenario=scenario chosen=move |()| plan.set(None) />
         <label>
             "Plan"
             <select
@@ -133,29 +131,10 @@ pub(crate) fn PlanChoice(
                 disabled=move || scenario.with(Option::is_none)
                 on:change=move |event| plan.set(PlannerKind::from_id(&event_target_value(&event)))
             >
-                <option value="" prop:selected=move || plan.with(Option::is_none)>"the fastest"</option>
+                <option value="" prop:selected=move || plan.with(Option::is_none)>"Fastest"</option>
                 {planner_options}
             </select>
         </label>
-        {unplanned}
-    }
-}
-
-fn line_of(stored: StoredScenario) -> ScenarioLine {
-    let StoredScenario { id, short, scenario, created_at, note, tags, pinned, .. } = stored;
-    let title = scenario.title.unwrap_or_else(|| format!("{} on {}", scenario.model.name, scenario.cluster.name));
-    ScenarioLine {
-        id,
-        short,
-        title,
-        model: scenario.model.name,
-        cluster: scenario.cluster.name,
-        best: None,
-        created_at,
-        note,
-        tags,
-        pinned,
-        deleted_at: None,
-        bytes: 0,
+        {state}
     }
 }

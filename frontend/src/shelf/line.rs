@@ -4,7 +4,7 @@ use api::shelf::Words;
 use leptos::prelude::*;
 
 use super::words_form::WordsForm;
-use super::{About, Kept, Shelf};
+use super::{About, Kept, Shelf, Undo};
 use crate::client::Body;
 
 /// One thing of a list.
@@ -30,6 +30,20 @@ pub(super) fn Line<T: Kept>(id: String, #[prop(into)] things: Signal<Vec<T>>, sh
         (!tags.is_empty()).then(|| {
             let chips = tags.into_iter().map(|tag| view! { <span class="chip">{tag}</span> }).collect_view();
             view! { <span class="chips">{chips}</span> }
+        })
+    };
+    let undo = Memo::new(move |_| thing.with(|thing| thing.as_ref().and_then(Kept::undo)));
+    let mark = move || {
+        undo.get().map(|undo| view! { <span class="chips"><span class="chip source">{undo.reason}</span></span> })
+    };
+    let take_out = move || {
+        undo.get().map(|Undo { hint, url, .. }| {
+            let press = move |_| shelf.tell("DELETE", url.clone(), Body::Empty);
+            view! {
+                <button class="quiet" data-testid="undo-link" title=hint aria-label=move || format!("Undo saving {}", name.get()) on:click=press>
+                    "Undo"
+                </button>
+            }
         })
     };
     let cells = move || {
@@ -95,9 +109,9 @@ pub(super) fn Line<T: Kept>(id: String, #[prop(into)] things: Signal<Vec<T>>, sh
     };
     view! {
         <tr data-id=id class:pinned=move || about.with(|about| about.pinned)>
-            <th scope="row">{title}{note}{tags}</th>
+            <th scope="row">{title}{mark}{note}{tags}</th>
             {cells}
-            <td class="number row-actions">{buttons}</td>
+            <td class="number row-actions">{take_out}{buttons}</td>
         </tr>
         {form}
     }

@@ -1,10 +1,11 @@
-//! Runs held against plans: comparison, calibration, and the check of a profile.
+//! Comparisons of runs with plans, calibration, and the check of a profile.
 
 use api::profile::{Profile, ProfileCheck};
 use api::run::{Comparison, RunPoint};
 use axum::Json;
 use axum::extract::rejection::QueryRejection;
 use axum::extract::{Path, Query, State};
+use ingest::log::job_setup;
 use planner::observed::replan;
 use planner::outcome::{Answer as Planning, ENGINE};
 use planner::scenario::PlannerKind;
@@ -16,16 +17,19 @@ use super::scenarios::{find, validate};
 use crate::app::{App, Shared};
 use crate::error::{Answer, ApiError};
 use crate::label;
-use crate::observation::{Held, ObservationError, Watched, calibrated, compared};
+use crate::observation::{Held, ObservationError, Watched, calibrated, compared, compared_jobs};
 use crate::profiles::apply;
-use crate::store::{Replaced, StoreError};
+use crate::store::{LogPlace, Replaced, StoreError};
 
 /// Points of one page of the store.
 const PAGE: u32 = 5000;
 /// Points of a run that are looked at: the latest.
 const MOST_POINTS: usize = 200_000;
 
-/// Against which plan, and which part of the run.
+/// First bytes of a log in which the size of its job is looked for.
+const LOG_HEAD: usize = 256 << 10;
+
+/// The plan, and the part of the run.
 #[derive(Debug, Deserialize, IntoParams)]
 #[into_params(parameter_in = Query)]
 pub(crate) struct Against {
@@ -45,7 +49,10 @@ pub(crate) struct CheckOptions {
     planner: Option<String>,
 }
 
-/// A run beside the plan that it is held against: predicted values with their bands, steps that stand apart, residuals by phase.
+/// Comparison of a run with its plan: whether both are the same job, predicted values with their bands, outliers, residuals by phase.
+///
+/// `job` lists the checks that do not depend on speed: samples, tokens, operations and devices of a step, and limits of the device.
+/// Where one of them differs, the run and the plan are different jobs: values are given without their differences.
 #[utoipa::path(
     get, path = "/api/v1/runs/{run}/comparison", tag = "runs",
     params(("run" = String, Path, description = "Identifier"), Against),
@@ -55,7 +62,7 @@ pub(crate) struct CheckOptions {
         (status = 404, description = "Unknown run or planner"),
         (status = 409, description = "The scenario is not planned yet"),
         (status = 410, description = "The run or its scenario was deleted"),
-        (status = 422, description = "The run is held against no scenario, or the planner has no plan"),
+        (status = 422, description = "No scenario is attached, or the planner has no plan"),
     )
 )]
 pub(crate) async fn comparison(
@@ -83,7 +90,7 @@ pub(crate) async fn comparison(
         (status = 404, description = "Unknown run or planner"),
         (status = 409, description = "The scenario is not planned yet"),
         (status = 410, description = "The run or its scenario was deleted"),
-        (status = 422, description = "No scenario, no plan, no steps, or no factor that brings them together"),
+        (status = 422, description = "No scenario, no plan, no steps, different jobs, or no factor that brings them together"),
         (status = 503, description = "Too much is computed already, or planning took too long"),
     )
 )]
@@ -96,6 +103,10 @@ pub(crate) async fn calibration(
     let detail = app.store.reader().run(&run, app.clock.now()).await?;
     let held = held(&app, &run, against.planner.as_deref()).await?;
     let segment = against.segment;
+    let job = compared_jobs(&held, segment);
+    if !job.is_same_job() {
+        return Err(ObservationError::other_job(&job).into());
+    }
     let work = app.studies.run(1, move |effort| {
         let mut observer = Watched { watch: effort.watch, workers: effort.workers };
         Ok(calibrated(&held, segment, &mut observer))
@@ -151,8 +162,8 @@ pub(crate) async fn check(
     Ok(Json(work.await?.map_err(ObservationError::from)?))
 }
 
-/// A run with its points and the plan that it is held against.
-async fn held(app: &App, run: &str, planner: Option<&str>) -> Result<Held, ApiError> {
+/// A run with its points and the plan that it is compared with.
+pub(super) async fn held(app: &App, run: &str, planner: Option<&str>) -> Result<Held, ApiError> {
     let detail = app.store.reader().run(run, app.clock.now()).await?;
     let scenario = detail.summary.scenario.as_deref().ok_or(ObservationError::Unattached)?;
     let stored = find(app, scenario).await?;
@@ -187,8 +198,23 @@ async fn held(app: &App, run: &str, planner: Option<&str>) -> Result<Held, ApiEr
         notes.push(format!("The latest {MOST_POINTS} points count."));
     }
     let scenario = validate(app.store.reader(), stored.scenario).await?;
+    let setup = job_setup(&log_head(app, run).await?);
     let run = run.to_owned();
-    Ok(Held { run, points, scenario, planner, planned, batches: answered.batches, timeline, notes })
+    Ok(Held { run, setup, points, scenario, planner, planned, batches: answered.batches, timeline, notes })
+}
+
+/// The first bytes of a run's log, [`LOG_HEAD`] at most.
+async fn log_head(app: &App, run: &str) -> Result<Vec<u8>, ApiError> {
+    let mut head = Vec::new();
+    while head.len() < LOG_HEAD {
+        let place = LogPlace { file: 0, offset: head.len() as u64 };
+        let piece = app.store.reader().log_bytes(run, place, LOG_HEAD - head.len()).await?;
+        if piece.is_empty() {
+            break;
+        }
+        head.extend(piece);
+    }
+    Ok(head)
 }
 
 /// The points of a run, the latest where there are more than are looked at, and whether that is so.

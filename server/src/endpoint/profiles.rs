@@ -13,6 +13,7 @@ use utoipa::IntoParams;
 use super::scenarios::{find, validate};
 use super::{lists, said_bytes};
 use crate::app::{App, Shared};
+use crate::client::Client;
 use crate::error::{Answer, ApiError, Deleted};
 use crate::label;
 use crate::profiles::{Base, ProfileError, apply, fit};
@@ -217,6 +218,7 @@ pub(crate) async fn restore(State(app): Shared, Path(id): Path<String>) -> Resul
 )]
 pub(crate) async fn apply_to(
     State(app): Shared,
+    client: Client,
     Path(id): Path<String>,
     body: Result<Json<ApplyProfile>, JsonRejection>,
 ) -> Result<Answer<AppliedProfile>, ApiError> {
@@ -225,7 +227,7 @@ pub(crate) async fn apply_to(
     let stored = find(&app, &asked.scenario).await?;
     let applied = apply(&profile, &stored.scenario)?;
     let valid = validate(app.store.reader(), applied.scenario).await?;
-    let is_new = app.store.writer().store_scenario(valid.id(), valid.scenario(), app.clock.now()).await?;
+    let is_new = app.store.writer().store_scenario(valid.id(), valid.scenario(), &client, app.clock.now()).await?;
     let answer = AppliedProfile { scenario: valid.id().to_string(), changes: applied.changes };
     Ok(if is_new { Answer::Created(api::path::scenario(&answer.scenario), answer) } else { Answer::Present(answer) })
 }

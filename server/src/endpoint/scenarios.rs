@@ -1,10 +1,10 @@
-//! Scenarios: store, list, find, keep, change, delete, restore, plan.
+//! Scenarios: store, list, find, save, change, delete, restore, plan.
 
 use std::collections::HashMap;
 use std::sync::Arc;
 
 use api::job::Job;
-use api::scenario::{Keep, PlanList, ScenarioList, StoredScenario};
+use api::scenario::{Keep, PlanList, ScenarioIdentity, ScenarioList, StoredScenario};
 use api::shelf::{LARGEST_PAGE, ListQuery, Words};
 use axum::Json;
 use axum::body::Bytes;
@@ -19,13 +19,22 @@ use utoipa::IntoParams;
 
 use super::{lists, off_thread};
 use crate::app::{App, Shared};
+use crate::client::Client;
 use crate::error::{Answer, ApiError, Deleted};
 use crate::jobs::Started;
 use crate::label;
-use crate::store::{PLANS, Reader, Resolved, SCENARIOS, SHORTEST_PREFIX, StoreError};
+use crate::store::{DRAFTS, PLANS, Reader, Resolved, SCENARIOS, SHORTEST_PREFIX, StoreError};
 
 /// Largest scenario, in MiB: one may list its samples itself.
 pub(crate) const LARGEST_SCENARIO: usize = 16;
+
+/// Options of the list of scenarios, beyond those of every list.
+#[derive(Debug, Deserialize, IntoParams)]
+#[into_params(parameter_in = Query)]
+pub(crate) struct ListOptions {
+    /// Lists the drafts of this client in place of the saved scenarios, the last used first; orders are `used` and `name`.
+    drafts: Option<bool>,
+}
 
 /// Which plans a list is to have, beside what every list can be asked.
 #[derive(Debug, Deserialize, IntoParams)]
@@ -37,17 +46,24 @@ pub(crate) struct PlanOptions {
     engine: Option<String>,
 }
 
-/// Kept scenarios, pinned ones and then the newest first. Further orders are `model`, `cluster`, `planner` and `time`.
+/// Saved scenarios, pinned ones and then the newest first. Further orders are `model`, `cluster`, `planner` and `time`.
 #[utoipa::path(
-    get, path = "/api/v1/scenarios", tag = "scenarios", params(ListQuery),
+    get, path = "/api/v1/scenarios", tag = "scenarios", params(ListQuery, ListOptions),
     responses((status = 200, body = ScenarioList), (status = 400, description = "A wrong query"))
 )]
 pub(crate) async fn list(
     State(app): Shared,
+    client: Client,
     query: Result<Query<ListQuery>, QueryRejection>,
+    options: Result<Query<ListOptions>, QueryRejection>,
 ) -> Result<Json<ScenarioList>, ApiError> {
-    let Query(query) = query?;
-    let mut list = app.store.reader().scenarios(&lists::wanted(query, &SCENARIOS, LARGEST_PAGE)?).await?;
+    let (Query(query), Query(options)) = (query?, options?);
+    let reader = app.store.reader();
+    let mut list = if options.drafts == Some(true) {
+        reader.drafts(&client, lists::wanted(query, &DRAFTS, LARGEST_PAGE)?).await?
+    } else {
+        reader.scenarios(&lists::wanted(query, &SCENARIOS, LARGEST_PAGE)?).await?
+    };
     list.page.retention_days = app.live.limits().retention_days;
     Ok(Json(list))
 }
@@ -76,10 +92,11 @@ pub(crate) async fn plans(
     Ok(Json(list))
 }
 
-/// Stores a scenario under the address of its content, as a draft until it is kept.
+/// Stores a scenario under the address of its content, as a draft until it is saved.
 ///
-/// `model` and `cluster` may be `{"preset": "llama-2-7b"}`, with fields beside it in place of the preset's.
-/// Drafts beyond the newest 500 are forgotten, except those that a run or a trace is held against.
+/// `model` and `cluster` may be `{"preset": "llama-2-7b"}`, with further fields replacing the preset's. Each client has its newest
+/// 500 drafts, and 2,000 that were planned within thirty days; drafts that a job, a run or a trace needs, and those opened within
+/// thirty days, are never evicted (docs/operators.md).
 #[utoipa::path(
     put, path = "/api/v1/scenarios", tag = "scenarios", request_body = Scenario,
     responses(
@@ -87,19 +104,46 @@ pub(crate) async fn plans(
         (status = 200, body = StoredScenario, description = "The same question is stored already"),
         (status = 413, description = "More than 16 MiB"),
         (status = 422, description = "Fields are wrong; every one is named"),
+        (status = 507, description = "There is no room for another draft"),
     )
 )]
 pub(crate) async fn store(
     State(app): Shared,
+    client: Client,
     body: Result<Bytes, BytesRejection>,
 ) -> Result<Answer<StoredScenario>, ApiError> {
     let body = body.map_err(|rejection| ApiError::body(&rejection, LARGEST_SCENARIO))?;
     let mut scenario = parsed(body).await?;
     scenario.title = scenario.title.as_deref().and_then(label::clean);
     let valid = validate(app.store.reader(), scenario).await?;
-    let is_new = app.store.writer().store_scenario(valid.id(), valid.scenario(), app.clock.now()).await?;
+    let is_new = app.store.writer().store_scenario(valid.id(), valid.scenario(), &client, app.clock.now()).await?;
     let stored = app.store.reader().scenario(valid.id().as_str()).await?;
     Ok(if is_new { Answer::Created(api::path::scenario(&stored.id), stored) } else { Answer::Present(stored) })
+}
+
+/// The identifier that a scenario has, and whether it is stored and planned. Stores nothing.
+#[utoipa::path(
+    post, path = "/api/v1/scenarios/identity", tag = "scenarios", request_body = Scenario,
+    responses(
+        (status = 200, body = ScenarioIdentity),
+        (status = 413, description = "More than 16 MiB"),
+        (status = 422, description = "Fields are wrong; every one is named"),
+    )
+)]
+pub(crate) async fn identity(
+    State(app): Shared,
+    body: Result<Bytes, BytesRejection>,
+) -> Result<Json<ScenarioIdentity>, ApiError> {
+    let body = body.map_err(|rejection| ApiError::body(&rejection, LARGEST_SCENARIO))?;
+    let valid = validate(app.store.reader(), parsed(body).await?).await?;
+    let id = valid.id().as_str();
+    let stored = match app.store.reader().scenario(id).await {
+        Ok(_) => true,
+        Err(StoreError::Unknown { .. } | StoreError::Gone { .. }) => false,
+        Err(error) => return Err(error.into()),
+    };
+    let planned = stored && !app.store.reader().engine_answers(id).await?.is_empty();
+    Ok(Json(ScenarioIdentity { id: id.to_owned(), stored, planned }))
 }
 
 /// One scenario, by identifier or unique prefix of at least ten characters.
@@ -115,10 +159,25 @@ pub(crate) async fn store(
     )
 )]
 pub(crate) async fn one(State(app): Shared, Path(id): Path<String>) -> Result<Json<StoredScenario>, ApiError> {
-    Ok(Json(find(&app, &id).await?))
+    let stored = find(&app, &id).await?;
+    note_view(&app, &stored.id).await;
+    Ok(Json(stored))
 }
 
-/// Keeps a scenario in the list, under a new title where one is given.
+/// Stores that a scenario was opened, which protects drafts. A database that takes no writes does not keep it from being read.
+async fn note_view(app: &App, id: &str) {
+    let now = app.clock.now();
+    let noted = match app.store.reader().is_view_due(id, now).await {
+        Ok(true) => app.store.writer().view_scenario(id, now).await,
+        Ok(false) => Ok(()),
+        Err(error) => Err(error),
+    };
+    if let Err(error) = noted {
+        tracing::debug!(id, "a view of a scenario is not stored: {error}");
+    }
+}
+
+/// Saves a scenario in the list, under a new title where one is given. `"source": "link"` marks it as saved by a copied link.
 #[utoipa::path(
     post, path = "/api/v1/scenarios/{id}/keep", tag = "scenarios", request_body = Keep,
     params(("id" = String, Path, description = "Identifier, or unique prefix of at least ten characters")),
@@ -138,13 +197,35 @@ pub(crate) async fn keep(
 ) -> Result<Json<StoredScenario>, ApiError> {
     let body = body.map_err(|rejection| ApiError::body(&rejection, LARGEST_SCENARIO))?;
     let keep = if body.is_empty() {
-        Keep { title: None }
+        Keep { title: None, source: None }
     } else {
         serde_json::from_slice(&body).map_err(|error| ApiError::Malformed(format!("the body is wrong: {error}")))?
     };
     let id = find(&app, &id).await?.id;
     let title = keep.title.as_deref().and_then(label::clean);
-    app.store.writer().keep_scenario(&id, title.as_deref(), app.clock.now()).await?;
+    app.store.writer().keep_scenario(&id, title.as_deref(), keep.source, app.clock.now()).await?;
+    Ok(Json(app.store.reader().scenario(&id).await?))
+}
+
+/// Takes a scenario out of the list. It becomes a draft, and its links open as long as drafts do.
+#[utoipa::path(
+    delete, path = "/api/v1/scenarios/{id}/keep", tag = "scenarios",
+    params(("id" = String, Path, description = "Identifier, or unique prefix of at least ten characters")),
+    responses(
+        (status = 200, body = StoredScenario),
+        (status = 300, description = "The prefix is ambiguous; the candidates are named"),
+        (status = 400, description = "Too short, or not an identifier"),
+        (status = 404, description = "Unknown"),
+        (status = 410, description = "Deleted"),
+    )
+)]
+pub(crate) async fn unkeep(
+    State(app): Shared,
+    client: Client,
+    Path(id): Path<String>,
+) -> Result<Json<StoredScenario>, ApiError> {
+    let id = find(&app, &id).await?.id;
+    app.store.writer().unkeep_scenario(&id, &client, app.clock.now()).await?;
     Ok(Json(app.store.reader().scenario(&id).await?))
 }
 
@@ -226,18 +307,22 @@ pub(crate) async fn delete(State(app): Shared, Path(id): Path<String>) -> Result
 )]
 pub(crate) async fn plan(State(app): Shared, Path(id): Path<String>) -> Result<Answer<Job>, ApiError> {
     let stored = find(&app, &id).await?;
+    Ok(match begin_plan(&app, stored).await? {
+        Started::New(job) => Answer::Accepted(api::path::job(&job.id), job),
+        Started::Known(job) => Answer::Present(job),
+    })
+}
+
+/// Plans a stored scenario, unless that is under way or done by this engine.
+pub(crate) async fn begin_plan(app: &App, stored: StoredScenario) -> Result<Started, ApiError> {
     if let Some(job) = app.jobs.active(&stored.id).await {
-        return Ok(Answer::Present(job));
+        return Ok(Started::Known(job));
     }
     if app.store.reader().is_answered(&stored.id).await? {
-        return Ok(Answer::Present(app.jobs.done(&stored.id)));
+        return Ok(Started::Known(app.jobs.done(&stored.id)));
     }
     let valid = validate(app.store.reader(), stored.scenario).await?;
-    match app.jobs.start(valid).await {
-        Ok(Started::New(job)) => Ok(Answer::Accepted(api::path::job(&job.id), job)),
-        Ok(Started::Known(job)) => Ok(Answer::Present(job)),
-        Err(error) => Err(error.into()),
-    }
+    Ok(app.jobs.start(valid).await?)
 }
 
 /// The scenario that an identifier or prefix stands for.

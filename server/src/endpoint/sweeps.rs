@@ -29,6 +29,7 @@ use utoipa::IntoParams;
 use super::scenarios::{self, AtHand, LARGEST_SCENARIO};
 use super::{lists, off_thread};
 use crate::app::{App, Shared};
+use crate::client::Client;
 use crate::error::{Answer, ApiError, Deleted};
 use crate::label;
 use crate::store::{KeptSweep, SWEEPS, StoreError};
@@ -368,6 +369,7 @@ pub(crate) async fn front(State(app): Shared, Path(id): Path<String>) -> Result<
 )]
 pub(crate) async fn scenario(
     State(app): Shared,
+    client: Client,
     Path((id, point)): Path<(String, u32)>,
 ) -> Result<Answer<StoredScenario>, ApiError> {
     let kept = find(&app, &id).await?;
@@ -377,7 +379,7 @@ pub(crate) async fn scenario(
         point.ok_or_else(|| ApiError::Malformed(format!("the points are numbered from 0 to {}", points - 1)))?;
     let datasets = datasets_of(&app, &kept.sweep).await?;
     let valid = point.valid(&datasets).map_err(ApiError::InvalidScenario)?;
-    let is_new = app.store.writer().store_scenario(valid.id(), valid.scenario(), app.clock.now()).await?;
+    let is_new = app.store.writer().store_scenario(valid.id(), valid.scenario(), &client, app.clock.now()).await?;
     let stored = app.store.reader().scenario(valid.id().as_str()).await?;
     Ok(if is_new { Answer::Created(api::path::scenario(&stored.id), stored) } else { Answer::Present(stored) })
 }

@@ -69,6 +69,9 @@ impl ApiError {
             Self::Store(StoreError::Quota { .. }) => {
                 ("quota-reached", S::INSUFFICIENT_STORAGE, "The server holds as much as it may")
             }
+            Self::Store(StoreError::Drafts { .. }) => {
+                ("drafts-full", S::INSUFFICIENT_STORAGE, "The server holds as many drafts as it may")
+            }
             Self::DiskFull => ("disk-full", S::INSUFFICIENT_STORAGE, "The server's disk is full"),
             Self::NotReady(_) => ("not-ready", S::SERVICE_UNAVAILABLE, "The server takes no new content"),
             Self::Store(_) | Self::Fault(_) => INTERNAL,
@@ -102,7 +105,7 @@ impl ApiError {
             | Self::Stopping
             | Self::NoPages
             | Self::NotReady(_)
-            | Self::Store(StoreError::Quota { .. }) => true,
+            | Self::Store(StoreError::Quota { .. } | StoreError::Drafts { .. }) => true,
             _ => false,
         }
     }

@@ -1,38 +1,51 @@
-//! A run beside its plan: every quantity with its band, outliers, parts and phases.
+//! Comparison of a run with its plan: every quantity with its band, outliers, parts and phases.
 
 use api::run::{
     Comparison, Outlier, OutlierReason, PhaseResidual, Prediction, PredictionBand, Quantity, RunPoint, SegmentSummary,
 };
 use planner::observed::{
-    Band, Phase, PhaseTimes, PredictedPhases, Reason, Sifted, Step, Timed, Whose, inside, median, phase_times,
-    predicted_phases, sift,
+    Band, JobComparison, Phase, PhaseTimes, PredictedPhases, Reason, Sifted, Step, Timed, Whose, compare_jobs, inside,
+    median, phase_times, predicted_phases, sift,
 };
 use planner::outcome::{BatchSummary, Planned};
 use planner::scenario::Scenario;
 
 use super::Held;
 use super::accuracy::error_of;
+use super::job::{logged_job, planned_job};
 
-/// A run beside its plan; of one part of the run where `segment` says which.
+/// Comparison of a run with its plan; of one part of the run where `segment` is given. Where both are different jobs it has no
+/// differences.
 pub(crate) fn compared(held: &Held, segment: Option<u32>) -> Comparison {
     let sifted = sifted(&held.points);
     let kept = kept(&held.points, &sifted, segment);
     let scenario = held.scenario.scenario();
     let mut notes = held.notes.clone();
-    let (phases, of_phases) = residuals_of(held, &kept, &held.planned);
+    let plan = planned_job(held);
+    let job = compare_jobs(&logged_job(held, &kept, segment), &plan);
+    let formula = job.formulas.first().copied();
+    let (mut phases, of_phases) = residuals_of(held, &kept, &held.planned);
     notes.extend(of_phases);
     if held.points.iter().any(|point| point.tflops_per_device.is_some()) {
-        notes.push(
-            "TFLOP/s of the log are as its trainer counts operations, which may include what is computed again."
-                .to_owned(),
-        );
+        notes.push(formula_note(&job));
+    }
+    let mut predictions = predictions(scenario, &held.planned, &held.batches, &kept, plan.flops_ratio(formula));
+    if !job.is_same_job() {
+        for prediction in &mut predictions {
+            prediction.error = None;
+            prediction.inside = None;
+        }
+        for phase in &mut phases {
+            phase.predicted_s = None;
+        }
     }
     Comparison {
         run: held.run.clone(),
         scenario: held.scenario.id().to_string(),
         planner: held.planner,
         plan: held.plan(),
-        predictions: predictions(scenario, &held.planned, &held.batches, &kept),
+        job,
+        predictions,
         outliers: outliers(&held.points, &sifted),
         segments: segments(&sifted),
         phases,
@@ -40,7 +53,27 @@ pub(crate) fn compared(held: &Held, segment: Option<u32>) -> Comparison {
     }
 }
 
-/// The points that count: timed, not apart, and of the part that is asked for.
+/// The formula behind the TFLOP/s of a log, in words.
+fn formula_note(job: &JobComparison) -> String {
+    match job.formulas.as_slice() {
+        [] => "No known formula gives the TFLOP/s of the log for this model: its trainer counts other operations."
+            .to_owned(),
+        [formula] => {
+            format!("TFLOP/s of the log count {}; the plan's figure is given by the same formula.", formula.title())
+        }
+        [formula, others @ ..] => {
+            let others: Vec<&str> = others.iter().map(|formula| formula.title()).collect();
+            format!(
+                "TFLOP/s of the log agree best with: {}. Within the tolerance they also agree with: {}. The plan's figure is given by the \
+                 first formula.",
+                formula.title(),
+                others.join("; ")
+            )
+        }
+    }
+}
+
+/// The points that count: timed, no outliers, and of the part that is asked for.
 pub(super) fn kept<'a>(points: &'a [RunPoint], sifted: &Sifted, segment: Option<u32>) -> Vec<&'a RunPoint> {
     let own = |point: &&RunPoint| segment.is_none_or(|segment| point.segment == segment);
     sifted.kept.iter().map(|&index| &points[index]).filter(own).collect()
@@ -80,12 +113,14 @@ fn segments(sifted: &Sifted) -> Vec<SegmentSummary> {
     sifted.segments.iter().map(summary).collect()
 }
 
-/// Every quantity of a plan with its band, beside the median of points.
+/// Every quantity of a plan with its band, and the median of points. `flops` is the ratio of the operations that the log counts to
+/// the plan's own.
 fn predictions(
     scenario: &Scenario,
     planned: &Planned,
     batches: &[BatchSummary],
     kept: &[&RunPoint],
+    flops: f64,
 ) -> Vec<Prediction> {
     let (error, widened) = error_of(&scenario.cluster);
     let metrics = &planned.metrics;
@@ -100,12 +135,13 @@ fn predictions(
     let devices = f64::from(scenario.cluster.devices());
     let of_job =
         |point: &RunPoint| point.tokens_per_s.or_else(|| point.tokens_per_s_per_device.map(|rate| rate * devices));
+    let per_device: Vec<f64> = rates.iter().map(|rate| rate / devices).collect();
     let reserve = scenario.training.memory_reserve_gib;
     let mut memory = Band::of(metrics.peak_memory_gib, &peaks, 0.0);
     memory.high += reserve;
     let of_memory = format!(
-        "peaks of {} simulated iterations, and above them the {reserve} GiB that are kept free for fragmentation, the communication \
-         library and the framework",
+        "peaks of {} simulated iterations, plus the reserve of {reserve} GiB for fragmentation, the communication library and the \
+         framework",
         steps.len()
     );
     vec![
@@ -123,9 +159,15 @@ fn predictions(
         ),
         prediction(
             Quantity::TflopsPerDevice,
-            Band::of(metrics.tflops_per_device, &[], error),
-            format!("mean of {} simulated iterations, {widened}", steps.len()),
+            Band::of(metrics.tflops_per_device * flops, &[], error),
+            format!("mean of {} simulated iterations by the log's formula, {widened}", steps.len()),
             &values(&|point| point.tflops_per_device),
+        ),
+        prediction(
+            Quantity::TokensPerSecondPerDevice,
+            Band::of(metrics.tokens_per_s / devices, &per_device, error),
+            spread("iterations"),
+            &values(&|point| point.tokens_per_s_per_device.or_else(|| point.tokens_per_s.map(|rate| rate / devices))),
         ),
         prediction(Quantity::Memory, memory, of_memory, &values(&|point| point.memory_gib)),
     ]

@@ -22,6 +22,14 @@ pub enum StoreError {
         /// Bytes that it may hold.
         quota: u64,
     },
+    /// There are as many drafts as there may be, and none of them may be evicted for this client.
+    #[error(
+        "the server holds {total} drafts, all in use or of other clients, so that no further one is taken: save scenarios that you need and          delete those that you do not, or try again when older drafts have expired"
+    )]
+    Drafts {
+        /// Drafts that it may hold.
+        total: u64,
+    },
     /// What was read is not what was written.
     #[error("the database holds a damaged {what}: {detail}")]
     Damaged {

@@ -1,7 +1,7 @@
-//! Scenarios: drafts, kept ones, and the word that deleted ones leave.
+//! Scenarios: drafts, kept ones, and the rows that deleted ones leave.
 
 use api::problem::Candidate;
-use api::scenario::{BestOf, PlanLine, PlanList, ScenarioLine, ScenarioList, StoredScenario};
+use api::scenario::{BestOf, KeptSource, PlanLine, PlanList, ScenarioLine, ScenarioList, StoredScenario};
 use api::shelf::Words;
 use jiff::Timestamp;
 use planner::outcome::ENGINE;
@@ -9,10 +9,11 @@ use planner::scenario::{PlannerKind, Scenario, ScenarioId};
 
 use super::forget::Forgetting;
 use super::kept::KeptTable;
-use super::{Kind, Order, Reader, Shelf, StoreError, Wanted, Writer};
+use super::{Kind, Order, Reader, Shelf, StoreError, Wanted, Writer, drafts};
+use crate::client::Client;
 use crate::clock::rfc3339;
 
-const SCENARIO: KeptTable = KeptTable {
+pub(super) const SCENARIO: KeptTable = KeptTable {
     kind: Kind::Scenario,
     table: "scenario",
     name: "title",
@@ -30,8 +31,6 @@ const FORGETTING: Forgetting = Forgetting {
          RETURNING id",
     with_it: &["DELETE FROM deleted_scenario WHERE id = ?", "DELETE FROM outcome WHERE scenario_id = ?"],
 };
-/// Drafts that are remembered; older ones go with their outcomes, unless a run or a trace is held against them.
-const DRAFTS: i64 = 500;
 /// Shortest prefix that stands for a scenario: 50 bits, so that two never meet by chance.
 pub(crate) const SHORTEST_PREFIX: usize = 10;
 
@@ -53,6 +52,15 @@ pub(crate) const SCENARIOS: Shelf = Shelf {
         // Those without a plan count as slower than any.
         Order { name: "time", key: "coalesce(best_iteration_s, 1e300)" },
     ],
+};
+
+/// The list of drafts, the last used first.
+pub(crate) const DRAFTS: Shelf = Shelf {
+    listed: "kept = 0",
+    stored: "0",
+    deleted: "0",
+    orders: &[Order { name: "used", key: "used_at_ms" }, Order { name: "name", key: "lower(name)" }],
+    ..SCENARIOS
 };
 
 /// The list of plans of all scenarios, drafts included.
@@ -83,12 +91,16 @@ pub enum Resolved {
 }
 
 impl Writer {
-    /// Stores a scenario as a draft. One that is stored already stays, except that a draft takes a new title.
-    /// Says whether it is new.
+    /// Stores a scenario as a draft of a client. One that is stored already stays, except that a draft takes a new title.
+    /// Returns whether it is new.
+    ///
+    /// # Errors
+    /// There is no room for another draft, within the quota or the bounds on drafts.
     pub async fn store_scenario(
         &self,
         id: &ScenarioId,
         scenario: &Scenario,
+        client: &Client,
         now: Timestamp,
     ) -> Result<bool, StoreError> {
         let mut write = self.begin().await?;
@@ -108,6 +120,7 @@ impl Writer {
                  title = iif(kept = 1 AND deleted_at_ms IS NULL, title, coalesce(excluded.title, title)),
                  -- One that is pinned is kept, or it would be in no list.
                  kept = iif(deleted_at_ms IS NULL, kept, pinned_at_ms IS NOT NULL),
+                 kept_by = iif(deleted_at_ms IS NULL, kept_by, NULL),
                  created_at_ms = iif(deleted_at_ms IS NULL, created_at_ms, excluded.created_at_ms),
                  model = excluded.model,
                  cluster = excluded.cluster,
@@ -131,31 +144,29 @@ impl Writer {
         }
         // What was deleted is there again, with what was planned for it.
         sqlx::query("DELETE FROM deleted_scenario WHERE id = ?").bind(id.as_str()).execute(&mut *write).await?;
+        drafts::use_draft(&mut write, id.as_str(), client, now).await?;
         if is_new {
-            sqlx::query(
-                "DELETE FROM scenario WHERE id IN (
-                     SELECT id FROM scenario WHERE kept = 0 AND deleted_at_ms IS NULL
-                     ORDER BY used_at_ms DESC, id LIMIT -1 OFFSET ?)
-                 -- What a run or a trace is held against stays as long as they do.
-                 AND NOT EXISTS (SELECT 1 FROM run WHERE run.scenario_id = scenario.id AND run.name <> '')
-                 AND NOT EXISTS (
-                     SELECT 1 FROM trace WHERE trace.scenario_id = scenario.id AND trace.overview IS NOT NULL)",
-            )
-            .bind(DRAFTS)
-            .execute(&mut *write)
-            .await?;
+            drafts::make_room(&mut write, client, now, drafts::LIMITS).await?;
         }
         write.commit().await?;
         Ok(is_new)
     }
 
-    /// Puts a scenario into the list, under a new title where one is given.
-    pub async fn keep_scenario(&self, id: &str, title: Option<&str>, now: Timestamp) -> Result<(), StoreError> {
+    /// Puts a scenario into the list, under a new title where one is given. A link changes nothing of one that is kept by hand.
+    pub async fn keep_scenario(
+        &self,
+        id: &str,
+        title: Option<&str>,
+        source: Option<KeptSource>,
+        now: Timestamp,
+    ) -> Result<(), StoreError> {
         let mut write = self.begin().await?;
         let kept = sqlx::query(
-            "UPDATE scenario SET kept = 1, title = coalesce(?, title), used_at_ms = ?
-             WHERE id = ? AND deleted_at_ms IS NULL",
+            "UPDATE scenario SET kept = 1, kept_by = iif(kept = 1 AND kept_by IS NULL, NULL, ?1), used_at_ms = ?3,
+                 title = iif(kept = 1 AND kept_by IS NULL AND ?1 IS NOT NULL, title, coalesce(?2, title))
+             WHERE id = ?4 AND deleted_at_ms IS NULL",
         )
+        .bind(source.map(KeptSource::id))
         .bind(title)
         .bind(now.as_millisecond())
         .bind(id)
@@ -173,7 +184,10 @@ impl Writer {
         let mut write = self.begin().await?;
         SCENARIO.change(&mut write, id, words, now).await?;
         if words.pinned == Some(true) {
-            sqlx::query("UPDATE scenario SET kept = 1 WHERE id = ?").bind(id).execute(&mut *write).await?;
+            sqlx::query("UPDATE scenario SET kept = 1, kept_by = NULL WHERE id = ?")
+                .bind(id)
+                .execute(&mut *write)
+                .await?;
         }
         write.commit().await
     }
@@ -218,8 +232,19 @@ impl Writer {
     }
 }
 
-/// JSON, title, kept, creation and deletion time, note, tags and pinned of a row.
-type ScenarioRow = (Option<String>, Option<String>, bool, i64, Option<i64>, Option<String>, String, Option<i64>);
+/// A row of the table.
+#[derive(sqlx::FromRow)]
+struct ScenarioRow {
+    scenario_json: Option<String>,
+    title: Option<String>,
+    kept: bool,
+    kept_by: Option<String>,
+    created_at_ms: i64,
+    deleted_at_ms: Option<i64>,
+    note: Option<String>,
+    tags_json: String,
+    pinned_at_ms: Option<i64>,
+}
 
 /// A row of the list.
 #[derive(sqlx::FromRow)]
@@ -229,6 +254,7 @@ struct LineRow {
     note: Option<String>,
     tags_json: String,
     pinned_at_ms: Option<i64>,
+    kept_by: Option<String>,
     model: Option<String>,
     cluster: Option<String>,
     created_at_ms: i64,
@@ -274,28 +300,28 @@ impl Reader {
     /// A stored scenario, by its whole identifier.
     pub async fn scenario(&self, id: &str) -> Result<StoredScenario, StoreError> {
         let row: ScenarioRow = sqlx::query_as(
-            "SELECT scenario_json, title, kept, created_at_ms, deleted_at_ms, note, tags_json, pinned_at_ms
+            "SELECT scenario_json, title, kept, kept_by, created_at_ms, deleted_at_ms, note, tags_json, pinned_at_ms
              FROM scenario WHERE id = ?",
         )
         .bind(id)
         .fetch_optional(self.pool())
         .await?
         .ok_or_else(|| SCENARIO.missed(id))?;
-        let (json, title, kept, created_at_ms, deleted_at_ms, note, tags, pinned_at_ms) = row;
-        if let Some(at) = deleted_at_ms {
+        if let Some(at) = row.deleted_at_ms {
             return Err(SCENARIO.gone(self.pool(), id, at).await);
         }
-        let scenario = Scenario { title, ..parse(json.as_deref().unwrap_or_default())? };
+        let scenario = Scenario { title: row.title, ..parse(row.scenario_json.as_deref().unwrap_or_default())? };
         let short = self.short(id).await?;
         Ok(StoredScenario {
             id: id.to_owned(),
             short,
             scenario,
-            kept,
-            created_at: rfc3339(created_at_ms),
-            note,
-            tags: words(&tags)?,
-            pinned: pinned_at_ms.is_some(),
+            kept: row.kept,
+            source: row.kept_by.as_deref().and_then(KeptSource::from_id),
+            created_at: rfc3339(row.created_at_ms),
+            note: row.note,
+            tags: words(&row.tags_json)?,
+            pinned: row.pinned_at_ms.is_some(),
         })
     }
 
@@ -322,7 +348,18 @@ impl Reader {
 
     /// A page of the kept scenarios, each with the fastest planner of its latest outcome.
     pub(crate) async fn scenarios(&self, wanted: &Wanted) -> Result<ScenarioList, StoreError> {
-        let found = self.page(&SCENARIOS, wanted).await?;
+        self.scenarios_of(&SCENARIOS, wanted).await
+    }
+
+    /// A page of the drafts of a client, the same way.
+    pub(crate) async fn drafts(&self, client: &Client, mut wanted: Wanted) -> Result<ScenarioList, StoreError> {
+        let own = "id IN (SELECT scenario_id FROM draft_client WHERE client = ".to_owned();
+        wanted.filters.push((own, client.as_str().to_owned(), ")"));
+        self.scenarios_of(&DRAFTS, &wanted).await
+    }
+
+    async fn scenarios_of(&self, shelf: &Shelf, wanted: &Wanted) -> Result<ScenarioList, StoreError> {
+        let found = self.page(shelf, wanted).await?;
         let rows: Vec<LineRow> =
             sqlx::query_as("SELECT * FROM scenario_shelf WHERE id IN (SELECT value FROM json_each(?))")
                 .bind(found.json())
@@ -341,6 +378,7 @@ impl Reader {
                 model: row.model.unwrap_or_default(),
                 cluster: row.cluster.unwrap_or_default(),
                 best,
+                source: row.kept_by.as_deref().and_then(KeptSource::from_id),
                 created_at: rfc3339(row.created_at_ms),
                 note: row.note,
                 tags: words(&row.tags_json)?,

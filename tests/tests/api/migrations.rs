@@ -10,7 +10,7 @@ use sqlx::sqlite::{SqliteConnectOptions, SqliteConnection};
 use sqlx::{ConnectOptions, Connection};
 
 /// What each version's server had stored; later ones hold what the earlier ones had, too.
-const ROWS: [(i64, &str); 10] = [
+const ROWS: [(i64, &str); 11] = [
     (1, include_str!("migrations/0001.sql")),
     (2, include_str!("migrations/0002.sql")),
     (3, include_str!("migrations/0003.sql")),
@@ -21,6 +21,7 @@ const ROWS: [(i64, &str); 10] = [
     (8, include_str!("migrations/0008.sql")),
     (9, include_str!("migrations/0009.sql")),
     (10, include_str!("migrations/0010.sql")),
+    (11, include_str!("migrations/0011.sql")),
 ];
 
 async fn connect(path: &Path) -> SqliteConnection {
@@ -102,7 +103,7 @@ async fn a_database_of_every_version_is_opened_with_what_it_holds() {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("planscope.db");
         database_of(version, &path, &contents).await;
-        assert_eq!(faults(&path).await, (vec![], version < 10), "version {version}");
+        assert_eq!(faults(&path).await, (vec![], version < 11), "version {version}");
 
         let house = House::upon(folder, Settings::default()).await;
         // What was there from the first version on has what later ones give it.
@@ -114,6 +115,7 @@ async fn a_database_of_every_version_is_opened_with_what_it_holds() {
             "version {version}"
         );
         assert_eq!(scenario["model"], "Llama-2 7B", "version {version}: {scenario}");
+        assert_eq!(scenario.get("source").is_some(), version >= 11, "version {version}: {scenario}");
         let datasets: Value = house.get(api::path::DATASETS).await.json();
         let dataset = &datasets["datasets"][0];
         assert_eq!(dataset["id"], json!(contents.dataset.0));

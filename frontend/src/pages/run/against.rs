@@ -1,4 +1,4 @@
-//! What the run is held against: a stored scenario, one of its planners, and which other plans are drawn too.
+//! Comparison with a plan: the scenario, one of its planners, and other plans that are drawn too.
 
 use api::job::StoredOutcome;
 use api::path;
@@ -8,6 +8,7 @@ use api::run::RunChange;
 use leptos::prelude::*;
 use leptos::task::spawn_local;
 
+use super::other_job::OtherJob;
 use crate::accuracy_link::AccuracyLink;
 use crate::client::{self, Failure};
 use crate::format;
@@ -56,7 +57,7 @@ pub(super) fn Against() -> impl IntoView {
     });
     let line = move || {
         observed.comparison.with(|comparison| {
-            comparison.as_ref().map(|comparison| {
+            comparison.as_ref().filter(|comparison| comparison.job.is_same_job()).map(|comparison| {
                 let short = comparison.scenario.get(..10).unwrap_or(&comparison.scenario).to_owned();
                 let words = comparison.plan.clone();
                 view! { <p data-testid="plan-line"><span class="pill" data-planner-colour=comparison.planner.id()></span>" "{words}" · "<a href=path::share(&short)>"open the scenario"</a></p><AccuracyLink what="The plan's times" /> }
@@ -64,18 +65,20 @@ pub(super) fn Against() -> impl IntoView {
         })
     };
     let refusal = move || {
-        let failure = observed.refusal.get()?;
+        // A scenario that is being planned says so at its field.
+        let failure = observed.refusal.get().filter(|failure| failure.status() != Some(409))?;
         Some(view! { <p class="notice" data-testid="no-comparison"><b>{failure.title()}</b>" "{failure.detail()}</p> })
     };
     view! {
         <section class="card" data-testid="against">
-            <header class="card-title"><h2>"Beside a plan"</h2></header>
+            <header class="card-title"><h2>"Compare with a plan"</h2></header>
             <div class="choices">
-                <PlanChoice scenario=scenario plan=plan />
+                <PlanChoice scenario=scenario plan=plan on_planned=move |()| observed.compare() />
             </div>
             {move || failure.get().map(|failure| view! { <FailureNotice failure=failure /> })}
             {line}
             {refusal}
+            <OtherJob />
             <OtherPlans scenario=Signal::derive(move || held.get().map(|(scenario, _)| scenario)) />
         </section>
     }
@@ -86,10 +89,11 @@ pub(super) fn Against() -> impl IntoView {
 fn OtherPlans(scenario: Signal<Option<String>>) -> impl IntoView {
     let observed = use_observed();
     let titles = RwSignal::new(Vec::<(PlannerKind, String)>::new());
-    let asked = Memo::new(move |_| scenario.get());
+    // A scenario may be planned only after it was chosen.
+    let asked = Memo::new(move |_| (scenario.get(), observed.comparison.with(Option::is_some)));
     Effect::new(move |_| {
         titles.set(Vec::new());
-        let Some(id) = asked.get() else { return };
+        let (Some(id), true) = asked.get() else { return };
         spawn_local(async move {
             // Without an outcome there are no other plans to draw.
             let Ok(stored) = client::get::<StoredOutcome>(&path::outcome(&id)).await else { return };
@@ -126,7 +130,7 @@ fn OtherPlans(scenario: Signal<Option<String>>) -> impl IntoView {
         (!others.is_empty()).then(|| {
             view! {
                 <fieldset class="ticks">
-                    <legend>"Also draw what these plans predict"</legend>
+                    <legend>"Draw the predictions of other plans"</legend>
                     {others.into_iter().map(choice).collect_view()}
                 </fieldset>
             }

@@ -129,8 +129,8 @@ fn MetricChart(metric: Metric) -> impl IntoView {
     let median = Memo::new(move |_| {
         let quantity = metric.quantity()?;
         observed.comparison.with(|comparison| {
-            let prediction =
-                comparison.as_ref()?.predictions.iter().find(|prediction| prediction.quantity == quantity)?;
+            let comparison = comparison.as_ref().filter(|comparison| comparison.job.is_same_job())?;
+            let prediction = comparison.predictions.iter().find(|prediction| prediction.quantity == quantity)?;
             Some((prediction.measured?, prediction.band.value, prediction.error))
         })
     });
@@ -283,6 +283,8 @@ fn exceptions(
 
 fn levels(observed: Observed, comparison: Option<&Comparison>, metric: Metric) -> Vec<Level> {
     let Some(quantity) = metric.quantity() else { return Vec::new() };
+    // The plan of another job says nothing about this run.
+    let comparison = comparison.filter(|comparison| comparison.job.is_same_job());
     let level = |comparison: &Comparison, name: String, shade: Shade, dash: Dash| {
         let prediction = comparison.predictions.iter().find(|prediction| prediction.quantity == quantity)?;
         let band = &prediction.band;

@@ -27,8 +27,14 @@ pub(super) fn Figures() -> impl IntoView {
 
 #[component]
 fn Table(comparison: Comparison) -> impl IntoView {
-    let Comparison { predictions, outliers, segments, notes, .. } = comparison;
-    let words = sentences(&predictions, outliers.len());
+    let Comparison { predictions, outliers, segments, notes, job, .. } = comparison;
+    let is_same_job = job.is_same_job();
+    let formula = job.formulas.first().map(|formula| formula.title());
+    let words = if is_same_job {
+        sentences(&predictions, outliers.len())
+    } else {
+        "The run and the plan are different jobs, so no differences are shown.".to_owned()
+    };
     let reasons = predictions.iter().map(|prediction| {
         let title = Metric::of_quantity(prediction.quantity).title();
         view! { <li><b>{title}</b>": "{prediction.band.reason.clone()}</li> }
@@ -40,12 +46,17 @@ fn Table(comparison: Comparison) -> impl IntoView {
         let band = format!("{} to {}", metric.text(prediction.band.low), metric.text(prediction.band.high));
         view! {
             <tr data-quantity=metric.id()>
-                <th scope="row">{metric.title()}</th>
+                <th scope="row">
+                    {metric.title()}
+                    {formula.filter(|_| metric == Metric::Tflops).map(|formula| view! { <small class="under" data-testid="flop-formula">{formula}</small> })}
+                </th>
                 <td class="number">{metric.text(prediction.band.value)}</td>
                 <td class="number">{band}</td>
                 <td class="number" data-metric="measured">{prediction.measured.map_or_else(dash, |value| metric.text(value))}</td>
-                <td class="number" data-metric="error">{prediction.error.map_or_else(dash, format::signed_percent)}</td>
-                <td class="number">{prediction.inside.map_or_else(dash, format::percent)}</td>
+                {is_same_job.then(|| view! {
+                    <td class="number" data-metric="error">{prediction.error.map_or_else(dash, format::signed_percent)}</td>
+                    <td class="number">{prediction.inside.map_or_else(dash, format::percent)}</td>
+                })}
             </tr>
         }
     });
@@ -60,8 +71,10 @@ fn Table(comparison: Comparison) -> impl IntoView {
                         <th scope="col" class="number">"Predicted"</th>
                         <th scope="col" class="number">"Band"</th>
                         <th scope="col" class="number">"Measured median"</th>
-                        <th scope="col" class="number">"Difference"</th>
-                        <th scope="col" class="number">"Inside the band"</th>
+                        {is_same_job.then(|| view! {
+                            <th scope="col" class="number">"Difference"</th>
+                            <th scope="col" class="number">"Inside the band"</th>
+                        })}
                     </tr>
                 </thead>
                 <tbody>{rows.collect_view()}</tbody>
@@ -69,7 +82,7 @@ fn Table(comparison: Comparison) -> impl IntoView {
         </div>
         <Segments segments=segments />
         <details class="advanced">
-            <summary>"What the bands are made of, and what to know"</summary>
+            <summary>"How the bands are computed, and notes"</summary>
             <ul class="notes">{reasons}{notes}</ul>
         </details>
     }
@@ -80,11 +93,8 @@ fn sentences(predictions: &[Prediction], left_out: usize) -> String {
     let mut words = Vec::new();
     let step = predictions.iter().find(|prediction| prediction.quantity == Quantity::StepTime);
     if let Some((prediction, measured)) = step.and_then(|prediction| Some((prediction, prediction.measured?))) {
-        let mut text = format!(
-            "A step takes {}, predicted were {}",
-            format::seconds(measured),
-            format::seconds(prediction.band.value)
-        );
+        let mut text =
+            format!("A step takes {}, predicted {}", format::seconds(measured), format::seconds(prediction.band.value));
         if let Some(error) = prediction.error {
             text.push_str(": ");
             text.push_str(&format::signed_percent(error));
@@ -94,12 +104,12 @@ fn sentences(predictions: &[Prediction], left_out: usize) -> String {
             words.push(format!("Measured steps lie inside the band: {}.", format::percent(inside)));
         }
     } else {
-        words.push("The log says no step time yet.".to_owned());
+        words.push("The log states no step time yet.".to_owned());
     }
     match left_out {
         0 => {}
-        1 => words.push("One step stands apart and is left out.".to_owned()),
-        _ => words.push(format!("{} steps stand apart and are left out.", format::count(left_out as u64))),
+        1 => words.push("One outlier is excluded.".to_owned()),
+        _ => words.push(format!("{} outliers are excluded.", format::count(left_out as u64))),
     }
     words.join(" ")
 }
@@ -155,10 +165,10 @@ mod tests {
         };
         assert_eq!(
             sentences(std::slice::from_ref(&prediction), 2).replace('\u{202f}', " "),
-            "A step takes 2.10 s, predicted were 2.00 s: +5.00 %. Measured steps lie inside the band: 96.0 %. \
-             2 steps stand apart and are left out."
+            "A step takes 2.10 s, predicted 2.00 s: +5.00 %. Measured steps lie inside the band: 96.0 %. \
+             2 outliers are excluded."
         );
         let silent = Prediction { measured: None, error: None, inside: None, ..prediction };
-        assert_eq!(sentences(&[silent], 0), "The log says no step time yet.");
+        assert_eq!(sentences(&[silent], 0), "The log states no step time yet.");
     }
 }

@@ -48,7 +48,7 @@ pub(super) fn OtherRuns() -> impl IntoView {
     view! {
         <section class="card" data-testid="other-runs">
             <header class="card-title">
-                <h2>"Beside other runs"</h2>
+                <h2>"Compare with other runs"</h2>
                 <select aria-label="Add a run to compare with" data-testid="add-run" on:focus=move |_| fetch() on:change=add>
                     <option value="">"add a run…"</option>
                     {options}

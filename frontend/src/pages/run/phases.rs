@@ -1,4 +1,4 @@
-//! Time of the phases of a step, measured beside predicted.
+//! Time of the phases of a step, measured and predicted.
 
 use api::run::PhaseResidual;
 use leptos::prelude::*;
@@ -15,6 +15,11 @@ pub(super) fn Phases() -> impl IntoView {
         observed
             .comparison
             .with(|comparison| comparison.as_ref().map(|comparison| comparison.phases.clone()).unwrap_or_default())
+    });
+    let is_same_job = Memo::new(move |_| {
+        observed
+            .comparison
+            .with(|comparison| comparison.as_ref().is_some_and(|comparison| comparison.job.is_same_job()))
     });
     let bars = Signal::derive(move || {
         let bar = |phase: PhaseResidual| PhaseBar {
@@ -34,8 +39,10 @@ pub(super) fn Phases() -> impl IntoView {
                 <tr>
                     <th scope="row">{phase.phase}<small class="under">{timers}</small></th>
                     <td class="number">{format::seconds(phase.measured_s)}</td>
-                    <td class="number">{phase.predicted_s.map_or_else(|| "–".to_owned(), format::seconds)}</td>
-                    <td class="number">{difference}</td>
+                    {is_same_job.get().then(|| view! {
+                        <td class="number">{phase.predicted_s.map_or_else(|| "–".to_owned(), format::seconds)}</td>
+                        <td class="number">{difference}</td>
+                    })}
                 </tr>
             }
         };
@@ -44,7 +51,7 @@ pub(super) fn Phases() -> impl IntoView {
     view! {
         <Show when=move || phases.with(|phases| !phases.is_empty())>
             <section class="card" data-testid="card-phases">
-                <header class="card-title"><h2>"Phases of a step"</h2><span class="muted">"medians, exceptions left out"</span></header>
+                <header class="card-title"><h2>"Phases of a step"</h2><span class="muted">"medians, outliers excluded"</span></header>
                 <div class="two-columns">
                     <PhaseBars phases=bars label=label />
                     <div class="table-scroll" role="region" aria-label="Phases of a step" tabindex="0">
@@ -53,8 +60,10 @@ pub(super) fn Phases() -> impl IntoView {
                                 <tr>
                                     <th scope="col">"Phase"</th>
                                     <th scope="col" class="number">"Measured"</th>
-                                    <th scope="col" class="number">"Predicted"</th>
-                                    <th scope="col" class="number">"Difference"</th>
+                                    <Show when=move || is_same_job.get()>
+                                        <th scope="col" class="number">"Predicted"</th>
+                                        <th scope="col" class="number">"Difference"</th>
+                                    </Show>
                                 </tr>
                             </thead>
                             <tbody>{rows}</tbody>

@@ -1,4 +1,4 @@
-//! Opening a run: its name, what it is held against, and then the commands that send its log.
+//! Form that opens a run: its name, the plan it is compared with, and then the commands that upload its log.
 
 use api::path;
 use api::planner::scenario::PlannerKind;
@@ -50,7 +50,7 @@ pub(super) fn OpenRun(changed: Callback<()>) -> impl IntoView {
             let key = run.clone();
             view! {
                 <div class="opened" data-testid="opened" data-run=key>
-                    <p role="status"><b>"The run is open and waits for its log. "</b><a href=url data-testid="opened-link">"Its page"</a></p>
+                    <p role="status"><b>"The run waits for its log. "</b><a href=url data-testid="opened-link">"Open its page"</a></p>
                     <SendingCommands run=run />
                 </div>
             }
@@ -58,14 +58,14 @@ pub(super) fn OpenRun(changed: Callback<()>) -> impl IntoView {
     };
     view! {
         <section class="card">
-            <header class="card-title"><h2>"Open a run"</h2><span class="muted">"for a job that is running"</span></header>
+            <header class="card-title"><h2>"Track a live run"</h2><span class="muted">"of a running job"</span></header>
             <form class="open-run" on:submit=open>
                 <label>
                     "Name"
                     <input
                         data-testid="run-name"
                         maxlength="200"
-                        placeholder="absent: the time of its beginning"
+                        placeholder="Default: its start time"
                         prop:value=move || name.get()
                         on:input=move |event| name.set(event_target_value(&event))
                     />

@@ -1,0 +1,163 @@
+//! The button that copies a link to what the page shows. A link to a scenario saves it, so that the link opens for ever.
+
+use api::path;
+use api::scenario::{Keep, KeptSource};
+use leptos::prelude::*;
+use leptos::task::spawn_local;
+use leptos_router::hooks::use_location;
+
+use crate::client::{self, Body, Failure};
+use crate::clipboard;
+use crate::explore::{PlanState, use_explore};
+use crate::pointer;
+
+/// How long the button says that the link is copied.
+const SHOWN: std::time::Duration = std::time::Duration::from_secs(4);
+
+/// Pages of stored things: their address is the link, and they stay until somebody deletes them.
+const STORED_PAGES: [&str; 5] = ["/runs/", "/traces/", "/sweeps/", "/profiles/", "/papers/"];
+
+/// Result of the last copy.
+#[derive(Debug, Clone, PartialEq, Eq)]
+struct Copied {
+    url: String,
+    is_on_clipboard: bool,
+}
+
+/// Copies the link to the page; on the explore page it saves the scenario, and one that it is compared with.
+#[component]
+pub(crate) fn CopyLink() -> impl IntoView {
+    let explore = use_explore();
+    let pathname = use_location().pathname;
+    let copied = RwSignal::new(None::<Copied>);
+    // Scenarios that could not be saved, and the reason.
+    let unsaved = RwSignal::new(None::<(Vec<Keeping>, Failure)>);
+    let on_stored_page = move || pathname.with(|path| STORED_PAGES.iter().any(|page| path.starts_with(page)));
+    let is_shown = move || explore.on_page() || on_stored_page();
+    let is_ready = move || {
+        on_stored_page()
+            || explore.unsaved.with(Option::is_some)
+            || (explore.stored.with(Option::is_some) && explore.state.with(|state| *state != PlanState::Sending))
+    };
+    let save = move |keepings: Vec<Keeping>| {
+        unsaved.set(None);
+        spawn_local(async move {
+            let mut refused = Vec::new();
+            let mut reason = None;
+            for keeping in keepings {
+                if let Err(failure) = keeping.send().await {
+                    refused.push(keeping);
+                    reason = Some(failure);
+                }
+            }
+            unsaved.try_set(reason.map(|reason| (refused, reason)));
+        });
+    };
+    let press = move |_| {
+        let origin = window().location().origin().unwrap_or_default();
+        let url = if untrack(on_stored_page) {
+            window().location().href().ok()
+        } else {
+            let contained = || explore.unsaved.get_untracked().map(|fragment| format!("/c/#{fragment}"));
+            untrack(|| explore.link()).or_else(contained).map(|link| format!("{origin}{link}"))
+        };
+        let Some(url) = url else { return };
+        // The clipboard first: it is open to the page only for a moment after the click.
+        spawn_local(async move {
+            let is_on_clipboard = clipboard::copy(&url).await;
+            let now = Copied { url, is_on_clipboard };
+            copied.set(Some(now.clone()));
+            set_timeout(
+                move || {
+                    copied.update(|copied| {
+                        if copied.as_ref() == Some(&now) && now.is_on_clipboard {
+                            *copied = None;
+                        }
+                    });
+                },
+                SHOWN,
+            );
+        });
+        if !untrack(on_stored_page) {
+            explore.leave_job();
+            save(keepings(explore));
+        }
+    };
+    let label = move || match copied.get() {
+        Some(Copied { is_on_clipboard: true, .. }) => "Copied",
+        Some(_) => "Copy by hand",
+        None => "Copy link",
+    };
+    // The link stays readable for people and programs without a clipboard.
+    let last = RwSignal::new(None::<String>);
+    Effect::new(move |_| {
+        if let Some(copied) = copied.get() {
+            last.set(Some(copied.url));
+        }
+    });
+    let status = move || {
+        copied.get().map(|copied| {
+            match (copied.is_on_clipboard, explore.stored.with(Option::is_some) && !on_stored_page()) {
+                (true, true) => {
+                    "Link copied. The scenario and its results are saved; undo it in the list of scenarios."
+                }
+                (true, false) => "Link copied.",
+                (false, _) => "The browser refuses to copy. The link is in the field below the button.",
+            }
+        })
+    };
+    view! {
+        <Show when=is_shown>
+            <div class="copy-link">
+                <button
+                    class="primary"
+                    data-testid="copy-link"
+                    data-url=move || last.get()
+                    disabled=move || !is_ready()
+                    title="Copies a link to this view and saves what it shows"
+                    on:click=press
+                >
+                    {label}
+                </button>
+                {move || copied.get().filter(|copied| !copied.is_on_clipboard).map(|copied| view! {
+                    <input class="copy-by-hand" readonly=true prop:value=copied.url aria-label="Link to this view" />
+                })}
+                {move || unsaved.get().map(|(keepings, failure)| view! {
+                    <div class="copy-failure notice bad" role="alert" data-testid="copy-failure">
+                        <b>"The scenario of the copied link could not be saved"</b>
+                        <p>{failure.title()}". "{failure.detail()}" Until it is saved, the link opens only as long as the draft exists."</p>
+                        <button on:click=move |_| save(keepings.clone())>"Try again"</button>
+                        <button class="quiet" on:click=move |_| unsaved.set(None)>"Close"</button>
+                    </div>
+                })}
+                <span class="visually-hidden" role="status">{status}</span>
+            </div>
+        </Show>
+    }
+}
+
+/// One scenario that a link needs.
+#[derive(Debug, Clone, PartialEq, Eq)]
+struct Keeping {
+    id: String,
+    title: Option<String>,
+}
+
+impl Keeping {
+    async fn send(&self) -> Result<(), Failure> {
+        let keep = Keep { title: self.title.clone(), source: Some(KeptSource::Link) };
+        let body = serde_json::to_string(&keep).map_err(|error| Failure::Unreadable(error.to_string()))?;
+        client::tell("POST", &path::keep(&self.id), Body::Json(body)).await
+    }
+}
+
+/// The open scenario, and the one that the link compares it with.
+fn keepings(explore: crate::explore::Explore) -> Vec<Keeping> {
+    let own = explore.stored.with_untracked(|stored| stored.as_ref().map(|stored| stored.id.clone()));
+    let title = explore.scenario.with_untracked(|scenario| pointer::text(scenario, "/title"));
+    let title = title.map(|title| title.trim().to_owned()).filter(|title| !title.is_empty());
+    let compared = explore.view.with_untracked(|view| view.compared.map(|compared| compared.as_str().to_owned()));
+    let other = compared.filter(|other| !own.as_ref().is_some_and(|own| own.starts_with(other)));
+    let own = own.map(|id| Keeping { id, title });
+    own.into_iter().chain(other.map(|id| Keeping { id, title: None })).collect()
+}

@@ -1,0 +1,211 @@
+//! Result of the checks that run and plan are the same job, and the correction of the scenario where they are not.
+
+use api::run::{Agreement, Correction, JobCheck, JobQuantity};
+use leptos::prelude::*;
+use leptos::task::spawn_local;
+
+use crate::client::Failure;
+use crate::format;
+use crate::notice::FailureNotice;
+use crate::runs::use_observed;
+
+/// The checks: as a warning with a correction where one differs, else in a line.
+#[component]
+pub(super) fn OtherJob() -> impl IntoView {
+    let observed = use_observed();
+    let job = Memo::new(move |_| {
+        observed.comparison.with(|comparison| comparison.as_ref().map(|comparison| comparison.job.clone()))
+    });
+    move || {
+        let job = job.get().filter(|job| !job.checks.is_empty())?;
+        let of = |wanted: Agreement| -> Vec<JobCheck> {
+            job.checks.iter().filter(|check| check.agreement == wanted).cloned().collect()
+        };
+        let (same, different, unchecked) = (of(Agreement::Same), of(Agreement::Different), of(Agreement::NotChecked));
+        let missing = view! { <NotChecked checks=unchecked.clone() /> };
+        Some(if different.is_empty() {
+            let words = summary(&same, &unchecked);
+            view! {
+                <details class="advanced job-checks" data-testid="same-job">
+                    <summary>{words}</summary>
+                    <Checks checks=same label="Checks that agree" />
+                    {missing}
+                </details>
+            }
+            .into_any()
+        } else {
+            view! {
+                <section class="other-job" role="alert" data-testid="other-job">
+                    <h3>"The log and the plan are different jobs"</h3>
+                    <p>"Differences between them would say nothing about the run, so none are shown."</p>
+                    <Checks checks=different label="Mismatches" />
+                    <Correct corrections=job.corrections />
+                    {missing}
+                </section>
+            }
+            .into_any()
+        })
+    }
+}
+
+/// The button that corrects the scenario, or the advice where no correction is known.
+#[component]
+fn Correct(corrections: Vec<Correction>) -> impl IntoView {
+    let observed = use_observed();
+    let busy = RwSignal::new(false);
+    let failure = RwSignal::new(None::<Failure>);
+    let correct = move |_| {
+        busy.set(true);
+        failure.set(None);
+        spawn_local(async move {
+            let refused = observed.correct().await.err();
+            busy.try_set(false);
+            failure.try_set(refused);
+        });
+    };
+    if corrections.is_empty() {
+        return view! {
+            <p>"Choose another scenario, or change its model, cluster or workload to those of the run."</p>
+        }
+        .into_any();
+    }
+    let words = corrections.into_iter().map(Correction::describe).collect::<Vec<_>>().join(", ");
+    view! {
+        <p class="actions">
+            <button class="primary" data-testid="correct-scenario" disabled=move || busy.get() on:click=correct>
+                "Correct the scenario"": "{words}
+            </button>
+        </p>
+        <p class="hint">"Stores the corrected scenario as a draft, plans it and attaches it to this run. The scenario above does not change."</p>
+        {move || failure.get().map(|failure| view! { <FailureNotice failure=failure /> })}
+    }
+    .into_any()
+}
+
+/// A table of checks.
+#[component]
+fn Checks(checks: Vec<JobCheck>, label: &'static str) -> impl IntoView {
+    let has_consequences = checks.iter().any(|check| !check.consequence.is_empty());
+    let row = move |check: JobCheck| {
+        let value = |value| text(check.quantity, value);
+        view! {
+            <tr data-check=id(check.quantity)>
+                <th scope="row">{title(check.quantity)}<small class="under">{check.derivation}</small></th>
+                <td class="number">{check.measured.map_or_else(|| "–".to_owned(), value)}</td>
+                <td class="number">{value(check.planned)}</td>
+                {has_consequences.then(|| view! { <td class="consequence">{check.consequence}</td> })}
+            </tr>
+        }
+    };
+    let rows = checks.into_iter().map(row).collect_view();
+    view! {
+        <div class="table-scroll" role="region" aria-label=label tabindex="0">
+            <table class="list figures job-table">
+                <thead>
+                    <tr>
+                        <th scope="col">"Quantity"</th>
+                        <th scope="col" class="number">"Log"</th>
+                        <th scope="col" class="number">"Plan"</th>
+                        {has_consequences.then(|| view! { <th scope="col">"Consequence"</th> })}
+                    </tr>
+                </thead>
+                <tbody>{rows}</tbody>
+            </table>
+        </div>
+    }
+}
+
+/// The checks that were not possible, each with what the log would have to state.
+#[component]
+fn NotChecked(checks: Vec<JobCheck>) -> impl IntoView {
+    (!checks.is_empty()).then(|| {
+        let line = |check: JobCheck| {
+            view! { <li><b>{title(check.quantity)}</b>": "{check.derivation}</li> }
+        };
+        view! {
+            <p class="hint">"Not checked:"</p>
+            <ul class="notes" data-testid="not-checked">{checks.into_iter().map(line).collect_view()}</ul>
+        }
+    })
+}
+
+/// The result in a line.
+fn summary(same: &[JobCheck], unchecked: &[JobCheck]) -> String {
+    let names = |checks: &[JobCheck]| checks.iter().map(|check| name(check.quantity)).collect::<Vec<_>>().join(", ");
+    let agree = if same.is_empty() {
+        "The log does not state enough to check that run and plan are the same job".to_owned()
+    } else {
+        format!("Same job by {}", names(same))
+    };
+    if unchecked.is_empty() { format!("{agree}.") } else { format!("{agree}. Not checked: {}.", names(unchecked)) }
+}
+
+const fn name(quantity: JobQuantity) -> &'static str {
+    match quantity {
+        JobQuantity::GlobalBatch => "global batch size",
+        JobQuantity::TokensPerStep => "tokens per step",
+        JobQuantity::Devices => "devices",
+        JobQuantity::FlopsPerStep => "FLOPs per step",
+        JobQuantity::PeakTflops => "peak of the device",
+        JobQuantity::DeviceMemory => "memory of the device",
+    }
+}
+
+fn title(quantity: JobQuantity) -> String {
+    format::sentence(name(quantity))
+}
+
+const fn id(quantity: JobQuantity) -> &'static str {
+    match quantity {
+        JobQuantity::GlobalBatch => "global-batch",
+        JobQuantity::TokensPerStep => "tokens",
+        JobQuantity::Devices => "devices",
+        JobQuantity::FlopsPerStep => "flops",
+        JobQuantity::PeakTflops => "peak",
+        JobQuantity::DeviceMemory => "memory",
+    }
+}
+
+fn text(quantity: JobQuantity, value: f64) -> String {
+    match quantity {
+        JobQuantity::GlobalBatch | JobQuantity::TokensPerStep | JobQuantity::Devices => {
+            format::count(value.round().max(0.0) as u64)
+        }
+        JobQuantity::FlopsPerStep => format!("{}\u{202f}PFLOP", format::three_digits(value / 1e15)),
+        JobQuantity::PeakTflops => format!("{}\u{202f}TFLOP/s", format::three_digits(value)),
+        JobQuantity::DeviceMemory => format!("{}\u{202f}GiB", format::three_digits(value)),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn check(quantity: JobQuantity, agreement: Agreement) -> JobCheck {
+        JobCheck {
+            quantity,
+            agreement,
+            measured: None,
+            planned: 1.0,
+            derivation: String::new(),
+            consequence: String::new(),
+        }
+    }
+
+    #[test]
+    fn the_summary_names_what_agrees_and_what_is_not_checked() {
+        let same =
+            [check(JobQuantity::GlobalBatch, Agreement::Same), check(JobQuantity::FlopsPerStep, Agreement::Same)];
+        let unchecked = [check(JobQuantity::Devices, Agreement::NotChecked)];
+        assert_eq!(summary(&same, &unchecked), "Same job by global batch size, FLOPs per step. Not checked: devices.");
+        assert!(summary(&[], &unchecked).starts_with("The log does not state enough"));
+    }
+
+    #[test]
+    fn values_carry_their_units() {
+        let plain = |quantity, value| text(quantity, value).replace('\u{202f}', " ");
+        assert_eq!(plain(JobQuantity::FlopsPerStep, 1.5e17), "150 PFLOP");
+        assert_eq!(plain(JobQuantity::GlobalBatch, 2048.2), "2,048");
+        assert_eq!(plain(JobQuantity::PeakTflops, 312.0), "312 TFLOP/s");
+    }
+}

@@ -1,0 +1,148 @@
+//! Scenarios that a run can be compared with, and links that name one.
+
+use api::gallery::{Gallery, GalleryEntry};
+use api::planner::scenario::Scenario;
+use api::scenario::ScenarioLine;
+
+/// Characters of a whole identifier.
+const IDENTIFIER: usize = 52;
+/// Shortest prefix that names a scenario.
+const SHORTEST_PREFIX: usize = 10;
+/// Entries of the gallery that are listed without a search.
+const FEW: usize = 8;
+/// Entries of the gallery that are listed for a search.
+const MANY: usize = 30;
+
+/// A pasted link to a scenario.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) enum PastedLink {
+    /// Identifier of a stored scenario, or its prefix.
+    Stored(String),
+    /// Fragment of a link that holds the whole scenario.
+    Contained(String),
+}
+
+/// The link in a text: `/s/ID`, `/c/#z1.…`, either with its origin, or a whole identifier.
+pub(super) fn pasted_link(text: &str) -> Option<PastedLink> {
+    let text = text.trim();
+    let form = api::contained::FIRST_FORM;
+    if let Some((_, fragment)) = text.split_once('#')
+        && fragment.starts_with(form)
+    {
+        return Some(PastedLink::Contained(fragment.to_owned()));
+    }
+    if text.starts_with(form) {
+        return Some(PastedLink::Contained(text.to_owned()));
+    }
+    let named = text.rsplit_once("/s/").map(|(_, behind)| behind);
+    let candidate = named.unwrap_or(text);
+    let end = candidate.find(|c: char| !c.is_ascii_alphanumeric()).unwrap_or(candidate.len());
+    let id = candidate[..end].to_ascii_lowercase();
+    let shortest = if named.is_some() { SHORTEST_PREFIX } else { IDENTIFIER };
+    let is_identifier =
+        (shortest..=IDENTIFIER).contains(&id.len()) && id.bytes().all(|byte| matches!(byte, b'a'..=b'z' | b'2'..=b'7'));
+    is_identifier.then_some(PastedLink::Stored(id))
+}
+
+/// One scenario of the list.
+#[derive(Debug, Clone, PartialEq)]
+pub(super) enum Offer {
+    /// A stored one, saved or a draft.
+    Stored(Box<ScenarioLine>),
+    /// One of the gallery.
+    Ready(Box<GalleryEntry>),
+}
+
+impl Offer {
+    /// Name in lists.
+    pub(super) fn title(&self) -> &str {
+        match self {
+            Self::Stored(line) => &line.title,
+            Self::Ready(entry) => &entry.title,
+        }
+    }
+
+    /// Model and cluster.
+    pub(super) fn detail(&self) -> String {
+        match self {
+            Self::Stored(line) => format!("{} on {}", line.model, line.cluster),
+            Self::Ready(entry) => {
+                let Scenario { model, cluster, .. } = &entry.scenario;
+                format!("{} on {} x {} {}", model.name, cluster.nodes, cluster.devices_per_node, cluster.name)
+            }
+        }
+    }
+
+    /// Fastest planner and its step time, where the scenario is planned.
+    pub(super) fn figure(&self) -> Option<(String, f64)> {
+        match self {
+            Self::Stored(line) => line.best.as_ref().map(|best| (best.planner.clone(), best.iteration_s)),
+            Self::Ready(_) => None,
+        }
+    }
+}
+
+/// A heading and the scenarios below it.
+#[derive(Debug, Clone, PartialEq)]
+pub(super) struct OfferGroup {
+    /// Heading.
+    pub(super) title: &'static str,
+    /// Scenarios.
+    pub(super) offers: Vec<Offer>,
+}
+
+/// The groups that are not empty: drafts, saved scenarios, and entries of the gallery that contain all words of the search.
+pub(super) fn groups(
+    drafts: Vec<ScenarioLine>,
+    saved: Vec<ScenarioLine>,
+    gallery: Option<&Gallery>,
+    search: &str,
+) -> Vec<OfferGroup> {
+    let words: Vec<String> = search.to_lowercase().split_whitespace().map(str::to_owned).collect();
+    let matches = |entry: &&GalleryEntry| {
+        let text =
+            format!("{} {} {}", entry.title, entry.scenario.model.name, entry.scenario.cluster.name).to_lowercase();
+        words.iter().all(|word| text.contains(word))
+    };
+    let most = if words.is_empty() { FEW } else { MANY };
+    let entries = gallery.iter().flat_map(|gallery| &gallery.entries).filter(matches).take(most);
+    let ready = entries.map(|entry| Offer::Ready(Box::new(entry.clone()))).collect();
+    let stored = |lines: Vec<ScenarioLine>| lines.into_iter().map(|line| Offer::Stored(Box::new(line))).collect();
+    let groups = [
+        OfferGroup { title: "Your drafts, last used first", offers: stored(drafts) },
+        OfferGroup { title: "Saved scenarios", offers: stored(saved) },
+        OfferGroup { title: "Gallery", offers: ready },
+    ];
+    groups.into_iter().filter(|group| !group.offers.is_empty()).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn links_of_every_form_name_their_scenario() {
+        let id = "abcdefghij234567".to_owned();
+        for text in [
+            "/s/abcdefghij234567",
+            " https://plan.example.org/s/abcdefghij234567#i=3&w=0..5 ",
+            "http://127.0.0.1:8080/s/ABCDEFGHIJ234567?token=x",
+        ] {
+            assert_eq!(pasted_link(text), Some(PastedLink::Stored(id.clone())), "{text}");
+        }
+        let whole = "a".repeat(52);
+        assert_eq!(pasted_link(&whole), Some(PastedLink::Stored(whole.clone())));
+        for text in ["/c/#z1.abc", "https://plan.example.org/c/#z1.abc", "z1.abc"] {
+            assert_eq!(pasted_link(text), Some(PastedLink::Contained("z1.abc".to_owned())), "{text}");
+        }
+    }
+
+    #[test]
+    fn words_of_a_search_are_no_link() {
+        for text in
+            ["", "llama", "long documents", "llamaonmanydevices", "/s/short", "/s/abcdefgh0189", "/c/#z2.abc", "#"]
+        {
+            assert_eq!(pasted_link(text), None, "{text}");
+        }
+    }
+}

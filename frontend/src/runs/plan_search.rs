@@ -1,0 +1,276 @@
+//! Search field for the scenario that a run is compared with: stored scenarios, drafts, the gallery, or a pasted link.
+
+use api::contained;
+use api::gallery::Gallery;
+use api::path;
+use api::scenario::{ScenarioLine, ScenarioList, StoredScenario};
+use leptos::html;
+use leptos::prelude::*;
+use leptos::task::spawn_local;
+
+use super::plan_offers::{Offer, OfferGroup, PastedLink, groups, pasted_link};
+use crate::client::{self, Body, Failure};
+use crate::format;
+
+/// Words typed closer together than this are searched once, in ms.
+const TYPING_MS: i32 = 200;
+/// Stored scenarios listed without a search, and with one.
+const FEW: u32 = 6;
+const MANY: u32 = 20;
+
+/// The search field and its list.
+#[component]
+pub(super) fn PlanSearch(
+    /// Identifier of the chosen scenario.
+    scenario: RwSignal<Option<String>>,
+    /// Called when another scenario is chosen.
+    #[prop(into)]
+    chosen: Callback<()>,
+) -> impl IntoView {
+    let field = NodeRef::<html::Input>::new();
+    let title = RwSignal::new(String::new());
+    // Text of the search while the list is open; until something is typed the field shows the title.
+    let search = RwSignal::new(None::<String>);
+    let is_typed = RwSignal::new(false);
+    let found = RwSignal::new(Vec::<OfferGroup>::new());
+    let active = RwSignal::new(0_usize);
+    let failure = RwSignal::new(None::<String>);
+    let is_open = Memo::new(move |_| search.with(Option::is_some));
+    let choose = move |id: Option<String>| {
+        search.set(None);
+        failure.set(None);
+        if scenario.get_untracked() != id {
+            chosen.run(());
+            scenario.set(id);
+        }
+    };
+    // The title of what is chosen, also where it was chosen elsewhere.
+    let wanted = Memo::new(move |_| scenario.get());
+    Effect::new(move |_| {
+        let Some(id) = wanted.get() else {
+            title.set(String::new());
+            return;
+        };
+        spawn_local(async move {
+            let answer = client::get::<StoredScenario>(&path::scenario(&id)).await;
+            if wanted.try_get_untracked().flatten().as_deref() == Some(id.as_str()) {
+                title.set(answer.map_or_else(|_| id.get(..10).unwrap_or(&id).to_owned(), |stored| title_of(&stored)));
+            }
+        });
+    });
+    let gallery = StoredValue::new(None::<Gallery>);
+    let look = move |text: String, pause_ms: i32| {
+        spawn_local(async move {
+            client::pause(pause_ms).await;
+            let is_current = || search.try_get_untracked().flatten().as_deref() == Some(text.as_str());
+            if !is_current() {
+                return;
+            }
+            let limit = if text.trim().is_empty() { FEW } else { MANY };
+            let query = format!("q={}&limit={limit}", client::encode(text.trim()));
+            let drafts = client::get::<ScenarioList>(&format!("{}&{query}", path::DRAFTS)).await;
+            let saved = client::get::<ScenarioList>(&format!("{}?{query}", path::SCENARIOS)).await;
+            if gallery.try_with_value(Option::is_none) == Some(true) {
+                let answer = client::get::<Gallery>(path::GALLERY).await;
+                gallery.try_set_value(answer.ok());
+            }
+            if !is_current() {
+                return;
+            }
+            let refused = [&drafts, &saved].into_iter().find_map(|answer| answer.as_ref().err()).map(Failure::title);
+            failure.set(refused);
+            let lines = |answer: Result<ScenarioList, Failure>| -> Vec<ScenarioLine> {
+                answer.map(|list| list.scenarios).unwrap_or_default()
+            };
+            let (drafts, saved) = (lines(drafts), lines(saved));
+            found.set(gallery.with_value(|gallery| groups(drafts, saved, gallery.as_ref(), &text)));
+            active.set(0);
+        });
+    };
+    let open = move |_| {
+        if !is_open.get_untracked() {
+            is_typed.set(false);
+            search.set(Some(String::new()));
+            look(String::new(), 0);
+            if let Some(field) = field.get_untracked() {
+                field.select();
+            }
+        }
+    };
+    let store = move |body: String, busy: &'static str| {
+        title.set(busy.to_owned());
+        spawn_local(async move {
+            match client::send::<StoredScenario>("PUT", path::SCENARIOS, Body::Json(body)).await {
+                Ok(stored) => {
+                    title.try_set(title_of(&stored));
+                    choose(Some(stored.id));
+                }
+                Err(refused) => {
+                    title.try_set(String::new());
+                    failure.try_set(Some(format!("{}. {}", refused.title(), refused.detail())));
+                }
+            }
+        });
+    };
+    let take = move |offer: Offer| {
+        search.set(None);
+        match offer {
+            Offer::Stored(line) => choose(Some(line.id)),
+            Offer::Ready(entry) => {
+                if let Ok(body) = serde_json::to_string(&entry.scenario) {
+                    store(body, "Storing…");
+                }
+            }
+        }
+    };
+    let follow = move |link: PastedLink| {
+        search.set(None);
+        match link {
+            PastedLink::Contained(fragment) => match contained::read(&fragment) {
+                Ok(scenario) => store(scenario.to_string(), "Opening the link…"),
+                Err(error) => failure.set(Some(format::sentence(&error.to_string()))),
+            },
+            PastedLink::Stored(id) => spawn_local(async move {
+                match client::get::<StoredScenario>(&path::scenario(&id)).await {
+                    Ok(stored) => choose(Some(stored.id)),
+                    Err(refused) => {
+                        failure.try_set(Some(format!("The link opens no scenario: {}.", refused.detail())));
+                    }
+                }
+            }),
+        }
+    };
+    let typed = move |event| {
+        let text = event_target_value(&event);
+        failure.set(None);
+        match pasted_link(&text) {
+            Some(link) => follow(link),
+            None => {
+                is_typed.set(true);
+                search.set(Some(text.clone()));
+                look(text, TYPING_MS);
+            }
+        }
+    };
+    let count = move || found.with(|groups| groups.iter().map(|group| group.offers.len()).sum::<usize>());
+    let at = move |place: usize| {
+        found.with_untracked(|groups| groups.iter().flat_map(|group| &group.offers).nth(place).cloned())
+    };
+    let key = move |event: web_sys::KeyboardEvent| {
+        let last = untrack(count).saturating_sub(1);
+        match event.key().as_str() {
+            "ArrowDown" if is_open.get_untracked() => active.update(|active| *active = (*active + 1).min(last)),
+            "ArrowDown" => open(()),
+            "ArrowUp" => active.update(|active| *active = active.saturating_sub(1)),
+            "Enter" if is_open.get_untracked() => {
+                if let Some(offer) = at(active.get_untracked()) {
+                    take(offer);
+                }
+            }
+            "Escape" if is_open.get_untracked() => search.set(None),
+            _ => return,
+        }
+        event.prevent_default();
+    };
+    let list = move || {
+        let mut place = 0;
+        let groups = found.get().into_iter().map(|group| {
+            let options = group.offers.into_iter().map(|offer| {
+                let here = place;
+                place += 1;
+                view! { <OfferLine offer=offer place=here active=active take=take /> }
+            });
+            let options = options.collect_view();
+            view! { <li role="presentation" class="offer-group">{group.title}</li> {options} }
+        });
+        let groups = groups.collect_view();
+        let nothing =
+            (place == 0).then(|| view! { <li role="presentation" class="offer-group">"No scenario matches."</li> });
+        view! { {groups} {nothing} }
+    };
+    view! {
+        <div class="plan-search">
+            <label for="choose-scenario">"Compare with scenario"</label>
+            <div class="plan-search-field">
+                <input
+                    node_ref=field
+                    id="choose-scenario"
+                    type="text"
+                    role="combobox"
+                    data-testid="choose-scenario"
+                    data-scenario=move || scenario.get()
+                    aria-autocomplete="list"
+                    aria-controls="scenario-offers"
+                    aria-expanded=move || is_open.get().to_string()
+                    aria-activedescendant=move || is_open.get().then(|| format!("offer-{}", active.get()))
+                    autocomplete="off"
+                    spellcheck="false"
+                    placeholder="Search scenarios, drafts and the gallery, or paste a link"
+                    prop:value=move || search.get().filter(|_| is_typed.get()).unwrap_or_else(|| title.get())
+                    on:focus=move |_| open(())
+                    on:click=move |_| open(())
+                    on:blur=move |_| search.set(None)
+                    on:input=typed
+                    on:keydown=key
+                />
+                <button
+                    type="button"
+                    class="quiet"
+                    data-testid="choose-none"
+                    disabled=move || scenario.with(Option::is_none)
+                    on:click=move |_| choose(None)
+                >
+                    "None"
+                </button>
+            </div>
+            <Show when=move || is_open.get()>
+                <ul id="scenario-offers" class="offers" role="listbox" aria-label="Scenarios" data-testid="scenario-offers">{list}</ul>
+            </Show>
+            {move || failure.get().map(|words| view! { <p class="field-error" role="alert" data-testid="choose-failure">{words}</p> })}
+        </div>
+    }
+}
+
+/// One scenario of the list.
+#[component]
+fn OfferLine(
+    offer: Offer,
+    /// Its place among all, from 0.
+    place: usize,
+    active: RwSignal<usize>,
+    #[prop(into)] take: Callback<Offer>,
+) -> impl IntoView {
+    let (title, detail) = (offer.title().to_owned(), offer.detail());
+    let figure = offer.figure().map(|(planner, seconds)| format!("{}, {planner}", format::seconds(seconds)));
+    let id = match &offer {
+        Offer::Stored(line) => line.id.clone(),
+        Offer::Ready(entry) => entry.slug.clone(),
+    };
+    let is_active = move || active.get() == place;
+    // Before the field loses the focus, which closes the list.
+    let press = move |event: web_sys::MouseEvent| {
+        event.prevent_default();
+        take.run(offer.clone());
+    };
+    view! {
+        <li
+            id=format!("offer-{place}")
+            class="offer"
+            role="option"
+            data-offer=id
+            class:active=is_active
+            aria-selected=move || is_active().to_string()
+            on:mousedown=press
+        >
+            <span class="offer-title">{title}</span>
+            <span class="offer-figure">{figure}</span>
+            <span class="offer-detail">{detail}</span>
+        </li>
+    }
+}
+
+/// The title of a scenario, or its model and cluster.
+fn title_of(stored: &StoredScenario) -> String {
+    let scenario = &stored.scenario;
+    scenario.title.clone().unwrap_or_else(|| format!("{} on {}", scenario.model.name, scenario.cluster.name))
+}

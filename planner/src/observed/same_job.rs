@@ -1,0 +1,341 @@
+//! Checks that a run and a plan are the same job, from figures of the log that do not depend on speed (docs/models.md, section 15).
+//!
+//! Times, rates and utilisation differ between a run and its plan; the work of one step does not. A log that disagrees about
+//! samples, tokens, operations or devices of a step was written by another job, and no difference of times means anything.
+
+mod correction;
+mod planned;
+#[cfg(test)]
+mod tests;
+
+use correction::corrections;
+pub use correction::{Correction, corrected};
+pub use planned::PlannedJob;
+
+use serde::{Deserialize, Serialize};
+
+use super::flop_formula::{FlopFormula, formulas_near};
+
+/// Relative tolerance of the samples of a step, where they are derived from rates; stated batches must agree to the sample.
+const SAMPLES_TOLERANCE: f64 = 0.005;
+/// Relative tolerance of the tokens of a step, beyond the spread of the simulated batches: logs print rates with three digits, and
+/// steps of a log are averages.
+const TOKENS_TOLERANCE: f64 = 0.10;
+/// Relative tolerance of the number of devices before it is rounded.
+const DEVICES_TOLERANCE: f64 = 0.02;
+/// Relative tolerance of the operations of a step, around the nearest known formula: vocabularies are padded, and programs leave
+/// out the router, the embedding or the norms.
+const FLOPS_TOLERANCE: f64 = 0.10;
+
+/// Figures of a log that identify its job: medians over the steps that count. Absent where the log does not state them.
+#[derive(Debug, Clone, Copy, PartialEq, Default)]
+pub struct LoggedJob {
+    /// Time of a step, in s.
+    pub step_s: Option<f64>,
+    /// Stated global batch size, in samples.
+    pub global_batch: Option<f64>,
+    /// Samples per second of the whole job.
+    pub samples_per_s: Option<f64>,
+    /// Tokens per second of the whole job.
+    pub tokens_per_s: Option<f64>,
+    /// Tokens per second of one device.
+    pub tokens_per_s_per_device: Option<f64>,
+    /// Stated number of devices (world size).
+    pub devices: Option<f64>,
+    /// Stated length of a sequence, in tokens.
+    pub sequence_length: Option<f64>,
+    /// TFLOP/s of one device, by the log's own formula.
+    pub tflops_per_device: Option<f64>,
+    /// Largest allocated memory of a device, in GiB.
+    pub memory_gib: Option<f64>,
+}
+
+/// A quantity that identifies a job.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
+#[serde(rename_all = "snake_case")]
+pub enum JobQuantity {
+    /// Samples (sequences where samples are packed) of a step.
+    GlobalBatch,
+    /// Tokens of a step.
+    TokensPerStep,
+    /// Devices of the job.
+    Devices,
+    /// Floating-point operations of a step.
+    FlopsPerStep,
+    /// TFLOP/s per device against the peak of the device.
+    PeakTflops,
+    /// Memory of a device against its capacity, in GiB.
+    DeviceMemory,
+}
+
+/// Result of one check.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
+#[serde(rename_all = "snake_case")]
+pub enum Agreement {
+    /// Run and plan agree within the tolerance.
+    Same,
+    /// They do not: these are different jobs.
+    Different,
+    /// The log does not state enough.
+    NotChecked,
+}
+
+/// One check.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
+pub struct JobCheck {
+    /// The quantity.
+    pub quantity: JobQuantity,
+    /// The result.
+    pub agreement: Agreement,
+    /// Value of the log; absent where it cannot be derived.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub measured: Option<f64>,
+    /// Value of the plan; of the peak and the memory, the limit of the device.
+    pub planned: f64,
+    /// How the measured value is derived; where it was not checked, what the log would have to state.
+    pub derivation: String,
+    /// Consequence of a difference; empty where there is none.
+    #[serde(default, skip_serializing_if = "String::is_empty")]
+    pub consequence: String,
+}
+
+/// Comparison of a run's job with a plan's.
+#[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
+#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
+pub struct JobComparison {
+    /// Every check, in a fixed order.
+    pub checks: Vec<JobCheck>,
+    /// Changes to the scenario that make it the run's job; empty where run and plan agree or no change is known.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub corrections: Vec<Correction>,
+    /// Formulas that explain the TFLOP/s of the log, the closest first; empty where it prints none or no known formula fits.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub formulas: Vec<FlopFormula>,
+}
+
+impl JobComparison {
+    /// Whether no check found a difference.
+    pub fn is_same_job(&self) -> bool {
+        self.checks.iter().all(|check| check.agreement != Agreement::Different)
+    }
+
+    /// The checks that found a difference.
+    pub fn differences(&self) -> impl Iterator<Item = &JobCheck> {
+        self.checks.iter().filter(|check| check.agreement == Agreement::Different)
+    }
+}
+
+impl LoggedJob {
+    /// Samples of a step and whether the log states them.
+    fn samples(&self) -> Option<(f64, bool)> {
+        self.global_batch
+            .map(|samples| (samples, true))
+            .or_else(|| Some((self.samples_per_s? * self.step_s?, false)))
+            .filter(|(samples, _)| is_positive(*samples))
+    }
+
+    /// Devices of the job, whole, where the log states them or prints both rates of tokens.
+    fn devices(&self) -> Option<f64> {
+        let ratio = || Some(self.tokens_per_s? / self.tokens_per_s_per_device?);
+        let devices = self.devices.or_else(ratio).filter(|devices| is_positive(*devices))?;
+        let whole = devices.round().max(1.0);
+        ((devices / whole - 1.0).abs() <= DEVICES_TOLERANCE).then_some(whole)
+    }
+
+    /// Tokens of a step; a rate of one device counts for `devices` of them. Without a rate, samples of the stated sequence length.
+    fn tokens(&self, devices: f64) -> Option<f64> {
+        let rate = self.tokens_per_s.or_else(|| self.tokens_per_s_per_device.map(|rate| rate * devices));
+        let by_rate = rate.zip(self.step_s).map(|(rate, step_s)| rate * step_s);
+        let by_length = || Some(self.samples()?.0 * self.sequence_length?);
+        by_rate.or_else(by_length).filter(|tokens| is_positive(*tokens))
+    }
+}
+
+/// Compares the job of a log with that of a plan.
+pub fn compare_jobs(log: &LoggedJob, plan: &PlannedJob) -> JobComparison {
+    let devices = log.devices();
+    let counted = devices.unwrap_or(plan.devices);
+    let samples = check_samples(log, plan);
+    let tokens = check_tokens(log, plan, devices);
+    let (flops, formulas) = check_flops(log, plan, counted, devices.is_some());
+    let checks =
+        vec![samples, tokens, check_devices(plan, devices), flops, check_peak(log, plan), check_memory(log, plan)];
+    let comparison = JobComparison { checks, corrections: Vec::new(), formulas };
+    JobComparison { corrections: corrections(log, plan, &comparison), ..comparison }
+}
+
+fn check_samples(log: &LoggedJob, plan: &PlannedJob) -> JobCheck {
+    let quantity = JobQuantity::GlobalBatch;
+    let Some((measured, is_stated)) = log.samples() else {
+        return not_checked(
+            quantity,
+            plan.samples_of_a_step(),
+            "the log states neither the global batch size nor samples per second with a step time",
+        );
+    };
+    let tolerance = if is_stated { 0.5 / measured } else { SAMPLES_TOLERANCE };
+    let agrees = plan.batch_sizes().any(|(least, most)| is_within(measured, least, most, tolerance));
+    JobCheck {
+        quantity,
+        agreement: agreement(agrees),
+        measured: Some(measured),
+        planned: plan.samples_of_a_step(),
+        derivation: if is_stated { "stated by the log" } else { "samples per second x step time" }.to_owned(),
+        consequence: consequence(agrees, "Step time, tokens per second and operations of a step grow with the batch."),
+    }
+}
+
+fn check_tokens(log: &LoggedJob, plan: &PlannedJob, devices: Option<f64>) -> JobCheck {
+    let quantity = JobQuantity::TokensPerStep;
+    let Some(measured) = log.tokens(devices.unwrap_or(plan.devices)) else {
+        return not_checked(
+            quantity,
+            plan.tokens.mean,
+            "the log states no tokens per second with a step time, and no sequence length",
+        );
+    };
+    let spread = is_within(measured, plan.tokens.least, plan.tokens.most, TOKENS_TOLERANCE);
+    // Some programs count the padding.
+    let padded = is_within(measured, plan.padded_tokens.least, plan.padded_tokens.most, TOKENS_TOLERANCE);
+    let derivation = match (log.tokens_per_s, log.tokens_per_s_per_device, devices) {
+        (Some(_), ..) => "tokens per second x step time",
+        (None, Some(_), Some(_)) => "tokens per second and device x devices x step time",
+        (None, Some(_), None) => "tokens per second and device x devices of the plan x step time",
+        (None, None, _) => "global batch size x sequence length",
+    };
+    let agrees = spread || padded;
+    JobCheck {
+        quantity,
+        agreement: agreement(agrees),
+        measured: Some(measured),
+        planned: plan.tokens.mean,
+        derivation: derivation.to_owned(),
+        consequence: consequence(
+            agrees,
+            "A step of another length: batch size, context length or lengths of the samples differ.",
+        ),
+    }
+}
+
+fn check_devices(plan: &PlannedJob, devices: Option<f64>) -> JobCheck {
+    let quantity = JobQuantity::Devices;
+    let Some(measured) = devices else {
+        return not_checked(
+            quantity,
+            plan.devices,
+            "the log states no world size, and not both tokens per second of the job and of one device",
+        );
+    };
+    let agrees = (measured - plan.devices).abs() < 0.5;
+    JobCheck {
+        quantity,
+        agreement: agreement(agrees),
+        measured: Some(measured),
+        planned: plan.devices,
+        derivation: "stated by the log, or tokens per second of the job / of one device".to_owned(),
+        consequence: consequence(
+            agrees,
+            "Rates of the whole job and memory per device depend on the number of devices.",
+        ),
+    }
+}
+
+/// The check of operations, and the formulas that explain those of the log.
+fn check_flops(log: &LoggedJob, plan: &PlannedJob, devices: f64, is_stated: bool) -> (JobCheck, Vec<FlopFormula>) {
+    let quantity = JobQuantity::FlopsPerStep;
+    let own = plan.model_flops();
+    let measured = log.tflops_per_device.zip(log.step_s).map(|(rate, step)| rate * 1e12 * devices * step);
+    let Some(measured) = measured.filter(|flops| is_positive(*flops)) else {
+        return (not_checked(quantity, own, "the log states no TFLOP/s, or no step time"), Vec::new());
+    };
+    let near = formulas_near(&plan.flops, measured, FLOPS_TOLERANCE);
+    let samples = log.samples().map(|(samples, _)| samples / plan.samples_of_a_step());
+    let per_sample =
+        samples.map(|ratio| formulas_near(&plan.flops, measured / ratio, FLOPS_TOLERANCE)).unwrap_or_default();
+    let text = if per_sample.is_empty() {
+        "Another model, context length or number of devices: no known formula gives this figure for the plan's model."
+    } else {
+        "It follows from the batch size: operations of one sample agree."
+    };
+    let check = JobCheck {
+        quantity,
+        agreement: agreement(!near.is_empty()),
+        measured: Some(measured),
+        planned: near.first().map_or(own, |step| step.flops),
+        derivation: if is_stated {
+            "TFLOP/s per device x devices x step time"
+        } else {
+            "TFLOP/s per device x devices of the plan x step time"
+        }
+        .to_owned(),
+        consequence: consequence(!near.is_empty(), text),
+    };
+    let explaining = if near.is_empty() { per_sample } else { near };
+    (check, explaining.into_iter().map(|step| step.formula).collect())
+}
+
+fn check_peak(log: &LoggedJob, plan: &PlannedJob) -> JobCheck {
+    let quantity = JobQuantity::PeakTflops;
+    let Some(measured) = log.tflops_per_device else {
+        return not_checked(quantity, plan.peak_tflops, "the log states no TFLOP/s");
+    };
+    let agrees = measured <= plan.peak_tflops;
+    JobCheck {
+        quantity,
+        agreement: agreement(agrees),
+        measured: Some(measured),
+        planned: plan.peak_tflops,
+        derivation: "TFLOP/s of the log against the device's data sheet".to_owned(),
+        consequence: consequence(
+            agrees,
+            "No run exceeds the peak of its device: the log is of a faster device, of another number format, or counts operations that \
+             were not executed.",
+        ),
+    }
+}
+
+fn check_memory(log: &LoggedJob, plan: &PlannedJob) -> JobCheck {
+    let quantity = JobQuantity::DeviceMemory;
+    let Some(measured) = log.memory_gib else {
+        return not_checked(quantity, plan.memory_gib, "the log states no allocated memory");
+    };
+    let agrees = measured <= plan.memory_gib;
+    JobCheck {
+        quantity,
+        agreement: agreement(agrees),
+        measured: Some(measured),
+        planned: plan.memory_gib,
+        derivation: "allocated memory of the log against the capacity of the device".to_owned(),
+        consequence: consequence(agrees, "The run's device has more memory than the plan's."),
+    }
+}
+
+const fn agreement(agrees: bool) -> Agreement {
+    if agrees { Agreement::Same } else { Agreement::Different }
+}
+
+fn consequence(agrees: bool, text: &str) -> String {
+    if agrees { String::new() } else { text.to_owned() }
+}
+
+fn not_checked(quantity: JobQuantity, planned: f64, missing: &str) -> JobCheck {
+    JobCheck {
+        quantity,
+        agreement: Agreement::NotChecked,
+        measured: None,
+        planned,
+        derivation: missing.to_owned(),
+        consequence: String::new(),
+    }
+}
+
+fn is_within(value: f64, least: f64, most: f64, tolerance: f64) -> bool {
+    value >= least * (1.0 - tolerance) && value <= most * (1.0 + tolerance)
+}
+
+fn is_positive(value: f64) -> bool {
+    value.is_finite() && value > 0.0
+}

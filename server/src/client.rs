@@ -1,0 +1,142 @@
+//! Clients, so that each has a quota of drafts of its own: browsers by an anonymous cookie, programs by their address.
+
+use std::convert::Infallible;
+use std::net::IpAddr;
+use std::task::{Context, Poll};
+
+use axum::Router;
+use axum::extract::{FromRequestParts, Request};
+use axum::http::header::COOKIE;
+use axum::http::request::Parts;
+use axum::http::{HeaderMap, HeaderName};
+use axum::response::Response;
+use sha2::{Digest, Sha256};
+use tower::Service;
+
+use crate::live::Token;
+
+/// Name of the cookie. It holds a random number and nothing about the person.
+const COOKIE_NAME: &str = "planscope_client";
+/// Lifetime of the cookie, in s: 400 days, the longest that browsers accept.
+const LIFETIME_S: u32 = 400 * 24 * 3600;
+/// Longest cookie that is taken.
+const MAX_COOKIE: usize = 64;
+
+/// A client, as a hash of its cookie or address.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Client(String);
+
+impl Client {
+    /// The client of a cookie's value.
+    pub fn of_cookie(value: &str) -> Self {
+        Self::hashed("cookie", value)
+    }
+
+    /// A program at an address.
+    fn of_address(address: Option<IpAddr>) -> Self {
+        Self::hashed("address", &address.map_or_else(String::new, |address| address.to_string()))
+    }
+
+    fn hashed(kind: &str, value: &str) -> Self {
+        let digest = Sha256::digest(format!("{kind} {value}"));
+        Self(data_encoding::HEXLOWER.encode(&digest[..16]))
+    }
+
+    /// The hash, 32 hexadecimal digits.
+    pub fn as_str(&self) -> &str {
+        &self.0
+    }
+}
+
+impl<S: Sync> FromRequestParts<S> for Client {
+    type Rejection = Infallible;
+
+    async fn from_request_parts(parts: &mut Parts, _: &S) -> Result<Self, Infallible> {
+        let address = parts.extensions.get::<Peer>().map(|peer| peer.0);
+        Ok(cookie(&parts.headers).map_or_else(|| Self::of_address(address), Self::of_cookie))
+    }
+}
+
+/// The value of the client's cookie.
+fn cookie(headers: &HeaderMap) -> Option<&str> {
+    let values = headers.get_all(COOKIE).iter().filter_map(|value| value.to_str().ok());
+    let mut pairs = values.flat_map(|value| value.split(';')).filter_map(|pair| pair.trim().split_once('='));
+    let (_, value) = pairs.find(|(name, _)| *name == COOKIE_NAME)?;
+    (!value.is_empty() && value.len() <= MAX_COOKIE).then_some(value)
+}
+
+/// The cookie for a browser that opens a page without one.
+pub(crate) fn new_cookie(request: &Request) -> Option<String> {
+    let headers = request.headers();
+    let is_page = headers
+        .get(HeaderName::from_static("sec-fetch-dest"))
+        .is_some_and(|destination| destination.as_bytes() == b"document");
+    (is_page && cookie(headers).is_none()).then(|| {
+        let value = Token::draw();
+        format!("{COOKIE_NAME}={}; Path=/; Max-Age={LIFETIME_S}; HttpOnly; SameSite=Lax", value.as_str())
+    })
+}
+
+/// The address at the other end of a connection.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Peer(pub(crate) IpAddr);
+
+/// The router for one connection: its requests carry the address of the other end.
+#[derive(Debug, Clone)]
+pub(crate) struct FromPeer {
+    /// Answers the requests.
+    pub(crate) router: Router,
+    /// The other end.
+    pub(crate) peer: Peer,
+}
+
+impl<B> Service<axum::http::Request<B>> for FromPeer
+where
+    Router: Service<axum::http::Request<B>, Response = Response, Error = Infallible>,
+{
+    type Response = Response;
+    type Error = Infallible;
+    type Future = <Router as Service<axum::http::Request<B>>>::Future;
+
+    fn poll_ready(&mut self, context: &mut Context<'_>) -> Poll<Result<(), Infallible>> {
+        <Router as Service<axum::http::Request<B>>>::poll_ready(&mut self.router, context)
+    }
+
+    fn call(&mut self, mut request: axum::http::Request<B>) -> Self::Future {
+        request.extensions_mut().insert(self.peer);
+        self.router.call(request)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use axum::body::Body;
+    use axum::http::Request;
+
+    use super::*;
+
+    #[test]
+    fn a_page_without_a_cookie_gets_one_and_other_requests_do_not() {
+        let page = |cookie: Option<&str>| {
+            let request = Request::get("/").header("sec-fetch-dest", "document");
+            let request = cookie.into_iter().fold(request, |request, cookie| request.header("cookie", cookie));
+            request.body(Body::empty()).unwrap()
+        };
+        let made = new_cookie(&page(None)).unwrap();
+        let (pair, rest) = made.split_once(';').unwrap();
+        assert!(rest.contains("HttpOnly") && rest.contains("SameSite=Lax"), "{made}");
+        assert_eq!(new_cookie(&page(Some(pair))), None);
+        assert!(new_cookie(&page(Some("planscope_client="))).is_some());
+        assert_eq!(new_cookie(&Request::get("/").body(Body::empty()).unwrap()), None, "a program");
+    }
+
+    #[test]
+    fn clients_differ_by_cookie_or_address() {
+        let address = |text: &str| Client::of_address(Some(text.parse().unwrap()));
+        assert_eq!(Client::of_cookie("a"), Client::of_cookie("a"));
+        assert_ne!(Client::of_cookie("a"), Client::of_cookie("b"));
+        assert_ne!(address("10.0.0.1"), address("10.0.0.2"));
+        assert_ne!(Client::of_cookie("10.0.0.1"), address("10.0.0.1"));
+        assert_eq!(Client::of_address(None).as_str().len(), 32);
+    }
+}

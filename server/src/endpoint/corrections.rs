@@ -1,0 +1,66 @@
+//! Corrections of a scenario that make it the job of a run.
+
+use api::run::{Corrected, CorrectionQuery};
+use axum::extract::rejection::QueryRejection;
+use axum::extract::{Path, Query, State};
+use planner::observed::{Correction, corrected};
+
+use super::observations::held;
+use super::scenarios::{begin_plan, validate};
+use crate::app::Shared;
+use crate::client::Client;
+use crate::error::{Answer, ApiError};
+use crate::jobs::Started;
+use crate::label;
+use crate::observation::{ObservationError, compared_jobs};
+use crate::store::RunChanges;
+
+/// Stores the run's scenario as a draft with the corrections of its comparison, plans it, and attaches it to the run.
+///
+/// The corrections are those of `job.corrections` in the comparison: global batch, context length, number of devices. The scenario
+/// that was attached before does not change.
+#[utoipa::path(
+    post, path = "/api/v1/runs/{run}/correction", tag = "runs",
+    params(("run" = String, Path, description = "Identifier"), CorrectionQuery),
+    responses(
+        (status = 201, body = Corrected, description = "Stored, attached and being planned"),
+        (status = 200, body = Corrected, description = "The corrected scenario was stored already; it is attached now"),
+        (status = 400, description = "The query is malformed"),
+        (status = 404, description = "Unknown run or planner"),
+        (status = 409, description = "The scenario is not planned yet"),
+        (status = 410, description = "The run or its scenario was deleted"),
+        (status = 422, description = "No scenario, no plan, nothing to correct, or the corrected scenario is not valid"),
+        (status = 503, description = "The queue is full; the scenario is attached, plan it later"),
+        (status = 507, description = "There is no room for another draft"),
+    )
+)]
+pub(crate) async fn correction(
+    State(app): Shared,
+    client: Client,
+    Path(run): Path<String>,
+    query: Result<Query<CorrectionQuery>, QueryRejection>,
+) -> Result<Answer<Corrected>, ApiError> {
+    let Query(query) = query?;
+    let held = held(&app, &run, query.planner.as_deref()).await?;
+    let corrections = compared_jobs(&held, query.segment).corrections;
+    if corrections.is_empty() {
+        return Err(ObservationError::NothingToCorrect.into());
+    }
+    let before = held.scenario.scenario();
+    let changes: Vec<String> = corrections.iter().map(|correction: &Correction| correction.describe()).collect();
+    let mut scenario = corrected(before, &corrections);
+    let title = before.title.as_deref().unwrap_or(&before.model.name);
+    scenario.title = label::clean(&format!("{title}, {}", changes.join(", ")));
+    let valid = validate(app.store.reader(), scenario).await?;
+    let writer = app.store.writer();
+    let now = app.clock.now();
+    let is_new = writer.store_scenario(valid.id(), valid.scenario(), &client, now).await?;
+    let stored = app.store.reader().scenario(valid.id().as_str()).await?;
+    let planner = app.store.reader().run(&run, now).await?.summary.plan;
+    let attach = RunChanges { scenario: Some(stored.id.clone()), planner, ..RunChanges::default() };
+    writer.change_run(&run, &attach, now).await?;
+    let (Started::New(job) | Started::Known(job)) = begin_plan(&app, stored.clone()).await?;
+    let path = api::path::scenario(&stored.id);
+    let answer = Corrected { scenario: stored, job, changes };
+    Ok(if is_new { Answer::Created(path, answer) } else { Answer::Present(answer) })
+}

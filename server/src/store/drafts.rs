@@ -1,0 +1,332 @@
+//! Drafts: which clients use them, when they were opened, and which are evicted to make room.
+//!
+//! A draft is in use while a job, a run or a trace needs it, and for thirty days after it was opened by its identifier. Those are
+//! never evicted. Of the others each client has a quota, and a draft goes when no client that uses it holds it any more. The total is
+//! bounded too; beyond it a client evicts drafts that no client used for thirty days, then its own, and otherwise is refused.
+
+use jiff::{SignedDuration, Timestamp};
+
+use super::{StoreError, Write, Writer};
+use crate::client::Client;
+
+/// Bounds on drafts that are not in use.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct DraftLimits {
+    /// Of one client, those planned within [`RECENT`].
+    planned: i64,
+    /// Of one client, all others.
+    others: i64,
+    /// Drafts of all clients, in use or not.
+    total: i64,
+}
+
+/// The bounds of every server.
+pub(super) const LIMITS: DraftLimits = DraftLimits { planned: 2_000, others: 500, total: 20_000 };
+/// Age after which a view, a plan or a use no longer protects a draft.
+const RECENT: SignedDuration = SignedDuration::from_hours(30 * 24);
+/// A view is stored again this long after the last one, so that reading rarely writes.
+const VIEW_STEP: SignedDuration = SignedDuration::from_hours(1);
+
+/// SQL: whether a row of `scenario` is a draft that is not in use. `?1` is the time from which on views count.
+const UNUSED: &str = "scenario.kept = 0 AND scenario.deleted_at_ms IS NULL AND coalesce(scenario.viewed_at_ms, 0) < ?1
+     AND NOT EXISTS (SELECT 1 FROM job WHERE job.scenario_id = scenario.id)
+     AND NOT EXISTS (SELECT 1 FROM run WHERE run.scenario_id = scenario.id AND run.name <> '')
+     AND NOT EXISTS (SELECT 1 FROM trace WHERE trace.scenario_id = scenario.id AND trace.overview IS NOT NULL)";
+/// SQL: whether it was planned since `?1`.
+const PLANNED: &str =
+    "EXISTS (SELECT 1 FROM outcome WHERE outcome.scenario_id = scenario.id AND outcome.created_at_ms >= ?1)";
+
+impl Writer {
+    /// Stores that a scenario was opened.
+    pub async fn view_scenario(&self, id: &str, now: Timestamp) -> Result<(), StoreError> {
+        let before = now.checked_sub(VIEW_STEP).unwrap_or(Timestamp::MIN);
+        let mut write = self.begin().await?;
+        sqlx::query("UPDATE scenario SET viewed_at_ms = ?1 WHERE id = ?2 AND coalesce(viewed_at_ms, 0) < ?3")
+            .bind(now.as_millisecond())
+            .bind(id)
+            .bind(before.as_millisecond())
+            .execute(&mut *write)
+            .await?;
+        write.commit().await
+    }
+
+    /// Takes a scenario out of the list; it becomes a draft of the client. One that is a draft stays.
+    pub async fn unkeep_scenario(&self, id: &str, client: &Client, now: Timestamp) -> Result<(), StoreError> {
+        let mut write = self.begin().await?;
+        super::scenarios::SCENARIO.present(&mut write, id).await?;
+        sqlx::query(
+            "UPDATE scenario SET kept = 0, kept_by = NULL, pinned_at_ms = NULL, used_at_ms = ?2, viewed_at_ms = ?2 WHERE id = ?1",
+        )
+        .bind(id)
+        .bind(now.as_millisecond())
+        .execute(&mut *write)
+        .await?;
+        use_draft(&mut write, id, client, now).await?;
+        write.commit().await
+    }
+}
+
+impl super::Reader {
+    /// Whether a view of a scenario is to be stored: the last one is long enough ago.
+    pub async fn is_view_due(&self, id: &str, now: Timestamp) -> Result<bool, StoreError> {
+        let before = now.checked_sub(VIEW_STEP).unwrap_or(Timestamp::MIN);
+        let viewed: Option<Option<i64>> = sqlx::query_scalar("SELECT viewed_at_ms FROM scenario WHERE id = ?")
+            .bind(id)
+            .fetch_optional(self.pool())
+            .await?;
+        Ok(viewed.flatten().unwrap_or(0) < before.as_millisecond())
+    }
+}
+
+/// Stores that a client uses a draft.
+pub(super) async fn use_draft(write: &mut Write, id: &str, client: &Client, now: Timestamp) -> Result<(), StoreError> {
+    sqlx::query(
+        "INSERT INTO draft_client (client, scenario_id, used_at_ms) VALUES (?1, ?2, ?3)
+         ON CONFLICT (client, scenario_id) DO UPDATE SET used_at_ms = excluded.used_at_ms",
+    )
+    .bind(client.as_str())
+    .bind(id)
+    .bind(now.as_millisecond())
+    .execute(&mut **write)
+    .await?;
+    Ok(())
+}
+
+/// Evicts drafts of a client beyond its quotas, and others beyond the total, after the client stored a draft.
+///
+/// # Errors
+/// All drafts are in use or of other clients, and there are more than the total.
+pub(super) async fn make_room(
+    write: &mut Write,
+    client: &Client,
+    now: Timestamp,
+    limits: DraftLimits,
+) -> Result<(), StoreError> {
+    let since = now.checked_sub(RECENT).unwrap_or(Timestamp::MIN).as_millisecond();
+    let held: i64 = sqlx::query_scalar("SELECT count(*) FROM draft_client WHERE client = ?")
+        .bind(client.as_str())
+        .fetch_one(&mut **write)
+        .await?;
+    if held > limits.others.min(limits.planned) {
+        let mut released = release(write, client, since, &format!("NOT {PLANNED}"), limits.others).await?;
+        released.extend(release(write, client, since, PLANNED, limits.planned).await?);
+        evict(write, &released, since).await?;
+    }
+    let drafts = count(write).await?;
+    if drafts <= limits.total {
+        return Ok(());
+    }
+    let old = format!(
+        "SELECT scenario.id FROM scenario WHERE scenario.used_at_ms < ?1 AND {UNUSED} ORDER BY scenario.used_at_ms LIMIT ?2"
+    );
+    let ids: Vec<String> = sqlx::query_scalar(sqlx::AssertSqlSafe(old))
+        .bind(since)
+        .bind(drafts - limits.total)
+        .fetch_all(&mut **write)
+        .await?;
+    for id in &ids {
+        sqlx::query("DELETE FROM draft_client WHERE scenario_id = ?").bind(id).execute(&mut **write).await?;
+    }
+    evict(write, &ids, since).await?;
+    let drafts = count(write).await?;
+    if drafts <= limits.total {
+        return Ok(());
+    }
+    let own = format!(
+        "SELECT count(*) FROM draft_client AS mine JOIN scenario ON scenario.id = mine.scenario_id WHERE mine.client = ?2 AND {UNUSED}"
+    );
+    let own: i64 =
+        sqlx::query_scalar(sqlx::AssertSqlSafe(own)).bind(since).bind(client.as_str()).fetch_one(&mut **write).await?;
+    // The newest is the one that was stored just now.
+    let newest = (own - (drafts - limits.total)).max(1);
+    let released = release(write, client, since, "1", newest).await?;
+    evict(write, &released, since).await?;
+    if count(write).await? > limits.total {
+        return Err(StoreError::Drafts { total: limits.total.unsigned_abs() });
+    }
+    Ok(())
+}
+
+/// Lets go of a client's unused drafts that meet a condition, except the `newest`; returns them.
+async fn release(
+    write: &mut Write,
+    client: &Client,
+    since: i64,
+    condition: &str,
+    newest: i64,
+) -> Result<Vec<String>, StoreError> {
+    let release = format!(
+        "DELETE FROM draft_client WHERE client = ?2 AND scenario_id IN (
+             SELECT scenario.id FROM draft_client AS mine JOIN scenario ON scenario.id = mine.scenario_id
+             WHERE mine.client = ?2 AND {UNUSED} AND {condition}
+             ORDER BY mine.used_at_ms DESC, scenario.id LIMIT -1 OFFSET ?3)
+         RETURNING scenario_id"
+    );
+    let released = sqlx::query_scalar(sqlx::AssertSqlSafe(release))
+        .bind(since)
+        .bind(client.as_str())
+        .bind(newest)
+        .fetch_all(&mut **write)
+        .await?;
+    Ok(released)
+}
+
+/// Deletes those of these drafts that are not in use and that no client holds.
+async fn evict(write: &mut Write, ids: &[String], since: i64) -> Result<(), StoreError> {
+    let evict = format!(
+        "DELETE FROM scenario WHERE id = ?2 AND {UNUSED}
+             AND NOT EXISTS (SELECT 1 FROM draft_client WHERE draft_client.scenario_id = scenario.id)"
+    );
+    for id in ids {
+        sqlx::query(sqlx::AssertSqlSafe(evict.clone())).bind(since).bind(id).execute(&mut **write).await?;
+    }
+    Ok(())
+}
+
+async fn count(write: &mut Write) -> Result<i64, StoreError> {
+    let count = sqlx::query_scalar("SELECT count(*) FROM scenario WHERE kept = 0 AND deleted_at_ms IS NULL");
+    Ok(count.fetch_one(&mut **write).await?)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::store::Store;
+
+    const DAY_MS: i64 = 24 * 3600 * 1000;
+
+    fn day(day: i64) -> Timestamp {
+        Timestamp::from_millisecond(1_767_225_600_000 + day * DAY_MS).unwrap()
+    }
+
+    /// Stores a draft with that name in place of an identifier, and makes room.
+    async fn store(
+        store: &Store,
+        id: &str,
+        client: &str,
+        at: Timestamp,
+        limits: DraftLimits,
+    ) -> Result<(), StoreError> {
+        let client = Client::of_cookie(client);
+        let mut write = store.writer().begin().await?;
+        sqlx::query(
+            "INSERT INTO scenario (id, kept, created_at_ms, used_at_ms, scenario_json) VALUES (?1, 0, ?2, ?2, '{}')
+             ON CONFLICT (id) DO UPDATE SET used_at_ms = excluded.used_at_ms",
+        )
+        .bind(address(id))
+        .bind(at.as_millisecond())
+        .execute(&mut *write)
+        .await?;
+        use_draft(&mut write, &address(id), &client, at).await?;
+        make_room(&mut write, &client, at, limits).await?;
+        write.commit().await
+    }
+
+    fn address(id: &str) -> String {
+        format!("{id:a<52}")
+    }
+
+    async fn there(store: &Store) -> Vec<String> {
+        let ids: Vec<String> =
+            sqlx::query_scalar("SELECT id FROM scenario ORDER BY id").fetch_all(store.reader().pool()).await.unwrap();
+        ids.iter().map(|id| id.trim_end_matches('a').to_owned()).collect()
+    }
+
+    async fn run(store: &Store, statement: &'static str, id: &str) {
+        let mut write = store.writer().begin().await.unwrap();
+        sqlx::query(statement).bind(address(id)).execute(&mut *write).await.unwrap();
+        write.commit().await.unwrap();
+    }
+
+    async fn opened() -> (tempfile::TempDir, Store) {
+        let folder = tempfile::tempdir().unwrap();
+        let store = Store::open(&folder.path().join("planscope.db")).await.unwrap();
+        (folder, store)
+    }
+
+    #[tokio::test]
+    async fn a_client_evicts_its_own_drafts_only() {
+        let (_folder, all) = opened().await;
+        let limits = DraftLimits { planned: 2, others: 2, total: 100 };
+        for (minute, id) in ["x1", "x2", "both"].into_iter().enumerate() {
+            let at = day(0).checked_add(SignedDuration::from_mins(minute as i64)).unwrap();
+            store(&all, id, "first", at, limits).await.unwrap();
+        }
+        // The first client has two: the oldest went.
+        assert_eq!(there(&all).await, ["both", "x2"]);
+        for (hour, id) in ["both", "y1", "y2", "y3"].into_iter().enumerate() {
+            let at = day(1).checked_add(SignedDuration::from_hours(hour as i64)).unwrap();
+            store(&all, id, "second", at, limits).await.unwrap();
+        }
+        // The second client let go of "both" and "y1"; the first still holds "both".
+        assert_eq!(there(&all).await, ["both", "x2", "y2", "y3"]);
+    }
+
+    #[tokio::test]
+    async fn a_view_protects_for_thirty_days_and_a_plan_has_a_quota_of_its_own() {
+        let (_folder, all) = opened().await;
+        let limits = DraftLimits { planned: 1, others: 1, total: 100 };
+        store(&all, "seen", "one", day(0), limits).await.unwrap();
+        all.writer().view_scenario(&address("seen"), day(0)).await.unwrap();
+        assert!(!all.reader().is_view_due(&address("seen"), day(0)).await.unwrap());
+        assert!(all.reader().is_view_due(&address("seen"), day(1)).await.unwrap());
+        store(&all, "plan", "one", day(1), limits).await.unwrap();
+        run(
+            &all,
+            "INSERT INTO outcome (scenario_id, engine, created_at_ms, planning_ms_json, outcome_json)
+             VALUES (?, 'e', 1767312000000, '[]', '{}')",
+            "plan",
+        )
+        .await;
+        for (id, at) in [("b1", 2), ("b2", 3)] {
+            store(&all, id, "one", day(at), limits).await.unwrap();
+        }
+        assert_eq!(there(&all).await, ["b2", "plan", "seen"]);
+        // A month later neither protects, and the newest alone is left.
+        store(&all, "b3", "one", day(40), limits).await.unwrap();
+        assert_eq!(there(&all).await, ["b3"]);
+    }
+
+    #[tokio::test]
+    async fn jobs_and_runs_protect_for_as_long_as_they_are_there() {
+        let (_folder, all) = opened().await;
+        let limits = DraftLimits { planned: 1, others: 1, total: 100 };
+        for (at, id) in ["job", "run"].into_iter().enumerate() {
+            store(&all, id, "one", day(at as i64), limits).await.unwrap();
+            let statement = match id {
+                "job" => "INSERT INTO job (id, scenario_id, created_at_ms) VALUES ('j', ?, 0)",
+                _ => {
+                    "INSERT INTO run (id, name, origin, scenario_id, created_at_ms, report_json)
+                     VALUES ('a-run-of-16-char', 'a run', 'live', ?, 0, '{}')"
+                }
+            };
+            run(&all, statement, id).await;
+        }
+        for (at, id) in ["b1", "b2"].into_iter().enumerate() {
+            store(&all, id, "one", day(100 + at as i64), limits).await.unwrap();
+        }
+        assert_eq!(there(&all).await, ["b2", "job", "run"]);
+        run(&all, "DELETE FROM job WHERE scenario_id = ?", "job").await;
+        store(&all, "b3", "one", day(103), limits).await.unwrap();
+        assert_eq!(there(&all).await, ["b3", "run"]);
+    }
+
+    #[tokio::test]
+    async fn the_total_is_bounded_without_touching_what_others_use() {
+        let (_folder, all) = opened().await;
+        let limits = DraftLimits { planned: 10, others: 10, total: 3 };
+        store(&all, "old", "first", day(0), limits).await.unwrap();
+        store(&all, "x1", "first", day(39), limits).await.unwrap();
+        store(&all, "y1", "second", day(40), limits).await.unwrap();
+        // Beyond three what was not used for a month goes first.
+        store(&all, "y2", "second", day(41), limits).await.unwrap();
+        assert_eq!(there(&all).await, ["x1", "y1", "y2"]);
+        // Then the client's own.
+        store(&all, "y3", "second", day(42), limits).await.unwrap();
+        assert_eq!(there(&all).await, ["x1", "y2", "y3"]);
+        // A client that has none of its own is refused, and nothing is stored.
+        let refused = store(&all, "z1", "third", day(42), limits).await.unwrap_err();
+        assert!(matches!(refused, StoreError::Drafts { total: 3 }), "{refused}");
+        assert_eq!(there(&all).await, ["x1", "y2", "y3"]);
+    }
+}
