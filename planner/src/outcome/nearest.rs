@@ -103,6 +103,8 @@ mod tests {
         assert_eq!(memory_difference(&[]), None);
         assert_eq!(memory_difference(&[(0, memory(1.0, 1.0, 1))]), None);
         let equal = [(0, memory(1.0, 1.0, 1)), (1, memory(1.0, 1.0, 1))];
-        assert_eq!(memory_difference(&equal).unwrap(), "All ranks need about the same memory.");
+        assert_eq!(memory_difference(&equal).unwrap(), "All ranks need the same memory.");
+        let alike = [(0, memory(1.0, 1.04, 1)), (1, memory(1.0, 1.0, 1))];
+        assert_eq!(memory_difference(&alike).unwrap(), "All ranks need about the same memory.");
     }
 }
