@@ -62,6 +62,9 @@ pub struct PlannerChoice {
     pub id: PlannerKind,
     /// Shown name.
     pub title: String,
+    /// The question that it answers, for example "Balance sample lengths over data parallelism".
+    #[serde(default)]
+    pub question: String,
 }
 
 /// Ready scenarios.

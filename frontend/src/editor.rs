@@ -5,6 +5,7 @@ mod cluster;
 mod distribution;
 pub(crate) mod field;
 mod model;
+mod modules;
 mod opening_file;
 mod preset;
 mod scrub;
@@ -59,8 +60,21 @@ pub(crate) fn Editor() -> impl IntoView {
 /// Degrees that are fixed; an empty field is searched.
 #[component]
 fn LayoutSection() -> impl IntoView {
+    let explore = use_explore();
+    let is_fixed = Memo::new(move |_| {
+        explore.scenario.with(|scenario| {
+            let degrees = pointer::get(scenario, "/layout").and_then(Value::as_object);
+            degrees.is_some_and(|degrees| degrees.values().any(|degree| !degree.is_null()))
+        })
+    });
     view! {
         <Section title="Layout" pointer="/layout" note="empty = searched">
+            <Show when=move || is_fixed.get()>
+                <p class="hint">
+                    "This scenario fixes degrees. "
+                    <button class="quiet" data-testid="free-layout" on:click=move |_| explore.remove("/layout")>"Search all of them"</button>
+                </p>
+            </Show>
             <NumberField pointer="/layout/tensor" label="Tensor parallel" unit="TP" min=1.0 max=64.0 placeholder="search" />
             <NumberField pointer="/layout/pipeline" label="Pipeline stages" unit="PP" min=1.0 max=128.0 placeholder="search" />
             <NumberField pointer="/layout/chunks" label="Chunks per rank" unit="VPP" min=1.0 max=32.0 placeholder="search" />
@@ -102,7 +116,7 @@ fn PlannersSection() -> impl IntoView {
                         on:change=move |event| toggle(id, event_target_checked(&event))
                     />
                     <span class="pill" data-planner-colour=id></span>
-                    {choice.title}
+                    <span>{choice.title}<small class="below">{choice.question}</small></span>
                 </label>
             }
         });
@@ -123,7 +137,7 @@ fn PlannersSection() -> impl IntoView {
 #[component]
 fn RunSection() -> impl IntoView {
     view! {
-        <Section title="Judging" pointer="/iterations" note="">
+        <Section title="Evaluation" pointer="/iterations" note="">
             <NumberField pointer="/iterations" label="Iterations" unit="global batches" min=1.0 max=1000.0 />
             <NumberField pointer="/seed" label="Seed" unit="" min=0.0 max=4_294_967_295.0 />
         </Section>

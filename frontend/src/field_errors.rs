@@ -62,6 +62,23 @@ impl FieldErrors {
     }
 }
 
+/// A place in the words of a form: "/model/modules/0/kv_heads" is "model, module 1, kv heads".
+pub(crate) fn place_words(pointer: &str) -> String {
+    let mut words: Vec<String> = Vec::new();
+    for segment in pointer.split('/').skip(1) {
+        let segment = segment.replace("~1", "/").replace("~0", "~").replace('_', " ");
+        match (segment.parse::<usize>(), words.last_mut()) {
+            // Entries of a list are counted from one, in the singular.
+            (Ok(index), Some(list)) => {
+                let one = list.strip_suffix('s').unwrap_or(list);
+                *list = format!("{one} {}", index + 1);
+            }
+            _ => words.push(segment),
+        }
+    }
+    words.join(", ")
+}
+
 fn is_under(pointer: &str, prefix: &str) -> bool {
     pointer.strip_prefix(prefix).is_some_and(|rest| rest.is_empty() || rest.starts_with('/'))
 }
@@ -89,6 +106,13 @@ mod tests {
         let homeless: Vec<_> =
             errors.homeless(&["/cluster"], &fields).into_iter().map(|(pointer, _)| pointer).collect();
         assert_eq!(homeless, ["", "/clusters"]);
+    }
+
+    #[test]
+    fn places_are_words() {
+        assert_eq!(place_words("/model/modules/0/kv_heads"), "model, module 1, kv heads");
+        assert_eq!(place_words("/cluster/name"), "cluster, name");
+        assert_eq!(place_words(""), "");
     }
 
     #[test]

@@ -3,6 +3,8 @@
 use leptos::prelude::*;
 
 use crate::client::Failure;
+use crate::field_errors::place_words;
+use crate::format;
 
 /// A failure: what, why, every field it names, and a button to try again.
 #[component]
@@ -13,7 +15,7 @@ pub(crate) fn FailureNotice(failure: Failure, #[prop(optional, into)] on_retry: 
         Failure::Offline | Failure::Unreadable(_) => Vec::new(),
     };
     let lines = fields.into_iter().map(|field| {
-        let place = field.pointer.trim_start_matches('/').replace('/', " › ");
+        let place = format::capitalised(&place_words(&field.pointer));
         view! { <li>{(!place.is_empty()).then(|| view! { <b>{place}</b>": " })}{field.detail}</li> }
     });
     let lines = lines.collect::<Vec<_>>();

@@ -4,10 +4,12 @@ mod asked;
 mod assignment;
 mod beside;
 mod breakdown;
+mod budget;
 mod cards;
 mod execution_plan;
 mod iteration_strip;
 mod load_balance;
+mod memory_card;
 mod memory_figures;
 mod peak_memory;
 mod placement;
@@ -39,7 +41,8 @@ pub(crate) fn Results() -> impl IntoView {
     let busy = Memo::new(move |_| explore.state.with(PlanState::is_busy));
     let failure = move || {
         explore.state.with(|state| match state {
-            PlanState::Failed(failure) => Some(failure.clone()),
+            // A wrong field has its message at the field.
+            PlanState::Failed(failure) if !failure.names_fields() => Some(failure.clone()),
             _ => None,
         })
     };
@@ -47,16 +50,13 @@ pub(crate) fn Results() -> impl IntoView {
         <title::TitleRow />
         <status::StatusLine />
         {move || failure().map(|failure| {
-            // A wrong field is mended at the field; sending it again would not help.
-            if failure.names_fields() {
-                return view! { <FailureNotice failure=failure /> }.into_any();
-            }
-            view! { <FailureNotice failure=failure on_retry=move |()| begin_again(explore) /> }.into_any()
+            view! { <FailureNotice failure=failure on_retry=move |()| begin_again(explore) /> }
         })}
         <Show when=move || has_result.get() fallback=move || view! { <div class="skeleton results-skeleton" class:still=move || !busy.get() aria-hidden="true"></div> }>
             <div class="results" data-busy=move || busy.get().then_some("true")>
                 <iteration_strip::IterationStrip />
                 <ranking_table::RankingTable />
+                <peak_memory::MemoryAtTop />
                 <cards::Cards />
                 <Further />
             </div>
@@ -86,6 +86,7 @@ fn Further() -> impl IntoView {
                 <load_balance::LoadBalance />
                 <BreakdownCards />
                 <execution_plan::ExecutionPlanCard />
+                <budget::BudgetCard />
                 <crate::sweeps::ScalingCard />
                 <studies::Studies />
             </Show>
@@ -102,7 +103,7 @@ fn BreakdownCards() -> impl IntoView {
     view! {
         <Show when=move || any_plan.get()>
             <time_spent::TimeSpent />
-            <peak_memory::PeakMemory />
+            <peak_memory::PeakOfPlan />
             <time_and_memory::TimeAndMemory />
         </Show>
     }

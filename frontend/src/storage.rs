@@ -9,6 +9,9 @@ pub(crate) const DRAFT: &str = "planscope.draft";
 /// Key of the question of the page of schedules, as its link writes it.
 pub(crate) const SCHEDULES: &str = "planscope.schedules";
 
+/// Key of the figures of a run's budget.
+pub(crate) const BUDGET: &str = "planscope.budget";
+
 /// Key of the scenarios that were opened last.
 pub(crate) const RECENT: &str = "planscope.recent";
 

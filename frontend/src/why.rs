@@ -107,7 +107,7 @@ fn PlanReasons(plan: Plan) -> impl IntoView {
         <ul>
             <li>{format!("Lower bound {}, {} above it.", format::seconds(metrics.lower_bound_s), format::percent(metrics.gap))}</li>
             <li>{format!(
-                "Ranks stand idle {} of the time; communication stands in the way for {}.",
+                "Ranks are idle for {} of the time; exposed communication takes {}.",
                 format::percent(metrics.bubble),
                 format::percent(metrics.exposed_communication)
             )}</li>
@@ -149,7 +149,7 @@ fn microbatches(count: u32) -> String {
 /// What the search looked at and why the losers lost.
 #[component]
 fn Rejected(search: Search, best_s: Option<f64>) -> impl IntoView {
-    let Search { candidates, simulated, pruned, rejected, losers, rejections } = search;
+    let Search { candidates, simulated, pruned, rejected, losers, rejections, .. } = search;
     let line = |loser: Loser| view! { <li><b>{degrees(&loser.layout)}</b>": "{loser.reason}</li> };
     let mut losers = losers.into_iter();
     let first: Vec<_> = losers.by_ref().take(FIRST_LOSERS).map(line).collect();

@@ -1,11 +1,15 @@
 //! The answer to a scenario: for every planner a judged plan, or why there is none.
 
+mod budget;
 mod grouping;
 mod histogram;
+mod nearest;
 mod placement;
 mod strategy;
 
+pub use budget::{Budget, RunCost};
 pub use grouping::{DegreeGroups, IterationGroups, MicrobatchGroups};
+pub use nearest::{NearestMiss, RankNeed, memory_difference};
 pub use placement::{Boundary, ModulePlacement, PlacedModules};
 pub use strategy::{IterationStrategy, PipelineSummary};
 
@@ -257,7 +261,7 @@ pub struct RankMemory {
 }
 
 impl RankMemory {
-    /// All that is held, the reserve not counted, in GiB.
+    /// All terms without the reserve, in GiB.
     pub fn held_gib(&self) -> f64 {
         self.weights_gib + self.gradients_gib + self.optimizer_gib + self.activations_gib + self.temporary_gib
     }
@@ -271,6 +275,9 @@ pub struct Metrics {
     pub iteration_s: f64,
     /// Backbone tokens per second, padding not counted.
     pub tokens_per_s: f64,
+    /// The same per device; absent in outcomes of earlier engines.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub tokens_per_s_per_device: Option<f64>,
     /// Model operations per second and device, in TFLOP/s; recomputation not counted.
     pub tflops_per_device: f64,
     /// Model FLOP utilisation: model operations over the data-sheet peak.
@@ -381,6 +388,10 @@ pub struct Search {
     pub losers: Vec<Loser>,
     /// Rejections counted by reason, most frequent first.
     pub rejections: Vec<RejectionCount>,
+    /// Without a plan: the layout that needs least memory, and what its ranks need. Absent with a plan, where memory is not
+    /// the constraint, and in outcomes stored before this field.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub nearest: Option<Box<NearestMiss>>,
 }
 
 /// A candidate that was not chosen.

@@ -82,7 +82,15 @@ fn every_wrong_field_is_named_with_what_would_be_right() {
         ("/iterations", json!(0), "/iterations", "1 to 1000"),
         ("/search", json!({ "rollouts": 100_001 }), "/search/rollouts", "0 to 100000"),
         ("/search", json!({ "sub_microbatch": 0 }), "/search/sub_microbatch", "out of range: 1 to"),
-        ("/seed", json!(-1), "/seed", "invalid value"),
+        ("/seed", json!(-1), "/seed", "-1 is not a whole number from 0 to 4,294,967,295"),
+        ("/layout/pipeline", json!(2.5), "/layout/pipeline", "2.5 is not a whole number"),
+        // Distributions and sources choose a kind; the wrong number in them is named all the same.
+        (
+            "/workload/samples/text_tokens",
+            json!({ "kind": "uniform", "min": 16, "max": -4 }),
+            "/workload/samples/text_tokens/max",
+            "-4 is not a whole number",
+        ),
         (
             "/cluster/preset",
             json!("abacus"),
@@ -97,6 +105,16 @@ fn every_wrong_field_is_named_with_what_would_be_right() {
             "{at} {says}: {errors:?}"
         );
     }
+}
+
+/// A text model reads no images, so its samples need not say how many they have.
+#[test]
+fn samples_without_images_have_none() {
+    let text = json!({ "kind": "uniform", "min": 16, "max": 4096 });
+    let without = json!({ "kind": "drawn", "text_tokens": text });
+    let with = json!({ "kind": "drawn", "text_tokens": text, "images": { "kind": "constant", "value": 0 } });
+    let id = |samples: Value| changed(&[("/workload/samples", samples)]).unwrap().id().clone();
+    assert_eq!(id(without), id(with));
 }
 
 #[test]

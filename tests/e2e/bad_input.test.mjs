@@ -99,6 +99,14 @@ test("a model that cannot fit is an answer with the binding constraint", async (
   await settled(page, ["infeasible"]);
   const rows = await ranking(page);
   for (const cells of Object.values(rows)) assert.match(cells.binding, /GiB/);
+  // The nearest miss is shown rank by rank and term by term, and its fullest rank needs more than the limit.
+  const card = page.getByTestId("card-peak");
+  await card.getByRole("heading", { name: "Memory of the nearest miss" }).waitFor();
+  assert.match(await card.getByTestId("peak-caption").innerText(), /^Rank \d+ needs most: .*\sGiB with the reserve/s);
+  await card.getByTestId("peak-remedy").waitFor();
+  await card.locator("details summary").first().click();
+  const sums = await card.getByTestId("peak-ranks").locator("[data-sum]").evaluateAll((cells) => cells.map((cell) => Number(cell.dataset.sum)));
+  assert.ok(Math.max(...sums) > 80, `${sums} of 80 GiB`);
 });
 
 test("pages that do not exist say so", async () => {

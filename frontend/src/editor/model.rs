@@ -1,10 +1,11 @@
 //! The model: a preset, and every field of every module.
 
-use api::planner::model::Model;
+use api::planner::model::{Model, Module};
 use leptos::prelude::*;
 use serde_json::Value;
 
 use super::field::{CheckField, NumberField, SelectField};
+use super::modules::{AddModule, ExpertsSwitch, RemoveModule};
 use super::preset::{Choice, PresetPicker};
 use super::section::{Advanced, Section};
 use crate::catalogue::use_catalogue;
@@ -37,11 +38,7 @@ pub(super) fn ModelSection() -> impl IntoView {
             });
         }
     };
-    let size = move || {
-        let presets = catalogue.presets.get()?;
-        let choice = presets.models.iter().find(|choice| Some(&choice.id) == chosen.get().as_ref())?;
-        Some(format!("{}\u{202f}parameters", format::large(choice.parameters as f64)))
-    };
+    let size = move || parameters(&serde_json::from_value(model.get()?).ok()?);
     let notes = move || model.get().and_then(|model| notes(&model));
     let modules = Memo::new(move |_| {
         let modules = model.get().and_then(|model| model.get("modules").and_then(Value::as_array).cloned());
@@ -52,9 +49,27 @@ pub(super) fn ModelSection() -> impl IntoView {
             <PresetPicker test_id="model-preset" label="Preset" other="Edited" choices=choices chosen=chosen on_choose=choose />
             <p class="hint">{size}</p>
             <p class="hint">{notes}</p>
-            {move || modules.get().into_iter().enumerate().map(|(index, shape)| view! { <ModuleFields index=index shape=shape /> }).collect_view()}
+            {move || {
+                let modules = modules.get();
+                let is_alone = modules.len() == 1;
+                let fields = modules.into_iter().enumerate();
+                fields.map(|(index, shape)| view! { <ModuleFields index=index shape=shape is_alone=is_alone /> }).collect_view()
+            }}
+            <AddModule />
         </Section>
     }
+}
+
+/// Parameters of the model as it is typed, and of each module where there are several; `None` while a field is out of range.
+fn parameters(model: &Model) -> Option<String> {
+    let counts = model.modules.iter().map(Module::checked_parameters).collect::<Option<Vec<u64>>>()?;
+    let words = |count: u64| format::large(count as f64);
+    let total = format!("{}\u{202f}parameters", words(counts.iter().sum()));
+    if counts.len() < 2 {
+        return Some(total);
+    }
+    let each = model.modules.iter().zip(counts).map(|(module, count)| format!("{} {}", module.name, words(count)));
+    Some(format!("{total}: {}", each.collect::<Vec<_>>().join(", ")))
 }
 
 /// What the modules are beyond their names: "Llama-3 8B: text encoder; DiT 5B: 512 tokens a second of video".
@@ -101,8 +116,12 @@ impl ModuleShape {
 
 /// Every field of one module.
 #[component]
-fn ModuleFields(index: usize, shape: ModuleShape) -> impl IntoView {
+fn ModuleFields(index: usize, shape: ModuleShape, is_alone: bool) -> impl IntoView {
     let at = move |field: &str| format!("/model/modules/{index}/{field}");
+    let (mlp, mlp_unit) = if shape.experts { ("Expert width", "f of one expert") } else { ("MLP width", "f") };
+    let remove = (!is_alone).then(|| {
+        view! { <RemoveModule index=index name=shape.name.clone() /> }
+    });
     let experts = shape.experts.then(|| {
         view! {
             <NumberField pointer=at("moe/experts") label="Experts" unit="" min=1.0 max=4096.0 />
@@ -117,7 +136,10 @@ fn ModuleFields(index: usize, shape: ModuleShape) -> impl IntoView {
             <NumberField pointer=at("hidden") label="Width" unit="h" min=1.0 max=131_072.0 step=128.0 />
             <NumberField pointer=at("heads") label="Query heads" unit="a" min=1.0 max=1024.0 />
             <NumberField pointer=at("kv_heads") label="Key-value heads" unit="a_kv" min=1.0 max=1024.0 />
-            <NumberField pointer=at("ffn") label="MLP width" unit="f" min=1.0 max=1_048_576.0 step=128.0 />
+            <NumberField pointer=at("head_size") label="Head size" unit="d" min=1.0 max=4096.0 placeholder="h / a" />
+            <NumberField pointer=at("ffn") label=mlp unit=mlp_unit min=1.0 max=1_048_576.0 step=128.0 />
+            <ExpertsSwitch index=index />
+            {experts}
             <CheckField pointer=at("gated") label="Gated MLP (SwiGLU)" />
             <SelectField pointer=at("mask") label="Attention mask" options=&[("causal", "Causal"), ("full", "Full")] />
             <SelectField pointer=at("norm") label="Norm" options=&[("rms", "RMS"), ("layer", "Layer")] />
@@ -129,7 +151,7 @@ fn ModuleFields(index: usize, shape: ModuleShape) -> impl IntoView {
             <NumberField pointer=at("learned_positions") label="Learned positions" unit="" min=0.0 max=4_000_000.0 />
             <CheckField pointer=at("frozen") label="Frozen (not trained)" />
             <ItemFields index=index shape=shape />
-            {experts}
+            {remove}
         </Advanced>
     }
 }
@@ -143,6 +165,8 @@ fn ItemFields(index: usize, shape: ModuleShape) -> impl IntoView {
             <NumberField pointer=at("patch/patch_px") label="Patch edge" unit="px" min=1.0 max=256.0 />
             <NumberField pointer=at("patch/patches_per_image") label="Patches per image" unit="" min=1.0 max=1_000_000.0 />
             <NumberField pointer=at("patch/tokens_per_image") label="Tokens per image" unit="backbone" min=0.0 max=1_000_000.0 />
+            <NumberField pointer=at("patch/projected_width") label="Projector width" unit="backbone's h" min=16.0 max=131_072.0 step=128.0 placeholder="none" />
+            <NumberField pointer=at("patch/deepstack") label="DeepStack mergers" unit="of inner layers" min=0.0 max=64.0 placeholder="0" />
         }
     });
     let sound = shape.sound.then(|| {
@@ -174,6 +198,18 @@ mod tests {
     use api::planner::model::presets::model;
 
     use super::*;
+
+    #[test]
+    fn parameters_are_counted_as_they_are_typed() {
+        let plain = |model: &Model| parameters(model).map(|text| text.replace('\u{202f}', " "));
+        let mut llama = model("llama-2-7b").unwrap();
+        assert_eq!(plain(&llama).unwrap(), "6.74 B parameters");
+        llama.modules[0].layers = 16;
+        assert_eq!(plain(&llama).unwrap(), "3.50 B parameters", "16 x 202.4 million and 262.1 million");
+        llama.modules[0].heads = 0;
+        assert_eq!(plain(&llama), None);
+        assert!(plain(&model("vlm-s").unwrap()).unwrap().ends_with("Llama-3 8B 8.03 B"));
+    }
 
     #[test]
     fn text_encoders_and_generators_of_video_are_named() {

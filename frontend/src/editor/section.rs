@@ -4,6 +4,8 @@ use leptos::html;
 use leptos::prelude::*;
 
 use crate::explore::use_explore;
+use crate::field_errors::place_words;
+use crate::format;
 
 /// Where the sections of the editor stand; errors elsewhere are shown above all of them.
 const SECTIONS: [&str; 7] = ["/model", "/cluster", "/workload", "/layout", "/planners", "/training", "/iterations"];
@@ -39,7 +41,7 @@ pub(super) fn HomelessErrors() -> impl IntoView {
 
 fn error_lines(errors: Vec<(String, String)>) -> impl IntoView {
     let lines = errors.into_iter().map(|(pointer, detail)| {
-        let place = pointer.trim_start_matches('/').replace('/', " › ");
+        let place = format::capitalised(&place_words(&pointer));
         view! {
             <p class="field-error" role="alert" data-error-for=pointer>
                 {(!place.is_empty()).then(|| view! { <b>{place}</b>": " })}

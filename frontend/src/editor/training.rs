@@ -4,10 +4,19 @@ use leptos::prelude::*;
 
 use super::field::{CheckField, NumberField, OptionalField, SelectField};
 use super::section::{Advanced, Section};
+use crate::explore::use_explore;
+use crate::pointer;
 
 /// Training settings.
 #[component]
 pub(super) fn TrainingSection() -> impl IntoView {
+    let explore = use_explore();
+    let keeps_no_scores = Memo::new(move |_| {
+        explore.scenario.with(|scenario| {
+            let of = |field: &str| pointer::text(scenario, &format!("/training/{field}"));
+            of("recompute").as_deref() == Some("selective") && of("attention").as_deref() != Some("unfused")
+        })
+    });
     view! {
         <Section title="Training" pointer="/training" note="">
             <SelectField
@@ -15,6 +24,11 @@ pub(super) fn TrainingSection() -> impl IntoView {
                 label="Recompute"
                 options=&[("none", "None"), ("selective", "Attention"), ("full", "Whole layers")]
             />
+            <Show when=move || keeps_no_scores.get()>
+                <p class="hint" data-testid="recompute-hint">
+                    "With fused attention, \u{201c}Attention\u{201d} equals \u{201c}None\u{201d}: the kernel keeps no scores, and its backward computes them again in any case. Choose \u{201c}Whole layers\u{201d} to save memory."
+                </p>
+            </Show>
             <SelectField pointer="/training/attention" label="Attention" options=&[("flash", "Fused (flash)"), ("unfused", "Unfused")] />
             <SelectField
                 pointer="/training/precision"

@@ -1,6 +1,6 @@
 //! What the page starts with: a link, a ready scenario, a dataset, the draft, or the first of the gallery.
 
-use api::gallery::Gallery;
+use api::gallery::{Gallery, Presets};
 use api::path;
 use api::scenario::{ScenarioIdentity, StoredScenario};
 use leptos::prelude::*;
@@ -24,10 +24,24 @@ const FIRST: &str = "llama-2-7b-long-documents";
 pub(crate) enum Start {
     /// The draft, or where there is none, a ready scenario.
     Draft,
-    /// A ready scenario.
-    Ready(String),
+    /// A ready scenario, with its layout or with a free one.
+    Ready {
+        /// Name in the gallery.
+        slug: String,
+        /// All degrees are searched, whatever the scenario fixes.
+        free_layout: bool,
+    },
     /// The draft on an uploaded dataset.
     Dataset(String),
+    /// A model on a cluster, both presets, with a free layout.
+    Presets {
+        /// Identifier of the model.
+        model: String,
+        /// Identifier of the cluster.
+        cluster: String,
+        /// Nodes of the cluster.
+        nodes: Option<u32>,
+    },
 }
 
 impl Explore {
@@ -114,9 +128,11 @@ impl Explore {
             let scenario = match &start {
                 Start::Draft | Start::Dataset(_) => match draft() {
                     Some(draft) => Ok(draft),
-                    None => ready(FIRST).await.map(untitled),
+                    None => ready(FIRST).await.map(untitled).map(with_free_layout),
                 },
-                Start::Ready(slug) => ready(slug).await,
+                Start::Ready { slug, free_layout: false } => ready(slug).await,
+                Start::Ready { slug, free_layout: true } => ready(slug).await.map(with_free_layout),
+                Start::Presets { model, cluster, nodes } => on_presets(model, cluster, *nodes).await,
             };
             if !self.is_current(generation) {
                 return;
@@ -125,7 +141,8 @@ impl Explore {
                 Ok(mut scenario) => {
                     if let Start::Dataset(id) = start {
                         use_dataset(&mut scenario, &id);
-                        scenario = untitled(scenario);
+                        // Degrees that were fixed for other samples need not suit these.
+                        scenario = with_free_layout(untitled(scenario));
                     }
                     self.scenario.set(scenario);
                     self.send(generation);
@@ -212,8 +229,37 @@ fn draft() -> Option<Value> {
     (draft["schema"] == api::planner::scenario::SCHEMA).then_some(draft)
 }
 
+/// All degrees of the layout are searched.
+fn with_free_layout(mut scenario: Value) -> Value {
+    crate::pointer::remove(&mut scenario, "/layout");
+    scenario
+}
+
 fn untitled(mut scenario: Value) -> Value {
     crate::pointer::remove(&mut scenario, "/title");
+    scenario
+}
+
+async fn on_presets(model: &str, cluster: &str, nodes: Option<u32>) -> Result<Value, Failure> {
+    let presets = client::get::<Presets>(path::PRESETS).await?;
+    let scenario = with_free_layout(untitled(ready(FIRST).await?));
+    Ok(with_presets(scenario, &presets, model, cluster, nodes))
+}
+
+/// Puts presets into a scenario. An unknown name leaves what is there.
+fn with_presets(mut scenario: Value, presets: &Presets, model: &str, cluster: &str, nodes: Option<u32>) -> Value {
+    let model = presets.models.iter().find(|choice| choice.id == model);
+    let cluster = presets.clusters.iter().find(|choice| choice.id == cluster);
+    if let Some(Ok(value)) = model.map(|choice| serde_json::to_value(&choice.model)) {
+        crate::pointer::set(&mut scenario, "/model", value);
+        leave_out_unread(&mut scenario);
+    }
+    if let Some(Ok(value)) = cluster.map(|choice| serde_json::to_value(&choice.cluster)) {
+        crate::pointer::set(&mut scenario, "/cluster", value);
+    }
+    if let Some(nodes) = nodes {
+        crate::pointer::set(&mut scenario, "/cluster/nodes", nodes.into());
+    }
     scenario
 }
 
@@ -234,6 +280,32 @@ mod tests {
         assert!(!stands_at(Some("abcdefghijkl"), "zzzzzzzzzz", "zzzzzzzzzz"), "that was opened before an edit");
         assert!(stands_at(None, "abcdefghij", "abcdefghij"));
         assert!(!stands_at(None, "zzzzzzzzzz", "abcdefghij"));
+    }
+
+    #[test]
+    fn a_free_layout_fixes_no_degree() {
+        let scenario = json!({"schema": "scenario/1", "layout": {"tensor": 4, "pipeline": 4}});
+        assert_eq!(with_free_layout(scenario), json!({"schema": "scenario/1"}));
+    }
+
+    #[test]
+    fn presets_replace_model_and_cluster() {
+        use api::gallery::{ClusterChoice, ModelChoice};
+        use api::planner::{cluster, model};
+        let llama = model::presets::model("llama-3-8b").unwrap();
+        let node = cluster::presets::clusters().into_iter().next().unwrap();
+        let id = node.id;
+        let presets = Presets {
+            models: vec![ModelChoice { id: "llama-3-8b".to_owned(), parameters: 0, model: llama.clone() }],
+            clusters: vec![ClusterChoice { id: id.to_owned(), cluster: node.cluster }],
+            samples: vec![],
+            planners: vec![],
+        };
+        let first = json!({"model": {}, "cluster": {}, "seed": 1, "workload": {"samples": {"kind": "constant"}}});
+        let made = with_presets(first, &presets, "llama-3-8b", id, Some(4));
+        assert_eq!(made["model"], serde_json::to_value(&llama).unwrap());
+        assert_eq!((made["cluster"]["nodes"].as_u64(), made["seed"].as_u64()), (Some(4), Some(1)));
+        assert_eq!(with_presets(made.clone(), &presets, "unknown", "unknown", None), made);
     }
 
     #[test]

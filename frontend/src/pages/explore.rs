@@ -26,9 +26,15 @@ pub(crate) fn ExplorePage() -> impl IntoView {
     let wanted = Memo::new(move |_| {
         let id = params.with(|params| params.get("id"));
         let start = query.with(|query| match (query.get("ready"), query.get("dataset")) {
-            (Some(slug), _) => Start::Ready(slug),
+            (Some(slug), _) => Start::Ready { slug, free_layout: query.get("layout").as_deref() == Some("free") },
             (None, Some(dataset)) => Start::Dataset(dataset),
-            (None, None) => Start::Draft,
+            (None, None) => match (query.get("model"), query.get("cluster")) {
+                (Some(model), Some(cluster)) => {
+                    let nodes = query.get("nodes").and_then(|nodes| nodes.parse().ok());
+                    Start::Presets { model, cluster, nodes }
+                }
+                _ => Start::Draft,
+            },
         });
         id.ok_or(start)
     });

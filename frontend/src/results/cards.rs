@@ -4,10 +4,9 @@ use api::job::BatchPlanning;
 use api::planner::scenario::PlannerKind;
 use leptos::prelude::*;
 
-use super::memory_figures::MemoryFigures;
+use super::memory_card::MemoryCard;
 use super::ranking;
 use super::rehearse::{RehearsalFailure, Rehearse};
-use crate::charts::{MemoryChart, MemoryLine, Stroke};
 use crate::explore::{Explore, use_explore};
 use crate::format;
 use crate::gantt::{CompareBar, Gantt, Legend};
@@ -16,7 +15,10 @@ use crate::gantt::{CompareBar, Gantt, Legend};
 #[component]
 pub(super) fn Cards() -> impl IntoView {
     let explore = use_explore();
-    let planners = Memo::new(move |_| explore.charted.with(|shown| shown.planners.clone()));
+    let planners = Memo::new(move |_| {
+        let charted = explore.charted.with(|shown| shown.planners.clone());
+        in_table_order(&explore.results().iter().map(|result| result.planner).collect::<Vec<_>>(), charted)
+    });
     let drawn = Signal::derive(move || {
         explore.shown.with(|shown| {
             shown.timelines.iter().map(|(_, timeline)| std::sync::Arc::clone(timeline)).collect::<Vec<_>>()
@@ -66,7 +68,14 @@ fn planning_words(batch: &BatchPlanning) -> String {
     }
 }
 
-/// The place of a planner in the stack of charts; it does not change with the ranking.
+/// Planners with a chart in the order of the table; those that the table does not have yet come last.
+fn in_table_order(table: &[PlannerKind], mut charted: Vec<PlannerKind>) -> Vec<PlannerKind> {
+    let place = |planner: &PlannerKind| table.iter().position(|row| row == planner).unwrap_or(table.len());
+    charted.sort_by_key(place);
+    charted
+}
+
+/// The number of a planner's chart, by which selections name it.
 fn chart_of(planner: PlannerKind) -> usize {
     PlannerKind::ALL.iter().position(|kind| *kind == planner).unwrap_or(PlannerKind::ALL.len())
 }
@@ -150,58 +159,6 @@ fn PlannerCard(planner: PlannerKind) -> impl IntoView {
     }
 }
 
-#[component]
-fn MemoryCard() -> impl IntoView {
-    let explore = use_explore();
-    let picked = RwSignal::new(0_usize);
-    let ranks = Memo::new(move |_| {
-        explore
-            .shown
-            .with(|shown| shown.timelines.iter().map(|(_, timeline)| timeline.ranks as usize).max().unwrap_or(0))
-    });
-    let rank = Memo::new(move |_| picked.get().min(ranks.get().saturating_sub(1)));
-    let lines = Signal::derive(move || {
-        explore.shown.with(|shown| {
-            let line = |(planner, timeline): &(PlannerKind, std::sync::Arc<api::planner::timeline::Timeline>)| {
-                let (title, stroke) = (planner.title().to_owned(), Stroke::of(*planner));
-                MemoryLine { title, stroke, timeline: std::sync::Arc::clone(timeline) }
-            };
-            shown.timelines.iter().map(line).collect::<Vec<_>>()
-        })
-    });
-    let timelines = Signal::derive(move || {
-        explore.shown.with(|shown| {
-            let drawn = shown.timelines.iter().map(|(planner, timeline)| (*planner, std::sync::Arc::clone(timeline)));
-            drawn.collect::<Vec<_>>()
-        })
-    });
-    let limit = Memo::new(move |_| {
-        let planners =
-            explore.shown.with(|shown| shown.timelines.iter().map(|(planner, _)| *planner).collect::<Vec<_>>());
-        planners
-            .into_iter()
-            .find_map(|planner| explore.planned(planner))
-            .map_or(0.0, |planned| planned.metrics.memory_limit_gib)
-    });
-    let options = move || {
-        let option = |index: usize| view! { <option value=index.to_string() prop:selected=move || rank.get() == index>{format!("rank {index}")}</option> };
-        (0..ranks.get()).map(option).collect_view()
-    };
-    view! {
-        <section class="card" data-testid="card-memory">
-            <header class="card-title">
-                <h2>"Memory"</h2>
-                <select aria-label="Rank whose memory is shown" on:change=move |event| picked.set(event_target_value(&event).parse().unwrap_or(0))>
-                    {options}
-                </select>
-                <span class="muted">{move || format!("limit {}", format::gib(limit.get()))}</span>
-            </header>
-            <MemoryChart lines=lines rank=rank limit=Signal::derive(move || Some(limit.get())) window=explore.window />
-            <MemoryFigures timelines=timelines rank=rank />
-        </section>
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -212,6 +169,14 @@ mod tests {
             assert_eq!(planner_of(chart_of(planner)), Some(planner));
         }
         assert_eq!(planner_of(99), None);
+    }
+
+    #[test]
+    fn charts_follow_the_table() {
+        use PlannerKind::{Gpipe, Interleaved, OneFOneB};
+        let table = [Interleaved, OneFOneB];
+        assert_eq!(in_table_order(&table, vec![Gpipe, OneFOneB, Interleaved]), [Interleaved, OneFOneB, Gpipe]);
+        assert_eq!(in_table_order(&[], vec![Gpipe, OneFOneB]), [Gpipe, OneFOneB]);
     }
 
     #[test]

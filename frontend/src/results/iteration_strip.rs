@@ -85,6 +85,7 @@ pub(super) fn IterationStrip() -> impl IntoView {
             <b>{format!("Iteration {}", shown.get())}</b>
             {format!(" {} with {}", format::seconds(time), ranking::short_title(planner))}
             {marks.with(|marks| marks.get(shown.get()).copied()).map(|mark| format!(" · line: baseline, {}", format::seconds(mark)))}
+            {format!(" · the table shows the mean of all {} iterations", bars.with(Vec::len))}
         })
     };
     view! {

@@ -1,14 +1,19 @@
-//! What the memory of each rank holds when it holds most.
+//! Memory of each rank at its peak, of a plan or of the nearest miss.
 
-use api::planner::outcome::{Planned, RankMemory, RankSummary};
+use api::planner::outcome::{
+    Answer, Layout, NearestMiss, Planned, PlannerResult, RankMemory, RankNeed, RankSummary, memory_difference,
+};
+use api::planner::scenario::PlannerKind;
 use leptos::prelude::*;
 
-use super::breakdown::{NoBreakdown, PlanName, chosen_plan};
+use super::breakdown::NoBreakdown;
+use super::ranking;
 use crate::accuracy_link::AccuracyLink;
 use crate::charts::{Fill, Limit, Measure, Part, StackedBars, StackedRow};
+use crate::explore::use_explore;
 use crate::format;
 
-/// What memory holds, in the order in which a bar stacks it: first what stays, then what comes and goes.
+/// Terms in the order of a bar: first the state, then the rest.
 const PARTS: [Part; 6] = [
     Part { name: "weights", light: "#0072b2", dark: "#2f8fd0", fill: Fill::Solid },
     Part { name: "gradients", light: "#ee6677", dark: "#ee7f8e", fill: Fill::Solid },
@@ -29,64 +34,258 @@ const fn values(memory: &RankMemory) -> [f64; 6] {
     ]
 }
 
-fn rows(ranks: &[RankSummary]) -> Vec<StackedRow> {
-    let row =
-        |rank: &RankSummary| StackedRow { label: format!("rank {}", rank.rank), values: values(&rank.memory).to_vec() };
-    ranks.iter().map(row).collect()
+/// Memory of the ranks of the chosen planner: of its plan, or of the layout that comes closest to one.
+#[derive(Debug, Clone, PartialEq)]
+struct Shown {
+    planner: PlannerKind,
+    ranks: Vec<Rank>,
+    /// Memory that a plan may use, in GiB.
+    limit_gib: f64,
+    /// Iterations whose largest peak is shown.
+    iterations: usize,
+    /// The layout that comes closest, where there is no plan.
+    miss: Option<Miss>,
 }
 
-/// Which rank holds most, when, and what most of it is.
-fn caption(ranks: &[RankSummary]) -> Option<String> {
-    let total = |rank: &RankSummary| values(&rank.memory).iter().sum::<f64>();
-    // Of equals the first, as the eye takes it.
-    let fullest = ranks.iter().rev().max_by(|a, b| total(a).total_cmp(&total(b)))?;
-    let parts = values(&fullest.memory);
-    let (part, value) = PARTS.iter().zip(parts).max_by(|a, b| a.1.total_cmp(&b.1))?;
-    let RankMemory { in_flight, at_s, .. } = fullest.memory;
-    Some(format!(
-        "Rank {} comes closest to the limit: {} at {} into an iteration, with {} in flight. The largest part is {}, {}.",
-        fullest.rank,
-        format::gib(total(fullest)),
-        format::seconds(at_s),
-        forwards(in_flight),
-        part.name,
-        format::gib(value)
-    ))
+#[derive(Debug, Clone, PartialEq)]
+struct Rank {
+    rank: u32,
+    layers: String,
+    memory: RankMemory,
+}
+
+#[derive(Debug, Clone, PartialEq)]
+struct Miss {
+    layout: Layout,
+    /// Need of its fullest rank over all batches, in GiB.
+    needs_gib: f64,
+}
+
+impl Shown {
+    fn of(result: &PlannerResult) -> Option<Self> {
+        let planner = result.planner;
+        match &result.answer {
+            Answer::Planned(plan) => Some(Self {
+                planner,
+                ranks: plan.ranks.iter().map(|rank| Rank::of(plan, rank)).collect(),
+                limit_gib: plan.metrics.memory_limit_gib,
+                iterations: plan.iterations.len(),
+                miss: None,
+            }),
+            Answer::Infeasible { search, .. } => {
+                let NearestMiss { layout, needs_gib, limit_gib, ranks, .. } = search.nearest.as_deref()?;
+                let rank = |need: &RankNeed| Rank { rank: need.rank, layers: need.layers.clone(), memory: need.memory };
+                Some(Self {
+                    planner,
+                    ranks: ranks.iter().map(rank).collect(),
+                    limit_gib: *limit_gib,
+                    iterations: 1,
+                    miss: Some(Miss { layout: *layout, needs_gib: *needs_gib }),
+                })
+            }
+        }
+    }
+
+    /// The rank that needs most; of equal ranks the first.
+    fn fullest(&self) -> Option<&Rank> {
+        self.ranks.iter().rev().max_by(|a, b| a.memory.held_gib().total_cmp(&b.memory.held_gib()))
+    }
+
+    fn reserve_gib(&self) -> f64 {
+        self.ranks.first().map_or(0.0, |rank| rank.memory.reserve_gib)
+    }
+
+    fn device_memory(&self) -> Option<Limit> {
+        let reserve = self.ranks.first()?.memory.reserve_gib;
+        Some(Limit { value: self.limit_gib + reserve, name: "memory of the device" })
+    }
+
+    fn rows(&self) -> Vec<StackedRow> {
+        let row =
+            |rank: &Rank| StackedRow { label: format!("rank {}", rank.rank), values: values(&rank.memory).to_vec() };
+        self.ranks.iter().map(row).collect()
+    }
+
+    /// The need of the fullest rank, and why it is the fullest.
+    fn headline(&self) -> Option<String> {
+        let fullest = self.fullest()?;
+        let held = fullest.memory.held_gib();
+        let limit = format::gib(self.limit_gib);
+        let first = match &self.miss {
+            None => format!("Rank {} needs most memory: {} of {limit}.", fullest.rank, format::gib(held)),
+            Some(miss) => format!(
+                "{} comes closest: rank {} needs {} of {limit}.",
+                ranking::degrees(&miss.layout),
+                fullest.rank,
+                format::gib(held)
+            ),
+        };
+        Some([Some(first), self.difference()].into_iter().flatten().collect::<Vec<_>>().join(" "))
+    }
+
+    fn difference(&self) -> Option<String> {
+        let ranks: Vec<(u32, RankMemory)> = self.ranks.iter().map(|rank| (rank.rank, rank.memory)).collect();
+        memory_difference(&ranks)
+    }
+
+    /// The fullest rank, its moment, its largest part.
+    fn caption(&self) -> Option<String> {
+        let fullest = self.fullest()?;
+        let parts = values(&fullest.memory);
+        let (part, value) = PARTS.iter().zip(parts).max_by(|a, b| a.1.total_cmp(&b.1))?;
+        let RankMemory { in_flight, at_s, .. } = fullest.memory;
+        let comes = if self.miss.is_some() { "needs most" } else { "comes closest to the limit" };
+        Some(format!(
+            "Rank {} {comes}: {} with the reserve at {} into an iteration, with {} in flight. The largest part is {}, {}.",
+            fullest.rank,
+            format::gib(parts.iter().sum()),
+            format::seconds(at_s),
+            forwards(in_flight),
+            part.name,
+            format::gib(value)
+        ))
+    }
+
+    /// The sum that gives the limit.
+    fn limit_words(&self) -> String {
+        format!(
+            "A plan may use {}: {} of the device less the memory reserve of {} for fragmentation, the communication library and the \
+             framework.",
+            format::gib(self.limit_gib),
+            format::gib(self.limit_gib + self.reserve_gib()),
+            format::gib(self.reserve_gib())
+        )
+    }
+
+    /// The iterations that the figures are of.
+    fn scope_words(&self) -> String {
+        match &self.miss {
+            None if self.iterations == 1 => "Bars show the iteration's largest peak of any replica.".to_owned(),
+            None => format!(
+                "Bars show the largest peak of all {} iterations and replicas; the chart \u{201c}Memory\u{201d} shows the selected iteration.",
+                self.iterations
+            ),
+            Some(miss) => {
+                let held = self.fullest().map_or(0.0, |rank| rank.memory.held_gib());
+                let more = (miss.needs_gib > held + 0.05)
+                    .then(|| format!(" A batch of the run needs more: {}.", format::gib(miss.needs_gib)));
+                format!("Bars show the representative batch that layouts are chosen on.{}", more.unwrap_or_default())
+            }
+        }
+    }
+
+    /// Settings that need less of the largest part.
+    fn remedy(&self) -> Option<&'static str> {
+        self.miss.as_ref()?;
+        let memory = self.fullest()?.memory;
+        let state = memory.weights_gib + memory.gradients_gib + memory.optimizer_gib;
+        Some(if state > self.limit_gib {
+            "Weights, gradients and optimizer alone exceed the limit: add devices, leave TP and PP free, or shard more (ZeRO stage 2 or 3)."
+        } else if memory.temporary_gib > memory.activations_gib {
+            "Less temporary memory: a smaller microbatch, more tensor parallel ranks, or context parallel ranks."
+        } else {
+            "Less memory for activations: recompute whole layers, a smaller microbatch, or more tensor or context parallel ranks."
+        })
+    }
+}
+
+impl Rank {
+    fn of(plan: &Planned, summary: &RankSummary) -> Self {
+        let own = plan.stages.iter().filter(|stage| stage.rank == summary.rank);
+        let layers: Vec<&str> = own.map(|stage| stage.layers.as_str()).collect();
+        Self { rank: summary.rank, layers: layers.join(", "), memory: summary.memory }
+    }
 }
 
 fn forwards(count: u32) -> String {
     if count == 1 { "1 forward".to_owned() } else { format!("{} forwards", format::count(count.into())) }
 }
 
-/// The memory of the device that a plan ran on: what a plan may use, and what is kept free of it.
-fn device_memory(plan: &Planned) -> Option<Limit> {
-    let reserve = plan.ranks.first()?.memory.reserve_gib;
-    Some(Limit { value: plan.metrics.memory_limit_gib + reserve, name: "memory of the device" })
+/// Memory of the chosen planner; `None` where its answer has none.
+fn shown() -> Memo<Option<Shown>> {
+    let explore = use_explore();
+    Memo::new(move |_| {
+        let results = explore.results();
+        let planner = ranking::chosen_planner(&results, explore.view.get().planner)?;
+        let result = results.of(planner)?;
+        Shown::of(&result)
+    })
 }
 
-/// Memory at the peak of each rank.
+/// The fullest rank in a line below the ranked table; without a plan the whole card.
 #[component]
-pub(super) fn PeakMemory() -> impl IntoView {
-    let plan = chosen_plan();
-    let ranks =
-        Memo::new(move |_| plan.with(|plan| plan.as_ref().map(|(_, plan)| plan.ranks.clone()).unwrap_or_default()));
-    let rows = Signal::derive(move || ranks.with(|ranks| rows(ranks)));
-    let limit = Signal::derive(move || plan.with(|plan| plan.as_ref().and_then(|(_, plan)| device_memory(plan))));
-    let words = Memo::new(move |_| ranks.with(|ranks| caption(ranks)));
+pub(super) fn MemoryAtTop() -> impl IntoView {
+    let shown = shown();
+    let is_miss = Memo::new(move |_| shown.with(|shown| shown.as_ref().is_some_and(|shown| shown.miss.is_some())));
+    let words = Memo::new(move |_| shown.with(|shown| shown.as_ref().and_then(Shown::headline)));
+    let name = move || shown.with(|shown| shown.as_ref().map(|shown| shown.planner));
+    let line = move || {
+        words.get().map(|words| {
+            view! {
+                <p class="hint memory-line" data-testid="memory-line">
+                    {name().map(|planner| view! { <span class="pill" data-planner-colour=planner.id()></span><b>{ranking::short_title(planner)}</b>": " })}
+                    {words}
+                </p>
+            }
+        })
+    };
+    view! {
+        <Show when=move || is_miss.get() fallback=move || view! { {line} }>
+            <PeakMemory />
+        </Show>
+    }
+}
+
+/// Memory at the peak of each rank of a plan.
+#[component]
+pub(super) fn PeakOfPlan() -> impl IntoView {
+    let shown = shown();
+    let is_miss = Memo::new(move |_| shown.with(|shown| shown.as_ref().is_some_and(|shown| shown.miss.is_some())));
+    view! {
+        <Show when=move || !is_miss.get()>
+            <PeakMemory />
+        </Show>
+    }
+}
+
+#[component]
+fn PeakMemory() -> impl IntoView {
+    let shown = shown();
+    let rows = Signal::derive(move || shown.with(|shown| shown.as_ref().map(Shown::rows).unwrap_or_default()));
+    let limit = Signal::derive(move || shown.with(|shown| shown.as_ref().and_then(Shown::device_memory)));
+    let words = Memo::new(move |_| shown.with(|shown| shown.as_ref().and_then(Shown::caption)));
     let label = Signal::derive(move || format!("Memory at the peak of each rank. {}", words.get().unwrap_or_default()));
-    let is_empty = Memo::new(move |_| ranks.with(Vec::is_empty));
+    let is_empty = Memo::new(move |_| shown.with(|shown| shown.as_ref().is_none_or(|shown| shown.ranks.is_empty())));
+    let planner = Memo::new(move |_| shown.with(|shown| shown.as_ref().map(|shown| shown.planner)));
+    let layout = move || {
+        shown.with(|shown| shown.as_ref().and_then(|shown| Some(ranking::degrees(&shown.miss.as_ref()?.layout))))
+    };
+    let more = move || {
+        shown.with(|shown| {
+            let shown = shown.as_ref()?;
+            let lines = [shown.difference(), Some(shown.limit_words()), Some(shown.scope_words())];
+            let lines = lines.into_iter().flatten().map(|line| view! { <p class="hint">{line}</p> }).collect_view();
+            let remedy =
+                shown.remedy().map(|remedy| view! { <p class="hint" data-testid="peak-remedy"><b>{remedy}</b></p> });
+            Some(view! { {lines}{remedy} })
+        })
+    };
     view! {
         <section class="card" data-testid="card-peak">
             <header class="card-title">
-                <h2>"Memory at the peak"</h2>
-                <PlanName />
+                <h2>{move || if layout().is_some() { "Memory of the nearest miss" } else { "Memory at the peak" }}</h2>
+                <span class="muted plan-name">
+                    {move || planner.get().map(|planner| view! { <span class="pill" data-planner-colour=planner.id()></span>{planner.title()} })}
+                    {move || layout().map(|layout| format!(" · {layout}"))}
+                </span>
             </header>
             <Show when=move || !is_empty.get() fallback=|| view! { <NoBreakdown /> }>
                 <StackedBars parts=&PARTS rows=rows measure=Measure::Gib limit=limit label=label />
                 <p class="hint" data-testid="peak-caption">{words}</p>
+                {more}
                 <details class="advanced" data-testid="peak-table">
                     <summary>"As a table"</summary>
-                    {move || view! { <Table ranks=ranks.get() /> }}
+                    {move || view! { <Table ranks=shown.get().map(|shown| shown.ranks).unwrap_or_default() /> }}
                 </details>
             </Show>
         </section>
@@ -94,13 +293,13 @@ pub(super) fn PeakMemory() -> impl IntoView {
 }
 
 #[component]
-fn Table(ranks: Vec<RankSummary>) -> impl IntoView {
-    let lines = ranks.into_iter().map(|RankSummary { rank, memory, .. }| {
+fn Table(ranks: Vec<Rank>) -> impl IntoView {
+    let lines = ranks.into_iter().map(|Rank { rank, layers, memory }| {
         let parts = values(&memory);
         let sum: f64 = parts.iter().sum();
         view! {
             <tr>
-                <th scope="row">{format!("rank {rank}")}</th>
+                <th scope="row">{format!("rank {rank}")}<small class="below">{layers}</small></th>
                 {parts.map(|gib| view! { <td>{format::gib(gib)}</td> })}
                 <td data-sum=sum.to_string()><b>{format::gib(sum)}</b></td>
                 <td>{format::seconds(memory.at_s)}</td>
@@ -122,7 +321,7 @@ fn Table(ranks: Vec<RankSummary>) -> impl IntoView {
     ]
     .map(|text| view! { <th scope="col">{text}</th> });
     view! {
-        <p class="hint">"The largest peak of any iteration and replica, by pipeline rank. In flight are forwards whose backward has not run."</p>
+        <p class="hint">"By pipeline rank, for one device of it. In flight are forwards whose backward has not run. Logits are activations; gradients of activations and recomputed activations are temporary."</p>
         <AccuracyLink what="Peaks" />
         <div class="table-scroll" role="region" aria-label="Memory by rank" tabindex="0">
             <table class="figures" data-testid="peak-ranks">
@@ -135,13 +334,12 @@ fn Table(ranks: Vec<RankSummary>) -> impl IntoView {
 
 #[cfg(test)]
 mod tests {
-    use api::planner::outcome::{Answer, RankTime};
-    use api::planner::scenario::PlannerKind;
+    use api::planner::outcome::{RankTime, Search};
 
     use super::*;
 
-    fn rank(rank: u32, activations_gib: f64) -> RankSummary {
-        let memory = RankMemory {
+    const fn memory(activations_gib: f64) -> RankMemory {
+        RankMemory {
             weights_gib: 10.0,
             gradients_gib: 5.0,
             optimizer_gib: 8.0,
@@ -150,27 +348,70 @@ mod tests {
             reserve_gib: 4.0,
             in_flight: 4,
             at_s: 3.25,
+        }
+    }
+
+    fn of_plan(ranks: &[RankMemory]) -> Shown {
+        let rank = |(rank, memory): (usize, &RankMemory)| RankSummary {
+            rank: rank as u32,
+            time: RankTime::default(),
+            memory: *memory,
         };
-        RankSummary { rank, time: RankTime::default(), memory }
+        let ranks = ranks.iter().enumerate().map(rank).collect();
+        Shown::of(&super::super::breakdown::tests::planned(PlannerKind::OneFOneB, ranks)).unwrap()
+    }
+
+    fn plain(text: &str) -> String {
+        text.replace('\u{202f}', " ")
     }
 
     #[test]
     fn the_caption_names_the_fullest_rank_and_its_largest_part() {
-        let text = caption(&[rank(0, 20.0), rank(1, 20.0), rank(2, 2.0)]).unwrap().replace('\u{202f}', " ");
+        let shown = of_plan(&[memory(20.0), memory(20.0), memory(2.0)]);
         assert_eq!(
-            text,
-            "Rank 0 comes closest to the limit: 48.0 GiB at 3.25 s into an iteration, with 4 forwards in flight. \
+            plain(&shown.caption().unwrap()),
+            "Rank 0 comes closest to the limit: 48.0 GiB with the reserve at 3.25 s into an iteration, with 4 forwards in flight. \
              The largest part is activations, 20.0 GiB."
         );
+        assert_eq!(
+            plain(&shown.headline().unwrap()),
+            "Rank 0 needs most memory: 44.0 GiB of 76.0 GiB. Rank 0 needs 18.0 GiB more than rank 2: activations 18.0 GiB."
+        );
         assert_eq!(forwards(1), "1 forward");
-        assert_eq!(caption(&[]), None);
+        assert_eq!(of_plan(&[]).caption(), None);
     }
 
     #[test]
-    fn the_line_stands_at_limit_and_reserve() {
-        let result = super::super::breakdown::tests::planned(PlannerKind::OneFOneB, vec![rank(0, 1.0)]);
-        let Answer::Planned(plan) = result.answer else { panic!("a plan") };
-        assert!((device_memory(&plan).unwrap().value - 80.0).abs() < 1e-12);
-        assert_eq!(rows(&plan.ranks)[0].values, [10.0, 5.0, 8.0, 1.0, 1.0, 4.0]);
+    fn the_device_has_limit_and_reserve() {
+        let shown = of_plan(&[memory(1.0)]);
+        assert!((shown.device_memory().unwrap().value - 80.0).abs() < 1e-12);
+        assert_eq!(shown.rows()[0].values, [10.0, 5.0, 8.0, 1.0, 1.0, 4.0]);
+        assert!(
+            plain(&shown.limit_words())
+                .starts_with("A plan may use 76.0 GiB: 80.0 GiB of the device less the memory reserve of 4.00 GiB")
+        );
+    }
+
+    #[test]
+    fn a_miss_shows_its_layout_its_need_and_a_remedy() {
+        let layout = Layout { tensor: 8, pipeline: 2, data: 1, chunks: 1, microbatch: 1, group: None };
+        let needs = [memory(70.0), memory(40.0)];
+        let ranks = needs.iter().zip(0..).map(|(memory, rank)| RankNeed {
+            rank,
+            layers: "Llama 0-39".to_owned(),
+            memory: *memory,
+        });
+        let nearest = NearestMiss { layout, rank: 0, needs_gib: 94.0, limit_gib: 76.0, ranks: ranks.collect() };
+        let search = Search { nearest: Some(Box::new(nearest)), ..Search::default() };
+        let answer = Answer::Infeasible { binding: String::new(), search };
+        let result = PlannerResult { planner: PlannerKind::Gpipe, title: String::new(), answer };
+        let shown = Shown::of(&result).unwrap();
+        assert_eq!(
+            plain(&shown.headline().unwrap()),
+            "TP 8 · PP 2 · DP 1 · mb 1 comes closest: rank 0 needs 94.0 GiB of 76.0 GiB. \
+             Rank 0 needs 30.0 GiB more than rank 1: activations 30.0 GiB."
+        );
+        assert!(shown.remedy().unwrap().starts_with("Less memory for activations"));
+        assert_eq!(shown.scope_words(), "Bars show the representative batch that layouts are chosen on.");
     }
 }

@@ -1,6 +1,7 @@
 //! Where planning stands, in one line that is spoken too.
 
 use leptos::prelude::*;
+use wasm_bindgen::JsCast;
 
 use super::begin_again;
 use crate::client::Failure;
@@ -28,7 +29,8 @@ fn words(state: &PlanState) -> String {
         PlanState::Infeasible => "No planner found a plan that fits".to_owned(),
         PlanState::Cancelled => "Cancelled".to_owned(),
         PlanState::Failed(Failure::Problem(problem)) if !problem.errors.is_empty() => {
-            format!("{} wrong; the last answer is shown", fields(problem.errors.len()))
+            let subject = fields(problem.errors.len());
+            format!("{subject} wrong; the message is beside it, and the last answer is shown")
         }
         PlanState::Failed(failure) => failure.title(),
     }
@@ -36,6 +38,25 @@ fn words(state: &PlanState) -> String {
 
 fn fields(count: usize) -> String {
     if count == 1 { "1 field is".to_owned() } else { format!("{count} fields are") }
+}
+
+/// The first wrong field that the server names.
+fn first_wrong(state: &PlanState) -> Option<String> {
+    let PlanState::Failed(Failure::Problem(problem)) = state else { return None };
+    problem.errors.first().map(|error| error.pointer.clone())
+}
+
+/// Moves the focus to a field of the form, or else scrolls to its message.
+fn go_to_field(pointer: &str) {
+    let quoted = pointer.replace('\\', "\\\\").replace('"', "\\\"");
+    let find = |attribute: &str| document().query_selector(&format!("[{attribute}=\"{quoted}\"]")).ok().flatten();
+    if let Some(input) = find("data-pointer").and_then(|element| element.dyn_into::<web_sys::HtmlElement>().ok()) {
+        // A field in a closed group cannot have the focus; an element that has gone needs none.
+        drop(input.focus());
+    }
+    if let Some(message) = find("data-error-for") {
+        message.scroll_into_view();
+    }
 }
 
 /// The line under the title.
@@ -69,6 +90,7 @@ pub(super) fn StatusLine() -> impl IntoView {
         PlanState::Running { done, total, .. } if total > 0 => Some(f64::from(done) / f64::from(total)),
         _ => None,
     };
+    let wrong = Memo::new(move |_| explore.state.with(first_wrong));
     let busy = Memo::new(move |_| explore.state.with(PlanState::is_busy));
     let is_cancelled = Memo::new(move |_| explore.state.with(|state| matches!(state, PlanState::Cancelled)));
     let remains = move || is_cancelled.get() && explore.result.with(Option::is_some);
@@ -79,6 +101,9 @@ pub(super) fn StatusLine() -> impl IntoView {
                 {move || remains().then_some("; the last answer is shown")}
                 <span class="facts">{move || facts().map(|facts| format!(" · {facts}"))}</span>
             </p>
+            {move || wrong.get().map(|pointer| view! {
+                <button class="quiet" data-testid="go-to-field" on:click=move |_| go_to_field(&pointer)>"Go to the field"</button>
+            })}
             <Show when=move || is_cancelled.get()>
                 <button data-testid="plan-cancelled" on:click=move |_| begin_again(explore)>"Plan it"</button>
             </Show>

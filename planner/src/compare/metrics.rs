@@ -90,6 +90,7 @@ pub fn metrics_of(iterations: &[IterationTotals], cluster: &Cluster, limit: Byte
     Metrics {
         iteration_s: time / count,
         tokens_per_s: tokens as f64 / time,
+        tokens_per_s_per_device: Some(tokens as f64 / time / devices),
         tflops_per_device: per_device * 1e-12,
         mfu: per_device / cluster.device.peak().get(),
         bubble: 1.0 - busy / capacity,

@@ -16,6 +16,15 @@ pub struct Patch {
     /// Width that merged patches are projected to by a two-layer perceptron; absent: no projection.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub projected_width: Option<u32>,
+    /// Further perceptrons of the same size, which merge and project the output of inner layers (DeepStack of Qwen3-VL);
+    /// absent: none.
+    #[serde(default, skip_serializing_if = "is_zero")]
+    pub deepstack: u32,
+}
+
+#[allow(clippy::trivially_copy_pass_by_ref, reason = "serde passes a reference")]
+const fn is_zero(count: &u32) -> bool {
+    *count == 0
 }
 
 /// How sound becomes tokens: two convolutions over a spectrogram, the second of stride two.

@@ -279,11 +279,42 @@ impl Module {
         self.patch.map_or(1, |patch| patch.patches_per_image / patch.tokens_per_image.max(1)).max(1)
     }
 
-    /// Parameters of the perceptron behind the last layer that merges patches, with its biases.
+    /// Perceptrons that merge patches and project them: one behind the last layer, and those of DeepStack; 0 without a
+    /// projection.
+    pub fn projectors(&self) -> u32 {
+        self.patch.filter(|patch| patch.projected_width.is_some()).map_or(0, |patch| 1 + patch.deepstack)
+    }
+
+    /// Parameters of the perceptrons that merge patches, with their biases.
     fn projector_parameters(&self) -> u64 {
         let Some(width) = self.patch.and_then(|patch| patch.projected_width).map(u64::from) else { return 0 };
         let merged = u64::from(self.merged_patches()) * u64::from(self.hidden);
-        merged * merged + merged + merged * width + width
+        u64::from(self.projectors()) * (merged * merged + merged + merged * width + width)
+    }
+
+    /// All parameters of a module that nobody has checked; `None` where a field is out of the range of valid scenarios.
+    pub fn checked_parameters(&self) -> Option<u64> {
+        let Self { layers, hidden, heads, kv_heads, ffn, vocab, learned_positions, .. } = *self;
+        let patch =
+            self.patch.map_or(0, |patch| patch.patch_px.max(patch.projected_width.unwrap_or(0)).max(patch.deepstack));
+        let others = [
+            self.head_size.unwrap_or(1),
+            self.moe.map_or(1, |moe| moe.experts),
+            self.audio.map_or(0, |audio| audio.mel_bins),
+            self.video.map_or(0, |video| video.values_per_token),
+            patch,
+        ];
+        let is_valid = (1..=1024).contains(&layers)
+            && (1..=131_072).contains(&hidden)
+            && (1..=1024).contains(&heads)
+            && (1..=1024).contains(&kv_heads)
+            && (1..=1_048_576).contains(&ffn)
+            && vocab <= 4_194_304
+            && learned_positions <= 16_777_216
+            && others.iter().all(|&value| value <= 131_072)
+            && self.moe.is_none_or(|moe| moe.experts <= 1024)
+            && self.merged_patches() <= 1024;
+        is_valid.then(|| self.parameters())
     }
 
     /// All parameters of the module.

@@ -14,8 +14,8 @@ use encoders::{
 use generators::{dit_5b, dit_30b, dit_xl_2};
 use language::{
     gpt_3_1t, gpt_3_175b, gpt_3_530b, llama_2_7b, llama_2_13b, llama_2_70b, llama_3_8b, llama_3_70b, llama_3_405b,
-    llama_32b, lm_5b, lm_7b, mixtral_8x7b, of_internvl, qwen_7b, qwen2_1_5b, qwen2_3b, qwen2_7b, qwen2_32b, qwen2_72b,
-    qwen3_1_7b, qwen3_4b, qwen3_8b, text_encoder,
+    llama_32b, lm_5b, lm_7b, mixtral_8x7b, mixtral_8x22b, of_internvl, qwen_7b, qwen2_1_5b, qwen2_3b, qwen2_7b,
+    qwen2_32b, qwen2_72b, qwen3_1_7b, qwen3_4b, qwen3_8b, qwen3_30b_a3b, text_encoder,
 };
 
 use super::{Model, Module};
@@ -41,9 +41,13 @@ pub fn models() -> Vec<ModelPreset> {
         single("llama-3-70b", llama_3_70b()),
         single("llama-3-405b", llama_3_405b()),
         single("mixtral-8x7b", mixtral_8x7b()),
+        single("mixtral-8x22b", mixtral_8x22b()),
         single("qwen2-7b", qwen2_7b()),
         single("qwen2-32b", qwen2_32b()),
         single("qwen2-72b", qwen2_72b()),
+        single("qwen3-4b", qwen3_4b()),
+        single("qwen3-8b", qwen3_8b()),
+        single("qwen3-30b-a3b", qwen3_30b_a3b()),
         single("lm-5b", lm_5b()),
         single("lm-7b", lm_7b()),
         single("gpt-3-175b", gpt_3_175b()),
@@ -77,9 +81,9 @@ pub fn models() -> Vec<ModelPreset> {
         several("internvl3-2b", "InternVL3-2B", vec![internvit_300m(1536), of_internvl(qwen2_1_5b())]),
         several("internvl2.5-4b", "InternVL2.5-4B", vec![internvit_300m(2048), of_internvl(qwen2_3b())]),
         several("internvl3-8b", "InternVL3-8B", vec![internvit_300m(3584), of_internvl(qwen2_7b())]),
-        several("qwen3-vl-2b", "Qwen3-VL-2B", vec![qwen3_vl_encoder_300m(2048), qwen3_1_7b()]),
-        several("qwen3-vl-4b", "Qwen3-VL-4B", vec![qwen3_vl_encoder_300m(2560), qwen3_4b()]),
-        several("qwen3-vl-8b", "Qwen3-VL-8B", vec![qwen3_vl_encoder_400m(4096), qwen3_8b()]),
+        several("qwen3-vl-2b", "Qwen3-VL-2B", vec![qwen3_vl_encoder_300m(2048, 3), qwen3_1_7b()]),
+        several("qwen3-vl-4b", "Qwen3-VL-4B", vec![qwen3_vl_encoder_300m(2560, 3), qwen3_4b()]),
+        several("qwen3-vl-8b", "Qwen3-VL-8B", vec![qwen3_vl_encoder_400m(4096, 3), qwen3_8b()]),
         several("vlm-s", "VLM-S (ViT 5B + Llama-3 8B)", vec![vit_5b(), llama_3_8b()]),
         several("vlm-m", "VLM-M (ViT 5B + Qwen2 32B)", vec![vit_5b(), qwen2_32b()]),
         several("vlm-l", "VLM-L (ViT 22B + Qwen2 72B)", vec![vit_22b(), qwen2_72b()]),
@@ -96,9 +100,20 @@ pub fn models() -> Vec<ModelPreset> {
     ]
 }
 
+/// The models of stored set-ups that a preset has replaced; scenarios can name them, pickers do not list them.
+///
+/// The set-ups of DHP are planned with Qwen3-VL without its DeepStack mergers. Their identifiers stay what they are.
+fn replaced() -> Vec<ModelPreset> {
+    vec![
+        several("qwen3-vl-2b-without-deepstack", "Qwen3-VL-2B", vec![qwen3_vl_encoder_300m(2048, 0), qwen3_1_7b()]),
+        several("qwen3-vl-4b-without-deepstack", "Qwen3-VL-4B", vec![qwen3_vl_encoder_300m(2560, 0), qwen3_4b()]),
+        several("qwen3-vl-8b-without-deepstack", "Qwen3-VL-8B", vec![qwen3_vl_encoder_400m(4096, 0), qwen3_8b()]),
+    ]
+}
+
 /// The model preset of that identifier.
 pub fn model(id: &str) -> Option<Model> {
-    models().into_iter().find(|preset| preset.id == id).map(|preset| preset.model)
+    models().into_iter().chain(replaced()).find(|preset| preset.id == id).map(|preset| preset.model)
 }
 
 fn single(id: &'static str, module: Module) -> ModelPreset {
@@ -124,6 +139,10 @@ mod tests {
             ("qwen2-32b", 32_763_876_352),
             ("llama-3-70b", 70_553_706_496),
             ("mixtral-8x7b", 46_702_792_704),
+            ("mixtral-8x22b", 140_620_634_112),
+            // Without the norms of queries and keys, 2 x 128 a layer.
+            ("qwen3-4b", 4_022_468_096 - 36 * 256),
+            ("qwen3-30b-a3b", 30_532_122_624 - 48 * 256),
             ("llama-2-13b", 13_015_864_320),
             // LLaMA 33B: 60 (4 h² + 3 h 17,920 + 2 h) + 2 h 32,000 + h with h = 6656.
             ("llama-32b", 32_528_943_616),
@@ -133,6 +152,24 @@ mod tests {
             ("gpt-3-175b", 96 * (12 * 12_288_u64.pow(2) + 13 * 12_288) + 12_288 * 53_248 + 2 * 12_288),
         ] {
             assert_eq!(model(id).unwrap().parameters(), parameters, "{id}");
+        }
+    }
+
+    /// Parameters of the released checkpoints, counted from their configurations: within half a per cent. Not modelled are
+    /// the second frame of the patch projection, the norms of the mergers, of queries and of keys, and the further learned
+    /// positions.
+    #[test]
+    fn qwen3_vl_has_its_deepstack_mergers() {
+        for (id, parameters) in
+            [("qwen3-vl-2b", 2_127_532_032_u64), ("qwen3-vl-4b", 4_437_815_808), ("qwen3-vl-8b", 8_767_123_696)]
+        {
+            let counted = model(id).unwrap().parameters();
+            let error = (counted as f64 / parameters as f64 - 1.0).abs();
+            assert!(error < 0.005, "{id}: {counted} against {parameters}, {:.2} %", 100.0 * error);
+            // A merger: (4 h)² + 4 h + 4 h w + w, three of them.
+            let (with, without) = (model(id).unwrap(), model(&format!("{id}-without-deepstack")).unwrap());
+            let (h, w) = (u64::from(with.modules[0].hidden), u64::from(with.modules[1].hidden));
+            assert_eq!(with.parameters() - without.parameters(), 3 * (16 * h * h + 4 * h + 4 * h * w + w));
         }
     }
 
@@ -177,8 +214,8 @@ mod tests {
             ("internvl3-2b", &[0.327, 1.78]),
             ("internvl2.5-4b", &[0.329, 3.4]),
             ("internvl3-8b", &[0.335, 7.61]),
-            ("qwen3-vl-2b", &[0.329, 1.72]),
-            ("qwen3-vl-8b", &[0.452, 8.19]),
+            ("qwen3-vl-2b-without-deepstack", &[0.329, 1.72]),
+            ("qwen3-vl-8b-without-deepstack", &[0.452, 8.19]),
         ] {
             let model = model(id).unwrap();
             assert_eq!(model.modules.len(), billions.len(), "{id}");

@@ -7,6 +7,7 @@
 
 mod fill;
 mod named;
+mod nearest;
 mod points;
 mod report;
 mod search;

@@ -12,6 +12,8 @@ use crate::simulate::{Execution, StepEnd, execute, peak_memory_over};
 use crate::units::{Bytes, Nanos};
 use crate::workload::PackedBatch;
 
+mod nearest;
+
 use super::layouts::{Candidate, candidates};
 use super::misfit::{Hurdle, Misfit};
 use super::{NoPlan, describe, replica};
@@ -345,15 +347,18 @@ impl<'a> LayoutSearch<'a> {
                 peak_memory_gib: Some(score.peak.gib()),
             })
             .collect();
-        let mut memory: Vec<_> =
-            self.rejected.iter().filter_map(|(layout, misfit)| Some((layout, misfit.hurdle.memory()?))).collect();
-        memory.sort_by_key(|(layout, (_, bytes))| (*bytes, **layout));
+        let mut memory: Vec<_> = self
+            .rejected
+            .iter()
+            .filter_map(|(layout, misfit)| Some((layout, misfit, misfit.hurdle.memory()?)))
+            .collect();
+        memory.sort_by_key(|(layout, _, (_, bytes))| (*bytes, **layout));
         let room = KEPT_LOSERS.saturating_sub(memory.len().min(KEPT_LOSERS / 2));
         losers.truncate(room);
         let nearest = memory.into_iter().take(KEPT_LOSERS - losers.len());
-        losers.extend(nearest.map(|(layout, (rank, bytes))| Loser {
+        losers.extend(nearest.map(|(layout, misfit, (rank, bytes))| Loser {
             layout: *layout,
-            reason: format!("rank {rank} needs {:.1} GiB of {:.1} GiB", bytes.gib(), self.limit.gib()),
+            reason: self.lack(rank, bytes, matches!(misfit.hurdle, Hurdle::Activations(..))),
             iteration_s: None,
             peak_memory_gib: Some(bytes.gib()),
         }));
@@ -364,6 +369,17 @@ impl<'a> LayoutSearch<'a> {
             rejected: self.rejected.len() as u32,
             losers,
             rejections: self.rejection_counts(),
+            nearest: None,
+        }
+    }
+
+    /// The memory that a rank lacks, in words.
+    fn lack(&self, rank: usize, bytes: Bytes, is_complete: bool) -> String {
+        let (needs, limit) = (bytes.gib(), self.limit.gib());
+        if is_complete {
+            format!("rank {rank} needs {needs:.1} GiB of {limit:.1} GiB")
+        } else {
+            format!("rank {rank} needs {needs:.1} GiB of {limit:.1} GiB for weights, gradients and optimizer alone")
         }
     }
 
@@ -379,25 +395,33 @@ impl<'a> LayoutSearch<'a> {
         counts
     }
 
-    /// The answer when no layout is left: what stopped those that came furthest, and of those that memory stopped,
-    /// the one that came closest to fitting.
+    /// The answer when no layout is left: what stopped those that came furthest, and the full memory needs of those that
+    /// memory stopped, least first.
     pub(super) fn no_plan(&self) -> NoPlan {
+        let needs = self.needs();
         let furthest = self.rejected.iter().map(|(_, misfit)| misfit.hurdle.stage()).max();
-        let furthest = self.rejected.iter().filter(|(_, misfit)| Some(misfit.hurdle.stage()) == furthest);
-        let nearest = furthest
-            .clone()
-            .filter_map(|(layout, misfit)| Some((layout, misfit.hurdle.memory()?)))
-            .min_by_key(|(layout, (_, bytes))| (*bytes, **layout));
-        let binding = match (nearest, furthest.clone().next()) {
-            (Some((layout, (rank, bytes))), _) => {
-                let (needs, limit) = (bytes.gib(), self.limit.gib());
-                format!("rank {rank} needs {needs:.1} GiB of {limit:.1} GiB at {}", describe(*layout))
+        let mut furthest = self.rejected.iter().filter(|(_, misfit)| Some(misfit.hurdle.stage()) == furthest);
+        let binding = match (needs.first(), furthest.next()) {
+            (_, Some((_, misfit))) if misfit.hurdle == Hurdle::Run => misfit.reason.clone(),
+            (Some(need), _) => {
+                format!("{} at {}", self.lack(need.rank, need.bytes, need.is_complete()), describe(need.layout))
             }
-            (None, Some((_, misfit))) if misfit.hurdle == Hurdle::Run => misfit.reason.clone(),
             (None, Some(_)) => self.rejection_counts().swap_remove(0).reason,
             (None, None) => "no layout to look at: the degrees asked for do not divide the devices".to_owned(),
         };
-        NoPlan { binding, search: self.report() }
+        let mut search = self.report();
+        search.losers = needs
+            .iter()
+            .take(KEPT_LOSERS)
+            .map(|need| Loser {
+                layout: need.layout,
+                reason: self.lack(need.rank, need.bytes, need.is_complete()),
+                iteration_s: None,
+                peak_memory_gib: Some(need.bytes.gib()),
+            })
+            .collect();
+        search.nearest = needs.into_iter().find(nearest::Need::is_complete).map(|need| Box::new(need.miss(self.limit)));
+        NoPlan { binding, search }
     }
 }
 

@@ -1,5 +1,7 @@
 //! Scenario JSON, presets filled in.
 
+mod unreadable;
+
 use serde_json::Value;
 
 use super::{FieldError, SCHEMA, Scenario};
@@ -50,9 +52,9 @@ pub fn parse(json: &str) -> Result<Scenario, Vec<FieldError>> {
     if !errors.is_empty() {
         return Err(errors);
     }
-    serde_path_to_error::deserialize(value).map_err(|error| {
-        let detail = error.inner().to_string();
-        vec![FieldError::new(&pointer(error.path()), detail)]
+    serde_path_to_error::deserialize(&value).map_err(|error| {
+        let found = unreadable::field_error(&value);
+        vec![found.unwrap_or_else(|| FieldError::new(&pointer(error.path()), error.inner().to_string()))]
     })
 }
 

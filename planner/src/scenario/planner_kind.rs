@@ -1,5 +1,7 @@
 //! The planners by name.
 
+mod question;
+
 use serde::{Deserialize, Serialize};
 
 use crate::schedule::ScheduleKind;

@@ -52,6 +52,11 @@ pub enum Distribution {
 }
 
 impl Distribution {
+    /// Always zero.
+    pub const fn none() -> Self {
+        Self::Constant { value: 0 }
+    }
+
     /// Whether every value is zero.
     pub fn is_zero(&self) -> bool {
         match self {

@@ -13,7 +13,8 @@ pub enum SampleSource {
     Drawn {
         /// Text tokens of a sample.
         text_tokens: Distribution,
-        /// Images of a sample; clips of sound where the model reads sound and no images.
+        /// Images of a sample; clips of sound where the model reads sound and no images. Absent: none.
+        #[serde(default = "Distribution::none")]
         images: Distribution,
         /// Clips of sound of a sample; absent: none.
         #[serde(default, skip_serializing_if = "Option::is_none")]

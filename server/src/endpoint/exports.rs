@@ -46,7 +46,7 @@ pub(crate) async fn trace(
     Ok(file(&format!("planscope-{short}-{planner}-{iteration}.trace.json"), "application/json", trace))
 }
 
-/// Arguments that make Megatron-LM run a plan, as a shell array.
+/// Arguments that make Megatron-LM run a plan, as a shell array after warnings of what it does otherwise.
 #[utoipa::path(
     get, path = "/api/v1/scenarios/{id}/megatron/{planner}", tag = "outcomes",
     params(
@@ -69,13 +69,14 @@ pub(crate) async fn megatron_arguments(
     let stored = find(&app, &id).await?;
     let kind = PlannerKind::from_id(&planner).ok_or_else(|| ApiError::NoSuchPlanner(planner.clone()))?;
     let outcome = app.store.reader().outcome(&stored.id).await?.outcome;
+    let batches = outcome.batches;
     let planned =
         outcome.results.into_iter().find(|result| result.planner == kind).and_then(|result| match result.answer {
             Answer::Planned(planned) => Some(planned),
             Answer::Infeasible { .. } => None,
         });
     let planned = planned.ok_or(ApiError::NoPlanOf(kind))?;
-    let arguments = megatron::arguments(&stored.scenario, kind, &planned).map_err(ApiError::NotExportable)?;
+    let arguments = megatron::arguments(&stored.scenario, kind, &planned, &batches).map_err(ApiError::NotExportable)?;
     Ok(file(
         &format!("planscope-{}-{planner}.megatron.sh", stored.short),
         "text/x-shellscript; charset=utf-8",

@@ -23,6 +23,8 @@ pub(crate) async fn presets() -> Json<Presets> {
         .into_iter()
         .map(|preset| SampleChoice { id: preset.id.to_owned(), title: preset.title.to_owned(), source: preset.source })
         .collect();
-    let planners = PlannerKind::ALL.into_iter().map(|id| PlannerChoice { id, title: id.title().to_owned() }).collect();
+    let planner =
+        |id: PlannerKind| PlannerChoice { id, title: id.title().to_owned(), question: id.question().to_owned() };
+    let planners = PlannerKind::ALL.into_iter().map(planner).collect();
     Json(Presets { models, clusters, samples, planners })
 }

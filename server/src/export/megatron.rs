@@ -1,31 +1,40 @@
 //! Arguments that make Megatron-LM run a plan: its layout, its model and its memory choices.
 //!
-//! Megatron-LM has 1F1B and interleaved 1F1B over one language model; other plans are not told in arguments.
+//! Megatron-LM has 1F1B and interleaved 1F1B over one language model; other plans have no arguments.
 
-use std::fmt::Write as _;
+mod warnings;
 
-use planner::model::{Bias, Module, Norm};
-use planner::outcome::Planned;
+use planner::model::{Bias, Module, ModuleRole, Norm};
+use planner::outcome::{BatchSummary, Planned};
 use planner::scenario::{PlannerKind, Scenario};
 use planner::training::{AttentionKernel, ContextExchange, GradientFormat, Precision, Recompute};
 
-/// Why a plan is not told in arguments.
+/// The reason why a plan has no arguments.
 pub(crate) type Refusal = &'static str;
 
-/// The arguments, one a line, in a shell array; what they leave out stands in comments.
-pub(crate) fn arguments(scenario: &Scenario, planner: PlannerKind, planned: &Planned) -> Result<String, Refusal> {
+/// The arguments, one a line, in a shell array; comments before it warn of what Megatron-LM does otherwise.
+pub(crate) fn arguments(
+    scenario: &Scenario,
+    planner: PlannerKind,
+    planned: &Planned,
+    batches: &[BatchSummary],
+) -> Result<String, Refusal> {
     let is_interleaved = match planner {
         PlannerKind::OneFOneB => false,
         PlannerKind::Interleaved => true,
         _ => return Err("Megatron-LM has no such schedule: take the torch CSV or the execution plan"),
     };
     let [module] = scenario.model.modules.as_slice() else {
-        return Err("the model has more than one module, and a layout of each is not told in arguments");
+        return Err(
+            "the model has more than one module; pretrain_gpt.py trains one language model without encoder or generator",
+        );
     };
+    if module.role != ModuleRole::Backbone {
+        return Err("the model has no language model, and pretrain_gpt.py trains nothing else");
+    }
     let mut lines = layout(scenario, planned, module, is_interleaved);
-    lines.extend(model(module, scenario.workload.context_length));
+    lines.extend(model(module, scenario.workload.context_length, planned.layout.tensor));
     lines.extend(training(scenario, module));
-    let layout = &planned.layout;
     let world = scenario.cluster.devices();
     let mut text = format!(
         "# {} on {world} devices: a plan of {} by Planscope, for pretrain_gpt.py of Megatron-LM.\n# Data, tokenizer, optimizer \
@@ -34,13 +43,10 @@ pub(crate) fn arguments(scenario: &Scenario, planner: PlannerKind, planned: &Pla
         planner.title(),
         planned.metrics.iteration_s
     );
-    let at_once = u64::from(layout.microbatch) * u64::from(layout.data);
-    if !u64::from(scenario.workload.global_batch).is_multiple_of(at_once) {
-        writeln!(
-            text,
-            "# Megatron-LM wants the global batch to be a multiple of {at_once} (microbatch x DP); the plan packs samples instead."
-        )
-        .expect("a String takes any text");
+    for warning in warnings::warnings(scenario, planner, planned, module, batches) {
+        text.push_str("# WARNING: ");
+        text.push_str(&warning);
+        text.push('\n');
     }
     text.push_str("MEGATRON_ARGS=(\n");
     for line in lines {
@@ -87,7 +93,7 @@ fn layout(scenario: &Scenario, planned: &Planned, module: &Module, is_interleave
     lines
 }
 
-fn model(module: &Module, context: u32) -> Vec<String> {
+fn model(module: &Module, context: u32, tensor: u32) -> Vec<String> {
     let mut lines = vec![
         format!("--num-layers {}", module.layers),
         format!("--hidden-size {}", module.hidden),
@@ -98,6 +104,12 @@ fn model(module: &Module, context: u32) -> Vec<String> {
     ];
     if module.kv_heads < module.heads {
         lines.push(format!("--group-query-attention --num-query-groups {}", module.kv_heads));
+    }
+    if let Some(size) = module.head_size {
+        lines.push(format!("--kv-channels {size}"));
+    }
+    if let Some(unit) = warnings::vocabulary_unit(module.vocab, tensor) {
+        lines.push(format!("--make-vocab-size-divisible-by {unit}"));
     }
     if module.gated {
         lines.push("--swiglu".to_owned());
@@ -161,6 +173,9 @@ fn training(scenario: &Scenario, module: &Module) -> Vec<String> {
     }
     if training.gradients == GradientFormat::Fp32 && training.precision != Precision::Fp32 {
         lines.push("--accumulate-allreduce-grads-in-fp32".to_owned());
+    }
+    if training.gradients == GradientFormat::Bf16 && training.precision != Precision::Fp32 {
+        lines.push("--grad-reduce-in-bf16".to_owned());
     }
     if !training.fused_weight_gradients {
         lines.push("--no-gradient-accumulation-fusion".to_owned());

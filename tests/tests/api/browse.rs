@@ -402,6 +402,8 @@ async fn plans_leave_in_formats_of_other_programs_and_traces_come_back_whole() {
         "--seq-length 4096\n",
         "--swiglu\n",
         "--normalization RMSNorm\n",
+        "--make-vocab-size-divisible-by 128\n",
+        "# WARNING: Padding: the vocabulary of the plan is 32000",
     ] {
         assert!(arguments.text().contains(argument), "{argument}: {}", arguments.text());
     }

@@ -76,16 +76,18 @@ pub fn output(shape: &Shape<'_>) -> OperatorGraph {
     let x = graph.given("input", shape.stream());
     graph.run("final norm", Phase::Forward, stream(StreamingClass::Norm, 2.0 * shape.stream()), &[x]);
     let v = f64::from(shape.module.predicted()) / shape.t;
-    let projections = projections(shape);
     let normed = graph.makes("normed", shape.stream());
-    let mut input = normed;
-    let mut inputs = Vec::new();
-    for &projection in &projections {
-        inputs.push(input);
-        graph.run("merge and project", Phase::Forward, Kernel::MatMul(projection), &[input]);
-        let bytes = w * projection.m * projection.n;
-        graph.run("activation", Phase::Forward, stream(StreamingClass::Activation, 2.0 * bytes), &[]);
-        input = graph.makes("projected", bytes);
+    // Each product with its input. Those of DeepStack read inner layers, whose outputs are as large as the last one's.
+    let mut projected = Vec::new();
+    for _ in 0..shape.module.projectors() {
+        let mut input = normed;
+        for projection in projections(shape) {
+            projected.push((projection, input));
+            graph.run("merge and project", Phase::Forward, Kernel::MatMul(projection), &[input]);
+            let bytes = w * projection.m * projection.n;
+            graph.run("activation", Phase::Forward, stream(StreamingClass::Activation, 2.0 * bytes), &[]);
+            input = graph.makes("projected", bytes);
+        }
     }
     let logits = (v > 0.0).then(|| {
         super::transformer::gather(&mut graph, shape, n, Phase::Forward, None);
@@ -107,7 +109,7 @@ pub fn output(shape: &Shape<'_>) -> OperatorGraph {
         let at = graph.run("output head", Phase::WeightGrad, weight_grad(head), &[normed, gradient]);
         super::transformer::reduce(&mut graph, shape, n, Phase::InputGrad, beside.then_some(at));
     }
-    for (&projection, &input) in projections.iter().zip(&inputs).rev() {
+    for &(projection, input) in projected.iter().rev() {
         let bytes = 3.0 * w * projection.m * projection.n;
         graph.run("activation", Phase::InputGrad, stream(StreamingClass::Activation, bytes), &[]);
         graph.run("merge and project", Phase::InputGrad, input_grad(projection), &[]);
@@ -117,7 +119,7 @@ pub fn output(shape: &Shape<'_>) -> OperatorGraph {
     graph.graph
 }
 
-/// The perceptron that merges patches and projects them to the backbone's width.
+/// The products of a perceptron that merges patches and projects them to the backbone's width.
 fn projections(shape: &Shape<'_>) -> Vec<MatMul> {
     let Some(width) = shape.module.patch.and_then(|patch| patch.projected_width) else { return Vec::new() };
     let merged = f64::from(shape.module.merged_patches());
@@ -148,6 +150,18 @@ mod tests {
         };
         assert!(names(false).contains(&"output head") && names(false).contains(&"loss"));
         assert_eq!(names(true), ["final norm", "final norm"], "forward and backward");
+    }
+
+    /// One projector has two products forward, twice as many backward; three of DeepStack as many each.
+    #[test]
+    fn deepstack_projects_as_often_as_it_has_mergers() {
+        let count = |id: &str| {
+            let module = model(id).unwrap().modules.remove(0);
+            let load = ModuleLoad { items: 1.0, ..ModuleLoad::unpadded(784.0, 784.0 * 784.0) };
+            let graph = output(&Shape::new(&module, &Training::default(), 1.0, load));
+            graph.operators.iter().filter(|operator| operator.name == "merge and project").count()
+        };
+        assert_eq!((count("qwen3-vl-2b-without-deepstack"), count("qwen3-vl-2b")), (6, 24));
     }
 
     /// 16 s of video at 512 tokens a second, 64 numbers in each: a product of (8192 x 64)(64 x h/t).

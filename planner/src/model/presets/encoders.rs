@@ -22,7 +22,7 @@ fn vit(name: &str, layers: u32, hidden: u32, heads: u32, ffn: u32, patch: Patch)
 /// gives 169 tokens an image and no patch size: we take an image of 728 x 728 pixels as 52 x 52 patches of 14 pixels,
 /// merged 4 x 4.
 const fn images_of_169_tokens() -> Patch {
-    Patch { patch_px: 14, patches_per_image: 2704, tokens_per_image: 169, projected_width: None }
+    Patch { patch_px: 14, patches_per_image: 2704, tokens_per_image: 169, projected_width: None, deepstack: 0 }
 }
 
 /// Table 1 of PipeWeaver gives its size only: we take 40 layers of width 2,048 with the usual MLP of four widths.
@@ -43,63 +43,84 @@ pub(super) fn vit_22b() -> Module {
 /// InternViT-6B at 448 pixels, as released with 48 layers: RMS norms, no bias of query, key and value, which we leave
 /// out of all layers. 32 x 32 patches are merged 2 x 2 to 256 tokens (InternVL 1.2 and later).
 pub(super) fn internvit_6b() -> Module {
-    let patch = Patch { patch_px: 14, patches_per_image: 1024, tokens_per_image: 256, projected_width: None };
+    let patch =
+        Patch { patch_px: 14, patches_per_image: 1024, tokens_per_image: 256, projected_width: None, deepstack: 0 };
     Module { norm: Norm::Rms, bias: Bias::None, ..vit("InternViT-6B", 48, 3200, 25, 12_800, patch) }
 }
 
 /// InternViT-300M of InternVL2.5 and InternVL3 (released configurations) in front of a backbone of that width: one tile of
 /// 448 x 448 pixels a frame of video, 32 x 32 patches merged 2 x 2 to 256 tokens.
 pub(super) fn internvit_300m(backbone_width: u32) -> Module {
-    let patch =
-        Patch { patch_px: 14, patches_per_image: 1024, tokens_per_image: 256, projected_width: Some(backbone_width) };
+    let patch = Patch {
+        patch_px: 14,
+        patches_per_image: 1024,
+        tokens_per_image: 256,
+        projected_width: Some(backbone_width),
+        deepstack: 0,
+    };
     vit("InternViT-300M", 24, 1024, 16, 4096, patch)
 }
 
 /// The encoder of Qwen3-VL-2B and 4B (SigLIP2 Large; released configurations). Two frames of video make one image: here
-/// of 448 x 448 pixels, 28 x 28 patches of 16 pixels merged 2 x 2 to 196 tokens. The size of frames is our choice. Its
-/// further mergers (DeepStack) are left out.
-pub(super) fn qwen3_vl_encoder_300m(backbone_width: u32) -> Module {
-    vit("Qwen3-VL ViT 300M", 24, 1024, 16, 4096, pairs_of_frames(backbone_width))
+/// of 448 x 448 pixels, 28 x 28 patches of 16 pixels merged 2 x 2 to 196 tokens. The size of frames is our choice.
+pub(super) fn qwen3_vl_encoder_300m(backbone_width: u32, deepstack: u32) -> Module {
+    vit("Qwen3-VL ViT 300M", 24, 1024, 16, 4096, pairs_of_frames(backbone_width, deepstack))
 }
 
 /// The encoder of Qwen3-VL-8B (SigLIP2 SO-400M); images as above.
-pub(super) fn qwen3_vl_encoder_400m(backbone_width: u32) -> Module {
-    vit("Qwen3-VL ViT 400M", 27, 1152, 16, 4304, pairs_of_frames(backbone_width))
+pub(super) fn qwen3_vl_encoder_400m(backbone_width: u32, deepstack: u32) -> Module {
+    vit("Qwen3-VL ViT 400M", 27, 1152, 16, 4304, pairs_of_frames(backbone_width, deepstack))
 }
 
-const fn pairs_of_frames(backbone_width: u32) -> Patch {
-    Patch { patch_px: 16, patches_per_image: 784, tokens_per_image: 196, projected_width: Some(backbone_width) }
+const fn pairs_of_frames(backbone_width: u32, deepstack: u32) -> Patch {
+    Patch {
+        patch_px: 16,
+        patches_per_image: 784,
+        tokens_per_image: 196,
+        projected_width: Some(backbone_width),
+        deepstack,
+    }
 }
 
 /// SigLIP-SO400M with patches of 14 pixels at 384 pixels: 27 x 27 patches, none merged (LLaVA-OneVision).
 pub(super) fn siglip_so400m() -> Module {
-    let patch = Patch { patch_px: 14, patches_per_image: 729, tokens_per_image: 729, projected_width: None };
+    let patch =
+        Patch { patch_px: 14, patches_per_image: 729, tokens_per_image: 729, projected_width: None, deepstack: 0 };
     vit("SigLIP-SO400M", 27, 1152, 16, 4304, patch)
 }
 
 /// SigLIP as DFLOP's published configuration has it, called 6b there: 40 layers of width 2,304, 2.4 billion parameters. 729 patches
 /// of a frame of video are pooled to 196 tokens; the 533 further tokens of a tile of an image are the scenario's to add.
 pub(super) fn siglip_of_dflop() -> Module {
-    let patch = Patch { patch_px: 14, patches_per_image: 729, tokens_per_image: 196, projected_width: None };
+    let patch =
+        Patch { patch_px: 14, patches_per_image: 729, tokens_per_image: 196, projected_width: None, deepstack: 0 };
     vit("SigLIP 2.4B", 40, 2304, 48, 8608, patch)
 }
 
 /// The same with SigLIP-SO400M, which LLaVA-OneVision was released with.
 pub(super) fn siglip_so400m_of_frames() -> Module {
-    let patch = Patch { patch_px: 14, patches_per_image: 729, tokens_per_image: 196, projected_width: None };
+    let patch =
+        Patch { patch_px: 14, patches_per_image: 729, tokens_per_image: 196, projected_width: None, deepstack: 0 };
     vit("SigLIP-SO400M", 27, 1152, 16, 4304, patch)
 }
 
 /// InternViT as DFLOP's published configuration has it, called 6b there: 30 layers and 16 heads, 3.7 billion parameters.
 pub(super) fn internvit_of_dflop() -> Module {
-    let patch = Patch { patch_px: 14, patches_per_image: 1024, tokens_per_image: 256, projected_width: None };
+    let patch =
+        Patch { patch_px: 14, patches_per_image: 1024, tokens_per_image: 256, projected_width: None, deepstack: 0 };
     Module { norm: Norm::Rms, bias: Bias::None, ..vit("InternViT 3.7B", 30, 3200, 16, 12_800, patch) }
 }
 
 /// The encoder of Qwen2-VL on images of 448 x 448 pixels: 32 x 32 patches, merged 2 x 2 to 256 tokens of the width of
 /// Qwen2 7B. Its positions are rotary, its 675 million parameters include the merger.
 pub(super) fn qwen2_vl_encoder() -> Module {
-    let patch = Patch { patch_px: 14, patches_per_image: 1024, tokens_per_image: 256, projected_width: Some(3584) };
+    let patch = Patch {
+        patch_px: 14,
+        patches_per_image: 1024,
+        tokens_per_image: 256,
+        projected_width: Some(3584),
+        deepstack: 0,
+    };
     Module { learned_positions: 0, ..vit("ViT 675M", 32, 1280, 16, 5120, patch) }
 }
 

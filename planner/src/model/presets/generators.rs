@@ -13,7 +13,13 @@ pub(super) fn dit_xl_2() -> Module {
         norm: Norm::Layer,
         bias: Bias::All,
         learned_positions: 256,
-        patch: Some(Patch { patch_px: 2, patches_per_image: 256, tokens_per_image: 1, projected_width: None }),
+        patch: Some(Patch {
+            patch_px: 2,
+            patches_per_image: 256,
+            tokens_per_image: 1,
+            projected_width: None,
+            deepstack: 0,
+        }),
         diffusion: Some(Diffusion { text_tokens: 0, modulation: true }),
         ..figures.named("DiT-XL/2")
     }

@@ -85,6 +85,17 @@ pub(super) fn mixtral_8x7b() -> Module {
     Module { moe: Some(Moe { experts: 8, top_k: 2 }), ..dense.named("Mixtral 8x7B") }
 }
 
+pub(super) fn mixtral_8x22b() -> Module {
+    let dense = Llama { layers: 56, hidden: 6144, heads: 48, kv_heads: 8, ffn: 16_384, vocab: 32_000 };
+    Module { moe: Some(Moe { experts: 8, top_k: 2 }), ..dense.named("Mixtral 8x22B") }
+}
+
+/// Qwen3 30B-A3B: 128 experts of width 768, of which a token meets 8; 32 heads of 128, together wider than its width of 2,048.
+pub(super) fn qwen3_30b_a3b() -> Module {
+    let figures = Llama { layers: 48, hidden: 2048, heads: 32, kv_heads: 4, ffn: 768, vocab: 151_936 };
+    Module { moe: Some(Moe { experts: 128, top_k: 8 }), head_size: Some(128), ..figures.named("Qwen3 30B-A3B") }
+}
+
 /// Released as Qwen2.5 1.5B, in InternVL3-2B.
 pub(super) fn qwen2_1_5b() -> Module {
     qwen(Llama { layers: 28, hidden: 1536, heads: 12, kv_heads: 2, ffn: 8960, vocab: 151_936 }, "Qwen2.5 1.5B")

@@ -3,13 +3,13 @@
 use std::collections::BTreeMap;
 
 use super::fill::{self, Filled, fill};
-use super::layout_of;
 use super::report::describe;
 use super::space::{Ground, Mode, Point, Space, anchor, space};
+use super::{layout_of, nearest};
 use crate::cost::{MicrobatchLoad, Partition, Place, Pricing};
 use crate::host::{Watch, Workers, side_by_side};
 use crate::observer::{Cancelled, Observer, go_on};
-use crate::outcome::{Loser, RejectionCount, Search};
+use crate::outcome::{Loser, NearestMiss, RejectionCount, Search};
 use crate::plan::misfit::{Hurdle, Misfit};
 use crate::plan::sizing::{ENDLESS, LONGEST_SECONDS};
 use crate::plan::{ModuleLayout, NoPlan, replica};
@@ -25,6 +25,8 @@ const MOST_STEPS: u64 = 100_000_000;
 const ROUND: usize = 16;
 /// Losers that are kept.
 const KEPT_LOSERS: usize = 40;
+/// Rejected points whose full memory need is simulated when there is no plan.
+const MEASURED: usize = 12;
 
 /// What came of a point.
 #[derive(Debug, Clone)]
@@ -324,7 +326,7 @@ impl<'a> Sweep<'a> {
                 .push(RejectionCount { reason: BEYOND.to_owned(), count: self.left_out.min(u32::MAX.into()) as u32 });
         }
         let (simulated, pruned) = (self.simulated, (self.open.len() + self.pruned.len()) as u32);
-        Search { candidates: self.total, simulated, pruned, rejected, losers, rejections }
+        Search { candidates: self.total, simulated, pruned, rejected, losers, rejections, nearest: None }
     }
 
     /// What stopped those that came furthest.
@@ -334,22 +336,43 @@ impl<'a> Sweep<'a> {
             Seen::Simulated { .. } => None,
         });
         let rejected: Vec<_> = rejected.collect();
-        let nearest = rejected
+        let mut lacking: Vec<_> = rejected
             .iter()
-            .filter_map(|(point, misfit)| Some((misfit.hurdle.memory()?, point)))
-            .min_by(|a, b| a.0.1.cmp(&b.0.1).then_with(|| a.1.cmp(b.1)));
-        let binding = match (nearest, rejected.first()) {
-            (Some(((rank, needs), point)), _) => {
-                let (needs, limit) = (needs.gib(), self.scenario.memory_limit().gib());
-                format!(
-                    "rank {rank} needs {needs:.1} GiB of {limit:.1} GiB at {}",
-                    describe(&self.scenario.model, point)
-                )
+            .filter_map(|(point, misfit)| Some((misfit.hurdle.memory()?, *point, misfit.hurdle)))
+            .collect();
+        lacking.sort_by(|a, b| a.0.1.cmp(&b.0.1).then_with(|| a.1.cmp(b.1)));
+        let needs = lacking.iter().take(MEASURED).filter_map(|(_, point, _)| {
+            Some((nearest::need(self.scenario, self.pricing, point, self.sizing)?, *point))
+        });
+        let need = needs.min_by(|a, b| a.0.bytes.cmp(&b.0.bytes).then_with(|| a.1.cmp(b.1)));
+        let limit = self.scenario.memory_limit().gib();
+        let mut search = self.report();
+        if let Some((need, point)) = need {
+            let (rank, needs) = (need.rank, need.bytes.gib());
+            let at = describe(&self.scenario.model, point);
+            let binding = format!("rank {rank} needs {needs:.1} GiB of {limit:.1} GiB at {at}");
+            search.nearest = Some(Box::new(NearestMiss {
+                layout: layout_of(self.scenario, point),
+                rank: rank as u32,
+                needs_gib: needs,
+                limit_gib: limit,
+                ranks: need.ranks,
+            }));
+            return NoPlan { binding, search };
+        }
+        let binding = match (lacking.first(), rejected.first()) {
+            (Some(((rank, needs), point, hurdle)), _) => {
+                let terms = match hurdle {
+                    Hurdle::State(..) => " for weights, gradients and optimizer alone",
+                    _ => "",
+                };
+                let at = describe(&self.scenario.model, point);
+                format!("rank {rank} needs {:.1} GiB of {limit:.1} GiB{terms} at {at}", needs.gib())
             }
             (None, Some((_, misfit))) => misfit.reason.clone(),
             (None, None) => "no layouts to look at: the degrees asked for do not divide the devices".to_owned(),
         };
-        NoPlan { binding, search: self.report() }
+        NoPlan { binding, search }
     }
 }
 

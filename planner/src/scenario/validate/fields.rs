@@ -75,7 +75,7 @@ fn parallel(scenario: &Scenario, ranges: &mut Ranges<'_>) {
         }
     }
     if precision == Precision::Fp8 && scenario.cluster.device.fp8_tflops.is_none() {
-        let detail = format!("{} has no fp8 (set /cluster/device/fp8_tflops if yours has)", scenario.cluster.name);
+        let detail = format!("{} has no fp8; choose bf16, or give the peak fp8 of the device", scenario.cluster.name);
         ranges.refuse("/training/precision", detail);
     }
 }

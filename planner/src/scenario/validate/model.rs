@@ -112,12 +112,17 @@ fn items(module: &Module, at: &str, ranges: &mut Ranges<'_>) {
     } else if module.video.is_some() && (module.patch.is_some() || module.audio.is_some()) {
         ranges.refuse(&video, "a generator makes images or video, not both".to_owned());
     }
-    if let Some(Patch { patch_px, patches_per_image, tokens_per_image, projected_width }) = module.patch {
+    if let Some(Patch { patch_px, patches_per_image, tokens_per_image, projected_width, deepstack }) = module.patch {
         ranges.whole(&format!("{patch}/patch_px"), patch_px, 1, 256, " px");
         ranges.whole(&format!("{patch}/patches_per_image"), patches_per_image, 1, 1_048_576, "");
         ranges.whole(&format!("{patch}/tokens_per_image"), tokens_per_image, 1, 1_048_576, "");
         if let Some(width) = projected_width {
             ranges.whole(&format!("{patch}/projected_width"), width, 16, 131_072, "");
+        }
+        ranges.whole(&format!("{patch}/deepstack"), deepstack, 0, 64, "");
+        if deepstack > 0 && projected_width.is_none() {
+            let detail = "DeepStack projects to the backbone's width, so a projector width is needed";
+            ranges.refuse(&format!("{patch}/deepstack"), detail.to_owned());
         }
     }
     if let Some(Audio { mel_bins, frames_per_clip, tokens_per_clip }) = module.audio {

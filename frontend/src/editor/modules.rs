@@ -1,0 +1,172 @@
+//! Modules that come and go: experts in place of an MLP, a further module, one less.
+
+use api::planner::model::{Model, Module, ModuleRole};
+use leptos::prelude::*;
+use serde_json::{Value, json};
+
+use crate::catalogue::use_catalogue;
+use crate::explore::modalities::leave_out_unread;
+use crate::explore::use_explore;
+use crate::pointer;
+
+/// Experts of a module that gets some: those of Mixtral.
+const FIRST_EXPERTS: (u32, u32) = (8, 2);
+
+/// The place in the flow of a sample: encoders, backbone, generator.
+const fn place(role: ModuleRole) -> u8 {
+    match role {
+        ModuleRole::VisionEncoder | ModuleRole::AudioEncoder => 0,
+        ModuleRole::Backbone => 1,
+        ModuleRole::Generator => 2,
+    }
+}
+
+const fn role_name(role: ModuleRole) -> &'static str {
+    match role {
+        ModuleRole::VisionEncoder => "Vision encoders",
+        ModuleRole::AudioEncoder => "Audio encoders",
+        ModuleRole::Backbone => "Language models",
+        ModuleRole::Generator => "Generators",
+    }
+}
+
+/// Modules of the presets that a model can take in: one of each role, a name once.
+fn addable(presets: &[Model], model: &Model) -> Vec<Module> {
+    let mut found: Vec<Module> = Vec::new();
+    for module in presets.iter().flat_map(|preset| &preset.modules) {
+        let has_role = model.modules.iter().any(|own| own.role == module.role);
+        if !has_role && found.iter().all(|known| known.name != module.name) {
+            found.push(module.clone());
+        }
+    }
+    found.sort_by_key(|module| place(module.role));
+    found
+}
+
+/// The model with a module at its place in the flow; an encoder projects to the width of the backbone.
+fn with(mut model: Model, mut module: Module) -> Model {
+    if let (Some(patch), Some(backbone)) = (&mut module.patch, model.backbone())
+        && patch.projected_width.is_some()
+    {
+        patch.projected_width = Some(backbone.hidden);
+    }
+    let at = model.modules.iter().position(|own| place(own.role) > place(module.role)).unwrap_or(model.modules.len());
+    model.modules.insert(at, module);
+    model
+}
+
+/// The model in the form; `None` while it is unreadable.
+fn model_of(scenario: &Value) -> Option<Model> {
+    serde_json::from_value(pointer::get(scenario, "/model")?.clone()).ok()
+}
+
+/// Takes a module of a preset into the model.
+#[component]
+pub(super) fn AddModule() -> impl IntoView {
+    let explore = use_explore();
+    let catalogue = use_catalogue();
+    let choices = Memo::new(move |_| {
+        let model = explore.scenario.with(model_of)?;
+        let presets = catalogue.presets.get()?;
+        let presets: Vec<Model> = presets.models.iter().map(|choice| choice.model.clone()).collect();
+        Some(addable(&presets, &model))
+    });
+    let add = move |name: String| {
+        let module = choices.with_untracked(|choices| choices.iter().flatten().find(|own| own.name == name).cloned());
+        let Some((module, model)) = module.zip(explore.scenario.with_untracked(model_of)) else { return };
+        if let Ok(value) = serde_json::to_value(with(model, module)) {
+            explore.set("/model", value);
+        }
+    };
+    let options = move || {
+        let choices = choices.get().unwrap_or_default();
+        let groups = choices.chunk_by(|a, b| a.role == b.role).map(|group| {
+            let options =
+                group.iter().map(|module| view! { <option value=module.name.clone()>{module.name.clone()}</option> });
+            view! { <optgroup label=role_name(group[0].role)>{options.collect_view()}</optgroup> }
+        });
+        groups.collect_view()
+    };
+    let has_choices = Memo::new(move |_| choices.with(|choices| choices.as_ref().is_some_and(|all| !all.is_empty())));
+    view! {
+        <Show when=move || has_choices.get()>
+            <div class="field">
+                <label for="add-module">"Add a module"</label>
+                <select
+                    id="add-module"
+                    data-testid="add-module"
+                    on:change=move |event| add(event_target_value(&event))
+                >
+                    <option value="">"Choose"</option>
+                    {options}
+                </select>
+            </div>
+        </Show>
+    }
+}
+
+/// Takes a module out of the model.
+#[component]
+pub(super) fn RemoveModule(index: usize, name: String) -> impl IntoView {
+    let explore = use_explore();
+    let remove = move |_| {
+        explore.edit("/model", |scenario| {
+            if let Some(Value::Array(modules)) = scenario.pointer_mut("/model/modules")
+                && index < modules.len()
+                && modules.len() > 1
+            {
+                modules.remove(index);
+            }
+            leave_out_unread(scenario);
+        });
+    };
+    view! { <button class="quiet" type="button" on:click=remove>{format!("Remove {name}")}</button> }
+}
+
+/// Experts in place of the MLP of every layer, or none.
+#[component]
+pub(super) fn ExpertsSwitch(index: usize) -> impl IntoView {
+    let explore = use_explore();
+    let at = format!("/model/modules/{index}/moe");
+    let place = StoredValue::new(at);
+    let has_experts =
+        move || explore.scenario.with(|scenario| place.with_value(|place| pointer::get(scenario, place).is_some()));
+    let change = move |event| {
+        let (experts, top_k) = FIRST_EXPERTS;
+        place.with_value(|place| {
+            if event_target_checked(&event) {
+                explore.set(place, json!({ "experts": experts, "top_k": top_k }));
+            } else {
+                explore.remove(place);
+            }
+        });
+    };
+    view! {
+        <label class="check">
+            <input type="checkbox" data-testid=format!("experts-{index}") prop:checked=has_experts on:change=change />
+            "Mixture of experts"
+        </label>
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use api::planner::model::presets::{model, models};
+
+    use super::*;
+
+    #[test]
+    fn an_encoder_goes_before_the_backbone_and_projects_to_its_width() {
+        let presets: Vec<Model> = models().into_iter().map(|preset| preset.model).collect();
+        let llama = model("llama-3-8b").unwrap();
+        let choices = addable(&presets, &llama);
+        assert!(choices.iter().all(|module| module.role != ModuleRole::Backbone), "there is one already");
+        let encoder = choices.into_iter().find(|module| module.name == "InternViT-300M").unwrap();
+        let both = with(llama.clone(), encoder);
+        assert_eq!(both.modules.len(), 2);
+        assert_eq!(both.modules[1].name, "Llama-3 8B");
+        assert_eq!(both.modules[0].patch.unwrap().projected_width, Some(4096));
+        let generator = addable(&presets, &both).into_iter().find(|module| module.name == "DiT 5B").unwrap();
+        assert_eq!(with(both, generator).modules[2].name, "DiT 5B");
+    }
+}

@@ -1,0 +1,169 @@
+//! Days, device hours and money for a budget of tokens.
+
+use api::planner::outcome::{Answer, Budget, PlannerResult, RunCost};
+use api::planner::scenario::PlannerKind;
+use leptos::prelude::*;
+use serde::{Deserialize, Serialize};
+
+use super::ranking;
+use crate::explore::use_explore;
+use crate::{format, storage};
+
+/// The figures as people type them.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
+struct Typed {
+    /// Tokens, in billions.
+    billions: f64,
+    /// Goodput, in per cent.
+    goodput: f64,
+    /// Price of a device hour.
+    price: f64,
+}
+
+impl Typed {
+    const FIRST: Self = Self { billions: 1000.0, goodput: 90.0, price: 2.5 };
+
+    fn remembered() -> Self {
+        storage::read(storage::BUDGET).and_then(|text| serde_json::from_str(&text).ok()).unwrap_or(Self::FIRST)
+    }
+
+    fn budget(self) -> Budget {
+        Budget { tokens: self.billions * 1e9, goodput: self.goodput / 100.0, price_per_hour: self.price }
+    }
+
+    /// The first figure that is out of range, in words.
+    fn complaint(self) -> Option<&'static str> {
+        let is_positive = |value: f64| value > 0.0 && value.is_finite();
+        if !is_positive(self.billions) {
+            Some("Tokens must be more than 0.")
+        } else if !is_positive(self.goodput) || self.goodput > 100.0 {
+            Some("Goodput must be more than 0 and at most 100 %.")
+        } else if !(self.price >= 0.0 && self.price.is_finite()) {
+            Some("The price must be 0 or more.")
+        } else {
+            None
+        }
+    }
+}
+
+fn costs(results: &[PlannerResult], devices: u32, typed: Typed) -> Vec<(PlannerKind, RunCost)> {
+    let cost = |result: &PlannerResult| match &result.answer {
+        Answer::Planned(plan) => Some((result.planner, typed.budget().cost(plan.metrics.tokens_per_s, devices)?)),
+        Answer::Infeasible { .. } => None,
+    };
+    results.iter().filter_map(cost).collect()
+}
+
+/// A day count: hours below two days.
+fn duration(days: f64) -> String {
+    if days < 2.0 {
+        format!("{}\u{202f}h", format::three_digits(24.0 * days))
+    } else {
+        format!("{}\u{202f}days", format::three_digits(days))
+    }
+}
+
+/// The card; only where there is a plan.
+#[component]
+pub(super) fn BudgetCard() -> impl IntoView {
+    let explore = use_explore();
+    let typed = RwSignal::new(Typed::remembered());
+    let devices = Memo::new(move |_| {
+        explore.stored.with(|stored| stored.as_ref().map_or(0, |stored| stored.scenario.cluster.devices()))
+    });
+    let rows = Memo::new(move |_| costs(&explore.results(), devices.get(), typed.get()));
+    let has_plan =
+        Memo::new(move |_| explore.results().iter().any(|result| matches!(result.answer, Answer::Planned(_))));
+    let field = move |id: &'static str,
+                      label: &'static str,
+                      unit: &'static str,
+                      read: fn(&Typed) -> f64,
+                      write: fn(&mut Typed, f64)| {
+        let change = move |event| {
+            let value = event_target_value(&event).parse().unwrap_or(f64::NAN);
+            typed.update(|typed| write(typed, value));
+            if typed.with_untracked(|typed| typed.complaint().is_none())
+                && let Ok(text) = serde_json::to_string(&typed.get_untracked())
+            {
+                storage::write(storage::BUDGET, &text);
+            }
+        };
+        view! {
+            <label class="budget-field" for=id>
+                {label}" "<small>{unit}</small>
+                <input id=id type="number" min="0" step="any" inputmode="decimal" value=read(&typed.get_untracked()).to_string() on:input=change />
+            </label>
+        }
+    };
+    let lines = move || {
+        let line = |(planner, cost): (PlannerKind, RunCost)| {
+            view! {
+                <tr data-planner=planner.id()>
+                    <th scope="row"><span class="pill" data-planner-colour=planner.id()></span>" "{ranking::short_title(planner)}</th>
+                    <td data-value=cost.days.to_string()>{duration(cost.days)}</td>
+                    <td data-value=cost.device_hours.to_string()>{format::large(cost.device_hours)}</td>
+                    <td data-value=cost.money.to_string()>{format::large(cost.money)}</td>
+                </tr>
+            }
+        };
+        rows.get().into_iter().map(line).collect_view()
+    };
+    let complaint =
+        move || typed.get().complaint().map(|text| view! { <p class="field-error" role="alert">{text}</p> });
+    view! {
+        <Show when=move || has_plan.get()>
+            <section class="card" data-testid="card-budget">
+                <header class="card-title"><h2>"Time and cost of a run"</h2></header>
+                <div class="budget-fields">
+                    {field("budget-tokens", "Tokens", "billions", |typed| typed.billions, |typed, value| typed.billions = value)}
+                    {field("budget-goodput", "Goodput", "%", |typed| typed.goodput, |typed, value| typed.goodput = value)}
+                    {field("budget-price", "Price", "a GPU hour", |typed| typed.price, |typed, value| typed.price = value)}
+                </div>
+                {complaint}
+                <div class="table-scroll" role="region" aria-label="Time and cost of a run by planner" tabindex="0">
+                    <table class="figures">
+                        <thead><tr><th scope="col">"Planner"</th><th scope="col">"Wall time"</th><th scope="col">"GPU hours"</th><th scope="col">"Cost"</th></tr></thead>
+                        <tbody>{lines}</tbody>
+                    </table>
+                </div>
+                <p class="hint">
+                    {move || format!(
+                        "Wall time = tokens / (tokens/s × goodput), on {} devices. Goodput is the share of the wall time in which steps that count are computed; restarts, checkpoints and evaluation lower it. The cost has the currency of the price.",
+                        format::count(devices.get().into())
+                    )}
+                </p>
+            </section>
+        </Show>
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn short_runs_are_in_hours() {
+        let plain = |days| duration(days).replace('\u{202f}', " ");
+        assert_eq!(plain(0.5), "12.0 h");
+        assert_eq!(plain(14.47), "14.5 days");
+    }
+
+    #[test]
+    fn each_figure_has_its_own_complaint() {
+        assert_eq!(Typed::FIRST.complaint(), None);
+        assert!(Typed { billions: 0.0, ..Typed::FIRST }.complaint().unwrap().starts_with("Tokens"));
+        assert!(Typed { goodput: 120.0, ..Typed::FIRST }.complaint().unwrap().starts_with("Goodput"));
+        assert!(Typed { price: f64::NAN, ..Typed::FIRST }.complaint().unwrap().starts_with("The price"));
+    }
+
+    /// 1,000 billion tokens at the test plan's one token a second and 90 % goodput on two devices.
+    #[test]
+    fn every_plan_has_a_row() {
+        let result = super::super::breakdown::tests::planned(PlannerKind::OneFOneB, vec![]);
+        let rows = costs(&[result], 2, Typed::FIRST);
+        assert_eq!(rows.len(), 1);
+        let hours = 1e12 / 0.9 / 3600.0;
+        assert!((rows[0].1.device_hours / (2.0 * hours) - 1.0).abs() < 1e-12);
+        assert!((rows[0].1.money / (5.0 * hours) - 1.0).abs() < 1e-12);
+    }
+}

@@ -1,0 +1,132 @@
+//! Memory of one rank over time under every plan.
+
+use std::sync::Arc;
+
+use api::planner::scenario::PlannerKind;
+use api::planner::timeline::Timeline;
+use leptos::prelude::*;
+
+use super::memory_figures::MemoryFigures;
+use super::ranking;
+use crate::charts::{MemoryChart, MemoryLine, Stroke};
+use crate::explore::{Plan, use_explore};
+use crate::format;
+
+const BYTES_PER_GIB: f64 = (1_u64 << 30) as f64;
+
+/// The rank with the largest peak; of equal ranks the first.
+fn fullest(timeline: &Timeline) -> usize {
+    let peaks = timeline.memory.iter().enumerate().map(|(rank, curve)| (curve.peak_bytes, std::cmp::Reverse(rank)));
+    peaks.max().map_or(0, |(_, rank)| rank.0)
+}
+
+/// The limit as a sum, and the iteration that is shown beside the peak of all.
+fn words(plan: &Plan, iteration: usize) -> String {
+    let limit = plan.metrics.memory_limit_gib;
+    let reserve = plan.ranks.first().map(|rank| rank.memory.reserve_gib);
+    let limit = match reserve {
+        Some(reserve) => format!(
+            "limit {}: {} of the device less a reserve of {}",
+            format::gib(limit),
+            format::gib(limit + reserve),
+            format::gib(reserve)
+        ),
+        None => format!("limit {}", format::gib(limit)),
+    };
+    if plan.iterations.len() < 2 {
+        return limit;
+    }
+    let peak = format::gib(plan.metrics.peak_memory_gib);
+    format!("{limit} · iteration {iteration}; the ranked table shows the largest peak of all iterations, {peak}")
+}
+
+/// The card.
+#[component]
+pub(super) fn MemoryCard() -> impl IntoView {
+    let explore = use_explore();
+    let picked = RwSignal::new(None::<usize>);
+    let timelines = Signal::derive(move || {
+        explore.shown.with(|shown| {
+            let drawn = shown.timelines.iter().map(|(planner, timeline)| (*planner, Arc::clone(timeline)));
+            drawn.collect::<Vec<(PlannerKind, Arc<Timeline>)>>()
+        })
+    });
+    let chosen = Memo::new(move |_| ranking::chosen_planner(&explore.results(), explore.view.get().planner));
+    // The planner whose fullest rank the card opens on.
+    let lead = Memo::new(move |_| {
+        timelines.with(|timelines| {
+            let of_chosen = timelines.iter().find(|(planner, _)| Some(*planner) == chosen.get());
+            of_chosen.or_else(|| timelines.first()).map(|(planner, timeline)| (*planner, fullest(timeline)))
+        })
+    });
+    let ranks = Memo::new(move |_| {
+        timelines.with(|timelines| timelines.iter().map(|(_, timeline)| timeline.ranks as usize).max().unwrap_or(0))
+    });
+    let rank = Memo::new(move |_| {
+        let first = || lead.get().map_or(0, |(_, rank)| rank);
+        picked.get().unwrap_or_else(first).min(ranks.get().saturating_sub(1))
+    });
+    let lines = Signal::derive(move || {
+        let line = |(planner, timeline): (PlannerKind, Arc<Timeline>)| {
+            let (title, stroke) = (planner.title().to_owned(), Stroke::of(planner));
+            MemoryLine { title, stroke, timeline }
+        };
+        timelines.get().into_iter().map(line).collect::<Vec<_>>()
+    });
+    let plan = Memo::new(move |_| explore.planned(lead.get()?.0));
+    let limit = Memo::new(move |_| plan.with(|plan| plan.as_ref().map(|plan| plan.metrics.memory_limit_gib)));
+    let iteration = Memo::new(move |_| explore.shown.with(|shown| shown.iteration as usize));
+    let peaks = Memo::new(move |_| {
+        let planner = lead.get().map(|(planner, _)| planner);
+        timelines.with(|timelines| {
+            let own = timelines.iter().find(|(own, _)| Some(*own) == planner);
+            let peaks =
+                own.map(|(_, timeline)| timeline.memory.iter().map(|curve| curve.peak_bytes).collect::<Vec<_>>());
+            peaks.unwrap_or_default()
+        })
+    });
+    let options = move || {
+        let peaks = peaks.get();
+        let option = |index: usize| {
+            let peak = peaks.get(index).map(|bytes| format!(", peak {}", format::gib(*bytes as f64 / BYTES_PER_GIB)));
+            let text = format!("rank {index}{}", peak.unwrap_or_default());
+            view! { <option value=index.to_string() prop:selected=move || rank.get() == index>{text}</option> }
+        };
+        (0..ranks.get()).map(option).collect_view()
+    };
+    view! {
+        <section class="card" data-testid="card-memory">
+            <header class="card-title">
+                <h2>"Memory"</h2>
+                <select aria-label="Rank whose memory is shown" on:change=move |event| picked.set(event_target_value(&event).parse().ok())>
+                    {options}
+                </select>
+                <span class="muted" data-testid="memory-limit">
+                    {move || plan.with(|plan| plan.as_ref().map(|plan| words(plan, iteration.get())))}
+                </span>
+            </header>
+            <MemoryChart lines=lines rank=rank limit=limit window=explore.window />
+            <MemoryFigures timelines=timelines rank=rank />
+        </section>
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use api::planner::timeline::MemoryCurve;
+
+    use super::*;
+
+    #[test]
+    fn the_card_opens_on_the_rank_with_the_largest_peak() {
+        let curve = |peak_bytes| MemoryCurve { static_bytes: 0, peak_bytes, time_ns: vec![0], bytes: vec![peak_bytes] };
+        let timeline = |peaks: &[u64]| Timeline {
+            ranks: peaks.len() as u32,
+            memory: peaks.iter().copied().map(curve).collect(),
+            ..Timeline::default()
+        };
+        assert_eq!(fullest(&timeline(&[3, 9, 5])), 1);
+        assert_eq!(fullest(&timeline(&[9, 9])), 0, "the first of equal ranks");
+        assert_eq!(fullest(&Timeline::default()), 0);
+    }
+}

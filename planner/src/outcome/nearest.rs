@@ -1,0 +1,110 @@
+//! Memory of the layout that comes closest to fitting.
+
+use serde::{Deserialize, Serialize};
+
+use super::{Layout, RankMemory};
+
+/// The rejected layout that needs least memory.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
+pub struct NearestMiss {
+    /// Degrees.
+    pub layout: Layout,
+    /// Rank that needs most.
+    pub rank: u32,
+    /// Memory that this rank needs, the reserve not counted, in GiB.
+    pub needs_gib: f64,
+    /// Memory that a plan may use: the device's memory without the reserve, in GiB.
+    pub limit_gib: f64,
+    /// Memory of every pipeline rank at its peak, on the representative batch that layouts are chosen on.
+    pub ranks: Vec<RankNeed>,
+}
+
+/// Memory of one pipeline rank at its peak.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
+pub struct RankNeed {
+    /// Pipeline rank.
+    pub rank: u32,
+    /// Layers of the rank, for example "Llama-3 70B 0-4 with the embedding".
+    pub layers: String,
+    /// Terms of the peak.
+    pub memory: RankMemory,
+}
+
+/// Terms that differ less than this between two ranks are not named, in GiB.
+const ALIKE_GIB: f64 = 0.05;
+
+/// The reason why one rank needs more memory than another, term by term; `None` for fewer than two ranks.
+///
+/// For example "Rank 0 needs 12.0 GiB more than rank 3: activations 9.0 GiB (4 forwards in flight, not 1), optimizer 3.0 GiB."
+pub fn memory_difference(ranks: &[(u32, RankMemory)]) -> Option<String> {
+    // Of equal ranks the first.
+    let by_need = |a: &&(u32, RankMemory), b: &&(u32, RankMemory)| a.1.held_gib().total_cmp(&b.1.held_gib());
+    let (most, memory) = ranks.iter().rev().max_by(by_need)?;
+    let (least, other) = ranks.iter().min_by(by_need)?;
+    if most == least {
+        return (ranks.len() > 1).then(|| "All ranks need the same memory.".to_owned());
+    }
+    let difference = memory.held_gib() - other.held_gib();
+    if difference < ALIKE_GIB {
+        return Some("All ranks need about the same memory.".to_owned());
+    }
+    let mut terms = [
+        ("weights", memory.weights_gib - other.weights_gib),
+        ("gradients", memory.gradients_gib - other.gradients_gib),
+        ("optimizer", memory.optimizer_gib - other.optimizer_gib),
+        ("activations", memory.activations_gib - other.activations_gib),
+        ("temporary", memory.temporary_gib - other.temporary_gib),
+    ];
+    terms.sort_by(|a, b| b.1.abs().total_cmp(&a.1.abs()));
+    let words = terms.iter().filter(|(_, gib)| gib.abs() >= ALIKE_GIB).map(|(name, gib)| {
+        let sign = if *gib < 0.0 { "\u{2212}" } else { "" };
+        let term = format!("{name} {sign}{:.1} GiB", gib.abs());
+        if *name == "activations" && memory.in_flight != other.in_flight {
+            let noun = if memory.in_flight == 1 { "forward" } else { "forwards" };
+            return format!("{term} ({} {noun} in flight, not {})", memory.in_flight, other.in_flight);
+        }
+        term
+    });
+    let words: Vec<String> = words.collect();
+    Some(format!("Rank {most} needs {difference:.1} GiB more than rank {least}: {}.", words.join(", ")))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn memory(optimizer_gib: f64, activations_gib: f64, in_flight: u32) -> RankMemory {
+        RankMemory { weights_gib: 10.0, optimizer_gib, activations_gib, in_flight, ..RankMemory::default() }
+    }
+
+    #[test]
+    fn the_difference_is_named_term_by_term() {
+        let ranks =
+            [(0, memory(8.0, 12.0, 4)), (1, memory(5.0, 9.0, 3)), (2, memory(5.0, 6.0, 2)), (3, memory(6.0, 3.0, 1))];
+        assert_eq!(
+            memory_difference(&ranks).unwrap(),
+            "Rank 0 needs 11.0 GiB more than rank 3: activations 9.0 GiB (4 forwards in flight, not 1), optimizer 2.0 GiB."
+        );
+    }
+
+    #[test]
+    fn a_term_that_is_smaller_has_a_sign() {
+        let ranks = [(0, memory(8.0, 2.0, 1)), (1, memory(4.0, 3.0, 1))];
+        assert_eq!(
+            memory_difference(&ranks).unwrap(),
+            "Rank 0 needs 3.0 GiB more than rank 1: optimizer 4.0 GiB, activations \u{2212}1.0 GiB."
+        );
+    }
+
+    #[test]
+    fn equal_ranks_differ_in_nothing() {
+        assert_eq!(memory_difference(&[]), None);
+        assert_eq!(memory_difference(&[(0, memory(1.0, 1.0, 1))]), None);
+        let equal = [(0, memory(1.0, 1.0, 1)), (1, memory(1.0, 1.0, 1))];
+        assert_eq!(memory_difference(&equal).unwrap(), "All ranks need the same memory.");
+        let alike = [(0, memory(1.0, 1.04, 1)), (1, memory(1.0, 1.0, 1))];
+        assert_eq!(memory_difference(&alike).unwrap(), "All ranks need about the same memory.");
+    }
+}

@@ -1,0 +1,125 @@
+//! Memory of scenarios in which nothing fits.
+
+use planner::engine::{Unobserved, plan};
+use planner::outcome::{Answer, NearestMiss, Outcome, Planned, Search};
+use planner::scenario::validate::NoDatasets;
+use planner::scenario::{ValidScenario, parse};
+use serde_json::{Value, json};
+
+/// Llama-3 70B on two nodes of eight devices with so much memory.
+fn outcome(memory_gib: f64, layout: &Value, planners: &[&str]) -> Outcome {
+    let question = json!({
+        "schema": "scenario/1",
+        "model": { "preset": "llama-3-70b" },
+        "cluster": { "preset": "h100", "nodes": 2, "device": { "memory_gib": memory_gib } },
+        "workload": {
+            "samples": { "kind": "drawn", "text_tokens": { "kind": "constant", "value": 8192 } },
+            "global_batch": 32, "context_length": 8192, "packing": "padded"
+        },
+        "layout": layout,
+        "planners": planners,
+        "iterations": 1
+    });
+    let scenario = ValidScenario::new(parse(&question.to_string()).unwrap(), &NoDatasets).unwrap();
+    plan(&scenario, &mut Unobserved).unwrap().outcome
+}
+
+fn infeasible(outcome: &Outcome, place: usize) -> (&str, &Search) {
+    match &outcome.results[place].answer {
+        Answer::Infeasible { binding, search } => (binding, search),
+        Answer::Planned(planned) => panic!("{:?} fits", planned.layout),
+    }
+}
+
+fn nearest(search: &Search) -> &NearestMiss {
+    search.nearest.as_deref().expect("memory is the constraint")
+}
+
+fn planned(outcome: &Outcome) -> &Planned {
+    match &outcome.results[0].answer {
+        Answer::Planned(planned) => planned,
+        Answer::Infeasible { binding, .. } => panic!("{binding}"),
+    }
+}
+
+/// With a memory in which the same layout fits, the judge finds the same peak on every rank, term by term.
+#[test]
+fn the_nearest_miss_needs_what_a_roomier_device_holds() {
+    for planner in ["gpipe", "1f1b", "interleaved"] {
+        let chunks = if planner == "interleaved" { 2 } else { 1 };
+        let layout = json!({ "tensor": 8, "pipeline": 2, "chunks": chunks, "microbatch": 1 });
+        let small = outcome(80.0, &layout, &[planner]);
+        let (binding, search) = infeasible(&small, 0);
+        let miss = nearest(search);
+        let large = outcome(2000.0, &layout, &[planner]);
+        let planned = planned(&large);
+        assert_eq!(miss.layout, planned.layout);
+        assert!((miss.needs_gib - planned.metrics.peak_memory_gib).abs() < 1e-9, "{planner}: {binding}");
+        assert!(binding.contains(&format!("needs {:.1} GiB of 76.0 GiB", miss.needs_gib)), "{binding}");
+        for (need, rank) in miss.ranks.iter().zip(&planned.ranks) {
+            assert_eq!((need.rank, need.memory), (rank.rank, rank.memory), "{planner}");
+        }
+        assert_eq!(miss.ranks[0].layers.ends_with("with the embedding"), chunks == 1, "{}", miss.ranks[0].layers);
+    }
+}
+
+/// A schedule made to measure gets no more memory than it needs to run, so it needs no more than with memory to spare.
+#[test]
+fn schedules_that_adapt_to_memory_get_as_much_as_they_need() {
+    let layout = json!({ "tensor": 8, "pipeline": 2, "chunks": 1, "microbatch": 1 });
+    let small = outcome(80.0, &layout, &["zb_h1"]);
+    let miss = nearest(infeasible(&small, 0).1);
+    let large = outcome(2000.0, &layout, &["zb_h1"]);
+    assert!(miss.needs_gib > 76.0 && miss.needs_gib <= planned(&large).metrics.peak_memory_gib, "{}", miss.needs_gib);
+}
+
+/// 70,553,706,496 parameters on 16 devices, DP 1: bf16 weights, fp32 gradients, 12 bytes of optimizer state; each of two stages has
+/// half the layers and one of two equal embeddings.
+#[test]
+fn the_terms_of_the_state_are_those_of_the_parameters() {
+    let answer = outcome(80.0, &json!({ "tensor": 8, "pipeline": 2, "microbatch": 1 }), &["1f1b"]);
+    let miss = nearest(infeasible(&answer, 0).1);
+    let gib = |bytes: f64| 70_553_706_496.0 / 16.0 * bytes / f64::from(1 << 30);
+    for need in &miss.ranks {
+        let memory = need.memory;
+        for (found, bytes) in [(memory.weights_gib, 2.0), (memory.gradients_gib, 4.0), (memory.optimizer_gib, 12.0)] {
+            assert!((found / gib(bytes) - 1.0).abs() < 1e-3, "{need:?}");
+        }
+        assert!((memory.reserve_gib - 4.0).abs() < 1e-12);
+    }
+    // 1F1B holds two microbatches on the first of two ranks and one on the last.
+    assert_eq!(miss.ranks.iter().map(|need| need.memory.in_flight).collect::<Vec<_>>(), [2, 1]);
+    assert!(miss.ranks[0].memory.activations_gib > 1.5 * miss.ranks[1].memory.activations_gib);
+}
+
+/// The needs of larger microbatches are larger: model state alone would be the same for all.
+#[test]
+fn nearest_misses_count_activations() {
+    let answer = outcome(80.0, &json!({}), &["1f1b", "wait_free_cyclic"]);
+    for place in 0..2 {
+        let (_, search) = infeasible(&answer, place);
+        let needs: Vec<f64> = search.losers.iter().filter_map(|loser| loser.peak_memory_gib).collect();
+        assert!(needs.len() > 5 && needs.is_sorted(), "{needs:?}");
+        let same_degrees = |degrees: (u32, u32)| {
+            let has_degrees = move |loser: &&planner::outcome::Loser| {
+                loser.layout.chunks == 1 && (loser.layout.tensor, loser.layout.pipeline) == degrees
+            };
+            let own = search.losers.iter().filter(has_degrees);
+            own.map(|loser| (loser.layout.microbatch, loser.peak_memory_gib.unwrap())).collect::<Vec<_>>()
+        };
+        let mut by_microbatch = same_degrees((8, 2));
+        by_microbatch.sort_by_key(|(microbatch, _)| *microbatch);
+        assert!(by_microbatch.len() > 1 && by_microbatch.is_sorted_by(|a, b| a.1 < b.1), "{by_microbatch:?}");
+        let miss = nearest(search);
+        assert!((miss.needs_gib - needs[0]).abs() < 1e-9);
+        let largest = miss.ranks.iter().map(|need| need.memory.held_gib()).fold(0.0, f64::max);
+        assert!((largest - miss.needs_gib).abs() < 1e-6, "{largest}");
+    }
+}
+
+/// A plan has no nearest miss, and its JSON is what it was before there were any.
+#[test]
+fn plans_carry_no_nearest_miss() {
+    let text = serde_json::to_string(&outcome(2000.0, &json!({ "tensor": 8, "pipeline": 2 }), &["1f1b"])).unwrap();
+    assert!(!text.contains("\"nearest\""));
+}

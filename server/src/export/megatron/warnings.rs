@@ -1,0 +1,226 @@
+//! What Megatron-LM does otherwise than the plan, one warning a difference.
+
+use planner::model::{Bias, Mask, Module};
+use planner::outcome::{BatchSummary, Planned};
+use planner::scenario::{PlannerKind, Scenario};
+use planner::training::{Precision, Recompute};
+use planner::workload::Packing;
+
+/// Default of `--make-vocab-size-divisible-by`.
+const VOCABULARY_UNIT: u32 = 128;
+
+/// A value of `--make-vocab-size-divisible-by` with which the vocabulary is not padded: the largest up to the default that
+/// divides it over the tensor-parallel ranks; `None` where no value avoids padding.
+pub(super) fn vocabulary_unit(vocabulary: u32, tensor: u32) -> Option<u32> {
+    (vocabulary > 0 && vocabulary.is_multiple_of(tensor)).then(|| greatest_common(vocabulary / tensor, VOCABULARY_UNIT))
+}
+
+const fn greatest_common(mut a: u32, mut b: u32) -> u32 {
+    while b != 0 {
+        (a, b) = (b, a % b);
+    }
+    a
+}
+
+/// Warnings, each a sentence or two.
+pub(super) fn warnings(
+    scenario: &Scenario,
+    planner: PlannerKind,
+    planned: &Planned,
+    module: &Module,
+    batches: &[BatchSummary],
+) -> Vec<String> {
+    let mut warnings = Vec::new();
+    warnings.extend(vocabulary(module, planned.layout.tensor));
+    sequences(scenario, planned, batches, &mut warnings);
+    architecture(module, &mut warnings);
+    settings(scenario, planner, planned.layout.pipeline, &mut warnings);
+    warnings
+}
+
+fn vocabulary(module: &Module, tensor: u32) -> Option<String> {
+    let vocabulary = module.vocab;
+    if vocabulary == 0 {
+        return None;
+    }
+    let padded = vocabulary.next_multiple_of(VOCABULARY_UNIT * tensor);
+    let Some(unit) = vocabulary_unit(vocabulary, tensor) else {
+        let least = vocabulary.next_multiple_of(tensor);
+        return Some(format!(
+            "Padding: the vocabulary of {vocabulary} does not divide by TP {tensor}. Megatron-LM pads it to {padded}, or to {least} with \
+             --make-vocab-size-divisible-by 1; the plan has {vocabulary}."
+        ));
+    };
+    let default = if padded == vocabulary {
+        String::new()
+    } else {
+        format!(
+            " Without --make-vocab-size-divisible-by {unit} Megatron-LM pads it to {padded}, {} more rows of embedding and output \
+             head.",
+            padded - vocabulary
+        )
+    };
+    Some(format!(
+        "Padding: the vocabulary of the plan is {vocabulary}; Megatron-LM takes it from your tokenizer.{default}"
+    ))
+}
+
+fn sequences(scenario: &Scenario, planned: &Planned, batches: &[BatchSummary], warnings: &mut Vec<String>) {
+    let workload = &scenario.workload;
+    let context = workload.context_length;
+    let sum = |of: &dyn Fn(&BatchSummary) -> u64| batches.iter().map(of).sum::<u64>();
+    let (tokens, sequences) = (sum(&|batch| batch.tokens), sum(&|batch| u64::from(batch.sequences)));
+    let mean = tokens.checked_div(sequences).unwrap_or(0);
+    let filled = 100.0 * mean as f64 / f64::from(context.max(1));
+    match workload.packing {
+        Packing::Padded => {
+            if mean < u64::from(context) {
+                warnings.push(format!(
+                    "Padding: a sample fills {filled:.0} % of its sequence on average; pretrain_gpt.py fills every sequence of {context} \
+                     tokens with further documents, so a step trains on more tokens than the plan counts."
+                ));
+            }
+        }
+        Packing::Single => warnings.push(format!(
+            "Padding: the plan runs one sample a sequence, of its own length, {mean} tokens on average. pretrain_gpt.py runs every \
+             sequence at --seq-length {context}: a step computes more than planned unless you use --variable-seq-lengths with a data \
+             loader of your own."
+        )),
+        Packing::Packed => {
+            warnings.push(format!(
+                "Packing: the plan joins whole samples first-fit to sequences of at most {context} tokens, {filled:.0} % full, and \
+                 attention stays inside a sample. pretrain_gpt.py cuts documents at the end of a sequence, and attends across them \
+                 unless you set --reset-attention-mask and --reset-position-ids."
+            ));
+            warnings.push(format!(
+                "Batch: --global-batch-size counts sequences, the scenario counts samples: {} samples are about {} sequences.",
+                workload.global_batch,
+                sequences.checked_div(batches.len() as u64).unwrap_or(0)
+            ));
+        }
+    }
+    if workload.max_samples.is_some() || workload.max_video_s.is_some() {
+        warnings.push("The limits of samples or seconds a sequence have no argument.".to_owned());
+    }
+    let at_once = u64::from(planned.layout.microbatch) * u64::from(planned.layout.data);
+    if !u64::from(workload.global_batch).is_multiple_of(at_once) {
+        warnings.push(format!(
+            "Megatron-LM wants the global batch to be a multiple of {at_once} (microbatch x DP); {} is none.",
+            workload.global_batch
+        ));
+    }
+}
+
+fn architecture(module: &Module, warnings: &mut Vec<String>) {
+    if module.mask == Mask::Full {
+        warnings.push("The plan attends to every position; pretrain_gpt.py has a causal mask.".to_owned());
+    }
+    if module.headless {
+        warnings.push("The plan has no output head; pretrain_gpt.py has one.".to_owned());
+    }
+    if module.frozen {
+        warnings.push("The plan freezes the layers; no argument of pretrain_gpt.py does.".to_owned());
+    }
+    if module.moe.is_some() {
+        warnings.push(
+            "The plan deals tokens evenly over the experts; Megatron-LM's router does not, and --moe-router-load-balancing-type is \
+             your own."
+                .to_owned(),
+        );
+    }
+    if module.bias == Bias::All && module.gated {
+        warnings
+            .push("Check the biases of the gated MLP: the plan counts one for each of its three products.".to_owned());
+    }
+}
+
+fn settings(scenario: &Scenario, planner: PlannerKind, pipeline: u32, warnings: &mut Vec<String>) {
+    let training = &scenario.training;
+    if training.zero_stage() >= 2 {
+        warnings.push(format!(
+            "The plan shards {} over DP (ZeRO-{}); --use-distributed-optimizer shards the optimizer alone, so more memory is needed.",
+            if training.zero_stage() == 2 { "gradients too" } else { "gradients and weights too" },
+            training.zero_stage()
+        ));
+    }
+    if training.activation_offload > 0.0 {
+        warnings.push(format!(
+            "The plan moves {:.0} % of the activations to the host; no argument here does, so more memory is needed.",
+            100.0 * training.activation_offload
+        ));
+    }
+    if training.tensor_overlap > 0.0 {
+        warnings.push(format!(
+            "The plan hides {:.0} % of the tensor-parallel communication; add --tp-comm-overlap (Transformer Engine) and measure.",
+            100.0 * training.tensor_overlap
+        ));
+    }
+    if training.data_overlap > 0.0 {
+        warnings.push(format!(
+            "The plan hides {:.0} % of the data-parallel communication; the overlap arguments decide how much it really is.",
+            100.0 * training.data_overlap
+        ));
+    }
+    if planner == PlannerKind::OneFOneB && training.overlapped_sends && pipeline > 1 {
+        warnings.push(
+            "The plan sends between stages beside computation; Megatron-LM does so for interleaved schedules only."
+                .to_owned(),
+        );
+    }
+    if training.precision == Precision::Fp32 {
+        warnings.push("The plan computes fp32 products in TF32: set torch.backends.cuda.matmul.allow_tf32.".to_owned());
+    }
+    if training.recompute == Recompute::Full
+        && training.recompute_layers.is_some()
+        && planner == PlannerKind::Interleaved
+    {
+        warnings.push(
+            "--recompute-num-layers counts layers of a virtual stage; the plan counts those of a stage.".to_owned(),
+        );
+    }
+    if !training.overrides.is_empty() || !scenario.profiles.is_empty() {
+        warnings.push("The plan uses measured times; they change no argument.".to_owned());
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use planner::model::presets::model;
+
+    use super::*;
+
+    /// 32,000 / 8 = 4,000 = 2^5 x 125, so 32 divides it; 128 x 8 does not, and the next multiple is 32,768.
+    #[test]
+    fn a_vocabulary_is_padded_to_the_unit_times_tp() {
+        assert_eq!(vocabulary_unit(32_000, 8), Some(32));
+        assert_eq!(vocabulary_unit(128_256, 1), Some(128));
+        assert_eq!(vocabulary_unit(50_257, 2), None);
+        let llama = model("llama-2-7b").unwrap().modules.remove(0);
+        let text = vocabulary(&llama, 8).unwrap();
+        assert!(text.contains("--make-vocab-size-divisible-by 32 ") && text.contains("32768, 768 more rows"), "{text}");
+        let even = vocabulary(&llama, 1).unwrap();
+        assert!(!even.contains("pads it"), "32,000 is 250 x 128: {even}");
+        let odd = Module { vocab: 50_257, ..llama };
+        let text = vocabulary(&odd, 2).unwrap();
+        assert!(text.contains("pads it to 50432, or to 50258"), "{text}");
+    }
+
+    #[test]
+    fn settings_without_an_argument_are_named() {
+        let scenario = |training: &str| {
+            let text = include_str!("../../../../examples/llama-2-7b-long-documents.json");
+            let mut value: serde_json::Value = serde_json::from_str(text).unwrap();
+            value["training"] = serde_json::from_str(training).unwrap();
+            planner::scenario::parse(&value.to_string()).unwrap()
+        };
+        let of = |training: &str| {
+            let mut found = Vec::new();
+            settings(&scenario(training), PlannerKind::Interleaved, 4, &mut found);
+            found
+        };
+        assert_eq!(of("{}"), Vec::<String>::new());
+        let found = of(r#"{"zero": 3, "activation_offload": 0.5, "tensor_overlap": 0.8, "precision": "fp32"}"#);
+        assert_eq!(found.len(), 4, "{found:?}");
+        assert!(found[0].contains("ZeRO-3") && found[1].contains("50 %") && found[2].contains("--tp-comm-overlap"));
+    }
+}
