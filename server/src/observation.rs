@@ -99,6 +99,8 @@ impl ObservationError {
             JobQuantity::FlopsPerStep => "FLOPs per step",
             JobQuantity::PeakTflops => "TFLOP/s of a device",
             JobQuantity::DeviceMemory => "GiB of a device",
+            JobQuantity::Layers => "layers",
+            JobQuantity::HiddenSize => "hidden size",
         };
         let number = |value: f64| if value < 1e9 { format!("{value:.0}") } else { format!("{value:.3e}") };
         let difference = |check: &JobCheck| {

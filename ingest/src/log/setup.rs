@@ -6,6 +6,10 @@ const MAX_GAP: usize = 80;
 const DEVICES: [&str; 3] = ["world size", "world_size", "num_processes"];
 /// Names of the tokens of a sequence.
 const LENGTHS: [&str; 5] = ["seq_length", "seq-length", "sequence length", "seq_len", "max_seq_len"];
+/// Names of the transformer layers.
+const LAYERS: [&str; 4] = ["num_layers", "num-layers", "n_layers", "num_hidden_layers"];
+/// Names of the width of the residual stream.
+const HIDDEN: [&str; 3] = ["hidden_size", "hidden-size", "hidden size"];
 /// In front of the degrees of torchtitan's device mesh.
 const MESH: &str = "device mesh with";
 /// Lightning: "Starting with 64 processes".
@@ -18,19 +22,22 @@ pub struct JobSetup {
     pub devices: Option<u32>,
     /// Tokens of a sequence.
     pub sequence_length: Option<u32>,
+    /// Transformer layers of the model.
+    pub layers: Option<u32>,
+    /// Width of the residual stream.
+    pub hidden_size: Option<u32>,
 }
 
 /// Reads the size of a job from the first bytes of its log. Of several values of one name the first counts.
 pub fn job_setup(head: &[u8]) -> JobSetup {
     let mut setup = JobSetup::default();
     for line in String::from_utf8_lossy(head).lines() {
-        if setup.devices.is_some() && setup.sequence_length.is_some() {
-            break;
-        }
         let line = line.to_ascii_lowercase();
         setup.devices =
             setup.devices.or_else(|| named(&line, &DEVICES)).or_else(|| mesh(&line)).or_else(|| starting(&line));
         setup.sequence_length = setup.sequence_length.or_else(|| named(&line, &LENGTHS));
+        setup.layers = setup.layers.or_else(|| named(&line, &LAYERS));
+        setup.hidden_size = setup.hidden_size.or_else(|| named(&line, &HIDDEN));
     }
     setup
 }
@@ -83,7 +90,7 @@ mod tests {
     use super::*;
 
     fn read(text: &str) -> (Option<u32>, Option<u32>) {
-        let JobSetup { devices, sequence_length } = job_setup(text.as_bytes());
+        let JobSetup { devices, sequence_length, .. } = job_setup(text.as_bytes());
         (devices, sequence_length)
     }
 
@@ -101,6 +108,15 @@ mod tests {
         assert_eq!(read("All distributed processes registered. Starting with 16 processes\n"), (Some(16), None));
         assert_eq!(read("{\"world_size\": 32, \"seq_len\": 4096}"), (Some(32), Some(4096)));
         assert_eq!(read("python pretrain.py --seq-length 1024 --world-size=4\n"), (None, Some(1024)));
+    }
+
+    #[test]
+    fn the_size_of_the_model_is_among_the_arguments() {
+        let text = "  encoder_num_layers .............. 3\n  num_layers ...................... 64\n  \
+                    ffn_hidden_size ................. 46400\n  hidden_size ..................... 11600\n";
+        let setup = job_setup(text.as_bytes());
+        assert_eq!((setup.layers, setup.hidden_size), (Some(64), Some(11_600)));
+        assert_eq!(job_setup(b"--num-layers 24 --hidden-size 1024").layers, Some(24));
     }
 
     #[test]

@@ -44,6 +44,10 @@ pub struct LoggedJob {
     pub devices: Option<f64>,
     /// Stated length of a sequence, in tokens.
     pub sequence_length: Option<f64>,
+    /// Stated transformer layers of the model.
+    pub layers: Option<f64>,
+    /// Stated width of the residual stream.
+    pub hidden_size: Option<f64>,
     /// TFLOP/s of one device, by the log's own formula.
     pub tflops_per_device: Option<f64>,
     /// Largest allocated memory of a device, in GiB.
@@ -67,6 +71,10 @@ pub enum JobQuantity {
     PeakTflops,
     /// Memory of a device against its capacity, in GiB.
     DeviceMemory,
+    /// Transformer layers of a language model.
+    Layers,
+    /// Width of the residual stream of a language model.
+    HiddenSize,
 }
 
 /// Result of one check.
@@ -161,8 +169,17 @@ pub fn compare_jobs(log: &LoggedJob, plan: &PlannedJob) -> JobComparison {
     let samples = check_samples(log, plan);
     let tokens = check_tokens(log, plan, devices);
     let (flops, formulas) = check_flops(log, plan, counted, devices.is_some());
-    let checks =
+    let mut checks =
         vec![samples, tokens, check_devices(plan, devices), flops, check_peak(log, plan), check_memory(log, plan)];
+    if let Some(shape) = plan.shape {
+        checks.push(check_shape(JobQuantity::Layers, log.layers, shape.layers, "the log states no number of layers"));
+        checks.push(check_shape(
+            JobQuantity::HiddenSize,
+            log.hidden_size,
+            shape.hidden,
+            "the log states no hidden size",
+        ));
+    }
     let comparison = JobComparison { checks, corrections: Vec::new(), formulas };
     JobComparison { corrections: corrections(log, plan, &comparison), ..comparison }
 }
@@ -310,6 +327,20 @@ fn check_memory(log: &LoggedJob, plan: &PlannedJob) -> JobCheck {
         planned: plan.memory_gib,
         derivation: "allocated memory of the log against the capacity of the device".to_owned(),
         consequence: consequence(agrees, "The run's device has more memory than the plan's."),
+    }
+}
+
+/// A dimension of the model, which a log states exactly.
+fn check_shape(quantity: JobQuantity, measured: Option<f64>, planned: f64, missing: &str) -> JobCheck {
+    let Some(measured) = measured else { return not_checked(quantity, planned, missing) };
+    let agrees = (measured - planned).abs() < 0.5;
+    JobCheck {
+        quantity,
+        agreement: agreement(agrees),
+        measured: Some(measured),
+        planned,
+        derivation: "stated by the log".to_owned(),
+        consequence: consequence(agrees, "Another model: choose a scenario with the model of the run."),
     }
 }
 

@@ -35,6 +35,8 @@ pub(super) fn logged_job(held: &Held, kept: &[&RunPoint], segment: Option<u32>) 
         tokens_per_s_per_device: figure(&|point| point.tokens_per_s_per_device),
         devices: held.setup.devices.map(f64::from),
         sequence_length: held.setup.sequence_length.map(f64::from),
+        layers: held.setup.layers.map(f64::from),
+        hidden_size: held.setup.hidden_size.map(f64::from),
         tflops_per_device: figure(&|point| point.tflops_per_device),
         memory_gib: figure(&|point| point.memory_gib),
     }

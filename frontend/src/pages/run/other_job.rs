@@ -148,6 +148,8 @@ const fn name(quantity: JobQuantity) -> &'static str {
         JobQuantity::FlopsPerStep => "FLOPs per step",
         JobQuantity::PeakTflops => "peak of the device",
         JobQuantity::DeviceMemory => "memory of the device",
+        JobQuantity::Layers => "layers of the model",
+        JobQuantity::HiddenSize => "hidden size of the model",
     }
 }
 
@@ -163,14 +165,18 @@ const fn id(quantity: JobQuantity) -> &'static str {
         JobQuantity::FlopsPerStep => "flops",
         JobQuantity::PeakTflops => "peak",
         JobQuantity::DeviceMemory => "memory",
+        JobQuantity::Layers => "layers",
+        JobQuantity::HiddenSize => "hidden",
     }
 }
 
 fn text(quantity: JobQuantity, value: f64) -> String {
     match quantity {
-        JobQuantity::GlobalBatch | JobQuantity::TokensPerStep | JobQuantity::Devices => {
-            format::count(value.round().max(0.0) as u64)
-        }
+        JobQuantity::GlobalBatch
+        | JobQuantity::TokensPerStep
+        | JobQuantity::Devices
+        | JobQuantity::Layers
+        | JobQuantity::HiddenSize => format::count(value.round().max(0.0) as u64),
         JobQuantity::FlopsPerStep => format!("{}\u{202f}PFLOP", format::three_digits(value / 1e15)),
         JobQuantity::PeakTflops => format!("{}\u{202f}TFLOP/s", format::three_digits(value)),
         JobQuantity::DeviceMemory => format!("{}\u{202f}GiB", format::three_digits(value)),

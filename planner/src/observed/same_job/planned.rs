@@ -28,6 +28,15 @@ impl Spread {
     }
 }
 
+/// Dimensions of a language model.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct ModelShape {
+    /// Transformer layers.
+    pub layers: f64,
+    /// Width of the residual stream.
+    pub hidden: f64,
+}
+
 /// The job that a plan was made for.
 #[derive(Debug, Clone, PartialEq)]
 pub struct PlannedJob {
@@ -39,6 +48,8 @@ pub struct PlannedJob {
     pub sequences: Spread,
     /// Whether several samples share a sequence, which is what training programs then count as a sample.
     pub is_packed: bool,
+    /// Dimensions of the model; absent for one of several modules.
+    pub shape: Option<ModelShape>,
     /// Longest sequence, in tokens.
     pub context_length: f64,
     /// Tokens of a step, padding not counted.
@@ -73,6 +84,10 @@ impl PlannedJob {
             samples: f64::from(workload.global_batch),
             sequences,
             is_packed: workload.packing == Packing::Packed,
+            shape: match scenario.model.modules.as_slice() {
+                [module] => Some(ModelShape { layers: f64::from(module.layers), hidden: f64::from(module.hidden) }),
+                _ => None,
+            },
             context_length,
             tokens,
             padded_tokens,

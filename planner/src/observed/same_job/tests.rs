@@ -1,4 +1,4 @@
-use super::planned::Spread;
+use super::planned::{ModelShape, Spread};
 use super::*;
 use crate::observed::flop_formula::{StepFlops, step_flops};
 use crate::outcome::BatchSummary;
@@ -12,6 +12,7 @@ fn plan() -> PlannedJob {
         samples: 512.0,
         sequences: exact(512.0),
         is_packed: false,
+        shape: Some(ModelShape { layers: 32.0, hidden: 4096.0 }),
         context_length: 4096.0,
         tokens: exact(2_097_152.0),
         padded_tokens: exact(2_097_152.0),
@@ -30,6 +31,8 @@ fn log() -> LoggedJob {
         tokens_per_s_per_device: Some(2_184.4),
         tflops_per_device: Some(156.2),
         memory_gib: Some(61.0),
+        layers: Some(32.0),
+        hidden_size: Some(4096.0),
         ..LoggedJob::default()
     }
 }
@@ -148,6 +151,19 @@ fn stated_arguments_are_checked_without_rates() {
         (tokens.measured, tokens.derivation.as_str()),
         (Some(1_048_576.0), "global batch size x sequence length")
     );
+}
+
+/// Of the log of a GPT with 64 layers of width 11,600 no correction of batch or devices makes a Llama.
+#[test]
+fn another_model_is_told_by_its_dimensions() {
+    let gpt = LoggedJob { layers: Some(64.0), hidden_size: Some(11_600.0), tflops_per_device: None, ..log() };
+    let comparison = compare_jobs(&gpt, &plan());
+    let different: Vec<JobQuantity> = comparison.differences().map(|check| check.quantity).collect();
+    assert_eq!(different, [JobQuantity::Layers, JobQuantity::HiddenSize]);
+    assert!(comparison.corrections.is_empty());
+    // A model of several modules has no such dimensions.
+    let several = PlannedJob { shape: None, ..plan() };
+    assert!(compare_jobs(&gpt, &several).is_same_job());
 }
 
 /// 69,900 tokens/s of the job and 1,456 of each device are 48.008 devices, in six nodes of eight; TP 4 x PP 4 does not divide 20.
