@@ -54,7 +54,6 @@ mod saving;
 mod schedules;
 mod sending;
 mod shelf;
-mod sketch;
 mod storage;
 mod sweeps;
 mod theme;
