@@ -60,7 +60,7 @@ pub(crate) fn front_page() -> Result<FrontPage, Vec<FieldError>> {
     };
     let topics = TOPICS.into_iter().map(|(title, text, slugs)| {
         let tiles = slugs.into_iter().filter_map(tile).collect::<Result<Vec<_>, _>>()?;
-        Ok(Topic { title: title.to_owned(), text: text.to_owned(), tiles })
+        Ok::<_, Vec<FieldError>>(Topic { title: title.to_owned(), text: text.to_owned(), tiles })
     });
     let models = planner::model::presets::models().into_iter();
     let models = models.map(|preset| NamedChoice { id: preset.id.to_owned(), name: preset.model.name });
