@@ -7,6 +7,7 @@ pub mod accuracy;
 pub mod contained;
 pub mod dataset;
 pub mod execution_plan;
+pub mod front_page;
 pub mod gallery;
 pub mod job;
 pub mod papers;

@@ -25,6 +25,8 @@ pub const ACCURACY: &str = "/api/v1/accuracy";
 pub const PAPERS: &str = "/api/v1/papers";
 /// GET: ready scenarios.
 pub const GALLERY: &str = "/api/v1/gallery";
+/// GET: the first page, a dozen ready scenarios with their figures.
+pub const FRONT_PAGE: &str = "/api/v1/gallery/front-page";
 /// GET: kinds of schedules. POST: make and run schedules with given times.
 pub const SCHEDULES: &str = "/api/v1/schedules";
 /// GET: stored datasets. POST: upload one, the file as the body.

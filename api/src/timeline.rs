@@ -8,9 +8,13 @@ mod version_1;
 
 use planner::timeline::Timeline;
 
-/// With sound and video in what a microbatch holds, joins and overlapped spans; without them it was
-/// [`version_1::VERSION`].
-const VERSION: u8 = 2;
+/// The present form. [`version_1`] has no sound, video, joins and overlapped spans.
+const VERSION: u8 = 3;
+
+/// The form without the last three columns: exposed communication, contents and layers of stages.
+const VERSION_2: u8 = 2;
+/// Three empty columns.
+const ADDED_SINCE_2: [u8; 3] = [0; 3];
 
 /// Why bytes are not a timeline.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -46,6 +50,7 @@ pub fn decode(bytes: &[u8]) -> Result<Timeline, DecodeError> {
     let (&version, body) = bytes.split_first().ok_or(DecodeError::Damaged)?;
     let timeline = match version {
         version_1::VERSION => postcard::from_bytes::<version_1::Timeline>(body).map(Timeline::from),
+        VERSION_2 => postcard::from_bytes(&[body, &ADDED_SINCE_2].concat()),
         VERSION => postcard::from_bytes(body),
         newer => return Err(DecodeError::Version(newer)),
     };
@@ -54,7 +59,7 @@ pub fn decode(bytes: &[u8]) -> Result<Timeline, DecodeError> {
 
 #[cfg(test)]
 mod tests {
-    use planner::timeline::{Join, MemoryCurve, MicrobatchShape, NO_SPAN};
+    use planner::timeline::{Join, MemoryCurve, MicrobatchSamples, MicrobatchShape, NO_SPAN, SamplePart, StageLayers};
 
     use super::*;
 
@@ -74,7 +79,17 @@ mod tests {
             microbatches: vec![microbatch],
             joins: vec![Join { from: 0, into: 1 }],
             overlapped: vec![0],
+            exposed_ns: vec![0, 5],
+            contents: vec![MicrobatchSamples {
+                module: Some(1),
+                samples: vec![SamplePart { sample: 3, tokens: 4096, from_ppm: 0, to_ppm: 500_000 }],
+            }],
+            stage_layers: vec![vec![StageLayers { module: 1, first: 4, end: 8 }]],
         }
+    }
+
+    fn without_added(timeline: Timeline) -> Timeline {
+        Timeline { exposed_ns: Vec::new(), contents: Vec::new(), stage_layers: Vec::new(), ..timeline }
     }
 
     #[test]
@@ -96,8 +111,19 @@ mod tests {
             1, 1, 7, 9, 1, 0, 1, 9, 1, 1, 128, 32, 5,
         ];
         let shape = MicrobatchShape { samples: 1, tokens: 4096, images: 5, ..MicrobatchShape::default() };
-        let first = Timeline { joins: Vec::new(), overlapped: Vec::new(), ..timeline(shape) };
+        let first = Timeline { joins: Vec::new(), overlapped: Vec::new(), ..without_added(timeline(shape)) };
         assert_eq!(decode(&bytes), Ok(first));
+    }
+
+    /// Frozen: the bytes of version 2 of the same timeline.
+    #[test]
+    fn timelines_of_the_second_form_are_still_read() {
+        let bytes = [
+            2, 1, 30, 3, 0, 2, 2, 2, 0, 1, 2, 0, 0, 2, 0, 0, 2, 0, 10, 2, 10, 20, 2, 255, 255, 255, 255, 15, 0, 2, 0,
+            1, 1, 7, 9, 1, 0, 1, 9, 1, 1, 128, 32, 5, 3, 220, 11, 1, 0, 1, 1, 0,
+        ];
+        let shape = MicrobatchShape { samples: 1, tokens: 4096, images: 5, audio_clips: 3, video_ms: 1500 };
+        assert_eq!(decode(&bytes), Ok(without_added(timeline(shape))));
     }
 
     #[test]

@@ -18,14 +18,20 @@ use crate::schedules::Schedules;
 /// The whole dashboard.
 #[component]
 pub(crate) fn App() -> impl IntoView {
-    provide_context(Explore::new());
+    let open_scenario = Explore::new();
+    provide_context(open_scenario);
     provide_context(Catalogue::new());
     provide_context(Schedules::new());
     // New and stored scenarios are one page.
     let explore = rooms::explore();
     view! {
         <Router>
-            <a class="skip" href="#main" on:click=|event| skip(&event)>"Skip to the content"</a>
+            <a class="skip" href="#main" on:click=|event| skip(&event, "main")>"Skip to the content"</a>
+            <Show when=move || open_scenario.on_page()>
+                <a class="skip" href="#results" data-testid="skip-to-results" on:click=|event| skip(&event, "results")>
+                    "Skip to the results"
+                </a>
+            </Show>
             <Header />
             <Routes fallback=NotFound>
                 <Route path=path!("/") view=GalleryPage />
@@ -85,13 +91,14 @@ fn Steps() -> impl IntoView {
     });
 }
 
-/// Goes to the content without touching the fragment, which holds the view.
-fn skip(event: &web_sys::MouseEvent) {
+/// Moves the focus to an element, or to the content if the element is missing, without touching the fragment, which holds the view.
+fn skip(event: &web_sys::MouseEvent, id: &str) {
     event.prevent_default();
-    let main = document().get_element_by_id("main").and_then(|main| main.dyn_into::<web_sys::HtmlElement>().ok());
-    if let Some(main) = main {
-        // A page without content has nothing to go to.
-        drop(main.focus());
+    let find = |id: &str| document().get_element_by_id(id)?.dyn_into::<web_sys::HtmlElement>().ok();
+    if let Some(target) = find(id).or_else(|| find("main")) {
+        target.scroll_into_view();
+        // A browser that refuses the focus has scrolled at least.
+        drop(target.focus());
     }
 }
 

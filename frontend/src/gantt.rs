@@ -19,6 +19,7 @@ mod glyphs;
 mod hit;
 mod inks;
 mod input;
+mod inside;
 pub(crate) mod keys;
 mod label;
 mod layout;
@@ -50,6 +51,8 @@ pub(crate) use compare_bar::CompareBar;
 pub(crate) use keys::help_rows;
 pub(crate) use legend::Legend;
 pub(crate) use palette::Theme;
+#[cfg(test)]
+pub(crate) use palette::fill;
 pub(crate) use scene::RIGHT as RIGHT_MARGIN_PX;
 pub(crate) use scene::Size;
 pub(crate) use shared::cursor_ns;

@@ -55,7 +55,6 @@ mod saving;
 mod schedules;
 mod sending;
 mod shelf;
-mod sketch;
 mod storage;
 mod sweeps;
 mod theme;

@@ -2,6 +2,7 @@
 
 mod batches;
 mod breakdown;
+mod contents;
 mod context_parallel;
 mod data_aware;
 mod dynamic;

@@ -111,6 +111,52 @@ pub struct Timeline {
     /// time that both take.
     #[serde(default)]
     pub overlapped: Vec<u32>,
+    /// Exposed communication inside each span, in ns: communication of the action that its computation waits for. Empty
+    /// if no span has any.
+    #[serde(default)]
+    pub exposed_ns: Vec<u64>,
+    /// Samples of each microbatch; empty if unknown.
+    #[serde(default)]
+    pub contents: Vec<MicrobatchSamples>,
+    /// Layers of each stage, by module; empty if unknown.
+    #[serde(default)]
+    pub stage_layers: Vec<Vec<StageLayers>>,
+}
+
+/// The samples that a microbatch processes.
+#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
+pub struct MicrobatchSamples {
+    /// Module of a sub-microbatch; `None` for a microbatch of all modules.
+    pub module: Option<u32>,
+    /// The samples, or parts of samples.
+    pub samples: Vec<SamplePart>,
+}
+
+/// A part of a sample.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
+pub struct SamplePart {
+    /// Index of the sample in the packed global batch, equal for all planners.
+    pub sample: u32,
+    /// Tokens of the whole sample.
+    pub tokens: u32,
+    /// Start of the part, in millionths of the sample's items of the module.
+    pub from_ppm: u32,
+    /// End of the part, in millionths.
+    pub to_ppm: u32,
+}
+
+/// Consecutive layers of one module on a stage.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
+pub struct StageLayers {
+    /// Index of the module in the model.
+    pub module: u32,
+    /// First layer.
+    pub first: u32,
+    /// One past the last layer.
+    pub end: u32,
 }
 
 /// A microbatch goes into another one: the first stage of `into` waits for the last stage of `from`, and gradients go
@@ -199,6 +245,11 @@ impl Timeline {
     /// End of a span, in ns.
     pub fn end_ns(&self, span: usize) -> u64 {
         self.start_ns[span] + self.duration_ns[span]
+    }
+
+    /// Exposed communication inside a span, in ns.
+    pub fn exposed_ns_of(&self, span: usize) -> u64 {
+        self.exposed_ns.get(span).copied().unwrap_or(0)
     }
 
     /// Whether ranks hold the whole model and share sequences in groups, so that a microbatch is what a group works on,

@@ -2,6 +2,7 @@
 
 mod dflop;
 mod dhp;
+pub(crate) mod front_page;
 mod heterogeneous;
 mod hydraulis;
 mod pipeweaver;

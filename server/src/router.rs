@@ -54,6 +54,7 @@ pub(crate) fn api() -> (Router<Arc<App>>, utoipa::openapi::OpenApi) {
         .routes(routes!(metrics::metrics))
         .routes(routes!(presets::presets))
         .routes(routes!(gallery::gallery))
+        .routes(routes!(gallery::front))
         .routes(routes!(accuracy::accuracy))
         .routes(routes!(papers::papers))
         .routes(routes!(datasets::one, datasets::change, datasets::delete))

@@ -29,10 +29,9 @@ export async function settled(page, states = ["done"]) {
   throw new Error(`planning is "${state}", expected ${states.join(" or ")}: ${await status(page).innerText()}`);
 }
 
-/** Opens a ready scenario as people do, from the gallery, and waits for its answer. */
+/** Opens a ready scenario by its link, with the layout that it fixes, and waits for its answer. */
 export async function openReady(page, slug) {
-  await page.goto("/");
-  await page.getByTestId(`gallery-${slug}`).click();
+  await page.goto(`/new?ready=${slug}`);
   await settled(page);
 }
 

@@ -90,7 +90,7 @@ test("a drag over rows selects an area and sums it up; M does it by keyboard", a
   await area.waitFor();
   const text = await area.innerText();
   assert.match(text, /ranks 0–1/);
-  for (const word of ["Busy", "Idle", "Communication", "of it exposed"]) assert.ok(text.includes(word), word);
+  for (const word of ["Computation", "Exposed communication", "Idle", "Sends"]) assert.ok(text.includes(word), word);
   // Shares of busy and idle time are the whole of it.
   const shares = await area.locator("dl div").evaluateAll((rows) => rows.map((row) => parseFloat(row.querySelector("small").textContent)));
   assert.ok(Math.abs(shares[0] + shares[1] - 100) <= 0.2, `${shares}`);

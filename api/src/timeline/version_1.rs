@@ -48,8 +48,7 @@ impl From<Timeline> for timeline::Timeline {
             critical_path,
             memory,
             microbatches,
-            joins: Vec::new(),
-            overlapped: Vec::new(),
+            ..Self::default()
         }
     }
 }

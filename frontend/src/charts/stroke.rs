@@ -24,42 +24,42 @@ impl Stroke {
     /// colour too.
     pub(crate) const fn of(planner: PlannerKind) -> Self {
         let (light, dark, dash, strokes) = match planner {
-            PlannerKind::WaitFreeCyclic => ("#0072b2", "#56a5e0", DashType::Solid, "none"),
-            PlannerKind::Interleaved => ("#b8542a", "#ee8866", DashType::Dash, "6 4"),
-            PlannerKind::Gpipe => ("#117755", "#44bb99", DashType::Dot, "2 2"),
-            PlannerKind::OneFOneB => ("#66707e", "#a0a8b4", DashType::DashDot, "6 3 2 3"),
-            PlannerKind::OneFOneBParameters => ("#66707e", "#a0a8b4", DashType::Dot, "2 2"),
-            PlannerKind::PipeWeaver => ("#882255", "#dd77aa", DashType::Solid, "none"),
-            PlannerKind::PipeWeaverRanking => ("#882255", "#dd77aa", DashType::Dash, "6 4"),
-            PlannerKind::PipeWeaverInterleaving => ("#882255", "#dd77aa", DashType::DashDot, "6 3 2 3"),
-            PlannerKind::PipeWeaverPartition => ("#882255", "#dd77aa", DashType::Dot, "2 2"),
-            PlannerKind::InterleavedParameters => ("#b8542a", "#ee8866", DashType::Dot, "2 2"),
-            PlannerKind::LoopedBfs => ("#117755", "#44bb99", DashType::Dash, "6 4"),
-            PlannerKind::InterleavedZeroBubble => ("#4455aa", "#8899ee", DashType::Dash, "6 4"),
-            PlannerKind::ZbH1 => ("#4455aa", "#8899ee", DashType::Dot, "2 2"),
-            PlannerKind::ZbH2 => ("#4455aa", "#8899ee", DashType::DashDot, "6 3 2 3"),
-            PlannerKind::Zbv => ("#4455aa", "#8899ee", DashType::Solid, "none"),
-            PlannerKind::VHalf => ("#aa4466", "#ee99aa", DashType::Dash, "6 4"),
-            PlannerKind::VMin => ("#aa4466", "#ee99aa", DashType::Dot, "2 2"),
-            PlannerKind::NnScaler => ("#7a6a12", "#ccbb44", DashType::Dash, "6 4"),
-            PlannerKind::Optimus => ("#7a6a12", "#ccbb44", DashType::Dot, "2 2"),
-            PlannerKind::Dhp => ("#00706b", "#3cc4bd", DashType::Solid, "none"),
-            PlannerKind::Dflop => ("#6b3fa0", "#b894ee", DashType::Solid, "none"),
-            PlannerKind::DflopLayout => ("#6b3fa0", "#b894ee", DashType::Dash, "6 4"),
-            PlannerKind::PowerOfTwoContext => ("#00706b", "#3cc4bd", DashType::Dash, "6 4"),
-            PlannerKind::BalancedContext => ("#66707e", "#a0a8b4", DashType::Dash, "6 4"),
-            PlannerKind::StaticContext => ("#66707e", "#a0a8b4", DashType::Solid, "none"),
-            PlannerKind::Ulysses => ("#7a6a12", "#ccbb44", DashType::Solid, "none"),
-            PlannerKind::HeterogeneousApart => ("#1b7f3b", "#66cc88", DashType::Solid, "none"),
-            PlannerKind::HeterogeneousColocated => ("#1b7f3b", "#66cc88", DashType::Dash, "6 4"),
-            PlannerKind::Homogeneous => ("#66707e", "#a0a8b4", DashType::LongDashDot, "9 3 2 3"),
-            PlannerKind::Hydraulis => ("#0a63a8", "#6bb3f0", DashType::Solid, "none"),
-            PlannerKind::HydraulisStatic => ("#0a63a8", "#6bb3f0", DashType::Dash, "6 4"),
-            PlannerKind::HydraulisPacking => ("#0a63a8", "#6bb3f0", DashType::DashDot, "6 3 2 3"),
-            PlannerKind::HydraulisBase => ("#0a63a8", "#6bb3f0", DashType::Dot, "2 2"),
-            PlannerKind::HotSpa => ("#a0410d", "#f0945c", DashType::Dash, "6 4"),
-            PlannerKind::StaticStrategy => ("#66707e", "#a0a8b4", DashType::LongDash, "9 4"),
-            PlannerKind::DeepSpeed => ("#7a6a12", "#ccbb44", DashType::LongDash, "9 4"),
+            PlannerKind::WaitFreeCyclic => ("#3399ee", "#88aaff", DashType::Solid, "none"),
+            PlannerKind::Interleaved => ("#aa6622", "#bb7744", DashType::Dash, "6 4"),
+            PlannerKind::Gpipe => ("#664400", "#886655", DashType::Dot, "2 2"),
+            PlannerKind::OneFOneB => ("#777799", "#bbccaa", DashType::DashDot, "6 3 2 3"),
+            PlannerKind::OneFOneBParameters => ("#777799", "#bbccaa", DashType::Dot, "2 2"),
+            PlannerKind::PipeWeaver => ("#330055", "#aa77bb", DashType::Solid, "none"),
+            PlannerKind::PipeWeaverRanking => ("#330055", "#aa77bb", DashType::Dash, "6 4"),
+            PlannerKind::PipeWeaverInterleaving => ("#330055", "#aa77bb", DashType::DashDot, "6 3 2 3"),
+            PlannerKind::PipeWeaverPartition => ("#330055", "#aa77bb", DashType::Dot, "2 2"),
+            PlannerKind::InterleavedParameters => ("#aa6622", "#bb7744", DashType::Dot, "2 2"),
+            PlannerKind::LoopedBfs => ("#664400", "#886655", DashType::Dash, "6 4"),
+            PlannerKind::InterleavedZeroBubble => ("#4444aa", "#7788ee", DashType::Dash, "6 4"),
+            PlannerKind::ZbH1 => ("#4444aa", "#7788ee", DashType::Dot, "2 2"),
+            PlannerKind::ZbH2 => ("#4444aa", "#7788ee", DashType::DashDot, "6 3 2 3"),
+            PlannerKind::Zbv => ("#4444aa", "#7788ee", DashType::Solid, "none"),
+            PlannerKind::VHalf => ("#440022", "#cc99aa", DashType::Dash, "6 4"),
+            PlannerKind::VMin => ("#440022", "#cc99aa", DashType::Dot, "2 2"),
+            PlannerKind::NnScaler => ("#bb8833", "#dd8811", DashType::Dash, "6 4"),
+            PlannerKind::Optimus => ("#bb8833", "#dd8811", DashType::Dot, "2 2"),
+            PlannerKind::Dhp => ("#779988", "#bbeebb", DashType::Solid, "none"),
+            PlannerKind::Dflop => ("#665588", "#eeee88", DashType::Solid, "none"),
+            PlannerKind::DflopLayout => ("#665588", "#eeee88", DashType::Dash, "6 4"),
+            PlannerKind::PowerOfTwoContext => ("#779988", "#bbeebb", DashType::Dash, "6 4"),
+            PlannerKind::BalancedContext => ("#777799", "#bbccaa", DashType::Dash, "6 4"),
+            PlannerKind::StaticContext => ("#777799", "#bbccaa", DashType::Solid, "none"),
+            PlannerKind::Ulysses => ("#bb8833", "#dd8811", DashType::Solid, "none"),
+            PlannerKind::HeterogeneousApart => ("#885544", "#337700", DashType::Solid, "none"),
+            PlannerKind::HeterogeneousColocated => ("#885544", "#337700", DashType::Dash, "6 4"),
+            PlannerKind::Homogeneous => ("#777799", "#bbccaa", DashType::LongDashDot, "9 3 2 3"),
+            PlannerKind::Hydraulis => ("#222288", "#77ffff", DashType::Solid, "none"),
+            PlannerKind::HydraulisStatic => ("#222288", "#77ffff", DashType::Dash, "6 4"),
+            PlannerKind::HydraulisPacking => ("#222288", "#77ffff", DashType::DashDot, "6 3 2 3"),
+            PlannerKind::HydraulisBase => ("#222288", "#77ffff", DashType::Dot, "2 2"),
+            PlannerKind::HotSpa => ("#660000", "#ffcc44", DashType::Dash, "6 4"),
+            PlannerKind::StaticStrategy => ("#777799", "#bbccaa", DashType::LongDash, "9 4"),
+            PlannerKind::DeepSpeed => ("#bb8833", "#dd8811", DashType::LongDash, "9 4"),
         };
         Self { light, dark, dash, strokes }
     }
@@ -83,9 +83,9 @@ impl Stroke {
             ScheduleKind::VHalf => Self::of(PlannerKind::VHalf),
             ScheduleKind::VMin => Self::of(PlannerKind::VMin),
             ScheduleKind::DualPipe => {
-                Self { light: "#7a6a12", dark: "#ccbb44", dash: DashType::Solid, strokes: "none" }
+                Self { light: "#bb8833", dark: "#dd8811", dash: DashType::Solid, strokes: "none" }
             }
-            ScheduleKind::DualPipeV => Self { light: "#7a6a12", dark: "#ccbb44", dash: DashType::Dash, strokes: "6 4" },
+            ScheduleKind::DualPipeV => Self { light: "#bb8833", dark: "#dd8811", dash: DashType::Dash, strokes: "6 4" },
             ScheduleKind::WaitFreeCyclic => Self::of(PlannerKind::WaitFreeCyclic),
         }
     }
@@ -98,11 +98,115 @@ impl Stroke {
             2 => (DashType::Dot, "2 2"),
             _ => (DashType::DashDot, "6 3 2 3"),
         };
-        Self { light: "#882255", dark: "#dd77aa", dash, strokes }
+        Self { light: "#330055", dark: "#aa77bb", dash, strokes }
     }
 
     /// Its colour on the page as it is now.
     pub(crate) fn colour(&self) -> &'static str {
         if theme() == Theme::Dark { self.dark } else { self.light }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::BTreeSet;
+
+    use api::planner::timeline::SpanKind;
+
+    use super::*;
+    use crate::gantt::fill;
+
+    /// Linear RGB as seen with normal vision, protanopia, deuteranopia and tritanopia (Machado et al., 2009, severity 1).
+    const VISIONS: [[[f64; 3]; 3]; 4] = [
+        [[1.0, 0.0, 0.0], [0.0, 1.0, 0.0], [0.0, 0.0, 1.0]],
+        [[0.152_286, 1.052_583, -0.204_868], [0.114_503, 0.786_281, 0.099_216], [-0.003_882, -0.048_116, 1.051_998]],
+        [[0.367_322, 0.860_646, -0.227_968], [0.280_085, 0.672_501, 0.047_413], [-0.011_820, 0.042_940, 0.968_881]],
+        [[1.255_528, -0.076_749, -0.178_779], [-0.078_411, 0.930_809, 0.147_602], [0.004_733, 0.691_367, 0.303_900]],
+    ];
+
+    fn linear(css: &str) -> [f64; 3] {
+        [1, 3, 5].map(|at| {
+            let value = f64::from(u8::from_str_radix(&css[at..at + 2], 16).unwrap()) / 255.0;
+            if value <= 0.040_45 { value / 12.92 } else { ((value + 0.055) / 1.055).powf(2.4) }
+        })
+    }
+
+    fn times(matrix: [[f64; 3]; 3], vector: [f64; 3]) -> [f64; 3] {
+        matrix.map(|row| row.iter().zip(vector).map(|(a, b)| a * b).sum())
+    }
+
+    /// `OKLab` (Ottosson, 2020).
+    fn oklab(rgb: [f64; 3]) -> [f64; 3] {
+        let cones = times(
+            [
+                [0.412_221_47, 0.536_332_54, 0.051_445_99],
+                [0.211_903_50, 0.680_699_55, 0.107_396_96],
+                [0.088_302_46, 0.281_718_84, 0.629_978_70],
+            ],
+            rgb.map(|value| value.clamp(0.0, 1.0)),
+        );
+        times(
+            [
+                [0.210_454_26, 0.793_617_79, -0.004_072_05],
+                [1.977_998_50, -2.428_592_21, 0.450_593_71],
+                [0.025_904_04, 0.782_771_77, -0.808_675_77],
+            ],
+            cones.map(f64::cbrt),
+        )
+    }
+
+    /// The smallest distance in `OKLab` over all types of colour vision.
+    fn distance(one: &str, other: &str) -> f64 {
+        let seen = |vision, css| oklab(times(vision, linear(css)));
+        let between = |vision| {
+            let pairs = seen(vision, one).into_iter().zip(seen(vision, other));
+            pairs.map(|(a, b)| (a - b).powi(2)).sum::<f64>().sqrt()
+        };
+        VISIONS.into_iter().map(between).fold(f64::INFINITY, f64::min)
+    }
+
+    fn families(theme: Theme) -> BTreeSet<&'static str> {
+        let of = |planner| {
+            let (light, dark) = Stroke::of(planner).colours();
+            if theme == Theme::Dark { dark } else { light }
+        };
+        PlannerKind::ALL.into_iter().map(of).collect()
+    }
+
+    #[test]
+    fn no_planner_has_the_colour_of_an_action_or_of_another_family() {
+        for theme in [Theme::Light, Theme::Dark] {
+            let families = families(theme);
+            assert_eq!(families.len(), 13);
+            for planner in &families {
+                for kind in SpanKind::ALL {
+                    let distance = distance(planner, fill(kind, theme));
+                    assert!(distance >= 0.06, "{planner}, {kind:?}, {theme:?}: {distance:.3}");
+                }
+                for other in families.iter().filter(|other| *other != planner) {
+                    let distance = distance(planner, other);
+                    assert!(distance >= 0.06, "{planner}, {other}, {theme:?}: {distance:.3}");
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn distances_are_known() {
+        // White against black has the lightness difference 1.
+        assert!((distance("#ffffff", "#000000") - 1.0).abs() < 1e-3);
+        // Red and green of similar lightness are close only without red or green cones.
+        assert!(distance("#aa5500", "#557700") < 0.12);
+    }
+
+    /// Pills take their colours from the style sheet.
+    #[test]
+    fn the_style_sheet_has_the_same_colours() {
+        let sheet = include_str!("../../../static/css/10-tokens.css");
+        for theme in [Theme::Light, Theme::Dark] {
+            for colour in families(theme) {
+                assert!(sheet.lines().any(|line| line.contains("--planner-") && line.contains(colour)), "{colour}");
+            }
+        }
     }
 }

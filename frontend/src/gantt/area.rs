@@ -5,6 +5,7 @@ use std::ops::Range;
 use api::planner::timeline::{SpanKind, Timeline};
 
 use super::TimeWindow;
+use super::inside as strip;
 use super::lod::visible;
 
 /// A stretch of time on some ranks.
@@ -25,36 +26,42 @@ pub(crate) struct KindSum {
     pub(crate) spans: usize,
 }
 
-/// What happens in an area; the times of all its ranks together.
-#[derive(Debug, Clone, PartialEq, Default)]
+/// Times of the ranks of an area, added up. `compute_ns`, `exposed_ns` and `idle_ns` add up to `whole_ns`.
+#[derive(Debug, Clone, Copy, PartialEq, Default)]
 pub(crate) struct Sums {
     /// Width of the area times its ranks, in ns.
     pub(crate) whole_ns: f64,
-    /// Time in which a rank computes, in ns.
-    pub(crate) busy_ns: f64,
-    /// Time in which it neither computes nor sends, in ns.
-    pub(crate) idle_ns: f64,
-    /// Time in which it sends, in ns.
-    pub(crate) sending_ns: f64,
-    /// The part of that in which it computes nothing, in ns.
+    /// Computation and the optimizer step, in ns.
+    pub(crate) compute_ns: f64,
+    /// Exposed communication, inside actions and of gradients, in ns; the ranked table has its share of all ranks.
     pub(crate) exposed_ns: f64,
+    /// Idle time, in ns; the ranked table calls its share "bubble".
+    pub(crate) idle_ns: f64,
+    /// Time in which a rank sends to another stage, in ns.
+    pub(crate) sending_ns: f64,
+    /// The part of `sending_ns` in which the rank is idle, in ns.
+    pub(crate) sending_idle_ns: f64,
     /// By kind.
     pub(crate) kinds: [KindSum; SpanKind::ALL.len()],
 }
 
 impl Sums {
-    /// Sums an area of a timeline.
+    /// Sums of an area of a timeline.
     pub(crate) fn of(timeline: &Timeline, area: &Area) -> Self {
         let mut sums = Self::default();
+        let window = area.window;
         for &rank in area.ranks.iter().filter(|&&rank| rank < timeline.ranks as usize) {
-            sums.whole_ns += area.window.width_ns();
-            let compute = sums.lane(timeline, timeline.compute_lane(rank), area.window);
-            let sending = sums.lane(timeline, timeline.communication_lane(rank), area.window);
-            let both = overlap(timeline, timeline.compute_lane(rank), timeline.communication_lane(rank), area.window);
-            sums.busy_ns += compute;
+            let (actions, sends) = (timeline.compute_lane(rank), timeline.communication_lane(rank));
+            let busy = sums.lane(timeline, actions.clone(), window);
+            let sending = sums.lane(timeline, sends.clone(), window);
+            let exposed: f64 =
+                visible(timeline, actions.clone(), window).map(|span| exposed(timeline, span, window)).sum();
+            sums.whole_ns += window.width_ns();
+            sums.compute_ns += busy - exposed;
+            sums.exposed_ns += exposed;
+            sums.idle_ns += window.width_ns() - busy;
             sums.sending_ns += sending;
-            sums.exposed_ns += sending - both;
-            sums.idle_ns += area.window.width_ns() - compute - (sending - both);
+            sums.sending_idle_ns += sending - overlap(timeline, actions, sends, window);
         }
         sums
     }
@@ -76,6 +83,15 @@ impl Sums {
     pub(crate) fn spans(&self) -> usize {
         self.kinds.iter().map(|kind| kind.spans).sum()
     }
+}
+
+/// Exposed communication of a span inside a window, in ns: the strip of an action, a whole gradient sync.
+fn exposed(timeline: &Timeline, span: usize, window: TimeWindow) -> f64 {
+    if timeline.kind[span] == SpanKind::GradientSync as u8 {
+        return inside(timeline, span, window);
+    }
+    let (start, end) = strip::ends(timeline, span);
+    ((end as f64).min(window.end_ns) - (start as f64).max(window.start_ns)).max(0.0)
 }
 
 fn ends(timeline: &Timeline, span: usize, window: TimeWindow) -> (f64, f64) {
@@ -114,21 +130,23 @@ mod tests {
         let timeline = sample::one_f_one_b(2, 3);
         let area = Area { window: TimeWindow { start_ns: 500.0, end_ns: 1_500.0 }, ranks: vec![0] };
         let sums = Sums::of(&timeline, &area);
-        assert!((sums.whole_ns - 1_000.0).abs() < 1e-9 && (sums.busy_ns - 1_000.0).abs() < 1e-9);
+        assert!((sums.whole_ns - 1_000.0).abs() < 1e-9 && (sums.compute_ns - 1_000.0).abs() < 1e-9);
         assert!((sums.sending_ns - 100.0).abs() < 1e-9, "it sends F0 from 1,000 to 1,100");
-        assert!(sums.exposed_ns.abs() < 1e-9 && sums.idle_ns.abs() < 1e-9, "while it computes F1");
+        assert!(sums.sending_idle_ns.abs() < 1e-9 && sums.idle_ns.abs() < 1e-9, "while it computes F1");
         assert_eq!((sums.kinds[0].spans, sums.kinds[4].spans, sums.spans()), (2, 1, 3));
     }
 
     #[test]
-    fn busy_idle_and_exposed_are_the_whole() {
-        let timeline = sample::one_f_one_b(4, 6);
+    fn computation_exposed_communication_and_idle_time_are_the_whole() {
+        let mut timeline = sample::one_f_one_b(4, 6);
+        timeline.exposed_ns = timeline.duration_ns.iter().map(|duration| duration / 5).collect();
         let end = timeline.makespan_ns as f64;
         for (from, to) in [(0.0, 1.0), (0.13, 0.14), (0.4, 0.9)] {
             let window = TimeWindow { start_ns: from * end, end_ns: to * end };
             let sums = Sums::of(&timeline, &Area { window, ranks: vec![1, 2, 3] });
-            assert!((sums.busy_ns + sums.idle_ns + sums.exposed_ns - sums.whole_ns).abs() < 1e-6);
-            assert!(sums.exposed_ns <= sums.sending_ns + 1e-9 && sums.idle_ns >= -1e-6);
+            assert!((sums.compute_ns + sums.idle_ns + sums.exposed_ns - sums.whole_ns).abs() < 1e-6);
+            assert!(sums.sending_idle_ns <= sums.sending_ns + 1e-9 && sums.idle_ns >= -1e-6);
+            assert!(sums.exposed_ns > 0.0);
         }
     }
 
@@ -137,5 +155,33 @@ mod tests {
         let timeline = sample::one_f_one_b(2, 3);
         let area = Area { window: TimeWindow { start_ns: 0.0, end_ns: 10.0 }, ranks: vec![7] };
         assert_eq!(Sums::of(&timeline, &area), Sums::default());
+    }
+
+    /// TP 8 x PP 4 on one replica and one iteration: all ranks of the table are in the timeline.
+    #[test]
+    fn sums_of_a_plan_are_the_figures_of_the_table() {
+        use api::planner::engine::{Unobserved, plan};
+        use api::planner::outcome::Answer;
+        use api::planner::scenario::validate::NoDatasets;
+        use api::planner::scenario::{ValidScenario, parse};
+        let question = r#"{"schema": "scenario/1", "model": {"preset": "llama-2-7b"},
+            "cluster": {"preset": "h100", "nodes": 4},
+            "workload": {"samples": {"kind": "drawn", "text_tokens": {"kind": "uniform", "min": 500, "max": 4000}},
+                "global_batch": 12, "context_length": 4096},
+            "layout": {"tensor": 8, "pipeline": 4, "data": 1}, "planners": ["1f1b"], "iterations": 1, "seed": 3}"#;
+        let scenario = ValidScenario::new(parse(question).unwrap(), &NoDatasets).unwrap();
+        let planning = plan(&scenario, &mut Unobserved).unwrap();
+        let Answer::Planned(planned) = &planning.outcome.results[0].answer else { panic!("a plan") };
+        let timeline = &planning.timelines[0].timeline;
+        let window = TimeWindow { start_ns: 0.0, end_ns: timeline.makespan_ns as f64 };
+        let sums = Sums::of(timeline, &Area { window, ranks: (0..4).collect() });
+        let metrics = &planned.metrics;
+        assert!(metrics.exposed_communication > 0.01, "{}", metrics.exposed_communication);
+        assert!((sums.exposed_ns / sums.whole_ns - metrics.exposed_communication).abs() < 1e-9);
+        assert!((sums.idle_ns / sums.whole_ns - metrics.bubble).abs() < 1e-9);
+        for rank in &planned.ranks {
+            let sums = Sums::of(timeline, &Area { window, ranks: vec![rank.rank as usize] });
+            assert!((sums.exposed_ns * 1e-9 - rank.time.exposed_s - rank.time.sync_s).abs() < 1e-9);
+        }
     }
 }

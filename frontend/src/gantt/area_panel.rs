@@ -26,17 +26,18 @@ pub(crate) fn AreaPanel(chart: Chart) -> impl IntoView {
                 ranks(&area.ranks),
             );
             let spoken = format!(
-                "{title}: busy {}, idle {}, exposed communication {}, {} spans",
-                share(sums.busy_ns, sums.whole_ns),
-                share(sums.idle_ns, sums.whole_ns),
+                "{title}: computation {}, exposed communication {}, idle {}, {} spans",
+                share(sums.compute_ns, sums.whole_ns),
                 share(sums.exposed_ns, sums.whole_ns),
+                share(sums.idle_ns, sums.whole_ns),
                 grouped(sums.spans() as u64),
             );
             let totals = [
-                ("Busy", sums.busy_ns),
+                ("Computation", sums.compute_ns),
+                ("Exposed communication", sums.exposed_ns),
                 ("Idle", sums.idle_ns),
-                ("Communication", sums.sending_ns),
-                ("of it exposed", sums.exposed_ns),
+                ("of it with a send", sums.sending_idle_ns),
+                ("Sends", sums.sending_ns),
             ];
             let totals = totals.map(|(what, ns)| {
                 view! {

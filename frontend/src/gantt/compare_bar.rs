@@ -22,7 +22,9 @@ pub(crate) fn CompareBar(
         Memo::new(move |_| relative.get())
     };
     let title = move || match baseline.get() {
-        Some(baseline) => format!("Colour every action by how it differs from the same action of {baseline}"),
+        Some(baseline) => {
+            format!("Colour every action by its difference to {baseline} for the same samples and layers")
+        }
         None => "There is nothing to compare with".to_owned(),
     };
     view! {

@@ -44,6 +44,10 @@ impl Details {
                 rows.push(("Stage".to_owned(), own.unwrap_or_else(|| stage(timeline, span))));
             }
         }
+        let exposed = timeline.exposed_ns_of(span);
+        if exposed > 0 {
+            rows.push(("Exposed communication".to_owned(), share_of(exposed as f64, end - start)));
+        }
         rows.push(("Waited".to_owned(), waited_for(timeline, names, span, waited)));
         if has_microbatch(kind)
             && let Some(shape) = timeline.microbatches.get(timeline.microbatch[span] as usize)
@@ -87,6 +91,12 @@ impl Details {
         };
         Self { title, rows, spoken: format!("{subject}, {from} to {to} {unit}{pause}") }
     }
+}
+
+/// A duration and its share of the action: "1.20 ms, 8.0 %".
+fn share_of(ns: f64, whole: f64) -> String {
+    let share = if whole > 0.0 { ns / whole } else { 0.0 };
+    format!("{}, {}", duration(ns), crate::format::percent(share))
 }
 
 /// The same with a capital letter in front.
@@ -214,6 +224,16 @@ mod tests {
         assert_eq!(waited_ns(&timeline, timeline.compute_lane(1).start), 1_100);
         assert_eq!(waited_ns(&timeline, 0), 0);
         assert_eq!(value(&Details::of(&timeline, 0), "Waited"), "not at all");
+    }
+
+    #[test]
+    fn communication_inside_an_action_has_a_row() {
+        let mut timeline = sample::one_f_one_b(2, 3);
+        assert_eq!(value(&Details::of(&timeline, 0), "Exposed communication"), "absent");
+        timeline.exposed_ns = vec![0; timeline.len()];
+        timeline.exposed_ns[0] = 250;
+        let text = value(&Details::of(&timeline, 0), "Exposed communication").replace('\u{202f}', " ");
+        assert_eq!(text, "250 ns, 25.0 %");
     }
 
     #[test]

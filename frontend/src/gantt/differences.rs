@@ -1,11 +1,13 @@
 //! How the actions of one timeline differ from those of another one.
 //!
-//! An action is the same where kind, stage and microbatch are, and where the microbatch holds the same: planners that deal the samples
-//! of a batch out differently have other microbatches under the same number.
+//! Two plans may cut the model and deal the samples differently. An action is therefore compared with the actions of the other
+//! timeline that process the same samples in the same layers of the same module: their time is divided by samples (weighted by
+//! tokens) and layers. If a timeline does not say its samples, an action is the same where kind, stage and microbatch are, and
+//! where the microbatch has the same shape.
 
 use std::collections::HashMap;
 
-use api::planner::timeline::{SpanKind, Timeline};
+use api::planner::timeline::{SamplePart, SpanKind, StageLayers, Timeline};
 
 use super::time_text::duration;
 use crate::format::signed_percent;
@@ -20,11 +22,20 @@ pub(crate) enum Aspect {
     End,
 }
 
-/// The actions of a timeline beside those of another one.
+/// Time that the other timeline takes for the same work.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub(crate) struct Counterpart {
+    /// Duration, in ns.
+    pub(crate) duration_ns: f64,
+    /// End of the last action of it, in ns.
+    pub(crate) end_ns: f64,
+}
+
+/// The actions of a timeline next to those of another one.
 #[derive(Debug, Clone, PartialEq, Default)]
 pub(crate) struct Differences {
-    /// Action of the other timeline by span; none where it has no such action.
-    pub(crate) counterpart: Vec<Option<u32>>,
+    /// The same work in the other timeline, by span; `None` if it is not there, or only in part.
+    pub(crate) counterpart: Vec<Option<Counterpart>>,
     /// Actions that have one.
     pub(crate) matched: usize,
     /// Actions that take part: all but sends.
@@ -32,8 +43,10 @@ pub(crate) struct Differences {
 }
 
 impl Differences {
-    /// Looks for every action of `timeline` in `other`.
+    /// Looks for the work of every action of `timeline` in `other`.
     pub(crate) fn of(timeline: &Timeline, other: &Timeline) -> Self {
+        let knows = |timeline: &Timeline| !timeline.contents.is_empty() && !timeline.stage_layers.is_empty();
+        let work = (knows(timeline) && knows(other)).then(|| Work::of(other));
         let mut places: HashMap<(u8, u32, u32), u32> = HashMap::with_capacity(other.len());
         for span in 0..other.len() {
             places.insert((other.kind[span], place(other, span), other.microbatch[span]), span as u32);
@@ -43,10 +56,20 @@ impl Differences {
             let kind = SpanKind::from_index(timeline.kind[span]);
             let takes_part = kind.is_some_and(SpanKind::is_compute_lane);
             found.actions += usize::from(takes_part);
-            let key = (timeline.kind[span], place(timeline, span), timeline.microbatch[span]);
-            let same = places.get(&key).copied().filter(|&there| holds_the_same(timeline, span, other, there as usize));
-            found.matched += usize::from(takes_part && same.is_some());
-            found.counterpart[span] = same;
+            let has_microbatch = kind.is_some_and(super::describe::has_microbatch);
+            let counterpart = match &work {
+                Some(work) if takes_part && has_microbatch => work.counterpart(timeline, span),
+                _ => {
+                    let key = (timeline.kind[span], place(timeline, span), timeline.microbatch[span]);
+                    let same = places.get(&key).map(|&there| there as usize);
+                    same.filter(|&there| holds_the_same(timeline, span, other, there)).map(|there| Counterpart {
+                        duration_ns: other.duration_ns[there] as f64,
+                        end_ns: other.end_ns(there) as f64,
+                    })
+                }
+            };
+            found.matched += usize::from(takes_part && counterpart.is_some());
+            found.counterpart[span] = counterpart;
         }
         found
     }
@@ -54,12 +77,10 @@ impl Differences {
     /// How much later or longer an action is than its counterpart, in ns, and as a share of the counterpart's time; of its end as a
     /// share of the counterpart's iteration.
     pub(crate) fn at(&self, timeline: &Timeline, other: &Timeline, span: usize, aspect: Aspect) -> Option<(f64, f64)> {
-        let there = (*self.counterpart.get(span)?)? as usize;
+        let there = (*self.counterpart.get(span)?)?;
         let (difference, whole) = match aspect {
-            Aspect::Duration => {
-                (timeline.duration_ns[span] as f64 - other.duration_ns[there] as f64, other.duration_ns[there] as f64)
-            }
-            Aspect::End => (timeline.end_ns(span) as f64 - other.end_ns(there) as f64, other.makespan_ns as f64),
+            Aspect::Duration => (timeline.duration_ns[span] as f64 - there.duration_ns, there.duration_ns),
+            Aspect::End => (timeline.end_ns(span) as f64 - there.end_ns, other.makespan_ns as f64),
         };
         Some((difference, if whole > 0.0 { difference / whole } else { 0.0 }))
     }
@@ -88,6 +109,130 @@ impl Differences {
     }
 }
 
+/// Share of the work of an action that must be found for a comparison: the parts of samples are rounded to millionths.
+const COMPLETE: f64 = 0.999;
+
+/// All actions of one kind on one stage for one microbatch.
+#[derive(Debug, Clone, Copy, Default)]
+struct Cell {
+    /// Actions: several where ranks of a group share the work.
+    actions: u32,
+    /// Their durations, in ns.
+    duration_ns: u64,
+    /// End of the last, in ns.
+    end_ns: u64,
+}
+
+/// What a timeline does, by sample and layer.
+struct Work<'a> {
+    timeline: &'a Timeline,
+    cells: HashMap<(u8, u32, u32), Cell>,
+    /// Microbatch and part, by sample.
+    samples: HashMap<u32, Vec<(u32, SamplePart)>>,
+    /// Stage and layers, by module.
+    stages: HashMap<u32, Vec<(u32, StageLayers)>>,
+    /// Tokens of every microbatch, parts of samples counted in part.
+    tokens: Vec<f64>,
+}
+
+impl<'a> Work<'a> {
+    fn of(timeline: &'a Timeline) -> Self {
+        let mut cells: HashMap<(u8, u32, u32), Cell> = HashMap::with_capacity(timeline.len());
+        for span in 0..timeline.len() {
+            let cell = cells.entry((timeline.kind[span], timeline.stage[span], timeline.microbatch[span])).or_default();
+            cell.actions += 1;
+            cell.duration_ns += timeline.duration_ns[span];
+            cell.end_ns = cell.end_ns.max(timeline.end_ns(span));
+        }
+        let mut samples: HashMap<u32, Vec<(u32, SamplePart)>> = HashMap::new();
+        for (microbatch, contents) in timeline.contents.iter().enumerate() {
+            for part in &contents.samples {
+                samples.entry(part.sample).or_default().push((microbatch as u32, *part));
+            }
+        }
+        let mut stages: HashMap<u32, Vec<(u32, StageLayers)>> = HashMap::new();
+        for (stage, layers) in timeline.stage_layers.iter().enumerate() {
+            for layers in layers {
+                stages.entry(layers.module).or_default().push((stage as u32, *layers));
+            }
+        }
+        let tokens = timeline.contents.iter().map(|contents| contents.samples.iter().map(weight).sum()).collect();
+        Self { timeline, cells, samples, stages, tokens }
+    }
+
+    /// Mean duration and last end of an action; a backward may be cut into the gradients of inputs and of weights.
+    fn cell(&self, kind: u8, stage: u32, microbatch: u32) -> Option<(f64, u64)> {
+        let of = |kind: u8| {
+            let cell = self.cells.get(&(kind, stage, microbatch))?;
+            Some((cell.duration_ns as f64 / f64::from(cell.actions), cell.end_ns))
+        };
+        of(kind).or_else(|| {
+            if kind != SpanKind::Backward as u8 {
+                return None;
+            }
+            let (input, weight) = (of(SpanKind::InputGrad as u8)?, of(SpanKind::WeightGrad as u8)?);
+            Some((input.0 + weight.0, input.1.max(weight.1)))
+        })
+    }
+
+    /// The time of the work of an action of another timeline; `None` if any of it is missing here.
+    fn counterpart(&self, timeline: &Timeline, span: usize) -> Option<Counterpart> {
+        let contents = timeline.contents.get(timeline.microbatch[span] as usize)?;
+        let layers = timeline.stage_layers.get(timeline.stage[span] as usize)?;
+        let own = |layers: &&StageLayers| contents.module.is_none_or(|module| module == layers.module);
+        let (mut all, mut found) = (0.0, 0.0);
+        let mut counterpart = Counterpart { duration_ns: 0.0, end_ns: 0.0 };
+        for layers in layers.iter().filter(own) {
+            for part in &contents.samples {
+                all += weight(part) * f64::from(layers.end - layers.first);
+                for (microbatch, there) in self.samples.get(&part.sample).into_iter().flatten() {
+                    let shared = common((part.from_ppm, part.to_ppm), (there.from_ppm, there.to_ppm));
+                    if shared > 0 {
+                        let tokens = f64::from(part.tokens.max(1)) * f64::from(shared) / 1e6;
+                        found += self.add(&mut counterpart, timeline.kind[span], *microbatch, *layers, tokens);
+                    }
+                }
+            }
+        }
+        (all > 0.0 && found >= COMPLETE * all).then_some(counterpart)
+    }
+
+    /// Adds the time of some tokens of a microbatch in some layers; returns the work found, in tokens x layers.
+    fn add(&self, sum: &mut Counterpart, kind: u8, microbatch: u32, layers: StageLayers, tokens: f64) -> f64 {
+        let module = self.timeline.contents[microbatch as usize].module;
+        if module.is_some_and(|module| module != layers.module) {
+            return 0.0;
+        }
+        let mut found = 0.0;
+        for (stage, there) in self.stages.get(&layers.module).into_iter().flatten() {
+            let shared = common((layers.first, layers.end), (there.first, there.end));
+            if shared == 0 {
+                continue;
+            }
+            let Some((duration_ns, end_ns)) = self.cell(kind, *stage, microbatch) else { continue };
+            let on_stage = self.timeline.stage_layers[*stage as usize].iter();
+            let of_stage: u32 =
+                on_stage.filter(|on| module.is_none_or(|own| own == on.module)).map(|on| on.end - on.first).sum();
+            let whole = self.tokens[microbatch as usize] * f64::from(of_stage);
+            let work = tokens * f64::from(shared);
+            sum.duration_ns += duration_ns * work / whole;
+            sum.end_ns = sum.end_ns.max(end_ns as f64);
+            found += work;
+        }
+        found
+    }
+}
+
+/// Tokens of a part of a sample.
+fn weight(part: &SamplePart) -> f64 {
+    f64::from(part.tokens.max(1)) * f64::from(part.to_ppm.saturating_sub(part.from_ppm)) / 1e6
+}
+
+/// Length of what two ranges share.
+fn common(one: (u32, u32), other: (u32, u32)) -> u32 {
+    one.1.min(other.1).saturating_sub(one.0.max(other.0))
+}
+
 /// Stage of an action; rank of those that belong to none.
 fn place(timeline: &Timeline, span: usize) -> u32 {
     match SpanKind::from_index(timeline.kind[span]) {
@@ -107,6 +252,9 @@ fn holds_the_same(timeline: &Timeline, span: usize, other: &Timeline, there: usi
 
 #[cfg(test)]
 mod tests {
+    use api::planner::scenario::PlannerKind;
+    use api::planner::timeline::MicrobatchSamples;
+
     use super::super::sample;
     use super::*;
 
@@ -152,5 +300,95 @@ mod tests {
         let found = Differences::of(&one, &other);
         assert_eq!((found.matched, found.actions), (8, 12));
         assert_eq!(Differences::of(&one, &sample::one_f_one_b(2, 2)).matched, 8);
+    }
+
+    /// Contents of `one_f_one_b`: a sample per microbatch, four layers per stage.
+    fn with_contents(mut timeline: Timeline, samples: &[&[u32]]) -> Timeline {
+        let part = |&sample: &u32| SamplePart { sample, tokens: 1_000, from_ppm: 0, to_ppm: 1_000_000 };
+        let contents = |own: &&[u32]| MicrobatchSamples { module: None, samples: own.iter().map(part).collect() };
+        timeline.contents = samples.iter().map(contents).collect();
+        let layers = |stage: u32| vec![StageLayers { module: 0, first: 4 * stage, end: 4 * stage + 4 }];
+        timeline.stage_layers = (0..timeline.ranks).map(layers).collect();
+        timeline
+    }
+
+    #[test]
+    fn actions_are_matched_by_their_samples_not_by_number() {
+        let one = with_contents(sample::one_f_one_b(2, 3), &[&[0], &[1], &[2]]);
+        let mut other = with_contents(sample::one_f_one_b(2, 3), &[&[2], &[0], &[1]]);
+        // Sample 0 is microbatch 1 there: its forward on rank 0 takes 300 ns more.
+        let span = other.compute_lane(0).find(|&span| other.microbatch[span] == 1 && other.kind[span] == 0).unwrap();
+        other.duration_ns[span] += 300;
+        let found = Differences::of(&one, &other);
+        assert_eq!((found.matched, found.actions), (12, 12));
+        let here = one.compute_lane(0).find(|&span| one.microbatch[span] == 0 && one.kind[span] == 0).unwrap();
+        let (difference, share) = found.at(&one, &other, here, Aspect::Duration).unwrap();
+        assert!((difference + 300.0).abs() < 1e-6 && (share + 300.0 / 1_300.0).abs() < 1e-9);
+    }
+
+    #[test]
+    fn the_time_of_larger_microbatches_is_divided_by_samples() {
+        // Two samples in one microbatch of 1,000 ns against one sample in 1,000 ns: twice as long.
+        let one = with_contents(sample::one_f_one_b(2, 2), &[&[0], &[1]]);
+        let other = with_contents(sample::one_f_one_b(2, 1), &[&[0, 1]]);
+        let found = Differences::of(&one, &other);
+        assert_eq!((found.matched, found.actions), (8, 8));
+        assert_eq!(found.at(&one, &other, one.compute_lane(0).start, Aspect::Duration), Some((500.0, 1.0)));
+        let back = Differences::of(&other, &one);
+        assert_eq!(back.at(&other, &one, other.compute_lane(0).start, Aspect::Duration), Some((-1_000.0, -0.5)));
+    }
+
+    #[test]
+    fn other_cuts_of_the_model_are_compared_by_layers() {
+        // One stage of eight layers against two stages of four.
+        let mut one = with_contents(sample::one_f_one_b(1, 2), &[&[0], &[1]]);
+        one.stage_layers = vec![vec![StageLayers { module: 0, first: 0, end: 8 }]];
+        let other = with_contents(sample::one_f_one_b(2, 2), &[&[0], &[1]]);
+        let found = Differences::of(&one, &other);
+        assert_eq!((found.matched, found.actions), (4, 4));
+        assert_eq!(found.at(&one, &other, 0, Aspect::Duration), Some((-1_000.0, -0.5)), "1,000 against 2 x 1,000");
+    }
+
+    #[test]
+    fn work_that_is_missing_or_of_another_module_is_not_compared() {
+        let one = with_contents(sample::one_f_one_b(2, 2), &[&[0], &[1]]);
+        let other = with_contents(sample::one_f_one_b(2, 2), &[&[0], &[7]]);
+        assert_eq!(Differences::of(&one, &other).matched, 4);
+        let mut encoder = with_contents(sample::one_f_one_b(2, 2), &[&[0], &[1]]);
+        encoder.contents[0].module = Some(1);
+        assert_eq!(Differences::of(&one, &encoder).matched, 4);
+    }
+
+    /// A backward against the two gradients that it consists of.
+    #[test]
+    fn a_backward_is_compared_with_its_gradients() {
+        let one = with_contents(sample::lane(&[(0, 0, 100), (1, 100, 300)]), &[&[0], &[0]]);
+        let other = with_contents(sample::lane(&[(0, 0, 100), (2, 100, 180), (3, 180, 290)]), &[&[0], &[0], &[0]]);
+        let same = |timeline: Timeline| Timeline { microbatch: vec![0; timeline.len()], ..timeline };
+        let cut = |mut timeline: Timeline| {
+            timeline.contents.truncate(1);
+            timeline
+        };
+        let (one, other) = (cut(same(one)), cut(same(other)));
+        let found = Differences::of(&one, &other);
+        assert_eq!(found.matched, 2);
+        assert_eq!(found.at(&one, &other, 1, Aspect::Duration), Some((10.0, 10.0 / 190.0)));
+    }
+
+    #[test]
+    fn a_dynamic_plan_is_compared_with_a_static_one() {
+        use api::planner::engine::{Unobserved, plan};
+        use api::planner::scenario::validate::NoDatasets;
+        use api::planner::scenario::{ValidScenario, parse};
+        let question = include_str!("../../../examples/vlm-s-image-heavy.json");
+        let mut question = parse(question).unwrap();
+        question.planners = vec![PlannerKind::OneFOneB, PlannerKind::PipeWeaverPartition];
+        question.iterations = 1;
+        let planning = plan(&ValidScenario::new(question, &NoDatasets).unwrap(), &mut Unobserved).unwrap();
+        let of = |planner| &planning.timelines.iter().find(|timeline| timeline.planner == planner).unwrap().timeline;
+        let (fixed, dynamic) = (of(PlannerKind::OneFOneB), of(PlannerKind::PipeWeaverPartition));
+        let found = Differences::of(dynamic, fixed);
+        // Replicas may hold other samples; with one replica everything has a counterpart.
+        assert!(found.matched * 10 >= found.actions * 9, "{} of {}", found.matched, found.actions);
     }
 }

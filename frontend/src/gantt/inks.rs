@@ -7,6 +7,7 @@ use api::planner::timeline::levels::{INKS, Level};
 use api::planner::timeline::{SpanKind, Timeline};
 
 use super::differences::{Aspect, Differences};
+use super::inside::Inside;
 use super::palette::{self, Theme};
 use super::raster::Rgb;
 
@@ -110,6 +111,8 @@ pub(crate) struct Inks {
     pub(crate) levels: Vec<Level>,
     /// How they came about.
     pub(crate) colouring: Colouring,
+    /// Communication inside the actions; `None` if there is none, or while differences are shown.
+    pub(crate) inside: Option<Inside>,
 }
 
 impl Inks {
@@ -133,7 +136,11 @@ impl Inks {
             }
         };
         let levels = Level::all(timeline, own.as_deref().unwrap_or(&timeline.kind), MANY);
-        Self { own, levels, colouring }
+        let inside = match &colouring {
+            Colouring::Differences { .. } => None,
+            Colouring::Kinds | Colouring::Search(_) => Inside::of(timeline),
+        };
+        Self { own, levels, colouring, inside }
     }
 
     /// Whether differences are shown.

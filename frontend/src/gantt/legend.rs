@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use api::planner::timeline::Timeline;
+use api::planner::timeline::{SpanKind, Timeline};
 use leptos::prelude::*;
 
 use super::inks::Tone;
@@ -23,11 +23,12 @@ pub(crate) fn Legend(
         timelines.with(|timelines| {
             LEGEND.map(|(entry, _)| {
                 let colour = fill(entry, theme());
-                let drawn_so = |&number: &u8| {
-                    api::planner::timeline::SpanKind::from_index(number)
-                        .is_some_and(|kind| fill(kind, theme()) == colour)
-                };
-                timelines.iter().any(|timeline| timeline.kind.iter().any(drawn_so))
+                let drawn_so =
+                    |&number: &u8| SpanKind::from_index(number).is_some_and(|kind| fill(kind, theme()) == colour);
+                let is_communication = entry == SpanKind::SendForward;
+                timelines.iter().any(|timeline| {
+                    timeline.kind.iter().any(drawn_so) || is_communication && !timeline.exposed_ns.is_empty()
+                })
             })
         })
     });
@@ -50,7 +51,9 @@ pub(crate) fn Legend(
             .map(|((kind, name), _)| {
                 let edge = outline(kind, theme).unwrap_or(fill(kind, theme));
                 let style = format!("background:{};border-color:{edge}", fill(kind, theme));
-                view! { <li><i class="gantt-key" style=style aria-hidden="true"></i>{name}</li> }
+                let explanation = (kind == SpanKind::SendForward)
+                    .then_some("Lower edge of a bar: communication inside the action that its computation waits for, drawn together at the end of the action. Below the bar: sends between stages. On a row: gradient sync.");
+                view! { <li title=explanation><i class="gantt-key" style=style aria-hidden="true"></i>{name}</li> }
             })
             .collect_view()
     };

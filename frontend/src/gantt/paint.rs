@@ -78,10 +78,15 @@ impl Painter {
         let top = (scene.y(index) * ratio).round();
         self.idle(style, scene, top);
         let mut spans = 0;
-        for lane in [Lane::Compute, Lane::Communication] {
+        for lane in [Lane::Compute, Lane::Inside, Lane::Communication] {
             self.cells.clear();
-            self.collect(scene, source, row, lane);
-            spans += self.cells.iter().map(|cell| u64::from(cell.spans)).sum::<u64>();
+            if lane == Lane::Inside {
+                let Some(inside) = Source::inside(scene) else { continue };
+                self.collect(scene, inside, row, Lane::Compute);
+            } else {
+                self.collect(scene, source, row, lane);
+                spans += self.cells.iter().map(|cell| u64::from(cell.spans)).sum::<u64>();
+            }
             let (under, height) = rows::lane_box(lane);
             let top = top + (under * ratio).round();
             self.bars(style, ratio, top as i32, (height * ratio).round() as usize);
@@ -112,7 +117,7 @@ impl Painter {
                 }
                 Source::Spans(timeline, inks) => {
                     let spans = match lane {
-                        Lane::Compute => timeline.compute_lane(rank),
+                        Lane::Compute | Lane::Inside => timeline.compute_lane(rank),
                         Lane::Communication => timeline.communication_lane(rank),
                     };
                     if is_fold {
@@ -222,6 +227,15 @@ enum Source<'a> {
 }
 
 impl<'a> Source<'a> {
+    /// Communication inside the actions of a scene.
+    fn inside(scene: &Scene<'a>) -> Option<Self> {
+        let Content::Spans { inks, .. } = scene.content else { return None };
+        let inside = inks.inside.as_ref()?;
+        let pixel_ns = scene.window.width_ns() / (scene.size.plot() * scene.size.ratio);
+        let spans = Self::Spans(&inside.spans, &inside.spans.kind);
+        Some(lod::level_for(&inside.levels, pixel_ns).map_or(spans, Self::Level))
+    }
+
     /// A level where the spans in view are many, else the spans themselves.
     fn of(scene: &Scene<'a>) -> Self {
         let (timeline, inks) = match scene.content {

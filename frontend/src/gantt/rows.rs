@@ -8,6 +8,8 @@ use api::planner::timeline::Timeline;
 pub(crate) const ROW: f64 = 20.0;
 /// Height of the bar of what a rank computes, in px.
 pub(crate) const BAR: f64 = 15.0;
+/// Height of the strip of communication inside an action, at the lower edge of its bar, in px.
+pub(crate) const INSIDE: f64 = 3.0;
 /// Height of the strip of what a rank sends, in px.
 pub(crate) const STRIP: f64 = 4.0;
 /// Width of the row headers, in px.
@@ -17,11 +19,13 @@ pub(crate) const AXIS: f64 = 20.0;
 /// More rows than this scroll inside the chart.
 pub(crate) const ROWS_WITHOUT_SCROLLING: usize = 32;
 
-/// One of the two lanes of a rank.
+/// A lane of a rank.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Lane {
     /// What the rank computes.
     Compute,
+    /// Communication inside its actions, drawn over their bars.
+    Inside,
     /// What the rank sends.
     Communication,
 }
@@ -77,6 +81,7 @@ impl RowNames {
 pub(crate) const fn lane_box(lane: Lane) -> (f64, f64) {
     match lane {
         Lane::Compute => (0.0, BAR),
+        Lane::Inside => (BAR - INSIDE, INSIDE),
         Lane::Communication => (BAR, STRIP),
     }
 }

@@ -130,7 +130,7 @@ fn differences(chart: Chart) -> String {
     let (Some(timeline), Some(inks)) = (chart.timeline.get(), chart.inks.get()) else { return String::new() };
     let Colouring::Differences { against, pairs, aspect } = &inks.0.colouring else { return String::new() };
     if pairs.matched == 0 {
-        return "No action has a counterpart in the baseline: stages or microbatches are others.".to_owned();
+        return "No action has the same samples and layers as one of the baseline.".to_owned();
     }
     let computes = |span: &usize| {
         api::planner::timeline::SpanKind::from_index(timeline.kind[*span])

@@ -20,6 +20,10 @@ pub(crate) fn Tooltip(chart: Chart) -> impl IntoView {
         let timeline = chart.timeline.get().filter(|timeline| span < timeline.len())?;
         let (start, length) = (timeline.start_ns[span] as f64, timeline.duration_ns[span] as f64);
         let mut lines = vec![time_text::range(start, start + length), time_text::duration(length)];
+        let exposed = timeline.exposed_ns_of(span);
+        if exposed > 0 {
+            lines.push(format!("{} exposed communication", time_text::duration(exposed as f64)));
+        }
         let kind = SpanKind::from_index(timeline.kind[span]);
         if kind.is_some_and(has_microbatch)
             && let Some(shape) = timeline.microbatches.get(timeline.microbatch[span] as usize)

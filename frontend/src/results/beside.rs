@@ -121,7 +121,7 @@ pub(super) fn BesideCard() -> impl IntoView {
     };
     view! {
         <section class="card" data-testid="card-beside">
-            <header class="card-title"><h2>"Beside another scenario"</h2></header>
+            <header class="card-title"><h2>"Compare with another scenario"</h2></header>
             <choosing::Choosing />
             {body}
         </section>

@@ -60,6 +60,7 @@ pub(super) mod tests {
         let metrics = Metrics {
             iteration_s: 1.0,
             tokens_per_s: 1.0,
+            tokens_per_s_per_device: Some(0.25),
             tflops_per_device: 1.0,
             mfu: 0.5,
             bubble: 0.1,

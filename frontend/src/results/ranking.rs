@@ -1,7 +1,7 @@
 //! The rows of the ranked table, from an outcome.
 
 use api::job::StoredOutcome;
-use api::planner::outcome::{Answer, Layout, Metrics, PlannerResult};
+use api::planner::outcome::{Answer, Layout, Metrics, PlannerResult, StageSummary};
 use api::planner::scenario::PlannerKind;
 
 use crate::format;
@@ -22,8 +22,65 @@ pub(crate) struct Row {
 pub(crate) struct Figures {
     /// Degrees in words.
     pub(crate) layout: String,
+    /// Layers of each stage, short and in full.
+    pub(crate) layers: Layers,
     /// What is measured, in the order of [`COLUMNS`].
     pub(crate) cells: Vec<Cell>,
+}
+
+/// Layers of each stage.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub(crate) struct Layers {
+    /// Short enough for a cell: "8 × 4", "20·21·20·19", "0–8 (32 stages)".
+    pub(crate) short: String,
+    /// A line per stage.
+    pub(crate) full: String,
+}
+
+impl Layers {
+    /// Of the stages of a plan; modules follow each other in the short form: "24·8·0·0 | 0·10·16·14".
+    pub(crate) fn of(stages: &[StageSummary]) -> Self {
+        let mut modules: Vec<&str> = Vec::new();
+        let mut counts: Vec<Vec<u32>> = Vec::new();
+        for (place, stage) in stages.iter().enumerate() {
+            for (module, layers) in stage.layers.split(", ").filter_map(module_layers) {
+                let at = modules.iter().position(|known| *known == module).unwrap_or_else(|| {
+                    modules.push(module);
+                    counts.push(vec![0; stages.len()]);
+                    modules.len() - 1
+                });
+                counts[at][place] += layers;
+            }
+        }
+        let short = counts.iter().map(|counts| short_counts(counts)).collect::<Vec<_>>().join(" | ");
+        let line = |stage: &StageSummary| format!("stage {} (rank {}): {}", stage.stage, stage.rank, stage.layers);
+        let mut full = stages.iter().map(line).collect::<Vec<_>>().join("\n");
+        if modules.len() > 1 {
+            full = format!("{}\n{full}", modules.join(" | "));
+        }
+        Self { short: if short.is_empty() { "–".to_owned() } else { short }, full }
+    }
+}
+
+/// Module and number of layers of "ViT 5B 0-15".
+fn module_layers(words: &str) -> Option<(&str, u32)> {
+    let (module, range) = words.rsplit_once(' ')?;
+    let (first, last) = range.split_once('-')?;
+    let (first, last) = (first.parse::<u32>().ok()?, last.parse::<u32>().ok()?);
+    Some((module, (last + 1).saturating_sub(first)))
+}
+
+/// Stages that are listed one by one.
+const LISTED_STAGES: usize = 8;
+
+fn short_counts(counts: &[u32]) -> String {
+    let (Some(least), Some(most)) = (counts.iter().min(), counts.iter().max()) else { return String::new() };
+    match counts {
+        [one] => one.to_string(),
+        _ if least == most => format!("{most} × {}", counts.len()),
+        _ if counts.len() <= LISTED_STAGES => counts.iter().map(u32::to_string).collect::<Vec<_>>().join("·"),
+        _ => format!("{least}–{most} ({} stages)", counts.len()),
+    }
 }
 
 /// One figure: as it is, and as it is shown.
@@ -38,17 +95,18 @@ pub(crate) struct Cell {
 }
 
 /// Columns of the table: metric, heading, explanation.
-pub(crate) const COLUMNS: [(&str, &str, &str); 9] = [
+pub(crate) const COLUMNS: [(&str, &str, &str); 10] = [
     ("iteration_s", "Iteration", "Mean time of an iteration"),
     ("speedup", "Speed-up", "Against the chosen baseline"),
     ("mfu", "MFU", "Model FLOP utilisation: model operations over the data-sheet peak"),
+    ("tokens_per_s_per_device", "Tokens/s/GPU", "Backbone tokens per second and device, padding not counted"),
     ("tflops_per_device", "TFLOP/s", "Model operations per second and device"),
     ("bubble", "Bubble", "Idle share of all ranks over the iteration"),
     ("peak_memory_gib", "Peak memory", "Largest memory of any rank in any iteration"),
     (
         "exposed_communication",
         "Exposed comm.",
-        "Share of the time in which communication stands in the way of computation",
+        "Share of ranks × time in which computation waits for communication: inside actions and for gradients",
     ),
     ("gap", "Gap to bound", "Distance from the lower bound with this layout and these microbatches"),
     ("planning_ms", "Planning", "Wall time of the planner, measured on the server that computed it"),
@@ -106,7 +164,11 @@ pub(crate) fn rows(stored: &StoredOutcome, baseline: Option<PlannerKind>) -> Vec
                     stored.planning_ms.iter().find(|time| time.planner == result.planner).map(|time| time.ms);
                 let is_sketch = stored.is_sketch && result.planner.searches_rankings();
                 let layout = degrees(&planned.layout) + if is_sketch { SKETCH } else { "" };
-                Ok(Figures { layout, cells: cells(&planned.metrics, reference, planning) })
+                Ok(Figures {
+                    layout,
+                    layers: Layers::of(&planned.stages),
+                    cells: cells(&planned.metrics, reference, planning),
+                })
             }
             Answer::Infeasible { binding, .. } => Err(binding.clone()),
         },
@@ -119,10 +181,11 @@ type Shown = (Option<f64>, fn(f64) -> String);
 
 fn cells(metrics: &Metrics, reference: Option<&Metrics>, planning_ms: Option<f64>) -> Vec<Cell> {
     let speedup = reference.map(|reference| reference.iteration_s / metrics.iteration_s);
-    let values: [Shown; 9] = [
+    let values: [Shown; 10] = [
         (Some(metrics.iteration_s), format::seconds),
         (speedup, format::ratio),
         (Some(metrics.mfu), format::percent),
+        (metrics.tokens_per_s_per_device, format::three_digits),
         (Some(metrics.tflops_per_device), format::three_digits),
         (Some(metrics.bubble), format::percent),
         (Some(metrics.peak_memory_gib), format::gib),
@@ -148,6 +211,7 @@ mod tests {
         let metrics = Metrics {
             iteration_s,
             tokens_per_s: 1.0,
+            tokens_per_s_per_device: Some(0.25),
             tflops_per_device: 120.0,
             mfu: 0.382,
             bubble: 0.079,
@@ -226,13 +290,35 @@ mod tests {
         assert_eq!(figures.layout, "TP 4 · PP 4 · DP 2 · VPP 2 · mb 1");
         assert_eq!(figures.cells[1].value, Some(26.1 / 16.2));
         assert_eq!(figures.cells[1].text, "1.61×");
-        assert_eq!(figures.cells[8].text.replace('\u{202f}', " "), "410 ms");
-        assert_eq!(rows[1].figures.as_ref().expect("a plan").cells[8].value, None);
+        assert_eq!(figures.cells[3].value, Some(0.25));
+        assert_eq!(figures.cells[9].text.replace('\u{202f}', " "), "410 ms");
+        assert_eq!(rows[1].figures.as_ref().expect("a plan").cells[9].value, None);
         assert_eq!(rows[2].figures, Err("rank 3 needs 91.2 GiB".to_owned()));
         let outcome =
             Outcome { results: vec![planned(PlannerKind::PipeWeaver, 1.0), planned(OneFOneB, 2.0)], ..stored.outcome };
         let told = super::rows(&StoredOutcome { outcome, is_sketch: true, ..stored }, None);
         let is_sketch = |row: &Row| row.figures.as_ref().is_ok_and(|figures| figures.layout.ends_with(SKETCH));
         assert_eq!(told.iter().map(is_sketch).collect::<Vec<_>>(), [true, false]);
+    }
+
+    #[test]
+    fn layers_of_the_stages_are_short_in_the_table() {
+        let stages = |layers: &[&str]| -> Vec<StageSummary> {
+            let stage = |(stage, layers): (usize, &&str)| {
+                let json = serde_json::json!({"stage": stage, "rank": stage, "layers": layers, "forward_ms": 0.0, "backward_ms": 0.0});
+                serde_json::from_value(json).unwrap()
+            };
+            layers.iter().enumerate().map(stage).collect()
+        };
+        let short = |layers: &[&str]| Layers::of(&stages(layers)).short;
+        assert_eq!(short(&["LM 0-7", "LM 8-15"]), "8 × 2");
+        assert_eq!(short(&["LM 0-19", "LM 20-40", "LM 41-59"]), "20·21·19");
+        assert_eq!(short(&["ViT 5B 0-15", "ViT 5B 16-23, LM 0-3", "LM 4-11"]), "16·8·0 | 0·4·8");
+        assert_eq!(short(&["LM 0-79"]), "80");
+        assert_eq!(short(&[]), "–");
+        let many: Vec<String> = (0..9).map(|stage| format!("LM {}-{}", 2 * stage, 2 * stage + stage % 2)).collect();
+        assert_eq!(short(&many.iter().map(String::as_str).collect::<Vec<_>>()), "1–2 (9 stages)");
+        let full = Layers::of(&stages(&["ViT 5B 0-15", "LM 0-3"])).full;
+        assert_eq!(full, "ViT 5B | LM\nstage 0 (rank 0): ViT 5B 0-15\nstage 1 (rank 1): LM 0-3");
     }
 }

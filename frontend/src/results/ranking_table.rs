@@ -7,6 +7,16 @@ use super::ranking::{self, COLUMNS, Cell, Figures, Row};
 use crate::accuracy_link::AccuracyLink;
 use crate::explore::use_explore;
 
+/// Columns of words behind the figures.
+const LAST_COLUMNS: [(&str, &str, &str); 2] = [
+    ("layout", "Layout", "TP, PP and DP degrees, model chunks per rank (VPP), sequences per microbatch (mb)"),
+    (
+        "layers",
+        "Layers per stage",
+        "Layers of each pipeline stage, modules separated by |; point at a cell for their names",
+    ),
+];
+
 /// The ranked table: a row selects its planner, its radio button makes it the baseline.
 #[component]
 pub(super) fn RankingTable() -> impl IntoView {
@@ -18,11 +28,11 @@ pub(super) fn RankingTable() -> impl IntoView {
             .result
             .with(|result| result.as_ref().map(|result| ranking::rows(result, baseline.get())).unwrap_or_default())
     });
-    let headings = COLUMNS.map(
+    let headings = COLUMNS.into_iter().chain(LAST_COLUMNS).map(
         |(metric, heading, explanation)| view! { <th scope="col" title=explanation data-heading=metric>{heading}</th> },
-    );
+    ).collect_view();
     view! {
-        <div class="table-scroll" role="region" aria-label="Planners, fastest first" tabindex="0">
+        <div id="results" class="table-scroll" role="region" aria-label="Planners, fastest first" tabindex="0">
             <table class="ranking" data-testid="ranking">
                 <thead>
                     <tr><th scope="col">"Planner"</th>{headings}</tr>
@@ -45,13 +55,21 @@ fn RankingRow(row: Row, baseline: Memo<Option<PlannerKind>>, chosen: Memo<Option
     let select = move || explore.view.update(|view| view.planner = Some(planner));
     let is_chosen = move || chosen.get() == Some(planner);
     let is_baseline = move || baseline.get() == Some(planner);
-    let layout = figures.as_ref().ok().map(|figures| figures.layout.clone());
     let cells = match figures {
-        Ok(Figures { cells, .. }) => {
-            let cells = cells.into_iter().map(|cell| view_of(cell, planner, &title, baseline));
-            cells.collect_view().into_any()
+        Ok(Figures { layout, layers, cells }) => {
+            let cells = cells.into_iter().map(|cell| view_of(cell, planner, &title, baseline)).collect_view();
+            let text = layout.replace(" · ", "\u{a0}· ");
+            view! {
+                {cells}
+                <td class="layout" data-metric="layout" data-value=layout>{text}</td>
+                <td class="layout" data-metric="layers" data-value=layers.short.clone() title=layers.full>{layers.short.clone()}</td>
+            }
+            .into_any()
         }
-        Err(binding) => view! { <td class="binding" colspan=COLUMNS.len().to_string() data-metric="binding"><b>"No plan: "</b>{binding}</td> }.into_any(),
+        Err(binding) => {
+            let columns = COLUMNS.len() + LAST_COLUMNS.len();
+            view! { <td class="binding" colspan=columns.to_string() data-metric="binding"><b>"No plan: "</b>{binding}</td> }.into_any()
+        }
     };
     view! {
         <tr data-planner=planner.id() class:chosen=is_chosen class:baseline=is_baseline on:click=move |_| select()>
@@ -60,7 +78,6 @@ fn RankingRow(row: Row, baseline: Memo<Option<PlannerKind>>, chosen: Memo<Option
                     <span class="pill" data-planner-colour=planner.id()></span>
                     {title}
                 </button>
-                {layout.map(|layout| view! { <span class="layout" data-metric="layout" data-value=layout.clone()>{layout.clone()}</span> })}
             </th>
             {cells}
         </tr>

@@ -57,7 +57,7 @@ pub(super) fn TimeAndMemory() -> impl IntoView {
         };
         let clouds = [
             Cloud {
-                name: "not beaten in both".to_owned(),
+                name: "Pareto-optimal".to_owned(),
                 light: "#0072b2",
                 dark: "#5aa9e0",
                 mark: Mark::Disc,

@@ -46,8 +46,8 @@ pub(crate) fn QuestionEditor() -> impl IntoView {
         <section class="editor-section">
             <h3>"Memory"<small>"in activations"</small></h3>
             <NumberField pointer="/memory_cap" label="Cap of a rank" unit="" min=0.0 max=1e12 step=0.5 placeholder="none" />
-            <NumberField pointer="/activations/forward" label="Kept by a forward" unit="" min=0.0 max=1e9 step=0.25 placeholder="1" />
-            <NumberField pointer="/activations/weight_grad" label="Left for W" unit="" min=0.0 max=1e9 step=0.25 placeholder="all" />
+            <NumberField pointer="/activations/forward" label="Activations per forward" unit="" min=0.0 max=1e9 step=0.25 placeholder="1" />
+            <NumberField pointer="/activations/weight_grad" label="Stored for W" unit="" min=0.0 max=1e9 step=0.25 placeholder="all" />
         </section>
         <section class="editor-section">
             <h3>"Your tables"<small>"torch action grammar"</small></h3>

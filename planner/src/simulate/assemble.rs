@@ -70,6 +70,9 @@ pub fn assemble(schedule: &Schedule, execution: &Execution, costs: &PipelineCost
     timeline.microbatches.clone_from(&costs.shapes);
     timeline.joins = joins(&costs.flows);
     timeline.overlapped = overlapped(schedule, &timeline);
+    if timeline.exposed_ns.iter().all(|&exposed| exposed == 0) {
+        timeline.exposed_ns.clear();
+    }
     if end.joined {
         join_phases(&mut timeline);
     }
@@ -182,6 +185,7 @@ impl Builder<'_> {
 
     fn push(&mut self, kind: SpanKind, stage: u32, microbatch: u32, start: Nanos, end: Nanos, bound_by: u32) {
         let timeline = &mut self.timeline;
+        timeline.exposed_ns.push(0);
         timeline.kind.push(kind as u8);
         timeline.stage.push(stage);
         timeline.microbatch.push(microbatch);
@@ -208,6 +212,9 @@ impl Builder<'_> {
             // Ranks that work together all hold the one stage that there is.
             let stage = if self.meeting(action).is_some() { 0 } else { action.stage };
             self.push(kind, stage, action.microbatch, start, stop, bound_by);
+            if let Some(exposed) = self.timeline.exposed_ns.last_mut() {
+                *exposed = exposed_in(self.costs, action).get();
+            }
         }
         let mut at = end.sync_start[rank];
         let tail = self.tail(rank);
@@ -282,6 +289,16 @@ impl Builder<'_> {
             self.push(kind, action.stage, action.microbatch, start, free, bound_by);
         }
         self.timeline.lane_offsets.push(self.timeline.len() as u32);
+    }
+}
+
+/// Communication inside an action that its computation waits for.
+fn exposed_in(costs: &PipelineCosts, action: Action) -> Nanos {
+    let cell = costs.cell(action.stage as usize, action.microbatch as usize);
+    match action.kind {
+        ActionKind::Forward => costs.exposed_forward[cell],
+        ActionKind::Backward | ActionKind::InputGrad => costs.exposed_backward[cell],
+        ActionKind::WeightGrad => Nanos::ZERO,
     }
 }
 

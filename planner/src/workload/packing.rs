@@ -37,6 +37,11 @@ impl PackedBatch {
         &self.members[self.first_member[sequence] as usize..self.first_member[sequence + 1] as usize]
     }
 
+    /// The samples of a sequence, by index in the batch.
+    pub fn member_range(&self, sequence: usize) -> std::ops::Range<u32> {
+        self.first_member[sequence]..self.first_member[sequence + 1]
+    }
+
     /// What the microbatch of these sequences holds.
     pub fn contents(&self, sequences: &[u32]) -> MicrobatchContents {
         let of = |&index: &u32| (self.sequences[index as usize], self.members(index as usize));

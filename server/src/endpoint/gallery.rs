@@ -1,10 +1,11 @@
 //! Ready scenarios.
 
+use api::front_page::FrontPage;
 use api::gallery::Gallery;
 use axum::Json;
 
 use crate::error::ApiError;
-use crate::gallery::entries;
+use crate::gallery::{entries, front_page};
 
 /// Ready scenarios.
 #[utoipa::path(get, path = "/api/v1/gallery", tag = "catalogue", responses((status = 200, body = Gallery)))]
@@ -12,4 +13,12 @@ pub(crate) async fn gallery() -> Result<Json<Gallery>, ApiError> {
     // They are embedded, so a wrong one is a fault of ours, not of whoever asks.
     let entries = entries().map_err(|errors| ApiError::Fault(ApiError::InvalidScenario(errors).to_string()))?;
     Ok(Json(Gallery { entries }))
+}
+
+/// The first page: a dozen ready scenarios by question, with figures.
+#[utoipa::path(get, path = "/api/v1/gallery/front-page", tag = "catalogue", responses((status = 200, body = FrontPage)))]
+pub(crate) async fn front() -> Result<Json<FrontPage>, ApiError> {
+    let page =
+        front_page::front_page().map_err(|errors| ApiError::Fault(ApiError::InvalidScenario(errors).to_string()))?;
+    Ok(Json(page))
 }

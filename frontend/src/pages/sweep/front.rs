@@ -26,7 +26,7 @@ fn cloud(plans: &[FrontPlan], optimal: bool) -> Cloud {
         (plan.peak_memory_gib, plan.iteration_s, words)
     };
     let (name, light, dark, mark) = if optimal {
-        ("not beaten in both", "#0072b2", "#5aa9e0", Mark::Disc)
+        ("Pareto-optimal", "#0072b2", "#5aa9e0", Mark::Disc)
     } else {
         ("beaten", "#8a939e", "#8a939e", Mark::Diamond)
     };

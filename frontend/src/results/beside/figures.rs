@@ -155,7 +155,7 @@ pub(super) fn show(here: &StoredOutcome, there: &StoredOutcome) -> AnyView {
     view! {
         <div class="table-scroll" role="region" aria-label="Figures there and here" tabindex="0">
             <table class="figures" data-testid="beside-figures">
-                <thead><tr><th scope="col">"There → here"</th>{headings}</tr></thead>
+                <thead><tr><th scope="col">"Other → this"</th>{headings}</tr></thead>
                 <tbody>{rows}</tbody>
             </table>
         </div>

@@ -112,6 +112,21 @@ impl<'a> Instances<'a> {
         ModuleLoad::sum(carriers.map(part))
     }
 
+    /// The parts of samples in a range of instances: index in [`MicrobatchContents::members`], start and end in
+    /// millionths of the sample's instances.
+    pub fn sample_parts(&self, range: Range<u32>) -> Vec<(usize, u32, u32)> {
+        let millionths = |instances: u32, of: u32| (u64::from(instances) * 1_000_000 / u64::from(of.max(1))) as u32;
+        let part = |carrier: usize| {
+            let (first, end) = (self.before[carrier], self.before[carrier + 1]);
+            let (from, to) = (range.start.max(first) - first, range.end.min(end) - first);
+            (carrier, millionths(from, end - first), millionths(to, end - first))
+        };
+        match self.unit {
+            Unit::Sequence { .. } => self.members(range).map(|member| (member, 0, 1_000_000)).collect(),
+            _ => self.carriers(&range).filter(|&at| self.before[at + 1] > self.before[at]).map(part).collect(),
+        }
+    }
+
     /// The samples that a range of instances belongs to, as indices of [`MicrobatchContents::members`]. Neighbouring
     /// ranges share a sample whose images (or clips) they divide.
     pub fn members(&self, range: Range<u32>) -> Range<usize> {

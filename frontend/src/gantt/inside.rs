@@ -1,0 +1,73 @@
+//! Communication inside actions, as spans of its own.
+//!
+//! The simulator knows how long the computation of an action waits for communication, not when: the waits are spread over its
+//! layers. A chart draws their sum in a strip at the end of the action.
+
+use api::planner::timeline::levels::Level;
+use api::planner::timeline::{SpanKind, Timeline};
+
+use super::inks::MANY;
+
+/// Exposed communication inside the actions of a timeline.
+#[derive(Debug, Clone, PartialEq)]
+pub(crate) struct Inside {
+    /// On each compute lane one span per action with exposed communication; communication lanes are empty.
+    pub(crate) spans: Timeline,
+    /// Levels, finest first; empty for few spans.
+    pub(crate) levels: Vec<Level>,
+}
+
+impl Inside {
+    /// The spans of a timeline; `None` if no action has exposed communication.
+    pub(crate) fn of(timeline: &Timeline) -> Option<Self> {
+        if timeline.exposed_ns.is_empty() {
+            return None;
+        }
+        let mut spans = Timeline {
+            ranks: timeline.ranks,
+            makespan_ns: timeline.makespan_ns,
+            lane_offsets: vec![0],
+            ..Timeline::default()
+        };
+        for rank in 0..timeline.ranks as usize {
+            for span in timeline.compute_lane(rank) {
+                let (start, end) = ends(timeline, span);
+                if end > start {
+                    spans.kind.push(SpanKind::GradientSync as u8);
+                    spans.stage.push(timeline.stage[span]);
+                    spans.microbatch.push(timeline.microbatch[span]);
+                    spans.start_ns.push(start);
+                    spans.duration_ns.push(end - start);
+                }
+            }
+            let offset = spans.len() as u32;
+            spans.lane_offsets.extend([offset, offset]);
+        }
+        let levels = Level::all(&spans, &spans.kind, MANY);
+        Some(Self { spans, levels })
+    }
+}
+
+/// Start and end of the strip of a span, in ns; equal if the span has no exposed communication.
+pub(crate) fn ends(timeline: &Timeline, span: usize) -> (u64, u64) {
+    let end = timeline.end_ns(span);
+    (end - timeline.exposed_ns_of(span).min(timeline.duration_ns[span]), end)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::sample;
+    use super::*;
+
+    #[test]
+    fn a_strip_ends_with_its_action() {
+        let mut timeline = sample::lane(&[(0, 0, 100), (1, 100, 300), (3, 300, 400)]);
+        assert_eq!(Inside::of(&timeline), None);
+        timeline.exposed_ns = vec![20, 500, 0];
+        let inside = Inside::of(&timeline).unwrap();
+        assert_eq!(inside.spans.start_ns, [80, 100], "no strip is longer than its action");
+        assert_eq!(inside.spans.duration_ns, [20, 200]);
+        assert_eq!(inside.spans.lane_offsets, [0, 2, 2]);
+        assert!(inside.levels.is_empty());
+    }
+}

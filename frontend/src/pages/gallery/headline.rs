@@ -1,0 +1,111 @@
+//! The figures of a ready scenario and strips of its plans.
+
+use std::fmt::Write as _;
+
+use api::front_page::{Headline, HeadlinePlan};
+use api::planner::outcome::ENGINE;
+use leptos::prelude::*;
+
+use crate::format;
+
+/// Height of the strip of a rank and of the gap below it.
+const ROW: usize = 7;
+const BAR: usize = 6;
+/// Gap between two plans.
+const GAP: usize = 4;
+/// Classes of the colours, by number of the span kind.
+const KINDS: [&str; 8] = ["f", "b", "i", "w", "c", "c", "c", "o"];
+
+/// Step time and MFU of the fastest plan, the step time of its baseline, and the engine if it is not the present one.
+#[component]
+pub(super) fn HeadlineFigures(headline: Headline) -> impl IntoView {
+    let Headline { engine, best, baseline, .. } = headline;
+    let baseline = baseline.map(|plan| format!(", {} {}", plan.planner, format::seconds(plan.iteration_s)));
+    let old = (engine != ENGINE).then(|| format!(" · as of {engine}"));
+    view! {
+        <span class="tile-figures">
+            {best.planner}" "<b>{format::seconds(best.iteration_s)}</b>{baseline}
+            <span class="muted">{format!(" · MFU {}", format::percent(best.mfu))}{old}</span>
+        </span>
+    }
+}
+
+/// How many times as fast the fastest plan is; nothing for less than half a percent.
+pub(super) fn gain(headline: &Headline) -> Option<String> {
+    headline.gain.filter(|gain| *gain >= 1.005).map(format::ratio)
+}
+
+/// A picture of the baseline above the fastest plan.
+pub(super) fn strips(headline: &Headline) -> impl IntoView + use<> {
+    let (shapes, width, height) = picture(headline);
+    let words = headline.baseline.as_ref().map_or_else(
+        || format!("First iteration of {}", headline.best.planner),
+        |baseline| format!("First iteration of {} above that of {}", baseline.planner, headline.best.planner),
+    );
+    let view_box = format!("0 0 {width} {height}");
+    view! {
+        <svg class="strips" viewBox=view_box preserveAspectRatio="none" role="img" aria-label=words inner_html=shapes></svg>
+    }
+}
+
+/// Shapes of the picture, width and height.
+fn picture(headline: &Headline) -> (String, usize, usize) {
+    let plans: Vec<(&HeadlinePlan, &str)> = match &headline.baseline {
+        Some(baseline) => vec![(baseline, "faint"), (&headline.best, "")],
+        None => vec![(&headline.best, "")],
+    };
+    let width = plans.iter().flat_map(|(plan, _)| &plan.strip).map(String::len).max().unwrap_or(1);
+    let (mut shapes, mut top) = (String::new(), 0);
+    for (plan, class) in plans {
+        // Writing to a string cannot fail.
+        let _ = write!(shapes, "<g class=\"{class}\">");
+        for rank in &plan.strip {
+            draw(&mut shapes, rank, top);
+            top += ROW;
+        }
+        shapes.push_str("</g>");
+        top += GAP;
+    }
+    (shapes, width, top.saturating_sub(GAP).max(1))
+}
+
+/// Neighbouring stretches of one kind as one bar.
+fn draw(shapes: &mut String, rank: &str, top: usize) {
+    let mut left = 0;
+    for run in rank.as_bytes().chunk_by(|a, b| a == b) {
+        let kind = run[0].checked_sub(b'0').and_then(|number| KINDS.get(usize::from(number)));
+        if let Some(kind) = kind {
+            let width = run.len();
+            let _ =
+                write!(shapes, "<rect class=\"{kind}\" x=\"{left}\" y=\"{top}\" width=\"{width}\" height=\"{BAR}\"/>");
+        }
+        left += run.len();
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn plan(strip: &[&str]) -> HeadlinePlan {
+        let strip = strip.iter().map(|&rank| rank.to_owned()).collect();
+        HeadlinePlan { planner: "1F1B".to_owned(), iteration_s: 2.0, mfu: 0.4, strip }
+    }
+
+    #[test]
+    fn a_picture_has_a_bar_per_run_and_both_plans() {
+        let headline = Headline {
+            engine: String::new(),
+            best: plan(&["001."]),
+            baseline: Some(plan(&["00.11", ".<x\">"])),
+            gain: Some(1.25),
+        };
+        let (shapes, width, height) = picture(&headline);
+        assert_eq!((width, height), (5, 3 * ROW + GAP));
+        assert_eq!(shapes.matches("<rect").count(), 4, "signs that are no kind are not drawn: {shapes}");
+        assert!(shapes.contains("<rect class=\"b\" x=\"3\" y=\"0\" width=\"2\" height=\"6\"/>"));
+        assert!(shapes.contains("<rect class=\"f\" x=\"0\" y=\"18\" width=\"2\" height=\"6\"/>"));
+        assert_eq!(gain(&headline).as_deref(), Some("1.25×"));
+        assert_eq!(gain(&Headline { gain: Some(1.0), ..headline }), None);
+    }
+}

@@ -1,0 +1,129 @@
+//! All ready scenarios, fetched when the section is opened, with a search over their titles.
+
+use api::path;
+use leptos::prelude::*;
+use leptos::task::spawn_local;
+
+use super::glance::{Glance, Glances};
+use super::ready_line::ReadyLine;
+use crate::client::{self, Failure};
+use crate::notice::FailureNotice;
+
+/// All ready scenarios by paper, behind a summary.
+#[component]
+pub(super) fn SetUps(
+    /// How many there are.
+    count: Signal<Option<u32>>,
+) -> impl IntoView {
+    let entries = RwSignal::new(None::<Result<Glances, Failure>>);
+    let is_open = RwSignal::new(false);
+    let words = RwSignal::new(String::new());
+    let fetch = move || {
+        spawn_local(async move {
+            entries.try_set(Some(client::get(path::GALLERY).await));
+        });
+    };
+    let toggle = move |event| {
+        let open = event_target::<web_sys::Element>(&event).has_attribute("open");
+        is_open.set(open);
+        if open && entries.with_untracked(Option::is_none) {
+            fetch();
+        }
+    };
+    let body = move || match entries.get() {
+        None => view! { <p class="muted" role="status">"Loading…"</p> }.into_any(),
+        Some(Err(failure)) => view! { <FailureNotice failure=failure on_retry=move |()| fetch() /> }.into_any(),
+        Some(Ok(all)) => {
+            let found = shelves(all.entries, &words.get());
+            if found.is_empty() {
+                return view! { <p class="muted" role="status">"No scenario has these words."</p> }.into_any();
+            }
+            found
+                .into_iter()
+                .map(|(title, entries)| view! { <Shelf title=title entries=entries /> })
+                .collect_view()
+                .into_any()
+        }
+    };
+    view! {
+        <details class="set-ups" data-testid="all-set-ups" on:toggle=toggle>
+            <summary>
+                {move || count.get().map_or_else(|| "All papers' set-ups".to_owned(), |count| format!("All papers' set-ups: {count} scenarios"))}
+            </summary>
+            <Show when=move || is_open.get()>
+                <p class="set-ups-search">
+                    <input
+                        type="search"
+                        data-testid="set-ups-search"
+                        aria-label="Search ready scenarios"
+                        placeholder="Search: model, paper, table"
+                        prop:value=words
+                        on:input=move |event| words.set(event_target_value(&event))
+                    />
+                    <a href="/papers">"Published figures and ours"</a>
+                </p>
+                {body}
+            </Show>
+        </details>
+    }
+}
+
+/// Entries with all words in title, summary, paper or model, by paper in the order of the gallery; those of no paper first.
+fn shelves(entries: Vec<Glance>, words: &str) -> Vec<(String, Vec<Glance>)> {
+    let words: Vec<String> = words.split_whitespace().map(str::to_lowercase).collect();
+    let mut shelves: Vec<(String, Vec<Glance>)> = Vec::new();
+    for entry in entries {
+        let paper = entry.paper.as_ref().map(|paper| format!("{} {}", paper.title, paper.place)).unwrap_or_default();
+        let text = format!("{} {} {paper} {}", entry.title, entry.summary, entry.scenario.model.name).to_lowercase();
+        if !words.iter().all(|word| text.contains(word.as_str())) {
+            continue;
+        }
+        let title = entry.paper.as_ref().map_or_else(|| "Of no paper".to_owned(), |paper| paper.title.clone());
+        match shelves.iter_mut().find(|(known, _)| *known == title) {
+            Some((_, own)) => own.push(entry),
+            None => shelves.push((title, vec![entry])),
+        }
+    }
+    shelves
+}
+
+/// The set-ups of one paper, a line each.
+#[component]
+fn Shelf(title: String, entries: Vec<Glance>) -> impl IntoView {
+    view! {
+        <h3>{title}</h3>
+        <ul class="shelf">{entries.into_iter().map(|entry| view! { <ReadyLine entry=entry /> }).collect_view()}</ul>
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn entries() -> Vec<Glance> {
+        let entry = |slug: &str, title: &str, paper: Option<(&str, &str)>| {
+            let paper = paper.map(|(title, place)| serde_json::json!({"title": title, "place": place}));
+            serde_json::json!({"slug": slug, "title": title, "summary": "S.", "paper": paper, "scenario": {
+                "model": {"name": "Qwen2 7B"}, "cluster": {"name": "C", "nodes": 2, "devices_per_node": 8},
+                "workload": {"global_batch": 16, "context_length": 8192}, "planners": []}})
+        };
+        let all = serde_json::json!({"entries": [
+            entry("a", "Long documents", None),
+            entry("b", "Steps", Some(("DHP", "Table 2"))),
+            entry("c", "Ablation", Some(("DHP", "Figure 9"))),
+        ]});
+        serde_json::from_value::<Glances>(all).unwrap().entries
+    }
+
+    #[test]
+    fn scenarios_are_found_by_words_of_title_paper_and_model() {
+        let found = |words: &str| -> Vec<(String, Vec<String>)> {
+            let shelves = shelves(entries(), words).into_iter();
+            shelves.map(|(title, own)| (title, own.into_iter().map(|entry| entry.slug).collect())).collect()
+        };
+        assert_eq!(found("").len(), 2);
+        assert_eq!(found("dhp table"), [("DHP".to_owned(), vec!["b".to_owned()])]);
+        assert_eq!(found("QWEN2 documents"), [("Of no paper".to_owned(), vec!["a".to_owned()])]);
+        assert!(found("nothing").is_empty());
+    }
+}

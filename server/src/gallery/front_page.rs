@@ -1,0 +1,210 @@
+//! The first page: a dozen ready scenarios by the question that they answer.
+//!
+//! Their figures are computed by `write_headlines` below and shipped as `headlines.json`. A figure is shown only for the scenario
+//! that it was computed for.
+
+use std::collections::BTreeMap;
+
+use api::front_page::{FrontPage, Headline, NamedChoice, Tile, Topic};
+use api::gallery::GalleryEntry;
+use planner::scenario::validate::NoDatasets;
+use planner::scenario::{FieldError, ValidScenario};
+use serde::{Deserialize, Serialize};
+
+/// Figures by slug.
+const HEADLINES: &str = include_str!("headlines.json");
+
+/// Title, sentence and slugs of each question.
+const TOPICS: [(&str, &str, [&str; 3]); 4] = [
+    (
+        "Choose a pipeline schedule",
+        "1F1B, interleaved or dynamic: step time and memory for your stages.",
+        ["gpt-3-175b-uniform", "llama-2-7b-long-documents", "pipeweaver-t2v-s"],
+    ),
+    (
+        "Balance sequence lengths",
+        "Sequences differ in length: assign, pack and split them so that no rank waits.",
+        ["source-files-strategies", "hydraulis-13b-32-common-crawl", "hydraulis-7b-16-github"],
+    ),
+    (
+        "Long sequences",
+        "Context parallelism of one degree for all sequences, or of the degree that each sequence needs.",
+        ["source-files-groups", "dhp-qwen3-vl-8b-open-vid", "dhp-internvl3-8b-msr-vtt"],
+    ),
+    (
+        "Images, video and sound",
+        "Encoder and backbone need different time for every batch: where to place them, and in which order to run them.",
+        ["vlm-s-image-heavy", "dflop-mixed-qwen2-5-7b", "heterogeneous-omni-7b-32k"],
+    ),
+];
+
+/// A headline and the scenario that it is of.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+struct Shipped {
+    /// Identifier of the scenario.
+    scenario: String,
+    headline: Headline,
+}
+
+/// The first page.
+///
+/// # Errors
+/// The fields of a ready scenario that are wrong.
+pub(crate) fn front_page() -> Result<FrontPage, Vec<FieldError>> {
+    let entries = super::entries()?;
+    // The file is checked by a test; without it there are no figures.
+    let shipped: BTreeMap<String, Shipped> = serde_json::from_str(HEADLINES).unwrap_or_default();
+    let tile = |slug: &str| {
+        let entry = entries.iter().find(|entry| entry.slug == slug)?;
+        Some(tile_of(entry.clone(), shipped.get(slug)))
+    };
+    let topics = TOPICS.into_iter().map(|(title, text, slugs)| {
+        let tiles = slugs.into_iter().filter_map(tile).collect::<Result<Vec<_>, _>>()?;
+        Ok::<_, Vec<FieldError>>(Topic { title: title.to_owned(), text: text.to_owned(), tiles })
+    });
+    let models = planner::model::presets::models().into_iter();
+    let models = models.map(|preset| NamedChoice { id: preset.id.to_owned(), name: preset.model.name });
+    let clusters = planner::cluster::presets::clusters().into_iter();
+    let clusters = clusters.map(|preset| NamedChoice { id: preset.id.to_owned(), name: preset.cluster.name });
+    Ok(FrontPage {
+        topics: topics.collect::<Result<_, Vec<FieldError>>>()?,
+        models: models.collect(),
+        clusters: clusters.collect(),
+        ready_scenarios: entries.len() as u32,
+    })
+}
+
+fn tile_of(entry: GalleryEntry, shipped: Option<&Shipped>) -> Result<Tile, Vec<FieldError>> {
+    let free_layout = has_free_layout(&entry);
+    let GalleryEntry { slug, title, summary, scenario, is_synthetic, .. } = opened(entry);
+    let cluster = &scenario.cluster;
+    let devices = format!("{} × {}", cluster.devices(), cluster.name);
+    let id = ValidScenario::new(scenario, &NoDatasets)?.id().to_string();
+    let headline = shipped.filter(|shipped| shipped.scenario == id).map(|shipped| shipped.headline.clone());
+    Ok(Tile { slug, title, summary, devices, is_synthetic, free_layout, headline })
+}
+
+/// Whether an entry is opened with a free layout: set-ups of papers have the layout of the paper.
+const fn has_free_layout(entry: &GalleryEntry) -> bool {
+    entry.paper.is_none()
+}
+
+/// An entry as its tile opens it.
+fn opened(mut entry: GalleryEntry) -> GalleryEntry {
+    if has_free_layout(&entry) {
+        entry.scenario.layout = <_>::default();
+    }
+    entry
+}
+
+#[cfg(test)]
+mod tests {
+    use api::front_page::HeadlinePlan;
+    use planner::engine::{Unobserved, plan};
+    use planner::outcome::{Answer, ENGINE, Planned, PlannerResult};
+    use planner::scenario::PlannerKind;
+    use planner::timeline::Timeline;
+    use planner::timeline::levels::Level;
+
+    use super::*;
+
+    /// Stretches of a strip over the longer of two plans.
+    const STRETCHES: u64 = 96;
+    const MOST_RANKS: usize = 4;
+
+    fn slugs() -> impl Iterator<Item = &'static str> {
+        TOPICS.into_iter().flat_map(|topic| topic.2)
+    }
+
+    fn strip(timeline: &Timeline, longest_ns: u64) -> Vec<String> {
+        let stretches = (STRETCHES * timeline.makespan_ns).div_ceil(longest_ns.max(1)).max(1);
+        let level = Level::of(timeline, &timeline.kind, stretches as u32);
+        let sign = |cell: usize| if level.busy[cell] >= 96 { char::from(b'0' + level.ink[cell]) } else { '.' };
+        let rank = |rank: usize| level.lane(2 * rank).map(sign).collect();
+        (0..(timeline.ranks as usize).min(MOST_RANKS)).map(rank).collect()
+    }
+
+    fn computed(entry: GalleryEntry) -> Shipped {
+        let scenario = ValidScenario::new(opened(entry).scenario, &NoDatasets).unwrap();
+        let planning = plan(&scenario, &mut Unobserved).unwrap();
+        let planned: Vec<(&PlannerResult, &Planned)> = planning
+            .outcome
+            .results
+            .iter()
+            .filter_map(|result| match &result.answer {
+                Answer::Planned(planned) => Some((result, &**planned)),
+                Answer::Infeasible { .. } => None,
+            })
+            .collect();
+        let timeline = |planner: PlannerKind| {
+            let first =
+                planning.timelines.iter().find(|timeline| timeline.planner == planner && timeline.iteration == 0);
+            &first.unwrap().timeline
+        };
+        let best = planned[0];
+        let one_f_one_b = planned.iter().find(|(result, _)| result.planner == PlannerKind::OneFOneB);
+        let baseline = *one_f_one_b.unwrap_or(&planned[planned.len() - 1]);
+        let baseline = Some(baseline).filter(|baseline| baseline.0.planner != best.0.planner);
+        let drawn = [Some(best), baseline].into_iter().flatten();
+        let longest = drawn.map(|(result, _)| timeline(result.planner).makespan_ns).max().unwrap();
+        let of = |(result, planned): (&PlannerResult, &Planned)| HeadlinePlan {
+            planner: result.planner.short().to_owned(),
+            iteration_s: planned.metrics.iteration_s,
+            mfu: planned.metrics.mfu,
+            strip: strip(timeline(result.planner), longest),
+        };
+        let (best, baseline) = (of(best), baseline.map(of));
+        let gain = baseline.as_ref().map(|baseline| baseline.iteration_s / best.iteration_s);
+        let engine = ENGINE.to_owned();
+        Shipped { scenario: scenario.id().to_string(), headline: Headline { engine, best, baseline, gain } }
+    }
+
+    fn entry(slug: &str) -> GalleryEntry {
+        crate::gallery::entries().unwrap().into_iter().find(|entry| entry.slug == slug).unwrap()
+    }
+
+    /// Computes `headlines.json`: `cargo test -p planscope-server --lib write_headlines -- --ignored`.
+    #[test]
+    #[ignore = "plans a dozen scenarios and writes a source file"]
+    fn write_headlines() {
+        let mut shipped = BTreeMap::new();
+        for slug in slugs() {
+            let started = std::time::Instant::now();
+            shipped.insert(slug, computed(entry(slug)));
+            println!("{slug}: {:.1} s", started.elapsed().as_secs_f64());
+        }
+        let file = concat!(env!("CARGO_MANIFEST_DIR"), "/src/gallery/headlines.json");
+        std::fs::write(file, serde_json::to_string_pretty(&shipped).unwrap() + "\n").unwrap();
+    }
+
+    #[test]
+    fn every_tile_has_figures_of_its_scenario_and_of_this_engine() {
+        let page = front_page().unwrap();
+        let tiles: Vec<&Tile> = page.topics.iter().flat_map(|topic| &topic.tiles).collect();
+        assert_eq!(tiles.len(), 12);
+        for tile in tiles {
+            let headline = tile.headline.as_ref().unwrap_or_else(|| {
+                panic!("{}: run `cargo test -p planscope-server --lib write_headlines -- --ignored`", tile.slug)
+            });
+            assert_eq!(headline.engine, ENGINE, "{}", tile.slug);
+        }
+        assert!(page.ready_scenarios > 100);
+    }
+
+    /// The quickest one is planned again.
+    #[test]
+    fn shipped_figures_are_those_of_the_planners() {
+        let slug = "gpt-3-175b-uniform";
+        let shipped: BTreeMap<String, Shipped> = serde_json::from_str(HEADLINES).unwrap();
+        assert_eq!(shipped[slug], computed(entry(slug)));
+    }
+
+    #[test]
+    fn a_figure_of_another_scenario_is_not_shown() {
+        let slug = "gpt-3-175b-uniform";
+        let shipped: BTreeMap<String, Shipped> = serde_json::from_str(HEADLINES).unwrap();
+        let mut changed = entry(slug);
+        changed.scenario.seed += 1;
+        assert_eq!(tile_of(changed, shipped.get(slug)).unwrap().headline, None);
+    }
+}

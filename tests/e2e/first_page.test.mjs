@@ -1,0 +1,74 @@
+// The first page: a new scenario first, a dozen ready ones with figures of the server, all others behind a summary.
+import assert from "node:assert/strict";
+import { join } from "node:path";
+import { test } from "node:test";
+import { expectNoFaults } from "./browser.mjs";
+import { settled, stored } from "./explore.mjs";
+import { pictures, setStage } from "./stage.mjs";
+
+const stage = setStage();
+
+test("the first page starts with a new scenario and shows a dozen with their figures", async () => {
+  const page = await stage.open();
+  await page.goto("/");
+  await page.locator(".ready.tile").first().waitFor();
+  const order = await page.evaluate(() => {
+    const first = document.querySelector('[data-testid="new-model"]');
+    const tile = document.querySelector(".ready.tile");
+    return first.compareDocumentPosition(tile) & Node.DOCUMENT_POSITION_FOLLOWING;
+  });
+  assert.ok(order, "the new scenario comes before the tiles");
+  const front = await stage.server.get("/gallery/front-page");
+  const tiles = front.topics.flatMap((topic) => topic.tiles);
+  assert.equal(tiles.length, 12);
+  assert.equal(await page.locator(".ready.tile").count(), 12);
+  for (const { slug, headline } of tiles) {
+    assert.ok(headline, `${slug} has figures`);
+    assert.match(headline.engine, /^planscope \d/);
+    const text = await page.getByTestId(`gallery-${slug}`).innerText();
+    assert.ok(text.includes(headline.best.planner), `${slug}: ${text}`);
+    assert.match(text, /MFU/);
+    if (headline.gain >= 1.005) assert.ok(text.includes(`${headline.gain.toPrecision(3)}×`), `${slug}: ${headline.gain} in ${text}`);
+  }
+  for (const [width, scheme] of [[1440, "light"], [1440, "dark"], [390, "light"], [390, "dark"]]) {
+    await page.setViewportSize({ width, height: 900 });
+    await page.emulateMedia({ colorScheme: scheme });
+    await page.screenshot({ path: join(pictures, `first-page-${scheme}-${width}.png`), fullPage: true });
+  }
+  expectNoFaults(page);
+  await page.context().close();
+});
+
+test("a model and a cluster start a scenario with a free layout", async () => {
+  const page = await stage.open();
+  await page.goto("/");
+  await page.locator('[data-testid="new-model"] option[value="llama-2-13b"]').waitFor({ state: "attached" });
+  await page.getByTestId("new-model").selectOption("llama-2-13b");
+  await page.getByTestId("new-nodes").fill("2");
+  await page.getByTestId("new-nodes").blur();
+  await page.getByTestId("start-scenario").click();
+  await settled(page);
+  const { scenario } = await stored(page, stage.server);
+  assert.equal(scenario.model.name, "Llama-2 13B");
+  assert.equal(scenario.cluster.nodes, 2);
+  assert.deepEqual(Object.keys(scenario.layout ?? {}), [], "no degree is fixed");
+  expectNoFaults(page);
+  await page.context().close();
+});
+
+test("all other scenarios are found by search and opened by link", async () => {
+  const page = await stage.open();
+  await page.goto("/");
+  await page.getByTestId("all-set-ups").locator("summary").click();
+  await page.getByTestId("set-ups-search").fill("hydraulis 13b 32 github");
+  await page.getByTestId("gallery-hydraulis-13b-32-github").waitFor();
+  assert.ok((await page.locator(".shelf li").count()) < 5);
+  await page.getByTestId("set-ups-search").fill("xyzzy");
+  await page.getByText("No scenario has these words.").waitFor();
+  const all = await stage.server.get("/gallery");
+  await page.getByTestId("set-ups-search").fill("");
+  await page.locator(".shelf li").first().waitFor();
+  assert.equal(await page.locator(".shelf li").count(), all.entries.length);
+  expectNoFaults(page);
+  await page.context().close();
+});

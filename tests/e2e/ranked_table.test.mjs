@@ -1,0 +1,113 @@
+// The ranked table: columns, charts in its order, the way to it by keyboard, communication inside actions.
+import assert from "node:assert/strict";
+import { join } from "node:path";
+import { test } from "node:test";
+import { expectNoFaults } from "./browser.mjs";
+import { field, gantt, openReady, ranking, reveal, settled, shown, stored } from "./explore.mjs";
+import { pictures, setStage } from "./stage.mjs";
+
+const stage = setStage();
+const READY = "llama-2-7b-long-documents";
+
+test("every plan has its layout, its layers per stage and its tokens/s/GPU in the table", async () => {
+  const page = await stage.open();
+  await openReady(page, READY);
+  const rows = await ranking(page);
+  const { outcome, scenario } = await stored(page, stage.server);
+  const devices = scenario.cluster.nodes * scenario.cluster.devices_per_node;
+  for (const { planner, answer } of outcome.results.filter((result) => result.answer.status === "planned")) {
+    const { layout, metrics } = answer;
+    assert.match(rows[planner].layout, new RegExp(`^TP ${layout.tensor} · PP ${layout.pipeline} · DP ${layout.data}`));
+    assert.match(rows[planner].layers, /\d/);
+    const shownRate = Number(rows[planner].tokens_per_s_per_device);
+    assert.ok(Math.abs(shownRate - metrics.tokens_per_s / devices) < 1e-6 * shownRate);
+  }
+  await page.setViewportSize({ width: 390, height: 844 });
+  assert.ok(await page.evaluate(() => document.documentElement.scrollWidth <= 390), "only the table scrolls sideways");
+  expectNoFaults(page);
+  await page.context().close();
+});
+
+test("results are reached by ten presses of Tab", async () => {
+  const page = await stage.open();
+  await openReady(page, READY);
+  const link = await page.url();
+  await page.goto(link);
+  await settled(page);
+  let presses = 0;
+  let reached = false;
+  for (; presses < 10 && !reached; presses += 1) {
+    await page.keyboard.press("Tab");
+    const id = await page.evaluate(() => document.activeElement?.dataset?.testid);
+    if (id === "skip-to-results") await page.keyboard.press("Enter");
+    reached = await page.evaluate(() => document.activeElement?.id === "results");
+  }
+  assert.ok(reached, "the table has the focus");
+  assert.ok(presses <= 10);
+  expectNoFaults(page);
+  await page.context().close();
+});
+
+test("charts follow the table while a slider is dragged", async () => {
+  const page = await stage.open();
+  await openReady(page, READY);
+  await page.evaluate(() => {
+    const order = (selector, read) => [...document.querySelectorAll(selector)].map(read);
+    globalThis.wrong = [];
+    const look = () => {
+      const table = order("tr[data-planner]", (row) => row.dataset.planner);
+      const charts = order('canvas[data-testid^="gantt-"]', (canvas) => canvas.dataset.testid.slice(6));
+      const expected = table.filter((planner) => charts.includes(planner));
+      if (expected.join() !== charts.filter((planner) => table.includes(planner)).join()) globalThis.wrong.push([table, charts]);
+      requestAnimationFrame(look);
+    };
+    look();
+  });
+  await reveal(page, "/workload/context_length");
+  for (const value of [16384, 4096, 8192, 24576, 4096, 32768]) {
+    await field(page, "/workload/context_length").fill(String(value));
+    await page.waitForTimeout(300);
+  }
+  await settled(page);
+  assert.deepEqual(await page.evaluate(() => globalThis.wrong), []);
+  await page.context().close();
+});
+
+test("communication inside actions is drawn, and sums of an area are those of the table", async () => {
+  const page = await stage.open();
+  await openReady(page, READY);
+  const { outcome } = await stored(page, stage.server);
+  const [{ planner, answer }] = outcome.results;
+  assert.ok(answer.metrics.exposed_communication > 0.001);
+  const canvas = gantt(page, planner);
+  await shown(canvas);
+  const colours = await canvas.evaluate((element) => {
+    const { data, width, height } = element.getContext("2d").getImageData(0, 0, element.width, element.height);
+    const ratio = devicePixelRatio;
+    // The middle row of the strip at the lower edge of the first bar.
+    const y = Math.min(height - 1, Math.round(13.5 * ratio));
+    const found = new Set();
+    for (let x = 0; x < width; x += 1) {
+      const at = (y * width + x) * 4;
+      found.add(`${data[at]},${data[at + 1]},${data[at + 2]}`);
+    }
+    return [...found];
+  });
+  assert.ok(colours.includes("136,34,85"), `the colour of communication is in the bars: ${colours.slice(0, 20)}`);
+  await canvas.screenshot({ path: join(pictures, "communication-inside.png") });
+  expectNoFaults(page);
+  await page.context().close();
+});
+
+test("a dynamic plan has differences to a static one", async () => {
+  const page = await stage.open();
+  await openReady(page, "vlm-s-image-heavy");
+  await page.getByTestId("gantt-differences-switch").click();
+  const card = page.getByTestId("card-pipeweaver");
+  const words = card.getByText(/of [\d,]+ actions have a counterpart/);
+  await words.waitFor();
+  const [matched, all] = (await words.innerText()).replace(/,/g, "").match(/\d+/g).map(Number);
+  assert.ok(matched > all / 2, `${matched} of ${all} actions are compared`);
+  expectNoFaults(page);
+  await page.context().close();
+});
