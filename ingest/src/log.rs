@@ -9,16 +9,19 @@
 //! | NeMo 1 and Lightning | a progress bar with figures |
 //! | torchtitan | `step: 20  loss: ...` |
 //! | DeepSpeed | `step=10, skipped=4, lr=[...]`, `RunningAvgSamplesPerSec=`, `steps: 10 loss: ... iter time (s): ...` |
-//! | Hugging Face trainer | dicts with `'loss'`; `trainer_state.json` by its key `log_history` |
+//! | Hugging Face trainer, axolotl, ms-swift, LLaMA-Factory | dicts with `'loss'`; `trainer_state.json` by its key `log_history` |
 //! | MLPerf | `:::MLLOG` |
 //! | Megatron-LM's golden curves | JSON of figures with `step_interval` and `values` |
-//! | Weights & Biases | JSON lines with `_step`; the CSV of a panel by its columns |
+//! | Weights & Biases, LLaMA-Factory, ms-swift, DLLogger | JSON lines with a step; the CSV of a panel by its columns |
+//! | Lightning, MLflow, `run.history().to_csv()` | CSV with a column of steps; MLflow's metric files |
 //! | TensorBoard | event files by their first record; CSV by `Wall time,Step,Value` |
+//! | nanotron, MaxText, OLMo, composer, litgpt, fairseq, torchtune, verl and others | `trainers.toml`, a [`LogTable`] |
 //!
 //! Companions of Megatron-LM's steps are read too: timers in their four forms, memory, validation. Colours and tags
 //! of ranks are removed, a carriage return ends a line, and every line is accounted for in a [`Report`].
 
 mod deepspeed;
+mod docker;
 mod error;
 mod hugging_face;
 mod json_lines;
@@ -26,24 +29,30 @@ mod lines;
 mod megatron;
 mod metric;
 mod mlperf;
+mod pace;
 mod parser;
 mod point;
 mod progress_bar;
+mod quantity;
 mod reading;
 mod report;
 mod rows;
 mod setup;
 mod sniff;
+mod step_csv;
 mod steps;
+mod table;
 pub mod tensorboard;
 mod text;
 mod torchtitan;
+mod utf16;
 
 pub use error::LogError;
 pub use parser::LogParser;
-pub use point::{Memory, Named, Note, NoteKind, Point, RankTime, Scope, Source, Timer, TokenRate};
+pub use point::{Memory, Named, Note, NoteKind, Point, RankTime, Scope, Source, StepTimeOrigin, Timer, TokenRate};
 pub use report::{Problem, Report, SourceCount, TornLine};
 pub use setup::{JobSetup, job_setup};
+pub use table::{LogTable, TableError};
 
 use sniff::Content;
 
@@ -109,16 +118,27 @@ pub struct Log {
 /// # Errors
 /// What the file is instead of a log, or that no step is in it.
 pub fn import(bytes: &[u8], limits: &Limits) -> Result<Log, LogError> {
-    let unpacked = sniff::unpack(bytes, limits)?;
+    import_with(bytes, limits, None)
+}
+
+/// Reads a whole file as [`import`] does, with a table of patterns of the user's own for its lines.
+///
+/// # Errors
+/// As [`import`].
+pub fn import_with(bytes: &[u8], limits: &Limits, table: Option<&LogTable>) -> Result<Log, LogError> {
+    let unpacked = sniff::narrow(sniff::unpack(bytes, limits)?);
     let bytes = unpacked.as_ref();
+    // A line of a history holds every metric of a model.
+    let long = Limits { line_bytes: limits.line_bytes.max(10 << 20), ..*limits };
     let mut log = match sniff::content(bytes, limits)? {
-        Content::Text => text(bytes, *limits),
-        // A line of a history holds every metric of a model.
-        Content::JsonLines => text(bytes, Limits { line_bytes: limits.line_bytes.max(10 << 20), ..*limits }),
+        Content::Text => text(bytes, *limits, table),
+        Content::JsonLines => text(bytes, long, table),
         Content::TrainerState(document) => rows::trainer_state(document, limits)?,
         Content::Curves(curves) => rows::curves(&curves, limits),
         Content::PanelCsv => rows::panel(bytes, limits)?,
         Content::ScalarCsv => rows::scalars(bytes, limits),
+        Content::StepCsv => step_csv::import(bytes, limits)?,
+        Content::MlflowMetric => step_csv::mlflow_metric(bytes, limits),
         Content::Tensorboard => tensorboard::import(bytes, limits)?,
     };
     if log.points.is_empty() {
@@ -133,8 +153,8 @@ pub fn import(bytes: &[u8], limits: &Limits) -> Result<Log, LogError> {
     Ok(log)
 }
 
-fn text(bytes: &[u8], limits: Limits) -> Log {
-    let mut parser = LogParser::with_limits(limits);
+fn text(bytes: &[u8], limits: Limits, table: Option<&LogTable>) -> Log {
+    let mut parser = LogParser::with_table(limits, table.cloned());
     let mut points = Vec::new();
     // In pieces, so that a file of nothing but steps stops growing at the limit.
     for piece in bytes.chunks(1 << 20) {

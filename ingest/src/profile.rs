@@ -8,7 +8,10 @@
 //! | Vidur network profile, CSV | a row |
 //! | vTrain all-reduce table, CSV | a row |
 //! | SimuMax system description, JSON | a shape with its efficiency |
-//! | Galvatron hardware profile, JSON | a key with its time |
+//! | Galvatron hardware profile, JSON | a key with its time or bandwidth |
+//! | nccl-tests or rccl-tests output, text or JSON | a message size |
+//! | `all_reduce_bench.py` output, text | a trial of a rank, or a payload |
+//! | aiconfigurator table, Parquet or CSV | a row |
 //! | Planscope's own table, CSV | a row |
 //!
 //! Recognised and refused, because no time of a kernel can be had from them, are SimAI's tables of ratios and profiles
@@ -42,13 +45,17 @@
 //! Two time columns of a row must agree within 1 %. Every default that was taken is told in
 //! [`Report::assumptions`].
 
+mod aiconfigurator;
+mod all_reduce_bench;
 mod error;
 mod galvatron;
 mod hints;
 mod json;
 pub mod layers;
 mod ledger;
+mod nccl_tests;
 mod own;
+mod parquet;
 mod plausible;
 mod refused;
 pub mod schemes;
@@ -88,6 +95,12 @@ pub enum Format {
     SimuMax,
     /// Times of collectives by size and group.
     Galvatron,
+    /// Collectives by message size, as nccl-tests and rccl-tests print them.
+    NcclTests,
+    /// All-reduce, as `all_reduce_bench.py` prints it.
+    AllReduceBench,
+    /// Tables of aiconfigurator.
+    Aiconfigurator,
     /// Planscope's own table.
     Planscope,
 }
@@ -101,6 +114,9 @@ impl Format {
             Self::VtrainAllReduce => "vTrain all-reduce table",
             Self::SimuMax => "SimuMax system description",
             Self::Galvatron => "Galvatron hardware profile",
+            Self::NcclTests => "nccl-tests output",
+            Self::AllReduceBench => "all_reduce_bench output",
+            Self::Aiconfigurator => "aiconfigurator table",
             Self::Planscope => "Planscope table of measurements",
         }
     }
@@ -160,10 +176,21 @@ pub struct Kinds {
 
 /// Reads a profile, whose format is recognised by its content.
 pub fn read(bytes: &[u8], hints: &Hints) -> Result<Profile, ProfileError> {
-    let text = text::text(bytes)?;
+    let unpacked;
+    let text = if bytes.starts_with(b"PAR1") && bytes.len() <= MAX_BYTES {
+        unpacked = parquet::text(bytes)?;
+        unpacked.as_str()
+    } else {
+        text::text(bytes)?
+    };
     match sniff::content(text)? {
         Content::Table(format, mut table) => {
             let mut ledger = Ledger::new(format);
+            if format == Format::Aiconfigurator {
+                let device = aiconfigurator::read(&mut table, &mut ledger)?;
+                let device = device.or_else(|| hints.device(&mut ledger));
+                return ledger.finish(device);
+            }
             let device = hints.device(&mut ledger);
             match format {
                 Format::VidurCompute => vidur_compute::read(&mut table, &mut ledger)?,
@@ -175,6 +202,9 @@ pub fn read(bytes: &[u8], hints: &Hints) -> Result<Profile, ProfileError> {
         }
         Content::SimuMax => simumax::read(text),
         Content::Galvatron => galvatron::read(text, hints),
+        Content::NcclTests => nccl_tests::read(text, hints),
+        Content::NcclTestsJson => nccl_tests::read_json(text, hints),
+        Content::AllReduceBench => all_reduce_bench::read(text, hints),
     }
 }
 

@@ -3,7 +3,7 @@
 //! | format | recognised by |
 //! |---|---|
 //! | Chrome trace events as Kineto (PyTorch), simulators and torch's schedules write them | an object with `traceEvents`, or an array, closed or not |
-//! | Perfetto, the subset that Planscope writes | packets with track events |
+//! | Perfetto track events, also with interned names | packets with track events |
 //! | Chakra execution trace | metadata and nodes behind each other, or an object with `workload_graph` |
 //!
 //! Any of them may be packed with gzip. Reading is streamed: what is held are the columns of the result, within
@@ -16,6 +16,7 @@ mod chrome;
 mod collective;
 mod decimal;
 mod error;
+mod foreign;
 mod kind;
 mod lanes;
 pub mod levels;
@@ -30,7 +31,7 @@ use std::io::{BufRead, BufReader, Read};
 
 use flate2::bufread::MultiGzDecoder;
 
-pub use action::{Action, ActionKind, actions};
+pub use action::{Action, ActionKind, UnplacedAction, actions};
 pub use collective::Collective;
 pub use error::TraceError;
 pub use kind::Kind;
@@ -130,8 +131,8 @@ fn content(mut source: impl BufRead, unit: TimeUnit, limits: &Limits) -> Result<
         source.consume(3);
         return chrome::read(source, unit, limits);
     }
-    if let Some(&(_, looks_like, remedy)) = MAGIC.iter().find(|(magic, ..)| head.starts_with(magic)) {
-        return Err(TraceError::NotATrace { looks_like, remedy });
+    if let Some(error) = foreign::find(head) {
+        return Err(error);
     }
     match head.iter().find(|byte| !byte.is_ascii_whitespace()) {
         None => Err(TraceError::Empty),
@@ -139,26 +140,11 @@ fn content(mut source: impl BufRead, unit: TimeUnit, limits: &Limits) -> Result<
         Some(_) if perfetto::starts(head) => perfetto::read(source, limits),
         Some(_) if chakra::starts(head) => chakra::read(source, limits),
         Some(_) => Err(TraceError::NotATrace {
-            looks_like: "something else",
+            looks_like: "an unknown format",
             remedy: "a trace is JSON with traceEvents, a Perfetto or a Chakra file",
         }),
     }
 }
-
-const TRACE: &str = "send the trace that the profiler writes, packed with gzip or not";
-
-/// First bytes of files that are sent by mistake.
-const MAGIC: [(&[u8], &str, &str); 9] = [
-    (b"\x89PNG", "a PNG image", TRACE),
-    (b"%PDF", "a PDF document", TRACE),
-    (b"PK\x03\x04", "a zip archive", "unpack it and send the file inside"),
-    (b"\x28\xb5\x2f\xfd", "a zstd archive", "unpack it and send the file inside"),
-    (b"\x80\x04", "a Python pickle", "pickles are never opened; write the trace with export_chrome_trace"),
-    (b"\x80\x05", "a Python pickle", "pickles are never opened; write the trace with export_chrome_trace"),
-    (b"SQLite format 3", "an Nsight Systems or other SQLite file", "export it as JSON trace events"),
-    (b"\xff\xfe", "UTF-16 text", "save it as UTF-8"),
-    (b"\xfe\xff", "UTF-16 text", "save it as UTF-8"),
-];
 
 #[cfg(test)]
 mod tests;

@@ -1,16 +1,19 @@
 //! Calibration: from measured kernels and collectives to the curves of a device (docs/models.md, section 10).
 //!
-//! Only operators and collectives are fitted, never the time of a step: steps are what the fit is judged by. A
-//! part is fitted when there are enough timings of it; otherwise the device keeps the curve that it came with, and
-//! the report says so.
+//! Only operators and collectives are fitted, never the time of a step: step times are what a fit is validated with. A
+//! coefficient is fitted if enough different shapes determine it ([`FEWEST`] for the shape of a curve); all others have the value of the given cluster. The
+//! mean residual of a part never grows: a fit that would increase it is discarded. The report lists both cases.
 
+mod coefficient;
 mod lengths;
 mod minimise;
 mod parts;
+mod report;
 mod residuals;
 pub mod sample;
 
 pub use lengths::{LengthFit, LengthTiming};
+pub use report::{Bound, CoefficientReport, Outcome, PartReport, Unchanged};
 pub use residuals::{PartResiduals, Residual, residuals};
 pub use sample::Sample;
 
@@ -18,15 +21,15 @@ use crate::cluster::{Cluster, Curves};
 use crate::cost::kernel::{Format, Kernel, Operation, StreamingClass};
 use parts::Part;
 
-/// Fewest timings that a part is fitted on: below it a curve of that many parameters says nothing.
+/// Fewest different shapes that determine a coefficient of a curve.
 pub const FEWEST: usize = 12;
 
 /// Streams that fit a device's cache say nothing of its memory; no device has a larger one, in bytes.
 const LARGEST_CACHE: f64 = 1.2e8;
 
-/// Why some timings say nothing about a machine's curves.
-const OTHERS: &str = "kernels of inference engines (norms, embeddings, activations), streams within the cache, \
-                      groups across nodes and formats other than bf16 are not fitted";
+/// The timings that no coefficient is fitted to.
+const OTHERS: &str = "norms, embeddings and activations of inference engines, streams within the cache, sends, \
+                      groups across nodes, and number formats other than bf16 are not fitted";
 
 /// What a fit came to.
 #[derive(Debug, Clone, PartialEq)]
@@ -37,31 +40,10 @@ pub struct Fitted {
     pub parts: Vec<PartReport>,
 }
 
-/// How one part was fitted.
-#[derive(Debug, Clone, PartialEq)]
-pub struct PartReport {
-    /// For example "matrix products".
-    pub part: &'static str,
-    /// Timings of it.
-    pub samples: usize,
-    /// Whether its curve was fitted; otherwise `note` says why not.
-    pub fitted: bool,
-    /// Mean relative residual of the curves that were given.
-    pub mean_before: f64,
-    /// Nine of ten timings lay within this relative residual of them.
-    pub p90_before: f64,
-    /// Mean relative residual after the fit; as before it where nothing was fitted.
-    pub mean_residual: f64,
-    /// Nine of ten timings lie within this relative residual.
-    pub p90_residual: f64,
-    /// What to know.
-    pub note: String,
-}
-
 /// Fits the curves of a cluster's device and links to `samples`.
 ///
-/// Robust: timings are compared by the logarithm of their ratio to the prediction, large residuals count linearly.
-/// Deterministic: the same samples give the same curves.
+/// The search starts from the cluster's own values. It compares timings by the logarithm of their ratio to the prediction;
+/// large residuals count linearly. The same samples give the same curves.
 pub fn fit(cluster: &Cluster, samples: &[Sample], source: &str) -> Fitted {
     let mut cluster = cluster.clone();
     let mut curves = cluster.device.curves.take().unwrap_or_else(Curves::generic);
@@ -110,13 +92,14 @@ pub fn fit(cluster: &Cluster, samples: &[Sample], source: &str) -> Fitted {
             mean_residual: 0.0,
             p90_residual: 0.0,
             note: OTHERS.to_owned(),
+            coefficients: Vec::new(),
         });
     }
     Fitted { cluster, parts: reports }
 }
 
 impl Part {
-    /// Whether a timing says something about this part.
+    /// Whether a timing belongs to this part.
     fn owns(self, sample: &Sample) -> bool {
         match (self, &sample.kernel) {
             (Self::MatMul, Kernel::MatMul(product)) => product.format == Format::Bf16,
@@ -125,8 +108,7 @@ impl Part {
                 stream.class == StreamingClass::Elementwise && stream.bytes > LARGEST_CACHE
             }
             (Self::Collective, Kernel::Collective(collective)) => {
-                let together = matches!(collective.operation, Operation::AllReduce | Operation::AllToAll);
-                together && collective.ranks == collective.ranks_per_node
+                collective.operation != Operation::SendReceive && collective.ranks == collective.ranks_per_node
             }
             _ => false,
         }

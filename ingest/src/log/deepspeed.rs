@@ -1,10 +1,10 @@
 //! DeepSpeed: the line of steps and learning rates, the throughput timer, and the pipeline engine.
 
 use super::Limits;
-use super::point::{Memory, Point, Source};
-use super::reading::{Draft, Reading};
+use super::point::{Memory, Point, Source, StepTimeOrigin, Timer};
+use super::reading::{Draft, Reading, Tear};
 use super::steps::Mark;
-use super::text::{leading_digits, number, time_us};
+use super::text::{clip, leading_digits, number, time_us};
 
 /// `[Rank 0] step=10, skipped=4, lr=[4.99e-05, 4.99e-05], mom=[(0.9, 0.95)]`.
 ///
@@ -19,11 +19,13 @@ pub(super) fn step(text: &str, limits: &Limits) -> Option<Reading> {
     let Some(step) = whole(digits) else { return Some(Reading::Skipped("the number of the step is beyond 2^53")) };
     let mut draft =
         Draft::new(Point { source: Source::DeepspeedStep, step, time_us: time_us(before), ..Point::default() });
-    let Some(skipped) = leading_digits(rest).and_then(|(digits, _)| number(digits)) else { return Some(Reading::Torn) };
+    let Some(skipped) = leading_digits(rest).and_then(|(digits, _)| number(digits)) else {
+        return Some(Reading::Torn(Tear::Value));
+    };
     draft.set("skipped steps in total", skipped, limits);
     if let Some((_, rates)) = rest.split_once("lr=[") {
         let first = rates.split([',', ']']).next().and_then(number);
-        let Some(rate) = first else { return Some(Reading::Torn) };
+        let Some(rate) = first else { return Some(Reading::Torn(Tear::Value)) };
         draft.set("lr", rate, limits);
     }
     Some(draft.step(Mark::Named))
@@ -46,9 +48,9 @@ pub(super) fn timer(text: &str, limits: &Limits) -> Option<Reading> {
     // Sizes are divided by 2^30, whatever the letters say.
     let mut memory = Memory::default();
     for part in after.split(", ") {
-        let Some((name, value)) = part.trim().split_once('=') else { return Some(Reading::Torn) };
+        let Some((name, value)) = part.trim().split_once('=') else { return Some(Reading::Torn(Tear::Value)) };
         let gib = value.strip_suffix("GB");
-        let Some(value) = number(gib.unwrap_or(value)) else { return Some(Reading::Torn) };
+        let Some(value) = number(gib.unwrap_or(value)) else { return Some(Reading::Torn(Tear::Value)) };
         match name {
             "MemAllocated" => memory.allocated_gib = Some(value).filter(|value| value.is_finite()),
             "MaxMemAllocated" => memory.max_allocated_gib = Some(value).filter(|value| value.is_finite()),
@@ -59,6 +61,38 @@ pub(super) fn timer(text: &str, limits: &Limits) -> Option<Reading> {
         draft.point.memory.push(memory);
     }
     Some(draft.step(mark))
+}
+
+/// `[Rank 0] time (ms) | fwd: 120.5 | bwd: 240.5 | bwd_inner: 230.0 | step: 12.0`, which `wall_clock_breakdown` prints. Timers of
+/// microsteps say nothing of a whole step and are companions.
+///
+/// Where no line numbers the steps, the lines are counted, and forward, backward and optimizer are the time of a step.
+pub(super) fn breakdown(text: &str, limits: &Limits) -> Option<Reading> {
+    let (before, after) = text.split_once("time (ms) |")?;
+    let names = ["fwd", "bwd", "step", "forward", "backward", "fwd_microstep", "forward_microstep", "optimizer_step"];
+    let pairs: Vec<(&str, Option<f64>)> = after
+        .split('|')
+        .filter_map(|part| part.split_once(':'))
+        .map(|(name, value)| (name.trim(), number(value).filter(|value| value.is_finite())))
+        .collect();
+    if !before.contains("ank ") && !before.contains("rank=") || !pairs.iter().any(|(name, _)| names.contains(name)) {
+        return None;
+    }
+    if pairs.iter().any(|(_, value)| value.is_none()) {
+        return Some(Reading::Torn(Tear::Value));
+    }
+    let timer = |(name, value): &(&str, Option<f64>)| Timer {
+        name: clip(name, limits.name_chars),
+        time_s: value.map(|millis| millis / 1e3),
+        ..Timer::default()
+    };
+    let timers: Vec<Timer> = pairs.iter().take(limits.timers).map(timer).collect();
+    let millis = |own: [&str; 2]| pairs.iter().find(|(name, _)| own.contains(name)).and_then(|(_, value)| *value);
+    let parts = [["fwd", "forward"], ["bwd", "backward"], ["step", "step"]].map(millis);
+    let [Some(forward), Some(backward), Some(optimizer)] = parts else { return Some(Reading::Timers(timers)) };
+    let mut point = Point { source: Source::DeepspeedBreakdown, time_us: time_us(before), timers, ..Point::default() };
+    point.set_step_time((forward + backward + optimizer) / 1e3, StepTimeOrigin::Timers);
+    Some(Draft::new(point).step(Mark::Counted))
 }
 
 /// `steps: 10 loss: 2.3456 iter time (s): 1.234 samples/sec: 51.864`.
@@ -72,7 +106,7 @@ pub(super) fn pipeline(text: &str, limits: &Limits) -> Option<Reading> {
     let mut draft =
         Draft::new(Point { source: Source::DeepspeedPipeline, step, time_us: time_us(before), ..Point::default() });
     for (name, value) in [("loss", loss), ("iter time (s)", time), ("samples/sec", rate)] {
-        let Some(value) = number(value) else { return Some(Reading::Torn) };
+        let Some(value) = number(value) else { return Some(Reading::Torn(Tear::Value)) };
         draft.set(name, value, limits);
     }
     Some(draft.step(Mark::Named))

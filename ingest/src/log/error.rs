@@ -55,8 +55,8 @@ pub enum LogError {
     },
     /// Not a single step.
     #[error(
-        "no step of a known trainer is in these {} lines{}; known are Megatron-LM, NeMo, torchtitan, DeepSpeed, \
-         Hugging Face, MLPerf, TensorBoard and Weights & Biases",
+        "no step of a known trainer is in these {} lines{}; docs/formats.md lists the formats, and a table of patterns \
+         can describe others",
         report.lines,
         first(report)
     )]

@@ -1,35 +1,99 @@
-//! The Hugging Face trainer: Python dicts on standard output, and `trainer_state.json`.
+//! The Hugging Face trainer and programs on top of it: Python dicts on standard output with the progress bar between them,
+//! and `trainer_state.json`.
+//!
+//! A dict names no step. It is the first that is known of: a figure of the dict (`global_step/max_steps` of ms-swift), the
+//! progress bar before it, its epoch times the steps of an epoch. Else dicts are counted.
+
+use std::collections::VecDeque;
+use std::hash::{DefaultHasher, Hash, Hasher};
 
 use serde_json::{Map, Value};
 
 use super::json_lines::float;
-use super::point::{Named, Note, NoteKind, Point, Source};
-use super::reading::{Draft, Reading};
+use super::point::{Named, Note, NoteKind, Point, Source, StepTimeOrigin};
+use super::progress_bar::{Bar, bar};
+use super::quantity::duration_s;
+use super::reading::{Draft, Length, Reading, Tear};
 use super::steps::Mark;
-use super::text::{clip, number};
+use super::text::{clip, leading_digits, number, time_us};
 use super::{Limits, LogError};
+
+/// Dicts that are compared with the next one: ranks without tags print each dict once per rank.
+const RECENT: usize = 16;
+
+/// A dict and what is around it in its line.
+#[derive(Debug, Clone, PartialEq)]
+pub(super) struct Dict {
+    /// What the dict holds.
+    pub(super) reading: Box<Reading>,
+    /// A progress bar in the same line.
+    pub(super) bar: Option<Bar>,
+    /// Hash of the text of the dict.
+    pub(super) hash: u64,
+}
 
 /// `{'loss': 2.1322, 'grad_norm': nan, 'learning_rate': 4.9e-05, 'epoch': 0.02}`, wherever in the line.
 pub(super) fn dict(text: &str, limits: &Limits) -> Option<Reading> {
     const STARTS: [&str; 4] = ["{'loss'", "{'eval_", "{'train_", "{'grad_norm'"];
     let at = STARTS.iter().filter_map(|start| text.find(start)).min()?;
-    let Some(pairs) = entries(&text[at..]) else { return Some(Reading::Torn) };
-    let pairs: Vec<(&str, Option<f64>)> =
-        pairs.into_iter().map(|(name, value)| (name, number(value.trim_matches(['\'', '"'])))).collect();
-    Some(reading(&pairs, Source::HuggingFaceDict, Mark::Counted, limits))
+    let Some((pairs, rest)) = entries(&text[at..]) else { return Some(Reading::Torn(Tear::Cut)) };
+    let mut draft = Point { source: Source::HuggingFaceDict, time_us: time_us(&text[..at]), ..Point::default() };
+    let mut mark = Mark::Counted;
+    let mut numbers = Vec::new();
+    for (name, value) in pairs {
+        let value = value.trim_matches(['\'', '"']);
+        match name {
+            "global_step/max_steps" => {
+                if let Some((step, total)) = fraction(value) {
+                    (draft.step, draft.total_steps, mark) = (step, Some(total), Mark::Named);
+                }
+            }
+            "elapsed_time" => draft.elapsed_s = duration_s(value),
+            "remaining_time" | "percentage" => {}
+            name => numbers.push((name, number(value))),
+        }
+    }
+    let bar = bar(rest).or_else(|| bar(&text[..at]));
+    let mut hasher = DefaultHasher::new();
+    text[at..text.len() - rest.len()].hash(&mut hasher);
+    let reading = Box::new(reading(&numbers, draft, mark, limits));
+    Some(Reading::Dict(Dict { reading, bar, hash: hasher.finish() }))
 }
 
-/// Names and values of a dict of plain values, as text; `None` where it is cut.
-fn entries(text: &str) -> Option<Vec<(&str, &str)>> {
+/// `12/94` of a step and the steps of the whole training.
+pub(super) fn fraction(text: &str) -> Option<(u64, u64)> {
+    let (step, total) = text.split_once('/')?;
+    let (step, total) = (step.trim().parse().ok()?, total.trim().parse().ok()?);
+    (step < 1 << 53 && total > 0).then_some((step, total))
+}
+
+/// `Total optimization steps = 873` and `Num Epochs = 3`, printed before the first step.
+pub(super) fn length(text: &str) -> Option<Reading> {
+    let after = |word: &str| {
+        let (_, rest) = text.split_once(word)?;
+        leading_digits(rest.trim_start().strip_prefix('=')?).map(|(digits, _)| digits)
+    };
+    let steps = || after("Total optimization steps")?.parse().ok().map(Length::Steps);
+    let epochs = || after("Num Epochs")?.parse().ok().map(Length::Epochs);
+    steps().or_else(epochs).map(Reading::Length)
+}
+
+/// Names and values of a dict of plain values, as text, and what is behind it; `None` where it is cut. Values that are lists
+/// or dicts are left out.
+fn entries(text: &str) -> Option<(Vec<(&str, &str)>, &str)> {
     let mut rest = text.strip_prefix('{')?;
     let mut entries = Vec::new();
     loop {
         rest = rest.trim_start_matches([' ', ',']);
-        if rest.starts_with('}') {
-            return Some(entries);
+        if let Some(behind) = rest.strip_prefix('}') {
+            return Some((entries, behind));
         }
-        let (name, after) = rest.strip_prefix('\'')?.split_once('\'')?;
+        let (name, after) = rest.strip_prefix(['\'', '"'])?.split_once(['\'', '"'])?;
         let after = after.strip_prefix(':')?.trim_start();
+        if after.starts_with(['[', '(', '{']) {
+            rest = behind_brackets(after)?;
+            continue;
+        }
         let end = match after.strip_prefix(['\'', '"']) {
             Some(quoted) => quoted.find(['\'', '"'])? + 2,
             None => after.find([',', '}'])?,
@@ -39,10 +103,26 @@ fn entries(text: &str) -> Option<Vec<(&str, &str)>> {
     }
 }
 
+fn behind_brackets(text: &str) -> Option<&str> {
+    let mut depth = 0_u32;
+    for (at, c) in text.char_indices() {
+        match c {
+            '[' | '(' | '{' => depth += 1,
+            ']' | ')' | '}' => depth = depth.saturating_sub(1),
+            _ => {}
+        }
+        if depth == 0 {
+            return text.get(at + c.len_utf8()..);
+        }
+    }
+    None
+}
+
 /// A row of figures: of training, of evaluation, or of the whole run.
-fn reading(pairs: &[(&str, Option<f64>)], source: Source, mark: Mark, limits: &Limits) -> Reading {
+fn reading(pairs: &[(&str, Option<f64>)], point: Point, mark: Mark, limits: &Limits) -> Reading {
     let has = |prefix: &str| pairs.iter().any(|(name, _)| name.starts_with(prefix));
-    let step = pairs.iter().find(|(name, _)| *name == "step").and_then(|(_, step)| whole((*step)?));
+    let is_step = |name: &str| matches!(name, "step" | "global_step");
+    let step = pairs.iter().find(|(name, _)| is_step(name)).and_then(|(_, step)| whole((*step)?));
     let kind = match (has("eval_"), has("train_runtime")) {
         (true, _) => Some(NoteKind::Validation),
         (_, true) => Some(NoteKind::Summary),
@@ -57,13 +137,84 @@ fn reading(pairs: &[(&str, Option<f64>)], source: Source, mark: Mark, limits: &L
         let name = if kind == NoteKind::Validation { "evaluation" } else { "training" }.to_owned();
         return Reading::Note(Note { kind, name, step, time_us: None, values, text: None });
     }
-    let mut draft = Draft::new(Point { source, step: step.unwrap_or_default(), ..Point::default() });
+    let mark = if step.is_some() { Mark::Named } else { mark };
+    let mut draft = Draft::new(Point { step: step.unwrap_or(point.step), ..point });
     for (name, value) in pairs {
-        if let (Some(value), true) = (value, *name != "step") {
+        if let (Some(value), false) = (value, is_step(name)) {
             draft.set(name, *value, limits);
         }
     }
     draft.step(mark)
+}
+
+/// What is known of the steps of dicts.
+#[derive(Debug, Clone, Default)]
+pub(super) struct Progress {
+    bar: Option<Bar>,
+    /// Step of the dict before.
+    last: Option<u64>,
+    steps: Option<u64>,
+    epochs: Option<f64>,
+    recent: VecDeque<u64>,
+}
+
+impl Progress {
+    /// Takes over a bar.
+    pub(super) fn bar(&mut self, bar: Bar) {
+        self.bar = Some(bar);
+    }
+
+    /// Takes over a length.
+    pub(super) fn length(&mut self, length: Length) {
+        match length {
+            Length::Steps(steps) => self.steps = Some(steps),
+            Length::Epochs(epochs) => self.epochs = Some(epochs),
+        }
+    }
+
+    /// Whether the same dict was printed a short time ago.
+    pub(super) fn is_repeated(&mut self, hash: u64) -> bool {
+        let is_known = self.recent.contains(&hash);
+        if !is_known {
+            if self.recent.len() >= RECENT {
+                self.recent.pop_front();
+            }
+            self.recent.push_back(hash);
+        }
+        is_known
+    }
+
+    /// The training starts again: a bar that was not drawn anew is of the training before.
+    pub(super) fn restart(&mut self) {
+        let is_new = self.bar.zip(self.last).is_some_and(|(bar, last)| bar.done < last);
+        if !is_new {
+            self.bar = None;
+        }
+        self.last = None;
+    }
+
+    /// Gives a counted dict its step where the bar or the epoch says it; true where they do.
+    pub(super) fn number(&mut self, point: &mut Point, epoch: Option<f64>) -> bool {
+        let bar = self.bar.filter(|bar| bar.done > 0 && self.last != Some(bar.done));
+        if let Some(bar) = bar {
+            point.total_steps = Some(bar.total);
+            point.elapsed_s = point.elapsed_s.or(bar.elapsed_s);
+            if let Some(step_s) = bar.step_s {
+                point.set_step_time(step_s, StepTimeOrigin::ProgressBar);
+            }
+        }
+        let total = self.bar.map(|bar| bar.total).or(self.steps);
+        let by_epoch = || {
+            let per_epoch = total? as f64 / self.epochs.filter(|&epochs| epochs > 0.0)?;
+            whole((epoch? * per_epoch).round()).filter(|&step| step > 0 && self.last.is_none_or(|last| step > last))
+        };
+        let step = bar.map(|bar| bar.done).or_else(by_epoch);
+        if let Some(step) = step {
+            (point.step, self.last) = (step, Some(step));
+            point.total_steps = total;
+        }
+        step.is_some()
+    }
 }
 
 /// The rows of `log_history`, in order, and the steps of the whole training.
@@ -82,11 +233,8 @@ fn history(row: &Value, total: Option<u64>, limits: &Limits) -> Reading {
     if !pairs.iter().any(|(name, step)| *name == "step" && step.and_then(whole).is_some()) {
         return Reading::Skipped("a row of log_history has no step");
     }
-    let mut reading = reading(&pairs, Source::TrainerState, Mark::Named, limits);
-    if let Reading::Step { point, .. } = &mut reading {
-        point.total_steps = total;
-    }
-    reading
+    let point = Point { source: Source::TrainerState, total_steps: total, ..Point::default() };
+    reading(&pairs, point, Mark::Named, limits)
 }
 
 fn numbers(row: &Map<String, Value>) -> Vec<(&str, Option<f64>)> {

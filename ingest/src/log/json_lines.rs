@@ -1,43 +1,115 @@
-//! JSON lines with a step: the history of Weights & Biases, and what others write in the same manner.
+//! JSON lines with a step: histories of Weights & Biases, `trainer_log.jsonl` of LLaMA-Factory, `logging.jsonl` of ms-swift,
+//! DLLogger.
 
 use std::borrow::Cow;
 
-use serde_json::Value;
+use serde_json::{Map, Value};
 
-use super::Limits;
+use super::metric::{Measure, measure};
 use super::point::{Point, Source};
-use super::reading::{Draft, Reading};
+use super::quantity::duration_s;
+use super::reading::{Draft, Reading, Tear};
 use super::steps::Mark;
 use super::text::number;
+use super::{Limits, hugging_face};
 
-/// Names of the step, best first.
-const STEPS: [&str; 5] = ["_step", "global_step", "step", "iteration", "iter"];
+/// Names of the step, best first: steps of a trainer go before calls of the logger.
+const STEPS: [&str; 10] = [
+    "train/global_step",
+    "trainer/global_step",
+    "global_step/max_steps",
+    "global_step",
+    "current_steps",
+    "num_updates",
+    "iter",
+    "iteration",
+    "step",
+    "_step",
+];
+
+/// Place among [`STEPS`] of a column's name; the least is the best.
+pub(super) fn step_name(name: &str) -> Option<usize> {
+    STEPS.iter().position(|known| *known == name)
+}
 
 /// `{"_step":7,"_runtime":12.5,"_timestamp":1700000012.5,"train/loss":2.5,"grad_norm":NaN}`.
 ///
-/// Weights & Biases counts `_step` from 0 and by calls of its own; it is kept as it is.
-pub(super) fn step(text: &str, limits: &Limits) -> Option<Reading> {
-    let text = text.trim();
-    if !text.starts_with('{') || !STEPS.iter().any(|name| text.contains(name)) {
+/// `known` is the best name of a step so far, as [`step_name`] counts.
+pub(super) fn step(text: &str, known: Option<usize>, limits: &Limits) -> Option<Reading> {
+    let text = text.get(text.find("{\"")?..)?.trim_end();
+    let is_named = STEPS.iter().any(|name| text.contains(name));
+    if !is_named && !text.contains("\"data\"") {
         return None;
     }
-    let Ok(Value::Object(row)) = serde_json::from_str::<Value>(&finite(text)) else {
-        // A line of braces need not be JSON; one with quoted names is meant to be.
-        return text.starts_with("{\"").then_some(Reading::Torn);
+    let parsed: Value = match serde_json::from_str(&finite(text)) {
+        Ok(parsed) => parsed,
+        Err(error) if error.is_eof() => return Some(Reading::Torn(Tear::Cut)),
+        // A line of braces need not be JSON; one that begins with a name and has a step is meant to be.
+        Err(_) => return is_named.then_some(Reading::Torn(Tear::Json)),
     };
-    let (name, step) = STEPS.iter().find_map(|name| Some((*name, row.get(*name)?.as_f64()?)))?;
+    let Value::Object(row) = parsed else { return None };
+    row_of(&flat(row), known, Source::JsonLines, limits)
+}
+
+/// Rows of DLLogger hold their figures in `data`, and the step as a list of epoch and step.
+fn flat(mut row: Map<String, Value>) -> Map<String, Value> {
+    if let (true, Some(Value::Object(data))) = (row.contains_key("step"), row.remove("data")) {
+        if let Some(Value::Array(parts)) = row.get("step") {
+            let last = parts.last().cloned().unwrap_or(Value::Null);
+            row.insert("step".to_owned(), last);
+        }
+        row.extend(data);
+    }
+    row
+}
+
+/// A row of names and values, of JSON or CSV; `None` where it has no step.
+pub(super) fn row_of(
+    row: &Map<String, Value>,
+    known: Option<usize>,
+    source: Source,
+    limits: &Limits,
+) -> Option<Reading> {
+    let mut total_steps = None;
+    let found = STEPS.iter().enumerate().find_map(|(rank, name)| {
+        let value = row.get(*name)?;
+        if let Some((step, total)) = value.as_str().and_then(hugging_face::fraction) {
+            total_steps = Some(total);
+            return Some((rank, *name, step as f64));
+        }
+        Some((rank, *name, float(value)?))
+    });
+    let (rank, name, step) = found?;
     if !(0.0..9_007_199_254_740_992.0).contains(&step) {
         return Some(Reading::Skipped("the step is negative or beyond 2^53"));
     }
-    let time_us = row.get("_timestamp").and_then(Value::as_f64).and_then(micros);
-    let mut draft = Draft::new(Point { source: Source::JsonLines, step: step as u64, time_us, ..Point::default() });
-    for (key, value) in &row {
-        let known = key == name || key == "_timestamp";
-        if let (false, Some(value)) = (known, float(value)) {
-            draft.set(key, value, limits);
+    let time_us = row.get("_timestamp").and_then(float).and_then(micros);
+    let mut draft = Draft::new(Point { source, step: step as u64, time_us, total_steps, ..Point::default() });
+    // trainer_log.jsonl of LLaMA-Factory.
+    let is_llama_factory = row.contains_key("current_steps");
+    let rate = Measure::parse("tokens_per_s").ok().filter(|_| is_llama_factory);
+    for (key, value) in row {
+        match key.as_str() {
+            key if key == name || key == "_timestamp" => {}
+            "elapsed_time" => draft.point.elapsed_s = value.as_str().and_then(duration_s).or_else(|| float(value)),
+            "_runtime" | "elapsedtime" => {
+                draft.point.elapsed_s = float(value).filter(|seconds| seconds.is_finite());
+                set(&mut draft, key, None, value, limits);
+            }
+            "total_steps" | "max_steps" => draft.point.total_steps = value.as_u64().filter(|&total| total > 0),
+            "throughput" => set(&mut draft, key, rate, value, limits),
+            _ => set(&mut draft, key, None, value, limits),
         }
     }
-    Some(draft.step(Mark::Named))
+    let is_worse = known.is_some_and(|known| rank > known);
+    let mark = if is_worse { Mark::Open } else { Mark::Named };
+    Some(Reading::Row { reading: Box::new(draft.step(mark)), rank })
+}
+
+fn set(draft: &mut Draft, key: &str, own: Option<Measure>, value: &Value, limits: &Limits) {
+    if let Some(value) = float(value) {
+        draft.set_as(own.or_else(|| measure(key)), key, value, limits);
+    }
 }
 
 /// Seconds since 1970 in microseconds.

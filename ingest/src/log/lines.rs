@@ -32,11 +32,6 @@ impl Lines {
         Self { limit, waiting: Vec::new(), too_long: false, number: 1, seen: 0, start: 0 }
     }
 
-    /// Bytes seen.
-    pub(super) fn seen(&self) -> u64 {
-        self.seen
-    }
-
     /// Takes bytes and hands over every line that they complete, empty ones left out.
     pub(super) fn push(&mut self, bytes: &[u8], mut take: impl FnMut(Line<'_>)) {
         let mut rest = bytes;

@@ -2,8 +2,10 @@
 //! Megatron-DeepSpeed's), with NeMo 2, whose lines of steps have the same shape.
 
 use super::Limits;
+use super::metric::Measure;
 use super::point::{Memory, Named, Note, NoteKind, Point, RankTime, Source, Timer};
-use super::reading::{Draft, Reading, Table};
+use super::quantity::quantity;
+use super::reading::{Draft, Reading, Table, Tear};
 use super::steps::Mark;
 use super::text::{clip, leading_digits, number, time_us};
 
@@ -41,7 +43,7 @@ fn header(text: &str) -> Option<Header<'_>> {
 pub(super) fn step(text: &str, limits: &Limits) -> Option<Reading> {
     let Header { before, step, total, after } = header(text)?;
     if header(after).is_some() {
-        return Some(Reading::Torn);
+        return Some(Reading::Torn(Tear::Mixed));
     }
     // NeMo counts from zero, to the last.
     let nemo = before.trim_end().ends_with(',') && before.contains("Training epoch");
@@ -58,21 +60,49 @@ pub(super) fn step(text: &str, limits: &Limits) -> Option<Reading> {
         time_us: time_us(before),
         ..Point::default()
     });
+    // GPT-NeoX prints samples/sec in front of the iteration.
+    if let Some((_, rate)) = before.rsplit_once("samples/sec:") {
+        draft.set_text("samples/sec", rate.trim_end_matches([' ', '|']), None, limits);
+    }
     for (name, value) in pairs(after) {
-        match value.map(number) {
-            Some(Some(value)) => draft.set(name, value, limits),
-            Some(None) if value.is_some_and(is_missing) => {}
-            _ => return Some(Reading::Torn),
+        let Some(value) = value else { return Some(Reading::Torn(Tear::Cut)) };
+        // No trainer of this family groups thousands: a comma is text of another line.
+        if is_missing(value) || (!value.contains(',') && draft.set_text(name, value, None, limits)) {
+            continue;
+        }
+        // Primus prints the value of the step and the average: 2701.3/2712.7.
+        if !slashed(&mut draft, name, value, limits) {
+            return Some(Reading::Torn(Tear::Value));
         }
     }
     Some(draft.step(Mark::Named))
+}
+
+/// Values with slashes between them: with a name for each (`mem usage/free/total: 150GB/41GB/191GB`), or a value and its
+/// average. False where one is not a number.
+fn slashed(draft: &mut Draft, name: &str, value: &str, limits: &Limits) -> bool {
+    let values: Vec<&str> = value.split('/').collect();
+    if values.len() < 2 || values.iter().any(|value| quantity(value).is_none()) {
+        return false;
+    }
+    let (names, device) = (name.split('/').collect::<Vec<_>>(), Measure::parse("device_memory GB").ok());
+    if names.len() == values.len() && !name.contains('(') {
+        for (name, value) in names.iter().zip(values) {
+            let own = device.filter(|_| name.ends_with("mem usage"));
+            draft.set_text(name, value, own, limits);
+        }
+    } else {
+        draft.set_text(name, values[0], None, limits);
+        draft.set_text(&format!("{name} average"), values[1], None, limits);
+    }
+    true
 }
 
 /// What Megatron-DeepSpeed prints behind a step.
 pub(super) fn flops(text: &str, limits: &Limits) -> Option<Reading> {
     let (_, rest) = text.split_once("Effective Tera Flops per GPU:")?;
     let value = rest.split_whitespace().next().and_then(number);
-    let Some(value) = value else { return Some(Reading::Torn) };
+    let Some(value) = value else { return Some(Reading::Torn(Tear::Value)) };
     let mut draft = Draft::new(Point::default());
     draft.set("tflops", value, limits);
     Some(draft.step(Mark::Open))
@@ -88,7 +118,7 @@ pub(super) fn memory(text: &str) -> Option<Reading> {
     for (name, value) in pairs(after) {
         let Some(gib) = value.and_then(number).filter(|value| value.is_finite()).map(|mebibytes| mebibytes / 1024.0)
         else {
-            return Some(Reading::Torn);
+            return Some(Reading::Torn(Tear::Value));
         };
         let slot = match name {
             "allocated" => &mut memory.allocated_gib,
@@ -100,7 +130,7 @@ pub(super) fn memory(text: &str) -> Option<Reading> {
         };
         *slot = Some(gib);
     }
-    Some(if memory.is_empty() { Reading::Torn } else { Reading::Memory { step, memory } })
+    Some(if memory.is_empty() { Reading::Torn(Tear::Cut) } else { Reading::Memory { step, memory } })
 }
 
 /// Losses on held-out data: ` validation loss at iteration 1000 | lm loss value: 2.5 | lm loss PPL: 12.2 |`.
@@ -113,7 +143,7 @@ pub(super) fn validation(text: &str, limits: &Limits) -> Option<Reading> {
         match value.and_then(number) {
             Some(value) if value.is_finite() => values.push(Named { name: clip(name, limits.name_chars), value }),
             Some(_) => {}
-            None => return Some(Reading::Torn),
+            None => return Some(Reading::Torn(Tear::Value)),
         }
     }
     let name = clip(&format!("loss at {}", title.trim()), limits.name_chars);
@@ -126,7 +156,7 @@ pub(super) fn timers(text: &str, limits: &Limits) -> Option<Reading> {
     let rest = text.trim_start().strip_prefix("time (ms)")?;
     let mut timers = Vec::new();
     for (name, value) in pairs(rest) {
-        let Some(time) = value.and_then(number) else { return Some(Reading::Torn) };
+        let Some(time) = value.and_then(number) else { return Some(Reading::Torn(Tear::Value)) };
         timers.push(Timer {
             name: clip(name, limits.name_chars),
             time_s: finite(time).map(|time| time / 1e3),

@@ -1,46 +1,197 @@
 //! Names that trainers give their figures, and the field of a point that each fills.
 
 use super::Limits;
-use super::point::{Memory, Named, Point, Scope, TokenRate};
+use super::point::{Memory, Named, Point, Scope, StepTimeOrigin, TokenRate};
+use super::quantity::{Dimension, name_and_unit, unit};
 use super::text::clip;
 
 /// Largest whole number that every `f64` below it counts exactly.
 const WHOLE: f64 = 9_007_199_254_740_992.0;
-/// GiB in a byte.
-const GIB: f64 = 1.0 / 1_073_741_824.0;
 
-/// A field of a point.
-#[derive(Debug, Clone, Copy, PartialEq)]
-enum Field {
+/// A field of a point, or a number from which a field follows.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Metric {
     Loss,
     LearningRate,
     GradNorm,
     GlobalBatch,
     ConsumedSamples,
     ConsumedTokens,
-    Tflops,
-    /// A time, and how many of its unit are a second: dividing rounds once.
-    StepTime(f64),
+    /// Operations per second of one device.
+    Flops,
+    /// Share of the peak. Without a unit, numbers above 1 are percent.
+    Mfu,
+    StepTime,
+    /// Steps per second.
+    StepRate,
+    /// Steps per second since the start of the run.
+    RunStepRate,
+    /// Time of a step, average since the start of the run.
+    RunStepTime,
+    /// Time since the start of the run.
+    Elapsed,
     TokenRate(Scope),
     SamplesPerSecond,
     Skipped,
     Nan,
-    /// Bytes in GiB.
-    Allocated(f64),
-    MaxAllocated(f64),
-    MaxReserved(f64),
+    Allocated,
+    MaxAllocated,
+    Reserved,
+    MaxReserved,
+    DeviceMemory,
+    Step,
+    /// The step, counted from 0.
+    StepFromZero,
+    TotalSteps,
+    Epoch,
+    /// Step inside the epoch, counted from 0.
+    EpochStep,
+    /// Steps of an epoch.
+    EpochSteps,
+    /// A number that is left out.
+    Ignore,
 }
 
-/// The field that a name means, whatever its case.
-fn field(name: &str) -> Option<Field> {
-    use Field::{
-        Allocated, ConsumedSamples, ConsumedTokens, GlobalBatch, GradNorm, LearningRate, Loss, MaxAllocated,
-        MaxReserved, Nan, SamplesPerSecond, Skipped, StepTime, Tflops,
+/// A metric, and how many of the unit are one of the base unit: second, GiB, TFLOP/s, share of 1. Dividing rounds once.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub(super) struct Measure {
+    pub(super) metric: Metric,
+    pub(super) per: f64,
+}
+
+impl Measure {
+    const fn of(metric: Metric) -> Self {
+        Self { metric, per: 1.0 }
+    }
+
+    /// A metric by its name in a table, with a unit behind a blank: `step_time ms`.
+    ///
+    /// # Errors
+    /// The reason, for people who write tables.
+    pub(super) fn parse(text: &str) -> Result<Self, String> {
+        let (name, unit_text) = text.trim().split_once(' ').map_or((text.trim(), None), |(n, u)| (n, Some(u.trim())));
+        let Some(&(_, metric)) = NAMES.iter().find(|(known, _)| *known == name) else {
+            let known: Vec<&str> = NAMES.iter().map(|(name, _)| *name).collect();
+            return Err(format!("there is no metric {name:?}; metrics are {}", known.join(", ")));
+        };
+        let dimension = metric.dimension();
+        let Some(unit_text) = unit_text else { return Ok(Self::of(metric)) };
+        match (unit(unit_text), dimension) {
+            (Some((own, per)), Some(wanted)) if own == wanted => Ok(Self { metric, per }),
+            (_, Some(wanted)) => Err(format!("{unit_text:?} is no unit of {name}; use {}", wanted.units())),
+            (_, None) => Err(format!("{name} has no unit, but {unit_text:?} is given")),
+        }
+    }
+}
+
+impl Dimension {
+    const fn units(self) -> &'static str {
+        match self {
+            Self::Time => "s, ms, us or min",
+            Self::Memory => "GiB, MiB, KiB, GB, MB or bytes",
+            Self::Flops => "TFLOP/s, GFLOP/s, PFLOP/s or FLOP/s",
+            Self::Share => "% or fraction",
+        }
+    }
+}
+
+/// Names of metrics in tables.
+const NAMES: [(&str, Metric); 30] = [
+    ("step", Metric::Step),
+    ("step_from_zero", Metric::StepFromZero),
+    ("total_steps", Metric::TotalSteps),
+    ("epoch", Metric::Epoch),
+    ("epoch_step", Metric::EpochStep),
+    ("epoch_steps", Metric::EpochSteps),
+    ("step_time", Metric::StepTime),
+    ("steps_per_s", Metric::StepRate),
+    ("average_step_time", Metric::RunStepTime),
+    ("average_steps_per_s", Metric::RunStepRate),
+    ("elapsed", Metric::Elapsed),
+    ("tokens_per_s", Metric::TokenRate(Scope::Job)),
+    ("tokens_per_s_per_device", Metric::TokenRate(Scope::Device)),
+    ("samples_per_s", Metric::SamplesPerSecond),
+    ("flops_per_device", Metric::Flops),
+    ("mfu", Metric::Mfu),
+    ("loss", Metric::Loss),
+    ("learning_rate", Metric::LearningRate),
+    ("grad_norm", Metric::GradNorm),
+    ("global_batch", Metric::GlobalBatch),
+    ("consumed_samples", Metric::ConsumedSamples),
+    ("consumed_tokens", Metric::ConsumedTokens),
+    ("skipped_iterations", Metric::Skipped),
+    ("nan_iterations", Metric::Nan),
+    ("allocated", Metric::Allocated),
+    ("max_allocated", Metric::MaxAllocated),
+    ("reserved", Metric::Reserved),
+    ("max_reserved", Metric::MaxReserved),
+    ("device_memory", Metric::DeviceMemory),
+    ("ignore", Metric::Ignore),
+];
+
+impl Metric {
+    /// What its unit measures; `None` for counts and plain numbers.
+    pub(super) const fn dimension(self) -> Option<Dimension> {
+        match self {
+            Self::StepTime | Self::RunStepTime | Self::Elapsed => Some(Dimension::Time),
+            Self::Flops => Some(Dimension::Flops),
+            Self::Mfu => Some(Dimension::Share),
+            Self::Allocated | Self::MaxAllocated | Self::Reserved | Self::MaxReserved | Self::DeviceMemory => {
+                Some(Dimension::Memory)
+            }
+            _ => None,
+        }
+    }
+}
+
+/// A metric whose name has no unit, and whose values do not show it either.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Unclear {
+    /// A rate: of tokens, samples or operations.
+    Throughput,
+    /// A time: seconds or milliseconds.
+    StepTime,
+}
+
+/// The metric of a name without a unit that has none by convention.
+pub(super) fn unclear(name: &str) -> Option<Unclear> {
+    let lower = name.to_ascii_lowercase();
+    match plain(&lower) {
+        "throughput" => Some(Unclear::Throughput),
+        base if STEP_TIMES.contains(&base) => Some(Unclear::StepTime),
+        _ => None,
+    }
+}
+
+/// Names of step times whose unit stands behind the name.
+const STEP_TIMES: [&str; 10] = [
+    "step_time",
+    "step time",
+    "iter_time",
+    "iter time",
+    "iteration_time",
+    "iteration time",
+    "time_per_step",
+    "time per step",
+    "time_per_iteration",
+    "batch_time",
+];
+
+/// A name without the group that TensorBoard and Weights & Biases put before it.
+fn plain(lower: &str) -> &str {
+    lower.strip_prefix("train/").or_else(|| lower.strip_prefix("train_")).unwrap_or(lower)
+}
+
+/// The metric that a name means, whatever its case.
+pub(super) fn measure(name: &str) -> Option<Measure> {
+    use Metric::{
+        Allocated, ConsumedSamples, ConsumedTokens, Elapsed, Flops, GlobalBatch, GradNorm, LearningRate, Loss,
+        MaxAllocated, MaxReserved, Mfu, Nan, RunStepRate, RunStepTime, SamplesPerSecond, Skipped, StepRate, StepTime,
+        TokenRate,
     };
     let lower = name.to_ascii_lowercase();
-    // TensorBoard and W&B put a group before the name.
-    let plain = lower.strip_prefix("train/").or_else(|| lower.strip_prefix("train_")).unwrap_or(&lower);
-    Some(match plain {
+    let plain = plain(&lower);
+    let metric = match plain {
         "loss"
         | "lm loss"
         | "lm-loss"
@@ -48,54 +199,136 @@ fn field(name: &str) -> Option<Field> {
         | "reduced_train_loss"
         | "training_loss"
         | "reduced_loss"
+        | "crossentropyloss"
+        | "ce loss"
+        | "loss/train/total"
         | "loss_metrics/global_avg_loss"
         | "lm-loss-training/lm loss" => Loss,
-        "learning rate" | "learning_rate" | "learning-rate" | "lr" | "learning-rate/learning-rate" => LearningRate,
-        "grad norm" | "grad_norm" | "grad-norm" | "gradient_norm" | "grad-norm/grad-norm" => GradNorm,
+        "learning rate" | "learning_rate" | "learning-rate" | "lr" | "optim/lr" | "learning-rate/learning-rate" => {
+            LearningRate
+        }
+        "grad norm"
+        | "grad_norm"
+        | "grad-norm"
+        | "gradient_norm"
+        | "gnorm"
+        | "grad-norm/grad-norm"
+        | "optim/total_grad_norm"
+        | "optim/total grad norm" => GradNorm,
         "global batch size" | "global_batch_size" | "global-batch-size" | "batch-size" | "batch-size/batch-size" => {
             GlobalBatch
         }
         "consumed samples" | "consumed_samples" | "consumed-samples" => ConsumedSamples,
-        "consumed tokens" | "consumed_tokens" | "consumed-tokens" | "num_input_tokens_seen" => ConsumedTokens,
-        "throughput per gpu (tflop/s/gpu)" | "tflops" | "tflops_per_gpu" | "tflops per gpu" | "throughput" => Tflops,
-        "elapsed time per iteration (ms)" | "step_time_ms" => StepTime(1e3),
-        "elapsed time per iteration (s)"
-        | "train_step_timing in s"
-        | "step_timing in s"
-        | "iteration-time"
-        | "iteration-time/iteration-time"
-        | "iter time (s)"
-        | "step_time"
-        | "step_time_s"
-        | "time_metrics/end_to_end(s)" => StepTime(1.0),
+        "consumed tokens"
+        | "consumed_tokens"
+        | "consumed-tokens"
+        | "num_input_tokens_seen"
+        | "total_tokens"
+        | "throughput/total_tokens" => ConsumedTokens,
+        "tflops"
+        | "tflops_per_gpu"
+        | "tflops per gpu"
+        | "model_tflops_per_gpu"
+        | "tflop/s/device"
+        | "per_device_tflops" => Flops,
+        // Megatron-LM and NeMo write seconds under these names.
+        "iteration-time" | "iteration-time/iteration-time" | "train_step_timing" | "time_metrics/end_to_end(s)" => {
+            StepTime
+        }
+        "steps_per_second"
+        | "steps_per_sec"
+        | "steps/s"
+        | "steps/sec"
+        | "it/s"
+        | "iter/s"
+        | "ups"
+        | "throughput/batches_per_sec"
+        | "throughput/device/batches_per_second"
+        | "throughput/device/bps" => StepRate,
+        "speed(iter/s)" => RunStepRate,
+        "speed(s/it)" | "speed(s/iter)" => RunStepTime,
+        "elapsed_s" => Elapsed,
+        "mfu" => Mfu,
         "tps"
         | "wps"
         | "throughput(tps)"
         | "tokens_per_gpu_per_second"
         | "tokens per gpu per second (tgs)"
+        | "tokens per gpu (tokens/s/gpu)"
         | "tokens_per_second_per_gpu"
+        | "tokens_per_sec_per_gpu"
         | "tokens-per-second-per-gpu"
         | "tokens/sec/gpu"
-        | "tgs" => Field::TokenRate(Scope::Device),
-        "tokens_per_second" | "tokens_per_sec" | "tokens/sec" | "tokens per second" | "tokens/s" => {
-            Field::TokenRate(Scope::Job)
-        }
-        "samples per second" | "samples_per_second" | "samples_per_sec" | "samples/sec" | "currsamplespersec" => {
-            SamplesPerSecond
-        }
+        | "tokens/s/gpu"
+        | "tokens/s/device"
+        | "throughput/device/tokens_per_second"
+        | "throughput/device/tokens_per_sec"
+        | "throughput/device/tps"
+        | "tgs" => TokenRate(Scope::Device),
+        "tokens_per_second"
+        | "tokens_per_sec"
+        | "tokens/sec"
+        | "tokens per second"
+        | "tokens/s"
+        | "step_tokens_per_second"
+        | "throughput/tokens_per_sec"
+        | "throughput (tokens/s)"
+        | "throughput(tokens/s)" => TokenRate(Scope::Job),
+        "samples per second"
+        | "samples_per_second"
+        | "samples_per_sec"
+        | "samples/sec"
+        | "samples/s"
+        | "currsamplespersec"
+        | "throughput/samples_per_sec"
+        | "throughput (samples/s)" => SamplesPerSecond,
         "number of skipped iterations" | "skipped" => Skipped,
         "number of nan iterations" => Nan,
-        "mem-allocated-bytes" => Allocated(GIB),
-        "mem-max-allocated-bytes" => MaxAllocated(GIB),
-        "memory/max_active(gib)" => MaxAllocated(1.0),
-        "memory/max_reserved(gib)" => MaxReserved(1.0),
-        _ => return None,
-    })
+        _ => {
+            let (base, found) = name_and_unit(plain);
+            let (dimension, per) = unit(found?)?;
+            let metric = match (base, dimension) {
+                (base, Dimension::Time) if STEP_TIMES.contains(&base) => StepTime,
+                (
+                    "elapsed time per iteration"
+                    | "elapsed_time_per_iteration"
+                    | "train_step_timing"
+                    | "step_timing"
+                    | "timing"
+                    | "iteration-time",
+                    Dimension::Time,
+                ) => StepTime,
+                ("throughput per gpu" | "approx flops per gpu" | "throughput" | "tflops", Dimension::Flops) => Flops,
+                ("mfu" | "perf/mfu", Dimension::Share) => Mfu,
+                ("mem-allocated" | "memory_allocated" | "memory/current_allocated_mem", Dimension::Memory) => Allocated,
+                (
+                    "mem-max-allocated"
+                    | "memory/max_active"
+                    | "step_peak_memory_allocated"
+                    | "perf/max_memory_allocated"
+                    | "system/peak gpu memory",
+                    Dimension::Memory,
+                ) => MaxAllocated,
+                ("memory" | "memory/max_reserved" | "perf/max_memory_reserved", Dimension::Memory) => MaxReserved,
+                _ => return None,
+            };
+            return Some(Measure { metric, per });
+        }
+    };
+    Some(Measure::of(metric))
 }
 
 impl Point {
     /// Sets the field that a name means, or keeps the value by its name; false where there is no more room for it.
     pub(super) fn set(&mut self, name: &str, value: f64, limits: &Limits) -> bool {
+        self.set_as(measure(name), name, value, limits)
+    }
+
+    /// Sets a metric, or stores the value by its name; false where there is no more room for it.
+    pub(super) fn set_as(&mut self, measure: Option<Measure>, name: &str, value: f64, limits: &Limits) -> bool {
+        if measure.is_some_and(|measure| measure.metric == Metric::Ignore) {
+            return true;
+        }
         if !value.is_finite() {
             let room = self.not_finite.len() < limits.values;
             if room {
@@ -103,7 +336,7 @@ impl Point {
             }
             return room;
         }
-        if field(name).is_some_and(|field| self.fill(field, value)) {
+        if measure.is_some_and(|measure| self.fill(measure, value)) {
             return true;
         }
         let room = self.others.len() < limits.values;
@@ -114,7 +347,7 @@ impl Point {
     }
 
     /// Whether the field took the value: it was empty, and the value makes sense in it.
-    fn fill(&mut self, field: Field, value: f64) -> bool {
+    fn fill(&mut self, measure: Measure, value: f64) -> bool {
         let free = |slot: &mut Option<f64>, value: f64| slot.is_none() && slot.replace(value).is_none();
         let count = |slot: &mut Option<u64>| {
             let whole = (0.0..WHOLE).contains(&value) && slot.is_none();
@@ -123,29 +356,62 @@ impl Point {
             }
             whole
         };
-        match field {
-            Field::Loss => free(&mut self.loss, value),
-            Field::LearningRate => free(&mut self.learning_rate, value),
-            Field::GradNorm => free(&mut self.grad_norm, value),
-            Field::Tflops => free(&mut self.tflops_per_device, value),
-            Field::SamplesPerSecond => free(&mut self.samples_per_s, value),
-            Field::StepTime(per_second) => value >= 0.0 && free(&mut self.step_time_s, value / per_second),
-            Field::GlobalBatch => count(&mut self.global_batch),
-            Field::ConsumedSamples => count(&mut self.consumed_samples),
-            Field::ConsumedTokens => count(&mut self.consumed_tokens),
-            Field::Skipped => count(&mut self.skipped_iterations),
-            Field::Nan => count(&mut self.nan_iterations),
-            Field::TokenRate(scope) => {
+        let positive = || (value > 0.0).then_some(value);
+        match measure.metric {
+            Metric::Loss => free(&mut self.loss, value),
+            Metric::LearningRate => free(&mut self.learning_rate, value),
+            Metric::GradNorm => free(&mut self.grad_norm, value),
+            Metric::Flops => free(&mut self.tflops_per_device, value / measure.per),
+            Metric::SamplesPerSecond => free(&mut self.samples_per_s, value),
+            Metric::Mfu => {
+                let per = if measure.per <= 1.0 && value > 1.0 { 100.0 } else { measure.per };
+                let share = value / per;
+                (0.0..=1.0).contains(&share) && free(&mut self.mfu, share)
+            }
+            Metric::StepTime => value >= 0.0 && self.set_step_time(value / measure.per, StepTimeOrigin::Log),
+            Metric::StepRate => positive().is_some_and(|rate| self.set_step_time(1.0 / rate, StepTimeOrigin::Log)),
+            Metric::RunStepTime => {
+                positive().is_some_and(|time| self.set_step_time(time / measure.per, StepTimeOrigin::RunAverage))
+            }
+            Metric::RunStepRate => {
+                positive().is_some_and(|rate| self.set_step_time(1.0 / rate, StepTimeOrigin::RunAverage))
+            }
+            Metric::Elapsed => value >= 0.0 && free(&mut self.elapsed_s, value / measure.per),
+            Metric::GlobalBatch => count(&mut self.global_batch),
+            Metric::ConsumedSamples => count(&mut self.consumed_samples),
+            Metric::ConsumedTokens => count(&mut self.consumed_tokens),
+            Metric::TotalSteps => value > 0.0 && count(&mut self.total_steps),
+            Metric::Skipped => count(&mut self.skipped_iterations),
+            Metric::Nan => count(&mut self.nan_iterations),
+            Metric::TokenRate(scope) => {
                 let empty = self.token_rate.is_none();
                 if empty {
                     self.token_rate = Some(TokenRate { tokens_per_s: value, scope });
                 }
                 empty
             }
-            Field::Allocated(unit) => free(&mut self.own_memory().allocated_gib, value * unit),
-            Field::MaxAllocated(unit) => free(&mut self.own_memory().max_allocated_gib, value * unit),
-            Field::MaxReserved(unit) => free(&mut self.own_memory().max_reserved_gib, value * unit),
+            Metric::Allocated => free(&mut self.own_memory().allocated_gib, value / measure.per),
+            Metric::MaxAllocated => free(&mut self.own_memory().max_allocated_gib, value / measure.per),
+            Metric::Reserved => free(&mut self.own_memory().reserved_gib, value / measure.per),
+            Metric::MaxReserved => free(&mut self.own_memory().max_reserved_gib, value / measure.per),
+            Metric::DeviceMemory => free(&mut self.own_memory().device_gib, value / measure.per),
+            // The reader of the line sets the step itself.
+            Metric::Step
+            | Metric::StepFromZero
+            | Metric::Epoch
+            | Metric::EpochStep
+            | Metric::EpochSteps
+            | Metric::Ignore => false,
         }
+    }
+
+    /// Sets the time of a step where there is none.
+    pub(super) fn set_step_time(&mut self, seconds: f64, origin: StepTimeOrigin) -> bool {
+        let empty = self.step_time_s.is_none() && seconds.is_finite();
+        if empty {
+            (self.step_time_s, self.step_time_origin) = (Some(seconds), Some(origin));
+        }
+        empty
     }
 
     /// Memory that no rank is named for.
@@ -166,13 +432,17 @@ impl Point {
         }
         or(&mut self.total_steps, other.total_steps);
         or(&mut self.time_us, other.time_us);
-        or(&mut self.step_time_s, other.step_time_s);
+        if self.step_time_s.is_none() {
+            (self.step_time_s, self.step_time_origin) = (other.step_time_s, other.step_time_origin);
+        }
+        or(&mut self.elapsed_s, other.elapsed_s);
         or(&mut self.consumed_samples, other.consumed_samples);
         or(&mut self.consumed_tokens, other.consumed_tokens);
         or(&mut self.global_batch, other.global_batch);
         or(&mut self.token_rate, other.token_rate);
         or(&mut self.samples_per_s, other.samples_per_s);
         or(&mut self.tflops_per_device, other.tflops_per_device);
+        or(&mut self.mfu, other.mfu);
         or(&mut self.loss, other.loss);
         or(&mut self.learning_rate, other.learning_rate);
         or(&mut self.grad_norm, other.grad_norm);

@@ -1,54 +1,105 @@
 //! MLPerf: `:::MLLOG {"namespace": "", "time_ms": 1, "event_type": "POINT_IN_TIME", "key": "train_loss", "value": 2.5,
 //! "metadata": {"step": 10}}`.
 //!
-//! `tracked_stats` and `train_loss` with a step are points; every other event stays beside the step it follows. What
-//! the step counts is the submission's choice, steps or samples.
+//! `tracked_stats` and `train_loss` with a step are points; every other event stays beside the step it follows. What a step
+//! counts is the submission's choice: steps, samples or tokens. It follows from two events, their times, their throughput
+//! and the batch, so that the first events wait for it.
 
-use serde_json::Value;
+use std::collections::VecDeque;
+
+use serde_json::{Map, Value};
 
 use super::Limits;
 use super::json_lines::{finite, float};
-use super::point::{Named, Note, NoteKind, Point, Source};
-use super::reading::{Draft, Reading};
+use super::metric::{Measure, Metric};
+use super::point::{Named, Note, NoteKind, Point, Scope, Source};
+use super::reading::{Draft, Reading, Tear};
+use super::report::{Place, Report};
 use super::steps::Mark;
 use super::text::clip;
+
+/// Most events that wait until it is clear what steps count.
+const MOST_WAITING: usize = 256;
+/// Steps beyond this one count tokens.
+const TOKENS: f64 = 1e8;
+/// More samples per second than a job trains.
+const MOST_SAMPLES_PER_S: f64 = 1e5;
+
+/// What a number in the place of a step counts.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Unit {
+    Steps,
+    Samples,
+    Tokens,
+    /// Nothing that a step follows from: epochs.
+    Epochs,
+}
+
+/// An event that names a step.
+#[derive(Debug, Clone, PartialEq)]
+pub(super) struct Event {
+    count: f64,
+    /// What it counts, where the name of its key says so.
+    unit: Option<Unit>,
+    time_us: Option<i64>,
+    values: Vec<(String, f64)>,
+}
+
+impl Event {
+    fn throughput(&self) -> Option<f64> {
+        self.values.iter().find(|(name, value)| name == "throughput" && *value > 0.0).map(|(_, value)| *value)
+    }
+}
+
+/// A line that waits, with its rank and place.
+type Waiting = (Reading, Option<u32>, Place);
+
+/// What is known of the numbers of events.
+#[derive(Debug, Clone, Default)]
+pub(super) struct Counting {
+    batch: Option<f64>,
+    sequence: Option<f64>,
+    decided: Option<(Unit, Option<Unit>)>,
+    waiting: VecDeque<Waiting>,
+    last: Option<f64>,
+}
 
 /// An event.
 pub(super) fn event(text: &str, limits: &Limits) -> Option<Reading> {
     let (_, json) = text.split_once(":::MLLOG")?;
-    let Ok(Value::Object(event)) = serde_json::from_str::<Value>(&finite(json.trim())) else {
-        return Some(Reading::Torn);
+    let event: Map<String, Value> = match serde_json::from_str(&finite(json.trim())) {
+        Ok(Value::Object(event)) => event,
+        Err(error) if error.is_eof() => return Some(Reading::Torn(Tear::Cut)),
+        _ => return Some(Reading::Torn(Tear::Json)),
     };
     let Some(key) = event.get("key").and_then(Value::as_str) else {
         return Some(Reading::Skipped("an event without a key"));
     };
     let time_us = event.get("time_ms").and_then(Value::as_i64).and_then(|millis| millis.checked_mul(1000));
     let metadata = event.get("metadata");
-    let step = ["step", "step_num", "iteration"]
-        .iter()
-        .find_map(|name| metadata?.get(*name)?.as_f64())
-        .filter(|step| (0.0..9_007_199_254_740_992.0).contains(step))
-        .map(|step| step as u64);
+    const COUNTS: [(&str, Option<Unit>); 6] = [
+        ("samples_count", Some(Unit::Samples)),
+        ("tokens_count", Some(Unit::Tokens)),
+        ("step", None),
+        ("step_num", None),
+        ("iteration", None),
+        ("epoch_num", Some(Unit::Epochs)),
+    ];
+    let count = COUNTS.iter().find_map(|(name, unit)| {
+        let count = metadata?.get(*name)?.as_f64()?;
+        (0.0..9_007_199_254_740_992.0).contains(&count).then_some((count, *unit))
+    });
     let value = event.get("value").unwrap_or(&Value::Null);
-    if let (Some(step), "tracked_stats" | "train_loss") = (step, key) {
-        let mut draft = Draft::new(Point { source: Source::Mlperf, step, time_us, ..Point::default() });
-        match value {
-            Value::Object(figures) => {
-                for (name, value) in figures {
-                    // The throughput of MLPerf counts samples.
-                    let name = if name == "throughput" { "samples_per_sec" } else { name };
-                    if let Some(value) = float(value) {
-                        draft.set(name, value, limits);
-                    }
-                }
-            }
-            value => {
-                if let Some(value) = float(value) {
-                    draft.set(key, value, limits);
-                }
-            }
-        }
-        return Some(draft.step(Mark::Named));
+    if let (Some((count, unit)), "tracked_stats" | "train_loss") = (count, key) {
+        let values = match value {
+            Value::Object(figures) => figures
+                .iter()
+                .filter_map(|(name, value)| Some((name.clone(), float(value)?)))
+                .take(limits.values)
+                .collect(),
+            value => float(value).map(|value| (key.to_owned(), value)).into_iter().collect(),
+        };
+        return Some(Reading::Mlperf(Event { count, unit, time_us, values }));
     }
     let mut values = Vec::new();
     let mut text = None;
@@ -68,5 +119,159 @@ pub(super) fn event(text: &str, limits: &Limits) -> Option<Reading> {
         },
     }
     let name = clip(key, limits.name_chars);
+    let step = count.filter(|(_, unit)| unit.is_none()).map(|(count, _)| count as u64);
     Some(Reading::Note(Note { kind: NoteKind::Event, name, step, time_us, values, text }))
+}
+
+impl Counting {
+    /// Takes a line and returns those whose step is clear now, in order.
+    pub(super) fn push(&mut self, reading: Reading, rank: Option<u32>, place: Place) -> Vec<Waiting> {
+        if let Reading::Note(note) = &reading {
+            let value = || note.values.first().map(|value| value.value).filter(|&value| value > 0.0);
+            match note.name.as_str() {
+                "global_batch_size" => self.batch = value().or(self.batch),
+                "max_sequence_length" | "max_seq_length" | "sequence_length" | "seq_length" => {
+                    self.sequence = value().or(self.sequence);
+                }
+                _ => {}
+            }
+            if self.waiting.is_empty() {
+                return vec![(reading, rank, place)];
+            }
+        }
+        self.waiting.push_back((reading, rank, place));
+        if self.decided.is_none() && self.waiting.len() < MOST_WAITING {
+            self.decided = self.by_two();
+        } else if self.decided.is_none() {
+            self.decided = Some(self.by_one());
+        }
+        if self.decided.is_some() { self.waiting.drain(..).collect() } else { Vec::new() }
+    }
+
+    /// Lines that wait at the end of the log.
+    pub(super) fn finish(&mut self) -> Vec<Waiting> {
+        self.decided = self.decided.or_else(|| Some(self.by_one()));
+        self.waiting.drain(..).collect()
+    }
+
+    fn events(&self) -> impl Iterator<Item = &Event> {
+        self.waiting.iter().filter_map(|(reading, ..)| match reading {
+            Reading::Mlperf(event) => Some(event),
+            _ => None,
+        })
+    }
+
+    /// Units of steps and of the throughput, by the first two different numbers.
+    fn by_two(&self) -> Option<(Unit, Option<Unit>)> {
+        let first = self.events().next()?;
+        let second = self.events().find(|event| event.count > first.count)?;
+        let (batch, sequence) = (self.batch.unwrap_or(0.0), self.sequence.unwrap_or(0.0));
+        let grown = second.count - first.count;
+        let seconds = second.time_us.zip(first.time_us).map_or(0.0, |(now, then)| (now - then) as f64 * 1e-6);
+        let throughput = self.events().find_map(Event::throughput);
+        let own = first.unit;
+        if let Some(throughput) = throughput.filter(|_| seconds > 0.0) {
+            let pace = grown / seconds / throughput;
+            let is_one = |factor: f64| factor > 0.0 && (0.6..1.6).contains(&(pace * factor));
+            let same = if self.is_tokens(first) { Unit::Tokens } else { Unit::Samples };
+            let cases = [
+                (1.0, own.unwrap_or(same), own.unwrap_or(same)),
+                (batch, Unit::Steps, Unit::Samples),
+                (batch * sequence, Unit::Steps, Unit::Tokens),
+                (sequence, Unit::Samples, Unit::Tokens),
+                (if sequence > 0.0 { 1.0 / sequence } else { 0.0 }, Unit::Tokens, Unit::Samples),
+            ];
+            let fits = |case: &&(f64, Unit, Unit)| is_one(case.0) && own.is_none_or(|own| own == case.1);
+            if let Some((_, counted, rate)) = cases.iter().find(fits) {
+                return Some((*counted, Some(*rate)));
+            }
+        }
+        Some(self.by_one())
+    }
+
+    fn is_tokens(&self, event: &Event) -> bool {
+        let whole = self.batch.unwrap_or(0.0) * self.sequence.unwrap_or(0.0);
+        event.count >= TOKENS || (whole > 1.0 && event.count >= whole && event.count % whole == 0.0)
+    }
+
+    /// Units by the numbers alone: multiples of the batch are samples.
+    fn by_one(&self) -> (Unit, Option<Unit>) {
+        let counts = || self.events().filter(|event| event.count > 0.0);
+        let batch = self.batch.unwrap_or(0.0);
+        let are_multiples = batch > 1.0 && counts().all(|event| event.count >= batch && event.count % batch == 0.0);
+        let unit = match self.events().next() {
+            Some(Event { unit: Some(Unit::Epochs), .. }) if are_multiples => Unit::Samples,
+            Some(Event { unit: Some(unit), .. }) => *unit,
+            Some(event)
+                if event.count >= TOKENS || (self.sequence.is_some() && counts().all(|e| self.is_tokens(e))) =>
+            {
+                Unit::Tokens
+            }
+            _ if are_multiples => Unit::Samples,
+            _ => Unit::Steps,
+        };
+        let throughput = self.events().find_map(Event::throughput);
+        let rate = match throughput {
+            Some(rate) if rate < MOST_SAMPLES_PER_S => Some(Unit::Samples),
+            Some(_) if unit == Unit::Tokens => Some(Unit::Tokens),
+            _ => None,
+        };
+        (unit, rate)
+    }
+
+    /// The step of an event, how it is found, and whether the training started again before it.
+    pub(super) fn step(&mut self, event: Event, limits: &Limits, report: &mut Report) -> (Reading, bool) {
+        let (unit, rate) = self.decided.unwrap_or((Unit::Steps, None));
+        let mut point = Point { source: Source::Mlperf, time_us: event.time_us, ..Point::default() };
+        let (count, batch) = (event.count, self.batch.filter(|&batch| batch >= 1.0));
+        let divisor = match unit {
+            Unit::Steps => Some(1.0),
+            Unit::Samples => {
+                point.consumed_samples = Some(count as u64);
+                batch
+            }
+            Unit::Tokens => {
+                point.consumed_tokens = Some(count as u64);
+                batch.zip(self.sequence).map(|(batch, sequence)| batch * sequence)
+            }
+            Unit::Epochs => None,
+        };
+        match unit {
+            Unit::Samples => {
+                report.assume("step of MLPerf events counts samples; steps are samples / global_batch_size")
+            }
+            Unit::Tokens => {
+                report.assume(
+                    "step of MLPerf events counts tokens; steps are tokens / (global_batch_size x sequence length)",
+                );
+            }
+            Unit::Steps | Unit::Epochs => {}
+        }
+        point.global_batch = batch.map(|batch| batch as u64);
+        let fell = self.last.is_some_and(|last| count < last);
+        let mark = match divisor {
+            Some(divisor) => {
+                point.step = (count / divisor).round() as u64;
+                Mark::Named
+            }
+            None if self.last == Some(count) => Mark::Open,
+            None => Mark::Counted,
+        };
+        self.last = Some(count);
+        let mut draft = Draft::new(point);
+        if unit == Unit::Epochs {
+            draft.set("epoch", count, limits);
+        }
+        for (name, value) in event.values {
+            let own = (name == "throughput").then_some(rate).flatten().map(|rate| match rate {
+                Unit::Tokens => Metric::TokenRate(Scope::Job),
+                _ => Metric::SamplesPerSecond,
+            });
+            match own {
+                Some(metric) => draft.set_as(Some(Measure { metric, per: 1.0 }), &name, value, limits),
+                None => draft.set(&name, value, limits),
+            }
+        }
+        (draft.step(mark), fell && mark == Mark::Counted)
+    }
 }

@@ -1,15 +1,20 @@
 //! Reads a log as it grows.
 
 use std::borrow::Cow;
+use std::collections::BTreeMap;
+use std::sync::Arc;
 
+use super::hugging_face::{Dict, Progress};
 use super::lines::{Line, Lines};
-use super::megatron;
-use super::point::{Point, Timer};
-use super::reading::{Reading, Table};
+use super::mlperf::Counting;
+use super::point::{Note, NoteKind, Point, Timer};
+use super::reading::{Reading, Table, Tear};
 use super::report::{Place, Report};
-use super::steps::Steps;
+use super::steps::{Mark, Steps};
+use super::table::LogTable;
 use super::text::{without_colours, without_rank};
-use super::{Limits, deepspeed, hugging_face, json_lines, mlperf, progress_bar, torchtitan};
+use super::utf16::Decoder;
+use super::{Limits, deepspeed, docker, hugging_face, json_lines, megatron, mlperf, progress_bar, table, torchtitan};
 
 /// Reads the text of a log as it grows, in any pieces: the same bytes give the same points, however they are cut.
 ///
@@ -18,8 +23,10 @@ use super::{Limits, deepspeed, hugging_face, json_lines, mlperf, progress_bar, t
 #[derive(Debug, Clone)]
 pub struct LogParser {
     limits: Limits,
+    decoder: Decoder,
     lines: Lines,
     reader: Reader,
+    seen: u64,
 }
 
 /// What was read so far.
@@ -27,9 +34,19 @@ pub struct LogParser {
 pub(super) struct Reader {
     pub(super) steps: Steps,
     pub(super) report: Report,
-    table: Table,
-    epoch: Option<f64>,
-    wide: bool,
+    timers: Table,
+    /// Last epoch by rank, of steps that are counted.
+    epochs: BTreeMap<Option<u32>, f64>,
+    progress: Progress,
+    mlperf: Counting,
+    /// Place of the best name of a step in rows.
+    step_name: Option<usize>,
+    /// The user's table of patterns.
+    table: Option<LogTable>,
+    /// Entry of a table that described the line before.
+    entry: Option<Arc<str>>,
+    /// Time of day of a line that is wrapped.
+    wrapped_us: Option<i64>,
 }
 
 impl Default for LogParser {
@@ -46,22 +63,39 @@ impl LogParser {
 
     /// Nothing read yet, with limits of one's own.
     pub fn with_limits(limits: Limits) -> Self {
-        Self { lines: Lines::new(limits.line_bytes), limits, reader: Reader::default() }
+        Self::with_table(limits, None)
+    }
+
+    /// Nothing read yet, with limits and a table of patterns of the user's own. Its patterns go before all others.
+    pub fn with_table(limits: Limits, table: Option<LogTable>) -> Self {
+        Self {
+            lines: Lines::new(limits.line_bytes),
+            limits,
+            decoder: Decoder::default(),
+            reader: Reader { table, ..Reader::default() },
+            seen: 0,
+        }
     }
 
     /// Reads more bytes and returns the points that they complete. A last line without an end waits for it.
     pub fn push(&mut self, bytes: &[u8]) -> Vec<Point> {
-        let Self { limits, lines, reader } = self;
-        lines.push(bytes, |line| reader.line(line, limits));
-        reader.report.bytes = lines.seen();
+        let Self { limits, decoder, lines, reader, seen } = self;
+        let decoded = decoder.decode(bytes);
+        if decoder.is_wide() {
+            reader.report.assume("the log is UTF-16 text; places are those of its UTF-8 form");
+        }
+        lines.push(decoded.as_deref().unwrap_or(bytes), |line| reader.line(line, limits));
+        *seen += bytes.len() as u64;
+        reader.report.bytes = *seen;
         reader.steps.take_done()
     }
 
     /// Reads what waits for its end and returns the last points and the report.
     pub fn finish(mut self) -> (Vec<Point>, Report) {
-        let Self { limits, lines, reader } = &mut self;
+        let Self { limits, decoder, lines, reader, .. } = &mut self;
+        lines.push(&decoder.finish(), |line| reader.line(line, limits));
         lines.finish(|line| reader.line(line, limits));
-        reader.finish()
+        reader.finish(limits)
     }
 
     /// The point of the latest step, to which the next lines may still add.
@@ -82,37 +116,55 @@ impl LogParser {
 
 impl Reader {
     /// Completes the last point.
-    pub(super) fn finish(&mut self) -> (Vec<Point>, Report) {
-        self.steps.close(&mut self.report);
+    pub(super) fn finish(&mut self, limits: &Limits) -> (Vec<Point>, Report) {
+        for (reading, rank, place) in self.mlperf.finish() {
+            self.take_decided(reading, rank, place, limits);
+        }
+        self.steps.close(limits, &mut self.report);
         (self.steps.take_done(), std::mem::take(&mut self.report))
+    }
+
+    /// Place of the best name of a step so far, in rows.
+    pub(super) fn step_name(&self) -> Option<usize> {
+        self.step_name
     }
 
     fn line(&mut self, line: Line<'_>, limits: &Limits) {
         let place = Place { line: line.number, offset: line.offset };
         let mut bytes = line.bytes;
         if line.offset == 0 {
-            self.wide = bytes.starts_with(b"\xff\xfe") || bytes.starts_with(b"\xfe\xff");
             bytes = bytes.strip_prefix(b"\xef\xbb\xbf").unwrap_or(bytes);
         }
         if bytes.is_empty() && !line.too_long {
             return;
         }
-        self.report.lines += 1;
         if line.too_long {
+            self.report.lines += 1;
             return self.report.skip("the line is longer than is read", place);
-        }
-        if self.wide {
-            return self.report.skip("the log is UTF-16 text; send it as UTF-8", place);
         }
         let text = String::from_utf8_lossy(bytes);
         let invalid = matches!(text, Cow::Owned(_));
         let plain = without_colours(&text);
-        let (rank, text) = without_rank(&plain);
+        if let Some((inner, time_us)) = docker::unwrapped(&plain) {
+            self.wrapped_us = time_us;
+            for piece in inner.split(['\n', '\r']).filter(|piece| !piece.is_empty()) {
+                self.text(&without_colours(piece), false, place, limits);
+            }
+            self.wrapped_us = None;
+            return;
+        }
+        self.text(&plain, invalid, place, limits);
+    }
+
+    fn text(&mut self, plain: &str, invalid: bool, place: Place, limits: &Limits) {
+        self.report.lines += 1;
+        let (rank, text) = without_rank(plain);
         let pieces = pieces(text);
+        let entry = self.entry.take();
         if pieces.len() == 1 {
-            match self.read(text, rank, limits) {
+            match self.read(text, rank, entry.as_deref(), limits) {
                 Some(reading) => {
-                    if invalid && reading != Reading::Torn {
+                    if invalid && !matches!(reading, Reading::Torn(_)) {
                         self.report.repair("bytes that are not UTF-8 were replaced", place);
                     }
                     self.take(reading, rank, place, text, limits);
@@ -122,9 +174,9 @@ impl Reader {
             return;
         }
         // Ranks end their lines one after another, not their texts: whole lines stand behind each other.
-        let readings: Vec<Option<Reading>> = pieces.iter().map(|piece| self.read(piece, rank, limits)).collect();
-        if readings.iter().any(|reading| matches!(reading, Some(Reading::Torn) | None)) {
-            return self.report.tear(text, place, limits);
+        let readings: Vec<Option<Reading>> = pieces.iter().map(|piece| self.read(piece, rank, None, limits)).collect();
+        if readings.iter().any(|reading| matches!(reading, Some(Reading::Torn(_)) | None)) {
+            return self.report.tear(Tear::Mixed, text, place, limits);
         }
         self.report.repair("whole lines of several ranks stood in one line", place);
         // However many pieces there are, it is one line.
@@ -137,8 +189,19 @@ impl Reader {
         self.report.companions = before.1 + u64::from(!stepped);
     }
 
-    /// What a line is, without taking it; `None` where it holds no figures.
-    fn read(&self, text: &str, rank: Option<u32>, limits: &Limits) -> Option<Reading> {
+    /// What a line is, without taking it; `None` where it holds no figures. `entry` is the entry of a table that described the
+    /// line before.
+    fn read(&self, text: &str, rank: Option<u32>, entry: Option<&str>, limits: &Limits) -> Option<Reading> {
+        let by_table = |table: &LogTable| table.read(text, entry, limits);
+        self.table
+            .as_ref()
+            .and_then(by_table)
+            .or_else(|| self.known(text, rank, limits))
+            .or_else(|| table::trainers().and_then(by_table))
+    }
+
+    /// What a line of a trainer is that has a reader of its own.
+    fn known(&self, text: &str, rank: Option<u32>, limits: &Limits) -> Option<Reading> {
         let has = |word: &str| text.contains(word);
         if has("iteration") {
             let found = megatron::step(text, limits)
@@ -148,8 +211,10 @@ impl Reader {
                 return found;
             }
         }
-        if has("time (ms)") || self.table != Table::None {
-            let found = megatron::timers(text, limits).or_else(|| megatron::row(text, &self.table, limits));
+        if has("time (ms)") || self.timers != Table::None {
+            let found = deepspeed::breakdown(text, limits)
+                .or_else(|| megatron::timers(text, limits))
+                .or_else(|| megatron::row(text, &self.timers, limits));
             if found.is_some() {
                 return found;
             }
@@ -170,7 +235,7 @@ impl Reader {
         }
         // Strings of a JSON line may hold what a dict of Python begins with.
         if text.trim_start().starts_with("{\"") {
-            return json_lines::step(text, limits);
+            return json_lines::step(text, self.step_name, limits);
         }
         if has("{'") {
             return hugging_face::dict(text, limits);
@@ -179,10 +244,10 @@ impl Reader {
             return mlperf::event(text, limits);
         }
         if has("{\"") {
-            return json_lines::step(text, limits);
+            return json_lines::step(text, self.step_name, limits);
         }
         if has("s/it") || has("it/s") {
-            return progress_bar::step(text, limits);
+            return progress_bar::step(text, limits).or_else(|| progress_bar::bar(text).map(Reading::Bar));
         }
         if has("Effective Tera Flops") {
             return megatron::flops(text, limits);
@@ -190,31 +255,78 @@ impl Reader {
         if has("across ranks (ms):") {
             return megatron::table(text).map(Reading::Table);
         }
+        if has("global batch size") || has("device mesh") {
+            return torchtitan::job(text).map(Reading::Job);
+        }
+        if has("Num Epochs") || has("Total optimization steps") {
+            return hugging_face::length(text);
+        }
         None
     }
 
     /// Counts a reading and adds it to the points.
     pub(super) fn take(&mut self, reading: Reading, rank: Option<u32>, place: Place, text: &str, limits: &Limits) {
         // Rows of tables of timers follow each other, but lines of other ranks may stand between them.
-        if matches!(reading, Reading::Step { .. }) {
-            self.table = Table::None;
+        if matches!(reading, Reading::Step { .. } | Reading::Listed { .. }) {
+            self.timers = Table::None;
         }
         let report = &mut self.report;
         let kept = match reading {
-            Reading::Torn => return report.tear(text, place, limits),
+            Reading::Torn(tear) => return report.tear(tear, text, place, limits),
             Reading::Skipped(why) => return report.skip(why, place),
             Reading::Step { mut point, mark, left_out } => {
                 (point.line, point.offset) = (place.line, place.offset);
+                point.time_us = point.time_us.or(self.wrapped_us);
                 report.missing_values(&point, left_out);
                 let epoch = point.others.iter().find(|other| other.name == "epoch").map(|other| other.value);
-                if mark == super::steps::Mark::Counted {
+                if mark == Mark::Counted {
                     // The only sign of a restart in a log without steps.
-                    if epoch.zip(self.epoch).is_some_and(|(epoch, last)| epoch < last) {
-                        self.steps.restart(report);
+                    let rank = rank.filter(|_| self.epochs.len() < limits.ranks);
+                    let last = self.epochs.get(&rank).copied();
+                    if epoch.zip(last).is_some_and(|(epoch, last)| epoch < last) {
+                        self.restart(limits);
                     }
-                    self.epoch = epoch.or(self.epoch);
+                    if let Some(epoch) = epoch {
+                        self.epochs.insert(rank, epoch);
+                    }
                 }
-                self.steps.take(*point, mark, rank, limits, report);
+                self.steps.take(*point, mark, rank, limits, &mut self.report);
+                return;
+            }
+            Reading::Row { reading, rank: name } => {
+                self.step_name = Some(self.step_name.map_or(name, |known| known.min(name)));
+                return self.take(*reading, rank, place, text, limits);
+            }
+            Reading::Listed { reading, name, flops } => {
+                if !report.tables.iter().any(|known| **known == *name) {
+                    report.tables.push((*name).to_owned());
+                }
+                if let (Some(flops), None) = (flops, &report.flop_formula) {
+                    report.flop_formula = Some((*flops).to_owned());
+                }
+                self.entry = Some(name);
+                return self.take(*reading, rank, place, text, limits);
+            }
+            Reading::Dict(dict) => return self.dict(dict, rank, place, limits),
+            Reading::Bar(bar) => {
+                self.progress.bar(bar);
+                report.ignored += 1;
+                return;
+            }
+            Reading::Length(length) => {
+                self.progress.length(length);
+                report.ignored += 1;
+                return;
+            }
+            Reading::Job(job) => {
+                self.steps.job(job);
+                report.ignored += 1;
+                return;
+            }
+            reading @ (Reading::Mlperf(_) | Reading::Note(Note { kind: NoteKind::Event, .. })) => {
+                for (reading, rank, place) in self.mlperf.push(reading, rank, place) {
+                    self.take_decided(reading, rank, place, limits);
+                }
                 return;
             }
             Reading::Memory { step, memory } => self.steps.memory(step, memory, limits),
@@ -227,15 +339,78 @@ impl Reader {
                 _ => false,
             },
             Reading::Table(table) => {
-                self.table = table;
+                self.timers = table;
                 true
             }
-            Reading::Note(note) => self.steps.note(note, limits),
+            Reading::Note(note) => {
+                let rate = note.values.iter().find(|value| value.name == "train_steps_per_second");
+                if let Some(rate) = rate.filter(|rate| rate.value > 0.0) {
+                    self.steps.average(1.0 / rate.value);
+                }
+                self.steps.note(note, limits)
+            }
         };
-        report.companions += 1;
+        self.companion(kept, place);
+    }
+
+    fn companion(&mut self, kept: bool, place: Place) {
+        self.report.companions += 1;
         if !kept {
-            report.problem("a line beside the steps came before any step, or there are more than are kept", place);
+            self.report.problem("a line beside the steps came before any step, or there are more than are kept", place);
         }
+    }
+
+    /// Takes an event of MLPerf when it is clear what steps count.
+    fn take_decided(&mut self, reading: Reading, rank: Option<u32>, place: Place, limits: &Limits) {
+        match reading {
+            Reading::Mlperf(event) => {
+                let (reading, is_restart) = self.mlperf.step(event, limits, &mut self.report);
+                if is_restart {
+                    self.restart(limits);
+                }
+                self.take(reading, rank, place, "", limits);
+            }
+            Reading::Note(note) => {
+                let kept = self.steps.note(note, limits);
+                self.companion(kept, place);
+            }
+            _ => {}
+        }
+    }
+
+    /// Takes a dict of the Hugging Face trainer.
+    fn dict(&mut self, dict: Dict, rank: Option<u32>, place: Place, limits: &Limits) {
+        if let Some(bar) = dict.bar {
+            self.progress.bar(bar);
+        }
+        let Reading::Step { mut point, mut mark, left_out } = *dict.reading else {
+            return self.take(*dict.reading, rank, place, "", limits);
+        };
+        // Without tags, ranks that print the same dict cannot be told apart.
+        if rank.is_none() && self.progress.is_repeated(dict.hash) {
+            return Steps::repeat(point.source, &mut self.report);
+        }
+        if mark == Mark::Counted {
+            let epoch = point.others.iter().find(|other| other.name == "epoch").map(|other| other.value);
+            let last = self.epochs.get(&rank).copied();
+            if epoch.zip(last).is_some_and(|(epoch, last)| epoch < last) {
+                self.restart(limits);
+            }
+            if self.progress.number(&mut point, epoch) {
+                mark = Mark::Named;
+                if let Some(epoch) = epoch.filter(|_| self.epochs.len() < limits.ranks) {
+                    self.epochs.insert(rank, epoch);
+                }
+            }
+        }
+        self.take(Reading::Step { point, mark, left_out }, rank, place, "", limits);
+    }
+
+    /// The training starts again.
+    fn restart(&mut self, limits: &Limits) {
+        self.epochs.clear();
+        self.progress.restart();
+        self.steps.restart(limits, &mut self.report);
     }
 }
 

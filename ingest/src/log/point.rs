@@ -34,6 +34,47 @@ pub enum Source {
     PanelCsv,
     /// Curves that Megatron-LM's tests compare with.
     GoldenCurves,
+    /// Lines that a table of patterns describes; [`Report::tables`](super::Report::tables) names the entries.
+    Table,
+    /// DeepSpeed's `wall_clock_breakdown`.
+    DeepspeedBreakdown,
+    /// Lightning's `metrics.csv`, MLflow's exports and other CSV with a column of steps.
+    StepCsv,
+}
+
+/// How the time of a step was obtained.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum StepTimeOrigin {
+    /// The log prints it, or steps per second.
+    Log,
+    /// Tokens of a step divided by tokens per second.
+    TokenRate,
+    /// Difference of two times of day, divided by the steps between.
+    Clock,
+    /// Difference of two times since the start, divided by the steps between.
+    Elapsed,
+    /// Moving average of a progress bar.
+    ProgressBar,
+    /// Average since the start of the run.
+    RunAverage,
+    /// Sum of the timers of a step.
+    Timers,
+}
+
+impl StepTimeOrigin {
+    /// The origin in words.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Log => "printed by the log",
+            Self::TokenRate => "tokens of a step divided by tokens per second",
+            Self::Clock => "difference of times of day",
+            Self::Elapsed => "difference of elapsed times",
+            Self::ProgressBar => "moving average of the progress bar",
+            Self::RunAverage => "average since the start of the run",
+            Self::Timers => "sum of the timers",
+        }
+    }
 }
 
 impl Source {
@@ -53,6 +94,9 @@ impl Source {
             Self::JsonLines => "JSON lines (W&B history)",
             Self::PanelCsv => "W&B panel CSV",
             Self::GoldenCurves => "Megatron-LM golden curves",
+            Self::Table => "lines described by a table",
+            Self::DeepspeedBreakdown => "DeepSpeed wall_clock_breakdown",
+            Self::StepCsv => "CSV with a column of steps",
         }
     }
 }
@@ -206,6 +250,12 @@ pub struct Point {
     /// Time of one step, in seconds.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub step_time_s: Option<f64>,
+    /// How that time was obtained; `None` where there is no time.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub step_time_origin: Option<StepTimeOrigin>,
+    /// Time since the start of the run, in seconds.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub elapsed_s: Option<f64>,
     /// Samples since the training began.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub consumed_samples: Option<u64>,
@@ -224,6 +274,9 @@ pub struct Point {
     /// 10^12 floating-point operations per second and device, as the trainer counts them.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub tflops_per_device: Option<f64>,
+    /// Share of the peak of a device that is used, from 0 to 1, as the trainer counts operations.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub mfu: Option<f64>,
     /// Loss of the language model.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub loss: Option<f64>,
@@ -268,12 +321,15 @@ impl Default for Point {
             offset: 0,
             time_us: None,
             step_time_s: None,
+            step_time_origin: None,
+            elapsed_s: None,
             consumed_samples: None,
             consumed_tokens: None,
             global_batch: None,
             token_rate: None,
             samples_per_s: None,
             tflops_per_device: None,
+            mfu: None,
             loss: None,
             learning_rate: None,
             grad_norm: None,

@@ -4,8 +4,9 @@
 //! The time per iteration of a bar is smoothed; a timing among the figures is preferred.
 
 use super::Limits;
-use super::point::{Point, Source};
-use super::reading::{Draft, Reading};
+use super::point::{Point, Source, StepTimeOrigin};
+use super::quantity::duration_s;
+use super::reading::{Draft, Reading, Tear};
 use super::steps::Mark;
 use super::text::{leading_digits, number};
 
@@ -24,9 +25,11 @@ pub(super) fn step(text: &str, limits: &Limits) -> Option<Reading> {
     if !parts.contains('=') {
         return None;
     }
-    // Another bar inside, or a bar that was cut.
-    if parts.contains("%|") || figures.is_none() {
-        return Some(Reading::Torn);
+    if parts.contains("%|") {
+        return Some(Reading::Torn(Tear::Mixed));
+    }
+    if figures.is_none() {
+        return Some(Reading::Torn(Tear::Cut));
     }
     let epoch = title
         .split_once("Epoch ")
@@ -56,7 +59,9 @@ pub(super) fn step(text: &str, limits: &Limits) -> Option<Reading> {
         return None;
     }
     draft.point.step = step;
-    draft.point.step_time_s = draft.point.step_time_s.or(smoothed);
+    if let Some(smoothed) = smoothed {
+        draft.point.set_step_time(smoothed, StepTimeOrigin::ProgressBar);
+    }
     Some(draft.step(Mark::Named))
 }
 
@@ -68,4 +73,38 @@ fn time_per_iteration(text: &str) -> Option<f64> {
         None => 1.0 / number(text.strip_suffix("it/s")?)?,
     };
     time.is_finite().then_some(time)
+}
+
+/// A bar of tqdm without figures and without a title, as the Hugging Face trainer draws it:
+/// ` 32%|███▏ | 283/873 [22:29<47:08,  4.79s/it]`.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub(super) struct Bar {
+    /// Steps that are done.
+    pub(super) done: u64,
+    /// Steps of the whole.
+    pub(super) total: u64,
+    /// Time since the bar began, in whole seconds.
+    pub(super) elapsed_s: Option<f64>,
+    /// Moving average of the time of a step, in seconds.
+    pub(super) step_s: Option<f64>,
+}
+
+/// The last bar of a text.
+pub(super) fn bar(text: &str) -> Option<Bar> {
+    let (before, after) = text.rsplit_once("%|")?;
+    let percent = before.trim_end_matches(|c: char| c.is_ascii_digit());
+    // A title stands before the percentage of bars of other loops.
+    if percent.len() == before.len() || percent.trim_end().ends_with(':') {
+        return None;
+    }
+    let (_, rest) = after.split_once('|')?;
+    let (counts, inside) = rest.split_once('[')?;
+    let (done, total) = counts.trim().split_once('/')?;
+    let (done, total) = (done.parse::<u64>().ok()?, total.parse::<u64>().ok()?);
+    let (inside, _) = inside.split_once(']')?;
+    let (times, rate) = inside.split_once(',').unwrap_or((inside, ""));
+    let elapsed_s = times.split('<').next().and_then(duration_s);
+    let step_s = time_per_iteration(rate.split(',').next().unwrap_or_default()).filter(|&time| time > 0.0);
+    let is_steps = rate.contains("it/s") || rate.contains("s/it");
+    (is_steps && done < 1 << 53 && total > 0).then_some(Bar { done, total, elapsed_s, step_s })
 }

@@ -4,6 +4,7 @@ use serde::{Deserialize, Serialize};
 
 use super::Limits;
 use super::point::{Point, Source};
+use super::reading::Tear;
 use super::text::clip;
 
 /// Lines that were not read as they stand, for one reason.
@@ -19,7 +20,7 @@ pub struct Problem {
     pub offset: u64,
 }
 
-/// A line into which two ranks wrote at once, as it stands.
+/// A line of a step that is not whole, as it is in the log.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct TornLine {
     /// Its number, counting from 1 by line feeds.
@@ -55,7 +56,7 @@ pub struct Report {
     pub ignored: u64,
     /// Lines that could not be read.
     pub skipped: u64,
-    /// Lines into which two ranks wrote at once.
+    /// Lines of steps that are cut, mixed with another line, or hold a value that is not a number.
     pub torn: u64,
     /// Of the lines that were read, those that needed a repair.
     pub repaired: u64,
@@ -73,6 +74,12 @@ pub struct Report {
     pub torn_lines: Vec<TornLine>,
     /// What the log does not say and was taken so.
     pub assumptions: Vec<String>,
+    /// Entries of tables that described lines of steps, by their names, in the order in which they first came.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub tables: Vec<String>,
+    /// How the trainer counts the operations of its TFLOP/s, where that is known.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub flop_formula: Option<String>,
 }
 
 /// Where a line stands.
@@ -118,10 +125,10 @@ impl Report {
         }
     }
 
-    /// Counts a torn line and keeps the first of them.
-    pub(super) fn tear(&mut self, text: &str, place: Place, limits: &Limits) {
+    /// Counts a line that is not whole and stores the first of them.
+    pub(super) fn tear(&mut self, tear: Tear, text: &str, place: Place, limits: &Limits) {
         self.torn += 1;
-        self.problem("two ranks wrote into one line, or it was cut", place);
+        self.problem(tear.reason(), place);
         if self.torn_lines.len() < limits.torn_lines {
             let Place { line, offset } = place;
             self.torn_lines.push(TornLine { line, offset, text: clip(text, limits.torn_chars) });

@@ -7,10 +7,11 @@ use serde_json::{Map, Value};
 
 use super::hugging_face;
 use super::json_lines::{float, micros};
+use super::pace::Pace;
 use super::parser::Reader;
 use super::point::{Point, Source};
 use super::reading::Draft;
-use super::report::Place;
+use super::report::{Place, Report};
 use super::steps::Mark;
 use super::text::number;
 use super::{Limits, Log, LogError};
@@ -31,7 +32,7 @@ pub(super) fn trainer_state(document: Value, limits: &Limits) -> Result<Log, Log
             break;
         }
     }
-    Ok(finish(reader, points))
+    Ok(finish(reader, points, limits))
 }
 
 /// Whether every member is a curve: `{"lm loss": {"start_step": 1, "step_interval": 5, "values": {"1": 10.5}}}`.
@@ -65,13 +66,14 @@ pub(super) fn curves(document: &Map<String, Value>, limits: &Limits) -> Log {
             drafts.entry(step).or_insert_with(|| Draft::new(point())).set(name, value, limits);
         }
     }
-    let points: Vec<Point> = drafts.into_values().map(|draft| draft.finish(&mut reader.report)).collect();
+    let mut points: Vec<Point> = drafts.into_values().map(|draft| draft.finish(&mut reader.report)).collect();
+    complete(&mut points, &mut reader.report, limits);
     reader.report.points = points.len() as u64;
-    finish(reader, points)
+    finish(reader, points, limits)
 }
 
-fn finish(mut reader: Reader, mut points: Vec<Point>) -> Log {
-    let (last, report) = reader.finish();
+pub(super) fn finish(mut reader: Reader, mut points: Vec<Point>, limits: &Limits) -> Log {
+    let (last, report) = reader.finish(limits);
     points.extend(last);
     Log { points, setup: Vec::new(), report }
 }
@@ -158,9 +160,18 @@ pub(super) fn panel(bytes: &[u8], limits: &Limits) -> Result<Log, LogError> {
         reader.report.assume(&format!("each run of the panel is a segment: {}", runs.join(", ")));
     }
     reader.report.assume("a panel's CSV is sampled by Weights & Biases; the history has every step");
-    let points: Vec<Point> = by_run.into_values().flatten().collect();
+    let mut points: Vec<Point> = by_run.into_values().flatten().collect();
+    complete(&mut points, &mut reader.report, limits);
     reader.report.points = points.len() as u64;
-    Ok(finish(reader, points))
+    Ok(finish(reader, points, limits))
+}
+
+/// Completes the points of a file in which steps are no lines.
+pub(super) fn complete(points: &mut [Point], report: &mut Report, limits: &Limits) {
+    let mut pace = Pace::default();
+    for point in points {
+        pace.complete(point, report, limits);
+    }
 }
 
 /// Whether a column says whose it is.
@@ -210,5 +221,5 @@ pub(super) fn scalars(bytes: &[u8], limits: &Limits) -> Log {
         }
     }
     reader.report.assume("the file does not name the scalar; it is kept as \"value\"");
-    finish(reader, points)
+    finish(reader, points, limits)
 }

@@ -5,7 +5,8 @@ use std::borrow::Cow;
 use serde_json::{Map, Value};
 
 use super::json_lines::finite;
-use super::{Limits, LogError, rows, tensorboard};
+use super::utf16::Decoder;
+use super::{Limits, LogError, rows, step_csv, tensorboard};
 use crate::gzip;
 
 /// What a file holds.
@@ -22,6 +23,10 @@ pub(super) enum Content {
     PanelCsv,
     /// One scalar of TensorBoard.
     ScalarCsv,
+    /// A table with a column of steps.
+    StepCsv,
+    /// A metric file of MLflow: time, value and step.
+    MlflowMetric,
     /// An event file of TensorBoard.
     Tensorboard,
 }
@@ -29,7 +34,7 @@ pub(super) enum Content {
 const TEXT: &str = "send the text that the trainer prints";
 
 /// First bytes of files that are sent by mistake.
-const MAGIC: [(&[u8], &str, &str); 12] = [
+const MAGIC: [(&[u8], &str, &str); 10] = [
     (b"\x89PNG", "a PNG image", TEXT),
     (b"%PDF", "a PDF document", TEXT),
     (b"PK\x03\x04", "a zip archive", "unpack it and send the file inside"),
@@ -39,8 +44,6 @@ const MAGIC: [(&[u8], &str, &str); 12] = [
     (b"PAR1", "a Parquet file", "export the history as JSON lines"),
     (b"\x80\x04", "a Python pickle", "pickles are never opened; write the history with json.dump"),
     (b"\x80\x05", "a Python pickle", "pickles are never opened; write the history with json.dump"),
-    (b"\xff\xfe", "UTF-16 text", "save it as UTF-8"),
-    (b"\xfe\xff", "UTF-16 text", "save it as UTF-8"),
     (
         b":W&B",
         "a .wandb file of Weights & Biases",
@@ -59,6 +62,15 @@ pub(super) fn unpack<'a>(bytes: &'a [u8], limits: &Limits) -> Result<Cow<'a, [u8
             Err(LogError::NotALog { looks_like: "a gzip archive inside another", remedy: "unpack it once" })
         }
         Err(gzip::GzipError::Broken { unpacked, detail }) => Err(LogError::Gzip { unpacked: unpacked.len(), detail }),
+    }
+}
+
+/// UTF-8 of bytes that are UTF-16 text.
+pub(super) fn narrow(bytes: Cow<'_, [u8]>) -> Cow<'_, [u8]> {
+    let mut decoder = Decoder::default();
+    match decoder.decode(&bytes) {
+        Some(text) if decoder.is_wide() => Cow::Owned(text),
+        _ => bytes,
     }
 }
 
@@ -95,6 +107,12 @@ pub(super) fn content(bytes: &[u8], limits: &Limits) -> Result<Content, LogError
     let columns = first.strip_prefix("\"Step\",").or_else(|| first.strip_prefix("Step,"));
     if columns.is_some_and(|columns| columns.contains(" - ")) {
         return Ok(Content::PanelCsv);
+    }
+    if step_csv::is_header(first) {
+        return Ok(Content::StepCsv);
+    }
+    if step_csv::is_mlflow_metric(&head) {
+        return Ok(Content::MlflowMetric);
     }
     Ok(Content::Text)
 }

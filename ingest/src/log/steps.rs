@@ -7,7 +7,8 @@
 use std::collections::BTreeMap;
 
 use super::Limits;
-use super::point::{Memory, Note, Point, Source, Timer};
+use super::pace::{Job, Pace};
+use super::point::{Memory, Note, Point, Source, StepTimeOrigin, Timer};
 use super::report::{Place, Report};
 
 /// Which step a reading is of.
@@ -31,7 +32,9 @@ pub(super) struct Steps {
     last: BTreeMap<(Source, Option<u32>), u64>,
     /// Last two different steps by kind of line.
     recent: BTreeMap<Source, [u64; 2]>,
-    counted: u64,
+    /// Steps that were counted, by rank.
+    counted: BTreeMap<Option<u32>, u64>,
+    pace: Pace,
     early: Vec<(u64, Memory)>,
     setup: Vec<Timer>,
 }
@@ -53,21 +56,41 @@ impl Steps {
     }
 
     /// Completes the open point.
-    pub(super) fn close(&mut self, report: &mut Report) {
-        if let Some(point) = self.open.take() {
+    pub(super) fn close(&mut self, limits: &Limits, report: &mut Report) {
+        if let Some(mut point) = self.open.take() {
+            self.pace.complete(&mut point, report, limits);
             report.points += 1;
             self.done.push(point);
         }
     }
 
+    /// Counts a line that says again what another said.
+    pub(super) fn repeat(source: Source, report: &mut Report) {
+        report.steps += 1;
+        report.repeated += 1;
+        report.source(source);
+    }
+
+    /// Sets the time of a step, as an average of the whole run, where the log has no other.
+    pub(super) fn average(&mut self, step_s: f64) {
+        if let Some(open) = &mut self.open {
+            open.set_step_time(step_s, StepTimeOrigin::RunAverage);
+        }
+    }
+
+    /// Takes over the size of the job.
+    pub(super) fn job(&mut self, job: Job) {
+        self.pace.job(job);
+    }
+
     /// Opens the next segment.
-    pub(super) fn restart(&mut self, report: &mut Report) {
-        self.close(report);
+    pub(super) fn restart(&mut self, limits: &Limits, report: &mut Report) {
+        self.close(limits, report);
         self.segment += 1;
         report.restarts += 1;
         self.last.clear();
         self.recent.clear();
-        self.counted = 0;
+        self.counted.clear();
     }
 
     /// Takes a line of a step.
@@ -89,12 +112,17 @@ impl Steps {
                 None => return report.problem("a line of a step came before any step was named", place),
             },
             Mark::Counted => {
-                // Beside lines that number the steps, this one belongs to the step that is open.
-                if let Some(open) = self.open.as_mut().filter(|open| !open.step_counted) {
+                // Beside lines of another program that number the steps, this one belongs to the step that is open.
+                let own = point.source;
+                if let Some(open) = self.open.as_mut().filter(|open| !open.step_counted && open.source != own) {
                     return open.merge(point, limits);
                 }
-                self.counted += 1;
-                point.step = self.counted;
+                // Each rank counts its own lines, so that a step that every rank prints is one step.
+                let rank = rank.filter(|_| self.counted.len() < limits.ranks);
+                let numbered = self.open.as_ref().filter(|open| !open.step_counted).map_or(0, |open| open.step);
+                let counted = self.counted.entry(rank).or_default();
+                *counted = (*counted).max(numbered) + 1;
+                point.step = *counted;
                 point.step_counted = true;
                 report.assume("the log does not number its steps; points are counted from 1");
             }
@@ -109,7 +137,7 @@ impl Steps {
             (None, None) => false,
         };
         if went_back {
-            self.restart(report);
+            self.restart(limits, report);
         }
         let known = self.last.insert(key, step) == Some(step) && !went_back;
         let recent = self.recent.entry(source).or_insert([step; 2]);
@@ -130,7 +158,7 @@ impl Steps {
                 report.problem("a line of a step that is complete already", place);
             }
             _ => {
-                self.close(report);
+                self.close(limits, report);
                 point.segment = self.segment;
                 let mut waiting = std::mem::take(&mut self.early);
                 waiting.retain(|(early, _)| *early <= step);

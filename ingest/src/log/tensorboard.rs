@@ -13,6 +13,7 @@ mod event;
 use std::collections::BTreeMap;
 
 use super::json_lines::micros;
+use super::pace::Pace;
 use super::point::{Point, Source};
 use super::report::{Place, Report};
 use super::{Limits, Log, LogError};
@@ -107,7 +108,7 @@ impl EventParser {
         if !self.waiting.is_empty() || self.leaving_out > 0 {
             self.scalars.report.assume("the last record is cut and was not read");
         }
-        self.scalars.close();
+        self.scalars.close(&self.limits);
         (self.scalars.done, self.scalars.report)
     }
 
@@ -155,8 +156,7 @@ impl EventParser {
 struct Scalars {
     open: Option<Point>,
     done: Vec<Point>,
-    /// Segment, step and time of the point before, from which step times follow.
-    before: Option<(u32, u64, i64)>,
+    pace: Pace,
     segment: u32,
     /// Last step by name.
     last: BTreeMap<String, u64>,
@@ -183,12 +183,13 @@ impl Scalars {
             self.report.repair("a wall time is not a number and is missing", place);
         }
         for (tag, value) in &event.scalars {
-            if tag.ends_with(" vs samples") {
+            // tensorboardX replaces blanks.
+            if tag.ends_with(" vs samples") || tag.ends_with("_vs_samples") {
                 self.report.problem("scalars over samples say what those over steps say", place);
                 continue;
             }
             if self.last.get(tag).is_some_and(|&last| step < last) {
-                self.close();
+                self.close(limits);
                 self.segment += 1;
                 self.report.restarts += 1;
                 self.last.clear();
@@ -197,7 +198,7 @@ impl Scalars {
                 self.last.insert(tag.clone(), step);
             }
             if self.open.as_ref().is_some_and(|open| open.step < step) {
-                self.close();
+                self.close(limits);
             }
             let segment = self.segment;
             let open = self.open.get_or_insert_with(|| Point {
@@ -218,16 +219,9 @@ impl Scalars {
         }
     }
 
-    fn close(&mut self) {
+    fn close(&mut self, limits: &Limits) {
         let Some(mut point) = self.open.take() else { return };
-        if let (None, Some(time), Some((segment, step, before))) = (point.step_time_s, point.time_us, self.before) {
-            let (steps, micros) = (point.step.saturating_sub(step), time.saturating_sub(before));
-            if segment == point.segment && steps > 0 && micros > 0 {
-                point.step_time_s = Some(micros as f64 * 1e-6 / steps as f64);
-                self.report.assume("step times are differences of wall times");
-            }
-        }
-        self.before = point.time_us.map(|time| (point.segment, point.step, time));
+        self.pace.complete(&mut point, &mut self.report, limits);
         self.report.missing_values(&point, 0);
         self.report.points += 1;
         self.done.push(point);

@@ -1,7 +1,11 @@
 //! Lines as trainers print them, and lines that nobody meant to print.
 
+mod hugging_face;
 mod left_out;
 mod properties;
+mod rows;
+mod tables;
+mod trainers;
 
 use super::*;
 
@@ -198,7 +202,7 @@ fn torchtitan() {
     );
     assert_eq!((point.step, point.loss, point.grad_norm), (20, Some(11.83506), Some(9.6669)));
     assert_eq!(point.token_rate, Some(TokenRate { tokens_per_s: 4376.0, scope: Scope::Device }));
-    assert_eq!((point.tflops_per_device, other(&point, "mfu (%)")), (Some(253.41), Some(25.62)));
+    assert_eq!((point.tflops_per_device, point.mfu), (Some(253.41), Some(0.2562)));
     assert_eq!(point.memory[0].max_reserved_gib, Some(48.87));
     assert_eq!(point.time_us, Some(1_740_824_430_250_000));
     assert_eq!((point.notes[0].kind, point.notes[0].values[0].value), (NoteKind::Validation, 11.5));
@@ -254,8 +258,9 @@ fn hugging_face_dicts_are_counted() {
     let text = "{'loss': 2.1322, 'grad_norm': nan, 'learning_rate': 4.9e-05, 'epoch': 0.02}\n  1%|▏ | 10/1000 [00:10<16:30,  1.00s/it]\r{'loss': '1.9', 'epoch': '0.04'}\n{'eval_loss': 2.0, 'eval_runtime': 1.5, 'epoch': 0.04}\n{'train_runtime': 10.0, 'train_loss': 2.0, 'epoch': 0.04}\n{'loss': 2.0, 'epoch': 0.02}\n";
     let Log { points, report, .. } = read(text);
     let seen: Vec<_> = points.iter().map(|point| (point.segment, point.step, point.loss, point.notes.len())).collect();
-    assert_eq!(seen, [(0, 1, Some(2.1322), 0), (0, 2, Some(1.9), 2), (1, 1, Some(2.0), 0)]);
-    assert!(points.iter().all(|point| point.step_counted));
+    assert_eq!(seen, [(0, 1, Some(2.1322), 0), (0, 10, Some(1.9), 2), (1, 1, Some(2.0), 0)]);
+    // The bar numbers the second dict; where the epoch falls, the bar is of the training before.
+    assert_eq!(points.iter().map(|point| point.step_counted).collect::<Vec<_>>(), [true, false, true]);
     assert_eq!(points[0].not_finite, ["grad_norm"]);
     assert_eq!((report.ignored, report.companions), (1, 2));
 }
@@ -366,7 +371,7 @@ fn what_is_no_log_is_refused_by_name() {
         (b" \n", "empty"),
         (b"\x89PNG\r\n\x1a\n", "PNG"),
         (b"\x80\x04\x95", "pickle"),
-        (b"\xff\xfea\0", "UTF-16"),
+        (b"\xff\xfea\0", "no step of a known trainer is in these 1 lines"),
         (b"hello\nworld\n", "no step of a known trainer is in these 2 lines"),
         (b"{\n\"log_history\": 5}", "without a list log_history"),
         (b"{\n\"log_history\": [", "not readable as JSON"),

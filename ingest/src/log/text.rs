@@ -73,7 +73,7 @@ pub(super) fn time_us(text: &str) -> Option<i64> {
     let matches = |window: &[u8]| {
         window.iter().zip(FORM).all(|(&byte, &form)| match form {
             b'0' => byte.is_ascii_digit(),
-            b' ' => matches!(byte, b' ' | b'T'),
+            b' ' => matches!(byte, b' ' | b'T' | b','),
             form => byte == form,
         })
     };

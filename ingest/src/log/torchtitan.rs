@@ -3,8 +3,9 @@
 //! tps (of older versions wps) counts the tokens of one device. No step time is printed.
 
 use super::Limits;
+use super::pace::Job;
 use super::point::{Memory, Named, Note, NoteKind, Point, Source};
-use super::reading::{Draft, Reading};
+use super::reading::{Draft, Reading, Tear};
 use super::steps::Mark;
 use super::text::{clip, leading_digits, number, number_with_commas, time_us};
 
@@ -19,7 +20,7 @@ pub(super) fn step(text: &str, rank: Option<u32>, limits: &Limits) -> Option<Rea
     let (before, after) = (&text[..at], &text[at + WORD.len()..]);
     let (step, rest) = leading_digits(after)?;
     if rest.contains(WORD) {
-        return Some(Reading::Torn);
+        return Some(Reading::Torn(Tear::Mixed));
     }
     let Some(step) = step.parse::<u64>().ok().filter(|&step| step < 1 << 53) else {
         return Some(Reading::Skipped("the number of the step is beyond 2^53"));
@@ -28,10 +29,10 @@ pub(super) fn step(text: &str, rank: Option<u32>, limits: &Limits) -> Option<Rea
         Draft::new(Point { source: Source::Torchtitan, step, time_us: time_us(before), ..Point::default() });
     let mut words = rest.split_whitespace();
     while let Some(word) = words.next() {
-        let Some(name) = word.strip_suffix(':') else { return Some(Reading::Torn) };
-        let Some(value) = words.next() else { return Some(Reading::Torn) };
+        let Some(name) = word.strip_suffix(':') else { return Some(Reading::Torn(Tear::Value)) };
+        let Some(value) = words.next() else { return Some(Reading::Torn(Tear::Cut)) };
         if !take(&mut draft, name, value, rank, limits) {
-            return Some(Reading::Torn);
+            return Some(Reading::Torn(Tear::Value));
         }
     }
     if before.trim_end().ends_with("validate") {
@@ -48,6 +49,23 @@ pub(super) fn step(text: &str, rank: Option<u32>, limits: &Limits) -> Option<Rea
         }));
     }
     Some(draft.step(Mark::Named))
+}
+
+/// The size of the job, as torchtitan prints it before the first step: `local batch size 8, global batch size 64, gradient
+/// accumulation steps 1, sequence length 8192, total steps 1000` and `Building 2-D device mesh with ['pp', 'tp'], [2, 4]`.
+pub(super) fn job(text: &str) -> Option<Job> {
+    let after = |word: &str| leading_digits(text.split_once(word)?.1)?.0.parse::<u64>().ok().filter(|&count| count > 0);
+    let mut job = Job::default();
+    if let Some((_, mesh)) = text.split_once("device mesh with") {
+        let (_, sizes) = mesh.rsplit_once('[')?;
+        let sizes: Option<Vec<u64>> =
+            sizes.split_once(']')?.0.split(',').map(|size| size.trim().parse().ok()).collect();
+        job.devices = sizes?.into_iter().try_fold(1_u64, u64::checked_mul).filter(|&devices| devices > 0);
+        return Some(job);
+    }
+    job.global_batch = after("global batch size");
+    job.sequence = after("sequence length");
+    (job.global_batch.is_some() && job.sequence.is_some()).then_some(job)
 }
 
 /// Whether the value is one.

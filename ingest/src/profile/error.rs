@@ -70,6 +70,19 @@ pub enum ProfileError {
     /// A table of one group's collectives that does not say how many devices the group has.
     #[error("neither the table nor its name says how many devices took part; give the number, or a name like AR_GPU8")]
     NoRanks,
+    /// Output of a collective benchmark that does not name the collective.
+    #[error(
+        "neither the file nor its name says which collective ran; name the file after it, like all_gather_perf.txt"
+    )]
+    NoCollective,
+    /// Rows of several devices.
+    #[error("the rows are of several devices, {first} and {second}; upload those of one device")]
+    TwoDevices {
+        /// A device.
+        first: String,
+        /// Another device.
+        second: String,
+    },
     /// A file with a header only.
     #[error("this {format} holds no measured value")]
     NoValues {

@@ -2,8 +2,9 @@
 //!
 //! Both come from nccl-tests (galvatron/core/profiler/hardware_profiler.py). Times are out of place, in milliseconds,
 //! sizes in MiB; of an all-to-all, the size is what one device sends: 1 GiB among 8 takes 4.8 ms, 195 GB/s on the bus,
-//! where an eighth of it would be 24 GB/s inside a node. A bandwidth is the average bus bandwidth in GB/s over all sizes
-//! that were tried, from which no time of any one of them follows.
+//! where an eighth of it would be 24 GB/s inside a node. A bandwidth is the average bus bandwidth in GB/s over message
+//! sizes from 16 to 512 MiB; it becomes the time of one message of 128 MiB. `consec_1` groups neighbouring devices,
+//! `consec_0` spreads a group over the nodes, `pp_size_N` is a send between two of N stages.
 
 use planner::calibration::Sample;
 use planner::cost::kernel::{Collective, Kernel, Operation};
@@ -11,6 +12,7 @@ use planner::units::Seconds;
 
 use super::json::{Leaf, Pairs};
 use super::ledger::Ledger;
+use super::plausible::bus_bytes;
 use super::refused::Refused;
 use super::{Format, Hints, Profile, ProfileError};
 
@@ -21,15 +23,17 @@ const MEBIBYTE: f64 = 1_048_576.0;
 pub(super) enum Key {
     /// The time of a collective, in milliseconds.
     Time { operation: Operation, ranks: u32, mebibytes: u32 },
-    /// An average over sizes.
-    Bandwidth,
+    /// The bus bandwidth of an all-reduce, in GB/s, averaged over sizes.
+    Bandwidth { ranks: u32, consecutive: bool },
+    /// The bandwidth between neighbours of a pipeline of so many stages, in GB/s, averaged over sizes.
+    Pipeline { stages: u32 },
 }
 
 impl Key {
     /// Reads keys like `allreduce_size_8_64MB_time`, `allreduce_size_8_consec_1` and `pp_size_4`.
     pub(super) fn read(key: &str) -> Option<Self> {
         if let Some(stages) = key.strip_prefix("pp_size_") {
-            return stages.parse::<u32>().is_ok().then_some(Self::Bandwidth);
+            return stages.parse().ok().map(|stages| Self::Pipeline { stages });
         }
         let (collective, rest) = key.split_once("_size_")?;
         let (ranks, rest) = rest.split_once('_')?;
@@ -41,8 +45,9 @@ impl Key {
             _ => return None,
         };
         let ranks = ranks.parse().ok()?;
-        if rest.starts_with("consec_") {
-            return Some(Self::Bandwidth);
+        if let Some(consecutive) = rest.strip_prefix("consec_") {
+            return (operation == Operation::AllReduce)
+                .then_some(Self::Bandwidth { ranks, consecutive: consecutive == "1" });
         }
         let mebibytes = rest.strip_suffix("MB_time")?.parse().ok()?;
         Some(Self::Time { operation, ranks, mebibytes })
@@ -71,13 +76,16 @@ pub(super) fn read(text: &str, hints: &Hints) -> Result<Profile, ProfileError> {
                     time: Seconds::from_secs(milliseconds * 1e-3),
                 })
             }),
-            Some(Key::Bandwidth) => Err(Refused::new(
-                "a bandwidth without a message size",
-                match value {
-                    Leaf::Number(bandwidth) => format!("{key}: {bandwidth} GB/s on the bus, averaged over sizes"),
-                    Leaf::Other(what) => format!("{key}: {what}"),
-                },
-            )),
+            Some(Key::Bandwidth { ranks, consecutive }) => value.positive(place).and_then(|bandwidth| {
+                let (nodes, on_a_node) = (node.nodes(), node.holds(ranks, &mut ledger));
+                let ranks_per_node = if consecutive { on_a_node } else { on_a_node.min((ranks / nodes).max(1)) };
+                by_bandwidth(Operation::AllReduce, ranks, ranks_per_node, bandwidth, place, &mut ledger)
+            }),
+            Some(Key::Pipeline { stages }) => value.positive(place).and_then(|bandwidth| {
+                node.holds(stages, &mut ledger);
+                let ranks_per_node = if node.nodes() > 1 { 1 } else { 2 };
+                by_bandwidth(Operation::SendReceive, 2, ranks_per_node, bandwidth, place, &mut ledger)
+            }),
             None => Err(Refused::new("a key that is not understood", place())),
         };
         ledger.take(place, sample)?;
@@ -85,20 +93,45 @@ pub(super) fn read(text: &str, hints: &Hints) -> Result<Profile, ProfileError> {
     ledger.finish(device)
 }
 
+/// The time of a message of 128 MiB at a bus bandwidth in GB/s.
+fn by_bandwidth(
+    operation: Operation,
+    ranks: u32,
+    ranks_per_node: u32,
+    bandwidth: f64,
+    place: impl Fn() -> String,
+    ledger: &mut Ledger,
+) -> Result<Sample, Refused> {
+    if ranks < 2 {
+        return Err(Refused::new("a group of one device", place()));
+    }
+    ledger.assume("a bandwidth is taken for a message of 128 MiB, the middle of Galvatron's sizes of 16 to 512 MiB");
+    let collective = Collective { operation, bytes: 128.0 * MEBIBYTE, ranks, ranks_per_node };
+    let time = Seconds::from_secs(bus_bytes(&collective) / (bandwidth * 1e9));
+    Ok(Sample { kernel: Kernel::Collective(collective), time })
+}
+
 /// Devices of a node, which the file leaves out.
 #[derive(Debug)]
 struct Node {
     size: Option<u32>,
     source: &'static str,
+    nodes: Option<u32>,
 }
 
 impl Node {
     fn new(hints: &Hints) -> Self {
+        let nodes = hints.nodes_of_name();
         match (hints.ranks_per_node, hints.ranks_per_node_of_name()) {
-            (Some(size), _) => Self { size: Some(size), source: "as given" },
-            (None, Some(size)) => Self { size: Some(size), source: "by the file's name" },
-            (None, None) => Self { size: None, source: "" },
+            (Some(size), _) => Self { size: Some(size), source: "as given", nodes },
+            (None, Some(size)) => Self { size: Some(size), source: "by the file's name", nodes },
+            (None, None) => Self { size: None, source: "", nodes },
         }
+    }
+
+    /// Nodes of the cluster; one where the name does not say.
+    fn nodes(&self) -> u32 {
+        self.nodes.unwrap_or(1).max(1)
     }
 
     /// Devices of a group that are on one node.

@@ -3,9 +3,9 @@
 use super::ledger::Ledger;
 
 /// Accelerators by the names that files carry.
-const DEVICES: [&str; 16] = [
-    "GB200", "B300", "B200", "B100", "H200", "H100", "H800", "H20", "A100", "A800", "A40", "V100", "L40S", "MI300X",
-    "MI250", "MI250X",
+const DEVICES: [&str; 26] = [
+    "GB300", "GB200", "GH200", "L40", "L4", "L20", "H20", "A10", "A30", "MI325X", "MI355X", "B300", "B200", "B100",
+    "H200", "H100", "H800", "A100", "A800", "A40", "V100", "L40S", "MI300X", "MI250", "MI250X", "910B",
 ];
 
 /// What is known of a file besides its bytes; nothing of it is needed to recognise a format.
@@ -39,8 +39,17 @@ impl Hints {
 
     /// Devices of a node of a name like `sp_time_1nodes_8gpus_per_node`.
     pub(super) fn ranks_per_node_of_name(&self) -> Option<u32> {
-        let digits = &self.name[..self.name.find("gpus_per_node")?];
-        digits[digits.trim_end_matches(|c: char| c.is_ascii_digit()).len()..].parse().ok()
+        self.number_before("gpus_per_node")
+    }
+
+    /// Nodes of such a name.
+    pub(super) fn nodes_of_name(&self) -> Option<u32> {
+        self.number_before("nodes_")
+    }
+
+    fn number_before(&self, word: &str) -> Option<u32> {
+        let before = &self.name[..self.name.find(word)?];
+        before[before.trim_end_matches(|c: char| c.is_ascii_digit()).len()..].parse().ok()
     }
 }
 

@@ -2,7 +2,7 @@
 
 use super::json::Keys;
 use super::table::Table;
-use super::{Format, ProfileError, galvatron, schemes, vidur_compute};
+use super::{Format, ProfileError, aiconfigurator, all_reduce_bench, galvatron, nccl_tests, schemes, vidur_compute};
 
 /// What a file holds.
 pub(super) enum Content<'a> {
@@ -12,11 +12,27 @@ pub(super) enum Content<'a> {
     SimuMax,
     /// A Galvatron hardware profile.
     Galvatron,
+    /// Text of nccl-tests.
+    NcclTests,
+    /// JSON of nccl-tests.
+    NcclTestsJson,
+    /// Text of `all_reduce_bench.py`.
+    AllReduceBench,
 }
 
 /// The format of a text that is not empty.
 pub(super) fn content(text: &str) -> Result<Content<'_>, ProfileError> {
-    if text.trim_start().starts_with(['{', '[']) { json(text) } else { table(text) }
+    if text.trim_start().starts_with('{') {
+        json(text)
+    } else if nccl_tests::is(text) {
+        Ok(Content::NcclTests)
+    } else if all_reduce_bench::is(text) {
+        Ok(Content::AllReduceBench)
+    } else if text.trim_start().starts_with('[') {
+        json(text)
+    } else {
+        table(text)
+    }
 }
 
 fn json<'a>(text: &str) -> Result<Content<'a>, ProfileError> {
@@ -24,6 +40,9 @@ fn json<'a>(text: &str) -> Result<Content<'a>, ProfileError> {
     let any = |test: &dyn Fn(&str) -> bool| keys.iter().any(|key| test(key));
     if any(&|key| key == "accelerator") {
         return Ok(Content::SimuMax);
+    }
+    if any(&|key| key == "results") && any(&|key| key == "average_bus_bandwidth" || key == "config") {
+        return Ok(Content::NcclTestsJson);
     }
     if any(&|key| galvatron::Key::read(key).is_some()) {
         return Ok(Content::Galvatron);
@@ -37,7 +56,7 @@ fn json<'a>(text: &str) -> Result<Content<'a>, ProfileError> {
     if any(&|key| key == "overlap_coe") {
         return Err(ProfileError::NotMeasurements {
             format: "a Galvatron overlap coefficient",
-            why: "a slow-down is not the time of a kernel",
+            why: "Planscope has no such coefficient: it plans with measured or modelled exposed times",
         });
     }
     Err(ProfileError::Unknown { found: format!("JSON with {}", listed("keys", &keys)) })
@@ -62,6 +81,8 @@ fn table(text: &str) -> Result<Content<'_>, ProfileError> {
             format: "a DFLOP profile of a whole module",
             why: "the time of a module is not the time of an operator, so that no rate follows from it",
         });
+    } else if aiconfigurator::is(header) {
+        Format::Aiconfigurator
     } else if any(&|name| name == "size(b)") {
         Format::VtrainAllReduce
     } else if header[0] == "size" && any(&|name| name.contains("node") && name.contains("gpu")) {

@@ -242,29 +242,220 @@ fn simumax_efficiencies_become_times() {
 }
 
 #[test]
-fn galvatron_times_are_used_and_bandwidths_are_not() {
+fn galvatron_times_and_bandwidths_become_timings() {
     let profile = read_named(GALVATRON, "sp_time_2nodes_8gpus_per_node.json").unwrap();
     assert_eq!(
         kernels(&profile),
         [
             collective(Operation::AllReduce, 64.0, 8, 8),
             collective(Operation::AllToAll, 64.0, 8, 8),
+            collective(Operation::AllReduce, 128.0, 16, 8),
+            collective(Operation::SendReceive, 128.0, 2, 1),
             collective(Operation::AllReduce, 64.0, 16, 8),
         ]
     );
     assert!((micros(&profile.samples[0]) - 651.9).abs() < 1e-9);
+    // 2 x 15 / 16 x 134,217,728 bytes at 44.682 GB/s.
+    assert!((micros(&profile.samples[2]) - 5632.2).abs() < 0.1, "{}", micros(&profile.samples[2]));
     assert_eq!(
         refused(&profile),
-        [
-            ("a message without bytes", 1, "all2all_size_8_0MB_time"),
-            (
-                "a bandwidth without a message size",
-                2,
-                "allreduce_size_16_consec_1: 44.682 GB/s on the bus, averaged over sizes"
-            ),
-            ("a key that is not understood", 1, "note"),
-        ]
+        [("a message without bytes", 1, "all2all_size_8_0MB_time"), ("a key that is not understood", 1, "note"),]
     );
+}
+
+/// `consec_0` spreads a group of 8 over 2 nodes, `consec_1` keeps it on one; of one node, both are on it.
+#[test]
+fn galvatron_groups_are_on_the_nodes_of_the_file_name() {
+    let file = r#"{"allreduce_size_8_consec_1": 155.658, "allreduce_size_8_consec_0": 20.7724, "allreduce_size_16_consec_1": 44.682}"#;
+    let profile = read_named(file, "allreduce_bandwidth_2nodes_8gpus_per_node.json").unwrap();
+    let group = |ranks, on_a_node| collective(Operation::AllReduce, 128.0, ranks, on_a_node);
+    assert_eq!(kernels(&profile), [group(8, 8), group(8, 4), group(16, 8)]);
+    let profile = read_named(file, "allreduce_bandwidth_1nodes_8gpus_per_node.json").unwrap();
+    assert_eq!(kernels(&profile)[1], group(8, 8));
+}
+
+const NCCL_TESTS: &str = "\
+# nThread 1 nGpus 4 minBytes 8 maxBytes 134217728 step: 2(factor) warmup iters: 5 iters: 20 agg iters: 1 validation: 1 graph: 0
+#
+# Using devices
+#  Rank  0 Group  0 Pid  41 on      node1 device  0 [0000:18:00] NVIDIA H100 80GB HBM3
+#  Rank  1 Group  0 Pid  41 on      node1 device  1 [0000:2a:00] NVIDIA H100 80GB HBM3
+#  Rank  2 Group  0 Pid  77 on      node2 device  0 [0000:18:00] NVIDIA H100 80GB HBM3
+#  Rank  3 Group  0 Pid  77 on      node2 device  1 [0000:2a:00] NVIDIA H100 80GB HBM3
+#
+#                                                              out-of-place                       in-place
+#       size         count      type   redop    root     time   algbw   busbw #wrong     time   algbw   busbw #wrong
+#        (B)    (elements)                               (us)  (GB/s)  (GB/s)            (us)  (GB/s)  (GB/s)
+           8             2     float     sum      -1    38.45    0.00    0.00      0    37.92    0.00    0.00      0
+    67108864      16777216     float     sum      -1    700.0   95.87  143.80      0    690.0   97.26  145.89      0
+# Out of bounds values : 0 OK
+# Avg bus bandwidth    : 71.9
+";
+
+/// 64 MiB in 700 us: 95.87 GB/s, times 2 x 3 / 4 is 143.8 on the bus of 4, so that it is an all-reduce.
+#[test]
+fn nccl_tests_text_is_read_out_of_place() {
+    let profile = profile(NCCL_TESTS);
+    assert_eq!((profile.format, profile.device.as_deref()), (Format::NcclTests, Some("NVIDIA H100 80GB HBM3")));
+    let Kernel::Collective(first) = profile.samples[0].kernel else { panic!("a collective") };
+    assert_eq!((first.operation, first.bytes, first.ranks, first.ranks_per_node), (Operation::AllReduce, 8.0, 4, 2));
+    assert_eq!(kernels(&profile)[1], collective(Operation::AllReduce, 64.0, 4, 2));
+    assert!((micros(&profile.samples[1]) - 700.0).abs() < 1e-9);
+    let tagged: String = NCCL_TESTS.lines().map(|line| format!("[1,0]<stdout>:{line}\n")).collect();
+    assert_eq!(kernels(&self::profile(&tagged)), kernels(&profile));
+}
+
+/// Named by its program, and without the lines of ranks: 95.87 to 71.9 GB/s is 3 / 4, so 4 devices gather.
+#[test]
+fn nccl_tests_find_the_collective_and_the_devices() {
+    let gather = |named: &str| {
+        let rows: Vec<&str> = NCCL_TESTS.lines().filter(|line| !line.contains("Rank")).collect();
+        format!("{named}\n{}", rows.join("\n")).replace("sum", "none").replace("143.80", "71.90")
+    };
+    let profile = profile(&gather("# Collective test starting: all_gather_perf"));
+    assert_eq!(kernels(&profile)[1], collective(Operation::AllGather, 64.0, 4, 4));
+    assert!(profile.report.assumptions.iter().any(|line| line.starts_with("4 devices took part")));
+    assert_eq!(
+        kernels(&self::profile(&gather("$ mpirun ./build/alltoall_perf -b 8")))[1],
+        collective(Operation::AllToAll, 64.0, 4, 4)
+    );
+    assert_eq!(read_named(&gather(""), "out.txt"), Err(ProfileError::NoCollective));
+    let by_name = read_named(&gather(""), "all_gather_perf.txt").unwrap();
+    assert_eq!(kernels(&by_name)[1], collective(Operation::AllGather, 64.0, 4, 4));
+    assert!(
+        refusal(&gather("# Collective test starting: broadcast_perf"))
+            .contains("a collective that training plans do not hold")
+    );
+}
+
+#[test]
+fn nccl_tests_json_is_read() {
+    let json = r#"{"args": ["./build/all_reduce_perf", "-J", "o.json"], "config": {"devices": [
+        {"rank": 0, "hostname": "n1", "device_info": "NVIDIA H200"}, {"rank": 1, "hostname": "n1", "device_info": "NVIDIA H200"}]},
+        "results": [
+        {"size": 67108864, "count": 16777216, "type": "float", "redop": "sum", "root": "-1",
+         "out_of_place": {"time": 500.5, "alg_bw": 134.1, "bus_bw": 134.1, "nwrong": 0}, "in_place": {"time": 1, "alg_bw": 1, "bus_bw": 1}},
+        {"size": 1024, "out_of_place": null}],
+        "average_bus_bandwidth": {"bandwidth": 134.1, "okay": "unchecked"}}"#;
+    let profile = profile(json);
+    assert_eq!(
+        (kernels(&profile), profile.device.as_deref()),
+        (vec![collective(Operation::AllReduce, 64.0, 2, 2)], Some("NVIDIA H200"))
+    );
+    assert!((micros(&profile.samples[0]) - 500.5).abs() < 1e-9);
+    assert_eq!(refused(&profile), [("a row without an out-of-place time", 1, "result 2")]);
+}
+
+/// Two ranks, two trials: the first is a warm-up. 4 GB twice in bits, 64e9 / 1.28e12 bps, is 50 ms; 0.64 / 1.28 is 1 / 2.
+#[test]
+fn all_reduce_bench_blocks_are_trials_of_ranks() {
+    let block = |rank: u32, bits: &str, bus: &str| {
+        format!("{rank}:\n duration: 0.1 sec\n algo throughput: {bits} bps, 1 Gbps\n busbw: {bus}  Gbps\n")
+    };
+    let text = [
+        "local_rank: 0\nlocal_rank: 1\n0 data size: 4.0 GB\n".to_owned(),
+        block(1, "640000000000.0", "320.0"),
+        block(0, "640000000000.0", "320.0"),
+        "ignore me 2\n".to_owned(),
+        block(0, "1280000000000.0", "640.0"),
+        block(1, "1600000000000.0", "800.0"),
+    ]
+    .concat();
+    let profile = profile(&text);
+    let Kernel::Collective(group) = profile.samples[0].kernel else { panic!("a collective") };
+    assert_eq!((group.bytes, group.ranks, group.ranks_per_node), (4e9, 2, 2));
+    assert_eq!(profile.samples.iter().map(|sample| micros(sample).round()).collect::<Vec<_>>(), [50_000.0, 40_000.0]);
+    assert_eq!(refused(&profile), [("the first trial of a rank", 2, "row 7")]);
+}
+
+/// 1 GiB at 161.06 GB/s on the bus of 4 takes 2 x 3 / 4 x 1,073,741,824 / 161.06e9 = 10,000 us.
+#[test]
+fn all_reduce_bench_tables_are_payloads() {
+    let text = "The average bandwidth of all_reduce over 4 ranks (5 warmups / 20 trials):\n
+| payload |    busbw   |    algbw   |
+| ------: | ---------: | ---------: |
+|    32KB |   0.85GBps |   0.56GBps |
+|     1GB | 161.06GBps | 107.37GBps |
+";
+    let profile = profile(text);
+    assert_eq!(kernels(&profile), [collective(Operation::AllReduce, 1024.0, 4, 4)]);
+    assert!((micros(&profile.samples[0]) - 10_000.0).abs() < 1.0);
+    assert_eq!(refused(&profile).len(), 1);
+}
+
+#[test]
+fn aiconfigurator_products_are_forward_and_in_milliseconds() {
+    let file = "framework,version,device,op_name,kernel_source,gemm_dtype,m,n,k,latency
+TRTLLM,1.0.0,NVIDIA H100 80GB HBM3,gemm,x,bfloat16,4096,1536,8192,0.5
+TRTLLM,1.0.0,NVIDIA H100 80GB HBM3,gemm,x,fp8,4096,1536,8192,0.3
+TRTLLM,1.0.0,NVIDIA H100 80GB HBM3,gemm,x,int8_wo,4096,1536,8192,0.3
+";
+    let profile = profile(file);
+    assert_eq!((profile.format, profile.device.as_deref()), (Format::Aiconfigurator, Some("NVIDIA H100 80GB HBM3")));
+    assert_eq!(kernels(&profile)[0], forward(4096.0, 8192.0, 1536.0));
+    assert!((micros(&profile.samples[0]) - 500.0).abs() < 1e-9);
+    assert_eq!(
+        refused(&profile),
+        [("a number format that training plans do not hold", 1, "row 4, column gemm_dtype: int8_wo")]
+    );
+    let mixed = file.replacen("NVIDIA H100 80GB HBM3", "NVIDIA B200", 1);
+    assert!(refusal(&mixed).contains("the rows are of several devices, NVIDIA B200 and NVIDIA H100 80GB HBM3"));
+}
+
+#[test]
+fn aiconfigurator_attention_without_caches_and_windows() {
+    let file = "device,op_name,batch_size,isl,num_heads,num_key_value_heads,head_dim,window_size,attn_dtype,kv_cache_dtype,step,latency
+NVIDIA B200,context_attention,4,2048,32,8,128,0,bfloat16,bfloat16,0,0.4
+NVIDIA B200,context_attention,4,2048,32,8,128,0,bfloat16,bfloat16,64,0.4
+NVIDIA B200,context_attention,4,2048,32,8,128,1024,bfloat16,bfloat16,0,0.4
+NVIDIA B200,context_attention,4,2048,32,8,128,0,bfloat16,fp8,0,0.4
+";
+    let profile = profile(file);
+    let attention = |kv_heads, causal| {
+        Kernel::Attention(Attention {
+            tokens: 8192.0,
+            squared: 16_777_216.0,
+            heads: 32.0,
+            kv_heads,
+            qk_dim: 128.0,
+            v_dim: 128.0,
+            causal,
+            backward: false,
+        })
+    };
+    assert_eq!(kernels(&profile), [attention(8.0, true)]);
+    let reasons: Vec<&str> = refused(&profile).into_iter().map(|(reason, ..)| reason).collect();
+    assert_eq!(
+        reasons,
+        ["attention with cached keys, as in serving", "attention with a sliding window", "attention in fp8"]
+    );
+    let encoder = "device,op_name,batch_size,isl,num_heads,head_dim,attn_dtype,latency\nNVIDIA B200,encoder_attention,4,2048,32,128,bfloat16,0.4\n";
+    assert_eq!(kernels(&self::profile(encoder)), [attention(32.0, false)]);
+}
+
+/// 33,554,432 halves are 64 MiB. 4,096 tokens to 2 of 8 experts are 1,024 each; 3 x 7,168 columns on 2 devices.
+#[test]
+fn aiconfigurator_messages_count_elements_and_experts_are_grouped() {
+    let file = "device,op_name,nccl_dtype,num_gpus,message_size,latency
+NVIDIA B200,all_gather,half,8,33554432,0.25
+NVIDIA B200,all_reduce,int8,8,67108864,0.25
+NVIDIA B200,broadcast,half,8,33554432,0.25
+";
+    let profile = profile(file);
+    assert_eq!(
+        kernels(&profile),
+        [collective(Operation::AllGather, 64.0, 8, 8), collective(Operation::AllReduce, 64.0, 8, 8)]
+    );
+    let experts = "device,moe_dtype,num_tokens,hidden_size,inter_size,topk,num_experts,moe_tp_size,moe_ep_size,distribution,latency
+NVIDIA B200,bfloat16,4096,4096,14336,2,8,2,1,balanced,1.5
+NVIDIA B200,bfloat16,4096,4096,14336,2,8,2,1,power_law_1.2,1.5
+NVIDIA B200,bfloat16,128,4096,14336,2,8,2,1,balanced,1.5
+NVIDIA B200,bfloat16,4096,4096,14336,2,8,1,8,balanced,1.5
+";
+    let profile = self::profile(experts);
+    let product = Product::Forward;
+    let grouped = MatMul { batch: 8.0, m: 1024.0, k: 4096.0, n: 21_504.0, product, format: Number::Bf16 };
+    assert_eq!((kernels(&profile), refused(&profile).len()), (vec![Kernel::MatMul(grouped)], 3));
 }
 
 #[test]
@@ -367,7 +558,7 @@ fn links_and_memory_have_limits_too() {
 
 #[test]
 fn files_are_refused_as_a_whole_with_a_reason() {
-    let cases: [(&[u8], &str); 22] = [
+    let cases: [(&[u8], &str); 23] = [
         (b"", "file is empty"),
         (b" \n\t\n", "file is empty"),
         (b"# only a comment\n", "file is empty"),
@@ -378,10 +569,11 @@ fn files_are_refused_as_a_whole_with_a_reason() {
         (b"{\"accelerator\": {\"op\": {\"matmul\": {\"tfl", "not readable as JSON: EOF"),
         (b"{\"accelerator\": 3}", "not readable as JSON: invalid type"),
         (b"{\"accelerator\": {\"op\": {}}}", "this SimuMax system description holds no measured value"),
-        (b"{\"pp_size_2\": 7.65}", "a bandwidth without a message size (1, first pp_size_2: 7.65 GB/s"),
+        (b"{\"pp_size_2\": -7.65}", "the value is zero or negative"),
+        (b"PAR1broken", "not readable as a table: Parquet"),
         (b"{\"layernum[2]_bsz1_seq2048\": 15.07}", "the time of a layer is not the time of an operator"),
         (b"{\"layertype_0_sp\": {}}", "Galvatron profile of whole layers"),
-        (b"{\"overlap_coe\": 1.12}", "a slow-down is not the time of a kernel"),
+        (b"{\"overlap_coe\": 1.12}", "Planscope has no such coefficient"),
         (b"{\"a\": 1, \"b\": 2}", "no known profile: JSON with the keys a, b."),
         (b"[1, 2]", "JSON with no keys"),
         (b"Size,1 Node(NVLinkx),2Node-16GPU(NIC )\n16777216,0.44,0.52\n", "a ratio of achieved to peak"),

@@ -1,4 +1,5 @@
-//! Actions of pipeline schedules, as torch annotates them: `PP:0F3` is the forward of microbatch 3 through stage 0.
+//! Actions of pipeline schedules, as torch annotates them: `PP:0F3` is the forward of microbatch 3 through stage 0. The
+//! single-stage schedules (`Schedule1F1B`, `ScheduleGPipe`) write `Forward 3` and `Backward 3`, without the stage.
 
 use serde::{Deserialize, Serialize};
 
@@ -41,6 +42,15 @@ pub struct Action {
     pub microbatch: Option<u32>,
 }
 
+/// An action whose name has no stage.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+pub struct UnplacedAction {
+    /// What it does: a forward or a backward.
+    pub kind: ActionKind,
+    /// The microbatch.
+    pub microbatch: u32,
+}
+
 /// Longer words first, so that none is taken for its beginning.
 const WORDS: [(&str, ActionKind); 11] = [
     ("REDUCE_GRAD", ActionKind::ReduceGrad),
@@ -66,6 +76,17 @@ impl Action {
     }
 }
 
+/// The action of a name of a single-stage schedule, `Forward 0` or `Backward 0`.
+pub(super) fn unplaced(name: &str) -> Option<UnplacedAction> {
+    let (kind, number) = match name.split_once(' ')? {
+        ("Forward", number) => (ActionKind::Forward, number),
+        ("Backward", number) => (ActionKind::Backward, number),
+        _ => return None,
+    };
+    let is_number = number.bytes().all(|digit| digit.is_ascii_digit());
+    Some(UnplacedAction { kind, microbatch: number.parse().ok().filter(|_| is_number)? })
+}
+
 /// The actions of a slice's name: one, several where they overlap (`PP:(0F1;2B0)OVERLAP_F_B`), or none. Without the
 /// prefix, as torch's own drawings of schedules have it, a name must be an action with its microbatch.
 pub fn actions(name: &str) -> Vec<Action> {
@@ -83,6 +104,16 @@ pub fn actions(name: &str) -> Vec<Action> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn names_without_a_stage() {
+        let action = |kind, microbatch| Some(UnplacedAction { kind, microbatch });
+        assert_eq!(unplaced("Forward 12"), action(ActionKind::Forward, 12));
+        assert_eq!(unplaced("Backward 0"), action(ActionKind::Backward, 0));
+        for name in ["Forward", "Forward x", "Forward +1", "Forward 1 2", "Backward Linear", "forward 1"] {
+            assert_eq!(unplaced(name), None, "{name}");
+        }
+    }
 
     #[test]
     fn names_of_actions() {

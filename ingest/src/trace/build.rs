@@ -3,12 +3,12 @@
 use std::collections::HashMap;
 use std::rc::Rc;
 
-use super::action::actions;
+use super::action::{actions, unplaced};
 use super::collective::Collective;
 use super::kind::Kind;
 use super::lanes::{Laid, Thread, Unsorted, lay};
 use super::report::Report;
-use super::table::{Counter, Distributed, Flow, Format, Located, Process, Step, Trace, Transfer};
+use super::table::{Counter, Distributed, Flow, Format, Located, Process, Step, Trace, Transfer, WITHOUT_STAGE};
 use super::totals::totals;
 use super::{Limits, TraceError};
 
@@ -282,20 +282,25 @@ impl<'l> Builder<'l> {
             self.transfers.into_iter().map(|(slice, bytes)| Transfer { slice: locate(slice), bytes }).collect();
         transfers.sort_by_key(|transfer| transfer.slice);
         // Names are few, slices many.
-        let by_name: Vec<_> = names.iter().map(|name| (step(name), actions(name))).collect();
-        let (mut steps, mut located) = (Vec::new(), Vec::new());
+        let by_name: Vec<_> = names.iter().map(|name| (step(name), actions(name), unplaced(name))).collect();
+        let (mut steps, mut located, mut without_stage) = (Vec::new(), Vec::new(), Vec::new());
         for slice in 0..slices.len() {
-            let (step, actions) = &by_name[slices.name[slice] as usize];
+            let (step, actions, unplaced) = &by_name[slices.name[slice] as usize];
             let slice_index = slice as u32;
             if let Some(number) = *step {
                 let on_device = slices.kind[slice] == Kind::DeviceAnnotation;
                 steps.push(Step { number, slice: slice_index, on_device });
             }
             located.extend(actions.iter().map(|&value| Located { slice: slice_index, value }));
+            if let Some(value) = *unplaced
+                && matches!(slices.kind[slice], Kind::Annotation | Kind::DeviceAnnotation)
+            {
+                without_stage.push(Located { slice: slice_index, value });
+            }
         }
         let totals = totals(&self.processes, &lanes, &slices);
         let end = |slice: usize| slices.start_ns[slice].saturating_add(slices.duration_ns[slice]);
-        Ok(Trace {
+        let mut trace = Trace {
             format,
             origin_ns: slices.start_ns.iter().copied().min().unwrap_or_default(),
             end_ns: (0..slices.len()).map(end).max().unwrap_or_default(),
@@ -308,12 +313,25 @@ impl<'l> Builder<'l> {
             counters: self.counters,
             steps,
             actions: located,
+            unplaced: without_stage,
             collectives,
             transfers,
             distributed: self.distributed,
             totals,
             report: self.report,
-        })
+        };
+        let stage = trace.distributed.as_ref().and_then(Distributed::stage);
+        if let Some(stage) = stage.filter(|_| !trace.unplaced.is_empty()) {
+            let count = trace.unplaced.len();
+            trace.report.assume(&format!(
+                "{count} actions (Forward 0, Backward 0) name no stage; stage {stage} follows from the rank and the groups of the job"
+            ));
+            trace.place_actions(stage);
+        } else if !trace.unplaced.is_empty() {
+            let count = trace.unplaced.len();
+            trace.report.assume(&format!("{count} actions (Forward 0, Backward 0) {WITHOUT_STAGE}"));
+        }
+        Ok(trace)
     }
 
     /// Ends at the trace's end what has no end.

@@ -1,8 +1,8 @@
 //! Chakra execution traces: metadata and nodes behind each other, each with its length, or JSON with `workload_graph`.
 //!
 //! `Node {1 id, 2 name, 3 type, 4 ctrl_deps, 5 data_deps, 6 start_time_micros, 7 duration_micros, 10 attr}`; types are 4
-//! compute, 5 send, 6 receive, 7 collective. Where no node says when it started, nodes are laid out as soon as what they
-//! depend on is done, and the report says so.
+//! compute, 5 send, 6 receive, 7 collective. Where no node has a start time, each starts when its dependencies are done, and
+//! the report says so. Control dependencies on a cycle are ignored; a cycle of data dependencies is an error.
 
 mod graph;
 
@@ -66,9 +66,10 @@ fn node(message: &[u8]) -> Result<Node, Broken> {
             (1, value) => node.id = value.varint(),
             (2, value) => node.name = value.text().map(Cow::into_owned).unwrap_or_default(),
             (3, value) => node.kind = value.varint().unwrap_or_default(),
-            (4 | 5, value) => {
-                let room = MOST_DEPENDENCIES.saturating_sub(node.dependencies.len());
-                node.dependencies.extend(varints(value).take(room));
+            (number @ (4 | 5), value) => {
+                let room = MOST_DEPENDENCIES.saturating_sub(node.dependencies());
+                let list = if number == 4 { &mut node.control } else { &mut node.data };
+                list.extend(varints(value).take(room));
             }
             (6, value) => node.start_ns = value.varint().and_then(whole),
             (7, value) => node.duration_ns = value.varint().and_then(whole),
@@ -134,10 +135,12 @@ fn json_node<R: Read>(scanner: &mut Scanner<R>) -> Result<Node, TraceError> {
             ("iscpuop", Token::Bool(host)) => node.on_host = host,
             ("runtime" | "durationmicros", Token::Number(text)) => node.duration_ns = time(text),
             ("starttimemicros" | "starttime", Token::Number(text)) => node.start_ns = time(text),
-            ("ctrldeps" | "datadeps", Token::BeginArray) => {
+            (key @ ("ctrldeps" | "datadeps"), Token::BeginArray) => {
+                let is_control = key == "ctrldeps";
                 while let Token::Number(text) | Token::String(text) = scanner.next()? {
-                    if let (Ok(id), true) = (text.parse(), node.dependencies.len() < MOST_DEPENDENCIES) {
-                        node.dependencies.push(id);
+                    if let (Ok(id), true) = (text.parse(), node.dependencies() < MOST_DEPENDENCIES) {
+                        let list = if is_control { &mut node.control } else { &mut node.data };
+                        list.push(id);
                     }
                 }
             }

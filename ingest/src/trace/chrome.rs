@@ -25,6 +25,9 @@ impl From<JsonError> for TraceError {
     }
 }
 
+/// Reason of an entry in the list of events that is no object.
+const NO_OBJECT: &str = "an event that is no object";
+
 /// A key at the top of the document.
 enum Key {
     Events,
@@ -39,7 +42,7 @@ pub(super) fn read(source: impl Read, unit: TimeUnit, limits: &Limits) -> Result
     let bounds = Bounds { depth: limits.depth, string_bytes: limits.name_bytes, bytes: limits.bytes };
     let mut scanner = Scanner::new(source, bounds);
     let mut builder = Builder::new(limits);
-    let mut events = Events { event: Event::default(), phases: [0; 128], power: unit.power() };
+    let mut events = Events { event: Event::default(), phases: [0; 128], power: unit.power(), lists: 0 };
     let mut found = false;
     let mut keys = Vec::new();
     match scanner.next()? {
@@ -81,9 +84,21 @@ pub(super) fn read(source: impl Read, unit: TimeUnit, limits: &Limits) -> Result
         },
         _ => {}
     }
+    if !found && keys.iter().any(|key| key == "nodes") && keys.iter().any(|key| key == "schema") {
+        return Err(TraceError::NotATrace {
+            looks_like: "an execution trace of torch (ExecutionTraceObserver)",
+            remedy: "it has no times of kernels; send the Kineto trace of the same step, written with export_chrome_trace",
+        });
+    }
     if !found {
         let found = if keys.is_empty() { "no events".to_owned() } else { format!("the keys {}", keys.join(", ")) };
         return Err(TraceError::Shape { found });
+    }
+    if events.lists > 0 && events.lists == builder.report.events {
+        return Err(TraceError::NotATrace {
+            looks_like: "JSON lists, as export_memory_timeline of torch writes them",
+            remedy: "a memory timeline has no slices; send the file of export_chrome_trace",
+        });
     }
     events.finish(&mut builder);
     finish_scan(&scanner, &mut builder);
@@ -99,6 +114,8 @@ struct Events {
     /// Events by phase, a character.
     phases: [u64; 128],
     power: i32,
+    /// Lists in place of events.
+    lists: u64,
 }
 
 impl Events {
@@ -120,7 +137,8 @@ impl Events {
                 Token::EndArray | Token::End => return Ok(()),
                 Token::BeginArray => {
                     builder.report.events += 1;
-                    builder.report.skip("an event that is no object");
+                    builder.report.skip(NO_OBJECT);
+                    self.lists += 1;
                     let depth = scanner.depth();
                     while scanner.depth() >= depth {
                         if scanner.next()? == Token::End {
@@ -130,7 +148,7 @@ impl Events {
                 }
                 _ => {
                     builder.report.events += 1;
-                    builder.report.skip("an event that is no object");
+                    builder.report.skip(NO_OBJECT);
                 }
             }
         }

@@ -1,8 +1,15 @@
-//! Perfetto's packets, in the subset that Planscope writes: descriptors of tracks, slices, counters and arrows.
+//! Perfetto's packets with track events: slices, counters and arrows.
 //!
-//! `Trace {1 packet}`, `TracePacket {8 timestamp, 11 track_event, 60 track_descriptor}`, `TrackDescriptor {1 uuid, 2 name,
-//! 5 parent_uuid, 8 counter}`, `TrackEvent {9 type, 11 track_uuid, 22 categories, 23 name, 30 counter_value,
-//! 44 double_counter_value, 47 flow_ids, 48 terminating_flow_ids}`. Times are in nanoseconds.
+//! `Trace {1 packet}`, `TracePacket {6 clock_snapshot, 8 timestamp, 10 trusted_packet_sequence_id, 11 track_event,
+//! 12 interned_data, 13 sequence_flags, 41 incremental_state_cleared, 58 timestamp_clock_id, 59 trace_packet_defaults,
+//! 60 track_descriptor}`, `TrackEvent {3 category_iids, 6 legacy_event {1 name_iid, 2 phase, 3 duration_us}, 9 type,
+//! 10 name_iid, 11 track_uuid, 22 categories, 23 name, 30 counter_value, 44 double_counter_value, 47 flow_ids,
+//! 48 terminating_flow_ids}`. Times are in nanoseconds.
+//!
+//! Most writers send a name once per sequence of packets and its number afterwards; [`Sequence`] resolves the numbers.
+
+mod sequence;
+mod tracks;
 
 use std::collections::HashMap;
 use std::io::Read;
@@ -12,40 +19,46 @@ use super::kind::Kind;
 use super::messages::Messages;
 use super::table::Format;
 use super::{Limits, Trace, TraceError};
-use crate::protobuf::{Broken, Value, fields, varint};
+use crate::protobuf::{Broken, Value, fields, varint, varints};
+use sequence::Sequence;
+use tracks::{Described, Tracks};
 
 /// The tag of a packet: field 1, bytes.
 const PACKET: u8 = 0x0a;
 
-/// Whether the bytes start like a trace: a packet of whose fields the first is one of a packet's.
+/// Whether the bytes start like a trace: with a packet whose first field is one of a packet's.
 pub(super) fn starts(head: &[u8]) -> bool {
     let Some((&PACKET, rest)) = head.split_first() else { return false };
     let Some((length, used)) = varint(rest) else { return false };
     let packet = &rest[used..];
     let packet = &packet[..packet.len().min(usize::try_from(length).unwrap_or(usize::MAX))];
     let known = |field: Result<(u32, Value<'_>), Broken>| {
-        field.is_ok_and(|(number, _)| matches!(number, 3 | 6 | 8 | 10 | 11 | 12 | 13 | 33..=60 | 79 | 87))
+        field.is_ok_and(|(number, _)| matches!(number, 2 | 3 | 6 | 8 | 10 | 11 | 12 | 13 | 33..=60 | 79 | 87))
     };
     // A packet longer than what is seen breaks off in its last field.
     fields(packet).next().is_some_and(known)
 }
 
-/// What is known of a track.
-#[derive(Debug, Clone, Default)]
-struct Track {
-    name: String,
-    parent: Option<u64>,
+/// Flag of a packet: what was interned on its sequence before holds no more.
+const STATE_CLEARED: u64 = 1;
+
+/// What is known while packets are read.
+struct Packets<'b, 'l> {
+    tracks: Tracks,
+    sequences: HashMap<u64, Sequence>,
+    builder: &'b mut Builder<'l>,
+    limits: &'b Limits,
 }
 
 /// Reads a trace.
 pub(super) fn read(source: impl Read, limits: &Limits) -> Result<Trace, TraceError> {
     let mut builder = Builder::new(limits);
-    let mut tracks: HashMap<u64, Track> = HashMap::new();
     let mut messages = Messages::new(source, limits);
+    let mut packets = Packets { tracks: Tracks::default(), sequences: HashMap::new(), builder: &mut builder, limits };
     while let Some(packet) = messages.next(Some(PACKET))? {
-        builder.report.events += 1;
-        let taken = take(packet, &mut tracks, &mut builder, limits);
-        builder.report.bytes = messages.offset;
+        packets.builder.report.events += 1;
+        let taken = packets.take(packet);
+        packets.builder.report.bytes = messages.offset;
         if let Err(Broken { offset }) = taken {
             return Err(messages.broken(format!("byte {offset} of it is no field")));
         }
@@ -55,132 +68,208 @@ pub(super) fn read(source: impl Read, limits: &Limits) -> Result<Trace, TraceErr
     builder.finish(Format::Perfetto)
 }
 
-fn take(
-    packet: &[u8],
-    tracks: &mut HashMap<u64, Track>,
-    builder: &mut Builder<'_>,
-    limits: &Limits,
-) -> Result<(), Broken> {
-    let (mut time, mut event, mut descriptor) = (None, None, None);
-    for field in fields(packet) {
-        match field? {
-            (8, value) => time = value.varint(),
-            (11, value) => event = value.bytes(),
-            (60, value) => descriptor = value.bytes(),
-            _ => {}
+impl Packets<'_, '_> {
+    fn take(&mut self, packet: &[u8]) -> Result<(), Broken> {
+        let (mut time, mut clock, mut sequence, mut cleared) = (None, None, 0, false);
+        let (mut event, mut descriptor, mut interned, mut defaults, mut snapshot) = (None, None, None, None, None);
+        for field in fields(packet) {
+            match field? {
+                (6, value) => snapshot = value.bytes(),
+                (8, value) => time = value.varint(),
+                (10, value) => sequence = value.varint().unwrap_or_default(),
+                (11, value) => event = value.bytes(),
+                (12, value) => interned = value.bytes(),
+                (13, value) => cleared |= value.varint().is_some_and(|flags| flags & STATE_CLEARED != 0),
+                (41, value) => cleared |= value.varint() == Some(1),
+                (58, value) => clock = value.varint(),
+                (59, value) => defaults = value.bytes(),
+                (60, value) => descriptor = value.bytes(),
+                _ => {}
+            }
         }
-    }
-    if let Some(descriptor) = descriptor {
-        return describe(descriptor, tracks, builder, limits);
-    }
-    match (event, time) {
-        (Some(event), Some(time)) => take_event(event, time, tracks, builder),
-        (Some(_), None) => {
-            builder.report.skip("an event without a time");
-            Ok(())
-        }
-        (None, _) => {
-            builder.report.skip("packets of other kinds are not shown");
-            Ok(())
-        }
-    }
-}
-
-fn describe(
-    descriptor: &[u8],
-    tracks: &mut HashMap<u64, Track>,
-    builder: &mut Builder<'_>,
-    limits: &Limits,
-) -> Result<(), Broken> {
-    let mut uuid = None;
-    let mut track = Track::default();
-    for field in fields(descriptor) {
-        match field? {
-            (1, value) => uuid = value.varint(),
-            (2, value) => track.name = value.text().unwrap_or_default().chars().take(limits.name_bytes / 4).collect(),
-            (5, value) => track.parent = value.varint(),
-            _ => {}
-        }
-    }
-    match uuid {
-        Some(uuid) if tracks.len() < limits.threads => {
-            tracks.insert(uuid, track);
-            builder.report.used += 1;
-        }
-        Some(_) => builder.report.skip("there are more threads than are kept"),
-        None => builder.report.skip("a track without an identifier"),
-    }
-    Ok(())
-}
-
-fn take_event(event: &[u8], time: u64, tracks: &HashMap<u64, Track>, builder: &mut Builder<'_>) -> Result<(), Broken> {
-    let (mut phase, mut uuid) = (0, 0);
-    let (mut name, mut category) = (None, None);
-    let mut counter = None;
-    let (mut starting, mut ending) = (Vec::new(), Vec::new());
-    for field in fields(event) {
-        match field? {
-            (9, value) => phase = value.varint().unwrap_or_default(),
-            (11, value) => uuid = value.varint().unwrap_or_default(),
-            (22, value) => category = value.text(),
-            (23, value) => name = value.text(),
-            (30, value) => counter = value.varint().map(|value| value.cast_signed() as f64),
-            (44, value) => counter = value.double().filter(|value| value.is_finite()),
-            (47, Value::Fixed64(flow)) => starting.push(flow),
-            (48, Value::Fixed64(flow)) => ending.push(flow),
-            _ => {}
-        }
-    }
-    if i64::try_from(time).is_err() {
-        builder.report.skip("a time that is not a number in range");
-        return Ok(());
-    }
-    let unknown = Track::default();
-    let track = tracks.get(&uuid).unwrap_or(&unknown);
-    // The track above is the process; a track by itself is both.
-    let parent = track.parent.filter(|parent| *parent != uuid).and_then(|parent| Some((parent, tracks.get(&parent)?)));
-    let (group, group_name) = parent.map_or((uuid, &track.name), |(parent, track)| (parent, &track.name));
-    let (group, own) = (group.to_string(), uuid.to_string());
-    let process = (group.as_str(), group.as_str());
-    if phase == 4 {
-        let kept = counter.is_some_and(|value| builder.counter(process, &track.name, &track.name, time, value));
-        if kept {
-            builder.report.used += 1;
-        } else {
-            builder.report.skip("a counter without a number");
-        }
-        return Ok(());
-    }
-    let Some(thread) = builder.thread(process, (&own, &own)) else {
-        builder.report.skip("there are more threads than are kept");
-        return Ok(());
-    };
-    if let Some(row) = builder.thread_mut(thread).filter(|row| row.name.is_none() && !track.name.is_empty()) {
-        row.name = Some(track.name.clone());
-    }
-    if let Some(row) = builder.process(process.0, process.1).filter(|row| row.name.is_none() && !group_name.is_empty())
-    {
-        row.name = Some(group_name.clone());
-    }
-    let category = category.unwrap_or_default();
-    match phase {
-        1 => {
-            let text = name.unwrap_or_default();
-            let clipped = builder.clip(&text).to_owned();
-            let name = builder.name(&clipped);
-            builder.begin(thread, time, name, Kind::of(&category, &clipped));
-        }
-        2 => builder.end(thread, time, None),
-        _ => {
-            builder.report.skip("instants have no duration and are not shown");
+        if self.sequences.len() >= self.limits.threads && !self.sequences.contains_key(&sequence) {
+            self.builder.report.skip("there are more packet sequences than are read");
             return Ok(());
         }
+        let own = self.sequences.entry(sequence).or_default();
+        if cleared {
+            own.clear();
+        }
+        if let Some(snapshot) = snapshot {
+            own.snapshot(snapshot)?;
+        }
+        if let Some(defaults) = defaults {
+            own.set_defaults(defaults)?;
+        }
+        if let Some(interned) = interned {
+            own.intern(interned)?;
+        }
+        let time_ns = time.map(|time| own.time(time, clock));
+        if let Some(descriptor) = descriptor {
+            match self.tracks.describe(descriptor, self.limits.threads, self.limits.name_bytes)? {
+                Described::Kept => self.builder.report.used += 1,
+                Described::TooMany => self.builder.report.skip("there are more threads than are kept"),
+                Described::Anonymous => self.builder.report.skip("a track without an identifier"),
+            }
+        }
+        match (event, time_ns) {
+            (Some(event), Some(Some(time_ns))) => self.take_event(event, time_ns, sequence)?,
+            (Some(_), Some(None)) => self.builder.report.skip("an event with a clock that the trace does not define"),
+            (Some(_), None) => self.builder.report.skip("an event without a time"),
+            (None, _) if descriptor.is_some() => {}
+            (None, _) if interned.is_some() || defaults.is_some() || snapshot.is_some() => {
+                self.builder.report.used += 1;
+            }
+            (None, _) => self.builder.report.skip("packets of other kinds are not shown"),
+        }
+        Ok(())
     }
-    for flow in starting {
-        builder.flow(&flow.to_string(), thread, time, true, true);
+
+    fn take_event(&mut self, event: &[u8], time_ns: u64, sequence: u64) -> Result<(), Broken> {
+        let read = Event::read(event)?;
+        if i64::try_from(time_ns).is_err() {
+            self.builder.report.skip("a time that is not a number in range");
+            return Ok(());
+        }
+        let Self { tracks, sequences, builder, .. } = self;
+        let own = &sequences[&sequence];
+        let uuid = read.track.or(own.default_track).unwrap_or_default();
+        let (track, group, group_name) = tracks.find(uuid);
+        let (group, id) = (group.to_string(), uuid.to_string());
+        let process = (group.as_str(), group.as_str());
+        if matches!(read.phase, Phase::Counter) {
+            let added =
+                read.counter.is_some_and(|value| builder.counter(process, &track.name, &track.name, time_ns, value));
+            if added {
+                builder.report.used += 1;
+            } else {
+                builder.report.skip("a counter without a number");
+            }
+            return Ok(());
+        }
+        let Some(thread) = builder.thread(process, (&id, &id)) else {
+            builder.report.skip("there are more threads than are kept");
+            return Ok(());
+        };
+        if let Some(row) = builder.thread_mut(thread).filter(|row| row.name.is_none() && !track.name.is_empty()) {
+            row.name = Some(track.name);
+        }
+        if let Some(row) =
+            builder.process(process.0, process.1).filter(|row| row.name.is_none() && !group_name.is_empty())
+        {
+            row.name = Some(group_name);
+        }
+        match read.phase {
+            Phase::Begin | Phase::Complete(_) => {
+                let category = read.category.as_deref().or(read.category_id.and_then(|id| own.category(id)));
+                let interned = read.name_id.and_then(|id| own.name(id));
+                let text = match (read.name.as_deref().or(interned), read.name_id) {
+                    (Some(text), _) => builder.clip(text).to_owned(),
+                    (None, Some(id)) => {
+                        builder.report.problem("a name by a number that its sequence does not define");
+                        format!("(name {id})")
+                    }
+                    (None, None) => String::new(),
+                };
+                let kind = Kind::of(category.unwrap_or_default(), &text);
+                let name = builder.name(&text);
+                match read.phase {
+                    Phase::Complete(duration_ns) => {
+                        builder.slice(thread, time_ns, duration_ns, name, kind);
+                    }
+                    _ => builder.begin(thread, time_ns, name, kind),
+                }
+            }
+            Phase::End => builder.end(thread, time_ns, None),
+            Phase::Counter | Phase::Other => {
+                builder.report.skip("instants have no duration and are not shown");
+                return Ok(());
+            }
+        }
+        for flow in read.starting {
+            builder.flow(&flow.to_string(), thread, time_ns, true, true);
+        }
+        for flow in read.ending {
+            builder.flow(&flow.to_string(), thread, time_ns, false, true);
+        }
+        Ok(())
     }
-    for flow in ending {
-        builder.flow(&flow.to_string(), thread, time, false, true);
+}
+
+/// What an event does.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+enum Phase {
+    Begin,
+    End,
+    Counter,
+    /// A whole slice, with its duration in nanoseconds, as Chrome writes it.
+    Complete(u64),
+    #[default]
+    Other,
+}
+
+/// A track event.
+#[derive(Debug, Default)]
+struct Event {
+    phase: Phase,
+    track: Option<u64>,
+    name: Option<String>,
+    name_id: Option<u64>,
+    category: Option<String>,
+    category_id: Option<u64>,
+    counter: Option<f64>,
+    starting: Vec<u64>,
+    ending: Vec<u64>,
+}
+
+impl Event {
+    fn read(event: &[u8]) -> Result<Self, Broken> {
+        let mut read = Self::default();
+        for field in fields(event) {
+            match field? {
+                (3, value) => read.category_id = read.category_id.or(varints(value).next()),
+                (6, Value::Bytes(legacy)) => read.legacy(legacy)?,
+                (9, value) => {
+                    read.phase = match value.varint() {
+                        Some(1) => Phase::Begin,
+                        Some(2) => Phase::End,
+                        Some(4) => Phase::Counter,
+                        _ => Phase::Other,
+                    }
+                }
+                (10, value) => read.name_id = value.varint(),
+                (11, value) => read.track = value.varint(),
+                (22, value) => read.category = read.category.take().or(value.text().map(Into::into)),
+                (23, value) => read.name = value.text().map(Into::into),
+                (30, value) => read.counter = value.varint().map(|value| value.cast_signed() as f64),
+                (44, value) => read.counter = value.double().filter(|value| value.is_finite()),
+                (47, Value::Fixed64(flow)) => read.starting.push(flow),
+                (48, Value::Fixed64(flow)) => read.ending.push(flow),
+                _ => {}
+            }
+        }
+        Ok(read)
     }
-    Ok(())
+
+    /// The fields that Chrome writes for events of its older interface.
+    fn legacy(&mut self, legacy: &[u8]) -> Result<(), Broken> {
+        let (mut phase, mut micros) = (None, None);
+        for field in fields(legacy) {
+            match field? {
+                (1, value) => self.name_id = self.name_id.or(value.varint()),
+                (2, value) => phase = value.varint().and_then(|phase| u8::try_from(phase).ok()),
+                (3, value) => micros = value.varint(),
+                _ => {}
+            }
+        }
+        if self.phase == Phase::Other {
+            self.phase = match phase {
+                Some(b'B') => Phase::Begin,
+                Some(b'E') => Phase::End,
+                Some(b'X') => Phase::Complete(micros.unwrap_or_default().saturating_mul(1000).min(i64::MAX as u64)),
+                _ => Phase::Other,
+            };
+        }
+        Ok(())
+    }
 }

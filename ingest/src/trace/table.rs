@@ -2,7 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 
-use super::action::Action;
+use super::action::{Action, UnplacedAction};
 use super::collective::Collective;
 use super::kind::Kind;
 use super::report::Report;
@@ -57,6 +57,8 @@ pub struct Trace {
     pub steps: Vec<Step>,
     /// Actions of pipeline schedules, by slice.
     pub actions: Vec<Located<Action>>,
+    /// Actions whose names have no stage, where the stage of the rank is not in the file, by slice.
+    pub unplaced: Vec<Located<UnplacedAction>>,
     /// Messages of collectives, by slice.
     pub collectives: Vec<Located<Collective>>,
     /// Sizes of copies, by slice.
@@ -67,6 +69,43 @@ pub struct Trace {
     pub totals: Vec<Totals>,
     /// What was read and what was not.
     pub report: Report,
+}
+
+/// End of the line of the report about actions without a stage.
+pub(super) const WITHOUT_STAGE: &str =
+    "name no stage, and the job does not tell it: upload the file again with the pipeline stage of its rank";
+
+impl Trace {
+    /// Gives the actions without a stage the stage of the traced rank.
+    pub fn place_actions(&mut self, stage: u32) {
+        self.report.assumptions.retain(|line| !line.ends_with(WITHOUT_STAGE));
+        let placed = self.unplaced.drain(..).map(|Located { slice, value: UnplacedAction { kind, microbatch } }| {
+            Located { slice, value: Action { stage, kind, microbatch: Some(microbatch) } }
+        });
+        self.actions.extend(placed);
+        self.actions.sort_by_key(|located| located.slice);
+    }
+}
+
+impl Distributed {
+    /// The pipeline stage of the rank, in a job with one stage per rank: its place in the pipeline group, or its number where
+    /// the job has no other group than that of all ranks.
+    pub fn stage(&self) -> Option<u32> {
+        let rank = self.rank?;
+        let pipeline = |group: &&Group| {
+            let words = group.description.iter().chain([&group.name]);
+            words
+                .flat_map(|text| text.split(|c: char| !c.is_ascii_alphanumeric()))
+                .any(|word| ["pp", "pipe", "pipeline"].iter().any(|known| word.eq_ignore_ascii_case(known)))
+        };
+        let place = |ranks: &[u32]| ranks.iter().position(|&other| other == rank).map(|place| place as u32);
+        if let Some(stage) = self.groups.iter().filter(pipeline).find_map(|group| place(&group.ranks)) {
+            return Some(stage);
+        }
+        let world = self.world_size?;
+        let of_all = |group: &Group| group.size.is_none_or(|size| size == world || size <= 1);
+        (rank < world && self.groups.iter().all(of_all)).then_some(rank)
+    }
 }
 
 /// Slices in columns of equal length.

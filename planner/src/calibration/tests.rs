@@ -3,7 +3,7 @@
 use super::*;
 use crate::cluster::presets::cluster;
 use crate::cost::Group;
-use crate::cost::kernel::{Collective, MatMul, Product};
+use crate::cost::kernel::{Attention, Collective, MatMul, Product};
 use crate::cost::operator::Rates;
 use crate::units::Seconds;
 
@@ -37,7 +37,114 @@ fn a_device_that_follows_the_curves_is_found_again() {
     assert_eq!(fitted, again, "a fit is deterministic");
 }
 
-/// A link that no timing speaks of is as it was, with a curve of its own or without one.
+fn attention(backward: bool) -> Vec<Kernel> {
+    let mut kernels = Vec::new();
+    for sequences in [1.0, 4.0, 16.0] {
+        for length in [512.0, 1024.0, 2048.0, 4096.0, 8192.0] {
+            kernels.push(Kernel::Attention(Attention {
+                tokens: sequences * length,
+                squared: sequences * length * length,
+                heads: 32.0,
+                kv_heads: 8.0,
+                qk_dim: 128.0,
+                v_dim: 128.0,
+                causal: true,
+                backward,
+            }));
+        }
+    }
+    kernels
+}
+
+/// Timings of a device with an attention efficiency of 0.5 and a backward factor of 0.9.
+fn attention_timings(backward: &[bool]) -> (Cluster, Vec<Sample>) {
+    let mut truth = cluster("h100").unwrap();
+    truth.device.attention_efficiency = 0.5;
+    let curves = truth.device.curves.as_mut().unwrap();
+    (curves.attention.backward, curves.sustained) = (0.9, 1.0);
+    let rates = Rates::of(&truth.device);
+    let kernels = backward.iter().flat_map(|&backward| attention(backward));
+    (truth.clone(), kernels.map(|kernel| Sample { kernel, time: rates.time(&kernel) }).collect())
+}
+
+fn coefficient<'a>(fitted: &'a Fitted, name: &str) -> &'a CoefficientReport {
+    let mut all = fitted.parts.iter().flat_map(|part| &part.coefficients);
+    all.find(|coefficient| coefficient.name == name).unwrap()
+}
+
+/// Forward timings change the efficiency and leave the backward factor; backward timings alone change the factor and leave the
+/// efficiency; both together change both.
+#[test]
+fn the_attention_backward_is_fitted_only_where_it_was_timed() {
+    const BACKWARD: &str = "device.curves.attention.backward";
+    let start = cluster("h100").unwrap();
+    let backward = |fitted: &Fitted| fitted.cluster.device.curves.as_ref().unwrap().attention.backward;
+    for passes in [&[false][..], &[true], &[false, true]] {
+        let (_, samples) = attention_timings(passes);
+        let fitted = fit(&start, &samples, "made up");
+        let report = &fitted.parts[1];
+        assert!(report.fitted && report.mean_residual < 0.02, "{passes:?}: {report:?}");
+        let forward_changed = passes.contains(&false);
+        let efficiency = fitted.cluster.device.attention_efficiency;
+        if forward_changed {
+            assert!((efficiency - 0.5).abs() < 0.02, "{passes:?}: {efficiency}");
+        } else {
+            assert_eq!(efficiency.to_bits(), start.device.attention_efficiency.to_bits());
+        }
+        if passes.contains(&true) {
+            assert_eq!(coefficient(&fitted, BACKWARD).shapes, 15);
+        } else {
+            assert_eq!(
+                backward(&fitted).to_bits(),
+                backward(&Fitted { cluster: start.clone(), parts: vec![] }).to_bits()
+            );
+            let report = coefficient(&fitted, BACKWARD);
+            assert_eq!((report.shapes, report.outcome), (0, Outcome::Unchanged(Unchanged::Unmeasured)));
+        }
+        if passes.len() == 2 {
+            assert!((backward(&fitted) - 0.9).abs() < 0.02, "{}", backward(&fitted));
+        }
+    }
+}
+
+/// Timings three times as fast as any efficiency allows end at the upper bound; the report says so.
+#[test]
+fn a_coefficient_at_its_bound_is_reported() {
+    let (_, mut samples) = attention_timings(&[false]);
+    for sample in &mut samples {
+        sample.time = Seconds::from_secs(sample.time.secs() / 3.0);
+    }
+    let fitted = fit(&cluster("h100").unwrap(), &samples, "made up");
+    let report = coefficient(&fitted, "device.attention_efficiency");
+    assert_eq!(report.outcome, Outcome::Fitted(Some(Bound::Upper)));
+    assert!((report.value - 1.0).abs() < 1e-3);
+}
+
+/// Timings that the present values predict exactly, and timings that no values predict better, change nothing.
+#[test]
+fn a_fit_never_ends_with_a_larger_residual() {
+    let start = cluster("h100").unwrap();
+    let mut alone = start.clone();
+    alone.device.curves.as_mut().unwrap().sustained = 1.0;
+    let rates = Rates::of(&alone.device);
+    let exact: Vec<Sample> =
+        products().into_iter().map(|kernel| Sample { kernel, time: rates.time(&kernel) }).collect();
+    let fitted = fit(&start, &exact, "made up");
+    assert!(fitted.parts[0].mean_residual <= fitted.parts[0].mean_before);
+    let (before, after) = (&start.device, &fitted.cluster.device);
+    assert!((before.matmul_efficiency - after.matmul_efficiency).abs() < 1e-9);
+    // One timing is ten times as long: a fit to long kernels would follow it.
+    for (place, sample) in exact.iter().enumerate() {
+        let mut noisy = exact.clone();
+        noisy[place].time = Seconds::from_secs(sample.time.secs() * 10.0);
+        if place % 36 == 0 {
+            let report = &fit(&start, &noisy, "made up").parts[0];
+            assert!(report.mean_residual <= report.mean_before, "{report:?}");
+        }
+    }
+}
+
+/// A link without timings does not change, with a curve of its own or without one.
 #[test]
 fn what_was_not_measured_stays() {
     let mut without = cluster("h100").unwrap();

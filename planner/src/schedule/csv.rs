@@ -1,10 +1,11 @@
-//! Schedules from tables in the torch action grammar: one row per rank, one cell per action, an empty cell for idling.
+//! Schedules from tables in the torch action grammar: one row per rank, one cell per action, an empty cell for idling. The
+//! text of torch's `_format_pipeline_order` is read as well.
 //!
-//! Nothing in a table is believed: every cell is read, every microbatch must go forward and backward through every stage
-//! once and on one rank, and the orders must run. What is wrong is collected with the addresses of the cells, as a
-//! spreadsheet names them.
+//! Every cell is checked: every microbatch must go forward and backward through every stage once and on one rank, and the
+//! orders must run. Problems have the addresses of their cells, as a spreadsheet names them.
 
 mod cells;
+mod grid;
 mod number;
 mod parse;
 mod problem;
@@ -36,8 +37,8 @@ pub struct Imported {
 
 /// Reads a table.
 ///
-/// Sends and receives, and the gathering and reducing of sharded weights, are counted and left out: the simulation makes
-/// its own. The forwards of the last stage may be numbered from 1, as torch 2.9 prints its 1F1B.
+/// Sends, receives and waits, and the gathering and reducing of sharded weights, are counted and left out: the simulation
+/// adds its own. The forwards of the last stage may be numbered from 1, as torch 2.9 prints its 1F1B.
 ///
 /// A stage may stand on two rows, `r` and `p - 1 - r`, where microbatches enter at both ends (DualPipe); the copy that is
 /// entered at the last rank then gets stage numbers from p on.
@@ -45,7 +46,11 @@ pub struct Imported {
 /// # Errors
 /// Everything that is wrong, or the circle of actions that wait for each other.
 pub fn read(text: &str) -> Result<Imported, Refused> {
-    let mut table = parse::parse(text)?;
+    let rows = grid::rows_by_rank(text);
+    let mut table = parse::parse(rows.as_deref().unwrap_or(text))?;
+    if rows.is_some() {
+        table.notes.insert(0, "a grid of steps and ranks, read as one row per rank and one column per step".to_owned());
+    }
     number::number(&mut table);
     cells::judge(&mut table);
     std::mem::take(&mut table.problems).finish()?;

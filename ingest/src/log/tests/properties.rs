@@ -29,6 +29,20 @@ fn texts() -> impl Strategy<Value = String> {
         "Epoch 0: 1%| | 7/9 [1:0, 2.0s/it, loss=1.0]\r",
         ":::MLLOG {\"key\": \"train_loss\", \"value\": 1, \"metadata\": {\"step\": 9}}\n",
         "{\"_step\": 4, \"loss\": NaN}\n",
+        "{\"_step\": 5, \"iter\": 40, \"_timestamp\": 17, \"step_time\": 2.0, \"throughput\": 3}\n",
+        "  1%|1 | 10/99 [00:30<16:30,  1.50s/it]\r",
+        "  2%|2 | 20/99 [01:30<16:30,  1.50s/it]{'loss': 2.0, 'epoch': 0.75}\n",
+        "[rank3]: {'loss': 2.0, 'epoch': 0.6}\n",
+        "{'train_runtime': 9.0, 'train_steps_per_second': 0.5}\n",
+        "  Num Epochs = 3\n  Total optimization steps = 99\n",
+        ":::MLLOG {\"key\": \"global_batch_size\", \"value\": 3}\n",
+        ":::MLLOG {\"key\": \"tracked_stats\", \"value\": {\"throughput\": 9}, \"time_ms\": 5000, \"metadata\": {\"samples_count\": 12}}\n",
+        "x INFO [step=10/99,epoch=0]\n",
+        "    train/loss=2.5\n",
+        "completed step: 5, seconds: 2.0, loss: 1.0\n",
+        "{\"log\":\"step: 6  loss: 1.0\\n\",\"time\":\"2024-05-01T10:20:30.5Z\"}\n",
+        "[Rank 0] time (ms) | fwd: 1.0 | bwd: 2.0 | step: 1.0\n",
+        " samples/sec: 2.5 | iteration 9/ 99 | lm_loss: 2.0 | approx flops per GPU: 45.3TFLOPS |\n",
         "ü\u{0}",
     ]);
     prop::collection::vec(piece, 0..30).prop_map(|pieces| pieces.concat())
@@ -64,7 +78,7 @@ proptest! {
         prop_assert_eq!(report.lines, report.steps + report.companions + report.ignored + report.skipped + report.torn);
         prop_assert_eq!(report.points, points.len() as u64);
         let steps: Vec<(u32, u64)> = points.iter().map(|point| (point.segment, point.step)).collect();
-        prop_assert!(steps.is_sorted());
+        prop_assert!(steps.is_sorted(), "{:?}", steps);
     }
 
     #[test]

@@ -15,14 +15,23 @@ pub(super) struct Node {
     pub(super) name: String,
     /// Its type.
     pub(super) kind: u64,
-    /// Nodes that must be done before it.
-    pub(super) dependencies: Vec<u64>,
+    /// Nodes whose data it needs.
+    pub(super) data: Vec<u64>,
+    /// Nodes that must be done before it for another reason.
+    pub(super) control: Vec<u64>,
     /// When it started; zero says nothing.
     pub(super) start_ns: Option<u64>,
     /// How long it took.
     pub(super) duration_ns: Option<u64>,
     /// Whether it ran on the host.
     pub(super) on_host: bool,
+}
+
+impl Node {
+    /// Number of its dependencies.
+    pub(super) fn dependencies(&self) -> usize {
+        self.data.len() + self.control.len()
+    }
 }
 
 /// The nodes of a trace.
@@ -46,11 +55,11 @@ impl Graph {
         if self.index.contains_key(&id) {
             return builder.report.skip("a node with the id of another");
         }
-        if self.nodes.len() >= limits.events || self.edges + node.dependencies.len() > 4 * limits.events {
+        if self.nodes.len() >= limits.events || self.edges + node.dependencies() > 4 * limits.events {
             return builder.report.skip("there are more nodes or dependencies than are kept");
         }
         node.name.truncate(builder.clip(&node.name).len());
-        self.edges += node.dependencies.len();
+        self.edges += node.dependencies();
         self.index.insert(id, self.nodes.len());
         self.nodes.push(node);
     }
@@ -85,26 +94,57 @@ impl Graph {
         Ok(())
     }
 
-    /// When each node can start at the earliest, in nanoseconds.
+    /// The earliest start of each node, in nanoseconds. Control dependencies on a cycle are ignored and counted.
     fn earliest(&self, builder: &mut Builder<'_>) -> Result<Vec<u64>, TraceError> {
-        let mut waiting = vec![0_usize; self.nodes.len()];
-        let mut waited_for: Vec<Vec<u32>> = vec![Vec::new(); self.nodes.len()];
+        let mut before: Vec<Vec<u32>> = Vec::with_capacity(self.nodes.len());
+        for node in &self.nodes {
+            let known = |id: &u64| self.index.get(id).map(|&at| at as u32);
+            let all = || node.data.iter().chain(&node.control);
+            for _ in all().filter(|id| !self.index.contains_key(*id)) {
+                builder.report.problem("a dependency on a node that is not there");
+            }
+            before.push(all().filter_map(known).collect());
+        }
+        let (earliest, waiting) = self.order(&before);
+        if waiting.is_empty() {
+            return Ok(earliest);
+        }
+        // A cycle lies within one component, so that no cycle is left but those of data dependencies.
+        let component = components(&before);
+        let mut ignored = 0_u64;
         for (at, node) in self.nodes.iter().enumerate() {
-            for id in &node.dependencies {
-                match self.index.get(id) {
-                    Some(&before) => {
-                        waiting[at] += 1;
-                        waited_for[before].push(at as u32);
-                    }
-                    None => builder.report.problem("a dependency on a node that is not there"),
-                }
+            let own = &mut before[at];
+            let data = node.data.iter().filter(|id| self.index.contains_key(id)).count();
+            let mut place = 0;
+            own.retain(|&other| {
+                place += 1;
+                let stays = place <= data || component[other as usize] != component[at];
+                ignored += u64::from(!stays);
+                stays
+            });
+        }
+        let (earliest, waiting) = self.order(&before);
+        if !waiting.is_empty() {
+            return Err(TraceError::Cycle { nodes: self.cycle(&before, &waiting) });
+        }
+        builder.report.assume(&format!(
+            "{ignored} control dependencies lie on cycles and are ignored; data dependencies decide the order there"
+        ));
+        Ok(earliest)
+    }
+
+    /// The earliest start of each node, and the nodes that never start because they wait for each other.
+    fn order(&self, before: &[Vec<u32>]) -> (Vec<u64>, Vec<usize>) {
+        let mut waiting: Vec<usize> = before.iter().map(Vec::len).collect();
+        let mut waited_for: Vec<Vec<u32>> = vec![Vec::new(); self.nodes.len()];
+        for (at, before) in before.iter().enumerate() {
+            for &other in before {
+                waited_for[other as usize].push(at as u32);
             }
         }
         let mut earliest = vec![0_u64; self.nodes.len()];
         let mut ready: Vec<usize> = (0..self.nodes.len()).filter(|&at| waiting[at] == 0).collect();
-        let mut done = 0;
         while let Some(at) = ready.pop() {
-            done += 1;
             let end = earliest[at].saturating_add(self.nodes[at].duration_ns.unwrap_or_default()).min(LAST_NS);
             for &next in &waited_for[at] {
                 let next = next as usize;
@@ -115,22 +155,18 @@ impl Graph {
                 }
             }
         }
-        if done < self.nodes.len() {
-            return Err(TraceError::Cycle { nodes: self.cycle(&waiting) });
-        }
-        Ok(earliest)
+        let stuck = (0..self.nodes.len()).filter(|&at| waiting[at] > 0).collect();
+        (earliest, stuck)
     }
 
-    /// A circle among the nodes that still wait: from any of them, going back long enough ends in one.
-    fn cycle(&self, waiting: &[usize]) -> Vec<u64> {
-        let before = |at: usize| {
-            let known = self.nodes[at].dependencies.iter().filter_map(|id| self.index.get(id).copied());
-            known.into_iter().find(|&before| waiting[before] > 0)
-        };
+    /// The identifiers of a cycle among the nodes that never start: from any of them, going back long enough ends in one.
+    fn cycle(&self, before: &[Vec<u32>], stuck: &[usize]) -> Vec<u64> {
+        let previous =
+            |at: usize| before[at].iter().map(|&other| other as usize).find(|other| stuck.binary_search(other).is_ok());
         let mut seen = vec![false; self.nodes.len()];
-        let mut at = waiting.iter().position(|&waiting| waiting > 0).unwrap_or_default();
+        let mut at = stuck.first().copied().unwrap_or_default();
         while !std::mem::replace(&mut seen[at], true) {
-            match before(at) {
+            match previous(at) {
                 Some(next) => at = next,
                 None => break,
             }
@@ -139,10 +175,55 @@ impl Graph {
         let mut nodes = Vec::new();
         loop {
             nodes.push(self.nodes[at].id.unwrap_or_default());
-            match before(at) {
+            match previous(at) {
                 Some(next) if next != first => at = next,
                 _ => return nodes,
             }
         }
     }
+}
+
+/// The strongly connected component of every node (Tarjan, 1972), without recursion.
+fn components(next: &[Vec<u32>]) -> Vec<u32> {
+    const NONE: u32 = u32::MAX;
+    let count = next.len();
+    let (mut order, mut lowest, mut component) = (vec![NONE; count], vec![0_u32; count], vec![NONE; count]);
+    let (mut stack, mut visited, mut found) = (Vec::new(), 0, 0);
+    for root in 0..count {
+        if order[root] != NONE {
+            continue;
+        }
+        let mut path = vec![(root, 0_usize)];
+        while let Some(&mut (at, ref mut edge)) = path.last_mut() {
+            if *edge == 0 {
+                (order[at], lowest[at]) = (visited, visited);
+                visited += 1;
+                stack.push(at);
+            }
+            if let Some(&other) = next[at].get(*edge) {
+                *edge += 1;
+                let other = other as usize;
+                if order[other] == NONE {
+                    path.push((other, 0));
+                } else if component[other] == NONE {
+                    lowest[at] = lowest[at].min(order[other]);
+                }
+                continue;
+            }
+            path.pop();
+            if let Some(&(above, _)) = path.last() {
+                lowest[above] = lowest[above].min(lowest[at]);
+            }
+            if lowest[at] == order[at] {
+                while let Some(member) = stack.pop() {
+                    component[member] = found;
+                    if member == at {
+                        break;
+                    }
+                }
+                found += 1;
+            }
+        }
+    }
+    component
 }

@@ -32,14 +32,15 @@ pub(super) struct Table {
 }
 
 /// What a cell says.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq)]
 enum Token {
     Idle,
     One(Action),
-    Pair(Action, Action),
-    /// Sends and receives.
+    /// Actions that overlap.
+    Overlap(Vec<Action>),
+    /// A send or a receive, or the wait for it.
     Exchange,
-    /// Gathering and reducing of sharded weights.
+    /// Gathering, release or reduction of sharded weights, or the wait for it.
     Sharding,
 }
 
@@ -75,8 +76,13 @@ pub(super) fn parse(text: &str) -> Result<Table, Refused> {
             match token(text) {
                 Ok(Token::Idle) => {}
                 Ok(Token::One(action)) => table.actions.push(placed(action)),
-                Ok(Token::Pair(first, second)) => {
-                    table.actions.extend([placed(first.overlapped()), placed(second)]);
+                Ok(Token::Overlap(actions)) => {
+                    let last = actions.len().saturating_sub(1);
+                    let overlapped = actions.into_iter().enumerate();
+                    table.actions.extend(overlapped.map(|(place, action)| {
+                        // Only the first overlaps with the next: I and W of one backward follow each other.
+                        placed(if place == 0 && last > 0 { action.overlapped() } else { action })
+                    }));
                 }
                 Ok(Token::Exchange) => exchanges += 1,
                 Ok(Token::Sharding) => shardings += 1,
@@ -97,8 +103,8 @@ pub(super) fn parse(text: &str) -> Result<Table, Refused> {
             table.notes.push(format!("{count} {what}"));
         }
     };
-    note(exchanges, "sends and receives left out: the simulation makes its own");
-    note(shardings, "UNSHARD, RESHARD and REDUCE_GRAD left out");
+    note(exchanges, "sends, receives and waits left out: the simulation adds its own");
+    note(shardings, "UNSHARD, RESHARD and REDUCE_GRAD, and waits for them, left out");
     note(empty, "empty rows left out");
     Ok(table)
 }
@@ -111,23 +117,26 @@ fn token(text: &str) -> Result<Token, String> {
     let Some(pair) = text.strip_prefix('(') else { return single(text) };
     let wrong = || format!("{} is not of the form (4F4;3B0)OVERLAP_F_B", quoted(text));
     let (inside, kind) = pair.split_once(')').ok_or_else(wrong)?;
-    let (first, second) = inside.split_once(';').ok_or_else(wrong)?;
-    if kind.trim() != "OVERLAP_F_B" {
+    if !kind.trim().starts_with("OVERLAP_") || !inside.contains(';') {
         return Err(wrong());
     }
-    let [first, second] = [first, second].map(|part| match single(part.trim())? {
-        Token::One(action) => Ok(action),
-        _ => Err(wrong()),
-    });
-    let (first, second) = (first?, second?);
-    let forward = |action: Action| action.kind == ActionKind::Forward;
-    if forward(first) == forward(second) {
-        return Err(format!("{} does not overlap a forward with a backward", quoted(text)));
+    let mut actions = Vec::new();
+    for part in inside.split(';') {
+        match single(part.trim())? {
+            Token::One(action) => actions.push(action),
+            Token::Exchange | Token::Sharding => {}
+            Token::Idle | Token::Overlap(_) => return Err(wrong()),
+        }
     }
-    if first.microbatch == second.microbatch && first.stage == second.stage {
+    let (forwards, backwards): (Vec<&Action>, Vec<&Action>) =
+        actions.iter().partition(|action| action.kind == ActionKind::Forward);
+    let ([forward], 1..=2) = (&forwards[..], backwards.len()) else {
+        return Err(format!("{} does not overlap a forward with a backward", quoted(text)));
+    };
+    if backwards.iter().any(|action| (action.microbatch, action.stage) == (forward.microbatch, forward.stage)) {
         return Err(format!("{} overlaps a forward with its own backward", quoted(text)));
     }
-    Ok(Token::Pair(first, second))
+    Ok(Token::Overlap(actions))
 }
 
 /// Stage, action, microbatch.
@@ -141,7 +150,10 @@ fn single(text: &str) -> Result<Token, String> {
     }
     let end = rest.find(|letter: char| !(letter.is_ascii_uppercase() || letter == '_')).unwrap_or(rest.len());
     let (name, microbatch) = rest.split_at(end);
-    let kind = match name {
+    let kind = match name.strip_prefix("WAIT_").unwrap_or(name) {
+        "F" | "B" | "I" | "W" if name.starts_with("WAIT_") => {
+            return Err(format!("{}: there is no action {}", quoted(text), quoted(name_of(rest))));
+        }
         "F" => Some(ActionKind::Forward),
         "B" => Some(ActionKind::Backward),
         "I" => Some(ActionKind::InputGrad),
@@ -150,7 +162,7 @@ fn single(text: &str) -> Result<Token, String> {
         "UNSHARD" | "RESHARD" | "REDUCE_GRAD" => {
             return match split_number(microbatch).1 {
                 "" => Ok(Token::Sharding),
-                _ => Err(format!("{}: behind {name} stands nothing or a microbatch", quoted(text))),
+                _ => Err(format!("{}: {name} is followed by nothing or by a microbatch", quoted(text))),
             };
         }
         _ => return Err(format!("{}: there is no action {}", quoted(text), quoted(name_of(rest)))),
@@ -160,7 +172,7 @@ fn single(text: &str) -> Result<Token, String> {
     }
     let (number, rest) = split_number(microbatch);
     if number.is_empty() || !rest.is_empty() {
-        return Err(format!("{}: behind {name} stands the number of a microbatch", quoted(text)));
+        return Err(format!("{}: {name} is followed by the number of a microbatch", quoted(text)));
     }
     let (stage, microbatch) = (read(stage)?, read(number)?);
     Ok(kind.map_or(Token::Exchange, |kind| Token::One(Action::new(kind, stage, microbatch))))

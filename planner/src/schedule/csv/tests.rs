@@ -58,11 +58,61 @@ fn what_a_simulation_makes_itself_is_counted_and_left_out() {
     assert_eq!(
         imported.notes,
         [
-            "4 sends and receives left out: the simulation makes its own",
-            "3 UNSHARD, RESHARD and REDUCE_GRAD left out",
+            "4 sends, receives and waits left out: the simulation adds its own",
+            "3 UNSHARD, RESHARD and REDUCE_GRAD, and waits for them, left out",
             "1 empty rows left out",
         ]
     );
+}
+
+/// Tables as torch 2.15 writes them with communication, p = 2, m = 2: 1F1B, and an overlapped pair with its sends inside.
+#[test]
+fn tables_with_communication_are_the_tables_without() {
+    let table = "0UNSHARD,0WAIT_UNSHARD,0F0,0SEND_F0,0F1,0SEND_F1,0RECV_B0,0WAIT_RECV_B0,0B0,0WAIT_SEND_F0,0RECV_B1,0WAIT_RECV_B1,0B1,0WAIT_SEND_F1,0REDUCE_GRAD,0WAIT_REDUCE_GRAD,0RESHARD
+1RECV_F0,1WAIT_RECV_F0,1F0,1B0,1SEND_B0,1RECV_F1,1WAIT_RECV_F1,1F1,1B1,1SEND_B1,1WAIT_SEND_B0,1WAIT_SEND_B1,1REDUCE_GRAD,1WAIT_REDUCE_GRAD";
+    let imported = read(table).unwrap();
+    assert_eq!(imported.schedule, one_f_one_b(2, 2));
+    assert_eq!(
+        imported.notes,
+        [
+            "16 sends, receives and waits left out: the simulation adds its own",
+            "7 UNSHARD, RESHARD and REDUCE_GRAD, and waits for them, left out",
+        ]
+    );
+    let plain = read("0F0,(0F1;0B0)OVERLAP_F_B,0B1").unwrap();
+    let sends = read("0F0,(0F1;0I0;0W0)OVERLAP_F_B,0SEND_B0,0B1").unwrap();
+    assert_eq!(plain.schedule.orders[0].len(), 4);
+    assert_eq!(torch_csv_of(&sends.schedule), "0F0,(0F1;0I0)OVERLAP_F_B,0W0,0B1\n");
+    for (table, says) in [
+        ("0WAIT_F0", "row 1, column 1 (A1): \"0WAIT_F0\": there is no action \"WAIT_F\""),
+        (
+            "0WAIT_SEND_F",
+            "row 1, column 1 (A1): \"0WAIT_SEND_F\": WAIT_SEND_F is followed by the number of a microbatch",
+        ),
+    ] {
+        assert_eq!(refused(table)[0], says, "{table}");
+    }
+}
+
+/// The text of `_format_pipeline_order` for 1F1B with p = 2 and m = 2, with a mark of an error.
+#[test]
+fn a_grid_of_steps_and_ranks_is_the_same_table() {
+    let grid = [
+        "        Rank 0  Rank 1",
+        "Step 0: 0F0            ",
+        "Step 1: 0F1     1F0    ",
+        "Step 2:         1B0     <-- ERROR HERE",
+        "Step 3: 0B0     1F1    ",
+        "Step 4:         1B1    ",
+        "Step 5: 0B1            ",
+        "Step 6: 0WAIT_REDUCE_GRAD ",
+    ]
+    .join("\n");
+    let imported = read(&grid).unwrap();
+    assert_eq!(imported.schedule, one_f_one_b(2, 2));
+    assert_eq!(imported.notes[0], "a grid of steps and ranks, read as one row per rank and one column per step");
+    let wrong = "        Rank 0\nStep 0: 0F0   \nStep 1: 0Z0   \n";
+    assert_eq!(refused(wrong)[0], "row 1, column 2 (B1): \"0Z0\": there is no action \"Z\"");
 }
 
 /// The rows that torch 2.9 prints for p = 2, m = 3: the last rank counts its forwards from one.
@@ -110,7 +160,7 @@ fn every_fault_is_told_with_its_cell() {
             "0F0,0B0,0F1,0B1\n1F0,1B0,1F1,1B1\n0F2,1F2,1B2,0B2",
             "row 3, column 1 (A3): 0F2 stands on the wrong rank: stage 0 is that of row 1",
         ),
-        ("0F", "row 1, column 1 (A1): \"0F\": behind F stands the number of a microbatch"),
+        ("0F", "row 1, column 1 (A1): \"0F\": F is followed by the number of a microbatch"),
         ("F0", "row 1, column 1 (A1): \"F0\" is not an action: stage, F, B, I or W, microbatch, like 2F0"),
         ("0F12345678901", "row 1, column 1 (A1): \"12345678901\" is too large a number"),
         (

@@ -1,0 +1,232 @@
+//! Completes points: units that the name of a figure leaves open, and step times that follow from other figures.
+
+use super::Limits;
+use super::metric::{Measure, Metric, Unclear, unclear};
+use super::point::{Point, Scope, Source, StepTimeOrigin};
+use super::report::Report;
+
+/// Shortest interval, in seconds, that is measured by clocks that show whole seconds.
+const COARSE_INTERVAL_S: f64 = 20.0;
+/// A step time without a unit that is at most so large is in seconds.
+const MOST_SECONDS: f64 = 10.0;
+/// A step time without a unit that is at least so large is in milliseconds.
+const LEAST_MILLIS: f64 = 1000.0;
+/// Most TFLOP/s of a device; larger figures are no TFLOP/s.
+const MOST_TFLOPS: f64 = 20_000.0;
+/// By how much two step times may differ and still be one.
+const SAME: f64 = 2.0;
+
+/// What earlier points say about the next ones.
+#[derive(Debug, Clone, Default)]
+pub(super) struct Pace {
+    before: Option<Before>,
+    /// Whether the log prints step times.
+    printed: bool,
+    /// How many of the unit of a step time without a unit are a second, once that is clear.
+    per_second: Option<f64>,
+    /// Length of the training job that the log prints before its steps.
+    job: Job,
+}
+
+/// The size of a step, as lines before the first step print it.
+#[derive(Debug, Clone, Copy, Default, PartialEq)]
+pub(super) struct Job {
+    /// Sequences of a step.
+    pub(super) global_batch: Option<u64>,
+    /// Tokens of a sequence.
+    pub(super) sequence: Option<u64>,
+    /// Devices.
+    pub(super) devices: Option<u64>,
+}
+
+#[derive(Debug, Clone, Copy)]
+struct Before {
+    segment: u32,
+    step: u64,
+    counted: bool,
+    time_us: Option<i64>,
+    elapsed_s: Option<f64>,
+}
+
+/// How a trainer counts operations, for trainers where that is known.
+fn formula(point: &Point) -> Option<&'static str> {
+    Some(match point.source {
+        Source::Torchtitan => {
+            "torchtitan: 6 x parameters without embeddings + 12 x layers x hidden x sequence per token; attention is \
+             counted without the causal mask, recomputation is not counted"
+        }
+        // Only these forks print rates of samples or tokens consumed.
+        Source::Megatron if point.samples_per_s.is_some() || point.consumed_tokens.is_some() => {
+            "Megatron-DeepSpeed and BLOOM: 72 x batch x sequence x layers x hidden^2 x (1 + sequence / (6 x hidden) + \
+             vocabulary / (16 x layers x hidden)), times 4/3 where activations are recomputed: recomputation is counted"
+        }
+        Source::Megatron => "Megatron-LM: operations of the model, forward and backward; recomputation is not counted",
+        _ => return None,
+    })
+}
+
+impl Pace {
+    /// Takes over what a line before the steps says of the job.
+    pub(super) fn job(&mut self, job: Job) {
+        self.job.global_batch = job.global_batch.or(self.job.global_batch);
+        self.job.sequence = job.sequence.or(self.job.sequence);
+        self.job.devices = job.devices.or(self.job.devices);
+    }
+
+    /// Completes a point to which no line can add.
+    pub(super) fn complete(&mut self, point: &mut Point, report: &mut Report, limits: &Limits) {
+        let derived = self.derived(point);
+        self.decide_units(point, derived.map(|(seconds, ..)| seconds), report, limits);
+        self.printed |= point.step_time_origin == Some(StepTimeOrigin::Log);
+        if point.step_time_origin != Some(StepTimeOrigin::Log) && !self.printed {
+            let best = self.by_tokens(point).or(derived);
+            if let Some((seconds, origin, precise)) = best
+                && (precise || point.step_time_s.is_none())
+            {
+                (point.step_time_s, point.step_time_origin) = (Some(seconds), Some(origin));
+            }
+        }
+        if let Some(origin) = point.step_time_origin.filter(|&origin| origin != StepTimeOrigin::Log) {
+            report.assume(match origin {
+                StepTimeOrigin::Clock if point.source == Source::Tensorboard => {
+                    "step times are differences of wall times"
+                }
+                StepTimeOrigin::Clock => {
+                    "the log prints no step times: they are differences of times of day divided by the steps between, with \
+                     pauses for evaluation and checkpoints inside"
+                }
+                StepTimeOrigin::Elapsed => {
+                    "the log prints no step times: they are differences of elapsed times divided by the steps between"
+                }
+                StepTimeOrigin::ProgressBar => {
+                    "the log prints no step times: they are the moving average of the progress bar"
+                }
+                StepTimeOrigin::RunAverage => "step times are averages since the start of the run",
+                StepTimeOrigin::TokenRate => "step times are the tokens of a step divided by tokens per second",
+                StepTimeOrigin::Timers | StepTimeOrigin::Log => "step times are sums of timers",
+            });
+        }
+        if point.tflops_per_device.is_some() && report.flop_formula.is_none() {
+            report.flop_formula = formula(point).map(str::to_owned);
+        }
+        self.before = Some(Before {
+            segment: point.segment,
+            step: point.step,
+            counted: point.step_counted,
+            time_us: point.time_us,
+            elapsed_s: point.elapsed_s,
+        });
+    }
+
+    /// Step time from the clocks of this point and the one before, and whether it is precise.
+    fn derived(&self, point: &Point) -> Option<(f64, StepTimeOrigin, bool)> {
+        let before = self.before.filter(|before| before.segment == point.segment)?;
+        // Between points that are counted here, the number of steps is unknown.
+        let steps = point.step.checked_sub(before.step).filter(|&steps| steps > 0)?;
+        if before.counted || point.step_counted {
+            return None;
+        }
+        let by_clock = point.time_us.zip(before.time_us).and_then(|(now, then)| {
+            let seconds = now.checked_sub(then).filter(|&micros| micros > 0)? as f64 * 1e-6;
+            let is_coarse = now % 1_000_000 == 0 && then % 1_000_000 == 0;
+            Some((seconds, StepTimeOrigin::Clock, is_coarse))
+        });
+        let by_elapsed = || {
+            let (now, then) = point.elapsed_s.zip(before.elapsed_s)?;
+            let seconds = Some(now - then).filter(|&seconds| seconds > 0.0)?;
+            Some((seconds, StepTimeOrigin::Elapsed, now.fract() == 0.0 && then.fract() == 0.0))
+        };
+        let (seconds, origin, is_coarse) = by_clock.or_else(by_elapsed)?;
+        Some((seconds / steps as f64, origin, !is_coarse || seconds >= COARSE_INTERVAL_S))
+    }
+
+    fn by_tokens(&self, point: &Point) -> Option<(f64, StepTimeOrigin, bool)> {
+        let rate = point.token_rate.filter(|rate| rate.tokens_per_s > 0.0)?;
+        let Job { global_batch, sequence, devices } = self.job;
+        let tokens = global_batch? as f64 * sequence? as f64;
+        let devices = match rate.scope {
+            Scope::Job => 1.0,
+            Scope::Device => devices? as f64,
+        };
+        Some((tokens / (rate.tokens_per_s * devices), StepTimeOrigin::TokenRate, true))
+    }
+
+    /// Decides what figures without units are, where their values or the clocks say it.
+    fn decide_units(&mut self, point: &mut Point, derived_s: Option<f64>, report: &mut Report, limits: &Limits) {
+        let mut at = 0;
+        while let Some(other) = point.others.get(at) {
+            let (value, decided) = (other.value, unclear(&other.name));
+            let measure = match decided {
+                None => None,
+                Some(Unclear::StepTime) => {
+                    self.per_second = self.per_second.or_else(|| per_second(value, derived_s));
+                    if self.per_second.is_none() {
+                        report.assume(
+                            "a step time has no unit, and its value may be seconds or milliseconds: it is not used; a table of \
+                             patterns can give the unit",
+                        );
+                    }
+                    self.per_second.map(|per| {
+                        report.assume(if per > 1.0 {
+                            "the step time has no unit; by its value it is in milliseconds"
+                        } else {
+                            "the step time has no unit; by its value it is in seconds"
+                        });
+                        Measure { metric: Metric::StepTime, per }
+                    })
+                }
+                Some(Unclear::Throughput) => {
+                    let metric = throughput(point, value);
+                    if metric.is_none() {
+                        report.assume(
+                            "throughput has no unit: it may count tokens, samples or operations, so it is not compared; a table \
+                             of patterns can give the unit",
+                        );
+                    }
+                    metric.map(|metric| {
+                        report.assume(match metric {
+                            Metric::Flops => "throughput without a unit is Megatron-LM's: TFLOP/s per device",
+                            _ => "throughput without a unit is LLaMA-Factory's: tokens per second of the job",
+                        });
+                        Measure { metric, per: 1.0 }
+                    })
+                }
+            };
+            match measure {
+                Some(measure) => {
+                    let other = point.others.remove(at);
+                    point.set_as(Some(measure), &other.name, other.value, limits);
+                    // Where the field has a value already, the figure is put back at the end.
+                    if point.others.last().is_some_and(|last| last.name == other.name) {
+                        break;
+                    }
+                }
+                None => at += 1,
+            }
+        }
+    }
+}
+
+/// The unit of a step time: by the clocks where they are known, else by plausibility. 1 for seconds, 1000 for milliseconds.
+fn per_second(value: f64, derived_s: Option<f64>) -> Option<f64> {
+    if value <= 0.0 {
+        return None;
+    }
+    let is_near = |seconds: f64, derived: f64| (1.0 / SAME..=SAME).contains(&(seconds / derived));
+    if let Some(derived) = derived_s {
+        return [1.0, 1e3].into_iter().find(|per| is_near(value / per, derived));
+    }
+    if value <= MOST_SECONDS { Some(1.0) } else { (value >= LEAST_MILLIS).then_some(1e3) }
+}
+
+/// What a throughput without a unit counts, by the other figures of the point.
+fn throughput(point: &Point, value: f64) -> Option<Metric> {
+    if matches!(point.source, Source::HuggingFaceDict | Source::TrainerState) {
+        return Some(Metric::TokenRate(Scope::Job));
+    }
+    let is_file = matches!(point.source, Source::Tensorboard | Source::JsonLines | Source::PanelCsv | Source::StepCsv);
+    // Names that Megatron-LM alone gives its scalars.
+    const OWN: [&str; 5] = ["loss-scale", "num-zeros", "params-norm", "world-size", "samples vs steps"];
+    let is_megatron = point.others.iter().any(|other| OWN.iter().any(|own| other.name.starts_with(own)));
+    (is_file && is_megatron && value < MOST_TFLOPS).then_some(Metric::Flops)
+}

@@ -1,0 +1,187 @@
+//! CSV with a column of steps: Lightning's `metrics.csv`, `run.history().to_csv()` of Weights & Biases, exports of MLflow; and
+//! MLflow's metric files.
+
+use std::collections::BTreeMap;
+
+use csv::{ReaderBuilder, StringRecord};
+use serde_json::{Map, Value};
+
+use super::json_lines::{micros, row_of, step_name};
+use super::parser::Reader;
+use super::point::{Point, Source};
+use super::reading::Draft;
+use super::report::Place;
+use super::rows::{complete, finish};
+use super::steps::Mark;
+use super::text::number;
+use super::{Limits, Log, LogError};
+
+/// Names of the columns of MLflow's long form, where each row is one value of one metric.
+const METRICS: [&str; 3] = ["metric", "key", "metric_name"];
+
+/// Whether a line is the header of a table with a column of steps.
+pub(super) fn is_header(line: &str) -> bool {
+    let mut cells = line.split(',').map(cell_name);
+    let is_name = |cell: &String| !cell.contains(['{', '[', '=', '|']) && number(cell).is_none();
+    line.contains(',') && cells.clone().all(|cell| is_name(&cell)) && cells.any(|cell| step_name(&cell).is_some())
+}
+
+/// The name of a column without quotes; a capital at its beginning means nothing.
+fn cell_name(cell: &str) -> String {
+    let name = cell.trim().trim_matches('"');
+    if name == "Step" { "step".to_owned() } else { name.to_owned() }
+}
+
+/// Whether the first lines are a time in milliseconds, a value and a step.
+pub(super) fn is_mlflow_metric(head: &str) -> bool {
+    let mut lines = head.lines().take(3).filter(|line| !line.trim().is_empty()).peekable();
+    lines.peek().is_some() && lines.all(|line| metric_line(line).is_some())
+}
+
+fn metric_line(line: &str) -> Option<(i64, f64, u64)> {
+    let parts: Vec<&str> = line.split_whitespace().collect();
+    let [time, value, step] = parts[..] else { return None };
+    let time: i64 = time.parse().ok().filter(|time| (1_000_000_000_000..10_000_000_000_000).contains(time))?;
+    Some((time, number(value)?, step.parse().ok().filter(|&step| step < 1 << 53)?))
+}
+
+/// The points of a metric file of MLflow; the name of the metric is the name of the file.
+pub(super) fn mlflow_metric(bytes: &[u8], limits: &Limits) -> Log {
+    let mut reader = Reader::default();
+    let mut points = Vec::new();
+    let mut offset = 0;
+    for (number, line) in (1..).zip(bytes.split_inclusive(|&byte| byte == b'\n')) {
+        let place = Place { line: number, offset };
+        offset += line.len() as u64;
+        let line = String::from_utf8_lossy(line);
+        if line.trim().is_empty() {
+            continue;
+        }
+        reader.report.lines += 1;
+        let Some((time, value, step)) = metric_line(&line) else {
+            reader.report.skip("the line is not a time, a value and a step", place);
+            continue;
+        };
+        let time_us = time.checked_mul(1000);
+        let mut draft = Draft::new(Point { source: Source::StepCsv, step, time_us, ..Point::default() });
+        draft.set("value", value, limits);
+        reader.take(draft.step(Mark::Named), None, place, "", limits);
+        points.append(&mut reader.steps.take_done());
+        if points.len() > limits.points {
+            break;
+        }
+    }
+    reader.report.assume("the file does not name the metric; its values are stored as \"value\"");
+    finish(reader, points, limits)
+}
+
+/// The points of a table.
+///
+/// # Errors
+/// The header is not text.
+pub(super) fn import(bytes: &[u8], limits: &Limits) -> Result<Log, LogError> {
+    let mut rows = ReaderBuilder::new().has_headers(false).flexible(true).from_reader(bytes);
+    let mut header = StringRecord::new();
+    if !rows.read_record(&mut header).map_err(|_| LogError::Shape { found: "a table that is not UTF-8" })? {
+        return Err(LogError::Empty);
+    }
+    let names: Vec<String> = header.iter().take(limits.values).map(cell_name).collect();
+    let mut reader = Reader::default();
+    if header.len() > names.len() {
+        reader.report.assume(&format!("columns behind the first {} are not read", limits.values));
+    }
+    let place_of = |name: &str| names.iter().position(|known| known == name);
+    let metric = METRICS.iter().find_map(|name| place_of(name)).zip(place_of("value"));
+    let mut long = Long::default();
+    let mut points = Vec::new();
+    let mut record = StringRecord::new();
+    loop {
+        let place = Place { line: rows.position().line(), offset: rows.position().byte() };
+        match rows.read_record(&mut record) {
+            Ok(false) => break,
+            Ok(true) => {}
+            Err(_) => {
+                reader.report.lines += 1;
+                reader.report.skip("a row is not UTF-8", place);
+                continue;
+            }
+        }
+        reader.report.lines += 1;
+        let cells = names.iter().zip(record.iter()).filter(|(name, cell)| !name.is_empty() && !cell.trim().is_empty());
+        if let Some((metric, value)) = metric {
+            let cell = |name: &str| place_of(name).and_then(|at| record.get(at));
+            let run = cell("run_id").or_else(|| cell("run")).or_else(|| cell("Run")).unwrap_or_default();
+            let found = record.get(metric).zip(record.get(value).and_then(number)).zip(cell("step").and_then(number));
+            let Some(((metric, value), step)) = found.filter(|(_, step)| (0.0..9e15).contains(step)) else {
+                reader.report.skip("a row has no step, no metric or no value", place);
+                continue;
+            };
+            let time_us = cell("timestamp").and_then(number).and_then(|millis| micros(millis / 1e3));
+            if long.add(run, (metric, value, step as u64), time_us, place, limits) {
+                reader.report.steps += 1;
+                reader.report.source(Source::StepCsv);
+            } else {
+                reader.report.skip("there are more points than are kept", place);
+            }
+            continue;
+        }
+        let row: Map<String, Value> = cells.map(|(name, cell)| (name.clone(), Value::from(cell.trim()))).collect();
+        match row_of(&row, reader.step_name(), Source::StepCsv, limits) {
+            Some(reading) => reader.take(reading, None, place, "", limits),
+            None => reader.report.skip("a row has no step", place),
+        }
+        points.append(&mut reader.steps.take_done());
+        if points.len() > limits.points {
+            break;
+        }
+    }
+    if metric.is_some() {
+        let mut all: Vec<Point> = long.drafts.into_values().map(|draft| draft.finish(&mut reader.report)).collect();
+        complete(&mut all, &mut reader.report, limits);
+        reader.report.points = all.len() as u64;
+        points = all;
+        if long.runs.len() > 1 {
+            reader.report.assume(&format!("each run of the table is a segment: {}", long.runs.join(", ")));
+        }
+    }
+    Ok(finish(reader, points, limits))
+}
+
+/// Points of a table of which each row is one value.
+#[derive(Default)]
+struct Long {
+    runs: Vec<String>,
+    drafts: BTreeMap<(usize, u64), Draft>,
+}
+
+impl Long {
+    /// Adds a value; false where there is no more room for its step.
+    fn add(
+        &mut self,
+        run: &str,
+        (metric, value, step): (&str, f64, u64),
+        time_us: Option<i64>,
+        place: Place,
+        limits: &Limits,
+    ) -> bool {
+        let segment = self.runs.iter().position(|known| known == run).unwrap_or_else(|| {
+            self.runs.push(run.chars().take(limits.name_chars).collect());
+            self.runs.len() - 1
+        });
+        let key = (segment, step);
+        if self.runs.len() > limits.ranks || (self.drafts.len() >= limits.points && !self.drafts.contains_key(&key)) {
+            return false;
+        }
+        let point = || Point {
+            source: Source::StepCsv,
+            segment: segment as u32,
+            step,
+            time_us,
+            line: place.line,
+            offset: place.offset,
+            ..Point::default()
+        };
+        self.drafts.entry(key).or_insert_with(|| Draft::new(point())).set(metric, value, limits);
+        true
+    }
+}

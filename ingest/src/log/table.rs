@@ -1,0 +1,298 @@
+//! Tables of patterns: lines that are read by a regular expression, the fields of its groups, and their units.
+//!
+//! `trainers.toml` is the table of trainers that print `name: value` pairs. Users give tables of their own in the same form, as
+//! TOML or JSON. Expressions match bytes, and their compiled size is bounded, so that no pattern takes more than time linear in
+//! the line.
+
+use std::collections::BTreeMap;
+use std::sync::{Arc, LazyLock};
+
+use regex::bytes::{Captures, Regex, RegexBuilder, RegexSet, RegexSetBuilder};
+use serde::Deserialize;
+
+use super::Limits;
+use super::metric::{Measure, Metric};
+use super::point::{Point, Source};
+use super::reading::{Draft, Reading};
+use super::steps::Mark;
+use super::text::{number, number_with_commas, time_us};
+
+/// Largest table, in bytes.
+const MOST_BYTES: usize = 64 << 10;
+/// Most entries of a table.
+const MOST_ENTRIES: usize = 64;
+/// Longest pattern, in bytes.
+const LONGEST_PATTERN: usize = 1000;
+/// Longest name, in characters.
+const LONGEST_NAME: usize = 100;
+/// Largest compiled pattern, in bytes: hundreds of times the patterns of trainers.
+const MOST_COMPILED: usize = 64 << 10;
+/// Memory for the states of an expression that is matched, in bytes.
+const MOST_STATES: usize = 1 << 20;
+/// Bytes of a line that are matched.
+const MATCHED_BYTES: usize = 16 << 10;
+/// The form of a table.
+const SCHEMA: &str = "log-table/1";
+
+/// `name: value` and `name=value` pairs with numbers; other text is passed over.
+const PAIRS: &str = r"([A-Za-z_][A-Za-z0-9_./()%-]*)\s*[:=]\s*([-+]?(?:[0-9]{1,3}(?:,[0-9]{3})+(?:\.[0-9]+)?|[0-9]+\.?[0-9]*(?:[eE][-+]?[0-9]+)?|\.[0-9]+(?:[eE][-+]?[0-9]+)?|(?i:nan|inf|infinity)\b))\s?(ms\b|us\b|s\b|GiB\b|MiB\b|GB\b|MB\b|TFLOPS\b|TFLOP/s\b|[KMBGT]\b|%)?";
+
+/// A table of patterns is not usable.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error("line {line} of the log table: {reason}")]
+pub struct TableError {
+    /// Line of the table, from 1.
+    pub line: usize,
+    /// The reason.
+    pub reason: String,
+}
+
+/// A table of patterns, ready to match.
+#[derive(Debug, Clone)]
+pub struct LogTable {
+    entries: Arc<[Entry]>,
+    set: RegexSet,
+    pairs: Regex,
+}
+
+#[derive(Debug)]
+struct Entry {
+    name: Arc<str>,
+    pattern: Regex,
+    follows: bool,
+    fields: BTreeMap<String, Measure>,
+    flops: Option<Arc<str>>,
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Document {
+    schema: String,
+    #[serde(default)]
+    line: Vec<LineDocument>,
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct LineDocument {
+    name: String,
+    pattern: String,
+    #[serde(default)]
+    follows: bool,
+    #[serde(default)]
+    flops: Option<String>,
+    #[serde(default)]
+    fields: BTreeMap<String, String>,
+}
+
+/// The table of known trainers.
+pub(super) fn trainers() -> Option<&'static LogTable> {
+    static TRAINERS: LazyLock<Option<LogTable>> = LazyLock::new(|| LogTable::parse(include_str!("trainers.toml")).ok());
+    TRAINERS.as_ref()
+}
+
+impl LogTable {
+    /// Reads a table from TOML, or from JSON where its first character is a brace.
+    ///
+    /// # Errors
+    /// The first line that is wrong, and the reason.
+    pub fn parse(text: &str) -> Result<Self, TableError> {
+        let wrong = |line: usize, reason: String| TableError { line, reason };
+        if text.len() > MOST_BYTES {
+            return Err(wrong(1, format!("the table has more than {MOST_BYTES} bytes")));
+        }
+        let document: Document = if text.trim_start().starts_with('{') {
+            serde_json::from_str(text).map_err(|error| wrong(error.line(), error.to_string()))?
+        } else {
+            toml::from_str(text).map_err(|error| {
+                let at = error.span().map_or(0, |span| span.start.min(text.len()));
+                let before = text.as_bytes().get(..at).unwrap_or_default();
+                wrong(1 + before.iter().filter(|&&byte| byte == b'\n').count(), error.message().to_owned())
+            })?
+        };
+        if document.schema != SCHEMA {
+            return Err(wrong(place(text, 0, "schema"), format!("schema must be {SCHEMA:?}")));
+        }
+        if document.line.is_empty() || document.line.len() > MOST_ENTRIES {
+            return Err(wrong(1, format!("a table has 1 to {MOST_ENTRIES} entries \"line\"")));
+        }
+        let mut entries = Vec::with_capacity(document.line.len());
+        let mut patterns = Vec::with_capacity(document.line.len());
+        for (index, line) in document.line.into_iter().enumerate() {
+            patterns.push(line.pattern.clone());
+            entries.push(Entry::of(line).map_err(|(key, reason)| wrong(place(text, index + 1, &key), reason))?);
+        }
+        let size = MOST_COMPILED * MOST_ENTRIES;
+        let set =
+            RegexSetBuilder::new(&patterns).unicode(false).size_limit(size).dfa_size_limit(4 * MOST_STATES).build();
+        let set = set.map_err(|error| wrong(1, format!("the patterns together are too large: {error}")))?;
+        let pairs = compiled(PAIRS, 8 * MOST_COMPILED).map_err(|reason| wrong(1, reason))?;
+        Ok(Self { entries: entries.into(), set, pairs })
+    }
+
+    /// The reading of a line. `before` is the entry of the line before, for entries that follow.
+    pub(super) fn read(&self, text: &str, before: Option<&str>, limits: &Limits) -> Option<Reading> {
+        let bytes = text.as_bytes();
+        let bytes = &bytes[..bytes.len().min(MATCHED_BYTES)];
+        for index in self.set.matches(bytes) {
+            let entry = self.entries.get(index)?;
+            if entry.follows && before != Some(&*entry.name) {
+                continue;
+            }
+            let reading = entry.pattern.captures(bytes).and_then(|found| entry.read(&found, text, &self.pairs, limits));
+            if let Some(reading) = reading {
+                let (name, flops) = (Arc::clone(&entry.name), entry.flops.clone());
+                return Some(Reading::Listed { reading: Box::new(reading), name, flops });
+            }
+        }
+        None
+    }
+}
+
+/// Line of a key of an entry, which count from 1; 0 is the head of the table.
+fn place(text: &str, entry: usize, key: &str) -> usize {
+    let is_json = text.trim_start().starts_with('{');
+    let mut seen = 0;
+    let mut found = 1;
+    for (number, line) in (1..).zip(text.lines()) {
+        if line.trim_start().starts_with("[[line]]") || (is_json && line.contains("\"name\"")) {
+            if seen == entry && entry > 0 {
+                break;
+            }
+            seen += 1;
+            if seen == entry {
+                found = number;
+            }
+        }
+        if seen == entry && line.trim_start().trim_start_matches('"').starts_with(key) {
+            return number;
+        }
+    }
+    found
+}
+
+fn compiled(pattern: &str, size: usize) -> Result<Regex, String> {
+    let built =
+        RegexBuilder::new(pattern).unicode(false).size_limit(size).dfa_size_limit(MOST_STATES).nest_limit(50).build();
+    built.map_err(|error| match error {
+        regex::Error::CompiledTooBig(_) => {
+            format!(
+                "the pattern is too large: compiled it takes more than {} KiB; shorten counted repetitions",
+                size >> 10
+            )
+        }
+        error => error.to_string(),
+    })
+}
+
+impl Entry {
+    /// # Errors
+    /// The key that is wrong, and the reason.
+    fn of(line: LineDocument) -> Result<Self, (String, String)> {
+        let wrong = |key: &str, reason: String| (key.to_owned(), reason);
+        if line.name.trim().is_empty() || line.name.chars().count() > LONGEST_NAME {
+            return Err(wrong("name", format!("a name has 1 to {LONGEST_NAME} characters")));
+        }
+        if line.pattern.len() > LONGEST_PATTERN {
+            return Err(wrong("pattern", format!("the pattern has more than {LONGEST_PATTERN} bytes")));
+        }
+        let pattern = compiled(&line.pattern, MOST_COMPILED).map_err(|reason| wrong("pattern", reason))?;
+        let mut fields = BTreeMap::new();
+        for (name, text) in &line.fields {
+            let measure = Measure::parse(text).map_err(|reason| wrong(name, reason))?;
+            fields.insert(name.clone(), measure);
+        }
+        let groups: Vec<&str> = pattern.capture_names().flatten().collect();
+        if groups.is_empty() {
+            return Err(wrong("pattern", "the pattern has no named group such as (?P<step>[0-9]+)".to_owned()));
+        }
+        if groups.contains(&"name") != groups.contains(&"value") {
+            return Err(wrong("pattern", "the groups name and value belong together".to_owned()));
+        }
+        for group in groups {
+            if let (None, Ok(measure)) = (fields.get(group), Measure::parse(group)) {
+                fields.insert(group.to_owned(), measure);
+            }
+        }
+        Ok(Self {
+            name: line.name.trim().into(),
+            pattern,
+            follows: line.follows,
+            fields,
+            flops: line.flops.map(Into::into),
+        })
+    }
+
+    fn read(&self, found: &Captures<'_>, text: &str, pairs: &Regex, limits: &Limits) -> Option<Reading> {
+        let group = |name: &str| found.name(name).and_then(|group| str::from_utf8(group.as_bytes()).ok());
+        let before = found.get(0).and_then(|all| text.get(..all.start()));
+        let time_us = group("time").and_then(time_us).or_else(|| before.and_then(time_us)).or_else(|| time_us(text));
+        let mut filling = Filling {
+            draft: Draft::new(Point { source: Source::Table, time_us, ..Point::default() }),
+            step: None,
+            epoch: None,
+            epoch_step: None,
+            epoch_steps: None,
+        };
+        for name in self.pattern.capture_names().flatten() {
+            match (name, group(name)) {
+                ("time" | "name", _) | (_, None) => {}
+                ("pairs", Some(all)) => {
+                    for pair in pairs.captures_iter(all.as_bytes()) {
+                        let part = |at: usize| pair.get(at).and_then(|part| str::from_utf8(part.as_bytes()).ok());
+                        let (Some(name), Some(value)) = (part(1), part(2)) else { continue };
+                        let value = format!("{value}{}", part(3).unwrap_or_default());
+                        self.fill(&mut filling, name, &value, limits);
+                    }
+                }
+                ("value", Some(value)) => self.fill(&mut filling, group("name")?.trim(), value, limits),
+                (name, Some(value)) => self.fill(&mut filling, name, value, limits),
+            }
+        }
+        let Filling { mut draft, step, epoch, epoch_step, epoch_steps } = filling;
+        let of_epoch = || Some(epoch.unwrap_or(0.0) * epoch_steps? + epoch_step?);
+        let mark = match step.or_else(of_epoch) {
+            Some(step) if (0.0..9_007_199_254_740_992.0).contains(&step) => {
+                draft.point.step = step as u64;
+                Mark::Named
+            }
+            Some(_) => return Some(Reading::Skipped("the step is negative or beyond 2^53")),
+            None if self.follows => Mark::Open,
+            None => Mark::Counted,
+        };
+        Some(draft.step(mark))
+    }
+
+    fn fill(&self, filling: &mut Filling, name: &str, text: &str, limits: &Limits) {
+        let own = self.fields.get(name).copied();
+        let slot = match own.map(|measure| measure.metric) {
+            Some(Metric::Step) => &mut filling.step,
+            Some(Metric::StepFromZero) => {
+                filling.step = number(text).map(|step| step + 1.0);
+                return;
+            }
+            Some(Metric::EpochStep) => &mut filling.epoch_step,
+            Some(Metric::EpochSteps) => &mut filling.epoch_steps,
+            Some(Metric::Epoch) => {
+                filling.epoch = number(text);
+                filling.draft.set_text("epoch", text, None, limits);
+                return;
+            }
+            _ => {
+                // Text such as "n/a" is no figure.
+                filling.draft.set_text(name, text, own, limits);
+                return;
+            }
+        };
+        *slot = number_with_commas(text);
+    }
+}
+
+/// A point that is being filled, and what its step follows from.
+struct Filling {
+    draft: Draft,
+    step: Option<f64>,
+    epoch: Option<f64>,
+    epoch_step: Option<f64>,
+    epoch_steps: Option<f64>,
+}

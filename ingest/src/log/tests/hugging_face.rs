@@ -1,0 +1,102 @@
+//! Dicts of the Hugging Face trainer, with what numbers and times their steps.
+
+use super::*;
+
+type Seen = (u64, bool, Option<f64>, Option<StepTimeOrigin>, Option<f64>);
+
+fn seen(text: &str) -> Vec<Seen> {
+    let point = |p: &Point| (p.step, p.step_counted, p.step_time_s, p.step_time_origin, p.loss);
+    read(text).points.iter().map(point).collect()
+}
+
+const BAR: Option<StepTimeOrigin> = Some(StepTimeOrigin::ProgressBar);
+
+/// The bar is drawn after each step, the dict is written, and the bar is drawn again.
+#[test]
+fn the_bar_numbers_and_times_dicts() {
+    let text = "\r  0%|          | 0/873 [00:00<?, ?it/s]\r  1%|          | 10/873 [00:48<1:08:54,  4.79s/it]\r                                   \r\
+                {'loss': 2.5, 'grad_norm': 1.5, 'learning_rate': 4.9e-05, 'epoch': 0.01}\n\r  1%|          | 10/873 [00:48<1:08:54,  4.79s/it]\r  2%|2         | 20/873 [01:35<1:07:00,  2.00it/s]\
+                {'loss': 2.25, 'grad_norm': 1.25, 'learning_rate': 4.8e-05, 'epoch': 0.02}\n\
+                100%|##########| 50/50 [00:05<00:00,  9.5it/s]\r{'eval_loss': 2.0, 'eval_runtime': 5.5, 'epoch': 0.02}\n\r  3%|3         | 30/873 [02:25<1:07:00,  4.75s/it]\
+                {'loss': 2.0, 'learning_rate': 4.7e-05, 'epoch': 0.03}\n{'train_runtime': 4200.0, 'train_steps_per_second': 0.208, 'train_loss': 2.0, 'epoch': 3.0}\n";
+    let expected = [
+        (10, false, Some(4.79), BAR, Some(2.5)),
+        (20, false, Some(4.7), Some(StepTimeOrigin::Elapsed), Some(2.25)),
+        (30, false, Some(5.0), Some(StepTimeOrigin::Elapsed), Some(2.0)),
+    ];
+    assert_eq!(seen(text), expected);
+    let Log { points, report, .. } = read(text);
+    assert_eq!((points[0].total_steps, points[2].notes.len(), report.restarts), (Some(873), 1, 0));
+    assert!(report.assumptions.iter().any(|note| note.contains("progress bar")), "{report:?}");
+    assert!(!report.assumptions.iter().any(|note| note.contains("does not number")), "{report:?}");
+}
+
+#[test]
+fn a_dict_of_four_ranks_is_one_step() {
+    let dict = |step: u32| format!("{{'loss': 2.{step}, 'learning_rate': 1e-05, 'epoch': 0.0{step}}}\n");
+    let text: String = [1, 2, 3, 4, 5].map(|step| dict(step).repeat(4)).concat();
+    let Log { points, report, .. } = read(&text);
+    assert_eq!(points.iter().map(|point| point.step).collect::<Vec<_>>(), [1, 2, 3, 4, 5]);
+    assert_eq!((report.steps, report.repeated, report.restarts), (20, 15, 0));
+    // One rank behind another.
+    let text = [1, 2, 1, 3, 2, 4, 3, 5, 4, 5].map(dict).concat();
+    assert_eq!(read(&text).points.len(), 5);
+    // With tags, each rank counts its own, whatever its loss is.
+    let text: String = [1, 2, 3, 4, 5]
+        .iter()
+        .flat_map(|step| {
+            (0..4).map(move |rank| format!("[rank{rank}]: {{'loss': {rank}.{step}, 'epoch': 0.0{step}}}\n"))
+        })
+        .collect();
+    let Log { points, report, .. } = read(&text);
+    assert_eq!(
+        points.iter().map(|p| (p.step, p.loss)).collect::<Vec<_>>(),
+        [1, 2, 3, 4, 5].map(|step| (step, Some(step as f64 / 10.0)))
+    );
+    assert_eq!(report.restarts, 0);
+}
+
+/// 873 steps of 3 epochs are 291 steps an epoch.
+#[test]
+fn the_epoch_numbers_dicts() {
+    let text = "***** Running training *****\n  Num Epochs = 3\n  Total optimization steps = 873\n\
+                {'loss': 2.5, 'epoch': 0.034364}\n{'loss': 2.25, 'epoch': 1.0}\n{'train_runtime': 873.0, 'train_steps_per_second': 0.5, 'epoch': 3.0}\n";
+    let expected =
+        [(10, false, None, None, Some(2.5)), (291, false, Some(2.0), Some(StepTimeOrigin::RunAverage), Some(2.25))];
+    assert_eq!(seen(text), expected);
+}
+
+#[test]
+fn ms_swift_and_llama_factory() {
+    let text = "{'loss': 1.5, 'grad_norm': 0.5, 'learning_rate': 1e-05, 'memory(GiB)': 30.25, 'train_speed(iter/s)': 0.125, 'epoch': 0.13, 'global_step/max_steps': '12/94', 'percentage': '12.77%', 'elapsed_time': '1m 36s', 'remaining_time': '10m 56s'}\n\
+                {'loss': 1.25, 'train_speed(iter/s)': 0.125, 'epoch': 0.25, 'global_step/max_steps': '24/94', 'percentage': '25.53%', 'elapsed_time': '3m 12s'}\n";
+    let expected = [
+        (12, false, Some(8.0), Some(StepTimeOrigin::RunAverage), Some(1.5)),
+        (24, false, Some(8.0), Some(StepTimeOrigin::Elapsed), Some(1.25)),
+    ];
+    assert_eq!(seen(text), expected);
+    assert_eq!(
+        (read(text).points[0].total_steps, read(text).points[0].memory[0].max_reserved_gib),
+        (Some(94), Some(30.25))
+    );
+    let factory = one(
+        "[INFO|2024-05-01 10:20:30] llamafactory.train.callbacks:143 >> {'loss': 1.25, 'learning_rate': 4.9e-05, 'epoch': 0.02, 'throughput': 1234.5}\n",
+    );
+    assert_eq!(
+        (factory.loss, factory.tflops_per_device, factory.time_us),
+        (Some(1.25), None, Some(1_714_558_830_000_000))
+    );
+    assert_eq!(factory.token_rate, Some(TokenRate { tokens_per_s: 1234.5, scope: Scope::Job }));
+}
+
+/// `trainer_state.json` has one time: the average of the run.
+#[test]
+fn trainer_state_has_an_average() {
+    let text = "{\n\"max_steps\": 20, \"log_history\": [{\"loss\": 2.5, \"step\": 10}, {\"loss\": 2.0, \"step\": 20}, {\"train_runtime\": 40.0, \"train_steps_per_second\": 0.5, \"step\": 20}]}";
+    assert_eq!(seen(text)[1], (20, false, Some(2.0), Some(StepTimeOrigin::RunAverage), Some(2.0)));
+}
+
+#[test]
+fn values_that_are_lists_are_passed_over() {
+    assert_eq!(one("{'loss': 1.5, 'rewards': [1, {'a': 2}], 'epoch': 0.5}\n").loss, Some(1.5));
+}

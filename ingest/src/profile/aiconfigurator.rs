@@ -1,0 +1,171 @@
+//! The tables of NVIDIA's aiconfigurator, as Parquet or CSV: `gemm_perf`, `context_attention_perf`,
+//! `encoder_attention_perf`, `nccl_perf` and `moe_perf`. Times are in milliseconds, all kernels forward.
+//!
+//! `message_size` of `nccl_perf` counts elements of `nccl_dtype`, of the whole vector as in nccl-tests. `moe_perf` times
+//! the two products of all experts; they become one grouped product with the same operations.
+
+use planner::calibration::Sample;
+use planner::cost::kernel::{Attention, Collective, Format, Kernel, MatMul, Product};
+
+use super::ProfileError;
+use super::ledger::Ledger;
+use super::nccl_tests::operation;
+use super::refused::Refused;
+use super::table::{Row, Table};
+
+const MILLISECOND: f64 = 1e-3;
+/// Fewest tokens of one expert: below, reading weights dominates, as in serving.
+const FEWEST_TOKENS: f64 = 64.0;
+
+/// Which of the tables it is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Kind {
+    Gemm,
+    ContextAttention,
+    EncoderAttention,
+    Nccl,
+    Moe,
+}
+
+/// Whether a header is that of one of the tables.
+pub(super) fn is(header: &[String]) -> bool {
+    kind(header).is_some()
+}
+
+fn kind(header: &[String]) -> Option<Kind> {
+    let has = |names: &[&str]| names.iter().all(|name| header.iter().any(|column| column == name));
+    match () {
+        () if !has(&["latency"]) => None,
+        () if has(&["gemm_dtype", "m", "n", "k"]) => Some(Kind::Gemm),
+        () if has(&["batch_size", "isl", "num_heads", "num_key_value_heads", "head_dim"]) => {
+            Some(Kind::ContextAttention)
+        }
+        () if has(&["batch_size", "isl", "num_heads", "head_dim"]) => Some(Kind::EncoderAttention),
+        () if has(&["nccl_dtype", "num_gpus", "message_size"]) => Some(Kind::Nccl),
+        () if has(&["moe_dtype", "num_tokens", "hidden_size", "inter_size", "topk", "num_experts"]) => Some(Kind::Moe),
+        () => None,
+    }
+}
+
+/// Reads every row; the value is the device of the column `device`.
+pub(super) fn read(table: &mut Table<'_>, ledger: &mut Ledger) -> Result<Option<String>, ProfileError> {
+    let Some(kind) = kind(table.header()) else { return Ok(None) };
+    ledger.assume("latency is in milliseconds; every kernel is a forward pass");
+    match kind {
+        Kind::Nccl => {
+            ledger.assume("message_size counts elements of nccl_dtype, of the whole vector");
+            ledger.assume("all devices are on one node");
+        }
+        Kind::Moe => ledger.assume(
+            "the two products of the experts are fitted as one grouped product with the same operations, balanced rows only",
+        ),
+        Kind::ContextAttention => ledger.assume("context attention is causal"),
+        Kind::EncoderAttention => ledger.assume("encoder attention is not causal"),
+        Kind::Gemm => {}
+    }
+    let mut device: Option<String> = None;
+    while let Some(row) = table.next_row()? {
+        if let Ok(Some(name)) = row.optional("device") {
+            match &device {
+                None => device = Some(name.to_owned()),
+                Some(known) if known != name => {
+                    return Err(ProfileError::TwoDevices { first: known.clone(), second: name.to_owned() });
+                }
+                Some(_) => {}
+            }
+        }
+        ledger.take(|| row.shown("latency"), sample(&row, kind))?;
+    }
+    Ok(device)
+}
+
+fn sample(row: &Row<'_>, kind: Kind) -> Result<Sample, Refused> {
+    let kernel = match kind {
+        Kind::Gemm => {
+            let [m, n, k] = [row.whole("m")?, row.whole("n")?, row.whole("k")?];
+            let format = number_format(row, "gemm_dtype")?;
+            Kernel::MatMul(MatMul { batch: 1.0, m, k, n, product: Product::Forward, format })
+        }
+        Kind::ContextAttention | Kind::EncoderAttention => attention(row, kind)?,
+        Kind::Nccl => {
+            let operation = operation(row.text("op_name")?)
+                .flatten()
+                .ok_or_else(|| Refused::new("a collective that training plans do not hold", row.shown("op_name")))?;
+            let width = match row.text("nccl_dtype")?.to_lowercase().as_str() {
+                "half" | "float16" | "bfloat16" => 2.0,
+                "float" | "float32" => 4.0,
+                "int8" | "fp8" | "uint8" => 1.0,
+                _ => return Err(Refused::new("a number format of unknown width", row.shown("nccl_dtype"))),
+            };
+            let ranks = row.devices("num_gpus")?;
+            let bytes = row.whole("message_size")? * width;
+            Kernel::Collective(Collective { operation, bytes, ranks, ranks_per_node: ranks })
+        }
+        Kind::Moe => moe(row)?,
+    };
+    Ok(Sample { kernel, time: row.time("latency", MILLISECOND)? })
+}
+
+fn number_format(row: &Row<'_>, column: &str) -> Result<Format, Refused> {
+    match row.text(column)?.to_lowercase().as_str() {
+        "bfloat16" | "float16" | "half" => Ok(Format::Bf16),
+        "fp8" | "fp8_block" => Ok(Format::Fp8),
+        "float32" => Ok(Format::Fp32),
+        _ => Err(Refused::new("a number format that training plans do not hold", row.shown(column))),
+    }
+}
+
+fn attention(row: &Row<'_>, kind: Kind) -> Result<Kernel, Refused> {
+    let positive = |column: &str| -> Result<bool, Refused> {
+        Ok(row.optional(column)?.and_then(|cell| cell.parse::<f64>().ok()).is_some_and(|value| value > 0.0))
+    };
+    if positive("step")? {
+        return Err(Refused::new("attention with cached keys, as in serving", row.shown("step")));
+    }
+    if positive("window_size")? {
+        return Err(Refused::new("attention with a sliding window", row.shown("window_size")));
+    }
+    for column in ["attn_dtype", "kv_cache_dtype"] {
+        if row.optional(column)?.is_some() && number_format(row, column)? != Format::Bf16 {
+            return Err(Refused::new("attention in fp8", row.shown(column)));
+        }
+    }
+    let [batch, length, heads] = [row.whole("batch_size")?, row.whole("isl")?, row.whole("num_heads")?];
+    let causal = kind == Kind::ContextAttention;
+    let kv_heads = if causal { row.whole("num_key_value_heads")? } else { heads };
+    let width = row.whole("head_dim")?;
+    Ok(Kernel::Attention(Attention {
+        tokens: batch * length,
+        squared: batch * length * length,
+        heads,
+        kv_heads,
+        qk_dim: width,
+        v_dim: width,
+        causal,
+        backward: false,
+    }))
+}
+
+fn moe(row: &Row<'_>) -> Result<Kernel, Refused> {
+    if !row.text("distribution")?.eq_ignore_ascii_case("balanced") {
+        return Err(Refused::new("experts with an uneven number of tokens", row.shown("distribution")));
+    }
+    if row.whole("moe_ep_size")? > 1.0 {
+        return Err(Refused::new("experts on several devices", row.shown("moe_ep_size")));
+    }
+    let experts = row.whole("num_experts")?;
+    let tokens = row.whole("num_tokens")? * row.whole("topk")? / experts;
+    if tokens < FEWEST_TOKENS {
+        return Err(Refused::new("fewer than 64 tokens per expert, as in serving", row.shown("num_tokens")));
+    }
+    let width = row.whole("inter_size")? / row.whole("moe_tp_size")?;
+    // Gate and up products have 2 x width columns; the down product adds as many operations as width columns.
+    Ok(Kernel::MatMul(MatMul {
+        batch: experts,
+        m: tokens.round(),
+        k: row.whole("hidden_size")?,
+        n: 3.0 * width,
+        product: Product::Forward,
+        format: number_format(row, "moe_dtype")?,
+    }))
+}

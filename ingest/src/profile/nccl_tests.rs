@@ -1,0 +1,329 @@
+//! The output of nccl-tests and rccl-tests: text with comment lines, or JSON (`-J`).
+//!
+//! The out-of-place time is used, in microseconds. `size` is that of the largest buffer: the whole vector of an all-gather
+//! and a reduce-scatter, the send buffer of one device for an all-to-all. Devices and nodes come from the lines
+//! `Rank 3 ... on HOST device 3 [...] NVIDIA H100 80GB HBM3`, the collective from the program's name.
+
+use std::collections::BTreeSet;
+
+use planner::calibration::Sample;
+use planner::cost::kernel::{Collective, Kernel, Operation};
+use planner::units::Seconds;
+use serde::Deserialize;
+
+use super::ledger::Ledger;
+use super::refused::Refused;
+use super::{Format, Hints, Profile, ProfileError};
+
+const MICROSECOND: f64 = 1e-6;
+/// Below this bandwidth, in GB/s, two decimals are too few to derive the number of devices.
+const LEAST_BANDWIDTH: f64 = 10.0;
+
+/// Label before the name of the program.
+const STARTING: &str = "Collective test starting:";
+
+/// Whether a text is such output: a comment line names the columns.
+pub(super) fn is(text: &str) -> bool {
+    text.lines().any(|line| columns(body(line)).is_some())
+}
+
+/// A line without the rank that `mpirun --tag-output` puts before it.
+fn body(line: &str) -> &str {
+    let line = line.trim();
+    match line.strip_prefix('[').and_then(|rest| rest.split_once(">:")) {
+        Some((_, rest)) => rest.trim(),
+        None => line,
+    }
+}
+
+/// The names of the columns, where the line is the header.
+fn columns(line: &str) -> Option<Vec<&str>> {
+    let words: Vec<&str> = line.strip_prefix('#')?.split_whitespace().collect();
+    let is_header = words.first() == Some(&"size") && words.contains(&"count") && words.contains(&"busbw");
+    is_header.then_some(words)
+}
+
+/// A collective by the name of its program, its file or its column; `Some(None)` for one that training plans do not hold.
+pub(super) fn operation(name: &str) -> Option<Option<Operation>> {
+    let plain: String = name.chars().filter(char::is_ascii_alphanumeric).collect::<String>().to_ascii_lowercase();
+    let known = [
+        ("allreduce", Some(Operation::AllReduce)),
+        ("allgather", Some(Operation::AllGather)),
+        ("reducescatter", Some(Operation::ReduceScatter)),
+        ("alltoall", Some(Operation::AllToAll)),
+        ("all2all", Some(Operation::AllToAll)),
+        ("sendrecv", Some(Operation::SendReceive)),
+        ("broadcast", None),
+        ("hypercube", None),
+        ("reduceperf", None),
+        ("gatherperf", None),
+        ("scatterperf", None),
+    ];
+    known.into_iter().find(|(word, _)| plain.contains(word)).map(|(_, operation)| operation)
+}
+
+/// One run of a program.
+#[derive(Debug, Default)]
+struct Test {
+    operation: Option<Option<Operation>>,
+    ranks: u32,
+    hosts: BTreeSet<String>,
+    rows: Vec<Row>,
+}
+
+/// One message size.
+#[derive(Debug)]
+struct Row {
+    place: String,
+    measured: Result<Measured, Refused>,
+}
+
+#[derive(Debug, Clone)]
+struct Measured {
+    bytes: f64,
+    seconds: f64,
+    algorithm: f64,
+    bus: f64,
+    reduces: bool,
+}
+
+impl Measured {
+    fn new(
+        place: &str,
+        bytes: f64,
+        micros: Option<f64>,
+        [algorithm, bus]: [f64; 2],
+        redop: &str,
+    ) -> Result<Self, Refused> {
+        let micros = micros.ok_or_else(|| Refused::new("a row without an out-of-place time", place))?;
+        if bytes <= 0.0 || micros <= 0.0 || !micros.is_finite() {
+            return Err(Refused::new("a size or a time that is zero, negative or not finite", place));
+        }
+        let reduces = !redop.is_empty() && redop != "none";
+        Ok(Self { bytes, seconds: micros * MICROSECOND, algorithm, bus, reduces })
+    }
+}
+
+/// Reads the text.
+pub(super) fn read(text: &str, hints: &Hints) -> Result<Profile, ProfileError> {
+    let mut ledger = Ledger::new(Format::NcclTests);
+    let mut device = None;
+    let mut test = Test::default();
+    let mut header: Vec<String> = Vec::new();
+    // A file may have the output of several programs.
+    let end = |test: &mut Test, ledger: &mut Ledger| {
+        if test.rows.is_empty() { Ok(()) } else { std::mem::take(test).finish(hints, ledger) }
+    };
+    for (number, line) in text.lines().enumerate() {
+        let line = body(line);
+        if let Some(words) = columns(line) {
+            header = words.into_iter().map(str::to_owned).collect();
+        } else if line.starts_with('#') {
+            if line.contains("nThread") || line.contains(STARTING) {
+                end(&mut test, &mut ledger)?;
+            }
+            if let Some(name) = line.split_once(STARTING).map(|(_, name)| name) {
+                test.operation = operation(name);
+            }
+            if let Some((host, name)) = rank_line(line) {
+                test.ranks += 1;
+                test.hosts.insert(host.to_owned());
+                device.get_or_insert_with(|| name.to_owned());
+            }
+        } else if let Some(word) = line.split_whitespace().find(|word| word.ends_with("_perf")) {
+            end(&mut test, &mut ledger)?;
+            test.operation = operation(word).or(test.operation);
+        } else if line.starts_with(|c: char| c.is_ascii_digit()) && !header.is_empty() {
+            let place = format!("row {}", number + 1);
+            let measured = row(line, &header, &place);
+            test.rows.push(Row { place, measured });
+            if test.rows.len() > super::MAX_VALUES {
+                return Err(ProfileError::TooManyValues);
+            }
+        }
+    }
+    test.finish(hints, &mut ledger)?;
+    let device = device.or_else(|| hints.device(&mut ledger));
+    ledger.finish(device)
+}
+
+/// Host and device name of a line `#  Rank  3 Group  0 Pid 99 on host device  3 [0000:61:00] NVIDIA H100 80GB HBM3`.
+fn rank_line(line: &str) -> Option<(&str, &str)> {
+    let rest = line.trim_start_matches('#').trim().strip_prefix("Rank")?;
+    let (_, rest) = rest.split_once(" on ")?;
+    let (host, rest) = rest.trim().split_once(" device ")?;
+    let (_, name) = rest.split_once(']')?;
+    Some((host.trim(), name.trim()))
+}
+
+fn row(line: &str, header: &[String], place: &str) -> Result<Measured, Refused> {
+    let cells: Vec<&str> = line.split_whitespace().collect();
+    let cell = |name: &str| header.iter().position(|column| column == name).and_then(|at| cells.get(at).copied());
+    let number = |name: &str| cell(name).and_then(|cell| cell.parse::<f64>().ok()).filter(|value| value.is_finite());
+    let shown = || format!("{place}: {}", line.chars().take(60).collect::<String>());
+    let bytes = number("size").ok_or_else(|| Refused::new("a row without a size", shown()))?;
+    let bandwidths = ["algbw", "busbw"].map(|name| number(name).unwrap_or_default());
+    let time = number("time").or_else(|| number("cputime"));
+    Measured::new(&shown(), bytes, time, bandwidths, cell("redop").unwrap_or_default())
+}
+
+impl Test {
+    fn finish(self, hints: &Hints, ledger: &mut Ledger) -> Result<(), ProfileError> {
+        if self.rows.is_empty() {
+            return Ok(());
+        }
+        ledger.assume("the out-of-place time is used, in microseconds");
+        let named = self.operation.or_else(|| {
+            let by_name = operation(&hints.name);
+            if by_name.is_some() {
+                ledger.assume("the collective is that of the file's name");
+            }
+            by_name
+        });
+        let clear: Vec<&Measured> = self
+            .rows
+            .iter()
+            .filter_map(|row| row.measured.as_ref().ok())
+            .filter(|measured| measured.algorithm >= LEAST_BANDWIDTH && measured.bus > 0.0)
+            .collect();
+        let mut ratios: Vec<f64> = clear.iter().map(|measured| measured.bus / measured.algorithm).collect();
+        ratios.sort_by(f64::total_cmp);
+        let ratio = ratios.get(ratios.len() / 2).copied();
+        let reduces = clear.iter().all(|measured| measured.reduces);
+        let known = if self.ranks > 0 { Some(self.ranks) } else { hints.ranks };
+        let operation = match named {
+            Some(operation) => operation,
+            None => Some(by_ratio(ratio, known, reduces).ok_or(ProfileError::NoCollective)?),
+        };
+        let Some(operation) = operation else {
+            for row in self.rows {
+                let refused = Refused::new("a collective that training plans do not hold", row.place.clone());
+                ledger.take(|| row.place.clone(), Err(refused))?;
+            }
+            return Ok(());
+        };
+        let by_bandwidth = || {
+            let ranks = ratio.and_then(|ratio| ranks_by(operation, ratio))?;
+            Some((ranks, format!("{ranks} devices took part, by the ratio of the two bandwidths")))
+        };
+        let ranks = match known {
+            Some(ranks) => ranks,
+            None => {
+                let (ranks, reason) = by_bandwidth().ok_or(ProfileError::NoRanks)?;
+                ledger.assume(reason);
+                ranks
+            }
+        };
+        let ranks_per_node = match (hints.ranks_per_node, self.hosts.len() as u32) {
+            (Some(most), _) => most.min(ranks),
+            (None, 0) => {
+                ledger.assume("all devices are on one node");
+                ranks
+            }
+            (None, hosts) => (ranks / hosts).max(1),
+        };
+        // A send and receive has two ends, in however many devices it runs at the same time.
+        let ranks = if operation == Operation::SendReceive { 2 } else { ranks };
+        let ranks_per_node = ranks_per_node.min(ranks);
+        for Row { place, measured } in self.rows {
+            let sample = measured.and_then(|measured| {
+                if ranks < 2 {
+                    return Err(Refused::new("a collective of one device", place.clone()));
+                }
+                let bytes = measured.bytes;
+                let kernel = Kernel::Collective(Collective { operation, bytes, ranks, ranks_per_node });
+                Ok(Sample { kernel, time: Seconds::from_secs(measured.seconds) })
+            });
+            ledger.take(|| place.clone(), sample)?;
+        }
+        Ok(())
+    }
+}
+
+/// The collective whose bus bandwidth is `ratio` of its algorithm bandwidth among `ranks` devices: 2 (n - 1) / n for an
+/// all-reduce and (n - 1) / n for a reduce-scatter, of the collectives that reduce. Others cannot be distinguished.
+fn by_ratio(ratio: Option<f64>, ranks: Option<u32>, reduces: bool) -> Option<Operation> {
+    let share = ranks.filter(|&ranks| ranks > 1 && reduces).map(|ranks| 1.0 - 1.0 / f64::from(ranks))?;
+    let near = |expected: f64| ratio.is_some_and(|ratio| (ratio / expected - 1.0).abs() < 0.02);
+    if near(2.0 * share) { Some(Operation::AllReduce) } else { near(share).then_some(Operation::ReduceScatter) }
+}
+
+/// The number of devices that follows from the ratio of bus to algorithm bandwidth.
+fn ranks_by(operation: Operation, ratio: f64) -> Option<u32> {
+    let ranks = match operation {
+        Operation::AllReduce => 2.0 / (2.0 - ratio),
+        Operation::AllGather | Operation::ReduceScatter | Operation::AllToAll => 1.0 / (1.0 - ratio),
+        Operation::SendReceive => 2.0,
+    };
+    (1.9..200.0).contains(&ranks).then(|| ranks.round() as u32)
+}
+
+/// The document that `-J` writes.
+#[derive(Debug, Deserialize)]
+struct Document {
+    #[serde(default)]
+    args: serde_json::Value,
+    #[serde(default)]
+    config: Config,
+    results: Vec<ResultRow>,
+}
+
+#[derive(Debug, Default, Deserialize)]
+struct Config {
+    #[serde(default)]
+    devices: Vec<DeviceRow>,
+}
+
+#[derive(Debug, Deserialize)]
+struct DeviceRow {
+    #[serde(default)]
+    hostname: String,
+    #[serde(default)]
+    device_info: String,
+}
+
+#[derive(Debug, Deserialize)]
+struct ResultRow {
+    size: f64,
+    #[serde(default)]
+    redop: String,
+    #[serde(default)]
+    experiment_name: Option<String>,
+    #[serde(default)]
+    out_of_place: Option<Place>,
+}
+
+#[derive(Debug, Deserialize)]
+struct Place {
+    #[serde(alias = "cpu_time")]
+    time: Option<f64>,
+    alg_bw: Option<f64>,
+    bus_bw: Option<f64>,
+}
+
+/// Reads the JSON document.
+pub(super) fn read_json(text: &str, hints: &Hints) -> Result<Profile, ProfileError> {
+    let document: Document =
+        serde_json::from_str(text).map_err(|error| ProfileError::Json { detail: error.to_string() })?;
+    let mut ledger = Ledger::new(Format::NcclTests);
+    let named = document.results.iter().find_map(|row| operation(row.experiment_name.as_deref()?));
+    let hosts = document.config.devices.iter().map(|device| device.hostname.clone()).collect();
+    let rows = document.results.into_iter().enumerate().map(|(number, row)| {
+        let place = format!("result {}", number + 1);
+        let (time, bandwidths) = row.out_of_place.map_or((None, [0.0; 2]), |place| {
+            (place.time, [place.alg_bw, place.bus_bw].map(Option::unwrap_or_default))
+        });
+        let measured = Measured::new(&place, row.size, time, bandwidths, row.redop.trim());
+        Row { place, measured }
+    });
+    let test = Test {
+        operation: named.or_else(|| operation(&document.args.to_string())),
+        ranks: document.config.devices.len() as u32,
+        hosts,
+        rows: rows.collect(),
+    };
+    test.finish(hints, &mut ledger)?;
+    let named = document.config.devices.into_iter().map(|device| device.device_info).find(|name| !name.is_empty());
+    let device = named.or_else(|| hints.device(&mut ledger));
+    ledger.finish(device)
+}

@@ -1,0 +1,142 @@
+//! The state of one sequence of packets: interned texts, defaults and clocks of its own.
+
+use std::collections::HashMap;
+
+use crate::protobuf::{Broken, Value, fields};
+
+/// First number of the clocks that a sequence defines for itself; smaller ones are shared, larger ones global.
+const FIRST_OWN_CLOCK: u64 = 64;
+const LAST_OWN_CLOCK: u64 = 127;
+/// Most interned texts of one sequence, and most bytes of one of them.
+const MOST_TEXTS: usize = 1 << 20;
+const MOST_BYTES: usize = 4096;
+
+/// The state of a sequence, which a packet with the flag `SEQ_INCREMENTAL_STATE_CLEARED` empties.
+#[derive(Debug, Default)]
+pub(super) struct Sequence {
+    names: HashMap<u64, Box<str>>,
+    categories: HashMap<u64, Box<str>>,
+    /// Track of events that name none.
+    pub(super) default_track: Option<u64>,
+    default_clock: Option<u64>,
+    clocks: HashMap<u64, Clock>,
+}
+
+/// A clock of a sequence.
+#[derive(Debug, Clone, Copy)]
+struct Clock {
+    unit_ns: u64,
+    is_incremental: bool,
+    /// Its value at the snapshot or, where it is incremental, at the last packet.
+    value: u64,
+    /// Time of a shared clock at that value, in nanoseconds.
+    time_ns: u64,
+}
+
+impl Sequence {
+    /// Forgets everything.
+    pub(super) fn clear(&mut self) {
+        *self = Self::default();
+    }
+
+    /// Adds the texts of an `InternedData {1 event_categories, 2 event_names}`, entries `{1 iid, 2 name}`.
+    pub(super) fn intern(&mut self, data: &[u8]) -> Result<(), Broken> {
+        for field in fields(data) {
+            let (number, Value::Bytes(entry)) = field? else { continue };
+            let texts = match number {
+                1 => &mut self.categories,
+                2 => &mut self.names,
+                _ => continue,
+            };
+            let (mut id, mut text) = (None, None);
+            for field in fields(entry) {
+                match field? {
+                    (1, value) => id = value.varint(),
+                    (2, value) => text = value.text(),
+                    _ => {}
+                }
+            }
+            if let (Some(id), Some(text)) = (id, text)
+                && (texts.len() < MOST_TEXTS || texts.contains_key(&id))
+            {
+                texts.insert(id, text.chars().take(MOST_BYTES / 4).collect());
+            }
+        }
+        Ok(())
+    }
+
+    /// Takes `TracePacketDefaults {11 track_event_defaults {11 track_uuid}, 58 timestamp_clock_id}`.
+    pub(super) fn set_defaults(&mut self, defaults: &[u8]) -> Result<(), Broken> {
+        (self.default_track, self.default_clock) = (None, None);
+        for field in fields(defaults) {
+            match field? {
+                (11, Value::Bytes(event)) => {
+                    for field in fields(event) {
+                        if let (11, value) = field? {
+                            self.default_track = value.varint();
+                        }
+                    }
+                }
+                (58, value) => self.default_clock = value.varint(),
+                _ => {}
+            }
+        }
+        Ok(())
+    }
+
+    /// Takes a `ClockSnapshot {1 clocks {1 clock_id, 2 timestamp, 3 is_incremental, 4 unit_multiplier_ns}}`.
+    pub(super) fn snapshot(&mut self, snapshot: &[u8]) -> Result<(), Broken> {
+        let mut own = Vec::new();
+        let mut shared_ns = None;
+        for field in fields(snapshot) {
+            let (1, Value::Bytes(clock)) = field? else { continue };
+            let (mut id, mut value, mut is_incremental, mut unit_ns) = (0, 0, false, 1);
+            for field in fields(clock) {
+                match field? {
+                    (1, field) => id = field.varint().unwrap_or_default(),
+                    (2, field) => value = field.varint().unwrap_or_default(),
+                    (3, field) => is_incremental = field.varint() == Some(1),
+                    (4, field) => unit_ns = field.varint().unwrap_or(1).max(1),
+                    _ => {}
+                }
+            }
+            if (FIRST_OWN_CLOCK..=LAST_OWN_CLOCK).contains(&id) {
+                own.push((id, Clock { unit_ns, is_incremental, value, time_ns: 0 }));
+            } else if id < FIRST_OWN_CLOCK {
+                shared_ns = shared_ns.or(Some(value.saturating_mul(unit_ns)));
+            }
+        }
+        for (id, clock) in own {
+            let time_ns = shared_ns.unwrap_or_else(|| clock.value.saturating_mul(clock.unit_ns));
+            self.clocks.insert(id, Clock { time_ns, ..clock });
+        }
+        Ok(())
+    }
+
+    /// The time of a packet in nanoseconds of a shared clock, or `None` where its clock is unknown. Timestamps of an
+    /// incremental clock are differences to the packet before.
+    pub(super) fn time(&mut self, timestamp: u64, clock: Option<u64>) -> Option<u64> {
+        let Some(id) = clock.or(self.default_clock).filter(|id| (FIRST_OWN_CLOCK..=LAST_OWN_CLOCK).contains(id)) else {
+            return Some(timestamp);
+        };
+        let clock = self.clocks.get_mut(&id)?;
+        if clock.is_incremental {
+            clock.value = clock.value.saturating_add(timestamp);
+            clock.time_ns = clock.time_ns.saturating_add(timestamp.saturating_mul(clock.unit_ns));
+            return Some(clock.time_ns);
+        }
+        let (later, units) = (timestamp >= clock.value, timestamp.abs_diff(clock.value));
+        let distance = units.saturating_mul(clock.unit_ns);
+        Some(if later { clock.time_ns.saturating_add(distance) } else { clock.time_ns.saturating_sub(distance) })
+    }
+
+    /// The interned name of an event.
+    pub(super) fn name(&self, id: u64) -> Option<&str> {
+        self.names.get(&id).map(AsRef::as_ref)
+    }
+
+    /// The interned category of an event.
+    pub(super) fn category(&self, id: u64) -> Option<&str> {
+        self.categories.get(&id).map(AsRef::as_ref)
+    }
+}

@@ -1,0 +1,102 @@
+//! Tracks: names, and the process or track above each.
+
+use std::collections::HashMap;
+
+use crate::protobuf::{Broken, Value, fields};
+
+/// A track.
+#[derive(Debug, Clone, Default)]
+pub(super) struct Track {
+    /// Its name, or that of its thread or process; may be empty.
+    pub(super) name: String,
+    parent: Option<u64>,
+    /// Process of a thread.
+    thread_of: Option<u64>,
+}
+
+/// The tracks of a trace, by their identifiers.
+#[derive(Debug, Default)]
+pub(super) struct Tracks {
+    tracks: HashMap<u64, Track>,
+    /// Tracks of processes, by the number of the process.
+    processes: HashMap<u64, u64>,
+}
+
+/// Outcome of a descriptor.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Described {
+    Kept,
+    TooMany,
+    Anonymous,
+}
+
+impl Tracks {
+    /// Takes a `TrackDescriptor {1 uuid, 2 name, 3 process {1 pid, 6 process_name}, 4 thread {1 pid, 5 thread_name},
+    /// 5 parent_uuid, 10 static_name}`, unless there are `most` tracks already.
+    pub(super) fn describe(&mut self, descriptor: &[u8], most: usize, most_bytes: usize) -> Result<Described, Broken> {
+        let clip =
+            |value: Value<'_>| -> String { value.text().unwrap_or_default().chars().take(most_bytes / 4).collect() };
+        let mut uuid = None;
+        let (mut own, mut of_process, mut of_thread) = (String::new(), String::new(), String::new());
+        let (mut track, mut process) = (Track::default(), None);
+        for field in fields(descriptor) {
+            match field? {
+                (1, value) => uuid = value.varint(),
+                (2 | 10, value) => own = clip(value),
+                (3, Value::Bytes(message)) => {
+                    for field in fields(message) {
+                        match field? {
+                            (1, value) => process = value.varint(),
+                            (6, value) => of_process = clip(value),
+                            _ => {}
+                        }
+                    }
+                }
+                (4, Value::Bytes(message)) => {
+                    for field in fields(message) {
+                        match field? {
+                            (1, value) => track.thread_of = value.varint(),
+                            (5, value) => of_thread = clip(value),
+                            _ => {}
+                        }
+                    }
+                }
+                (5, value) => track.parent = value.varint(),
+                _ => {}
+            }
+        }
+        let Some(uuid) = uuid else { return Ok(Described::Anonymous) };
+        if self.tracks.len() >= most && !self.tracks.contains_key(&uuid) {
+            return Ok(Described::TooMany);
+        }
+        track.name = [own, of_thread, of_process].into_iter().find(|name| !name.is_empty()).unwrap_or_default();
+        if let Some(process) = process {
+            self.processes.insert(process, uuid);
+        }
+        // A later descriptor without a name adds to the earlier one.
+        if let Some(earlier) =
+            self.tracks.get(&uuid).filter(|earlier| track.name.is_empty() && !earlier.name.is_empty())
+        {
+            track.name.clone_from(&earlier.name);
+        }
+        self.tracks.insert(uuid, track);
+        Ok(Described::Kept)
+    }
+
+    /// The track, and the identifier and name of the track or process above it; a track by itself is its own.
+    pub(super) fn find(&self, uuid: u64) -> (Track, u64, String) {
+        let track = self.tracks.get(&uuid).cloned().unwrap_or_default();
+        let process = track.thread_of.and_then(|process| self.processes.get(&process).copied());
+        let above = track.parent.or(process).filter(|above| *above != uuid);
+        match above.and_then(|above| Some((above, self.tracks.get(&above)?))) {
+            Some((above, found)) => {
+                let name = found.name.clone();
+                (track, above, name)
+            }
+            None => {
+                let name = track.name.clone();
+                (track, uuid, name)
+            }
+        }
+    }
+}
