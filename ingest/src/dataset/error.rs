@@ -1,9 +1,9 @@
 //! Why a length file is refused.
 
-use super::{MAX_BINS, MAX_ROWS};
+use super::{Candidate, MAX_BINS, MAX_ROWS};
 
 /// Why a length file is refused: the place, what is wrong there, and the remedy.
-#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[derive(Debug, Clone, PartialEq, thiserror::Error)]
 pub enum ImportError {
     /// No bytes, or nothing but white space.
     #[error("file is empty")]
@@ -15,12 +15,6 @@ pub enum ImportError {
         looks_like: &'static str,
         /// What to upload in its place.
         remedy: &'static str,
-    },
-    /// UTF-16 or UTF-32 text.
-    #[error("the file is {encoding} text; save it as UTF-8 and upload it again")]
-    WideText {
-        /// The encoding.
-        encoding: &'static str,
     },
     /// Text without a single length.
     #[error(
@@ -42,7 +36,7 @@ pub enum ImportError {
     },
     /// More than a tenth of the rows hold no number.
     #[error(
-        "{skipped} of {rows} rows hold no length, first {first}. At most one in ten may be left out; choose another column with ?column= or clean the file"
+        "{skipped} of {rows} rows hold no length, first {first}. At most one in ten may be left out; choose another column or clean the file"
     )]
     MostlyUnreadable {
         /// Rows without a length.
@@ -72,11 +66,46 @@ pub enum ImportError {
         /// What is there.
         available: Vec<String>,
     },
-    /// No column has a known name and it is not clear which one is meant.
-    #[error("it is not clear which column holds the lengths; choose one with ?column=: {}", available.join(", "))]
-    ColumnUnclear {
-        /// What is there.
-        available: Vec<String>,
+    /// No column is a length by its name. The user chooses one of the candidates.
+    #[error("it is not clear which column holds the lengths; choose one of: {}", names(candidates))]
+    Unclear {
+        /// Columns that can be chosen.
+        candidates: Vec<Candidate>,
+    },
+    /// A column whose values are no lengths.
+    #[error("column {column} holds {kind}, which are not lengths; choose another column")]
+    NoLengths {
+        /// The column.
+        column: String,
+        /// Kind of its values.
+        kind: &'static str,
+    },
+    /// Numbers such as 1.261 in every row.
+    #[error(
+        "column {column} has two readings: {value} is {} with thousands points or {value} with decimals. Write numbers without points, and upload the file again",
+        value.replace('.', "")
+    )]
+    TwoReadings {
+        /// The column.
+        column: String,
+        /// A value of it.
+        value: String,
+    },
+    /// Shards that do not hold the same quantity.
+    #[error("{first} and {other} cannot be merged: {detail}. Upload them as two datasets")]
+    Merge {
+        /// Name of the first shard.
+        first: String,
+        /// Name of the shard that differs.
+        other: String,
+        /// The difference.
+        detail: String,
+    },
+    /// A `tokenizer.json` that cannot be used.
+    #[error("the tokenizer cannot be used: {detail}. Choose the tokenizer.json of a Hugging Face model")]
+    Tokenizer {
+        /// The reason.
+        detail: String,
     },
     /// A binary file that is not what its first bytes promise, or uses what is not read.
     #[error("this {format} is refused: {detail}")]
@@ -109,4 +138,9 @@ pub enum ImportError {
     /// More rows than are accepted.
     #[error("more than {MAX_ROWS} rows; upload a random sample of them, or a histogram of at most {MAX_BINS} bins")]
     TooManyRows,
+}
+
+/// Names of candidates in one line.
+fn names(candidates: &[Candidate]) -> String {
+    candidates.iter().map(|candidate| candidate.name.as_str()).collect::<Vec<_>>().join(", ")
 }

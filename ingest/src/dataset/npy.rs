@@ -55,7 +55,7 @@ pub(super) fn import(bytes: &[u8]) -> Result<Imported, ImportError> {
             None => rows.push(place, Cell::Other("NaN or an infinity"))?,
         }
     }
-    rows.finish(FORMAT, "every number of the file".to_owned(), Vec::new())
+    rows.finish(FORMAT, "every number of the file".to_owned(), Vec::new(), Vec::new())
 }
 
 /// Header and data.
@@ -199,7 +199,7 @@ mod tests {
             file(1, &dict("|u1", "(3,)"), &[5, 3, 7]),
             file(1, &dict("<f4", "(3,)"), &floats),
         ] {
-            let imported = super::super::import(&bytes, None).expect("an array");
+            let imported = super::super::tests::import(&bytes, None).expect("an array");
             let expected = Dataset::Rows { text_tokens: vec![5, 3, 7], images: vec![], shaped: None };
             assert_eq!((imported.dataset, imported.report.format.as_str()), (expected, FORMAT));
         }

@@ -10,15 +10,12 @@ mod levels;
 mod page;
 mod thrift;
 
-use planner::data_aware::Preprocessing;
-
-use super::cell::Cell;
-use super::column::{self as choice, Choice, Column};
-use super::media::{self, RowMedia};
 use super::number::Number;
-use super::rows::Rows;
-use super::{ImportError, Imported, MAX_ROWS};
-use footer::{Footer, Leaf};
+use super::profile::Column;
+use super::reader::Reader;
+use super::value::{Place, Row, Value as Field};
+use super::{ImportError, Imported, Kind, MAX_ROWS, Options};
+use footer::Footer;
 
 /// First and last bytes.
 pub(super) const MAGIC: &[u8] = b"PAR1";
@@ -37,89 +34,37 @@ enum Value {
     NotFinite,
 }
 
-/// Reads the column of lengths, and that of images where there is one.
-pub(super) fn import(bytes: &[u8], asked: Option<&str>, rule: Option<Preprocessing>) -> Result<Imported, ImportError> {
+/// Reads the columns that are chosen by their names and types.
+pub(super) fn import(bytes: &[u8], options: &Options<'_>) -> Result<Imported, ImportError> {
     let footer = Footer::read(bytes)?;
-    let columns: Vec<Column> = footer
-        .leaves
-        .iter()
-        .map(|leaf| Column { name: leaf.name.clone(), numeric: leaf.is_number() || leaf.is_list() })
-        .collect();
     if footer.rows > MAX_ROWS as u64 {
         return Err(ImportError::TooManyRows);
     }
-    let plain = |&(_, index): &(media::Field, usize)| footer.leaves[index].is_number();
-    let of_media: Vec<_> = media::columns(&columns).into_iter().filter(plain).collect();
-    let mut rows = Rows::of(rule.filter(|_| !of_media.is_empty()));
-    for &(_, index) in &of_media {
-        rows.saw_media(&columns[index].name);
+    let kind = |leaf: &footer::Leaf| match (leaf.is_number(), leaf.is_list()) {
+        (true, _) => Kind::Number,
+        (_, true) => Kind::ListOfNumbers,
+        _ => Kind::Binary,
+    };
+    let columns: Vec<Column> =
+        footer.leaves.iter().map(|leaf| Column { name: leaf.name.clone(), kind: Some(kind(leaf)) }).collect();
+    let is_list: Vec<bool> = footer.leaves.iter().map(footer::Leaf::is_list).collect();
+    let mut reader = Reader::typed(options, columns);
+    reader.decide()?;
+    let read = |index: usize| reader.is_needed(index).then(|| column::read(bytes, &footer, index)).transpose();
+    let values: Vec<Option<Vec<Value>>> = (0..footer.leaves.len()).map(read).collect::<Result<_, ImportError>>()?;
+    let rows = values.iter().flatten().map(Vec::len).max().unwrap_or(0);
+    for row in 0..rows {
+        let cell =
+            |(index, values): (usize, &Option<Vec<Value>>)| match values.as_ref().and_then(|values| values.get(row)) {
+                Some(Value::Number(Number::Whole(count))) if is_list[index] => Field::count(*count as usize),
+                Some(Value::Number(number)) => Field::Number(*number),
+                Some(Value::NotFinite) => Field::Other("NaN or an infinity"),
+                Some(Value::Missing) | None => Field::Missing,
+            };
+        let cells = values.iter().enumerate().map(cell).collect();
+        reader.push(Place { what: "row", number: row as u64 + 1 }, Row::Cells(cells))?;
     }
-    if rows.has_rule() {
-        let text = choice::choose_text(&columns, asked)?;
-        return with_media(bytes, &footer, rows, text, &of_media);
-    }
-    // Of a list of records every member is a leaf by the same name; any of them counts.
-    let Choice { lengths, images, mut alternatives } = choice::choose(&columns, asked)?;
-    alternatives.dedup();
-    let leaf = &footer.leaves[lengths];
-    let values = column::read(bytes, &footer, lengths)?;
-    let images = images.filter(|&images| footer.leaves[images].is_number() || footer.leaves[images].is_list());
-    match images {
-        Some(images) => {
-            let counts = column::read(bytes, &footer, images)?;
-            for (index, (length, count)) in values.iter().zip(&counts).enumerate() {
-                rows.push_with_images(|| format!("row {}", index + 1), cell(*length), cell(*count))?;
-            }
-        }
-        None => {
-            for (index, length) in values.iter().enumerate() {
-                rows.push(|| format!("row {}", index + 1), cell(*length))?;
-            }
-        }
-    }
-    rows.finish(FORMAT, source(leaf, &footer, lengths), alternatives)
-}
-
-/// Reads the columns of media beside that of text, if there is one.
-fn with_media(
-    bytes: &[u8],
-    footer: &Footer,
-    mut rows: Rows,
-    text: Option<usize>,
-    of_media: &[(media::Field, usize)],
-) -> Result<Imported, ImportError> {
-    let lengths = text.map(|text| column::read(bytes, footer, text)).transpose()?;
-    let columns = of_media
-        .iter()
-        .map(|&(field, index)| Ok((field, column::read(bytes, footer, index)?)))
-        .collect::<Result<Vec<_>, ImportError>>()?;
-    let at = |values: &[Value], row: usize| values.get(row).map_or(Cell::Missing, |value| cell(*value));
-    let count = columns.iter().map(|(_, values)| values.len()).max().unwrap_or(0);
-    for row in 0..count {
-        let mut own = RowMedia::default();
-        let read_all = columns.iter().try_for_each(|(field, values)| own.cell(*field, at(values, row)));
-        let media = read_all.and_then(|()| own.finish());
-        let length = lengths.as_ref().map_or(Cell::Missing, |lengths| at(lengths, row));
-        rows.push_with_media(|| format!("row {}", row + 1), length, media)?;
-    }
-    let named = text.map_or_else(|| "no column of text".to_owned(), |text| source(&footer.leaves[text], footer, text));
-    rows.finish(FORMAT, named, Vec::new())
-}
-
-fn source(leaf: &Leaf, footer: &Footer, column: usize) -> String {
-    let what = if leaf.is_list() { "lengths of the lists of column" } else { "column" };
-    match footer.range(column) {
-        Some((least, most)) => format!("{what} {} ({least} to {most} by the footer)", leaf.name),
-        None => format!("{what} {}", leaf.name),
-    }
-}
-
-fn cell(value: Value) -> Cell<'static> {
-    match value {
-        Value::Number(number) => Cell::Number(number),
-        Value::Missing => Cell::Missing,
-        Value::NotFinite => Cell::Other("NaN or an infinity"),
-    }
+    reader.finish(FORMAT)
 }
 
 #[cfg(test)]

@@ -124,6 +124,7 @@ impl Footer {
     }
 
     /// Least and most value of a column of whole numbers, where every row group says them.
+    #[expect(dead_code, reason = "the crate parquet replaces this reader")]
     pub(super) fn range(&self, column: usize) -> Option<(i64, i64)> {
         let whole = |bytes: &Vec<u8>| match self.leaves[column].stored {
             Stored::Int32 => Some(i32::from_le_bytes(bytes.as_slice().try_into().ok()?).into()),

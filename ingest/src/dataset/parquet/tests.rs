@@ -4,7 +4,8 @@
 use planner::workload::Dataset;
 use proptest::prelude::*;
 
-use super::super::{ImportError, import};
+use super::super::ImportError;
+use super::super::tests::{import, names};
 
 /// Snappy, dictionaries, pages of the first version.
 const SNAPPY: &str = "5041523115041530152e4c150615001200001804050009013c030000000000000007000000000000001500151415182c1508\
@@ -72,7 +73,7 @@ fn numbers_and_lists_are_read() {
             (report.format.as_str(), report.source.as_str(), report.parsed),
             ("Parquet file", "column num_tokens", 4)
         );
-        assert_eq!(report.alternatives, ["input_ids", "images", "score"]);
+        assert_eq!(names(&report.candidates), ["input_ids", "images", "score"]);
     }
 }
 
