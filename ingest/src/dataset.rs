@@ -122,6 +122,9 @@ pub struct Report {
 
 /// Reads a length file.
 pub fn import(bytes: &[u8], options: &Options<'_>) -> Result<Imported, ImportError> {
+    if !(0.5..=20.0).contains(&options.characters_per_token) {
+        return Err(ImportError::CharactersPerToken { value: options.characters_per_token });
+    }
     let options = &Options { column: options.column.filter(|column| !column.is_empty()), ..options.clone() };
     if options.preprocessing.is_none() {
         return read(bytes, options);

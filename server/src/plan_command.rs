@@ -75,6 +75,9 @@ impl Files {
             let bytes = std::fs::read(path).with_context(|| format!("cannot read {}", path.display()))?;
             let options = Options { preprocessing: rule, ..Options::default() };
             let imported = ingest::dataset::import(&bytes, &options).with_context(|| path.display().to_string())?;
+            for warning in &imported.report.warnings {
+                writeln!(std::io::stderr().lock(), "{}: {warning}", path.display())?;
+            }
             if let Some(advice) = imported.report.media.and_then(|media| media.advice) {
                 writeln!(std::io::stderr().lock(), "{}: {advice}", path.display())?;
             }

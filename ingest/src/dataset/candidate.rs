@@ -2,7 +2,11 @@
 
 use planner::outcome::HistogramColumns;
 
-use super::{Kind, Meaning};
+use super::choice::{self, Choice, Length, Measure, Part};
+use super::profile::Profile;
+use super::text::Meter;
+use super::value::Row;
+use super::{Kind, Meaning, Options, Unit};
 
 /// Most candidates of a file.
 pub(super) const MAX_CANDIDATES: usize = 50;
@@ -29,4 +33,64 @@ impl Candidate {
     pub(super) fn named(name: String) -> Self {
         Self { name, kind: Kind::Empty, meaning: Meaning::Unknown, samples: Vec::new(), preview: None, note: None }
     }
+}
+
+/// Columns for a person to choose from, each with the lengths that it gives in the first rows.
+pub(super) fn candidates(
+    profiles: &[Profile],
+    head: &[&Row<'_>],
+    options: &Options<'_>,
+    without: &[Part],
+) -> Vec<Candidate> {
+    /// Rows whose texts are encoded for a preview.
+    const ENCODED: usize = 100;
+    let meter = Meter::new(options);
+    let candidate = |(index, own): (usize, &Profile)| {
+        let unit = match own.meaning {
+            Meaning::Length(unit) => unit,
+            _ => Unit::Tokens,
+        };
+        let measure = if own.has_values { choice::measure(own, unit).filter(|_| own.notation.is_ok()) } else { None };
+        let preview = measure.and_then(|measure| {
+            let rows = if measure == Measure::Text && meter.tokenizer.is_some() { ENCODED } else { head.len() };
+            let part = Part { index, name: own.name.clone(), measure };
+            let choice = Choice { parts: vec![part], weight: None, images: None, warnings: Vec::new() };
+            let lengths: Vec<u32> = head
+                .iter()
+                .take(rows)
+                .filter_map(|row| match choice.sample(row, &meter).length {
+                    Length::Tokens(number) => Some(number.value().round()),
+                    _ => None,
+                })
+                .filter(|length| (1.0..=f64::from(super::MAX_LENGTH)).contains(length))
+                .map(|length| length as u32)
+                .collect();
+            HistogramColumns::of_values(&lengths)
+        });
+        let note = match &own.notation {
+            Err(ambiguous) if own.kind == Kind::Number => {
+                Some(format!("{} has two readings: thousands or decimals", ambiguous.value))
+            }
+            _ => own.note.clone(),
+        };
+        Candidate {
+            name: own.name.chars().take(80).collect(),
+            kind: own.kind,
+            meaning: own.meaning,
+            samples: own.samples.clone(),
+            preview,
+            note,
+        }
+    };
+    profiles
+        .iter()
+        .enumerate()
+        .filter(|(index, own)| {
+            // Every member of a list of records has the name of the list in Parquet.
+            let is_repeated = profiles[..*index].iter().any(|before| before.name == own.name);
+            !is_repeated && without.iter().all(|part| part.index != *index)
+        })
+        .take(MAX_CANDIDATES)
+        .map(candidate)
+        .collect()
 }

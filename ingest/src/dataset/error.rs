@@ -1,8 +1,8 @@
-//! Why a length file is refused.
+//! Errors of imports.
 
-use super::{Candidate, MAX_BINS, MAX_ROWS};
+use super::{Candidate, MAX_BINS, MAX_ROWS, Meaning};
 
-/// Why a length file is refused: the place, what is wrong there, and the remedy.
+/// Reason of a failed import, with the place and the remedy.
 #[derive(Debug, Clone, PartialEq, thiserror::Error)]
 pub enum ImportError {
     /// No bytes, or nothing but white space.
@@ -11,9 +11,9 @@ pub enum ImportError {
     /// Not text.
     #[error("this looks like {looks_like}, not a length file; {remedy}")]
     Binary {
-        /// What the first bytes say.
+        /// Kind of the file by its first bytes.
         looks_like: &'static str,
-        /// What to upload in its place.
+        /// Remedy.
         remedy: &'static str,
     },
     /// Text without a single length.
@@ -29,9 +29,9 @@ pub enum ImportError {
     BadNumber {
         /// Line or row, for example "line 3".
         place: String,
-        /// What stands there.
+        /// The value.
         value: String,
-        /// Why it is wrong.
+        /// The rule that it breaks.
         why: String,
     },
     /// More than a tenth of the rows hold no number.
@@ -43,10 +43,10 @@ pub enum ImportError {
         skipped: u64,
         /// All rows.
         rows: u64,
-        /// First of them, and why.
+        /// The first of them, with the reason.
         first: String,
     },
-    /// More than a tenth of the rows hold media that cannot be.
+    /// More than a tenth of the rows hold media with impossible values.
     #[error(
         "{skipped} of {rows} rows cannot be read, first {first}. At most one in ten may be left out; correct them and upload the file again"
     )]
@@ -55,15 +55,15 @@ pub enum ImportError {
         skipped: u64,
         /// All rows.
         rows: u64,
-        /// First of them, and why.
+        /// The first of them, with the reason.
         first: String,
     },
-    /// The column that was asked for is not there.
-    #[error("there is no column {asked:?}; there are {}", available.join(", "))]
+    /// The chosen column does not exist.
+    #[error("there is no column {asked:?}; the file has {}", available.join(", "))]
     NoSuchColumn {
-        /// What was asked for.
+        /// The chosen name.
         asked: String,
-        /// What is there.
+        /// Columns of the file.
         available: Vec<String>,
     },
     /// No column is a length by its name. The user chooses one of the candidates.
@@ -101,24 +101,30 @@ pub enum ImportError {
         /// The difference.
         detail: String,
     },
+    /// Characters per token that no tokenizer has.
+    #[error("{value} characters per token: enter a number between 0.5 and 20")]
+    CharactersPerToken {
+        /// The number.
+        value: f64,
+    },
     /// A `tokenizer.json` that cannot be used.
     #[error("the tokenizer cannot be used: {detail}. Choose the tokenizer.json of a Hugging Face model")]
     Tokenizer {
         /// The reason.
         detail: String,
     },
-    /// A binary file that is not what its first bytes promise, or uses what is not read.
+    /// A binary file that is broken or uses features that are not read.
     #[error("this {format} is refused: {detail}")]
     Broken {
         /// Format that was recognised.
         format: &'static str,
-        /// What is wrong, and where.
+        /// The reason and its place.
         detail: String,
     },
     /// Broken JSON.
     #[error("not JSON: {detail}")]
     Json {
-        /// What the parser says, with line and column.
+        /// The message of the parser, with line and column.
         detail: String,
     },
     /// JSON of another shape.
@@ -126,13 +132,13 @@ pub enum ImportError {
         "the JSON holds {found}; a list of numbers, a list of objects with a key like num_tokens, {{\"text_tokens\": [..]}} or a histogram {{\"schema\": \"hist/1\", \"unit\": \"tokens\", \"edges\": [..], \"counts\": [..]}} is needed"
     )]
     Shape {
-        /// What it is.
+        /// The shape.
         found: String,
     },
     /// A histogram that breaks a rule.
     #[error("the histogram is refused: {detail}")]
     Histogram {
-        /// Which rule, and where.
+        /// The rule and the place.
         detail: String,
     },
     /// More rows than are accepted.
@@ -140,7 +146,11 @@ pub enum ImportError {
     TooManyRows,
 }
 
-/// Names of candidates in one line.
+/// Names of candidates in one line, each with its meaning if it has one.
 fn names(candidates: &[Candidate]) -> String {
-    candidates.iter().map(|candidate| candidate.name.as_str()).collect::<Vec<_>>().join(", ")
+    let name = |candidate: &Candidate| match candidate.meaning {
+        Meaning::Unknown => candidate.name.clone(),
+        known => format!("{} ({})", candidate.name, known.title()),
+    };
+    candidates.iter().map(name).collect::<Vec<_>>().join(", ")
 }

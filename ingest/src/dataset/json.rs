@@ -80,7 +80,16 @@ fn object(mut fields: Members<'_>, options: &Options<'_>) -> Result<Imported, Im
         let mut reader = Reader::new(options);
         for (number, value) in (1..).zip(list.items) {
             let row = match value {
-                Value::Object(fields) => Row::Object(fields),
+                // Rows of the dataset viewer: `{"row_idx": 0, "row": {..}}`.
+                Value::Object(mut fields) => {
+                    match fields.iter().position(|(name, value)| name == "row" && matches!(value, Value::Object(_))) {
+                        Some(inner) => match fields.swap_remove(inner).1 {
+                            Value::Object(fields) => Row::Object(fields),
+                            other => Row::Single(other),
+                        },
+                        None => Row::Object(fields),
+                    }
+                }
                 other => Row::Single(other),
             };
             reader.push(Place { what: "row", number }, row)?;

@@ -1,4 +1,4 @@
-//! Media of rows: sizes of images, frames of video, seconds of sound, and what a preprocessing rule makes of them.
+//! Media of rows: sizes of images, frames of video and seconds of sound, and their conversion by a preprocessing rule.
 
 use planner::data_aware::{ImageSize, Media, Preprocessing};
 use planner::workload::{Modality, ShapedItems};
@@ -16,14 +16,14 @@ pub const LONGEST_EDGE: u32 = 65_536;
 /// Longest clip of sound, a day.
 pub const LONGEST_CLIP_S: f64 = 86_400.0;
 
-/// What the media of a file became.
+/// Media of a file after an import.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct MediaReport {
     /// Columns or keys that hold media.
     pub columns: Vec<String>,
-    /// The rule that read them; `None` where none was chosen.
+    /// The rule; `None` if none was chosen.
     pub preprocessing: Option<Preprocessing>,
-    /// Rows of which the encoder has nothing to compute.
+    /// Rows without an item for the encoder.
     pub without_items: u64,
     /// Images that the rule does not read.
     pub unread_images: u64,
@@ -31,11 +31,11 @@ pub struct MediaReport {
     pub unread_frames: u64,
     /// Clips of sound that the rule does not read.
     pub unread_clips: u64,
-    /// What to choose where no rule was chosen, or why the chosen one changed nothing.
+    /// A rule to choose, or the reason why the chosen one changed nothing.
     pub advice: Option<String>,
 }
 
-/// What a column or key says of a row's media.
+/// Property of media that a column holds.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Field {
     /// Images: their sizes, or their number.
@@ -137,7 +137,7 @@ pub(super) enum Entry {
     Other,
 }
 
-/// A list of media: how long it is, and what stands first in it.
+/// A list of media: its length and its first elements.
 #[derive(Debug, Clone, PartialEq, Default)]
 pub(super) struct Entries {
     pub(super) count: usize,
@@ -149,7 +149,7 @@ impl Entries {
         Self { count: list.count, first: list.items.iter().take(MAX_ROW_ITEMS + 1).map(entry).collect() }
     }
 
-    /// Whether it says how large images are.
+    /// Whether an element is the size of an image.
     pub(super) fn has_sizes(&self) -> bool {
         self.first.iter().any(|entry| matches!(entry, Entry::Size(..)))
     }
@@ -176,7 +176,7 @@ fn entry(value: &Value<'_>) -> Entry {
     }
 }
 
-/// The media of a row while its cells are read. Reasons are for people; the row is left out for any of them.
+/// The media of a row while its cells are read. An error is the reason why the row is left out.
 #[derive(Debug, Default)]
 pub(super) struct RowMedia {
     /// Images without sizes of their own.
@@ -283,10 +283,10 @@ impl RowMedia {
         Ok(())
     }
 
-    /// All that the row holds, without its text, and what was repaired.
+    /// The media of the row without its text, and the repair.
     ///
-    /// A width and a height are those of every image that has no size of its own, of one where no number is given, and of the
-    /// frames where a row has frames whose size stands nowhere else.
+    /// A width and a height are those of every image without a size of its own, of one image if no number is given, and of the
+    /// frames if the row has frames without a size.
     pub(super) fn finish(self) -> Result<(Media, Option<&'static str>), String> {
         let Self { counted, mut images, widths, heights, width, height, frames, frame_width, frame_height, clips_s } =
             self;
@@ -349,7 +349,7 @@ fn seconds(value: f64) -> Result<f64, String> {
     Err(format!("{value} is not from 0 to {LONGEST_CLIP_S} s"))
 }
 
-/// What a rule makes of rows, in columns.
+/// Rows converted by a rule, in columns.
 #[derive(Debug)]
 pub(super) struct Shaping {
     pub(super) columns: ShapedItems,
@@ -364,7 +364,7 @@ impl Shaping {
         }
     }
 
-    /// Takes a row and answers how many items the encoder has of it, b(d), or why the row is nothing.
+    /// Takes a row. Returns its items for the encoder, b(d), or the reason why the row is left out.
     pub(super) fn take(&mut self, media: &Media) -> Result<u32, &'static str> {
         let rule = self.columns.preprocessing;
         let shape = rule.shape(media);
@@ -384,7 +384,7 @@ impl Shaping {
     }
 }
 
-/// What to say of media that no rule has read.
+/// Advice for media that no rule has read.
 pub(super) fn advice(columns: &[String]) -> String {
     let fields: Vec<Field> = columns.iter().filter_map(|name| Field::of(name)).collect();
     let rules = |modality: Modality| {

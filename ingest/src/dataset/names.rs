@@ -463,6 +463,28 @@ pub(super) fn counts_tokens(name: &str) -> bool {
         && matches!(meaning(name).0, Meaning::Length(Unit::Tokens) | Meaning::Prompt | Meaning::Completion)
 }
 
+/// Whether a name is that of a share or a cumulative count.
+pub(super) fn is_share(name: &str) -> bool {
+    let shares = [
+        "percentile",
+        "quantile",
+        "percent",
+        "pct",
+        "cdf",
+        "cumulative",
+        "cumulativecount",
+        "cumcount",
+        "cum",
+        "proportion",
+        "share",
+        "probability",
+        "prob",
+        "density",
+        "pdf",
+    ];
+    shares.contains(&letters(name).as_str())
+}
+
 /// Whether two names are equal by their letters and digits.
 pub(super) fn is_same(one: &str, other: &str) -> bool {
     letters(one) == letters(other)

@@ -28,8 +28,10 @@ pub(super) struct Profile {
     pub(super) note: Option<String>,
     /// Most numbers have decimals other than zero.
     pub(super) is_fractional: bool,
-    /// Five numbers or more, each larger than the one before it, or each smaller.
-    pub(super) is_strictly_sorted: bool,
+    /// How many numbers, if each is larger than the one before it, or each smaller; else 0.
+    pub(super) strictly_sorted: usize,
+    /// A single message, not a list of messages.
+    pub(super) is_one_message: bool,
     /// A list of sizes of images.
     pub(super) has_sizes: bool,
     /// Any value; true before the first row.
@@ -79,6 +81,12 @@ impl Profile {
         if meaning == Meaning::Unknown && looks_like_time(&numbers) {
             meaning = Meaning::Time;
         }
+        // An index of pandas that is no row number holds values: `value_counts().to_csv()`.
+        let is_index = column.name.is_empty() || column.name.starts_with("Unnamed: ");
+        if is_index && !numbers.is_empty() && !numbers.windows(2).all(|pair| pair[1] - pair[0] == 1.0) {
+            meaning = Meaning::Unknown;
+        }
+        let is_sorted = numbers.is_sorted_by(|one, next| one < next) || numbers.is_sorted_by(|one, next| one > next);
         Self {
             name: column.name.clone(),
             kind,
@@ -88,8 +96,9 @@ impl Profile {
             samples,
             note,
             is_fractional: numbers.iter().filter(|number| number.fract() != 0.0).count() * 2 > numbers.len(),
-            is_strictly_sorted: numbers.len() >= 5
-                && (numbers.is_sorted_by(|one, next| one < next) || numbers.is_sorted_by(|one, next| one > next)),
+            strictly_sorted: if is_sorted { numbers.len() } else { 0 },
+            is_one_message: kind == Kind::Chat
+                && present.clone().next().is_some_and(|value| matches!(value, Value::Object(_))),
             has_sizes: present.clone().take(1000).any(has_sizes),
             has_values,
         }
@@ -185,6 +194,7 @@ fn kind_of(value: &Value<'_>) -> Kind {
         Value::Number(_) => Kind::Number,
         Value::Text(text) => kind_of_text(text),
         Value::List(list) => kind_of_list(list),
+        Value::Object(members) if text::is_message(members.iter().map(|(name, _)| &**name)) => Kind::Chat,
         Value::Object(_) => Kind::Object,
         Value::Other(_) => Kind::Binary,
     }

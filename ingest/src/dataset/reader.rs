@@ -2,6 +2,7 @@
 
 use std::borrow::Cow;
 
+use super::candidate;
 use super::choice::{self, Choice, Sample};
 use super::media::{self, Field, RowMedia};
 use super::profile::{Column, Profile};
@@ -14,8 +15,8 @@ use super::{ImportError, Imported, Options};
 pub(super) const HEAD_ROWS: usize = 10_000;
 /// Bytes that these rows may take.
 const HEAD_BYTES: usize = 16 << 20;
-/// Most columns; further ones are not seen.
-const MAX_COLUMNS: usize = 1000;
+/// Most keys of all rows; further ones are not seen.
+const MAX_COLUMNS: usize = 200;
 
 /// Reads rows of named values.
 #[derive(Debug)]
@@ -183,7 +184,7 @@ impl<'o> Reader<'o> {
             // Rows of media may have no text.
             Err(ImportError::Unclear { .. }) if with_rule => None,
             Err(ImportError::Unclear { .. }) => {
-                let candidates = choice::candidates(&profiles, &rows, self.options, &[]);
+                let candidates = candidate::candidates(&profiles, &rows, self.options, &[]);
                 return Err(ImportError::Unclear { candidates });
             }
             Err(error) => return Err(error),
@@ -195,7 +196,7 @@ impl<'o> Reader<'o> {
             choice.warnings.extend(media::raw_frames(&profiles));
         }
         let parts = choice.as_ref().map_or(&[][..], |choice| &choice.parts);
-        let candidates = choice::candidates(&profiles, &rows, self.options, parts);
+        let candidates = candidate::candidates(&profiles, &rows, self.options, parts);
         let source = match &choice {
             None => format!("no {} of text", self.noun),
             Some(_) if !self.has_names && profiles.len() == 1 => "every number of the file".to_owned(),

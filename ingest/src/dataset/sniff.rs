@@ -1,4 +1,4 @@
-//! Which format a file has, by its content.
+//! Format of a file, by its content.
 
 use std::borrow::Cow;
 
@@ -142,15 +142,20 @@ pub(super) fn format(text: &str) -> Format {
         let headed = first.split_whitespace().next().is_some_and(|word| !is_number(word));
         let rows = &widths[1..];
         let is_even = rows.iter().all(|&width| width == rows[0]);
+        // A list that was wrapped ends with a shorter line of numbers; a printed series of pandas ends with a line of words.
+        let is_series = widths.len() > 2
+            && widths[0] > 1
+            && widths[..widths.len() - 1].iter().all(|&width| width == widths[0])
+            && !head.iter().all(|line| line.split_whitespace().all(is_number));
         let is_table = !rows.is_empty()
             && is_even
             && if headed {
-                // A line of text has as many words as the lines below by chance; numbers below do not.
                 let has_numbers = head[1..].iter().all(|line| line.split_whitespace().any(is_number));
                 has_numbers && rows[0] > 1 && (rows[0] == widths[0] || rows[0] == widths[0] + 1)
             } else {
                 widths[0] == rows[0] && widths[0] > 1
             };
+        let is_table = is_table || (is_series && !headed);
         return match (is_table, headed) {
             (true, _) => Format::Table(Delimiter::Blank),
             (false, true) => Format::Table(Delimiter::None),

@@ -1,11 +1,11 @@
-//! Statistics of a Hugging Face dataset, as its server's `/statistics` gives them: a histogram of ten bins per column.
+//! Statistics of a Hugging Face dataset, the answer of `/statistics` of its server: a histogram of ten bins per column.
 //!
-//! Texts are counted in characters there, and are divided by [`CHARACTERS_PER_TOKEN`]; lists by their elements, which
-//! are tokens where the column holds them.
+//! Texts are counted in characters, lists by their elements.
 
 use planner::outcome::HistogramColumns;
 use serde::Deserialize;
 
+use super::candidate;
 use super::choice::{self, Choice, Measure, Part};
 use super::profile::{Column as Named, Profile};
 use super::{Candidate, ImportError, Imported, Kind, Meaning, Options, Unit, histogram};
@@ -174,7 +174,7 @@ impl Column {
 impl Document {
     /// Columns to choose from, each with its bins as the preview.
     fn candidates(&self, profiles: &[Profile], options: &Options<'_>, without: Option<usize>) -> Vec<Candidate> {
-        let mut candidates = choice::candidates(profiles, &[], options, &[]);
+        let mut candidates = candidate::candidates(profiles, &[], options, &[]);
         for (index, (candidate, column)) in candidates.iter_mut().zip(&self.statistics).enumerate() {
             let unit = if let Meaning::Length(unit) = candidate.meaning { unit } else { Unit::Tokens };
             let bins = choice::measure(&profiles[index], unit)

@@ -90,7 +90,7 @@ fn lines(text: &str, delimiter: Delimiter) -> impl Iterator<Item = (u64, Vec<&st
 }
 
 /// A table while it is read.
-struct Table<'o> {
+pub(super) struct Table<'o> {
     options: &'o Options<'o>,
     delimiter: Delimiter,
     /// Lines in front of the table.
@@ -104,17 +104,17 @@ struct Table<'o> {
 }
 
 impl<'o> Table<'o> {
-    const fn new(options: &'o Options<'o>, offset: u64, delimiter: Delimiter) -> Self {
+    pub(super) const fn new(options: &'o Options<'o>, offset: u64, delimiter: Delimiter) -> Self {
         Self { options, delimiter, offset, header: None, pending: false, reader: None, width: 0, has_header: false }
     }
 
     /// Takes names of columns that are no line of the table.
-    fn begin(&mut self, header: Vec<String>) {
+    pub(super) fn begin(&mut self, header: Vec<String>) {
         self.header = Some(header);
         self.pending = true;
     }
 
-    fn push(&mut self, line: u64, cells: &[&str]) -> Result<(), ImportError> {
+    pub(super) fn push(&mut self, line: u64, cells: &[&str]) -> Result<(), ImportError> {
         let reader = match &mut self.reader {
             Some(reader) => reader,
             none => {
@@ -165,7 +165,7 @@ impl<'o> Table<'o> {
         reader.push(place, reader::cells(cells.iter().copied()))
     }
 
-    fn finish(self) -> Result<Imported, ImportError> {
+    pub(super) fn finish(self) -> Result<Imported, ImportError> {
         let Some(reader) = self.reader else { return Err(ImportError::NoNumbers { format: "a table" }) };
         let format = match (self.delimiter, self.has_header) {
             (Delimiter::Bar, _) => "table between bars",

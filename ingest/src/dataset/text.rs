@@ -42,6 +42,8 @@ const DEEPEST: usize = 16;
 pub(super) struct Extent {
     /// Characters, without placeholders of media.
     pub(super) characters: u64,
+    /// Bytes of these characters in UTF-8.
+    pub(super) bytes: u64,
     /// Tokens by the tokenizer; 0 without one.
     pub(super) tokens: u64,
     /// Images named in texts and in parts of messages.
@@ -135,6 +137,7 @@ impl<'o> Meter<'o> {
 
     fn add_plain(&self, text: &str, extent: &mut Extent) {
         extent.characters += text.chars().count() as u64;
+        extent.bytes += text.len() as u64;
         if let Some(tokenizer) = self.tokenizer {
             match tokenizer.count(text) {
                 Some(tokens) => extent.tokens += tokens as u64,

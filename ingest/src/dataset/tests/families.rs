@@ -150,6 +150,11 @@ fn lengths_with_counts_are_weighted() {
     assert!(report.warnings[0].contains("choose it as the weight"), "{:?}", report.warnings);
     // A table of a distribution without a known weight.
     assert_eq!(unclear("length,y\n128,5\n256,9\n512,7\n1024,3\n2048,1\n").len(), 2);
+    // pandas before 2.0: the lengths are the index, `length` holds the counts. A reader of histograms knows better.
+    let old = import(b",length\n512,30\n1024,12\n2048,12\n", None);
+    assert!(!matches!(old, Ok(Imported { dataset: Dataset::Rows { .. }, .. })), "{old:?}");
+    let shares = import(b"percentile,length\n1,10\n50,100\n99,1000\n", None);
+    assert!(!matches!(shares, Ok(Imported { dataset: Dataset::Rows { .. }, .. })), "{shares:?}");
     assert!(matches!(import(b"length,count\n512,-3\n", None), Err(ImportError::BadNumber { .. })));
 }
 
@@ -162,6 +167,8 @@ fn numbers_of_two_meanings_are_not_mixed() {
         );
     }
     assert_eq!(rows_of("1 512\n2 1024\n3 2048\n", Some("2")).0, [512, 1024, 2048]);
+    assert_eq!(unclear("0     512\n1    1024\n2     256\nName: length, dtype: int64\n").len(), 2, "a printed series");
+    assert_eq!(lengths("512 1024 256\n128 2048 64\n7\n").len(), 7, "a wrapped list");
     assert_eq!(unclear("[[512, 1024], [256]]").len(), 1);
     assert_eq!(unclear("[512, 1024]\n[256]\n").len(), 1);
     assert_eq!(rows_of("[101, 7, 102]\n[101]\n", Some("1")).0, [3, 1]);

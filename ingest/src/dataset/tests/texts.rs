@@ -67,6 +67,12 @@ fn conversations_are_measured_by_their_text() {
             [4, 1],
             vec![],
         ),
+        // LLaMA-Factory: a conversation and a preferred answer of one message.
+        (
+            r#"[{"conversations": [{"from": "human", "value": "ab"}], "chosen": {"from": "gpt", "value": "cde"}, "rejected": {"from": "gpt", "value": "x"}}, {"conversations": [{"from": "human", "value": "a"}], "chosen": {"from": "gpt", "value": "c"}, "rejected": {"from": "gpt", "value": "x"}}]"#,
+            [5, 2],
+            vec![],
+        ),
         // A lone row.
         (r#"{"messages": [{"role": "user", "content": "abcde"}]}"#, [5, 0], vec![]),
     ] {
@@ -119,7 +125,14 @@ fn texts_are_measured_by_their_characters() {
             [5, 3],
             "token_count",
         ),
+        // Turns are not tokens.
+        (
+            "{\"text\": \"abcdeabcdeabcdeabcdeabcdeabcdeabcde\", \"length\": 2}\n{\"text\": \"abcdeabcdeabcdeabcdeabcdeabcdeabcdex\", \"length\": 2}\n",
+            [35, 36],
+            "text",
+        ),
         // A length that counts characters is the same as the text.
+        ("{\"text\": \"漢字漢字漢\", \"length\": 15}\n{\"text\": \"漢字漢\", \"length\": 9}\n", [5, 3], "text"),
         ("{\"text\": \"abcde\", \"length\": 5}\n{\"text\": \"abc\", \"length\": 3}\n", [5, 3], "text"),
     ] {
         let (found, images, found_source) = lengths(file);
@@ -137,6 +150,15 @@ fn characters_per_token_can_be_changed() {
         assert_eq!(imported.dataset, Dataset::Rows { text_tokens: expected.to_vec(), images: vec![], shaped: None });
         let expected = format!("divided by {per_token} characters per token");
         assert!(imported.report.warnings[0].contains(&expected), "{:?}", imported.report.warnings);
+    }
+}
+
+#[test]
+fn characters_per_token_are_checked() {
+    for characters_per_token in [0.0, -4.0, 0.4, 21.0, f64::NAN, f64::INFINITY] {
+        let options = Options { characters_per_token, ..Options::default() };
+        let error = super::super::import(b"5\n7\n", &options);
+        assert!(matches!(error, Err(ImportError::CharactersPerToken { .. })), "{characters_per_token}");
     }
 }
 
