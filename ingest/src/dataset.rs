@@ -1,14 +1,16 @@
 //! Length files: the lengths of the samples of a dataset.
 //!
-//! Understood are plain numbers, CSV with and without a header, JSON (a list of numbers, a list of objects,
-//! lists by name, a histogram "hist/1", or the statistics of a Hugging Face dataset), JSONL, Megatron-LM's `.idx`, NumPy's
-//! `.npy` and Parquet. [`column`] says which column counts as the length. Rows may hold media beside their text ([`media`]): by a rule
-//! they become items of the encoder and tokens of the backbone.
+//! Formats: plain numbers, tables (CSV and its relatives), JSON, JSONL, histograms, statistics of Hugging Face datasets, Megatron-LM's
+//! `.idx`, NumPy, Parquet and Arrow. Every format gives named columns; one table of names decides which of them are lengths. Rows may
+//! hold media: a rule converts them to items of the encoder and tokens of the backbone ([`media`]).
 
+pub mod arrow;
 mod candidate;
 mod cell;
 mod choice;
+mod contain;
 mod error;
+mod foreign;
 mod histogram;
 mod json;
 mod lines;
@@ -18,14 +20,16 @@ mod megatron;
 mod merge;
 mod names;
 mod npy;
+mod npz;
 mod number;
 mod numbers;
-mod parquet;
+pub mod parquet;
 mod profile;
 mod reader;
 mod rows;
 mod sniff;
 mod statistics;
+mod stream;
 mod table;
 mod text;
 mod tokenizer;
@@ -33,9 +37,11 @@ mod value;
 
 pub use candidate::Candidate;
 pub use error::ImportError;
+pub use histogram::of_rows;
 pub use meaning::{Kind, Meaning, Unit};
 pub use media::MediaReport;
 pub use merge::merge;
+pub use stream::Stream;
 pub use tokenizer::Tokenizer;
 
 use planner::data_aware::Preprocessing;
@@ -72,6 +78,8 @@ pub struct Options<'a> {
     pub tokenizer: Option<&'a Tokenizer>,
     /// Rule that converts media to items of the encoder and tokens of the backbone.
     pub preprocessing: Option<Preprocessing>,
+    /// Counts the rows by length, so that their number is not limited. Rows with images are refused.
+    pub as_histogram: bool,
 }
 
 impl Default for Options<'_> {
@@ -84,6 +92,7 @@ impl Default for Options<'_> {
             characters_per_token: CHARACTERS_PER_TOKEN,
             tokenizer: None,
             preprocessing: None,
+            as_histogram: false,
         }
     }
 }
@@ -145,17 +154,42 @@ pub fn import(bytes: &[u8], options: &Options<'_>) -> Result<Imported, ImportErr
 }
 
 fn read(bytes: &[u8], options: &Options<'_>) -> Result<Imported, ImportError> {
+    if stream::is_packed(bytes) {
+        let mut stream = Stream::new(options, stream::MAX_UNPACKED);
+        stream.push(bytes)?;
+        return stream.finish();
+    }
+    read_unpacked(bytes, options)
+}
+
+/// Reads a file that is not packed by gzip or zstd.
+fn read_unpacked(bytes: &[u8], options: &Options<'_>) -> Result<Imported, ImportError> {
     if bytes.starts_with(megatron::MAGIC) {
         return megatron::import(bytes, options.column);
     }
     if bytes.starts_with(npy::MAGIC) {
         return npy::import(bytes);
     }
-    if bytes.starts_with(parquet::MAGIC) {
+    if parquet::is(bytes) {
         return parquet::import(bytes, options);
     }
+    if arrow::is(bytes) {
+        return arrow::import_from(bytes, options);
+    }
+    if bytes.starts_with(npz::MAGIC)
+        && let Some(archive) = npz::import(bytes, options)
+    {
+        return archive;
+    }
+    if let Some(refusal) = foreign::refuse(bytes) {
+        return Err(refusal);
+    }
     let text = sniff::text(bytes)?;
-    match sniff::format(&text) {
+    let format = sniff::format(&text);
+    if let Some(histogram) = histogram::recognise(&text, format, options) {
+        return histogram;
+    }
+    match format {
         Format::Numbers => numbers::import(&text, options),
         Format::Table(delimiter) => table::import(&text, delimiter, options),
         Format::Json | Format::JsonLines if statistics::is(&text) => statistics::import(&text, options),

@@ -18,7 +18,7 @@ pub(super) fn import(text: &str, options: &Options<'_>) -> Result<Imported, Impo
         .map_err(|ambiguous| ImportError::TwoReadings { column: "1".to_owned(), value: ambiguous.value })?;
     let unit = options.unit.unwrap_or_default();
     let per_token = if unit == super::Unit::Tokens { 1.0 } else { options.characters_per_token };
-    let mut rows = Rows::default();
+    let mut rows = Rows::new(options);
     for (number, line) in (1..).zip(text.lines()) {
         if line.trim_start().starts_with('#') {
             continue;

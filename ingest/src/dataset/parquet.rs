@@ -1,70 +1,272 @@
-//! Parquet files: the footer, and one or two columns of it.
+//! Parquet files, read by the crate `parquet`: the footer, then the chosen columns, row group by row group.
 //!
-//! Read are columns of numbers, and lists, of which the length counts; encodings PLAIN and dictionary; uncompressed,
-//! Snappy and gzip. This is what the writers of datasets use by default; anything else is refused with what to write in
-//! its place. (The Rust implementation of Apache panics on some broken files, which an upload must never do.)
+//! Memory is bounded by [`guard`], and panics of the crate by [`contain`].
 
-mod column;
 mod footer;
-mod levels;
-mod page;
-mod thrift;
+mod guard;
+mod plan;
+mod sparse;
 
-use super::number::Number;
+use std::sync::Arc;
+
+use arrow_array::RecordBatch;
+use bytes::Bytes;
+use parquet::arrow::arrow_reader::ParquetRecordBatchReaderBuilder;
+use parquet::file::reader::ChunkReader;
+
+pub use footer::{Footer, FooterColumn};
+pub use plan::Plan;
+pub use sparse::Sparse;
+
+use super::arrow::value;
+use super::contain::contain;
 use super::profile::Column;
 use super::reader::Reader;
-use super::value::{Place, Row, Value as Field};
+use super::value::{Place, Row, Value};
 use super::{ImportError, Imported, Kind, MAX_ROWS, Options};
-use footer::Footer;
+use footer::sample;
+use guard::{Budget, Guarded};
 
 /// First and last bytes.
 pub(super) const MAGIC: &[u8] = b"PAR1";
-/// What it is called.
+/// First and last bytes of a file whose footer is encrypted.
+pub(super) const ENCRYPTED: &[u8] = b"PARE";
+/// Name of the format.
 const FORMAT: &str = "Parquet file";
+/// Unpacked bytes of a batch of rows, about.
+const BATCH_BYTES: u64 = 4 << 20;
+/// Most rows of a batch.
+const BATCH_ROWS: u64 = 8192;
+
+/// Most bytes of text that are measured; a dictionary may repeat a long text for every row.
+const MAX_TEXT: usize = 64 << 30;
+/// Rows that decide which columns are read.
+const HEAD_ROWS: usize = 2000;
+/// Bytes that these rows may take.
+const HEAD_BYTES: usize = 16 << 20;
+/// Most columns; further ones are not seen.
+const MAX_COLUMNS: usize = 1000;
 
 fn broken(detail: impl Into<String>) -> ImportError {
     ImportError::Broken { format: FORMAT, detail: detail.into() }
 }
 
-/// A value of a column.
-#[derive(Debug, Clone, Copy, PartialEq)]
-enum Value {
-    Number(Number),
-    Missing,
-    NotFinite,
+/// A source of bytes of a file, of which parts may be missing.
+pub trait Source: ChunkReader + 'static {
+    /// Whether the byte at an offset is at hand.
+    fn has(&self, _offset: u64) -> bool {
+        true
+    }
 }
 
-/// Reads the columns that are chosen by their names and types.
+impl Source for Bytes {}
+impl Source for std::fs::File {}
+
+impl Source for Sparse {
+    fn has(&self, offset: u64) -> bool {
+        self.has(offset)
+    }
+}
+
+/// Whether bytes are the start of a file.
+pub fn is(bytes: &[u8]) -> bool {
+    bytes.starts_with(MAGIC) || bytes.starts_with(ENCRYPTED)
+}
+
+/// Reads a file.
 pub(super) fn import(bytes: &[u8], options: &Options<'_>) -> Result<Imported, ImportError> {
-    let footer = Footer::read(bytes)?;
-    if footer.rows > MAX_ROWS as u64 {
-        return Err(ImportError::TooManyRows);
+    import_from(Bytes::copy_from_slice(bytes), options)
+}
+
+/// Reads a source of bytes: a file, or the parts of it that [`Footer::plan`] names.
+pub fn import_from<R: Source>(source: R, options: &Options<'_>) -> Result<Imported, ImportError> {
+    contain(FORMAT, || Rows::open(source)?.import(options))
+}
+
+fn place(number: u64) -> Place {
+    Place { what: "row", number }
+}
+
+/// Rows of a Parquet file.
+struct Rows<R> {
+    source: Arc<R>,
+    footer: Footer,
+}
+
+impl<R: Source> Rows<R> {
+    /// Reads the footer of a source.
+    fn open(source: R) -> Result<Self, ImportError> {
+        let footer = Footer::of(&source)?;
+        Ok(Self { source: Arc::new(source), footer })
     }
-    let kind = |leaf: &footer::Leaf| match (leaf.is_number(), leaf.is_list()) {
-        (true, _) => Kind::Number,
-        (_, true) => Kind::ListOfNumbers,
-        _ => Kind::Binary,
-    };
-    let columns: Vec<Column> =
-        footer.leaves.iter().map(|leaf| Column { name: leaf.name.clone(), kind: Some(kind(leaf)) }).collect();
-    let is_list: Vec<bool> = footer.leaves.iter().map(footer::Leaf::is_list).collect();
-    let mut reader = Reader::typed(options, columns);
-    reader.decide()?;
-    let read = |index: usize| reader.is_needed(index).then(|| column::read(bytes, &footer, index)).transpose();
-    let values: Vec<Option<Vec<Value>>> = (0..footer.leaves.len()).map(read).collect::<Result<_, ImportError>>()?;
-    let rows = values.iter().flatten().map(Vec::len).max().unwrap_or(0);
-    for row in 0..rows {
-        let cell =
-            |(index, values): (usize, &Option<Vec<Value>>)| match values.as_ref().and_then(|values| values.get(row)) {
-                Some(Value::Number(Number::Whole(count))) if is_list[index] => Field::count(*count as usize),
-                Some(Value::Number(number)) => Field::Number(*number),
-                Some(Value::NotFinite) => Field::Other("NaN or an infinity"),
-                Some(Value::Missing) | None => Field::Missing,
+
+    fn import(&self, options: &Options<'_>) -> Result<Imported, ImportError> {
+        let all = self.footer.rows();
+        let Some(first) = (0..self.footer.groups().len()).find(|&group| self.is_any_at_hand(group)) else {
+            return Err(if all == 0 { ImportError::NoNumbers { format: FORMAT } } else { broken("no row was sent") });
+        };
+        let mut head = self.head(first);
+        let columns = self.footer.columns().into_iter().take(MAX_COLUMNS).zip(&head).map(|(column, head)| {
+            // Digits in a column of text are numbers.
+            let is_text = column.kind == Kind::Text && head.is_ok();
+            Column { name: column.name, kind: (!is_text).then_some(column.kind) }
+        });
+        let mut reader = Reader::typed(options, columns.collect());
+        let head_rows = head.iter().flatten().map(Vec::len).min().unwrap_or(0);
+        for row in 0..head_rows {
+            let cells = head.iter_mut().map(|column| match column {
+                Ok(values) => std::mem::replace(&mut values[row], Value::Missing),
+                Err(_) => Value::Missing,
+            });
+            reader.push(place(row as u64 + 1), Row::Cells(cells.collect()))?;
+        }
+        reader.decide()?;
+        let needed: Vec<usize> = (0..head.len()).filter(|&column| reader.is_needed(column)).collect();
+        for &column in &needed {
+            if let Err(error) = &head[column] {
+                return Err(error.clone());
+            }
+        }
+        drop(head);
+        let (mut rows, mut groups, mut text) = (head_rows as u64, 1, 0);
+        let most = if options.as_histogram { u64::MAX } else { MAX_ROWS as u64 };
+        let chosen = sample(self.footer.groups().len(), all, most);
+        for group in std::iter::once(first).chain(chosen.into_iter().filter(|&group| group != first)) {
+            if rows >= most || text >= MAX_TEXT || !self.is_at_hand(group, &needed) {
+                continue;
+            }
+            let mut skipped = if group == first { head_rows } else { 0 };
+            groups += usize::from(group != first);
+            self.read(group, &needed, |batch| {
+                for row in skipped.min(batch.num_rows())..batch.num_rows() {
+                    let mut cells = vec![Value::Missing; needed.last().map_or(0, |last| last + 1)];
+                    for (&column, array) in needed.iter().zip(batch.columns()) {
+                        cells[column] = value::value(array, row);
+                        text += cells[column].bytes();
+                    }
+                    rows += 1;
+                    reader.push(place(rows), Row::Cells(cells))?;
+                    if rows >= most || text >= MAX_TEXT {
+                        return Ok(false);
+                    }
+                }
+                skipped -= skipped.min(batch.num_rows());
+                Ok(true)
+            })?;
+        }
+        let mut imported = reader.finish(FORMAT)?;
+        if rows < all {
+            let of = self.footer.groups().len();
+            imported
+                .report
+                .warnings
+                .push(format!("a sample: {rows} of {all} rows were read, from {groups} of {of} row groups"));
+        }
+        Ok(imported)
+    }
+
+    /// Values of the first rows of a row group, column by column; an error where they are not at hand or cannot be read.
+    fn head(&self, group: usize) -> Vec<Result<Vec<Value<'static>>, ImportError>> {
+        let columns = self.footer.columns();
+        let budget = HEAD_BYTES / columns.len().clamp(1, MAX_COLUMNS);
+        let head = |(column, own): (usize, FooterColumn)| {
+            if !self.is_at_hand(group, &[column]) {
+                return Err(broken(format!("the bytes of column {} were not sent", own.name)));
+            }
+            let (mut values, mut bytes) = (Vec::new(), 0);
+            self.read(group, &[column], |batch| {
+                let Some(array) = batch.columns().first() else { return Ok(false) };
+                for row in 0..array.len() {
+                    let value = value::value(array, row).into_owned();
+                    bytes += value.bytes();
+                    values.push(value);
+                    if values.len() >= HEAD_ROWS || bytes >= budget {
+                        return Ok(false);
+                    }
+                }
+                Ok(true)
+            })?;
+            if values.is_empty() {
+                Err(broken(format!("the bytes of column {} were not sent", own.name)))
+            } else {
+                Ok(values)
+            }
+        };
+        columns.into_iter().enumerate().take(MAX_COLUMNS).map(head).collect()
+    }
+
+    /// Whether the start of a row group is at hand for all of some columns.
+    fn is_at_hand(&self, group: usize, columns: &[usize]) -> bool {
+        let leaves = self.footer.leaves(columns);
+        let group = &self.footer.groups()[group];
+        !leaves.is_empty()
+            && group.num_rows() > 0
+            && leaves.iter().all(|&leaf| self.source.has(group.column(leaf).byte_range().0))
+    }
+
+    /// Whether the start of a row group is at hand for any column.
+    fn is_any_at_hand(&self, group: usize) -> bool {
+        let group = &self.footer.groups()[group];
+        group.num_rows() > 0 && group.columns().iter().any(|chunk| self.source.has(chunk.byte_range().0))
+    }
+
+    /// Calls `take` with the batches of some columns of a row group, until it returns false. A row group of which only the start is at
+    /// hand is read up to there.
+    fn read(
+        &self,
+        index: usize,
+        columns: &[usize],
+        mut take: impl FnMut(&RecordBatch) -> Result<bool, ImportError>,
+    ) -> Result<(), ImportError> {
+        let leaves = self.footer.leaves(columns);
+        let group = &self.footer.groups()[index];
+        let budget = Arc::new(Budget::default());
+        let source = Guarded { source: Arc::clone(&self.source), budget: Arc::clone(&budget) };
+        let batches = ParquetRecordBatchReaderBuilder::new_with_metadata(source, self.footer.metadata.clone())
+            .with_row_groups(vec![index])
+            .with_projection(self.footer.mask(&leaves))
+            .with_batch_size(self.batch_rows(index, &leaves))
+            .build()
+            .map_err(|error| broken(problem(&error.to_string())))?;
+        let mut read = 0;
+        for batch in batches {
+            let batch = match batch {
+                Ok(batch) => batch,
+                Err(_) if budget.is_missing() => return Ok(()),
+                Err(error) => return Err(broken(problem(&error.to_string()))),
             };
-        let cells = values.iter().enumerate().map(cell).collect();
-        reader.push(Place { what: "row", number: row as u64 + 1 }, Row::Cells(cells))?;
+            budget.reset();
+            read += batch.num_rows() as u64;
+            if !take(&batch)? {
+                return Ok(());
+            }
+        }
+        let rows = group.num_rows().unsigned_abs();
+        if read == rows || budget.is_missing() {
+            return Ok(());
+        }
+        Err(broken(format!("row group {} has {read} rows, but its footer says {rows}", index + 1)))
     }
-    reader.finish(FORMAT)
+
+    /// Rows of a batch, so that it unpacks to about [`BATCH_BYTES`].
+    fn batch_rows(&self, group: usize, leaves: &[usize]) -> usize {
+        let group = &self.footer.groups()[group];
+        let bytes: u64 = leaves
+            .iter()
+            .map(|&leaf| {
+                let chunk = group.column(leaf);
+                // Values that a dictionary packs are wider in memory.
+                chunk.uncompressed_size().unsigned_abs().max(chunk.num_values().unsigned_abs() * 8)
+            })
+            .sum();
+        let rows = group.num_rows().unsigned_abs().max(1);
+        (BATCH_BYTES / (bytes / rows).max(1)).clamp(1, BATCH_ROWS) as usize
+    }
+}
+
+/// An error of the crate, without the names of its types.
+fn problem(error: &str) -> String {
+    error.trim_start_matches("Parquet argument error: ").trim_start_matches("External: ").to_owned()
 }
 
 #[cfg(test)]

@@ -55,13 +55,18 @@ impl<'o> Reader<'o> {
             head: Vec::new(),
             head_bytes: 0,
             decision: None,
-            rows: Rows::with_rule(options.preprocessing),
+            rows: Rows::new(options),
         }
     }
 
     /// Reads rows of a table with known columns.
     pub(super) fn typed(options: &'o Options<'o>, columns: Vec<Column>) -> Self {
         Self { noun: "column", columns, ..Self::new(options) }
+    }
+
+    /// Reads lists by name.
+    pub(super) fn keyed(options: &'o Options<'o>, columns: Vec<Column>) -> Self {
+        Self { columns, ..Self::new(options) }
     }
 
     /// Reads rows of a table without a header.
@@ -104,6 +109,11 @@ impl<'o> Reader<'o> {
             self.measure(*place, row)?;
         }
         Ok(())
+    }
+
+    /// Whether the columns are chosen.
+    pub(super) const fn is_decided(&self) -> bool {
+        self.decision.is_some()
     }
 
     /// Whether a column is read, after [`Self::decide`].

@@ -10,7 +10,7 @@ use super::choice::{Images, Length};
 use super::media::{self, MediaReport, Shaping};
 use super::number::Number;
 use super::value::Place;
-use super::{Candidate, ImportError, Imported, MAX_BINS, MAX_IMAGES, MAX_LENGTH, MAX_ROWS, Report, histogram};
+use super::{Candidate, ImportError, Imported, MAX_IMAGES, MAX_LENGTH, MAX_ROWS, Options, Report, histogram};
 
 /// Rows read so far.
 #[derive(Debug, Default)]
@@ -22,6 +22,8 @@ pub(super) struct Rows {
     weights: Option<BTreeMap<u32, f64>>,
     /// Rows with a weight.
     weighted: u64,
+    /// Rows are counted by length, and their number is not limited.
+    is_counted: bool,
     report: Report,
     /// The rule that reads media.
     shaping: Option<Shaping>,
@@ -33,6 +35,12 @@ pub(super) struct Rows {
 pub(super) type ReadMedia = Result<(Media, Option<&'static str>), String>;
 
 impl Rows {
+    /// Rows of the options.
+    pub(super) fn new(options: &Options<'_>) -> Self {
+        let weights = options.as_histogram.then(BTreeMap::new);
+        Self { weights, is_counted: options.as_histogram, ..Self::with_rule(options.preprocessing) }
+    }
+
     /// Rows whose media a rule reads, if there is one.
     pub(super) fn with_rule(rule: Option<Preprocessing>) -> Self {
         Self { shaping: rule.map(Shaping::new), ..Self::default() }
@@ -40,7 +48,7 @@ impl Rows {
 
     /// Rows that stand for several samples each.
     pub(super) fn name_weights(&mut self, has_weights: bool) {
-        self.weights = has_weights.then(BTreeMap::new);
+        self.weights = (has_weights || self.is_counted).then(BTreeMap::new);
     }
 
     /// Takes a row: its length, its images, and its number of samples. The outer `None` of `weight`: one sample.
@@ -52,6 +60,15 @@ impl Rows {
         weight: Option<Option<Number>>,
     ) -> Result<(), ImportError> {
         self.check_room()?;
+        let weight = weight.or(self.is_counted.then_some(Some(Number::Whole(1))));
+        if self.is_counted
+            && !matches!(
+                images,
+                None | Some(Images::Listed(0) | Images::Unreadable | Images::Counted(Number::Whole(0)))
+            )
+        {
+            return Err(ImportError::TooManyRows);
+        }
         let number = match length {
             Length::Tokens(number) => number,
             Length::Missing => {
@@ -162,7 +179,7 @@ impl Rows {
 
     fn check_room(&self) -> Result<(), ImportError> {
         let rows = self.text_tokens.len() as u64 + self.weighted + self.report.skipped;
-        if rows >= MAX_ROWS as u64 { Err(ImportError::TooManyRows) } else { Ok(()) }
+        if rows >= MAX_ROWS as u64 && !self.is_counted { Err(ImportError::TooManyRows) } else { Ok(()) }
     }
 
     /// Whether a rule reads media.
@@ -210,7 +227,7 @@ impl Rows {
         candidates: Vec<Candidate>,
         warnings: Vec<String>,
     ) -> Result<Imported, ImportError> {
-        let Self { text_tokens, images, weights, weighted, report, shaping, media } = self;
+        let Self { text_tokens, images, weights, weighted, report, shaping, media, .. } = self;
         let read = text_tokens.len() as u64 + weighted;
         let rows = read + report.skipped;
         if rows == 0 {
@@ -227,7 +244,7 @@ impl Rows {
         let parsed = read - report.repaired;
         let report = Report { format: format.to_owned(), source, candidates, parsed, warnings, ..report };
         if let Some(weights) = weights {
-            return weighted_histogram(&weights, report);
+            return histogram::weighted(weights, report);
         }
         let (shaped, media) = match shaping {
             Some(Shaping { columns, report }) if !media.is_empty() => {
@@ -247,26 +264,6 @@ impl Rows {
             self.report.first_problem = Some(format!("{}: {what}", place()));
         }
     }
-}
-
-/// A histogram with a bin of no width for every length.
-fn weighted_histogram(weights: &BTreeMap<u32, f64>, report: Report) -> Result<Imported, ImportError> {
-    if weights.len() * 2 > MAX_BINS {
-        let detail =
-            format!("{} different lengths; at most {} are accepted, join neighbours", weights.len(), MAX_BINS / 2);
-        return Err(ImportError::Histogram { detail });
-    }
-    let mut edges = Vec::with_capacity(weights.len() * 2);
-    let mut counts = Vec::with_capacity(weights.len() * 2);
-    for (&length, &samples) in weights {
-        if !edges.is_empty() {
-            counts.push(0.0);
-        }
-        edges.extend([f64::from(length); 2]);
-        counts.push(samples);
-    }
-    let Imported { dataset, .. } = histogram::import(Some("tokens"), edges, counts)?;
-    Ok(Imported { dataset, report })
 }
 
 /// The number inside its range, rounded where it has decimals.

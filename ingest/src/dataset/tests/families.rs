@@ -155,7 +155,7 @@ fn lengths_with_counts_are_weighted() {
     assert!(!matches!(old, Ok(Imported { dataset: Dataset::Rows { .. }, .. })), "{old:?}");
     let shares = import(b"percentile,length\n1,10\n50,100\n99,1000\n", None);
     assert!(!matches!(shares, Ok(Imported { dataset: Dataset::Rows { .. }, .. })), "{shares:?}");
-    assert!(matches!(import(b"length,count\n512,-3\n", None), Err(ImportError::BadNumber { .. })));
+    assert!(matches!(import(b"length,count\n512,-3\n", None), Err(ImportError::Histogram { .. })));
 }
 
 #[test]
