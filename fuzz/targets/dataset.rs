@@ -18,11 +18,8 @@ fuzz_target!(|bytes: &[u8]| {
         [rule @ 4..=7, rest @ ..] => (Some(Preprocessing::ALL[usize::from(rule - 4)]), rest),
         _ => (None, bytes),
     };
-    let imported = match rule {
-        Some(rule) => dataset::import_by(bytes, asked, rule),
-        None => dataset::import(bytes, asked),
-    };
-    match imported {
+    let options = dataset::Options { column: asked, preprocessing: rule, ..dataset::Options::default() };
+    match dataset::import(bytes, &options) {
         Ok(imported) => assert!(imported.report.parsed + imported.report.repaired > 0, "{:?}", imported.report),
         Err(error) => assert!(!error.to_string().is_empty()),
     }

@@ -1,30 +1,48 @@
-//! Length files: what the samples of a dataset cost.
+//! Length files: the lengths of the samples of a dataset.
 //!
-//! Understood are plain numbers, CSV with and without a header, JSON (a list of numbers, a list of objects,
-//! lists by name, a histogram "hist/1", or the statistics of a Hugging Face dataset), JSONL, Megatron-LM's `.idx`, NumPy's
-//! `.npy` and Parquet. [`column`] says which column counts as the length. Rows may hold media beside their text ([`media`]): by a rule
-//! they become items of the encoder and tokens of the backbone.
+//! Formats: plain numbers, tables (CSV and its relatives), JSON, JSONL, histograms, statistics of Hugging Face datasets, Megatron-LM's
+//! `.idx`, NumPy, Parquet and Arrow. Every format gives named columns; one table of names decides which of them are lengths. Rows may
+//! hold media: a rule converts them to items of the encoder and tokens of the backbone ([`media`]).
 
+pub mod arrow;
+mod candidate;
 mod cell;
-pub mod column;
+mod choice;
+mod contain;
 mod error;
+mod foreign;
 mod histogram;
 mod json;
 mod lines;
+mod meaning;
 pub mod media;
 mod megatron;
+mod merge;
+mod names;
 mod npy;
+mod npz;
 mod number;
 mod numbers;
-mod parquet;
+pub mod parquet;
+mod profile;
+mod reader;
 mod rows;
 mod sniff;
 mod statistics;
+mod stream;
 mod table;
+mod text;
+mod tokenizer;
+mod value;
 
+pub use candidate::Candidate;
 pub use error::ImportError;
+pub use histogram::of_rows;
+pub use meaning::{Kind, Meaning, Unit};
 pub use media::MediaReport;
-pub use statistics::CHARACTERS_PER_TOKEN;
+pub use merge::merge;
+pub use stream::Stream;
+pub use tokenizer::Tokenizer;
 
 use planner::data_aware::Preprocessing;
 use planner::workload::Dataset;
@@ -39,8 +57,47 @@ pub const MAX_LENGTH: u32 = 1_000_000_000;
 pub const MAX_IMAGES: u32 = 1_000_000;
 /// Most bins of a histogram.
 pub const MAX_BINS: usize = 100_000;
+/// Characters of a token of English text; tokenizers of current models give 4 to 4.5.
+pub const CHARACTERS_PER_TOKEN: f64 = 4.0;
 
-/// A dataset and how it was read.
+/// Choices of the user. The default decides by the table of names only.
+#[derive(Debug, Clone)]
+pub struct Options<'a> {
+    /// Column or key with the lengths; columns without a header are numbered from 1.
+    pub column: Option<&'a str>,
+    /// Column whose lengths are added, for example the tokens of the completion. Used only with `column`; without both, prompt and
+    /// completion are added.
+    pub add: Option<&'a str>,
+    /// Column with the number of samples of each row; an empty name: every row is one sample.
+    pub weight: Option<&'a str>,
+    /// Unit of the numbers of `column`; without it the name decides.
+    pub unit: Option<Unit>,
+    /// Characters per token of texts, and of numbers that count characters or bytes.
+    pub characters_per_token: f64,
+    /// Counts the tokens of texts; replaces `characters_per_token` there.
+    pub tokenizer: Option<&'a Tokenizer>,
+    /// Rule that converts media to items of the encoder and tokens of the backbone.
+    pub preprocessing: Option<Preprocessing>,
+    /// Counts the rows by length, so that their number is not limited. Rows with images are refused.
+    pub as_histogram: bool,
+}
+
+impl Default for Options<'_> {
+    fn default() -> Self {
+        Self {
+            column: None,
+            add: None,
+            weight: None,
+            unit: None,
+            characters_per_token: CHARACTERS_PER_TOKEN,
+            tokenizer: None,
+            preprocessing: None,
+            as_histogram: false,
+        }
+    }
+}
+
+/// A dataset and the report of its import.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Imported {
     /// The dataset.
@@ -50,67 +107,94 @@ pub struct Imported {
 }
 
 /// What an import read and what it did not.
-#[derive(Debug, Clone, PartialEq, Eq, Default)]
+#[derive(Debug, Clone, PartialEq, Default)]
 pub struct Report {
     /// Format that was recognised, for example "CSV with header".
     pub format: String,
-    /// Where the lengths were found, for example "column num_total_tokens".
+    /// Source of the lengths, for example "column num_total_tokens".
     pub source: String,
-    /// Other columns or keys that could have been meant.
-    pub alternatives: Vec<String>,
-    /// Rows read as they stand.
+    /// Other columns or keys that can be chosen.
+    pub candidates: Vec<Candidate>,
+    /// Rows read without a change.
     pub parsed: u64,
     /// Rows read after a repair: thousands separators, decimals, a missing image count.
     pub repaired: u64,
     /// Rows left out.
     pub skipped: u64,
-    /// First row that was repaired or left out, and why.
+    /// First row that was repaired or left out, and the reason.
     pub first_problem: Option<String>,
-    /// What became of media; `None` where rows hold none.
+    /// Media of the rows; `None` where rows hold none.
     pub media: Option<MediaReport>,
+    /// Assumptions that change the lengths, one sentence each.
+    pub warnings: Vec<String>,
 }
 
-/// Reads a length file. `asked` names the column or key that holds the lengths; without it the best known
-/// name is taken.
-pub fn import(bytes: &[u8], asked: Option<&str>) -> Result<Imported, ImportError> {
-    read(bytes, asked, None)
-}
-
-/// Reads a length file whose media become items of the encoder by a rule. A file without media is read as if none was chosen, and
-/// the report says so.
-pub fn import_by(bytes: &[u8], asked: Option<&str>, rule: Preprocessing) -> Result<Imported, ImportError> {
-    let shaped = read(bytes, asked, Some(rule));
+/// Reads a length file.
+pub fn import(bytes: &[u8], options: &Options<'_>) -> Result<Imported, ImportError> {
+    if !(0.5..=20.0).contains(&options.characters_per_token) {
+        return Err(ImportError::CharactersPerToken { value: options.characters_per_token });
+    }
+    let options = &Options { column: options.column.filter(|column| !column.is_empty()), ..options.clone() };
+    if options.preprocessing.is_none() {
+        return read(bytes, options);
+    }
+    let shaped = read(bytes, options);
     if shaped.as_ref().is_ok_and(|imported| imported.dataset.shaped().is_some()) {
         return shaped;
     }
-    let mut plain = match (shaped, read(bytes, asked, None)) {
+    let mut plain = match (shaped, read(bytes, &Options { preprocessing: None, ..options.clone() })) {
         (Ok(_), plain) => plain?,
-        // Without media the rule has nothing to do with what is wrong.
+        // Without media the rule is not the reason of the error.
         (Err(_), Ok(plain)) if plain.report.media.is_none() => plain,
         (Err(error), _) => return Err(error),
     };
-    let advice = "Rows hold no sizes of images, no frames and no seconds of sound: there is nothing to preprocess, and lengths count as they stand";
+    let advice = "Rows hold no sizes of images, no frames and no seconds of sound: there is nothing to preprocess, and lengths count as they are";
     plain.report.media = Some(MediaReport { advice: Some(advice.to_owned()), ..MediaReport::default() });
     Ok(plain)
 }
 
-fn read(bytes: &[u8], asked: Option<&str>, rule: Option<Preprocessing>) -> Result<Imported, ImportError> {
+fn read(bytes: &[u8], options: &Options<'_>) -> Result<Imported, ImportError> {
+    if stream::is_packed(bytes) {
+        let mut stream = Stream::new(options, stream::MAX_UNPACKED);
+        stream.push(bytes)?;
+        return stream.finish();
+    }
+    read_unpacked(bytes, options)
+}
+
+/// Reads a file that is not packed by gzip or zstd.
+fn read_unpacked(bytes: &[u8], options: &Options<'_>) -> Result<Imported, ImportError> {
     if bytes.starts_with(megatron::MAGIC) {
-        return megatron::import(bytes, asked);
+        return megatron::import(bytes, options.column);
     }
     if bytes.starts_with(npy::MAGIC) {
         return npy::import(bytes);
     }
-    if bytes.starts_with(parquet::MAGIC) {
-        return parquet::import(bytes, asked, rule);
+    if parquet::is(bytes) {
+        return parquet::import(bytes, options);
+    }
+    if arrow::is(bytes) {
+        return arrow::import_from(bytes, options);
+    }
+    if bytes.starts_with(npz::MAGIC)
+        && let Some(archive) = npz::import(bytes, options)
+    {
+        return archive;
+    }
+    if let Some(refusal) = foreign::refuse(bytes) {
+        return Err(refusal);
     }
     let text = sniff::text(bytes)?;
-    match sniff::format(&text) {
-        Format::Numbers => numbers::import(&text),
-        Format::Table(delimiter) => table::import(&text, delimiter, asked, rule),
-        Format::Json | Format::JsonLines if statistics::is(&text) => statistics::import(&text, asked),
-        Format::Json => json::import(&text, asked, rule),
-        Format::JsonLines => lines::import(&text, asked, rule),
+    let format = sniff::format(&text);
+    if let Some(histogram) = histogram::recognise(&text, format, options) {
+        return histogram;
+    }
+    match format {
+        Format::Numbers => numbers::import(&text, options),
+        Format::Table(delimiter) => table::import(&text, delimiter, options),
+        Format::Json | Format::JsonLines if statistics::is(&text) => statistics::import(&text, options),
+        Format::Json => json::import(&text, options),
+        Format::JsonLines => lines::import(&text, options),
     }
 }
 

@@ -6,6 +6,7 @@ use std::process::ExitCode;
 use std::sync::Arc;
 
 use anyhow::Context;
+use ingest::dataset::Options;
 use planner::data_aware::Preprocessing;
 use planner::engine::{self, Observer};
 use planner::host::Workers;
@@ -72,11 +73,11 @@ impl Files {
     pub(crate) fn read(paths: &[PathBuf], rule: Option<Preprocessing>) -> anyhow::Result<Self> {
         let dataset = |path: &PathBuf| {
             let bytes = std::fs::read(path).with_context(|| format!("cannot read {}", path.display()))?;
-            let imported = match rule {
-                Some(rule) => ingest::dataset::import_by(&bytes, None, rule),
-                None => ingest::dataset::import(&bytes, None),
-            };
-            let imported = imported.with_context(|| path.display().to_string())?;
+            let options = Options { preprocessing: rule, ..Options::default() };
+            let imported = ingest::dataset::import(&bytes, &options).with_context(|| path.display().to_string())?;
+            for warning in &imported.report.warnings {
+                writeln!(std::io::stderr().lock(), "{}: {warning}", path.display())?;
+            }
             if let Some(advice) = imported.report.media.and_then(|media| media.advice) {
                 writeln!(std::io::stderr().lock(), "{}: {advice}", path.display())?;
             }

@@ -1,8 +1,22 @@
-//! Histograms of token counts, "hist/1".
+//! Histograms of lengths: "hist/1", and the forms that other programs write.
+//!
+//! [`table`], [`json`] and [`text`] recognise a form and return its histogram, or `None` if the input has none of the forms.
+
+mod bins;
+mod interval;
+pub(super) mod json;
+mod percentiles;
+mod table;
+mod text;
+
+use std::collections::BTreeMap;
 
 use planner::workload::Dataset;
 
-use super::{ImportError, Imported, MAX_BINS, MAX_LENGTH, Report};
+use bins::Form;
+
+use super::sniff::{Delimiter, Format};
+use super::{ImportError, Imported, MAX_BINS, MAX_LENGTH, Options, Report};
 
 /// Name of the histogram format.
 pub(super) const SCHEMA: &str = "hist/1";
@@ -52,9 +66,76 @@ pub(super) fn import(unit: Option<&str>, edges: Vec<f64>, counts: Vec<f64>) -> R
     let report = Report {
         format: format!("histogram {SCHEMA}"),
         source: "edges and counts".to_owned(),
-        // Half a sample in all is still a sample.
+        // Shares may sum to less than one sample.
         parsed: (samples.round() as u64).max(1),
         ..Report::default()
     };
     Ok(Imported { dataset: Dataset::Histogram { edges, counts }, report })
 }
+
+/// Largest JSON document that is looked through for a histogram, in bytes.
+const MAX_DOCUMENT: usize = 8 << 20;
+
+/// The histogram of a text; `None` if the text has none of the forms. Columns that the user chooses are read as rows.
+pub(super) fn recognise(text: &str, format: Format, options: &Options<'_>) -> Option<Result<Imported, ImportError>> {
+    let has_choice = options.column.is_some() || options.weight.is_some();
+    match format {
+        Format::Table(Delimiter::Byte(delimiter)) if options.weight.is_none() => {
+            let printed = if has_choice { None } else { text::read(text) };
+            printed.or_else(|| table::read(text, delimiter, options.column))
+        }
+        _ if has_choice => None,
+        Format::Json if text.len() <= MAX_DOCUMENT && !text.contains("\"schema\"") => {
+            match serde_json::from_str(text) {
+                Ok(document) => json::read(&document),
+                // Python writes what is no JSON.
+                Err(_) => text::read(text),
+            }
+        }
+        Format::JsonLines => None,
+        _ => text::read(text),
+    }
+}
+
+/// A name in lower case, with underscores.
+fn normal(name: &str) -> String {
+    name.trim().to_lowercase().replace([' ', '-', '.'], "_")
+}
+
+/// Samples by length as a histogram with a bin of no width for every length.
+pub(super) fn weighted(weights: BTreeMap<u32, f64>, report: Report) -> Result<Imported, ImportError> {
+    let points = weights.into_iter().map(|(length, samples)| (f64::from(length), samples)).collect();
+    let Imported { dataset, report: own } = bins::points(Form::new("", ""), points)?;
+    let warnings = [report.warnings, own.warnings].concat();
+    Ok(Imported { dataset, report: Report { warnings, ..report } })
+}
+
+/// Rows without images as a histogram; other datasets stay as they are.
+pub fn of_rows(imported: Imported) -> Result<Imported, ImportError> {
+    match &imported.dataset {
+        Dataset::Rows { text_tokens, images, shaped: None } if images.iter().all(|&images| images == 0) => {
+            let mut weights = BTreeMap::new();
+            for &length in text_tokens {
+                *weights.entry(length).or_default() += 1.0;
+            }
+            weighted(weights, imported.report)
+        }
+        _ => Ok(imported),
+    }
+}
+
+/// The error of a form that cannot be read.
+fn refuse(detail: impl Into<String>) -> ImportError {
+    ImportError::Histogram { detail: detail.into() }
+}
+
+/// A number of a cell. Thousands separators are accepted, other words are not numbers.
+fn number(cell: &str) -> Option<f64> {
+    match super::number::read(cell)? {
+        super::number::Number::Whole(whole) => Some(whole as f64),
+        super::number::Number::Repaired(number) => Some(number),
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,29 +1,35 @@
-//! JSON documents, read row by row: what is not needed is never held.
+//! JSON documents: a list of rows, columns by name, one row, or a histogram.
 
+use std::cell::Cell;
 use std::fmt;
 
-use planner::data_aware::Preprocessing;
-use serde::Deserialize;
-use serde::de::{DeserializeSeed, Deserializer, Error, IgnoredAny, MapAccess, SeqAccess, Visitor};
+use serde::de::{DeserializeSeed, Deserializer, Error, MapAccess, SeqAccess, Visitor};
 
-use super::cell::Cell;
-use super::column::{self, Choice, Column};
-use super::media::{Entries, Field as Medium, RowMedia};
+use super::media::Field;
+use super::names;
 use super::number::Number;
-use super::rows::{ReadMedia, Rows};
-use super::{ImportError, Imported, MAX_ROWS, histogram};
+use super::profile::{Column, Profile};
+use super::reader::Reader;
+use super::value::{List, Members, Name, Place, Row, TOO_LONG, Value, ValueSeed};
+use super::{ImportError, Imported, Kind, MAX_ROWS, Meaning, Options, histogram};
+
+/// Most keys of an object at the top of a document.
+const MAX_KEYS: usize = 1000;
+/// Most values of an object at the top of a document, nested ones included.
+const MAX_VALUES: usize = 2 * MAX_ROWS;
+/// Keys of lists of rows inside an object.
+const ROWS: [&str; 8] = ["data", "rows", "samples", "examples", "instances", "items", "train", "requests"];
 
 /// Reads one JSON document.
-pub(super) fn import(text: &str, asked: Option<&str>, rule: Option<Preprocessing>) -> Result<Imported, ImportError> {
-    if text.trim_start().starts_with('{')
-        && let Ok(row) = serde_json::from_str::<Row>(text)
-        && row.is_one_with_media()
-    {
-        let (mut rows, mut reader) = (Rows::of(rule), RowReader::new(asked));
-        reader.take(&mut rows, || "row 1".to_owned(), &row)?;
-        return reader.finish(rows, "JSON object");
-    }
-    let mut state = Document::new(asked, rule);
+pub(super) fn import(text: &str, options: &Options<'_>) -> Result<Imported, ImportError> {
+    let budget = Cell::new(MAX_VALUES);
+    let mut state = Document {
+        reader: Reader::new(options),
+        shape: Shape::List,
+        fields: Vec::new(),
+        refusal: None,
+        budget: &budget,
+    };
     let mut deserializer = serde_json::Deserializer::from_str(text);
     let outcome = DocumentSeed(&mut state).deserialize(&mut deserializer).and_then(|()| deserializer.end());
     if let Some(refusal) = state.refusal {
@@ -31,329 +37,170 @@ pub(super) fn import(text: &str, asked: Option<&str>, rule: Option<Preprocessing
     }
     outcome.map_err(|error| ImportError::Json { detail: error.to_string() })?;
     match state.shape {
-        Shape::List => state.reader.finish(state.rows, "JSON list"),
-        Shape::Object => columns_of(state.fields, asked, rule),
-        Shape::Other(found) => Err(ImportError::Shape { found: found.to_owned() }),
+        Shape::List => state.reader.finish("JSON list"),
+        Shape::Object => object(state.fields, options),
     }
 }
 
-/// A value, of which only what can be a length is kept.
-#[derive(Debug, Clone, PartialEq)]
-pub(super) enum Value {
-    Number(Number),
-    Text(String),
-    /// A list, by the number of its elements.
-    List(usize),
-    /// A list of media, of which more is kept.
-    Media(Entries),
-    Null,
-    Other(&'static str),
-}
-
-impl Value {
-    fn cell(&self) -> Cell<'_> {
-        match self {
-            Self::Number(number) => Cell::Number(*number),
-            Self::Text(text) => Cell::Text(text),
-            Self::List(length) | Self::Media(Entries { count: length, .. }) => {
-                Cell::Number(Number::Whole(*length as i128))
-            }
-            Self::Null => Cell::Missing,
-            Self::Other(what) => Cell::Other(what),
-        }
-    }
-
-    fn is_numeric(&self) -> bool {
-        match self {
-            Self::Number(_) | Self::List(_) | Self::Media(_) => true,
-            Self::Text(text) => super::number::read(text).is_some(),
-            Self::Null | Self::Other(_) => false,
-        }
-    }
-}
-
-/// A row of a list.
-#[derive(Debug)]
-pub(super) enum Row {
-    /// A single value.
-    Value(Value),
-    /// Values by name.
-    Object(Vec<(String, Value)>),
-}
-
-impl Row {
-    /// Whether it is one row that holds media, and not lists by name.
-    fn is_one_with_media(&self) -> bool {
-        let Self::Object(fields) = self else { return false };
-        let is_column = |(name, value): &(String, Value)| match (Medium::of(name), value) {
-            (Some(Medium::Images | Medium::Frame | Medium::Clips), _) => false,
-            (Some(_), Value::Media(_)) => true,
-            (_, Value::List(_)) => column::LENGTHS.contains(&column::normal(name).as_str()) && name != "input_ids",
-            _ => false,
-        };
-        fields.iter().any(|(name, value)| is_media(name, value)) && !fields.iter().any(is_column)
-    }
-}
-
-/// Whether a key says more of media than how many there are.
-fn is_media(name: &str, value: &Value) -> bool {
-    match (Medium::of(name), value) {
-        (Some(Medium::Images), Value::Media(entries)) => entries.has_sizes(),
-        (None | Some(Medium::Images), _) | (_, Value::Null) => false,
-        (Some(_), _) => true,
-    }
-}
-
-/// What an object says of media.
-fn media_of(fields: &[(String, Value)]) -> ReadMedia {
-    let mut own = RowMedia::default();
-    for (name, value) in fields {
-        let Some(field) = Medium::of(name) else { continue };
-        match value {
-            Value::Media(entries) => own.list(field, entries),
-            other => own.cell(field, other.cell()),
-        }
-        .map_err(|why| format!("{name}: {why}"))?;
-    }
-    own.finish()
-}
-
-/// Rows that are looked through for media where no rule is to read them.
-const LOOKED_THROUGH: u32 = 1000;
-
-/// Reads rows; the first object says which keys are meant.
-#[derive(Debug)]
-pub(super) struct RowReader<'a> {
-    asked: Option<&'a str>,
-    keys: Option<Keys>,
-    /// The key of the text where a rule reads media.
-    text: Option<String>,
-    looked_through: u32,
-}
-
-#[derive(Debug)]
-struct Keys {
-    lengths: String,
-    images: Option<String>,
-    alternatives: Vec<String>,
-}
-
-impl<'a> RowReader<'a> {
-    pub(super) fn new(asked: Option<&'a str>) -> Self {
-        Self { asked, keys: None, text: None, looked_through: 0 }
-    }
-
-    pub(super) fn take(&mut self, rows: &mut Rows, place: impl Fn() -> String, row: &Row) -> Result<(), ImportError> {
-        match row {
-            // A list of token numbers per line says its length; a list inside a list does the same.
-            Row::Value(value) => rows.push(place, value.cell()),
-            Row::Object(fields) if rows.has_rule() => {
-                saw_media(rows, fields);
-                let text = self.text_of(fields)?;
-                rows.push_with_media(place, text, media_of(fields))
-            }
-            Row::Object(fields) => {
-                if self.looked_through < LOOKED_THROUGH {
-                    self.looked_through += 1;
-                    saw_media(rows, fields);
-                }
-                let keys = match &mut self.keys {
-                    Some(keys) => keys,
-                    none => none.insert(choose(fields, self.asked)?),
-                };
-                let find = |key: &str| {
-                    fields.iter().find(|(name, _)| name == key).map_or(Cell::Missing, |(_, value)| value.cell())
-                };
-                match &keys.images {
-                    Some(images) => rows.push_with_images(place, find(&keys.lengths), find(images)),
-                    None => rows.push(place, find(&keys.lengths)),
-                }
-            }
-        }
-    }
-
-    /// The text of a row that holds media: not every row says the same.
-    fn text_of<'v>(&mut self, fields: &'v [(String, Value)]) -> Result<Cell<'v>, ImportError> {
-        let find = |key: &str| fields.iter().find(|(name, _)| name == key).map(|(_, value)| value.cell());
-        if let Some(cell) = self.text.as_deref().and_then(find) {
-            return Ok(cell);
-        }
-        let is_first = self.looked_through == 0;
-        self.looked_through = 1;
-        if self.asked.is_some() && !is_first {
-            return Ok(Cell::Missing);
-        }
-        let Some(chosen) = column::choose_text(&shown(fields), self.asked)? else { return Ok(Cell::Missing) };
-        let (name, value) = &fields[chosen];
-        self.text = Some(name.clone());
-        Ok(value.cell())
-    }
-
-    pub(super) fn finish(self, rows: Rows, format: &'static str) -> Result<Imported, ImportError> {
-        match self.keys {
-            Some(keys) => rows.finish(format, format!("key {}", keys.lengths), keys.alternatives),
-            None if rows.has_rule() => {
-                let source = self.text.map_or_else(|| "no key of text".to_owned(), |text| format!("key {text}"));
-                rows.finish(format, source, Vec::new())
-            }
-            None => rows.finish(format, "every number of the file".to_owned(), Vec::new()),
-        }
-    }
-}
-
-fn saw_media(rows: &mut Rows, fields: &[(String, Value)]) {
-    for (name, _) in fields.iter().filter(|(name, value)| is_media(name, value)) {
-        rows.saw_media(name);
-    }
-}
-
-fn shown(fields: &[(String, Value)]) -> Vec<Column> {
-    fields.iter().map(|(name, value)| Column { name: name.clone(), numeric: value.is_numeric() }).collect()
-}
-
-fn choose(fields: &[(String, Value)], asked: Option<&str>) -> Result<Keys, ImportError> {
-    let columns = shown(fields);
-    if columns.is_empty() {
-        return Err(ImportError::Shape { found: "objects without keys".to_owned() });
-    }
-    let Choice { lengths, images, alternatives } = column::choose(&columns, asked)?;
-    let name = |index: usize| columns[index].name.clone();
-    Ok(Keys { lengths: name(lengths), images: images.map(name), alternatives })
-}
-
-/// What stands at the top of the document, as far as it was read.
-struct Document<'a> {
-    shape: Shape,
-    rows: Rows,
-    reader: RowReader<'a>,
-    fields: Vec<(String, Field)>,
-    refusal: Option<ImportError>,
-}
-
-enum Shape {
-    List,
-    Object,
-    Other(&'static str),
-}
-
-/// A field of a top-level object.
-enum Field {
-    Value(Value),
-    List(Vec<Value>),
-}
-
-impl<'a> Document<'a> {
-    fn new(asked: Option<&'a str>, rule: Option<Preprocessing>) -> Self {
-        Self {
-            shape: Shape::Other("a single value"),
-            rows: Rows::of(rule),
-            reader: RowReader::new(asked),
-            fields: Vec::new(),
-            refusal: None,
-        }
-    }
-}
-
-/// Lists by name: a histogram, a column of lengths (and one of images), or a single row.
-fn columns_of(
-    mut fields: Vec<(String, Field)>,
-    asked: Option<&str>,
-    rule: Option<Preprocessing>,
-) -> Result<Imported, ImportError> {
-    let text = |fields: &[(String, Field)], key: &str| {
-        fields.iter().find_map(|(name, field)| match field {
-            Field::Value(Value::Text(text)) if name == key => Some(text.clone()),
+/// Reads an object at the top of a document.
+fn object(mut fields: Members<'_>, options: &Options<'_>) -> Result<Imported, ImportError> {
+    let text = |key: &str| {
+        fields.iter().find_map(|(name, value)| match value {
+            Value::Text(text) if name == key => Some(text.to_string()),
             _ => None,
         })
     };
-    let schema = text(&fields, "schema");
     let has = |key: &str| fields.iter().any(|(name, _)| name == key);
+    let schema = text("schema");
     if schema.as_deref() == Some(histogram::SCHEMA) || (schema.is_none() && has("edges") && has("counts")) {
-        let unit = text(&fields, "unit");
-        let edges = numbers(&mut fields, "edges")?;
-        let counts = numbers(&mut fields, "counts")?;
-        return histogram::import(unit.as_deref(), edges, counts);
+        let unit = text("unit");
+        return histogram::import(unit.as_deref(), numbers(&fields, "edges")?, numbers(&fields, "counts")?);
     }
     if let Some(schema) = schema {
+        let schema: String = schema.chars().take(80).collect();
         return Err(ImportError::Shape { found: format!("a document of schema {schema:?}") });
     }
-    let mut lists: Vec<(String, Vec<Value>)> = Vec::new();
-    let mut scalars: Vec<(String, Value)> = Vec::new();
-    for (name, field) in fields {
-        match field {
-            Field::List(values) => lists.push((name, values)),
-            Field::Value(value) => scalars.push((name, value)),
+    if let Some(found) = index_of_shards(&fields) {
+        return Err(ImportError::Shape { found: found.to_owned() });
+    }
+    if is_row(&fields) {
+        let mut reader = Reader::new(options);
+        reader.push(Place { what: "row", number: 1 }, Row::Object(fields))?;
+        return reader.finish("JSON object");
+    }
+    // `{"version": 1, "data": [{..}, {..}]}`: the rows are inside.
+    let is_rows = |(name, value): &(std::borrow::Cow<'_, str>, Value<'_>)| {
+        ROWS.contains(&&**name)
+            && matches!(value, Value::List(List { items, .. }) if matches!(items.first(), Some(Value::Object(_))))
+    };
+    if let Some(place) = fields.iter().position(is_rows) {
+        let (_, Value::List(list)) = fields.swap_remove(place) else {
+            return Err(ImportError::Shape { found: "no list".to_owned() });
+        };
+        let mut reader = Reader::new(options);
+        for (number, value) in (1..).zip(list.items) {
+            let row = match value {
+                // Rows of the dataset viewer: `{"row_idx": 0, "row": {..}}`.
+                Value::Object(mut fields) => {
+                    match fields.iter().position(|(name, value)| name == "row" && matches!(value, Value::Object(_))) {
+                        Some(inner) => match fields.swap_remove(inner).1 {
+                            Value::Object(fields) => Row::Object(fields),
+                            other => Row::Single(other),
+                        },
+                        None => Row::Object(fields),
+                    }
+                }
+                other => Row::Single(other),
+            };
+            reader.push(Place { what: "row", number }, row)?;
         }
+        return reader.finish("JSON list inside an object");
     }
-    if lists.is_empty() {
-        let mut rows = Rows::default();
-        let mut reader = RowReader::new(asked);
-        reader.take(&mut rows, || "row 1".to_owned(), &Row::Object(scalars))?;
-        return reader.finish(rows, "JSON object");
-    }
-    let columns: Vec<Column> = lists
-        .iter()
-        .map(|(name, values)| Column { name: name.clone(), numeric: values.first().is_some_and(Value::is_numeric) })
+    columns(fields, options)
+}
+
+/// Columns of values by name.
+fn columns(fields: Members<'_>, options: &Options<'_>) -> Result<Imported, ImportError> {
+    let lists: Vec<(String, List<'_>)> = fields
+        .into_iter()
+        .filter_map(|(name, value)| match value {
+            Value::List(list) => Some((name.into_owned(), list)),
+            _ => None,
+        })
         .collect();
-    let of_media = super::media::columns(&columns);
-    let mut rows = Rows::of(rule.filter(|_| !of_media.is_empty()));
-    for &(_, index) in &of_media {
-        rows.saw_media(&columns[index].name);
-    }
-    if rows.has_rule() {
-        return lists_with_media(&lists, rows, column::choose_text(&columns, asked)?, &of_media);
-    }
-    let Choice { lengths, images, alternatives } = column::choose(&columns, asked)?;
-    let texts = &lists[lengths].1;
-    if let Some(images) = images {
-        let counts = &lists[images].1;
-        if counts.len() != texts.len() {
-            let found = format!(
-                "{} values under {} and {} under {}",
-                texts.len(),
-                columns[lengths].name,
-                counts.len(),
-                columns[images].name
-            );
-            return Err(ImportError::Shape { found });
+    let columns: Vec<Column> = lists.iter().map(|(name, _)| Column { name: name.clone(), kind: None }).collect();
+    let rows = lists.iter().map(|(_, list)| list.items.len()).max().unwrap_or(0);
+    let mut reader = Reader::typed(options, columns);
+    let cell = |index: usize, row: usize| lists[index].1.items.get(row).cloned().unwrap_or(Value::Missing);
+    for row in 0..rows {
+        if row == super::reader::HEAD_ROWS {
+            reader.decide()?;
+            check_lengths(&lists, &reader)?;
         }
-        for (index, (length, images)) in texts.iter().zip(counts).enumerate() {
-            rows.push_with_images(|| format!("row {}", index + 1), length.cell(), images.cell())?;
-        }
-    } else {
-        for (index, length) in texts.iter().enumerate() {
-            rows.push(|| format!("row {}", index + 1), length.cell())?;
-        }
+        let is_needed = |index: usize| row < super::reader::HEAD_ROWS || reader.is_needed(index);
+        let cells = (0..lists.len()).map(|index| if is_needed(index) { cell(index, row) } else { Value::Missing });
+        let cells = Row::Cells(cells.collect());
+        reader.push(Place { what: "row", number: row as u64 + 1 }, cells)?;
     }
-    rows.finish("JSON lists by name", format!("key {}", columns[lengths].name), alternatives)
+    if rows > 0 {
+        reader.decide()?;
+        check_lengths(&lists, &reader)?;
+    }
+    reader.finish("JSON lists by name")
 }
 
-/// Lists of media beside one of text; what a shorter list does not say is missing.
-fn lists_with_media(
-    lists: &[(String, Vec<Value>)],
-    mut rows: Rows,
-    text: Option<usize>,
-    of_media: &[(Medium, usize)],
-) -> Result<Imported, ImportError> {
-    let cell = |list: usize, row: usize| lists[list].1.get(row).map_or(Cell::Missing, Value::cell);
-    let used = of_media.iter().map(|&(_, index)| index).chain(text);
-    let count = used.map(|index| lists[index].1.len()).max().unwrap_or(0);
-    for row in 0..count {
-        let mut own = RowMedia::default();
-        let read_all = of_media.iter().try_for_each(|&(field, list)| own.cell(field, cell(list, row)));
-        let media = read_all.and_then(|()| own.finish());
-        rows.push_with_media(|| format!("row {}", row + 1), text.map_or(Cell::Missing, |text| cell(text, row)), media)?;
+/// Columns without media are equally long.
+fn check_lengths(lists: &[(String, List<'_>)], reader: &Reader<'_>) -> Result<(), ImportError> {
+    if reader.reads_media() {
+        return Ok(());
     }
-    let source = text.map_or_else(|| "no key of text".to_owned(), |text| format!("key {}", lists[text].0));
-    rows.finish("JSON lists by name", source, Vec::new())
+    let mut needed = lists.iter().enumerate().filter(|(index, _)| reader.is_needed(*index)).map(|(_, list)| list);
+    let Some((first, one)) = needed.next() else { return Ok(()) };
+    match needed.find(|(_, list)| list.count != one.count) {
+        Some((name, other)) => {
+            let found = format!("{} values under {first} and {} under {name}", one.count, other.count);
+            Err(ImportError::Shape { found })
+        }
+        None => Ok(()),
+    }
 }
 
-fn numbers(fields: &mut [(String, Field)], key: &str) -> Result<Vec<f64>, ImportError> {
-    let field = fields.iter_mut().find(|(name, _)| name == key).map(|(_, field)| field);
-    let Some(Field::List(values)) = field else {
+/// Whether an object is one row and not columns by name.
+fn is_row(fields: &Members<'_>) -> bool {
+    let lists: Vec<(&str, &List<'_>, Profile)> = fields
+        .iter()
+        .filter_map(|(name, value)| match value {
+            Value::List(list) => {
+                let column = Column { name: name.clone().into_owned(), kind: None };
+                Some((&**name, list, Profile::new(&column, std::iter::once(value))))
+            }
+            _ => None,
+        })
+        .collect();
+    let is_column = |(name, _, profile): &(&str, &List<'_>, Profile)| {
+        profile.kind == Kind::ListOfNumbers
+            && matches!(profile.meaning, Meaning::Length(_))
+            && !names::is_same(name, "input_ids")
+    };
+    if lists.iter().any(is_column) {
+        return false;
+    }
+    lists.is_empty()
+        || lists.iter().any(|(name, list, profile)| match Field::of(name) {
+            Some(Field::Images) => profile.has_sizes,
+            Some(Field::Frame | Field::Clips) => {
+                fields.len() > 1 && list.items.iter().any(|item| matches!(item, Value::Number(_)))
+            }
+            _ => {
+                profile.kind == Kind::Chat
+                    // The tokens of one sample.
+                    || (profile.kind == Kind::ListOfNumbers && names::is_same(name, "input_ids"))
+            }
+        })
+}
+
+/// The name of an index that holds sizes of shards and no lengths.
+fn index_of_shards(fields: &Members<'_>) -> Option<&'static str> {
+    let is_shard =
+        |name: &str| [".tar", ".mds", ".zst", ".parquet", ".bin", ".gz"].iter().any(|end| name.ends_with(end));
+    let has = |key: &str| fields.iter().any(|(name, _)| name == key);
+    if !fields.is_empty() && fields.iter().all(|(name, value)| is_shard(name) && matches!(value, Value::Number(_))) {
+        return Some("sizes of shards in bytes, not lengths of samples; upload a shard or a list of lengths");
+    }
+    if has("shards") && (has("version") || has("shard_counts") || has("shardlist"))
+        || has("shard_counts")
+        || has("shardlist")
+    {
+        return Some("an index of shards, which has no lengths of samples; upload a shard or a list of lengths");
+    }
+    None
+}
+
+fn numbers(fields: &Members<'_>, key: &str) -> Result<Vec<f64>, ImportError> {
+    let Some((_, Value::List(list))) = fields.iter().find(|(name, _)| name == key) else {
         return Err(ImportError::Histogram { detail: format!("{key} must be a list of numbers") });
     };
-    values
+    list.items
         .iter()
         .enumerate()
         .map(|(index, value)| match value {
@@ -364,9 +211,25 @@ fn numbers(fields: &mut [(String, Field)], key: &str) -> Result<Vec<f64>, Import
         .collect()
 }
 
-struct DocumentSeed<'d, 'a>(&'d mut Document<'a>);
+/// The document as far as it was read.
+struct Document<'o, 'b, 'de> {
+    reader: Reader<'o>,
+    shape: Shape,
+    /// Fields of an object.
+    fields: Members<'de>,
+    refusal: Option<ImportError>,
+    /// Values that may still be stored.
+    budget: &'b Cell<usize>,
+}
 
-impl<'de> DeserializeSeed<'de> for DocumentSeed<'_, '_> {
+enum Shape {
+    List,
+    Object,
+}
+
+struct DocumentSeed<'d, 'o, 'b, 'de>(&'d mut Document<'o, 'b, 'de>);
+
+impl<'de> DeserializeSeed<'de> for DocumentSeed<'_, '_, '_, 'de> {
     type Value = ();
 
     fn deserialize<D: Deserializer<'de>>(self, deserializer: D) -> Result<(), D::Error> {
@@ -374,7 +237,7 @@ impl<'de> DeserializeSeed<'de> for DocumentSeed<'_, '_> {
     }
 }
 
-impl<'de> Visitor<'de> for DocumentSeed<'_, '_> {
+impl<'de> Visitor<'de> for DocumentSeed<'_, '_, '_, 'de> {
     type Value = ();
 
     fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -383,10 +246,10 @@ impl<'de> Visitor<'de> for DocumentSeed<'_, '_> {
 
     fn visit_seq<A: SeqAccess<'de>>(self, mut seq: A) -> Result<(), A::Error> {
         self.0.shape = Shape::List;
-        let mut index = 0_u64;
-        while let Some(row) = seq.next_element::<Row>()? {
-            index += 1;
-            if let Err(refusal) = self.0.reader.take(&mut self.0.rows, || format!("row {index}"), &row) {
+        let mut number = 0;
+        while let Some(row) = seq.next_element::<Row<'de>>()? {
+            number += 1;
+            if let Err(refusal) = self.0.reader.push(Place { what: "row", number }, row) {
                 self.0.refusal = Some(refusal);
                 return Err(A::Error::custom("refused"));
             }
@@ -396,13 +259,14 @@ impl<'de> Visitor<'de> for DocumentSeed<'_, '_> {
 
     fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<(), A::Error> {
         self.0.shape = Shape::Object;
-        while let Some(key) = map.next_key::<String>()? {
-            if self.0.fields.len() >= 1000 {
-                self.0.refusal = Some(ImportError::Shape { found: "an object of more than 1000 keys".to_owned() });
+        while let Some(Name(name)) = map.next_key()? {
+            if self.0.fields.len() >= MAX_KEYS {
+                let found = format!("an object of more than {MAX_KEYS} keys");
+                self.0.refusal = Some(ImportError::Shape { found });
                 return Err(A::Error::custom("refused"));
             }
-            match map.next_value::<Field>() {
-                Ok(field) => self.0.fields.push((key, field)),
+            match map.next_value_seed(ValueSeed::whole(self.0.budget, MAX_ROWS)) {
+                Ok(value) => self.0.fields.push((name, value)),
                 Err(error) => {
                     if error.to_string().starts_with(TOO_LONG) {
                         self.0.refusal = Some(ImportError::TooManyRows);
@@ -412,128 +276,5 @@ impl<'de> Visitor<'de> for DocumentSeed<'_, '_> {
             }
         }
         Ok(())
-    }
-}
-
-/// Marks a list that is longer than a file may be.
-const TOO_LONG: &str = "list too long";
-
-/// Values that are no numbers, told apart only for messages.
-macro_rules! scalars {
-    ($wrap:expr) => {
-        fn visit_bool<E: Error>(self, _: bool) -> Result<Self::Value, E> {
-            Ok($wrap(Value::Other("true or false")))
-        }
-        fn visit_unit<E: Error>(self) -> Result<Self::Value, E> {
-            Ok($wrap(Value::Null))
-        }
-        fn visit_i64<E: Error>(self, value: i64) -> Result<Self::Value, E> {
-            Ok($wrap(Value::Number(Number::Whole(value.into()))))
-        }
-        fn visit_u64<E: Error>(self, value: u64) -> Result<Self::Value, E> {
-            Ok($wrap(Value::Number(Number::Whole(value.into()))))
-        }
-        fn visit_f64<E: Error>(self, value: f64) -> Result<Self::Value, E> {
-            Ok($wrap(Value::Number(Number::Repaired(value))))
-        }
-        fn visit_str<E: Error>(self, value: &str) -> Result<Self::Value, E> {
-            Ok($wrap(Value::Text(value.chars().take(64).collect())))
-        }
-    };
-}
-
-mod media;
-
-fn count<'de, A: SeqAccess<'de>>(mut seq: A) -> Result<usize, A::Error> {
-    let mut length = 0;
-    while seq.next_element::<IgnoredAny>()?.is_some() {
-        length += 1;
-    }
-    Ok(length)
-}
-
-fn skip<'de, A: MapAccess<'de>>(mut map: A) -> Result<(), A::Error> {
-    while map.next_entry::<IgnoredAny, IgnoredAny>()?.is_some() {}
-    Ok(())
-}
-
-impl<'de> Deserialize<'de> for Value {
-    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        struct Values;
-        impl<'de> Visitor<'de> for Values {
-            type Value = Value;
-            fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-                f.write_str("a value")
-            }
-            scalars!(std::convert::identity);
-            fn visit_seq<A: SeqAccess<'de>>(self, seq: A) -> Result<Value, A::Error> {
-                count(seq).map(Value::List)
-            }
-            fn visit_map<A: MapAccess<'de>>(self, map: A) -> Result<Value, A::Error> {
-                skip(map).map(|()| Value::Other("an object"))
-            }
-        }
-        deserializer.deserialize_any(Values)
-    }
-}
-
-impl<'de> Deserialize<'de> for Row {
-    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        struct Rows;
-        impl<'de> Visitor<'de> for Rows {
-            type Value = Row;
-            fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-                f.write_str("a row")
-            }
-            scalars!(Row::Value);
-            fn visit_seq<A: SeqAccess<'de>>(self, seq: A) -> Result<Row, A::Error> {
-                count(seq).map(|length| Row::Value(Value::List(length)))
-            }
-            fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<Row, A::Error> {
-                let mut fields = Vec::new();
-                while let Some(key) = map.next_key::<String>()? {
-                    // Rows are narrow; what stands beyond is skipped.
-                    if fields.len() < 200 {
-                        let value = if Medium::of(&key).is_some() {
-                            map.next_value_seed(media::MediaSeed)?
-                        } else {
-                            map.next_value()?
-                        };
-                        fields.push((key, value));
-                    } else {
-                        map.next_value::<IgnoredAny>()?;
-                    }
-                }
-                Ok(Row::Object(fields))
-            }
-        }
-        deserializer.deserialize_any(Rows)
-    }
-}
-
-impl<'de> Deserialize<'de> for Field {
-    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        struct Fields;
-        impl<'de> Visitor<'de> for Fields {
-            type Value = Field;
-            fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-                f.write_str("a value or a list")
-            }
-            scalars!(Field::Value);
-            fn visit_seq<A: SeqAccess<'de>>(self, mut seq: A) -> Result<Field, A::Error> {
-                let mut values = Vec::new();
-                while let Some(value) = seq.next_element()? {
-                    if values.len() >= MAX_ROWS {
-                        return Err(A::Error::custom(TOO_LONG));
-                    }
-                    values.push(value);
-                }
-                Ok(Field::List(values))
-            }
-            fn visit_map<A: MapAccess<'de>>(self, map: A) -> Result<Field, A::Error> {
-                skip(map).map(|()| Field::Value(Value::Other("an object")))
-            }
-        }
-        deserializer.deserialize_any(Fields)
     }
 }

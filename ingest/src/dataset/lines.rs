@@ -1,24 +1,29 @@
 //! JSONL: one JSON document per line.
 
-use planner::data_aware::Preprocessing;
-
-use super::json::{Row, RowReader};
-use super::rows::Rows;
-use super::{ImportError, Imported};
+use super::reader::Reader;
+use super::value::{Place, Row};
+use super::{ImportError, Imported, Options};
 
 /// Reads JSON lines. A line that is not JSON is left out.
-pub(super) fn import(text: &str, asked: Option<&str>, rule: Option<Preprocessing>) -> Result<Imported, ImportError> {
-    let mut rows = Rows::of(rule);
-    let mut reader = RowReader::new(asked);
-    for (index, line) in text.lines().enumerate() {
-        let place = || format!("line {}", index + 1);
-        if line.trim().is_empty() {
-            continue;
-        }
-        match serde_json::from_str::<Row>(line) {
-            Ok(row) => reader.take(&mut rows, place, &row)?,
-            Err(error) => rows.skip(place, &format!("not JSON: {error}")),
+pub(super) fn import(text: &str, options: &Options<'_>) -> Result<Imported, ImportError> {
+    let mut reader = Reader::new(options);
+    for (number, line) in (1..).zip(text.lines()) {
+        push(&mut reader, number, line)?;
+    }
+    reader.finish("JSONL")
+}
+
+/// Takes a line; a blank one is no row.
+pub(super) fn push(reader: &mut Reader<'_>, number: u64, line: &str) -> Result<(), ImportError> {
+    if line.trim().is_empty() {
+        return Ok(());
+    }
+    let place = Place { what: "line", number };
+    match serde_json::from_str::<Row<'_>>(line) {
+        Ok(row) => reader.push(place, row),
+        Err(error) => {
+            reader.skip(place, &format!("not JSON: {error}"));
+            Ok(())
         }
     }
-    reader.finish(rows, "JSONL")
 }

@@ -1,11 +1,11 @@
-//! Media of rows: sizes of images, frames of video, seconds of sound, and what a preprocessing rule makes of them.
+//! Media of rows: sizes of images, frames of video and seconds of sound, and their conversion by a preprocessing rule.
 
 use planner::data_aware::{ImageSize, Media, Preprocessing};
 use planner::workload::{Modality, ShapedItems};
 
-use super::cell::{Cell, clip};
-use super::column::{self, Column};
 use super::number::{self, Number};
+use super::profile::Profile;
+use super::value::{List, Value};
 
 /// Most images of a row, and most clips.
 pub const MAX_ROW_ITEMS: usize = 10_000;
@@ -16,14 +16,14 @@ pub const LONGEST_EDGE: u32 = 65_536;
 /// Longest clip of sound, a day.
 pub const LONGEST_CLIP_S: f64 = 86_400.0;
 
-/// What the media of a file became.
+/// Media of a file after an import.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct MediaReport {
     /// Columns or keys that hold media.
     pub columns: Vec<String>,
-    /// The rule that read them; `None` where none was chosen.
+    /// The rule; `None` if none was chosen.
     pub preprocessing: Option<Preprocessing>,
-    /// Rows of which the encoder has nothing to compute.
+    /// Rows without an item for the encoder.
     pub without_items: u64,
     /// Images that the rule does not read.
     pub unread_images: u64,
@@ -31,15 +31,16 @@ pub struct MediaReport {
     pub unread_frames: u64,
     /// Clips of sound that the rule does not read.
     pub unread_clips: u64,
-    /// What to choose where no rule was chosen, or why the chosen one changed nothing.
+    /// A rule to choose, or the reason why the chosen one changed nothing.
     pub advice: Option<String>,
 }
 
-/// What a column or key says of a row's media.
+/// Property of media that a column holds.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Field {
     /// Images: their sizes, or their number.
     Images,
+    /// Width of every image, or a list with one for each.
     Width,
     Height,
     Frames,
@@ -52,14 +53,20 @@ pub(super) enum Field {
 }
 
 impl Field {
-    /// Of a name, written in whatever way ([`column::is_normally`]).
+    /// The field of a name. Upper and lower case, spaces, dots and hyphens make no difference.
     pub(super) fn of(name: &str) -> Option<Self> {
-        NAMES.iter().find(|(known, _)| column::is_normally(name, known)).map(|(_, field)| *field)
+        let plain = |byte: u8| match byte {
+            b' ' | b'-' | b'.' => b'_',
+            other => other.to_ascii_lowercase(),
+        };
+        let name = name.trim();
+        let is_name = |known: &str| name.len() == known.len() && name.bytes().map(plain).eq(known.bytes());
+        NAMES.iter().find(|(known, _)| is_name(known)).map(|(_, field)| *field)
     }
 }
 
 /// Names of columns and keys that hold media.
-const NAMES: [(&str, Field); 25] = [
+const NAMES: [(&str, Field); 29] = [
     ("images", Field::Images),
     ("image_sizes", Field::Images),
     ("num_images", Field::Images),
@@ -69,6 +76,10 @@ const NAMES: [(&str, Field); 25] = [
     ("image_width", Field::Width),
     ("img_width", Field::Width),
     ("width", Field::Width),
+    ("width_list", Field::Width),
+    ("widths", Field::Width),
+    ("height_list", Field::Height),
+    ("heights", Field::Height),
     ("image_height", Field::Height),
     ("img_height", Field::Height),
     ("height", Field::Height),
@@ -87,11 +98,34 @@ const NAMES: [(&str, Field); 25] = [
     ("audio_duration_s", Field::Clips),
 ];
 
-/// The columns of media among those of a file. A number of images alone is no column of media.
-pub(super) fn columns(columns: &[Column]) -> Vec<(Field, usize)> {
-    let found: Vec<(Field, usize)> =
-        columns.iter().enumerate().filter_map(|(index, column)| Some((Field::of(&column.name)?, index))).collect();
-    if found.iter().all(|(field, _)| *field == Field::Images) { Vec::new() } else { found }
+/// Names of durations, which are those of sound if a column names a file of sound.
+const DURATIONS: [&str; 4] = ["duration", "duration_s", "seconds", "audio_duration"];
+const SOUND: [&str; 5] = ["audio", "audio_filepath", "audio_path", "audio_file", "wav"];
+
+/// The columns of media among those of a file, each with its place and its name. A number of images alone is no column of media.
+pub(super) fn columns(profiles: &[Profile]) -> Vec<(Field, usize, String)> {
+    let is = |own: &Profile, names: &[&str]| names.iter().any(|name| own.name.eq_ignore_ascii_case(name));
+    let has_sound = profiles.iter().any(|own| own.has_values && is(own, &SOUND));
+    let field = |own: &Profile| {
+        let as_clip = has_sound && own.kind == super::Kind::Number && is(own, &DURATIONS);
+        Field::of(&own.name).or(as_clip.then_some(Field::Clips))
+    };
+    let found = profiles.iter().enumerate().filter(|(_, own)| own.has_values);
+    let found: Vec<_> = found.filter_map(|(index, own)| Some((field(own)?, index, own.name.clone()))).collect();
+    let is_told = |(field, index, _): &(Field, usize, String)| *field != Field::Images || profiles[*index].has_sizes;
+    if found.iter().any(is_told) { found } else { Vec::new() }
+}
+
+/// A sentence about frames that are those of the raw file, not those that a model reads.
+pub(super) fn raw_frames(profiles: &[Profile]) -> Option<String> {
+    let frames = profiles.iter().find(|own| own.has_values && Field::of(&own.name) == Some(Field::Frames))?;
+    let rate = ["fps", "duration", "frame_rate", "video_duration"];
+    let of_file =
+        profiles.iter().find(|own| own.has_values && rate.iter().any(|name| own.name.eq_ignore_ascii_case(name)))?;
+    Some(format!(
+        "{} may count the frames of the video files, because {} is given too. Models read 8 to 64 frames of a clip, or 2 per second; the numbers here are used without sampling.",
+        frames.name, of_file.name
+    ))
 }
 
 /// One thing in a list of media.
@@ -103,7 +137,7 @@ pub(super) enum Entry {
     Other,
 }
 
-/// A list of media: how long it is, and what stands first in it.
+/// A list of media: its length and its first elements.
 #[derive(Debug, Clone, PartialEq, Default)]
 pub(super) struct Entries {
     pub(super) count: usize,
@@ -111,25 +145,46 @@ pub(super) struct Entries {
 }
 
 impl Entries {
-    pub(super) fn push(&mut self, entry: Entry) {
-        self.count += 1;
-        if self.first.len() <= MAX_ROW_ITEMS {
-            self.first.push(entry);
-        }
+    fn new(list: &List<'_>) -> Self {
+        Self { count: list.count, first: list.items.iter().take(MAX_ROW_ITEMS + 1).map(entry).collect() }
     }
 
-    /// Whether it says how large images are.
+    /// Whether an element is the size of an image.
     pub(super) fn has_sizes(&self) -> bool {
         self.first.iter().any(|entry| matches!(entry, Entry::Size(..)))
     }
 }
 
-/// The media of a row while its cells are read. Reasons are for people; the row is left out for any of them.
+/// A number, or `[width, height]`, or an object with both.
+fn entry(value: &Value<'_>) -> Entry {
+    let number = |value: &Value<'_>| match value {
+        Value::Number(number) => Some(number.value()),
+        _ => None,
+    };
+    let edges = match value {
+        Value::Number(number) => return Entry::Number(number.value()),
+        Value::List(List { count: 2, items }) => (items.first().and_then(number), items.get(1).and_then(number)),
+        Value::Object(members) => {
+            let edge = |edge: &str| members.iter().find(|(name, _)| name == edge).and_then(|(_, value)| number(value));
+            (edge("width"), edge("height"))
+        }
+        _ => (None, None),
+    };
+    match edges {
+        (Some(width), Some(height)) => Entry::Size(width, height),
+        _ => Entry::Other,
+    }
+}
+
+/// The media of a row while its cells are read. An error is the reason why the row is left out.
 #[derive(Debug, Default)]
 pub(super) struct RowMedia {
     /// Images without sizes of their own.
     counted: u32,
     images: Vec<ImageSize>,
+    /// Edges of images in two lists of equal length.
+    widths: Vec<u32>,
+    heights: Vec<u32>,
     width: Option<u32>,
     height: Option<u32>,
     frames: u32,
@@ -139,18 +194,37 @@ pub(super) struct RowMedia {
 }
 
 impl RowMedia {
+    /// Takes a value or a list.
+    pub(super) fn value(&mut self, field: Field, value: &Value<'_>) -> Result<(), String> {
+        match value {
+            Value::List(list) => self.list(field, &Entries::new(list)),
+            Value::Object(_) => match entry(value) {
+                Entry::Size(width, height) => {
+                    self.list(field, &Entries { count: 1, first: vec![Entry::Size(width, height)] })
+                }
+                _ => Err("an object is not a number".to_owned()),
+            },
+            // The path of an image.
+            Value::Text(text) if field == Field::Images && number::read(text).is_none() => {
+                self.counted = u32::from(!text.trim().is_empty());
+                Ok(())
+            }
+            other => self.single(field, other),
+        }
+    }
+
     /// Takes a single value.
-    pub(super) fn cell(&mut self, field: Field, cell: Cell<'_>) -> Result<(), String> {
-        let number = match cell {
-            Cell::Missing => return Ok(()),
-            Cell::Number(number) => number,
-            Cell::Text(text) => number::read(text).ok_or_else(|| format!("{:?} is not a number", clip(text)))?,
-            Cell::Other(what) => return Err(format!("{what} is not a number")),
+    fn single(&mut self, field: Field, value: &Value<'_>) -> Result<(), String> {
+        let number = match value {
+            Value::Missing => return Ok(()),
+            Value::Number(number) => *number,
+            Value::Text(text) if text.trim().is_empty() => return Ok(()),
+            Value::Text(text) => number::read(text).ok_or_else(|| format!("{:?} is not a number", value.shown()))?,
+            Value::Boolean(_) => return Err("true or false is not a number".to_owned()),
+            Value::Other(what) => return Err(format!("{what} is not a number")),
+            Value::List(_) | Value::Object(_) => return Err("a list is not a number".to_owned()),
         };
-        let value = match number {
-            Number::Whole(whole) => whole as f64,
-            Number::Repaired(value) => value,
-        };
+        let value = Number::value(number);
         match field {
             Field::Images => self.counted = count(value, MAX_ROW_ITEMS as u32, "images")?,
             Field::Width => self.width = Some(edge(value)?),
@@ -195,6 +269,13 @@ impl RowMedia {
                     self.clips_s.push(seconds(value).map_err(|why| format!("clip {}: {why}", index + 1))?);
                 }
             }
+            Field::Width | Field::Height if entries.count <= MAX_ROW_ITEMS => {
+                let list = if field == Field::Width { &mut self.widths } else { &mut self.heights };
+                for (index, entry) in entries.first.iter().enumerate() {
+                    let Entry::Number(value) = *entry else { return Err(format!("image {} has no size", index + 1)) };
+                    list.push(edge(value).map_err(|why| format!("image {}: {why}", index + 1))?);
+                }
+            }
             Field::Width | Field::Height | Field::Frames | Field::FrameWidth | Field::FrameHeight => {
                 return Err("a list is not a number".to_owned());
             }
@@ -202,18 +283,25 @@ impl RowMedia {
         Ok(())
     }
 
-    /// All that the row holds, without its text, and what was repaired.
+    /// The media of the row without its text, and the repair.
     ///
-    /// A width and a height are those of every image that has no size of its own, of one where no number is given, and of the
-    /// frames where a row has frames whose size stands nowhere else.
+    /// A width and a height are those of every image without a size of its own, of one image if no number is given, and of the
+    /// frames if the row has frames without a size.
     pub(super) fn finish(self) -> Result<(Media, Option<&'static str>), String> {
-        let Self { counted, mut images, width, height, frames, frame_width, frame_height, clips_s } = self;
+        let Self { counted, mut images, widths, heights, width, height, frames, frame_width, frame_height, clips_s } =
+            self;
         let both = |width: Option<u32>, height: Option<u32>, what: &str| match (width, height) {
             (Some(width), Some(height)) => Ok(Some(ImageSize { width, height })),
             (None, None) => Ok(None),
             (Some(_), None) => Err(format!("{what} has a width and no height")),
             (None, Some(_)) => Err(format!("{what} has a height and no width")),
         };
+        if widths.len() != heights.len() {
+            return Err(format!("{} widths and {} heights of images", widths.len(), heights.len()));
+        }
+        if !widths.is_empty() && images.is_empty() {
+            images = widths.iter().zip(&heights).map(|(&width, &height)| ImageSize { width, height }).collect();
+        }
         let own = both(width, height, "an image")?;
         let framed = both(frame_width, frame_height, "a frame")?;
         let mut frame = framed;
@@ -261,7 +349,7 @@ fn seconds(value: f64) -> Result<f64, String> {
     Err(format!("{value} is not from 0 to {LONGEST_CLIP_S} s"))
 }
 
-/// What a rule makes of rows, in columns.
+/// Rows converted by a rule, in columns.
 #[derive(Debug)]
 pub(super) struct Shaping {
     pub(super) columns: ShapedItems,
@@ -276,7 +364,7 @@ impl Shaping {
         }
     }
 
-    /// Takes a row and answers how many items the encoder has of it, b(d), or why the row is nothing.
+    /// Takes a row. Returns its items for the encoder, b(d), or the reason why the row is left out.
     pub(super) fn take(&mut self, media: &Media) -> Result<u32, &'static str> {
         let rule = self.columns.preprocessing;
         let shape = rule.shape(media);
@@ -296,7 +384,7 @@ impl Shaping {
     }
 }
 
-/// What to say of media that no rule has read.
+/// Advice for media that no rule has read.
 pub(super) fn advice(columns: &[String]) -> String {
     let fields: Vec<Field> = columns.iter().filter_map(|name| Field::of(name)).collect();
     let rules = |modality: Modality| {

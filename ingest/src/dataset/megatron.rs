@@ -8,7 +8,7 @@
 use super::cell::Cell;
 use super::number::Number;
 use super::rows::Rows;
-use super::{ImportError, Imported, MAX_ROWS};
+use super::{Candidate, ImportError, Imported, MAX_ROWS};
 
 /// First bytes.
 pub(super) const MAGIC: &[u8] = b"MMIDIDX\0\0";
@@ -95,12 +95,14 @@ pub(super) fn import(bytes: &[u8], asked: Option<&str>) -> Result<Imported, Impo
             let tokens: i128 = own.iter().map(|&length| i128::from(length)).sum();
             push(&mut rows, "document", index, tokens)?;
         }
-        return rows.finish(FORMAT, "tokens of each document".to_owned(), vec!["sequences".to_owned()]);
+        let candidates = vec![Candidate::named("sequences".to_owned())];
+        return rows.finish(FORMAT, "tokens of each document".to_owned(), candidates, Vec::new());
     }
     for (index, &length) in lengths.iter().enumerate() {
         push(&mut rows, "sequence", index, length.into())?;
     }
-    rows.finish(FORMAT, "tokens of each sequence".to_owned(), vec![DOCUMENTS.to_owned()])
+    let candidates = vec![Candidate::named(DOCUMENTS.to_owned())];
+    rows.finish(FORMAT, "tokens of each sequence".to_owned(), candidates, Vec::new())
 }
 
 /// Empty ones hold nothing to train on and are left out.
@@ -158,7 +160,7 @@ mod tests {
         assert_eq!(lengths(&bytes, Some("documents")), [8, 7]);
         let modes = [&bytes[..], &[0, 1, 0]].concat();
         assert_eq!(lengths(&modes, None), [5, 3, 7]);
-        assert_eq!(super::super::import(&bytes, None).map(|imported| imported.report.parsed), Ok(3));
+        assert_eq!(super::super::tests::import(&bytes, None).map(|imported| imported.report.parsed), Ok(3));
     }
 
     #[test]

@@ -34,28 +34,47 @@ enum Kind {
     Float,
 }
 
+/// An array of one dimension.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Array<'a> {
+    element: Element,
+    data: &'a [u8],
+}
+
+impl<'a> Array<'a> {
+    /// Reads a file.
+    pub(super) fn read(bytes: &'a [u8]) -> Result<Self, ImportError> {
+        let (header, data) = parts(bytes)?;
+        let element = element(value(header, "descr").ok_or_else(|| broken("its header has no descr"))?)?;
+        let count = shape(value(header, "shape").ok_or_else(|| broken("its header has no shape"))?)?;
+        if count > MAX_ROWS as u64 {
+            return Err(ImportError::TooManyRows);
+        }
+        let expected = count as usize * element.bytes;
+        if data.len() != expected {
+            let found = data.len();
+            return Err(broken(format!("its header promises {expected} bytes of numbers, but {found} follow")));
+        }
+        Ok(Self { element, data })
+    }
+
+    /// The numbers; `None` for NaN and infinities.
+    pub(super) fn numbers(self) -> impl ExactSizeIterator<Item = Option<Number>> + 'a {
+        self.data.chunks_exact(self.element.bytes).map(move |bytes| self.element.read(bytes))
+    }
+}
+
 /// Reads the numbers.
 pub(super) fn import(bytes: &[u8]) -> Result<Imported, ImportError> {
-    let (header, data) = parts(bytes)?;
-    let element = element(value(header, "descr").ok_or_else(|| broken("its header has no descr"))?)?;
-    let count = shape(value(header, "shape").ok_or_else(|| broken("its header has no shape"))?)?;
-    if count > MAX_ROWS as u64 {
-        return Err(ImportError::TooManyRows);
-    }
-    let expected = count as usize * element.bytes;
-    if data.len() != expected {
-        let found = data.len();
-        return Err(broken(format!("its header promises {expected} bytes of numbers, but {found} follow")));
-    }
     let mut rows = Rows::default();
-    for (index, bytes) in data.chunks_exact(element.bytes).enumerate() {
+    for (index, number) in Array::read(bytes)?.numbers().enumerate() {
         let place = || format!("element {}", index + 1);
-        match element.read(bytes) {
+        match number {
             Some(number) => rows.push(place, Cell::Number(number))?,
             None => rows.push(place, Cell::Other("NaN or an infinity"))?,
         }
     }
-    rows.finish(FORMAT, "every number of the file".to_owned(), Vec::new())
+    rows.finish(FORMAT, "every number of the file".to_owned(), Vec::new(), Vec::new())
 }
 
 /// Header and data.
@@ -119,7 +138,7 @@ fn element(descr: &str) -> Result<Element, ImportError> {
     };
     let bytes = chars.as_str().parse().map_err(|_| unknown())?;
     match (kind, bytes) {
-        (Kind::Signed | Kind::Unsigned, 1 | 2 | 4 | 8) | (Kind::Float, 4 | 8) => {
+        (Kind::Signed | Kind::Unsigned, 1 | 2 | 4 | 8) | (Kind::Float, 2 | 4 | 8) => {
             Ok(Element { kind, bytes, big_endian })
         }
         _ => Err(unknown()),
@@ -160,7 +179,11 @@ impl Element {
                 Number::Whole(((raw << unused).cast_signed() >> unused).into())
             }
             Kind::Float => {
-                let value = if self.bytes == 4 { f32::from_bits(raw as u32).into() } else { f64::from_bits(raw) };
+                let value = match self.bytes {
+                    2 => half::f16::from_bits(raw as u16).to_f64(),
+                    4 => f32::from_bits(raw as u32).into(),
+                    _ => f64::from_bits(raw),
+                };
                 return value.is_finite().then_some(Number::Repaired(value));
             }
         })
@@ -198,8 +221,10 @@ mod tests {
             file(3, &dict(">i8", "(3,)"), &big),
             file(1, &dict("|u1", "(3,)"), &[5, 3, 7]),
             file(1, &dict("<f4", "(3,)"), &floats),
+            // 5, 3 and 7 in half precision.
+            file(1, &dict("<f2", "(3,)"), &[0x00, 0x45, 0x00, 0x42, 0x00, 0x47]),
         ] {
-            let imported = super::super::import(&bytes, None).expect("an array");
+            let imported = super::super::tests::import(&bytes, None).expect("an array");
             let expected = Dataset::Rows { text_tokens: vec![5, 3, 7], images: vec![], shaped: None };
             assert_eq!((imported.dataset, imported.report.format.as_str()), (expected, FORMAT));
         }

@@ -1,43 +1,178 @@
-//! A whole number as people and programs write it.
+//! Numbers as people and programs write them.
+//!
+//! `1.261` is 1261 in one file and 1.261 in another. [`Notation::of`] decides for a whole column.
 
 /// A number that was found.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub(super) enum Number {
     /// Written as a whole number.
     Whole(i128),
-    /// Written with thousands separators, decimals or an exponent, and rounded.
+    /// Written with thousands separators, decimals, an exponent or a suffix.
     Repaired(f64),
 }
 
-/// Reads a number; `None` where there is none. NaN and infinities are missing values, not numbers.
-pub(super) fn read(text: &str) -> Option<Number> {
-    let text = text.trim();
-    if text.len() > 40 {
-        return None;
+impl Number {
+    /// The value.
+    pub(super) const fn value(self) -> f64 {
+        match self {
+            Self::Whole(whole) => whole as f64,
+            Self::Repaired(value) => value,
+        }
     }
-    // Nearly every number of a file is short; parsing it as such takes a fraction of the time.
-    if let Ok(whole) = text.parse::<i64>() {
-        return Some(Number::Whole(whole.into()));
-    }
-    if let Ok(whole) = text.parse::<i128>() {
-        return Some(Number::Whole(whole));
-    }
-    if !text.starts_with(|c: char| c.is_ascii_digit() || matches!(c, '-' | '+' | '.')) {
-        return None;
-    }
-    let plain = if has_thousands(text) { text.replace([',', '_'], "") } else { text.to_owned() };
-    plain.parse::<f64>().ok().filter(|number| number.is_finite()).map(Number::Repaired)
 }
 
-/// Whether commas or underscores stand before every three digits, as in "12,345".
-fn has_thousands(text: &str) -> bool {
-    let digits = text.trim_start_matches(['-', '+']);
-    let whole = digits.split('.').next().unwrap_or_default();
-    let mut groups = whole.split([',', '_']);
+/// How a column writes thousands and decimals. Apostrophes, underscores and narrow spaces are thousands in both notations.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub(super) enum Notation {
+    /// `1,234.5`
+    #[default]
+    Point,
+    /// `1.234,5`
+    Comma,
+}
+
+/// A quantity behind a number.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Suffix {
+    /// Bytes: `12 KB`.
+    Bytes,
+    /// Seconds: `3.2 s`.
+    Seconds,
+    /// `12 %`
+    Percent,
+}
+
+/// A column whose numbers have two readings.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) struct Ambiguous {
+    /// A value of the column.
+    pub(super) value: String,
+}
+
+impl Notation {
+    /// The notation of a column.
+    pub(super) fn of<'v>(values: impl Iterator<Item = &'v str>) -> Result<Self, Ambiguous> {
+        let (mut point, mut comma, mut small, mut large) = (0_u32, 0_u32, 0_u32, 0_u32);
+        let mut ambiguous: Option<&str> = None;
+        for value in values {
+            let value = value.trim();
+            let digits = value.trim_start_matches(['-', '+']);
+            if digits.is_empty()
+                || digits.len() > 40
+                || digits.contains(|c: char| !c.is_ascii_digit() && c != '.' && c != ',')
+            {
+                continue;
+            }
+            let (points, commas) = (digits.matches('.').count(), digits.matches(',').count());
+            match (points, commas) {
+                (0, 0) if digits.len() <= 3 => small += 1,
+                (0, 0) => large += 1,
+                (1, 0) if is_grouped(digits, '.') => ambiguous = ambiguous.or(Some(value)),
+                (1, 0) => point += 1,
+                (_, 0) => comma += u32::from(is_grouped(digits, '.')),
+                // `1,234` is read as English, as every spreadsheet in English writes it.
+                (0, 1) if is_grouped(digits, ',') => {}
+                (0, 1) => comma += 1,
+                (0, _) => point += u32::from(is_grouped(digits, ',')),
+                _ if digits.find(',') < digits.find('.') => point += 1,
+                _ => comma += 1,
+            }
+        }
+        match (ambiguous, point, comma) {
+            (_, _, 1..) if comma > point => Ok(Self::Comma),
+            (Some(_), 0, 0) if small > 0 && large == 0 => Ok(Self::Comma),
+            (Some(value), 0, 0) => Err(Ambiguous { value: value.chars().take(40).collect() }),
+            _ => Ok(Self::Point),
+        }
+    }
+
+    /// Reads a number in this notation; `None` if the text is no number. NaN and infinities are missing values, not numbers.
+    pub(super) fn read(self, text: &str) -> Option<Number> {
+        let text = text.trim();
+        if text.len() > 40 {
+            return None;
+        }
+        // Most numbers are short and whole; `parse` of an i64 is the fast path.
+        if let Ok(whole) = text.parse::<i64>() {
+            return Some(Number::Whole(whole.into()));
+        }
+        if let Ok(whole) = text.parse::<i128>() {
+            return Some(Number::Whole(whole));
+        }
+        if !text.starts_with(|c: char| c.is_ascii_digit() || matches!(c, '-' | '+' | '.')) {
+            return None;
+        }
+        let (text, factor) = thousands_suffix(text);
+        let (group, decimal) = match self {
+            Self::Point => (',', '.'),
+            Self::Comma => ('.', ','),
+        };
+        let (whole, rest) = text.split_at(text.find([decimal, 'e', 'E']).unwrap_or(text.len()));
+        let is_group = |c: char| c == group || matches!(c, '_' | '\'' | '’' | '\u{202f}' | '\u{a0}' | '\u{2009}' | ' ');
+        let plain = if whole.contains(is_group) {
+            let unsigned = whole.trim_start_matches(['-', '+']);
+            let mut groups = unsigned.split(is_group);
+            let first = groups.next().unwrap_or_default();
+            let sound = (1..=3).contains(&first.len())
+                && groups.all(|group| group.len() == 3 && group.bytes().all(|byte| byte.is_ascii_digit()));
+            if !sound {
+                return None;
+            }
+            whole.replace(is_group, "")
+        } else {
+            whole.to_owned()
+        };
+        let rest = if decimal == ',' { rest.replacen(',', ".", 1) } else { rest.to_owned() };
+        let number = format!("{plain}{rest}").parse::<f64>().ok()? * factor;
+        number.is_finite().then_some(Number::Repaired(number))
+    }
+}
+
+/// Reads a number with a decimal point.
+pub(super) fn read(text: &str) -> Option<Number> {
+    Notation::Point.read(text)
+}
+
+/// A number with a unit behind it, and the unit: bytes, seconds or percent.
+pub(super) fn quantity(text: &str) -> Option<(f64, Suffix)> {
+    let text = text.trim();
+    let end = text.rfind(|c: char| c.is_ascii_digit() || c == '.')? + 1;
+    let (number, unit) = text.split_at(end);
+    let value = read(number)?.value();
+    let unit = unit.trim().to_ascii_lowercase();
+    let (factor, suffix) = match unit.as_str() {
+        "b" | "byte" | "bytes" => (1.0, Suffix::Bytes),
+        "kb" => (1e3, Suffix::Bytes),
+        "mb" => (1e6, Suffix::Bytes),
+        "gb" => (1e9, Suffix::Bytes),
+        "kib" => (1024.0, Suffix::Bytes),
+        "mib" => (1_048_576.0, Suffix::Bytes),
+        "gib" => (1_073_741_824.0, Suffix::Bytes),
+        "s" | "sec" | "secs" | "second" | "seconds" => (1.0, Suffix::Seconds),
+        "ms" => (1e-3, Suffix::Seconds),
+        "min" | "minutes" => (60.0, Suffix::Seconds),
+        "%" => (1.0, Suffix::Percent),
+        _ => return None,
+    };
+    Some((value * factor, suffix))
+}
+
+/// `1.5k` is 1500, `512 tokens` is 512.
+fn thousands_suffix(text: &str) -> (&str, f64) {
+    let text = ["tokens", "token", "tok"].iter().find_map(|word| text.strip_suffix(word)).unwrap_or(text).trim_end();
+    for (suffixes, factor) in [(['k', 'K'], 1e3), (['m', 'M'], 1e6)] {
+        if let Some(number) = text.strip_suffix(suffixes) {
+            return (number.trim_end(), factor);
+        }
+    }
+    (text, 1.0)
+}
+
+/// Whether the separator is in front of every three digits, as in `12.345`, and the number does not start with 0.
+fn is_grouped(digits: &str, separator: char) -> bool {
+    let mut groups = digits.split(separator);
     let first = groups.next().unwrap_or_default();
-    (1..=3).contains(&first.len())
-        && groups.clone().next().is_some()
-        && groups.all(|group| group.len() == 3 && group.bytes().all(|byte| byte.is_ascii_digit()))
+    (1..=3).contains(&first.len()) && !first.starts_with('0') && groups.all(|group| group.len() == 3)
 }
 
 #[cfg(test)]
@@ -51,9 +186,17 @@ mod tests {
             (" -5 ", Some(Number::Whole(-5))),
             ("1,234", Some(Number::Repaired(1234.0))),
             ("12_345_678", Some(Number::Repaired(12_345_678.0))),
+            ("1'261", Some(Number::Repaired(1261.0))),
+            ("1\u{202f}261", Some(Number::Repaired(1261.0))),
+            ("1 261", Some(Number::Repaired(1261.0))),
             ("512.0", Some(Number::Repaired(512.0))),
             ("1e3", Some(Number::Repaired(1000.0))),
+            ("1.5k", Some(Number::Repaired(1500.0))),
+            ("2 K", Some(Number::Repaired(2000.0))),
+            ("512 tokens", Some(Number::Repaired(512.0))),
             ("1,23", None),
+            ("12 34", None),
+            ("2024-01-01", None),
             ("nan", None),
             ("inf", None),
             ("1e999", None),
@@ -62,6 +205,46 @@ mod tests {
             ("", None),
         ] {
             assert_eq!(read(text), expected, "{text:?}");
+        }
+    }
+
+    #[test]
+    fn a_column_has_one_notation() {
+        let of = |values: &[&'static str]| Notation::of(values.iter().copied());
+        for (values, expected) in [
+            (&["754,0", "1261,5"][..], Notation::Comma),
+            (&["1.261,0", "754,0"], Notation::Comma),
+            (&["1.234.567", "1.261"], Notation::Comma),
+            (&["1.261", "754", "12.345"], Notation::Comma),
+            (&["1,261", "754"], Notation::Point),
+            (&["1,261.5", "754"], Notation::Point),
+            (&["1.261", "1.5"], Notation::Point),
+            (&["1261.000", "1.261"], Notation::Point),
+            (&["0.261", "1.261"], Notation::Point),
+            (&["512", "1024"], Notation::Point),
+        ] {
+            assert_eq!(of(values), Ok(expected), "{values:?}");
+        }
+        for values in [&["1.261", "2.345"][..], &["1.261", "2048", "512"]] {
+            assert_eq!(of(values), Err(Ambiguous { value: "1.261".to_owned() }), "{values:?}");
+        }
+        for (text, value) in [("754,0", 754.0), ("1.261", 1261.0), ("1.261,5", 1261.5), ("1'261", 1261.0)] {
+            assert_eq!(Notation::Comma.read(text), Some(Number::Repaired(value)), "{text}");
+        }
+    }
+
+    #[test]
+    fn quantities_have_units() {
+        for (text, expected) in [
+            ("12 KB", Some((12_000.0, Suffix::Bytes))),
+            ("1.5MiB", Some((1_572_864.0, Suffix::Bytes))),
+            ("3.2s", Some((3.2, Suffix::Seconds))),
+            ("97%", Some((97.0, Suffix::Percent))),
+            ("12", None),
+            ("KB", None),
+            ("v12b1x", None),
+        ] {
+            assert_eq!(quantity(text), expected, "{text}");
         }
     }
 }

@@ -1,19 +1,48 @@
 //! Plain numbers between white space or commas.
 
-use super::cell::Cell;
+use super::choice::Length;
+use super::number::Notation;
 use super::rows::Rows;
-use super::{ImportError, Imported};
+use super::value::Place;
+use super::{ImportError, Imported, Options, sniff};
 
-/// Reads plain numbers.
-pub(super) fn import(text: &str) -> Result<Imported, ImportError> {
-    let mut rows = Rows::default();
-    for (index, line) in text.lines().enumerate() {
+/// Reads plain numbers. Lines of a YAML list start with a dash.
+pub(super) fn import(text: &str, options: &Options<'_>) -> Result<Imported, ImportError> {
+    if let Some(name) = options.column.filter(|name| *name != "1") {
+        return Err(ImportError::NoSuchColumn {
+            asked: name.chars().take(80).collect(),
+            available: vec!["1".to_owned()],
+        });
+    }
+    let notation = Notation::of(sniff::data_lines(text).flat_map(words).take(10_000))
+        .map_err(|ambiguous| ImportError::TwoReadings { column: "1".to_owned(), value: ambiguous.value })?;
+    let unit = options.unit.unwrap_or_default();
+    let per_token = if unit == super::Unit::Tokens { 1.0 } else { options.characters_per_token };
+    let mut rows = Rows::new(options);
+    for (number, line) in (1..).zip(text.lines()) {
         if line.trim_start().starts_with('#') {
             continue;
         }
-        for word in line.split(|c: char| c == ',' || c == ';' || c.is_whitespace()).filter(|word| !word.is_empty()) {
-            rows.push(|| format!("line {}", index + 1), Cell::Text(word))?;
+        for word in words(line) {
+            let length = match notation.read(word) {
+                Some(value) if per_token == 1.0 => Length::Tokens(value),
+                Some(value) => Length::Tokens(super::number::Number::Repaired((value.value() / per_token).ceil())),
+                None => Length::Unreadable(format!("{:?} is not a number", super::value::clip(word))),
+            };
+            rows.add(Place { what: "line", number }, length, None, None)?;
         }
     }
-    rows.finish("plain numbers", "every number of the file".to_owned(), Vec::new())
+    let warnings = if per_token == 1.0 {
+        Vec::new()
+    } else {
+        vec![format!("The numbers count {}. They are divided by {per_token} characters per token.", unit.id())]
+    };
+    rows.finish("plain numbers", "every number of the file".to_owned(), Vec::new(), warnings)
+}
+
+fn words(line: &str) -> impl Iterator<Item = &str> {
+    let line = line.trim();
+    let line = line.strip_prefix("- ").unwrap_or(line);
+    line.split(|c: char| c == ',' || c == ';' || c == '[' || c == ']' || c.is_whitespace())
+        .filter(|word| !word.is_empty())
 }

@@ -1,125 +1,272 @@
-//! Parquet files: the footer, and one or two columns of it.
+//! Parquet files, read by the crate `parquet`: the footer, then the chosen columns, row group by row group.
 //!
-//! Read are columns of numbers, and lists, of which the length counts; encodings PLAIN and dictionary; uncompressed,
-//! Snappy and gzip. This is what the writers of datasets use by default; anything else is refused with what to write in
-//! its place. (The Rust implementation of Apache panics on some broken files, which an upload must never do.)
+//! Memory is bounded by [`guard`], and panics of the crate by [`contain`].
 
-mod column;
 mod footer;
-mod levels;
-mod page;
-mod thrift;
+mod guard;
+mod plan;
+mod sparse;
 
-use planner::data_aware::Preprocessing;
+use std::sync::Arc;
 
-use super::cell::Cell;
-use super::column::{self as choice, Choice, Column};
-use super::media::{self, RowMedia};
-use super::number::Number;
-use super::rows::Rows;
-use super::{ImportError, Imported, MAX_ROWS};
-use footer::{Footer, Leaf};
+use arrow_array::RecordBatch;
+use bytes::Bytes;
+use parquet::arrow::arrow_reader::ParquetRecordBatchReaderBuilder;
+use parquet::file::reader::ChunkReader;
+
+pub use footer::{Footer, FooterColumn};
+pub use plan::Plan;
+pub use sparse::Sparse;
+
+use super::arrow::value;
+use super::contain::contain;
+use super::profile::Column;
+use super::reader::Reader;
+use super::value::{Place, Row, Value};
+use super::{ImportError, Imported, Kind, MAX_ROWS, Options};
+use footer::sample;
+use guard::{Budget, Guarded};
 
 /// First and last bytes.
 pub(super) const MAGIC: &[u8] = b"PAR1";
-/// What it is called.
+/// First and last bytes of a file whose footer is encrypted.
+pub(super) const ENCRYPTED: &[u8] = b"PARE";
+/// Name of the format.
 const FORMAT: &str = "Parquet file";
+/// Unpacked bytes of a batch of rows, about.
+const BATCH_BYTES: u64 = 4 << 20;
+/// Most rows of a batch.
+const BATCH_ROWS: u64 = 8192;
+
+/// Most bytes of text that are measured; a dictionary may repeat a long text for every row.
+const MAX_TEXT: usize = 64 << 30;
+/// Rows that decide which columns are read.
+const HEAD_ROWS: usize = 2000;
+/// Bytes that these rows may take.
+const HEAD_BYTES: usize = 16 << 20;
+/// Most columns; further ones are not seen.
+const MAX_COLUMNS: usize = 1000;
 
 fn broken(detail: impl Into<String>) -> ImportError {
     ImportError::Broken { format: FORMAT, detail: detail.into() }
 }
 
-/// A value of a column.
-#[derive(Debug, Clone, Copy, PartialEq)]
-enum Value {
-    Number(Number),
-    Missing,
-    NotFinite,
+/// A source of bytes of a file, of which parts may be missing.
+pub trait Source: ChunkReader + 'static {
+    /// Whether the byte at an offset is at hand.
+    fn has(&self, _offset: u64) -> bool {
+        true
+    }
 }
 
-/// Reads the column of lengths, and that of images where there is one.
-pub(super) fn import(bytes: &[u8], asked: Option<&str>, rule: Option<Preprocessing>) -> Result<Imported, ImportError> {
-    let footer = Footer::read(bytes)?;
-    let columns: Vec<Column> = footer
-        .leaves
-        .iter()
-        .map(|leaf| Column { name: leaf.name.clone(), numeric: leaf.is_number() || leaf.is_list() })
-        .collect();
-    if footer.rows > MAX_ROWS as u64 {
-        return Err(ImportError::TooManyRows);
+impl Source for Bytes {}
+impl Source for std::fs::File {}
+
+impl Source for Sparse {
+    fn has(&self, offset: u64) -> bool {
+        self.has(offset)
     }
-    let plain = |&(_, index): &(media::Field, usize)| footer.leaves[index].is_number();
-    let of_media: Vec<_> = media::columns(&columns).into_iter().filter(plain).collect();
-    let mut rows = Rows::of(rule.filter(|_| !of_media.is_empty()));
-    for &(_, index) in &of_media {
-        rows.saw_media(&columns[index].name);
+}
+
+/// Whether bytes are the start of a file.
+pub fn is(bytes: &[u8]) -> bool {
+    bytes.starts_with(MAGIC) || bytes.starts_with(ENCRYPTED)
+}
+
+/// Reads a file.
+pub(super) fn import(bytes: &[u8], options: &Options<'_>) -> Result<Imported, ImportError> {
+    import_from(Bytes::copy_from_slice(bytes), options)
+}
+
+/// Reads a source of bytes: a file, or the parts of it that [`Footer::plan`] names.
+pub fn import_from<R: Source>(source: R, options: &Options<'_>) -> Result<Imported, ImportError> {
+    contain(FORMAT, || Rows::open(source)?.import(options))
+}
+
+fn place(number: u64) -> Place {
+    Place { what: "row", number }
+}
+
+/// Rows of a Parquet file.
+struct Rows<R> {
+    source: Arc<R>,
+    footer: Footer,
+}
+
+impl<R: Source> Rows<R> {
+    /// Reads the footer of a source.
+    fn open(source: R) -> Result<Self, ImportError> {
+        let footer = Footer::of(&source)?;
+        Ok(Self { source: Arc::new(source), footer })
     }
-    if rows.has_rule() {
-        let text = choice::choose_text(&columns, asked)?;
-        return with_media(bytes, &footer, rows, text, &of_media);
-    }
-    // Of a list of records every member is a leaf by the same name; any of them counts.
-    let Choice { lengths, images, mut alternatives } = choice::choose(&columns, asked)?;
-    alternatives.dedup();
-    let leaf = &footer.leaves[lengths];
-    let values = column::read(bytes, &footer, lengths)?;
-    let images = images.filter(|&images| footer.leaves[images].is_number() || footer.leaves[images].is_list());
-    match images {
-        Some(images) => {
-            let counts = column::read(bytes, &footer, images)?;
-            for (index, (length, count)) in values.iter().zip(&counts).enumerate() {
-                rows.push_with_images(|| format!("row {}", index + 1), cell(*length), cell(*count))?;
+
+    fn import(&self, options: &Options<'_>) -> Result<Imported, ImportError> {
+        let all = self.footer.rows();
+        let Some(first) = (0..self.footer.groups().len()).find(|&group| self.is_any_at_hand(group)) else {
+            return Err(if all == 0 { ImportError::NoNumbers { format: FORMAT } } else { broken("no row was sent") });
+        };
+        let mut head = self.head(first);
+        let columns = self.footer.columns().into_iter().take(MAX_COLUMNS).zip(&head).map(|(column, head)| {
+            // Digits in a column of text are numbers.
+            let is_text = column.kind == Kind::Text && head.is_ok();
+            Column { name: column.name, kind: (!is_text).then_some(column.kind) }
+        });
+        let mut reader = Reader::typed(options, columns.collect());
+        let head_rows = head.iter().flatten().map(Vec::len).min().unwrap_or(0);
+        for row in 0..head_rows {
+            let cells = head.iter_mut().map(|column| match column {
+                Ok(values) => std::mem::replace(&mut values[row], Value::Missing),
+                Err(_) => Value::Missing,
+            });
+            reader.push(place(row as u64 + 1), Row::Cells(cells.collect()))?;
+        }
+        reader.decide()?;
+        let needed: Vec<usize> = (0..head.len()).filter(|&column| reader.is_needed(column)).collect();
+        for &column in &needed {
+            if let Err(error) = &head[column] {
+                return Err(error.clone());
             }
         }
-        None => {
-            for (index, length) in values.iter().enumerate() {
-                rows.push(|| format!("row {}", index + 1), cell(*length))?;
+        drop(head);
+        let (mut rows, mut groups, mut text) = (head_rows as u64, 1, 0);
+        let most = if options.as_histogram { u64::MAX } else { MAX_ROWS as u64 };
+        let chosen = sample(self.footer.groups().len(), all, most);
+        for group in std::iter::once(first).chain(chosen.into_iter().filter(|&group| group != first)) {
+            if rows >= most || text >= MAX_TEXT || !self.is_at_hand(group, &needed) {
+                continue;
+            }
+            let mut skipped = if group == first { head_rows } else { 0 };
+            groups += usize::from(group != first);
+            self.read(group, &needed, |batch| {
+                for row in skipped.min(batch.num_rows())..batch.num_rows() {
+                    let mut cells = vec![Value::Missing; needed.last().map_or(0, |last| last + 1)];
+                    for (&column, array) in needed.iter().zip(batch.columns()) {
+                        cells[column] = value::value(array, row);
+                        text += cells[column].bytes();
+                    }
+                    rows += 1;
+                    reader.push(place(rows), Row::Cells(cells))?;
+                    if rows >= most || text >= MAX_TEXT {
+                        return Ok(false);
+                    }
+                }
+                skipped -= skipped.min(batch.num_rows());
+                Ok(true)
+            })?;
+        }
+        let mut imported = reader.finish(FORMAT)?;
+        if rows < all {
+            let of = self.footer.groups().len();
+            imported
+                .report
+                .warnings
+                .push(format!("a sample: {rows} of {all} rows were read, from {groups} of {of} row groups"));
+        }
+        Ok(imported)
+    }
+
+    /// Values of the first rows of a row group, column by column; an error where they are not at hand or cannot be read.
+    fn head(&self, group: usize) -> Vec<Result<Vec<Value<'static>>, ImportError>> {
+        let columns = self.footer.columns();
+        let budget = HEAD_BYTES / columns.len().clamp(1, MAX_COLUMNS);
+        let head = |(column, own): (usize, FooterColumn)| {
+            if !self.is_at_hand(group, &[column]) {
+                return Err(broken(format!("the bytes of column {} were not sent", own.name)));
+            }
+            let (mut values, mut bytes) = (Vec::new(), 0);
+            self.read(group, &[column], |batch| {
+                let Some(array) = batch.columns().first() else { return Ok(false) };
+                for row in 0..array.len() {
+                    let value = value::value(array, row).into_owned();
+                    bytes += value.bytes();
+                    values.push(value);
+                    if values.len() >= HEAD_ROWS || bytes >= budget {
+                        return Ok(false);
+                    }
+                }
+                Ok(true)
+            })?;
+            if values.is_empty() {
+                Err(broken(format!("the bytes of column {} were not sent", own.name)))
+            } else {
+                Ok(values)
+            }
+        };
+        columns.into_iter().enumerate().take(MAX_COLUMNS).map(head).collect()
+    }
+
+    /// Whether the start of a row group is at hand for all of some columns.
+    fn is_at_hand(&self, group: usize, columns: &[usize]) -> bool {
+        let leaves = self.footer.leaves(columns);
+        let group = &self.footer.groups()[group];
+        !leaves.is_empty()
+            && group.num_rows() > 0
+            && leaves.iter().all(|&leaf| self.source.has(group.column(leaf).byte_range().0))
+    }
+
+    /// Whether the start of a row group is at hand for any column.
+    fn is_any_at_hand(&self, group: usize) -> bool {
+        let group = &self.footer.groups()[group];
+        group.num_rows() > 0 && group.columns().iter().any(|chunk| self.source.has(chunk.byte_range().0))
+    }
+
+    /// Calls `take` with the batches of some columns of a row group, until it returns false. A row group of which only the start is at
+    /// hand is read up to there.
+    fn read(
+        &self,
+        index: usize,
+        columns: &[usize],
+        mut take: impl FnMut(&RecordBatch) -> Result<bool, ImportError>,
+    ) -> Result<(), ImportError> {
+        let leaves = self.footer.leaves(columns);
+        let group = &self.footer.groups()[index];
+        let budget = Arc::new(Budget::default());
+        let source = Guarded { source: Arc::clone(&self.source), budget: Arc::clone(&budget) };
+        let batches = ParquetRecordBatchReaderBuilder::new_with_metadata(source, self.footer.metadata.clone())
+            .with_row_groups(vec![index])
+            .with_projection(self.footer.mask(&leaves))
+            .with_batch_size(self.batch_rows(index, &leaves))
+            .build()
+            .map_err(|error| broken(problem(&error.to_string())))?;
+        let mut read = 0;
+        for batch in batches {
+            let batch = match batch {
+                Ok(batch) => batch,
+                Err(_) if budget.is_missing() => return Ok(()),
+                Err(error) => return Err(broken(problem(&error.to_string()))),
+            };
+            budget.reset();
+            read += batch.num_rows() as u64;
+            if !take(&batch)? {
+                return Ok(());
             }
         }
+        let rows = group.num_rows().unsigned_abs();
+        if read == rows || budget.is_missing() {
+            return Ok(());
+        }
+        Err(broken(format!("row group {} has {read} rows, but its footer says {rows}", index + 1)))
     }
-    rows.finish(FORMAT, source(leaf, &footer, lengths), alternatives)
-}
 
-/// Reads the columns of media beside that of text, if there is one.
-fn with_media(
-    bytes: &[u8],
-    footer: &Footer,
-    mut rows: Rows,
-    text: Option<usize>,
-    of_media: &[(media::Field, usize)],
-) -> Result<Imported, ImportError> {
-    let lengths = text.map(|text| column::read(bytes, footer, text)).transpose()?;
-    let columns = of_media
-        .iter()
-        .map(|&(field, index)| Ok((field, column::read(bytes, footer, index)?)))
-        .collect::<Result<Vec<_>, ImportError>>()?;
-    let at = |values: &[Value], row: usize| values.get(row).map_or(Cell::Missing, |value| cell(*value));
-    let count = columns.iter().map(|(_, values)| values.len()).max().unwrap_or(0);
-    for row in 0..count {
-        let mut own = RowMedia::default();
-        let read_all = columns.iter().try_for_each(|(field, values)| own.cell(*field, at(values, row)));
-        let media = read_all.and_then(|()| own.finish());
-        let length = lengths.as_ref().map_or(Cell::Missing, |lengths| at(lengths, row));
-        rows.push_with_media(|| format!("row {}", row + 1), length, media)?;
-    }
-    let named = text.map_or_else(|| "no column of text".to_owned(), |text| source(&footer.leaves[text], footer, text));
-    rows.finish(FORMAT, named, Vec::new())
-}
-
-fn source(leaf: &Leaf, footer: &Footer, column: usize) -> String {
-    let what = if leaf.is_list() { "lengths of the lists of column" } else { "column" };
-    match footer.range(column) {
-        Some((least, most)) => format!("{what} {} ({least} to {most} by the footer)", leaf.name),
-        None => format!("{what} {}", leaf.name),
+    /// Rows of a batch, so that it unpacks to about [`BATCH_BYTES`].
+    fn batch_rows(&self, group: usize, leaves: &[usize]) -> usize {
+        let group = &self.footer.groups()[group];
+        let bytes: u64 = leaves
+            .iter()
+            .map(|&leaf| {
+                let chunk = group.column(leaf);
+                // Values that a dictionary packs are wider in memory.
+                chunk.uncompressed_size().unsigned_abs().max(chunk.num_values().unsigned_abs() * 8)
+            })
+            .sum();
+        let rows = group.num_rows().unsigned_abs().max(1);
+        (BATCH_BYTES / (bytes / rows).max(1)).clamp(1, BATCH_ROWS) as usize
     }
 }
 
-fn cell(value: Value) -> Cell<'static> {
-    match value {
-        Value::Number(number) => Cell::Number(number),
-        Value::Missing => Cell::Missing,
-        Value::NotFinite => Cell::Other("NaN or an infinity"),
-    }
+/// An error of the crate, without the names of its types.
+fn problem(error: &str) -> String {
+    error.trim_start_matches("Parquet argument error: ").trim_start_matches("External: ").to_owned()
 }
 
 #[cfg(test)]

@@ -1,32 +1,185 @@
-//! Collects rows and keeps count of what was repaired and what was left out.
+//! Collects rows and counts what was repaired and what was left out.
+
+use std::collections::BTreeMap;
 
 use planner::data_aware::{Media, Preprocessing};
 use planner::workload::Dataset;
 
-use super::cell::{Cell, clip};
+use super::cell::Cell;
+use super::choice::{Images, Length};
 use super::media::{self, MediaReport, Shaping};
-use super::number::{self, Number};
-use super::{ImportError, Imported, MAX_IMAGES, MAX_LENGTH, MAX_ROWS, Report};
+use super::number::Number;
+use super::value::Place;
+use super::{Candidate, ImportError, Imported, MAX_IMAGES, MAX_LENGTH, MAX_ROWS, Options, Report, histogram};
 
 /// Rows read so far.
 #[derive(Debug, Default)]
 pub(super) struct Rows {
     text_tokens: Vec<u32>,
+    /// Empty until a row has images.
     images: Vec<u32>,
+    /// Samples by length where each row stands for several samples.
+    weights: Option<BTreeMap<u32, f64>>,
+    /// Rows with a weight.
+    weighted: u64,
+    /// Rows are counted by length, and their number is not limited.
+    is_counted: bool,
     report: Report,
-    /// Where a rule reads media.
+    /// The rule that reads media.
     shaping: Option<Shaping>,
     /// Columns or keys that hold media.
     media: Vec<String>,
 }
 
-/// Media of a row without its text and what was repaired, or why the row cannot be read.
+/// Media of a row without its text and the repair, or the reason why the row cannot be read.
 pub(super) type ReadMedia = Result<(Media, Option<&'static str>), String>;
 
 impl Rows {
+    /// Rows of the options.
+    pub(super) fn new(options: &Options<'_>) -> Self {
+        let weights = options.as_histogram.then(BTreeMap::new);
+        Self { weights, is_counted: options.as_histogram, ..Self::with_rule(options.preprocessing) }
+    }
+
     /// Rows whose media a rule reads, if there is one.
-    pub(super) fn of(rule: Option<Preprocessing>) -> Self {
+    pub(super) fn with_rule(rule: Option<Preprocessing>) -> Self {
         Self { shaping: rule.map(Shaping::new), ..Self::default() }
+    }
+
+    /// Rows that stand for several samples each.
+    pub(super) fn name_weights(&mut self, has_weights: bool) {
+        self.weights = (has_weights || self.is_counted).then(BTreeMap::new);
+    }
+
+    /// Takes a row: its length, its images, and its number of samples. The outer `None` of `weight`: one sample.
+    pub(super) fn add(
+        &mut self,
+        place: Place,
+        length: Length,
+        images: Option<Images>,
+        weight: Option<Option<Number>>,
+    ) -> Result<(), ImportError> {
+        self.check_room()?;
+        let weight = weight.or(self.is_counted.then_some(Some(Number::Whole(1))));
+        if self.is_counted
+            && !matches!(
+                images,
+                None | Some(Images::Listed(0) | Images::Unreadable | Images::Counted(Number::Whole(0)))
+            )
+        {
+            return Err(ImportError::TooManyRows);
+        }
+        let number = match length {
+            Length::Tokens(number) => number,
+            Length::Missing => {
+                self.skip(|| place.to_string(), "there is no value");
+                return Ok(());
+            }
+            Length::Unreadable(why) => {
+                self.skip(|| place.to_string(), &why);
+                return Ok(());
+            }
+        };
+        let tokens = whole(number, 1, MAX_LENGTH, "length", &|| place.to_string())?;
+        let mut repair = matches!(number, Number::Repaired(_)).then(|| format!("read as {tokens}"));
+        if let (Some(weights), Some(weight)) = (&mut self.weights, weight) {
+            let samples = weight.map(Number::value).filter(|samples| samples.is_finite());
+            match samples {
+                Some(samples) if samples >= 0.0 => {
+                    *weights.entry(tokens).or_default() += samples;
+                    self.weighted += 1;
+                }
+                Some(samples) => {
+                    let why = "is not a number of samples: it is zero or more".to_owned();
+                    return Err(ImportError::BadNumber { place: place.to_string(), value: samples.to_string(), why });
+                }
+                None => {
+                    self.skip(|| place.to_string(), "there is no number of samples");
+                    return Ok(());
+                }
+            }
+        } else {
+            let count = match images {
+                Some(Images::Counted(number)) => {
+                    Some(whole(number, 0, MAX_IMAGES, "number of images", &|| place.to_string())?)
+                }
+                Some(Images::Listed(count)) => Some(count.min(MAX_IMAGES)),
+                Some(Images::Unreadable) => {
+                    repair = Some("no number of images, read as 0".to_owned());
+                    Some(0)
+                }
+                None => None,
+            };
+            self.add_images(count);
+            self.text_tokens.push(tokens);
+        }
+        if let Some(repair) = repair {
+            self.report.repaired += 1;
+            self.problem(&|| place.to_string(), &repair);
+        }
+        Ok(())
+    }
+
+    /// Takes a row with media. Text may be missing; a row in which the rule finds nothing at all is left out.
+    pub(super) fn add_with_media(
+        &mut self,
+        place: Place,
+        text: Option<Length>,
+        media: ReadMedia,
+    ) -> Result<(), ImportError> {
+        self.check_room()?;
+        let (tokens, repair) = match text {
+            None | Some(Length::Missing) => (0, None),
+            Some(Length::Tokens(number)) => {
+                let tokens = whole(number, 0, MAX_LENGTH, "length", &|| place.to_string())?;
+                (tokens, matches!(number, Number::Repaired(_)).then(|| format!("read as {tokens}")))
+            }
+            Some(Length::Unreadable(why)) if why == super::choice::NO_TEXT => (0, None),
+            Some(Length::Unreadable(why)) => {
+                self.skip(|| place.to_string(), &why);
+                return Ok(());
+            }
+        };
+        self.shape(&|| place.to_string(), tokens, repair, media);
+        Ok(())
+    }
+
+    /// Converts the media of a row by the rule.
+    fn shape(&mut self, place: &dyn Fn() -> String, tokens: u32, repair: Option<String>, media: ReadMedia) {
+        let (media, of_media) = match media {
+            Ok(media) => media,
+            Err(why) => return self.skip(place, &why),
+        };
+        let media = Media { text_tokens: tokens, ..media };
+        match self.shaping.as_mut().map_or(Ok(0), |shaping| shaping.take(&media)) {
+            Ok(items) => {
+                self.text_tokens.push(tokens);
+                self.images.push(items);
+                if let Some(repair) = repair.or(of_media.map(str::to_owned)) {
+                    self.report.repaired += 1;
+                    self.problem(place, &repair);
+                }
+            }
+            Err(why) => self.skip(place, why),
+        }
+    }
+
+    /// Adds the images of the next row. Rows before the first one with images have none.
+    fn add_images(&mut self, count: Option<u32>) {
+        match count {
+            Some(count) if self.images.is_empty() && count == 0 && self.text_tokens.is_empty() => self.images.push(0),
+            Some(count) => {
+                self.images.resize(self.text_tokens.len(), 0);
+                self.images.push(count);
+            }
+            None if self.images.is_empty() => {}
+            None => self.images.push(0),
+        }
+    }
+
+    fn check_room(&self) -> Result<(), ImportError> {
+        let rows = self.text_tokens.len() as u64 + self.weighted + self.report.skipped;
+        if rows >= MAX_ROWS as u64 && !self.is_counted { Err(ImportError::TooManyRows) } else { Ok(()) }
     }
 
     /// Whether a rule reads media.
@@ -41,63 +194,23 @@ impl Rows {
         }
     }
 
-    /// Takes a row with media. Text may be missing; a row in which the rule finds nothing at all is left out.
-    pub(super) fn push_with_media(
-        &mut self,
-        place: impl Fn() -> String,
-        text: Cell<'_>,
-        media: ReadMedia,
-    ) -> Result<(), ImportError> {
-        if self.text_tokens.len() + self.report.skipped as usize >= MAX_ROWS {
-            return Err(ImportError::TooManyRows);
-        }
-        let (tokens, repaired) = match (text, number_of(text)) {
-            (Cell::Missing, _) => (0, None),
-            (_, Some(number)) => {
-                let tokens = whole(number, 0, MAX_LENGTH, "length", &place)?;
-                (tokens, matches!(number, Number::Repaired(_)).then(|| format!("read as {tokens}")))
-            }
-            (_, None) => {
-                self.skip(place, &no_number(text));
+    /// Takes a length of a file that holds nothing else.
+    pub(super) fn push(&mut self, place: impl Fn() -> String, length: Cell) -> Result<(), ImportError> {
+        self.check_room()?;
+        let number = match length {
+            Cell::Number(number) => number,
+            Cell::Other(what) => {
+                self.skip(&place, &format!("{what} is not a number"));
                 return Ok(());
             }
         };
-        let (media, of_media) = match media {
-            Ok(media) => media,
-            Err(why) => {
-                self.skip(place, &why);
-                return Ok(());
-            }
-        };
-        let media = Media { text_tokens: tokens, ..media };
-        let items = self.shaping.as_mut().map_or(Ok(0), |shaping| shaping.take(&media));
-        match items {
-            Ok(items) => {
-                self.text_tokens.push(tokens);
-                self.images.push(items);
-                if let Some(repair) = repaired.or(of_media.map(str::to_owned)) {
-                    self.report.repaired += 1;
-                    self.problem(&place, &repair);
-                }
-            }
-            Err(why) => self.skip(place, why),
+        let tokens = whole(number, 1, MAX_LENGTH, "length", &place)?;
+        self.text_tokens.push(tokens);
+        if let Number::Repaired(_) = number {
+            self.report.repaired += 1;
+            self.problem(&place, &format!("read as {tokens}"));
         }
         Ok(())
-    }
-
-    /// Takes a row without images.
-    pub(super) fn push(&mut self, place: impl Fn() -> String, length: Cell<'_>) -> Result<(), ImportError> {
-        self.take(&place, length, None)
-    }
-
-    /// Takes a row of a file that counts images; a missing count is zero images.
-    pub(super) fn push_with_images(
-        &mut self,
-        place: impl Fn() -> String,
-        length: Cell<'_>,
-        images: Cell<'_>,
-    ) -> Result<(), ImportError> {
-        self.take(&place, length, Some(images))
     }
 
     /// Leaves a row out.
@@ -111,14 +224,16 @@ impl Rows {
         self,
         format: &'static str,
         source: String,
-        alternatives: Vec<String>,
+        candidates: Vec<Candidate>,
+        warnings: Vec<String>,
     ) -> Result<Imported, ImportError> {
-        let Self { text_tokens, images, report, shaping, media } = self;
-        let rows = text_tokens.len() as u64 + report.skipped;
+        let Self { text_tokens, images, weights, weighted, report, shaping, media, .. } = self;
+        let read = text_tokens.len() as u64 + weighted;
+        let rows = read + report.skipped;
         if rows == 0 {
             return Err(ImportError::NoNumbers { format });
         }
-        if text_tokens.is_empty() || report.skipped * 10 > rows {
+        if read == 0 || report.skipped * 10 > rows {
             let first = report.first_problem.unwrap_or_default();
             let skipped = report.skipped;
             return Err(match shaping {
@@ -126,7 +241,11 @@ impl Rows {
                 _ => ImportError::MostlyUnreadable { skipped, rows, first },
             });
         }
-        let parsed = text_tokens.len() as u64 - report.repaired;
+        let parsed = read - report.repaired;
+        let report = Report { format: format.to_owned(), source, candidates, parsed, warnings, ..report };
+        if let Some(weights) = weights {
+            return histogram::weighted(weights, report);
+        }
         let (shaped, media) = match shaping {
             Some(Shaping { columns, report }) if !media.is_empty() => {
                 (Some(columns), Some(MediaReport { columns: media, ..report }))
@@ -137,67 +256,13 @@ impl Rows {
             }
             _ => (None, None),
         };
-        let report = Report { format: format.to_owned(), source, alternatives, parsed, media, ..report };
-        Ok(Imported { dataset: Dataset::Rows { text_tokens, images, shaped }, report })
-    }
-
-    fn take(
-        &mut self,
-        place: &dyn Fn() -> String,
-        length: Cell<'_>,
-        images: Option<Cell<'_>>,
-    ) -> Result<(), ImportError> {
-        if self.text_tokens.len() + self.report.skipped as usize >= MAX_ROWS {
-            return Err(ImportError::TooManyRows);
-        }
-        let Some(number) = number_of(length) else {
-            self.report.skipped += 1;
-            self.problem(place, &no_number(length));
-            return Ok(());
-        };
-        let tokens = whole(number, 1, MAX_LENGTH, "length", place)?;
-        let mut repair = match number {
-            Number::Whole(_) => None,
-            Number::Repaired(_) => Some(format!("read as {tokens}")),
-        };
-        if let Some(images) = images {
-            let count = if let Some(number) = number_of(images) {
-                whole(number, 0, MAX_IMAGES, "number of images", place)?
-            } else {
-                repair = Some("no number of images, read as 0".to_owned());
-                0
-            };
-            self.images.push(count);
-        }
-        self.text_tokens.push(tokens);
-        if let Some(repair) = repair {
-            self.report.repaired += 1;
-            self.problem(place, &repair);
-        }
-        Ok(())
+        Ok(Imported { dataset: Dataset::Rows { text_tokens, images, shaped }, report: Report { media, ..report } })
     }
 
     fn problem(&mut self, place: &dyn Fn() -> String, what: &str) {
         if self.report.first_problem.is_none() {
             self.report.first_problem = Some(format!("{}: {what}", place()));
         }
-    }
-}
-
-fn number_of(cell: Cell<'_>) -> Option<Number> {
-    match cell {
-        Cell::Number(number) => Some(number),
-        Cell::Text(text) => number::read(text),
-        Cell::Missing | Cell::Other(_) => None,
-    }
-}
-
-/// Why a cell is no number.
-fn no_number(cell: Cell<'_>) -> String {
-    match cell {
-        Cell::Text(text) => format!("{:?} is not a number", clip(text)),
-        Cell::Other(what) => format!("{what} is not a number"),
-        Cell::Missing | Cell::Number(_) => "there is no value".to_owned(),
     }
 }
 

@@ -1,9 +1,10 @@
-//! Which format a file has, by its content.
+//! Format of a file, by its content.
 
 use std::borrow::Cow;
 
 use serde::de::IgnoredAny;
 
+use super::number::Notation;
 use super::{ImportError, number};
 
 /// A format of length files.
@@ -11,12 +12,25 @@ use super::{ImportError, number};
 pub(super) enum Format {
     /// Numbers between white space or commas.
     Numbers,
-    /// Cells between the delimiter.
-    Table(u8),
+    /// Cells of a table.
+    Table(Delimiter),
     /// One JSON document.
     Json,
     /// One JSON document per line.
     JsonLines,
+}
+
+/// What separates the cells of a table.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Delimiter {
+    /// A character.
+    Byte(u8),
+    /// One column.
+    None,
+    /// Bars at both ends of the line and between the cells.
+    Bar,
+    /// Any number of blanks.
+    Blank,
 }
 
 const TEXT: &str = "upload lengths as plain numbers, CSV, JSON or JSONL";
@@ -26,7 +40,12 @@ const PICKLE: &str = "pickles are never opened; convert it where you trust it: p
                       json.dump(pickle.load(open(sys.argv[1],'rb')),sys.stdout)\" in.pkl > out.json";
 
 /// First bytes of files that are often uploaded by mistake.
-const MAGIC: [(&[u8], &str, &str); 13] = [
+const MAGIC: [(&[u8], &str, &str); 14] = [
+    (
+        b"version https://git-lfs.github.com/spec/",
+        "a pointer of Git LFS, which stands for a file that was not downloaded",
+        "run git lfs pull, and upload the file itself",
+    ),
     (b"\x89PNG\r\n\x1a\n", "a PNG image", TEXT),
     (b"\xff\xd8\xff", "a JPEG image", TEXT),
     (b"GIF8", "a GIF image", TEXT),
@@ -42,32 +61,50 @@ const MAGIC: [(&[u8], &str, &str); 13] = [
     (b"\x80\x05", "a Python pickle", PICKLE),
 ];
 
-/// The text of a file: byte order mark stripped, invalid UTF-8 replaced, binary files refused by name.
+/// The text of a file: byte order mark stripped, UTF-16 decoded, invalid characters replaced, other files refused by name.
 pub(super) fn text(bytes: &[u8]) -> Result<Cow<'_, str>, ImportError> {
     for (magic, looks_like, remedy) in MAGIC {
         if bytes.starts_with(magic) {
             return Err(ImportError::Binary { looks_like, remedy });
         }
     }
-    for (mark, encoding) in [(&b"\xff\xfe"[..], "UTF-16 (little-endian)"), (b"\xfe\xff", "UTF-16 (big-endian)")] {
-        if bytes.starts_with(mark) {
-            return Err(ImportError::WideText { encoding });
+    let text = match utf_16(bytes) {
+        Some(text) => Cow::Owned(text),
+        None => {
+            let body = bytes.strip_prefix(b"\xef\xbb\xbf").unwrap_or(bytes);
+            if body[..body.len().min(8192)].contains(&0) {
+                return Err(ImportError::Binary { looks_like: "binary data", remedy: TEXT });
+            }
+            String::from_utf8_lossy(body)
         }
+    };
+    let start: String = text.trim_start().chars().take(15).collect::<String>().to_ascii_lowercase();
+    if start.starts_with("<!doctype html") || start.starts_with("<html") {
+        let remedy = "download the file itself: the link may need a login, or lead to a page about the file";
+        return Err(ImportError::Binary { looks_like: "an HTML page", remedy });
     }
-    let body = bytes.strip_prefix(b"\xef\xbb\xbf").unwrap_or(bytes);
-    let head = &body[..body.len().min(8192)];
-    if head.contains(&0) {
-        // ASCII in two bytes has a zero in every other place; anything else with zeros is not text.
-        let [even, odd] = [0, 1].map(|first| head.iter().skip(first).step_by(2).filter(|&&byte| byte == 0).count());
-        let half = head.len() / 2;
-        return Err(match (even * 10 >= half * 9, odd * 10 >= half * 9) {
-            (false, true) => ImportError::WideText { encoding: "UTF-16 (little-endian)" },
-            (true, false) => ImportError::WideText { encoding: "UTF-16 (big-endian)" },
-            _ => ImportError::Binary { looks_like: "binary data", remedy: TEXT },
-        });
-    }
-    let text = String::from_utf8_lossy(body);
     if text.trim().is_empty() { Err(ImportError::Empty) } else { Ok(text) }
+}
+
+/// UTF-16 text, by its byte order mark or by its zeros: ASCII in two bytes has a zero in every other place.
+fn utf_16(bytes: &[u8]) -> Option<String> {
+    let (body, is_little) = match bytes {
+        [0xff, 0xfe, rest @ ..] => (rest, true),
+        [0xfe, 0xff, rest @ ..] => (rest, false),
+        _ => {
+            let head = &bytes[..bytes.len().min(8192)];
+            let [even, odd] = [0, 1].map(|first| head.iter().skip(first).step_by(2).filter(|&&byte| byte == 0).count());
+            let half = head.len() / 2;
+            match (half > 0 && even * 10 >= half * 9, half > 0 && odd * 10 >= half * 9) {
+                (false, true) => (bytes, true),
+                (true, false) => (bytes, false),
+                _ => return None,
+            }
+        }
+    };
+    let units =
+        body.as_chunks().0.iter().map(|&two| if is_little { u16::from_le_bytes(two) } else { u16::from_be_bytes(two) });
+    Some(char::decode_utf16(units).map(|unit| unit.unwrap_or(char::REPLACEMENT_CHARACTER)).collect())
 }
 
 /// The format of a text that is not empty.
@@ -77,14 +114,53 @@ pub(super) fn format(text: &str) -> Format {
         let mut lines = text.lines().filter(|line| !line.trim().is_empty());
         let first = lines.next().unwrap_or_default();
         let complete = serde_json::from_str::<IgnoredAny>(first).is_ok();
-        return if complete && lines.next().is_some() { Format::JsonLines } else { Format::Json };
+        if complete && lines.next().is_some() {
+            return Format::JsonLines;
+        }
+        // `print(array)` of NumPy: one list without commas.
+        let is_printed = start.starts_with('[')
+            && start.matches('[').count() == 1
+            && text
+                .bytes()
+                .all(|byte| byte.is_ascii_digit() || byte.is_ascii_whitespace() || matches!(byte, b'[' | b']' | b'.'))
+            && !text.contains("...");
+        return if is_printed && !complete { Format::Numbers } else { Format::Json };
     }
     let head: Vec<&str> = data_lines(text).take(50).collect();
     let Some(first) = head.first() else { return Format::Numbers };
+    if head.len() > 1 && head.iter().all(|line| line.trim().starts_with('|')) {
+        return Format::Table(Delimiter::Bar);
+    }
+    let is_number = |word: &str| Notation::Point.read(word).or_else(|| Notation::Comma.read(word)).is_some();
     let Some(delimiter) = delimiter(first) else {
+        let is_item = |line: &&str| line.trim_start().strip_prefix("- ").is_some_and(is_number);
+        if head.iter().all(is_item) {
+            return Format::Numbers;
+        }
+        let widths: Vec<usize> = head.iter().map(|line| line.split_whitespace().count()).collect();
         // Without a delimiter a header is a first line that starts with something else than a number.
-        let headed = first.split_whitespace().next().is_some_and(|word| number::read(word).is_none());
-        return if headed { Format::Table(b',') } else { Format::Numbers };
+        let headed = first.split_whitespace().next().is_some_and(|word| !is_number(word));
+        let rows = &widths[1..];
+        let is_even = rows.iter().all(|&width| width == rows[0]);
+        // A list that was wrapped ends with a shorter line of numbers; a printed series of pandas ends with a line of words.
+        let is_series = widths.len() > 2
+            && widths[0] > 1
+            && widths[..widths.len() - 1].iter().all(|&width| width == widths[0])
+            && !head.iter().all(|line| line.split_whitespace().all(is_number));
+        let is_table = !rows.is_empty()
+            && is_even
+            && if headed {
+                let has_numbers = head[1..].iter().all(|line| line.split_whitespace().any(is_number));
+                has_numbers && rows[0] > 1 && (rows[0] == widths[0] || rows[0] == widths[0] + 1)
+            } else {
+                widths[0] == rows[0] && widths[0] > 1
+            };
+        let is_table = is_table || (is_series && !headed);
+        return match (is_table, headed) {
+            (true, _) => Format::Table(Delimiter::Blank),
+            (false, true) => Format::Table(Delimiter::None),
+            (false, false) => Format::Numbers,
+        };
     };
     let widths: Vec<usize> = head.iter().map(|line| line.matches(char::from(delimiter)).count()).collect();
     let numeric = head.iter().all(|line| {
@@ -97,7 +173,7 @@ pub(super) fn format(text: &str) -> Format {
         && (head.len() == 1
             || widths.iter().any(|&width| width != widths[0])
             || head.iter().all(|line| line.trim_end().ends_with(',')));
-    if list { Format::Numbers } else { Format::Table(delimiter) }
+    if list { Format::Numbers } else { Format::Table(Delimiter::Byte(delimiter)) }
 }
 
 /// Lines that hold data: neither blank nor a comment.

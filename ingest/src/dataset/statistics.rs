@@ -1,15 +1,14 @@
-//! Statistics of a Hugging Face dataset, as its server's `/statistics` gives them: a histogram of ten bins per column.
+//! Statistics of a Hugging Face dataset, the answer of `/statistics` of its server: a histogram of ten bins per column.
 //!
-//! Texts are counted in characters there, and are divided by [`CHARACTERS_PER_TOKEN`]; lists by their elements, which
-//! are tokens where the column holds them.
+//! Texts are counted in characters, lists by their elements.
 
+use planner::outcome::HistogramColumns;
 use serde::Deserialize;
 
-use super::column::{self, Column as Named};
-use super::{ImportError, Imported, histogram};
-
-/// Characters of a token of English text, about: tokenisers of today's models come to 4 to 4.5.
-pub const CHARACTERS_PER_TOKEN: f64 = 4.0;
+use super::candidate;
+use super::choice::{self, Choice, Measure, Part};
+use super::profile::{Column as Named, Profile};
+use super::{Candidate, ImportError, Imported, Kind, Meaning, Options, Unit, histogram};
 
 #[derive(Debug, Deserialize)]
 struct Document {
@@ -36,6 +35,7 @@ struct Statistics {
     nan_count: Option<f64>,
     min: Option<f64>,
     max: Option<f64>,
+    mean: Option<f64>,
     histogram: Option<Bins>,
 }
 
@@ -50,68 +50,152 @@ pub(super) fn is(text: &str) -> bool {
     text.trim_start().starts_with('{') && text.contains("\"statistics\"") && text.contains("\"column_statistics\"")
 }
 
-/// Reads the histogram of a column.
-pub(super) fn import(text: &str, asked: Option<&str>) -> Result<Imported, ImportError> {
+/// Reads the histogram of a column. The table of names decides, as for every other file.
+pub(super) fn import(text: &str, options: &Options<'_>) -> Result<Imported, ImportError> {
     let document: Document =
         serde_json::from_str(text).map_err(|error| ImportError::Json { detail: error.to_string() })?;
-    let columns: Vec<Named> = document
-        .statistics
-        .iter()
-        .map(|column| {
-            let numeric = matches!(column.kind.as_str(), "int" | "float" | "list" | "string_text");
-            Named { name: column.name.clone(), numeric }
-        })
-        .collect();
-    let choice = column::choose(&columns, asked)?;
-    let Column { name, kind, statistics } = &document.statistics[choice.lengths];
-    let (what, per_token) = match kind.as_str() {
-        "int" | "float" => ("column", 1.0),
-        "list" => ("lengths of the lists of column", 1.0),
-        "string_text" => ("characters of column", CHARACTERS_PER_TOKEN),
-        other => {
-            let detail = format!("column {name} is of type {other:?}, which says nothing of tokens");
-            return Err(ImportError::Histogram { detail });
+    let profiles: Vec<Profile> = document.statistics.iter().map(Column::profile).collect();
+    let refuse = |detail: String| Err(ImportError::Histogram { detail });
+    // Histograms of two columns cannot be added: which samples belong together is not known.
+    let options = &Options { add: None, weight: Some(""), ..options.clone() };
+    let choice = match Choice::new(&profiles, &[], options) {
+        Ok(choice) => choice,
+        Err(ImportError::Unclear { .. }) => {
+            return Err(ImportError::Unclear { candidates: document.candidates(&profiles, options, None) });
         }
+        Err(error) => return Err(error),
     };
-    let Statistics { nan_count, min, max, histogram } = statistics;
-    let (edges, counts) = match (histogram, min, max) {
-        (Some(bins), ..) => (bins.bin_edges.iter().map(|edge| edge / per_token).collect(), bins.hist.clone()),
-        // A column of equal values has no histogram.
-        (None, Some(min), Some(max)) => {
-            let all = document.num_examples.unwrap_or(1.0) - nan_count.unwrap_or_default();
-            (vec![min / per_token, max / per_token], vec![all])
-        }
-        _ => {
-            let detail = format!("column {name} has neither a histogram nor extremes");
-            return Err(ImportError::Histogram { detail });
-        }
+    let Some(part) = longest(&document, &choice) else {
+        return Err(ImportError::Unclear { candidates: document.candidates(&profiles, options, None) });
+    };
+    let column = &document.statistics[part.index];
+    let Some((edges, counts)) = column.bins(document.num_examples, part.measure, options) else {
+        return refuse(format!("column {} has neither a histogram nor extremes", column.name));
     };
     let mut imported = histogram::import(Some("tokens"), edges, counts)?;
     let report = &mut imported.report;
     "Hugging Face statistics".clone_into(&mut report.format);
-    report.source = format!("{what} {name}");
-    report.alternatives = choice.alternatives;
-    report.skipped = nan_count.unwrap_or_default().max(0.0) as u64;
-    let mut told = Vec::new();
-    if kind == "string_text" {
+    let what = match part.measure {
+        Measure::Elements => "lengths of the lists of column",
+        Measure::Text => "characters of column",
+        Measure::Number(..) => "column",
+    };
+    report.source = format!("{what} {}", column.name);
+    report.candidates = document.candidates(&profiles, options, Some(part.index));
+    report.skipped = column.statistics.nan_count.unwrap_or_default().max(0.0) as u64;
+    report.warnings =
+        vec!["A bin of the statistics is a tenth of the range: lengths inside a bin are spread evenly.".to_owned()];
+    if part.measure == Measure::Text {
         report.repaired = std::mem::take(&mut report.parsed);
-        told.push(format!("characters were divided by {CHARACTERS_PER_TOKEN}, which English text has per token"));
+        report.warnings.push(format!(
+            "The statistics count characters. They are divided by {} characters per token.",
+            options.characters_per_token
+        ));
+    } else if let Measure::Number(_, unit @ (Unit::Characters | Unit::Bytes)) = part.measure {
+        report.warnings.push(format!(
+            "{} counts {}. They are divided by {} characters per token.",
+            column.name,
+            unit.id(),
+            options.characters_per_token
+        ));
+    }
+    if choice.parts.len() > 1 {
+        let others: Vec<&str> =
+            choice.parts.iter().filter(|own| own.index != part.index).map(|own| own.name.as_str()).collect();
+        report.warnings.push(format!(
+            "Only {} is counted. {} belong to the same samples, but statistics of columns cannot be added. Upload a shard for their sum.",
+            column.name,
+            others.join(", ")
+        ));
     }
     if document.partial {
-        told.push("the statistics are of a part of the dataset, its first 5 GB".to_owned());
+        report.warnings.push("The statistics are those of a part of the dataset, its first 5 GB.".to_owned());
     }
-    if report.skipped > 0 {
-        told.push(format!("{} rows have no value", report.skipped));
-    }
-    report.first_problem = (!told.is_empty()).then(|| told.join("; "));
+    report.first_problem = (report.skipped > 0).then(|| format!("{} rows have no value", report.skipped));
     Ok(imported)
+}
+
+/// Of several parts the one with the largest mean.
+fn longest<'c>(document: &Document, choice: &'c Choice) -> Option<&'c Part> {
+    let mean = |part: &&Part| document.statistics[part.index].statistics.mean.unwrap_or(0.0);
+    let has_bins = |part: &&Part| {
+        let own = &document.statistics[part.index];
+        own.statistics.histogram.is_some() || own.statistics.min.is_some()
+    };
+    let with_bins = choice.parts.iter().filter(has_bins).max_by(|one, other| mean(one).total_cmp(&mean(other)));
+    with_bins.or(choice.parts.first())
+}
+
+impl Column {
+    /// The column as every file shows it. Text of labels, and lists of messages, have other types here.
+    fn profile(&self) -> Profile {
+        let kind = match self.kind.as_str() {
+            "int" | "float" => Kind::Number,
+            "list" => Kind::ListOfNumbers,
+            "string_text" => Kind::Text,
+            "bool" | "class_label" | "string_label" => Kind::Boolean,
+            "datetime" => Kind::Timestamp,
+            "audio" => Kind::Duration,
+            _ => Kind::Binary,
+        };
+        let mut profile = Profile::new(&Named { name: self.name.clone(), kind: Some(kind) }, std::iter::empty());
+        // The elements of a list of messages are turns; the type of the elements is not in the statistics.
+        if kind == Kind::ListOfNumbers
+            && !matches!(profile.meaning, Meaning::Length(_) | Meaning::Prompt | Meaning::Completion)
+        {
+            profile.kind = Kind::ListOfObjects;
+        }
+        profile.samples = [("min", self.statistics.min), ("mean", self.statistics.mean), ("max", self.statistics.max)]
+            .into_iter()
+            .filter_map(|(name, value)| Some(format!("{name} {}", value?)))
+            .collect();
+        profile
+    }
+
+    /// Edges and counts of the bins in tokens; `None` without any.
+    fn bins(&self, num_examples: Option<f64>, measure: Measure, options: &Options<'_>) -> Option<(Vec<f64>, Vec<f64>)> {
+        let per_token = match measure {
+            Measure::Text | Measure::Number(_, Unit::Characters | Unit::Bytes) => options.characters_per_token,
+            Measure::Elements | Measure::Number(_, Unit::Tokens) => 1.0,
+        };
+        let Statistics { nan_count, min, max, histogram, .. } = &self.statistics;
+        match (histogram, min, max) {
+            (Some(bins), ..) => Some((bins.bin_edges.iter().map(|edge| edge / per_token).collect(), bins.hist.clone())),
+            // A column of equal values has no histogram.
+            (None, Some(min), Some(max)) => {
+                let all = num_examples.unwrap_or(1.0) - nan_count.unwrap_or_default();
+                Some((vec![min / per_token, max / per_token], vec![all]))
+            }
+            _ => None,
+        }
+    }
+}
+
+impl Document {
+    /// Columns to choose from, each with its bins as the preview.
+    fn candidates(&self, profiles: &[Profile], options: &Options<'_>, without: Option<usize>) -> Vec<Candidate> {
+        let mut candidates = candidate::candidates(profiles, &[], options, &[]);
+        for (index, (candidate, column)) in candidates.iter_mut().zip(&self.statistics).enumerate() {
+            let unit = if let Meaning::Length(unit) = candidate.meaning { unit } else { Unit::Tokens };
+            let bins = choice::measure(&profiles[index], unit)
+                .and_then(|measure| column.bins(self.num_examples, measure, options));
+            candidate.preview = bins
+                .filter(|(edges, counts)| edges.len() == counts.len() + 1)
+                .and_then(|(edges, counts)| HistogramColumns::of_bins(&edges, &counts));
+        }
+        if let Some(index) = without.filter(|index| *index < candidates.len()) {
+            candidates.remove(index);
+        }
+        candidates
+    }
 }
 
 #[cfg(test)]
 mod tests {
     use planner::workload::Dataset;
 
-    use super::super::{ImportError, import};
+    use super::super::ImportError;
+    use super::super::tests::import;
 
     /// The example of the server's documentation, and columns of other types.
     const FILE: &str = r#"{"num_examples":8551,"statistics":[
@@ -130,16 +214,32 @@ mod tests {
             (known.report.source.as_str(), known.report.skipped),
             ("lengths of the lists of column input_ids", 3)
         );
-        assert!(known.report.first_problem.is_some_and(|told| told.contains("part") && told.contains("3 rows")));
+        assert!(known.report.first_problem.is_some_and(|problem| problem.contains("3 rows")));
         let text = import(FILE.as_bytes(), Some("sentence")).expect("statistics");
         let Dataset::Histogram { edges, counts } = text.dataset else { panic!("a histogram") };
         assert_eq!((edges[0], edges[10], counts.iter().sum::<f64>()), (1.5, 57.75, 8551.0));
-        assert!(text.report.first_problem.is_some_and(|told| told.contains("divided by 4")));
+        assert!(text.report.warnings.iter().any(|warning| warning.contains("divided by 4")));
         let same = import(FILE.as_bytes(), Some("same")).expect("statistics");
         assert_eq!(same.dataset, Dataset::Histogram { edges: vec![7.0, 7.0], counts: vec![8500.0] });
         for column in ["sound", "class"] {
-            assert!(matches!(import(FILE.as_bytes(), Some(column)), Err(ImportError::Histogram { .. })));
+            assert!(matches!(import(FILE.as_bytes(), Some(column)), Err(ImportError::NoLengths { .. })));
         }
         assert!(matches!(import(FILE.as_bytes(), Some("nope")), Err(ImportError::NoSuchColumn { .. })));
+    }
+
+    /// Turns of a chat, labels, widths of images and scores are not lengths; the candidates have previews.
+    #[test]
+    fn columns_that_are_no_lengths_are_offered() {
+        let file = r#"{"num_examples":100,"statistics":[
+            {"column_name":"messages","column_type":"list","column_statistics":{"min":2,"max":4,"histogram":{"hist":[90,10],"bin_edges":[2,3,4]}}},
+            {"column_name":"label","column_type":"int","column_statistics":{"min":0,"max":2,"histogram":{"hist":[50,40,10],"bin_edges":[0,1,2,2]}}},
+            {"column_name":"image","column_type":"image","column_statistics":{"min":64,"max":1024,"mean":500,"histogram":{"hist":[100],"bin_edges":[64,1024]}}},
+            {"column_name":"words","column_type":"int","column_statistics":{"min":10,"max":30,"histogram":{"hist":[60,40],"bin_edges":[10,20,30]}}}]}"#;
+        let Err(ImportError::Unclear { candidates }) = import(file.as_bytes(), None) else { panic!("unclear") };
+        assert_eq!(super::super::tests::names(&candidates), ["messages", "label", "image", "words"]);
+        let counts =
+            |index: usize| candidates[index].preview.as_ref().map(|preview| preview.counts.iter().sum::<u64>());
+        assert_eq!([0, 1, 2, 3].map(counts), [None, Some(100), None, Some(100)]);
+        assert!(matches!(import(file.as_bytes(), Some("messages")), Err(ImportError::NoLengths { .. })));
     }
 }

@@ -1,103 +1,179 @@
-//! CSV and its relatives.
+//! CSV and its relatives: cells between delimiters, between bars, or between blanks.
 
 use csv::{ReaderBuilder, StringRecord, Trim};
-use planner::data_aware::Preprocessing;
 
-use super::cell::Cell;
-use super::column::{self, Choice, Column};
-use super::media::{self, RowMedia};
-use super::number;
-use super::rows::Rows;
-use super::{ImportError, Imported};
+use super::profile::{self, Column};
+use super::reader::{self, Reader};
+use super::sniff::Delimiter;
+use super::value::Place;
+use super::{ImportError, Imported, Kind, Options};
 
-/// Why a row is left out.
+/// Reason of a row that is left out.
 const WIDE: &str = "more values than the table has columns; a comma within a value needs quotes";
 
-/// Reads a table. Its first line is a header when it holds a cell that is no number.
-pub(super) fn import(
-    text: &str,
-    delimiter: u8,
-    asked: Option<&str>,
-    rule: Option<Preprocessing>,
-) -> Result<Imported, ImportError> {
-    let mut reader = ReaderBuilder::new()
-        .delimiter(delimiter)
-        .has_headers(false)
-        .flexible(true)
-        .comment(Some(b'#'))
-        .trim(Trim::All)
-        .from_reader(text.as_bytes());
-    let mut record = StringRecord::new();
-    if !read(&mut reader, &mut record)? {
-        return Err(ImportError::NoNumbers { format: "a table" });
-    }
-    let first = record.clone();
-    let headed = first.iter().any(|cell| number::read(cell).is_none());
-    // With a header the columns show what they hold on the next line.
-    let mut pending = if headed { read(&mut reader, &mut record)? } else { true };
-    let columns = columns(&first, headed, &record);
-    let format = if headed { "CSV with header" } else { "CSV without header" };
-    let of_media = if headed { media::columns(&columns) } else { Vec::new() };
-    let mut rows = Rows::of(rule.filter(|_| !of_media.is_empty()));
-    for &(_, index) in &of_media {
-        rows.saw_media(&columns[index].name);
-    }
-    // What stands beyond the columns has no name: a comma within a number, or in a text without quotes.
-    let is_wide = |record: &StringRecord| record.iter().skip(columns.len()).any(|cell| !cell.is_empty());
-    if rows.has_rule() {
-        let text = column::choose_text(&columns, asked)?;
-        while pending {
-            let line = record.position().map_or(0, csv::Position::line);
-            let cell = |index: usize| match record.get(index) {
-                Some("") | None => Cell::Missing,
-                Some(text) => Cell::Text(text),
-            };
-            if is_wide(&record) {
-                rows.skip(|| format!("line {line}"), WIDE);
-                pending = read(&mut reader, &mut record)?;
-                continue;
+/// Reads a table. Its first line is a header if it holds a text that is neither a number nor a time.
+pub(super) fn import(text: &str, delimiter: Delimiter, options: &Options<'_>) -> Result<Imported, ImportError> {
+    let (comment, first_line, body) = without_comments(text);
+    let mut table = Table::new(options, first_line, delimiter);
+    let mut seen = false;
+    match delimiter {
+        Delimiter::Byte(_) | Delimiter::None => {
+            let byte = if let Delimiter::Byte(byte) = delimiter { byte } else { 0 };
+            let mut records = ReaderBuilder::new()
+                .delimiter(byte)
+                .has_headers(false)
+                .flexible(true)
+                .trim(Trim::All)
+                .from_reader(body.as_bytes());
+            let mut record = StringRecord::new();
+            // Reading from memory, of UTF-8 and with rows of any width, has no error; should the crate add one, it is the file's.
+            while records
+                .read_record(&mut record)
+                .map_err(|error| ImportError::Shape { found: format!("a broken table ({error})") })?
+            {
+                let line = record.position().map_or(0, csv::Position::line);
+                if !seen && let Some(header) = comment_header(comment, delimiter, record.len()) {
+                    table.begin(header);
+                }
+                seen = true;
+                table.push(line, &record.iter().collect::<Vec<_>>())?;
             }
-            let mut own = RowMedia::default();
-            let read_all = of_media.iter().try_for_each(|&(field, index)| own.cell(field, cell(index)));
-            let media = read_all.and_then(|()| own.finish());
-            rows.push_with_media(|| format!("line {line}"), text.map_or(Cell::Missing, cell), media)?;
-            pending = read(&mut reader, &mut record)?;
         }
-        let source =
-            text.map_or_else(|| "no column of text".to_owned(), |text| format!("column {}", columns[text].name));
-        return rows.finish(format, source, Vec::new());
+        Delimiter::Bar | Delimiter::Blank => {
+            for (line, cells) in lines(body, delimiter) {
+                table.push(line, &cells)?;
+            }
+        }
     }
-    let Choice { lengths, images, alternatives } = column::choose(&columns, asked)?;
-    while pending {
-        let line = record.position().map_or(0, csv::Position::line);
-        let place = || format!("line {line}");
-        let cell = |index: usize| match record.get(index) {
-            Some("") | None => Cell::Missing,
-            Some(text) => Cell::Text(text),
+    table.finish()
+}
+
+/// The last comment in front of the table, the number of the first line of the table, and the table.
+fn without_comments(text: &str) -> (Option<&str>, u64, &str) {
+    let (mut comment, mut line, mut rest) = (None, 0, text);
+    while let Some(first) = rest.lines().next() {
+        let trimmed = first.trim();
+        if !trimmed.is_empty() && !trimmed.starts_with('#') {
+            break;
+        }
+        comment = trimmed.strip_prefix('#').map(str::trim).or(comment);
+        line += 1;
+        rest = rest[first.len()..]
+            .strip_prefix("\r\n")
+            .unwrap_or_else(|| rest[first.len()..].strip_prefix(['\n', '\r']).unwrap_or(&rest[first.len()..]));
+    }
+    (comment, line, rest)
+}
+
+/// Names of columns in a comment, as `numpy.savetxt` writes them: as many as the table has columns.
+fn comment_header(comment: Option<&str>, delimiter: Delimiter, width: usize) -> Option<Vec<String>> {
+    let Delimiter::Byte(byte) = delimiter else { return None };
+    let names: Vec<String> = comment?.split(char::from(byte)).map(|name| name.trim().to_owned()).collect();
+    (names.len() == width && names.iter().all(|name| !name.is_empty() && profile::kind_of_text(name) == Kind::Text))
+        .then_some(names)
+}
+
+/// Lines of cells between bars or blanks; lines of dashes are left out.
+fn lines(text: &str, delimiter: Delimiter) -> impl Iterator<Item = (u64, Vec<&str>)> {
+    (1..).zip(text.lines()).filter_map(move |(line, text)| {
+        let text = text.trim();
+        let is_rule = text.bytes().all(|byte| matches!(byte, b'-' | b'=' | b'|' | b'+' | b':' | b' '));
+        if is_rule {
+            return None;
+        }
+        let cells = match delimiter {
+            Delimiter::Bar => text.trim_matches('|').split('|').map(str::trim).collect(),
+            _ => text.split_whitespace().collect(),
         };
-        match images {
-            _ if is_wide(&record) => rows.skip(place, WIDE),
-            Some(images) => rows.push_with_images(place, cell(lengths), cell(images))?,
-            None => rows.push(place, cell(lengths))?,
-        }
-        pending = read(&mut reader, &mut record)?;
+        Some((line, cells))
+    })
+}
+
+/// A table while it is read.
+pub(super) struct Table<'o> {
+    options: &'o Options<'o>,
+    delimiter: Delimiter,
+    /// Lines in front of the table.
+    offset: u64,
+    header: Option<Vec<String>>,
+    /// The header's line is not yet followed by a row.
+    pending: bool,
+    reader: Option<Reader<'o>>,
+    width: usize,
+    has_header: bool,
+}
+
+impl<'o> Table<'o> {
+    pub(super) const fn new(options: &'o Options<'o>, offset: u64, delimiter: Delimiter) -> Self {
+        Self { options, delimiter, offset, header: None, pending: false, reader: None, width: 0, has_header: false }
     }
-    rows.finish(format, format!("column {}", columns[lengths].name), alternatives)
-}
 
-fn columns(first: &StringRecord, headed: bool, values: &StringRecord) -> Vec<Column> {
-    first
-        .iter()
-        .enumerate()
-        .map(|(index, cell)| Column {
-            name: if headed { cell.to_owned() } else { (index + 1).to_string() },
-            numeric: values.get(index).is_some_and(|value| number::read(value).is_some()),
-        })
-        .collect()
-}
+    /// Takes names of columns that are no line of the table.
+    pub(super) fn begin(&mut self, header: Vec<String>) {
+        self.header = Some(header);
+        self.pending = true;
+    }
 
-fn read(reader: &mut csv::Reader<&[u8]>, record: &mut StringRecord) -> Result<bool, ImportError> {
-    // Reading from memory, of text that is UTF-8 and with rows of any width, cannot fail; should the reader
-    // learn new errors, they are the file's.
-    reader.read_record(record).map_err(|error| ImportError::Shape { found: format!("a broken table ({error})") })
+    pub(super) fn push(&mut self, line: u64, cells: &[&str]) -> Result<(), ImportError> {
+        let reader = match &mut self.reader {
+            Some(reader) => reader,
+            none => {
+                if !self.pending
+                    && cells.iter().any(|cell| !cell.is_empty() && profile::kind_of_text(cell) == Kind::Text)
+                {
+                    let name = |(index, &cell): (usize, &&str)| {
+                        if cell.is_empty() { format!("Unnamed: {index}") } else { cell.to_owned() }
+                    };
+                    self.header = Some(cells.iter().enumerate().map(name).collect());
+                    self.pending = true;
+                    return Ok(());
+                }
+                self.has_header = self.header.is_some();
+                let reader = match self.header.take() {
+                    Some(mut names) => {
+                        // pandas and R leave out the name of the column with row numbers.
+                        if cells.len() == names.len() + 1
+                            && self.delimiter != Delimiter::None
+                            && cells.last() != Some(&"")
+                        {
+                            let is_wide = matches!(self.delimiter, Delimiter::Blank);
+                            if is_wide {
+                                names.insert(0, "index".to_owned());
+                            }
+                        }
+                        self.width = names.len();
+                        let columns = names.into_iter().map(|name| Column { name, kind: None }).collect();
+                        Reader::typed(self.options, columns)
+                    }
+                    None => {
+                        self.width = cells.len();
+                        Reader::headerless(self.options, cells.len())
+                    }
+                };
+                none.insert(reader)
+            }
+        };
+        let place = Place { what: "line", number: line + self.offset };
+        // A value beyond the columns has no name: a comma within a number, or in a text without quotes.
+        if cells.iter().skip(self.width).any(|cell| !cell.is_empty()) {
+            reader.skip(place, WIDE);
+            return Ok(());
+        }
+        if self.delimiter == Delimiter::None {
+            return reader.push(place, reader::cells(cells.iter().map(|cell| cell.trim_end_matches(','))));
+        }
+        reader.push(place, reader::cells(cells.iter().copied()))
+    }
+
+    pub(super) fn finish(self) -> Result<Imported, ImportError> {
+        let Some(reader) = self.reader else { return Err(ImportError::NoNumbers { format: "a table" }) };
+        let format = match (self.delimiter, self.has_header) {
+            (Delimiter::Bar, _) => "table between bars",
+            (Delimiter::Blank, true) => "aligned table with header",
+            (Delimiter::Blank, false) => "aligned table without header",
+            (_, true) => "CSV with header",
+            (_, false) => "CSV without header",
+        };
+        reader.finish(format)
+    }
 }

@@ -6,7 +6,7 @@ use axum::Json;
 use axum::body::Bytes;
 use axum::extract::rejection::{JsonRejection, QueryRejection};
 use axum::extract::{FromRequest, Path, Query, Request, State};
-use ingest::dataset::{ImportError, Imported};
+use ingest::dataset::{ImportError, Imported, Options};
 use planner::data_aware::Preprocessing;
 use planner::outcome::HistogramColumns;
 use planner::workload::Dataset;
@@ -158,10 +158,8 @@ fn read(
     column: Option<&str>,
     rule: Option<Preprocessing>,
 ) -> Result<(NewDataset, ImportReport), ImportError> {
-    let Imported { dataset, report } = match rule {
-        Some(rule) => ingest::dataset::import_by(bytes, column, rule)?,
-        None => ingest::dataset::import(bytes, column)?,
-    };
+    let options = Options { column, preprocessing: rule, ..Options::default() };
+    let Imported { dataset, report } = ingest::dataset::import(bytes, &options)?;
     let (samples, text_tokens, images) = match &dataset {
         Dataset::Rows { text_tokens, images, .. } => {
             (text_tokens.len() as u64, HistogramColumns::of_values(text_tokens), HistogramColumns::of_values(images))
@@ -184,7 +182,7 @@ fn read(
     let report = ImportReport {
         format: report.format,
         source: report.source,
-        alternatives: report.alternatives,
+        alternatives: report.candidates.into_iter().map(|candidate| candidate.name).collect(),
         parsed: report.parsed,
         repaired: report.repaired,
         skipped: report.skipped,

@@ -2,7 +2,8 @@ use planner::data_aware::Preprocessing;
 use planner::workload::Dataset;
 use proptest::prelude::*;
 
-use super::super::{Imported, import, import_by};
+use super::super::Imported;
+use super::super::tests::{import, import_by};
 use super::*;
 
 /// Rows with everything that a row may hold.
@@ -203,4 +204,48 @@ proptest! {
             }
         }
     }
+}
+
+/// Conversations, captions and transcripts of rows with media count as text; similarities and turns do not.
+#[test]
+fn text_of_media_rows_counts() {
+    let options =
+        |rule| super::super::Options { characters_per_token: 1.0, preprocessing: Some(rule), ..Default::default() };
+    for (file, rule, text, items) in [
+        // InternVL's own layout, one image and two.
+        (
+            "{\"id\": 0, \"image\": \"a.jpg\", \"width\": 448, \"height\": 448, \"conversations\": [{\"from\": \"human\", \"value\": \"<image>\\nabc\"}]}\n{\"id\": 1, \"image\": [\"a.jpg\", \"b.jpg\"], \"width_list\": [448, 448], \"height_list\": [448, 448], \"conversations\": [{\"from\": \"human\", \"value\": \"de\"}]}\n",
+            Preprocessing::InternVl,
+            [4, 2],
+            [1, 2],
+        ),
+        // LAION.
+        (
+            "url,caption,width,height,similarity,punsafe\nu,abcde,448,448,0.3,0.001\nv,abc,448,448,0.33,0.002\n",
+            Preprocessing::InternVl,
+            [5, 3],
+            [1, 1],
+        ),
+        ("caption,height,width\nabcde,448,448\nabc,448,448\n", Preprocessing::InternVl, [5, 3], [1, 1]),
+        // A NeMo manifest: 4.37 s are 109 tokens, one clip each.
+        (
+            "{\"audio_filepath\": \"a.wav\", \"duration\": 4.37, \"text\": \"abcde\"}\n{\"audio_filepath\": \"b.wav\", \"duration\": 2.0, \"text\": \"abc\"}\n",
+            Preprocessing::Qwen2Audio,
+            [5, 3],
+            [1, 1],
+        ),
+    ] {
+        let imported = super::super::import(file.as_bytes(), &options(rule)).expect(file);
+        let Dataset::Rows { text_tokens, images, shaped: Some(_) } = imported.dataset else { panic!("{file}") };
+        assert_eq!((text_tokens.as_slice(), images.as_slice()), (&text[..], &items[..]), "{file}");
+    }
+    let raw = "{\"video\": \"a.mp4\", \"num_frames\": 375, \"fps\": 25, \"width\": 640, \"height\": 360, \"caption\": \"abc\"}\n";
+    let imported = super::super::import(raw.as_bytes(), &options(Preprocessing::InternVl)).expect("a video");
+    assert!(
+        imported
+            .report
+            .warnings
+            .iter()
+            .any(|warning| warning.contains("num_frames may count the frames of the video files"))
+    );
 }

@@ -1,290 +1,273 @@
-//! The footer: columns and where their chunks lie.
+//! The footer of a Parquet file: columns, row groups, and the bytes that must be read for the lengths.
 
-use super::super::ImportError;
-use super::broken;
-use super::thrift::{Reader, kind};
+use std::ops::Range;
+use std::sync::Arc;
 
-/// Most elements of a schema: wider tables hold no lengths.
-const MOST_ELEMENTS: usize = 10_000;
-/// Most chunks, of all columns of all row groups.
-const MOST_CHUNKS: usize = 10_000_000;
+use arrow_schema::{Field, Schema};
+use bytes::Bytes;
+use parquet::arrow::ProjectionMask;
+use parquet::arrow::arrow_reader::{ArrowReaderMetadata, ArrowReaderOptions};
+use parquet::basic::{ConvertedType, Type};
+use parquet::errors::ParquetError;
+use parquet::file::metadata::{
+    ParquetMetaData, ParquetMetaDataOptions, ParquetMetaDataReader, ParquetStatisticsPolicy, RowGroupMetaData,
+};
+use parquet::file::reader::ChunkReader;
 
-/// What is needed of a footer.
-#[derive(Debug)]
-pub(super) struct Footer {
-    /// Rows of the file.
-    pub(super) rows: u64,
-    /// Columns that hold values.
-    pub(super) leaves: Vec<Leaf>,
-    /// Row group by row group, the chunk of each leaf.
-    pub(super) groups: Vec<Vec<Chunk>>,
-}
+use super::super::arrow::schema;
+use super::super::{ImportError, Kind};
+use super::guard::varint;
+use super::{ENCRYPTED, MAGIC, broken};
 
-/// A type that values are stored as.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Stored {
-    /// Four bytes.
-    Int32,
-    /// Eight bytes.
-    Int64,
-    /// Four bytes.
-    Float,
-    /// Eight bytes.
-    Double,
-    /// Anything else.
-    Other,
-}
+/// Bytes at the end of a file that say how long the footer is.
+const TAIL: u64 = 8;
+/// Largest footer, in bytes.
+const MAX_FOOTER: u64 = 32 << 20;
+/// Most columns, with the fields of nested ones.
+const MAX_COLUMNS: u64 = 20_000;
+/// Widest value of a column of fixed width, in bytes.
+const MAX_WIDTH: i32 = 64;
 
-/// A column that holds values.
+/// The footer of a Parquet file.
 #[derive(Debug, Clone)]
-pub(super) struct Leaf {
-    /// Its name; of what is nested, the outermost.
-    pub(super) name: String,
-    /// What its values are stored as.
-    pub(super) stored: Stored,
-    /// Definition level of a value that is there.
-    pub(super) definition: u32,
-    /// Definition level from which an element of the outermost list is there, though it may be missing itself.
-    pub(super) element: u32,
-    /// Lists within lists.
-    pub(super) repetition: u32,
-    /// How many names lead to it.
-    depth: usize,
+pub struct Footer {
+    pub(super) metadata: ArrowReaderMetadata,
 }
 
-impl Leaf {
-    /// Whether it is a plain column of numbers.
-    pub(super) fn is_number(&self) -> bool {
-        self.stored != Stored::Other && self.repetition == 0 && self.depth == 1
-    }
-
-    /// Whether it is a list, at the outermost level or within others.
-    pub(super) fn is_list(&self) -> bool {
-        self.repetition > 0
-    }
-}
-
-/// A piece of a column.
-#[derive(Debug, Clone, Default)]
-pub(super) struct Chunk {
-    /// Compression.
-    pub(super) codec: i64,
-    /// Values, with those that are missing.
-    pub(super) values: i64,
-    /// First byte.
-    pub(super) start: i64,
-    /// Bytes.
-    pub(super) bytes: i64,
-    /// Least and most value, as stored.
-    least: Option<Vec<u8>>,
-    most: Option<Vec<u8>>,
-}
-
-/// An element of the schema.
-#[derive(Debug, Default)]
-struct Element {
-    stored: Option<i64>,
-    repetition: i64,
-    name: String,
-    children: i64,
+/// A column of a Parquet file; nested columns are one column.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct FooterColumn {
+    /// Its name.
+    pub name: String,
+    /// Kind of its values, by logical type.
+    pub kind: Kind,
+    /// Packed bytes of all row groups.
+    pub bytes: u64,
 }
 
 impl Footer {
-    /// Finds and reads the footer.
-    pub(super) fn read(bytes: &[u8]) -> Result<Self, ImportError> {
-        let ends = bytes.len() >= 12 && bytes.ends_with(super::MAGIC);
-        let tail = ends.then(|| bytes[..bytes.len() - 4].split_last_chunk::<4>()).flatten();
-        let Some((body, length)) = tail else {
-            return Err(broken("it does not end with PAR1: it is cut, or encrypted"));
+    /// Bytes at the end of a file that [`Footer::read`] needs. `tail` holds at least the last 8 bytes of the file.
+    pub fn bytes(tail: &[u8], file_length: u64) -> Result<u64, ImportError> {
+        let Some((rest, magic)) = tail.split_last_chunk::<4>() else {
+            return Err(broken("it is shorter than 8 bytes"));
         };
-        let length = u32::from_le_bytes(*length) as usize;
-        let Some(start) = body.len().checked_sub(length).filter(|&start| start >= super::MAGIC.len()) else {
-            return Err(broken(format!("its footer of {length} bytes is longer than the file")));
-        };
-        let mut rows = 0;
-        let mut elements = Vec::new();
-        let mut groups = Vec::new();
-        let read = Reader::new(&body[start..]).fields(|reader, id, kind| {
-            match (id, kind) {
-                (2, kind::LIST) => elements = schema(reader)?,
-                (3, kind::I64) => rows = reader.number()?,
-                (4, kind::LIST) => groups = row_groups(reader)?,
-                _ => return Some(false),
-            }
-            Some(true)
-        });
-        let known = read.and_then(|()| Some((u64::try_from(rows).ok()?, leaves(&elements)?)));
-        let Some((rows, leaves)) = known else {
-            return Err(broken("its footer cannot be read"));
-        };
-        if groups.iter().any(|group| group.len() != leaves.len()) {
-            return Err(broken("a row group has another number of columns than the schema"));
+        if magic == ENCRYPTED {
+            return Err(broken("the file is encrypted; write it without encryption"));
         }
-        Ok(Self { rows, leaves, groups })
+        if magic != MAGIC {
+            return Err(broken("it does not end with PAR1: the file is cut"));
+        }
+        let length = rest.last_chunk().map_or(0, |&length| u64::from(u32::from_le_bytes(length)));
+        if length + TAIL + MAGIC.len() as u64 > file_length {
+            return Err(broken(format!("its footer of {length} bytes is longer than the file: the file is cut")));
+        }
+        if length > MAX_FOOTER {
+            return Err(broken(format!(
+                "its footer has {length} bytes; at most {MAX_FOOTER} are read. Write fewer columns or larger row groups"
+            )));
+        }
+        Ok(length + TAIL)
     }
 
-    /// Least and most value of a column of whole numbers, where every row group says them.
-    pub(super) fn range(&self, column: usize) -> Option<(i64, i64)> {
-        let whole = |bytes: &Vec<u8>| match self.leaves[column].stored {
-            Stored::Int32 => Some(i32::from_le_bytes(bytes.as_slice().try_into().ok()?).into()),
-            Stored::Int64 => Some(i64::from_le_bytes(bytes.as_slice().try_into().ok()?)),
-            _ => None,
+    /// Reads the footer from the last bytes of a file, as many as [`Footer::bytes`] says.
+    pub fn read(tail: &[u8], file_length: u64) -> Result<Self, ImportError> {
+        let length = Self::bytes(tail, file_length)? as usize;
+        let Some(start) = tail.len().checked_sub(length) else {
+            return Err(broken(format!("the last {length} bytes of the file are needed for its footer")));
         };
-        if self.leaves[column].is_list() {
-            return None;
+        let footer = &tail[start..tail.len() - TAIL as usize];
+        if schema_elements(footer).is_none_or(|elements| elements > MAX_COLUMNS) {
+            return Err(broken(format!("its footer cannot be read, or lists more than {MAX_COLUMNS} columns")));
         }
-        let mut range: Option<(i64, i64)> = None;
-        for group in &self.groups {
-            let chunk = &group[column];
-            let (least, most) = (whole(chunk.least.as_ref()?)?, whole(chunk.most.as_ref()?)?);
-            range = Some(range.map_or((least, most), |(low, high)| (low.min(least), high.max(most))));
+        let options = ParquetMetaDataOptions::new()
+            .with_encoding_stats_policy(ParquetStatisticsPolicy::SkipAll)
+            .with_column_stats_policy(ParquetStatisticsPolicy::SkipAll)
+            .with_size_stats_policy(ParquetStatisticsPolicy::SkipAll);
+        let metadata = ParquetMetaDataReader::decode_metadata_with_options(footer, Some(&options));
+        let metadata = metadata.map_err(|error| broken(format!("its footer cannot be read: {error}")))?;
+        check(&metadata, file_length)?;
+        let metadata =
+            with_views(Arc::new(metadata)).map_err(|error| broken(format!("its schema cannot be read: {error}")))?;
+        Ok(Self { metadata })
+    }
+
+    /// Reads the footer of a source.
+    pub(super) fn of<R: ChunkReader>(source: &R) -> Result<Self, ImportError> {
+        let length = source.len();
+        let last = |bytes: u64| -> Result<Bytes, ImportError> {
+            let bytes = bytes.min(length);
+            source.get_bytes(length - bytes, bytes as usize).map_err(|error| broken(error.to_string()))
+        };
+        let needed = Self::bytes(&last(TAIL)?, length)?;
+        Self::read(&last(needed)?, length)
+    }
+
+    /// Rows of the file.
+    pub fn rows(&self) -> u64 {
+        self.groups().iter().map(|group| group.num_rows().unsigned_abs()).sum()
+    }
+
+    /// The columns.
+    pub fn columns(&self) -> Vec<FooterColumn> {
+        let fields = self.metadata.schema().fields();
+        let mut columns: Vec<FooterColumn> = fields
+            .iter()
+            .map(|field| FooterColumn { name: field.name().clone(), kind: schema::kind(field.data_type()), bytes: 0 })
+            .collect();
+        let descriptor = self.metadata.parquet_schema();
+        for leaf in 0..descriptor.num_columns() {
+            let Some(column) = columns.get_mut(descriptor.get_column_root_idx(leaf)) else { continue };
+            column.bytes += self.groups().iter().map(|group| group.column(leaf).byte_range().1).sum::<u64>();
         }
-        range
+        columns
+    }
+
+    pub(super) fn groups(&self) -> &[RowGroupMetaData] {
+        self.metadata.metadata().row_groups()
+    }
+
+    /// Leaves that are read for some columns. Bytes within structures, such as encoded images, are left out.
+    pub(super) fn leaves(&self, columns: &[usize]) -> Vec<usize> {
+        let descriptor = self.metadata.parquet_schema();
+        let is_opaque = |leaf: usize| {
+            let column = descriptor.column(leaf);
+            let is_text = column.logical_type_ref().is_some() || column.converted_type() != ConvertedType::NONE;
+            match column.physical_type() {
+                Type::BYTE_ARRAY => !is_text && column.path().parts().len() > 1,
+                Type::FIXED_LEN_BYTE_ARRAY => column.type_length() > MAX_WIDTH,
+                _ => false,
+            }
+        };
+        let all = |&leaf: &usize| columns.contains(&descriptor.get_column_root_idx(leaf));
+        let (opaque, plain): (Vec<usize>, Vec<usize>) =
+            (0..descriptor.num_columns()).filter(all).partition(|&leaf| is_opaque(leaf));
+        let has_plain = |root: usize| plain.iter().any(|&leaf| descriptor.get_column_root_idx(leaf) == root);
+        let narrow = |&leaf: &usize| descriptor.column(leaf).physical_type() == Type::BYTE_ARRAY;
+        let only: Vec<usize> = opaque
+            .into_iter()
+            .filter(|&leaf| !has_plain(descriptor.get_column_root_idx(leaf)))
+            .filter(narrow)
+            .collect();
+        let mut leaves = [plain, only].concat();
+        leaves.sort_unstable();
+        leaves
+    }
+
+    pub(super) fn mask(&self, leaves: &[usize]) -> ProjectionMask {
+        ProjectionMask::leaves(self.metadata.parquet_schema(), leaves.iter().copied())
+    }
+
+    /// Row groups to read for columns within a budget of bytes, and their byte ranges. If the columns are larger, row groups are left
+    /// out evenly; of a row group that is larger than the budget only the start is read.
+    pub(super) fn select(&self, columns: &[usize], budget: u64) -> (Vec<usize>, Vec<Range<u64>>) {
+        let leaves = self.leaves(columns);
+        let all_groups = self.groups().len();
+        let bytes =
+            |group: &RowGroupMetaData| leaves.iter().map(|&leaf| group.column(leaf).byte_range().1).sum::<u64>();
+        let total: u64 = self.groups().iter().map(bytes).sum();
+        let groups = sample(all_groups, total, budget);
+        // More than one where a single row group is larger than the budget.
+        let excess = match groups.as_slice() {
+            &[only] => (bytes(&self.groups()[only]) as f64 / budget.max(1) as f64).max(1.0),
+            _ => 1.0,
+        };
+        let mut ranges: Vec<Range<u64>> = Vec::new();
+        for &group in &groups {
+            for &leaf in &leaves {
+                let (start, length) = self.groups()[group].column(leaf).byte_range();
+                ranges.push(start..start + (length as f64 / excess) as u64);
+            }
+        }
+        (groups, ranges)
     }
 }
 
-fn schema(reader: &mut Reader<'_>) -> Option<Vec<Element>> {
-    let (element_kind, count) = reader.list()?;
-    if element_kind != kind::STRUCT || count > MOST_ELEMENTS {
+/// Row groups of a budget: all of them, or evenly spaced ones.
+pub(super) fn sample(groups: usize, total: u64, budget: u64) -> Vec<usize> {
+    if total <= budget || groups <= 1 {
+        return (0..groups).collect();
+    }
+    let share = (budget as f64 / total as f64 * groups as f64) as usize;
+    let chosen = share.clamp(1, groups);
+    (0..chosen).map(|index| (2 * index + 1) * groups / (2 * chosen)).collect()
+}
+
+/// Checks what the crate assumes of row groups and chunks.
+fn check(metadata: &ParquetMetaData, file_length: u64) -> Result<(), ImportError> {
+    let columns = metadata.file_metadata().schema_descr().num_columns();
+    for (index, group) in metadata.row_groups().iter().enumerate() {
+        let inside = |start: i64, length: i64| {
+            let (start, length) = (u64::try_from(start).ok()?, u64::try_from(length).ok()?);
+            start.checked_add(length).filter(|&end| end <= file_length)
+        };
+        let wrong = group.num_columns() != columns
+            || group.num_rows() < 0
+            || group.columns().iter().any(|chunk| {
+                let start = chunk.dictionary_page_offset().unwrap_or_else(|| chunk.data_page_offset());
+                chunk.num_values() < 0 || inside(start, chunk.compressed_size()).is_none()
+            });
+        if wrong {
+            return Err(broken(format!("row group {} lies outside the file: the file is cut", index + 1)));
+        }
+        if group.columns().iter().any(|chunk| chunk.file_path().is_some_and(|path| !path.is_empty())) {
+            return Err(broken("its columns lie in other files; give these files"));
+        }
+    }
+    Ok(())
+}
+
+/// The schema, in which text is read as views into pages.
+fn with_views(metadata: Arc<ParquetMetaData>) -> Result<ArrowReaderMetadata, ParquetError> {
+    let plain =
+        ArrowReaderMetadata::try_new(Arc::clone(&metadata), ArrowReaderOptions::new().with_skip_arrow_metadata(true))?;
+    let fields = schema::with_views(plain.schema().fields());
+    let fields: Vec<Arc<Field>> = fields.iter().cloned().collect();
+    ArrowReaderMetadata::try_new(metadata, ArrowReaderOptions::new().with_schema(Arc::new(Schema::new(fields))))
+}
+
+/// Elements of the schema, read from the first bytes of a footer: the version, then the list of elements.
+fn schema_elements(footer: &[u8]) -> Option<u64> {
+    const NEXT_I32: u8 = 0x15;
+    const NEXT_LIST: u8 = 0x19;
+    const STRUCT: u8 = 0x0c;
+    let (_, rest) = varint(footer.strip_prefix(&[NEXT_I32])?)?;
+    let (&head, rest) = rest.strip_prefix(&[NEXT_LIST])?.split_first()?;
+    if head & 0x0f != STRUCT {
         return None;
     }
-    let mut elements = Vec::with_capacity(count);
-    for _ in 0..count {
-        let mut element = Element::default();
-        reader.fields(|reader, id, kind| {
-            match (id, kind) {
-                (1, kind::I32) => element.stored = Some(reader.number()?),
-                (3, kind::I32) => element.repetition = reader.number()?,
-                (4, kind::BINARY) => {
-                    element.name = String::from_utf8_lossy(reader.binary()?).chars().take(200).collect();
-                }
-                (5, kind::I32) => element.children = reader.number()?,
-                _ => return Some(false),
-            }
-            Some(true)
-        })?;
-        elements.push(element);
+    match head >> 4 {
+        15 => varint(rest).map(|(count, _)| count),
+        count => Some(count.into()),
     }
-    Some(elements)
 }
 
-/// The leaves of a schema, whose elements stand depth first.
-fn leaves(elements: &[Element]) -> Option<Vec<Leaf>> {
-    /// Deepest nesting.
-    const MOST_DEPTH: usize = 50;
-    /// A group whose children follow.
-    struct Open {
-        left: i64,
-        definition: u32,
-        repetition: u32,
-        element: u32,
-    }
-    let (root, rest) = elements.split_first()?;
-    // Children are counted down to zero; groups with none below them are leaves.
-    if root.children < 0 {
-        return None;
-    }
-    let mut open = vec![Open { left: root.children, definition: 0, repetition: 0, element: 0 }];
-    let mut outermost = String::new();
-    let mut leaves = Vec::new();
-    for element in rest {
-        while open.last()?.left == 0 {
-            open.pop();
-        }
-        let depth = open.len();
-        let group = open.last_mut()?;
-        group.left -= 1;
-        let (optional, repeated) = (element.repetition == 1, element.repetition == 2);
-        let definition = group.definition + u32::from(optional || repeated);
-        let repetition = group.repetition + u32::from(repeated);
-        let first_list = repeated && group.repetition == 0;
-        let of_element = if first_list { definition } else { group.element };
-        if depth == 1 {
-            outermost.clone_from(&element.name);
-        }
-        if element.children > 0 {
-            if depth > MOST_DEPTH {
-                return None;
-            }
-            open.push(Open { left: element.children, definition, repetition, element: of_element });
-            continue;
-        }
-        let stored = match element.stored? {
-            1 => Stored::Int32,
-            2 => Stored::Int64,
-            4 => Stored::Float,
-            5 => Stored::Double,
-            _ => Stored::Other,
-        };
-        leaves.push(Leaf { name: outermost.clone(), stored, definition, element: of_element, repetition, depth });
-    }
-    open.iter().all(|group| group.left == 0).then_some(leaves)
-}
+#[cfg(test)]
+mod tests {
+    use super::*;
 
-fn row_groups(reader: &mut Reader<'_>) -> Option<Vec<Vec<Chunk>>> {
-    let (group_kind, count) = reader.list()?;
-    let mut groups = Vec::new();
-    let mut chunks_left = MOST_CHUNKS;
-    for _ in 0..count {
-        let mut chunks = Vec::new();
-        if group_kind != kind::STRUCT {
-            return None;
-        }
-        reader.fields(|reader, id, kind| {
-            if (id, kind) != (1, kind::LIST) {
-                return Some(false);
-            }
-            let (chunk_kind, count) = reader.list()?;
-            chunks_left = chunks_left.checked_sub(count)?;
-            for _ in 0..count {
-                chunks.push(if chunk_kind == kind::STRUCT { chunk(reader)? } else { return None });
-            }
-            Some(true)
-        })?;
-        groups.push(chunks);
+    #[test]
+    fn row_groups_are_left_out_evenly() {
+        assert_eq!(sample(4, 100, 100), [0, 1, 2, 3]);
+        assert_eq!(sample(4, 100, 50), [1, 3]);
+        assert_eq!(sample(10, 100, 30), [1, 5, 8]);
+        assert_eq!(sample(10, 100, 1), [5]);
+        assert_eq!(sample(1, 100, 1), [0]);
+        assert!(sample(0, 0, 0).is_empty());
     }
-    Some(groups)
-}
 
-fn chunk(reader: &mut Reader<'_>) -> Option<Chunk> {
-    let mut chunk = Chunk::default();
-    let mut dictionary = None;
-    reader.fields(|reader, id, kind| {
-        if (id, kind) != (3, kind::STRUCT) {
-            return Some(false);
+    #[test]
+    fn the_end_of_a_file_says_how_long_its_footer_is() {
+        let tail = |length: u32, magic: &[u8; 4]| [&length.to_le_bytes()[..], magic].concat();
+        assert_eq!(Footer::bytes(&tail(100, b"PAR1"), 1000), Ok(108));
+        for (tail, length, problem) in [
+            (tail(100, b"PARE"), 1000, "encrypted"),
+            (tail(100, b"PAR2"), 1000, "does not end with PAR1"),
+            (tail(100, b"PAR1"), 100, "longer than the file"),
+            (tail(u32::MAX, b"PAR1"), u64::MAX, "at most 33554432"),
+            (b"PAR".to_vec(), 3, "shorter than 8 bytes"),
+        ] {
+            let error = Footer::bytes(&tail, length).expect_err(problem).to_string();
+            assert!(error.contains(problem), "{problem}: {error}");
         }
-        reader.fields(|reader, id, kind| {
-            match (id, kind) {
-                (4, kind::I32) => chunk.codec = reader.number()?,
-                (5, kind::I64) => chunk.values = reader.number()?,
-                (7, kind::I64) => chunk.bytes = reader.number()?,
-                (9, kind::I64) => chunk.start = reader.number()?,
-                (11, kind::I64) => dictionary = Some(reader.number()?),
-                (12, kind::STRUCT) => reader.fields(|reader, id, kind| {
-                    match (id, kind) {
-                        // The first two of older writers are ordered as signed numbers too.
-                        (5, kind::BINARY) => chunk.most = Some(short(reader.binary()?)),
-                        (6, kind::BINARY) => chunk.least = Some(short(reader.binary()?)),
-                        (1, kind::BINARY) if chunk.most.is_none() => chunk.most = Some(short(reader.binary()?)),
-                        (2, kind::BINARY) if chunk.least.is_none() => chunk.least = Some(short(reader.binary()?)),
-                        _ => return Some(false),
-                    }
-                    Some(true)
-                })?,
-                _ => return Some(false),
-            }
-            Some(true)
-        })?;
-        Some(true)
-    })?;
-    // Some writers give 0 where there is no dictionary.
-    if let Some(dictionary) = dictionary.filter(|&dictionary| dictionary > 0 && dictionary < chunk.start) {
-        chunk.start = dictionary;
     }
-    Some(chunk)
-}
-
-/// Numbers take eight bytes at most; longer extremes are texts.
-fn short(bytes: &[u8]) -> Vec<u8> {
-    bytes[..bytes.len().min(9)].to_vec()
 }

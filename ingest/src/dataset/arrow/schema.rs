@@ -1,0 +1,72 @@
+//! Kinds of Arrow types, and types in which columns are read with bounded memory.
+
+use std::sync::Arc;
+
+use arrow_schema::{DataType, Field, FieldRef, Fields};
+
+use super::super::Kind;
+
+/// Keys of the texts of messages.
+const MESSAGE_TEXTS: [&str; 3] = ["content", "value", "text"];
+/// Keys of the authors of messages.
+const MESSAGE_AUTHORS: [&str; 3] = ["role", "from", "author"];
+
+/// Kind of the values of a type.
+pub(in super::super) fn kind(data_type: &DataType) -> Kind {
+    match data_type {
+        DataType::Boolean => Kind::Boolean,
+        DataType::Date32 | DataType::Date64 => Kind::Date,
+        DataType::Timestamp(..) => Kind::Timestamp,
+        DataType::Time32(_) | DataType::Time64(_) | DataType::Duration(_) | DataType::Interval(_) => Kind::Duration,
+        DataType::Utf8 | DataType::LargeUtf8 | DataType::Utf8View => Kind::Text,
+        DataType::Binary | DataType::LargeBinary | DataType::BinaryView | DataType::FixedSizeBinary(_) => Kind::Binary,
+        DataType::List(field)
+        | DataType::LargeList(field)
+        | DataType::ListView(field)
+        | DataType::LargeListView(field)
+        | DataType::FixedSizeList(field, _) => list(field.data_type()),
+        DataType::Dictionary(_, values) => kind(values),
+        DataType::RunEndEncoded(_, values) => kind(values.data_type()),
+        DataType::Null => Kind::Empty,
+        numeric if numeric.is_numeric() => Kind::Number,
+        _ => Kind::Object,
+    }
+}
+
+fn list(element: &DataType) -> Kind {
+    match kind(element) {
+        Kind::Text => Kind::ListOfTexts,
+        Kind::Object => match element {
+            DataType::Struct(fields) if is_message(fields) => Kind::Chat,
+            _ => Kind::ListOfObjects,
+        },
+        Kind::ListOfNumbers | Kind::ListOfTexts | Kind::ListOfObjects | Kind::ListOfLists | Kind::Chat => {
+            Kind::ListOfLists
+        }
+        _ => Kind::ListOfNumbers,
+    }
+}
+
+fn is_message(fields: &Fields) -> bool {
+    let has = |names: &[&str]| fields.iter().any(|field| names.contains(&field.name().as_str()));
+    has(&MESSAGE_TEXTS) && has(&MESSAGE_AUTHORS)
+}
+
+/// The fields with text and bytes as views: a value that a dictionary page holds once is not copied for each row.
+pub(in super::super) fn with_views(fields: &Fields) -> Fields {
+    fields.iter().map(with_view).collect()
+}
+
+fn with_view(field: &FieldRef) -> FieldRef {
+    let data_type = match field.data_type() {
+        DataType::Utf8 | DataType::LargeUtf8 => DataType::Utf8View,
+        DataType::Binary | DataType::LargeBinary => DataType::BinaryView,
+        DataType::List(element) => DataType::List(with_view(element)),
+        DataType::LargeList(element) => DataType::LargeList(with_view(element)),
+        DataType::FixedSizeList(element, length) => DataType::FixedSizeList(with_view(element), *length),
+        DataType::Map(entries, sorted) => DataType::Map(with_view(entries), *sorted),
+        DataType::Struct(fields) => DataType::Struct(with_views(fields)),
+        _ => return Arc::clone(field),
+    };
+    Arc::new(Field::clone(field).with_data_type(data_type))
+}

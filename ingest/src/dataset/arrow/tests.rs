@@ -1,0 +1,91 @@
+//! Streams and files that the crate writes, plain and packed.
+
+use arrow_array::types::Int32Type;
+use arrow_array::{DictionaryArray, Int64Array, ListArray, StringArray};
+use arrow_ipc::CompressionType;
+use arrow_ipc::writer::{FileWriter, IpcWriteOptions, StreamWriter};
+use planner::workload::Dataset;
+use proptest::prelude::*;
+
+use super::super::import;
+use super::*;
+
+/// Two batches of two rows: 5, 3, 7 and 5 tokens, lists of 2, 1, 3 and 1 numbers, texts of four characters.
+fn batches() -> Vec<RecordBatch> {
+    let lists = [vec![vec![1, 2], vec![3]], vec![vec![4, 5, 6], vec![7]]];
+    let lengths = [[5, 3], [7, 5]];
+    let batch = |(lengths, lists): ([i64; 2], &Vec<Vec<i32>>)| {
+        let lists = lists.iter().map(|list| Some(list.iter().copied().map(Some).collect::<Vec<_>>()));
+        let names: DictionaryArray<Int32Type> = ["a", "b"].into_iter().collect();
+        RecordBatch::try_from_iter([
+            ("num_tokens", Arc::new(Int64Array::from(lengths.to_vec())) as ArrayRef),
+            ("input_ids", Arc::new(ListArray::from_iter_primitive::<Int32Type, _, _>(lists)) as ArrayRef),
+            ("text", Arc::new(StringArray::from(vec!["abcd", "abcd"])) as ArrayRef),
+            ("source", Arc::new(names) as ArrayRef),
+        ])
+        .expect("columns of one length")
+    };
+    lengths.into_iter().zip(&lists).map(batch).collect()
+}
+
+fn stream(packing: Option<CompressionType>) -> Vec<u8> {
+    let batches = batches();
+    let options = IpcWriteOptions::default().try_with_compression(packing).expect("a codec");
+    let mut writer = StreamWriter::try_new_with_options(Vec::new(), &batches[0].schema(), options).expect("a writer");
+    batches.iter().for_each(|batch| writer.write(batch).expect("memory takes rows"));
+    writer.into_inner().expect("memory takes the end")
+}
+
+fn file(packing: Option<CompressionType>) -> Vec<u8> {
+    let batches = batches();
+    let options = IpcWriteOptions::default().try_with_compression(packing).expect("a codec");
+    let mut writer = FileWriter::try_new_with_options(Vec::new(), &batches[0].schema(), options).expect("a writer");
+    batches.iter().for_each(|batch| writer.write(batch).expect("memory takes rows"));
+    writer.into_inner().expect("memory takes a footer")
+}
+
+#[test]
+fn streams_and_files_are_read() {
+    for packing in [None, Some(CompressionType::LZ4_FRAME), Some(CompressionType::ZSTD)] {
+        for bytes in [stream(packing), file(packing)] {
+            for (column, expected) in [(None, [5, 3, 7, 5]), (Some("input_ids"), [2, 1, 3, 1]), (Some("text"), [1; 4])]
+            {
+                let imported = import(&bytes, &Options { column, ..Options::default() }).expect("a file");
+                let rows = Dataset::Rows { text_tokens: expected.to_vec(), images: vec![], shaped: None };
+                assert_eq!(
+                    (imported.dataset, imported.report.format.as_str()),
+                    (rows, FORMAT),
+                    "{packing:?} {column:?}"
+                );
+            }
+        }
+    }
+}
+
+#[test]
+fn wrong_files_are_refused() {
+    let whole = stream(None);
+    let error = |bytes: &[u8]| import(bytes, &Options::default()).expect_err("a refusal").to_string();
+    assert!(error(&whole[..whole.len() - 100]).contains("the file is cut"));
+    // A body of 2^60 bytes: no memory is reserved for it.
+    let mut source = &[0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0x7f][..];
+    assert!(read(&mut source, None).is_err_and(|error| error.to_string().contains("at most")));
+    assert!(bytes(&mut &b"abc"[..], 1 << 60).is_err_and(|error| error.to_string().contains("cut")));
+}
+
+proptest! {
+    #[test]
+    fn any_change_is_read_or_refused(
+        packed in any::<bool>(),
+        changes in prop::collection::vec((any::<prop::sample::Index>(), any::<u8>()), 1..5),
+        cut in any::<prop::sample::Index>(),
+    ) {
+        let mut file = stream(packed.then_some(CompressionType::ZSTD));
+        for (at, byte) in changes {
+            let at = at.index(file.len());
+            file[at] = byte;
+        }
+        let _ = import(&file, &Options::default());
+        let _ = import(&file[..cut.index(file.len())], &Options { column: Some("input_ids"), ..Options::default() });
+    }
+}

@@ -1,0 +1,96 @@
+//! Columns that can be chosen as the lengths.
+
+use planner::outcome::HistogramColumns;
+
+use super::choice::{self, Choice, Length, Measure, Part};
+use super::profile::Profile;
+use super::text::Meter;
+use super::value::Row;
+use super::{Kind, Meaning, Options, Unit};
+
+/// Most candidates of a file.
+pub(super) const MAX_CANDIDATES: usize = 50;
+
+/// A column or key that can be chosen as the lengths of the samples.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Candidate {
+    /// Its name; columns without a header are numbered from 1.
+    pub name: String,
+    /// Kind of its values.
+    pub kind: Kind,
+    /// Its meaning by the table of names.
+    pub meaning: Meaning,
+    /// Up to five values as the file shows them, clipped to 40 characters.
+    pub samples: Vec<String>,
+    /// Lengths in tokens of the first rows if this column is chosen; `None` if it gives no length.
+    pub preview: Option<HistogramColumns>,
+    /// What the values look like, in one sentence.
+    pub note: Option<String>,
+}
+
+impl Candidate {
+    /// A candidate of which only the name is known.
+    pub(super) fn named(name: String) -> Self {
+        Self { name, kind: Kind::Empty, meaning: Meaning::Unknown, samples: Vec::new(), preview: None, note: None }
+    }
+}
+
+/// Columns for a person to choose from, each with the lengths that it gives in the first rows.
+pub(super) fn candidates(
+    profiles: &[Profile],
+    head: &[&Row<'_>],
+    options: &Options<'_>,
+    without: &[Part],
+) -> Vec<Candidate> {
+    /// Rows whose texts are encoded for a preview.
+    const ENCODED: usize = 100;
+    let meter = Meter::new(options);
+    let candidate = |(index, own): (usize, &Profile)| {
+        let unit = match own.meaning {
+            Meaning::Length(unit) => unit,
+            _ => Unit::Tokens,
+        };
+        let measure = if own.has_values { choice::measure(own, unit).filter(|_| own.notation.is_ok()) } else { None };
+        let preview = measure.and_then(|measure| {
+            let rows = if measure == Measure::Text && meter.tokenizer.is_some() { ENCODED } else { head.len() };
+            let part = Part { index, name: own.name.clone(), measure };
+            let choice = Choice { parts: vec![part], weight: None, images: None, warnings: Vec::new() };
+            let lengths: Vec<u32> = head
+                .iter()
+                .take(rows)
+                .filter_map(|row| match choice.sample(row, &meter).length {
+                    Length::Tokens(number) => Some(number.value().round()),
+                    _ => None,
+                })
+                .filter(|length| (1.0..=f64::from(super::MAX_LENGTH)).contains(length))
+                .map(|length| length as u32)
+                .collect();
+            HistogramColumns::of_values(&lengths)
+        });
+        let note = match &own.notation {
+            Err(ambiguous) if own.kind == Kind::Number => {
+                Some(format!("{} has two readings: thousands or decimals", ambiguous.value))
+            }
+            _ => own.note.clone(),
+        };
+        Candidate {
+            name: own.name.chars().take(80).collect(),
+            kind: own.kind,
+            meaning: own.meaning,
+            samples: own.samples.clone(),
+            preview,
+            note,
+        }
+    };
+    profiles
+        .iter()
+        .enumerate()
+        .filter(|(index, own)| {
+            // Every member of a list of records has the name of the list in Parquet.
+            let is_repeated = profiles[..*index].iter().any(|before| before.name == own.name);
+            !is_repeated && without.iter().all(|part| part.index != *index)
+        })
+        .take(MAX_CANDIDATES)
+        .map(candidate)
+        .collect()
+}

@@ -1,0 +1,193 @@
+//! The columns that hold the lengths, by the choices of the user or by the table of names.
+
+use super::number::Notation;
+use super::profile::Profile;
+use super::text::Meter;
+use super::value::Row;
+use super::{ImportError, Kind, Meaning, Options, Unit, names};
+
+mod automatic;
+mod sample;
+mod sentences;
+mod weight;
+
+pub(super) use sample::{Images, Length, NO_TEXT, Sample};
+
+use automatic::automatic;
+use sentences::sentences;
+use weight::Weight;
+
+/// A column whose values are added to the length of a sample.
+#[derive(Debug, Clone, PartialEq)]
+pub(super) struct Part {
+    /// Place among the columns.
+    pub(super) index: usize,
+    pub(super) name: String,
+    pub(super) measure: Measure,
+}
+
+/// How a value becomes a length.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub(super) enum Measure {
+    /// The number itself, in tokens or divided by the characters per token.
+    Number(Notation, Unit),
+    /// The elements of a list.
+    Elements,
+    /// The text or the messages.
+    Text,
+}
+
+/// The columns of a file that are read.
+#[derive(Debug, Clone, PartialEq)]
+pub(super) struct Choice {
+    /// Their lengths are added.
+    pub(super) parts: Vec<Part>,
+    /// Number of samples of each row.
+    pub(super) weight: Option<(usize, String, Notation)>,
+    /// Images of each row.
+    pub(super) images: Option<(usize, String, Kind, Notation)>,
+    /// Assumptions, one sentence each.
+    pub(super) warnings: Vec<String>,
+}
+
+impl Choice {
+    /// The columns by the choices of the user, or by names. `head` holds the first rows.
+    pub(super) fn new(profiles: &[Profile], head: &[&Row<'_>], options: &Options<'_>) -> Result<Self, ImportError> {
+        let parts = match options.column {
+            Some(name) => chosen(profiles, name, options)?,
+            None => {
+                let meter = Meter { tokenizer: None, ..Meter::new(options) };
+                automatic(profiles, head, meter).ok_or(ImportError::Unclear { candidates: Vec::new() })?
+            }
+        };
+        for part in &parts {
+            if let (Measure::Number(..), Err(ambiguous)) = (part.measure, &profiles[part.index].notation) {
+                return Err(ImportError::TwoReadings { column: part.name.clone(), value: ambiguous.value.clone() });
+            }
+        }
+        let is_part = |index: usize| parts.iter().any(|part| part.index == index);
+        let mut warnings = Vec::new();
+        let weight = match options.weight {
+            Some("") => None,
+            Some(name) => Some(find(profiles, name)?),
+            None => match weight::weight(profiles, &parts) {
+                Weight::None => None,
+                Weight::Column(index) => Some(index),
+                Weight::Doubtful(index) => {
+                    warnings.push(format!(
+                        "Column {} may hold the number of samples of each row. It is not used. If it does, choose it as the weight.",
+                        profiles[index].name
+                    ));
+                    None
+                }
+                Weight::Unclear => return Err(ImportError::Unclear { candidates: Vec::new() }),
+            },
+        };
+        if let Some(index) = weight {
+            let own = &profiles[index];
+            if is_part(index) || own.kind != Kind::Number {
+                let kind = if is_part(index) { "the lengths" } else { own.kind.title() };
+                return Err(ImportError::NoLengths { column: own.name.clone(), kind });
+            }
+        }
+        let weight = weight.map(|index| {
+            let own = &profiles[index];
+            (index, own.name.clone(), *own.notation.as_ref().unwrap_or(&Notation::Point))
+        });
+        let images = profiles
+            .iter()
+            .enumerate()
+            .filter(|(index, own)| own.meaning == Meaning::Images && own.has_values && !is_part(*index))
+            .min_by_key(|(_, own)| own.rank)
+            .map(|(index, own)| {
+                (index, own.name.clone(), own.kind, *own.notation.as_ref().unwrap_or(&Notation::Point))
+            });
+        let images = images.filter(|(_, name, ..)| {
+            if weight.is_some() {
+                warnings.push(format!("{name} is not counted: rows stand for several samples each."));
+            }
+            weight.is_none()
+        });
+        warnings.splice(0..0, sentences(profiles, &parts, options));
+        Ok(Self { parts, weight, images, warnings })
+    }
+
+    /// Source of the lengths, for example "column prompt_tokens + completion_tokens".
+    pub(super) fn source(&self, noun: &str, has_tokenizer: bool) -> String {
+        let names: Vec<&str> = self.parts.iter().map(|part| part.name.as_str()).collect();
+        let what = match self.parts.first().map(|part| part.measure) {
+            Some(Measure::Elements) => "lengths of the lists of ",
+            Some(Measure::Text) if has_tokenizer => "tokens of the text of ",
+            Some(Measure::Text) => "characters of the text of ",
+            Some(Measure::Number(_, Unit::Characters)) => "number of characters in ",
+            Some(Measure::Number(_, Unit::Bytes)) => "number of bytes in ",
+            Some(Measure::Number(_, Unit::Tokens)) | None => "",
+        };
+        let plural = if names.len() > 1 { "s" } else { "" };
+        let weight =
+            self.weight.as_ref().map_or_else(String::new, |(_, name, _)| format!(", samples per row in {noun} {name}"));
+        format!("{what}{noun}{plural} {}{weight}", names.join(" + "))
+    }
+
+    /// Whether a column is read.
+    pub(super) fn reads(&self, index: usize) -> bool {
+        self.parts.iter().any(|part| part.index == index)
+            || self.weight.as_ref().is_some_and(|(own, ..)| *own == index)
+            || self.images.as_ref().is_some_and(|(own, ..)| *own == index)
+    }
+}
+
+/// The only column of a file without names: plain numbers are lengths.
+pub(super) fn unnamed(own: &Profile, options: &Options<'_>) -> Result<Choice, ImportError> {
+    if own.kind != Kind::Number {
+        return Err(ImportError::Unclear { candidates: Vec::new() });
+    }
+    let notation = own
+        .notation
+        .clone()
+        .map_err(|ambiguous| ImportError::TwoReadings { column: own.name.clone(), value: ambiguous.value })?;
+    let unit = options.unit.unwrap_or_default();
+    let parts = vec![Part { index: 0, name: own.name.clone(), measure: Measure::Number(notation, unit) }];
+    let warnings = sentences(std::slice::from_ref(own), &parts, options);
+    Ok(Choice { parts, weight: None, images: None, warnings })
+}
+
+/// The column of a name: equal, or equal by its letters and digits.
+fn find(profiles: &[Profile], name: &str) -> Result<usize, ImportError> {
+    profiles
+        .iter()
+        .position(|own| own.name == name)
+        .or_else(|| profiles.iter().position(|own| names::is_same(&own.name, name)))
+        .ok_or_else(|| ImportError::NoSuchColumn {
+            asked: name.chars().take(80).collect(),
+            available: profiles.iter().map(|own| own.name.chars().take(80).collect()).take(50).collect(),
+        })
+}
+
+/// The columns that the user chooses.
+fn chosen(profiles: &[Profile], name: &str, options: &Options<'_>) -> Result<Vec<Part>, ImportError> {
+    let mut parts = Vec::new();
+    for name in [Some(name), options.add.filter(|name| !name.is_empty())].into_iter().flatten() {
+        let index = find(profiles, name)?;
+        let own = &profiles[index];
+        let unit = options.unit.unwrap_or(match own.meaning {
+            Meaning::Length(unit) => unit,
+            _ => Unit::Tokens,
+        });
+        let measure = measure(own, unit)
+            .ok_or_else(|| ImportError::NoLengths { column: own.name.clone(), kind: own.kind.title() })?;
+        parts.push(Part { index, name: own.name.clone(), measure });
+    }
+    Ok(parts)
+}
+
+/// How the values of a column become lengths; `None` if they do not.
+pub(super) fn measure(own: &Profile, unit: Unit) -> Option<Measure> {
+    Some(match own.kind {
+        Kind::Number | Kind::Empty => Measure::Number(*own.notation.as_ref().unwrap_or(&Notation::Point), unit),
+        Kind::ListOfNumbers => Measure::Elements,
+        Kind::ListOfTexts if names::counts_tokens(&own.name) => Measure::Elements,
+        Kind::Text | Kind::Chat | Kind::ListOfTexts => Measure::Text,
+        _ => return None,
+    })
+}

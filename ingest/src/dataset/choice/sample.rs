@@ -1,0 +1,140 @@
+//! Length and images of a row.
+
+use super::super::Kind;
+use super::super::Unit;
+use super::super::number::Number;
+use super::super::profile;
+use super::super::text::{Extent, Meter};
+use super::super::value::{Row, Value};
+use super::{Choice, Measure};
+
+/// Reason of a row without text.
+pub(in super::super) const NO_TEXT: &str = "there is no text";
+
+/// What a row holds.
+#[derive(Debug, Clone, PartialEq)]
+pub(in super::super) struct Sample {
+    pub(in super::super) length: Length,
+    /// Images; `None` if the row names none.
+    pub(in super::super) images: Option<Images>,
+}
+
+/// Images of a row.
+#[derive(Debug, Clone, PartialEq)]
+pub(in super::super) enum Images {
+    /// A number in a column of numbers.
+    Counted(Number),
+    /// Entries of a list, paths, or placeholders in texts.
+    Listed(u32),
+    /// A column of numbers without a number in this row.
+    Unreadable,
+}
+
+/// Length of a row.
+#[derive(Debug, Clone, PartialEq)]
+pub(in super::super) enum Length {
+    Tokens(Number),
+    /// No value at all.
+    Missing,
+    /// The reason why there is no length.
+    Unreadable(String),
+}
+
+impl Choice {
+    /// Length and images of a row.
+    pub(in super::super) fn sample(&self, row: &Row<'_>, meter: &Meter<'_>) -> Sample {
+        let mut extent = Extent::default();
+        let length = self.length(row, meter, &mut extent);
+        let images = match &self.images {
+            Some((index, name, kind, notation)) => match (row.value(*index, name), kind) {
+                (value, Kind::Number) => {
+                    Some(profile::number(value, *notation).map_or(Images::Unreadable, Images::Counted))
+                }
+                (Value::Missing, _) => Some(Images::Listed(0)),
+                (Value::List(list), _) => Some(Images::Listed(u32::try_from(list.count).unwrap_or(u32::MAX))),
+                (Value::Text(text), _) if text.trim().is_empty() => Some(Images::Listed(0)),
+                (Value::Number(number), _) => Some(Images::Counted(*number)),
+                _ => Some(Images::Listed(1)),
+            },
+            None if extent.images > 0 => Some(Images::Listed(extent.images)),
+            None => None,
+        };
+        Sample { length, images }
+    }
+
+    fn length(&self, row: &Row<'_>, meter: &Meter<'_>, extent: &mut Extent) -> Length {
+        let (mut total, mut exact, mut found) = (0.0, None, 0);
+        for part in &self.parts {
+            let value = row.value(part.index, &part.name);
+            match part.measure {
+                Measure::Text => {
+                    found += usize::from(!matches!(value, Value::Missing));
+                    meter.add(value, extent);
+                }
+                Measure::Elements => match value {
+                    Value::List(list) => {
+                        found += 1;
+                        exact = Some(Number::Whole(list.count as i128));
+                        total += list.count as f64;
+                    }
+                    Value::Missing => {}
+                    Value::Text(text) if text.trim().is_empty() => {}
+                    Value::Text(text) => match profile::elements(text) {
+                        Some(count) => {
+                            found += 1;
+                            exact = Some(Number::Whole(count as i128));
+                            total += count as f64;
+                        }
+                        None => return Length::Unreadable(format!("{:?} is not a list", value.shown())),
+                    },
+                    other => return Length::Unreadable(format!("{:?} is not a list", other.shown())),
+                },
+                Measure::Number(notation, unit) => match value {
+                    Value::Missing => {}
+                    Value::Text(text) if text.trim().is_empty() => {}
+                    // A list under a name of numbers counts by its elements.
+                    Value::List(list) => {
+                        found += 1;
+                        exact = Some(Number::Whole(list.count as i128));
+                        total += list.count as f64;
+                    }
+                    value => {
+                        let Some(number) = profile::number(value, notation) else {
+                            return Length::Unreadable(match value {
+                                Value::Text(_) => format!("{:?} is not a number", value.shown()),
+                                other => format!("{} is not a number", other.shown()),
+                            });
+                        };
+                        found += 1;
+                        let per_token = if unit == Unit::Tokens { 1.0 } else { meter.characters_per_token };
+                        total += number.value() / per_token;
+                        exact = match (unit, number) {
+                            (Unit::Tokens, number) => Some(number),
+                            (_, number) => Some(Number::Repaired((number.value() / per_token).ceil())),
+                        };
+                    }
+                },
+            }
+        }
+        if found == 0 {
+            return Length::Missing;
+        }
+        if self.parts.iter().any(|part| part.measure == Measure::Text) {
+            if extent.is_unreadable {
+                return Length::Unreadable("the tokenizer cannot encode the text".to_owned());
+            }
+            let tokens = meter.tokens(extent);
+            return if tokens > 0.0 {
+                Length::Tokens(Number::Whole(tokens as i128))
+            } else {
+                Length::Unreadable(NO_TEXT.to_owned())
+            };
+        }
+        match exact {
+            Some(number) if self.parts.len() == 1 => Length::Tokens(number),
+            _ if found < self.parts.len() => Length::Tokens(Number::Repaired(total)),
+            _ if total.fract() == 0.0 => Length::Tokens(Number::Whole(total as i128)),
+            _ => Length::Tokens(Number::Repaired(total)),
+        }
+    }
+}

@@ -1,0 +1,136 @@
+//! Histograms from points, bins and cumulative counts.
+
+use super::super::{ImportError, Imported, MAX_BINS};
+use super::{import, refuse};
+
+/// Most lengths that are counted one by one: each takes a bin, with an empty bin between neighbours.
+pub(super) const MAX_POINTS: usize = MAX_BINS / 2;
+
+/// Samples between two lengths.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub(super) struct Bin {
+    /// Shortest length.
+    pub(super) left: f64,
+    /// Longest length.
+    pub(super) right: f64,
+    /// Samples, or their share.
+    pub(super) count: f64,
+}
+
+/// Describes a form in the report.
+#[derive(Debug, Clone, PartialEq)]
+pub(super) struct Form {
+    /// Format, for example "CSV, lengths with counts".
+    pub(super) format: String,
+    /// Source of the lengths, for example "columns length and count".
+    pub(super) source: String,
+    /// Assumptions.
+    pub(super) warnings: Vec<String>,
+}
+
+impl Form {
+    /// A form without assumptions.
+    pub(super) fn new(format: impl Into<String>, source: impl Into<String>) -> Self {
+        Self { format: format.into(), source: source.into(), warnings: Vec::new() }
+    }
+
+    /// Adds an assumption.
+    pub(super) fn warn(&mut self, warning: impl Into<String>) {
+        self.warnings.push(warning.into());
+    }
+
+    fn finish(self, edges: Vec<f64>, counts: Vec<f64>) -> Result<Imported, ImportError> {
+        let mut imported = import(None, edges, counts)?;
+        imported.report.format = self.format;
+        imported.report.source = self.source;
+        imported.report.warnings = self.warnings;
+        Ok(imported)
+    }
+}
+
+/// Lengths with the number of their samples, in any order. Exact: every length is a bin without width, up to [`MAX_POINTS`].
+pub(super) fn points(mut form: Form, mut points: Vec<(f64, f64)>) -> Result<Imported, ImportError> {
+    for &(length, count) in &points {
+        if !(length.is_finite() && length >= 0.0 && length.fract() == 0.0) {
+            return Err(refuse(format!("{length} is not a length: a length is a whole number")));
+        }
+        check_count(count)?;
+    }
+    points.retain(|&(_, count)| count > 0.0);
+    points.sort_by(|a, b| a.0.total_cmp(&b.0));
+    points.dedup_by(|next, point| {
+        let is_same = next.0.total_cmp(&point.0).is_eq();
+        if is_same {
+            point.1 += next.1;
+        }
+        is_same
+    });
+    let joined = points.len().div_ceil(MAX_POINTS).max(1);
+    if joined > 1 {
+        form.warn(format!("{} different lengths: {joined} neighbours share a bin", points.len()));
+    }
+    let bins = points.chunks(joined).filter_map(|chunk| {
+        let (&(left, _), &(right, _)) = (chunk.first()?, chunk.last()?);
+        Some(Bin { left, right, count: chunk.iter().map(|(_, count)| count).sum() })
+    });
+    join(form, bins.collect())
+}
+
+/// Bins in any order, with or without gaps.
+pub(super) fn bins(form: Form, mut bins: Vec<Bin>) -> Result<Imported, ImportError> {
+    for bin in &bins {
+        if !(bin.left.is_finite() && bin.right.is_finite() && bin.left <= bin.right) {
+            return Err(refuse(format!("the bin from {} to {} has no width", bin.left, bin.right)));
+        }
+        check_count(bin.count)?;
+    }
+    bins.sort_by(|a, b| a.left.total_cmp(&b.left).then(a.right.total_cmp(&b.right)));
+    if let Some([a, b]) = bins.array_windows().find(|[a, b]| b.left < a.right) {
+        return Err(refuse(format!("the bins {} to {} and {} to {} overlap", a.left, a.right, b.left, b.right)));
+    }
+    join(form, bins)
+}
+
+/// Edges and counts of sorted bins; a gap between two bins is an empty bin.
+fn join(form: Form, bins: Vec<Bin>) -> Result<Imported, ImportError> {
+    let Some(first) = bins.first() else { return Err(refuse("every count is zero")) };
+    let mut edges = vec![first.left];
+    let mut counts = Vec::with_capacity(2 * bins.len());
+    for bin in bins {
+        if edges.last() != Some(&bin.left) {
+            edges.push(bin.left);
+            counts.push(0.0);
+        }
+        edges.push(bin.right);
+        counts.push(bin.count);
+    }
+    form.finish(edges, counts)
+}
+
+/// Lengths with the number, or the share, of samples up to each of them.
+pub(super) fn cumulative(mut form: Form, mut points: Vec<(f64, f64)>) -> Result<Imported, ImportError> {
+    points.sort_by(|a, b| a.0.total_cmp(&b.0).then(a.1.total_cmp(&b.1)));
+    let mut before: Option<(f64, f64)> = None;
+    let mut found = Vec::with_capacity(points.len());
+    for (length, cumulative) in points {
+        check_count(cumulative)?;
+        let (left, counted) = before.unwrap_or((length, 0.0));
+        if cumulative < counted {
+            return Err(refuse(format!(
+                "the cumulative count falls from {counted} to {cumulative} at length {length}; a cumulative count never falls"
+            )));
+        }
+        found.push(Bin { left, right: length, count: cumulative - counted });
+        before = Some((length, cumulative));
+    }
+    form.warn("approximate: between two lengths of the cumulative counts, samples are spread evenly");
+    bins(form, found)
+}
+
+fn check_count(count: f64) -> Result<(), ImportError> {
+    if count.is_finite() && count >= 0.0 {
+        Ok(())
+    } else {
+        Err(refuse(format!("{count} is not a count; counts are zero or more")))
+    }
+}

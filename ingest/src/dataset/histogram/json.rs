@@ -1,0 +1,163 @@
+//! Histograms in JSON: numpy, Weights & Biases, counters, percentiles, and lists by name.
+
+use serde_json::{Map, Value};
+
+use super::super::{ImportError, Imported};
+use super::bins::{self, Bin, Form};
+use super::{number, percentiles, refuse, table};
+
+/// Names of lists of edges.
+const EDGES: [&str; 4] = ["bin_edges", "edges", "bins", "binedges"];
+/// Names of lists of counts.
+const COUNTS: [&str; 8] = ["hist", "counts", "count", "freq", "frequency", "weights", "weight", "values"];
+/// Names of lists of lengths.
+const LENGTHS: [&str; 8] = ["lengths", "length", "values", "value", "unique", "num_tokens", "tokens", "seq_len"];
+/// Names of lists of cumulative counts.
+const CUMULATIVE: [&str; 5] = ["cdf", "ecdf", "cumulative", "cumsum", "cum_count"];
+
+/// Reads a JSON document. `None` if it is no histogram.
+pub(in super::super) fn read(document: &Value) -> Option<Result<Imported, ImportError>> {
+    match document {
+        Value::Array(items) => list(items),
+        Value::Object(fields) => object(fields),
+        _ => None,
+    }
+}
+
+fn list(items: &[Value]) -> Option<Result<Imported, ImportError>> {
+    if let [first, second] = items
+        && let (Some(first), Some(second)) = (numbers(first), numbers(second))
+    {
+        return pair(first, second);
+    }
+    rows(items)
+}
+
+/// Two lists of numbers: numpy's counts and edges. Other pairs of lists are not lengths.
+fn pair(first: Vec<f64>, second: Vec<f64>) -> Option<Result<Imported, ImportError>> {
+    let form = || Form::new("JSON, numpy histogram", "counts and edges");
+    if first.len() + 1 == second.len() && first.len() > 1 && rises(&second) {
+        return Some(from_edges(form(), &second, &first));
+    }
+    if second.len() + 1 == first.len() && second.len() > 1 && rises(&first) {
+        return Some(from_edges(form(), &first, &second));
+    }
+    None
+}
+
+/// A list of objects: rows of a table.
+fn rows(items: &[Value]) -> Option<Result<Imported, ImportError>> {
+    let first = items.first()?.as_object()?;
+    // Wide rows are samples.
+    if first.len() < 2 || first.len() > 6 || items.len() > super::super::MAX_BINS {
+        return None;
+    }
+    let header: Vec<String> = first.keys().cloned().collect();
+    let cell = |value: Option<&Value>| match value {
+        Some(Value::String(text)) => Some(text.clone()),
+        Some(Value::Number(number)) => Some(number.to_string()),
+        Some(Value::Null) | None => Some(String::new()),
+        Some(_) => None,
+    };
+    let cells = |row: &Value| -> Option<Vec<String>> { header.iter().map(|name| cell(row.get(name))).collect() };
+    cells(items.first()?)?;
+    let mut rows = items.iter().filter_map(cells);
+    table::read_rows("JSON", &header, &mut rows, None)
+}
+
+fn object(fields: &Map<String, Value>) -> Option<Result<Imported, ImportError>> {
+    if let Some(refusal) = other_unit(fields) {
+        return Some(Err(refusal));
+    }
+    let lists: Vec<(String, Vec<f64>)> =
+        fields.iter().filter_map(|(name, value)| Some((super::normal(name), numbers(value)?))).collect();
+    let find = |known: &[&str], not: &str| {
+        known.iter().find_map(|known| lists.iter().find(|(name, _)| name == known && name != not))
+    };
+    if let Some(packed) = fields.get("packedBins").and_then(Value::as_object) {
+        return packed_bins(packed, &lists);
+    }
+    if let Some((edges_name, edges)) = find(&EDGES, "")
+        && let Some((counts_name, counts)) = find(&COUNTS, edges_name)
+        && edges.len() == counts.len() + 1
+    {
+        let is_wandb = fields.get("_type").and_then(Value::as_str) == Some("histogram");
+        let format = if is_wandb { "JSON, Weights & Biases histogram" } else { "JSON, histogram" };
+        return Some(from_edges(Form::new(format, format!("keys {counts_name} and {edges_name}")), edges, counts));
+    }
+    if let Some((name, lengths)) = find(&LENGTHS, "") {
+        let same = |list: &&(String, Vec<f64>)| list.1.len() == lengths.len() && list.0 != *name;
+        if let Some((counts_name, counts)) = find(&COUNTS, name).filter(same) {
+            let form = Form::new("JSON, lengths with counts", format!("keys {name} and {counts_name}"));
+            return Some(bins::points(form, lengths.iter().copied().zip(counts.iter().copied()).collect()));
+        }
+        if let Some((cumulative_name, cumulative)) = find(&CUMULATIVE, name).filter(same) {
+            let form = Form::new("JSON, cumulative counts", format!("keys {name} and {cumulative_name}"));
+            return Some(bins::cumulative(form, lengths.iter().copied().zip(cumulative.iter().copied()).collect()));
+        }
+    }
+    if percentiles::are(fields.keys().map(String::as_str)) {
+        let entries = fields.iter().filter_map(|(name, value)| Some((name.as_str(), value.as_f64()?)));
+        return Some(percentiles::read(Form::new("JSON, percentiles", "percentiles"), entries));
+    }
+    counter(fields)
+}
+
+/// The error of a histogram whose unit is not tokens.
+fn other_unit(fields: &Map<String, Value>) -> Option<ImportError> {
+    let unit = fields.get("unit")?.as_str()?;
+    let has_edges = EDGES.iter().any(|name| fields.contains_key(*name));
+    (has_edges && unit != "tokens")
+        .then(|| refuse(format!("unit must be \"tokens\", not {unit:?}; convert the edges first")))
+}
+
+/// Weights & Biases' bins of equal width.
+fn packed_bins(packed: &Map<String, Value>, lists: &[(String, Vec<f64>)]) -> Option<Result<Imported, ImportError>> {
+    let value = |name: &str| packed.get(name).and_then(Value::as_f64);
+    let (_, counts) = lists.iter().find(|(name, _)| name == "values" || name == "hist")?;
+    let (left, width) = (value("min")?, value("size")?);
+    let edges: Vec<f64> = (0..=counts.len()).map(|index| left + width * index as f64).collect();
+    Some(from_edges(Form::new("JSON, Weights & Biases histogram", "keys values and packedBins"), &edges, counts))
+}
+
+/// An object whose keys are lengths, or bins, and whose values are counts.
+fn counter(fields: &Map<String, Value>) -> Option<Result<Imported, ImportError>> {
+    let mut entries = fields.iter();
+    let (name, value) = entries.next()?;
+    value.as_f64()?;
+    if super::interval::read(name).is_some() {
+        let counts: Vec<(&str, String)> = fields
+            .iter()
+            .map(|(name, value)| Some((name.as_str(), value.as_f64()?.to_string())))
+            .collect::<Option<_>>()?;
+        let form = Form::new("JSON, bins", "keys and values");
+        return Some(table::intervals(form, counts.iter().map(|(bin, count)| (*bin, count.as_str()))));
+    }
+    let points: Vec<(f64, f64)> =
+        fields.iter().map(|(name, value)| Some((number(name)?, value.as_f64()?))).collect::<Option<_>>()?;
+    let mut keys: Vec<f64> = points.iter().map(|point| point.0).collect();
+    keys.sort_by(f64::total_cmp);
+    if keys.first() == Some(&0.0) && keys.iter().enumerate().all(|(index, key)| key.total_cmp(&(index as f64)).is_eq())
+    {
+        return Some(Err(refuse(
+            "its keys count from 0, as the row index of a pandas table does; write a list of the values, or lengths above 0 as keys",
+        )));
+    }
+    Some(bins::points(Form::new("JSON, lengths with counts", "keys and values"), points))
+}
+
+fn from_edges(form: Form, edges: &[f64], counts: &[f64]) -> Result<Imported, ImportError> {
+    if let Some([a, b]) = edges.array_windows().find(|[a, b]| b < a) {
+        return Err(refuse(format!("edge {b} is below the edge before it ({a})")));
+    }
+    let bins = edges.array_windows().zip(counts).map(|(&[left, right], &count)| Bin { left, right, count });
+    bins::bins(form, bins.collect())
+}
+
+fn rises(edges: &[f64]) -> bool {
+    edges.array_windows().all(|[a, b]| a < b)
+}
+
+fn numbers(value: &Value) -> Option<Vec<f64>> {
+    value.as_array()?.iter().map(Value::as_f64).collect()
+}

@@ -1,0 +1,91 @@
+//! Histograms from percentiles: `p50,p90,p99`, and `describe()` of pandas.
+
+use super::super::{ImportError, Imported};
+use super::bins::{Bin, Form, bins};
+use super::refuse;
+
+/// A value of a summary.
+#[derive(Debug, Clone, Copy, PartialEq)]
+enum Entry {
+    /// The length that a share of the samples does not exceed.
+    Quantile(f64),
+    /// Number of samples.
+    Count,
+    /// Mean, standard deviation: no place in a histogram.
+    Moment,
+}
+
+impl Entry {
+    /// The entry of a name, for example "p50", "99%", "median", "max".
+    fn of(name: &str) -> Option<Self> {
+        let name = name.trim().to_lowercase();
+        let percent = |text: &str| text.parse::<f64>().ok().filter(|percent| (0.0..=100.0).contains(percent));
+        Some(match name.as_str() {
+            "count" | "n" | "samples" => Self::Count,
+            "mean" | "std" | "avg" | "average" | "stddev" => Self::Moment,
+            "min" | "minimum" => Self::Quantile(0.0),
+            "median" => Self::Quantile(0.5),
+            "max" | "maximum" => Self::Quantile(1.0),
+            name => {
+                let digits = name.strip_prefix("percentile_").or_else(|| name.strip_prefix('p'));
+                Self::Quantile(percent(digits.or_else(|| name.strip_suffix('%'))?)? / 100.0)
+            }
+        })
+    }
+}
+
+/// Whether names are those of a summary: two percentiles, and nothing else than a summary has.
+pub(super) fn are<'a>(names: impl IntoIterator<Item = &'a str>) -> bool {
+    let mut percentiles = 0;
+    for name in names {
+        match Entry::of(name) {
+            Some(Entry::Quantile(share)) if share > 0.0 && share < 1.0 => percentiles += 1,
+            Some(_) => {}
+            None => return false,
+        }
+    }
+    percentiles >= 2
+}
+
+/// The histogram of a summary.
+pub(super) fn read<'a>(
+    mut form: Form,
+    entries: impl IntoIterator<Item = (&'a str, f64)>,
+) -> Result<Imported, ImportError> {
+    let mut samples = None;
+    let mut quantiles = Vec::new();
+    for (name, value) in entries {
+        match Entry::of(name) {
+            Some(Entry::Quantile(share)) => quantiles.push((share, value)),
+            Some(Entry::Count) => samples = Some(value),
+            Some(Entry::Moment) | None => {}
+        }
+    }
+    quantiles.sort_by(|a, b| a.0.total_cmp(&b.0));
+    let Some(&(lowest, first)) = quantiles.first() else { return Err(refuse("it has no percentiles")) };
+    form.warn("approximate: between two percentiles, lengths are spread evenly");
+    if samples.is_none() {
+        form.warn("the number of samples is not known: counts are percent");
+    }
+    let samples = samples.unwrap_or(100.0);
+    let mut found = Vec::new();
+    if lowest > 0.0 {
+        form.warn(format!("there is no minimum: lengths below {first} are spread from 1"));
+        found.push(Bin { left: first.min(1.0), right: first, count: lowest * samples });
+    }
+    for [(share, left), (next, right)] in quantiles.array_windows() {
+        if right < left {
+            return Err(refuse(format!("the percentiles fall from {left} to {right}")));
+        }
+        found.push(Bin { left: *left, right: *right, count: (next - share) * samples });
+    }
+    if let Some(&(highest, last)) = quantiles.last()
+        && highest < 1.0
+    {
+        let rest = (1.0 - highest) * 100.0;
+        form.warn(format!("there is no maximum: the longest {} % count as {last}", (rest * 1e6).round() / 1e6));
+        found.push(Bin { left: last, right: last, count: (1.0 - highest) * samples });
+    }
+    found.retain(|bin| bin.count > 0.0);
+    bins(form, found)
+}

@@ -1,0 +1,153 @@
+//! Joins the shards of a dataset.
+
+use std::collections::BTreeMap;
+
+use planner::workload::Dataset;
+
+use super::{ImportError, Imported, MAX_BINS, MAX_ROWS, Report};
+
+/// Joins shards, each with its name, in their order. They must have the same source of lengths.
+pub fn merge(shards: Vec<(String, Imported)>) -> Result<Imported, ImportError> {
+    let mut shards = shards.into_iter();
+    let (first, mut whole) = shards.next().ok_or(ImportError::Empty)?;
+    for (other, shard) in shards {
+        let refuse = |detail: String| ImportError::Merge { first: first.clone(), other: other.clone(), detail };
+        if whole.report.source != shard.report.source {
+            return Err(refuse(format!("the lengths are {} and {}", whole.report.source, shard.report.source)));
+        }
+        match (&mut whole.dataset, shard.dataset) {
+            (
+                Dataset::Rows { text_tokens, images, shaped },
+                Dataset::Rows { text_tokens: more, images: more_images, shaped: more_shaped },
+            ) => {
+                if text_tokens.len() + more.len() > MAX_ROWS {
+                    return Err(ImportError::TooManyRows);
+                }
+                if !images.is_empty() || !more_images.is_empty() {
+                    images.resize(text_tokens.len(), 0);
+                    images.extend_from_slice(&more_images);
+                    images.resize(text_tokens.len() + more.len(), 0);
+                }
+                text_tokens.extend_from_slice(&more);
+                match (shaped, more_shaped) {
+                    (Some(own), Some(more)) if own.preprocessing == more.preprocessing => {
+                        own.encoder_tokens.extend_from_slice(&more.encoder_tokens);
+                        own.encoder_squared.extend_from_slice(&more.encoder_squared);
+                        own.backbone_tokens.extend_from_slice(&more.backbone_tokens);
+                    }
+                    (None, None) => {}
+                    _ => return Err(refuse("their media were read by different rules".to_owned())),
+                }
+            }
+            (Dataset::Histogram { edges, counts }, Dataset::Histogram { edges: more_edges, counts: more_counts }) => {
+                (*edges, *counts) = sum((edges, counts), (&more_edges, &more_counts));
+                if counts.len() > MAX_BINS {
+                    let detail = format!("together they have {} bins; at most {MAX_BINS} are accepted", counts.len());
+                    return Err(refuse(detail));
+                }
+            }
+            _ => return Err(refuse("one is a histogram, the other a list of lengths".to_owned())),
+        }
+        add(&mut whole.report, &other, shard.report);
+    }
+    Ok(whole)
+}
+
+fn add(whole: &mut Report, name: &str, shard: Report) {
+    whole.parsed += shard.parsed;
+    whole.repaired += shard.repaired;
+    whole.skipped += shard.skipped;
+    if whole.first_problem.is_none() {
+        whole.first_problem = shard.first_problem.map(|problem| format!("{name}, {problem}"));
+    }
+    for warning in shard.warnings {
+        if !whole.warnings.contains(&warning) {
+            whole.warnings.push(warning);
+        }
+    }
+    if let (Some(media), Some(more)) = (&mut whole.media, &shard.media) {
+        media.without_items += more.without_items;
+        media.unread_images += more.unread_images;
+        media.unread_frames += more.unread_frames;
+        media.unread_clips += more.unread_clips;
+    }
+    if whole.media.is_none() {
+        whole.media = shard.media;
+    }
+}
+
+/// The sum of two histograms over the edges of both. A bin is uniform between its edges; a bin of no width is a point mass.
+fn sum(one: (&[f64], &[f64]), other: (&[f64], &[f64])) -> (Vec<f64>, Vec<f64>) {
+    // Keys are edges as bits: positive floats are in the order of their bits.
+    let mut points: BTreeMap<u64, f64> = BTreeMap::new();
+    let mut breaks: BTreeMap<u64, ()> = BTreeMap::new();
+    for (edges, counts) in [one, other] {
+        for (pair, &count) in edges.windows(2).zip(counts) {
+            if pair[0] == pair[1] {
+                *points.entry(pair[0].to_bits()).or_default() += count;
+            }
+            breaks.extend([(pair[0].to_bits(), ()), (pair[1].to_bits(), ())]);
+        }
+    }
+    let breaks: Vec<f64> = breaks.into_keys().map(f64::from_bits).collect();
+    let mut density = vec![0.0; breaks.len().saturating_sub(1)];
+    for (edges, counts) in [one, other] {
+        for (pair, &count) in edges.windows(2).zip(counts) {
+            let width = pair[1] - pair[0];
+            if width <= 0.0 || count == 0.0 {
+                continue;
+            }
+            let start = breaks.partition_point(|edge| *edge < pair[0]);
+            for (index, bin) in breaks.windows(2).enumerate().skip(start).take_while(|(_, bin)| bin[1] <= pair[1]) {
+                density[index] += count * (bin[1] - bin[0]) / width;
+            }
+        }
+    }
+    let (mut edges, mut counts) = (Vec::new(), Vec::new());
+    for (index, &edge) in breaks.iter().enumerate() {
+        if index > 0 {
+            counts.push(density[index - 1]);
+        }
+        edges.push(edge);
+        if let Some(&mass) = points.get(&edge.to_bits()) {
+            edges.push(edge);
+            counts.push(mass);
+        }
+    }
+    (edges, counts)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::tests::import;
+    use super::*;
+
+    fn shard(name: &str, text: &str) -> (String, Imported) {
+        (name.to_owned(), import(text.as_bytes(), None).expect(text))
+    }
+
+    #[test]
+    fn rows_follow_each_other() {
+        let whole = merge(vec![shard("a", "num_tokens\n3\n5\n"), shard("b", "num_tokens,images\n7,2\n9.0,1\n")])
+            .expect("shards");
+        let expected = Dataset::Rows { text_tokens: vec![3, 5, 7, 9], images: vec![0, 0, 2, 1], shaped: None };
+        assert_eq!(whole.dataset, expected);
+        assert_eq!((whole.report.parsed, whole.report.repaired), (3, 1));
+        assert_eq!(whole.report.first_problem.as_deref(), Some("b, line 3: read as 9"));
+    }
+
+    #[test]
+    fn different_quantities_are_refused_by_name() {
+        let error =
+            merge(vec![shard("a", "num_tokens\n3\n"), shard("b", "prompt_tokens\n3\n")]).unwrap_err().to_string();
+        assert!(error.starts_with("a and b cannot be merged") && error.contains("prompt_tokens"), "{error}");
+        assert_eq!(merge(Vec::new()), Err(ImportError::Empty));
+    }
+
+    /// [0, 10) with 10 and [5, 15) with 20: 5, 5 + 10, 10; a point of 3 at 5.
+    #[test]
+    fn histograms_are_added_over_the_edges_of_both() {
+        let (edges, counts) = sum((&[0.0, 10.0], &[10.0]), (&[5.0, 5.0, 15.0], &[3.0, 20.0]));
+        assert_eq!((edges, counts), (vec![0.0, 5.0, 5.0, 10.0, 15.0], vec![5.0, 3.0, 15.0, 10.0]));
+    }
+}

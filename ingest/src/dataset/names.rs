@@ -1,0 +1,569 @@
+//! The table of column names: meaning and unit. CSV, JSON, JSONL, Parquet, Arrow and the statistics of Hugging Face share it.
+//!
+//! Names are compared by their letters and digits in lower case: `num_tokens`, `Num Tokens` and `numTokens` are equal.
+
+use super::media::Field;
+use super::{Meaning, Unit};
+
+/// Names by meaning, the best name of a meaning first.
+const NAMES: [(Meaning, &[&str]); 17] = [
+    (
+        Meaning::Length(Unit::Tokens),
+        &[
+            "texttokens",
+            "numtotaltokens",
+            "totaltokens",
+            "totaltokencount",
+            "numtokens",
+            "ntokens",
+            "tokencount",
+            "tokenscount",
+            "numberoftokens",
+            "counttokens",
+            "tokens",
+            "numtok",
+            "tokenlength",
+            "tokenslength",
+            "tokenlen",
+            "lengthtokens",
+            "lengthintokens",
+            "lentokens",
+            "totallength",
+            "totallen",
+            "seqlen",
+            "seqlens",
+            "seqlength",
+            "sequencelength",
+            "sequencelengths",
+            "sequencelen",
+            "samplelength",
+            "samplelen",
+            "packedlength",
+            "length",
+            "lengths",
+            "len",
+            "lens",
+            "inputids",
+            "tokenids",
+            "inputidslength",
+            "inputidslen",
+        ],
+    ),
+    (
+        Meaning::Prompt,
+        &[
+            "numprefilltokens",
+            "prefilltokens",
+            "prompttokens",
+            "numprompttokens",
+            "prompttokencount",
+            "inputtokens",
+            "numinputtokens",
+            "inputtokencount",
+            "contexttokens",
+            "numcontexttokens",
+            "requesttokens",
+            "questiontokens",
+            "inputlength",
+            "inputlen",
+            "promptlen",
+            "promptlength",
+            "sourcelength",
+            "srclen",
+            "isl",
+        ],
+    ),
+    (
+        Meaning::Completion,
+        &[
+            "numdecodetokens",
+            "decodetokens",
+            "completiontokens",
+            "numcompletiontokens",
+            "completiontokencount",
+            "outputtokens",
+            "numoutputtokens",
+            "outputtokencount",
+            "candidatestokencount",
+            "generatedtokens",
+            "numgeneratedtokens",
+            "responsetokens",
+            "answertokens",
+            "outputlength",
+            "outputlen",
+            "completionlen",
+            "completionlength",
+            "responselen",
+            "responselength",
+            "targetlength",
+            "tgtlen",
+            "osl",
+        ],
+    ),
+    (
+        Meaning::Length(Unit::Characters),
+        &[
+            "numchars",
+            "nchars",
+            "charcount",
+            "charscount",
+            "characters",
+            "numcharacters",
+            "ncharacters",
+            "charactercount",
+            "chars",
+            "charlength",
+            "charlen",
+            "lengthchars",
+            "lengthcharacters",
+            "lenchars",
+        ],
+    ),
+    (
+        Meaning::Length(Unit::Bytes),
+        &[
+            "sizebytes",
+            "numbytes",
+            "nbytes",
+            "bytes",
+            "bytesize",
+            "bytelength",
+            "sizeinbytes",
+            "filesize",
+            "contentlength",
+            "size",
+            "zipsize",
+        ],
+    ),
+    (
+        Meaning::Weight,
+        &[
+            "count",
+            "counts",
+            "countstar",
+            "n",
+            "freq",
+            "freqs",
+            "frequency",
+            "frequencies",
+            "weight",
+            "weights",
+            "numsamples",
+            "nsamples",
+            "samplecount",
+            "samples",
+            "numexamples",
+            "examples",
+            "occurrences",
+            "occurrence",
+            "cnt",
+            "numrows",
+            "rows",
+            "numdocs",
+            "docs",
+            "documents",
+        ],
+    ),
+    (
+        Meaning::BinEdge,
+        &[
+            "left", "right", "lower", "upper", "low", "high", "binstart", "binend", "binleft", "binright", "binlower",
+            "binupper", "edge", "edges", "binedge", "binedges", "bin", "bins", "interval", "range", "bucket", "le",
+        ],
+    ),
+    (
+        Meaning::Chat,
+        &["messages", "conversations", "conversation", "chat", "chats", "dialog", "dialogs", "dialogue", "turns"],
+    ),
+    (
+        Meaning::Text,
+        &[
+            "text",
+            "content",
+            "contents",
+            "rawcontent",
+            "rawtext",
+            "plaintext",
+            "fulltext",
+            "pagecontent",
+            "document",
+            "article",
+            "body",
+            "passage",
+            "story",
+            "code",
+            "markdown",
+            "sentence",
+            "paragraph",
+            "caption",
+            "captions",
+            "transcript",
+            "transcription",
+            "review",
+            "reviewbody",
+            "reviewtext",
+            "comment",
+            "html",
+            "texts",
+            "data",
+        ],
+    ),
+    (
+        Meaning::PromptText,
+        &[
+            "instruction",
+            "prompt",
+            "question",
+            "query",
+            "problem",
+            "input",
+            "context",
+            "system",
+            "systemprompt",
+            "history",
+            "tools",
+        ],
+    ),
+    (
+        Meaning::AnswerText,
+        &["output", "response", "completion", "answer", "chosen", "solution", "target", "assistant", "answers"],
+    ),
+    (
+        Meaning::Images,
+        &[
+            "images",
+            "numimages",
+            "imagecount",
+            "nimages",
+            "imgcount",
+            "image",
+            "imgs",
+            "imagepath",
+            "imagepaths",
+            "imagefiles",
+        ],
+    ),
+    (
+        Meaning::Media,
+        &[
+            "video",
+            "videos",
+            "audio",
+            "audios",
+            "audiopath",
+            "audiofilepath",
+            "audiofile",
+            "videopath",
+            "fps",
+            "samplingrate",
+            "samplerate",
+            "numchannels",
+            "bitrate",
+            "imagesizes",
+        ],
+    ),
+    (
+        Meaning::Identifier,
+        &[
+            "id",
+            "ids",
+            "index",
+            "idx",
+            "uid",
+            "uuid",
+            "guid",
+            "key",
+            "hash",
+            "sha",
+            "sha1",
+            "sha256",
+            "md5",
+            "url",
+            "rank",
+            "rowidx",
+            "position",
+            "nr",
+            "no",
+            "number",
+            "line",
+            "lineno",
+            "offset",
+            "seed",
+            "epoch",
+            "step",
+            "batch",
+            "shard",
+            "part",
+            "unnamed0",
+            "level0",
+            "instances",
+            "instance",
+            "chunk",
+            "turn",
+            "page",
+            "hashids",
+        ],
+    ),
+    (
+        Meaning::Time,
+        &[
+            "timestamp",
+            "timestamps",
+            "time",
+            "date",
+            "datetime",
+            "created",
+            "createdutc",
+            "arrival",
+            "arrivedat",
+            "year",
+            "month",
+            "day",
+            "hour",
+            "minute",
+            "published",
+            "ts",
+            "updated",
+            "pubdate",
+        ],
+    ),
+    (
+        Meaning::Duration,
+        &[
+            "duration",
+            "durations",
+            "seconds",
+            "secs",
+            "latency",
+            "elapsed",
+            "runtime",
+            "durationms",
+            "latencyms",
+            "audiolength",
+        ],
+    ),
+    (
+        Meaning::Score,
+        &[
+            "score",
+            "scores",
+            "rating",
+            "ratings",
+            "overall",
+            "stars",
+            "star",
+            "similarity",
+            "punsafe",
+            "pwatermark",
+            "nsfw",
+            "aesthetic",
+            "quality",
+            "toxicity",
+            "perplexity",
+            "ppl",
+            "loss",
+            "reward",
+            "probability",
+            "prob",
+            "confidence",
+            "percentile",
+            "quantile",
+            "cdf",
+            "cumulative",
+            "cumulativecount",
+            "ratio",
+            "pdratio",
+            "upvotes",
+            "downvotes",
+            "likes",
+            "views",
+            "votes",
+            "price",
+            "temperature",
+            "difficulty",
+            "proportion",
+            "percent",
+            "share",
+        ],
+    ),
+];
+
+/// Names of labels; a separate list, because a list of numbers under `labels` is a copy of the tokens.
+const LABELS: [&str; 18] = [
+    "label",
+    "labels",
+    "class",
+    "classes",
+    "category",
+    "categories",
+    "split",
+    "lang",
+    "language",
+    "type",
+    "source",
+    "gender",
+    "age",
+    "sentiment",
+    "attentionmask",
+    "tokentypeids",
+    "positionids",
+    "lossmask",
+];
+
+/// Endings of names, each after an underscore, a space or a small letter: `page_id`, `created_at`, `helpfulVotes`.
+const ENDINGS: [(&str, Meaning); 21] = [
+    ("id", Meaning::Identifier),
+    ("idx", Meaning::Identifier),
+    ("index", Meaning::Identifier),
+    ("at", Meaning::Time),
+    ("date", Meaning::Time),
+    ("time", Meaning::Time),
+    ("timestamp", Meaning::Time),
+    ("year", Meaning::Time),
+    ("utc", Meaning::Time),
+    ("seconds", Meaning::Duration),
+    ("duration", Meaning::Duration),
+    ("ms", Meaning::Duration),
+    ("score", Meaning::Score),
+    ("rating", Meaning::Score),
+    ("ratio", Meaning::Score),
+    ("similarity", Meaning::Score),
+    ("prob", Meaning::Score),
+    ("votes", Meaning::Score),
+    ("label", Meaning::Label),
+    ("bytes", Meaning::Length(Unit::Bytes)),
+    ("chars", Meaning::Length(Unit::Characters)),
+];
+
+/// Meaning of a name, and its place in the table: a smaller place is a better name.
+pub(super) fn meaning(name: &str) -> (Meaning, usize) {
+    let letters = letters(name);
+    // pandas leaves the name of the column with row numbers empty.
+    if name.trim().is_empty() {
+        return (Meaning::Identifier, 0);
+    }
+    let known = NAMES
+        .iter()
+        .find_map(|(meaning, names)| names.iter().position(|known| *known == letters).map(|place| (*meaning, place)));
+    if let Some(known) = known {
+        return known;
+    }
+    if LABELS.contains(&letters.as_str()) {
+        return (Meaning::Label, 0);
+    }
+    if Field::of(name).is_some() {
+        return (Meaning::Media, 0);
+    }
+    (ending(name), usize::MAX)
+}
+
+/// Whether a nested name counts tokens, as in `usage.prompt_tokens`.
+pub(super) fn counts_tokens(name: &str) -> bool {
+    letters(name).contains("token")
+        && matches!(meaning(name).0, Meaning::Length(Unit::Tokens) | Meaning::Prompt | Meaning::Completion)
+}
+
+/// Whether a name is that of a share or a cumulative count.
+pub(super) fn is_share(name: &str) -> bool {
+    let shares = [
+        "percentile",
+        "quantile",
+        "percent",
+        "pct",
+        "cdf",
+        "cumulative",
+        "cumulativecount",
+        "cumcount",
+        "cum",
+        "proportion",
+        "share",
+        "probability",
+        "prob",
+        "density",
+        "pdf",
+    ];
+    shares.contains(&letters(name).as_str())
+}
+
+/// Whether two names are equal by their letters and digits.
+pub(super) fn is_same(one: &str, other: &str) -> bool {
+    letters(one) == letters(other)
+}
+
+/// Letters and digits in lower case.
+fn letters(name: &str) -> String {
+    name.chars().filter(|c| c.is_alphanumeric()).flat_map(char::to_lowercase).take(80).collect()
+}
+
+fn ending(name: &str) -> Meaning {
+    let name = name.trim();
+    if name.starts_with("is_") || name.starts_with("has_") {
+        return Meaning::Label;
+    }
+    let lower = name.to_lowercase();
+    for (ending, meaning) in ENDINGS {
+        let Some(start) = lower.strip_suffix(ending) else { continue };
+        let separated = start.ends_with(['_', ' ', '-', '.', '/']);
+        // `pageId`: the ending starts with a capital letter behind a small one.
+        let capital = name.len() == lower.len()
+            && name.is_char_boundary(start.len())
+            && name[start.len()..].starts_with(|c: char| c.is_ascii_uppercase())
+            && name[..start.len()].ends_with(|c: char| c.is_ascii_lowercase());
+        if separated || capital {
+            return meaning;
+        }
+    }
+    Meaning::Unknown
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn names_in_every_notation() {
+        for (name, expected) in [
+            ("num_total_tokens", Meaning::Length(Unit::Tokens)),
+            ("Total tokens", Meaning::Length(Unit::Tokens)),
+            ("numTokens", Meaning::Length(Unit::Tokens)),
+            ("ContextTokens", Meaning::Prompt),
+            ("Request tokens", Meaning::Prompt),
+            ("GeneratedTokens", Meaning::Completion),
+            ("input_length", Meaning::Prompt),
+            ("count(*)", Meaning::Weight),
+            ("count_star()", Meaning::Weight),
+            ("num_samples", Meaning::Weight),
+            ("size_bytes", Meaning::Length(Unit::Bytes)),
+            ("num_chars", Meaning::Length(Unit::Characters)),
+            ("text_chars", Meaning::Length(Unit::Characters)),
+            ("question_id", Meaning::Identifier),
+            ("pageId", Meaning::Identifier),
+            ("paid", Meaning::Unknown),
+            ("Unnamed: 0", Meaning::Identifier),
+            ("year", Meaning::Time),
+            ("created_at", Meaning::Time),
+            ("stars", Meaning::Score),
+            ("punsafe", Meaning::Score),
+            ("label", Meaning::Label),
+            ("is_duplicate", Meaning::Label),
+            ("duration", Meaning::Duration),
+            ("image_width", Meaning::Media),
+            ("messages", Meaning::Chat),
+            ("instruction", Meaning::PromptText),
+            ("chosen", Meaning::AnswerText),
+            ("whatever", Meaning::Unknown),
+        ] {
+            assert_eq!(meaning(name).0, expected, "{name}");
+        }
+        assert!(counts_tokens("prompt_tokens") && !counts_tokens("length") && !counts_tokens("tokenizer"));
+    }
+
+    #[test]
+    fn every_name_has_one_meaning() {
+        let all: Vec<&str> = NAMES.iter().flat_map(|(_, names)| names.iter().copied()).chain(LABELS).collect();
+        for (index, name) in all.iter().enumerate() {
+            assert!(!all[..index].contains(name), "{name} is twice in the table");
+            assert_eq!(letters(name), *name, "names of the table hold small letters and digits only");
+        }
+    }
+}

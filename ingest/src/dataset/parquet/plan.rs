@@ -1,0 +1,87 @@
+//! Byte ranges of a local file that are enough for its lengths.
+
+use std::ops::Range;
+
+use super::super::choice::Choice;
+use super::super::profile::{Column, Profile};
+use super::super::{Meaning, Options};
+use super::Footer;
+
+/// Bytes of the start of a column that show its first values.
+const HEAD: u64 = 128 << 10;
+/// Bytes of the starts of all columns together.
+const ALL_HEADS: u64 = 8 << 20;
+
+/// Parts of a file to read.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Plan {
+    /// Byte ranges, sorted, without overlap.
+    pub ranges: Vec<Range<u64>>,
+    /// Names of the columns that are read from all row groups of the plan.
+    pub columns: Vec<String>,
+    /// Row groups that are read.
+    pub groups: usize,
+    /// Row groups of the file.
+    pub all_groups: usize,
+}
+
+impl Footer {
+    /// The parts to read for the lengths by the options: the columns that names and kinds choose, within a budget of bytes, and the first
+    /// values of the others, so that a user can choose among them. A huge column is sampled: row groups are left out evenly.
+    pub fn plan(&self, options: &Options<'_>, budget: u64) -> Plan {
+        let columns = self.columns();
+        let profiles: Vec<Profile> = columns
+            .iter()
+            .map(|column| Profile::new(&Column { name: column.name.clone(), kind: Some(column.kind) }, [].iter()))
+            .collect();
+        let parts = Choice::new(&profiles, &[], options).map(|choice| choice.parts).unwrap_or_default();
+        let is_other = |profile: &Profile| match profile.meaning {
+            Meaning::Weight | Meaning::Images => true,
+            Meaning::Media => options.preprocessing.is_some(),
+            _ => options.weight.is_some_and(|weight| weight == profile.name),
+        };
+        let is_needed = |index: usize| parts.iter().any(|part| part.index == index) || is_other(&profiles[index]);
+        let needed: Vec<usize> = (0..columns.len()).filter(|&index| is_needed(index)).collect();
+        let (groups, mut ranges) = self.select(&needed, budget);
+        let mut left = ALL_HEADS;
+        if let Some(first) = groups.first().and_then(|&group| self.groups().get(group)) {
+            for leaf in self.leaves(&(0..columns.len()).filter(|&index| !is_needed(index)).collect::<Vec<_>>()) {
+                let (start, length) = first.column(leaf).byte_range();
+                let length = length.min(HEAD).min(left);
+                left -= length;
+                ranges.push(start..start + length);
+            }
+        }
+        Plan {
+            ranges: join(ranges),
+            columns: needed.into_iter().map(|index| columns[index].name.clone()).collect(),
+            groups: groups.len(),
+            all_groups: self.groups().len(),
+        }
+    }
+}
+
+/// Sorted ranges without overlap; empty ones are left out.
+fn join(mut ranges: Vec<Range<u64>>) -> Vec<Range<u64>> {
+    ranges.retain(|range| !range.is_empty());
+    ranges.sort_unstable_by_key(|range| (range.start, range.end));
+    let mut joined: Vec<Range<u64>> = Vec::new();
+    for range in ranges {
+        match joined.last_mut() {
+            Some(last) if range.start <= last.end => last.end = last.end.max(range.end),
+            _ => joined.push(range),
+        }
+    }
+    joined
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn ranges_are_joined() {
+        assert_eq!(join(vec![10..20, 0..5, 5..7, 15..18, 30..30]), [0..7, 10..20]);
+        assert!(join(vec![]).is_empty());
+    }
+}

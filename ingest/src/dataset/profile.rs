@@ -1,0 +1,298 @@
+//! What the first rows show of a column: kind, meaning, notation of numbers, and what its values look like.
+
+use super::names;
+use super::number::{self, Ambiguous, Notation, Number, Suffix};
+use super::text;
+use super::value::{List, Value};
+use super::{Kind, Meaning, Unit};
+
+/// A column or key of a file.
+#[derive(Debug, Clone, PartialEq)]
+pub(super) struct Column {
+    /// Its name; columns without a header are numbered from 1.
+    pub(super) name: String,
+    /// Kind by the type of the file; `None` if the values decide.
+    pub(super) kind: Option<Kind>,
+}
+
+/// What the first rows show of a column.
+#[derive(Debug, Clone)]
+pub(super) struct Profile {
+    pub(super) name: String,
+    pub(super) kind: Kind,
+    pub(super) meaning: Meaning,
+    /// Place in the table of names; smaller is better.
+    pub(super) rank: usize,
+    pub(super) notation: Result<Notation, Ambiguous>,
+    pub(super) samples: Vec<String>,
+    pub(super) note: Option<String>,
+    /// Most numbers have decimals other than zero.
+    pub(super) is_fractional: bool,
+    /// How many numbers, if each is larger than the one before it, or each smaller; else 0.
+    pub(super) strictly_sorted: usize,
+    /// A single message, not a list of messages.
+    pub(super) is_one_message: bool,
+    /// A list of sizes of images.
+    pub(super) has_sizes: bool,
+    /// Any value; true before the first row.
+    pub(super) has_values: bool,
+}
+
+impl Profile {
+    /// The profile of a column by its first values.
+    pub(super) fn new<'v, 'w: 'v>(column: &Column, values: impl Iterator<Item = &'v Value<'w>> + Clone) -> Self {
+        let is_unseen = values.clone().next().is_none();
+        let has_values = is_unseen || values.clone().any(|value| !is_blank(value));
+        let present = values.filter(|value| !is_missing(value));
+        let (mut meaning, rank) = meaning(&column.name);
+        let kind = column.kind.unwrap_or_else(|| kind(present.clone()));
+        let notation = Notation::of(present.clone().filter_map(|value| match value {
+            Value::Text(text) => Some(&**text),
+            _ => None,
+        }));
+        let numbers: Vec<f64> = if kind == Kind::Number {
+            let notation = *notation.as_ref().unwrap_or(&Notation::Point);
+            present.clone().filter_map(|value| number(value, notation).map(Number::value)).collect()
+        } else {
+            Vec::new()
+        };
+        // A unit behind every number is worth more than the name.
+        let suffix = (kind == Kind::Number).then(|| common_suffix(present.clone())).flatten();
+        match suffix {
+            Some(Suffix::Bytes) => meaning = Meaning::Length(Unit::Bytes),
+            Some(Suffix::Seconds) => meaning = Meaning::Duration,
+            Some(Suffix::Percent) => meaning = Meaning::Score,
+            None => {}
+        }
+        match kind {
+            Kind::Timestamp | Kind::Date => meaning = Meaning::Time,
+            Kind::Duration => meaning = Meaning::Duration,
+            Kind::Boolean => meaning = Meaning::Label,
+            _ => {}
+        }
+        let mut samples: Vec<String> = Vec::new();
+        for value in present.clone().take(100) {
+            let shown = value.shown();
+            if samples.len() < 5 && !samples.contains(&shown) {
+                samples.push(shown);
+            }
+        }
+        let note = note(&numbers, meaning);
+        if meaning == Meaning::Unknown && looks_like_time(&numbers) {
+            meaning = Meaning::Time;
+        }
+        // An index of pandas that is no row number holds values: `value_counts().to_csv()`.
+        let is_index = column.name.is_empty() || column.name.starts_with("Unnamed: ");
+        if is_index && !numbers.is_empty() && !numbers.windows(2).all(|pair| pair[1] - pair[0] == 1.0) {
+            meaning = Meaning::Unknown;
+        }
+        let is_sorted = numbers.is_sorted_by(|one, next| one < next) || numbers.is_sorted_by(|one, next| one > next);
+        Self {
+            name: column.name.clone(),
+            kind,
+            meaning,
+            rank,
+            notation,
+            samples,
+            note,
+            is_fractional: numbers.iter().filter(|number| number.fract() != 0.0).count() * 2 > numbers.len(),
+            strictly_sorted: if is_sorted { numbers.len() } else { 0 },
+            is_one_message: kind == Kind::Chat
+                && present.clone().next().is_some_and(|value| matches!(value, Value::Object(_))),
+            has_sizes: present.clone().take(1000).any(has_sizes),
+            has_values,
+        }
+    }
+
+    /// Whether the values are texts or conversations.
+    pub(super) const fn is_textual(&self) -> bool {
+        matches!(self.kind, Kind::Text | Kind::Chat | Kind::ListOfTexts)
+    }
+}
+
+/// Meaning of a name; of a nested name that of its last part.
+fn meaning(name: &str) -> (Meaning, usize) {
+    match (names::meaning(name), name.rsplit_once('.')) {
+        ((Meaning::Unknown, _), Some((_, last))) if names::counts_tokens(last) => names::meaning(last),
+        (known, _) => known,
+    }
+}
+
+fn is_blank(value: &Value<'_>) -> bool {
+    match value {
+        Value::Missing => true,
+        Value::Text(text) => text.trim().is_empty(),
+        _ => false,
+    }
+}
+
+fn is_missing(value: &Value<'_>) -> bool {
+    match value {
+        Value::Missing => true,
+        Value::Text(text) => {
+            let text = text.trim();
+            text.is_empty() || ["nan", "null", "none", "na", "n/a"].iter().any(|word| text.eq_ignore_ascii_case(word))
+        }
+        _ => false,
+    }
+}
+
+/// The number of a value.
+pub(super) fn number(value: &Value<'_>, notation: Notation) -> Option<Number> {
+    match value {
+        Value::Number(number) => Some(*number),
+        Value::Text(text) => {
+            notation.read(text).or_else(|| number::quantity(text).map(|(number, _)| Number::Repaired(number)))
+        }
+        _ => None,
+    }
+}
+
+/// The unit behind at least half of the numbers.
+fn common_suffix<'v, 'w: 'v>(values: impl Iterator<Item = &'v Value<'w>>) -> Option<Suffix> {
+    let (mut total, mut found) = (0_u32, [0_u32; 3]);
+    for value in values.take(1000) {
+        total += 1;
+        let Value::Text(text) = value else { continue };
+        if text.ends_with(|c: char| c.is_ascii_digit()) {
+            continue;
+        }
+        match number::quantity(text) {
+            Some((_, Suffix::Bytes)) => found[0] += 1,
+            Some((_, Suffix::Seconds)) => found[1] += 1,
+            Some((_, Suffix::Percent)) => found[2] += 1,
+            None => {}
+        }
+    }
+    let place = found.iter().position(|&count| count > 0 && count * 2 >= total)?;
+    Some([Suffix::Bytes, Suffix::Seconds, Suffix::Percent][place])
+}
+
+/// The kind of most values.
+fn kind<'v, 'w: 'v>(values: impl Iterator<Item = &'v Value<'w>>) -> Kind {
+    let mut counts: Vec<(Kind, u32)> = Vec::new();
+    for value in values.take(1000) {
+        let kind = kind_of(value);
+        match counts.iter_mut().find(|(known, _)| *known == kind) {
+            Some((_, count)) => *count += 1,
+            None => counts.push((kind, 1)),
+        }
+    }
+    // The first of equals: an empty list at the end changes nothing.
+    counts
+        .iter()
+        .rev()
+        .filter(|(kind, _)| *kind != Kind::Empty)
+        .max_by_key(|(_, count)| *count)
+        .map_or(Kind::Empty, |most| most.0)
+}
+
+fn kind_of(value: &Value<'_>) -> Kind {
+    match value {
+        Value::Missing => Kind::Empty,
+        Value::Boolean(_) => Kind::Boolean,
+        Value::Number(_) => Kind::Number,
+        Value::Text(text) => kind_of_text(text),
+        Value::List(list) => kind_of_list(list),
+        Value::Object(members) if text::is_message(members.iter().map(|(name, _)| &**name)) => Kind::Chat,
+        Value::Object(_) => Kind::Object,
+        Value::Other(_) => Kind::Binary,
+    }
+}
+
+pub(super) fn kind_of_text(text: &str) -> Kind {
+    let text = text.trim();
+    if Notation::Point.read(text).or_else(|| Notation::Comma.read(text)).is_some() || number::quantity(text).is_some() {
+        return Kind::Number;
+    }
+    if text.eq_ignore_ascii_case("true") || text.eq_ignore_ascii_case("false") {
+        return Kind::Boolean;
+    }
+    let has_shape = |shape: &str, text: &str| {
+        text.len() >= shape.len()
+            && text.bytes().zip(shape.bytes()).all(|(byte, shape)| match shape {
+                b'0' => byte.is_ascii_digit(),
+                shape => byte == shape,
+            })
+    };
+    if text.len() <= 40
+        && (has_shape("0000-00-00", text) || has_shape("0000/00/00", text) || has_shape("00/00/0000", text))
+    {
+        return if text.len() > 10 { Kind::Timestamp } else { Kind::Date };
+    }
+    if text.len() <= 20 && (has_shape("00:00", text) || has_shape("0:00", text)) {
+        return Kind::Duration;
+    }
+    // A list of numbers as text, which pandas writes of `input_ids`.
+    if elements(text).is_some() {
+        return Kind::ListOfNumbers;
+    }
+    Kind::Text
+}
+
+/// Elements of a list of whole numbers that is written as text: `[101, 2009, 102]` or `[101 2009 102]`.
+pub(super) fn elements(text: &str) -> Option<usize> {
+    let inner = text.trim().strip_prefix('[')?.strip_suffix(']')?;
+    let words = || inner.split(|c: char| c == ',' || c.is_whitespace()).filter(|word| !word.is_empty());
+    words()
+        .all(|word| word.bytes().all(|byte| byte.is_ascii_digit()))
+        .then(|| words().count())
+        .filter(|&count| count > 0)
+}
+
+fn kind_of_list(list: &List<'_>) -> Kind {
+    let Some(first) = list.items.iter().find(|item| !matches!(item, Value::Missing)) else {
+        return if list.count > 0 { Kind::ListOfNumbers } else { Kind::Empty };
+    };
+    match first {
+        Value::Number(_) | Value::Boolean(_) => Kind::ListOfNumbers,
+        Value::Text(_) => Kind::ListOfTexts,
+        // Turns of two texts each.
+        Value::List(inner) if kind_of_list(inner) == Kind::ListOfTexts => Kind::ListOfTexts,
+        Value::List(_) => Kind::ListOfLists,
+        Value::Object(members) if text::is_message(members.iter().map(|(name, _)| &**name)) => Kind::Chat,
+        _ => Kind::ListOfObjects,
+    }
+}
+
+fn has_sizes(value: &Value<'_>) -> bool {
+    let Value::List(list) = value else { return false };
+    list.items.iter().any(|item| match item {
+        Value::List(List { count: 2, items }) => items.iter().all(|item| matches!(item, Value::Number(_))),
+        Value::Object(members) => ["width", "height"].iter().all(|edge| members.iter().any(|(name, _)| name == edge)),
+        _ => false,
+    })
+}
+
+/// Seconds, milliseconds, microseconds or nanoseconds since 1970, between the years 2001 and 2100.
+fn looks_like_time(numbers: &[f64]) -> bool {
+    numbers.len() >= 2
+        && [1.0, 1e3, 1e6, 1e9]
+            .iter()
+            .any(|scale| numbers.iter().all(|number| (9.8e8..4.2e9).contains(&(number / scale))))
+}
+
+/// What numbers look like, for a person who chooses a column.
+fn note(numbers: &[f64], meaning: Meaning) -> Option<String> {
+    if numbers.len() < 3 {
+        return None;
+    }
+    let all = |test: &dyn Fn(f64) -> bool| numbers.iter().all(|&number| test(number));
+    let is_whole = all(&|number| number.fract() == 0.0);
+    let note = if looks_like_time(numbers) {
+        "the values look like times since 1970"
+    } else if is_whole && numbers.windows(2).all(|pair| pair[1] - pair[0] == 1.0) {
+        "the values rise by 1, like row numbers"
+    } else if is_whole && all(&|number| (1900.0..=2100.0).contains(&number)) {
+        "the values look like years"
+    } else if numbers.windows(2).all(|pair| pair[0] == pair[1]) {
+        "all values are equal"
+    } else if is_whole && all(&|number| (0.0..=10.0).contains(&number)) {
+        "the values lie between 0 and 10, like labels, ratings or small counts"
+    } else if !is_whole && meaning == Meaning::Unknown {
+        "the values have decimals; numbers of tokens are whole"
+    } else {
+        return None;
+    };
+    Some(note.to_owned())
+}

@@ -1,0 +1,265 @@
+//! Reads rows of named values. The first rows decide which columns are read; then every row is measured.
+
+use std::borrow::Cow;
+
+use super::candidate;
+use super::choice::{self, Choice, Sample};
+use super::media::{self, Field, RowMedia};
+use super::profile::{Column, Profile};
+use super::rows::Rows;
+use super::text::Meter;
+use super::value::{Place, Row, Value};
+use super::{ImportError, Imported, Options};
+
+/// Rows that are held until the columns are chosen; a preview shows their lengths.
+pub(super) const HEAD_ROWS: usize = 10_000;
+/// Bytes that these rows may take.
+const HEAD_BYTES: usize = 16 << 20;
+/// Most keys of all rows; further ones are not seen.
+const MAX_COLUMNS: usize = 200;
+
+/// Reads rows of named values.
+#[derive(Debug)]
+pub(super) struct Reader<'o> {
+    options: &'o Options<'o>,
+    /// "column" or "key".
+    noun: &'static str,
+    columns: Vec<Column>,
+    /// Columns have names of the file; one column without a name holds lengths.
+    has_names: bool,
+    head: Vec<(Place, Row<'static>)>,
+    head_bytes: usize,
+    decision: Option<Decision>,
+    rows: Rows,
+}
+
+/// What the first rows decided.
+#[derive(Debug)]
+struct Decision {
+    /// `None`: rows hold media and no text.
+    choice: Option<Choice>,
+    /// Columns with properties of media, by place and name.
+    media: Vec<(Field, usize, String)>,
+    source: String,
+    candidates: Vec<super::Candidate>,
+}
+
+impl<'o> Reader<'o> {
+    /// Reads rows whose keys are found in the rows.
+    pub(super) fn new(options: &'o Options<'o>) -> Self {
+        Self {
+            options,
+            noun: "key",
+            columns: Vec::new(),
+            has_names: true,
+            head: Vec::new(),
+            head_bytes: 0,
+            decision: None,
+            rows: Rows::new(options),
+        }
+    }
+
+    /// Reads rows of a table with known columns.
+    pub(super) fn typed(options: &'o Options<'o>, columns: Vec<Column>) -> Self {
+        Self { noun: "column", columns, ..Self::new(options) }
+    }
+
+    /// Reads lists by name.
+    pub(super) fn keyed(options: &'o Options<'o>, columns: Vec<Column>) -> Self {
+        Self { columns, ..Self::new(options) }
+    }
+
+    /// Reads rows of a table without a header.
+    pub(super) fn headerless(options: &'o Options<'o>, columns: usize) -> Self {
+        let columns = (1..=columns).map(|number| Column { name: number.to_string(), kind: None }).collect();
+        Self { noun: "column", columns, has_names: false, ..Self::new(options) }
+    }
+
+    /// Takes a row.
+    pub(super) fn push(&mut self, place: Place, row: Row<'_>) -> Result<(), ImportError> {
+        if self.decision.is_some() {
+            return self.take(place, &row);
+        }
+        let mut row = row;
+        row.flatten();
+        self.discover(&row);
+        self.head_bytes += row.bytes();
+        self.head.push((place, row.into_owned()));
+        if self.head.len() >= HEAD_ROWS || self.head_bytes >= HEAD_BYTES {
+            self.decide()?;
+        }
+        Ok(())
+    }
+
+    /// Leaves a row out.
+    pub(super) fn skip(&mut self, place: Place, why: &str) {
+        self.rows.skip(|| place.to_string(), why);
+    }
+
+    /// Chooses the columns by the rows so far, and measures these rows.
+    pub(super) fn decide(&mut self) -> Result<(), ImportError> {
+        if self.decision.is_some() {
+            return Ok(());
+        }
+        let head = std::mem::take(&mut self.head);
+        let decision = self.decision(&head)?;
+        self.rows.name_weights(decision.choice.as_ref().is_some_and(|choice| choice.weight.is_some()));
+        self.decision = Some(decision);
+        for (place, row) in &head {
+            self.measure(*place, row)?;
+        }
+        Ok(())
+    }
+
+    /// Whether the columns are chosen.
+    pub(super) const fn is_decided(&self) -> bool {
+        self.decision.is_some()
+    }
+
+    /// Whether a column is read, after [`Self::decide`].
+    pub(super) fn is_needed(&self, column: usize) -> bool {
+        self.decision.as_ref().is_some_and(|decision| {
+            decision.choice.as_ref().is_some_and(|choice| choice.reads(column))
+                || decision.media.iter().any(|(_, index, _)| *index == column)
+        })
+    }
+
+    /// Whether a rule reads media of the rows, after [`Self::decide`].
+    pub(super) fn reads_media(&self) -> bool {
+        self.decision.as_ref().is_some_and(|decision| !decision.media.is_empty())
+    }
+
+    /// The dataset, if enough of the file was readable.
+    pub(super) fn finish(mut self, format: &'static str) -> Result<Imported, ImportError> {
+        if self.head.is_empty() && self.decision.is_none() && self.columns.is_empty() {
+            return self.rows.finish(format, String::new(), Vec::new(), Vec::new());
+        }
+        self.decide()?;
+        let Some(Decision { choice, source, candidates, .. }) = self.decision else {
+            return Err(ImportError::NoNumbers { format });
+        };
+        let warnings = choice.map(|choice| choice.warnings).unwrap_or_default();
+        self.rows.finish(format, source, candidates, warnings)
+    }
+
+    /// Takes the keys of a row into the columns.
+    fn discover(&mut self, row: &Row<'_>) {
+        let known = |columns: &[Column], name: &str| columns.iter().any(|column| column.name == name);
+        match row {
+            Row::Single(_) if self.columns.is_empty() => {
+                self.has_names = false;
+                self.columns.push(Column { name: "1".to_owned(), kind: None });
+            }
+            Row::Object(fields) => {
+                for (name, _) in fields {
+                    if self.columns.len() < MAX_COLUMNS && !known(&self.columns, name) {
+                        self.columns.push(Column { name: name.clone().into_owned(), kind: None });
+                    }
+                }
+            }
+            Row::Single(_) | Row::Cells(_) => {}
+        }
+    }
+
+    fn decision(&mut self, head: &[(Place, Row<'static>)]) -> Result<Decision, ImportError> {
+        if self.columns.is_empty() {
+            return Err(ImportError::Shape { found: "objects without keys".to_owned() });
+        }
+        let profiles: Vec<Profile> = self
+            .columns
+            .iter()
+            .enumerate()
+            .map(|(index, column)| Profile::new(column, head.iter().map(|(_, row)| row.value(index, &column.name))))
+            .collect();
+        let rows: Vec<&Row<'_>> = head.iter().map(|(_, row)| row).collect();
+        let media: Vec<(Field, usize, String)> = media::columns(&profiles);
+        let tells = media.iter().filter(|(field, index, _)| {
+            let own = &profiles[*index];
+            own.has_values && (*field != Field::Images || own.has_sizes || media.len() > 1)
+        });
+        let has_media = media.iter().any(|(field, index, _)| *field != Field::Images || profiles[*index].has_sizes);
+        if has_media {
+            for (_, _, name) in tells {
+                self.rows.saw_media(name);
+            }
+        }
+        let with_rule = self.rows.has_rule() && has_media;
+        let choice = if !self.has_names && self.options.column.is_none() && profiles.len() == 1 {
+            choice::unnamed(&profiles[0], self.options)
+        } else {
+            Choice::new(&profiles, &rows, self.options)
+        };
+        let choice = match choice {
+            Ok(choice) => Some(choice),
+            // Rows of media may have no text.
+            Err(ImportError::Unclear { .. }) if with_rule => None,
+            Err(ImportError::Unclear { .. }) => {
+                let candidates = candidate::candidates(&profiles, &rows, self.options, &[]);
+                return Err(ImportError::Unclear { candidates });
+            }
+            Err(error) => return Err(error),
+        };
+        let mut choice = choice;
+        if let Some(choice) = &mut choice
+            && with_rule
+        {
+            choice.warnings.extend(media::raw_frames(&profiles));
+        }
+        let parts = choice.as_ref().map_or(&[][..], |choice| &choice.parts);
+        let candidates = candidate::candidates(&profiles, &rows, self.options, parts);
+        let source = match &choice {
+            None => format!("no {} of text", self.noun),
+            Some(_) if !self.has_names && profiles.len() == 1 => "every number of the file".to_owned(),
+            Some(choice) => choice.source(self.noun, self.options.tokenizer.is_some()),
+        };
+        Ok(Decision { choice, media: if with_rule { media } else { Vec::new() }, source, candidates })
+    }
+
+    fn take(&mut self, place: Place, row: &Row<'_>) -> Result<(), ImportError> {
+        // Nested counts have names of their own only after this; most rows have none.
+        if let Row::Object(fields) = row
+            && fields.iter().any(|(_, value)| matches!(value, Value::Object(_)))
+            && self.reads_nested()
+        {
+            let mut row = row.clone();
+            row.flatten();
+            return self.measure(place, &row);
+        }
+        self.measure(place, row)
+    }
+
+    fn reads_nested(&self) -> bool {
+        let parts = self.decision.as_ref().and_then(|decision| decision.choice.as_ref()).map(|choice| &choice.parts);
+        parts.is_some_and(|parts| parts.iter().any(|part| part.name.contains('.')))
+    }
+
+    fn measure(&mut self, place: Place, row: &Row<'_>) -> Result<(), ImportError> {
+        let Some(decision) = &self.decision else { return Ok(()) };
+        let meter = Meter::new(self.options);
+        let sample = decision.choice.as_ref().map(|choice| choice.sample(row, &meter));
+        if !decision.media.is_empty() {
+            let mut own = RowMedia::default();
+            let read = decision.media.iter().try_for_each(|(field, index, name)| {
+                own.value(*field, row.value(*index, name)).map_err(|why| match row {
+                    Row::Object(_) => format!("{name}: {why}"),
+                    _ => why,
+                })
+            });
+            let media = read.and_then(|()| own.finish());
+            return self.rows.add_with_media(place, sample.map(|sample| sample.length), media);
+        }
+        let Some(Sample { length, images }) = sample else { return Ok(()) };
+        let weight = decision
+            .choice
+            .as_ref()
+            .and_then(|choice| choice.weight.as_ref())
+            .map(|(index, name, notation)| super::profile::number(row.value(*index, name), *notation));
+        self.rows.add(place, length, images, weight)
+    }
+}
+
+/// Cells of a line of text as values.
+pub(super) fn cells<'v>(cells: impl Iterator<Item = &'v str>) -> Row<'v> {
+    let value = |cell: &'v str| if cell.is_empty() { Value::Missing } else { Value::Text(Cow::Borrowed(cell)) };
+    Row::Cells(cells.map(value).collect())
+}

@@ -1,0 +1,401 @@
+//! Text files of any size, taken in pieces: JSONL, CSV and plain numbers, plain or packed by gzip or zstd.
+//!
+//! A file that unpacks to [`IN_MEMORY`] or less is read like an upload. Of a larger one only the lines of the current piece are in
+//! memory.
+
+use std::io::Write;
+
+use csv::{ReaderBuilder, StringRecord, Trim};
+use flate2::write::MultiGzDecoder;
+use zstd::stream::raw::{Decoder, InBuffer, Operation, OutBuffer};
+
+use super::reader::{Reader, cells};
+use super::sniff::{self, Delimiter, Format};
+use super::table::Table;
+use super::value::Place;
+use super::{ImportError, Imported, Options, lines, read_unpacked};
+
+/// First bytes of a gzip stream.
+const GZIP: &[u8] = b"\x1f\x8b";
+/// First bytes of a zstd frame.
+const ZSTD: &[u8] = b"\x28\xb5\x2f\xfd";
+/// Most unpacked bytes of an upload.
+pub(super) const MAX_UNPACKED: u64 = 2 << 30;
+/// Unpacked bytes up to which a file is read as a whole.
+const IN_MEMORY: usize = 64 << 20;
+/// Packed bytes that are unpacked at once: 4 KiB unpack to 128 MiB at most.
+const STEP: usize = 4 << 10;
+
+/// Whether bytes are the start of a gzip or zstd file.
+pub(super) fn is_packed(bytes: &[u8]) -> bool {
+    bytes.starts_with(GZIP) || bytes.starts_with(ZSTD)
+}
+
+/// Reads a text file in pieces.
+pub struct Stream<'o> {
+    options: &'o Options<'o>,
+    unpacking: Unpacking,
+    /// Unpacked bytes that may still follow.
+    left: u64,
+    /// Unpacked bytes up to which the file is read as a whole.
+    whole: usize,
+    state: State<'o>,
+}
+
+/// The decoder of a file, by its first bytes.
+enum Unpacking {
+    Unknown(Vec<u8>),
+    Plain,
+    Gzip(MultiGzDecoder<Vec<u8>>),
+    Zstd(Zstd),
+}
+
+/// Frames of zstd, one after another.
+struct Zstd {
+    decoder: Decoder<'static>,
+    /// The bytes so far end with a frame.
+    is_whole: bool,
+}
+
+impl Zstd {
+    fn new() -> std::io::Result<Self> {
+        Ok(Self { decoder: Decoder::new()?, is_whole: false })
+    }
+
+    fn unpack(&mut self, bytes: &[u8]) -> std::io::Result<Vec<u8>> {
+        let mut input = InBuffer::around(bytes);
+        let mut unpacked = Vec::new();
+        let mut block = vec![0; 128 << 10];
+        loop {
+            let mut output = OutBuffer::around(&mut block[..]);
+            // Bytes that are still needed for the frame; a new frame begins by itself.
+            let needed = self.decoder.run(&mut input, &mut output)?;
+            let written = output.pos();
+            unpacked.extend_from_slice(&block[..written]);
+            self.is_whole = needed == 0;
+            if input.pos() == bytes.len() && written < block.len() {
+                return Ok(unpacked);
+            }
+        }
+    }
+}
+
+/// What has been read.
+enum State<'o> {
+    /// The file as a whole, as long as it is small.
+    Whole(Vec<u8>),
+    /// The rows so far, and the start of a line.
+    Rows(Box<Rows<'o>>),
+}
+
+struct Rows<'o> {
+    kind: Kind<'o>,
+    /// Bytes that are no whole line, or no whole record, yet.
+    rest: Vec<u8>,
+    /// Lines before the rest.
+    lines: u64,
+}
+
+enum Kind<'o> {
+    JsonLines(Reader<'o>),
+    Numbers(Reader<'o>),
+    Table(Table<'o>, u8),
+}
+
+impl<'o> Stream<'o> {
+    /// Whether bytes are the start of a gzip or zstd file.
+    pub fn is_packed(bytes: &[u8]) -> bool {
+        is_packed(bytes)
+    }
+
+    /// A file that unpacks to at most `most` bytes.
+    pub fn new(options: &'o Options<'o>, most: u64) -> Self {
+        Self {
+            options,
+            unpacking: Unpacking::Unknown(Vec::new()),
+            left: most,
+            whole: IN_MEMORY,
+            state: State::Whole(Vec::new()),
+        }
+    }
+
+    /// Takes the next bytes of the file.
+    pub fn push(&mut self, piece: &[u8]) -> Result<(), ImportError> {
+        let piece = if let Unpacking::Unknown(start) = &mut self.unpacking {
+            start.extend_from_slice(piece);
+            if start.len() < ZSTD.len() {
+                return Ok(());
+            }
+            let start = std::mem::take(start);
+            self.unpacking = if start.starts_with(GZIP) {
+                Unpacking::Gzip(MultiGzDecoder::new(Vec::new()))
+            } else if start.starts_with(ZSTD) {
+                Unpacking::Zstd(Zstd::new().map_err(|error| packed("zstd", &error))?)
+            } else {
+                Unpacking::Plain
+            };
+            std::borrow::Cow::Owned(start)
+        } else {
+            std::borrow::Cow::Borrowed(piece)
+        };
+        for step in piece.chunks(STEP) {
+            let unpacked = match &mut self.unpacking {
+                Unpacking::Unknown(_) | Unpacking::Plain => {
+                    self.take(&piece)?;
+                    return Ok(());
+                }
+                Unpacking::Gzip(decoder) => {
+                    decoder.write_all(step).map_err(|error| packed("gzip", &error))?;
+                    std::mem::take(decoder.get_mut())
+                }
+                Unpacking::Zstd(frames) => frames.unpack(step).map_err(|error| packed("zstd", &error))?,
+            };
+            self.take(&unpacked)?;
+        }
+        Ok(())
+    }
+
+    /// The dataset.
+    pub fn finish(mut self) -> Result<Imported, ImportError> {
+        let last = match &mut self.unpacking {
+            Unpacking::Unknown(start) => std::mem::take(start),
+            Unpacking::Plain => Vec::new(),
+            Unpacking::Gzip(decoder) => {
+                decoder.try_finish().map_err(|error| packed("gzip", &error))?;
+                std::mem::take(decoder.get_mut())
+            }
+            Unpacking::Zstd(frames) if !frames.is_whole => {
+                return Err(packed("zstd", &std::io::ErrorKind::UnexpectedEof.into()));
+            }
+            Unpacking::Zstd(_) => Vec::new(),
+        };
+        self.take(&last)?;
+        match self.state {
+            State::Whole(bytes) => read_unpacked(&bytes, self.options),
+            State::Rows(mut rows) => {
+                let rest = std::mem::take(&mut rows.rest);
+                rows.kind.push(&String::from_utf8_lossy(&rest), rows.lines)?;
+                rows.kind.finish()
+            }
+        }
+    }
+
+    fn take(&mut self, bytes: &[u8]) -> Result<(), ImportError> {
+        self.left = self.left.checked_sub(bytes.len() as u64).ok_or_else(|| ImportError::Broken {
+            format: "packed file",
+            detail: format!("it unpacks to more than {} MiB; read it with planscope lengths", MAX_UNPACKED >> 20),
+        })?;
+        match &mut self.state {
+            State::Whole(whole) => {
+                whole.extend_from_slice(bytes);
+                if whole.len() > self.whole {
+                    let whole = std::mem::take(whole);
+                    let mut rows = Rows::begin(&whole, self.options)?;
+                    rows.push(whole.strip_prefix(b"\xef\xbb\xbf").unwrap_or(&whole))?;
+                    self.state = State::Rows(Box::new(rows));
+                }
+                Ok(())
+            }
+            State::Rows(rows) => rows.push(bytes),
+        }
+    }
+}
+
+fn packed(format: &'static str, error: &std::io::Error) -> ImportError {
+    ImportError::Broken {
+        format: if format == "gzip" { "gzip file" } else { "zstd file" },
+        detail: format!("it is cut or broken: {error}"),
+    }
+}
+
+impl<'o> Rows<'o> {
+    /// Decides the format by the start of a file.
+    fn begin(start: &[u8], options: &'o Options<'o>) -> Result<Self, ImportError> {
+        let text = sniff::text(start)?;
+        let refuse = |found: &str| ImportError::Shape {
+            found: format!("{found} of more than {} MiB, which cannot be read row by row", IN_MEMORY >> 20),
+        };
+        let kind = match sniff::format(&text) {
+            Format::JsonLines => Kind::JsonLines(Reader::new(options)),
+            Format::Numbers => Kind::Numbers(Reader::headerless(options, 1)),
+            Format::Table(delimiter @ Delimiter::Byte(byte)) => Kind::Table(Table::new(options, 0, delimiter), byte),
+            Format::Table(delimiter @ Delimiter::None) => Kind::Table(Table::new(options, 0, delimiter), 0),
+            Format::Table(_) => return Err(refuse("an aligned table")),
+            Format::Json => return Err(refuse("one JSON document")),
+        };
+        Ok(Self { kind, rest: Vec::new(), lines: 0 })
+    }
+
+    /// Reads whole lines and keeps the rest.
+    fn push(&mut self, bytes: &[u8]) -> Result<(), ImportError> {
+        self.rest.extend_from_slice(bytes);
+        let Some(end) = self.kind.end(&self.rest) else {
+            return if self.rest.len() > IN_MEMORY {
+                Err(ImportError::Shape { found: format!("a line of more than {} MiB", IN_MEMORY >> 20) })
+            } else {
+                Ok(())
+            };
+        };
+        let rest = self.rest.split_off(end);
+        let whole = std::mem::replace(&mut self.rest, rest);
+        let text = String::from_utf8_lossy(&whole);
+        self.kind.push(&text, self.lines)?;
+        self.lines += whole.iter().filter(|&&byte| byte == b'\n').count() as u64;
+        Ok(())
+    }
+}
+
+impl Kind<'_> {
+    /// End of the last whole line, or of the last whole record: a line break between quotes ends none.
+    fn end(&self, bytes: &[u8]) -> Option<usize> {
+        let Self::Table(_, delimiter) = self else {
+            return bytes.iter().rposition(|&byte| byte == b'\n').map(|at| at + 1);
+        };
+        let (mut quoted, mut end) = (false, None);
+        for (at, &byte) in bytes.iter().enumerate() {
+            quoted ^= byte == b'"' && *delimiter != 0;
+            if byte == b'\n' && !quoted {
+                end = Some(at + 1);
+            }
+        }
+        end
+    }
+
+    /// Takes whole lines that stand behind a number of lines.
+    fn push(&mut self, text: &str, before: u64) -> Result<(), ImportError> {
+        match self {
+            Self::JsonLines(reader) => {
+                for (number, line) in (before + 1..).zip(text.lines()) {
+                    lines::push(reader, number, line)?;
+                }
+            }
+            Self::Numbers(reader) => {
+                for (number, line) in (before + 1..).zip(text.lines()) {
+                    if line.trim_start().starts_with('#') {
+                        continue;
+                    }
+                    for word in
+                        line.split(|c: char| c == ',' || c == ';' || c.is_whitespace()).filter(|word| !word.is_empty())
+                    {
+                        reader.push(Place { what: "line", number }, cells(std::iter::once(word)))?;
+                    }
+                }
+            }
+            Self::Table(table, delimiter) => {
+                let mut records = ReaderBuilder::new()
+                    .delimiter(*delimiter)
+                    .has_headers(false)
+                    .flexible(true)
+                    .comment(Some(b'#'))
+                    .trim(Trim::All)
+                    .from_reader(text.as_bytes());
+                let mut record = StringRecord::new();
+                while records
+                    .read_record(&mut record)
+                    .map_err(|error| ImportError::Shape { found: format!("a broken table ({error})") })?
+                {
+                    let line = record.position().map_or(0, csv::Position::line);
+                    table.push(before + line, &record.iter().collect::<Vec<_>>())?;
+                }
+            }
+        }
+        Ok(())
+    }
+
+    fn finish(self) -> Result<Imported, ImportError> {
+        match self {
+            Self::JsonLines(reader) => reader.finish("JSONL"),
+            Self::Numbers(reader) => reader.finish("plain numbers"),
+            Self::Table(table, _) => table.finish(),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use flate2::Compression;
+    use flate2::write::GzEncoder;
+    use planner::workload::Dataset;
+
+    use super::*;
+
+    fn gzip(bytes: &[u8]) -> Vec<u8> {
+        let mut encoder = GzEncoder::new(Vec::new(), Compression::fast());
+        encoder.write_all(bytes).expect("memory takes every byte");
+        encoder.finish().expect("memory takes every byte")
+    }
+
+    fn zstd(bytes: &[u8]) -> Vec<u8> {
+        zstd::encode_all(bytes, 1).expect("memory takes every byte")
+    }
+
+    fn lengths<'p>(mut pieces: impl Iterator<Item = &'p [u8]>, options: &Options<'_>) -> Result<Vec<u32>, ImportError> {
+        let mut stream = Stream { whole: 32 << 10, ..Stream::new(options, u64::MAX) };
+        pieces.try_for_each(|piece| stream.push(piece))?;
+        match stream.finish()?.dataset {
+            Dataset::Rows { text_tokens, .. } => Ok(text_tokens),
+            Dataset::Histogram { edges, counts } => panic!("{edges:?} {counts:?}"),
+        }
+    }
+
+    #[test]
+    fn packed_files_are_read_in_pieces_of_any_size() {
+        let text = b"{\"num_tokens\": 5}\n{\"num_tokens\": 3}\n{\"num_tokens\": 7}\n";
+        for packed in [text.to_vec(), gzip(text), zstd(text), [gzip(&text[..18]), gzip(&text[18..])].concat()] {
+            for size in [1, 7, 1000] {
+                assert_eq!(lengths(packed.chunks(size), &Options::default()), Ok(vec![5, 3, 7]));
+            }
+            assert!(super::super::import(&packed, &Options::default()).is_ok());
+        }
+        for packed in [gzip(text), zstd(text)] {
+            let error = lengths(packed[..packed.len() / 2].chunks(9), &Options::default());
+            assert!(error.is_err(), "{error:?}");
+        }
+        assert!(
+            super::super::import(&gzip(&gzip(text)), &Options::default())
+                .is_err_and(|error| error.to_string().contains("gzip"))
+        );
+    }
+
+    /// Files larger than what is read as a whole: rows with 1 KiB of spaces.
+    #[test]
+    fn large_files_are_read_row_by_row() {
+        let filler = " ".repeat(1 << 10);
+        let rows = 70_u32;
+        let length = |row: u32| 1 + row * 37 % 101;
+        let expected: Vec<u32> = (1..=rows).map(length).collect();
+        let options = Options::default();
+        let json: String =
+            (1..=rows).map(|row| format!("{{\"num_tokens\": {}, \"pad\": \"{filler}\"}}\n", length(row))).collect();
+        assert_eq!(lengths(json.as_bytes().chunks(9999), &options), Ok(expected.clone()));
+        let table = (1..=rows)
+            .fold("num_tokens,note\n".to_owned(), |table, row| table + &format!("{},\"a\n{filler}\"\n", length(row)));
+        assert_eq!(lengths(gzip(table.as_bytes()).chunks(70), &options), Ok(expected.clone()));
+        let numbers: String = (1..=rows).map(|row| format!("{filler}{}\n", length(row))).collect();
+        assert_eq!(lengths(zstd(numbers.as_bytes()).chunks(10), &options), Ok(expected));
+        let document = format!("[{}1]", format!("1,{filler}").repeat(70));
+        assert!(
+            lengths(document.as_bytes().chunks(1 << 10), &options)
+                .is_err_and(|error| error.to_string().contains("row by row"))
+        );
+        let mut stream = Stream::new(&options, 1 << 10);
+        let outcome = zstd(numbers.as_bytes()).chunks(1000).try_for_each(|piece| stream.push(piece));
+        assert!(outcome.is_err_and(|error| error.to_string().contains("unpacks to more than")));
+    }
+
+    #[test]
+    fn rows_can_be_counted_without_a_limit() {
+        let options = Options { as_histogram: true, ..Options::default() };
+        let imported = super::super::import(b"length\n5\n3\n5\n", &options).expect("a table");
+        assert_eq!(
+            imported.dataset,
+            Dataset::Histogram { edges: vec![3.0, 3.0, 5.0, 5.0], counts: vec![1.0, 0.0, 2.0] }
+        );
+        assert_eq!(imported.report.parsed, 3);
+        let many = "7 ".repeat(super::super::MAX_ROWS + 1);
+        let imported = super::super::import(many.as_bytes(), &options).expect("numbers");
+        assert_eq!(imported.dataset, Dataset::Histogram { edges: vec![7.0, 7.0], counts: vec![5_000_001.0] });
+        let images = super::super::import(b"length,images\n5,1\n", &options);
+        assert_eq!(images, Err(ImportError::TooManyRows));
+    }
+}

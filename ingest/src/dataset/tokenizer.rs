@@ -1,0 +1,29 @@
+//! Counts tokens of texts with a `tokenizer.json` of Hugging Face.
+
+use super::ImportError;
+
+/// Largest `tokenizer.json`, in bytes.
+pub(super) const MAX_TOKENIZER: usize = 64 << 20;
+
+/// A tokenizer.
+#[derive(Debug, Clone)]
+pub struct Tokenizer(Box<tokenizers::Tokenizer>);
+
+impl Tokenizer {
+    /// Reads a `tokenizer.json`. Truncation and padding of the file are switched off.
+    pub fn read(bytes: &[u8]) -> Result<Self, ImportError> {
+        let refuse = |detail: String| ImportError::Tokenizer { detail };
+        if bytes.len() > MAX_TOKENIZER {
+            return Err(refuse(format!("it is larger than {} MiB", MAX_TOKENIZER >> 20)));
+        }
+        let mut tokenizer = tokenizers::Tokenizer::from_bytes(bytes).map_err(|error| refuse(error.to_string()))?;
+        tokenizer.with_truncation(None).map_err(|error| refuse(error.to_string()))?;
+        tokenizer.with_padding(None);
+        Ok(Self(Box::new(tokenizer)))
+    }
+
+    /// Tokens of a text without special tokens around it; `None` if the tokenizer cannot encode the text.
+    pub fn count(&self, text: &str) -> Option<usize> {
+        self.0.encode_fast(text, false).ok().map(|encoding| encoding.len())
+    }
+}

@@ -1,0 +1,203 @@
+//! Values of rows, as every file format gives them.
+
+use std::borrow::Cow;
+use std::fmt;
+
+use super::names;
+use super::number::Number;
+
+mod json;
+
+pub(super) use json::{Name, TOO_LONG, ValueSeed};
+
+/// Most elements of a list that are stored; the others are counted.
+pub(super) const MAX_ITEMS: usize = 20_000;
+
+/// A value of a row.
+#[derive(Debug, Clone, PartialEq)]
+pub(super) enum Value<'a> {
+    /// No value.
+    Missing,
+    Boolean(bool),
+    Number(Number),
+    Text(Cow<'a, str>),
+    List(List<'a>),
+    Object(Members<'a>),
+    /// A value that cannot be a length, and the words for it: "NaN", "a date".
+    Other(&'static str),
+}
+
+/// A list, with its first elements.
+#[derive(Debug, Clone, PartialEq, Default)]
+pub(super) struct List<'a> {
+    /// Elements of the list.
+    pub(super) count: usize,
+    /// The first elements; fewer than `count` where the others are not needed, or none.
+    pub(super) items: Vec<Value<'a>>,
+}
+
+impl Value<'_> {
+    /// A list of numbers of which only the length counts.
+    pub(super) const fn count(count: usize) -> Self {
+        Self::List(List { count, items: Vec::new() })
+    }
+
+    /// The value without borrowed parts.
+    pub(super) fn into_owned(self) -> Value<'static> {
+        match self {
+            Self::Missing => Value::Missing,
+            Self::Boolean(value) => Value::Boolean(value),
+            Self::Number(number) => Value::Number(number),
+            Self::Text(text) => Value::Text(Cow::Owned(text.into_owned())),
+            Self::List(List { count, items }) => {
+                Value::List(List { count, items: items.into_iter().map(Value::into_owned).collect() })
+            }
+            Self::Object(members) => Value::Object(owned(members)),
+            Self::Other(what) => Value::Other(what),
+        }
+    }
+
+    /// Bytes that the value takes in memory, about.
+    pub(super) fn bytes(&self) -> usize {
+        size_of::<Self>()
+            + match self {
+                Self::Text(text) => text.len(),
+                Self::List(list) => list.items.iter().map(Value::bytes).sum(),
+                Self::Object(members) => members.iter().map(|(name, value)| name.len() + 24 + value.bytes()).sum(),
+                Self::Missing | Self::Boolean(_) | Self::Number(_) | Self::Other(_) => 0,
+            }
+    }
+
+    /// The value as a file shows it, for a page; at most 40 characters.
+    pub(super) fn shown(&self) -> String {
+        let mut text = String::new();
+        self.show(&mut text);
+        clip(&text)
+    }
+
+    fn show(&self, text: &mut String) {
+        // Enough for a clipped value.
+        if text.len() > 200 {
+            return;
+        }
+        match self {
+            Self::Missing => text.push_str("null"),
+            Self::Boolean(value) => text.push_str(if *value { "true" } else { "false" }),
+            Self::Number(Number::Whole(whole)) => text.push_str(&whole.to_string()),
+            Self::Number(Number::Repaired(value)) => text.push_str(&value.to_string()),
+            Self::Text(value) => text.extend(value.chars().take(60)),
+            Self::List(List { count, items }) if items.is_empty() => text.push_str(&format!("[{count} elements]")),
+            Self::List(list) => {
+                text.push('[');
+                for (index, item) in list.items.iter().take(8).enumerate() {
+                    text.push_str(if index > 0 { ", " } else { "" });
+                    item.show(text);
+                }
+                text.push_str(if list.count > 8 { ", ...]" } else { "]" });
+            }
+            Self::Object(members) => {
+                text.push('{');
+                for (index, (name, value)) in members.iter().take(8).enumerate() {
+                    text.push_str(if index > 0 { ", " } else { "" });
+                    text.push_str(name);
+                    text.push_str(": ");
+                    value.show(text);
+                }
+                text.push('}');
+            }
+            Self::Other(what) => text.push_str(what),
+        }
+    }
+}
+
+/// A text short enough for a message.
+pub(super) fn clip(text: &str) -> String {
+    text.trim().chars().take(40).collect()
+}
+
+/// Values by name.
+pub(super) type Members<'a> = Vec<(Cow<'a, str>, Value<'a>)>;
+
+fn owned(members: Members<'_>) -> Members<'static> {
+    members.into_iter().map(|(name, value)| (Cow::Owned(name.into_owned()), value.into_owned())).collect()
+}
+
+/// A row of a file.
+#[derive(Debug, Clone, PartialEq)]
+pub(super) enum Row<'a> {
+    /// A value without a name.
+    Single(Value<'a>),
+    /// A value for every column.
+    Cells(Vec<Value<'a>>),
+    /// Values by name.
+    Object(Members<'a>),
+}
+
+impl<'a> Row<'a> {
+    /// The value of a column, by its place among the columns or by its name.
+    pub(super) fn value(&self, index: usize, name: &str) -> &Value<'a> {
+        match self {
+            Self::Single(value) => value,
+            Self::Cells(cells) => cells.get(index).unwrap_or(&Value::Missing),
+            Self::Object(fields) => {
+                fields.iter().find(|(own, _)| own == name).map_or(&Value::Missing, |(_, value)| value)
+            }
+        }
+    }
+
+    pub(super) fn into_owned(self) -> Row<'static> {
+        match self {
+            Self::Single(value) => Row::Single(value.into_owned()),
+            Self::Cells(cells) => Row::Cells(cells.into_iter().map(Value::into_owned).collect()),
+            Self::Object(fields) => Row::Object(owned(fields)),
+        }
+    }
+
+    pub(super) fn bytes(&self) -> usize {
+        match self {
+            Self::Single(value) => value.bytes(),
+            Self::Cells(cells) => cells.iter().map(Value::bytes).sum(),
+            Self::Object(fields) => fields.iter().map(|(name, value)| name.len() + 24 + value.bytes()).sum(),
+        }
+    }
+
+    /// Adds nested counts of tokens as values of their own, named `usage.total_tokens`.
+    pub(super) fn flatten(&mut self) {
+        let Self::Object(fields) = self else { return };
+        let mut nested = Vec::new();
+        for (name, value) in fields.iter() {
+            if let Value::Object(members) = value {
+                collect_counts(name, members, 1, &mut nested);
+            }
+        }
+        fields.append(&mut nested);
+    }
+}
+
+/// Counts of tokens inside objects, at most three levels deep.
+fn collect_counts<'a>(path: &str, members: &Members<'a>, depth: usize, found: &mut Members<'a>) {
+    for (name, value) in members {
+        match value {
+            Value::Object(members) if depth < 3 => collect_counts(&format!("{path}.{name}"), members, depth + 1, found),
+            Value::Number(_) if names::counts_tokens(name) => {
+                found.push((Cow::Owned(format!("{path}.{name}")), value.clone()));
+            }
+            _ => {}
+        }
+    }
+}
+
+/// Place of a row in a file, for example "line 3".
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct Place {
+    /// "line", "row", "element".
+    pub(super) what: &'static str,
+    /// Number of the line or row, from 1.
+    pub(super) number: u64,
+}
+
+impl fmt::Display for Place {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{} {}", self.what, self.number)
+    }
+}
