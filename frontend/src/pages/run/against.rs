@@ -79,21 +79,26 @@ pub(super) fn Against() -> impl IntoView {
             {line}
             {refusal}
             <OtherJob />
-            <OtherPlans scenario=Signal::derive(move || held.get().map(|(scenario, _)| scenario)) />
+            <OtherPlans />
         </section>
     }
 }
 
 /// Other planners of the scenario, whose predictions are drawn too when they are ticked.
 #[component]
-fn OtherPlans(scenario: Signal<Option<String>>) -> impl IntoView {
+fn OtherPlans() -> impl IntoView {
     let observed = use_observed();
     let titles = RwSignal::new(Vec::<(PlannerKind, String)>::new());
-    // A scenario may be planned only after it was chosen.
-    let asked = Memo::new(move |_| (scenario.get(), observed.comparison.with(Option::is_some)));
+    // Of the scenario that is compared: one that was just chosen may not be planned yet, and plans of another job are not drawn.
+    let asked = Memo::new(move |_| {
+        observed.comparison.with(|comparison| {
+            let same_job = comparison.as_ref().filter(|comparison| comparison.job.is_same_job())?;
+            Some(same_job.scenario.clone())
+        })
+    });
     Effect::new(move |_| {
         titles.set(Vec::new());
-        let (Some(id), true) = asked.get() else { return };
+        let Some(id) = asked.get() else { return };
         spawn_local(async move {
             // Without an outcome there are no other plans to draw.
             let Ok(stored) = client::get::<StoredOutcome>(&path::outcome(&id)).await else { return };

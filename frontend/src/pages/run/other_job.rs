@@ -154,7 +154,7 @@ const fn name(quantity: JobQuantity) -> &'static str {
 }
 
 fn title(quantity: JobQuantity) -> String {
-    format::sentence(name(quantity))
+    format::capitalised(name(quantity))
 }
 
 const fn id(quantity: JobQuantity) -> &'static str {
