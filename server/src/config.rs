@@ -1,7 +1,9 @@
 //! Flags and environment: the only place that reads them.
 
+mod lengths;
 mod schedules;
 
+pub use lengths::LengthsArguments;
 pub use schedules::{ScheduleArguments, ScheduleCommand, ScheduleOutput};
 
 use std::net::SocketAddr;
@@ -43,6 +45,8 @@ pub enum Command {
     Solve(SolveArguments),
     /// Plan every point of a sweep, or one share of them, and write a line for each.
     Sweep(SweepArguments),
+    /// Read the lengths of the samples of a dataset of any size, and write or upload their histogram.
+    Lengths(LengthsArguments),
     /// Gather the lines that shares of sweeps have written, and say which are missing.
     Import(ImportArguments),
     /// Rehearse a plan for real: a process for every rank, a message for every transfer; its log and its trace as a training
@@ -304,7 +308,7 @@ impl SweepArguments {
     }
 }
 
-/// What to gather, and where to.
+/// Files of a sweep to gather, and the place of the result.
 #[derive(Debug, Clone, Args)]
 #[command(after_long_help = crate::import_command::HELP)]
 pub struct ImportArguments {

@@ -25,6 +25,7 @@ pub mod import_command;
 pub mod imports;
 pub mod jobs;
 mod label;
+pub mod lengths_command;
 pub mod live;
 pub mod metrics;
 mod observation;

@@ -2,6 +2,7 @@
 
 mod backups;
 mod crashes;
+mod lengths;
 mod process;
 mod restarts;
 mod room;

@@ -1,0 +1,203 @@
+//! `planscope lengths`: reads length files of any size on a cluster, and writes or uploads their histogram.
+
+use std::fs::File;
+use std::io::{self, Read};
+use std::path::{Path, PathBuf};
+use std::process::ExitCode;
+use std::time::{Duration, Instant};
+
+use anyhow::{Context, bail};
+use api::dataset::Uploaded;
+use ingest::dataset::{
+    ImportError, Imported, Options, Report, Stream, Tokenizer, Unit, arrow, import, merge, of_rows, parquet,
+};
+use planner::workload::Dataset;
+use serde_json::json;
+
+use crate::config::LengthsArguments;
+use crate::rehearsal::Remote;
+
+/// Text behind the flags in `planscope lengths --help`.
+pub const HELP: &str = "\
+Reads Parquet, Arrow, CSV, JSONL (also packed by gzip or zstd), and every other length file that the page reads. Several files are \
+the shards of one dataset; they must hold the same columns. Files of any size are read, with memory for one row group or one batch.
+
+  planscope lengths train-*.parquet --column input_ids --out lengths.json
+  planscope lengths data.jsonl.zst --tokenizer tokenizer.json --server http://127.0.0.1:8080 --name web
+
+Writes the histogram of the lengths (JSON, \"hist/1\") to --out, to a server, or to standard output; what was read goes to standard \
+error. A dataset whose rows have images is written row by row.
+
+Exits with 1 where a file is refused; then nothing is written or uploaded.";
+
+/// Bytes that are read at once.
+const PIECE: usize = 1 << 20;
+/// Largest file that is read as a whole.
+const MAX_WHOLE: u64 = 4 << 30;
+/// Time between two reports of progress.
+const PROGRESS: Duration = Duration::from_secs(2);
+
+/// Reads files.
+pub fn run(arguments: &LengthsArguments) -> anyhow::Result<ExitCode> {
+    let tokenizer = arguments.tokenizer.as_deref().map(tokenizer).transpose()?;
+    let unit = match arguments.unit.as_deref() {
+        None => None,
+        Some(id) => {
+            Some(Unit::from_id(id).with_context(|| format!("--unit is {id:?}; it is tokens, characters or bytes"))?)
+        }
+    };
+    let options = Options {
+        column: arguments.column.as_deref(),
+        add: arguments.add.as_deref(),
+        weight: arguments.weight.as_deref(),
+        unit,
+        tokenizer: tokenizer.as_ref(),
+        characters_per_token: arguments.characters_per_token,
+        ..Options::default()
+    };
+    if !(options.characters_per_token > 0.0 && options.characters_per_token.is_finite()) {
+        bail!("--characters-per-token is {}; it is a number above zero", options.characters_per_token);
+    }
+    let imported = read_all(&arguments.files, &options)?;
+    print_report(&imported.report);
+    let document = document(&imported.dataset);
+    match (&arguments.out, &arguments.server) {
+        (None, None) => println!("{document}"),
+        (out, server) => {
+            if let Some(server) = server {
+                upload(server, arguments, document.clone())?;
+            }
+            if let Some(out) = out {
+                std::fs::write(out, document + "\n").with_context(|| format!("cannot write {}", out.display()))?;
+                eprintln!("written to {}", out.display());
+            }
+        }
+    }
+    Ok(ExitCode::SUCCESS)
+}
+
+fn tokenizer(path: &Path) -> anyhow::Result<Tokenizer> {
+    let bytes = std::fs::read(path).with_context(|| format!("cannot read {}", path.display()))?;
+    Tokenizer::read(&bytes).with_context(|| path.display().to_string())
+}
+
+/// The lengths of all files. Rows without images are counted by length, so that their number is not limited.
+fn read_all(files: &[PathBuf], options: &Options<'_>) -> anyhow::Result<Imported> {
+    let mut shards = Vec::with_capacity(files.len());
+    for (index, path) in files.iter().enumerate() {
+        let name =
+            path.file_name().map_or_else(|| path.display().to_string(), |name| name.to_string_lossy().into_owned());
+        eprintln!("reading {} of {}: {name}", index + 1, files.len());
+        let imported = match read(path, options) {
+            Err(Refused::Content(ImportError::TooManyRows)) => {
+                read(path, &Options { as_histogram: true, ..options.clone() })
+            }
+            read => read,
+        };
+        let imported = imported.map_err(anyhow::Error::from).with_context(|| path.display().to_string())?;
+        shards.push((name, of_rows(imported)?));
+    }
+    Ok(merge(shards)?)
+}
+
+/// Reason why a file is not read.
+#[derive(Debug, thiserror::Error)]
+enum Refused {
+    #[error("cannot be read")]
+    File(#[from] io::Error),
+    #[error(transparent)]
+    Content(#[from] ImportError),
+}
+
+fn read(path: &Path, options: &Options<'_>) -> Result<Imported, Refused> {
+    let mut start = Vec::new();
+    let mut file = File::open(path)?;
+    file.by_ref().take(16).read_to_end(&mut start)?;
+    let length = file.metadata()?.len();
+    if parquet::is(&start) {
+        return Ok(parquet::import_from(file, options)?);
+    }
+    let rest = Progress { source: file, read: start.len() as u64, length, next: Instant::now() + PROGRESS };
+    let mut source = io::Cursor::new(start.clone()).chain(rest);
+    if arrow::is(&start) {
+        return Ok(arrow::import_from(io::BufReader::with_capacity(PIECE, source), options)?);
+    }
+    // Text never begins with these bytes; arrays and indices are read as a whole.
+    let is_text =
+        start.first().is_none_or(|&byte| byte < 0x80) && !start.contains(&0) && !start.starts_with(b"MMIDIDX");
+    if !is_text && !Stream::is_packed(&start) && length <= MAX_WHOLE {
+        let mut bytes = Vec::new();
+        source.read_to_end(&mut bytes)?;
+        return Ok(import(&bytes, options)?);
+    }
+    let mut stream = Stream::new(options, u64::MAX);
+    let mut piece = vec![0; PIECE];
+    loop {
+        match source.read(&mut piece)? {
+            0 => return Ok(stream.finish()?),
+            bytes => stream.push(&piece[..bytes])?,
+        }
+    }
+}
+
+/// Reports to standard error how much of a file has been read.
+struct Progress {
+    source: File,
+    read: u64,
+    length: u64,
+    next: Instant,
+}
+
+impl Read for Progress {
+    fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
+        let bytes = self.source.read(buffer)?;
+        self.read += bytes as u64;
+        if Instant::now() >= self.next {
+            self.next = Instant::now() + PROGRESS;
+            eprintln!("  {:.0} % of {} MiB", self.read as f64 * 100.0 / self.length.max(1) as f64, self.length >> 20);
+        }
+        Ok(bytes)
+    }
+}
+
+fn print_report(report: &Report) {
+    eprintln!("{}: {}", report.format, report.source);
+    eprintln!("{} rows read, {} repaired, {} left out", report.parsed, report.repaired, report.skipped);
+    if let Some(problem) = &report.first_problem {
+        eprintln!("first problem: {problem}");
+    }
+    for warning in &report.warnings {
+        eprintln!("note: {warning}");
+    }
+}
+
+/// The dataset in a format that the server reads.
+fn document(dataset: &Dataset) -> String {
+    match dataset {
+        Dataset::Histogram { edges, counts } => {
+            json!({"schema": "hist/1", "unit": "tokens", "edges": edges, "counts": counts})
+        }
+        Dataset::Rows { text_tokens, images, .. } => json!({"text_tokens": text_tokens, "images": images}),
+    }
+    .to_string()
+}
+
+fn upload(server: &str, arguments: &LengthsArguments, document: String) -> anyhow::Result<()> {
+    let first =
+        arguments.files.first().and_then(|path| path.file_name()).map(|name| name.to_string_lossy().into_owned());
+    let name = arguments.name.clone().or(first).unwrap_or_default();
+    let remote = Remote::new(server, arguments.token.as_deref().filter(|token| !token.is_empty()));
+    let path = format!("{}?name={}", api::path::DATASETS, encoded(&name));
+    let uploaded: Uploaded = remote.post(&path, "application/octet-stream", document)?;
+    eprintln!("uploaded to {server} as {}: {} samples", uploaded.dataset.id, uploaded.dataset.samples);
+    Ok(())
+}
+
+/// A text as part of a query.
+fn encoded(text: &str) -> String {
+    let byte = |byte: u8| match byte {
+        b'a'..=b'z' | b'A'..=b'Z' | b'0'..=b'9' | b'-' | b'.' | b'_' => char::from(byte).to_string(),
+        other => format!("%{other:02X}"),
+    };
+    text.bytes().map(byte).collect()
+}

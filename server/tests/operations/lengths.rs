@@ -1,0 +1,71 @@
+//! `planscope lengths`: shards of any packing become one histogram, in a file or on a server.
+
+use std::io::Write;
+
+use flate2::Compression;
+use flate2::write::GzEncoder;
+use serde_json::{Value, json};
+
+use crate::process::{Server, planscope, said};
+
+fn gzip(text: &str) -> Vec<u8> {
+    let mut encoder = GzEncoder::new(Vec::new(), Compression::fast());
+    encoder.write_all(text.as_bytes()).unwrap();
+    encoder.finish().unwrap()
+}
+
+/// Two shards: 5, 3 and 5 tokens, and 9 tokens. Their histogram has a bin of no width per length.
+#[test]
+fn shards_become_one_histogram() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = |name: &str| folder.path().join(name);
+    std::fs::write(path("a.jsonl.gz"), gzip("{\"num_tokens\": 5}\n{\"num_tokens\": 3}\n{\"num_tokens\": 5}\n"))
+        .unwrap();
+    std::fs::write(path("b.jsonl"), "{\"num_tokens\": 9}\n").unwrap();
+    let output = planscope(&["lengths", "a.jsonl.gz", "b.jsonl", "--out", "lengths.json"], folder.path());
+    assert!(output.status.success(), "{}", said(&output));
+    let printed = said(&output);
+    assert!(printed.contains("reading 2 of 2: b.jsonl") && printed.contains("4 rows read"), "{printed}");
+    let document: Value = serde_json::from_slice(&std::fs::read(path("lengths.json")).unwrap()).unwrap();
+    let expected = json!({
+        "schema": "hist/1", "unit": "tokens",
+        "edges": [3.0, 3.0, 5.0, 5.0, 9.0, 9.0], "counts": [1.0, 0.0, 2.0, 0.0, 1.0]
+    });
+    assert_eq!(document, expected);
+
+    let server = Server::start(folder.path(), &[]);
+    let arguments = ["lengths", "a.jsonl.gz", "b.jsonl", "--server", &server.origin, "--name", "web pages"];
+    let output = planscope(&arguments, folder.path());
+    assert!(output.status.success(), "{}", said(&output));
+    let list = server.client().asks("GET", "/api/v1/datasets", None, "").unwrap().json();
+    assert_eq!(
+        (&list["datasets"][0]["name"], &list["datasets"][0]["samples"]),
+        (&json!("web pages"), &json!(4)),
+        "{list}"
+    );
+}
+
+#[test]
+fn a_refused_shard_stops_everything() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = |name: &str| folder.path().join(name);
+    std::fs::write(path("a.csv"), "num_tokens\n5\n").unwrap();
+    std::fs::write(path("b.csv"), "year\n2020\n2021\n").unwrap();
+    std::fs::write(path("c.csv"), "prompt_tokens\n5\n").unwrap();
+    std::fs::write(path("d.jsonl.gz"), &gzip(&"{\"num_tokens\": 5}\n".repeat(1000))[..40]).unwrap();
+    for (arguments, problem) in [
+        (&["lengths", "a.csv", "b.csv", "--out", "x.json"][..], "not clear which column"),
+        (&["lengths", "a.csv", "c.csv", "--out", "x.json"], "cannot be merged"),
+        (&["lengths", "d.jsonl.gz", "--out", "x.json"], "cut or broken"),
+        (&["lengths", "missing.csv", "--out", "x.json"], "missing.csv"),
+        (&["lengths", "a.csv", "--column", "nope", "--out", "x.json"], "\"nope\""),
+        (&["lengths", "a.csv", "--unit", "words", "--out", "x.json"], "tokens, characters or bytes"),
+        (&["lengths", "a.csv", "--tokenizer", "a.csv", "--out", "x.json"], "tokenizer"),
+        (&["lengths", "a.csv", "--server", "http://127.0.0.1:1", "--out", "x.json"], "does not answer"),
+    ] {
+        let output = planscope(arguments, folder.path());
+        assert_eq!(output.status.code(), Some(1), "{arguments:?}: {}", said(&output));
+        assert!(said(&output).contains(problem), "{problem}: {}", said(&output));
+        assert!(!path("x.json").exists(), "{arguments:?}");
+    }
+}
