@@ -234,7 +234,7 @@ fn wrong_files_are_refused() {
         (wide, "more than 20000 columns"),
         ([b"PARE", &[0; 20][..], &12_u32.to_le_bytes(), b"PARE"].concat(), "the file is encrypted"),
         (b"PAR1".to_vec(), "longer than the file"),
-        ([&sound[..4], &sound[200..]].concat(), "the file is cut"),
+        ([&sound[..4], &sound[200..]].concat(), "the file is broken"),
     ] {
         let error = refusal(&file, None);
         assert!(error.contains(problem), "{problem}: {error}");
