@@ -16,7 +16,7 @@ use super::scenarios::{find, validate};
 use crate::app::{App, Shared};
 use crate::error::{Answer, ApiError};
 use crate::label;
-use crate::observation::{Held, ObservationError, Watched, calibrated, compared};
+use crate::observation::{Held, ObservationError, Watched, calibrated, compared, fill_step_times};
 use crate::profiles::apply;
 use crate::store::{Replaced, StoreError};
 
@@ -182,11 +182,13 @@ async fn held(app: &App, run: &str, planner: Option<&str>) -> Result<Held, ApiEr
         Ok(encoded) => Some(decode(&encoded)?),
         Err(_) => None,
     };
-    let (points, is_cut) = points(app, run, detail.summary.points).await?;
+    let (mut points, is_cut) = points(app, run, detail.summary.points).await?;
     if is_cut {
         notes.push(format!("The latest {MOST_POINTS} points count."));
     }
     let scenario = validate(app.store.reader(), stored.scenario).await?;
+    let step_tokens: Vec<u64> = answered.batches.iter().map(|batch| batch.tokens).collect();
+    notes.extend(fill_step_times(&mut points, &step_tokens, scenario.scenario().cluster.devices()));
     let run = run.to_owned();
     Ok(Held { run, points, scenario, planner, planned, batches: answered.batches, timeline, notes })
 }
