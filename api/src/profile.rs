@@ -8,6 +8,9 @@ use serde::{Deserialize, Serialize};
 use crate::run::Prediction;
 use crate::shelf::ListPage;
 
+/// Kind of the problem that a file was measured on another device than the one to be fitted.
+pub const OTHER_DEVICE: &str = "other-device";
+
 /// A stored profile, as lists show it.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]

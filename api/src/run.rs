@@ -8,7 +8,7 @@ pub use comparison::{
     Quantity, SegmentSummary,
 };
 pub use planner::observed::{Agreement, Correction, FlopFormula, JobCheck, JobComparison, JobQuantity};
-pub use point::{PhaseTime, PointPage, RunEvent, RunGap, RunPoint, RunUpdate};
+pub use point::{PhaseTime, PointPage, RunEvent, RunGap, RunPoint, RunUpdate, StepTimeOrigin};
 
 use planner::scenario::PlannerKind;
 use serde::{Deserialize, Serialize};
@@ -266,6 +266,9 @@ pub struct LogReport {
     pub formats: Vec<String>,
     /// What was assumed, in words.
     pub assumptions: Vec<String>,
+    /// How the trainer counts the operations of its TFLOP/s, where that is known.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub flop_formula: Option<String>,
     /// The first line that could not be read, in words, with its place.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub first_problem: Option<String>,

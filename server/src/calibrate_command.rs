@@ -20,6 +20,15 @@ use start::Start;
 pub fn run(arguments: &CalibrateArguments) -> anyhow::Result<ExitCode> {
     let start = Start::of(arguments)?;
     let measured = Measured::read(&arguments.profiles, arguments.ranks);
+    if let Some((file, device)) = measured.devices().find(|(_, device)| !start.may_be(device))
+        && !arguments.confirm_device
+    {
+        bail!(
+            "{file} was measured on {device}, but it is to be fitted to {}: choose its device (presets: {}), or add --confirm-device",
+            start.name,
+            start::preset_ids()
+        );
+    }
     let mut out = std::io::stderr().lock();
     told::files(&mut out, &measured, &start)?;
     let unusable = measured.unusable();
@@ -42,9 +51,12 @@ pub fn run(arguments: &CalibrateArguments) -> anyhow::Result<ExitCode> {
 /// What the long help says of formats and of the fit.
 pub const HELP: &str = "\
 A profile is recognised by its content: Vidur compute and network profiles, vTrain all-reduce tables, SimuMax system \
-descriptions, Galvatron hardware profiles, and Planscope's own CSV of kernels (kernel, time_us, and the shape: m, k, n; \
-tokens, squared, heads, qk_dim, causal; class, bytes; operation, bytes, ranks). Matrix products, attention, elementwise \
-kernels and collectives of one node are fitted each by themselves, from 12 timings on; what has fewer keeps its curve.\n\n\
+descriptions, Galvatron hardware profiles, output of nccl-tests and all_reduce_bench.py, tables of aiconfigurator (Parquet \
+or CSV), and Planscope's own CSV of kernels (kernel, time_us, and the shape: m, k, n; tokens, squared, heads, qk_dim, causal; \
+class, bytes; operation, bytes, ranks). Matrix products, attention, elementwise kernels and collectives of one node are fitted \
+each by themselves. A coefficient that too few timings determine does not change, and a fit never increases the mean \
+residual.\n\n\
+A file of another device than the one to be fitted is refused, unless --confirm-device is given.\n\n\
 To fit a device from sources that differ, fit in steps: the cluster of one step is --from of the next.\n\n\
 The outcome is a complete cluster: write it under \"cluster\" in a scenario. If a file cannot be used, or no part can be \
 fitted, nothing is written and the exit code is 1.";

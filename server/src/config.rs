@@ -475,6 +475,9 @@ pub struct CalibrateArguments {
     /// Devices that took part in collectives, for tables that do not say it.
     #[arg(long, value_parser = clap::value_parser!(u32).range(2..=65_536))]
     pub ranks: Option<u32>,
+    /// Fit files that were measured on another device than the one to be fitted.
+    #[arg(long)]
+    pub confirm_device: bool,
     /// File to write the cluster to; standard output where absent, or -.
     #[arg(long, value_name = "CLUSTER.json")]
     pub out: Option<PathBuf>,

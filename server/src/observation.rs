@@ -9,7 +9,7 @@ pub(crate) use calibration::calibrated;
 pub(crate) use comparison::compared;
 pub(crate) use job::compared_jobs;
 
-use api::run::RunPoint;
+use api::run::{RunPoint, StepTimeOrigin};
 use ingest::log::JobSetup;
 use planner::engine::{Observer, PlanError};
 use planner::host::{Watch, Workers};
@@ -39,6 +39,8 @@ pub(crate) struct Held {
     pub(crate) timeline: Option<Timeline>,
     /// What a reader should know of how these came together.
     pub(crate) notes: Vec<String>,
+    /// Whether step times are derived from the tokens of the plan's batches; they then say nothing about the tokens of the run's steps.
+    pub(crate) has_step_times_of_plan: bool,
 }
 
 impl Held {
@@ -61,6 +63,29 @@ impl Held {
             layout.tensor, layout.pipeline, layout.data, layout.microbatch
         )
     }
+}
+
+/// Gives points a step time from their tokens per second and the tokens of a step of the scenario, where no point of the log has
+/// one. Returns a note for the reader where it did.
+pub(crate) fn fill_step_times(points: &mut [RunPoint], step_tokens: &[u64], devices: u32) -> Option<String> {
+    if step_tokens.is_empty() || points.iter().any(|point| point.step_s.is_some()) {
+        return None;
+    }
+    let tokens = step_tokens.iter().map(|&tokens| tokens as f64).sum::<f64>() / step_tokens.len() as f64;
+    let mut filled = 0_usize;
+    for point in points {
+        let of_devices = point.tokens_per_s_per_device.map(|rate| rate * f64::from(devices));
+        if let Some(rate) = point.tokens_per_s.or(of_devices).filter(|&rate| rate > 0.0) {
+            (point.step_s, point.step_s_origin) = (Some(tokens / rate), Some(StepTimeOrigin::TokenRate));
+            filled += 1;
+        }
+    }
+    (filled > 0).then(|| {
+        format!(
+            "The log has no step times: they are {tokens:.0} tokens of a step of the scenario divided by the tokens per second of \
+             the log."
+        )
+    })
 }
 
 /// Errors of a comparison or a calibration.
@@ -131,5 +156,26 @@ impl Observer for Watched<'_> {
     }
     fn workers(&self) -> &dyn Workers {
         self.workers
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// 1,000 tokens per second of each of 8 devices, and steps of 16,000 tokens: 2 s.
+    #[test]
+    fn step_times_follow_from_tokens() {
+        let batches = [15_000, 17_000];
+        let point = || RunPoint { tokens_per_s_per_device: Some(1000.0), ..RunPoint::default() };
+        let mut points = [point(), RunPoint::default()];
+        let note = fill_step_times(&mut points, &batches, 8);
+        assert!(note.is_some_and(|note| note.contains("16000 tokens")));
+        assert_eq!((points[0].step_s, points[0].step_s_origin), (Some(2.0), Some(StepTimeOrigin::TokenRate)));
+        assert_eq!(points[1].step_s, None);
+        // A log with step times keeps them.
+        let mut timed = [RunPoint { step_s: Some(3.0), ..point() }, point()];
+        assert_eq!(fill_step_times(&mut timed, &batches, 8), None);
+        assert_eq!(timed[1].step_s, None);
     }
 }

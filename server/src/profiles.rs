@@ -57,9 +57,36 @@ pub enum ProfileError {
     /// The fitted cluster is none that a scenario may have.
     #[error("the fitted cluster is out of range: {0}")]
     OutOfRange(String),
-    /// Where to start from is not said.
-    #[error("measured kernels need a device to start from: ?device= names a preset, ?scenario= a stored scenario")]
-    NoBase,
+    /// Neither the request nor the files say which device is to be fitted.
+    #[error(
+        "the files do not say which device they were measured on: choose one of {0}, or a scenario with that device"
+    )]
+    NoBase(String),
+    /// The device of the files has no preset, or several.
+    #[error("{file} was measured on {device}: choose its device (presets: {known}), or a scenario with that device")]
+    NoPresetOf {
+        /// The file.
+        file: String,
+        /// Its device.
+        device: String,
+        /// Identifiers of the presets.
+        known: String,
+    },
+    /// A file is of another device than the one to be fitted, and nobody confirmed it.
+    #[error(
+        "{file} was measured on {device}, but it is to be fitted to {chosen}. Choose the device of the file (presets: {known}), or \
+         confirm that its measurements hold for {chosen}"
+    )]
+    OtherDevice {
+        /// The file.
+        file: String,
+        /// Its device.
+        device: String,
+        /// The device to be fitted.
+        chosen: String,
+        /// Identifiers of the presets.
+        known: String,
+    },
     /// No such preset.
     #[error("no device preset {0:?}; there are {1}")]
     NoPreset(String, String),

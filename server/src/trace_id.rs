@@ -11,14 +11,19 @@ const DOMAIN: &[u8] = b"planscope trace\0";
 pub(crate) struct TraceHash(Sha256);
 
 impl TraceHash {
-    /// Of a file whose times are in a unit: the same bytes read otherwise are another trace.
-    pub(crate) fn new(unit: TimeUnit) -> Self {
+    /// Starts the hash of a file whose times are in a unit and whose actions are of a stage, where one is given: the same bytes
+    /// with another unit or stage are another trace.
+    pub(crate) fn new(unit: TimeUnit, stage: Option<u32>) -> Self {
         let unit = match unit {
             TimeUnit::Microseconds => b'u',
             TimeUnit::Milliseconds => b'm',
             TimeUnit::Nanoseconds => b'n',
         };
-        Self(Sha256::new().chain_update(DOMAIN).chain_update([unit]))
+        let hash = Sha256::new().chain_update(DOMAIN).chain_update([unit]);
+        Self(match stage {
+            Some(stage) => hash.chain_update(b"stage\0").chain_update(stage.to_le_bytes()),
+            None => hash,
+        })
     }
 
     /// Takes further bytes.

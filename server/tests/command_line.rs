@@ -254,7 +254,7 @@ fn a_device_is_calibrated_and_its_cluster_stands_in_a_scenario() {
     for line in [
         "measured.csv: Planscope table of measurements; 40 values, 36 used (36 matrix products), 4 refused",
         "  refused: 1 x faster than any device: is the time in another unit?; first row 41, ",
-        "  assumed: the device is h100, as the file names none",
+        "  the file names no device; it is fitted to h100, as chosen",
         "matrix products: fitted to 36 timings; residual mean ",
         "fused attention: not fitted, 0 timings",
         "device.matmul_efficiency: 0.8",
@@ -309,7 +309,7 @@ fn what_cannot_be_calibrated_is_told_and_writes_nothing() {
     let output = calibrate(&[&file("again.csv", &again), "--device", "h100"]);
     let told = String::from_utf8(output.stderr).unwrap();
     assert_eq!(output.status.code(), Some(1), "{told}");
-    assert!(told.contains("1 different shapes are too few for a curve"), "{told}");
+    assert!(told.contains("12 timings of 1 different shapes are too few: nothing changes"), "{told}");
 }
 
 #[test]
@@ -322,7 +322,10 @@ fn a_calibration_starts_from_a_known_cluster() {
     let unknown = told(calibrate(&[named, "--device", "h1000"]));
     assert!(unknown.starts_with("planscope: no device preset \"h1000\"; there are a100-80gb, "), "{unknown}");
     let other = told(calibrate(&[named, "--device", "h100"]));
-    assert!(other.contains("warning: profile says B200, fitted onto h100: is that meant?"), "{other}");
+    assert!(other.contains("b200_products.csv was measured on B200, but it is to be fitted to h100"), "{other}");
+    let confirmed = calibrate(&[named, "--device", "h100", "--confirm-device"]);
+    assert!(confirmed.status.success());
+    assert!(told(confirmed).contains("  confirmed: measured on B200, fitted to h100"));
     assert_eq!(calibrate(&[named]).status.code(), Some(2));
     assert_eq!(calibrate(&[named, "--device", "h100", "--from", from]).status.code(), Some(2));
     for (text, expected) in [
@@ -340,7 +343,7 @@ fn a_calibration_starts_from_a_known_cluster() {
     let output = calibrate(&[named, "--from", from]);
     let cluster: planner::cluster::Cluster = serde_json::from_slice(&output.stdout).unwrap();
     assert!(cluster.nodes == 2 && cluster.name == "B200");
-    assert!(!told(output).contains("is that meant"));
+    assert!(told(output).contains("  measured on B200, fitted to B200"));
 }
 
 fn uneven_pipeline() -> serde_json::Value {

@@ -21,6 +21,9 @@ pub struct RunPoint {
     /// Time of one step, in s.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub step_s: Option<f64>,
+    /// How that time was obtained; absent where the log prints it.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub step_s_origin: Option<StepTimeOrigin>,
     /// Tokens per second of the whole job.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub tokens_per_s: Option<f64>,
@@ -33,6 +36,9 @@ pub struct RunPoint {
     /// TFLOP/s per device, as the trainer counts operations.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub tflops_per_device: Option<f64>,
+    /// Share of the peak of a device that is used, from 0 to 1, as the trainer counts operations.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub mfu: Option<f64>,
     /// Loss.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub loss: Option<f64>,
@@ -63,6 +69,39 @@ pub struct RunPoint {
     /// Whether lines that come may still add to it. It is sent again under the same row, and the later one counts.
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     pub open: bool,
+}
+
+/// How the time of a step was obtained where the log does not print it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
+#[serde(rename_all = "snake_case")]
+pub enum StepTimeOrigin {
+    /// Tokens of a step divided by tokens per second.
+    TokenRate,
+    /// Difference of two times of day, divided by the steps between.
+    Clock,
+    /// Difference of two times since the start, divided by the steps between.
+    Elapsed,
+    /// Moving average of a progress bar.
+    ProgressBar,
+    /// Average since the start of the run.
+    RunAverage,
+    /// Sum of the timers of a step.
+    Timers,
+}
+
+impl StepTimeOrigin {
+    /// The origin in words.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::TokenRate => "tokens of a step divided by tokens per second",
+            Self::Clock => "difference of times of day",
+            Self::Elapsed => "difference of elapsed times",
+            Self::ProgressBar => "moving average of the progress bar",
+            Self::RunAverage => "average since the start of the run",
+            Self::Timers => "sum of the timers",
+        }
+    }
 }
 
 /// A timer of a step.

@@ -17,10 +17,16 @@ pub(crate) fn TraceUpload(#[prop(into)] on_uploaded: Callback<UploadedTrace>) ->
     let sending = Sending::new();
     let failures = RwSignal::new(Vec::<(String, Failure)>::new());
     let unit = RwSignal::new("us".to_owned());
+    let stage = RwSignal::new(String::new());
     let send = move |file: web_sys::File| {
         failures.set(Vec::new());
         let name = file.name();
-        let url = format!("{}?name={}&unit={}", path::TRACES, client::encode(&name), unit.get_untracked());
+        let mut url = format!("{}?name={}&unit={}", path::TRACES, client::encode(&name), unit.get_untracked());
+        let given = stage.get_untracked();
+        if !given.trim().is_empty() {
+            url.push_str("&stage=");
+            url.push_str(&client::encode(given.trim()));
+        }
         spawn_local(async move {
             match sending.send::<UploadedTrace>(&url, file).await {
                 Some(Ok(uploaded)) => on_uploaded.run(uploaded),
@@ -44,6 +50,15 @@ pub(crate) fn TraceUpload(#[prop(into)] on_uploaded: Callback<UploadedTrace>) ->
             <select id="trace-unit" on:change=move |event| unit.set(event_target_value(&event))>
                 {units.map(|(id, name)| view! { <option value=id>{name}</option> }).collect_view()}
             </select>
+        </div>
+        <div class="field picker">
+            <label for="trace-stage">"Pipeline stage, where the actions (Forward 0, Backward 0) name none"</label>
+            <input
+                id="trace-stage"
+                inputmode="numeric"
+                placeholder="as the file says"
+                on:input=move |event| stage.set(event_target_value(&event))
+            />
         </div>
         {move || failures.get().into_iter().map(|(name, failure)| view! {
             <p class="trace-name">{name}</p>

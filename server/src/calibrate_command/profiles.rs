@@ -41,6 +41,11 @@ impl Measured {
         self.files.iter().filter(|file| file.read.is_err()).count()
     }
 
+    /// The files that say which device they were measured on, with the device.
+    pub(crate) fn devices(&self) -> impl Iterator<Item = (&str, &str)> {
+        self.files.iter().filter_map(|file| Some((file.name.as_str(), file.read.as_ref().ok()?.device.as_deref()?)))
+    }
+
     /// The timings of all files.
     pub(crate) fn samples(&self) -> Vec<Sample> {
         self.files

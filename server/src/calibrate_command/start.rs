@@ -29,11 +29,25 @@ impl Start {
         }
     }
 
+    /// The preset of a device, by the words that name it: the only one, or the one with the size of memory in the name, or the one
+    /// whose identifier is a word of the name.
+    pub(crate) fn of_device(device: &str) -> Option<Self> {
+        let start = |preset: presets::ClusterPreset| Self { cluster: preset.cluster, name: preset.id.to_owned() };
+        let own: Vec<Self> = presets::clusters().into_iter().map(start).filter(|start| start.may_be(device)).collect();
+        let has_size =
+            |start: &Self| size(device).is_some_and(|size| (start.cluster.device.memory_gib - size).abs() < 1.0);
+        let has_name = |start: &Self| words(device).any(|word| word == start.name);
+        let only = |of: &dyn Fn(&Self) -> bool| -> Option<usize> {
+            let mut found = own.iter().enumerate().filter(|(_, start)| of(start)).map(|(place, _)| place);
+            found.next().filter(|_| found.next().is_none())
+        };
+        let place = only(&|_| true).or_else(|| only(&has_size)).or_else(|| only(&has_name))?;
+        own.into_iter().nth(place)
+    }
+
     fn preset(id: &str) -> anyhow::Result<Self> {
-        let cluster = presets::cluster(id).ok_or_else(|| {
-            let known: Vec<&str> = presets::clusters().iter().map(|preset| preset.id).collect();
-            anyhow!("no device preset {id:?}; there are {}", known.join(", "))
-        })?;
+        let cluster =
+            presets::cluster(id).ok_or_else(|| anyhow!("no device preset {id:?}; there are {}", preset_ids()))?;
         Ok(Self { cluster, name: id.to_owned() })
     }
 
@@ -45,12 +59,17 @@ impl Start {
         Ok(Self { name: cluster.name.clone(), cluster })
     }
 
-    /// Whether a device of that name may be this one. Names are compared by their words that hold a letter and a
-    /// digit, without sizes of memory: `b200_bf16` is B200, `A100-SXM4-80GB` is A100-40GB.
+    /// Whether a device of that name may be this one. Names are compared by their words with a letter and a digit, without
+    /// sizes of memory: `b200_bf16` is B200, `A100-SXM4-80GB` is A100-40GB.
     pub(crate) fn may_be(&self, device: &str) -> bool {
         let own: Vec<String> = words(&self.name).chain(words(&self.cluster.name)).collect();
         words(device).any(|word| own.contains(&word))
     }
+}
+
+/// The identifiers of the presets, for messages.
+pub(crate) fn preset_ids() -> String {
+    presets::clusters().iter().map(|preset| preset.id).collect::<Vec<_>>().join(", ")
 }
 
 /// Says which fields of a cluster no scenario may have.
@@ -88,6 +107,12 @@ fn told(errors: &[FieldError]) -> anyhow::Error {
     anyhow!("not the cluster of a scenario: {}", errors.join("; "))
 }
 
+/// The size of memory in a name such as `A100-SXM4-80GB`, in GB.
+fn size(name: &str) -> Option<f64> {
+    let mut parts = name.split(|c: char| !c.is_ascii_alphanumeric()).map(str::to_ascii_lowercase);
+    parts.find_map(|word| word.strip_suffix("gb")?.parse::<u32>().ok()).map(f64::from)
+}
+
 fn words(name: &str) -> impl Iterator<Item = String> {
     let has = |word: &str, test: fn(&char) -> bool| word.chars().any(|c| test(&c));
     name.split(|c: char| !c.is_ascii_alphanumeric())
@@ -112,6 +137,23 @@ mod tests {
             ("b200", "GB200", false),
         ] {
             assert_eq!(Start::preset(preset).unwrap().may_be(device), same, "{preset} {device}");
+        }
+    }
+
+    #[test]
+    fn a_device_has_one_preset_or_none() {
+        for (device, preset) in [
+            ("NVIDIA A100-SXM4-80GB", Some("a100-80gb")),
+            ("NVIDIA A100-SXM4-40GB", Some("a100-40gb")),
+            ("A100", None),
+            ("NVIDIA H100 80GB HBM3", Some("h100")),
+            ("H100", Some("h100")),
+            ("NVIDIA B200", Some("b200")),
+            ("NVIDIA H200", Some("h200")),
+            ("NVIDIA A40", None),
+            ("GB200", None),
+        ] {
+            assert_eq!(Start::of_device(device).map(|start| start.name).as_deref(), preset, "{device}");
         }
     }
 

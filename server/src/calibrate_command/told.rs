@@ -3,7 +3,7 @@
 use std::io::{Result, Write};
 
 use ingest::profile::{Kinds, Profile, Refusal};
-use planner::calibration::{Fitted, PartReport};
+use planner::calibration::{Bound, CoefficientReport, Fitted, Outcome, PartReport, Unchanged};
 use planner::cluster::{Calibration, Cluster, Curves, LinkCurve};
 use serde_json::Value;
 
@@ -12,9 +12,7 @@ use super::start::Start;
 
 /// A mean residual above which curves do not describe the timings.
 const STRANGE: f64 = 0.25;
-/// Growth of a mean residual that is worth a word.
-const GROWN: f64 = 0.01;
-/// Relative change below which a figure is the same in print.
+/// Relative change below which a figure counts as unchanged.
 const SAME: f64 = 1e-4;
 
 /// What each file holds, and what was refused.
@@ -50,12 +48,13 @@ fn read(out: &mut dyn Write, name: &str, profile: &Profile, start: &Start) -> Re
     for assumption in &report.assumptions {
         writeln!(out, "  assumed: {assumption}")?;
     }
+    let chosen = &start.name;
     match &profile.device {
         Some(device) if !start.may_be(device) => {
-            writeln!(out, "  warning: profile says {device}, fitted onto {}: is that meant?", start.name)
+            writeln!(out, "  confirmed: measured on {device}, fitted to {chosen}")
         }
-        Some(_) => Ok(()),
-        None => writeln!(out, "  assumed: the device is {}, as the file names none", start.name),
+        Some(device) => writeln!(out, "  measured on {device}, fitted to {chosen}"),
+        None => writeln!(out, "  the file names no device; it is fitted to {chosen}, as chosen"),
     }
 }
 
@@ -78,27 +77,48 @@ pub(crate) fn parts(out: &mut dyn Write, fitted: &Fitted) -> Result<()> {
         if !part.note.is_empty() {
             writeln!(out, "  {}", part.note)?;
         }
-        for warning in warnings(part) {
-            writeln!(out, "  warning: {warning}")?;
+        coefficients(out, part)?;
+        if *fitted && *mean_residual > STRANGE {
+            let off = percent(*mean_residual);
+            writeln!(
+                out,
+                "  warning: the residual is {off}: other kernels than those of training, another device, or times in another unit"
+            )?;
         }
     }
     Ok(())
 }
 
-fn warnings(part: &PartReport) -> Vec<String> {
-    let mut warnings = Vec::new();
-    if !part.fitted {
-        return warnings;
+/// Which coefficients were fitted, which were not and why, and which ended at a bound.
+fn coefficients(out: &mut dyn Write, part: &PartReport) -> Result<()> {
+    let named = |of: &dyn Fn(Outcome) -> bool, words: &dyn Fn(&CoefficientReport) -> String| -> Vec<String> {
+        part.coefficients.iter().filter(|coefficient| of(coefficient.outcome)).map(words).collect()
+    };
+    let lists = [
+        ("fitted", named(&|outcome| matches!(outcome, Outcome::Fitted(_)), &|of| of.name.to_owned())),
+        (
+            "unchanged, too few different shapes determine them",
+            named(&|outcome| outcome == Outcome::Unchanged(Unchanged::Unmeasured), &|of| {
+                format!("{} ({} of {})", of.name, of.shapes, of.fewest)
+            }),
+        ),
+        (
+            "unchanged, no better value found",
+            named(&|outcome| outcome == Outcome::Unchanged(Unchanged::NoBetterFit), &|of| of.name.to_owned()),
+        ),
+    ];
+    for (title, names) in lists.into_iter().filter(|(_, names)| !names.is_empty()) {
+        writeln!(out, "  {title}: {}", names.join(", "))?;
     }
-    let mean = part.mean_residual;
-    if mean > STRANGE {
-        let off = percent(mean);
-        warnings.push(format!("{off} off: other kernels than training runs, another device, or times in another unit"));
+    for CoefficientReport { name, outcome, value, .. } in &part.coefficients {
+        let bound = match outcome {
+            Outcome::Fitted(Some(Bound::Lower)) => "smallest",
+            Outcome::Fitted(Some(Bound::Upper)) => "largest",
+            _ => continue,
+        };
+        writeln!(out, "  warning: {name} ended at {}, the {bound} value that a fit may give it", figure(*value))?;
     }
-    if mean > part.mean_before + GROWN {
-        warnings.push("the mean residual grew: long kernels count for more, far outliers for less".to_owned());
-    }
-    warnings
+    Ok(())
 }
 
 /// The figures that changed, old and new.

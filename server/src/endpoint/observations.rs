@@ -17,7 +17,7 @@ use super::scenarios::{find, validate};
 use crate::app::{App, Shared};
 use crate::error::{Answer, ApiError};
 use crate::label;
-use crate::observation::{Held, ObservationError, Watched, calibrated, compared, compared_jobs};
+use crate::observation::{Held, ObservationError, Watched, calibrated, compared, compared_jobs, fill_step_times};
 use crate::profiles::apply;
 use crate::store::{LogPlace, Replaced, StoreError};
 
@@ -193,14 +193,19 @@ pub(super) async fn held(app: &App, run: &str, planner: Option<&str>) -> Result<
         Ok(encoded) => Some(decode(&encoded)?),
         Err(_) => None,
     };
-    let (points, is_cut) = points(app, run, detail.summary.points).await?;
+    let (mut points, is_cut) = points(app, run, detail.summary.points).await?;
     if is_cut {
         notes.push(format!("The latest {MOST_POINTS} points count."));
     }
     let scenario = validate(app.store.reader(), stored.scenario).await?;
     let setup = job_setup(&log_head(app, run).await?);
+    let step_tokens: Vec<u64> = answered.batches.iter().map(|batch| batch.tokens).collect();
+    let filled = fill_step_times(&mut points, &step_tokens, scenario.scenario().cluster.devices());
+    let has_step_times_of_plan = filled.is_some();
+    notes.extend(filled);
     let run = run.to_owned();
-    Ok(Held { run, setup, points, scenario, planner, planned, batches: answered.batches, timeline, notes })
+    let batches = answered.batches;
+    Ok(Held { run, setup, points, scenario, planner, planned, batches, timeline, notes, has_step_times_of_plan })
 }
 
 /// The first bytes of a run's log, [`LOG_HEAD`] at most.

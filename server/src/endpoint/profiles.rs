@@ -29,8 +29,10 @@ pub(crate) struct UploadOptions {
     name: Option<String>,
     /// Name of the profile.
     title: Option<String>,
-    /// Device preset whose curves are fitted.
+    /// Device preset whose curves are fitted; absent: the only preset of the device that the file names.
     device: Option<String>,
+    /// `true`: fit the file although it was measured on another device.
+    confirm_device: Option<bool>,
     /// Scenario whose cluster is fitted in place of a preset, and whose modules timed layers are of.
     scenario: Option<String>,
     /// Devices that took part in collectives, for tables that do not say it.
@@ -58,10 +60,14 @@ pub(crate) async fn list(
 
 /// Uploads measurements and fits them.
 ///
-/// The body is one file, recognised by content: measured kernels and collectives (Vidur, vTrain, SimuMax, Galvatron, our own table)
-/// fit the curves of `device` or of the cluster of `scenario`, as `planscope calibrate` does; timed layers (DFLOP, DynaPipe, Galvatron, or
-/// our own table by sequence length and scheme) become times in place of the model's. For several files post each onto the profile of those before. Nothing is applied to any
-/// scenario. Computed while you wait, in turn with planning jobs.
+/// The body is one file, recognised by content. Measured kernels and collectives (Vidur, vTrain, SimuMax, Galvatron, nccl-tests,
+/// all_reduce_bench, aiconfigurator, Planscope's own table) fit the curves of `device` or of the cluster of `scenario`, as
+/// `planscope calibrate` does. Timed layers (DFLOP, DynaPipe, Galvatron, or Planscope's own table by sequence length and scheme)
+/// become times in place of the model's. For several files, post each onto the profile of those before. No scenario changes. The
+/// answer comes after the fit, which waits its turn among planning jobs.
+///
+/// A file that was measured on another device is refused with the problem `/problems/other-device`, which names both devices,
+/// unless `confirm_device` is `true`.
 #[utoipa::path(
     post, path = "/api/v1/profiles", tag = "profiles", params(UploadOptions),
     request_body(content = String, content_type = "application/octet-stream", description = "The file"),
@@ -72,7 +78,7 @@ pub(crate) async fn list(
         (status = 404, description = "Unknown scenario or profile"),
         (status = 410, description = "The scenario or profile was deleted"),
         (status = 413, description = "More than 64 MiB"),
-        (status = 422, description = "Not a profile, or nothing can be fitted"),
+        (status = 422, description = "Not a profile, of another device, or nothing can be fitted"),
         (status = 503, description = "Too much is computed already, or other files are being read; try again after a while"),
     )
 )]
@@ -94,6 +100,7 @@ pub(crate) async fn upload(
         Some(id) => before(&app, id).await?,
         None => (Base::default(), Vec::new(), None),
     };
+    let confirmed = base.confirmed || options.confirm_device == Some(true);
     if let Some(id) = options.device.as_deref().filter(|id| !id.is_empty()) {
         base = Base { model: base.model, tensor: base.tensor, ..Base::preset(id)? };
     }
@@ -104,10 +111,12 @@ pub(crate) async fn upload(
             cluster: Some(stored.scenario.cluster),
             model: Some(stored.scenario.model),
             tensor: base.tensor,
+            confirmed: false,
         };
         base = if options.device.is_some() { Base { model: fits.model, ..base } } else { fits };
     }
     base.tensor = options.tensor.or(base.tensor);
+    base.confirmed = confirmed;
     let file = ProfileFile {
         name: name.clone().unwrap_or_else(|| format!("file {}", files.len() + 1)),
         ranks: options.ranks,

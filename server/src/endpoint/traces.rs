@@ -15,6 +15,7 @@ use axum::extract::rejection::{BytesRejection, QueryRejection};
 use axum::extract::{Path, Query, State};
 use futures::StreamExt;
 use ingest::trace::TimeUnit;
+use planner::aligned::MOST_NUMBER;
 use planner::scenario::PlannerKind;
 use serde::Deserialize;
 use tokio::io::AsyncWriteExt;
@@ -83,6 +84,16 @@ pub(crate) struct SendOptions {
     planner: Option<String>,
     /// Unit of the times of Chrome traces: us (as the format says), ms or ns.
     unit: Option<String>,
+    /// Pipeline stage of the traced rank, for actions whose names have none (`Forward 0` of torch's 1F1B and GPipe); absent: as the
+    /// rank and the groups of the job say.
+    stage: Option<u32>,
+}
+
+/// How the bytes of a trace are read.
+#[derive(Debug, Clone, Copy)]
+struct Reading {
+    unit: TimeUnit,
+    stage: Option<u32>,
 }
 
 /// Uploads a trace: Kineto or other Chrome trace events, Perfetto's packets, Chakra's nodes, packed with gzip or not.
@@ -129,13 +140,17 @@ pub(crate) async fn upload(
         (None, None) => (None, asked),
     };
     let sent = Sent { name: options.name.as_deref().and_then(label::file), run, rank: options.rank, scenario, planner };
-    let received = receive(&app, body, unit).await?;
+    if options.stage.is_some_and(|stage| stage >= MOST_NUMBER) {
+        return Err(ApiError::Malformed(format!("stage: the largest pipeline stage is {}", MOST_NUMBER - 1)));
+    }
+    let reading = Reading { unit, stage: options.stage };
+    let received = receive(&app, body, reading).await?;
     let id = received.id.clone();
     let is_new = !app.store.writer().send_trace_again(&id, &sent).await?;
     if is_new {
         // Before it is read, which takes long; how much is stored of it is known then.
         app.store.reader().has_room().await?;
-        store(&app, &sent, received, unit).await?;
+        store(&app, &sent, received, reading).await?;
     }
     let reader = app.store.reader();
     let uploaded = UploadedTrace { trace: reader.trace(&id).await?, report: reader.trace_report(&id).await? };
@@ -151,7 +166,7 @@ struct Received {
 }
 
 /// Takes a body as it comes, into a file that goes with its last reader.
-async fn receive(app: &App, body: Body, unit: TimeUnit) -> Result<Received, ApiError> {
+async fn receive(app: &App, body: Body, reading: Reading) -> Result<Received, ApiError> {
     let limits = &app.traces.limits;
     let fault = |error: &std::io::Error| match error.kind() {
         ErrorKind::StorageFull | ErrorKind::QuotaExceeded | ErrorKind::FileTooLarge => ApiError::DiskFull,
@@ -160,7 +175,7 @@ async fn receive(app: &App, body: Body, unit: TimeUnit) -> Result<Received, ApiE
     let place = app.traces.place().await?;
     let file = tempfile::tempfile_in(&limits.folder).map_err(|error| fault(&error))?;
     let mut file = tokio::fs::File::from_std(file);
-    let mut hash = TraceHash::new(unit);
+    let mut hash = TraceHash::new(reading.unit, reading.stage);
     let mut bytes = 0;
     let mut stream = body.into_data_stream();
     while let Some(chunk) = stream.next().await {
@@ -177,14 +192,14 @@ async fn receive(app: &App, body: Body, unit: TimeUnit) -> Result<Received, ApiE
 }
 
 /// Reads a file in turn with others, and stores what it holds.
-async fn store(app: &App, sent: &Sent, received: Received, unit: TimeUnit) -> Result<(), ApiError> {
+async fn store(app: &App, sent: &Sent, received: Received, reading: Reading) -> Result<(), ApiError> {
     let Received { file, bytes, id, place } = received;
     let turn = app.traces.turn().acquire_owned().await.map_err(|_| ApiError::Stopping)?;
-    let reading = app.traces.limits.reading;
+    let limits = app.traces.limits.reading;
     let prepared = tokio::task::spawn_blocking(move || {
         // Turn and place end with the work, which may outlast the sender; the file went before.
         let _held = (turn, place);
-        prepare(file, unit, &reading)
+        prepare(file, reading.unit, reading.stage, &limits)
     });
     let prepared =
         prepared.await.map_err(|error| ApiError::Fault(format!("an import stopped unexpectedly: {error}")))??;

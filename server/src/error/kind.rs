@@ -35,6 +35,9 @@ impl ApiError {
                 ("planning-too-long", S::SERVICE_UNAVAILABLE, "Planning the scenario again took too long")
             }
             Self::Observation(_) => ("no-comparison", S::UNPROCESSABLE_ENTITY, "The run cannot be held against a plan"),
+            Self::InvalidProfile(ProfileError::OtherDevice { .. }) => {
+                (api::profile::OTHER_DEVICE, S::UNPROCESSABLE_ENTITY, "The profile is of another device")
+            }
             Self::InvalidProfile(_) => ("invalid-profile", S::UNPROCESSABLE_ENTITY, "The profile cannot be used"),
             Self::InvalidWords(_) => ("invalid-words", S::UNPROCESSABLE_ENTITY, "The change is not valid"),
             Self::InvalidRun(_) => ("invalid-run", S::UNPROCESSABLE_ENTITY, "The run is not valid"),

@@ -2,7 +2,7 @@
 
 use api::run::{LogReport, RunPoint};
 use axum::body::Bytes;
-use ingest::log::{Limits, LogError};
+use ingest::log::{Limits, LogError, LogTable};
 
 use super::Live;
 use super::observed::{self, Observed};
@@ -40,8 +40,16 @@ impl Live {
     /// Makes a run of a whole file, ended and with its bytes. Until all of it is stored the run counts as deleted and cannot be brought
     /// back; what fails half-way is forgotten soon, what a crash leaves by the next server. Only then it has the key, so that asking
     /// again is not held up by it.
-    pub async fn import(&self, run: &RunRow, key: Option<RequestKey>, bytes: Bytes) -> Result<Opened, ImportError> {
-        let imported = self.import_hidden(run, key, bytes).await;
+    ///
+    /// `table` holds patterns of the user's own for the lines of the file.
+    pub async fn import(
+        &self,
+        run: &RunRow,
+        key: Option<RequestKey>,
+        bytes: Bytes,
+        table: Option<LogTable>,
+    ) -> Result<Opened, ImportError> {
+        let imported = self.import_hidden(run, key, bytes, table).await;
         if imported.is_err()
             && let Err(error) = self.store.writer().give_up_import(&run.id).await
         {
@@ -51,7 +59,13 @@ impl Live {
         imported
     }
 
-    async fn import_hidden(&self, run: &RunRow, key: Option<RequestKey>, bytes: Bytes) -> Result<Opened, ImportError> {
+    async fn import_hidden(
+        &self,
+        run: &RunRow,
+        key: Option<RequestKey>,
+        bytes: Bytes,
+        table: Option<LogTable>,
+    ) -> Result<Opened, ImportError> {
         let file = bytes.clone();
         let file_bytes = Limits::default().file_bytes.max(self.limits.import_bytes);
         let limits = Limits {
@@ -59,7 +73,7 @@ impl Live {
             points: usize::try_from(self.limits.points).unwrap_or(usize::MAX),
             ..Limits::default()
         };
-        let read = tokio::task::spawn_blocking(move || read(&file, &limits)).await??;
+        let read = tokio::task::spawn_blocking(move || read(&file, &limits, table.as_ref())).await??;
         let now = self.clock.now();
         let writer = self.store.writer();
         writer.open_run(run, Some(now), now).await?;
@@ -97,8 +111,8 @@ impl Live {
     }
 }
 
-fn read(bytes: &[u8], limits: &Limits) -> Result<Read, LogError> {
-    let log = ingest::log::import(bytes, limits)?;
+fn read(bytes: &[u8], limits: &Limits, table: Option<&LogTable>) -> Result<Read, LogError> {
+    let log = ingest::log::import_with(bytes, limits, table)?;
     let mut observed = Observed::default();
     let mut steps_s = Recent::default();
     let mut points = Vec::with_capacity(log.points.len());

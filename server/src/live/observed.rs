@@ -13,8 +13,8 @@
 //!
 //! Nothing is derived over a restart, and nothing from figures that do not grow.
 
-use api::run::{LogReport, PhaseTime, RunPoint};
-use ingest::log::{Memory, Point, Report, Scope, Timer};
+use api::run::{LogReport, PhaseTime, RunPoint, StepTimeOrigin};
+use ingest::log::{Memory, Point, Report, Scope, Source, Timer};
 
 /// What the point before says to the next one.
 #[derive(Debug, Clone, Copy, Default)]
@@ -48,6 +48,7 @@ impl Observed {
             step: point.step,
             time_ms: point.time_us.map(|time| time.div_euclid(1000)),
             step_s: point.step_time_s,
+            step_s_origin: point.step_time_origin.and_then(origin),
             tokens_per_s: rate(Scope::Job).or_else(|| per_s(point.consumed_tokens, |last| last.tokens)),
             tokens_per_s_per_device: rate(Scope::Device),
             samples_per_s: point
@@ -55,6 +56,7 @@ impl Observed {
                 .or_else(|| per_s(point.consumed_samples, |last| last.samples))
                 .or_else(by_batch),
             tflops_per_device: point.tflops_per_device,
+            mfu: point.mfu,
             loss: point.loss,
             grad_norm: point.grad_norm,
             learning_rate: point.learning_rate,
@@ -97,6 +99,20 @@ impl Observed {
     }
 }
 
+/// How a step time was obtained; `None` where the log prints it.
+fn origin(origin: ingest::log::StepTimeOrigin) -> Option<StepTimeOrigin> {
+    use ingest::log::StepTimeOrigin as Of;
+    Some(match origin {
+        Of::Log => return None,
+        Of::TokenRate => StepTimeOrigin::TokenRate,
+        Of::Clock => StepTimeOrigin::Clock,
+        Of::Elapsed => StepTimeOrigin::Elapsed,
+        Of::ProgressBar => StepTimeOrigin::ProgressBar,
+        Of::RunAverage => StepTimeOrigin::RunAverage,
+        Of::Timers => StepTimeOrigin::Timers,
+    })
+}
+
 fn most(memory: &[Memory], of: fn(&Memory) -> Option<f64>) -> Option<f64> {
     memory.iter().filter_map(of).max_by(f64::total_cmp)
 }
@@ -124,6 +140,11 @@ fn phases(timers: &[Timer]) -> Vec<PhaseTime> {
 pub(super) fn report(report: &Report) -> LogReport {
     let mut formats: Vec<String> = Vec::new();
     for source in &report.sources {
+        // Entries of tables have names of their own.
+        if source.source == Source::Table {
+            formats.extend(report.tables.iter().cloned());
+            continue;
+        }
         let name = source.source.name();
         if !formats.iter().any(|known| known == name) {
             formats.push(name.to_owned());
@@ -138,6 +159,7 @@ pub(super) fn report(report: &Report) -> LogReport {
         skipped: report.skipped + report.torn,
         formats,
         assumptions: report.assumptions.clone(),
+        flop_formula: report.flop_formula.clone(),
         first_problem: first.map(|first| format!("line {}, byte {}: {}", first.line, first.offset, first.reason)),
     }
 }

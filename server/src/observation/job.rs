@@ -27,7 +27,8 @@ pub(super) fn logged_job(held: &Held, kept: &[&RunPoint], segment: Option<u32>) 
         median(&values)
     };
     LoggedJob {
-        step_s: figure(&|point| point.step_s),
+        // Times derived from the plan's tokens would agree with the plan by construction.
+        step_s: if held.has_step_times_of_plan { None } else { figure(&|point| point.step_s) },
         // A batch that grows at the start of a training: the last size is that of nearly all steps.
         global_batch: all.iter().rev().find_map(|point| point.global_batch).map(|samples| samples as f64),
         samples_per_s: figure(&|point| point.samples_per_s),

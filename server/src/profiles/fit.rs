@@ -38,15 +38,20 @@ pub(crate) struct Base {
     /// Tensor-parallel degree of layers, where one is asked for.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) tensor: Option<u32>,
+    /// Whether files of another device are fitted all the same.
+    #[serde(default, skip_serializing_if = "is_false")]
+    pub(crate) confirmed: bool,
+}
+
+#[expect(clippy::trivially_copy_pass_by_ref, reason = "the signature that serde asks for")]
+const fn is_false(value: &bool) -> bool {
+    !*value
 }
 
 impl Base {
     /// That of a device preset.
     pub(crate) fn preset(id: &str) -> Result<Self, ProfileError> {
-        let cluster = presets::cluster(id).ok_or_else(|| {
-            let known: Vec<&str> = presets::clusters().iter().map(|preset| preset.id).collect();
-            ProfileError::NoPreset(id.to_owned(), known.join(", "))
-        })?;
+        let cluster = presets::cluster(id).ok_or_else(|| ProfileError::NoPreset(id.to_owned(), start::preset_ids()))?;
         Ok(Self { cluster: Some(cluster), name: id.to_owned(), ..Self::default() })
     }
 }
@@ -118,10 +123,28 @@ fn read(file: &ProfileFile) -> Result<Read, ProfileError> {
     }
 }
 
+/// The cluster to start from: the given one, or the only preset of the files' device. A file of another device must have been
+/// confirmed.
+fn start_of(base: &Base, measured: &Measured) -> Result<Start, ProfileError> {
+    let known = start::preset_ids;
+    let start = if let Some(cluster) = base.cluster.clone() {
+        Start { cluster, name: base.name.clone() }
+    } else {
+        let (file, device) = measured.devices().next().ok_or_else(|| ProfileError::NoBase(known()))?;
+        let (file, device) = (file.to_owned(), device.to_owned());
+        Start::of_device(&device).ok_or_else(|| ProfileError::NoPresetOf { file, device, known: known() })?
+    };
+    let other = measured.devices().find(|(_, device)| !start.may_be(device));
+    if let Some((file, device)) = other.filter(|_| !base.confirmed) {
+        let (file, device, chosen) = (file.to_owned(), device.to_owned(), start.cluster.name);
+        return Err(ProfileError::OtherDevice { file, device, chosen, known: known() });
+    }
+    Ok(start)
+}
+
 /// Curves of a cluster.
 fn cluster(base: &Base, measured: &Measured) -> Result<NewProfile, ProfileError> {
-    let from = base.cluster.clone().ok_or(ProfileError::NoBase)?;
-    let start = Start { cluster: from, name: base.name.clone() };
+    let start = start_of(base, measured)?;
     let samples: Vec<Sample> = measured.samples();
     let fitted = planner::calibration::fit(&start.cluster, &samples, &measured.source());
     let mut report = lines(|out| told::files(out, measured, &start));

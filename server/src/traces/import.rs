@@ -104,10 +104,21 @@ impl Detail {
 }
 
 /// Reads a file and packs it. Takes seconds and hundreds of megabytes for a million events.
-pub(crate) fn prepare(mut file: File, unit: TimeUnit, limits: &Limits) -> Result<Prepared, TraceError> {
+pub(crate) fn prepare(
+    mut file: File,
+    unit: TimeUnit,
+    stage: Option<u32>,
+    limits: &Limits,
+) -> Result<Prepared, TraceError> {
     let unreadable = |error: &std::io::Error| TraceError::Unreadable { offset: 0, detail: error.to_string() };
     file.seek(SeekFrom::Start(0)).map_err(|error| unreadable(&error))?;
-    Ok(pack_trace(read(file, unit, limits)?))
+    let mut trace = read(file, unit, limits)?;
+    if let Some(stage) = stage {
+        trace.place_actions(stage);
+    }
+    let prepared = pack_trace(trace);
+    // In these schedules a rank has one stage; a file without a rank is of that one.
+    Ok(Prepared { rank: prepared.rank.or(stage), ..prepared })
 }
 
 /// Packs a trace.

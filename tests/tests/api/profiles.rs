@@ -81,6 +81,22 @@ async fn kernels_are_fitted_kept_and_used() {
     assert_eq!(house.post(&api::path::profile_restore(&id), "").await.status, 410);
 }
 
+/// The name of the file says H200: B200 is refused with both names until it is confirmed, no device is the preset of H200, and
+/// A40 has none.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_file_of_another_device_must_be_confirmed() {
+    let house = House::open().await;
+    let upload = async |query: &str| house.post(&format!("{}?{query}", api::path::PROFILES), products(1)).await;
+    let refused = upload("name=h200_run.csv&device=b200").await.problem();
+    assert_eq!((refused.status, refused.kind.as_str()), (422, "/problems/other-device"));
+    assert!(refused.detail.contains("h200_run.csv was measured on H200, but it is to be fitted to B200"), "{}", refused.detail);
+    assert_eq!(upload("name=h200_run.csv&device=b200&confirm_device=true").await.status, 201);
+    let found: Value = upload("name=h200_run.csv").await.json();
+    assert_eq!(found["effect"]["cluster"]["name"], "H200");
+    let unknown = upload("name=a40.csv").await.problem();
+    assert!(unknown.status == 422 && unknown.detail.contains("presets: a100-80gb, a100-40gb"), "{}", unknown.detail);
+}
+
 #[tokio::test(flavor = "multi_thread")]
 async fn timed_layers_become_times_of_the_backbone() {
     let house = House::open().await;

@@ -3,7 +3,7 @@
 use std::collections::VecDeque;
 
 use api::path;
-use api::profile::Profile;
+use api::profile::{OTHER_DEVICE, Profile};
 use api::scenario::{ScenarioLine, ScenarioList};
 use leptos::prelude::*;
 use leptos::task::spawn_local;
@@ -23,6 +23,8 @@ struct Options {
     scenario: String,
     ranks: String,
     together: bool,
+    /// Whether files of another device are fitted all the same.
+    confirmed: bool,
 }
 
 /// Address of an upload; `onto` is a profile that the file is fitted together with, `encode` makes a text safe.
@@ -34,6 +36,9 @@ fn url(name: &str, options: &Options, onto: Option<&str>, encode: impl Fn(&str) 
         ("ranks", options.ranks.trim()),
         ("onto", onto.unwrap_or_default()),
     ];
+    if options.confirmed {
+        url.push_str("&confirm_device=true");
+    }
     for (key, value) in given.into_iter().filter(|(_, value)| !value.is_empty()) {
         url.push('&');
         url.push_str(key);
@@ -41,6 +46,11 @@ fn url(name: &str, options: &Options, onto: Option<&str>, encode: impl Fn(&str) 
         url.push_str(&encode(value));
     }
     url
+}
+
+/// Whether a file was refused because it was measured on another device.
+fn is_of_another_device(failure: &Failure) -> bool {
+    matches!(failure, Failure::Problem(problem) if problem.kind.ends_with(OTHER_DEVICE))
 }
 
 /// A place to drop files of measurements on.
@@ -81,6 +91,8 @@ pub(super) fn UploadProfile(changed: Callback<()>) -> impl IntoView {
                     }
                 }
             }
+            // A confirmation holds for the files that were refused, not for those that follow.
+            options.try_update(|options| options.confirmed = false);
             if busy.try_set(false).is_none() {
                 changed.run(());
             }
@@ -100,14 +112,27 @@ pub(super) fn UploadProfile(changed: Callback<()>) -> impl IntoView {
             work();
         }
     });
+    let confirm = move |_| {
+        options.update(|options| options.confirmed = true);
+        again.run(());
+    };
     let refusals = move || {
-        let refusal = |(name, failure): (String, Failure)| view! { <p class="muted">{name}</p><FailureNotice failure=failure on_retry=again /> };
+        let refusal = |(name, failure): (String, Failure)| {
+            let other_device = is_of_another_device(&failure).then(|| {
+                view! { <button data-testid="confirm-device" on:click=confirm>"Fit its measurements to this device anyway"</button> }
+            });
+            view! {
+                <p class="muted">{name}</p>
+                <FailureNotice failure=failure on_retry=again />
+                {other_device}
+            }
+        };
         failures.get().into_iter().map(refusal).collect_view()
     };
     view! {
         <FileDrop
             title=Signal::stored("Drop or choose files of measurements".to_owned())
-            hint="Kernels and collectives of Vidur, vTrain, SimuMax, Galvatron or a table of your own; timed layers of DFLOP, DynaPipe, Galvatron, or by sequence length and scheme (docs/formats.md)"
+            hint="Kernels and collectives: nccl-tests, all_reduce_bench, aiconfigurator, Vidur, vTrain, SimuMax, Galvatron, or a table of your own. Timed layers: DFLOP, DynaPipe, Galvatron, or by sequence length and scheme (docs/formats.md)"
             test_id="upload-profile"
             sending=sending
             multiple=true
@@ -200,5 +225,7 @@ mod tests {
         assert_eq!(url("a b.csv", &Options::default(), None, encode), "/api/v1/profiles?name=a%20b.csv");
         let options = Options { device: "a100-80gb".into(), ranks: " 8 ".into(), ..Options::default() };
         assert_eq!(url("x", &options, Some("p1"), encode), "/api/v1/profiles?name=x&device=a100-80gb&ranks=8&onto=p1");
+        let confirmed = Options { device: "h100".into(), confirmed: true, ..Options::default() };
+        assert_eq!(url("x", &confirmed, None, encode), "/api/v1/profiles?name=x&confirm_device=true&device=h100");
     }
 }

@@ -7,6 +7,7 @@ use axum::body::Bytes;
 use axum::extract::rejection::QueryRejection;
 use axum::extract::{FromRequest, Query, Request, State};
 use axum::http::HeaderMap;
+use ingest::log::LogTable;
 use planner::scenario::{FieldError, PlannerKind};
 use serde::{Deserialize, Serialize};
 use sha2::{Digest, Sha256};
@@ -33,6 +34,9 @@ pub(crate) struct Options {
     scenario: Option<String>,
     /// Planner of that scenario.
     plan: Option<String>,
+    /// Table of patterns for the lines of the file, as TOML or JSON.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    table: Option<String>,
 }
 
 /// Makes a run of a whole log file, of any format that is recognised by its content, packed with gzip or not.
@@ -81,6 +85,13 @@ pub(crate) async fn import(
             ApiError::InvalidRun(vec![FieldError { pointer: "/plan".to_owned(), detail }])
         })?),
     };
+    let table = match options.table.as_deref().filter(|table| !table.trim().is_empty()) {
+        None => None,
+        Some(table) => Some(LogTable::parse(table).map_err(|error| {
+            let field = FieldError { pointer: "/table".to_owned(), detail: error.to_string() };
+            ApiError::InvalidRun(vec![field])
+        })?),
+    };
     let (scenario, planner) = held_against(&app, options.scenario.as_deref(), planner).await?;
     let now = app.clock.now();
     let run = RunRow {
@@ -98,7 +109,7 @@ pub(crate) async fn import(
     let importing = Arc::clone(&app);
     // A task of its own: where the connection breaks, the run is made whole nevertheless, and found by its key.
     let imported = tokio::spawn(async move {
-        let imported = importing.live.import(&run, key, body).await;
+        let imported = importing.live.import(&run, key, body, table).await;
         drop((turn, room));
         imported
     });

@@ -273,6 +273,39 @@ async fn a_whole_file_becomes_a_run_that_has_ended() {
     assert_eq!(list(&house, "").await.page.total, 2);
 }
 
+/// A user's table describes lines that no reader knows; a wrong one is refused with its line, and nothing is stored.
+#[tokio::test]
+async fn a_table_of_patterns_comes_with_a_file() {
+    let house = House::open().await;
+    let log = "STEP 7 dt 1500 loss=2.5\nSTEP 8 dt 1400 loss=2.25\n";
+    let table = "schema = \"log-table/1\"\n[[line]]\nname = \"Our trainer\"\npattern = '^STEP (?P<step>[0-9]+) dt (?P<dt>[0-9]+)(?P<pairs>.*)'\nfields = { dt = \"step_time ms\" }\n";
+    let path = |table: &str| {
+        let encoded: String = table.bytes().map(|byte| format!("%{byte:02X}")).collect();
+        format!("/api/v1/runs/import?table={encoded}")
+    };
+    for (wrong, told) in [
+        (table.replace("step_time ms", "step_time kg"), "line 3 of the log table: \"kg\" is no unit of step_time"),
+        (
+            table.replace("[0-9]+)(?P<pairs>.*)", "(a{1000}){1000})"),
+            "line 4 of the log table: the pattern is too large",
+        ),
+        ("hello".to_owned(), "line 1 of the log table"),
+    ] {
+        let problem = house.post(&path(&wrong), log).await.problem();
+        let text = format!("{problem:?}");
+        assert!(
+            problem.status == 422 && text.contains("/table") && text.contains(&told.replace('"', "\\\"")),
+            "{text}"
+        );
+    }
+    assert_eq!(list(&house, "").await.page.total, 0);
+    let imported: RunDetail = house.post(&path(table), log).await.json();
+    assert_eq!((imported.summary.points, imported.report.formats), (2, vec!["Our trainer".to_owned()]));
+    let page: api::run::PointPage = house.get(&api::path::run_points(&imported.summary.id, 0, 5000)).await.json();
+    let seen: Vec<_> = page.points.iter().map(|point| (point.step, point.step_s, point.loss)).collect();
+    assert_eq!(seen, [(7, Some(1.5), Some(2.5)), (8, Some(1.4), Some(2.25))]);
+}
+
 /// Timers are named by whoever writes the log.
 #[tokio::test]
 async fn files_hold_every_point_and_no_formula() {
