@@ -11,6 +11,7 @@ mod jobs;
 mod migrations;
 mod openapi;
 mod pages;
+mod previews;
 mod profiles;
 mod room;
 mod runs;
