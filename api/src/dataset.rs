@@ -1,4 +1,10 @@
-//! Datasets: what an upload answers and what lists show.
+//! Datasets: uploads, previews, and lists.
+
+mod import;
+mod preview;
+
+pub use import::{ColumnCandidate, ImportReport, MediaReport, ShapedReport, Uploaded};
+pub use preview::{DatasetPreview, FileRanges, RANGES_MEDIA_TYPE, StorePreviews, TokenizerSummary};
 
 use planner::data_aware::Preprocessing;
 use planner::outcome::HistogramColumns;
@@ -23,6 +29,9 @@ pub struct DatasetSummary {
     /// What a rule made of media; absent where none has read any.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub shaped: Option<ShapedColumns>,
+    /// Report of the import; absent for datasets that an earlier version stored.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub report: Option<ImportReport>,
     /// When it was stored, RFC 3339 in UTC.
     pub created_at: String,
     /// Note beside it.
@@ -50,75 +59,6 @@ pub struct ShapedColumns {
     pub preprocessing: Preprocessing,
     /// Distribution of the tokens of the backbone's sequence, text included: s(d).
     pub backbone_tokens: HistogramColumns,
-}
-
-/// Answer to an upload.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
-pub struct Uploaded {
-    /// The stored dataset.
-    pub dataset: DatasetSummary,
-    /// What was read and what was not.
-    pub report: ImportReport,
-}
-
-/// What an import read and what it did not.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
-pub struct ImportReport {
-    /// Format that was recognised, for example "CSV with header".
-    pub format: String,
-    /// Where the lengths were found, for example "column num_prefill_tokens".
-    pub source: String,
-    /// Other columns or keys that could have been meant; choose one with `?column=`.
-    pub alternatives: Vec<String>,
-    /// Rows read as they stand.
-    pub parsed: u64,
-    /// Rows read after a repair (thousands separators, decimals).
-    pub repaired: u64,
-    /// Rows left out.
-    pub skipped: u64,
-    /// First row that was repaired or left out, and why.
-    pub first_problem: Option<String>,
-    /// What became of sizes of images, frames of video and seconds of sound; absent where rows hold none and no rule was chosen.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub media: Option<MediaReport>,
-}
-
-/// What became of the media of a file.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
-pub struct MediaReport {
-    /// Columns or keys that hold media.
-    pub columns: Vec<String>,
-    /// What to choose with `?preprocessing=`, or why the chosen rule changed nothing.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub advice: Option<String>,
-    /// What a rule made of them.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub shaped: Option<ShapedReport>,
-}
-
-/// What a rule made of the media of a file.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
-pub struct ShapedReport {
-    /// The rule.
-    pub preprocessing: Preprocessing,
-    /// Samples of which the encoder computes something.
-    pub with_items: u64,
-    /// Samples of which the encoder has nothing.
-    pub without_items: u64,
-    /// Mean of the encoder's items of a sample, b(d).
-    pub mean_batch: f64,
-    /// Most items of a sample.
-    pub largest_batch: f64,
-    /// Mean of the tokens of the backbone's sequence, s(d).
-    pub mean_backbone_tokens: f64,
-    /// Longest sequence of the backbone, in tokens.
-    pub largest_backbone_tokens: f64,
-    /// What the rule does not read, for example "3 clips of sound".
-    pub unread: Vec<String>,
 }
 
 /// A page of datasets.

@@ -31,6 +31,14 @@ pub const FRONT_PAGE: &str = "/api/v1/gallery/front-page";
 pub const SCHEDULES: &str = "/api/v1/schedules";
 /// GET: stored datasets. POST: upload one, the file as the body.
 pub const DATASETS: &str = "/api/v1/datasets";
+/// POST: store previews as one dataset.
+pub const DATASET_PREVIEWS: &str = "/api/v1/datasets/previews";
+/// POST: merge previews into one preview.
+pub const DATASET_PREVIEWS_MERGE: &str = "/api/v1/datasets/previews/merge";
+/// POST: byte ranges of a Parquet file that are needed, the footer of the file as the body.
+pub const DATASET_FOOTERS: &str = "/api/v1/datasets/footers";
+/// POST: hold a tokenizer.json for uploads, the file as the body.
+pub const TOKENIZERS: &str = "/api/v1/tokenizers";
 /// GET: stored scenarios. PUT: store one.
 pub const SCENARIOS: &str = "/api/v1/scenarios";
 /// GET: drafts of this client.

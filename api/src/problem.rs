@@ -2,6 +2,8 @@
 
 use serde::{Deserialize, Serialize};
 
+use crate::dataset::ColumnCandidate;
+
 /// A problem document.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
@@ -18,7 +20,7 @@ pub struct Problem {
     /// Every wrong field.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub errors: Vec<FieldProblem>,
-    /// What an ambiguous prefix may stand for.
+    /// What can be chosen: scenarios of an ambiguous prefix, or columns of a file.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub candidates: Vec<Candidate>,
     /// When it was deleted, and the way back.
@@ -26,10 +28,21 @@ pub struct Problem {
     pub deleted: Option<Deletion>,
 }
 
+/// What can be chosen.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
+#[serde(untagged)]
+pub enum Candidate {
+    /// A scenario of an ambiguous prefix.
+    Scenario(ScenarioCandidate),
+    /// A column of a file.
+    Column(ColumnCandidate),
+}
+
 /// A scenario that an ambiguous prefix may stand for.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
-pub struct Candidate {
+pub struct ScenarioCandidate {
     /// Identifier.
     pub id: String,
     /// Shortest unique prefix.
@@ -62,4 +75,24 @@ pub struct FieldProblem {
     pub pointer: String,
     /// What is wrong with it, and what would be right.
     pub detail: String,
+}
+
+impl Problem {
+    /// Columns that can be chosen.
+    pub fn columns(&self) -> Vec<ColumnCandidate> {
+        let column = |candidate: &Candidate| match candidate {
+            Candidate::Column(column) => Some(column.clone()),
+            Candidate::Scenario(_) => None,
+        };
+        self.candidates.iter().filter_map(column).collect()
+    }
+
+    /// Scenarios that can be chosen.
+    pub fn scenarios(&self) -> Vec<ScenarioCandidate> {
+        let scenario = |candidate: &Candidate| match candidate {
+            Candidate::Scenario(scenario) => Some(scenario.clone()),
+            Candidate::Column(_) => None,
+        };
+        self.candidates.iter().filter_map(scenario).collect()
+    }
 }

@@ -217,17 +217,22 @@ async fn accepted(response: Response) -> Result<Response, Failure> {
 
 async fn problem_of(response: &Response) -> Failure {
     match read_text(response).await {
-        Ok(text) => Failure::Problem(Box::new(serde_json::from_str(&text).unwrap_or_else(|_| Problem {
-            kind: "about:blank".to_owned(),
-            title: format!("The server answered {} {}", response.status(), response.status_text()),
-            status: response.status(),
-            detail: text.chars().take(400).collect(),
-            errors: Vec::new(),
-            candidates: Vec::new(),
-            deleted: None,
-        }))),
+        Ok(text) => failure_of(response.status(), &response.status_text(), &text),
         Err(failure) => failure,
     }
+}
+
+/// The failure of an answer with the status of an error.
+pub(crate) fn failure_of(status: u16, status_text: &str, text: &str) -> Failure {
+    Failure::Problem(Box::new(serde_json::from_str(text).unwrap_or_else(|_| Problem {
+        kind: "about:blank".to_owned(),
+        title: format!("The server answered {status} {status_text}"),
+        status,
+        detail: text.chars().take(400).collect(),
+        errors: Vec::new(),
+        candidates: Vec::new(),
+        deleted: None,
+    })))
 }
 
 async fn read_json<T: DeserializeOwned>(response: &Response) -> Result<T, Failure> {

@@ -4,6 +4,7 @@ mod calibration;
 mod cluster;
 mod distribution;
 pub(crate) mod field;
+mod mixture;
 mod model;
 mod modules;
 mod opening_file;

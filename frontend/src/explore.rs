@@ -12,7 +12,6 @@ mod what_if;
 
 use std::sync::Arc;
 
-use api::dataset::ImportReport;
 use api::job::StoredOutcome;
 use api::planner::scenario::PlannerKind;
 use api::planner::timeline::Timeline;
@@ -152,8 +151,6 @@ pub(crate) struct Explore {
     pub(crate) unsaved: RwSignal<Option<String>>,
     /// The self-contained link that was copied last.
     pub(crate) contained_link: RwSignal<Option<String>>,
-    /// Report of the last upload made from the editor.
-    pub(crate) import: RwSignal<Option<ImportReport>>,
     /// Pages of this room that are mounted; only where one is may the address bar be written. From one of its routes to another the
     /// new page comes before the old one goes, so for a moment there are two.
     mounted: RwSignal<u32>,
@@ -202,7 +199,6 @@ impl Explore {
             link_words: RwSignal::new(None),
             unsaved: RwSignal::new(None),
             contained_link: RwSignal::new(None),
-            import: RwSignal::new(None),
             mounted: RwSignal::new(0),
             history: StoredValue::new(History::default()),
             generation: StoredValue::new(0),

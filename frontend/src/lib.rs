@@ -40,6 +40,7 @@ mod gantt;
 mod header;
 mod help;
 mod links;
+mod mixture;
 mod notice;
 mod opened;
 mod pages;

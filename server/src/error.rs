@@ -9,7 +9,7 @@ mod responses;
 #[cfg(test)]
 mod tests;
 
-use api::problem::{Candidate, Deletion, FieldProblem, Problem};
+use api::problem::{Candidate, Deletion, FieldProblem, Problem, ScenarioCandidate};
 use axum::Json;
 use axum::extract::rejection::{BytesRejection, JsonRejection};
 use axum::http::header::{CONTENT_TYPE, RETRY_AFTER, WWW_AUTHENTICATE};
@@ -21,14 +21,14 @@ use ingest::trace::TraceError;
 use planner::scenario::{FieldError, PlannerKind};
 use planner::study::NoStudy;
 
-use crate::imports::Busy;
+use crate::imports::{Busy, candidate_column};
 use crate::live::{LogEnd, LogRefusal};
 use crate::observation::ObservationError;
 use crate::profiles::ProfileError;
 use crate::store::StoreError;
 use answered::log_end;
 
-pub use answered::{Answer, Deleted, LogEndsAt, LogStored, LoggedIn, Unchanged};
+pub use answered::{Answer, Deleted, LogEndsAt, LogStored, LoggedIn, Prepared, Unchanged};
 pub(crate) use responses::{as_problem, class, no_such_page, pages_missing, succeeded};
 
 /// Why a request fails.
@@ -43,6 +43,17 @@ pub enum ApiError {
     /// A length file is refused.
     #[error("{0}")]
     InvalidDataset(#[from] ImportError),
+    /// A preview is not held, or not any more.
+    #[error("there is no preview {0:?}; previews are removed after 15 minutes: choose the file again")]
+    NoPreview(String),
+    /// Parts of a file are not in the form of [`api::dataset::RANGES_MEDIA_TYPE`].
+    #[error("the parts of the file are malformed: {0}")]
+    MalformedRanges(&'static str),
+    /// A tokenizer is not held, or not any more.
+    #[error(
+        "there is no tokenizer {0:?}; tokenizers are removed when others are sent: choose the tokenizer.json again"
+    )]
+    NoTokenizer(String),
     /// A trace is refused.
     #[error("{0}")]
     InvalidTrace(#[from] TraceError),
@@ -93,7 +104,7 @@ pub enum ApiError {
         /// The prefix.
         prefix: String,
         /// What it may stand for.
-        candidates: Vec<Candidate>,
+        candidates: Vec<ScenarioCandidate>,
     },
     /// A plan has no such form.
     #[error("{0}")]
@@ -134,7 +145,10 @@ pub enum ApiError {
     #[error("the body is larger than {0} MiB")]
     TooLarge(usize),
     /// The same of a dataset, which can be smaller and say as much.
-    #[error("the file is larger than {0} MiB; upload a random sample of its rows or a histogram")]
+    #[error(
+        "the file is larger than {0} MiB; only JSON lines, CSV and plain numbers can be larger, and Parquet files on the page. Convert it, \
+         or upload a random sample of its rows or a histogram"
+    )]
     DatasetTooLarge(usize),
     /// The same of one that is small.
     #[error("the body is larger than {0} KiB")]
@@ -285,7 +299,10 @@ impl ApiError {
             }
         };
         let candidates = match self {
-            Self::Ambiguous { candidates, .. } => candidates.clone(),
+            Self::Ambiguous { candidates, .. } => candidates.iter().cloned().map(Candidate::Scenario).collect(),
+            Self::InvalidDataset(ImportError::Unclear { candidates }) => {
+                candidates.iter().map(candidate_column).map(Candidate::Column).collect()
+            }
             _ => Vec::new(),
         };
         let deleted = match self {
@@ -300,7 +317,7 @@ impl ApiError {
 }
 
 /// Identifiers of candidates.
-fn names(candidates: &[Candidate]) -> String {
+fn names(candidates: &[ScenarioCandidate]) -> String {
     candidates.iter().map(|candidate| candidate.id.as_str()).collect::<Vec<_>>().join(", ")
 }
 

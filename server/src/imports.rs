@@ -3,11 +3,22 @@
 //! A file of a log, a dataset or a profile is in memory while it comes, and what is read of it, unpacked, is many times as large. Traces come
 //! into files of their own, of which there are few at once ([`crate::traces`]).
 
+mod body;
+mod choice;
+mod prepared;
+mod previews;
+pub(crate) mod ranges;
+
 use std::sync::Arc;
 use std::time::Duration;
 
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 use tokio::time::timeout;
+
+pub(crate) use body::{BodyReader, BodySender};
+pub(crate) use choice::Choice;
+pub(crate) use prepared::{Prepared, candidate_column};
+pub(crate) use previews::{PREVIEW_LIFETIME, Previews};
 
 /// How much is imported at once.
 #[derive(Debug, Clone, Copy)]
@@ -27,11 +38,16 @@ impl Default for ImportLimits {
     }
 }
 
-/// Room and turns for files.
+/// Files of any size that are read at once as they come.
+const STREAMS: usize = 2;
+
+/// Room and turns for files, and what is held of them before it is stored.
 #[derive(Debug)]
 pub struct Imports {
     room: Arc<Semaphore>,
     turns: Arc<Semaphore>,
+    streams: Arc<Semaphore>,
+    pub(crate) previews: Arc<Previews>,
     limits: ImportLimits,
 }
 
@@ -58,6 +74,8 @@ impl Imports {
         Self {
             room: Arc::new(Semaphore::new(limits.held_mib as usize)),
             turns: Arc::new(Semaphore::new(limits.turns.max(1))),
+            streams: Arc::new(Semaphore::new(STREAMS)),
+            previews: Arc::default(),
             limits,
         }
     }
@@ -71,6 +89,12 @@ impl Imports {
         let mebibytes = said.map_or(most, |said| said.clamp(1, most)).min(self.limits.held_mib);
         let room = timeout(self.limits.patience, Arc::clone(&self.room).acquire_many_owned(mebibytes)).await;
         Ok(Room { _mebibytes: room.map_err(|_| Busy)?.map_err(|_| Busy)? })
+    }
+
+    /// A turn to read a file of any size as it comes. It is waited for a while.
+    pub async fn stream(&self) -> Result<Turn, Busy> {
+        let place = timeout(self.limits.patience, Arc::clone(&self.streams).acquire_owned()).await;
+        Ok(Turn { _place: place.map_err(|_| Busy)?.map_err(|_| Busy)? })
     }
 
     /// A turn to read. It is waited for a while.

@@ -21,7 +21,7 @@ use utoipa_axum::routes;
 use crate::access;
 use crate::app::App;
 use crate::arrival;
-use crate::endpoint::datasets::LARGEST_UPLOAD;
+use crate::endpoint::datasets::uploads::LARGEST_UPLOAD;
 use crate::endpoint::runs::files::LARGEST_LOG;
 use crate::endpoint::runs::log::LARGEST_END_KIB;
 use crate::endpoint::scenarios::LARGEST_SCENARIO;
@@ -38,7 +38,8 @@ const MEBIBYTE: usize = 1 << 20;
 /// The API and its description.
 pub(crate) fn api() -> (Router<Arc<App>>, utoipa::openapi::OpenApi) {
     let uploads = OpenApiRouter::new()
-        .routes(routes!(datasets::list, datasets::upload))
+        .routes(routes!(datasets::ranges::footer))
+        .routes(routes!(datasets::tokenizers::hold))
         .routes(routes!(profiles::list, profiles::upload))
         .layer(DefaultBodyLimit::max(LARGEST_UPLOAD * MEBIBYTE));
     let logs =
@@ -46,8 +47,11 @@ pub(crate) fn api() -> (Router<Arc<App>>, utoipa::openapi::OpenApi) {
     let ends = OpenApiRouter::new()
         .routes(routes!(runs::log::finish))
         .layer(DefaultBodyLimit::max(LARGEST_END_KIB * KIBIBYTE));
-    // Traces are counted as they come and never held.
-    let streams = OpenApiRouter::new().routes(routes!(traces::list, traces::upload)).layer(DefaultBodyLimit::disable());
+    // Traces and datasets are counted as they come; of a dataset no more than the largest upload is held.
+    let streams = OpenApiRouter::new()
+        .routes(routes!(traces::list, traces::upload))
+        .routes(routes!(datasets::list, datasets::uploads::upload))
+        .layer(DefaultBodyLimit::disable());
     let (router, document) = OpenApiRouter::with_openapi(openapi::front())
         .routes(routes!(health::health))
         .routes(routes!(health::ready))
@@ -59,6 +63,8 @@ pub(crate) fn api() -> (Router<Arc<App>>, utoipa::openapi::OpenApi) {
         .routes(routes!(papers::papers))
         .routes(routes!(datasets::one, datasets::change, datasets::delete))
         .routes(routes!(datasets::restore))
+        .routes(routes!(datasets::previews::store))
+        .routes(routes!(datasets::previews::merge))
         .routes(routes!(scenarios::list, scenarios::store))
         .routes(routes!(scenarios::one, scenarios::change, scenarios::delete))
         .routes(routes!(scenarios::restore))

@@ -17,7 +17,8 @@ const stage = setStage(async ({ open }) => {
   const link = new URL(page.url()).pathname;
   await page.goto("/datasets");
   await page.getByTestId("upload").setInputFiles(join(root, "tests/e2e/fixtures/long_documents.csv"));
-  await page.getByTestId("import-report").waitFor();
+  await page.getByTestId("store-dataset").click();
+  await page.getByTestId("stored-dataset").waitFor();
   await page.context().close();
   pages.push(
     ["gallery", "/"],

@@ -86,7 +86,8 @@ test("a file name is shown, never run", async () => {
   const name = '<img src=x onerror="document.title=1">.csv';
   await page.goto("/datasets");
   await page.getByTestId("upload").setInputFiles({ name, mimeType: "text/csv", buffer: Buffer.from("100\n200\n300\n") });
-  await page.getByTestId("import-report").waitFor();
+  await page.getByTestId("store-dataset").click();
+  await page.getByTestId("stored-dataset").waitFor();
   await page.getByText("<img src=x").first().waitFor();
   assert.equal(await page.locator('img[src="x"]').count(), 0);
 });

@@ -193,7 +193,7 @@ test("an upload can be called back", async () => {
   assert.equal(await page.locator(".notice.bad").count(), 0);
   await page.unroute("**/api/v1/datasets?*");
   await page.getByTestId("upload").setInputFiles({ name: "lengths.txt", mimeType: "text/plain", buffer: Buffer.from("128\n256\n512\n") });
-  await page.getByTestId("import-report").waitFor();
+  await page.getByTestId("preview-figures").waitFor();
   expectNoFaults(page);
   await page.context().close();
 });

@@ -11,10 +11,18 @@ const FILE = join(root, "tests/e2e/fixtures/media_rows.jsonl");
 
 const stage = setStage();
 
-/** Chooses a rule and waits until the report speaks of it. */
+const card = (page) => page.getByTestId("import-card");
+
+/** Chooses a rule and waits until the report names it. */
 async function choose(page, rule, title) {
   await page.getByTestId("upload-preprocessing").selectOption(rule);
-  await page.getByTestId("import-report").getByText(title).waitFor();
+  await card(page).getByTestId("import-report").getByText(title).waitFor();
+}
+
+/** Stores what the card shows. */
+async function store(page) {
+  await page.getByTestId("store-dataset").click();
+  await card(page).waitFor({ state: "detached" });
 }
 
 test("a scenario is planned on what the chosen rule makes of images", async () => {
@@ -32,15 +40,18 @@ test("a scenario is planned on what the chosen rule makes of images", async () =
   await field(page, "/planners/dflop").setChecked(true);
 
   await page.getByTestId("upload").setInputFiles(FILE);
-  const advice = page.getByTestId("import-advice");
+  const advice = card(page).getByTestId("import-advice");
   await advice.waitFor();
   assert.match(await advice.innerText(), /internvl/);
+  await store(page);
   const plain = (await stage.server.get("/datasets")).datasets[0];
 
+  await page.getByTestId("upload").setInputFiles(FILE);
   await choose(page, "internvl", "Encoder, by InternVL");
-  const report = await page.getByTestId("import-report").innerText();
+  const report = await card(page).getByTestId("import-report").innerText();
   assert.match(report, /36 samples have items for the encoder, 4 have none/);
   assert.match(report, /Not read by InternVL: 2 clips of sound/);
+  await store(page);
   await settled(page);
   const first = await stored(page, stage.server);
   const tiles = (await stage.server.get("/datasets")).datasets[0];
@@ -49,7 +60,9 @@ test("a scenario is planned on what the chosen rule makes of images", async () =
   assert.notEqual(tiles.id, plain.id);
   assert.ok((await ranking(page)).dflop.iteration_s, "DFLOP has a plan");
 
+  await page.getByTestId("upload").setInputFiles(FILE);
   await choose(page, "llava-onevision", "Encoder, by LLaVA-OneVision");
+  await store(page);
   await page.getByTestId("workload-note").getByText("LLaVA-OneVision").waitFor();
   await settled(page);
   const second = await stored(page, stage.server);
@@ -67,7 +80,8 @@ test("the page of datasets shows items and lengths", async () => {
     await page.goto("/datasets");
     await page.getByTestId("upload-preprocessing").selectOption("qwen-vl");
     await page.getByTestId("upload").setInputFiles(FILE);
-    await page.getByTestId("import-report").getByText("Encoder, by Qwen-VL").waitFor();
+    await card(page).getByTestId("import-report").getByText("Encoder, by Qwen-VL").waitFor();
+    await store(page);
     await page.getByText("backbone: mean").first().waitFor();
     await page.getByText("Qwen-VL: mean").first().waitFor();
     await page.screenshot({ path: join(pictures, `datasets-${width}-${scheme}.png`), fullPage: true });

@@ -53,6 +53,9 @@ test("real lengths, three schedules, one link, the same numbers", async (t) => {
   await settled(page, ["done", "infeasible", "error"]);
 
   await page.getByTestId("upload").setInputFiles(file);
+  await page.getByTestId("preview-figures").waitFor();
+  await page.getByTestId("store-dataset").click();
+  await page.getByTestId("import-card").waitFor({ state: "detached" });
   const report = page.getByTestId("import-report");
   await report.waitFor();
   const rows = readFileSync(file, "utf8").trim().split("\n").length - 1;

@@ -7,6 +7,7 @@ use serde_json::{Value, json};
 
 use super::distribution::{DistributionFields, Numbers};
 use super::field::{FieldError, NumberField};
+use super::mixture::{AddPart, MixtureFields};
 use super::preset::{Choice, PresetPicker};
 use super::slider::Slider;
 use crate::catalogue::use_catalogue;
@@ -18,7 +19,7 @@ use crate::{format, pointer};
 /// Where the source stands in a scenario.
 pub(super) const SAMPLES: &str = "/workload/samples";
 /// Marks the choices of the picker that are uploaded datasets.
-const DATASET: &str = "dataset:";
+pub(super) const DATASET: &str = "dataset:";
 
 /// Presets and uploaded datasets.
 #[component]
@@ -46,7 +47,6 @@ pub(super) fn SourcePicker() -> impl IntoView {
         catalogue.presets.get()?.samples.iter().find(|choice| choice.source == source).map(|choice| choice.id.clone())
     });
     let choose = move |id: String| {
-        explore.import.set(None);
         if let Some(dataset) = id.strip_prefix(DATASET) {
             explore.edit(SAMPLES, |scenario| use_dataset(scenario, dataset));
             return;
@@ -60,8 +60,8 @@ pub(super) fn SourcePicker() -> impl IntoView {
     view! { <PresetPicker test_id="samples-preset" label="Samples" other="Edited" choices=choices chosen=chosen on_choose=choose /> }
 }
 
-/// A dataset in the picker; the same file by several rules is several datasets.
-fn titled(dataset: &DatasetSummary) -> String {
+/// Title of a dataset in a picker; the same file by several rules is several datasets.
+pub(super) fn titled(dataset: &DatasetSummary) -> String {
     let samples = format::count(dataset.samples);
     match &dataset.shaped {
         Some(shaped) => format!("{} ({samples}, {})", dataset.name, shaped.preprocessing.title()),
@@ -86,24 +86,11 @@ pub(super) fn SourceFields() -> impl IntoView {
             <DistributionFields pointer="/workload/samples/text_tokens" title="Text tokens" unit="tokens" most=16_777_216.0 />
             <ItemFields images_absent=None />
             <TextPerItem />
+            <AddPart label="Mix with" />
         }
         .into_any(),
-        Some("dataset") => view! { <ItemFields images_absent=Some("As in the file") /> }.into_any(),
-        Some("mixture") => (0..parts.get())
-            .map(|part| {
-                view! {
-                    <NumberField
-                        pointer=format!("/workload/samples/parts/{part}/weight")
-                        label=format!("Weight of part {}", part + 1)
-                        unit=""
-                        min=0.0
-                        max=1_000_000.0
-                        step=0.05
-                    />
-                }
-            })
-            .collect_view()
-            .into_any(),
+        Some("dataset") => view! { <ItemFields images_absent=Some("As in the file") /><AddPart label="Mix with" /> }.into_any(),
+        Some("mixture") => view! { <MixtureFields parts=parts /> }.into_any(),
         Some("phases") => view! { <PhaseFields points=points /> }.into_any(),
         _ => ().into_any(),
     }

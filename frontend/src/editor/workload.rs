@@ -21,6 +21,10 @@ use crate::upload::{ImportReportView, Upload};
 pub(super) fn WorkloadSection() -> impl IntoView {
     let explore = use_explore();
     let catalogue = use_catalogue();
+    let report = Memo::new(move |_| {
+        let id = explore.scenario.with(|scenario| pointer::text(scenario, "/workload/samples/id"))?;
+        catalogue.datasets.with(|datasets| datasets.as_ref()?.iter().find(|dataset| dataset.id == id)?.report.clone())
+    });
     let tokens = drawn(|workload| Some(workload.sample_tokens.clone()));
     view! {
         <Section title="Workload" pointer="/workload" note="">
@@ -29,13 +33,13 @@ pub(super) fn WorkloadSection() -> impl IntoView {
             <FieldError pointer=format!("{SAMPLES}/id") />
             <Upload
                 compact=true
+                action="Use this dataset"
                 on_uploaded=move |uploaded: Uploaded| {
                     catalogue.add(uploaded.dataset.clone());
-                    explore.import.set(Some(uploaded.report));
                     explore.edit(SAMPLES, |scenario| use_dataset(scenario, &uploaded.dataset.id));
                 }
             />
-            {move || explore.import.get().map(|report| view! { <ImportReportView report=report /> })}
+            {move || report.get().map(|report| view! { <ImportReportView report=report /> })}
             <SourceFields />
             <figure class="distribution">
                 <figcaption>"Tokens of a sample, as drawn"</figcaption>

@@ -12,6 +12,7 @@ use super::{Explore, PlanState};
 use crate::answered;
 use crate::client::{self, Body, Failure};
 use crate::field_errors::FieldErrors;
+use crate::mixture::{WeightedDataset, of_datasets};
 use crate::recent;
 use crate::storage;
 use crate::undo::History;
@@ -20,7 +21,7 @@ use crate::undo::History;
 const FIRST: &str = "llama-2-7b-long-documents";
 
 /// What a new scenario starts from.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq)]
 pub(crate) enum Start {
     /// The draft, or where there is none, a ready scenario.
     Draft,
@@ -42,6 +43,8 @@ pub(crate) enum Start {
         /// Nodes of the cluster.
         nodes: Option<u32>,
     },
+    /// The draft on a mixture of uploaded datasets.
+    Mixture(Vec<WeightedDataset>),
 }
 
 impl Explore {
@@ -126,7 +129,7 @@ impl Explore {
         let generation = self.clear();
         spawn_local(async move {
             let scenario = match &start {
-                Start::Draft | Start::Dataset(_) => match draft() {
+                Start::Draft | Start::Dataset(_) | Start::Mixture(_) => match draft() {
                     Some(draft) => Ok(draft),
                     None => ready(FIRST).await.map(untitled).map(with_free_layout),
                 },
@@ -139,10 +142,19 @@ impl Explore {
             }
             match scenario {
                 Ok(mut scenario) => {
-                    if let Start::Dataset(id) = start {
-                        use_dataset(&mut scenario, &id);
-                        // Degrees that were fixed for other samples need not suit these.
-                        scenario = with_free_layout(untitled(scenario));
+                    match start {
+                        Start::Dataset(id) => {
+                            use_dataset(&mut scenario, &id);
+                            // Degrees that were fixed for other samples need not suit these.
+                            scenario = with_free_layout(untitled(scenario));
+                        }
+                        Start::Mixture(parts) => {
+                            crate::pointer::set(&mut scenario, "/workload/samples", of_datasets(&parts));
+                            leave_out_unread(&mut scenario);
+                            // Degrees that were fixed for other samples need not suit these.
+                            scenario = with_free_layout(untitled(scenario));
+                        }
+                        Start::Draft | Start::Ready { .. } | Start::Presets { .. } => {}
                     }
                     self.scenario.set(scenario);
                     self.send(generation);
@@ -194,7 +206,6 @@ impl Explore {
         self.undoable.set((false, false));
         self.errors.set(FieldErrors::default());
         self.unreadable.set(FieldErrors::default());
-        self.import.set(None);
         self.unsaved.set(None);
         self.scenario.set(Value::Null);
         self.stored.set(None);

@@ -1,6 +1,8 @@
-//! The page of datasets: upload, look, find, use, delete.
+//! The page of datasets: upload, look, find, mix, use, delete.
 
-use api::dataset::{DatasetList, DatasetSummary, Uploaded};
+mod mixing;
+
+use api::dataset::{DatasetList, DatasetSummary, ImportReport, Uploaded};
 use api::path;
 use api::planner::outcome::HistogramColumns;
 use api::shelf::ListPage;
@@ -12,6 +14,7 @@ use crate::format;
 use crate::runs::size;
 use crate::shelf::{About, Column, Kept, Shelf, ShelfView};
 use crate::upload::{ImportReportView, Upload};
+use mixing::MixPanel;
 
 impl Kept for DatasetSummary {
     type List = DatasetList;
@@ -49,19 +52,22 @@ impl Kept for DatasetSummary {
         let chart = |columns: &HistogramColumns, what: String, unit: &'static str| {
             view! { <Lengths columns=columns.clone() name=self.name.clone() what=what unit=unit /> }.into_any()
         };
+        let text = |what: String, unit: &'static str| {
+            let (columns, name, report) = (self.text_tokens.clone(), self.name.clone(), self.report.clone());
+            view! { <Lengths columns=columns name=name what=what unit=unit report=report /> }.into_any()
+        };
         let (tokens, images) = match (&self.shaped, &self.images) {
             (Some(shaped), Some(items)) => (
                 vec![
-                    chart(&self.text_tokens, "text: ".to_owned(), "tokens of text"),
+                    text("text: ".to_owned(), "tokens of text"),
                     chart(&shaped.backbone_tokens, "backbone: ".to_owned(), "tokens of the backbone"),
                 ]
                 .into_any(),
                 chart(items, format!("{}: ", shaped.preprocessing.title()), "items of the encoder"),
             ),
-            (_, images) => (
-                chart(&self.text_tokens, String::new(), "tokens"),
-                images.as_ref().map_or_else(|| "–".to_owned(), facts).into_any(),
-            ),
+            (_, images) => {
+                (text(String::new(), "tokens"), images.as_ref().map_or_else(|| "–".to_owned(), facts).into_any())
+            }
         };
         vec![
             format::count(self.samples).into_any(),
@@ -84,16 +90,25 @@ fn facts(columns: &HistogramColumns) -> String {
     )
 }
 
-/// A distribution in words, and as a chart for those who open it.
+/// A distribution in words; the chart and the report of the import are shown when it is opened.
 #[component]
-fn Lengths(columns: HistogramColumns, name: String, what: String, unit: &'static str) -> impl IntoView {
+fn Lengths(
+    columns: HistogramColumns,
+    name: String,
+    what: String,
+    unit: &'static str,
+    #[prop(optional_no_strip)] report: Option<ImportReport>,
+) -> impl IntoView {
     let words = format!("{what}{}", facts(&columns));
     let open = RwSignal::new(false);
     let data = Signal::stored(Some(columns));
     view! {
         <details class="tokens" on:toggle=move |_| open.set(true)>
             <summary>{words}<span class="visually-hidden">{format!(" of {name}")}</span></summary>
-            <Show when=move || open.get()><Histogram data=data unit=unit /></Show>
+            <Show when=move || open.get()>
+                <Histogram data=data unit=unit />
+                {report.clone().map(|report| view! { <ImportReportView report=report /> })}
+            </Show>
         </details>
     }
 }
@@ -104,13 +119,13 @@ pub(crate) fn DatasetsPage() -> impl IntoView {
     document().set_title("Datasets · Planscope");
     let catalogue = use_catalogue();
     let shelf = Shelf::<DatasetSummary>::new();
-    let report = RwSignal::new(None);
+    let stored = RwSignal::new(None::<Uploaded>);
     let uploaded = move |uploaded: Uploaded| {
-        report.set(Some(uploaded.report));
-        catalogue.add(uploaded.dataset);
+        catalogue.add(uploaded.dataset.clone());
+        stored.set(Some(uploaded));
         shelf.reload();
     };
-    // Names and deletions are the pickers' business, too.
+    // Pickers show names, and no deleted datasets.
     Effect::new(move |before: Option<()>| {
         shelf.known.track();
         if before.is_some() {
@@ -120,15 +135,28 @@ pub(crate) fn DatasetsPage() -> impl IntoView {
     view! {
         <main id="main" class="page" tabindex="-1">
             <h1>"Datasets"</h1>
-            <p class="lead">"Token lengths of real samples, one per row, or a histogram of them. Rows may hold sizes of images, frames of video and seconds of sound; the preprocessing of a model makes encoder items and backbone tokens of them. Nothing leaves this server. A dataset's name opens a new scenario on it."</p>
-            <Upload compact=false on_uploaded=uploaded />
-            {move || report.get().map(|report| view! { <ImportReportView report=report /> })}
+            <p class="lead">"Token lengths of real samples, or a histogram of them. Texts and chats are measured in tokens. The preprocessing of a model converts sizes of images, frames of video and seconds of sound to encoder items and backbone tokens. Nothing leaves this server."</p>
+            <Upload compact=false action="Store dataset" on_uploaded=uploaded on_begin=move |()| stored.set(None) />
+            {move || stored.get().map(|uploaded| view! { <Stored uploaded=uploaded /> })}
+            <MixPanel />
             <ShelfView shelf=shelf empty=Empty />
         </main>
     }
 }
 
+/// The dataset that was stored last.
+#[component]
+fn Stored(uploaded: Uploaded) -> impl IntoView {
+    let Uploaded { dataset, report } = uploaded;
+    view! {
+        <div class="stored" data-testid="stored-dataset">
+            <p>"Stored as "<b>{dataset.name}</b>". "<a href=format!("/new?dataset={}", dataset.id)>"Open a scenario on it"</a></p>
+            <ImportReportView report=report />
+        </div>
+    }
+}
+
 #[component]
 fn Empty() -> impl IntoView {
-    view! { <p>"No dataset yet. Drop a file above: lengths of your own samples make the plans of your own job."</p> }
+    view! { <p>"No dataset yet. Drop a file above, for example the lengths of your own samples."</p> }
 }

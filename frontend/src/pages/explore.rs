@@ -12,6 +12,7 @@ use crate::explore::opening::Start;
 use crate::explore::{Explore, use_explore};
 use crate::gantt::{Measure, set_measure};
 use crate::help::takes_text;
+use crate::mixture::read_query;
 use crate::pointer;
 use crate::results::Results;
 use crate::why::WhyPanel;
@@ -25,10 +26,13 @@ pub(crate) fn ExplorePage() -> impl IntoView {
     let query = use_query_map();
     let wanted = Memo::new(move |_| {
         let id = params.with(|params| params.get("id"));
-        let start = query.with(|query| match (query.get("ready"), query.get("dataset")) {
-            (Some(slug), _) => Start::Ready { slug, free_layout: query.get("layout").as_deref() == Some("free") },
-            (None, Some(dataset)) => Start::Dataset(dataset),
-            (None, None) => match (query.get("model"), query.get("cluster")) {
+        let mixture =
+            query.with(|query| query.get("mix")).map(|mix| read_query(&mix)).filter(|parts| !parts.is_empty());
+        let start = query.with(|query| match (query.get("ready"), query.get("dataset"), mixture) {
+            (Some(slug), ..) => Start::Ready { slug, free_layout: query.get("layout").as_deref() == Some("free") },
+            (None, Some(dataset), _) => Start::Dataset(dataset),
+            (None, None, Some(parts)) => Start::Mixture(parts),
+            (None, None, None) => match (query.get("model"), query.get("cluster")) {
                 (Some(model), Some(cluster)) => {
                     let nodes = query.get("nodes").and_then(|nodes| nodes.parse().ok());
                     Start::Presets { model, cluster, nodes }

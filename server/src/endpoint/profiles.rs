@@ -20,7 +20,7 @@ use crate::profiles::{Base, ProfileError, apply, fit};
 use crate::store::{PROFILES, ProfileFile, Replaced};
 
 /// Largest upload, in MiB.
-const LARGEST_UPLOAD: usize = super::datasets::LARGEST_UPLOAD;
+const LARGEST_UPLOAD: usize = super::datasets::uploads::LARGEST_UPLOAD;
 /// Options of an upload.
 #[derive(Debug, Deserialize, IntoParams)]
 #[into_params(parameter_in = Query)]

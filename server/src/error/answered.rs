@@ -29,6 +29,16 @@ impl<T: serde::Serialize> IntoResponse for Answer<T> {
     }
 }
 
+/// It is prepared and not stored.
+#[derive(Debug)]
+pub struct Prepared<T>(pub T);
+
+impl<T: serde::Serialize> IntoResponse for Prepared<T> {
+    fn into_response(self) -> Response {
+        (StatusCode::ACCEPTED, Json(self.0)).into_response()
+    }
+}
+
 /// It was deleted; there is nothing more to say.
 #[derive(Debug)]
 pub struct Deleted;

@@ -30,6 +30,12 @@ impl ApiError {
             | Self::TooLarge(_)
             | Self::DatasetTooLarge(_)
             | Self::SmallTooLarge(_) => ("too-large", S::PAYLOAD_TOO_LARGE, "The upload is too large"),
+            Self::InvalidDataset(ImportError::Unclear { .. }) => {
+                ("column-unclear", S::UNPROCESSABLE_ENTITY, "Choose the column with the lengths")
+            }
+            Self::InvalidDataset(ImportError::Tokenizer { .. }) => {
+                ("invalid-tokenizer", S::UNPROCESSABLE_ENTITY, "The tokenizer is not valid")
+            }
             Self::InvalidDataset(_) => ("invalid-dataset", S::UNPROCESSABLE_ENTITY, "The length file is not valid"),
             Self::Observation(error) if error.is_cut() => {
                 ("planning-too-long", S::SERVICE_UNAVAILABLE, "Planning the scenario again took too long")
@@ -53,10 +59,11 @@ impl ApiError {
             Self::InvalidTrace(_) => ("invalid-trace", S::UNPROCESSABLE_ENTITY, "The trace is not valid"),
             Self::NoActions => ("no-actions", S::UNPROCESSABLE_ENTITY, "There are no actions"),
             Self::NoPlanOfTrace | Self::NoPlanAtAll => ("no-plan", S::CONFLICT, "There is no plan to compare with"),
-            Self::Malformed(_) | Self::BrokenBody(_) => {
+            Self::Malformed(_) | Self::MalformedRanges(_) | Self::BrokenBody(_) => {
                 ("malformed-request", S::BAD_REQUEST, "The request is malformed")
             }
             Self::Ambiguous { .. } => ("ambiguous-prefix", S::MULTIPLE_CHOICES, "The prefix is ambiguous"),
+            Self::NoPreview(_) | Self::NoTokenizer(_) => ("not-found", S::NOT_FOUND, "Not found"),
             Self::NoSuchJob(_)
             | Self::NoSuchPlanner(_)
             | Self::NoPlanOf(_)

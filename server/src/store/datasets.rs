@@ -1,6 +1,6 @@
 //! Uploaded datasets.
 
-use api::dataset::{DatasetList, DatasetSummary, ShapedColumns};
+use api::dataset::{DatasetList, DatasetSummary, ImportReport, ShapedColumns};
 use api::shelf::Words;
 use jiff::Timestamp;
 use planner::outcome::HistogramColumns;
@@ -23,7 +23,7 @@ const FORGETTING: Forgetting = Forgetting {
                  id IN (SELECT id FROM deleted_dataset) OR bytes > 0 OR name <> '')
              LIMIT 1)
          RETURNING id",
-    with_it: &["DELETE FROM deleted_dataset WHERE id = ?"],
+    with_it: &["DELETE FROM deleted_dataset WHERE id = ?", "DELETE FROM dataset_report WHERE dataset_id = ?"],
 };
 
 /// The list of datasets.
@@ -58,6 +58,8 @@ pub struct NewDataset {
     pub images: Option<HistogramColumns>,
     /// What a rule made of media.
     pub shaped: Option<ShapedColumns>,
+    /// Report of the import.
+    pub report: ImportReport,
     /// Canonical form.
     pub content: Vec<u8>,
 }
@@ -75,6 +77,7 @@ impl Writer {
     /// Stores a dataset; the same content again changes nothing. Says whether it is new.
     pub async fn store_dataset(&self, dataset: NewDataset, now: Timestamp) -> Result<bool, StoreError> {
         let text_tokens = json(&dataset.text_tokens);
+        let report = json(&dataset.report);
         let shaped = dataset.shaped;
         let images = dataset.images.map(|images| json(&Items { images, shaped }));
         let mut write = self.begin().await?;
@@ -106,6 +109,16 @@ impl Writer {
         .await?
         .rows_affected();
         sqlx::query("DELETE FROM deleted_dataset WHERE id = ?").bind(&dataset.id).execute(&mut *write).await?;
+        // The report of a dataset that is there does not change.
+        sqlx::query(
+            "INSERT INTO dataset_report (dataset_id, report_json) VALUES (?1, ?2)
+             ON CONFLICT (dataset_id) DO UPDATE SET report_json = excluded.report_json WHERE ?3",
+        )
+        .bind(&dataset.id)
+        .bind(report)
+        .bind(stored == 1)
+        .execute(&mut *write)
+        .await?;
         write.commit().await?;
         Ok(stored == 1)
     }
@@ -163,6 +176,7 @@ struct SummaryRow {
     samples: i64,
     text_tokens_json: String,
     images_json: Option<String>,
+    report_json: Option<String>,
     created_at_ms: i64,
     deleted_at_ms: Option<i64>,
     bytes: i64,
@@ -172,7 +186,7 @@ struct SummaryRow {
 macro_rules! summary {
     () => {
         "SELECT id, name, note, tags_json, pinned_at_ms, samples, text_tokens_json, images_json, created_at_ms, deleted_at_ms,
-                bytes
+                bytes, (SELECT report_json FROM dataset_report WHERE dataset_id = id) AS report_json
          FROM dataset "
     };
 }
@@ -224,6 +238,7 @@ fn summary(row: SummaryRow) -> Result<DatasetSummary, StoreError> {
         text_tokens: serde_json::from_str(&row.text_tokens_json).map_err(damaged)?,
         images,
         shaped,
+        report: row.report_json.as_deref().map(serde_json::from_str).transpose().map_err(damaged)?,
         created_at: rfc3339(row.created_at_ms),
         note: row.note,
         tags: serde_json::from_str(&row.tags_json).map_err(damaged)?,

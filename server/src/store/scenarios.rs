@@ -1,6 +1,6 @@
 //! Scenarios: drafts, kept ones, and the rows that deleted ones leave.
 
-use api::problem::Candidate;
+use api::problem::ScenarioCandidate;
 use api::scenario::{BestOf, KeptSource, PlanLine, PlanList, ScenarioLine, ScenarioList, StoredScenario};
 use api::shelf::Words;
 use jiff::Timestamp;
@@ -326,7 +326,7 @@ impl Reader {
     }
 
     /// Scenarios that an ambiguous prefix may stand for.
-    pub async fn candidates(&self, ids: &[String]) -> Result<Vec<Candidate>, StoreError> {
+    pub async fn candidates(&self, ids: &[String]) -> Result<Vec<ScenarioCandidate>, StoreError> {
         let mut candidates = Vec::with_capacity(ids.len());
         for id in ids {
             let row: Option<(String, i64, Option<i64>)> =
@@ -335,7 +335,7 @@ impl Reader {
                     .fetch_optional(self.pool())
                     .await?;
             let Some((title, created_at_ms, deleted_at_ms)) = row else { continue };
-            candidates.push(Candidate {
+            candidates.push(ScenarioCandidate {
                 id: id.clone(),
                 short: self.short(id).await?,
                 title,

@@ -326,8 +326,9 @@ async fn an_ambiguous_link_names_its_candidates() {
         }
     }
     let problem = house.get(&api::path::scenario(&"Q".repeat(12))).await.problem();
-    assert_eq!((problem.status, problem.candidates.len()), (300, 2));
-    let (first, second) = (&problem.candidates[0], &problem.candidates[1]);
+    let candidates = problem.scenarios();
+    assert_eq!((problem.status, candidates.len()), (300, 2));
+    let (first, second) = (&candidates[0], &candidates[1]);
     assert_eq!(
         (first.title.as_str(), first.short.as_str(), &first.deleted_at),
         ("candidate a", format!("{}a", "q".repeat(15)).as_str(), &None)

@@ -73,8 +73,11 @@ async fn what_is_no_length_file_is_refused_and_nothing_is_stored() {
 #[tokio::test]
 async fn a_body_over_the_limit_is_refused_by_its_size() {
     let house = House::open().await;
-    let reply = house.post(api::path::DATASETS, vec![b'1'; (64 << 20) + 1]).await;
-    assert_eq!(reply.problem().status, 413);
+    // Formats that are read whole; line formats can be larger.
+    let mut json = vec![b' '; (64 << 20) + 1];
+    json[0] = b'[';
+    let reply = house.post(api::path::DATASETS, json).await;
+    assert_eq!(reply.problem().status, 413, "{reply:?}");
     let reply = house.request("PUT", api::path::SCENARIOS, vec![b' '; (16 << 20) + 1]).await;
     assert_eq!(reply.problem().status, 413);
 }

@@ -12,6 +12,7 @@ mod links;
 mod migrations;
 mod openapi;
 mod pages;
+mod previews;
 mod profiles;
 mod room;
 mod runs;

@@ -10,7 +10,7 @@ use sqlx::sqlite::{SqliteConnectOptions, SqliteConnection};
 use sqlx::{ConnectOptions, Connection};
 
 /// What each version's server had stored; later ones hold what the earlier ones had, too.
-const ROWS: [(i64, &str); 11] = [
+const ROWS: [(i64, &str); 12] = [
     (1, include_str!("migrations/0001.sql")),
     (2, include_str!("migrations/0002.sql")),
     (3, include_str!("migrations/0003.sql")),
@@ -22,6 +22,7 @@ const ROWS: [(i64, &str); 11] = [
     (9, include_str!("migrations/0009.sql")),
     (10, include_str!("migrations/0010.sql")),
     (11, include_str!("migrations/0011.sql")),
+    (12, include_str!("migrations/0012.sql")),
 ];
 
 async fn connect(path: &Path) -> SqliteConnection {

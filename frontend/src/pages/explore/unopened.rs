@@ -1,7 +1,7 @@
 //! In place of a scenario that a link does not open: several that it may mean, one that was deleted, or none.
 
 use api::path;
-use api::problem::{Candidate, Problem};
+use api::problem::{Problem, ScenarioCandidate};
 use leptos::prelude::*;
 use leptos::task::spawn_local;
 
@@ -33,7 +33,7 @@ pub(super) fn Unopened() -> impl IntoView {
     let explore = use_explore();
     let body = move || {
         refusal(&explore).map(|problem| match problem.status {
-            300 => view! { <Chooser candidates=problem.candidates /> }.into_any(),
+            300 => view! { <Chooser candidates=problem.scenarios() /> }.into_any(),
             410 => view! { <Gone problem=problem /> }.into_any(),
             _ => view! { <Nothing problem=problem /> }.into_any(),
         })
@@ -48,10 +48,10 @@ pub(super) fn Unopened() -> impl IntoView {
 }
 
 #[component]
-fn Chooser(candidates: Vec<Candidate>) -> impl IntoView {
+fn Chooser(candidates: Vec<ScenarioCandidate>) -> impl IntoView {
     document().set_title("Which scenario? · Planscope");
-    let line = |candidate: Candidate| {
-        let Candidate { short, title, created_at, deleted_at, .. } = candidate;
+    let line = |candidate: ScenarioCandidate| {
+        let ScenarioCandidate { short, title, created_at, deleted_at, .. } = candidate;
         let link = path::share(&short);
         let when = match deleted_at {
             Some(at) => format!("deleted {} UTC", format::moment(&at)),

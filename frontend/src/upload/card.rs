@@ -1,0 +1,165 @@
+//! The card of files that are read and not yet stored.
+
+use api::dataset::{DatasetPreview, Uploaded};
+use leptos::prelude::*;
+
+use super::columns::ColumnChooser;
+use super::import::{Import, Progress, Stage};
+use super::options::{MeasureFields, PreprocessingField};
+use super::report::ImportReportView;
+use crate::charts::Histogram;
+use crate::format;
+use crate::notice::FailureNotice;
+use crate::runs::size;
+
+/// Bytes that are sent, and a way to stop.
+#[component]
+pub(super) fn ProgressLine(import: Import) -> impl IntoView {
+    // The element stays while the numbers change, so that the button keeps the focus.
+    let shown = Memo::new(move |_| import.progress.with(Option::is_some));
+    let words = move || import.progress.with(|progress| progress.as_ref().map(words).unwrap_or_default());
+    let share = move || import.progress.with(|progress| progress.as_ref().and_then(|progress| progress.bytes));
+    view! {
+        <Show when=move || shown.get()>
+            <div class="upload-progress" data-testid="upload-progress">
+                <progress
+                    aria-label="Upload"
+                    max="1"
+                    // Without a value the bar shows that something is under way.
+                    value=move || share().map(|(sent, total)| if total > 0.0 { sent / total } else { 1.0 })
+                />
+                <span role="status">{words}</span>
+                <button type="button" data-testid="cancel-upload" on:click=move |_| import.cancel()>"Cancel"</button>
+            </div>
+        </Show>
+    }
+}
+
+fn words(progress: &Progress) -> String {
+    let (number, count) = progress.number;
+    let place = if count > 1 { format!(" ({number} of {count})") } else { String::new() };
+    match progress.bytes {
+        Some((sent, total)) => {
+            format!("{}{place}: {} of {} sent", progress.file, size(sent as u64), size(total as u64))
+        }
+        None => format!("{}{place}: the server is reading", progress.file),
+    }
+}
+
+/// Everything known of the files, the fields that change how they are read, and the button that stores them.
+#[component]
+pub(super) fn ImportCard(
+    import: Import,
+    /// Text of the button that stores.
+    action: &'static str,
+    /// Whether the rule for media is chosen elsewhere.
+    has_own_rule: bool,
+    on_uploaded: Callback<Uploaded>,
+) -> impl IntoView {
+    let files = move || {
+        import.chosen.with(|(names, bytes)| {
+            let names = match names.as_slice() {
+                [first, .., last] if names.len() > 3 => format!("{} files, {first} to {last}", names.len()),
+                names => names.join(", "),
+            };
+            format!("{names} ({})", size(*bytes as u64))
+        })
+    };
+    let stage = move || match import.stage.get() {
+        Stage::Empty => ().into_any(),
+        Stage::Unclear(columns) => view! { <ColumnChooser import=import columns=columns /> }.into_any(),
+        Stage::Refused(file, failure) => view! {
+            <div data-testid="upload-refused">
+                <p class="muted">{file}</p>
+                <FailureNotice failure=failure on_retry=move |()| import.read() />
+            </div>
+        }
+        .into_any(),
+        Stage::Ready(preview) => view! { <Preview preview=*preview /> }.into_any(),
+    };
+    let has_rule = move || {
+        !has_own_rule && {
+            let media =
+                import.stage.with(|stage| matches!(stage, Stage::Ready(preview) if preview.report.media.is_some()));
+            media || import.choice.with(|choice| choice.preprocessing.is_some())
+        }
+    };
+    let shows_fields = Memo::new(move |_| import.stage.with(|stage| *stage != Stage::Empty));
+    view! {
+        <section class="import-card" aria-label="Preview" data-testid="import-card" aria-busy=move || import.progress.with(Option::is_some).to_string()>
+            <header>
+                <h2>{files}</h2>
+                <button type="button" class="quiet" data-testid="discard-upload" on:click=move |_| import.discard()>"Discard"</button>
+            </header>
+            <ProgressLine import=import />
+            {stage}
+            <Show when=move || shows_fields.get()>
+                <Show when=has_rule><PreprocessingField import=import /></Show>
+                <MeasureFields import=import />
+            </Show>
+            <StoreButton import=import action=action on_uploaded=on_uploaded />
+        </section>
+    }
+}
+
+/// What was read: figures, chart, report.
+#[component]
+fn Preview(preview: DatasetPreview) -> impl IntoView {
+    let DatasetPreview { samples, text_tokens, images, shaped, report, .. } = preview;
+    let figures = format!(
+        "{} samples, mean {} tokens, 99 % under {}, longest {}",
+        format::count(samples),
+        format::three_digits(text_tokens.mean),
+        format::three_digits(text_tokens.p99),
+        format::count(text_tokens.max as u64),
+    );
+    let text = if shaped.is_some() { "tokens of text" } else { "tokens per sample" };
+    let backbone = shaped.as_ref().map(|shaped| {
+        view! { <Histogram data=Signal::stored(Some(shaped.backbone_tokens.clone())) unit="tokens of the backbone" /> }
+    });
+    let items = if shaped.is_some() { "items of the encoder" } else { "images per sample" };
+    view! {
+        <p class="figures" data-testid="preview-figures"><b>{figures}</b></p>
+        <Histogram data=Signal::stored(Some(text_tokens)) unit=text />
+        {backbone}
+        {images.map(|images| view! { <Histogram data=Signal::stored(Some(images)) unit=items /> })}
+        <ImportReportView report=report />
+    }
+}
+
+/// Name of the dataset and the button that stores it.
+#[component]
+fn StoreButton(import: Import, action: &'static str, on_uploaded: Callback<Uploaded>) -> impl IntoView {
+    let preview = Memo::new(move |_| {
+        import.stage.with(|stage| match stage {
+            Stage::Ready(preview) => Some(preview.clone()),
+            _ => None,
+        })
+    });
+    let name = RwSignal::new(String::new());
+    let known = Memo::new(move |_| preview.with(|preview| preview.as_ref().map(|preview| preview.name.clone())));
+    // Another choice reads the same files again: a name that was typed stays.
+    Effect::new(move |_| name.set(known.get().unwrap_or_default()));
+    let busy = Signal::derive(move || import.progress.with(Option::is_some));
+    let store = move |_| {
+        if let Some(preview) = preview.get_untracked() {
+            import.store(&preview, name.get_untracked(), on_uploaded);
+        }
+    };
+    view! {
+        <Show when=move || known.with(Option::is_some)>
+            <div class="store">
+                <label for="upload-name">"Name"</label>
+                <input
+                    id="upload-name"
+                    data-testid="upload-name"
+                    type="text"
+                    maxlength="120"
+                    prop:value=move || name.get()
+                    on:input=move |event| name.set(event_target_value(&event))
+                />
+                <button type="button" class="primary" data-testid="store-dataset" disabled=busy on:click=store>{action}</button>
+            </div>
+        </Show>
+    }
+}

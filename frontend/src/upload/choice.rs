@@ -1,0 +1,133 @@
+//! Choices of the user about a file, as the query of an upload.
+
+use api::dataset::TokenizerSummary;
+use api::path;
+use api::planner::data_aware::Preprocessing;
+
+/// A column that is used for a purpose.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub(super) enum Purpose {
+    /// The names decide.
+    #[default]
+    ByName,
+    /// No column.
+    None,
+    /// This column.
+    Column(String),
+}
+
+impl Purpose {
+    fn query(&self) -> Option<&str> {
+        match self {
+            Self::ByName => None,
+            Self::None => Some(""),
+            Self::Column(name) => Some(name),
+        }
+    }
+}
+
+/// A tokenizer that the server holds, and the name of its file.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) struct ChosenTokenizer {
+    /// Name of the file.
+    pub(super) file: String,
+    /// The tokenizer.
+    pub(super) held: TokenizerSummary,
+}
+
+/// Choices of the user about a file.
+#[derive(Debug, Clone, PartialEq, Default)]
+pub(super) struct Choice {
+    /// Column with the lengths; `None`: the names decide.
+    pub(super) column: Option<String>,
+    /// Column whose lengths are added.
+    pub(super) add: Purpose,
+    /// Column with the number of samples of each row.
+    pub(super) weight: Purpose,
+    /// Unit of the numbers of the column; `None`: the name decides.
+    pub(super) unit: Option<&'static str>,
+    /// Characters per token; `None`: the default of the server.
+    pub(super) characters_per_token: Option<f64>,
+    /// Counts the tokens of texts.
+    pub(super) tokenizer: Option<ChosenTokenizer>,
+    /// Rule that converts media.
+    pub(super) preprocessing: Option<Preprocessing>,
+}
+
+/// Units of the numbers of a column, as the API names them.
+pub(super) const UNITS: [&str; 3] = ["tokens", "characters", "bytes"];
+
+impl Choice {
+    /// The choices that hold for another file, too: those about its columns do not.
+    pub(super) fn for_another_file(&self) -> Self {
+        Self {
+            characters_per_token: self.characters_per_token,
+            tokenizer: self.tokenizer.clone(),
+            preprocessing: self.preprocessing,
+            ..Self::default()
+        }
+    }
+
+    /// The path of a request about a file; `encode` makes a text safe for a query.
+    pub(super) fn url(
+        &self,
+        path: &str,
+        name: &str,
+        more: &[(&str, String)],
+        encode: impl Fn(&str) -> String,
+    ) -> String {
+        let mut url = format!("{path}?name={}", encode(name));
+        let mut add = |key: &str, value: &str| {
+            url.push('&');
+            url.push_str(key);
+            url.push('=');
+            url.push_str(&encode(value));
+        };
+        let given = [
+            ("column", self.column.as_deref()),
+            ("add", self.add.query()),
+            ("weight", self.weight.query()),
+            ("unit", self.unit),
+            ("tokenizer", self.tokenizer.as_ref().map(|tokenizer| tokenizer.held.id.as_str())),
+            ("preprocessing", self.preprocessing.map(Preprocessing::id)),
+        ];
+        given.into_iter().filter_map(|(key, value)| Some((key, value?))).for_each(|(key, value)| add(key, value));
+        if let Some(ratio) = self.characters_per_token {
+            add("characters_per_token", &ratio.to_string());
+        }
+        more.iter().for_each(|(key, value)| add(key, value));
+        url
+    }
+
+    /// The path of an upload that stores nothing.
+    pub(super) fn preview_url(&self, name: &str, more: &[(&str, String)], encode: impl Fn(&str) -> String) -> String {
+        let more = [&[("preview", "true".to_owned())], more].concat();
+        self.url(path::DATASETS, name, &more, encode)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_query_holds_what_is_chosen() {
+        let encode = |text: &str| text.replace(' ', "%20");
+        let choice = Choice::default();
+        assert_eq!(choice.preview_url("a b.csv", &[], encode), "/api/v1/datasets?name=a%20b.csv&preview=true");
+        let choice = Choice {
+            column: Some("n tokens".to_owned()),
+            add: Purpose::None,
+            weight: Purpose::Column("count".to_owned()),
+            unit: Some("bytes"),
+            characters_per_token: Some(3.5),
+            ..Choice::default()
+        };
+        assert_eq!(
+            choice.url("/x", "a", &[("length", "9".to_owned())], encode),
+            "/x?name=a&column=n%20tokens&add=&weight=count&unit=bytes&characters_per_token=3.5&length=9"
+        );
+        let another = choice.for_another_file();
+        assert_eq!((another.column, another.unit, another.characters_per_token), (None, None, Some(3.5)));
+    }
+}

@@ -1,0 +1,315 @@
+//! Files on their way to a stored dataset: read, looked at, stored.
+
+use api::dataset::{
+    ColumnCandidate, DatasetPreview, FileRanges, RANGES_MEDIA_TYPE, StorePreviews, TokenizerSummary, Uploaded,
+};
+use api::path;
+use leptos::prelude::*;
+use leptos::task::spawn_local;
+use web_sys::File;
+
+use super::choice::{Choice, ChosenTokenizer};
+use super::local;
+use super::transfer::Transfer;
+use crate::client::{self, Body, Failure};
+
+const BYTES: &str = "application/octet-stream";
+
+/// Bytes of the files that are sent.
+#[derive(Debug, Clone, PartialEq)]
+pub(super) struct Progress {
+    /// The file that is sent.
+    pub(super) file: String,
+    /// Its number, from 1, and the number of files.
+    pub(super) number: (usize, usize),
+    /// Bytes of it that are sent, and bytes to send; `None`: nothing is to be sent, the server computes.
+    pub(super) bytes: Option<(f64, f64)>,
+}
+
+/// What is known of the files.
+#[derive(Debug, Clone, PartialEq)]
+pub(super) enum Stage {
+    /// No file, or nothing known of it yet.
+    Empty,
+    /// A column must be chosen.
+    Unclear(Vec<ColumnCandidate>),
+    /// A file, by its name, is refused.
+    Refused(String, Failure),
+    /// The files are read and can be stored.
+    Ready(Box<DatasetPreview>),
+}
+
+/// Files on their way to a stored dataset.
+#[derive(Clone, Copy)]
+pub(super) struct Import {
+    files: StoredValue<Vec<File>, LocalStorage>,
+    /// Names of the files and their bytes in all.
+    pub(super) chosen: RwSignal<(Vec<String>, f64)>,
+    pub(super) choice: RwSignal<Choice>,
+    pub(super) stage: RwSignal<Stage>,
+    pub(super) progress: RwSignal<Option<Progress>>,
+    /// Columns of the last file that was read.
+    pub(super) columns: RwSignal<Vec<ColumnCandidate>>,
+    /// Why the last tokenizer is refused.
+    pub(super) tokenizer_failure: RwSignal<Option<Failure>>,
+    /// The last tokenizer; the server holds only a few, for a while.
+    tokenizer: StoredValue<Option<File>, LocalStorage>,
+    transfer: Transfer,
+    /// Counts what was begun; the end of anything older is ignored.
+    generation: StoredValue<u64>,
+}
+
+/// Why reading ended without a preview.
+enum End {
+    /// Something newer was begun, or the page is gone.
+    Superseded,
+    Failed(String, Failure),
+}
+
+impl Import {
+    /// No file is chosen.
+    pub(super) fn new() -> Self {
+        let import = Self {
+            files: StoredValue::new_local(Vec::new()),
+            chosen: RwSignal::default(),
+            choice: RwSignal::default(),
+            stage: RwSignal::new(Stage::Empty),
+            progress: RwSignal::new(None),
+            columns: RwSignal::default(),
+            tokenizer_failure: RwSignal::new(None),
+            tokenizer: StoredValue::new_local(None),
+            transfer: Transfer::new(),
+            generation: StoredValue::new(0),
+        };
+        on_cleanup(move || import.transfer.abort());
+        import
+    }
+
+    /// Whether files are chosen.
+    pub(super) fn has_files(self) -> bool {
+        self.chosen.with(|(names, _)| !names.is_empty())
+    }
+
+    /// Begins with new files.
+    pub(super) fn begin(self, files: Vec<File>) {
+        self.chosen.set((files.iter().map(File::name).collect(), files.iter().map(|file| file.size()).sum()));
+        self.files.set_value(files);
+        self.columns.set(Vec::new());
+        self.tokenizer_failure.set(None);
+        self.choice.update(|choice| *choice = choice.for_another_file());
+        self.stage.set(Stage::Empty);
+        self.read();
+    }
+
+    /// Drops the files and everything known of them.
+    pub(super) fn discard(self) {
+        self.cancel();
+        self.files.set_value(Vec::new());
+        self.chosen.set((Vec::new(), 0.0));
+        self.columns.set(Vec::new());
+        self.tokenizer_failure.set(None);
+        self.choice.update(|choice| *choice = choice.for_another_file());
+        self.stage.set(Stage::Empty);
+    }
+
+    /// Stops reading.
+    pub(super) fn cancel(self) {
+        self.next_generation();
+        self.transfer.abort();
+        self.progress.set(None);
+        if self.stage.with_untracked(|stage| *stage == Stage::Empty) {
+            self.files.set_value(Vec::new());
+            self.chosen.set((Vec::new(), 0.0));
+        }
+    }
+
+    /// Changes the choices and reads the files again.
+    pub(super) fn choose(self, change: impl FnOnce(&mut Choice)) {
+        let before = self.choice.get_untracked();
+        self.choice.update(change);
+        if self.choice.with_untracked(|choice| *choice != before)
+            && self.chosen.with_untracked(|(names, _)| !names.is_empty())
+        {
+            self.read();
+        }
+    }
+
+    /// Reads the files.
+    pub(super) fn read(self) {
+        let generation = self.next_generation();
+        self.transfer.abort();
+        spawn_local(async move {
+            let read = self.read_all(generation).await;
+            if !self.is_current(generation) {
+                return;
+            }
+            self.progress.set(None);
+            match read {
+                Ok(preview) => {
+                    self.columns.set(preview.candidates.clone());
+                    self.stage.set(Stage::Ready(Box::new(preview)));
+                }
+                Err(End::Superseded) => {}
+                Err(End::Failed(file, failure)) => {
+                    let columns = columns_of(&failure);
+                    self.stage.set(if columns.is_empty() {
+                        Stage::Refused(file, failure)
+                    } else {
+                        self.columns.set(columns.clone());
+                        Stage::Unclear(columns)
+                    });
+                }
+            }
+        });
+    }
+
+    async fn read_all(self, generation: u64) -> Result<DatasetPreview, End> {
+        let files = self.files.try_get_value().ok_or(End::Superseded)?;
+        let mut previews = Vec::with_capacity(files.len());
+        for (index, file) in files.iter().enumerate() {
+            let number = (index + 1, files.len());
+            let read = self.read_file(file, number, generation).await;
+            if !self.is_current(generation) {
+                return Err(End::Superseded);
+            }
+            previews.push(read.map_err(|failure| End::Failed(file.name(), failure))?);
+        }
+        if let [_] = previews.as_slice() {
+            return previews.pop().ok_or(End::Superseded);
+        }
+        let parts = StorePreviews { previews: previews.into_iter().map(|preview| preview.id).collect(), name: None };
+        let merged = client::send("POST", path::DATASET_PREVIEWS_MERGE, document(&parts)).await;
+        merged.map_err(|failure| End::Failed(format!("{} files", files.len()), failure))
+    }
+
+    async fn read_file(self, file: &File, number: (usize, usize), generation: u64) -> Result<DatasetPreview, Failure> {
+        self.show(file, number, generation, Some((0.0, file.size())));
+        let choice = self.choice.get_untracked();
+        match self.send_file(file, number, generation, &choice).await {
+            // The server holds tokenizers for a while only.
+            Err(Failure::Problem(problem)) if problem.status == 404 && choice.tokenizer.is_some() => {
+                let tokenizer = self.tokenizer.get_value().ok_or(Failure::Problem(problem))?;
+                client::send::<TokenizerSummary>("POST", path::TOKENIZERS, Body::File(tokenizer)).await?;
+                self.send_file(file, number, generation, &choice).await
+            }
+            read => read,
+        }
+    }
+
+    async fn send_file(
+        self,
+        file: &File,
+        number: (usize, usize),
+        generation: u64,
+        choice: &Choice,
+    ) -> Result<DatasetPreview, Failure> {
+        let name = file.name();
+        let on_progress = {
+            let file = file.clone();
+            move |total: f64| {
+                let file = file.clone();
+                move |sent: f64| self.show(&file, number, generation, (sent < total).then_some((sent, total)))
+            }
+        };
+        if let Some(footer) = local::footer(file).await? {
+            let length = [("length", (file.size() as u64).to_string())];
+            let url = choice.url(path::DATASET_FOOTERS, &name, &length, client::encode);
+            let ranges: FileRanges = self.transfer.post(&url, BYTES, &footer.tail, |_| ()).await?;
+            if !self.is_current(generation) {
+                return Err(Failure::Offline);
+            }
+            let body = local::parts(file, &footer, &ranges)?;
+            let url = choice.preview_url(&name, &length, client::encode);
+            return self.transfer.post(&url, RANGES_MEDIA_TYPE, &body, on_progress(body.size())).await;
+        }
+        let url = choice.preview_url(&name, &[], client::encode);
+        if let Some(probe) = local::probe(file).await?
+            && let Err(failure) = self.transfer.post::<DatasetPreview>(&url, BYTES, &probe, |_| ()).await
+            && !columns_of(&failure).is_empty()
+        {
+            return Err(failure);
+        }
+        if !self.is_current(generation) {
+            return Err(Failure::Offline);
+        }
+        self.transfer.post(&url, BYTES, file, on_progress(file.size())).await
+    }
+
+    /// Holds a tokenizer at the server and counts with it.
+    pub(super) fn use_tokenizer(self, file: File) {
+        self.tokenizer_failure.set(None);
+        let generation = self.next_generation();
+        self.transfer.abort();
+        self.show(&file, (1, 1), generation, None);
+        spawn_local(async move {
+            let sent =
+                self.transfer.post::<TokenizerSummary>(path::TOKENIZERS, "application/json", &file, |_| ()).await;
+            if !self.is_current(generation) {
+                return;
+            }
+            self.progress.set(None);
+            match sent {
+                Ok(held) => {
+                    let chosen = ChosenTokenizer { file: file.name(), held };
+                    self.tokenizer.set_value(Some(file));
+                    self.choose(|choice| choice.tokenizer = Some(chosen));
+                }
+                Err(failure) => self.tokenizer_failure.set(Some(failure)),
+            }
+        });
+    }
+
+    /// Stores what is read.
+    pub(super) fn store(self, preview: &DatasetPreview, name: String, on_stored: Callback<Uploaded>) {
+        let wanted = StorePreviews { previews: vec![preview.id.clone()], name: Some(name) };
+        let generation = self.next_generation();
+        let shown = Progress { file: preview.name.clone(), number: (1, 1), bytes: None };
+        self.progress.set(Some(shown));
+        spawn_local(async move {
+            let stored = client::send::<Uploaded>("POST", path::DATASET_PREVIEWS, document(&wanted)).await;
+            if !self.is_current(generation) {
+                return;
+            }
+            self.progress.set(None);
+            match stored {
+                Ok(uploaded) => {
+                    self.discard();
+                    on_stored.run(uploaded);
+                }
+                Err(failure) => {
+                    let file = self.chosen.with_untracked(|(names, _)| names.join(", "));
+                    self.stage.set(Stage::Refused(file, failure));
+                }
+            }
+        });
+    }
+
+    fn show(self, file: &File, number: (usize, usize), generation: u64, bytes: Option<(f64, f64)>) {
+        if self.is_current(generation) {
+            self.progress.set(Some(Progress { file: file.name(), number, bytes }));
+        }
+    }
+
+    fn next_generation(self) -> u64 {
+        let next = |generation: &mut u64| {
+            *generation += 1;
+            *generation
+        };
+        self.generation.try_update_value(next).unwrap_or(0)
+    }
+
+    fn is_current(self, generation: u64) -> bool {
+        self.generation.try_get_value() == Some(generation)
+    }
+}
+
+fn columns_of(failure: &Failure) -> Vec<ColumnCandidate> {
+    match failure {
+        Failure::Problem(problem) => problem.columns(),
+        Failure::Offline | Failure::Unreadable(_) => Vec::new(),
+    }
+}
+
+fn document(wanted: &StorePreviews) -> Body {
+    Body::Json(serde_json::to_string(wanted).unwrap_or_default())
+}

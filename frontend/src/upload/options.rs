@@ -1,0 +1,240 @@
+//! Fields that change how the lengths of a file are measured.
+
+use api::planner::data_aware::Preprocessing;
+use leptos::prelude::*;
+
+use super::choice::{Choice, Purpose, UNITS};
+use super::import::Import;
+use crate::client::Failure;
+use crate::drop::FileDrop;
+use crate::notice::FailureNotice;
+use crate::sending::Sending;
+
+/// Option of a picker: value, text.
+type Options = Vec<(String, String)>;
+
+/// A picker.
+#[component]
+fn Picker(
+    id: &'static str,
+    label: &'static str,
+    title: &'static str,
+    #[prop(into)] options: Signal<Options>,
+    #[prop(into)] chosen: Signal<String>,
+    #[prop(into)] on_choose: Callback<String>,
+    #[prop(optional, into)] disabled: Signal<bool>,
+) -> impl IntoView {
+    let options = move || {
+        let option = |(value, text): (String, String)| {
+            let own = value.clone();
+            view! { <option value=value prop:selected=move || chosen.get() == own>{text}</option> }
+        };
+        options.get().into_iter().map(option).collect_view()
+    };
+    view! {
+        <div class="field picker">
+            <label for=id>{label}</label>
+            <select id=id data-testid=id title=title disabled=disabled on:change=move |event| on_choose.run(event_target_value(&event))>
+                {options}
+            </select>
+        </div>
+    }
+}
+
+/// Value of the option that chooses no column; no name of a column begins with this character.
+const NONE: &str = "\u{1}";
+
+fn purpose_value(purpose: &Purpose) -> String {
+    match purpose {
+        Purpose::ByName => String::new(),
+        Purpose::None => NONE.to_owned(),
+        Purpose::Column(name) => name.clone(),
+    }
+}
+
+fn purpose_of(value: String) -> Purpose {
+    match value.as_str() {
+        "" => Purpose::ByName,
+        NONE => Purpose::None,
+        _ => Purpose::Column(value),
+    }
+}
+
+/// Fields of the columns, the unit, the characters per token and the tokenizer.
+#[component]
+pub(super) fn MeasureFields(import: Import) -> impl IntoView {
+    let choice = import.choice;
+    let names = move || {
+        let mut names: Vec<String> =
+            import.columns.with(|columns| columns.iter().map(|column| column.name.clone()).collect());
+        if let Some(chosen) = choice.with(|choice| choice.column.clone()).filter(|chosen| !names.contains(chosen)) {
+            names.insert(0, chosen);
+        }
+        names
+    };
+    let named = move |first: &[(&str, &str)]| -> Options {
+        let first = first.iter().map(|&(value, text)| (value.to_owned(), text.to_owned()));
+        first.chain(names().into_iter().map(|name| (name.clone(), name))).collect()
+    };
+    let by_name = ("", "by its name");
+    let lengths = Signal::derive(move || named(&[by_name]));
+    let purposes = Signal::derive(move || named(&[by_name, (NONE, "none")]));
+    let units = Signal::stored(
+        [("", "by the column's name")]
+            .into_iter()
+            .chain(UNITS.map(|unit| (unit, unit)))
+            .map(|(value, text)| (value.to_owned(), text.to_owned()))
+            .collect::<Options>(),
+    );
+    let has_columns = Memo::new(move |_| !names().is_empty());
+    let has_no_column = Signal::derive(move || choice.with(|choice| choice.column.is_none()));
+    let of = move |read: fn(&Choice) -> String| Signal::derive(move || choice.with(read));
+    let choose_column = move |name: String| {
+        import.choose(|choice| {
+            choice.column = Some(name).filter(|name| !name.is_empty());
+            choice.add = Purpose::ByName;
+        });
+    };
+    view! {
+        <div class="measure">
+            <Show when=move || has_columns.get()>
+                <Picker
+                    id="upload-column"
+                    label="Lengths"
+                    title="Column with the length of each sample"
+                    options=lengths
+                    chosen=of(|choice| choice.column.clone().unwrap_or_default())
+                    on_choose=choose_column
+                />
+                <Picker
+                    id="upload-add"
+                    label="Add"
+                    title="Column whose lengths are added, for example the tokens of the answer"
+                    options=purposes
+                    chosen=of(|choice| purpose_value(&choice.add))
+                    on_choose=move |value| import.choose(|choice| choice.add = purpose_of(value))
+                    disabled=has_no_column
+                />
+                <Picker
+                    id="upload-weight"
+                    label="Samples per row"
+                    title="Column with the number of samples of each row"
+                    options=purposes
+                    chosen=of(|choice| purpose_value(&choice.weight))
+                    on_choose=move |value| import.choose(|choice| choice.weight = purpose_of(value))
+                />
+            </Show>
+            <Picker
+                id="upload-unit"
+                label="Unit"
+                title="Unit of the numbers of the column"
+                options=units
+                chosen=of(|choice| choice.unit.unwrap_or_default().to_owned())
+                on_choose=move |value: String| {
+                    import.choose(|choice| choice.unit = UNITS.into_iter().find(|unit| *unit == value));
+                }
+            />
+            <CharactersPerToken import=import />
+            <TokenizerField import=import />
+        </div>
+    }
+}
+
+/// Characters per token of texts.
+#[component]
+fn CharactersPerToken(import: Import) -> impl IntoView {
+    let error = RwSignal::new(None::<&'static str>);
+    let replaced = Signal::derive(move || import.choice.with(|choice| choice.tokenizer.is_some()));
+    let value = move || {
+        import.choice.with(|choice| choice.characters_per_token.map(|ratio| ratio.to_string()).unwrap_or_default())
+    };
+    let change = move |event| {
+        let text = event_target_value(&event);
+        let ratio = match text.trim() {
+            "" => None,
+            typed => match typed.parse::<f64>() {
+                Ok(ratio) if (0.1..=100.0).contains(&ratio) => Some(ratio),
+                _ => {
+                    error.set(Some("a number from 0.1 to 100 is needed"));
+                    return;
+                }
+            },
+        };
+        error.set(None);
+        import.choose(|choice| choice.characters_per_token = ratio);
+    };
+    view! {
+        <div class="field" class:wrong=move || error.with(Option::is_some)>
+            <label for="upload-characters">"Characters per token"</label>
+            <input
+                id="upload-characters"
+                data-testid="upload-characters"
+                type="number"
+                inputmode="decimal"
+                min="0.1"
+                max="100"
+                step="0.1"
+                placeholder="4"
+                title="Texts, and numbers that count characters or bytes, are divided by it"
+                prop:value=value
+                disabled=replaced
+                aria-invalid=move || error.with(Option::is_some).to_string()
+                on:change=change
+            />
+        </div>
+        {move || error.get().map(|error| view! { <p class="field-error" role="alert">{error}</p> })}
+    }
+}
+
+/// A place for a tokenizer, or the one that is used.
+#[component]
+fn TokenizerField(import: Import) -> impl IntoView {
+    let idle = Sending::new();
+    let used = move || {
+        let chosen = import.choice.with(|choice| choice.tokenizer.clone())?;
+        let example = format!(
+            "\u{201c}The quick brown fox jumps over the lazy dog.\u{201d} has {} tokens",
+            chosen.held.example_tokens
+        );
+        let remove = move |_| import.choose(|choice| choice.tokenizer = None);
+        Some(view! {
+            <p class="tokenizer" data-testid="tokenizer">
+                <span><b>{chosen.file}</b><small>{example}</small></span>
+                <button type="button" class="quiet" on:click=remove>"Remove"</button>
+            </p>
+        })
+    };
+    let failure =
+        move || import.tokenizer_failure.get().map(|failure: Failure| view! { <FailureNotice failure=failure /> });
+    view! {
+        <FileDrop
+            title=Signal::stored("Drop or choose a tokenizer.json".to_owned())
+            hint="Counts the tokens of texts"
+            test_id="upload-tokenizer"
+            sending=idle
+            compact=true
+            on_file=move |file| import.use_tokenizer(file)
+        />
+        {used}
+        {failure}
+    }
+}
+
+/// The rule that converts media.
+#[component]
+pub(super) fn PreprocessingField(import: Import) -> impl IntoView {
+    let rules = [("", "None")].into_iter().chain(Preprocessing::ALL.map(|rule| (rule.id(), rule.title())));
+    let rules: Options = rules.map(|(value, text)| (value.to_owned(), text.to_owned())).collect();
+    view! {
+        <Picker
+            id="upload-preprocessing"
+            label="Preprocessing"
+            title="Rule that converts sizes of images, frames and seconds of sound to items of the encoder and tokens of the backbone"
+            options=Signal::stored(rules)
+            chosen=Signal::derive(move || {
+                import.choice.with(|choice| choice.preprocessing.map(Preprocessing::id).unwrap_or_default().to_owned())
+            })
+            on_choose=move |value: String| import.choose(|choice| choice.preprocessing = Preprocessing::of_id(&value))
+        />
+    }
+}

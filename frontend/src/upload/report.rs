@@ -1,0 +1,70 @@
+//! The report of an import in words.
+
+use api::dataset::{ImportReport, MediaReport, ShapedReport};
+use leptos::prelude::*;
+
+use crate::format;
+
+/// What an import read and what it did not.
+#[component]
+pub(crate) fn ImportReportView(report: ImportReport) -> impl IntoView {
+    let mut read = format!("{} samples read", format::count(report.parsed + report.repaired));
+    for (count, word) in [(report.repaired, "repaired"), (report.skipped, "left out")] {
+        if count > 0 {
+            read.push_str(", ");
+            read.push_str(&format::count(count));
+            read.push(' ');
+            read.push_str(word);
+        }
+    }
+    let files = (!report.files.is_empty()).then(|| view! { <span class="files">{report.files.join(", ")}</span> });
+    let warnings = report.warnings.into_iter().map(|warning| view! { <span class="warning">{warning}</span> });
+    view! {
+        <div class="import-report" data-testid="import-report" role="status">
+            {files}
+            <b>{read}</b>
+            <span>{format!("{}, {}", report.format, report.source)}</span>
+            {report.first_problem.map(|problem| view! { <span class="warning">{problem}</span> })}
+            {warnings.collect_view()}
+            {report.media.map(media)}
+        </div>
+    }
+}
+
+/// What became of media.
+fn media(report: MediaReport) -> impl IntoView {
+    let lines = report.shaped.map(|shaped| {
+        let words = in_words(&shaped);
+        let unread = (!shaped.unread.is_empty()).then(|| {
+            let line = format!("Not read by {}: {}", shaped.preprocessing.title(), shaped.unread.join(", "));
+            view! { <span class="warning">{line}</span> }
+        });
+        let lines = words.map(|line| view! { <span>{line}</span> }).collect_view();
+        view! {
+            {lines}
+            {unread}
+        }
+    });
+    view! {
+        {lines}
+        {report.advice.map(|advice| view! { <span class="warning" data-testid="import-advice">{advice}</span> })}
+    }
+}
+
+fn in_words(shaped: &ShapedReport) -> [String; 3] {
+    let figures =
+        |mean: f64, most: f64| format!("mean {}, most {}", format::three_digits(mean), format::count(most as u64));
+    let with = format::count(shaped.with_items);
+    [
+        format!(
+            "Encoder, by {}: {} items a sample",
+            shaped.preprocessing.title(),
+            figures(shaped.mean_batch, shaped.largest_batch)
+        ),
+        format!("Backbone: {} tokens a sample", figures(shaped.mean_backbone_tokens, shaped.largest_backbone_tokens)),
+        match shaped.without_items {
+            0 => format!("{with} samples have items for the encoder"),
+            without => format!("{with} samples have items for the encoder, {} have none", format::count(without)),
+        },
+    ]
+}

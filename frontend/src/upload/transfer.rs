@@ -1,0 +1,69 @@
+//! Sends a body that may be larger than memory, with progress; `fetch` reports none.
+
+use leptos::prelude::*;
+use serde::de::DeserializeOwned;
+use wasm_bindgen::JsCast;
+use wasm_bindgen::closure::Closure;
+use wasm_bindgen_futures::JsFuture;
+use web_sys::{Blob, ProgressEvent, XmlHttpRequest};
+
+use crate::client::{Failure, failure_of};
+
+/// The request that is being sent, if any.
+#[derive(Clone, Copy)]
+pub(super) struct Transfer {
+    request: StoredValue<Option<XmlHttpRequest>, LocalStorage>,
+}
+
+impl Transfer {
+    /// Sends nothing.
+    pub(super) fn new() -> Self {
+        Self { request: StoredValue::new_local(None) }
+    }
+
+    /// Aborts the request that is being sent.
+    pub(super) fn abort(self) {
+        if let Some(request) = self.request.try_update_value(Option::take).flatten() {
+            // A request that is over stays as it is.
+            drop(request.abort());
+        }
+    }
+
+    /// POSTs a body and reads the answer as JSON. `on_progress` gets the bytes that are sent.
+    pub(super) async fn post<T: DeserializeOwned>(
+        self,
+        url: &str,
+        content_type: &str,
+        body: &Blob,
+        on_progress: impl Fn(f64) + 'static,
+    ) -> Result<T, Failure> {
+        let unsendable = |error: wasm_bindgen::JsValue| Failure::Unreadable(format!("{error:?}"));
+        let request = XmlHttpRequest::new().map_err(unsendable)?;
+        request.open_with_async("POST", url, true).map_err(unsendable)?;
+        request.set_request_header("accept", "application/json").map_err(unsendable)?;
+        request.set_request_header("content-type", content_type).map_err(unsendable)?;
+        let progress = Closure::<dyn Fn(ProgressEvent)>::new(move |event: ProgressEvent| on_progress(event.loaded()));
+        let upload = request.upload().map_err(unsendable)?;
+        upload.set_onprogress(Some(progress.as_ref().unchecked_ref()));
+        let over = js_sys::Promise::new(&mut |resolve, _| request.set_onloadend(Some(&resolve)));
+        self.abort();
+        self.request.try_set_value(Some(request.clone()));
+        request.send_with_opt_blob(Some(body)).map_err(unsendable)?;
+        // It resolves at the end, whatever the end is.
+        drop(JsFuture::from(over).await);
+        upload.set_onprogress(None);
+        request.set_onloadend(None);
+        // No status: no answer came, or the request was aborted.
+        let status = request.status().unwrap_or(0);
+        if status == 0 {
+            return Err(Failure::Offline);
+        }
+        let text = request.response_text().ok().flatten().unwrap_or_default();
+        if !(200..300).contains(&status) {
+            return Err(failure_of(status, &request.status_text().unwrap_or_default(), &text));
+        }
+        serde_json::from_str(&text).map_err(|error| {
+            Failure::Unreadable(format!("{url}: {error}. The page may be older than the server: reload it."))
+        })
+    }
+}

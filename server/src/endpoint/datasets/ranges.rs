@@ -1,0 +1,85 @@
+//! Parquet files of which only parts are sent: the footer, then the ranges of the columns that are needed.
+
+use std::sync::Arc;
+
+use api::dataset::FileRanges;
+use axum::Json;
+use axum::body::Bytes;
+use axum::extract::rejection::QueryRejection;
+use axum::extract::{FromRequest, Query, Request, State};
+use ingest::dataset::parquet::{Footer, Sparse, import_from};
+
+use super::super::said_bytes;
+use super::uploads::{LARGEST_UPLOAD, Read, UploadOptions, blocking, guarded, pass_on};
+use crate::app::{App, Shared};
+use crate::error::ApiError;
+use crate::imports::ranges::{COLUMN_BUDGET, LARGEST_PARTS, RangesError, receive};
+use crate::imports::{BodyReader, Choice};
+
+/// Byte ranges of a Parquet file that are needed to read its lengths.
+///
+/// The body is the end of the file: the footer, its length, and the magic bytes. The ranges hold the columns with the lengths, at most
+/// 256 MiB of them, and the first values of the others, so that an upload of the ranges can answer which columns can be chosen.
+#[utoipa::path(
+    post, path = "/api/v1/datasets/footers", tag = "datasets", params(UploadOptions),
+    request_body(content = String, content_type = "application/octet-stream", description = "The end of the file"),
+    responses(
+        (status = 200, body = FileRanges),
+        (status = 400, description = "The request is malformed"),
+        (status = 413, description = "More than 64 MiB"),
+        (status = 422, description = "Not the footer of a Parquet file, or there is no such column"),
+        (status = 503, description = "Other files are being read; try again after a while"),
+    )
+)]
+pub(crate) async fn footer(
+    State(app): Shared,
+    options: Result<Query<UploadOptions>, QueryRejection>,
+    request: Request,
+) -> Result<Json<FileRanges>, ApiError> {
+    let Query(options) = options?;
+    let length = options.length.ok_or_else(length_missing)?;
+    let choice = options.choice(&app)?;
+    let room = app.imports.room(said_bytes(request.headers()), LARGEST_UPLOAD).await?;
+    let body = Bytes::from_request(request, &()).await;
+    let tail = body.map_err(|rejection| ApiError::dataset(&rejection, LARGEST_UPLOAD))?;
+    let found = blocking(move || {
+        let footer = Footer::read(&tail, length)?;
+        let plan = footer.plan(&choice.options(), COLUMN_BUDGET);
+        drop(room);
+        Ok::<_, ApiError>(FileRanges {
+            ranges: plan.ranges.into_iter().map(|range| (range.start, range.end - range.start)).collect(),
+            rows: footer.rows(),
+        })
+    });
+    Ok(Json(found.await??))
+}
+
+/// Reads parts of a Parquet file.
+pub(super) async fn import(
+    app: &Arc<App>,
+    request: Request,
+    length: Option<u64>,
+    choice: Choice,
+) -> Result<Read, ApiError> {
+    let length = length.ok_or_else(length_missing)?;
+    let room = app.imports.room(said_bytes(request.headers()), LARGEST_PARTS).await?;
+    let turn = app.imports.stream().await?;
+    let (sender, mut reader) = BodyReader::new(Bytes::new());
+    let work = guarded(move || {
+        let parts = receive(&mut reader, length).map_err(|error| match error {
+            RangesError::Malformed(detail) => ApiError::MalformedRanges(detail),
+            RangesError::Io(error) => ApiError::BrokenBody(error.to_string()),
+        });
+        let read = parts.and_then(|parts| Ok(import_from(Sparse::new(length, parts), &choice.options())?));
+        drop(room);
+        (read, turn)
+    });
+    let body = request.into_body().into_data_stream();
+    let (read, sent) = tokio::join!(work, pass_on(body, sender));
+    sent?;
+    read
+}
+
+fn length_missing() -> ApiError {
+    ApiError::Malformed("length: the length of the file in bytes is needed".to_owned())
+}

@@ -1,0 +1,46 @@
+//! Tokenizers that are held for uploads.
+
+use std::sync::Arc;
+
+use api::dataset::TokenizerSummary;
+use axum::Json;
+use axum::body::Bytes;
+use axum::extract::{FromRequest, Request, State};
+use ingest::dataset::{ImportError, Tokenizer};
+
+use super::super::said_bytes;
+use super::uploads::{LARGEST_UPLOAD, blocking};
+use crate::app::Shared;
+use crate::error::ApiError;
+
+/// A sentence of common words, by which people recognise a tokenizer that does not fit.
+const EXAMPLE: &str = "The quick brown fox jumps over the lazy dog.";
+
+/// Holds a tokenizer.json in memory, for uploads that name it. The four that were used last are held.
+#[utoipa::path(
+    post, path = "/api/v1/tokenizers", tag = "datasets",
+    request_body(content = String, content_type = "application/json", description = "A tokenizer.json of Hugging Face"),
+    responses(
+        (status = 200, body = TokenizerSummary),
+        (status = 400, description = "The body did not arrive"),
+        (status = 413, description = "More than 64 MiB"),
+        (status = 422, description = "Not a tokenizer that can be used"),
+        (status = 503, description = "Other files are being read; try again after a while"),
+    )
+)]
+pub(crate) async fn hold(State(app): Shared, request: Request) -> Result<Json<TokenizerSummary>, ApiError> {
+    let room = app.imports.room(said_bytes(request.headers()), LARGEST_UPLOAD).await?;
+    let body = Bytes::from_request(request, &()).await;
+    let file = body.map_err(|rejection| ApiError::body(&rejection, LARGEST_UPLOAD))?;
+    let turn = app.imports.turn().await?;
+    let previews = Arc::clone(&app.imports.previews);
+    let held = blocking(move || {
+        let _until_read = (room, turn);
+        let tokenizer = Tokenizer::read(&file)?;
+        let unusable = || ImportError::Tokenizer { detail: "it encodes no text".to_owned() };
+        let example_tokens = tokenizer.count(EXAMPLE).ok_or_else(unusable)? as u64;
+        let id = previews.hold_tokenizer(&file, Arc::new(tokenizer));
+        Ok::<_, ApiError>(TokenizerSummary { id, example_tokens })
+    });
+    Ok(Json(held.await??))
+}

@@ -1,0 +1,237 @@
+//! Uploads of length files: whole files, line formats of any size, and parts of Parquet files.
+
+use std::sync::Arc;
+
+use api::dataset::{RANGES_MEDIA_TYPE, Uploaded};
+use axum::body::{BodyDataStream, Bytes};
+use axum::extract::rejection::QueryRejection;
+use axum::extract::{Query, Request, State};
+use axum::http::header::CONTENT_TYPE;
+use axum::response::{IntoResponse, Response};
+use futures::StreamExt;
+use ingest::dataset::{ImportError, Imported, Stream, Unit, arrow, parquet};
+use planner::data_aware::Preprocessing;
+use serde::Deserialize;
+use utoipa::IntoParams;
+
+use super::super::said_bytes;
+use super::ranges;
+use crate::app::{App, Shared};
+use crate::error::ApiError;
+use crate::imports::{BodyReader, BodySender, Choice, Prepared};
+use crate::label;
+
+/// Largest file that is held in memory, in MiB. Line formats and parts of Parquet files are read as they come and can be larger.
+pub(crate) const LARGEST_UPLOAD: usize = 64;
+const LARGEST_BYTES: usize = LARGEST_UPLOAD << 20;
+
+/// Most unpacked bytes of a file that is read as it comes.
+const MOST_UNPACKED: u64 = 1 << 40;
+
+/// Bytes of a refused body that are still received, so that the sender reads the answer instead of a broken connection.
+const DRAINED: u64 = 64 << 20;
+
+/// Options of an upload.
+#[derive(Debug, Default, Deserialize, IntoParams)]
+#[into_params(parameter_in = Query)]
+pub(crate) struct UploadOptions {
+    /// Name to show; the last part of a path is taken.
+    name: Option<String>,
+    /// Column or key that holds the lengths; absent: the names decide.
+    column: Option<String>,
+    /// Column whose lengths are added, for example tokens of the completion; empty: none; absent: the names decide.
+    add: Option<String>,
+    /// Column with the number of samples of each row; empty: every row is one sample; absent: the names decide.
+    weight: Option<String>,
+    /// Unit of the numbers of the column: tokens, characters or bytes; absent: the name decides.
+    unit: Option<String>,
+    /// Characters per token of texts and of numbers that count characters or bytes; absent: 4.
+    characters_per_token: Option<f64>,
+    /// Tokenizer that counts the tokens of texts, as `POST /api/v1/tokenizers` names it.
+    tokenizer: Option<String>,
+    /// Rule by which sizes of images, frames of video and seconds of sound become items of the encoder and tokens of the backbone;
+    /// absent: none, images count as they stand.
+    #[param(inline)]
+    preprocessing: Option<Preprocessing>,
+    /// Whether the file is only read: nothing is stored, and the answer is a preview that can be stored for 15 minutes.
+    #[serde(default)]
+    preview: bool,
+    /// Length of the whole file in bytes, where the body holds parts of it.
+    pub(super) length: Option<u64>,
+}
+
+impl UploadOptions {
+    /// The choices, checked.
+    pub(super) fn choice(&self, app: &App) -> Result<Choice, ApiError> {
+        let unit =
+            match self.unit.as_deref().filter(|unit| !unit.is_empty()) {
+                None => None,
+                Some(id) => Some(Unit::from_id(id).ok_or_else(|| {
+                    ApiError::Malformed(format!("unit: {id:?} is none of tokens, characters and bytes"))
+                })?),
+            };
+        if let Some(ratio) = self.characters_per_token
+            && !(0.1..=100.0).contains(&ratio)
+        {
+            return Err(ApiError::Malformed(format!("characters_per_token: {ratio} is not between 0.1 and 100")));
+        }
+        let tokenizer = match self.tokenizer.as_deref().filter(|id| !id.is_empty()) {
+            None => None,
+            Some(id) => Some(app.imports.previews.tokenizer(id).ok_or_else(|| ApiError::NoTokenizer(id.to_owned()))?),
+        };
+        Ok(Choice {
+            column: self.column.clone().filter(|column| !column.is_empty()),
+            add: self.add.clone(),
+            weight: self.weight.clone(),
+            unit,
+            characters_per_token: self.characters_per_token,
+            tokenizer,
+            preprocessing: self.preprocessing,
+        })
+    }
+}
+
+/// Uploads a length file in any of the formats of docs/formats.md, recognised by content.
+///
+/// The body is the file itself, at most 64 MiB. CSV, JSON lines and plain numbers can be of any size, as they are or packed with
+/// gzip or zstd. A body of type `application/vnd.planscope.ranges` holds parts of a Parquet file of `length` bytes: its footer and
+/// the ranges that `POST /api/v1/datasets/footers` names. The same content again answers the stored dataset. A file with a zero or
+/// negative length, or in which more than a tenth of the rows hold no number, is refused whole. With `preview=true` nothing is
+/// stored.
+#[utoipa::path(
+    post, path = "/api/v1/datasets", tag = "datasets", params(UploadOptions),
+    request_body(content = String, content_type = "application/octet-stream", description = "The file"),
+    responses(
+        (status = 201, body = Uploaded, description = "Stored"),
+        (status = 200, body = Uploaded, description = "The same content is stored already"),
+        (status = 202, body = api::dataset::DatasetPreview, description = "Read and not stored"),
+        (status = 400, description = "The request is malformed"),
+        (status = 404, description = "The tokenizer is not held any more"),
+        (status = 413, description = "More than 64 MiB of a format that is read whole, or too many rows"),
+        (status = 415, description = "Not a length file"),
+        (status = 422, description = "The file is empty, its lengths are not lengths, or a column must be chosen; the candidates are named"),
+        (status = 503, description = "Other files are being read; try again after a while"),
+    )
+)]
+pub(crate) async fn upload(
+    State(app): Shared,
+    options: Result<Query<UploadOptions>, QueryRejection>,
+    request: Request,
+) -> Result<Response, ApiError> {
+    let Query(options) = options?;
+    let choice = options.choice(&app)?;
+    let name = options.name.as_deref().and_then(label::file).unwrap_or_else(|| "dataset".to_owned());
+    let is_ranges = request.headers().get(CONTENT_TYPE).is_some_and(|kind| kind == RANGES_MEDIA_TYPE);
+    let imported = if is_ranges {
+        ranges::import(&app, request, options.length, choice).await?
+    } else {
+        import(&app, request, choice).await?
+    };
+    let (imported, _turn) = imported;
+    let file = name.clone();
+    let prepared = blocking(move || Prepared::new(name, vec![file], imported)).await??;
+    if options.preview {
+        return Ok(super::previews::hold(&app, prepared).into_response());
+    }
+    Ok(super::previews::store_prepared(&app, prepared).await?.into_response())
+}
+
+/// What was read, and the turn that ends when it is stored.
+pub(super) type Read = (Imported, crate::imports::Turn);
+
+/// Reads a body: whole if it is small, else as it comes.
+async fn import(app: &Arc<App>, request: Request, choice: Choice) -> Result<Read, ApiError> {
+    let room = app.imports.room(said_bytes(request.headers()), LARGEST_UPLOAD).await?;
+    let mut body = request.into_body().into_data_stream();
+    let mut held = Vec::new();
+    while held.len() <= LARGEST_BYTES {
+        match body.next().await {
+            Some(piece) => held.extend_from_slice(&piece.map_err(|error| ApiError::BrokenBody(error.to_string()))?),
+            None => {
+                let turn = app.imports.turn().await?;
+                // Room and turn end with the work, which may outlast the sender.
+                return guarded(move || {
+                    let read = ingest::dataset::import(&held, &choice.options());
+                    drop((held, room));
+                    (read, turn)
+                })
+                .await;
+            }
+        }
+    }
+    let turn = app.imports.stream().await?;
+    let (sender, mut reader) = BodyReader::new(Bytes::new());
+    let work = guarded(move || {
+        let read = stream(&held, &mut reader, &choice);
+        drop((held, room));
+        (read, turn)
+    });
+    let (read, sent) = tokio::join!(work, pass_on(body, sender));
+    match (sent, read) {
+        (Err(error), _) => Err(error),
+        (Ok(()), read) => read,
+    }
+}
+
+/// Reads a line format as it comes.
+fn stream(held: &[u8], reader: &mut BodyReader, choice: &Choice) -> Result<Imported, ApiError> {
+    let too_large = || ApiError::DatasetTooLarge(LARGEST_UPLOAD);
+    if parquet::is(held) || arrow::is(held) {
+        return Err(too_large());
+    }
+    let options = choice.options();
+    let mut stream = Stream::new(&options, MOST_UNPACKED);
+    stream.push(held).map_err(|error| match error {
+        // Not a line format.
+        ImportError::Shape { .. } => too_large(),
+        error => error.into(),
+    })?;
+    loop {
+        let piece = reader.next_piece().map_err(|error| ApiError::BrokenBody(error.to_string()))?;
+        if piece.is_empty() {
+            return Ok(stream.finish()?);
+        }
+        stream.push(&piece)?;
+    }
+}
+
+/// Passes a body on to its reader. What the reader does not want is received and dropped up to a limit.
+pub(super) async fn pass_on(mut body: BodyDataStream, sender: BodySender) -> Result<(), ApiError> {
+    let mut dropped = 0;
+    while let Some(piece) = body.next().await {
+        let piece = piece.map_err(|error| ApiError::BrokenBody(error.to_string()))?;
+        let bytes = piece.len() as u64;
+        if sender.send(Some(piece)).await.is_err() {
+            dropped += bytes;
+            if dropped > DRAINED {
+                return Ok(());
+            }
+        }
+    }
+    // The reader may have ended before.
+    drop(sender.send(None).await);
+    Ok(())
+}
+
+/// Reads a file on a blocking thread. A reader that panics refuses the file.
+pub(super) async fn guarded<E: Into<ApiError> + Send + 'static>(
+    work: impl FnOnce() -> (Result<Imported, E>, crate::imports::Turn) + Send + 'static,
+) -> Result<Read, ApiError> {
+    match tokio::task::spawn_blocking(work).await {
+        Ok((read, turn)) => Ok((read.map_err(Into::into)?, turn)),
+        Err(error) if error.is_panic() => {
+            // The panic hook has written the place and the message.
+            tracing::error!("a reader of datasets panicked");
+            let detail =
+                "its content cannot be decoded; write it again with another program or other settings".to_owned();
+            Err(ImportError::Broken { format: "file", detail }.into())
+        }
+        Err(error) => Err(ApiError::Fault(format!("an import stopped unexpectedly: {error}"))),
+    }
+}
+
+/// Computes on a blocking thread.
+pub(super) async fn blocking<T: Send + 'static>(work: impl FnOnce() -> T + Send + 'static) -> Result<T, ApiError> {
+    let done = tokio::task::spawn_blocking(work).await;
+    done.map_err(|error| ApiError::Fault(format!("an import stopped unexpectedly: {error}")))
+}

@@ -1,0 +1,122 @@
+//! Previews and tokenizers that are held in memory for a while.
+
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use ingest::dataset::Tokenizer;
+use jiff::{SignedDuration, Timestamp};
+use sha2::{Digest, Sha256};
+
+use super::Prepared;
+
+/// How long a preview is held.
+pub(crate) const PREVIEW_LIFETIME: SignedDuration = SignedDuration::from_mins(15);
+/// Most previews that are held.
+const MOST_PREVIEWS: usize = 256;
+/// Most bytes of previews that are held.
+const MOST_PREVIEW_BYTES: usize = 512 << 20;
+/// Most tokenizers that are held; each takes up to some hundred megabytes.
+const MOST_TOKENIZERS: usize = 4;
+
+/// A preview that is held.
+#[derive(Debug)]
+struct Held {
+    id: String,
+    expires_at: Timestamp,
+    prepared: Arc<Prepared>,
+}
+
+/// Previews and tokenizers in memory, the oldest first. The oldest are removed if there is no room for a new one.
+#[derive(Debug, Default)]
+pub(crate) struct Previews {
+    previews: Mutex<Vec<Held>>,
+    tokenizers: Mutex<Vec<(String, Arc<Tokenizer>)>>,
+}
+
+impl Previews {
+    /// Holds a preview; returns its identifier and when it is removed.
+    pub(crate) fn hold(&self, prepared: Prepared, now: Timestamp) -> (String, Timestamp, Arc<Prepared>) {
+        let prepared = Arc::new(prepared);
+        let id = crate::live::run_id();
+        let expires_at = now.checked_add(PREVIEW_LIFETIME).unwrap_or(Timestamp::MAX);
+        let mut previews = lock(&self.previews);
+        previews.retain(|held| held.expires_at > now);
+        previews.push(Held { id: id.clone(), expires_at, prepared: Arc::clone(&prepared) });
+        let mut bytes: usize = previews.iter().map(|held| held.prepared.bytes()).sum();
+        // The new one stays, whatever its size.
+        while previews.len() > 1 && (previews.len() > MOST_PREVIEWS || bytes > MOST_PREVIEW_BYTES) {
+            bytes -= previews.remove(0).prepared.bytes();
+        }
+        (id, expires_at, prepared)
+    }
+
+    /// A preview; `None` if it is not held, or not any more.
+    pub(crate) fn find(&self, id: &str, now: Timestamp) -> Option<Arc<Prepared>> {
+        let mut previews = lock(&self.previews);
+        previews.retain(|held| held.expires_at > now);
+        previews.iter().find(|held| held.id == id).map(|held| Arc::clone(&held.prepared))
+    }
+
+    /// Removes previews, because they are stored.
+    pub(crate) fn remove(&self, ids: &[String]) {
+        lock(&self.previews).retain(|held| !ids.contains(&held.id));
+    }
+
+    /// Removes previews whose time is over.
+    pub(crate) fn remove_expired(&self, now: Timestamp) {
+        lock(&self.previews).retain(|held| held.expires_at > now);
+    }
+
+    /// Holds a tokenizer under the hash of its file; returns the hash.
+    pub(crate) fn hold_tokenizer(&self, file: &[u8], tokenizer: Arc<Tokenizer>) -> String {
+        let id = data_encoding::BASE32_NOPAD.encode(&Sha256::digest(file)).to_ascii_lowercase();
+        let mut tokenizers = lock(&self.tokenizers);
+        tokenizers.retain(|(held, _)| *held != id);
+        tokenizers.push((id.clone(), tokenizer));
+        if tokenizers.len() > MOST_TOKENIZERS {
+            tokenizers.remove(0);
+        }
+        id
+    }
+
+    /// A tokenizer; `None` if it is not held, or not any more. It becomes the one that is removed last.
+    pub(crate) fn tokenizer(&self, id: &str) -> Option<Arc<Tokenizer>> {
+        let mut tokenizers = lock(&self.tokenizers);
+        let index = tokenizers.iter().position(|(held, _)| held == id)?;
+        let used = tokenizers.remove(index);
+        let tokenizer = Arc::clone(&used.1);
+        tokenizers.push(used);
+        Some(tokenizer)
+    }
+}
+
+/// The lists are whole after a panic elsewhere: they change in single steps.
+fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+#[cfg(test)]
+mod tests {
+    use ingest::dataset::{Options, import};
+
+    use super::*;
+
+    fn prepared(file: &str) -> Prepared {
+        let imported = import(file.as_bytes(), &Options::default()).unwrap();
+        Prepared::new("a".to_owned(), vec!["a".to_owned()], imported).unwrap()
+    }
+
+    #[test]
+    fn previews_are_removed_when_their_time_is_over_or_there_are_too_many() {
+        let previews = Previews::default();
+        let now = Timestamp::UNIX_EPOCH;
+        let (first, expires_at, _) = previews.hold(prepared("5\n7\n"), now);
+        assert_eq!(expires_at, now + PREVIEW_LIFETIME);
+        assert!(previews.find(&first, expires_at - SignedDuration::from_secs(1)).is_some());
+        assert!(previews.find(&first, expires_at).is_none());
+
+        let ids: Vec<String> = (0..=MOST_PREVIEWS).map(|_| previews.hold(prepared("5\n7\n"), now).0).collect();
+        assert!(previews.find(&ids[0], now).is_none() && previews.find(&ids[1], now).is_some());
+        previews.remove(&ids[1..2]);
+        assert!(previews.find(&ids[1], now).is_none());
+    }
+}

@@ -1,0 +1,168 @@
+// Files of lengths: a preview before anything is stored, a choice of columns, errors in place, shards, mixtures.
+import assert from "node:assert/strict";
+import { test } from "node:test";
+import { violations } from "./axe.mjs";
+import { expectNoFaults, tooWide } from "./browser.mjs";
+import { settled, stored } from "./explore.mjs";
+import { join } from "node:path";
+import { pictures, setStage } from "./stage.mjs";
+
+const stage = setStage();
+
+const file = (name, content) => ({ name, mimeType: "text/plain", buffer: Buffer.from(content) });
+const lengths = (name, values) => file(name, `num_tokens\n${values.join("\n")}\n`);
+const drop = (page, files) => page.getByTestId("upload").setInputFiles(files);
+const datasets = async () => (await stage.server.get("/datasets")).datasets;
+
+/** Layout shifts of a page without recent input, summed up. */
+const shifts = (page) =>
+  page.evaluate(
+    () =>
+      new Promise((resolve) => {
+        let sum = 0;
+        new PerformanceObserver((list) => {
+          for (const entry of list.getEntries()) if (!entry.hadRecentInput) sum += entry.value;
+        }).observe({ type: "layout-shift", buffered: true });
+        setTimeout(() => resolve(sum), 300);
+      }),
+  );
+
+test("a file is shown before it is stored, and an error replaces the box of the file before", async () => {
+  const page = await stage.open({ refusals: true });
+  await page.goto("/datasets");
+  await drop(page, lengths("a.csv", [100, 200, 300, 400]));
+  const figures = page.getByTestId("preview-figures");
+  await figures.waitFor();
+  assert.match(await figures.innerText(), /4 samples, mean 250 tokens/);
+  assert.match(await page.getByTestId("import-report").innerText(), /a\.csv[\s\S]*4 samples read/);
+  await page.getByTestId("import-card").getByTestId("histogram").waitFor();
+  assert.equal((await datasets()).length, 0);
+
+  // Characters become tokens, and the name can be changed.
+  await page.getByTestId("upload-unit").selectOption("characters");
+  await page.getByText("mean 62.5 tokens").first().waitFor();
+  await page.getByTestId("upload-characters").fill("10");
+  await page.getByTestId("upload-characters").press("Enter");
+  await page.getByText("mean 25.0 tokens").first().waitFor();
+  await page.getByTestId("upload-name").fill("my lengths");
+  await page.getByTestId("store-dataset").click();
+  await page.getByTestId("stored-dataset").getByText("my lengths").waitFor();
+  const [dataset] = await datasets();
+  assert.deepEqual([dataset.name, dataset.text_tokens.mean], ["my lengths", 25]);
+
+  await drop(page, file("poem.txt", "two roads diverged\nin a yellow wood\n"));
+  await page.getByTestId("upload-refused").waitFor();
+  assert.equal(await page.getByTestId("stored-dataset").count(), 0);
+  assert.equal(await page.getByTestId("import-card").getByText("poem.txt").count() > 0, true);
+  await page.getByTestId("discard-upload").click();
+  await page.getByTestId("import-card").waitFor({ state: "detached" });
+  assert.equal((await datasets()).length, 1);
+  expectNoFaults(page);
+  await page.context().close();
+});
+
+const unclear = file("unclear.csv", `alpha,beta\n${Array.from({ length: 40 }, (_, row) => `${row},${100 + 10 * row}`).join("\n")}\n`);
+
+test("a column of unknown meaning is chosen by the user, with sample values and histograms", async () => {
+  for (const [scheme, width] of [["light", 1440], ["dark", 1440], ["light", 390], ["dark", 390]]) {
+    const page = await stage.open({ scheme, width, refusals: true });
+    await page.goto("/datasets");
+    await page.getByTestId("upload").waitFor({ state: "attached" });
+    await drop(page, unclear);
+    await page.getByTestId("column-unclear").waitFor();
+    await page.screenshot({ path: join(pictures, `columns-${width}-${scheme}.png`), fullPage: true });
+    assert.deepEqual(await tooWide(page), []);
+    const beta = page.getByRole("button", { name: /beta/ });
+    assert.match(await beta.innerText(), /100 · 110/);
+    // By keyboard alone.
+    await beta.focus();
+    await page.keyboard.press("Enter");
+    await page.getByTestId("preview-figures").getByText("40 samples").waitFor();
+    assert.equal(await page.getByTestId("upload-column").inputValue(), "beta");
+    await page.getByTestId("import-card").getByTestId("histogram").waitFor();
+    await page.screenshot({ path: join(pictures, `preview-${width}-${scheme}.png`), fullPage: true });
+    assert.ok((await shifts(page)) < 0.1);
+    expectNoFaults(page);
+    await page.context().close();
+  }
+});
+
+test("shards become one dataset, and a shard of other columns is named", async () => {
+  const page = await stage.open({ refusals: true });
+  await page.goto("/datasets");
+  await drop(page, [lengths("s-0.csv", [100, 200]), lengths("s-1.csv", [600])]);
+  await page.getByTestId("preview-figures").getByText("3 samples, mean 300 tokens").waitFor();
+  await drop(page, [lengths("s-0.csv", [100, 200]), file("odd.csv", "seq_len,n\n7,1\n9,2\n")]);
+  const refused = page.getByTestId("upload-refused");
+  await refused.waitFor();
+  assert.match(await refused.innerText(), /odd\.csv/);
+  expectNoFaults(page);
+  await page.context().close();
+});
+
+test("a tokenizer that is none is refused in its place", async () => {
+  const page = await stage.open({ refusals: true });
+  await page.goto("/datasets");
+  await drop(page, file("texts.jsonl", '{"text": "a b c"}\n{"text": "a b c d e"}\n'));
+  await page.getByTestId("preview-figures").waitFor();
+  await page.getByTestId("upload-tokenizer").setInputFiles(file("tokenizer.json", "{}"));
+  await page.getByText("The tokenizer is not valid").waitFor();
+  const words = {
+    version: "1.0", truncation: null, padding: null, added_tokens: [], normalizer: null,
+    pre_tokenizer: { type: "Whitespace" }, post_processor: null, decoder: null,
+    model: { type: "WordLevel", vocab: { "[UNK]": 0, a: 1 }, unk_token: "[UNK]" },
+  };
+  await page.getByTestId("upload-tokenizer").setInputFiles(file("tokenizer.json", JSON.stringify(words)));
+  await page.getByTestId("tokenizer").getByText("has 10 tokens").waitFor();
+  await page.getByTestId("preview-figures").getByText("mean 4.00 tokens").waitFor();
+  assert.equal(await page.getByText("The tokenizer is not valid").count(), 0);
+  expectNoFaults(page);
+  await page.context().close();
+});
+
+test("datasets are mixed by weight, in the list and in a scenario", async () => {
+  const page = await stage.open();
+  await page.goto("/datasets");
+  for (const [name, value] of [["short", 128], ["long", 4096]]) {
+    await drop(page, lengths(`${name}.csv`, [value, value]));
+    await page.getByTestId("preview-figures").waitFor();
+    await page.getByTestId("store-dataset").click();
+    await page.getByTestId("stored-dataset").getByText(`${name}.csv`).first().waitFor();
+  }
+  const { id: short } = (await datasets()).find(({ name }) => name === "short.csv");
+  const { id: long } = (await datasets()).find(({ name }) => name === "long.csv");
+  await page.getByTestId("mix").locator("summary").click();
+  await page.getByTestId("mix-add").selectOption(short);
+  await page.getByTestId("mix-add").selectOption(long);
+  await page.getByLabel("Weight of short.csv").fill("3");
+  await page.getByTestId("mix").getByText("75.0").waitFor();
+  await page.screenshot({ path: join(pictures, "mix-1440-light.png"), fullPage: true });
+  await page.getByTestId("mix-open").click();
+  await settled(page, ["done", "infeasible", "error"]);
+  const { scenario } = await stored(page, stage.server);
+  const parts = scenario.workload.samples.parts.map(({ weight, source }) => [weight, source.id]);
+  assert.deepEqual(parts, [[3, short], [1, long]]);
+  assert.match(await page.getByTestId("mixture-share").first().innerText(), /75/);
+
+  // One part left is no mixture; one more makes one again.
+  await page.getByRole("button", { name: /Remove short\.csv/ }).click();
+  await page.getByTestId("samples-add").selectOption(`dataset:${short}`);
+  await page.getByTestId("mixture-share").nth(1).waitFor();
+  await settled(page, ["done", "infeasible", "error"]);
+  const mixed = await stored(page, stage.server);
+  assert.deepEqual(mixed.scenario.workload.samples.parts.map(({ source }) => source.id), [long, short]);
+  expectNoFaults(page);
+  await page.context().close();
+});
+
+test("a card of a file has no violations of accessibility rules", async () => {
+  const page = await stage.open({ refusals: true });
+  await page.goto("/datasets");
+  await drop(page, unclear);
+  await page.getByTestId("column-unclear").waitFor();
+  assert.deepEqual(await violations(page), []);
+  await page.getByRole("button", { name: /beta/ }).click();
+  await page.getByTestId("preview-figures").waitFor();
+  assert.deepEqual(await violations(page), []);
+  await page.context().close();
+});
