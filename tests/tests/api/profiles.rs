@@ -89,7 +89,11 @@ async fn a_file_of_another_device_must_be_confirmed() {
     let upload = async |query: &str| house.post(&format!("{}?{query}", api::path::PROFILES), products(1)).await;
     let refused = upload("name=h200_run.csv&device=b200").await.problem();
     assert_eq!((refused.status, refused.kind.as_str()), (422, "/problems/other-device"));
-    assert!(refused.detail.contains("h200_run.csv was measured on H200, but it is to be fitted to B200"), "{}", refused.detail);
+    assert!(
+        refused.detail.contains("h200_run.csv was measured on H200, but it is to be fitted to B200"),
+        "{}",
+        refused.detail
+    );
     assert_eq!(upload("name=h200_run.csv&device=b200&confirm_device=true").await.status, 201);
     let found: Value = upload("name=h200_run.csv").await.json();
     assert_eq!(found["effect"]["cluster"]["name"], "H200");
