@@ -111,7 +111,7 @@ fn nearest_misses_count_activations() {
         by_microbatch.sort_by_key(|(microbatch, _)| *microbatch);
         assert!(by_microbatch.len() > 1 && by_microbatch.is_sorted_by(|a, b| a.1 < b.1), "{by_microbatch:?}");
         let miss = nearest(search);
-        assert!((miss.needs_gib - needs[0]).abs() < 1e-9);
+        assert!((miss.needs_gib - needs[0]).abs() < 1e-6, "{} {}", miss.needs_gib, needs[0]);
         let largest = miss.ranks.iter().map(|need| need.memory.held_gib()).fold(0.0, f64::max);
         assert!((largest - miss.needs_gib).abs() < 1e-6, "{largest}");
     }

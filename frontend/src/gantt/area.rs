@@ -168,7 +168,7 @@ mod tests {
             "cluster": {"preset": "h100", "nodes": 4},
             "workload": {"samples": {"kind": "drawn", "text_tokens": {"kind": "uniform", "min": 500, "max": 4000}},
                 "global_batch": 12, "context_length": 4096},
-            "layout": {"tensor": 8, "pipeline": 4, "data": 1}, "planners": ["1f1b"], "iterations": 1, "seed": 3}"#;
+            "layout": {"tensor": 8, "pipeline": 4}, "planners": ["1f1b"], "iterations": 1, "seed": 3}"#;
         let scenario = ValidScenario::new(parse(question).unwrap(), &NoDatasets).unwrap();
         let planning = plan(&scenario, &mut Unobserved).unwrap();
         let Answer::Planned(planned) = &planning.outcome.results[0].answer else { panic!("a plan") };

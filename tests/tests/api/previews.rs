@@ -10,7 +10,11 @@ async fn preview(house: &House, query: &str, file: &str) -> Reply {
 }
 
 async fn document(house: &House, path: &str, body: Value) -> Reply {
-    house.request("POST", path, body.to_string()).await
+    let request = axum::http::Request::post(path)
+        .header("content-type", "application/json")
+        .body(axum::body::Body::from(body.to_string()))
+        .unwrap();
+    house.send(request).await
 }
 
 async fn stored(house: &House) -> usize {
