@@ -54,7 +54,7 @@ pub(super) fn candidates(
         let preview = measure.and_then(|measure| {
             let rows = if measure == Measure::Text && meter.tokenizer.is_some() { ENCODED } else { head.len() };
             let part = Part { index, name: own.name.clone(), measure };
-            let choice = Choice { parts: vec![part], weight: None, images: None, warnings: Vec::new() };
+            let choice = Choice::of(vec![part]);
             let lengths: Vec<u32> = head
                 .iter()
                 .take(rows)

@@ -46,19 +46,25 @@ pub(super) struct Choice {
     pub(super) weight: Option<(usize, String, Notation)>,
     /// Images of each row.
     pub(super) images: Option<(usize, String, Kind, Notation)>,
+    /// `<image>` in texts is an image: texts are messages, or the file names images.
+    pub(super) has_placeholders: bool,
     /// Assumptions, one sentence each.
     pub(super) warnings: Vec<String>,
 }
 
 impl Choice {
+    /// The sum of columns, without images and weights.
+    pub(super) const fn of(parts: Vec<Part>) -> Self {
+        Self { parts, weight: None, images: None, has_placeholders: false, warnings: Vec::new() }
+    }
+
     /// The columns by the choices of the user, or by names. `head` holds the first rows.
     pub(super) fn new(profiles: &[Profile], head: &[&Row<'_>], options: &Options<'_>) -> Result<Self, ImportError> {
-        let parts = match options.column {
-            Some(name) => chosen(profiles, name, options)?,
-            None => {
-                let meter = Meter { tokenizer: None, ..Meter::new(options) };
-                automatic(profiles, head, meter).ok_or(ImportError::Unclear { candidates: Vec::new() })?
-            }
+        let parts = if let Some(name) = options.column {
+            chosen(profiles, name, options)?
+        } else {
+            let meter = Meter { tokenizer: None, ..Meter::new(options) };
+            automatic(profiles, head, meter).ok_or(ImportError::Unclear { candidates: Vec::new() })?
         };
         for part in &parts {
             if let (Measure::Number(..), Err(ambiguous)) = (part.measure, &profiles[part.index].notation) {
@@ -117,8 +123,10 @@ impl Choice {
             }
             weight.is_none()
         });
+        let has_placeholders = parts.iter().any(|part| profiles[part.index].kind == Kind::Chat)
+            || profiles.iter().any(|own| own.has_values && matches!(own.meaning, Meaning::Images | Meaning::Media));
         warnings.splice(0..0, sentences(profiles, &parts, options));
-        Ok(Self { parts, weight, images, warnings })
+        Ok(Self { parts, weight, images, has_placeholders, warnings })
     }
 
     /// Source of the lengths, for example "column prompt_tokens + completion_tokens".
@@ -158,7 +166,7 @@ pub(super) fn unnamed(own: &Profile, options: &Options<'_>) -> Result<Choice, Im
     let unit = options.unit.unwrap_or_default();
     let parts = vec![Part { index: 0, name: own.name.clone(), measure: Measure::Number(notation, unit) }];
     let warnings = sentences(std::slice::from_ref(own), &parts, options);
-    Ok(Choice { parts, weight: None, images: None, warnings })
+    Ok(Choice { warnings, ..Choice::of(parts) })
 }
 
 /// The column of a name: equal, or equal by its letters and digits.

@@ -110,7 +110,7 @@ fn columns(fields: Members<'_>, options: &Options<'_>) -> Result<Imported, Impor
         .collect();
     let columns: Vec<Column> = lists.iter().map(|(name, _)| Column { name: name.clone(), kind: None }).collect();
     let rows = lists.iter().map(|(_, list)| list.items.len()).max().unwrap_or(0);
-    let mut reader = Reader::typed(options, columns);
+    let mut reader = Reader::keyed(options, columns);
     let cell = |index: usize, row: usize| lists[index].1.items.get(row).cloned().unwrap_or(Value::Missing);
     for row in 0..rows {
         if row == super::reader::HEAD_ROWS {

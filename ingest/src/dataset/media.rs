@@ -386,7 +386,8 @@ impl Shaping {
 
 /// Advice for media that no rule has read.
 pub(super) fn advice(columns: &[String]) -> String {
-    let fields: Vec<Field> = columns.iter().filter_map(|name| Field::of(name)).collect();
+    // A name that is no field of its own is the duration of a file of sound.
+    let fields: Vec<Field> = columns.iter().map(|name| Field::of(name).unwrap_or(Field::Clips)).collect();
     let rules = |modality: Modality| {
         let of = Preprocessing::ALL.into_iter().filter(|rule| rule.modality() == modality);
         of.map(Preprocessing::id).collect::<Vec<_>>().join(", ")

@@ -1,6 +1,6 @@
 //! Joins the shards of a dataset.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use planner::workload::Dataset;
 
@@ -80,16 +80,16 @@ fn add(whole: &mut Report, name: &str, shard: Report) {
 fn sum(one: (&[f64], &[f64]), other: (&[f64], &[f64])) -> (Vec<f64>, Vec<f64>) {
     // Keys are edges as bits: positive floats are in the order of their bits.
     let mut points: BTreeMap<u64, f64> = BTreeMap::new();
-    let mut breaks: BTreeMap<u64, ()> = BTreeMap::new();
+    let mut breaks: BTreeSet<u64> = BTreeSet::new();
     for (edges, counts) in [one, other] {
         for (pair, &count) in edges.windows(2).zip(counts) {
-            if pair[0] == pair[1] {
+            if pair[1] - pair[0] <= 0.0 {
                 *points.entry(pair[0].to_bits()).or_default() += count;
             }
-            breaks.extend([(pair[0].to_bits(), ()), (pair[1].to_bits(), ())]);
+            breaks.extend([pair[0].to_bits(), pair[1].to_bits()]);
         }
     }
-    let breaks: Vec<f64> = breaks.into_keys().map(f64::from_bits).collect();
+    let breaks: Vec<f64> = breaks.into_iter().map(f64::from_bits).collect();
     let mut density = vec![0.0; breaks.len().saturating_sub(1)];
     for (edges, counts) in [one, other] {
         for (pair, &count) in edges.windows(2).zip(counts) {

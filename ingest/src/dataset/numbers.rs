@@ -2,7 +2,7 @@
 
 use super::choice::Length;
 use super::number::Notation;
-use super::rows::Rows;
+use super::rows::{Rows, Samples};
 use super::value::Place;
 use super::{ImportError, Imported, Options, sniff};
 
@@ -17,7 +17,8 @@ pub(super) fn import(text: &str, options: &Options<'_>) -> Result<Imported, Impo
     let notation = Notation::of(sniff::data_lines(text).flat_map(words).take(10_000))
         .map_err(|ambiguous| ImportError::TwoReadings { column: "1".to_owned(), value: ambiguous.value })?;
     let unit = options.unit.unwrap_or_default();
-    let per_token = if unit == super::Unit::Tokens { 1.0 } else { options.characters_per_token };
+    let is_tokens = unit == super::Unit::Tokens;
+    let per_token = options.characters_per_token;
     let mut rows = Rows::new(options);
     for (number, line) in (1..).zip(text.lines()) {
         if line.trim_start().starts_with('#') {
@@ -25,14 +26,14 @@ pub(super) fn import(text: &str, options: &Options<'_>) -> Result<Imported, Impo
         }
         for word in words(line) {
             let length = match notation.read(word) {
-                Some(value) if per_token == 1.0 => Length::Tokens(value),
+                Some(value) if is_tokens => Length::Tokens(value),
                 Some(value) => Length::Tokens(super::number::Number::Repaired((value.value() / per_token).ceil())),
                 None => Length::Unreadable(format!("{:?} is not a number", super::value::clip(word))),
             };
-            rows.add(Place { what: "line", number }, length, None, None)?;
+            rows.add(Place { what: "line", number }, length, None, Samples::One)?;
         }
     }
-    let warnings = if per_token == 1.0 {
+    let warnings = if is_tokens {
         Vec::new()
     } else {
         vec![format!("The numbers count {}. They are divided by {per_token} characters per token.", unit.id())]

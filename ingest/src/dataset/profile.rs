@@ -17,6 +17,7 @@ pub(super) struct Column {
 
 /// What the first rows show of a column.
 #[derive(Debug, Clone)]
+#[expect(clippy::struct_excessive_bools, reason = "independent properties of a column")]
 pub(super) struct Profile {
     pub(super) name: String,
     pub(super) kind: Kind,
@@ -83,7 +84,7 @@ impl Profile {
         }
         // An index of pandas that is no row number holds values: `value_counts().to_csv()`.
         let is_index = column.name.is_empty() || column.name.starts_with("Unnamed: ");
-        if is_index && !numbers.is_empty() && !numbers.windows(2).all(|pair| pair[1] - pair[0] == 1.0) {
+        if is_index && !numbers.is_empty() && !rises_by_one(&numbers) {
             meaning = Meaning::Unknown;
         }
         let is_sorted = numbers.is_sorted_by(|one, next| one < next) || numbers.is_sorted_by(|one, next| one > next);
@@ -194,7 +195,7 @@ fn kind_of(value: &Value<'_>) -> Kind {
         Value::Number(_) => Kind::Number,
         Value::Text(text) => kind_of_text(text),
         Value::List(list) => kind_of_list(list),
-        Value::Object(members) if text::is_message(members.iter().map(|(name, _)| &**name)) => Kind::Chat,
+        Value::Object(members) if text::is_message(&members.iter().map(|(name, _)| &**name)) => Kind::Chat,
         Value::Object(_) => Kind::Object,
         Value::Other(_) => Kind::Binary,
     }
@@ -250,7 +251,7 @@ fn kind_of_list(list: &List<'_>) -> Kind {
         // Turns of two texts each.
         Value::List(inner) if kind_of_list(inner) == Kind::ListOfTexts => Kind::ListOfTexts,
         Value::List(_) => Kind::ListOfLists,
-        Value::Object(members) if text::is_message(members.iter().map(|(name, _)| &**name)) => Kind::Chat,
+        Value::Object(members) if text::is_message(&members.iter().map(|(name, _)| &**name)) => Kind::Chat,
         _ => Kind::ListOfObjects,
     }
 }
@@ -272,6 +273,11 @@ fn looks_like_time(numbers: &[f64]) -> bool {
             .any(|scale| numbers.iter().all(|number| (9.8e8..4.2e9).contains(&(number / scale))))
 }
 
+/// Whether whole numbers are those of rows: each one more than the one before it.
+fn rises_by_one(numbers: &[f64]) -> bool {
+    numbers.windows(2).all(|pair| (pair[1] - pair[0] - 1.0).abs() < f64::EPSILON)
+}
+
 /// What numbers look like, for a person who chooses a column.
 fn note(numbers: &[f64], meaning: Meaning) -> Option<String> {
     if numbers.len() < 3 {
@@ -281,11 +287,11 @@ fn note(numbers: &[f64], meaning: Meaning) -> Option<String> {
     let is_whole = all(&|number| number.fract() == 0.0);
     let note = if looks_like_time(numbers) {
         "the values look like times since 1970"
-    } else if is_whole && numbers.windows(2).all(|pair| pair[1] - pair[0] == 1.0) {
+    } else if is_whole && rises_by_one(numbers) {
         "the values rise by 1, like row numbers"
     } else if is_whole && all(&|number| (1900.0..=2100.0).contains(&number)) {
         "the values look like years"
-    } else if numbers.windows(2).all(|pair| pair[0] == pair[1]) {
+    } else if numbers.windows(2).all(|pair| pair[0].total_cmp(&pair[1]).is_eq()) {
         "all values are equal"
     } else if is_whole && all(&|number| (0.0..=10.0).contains(&number)) {
         "the values lie between 0 and 10, like labels, ratings or small counts"

@@ -6,7 +6,7 @@ use super::candidate;
 use super::choice::{self, Choice, Sample};
 use super::media::{self, Field, RowMedia};
 use super::profile::{Column, Profile};
-use super::rows::Rows;
+use super::rows::{Rows, Samples};
 use super::text::Meter;
 use super::value::{Place, Row, Value};
 use super::{ImportError, Imported, Options};
@@ -249,12 +249,13 @@ impl<'o> Reader<'o> {
             return self.rows.add_with_media(place, sample.map(|sample| sample.length), media);
         }
         let Some(Sample { length, images }) = sample else { return Ok(()) };
-        let weight = decision
-            .choice
-            .as_ref()
-            .and_then(|choice| choice.weight.as_ref())
-            .map(|(index, name, notation)| super::profile::number(row.value(*index, name), *notation));
-        self.rows.add(place, length, images, weight)
+        let samples = decision.choice.as_ref().and_then(|choice| choice.weight.as_ref()).map_or(
+            Samples::One,
+            |(index, name, notation)| {
+                super::profile::number(row.value(*index, name), *notation).map_or(Samples::Missing, Samples::Counted)
+            },
+        );
+        self.rows.add(place, length, images, samples)
     }
 }
 

@@ -31,6 +31,17 @@ pub(super) struct Rows {
     media: Vec<String>,
 }
 
+/// Samples that a row stands for.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub(super) enum Samples {
+    /// The file has no column of weights.
+    One,
+    /// The number in the column of weights.
+    Counted(Number),
+    /// No number in the column of weights.
+    Missing,
+}
+
 /// Media of a row without its text and the repair, or the reason why the row cannot be read.
 pub(super) type ReadMedia = Result<(Media, Option<&'static str>), String>;
 
@@ -51,16 +62,15 @@ impl Rows {
         self.weights = (has_weights || self.is_counted).then(BTreeMap::new);
     }
 
-    /// Takes a row: its length, its images, and its number of samples. The outer `None` of `weight`: one sample.
+    /// Takes a row: its length, its images, and its number of samples.
     pub(super) fn add(
         &mut self,
         place: Place,
         length: Length,
         images: Option<Images>,
-        weight: Option<Option<Number>>,
+        samples: Samples,
     ) -> Result<(), ImportError> {
         self.check_room()?;
-        let weight = weight.or(self.is_counted.then_some(Some(Number::Whole(1))));
         if self.is_counted
             && !matches!(
                 images,
@@ -82,8 +92,12 @@ impl Rows {
         };
         let tokens = whole(number, 1, MAX_LENGTH, "length", &|| place.to_string())?;
         let mut repair = matches!(number, Number::Repaired(_)).then(|| format!("read as {tokens}"));
-        if let (Some(weights), Some(weight)) = (&mut self.weights, weight) {
-            let samples = weight.map(Number::value).filter(|samples| samples.is_finite());
+        if let Some(weights) = &mut self.weights {
+            let samples = match samples {
+                Samples::One => Some(1.0),
+                Samples::Counted(number) => Some(number.value()).filter(|samples| samples.is_finite()),
+                Samples::Missing => None,
+            };
             match samples {
                 Some(samples) if samples >= 0.0 => {
                     *weights.entry(tokens).or_default() += samples;

@@ -68,15 +68,14 @@ pub(super) fn text(bytes: &[u8]) -> Result<Cow<'_, str>, ImportError> {
             return Err(ImportError::Binary { looks_like, remedy });
         }
     }
-    let text = match utf_16(bytes) {
-        Some(text) => Cow::Owned(text),
-        None => {
-            let body = bytes.strip_prefix(b"\xef\xbb\xbf").unwrap_or(bytes);
-            if body[..body.len().min(8192)].contains(&0) {
-                return Err(ImportError::Binary { looks_like: "binary data", remedy: TEXT });
-            }
-            String::from_utf8_lossy(body)
+    let text = if let Some(text) = utf_16(bytes) {
+        Cow::Owned(text)
+    } else {
+        let body = bytes.strip_prefix(b"\xef\xbb\xbf").unwrap_or(bytes);
+        if body[..body.len().min(8192)].contains(&0) {
+            return Err(ImportError::Binary { looks_like: "binary data", remedy: TEXT });
         }
+        String::from_utf8_lossy(body)
     };
     let start: String = text.trim_start().chars().take(15).collect::<String>().to_ascii_lowercase();
     if start.starts_with("<!doctype html") || start.starts_with("<html") {

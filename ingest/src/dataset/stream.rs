@@ -159,7 +159,6 @@ impl<'o> Stream<'o> {
     pub fn finish(mut self) -> Result<Imported, ImportError> {
         let last = match &mut self.unpacking {
             Unpacking::Unknown(start) => std::mem::take(start),
-            Unpacking::Plain => Vec::new(),
             Unpacking::Gzip(decoder) => {
                 decoder.try_finish().map_err(|error| packed("gzip", &error))?;
                 std::mem::take(decoder.get_mut())
@@ -167,7 +166,7 @@ impl<'o> Stream<'o> {
             Unpacking::Zstd(frames) if !frames.is_whole => {
                 return Err(packed("zstd", &std::io::ErrorKind::UnexpectedEof.into()));
             }
-            Unpacking::Zstd(_) => Vec::new(),
+            Unpacking::Plain | Unpacking::Zstd(_) => Vec::new(),
         };
         self.take(&last)?;
         match self.state {
@@ -240,7 +239,7 @@ impl<'o> Rows<'o> {
         let whole = std::mem::replace(&mut self.rest, rest);
         let text = String::from_utf8_lossy(&whole);
         self.kind.push(&text, self.lines)?;
-        self.lines += whole.iter().filter(|&&byte| byte == b'\n').count() as u64;
+        self.lines += text.matches('\n').count() as u64;
         Ok(())
     }
 }
@@ -365,13 +364,14 @@ mod tests {
         let length = |row: u32| 1 + row * 37 % 101;
         let expected: Vec<u32> = (1..=rows).map(length).collect();
         let options = Options::default();
-        let json: String =
-            (1..=rows).map(|row| format!("{{\"num_tokens\": {}, \"pad\": \"{filler}\"}}\n", length(row))).collect();
+        let json = (1..=rows).fold(String::new(), |json, row| {
+            json + &format!("{{\"num_tokens\": {}, \"pad\": \"{filler}\"}}\n", length(row))
+        });
         assert_eq!(lengths(json.as_bytes().chunks(9999), &options), Ok(expected.clone()));
         let table = (1..=rows)
             .fold("num_tokens,note\n".to_owned(), |table, row| table + &format!("{},\"a\n{filler}\"\n", length(row)));
         assert_eq!(lengths(gzip(table.as_bytes()).chunks(70), &options), Ok(expected.clone()));
-        let numbers: String = (1..=rows).map(|row| format!("{filler}{}\n", length(row))).collect();
+        let numbers = (1..=rows).fold(String::new(), |numbers, row| numbers + &format!("{filler}{}\n", length(row)));
         assert_eq!(lengths(zstd(numbers.as_bytes()).chunks(10), &options), Ok(expected));
         let document = format!("[{}1]", format!("1,{filler}").repeat(70));
         assert!(

@@ -129,26 +129,17 @@ impl<'o> Table<'o> {
                     return Ok(());
                 }
                 self.has_header = self.header.is_some();
-                let reader = match self.header.take() {
-                    Some(mut names) => {
-                        // pandas and R leave out the name of the column with row numbers.
-                        if cells.len() == names.len() + 1
-                            && self.delimiter != Delimiter::None
-                            && cells.last() != Some(&"")
-                        {
-                            let is_wide = matches!(self.delimiter, Delimiter::Blank);
-                            if is_wide {
-                                names.insert(0, "index".to_owned());
-                            }
-                        }
-                        self.width = names.len();
-                        let columns = names.into_iter().map(|name| Column { name, kind: None }).collect();
-                        Reader::typed(self.options, columns)
+                let reader = if let Some(mut names) = self.header.take() {
+                    // pandas prints no name above the row numbers.
+                    if self.delimiter == Delimiter::Blank && cells.len() == names.len() + 1 {
+                        names.insert(0, "index".to_owned());
                     }
-                    None => {
-                        self.width = cells.len();
-                        Reader::headerless(self.options, cells.len())
-                    }
+                    self.width = names.len();
+                    let columns = names.into_iter().map(|name| Column { name, kind: None }).collect();
+                    Reader::typed(self.options, columns)
+                } else {
+                    self.width = cells.len();
+                    Reader::headerless(self.options, cells.len())
                 };
                 none.insert(reader)
             }

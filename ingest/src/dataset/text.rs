@@ -96,12 +96,12 @@ impl<'o> Meter<'o> {
                 "image" | "image_url" | "input_image" if !matches!(value, Value::Missing) => extent.images += 1,
                 // OpenAI writes `"type": "image"` beside the member that holds it; only the type of a part without one counts.
                 "type" if is_image(value) && !members.iter().any(|(name, _)| name.contains("image")) => {
-                    extent.images += 1
+                    extent.images += 1;
                 }
                 // Arguments of a call are text in OpenAI's files and an object in others.
                 "arguments" if matches!(value, Value::Object(_)) => self.add_json(value, extent, depth + 1),
                 "name" if members.iter().any(|(name, _)| name == "arguments") => {
-                    self.add_within(value, extent, depth + 1)
+                    self.add_within(value, extent, depth + 1);
                 }
                 known if TEXTS.contains(&known) => self.add_within(value, extent, depth + 1),
                 _ => {}
@@ -152,7 +152,7 @@ fn is_image(value: &Value<'_>) -> bool {
 }
 
 /// Whether the members of an object are those of a message: a role and a text, or a text for each side.
-pub(super) fn is_message<'n>(members: impl Iterator<Item = &'n str> + Clone) -> bool {
+pub(super) fn is_message<'n>(members: &(impl Iterator<Item = &'n str> + Clone)) -> bool {
     let has = |names: &[&str]| members.clone().any(|name| names.contains(&name));
     (has(&["role", "from", "speaker"]) && has(&["content", "value", "text", "tool_calls", "parts"]))
         || (has(&["user", "human", "question", "prompt"]) && has(&["assistant", "gpt", "bot", "answer", "response"]))
@@ -208,7 +208,7 @@ mod tests {
             (&["width", "height"], false),
             (&["start", "text"], false),
         ] {
-            assert_eq!(is_message(members.iter().copied()), expected, "{members:?}");
+            assert_eq!(is_message(&members.iter().copied()), expected, "{members:?}");
         }
     }
 }

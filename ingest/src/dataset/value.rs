@@ -86,7 +86,9 @@ impl Value<'_> {
             Self::Number(Number::Whole(whole)) => text.push_str(&whole.to_string()),
             Self::Number(Number::Repaired(value)) => text.push_str(&value.to_string()),
             Self::Text(value) => text.extend(value.chars().take(60)),
-            Self::List(List { count, items }) if items.is_empty() => text.push_str(&format!("[{count} elements]")),
+            Self::List(List { count, items }) if items.is_empty() => {
+                text.extend(["[", &count.to_string(), " elements]"])
+            }
             Self::List(list) => {
                 text.push('[');
                 for (index, item) in list.items.iter().take(8).enumerate() {

@@ -32,7 +32,9 @@ fn stream(packing: Option<CompressionType>) -> Vec<u8> {
     let batches = batches();
     let options = IpcWriteOptions::default().try_with_compression(packing).expect("a codec");
     let mut writer = StreamWriter::try_new_with_options(Vec::new(), &batches[0].schema(), options).expect("a writer");
-    batches.iter().for_each(|batch| writer.write(batch).expect("memory takes rows"));
+    for batch in &batches {
+        writer.write(batch).expect("memory takes rows");
+    }
     writer.into_inner().expect("memory takes the end")
 }
 
@@ -40,7 +42,9 @@ fn file(packing: Option<CompressionType>) -> Vec<u8> {
     let batches = batches();
     let options = IpcWriteOptions::default().try_with_compression(packing).expect("a codec");
     let mut writer = FileWriter::try_new_with_options(Vec::new(), &batches[0].schema(), options).expect("a writer");
-    batches.iter().for_each(|batch| writer.write(batch).expect("memory takes rows"));
+    for batch in &batches {
+        writer.write(batch).expect("memory takes rows");
+    }
     writer.into_inner().expect("memory takes a footer")
 }
 

@@ -104,7 +104,7 @@ fn texts(profiles: &[Profile]) -> Vec<usize> {
 
 /// Whether a column that is called "length" counts tokens of the texts in the same rows, and not their characters, bytes, or turns.
 fn counts_tokens(length: &Part, texts: &[Part], head: &[&Row<'_>], meter: Meter<'_>) -> bool {
-    let own = Choice { parts: vec![length.clone()], weight: None, images: None, warnings: Vec::new() };
+    let own = Choice::of(vec![length.clone()]);
     let median = |measure: &dyn Fn(&Extent) -> u64| {
         let mut ratios: Vec<f64> = head
             .iter()
@@ -112,7 +112,9 @@ fn counts_tokens(length: &Part, texts: &[Part], head: &[&Row<'_>], meter: Meter<
             .filter_map(|row| {
                 let Length::Tokens(length) = own.sample(row, &meter).length else { return None };
                 let mut extent = Extent::default();
-                texts.iter().for_each(|part| meter.add(row.value(part.index, &part.name), &mut extent));
+                for part in texts {
+                    meter.add(row.value(part.index, &part.name), &mut extent);
+                }
                 Some(measure(&extent) as f64 / length.value()).filter(|ratio| ratio.is_finite() && *ratio > 0.0)
             })
             .collect();

@@ -20,7 +20,7 @@ pub(in super::super) struct Sample {
 }
 
 /// Images of a row.
-#[derive(Debug, Clone, PartialEq)]
+#[derive(Debug, Clone, Copy, PartialEq)]
 pub(in super::super) enum Images {
     /// A number in a column of numbers.
     Counted(Number),
@@ -56,7 +56,7 @@ impl Choice {
                 (Value::Number(number), _) => Some(Images::Counted(*number)),
                 _ => Some(Images::Listed(1)),
             },
-            None if extent.images > 0 => Some(Images::Listed(extent.images)),
+            None if extent.images > 0 && self.has_placeholders => Some(Images::Listed(extent.images)),
             None => None,
         };
         Sample { length, images }

@@ -1,5 +1,6 @@
 //! Assumptions behind a choice, as sentences of the report.
 
+use super::super::media;
 use super::super::profile::Profile;
 use super::super::{Kind, Meaning, Options, Unit};
 use super::{Measure, Part};
@@ -53,7 +54,9 @@ pub(super) fn sentences(profiles: &[Profile], parts: &[Part], options: &Options<
             found.push(format!("The elements of {} are counted as tokens.", part.name));
         }
     }
-    for own in profiles.iter().filter(|own| own.meaning == Meaning::Media && own.has_values) {
+    // Sizes, frames and durations of media have advice of their own.
+    let has_sizes = !media::columns(profiles).is_empty();
+    for own in profiles.iter().filter(|own| own.meaning == Meaning::Media && own.has_values && !has_sizes) {
         let is_file =
             matches!(own.kind, Kind::Text | Kind::ListOfTexts | Kind::Object | Kind::ListOfObjects | Kind::Binary);
         if is_file {

@@ -28,19 +28,19 @@ fn list(items: &[Value]) -> Option<Result<Imported, ImportError>> {
     if let [first, second] = items
         && let (Some(first), Some(second)) = (numbers(first), numbers(second))
     {
-        return pair(first, second);
+        return pair(&first, &second);
     }
     rows(items)
 }
 
 /// Two lists of numbers: numpy's counts and edges. Other pairs of lists are not lengths.
-fn pair(first: Vec<f64>, second: Vec<f64>) -> Option<Result<Imported, ImportError>> {
+fn pair(first: &[f64], second: &[f64]) -> Option<Result<Imported, ImportError>> {
     let form = || Form::new("JSON, numpy histogram", "counts and edges");
-    if first.len() + 1 == second.len() && first.len() > 1 && rises(&second) {
-        return Some(from_edges(form(), &second, &first));
+    if first.len() + 1 == second.len() && first.len() > 1 && rises(second) {
+        return Some(from_edges(form(), second, first));
     }
-    if second.len() + 1 == first.len() && second.len() > 1 && rises(&first) {
-        return Some(from_edges(form(), &first, &second));
+    if second.len() + 1 == first.len() && second.len() > 1 && rises(first) {
+        return Some(from_edges(form(), first, second));
     }
     None
 }

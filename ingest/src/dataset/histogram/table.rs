@@ -209,7 +209,7 @@ fn columns(names: &[String], head: &[Vec<String>], column: Option<&str>) -> Resu
         (None, Some(1)) if index && names.len() == 2 && is_numeric(0) => {
             Ok(Some(Columns::Points { lengths: 0, counts: 1 }))
         }
-        (Some(1), None) | (None, None) if index && names.len() == 2 && is_numeric(0) && is_numeric(1) => {
+        (Some(1) | None, None) if index && names.len() == 2 && is_numeric(0) && is_numeric(1) => {
             let counts_rows = cells(0).enumerate().all(|(row, cell)| number(cell) == Some(row as f64));
             // value_counts sorts by count, from the largest.
             let falls = cells(1).filter_map(number).is_sorted_by(|one, next| one >= next);
@@ -259,7 +259,6 @@ fn read_columns(
         Some("") | None => format!("column {}", index + 1),
         Some(name) => name.to_owned(),
     };
-    let mut row_number = 1;
     let mut found: Vec<(f64, f64)> = Vec::new();
     let mut table: Vec<Vec<String>> = Vec::new();
     let (first, second) = match *columns {
@@ -268,8 +267,8 @@ fn read_columns(
         _ => (0, 0),
     };
     let is_pairs = matches!(columns, Columns::Points { .. } | Columns::Cumulative { .. });
-    for row in rows {
-        row_number += 1;
+    // The header is line 1.
+    for (row_number, row) in (2_u64..).zip(rows) {
         let cell = |index: usize| {
             let text = row.get(index).map_or("", String::as_str);
             number(text).ok_or_else(|| refuse(format!("line {row_number}: {} is {text:?}, not a number", name(index))))

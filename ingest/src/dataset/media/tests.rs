@@ -239,6 +239,10 @@ fn text_of_media_rows_counts() {
         let Dataset::Rows { text_tokens, images, shaped: Some(_) } = imported.dataset else { panic!("{file}") };
         assert_eq!((text_tokens.as_slice(), images.as_slice()), (&text[..], &items[..]), "{file}");
     }
+    let manifest = "{\"audio_filepath\": \"a.wav\", \"duration\": 4.37, \"text\": \"abcde\"}\n";
+    let unread = super::super::import(manifest.as_bytes(), &super::super::Options::default()).expect("a manifest");
+    let advice = unread.report.media.and_then(|media| media.advice).unwrap_or_default();
+    assert!(advice.starts_with("duration hold media") && advice.ends_with("qwen2-audio for sound"), "{advice}");
     let raw = "{\"video\": \"a.mp4\", \"num_frames\": 375, \"fps\": 25, \"width\": 640, \"height\": 360, \"caption\": \"abc\"}\n";
     let imported = super::super::import(raw.as_bytes(), &options(Preprocessing::InternVl)).expect("a video");
     assert!(
