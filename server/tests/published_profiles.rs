@@ -13,7 +13,7 @@ use planner::cost::operator::Rates;
 /// Most by which a fitted figure may differ from the preset's.
 const FIGURE: f64 = 0.02;
 /// Most by which predicted times may differ on average, where a figure that the timings hardly determine differs.
-const TIME: f64 = 0.025;
+const TIME: f64 = 0.01;
 
 /// Figures of a part, by their JSON pointers.
 type Figures = &'static [&'static str];

@@ -86,15 +86,6 @@ impl Choice {
                     ));
                     None
                 }
-                // A column that was chosen is the answer to the question which column holds the lengths.
-                Weight::Unclear if options.column.is_some() => {
-                    warnings.push(
-                        "The rows look like a table of a distribution. Each row counts as one sample. If a column holds the number of \
-                         samples, choose it as the weight."
-                            .to_owned(),
-                    );
-                    None
-                }
                 Weight::Unclear => return Err(ImportError::Unclear { candidates: Vec::new() }),
             },
         };

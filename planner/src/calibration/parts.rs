@@ -91,8 +91,7 @@ impl Part {
             .map(|weights| search(cluster, &open, &chosen, weights))
             .find(|found| residuals(found, samples).0 <= before.0);
         let Some(found) = fitted else {
-            report.note = "no values have a smaller mean residual than the present ones: they are confirmed".to_owned();
-            report.fitted = true;
+            report.note = "no values have a smaller mean residual than the present ones: nothing changes".to_owned();
             report.coefficients = open.iter().chain(&held).map(stays).collect();
             return report;
         };
