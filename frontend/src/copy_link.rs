@@ -26,6 +26,7 @@ struct Copied {
 
 /// Copies the link to the page; on the explore page it saves the scenario, and one that it is compared with.
 #[component]
+#[expect(clippy::too_many_lines, reason = "one button with its states")]
 pub(crate) fn CopyLink() -> impl IntoView {
     let explore = use_explore();
     let pathname = use_location().pathname;

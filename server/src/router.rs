@@ -36,6 +36,7 @@ const KIBIBYTE: usize = 1 << 10;
 const MEBIBYTE: usize = 1 << 20;
 
 /// The API and its description.
+#[expect(clippy::too_many_lines, reason = "a table of routes")]
 pub(crate) fn api() -> (Router<Arc<App>>, utoipa::openapi::OpenApi) {
     let uploads = OpenApiRouter::new()
         .routes(routes!(datasets::ranges::footer))

@@ -48,6 +48,7 @@ struct Shown {
 }
 
 #[derive(Debug, Clone, PartialEq)]
+#[expect(clippy::struct_field_names, reason = "the number of a rank is its rank")]
 struct Rank {
     rank: u32,
     layers: String,

@@ -20,6 +20,7 @@ const MANY: u32 = 20;
 
 /// The search field and its list.
 #[component]
+#[expect(clippy::too_many_lines, reason = "one field with its list, keys and states")]
 pub(super) fn PlanSearch(
     /// Identifier of the chosen scenario.
     scenario: RwSignal<Option<String>>,
@@ -87,7 +88,7 @@ pub(super) fn PlanSearch(
             active.set(0);
         });
     };
-    let open = move |_| {
+    let open = move |()| {
         if !is_open.get_untracked() {
             is_typed.set(false);
             search.set(Some(String::new()));
@@ -143,13 +144,12 @@ pub(super) fn PlanSearch(
     let typed = move |event| {
         let text = event_target_value(&event);
         failure.set(None);
-        match pasted_link(&text) {
-            Some(link) => follow(link),
-            None => {
-                is_typed.set(true);
-                search.set(Some(text.clone()));
-                look(text, TYPING_MS);
-            }
+        if let Some(link) = pasted_link(&text) {
+            follow(link);
+        } else {
+            is_typed.set(true);
+            search.set(Some(text.clone()));
+            look(text, TYPING_MS);
         }
     };
     let count = move || found.with(|groups| groups.iter().map(|group| group.offers.len()).sum::<usize>());

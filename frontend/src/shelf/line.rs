@@ -9,6 +9,7 @@ use crate::client::Body;
 
 /// One thing of a list.
 #[component]
+#[expect(clippy::too_many_lines, reason = "one line with its commands")]
 pub(super) fn Line<T: Kept>(id: String, #[prop(into)] things: Signal<Vec<T>>, shelf: Shelf<T>) -> impl IntoView {
     let edits = RwSignal::new(false);
     let key = id.clone();

@@ -95,7 +95,9 @@ impl Choice {
         if let Some(ratio) = self.characters_per_token {
             add("characters_per_token", &ratio.to_string());
         }
-        more.iter().for_each(|(key, value)| add(key, value));
+        for (key, value) in more {
+            add(key, value);
+        }
         url
     }
 

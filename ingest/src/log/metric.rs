@@ -183,6 +183,7 @@ fn plain(lower: &str) -> &str {
 }
 
 /// The metric that a name means, whatever its case.
+#[expect(clippy::too_many_lines, reason = "a table of names")]
 pub(super) fn measure(name: &str) -> Option<Measure> {
     use Metric::{
         Allocated, ConsumedSamples, ConsumedTokens, Elapsed, Flops, GlobalBatch, GradNorm, LearningRate, Loss,

@@ -66,6 +66,14 @@ pub(super) struct Counting {
 
 /// An event.
 pub(super) fn event(text: &str, limits: &Limits) -> Option<Reading> {
+    const COUNTS: [(&str, Option<Unit>); 6] = [
+        ("samples_count", Some(Unit::Samples)),
+        ("tokens_count", Some(Unit::Tokens)),
+        ("step", None),
+        ("step_num", None),
+        ("iteration", None),
+        ("epoch_num", Some(Unit::Epochs)),
+    ];
     let (_, json) = text.split_once(":::MLLOG")?;
     let event: Map<String, Value> = match serde_json::from_str(&finite(json.trim())) {
         Ok(Value::Object(event)) => event,
@@ -77,14 +85,6 @@ pub(super) fn event(text: &str, limits: &Limits) -> Option<Reading> {
     };
     let time_us = event.get("time_ms").and_then(Value::as_i64).and_then(|millis| millis.checked_mul(1000));
     let metadata = event.get("metadata");
-    const COUNTS: [(&str, Option<Unit>); 6] = [
-        ("samples_count", Some(Unit::Samples)),
-        ("tokens_count", Some(Unit::Tokens)),
-        ("step", None),
-        ("step_num", None),
-        ("iteration", None),
-        ("epoch_num", Some(Unit::Epochs)),
-    ];
     let count = COUNTS.iter().find_map(|(name, unit)| {
         let count = metadata?.get(*name)?.as_f64()?;
         (0.0..9_007_199_254_740_992.0).contains(&count).then_some((count, *unit))
@@ -238,7 +238,7 @@ impl Counting {
         };
         match unit {
             Unit::Samples => {
-                report.assume("step of MLPerf events counts samples; steps are samples / global_batch_size")
+                report.assume("step of MLPerf events counts samples; steps are samples / global_batch_size");
             }
             Unit::Tokens => {
                 report.assume(

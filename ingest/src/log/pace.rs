@@ -221,12 +221,12 @@ fn per_second(value: f64, derived_s: Option<f64>) -> Option<f64> {
 
 /// What a throughput without a unit counts, by the other figures of the point.
 fn throughput(point: &Point, value: f64) -> Option<Metric> {
+    // Names that Megatron-LM alone gives its scalars.
+    const OWN: [&str; 5] = ["loss-scale", "num-zeros", "params-norm", "world-size", "samples vs steps"];
     if matches!(point.source, Source::HuggingFaceDict | Source::TrainerState) {
         return Some(Metric::TokenRate(Scope::Job));
     }
     let is_file = matches!(point.source, Source::Tensorboard | Source::JsonLines | Source::PanelCsv | Source::StepCsv);
-    // Names that Megatron-LM alone gives its scalars.
-    const OWN: [&str; 5] = ["loss-scale", "num-zeros", "params-norm", "world-size", "samples vs steps"];
     let is_megatron = point.others.iter().any(|other| OWN.iter().any(|own| other.name.starts_with(own)));
     (is_file && is_megatron && value < MOST_TFLOPS).then_some(Metric::Flops)
 }

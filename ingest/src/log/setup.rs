@@ -68,7 +68,7 @@ fn number(text: &str) -> Option<u32> {
     (gap > 0 && gap <= MAX_GAP && value > 0 && is_whole).then_some(value)
 }
 
-/// Product of the degrees in "Building 2-D device mesh with ['dp', 'tp'], [4, 2]".
+/// Product of the degrees in `Building 2-D device mesh with ['dp', 'tp'], [4, 2]`.
 fn mesh(line: &str) -> Option<u32> {
     let (_, behind) = line.split_once(MESH)?;
     let degrees = behind.rsplit_once('[')?.1.split_once(']')?.0;

@@ -106,8 +106,8 @@ impl LogTable {
         } else {
             toml::from_str(text).map_err(|error| {
                 let at = error.span().map_or(0, |span| span.start.min(text.len()));
-                let before = text.as_bytes().get(..at).unwrap_or_default();
-                wrong(1 + before.iter().filter(|&&byte| byte == b'\n').count(), error.message().to_owned())
+                let before = text.get(..at).unwrap_or_default();
+                wrong(1 + before.matches('\n').count(), error.message().to_owned())
             })?
         };
         if document.schema != SCHEMA {

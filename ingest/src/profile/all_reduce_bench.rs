@@ -37,12 +37,11 @@ pub(super) fn read(text: &str, hints: &Hints) -> Result<Profile, ProfileError> {
 }
 
 fn node(ranks: u32, on_a_node: Option<u32>, hints: &Hints, ledger: &mut Ledger) -> u32 {
-    match hints.ranks_per_node.or(on_a_node) {
-        Some(most) => most.min(ranks),
-        None => {
-            ledger.assume("all devices are on one node");
-            ranks
-        }
+    if let Some(most) = hints.ranks_per_node.or(on_a_node) {
+        most.min(ranks)
+    } else {
+        ledger.assume("all devices are on one node");
+        ranks
     }
 }
 

@@ -44,6 +44,7 @@ fn columns(line: &str) -> Option<Vec<&str>> {
 }
 
 /// A collective by the name of its program, its file or its column; `Some(None)` for one that training plans do not hold.
+#[expect(clippy::option_option, reason = "unknown, known but not planned, and planned are three cases")]
 pub(super) fn operation(name: &str) -> Option<Option<Operation>> {
     let plain: String = name.chars().filter(char::is_ascii_alphanumeric).collect::<String>().to_ascii_lowercase();
     let known = [
@@ -64,6 +65,7 @@ pub(super) fn operation(name: &str) -> Option<Option<Operation>> {
 
 /// One run of a program.
 #[derive(Debug, Default)]
+#[expect(clippy::option_option, reason = "as of `operation`")]
 struct Test {
     operation: Option<Option<Operation>>,
     ranks: u32,
@@ -206,13 +208,12 @@ impl Test {
             let ranks = ratio.and_then(|ratio| ranks_by(operation, ratio))?;
             Some((ranks, format!("{ranks} devices took part, by the ratio of the two bandwidths")))
         };
-        let ranks = match known {
-            Some(ranks) => ranks,
-            None => {
-                let (ranks, reason) = by_bandwidth().ok_or(ProfileError::NoRanks)?;
-                ledger.assume(reason);
-                ranks
-            }
+        let ranks = if let Some(ranks) = known {
+            ranks
+        } else {
+            let (ranks, reason) = by_bandwidth().ok_or(ProfileError::NoRanks)?;
+            ledger.assume(reason);
+            ranks
         };
         let ranks_per_node = match (hints.ranks_per_node, self.hosts.len() as u32) {
             (Some(most), _) => most.min(ranks),

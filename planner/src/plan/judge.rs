@@ -41,6 +41,7 @@ impl Judged {
 ///
 /// # Errors
 /// Names the first thing that is wrong with the plan.
+#[expect(clippy::too_many_lines, reason = "one pass over the batches: check, simulate, measure")]
 pub(crate) fn judge(
     scenario: &Scenario,
     pricing: &Pricing<'_>,

@@ -63,8 +63,9 @@ impl ApiError {
                 ("malformed-request", S::BAD_REQUEST, "The request is malformed")
             }
             Self::Ambiguous { .. } => ("ambiguous-prefix", S::MULTIPLE_CHOICES, "The prefix is ambiguous"),
-            Self::NoPreview(_) | Self::NoTokenizer(_) => ("not-found", S::NOT_FOUND, "Not found"),
-            Self::NoSuchJob(_)
+            Self::NoPreview(_)
+            | Self::NoTokenizer(_)
+            | Self::NoSuchJob(_)
             | Self::NoSuchPlanner(_)
             | Self::NoPlanOf(_)
             | Self::NoSuchRehearsal(_)

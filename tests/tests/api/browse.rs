@@ -22,9 +22,7 @@ async fn kept(house: &House, titles: &[&str]) -> Vec<String> {
 }
 
 async fn patch(house: &House, path: &str, words: Value) -> harness::Reply {
-    let request = axum::http::Request::builder()
-        .method("PATCH")
-        .uri(path)
+    let request = axum::http::Request::patch(path)
         .header("content-type", "application/json")
         .body(axum::body::Body::from(words.to_string()))
         .unwrap();

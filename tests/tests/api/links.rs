@@ -48,7 +48,7 @@ async fn a_copied_link_saves_scenario_and_outcome_until_it_is_undone() {
     let list: Value = house.get(api::path::SCENARIOS).await.json();
     assert_eq!((&list["scenarios"][0]["source"], &list["scenarios"][0]["title"]), (&json!("link"), &json!("For Bob")));
     // Two months and more drafts than are remembered later the link shows its results.
-    house.clock.advance(Duration::from_secs(60 * 24 * 3600));
+    house.clock.advance(Duration::from_hours(60 * 24));
     for number in 1..510 {
         house.clock.advance(Duration::from_secs(1));
         store_as(&house, "anna", &question(number)).await;
@@ -91,7 +91,7 @@ async fn a_client_evicts_no_draft_of_another() {
     assert!(is_there(&house, &shared).await, "anna uses it too");
     assert!(is_there(&house, &viewed).await);
     assert!(!is_there(&house, &first).await, "bob's own oldest draft made room");
-    house.clock.advance(Duration::from_secs(31 * 24 * 3600));
+    house.clock.advance(Duration::from_hours(31 * 24));
     store_as(&house, "bob", &question(506)).await;
     assert!(!is_there(&house, &viewed).await, "the view is too long ago");
     // Every client lists its own, the last used first.

@@ -86,7 +86,7 @@ async fn shards_become_one_dataset() {
 #[tokio::test]
 async fn an_unclear_column_is_a_problem_with_candidates() {
     let house = House::open().await;
-    let rows: String = (0..20).map(|row| format!("{row},{}\n", 100 + 10 * row)).collect();
+    let rows = (0..20).map(|row| format!("{row},{}\n", 100 + 10 * row)).collect::<Vec<_>>().concat();
     let file = format!("alpha,beta\n{rows}");
     let reply = preview(&house, "", &file).await;
     assert_eq!(reply.status, 422, "{reply:?}");

@@ -160,7 +160,7 @@ fn mlperf_counts_tokens() {
         (Some(TokenRate { tokens_per_s: 5_154_997.0, scope: Scope::Job }), None)
     );
     // Without batch and sequence the steps are counted.
-    let alone = read(&text.lines().skip(2).map(|line| format!("{line}\n")).collect::<String>());
+    let alone = read(&text.lines().skip(2).flat_map(|line| [line, "\n"]).collect::<String>());
     assert_eq!(
         alone.points.iter().map(|point| (point.step, point.step_counted)).collect::<Vec<_>>(),
         [(1, true), (2, true)]

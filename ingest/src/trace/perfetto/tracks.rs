@@ -88,15 +88,12 @@ impl Tracks {
         let track = self.tracks.get(&uuid).cloned().unwrap_or_default();
         let process = track.thread_of.and_then(|process| self.processes.get(&process).copied());
         let above = track.parent.or(process).filter(|above| *above != uuid);
-        match above.and_then(|above| Some((above, self.tracks.get(&above)?))) {
-            Some((above, found)) => {
-                let name = found.name.clone();
-                (track, above, name)
-            }
-            None => {
-                let name = track.name.clone();
-                (track, uuid, name)
-            }
+        if let Some((above, found)) = above.and_then(|above| Some((above, self.tracks.get(&above)?))) {
+            let name = found.name.clone();
+            (track, above, name)
+        } else {
+            let name = track.name.clone();
+            (track, uuid, name)
         }
     }
 }

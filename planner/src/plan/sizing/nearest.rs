@@ -87,7 +87,7 @@ impl LayoutSearch<'_> {
                 loads: batch.loads.clone(),
             };
             let sized = self.filling.cut(&roomy, &table, layout);
-            let misfit = match sized.and_then(|sized| self.need_of(&roomy, &table, sized, &assignment)) {
+            let misfit = match sized.and_then(|sized| self.need_of(&roomy, &table, &sized, &assignment)) {
                 Ok(need) => return Some(need),
                 Err(misfit) => misfit,
             };
@@ -103,7 +103,7 @@ impl LayoutSearch<'_> {
         &self,
         batch: &Microbatches<'_>,
         table: &crate::cost::LayerTable<'_>,
-        sized: Sized,
+        sized: &Sized,
         assignment: &[Vec<usize>],
     ) -> Result<Need, Misfit> {
         let ranks = sized.layout.pipeline as usize;
@@ -119,7 +119,7 @@ impl LayoutSearch<'_> {
                 continue;
             }
             before = Some(assigned);
-            let (costs, schedule) = self.filling.replica(batch, table, &sized, (replica, assigned))?;
+            let (costs, schedule) = self.filling.replica(batch, table, sized, (replica, assigned))?;
             let execution = execute(&schedule, &costs).map_err(|_| Misfit::deadlock())?;
             let (fullest, peak) = peak_memory_over(&schedule, &execution, &costs);
             if peak > bytes {

@@ -145,19 +145,17 @@ async fn import(app: &Arc<App>, request: Request, choice: Choice) -> Result<Read
     let mut body = request.into_body().into_data_stream();
     let mut held = Vec::new();
     while held.len() <= LARGEST_BYTES {
-        match body.next().await {
-            Some(piece) => held.extend_from_slice(&piece.map_err(|error| ApiError::BrokenBody(error.to_string()))?),
-            None => {
-                let turn = app.imports.turn().await?;
-                // Room and turn end with the work, which may outlast the sender.
-                return guarded(move || {
-                    let read = ingest::dataset::import(&held, &choice.options());
-                    drop((held, room));
-                    (read, turn)
-                })
-                .await;
-            }
-        }
+        let Some(piece) = body.next().await else {
+            let turn = app.imports.turn().await?;
+            // Room and turn end with the work, which may outlast the sender.
+            return guarded(move || {
+                let read = ingest::dataset::import(&held, &choice.options());
+                drop((held, room));
+                (read, turn)
+            })
+            .await;
+        };
+        held.extend_from_slice(&piece.map_err(|error| ApiError::BrokenBody(error.to_string()))?);
     }
     let turn = app.imports.stream().await?;
     let (sender, mut reader) = BodyReader::new(Bytes::new());

@@ -280,7 +280,7 @@ async fn a_table_of_patterns_comes_with_a_file() {
     let log = "STEP 7 dt 1500 loss=2.5\nSTEP 8 dt 1400 loss=2.25\n";
     let table = "schema = \"log-table/1\"\n[[line]]\nname = \"Our trainer\"\npattern = '^STEP (?P<step>[0-9]+) dt (?P<dt>[0-9]+)(?P<pairs>.*)'\nfields = { dt = \"step_time ms\" }\n";
     let path = |table: &str| {
-        let encoded: String = table.bytes().map(|byte| format!("%{byte:02X}")).collect();
+        let encoded = table.bytes().map(|byte| format!("%{byte:02X}")).collect::<Vec<_>>().concat();
         format!("/api/v1/runs/import?table={encoded}")
     };
     for (wrong, told) in [
@@ -293,10 +293,7 @@ async fn a_table_of_patterns_comes_with_a_file() {
     ] {
         let problem = house.post(&path(&wrong), log).await.problem();
         let text = format!("{problem:?}");
-        assert!(
-            problem.status == 422 && text.contains("/table") && problem.detail.contains(told),
-            "{text}"
-        );
+        assert!(problem.status == 422 && text.contains("/table") && problem.detail.contains(told), "{text}");
     }
     assert_eq!(list(&house, "").await.page.total, 0);
     let imported: RunDetail = house.post(&path(table), log).await.json();
