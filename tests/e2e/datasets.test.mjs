@@ -61,7 +61,7 @@ test("a file is shown before it is stored, and an error replaces the box of the 
   await page.context().close();
 });
 
-const unclear = file("unclear.csv", `alpha,beta\n${Array.from({ length: 40 }, (_, row) => `${row},${100 + 10 * row}`).join("\n")}\n`);
+const unclear = file("unclear.csv", `alpha,beta\n${Array.from({ length: 40 }, (_, row) => `${row},${100 + 10 * ((7 * row) % 40)}`).join("\n")}\n`);
 
 test("a column of unknown meaning is chosen by the user, with sample values and histograms", async () => {
   for (const [scheme, width] of [["light", 1440], ["dark", 1440], ["light", 390], ["dark", 390]]) {
@@ -73,7 +73,7 @@ test("a column of unknown meaning is chosen by the user, with sample values and 
     await page.screenshot({ path: join(pictures, `columns-${width}-${scheme}.png`), fullPage: true });
     assert.deepEqual(await tooWide(page), []);
     const beta = page.getByRole("button", { name: /beta/ });
-    assert.match(await beta.innerText(), /100 · 110/);
+    assert.match(await beta.innerText(), /100 · 170/);
     // By keyboard alone.
     await beta.focus();
     await page.keyboard.press("Enter");
@@ -85,6 +85,21 @@ test("a column of unknown meaning is chosen by the user, with sample values and 
     expectNoFaults(page);
     await page.context().close();
   }
+});
+
+test("a table of a distribution asks for the number of samples of each row", async () => {
+  const page = await stage.open({ refusals: true });
+  await page.goto("/datasets");
+  await drop(page, file("table.csv", "alpha,beta\n10,4\n20,3\n30,2\n40,1\n50,1\n60,1\n"));
+  await page.getByTestId("column-unclear").waitFor();
+  await page.getByRole("button", { name: /alpha/ }).click();
+  await page.getByText("Choose the number of samples of each row of alpha").waitFor();
+  await page.getByRole("button", { name: /beta/ }).click();
+  await page.getByTestId("preview-figures").getByText("12 samples").waitFor();
+  await page.getByTestId("upload-weight").selectOption({ label: "none" });
+  await page.getByTestId("preview-figures").getByText("6 samples").waitFor();
+  expectNoFaults(page);
+  await page.context().close();
 });
 
 test("shards become one dataset, and a shard of other columns is named", async () => {

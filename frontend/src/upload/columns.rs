@@ -3,26 +3,72 @@
 use api::dataset::ColumnCandidate;
 use leptos::prelude::*;
 
+use super::choice::{Choice, Purpose};
 use super::import::Import;
 use crate::charts::SmallHistogram;
 
-/// The question which column holds the lengths.
+/// A question about the columns of a file.
+#[derive(Debug, Clone, PartialEq, Eq)]
+enum Question {
+    /// Which column holds the lengths.
+    Lengths,
+    /// Which column holds the number of samples of each row; the column of the lengths is chosen.
+    Weight(String),
+}
+
+impl Question {
+    fn new(choice: &Choice) -> Self {
+        match &choice.column {
+            Some(column) if choice.weight == Purpose::ByName => Self::Weight(column.clone()),
+            _ => Self::Lengths,
+        }
+    }
+
+    fn title(&self) -> String {
+        match self {
+            Self::Lengths => "Choose the column with the lengths".to_owned(),
+            Self::Weight(column) => format!("Choose the number of samples of each row of {column}"),
+        }
+    }
+
+    fn detail(&self) -> &'static str {
+        match self {
+            Self::Lengths => {
+                "The names of the columns do not say which one holds the number of tokens of each sample. Nothing is stored yet."
+            }
+            Self::Weight(_) => {
+                "The rows look like a table of a distribution: another column may count the samples of each row. Nothing is stored yet."
+            }
+        }
+    }
+
+    /// The choices with the answer.
+    fn answer(&self, choice: &mut Choice, name: String) {
+        match self {
+            Self::Lengths => choice.column = Some(name),
+            Self::Weight(_) => choice.weight = Purpose::Column(name),
+        }
+    }
+}
+
+/// A question about the columns, with a button for each.
 #[component]
 pub(super) fn ColumnChooser(import: Import, columns: Vec<ColumnCandidate>) -> impl IntoView {
+    let question = import.choice.with_untracked(Question::new);
     let line = |column: ColumnCandidate| {
-        let name = column.name.clone();
+        let (name, asks) = (column.name.clone(), question.clone());
         let choose = move |_| {
             let name = name.clone();
-            import.choose(|choice| choice.column = Some(name));
+            import.choose(|choice| asks.answer(choice, name));
         };
         let meaning = match column.meaning.as_str() {
             "unknown" => column.kind.clone(),
             meaning => format!("{}, {meaning}", column.kind),
         };
-        let preview = match column.preview {
+        let preview = (question == Question::Lengths).then(|| match column.preview {
             Some(data) => view! { <SmallHistogram data=data unit="tokens" /> }.into_any(),
             None => view! { <small>"No histogram for this column"</small> }.into_any(),
-        };
+        });
         view! {
             <li>
                 <button type="button" class="column" on:click=choose>
@@ -34,11 +80,43 @@ pub(super) fn ColumnChooser(import: Import, columns: Vec<ColumnCandidate>) -> im
             </li>
         }
     };
+    let is_offered = |column: &ColumnCandidate| match &question {
+        Question::Lengths => true,
+        Question::Weight(lengths) => column.name != *lengths && column.kind == "numbers",
+    };
+    let no_weight = (question != Question::Lengths).then(|| {
+        let choose = move |_| import.choose(|choice| choice.weight = Purpose::None);
+        view! {
+            <li>
+                <button type="button" class="column" data-testid="no-weight" on:click=choose>
+                    <b>"Every row is one sample"</b>
+                </button>
+            </li>
+        }
+    });
+    let lines = columns.into_iter().filter(is_offered).map(line).collect_view();
     view! {
         <div class="notice" role="alert" data-testid="column-unclear">
-            <b>"Choose the column with the lengths"</b>
-            <p>"The names of the columns do not say which one holds the number of tokens of each sample. Nothing is stored yet."</p>
+            <b>{question.title()}</b>
+            <p>{question.detail()}</p>
         </div>
-        <ul class="columns" aria-label="Columns">{columns.into_iter().map(line).collect_view()}</ul>
+        <ul class="columns" aria-label="Columns">{no_weight}{lines}</ul>
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_weight_is_asked_after_the_lengths() {
+        let mut choice = Choice::default();
+        assert_eq!(Question::new(&choice), Question::Lengths);
+        Question::Lengths.answer(&mut choice, "length".to_owned());
+        let question = Question::new(&choice);
+        assert_eq!(question, Question::Weight("length".to_owned()));
+        question.answer(&mut choice, "count".to_owned());
+        assert_eq!(choice.weight, Purpose::Column("count".to_owned()));
+        assert_eq!(Question::new(&choice), Question::Lengths);
     }
 }

@@ -87,7 +87,7 @@ impl Value<'_> {
             Self::Number(Number::Repaired(value)) => text.push_str(&value.to_string()),
             Self::Text(value) => text.extend(value.chars().take(60)),
             Self::List(List { count, items }) if items.is_empty() => {
-                text.extend(["[", &count.to_string(), " elements]"])
+                text.extend(["[", &count.to_string(), " elements]"]);
             }
             Self::List(list) => {
                 text.push('[');

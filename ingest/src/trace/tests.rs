@@ -1,5 +1,8 @@
 //! Traces as profilers write them, and traces that nobody should write.
 
+mod chakra;
+mod perfetto;
+
 use std::io::Write;
 
 use flate2::Compression;
@@ -301,141 +304,6 @@ fn hex(text: &str) -> Vec<u8> {
     (0..text.len()).step_by(2).map(|at| u8::from_str_radix(&text[at..at + 2], 16).expect("hexadecimal")).collect()
 }
 
-/// The track "rank 0" and its slice 0F0 from 1000 to 2000 ns.
-#[test]
-fn perfetto() {
-    let bytes =
-        hex("0a0fe2030a0801120672616e6b203050010a1140e8075a0a48015801ba010330463050010a0b40d00f5a04480258015001");
-    let trace = of(&bytes);
-    assert_eq!(slices(&trace), [(0, 1000, 1000, "0F0", Kind::Other)]);
-    assert_eq!((trace.format, trace.lanes[0].name.as_deref()), (Format::Perfetto, Some("rank 0")));
-    assert_eq!((trace.processes[0].rank, trace.actions.len(), trace.report.cut), (Some(0), 1, false));
-    assert_eq!(of(gz(&bytes)), trace);
-    for cut in 18..bytes.len() {
-        match try_read(&bytes[..cut]) {
-            Ok(trace) => assert!(cut == 36 || trace.report.cut, "{cut}"),
-            Err(TraceError::NoEvents { .. }) => assert!(cut < 36, "{cut}"),
-            Err(error) => panic!("{cut}: {error}"),
-        }
-    }
-}
-
-/// A field of bytes.
-fn bytes_field(number: u32, bytes: &[u8]) -> Vec<u8> {
-    [varint((u64::from(number) << 3) | 2), varint(bytes.len() as u64), bytes.to_vec()].concat()
-}
-
-/// A field of a whole number.
-fn number_field(number: u32, value: u64) -> Vec<u8> {
-    [varint(u64::from(number) << 3), varint(value)].concat()
-}
-
-fn varint(mut value: u64) -> Vec<u8> {
-    let mut bytes = Vec::new();
-    while value >= 0x80 {
-        bytes.push(value as u8 | 0x80);
-        value >>= 7;
-    }
-    bytes.push(value as u8);
-    bytes
-}
-
-/// A packet of a sequence.
-fn packet(sequence: u64, fields: &[Vec<u8>]) -> Vec<u8> {
-    bytes_field(1, &[number_field(10, sequence), fields.concat()].concat())
-}
-
-/// An event of a type with a name by its number, as the SDK writes it.
-fn interned(kind: u64, name: Option<u64>) -> Vec<u8> {
-    bytes_field(11, &[number_field(9, kind), name.map_or_else(Vec::new, |name| number_field(10, name))].concat())
-}
-
-fn entry(number: u32, id: u64, name: &str) -> Vec<u8> {
-    bytes_field(number, &[number_field(1, id), bytes_field(2, name.as_bytes())].concat())
-}
-
-/// Two sequences number their names from 1. The second clears its state and defines 1 again; then 2 is undefined. Its
-/// clock counts microseconds from the packet before, from 5 microseconds of the shared clock on.
-#[test]
-fn perfetto_names_by_number() {
-    let track =
-        |uuid: u64, name: &str| bytes_field(60, &[number_field(1, uuid), bytes_field(2, name.as_bytes())].concat());
-    let defaults = |track: u64, clock: Option<u64>| {
-        let clock = clock.map_or_else(Vec::new, |clock| number_field(58, clock));
-        bytes_field(59, &[bytes_field(11, &number_field(11, track)), clock].concat())
-    };
-    let names = |entries: &[Vec<u8>]| bytes_field(12, &entries.concat());
-    let time = |time: u64| number_field(8, time);
-    let cleared = || number_field(13, 1);
-    let clocks = bytes_field(
-        6,
-        &[
-            bytes_field(1, &[number_field(1, 6), number_field(2, 5000)].concat()),
-            bytes_field(
-                1,
-                &[number_field(1, 64), number_field(2, 0), number_field(3, 1), number_field(4, 1000)].concat(),
-            ),
-        ]
-        .concat(),
-    );
-    let mut own_category = number_field(3, 7);
-    own_category.extend([number_field(9, 1), number_field(10, 1)].concat());
-    let bytes = [
-        packet(1, &[track(11, "rank 0"), cleared()]),
-        packet(1, &[defaults(11, None), names(&[entry(2, 1, "gemm"), entry(1, 7, "kernel")])]),
-        packet(1, &[time(1000), bytes_field(11, &own_category)]),
-        packet(2, &[track(12, "rank 1"), cleared(), defaults(12, Some(64)), clocks, names(&[entry(2, 1, "load")])]),
-        packet(1, &[time(1500), interned(2, None)]),
-        packet(2, &[time(1), interned(1, Some(1))]),
-        packet(2, &[time(2), interned(2, None)]),
-        packet(2, &[cleared(), names(&[entry(2, 1, "store")]), defaults(12, None), time(9000), interned(1, Some(1))]),
-        packet(2, &[time(9500), interned(2, None)]),
-        packet(2, &[time(9600), interned(1, Some(2))]),
-        packet(2, &[time(9700), interned(2, None)]),
-        packet(2, &[number_field(58, 65), time(1), interned(1, Some(1))]),
-    ]
-    .concat();
-    let trace = of(&bytes);
-    assert_eq!(
-        slices(&trace),
-        [
-            (0, 1000, 500, "gemm", Kind::Compute),
-            (1, 6000, 2000, "load", Kind::Other),
-            (1, 9000, 500, "store", Kind::Other),
-            (1, 9600, 100, "(name 2)", Kind::Other),
-        ]
-    );
-    assert_eq!(
-        trace.lanes.iter().map(|lane| lane.name.as_deref()).collect::<Vec<_>>(),
-        [Some("rank 0"), Some("rank 1")]
-    );
-    assert_eq!(
-        reasons(&trace),
-        [
-            ("a name by a number that its sequence does not define", 1),
-            ("an event with a clock that the trace does not define", 1),
-        ]
-    );
-}
-
-/// A thread of a process, by their descriptors, and a whole slice as Chrome writes it: 3 microseconds from 10.
-#[test]
-fn perfetto_threads_and_whole_slices() {
-    let process = bytes_field(3, &[number_field(1, 77), bytes_field(6, b"trainer")].concat());
-    let thread = bytes_field(4, &[number_field(1, 77), number_field(2, 78), bytes_field(5, b"worker")].concat());
-    let legacy = bytes_field(6, &[number_field(1, 4), number_field(2, u64::from(b'X')), number_field(3, 3)].concat());
-    let bytes = [
-        packet(1, &[bytes_field(60, &[number_field(1, 1), process].concat())]),
-        packet(1, &[bytes_field(60, &[number_field(1, 2), thread].concat())]),
-        packet(1, &[bytes_field(12, &entry(2, 4, "step"))]),
-        packet(1, &[number_field(8, 10_000), bytes_field(11, &[number_field(11, 2), legacy].concat())]),
-    ]
-    .concat();
-    let trace = of(&bytes);
-    assert_eq!(slices(&trace), [(0, 10_000, 3000, "step", Kind::Other)]);
-    assert_eq!((trace.processes[0].name.as_deref(), trace.lanes[0].name.as_deref()), (Some("trainer"), Some("worker")));
-}
-
 /// Two ranks of `Schedule1F1B`: the stage is the place in the pipeline group, or the rank where there is one group of all; else the
 /// actions wait for a stage.
 #[test]
@@ -481,116 +349,6 @@ fn actions_without_a_stage_take_that_of_their_rank() {
     }
 }
 
-/// A message with its length.
-fn message(bytes: &[u8]) -> Vec<u8> {
-    [&[bytes.len() as u8], bytes].concat()
-}
-
-/// A node: its number, the numbers before it, its type, microseconds.
-fn node(id: u8, before: &[u8], kind: u8, micros: u8) -> Vec<u8> {
-    let name = [&[0x12, 2, b'n'], &[b'0' + id % 10][..]].concat();
-    message(&[&[0x08, id], &name[..], &[0x18, kind, 0x22, before.len() as u8], before, &[0x38, micros]].concat())
-}
-
-/// The same with data dependencies in place of control dependencies.
-fn data_node(id: u8, before: &[u8], kind: u8, micros: u8) -> Vec<u8> {
-    let mut bytes = node(id, before, kind, micros);
-    let at = bytes.iter().position(|&byte| byte == 0x22).expect("a list");
-    bytes[at] = 0x2a;
-    bytes
-}
-
-fn metadata() -> Vec<u8> {
-    message(b"\x12\x10\x0a\x06schema\xea\x01\x051.0.1")
-}
-
-/// Node 2 waits for 1, node 3 for both and one that is not there: 0-5, 5-8, 8-9 microseconds.
-#[test]
-fn chakra() {
-    let bytes =
-        [metadata(), node(1, &[], 4, 5), node(2, &[1], 7, 3), vec![0], node(3, &[1, 2, 9], 4, 1), node(3, &[], 4, 1)]
-            .concat();
-    let trace = of(&bytes);
-    assert_eq!(
-        slices(&trace),
-        [
-            (0, 0, 5000, "n1", Kind::Compute),
-            (0, 8000, 1000, "n3", Kind::Compute),
-            (1, 5000, 3000, "n2", Kind::Communication)
-        ]
-    );
-    assert_eq!(
-        reasons(&trace),
-        [
-            ("an empty message, at which other readers stop", 1),
-            ("a node with the id of another", 1),
-            ("a dependency on a node that is not there", 1)
-        ]
-    );
-    assert_eq!((trace.totals[0].busy_ns, trace.report.events), (9000, 5));
-    let json = r#"{"workload_graph":[{"Id":1,"Name":"n1","NodeType":4,"data_deps":[],"runtime":5,"is_cpu_op":true},
-        {"id":2,"name":"n2","type":7,"ctrlDeps":[1],"runtime":3,"is_cpu_op":false}],"ngpus":8}"#;
-    let trace = of(json);
-    assert_eq!(slices(&trace), [(0, 0, 5000, "n1", Kind::Cpu), (1, 5000, 3000, "n2", Kind::Communication)]);
-    assert_eq!((trace.format, trace.report.cut), (Format::Chakra, false));
-}
-
-/// Node 1 waits for itself, 2 and 3 for each other, all by control dependencies; 3 needs the data of 2 and 4 that of 3, also as a
-/// control dependency: 0-5, 0-3, 3-4, 4-6 microseconds, with the three dependencies on cycles ignored.
-#[test]
-fn chakra_cycles_of_control_dependencies_are_ignored() {
-    let json = r#"{"workload_graph":[{"id":1,"name":"n1","type":4,"ctrl_deps":[1],"runtime":5},
-        {"id":2,"name":"n2","type":4,"ctrl_deps":[3],"runtime":3},
-        {"id":3,"name":"n3","type":4,"ctrl_deps":[2],"data_deps":[2],"runtime":1},
-        {"id":4,"name":"n4","type":7,"ctrl_deps":[3],"data_deps":[3],"runtime":2}]}"#;
-    let trace = of(json);
-    let mut times: Vec<_> =
-        slices(&trace).into_iter().map(|(_, start, length, name, _)| (name, start, length)).collect();
-    times.sort_unstable();
-    assert_eq!(times, [("n1", 0, 5000), ("n2", 0, 3000), ("n3", 3000, 1000), ("n4", 4000, 2000)]);
-    assert_eq!(
-        trace.report.assumptions[0],
-        "3 control dependencies lie on cycles and are ignored; data dependencies decide the order there"
-    );
-    let binary = of([metadata(), node(1, &[1], 4, 5)].concat());
-    assert_eq!(slices(&binary), [(0, 0, 5000, "n1", Kind::Compute)]);
-}
-
-#[test]
-fn chakra_errors_have_a_place() {
-    let circle =
-        [metadata(), data_node(1, &[3], 4, 5), data_node(2, &[1], 4, 5), data_node(3, &[2], 4, 5), node(4, &[3], 4, 1)]
-            .concat();
-    let Err(TraceError::Cycle { mut nodes }) = try_read(&circle) else { panic!("a circle") };
-    nodes.sort_unstable();
-    assert_eq!(nodes, [1, 2, 3]);
-    let long = [metadata(), vec![0xff; 11]].concat();
-    let start = metadata().len() as u64;
-    let error = try_read(&long).expect_err("a length of eleven bytes");
-    assert!(matches!(error, TraceError::Message { message: 2, offset, .. } if offset == start), "{error}");
-    let cut = of([metadata(), node(1, &[], 4, 5), vec![50, 8]].concat());
-    assert!(cut.report.cut && cut.slices.len() == 1);
-    let huge = [metadata(), hex("ffffffff0f")].concat();
-    assert!(matches!(try_read(&huge), Err(TraceError::Message { .. })));
-}
-
-/// Three nodes of 292 years in a row, and one that is said to start in 584 years (18,446,744,073,709,551 microseconds).
-#[test]
-fn chakra_ends_before_64_bits_do() {
-    let row =
-        [1, 2, 3].map(|id| format!("{{\"id\":{id},\"ctrl_deps\":[{}],\"runtime\":9223372036854775.807}}", id - 1));
-    let json = format!("{{\"workload_graph\":[{}]}}", row.join(","));
-    let late = [&b"\x08\x01\x12\x01a\x18\x04\x30"[..], &hex("efcf9adef4a6e22038e807")].concat();
-    let binary = [metadata(), message(&late)].concat();
-    for trace in [of(json), of(binary)] {
-        let Slices { start_ns, duration_ns, .. } = &trace.slices;
-        let ends = start_ns.iter().zip(duration_ns).map(|(start, duration)| start.checked_add(*duration));
-        assert!(
-            ends.flatten().count() == trace.slices.len() && start_ns.iter().all(|&start| i64::try_from(start).is_ok())
-        );
-    }
-}
-
 /// Documents that look like traces.
 fn documents() -> impl Strategy<Value = String> {
     let piece = prop::sample::select(vec![
@@ -633,6 +391,6 @@ proptest! {
     fn any_bytes_are_read_or_refused(bytes in prop::collection::vec(any::<u8>(), 0..300)) {
         let _ = try_read(&bytes);
         let _ = try_read(&[&b"\x0a\x04\x40\x01\x50\x01"[..], &bytes].concat());
-        let _ = try_read(&[&metadata()[..], &bytes].concat());
+        let _ = try_read(&[&chakra::metadata()[..], &bytes].concat());
     }
 }

@@ -9,6 +9,9 @@ use super::{FEWEST, Sample};
 /// Messages of so many bytes are limited by the bandwidth of the link.
 const LARGE_MESSAGE: f64 = 16_777_216.0;
 
+/// Start of a kernel on a typical device, in µs.
+const TYPICAL_LAUNCH_US: f64 = 4.0;
+
 /// One number of a device or a link.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Coefficient {
@@ -124,6 +127,15 @@ impl Coefficient {
             Self::LinkEfficiency => 1,
             _ => FEWEST,
         }
+    }
+
+    /// A cluster with the curves of a typical device and link, and the efficiencies of `cluster`.
+    pub(super) fn typical(cluster: &Cluster) -> Cluster {
+        let mut typical = cluster.clone();
+        typical.device.curves = Some(Curves::generic());
+        typical.device.launch_us = TYPICAL_LAUNCH_US;
+        typical.intra_node.curve = Some(LinkCurve::GENERIC);
+        typical
     }
 
     /// Its value; a cluster without curves has those of a typical device.

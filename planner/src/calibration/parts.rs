@@ -86,12 +86,19 @@ impl Part {
             report.coefficients = held.iter().map(stays).collect();
             return report;
         }
-        let fitted = Weights::ALL
+        let typical = Coefficient::typical(cluster);
+        let attempts = [
+            (&typical, Goal::LogarithmByDuration),
+            (&*cluster, Goal::LogarithmByDuration),
+            (&*cluster, Goal::MeanResidual),
+        ];
+        let fitted = attempts
             .into_iter()
-            .map(|weights| search(cluster, &open, &chosen, weights))
+            .map(|(start, goal)| search(cluster, start, &open, &chosen, goal))
             .find(|found| residuals(found, samples).0 <= before.0);
         let Some(found) = fitted else {
-            report.note = "no values have a smaller mean residual than the present ones: nothing changes".to_owned();
+            "no values have a smaller mean residual than the present ones: nothing changes"
+                .clone_into(&mut report.note);
             report.coefficients = open.iter().chain(&held).map(stays).collect();
             return report;
         };
@@ -106,21 +113,27 @@ impl Part {
     }
 }
 
-/// The cluster with the values of `open` that have the least cost.
-fn search(start: &Cluster, open: &[(Coefficient, usize)], samples: &[Sample], weights: Weights) -> Cluster {
+/// `cluster` with the values of `open` that are best for `goal`. The search starts from the values of `start`.
+fn search(
+    cluster: &Cluster,
+    start: &Cluster,
+    open: &[(Coefficient, usize)],
+    samples: &[Sample],
+    goal: Goal,
+) -> Cluster {
     let parameter = |(coefficient, _): &(Coefficient, usize)| {
         let (low, high) = coefficient.bounds();
         Parameter { start: coefficient.get(start).clamp(low, high), low, high }
     };
     let parameters: Vec<Parameter> = open.iter().map(parameter).collect();
     let with = |values: &[f64]| {
-        let mut changed = start.clone();
+        let mut changed = cluster.clone();
         for (&(coefficient, _), &value) in open.iter().zip(values) {
             coefficient.set(&mut changed, value);
         }
         changed
     };
-    let best = minimise(&parameters, 400 * parameters.len(), |values| cost(&with(values), samples, weights));
+    let best = minimise(&parameters, 400 * parameters.len(), |values| goal.cost(&with(values), samples));
     with(&best)
 }
 
@@ -168,38 +181,41 @@ pub(super) fn predict(rates: &Rates, cluster: &Cluster, sample: &Sample) -> f64 
     }
 }
 
-/// How much a timing counts.
+/// What a search minimises.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Weights {
-    /// By its duration, for matrix products: most of a training step is spent in long ones, while most of a profile are short
-    /// ones. Other kernels count alike.
-    Duration,
-    /// Every timing alike.
-    Equal,
+enum Goal {
+    /// The mean of robust residuals of the logarithm: quadratic for small ones, linear beyond. Matrix products count by their
+    /// duration, because most of a training step is spent in long ones, while most of a profile are short ones.
+    LogarithmByDuration,
+    /// The mean relative residual, as it is reported.
+    MeanResidual,
 }
 
-impl Weights {
-    const ALL: [Self; 2] = [Self::Duration, Self::Equal];
-
-    fn weight(self, sample: &Sample) -> f64 {
-        match (self, sample.kernel) {
-            (Self::Duration, Kernel::MatMul(_)) => 0.02 + sample.time.secs() * 1e3,
-            _ => 1.0,
+impl Goal {
+    fn cost(self, cluster: &Cluster, samples: &[Sample]) -> f64 {
+        let rates = Rates::of(&cluster.device);
+        let (mut sum, mut total) = (0.0, 0.0);
+        for sample in samples {
+            let ratio = predict(&rates, cluster, sample) / sample.time.secs();
+            let (weight, cost) = match self {
+                Self::LogarithmByDuration => {
+                    let residual = libm::log(ratio) / ROBUST;
+                    (duration_weight(sample), (1.0 + residual * residual).sqrt() - 1.0)
+                }
+                Self::MeanResidual => (1.0, (ratio - 1.0).abs()),
+            };
+            sum += weight * cost;
+            total += weight;
         }
+        sum / total
     }
 }
 
-/// Mean robust residual: quadratic for small ones, linear beyond.
-fn cost(cluster: &Cluster, samples: &[Sample], weights: Weights) -> f64 {
-    let rates = Rates::of(&cluster.device);
-    let (mut sum, mut total) = (0.0, 0.0);
-    for sample in samples {
-        let residual = libm::log(predict(&rates, cluster, sample) / sample.time.secs()) / ROBUST;
-        let weight = weights.weight(sample);
-        sum += weight * ((1.0 + residual * residual).sqrt() - 1.0);
-        total += weight;
+fn duration_weight(sample: &Sample) -> f64 {
+    match sample.kernel {
+        Kernel::MatMul(_) => 0.02 + sample.time.secs() * 1e3,
+        _ => 1.0,
     }
-    sum / total
 }
 
 /// Mean and ninth decile of relative residuals.

@@ -10,11 +10,8 @@ async fn preview(house: &House, query: &str, file: &str) -> Reply {
 }
 
 async fn document(house: &House, path: &str, body: Value) -> Reply {
-    let request = axum::http::Request::post(path)
-        .header("content-type", "application/json")
-        .body(axum::body::Body::from(body.to_string()))
-        .unwrap();
-    house.send(request).await
+    let request = axum::http::Request::post(path).header("content-type", "application/json");
+    house.send(request.body(axum::body::Body::from(body.to_string())).unwrap()).await
 }
 
 async fn stored(house: &House) -> usize {
@@ -86,7 +83,8 @@ async fn shards_become_one_dataset() {
 #[tokio::test]
 async fn an_unclear_column_is_a_problem_with_candidates() {
     let house = House::open().await;
-    let rows = (0..20).map(|row| format!("{row},{}\n", 100 + 10 * row)).collect::<Vec<_>>().concat();
+    // Lengths in no order: sorted ones look like a table of a distribution.
+    let rows = (0..20).map(|row| format!("{row},{}\n", 100 + 10 * (7 * row % 20))).collect::<Vec<_>>().concat();
     let file = format!("alpha,beta\n{rows}");
     let reply = preview(&house, "", &file).await;
     assert_eq!(reply.status, 422, "{reply:?}");
@@ -101,10 +99,19 @@ async fn an_unclear_column_is_a_problem_with_candidates() {
     assert_eq!(beta["preview"]["max"], 290.0);
     assert_eq!(stored(&house).await, 0);
 
-    let chosen: Value = preview(&house, "&column=beta", &file).await.json();
+    let reply = preview(&house, "&column=beta", &file).await;
+    assert_eq!(reply.status, 202, "{}", reply.json::<Value>());
+    let chosen: Value = reply.json();
     assert_eq!(chosen["text_tokens"]["max"], 290.0);
     let characters: Value = preview(&house, "&column=beta&unit=characters&characters_per_token=10", &file).await.json();
     assert_eq!(characters["text_tokens"]["max"], 29.0);
+
+    // Rows in the order of the lengths may hold a number of samples each: the user says so or not.
+    let sorted = "alpha,beta\n10,4\n20,3\n30,2\n40,1\n50,1\n60,1\n";
+    assert_eq!(preview(&house, "&column=alpha", sorted).await.problem().kind, "/problems/column-unclear");
+    let rows: Value = preview(&house, "&column=alpha&weight=", sorted).await.json();
+    let counted: Value = preview(&house, "&column=alpha&weight=beta", sorted).await.json();
+    assert_eq!((&rows["samples"], &counted["samples"]), (&json!(6), &json!(12)));
     for wrong in ["&unit=miles", "&characters_per_token=0", "&characters_per_token=many"] {
         assert_eq!(preview(&house, wrong, &file).await.status, 400, "{wrong}");
     }

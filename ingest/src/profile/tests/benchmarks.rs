@@ -1,0 +1,112 @@
+//! Output of benchmarks of collectives: nccl-tests and all_reduce_bench.
+
+use super::*;
+
+const NCCL_TESTS: &str = "\
+# nThread 1 nGpus 4 minBytes 8 maxBytes 134217728 step: 2(factor) warmup iters: 5 iters: 20 agg iters: 1 validation: 1 graph: 0
+#
+# Using devices
+#  Rank  0 Group  0 Pid  41 on      node1 device  0 [0000:18:00] NVIDIA H100 80GB HBM3
+#  Rank  1 Group  0 Pid  41 on      node1 device  1 [0000:2a:00] NVIDIA H100 80GB HBM3
+#  Rank  2 Group  0 Pid  77 on      node2 device  0 [0000:18:00] NVIDIA H100 80GB HBM3
+#  Rank  3 Group  0 Pid  77 on      node2 device  1 [0000:2a:00] NVIDIA H100 80GB HBM3
+#
+#                                                              out-of-place                       in-place
+#       size         count      type   redop    root     time   algbw   busbw #wrong     time   algbw   busbw #wrong
+#        (B)    (elements)                               (us)  (GB/s)  (GB/s)            (us)  (GB/s)  (GB/s)
+           8             2     float     sum      -1    38.45    0.00    0.00      0    37.92    0.00    0.00      0
+    67108864      16777216     float     sum      -1    700.0   95.87  143.80      0    690.0   97.26  145.89      0
+# Out of bounds values : 0 OK
+# Avg bus bandwidth    : 71.9
+";
+
+/// 64 MiB in 700 us: 95.87 GB/s, times 2 x 3 / 4 is 143.8 on the bus of 4, so that it is an all-reduce.
+#[test]
+fn nccl_tests_text_is_read_out_of_place() {
+    let profile = profile(NCCL_TESTS);
+    assert_eq!((profile.format, profile.device.as_deref()), (Format::NcclTests, Some("NVIDIA H100 80GB HBM3")));
+    let Kernel::Collective(first) = profile.samples[0].kernel else { panic!("a collective") };
+    assert_eq!((first.operation, first.bytes, first.ranks, first.ranks_per_node), (Operation::AllReduce, 8.0, 4, 2));
+    assert_eq!(kernels(&profile)[1], collective(Operation::AllReduce, 64.0, 4, 2));
+    assert!((micros(&profile.samples[1]) - 700.0).abs() < 1e-9);
+    let tagged: String = NCCL_TESTS.lines().map(|line| format!("[1,0]<stdout>:{line}\n")).collect();
+    assert_eq!(kernels(&super::profile(&tagged)), kernels(&profile));
+}
+
+/// Named by its program, and without the lines of ranks: 95.87 to 71.9 GB/s is 3 / 4, so 4 devices gather.
+#[test]
+fn nccl_tests_find_the_collective_and_the_devices() {
+    let gather = |named: &str| {
+        let rows: Vec<&str> = NCCL_TESTS.lines().filter(|line| !line.contains("Rank")).collect();
+        format!("{named}\n{}", rows.join("\n")).replace("sum", "none").replace("143.80", "71.90")
+    };
+    let profile = profile(&gather("# Collective test starting: all_gather_perf"));
+    assert_eq!(kernels(&profile)[1], collective(Operation::AllGather, 64.0, 4, 4));
+    assert!(profile.report.assumptions.iter().any(|line| line.starts_with("4 devices took part")));
+    assert_eq!(
+        kernels(&super::profile(&gather("$ mpirun ./build/alltoall_perf -b 8")))[1],
+        collective(Operation::AllToAll, 64.0, 4, 4)
+    );
+    assert_eq!(read_named(&gather(""), "out.txt"), Err(ProfileError::NoCollective));
+    let by_name = read_named(&gather(""), "all_gather_perf.txt").unwrap();
+    assert_eq!(kernels(&by_name)[1], collective(Operation::AllGather, 64.0, 4, 4));
+    assert!(
+        refusal(&gather("# Collective test starting: broadcast_perf"))
+            .contains("a collective that training plans do not hold")
+    );
+}
+
+#[test]
+fn nccl_tests_json_is_read() {
+    let json = r#"{"args": ["./build/all_reduce_perf", "-J", "o.json"], "config": {"devices": [
+        {"rank": 0, "hostname": "n1", "device_info": "NVIDIA H200"}, {"rank": 1, "hostname": "n1", "device_info": "NVIDIA H200"}]},
+        "results": [
+        {"size": 67108864, "count": 16777216, "type": "float", "redop": "sum", "root": "-1",
+         "out_of_place": {"time": 500.5, "alg_bw": 134.1, "bus_bw": 134.1, "nwrong": 0}, "in_place": {"time": 1, "alg_bw": 1, "bus_bw": 1}},
+        {"size": 1024, "out_of_place": null}],
+        "average_bus_bandwidth": {"bandwidth": 134.1, "okay": "unchecked"}}"#;
+    let profile = profile(json);
+    assert_eq!(
+        (kernels(&profile), profile.device.as_deref()),
+        (vec![collective(Operation::AllReduce, 64.0, 2, 2)], Some("NVIDIA H200"))
+    );
+    assert!((micros(&profile.samples[0]) - 500.5).abs() < 1e-9);
+    assert_eq!(refused(&profile), [("a row without an out-of-place time", 1, "result 2")]);
+}
+
+/// Two ranks, two trials: the first is a warm-up. 4 GB twice in bits, 64e9 / 1.28e12 bps, is 50 ms; 0.64 / 1.28 is 1 / 2.
+#[test]
+fn all_reduce_bench_blocks_are_trials_of_ranks() {
+    let block = |rank: u32, bits: &str, bus: &str| {
+        format!("{rank}:\n duration: 0.1 sec\n algo throughput: {bits} bps, 1 Gbps\n busbw: {bus}  Gbps\n")
+    };
+    let text = [
+        "local_rank: 0\nlocal_rank: 1\n0 data size: 4.0 GB\n".to_owned(),
+        block(1, "640000000000.0", "320.0"),
+        block(0, "640000000000.0", "320.0"),
+        "ignore me 2\n".to_owned(),
+        block(0, "1280000000000.0", "640.0"),
+        block(1, "1600000000000.0", "800.0"),
+    ]
+    .concat();
+    let profile = profile(&text);
+    let Kernel::Collective(group) = profile.samples[0].kernel else { panic!("a collective") };
+    assert_eq!((group.bytes, group.ranks, group.ranks_per_node), (4e9, 2, 2));
+    assert_eq!(profile.samples.iter().map(|sample| micros(sample).round()).collect::<Vec<_>>(), [50_000.0, 40_000.0]);
+    assert_eq!(refused(&profile), [("the first trial of a rank", 2, "row 7")]);
+}
+
+/// 1 GiB at 161.06 GB/s on the bus of 4 takes 2 x 3 / 4 x 1,073,741,824 / 161.06e9 = 10,000 us.
+#[test]
+fn all_reduce_bench_tables_are_payloads() {
+    let text = "The average bandwidth of all_reduce over 4 ranks (5 warmups / 20 trials):\n
+| payload |    busbw   |    algbw   |
+| ------: | ---------: | ---------: |
+|    32KB |   0.85GBps |   0.56GBps |
+|     1GB | 161.06GBps | 107.37GBps |
+";
+    let profile = profile(text);
+    assert_eq!(kernels(&profile), [collective(Operation::AllReduce, 1024.0, 4, 4)]);
+    assert!((micros(&profile.samples[0]) - 10_000.0).abs() < 1.0);
+    assert_eq!(refused(&profile).len(), 1);
+}
