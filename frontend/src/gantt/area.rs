@@ -167,7 +167,7 @@ mod tests {
         let question = r#"{"schema": "scenario/1", "model": {"preset": "llama-2-7b"},
             "cluster": {"preset": "h100", "nodes": 4},
             "workload": {"samples": {"kind": "drawn", "text_tokens": {"kind": "uniform", "min": 500, "max": 4000}},
-                "global_batch": 12, "context_length": 4096},
+                "global_batch": 12, "context_length": 4096, "packing": "single"},
             "layout": {"tensor": 8, "pipeline": 4}, "planners": ["1f1b"], "iterations": 1, "seed": 3}"#;
         let scenario = ValidScenario::new(parse(question).unwrap(), &NoDatasets).unwrap();
         let planning = plan(&scenario, &mut Unobserved).unwrap();
