@@ -70,7 +70,7 @@ pub struct Options<'a> {
     pub add: Option<&'a str>,
     /// Column with the number of samples of each row; an empty name: every row is one sample.
     pub weight: Option<&'a str>,
-    /// Unit of the numbers of `column`; without it the name decides.
+    /// Unit of the numbers; without it the name decides.
     pub unit: Option<Unit>,
     /// Characters per token of texts, and of numbers that count characters or bytes.
     pub characters_per_token: f64,

@@ -64,7 +64,15 @@ impl Choice {
             chosen(profiles, name, options)?
         } else {
             let meter = Meter { tokenizer: None, ..Meter::new(options) };
-            automatic(profiles, head, meter).ok_or(ImportError::Unclear { candidates: Vec::new() })?
+            let mut parts = automatic(profiles, head, meter).ok_or(ImportError::Unclear { candidates: Vec::new() })?;
+            if let Some(chosen) = options.unit {
+                for part in &mut parts {
+                    if let Measure::Number(_, unit) = &mut part.measure {
+                        *unit = chosen;
+                    }
+                }
+            }
+            parts
         };
         for part in &parts {
             if let (Measure::Number(..), Err(ambiguous)) = (part.measure, &profiles[part.index].notation) {
