@@ -287,7 +287,7 @@ async fn a_table_of_patterns_comes_with_a_file() {
         (table.replace("step_time ms", "step_time kg"), "line 2 of the log table: \"kg\" is no unit of step_time"),
         (
             table.replace("[0-9]+)(?P<pairs>.*)", "(a{1000}){1000})"),
-            "line 2 of the log table: the pattern is too large",
+            "line 4 of the log table: the pattern is too large",
         ),
         ("hello".to_owned(), "of the log table"),
     ] {
