@@ -107,6 +107,8 @@ pub(super) fn groups(
     let most = if words.is_empty() { FEW } else { MANY };
     let entries = gallery.iter().flat_map(|gallery| &gallery.entries).filter(matches).take(most);
     let ready = entries.map(|entry| Offer::Ready(Box::new(entry.clone()))).collect();
+    // A scenario that became saved while the lists were fetched is in both.
+    let drafts = drafts.into_iter().filter(|draft| saved.iter().all(|line| line.id != draft.id)).collect();
     let stored = |lines: Vec<ScenarioLine>| lines.into_iter().map(|line| Offer::Stored(Box::new(line))).collect();
     let groups = [
         OfferGroup { title: "Your drafts, last used first", offers: stored(drafts) },
