@@ -417,7 +417,7 @@ impl<'a> LayoutSearch<'a> {
                 layout: need.layout,
                 reason: self.lack(need.rank, need.bytes, need.is_complete()),
                 iteration_s: None,
-                peak_memory_gib: Some(need.bytes.gib()),
+                peak_memory_gib: need.is_complete().then(|| need.bytes.gib()),
             })
             .collect();
         search.nearest = needs.into_iter().find(nearest::Need::is_complete).map(|need| Box::new(need.miss(self.limit)));

@@ -47,7 +47,8 @@ impl Need {
 }
 
 impl LayoutSearch<'_> {
-    /// Needs of the layouts that memory rejected, least first; of many layouts, those whose model state is smallest.
+    /// Needs of the layouts that memory rejected: full ones first, the least of them first; then layouts that cannot run in any
+    /// memory, with their model state. Of many layouts, those whose model state is smallest.
     pub(super) fn needs(&self) -> Vec<Need> {
         let with_memory = |(layout, misfit): &(Layout, Misfit)| Some((misfit.hurdle.memory()?, *layout));
         let mut open: Vec<((usize, Bytes), Layout)> = self.rejected.iter().filter_map(with_memory).collect();
@@ -67,7 +68,7 @@ impl LayoutSearch<'_> {
             least = Some(least.map_or(need.bytes, |least| least.min(need.bytes)));
             needs.push(need);
         }
-        needs.sort_by_key(|need| (need.bytes, need.layout));
+        needs.sort_by_key(|need| (!need.is_complete(), need.bytes, need.layout));
         needs
     }
 
