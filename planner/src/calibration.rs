@@ -43,8 +43,8 @@ pub struct Fitted {
 /// Fits the curves of a cluster's device and links to `samples`.
 ///
 /// The search starts from the curves of a typical device, then from the cluster's own values. It compares timings by the
-/// logarithm of their ratio to the prediction; large residuals count linearly. If that increases the mean residual, the search
-/// minimises the mean residual itself. The same samples give the same curves.
+/// logarithm of their ratio to the prediction; large residuals count linearly. If both searches increase the mean residual, the
+/// present values are confirmed. The same samples give the same curves.
 pub fn fit(cluster: &Cluster, samples: &[Sample], source: &str) -> Fitted {
     let mut cluster = cluster.clone();
     let mut curves = cluster.device.curves.take().unwrap_or_else(Curves::generic);

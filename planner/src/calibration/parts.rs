@@ -87,18 +87,15 @@ impl Part {
             return report;
         }
         let typical = Coefficient::typical(cluster);
-        let attempts = [
-            (&typical, Goal::LogarithmByDuration),
-            (&*cluster, Goal::LogarithmByDuration),
-            (&*cluster, Goal::MeanResidual),
-        ];
-        let fitted = attempts
+        let fitted = [&typical, &*cluster]
             .into_iter()
-            .map(|(start, goal)| search(cluster, start, &open, &chosen, goal))
+            .map(|start| search(cluster, start, &open, &chosen))
             .find(|found| residuals(found, samples).0 <= before.0);
+        // The values of a preset are a minimum of the same cost, rounded: then no search ends below their residual.
         let Some(found) = fitted else {
-            "no values have a smaller mean residual than the present ones: nothing changes"
+            "no values have a smaller mean residual than the present ones: they are confirmed"
                 .clone_into(&mut report.note);
+            report.fitted = true;
             report.coefficients = open.iter().chain(&held).map(stays).collect();
             return report;
         };
@@ -113,14 +110,8 @@ impl Part {
     }
 }
 
-/// `cluster` with the values of `open` that are best for `goal`. The search starts from the values of `start`.
-fn search(
-    cluster: &Cluster,
-    start: &Cluster,
-    open: &[(Coefficient, usize)],
-    samples: &[Sample],
-    goal: Goal,
-) -> Cluster {
+/// `cluster` with the values of `open` that have the least cost. The search starts from the values of `start`.
+fn search(cluster: &Cluster, start: &Cluster, open: &[(Coefficient, usize)], samples: &[Sample]) -> Cluster {
     let parameter = |(coefficient, _): &(Coefficient, usize)| {
         let (low, high) = coefficient.bounds();
         Parameter { start: coefficient.get(start).clamp(low, high), low, high }
@@ -133,7 +124,7 @@ fn search(
         }
         changed
     };
-    let best = minimise(&parameters, 400 * parameters.len(), |values| goal.cost(&with(values), samples));
+    let best = minimise(&parameters, 400 * parameters.len(), |values| cost(&with(values), samples));
     with(&best)
 }
 
@@ -181,34 +172,18 @@ pub(super) fn predict(rates: &Rates, cluster: &Cluster, sample: &Sample) -> f64 
     }
 }
 
-/// What a search minimises.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Goal {
-    /// The mean of robust residuals of the logarithm: quadratic for small ones, linear beyond. Matrix products count by their
-    /// duration, because most of a training step is spent in long ones, while most of a profile are short ones.
-    LogarithmByDuration,
-    /// The mean relative residual, as it is reported.
-    MeanResidual,
-}
-
-impl Goal {
-    fn cost(self, cluster: &Cluster, samples: &[Sample]) -> f64 {
-        let rates = Rates::of(&cluster.device);
-        let (mut sum, mut total) = (0.0, 0.0);
-        for sample in samples {
-            let ratio = predict(&rates, cluster, sample) / sample.time.secs();
-            let (weight, cost) = match self {
-                Self::LogarithmByDuration => {
-                    let residual = libm::log(ratio) / ROBUST;
-                    (duration_weight(sample), (1.0 + residual * residual).sqrt() - 1.0)
-                }
-                Self::MeanResidual => (1.0, (ratio - 1.0).abs()),
-            };
-            sum += weight * cost;
-            total += weight;
-        }
-        sum / total
+/// What a search minimises: the mean of robust residuals of the logarithm, quadratic for small ones, linear beyond. Matrix products
+/// count by their duration, because most of a training step is spent in long ones, while most of a profile are short ones.
+fn cost(cluster: &Cluster, samples: &[Sample]) -> f64 {
+    let rates = Rates::of(&cluster.device);
+    let (mut sum, mut total) = (0.0, 0.0);
+    for sample in samples {
+        let residual = libm::log(predict(&rates, cluster, sample) / sample.time.secs()) / ROBUST;
+        let weight = duration_weight(sample);
+        sum += weight * ((1.0 + residual * residual).sqrt() - 1.0);
+        total += weight;
     }
+    sum / total
 }
 
 fn duration_weight(sample: &Sample) -> f64 {
