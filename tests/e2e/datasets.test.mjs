@@ -50,10 +50,10 @@ test("a file is shown before it is stored, and an error replaces the box of the 
   const [dataset] = await datasets();
   assert.deepEqual([dataset.name, dataset.text_tokens.mean], ["my lengths", 25]);
 
-  await drop(page, file("poem.txt", "two roads diverged\nin a yellow wood\n"));
+  await drop(page, file("negative.csv", "num_tokens\n-5\n-7\n"));
   await page.getByTestId("upload-refused").waitFor();
   assert.equal(await page.getByTestId("stored-dataset").count(), 0);
-  assert.equal(await page.getByTestId("import-card").getByText("poem.txt").count() > 0, true);
+  assert.equal(await page.getByTestId("import-card").getByText("negative.csv").count() > 0, true);
   await page.getByTestId("discard-upload").click();
   await page.getByTestId("import-card").waitFor({ state: "detached" });
   assert.equal((await datasets()).length, 1);

@@ -224,7 +224,7 @@ pub(super) fn MemoryAtTop() -> impl IntoView {
         words.get().map(|words| {
             view! {
                 <p class="hint memory-line" data-testid="memory-line">
-                    {name().map(|planner| view! { <span class="pill" data-planner-colour=planner.id()></span><b>{ranking::short_title(planner)}</b>": " })}
+                    {name().map(|planner| view! { <span class="pill" data-planner-colour=planner.id()></span>" "<b>{ranking::short_title(planner)}</b>": " })}
                     {words}
                 </p>
             }

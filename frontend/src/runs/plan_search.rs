@@ -34,6 +34,8 @@ pub(super) fn PlanSearch(
     let search = RwSignal::new(None::<String>);
     let is_typed = RwSignal::new(false);
     let found = RwSignal::new(Vec::<OfferGroup>::new());
+    // Offers of an earlier text are not offered: Enter would take one of them.
+    let is_searching = RwSignal::new(false);
     let active = RwSignal::new(0_usize);
     let failure = RwSignal::new(None::<String>);
     let is_open = Memo::new(move |_| search.with(Option::is_some));
@@ -86,6 +88,7 @@ pub(super) fn PlanSearch(
             let (drafts, saved) = (lines(drafts), lines(saved));
             found.set(gallery.with_value(|gallery| groups(drafts, saved, gallery.as_ref(), &text)));
             active.set(0);
+            is_searching.set(false);
         });
     };
     let open = move |()| {
@@ -148,6 +151,7 @@ pub(super) fn PlanSearch(
             follow(link);
         } else {
             is_typed.set(true);
+            is_searching.set(true);
             search.set(Some(text.clone()));
             look(text, TYPING_MS);
         }
@@ -163,7 +167,9 @@ pub(super) fn PlanSearch(
             "ArrowDown" => open(()),
             "ArrowUp" => active.update(|active| *active = active.saturating_sub(1)),
             "Enter" if is_open.get_untracked() => {
-                if let Some(offer) = at(active.get_untracked()) {
+                if !is_searching.get_untracked()
+                    && let Some(offer) = at(active.get_untracked())
+                {
                     take(offer);
                 }
             }
@@ -173,6 +179,9 @@ pub(super) fn PlanSearch(
         event.prevent_default();
     };
     let list = move || {
+        if is_searching.get() {
+            return view! { <li role="presentation" class="offer-group">"Searching…"</li> }.into_any();
+        }
         let mut place = 0;
         let groups = found.get().into_iter().map(|group| {
             let options = group.offers.into_iter().map(|offer| {
@@ -186,7 +195,7 @@ pub(super) fn PlanSearch(
         let groups = groups.collect_view();
         let nothing =
             (place == 0).then(|| view! { <li role="presentation" class="offer-group">"No scenario matches."</li> });
-        view! { {groups} {nothing} }
+        view! { {groups} {nothing} }.into_any()
     };
     view! {
         <div class="plan-search">
