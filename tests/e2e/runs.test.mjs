@@ -92,7 +92,7 @@ test("a run is opened, sent by the shown commands, cut, taken up again, and is w
   await page.goto("/runs");
   await page.getByTestId("import-log").setInputFiles(logFile());
   imported = await page.getByTestId("imported").getAttribute("data-run");
-  await page.getByTestId("imported").getByTestId("log-report").getByText(/lines gave figures/).waitFor();
+  await page.getByTestId("imported").getByTestId("log-report").getByText(/lines parsed/).waitFor();
   const points = await allPoints(stage.server, sent);
   assert.deepEqual(points, await allPoints(stage.server, imported), "in pieces and as a whole");
   assert.ok(points.length > 40, `${points.length} points`);

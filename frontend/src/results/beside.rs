@@ -110,7 +110,7 @@ pub(super) fn BesideCard() -> impl IntoView {
         match standing.get() {
         Standing::Nothing => view! {
             <p class="hint">
-                "Choose a scenario to hold this one against, or pin the present one and change it: what differs in the question and in the answer is shown here."
+                "Choose a scenario to compare with, or pin the present one and change it. Differences of fields and results are shown here."
             </p>
         }
         .into_any(),

@@ -62,7 +62,7 @@ fn planning_words(batch: &BatchPlanning) -> String {
             format!("planned in {took} (measured): {exposed} more than the step before, {step}")
         }
         (Some(step), _) => {
-            format!("planned in {took} (measured) beside the step before, {}", format::seconds(step / 1e3))
+            format!("planned in {took} (measured) during the step before, {}", format::seconds(step / 1e3))
         }
         _ => format!("planned in {took} (measured) before training begins"),
     }
@@ -183,7 +183,7 @@ mod tests {
     fn planning_is_told_beside_the_step_that_hides_it() {
         let words = |ms, before| planning_words(&BatchPlanning::beside(ms, before)).replace('\u{202f}', " ");
         assert_eq!(words(12.0, None), "planned in 12.0 ms (measured) before training begins");
-        assert_eq!(words(12.0, Some(800.0)), "planned in 12.0 ms (measured) beside the step before, 800 ms");
+        assert_eq!(words(12.0, Some(800.0)), "planned in 12.0 ms (measured) during the step before, 800 ms");
         assert_eq!(words(900.0, Some(800.0)), "planned in 900 ms (measured): 100 ms more than the step before, 800 ms");
     }
 }

@@ -26,16 +26,11 @@ pub(crate) fn LogReportView(report: LogReport) -> impl IntoView {
 
 /// Lines by what became of them: "250 of 1,000 lines read, 3 repaired, 2 left out".
 fn words(report: &LogReport) -> String {
-    let mut words = format!(
-        "{} of {} lines gave figures",
-        format::count(report.parsed + report.repaired),
-        format::count(report.lines)
-    );
-    for (count, what) in [
-        (report.repaired, "of them repaired"),
-        (report.skipped, "could not be read"),
-        (report.passed_over, "speak of no step"),
-    ] {
+    let mut words =
+        format!("{} of {} lines parsed", format::count(report.parsed + report.repaired), format::count(report.lines));
+    for (count, what) in
+        [(report.repaired, "of them repaired"), (report.skipped, "could not be read"), (report.passed_over, "ignored")]
+    {
         if count > 0 {
             words.push_str(", ");
             words.push_str(&format::count(count));
@@ -54,10 +49,7 @@ mod tests {
     fn every_kind_of_line_is_said() {
         let report =
             LogReport { lines: 1_000, parsed: 247, repaired: 3, passed_over: 748, skipped: 2, ..LogReport::default() };
-        assert_eq!(
-            words(&report),
-            "250 of 1,000 lines gave figures, 3 of them repaired, 2 could not be read, 748 speak of no step"
-        );
-        assert_eq!(words(&LogReport::default()), "0 of 0 lines gave figures");
+        assert_eq!(words(&report), "250 of 1,000 lines parsed, 3 of them repaired, 2 could not be read, 748 ignored");
+        assert_eq!(words(&LogReport::default()), "0 of 0 lines parsed");
     }
 }
