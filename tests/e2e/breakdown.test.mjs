@@ -79,7 +79,7 @@ test("memory at the peak adds up to the peak and ends before the device's memory
   assert.deepEqual(names.slice(0, 6), ["weights", "gradients", "optimizer", "activations", "temporary", "reserve"]);
   assert.match(names[6], new RegExp(`^memory of the device, ${scenario.cluster.device.memory_gib.toFixed(1)}`));
   await bars(card, 6, last.answer.ranks.length);
-  assert.match(await card.getByTestId("peak-caption").innerText(), /^Rank \d+ .*\sGiB at .* in flight\. The largest part is [a-z]+/s);
+  assert.match(await card.getByTestId("peak-caption").innerText(), /^Rank \d+ .*\sGiB with the reserve at .* in flight\. The largest part is [a-z]+/s);
   await card.locator("details summary").first().click();
   const ranks = await sums(card.getByTestId("peak-ranks"));
   assert.equal(ranks.length, last.answer.ranks.length);

@@ -130,6 +130,11 @@ test("a scenario that came whole in its link is still there after a look elsewhe
   await page.waitForFunction(() => document.querySelector('[data-testid="copy-contained"]').dataset.url);
   const link = await page.getByTestId("copy-contained").getAttribute("data-url");
   const other = await stage.open();
+  // Another server: it has no results of the scenario.
+  await other.route("**/api/v1/scenarios/identity", async (route) => {
+    const identity = await (await route.fetch()).json();
+    await route.fulfill({ json: { ...identity, planned: false } });
+  });
   await other.goto(link);
   await other.getByTestId("unsaved").waitFor();
   await header(other, "Explore").click();
