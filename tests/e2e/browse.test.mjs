@@ -266,6 +266,7 @@ test("copying a link saves the scenario, which the list can undo", async () => {
   await page.getByTestId("copy-failure").waitFor({ state: "detached" });
   assert.equal((await send("GET", `/scenarios/${stored.id}`)).body.source, "link");
   await send("DELETE", `/scenarios/${stored.id}/keep`);
+  assert.deepEqual(page.faults.splice(0).filter((words) => !words.includes("/keep")), [], "the request that was cut off alone");
 });
 
 test("wrong self-contained links say what is wrong", async () => {
