@@ -101,7 +101,8 @@ pub(super) fn groups(
     let words: Vec<String> = search.to_lowercase().split_whitespace().map(str::to_owned).collect();
     let matches = |entry: &&GalleryEntry| {
         let text =
-            format!("{} {} {}", entry.title, entry.scenario.model.name, entry.scenario.cluster.name).to_lowercase();
+            format!("{} {} {} {}", entry.title, entry.slug, entry.scenario.model.name, entry.scenario.cluster.name)
+                .to_lowercase();
         words.iter().all(|word| text.contains(word))
     };
     let most = if words.is_empty() { FEW } else { MANY };
