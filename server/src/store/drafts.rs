@@ -248,14 +248,14 @@ mod tests {
     async fn a_client_evicts_its_own_drafts_only() {
         let (_folder, all) = opened().await;
         let limits = DraftLimits { planned: 2, others: 2, total: 100 };
-        for (minute, id) in ["x1", "x2", "both"].into_iter().enumerate() {
-            let at = day(0).checked_add(SignedDuration::from_mins(minute as i64)).unwrap();
+        for (minute, id) in (0..).zip(["x1", "x2", "both"]) {
+            let at = day(0).checked_add(SignedDuration::from_mins(minute)).unwrap();
             store(&all, id, "first", at, limits).await.unwrap();
         }
         // The first client has two: the oldest went.
         assert_eq!(there(&all).await, ["both", "x2"]);
-        for (hour, id) in ["both", "y1", "y2", "y3"].into_iter().enumerate() {
-            let at = day(1).checked_add(SignedDuration::from_hours(hour as i64)).unwrap();
+        for (hour, id) in (0..).zip(["both", "y1", "y2", "y3"]) {
+            let at = day(1).checked_add(SignedDuration::from_hours(hour)).unwrap();
             store(&all, id, "second", at, limits).await.unwrap();
         }
         // The second client let go of "both" and "y1"; the first still holds "both".
@@ -291,8 +291,8 @@ mod tests {
     async fn jobs_and_runs_protect_for_as_long_as_they_are_there() {
         let (_folder, all) = opened().await;
         let limits = DraftLimits { planned: 1, others: 1, total: 100 };
-        for (at, id) in ["job", "run"].into_iter().enumerate() {
-            store(&all, id, "one", day(at as i64), limits).await.unwrap();
+        for (at, id) in (0..).zip(["job", "run"]) {
+            store(&all, id, "one", day(at), limits).await.unwrap();
             let statement = match id {
                 "job" => "INSERT INTO job (id, scenario_id, created_at_ms) VALUES ('j', ?, 0)",
                 _ => {
@@ -302,8 +302,8 @@ mod tests {
             };
             run(&all, statement, id).await;
         }
-        for (at, id) in ["b1", "b2"].into_iter().enumerate() {
-            store(&all, id, "one", day(100 + at as i64), limits).await.unwrap();
+        for (at, id) in (100..).zip(["b1", "b2"]) {
+            store(&all, id, "one", day(at), limits).await.unwrap();
         }
         assert_eq!(there(&all).await, ["b2", "job", "run"]);
         run(&all, "DELETE FROM job WHERE scenario_id = ?", "job").await;
