@@ -36,6 +36,9 @@ pub struct NewRun {
     /// Planner of that scenario whose plan is run; absent: the fastest.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub plan: Option<PlannerKind>,
+    /// Table of patterns for the lines of its log, as TOML or JSON of the form `log-table/1`, at most 64 KiB.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub log_table: Option<String>,
 }
 
 /// A run that was opened.

@@ -5,6 +5,7 @@
 
 mod commands;
 mod feed;
+mod log_table;
 mod metric;
 mod observed;
 mod plan_choice;
@@ -19,6 +20,7 @@ mod words;
 
 pub(crate) use commands::SendingCommands;
 pub(crate) use feed::Way;
+pub(crate) use log_table::{LogTableField, LogTableFile};
 pub(crate) use metric::Metric;
 pub(crate) use observed::{Observed, of_detail, use_observed};
 pub(crate) use plan_choice::PlanChoice;

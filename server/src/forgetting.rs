@@ -114,6 +114,7 @@ mod tests {
             planner: None,
             token: [0; 32],
             key: None,
+            log_table: None,
         };
         store.writer().open_run(&run, None, moment(0)).await.unwrap();
         store.writer().delete_run(&run.id, moment(0)).await.unwrap();

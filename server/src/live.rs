@@ -429,6 +429,7 @@ mod tests {
             planner: None,
             token: [0; 32],
             key: None,
+            log_table: None,
         };
         let store = Store::open(&path).await.unwrap();
         store.writer().open_run(&run, None, clock.now()).await.unwrap();

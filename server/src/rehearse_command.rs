@@ -173,7 +173,8 @@ fn upload(arguments: &RehearseArguments, input: &Input, rehearsal: &Rehearsal<'_
         (Some(_), None) => bail!("a run that is open already needs its token in PLANSCOPE_RUN_TOKEN"),
         (None, _) => {
             let name = format!("Rehearsal of {}", input.name);
-            let run = NewRun { name: Some(name), scenario: input.scenario.clone(), plan: input.planner };
+            let run =
+                NewRun { name: Some(name), scenario: input.scenario.clone(), plan: input.planner, log_table: None };
             let opened = Destination::open(server, arguments.token(), &run);
             // A server that does not know the scenario shows the run by itself.
             opened.or_else(|error| match &run.scenario {

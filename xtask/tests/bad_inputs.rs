@@ -7,7 +7,7 @@ use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 
 /// Number, input, tests: names of functions in Rust, titles of the browser's.
-const ROWS: [(u32, &str, &[&str]); 70] = [
+const ROWS: [(u32, &str, &[&str]); 77] = [
     (
         1,
         "empty files",
@@ -168,6 +168,28 @@ const ROWS: [(u32, &str, &[&str]); 70] = [
         &["usable at 320 px", "the keyboard alone reaches the charts", "a chart's numbers are there as a table too"],
     ),
     (70, "exports opened again", &["plans_leave_in_formats_of_other_programs_and_traces_come_back_whole"]),
+    (
+        71,
+        "a column whose meaning is unknown",
+        &[
+            "a_number_of_unknown_meaning_is_offered_and_not_taken",
+            "an_unclear_column_is_a_problem_with_candidates",
+            "a column of unknown meaning is chosen by the user, with sample values and histograms",
+        ],
+    ),
+    (72, "an invalid tokenizer", &["a tokenizer that is none is refused in its place"]),
+    (73, "encrypted, cut or damaged Parquet", &["wrong_files_are_refused", "any_footer_is_read_or_refused"]),
+    (74, "Parquet whose bytes change at random", &["any_change_is_read_or_refused"]),
+    (
+        75,
+        "shards of different quantities",
+        &[
+            "different_quantities_are_refused_by_name",
+            "shards become one dataset, and a shard of other columns is named",
+        ],
+    ),
+    (76, "hostile patterns in a table of log lines", &["hostile_patterns_are_refused_or_cheap"]),
+    (77, "a preview that is never stored", &["a_preview_is_removed_after_fifteen_minutes"]),
 ];
 
 fn root() -> PathBuf {

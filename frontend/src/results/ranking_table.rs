@@ -3,19 +3,9 @@
 use api::planner::scenario::PlannerKind;
 use leptos::prelude::*;
 
-use super::ranking::{self, COLUMNS, Cell, Figures, Row};
+use super::ranking::{self, COLUMNS, Cell, Figures, Layers, Row};
 use crate::accuracy_link::AccuracyLink;
 use crate::explore::use_explore;
-
-/// Columns of words behind the figures.
-const LAST_COLUMNS: [(&str, &str, &str); 2] = [
-    ("layout", "Layout", "TP, PP and DP degrees, model chunks per rank (VPP), sequences per microbatch (mb)"),
-    (
-        "layers",
-        "Layers per stage",
-        "Layers of each pipeline stage, modules separated by |; point at a cell for their names",
-    ),
-];
 
 /// The ranked table: a row selects its planner, its radio button makes it the baseline.
 #[component]
@@ -28,7 +18,7 @@ pub(super) fn RankingTable() -> impl IntoView {
             .result
             .with(|result| result.as_ref().map(|result| ranking::rows(result, baseline.get())).unwrap_or_default())
     });
-    let headings = COLUMNS.into_iter().chain(LAST_COLUMNS).map(
+    let headings = COLUMNS.into_iter().map(
         |(metric, heading, explanation)| view! { <th scope="col" title=explanation data-heading=metric>{heading}</th> },
     ).collect_view();
     view! {
@@ -55,20 +45,16 @@ fn RankingRow(row: Row, baseline: Memo<Option<PlannerKind>>, chosen: Memo<Option
     let select = move || explore.view.update(|view| view.planner = Some(planner));
     let is_chosen = move || chosen.get() == Some(planner);
     let is_baseline = move || baseline.get() == Some(planner);
-    let cells = match figures {
+    let (cells, plan) = match figures {
         Ok(Figures { layout, layers, cells }) => {
             let cells = cells.into_iter().map(|cell| view_of(cell, planner, &title, baseline)).collect_view();
-            let text = layout.replace(" · ", "\u{a0}· ");
-            view! {
-                {cells}
-                <td class="layout" data-metric="layout" data-value=layout>{text}</td>
-                <td class="layout" data-metric="layers" data-value=layers.short.clone() title=layers.full>{layers.short.clone()}</td>
-            }
-            .into_any()
+            (cells.into_any(), Some(view! { <LayoutLines layout=layout layers=layers /> }))
         }
         Err(binding) => {
-            let columns = COLUMNS.len() + LAST_COLUMNS.len();
-            view! { <td class="binding" colspan=columns.to_string() data-metric="binding"><b>"No plan: "</b>{binding}</td> }.into_any()
+            let columns = COLUMNS.len().to_string();
+            let reason =
+                view! { <td class="binding" colspan=columns data-metric="binding"><b>"No plan: "</b>{binding}</td> };
+            (reason.into_any(), None)
         }
     };
     view! {
@@ -78,9 +64,31 @@ fn RankingRow(row: Row, baseline: Memo<Option<PlannerKind>>, chosen: Memo<Option
                     <span class="pill" data-planner-colour=planner.id()></span>
                     {title}
                 </button>
+                {plan}
             </th>
             {cells}
         </tr>
+    }
+}
+
+/// Degrees and layers per stage, below the name of the planner.
+#[component]
+fn LayoutLines(layout: String, layers: Layers) -> impl IntoView {
+    // Lines break between degrees only.
+    let degrees = layout.replace(' ', "\u{a0}").replace("\u{a0}·\u{a0}", " · ");
+    let title = format!("Layers of each pipeline stage, modules separated by |\n{}", layers.full);
+    view! {
+        <span
+            class="layout"
+            title="TP, PP and DP degrees, model chunks per rank (VPP), sequences per microbatch (mb)"
+            data-metric="layout"
+            data-value=layout
+        >
+            {degrees}
+        </span>
+        <span class="layout" title=title data-metric="layers" data-value=layers.short.clone()>
+            {format!("layers {}", layers.short)}
+        </span>
     }
 }
 

@@ -68,6 +68,7 @@ pub(crate) async fn start(
         planner: Some(planner),
         token: token.hash(),
         key: None,
+        log_table: None,
     };
     app.store.writer().open_run(&row, None, app.clock.now()).await?;
     let started = app.rehearsals.start(place, &score, speed, &run, &token, app.clone());

@@ -12,6 +12,7 @@ use axum::body::Bytes;
 use axum::extract::rejection::{BytesRejection, QueryRejection};
 use axum::extract::{Path, Query, State};
 use axum::http::HeaderMap;
+use ingest::log::LogTable;
 use jiff::Timestamp;
 use planner::scenario::{FieldError, PlannerKind};
 use serde::Deserialize;
@@ -105,6 +106,10 @@ pub(crate) async fn open(
         }
     };
     let now = app.clock.now();
+    let log_table = asked.log_table.filter(|table| !table.trim().is_empty());
+    if let Some(table) = &log_table {
+        parse_log_table(table, "/log_table")?;
+    }
     let (scenario, planner) = held_against(&app, asked.scenario.as_deref(), asked.plan).await?;
     let run = RunRow {
         id: run_id(),
@@ -114,6 +119,7 @@ pub(crate) async fn open(
         planner,
         token: token.hash(),
         key,
+        log_table,
     };
     let created = |run: String, token: &Token| CreatedRun {
         url: api::path::run_page(&run),
@@ -269,6 +275,13 @@ fn document<T: DeserializeOwned + Default>(body: &[u8]) -> Result<T, ApiError> {
         return Ok(T::default());
     }
     serde_json::from_slice(body).map_err(|error| ApiError::Malformed(format!("the body is wrong: {error}")))
+}
+
+/// A table of patterns of the user's own; `pointer` names the field that holds it.
+pub(crate) fn parse_log_table(table: &str, pointer: &str) -> Result<LogTable, ApiError> {
+    LogTable::parse(table).map_err(|error| {
+        ApiError::InvalidRun(vec![FieldError { pointer: pointer.to_owned(), detail: error.to_string() }])
+    })
 }
 
 /// A word of a query.

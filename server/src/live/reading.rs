@@ -64,7 +64,10 @@ impl Reading {
             files: if whole { state.files.clone() } else { Vec::new() },
             points: 0,
             ended_at_ms: state.ended_at_ms,
-            parser: LogParser::with_limits(Limits { line_bytes: limits.line_bytes, ..Limits::default() }),
+            parser: LogParser::with_table(
+                Limits { line_bytes: limits.line_bytes, ..Limits::default() },
+                state.table.clone(),
+            ),
             observed: Observed::default(),
             steps_s: Recent::default(),
             intervals_s: Recent::default(),
@@ -184,8 +187,14 @@ mod tests {
                          iteration 1/ 10 | elapsed time per iteration (ms): 2000.0 | lm loss: 3.0E+00 |\n";
 
     fn empty(limits: &LiveLimits) -> Reading {
-        let state =
-            LogState { origin: RunOrigin::Live, files: Vec::new(), points: 0, early_points: 0, ended_at_ms: None };
+        let state = LogState {
+            origin: RunOrigin::Live,
+            files: Vec::new(),
+            points: 0,
+            early_points: 0,
+            ended_at_ms: None,
+            table: None,
+        };
         Reading::new(&state, limits)
     }
 

@@ -33,7 +33,7 @@ const FORGETTING: Forgetting = Forgetting {
                  AND (origin <> 'imported' OR ended_at_ms IS NOT NULL OR deleted_at_ms = 0)
              ORDER BY deleted_at_ms LIMIT 1)
          RETURNING id",
-    with_it: &["DELETE FROM run_tag WHERE run_id = ?", "DELETE FROM run_token WHERE run_id = ?"],
+    with_it: &["DELETE FROM run_tag WHERE run_id = ?", "DELETE FROM run_token WHERE run_id = ?", "DELETE FROM run_log_table WHERE run_id = ?"],
 };
 /// Tokens of one run that are good at once; beyond it the oldest ends.
 const MOST_TOKENS: i64 = 8;
@@ -59,6 +59,8 @@ pub struct RunRow {
     pub token: [u8; 32],
     /// What makes a repeated request the same one.
     pub key: Option<RequestKey>,
+    /// Table of patterns of the user's own for the lines of its log, valid, as text.
+    pub log_table: Option<String>,
 }
 
 /// What makes a repeated request the same one.
@@ -132,6 +134,13 @@ impl Writer {
         .bind(run.key.map(|key| key.asked.to_vec()))
         .execute(&mut *write)
         .await?;
+        if let Some(table) = &run.log_table {
+            sqlx::query("INSERT INTO run_log_table (run_id, content) VALUES (?, ?)")
+                .bind(&run.id)
+                .bind(table)
+                .execute(&mut *write)
+                .await?;
+        }
         admit(&mut write, &run.id, &run.token, now).await?;
         write.commit().await?;
         Ok(Opened::New)

@@ -9,7 +9,7 @@ use crate::client::{self, Failure};
 use crate::drop::FileDrop;
 use crate::format;
 use crate::notice::FailureNotice;
-use crate::runs::LogReportView;
+use crate::runs::{LogReportView, LogTableField, LogTableFile};
 use crate::sending::Sending;
 
 /// A place to drop logs on.
@@ -18,9 +18,13 @@ pub(super) fn ImportLog(changed: Callback<()>) -> impl IntoView {
     let sending = Sending::new();
     let failures = RwSignal::new(Vec::<(String, Failure)>::new());
     let imported = RwSignal::new(Vec::<RunDetail>::new());
+    let table = RwSignal::new(None::<LogTableFile>);
     let send = move |file: web_sys::File| {
         let name = file.name();
-        let url = format!("{}?name={}", path::RUN_IMPORT, client::encode(&name));
+        let mut url = format!("{}?name={}", path::RUN_IMPORT, client::encode(&name));
+        if let Some(table) = table.get_untracked() {
+            url = format!("{url}&table={}", client::encode(&table.text));
+        }
         failures.set(Vec::new());
         spawn_local(async move {
             let Some(answer) = sending.send::<RunDetail>(&url, file).await else { return };
@@ -56,12 +60,13 @@ pub(super) fn ImportLog(changed: Callback<()>) -> impl IntoView {
             <header class="card-title"><h2>"Import a log"</h2><span class="muted">"of a job that is over, or a part of one"</span></header>
             <FileDrop
                 title=Signal::stored("Drop or choose logs".to_owned())
-                hint="Megatron-LM, NeMo, torchtitan, DeepSpeed, Hugging Face trainer, MLPerf, TensorBoard, Weights & Biases"
+                hint="Megatron-LM, NeMo, torchtitan, DeepSpeed, Hugging Face, nanotron, GPT-NeoX, MaxText, OLMo, verl and other trainers; MLPerf, TensorBoard, Weights & Biases, MLflow"
                 test_id="import-log"
                 sending=sending
                 multiple=true
                 on_file=send
             />
+            <LogTableField table=table test_id="import-log-table" />
             {refusals}
             {reports}
         </section>

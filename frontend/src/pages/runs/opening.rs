@@ -8,7 +8,7 @@ use leptos::task::spawn_local;
 
 use crate::client::{self, Body, Failure};
 use crate::notice::FailureNotice;
-use crate::runs::{PlanChoice, SendingCommands, keep_token};
+use crate::runs::{LogTableField, LogTableFile, PlanChoice, SendingCommands, keep_token};
 
 /// The form, and the commands of the run that was opened last.
 #[component]
@@ -16,6 +16,7 @@ pub(super) fn OpenRun(changed: Callback<()>) -> impl IntoView {
     let name = RwSignal::new(String::new());
     let scenario = RwSignal::new(None::<String>);
     let plan = RwSignal::new(None::<PlannerKind>);
+    let table = RwSignal::new(None::<LogTableFile>);
     let failure = RwSignal::new(None::<Failure>);
     let opened = RwSignal::new(None::<CreatedRun>);
     let busy = RwSignal::new(false);
@@ -25,6 +26,7 @@ pub(super) fn OpenRun(changed: Callback<()>) -> impl IntoView {
             name: Some(name.get_untracked().trim().to_owned()).filter(|name| !name.is_empty()),
             scenario: scenario.get_untracked(),
             plan: plan.get_untracked(),
+            log_table: table.with_untracked(|table| table.as_ref().map(|table| table.text.clone())),
         };
         let Ok(body) = serde_json::to_string(&run) else { return };
         busy.set(true);
@@ -71,6 +73,7 @@ pub(super) fn OpenRun(changed: Callback<()>) -> impl IntoView {
                     />
                 </label>
                 <PlanChoice scenario=scenario plan=plan />
+                <LogTableField table=table test_id="run-log-table" />
                 <p class="actions"><button type="submit" class="primary" data-testid="open-run" disabled=move || busy.get()>"Open"</button></p>
             </form>
             {move || failure.get().map(|failure| view! { <FailureNotice failure=failure /> })}

@@ -29,7 +29,7 @@ fn nccl_tests_text_is_read_out_of_place() {
     assert_eq!((first.operation, first.bytes, first.ranks, first.ranks_per_node), (Operation::AllReduce, 8.0, 4, 2));
     assert_eq!(kernels(&profile)[1], collective(Operation::AllReduce, 64.0, 4, 2));
     assert!((micros(&profile.samples[1]) - 700.0).abs() < 1e-9);
-    let tagged: String = NCCL_TESTS.lines().map(|line| format!("[1,0]<stdout>:{line}\n")).collect();
+    let tagged = NCCL_TESTS.lines().map(|line| format!("[1,0]<stdout>:{line}")).collect::<Vec<_>>().join("\n");
     assert_eq!(kernels(&super::profile(&tagged)), kernels(&profile));
 }
 

@@ -7,13 +7,12 @@ use axum::body::Bytes;
 use axum::extract::rejection::QueryRejection;
 use axum::extract::{FromRequest, Query, Request, State};
 use axum::http::HeaderMap;
-use ingest::log::LogTable;
 use planner::scenario::{FieldError, PlannerKind};
 use serde::{Deserialize, Serialize};
 use sha2::{Digest, Sha256};
 use utoipa::IntoParams;
 
-use super::{held_against, request_key, unnamed};
+use super::{held_against, parse_log_table, request_key, unnamed};
 use crate::app::Shared;
 use crate::endpoint::said_bytes;
 use crate::error::{Answer, ApiError};
@@ -85,13 +84,8 @@ pub(crate) async fn import(
             ApiError::InvalidRun(vec![FieldError { pointer: "/plan".to_owned(), detail }])
         })?),
     };
-    let table = match options.table.as_deref().filter(|table| !table.trim().is_empty()) {
-        None => None,
-        Some(table) => Some(LogTable::parse(table).map_err(|error| {
-            let field = FieldError { pointer: "/table".to_owned(), detail: error.to_string() };
-            ApiError::InvalidRun(vec![field])
-        })?),
-    };
+    let log_table = options.table.filter(|table| !table.trim().is_empty());
+    let table = log_table.as_deref().map(|table| parse_log_table(table, "/table")).transpose()?;
     let (scenario, planner) = held_against(&app, options.scenario.as_deref(), planner).await?;
     let now = app.clock.now();
     let run = RunRow {
@@ -103,6 +97,7 @@ pub(crate) async fn import(
         // Nobody is told this one: an imported log takes no more bytes.
         token: Token::draw().hash(),
         key: None,
+        log_table,
     };
     let turn = app.imports.turn().await?;
     let id = run.id.clone();

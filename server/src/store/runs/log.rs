@@ -1,6 +1,7 @@
 //! Bytes of logs, with the points that are read from them in the same transaction.
 
 use api::run::{LogReport, RunOrigin, RunPoint};
+use ingest::log::LogTable;
 use jiff::Timestamp;
 
 use super::{RUN, points};
@@ -10,7 +11,7 @@ use crate::store::{Reader, StoreError, Write, Writer};
 const SHORT_PIECE: i64 = 16 << 10;
 
 /// What writing into a log starts from.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone)]
 pub struct LogState {
     /// How the log comes.
     pub origin: RunOrigin,
@@ -22,6 +23,8 @@ pub struct LogState {
     pub early_points: u64,
     /// When it ended, in ms since 1970.
     pub ended_at_ms: Option<i64>,
+    /// Table of patterns of the user's own for its lines.
+    pub table: Option<LogTable>,
 }
 
 /// What is missed where another program writes into the same database.
@@ -246,7 +249,13 @@ impl Reader {
             .bind(id)
             .fetch_all(self.pool())
             .await?;
+        let table: Option<String> = sqlx::query_scalar("SELECT content FROM run_log_table WHERE run_id = ?")
+            .bind(id)
+            .fetch_optional(self.pool())
+            .await?;
+        let table = table.map(|table| LogTable::parse(&table)).transpose();
         Ok(LogState {
+            table: table.map_err(|error| StoreError::Damaged { what: RUN.what(), detail: error.to_string() })?,
             origin: RunOrigin::from_id(&origin)
                 .ok_or_else(|| StoreError::Damaged { what: RUN.what(), detail: "an unknown origin".to_owned() })?,
             files: files.into_iter().map(i64::unsigned_abs).collect(),

@@ -182,7 +182,16 @@ async fn a_run_is_brought_back_whole_or_not_at_all() {
 
 fn imported(id: &str, origin: RunOrigin) -> RunRow {
     let name = "a run".to_owned();
-    RunRow { id: id.to_owned(), name, origin, scenario: None, planner: None, token: [0; 32], key: None }
+    RunRow {
+        id: id.to_owned(),
+        name,
+        origin,
+        scenario: None,
+        planner: None,
+        token: [0; 32],
+        key: None,
+        log_table: None,
+    }
 }
 
 #[tokio::test]
@@ -300,7 +309,24 @@ async fn a_table_of_patterns_comes_with_a_file() {
     assert_eq!((imported.summary.points, imported.report.formats), (2, vec!["Our trainer".to_owned()]));
     let page: api::run::PointPage = house.get(&api::path::run_points(&imported.summary.id, 0, 5000)).await.json();
     let seen: Vec<_> = page.points.iter().map(|point| (point.step, point.step_s, point.loss)).collect();
-    assert_eq!(seen, [(7, Some(1.5), Some(2.5)), (8, Some(1.4), Some(2.25))]);
+    let steps = [(7, Some(1.5), Some(2.5)), (8, Some(1.4), Some(2.25))];
+    assert_eq!(seen, steps);
+
+    // A live run reads its lines with the same table, also after the server was restarted.
+    let opening = |table: &str| json!({"log_table": table}).to_string();
+    let problem = house.post(api::path::RUNS, opening("hello")).await.problem();
+    assert!(problem.status == 422 && format!("{problem:?}").contains("/log_table"), "{problem:?}");
+    let run: api::run::CreatedRun = house.post(api::path::RUNS, opening(table)).await.json();
+    let (first, rest) = log.split_at(10);
+    let trainer = Trainer { house: &house, run: run.run, token: run.ingest_token };
+    trainer.sends(0, first).await;
+    let Trainer { run, token, .. } = trainer;
+    let house = house.restarted(Settings::default()).await;
+    let trainer = Trainer { house: &house, run, token };
+    trainer.sends(10, rest).await;
+    trainer.finishes(0).await;
+    let seen: Vec<_> = trainer.points().await.iter().map(|point| (point.step, point.step_s, point.loss)).collect();
+    assert_eq!(seen, steps);
 }
 
 /// Timers are named by whoever writes the log.
