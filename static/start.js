@@ -67,13 +67,10 @@ try {
   throw error;
 }
 
-// Whoever points at a link is about to follow it.
-document.addEventListener("pointerover", ({ target }) => {
-  const link = target instanceof Element ? target.closest("a[href]") : null;
-  if (link && link.origin === location.origin) hint("prefetch", link.pathname);
-});
-// From everywhere the way leads to the explore page.
-if (!navigator.connection?.saveData) {
-  const idle = window.requestIdleCallback ?? ((call) => setTimeout(call, 500));
-  idle(() => hint("prefetch", "/new"));
+// A link under the pointer, a finger or the focus is likely to be followed. Nothing is fetched before: a first visit stays small.
+for (const kind of ["pointerover", "pointerdown", "focusin"]) {
+  document.addEventListener(kind, ({ target }) => {
+    const link = target instanceof Element ? target.closest("a[href]") : null;
+    if (link && link.origin === location.origin) hint("prefetch", link.pathname);
+  });
 }

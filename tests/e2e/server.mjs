@@ -43,6 +43,7 @@ export async function startServer() {
   const ended = new Promise((resolve) => child.once("exit", resolve));
   return {
     url,
+    pid: child.pid,
     /** The answer of an API path, as JSON. */
     async get(path) {
       const response = await fetch(`${url}/api/v1${path}`);

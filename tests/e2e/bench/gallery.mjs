@@ -1,7 +1,7 @@
 // The gallery as a first visitor sees it: nothing in the cache.
 import { openPage } from "../browser.mjs";
 
-/** Time from the navigation to the first card on screen, in ms, and the layout shift until everything is quiet. */
+/** Time from the navigation to the first card on screen in ms, the layout shift until everything is quiet, and the bytes on the wire in kB. */
 export async function measureGallery(server, browser) {
   const loads = [];
   for (let load = 0; load < 5; load += 1) {
@@ -12,15 +12,21 @@ export async function measureGallery(server, browser) {
         for (const entry of list.getEntries()) if (!entry.hadRecentInput) window.shift += entry.value;
       }).observe({ type: "layout-shift", buffered: true });
     });
+    const network = await page.context().newCDPSession(page);
+    await network.send("Network.enable");
+    let wire = 0;
+    network.on("Network.loadingFinished", ({ encodedDataLength }) => (wire += encodedDataLength / 1000));
     await page.goto("/", { waitUntil: "commit" });
     await page.waitForFunction(() => document.querySelector('[data-testid^="gallery-"]')?.getBoundingClientRect().height > 0, undefined, {
       polling: "raf",
     });
     const painted = await page.evaluate(() => performance.now());
+    await page.waitForLoadState("networkidle");
     await page.waitForTimeout(1000);
-    loads.push({ painted, shift: await page.evaluate(() => window.shift) });
+    loads.push({ painted, wire, shift: await page.evaluate(() => window.shift) });
     await page.context().close();
   }
   loads.sort((a, b) => a.painted - b.painted);
-  return { painted: loads[2].painted, shift: Math.max(...loads.map((load) => load.shift)) };
+  const largest = (name) => Math.max(...loads.map((load) => load[name]));
+  return { painted: loads[2].painted, shift: largest("shift"), wire: largest("wire") };
 }

@@ -1,12 +1,14 @@
 // The browser's share of the benchmark: prints a table of targets and measured values. Not a test: machines differ.
 //
-//   node tests/e2e/bench/main.mjs [gallery|what-if|gantt|size]     PLANSCOPE_PROGRAM and PLANSCOPE_WEB name the builds; without them those of the tests
+//   node tests/e2e/bench/main.mjs [gallery|what-if|gantt|size|shard]     PLANSCOPE_PROGRAM and PLANSCOPE_WEB name the builds; without them those of the tests
+// `shard` reads the Parquet file that PLANSCOPE_SHARD names, for example one of 2 GB.
 import { cpus } from "node:os";
 import { join } from "node:path";
 import { startBrowser } from "../browser.mjs";
 import { root, startServer } from "../server.mjs";
 import { measureGallery } from "./gallery.mjs";
 import { measureGantt } from "./gantt.mjs";
+import { measureShard } from "./shard.mjs";
 import { measureSize } from "./size.mjs";
 import { measureWhatIf } from "./what_if.mjs";
 
@@ -26,6 +28,7 @@ try {
   if (!only || only === "gallery") {
     const gallery = await measureGallery(server, browser);
     note("gallery", "gallery, cold load to first useful paint", gallery.painted, 1500, "ms", `layout shift ${gallery.shift.toFixed(3)}`);
+    note("gallery wire", "gallery, first visit, bytes on the wire", gallery.wire, 600, "kB");
   }
   if (!only || only === "what-if") {
     for (const [way, name, what] of [
@@ -48,6 +51,11 @@ try {
       note(`${short} zooming`, `${name}, zooming`, chart.zoomed.frames, fps, "frames/s", said(chart.zoomed));
       note(`${short} zooming far out`, `${name}, zooming far out`, chart.far.frames, fps, "frames/s", said(chart.far));
     }
+  }
+  if (process.env.PLANSCOPE_SHARD && (!only || only === "shard")) {
+    const { seconds, mib, figures } = await measureShard(server, browser, process.env.PLANSCOPE_SHARD);
+    note("shard", "lengths of a local Parquet file, choice to preview", seconds, 5, "s", figures);
+    note("shard memory", "memory of browser and server meanwhile", mib, 300, "MiB");
   }
   if (!only || only === "size") {
     const assets = join(process.env.PLANSCOPE_WEB ?? join(root, "target/web"), "assets");
