@@ -6,13 +6,14 @@
 
 pub mod arrow;
 mod candidate;
-mod cell;
 mod choice;
+mod commas;
 mod contain;
 mod error;
 mod foreign;
 mod histogram;
 mod json;
+mod json_text;
 mod lines;
 mod meaning;
 pub mod media;
@@ -32,6 +33,7 @@ mod statistics;
 mod stream;
 mod table;
 mod text;
+mod token_ids;
 mod tokenizer;
 mod value;
 
@@ -168,7 +170,7 @@ fn read_unpacked(bytes: &[u8], options: &Options<'_>) -> Result<Imported, Import
         return megatron::import(bytes, options.column);
     }
     if bytes.starts_with(npy::MAGIC) {
-        return npy::import(bytes);
+        return npy::import(bytes, options);
     }
     if parquet::is(bytes) {
         return parquet::import(bytes, options);

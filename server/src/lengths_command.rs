@@ -1,7 +1,7 @@
 //! `planscope lengths`: reads length files of any size on a cluster, and writes or uploads their histogram.
 
 use std::fs::File;
-use std::io::{self, Read};
+use std::io::{self, Read, Write};
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use std::time::{Duration, Instant};
@@ -62,18 +62,33 @@ pub fn run(arguments: &LengthsArguments) -> anyhow::Result<ExitCode> {
     print_report(&imported.report);
     let document = document(&imported.dataset);
     match (&arguments.out, &arguments.server) {
-        (None, None) => println!("{document}"),
+        (None, None) => print(&document)?,
         (out, server) => {
             if let Some(server) = server {
                 upload(server, arguments, document.clone())?;
             }
             if let Some(out) = out {
                 std::fs::write(out, document + "\n").with_context(|| format!("cannot write {}", out.display()))?;
-                eprintln!("written to {}", out.display());
+                tell(&format!("written to {}", out.display()));
             }
         }
     }
     Ok(ExitCode::SUCCESS)
+}
+
+/// Writes to standard output. A reader such as `head` that has enough is no error.
+fn print(document: &str) -> anyhow::Result<()> {
+    let mut output = io::stdout().lock();
+    match writeln!(output, "{document}").and_then(|()| output.flush()) {
+        Err(error) if error.kind() == io::ErrorKind::BrokenPipe => Ok(()),
+        written => written.context("cannot write to standard output"),
+    }
+}
+
+/// Writes a line to standard error, which may be closed.
+fn tell(line: &str) {
+    // Nobody reads it then.
+    let _closed = writeln!(io::stderr(), "{line}");
 }
 
 fn tokenizer(path: &Path) -> anyhow::Result<Tokenizer> {
@@ -84,20 +99,41 @@ fn tokenizer(path: &Path) -> anyhow::Result<Tokenizer> {
 /// The lengths of all files. Rows without images are counted by length, so that their number is not limited.
 fn read_all(files: &[PathBuf], options: &Options<'_>) -> anyhow::Result<Imported> {
     let mut shards = Vec::with_capacity(files.len());
+    let mut empty = Vec::new();
     for (index, path) in files.iter().enumerate() {
         let name =
             path.file_name().map_or_else(|| path.display().to_string(), |name| name.to_string_lossy().into_owned());
-        eprintln!("reading {} of {}: {name}", index + 1, files.len());
+        tell(&format!("reading {} of {}: {name}", index + 1, files.len()));
         let imported = match read(path, options) {
             Err(Refused::Content(ImportError::TooManyRows)) => {
                 read(path, &Options { as_histogram: true, ..options.clone() })
             }
             read => read,
         };
-        let imported = imported.map_err(anyhow::Error::from).with_context(|| path.display().to_string())?;
-        shards.push((name, of_rows(imported)?));
+        match imported {
+            // Writers leave shards without rows; a lone file without rows is refused.
+            Err(Refused::Content(error @ (ImportError::Empty | ImportError::NoNumbers { .. }))) if files.len() > 1 => {
+                tell(&format!("{name} is left out: {error}"));
+                empty.push(name);
+            }
+            imported => {
+                let imported = imported.map_err(anyhow::Error::from).with_context(|| path.display().to_string())?;
+                shards.push((name, of_rows(imported)?));
+            }
+        }
     }
-    Ok(merge(shards)?)
+    let mut whole = merge(shards)?;
+    if !empty.is_empty() {
+        whole.report.warnings.push(format!("{} of {} files hold no rows: {}", empty.len(), files.len(), names(&empty)));
+    }
+    Ok(whole)
+}
+
+/// The first of some names.
+fn names(all: &[String]) -> String {
+    const SHOWN: usize = 5;
+    let shown: Vec<&str> = all.iter().take(SHOWN).map(String::as_str).collect();
+    shown.join(", ") + if all.len() > SHOWN { ", ..." } else { "" }
 }
 
 /// Reason why a file is not read.
@@ -112,7 +148,7 @@ enum Refused {
 fn read(path: &Path, options: &Options<'_>) -> Result<Imported, Refused> {
     let mut start = Vec::new();
     let mut file = File::open(path)?;
-    file.by_ref().take(16).read_to_end(&mut start)?;
+    Read::by_ref(&mut file).take(16).read_to_end(&mut start)?;
     let length = file.metadata()?.len();
     if parquet::is(&start) {
         return Ok(parquet::import_from(file, options)?);
@@ -154,20 +190,24 @@ impl Read for Progress {
         self.read += bytes as u64;
         if Instant::now() >= self.next {
             self.next = Instant::now() + PROGRESS;
-            eprintln!("  {:.0} % of {} MiB", self.read as f64 * 100.0 / self.length.max(1) as f64, self.length >> 20);
+            tell(&format!(
+                "  {:.0} % of {} MiB",
+                self.read as f64 * 100.0 / self.length.max(1) as f64,
+                self.length >> 20
+            ));
         }
         Ok(bytes)
     }
 }
 
 fn print_report(report: &Report) {
-    eprintln!("{}: {}", report.format, report.source);
-    eprintln!("{} rows read, {} repaired, {} left out", report.parsed, report.repaired, report.skipped);
+    tell(&format!("{}: {}", report.format, report.source));
+    tell(&format!("{} rows read, {} repaired, {} left out", report.parsed, report.repaired, report.skipped));
     if let Some(problem) = &report.first_problem {
-        eprintln!("first problem: {problem}");
+        tell(&format!("first problem: {problem}"));
     }
     for warning in &report.warnings {
-        eprintln!("note: {warning}");
+        tell(&format!("note: {warning}"));
     }
 }
 
@@ -189,7 +229,7 @@ fn upload(server: &str, arguments: &LengthsArguments, document: String) -> anyho
     let remote = Remote::new(server, arguments.token.as_deref().filter(|token| !token.is_empty()));
     let path = format!("{}?name={}", api::path::DATASETS, encoded(&name));
     let uploaded: Uploaded = remote.post(&path, "application/octet-stream", document)?;
-    eprintln!("uploaded to {server} as {}: {} samples", uploaded.dataset.id, uploaded.dataset.samples);
+    tell(&format!("uploaded to {server} as {}: {} samples", uploaded.dataset.id, uploaded.dataset.samples));
     Ok(())
 }
 

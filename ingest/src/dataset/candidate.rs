@@ -11,6 +11,10 @@ use super::{Kind, Meaning, Options, Unit};
 /// Most candidates of a file.
 pub(super) const MAX_CANDIDATES: usize = 50;
 
+/// The note of a list whose values may be lengths.
+const LISTED: &str =
+    "the elements of each list are counted; if they are lengths themselves, upload them as one list of numbers";
+
 /// A column or key that can be chosen as the lengths of the samples.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Candidate {
@@ -53,8 +57,7 @@ pub(super) fn candidates(
         let measure = if own.has_values { choice::measure(own, unit).filter(|_| own.notation.is_ok()) } else { None };
         let preview = measure.and_then(|measure| {
             let rows = if measure == Measure::Text && meter.tokenizer.is_some() { ENCODED } else { head.len() };
-            let part = Part { index, name: own.name.clone(), measure };
-            let choice = Choice::of(vec![part]);
+            let choice = Choice::of(vec![Part::new(index, own, measure)]);
             let lengths: Vec<u32> = head
                 .iter()
                 .take(rows)
@@ -71,6 +74,7 @@ pub(super) fn candidates(
             Err(ambiguous) if own.kind == Kind::Number => {
                 Some(format!("{} has two readings: thousands or decimals", ambiguous.value))
             }
+            _ if choice::is_list_of_lengths(own) => Some(LISTED.to_owned()),
             _ => own.note.clone(),
         };
         Candidate {

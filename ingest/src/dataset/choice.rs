@@ -4,16 +4,19 @@ use super::number::Notation;
 use super::profile::Profile;
 use super::text::Meter;
 use super::value::Row;
-use super::{ImportError, Kind, Meaning, Options, Unit, names};
+use super::{ImportError, Kind, Meaning, Options, Unit, names, token_ids};
 
 mod automatic;
+mod rule;
 mod sample;
 mod sentences;
+mod texts;
 mod weight;
 
 pub(super) use sample::{Images, Length, NO_TEXT, Sample};
 
 use automatic::automatic;
+use rule::{Rule, TextOf};
 use sentences::sentences;
 use weight::Weight;
 
@@ -24,6 +27,15 @@ pub(super) struct Part {
     pub(super) index: usize,
     pub(super) name: String,
     pub(super) measure: Measure,
+    /// What the first rows demand of its values.
+    rule: Rule,
+}
+
+impl Part {
+    /// A column by its profile.
+    pub(super) fn new(index: usize, own: &Profile, measure: Measure) -> Self {
+        Self { index, name: own.name.clone(), measure, rule: Rule::of(own) }
+    }
 }
 
 /// How a value becomes a length.
@@ -84,7 +96,7 @@ impl Choice {
         let weight = match options.weight {
             Some("") => None,
             Some(name) => Some(find(profiles, name)?),
-            None => match weight::weight(profiles, &parts) {
+            None => match weight::weight(profiles, &parts, head) {
                 Weight::None => None,
                 Weight::Column(index) => Some(index),
                 Weight::Doubtful(index) => {
@@ -124,7 +136,7 @@ impl Choice {
         });
         let has_placeholders = parts.iter().any(|part| profiles[part.index].kind == Kind::Chat)
             || profiles.iter().any(|own| own.has_values && matches!(own.meaning, Meaning::Images | Meaning::Media));
-        warnings.splice(0..0, sentences(profiles, &parts, options));
+        warnings.splice(0..0, sentences(profiles, &parts, head, options));
         Ok(Self { parts, weight, images, has_placeholders, warnings })
     }
 
@@ -155,7 +167,9 @@ impl Choice {
 
 /// The only column of a file without names: plain numbers are lengths.
 pub(super) fn unnamed(own: &Profile, options: &Options<'_>) -> Result<Choice, ImportError> {
-    if own.kind != Kind::Number {
+    // Numbers with decimals are seconds, shares or scores rather than tokens.
+    let has_decimals = own.is_fractional && own.notation.is_ok() && options.unit.is_none();
+    if own.kind != Kind::Number || has_decimals {
         return Err(ImportError::Unclear { candidates: Vec::new() });
     }
     let notation = own
@@ -163,8 +177,8 @@ pub(super) fn unnamed(own: &Profile, options: &Options<'_>) -> Result<Choice, Im
         .clone()
         .map_err(|ambiguous| ImportError::TwoReadings { column: own.name.clone(), value: ambiguous.value })?;
     let unit = options.unit.unwrap_or_default();
-    let parts = vec![Part { index: 0, name: own.name.clone(), measure: Measure::Number(notation, unit) }];
-    let warnings = sentences(std::slice::from_ref(own), &parts, options);
+    let parts = vec![Part::new(0, own, Measure::Number(notation, unit))];
+    let warnings = sentences(std::slice::from_ref(own), &parts, &[], options);
     Ok(Choice { warnings, ..Choice::of(parts) })
 }
 
@@ -192,13 +206,23 @@ fn chosen(profiles: &[Profile], name: &str, options: &Options<'_>) -> Result<Vec
         });
         let measure = measure(own, unit)
             .ok_or_else(|| ImportError::NoLengths { column: own.name.clone(), kind: own.kind.title() })?;
-        parts.push(Part { index, name: own.name.clone(), measure });
+        parts.push(Part::new(index, own, measure));
     }
     Ok(parts)
 }
 
+/// Whether the values of a list may be lengths themselves, as those of `seqlens: [512, 733]` are.
+pub(super) fn is_list_of_lengths(own: &Profile) -> bool {
+    own.kind == Kind::ListOfNumbers
+        && matches!(own.meaning, Meaning::Length(_) | Meaning::Prompt | Meaning::Completion)
+        && !token_ids::are_listed(&own.name)
+}
+
 /// How the values of a column become lengths; `None` if they do not.
 pub(super) fn measure(own: &Profile, unit: Unit) -> Option<Measure> {
+    if rule::text_of(own) != TextOf::Whole {
+        return Some(Measure::Text);
+    }
     Some(match own.kind {
         Kind::Number | Kind::Empty => Measure::Number(*own.notation.as_ref().unwrap_or(&Notation::Point), unit),
         Kind::ListOfNumbers => Measure::Elements,

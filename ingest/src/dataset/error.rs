@@ -82,8 +82,9 @@ pub enum ImportError {
     },
     /// Numbers such as 1.261 in every row.
     #[error(
-        "column {column} has two readings: {value} is {} with thousands points or {value} with decimals. Write numbers without points, and upload the file again",
-        value.replace('.', "")
+        "column {column} has two readings: {value} is {} with thousands separators or {} with decimals. Write numbers without separators, and upload the file again",
+        value.replace(['.', ','], ""),
+        value.replace(',', ".")
     )]
     TwoReadings {
         /// The column.

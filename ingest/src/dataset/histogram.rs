@@ -3,9 +3,16 @@
 //! [`table`], [`json`] and [`text`] recognise a form and return its histogram, or `None` if the input has none of the forms.
 
 mod bins;
+mod columns;
+mod edges;
 mod interval;
 pub(super) mod json;
+mod keyed;
+mod known;
 mod percentiles;
+mod printed;
+pub(super) mod samples;
+mod shares;
 mod table;
 mod text;
 
@@ -97,6 +104,19 @@ pub(super) fn recognise(text: &str, format: Format, options: &Options<'_>) -> Op
     }
 }
 
+/// The histogram of rows with edges and counts under their names; `None` for other rows.
+pub(super) fn of_edges(
+    format: &str,
+    header: &[String],
+    rows: &mut dyn Iterator<Item = Vec<String>>,
+) -> Option<Result<Imported, ImportError>> {
+    let has = |known: &[&str]| header.iter().any(|name| known.contains(&normal(name).as_str()));
+    if !(has(&known::LEFT) && has(&known::RIGHT) && has(&known::COUNTS)) {
+        return None;
+    }
+    table::read_rows(format, header, rows, None)
+}
+
 /// A name in lower case, with underscores.
 fn normal(name: &str) -> String {
     name.trim().to_lowercase().replace([' ', '-', '.'], "_")
@@ -134,6 +154,19 @@ fn number(cell: &str) -> Option<f64> {
     match super::number::read(cell)? {
         super::number::Number::Whole(whole) => Some(whole as f64),
         super::number::Number::Repaired(number) => Some(number),
+    }
+}
+
+/// A count, or a share in percent such as `12.5%`.
+fn count(cell: &str) -> Option<f64> {
+    number(cell).or_else(|| percent(cell))
+}
+
+/// A share in percent.
+fn percent(cell: &str) -> Option<f64> {
+    match super::number::quantity(cell)? {
+        (value, super::number::Suffix::Percent) => Some(value),
+        _ => None,
     }
 }
 

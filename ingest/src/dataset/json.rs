@@ -6,22 +6,35 @@ use std::fmt;
 use serde::de::{DeserializeSeed, Deserializer, Error, MapAccess, SeqAccess, Visitor};
 
 use super::media::Field;
-use super::names;
 use super::number::Number;
 use super::profile::{Column, Profile};
 use super::reader::Reader;
 use super::value::{List, Members, Name, Place, Row, TOO_LONG, Value, ValueSeed};
-use super::{ImportError, Imported, Kind, MAX_ROWS, Meaning, Options, histogram};
+use super::{ImportError, Imported, Kind, MAX_ROWS, Meaning, Options, histogram, token_ids};
 
-/// Most keys of an object at the top of a document.
+mod frames;
+mod several;
+
+/// Most keys of an object at the top of a document that holds columns.
 const MAX_KEYS: usize = 1000;
 /// Most values of an object at the top of a document, nested ones included.
 const MAX_VALUES: usize = 2 * MAX_ROWS;
 /// Keys of lists of rows inside an object.
 const ROWS: [&str; 8] = ["data", "rows", "samples", "examples", "instances", "items", "train", "requests"];
 
-/// Reads one JSON document.
+/// Beginnings of the names of splits.
+const SPLITS: [&str; 5] = ["train", "test", "val", "dev", "eval"];
+
+/// Reads JSON documents: one, or several in a row.
 pub(super) fn import(text: &str, options: &Options<'_>) -> Result<Imported, ImportError> {
+    match document(text, options) {
+        Err(broken @ ImportError::Json { .. }) => several::read(text, options).unwrap_or(Err(broken)),
+        outcome => outcome,
+    }
+}
+
+/// Reads one JSON document.
+fn document(text: &str, options: &Options<'_>) -> Result<Imported, ImportError> {
     let budget = Cell::new(MAX_VALUES);
     let mut state = Document {
         reader: Reader::new(options),
@@ -63,20 +76,29 @@ fn object(mut fields: Members<'_>, options: &Options<'_>) -> Result<Imported, Im
     if let Some(found) = index_of_shards(&fields) {
         return Err(ImportError::Shape { found: found.to_owned() });
     }
+    if let Some(frame) = frames::frame(&fields) {
+        return frames::read(frame, fields, options);
+    }
+    if fields.len() > MAX_KEYS {
+        return Err(ImportError::Shape { found: format!("an object of more than {MAX_KEYS} keys") });
+    }
     if is_row(&fields) {
         let mut reader = Reader::new(options);
         reader.push(Place { what: "row", number: 1 }, Row::Object(fields))?;
         return reader.finish("JSON object");
     }
     // `{"version": 1, "data": [{..}, {..}]}`: the rows are inside.
-    let is_rows = |(name, value): &(std::borrow::Cow<'_, str>, Value<'_>)| {
-        ROWS.contains(&&**name)
-            && matches!(value, Value::List(List { items, .. }) if matches!(items.first(), Some(Value::Object(_))))
-    };
+    let has_rows = |value: &Value<'_>| matches!(value, Value::List(List { items, .. }) if matches!(items.first(), Some(Value::Object(_))));
+    let is_rows = |(name, value): &(std::borrow::Cow<'_, str>, Value<'_>)| ROWS.contains(&&**name) && has_rows(value);
     if let Some(place) = fields.iter().position(is_rows) {
-        let (_, Value::List(list)) = fields.swap_remove(place) else {
+        let (name, Value::List(list)) = fields.swap_remove(place) else {
             return Err(ImportError::Shape { found: "no list".to_owned() });
         };
+        let others =
+            fields.iter().filter(|(name, value)| (ROWS.contains(&&**name) || is_split(name)) && has_rows(value));
+        let others: Vec<&str> = others.map(|(name, _)| &**name).take(10).collect();
+        let warning = (!others.is_empty())
+            .then(|| format!("Only the rows of {name} are read. Those of {} are not.", others.join(", ")));
         let mut reader = Reader::new(options);
         for (number, value) in (1..).zip(list.items) {
             let row = match value {
@@ -94,9 +116,17 @@ fn object(mut fields: Members<'_>, options: &Options<'_>) -> Result<Imported, Im
             };
             reader.push(Place { what: "row", number }, row)?;
         }
-        return reader.finish("JSON list inside an object");
+        let mut imported = reader.finish("JSON list inside an object")?;
+        imported.report.warnings.extend(warning);
+        return Ok(imported);
     }
     columns(fields, options)
+}
+
+/// Whether a name is that of a split of a dataset.
+fn is_split(name: &str) -> bool {
+    let name = name.to_ascii_lowercase();
+    SPLITS.iter().any(|split| name.starts_with(split))
 }
 
 /// Columns of values by name.
@@ -126,7 +156,13 @@ fn columns(fields: Members<'_>, options: &Options<'_>) -> Result<Imported, Impor
         reader.decide()?;
         check_lengths(&lists, &reader)?;
     }
-    reader.finish("JSON lists by name")
+    let is_tokens = (0..lists.len()).any(|index| reader.is_needed(index) && lists[index].0 == "tokens");
+    let mut imported = reader.finish("JSON lists by name")?;
+    if is_tokens && options.column.is_none() {
+        let sentence = "The numbers of tokens are read as lengths. If they are identifiers, write them as input_ids.";
+        imported.report.warnings.push(sentence.to_owned());
+    }
+    Ok(imported)
 }
 
 /// Columns without media are equally long.
@@ -160,7 +196,7 @@ fn is_row(fields: &Members<'_>) -> bool {
     let is_column = |(name, _, profile): &(&str, &List<'_>, Profile)| {
         profile.kind == Kind::ListOfNumbers
             && matches!(profile.meaning, Meaning::Length(_))
-            && !names::is_same(name, "input_ids")
+            && !token_ids::is_single(name)
     };
     if lists.iter().any(is_column) {
         return false;
@@ -174,7 +210,7 @@ fn is_row(fields: &Members<'_>) -> bool {
             _ => {
                 profile.kind == Kind::Chat
                     // The tokens of one sample.
-                    || (profile.kind == Kind::ListOfNumbers && names::is_same(name, "input_ids"))
+                    || (profile.kind == Kind::ListOfNumbers && token_ids::is_single(name))
             }
         })
 }
@@ -260,9 +296,8 @@ impl<'de> Visitor<'de> for DocumentSeed<'_, '_, '_, 'de> {
     fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<(), A::Error> {
         self.0.shape = Shape::Object;
         while let Some(Name(name)) = map.next_key()? {
-            if self.0.fields.len() >= MAX_KEYS {
-                let found = format!("an object of more than {MAX_KEYS} keys");
-                self.0.refusal = Some(ImportError::Shape { found });
+            if self.0.fields.len() >= MAX_ROWS {
+                self.0.refusal = Some(ImportError::TooManyRows);
                 return Err(A::Error::custom("refused"));
             }
             match map.next_value_seed(ValueSeed::whole(self.0.budget, MAX_ROWS)) {

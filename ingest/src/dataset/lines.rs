@@ -2,7 +2,7 @@
 
 use super::reader::Reader;
 use super::value::{Place, Row};
-use super::{ImportError, Imported, Options};
+use super::{ImportError, Imported, Options, json_text};
 
 /// Reads JSON lines. A line that is not JSON is left out.
 pub(super) fn import(text: &str, options: &Options<'_>) -> Result<Imported, ImportError> {
@@ -22,8 +22,15 @@ pub(super) fn push(reader: &mut Reader<'_>, number: u64, line: &str) -> Result<(
     match serde_json::from_str::<Row<'_>>(line) {
         Ok(row) => reader.push(place, row),
         Err(error) => {
-            reader.skip(place, &format!("not JSON: {error}"));
-            Ok(())
+            // Python writes NaN.
+            let plain = json_text::without_nan(line);
+            match plain.as_deref().and_then(|plain| serde_json::from_str::<Row<'_>>(plain).ok()) {
+                Some(row) => reader.push(place, row),
+                None => {
+                    reader.skip(place, &format!("not JSON: {error}"));
+                    Ok(())
+                }
+            }
         }
     }
 }

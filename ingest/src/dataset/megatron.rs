@@ -5,7 +5,6 @@
 //! sums of the lengths times the size of a token, which serves as a checksum; document starts are prefix sums of
 //! documents' sequences.
 
-use super::cell::Cell;
 use super::number::Number;
 use super::rows::Rows;
 use super::{Candidate, ImportError, Imported, MAX_ROWS};
@@ -112,7 +111,7 @@ fn push(rows: &mut Rows, what: &str, index: usize, tokens: i128) -> Result<(), I
         rows.skip(place, "it is empty");
         return Ok(());
     }
-    rows.push(place, Cell::Number(Number::Whole(tokens)))
+    rows.push(place, Number::Whole(tokens))
 }
 
 #[cfg(test)]

@@ -2,6 +2,8 @@
 //!
 //! Names are compared by their letters and digits in lower case: `num_tokens`, `Num Tokens` and `numTokens` are equal.
 
+mod unit;
+
 use super::media::Field;
 use super::{Meaning, Unit};
 
@@ -71,6 +73,7 @@ const NAMES: [(Meaning, &[&str]); 17] = [
             "sourcelength",
             "srclen",
             "isl",
+            "prompttokenids",
         ],
     ),
     (
@@ -98,6 +101,11 @@ const NAMES: [(Meaning, &[&str]); 17] = [
             "targetlength",
             "tgtlen",
             "osl",
+            "genlen",
+            "genlength",
+            "outputtokenids",
+            "completiontokenids",
+            "responsetokenids",
         ],
     ),
     (
@@ -153,13 +161,27 @@ const NAMES: [(Meaning, &[&str]); 17] = [
             "samplecount",
             "samples",
             "numexamples",
+            "nexamples",
             "examples",
+            "numberofsamples",
+            "numberofsequences",
+            "numberofexamples",
+            "numberofdocuments",
+            "numberofrows",
+            "numsequences",
+            "nsequences",
+            "sequences",
+            "numseqs",
+            "quantity",
             "occurrences",
             "occurrence",
             "cnt",
             "numrows",
+            "nrows",
             "rows",
             "numdocs",
+            "ndocs",
+            "numdocuments",
             "docs",
             "documents",
         ],
@@ -369,8 +391,14 @@ const NAMES: [(Meaning, &[&str]); 17] = [
             "percentile",
             "quantile",
             "cdf",
+            "ecdf",
+            "ccdf",
             "cumulative",
             "cumulativecount",
+            "cumulativeshare",
+            "cumsum",
+            "cumcount",
+            "cumpct",
             "ratio",
             "pdratio",
             "upvotes",
@@ -383,10 +411,18 @@ const NAMES: [(Meaning, &[&str]); 17] = [
             "difficulty",
             "proportion",
             "percent",
+            "percentage",
+            "pct",
+            "fraction",
+            "density",
+            "pdf",
             "share",
         ],
     ),
 ];
+
+/// Names of parts of a dataset.
+const SPLITS: [&str; 8] = ["train", "training", "val", "valid", "validation", "test", "dev", "eval"];
 
 /// Names of labels; a separate list, because a list of numbers under `labels` is a copy of the tokens.
 const LABELS: [&str; 18] = [
@@ -435,8 +471,20 @@ const ENDINGS: [(&str, Meaning); 21] = [
     ("chars", Meaning::Length(Unit::Characters)),
 ];
 
-/// Meaning of a name, and its place in the table: a smaller place is a better name.
+/// Meaning of a name, and its place in the table: a smaller place is a better name. A unit in the name decides over the other words.
 pub(super) fn meaning(name: &str) -> (Meaning, usize) {
+    let known = plain(name);
+    let by_unit = unit::split(name).and_then(|(base, quantity)| unit::meaning(plain(base).0, quantity));
+    let is_length = |meaning: Meaning| matches!(meaning, Meaning::Length(_) | Meaning::Prompt | Meaning::Completion);
+    match by_unit {
+        // `prompt_tokens` is in the table, `size (tokens)` is not.
+        Some(meaning) if !(is_length(meaning) && is_length(known.0)) => (meaning, usize::MAX),
+        _ => known,
+    }
+}
+
+/// Meaning and place of a name without a unit.
+fn plain(name: &str) -> (Meaning, usize) {
     let letters = letters(name);
     // pandas leaves the name of the column with row numbers empty.
     if name.trim().is_empty() {
@@ -469,13 +517,20 @@ pub(super) fn is_share(name: &str) -> bool {
         "percentile",
         "quantile",
         "percent",
+        "percentage",
         "pct",
         "cdf",
+        "ecdf",
+        "ccdf",
         "cumulative",
         "cumulativecount",
+        "cumulativeshare",
+        "cumsum",
         "cumcount",
+        "cumpct",
         "cum",
         "proportion",
+        "fraction",
         "share",
         "probability",
         "prob",
@@ -483,6 +538,15 @@ pub(super) fn is_share(name: &str) -> bool {
         "pdf",
     ];
     shares.contains(&letters(name).as_str())
+}
+
+/// Whether a name is that of a part of a dataset, also with a word for its size: `train`, `val_count`, `n_test`.
+pub(super) fn is_split(name: &str) -> bool {
+    let name = name.trim().to_lowercase();
+    let mut words = name
+        .split(['_', ' ', '-', '.'])
+        .filter(|word| !["", "n", "num", "count", "counts", "samples", "rows", "docs"].contains(word));
+    words.next().is_some_and(|word| SPLITS.contains(&word)) && words.next().is_none()
 }
 
 /// Whether two names are equal by their letters and digits.
@@ -552,10 +616,63 @@ mod tests {
             ("instruction", Meaning::PromptText),
             ("chosen", Meaning::AnswerText),
             ("whatever", Meaning::Unknown),
+            ("num_sequences", Meaning::Weight),
+            ("Number of samples", Meaning::Weight),
+            ("quantity", Meaning::Weight),
+            ("n_samples", Meaning::Weight),
+            ("percentage", Meaning::Score),
+            ("ccdf", Meaning::Score),
         ] {
             assert_eq!(meaning(name).0, expected, "{name}");
         }
+        for name in ["train", "val_count", "n_test", "Train samples"] {
+            assert!(is_split(name), "{name}");
+        }
+        for name in ["count", "train_val", "training_time", "tests", ""] {
+            assert!(!is_split(name), "{name}");
+        }
         assert!(counts_tokens("prompt_tokens") && !counts_tokens("length") && !counts_tokens("tokenizer"));
+    }
+
+    #[test]
+    fn a_unit_decides_the_meaning() {
+        for (name, expected) in [
+            ("Length (s)", Meaning::Duration),
+            ("length_s", Meaning::Duration),
+            ("length_sec", Meaning::Duration),
+            ("length_ms", Meaning::Duration),
+            ("Length [ms]", Meaning::Duration),
+            ("sequence length (seconds)", Meaning::Duration),
+            ("length_mb", Meaning::Unknown),
+            ("size_kb", Meaning::Unknown),
+            ("size (MB)", Meaning::Unknown),
+            ("tokens (M)", Meaning::Unknown),
+            ("length_m", Meaning::Unknown),
+            ("length (mm)", Meaning::Unknown),
+            ("length (words)", Meaning::Unknown),
+            ("length/s", Meaning::Unknown),
+            ("tokens/length", Meaning::Unknown),
+            ("tokens (%)", Meaning::Score),
+            ("tokens_pct", Meaning::Score),
+            ("tokens %", Meaning::Score),
+            ("% tokens", Meaning::Score),
+            ("Length [px]", Meaning::Media),
+            ("length (frames)", Meaning::Media),
+            ("Length (chars)", Meaning::Length(Unit::Characters)),
+            ("text (characters)", Meaning::Length(Unit::Characters)),
+            ("Length (bytes)", Meaning::Length(Unit::Bytes)),
+            ("Length (tokens)", Meaning::Length(Unit::Tokens)),
+            ("Sequence length (tokens)", Meaning::Length(Unit::Tokens)),
+            ("size (tokens)", Meaning::Length(Unit::Tokens)),
+            ("Prompt (tokens)", Meaning::Prompt),
+            ("Response [tokens]", Meaning::Completion),
+            ("prompt_length (chars)", Meaning::Unknown),
+            ("lengths", Meaning::Length(Unit::Tokens)),
+            ("count(*)", Meaning::Weight),
+        ] {
+            assert_eq!(meaning(name).0, expected, "{name}");
+        }
+        assert_eq!(meaning("size_bytes").1, 0, "a name of the table keeps its place");
     }
 
     #[test]

@@ -1,16 +1,23 @@
-//! NumPy arrays (`.npy`): one dimension of numbers.
+//! NumPy arrays (`.npy`): one dimension of numbers, or of records with names.
 //!
 //! `0x93 "NUMPY" | major | minor | length of the header, u16 or from version 2 u32 | header | data`; the header is a
 //! Python dict such as `{'descr': '<i4', 'fortran_order': False, 'shape': (3,), }`.
 
-use super::cell::Cell;
 use super::number::Number;
-use super::rows::Rows;
-use super::{ImportError, Imported, MAX_ROWS};
+use super::profile::Column;
+use super::reader::Reader;
+use super::value::{Place, Row, Value};
+use super::{ImportError, Imported, MAX_ROWS, Options};
+
+mod element;
+
+use element::{Field, fields};
 
 /// First bytes.
 pub(super) const MAGIC: &[u8] = b"\x93NUMPY";
-/// Longest header; those of structured types are longer and are refused anyway.
+/// Name of the only column of an array without records.
+pub(super) const ONLY: &str = "1";
+/// Longest header.
 const MOST_HEADER: usize = 64 << 10;
 
 const FORMAT: &str = "NumPy array";
@@ -19,25 +26,13 @@ fn broken(detail: impl Into<String>) -> ImportError {
     ImportError::Broken { format: FORMAT, detail: detail.into() }
 }
 
-/// A type of numbers.
-#[derive(Debug, Clone, Copy)]
-struct Element {
-    kind: Kind,
-    bytes: usize,
-    big_endian: bool,
-}
-
-#[derive(Debug, Clone, Copy)]
-enum Kind {
-    Signed,
-    Unsigned,
-    Float,
-}
-
 /// An array of one dimension.
-#[derive(Debug, Clone, Copy)]
+#[derive(Debug, Clone)]
 pub(super) struct Array<'a> {
-    element: Element,
+    /// Numbers of a record; one without a name where the elements are numbers.
+    fields: Vec<Field>,
+    /// Bytes of a record.
+    stride: usize,
     data: &'a [u8],
 }
 
@@ -45,36 +40,54 @@ impl<'a> Array<'a> {
     /// Reads a file.
     pub(super) fn read(bytes: &'a [u8]) -> Result<Self, ImportError> {
         let (header, data) = parts(bytes)?;
-        let element = element(value(header, "descr").ok_or_else(|| broken("its header has no descr"))?)?;
+        let (fields, stride) = fields(value(header, "descr").ok_or_else(|| broken("its header has no descr"))?)?;
         let count = shape(value(header, "shape").ok_or_else(|| broken("its header has no shape"))?)?;
         if count > MAX_ROWS as u64 {
             return Err(ImportError::TooManyRows);
         }
-        let expected = count as usize * element.bytes;
+        let expected = count as usize * stride;
         if data.len() != expected {
             let found = data.len();
             return Err(broken(format!("its header promises {expected} bytes of numbers, but {found} follow")));
         }
-        Ok(Self { element, data })
+        Ok(Self { fields, stride, data })
     }
 
-    /// The numbers; `None` for NaN and infinities.
-    pub(super) fn numbers(self) -> impl ExactSizeIterator<Item = Option<Number>> + 'a {
-        self.data.chunks_exact(self.element.bytes).map(move |bytes| self.element.read(bytes))
+    /// Whether the elements are records with names.
+    pub(super) fn has_names(&self) -> bool {
+        self.fields.iter().any(|field| !field.name.is_empty())
+    }
+
+    /// The numbers of an array without records.
+    pub(super) fn only(&self) -> Result<Vec<Value<'static>>, ImportError> {
+        match self.fields.as_slice() {
+            [field] if field.name.is_empty() => Ok(self.records().map(|record| field.value(record)).collect()),
+            _ => Err(broken("it holds records; save their numbers as arrays of their own")),
+        }
+    }
+
+    fn records(&self) -> impl Iterator<Item = &'a [u8]> {
+        self.data.chunks_exact(self.stride)
     }
 }
 
-/// Reads the numbers.
-pub(super) fn import(bytes: &[u8]) -> Result<Imported, ImportError> {
-    let mut rows = Rows::default();
-    for (index, number) in Array::read(bytes)?.numbers().enumerate() {
-        let place = || format!("element {}", index + 1);
-        match number {
-            Some(number) => rows.push(place, Cell::Number(number))?,
-            None => rows.push(place, Cell::Other("NaN or an infinity"))?,
-        }
+/// Reads the numbers, or the records as rows.
+pub(super) fn import(bytes: &[u8], options: &Options<'_>) -> Result<Imported, ImportError> {
+    let array = Array::read(bytes)?;
+    let has_names = array.has_names();
+    let mut reader = if has_names {
+        let column = |field: &Field| Column { name: field.name.clone(), kind: None };
+        Reader::typed(options, array.fields.iter().map(column).collect())
+    } else {
+        Reader::new(options)
+    };
+    for (number, record) in (1..).zip(array.records()) {
+        let mut values = array.fields.iter().map(|field| field.value(record));
+        let row =
+            if has_names { Row::Cells(values.collect()) } else { Row::Single(values.next().unwrap_or(Value::Missing)) };
+        reader.push(Place { what: "element", number }, row)?;
     }
-    rows.finish(FORMAT, "every number of the file".to_owned(), Vec::new(), Vec::new())
+    reader.finish(FORMAT)
 }
 
 /// Header and data.
@@ -109,42 +122,6 @@ fn value<'h>(header: &'h str, key: &str) -> Option<&'h str> {
     rest.get(..end)
 }
 
-fn element(descr: &str) -> Result<Element, ImportError> {
-    let unknown = || {
-        broken(format!(
-            "its numbers are of type {}; whole and floating-point numbers are read",
-            descr.chars().take(40).collect::<String>()
-        ))
-    };
-    let text = descr.strip_prefix('\'').and_then(|text| text.strip_suffix('\'')).ok_or_else(unknown)?;
-    let mut chars = text.chars();
-    let (order, kind) = (chars.next(), chars.next());
-    if kind == Some('O') || order == Some('O') {
-        return Err(broken(
-            "it holds Python objects, which are pickles and never opened; write numbers: numpy.save(name, \
-             numpy.asarray(lengths, dtype='int64'))",
-        ));
-    }
-    let kind = match kind {
-        Some('i') => Kind::Signed,
-        Some('u') => Kind::Unsigned,
-        Some('f') => Kind::Float,
-        _ => return Err(unknown()),
-    };
-    let big_endian = match order {
-        Some('<' | '|' | '=') => false,
-        Some('>') => true,
-        _ => return Err(unknown()),
-    };
-    let bytes = chars.as_str().parse().map_err(|_| unknown())?;
-    match (kind, bytes) {
-        (Kind::Signed | Kind::Unsigned, 1 | 2 | 4 | 8) | (Kind::Float, 2 | 4 | 8) => {
-            Ok(Element { kind, bytes, big_endian })
-        }
-        _ => Err(unknown()),
-    }
-}
-
 /// Elements of an array of one dimension; further dimensions of one element each are none.
 fn shape(text: &str) -> Result<u64, ImportError> {
     let wrong = || {
@@ -162,34 +139,6 @@ fn shape(text: &str) -> Result<u64, ImportError> {
     }
 }
 
-impl Element {
-    /// The number; none where it is not finite.
-    fn read(self, bytes: &[u8]) -> Option<Number> {
-        let mut eight = [0; 8];
-        let own = &mut eight[..self.bytes];
-        own.copy_from_slice(bytes);
-        if self.big_endian {
-            own.reverse();
-        }
-        let raw = u64::from_le_bytes(eight);
-        Some(match self.kind {
-            Kind::Unsigned => Number::Whole(raw.into()),
-            Kind::Signed => {
-                let unused = 64 - 8 * self.bytes as u32;
-                Number::Whole(((raw << unused).cast_signed() >> unused).into())
-            }
-            Kind::Float => {
-                let value = match self.bytes {
-                    2 => half::f16::from_bits(raw as u16).to_f64(),
-                    4 => f32::from_bits(raw as u32).into(),
-                    _ => f64::from_bits(raw),
-                };
-                return value.is_finite().then_some(Number::Repaired(value));
-            }
-        })
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use planner::workload::Dataset;
@@ -204,6 +153,10 @@ mod tests {
             _ => (header.len() as u32).to_le_bytes().to_vec(),
         };
         [MAGIC, &[major, 0], &length, header.as_bytes(), data].concat()
+    }
+
+    fn records(descr: &str) -> String {
+        format!("{{'descr': {descr}, 'fortran_order': False, 'shape': (3,), }}")
     }
 
     fn dict(descr: &str, shape: &str) -> String {
@@ -230,11 +183,39 @@ mod tests {
         }
     }
 
+    /// Three records of an identifier, a name of two characters, and a length.
+    #[test]
+    fn records_are_rows() {
+        let header = records("[('id', '<i8'), ('lang', '<U2'), ('length', '<i4')]");
+        let data: Vec<u8> = [(70_i64, 5_i32), (80, 3), (90, 7)]
+            .iter()
+            .flat_map(|(id, length)| [&id.to_le_bytes()[..], &[0; 8], &length.to_le_bytes()].concat())
+            .collect();
+        let imported = super::super::tests::import(&file(1, &header, &data), None).expect("records");
+        assert_eq!(imported.dataset, Dataset::Rows { text_tokens: vec![5, 3, 7], images: vec![], shaped: None });
+        assert_eq!(imported.report.source, "column length");
+    }
+
+    /// Seconds are not rounded to tokens, unless the user says that the numbers are lengths.
+    #[test]
+    fn numbers_with_decimals_are_asked_for() {
+        let data: Vec<u8> = [0.5_f64, 3.25, 7.75, 2.0].iter().flat_map(|number| number.to_le_bytes()).collect();
+        let bytes = file(1, &dict("<f8", "(4,)"), &data);
+        let error = super::super::tests::import(&bytes, None);
+        let Err(ImportError::Unclear { candidates }) = error else { panic!("{error:?}") };
+        assert_eq!(candidates[0].note.as_deref(), Some("the values have decimals; numbers of tokens are whole"));
+        let chosen = super::super::tests::import(&bytes, Some(&candidates[0].name)).expect("a chosen column");
+        assert_eq!(chosen.dataset, Dataset::Rows { text_tokens: vec![1, 3, 8, 2], images: vec![], shaped: None });
+        assert!(chosen.report.warnings.iter().any(|warning| warning.contains("rounded")), "{:?}", chosen.report);
+    }
+
     #[test]
     fn what_is_wrong_is_told() {
         for (bytes, told) in [
             (file(1, &dict("|O", "(3,)"), b""), "pickles"),
-            (file(1, "{'descr': [('a', '<i4')], 'fortran_order': False, 'shape': (3,), }", b""), "of type [('a'"),
+            (file(1, &records("[('a', '<i4', (2,))]"), b""), "of type [('a'"),
+            (file(1, &records("[('a', '|O')]"), b""), "pickles"),
+            (file(1, &records("[('a', '<i4')]"), b""), "promises 12 bytes"),
             (file(1, &dict("<c8", "(3,)"), b""), "of type '<c8'"),
             (file(1, &dict("<i4", "(3, 4)"), &[0; 48]), "shape is (3, 4)"),
             (file(1, &dict("<i4", "()"), &[0; 4]), "shape is ()"),
@@ -248,7 +229,7 @@ mod tests {
             (b"\x93NUMPY".to_vec(), "inside its header"),
             (file(1, &dict("<i2", "(1,)"), &(-4_i16).to_le_bytes()), "element 1: -4 is not a length"),
         ] {
-            let error = import(&bytes).expect_err(told).to_string();
+            let error = import(&bytes, &Options::default()).expect_err(told).to_string();
             assert!(error.contains(told), "{told}: {error}");
         }
     }
@@ -256,9 +237,9 @@ mod tests {
     proptest! {
         #[test]
         fn any_bytes_are_read_or_refused(bytes in prop::collection::vec(any::<u8>(), 0..100), header in "[{}'a-z:<|0-9(), ]{0,60}") {
-            let _ = import(&[MAGIC, &bytes].concat());
-            let _ = import(&file(1, &header, &bytes));
-            let _ = import(&file(1, &dict("<i2", &header), &bytes));
+            let _ = import(&[MAGIC, &bytes].concat(), &Options::default());
+            let _ = import(&file(1, &header, &bytes), &Options::default());
+            let _ = import(&file(1, &dict("<i2", &header), &bytes), &Options::default());
         }
     }
 }

@@ -5,10 +5,18 @@ use std::io::{Cursor, Read};
 use zip::ZipArchive;
 
 use super::npy::{self, Array};
-use super::profile::Column;
-use super::reader::Reader;
+use super::number::Number;
+use super::profile::{Column, Profile};
+use super::reader::{HEAD_ROWS, Reader};
 use super::value::{Place, Row, Value};
-use super::{ImportError, Imported, Kind, MAX_BINS, MAX_ROWS, Meaning, Options, histogram, names};
+use super::{
+    Candidate, ImportError, Imported, Kind, MAX_BINS, MAX_ROWS, Meaning, Options, candidate, histogram, names,
+    token_ids,
+};
+
+mod offsets;
+
+use offsets::Offsets;
 
 /// First bytes of a zip archive.
 pub(super) const MAGIC: &[u8] = b"PK\x03\x04";
@@ -51,22 +59,27 @@ fn unpack(archive: &mut ZipArchive<Cursor<&[u8]>>) -> Result<Vec<(String, Vec<u8
     Ok(arrays)
 }
 
+/// Values of an array under its name.
+type Named<'n> = (&'n str, Vec<Value<'static>>);
+
 fn read(arrays: &[(String, Vec<u8>)], options: &Options<'_>) -> Result<Imported, ImportError> {
     // An array without a name is the whole file.
     if let [(name, bytes)] = arrays
         && name == "arr_0"
-        && options.column.is_none_or(|column| column == name)
+        && options.column.is_none_or(|column| column == name || column == npy::ONLY)
     {
-        return npy::import(bytes);
+        return npy::import(bytes, &Options { column: options.column.map(|_| npy::ONLY), ..options.clone() });
+    }
+    if let [(_, bytes)] = arrays
+        && Array::read(bytes).is_ok_and(|array| array.has_names())
+    {
+        return npy::import(bytes, options);
     }
     let mut first_error = None;
-    let mut columns: Vec<(&str, Vec<Value<'static>>)> = Vec::new();
+    let mut columns: Vec<Named<'_>> = Vec::new();
     for (name, bytes) in arrays {
-        match Array::read(bytes) {
-            Ok(array) => {
-                let value = |number: Option<_>| number.map_or(Value::Other("NaN or an infinity"), Value::Number);
-                columns.push((name, array.numbers().map(value).collect()));
-            }
+        match Array::read(bytes).and_then(|array| array.only()) {
+            Ok(values) => columns.push((name, values)),
             // Tables of tokens and texts stand beside the lengths.
             Err(error) if options.column == Some(name) => return Err(error),
             Err(error) => first_error = first_error.or(Some(error)),
@@ -80,13 +93,24 @@ fn read(arrays: &[(String, Vec<u8>)], options: &Options<'_>) -> Result<Imported,
     {
         return histogram;
     }
-    let wanted = columns.iter().find(|(name, _)| match options.column {
-        Some(column) => names::is_same(name, column),
-        None => matches!(names::meaning(name).0, Meaning::Length(_) | Meaning::Prompt),
-    });
+    let wanted = match options.column {
+        Some(column) => columns.iter().find(|(name, _)| names::is_same(name, column)),
+        None => lengths(&columns),
+    };
+    // Offsets are no lengths, by choice or by default.
+    let has_offsets = wanted.map_or(options.column.is_none(), |(name, _)| offsets::are(name));
+    let offsets = if has_offsets { offsets::lengths(&columns) } else { None };
+    if let Some(offsets) = offsets {
+        return of_offsets(&offsets, options);
+    }
+    if wanted.is_none() && columns.iter().any(|(name, _)| token_ids::are_listed(name)) {
+        return Err(ImportError::Unclear { candidates: candidates(&columns, options) });
+    }
+    let wanted = wanted.map(|(name, values)| (*name, values.len()));
     let longest = columns.iter().map(|(_, values)| values.len()).max().unwrap_or(0);
-    let rows = wanted.map_or(longest, |(_, values)| values.len());
-    columns.retain(|(_, values)| values.len() == rows);
+    let rows = wanted.map_or(longest, |(_, rows)| rows);
+    let is_wanted = |name: &str| wanted.is_some_and(|(wanted, _)| wanted == name);
+    columns.retain(|(name, values)| values.len() == rows && (!token_ids::are_listed(name) || is_wanted(name)));
     let named = columns.iter().map(|(name, _)| Column { name: (*name).to_owned(), kind: Some(Kind::Number) });
     let mut reader = Reader::typed(options, named.collect());
     for row in 0..rows.min(MAX_ROWS + 1) {
@@ -96,8 +120,58 @@ fn read(arrays: &[(String, Vec<u8>)], options: &Options<'_>) -> Result<Imported,
     reader.finish(FORMAT)
 }
 
+/// The array of the best name for lengths. An array of identifiers of tokens holds none.
+fn lengths<'c, 'n>(columns: &'c [Named<'n>]) -> Option<&'c Named<'n>> {
+    let place = |name: &str| match names::meaning(name) {
+        (Meaning::Length(_), place) => Some((0, place)),
+        (Meaning::Prompt, place) => Some((1, place)),
+        _ => None,
+    };
+    let known = columns.iter().filter(|(name, _)| !token_ids::are_listed(name));
+    known
+        .filter_map(|column| Some((place(column.0)?, column)))
+        .min_by_key(|(place, _)| *place)
+        .map(|(_, column)| column)
+}
+
+/// The lengths between offsets.
+fn of_offsets(offsets: &Offsets<'_>, options: &Options<'_>) -> Result<Imported, ImportError> {
+    let options = &Options { column: None, ..options.clone() };
+    let mut reader = Reader::new(options);
+    for (number, &length) in (1..).zip(&offsets.lengths) {
+        reader.push(Place { what: "element", number }, Row::Single(Value::Number(Number::Whole(length))))?;
+    }
+    let mut imported = reader.finish(FORMAT)?;
+    imported.report.source = format!("differences of array {}", offsets.name);
+    imported.report.warnings.push(format!("The lengths are the differences of neighbours in {}.", offsets.name));
+    if !offsets.is_complete {
+        imported.report.warnings.push(format!(
+            "No array has as many elements as the last of {} says. If it holds starts only, the last sample is missing.",
+            offsets.name
+        ));
+    }
+    Ok(imported)
+}
+
+/// Arrays that a person may choose.
+fn candidates(columns: &[Named<'_>], options: &Options<'_>) -> Vec<Candidate> {
+    let profiles: Vec<Profile> = columns
+        .iter()
+        .map(|(name, values)| {
+            let column = Column { name: (*name).to_owned(), kind: Some(Kind::Number) };
+            Profile::new(&column, values.iter().take(HEAD_ROWS))
+        })
+        .collect();
+    let longest = columns.iter().map(|(_, values)| values.len()).max().unwrap_or(0);
+    let cell = |values: &[Value<'static>], row: usize| values.get(row).cloned().unwrap_or(Value::Missing);
+    let rows: Vec<Row<'_>> = (0..longest.min(HEAD_ROWS))
+        .map(|row| Row::Cells(columns.iter().map(|(_, values)| cell(values, row)).collect()))
+        .collect();
+    candidate::candidates(&profiles, &rows.iter().collect::<Vec<_>>(), options, &[])
+}
+
 /// Arrays of counts and edges, as `numpy.histogram` returns them.
-fn of_edges(columns: &[(&str, Vec<Value<'static>>)]) -> Option<Result<Imported, ImportError>> {
+fn of_edges(columns: &[Named<'_>]) -> Option<Result<Imported, ImportError>> {
     let numbers = |values: &[Value<'_>]| -> Option<serde_json::Value> {
         values
             .iter()
@@ -159,6 +233,46 @@ mod tests {
         let histogram = npz(&[("hist.npy", npy("(2,)", &[3, 2])), ("bin_edges.npy", npy("(3,)", &[0, 512, 1024]))]);
         let imported = import(&histogram, &Options::default()).expect("an archive");
         assert_eq!(imported.dataset, Dataset::Histogram { edges: vec![0.0, 512.0, 1024.0], counts: vec![3.0, 2.0] });
+    }
+
+    fn lengths(arrays: &[(&str, Vec<u8>)], column: Option<&str>) -> (Vec<u32>, String) {
+        let imported = import(&npz(arrays), &Options { column, ..Options::default() }).expect("an archive");
+        let Dataset::Rows { text_tokens, .. } = imported.dataset else { panic!("rows") };
+        (text_tokens, imported.report.source)
+    }
+
+    /// Fifteen identifiers of three samples: 5, 3 and 7 tokens.
+    #[test]
+    fn identifiers_are_never_lengths() {
+        let ids: Vec<i32> = (100..115).collect();
+        let tokens = || ("tokens.npy", npy("(15,)", &ids));
+        let of_three = || npy("(3,)", &[5, 3, 7]);
+        for name in ["lengths.npy", "seq_len.npy", "num_tokens.npy"] {
+            assert_eq!(lengths(&[tokens(), (name, of_three())], None).0, [5, 3, 7], "{name}");
+            // As many identifiers as samples.
+            assert_eq!(lengths(&[("tokens.npy", npy("(3,)", &[9, 8, 4])), (name, of_three())], None).0, [5, 3, 7]);
+        }
+        for (name, offsets) in [
+            ("cu_seqlens.npy", npy("(4,)", &[0, 5, 8, 15])),
+            ("offsets.npy", npy("(3,)", &[0, 5, 8])),
+            ("indptr.npy", npy("(4,)", &[0, 5, 8, 15])),
+            ("offsets.npy", npy("(3,)", &[5, 8, 15])),
+        ] {
+            let (found, source) = lengths(&[tokens(), (name, offsets)], None);
+            assert_eq!(found, [5, 3, 7], "{name}");
+            assert!(source.starts_with("differences of array"), "{source}");
+        }
+        for arrays in [
+            vec![tokens()],
+            vec![("input_ids.npy", npy("(3,)", &[101, 7, 102]))],
+            vec![tokens(), ("offsets.npy", npy("(3,)", &[0, 5, 99]))],
+            vec![tokens(), ("offsets.npy", npy("(3,)", &[3, 5, 8]))],
+        ] {
+            let error = import(&npz(&arrays), &Options::default());
+            assert!(matches!(error, Err(ImportError::Unclear { .. })), "{error:?}");
+        }
+        let chosen = lengths(&[("input_ids.npy", npy("(3,)", &[101, 7, 102]))], Some("input_ids"));
+        assert_eq!(chosen.0, [101, 7, 102]);
     }
 
     #[test]

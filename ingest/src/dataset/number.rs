@@ -57,6 +57,7 @@ impl Notation {
         for value in values {
             let value = value.trim();
             let digits = value.trim_start_matches(['-', '+']);
+            let (digits, has_exponent) = mantissa(digits).map_or((digits, false), |mantissa| (mantissa, true));
             if digits.is_empty()
                 || digits.len() > 40
                 || digits.contains(|c: char| !c.is_ascii_digit() && c != '.' && c != ',')
@@ -65,6 +66,10 @@ impl Notation {
             }
             let (points, commas) = (digits.matches('.').count(), digits.matches(',').count());
             match (points, commas) {
+                // A number with an exponent has no thousands separators.
+                (1, 0) if has_exponent => point += 1,
+                (0, 1) if has_exponent => comma += 1,
+                _ if has_exponent => {}
                 (0, 0) if digits.len() <= 3 => small += 1,
                 (0, 0) => large += 1,
                 (1, 0) if is_grouped(digits, '.') => ambiguous = ambiguous.or(Some(value)),
@@ -110,6 +115,9 @@ impl Notation {
         let (whole, rest) = text.split_at(text.find([decimal, 'e', 'E']).unwrap_or(text.len()));
         let is_group = |c: char| c == group || matches!(c, '_' | '\'' | '’' | '\u{202f}' | '\u{a0}' | '\u{2009}' | ' ');
         let plain = if whole.contains(is_group) {
+            if rest.contains(['e', 'E']) {
+                return None;
+            }
             let unsigned = whole.trim_start_matches(['-', '+']);
             let mut groups = unsigned.split(is_group);
             let first = groups.next().unwrap_or_default();
@@ -168,8 +176,16 @@ fn thousands_suffix(text: &str) -> (&str, f64) {
     (text, 1.0)
 }
 
+/// The digits in front of an exponent: `2,571` of `2,571e+03`.
+fn mantissa(digits: &str) -> Option<&str> {
+    let (mantissa, exponent) = digits.split_once(['e', 'E'])?;
+    let exponent = exponent.strip_prefix(['-', '+']).unwrap_or(exponent);
+    let is_exponent = !exponent.is_empty() && exponent.bytes().all(|byte| byte.is_ascii_digit());
+    is_exponent.then_some(mantissa)
+}
+
 /// Whether the separator is in front of every three digits, as in `12.345`, and the number does not start with 0.
-fn is_grouped(digits: &str, separator: char) -> bool {
+pub(super) fn is_grouped(digits: &str, separator: char) -> bool {
     let mut groups = digits.split(separator);
     let first = groups.next().unwrap_or_default();
     (1..=3).contains(&first.len()) && !first.starts_with('0') && groups.all(|group| group.len() == 3)
@@ -195,6 +211,8 @@ mod tests {
             ("2 K", Some(Number::Repaired(2000.0))),
             ("512 tokens", Some(Number::Repaired(512.0))),
             ("1,23", None),
+            ("2,571e+03", None),
+            ("2.571e+03", Some(Number::Repaired(2571.0))),
             ("12 34", None),
             ("2024-01-01", None),
             ("nan", None),
@@ -222,13 +240,17 @@ mod tests {
             (&["1261.000", "1.261"], Notation::Point),
             (&["0.261", "1.261"], Notation::Point),
             (&["512", "1024"], Notation::Point),
+            (&["2,571e+03", "1,024e+03"], Notation::Comma),
+            (&["2.571e+03", "1.024e+03"], Notation::Point),
         ] {
             assert_eq!(of(values), Ok(expected), "{values:?}");
         }
         for values in [&["1.261", "2.345"][..], &["1.261", "2048", "512"]] {
             assert_eq!(of(values), Err(Ambiguous { value: "1.261".to_owned() }), "{values:?}");
         }
-        for (text, value) in [("754,0", 754.0), ("1.261", 1261.0), ("1.261,5", 1261.5), ("1'261", 1261.0)] {
+        for (text, value) in
+            [("754,0", 754.0), ("1.261", 1261.0), ("1.261,5", 1261.5), ("1'261", 1261.0), ("2,571e+03", 2571.0)]
+        {
             assert_eq!(Notation::Comma.read(text), Some(Number::Repaired(value)), "{text}");
         }
     }

@@ -1,10 +1,13 @@
 //! Plain numbers between white space or commas.
 
+use std::borrow::Cow;
+
 use super::choice::Length;
-use super::number::Notation;
+use super::number::{Notation, Number};
+use super::profile::{Column, Profile};
 use super::rows::{Rows, Samples};
-use super::value::Place;
-use super::{ImportError, Imported, Options, sniff};
+use super::value::{Place, Row, Value, clip};
+use super::{ImportError, Imported, Options, candidate, sniff};
 
 /// Reads plain numbers. Lines of a YAML list start with a dash.
 pub(super) fn import(text: &str, options: &Options<'_>) -> Result<Imported, ImportError> {
@@ -16,6 +19,10 @@ pub(super) fn import(text: &str, options: &Options<'_>) -> Result<Imported, Impo
     }
     let notation = Notation::of(sniff::data_lines(text).flat_map(words).take(10_000))
         .map_err(|ambiguous| ImportError::TwoReadings { column: "1".to_owned(), value: ambiguous.value })?;
+    let head = head(text);
+    if options.column.is_none() && options.unit.is_none() && head.is_fractional {
+        return Err(unclear(text, head));
+    }
     let unit = options.unit.unwrap_or_default();
     let is_tokens = unit == super::Unit::Tokens;
     let per_token = options.characters_per_token;
@@ -26,19 +33,42 @@ pub(super) fn import(text: &str, options: &Options<'_>) -> Result<Imported, Impo
         }
         for word in words(line) {
             let length = match notation.read(word) {
+                Some(value) if head.is_whole && value.value().fract() != 0.0 => {
+                    Length::Unreadable(format!("{} has decimals, unlike the first values", clip(word)))
+                }
                 Some(value) if is_tokens => Length::Tokens(value),
-                Some(value) => Length::Tokens(super::number::Number::Repaired((value.value() / per_token).ceil())),
-                None => Length::Unreadable(format!("{:?} is not a number", super::value::clip(word))),
+                Some(value) => Length::Tokens(Number::Repaired((value.value() / per_token).ceil())),
+                None => Length::Unreadable(format!("{:?} is not a number", clip(word))),
             };
             rows.add(Place { what: "line", number }, length, None, Samples::One)?;
         }
     }
-    let warnings = if is_tokens {
-        Vec::new()
-    } else {
-        vec![format!("The numbers count {}. They are divided by {per_token} characters per token.", unit.id())]
-    };
+    let mut warnings = Vec::new();
+    if !is_tokens {
+        let unit = unit.id();
+        warnings.push(format!("The numbers count {unit}. They are divided by {per_token} characters per token."));
+    } else if head.is_fractional {
+        warnings.push("Most numbers have decimals. They are rounded.".to_owned());
+    }
     rows.finish("plain numbers", "every number of the file".to_owned(), Vec::new(), warnings)
+}
+
+/// The first numbers.
+fn first(text: &str) -> Vec<Value<'_>> {
+    let words = sniff::data_lines(text).flat_map(words);
+    words.take(10_000).map(|word| Value::Text(Cow::Borrowed(word))).collect()
+}
+
+/// What the first numbers show.
+fn head(text: &str) -> Profile {
+    Profile::new(&Column { name: "1".to_owned(), kind: None }, first(text).iter())
+}
+
+/// The error of numbers most of which have decimals. They are seconds, shares or scores rather than tokens, and the user decides.
+fn unclear(text: &str, head: Profile) -> ImportError {
+    let rows: Vec<Row<'_>> = first(text).into_iter().map(Row::Single).collect();
+    let rows: Vec<&Row<'_>> = rows.iter().collect();
+    ImportError::Unclear { candidates: candidate::candidates(&[head], &rows, &Options::default(), &[]) }
 }
 
 fn words(line: &str) -> impl Iterator<Item = &str> {

@@ -120,6 +120,11 @@ impl<R: Source> Rows<R> {
             });
             reader.push(place(row as u64 + 1), Row::Cells(cells.collect()))?;
         }
+        if head_rows as u64 == all
+            && let Some(histogram) = reader.bins(FORMAT)
+        {
+            return histogram;
+        }
         reader.decide()?;
         let needed: Vec<usize> = (0..head.len()).filter(|&column| reader.is_needed(column)).collect();
         for &column in &needed {

@@ -29,10 +29,18 @@ pub(super) struct Profile {
     pub(super) note: Option<String>,
     /// Most numbers have decimals other than zero.
     pub(super) is_fractional: bool,
+    /// There are numbers, and none has decimals other than zero.
+    pub(super) is_whole: bool,
+    /// There are two numbers or more, and all are equal.
+    pub(super) is_constant: bool,
+    /// The unit behind the numbers.
+    pub(super) suffix: Option<Suffix>,
     /// How many numbers, if each is larger than the one before it, or each smaller; else 0.
     pub(super) strictly_sorted: usize,
     /// A single message, not a list of messages.
     pub(super) is_one_message: bool,
+    /// Conversations whose first message is an answer: the prompt is in another column.
+    pub(super) starts_with_answer: bool,
     /// A list of sizes of images.
     pub(super) has_sizes: bool,
     /// Any value; true before the first row.
@@ -97,9 +105,13 @@ impl Profile {
             samples,
             note,
             is_fractional: numbers.iter().filter(|number| number.fract() != 0.0).count() * 2 > numbers.len(),
+            is_whole: suffix.is_none() && !numbers.is_empty() && numbers.iter().all(|number| number.fract() == 0.0),
+            is_constant: numbers.len() > 1 && numbers.iter().all(|number| number.total_cmp(&numbers[0]).is_eq()),
+            suffix,
             strictly_sorted: if is_sorted { numbers.len() } else { 0 },
             is_one_message: kind == Kind::Chat
                 && present.clone().next().is_some_and(|value| matches!(value, Value::Object(_))),
+            starts_with_answer: kind == Kind::Chat && present.clone().next().is_some_and(text::starts_with_answer),
             has_sizes: present.clone().take(1000).any(has_sizes),
             has_values,
         }
@@ -114,7 +126,10 @@ impl Profile {
 /// Meaning of a name; of a nested name that of its last part.
 fn meaning(name: &str) -> (Meaning, usize) {
     match (names::meaning(name), name.rsplit_once('.')) {
-        ((Meaning::Unknown, _), Some((_, last))) if names::counts_tokens(last) => names::meaning(last),
+        ((Meaning::Unknown, _), Some((_, last))) => match names::meaning(last) {
+            known if names::counts_tokens(last) || known.0 == Meaning::Chat => known,
+            _ => (Meaning::Unknown, usize::MAX),
+        },
         (known, _) => known,
     }
 }
@@ -188,11 +203,12 @@ fn kind<'v, 'w: 'v>(values: impl Iterator<Item = &'v Value<'w>>) -> Kind {
         .map_or(Kind::Empty, |most| most.0)
 }
 
-fn kind_of(value: &Value<'_>) -> Kind {
+pub(super) fn kind_of(value: &Value<'_>) -> Kind {
     match value {
         Value::Missing => Kind::Empty,
         Value::Boolean(_) => Kind::Boolean,
         Value::Number(_) => Kind::Number,
+        Value::Text(text) if text::messages(text).is_some() => Kind::Chat,
         Value::Text(text) => kind_of_text(text),
         Value::List(list) => kind_of_list(list),
         Value::Object(members) if text::is_message(&members.iter().map(|(name, _)| &**name)) => Kind::Chat,

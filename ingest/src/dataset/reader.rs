@@ -9,7 +9,12 @@ use super::profile::{Column, Profile};
 use super::rows::{Rows, Samples};
 use super::text::Meter;
 use super::value::{Place, Row, Value};
-use super::{ImportError, Imported, Options};
+use super::{ImportError, Imported, Kind, Meaning, Options, Unit};
+
+mod bins;
+mod nested;
+
+use nested::Nested;
 
 /// Rows that are held until the columns are chosen; a preview shows their lengths.
 pub(super) const HEAD_ROWS: usize = 10_000;
@@ -25,6 +30,8 @@ pub(super) struct Reader<'o> {
     /// "column" or "key".
     noun: &'static str,
     columns: Vec<Column>,
+    /// Columns inside others.
+    nested: Nested,
     /// Columns have names of the file; one column without a name holds lengths.
     has_names: bool,
     head: Vec<(Place, Row<'static>)>,
@@ -51,6 +58,7 @@ impl<'o> Reader<'o> {
             options,
             noun: "key",
             columns: Vec::new(),
+            nested: Nested::new(options),
             has_names: true,
             head: Vec::new(),
             head_bytes: 0,
@@ -78,10 +86,10 @@ impl<'o> Reader<'o> {
     /// Takes a row.
     pub(super) fn push(&mut self, place: Place, row: Row<'_>) -> Result<(), ImportError> {
         if self.decision.is_some() {
-            return self.take(place, &row);
+            return self.take(place, row);
         }
         let mut row = row;
-        row.flatten();
+        self.nested.flatten(&mut row, &mut self.columns);
         self.discover(&row);
         self.head_bytes += row.bytes();
         self.head.push((place, row.into_owned()));
@@ -116,8 +124,12 @@ impl<'o> Reader<'o> {
         self.decision.is_some()
     }
 
-    /// Whether a column is read, after [`Self::decide`].
+    /// Whether a column is read, or one inside it, after [`Self::decide`].
     pub(super) fn is_needed(&self, column: usize) -> bool {
+        self.reads(column) || self.nested.inside(column).any(|inner| self.reads(inner))
+    }
+
+    fn reads(&self, column: usize) -> bool {
         self.decision.as_ref().is_some_and(|decision| {
             decision.choice.as_ref().is_some_and(|choice| choice.reads(column))
                 || decision.media.iter().any(|(_, index, _)| *index == column)
@@ -131,8 +143,11 @@ impl<'o> Reader<'o> {
 
     /// The dataset, if enough of the file was readable.
     pub(super) fn finish(mut self, format: &'static str) -> Result<Imported, ImportError> {
-        if self.head.is_empty() && self.decision.is_none() && self.columns.is_empty() {
+        if self.head.is_empty() && self.decision.is_none() {
             return self.rows.finish(format, String::new(), Vec::new(), Vec::new());
+        }
+        if let Some(histogram) = self.bins(format) {
+            return histogram;
         }
         self.decide()?;
         let Some(Decision { choice, source, candidates, .. }) = self.decision else {
@@ -192,7 +207,7 @@ impl<'o> Reader<'o> {
         let choice = match choice {
             Ok(choice) => Some(choice),
             // Rows of media may have no text.
-            Err(ImportError::Unclear { .. }) if with_rule => None,
+            Err(ImportError::Unclear { .. }) if with_rule && !profiles.iter().any(is_length) => None,
             Err(ImportError::Unclear { .. }) => {
                 let candidates = candidate::candidates(&profiles, &rows, self.options, &[]);
                 return Err(ImportError::Unclear { candidates });
@@ -215,22 +230,20 @@ impl<'o> Reader<'o> {
         Ok(Decision { choice, media: if with_rule { media } else { Vec::new() }, source, candidates })
     }
 
-    fn take(&mut self, place: Place, row: &Row<'_>) -> Result<(), ImportError> {
-        // Nested counts have names of their own only after this; most rows have none.
-        if let Row::Object(fields) = row
-            && fields.iter().any(|(_, value)| matches!(value, Value::Object(_)))
-            && self.reads_nested()
-        {
-            let mut row = row.clone();
-            row.flatten();
-            return self.measure(place, &row);
+    fn take(&mut self, place: Place, mut row: Row<'_>) -> Result<(), ImportError> {
+        // Nested values have names of their own only after this; most rows have none.
+        if self.reads_nested() {
+            self.nested.flatten(&mut row, &mut self.columns);
         }
-        self.measure(place, row)
+        self.measure(place, &row)
     }
 
     fn reads_nested(&self) -> bool {
-        let parts = self.decision.as_ref().and_then(|decision| decision.choice.as_ref()).map(|choice| &choice.parts);
-        parts.is_some_and(|parts| parts.iter().any(|part| part.name.contains('.')))
+        let choice = self.decision.as_ref().and_then(|decision| decision.choice.as_ref());
+        choice.is_some_and(|choice| {
+            let weight = choice.weight.as_ref().map(|(_, name, _)| name);
+            choice.parts.iter().map(|part| &part.name).chain(weight).any(|name| name.contains('.'))
+        })
     }
 
     fn measure(&mut self, place: Place, row: &Row<'_>) -> Result<(), ImportError> {
@@ -257,6 +270,11 @@ impl<'o> Reader<'o> {
         );
         self.rows.add(place, length, images, samples)
     }
+}
+
+/// Whether a column has numbers under the name of a length.
+fn is_length(own: &Profile) -> bool {
+    own.has_values && own.kind == Kind::Number && own.meaning == Meaning::Length(Unit::Tokens)
 }
 
 /// Cells of a line of text as values.

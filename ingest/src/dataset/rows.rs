@@ -5,7 +5,6 @@ use std::collections::BTreeMap;
 use planner::data_aware::{Media, Preprocessing};
 use planner::workload::Dataset;
 
-use super::cell::Cell;
 use super::choice::{Images, Length};
 use super::media::{self, MediaReport, Shaping};
 use super::number::Number;
@@ -90,7 +89,7 @@ impl Rows {
                 return Ok(());
             }
         };
-        let tokens = whole(number, 1, MAX_LENGTH, "length", &|| place.to_string())?;
+        let Some(tokens) = self.length(number, 1, &|| place.to_string())? else { return Ok(()) };
         let mut repair = matches!(number, Number::Repaired(_)).then(|| format!("read as {tokens}"));
         if let Some(weights) = &mut self.weights {
             let samples = match samples {
@@ -145,7 +144,7 @@ impl Rows {
         let (tokens, repair) = match text {
             None | Some(Length::Missing) => (0, None),
             Some(Length::Tokens(number)) => {
-                let tokens = whole(number, 0, MAX_LENGTH, "length", &|| place.to_string())?;
+                let Some(tokens) = self.length(number, 0, &|| place.to_string())? else { return Ok(()) };
                 (tokens, matches!(number, Number::Repaired(_)).then(|| format!("read as {tokens}")))
             }
             Some(Length::Unreadable(why)) if why == super::choice::NO_TEXT => (0, None),
@@ -156,6 +155,16 @@ impl Rows {
         };
         self.shape(&|| place.to_string(), tokens, repair, media);
         Ok(())
+    }
+
+    /// A length; `None` for one below the least, such as 0 of an empty text and -1 of a missing value. Its row is left out.
+    fn length(&mut self, number: Number, least: u32, place: &dyn Fn() -> String) -> Result<Option<u32>, ImportError> {
+        if number.value().round() < f64::from(least) {
+            let why = format!("{} is not a length: {}", shown(number), rule("length", least, MAX_LENGTH));
+            self.skip(place, &why);
+            return Ok(None);
+        }
+        whole(number, least, MAX_LENGTH, "length", place).map(Some)
     }
 
     /// Converts the media of a row by the rule.
@@ -209,16 +218,9 @@ impl Rows {
     }
 
     /// Takes a length of a file that holds nothing else.
-    pub(super) fn push(&mut self, place: impl Fn() -> String, length: Cell) -> Result<(), ImportError> {
+    pub(super) fn push(&mut self, place: impl Fn() -> String, number: Number) -> Result<(), ImportError> {
         self.check_room()?;
-        let number = match length {
-            Cell::Number(number) => number,
-            Cell::Other(what) => {
-                self.skip(&place, &format!("{what} is not a number"));
-                return Ok(());
-            }
-        };
-        let tokens = whole(number, 1, MAX_LENGTH, "length", &place)?;
+        let Some(tokens) = self.length(number, 1, &place)? else { return Ok(()) };
         self.text_tokens.push(tokens);
         if let Number::Repaired(_) = number {
             self.report.repaired += 1;
@@ -282,18 +284,31 @@ impl Rows {
 
 /// The number inside its range, rounded where it has decimals.
 fn whole(number: Number, least: u32, most: u32, what: &str, place: &dyn Fn() -> String) -> Result<u32, ImportError> {
-    let (value, shown) = match number {
-        Number::Whole(value) => (value, value.to_string()),
+    let value = match number {
+        Number::Whole(value) => value,
         // Casting saturates, so that nothing large slips through.
-        Number::Repaired(value) => (value.round() as i128, value.to_string()),
+        Number::Repaired(value) => value.round() as i128,
     };
     let range = i128::from(least)..=i128::from(most);
     match u32::try_from(value) {
         Ok(value) if range.contains(&i128::from(value)) => Ok(value),
         _ => Err(ImportError::BadNumber {
             place: place(),
-            value: shown,
-            why: format!("is not a {what}: a {what} is a whole number from {least} to {most}"),
+            value: shown(number),
+            why: format!("is not a {what}: {}", rule(what, least, most)),
         }),
     }
+}
+
+/// The number as a message shows it.
+fn shown(number: Number) -> String {
+    match number {
+        Number::Whole(value) => value.to_string(),
+        Number::Repaired(value) => value.to_string(),
+    }
+}
+
+/// The range of a quantity, as a sentence.
+fn rule(what: &str, least: u32, most: u32) -> String {
+    format!("a {what} is a whole number from {least} to {most}")
 }

@@ -2,10 +2,8 @@
 
 use std::borrow::Cow;
 
-use serde::de::IgnoredAny;
-
 use super::number::Notation;
-use super::{ImportError, number};
+use super::{ImportError, json_text, number};
 
 /// A format of length files.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -40,7 +38,9 @@ const PICKLE: &str = "pickles are never opened; convert it where you trust it: p
                       json.dump(pickle.load(open(sys.argv[1],'rb')),sys.stdout)\" in.pkl > out.json";
 
 /// First bytes of files that are often uploaded by mistake.
-const MAGIC: [(&[u8], &str, &str); 14] = [
+const MAGIC: [(&[u8], &str, &str); 16] = [
+    (b"\xff\xfe\0\0", "text in UTF-32", "save it as UTF-8"),
+    (b"\0\0\xfe\xff", "text in UTF-32", "save it as UTF-8"),
     (
         b"version https://git-lfs.github.com/spec/",
         "a pointer of Git LFS, which stands for a file that was not downloaded",
@@ -112,7 +112,7 @@ pub(super) fn format(text: &str) -> Format {
     if start.starts_with(['{', '[']) {
         let mut lines = text.lines().filter(|line| !line.trim().is_empty());
         let first = lines.next().unwrap_or_default();
-        let complete = serde_json::from_str::<IgnoredAny>(first).is_ok();
+        let complete = json_text::is_document(first);
         if complete && lines.next().is_some() {
             return Format::JsonLines;
         }
@@ -129,6 +129,9 @@ pub(super) fn format(text: &str) -> Format {
     let Some(first) = head.first() else { return Format::Numbers };
     if head.len() > 1 && head.iter().all(|line| line.trim().starts_with('|')) {
         return Format::Table(Delimiter::Bar);
+    }
+    if has_thousands(&head) {
+        return Format::Table(Delimiter::None);
     }
     let is_number = |word: &str| Notation::Point.read(word).or_else(|| Notation::Comma.read(word)).is_some();
     let Some(delimiter) = delimiter(first) else {
@@ -173,6 +176,23 @@ pub(super) fn format(text: &str) -> Format {
             || widths.iter().any(|&width| width != widths[0])
             || head.iter().all(|line| line.trim_end().ends_with(',')));
     if list { Format::Numbers } else { Format::Table(Delimiter::Byte(delimiter)) }
+}
+
+/// Whether lines hold one number each, with commas in front of every three digits. Lines of two columns have two numbers each, and the
+/// second one does not start with 0; numbers from a million on are no lengths, but lists of numbers of three digits.
+fn has_thousands(lines: &[&str]) -> bool {
+    let lines = || lines.iter().map(|line| line.trim());
+    let is_number = |line: &str| {
+        line.bytes().all(|byte| byte.is_ascii_digit() || byte == b',')
+            && number::is_grouped(line, ',')
+            && line.matches(',').count() < 2
+    };
+    let is_plain = |line: &str| !line.contains(',');
+    let is_padded = |line: &str| line.contains(",0");
+    lines().count() > 1
+        && lines().all(is_number)
+        && !lines().all(is_plain)
+        && (lines().any(is_plain) || lines().any(is_padded))
 }
 
 /// Lines that hold data: neither blank nor a comment.

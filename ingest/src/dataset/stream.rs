@@ -39,6 +39,8 @@ pub struct Stream<'o> {
     left: u64,
     /// Unpacked bytes up to which the file is read as a whole.
     whole: usize,
+    /// Last bytes of the file.
+    end: [u8; 8],
     state: State<'o>,
 }
 
@@ -115,6 +117,7 @@ impl<'o> Stream<'o> {
             unpacking: Unpacking::Unknown(Vec::new()),
             left: most,
             whole: IN_MEMORY,
+            end: [0xff; 8],
             state: State::Whole(Vec::new()),
         }
     }
@@ -145,6 +148,7 @@ impl<'o> Stream<'o> {
                     return Ok(());
                 }
                 Unpacking::Gzip(decoder) => {
+                    self.end = end(self.end, step);
                     decoder.write_all(step).map_err(|error| packed("gzip", &error))?;
                     std::mem::take(decoder.get_mut())
                 }
@@ -161,7 +165,13 @@ impl<'o> Stream<'o> {
             Unpacking::Unknown(start) => std::mem::take(start),
             Unpacking::Gzip(decoder) => {
                 decoder.try_finish().map_err(|error| packed("gzip", &error))?;
-                std::mem::take(decoder.get_mut())
+                let last = std::mem::take(decoder.get_mut());
+                let is_empty = last.is_empty() && matches!(&self.state, State::Whole(bytes) if bytes.is_empty());
+                // The decoder takes a cut head for the end. An empty file ends with a checksum and a length of 0.
+                if is_empty && self.end != [0; 8] {
+                    return Err(packed("gzip", &std::io::ErrorKind::UnexpectedEof.into()));
+                }
+                last
             }
             Unpacking::Zstd(frames) if !frames.is_whole => {
                 return Err(packed("zstd", &std::io::ErrorKind::UnexpectedEof.into()));
@@ -198,6 +208,16 @@ impl<'o> Stream<'o> {
             State::Rows(rows) => rows.push(bytes),
         }
     }
+}
+
+/// The last bytes of a file behind which a piece follows.
+fn end(before: [u8; 8], piece: &[u8]) -> [u8; 8] {
+    let mut end = before;
+    for &byte in &piece[piece.len().saturating_sub(8)..] {
+        end.rotate_left(1);
+        end[7] = byte;
+    }
+    end
 }
 
 fn packed(format: &'static str, error: &std::io::Error) -> ImportError {
@@ -349,6 +369,11 @@ mod tests {
         for packed in [gzip(text), zstd(text)] {
             let error = lengths(packed[..packed.len() / 2].chunks(9), &Options::default());
             assert!(error.is_err(), "{error:?}");
+        }
+        // A file that was cut inside its head, and an empty one.
+        for (packed, told) in [(gzip(text)[..8].to_vec(), "cut or broken"), (gzip(b""), "file is empty")] {
+            let error = super::super::import(&packed, &Options::default()).expect_err(told).to_string();
+            assert!(error.contains(told), "{told}: {error}");
         }
         assert!(
             super::super::import(&gzip(&gzip(text)), &Options::default())

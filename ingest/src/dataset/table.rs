@@ -2,6 +2,8 @@
 
 use csv::{ReaderBuilder, StringRecord, Trim};
 
+use super::commas::Commas;
+use super::number::is_grouped;
 use super::profile::{self, Column};
 use super::reader::{self, Reader};
 use super::sniff::Delimiter;
@@ -101,11 +103,29 @@ pub(super) struct Table<'o> {
     reader: Option<Reader<'o>>,
     width: usize,
     has_header: bool,
+    /// Commas in the numbers of each column, if semicolons separate the cells.
+    commas: Vec<Commas>,
+    /// Names of the columns, if semicolons separate the cells.
+    names: Vec<String>,
+    /// The only column of a table without a header holds thousands separators.
+    has_thousands: bool,
 }
 
 impl<'o> Table<'o> {
     pub(super) const fn new(options: &'o Options<'o>, offset: u64, delimiter: Delimiter) -> Self {
-        Self { options, delimiter, offset, header: None, pending: false, reader: None, width: 0, has_header: false }
+        Self {
+            options,
+            delimiter,
+            offset,
+            header: None,
+            pending: false,
+            reader: None,
+            width: 0,
+            has_header: false,
+            commas: Vec::new(),
+            names: Vec::new(),
+            has_thousands: false,
+        }
     }
 
     /// Takes names of columns that are no line of the table.
@@ -135,10 +155,12 @@ impl<'o> Table<'o> {
                         names.insert(0, "index".to_owned());
                     }
                     self.width = names.len();
+                    self.names.clone_from(&names);
                     let columns = names.into_iter().map(|name| Column { name, kind: None }).collect();
                     Reader::typed(self.options, columns)
                 } else {
                     self.width = cells.len();
+                    self.names = (1..=cells.len()).map(|number| number.to_string()).collect();
                     Reader::headerless(self.options, cells.len())
                 };
                 none.insert(reader)
@@ -150,14 +172,30 @@ impl<'o> Table<'o> {
             reader.skip(place, WIDE);
             return Ok(());
         }
+        if self.delimiter == Delimiter::Byte(b';') {
+            self.commas.resize_with(self.width, Commas::default);
+            self.commas.iter_mut().zip(cells).for_each(|(commas, cell)| commas.see(cell));
+        }
         if self.delimiter == Delimiter::None {
+            let is_thousands = |cell: &&str| cell.contains(',') && is_grouped(cell.trim_end_matches(','), ',');
+            self.has_thousands |= !self.has_header && cells.iter().any(is_thousands);
             return reader.push(place, reader::cells(cells.iter().map(|cell| cell.trim_end_matches(','))));
         }
         reader.push(place, reader::cells(cells.iter().copied()))
     }
 
     pub(super) fn finish(self) -> Result<Imported, ImportError> {
-        let Some(reader) = self.reader else { return Err(ImportError::NoNumbers { format: "a table" }) };
+        let Some(mut reader) = self.reader else { return Err(ImportError::NoNumbers { format: "a table" }) };
+        if !self.commas.is_empty() {
+            reader.decide()?;
+        }
+        for (index, (commas, name)) in self.commas.iter().zip(&self.names).enumerate() {
+            if reader.is_needed(index)
+                && let Some(value) = commas.ambiguous()
+            {
+                return Err(ImportError::TwoReadings { column: name.clone(), value: value.to_owned() });
+            }
+        }
         let format = match (self.delimiter, self.has_header) {
             (Delimiter::Bar, _) => "table between bars",
             (Delimiter::Blank, true) => "aligned table with header",
@@ -165,6 +203,13 @@ impl<'o> Table<'o> {
             (_, true) => "CSV with header",
             (_, false) => "CSV without header",
         };
-        reader.finish(format)
+        let mut imported = reader.finish(format)?;
+        if self.has_thousands {
+            imported.report.warnings.push(
+                "Commas are read as thousands separators: each line holds one number, for example 1,234 for 1234."
+                    .to_owned(),
+            );
+        }
+        Ok(imported)
     }
 }

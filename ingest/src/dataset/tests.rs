@@ -159,7 +159,22 @@ fn a_wrong_length_is_named_by_its_place() {
         ("{\"tokens\": 4}\n{\"tokens\": -4}\n", "line 2: -4 is not a length"),
     ] {
         let error = refusal(file);
-        assert!(error.starts_with(told), "{error}");
+        assert!(error.contains(told), "{error}");
+    }
+}
+
+/// A row of 0, of -1, or of an empty list is no reason to refuse the others.
+#[test]
+fn rows_that_are_no_samples_are_left_out() {
+    for (good, bad) in [
+        ("5\n", "0\n"),
+        ("5\n", "-1\n"),
+        ("{\"num_tokens\": 5}\n", "{\"num_tokens\": -1}\n"),
+        ("{\"input_ids\": [1, 2, 3, 4, 5]}\n", "{\"input_ids\": []}\n"),
+    ] {
+        let (lengths, _, report) = rows(&format!("{}{bad}", good.repeat(20)));
+        assert_eq!((lengths, report.skipped), (vec![5; 20], 1), "{bad}");
+        assert!(report.first_problem.is_some_and(|told| told.starts_with("line 21: ")), "{bad}");
     }
 }
 
@@ -207,7 +222,9 @@ fn rows_are_limited() {
     assert_eq!(import(file.as_bytes(), None), Err(ImportError::TooManyRows));
 }
 
+mod distributions;
 mod families;
+mod misread;
 mod texts;
 
 proptest! {

@@ -3,8 +3,7 @@
 use super::value::Value;
 use super::{Options, Tokenizer};
 
-/// Placeholders of media inside texts. They are no text; `<image>` is counted as an image.
-const PLACEHOLDERS: [&str; 3] = ["<image>", "<video>", "<audio>"];
+mod inline;
 
 /// Members of a message that hold its text.
 const TEXTS: [&str; 24] = [
@@ -44,6 +43,8 @@ pub(super) struct Extent {
     pub(super) characters: u64,
     /// Bytes of these characters in UTF-8.
     pub(super) bytes: u64,
+    /// Words between white space; 0 where they are not counted.
+    pub(super) words: u64,
     /// Tokens by the tokenizer; 0 without one.
     pub(super) tokens: u64,
     /// Images named in texts and in parts of messages.
@@ -57,16 +58,49 @@ pub(super) struct Extent {
 pub(super) struct Meter<'o> {
     pub(super) characters_per_token: f64,
     pub(super) tokenizer: Option<&'o Tokenizer>,
+    /// Words are counted too.
+    pub(super) counts_words: bool,
 }
 
 impl<'o> Meter<'o> {
     pub(super) const fn new(options: &Options<'o>) -> Self {
-        Self { characters_per_token: options.characters_per_token, tokenizer: options.tokenizer }
+        Self { characters_per_token: options.characters_per_token, tokenizer: options.tokenizer, counts_words: false }
     }
 
     /// Adds a text, a list of texts, or the messages of a conversation.
     pub(super) fn add(&self, value: &Value<'_>, extent: &mut Extent) {
-        self.add_within(value, extent, 0);
+        match value {
+            Value::Text(text) => match messages(text) {
+                Some(messages) => self.add_within(&messages, extent, 0),
+                None => self.add_text(text, extent),
+            },
+            value => self.add_within(value, extent, 0),
+        }
+    }
+
+    /// Adds the first text of a list, or of the list `text` of an object, as SQuAD writes answers.
+    pub(super) fn add_first(&self, value: &Value<'_>, extent: &mut Extent) {
+        match value {
+            Value::List(list) => {
+                if let Some(first) = list.items.iter().find(|item| !is_void(item)) {
+                    self.add_within(first, extent, 0);
+                }
+            }
+            Value::Object(members) => {
+                let texts = members.iter().find(|(name, _)| name == "text").map(|(_, value)| value);
+                match texts {
+                    Some(list @ Value::List(_)) => self.add_first(list, extent),
+                    Some(text) => self.add_within(text, extent, 0),
+                    None => {}
+                }
+            }
+            value => self.add_within(value, extent, 0),
+        }
+    }
+
+    /// Adds names and values of a document.
+    pub(super) fn add_document(&self, value: &Value<'_>, extent: &mut Extent) {
+        self.add_json(value, extent, 0);
     }
 
     /// Tokens of an extent; 0 if there is no text.
@@ -91,18 +125,25 @@ impl<'o> Meter<'o> {
     }
 
     fn add_message(&self, members: &[(std::borrow::Cow<'_, str>, Value<'_>)], extent: &mut Extent, depth: usize) {
+        let is_call = members
+            .iter()
+            .any(|(name, value)| name == "type" && matches!(value, Value::Text(kind) if kind.ends_with("tool_use")));
+        let has = |known: &str| members.iter().any(|(name, _)| name == known);
         for (name, value) in members {
             match &**name {
-                "image" | "image_url" | "input_image" if !matches!(value, Value::Missing) => extent.images += 1,
+                "image" | "image_url" | "input_image" if !is_void(value) => extent.images += 1,
                 // OpenAI writes `"type": "image"` beside the member that holds it; only the type of a part without one counts.
-                "type" if is_image(value) && !members.iter().any(|(name, _)| name.contains("image")) => {
-                    extent.images += 1;
+                "type" if is_image(value) => {
+                    let is_held = members.iter().any(|(name, value)| name.contains("image") && !is_void(value));
+                    extent.images += u32::from(!is_held);
                 }
+                // Gemini's parts.
+                "inline_data" | "inlineData" => extent.images += u32::from(is_inline_image(value)),
+                // Anthropic's calls of tools.
+                "input" if is_call => self.add_json(value, extent, depth + 1),
                 // Arguments of a call are text in OpenAI's files and an object in others.
                 "arguments" if matches!(value, Value::Object(_)) => self.add_json(value, extent, depth + 1),
-                "name" if members.iter().any(|(name, _)| name == "arguments") => {
-                    self.add_within(value, extent, depth + 1);
-                }
+                "name" if is_call || has("arguments") => self.add_within(value, extent, depth + 1),
                 known if TEXTS.contains(&known) => self.add_within(value, extent, depth + 1),
                 _ => {}
             }
@@ -126,18 +167,21 @@ impl<'o> Meter<'o> {
     }
 
     fn add_text(&self, text: &str, extent: &mut Extent) {
-        if PLACEHOLDERS.iter().any(|placeholder| text.contains(placeholder)) {
-            extent.images += u32::try_from(text.matches("<image>").count()).unwrap_or(u32::MAX);
-            let plain = PLACEHOLDERS.iter().fold(text.to_owned(), |text, placeholder| text.replace(placeholder, ""));
-            self.add_plain(&plain, extent);
-        } else {
-            self.add_plain(text, extent);
+        match inline::without_media(text) {
+            Some((plain, images)) => {
+                extent.images = extent.images.saturating_add(u32::try_from(images).unwrap_or(u32::MAX));
+                self.add_plain(&plain, extent);
+            }
+            None => self.add_plain(text, extent),
         }
     }
 
     fn add_plain(&self, text: &str, extent: &mut Extent) {
         extent.characters += text.chars().count() as u64;
         extent.bytes += text.len() as u64;
+        if self.counts_words {
+            extent.words += text.split_whitespace().count() as u64;
+        }
         if let Some(tokenizer) = self.tokenizer {
             match tokenizer.count(text) {
                 Some(tokens) => extent.tokens += tokens as u64,
@@ -149,6 +193,54 @@ impl<'o> Meter<'o> {
 
 fn is_image(value: &Value<'_>) -> bool {
     matches!(value, Value::Text(kind) if matches!(&**kind, "image" | "image_url" | "input_image"))
+}
+
+/// Whether a part of Gemini's messages holds an image.
+fn is_inline_image(value: &Value<'_>) -> bool {
+    let Value::Object(members) = value else { return false };
+    let is_kind = |name: &str| matches!(name, "mime_type" | "mimeType");
+    members
+        .iter()
+        .any(|(name, value)| is_kind(name) && matches!(value, Value::Text(kind) if kind.starts_with("image/")))
+}
+
+/// Whether a value holds nothing: no value, an empty text, or a list or an object of nothing else.
+pub(super) fn is_void(value: &Value<'_>) -> bool {
+    match value {
+        Value::Missing => true,
+        Value::Text(text) => {
+            let text = text.trim();
+            text.is_empty() || ["null", "none", "nan"].iter().any(|word| text.eq_ignore_ascii_case(word))
+        }
+        Value::List(list) => list.count == list.items.len() && list.items.iter().all(is_void),
+        Value::Object(members) => members.iter().all(|(_, value)| is_void(value)),
+        Value::Boolean(_) | Value::Number(_) | Value::Other(_) => false,
+    }
+}
+
+/// The messages of a conversation that is written as JSON inside a text.
+pub(super) fn messages(text: &str) -> Option<Value<'_>> {
+    let start = text.trim_start();
+    if !start.starts_with(['[', '{']) || !["\"role\"", "\"from\""].iter().any(|name| text.contains(name)) {
+        return None;
+    }
+    let value: Value<'_> = serde_json::from_str(start).ok()?;
+    let first = match &value {
+        Value::List(list) => list.items.first()?,
+        other => other,
+    };
+    let is_chat = matches!(first, Value::Object(members) if is_message(&members.iter().map(|(name, _)| &**name)));
+    is_chat.then_some(value)
+}
+
+/// Whether a conversation begins with an answer.
+pub(super) fn starts_with_answer(value: &Value<'_>) -> bool {
+    let Value::List(list) = value else { return false };
+    let Some(Value::Object(first)) = list.items.first() else { return false };
+    first.iter().any(|(name, value)| {
+        matches!(&**name, "role" | "from" | "speaker")
+            && matches!(value, Value::Text(author) if matches!(&**author, "assistant" | "gpt" | "model" | "bot"))
+    })
 }
 
 /// Whether the members of an object are those of a message: a role and a text, or a text for each side.
@@ -165,7 +257,7 @@ mod tests {
     fn extent(json: &str) -> Extent {
         let value: Value<'_> = serde_json::from_str(json).expect("JSON");
         let mut extent = Extent::default();
-        Meter { characters_per_token: 4.0, tokenizer: None }.add(&value, &mut extent);
+        Meter { characters_per_token: 4.0, tokenizer: None, counts_words: false }.add(&value, &mut extent);
         extent
     }
 
@@ -193,6 +285,28 @@ mod tests {
             ),
             (r#"[{"role": "assistant", "function_call": {"name": "get", "arguments": {"city": "Rome"}}}]"#, 3 + 8, 0),
             (r#"[{"role": "user", "content": "漢字"}]"#, 2, 0),
+            // A call of Anthropic's and its result.
+            (
+                r#"[{"role": "assistant", "content": [{"type": "tool_use", "id": "x", "name": "get", "input": {"city": "Rome"}}]},
+                {"role": "user", "content": [{"type": "tool_result", "tool_use_id": "x", "content": "sun"}]}]"#,
+                3 + 8 + 3,
+                0,
+            ),
+            // Columns of a table have every member: what is null is not there.
+            (
+                r#"[{"role": "user", "content": [{"type": "text", "text": "abc", "image": null}, {"type": "image", "text": null, "image": null}]}]"#,
+                3,
+                1,
+            ),
+            (r#"[{"role": "user", "content": [{"type": "image_url", "image_url": {"url": null}}]}]"#, 0, 1),
+            (r#"[{"role": "user", "content": "abc ![](data:image/png;base64,iVBORw0KGgo=)"}]"#, 4 + 5, 1),
+            (
+                r#"[{"role": "user", "parts": [{"text": "abc"}, {"inline_data": {"mime_type": "image/png", "data": "QUJD"}}]}]"#,
+                3,
+                1,
+            ),
+            // Messages as JSON inside a text.
+            (r#""[{\"role\": \"user\", \"content\": \"abc\"}]""#, 3, 0),
         ] {
             let found = extent(json);
             assert_eq!((found.characters, found.images), (characters, images), "{json}");

@@ -3,7 +3,6 @@
 use std::borrow::Cow;
 use std::fmt;
 
-use super::names;
 use super::number::Number;
 
 mod json;
@@ -163,27 +162,36 @@ impl<'a> Row<'a> {
         }
     }
 
-    /// Adds nested counts of tokens as values of their own, named `usage.total_tokens`.
-    pub(super) fn flatten(&mut self) {
+    /// Adds nested values as values of their own, named `usage.total_tokens`. `is_wanted` decides by path, name and value.
+    pub(super) fn flatten(&mut self, is_wanted: &Wanted<'_>) {
         let Self::Object(fields) = self else { return };
         let mut nested = Vec::new();
         for (name, value) in fields.iter() {
-            if let Value::Object(members) = value {
-                collect_counts(name, members, 1, &mut nested);
-            }
+            value.collect(name, is_wanted, &mut nested);
         }
         fields.append(&mut nested);
     }
 }
 
-/// Counts of tokens inside objects, at most three levels deep.
-fn collect_counts<'a>(path: &str, members: &Members<'a>, depth: usize, found: &mut Members<'a>) {
+/// Whether a nested value is a value of its own, by its path, its name, and itself.
+pub(super) type Wanted<'f> = dyn Fn(&str, &str, &Value<'_>) -> bool + 'f;
+
+impl<'a> Value<'a> {
+    /// Wanted values inside an object under its name, at most three levels deep.
+    pub(super) fn collect(&self, name: &str, is_wanted: &Wanted<'_>, found: &mut Members<'a>) {
+        if let Self::Object(members) = self {
+            collect(name, members, 1, is_wanted, found);
+        }
+    }
+}
+
+fn collect<'a>(path: &str, members: &Members<'a>, depth: usize, is_wanted: &Wanted<'_>, found: &mut Members<'a>) {
     for (name, value) in members {
+        let path = format!("{path}.{name}");
         match value {
-            Value::Object(members) if depth < 3 => collect_counts(&format!("{path}.{name}"), members, depth + 1, found),
-            Value::Number(_) if names::counts_tokens(name) => {
-                found.push((Cow::Owned(format!("{path}.{name}")), value.clone()));
-            }
+            Value::Missing => {}
+            Value::Object(members) if depth < 3 => collect(&path, members, depth + 1, is_wanted, found),
+            value if is_wanted(&path, name, value) => found.push((Cow::Owned(path), value.clone())),
             _ => {}
         }
     }

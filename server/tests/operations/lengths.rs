@@ -1,6 +1,7 @@
 //! `planscope lengths`: shards of any packing become one histogram, in a file or on a server.
 
 use std::io::Write;
+use std::process::{Command, Stdio};
 
 use flate2::Compression;
 use flate2::write::GzEncoder;
@@ -43,6 +44,44 @@ fn shards_become_one_histogram() {
         (&json!("web pages"), &json!(4)),
         "{list}"
     );
+}
+
+/// Shards without rows: no bytes, a header, a list. The report names them.
+#[test]
+fn empty_shards_are_left_out() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = |name: &str| folder.path().join(name);
+    for (name, text) in [("a.csv", "num_tokens\n5\n7\n"), ("b.csv", ""), ("c.csv", "num_tokens\n"), ("d.json", "[]")] {
+        std::fs::write(path(name), text).unwrap();
+    }
+    let output = planscope(&["lengths", "a.csv", "b.csv", "c.csv", "d.json", "--out", "x.json"], folder.path());
+    let printed = said(&output);
+    assert!(output.status.success(), "{printed}");
+    assert!(
+        printed.contains("2 rows read") && printed.contains("3 of 4 files hold no rows: b.csv, c.csv, d.json"),
+        "{printed}"
+    );
+    let output = planscope(&["lengths", "b.csv", "c.csv"], folder.path());
+    assert_eq!(output.status.code(), Some(1), "{}", said(&output));
+    assert!(said(&output).contains("file is empty"), "{}", said(&output));
+}
+
+/// `planscope lengths FILE | head` ends quietly.
+#[test]
+fn a_closed_pipe_is_no_error() {
+    let folder = tempfile::tempdir().unwrap();
+    std::fs::write(folder.path().join("a.csv"), "num_tokens\n5\n7\n").unwrap();
+    let mut child = Command::new(env!("CARGO_BIN_EXE_planscope"))
+        .args(["lengths", "a.csv"])
+        .current_dir(folder.path())
+        .env_clear()
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped())
+        .spawn()
+        .unwrap();
+    drop(child.stdout.take());
+    let output = child.wait_with_output().unwrap();
+    assert!(output.status.success() && !said(&output).contains("panicked"), "{}", said(&output));
 }
 
 #[test]

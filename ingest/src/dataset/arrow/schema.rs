@@ -70,3 +70,23 @@ fn with_view(field: &FieldRef) -> FieldRef {
     };
     Arc::new(Field::clone(field).with_data_type(data_type))
 }
+
+/// The fields with the durations and instants of a writer's schema in place of whole numbers.
+pub(in super::super) fn with_times(fields: &Fields, written: &Fields) -> Fields {
+    let own = |field: &FieldRef| written.iter().find(|written| written.name() == field.name());
+    fields.iter().map(|field| own(field).map_or_else(|| Arc::clone(field), |own| with_time(field, own))).collect()
+}
+
+fn with_time(field: &FieldRef, written: &FieldRef) -> FieldRef {
+    let data_type = match (field.data_type(), written.data_type()) {
+        (
+            DataType::Int64,
+            time @ (DataType::Duration(_) | DataType::Timestamp(..) | DataType::Time64(_) | DataType::Date64),
+        )
+        | (DataType::Int32, time @ DataType::Time32(_)) => time.clone(),
+        (DataType::Struct(fields), DataType::Struct(written)) => DataType::Struct(with_times(fields, written)),
+        (DataType::List(element), DataType::List(written)) => DataType::List(with_time(element, written)),
+        _ => return Arc::clone(field),
+    };
+    Arc::new(Field::clone(field).with_data_type(data_type))
+}

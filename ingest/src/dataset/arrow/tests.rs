@@ -1,9 +1,10 @@
 //! Streams and files that the crate writes, plain and packed.
 
 use arrow_array::types::Int32Type;
-use arrow_array::{DictionaryArray, Int64Array, ListArray, StringArray};
+use arrow_array::{DictionaryArray, Int64Array, ListArray, StringArray, StructArray};
 use arrow_ipc::CompressionType;
 use arrow_ipc::writer::{FileWriter, IpcWriteOptions, StreamWriter};
+use arrow_schema::{DataType, Field};
 use planner::workload::Dataset;
 use proptest::prelude::*;
 
@@ -63,6 +64,27 @@ fn streams_and_files_are_read() {
                 );
             }
         }
+    }
+}
+
+/// A batch after those that decide: numbers inside a structure.
+#[test]
+fn nested_columns_can_be_chosen() {
+    let batch = |from: i64| {
+        let numbers = Arc::new(Int64Array::from_iter_values(from..from + 12_000)) as ArrayRef;
+        let usage = StructArray::from(vec![(Arc::new(Field::new("total_tokens", DataType::Int64, false)), numbers)]);
+        RecordBatch::try_from_iter([("usage", Arc::new(usage) as ArrayRef)]).expect("a column")
+    };
+    let batches = [batch(1), batch(12_001)];
+    let mut writer = StreamWriter::try_new(Vec::new(), &batches[0].schema()).expect("a writer");
+    for batch in &batches {
+        writer.write(batch).expect("memory takes rows");
+    }
+    let bytes = writer.into_inner().expect("memory takes the end");
+    for column in [None, Some("usage.total_tokens")] {
+        let imported = import(&bytes, &Options { column, ..Options::default() }).expect("a stream");
+        let Dataset::Rows { text_tokens, .. } = imported.dataset else { panic!("rows") };
+        assert_eq!((text_tokens.len(), text_tokens[0], text_tokens[23_999]), (24_000, 1, 24_000));
     }
 }
 

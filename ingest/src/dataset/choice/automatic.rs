@@ -1,110 +1,139 @@
 //! Columns that are chosen by their names.
 
+use super::super::media::Field;
 use super::super::number::Notation;
 use super::super::profile::Profile;
 use super::super::text::{Extent, Meter};
 use super::super::value::Row;
-use super::super::{Kind, Meaning, Unit, names};
+use super::super::{Kind, Meaning, Unit, names, token_ids};
+use super::texts::{question, texts};
 use super::{Choice, Length, Measure, Part, measure};
 
 /// The columns by their names.
 pub(super) fn automatic(profiles: &[Profile], head: &[&Row<'_>], meter: Meter<'_>) -> Option<Vec<Part>> {
     let part = |index: usize, unit: Unit| {
         let own = &profiles[index];
-        Some(Part { index, name: own.name.clone(), measure: measure(own, unit)? })
-    };
-    let best = |test: &dyn Fn(&Profile) -> bool| {
-        let of = profiles.iter().enumerate().filter(|(_, own)| test(own));
-        of.min_by_key(|(_, own)| own.rank).map(|(index, _)| index)
-    };
-    let counts = |own: &Profile, meaning: Meaning| {
-        own.meaning == meaning
-            && match own.kind {
-                // Which of two readings is right decides over decimals too.
-                Kind::Number => !own.is_fractional || own.notation.is_err(),
-                Kind::ListOfNumbers => true,
-                Kind::ListOfTexts => names::counts_tokens(&own.name),
-                _ => false,
-            }
+        Some(Part::new(index, own, measure(own, unit)?))
     };
     let texts = texts(profiles);
-    if let Some(length) = best(&|own| counts(own, Meaning::Length(Unit::Tokens))) {
+    let of_texts = || texts.iter().filter_map(|&index| part(index, Unit::Tokens)).collect::<Vec<Part>>();
+    let (prompt, completion) = (best(profiles, Meaning::Prompt), best(profiles, Meaning::Completion));
+    if let Some(length) = length(profiles, prompt.is_some() && completion.is_some()) {
         let own = part(length, Unit::Tokens)?;
-        let is_certain = profiles[length].kind != Kind::Number || profiles[length].name.to_lowercase().contains("tok");
-        if is_certain || texts.is_empty() {
+        if profiles[length].kind != Kind::Number {
+            return Some(match prompt.filter(|&prompt| is_rest(&profiles[length], &profiles[prompt])) {
+                Some(prompt) => vec![part(prompt, Unit::Tokens)?, own],
+                None => vec![own],
+            });
+        }
+        if names_tokens(&profiles[length]) {
             return Some(vec![own]);
         }
-        let of_texts: Vec<Part> = texts.iter().filter_map(|&index| part(index, Unit::Tokens)).collect();
-        return Some(if counts_tokens(&own, &of_texts, head, meter) { vec![own] } else { of_texts });
+        // Beside video, sound and durations a length is one of frames, minutes or seconds as well.
+        if profiles.iter().any(has_duration) {
+            return None;
+        }
+        if texts.is_empty() {
+            return Some(vec![own]);
+        }
+        let of_texts = of_texts();
+        let own = vec![own];
+        return Some(if counts_tokens(&own, &of_texts, head, meter) { own } else { of_texts });
     }
-    let prompt = best(&|own| counts(own, Meaning::Prompt));
-    let completion = best(&|own| counts(own, Meaning::Completion));
     match (prompt, completion) {
         (Some(prompt), Some(completion)) => {
-            return Some(vec![part(prompt, Unit::Tokens)?, part(completion, Unit::Tokens)?]);
+            let both = vec![part(prompt, Unit::Tokens)?, part(completion, Unit::Tokens)?];
+            let is_certain = [prompt, completion]
+                .iter()
+                .all(|&index| profiles[index].kind != Kind::Number || names_tokens(&profiles[index]));
+            // Without the question the texts are not those that the two numbers count.
+            if is_certain || texts.len() < 2 || question(profiles).is_none() {
+                return Some(both);
+            }
+            let of_texts = of_texts();
+            return Some(if counts_tokens(&both, &of_texts, head, meter) { both } else { of_texts });
         }
         (Some(only), None) | (None, Some(only)) if texts.is_empty() => return Some(vec![part(only, Unit::Tokens)?]),
         _ => {}
     }
     if !texts.is_empty() {
-        return texts.into_iter().map(|index| part(index, Unit::Tokens)).collect();
+        return Some(of_texts());
     }
-    if let Some(characters) = best(&|own| counts(own, Meaning::Length(Unit::Characters))) {
+    if let Some(characters) = best(profiles, Meaning::Length(Unit::Characters)) {
         return Some(vec![part(characters, Unit::Characters)?]);
     }
     // A known name over values that cannot be read: every row is named in the report.
-    let known = best(&|own| own.meaning == Meaning::Length(Unit::Tokens) && own.kind == Kind::Text)?;
-    let own = &profiles[known];
-    let measure = Measure::Number(Notation::Point, Unit::Tokens);
-    Some(vec![Part { index: known, name: own.name.clone(), measure }])
+    let is_known = |own: &Profile| own.meaning == Meaning::Length(Unit::Tokens) && own.kind == Kind::Text;
+    let (index, own) = profiles.iter().enumerate().filter(|(_, own)| is_known(own)).min_by_key(|(_, own)| own.rank)?;
+    Some(vec![Part::new(index, own, Measure::Number(Notation::Point, Unit::Tokens))])
 }
 
-/// Columns of text that make a sample: a conversation, an instruction with its answer, a preferred answer, or a document.
-fn texts(profiles: &[Profile]) -> Vec<usize> {
-    let textual = |name: &str| profiles.iter().position(|own| own.is_textual() && names::is_same(&own.name, name));
-    let any = |names: &[&str]| names.iter().find_map(|name| textual(name));
-    let best = |meaning: Meaning| {
-        let of = profiles.iter().enumerate().filter(|(_, own)| own.is_textual() && own.meaning == meaning);
-        of.min_by_key(|(_, own)| own.rank).map(|(index, _)| index)
-    };
-    let is_chat = |index: &usize| profiles[*index].kind == Kind::Chat;
-    let around = [any(&["system", "system_prompt"]), any(&["tools"])];
-    let with_system =
-        |parts: &[Option<usize>]| -> Vec<usize> { around.iter().chain(parts).copied().flatten().collect() };
-    let named_chat = best(Meaning::Chat);
-    if let Some(chat) = named_chat {
-        // A preferred answer of one message follows the conversation.
-        let answer = textual("chosen").filter(|index| profiles[*index].is_one_message);
-        return with_system(&[Some(chat), answer]);
+/// Whether a name says that it counts tokens.
+fn names_tokens(own: &Profile) -> bool {
+    own.name.to_lowercase().contains("tok")
+}
+
+/// Whether the values of a column may be counts of a meaning.
+fn counts(own: &Profile, meaning: Meaning) -> bool {
+    own.meaning == meaning
+        && match own.kind {
+            // Which of two readings is right decides over decimals too.
+            Kind::Number => (!own.is_fractional || own.notation.is_err()) && !token_ids::is_single(&own.name),
+            // The values of other lists may be lengths themselves.
+            Kind::ListOfNumbers => token_ids::are_listed(&own.name),
+            Kind::ListOfTexts => names::counts_tokens(&own.name) && !names_numbers(&own.name),
+            _ => false,
+        }
+}
+
+/// Whether a name is that of numbers: a list of texts under it holds lengths and no tokens.
+fn names_numbers(name: &str) -> bool {
+    let name = name.to_lowercase();
+    ["num", "count", "len"].iter().any(|word| name.contains(word))
+}
+
+/// The column of the best name of a meaning.
+fn best(profiles: &[Profile], meaning: Meaning) -> Option<usize> {
+    let of = profiles.iter().enumerate().filter(|(_, own)| counts(own, meaning));
+    of.min_by_key(|(_, own)| own.rank).map(|(index, _)| index)
+}
+
+/// The column of the length. A number that is the same in every row is a total of the file, if another column can be the length.
+fn length(profiles: &[Profile], has_both: bool) -> Option<usize> {
+    let meaning = Meaning::Length(Unit::Tokens);
+    let first = best(profiles, meaning)?;
+    if !profiles[first].is_constant {
+        return Some(first);
     }
-    // A preferred conversation repeats the prompt.
-    if let Some(chosen) = textual("chosen").filter(is_chat) {
-        return vec![chosen];
-    }
-    let answer = best(Meaning::AnswerText);
-    let question = any(&["instruction", "prompt", "question", "query", "problem", "input"]);
-    if let (Some(question), Some(answer)) = (question, answer) {
-        let is_instruction = names::is_same(&profiles[question].name, "instruction");
-        let input = if is_instruction { textual("input") } else { None };
-        return with_system(&[any(&["history"]), any(&["context"]), Some(question), input, Some(answer)]);
-    }
-    if let Some(text) = best(Meaning::Text) {
-        return vec![text];
-    }
-    if let Some(chosen) = textual("chosen") {
-        return vec![chosen];
-    }
-    // Messages are a conversation under any name, if there is one such column.
-    let mut chats = profiles.iter().enumerate().filter(|(_, own)| own.kind == Kind::Chat).map(|(index, _)| index);
-    match (chats.next(), chats.next()) {
-        (Some(only), None) => vec![only],
-        _ => Vec::new(),
+    let varied = profiles.iter().enumerate().filter(|(_, own)| counts(own, meaning) && !own.is_constant);
+    match varied.min_by_key(|(_, own)| own.rank) {
+        Some((index, _)) => Some(index),
+        None if has_both => None,
+        None => Some(first),
     }
 }
 
-/// Whether a column that is called "length" counts tokens of the texts in the same rows, and not their characters, bytes, or turns.
-fn counts_tokens(length: &Part, texts: &[Part], head: &[&Row<'_>], meter: Meter<'_>) -> bool {
-    let own = Choice::of(vec![length.clone()]);
+/// Whether a list holds the identifiers behind those of the prompt.
+fn is_rest(own: &Profile, prompt: &Profile) -> bool {
+    let last = |name: &str| name.rsplit('.').next().unwrap_or_default().to_owned();
+    prompt.kind == Kind::ListOfNumbers
+        && token_ids::are_listed(&prompt.name)
+        && names::is_same(&last(&own.name), "token_ids")
+}
+
+/// Whether a column says how long a video, a clip of sound, or an episode is.
+fn has_duration(own: &Profile) -> bool {
+    let rates = ["frame_rate", "framerate", "fps"];
+    own.has_values
+        && (matches!(own.meaning, Meaning::Media | Meaning::Duration)
+            || rates.iter().any(|name| names::is_same(&own.name, name))
+            || Field::of(&own.name).is_some_and(|field| field != Field::Images))
+}
+
+/// Whether columns that are called "length" count tokens of the texts in the same rows, and not their characters, bytes, words, or turns.
+fn counts_tokens(lengths: &[Part], texts: &[Part], head: &[&Row<'_>], meter: Meter<'_>) -> bool {
+    let meter = Meter { counts_words: true, ..meter };
+    let own = Choice::of(lengths.to_vec());
     let median = |measure: &dyn Fn(&Extent) -> u64| {
         let mut ratios: Vec<f64> = head
             .iter()
@@ -124,6 +153,7 @@ fn counts_tokens(length: &Part, texts: &[Part], head: &[&Row<'_>], meter: Meter<
     let is_one = |ratio: Option<f64>| ratio.is_some_and(|ratio| (0.97..=1.03).contains(&ratio));
     let characters = median(&|extent| extent.characters);
     let bytes = median(&|extent| extent.bytes);
+    let words = median(&|extent| extent.words);
     // A turn or a paragraph has more characters than any token.
-    !is_one(characters) && !is_one(bytes) && characters.is_none_or(|ratio| ratio <= 15.0)
+    !is_one(characters) && !is_one(bytes) && !is_one(words) && characters.is_none_or(|ratio| ratio <= 15.0)
 }

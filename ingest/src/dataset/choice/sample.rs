@@ -4,9 +4,10 @@ use super::super::Kind;
 use super::super::Unit;
 use super::super::number::Number;
 use super::super::profile;
-use super::super::text::{Extent, Meter};
+use super::super::text::{self, Extent, Meter};
+use super::super::token_ids;
 use super::super::value::{Row, Value};
-use super::{Choice, Measure};
+use super::{Choice, Measure, TextOf};
 
 /// Reason of a row without text.
 pub(in super::super) const NO_TEXT: &str = "there is no text";
@@ -50,9 +51,11 @@ impl Choice {
                 (value, Kind::Number) => {
                     Some(profile::number(value, *notation).map_or(Images::Unreadable, Images::Counted))
                 }
-                (Value::Missing, _) => Some(Images::Listed(0)),
-                (Value::List(list), _) => Some(Images::Listed(u32::try_from(list.count).unwrap_or(u32::MAX))),
-                (Value::Text(text), _) if text.trim().is_empty() => Some(Images::Listed(0)),
+                (value, _) if text::is_void(value) => Some(Images::Listed(0)),
+                (Value::List(list), _) => {
+                    let void = list.items.iter().filter(|item| text::is_void(item)).count();
+                    Some(Images::Listed(u32::try_from(list.count - void).unwrap_or(u32::MAX)))
+                }
                 (Value::Number(number), _) => Some(Images::Counted(*number)),
                 _ => Some(Images::Listed(1)),
             },
@@ -69,7 +72,11 @@ impl Choice {
             match part.measure {
                 Measure::Text => {
                     found += usize::from(!matches!(value, Value::Missing));
-                    meter.add(value, extent);
+                    match part.rule.text {
+                        TextOf::Whole => meter.add(value, extent),
+                        TextOf::First => meter.add_first(value, extent),
+                        TextOf::Json => meter.add_document(value, extent),
+                    }
                 }
                 Measure::Elements => match value {
                     Value::List(list) => {
@@ -92,18 +99,16 @@ impl Choice {
                 Measure::Number(notation, unit) => match value {
                     Value::Missing => {}
                     Value::Text(text) if text.trim().is_empty() => {}
-                    // A list under a name of numbers counts by its elements.
-                    Value::List(list) => {
+                    // The first rows had no value, and the lists hold identifiers.
+                    Value::List(list) if token_ids::are_listed(&part.name) => {
                         found += 1;
                         exact = Some(Number::Whole(list.count as i128));
                         total += list.count as f64;
                     }
                     value => {
-                        let Some(number) = profile::number(value, notation) else {
-                            return Length::Unreadable(match value {
-                                Value::Text(_) => format!("{:?} is not a number", value.shown()),
-                                other => format!("{} is not a number", other.shown()),
-                            });
+                        let number = match part.rule.number(value, notation) {
+                            Ok(number) => number,
+                            Err(why) => return Length::Unreadable(why),
                         };
                         found += 1;
                         let per_token = if unit == Unit::Tokens { 1.0 } else { meter.characters_per_token };

@@ -2,17 +2,20 @@
 
 use super::super::media;
 use super::super::profile::Profile;
-use super::super::{Kind, Meaning, Options, Unit};
-use super::{Measure, Part};
+use super::super::value::{Row, Value};
+use super::super::{Kind, Meaning, Options, Unit, names, token_ids};
+use super::texts::left_out;
+use super::{Measure, Part, TextOf, is_list_of_lengths};
 
-/// Assumptions behind a choice.
-pub(super) fn sentences(profiles: &[Profile], parts: &[Part], options: &Options<'_>) -> Vec<String> {
+/// Assumptions behind a choice. `head` holds the first rows.
+pub(super) fn sentences(profiles: &[Profile], parts: &[Part], head: &[&Row<'_>], options: &Options<'_>) -> Vec<String> {
     let mut found = Vec::new();
     let meaning = |part: &Part| profiles[part.index].meaning;
     if options.column.is_none() {
         match parts {
             [prompt, completion]
-                if meaning(prompt) == Meaning::Prompt && meaning(completion) == Meaning::Completion =>
+                if meaning(prompt) == Meaning::Prompt
+                    && (meaning(completion) == Meaning::Completion || token_ids::are_listed(&completion.name)) =>
             {
                 found.push(
                     "Prompt and completion are added: training reads both. To read one of them, choose its column."
@@ -54,6 +57,10 @@ pub(super) fn sentences(profiles: &[Profile], parts: &[Part], options: &Options<
             found.push(format!("The elements of {} are counted as tokens.", part.name));
         }
     }
+    found.extend(doubts(profiles, parts, head));
+    if options.column.is_none() {
+        found.extend(totals(profiles, parts));
+    }
     // Sizes, frames and durations of media have advice of their own.
     let has_sizes = !media::columns(profiles).is_empty();
     for own in profiles.iter().filter(|own| own.meaning == Meaning::Media && own.has_values && !has_sizes) {
@@ -64,4 +71,85 @@ pub(super) fn sentences(profiles: &[Profile], parts: &[Part], options: &Options<
         }
     }
     found
+}
+
+/// What the values of the file leave open.
+fn doubts(profiles: &[Profile], parts: &[Part], head: &[&Row<'_>]) -> Vec<String> {
+    let mut found = Vec::new();
+    let is_read = |index: usize| parts.iter().any(|part| part.index == index);
+    for part in parts {
+        let own = &profiles[part.index];
+        if part.measure == Measure::Elements && is_list_of_lengths(own) {
+            found.push(format!(
+                "The elements of each list of {} are counted. If they are lengths themselves, upload them as one list of numbers.",
+                part.name
+            ));
+        }
+        if part.measure == Measure::Elements
+            && let Some(sentence) = padding(profiles, part, head)
+        {
+            found.push(sentence);
+        }
+        if part.rule.text == TextOf::First {
+            found.push(format!("Only the first text of {} is counted.", part.name));
+        }
+        if matches!(part.measure, Measure::Number(..)) && own.is_fractional {
+            found.push(format!("Most numbers of {} have decimals. They are rounded.", part.name));
+        }
+        if is_general(&part.name) && own.kind == Kind::Number && profiles.len() > 1 {
+            found.push(format!("{} is read as a number of tokens, by its name alone.", part.name));
+        }
+    }
+    if parts.iter().any(|part| part.measure == Measure::Text) {
+        let left = left_out(profiles, &is_read);
+        if !left.is_empty() {
+            found.push(format!("Other text is not counted: {}.", left.join(", ")));
+        }
+    }
+    found
+}
+
+/// Columns of a better name whose number is the same in every row.
+fn totals(profiles: &[Profile], parts: &[Part]) -> Vec<String> {
+    let length = Meaning::Length(Unit::Tokens);
+    let is_worse = |own: &Profile| {
+        parts.iter().all(|part| {
+            let read = &profiles[part.index];
+            read.kind == Kind::Number && !read.is_constant && (read.meaning != length || read.rank > own.rank)
+        })
+    };
+    let is_total =
+        |own: &&Profile| own.meaning == length && own.kind == Kind::Number && own.is_constant && is_worse(own);
+    let sentence = |own: &Profile| {
+        format!(
+            "{} is the same in every row, like a total of the file. It is not used. If it is the length of each row, choose it.",
+            own.name
+        )
+    };
+    profiles.iter().filter(is_total).map(sentence).collect()
+}
+
+/// Whether a name may count anything.
+fn is_general(name: &str) -> bool {
+    ["length", "lengths", "len", "lens"].iter().any(|known| names::is_same(name, known))
+}
+
+/// A sentence about lists of one length beside a mask, which are padded.
+fn padding(profiles: &[Profile], part: &Part, head: &[&Row<'_>]) -> Option<String> {
+    let mask = profiles.iter().find(|own| own.has_values && names::is_same(&own.name, "attention_mask"))?;
+    let counts: Vec<usize> = head
+        .iter()
+        .filter_map(|row| match row.value(part.index, &part.name) {
+            Value::List(list) => Some(list.count),
+            _ => None,
+        })
+        .collect();
+    let (first, rest) = counts.split_first()?;
+    if rest.is_empty() || rest.iter().any(|count| count != first) {
+        return None;
+    }
+    Some(format!(
+        "Every list of {} has {first} elements, and {} is not read. If shorter samples are padded, their padding is counted; upload the lengths without it.",
+        part.name, mask.name
+    ))
 }

@@ -1,6 +1,13 @@
-//! Bins written as text: `0-512`, `[0, 512)`, `(0.0, 512.0]`, `0..512`, `<512`, `4096+`.
+//! Bins written as text: `0-512`, `[0, 512)`, `(0.0, 512.0]`, `0..512`, `<512`, `≤512`, `4096+`, `over 4096`.
 
 use super::number;
+
+/// Words in front of an upper edge.
+const UP_TO: [&str; 7] = ["<=", "≤", "<", "up to ", "under ", "below ", "less than "];
+/// Words in front of a lower edge.
+const FROM: [&str; 7] = [">=", "≥", ">", "over ", "above ", "more than ", "at least "];
+/// Words behind a lower edge.
+const AND_MORE: [&str; 6] = ["+", " and more", " or more", " and above", " and longer", " or longer"];
 
 /// A bin written as text.
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -13,17 +20,18 @@ pub(super) struct Interval {
 
 /// Reads a bin; `None` if the text is another thing, for example a number or a date.
 pub(super) fn read(text: &str) -> Option<Interval> {
-    let text = text.trim();
-    let edge = |text: &str| number(text.trim()).filter(|edge| *edge >= 0.0);
-    let closed = |left: f64, right: f64| (left <= right).then_some(Interval { left, right: Some(right) });
-    let open = |left: f64| Some(Interval { left, right: None });
     if text.len() > 80 {
         return None;
     }
-    if let Some(right) = text.strip_prefix("<=").or_else(|| text.strip_prefix('<')) {
+    let text = &text.trim().to_lowercase();
+    let edge = |text: &str| number(text.trim()).filter(|edge| *edge >= 0.0);
+    let closed = |left: f64, right: f64| (left <= right).then_some(Interval { left, right: Some(right) });
+    let open = |left: f64| Some(Interval { left, right: None });
+    if let Some(right) = UP_TO.iter().find_map(|words| text.strip_prefix(words)) {
         return closed(0.0, edge(right)?);
     }
-    if let Some(left) = text.strip_prefix(">=").or_else(|| text.strip_prefix('>')).or_else(|| text.strip_suffix('+')) {
+    let behind = || AND_MORE.iter().find_map(|words| text.strip_suffix(words));
+    if let Some(left) = FROM.iter().find_map(|words| text.strip_prefix(words)).or_else(behind) {
         return open(edge(left)?);
     }
     let inside = text.strip_prefix(['[', '(']).and_then(|text| text.strip_suffix([']', ')']));
@@ -35,7 +43,7 @@ pub(super) fn read(text: &str) -> Option<Interval> {
     // pandas writes the first interval of `cut` with an edge slightly below the first value.
     let left = number(left.trim()).filter(|left| *left > -1.0)?.max(0.0);
     match right {
-        "inf" | "Inf" | "np.inf" | "∞" | "" => open(left),
+        "inf" | "+inf" | "infinity" | "np.inf" | "∞" | "" => open(left),
         _ => closed(left, edge(right)?),
     }
 }
@@ -58,6 +66,16 @@ mod tests {
             ("4096+", 4096.0, None),
             (">= 4096", 4096.0, None),
             ("[4096, inf)", 4096.0, None),
+            ("<=512", 0.0, Some(512.0)),
+            ("≤512", 0.0, Some(512.0)),
+            ("≤ 512", 0.0, Some(512.0)),
+            ("up to 512 tokens", 0.0, Some(512.0)),
+            (">8192", 8192.0, None),
+            ("≥8192", 8192.0, None),
+            ("8192+", 8192.0, None),
+            ("8k+", 8000.0, None),
+            ("8192 and more", 8192.0, None),
+            ("More than 8192", 8192.0, None),
         ] {
             assert_eq!(read(text), Some(Interval { left, right }), "{text}");
         }

@@ -4,7 +4,7 @@ use serde_json::{Map, Value};
 
 use super::super::{ImportError, Imported};
 use super::bins::{self, Bin, Form};
-use super::{number, percentiles, refuse, table};
+use super::{edges, keyed, percentiles, refuse, shares, table};
 
 /// Names of lists of edges.
 const EDGES: [&str; 4] = ["bin_edges", "edges", "bins", "binedges"];
@@ -92,7 +92,9 @@ fn object(fields: &Map<String, Value>) -> Option<Result<Imported, ImportError>> 
             return Some(bins::points(form, lengths.iter().copied().zip(counts.iter().copied()).collect()));
         }
         if let Some((cumulative_name, cumulative)) = find(&CUMULATIVE, name).filter(same) {
-            let form = Form::new("JSON, cumulative counts", format!("keys {name} and {cumulative_name}"));
+            let mut form = Form::new("JSON, cumulative counts", format!("keys {name} and {cumulative_name}"));
+            let last = cumulative.iter().copied().fold(0.0, f64::max);
+            shares::check_end(&mut form, cumulative_name, last);
             return Some(bins::cumulative(form, lengths.iter().copied().zip(cumulative.iter().copied()).collect()));
         }
     }
@@ -130,20 +132,13 @@ fn counter(fields: &Map<String, Value>) -> Option<Result<Imported, ImportError>>
             .iter()
             .map(|(name, value)| Some((name.as_str(), value.as_f64()?.to_string())))
             .collect::<Option<_>>()?;
-        let form = Form::new("JSON, bins", "keys and values");
-        return Some(table::intervals(form, counts.iter().map(|(bin, count)| (*bin, count.as_str()))));
+        let mut form = Form::new("JSON, bins", "keys and values");
+        form.warn("the keys are read as bins of lengths in tokens");
+        return Some(edges::intervals(form, counts.iter().map(|(bin, count)| (*bin, count.as_str()))));
     }
-    let points: Vec<(f64, f64)> =
-        fields.iter().map(|(name, value)| Some((number(name)?, value.as_f64()?))).collect::<Option<_>>()?;
-    let mut keys: Vec<f64> = points.iter().map(|point| point.0).collect();
-    keys.sort_by(f64::total_cmp);
-    if keys.first() == Some(&0.0) && keys.iter().enumerate().all(|(index, key)| key.total_cmp(&(index as f64)).is_eq())
-    {
-        return Some(Err(refuse(
-            "its keys count from 0, as the row index of a pandas table does; write a list of the values, or lengths above 0 as keys",
-        )));
-    }
-    Some(bins::points(Form::new("JSON, lengths with counts", "keys and values"), points))
+    let entries: Vec<(&str, f64)> =
+        fields.iter().map(|(name, value)| Some((name.as_str(), value.as_f64()?))).collect::<Option<_>>()?;
+    keyed::read("JSON", &entries)
 }
 
 fn from_edges(form: Form, edges: &[f64], counts: &[f64]) -> Result<Imported, ImportError> {

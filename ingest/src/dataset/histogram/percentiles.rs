@@ -22,7 +22,7 @@ impl Entry {
         let percent = |text: &str| text.parse::<f64>().ok().filter(|percent| (0.0..=100.0).contains(percent));
         Some(match name.as_str() {
             "count" | "n" | "samples" => Self::Count,
-            "mean" | "std" | "avg" | "average" | "stddev" => Self::Moment,
+            "mean" | "std" | "avg" | "average" | "stddev" | "null_count" | "unique" | "top" | "freq" => Self::Moment,
             "min" | "minimum" => Self::Quantile(0.0),
             "median" => Self::Quantile(0.5),
             "max" | "maximum" => Self::Quantile(1.0),
@@ -45,6 +45,16 @@ pub(super) fn are<'a>(names: impl IntoIterator<Item = &'a str>) -> bool {
         }
     }
     percentiles >= 2
+}
+
+/// The refusal of a summary without percentiles.
+pub(super) const TOO_FEW: &str = "it is a summary with count, mean and extremes, which is too little for a histogram. Add percentiles, for example \
+                                  with summary() of Spark, or upload the lengths";
+
+/// Whether names are those of a summary without percentiles: mean or deviation, and two more.
+pub(super) fn lacks<'a>(names: impl IntoIterator<Item = &'a str>) -> bool {
+    let entries: Option<Vec<Entry>> = names.into_iter().map(Entry::of).collect();
+    entries.is_some_and(|entries| entries.len() > 2 && entries.contains(&Entry::Moment))
 }
 
 /// The histogram of a summary.

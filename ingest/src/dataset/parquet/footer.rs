@@ -3,10 +3,10 @@
 use std::ops::Range;
 use std::sync::Arc;
 
-use arrow_schema::{Field, Schema};
+use arrow_schema::{Field, Fields, Schema};
 use bytes::Bytes;
-use parquet::arrow::ProjectionMask;
 use parquet::arrow::arrow_reader::{ArrowReaderMetadata, ArrowReaderOptions};
+use parquet::arrow::{ProjectionMask, parquet_to_arrow_schema};
 use parquet::basic::{ConvertedType, Type};
 use parquet::errors::ParquetError;
 use parquet::file::metadata::{
@@ -15,9 +15,10 @@ use parquet::file::metadata::{
 use parquet::file::reader::ChunkReader;
 
 use super::super::arrow::schema;
+use super::super::contain::contain;
 use super::super::{ImportError, Kind};
 use super::guard::varint;
-use super::{ENCRYPTED, MAGIC, broken};
+use super::{ENCRYPTED, FORMAT, MAGIC, broken};
 
 /// Bytes at the end of a file that say how long the footer is.
 const TAIL: u64 = 8;
@@ -216,13 +217,32 @@ fn check(metadata: &ParquetMetaData, file_length: u64) -> Result<(), ImportError
     Ok(())
 }
 
-/// The schema, in which text is read as views into pages.
+/// The schema, in which text is read as views into pages, and durations and seconds since 1970 as times: Parquet stores them as whole
+/// numbers, and only the Arrow schema of the writer tells them apart.
 fn with_views(metadata: Arc<ParquetMetaData>) -> Result<ArrowReaderMetadata, ParquetError> {
     let plain =
         ArrowReaderMetadata::try_new(Arc::clone(&metadata), ArrowReaderOptions::new().with_skip_arrow_metadata(true))?;
-    let fields = schema::with_views(plain.schema().fields());
-    let fields: Vec<Arc<Field>> = fields.iter().cloned().collect();
-    ArrowReaderMetadata::try_new(metadata, ArrowReaderOptions::new().with_schema(Arc::new(Schema::new(fields))))
+    let views = schema::with_views(plain.schema().fields());
+    let fields = match written(&metadata) {
+        Some(written) => schema::with_times(&views, written.fields()),
+        None => views.clone(),
+    };
+    let read = |fields: &Fields| {
+        let fields: Vec<Arc<Field>> = fields.iter().cloned().collect();
+        let options = ArrowReaderOptions::new().with_schema(Arc::new(Schema::new(fields)));
+        ArrowReaderMetadata::try_new(Arc::clone(&metadata), options)
+    };
+    read(&fields).or_else(|_| read(&views))
+}
+
+/// The schema of the writer; `None` where it cannot be read.
+fn written(metadata: &ParquetMetaData) -> Option<Schema> {
+    let file = metadata.file_metadata();
+    contain(FORMAT, || {
+        parquet_to_arrow_schema(file.schema_descr(), file.key_value_metadata())
+            .map_err(|error| broken(error.to_string()))
+    })
+    .ok()
 }
 
 /// Elements of the schema, read from the first bytes of a footer: the version, then the list of elements.

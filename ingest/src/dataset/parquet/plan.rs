@@ -2,15 +2,20 @@
 
 use std::ops::Range;
 
+use parquet::basic::Type;
+
 use super::super::choice::Choice;
 use super::super::profile::{Column, Profile};
-use super::super::{Meaning, Options};
+use super::super::{Kind, Meaning, Options, names};
 use super::Footer;
 
 /// Bytes of the start of a column that show its first values.
 const HEAD: u64 = 128 << 10;
 /// Bytes of the starts of all columns together.
 const ALL_HEADS: u64 = 8 << 20;
+
+/// Most numbers inside structures that are looked at.
+const MAX_NESTED: usize = 200;
 
 /// Parts of a file to read.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -30,17 +35,26 @@ impl Footer {
     /// values of the others, so that a user can choose among them. A huge column is sampled: row groups are left out evenly.
     pub fn plan(&self, options: &Options<'_>, budget: u64) -> Plan {
         let columns = self.columns();
-        let profiles: Vec<Profile> = columns
+        let nested = self.nested();
+        let all = columns
             .iter()
-            .map(|column| Profile::new(&Column { name: column.name.clone(), kind: Some(column.kind) }, [].iter()))
-            .collect();
+            .map(|column| Column { name: column.name.clone(), kind: Some(column.kind) })
+            .chain(nested.iter().map(|(_, name)| Column { name: name.clone(), kind: Some(Kind::Number) }));
+        let profiles: Vec<Profile> = all.map(|column| Profile::new(&column, [].iter())).collect();
         let parts = Choice::new(&profiles, &[], options).map(|choice| choice.parts).unwrap_or_default();
+        let is_preference =
+            profiles.iter().any(|profile| profile.kind == Kind::Chat && names::is_same(&profile.name, "chosen"));
         let is_other = |profile: &Profile| match profile.meaning {
             Meaning::Weight | Meaning::Images => true,
             Meaning::Media => options.preprocessing.is_some(),
+            // The rows tell whether the preferred conversation repeats the prompt.
+            Meaning::PromptText if is_preference => true,
             _ => options.weight.is_some_and(|weight| weight == profile.name),
         };
-        let is_needed = |index: usize| parts.iter().any(|part| part.index == index) || is_other(&profiles[index]);
+        let is_part = |index: usize| parts.iter().any(|part| part.index == index);
+        let is_around =
+            |column: usize| (columns.len()..).zip(&nested).any(|(index, (root, _))| *root == column && is_part(index));
+        let is_needed = |index: usize| is_part(index) || is_around(index) || is_other(&profiles[index]);
         let needed: Vec<usize> = (0..columns.len()).filter(|&index| is_needed(index)).collect();
         let (groups, mut ranges) = self.select(&needed, budget);
         let mut left = ALL_HEADS;
@@ -58,6 +72,23 @@ impl Footer {
             groups: groups.len(),
             all_groups: self.groups().len(),
         }
+    }
+}
+
+impl Footer {
+    /// Names of the numbers inside structures, each with the place of its column.
+    fn nested(&self) -> Vec<(usize, String)> {
+        let descriptor = self.metadata.parquet_schema();
+        (0..descriptor.num_columns())
+            .filter_map(|leaf| {
+                let column = descriptor.column(leaf);
+                let is_number = !matches!(column.physical_type(), Type::BYTE_ARRAY | Type::FIXED_LEN_BYTE_ARRAY);
+                let path = column.path().parts();
+                (is_number && path.len() > 1 && column.max_rep_level() == 0)
+                    .then(|| (descriptor.get_column_root_idx(leaf), path.join(".")))
+            })
+            .take(MAX_NESTED)
+            .collect()
     }
 }
 

@@ -5,8 +5,9 @@ use std::sync::Arc;
 use arrow_array::builder::{ListBuilder, StringBuilder, StructBuilder};
 use arrow_array::types::Int32Type;
 use arrow_array::{
-    ArrayRef, BooleanArray, Date32Array, Decimal128Array, Float32Array, Float64Array, Int32Array, Int64Array,
-    ListArray, RecordBatch, StringArray, TimestampMillisecondArray, UInt8Array,
+    ArrayRef, BooleanArray, Date32Array, Decimal128Array, DurationNanosecondArray, Float32Array, Float64Array,
+    Int32Array, Int64Array, ListArray, RecordBatch, StringArray, StructArray, TimestampMillisecondArray,
+    TimestampSecondArray, UInt8Array,
 };
 use arrow_schema::{DataType, Field, Fields};
 use bytes::Bytes;
@@ -130,6 +131,46 @@ fn logical_types_are_respected() {
     }
     let error = refusal(&plain(vec![("length", stamps())]), Some("length"));
     assert!(error.contains("timestamps"), "{error}");
+}
+
+/// pandas' timedelta: whole numbers of nanoseconds, which only the writer's Arrow schema calls durations.
+#[test]
+fn durations_are_no_lengths() {
+    let durations = || array(DurationNanosecondArray::from(vec![1_500_000_000, 2_000_000_000]));
+    for name in ["length", "num_tokens"] {
+        let file = plain(vec![(name, durations())]);
+        assert!(refusal(&file, None).contains("choose one of"), "{name}");
+        assert!(refusal(&file, Some(name)).contains("durations"), "{name}");
+        let columns = Rows::open(Bytes::from(file)).expect("a file").footer.columns();
+        assert_eq!(columns[0].kind, Kind::Duration);
+    }
+    let seconds = array(TimestampSecondArray::from(vec![1_700_000_000, 1_700_000_001]));
+    assert!(refusal(&plain(vec![("length", seconds)]), Some("length")).contains("timestamps"));
+    let texts = array(StringArray::from(vec!["twelve chars", "four"]));
+    assert_eq!(read(&plain(vec![("length", durations()), ("text", texts)]), None).0, [3, 1]);
+}
+
+/// Numbers inside a structure, in more rows than decide which columns are read.
+#[test]
+fn nested_columns_can_be_chosen() {
+    let numbers = |from: i64| array(Int64Array::from_iter_values(from..from + 3000));
+    let field = |name: &str| Arc::new(Field::new(name, DataType::Int64, false));
+    let usage = StructArray::from(vec![
+        (field("prompt_tokens"), numbers(1)),
+        (field("completion_tokens"), numbers(2)),
+        (field("cost"), numbers(7)),
+    ]);
+    let bytes = plain(vec![("id", numbers(0)), ("usage", array(usage))]);
+    for (column, expected) in
+        [(None, [3, 6001]), (Some("usage.prompt_tokens"), [1, 3000]), (Some("usage.cost"), [7, 3006])]
+    {
+        let (lengths, _, report) = read(&bytes, column);
+        assert_eq!((lengths.len(), [lengths[0], lengths[2999]]), (3000, expected), "{column:?}");
+        assert!(report.source.contains("usage."), "{}", report.source);
+        let plan = Footer::of(&Bytes::from(bytes.clone())).expect("a footer").plan(&by(column), u64::MAX);
+        assert_eq!(plan.columns, ["usage"], "{column:?}");
+    }
+    assert!(refusal(&bytes, Some("usage.nope")).contains("usage.prompt_tokens"));
 }
 
 #[test]
@@ -269,4 +310,15 @@ proptest! {
         let length = (footer.len() as u32).to_le_bytes();
         let _ = super::super::import(&[b"PAR1", &footer[..], &length, b"PAR1"].concat(), &by(None));
     }
+}
+
+/// Bins with edges in columns are a histogram.
+#[test]
+fn bins_of_a_table_are_a_histogram() {
+    let numbers = |values: [i64; 2]| array(Int64Array::from(values.to_vec()));
+    let bytes =
+        plain(vec![("bin_start", numbers([0, 512])), ("bin_end", numbers([512, 1024])), ("n", numbers([3, 2]))]);
+    let imported = super::super::import(&bytes, &Options::default()).expect("bins");
+    assert_eq!(imported.dataset, Dataset::Histogram { edges: vec![0.0, 512.0, 1024.0], counts: vec![3.0, 2.0] });
+    assert_eq!(imported.report.format, "Parquet file, bins");
 }

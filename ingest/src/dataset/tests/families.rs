@@ -129,7 +129,7 @@ fn lengths_with_counts_are_weighted() {
         "count,length\n1,1024\n3,512\n",
         "len;freq\n512;3\n1024;1\n",
         "num_tokens,weight\n512,3.0\n1024,1.0\n",
-        "seq_len,n\n512,2\n1024,1\n512,1\n",
+        "seq_len,count\n512,2\n1024,1\n512,1\n",
         "[{\"length\": 512, \"num_samples\": 3}, {\"length\": 1024, \"num_samples\": 1}]",
         "{\"length\": 512, \"count\": 3}\n{\"length\": 1024, \"count\": 1}\n",
         "{\"length\": [512, 1024], \"count\": [3, 1]}",
@@ -190,7 +190,7 @@ fn european_numbers_by_column() {
     }
     for file in ["length\n1.261\n2.754\n", "1.261\n2.754\n"] {
         let error = refusal(file);
-        assert!(error.contains("1261 with thousands points or 1.261 with decimals"), "{error}");
+        assert!(error.contains("1261 with thousands separators or 1.261 with decimals"), "{error}");
     }
     assert_eq!(lengths("num_tokens\n1.5k\n2k\n512\n"), [1500, 2000, 512]);
     assert_eq!(unclear("length\n0.53\n12.25\n7.5\n").len(), 1, "seconds are not tokens");

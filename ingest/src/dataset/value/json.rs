@@ -112,10 +112,16 @@ impl<'de> Visitor<'de> for ValueSeed<'_> {
 
     fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<Value<'de>, A::Error> {
         let inner = self.nested();
+        // A column of pandas has a key for every row.
+        let is_whole = self.items > MAX_ITEMS;
+        let most = if is_whole { self.items } else { MAX_KEYS };
         let mut members = Vec::new();
         while let Some(Name(name)) = map.next_key()? {
             let value = map.next_value_seed(inner)?;
-            if members.len() < MAX_KEYS {
+            if is_whole && members.len() >= most {
+                return Err(A::Error::custom(TOO_LONG));
+            }
+            if members.len() < most {
                 let left = self.budget.get().checked_sub(1).ok_or_else(|| A::Error::custom(TOO_LONG))?;
                 self.budget.set(left);
                 members.push((name, value));

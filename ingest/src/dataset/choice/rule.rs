@@ -1,0 +1,98 @@
+//! What the first rows of a column demand of its further values.
+
+use super::super::number::{self, Notation, Number, Suffix};
+use super::super::profile::Profile;
+use super::super::value::Value;
+use super::super::{Kind, names};
+
+/// What the first rows of a column demand of its values.
+#[derive(Debug, Clone, Copy, PartialEq, Default)]
+pub(super) struct Rule {
+    /// The unit behind every number.
+    suffix: Option<Suffix>,
+    /// No number has decimals.
+    is_whole: bool,
+    /// The part of a value that is text.
+    pub(super) text: TextOf,
+}
+
+/// The part of a value that is text.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub(super) enum TextOf {
+    /// All of it.
+    #[default]
+    Whole,
+    /// The first text: the others are variants of it.
+    First,
+    /// Names and values of objects, as chat templates print them.
+    Json,
+}
+
+impl Rule {
+    /// The rule of a column.
+    pub(super) fn of(own: &Profile) -> Self {
+        Self { suffix: own.suffix, is_whole: own.is_whole, text: text_of(own) }
+    }
+
+    /// The number of a value, or the reason why it is none of this column.
+    pub(super) fn number(self, value: &Value<'_>, notation: Notation) -> Result<Number, String> {
+        let number = match value {
+            Value::Number(number) if self.suffix.is_none() => *number,
+            Value::Number(_) => return Err(format!("{} has no unit, unlike the first values", value.shown())),
+            Value::Text(text) => self.read(text, notation).map_err(|why| format!("{:?} {why}", value.shown()))?,
+            Value::List(_) | Value::Object(_) => return Err("a list is not a number".to_owned()),
+            other => return Err(format!("{} is not a number", other.shown())),
+        };
+        if self.is_whole && number.value().fract() != 0.0 {
+            return Err(format!("{} has decimals, unlike the first values", value.shown()));
+        }
+        Ok(number)
+    }
+
+    fn read(self, text: &str, notation: Notation) -> Result<Number, &'static str> {
+        match (notation.read(text), self.suffix, number::quantity(text)) {
+            (Some(number), None, _) => Ok(number),
+            (None, Some(expected), Some((value, suffix))) if suffix == expected => Ok(Number::Repaired(value)),
+            (Some(_), Some(_), _) => Err("has no unit, unlike the first values"),
+            (None, None, Some(_)) => Err("has a unit, unlike the first values"),
+            (None, Some(_), Some(_)) => Err("has another unit than the first values"),
+            (None, _, None) => Err("is not a number"),
+        }
+    }
+}
+
+/// The part of the values of a column that is text.
+pub(super) fn text_of(own: &Profile) -> TextOf {
+    let is = |known: &[&str]| known.iter().any(|name| names::is_same(&own.name, name));
+    match own.kind {
+        Kind::ListOfTexts | Kind::Object if is(&["answers"]) => TextOf::First,
+        Kind::ListOfObjects | Kind::Object if is(&["tools", "functions"]) => TextOf::Json,
+        _ => TextOf::Whole,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn values_keep_the_unit_of_the_first_ones() {
+        let rule = |suffix: Option<Suffix>, is_whole: bool| Rule { suffix, is_whole, text: TextOf::Whole };
+        let bytes = rule(Some(Suffix::Bytes), false);
+        for (rule, text, expected) in [
+            (bytes, "12 KB", Ok(12_000.0)),
+            (bytes, "512", Err("\"512\" has no unit, unlike the first values")),
+            (bytes, "3 s", Err("\"3 s\" has another unit than the first values")),
+            (rule(None, true), "1.5k", Ok(1500.0)),
+            (rule(None, true), "12 KB", Err("\"12 KB\" has a unit, unlike the first values")),
+            (rule(None, true), "1.261", Err("1.261 has decimals, unlike the first values")),
+            (rule(None, false), "1.5", Ok(1.5)),
+            (rule(None, false), "abc", Err("\"abc\" is not a number")),
+        ] {
+            let read = rule.number(&Value::Text(text.into()), Notation::Point).map(Number::value);
+            assert_eq!(read, expected.map_err(str::to_owned), "{text}");
+        }
+        let number = Value::Number(Number::Whole(5));
+        assert!(bytes.number(&number, Notation::Point).is_err());
+    }
+}

@@ -1,0 +1,142 @@
+//! The columns of a histogram in a table, by their names and their first rows.
+
+use super::super::ImportError;
+use super::known::{self, COMPLEMENT, COUNTS, CUMULATIVE, LEFT, LENGTHS, RIGHT, is_index};
+use super::{interval, number, percentiles, refuse};
+
+/// Columns of a form.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) enum Columns {
+    /// Lengths and their counts.
+    Points { lengths: usize, counts: usize },
+    /// Edges and counts; without an upper edge the next lower edge ends the bin.
+    Edges { left: usize, right: Option<usize>, counts: usize },
+    /// Bins as text, and counts.
+    Intervals { bins: usize, counts: usize },
+    /// Lengths and the samples up to them.
+    Cumulative { lengths: usize, cumulative: usize },
+    /// Names and values of percentiles.
+    Percentiles { names: usize, values: usize },
+    /// A row of percentiles, named by the header.
+    PercentileRow,
+}
+
+/// The columns of a form; `None` if the table is no histogram.
+pub(super) fn columns(
+    names: &[String],
+    head: &[Vec<String>],
+    column: Option<&str>,
+) -> Result<Option<Columns>, ImportError> {
+    let find = |known: &[&str]| known.iter().find_map(|known| names.iter().position(|name| name == known));
+    let cells = |index: usize| head.iter().map(move |row| row.get(index).map_or("", String::as_str));
+    let is_numeric = |index: usize| !head.is_empty() && cells(index).all(|cell| number(cell).is_some());
+    if let Some(described) = described(names, head, column)? {
+        return Ok(Some(described));
+    }
+    if column.is_some() {
+        return Ok(None);
+    }
+    if head.len() == 1 && percentiles::are(names.iter().map(String::as_str)) {
+        return Ok(Some(Columns::PercentileRow));
+    }
+    let counts = find(&COUNTS);
+    if let Some(intervals) = intervals(names, head, counts)? {
+        return Ok(Some(intervals));
+    }
+    if let (Some(left), right, Some(counts)) = (find(&LEFT), find(&RIGHT), counts)
+        && names.len() <= 4
+        && is_numeric(left)
+    {
+        return Ok(Some(Columns::Edges { left, right, counts }));
+    }
+    // An index that pandas wrote has no name.
+    let index = is_index(&names[0]);
+    let lengths = find(&LENGTHS);
+    let is_narrow = names.len() - usize::from(index && lengths != Some(0)) == 2;
+    if let (Some(lengths), None) = (lengths, counts)
+        && is_narrow
+    {
+        if let Some(complement) = find(&COMPLEMENT) {
+            return Err(refuse(format!(
+                "{} is the share of longer samples. Write the share of samples up to each length, 1 - {0}, and name the column cdf",
+                names[complement]
+            )));
+        }
+        if let Some(cumulative) = find(&CUMULATIVE).filter(|cumulative| *cumulative != lengths) {
+            return Ok(Some(Columns::Cumulative { lengths, cumulative }));
+        }
+    }
+    let with_cumulative = find(&CUMULATIVE).is_some() && names.len() == 3;
+    match (lengths, counts) {
+        (Some(lengths), Some(counts)) if is_narrow || with_cumulative => Ok(Some(Columns::Points { lengths, counts })),
+        (None, Some(1)) if index && names.len() == 2 && is_numeric(0) => {
+            Ok(Some(Columns::Points { lengths: 0, counts: 1 }))
+        }
+        (Some(1) | None, None) if index && names.len() == 2 && is_numeric(0) && is_numeric(1) => {
+            let counts_rows = cells(0).enumerate().all(|(row, cell)| number(cell) == Some(row as f64));
+            // value_counts sorts by count, from the largest.
+            let falls = cells(1).filter_map(number).is_sorted_by(|one, next| one >= next);
+            if counts_rows || !falls || head.len() < 2 {
+                return Ok(None);
+            }
+            Err(refuse(format!(
+                "its first column has no name, and {:?} holds either lengths (after a row index) or counts (value_counts writes the lengths \
+                 into the first column). Name both columns, for example length,count, or remove the first one",
+                names[1]
+            )))
+        }
+        _ => Ok(None),
+    }
+}
+
+/// The columns of bins that are written as text, with their counts.
+fn intervals(names: &[String], head: &[Vec<String>], counts: Option<usize>) -> Result<Option<Columns>, ImportError> {
+    let cells = |index: usize| head.iter().map(move |row| row.get(index).map_or("", String::as_str));
+    let is_bins = |index: &usize| !head.is_empty() && cells(*index).all(|cell| interval::read(cell).is_some());
+    let is_numeric = |index: usize| cells(index).all(|cell| super::count(cell).is_some());
+    let Some(bins) = (0..names.len()).find(is_bins) else { return Ok(None) };
+    let only_other = || {
+        let others: Vec<usize> = (0..names.len()).filter(|&other| other != bins && is_numeric(other)).collect();
+        if let [only] = others.as_slice() { Some(*only) } else { None }
+    };
+    let counts = counts.filter(|&counts| counts != bins).or_else(|| only_other().filter(|_| is_index(&names[bins])));
+    let Some(counts) = counts else { return Ok(None) };
+    // pandas writes the name of the series above the counts.
+    let of_series =
+        is_index(&names[bins]) && !known::is_neutral(&names[counts]) && !COUNTS.contains(&names[counts].as_str());
+    let name = if of_series { &names[counts] } else { &names[bins] };
+    if known::is_bins(name) {
+        return Ok(Some(Columns::Intervals { bins, counts }));
+    }
+    // Beside a column of lengths a range is a property of each sample.
+    let has_lengths = names.iter().enumerate().any(|(index, name)| index != bins && known::is_length(name));
+    if has_lengths { Ok(None) } else { Err(refuse(known::unknown(name))) }
+}
+
+/// The columns of a table that `describe()` wrote: names of the summary in the first column.
+fn described(names: &[String], head: &[Vec<String>], column: Option<&str>) -> Result<Option<Columns>, ImportError> {
+    let first = || head.iter().filter_map(|row| row.first()).map(String::as_str);
+    let summaries = ["percentile", "quantile", "statistic", "summary", "describe", "metric"];
+    let named = is_index(&names[0]) || summaries.contains(&names[0].as_str());
+    if !named || head.len() < 2 {
+        return Ok(None);
+    }
+    if !percentiles::are(first()) {
+        return if percentiles::lacks(first()) { Err(refuse(percentiles::TOO_FEW)) } else { Ok(None) };
+    }
+    let values = match (column, names) {
+        (Some(column), _) => names.iter().position(|name| *name == super::normal(column)),
+        (None, [_, only]) => (known::is_neutral(only) || known::is_length(only)).then_some(1),
+        (None, _) => LENGTHS
+            .iter()
+            .find_map(|known| names.iter().position(|name| name == known))
+            .or_else(|| names.iter().position(|name| known::is_length(name))),
+    };
+    match values {
+        Some(values) => Ok(Some(Columns::Percentiles { names: 0, values })),
+        None => Err(refuse(format!(
+            "it describes {}; keep one column of lengths in tokens, and name it num_tokens",
+            names[1..].join(", ")
+        ))),
+    }
+}

@@ -1,0 +1,84 @@
+//! Bins of a table: edges in columns of their own, or bins as text.
+
+use super::super::{ImportError, Imported};
+use super::bins::{self, Bin, Form};
+use super::{interval, number, refuse};
+
+/// The text of a cell; rows may be short.
+pub(super) fn at(row: &[String], index: usize) -> &str {
+    row.get(index).map_or("", String::as_str)
+}
+
+/// The number of a cell.
+pub(super) fn parsed(cell: &str) -> Result<f64, ImportError> {
+    number(cell).ok_or_else(|| refuse(format!("{cell:?} is not a number")))
+}
+
+/// The count of a cell, which may be in percent.
+pub(super) fn count(cell: &str) -> Result<f64, ImportError> {
+    super::count(cell).ok_or_else(|| refuse(format!("{cell:?} is not a number")))
+}
+
+/// Bins with edges in columns; without upper edges the next lower edge ends a bin.
+pub(super) fn edges(
+    mut form: Form,
+    table: &[Vec<String>],
+    left: usize,
+    right: Option<usize>,
+    counts: usize,
+) -> Result<Imported, ImportError> {
+    let mut found = Vec::with_capacity(table.len());
+    for row in table {
+        let (left, count) = (parsed(at(row, left))?, count(at(row, counts))?);
+        let right = match right {
+            Some(right) => parsed(at(row, right)).or_else(|error| match at(row, right) {
+                "" | "inf" | "Inf" => Ok(f64::INFINITY),
+                _ => Err(error),
+            })?,
+            None => f64::NAN,
+        };
+        found.push(Bin { left, right, count });
+    }
+    if right.is_none() {
+        found.sort_by(|a, b| a.left.total_cmp(&b.left));
+        let lefts: Vec<f64> = found.iter().map(|bin| bin.left).collect();
+        for (bin, &next) in found.iter_mut().zip(lefts.iter().skip(1)) {
+            bin.right = next;
+        }
+        let width = found.iter().rev().nth(1).map(|bin| bin.right - bin.left);
+        if let Some(last) = found.last_mut() {
+            last.right =
+                last.left + width.ok_or_else(|| refuse("a single lower edge does not say how wide its bin is"))?;
+            form.warn(format!(
+                "there are no upper edges: the last bin is as wide as the one before, to {}",
+                last.right
+            ));
+        }
+    }
+    close(form, found)
+}
+
+/// Bins as text with their counts.
+pub(super) fn intervals<'a>(
+    form: Form,
+    rows: impl Iterator<Item = (&'a str, &'a str)>,
+) -> Result<Imported, ImportError> {
+    let found: Result<Vec<Bin>, ImportError> = rows
+        .map(|(bin, samples)| {
+            let read =
+                interval::read(bin).ok_or_else(|| refuse(format!("{bin:?} is not a bin such as 0-512 or [0, 512)")))?;
+            Ok(Bin { left: read.left, right: read.right.unwrap_or(f64::INFINITY), count: count(samples)? })
+        })
+        .collect();
+    close(form, found?)
+}
+
+/// Ends open bins at twice their lower edge.
+fn close(mut form: Form, mut found: Vec<Bin>) -> Result<Imported, ImportError> {
+    found.retain(|bin| bin.count != 0.0 || bin.right.is_finite());
+    for bin in found.iter_mut().filter(|bin| bin.right == f64::INFINITY) {
+        bin.right = 2.0 * bin.left;
+        form.warn(format!("the bin from {} has no upper edge: {} is assumed", bin.left, bin.right));
+    }
+    bins::bins(form, found)
+}

@@ -1,0 +1,199 @@
+//! Names of the columns of a histogram.
+
+use super::super::names;
+use super::super::{Meaning, Unit};
+use super::normal;
+
+/// Names of lower edges.
+pub(super) const LEFT: [&str; 14] = [
+    "left",
+    "lower",
+    "low",
+    "lo",
+    "from",
+    "start",
+    "bin_start",
+    "bin_left",
+    "left_edge",
+    "lower_edge",
+    "bin_lower",
+    "lower_bound",
+    "min_length",
+    "bin_min",
+];
+/// Names of upper edges.
+pub(super) const RIGHT: [&str; 14] = [
+    "right",
+    "upper",
+    "high",
+    "hi",
+    "to",
+    "end",
+    "bin_end",
+    "bin_right",
+    "right_edge",
+    "upper_edge",
+    "bin_upper",
+    "upper_bound",
+    "max_length",
+    "bin_max",
+];
+/// Names of lengths that stand beside a count.
+pub(super) const LENGTHS: [&str; 17] = [
+    "length",
+    "lengths",
+    "len",
+    "seq_len",
+    "seqlen",
+    "sequence_length",
+    "tokens",
+    "num_tokens",
+    "n_tokens",
+    "total_tokens",
+    "num_total_tokens",
+    "token_count",
+    "text_tokens",
+    "input_length",
+    "input_len",
+    "value",
+    "bin",
+];
+/// Names of numbers of samples, or of their share.
+pub(super) const COUNTS: [&str; 36] = [
+    "count",
+    "counts",
+    "n",
+    "freq",
+    "frequency",
+    "frequencies",
+    "weight",
+    "weights",
+    "num_samples",
+    "samples",
+    "n_samples",
+    "number_of_samples",
+    "num_sequences",
+    "n_sequences",
+    "number_of_sequences",
+    "sequences",
+    "quantity",
+    "num_examples",
+    "examples",
+    "cnt",
+    "occurrences",
+    "occurrence",
+    "num_docs",
+    "docs",
+    "documents",
+    "rows",
+    "num_rows",
+    "count_star()",
+    "count(*)",
+    "hist",
+    "proportion",
+    "share",
+    "fraction",
+    "probability",
+    "percentage",
+    "percent",
+];
+/// Names of cumulative counts or shares.
+pub(super) const CUMULATIVE: [&str; 14] = [
+    "cumulative",
+    "cum",
+    "cumsum",
+    "cum_count",
+    "cumcount",
+    "cumulative_count",
+    "cum_freq",
+    "cumulative_frequency",
+    "cum_pct",
+    "cumulative_share",
+    "cdf",
+    "ecdf",
+    "percentile",
+    "quantile",
+];
+/// Names of the counts or shares of longer samples.
+pub(super) const COMPLEMENT: [&str; 5] = ["ccdf", "complementary_cdf", "survival", "survival_function", "exceedance"];
+/// Names of shares, in fractions or percent.
+const SHARES: [&str; 6] = ["proportion", "share", "fraction", "probability", "percentage", "percent"];
+/// Words for the sum of a column.
+const TOTALS: [&str; 9] = ["total", "totals", "sum", "all", "grand_total", "gesamt", "summe", "insgesamt", "overall"];
+
+/// Whether a name is that of lengths in tokens. Lists of identifiers of tokens are no numbers.
+pub(super) fn is_length(name: &str) -> bool {
+    matches!(names::meaning(name).0, Meaning::Length(Unit::Tokens) | Meaning::Prompt | Meaning::Completion)
+        && !normal(name).ends_with("ids")
+}
+
+/// Whether a name says nothing about its values: that of an index, or of values of any kind.
+pub(super) fn is_neutral(name: &str) -> bool {
+    is_index(&normal(name)) || ["0", "1", "value", "values"].contains(&normal(name).as_str())
+}
+
+/// Whether a normal name is that of an index that pandas wrote.
+pub(super) fn is_index(name: &str) -> bool {
+    name.is_empty() || name == "index" || name == "unnamed:_0"
+}
+
+/// Whether a name is that of bins of lengths: `bin`, `range`, `length_bucket`.
+pub(super) fn is_bins(name: &str) -> bool {
+    let name = normal(name);
+    if is_index(&name) || is_length(&name) {
+        return true;
+    }
+    let is_bin = |word: &&str| {
+        ["bin", "bins", "range", "ranges", "interval", "intervals", "bucket", "buckets", "value"].contains(word)
+    };
+    let (bins, others): (Vec<&str>, Vec<&str>) = name.split('_').partition(is_bin);
+    let others = others.join("_");
+    !bins.is_empty() && (others.is_empty() || others == "token" || is_length(&others))
+}
+
+/// Whether a name is that of shares.
+pub(super) fn is_share(name: &str) -> bool {
+    SHARES.contains(&normal(name).as_str())
+}
+
+/// Whether a text is a word for a sum.
+pub(super) fn is_total(text: &str) -> bool {
+    TOTALS.contains(&normal(text.trim_end_matches(':')).as_str())
+}
+
+/// The label of a row that holds the sum of the rows: a word for a sum beside numbers.
+pub(super) fn total(row: &[String]) -> Option<&str> {
+    let is_number = |cell: &str| super::count(cell).is_some();
+    let mut others = row.iter().filter(|cell| !cell.is_empty() && !is_number(cell));
+    let label = others.next().filter(|label| is_total(label))?;
+    (others.next().is_none() && row.iter().any(|cell| is_number(cell))).then_some(label.as_str())
+}
+
+/// The sentence about a name that is not known as one of lengths.
+pub(super) fn unknown(name: &str) -> String {
+    let name: String = name.chars().take(80).collect();
+    format!(
+        "{name:?} is not a known name of lengths. If it holds lengths in tokens, name it num_tokens and upload the file again"
+    )
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn names_of_bins_and_lengths() {
+        for name in ["bin", "Range", "length", "length_range", "token bucket", "seq_len_bin", "", "index", "interval"] {
+            assert!(is_bins(name), "{name}");
+        }
+        for name in ["age_group", "score_range", "price_bin", "group", "date", "range_of_age"] {
+            assert!(!is_bins(name), "{name}");
+        }
+        for name in ["num_tokens", "Sequence length (tokens)", "prompt_tokens", "len"] {
+            assert!(is_length(name), "{name}");
+        }
+        for name in ["age", "price", "input_ids", "prompt_token_ids", "num_chars", "length (s)", "tokens (%)"] {
+            assert!(!is_length(name), "{name}");
+        }
+    }
+}

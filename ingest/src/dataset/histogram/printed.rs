@@ -1,0 +1,162 @@
+//! Series and summaries as pandas prints them: `value_counts()` and `describe()`.
+
+use super::super::{ImportError, Imported};
+use super::bins::{self, Form};
+use super::{edges, interval, known, number, percentiles, refuse};
+
+/// Most lines of a summary.
+const MAX_SUMMARY: usize = 50;
+/// Longest line of a summary, in bytes.
+const MAX_LINE: usize = 1000;
+
+/// A printed `value_counts()`: lengths or bins, each with a count. The name of the lengths is above them, or in the last line.
+pub(super) fn counts(text: &str) -> Option<Result<Imported, ImportError>> {
+    let footer = text.lines().next_back().filter(|line| line.starts_with("Name: ") || line.starts_with("dtype: "));
+    let body = footer.map_or(text, |footer| text.strip_suffix(footer).unwrap_or(text));
+    let mut lines = body.lines().filter(|line| !line.trim().is_empty()).peekable();
+    let header = lines.next_if(|line| is_header(line, footer.is_some())).map(str::trim);
+    if footer.is_none() && header.is_none() {
+        return None;
+    }
+    let footer =
+        footer.map(|footer| footer.strip_prefix("Name: ").map_or("", |rest| rest.split(", ").next().unwrap_or("")));
+    let mut rows: Vec<(&str, f64)> = Vec::new();
+    for line in lines {
+        if line.trim_start().starts_with("..") {
+            let detail = "the printed table is shortened with \"..\"; write it with to_csv()";
+            return footer.map(|_| Err(refuse(detail)));
+        }
+        let (key, count) = line.trim_end().rsplit_once(char::is_whitespace)?;
+        rows.push((key.trim(), number(count)?));
+        if rows.len() > super::super::MAX_ROWS {
+            return Some(Err(ImportError::TooManyRows));
+        }
+    }
+    let has_counts = footer.is_some_and(|name| ["count", "proportion"].contains(&name));
+    if rows.iter().all(|(key, _)| interval::read(key).is_some()) {
+        // Before pandas 2 the last line names the lengths.
+        let name = header.or(footer.filter(|name| !has_counts && !name.is_empty()));
+        return intervals(name, &rows);
+    }
+    points(header, footer, has_counts, &rows)
+}
+
+/// Whether a line is the name above the values. Without a last line of pandas it is one word.
+fn is_header(line: &str, has_footer: bool) -> bool {
+    if has_footer {
+        let last = line.trim_end().rsplit(char::is_whitespace).next().unwrap_or_default();
+        return number(last).is_none() && !line.trim_start().starts_with("..");
+    }
+    !line.starts_with(char::is_whitespace) && line.split_whitespace().count() == 1 && number(line).is_none()
+}
+
+fn intervals(name: Option<&str>, rows: &[(&str, f64)]) -> Option<Result<Imported, ImportError>> {
+    if rows.len() < 2 {
+        return None;
+    }
+    if let Some(name) = name.filter(|name| !known::is_bins(name)) {
+        return Some(Err(refuse(known::unknown(name))));
+    }
+    let mut form = Form::new("printed value_counts, bins", "index and count");
+    if name.is_none() {
+        form.warn("the series has no name: its bins are read as bins of lengths in tokens");
+    }
+    let cells: Vec<(&str, String)> = rows.iter().map(|(bin, count)| (*bin, count.to_string())).collect();
+    Some(edges::intervals(form, cells.iter().map(|(bin, count)| (*bin, count.as_str()))))
+}
+
+fn points(
+    header: Option<&str>,
+    footer: Option<&str>,
+    has_counts: bool,
+    rows: &[(&str, f64)],
+) -> Option<Result<Imported, ImportError>> {
+    let points: Vec<(f64, f64)> =
+        rows.iter().map(|&(key, count)| Some((number(key)?, count))).collect::<Option<_>>()?;
+    // Before pandas 2 the last line names the column, which holds lengths by row or counts by length.
+    if footer.is_some() && !has_counts {
+        return None;
+    }
+    let is_known = header.is_none_or(known::is_length);
+    if footer.is_none() {
+        let falls = points.array_windows().all(|[one, next]| one.1 >= next.1);
+        let is_index = points.iter().enumerate().all(|(row, pair)| pair.0.total_cmp(&(row as f64)).is_eq());
+        // Without the last line of pandas, a table with row numbers looks the same.
+        if points.len() < 2 || !falls || is_index || !is_known {
+            return None;
+        }
+    }
+    if let Some(name) = header.filter(|_| !is_known) {
+        return Some(Err(refuse(known::unknown(name))));
+    }
+    let mut form = Form::new("printed value_counts, lengths with counts", "index and count");
+    if header.is_none() {
+        form.warn("the series has no name: its values are read as lengths in tokens");
+    }
+    if footer.is_none() {
+        form.warn("the first number of each line is read as a length in tokens, and the second one as its count");
+    }
+    Some(bins::points(form, points))
+}
+
+/// A summary with a name and a value per line: `describe()` of a series or of a table, or `p50: 512`.
+pub(super) fn summary(text: &str) -> Option<Result<Imported, ImportError>> {
+    let mut header: Option<&str> = None;
+    let mut name: Option<&str> = None;
+    let mut entries: Vec<(&str, Vec<f64>)> = Vec::new();
+    for line in text.lines().map(str::trim).filter(|line| !line.is_empty()) {
+        // describe() names the column of a series in the last line.
+        if let Some(rest) = line.strip_prefix("Name:") {
+            name = rest.split(", ").next().map(str::trim);
+            continue;
+        }
+        if line.starts_with("dtype:") {
+            continue;
+        }
+        match entry(line) {
+            Some(entry) => entries.push(entry),
+            None if header.is_none() && entries.is_empty() => header = Some(line),
+            None => return None,
+        }
+        if entries.len() > MAX_SUMMARY {
+            return None;
+        }
+    }
+    let names = || entries.iter().map(|(name, _)| *name);
+    if !percentiles::are(names()) {
+        let is_summary = percentiles::lacks(names()) && (header.is_some() || name.is_some());
+        return is_summary.then(|| Err(refuse(percentiles::TOO_FEW)));
+    }
+    let width = entries.first().map_or(0, |(_, values)| values.len());
+    let names: Vec<&str> = match (name, header) {
+        (Some(name), _) => vec![name],
+        (None, Some(header)) if width == 1 => vec![header],
+        (None, Some(header)) => header.split_whitespace().collect(),
+        (None, None) => Vec::new(),
+    };
+    let is_table = entries.iter().all(|(_, values)| values.len() == width) && names.len().max(1) == width;
+    if !is_table {
+        return Some(Err(refuse("the names above the summary do not fit its columns; write it with to_csv()")));
+    }
+    let column = names.iter().position(|name| known::is_length(name));
+    if column.is_none() && !names.is_empty() {
+        let names = names.join(", ");
+        return Some(Err(refuse(format!("it describes {names}; {}", known::unknown(&names)))));
+    }
+    let column = column.unwrap_or(0);
+    let values = entries.iter().filter_map(|(name, values)| Some((*name, *values.get(column)?)));
+    Some(percentiles::read(Form::new("percentiles", "one percentile per line"), values))
+}
+
+/// The name and the values of a line.
+fn entry(line: &str) -> Option<(&str, Vec<f64>)> {
+    if line.len() > MAX_LINE {
+        return None;
+    }
+    let (name, values) = line.split_once([':', '=']).or_else(|| line.split_once(char::is_whitespace))?;
+    let values: Vec<f64> = match number(values) {
+        Some(value) => vec![value],
+        None => values.split_whitespace().map(number).collect::<Option<_>>()?,
+    };
+    (!values.is_empty()).then_some((name.trim(), values))
+}

@@ -1,0 +1,200 @@
+//! Files that look like histograms of lengths and hold another quantity, or hold lengths in another form.
+
+use super::*;
+
+fn warned(report: &super::super::Report, words: &str) {
+    assert!(report.warnings.iter().any(|warning| warning.contains(words)), "{words}: {:?}", report.warnings);
+}
+
+#[test]
+fn keys_of_numbers_are_checked() {
+    let percentiles = r#"{"50": 512, "90": 2048, "99": 8192}"#;
+    let python = "{50: 512, 90: 2048, 99: 8192}";
+    for (outcome, input) in [(document(percentiles), percentiles), (text::read(python), python)] {
+        let (edges, _, report) = read(outcome, input);
+        assert_eq!(edges, [1.0, 512.0, 2048.0, 8192.0, 8192.0], "{input}");
+        warned(&report, "the keys 50, 90, 99 are read as percentiles");
+    }
+    let identifiers = r#"{"101": 512, "102": 733, "103": 1024}"#;
+    let printed = "{101: 512, 102: 733, 103: 1024}";
+    for (outcome, input) in [(document(identifiers), identifiers), (text::read(printed), printed)] {
+        assert!(refusal(outcome, input).contains("look like identifiers"), "{input}");
+    }
+    let bins = r#"{"0-10": 3, "10-20": 2}"#;
+    warned(&read(document(bins), bins).2, "bins of lengths in tokens");
+    // A Counter counts its keys.
+    let counter = "Counter({101: 512, 102: 733})";
+    assert_eq!(read(text::read(counter), counter).1, [512.0, 0.0, 733.0]);
+    let map = "{512=3, 1024=5}";
+    let (edges, counts, report) = read(text::read(map), map);
+    assert_eq!((edges, counts), (vec![512.0, 512.0, 1024.0, 1024.0], vec![3.0, 0.0, 5.0]));
+    assert_eq!(report.format, "printed map, lengths with counts");
+}
+
+#[test]
+fn summaries_need_percentiles_and_a_name_of_lengths() {
+    let spark = "summary,length\ncount,1000\nmean,700.5\nstddev,300.1\nmin,10\nmax,4096\n";
+    assert!(refusal(csv(spark), spark).contains("too little for a histogram"));
+    let full = "summary,length\ncount,1000\nmean,700.5\nstddev,300.1\nmin,10\n25%,200\n50%,512\n75%,900\nmax,4096\n";
+    assert_eq!(read(csv(full), full).0, [10.0, 200.0, 512.0, 900.0, 4096.0]);
+    let price = ",price\ncount,1000\nmean,700\nstd,300\nmin,10\n25%,200\n50%,512\n75%,900\nmax,4096\n";
+    assert!(refusal(csv(price), price).contains("describes price"));
+    let body = "count    1000.0\nmean      700.0\nstd       300.0\nmin        10.0\n25%       200.0\n50%       512.0\n75%       900.0\nmax      4096.0\n";
+    let series = format!("{body}Name: price, dtype: float64\n");
+    assert!(refusal(text::read(&series), &series).contains("\"price\" is not a known name of lengths"));
+    let table = format!("         price\n{body}");
+    assert!(refusal(text::read(&table), &table).contains("\"price\" is not a known name of lengths"));
+    let table = format!("       num_tokens\n{body}");
+    assert_eq!(read(text::read(&table), &table).0, [10.0, 200.0, 512.0, 900.0, 4096.0]);
+    let two = "       images  num_tokens\nmin    0.0     10.0\n25%    1.0     200.0\n50%    1.0     512.0\nmax    9.0     4096.0\n";
+    assert_eq!(read(text::read(two), two).0, [10.0, 200.0, 512.0, 4096.0]);
+}
+
+#[test]
+fn printed_counts_need_a_name_of_lengths() {
+    for input in
+        ["age\n35    12\n22     8\n41     3\nName: count, dtype: int64\n", "age\n(0, 20]     12\n(20, 40]     8\n"]
+    {
+        assert!(refusal(text::read(input), input).contains("\"age\" is not a known name of lengths"), "{input}");
+    }
+    // Without the last line it may be a table with row numbers: it is read as rows, and the user chooses.
+    let rows = "age\n35    12\n22     8\n41     3\n";
+    assert_eq!(text::read(rows), None);
+    for input in [
+        "num_tokens\n(0, 512]       123\n(512, 1024]     45\nName: count, dtype: int64\n",
+        "(0, 512]       123\n(512, 1024]     45\nName: num_tokens, dtype: int64\n",
+        "length\n(0, 512]       123\n(512, 1024]     45\n",
+    ] {
+        let (edges, counts, _) = read(text::read(input), input);
+        assert_eq!((edges, counts), (vec![0.0, 512.0, 1024.0], vec![123.0, 45.0]), "{input}");
+    }
+    let unnamed = "512     3\n1024    2\nName: count, dtype: int64\n";
+    warned(&read(text::read(unnamed), unnamed).2, "has no name");
+}
+
+#[test]
+fn pairs_of_numbers_are_no_output_of_uniq() {
+    for input in [
+        "  100 512\n  200 300\n",
+        "      3 512\n      2 1024\n      1 512\n",
+        "      3  512\n      2 1024\n",
+        "      3 512\n     2 1024\n",
+        "      3\t512\n      2\t1024\n",
+        "   3 512\n  2 1024\n",
+    ] {
+        assert_eq!(text::read(input), None, "{input:?}");
+    }
+    let gnu = "      3 512\n  12345 1024\n12345678 77\n";
+    let bsd = "   3 512\n  12 1024\n12345 77\n";
+    for (input, counts) in [(gnu, [12_345_678.0, 0.0, 3.0, 0.0, 12_345.0]), (bsd, [12_345.0, 0.0, 3.0, 0.0, 12.0])] {
+        let (edges, found, _) = read(text::read(input), input);
+        assert_eq!((edges, found), (vec![77.0, 77.0, 512.0, 512.0, 1024.0, 1024.0], counts.to_vec()), "{input:?}");
+    }
+}
+
+#[test]
+fn bins_have_the_name_of_lengths_or_of_bins() {
+    for name in ["age_group", "score_range", "price"] {
+        let input = format!("{name},count\n0-10,3\n10-20,2\n");
+        assert!(refusal(csv(&input), &input).contains("is not a known name of lengths"), "{name}");
+    }
+    for name in ["bin", "range", "interval", "bucket", "length", "length_range"] {
+        let input = format!("{name},count\n0-10,3\n10-20,2\n");
+        assert_eq!(read(csv(&input), &input).0, [0.0, 10.0, 20.0], "{name}");
+    }
+    // A range of each sample.
+    assert_eq!(csv("age_group,count,num_tokens\n0-10,3,512\n10-20,2,300\n"), None);
+    for input in ["bin,count\n0,512\n1,300\n2,40\n", "bin,count\n1,512\n2,300\n", "value,count\n1,9\n2,4\n3,8\n"] {
+        assert!(refusal(csv(input), input).contains("counts up by 1"), "{input}");
+    }
+    let values = "value,count\n512,3\n1024,2\n";
+    warned(&read(csv(values), values).2, "value is read as the length");
+}
+
+#[test]
+fn labels_of_open_bins() {
+    for (first, last) in [("<=512", ">1024"), ("≤512", "≥1024"), ("up to 512", "1024+"), ("0-512", "over 1024")] {
+        let input = format!("bin,count\n{first},3\n513-1024,2\n{last},1\n");
+        let (edges, counts, report) = read(csv(&input), &input);
+        assert_eq!((edges, counts), (vec![0.0, 512.0, 513.0, 1024.0, 2048.0], vec![3.0, 0.0, 2.0, 1.0]), "{input}");
+        warned(&report, "2048 is assumed");
+    }
+}
+
+#[test]
+fn shares_sum_to_one() {
+    for input in [
+        "length,percentage\n512,50\n1024,30\n4096,20\n",
+        "length,count\n512,50%\n1024,30%\n4096,20%\n",
+        "length,share\n512,50.0 %\n1024,30.0 %\n4096,20.0 %\n",
+    ] {
+        let (_, counts, report) = read(csv(input), input);
+        assert_eq!((counts, report.warnings.len()), (vec![50.0, 0.0, 30.0, 0.0, 20.0], 0), "{input}");
+    }
+    let bins = "bin,count\n0-512,62.5%\n512-1024,37.5%\n";
+    assert_eq!(read(csv(bins), bins).1, [62.5, 37.5]);
+    let mixed = "length,count\n512,50%\n1024,30\n";
+    assert!(refusal(csv(mixed), mixed).contains("with and without a percent sign"));
+    let rising = "length,percentage\n512,50\n1024,90\n4096,100\n";
+    assert!(refusal(csv(rising), rising).contains("as a cumulative share does"));
+    let short = "length,share\n512,0.5\n1024,0.3\n";
+    warned(&read(csv(short), short).2, "share sums to 0.8");
+}
+
+#[test]
+fn cumulative_shares_end_at_one() {
+    for (input, missing) in [
+        ("length,cdf\n512,0.5\n1024,0.9\n", "longest 10 %"),
+        ("length,cum_pct\n512,50\n1024,95\n", "longest 5 %"),
+        ("percentile,length\n50,512\n99,1024\n", "longest 1 %"),
+    ] {
+        warned(&read(csv(input), input).2, missing);
+    }
+    let json = r#"{"lengths": [512, 1024], "cdf": [0.5, 0.9]}"#;
+    warned(&read(document(json), json).2, "longest 10 %");
+    let complete = "length,cdf\n512,0.5\n1024,1.0\n";
+    assert_eq!(read(csv(complete), complete).2.warnings.len(), 1);
+    let complement = "length,ccdf\n512,0.5\n1024,0.1\n4096,0\n";
+    assert!(refusal(csv(complement), complement).contains("share of longer samples"));
+}
+
+#[test]
+fn the_row_with_the_sum_is_left_out() {
+    for label in ["Total", "sum", "all", "Gesamt", "Total:"] {
+        let input = format!("length,count\n512,3\n1024,2\n4096,1\n{label},6\n");
+        let (edges, counts, report) = read(csv(&input), &input);
+        assert_eq!((&edges[..], &counts[..]), (&POINTS.0[..], &POINTS.1[..]), "{label}");
+        assert_eq!((report.parsed, report.skipped), (6, 1), "{label}");
+        warned(&report, "is left out: it is the sum of the rows");
+        let input = format!("bin,count\n0-512,3\n512-1024,2\n{label},5\n");
+        assert_eq!(read(csv(&input), &input).1, [3.0, 2.0], "{label}");
+    }
+    let indexed = ",length,count\n0,512,3\n1,1024,2\n2,Total,5\n";
+    assert_eq!(read(csv(indexed), indexed).2.parsed, 5);
+    let edges = "left,right,count\n0,512,3\n512,1024,2\nTotal,,9\n";
+    warned(&read(csv(edges), edges).2, "number 9 differs from the sum of the rows, 5");
+}
+
+#[test]
+fn rows_of_samples_are_no_counts() {
+    for input in [
+        "length,weight\n512,0.5\n300,1.5\n512,1.0\n",
+        "length,weight\n512,0.5\n300,1.5\n",
+        "length,n\n512,3\n300,1\n512,2\n",
+        "length,count\n512,3\n512,1\n512,2\n300,1\n300,2\n",
+    ] {
+        assert_eq!(csv(input), None, "{input}");
+    }
+}
+
+#[test]
+fn tables_between_semicolons() {
+    let read = |input: &str| table::read(input, b';', None);
+    let (edges, counts, _) = super::read(read("length;share\n1261,0;0,25\n754,0;0,75\n"), "decimals");
+    assert_eq!((edges, counts), (vec![754.0, 754.0, 1261.0, 1261.0], vec![0.75, 0.0, 0.25]));
+    let unclear = "length;count\n754,000;3\n512,000;4\n";
+    assert!(
+        refusal(read(unclear), unclear)
+            .contains("754,000 is 754000 with thousands separators or 754.000 with decimals")
+    );
+}

@@ -1,0 +1,45 @@
+//! JSON documents that follow each other, and the numbers that Python writes in place of JSON's.
+
+use super::super::reader::Reader;
+use super::super::sniff::{self, Format};
+use super::super::value::{Place, Row};
+use super::super::{ImportError, Imported, Options, json_text, lines};
+use super::document;
+
+/// Reads a text that is no JSON document; `None` if it has none of the known faults.
+pub(super) fn read(text: &str, options: &Options<'_>) -> Option<Result<Imported, ImportError>> {
+    let plain = json_text::without_nan(text);
+    if let Some(plain) = &plain {
+        if sniff::format(plain) == Format::JsonLines {
+            return Some(lines::import(plain, options));
+        }
+        match document(plain, options) {
+            Err(ImportError::Json { .. }) => {}
+            outcome => return Some(outcome),
+        }
+    }
+    documents(plain.as_deref().unwrap_or(text), options)
+}
+
+/// Objects one after another, on several lines each.
+fn documents(text: &str, options: &Options<'_>) -> Option<Result<Imported, ImportError>> {
+    let mut documents = serde_json::Deserializer::from_str(text).into_iter::<Row<'_>>();
+    let Some(Ok(first @ Row::Object(_))) = documents.next() else { return None };
+    let mut reader = Reader::new(options);
+    let mut number = 0;
+    let mut push = |row: Row<'_>| {
+        number += 1;
+        reader.push(Place { what: "document", number }, row)
+    };
+    let mut outcome = push(first);
+    for row in documents {
+        if outcome.is_err() {
+            break;
+        }
+        outcome = match row {
+            Ok(row) => push(row),
+            Err(error) => Err(ImportError::Json { detail: error.to_string() }),
+        };
+    }
+    Some(outcome.and_then(|()| reader.finish("JSON documents")))
+}

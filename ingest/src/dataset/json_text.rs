@@ -1,0 +1,71 @@
+//! What Python's `json` writes and JSON does not know: `NaN`, `Infinity` and `-Infinity`.
+
+use serde::de::IgnoredAny;
+
+/// Words that stand for no number.
+const WORDS: [&str; 3] = ["NaN", "-Infinity", "Infinity"];
+
+/// Whether a text is a JSON document, with or without these numbers.
+pub(super) fn is_document(text: &str) -> bool {
+    let is_json = |text: &str| serde_json::from_str::<IgnoredAny>(text).is_ok();
+    is_json(text) || without_nan(text).is_some_and(|plain| is_json(&plain))
+}
+
+/// The text with `null` in place of numbers that are none; `None` if it has no such number.
+pub(super) fn without_nan(text: &str) -> Option<String> {
+    if !text.contains("NaN") && !text.contains("Infinity") {
+        return None;
+    }
+    let (mut plain, mut rest, mut is_changed) = (String::with_capacity(text.len()), text, false);
+    while let Some(start) = rest.find(['"', 'N', 'I', '-']) {
+        let (before, from) = rest.split_at(start);
+        plain.push_str(before);
+        rest = if from.starts_with('"') {
+            let (string, behind) = from.split_at(string_end(from));
+            plain.push_str(string);
+            behind
+        } else if let Some(behind) = WORDS.iter().find_map(|word| from.strip_prefix(word)) {
+            plain.push_str("null");
+            is_changed = true;
+            behind
+        } else {
+            let (one, behind) = from.split_at(1);
+            plain.push_str(one);
+            behind
+        };
+    }
+    plain.push_str(rest);
+    is_changed.then_some(plain)
+}
+
+/// Length of a string with its quotes, in bytes.
+fn string_end(text: &str) -> usize {
+    let mut is_escaped = true;
+    for (at, byte) in text.bytes().enumerate() {
+        match byte {
+            b'"' if !is_escaped => return at + 1,
+            b'\\' if !is_escaped => is_escaped = true,
+            _ => is_escaped = false,
+        }
+    }
+    text.len()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn numbers_that_are_none_are_null() {
+        for (text, plain) in [
+            (r#"{"a": NaN, "b": -Infinity}"#, Some(r#"{"a": null, "b": null}"#)),
+            (r#"{"a": "NaN \" NaN", "b": Infinity}"#, Some(r#"{"a": "NaN \" NaN", "b": null}"#)),
+            (r#"{"a": "NaN\\", "b": [-1, NaN]}"#, Some(r#"{"a": "NaN\\", "b": [-1, null]}"#)),
+            (r#"{"a": "Infinity"}"#, None),
+            (r#"{"a": 5}"#, None),
+            (r#"{"a": "NaN"#, None),
+        ] {
+            assert_eq!(without_nan(text).as_deref(), plain, "{text}");
+        }
+    }
+}

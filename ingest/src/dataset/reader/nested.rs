@@ -1,0 +1,87 @@
+//! Values inside objects that are columns of their own: counts of tokens, conversations, and what the user names.
+
+use super::super::profile::Column;
+use super::super::value::{List, Members, Row, Value};
+use super::super::{Kind, Meaning, Options, names, profile};
+
+/// Most columns inside others.
+const MOST: usize = 50;
+
+/// Columns inside the columns of a table.
+#[derive(Debug, Default)]
+pub(super) struct Nested {
+    /// Names that the user chooses.
+    asked: Vec<String>,
+    /// Place of each column, and of the column that it is inside of.
+    places: Vec<(usize, usize)>,
+}
+
+impl Nested {
+    pub(super) fn new(options: &Options<'_>) -> Self {
+        let asked = [options.column, options.add, options.weight].into_iter().flatten();
+        Self { asked: asked.filter(|name| name.contains('.')).map(str::to_owned).collect(), places: Vec::new() }
+    }
+
+    /// Columns inside a column.
+    pub(super) fn inside(&self, column: usize) -> impl Iterator<Item = usize> {
+        self.places.iter().filter(move |(_, outer)| *outer == column).map(|(inner, _)| *inner)
+    }
+
+    /// Adds the values inside objects to a row.
+    pub(super) fn flatten(&mut self, row: &mut Row<'_>, columns: &mut Vec<Column>) {
+        let asked = &self.asked;
+        let is_wanted = |path: &str, name: &str, value: &Value<'_>| {
+            is_wanted(name, value) || asked.iter().any(|asked| names::is_same(asked, path))
+        };
+        let cells = match row {
+            Row::Cells(cells) => cells,
+            row => return row.flatten(&is_wanted),
+        };
+        let mut found: Vec<(usize, Members<'_>)> = Vec::new();
+        for (index, (cell, column)) in cells.iter().zip(columns.iter()).enumerate() {
+            let mut inner = Vec::new();
+            cell.collect(&column.name, &is_wanted, &mut inner);
+            if !inner.is_empty() {
+                found.push((index, inner));
+            }
+        }
+        for (outer, inner) in found {
+            for (name, value) in inner {
+                let Some(place) = self.place(&name, outer, columns) else { continue };
+                if cells.len() <= place {
+                    cells.resize(place + 1, Value::Missing);
+                }
+                cells[place] = value;
+            }
+        }
+    }
+
+    /// Place of a column inside another; a new one for a name that was not seen before.
+    fn place(&mut self, name: &str, outer: usize, columns: &mut Vec<Column>) -> Option<usize> {
+        if let Some(place) = columns.iter().position(|column| column.name == name) {
+            // A column of the file may have the same name.
+            return self.places.iter().any(|(inner, _)| *inner == place).then_some(place);
+        }
+        if self.places.len() >= MOST {
+            return None;
+        }
+        columns.push(Column { name: name.to_owned(), kind: None });
+        self.places.push((columns.len() - 1, outer));
+        Some(columns.len() - 1)
+    }
+}
+
+/// Whether a nested value is offered: a number under the name of a length, or a conversation.
+fn is_wanted(name: &str, value: &Value<'_>) -> bool {
+    match value {
+        Value::Number(_) => {
+            matches!(names::meaning(name).0, Meaning::Length(_) | Meaning::Prompt | Meaning::Completion)
+        }
+        Value::List(List { items, .. }) => {
+            matches!(items.first(), Some(Value::Object(_)))
+                && names::meaning(name).0 == Meaning::Chat
+                && profile::kind_of(value) == Kind::Chat
+        }
+        _ => false,
+    }
+}

@@ -1,0 +1,282 @@
+//! Files that look like lengths and are none, or that hold them in another form.
+
+use super::*;
+
+fn unclear(file: &str) -> Vec<super::super::Candidate> {
+    match import(file.as_bytes(), None) {
+        Err(ImportError::Unclear { candidates }) => candidates,
+        other => panic!("{file:?}: {other:?}"),
+    }
+}
+
+/// Reads at one character per token.
+fn texts(file: &str) -> (Vec<u32>, super::super::Report) {
+    let options = Options { characters_per_token: 1.0, ..Options::default() };
+    match super::super::import(file.as_bytes(), &options) {
+        Ok(Imported { dataset: Dataset::Rows { text_tokens, .. }, report }) => (text_tokens, report),
+        other => panic!("{file}: {other:?}"),
+    }
+}
+
+fn is_told(report: &super::super::Report, words: &[&str]) -> bool {
+    report.warnings.iter().any(|warning| words.iter().all(|word| warning.contains(word)))
+}
+
+/// Packed samples: the values of a list are lengths. The number of its elements is none.
+#[test]
+fn lists_of_lengths_are_not_counted() {
+    for name in ["seqlens", "num_tokens", "lengths", "text_tokens", "prompt_tokens"] {
+        let file = format!("{{\"{name}\": [512, 733]}}\n{{\"{name}\": [1024]}}\n");
+        let candidates = unclear(&file);
+        assert_eq!(candidates[0].name, name, "{file}");
+        assert!(candidates[0].note.as_deref().is_some_and(|note| note.contains("elements of each list")), "{file}");
+        let (lengths, _, report) = rows_of(&file, Some(name));
+        assert_eq!(lengths, [2, 1], "{file}");
+        assert!(is_told(&report, &["elements of each list", name]), "{:?}", report.warnings);
+    }
+    for name in ["input_ids", "tokens", "token_ids"] {
+        assert_eq!(rows(&format!("{{\"{name}\": [101, 7, 102]}}\n{{\"{name}\": [101]}}\n")).0, [3, 1], "{name}");
+    }
+    // Identifiers beside the lengths of the samples that are packed.
+    let packed = "{\"seqlens\": [2, 1], \"input_ids\": [7, 8, 9]}\n{\"seqlens\": [2], \"input_ids\": [7, 8]}\n";
+    assert_eq!(rows(packed).0, [3, 2]);
+    // Of a number that is a list in a later row nothing is counted.
+    let later = "{\"num_tokens\": 5}\n".repeat(20) + "{\"num_tokens\": [5, 7]}\n";
+    let (lengths, _, report) = rows(&later);
+    assert_eq!((lengths, report.skipped), (vec![5; 20], 1));
+}
+
+#[test]
+fn identifiers_of_single_tokens_are_not_lengths() {
+    assert_eq!(unclear("input_ids\n101\n2009\n102\n")[0].name, "input_ids");
+    assert_eq!(rows("tokens\n101\n2009\n").0, [101, 2009]);
+    let (lengths, _, report) = rows(r#"{"tokens": [101, 2009]}"#);
+    assert_eq!(lengths, [101, 2009]);
+    assert!(is_told(&report, &["read as lengths", "input_ids"]), "{:?}", report.warnings);
+    assert_eq!(rows(r#"{"token_ids": [101, 2009, 102]}"#).0, [3], "one sample");
+    let both =
+        "{\"prompt_token_ids\": [1, 2, 3], \"token_ids\": [4, 5]}\n{\"prompt_token_ids\": [1], \"token_ids\": [4]}\n";
+    let (lengths, _, report) = rows(both);
+    assert_eq!(
+        (lengths, report.source.as_str()),
+        (vec![5, 2], "lengths of the lists of keys prompt_token_ids + token_ids")
+    );
+    assert!(is_told(&report, &["are added"]), "{:?}", report.warnings);
+}
+
+#[test]
+fn tables_of_pandas_are_rows() {
+    for file in [
+        r#"{"0": {"num_tokens": 5, "lang": "en"}, "1": {"num_tokens": 7, "lang": "de"}}"#,
+        r#"{"a.txt": {"num_tokens": 5}, "b.txt": {"num_tokens": 7}}"#,
+        r#"{"num_tokens": {"0": 5, "1": 7}}"#,
+        r#"{"lang": {"0": "en", "1": "de"}, "num_tokens": {"0": 5, "1": 7}}"#,
+        r#"{"columns": ["lang", "num_tokens"], "index": [0, 1], "data": [["en", 5], ["de", 7]]}"#,
+        r#"{"columns": ["num_tokens"], "data": [[5], [7]]}"#,
+        r#"{"schema": {"fields": []}, "data": [{"index": 0, "num_tokens": 5}, {"index": 1, "num_tokens": 7}]}"#,
+    ] {
+        assert_eq!(rows(file).0, [5, 7], "{file}");
+    }
+    // More rows than an object of another kind may have keys.
+    let row = |row: u32| format!("\"{row}\": {{\"num_tokens\": {}}}", row + 1);
+    let many = format!("{{{}}}", (0..3000).map(row).collect::<Vec<_>>().join(", "));
+    assert_eq!(rows(&many).0.len(), 3000);
+    let cell = |row: u32| format!("\"{row}\": {}", row + 1);
+    let many = format!("{{\"num_tokens\": {{{}}}}}", (0..3000).map(cell).collect::<Vec<_>>().join(", "));
+    assert_eq!(rows(&many).0.len(), 3000);
+    for file in [
+        r#"{"num_tokens": {"512": 30, "1024": 4}, "x": {"512": 3, "1024": 1}}"#,
+        r#"{"train": {"num_tokens": 500}, "test": {"num_tokens": 70}}"#,
+        r#"{"0": {"0": 5, "1": 7}}"#,
+    ] {
+        assert!(refusal(file).contains("orient=\"records\""), "{file}: {}", refusal(file));
+    }
+}
+
+#[test]
+fn splits_that_are_not_read_are_named() {
+    let file = r#"{"train": [{"num_tokens": 5}, {"num_tokens": 7}], "validation": [{"num_tokens": 9}], "features": [{"name": "x"}]}"#;
+    let (lengths, _, report) = rows(file);
+    assert_eq!(lengths, [5, 7]);
+    assert!(is_told(&report, &["rows of train are read", "validation"]), "{:?}", report.warnings);
+    assert!(!is_told(&report, &["features"]), "{:?}", report.warnings);
+}
+
+#[test]
+fn a_total_of_the_file_is_not_the_length() {
+    for file in [
+        "total_tokens,num_tokens\n21,5\n21,7\n21,9\n",
+        "total_tokens,prompt_tokens,completion_tokens\n21,4,1\n21,5,2\n21,8,1\n",
+    ] {
+        let (lengths, _, report) = rows(file);
+        assert_eq!(lengths, [5, 7, 9], "{file}");
+        assert!(is_told(&report, &["total_tokens is the same in every row"]), "{:?}", report.warnings);
+    }
+    assert_eq!(rows("total_tokens,lang\n21,en\n21,de\n").0, [21, 21], "nothing else is a length");
+    assert_eq!(rows("total_tokens,prompt_tokens,completion_tokens\n5,4,1\n7,5,2\n").0, [5, 7]);
+}
+
+/// Episodes in frames, films in minutes, clips in seconds.
+#[test]
+fn a_length_beside_media_is_asked_for() {
+    for file in [
+        "episode_index,length,fps\n0,120,30\n1,95,30\n",
+        "title,length,duration\na,120,5400\nb,95,4800\n",
+        "{\"video\": \"a.mp4\", \"caption\": \"a long caption of a film\", \"length\": 375}\n{\"video\": \"b.mp4\", \"caption\": \"b\", \"length\": 12}\n",
+        "length,num_frames\n120,16\n95,16\n",
+    ] {
+        assert!(names(&unclear(file)).contains(&"length"), "{file}");
+    }
+    assert_eq!(rows("num_tokens,fps\n120,30\n95,30\n").0, [120, 95]);
+    let (lengths, _, report) = rows("length,lang\n120,en\n95,de\n");
+    assert_eq!(lengths, [120, 95]);
+    assert!(is_told(&report, &["length is read as a number of tokens"]), "{:?}", report.warnings);
+}
+
+#[test]
+fn a_length_beside_media_is_not_dropped_by_a_rule() {
+    let file = b"length,image_width,image_height\n120,448,448\n95,448,448\n";
+    let read = import_by(file, None, Preprocessing::InternVl);
+    assert!(matches!(read, Err(ImportError::Unclear { .. })), "{read:?}");
+}
+
+#[test]
+fn numbers_with_decimals_are_asked_for() {
+    for file in ["0.53\n12.25\n7.5\n", "[0.53, 12.25, 7.5]", "0.53 12.25 7.5 8"] {
+        let candidates = unclear(file);
+        assert_eq!(candidates[0].name, "1", "{file}");
+        assert!(candidates[0].note.as_deref().is_some_and(|note| note.contains("decimals")), "{file}");
+        assert_eq!(rows_of(file, Some("1")).0[..3], [1, 12, 8], "{file}");
+    }
+    assert_eq!(rows("5.0\n3.0\n7.5\n").0, [5, 3, 8], "most are whole");
+}
+
+/// A head of 12,000 rows is longer than what decides the unit.
+#[test]
+fn later_values_of_another_unit_are_left_out() {
+    let head = |value: &str| format!("num_tokens,x\n{}", format!("{value},1\n").repeat(12_000));
+    for (first, later, why) in [
+        ("512", "12 KB", "has a unit"),
+        ("512", "3.2 s", "has a unit"),
+        ("512", "97%", "has a unit"),
+        ("512", "1.261", "has decimals"),
+    ] {
+        let (lengths, _, report) = rows(&format!("{}{later},1\n", head(first)));
+        assert_eq!((lengths.len(), report.skipped), (12_000, 1), "{later}");
+        let problem = report.first_problem.unwrap_or_default();
+        assert!(problem.starts_with("line 12002: ") && problem.contains(why), "{problem}");
+    }
+    for later in ["512", "3 s"] {
+        let file = format!("{}{later},1\n", head("12 KB"));
+        let (lengths, _, report) = rows_of(&file, Some("num_tokens"));
+        assert_eq!((lengths.len(), lengths[0], report.skipped), (12_000, 3000, 1), "{later}");
+    }
+}
+
+/// TRL's preferences with the prompt in a column of its own, and datasets with two answers.
+#[test]
+fn every_part_of_a_sample_is_read() {
+    for (file, expected, source) in [
+        (
+            r#"[{"prompt": [{"role": "user", "content": "abcd"}], "chosen": [{"role": "assistant", "content": "ef"}], "rejected": [{"role": "assistant", "content": "x"}]},
+                {"prompt": [{"role": "user", "content": "a"}], "chosen": [{"role": "assistant", "content": "b"}], "rejected": [{"role": "assistant", "content": "x"}]}]"#,
+            [6, 2],
+            "prompt + chosen",
+        ),
+        (
+            r#"[{"prompt": "abcd", "chosen": "ef", "rejected": "x"}, {"prompt": "a", "chosen": "b", "rejected": "x"}]"#,
+            [6, 2],
+            "prompt + chosen",
+        ),
+        (
+            r#"[{"problem": "ab", "solution": "cdefg", "answer": "g7x"}, {"problem": "a", "solution": "bc", "answer": "x"}]"#,
+            [7, 3],
+            "problem + solution",
+        ),
+        (
+            r#"[{"context": "abc", "question": "de", "answers": {"text": ["f", "f"], "answer_start": [1, 1]}}, {"context": "a", "question": "b", "answers": {"text": ["cd"], "answer_start": [1]}}]"#,
+            [6, 4],
+            "context + question + answers",
+        ),
+        (
+            r#"[{"question": "ab", "answers": ["cd", "ce", "cf"]}, {"question": "a", "answers": ["b"]}]"#,
+            [4, 2],
+            "question + answers",
+        ),
+        (
+            r#"[{"tools": [{"name": "get", "parameters": {"city": "s"}}], "messages": [{"role": "user", "content": "ab"}]}, {"tools": [], "messages": [{"role": "user", "content": "ab"}]}]"#,
+            [4 + 3 + 10 + 4 + 1 + 2, 2],
+            "tools + messages",
+        ),
+        (
+            r#"[{"system_message": "abc", "messages": [{"role": "user", "content": "d"}]}, {"system_message": "", "messages": [{"role": "user", "content": "d"}]}]"#,
+            [4, 1],
+            "system_message + messages",
+        ),
+        (
+            r#"[{"messages": "[{\"role\": \"user\", \"content\": \"abc\"}]"}, {"messages": "[{\"role\": \"user\", \"content\": \"d\"}]"}]"#,
+            [3, 1],
+            "messages",
+        ),
+        (
+            "{\"custom_id\": \"a\", \"body\": {\"model\": \"m\", \"messages\": [{\"role\": \"user\", \"content\": \"abc\"}]}}\n{\"custom_id\": \"b\", \"body\": {\"model\": \"m\", \"messages\": [{\"role\": \"user\", \"content\": \"d\"}]}}\n",
+            [3, 1],
+            "body.messages",
+        ),
+    ] {
+        let (lengths, report) = texts(file);
+        assert_eq!(lengths, expected, "{file}");
+        assert!(report.source.ends_with(source), "{file}: {}", report.source);
+    }
+}
+
+#[test]
+fn text_that_is_not_counted_is_named() {
+    let (_, report) = texts(r#"[{"prompt": "abcd", "chosen": "ef", "rejected": "x", "id": "q"}]"#);
+    assert!(is_told(&report, &["Other text is not counted: rejected."]), "{:?}", report.warnings);
+    let long = "a summary of more than forty characters in all";
+    let (_, report) = texts(&format!(r#"[{{"text": "abc", "abstract": "{long}", "title": "t"}}]"#));
+    assert!(is_told(&report, &["Other text is not counted: abstract."]), "{:?}", report.warnings);
+}
+
+/// Words and characters beside their texts.
+#[test]
+fn lengths_of_texts_in_words_are_not_tokens() {
+    let file = "{\"text\": \"one two three four\", \"length\": 4}\n{\"text\": \"one two\", \"length\": 2}\n";
+    assert_eq!(texts(file).0, [18, 7]);
+    let file = "{\"prompt\": \"abcdef\", \"response\": \"gh\", \"prompt_length\": 6, \"response_length\": 2}\n{\"prompt\": \"abc\", \"response\": \"d\", \"prompt_length\": 3, \"response_length\": 1}\n";
+    let (lengths, report) = texts(file);
+    assert_eq!((lengths, report.source.as_str()), (vec![8, 4], "characters of the text of keys prompt + response"));
+    assert_eq!(rows("input_len,gen_len\n5,2\n7,1\n").0, [7, 8]);
+}
+
+#[test]
+fn padding_is_told() {
+    let file = "{\"input_ids\": [7, 8, 0, 0], \"attention_mask\": [1, 1, 0, 0]}\n{\"input_ids\": [7, 8, 9, 0], \"attention_mask\": [1, 1, 1, 0]}\n";
+    let (lengths, _, report) = rows(file);
+    assert_eq!(lengths, [4, 4]);
+    assert!(is_told(&report, &["has 4 elements", "attention_mask is not read"]), "{:?}", report.warnings);
+}
+
+#[test]
+fn json_of_python_is_read() {
+    let lines = "{\"loss\": NaN, \"num_tokens\": 5}\n{\"loss\": -Infinity, \"num_tokens\": 7}\n";
+    let (lengths, _, report) = rows(lines);
+    assert_eq!((lengths, report.format.as_str(), report.skipped), (vec![5, 7], "JSONL", 0));
+    assert_eq!(rows(r#"[{"loss": NaN, "num_tokens": 5}, {"loss": 0.5, "num_tokens": 7}]"#).0, [5, 7]);
+    let good = "{\"num_tokens\": 5}\n".repeat(20);
+    let (lengths, _, report) = rows(&format!("{good}{{\"num_tokens\": NaN}}\n"));
+    assert_eq!((lengths.len(), report.skipped), (20, 1));
+    assert_eq!(report.first_problem.as_deref(), Some("line 21: there is no value"));
+    let printed = "{\n  \"num_tokens\": 5,\n  \"text\": \"a\"\n}\n{\n  \"num_tokens\": 7,\n  \"text\": \"b\"\n}\n";
+    let (lengths, _, report) = rows(printed);
+    assert_eq!((lengths, report.format.as_str()), (vec![5, 7], "JSON documents"));
+    assert!(refusal("{\n  \"num_tokens\": 5\n}\n{\n  \"num_tokens\": \n").contains("not JSON"));
+}
+
+#[test]
+fn other_encodings_are_named() {
+    let text: Vec<u8> = "\u{feff}5\n7\n".chars().flat_map(|c| u32::from(c).to_le_bytes()).collect();
+    let error = import(&text, None).expect_err("UTF-32").to_string();
+    assert!(error.contains("UTF-32") && error.contains("UTF-8"), "{error}");
+}

@@ -1,0 +1,50 @@
+//! Names of columns whose lists hold the identifiers of tokens.
+
+use super::names;
+
+/// Names of lists of identifiers of tokens, as tokenizers and inference engines write them.
+const LISTS: [&str; 13] = [
+    "input_ids",
+    "token_ids",
+    "tokens",
+    "prompt_token_ids",
+    "input_token_ids",
+    "prompt_ids",
+    "context_token_ids",
+    "output_token_ids",
+    "completion_token_ids",
+    "response_token_ids",
+    "generated_token_ids",
+    "completion_ids",
+    "response_ids",
+];
+
+/// Whether the lists of a column hold one identifier per token, so that their elements are counted.
+pub(super) fn are_listed(name: &str) -> bool {
+    let last = name.rsplit('.').next().unwrap_or(name);
+    LISTS.iter().any(|known| names::is_same(last, known))
+}
+
+/// Whether a number of a column is an identifier and no count. `tokens` is a count in tables.
+pub(super) fn is_single(name: &str) -> bool {
+    are_listed(name) && !names::is_same(name.rsplit('.').next().unwrap_or(name), "tokens")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn identifiers_are_known_by_name() {
+        for (name, listed, single) in [
+            ("input_ids", true, true),
+            ("inputIds", true, true),
+            ("outputs.token_ids", true, true),
+            ("tokens", true, false),
+            ("num_tokens", false, false),
+            ("seqlens", false, false),
+        ] {
+            assert_eq!((are_listed(name), is_single(name)), (listed, single), "{name}");
+        }
+    }
+}
