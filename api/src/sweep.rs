@@ -286,6 +286,9 @@ pub struct Front {
     pub total: u64,
     /// Of them on the front: no other one is faster with no more memory.
     pub optimal: u64,
+    /// Whether plans are compared by tokens per second and device, because points have different workloads; else by time.
+    #[serde(default)]
+    pub by_throughput: bool,
 }
 
 /// A plan of a point.
@@ -298,6 +301,9 @@ pub struct FrontPlan {
     pub planner: NamedPlanner,
     /// Mean time of an iteration, in s.
     pub iteration_s: f64,
+    /// Backbone tokens per second and device, where plans are compared by these.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub tokens_per_s_per_device: Option<f64>,
     /// Largest memory of any rank, in GiB.
     pub peak_memory_gib: f64,
     /// Whether it is on the front.

@@ -111,7 +111,7 @@ pub fn estimate(configuration: &Configuration) -> Result<Estimate, Inconsistent>
         first_rank_memory: memory.first().copied().unwrap_or_default(),
         bubble_fraction: (1.0 - time.busy / capacity).max(0.0),
         exposed_communication: time.exposed / capacity,
-        misfit: (peak > limit).then(|| format!("rank {rank} needs {peak:.1} GiB of {limit:.1} GiB")),
+        misfit: (peak > limit).then(|| format!("rank {rank} needs {peak:.1} GiB; {limit:.1} GiB available")),
     })
 }
 

@@ -123,7 +123,7 @@ pub enum Answer {
     /// No layout satisfies every constraint.
     Infeasible {
         /// The binding constraint of the candidate that came closest, for example
-        /// "rank 3 needs 91.2 GiB of 76.0 GiB at TP 4 x PP 4 x DP 2".
+        /// "rank 3 needs 91.2 GiB; 76.0 GiB available (TP 4 · PP 4 · DP 2 · mb 1)".
         binding: String,
         /// How many layouts were looked at, and the rejections counted by reason.
         search: Search,

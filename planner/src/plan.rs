@@ -154,21 +154,21 @@ pub struct NoPlan {
 /// Why a layout was chosen, in words.
 fn fastest(layout: Layout, sequences: usize, failed_later: u32) -> String {
     let but = failed(failed_later);
-    format!("{}: the fastest on a representative batch of {sequences} sequences{but}.", describe(layout))
+    format!("{}: the fastest layout on a representative batch of {sequences} sequences{but}.", describe(layout))
 }
 
 /// What is said of layouts that were faster on the sizing batch and failed on a judged one.
 fn failed(failed_later: u32) -> String {
     match failed_later {
         0 => String::new(),
-        1 => "; one faster layout failed on a batch of the run".to_owned(),
-        more => format!("; {more} faster layouts failed on a batch of the run"),
+        1 => "; one faster layout fails on another batch".to_owned(),
+        more => format!("; {more} faster layouts fail on other batches"),
     }
 }
 
 /// Degrees as people write them.
 pub fn describe(layout: Layout) -> String {
-    let chunks = if layout.chunks > 1 { format!(" x VPP {}", layout.chunks) } else { String::new() };
+    let chunks = if layout.chunks > 1 { format!(" · VPP {}", layout.chunks) } else { String::new() };
     let Layout { tensor, pipeline, data, microbatch, .. } = layout;
-    format!("TP {tensor} x PP {pipeline} x DP {data}{chunks}, {microbatch} a microbatch")
+    format!("TP {tensor} · PP {pipeline} · DP {data}{chunks} · mb {microbatch}")
 }

@@ -88,7 +88,7 @@ fn a_model_that_cannot_fit_is_infeasible_with_the_binding_constraint() {
     let planning = plan(&ValidScenario::new(scenario, &NoDatasets).unwrap(), &mut Unobserved).unwrap();
     for result in &planning.outcome.results {
         let Answer::Infeasible { binding, search } = &result.answer else { panic!("175B does not fit 8 devices") };
-        assert!(binding.contains("GiB of 76.0 GiB at TP"), "{binding}");
+        assert!(binding.contains("; 76.0 GiB available (TP"), "{binding}");
         assert_eq!(search.candidates, search.rejected);
     }
 }
@@ -153,7 +153,7 @@ fn the_binding_constraint_is_that_of_the_layouts_that_came_furthest() {
         scenario.cluster.device.memory_gib = 16.0;
     });
     let Answer::Infeasible { binding, .. } = &planning.outcome.results[0].answer else { panic!("16 GiB") };
-    assert!(binding.starts_with("rank 3 needs ") && binding.contains("GiB of 12.0 GiB at TP 4 x PP 4"), "{binding}");
+    assert!(binding.starts_with("rank 3 needs ") && binding.contains("; 12.0 GiB available (TP 4 · PP 4"), "{binding}");
 }
 
 /// Sums beyond the range of nanoseconds or bytes are rejections, not wrapped numbers.

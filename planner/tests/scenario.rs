@@ -76,6 +76,14 @@ fn every_wrong_field_is_named_with_what_would_be_right() {
         ("/workload/context_length", json!(0), "/workload/context_length", "1 to 16777216"),
         ("/workload/samples/images", images, "/workload/samples/images", "no vision encoder"),
         ("/training", json!({ "tensor_overlap": 1.5 }), "/training/tensor_overlap", "0 to 1"),
+        (
+            "/training",
+            json!({ "memory_reserve_gib": 90.0 }),
+            "/training/memory_reserve_gib",
+            "90 GiB is out of range: 0 to less than the device's memory of 80 GiB",
+        ),
+        ("/training", json!({ "memory_reserve_gib": 80.0 }), "/training/memory_reserve_gib", "less than"),
+        ("/training", json!({ "memory_reserve_gib": -1.0 }), "/training/memory_reserve_gib", "0 to less than"),
         ("/planners", json!([]), "/planners", "at least one"),
         ("/planners", json!(["1f1b", "1f1b"]), "/planners/1", "twice"),
         ("/planners", json!(["magic"]), "/planners/0", "unknown variant"),
@@ -122,6 +130,46 @@ fn all_wrong_fields_are_named_at_once() {
     let errors =
         changed(&[("/cluster/nodes", json!(0)), ("/workload/global_batch", json!(0)), ("/iterations", json!(0))]);
     assert_eq!(errors.unwrap_err().len(), 3);
+}
+
+/// A wrong value has one message, at its own field: others depend on it.
+#[test]
+fn a_wrong_field_has_one_message() {
+    let only = |changes: &[(&str, Value)], at: &str, says: &str| {
+        let errors = changed(changes).expect_err(at);
+        assert_eq!(errors.len(), 1, "{at}: {errors:?}");
+        assert_eq!((errors[0].pointer.as_str(), errors[0].detail.as_str()), (at, says));
+    };
+    let llama = json!({ "preset": "llama-3-70b" });
+    // 64 heads, 8 key-value heads, 32 devices.
+    only(
+        &[("/model", llama.clone()), ("/layout/tensor", json!(5))],
+        "/layout/tensor",
+        "5 does not divide 64 heads of Llama-3 70B; 1, 2, 4, 8 do",
+    );
+    only(
+        &[("/model", llama), ("/layout/tensor", json!(16)), ("/layout/pipeline", json!(2))],
+        "/layout/tensor",
+        "16 does not divide 8 key-value heads of Llama-3 70B; 1, 2, 4, 8 do",
+    );
+    only(
+        &[("/iterations", json!(2000)), ("/workload/global_batch", json!(1024))],
+        "/iterations",
+        "2000 is out of range: 1 to 1000",
+    );
+    // The degrees stay as they are: there are no devices that they would have to divide.
+    only(&[("/cluster/nodes", json!(0))], "/cluster/nodes", "0 is out of range: 1 to 4096");
+}
+
+/// 95 heads are no error of the 96 key-value heads, nor of the TP degree that divides neither.
+#[test]
+fn wrong_heads_mark_one_field() {
+    let mut gpt: Value = serde_json::from_str(include_str!("stored/gpt-3-175b-uniform.json")).unwrap();
+    gpt["model"]["modules"][0]["heads"] = json!(95);
+    let errors = ValidScenario::new(parse(&gpt.to_string()).unwrap(), &NoDatasets).unwrap_err();
+    assert_eq!(errors.len(), 1, "{errors:?}");
+    assert_eq!(errors[0].pointer, "/model/modules/0/heads");
+    assert_eq!(errors[0].detail, "95 heads do not divide the hidden size 12288");
 }
 
 #[test]

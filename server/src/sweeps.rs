@@ -7,8 +7,10 @@
 pub(crate) mod datasets;
 pub mod gathering;
 mod picture;
+mod throughput;
 
 pub(crate) use picture::{Asked, front, labelled, named, picture};
+pub(crate) use throughput::throughput;
 
 use std::collections::{BTreeMap, VecDeque};
 use std::fmt;

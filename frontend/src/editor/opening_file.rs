@@ -12,7 +12,7 @@ const LARGEST: f64 = 16.0 * 1024.0 * 1024.0;
 
 /// The scenario of a file: itself, or what the API answers of a stored one.
 fn scenario_of(text: &str) -> Result<Value, String> {
-    let document: Value = serde_json::from_str(text).map_err(|error| format!("This is no scenario: {error}."))?;
+    let document: Value = serde_json::from_str(text).map_err(|error| format!("Not a scenario JSON file: {error}."))?;
     let scenario = match document.get("scenario") {
         Some(inner) if inner.is_object() => inner.clone(),
         _ => document,
@@ -21,9 +21,9 @@ fn scenario_of(text: &str) -> Result<Value, String> {
         Some(api::planner::scenario::SCHEMA) => Ok(scenario),
         Some(schema) if schema.starts_with("scenario/") => {
             let schema: String = schema.chars().take(40).collect();
-            Err(format!("This scenario was made by a newer version ({schema})."))
+            Err(format!("This scenario is from a newer version ({schema})."))
         }
-        _ => Err("This file holds something other than a scenario.".to_owned()),
+        _ => Err("Not a scenario JSON file: the field \u{201c}schema\u{201d} is missing or unknown.".to_owned()),
     }
 }
 
@@ -72,9 +72,9 @@ mod tests {
         assert_eq!(scenario_of(bare).expect("a scenario")["seed"], 3);
         assert_eq!(scenario_of(&format!(r#"{{"id":"abc","scenario":{bare}}}"#)).expect("a stored one")["seed"], 3);
         for (text, words) in [
-            ("", "no scenario"),
-            ("[1]", "something other"),
-            ("{\"schema\":\"plan/99\"}", "something other"),
+            ("", "Not a scenario JSON file"),
+            ("[1]", "is missing or unknown"),
+            ("{\"schema\":\"plan/99\"}", "is missing or unknown"),
             ("{\"schema\":\"scenario/99\"}", "newer version (scenario/99)"),
         ] {
             assert!(scenario_of(text).expect_err(text).contains(words), "{text}");

@@ -42,17 +42,17 @@ pub(super) fn WorkloadSection() -> impl IntoView {
             {move || report.get().map(|report| view! { <ImportReportView report=report /> })}
             <SourceFields />
             <figure class="distribution">
-                <figcaption>"Tokens of a sample, as drawn"</figcaption>
+                <figcaption>"Tokens per sample in the draw (drawn with the seed; the mean can differ from that of the file)"</figcaption>
                 <Histogram data=tokens unit="tokens" />
             </figure>
             <Notes />
-            <Drawn title="Images of a sample, as drawn" unit="images" of=|workload| workload.sample_images.clone() />
+            <Drawn title="Images per sample in the draw" unit="images" of=|workload| workload.sample_images.clone() />
             <Drawn
-                title="Clips of sound of a sample, as drawn"
+                title="Audio clips per sample in the draw"
                 unit="clips"
                 of=|workload| workload.sample_audio_clips.clone()
             />
-            <Drawn title="Video of a sample, as drawn" unit="s" of=|workload| workload.sample_video_s.clone() />
+            <Drawn title="Video per sample in the draw" unit="s" of=|workload| workload.sample_video_s.clone() />
             <NumberField
                 pointer="/workload/context_length"
                 label="Context length"

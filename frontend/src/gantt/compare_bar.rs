@@ -10,6 +10,9 @@ pub(crate) fn CompareBar(
     /// What the others are compared with; none where there is nothing to compare.
     #[prop(into)]
     baseline: Signal<Option<String>>,
+    /// Why differences of actions are not shown, in words; none where they can be.
+    #[prop(optional, into)]
+    refusal: Signal<Option<String>>,
 ) -> impl IntoView {
     let differences = shared::differences_are_shown();
     let relative = shared::axis_is_relative();
@@ -21,11 +24,16 @@ pub(crate) fn CompareBar(
         let relative = relative.clone();
         Memo::new(move |_| relative.get())
     };
-    let title = move || match baseline.get() {
-        Some(baseline) => {
-            format!("Colour every action by its difference to {baseline} for the same samples and layers")
+    // What is shown can always be hidden.
+    let refused = move || refusal.get().filter(|_| !shown.get());
+    let title = move || match (baseline.get(), refused()) {
+        (Some(_), Some(refusal)) => refusal,
+        (Some(baseline), None) => {
+            format!(
+                "Colour every action by its difference to {baseline} for the same samples and layers, in device-seconds"
+            )
         }
-        None => "There is nothing to compare with".to_owned(),
+        (None, _) => "There is nothing to compare with".to_owned(),
     };
     view! {
         <div class="gantt-compare" role="group" aria-label="Compare charts">
@@ -34,7 +42,7 @@ pub(crate) fn CompareBar(
                 class="quiet"
                 data-testid="gantt-differences-switch"
                 aria-pressed=move || shown.get().to_string()
-                disabled=move || baseline.with(Option::is_none)
+                disabled=move || baseline.with(Option::is_none) || refused().is_some()
                 title=title
                 on:click=move |_| differences.update(|shown| *shown = !*shown)
             >
@@ -51,6 +59,9 @@ pub(crate) fn CompareBar(
             >
                 "Relative axis"
             </button>
+            {move || refused().filter(|_| baseline.with(Option::is_some)).map(|refusal| view! {
+                <span class="muted" role="status" data-testid="gantt-differences-refused">{refusal}</span>
+            })}
         </div>
     }
 }

@@ -54,7 +54,9 @@ impl Details {
         {
             rows.push(("Samples".to_owned(), grouped(u64::from(shape.samples))));
             rows.push(("Tokens".to_owned(), grouped(u64::from(shape.tokens))));
-            rows.push(("Images".to_owned(), grouped(u64::from(shape.images))));
+            if shape.images > 0 {
+                rows.push(("Images".to_owned(), grouped(u64::from(shape.images))));
+            }
             if shape.audio_clips > 0 {
                 rows.push(("Clips of sound".to_owned(), grouped(u64::from(shape.audio_clips))));
             }

@@ -100,6 +100,11 @@ pub(crate) enum Colouring {
         /// What is compared.
         aspect: Aspect,
     },
+    /// Their kinds, because too few of them have a counterpart in the other timeline.
+    NotComparable {
+        /// The reason, in words.
+        reason: String,
+    },
 }
 
 /// The inks of a chart's spans, with levels where the spans are many.
@@ -119,7 +124,7 @@ impl Inks {
     /// The inks of a timeline.
     pub(crate) fn of(timeline: &Timeline, colouring: Colouring) -> Self {
         let own = match &colouring {
-            Colouring::Kinds => None,
+            Colouring::Kinds | Colouring::NotComparable { .. } => None,
             Colouring::Search(found) => {
                 let mut inks: Vec<u8> = timeline.kind.iter().map(|kind| kind + KINDS).collect();
                 for &span in found.iter() {
@@ -138,7 +143,7 @@ impl Inks {
         let levels = Level::all(timeline, own.as_deref().unwrap_or(&timeline.kind), MANY);
         let inside = match &colouring {
             Colouring::Differences { .. } => None,
-            Colouring::Kinds | Colouring::Search(_) => Inside::of(timeline),
+            Colouring::Kinds | Colouring::Search(_) | Colouring::NotComparable { .. } => Inside::of(timeline),
         };
         Self { own, levels, colouring, inside }
     }

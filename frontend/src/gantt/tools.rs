@@ -1,13 +1,16 @@
 //! The line below a chart: search for actions, folding of ranks, differences in words.
 
+use api::planner::timeline::{SpanKind, Timeline};
 use leptos::prelude::*;
 use web_sys::KeyboardEvent;
 
 use super::chart::{Chart, Same};
 use super::describe::grouped;
+use super::differences::{Aspect, Differences};
 use super::inks::{Colouring, Tone};
 use super::query::Query;
 use super::steering;
+use crate::format::{signed_percent, three_digits};
 
 /// What a search asks for, in an example.
 const EXAMPLE: &str = "r3 mb7 B, stage 5, > 10 ms, critical";
@@ -25,7 +28,7 @@ pub(crate) enum Found {
 
 impl Found {
     /// Looks for the chart's query.
-    pub(crate) fn of(chart_query: &str, timeline: Option<&api::planner::timeline::Timeline>) -> Self {
+    pub(crate) fn of(chart_query: &str, timeline: Option<&Timeline>) -> Self {
         let Some(timeline) = timeline.filter(|_| !chart_query.trim().is_empty()) else { return Self::Nothing };
         match Query::parse(chart_query) {
             Err(word) => Self::Unreadable(word),
@@ -125,18 +128,19 @@ fn next(found: &[usize], selected: Option<usize>, forward: bool) -> Option<usize
     found.get(at).copied()
 }
 
-/// How many actions differ from the baseline's, in words; nothing while kinds are shown.
+/// How many actions differ from the baseline's and by how much in all, in words; nothing while kinds are shown.
 fn differences(chart: Chart) -> String {
     let (Some(timeline), Some(inks)) = (chart.timeline.get(), chart.inks.get()) else { return String::new() };
-    let Colouring::Differences { against, pairs, aspect } = &inks.0.colouring else { return String::new() };
-    if pairs.matched == 0 {
-        return "No action has the same samples and layers as one of the baseline.".to_owned();
+    match &inks.0.colouring {
+        Colouring::Differences { against, pairs, aspect } => counted((&timeline, against), pairs, *aspect),
+        Colouring::NotComparable { reason } => reason.clone(),
+        Colouring::Kinds | Colouring::Search(_) => String::new(),
     }
-    let computes = |span: &usize| {
-        api::planner::timeline::SpanKind::from_index(timeline.kind[*span])
-            .is_some_and(api::planner::timeline::SpanKind::is_compute_lane)
-    };
-    let shares = (0..timeline.len()).filter(computes).filter_map(|span| pairs.at(&timeline, against, span, *aspect));
+}
+
+fn counted((timeline, against): (&Timeline, &Timeline), pairs: &Differences, aspect: Aspect) -> String {
+    let computes = |span: &usize| SpanKind::from_index(timeline.kind[*span]).is_some_and(SpanKind::is_compute_lane);
+    let shares = (0..timeline.len()).filter(computes).filter_map(|span| pairs.at(timeline, against, span, aspect));
     let (mut less, mut more) = (0_u64, 0_u64);
     for (_, share) in shares {
         match Tone::of(share) {
@@ -145,25 +149,49 @@ fn differences(chart: Chart) -> String {
             Tone::Same | Tone::Alone => {}
         }
     }
-    let words = match aspect {
-        super::differences::Aspect::Duration => ("faster", "slower"),
-        super::differences::Aspect::End => ("end earlier", "end later"),
+    let (faster, slower) = match aspect {
+        Aspect::Duration => ("faster", "slower"),
+        Aspect::End => ("end earlier", "end later"),
+    };
+    let sum = match aspect {
+        Aspect::Duration => format!("; {}", summed(pairs.sum())),
+        Aspect::End => String::new(),
     };
     format!(
-        "{} of {} actions have a counterpart: {} {}, {} {}",
+        "{} of {} actions have a counterpart: {} {faster}, {} {slower}{sum}",
         grouped(pairs.matched as u64),
         grouped(pairs.actions as u64),
         grouped(less),
-        words.0,
         grouped(more),
-        words.1
     )
+}
+
+/// The sum of all differences in device-seconds: "−1.20 device-s (−3.10 %) in all".
+fn summed((device_ns, share): (f64, f64)) -> String {
+    let sign = if device_ns < 0.0 { "−" } else { "+" };
+    format!("{sign}{} device-s ({}) in all", three_digits(device_ns.abs() / 1e9), signed_percent(share))
 }
 
 #[cfg(test)]
 mod tests {
+    use super::super::rank_devices::{ComparedDevices, RankDevices};
     use super::super::sample;
     use super::*;
+
+    #[test]
+    fn the_sum_of_differences_counts_devices() {
+        let before = sample::one_f_one_b(2, 3);
+        let mut after = before.clone();
+        // 1,250 ns in place of 1,000, on two devices: 500 device-ns of (2 x 3 x 3,000) x 2 = 36,000.
+        after.duration_ns[0] += 250;
+        let devices = ComparedDevices { own: RankDevices::Uniform(2), other: RankDevices::Uniform(2) };
+        let pairs = Differences::between(&after, &before, &devices);
+        let words = counted((&after, &before), &pairs, Aspect::Duration);
+        assert!(words.starts_with("12 of 12 actions have a counterpart: 0 faster, 1 slower; +"), "{words}");
+        assert!((pairs.sum().0 - 500.0).abs() < 1e-9 && (pairs.sum().1 - 500.0 / 36_000.0).abs() < 1e-12);
+        assert_eq!(summed((-1.2e9, -0.031)).replace('\u{202f}', " "), "−1.20 device-s (−3.10 %) in all");
+        assert!(counted((&after, &before), &pairs, Aspect::End).ends_with("end later"));
+    }
 
     #[test]
     fn what_is_found_is_walked_around() {

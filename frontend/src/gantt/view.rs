@@ -15,6 +15,7 @@ use super::inks::{Colouring, Inks};
 use super::layout::{self, Layout};
 use super::minimap::Minimap;
 use super::paint::Painter;
+use super::rank_devices::ComparedDevices;
 use super::table::SpanTable;
 use super::tools::{Found, Tools};
 use super::tooltip::Tooltip;
@@ -41,6 +42,9 @@ pub(crate) fn Gantt(
     /// What its actions are compared with where differences are asked for.
     #[prop(optional, into)]
     against: Signal<Option<Arc<Timeline>>>,
+    /// Devices of the ranks of both.
+    #[prop(optional, into)]
+    devices: Signal<ComparedDevices>,
     /// Longest makespan of the page's charts, in ns.
     #[prop(into)]
     extent_ns: Signal<u64>,
@@ -84,7 +88,7 @@ pub(crate) fn Gantt(
         arrangement,
         groups,
         layout,
-        inks: inks(timeline, against, found),
+        inks: inks(timeline, (against, devices), found),
         area: RwSignal::new(None),
         size: RwSignal::new((0.0, 0.0)),
         scrolled: RwSignal::new(0.0),
@@ -205,7 +209,7 @@ fn Stage(chart: Chart, label: Signal<String>, spoken_id: String, test_id: String
 /// What the spans are coloured by: a search before differences, differences before kinds.
 fn inks(
     timeline: Signal<Option<Arc<Timeline>>>,
-    against: Signal<Option<Arc<Timeline>>>,
+    (against, devices): (Signal<Option<Arc<Timeline>>>, Signal<ComparedDevices>),
     found: Memo<Found>,
 ) -> Memo<Option<Same<Inks>>> {
     let differences = shared::differences_are_shown();
@@ -218,9 +222,13 @@ fn inks(
         let colouring = match (searched, against.get().filter(|_| differences.get())) {
             (Some(spans), _) => Colouring::Search(spans),
             (None, Some(against)) => {
-                let pairs = Differences::of(&timeline, &against);
-                let aspect = pairs.telling(&timeline, &against);
-                Colouring::Differences { against, pairs: Arc::new(pairs), aspect }
+                let pairs = devices.with(|devices| Differences::between(&timeline, &against, devices));
+                if let Some(reason) = pairs.refusal() {
+                    Colouring::NotComparable { reason }
+                } else {
+                    let aspect = pairs.telling(&timeline, &against);
+                    Colouring::Differences { against, pairs: Arc::new(pairs), aspect }
+                }
             }
             (None, None) => Colouring::Kinds,
         };

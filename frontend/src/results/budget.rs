@@ -117,18 +117,18 @@ pub(super) fn BudgetCard() -> impl IntoView {
                 <div class="budget-fields">
                     {field("budget-tokens", "Tokens", "billions", |typed| typed.billions, |typed, value| typed.billions = value)}
                     {field("budget-goodput", "Goodput", "%", |typed| typed.goodput, |typed, value| typed.goodput = value)}
-                    {field("budget-price", "Price", "a GPU hour", |typed| typed.price, |typed, value| typed.price = value)}
+                    {field("budget-price", "Price", "US$ per GPU hour", |typed| typed.price, |typed, value| typed.price = value)}
                 </div>
                 {complaint}
                 <div class="table-scroll" role="region" aria-label="Time and cost of a run by planner" tabindex="0">
                     <table class="figures">
-                        <thead><tr><th scope="col">"Planner"</th><th scope="col">"Wall time"</th><th scope="col">"GPU hours"</th><th scope="col">"Cost"</th></tr></thead>
+                        <thead><tr><th scope="col">"Planner"</th><th scope="col">"Wall time"</th><th scope="col">"GPU hours"</th><th scope="col">"Cost (US$)"</th></tr></thead>
                         <tbody>{lines}</tbody>
                     </table>
                 </div>
                 <p class="hint">
                     {move || format!(
-                        "Wall time = tokens / (tokens/s × goodput), on {} devices. Goodput is the share of the wall time in which steps that count are computed; restarts, checkpoints and evaluation lower it. The cost has the currency of the price.",
+                        "Wall time = tokens / (tokens/s × goodput), on {} devices. Goodput is the share of the wall time that computes useful steps; restarts, checkpoints and evaluation reduce it. Cost = GPU hours × price.",
                         format::count(devices.get().into())
                     )}
                 </p>

@@ -8,8 +8,8 @@ use super::memory_card::MemoryCard;
 use super::ranking;
 use super::rehearse::{RehearsalFailure, Rehearse};
 use crate::explore::{Explore, use_explore};
-use crate::format;
-use crate::gantt::{CompareBar, Gantt, Legend};
+use crate::gantt::{CompareBar, ComparedDevices, Differences, Gantt, Legend, RankDevices};
+use crate::{format, pointer};
 
 /// The charts.
 #[component]
@@ -24,11 +24,14 @@ pub(super) fn Cards() -> impl IntoView {
             shown.timelines.iter().map(|(_, timeline)| std::sync::Arc::clone(timeline)).collect::<Vec<_>>()
         })
     });
+    // Edits that change no devices compare nothing again.
+    let devices = Memo::new(move |_| devices(explore));
+    let refusal = Memo::new(move |_| devices.with(|devices| refusal(explore, devices)));
     view! {
         <Show when=move || planners.with(|planners| !planners.is_empty())>
             <div class="legend-row">
                 <Legend timelines=drawn />
-                <CompareBar baseline=Signal::derive(move || compared(explore).map(|(_, name)| name)) />
+                <CompareBar baseline=Signal::derive(move || compared(explore).map(|(_, name)| name)) refusal=refusal />
                 <p class="keys-hint" aria-hidden="true">"W S zoom · A D pan · . , next · F fit · ? help"</p>
             </div>
             <For each=move || planners.get() key=|planner| *planner let:planner>
@@ -45,6 +48,58 @@ fn compared(explore: Explore) -> Option<(PlannerKind, String)> {
     let baseline = ranking::baseline_of(&results, explore.view.get().baseline)?;
     let drawn = explore.shown.with(|shown| (shown.timelines.len() > 1).then(|| shown.timeline(baseline)));
     drawn.flatten().map(|_| (baseline, ranking::short_title(baseline).to_owned()))
+}
+
+/// Spans of a chart up to which it is compared before anybody asks for it.
+const FEW_SPANS: usize = 30_000;
+
+/// The baseline, and the devices of every plan that is compared with it.
+type Devices = Option<(PlannerKind, Vec<(PlannerKind, ComparedDevices)>)>;
+
+fn devices(explore: Explore) -> Devices {
+    let (baseline, _) = compared(explore)?;
+    let planners: Vec<PlannerKind> =
+        explore.shown.with(|shown| shown.timelines.iter().map(|(planner, _)| *planner).collect());
+    let of = |planner: PlannerKind| (planner, compared_devices(explore, planner, baseline));
+    Some((baseline, planners.into_iter().filter(|planner| *planner != baseline).map(of).collect()))
+}
+
+/// Why no chart can be compared with the baseline action by action; none where one can, or where only a large one could.
+fn refusal(explore: Explore, devices: &Devices) -> Option<String> {
+    let (baseline, others) = devices.as_ref()?;
+    explore.shown.with(|shown| {
+        let reference = shown.timeline(*baseline)?;
+        let mut first = None;
+        for (planner, devices) in others {
+            let timeline = shown.timeline(*planner)?;
+            if timeline.len().max(reference.len()) > FEW_SPANS {
+                return None;
+            }
+            let refusal = Differences::between(&timeline, &reference, devices).refusal()?;
+            first.get_or_insert(refusal);
+        }
+        first
+    })
+}
+
+/// Devices of the ranks of a plan and of the plan that it is compared with.
+fn compared_devices(explore: Explore, planner: PlannerKind, baseline: PlannerKind) -> ComparedDevices {
+    ComparedDevices { own: rank_devices(explore, planner), other: rank_devices(explore, baseline) }
+}
+
+/// Devices of the ranks of the shown iteration of a plan.
+pub(in crate::results) fn rank_devices(explore: Explore, planner: PlannerKind) -> RankDevices {
+    let context = explore.scenario.with(|scenario| {
+        let degree = pointer::get(scenario, "/training/context_parallel").and_then(serde_json::Value::as_u64);
+        degree.and_then(|degree| u32::try_from(degree).ok()).unwrap_or(1)
+    });
+    let iteration = explore.shown.with(|shown| shown.iteration as usize);
+    explore.planned(planner).map(|planned| RankDevices::of(&planned, iteration, context)).unwrap_or_default()
+}
+
+/// A time, with the iteration that it is of where there are several.
+fn of_iteration(iteration: usize, iterations: usize, time: &str) -> String {
+    if iterations > 1 { format!("iteration {iteration}: {time}") } else { time.to_owned() }
 }
 
 /// Where the figures of [`planning_words`] come from.
@@ -100,7 +155,13 @@ fn PlannerCard(planner: PlannerKind) -> impl IntoView {
     };
     let facts = move || {
         let planned = explore.planned(planner)?;
-        Some(format!("{} · {}", format::seconds(time_of(planner)?), ranking::degrees(&planned.layout)))
+        let iteration = explore.shown.with(|shown| shown.iteration as usize);
+        let time = format::seconds(time_of(planner)?);
+        Some(format!(
+            "{} · {}",
+            of_iteration(iteration, planned.iterations.len(), &time),
+            ranking::degrees(&planned.layout)
+        ))
     };
     let planning = move || {
         let iteration = explore.shown.with(|shown| shown.iteration as usize);
@@ -124,6 +185,9 @@ fn PlannerCard(planner: PlannerKind) -> impl IntoView {
     let against = Signal::derive(move || {
         let reference = reference.get()?;
         explore.charted.with(|shown| shown.timeline(reference))
+    });
+    let devices = Memo::new(move |_| {
+        reference.get().map(|reference| compared_devices(explore, planner, reference)).unwrap_or_default()
     });
     let overview = Signal::derive(move || explore.charted.with(|shown| shown.overview(planner)));
     let rehearsal = RwSignal::new(None);
@@ -150,6 +214,7 @@ fn PlannerCard(planner: PlannerKind) -> impl IntoView {
                 timeline=timeline
                 overview=overview
                 against=against
+                devices=devices
                 extent_ns=extent
                 window=explore.window
                 selection=explore.selection
@@ -161,6 +226,8 @@ fn PlannerCard(planner: PlannerKind) -> impl IntoView {
 
 #[cfg(test)]
 mod tests {
+    use api::planner::outcome::{Answer, ModulePlacement};
+
     use super::*;
 
     #[test]
@@ -169,6 +236,24 @@ mod tests {
             assert_eq!(planner_of(chart_of(planner)), Some(planner));
         }
         assert_eq!(planner_of(99), None);
+    }
+
+    #[test]
+    fn a_time_names_its_iteration_where_there_are_several() {
+        assert_eq!(of_iteration(0, 8, "16.2 s"), "iteration 0: 16.2 s");
+        assert_eq!(of_iteration(0, 1, "16.2 s"), "16.2 s");
+    }
+
+    /// TP 2 with CP 2 in a static layout; modules on devices 0 to 3 and 4 to 5 have their own numbers.
+    #[test]
+    fn ranks_have_the_devices_of_their_layout() {
+        let result = super::super::breakdown::tests::planned(PlannerKind::OneFOneB, Vec::new());
+        let Answer::Planned(mut planned) = result.answer else { panic!("a plan") };
+        planned.layout.tensor = 2;
+        assert_eq!(RankDevices::of(&planned, 0, 2), RankDevices::Uniform(4));
+        let placement = ModulePlacement { devices: vec![(0, 4), (4, 6)], ..ModulePlacement::default() };
+        planned.placement = Some(placement);
+        assert_eq!(RankDevices::of(&planned, 0, 2), RankDevices::Each(vec![4, 2]));
     }
 
     #[test]

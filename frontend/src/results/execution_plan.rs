@@ -21,7 +21,7 @@ const PAGE: usize = 100;
 struct Asked {
     of: Memo<Option<(String, PlannerKind, u32)>>,
     rank: RwSignal<u32>,
-    /// Buffers of each pair of ranks, 0 for any number; absent: as few as delay nothing.
+    /// Buffers of each pair of ranks, 0 for any number; absent: the fewest without delay.
     buffers: RwSignal<Option<u32>>,
     page: RwSignal<usize>,
 }
@@ -86,6 +86,9 @@ fn show(plan: Arc<ExecutionPlanView>) -> impl IntoView {
             }
         })
     };
+    let explore = use_explore();
+    let described = Arc::clone(&plan);
+    let stages = move || asked.of.get().and_then(|(_, planner, _)| Some(explore.planned(planner)?.stages.len()));
     let title =
         move || asked.of.get().map(|(_, planner, iteration)| format!("{}, iteration {iteration}", planner.title()));
     let pick = move |event| {
@@ -102,7 +105,7 @@ fn show(plan: Arc<ExecutionPlanView>) -> impl IntoView {
             <span class="grow"></span>
             {files}
         </div>
-        <p class="hint" data-testid="execution-summary">{summary(&plan)}</p>
+        <p class="hint" data-testid="execution-summary">{move || summary(&described, stages())}</p>
         <Rows plan=plan page=asked.page />
     }
 }
@@ -111,7 +114,7 @@ fn show(plan: Arc<ExecutionPlanView>) -> impl IntoView {
 fn buffer_options(chosen: Option<u32>) -> impl IntoView {
     let option = |count: Option<u32>| {
         let words = match count {
-            None => "as few buffers as delay nothing".to_owned(),
+            None => "fewest buffers without delay".to_owned(),
             Some(0) => "any number of buffers".to_owned(),
             Some(1) => "1 buffer".to_owned(),
             Some(count) => format!("{count} buffers"),
@@ -122,7 +125,8 @@ fn buffer_options(chosen: Option<u32>) -> impl IntoView {
     [None, Some(1), Some(2), Some(4), Some(8), Some(16), Some(32), Some(0)].map(option)
 }
 
-fn summary(plan: &ExecutionPlanView) -> String {
+/// Totals of the plan; `stages` is the number of pipeline stages, each of which runs once per microbatch and direction.
+fn summary(plan: &ExecutionPlanView, stages: Option<usize>) -> String {
     let of = |count: u32| format::count(count.into());
     let buffers = match plan.buffers.receive {
         None => "with any number of buffers".to_owned(),
@@ -139,9 +143,10 @@ fn summary(plan: &ExecutionPlanView) -> String {
         format!("Followed {buffers}, the last stage ends at {}, as in the timeline.", format::seconds(plan.replayed_s))
     };
     format!(
-        "{} actions on {} ranks: {} stages, {} transfers in {} batches. {replay}",
+        "{} actions on {} ranks: {}{} stage executions, {} transfers in {} batches. {replay}",
         of(plan.actions),
         of(plan.ranks),
+        stages.map_or_else(String::new, |stages| format!("{} stages, ", format::count(stages as u64))),
         of(plan.stages),
         of(plan.transfers),
         of(plan.batches)
@@ -203,7 +208,7 @@ fn Rows(plan: Arc<ExecutionPlanView>, page: RwSignal<usize>) -> impl IntoView {
     };
     view! {
         <div class="table-scroll tall" role="region" aria-label="Actions of the rank" tabindex="0">
-            <table class="figures actions">
+            <table class="figures action-list">
                 <thead><tr>{HEADS.map(|head| view! { <th scope="col">{head}</th> })}</tr></thead>
                 <tbody>{rows}</tbody>
             </table>
@@ -244,13 +249,25 @@ mod tests {
     #[test]
     fn the_summary_says_what_few_buffers_cost() {
         assert!(
-            summary(&view(10.0)).ends_with("the last stage ends at 10.0\u{202f}s, as in the timeline."),
+            summary(&view(10.0), None).ends_with("the last stage ends at 10.0\u{202f}s, as in the timeline."),
             "{}",
-            summary(&view(10.0))
+            summary(&view(10.0), None)
         );
-        let slower = summary(&view(10.5));
+        let slower = summary(&view(10.5), None);
         assert!(slower.contains("2 buffers for each pair of ranks"), "{slower}");
         assert!(slower.contains("5.00\u{202f}% after"), "{slower}");
+    }
+
+    /// Two stages with two microbatches, forward and backward, are eight executions.
+    #[test]
+    fn stages_are_not_their_executions() {
+        let told = summary(&view(10.0), Some(2));
+        assert!(
+            told.starts_with("24 actions on 2 ranks: 2 stages, 8 stage executions, 4 transfers in 6 batches."),
+            "{told}"
+        );
+        let unknown = summary(&view(10.0), None);
+        assert!(unknown.starts_with("24 actions on 2 ranks: 8 stage executions,"), "{unknown}");
     }
 
     #[test]

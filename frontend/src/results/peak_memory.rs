@@ -13,25 +13,18 @@ use crate::charts::{Fill, Limit, Measure, Part, StackedBars, StackedRow};
 use crate::explore::use_explore;
 use crate::format;
 
-/// Terms in the order of a bar: first the state, then the rest.
-const PARTS: [Part; 6] = [
+/// Terms in the order of a bar: first the state, then the rest. The memory reserve is none: it lowers the limit, here as in the
+/// ranked table.
+const PARTS: [Part; 5] = [
     Part { name: "weights", light: "#0072b2", dark: "#2f8fd0", fill: Fill::Solid },
     Part { name: "gradients", light: "#ee6677", dark: "#ee7f8e", fill: Fill::Solid },
     Part { name: "optimizer", light: "#4a4f58", dark: "#7b828e", fill: Fill::Solid },
     Part { name: "activations", light: "#ccbb44", dark: "#d6c75e", fill: Fill::Solid },
     Part { name: "temporary", light: "#882255", dark: "#b0568a", fill: Fill::Solid },
-    Part { name: "reserve", light: "#8a939e", dark: "#8a939e", fill: Fill::Hatched },
 ];
 
-const fn values(memory: &RankMemory) -> [f64; 6] {
-    [
-        memory.weights_gib,
-        memory.gradients_gib,
-        memory.optimizer_gib,
-        memory.activations_gib,
-        memory.temporary_gib,
-        memory.reserve_gib,
-    ]
+const fn values(memory: &RankMemory) -> [f64; 5] {
+    [memory.weights_gib, memory.gradients_gib, memory.optimizer_gib, memory.activations_gib, memory.temporary_gib]
 }
 
 /// Memory of the ranks of the chosen planner: of its plan, or of the layout that comes closest to one.
@@ -96,9 +89,8 @@ impl Shown {
         self.ranks.first().map_or(0.0, |rank| rank.memory.reserve_gib)
     }
 
-    fn device_memory(&self) -> Option<Limit> {
-        let reserve = self.ranks.first()?.memory.reserve_gib;
-        Some(Limit { value: self.limit_gib + reserve, name: "memory of the device" })
+    fn limit(&self) -> Option<Limit> {
+        (!self.ranks.is_empty()).then_some(Limit { value: self.limit_gib, name: "limit: device memory less reserve" })
     }
 
     fn rows(&self) -> Vec<StackedRow> {
@@ -113,9 +105,9 @@ impl Shown {
         let held = fullest.memory.held_gib();
         let limit = format::gib(self.limit_gib);
         let first = match &self.miss {
-            None => format!("Rank {} needs most memory: {} of {limit}.", fullest.rank, format::gib(held)),
+            None => format!("Rank {} needs most memory: {}; {limit} available.", fullest.rank, format::gib(held)),
             Some(miss) => format!(
-                "{} comes closest: rank {} needs {} of {limit}.",
+                "{} comes closest: rank {} needs {}; {limit} available.",
                 ranking::degrees(&miss.layout),
                 fullest.rank,
                 format::gib(held)
@@ -137,9 +129,9 @@ impl Shown {
         let RankMemory { in_flight, at_s, .. } = fullest.memory;
         let comes = if self.miss.is_some() { "needs most" } else { "comes closest to the limit" };
         Some(format!(
-            "Rank {} {comes}: {} with the reserve at {} into an iteration, with {} in flight. The largest part is {}, {}.",
+            "Rank {} {comes}: {} without the reserve at {} into an iteration, with {} in flight. The largest part is {}, {}.",
             fullest.rank,
-            format::gib(parts.iter().sum()),
+            format::gib(fullest.memory.held_gib()),
             format::seconds(at_s),
             forwards(in_flight),
             part.name,
@@ -169,7 +161,7 @@ impl Shown {
             Some(miss) => {
                 let held = self.fullest().map_or(0.0, |rank| rank.memory.held_gib());
                 let more = (miss.needs_gib > held + 0.05)
-                    .then(|| format!(" A batch of the run needs more: {}.", format::gib(miss.needs_gib)));
+                    .then(|| format!(" Another batch needs more: {}.", format::gib(miss.needs_gib)));
                 format!("Bars show the representative batch that layouts are chosen on.{}", more.unwrap_or_default())
             }
         }
@@ -200,6 +192,20 @@ impl Rank {
 
 fn forwards(count: u32) -> String {
     if count == 1 { "1 forward".to_owned() } else { format!("{} forwards", format::count(count.into())) }
+}
+
+/// The planner whose nearest miss needs less than the one that is shown, in words.
+fn closer(results: &[PlannerResult], shown: &Shown) -> Option<String> {
+    let own = shown.miss.as_ref()?;
+    let (planner, nearest) = ranking::nearest_miss(results)?;
+    (planner != shown.planner && nearest.needs_gib < own.needs_gib).then(|| {
+        format!(
+            "{} needs less: {} at {}.",
+            ranking::short_title(planner),
+            format::gib(nearest.needs_gib),
+            ranking::degrees(&nearest.layout)
+        )
+    })
 }
 
 /// Memory of the chosen planner; `None` where its answer has none.
@@ -253,7 +259,7 @@ pub(super) fn PeakOfPlan() -> impl IntoView {
 fn PeakMemory() -> impl IntoView {
     let shown = shown();
     let rows = Signal::derive(move || shown.with(|shown| shown.as_ref().map(Shown::rows).unwrap_or_default()));
-    let limit = Signal::derive(move || shown.with(|shown| shown.as_ref().and_then(Shown::device_memory)));
+    let limit = Signal::derive(move || shown.with(|shown| shown.as_ref().and_then(Shown::limit)));
     let words = Memo::new(move |_| shown.with(|shown| shown.as_ref().and_then(Shown::caption)));
     let label = Signal::derive(move || format!("Memory at the peak of each rank. {}", words.get().unwrap_or_default()));
     let is_empty = Memo::new(move |_| shown.with(|shown| shown.as_ref().is_none_or(|shown| shown.ranks.is_empty())));
@@ -261,10 +267,12 @@ fn PeakMemory() -> impl IntoView {
     let layout = move || {
         shown.with(|shown| shown.as_ref().and_then(|shown| Some(ranking::degrees(&shown.miss.as_ref()?.layout))))
     };
+    let explore = use_explore();
     let more = move || {
         shown.with(|shown| {
             let shown = shown.as_ref()?;
-            let lines = [shown.difference(), Some(shown.limit_words()), Some(shown.scope_words())];
+            let closer = closer(&explore.results(), shown);
+            let lines = [closer, shown.difference(), Some(shown.limit_words()), Some(shown.scope_words())];
             let lines = lines.into_iter().flatten().map(|line| view! { <p class="hint">{line}</p> }).collect_view();
             let remedy =
                 shown.remedy().map(|remedy| view! { <p class="hint" data-testid="peak-remedy"><b>{remedy}</b></p> });
@@ -308,21 +316,11 @@ fn Table(ranks: Vec<Rank>) -> impl IntoView {
             </tr>
         }
     });
-    let headings = [
-        "Rank",
-        "Weights",
-        "Gradients",
-        "Optimizer",
-        "Activations",
-        "Temporary",
-        "Reserve",
-        "Sum",
-        "Reached at",
-        "In flight",
-    ]
-    .map(|text| view! { <th scope="col">{text}</th> });
+    let headings =
+        ["Rank", "Weights", "Gradients", "Optimizer", "Activations", "Temporary", "Sum", "Reached at", "In flight"]
+            .map(|text| view! { <th scope="col">{text}</th> });
     view! {
-        <p class="hint">"By pipeline rank, for one device of it. In flight are forwards whose backward has not run. Logits are activations; gradients of activations and recomputed activations are temporary."</p>
+        <p class="hint">"By pipeline rank, for one device of it, the memory reserve not counted. In flight are forwards whose backward has not run. Logits are activations; gradients of activations and recomputed activations are temporary."</p>
         <AccuracyLink what="Peaks" />
         <div class="table-scroll" role="region" aria-label="Memory by rank" tabindex="0">
             <table class="figures" data-testid="peak-ranks">
@@ -371,22 +369,28 @@ mod tests {
         let shown = of_plan(&[memory(20.0), memory(20.0), memory(2.0)]);
         assert_eq!(
             plain(&shown.caption().unwrap()),
-            "Rank 0 comes closest to the limit: 48.0 GiB with the reserve at 3.25 s into an iteration, with 4 forwards in flight. \
+            "Rank 0 comes closest to the limit: 44.0 GiB without the reserve at 3.25 s into an iteration, with 4 forwards in flight. \
              The largest part is activations, 20.0 GiB."
         );
         assert_eq!(
             plain(&shown.headline().unwrap()),
-            "Rank 0 needs most memory: 44.0 GiB of 76.0 GiB. Rank 0 needs 18.0 GiB more than rank 2: activations 18.0 GiB."
+            "Rank 0 needs most memory: 44.0 GiB; 76.0 GiB available. Rank 0 needs 18.0 GiB more than rank 2: activations 18.0 GiB."
         );
         assert_eq!(forwards(1), "1 forward");
         assert_eq!(of_plan(&[]).caption(), None);
     }
 
     #[test]
-    fn the_device_has_limit_and_reserve() {
+    fn bars_table_and_limit_leave_the_reserve_out() {
         let shown = of_plan(&[memory(1.0)]);
-        assert!((shown.device_memory().unwrap().value - 80.0).abs() < 1e-12);
-        assert_eq!(shown.rows()[0].values, [10.0, 5.0, 8.0, 1.0, 1.0, 4.0]);
+        assert_eq!(
+            shown.limit(),
+            Some(Limit { value: 76.0, name: "limit: device memory less reserve" }),
+            "80 GiB less 4 GiB"
+        );
+        assert_eq!(shown.rows()[0].values, [10.0, 5.0, 8.0, 1.0, 1.0]);
+        assert!((shown.rows()[0].total() - shown.ranks[0].memory.held_gib()).abs() < 1e-12);
+        assert_eq!(of_plan(&[]).limit(), None);
         assert!(
             plain(&shown.limit_words())
                 .starts_with("A plan may use 76.0 GiB: 80.0 GiB of the device less the memory reserve of 4.00 GiB")
@@ -409,7 +413,7 @@ mod tests {
         let shown = Shown::of(&result).unwrap();
         assert_eq!(
             plain(&shown.headline().unwrap()),
-            "TP 8 · PP 2 · DP 1 · mb 1 comes closest: rank 0 needs 94.0 GiB of 76.0 GiB. \
+            "TP 8 · PP 2 · DP 1 · mb 1 comes closest: rank 0 needs 94.0 GiB; 76.0 GiB available. \
              Rank 0 needs 30.0 GiB more than rank 1: activations 30.0 GiB."
         );
         assert!(shown.remedy().unwrap().starts_with("Less memory for activations"));

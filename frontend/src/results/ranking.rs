@@ -1,7 +1,7 @@
 //! The rows of the ranked table, from an outcome.
 
 use api::job::StoredOutcome;
-use api::planner::outcome::{Answer, Layout, Metrics, PlannerResult, StageSummary};
+use api::planner::outcome::{Answer, Layout, Metrics, NearestMiss, PlannerResult, StageSummary};
 use api::planner::scenario::PlannerKind;
 
 use crate::format;
@@ -96,19 +96,23 @@ pub(crate) struct Cell {
 
 /// Columns of the table: metric, heading, explanation.
 pub(crate) const COLUMNS: [(&str, &str, &str); 10] = [
-    ("iteration_s", "Iteration", "Mean time of an iteration"),
+    ("iteration_s", "Iteration", "Mean time of an iteration, over all iterations"),
     ("speedup", "Speed-up", "Against the chosen baseline"),
     ("mfu", "MFU", "Model FLOP utilisation: model operations over the data-sheet peak"),
     ("tokens_per_s_per_device", "Tokens/s/GPU", "Backbone tokens per second and device, padding not counted"),
     ("tflops_per_device", "TFLOP/s", "Model operations per second and device"),
-    ("bubble", "Bubble", "Idle share of all ranks over the iteration"),
-    ("peak_memory_gib", "Peak memory", "Largest memory of any rank in any iteration"),
+    ("bubble", "Bubble", "Idle share of all ranks and replicas, over all iterations"),
+    ("peak_memory_gib", "Peak memory", "Largest memory of any rank in any iteration, the memory reserve not counted"),
     (
         "exposed_communication",
         "Exposed comm.",
-        "Share of ranks × time in which computation waits for communication: inside actions and for gradients",
+        "Share of ranks × time in which computation waits for communication, over all iterations: in actions and for gradient synchronisation",
     ),
-    ("gap", "Gap to bound", "Distance from the lower bound with this layout and these microbatches"),
+    (
+        "gap",
+        "Gap to bound",
+        "Distance from the plan's lower bound with this layout and these microbatches, the largest of all replicas, over all iterations",
+    ),
     ("planning_ms", "Planning", "Wall time of the planner, measured on the server that computed it"),
 ];
 
@@ -126,10 +130,21 @@ pub(crate) fn baseline_of(results: &[PlannerResult], chosen: Option<PlannerKind>
         .or_else(|| planned.iter().max_by(|a, b| a.1.total_cmp(&b.1)).map(|(planner, _)| *planner))
 }
 
-/// The planner whose reasons are shown: the chosen one if it ran, else the first.
+/// The planner whose reasons are shown: the chosen one if it ran, else the fastest, else the one that comes closest to a plan.
 pub(crate) fn chosen_planner(results: &[PlannerResult], chosen: Option<PlannerKind>) -> Option<PlannerKind> {
     let ran = |kind: &PlannerKind| results.iter().any(|result| result.planner == *kind);
-    chosen.filter(ran).or_else(|| results.first().map(|result| result.planner))
+    let fastest = || results.iter().find(|result| metrics(result).is_some()).map(|result| result.planner);
+    let closest = || nearest_miss(results).map(|(planner, _)| planner);
+    chosen.filter(ran).or_else(fastest).or_else(closest).or_else(|| results.first().map(|result| result.planner))
+}
+
+/// The planner whose nearest miss needs least memory, of equal needs the first, and that miss.
+pub(super) fn nearest_miss(results: &[PlannerResult]) -> Option<(PlannerKind, &NearestMiss)> {
+    let misses = results.iter().filter_map(|result| match &result.answer {
+        Answer::Infeasible { search, .. } => Some((result.planner, search.nearest.as_deref()?)),
+        Answer::Planned(_) => None,
+    });
+    misses.min_by(|a, b| a.1.needs_gib.total_cmp(&b.1.needs_gib))
 }
 
 fn metrics(result: &PlannerResult) -> Option<&Metrics> {
@@ -253,6 +268,29 @@ mod tests {
         assert_eq!(baseline_of(&[infeasible(OneFOneB)], Some(OneFOneB)), None);
         assert_eq!(chosen_planner(&results, Some(Gpipe)), Some(WaitFreeCyclic));
         assert_eq!(chosen_planner(&[], Some(Gpipe)), None);
+    }
+
+    fn missed(planner: PlannerKind, needs_gib: f64) -> PlannerResult {
+        let layout = Layout { tensor: 8, pipeline: 2, data: 1, chunks: 1, microbatch: 1, group: None };
+        let nearest = NearestMiss { layout, rank: 0, needs_gib, limit_gib: 76.0, ranks: Vec::new() };
+        let search = Search { nearest: Some(Box::new(nearest)), ..Search::default() };
+        let answer = Answer::Infeasible { binding: String::new(), search };
+        PlannerResult { planner, title: planner.title().to_owned(), answer }
+    }
+
+    /// Llama 70B on 16 A100: 1F1B needs 119.7 GiB, wait-free cyclic 113.3 GiB.
+    #[test]
+    fn without_a_plan_the_one_with_the_least_need_is_shown() {
+        use PlannerKind::{Gpipe, Interleaved, OneFOneB, WaitFreeCyclic};
+        let results =
+            [infeasible(Gpipe), missed(OneFOneB, 119.7), missed(WaitFreeCyclic, 113.3), missed(Interleaved, 113.3)];
+        let (nearest, miss) = nearest_miss(&results).expect("a miss");
+        assert_eq!((nearest, miss.needs_gib.to_string().as_str()), (WaitFreeCyclic, "113.3"));
+        assert_eq!(chosen_planner(&results, None), Some(WaitFreeCyclic));
+        assert_eq!(chosen_planner(&results, Some(OneFOneB)), Some(OneFOneB), "a choice is kept");
+        let planned = [planned(Interleaved, 2.0), missed(WaitFreeCyclic, 113.3)];
+        assert_eq!(chosen_planner(&planned, None), Some(Interleaved));
+        assert_eq!(chosen_planner(&[infeasible(Gpipe)], None), Some(Gpipe));
     }
 
     #[test]

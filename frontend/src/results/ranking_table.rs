@@ -52,8 +52,7 @@ fn RankingRow(row: Row, baseline: Memo<Option<PlannerKind>>, chosen: Memo<Option
         }
         Err(binding) => {
             let columns = COLUMNS.len().to_string();
-            let reason =
-                view! { <td class="binding" colspan=columns data-metric="binding"><b>"No plan: "</b>{binding}</td> };
+            let reason = view! { <td class="binding" colspan=columns data-metric="binding"><div><b>"No plan: "</b>{binding}</div></td> };
             (reason.into_any(), None)
         }
     };

@@ -1,14 +1,20 @@
 //! Where planning stands, in one line that is spoken too.
 
+use std::collections::BTreeSet;
+
 use leptos::prelude::*;
 use wasm_bindgen::JsCast;
 
 use super::begin_again;
 use crate::client::Failure;
-use crate::explore::{PlanState, use_explore};
+use crate::explore::{Explore, PlanState, use_explore};
+use crate::field_errors::FieldErrors;
 use crate::format;
 
-fn data_state(state: &PlanState) -> &'static str {
+fn data_state(state: &PlanState, wrong: usize) -> &'static str {
+    if wrong > 0 && !state.is_busy() {
+        return "error";
+    }
     match state {
         PlanState::Idle | PlanState::Cancelled => "idle",
         PlanState::Done => "done",
@@ -18,7 +24,19 @@ fn data_state(state: &PlanState) -> &'static str {
     }
 }
 
-fn words(state: &PlanState) -> String {
+/// Wrong fields: those that hold no number, found here, and those that the server names.
+fn wrong_fields(state: &PlanState, unreadable: &FieldErrors) -> BTreeSet<String> {
+    let mut wrong: BTreeSet<String> = unreadable.pointers().map(str::to_owned).collect();
+    if let PlanState::Failed(Failure::Problem(problem)) = state {
+        wrong.extend(problem.errors.iter().map(|error| error.pointer.clone()));
+    }
+    wrong
+}
+
+fn words(state: &PlanState, wrong: usize) -> String {
+    if wrong > 0 {
+        return format!("{} wrong; the message is at the field. {OUTDATED}", fields(wrong));
+    }
     match state {
         PlanState::Idle => "Nothing planned yet".to_owned(),
         PlanState::Opening => "Opening…".to_owned(),
@@ -28,10 +46,6 @@ fn words(state: &PlanState) -> String {
         PlanState::Done => "Done".to_owned(),
         PlanState::Infeasible => "No planner found a plan that fits".to_owned(),
         PlanState::Cancelled => "Cancelled".to_owned(),
-        PlanState::Failed(Failure::Problem(problem)) if !problem.errors.is_empty() => {
-            let subject = fields(problem.errors.len());
-            format!("{subject} wrong; the message is beside it, and the last answer is shown")
-        }
         PlanState::Failed(failure) => failure.title(),
     }
 }
@@ -40,10 +54,12 @@ fn fields(count: usize) -> String {
     if count == 1 { "1 field is".to_owned() } else { format!("{count} fields are") }
 }
 
-/// The first wrong field that the server names.
-fn first_wrong(state: &PlanState) -> Option<String> {
-    let PlanState::Failed(Failure::Problem(problem)) = state else { return None };
-    problem.errors.first().map(|error| error.pointer.clone())
+/// Behind the number of wrong fields.
+const OUTDATED: &str = "The results are outdated: they are those of the last valid scenario.";
+
+/// Whether the results are not those of the fields: one of these is wrong.
+pub(super) fn is_outdated(explore: Explore) -> bool {
+    explore.state.with(|state| explore.unreadable.with(|unreadable| !wrong_fields(state, unreadable).is_empty()))
 }
 
 /// Moves the focus to a field of the form, or else scrolls to its message.
@@ -90,18 +106,21 @@ pub(super) fn StatusLine() -> impl IntoView {
         PlanState::Running { done, total, .. } if total > 0 => Some(f64::from(done) / f64::from(total)),
         _ => None,
     };
-    let wrong = Memo::new(move |_| explore.state.with(first_wrong));
+    let wrong = Memo::new(move |_| {
+        explore.state.with(|state| explore.unreadable.with(|unreadable| wrong_fields(state, unreadable)))
+    });
+    let count = move || wrong.with(BTreeSet::len);
     let busy = Memo::new(move |_| explore.state.with(PlanState::is_busy));
     let is_cancelled = Memo::new(move |_| explore.state.with(|state| matches!(state, PlanState::Cancelled)));
     let remains = move || is_cancelled.get() && explore.result.with(Option::is_some);
     view! {
         <div class="status">
-            <p data-testid="plan-status" role="status" data-state=move || explore.state.with(data_state)>
-                {move || explore.state.with(words)}
+            <p data-testid="plan-status" role="status" data-state=move || explore.state.with(|state| data_state(state, count()))>
+                {move || explore.state.with(|state| words(state, count()))}
                 {move || remains().then_some("; the last answer is shown")}
                 <span class="facts">{move || facts().map(|facts| format!(" · {facts}"))}</span>
             </p>
-            {move || wrong.get().map(|pointer| view! {
+            {move || wrong.get().pop_first().map(|pointer| view! {
                 <button class="quiet" data-testid="go-to-field" on:click=move |_| go_to_field(&pointer)>"Go to the field"</button>
             })}
             <Show when=move || is_cancelled.get()>
@@ -130,11 +149,27 @@ mod tests {
     #[test]
     fn every_state_has_its_word_in_the_page() {
         let running = PlanState::Running { planner: "GPipe", phase: "searching layouts".into(), done: 1, total: 2 };
-        assert_eq!(data_state(&running), "planning");
-        assert_eq!(words(&running), "GPipe: searching layouts…");
-        assert_eq!(data_state(&PlanState::Failed(Failure::Offline)), "error");
-        assert_eq!(data_state(&PlanState::Cancelled), "idle");
+        assert_eq!(data_state(&running, 0), "planning");
+        assert_eq!(words(&running, 0), "GPipe: searching layouts…");
+        assert_eq!(data_state(&PlanState::Failed(Failure::Offline), 0), "error");
+        assert_eq!(data_state(&PlanState::Cancelled, 0), "idle");
         assert_eq!(fields(1), "1 field is");
         assert_eq!(fields(3), "3 fields are");
+    }
+
+    /// An empty field is never sent, so the state of planning stays that of the answer before.
+    #[test]
+    fn an_empty_field_is_no_finished_plan() {
+        let mut unreadable = FieldErrors::default();
+        assert!(wrong_fields(&PlanState::Done, &unreadable).is_empty());
+        unreadable.set("/cluster/nodes", Some("a number is needed here".to_owned()));
+        let wrong = wrong_fields(&PlanState::Done, &unreadable);
+        assert_eq!(wrong.iter().collect::<Vec<_>>(), ["/cluster/nodes"]);
+        assert_eq!(data_state(&PlanState::Done, wrong.len()), "error");
+        assert_eq!(
+            words(&PlanState::Done, wrong.len()),
+            "1 field is wrong; the message is at the field. The results are outdated: they are those of the last valid scenario."
+        );
+        assert_eq!(words(&PlanState::Done, 0), "Done");
     }
 }

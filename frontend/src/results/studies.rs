@@ -132,5 +132,9 @@ fn place(iteration: u32, replica: u32) -> String {
     format!("Iteration {iteration}, its slowest replica ({replica})")
 }
 
+/// What the lower bounds of searches are of, and what that of a plan is of.
+const REPLICA_BOUND: &str = "Lower bounds are of this replica with these parts, in this iteration. The bound in the gap of the ranked \
+                             table is of the plan: the largest of all replicas, as a mean of all iterations.";
+
 /// What stands where the time was up.
 const CUT: &str = "The time of the server was up before the search had ended; the figures are what was found by then.";

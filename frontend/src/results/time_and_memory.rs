@@ -65,7 +65,7 @@ pub(super) fn TimeAndMemory() -> impl IntoView {
                 points: words(on_front),
             },
             Cloud {
-                name: "beaten".to_owned(),
+                name: "not Pareto-optimal".to_owned(),
                 light: "#8a939e",
                 dark: "#8a939e",
                 mark: Mark::Diamond,
@@ -83,12 +83,12 @@ pub(super) fn TimeAndMemory() -> impl IntoView {
             .into_iter()
             .map(|(gib, seconds, name)| format!("{name} {} with {}", format::seconds(seconds), format::gib(gib)))
             .collect();
-        format!("Time of an iteration against peak memory. Not beaten in both: {}", best.join("; "))
+        format!("Time of an iteration against peak memory. Pareto-optimal: {}", best.join("; "))
     });
     let several = Memo::new(move |_| plans.with(|plans| plans.len() > 1));
     let best = move || {
         let best: Vec<String> = front(&plans.get()).into_iter().map(|(_, _, name)| name).collect();
-        format!("No other plan is faster with as little memory than: {}.", best.join(", "))
+        format!("Pareto-optimal in time and memory: {}.", best.join(", "))
     };
     view! {
         <Show when=move || several.get()>

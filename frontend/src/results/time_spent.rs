@@ -13,12 +13,13 @@ use crate::charts::{Fill, Measure, Part, StackedBars, StackedRow};
 use crate::explore::use_explore;
 use crate::format;
 
-/// The parts of an iteration, in the order in which a bar stacks them; kinds have their colours of the Gantt charts.
+/// The parts of an iteration, in the order in which a bar stacks them; kinds have their colours of the Gantt charts. The two exposed
+/// ones add up to the exposed communication of the ranked table.
 const PARTS: [Part; 6] = [
     Part { name: "computation", light: "#0072b2", dark: "#2f8fd0", fill: Fill::Solid },
     Part { name: "recomputed", light: "#66ccee", dark: "#8adcf7", fill: Fill::Solid },
-    Part { name: "exposed communication", light: "#882255", dark: "#b0568a", fill: Fill::Solid },
-    Part { name: "gradient synchronisation", light: "#ee99aa", dark: "#f2b6c2", fill: Fill::Solid },
+    Part { name: "exposed in actions", light: "#882255", dark: "#b0568a", fill: Fill::Solid },
+    Part { name: "exposed gradient synchronisation", light: "#ee99aa", dark: "#f2b6c2", fill: Fill::Solid },
     Part { name: "optimizer", light: "#4a4f58", dark: "#7b828e", fill: Fill::Solid },
     Part { name: "bubble", light: "#8a939e", dark: "#8a939e", fill: Fill::Hatched },
 ];
@@ -76,15 +77,17 @@ pub(super) fn TimeSpent() -> impl IntoView {
         format!("Where the time goes. {}", rows.iter().take(8).map(bar).collect::<Vec<_>>().join("; "))
     });
     let caption = move || {
-        let waiting = "A bubble is waiting: for other stages, for the slowest replica.";
+        let waiting = "A bubble is waiting: for other stages, for the slowest replica. Exposed communication in the ranked table is the \
+                       sum of both exposed parts";
         if scope.get() == Scope::Planners {
-            return Some(format!("Mean of all ranks and iterations of each plan. {waiting}"));
+            return Some(format!("Mean of all ranks and iterations of each plan. {waiting}."));
         }
         plan.with(|plan| {
             let (_, plan) = plan.as_ref()?;
             let (count, time) = (plan.iterations.len(), format::seconds(plan.metrics.iteration_s));
             let over = if count == 1 { "One iteration of".to_owned() } else { format!("Mean of {count} iterations,") };
-            Some(format!("{over} {time}. {waiting}"))
+            let exposed = format::percent(plan.metrics.exposed_communication);
+            Some(format!("{over} {time}. {waiting}, as a mean of all ranks: {exposed}."))
         })
     };
     let choice = move |of: Scope, text: &'static str| {
@@ -147,9 +150,17 @@ fn BarTable(
             </tr>
         }
     });
-    let headings =
-        [heading, "Computation", "Recomputed", "Exposed comm.", "Gradient sync.", "Optimizer", "Bubble", "Sum"]
-            .map(|text| view! { <th scope="col">{text}</th> });
+    let headings = [
+        heading,
+        "Computation",
+        "Recomputed",
+        "Exposed in actions",
+        "Exposed gradient sync.",
+        "Optimizer",
+        "Bubble",
+        "Sum",
+    ]
+    .map(|text| view! { <th scope="col">{text}</th> });
     view! {
         <p class="hint">{caption}</p>
         <div class="table-scroll" role="region" aria-label=caption tabindex="0">
@@ -182,11 +193,11 @@ fn StageTable(stages: Vec<StageSummary>) -> impl IntoView {
             </tr>
         }
     });
-    let headings = ["Stage", "Computation", "Recomputed", "Exposed comm.", "All comm.", "Forward", "Backward"]
+    let headings = ["Stage", "Computation", "Recomputed", "Exposed in actions", "All comm.", "Forward", "Backward"]
         .map(|text| view! { <th scope="col">{text}</th> });
     view! {
         <p class="hint">
-            "Mean time of a microbatch by stage, in ms. Forward and backward are made of computation, what is recomputed and exposed communication."
+            "Mean time of a microbatch by stage over all iterations, in ms. Forward and backward consist of computation, recomputation and exposed communication in actions; gradient synchronisation belongs to no microbatch."
         </p>
         <div class="table-scroll tall" role="region" aria-label="Mean time of a microbatch by stage, in ms" tabindex="0">
             <table class="figures" data-testid="time-stages">
@@ -216,6 +227,16 @@ mod tests {
         let rows = of_ranks(&[RankSummary { rank: 7, time, memory: RankMemory::default() }]);
         assert_eq!(rows[0], StackedRow { label: "rank 7".into(), values: vec![1.0, 2.0, 3.0, 4.0, 5.0, 6.0] });
         assert!((rows[0].total() - 21.0).abs() < 1e-12);
+    }
+
+    /// 3 s in actions and 4 s of gradients in 21 s: a third is exposed communication, as docs/models.md, section 8, defines it.
+    #[test]
+    fn both_exposed_parts_are_the_exposed_communication() {
+        let time =
+            RankTime { compute_s: 1.0, recompute_s: 2.0, exposed_s: 3.0, sync_s: 4.0, optimizer_s: 5.0, bubble_s: 6.0 };
+        let exposed = PARTS.iter().zip(values(&time)).filter(|(part, _)| part.name.starts_with("exposed "));
+        let exposed: f64 = exposed.map(|(_, seconds)| seconds).sum();
+        assert!((exposed / values(&time).iter().sum::<f64>() - 1.0 / 3.0).abs() < 1e-12);
     }
 
     #[test]

@@ -23,9 +23,7 @@ pub(super) fn TitleRow() -> impl IntoView {
             && (saved.get() == now
                 || explore.stored.with(|stored| {
                     stored.as_ref().is_some_and(|stored| {
-                        stored.kept
-                            && stored.source.is_none()
-                            && stored.scenario.title.clone().unwrap_or_default() == title()
+                        stored.kept && stored.scenario.title.clone().unwrap_or_default() == title().trim()
                     })
                 }))
     };

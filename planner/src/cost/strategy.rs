@@ -32,10 +32,10 @@ impl LayerStrategy {
     /// What a layer does, in words.
     pub const fn title(self) -> &'static str {
         match self {
-            Self::Keep => "keep everything",
+            Self::Keep => "store all activations",
             Self::Selective => "recompute attention",
             Self::Full => "recompute everything",
-            Self::Offload => "offload",
+            Self::Offload => "offload activations",
         }
     }
 

@@ -153,7 +153,7 @@ pub enum OptimizerError {
         fixed: Fixed,
     },
     /// Too little memory.
-    #[error("no strategy fits: the leanest needs {:.1} of {:.1} GiB", .least / GIB, .memory / GIB)]
+    #[error("no strategy fits in memory: the smallest needs {:.1} GiB; {:.1} GiB available", .least / GIB, .memory / GIB)]
     NothingFits {
         /// Bytes of the fullest device of the leanest strategy.
         least: f64,

@@ -195,13 +195,23 @@ fn check_samples(log: &LoggedJob, plan: &PlannedJob) -> JobCheck {
     };
     let tolerance = if is_stated { 0.5 / measured } else { SAMPLES_TOLERANCE };
     let agrees = plan.batch_sizes().any(|(least, most)| is_within(measured, least, most, tolerance));
+    let derivation = if is_stated { "stated by the log" } else { "samples per second x step time" };
+    let grows = "Step time, tokens per second and operations of a step grow with the batch.";
+    let (unit, advice) = if plan.has_a_sample_per_sequence() {
+        (String::new(), "")
+    } else {
+        (
+            format!("; the plan has {:.0} sequences packed from {} samples", plan.sequences.mean, plan.samples),
+            " The log states no number of samples before packing: set the global batch by hand.",
+        )
+    };
     JobCheck {
         quantity,
         agreement: agreement(agrees),
         measured: Some(measured),
         planned: plan.samples_of_a_step(),
-        derivation: if is_stated { "stated by the log" } else { "samples per second x step time" }.to_owned(),
-        consequence: consequence(agrees, "Step time, tokens per second and operations of a step grow with the batch."),
+        derivation: format!("{derivation}{unit}"),
+        consequence: consequence(agrees, &format!("{grows}{advice}")),
     }
 }
 

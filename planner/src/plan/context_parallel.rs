@@ -117,11 +117,11 @@ fn slower(seconds: f64, layout: Layout) -> Loser {
 const fn algorithm(kind: PlannerKind) -> &'static str {
     match kind {
         PlannerKind::StaticContext => {
-            "one ring degree for all, the best on a representative batch; sequences packed by memory"
+            "one ring degree for all groups, the fastest on a representative batch; sequences packed by memory"
         }
-        PlannerKind::Ulysses => "one all-to-all degree that divides the heads, the best on a representative batch",
+        PlannerKind::Ulysses => "one all-to-all degree that divides the heads, the fastest on a representative batch",
         PlannerKind::BalancedContext => {
-            "degree of a sequence by its length, the next power of two; ranks filled greedily within 5 % of the mean"
+            "degree of a sequence from its length, rounded up to a power of two; greedy assignment to ranks within 5 % of the mean"
         }
         PlannerKind::PowerOfTwoContext => "atomic groups by memory or time; degrees, powers of two, by exact search",
         _ => {
@@ -143,7 +143,7 @@ fn tensor_degrees(scenario: &Scenario) -> Vec<u32> {
 /// Why groups by length have nothing to do with a scenario.
 fn does_not_apply(scenario: &Scenario) -> Option<&'static str> {
     scenario.model.video().is_some().then_some(
-        "does not apply: a sequence holds the caption of a video and not the video, so its length does not tell what it costs",
+        "does not apply: a sequence contains the caption of a video and not the video, so its length does not determine its cost",
     )
 }
 
@@ -158,7 +158,7 @@ fn broken_rule(scenario: &Scenario, tensor: u32) -> Option<String> {
         );
     }
     if scenario.training.expert_parallel > 1 {
-        return Some("groups of changing degree leave no fixed expert-parallel groups".to_owned());
+        return Some("groups of variable degree do not allow fixed expert-parallel groups".to_owned());
     }
     if !scenario.cluster.devices().is_multiple_of(tensor) {
         return Some("TP does not divide the devices".to_owned());
@@ -205,12 +205,12 @@ fn size<'a>(
         Setting { scenario, kind, layout, profile, degrees, fixed: None, outgrown: None, tokens_per_rank };
     if setting.tokens_per_rank == 0 {
         let (states, budget) = (setting.profile.memory.states.gib(), setting.profile.memory.budget.gib());
-        return Err(format!("weights, gradients and optimizer state need {states:.1} GiB of {budget:.1} GiB"));
+        return Err(format!("weights, gradients and optimizer state need {states:.1} GiB; {budget:.1} GiB available"));
     }
     let sequences = sequences(sizing, &setting.profile);
     if matches!(kind, PlannerKind::StaticContext | PlannerKind::Ulysses) {
         let degree = setting.best_static_degree(&sequences, longest);
-        let degree = degree.ok_or_else(|| "no degree that divides the ranks holds the longest sequence".to_owned())?;
+        let degree = degree.ok_or_else(|| "the longest sequence fits no degree that divides the ranks".to_owned())?;
         setting.fixed = Some(degree);
     }
     for _ in 0..MOST_TIGHTENINGS {
@@ -323,7 +323,7 @@ impl Setting<'_> {
             match fits(self.scenario, pricing, plan, batches, observer.workers()) {
                 Ok(tried) => return Ok(Ok((tried, groups_made))),
                 Err(misfit) if tightenings == MOST_TIGHTENINGS => {
-                    return Ok(Err(format!("{}, on a batch of the run", misfit.reason)));
+                    return Ok(Err(format!("{} on another batch", misfit.reason)));
                 }
                 Err(_) => self.tighten(),
             }
@@ -396,19 +396,19 @@ impl Setting<'_> {
         let Layout { tensor, data: ranks, .. } = self.layout;
         let but = failed(failed_later);
         let mut decisions = vec![format!(
-            "{ranks} ranks of TP {tensor}, each a replica of the model: the fastest on a representative batch of {sequences} sequences{but}."
+            "{ranks} ranks with TP {tensor}, each a model replica: the fastest layout on a representative batch of {sequences} sequences{but}."
         )];
         decisions.push(match (self.fixed, self.outgrown) {
             (Some(degree), None) => {
-                format!("Context-parallel degree {degree} for every group, the best of those that divide the ranks and hold the longest sequence.")
+                format!("Context-parallel degree {degree} for every group: the fastest that divides the ranks and fits the longest sequence.")
             }
             (Some(degree), Some(smaller)) => format!(
-                "Context-parallel degree {degree} for every group: {smaller} was the best, but does not hold the longest sequence."
+                "Context-parallel degree {degree} for every group: {smaller} is faster, but the longest sequence does not fit."
             ),
-            (None, _) => format!("Degrees of every microbatch anew, {groups_made} communication groups made in the run."),
+            (None, _) => format!("New degrees for every microbatch; the run creates {groups_made} communication groups."),
         });
         decisions.push(format!(
-            "A rank has memory for {} tokens beside {:.1} GiB of model states.",
+            "A rank has memory for {} tokens in addition to {:.1} GiB of model states.",
             self.tokens_per_rank,
             self.profile.memory.states.gib()
         ));

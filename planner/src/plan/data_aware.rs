@@ -112,7 +112,7 @@ pub(crate) fn plan(
             }
         }
         if binding.is_empty() {
-            "no strategy of the optimizer runs within memory".clone_into(&mut binding);
+            "no strategy of the optimizer fits in memory".clone_into(&mut binding);
         }
         planner.input.memory *= TIGHTENED;
     }
@@ -153,11 +153,11 @@ fn does_not_apply(scenario: &Scenario) -> Option<String> {
     if profile::encoder_of(&scenario.model).is_none() {
         let names: Vec<&str> = scenario.model.modules.iter().map(|module| module.name.as_str()).collect();
         let has = match names.as_slice() {
-            [one] => format!("{one} is the only module here"),
-            [all @ .., last] => format!("this model is {} and {last}", all.join(", ")),
+            [one] => format!("{one} is the only module of this model"),
+            [all @ .., last] => format!("this model has {} and {last}", all.join(", ")),
             [] => "this model has no module".to_owned(),
         };
-        return Some(format!("does not apply: it lays out one encoder and the backbone behind it, and {has}"));
+        return Some(format!("does not apply: it plans one encoder and one backbone, and {has}"));
     }
     let training = &scenario.training;
     (training.context_parallel > 1 || training.expert_parallel > 1)
@@ -336,13 +336,13 @@ impl Planner<'_> {
         let as_it_comes = in_order(items.len(), buckets);
         let before = longest(&items, &as_it_comes);
         if self.kind == PlannerKind::DflopLayout {
-            return Ok((as_it_comes, format!("{rounds} microbatches a copy, the longest {:.1} ms", before * 1e3)));
+            return Ok((as_it_comes, format!("{rounds} microbatches per copy, the longest {:.1} ms", before * 1e3)));
         }
         let dealt = partition(&items, buckets, SCHEDULER).map_err(|error| Misfit::rule(&error.to_string()))?;
         let mut filled = dealt.buckets;
         no_empty_bucket(&mut filled);
         let decision = format!(
-            "{rounds} microbatches a copy, the longest {:.1} ms, at most {:.3} % above the best possible; as they come {:.1} ms",
+            "{rounds} microbatches per copy, the longest {:.1} ms, at most {:.3} % above the lower bound; {:.1} ms in data-loader order",
             dealt.longest * 1e3,
             dealt.gap * 100.0,
             before * 1e3
@@ -407,19 +407,19 @@ impl Planner<'_> {
     ) -> Vec<String> {
         let choice = &sized.choice;
         let by = |words: &str, choice: &Choice, time: f64| {
-            format!("By {words}: {}, {time:.2} s.", describe(&choice.configuration))
+            format!("Selected by {words}: {}, {time:.2} s.", describe(&choice.configuration))
         };
         let mut decisions = vec![
             format!(
-                "{}: the fastest on a representative batch of {sequences} sequences, {seconds:.2} s, of what the objectives below \
-                 propose out of {} strategies ({} pairs of degrees).",
+                "{}: {seconds:.2} s on a representative batch of {sequences} sequences. It is the fastest of the strategies that the \
+                 objectives below select from {} strategies ({} pairs of degrees).",
                 describe(&choice.configuration),
                 optimized.strategies,
                 optimized.pairs,
             ),
             format!(
-                "A microbatch of mean items takes {:.1} ms of an encoder stage and {:.1} ms of a backbone stage. Estimates: {:.2} s by the mean \
-                 item, {:.2} s as the mean over items, {:.2} s with the longest item in one microbatch.",
+                "A microbatch of mean items takes {:.1} ms on an encoder stage and {:.1} ms on a backbone stage. Estimated step time: {:.2} s for \
+                 the mean item, {:.2} s as the mean over items, {:.2} s with the longest item in one microbatch.",
                 choice.encoder_seconds * 1e3,
                 choice.backbone_seconds * 1e3,
                 choice.of_mean,
@@ -437,7 +437,7 @@ impl Planner<'_> {
         let full = self.scenario.memory_limit().get() as f64;
         if self.input.memory < full {
             decisions.push(format!(
-                "Memory counted with: {:.0} % of what there is, since activations held more than the tables say.",
+                "The search uses {:.0} % of the memory limit, because activations are larger than the profile states.",
                 100.0 * self.input.memory / full
             ));
         }
@@ -458,8 +458,8 @@ impl Planner<'_> {
         };
         let mib = |bytes: f64| bytes / f64::from(1 << 20);
         format!(
-            "A round hands {:.0} MiB from {} copies of the encoder to {} of the backbone and as much back, from copy to copy; one communicator \
-             for all, as published, would carry {:.0} MiB.",
+            "Each round sends {:.0} MiB point-to-point from {} encoder copies to {} backbone copies, and the same amount back. The single \
+             communicator of the published program would transfer {:.0} MiB.",
             mib(round.direct() / 2.0),
             round.encoder_copies,
             round.backbone_copies,
@@ -501,7 +501,7 @@ fn no_empty_bucket(buckets: &mut [Vec<u32>]) {
 
 /// A strategy as people write it.
 fn describe(configuration: &Configuration) -> String {
-    let degrees = |Degrees { tensor, pipeline, data }: Degrees| format!("TP {tensor} x PP {pipeline} x DP {data}");
+    let degrees = |Degrees { tensor, pipeline, data }: Degrees| format!("TP {tensor} · PP {pipeline} · DP {data}");
     format!(
         "encoder {}, backbone {}, {} microbatches",
         degrees(configuration.encoder),

@@ -120,8 +120,8 @@ fn decisions(
 ) -> Vec<String> {
     vec![
         super::fastest(sized.layout, sizing.sequences.len(), layouts.failed_later()),
-        "Microbatches are dealt to the replicas longest first.".to_owned(),
-        format!("{evaluated} orders simulated for {batches} batches, the best of each kept."),
+        "The longest microbatches are assigned first.".to_owned(),
+        format!("Simulated {evaluated} orders for {batches} batches and used the fastest for each."),
     ]
 }
 
@@ -202,11 +202,11 @@ fn describe(choice: &Choice) -> String {
         Entry::Given => "microbatches in data-loader order",
         Entry::LongestFirst => "longest microbatch first",
         Entry::ShortestFirst => "shortest microbatch first",
-        Entry::ShortOutside => "short microbatches at both ends",
-        Entry::Swapped => "microbatches in an order found by swaps",
+        Entry::ShortOutside => "short microbatches first and last",
+        Entry::Swapped => "microbatch order improved by swaps",
     };
     let order = match choice.order {
-        Order::Fixed => "the fixed order was the best".to_owned(),
+        Order::Fixed => "the fixed schedule is the fastest".to_owned(),
         Order::WaitFree(policy) => {
             let depth = match policy.extra_in_flight {
                 None => "as many in flight as memory allows".to_owned(),
@@ -216,7 +216,7 @@ fn describe(choice: &Choice) -> String {
                 ForwardOrder::DeepestFirst => "deepest stage first",
                 ForwardOrder::Grouped => "chunk by chunk",
             };
-            format!("whatever is ready, {chunks}, {depth}")
+            format!("ready work first, {chunks}, {depth}")
         }
     };
     format!("{entry}; {order}; {} orders simulated", choice.evaluated)

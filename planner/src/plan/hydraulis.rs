@@ -103,13 +103,13 @@ pub(crate) fn plan(
 fn does_not_apply(scenario: &Scenario, kind: PlannerKind) -> Option<String> {
     let training = &scenario.training;
     let why = if scenario.model.modules.len() > 1 {
-        "with several modules the length of a sequence does not tell what it costs"
+        "with several modules, the length of a sequence does not determine its cost"
     } else if scenario.workload.packing != Packing::Single {
-        "it packs by itself, so every sample must come as a sequence of its own (packing \"single\")"
+        "it packs the samples itself, so each sample must be one sequence (packing \"single\")"
     } else if training.context_parallel > 1 {
         "it chooses the context-parallel degree of every pipeline, so the setting must be 1"
     } else if training.expert_parallel > 1 {
-        "pipelines of changing degrees leave no fixed expert-parallel groups"
+        "pipelines of variable degree do not allow fixed expert-parallel groups"
     } else if kind != PlannerKind::StaticStrategy && training.zero_stage() > 1 {
         "the optimizer's state is sharded over all devices, weights and gradients are not, so ZeRO must be 1"
     } else if scenario.layout.chunks.is_some_and(|chunks| chunks > 1) {
@@ -141,11 +141,11 @@ impl<'a> Setting<'a> {
         let Some(roomiest) = schemes.iter().max_by_key(|known| (known.cost.max_len, std::cmp::Reverse(known.scheme)))
         else {
             let binding = least_states.map_or_else(
-                || "no scheme divides devices, layers and heads".to_owned(),
+                || "no scheme divides the devices, layers and heads".to_owned(),
                 |(states, scheme)| {
                     let (states, limit) = (states.gib(), scenario.memory_limit().gib());
                     format!(
-                        "weights, gradients and optimizer state need {states:.1} GiB of {limit:.1} GiB even at {scheme}"
+                        "weights, gradients and optimizer state need {states:.1} GiB even at {scheme}; {limit:.1} GiB available"
                     )
                 },
             );
@@ -154,7 +154,7 @@ impl<'a> Setting<'a> {
         if roomiest.cost.max_len < longest {
             let (scheme, held) = (roomiest.scheme, roomiest.cost.max_len);
             return Err(none(format!(
-                "the longest sequence has {longest} tokens, and the roomiest scheme, {scheme}, holds {held}"
+                "the longest sequence has {longest} tokens; the scheme with the most memory, {scheme}, fits {held}"
             )));
         }
         Ok(Self { scenario, pricing, kind, batches, schemes, optimizer, longest, parameters, tightenings: 0 })

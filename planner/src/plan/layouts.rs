@@ -101,7 +101,7 @@ fn broken_rule(scenario: &Scenario, kind: PlannerKind, layout: Layout, sequences
         }
         let trades = scenario.training.context_exchange == ContextExchange::AllToAll;
         if trades && !module.trades_heads(layout.tensor, context) {
-            return Some(format!("CP {context} cannot trade the heads of {} over TP all-to-all", module.name));
+            return Some(format!("CP {context} all-to-all cannot distribute the heads of {} over TP", module.name));
         }
     }
     let layers = scenario.model.layers();
@@ -159,7 +159,7 @@ mod tests {
             });
             let scenario = crate::scenario::parse(&question.to_string()).unwrap();
             let broken =
-                |rule: &Option<String>| rule.as_ref().is_some_and(|rule| rule.contains("cannot trade the heads"));
+                |rule: &Option<String>| rule.as_ref().is_some_and(|rule| rule.contains("cannot distribute the heads"));
             let all = candidates(&scenario, PlannerKind::OneFOneB, 64);
             all.iter().map(|candidate| (candidate.layout.tensor, broken(&candidate.rule))).collect()
         };

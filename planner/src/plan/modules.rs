@@ -139,7 +139,7 @@ impl Arrangement {
                 let devices = layout.devices_of(copy, rank);
                 let known = ranks.iter().position(|other| *other == devices);
                 if known.is_none() && ranks.iter().any(|other| overlap(other, &devices)) {
-                    return Err("ranks of colocated modules cover each other only in part".to_owned());
+                    return Err("the ranks of colocated modules overlap only partly".to_owned());
                 }
                 by_layout[index].push(known.unwrap_or(ranks.len()) as u32);
                 if known.is_none() {
@@ -154,7 +154,7 @@ impl Arrangement {
             let layout = layout.ok_or("a module has no layout")?;
             let ModuleLayout { pipeline, .. } = layouts[layout];
             if cut.is_empty() || cut.len() % pipeline as usize != 0 {
-                return Err("the stages of a module are no multiple of its pipeline ranks".to_owned());
+                return Err("the number of stages of a module is not a multiple of its pipeline ranks".to_owned());
             }
             if let Some(&standing) = arrangement.modules.first().filter(|_| joined) {
                 arrangement.modules.push(standing);

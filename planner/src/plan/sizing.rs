@@ -320,7 +320,7 @@ impl<'a> LayoutSearch<'a> {
     pub(super) fn reject_winner(&mut self, misfit: &Misfit, observer: &mut dyn Observer) -> Result<(), Cancelled> {
         if let Some(winner) = self.winner() {
             self.simulated.retain(|(_, sized)| sized.layout != winner.layout);
-            let reason = format!("{}, on a batch of the run", misfit.reason);
+            let reason = format!("{} on another batch", misfit.reason);
             self.rejected.push((winner.layout, Misfit { reason, hurdle: misfit.hurdle }));
             self.failed_later += 1;
         }
@@ -377,9 +377,11 @@ impl<'a> LayoutSearch<'a> {
     fn lack(&self, rank: usize, bytes: Bytes, is_complete: bool) -> String {
         let (needs, limit) = (bytes.gib(), self.limit.gib());
         if is_complete {
-            format!("rank {rank} needs {needs:.1} GiB of {limit:.1} GiB")
+            format!("rank {rank} needs {needs:.1} GiB; {limit:.1} GiB available")
         } else {
-            format!("rank {rank} needs {needs:.1} GiB of {limit:.1} GiB for weights, gradients and optimizer alone")
+            format!(
+                "rank {rank} needs {needs:.1} GiB for weights, gradients and optimizer alone; {limit:.1} GiB available"
+            )
         }
     }
 
@@ -404,10 +406,10 @@ impl<'a> LayoutSearch<'a> {
         let binding = match (needs.first(), furthest.next()) {
             (_, Some((_, misfit))) if misfit.hurdle == Hurdle::Run => misfit.reason.clone(),
             (Some(need), _) => {
-                format!("{} at {}", self.lack(need.rank, need.bytes, need.is_complete()), describe(need.layout))
+                format!("{} ({})", self.lack(need.rank, need.bytes, need.is_complete()), describe(need.layout))
             }
             (None, Some(_)) => self.rejection_counts().swap_remove(0).reason,
-            (None, None) => "no layout to look at: the degrees asked for do not divide the devices".to_owned(),
+            (None, None) => "no valid layout: the requested degrees do not divide the devices".to_owned(),
         };
         let mut search = self.report();
         search.losers = needs

@@ -258,14 +258,14 @@ fn decisions(sized: &Sized, plan: &Plan, sizing: &PackedBatch, failed_later: u32
             .collect();
         let (least, most) = (layers.iter().min().copied().unwrap_or(0), layers.iter().max().copied().unwrap_or(0));
         decisions.push(if least == most {
-            format!("{} stages of {least} layers each.", layers.len())
+            format!("{} stages, {least} {} each.", layers.len(), if least == 1 { "layer" } else { "layers" })
         } else {
             let aim = if sized.by_parameters { "equal parameters" } else { "equal mean time" };
-            format!("{} stages of {least} to {most} layers, cut for {aim}.", layers.len())
+            format!("{} stages, {least} to {most} layers each, balanced for {aim}.", layers.len())
         });
     }
     decisions.extend(nnscaler::decision(sized));
-    decisions.push("Microbatches in data-loader order, dealt to the replicas in turn.".to_owned());
+    decisions.push("Microbatches keep the data-loader order and are assigned to the replicas round-robin.".to_owned());
     decisions
 }
 

@@ -9,6 +9,8 @@ mod workload;
 
 use std::sync::Arc;
 
+use serde_json::Value;
+
 use super::{Scenario, ScenarioId};
 use crate::workload::Dataset;
 
@@ -102,23 +104,49 @@ impl Datasets for ValidScenario {
     }
 }
 
-/// Collects errors of number fields.
+/// Stands between a value and its range in the detail of an error.
+const OUT_OF_RANGE: &str = " is out of range: ";
+
+/// Collects errors of fields, one of each: the first says what has to change before any other can be right.
 struct Ranges<'a>(&'a mut Vec<FieldError>);
 
 impl Ranges<'_> {
     fn whole(&mut self, pointer: &str, value: u32, min: u32, max: u32, unit: &str) {
         if !(min..=max).contains(&value) {
-            self.0.push(FieldError::new(pointer, format!("{value}{unit} is out of range: {min} to {max}")));
+            self.refuse(pointer, format!("{value}{unit}{OUT_OF_RANGE}{min} to {max}"));
         }
     }
 
     fn number(&mut self, pointer: &str, value: f64, min: f64, max: f64, unit: &str) {
         if !(value >= min && value <= max) {
-            self.0.push(FieldError::new(pointer, format!("{value}{unit} is out of range: {min} to {max}")));
+            self.refuse(pointer, format!("{value}{unit}{OUT_OF_RANGE}{min} to {max}"));
         }
     }
 
     fn refuse(&mut self, pointer: &str, detail: String) {
-        self.0.push(FieldError::new(pointer, detail));
+        if self.0.iter().all(|error| error.pointer != pointer) {
+            self.0.push(FieldError::new(pointer, detail));
+        }
     }
+
+    /// Whether a field at or below `prefix` is wrong.
+    fn any_under(&self, prefix: &str) -> bool {
+        let is_under =
+            |pointer: &str| pointer.strip_prefix(prefix).is_some_and(|rest| rest.is_empty() || rest.starts_with('/'));
+        self.0.iter().any(|error| is_under(&error.pointer))
+    }
+}
+
+/// The range of a number field of a document, for example "1 to 4096"; `None` if it has none. It is what the checks answer to
+/// values that no range contains.
+pub(super) fn range(document: &Value, pointer: &str) -> Option<String> {
+    let probes = [Value::from(u32::MAX), Value::from(1e300), Value::from(0)];
+    probes.into_iter().find_map(|probe| {
+        let mut probed = document.clone();
+        *probed.pointer_mut(pointer)? = probe;
+        let scenario: Scenario = serde_json::from_value(probed).ok()?;
+        let errors = ValidScenario::new(scenario, &NoDatasets).err()?;
+        let error = errors.into_iter().find(|error| error.pointer == pointer)?;
+        error.detail.split_once(OUT_OF_RANGE).map(|(_, range)| range.to_owned())
+    })
 }

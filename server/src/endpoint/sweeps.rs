@@ -353,8 +353,10 @@ pub(crate) async fn picture(
 pub(crate) async fn front(State(app): Shared, Path(id): Path<String>) -> Result<Json<Front>, ApiError> {
     let kept = find(&app, &id).await?;
     let reader = app.store.reader();
-    let plans = reader.sweep_plans(&id, &reader.sweep_engine(&id).await?).await?;
-    Ok(Json(sweeps::front(&kept.sweep, &plans)))
+    let engine = reader.sweep_engine(&id).await?;
+    let plans = reader.sweep_plans(&id, &engine).await?;
+    let throughput = sweeps::throughput(reader, &kept.sweep, &engine).await?;
+    Ok(Json(sweeps::front(&kept.sweep, &plans, throughput.as_ref())))
 }
 
 /// Stores the scenario of a point as a draft, so that it can be opened and planned whole.

@@ -6,6 +6,7 @@ use api::sweep::{Cell, Front, FrontPlan, LabelledAxis, Layer, Metric, NamedPlann
 use planner::scenario::{FieldError, PlannerKind};
 use planner::sweep::{Axis, Figures, PlannerRow, PointAnswer, PointRow, Sweep};
 
+use super::throughput::Throughput;
 use crate::store::{PlanFigures, Reader, StoreError};
 
 /// Most cells of a picture, and most plans of a front: what a chart draws at once.
@@ -143,10 +144,17 @@ fn value(figures: &Figures, metric: Metric) -> f64 {
     }
 }
 
-/// Time against memory of plans that stand fastest first.
-pub(crate) fn front(sweep: &Sweep, plans: &[PlanFigures]) -> Front {
+/// Time against memory of plans that stand fastest first; with their throughput, that against memory.
+pub(crate) fn front(sweep: &Sweep, plans: &[PlanFigures], throughput: Option<&Throughput>) -> Front {
+    let rate = |plan: &PlanFigures| throughput?.get(&(plan.point, plan.planner)).copied();
+    let mut plans: Vec<&PlanFigures> = plans.iter().collect();
+    if throughput.is_some() {
+        plans.retain(|plan| rate(plan).is_some());
+        let fastest = |plan: &PlanFigures| rate(plan).unwrap_or(0.0);
+        plans.sort_by(|a, b| fastest(b).total_cmp(&fastest(a)).then(a.peak_memory_gib.total_cmp(&b.peak_memory_gib)));
+    }
     let mut least = f64::INFINITY;
-    let (optimal, others): (Vec<&PlanFigures>, Vec<&PlanFigures>) = plans.iter().partition(|plan| {
+    let (optimal, others): (Vec<&PlanFigures>, Vec<&PlanFigures>) = plans.iter().copied().partition(|plan| {
         let is_optimal = plan.peak_memory_gib < least;
         least = least.min(plan.peak_memory_gib);
         is_optimal
@@ -155,6 +163,7 @@ pub(crate) fn front(sweep: &Sweep, plans: &[PlanFigures]) -> Front {
         point: plan.point,
         planner: named(plan.planner),
         iteration_s: plan.iteration_s,
+        tokens_per_s_per_device: rate(plan),
         peak_memory_gib: plan.peak_memory_gib,
         optimal,
         words: words(sweep, plan.point),
@@ -164,7 +173,12 @@ pub(crate) fn front(sweep: &Sweep, plans: &[PlanFigures]) -> Front {
     let step = others.len().div_ceil((MOST_DRAWN - shown).max(1)).max(1);
     let of_front = optimal.iter().take(MOST_DRAWN).map(|plan| drawn(plan, true));
     let plans_drawn = of_front.chain(others.iter().step_by(step).map(|plan| drawn(plan, false)));
-    Front { plans: plans_drawn.take(MOST_DRAWN).collect(), total: plans.len() as u64, optimal: optimal.len() as u64 }
+    Front {
+        plans: plans_drawn.take(MOST_DRAWN).collect(),
+        total: plans.len() as u64,
+        optimal: optimal.len() as u64,
+        by_throughput: throughput.is_some(),
+    }
 }
 
 /// A point in words, "nodes 4, context length 8192".
@@ -197,11 +211,24 @@ mod tests {
         };
         // 2 s and 50 GiB is beaten by 1 s and 40 GiB; 3 s and 40 GiB too, as it has no less memory.
         let plans = [plan(0, 1.0, 40.0), plan(1, 2.0, 50.0), plan(2, 3.0, 40.0), plan(3, 4.0, 10.0)];
-        let front = front(&sweep(), &plans);
+        let front = front(&sweep(), &plans, None);
         let order: Vec<(u32, bool)> = front.plans.iter().map(|plan| (plan.point, plan.optimal)).collect();
         assert_eq!(order, [(0, true), (3, true), (1, false), (2, false)]);
         assert_eq!((front.total, front.optimal), (4, 2));
         assert_eq!(front.plans[1].words, "nodes 2, seed 8");
+    }
+
+    /// A batch of 64 takes 1 s at 1,000 tokens/s/GPU, one of 128 takes 1.6 s at 1,250: the longer iteration is the faster plan.
+    #[test]
+    fn plans_of_different_batches_are_compared_by_throughput() {
+        let planner = PlannerKind::OneFOneB;
+        let plan = |point, iteration_s, peak_memory_gib| PlanFigures { point, planner, iteration_s, peak_memory_gib };
+        let plans = [plan(0, 1.0, 40.0), plan(1, 1.6, 40.0), plan(2, 2.0, 30.0)];
+        let throughput = Throughput::from([((0, planner), 1_000.0), ((1, planner), 1_250.0), ((2, planner), 900.0)]);
+        let front = front(&sweep(), &plans, Some(&throughput));
+        let order: Vec<(u32, bool)> = front.plans.iter().map(|plan| (plan.point, plan.optimal)).collect();
+        assert_eq!(order, [(1, true), (2, true), (0, false)]);
+        assert_eq!((front.by_throughput, front.plans[0].tokens_per_s_per_device), (true, Some(1_250.0)));
     }
 
     #[test]

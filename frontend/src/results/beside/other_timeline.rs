@@ -12,8 +12,9 @@ use leptos::task::spawn_local;
 use super::Reference;
 use crate::client::{self, Failure};
 use crate::explore::use_explore;
-use crate::gantt::Gantt;
+use crate::gantt::{ComparedDevices, Gantt, RankDevices};
 use crate::notice::FailureNotice;
+use crate::results::cards::rank_devices;
 use crate::results::{chosen_planner, short_title};
 
 /// Behind the charts of all planners and of layouts.
@@ -27,6 +28,16 @@ async fn fetch(reference: &Reference, planner: PlannerKind, iteration: u32) -> R
     let url = path::timeline_of(&reference.scenario.id, planner.id(), iteration, &engine);
     let bytes = client::get_bytes(&url, path::TIMELINE_MEDIA_TYPE).await?;
     api::timeline::decode(&bytes).map_err(|error| Failure::Unreadable(error.to_string()))
+}
+
+/// Devices of the ranks of an iteration of the other answer.
+fn devices_there(reference: &Reference, planner: PlannerKind, iteration: u32) -> RankDevices {
+    let context = reference.scenario.scenario.training.context_parallel;
+    let result = reference.outcome.outcome.results.iter().find(|result| result.planner == planner);
+    match result.map(|result| &result.answer) {
+        Some(Answer::Planned(planned)) => RankDevices::of(planned, iteration as usize, context),
+        _ => RankDevices::default(),
+    }
 }
 
 /// The chart; nothing where the other answer has no plan of the chosen planner.
@@ -47,6 +58,7 @@ pub(super) fn OtherTimeline(reference: Arc<Reference>) -> impl IntoView {
         let planner = chosen.filter(|planner| planned.contains(planner)).or_else(|| planned.first().copied())?;
         Some((planner, explore.shown.with(|shown| shown.iteration).min(last)))
     });
+    let there = Arc::clone(&reference);
     let drawn = RwSignal::new(None::<Drawn>);
     let failure = RwSignal::new(None::<Failure>);
     Effect::new(move |_| {
@@ -68,6 +80,13 @@ pub(super) fn OtherTimeline(reference: Arc<Reference>) -> impl IntoView {
     let against = Signal::derive(move || {
         let planner = drawn.with(|drawn| drawn.as_ref().map(|(planner, ..)| *planner))?;
         explore.shown.with(|shown| shown.timeline(planner))
+    });
+    let devices = Memo::new(move |_| {
+        let Some((planner, iteration)) = drawn.with(|drawn| drawn.as_ref().map(|(planner, at, _)| (*planner, *at)))
+        else {
+            return ComparedDevices::default();
+        };
+        ComparedDevices { own: devices_there(&there, planner, iteration), other: rank_devices(explore, planner) }
     });
     let extent = Memo::new(move |_| {
         let own = timeline.with(|timeline| timeline.as_ref().map_or(0, |timeline| timeline.makespan_ns));
@@ -91,6 +110,7 @@ pub(super) fn OtherTimeline(reference: Arc<Reference>) -> impl IntoView {
                 title=title
                 timeline=timeline
                 against=against
+                devices=devices
                 extent_ns=extent
                 window=explore.window
                 selection=selection

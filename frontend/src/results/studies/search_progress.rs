@@ -6,7 +6,7 @@ use api::planner::study::SearchProgress;
 use api::planner::study::search_progress::{EndedBy, ExploredBy, ProgressColumns, StrategyProgress};
 use leptos::prelude::*;
 
-use super::{CUT, place};
+use super::{CUT, REPLICA_BOUND, place};
 use crate::charts::{Curve, CurveChart, Dash, Form};
 use crate::format;
 
@@ -53,7 +53,7 @@ fn curves(study: &SearchProgress, over: Over) -> Vec<Curve> {
     }
     let bound = study.lower_bound_s;
     let points = level(bound);
-    let name = format!("lower bound {}", format::seconds(bound));
+    let name = format!("lower bound of this replica {}", format::seconds(bound));
     curves.push(Curve { name, light: "#b3261e", dark: "#ff8f85", dash: Dash::Long, form: Form::Level, points });
     curves
 }
@@ -75,8 +75,8 @@ const fn ended(by: EndedBy) -> &'static str {
     match by {
         EndedBy::Optimal => "bound reached",
         EndedBy::NearBound => "within 0.1\u{202f}% of the bound",
-        EndedBy::Exhausted => "every ranking seen",
-        EndedBy::Rollouts => "all rankings used",
+        EndedBy::Exhausted => "all rankings tried",
+        EndedBy::Rollouts => "search budget used",
         EndedBy::Time => "time was up",
     }
 }
@@ -100,7 +100,7 @@ pub(super) fn show(study: Arc<SearchProgress>) -> impl IntoView {
     };
     let label = label(&study);
     let caption = format!(
-        "{}: {} microbatches in {} parts, {} groups to rank.",
+        "{}: {} microbatches split into {} sub-microbatches, {} groups to rank.",
         place(study.iteration, study.replica),
         format::count(study.microbatches.into()),
         format::count(study.parts.into()),
@@ -114,6 +114,7 @@ pub(super) fn show(study: Arc<SearchProgress>) -> impl IntoView {
         </fieldset>
         <CurveChart curves=curves over=axis label=Signal::stored(label) test_id="search-chart" />
         <p class="hint" data-testid="search-caption">{caption}</p>
+        <p class="hint">{REPLICA_BOUND}</p>
         {study.is_cut.then(|| view! { <p class="hint">{CUT}</p> })}
         <details class="advanced" data-testid="search-table">
             <summary>"As a table"</summary>
@@ -128,7 +129,10 @@ fn label(study: &SearchProgress) -> String {
         format!("{title} {best} after {} rankings", format::count(strategy.rollouts.into()))
     };
     let best = study.strategies.iter().map(best).collect::<Vec<_>>().join(", ");
-    format!("Best iteration while searching. {best}; lower bound {}", format::seconds(study.lower_bound_s))
+    format!(
+        "Best iteration while searching. {best}; lower bound of this replica {}",
+        format::seconds(study.lower_bound_s)
+    )
 }
 
 #[component]
@@ -158,14 +162,14 @@ fn Table(study: Arc<SearchProgress>) -> impl IntoView {
         format!("After {}", format::count(tenth.into())),
         format!("After {}", format::count(half.into())),
         "Best".to_owned(),
-        "Above bound".to_owned(),
+        "Above replica's bound".to_owned(),
         "Rankings".to_owned(),
         "Search time".to_owned(),
         "Ended".to_owned(),
     ]
     .map(|text| view! { <th scope="col">{text}</th> });
     view! {
-        <p class="hint">"The best iteration known after so many rankings. All three begin with the same few orders; the plan then swaps actions on the critical path of the best."</p>
+        <p class="hint">"The best iteration time after each number of rankings. All three searches start with the same few orders. The plan then swaps actions on the critical path of the best order."</p>
         <div class="table-scroll" role="region" aria-label="Best iteration by strategy" tabindex="0">
             <table class="figures">
                 <thead><tr>{headings}</tr></thead>

@@ -81,7 +81,7 @@ fn row(plan: &PlanStages) -> impl IntoView + use<> {
 
 /// The card's content.
 pub(super) fn show(study: Arc<StageStudy>) -> impl IntoView {
-    let plans = Arc::unwrap_or_clone(study).plans;
+    let StageStudy { iteration, plans } = Arc::unwrap_or_clone(study);
     if plans.is_empty() {
         return view! { <p class="hint">"No plan of this iteration is a pipeline of stages."</p> }.into_any();
     }
@@ -123,10 +123,10 @@ pub(super) fn show(study: Arc<StageStudy>) -> impl IntoView {
                     <tr>
                         <th scope="col">"Planner"</th>
                         <th scope="col">"Ranks x microbatches"</th>
-                        <th scope="col">"Ideal bubble"</th>
-                        <th scope="col">"Bubble"</th>
-                        <th scope="col">"Time in a stage, mean ± variation"</th>
-                        <th scope="col">"TFLOP/s per device"</th>
+                        <th scope="col">{format!("Ideal bubble, iteration {iteration}")}</th>
+                        <th scope="col">{format!("Bubble, iteration {iteration}")}</th>
+                        <th scope="col">{format!("Time in a stage, mean ± variation, iteration {iteration}")}</th>
+                        <th scope="col">"TFLOP/s per device, all iterations"</th>
                     </tr>
                 </thead>
                 <tbody>{rows}</tbody>
@@ -136,8 +136,54 @@ pub(super) fn show(study: Arc<StageStudy>) -> impl IntoView {
             "The ideal bubble is that of equal stages and equal microbatches, (p - 1) / (v m + p - 1); where modules share devices there is none. Durations are of the slowest replica in this iteration, forward and backward together: curves show which share of visits takes no longer."
             {(left_out > 0).then(|| format!(" The {MOST_DRAWN} fastest plans are drawn."))}
         </p>
+        {below_ideal(&plans).map(|words| view! { <p class="hint" data-testid="below-ideal">{words}</p> })}
         {charts}
         {rates}
     }
     .into_any()
+}
+
+/// Why the bubble of some plans is below the ideal one; nothing where there is no such plan.
+fn below_ideal(plans: &[PlanStages]) -> Option<String> {
+    let is_below = |plan: &&PlanStages| plan.ideal_bubble.is_some_and(|ideal| plan.bubble < ideal);
+    let below: Vec<&str> = plans.iter().filter(is_below).map(|plan| short_title(plan.planner)).collect();
+    (!below.is_empty()).then(|| {
+        format!(
+            "Below the ideal bubble: {}. The ideal is that of the pipeline alone with whole backwards. Gradient synchronisation, \
+             exposed communication and the optimizer step make the iteration longer and the idle share smaller; weight gradients that \
+             run on their own fill idle time; and p and m are those of the slowest replica, while the bubble is over all replicas.",
+            below.join(", ")
+        )
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use api::planner::scenario::PlannerKind;
+
+    use super::*;
+
+    /// p = 4, m = 8: an ideal bubble of 3 / 11.
+    fn plan(planner: PlannerKind, bubble: f64) -> PlanStages {
+        PlanStages {
+            planner,
+            bubble,
+            ideal_bubble: Some(3.0 / 11.0),
+            depth: 4,
+            microbatches: 8,
+            modules: Vec::new(),
+            rates: Vec::new(),
+        }
+    }
+
+    #[test]
+    fn a_bubble_below_the_ideal_one_is_explained() {
+        let plans = [plan(PlannerKind::WaitFreeCyclic, 0.2), plan(PlannerKind::OneFOneB, 0.3)];
+        let words = below_ideal(&plans).unwrap();
+        let names = format!("Below the ideal bubble: {}. ", short_title(PlannerKind::WaitFreeCyclic));
+        assert!(words.starts_with(&names), "{words}");
+        assert_eq!(below_ideal(&plans[1..]), None);
+        let shared = PlanStages { ideal_bubble: None, ..plan(PlannerKind::OneFOneB, 0.0) };
+        assert_eq!(below_ideal(&[shared]), None, "no formula for shared devices");
+    }
 }

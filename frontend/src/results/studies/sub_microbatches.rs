@@ -6,7 +6,7 @@ use api::planner::study::SubMicrobatches;
 use api::planner::study::sub_microbatches::{SizeEnds, SizePoint};
 use leptos::prelude::*;
 
-use super::{CUT, place};
+use super::{CUT, REPLICA_BOUND, place};
 use crate::charts::{Curve, CurveChart, Dash, Form};
 use crate::format;
 
@@ -20,7 +20,13 @@ fn curves(study: &SubMicrobatches) -> Vec<Curve> {
     let mut curves = vec![
         curve("slowest order", ("#b8542a", "#ee8866"), Dash::Dashed, Form::Marked, of(|ends| ends.worst_s)),
         curve("fastest order", ("#0072b2", "#56a5e0"), Dash::Solid, Form::Marked, best),
-        curve("lower bound", ("#b3261e", "#ff8f85"), Dash::Long, Form::Level, of(|ends| ends.lower_bound_s)),
+        curve(
+            "lower bound at this size",
+            ("#b3261e", "#ff8f85"),
+            Dash::Long,
+            Form::Level,
+            of(|ends| ends.lower_bound_s),
+        ),
     ];
     if !chosen.is_empty() {
         let name = format!("size of the plan, {}", study.chosen);
@@ -101,11 +107,20 @@ fn Table(study: Arc<SubMicrobatches>) -> impl IntoView {
         }
     });
     let lines = lines.collect_view();
-    let headings =
-        ["Size", "Parts", "Segments", "Efficiency", "Fastest", "Slowest", "Slowest against fastest", "Lower bound"]
-            .map(|text| view! { <th scope="col">{text}</th> });
+    let headings = [
+        "Size",
+        "Parts",
+        "Segments",
+        "Efficiency",
+        "Fastest",
+        "Slowest",
+        "Slowest against fastest",
+        "Lower bound at this size",
+    ]
+    .map(|text| view! { <th scope="col">{text}</th> });
     view! {
         <p class="hint">"Parts are the sub-microbatches of the module in this replica; efficiency is relative to the module's best."</p>
+        <p class="hint">{REPLICA_BOUND}</p>
         <div class="table-scroll tall" role="region" aria-label="Iteration time by size of sub-microbatches" tabindex="0">
             <table class="figures">
                 <thead><tr>{headings}</tr></thead>

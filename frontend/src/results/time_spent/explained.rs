@@ -136,7 +136,7 @@ mod tests {
         assert!((difference.whole + 1.999).abs() < 1e-9 && (difference.speedup - 10.0 / 8.001).abs() < 1e-9);
         let words = difference.words("1F1B", 10.0);
         assert!(words.starts_with("Wait-free is 1.25× as fast as 1F1B"), "{words}");
-        let (bubble, communication) = (words.find("bubble −3"), words.find("exposed communication +1"));
+        let (bubble, communication) = (words.find("bubble −3"), words.find("exposed in actions +1"));
         assert!(bubble.is_some() && bubble < communication, "{words}");
         assert!(!words.contains("optimizer"), "{words}");
     }

@@ -2,12 +2,9 @@
 
 use serde::{Deserialize, Serialize};
 
-use super::{Agreement, JobComparison, JobQuantity, LoggedJob, PlannedJob, TOKENS_TOLERANCE};
+use super::{Agreement, JobComparison, JobQuantity, LoggedJob, PlannedJob};
 use crate::scenario::Scenario;
 use crate::workload::{Distribution, Packing, SampleSource};
-
-/// A derived length is taken as the nearest multiple of this many tokens, if that is within one per cent.
-const LENGTH_STEP: f64 = 128.0;
 
 /// One change to a scenario.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
@@ -42,36 +39,22 @@ impl Correction {
     }
 }
 
-/// The changes that make a plan's job that of a log, as far as the log states it.
+/// The changes that make a plan's job that of a log. Every value is one that the log states: values derived from rates are those of
+/// a mean step, and a batch in sequences is no number of samples.
 pub(super) fn corrections(log: &LoggedJob, plan: &PlannedJob, comparison: &JobComparison) -> Vec<Correction> {
     let differs = |quantity: JobQuantity| {
         comparison.checks.iter().any(|check| check.quantity == quantity && check.agreement == Agreement::Different)
     };
-    let mut corrections = Vec::new();
-    let samples = log.samples().map(|(samples, _)| samples);
-    if let Some(samples) = samples.filter(|_| differs(JobQuantity::GlobalBatch)) {
-        let scaled = samples * plan.samples / plan.samples_of_a_step();
-        corrections.extend(whole(scaled).map(|samples| Correction::GlobalBatch { samples }));
-    }
-    let devices = log.devices();
-    let tokens = log.tokens(devices.unwrap_or(plan.devices));
-    if let (Some(samples), Some(tokens)) = (samples, tokens) {
-        let (measured, planned) = (tokens / samples, plan.tokens.mean / plan.samples_of_a_step());
-        let padded = plan.padded_tokens.mean / plan.sequences.mean;
-        let is_off = |planned: f64| (measured / planned - 1.0).abs() > TOKENS_TOLERANCE;
-        if differs(JobQuantity::TokensPerStep) && is_off(planned) && is_off(padded) {
-            corrections.extend(whole(plain_length(measured)).map(|tokens| Correction::ContextLength { tokens }));
-        }
-    }
-    if let Some(devices) = devices.filter(|_| differs(JobQuantity::Devices)) {
-        corrections.extend(whole(devices).map(|devices| Correction::Devices { devices }));
-    }
-    corrections
-}
-
-fn plain_length(tokens: f64) -> f64 {
-    let near = (tokens / LENGTH_STEP).round() * LENGTH_STEP;
-    if near > 0.0 && (tokens / near - 1.0).abs() <= 0.01 { near } else { tokens }
+    let samples = log.global_batch.filter(|_| differs(JobQuantity::GlobalBatch) && plan.has_a_sample_per_sequence());
+    let is_other_length = |tokens: &f64| (tokens - plan.context_length).abs() >= 0.5;
+    let tokens = log.sequence_length.filter(|_| differs(JobQuantity::TokensPerStep)).filter(is_other_length);
+    let devices = log.devices.filter(|_| differs(JobQuantity::Devices));
+    let corrections = [
+        samples.and_then(whole).map(|samples| Correction::GlobalBatch { samples }),
+        tokens.and_then(whole).map(|tokens| Correction::ContextLength { tokens }),
+        devices.and_then(whole).map(|devices| Correction::Devices { devices }),
+    ];
+    corrections.into_iter().flatten().collect()
 }
 
 fn whole(value: f64) -> Option<u32> {

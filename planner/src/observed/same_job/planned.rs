@@ -105,6 +105,12 @@ impl PlannedJob {
         if self.is_packed { self.sequences.mean } else { self.samples }
     }
 
+    /// Whether a batch has as many sequences as samples, so that a log that counts either states both.
+    pub(super) fn has_a_sample_per_sequence(&self) -> bool {
+        let is_all = |sequences: f64| (sequences - self.samples).abs() < 0.5;
+        !self.is_packed || (is_all(self.sequences.least) && is_all(self.sequences.most))
+    }
+
     /// Ranges of the sizes that a log may state for the batch of a step.
     pub(super) fn batch_sizes(&self) -> impl Iterator<Item = (f64, f64)> {
         let sequences = self.is_packed.then_some((self.sequences.least, self.sequences.most));

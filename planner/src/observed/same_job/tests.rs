@@ -114,12 +114,17 @@ fn another_batch_is_corrected_and_explains_the_operations() {
     assert_eq!(changed.workload.global_batch, 2048);
 }
 
-/// 512 samples a step and 17,500 x 30 s = 525,000 tokens: 1,025 a sample, which is 1,024 within a per cent.
+/// 512 samples a step and 17,500 x 30 s = 525,000 tokens, 1,025 a sample: the log states no length, so none is offered. Where it
+/// states 1,024, that is.
 #[test]
-fn another_context_length_is_derived_from_tokens_and_samples() {
+fn another_context_length_is_offered_where_the_log_states_it() {
     let short =
         LoggedJob { tokens_per_s: Some(17_500.0), tokens_per_s_per_device: None, tflops_per_device: None, ..log() };
     let comparison = compare_jobs(&short, &plan());
+    let different: Vec<JobQuantity> = comparison.differences().map(|check| check.quantity).collect();
+    assert_eq!(different, [JobQuantity::TokensPerStep]);
+    assert!(comparison.corrections.is_empty(), "{:?}", comparison.corrections);
+    let comparison = compare_jobs(&LoggedJob { sequence_length: Some(1024.0), ..short }, &plan());
     assert_eq!(comparison.corrections, [Correction::ContextLength { tokens: 1024 }]);
     let changed = corrected(&scenario(&question()), &comparison.corrections);
     assert_eq!(changed.workload.context_length, 1024);
@@ -171,6 +176,10 @@ fn another_model_is_told_by_its_dimensions() {
 fn devices_come_from_both_rates_of_tokens() {
     let wide = LoggedJob { tokens_per_s_per_device: Some(1_456.0), tflops_per_device: None, ..log() };
     let comparison = compare_jobs(&wide, &plan());
+    let devices = comparison.differences().find(|check| check.quantity == JobQuantity::Devices).expect("checked");
+    assert_eq!(devices.measured, Some(48.0));
+    assert!(comparison.corrections.is_empty(), "the log states no number of devices");
+    let comparison = compare_jobs(&LoggedJob { devices: Some(48.0), ..wide }, &plan());
     assert_eq!(comparison.corrections, [Correction::Devices { devices: 48 }]);
     let changed = corrected(&scenario(&question()), &comparison.corrections);
     assert_eq!((changed.cluster.nodes, changed.cluster.devices_per_node), (6, 8));
@@ -224,8 +233,30 @@ fn packed_batches_count_sequences() {
     assert_eq!(agreements(&stated(128.0), &packed)[0], Agreement::Same);
     assert_eq!(agreements(&stated(512.0), &packed)[0], Agreement::Same);
     let comparison = compare_jobs(&stated(256.0), &packed);
-    // Twice the sequences of 512 samples.
-    assert_eq!(comparison.corrections, [Correction::GlobalBatch { samples: 1024 }]);
+    let batch = comparison.differences().next().expect("another batch");
+    assert_eq!((batch.measured, batch.planned), (Some(256.0), 128.0));
+    assert_eq!(batch.derivation, "stated by the log; the plan has 128 sequences packed from 512 samples");
+    assert!(batch.consequence.ends_with("set the global batch by hand."), "{}", batch.consequence);
+    assert!(comparison.corrections.is_empty(), "256 sequences are no number of samples");
+}
+
+/// A log of 512 samples against 55,000 samples in 2,066 sequences: 512 x 55,000 / 2,066 = 13,630 is in no log.
+#[test]
+fn a_correction_offers_only_what_the_log_states() {
+    let exact = |value| Spread { least: value, mean: value, most: value };
+    let packed = PlannedJob { samples: 55_000.0, sequences: exact(2_066.0), is_packed: true, ..plan() };
+    let stated = LoggedJob { global_batch: Some(512.0), ..LoggedJob::default() };
+    let comparison = compare_jobs(&stated, &packed);
+    assert_eq!(agreements(&stated, &packed)[0], Agreement::Different);
+    assert!(comparison.corrections.is_empty(), "{:?}", comparison.corrections);
+    // Samples that each fill a sequence are counted alike by both.
+    let full = PlannedJob { samples: 2_066.0, ..packed };
+    let comparison = compare_jobs(&stated, &full);
+    assert_eq!(comparison.corrections, [Correction::GlobalBatch { samples: 512 }]);
+    // 511.5 samples by the rate: a mean step, not a batch size.
+    let by_rate = LoggedJob { samples_per_s: Some(51.15), step_s: Some(10.0), ..LoggedJob::default() };
+    let comparison = compare_jobs(&by_rate, &full);
+    assert!(!comparison.is_same_job() && comparison.corrections.is_empty());
 }
 
 fn batch(sequences: u32, tokens: u64) -> BatchSummary {

@@ -25,10 +25,10 @@ impl Report {
         let more = if count > MOST_NAMED { format!(" and {} more", count - MOST_NAMED) } else { String::new() };
         let groups = match self.asked.hits + self.asked.misses {
             0 => "no group of more than one rank".to_owned(),
-            asked => format!("{} of {asked} groups were there already", self.asked.hits),
+            asked => format!("{} of {asked} groups existed already", self.asked.hits),
         };
         format!(
-            "{count} microbatches, degrees {}{more}; estimated {:.3} s of groups, at least {:.3} s; {groups}",
+            "{count} microbatches, degrees {}{more}; estimated {:.3} s for the groups, lower bound {:.3} s; {groups}",
             named.join(" | "),
             plan.seconds,
             plan.bound

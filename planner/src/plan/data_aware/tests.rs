@@ -94,14 +94,14 @@ fn what_it_does_not_apply_to_is_told() {
             vec![("/workload/samples/images", serde_json::json!({ "kind": "constant", "value": 0 }))],
             "one encoder",
         ),
-        ("omni-7b", vec![], "one encoder and the backbone behind it, and this model is "),
+        ("omni-7b", vec![], "one encoder and one backbone, and this model has "),
         (
             "llava-ov-llama-3-8b",
             vec![("/training", serde_json::json!({ "recompute": "full", "context_parallel": 2 }))],
             "no context or expert parallelism",
         ),
         // 70 billion parameters of 16 bytes on eight devices of 80 GB, less the reserve.
-        ("llava-ov-llama-3-70b", vec![], "of 76.0 GiB"),
+        ("llava-ov-llama-3-70b", vec![], "; 76.0 GiB available"),
     ] {
         for (kind, answer) in answers(&question(model, &changes)) {
             if matches!(kind, PlannerKind::Dflop | PlannerKind::DflopLayout) {

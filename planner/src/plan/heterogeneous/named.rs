@@ -106,7 +106,7 @@ fn in_words(scenario: &Scenario, misfit: &Misfit) -> String {
     match misfit.hurdle.memory() {
         Some((rank, needs)) => {
             let (needs, limit) = (needs.gib(), scenario.memory_limit().gib());
-            format!("{}: rank {rank} needs {needs:.1} GiB of {limit:.1} GiB", misfit.reason)
+            format!("{}: rank {rank} needs {needs:.1} GiB; {limit:.1} GiB available", misfit.reason)
         }
         None => misfit.reason.clone(),
     }

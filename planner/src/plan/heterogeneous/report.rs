@@ -7,11 +7,11 @@ use crate::model::Model;
 use crate::plan::ModuleLayout;
 use crate::scenario::Scenario;
 
-/// All layouts, for example "ViT 5B: TP 1 x DP 8; Llama-3 8B: TP 4 x CP 2 x DP 1; 2 a microbatch".
+/// All layouts, for example "ViT 5B: TP 1 · DP 8; Llama-3 8B: TP 4 · CP 2 · DP 1; mb 2".
 pub(super) fn describe(model: &Model, point: &Point) -> String {
     let layouts: Vec<String> = point.modules.iter().map(|layout| describe_layout(model, layout)).collect();
     let chain = if point.mode == Mode::Chain { " in one chain" } else { "" };
-    format!("{}{chain}; {} a microbatch", layouts.join("; "), point.microbatch)
+    format!("{}{chain}; mb {}", layouts.join("; "), point.microbatch)
 }
 
 /// One layout; degrees of 1 but those of TP and DP are left out.
@@ -21,17 +21,17 @@ pub(super) fn describe_layout(model: &Model, layout: &ModuleLayout) -> String {
     let more: String = optional
         .iter()
         .filter(|of| of.1 > 1)
-        .fold(String::new(), |text, (name, degree)| text + &format!(" x {name} {degree}"));
+        .fold(String::new(), |text, (name, degree)| text + &format!(" · {name} {degree}"));
     let devices = layout.devices();
     let (first, last) = (devices.start, devices.end - 1);
     let (names, tensor, data) = (names.join(" + "), layout.tensor, layout.data);
-    format!("{names}: TP {tensor}{more} x DP {data} on devices {first}-{last}")
+    format!("{names}: TP {tensor}{more} · DP {data} on devices {first}-{last}")
 }
 
 pub(super) const fn algorithm(mode: Mode) -> &'static str {
     match mode {
         Mode::Homogeneous | Mode::Chain => {
-            "one layout for all modules, CP searched too; 1F1B of all layers in a chain, or of each module over all ranks"
+            "one layout for all modules, with a search over CP; 1F1B of all layers in a chain, or of each module over all ranks"
         }
         Mode::Colocated => {
             "sweep over a layout for each module on shared devices; multi-module 1F1B or encoders in waves"
@@ -44,13 +44,15 @@ pub(super) const fn algorithm(mode: Mode) -> &'static str {
 pub(super) fn order(mode: Mode, (order, dealing): (Order, Dealing), microbatches: usize) -> String {
     match (order, mode) {
         (Order::Interleaved, Mode::Apart) if dealing == Dealing::InTurn => {
-            format!("{microbatches} microbatches, multi-module 1F1B, encoder copies take microbatches in turn")
+            format!(
+                "{microbatches} microbatches, multi-module 1F1B, microbatches assigned round-robin to encoder copies"
+            )
         }
         (Order::Interleaved, Mode::Apart) => format!("{microbatches} microbatches, multi-module 1F1B"),
         (Order::Interleaved, Mode::Chain) => format!("{microbatches} microbatches, 1F1B of all layers in one chain"),
         (Order::Interleaved, _) => format!("{microbatches} microbatches, encoders between the stages of the backbone"),
         (Order::Waves(size), _) => {
-            format!("{microbatches} microbatches, encoders forward and back around every {size} of a copy")
+            format!("{microbatches} microbatches, encoder passes before and after every {size} microbatches of a copy")
         }
     }
 }
@@ -58,16 +60,16 @@ pub(super) fn order(mode: Mode, (order, dealing): (Order, Dealing), microbatches
 pub(super) fn decisions(scenario: &Scenario, sweep: &Sweep<'_>, sequences: usize, failed_later: u32) -> Vec<String> {
     let Some((_, point)) = sweep.best() else { return Vec::new() };
     let mut decisions = vec![format!(
-        "{}: the fastest of {} simulated on a representative batch of {sequences} sequences.",
+        "{}: the fastest of {} layouts simulated on a representative batch of {sequences} sequences.",
         describe(&scenario.model, point),
         sweep.simulated
     )];
     if failed_later > 0 {
-        decisions.push(format!("{failed_later} faster failed on a batch of the run."));
+        let fails = if failed_later == 1 { "layout fails" } else { "layouts fail" };
+        decisions.push(format!("{failed_later} faster {fails} on another batch."));
     }
     let illegal = sweep.seen.iter().filter(|(_, seen)| matches!(seen, Seen::Rejected(_))).count();
-    decisions
-        .push(format!("{illegal} combinations of layouts break a rule or exceed the memory; the reasons are counted."));
+    decisions.push(format!("{illegal} combinations of layouts are invalid or too large for memory."));
     decisions
 }
 
@@ -77,14 +79,14 @@ pub(super) fn verdict(scenario: &Scenario, sweep: &Sweep<'_>, single: &Sweep<'_>
     let Some((own, _)) = sweep.best() else { return String::new() };
     let best = single.best().map(|(seconds, point)| (seconds, describe(&scenario.model, point)));
     let Some((one, what)) = best else {
-        return "Added freedom pays: no single layout for all modules fits.".to_owned();
+        return "Separate layouts are necessary: no single layout for all modules fits.".to_owned();
     };
     let gain = 100.0 * (one / own - 1.0);
     if gain >= 0.5 {
         format!(
-            "Added freedom pays: {gain:.1} % faster on the representative batch than the best single layout ({what})."
+            "Separate layouts are {gain:.1} % faster on the representative batch than the best single layout ({what})."
         )
     } else {
-        format!("Added freedom does not pay here: {gain:+.1} % against the best single layout ({what}).")
+        format!("Separate layouts give no advantage here: {gain:+.1} % compared with the best single layout ({what}).")
     }
 }

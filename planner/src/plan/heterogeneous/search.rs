@@ -19,7 +19,7 @@ use crate::workload::PackedBatch;
 
 /// Steps of simulation that a search takes, some ten seconds; four times as many while nothing fits.
 /// What is said of layouts beyond the most that are looked at.
-pub(crate) const BEYOND: &str = "beyond the most layouts that are looked at";
+pub(crate) const BEYOND: &str = "over the limit on the number of layouts";
 const MOST_STEPS: u64 = 100_000_000;
 /// Points that a study tries side by side.
 const ROUND: usize = 16;
@@ -271,7 +271,7 @@ impl<'a> Sweep<'a> {
     /// The best failed on a batch of the run.
     pub(super) fn reject_winner(&mut self, misfit: &Misfit) {
         let Some(point) = self.best().map(|(_, point)| point.clone()) else { return };
-        let reason = format!("{}, on a batch of the run", misfit.reason);
+        let reason = format!("{} on another batch", misfit.reason);
         let simulated = |seen: &Seen| matches!(seen, Seen::Simulated { .. });
         if let Some((_, seen)) = self.seen.iter_mut().find(|(other, seen)| *other == point && simulated(seen)) {
             *seen = Seen::Rejected(Misfit { reason, hurdle: misfit.hurdle });
@@ -304,7 +304,7 @@ impl<'a> Sweep<'a> {
                     losers.push(Loser {
                         layout: layout_of(self.scenario, point),
                         reason: format!(
-                            "+{:.3} s: {}; {idle:.0} % idle, {waits:.0} % communication in the way",
+                            "+{:.3} s: {}; {idle:.0} % idle, {waits:.0} % exposed communication",
                             seconds - least,
                             describe(&self.scenario.model, point)
                         ),
@@ -350,7 +350,7 @@ impl<'a> Sweep<'a> {
         if let Some((need, point)) = need {
             let (rank, needs) = (need.rank, need.bytes.gib());
             let at = describe(&self.scenario.model, point);
-            let binding = format!("rank {rank} needs {needs:.1} GiB of {limit:.1} GiB at {at}");
+            let binding = format!("rank {rank} needs {needs:.1} GiB; {limit:.1} GiB available ({at})");
             search.nearest = Some(Box::new(NearestMiss {
                 layout: layout_of(self.scenario, point),
                 rank: rank as u32,
@@ -367,10 +367,10 @@ impl<'a> Sweep<'a> {
                     _ => "",
                 };
                 let at = describe(&self.scenario.model, point);
-                format!("rank {rank} needs {:.1} GiB of {limit:.1} GiB{terms} at {at}", needs.gib())
+                format!("rank {rank} needs {:.1} GiB{terms}; {limit:.1} GiB available ({at})", needs.gib())
             }
             (None, Some((_, misfit))) => misfit.reason.clone(),
-            (None, None) => "no layouts to look at: the degrees asked for do not divide the devices".to_owned(),
+            (None, None) => "no valid layout: the requested degrees do not divide the devices".to_owned(),
         };
         NoPlan { binding, search }
     }
@@ -453,6 +453,6 @@ mod tests {
         }
         assert!(sweep.winner().is_none());
         let search = sweep.report();
-        assert!(search.rejections.iter().any(|known| known.reason.contains("beyond the most") && known.count == 7));
+        assert!(search.rejections.iter().any(|known| known.reason.contains("over the limit") && known.count == 7));
     }
 }

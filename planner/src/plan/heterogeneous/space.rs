@@ -306,7 +306,7 @@ fn stand_beside(modules: &mut [ModuleLayout]) -> Result<(), String> {
     for layout in modules {
         let size = layout.rank_size();
         if !largest.is_multiple_of(size) || !layout.data.is_multiple_of(largest / size) {
-            return Err("ranks of colocated modules cover each other only in part".to_owned());
+            return Err("the ranks of colocated modules overlap only partly".to_owned());
         }
         layout.beside = largest / size;
     }
@@ -345,7 +345,8 @@ fn broken_rule(ground: &Ground, mode: Mode, modules: &[ModuleLayout]) -> Option<
     let same = |layout: &ModuleLayout| {
         (layout.tensor, layout.context, layout.pipeline) == (backbone.tensor, backbone.context, backbone.pipeline)
     };
-    (mode == Mode::Colocated && modules.iter().all(same)).then(|| "all layouts are the same: homogeneous".to_owned())
+    (mode == Mode::Colocated && modules.iter().all(same))
+        .then(|| "all modules have the same layout: homogeneous".to_owned())
 }
 
 fn indivisible(layout: &ModuleLayout, slot: &Slot, exchange: ContextExchange) -> Option<String> {
@@ -357,7 +358,7 @@ fn indivisible(layout: &ModuleLayout, slot: &Slot, exchange: ContextExchange) ->
     }
     let trades = exchange == ContextExchange::AllToAll;
     if trades && !heads_trade((slot.heads, slot.kv_heads), layout.tensor, layout.context) {
-        return Some(format!("CP cannot trade the heads of {name} over TP all-to-all"));
+        return Some(format!("CP all-to-all cannot distribute the heads of {name} over TP"));
     }
     if *layers < layout.pipeline {
         return Some(format!("PP exceeds the {layers} layers of {name}"));

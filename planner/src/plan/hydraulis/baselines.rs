@@ -46,7 +46,7 @@ pub(super) fn plan(setting: &Setting<'_>, observer: &mut dyn Observer) -> Result
     search.losers.sort_by(|a, b| a.iteration_s.unwrap_or(0.0).total_cmp(&b.iteration_s.unwrap_or(0.0)));
     search.losers.truncate(KEPT_LOSERS);
     let Some(phases) = chosen else {
-        let binding = format!("no homogeneous strategy that fits the devices holds {} tokens", setting.longest);
+        let binding = format!("no homogeneous strategy on these devices fits {} tokens", setting.longest);
         return Ok(Err(NoPlan { binding, search }));
     };
     let each = EachBatch { kind: setting.kind, phase: "packing batches", batches: setting.batches.judged };
@@ -70,11 +70,11 @@ pub(super) fn plan(setting: &Setting<'_>, observer: &mut dyn Observer) -> Result
     let sequences = setting.batches.sizing.sequences.len();
     let seen = match setting.kind {
         PlannerKind::HotSpa => {
-            format!("{} batches of {sequences} sequences that are not judged", looked_at(setting).len())
+            format!("{} sample batches of {sequences} sequences", looked_at(setting).len())
         }
         _ => format!("a representative batch of {sequences} sequences"),
     };
-    decisions.push(format!("{}: the fastest of {} on {seen}.", names.join(", then "), search.simulated));
+    decisions.push(format!("{}: the fastest of {} strategies on {seen}.", names.join(", then "), search.simulated));
     decisions.extend(words::optimizer(setting));
     Ok(Ok(Made { iterations, decisions, search }))
 }
@@ -140,13 +140,13 @@ fn static_scheme(
         go_on(observer)?;
         search.candidates += 1;
         if known.cost.max_len < longest {
-            reject(search, format!("a microbatch holds fewer than the {longest} tokens of the longest sequence"));
+            reject(search, format!("a microbatch fits fewer than the {longest} tokens of the longest sequence"));
             continue;
         }
         let simulated = iteration(setting, &sizing, &[whole(setting, place)])
             .and_then(|plan| setting.simulate(setting.batches.sizing, &plan));
         let Some((seconds, peak)) = simulated else {
-            reject(search, "the sizing batch cannot be dealt to its pipelines".to_owned());
+            reject(search, "the sizing batch cannot be distributed to its pipelines".to_owned());
             continue;
         };
         if peak > setting.scenario.memory_limit() {
@@ -237,7 +237,7 @@ fn hot_spa(
         }
         if ways.is_empty() {
             search.candidates += 1;
-            reject(search, "no scheme holds the sequences of an interval".to_owned());
+            reject(search, "no scheme fits the sequences of an interval".to_owned());
         }
         for phases in ways {
             search.candidates += 1;

@@ -167,7 +167,7 @@ pub(super) fn plan(setting: &Setting<'_>, observer: &mut dyn Observer) -> Result
     let able = proposed.able(setting);
     if setting.kind == PlannerKind::HydraulisStatic {
         let Some(best) = proposed.best_for_all(setting, &able, observer)? else {
-            let binding = format!("none of {count} strategies holds {} tokens", setting.longest);
+            let binding = format!("none of {count} strategies fits {} tokens", setting.longest);
             return Ok(Err(NoPlan { binding, search }));
         };
         proposed.strategies = vec![proposed.strategies[best].clone()];
@@ -182,7 +182,7 @@ pub(super) fn plan(setting: &Setting<'_>, observer: &mut dyn Observer) -> Result
         let settings = (settings(setting), PackingSettings::default());
         let chosen = choose_beside(&own, &costs, settings, &beside, CLOSE);
         let choice =
-            chosen.ok_or_else(|| format!("iteration {index}: no proposed strategy holds its longest sequence"))?;
+            chosen.ok_or_else(|| format!("iteration {index}: its longest sequence fits no proposed strategy"))?;
         let (place, plan) = run(setting, &proposed, batch, &own, &choice);
         match used.iter_mut().find(|(known, _)| *known == place) {
             Some((_, times)) => *times += 1,
@@ -199,15 +199,12 @@ pub(super) fn plan(setting: &Setting<'_>, observer: &mut dyn Observer) -> Result
     decisions.extend(words::measured(setting));
     decisions.push(match setting.kind {
         PlannerKind::HydraulisStatic => format!(
-            "One strategy for all batches, the best of the {} of {count} proposed that hold {} tokens: {}.",
+            "One strategy for all batches, the fastest of the {} (of {count} proposed) that fit {} tokens: {}.",
             able.len(),
             setting.longest,
             proposed.label(0)
         ),
-        _ => format!(
-            "{count} strategies proposed once from {} batches that are not judged.",
-            setting.batches.survey.len() + 1
-        ),
+        _ => format!("{count} strategies proposed once from {} sample batches.", setting.batches.survey.len() + 1),
     });
     if setting.kind == PlannerKind::Hydraulis {
         let all = iterations.len();
@@ -285,9 +282,9 @@ fn decision(proposed: &Proposed, choice: &Choice, chosen: usize) -> String {
     });
     let next = second
         .map_or_else(String::new, |(seconds, place)| format!("; next {} with {seconds:.3} s", proposed.label(place)));
-    let left = if left > 0 { format!(", {left} left when the steps were spent") } else { String::new() };
+    let left = if left > 0 { format!(", {left} not evaluated (search budget used)") } else { String::new() };
     format!(
-        "{}: estimated {estimated:.3} s with what is exchanged{next}; {assigned} strategies assigned, {spared} ruled out by their \
+        "{}: estimated {estimated:.3} s with communication{next}; {assigned} strategies evaluated, {spared} excluded by their \
          bounds{left}, {impossible} too short",
         proposed.label(chosen)
     )
@@ -300,7 +297,7 @@ mod tests {
 
     /// The best takes 1 s, so bounds from 1.04 s on rule out. The fourth is below, and was not assigned: no step was left.
     #[test]
-    fn what_the_steps_left_is_not_called_ruled_out() {
+    fn a_strategy_that_is_not_evaluated_is_not_called_excluded() {
         let scheme = SchemeCost { tp: 1, pp: 1, cp: 1, a: 2e-10, b: 1e-5, c: 0.01, max_len: 16_384, util_len: 1024 };
         let dispatch = dispatch(&[100], &[scheme], DispatchSettings::default()).unwrap();
         let assignment = Assignment { dispatch, packings: Vec::new(), seconds: 1.0 };
@@ -309,9 +306,10 @@ mod tests {
         let proposed = Proposed { schemes: Vec::new(), strategies: vec![Vec::new(); 4], interactions: Vec::new() };
         let mut choice = Choice { strategy: 0, assignment, candidates };
         let words = decision(&proposed, &choice, 0);
-        let told = "2 strategies assigned, 1 ruled out by their bounds, 1 left when the steps were spent, 0 too short";
+        let told =
+            "2 strategies evaluated, 1 excluded by their bounds, 1 not evaluated (search budget used), 0 too short";
         assert!(words.ends_with(told), "{words}");
         choice.candidates.pop();
-        assert!(decision(&proposed, &choice, 0).ends_with("1 ruled out by their bounds, 0 too short"));
+        assert!(decision(&proposed, &choice, 0).ends_with("1 excluded by their bounds, 0 too short"));
     }
 }

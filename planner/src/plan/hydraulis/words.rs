@@ -11,11 +11,11 @@ pub(super) const fn algorithm(kind: PlannerKind) -> &'static str {
     match kind {
         PlannerKind::StaticStrategy => {
             "one homogeneous <TP,PP,CP> by exhaustive simulation of a representative batch; sequences packed to the \
-             context length, microbatches dealt in turn"
+             context length, microbatches assigned round-robin"
         }
         PlannerKind::HotSpa => {
-            "sequences by length to homogeneous strategies that follow each other; strategies and intervals by exhaustive \
-             simulation of a few batches that are not judged; packed to the context length and dealt in turn"
+            "sequences grouped by length, one homogeneous strategy for each interval, run in sequence; strategies and intervals by \
+             exhaustive simulation of sample batches; packed to the context length and assigned round-robin"
         }
         PlannerKind::HydraulisBase => {
             "one homogeneous strategy; sequences dispatched by Eq. 3 and packed to the context length"
@@ -25,8 +25,8 @@ pub(super) const fn algorithm(kind: PlannerKind) -> &'static str {
             "one heterogeneous strategy of those proposed by Eq. 4; sequences dispatched by Eq. 3 and packed by Eq. 1"
         }
         _ => {
-            "strategies proposed once by Eq. 4; every batch dispatched by Eq. 3 and packed by Eq. 1 under each of them, the one that \
-             ends first is run"
+            "strategies proposed once by Eq. 4; every batch dispatched by Eq. 3 and packed by Eq. 1 under each of them; the fastest \
+             is run"
         }
     }
 }
@@ -54,12 +54,12 @@ pub(super) fn profile(setting: &Setting<'_>) -> String {
     let smallest = able.min_by_key(|known| (known.scheme.devices(), std::cmp::Reverse(known.cost.max_len)));
     let smallest = smallest.map_or_else(String::new, |known| {
         format!(
-            " {} is the smallest that holds {} tokens (MaxLen {}).",
+            " {} is the smallest scheme that fits {} tokens (MaxLen {}).",
             known.scheme, setting.longest, known.cost.max_len
         )
     });
     format!(
-        "{} schemes hold a sequence; T(l) fitted to the operator graph, mean error {:.1} %{worst}.{smallest}",
+        "{} schemes fit a sequence; T(l) fitted to the operator graph, mean error {:.1} %{worst}.{smallest}",
         schemes.len(),
         mean * 100.0
     )

@@ -96,11 +96,11 @@ impl Searched {
 
     const fn words(self) -> &'static str {
         match self.ending {
-            Ending::Optimal => "the lower bound is reached",
-            Ending::NearBound => "within one per mille of the bound",
-            Ending::Exhausted => "every ranking was seen",
-            Ending::Rollouts => "all rollouts used",
-            Ending::Time => "ended by the clock",
+            Ending::Optimal => "lower bound reached",
+            Ending::NearBound => "within 0.1 % of the lower bound",
+            Ending::Exhausted => "all orders tried",
+            Ending::Rollouts => "search budget used",
+            Ending::Time => "time limit reached",
         }
     }
 }
@@ -315,7 +315,7 @@ const RETUNINGS: u32 = 3;
 const WORTH_RETUNING: u64 = 1001;
 
 /// A batch of samples without items gives a replica of a generator of images alone no instance to run.
-pub(super) const NOTHING_TO_DO: &str = "the microbatches of a replica ask nothing of any module";
+pub(super) const NOTHING_TO_DO: &str = "the microbatches of a replica contain no work for any module";
 
 /// The random stream of the first batch's search; batches and swaps have streams of their own below.
 pub(super) const STREAM: u64 = 1 << 20;
@@ -368,10 +368,10 @@ impl Ordered {
     pub(super) fn describe(&self) -> String {
         let parts = self.plan.parts.len();
         let microbatches = self.plan.microbatches.len();
-        let cut = format!("{microbatches} microbatches in {parts} parts");
+        let cut = format!("{microbatches} microbatches split into {parts} sub-microbatches");
         let swaps = self.swapped.filter(|(before, after)| after < before).map(|(before, after)| {
             let gain = faster(before, after);
-            format!("; swaps on the critical path made it {gain:.1} % faster")
+            format!("; {gain:.1} % faster after swaps on the critical path")
         });
         let swaps = swaps.unwrap_or_default();
         let Some(searched) = self.searched else { return cut + &swaps };
@@ -380,11 +380,25 @@ impl Ordered {
                 let first = ranked.progress.first().map_or(ranked.end, |step| step.end);
                 format!("{:.1} % faster than in data-loader order", faster(first, ranked.end))
             }
-            None => "none faster than the data-loader order".to_owned(),
+            None => "no order is faster than the data-loader order".to_owned(),
         };
         let (rollouts, ending) = (searched.rollouts, searched.words());
-        format!("{cut}; {rollouts} rankings interleaved, {ending}; {gain}{swaps}")
+        let orders = if rollouts == 1 { "order" } else { "orders" };
+        format!("{cut}; tried {rollouts} {orders} ({ending}); {gain}{swaps}")
     }
+}
+
+/// A count with a comma before each three digits: "3,384".
+fn grouped(count: u64) -> String {
+    let digits = count.to_string();
+    let mut text = String::with_capacity(digits.len() + digits.len() / 3);
+    for (index, digit) in digits.chars().enumerate() {
+        if index > 0 && (digits.len() - index).is_multiple_of(3) {
+            text.push(',');
+        }
+        text.push(digit);
+    }
+    text
 }
 
 /// By how much an end is earlier than one before, in percent.
@@ -404,20 +418,29 @@ pub(super) fn decisions(scenario: &Scenario, sized: &Sized, step: Step, tally: &
         let segments = own.len() / ranks.max(1);
         let plural = if segments == 1 { "segment" } else { "segments" };
         decisions.push(format!(
-            "{}: {segments} {plural} of {ranks} stages, {each} layers each; sub-microbatches of at most {size}.",
-            module.name
+            "{}: {segments} {plural} of {ranks} stages, {each} {} each; at most {size} per sub-microbatch.",
+            module.name,
+            if most == 1 { "layer" } else { "layers" }
         ));
     }
-    decisions.push(format!("{} parts travel in {batches} batches.", tally.parts));
+    let parts = grouped(tally.parts);
+    decisions.push(match batches {
+        1 => format!("1 batch is split into {parts} sub-microbatches."),
+        _ => format!("{batches} batches are split into {parts} sub-microbatches."),
+    });
     if step >= Step::Ranking {
-        decisions.push(format!("{} rankings interleaved.", tally.rollouts));
+        decisions.push(format!(
+            "Tried {} {}.",
+            grouped(tally.rollouts),
+            if tally.rollouts == 1 { "order" } else { "orders" }
+        ));
         let searches = tally.searches;
         if tally.near_bound > 0 {
             let ended = tally.near_bound;
-            decisions.push(format!("{ended} of {searches} searches ended within 0.1 % of the bound."));
+            decisions.push(format!("{ended} of {searches} searches ended within 0.1 % of the lower bound."));
         }
         if tally.exhausted > 0 {
-            decisions.push(format!("{} of {searches} searches saw every ranking.", tally.exhausted));
+            decisions.push(format!("{} of {searches} searches tried all orders.", tally.exhausted));
         }
     }
     if step == Step::Tuning {
@@ -427,7 +450,7 @@ pub(super) fn decisions(scenario: &Scenario, sized: &Sized, step: Step, tally: &
         let words: Vec<String> =
             counts.map(|(strategy, count)| format!("{:.0} % {}", share(count), strategy.title())).collect();
         if !words.is_empty() {
-            decisions.push(format!("Of the layers of all parts: {}.", words.join(", ")));
+            decisions.push(format!("Activation strategy of the layers: {}.", words.join(", ")));
         }
     }
     decisions

@@ -148,5 +148,5 @@ fn needs(costs: &PipelineCosts, stage: usize, depth: usize) -> Bytes {
 pub(super) fn decision(sized: &Sized) -> Option<String> {
     let recomputed: u32 = sized.mixes.iter().map(|mix| u32::from(mix.0[2])).sum();
     let layers: u32 = sized.mixes.iter().map(|mix| mix.layers()).sum();
-    (layers > 0).then(|| format!("{recomputed} of {layers} layers are recomputed, the others keep everything."))
+    (layers > 0).then(|| format!("{recomputed} of {layers} layers are recomputed; the others store all activations."))
 }

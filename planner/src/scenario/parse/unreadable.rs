@@ -2,6 +2,7 @@
 
 use serde_json::Value;
 
+use super::super::validate::range;
 use super::super::{FieldError, Scenario};
 
 /// Values that are tried as the wrong one.
@@ -22,7 +23,8 @@ pub(super) fn field_error(document: &Value) -> Option<FieldError> {
         *value = Value::from(1);
         read(&repaired).is_none_or(|(_, other)| other != detail)
     });
-    Some(FieldError::new(wrong.unwrap_or(&pointer), words(&detail)))
+    let wrong = wrong.unwrap_or(&pointer);
+    Some(FieldError::new(wrong, words(&detail, || range(document, wrong))))
 }
 
 /// Pointer and message of the first error; `None` for a scenario.
@@ -51,8 +53,8 @@ fn collect(value: &Value, at: &str, leaves: &mut Vec<String>) {
     }
 }
 
-/// A message of serde in the words of the form; others as they are.
-fn words(message: &str) -> String {
+/// A message of serde in the words of the form, numbers with the range of their field; other messages as they are.
+fn words(message: &str, range: impl Fn() -> Option<String>) -> String {
     let Some((found, expected)) = message
         .strip_prefix("invalid value: ")
         .or_else(|| message.strip_prefix("invalid type: "))
@@ -60,14 +62,17 @@ fn words(message: &str) -> String {
     else {
         return message.to_owned();
     };
+    let within = |what: &str, otherwise: &str| {
+        range().map_or_else(|| format!("{what}{otherwise}"), |range| format!("{what} from {range}"))
+    };
     let expected = match expected {
-        "u8" | "u16" | "u32" => "a whole number from 0 to 4,294,967,295",
-        "u64" | "usize" => "a whole number of 0 or more",
-        "f32" | "f64" => "a number",
-        "a boolean" => "true or false",
-        "a string" => "a text",
-        "a sequence" => "a list",
-        other if other.starts_with("struct ") || other == "a map" => "an object",
+        "u8" | "u16" | "u32" => within("a whole number", " from 0 to 4,294,967,295"),
+        "u64" | "usize" => within("a whole number", " of 0 or more"),
+        "f32" | "f64" => within("a number", ""),
+        "a boolean" => "true or false".to_owned(),
+        "a string" => "a text".to_owned(),
+        "a sequence" => "a list".to_owned(),
+        other if other.starts_with("struct ") || other == "a map" => "an object".to_owned(),
         _ => return message.to_owned(),
     };
     let found = match found {
@@ -87,6 +92,9 @@ fn words(message: &str) -> String {
 mod tests {
     use super::*;
 
+    /// Presets filled in.
+    const EXAMPLE: &str = include_str!("../../../tests/stored/llama-2-7b-long-documents.json");
+
     #[test]
     fn numbers_are_named_in_words() {
         for (message, expected) in [
@@ -96,7 +104,31 @@ mod tests {
             ("invalid type: null, expected a boolean", "nothing is not true or false"),
             ("missing field `nodes`", "missing field `nodes`"),
         ] {
-            assert_eq!(words(message), expected);
+            assert_eq!(words(message, || None), expected);
+        }
+    }
+
+    #[test]
+    fn numbers_have_the_range_of_their_field() {
+        let question = |pointer: &str, wrong: Value| {
+            let mut document: Value = serde_json::from_str(EXAMPLE).unwrap();
+            let (parent, key) = pointer.rsplit_once('/').unwrap();
+            document.pointer_mut(parent).unwrap()[key] = wrong;
+            let errors = crate::scenario::parse(&document.to_string()).unwrap_err();
+            assert_eq!(errors.len(), 1, "{errors:?}");
+            assert_eq!(errors[0].pointer, pointer);
+            errors[0].detail.clone()
+        };
+        for (pointer, wrong, says) in [
+            ("/cluster/nodes", Value::from(2.5), "2.5 is not a whole number from 1 to 4096"),
+            ("/cluster/nodes", Value::from(-3), "-3 is not a whole number from 1 to 4096"),
+            ("/iterations", Value::from("ten"), "\"ten\" is not a whole number from 1 to 1000"),
+            ("/layout/pipeline", Value::from(2.5), "2.5 is not a whole number from 1 to 32"),
+            ("/cluster/inter_node/efficiency", Value::from("all"), "\"all\" is not a number from 0.01 to 1"),
+            ("/workload/global_batch", Value::from(0.5), "0.5 is not a whole number from 1 to 65536"),
+            ("/seed", Value::from(1.5), "1.5 is not a whole number from 0 to 4,294,967,295"),
+        ] {
+            assert_eq!(question(pointer, wrong), says, "{pointer}");
         }
     }
 }

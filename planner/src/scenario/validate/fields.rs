@@ -1,6 +1,6 @@
 //! Cluster, training, layout, planners.
 
-use super::{FieldError, Ranges};
+use super::{FieldError, OUT_OF_RANGE, Ranges};
 use crate::cluster::{Cluster, Curves, Link, LinkCurve};
 use crate::model::Model;
 use crate::scenario::{SCHEMA, Scenario, ScenarioId};
@@ -20,10 +20,15 @@ pub(super) fn check(scenario: &Scenario, errors: &mut Vec<FieldError>) {
     super::model::check(&scenario.model, &mut ranges);
     cluster(&scenario.cluster, &mut ranges);
     training(&scenario.training, &mut ranges);
-    parallel(scenario, &mut ranges);
-    if scenario.cluster.devices() > 0 {
-        layout(&scenario.layout, &scenario.model, &scenario.cluster, &mut ranges);
+    reserve(scenario, &mut ranges);
+    // Rules between fields hold between right ones only: a wrong number of heads is no error of the degrees that divide it.
+    let has_devices = !["/cluster/nodes", "/cluster/devices_per_node"].into_iter().any(|at| ranges.any_under(at));
+    let has_model = !ranges.any_under("/model");
+    parallel(scenario, has_devices, &mut ranges);
+    if has_devices && has_model {
+        degrees(&scenario.layout, &scenario.model, &scenario.cluster, &mut ranges);
     }
+    layout(&scenario.layout, &mut ranges);
     planners(scenario, &mut ranges);
     profiles(&scenario.profiles, &mut ranges);
     ranges.whole("/search/rollouts", scenario.search.rollouts, 0, MOST_ROLLOUTS, "");
@@ -43,6 +48,9 @@ pub(super) fn check(scenario: &Scenario, errors: &mut Vec<FieldError>) {
 /// Rankings that a search interleaves at most, as many as studies may ask for.
 const MOST_ROLLOUTS: u32 = 100_000;
 
+/// Largest memory reserve while the memory of the device is not known, in GiB.
+const MAX_RESERVE_GIB: f64 = 1024.0;
+
 /// Most profiles that a scenario names.
 const MOST_PROFILES: usize = 16;
 
@@ -59,10 +67,10 @@ fn profiles(names: &[String], ranges: &mut Ranges<'_>) {
 }
 
 /// Settings that need something of the model or the cluster.
-fn parallel(scenario: &Scenario, ranges: &mut Ranges<'_>) {
+fn parallel(scenario: &Scenario, has_devices: bool, ranges: &mut Ranges<'_>) {
     let Training { context_parallel: context, expert_parallel: expert, precision, .. } = scenario.training;
     let devices = scenario.cluster.devices();
-    if context > 0 && !devices.is_multiple_of(context) {
+    if has_devices && context > 0 && !devices.is_multiple_of(context) {
         ranges.refuse("/training/context_parallel", format!("{context} does not divide the {devices} devices"));
     }
     if expert > 1 {
@@ -178,37 +186,39 @@ fn training(training: &Training, ranges: &mut Ranges<'_>) {
     }
     ranges.whole("/training/context_parallel", training.context_parallel, 1, 1024, "");
     ranges.whole("/training/expert_parallel", training.expert_parallel, 1, 1024, "");
-    ranges.number("/training/memory_reserve_gib", training.memory_reserve_gib, 0.0, 1024.0, " GiB");
+}
+
+/// A plan needs some memory beside the reserve.
+fn reserve(scenario: &Scenario, ranges: &mut Ranges<'_>) {
+    let at = "/training/memory_reserve_gib";
+    let (reserve, memory) = (scenario.training.memory_reserve_gib, scenario.cluster.device.memory_gib);
+    if ranges.any_under("/cluster/device/memory_gib") {
+        ranges.number(at, reserve, 0.0, MAX_RESERVE_GIB, " GiB");
+    } else if !(reserve >= 0.0 && reserve < memory) {
+        let detail = format!("{reserve} GiB{OUT_OF_RANGE}0 to less than the device's memory of {memory} GiB");
+        ranges.refuse(at, detail);
+    }
 }
 
 /// Degrees that no other degree could make right; the rest is a matter of the search, with its reasons.
-fn layout(layout: &LayoutRequest, model: &Model, cluster: &Cluster, ranges: &mut Ranges<'_>) {
-    let devices = cluster.nodes.saturating_mul(cluster.devices_per_node);
-    if let Some(tensor) = layout.tensor {
-        ranges.whole("/layout/tensor", tensor, 1, devices.max(1), "");
-        for module in &model.modules {
-            for (what, heads) in [("heads", module.heads), ("key-value heads", module.kv_heads)] {
-                if tensor > 0 && heads % tensor != 0 {
-                    let right = divisors(heads).filter(|degree| *degree <= devices);
-                    let detail =
-                        format!("{tensor} does not divide {heads} {what} of {}; {} do", module.name, list(right));
-                    ranges.refuse("/layout/tensor", detail);
-                }
-            }
-        }
-    }
-    if let Some(pipeline) = layout.pipeline {
-        ranges.whole("/layout/pipeline", pipeline, 1, devices.max(1), "");
-        if pipeline > model.layers() {
-            let detail = format!("{pipeline} stages for {} layers; at most one stage a layer", model.layers());
-            ranges.refuse("/layout/pipeline", detail);
+fn degrees(layout: &LayoutRequest, model: &Model, cluster: &Cluster, ranges: &mut Ranges<'_>) {
+    let devices = cluster.devices();
+    let tensor = layout.tensor.and_then(|tensor| tensor_error(tensor, model, devices));
+    let pipeline = layout.pipeline.and_then(|pipeline| pipeline_error(pipeline, model, devices));
+    let are_right = tensor.is_none() && pipeline.is_none();
+    for (at, detail) in [("/layout/tensor", tensor), ("/layout/pipeline", pipeline)] {
+        if let Some(detail) = detail {
+            ranges.refuse(at, detail);
         }
     }
     let degrees = layout.tensor.unwrap_or(1).saturating_mul(layout.pipeline.unwrap_or(1));
-    if degrees > 0 && devices > 0 && (degrees > devices || !devices.is_multiple_of(degrees)) {
-        let at = if layout.pipeline.is_some() { "/layout/pipeline" } else { "/layout/tensor" };
-        ranges.refuse(at, format!("TP x PP = {degrees} does not divide {devices} devices"));
+    if are_right && !devices.is_multiple_of(degrees) {
+        ranges.refuse("/layout/pipeline", format!("TP x PP = {degrees} does not divide {devices} devices"));
     }
+}
+
+/// The rest of the layout, whose ranges depend on nothing else.
+fn layout(layout: &LayoutRequest, ranges: &mut Ranges<'_>) {
     if let Some(chunks) = layout.chunks {
         ranges.whole("/layout/chunks", chunks, 1, 64, "");
     }
@@ -218,6 +228,36 @@ fn layout(layout: &LayoutRequest, model: &Model, cluster: &Cluster, ranges: &mut
     if let Some(group) = layout.group {
         ranges.whole("/layout/group", group, 1, 65_536, " microbatches");
     }
+}
+
+/// Why a tensor-parallel degree is wrong, with those that are right.
+fn tensor_error(tensor: u32, model: &Model, devices: u32) -> Option<String> {
+    if tensor == 0 || tensor > devices {
+        return Some(format!("{tensor}{OUT_OF_RANGE}1 to {devices}"));
+    }
+    let heads = model
+        .modules
+        .iter()
+        .flat_map(|module| [(module.heads, "heads", module), (module.kv_heads, "key-value heads", module)]);
+    let cut = heads.clone().find(|(count, ..)| !count.is_multiple_of(tensor));
+    let reason = match cut {
+        Some((count, what, module)) => format!("{count} {what} of {}", module.name),
+        None if !devices.is_multiple_of(tensor) => format!("the {devices} devices"),
+        None => return None,
+    };
+    let divides_all = |degree: &u32| heads.clone().all(|(count, ..)| count.is_multiple_of(*degree));
+    let right = divisors(devices).filter(divides_all);
+    Some(format!("{tensor} does not divide {reason}; {} do", list(right)))
+}
+
+/// Why a pipeline-parallel degree is wrong.
+fn pipeline_error(pipeline: u32, model: &Model, devices: u32) -> Option<String> {
+    let layers = model.layers();
+    if pipeline > layers {
+        return Some(format!("{pipeline} stages for {layers} layers; at most one stage a layer"));
+    }
+    let most = devices.min(layers);
+    (pipeline == 0 || pipeline > most).then(|| format!("{pipeline}{OUT_OF_RANGE}1 to {most}"))
 }
 
 fn planners(scenario: &Scenario, ranges: &mut Ranges<'_>) {

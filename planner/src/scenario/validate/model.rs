@@ -66,7 +66,8 @@ fn module(module: &Module, at: &str, ranges: &mut Ranges<'_>) {
     if a > 0 && h % a != 0 && module.head_size.is_none() {
         ranges.refuse(&format!("{at}/heads"), format!("{a} heads do not divide the hidden size {h}"));
     }
-    if kv > 0 && (kv > a || a % kv != 0) {
+    // Of wrong heads nothing is known about the key-value heads.
+    if !ranges.any_under(&format!("{at}/heads")) && kv > 0 && (kv > a || a % kv != 0) {
         ranges.refuse(&format!("{at}/kv_heads"), format!("{kv} key-value heads do not divide {a} query heads"));
     }
     if module.headless && module.role != ModuleRole::Backbone {

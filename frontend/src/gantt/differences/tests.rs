@@ -1,0 +1,223 @@
+use api::planner::scenario::PlannerKind;
+use api::planner::timeline::{MicrobatchSamples, SamplePart, StageLayers};
+
+use super::super::sample;
+use super::*;
+
+#[test]
+fn a_timeline_does_not_differ_from_itself() {
+    let timeline = sample::one_f_one_b(3, 5);
+    let same = Differences::of(&timeline, &timeline);
+    assert_eq!((same.matched, same.actions), (30, 30), "3 ranks, 5 microbatches, F and B");
+    for span in 0..timeline.len() {
+        for aspect in [Aspect::Duration, Aspect::End] {
+            assert_eq!(same.at(&timeline, &timeline, span, aspect), Some((0.0, 0.0)));
+        }
+    }
+    assert_eq!(same.telling(&timeline, &timeline), Aspect::End);
+}
+
+#[test]
+fn differences_have_a_sign_and_a_share() {
+    let before = sample::one_f_one_b(2, 3);
+    let mut after = before.clone();
+    let span = after.compute_lane(1).start;
+    after.duration_ns[span] += 250;
+    let found = Differences::of(&after, &before);
+    // 1,250 ns against 1,000.
+    assert_eq!(found.at(&after, &before, span, Aspect::Duration), Some((250.0, 0.25)));
+    assert_eq!(found.telling(&after, &before), Aspect::Duration);
+    let back = Differences::of(&before, &after);
+    assert_eq!(back.at(&before, &after, span, Aspect::Duration), Some((-250.0, -0.2)));
+    let told = |aspect| back.told(&before, &after, span, aspect);
+    assert_eq!(told(Aspect::Duration), "\u{2212}250 ns (\u{2212}20.0\u{202f}%) than in the baseline");
+    assert!(told(Aspect::End).ends_with("ends earlier"), "{}", told(Aspect::End));
+    let same = Differences::of(&before, &before);
+    assert_eq!(same.told(&before, &before, span, Aspect::Duration), "as long as in the baseline");
+    let none = Differences { counterpart: vec![None; before.len()], ..Differences::default() };
+    assert_eq!(none.told(&before, &after, span, Aspect::End), "not in the baseline");
+}
+
+#[test]
+fn other_microbatches_under_the_same_number_are_no_counterparts() {
+    let one = sample::one_f_one_b(2, 3);
+    let mut other = one.clone();
+    other.microbatches[1].tokens += 1;
+    let found = Differences::of(&one, &other);
+    assert_eq!((found.matched, found.actions), (8, 12));
+    assert_eq!(Differences::of(&one, &sample::one_f_one_b(2, 2)).matched, 8);
+}
+
+/// Contents of `one_f_one_b`: a sample per microbatch, four layers per stage.
+fn with_contents(mut timeline: Timeline, samples: &[&[u32]]) -> Timeline {
+    let part = |&sample: &u32| SamplePart { sample, tokens: 1_000, from_ppm: 0, to_ppm: 1_000_000 };
+    let contents = |own: &&[u32]| MicrobatchSamples { module: None, samples: own.iter().map(part).collect() };
+    timeline.contents = samples.iter().map(contents).collect();
+    let layers = |stage: u32| vec![StageLayers { module: 0, first: 4 * stage, end: 4 * stage + 4 }];
+    timeline.stage_layers = (0..timeline.ranks).map(layers).collect();
+    timeline
+}
+
+#[test]
+fn actions_are_matched_by_their_samples_not_by_number() {
+    let one = with_contents(sample::one_f_one_b(2, 3), &[&[0], &[1], &[2]]);
+    let mut other = with_contents(sample::one_f_one_b(2, 3), &[&[2], &[0], &[1]]);
+    // Sample 0 is microbatch 1 there: its forward on rank 0 takes 300 ns more.
+    let span = other.compute_lane(0).find(|&span| other.microbatch[span] == 1 && other.kind[span] == 0).unwrap();
+    other.duration_ns[span] += 300;
+    let found = Differences::of(&one, &other);
+    assert_eq!((found.matched, found.actions), (12, 12));
+    let here = one.compute_lane(0).find(|&span| one.microbatch[span] == 0 && one.kind[span] == 0).unwrap();
+    let (difference, share) = found.at(&one, &other, here, Aspect::Duration).unwrap();
+    assert!((difference + 300.0).abs() < 1e-6 && (share + 300.0 / 1_300.0).abs() < 1e-9);
+}
+
+#[test]
+fn the_time_of_larger_microbatches_is_divided_by_samples() {
+    // Two samples in one microbatch of 1,000 ns against one sample in 1,000 ns: twice as long.
+    let one = with_contents(sample::one_f_one_b(2, 2), &[&[0], &[1]]);
+    let other = with_contents(sample::one_f_one_b(2, 1), &[&[0, 1]]);
+    let found = Differences::of(&one, &other);
+    assert_eq!((found.matched, found.actions), (8, 8));
+    assert_eq!(found.at(&one, &other, one.compute_lane(0).start, Aspect::Duration), Some((500.0, 1.0)));
+    let back = Differences::of(&other, &one);
+    assert_eq!(back.at(&other, &one, other.compute_lane(0).start, Aspect::Duration), Some((-1_000.0, -0.5)));
+}
+
+#[test]
+fn other_cuts_of_the_model_are_compared_by_layers() {
+    // One stage of eight layers against two stages of four.
+    let mut one = with_contents(sample::one_f_one_b(1, 2), &[&[0], &[1]]);
+    one.stage_layers = vec![vec![StageLayers { module: 0, first: 0, end: 8 }]];
+    let other = with_contents(sample::one_f_one_b(2, 2), &[&[0], &[1]]);
+    let found = Differences::of(&one, &other);
+    assert_eq!((found.matched, found.actions), (4, 4));
+    assert_eq!(found.at(&one, &other, 0, Aspect::Duration), Some((-1_000.0, -0.5)), "1,000 against 2 x 1,000");
+}
+
+#[test]
+fn work_that_is_missing_or_of_another_module_is_not_compared() {
+    let one = with_contents(sample::one_f_one_b(2, 2), &[&[0], &[1]]);
+    let other = with_contents(sample::one_f_one_b(2, 2), &[&[0], &[7]]);
+    assert_eq!(Differences::of(&one, &other).matched, 4);
+    let mut encoder = with_contents(sample::one_f_one_b(2, 2), &[&[0], &[1]]);
+    encoder.contents[0].module = Some(1);
+    assert_eq!(Differences::of(&one, &encoder).matched, 4);
+}
+
+/// F and B of two microbatches on one rank.
+fn one_rank(forward: u64, backward: u64) -> Timeline {
+    let step = forward + backward;
+    let spans = [(0, 0, forward), (1, forward, step), (0, step, step + forward), (1, step + forward, 2 * step)];
+    let timeline = Timeline { microbatch: vec![0, 0, 1, 1], ..sample::lane(&spans) };
+    with_contents(timeline, &[&[0], &[1]])
+}
+
+/// TP 4 takes 6,000 ns on four devices, TP 8 takes 3,200 ns on eight: 24,000 against 25,600 device-ns.
+#[test]
+fn times_of_other_tensor_degrees_are_compared_in_device_time() {
+    let (four, eight) = (one_rank(1_000, 2_000), one_rank(600, 1_000));
+    let devices = ComparedDevices { own: RankDevices::Uniform(4), other: RankDevices::Uniform(8) };
+    let found = Differences::between(&four, &eight, &devices);
+    assert_eq!((found.matched, found.actions, found.refusal()), (4, 4, None));
+    // 600 ns on eight devices are 1,200 ns on four.
+    let forward = found.at(&four, &eight, 0, Aspect::Duration).unwrap();
+    assert!((forward.0 + 200.0).abs() < 1e-9 && (forward.1 + 1.0 / 6.0).abs() < 1e-9, "{forward:?}");
+    assert_eq!(found.at(&four, &eight, 1, Aspect::Duration), Some((0.0, 0.0)), "2,000 x 4 = 1,000 x 8");
+    let headline = four.makespan_ns as f64 * 4.0 - eight.makespan_ns as f64 * 8.0;
+    let (sum, share) = found.sum();
+    assert!((headline + 1_600.0).abs() < 1e-9 && (sum - headline).abs() < 1e-6, "{sum} of {headline}");
+    assert!((share + 0.0625).abs() < 1e-9);
+    let told = found.told(&four, &eight, 0, Aspect::Duration);
+    assert!(told.ends_with("than in the baseline, at equal device-seconds"), "{told}");
+    let back = ComparedDevices { own: RankDevices::Uniform(8), other: RankDevices::Uniform(4) };
+    assert!((Differences::between(&eight, &four, &back).sum().0 - 1_600.0).abs() < 1e-6);
+}
+
+/// A group of two ranks takes 600 ns for what one rank does in 1,000 ns: 1,200 device-ns.
+#[test]
+fn ranks_that_share_a_microbatch_add_up() {
+    let one = with_contents(sample::lane(&[(0, 0, 1_000)]), &[&[0]]);
+    let shared = sample::lane(&[(0, 0, 600), (0, 0, 600)]);
+    let shared = Timeline { ranks: 2, lane_offsets: vec![0, 1, 1, 2, 2], microbatch: vec![0, 0], ..shared };
+    let mut shared = with_contents(shared, &[&[0]]);
+    shared.stage_layers.truncate(1);
+    let found = Differences::of(&one, &shared);
+    assert_eq!(found.at(&one, &shared, 0, Aspect::Duration), Some((-200.0, -200.0 / 1_200.0)));
+    let back = Differences::of(&shared, &one);
+    assert_eq!(back.matched, 2);
+    assert_eq!(back.at(&shared, &one, 1, Aspect::Duration), Some((100.0, 0.2)), "600 against half of 1,000");
+    assert_eq!(back.sum(), (200.0, 0.2));
+}
+
+/// The optimizer of one rank of four devices against that of two ranks of two devices: the mean over devices.
+#[test]
+fn step_ends_of_other_ranks_are_compared_by_the_mean_of_a_device() {
+    let one = sample::lane(&[(7, 0, 100)]);
+    let two = sample::lane(&[(7, 0, 100), (7, 0, 300)]);
+    let two = Timeline { ranks: 2, lane_offsets: vec![0, 1, 1, 2, 2], microbatch: vec![0, 0], ..two };
+    let devices = ComparedDevices { own: RankDevices::Uniform(4), other: RankDevices::Each(vec![2, 2]) };
+    let found = Differences::between(&one, &two, &devices);
+    assert_eq!(found.at(&one, &two, 0, Aspect::Duration), Some((-100.0, -0.5)));
+    assert_eq!(found.sum(), (-400.0, -0.5));
+}
+
+#[test]
+fn too_few_counterparts_are_no_comparison() {
+    let one = with_contents(sample::one_f_one_b(2, 2), &[&[0], &[1]]);
+    assert_eq!(Differences::of(&one, &one).refusal(), None);
+    let other = with_contents(sample::one_f_one_b(2, 2), &[&[0], &[7]]);
+    let refusal = Differences::of(&one, &other).refusal().unwrap().replace('\u{202f}', " ");
+    assert!(refusal.starts_with("Not comparable action by action: 50.0 % of the time"), "{refusal}");
+    let nothing = Timeline { lane_offsets: vec![0], ..Timeline::default() };
+    assert!(Differences::of(&nothing, &one).refusal().is_some(), "no action");
+}
+
+/// Gradients of 190 ns against a backward of 380 ns: both take half as long.
+#[test]
+fn gradients_are_compared_with_their_part_of_a_backward() {
+    let same = |timeline: Timeline| Timeline { microbatch: vec![0; timeline.len()], ..timeline };
+    let one = with_contents(same(sample::lane(&[(2, 0, 80), (3, 80, 190)])), &[&[0]]);
+    let other = with_contents(same(sample::lane(&[(1, 0, 380)])), &[&[0]]);
+    let found = Differences::of(&one, &other);
+    assert_eq!(found.matched, 2);
+    for (span, expected) in [(0, -80.0), (1, -110.0)] {
+        let (difference, share) = found.at(&one, &other, span, Aspect::Duration).unwrap();
+        assert!((difference - expected).abs() < 1e-9 && (share + 0.5).abs() < 1e-9, "{span}: {difference}");
+    }
+    assert!((found.sum().0 + 190.0).abs() < 1e-9);
+}
+
+/// A backward against the two gradients that it consists of.
+#[test]
+fn a_backward_is_compared_with_its_gradients() {
+    let one = with_contents(sample::lane(&[(0, 0, 100), (1, 100, 300)]), &[&[0], &[0]]);
+    let other = with_contents(sample::lane(&[(0, 0, 100), (2, 100, 180), (3, 180, 290)]), &[&[0], &[0], &[0]]);
+    let same = |timeline: Timeline| Timeline { microbatch: vec![0; timeline.len()], ..timeline };
+    let cut = |mut timeline: Timeline| {
+        timeline.contents.truncate(1);
+        timeline
+    };
+    let (one, other) = (cut(same(one)), cut(same(other)));
+    let found = Differences::of(&one, &other);
+    assert_eq!(found.matched, 2);
+    assert_eq!(found.at(&one, &other, 1, Aspect::Duration), Some((10.0, 10.0 / 190.0)));
+}
+
+#[test]
+fn a_dynamic_plan_is_compared_with_a_static_one() {
+    use api::planner::engine::{Unobserved, plan};
+    use api::planner::scenario::validate::NoDatasets;
+    use api::planner::scenario::{ValidScenario, parse};
+    let question = include_str!("../../../../examples/vlm-s-image-heavy.json");
+    let mut question = parse(question).unwrap();
+    question.planners = vec![PlannerKind::OneFOneB, PlannerKind::PipeWeaverPartition];
+    question.iterations = 1;
+    let planning = plan(&ValidScenario::new(question, &NoDatasets).unwrap(), &mut Unobserved).unwrap();
+    let of = |planner| &planning.timelines.iter().find(|timeline| timeline.planner == planner).unwrap().timeline;
+    let (fixed, dynamic) = (of(PlannerKind::OneFOneB), of(PlannerKind::PipeWeaverPartition));
+    let found = Differences::of(dynamic, fixed);
+    // Replicas may hold other samples; with one replica everything has a counterpart.
+    assert!(found.matched * 10 >= found.actions * 9, "{} of {}", found.matched, found.actions);
+    assert_eq!(found.refusal(), None);
+}

@@ -1,0 +1,67 @@
+//! Devices of the ranks of a timeline, by which times of different layouts are compared.
+
+use api::planner::outcome::Planned;
+
+/// Devices of every rank of a timeline.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) enum RankDevices {
+    /// All ranks have this many.
+    Uniform(u32),
+    /// Each rank has its own number.
+    Each(Vec<u32>),
+}
+
+impl Default for RankDevices {
+    fn default() -> Self {
+        Self::Uniform(1)
+    }
+}
+
+impl RankDevices {
+    /// The devices of the ranks of one iteration of a plan: TP x CP. `context` is the context-parallel degree of the scenario;
+    /// pipelines and modules with degrees of their own have theirs.
+    pub(crate) fn of(planned: &Planned, iteration: usize, context: u32) -> Self {
+        if let Some(placement) = &planned.placement {
+            return Self::Each(placement.devices.iter().map(|(first, end)| end.saturating_sub(*first)).collect());
+        }
+        let strategy = planned.iterations.get(iteration).and_then(|iteration| iteration.strategy.as_ref());
+        let Some(strategy) = strategy else {
+            return Self::Uniform(planned.layout.tensor.saturating_mul(context).max(1));
+        };
+        let rows = strategy.pipelines.iter().flat_map(|pipeline| {
+            std::iter::repeat_n(pipeline.tensor.saturating_mul(pipeline.context), pipeline.pipeline as usize)
+        });
+        Self::Each(rows.collect())
+    }
+
+    /// Devices of a rank, at least one.
+    pub(crate) fn of_rank(&self, rank: usize) -> f64 {
+        let devices = match self {
+            Self::Uniform(devices) => *devices,
+            Self::Each(devices) => devices.get(rank).copied().unwrap_or(1),
+        };
+        f64::from(devices.max(1))
+    }
+}
+
+/// Devices of the ranks of a timeline and of the timeline that it is compared with.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub(crate) struct ComparedDevices {
+    /// Of the timeline.
+    pub(crate) own: RankDevices,
+    /// Of the other timeline.
+    pub(crate) other: RankDevices,
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn ranks_without_a_number_have_one_device() {
+        assert!((RankDevices::Uniform(8).of_rank(3) - 8.0).abs() < 1e-12);
+        assert!((RankDevices::Uniform(0).of_rank(0) - 1.0).abs() < 1e-12);
+        let each = RankDevices::Each(vec![4, 2]);
+        assert_eq!([0, 1, 2].map(|rank| each.of_rank(rank) as u32), [4, 2, 1]);
+    }
+}

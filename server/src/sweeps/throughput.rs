@@ -1,0 +1,69 @@
+//! Throughput of the plans of a sweep, by which plans of different batches are compared.
+
+use std::collections::HashMap;
+
+use planner::scenario::PlannerKind;
+use planner::sweep::{PointRow, Sweep};
+
+use crate::store::{Reader, StoreError};
+
+/// Rows that are read at once.
+const PAGE: u32 = 1_000;
+
+/// Tokens per second and device, by point and planner.
+pub(crate) type Throughput = HashMap<(u32, PlannerKind), f64>;
+
+/// Whether the points of a sweep have different workloads, so that the times of their iterations are those of different work.
+pub(crate) fn has_other_workloads(sweep: &Sweep) -> bool {
+    let changes_workload = |pointer: &str| {
+        pointer.is_empty()
+            || pointer.strip_prefix("/workload").is_some_and(|rest| rest.is_empty() || rest.starts_with('/'))
+    };
+    sweep.axes().iter().any(|axis| axis.values.len() > 1 && changes_workload(&axis.pointer))
+}
+
+/// Throughput of all plans of an engine; `None` where the points have one workload.
+pub(crate) async fn throughput(reader: &Reader, sweep: &Sweep, engine: &str) -> Result<Option<Throughput>, StoreError> {
+    if !has_other_workloads(sweep) {
+        return Ok(None);
+    }
+    let mut found = Throughput::new();
+    let mut from = 0;
+    loop {
+        let rows = reader.sweep_rows(sweep.id().as_str(), engine, from, PAGE).await?;
+        let mut last = None;
+        for text in rows {
+            let row: PointRow = serde_json::from_str(&text)
+                .map_err(|error| StoreError::Damaged { what: "row of a sweep", detail: error.to_string() })?;
+            let rates = row.planners().iter().filter_map(|own| Some((own.planner(), own.figures()?)));
+            found.extend(rates.map(|(planner, figures)| ((row.index, planner), figures.tokens_per_s_per_device)));
+            last = Some(row.index);
+        }
+        let Some(last) = last else { return Ok(Some(found)) };
+        from = last.saturating_add(1);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn sweep(axes: &serde_json::Value) -> Sweep {
+        let scenario: serde_json::Value =
+            serde_json::from_str(include_str!("../../../examples/vlm-s-image-heavy.json")).unwrap();
+        let written = serde_json::json!({"schema": "sweep/1", "scenario": scenario, "axes": axes});
+        Sweep::parse(&written.to_string()).unwrap()
+    }
+
+    #[test]
+    fn times_are_comparable_where_the_workload_is_the_same() {
+        for (axes, expected) in [
+            (serde_json::json!([{"pointer": "/cluster/nodes", "values": [1, 2]}]), false),
+            (serde_json::json!([{"pointer": "/workload/global_batch", "values": [64, 128]}]), true),
+            (serde_json::json!([{"pointer": "/workload/context_length", "values": [4096, 8192]}]), true),
+            (serde_json::json!([{"pointer": "/workload/global_batch", "values": [64]}]), false),
+        ] {
+            assert_eq!(has_other_workloads(&sweep(&axes)), expected, "{axes}");
+        }
+    }
+}
