@@ -1,5 +1,6 @@
 //! Stored scenarios.
 
+use planner::outcome::Layout;
 use planner::scenario::{PlannerKind, Scenario};
 use serde::{Deserialize, Serialize};
 
@@ -120,6 +121,9 @@ pub struct PlanLine {
     pub planner: Option<PlannerKind>,
     /// Its title.
     pub planner_title: String,
+    /// Degrees of the layout; absent where the stored outcome does not contain them.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub layout: Option<Layout>,
     /// Engine that computed it.
     pub engine: String,
     /// Mean iteration time, in s.

@@ -1,7 +1,7 @@
 //! The button that copies a link to what the page shows. A link to a scenario saves it, so that the link opens for ever.
 
 use api::path;
-use api::scenario::{Keep, KeptSource};
+use api::scenario::{Keep, KeptSource, StoredScenario};
 use leptos::prelude::*;
 use leptos::task::spawn_local;
 use leptos_router::hooks::use_location;
@@ -33,6 +33,8 @@ pub(crate) fn CopyLink() -> impl IntoView {
     let copied = RwSignal::new(None::<Copied>);
     // Scenarios that could not be saved, and the reason.
     let unsaved = RwSignal::new(None::<(Vec<Keeping>, Failure)>);
+    // Whether the scenario of the last copied link is saved.
+    let is_saved = RwSignal::new(false);
     let on_stored_page = move || pathname.with(|path| STORED_PAGES.iter().any(|page| path.starts_with(page)));
     let is_shown = move || explore.on_page() || on_stored_page();
     let is_ready = move || {
@@ -46,11 +48,15 @@ pub(crate) fn CopyLink() -> impl IntoView {
             let mut refused = Vec::new();
             let mut reason = None;
             for keeping in keepings {
-                if let Err(failure) = keeping.send().await {
-                    refused.push(keeping);
-                    reason = Some(failure);
+                match keeping.send().await {
+                    Ok(()) => keeping.note_in(explore),
+                    Err(failure) => {
+                        refused.push(keeping);
+                        reason = Some(failure);
+                    }
                 }
             }
+            is_saved.try_set(reason.is_none());
             unsaved.try_set(reason.map(|reason| (refused, reason)));
         });
     };
@@ -63,6 +69,7 @@ pub(crate) fn CopyLink() -> impl IntoView {
             untrack(|| explore.link()).or_else(contained).map(|link| format!("{origin}{link}"))
         };
         let Some(url) = url else { return };
+        is_saved.set(false);
         // The clipboard first: it is open to the page only for a moment after the click.
         spawn_local(async move {
             let is_on_clipboard = clipboard::copy(&url).await;
@@ -81,7 +88,10 @@ pub(crate) fn CopyLink() -> impl IntoView {
         });
         if !untrack(on_stored_page) {
             explore.leave_job();
-            save(keepings(explore));
+            let keepings = keepings(explore);
+            if !keepings.is_empty() {
+                save(keepings);
+            }
         }
     };
     let label = move || match copied.get() {
@@ -96,17 +106,7 @@ pub(crate) fn CopyLink() -> impl IntoView {
             last.set(Some(copied.url));
         }
     });
-    let status = move || {
-        copied.get().map(|copied| {
-            match (copied.is_on_clipboard, explore.stored.with(Option::is_some) && !on_stored_page()) {
-                (true, true) => {
-                    "Link copied. The scenario and its results are saved; undo it in the list of scenarios."
-                }
-                (true, false) => "Link copied.",
-                (false, _) => "The browser refuses to copy. The link is in the field below the button.",
-            }
-        })
-    };
+    let status = move || copied.get().map(|copied| words(copied.is_on_clipboard, is_saved.get()));
     view! {
         <Show when=is_shown>
             <div class="copy-link">
@@ -131,9 +131,19 @@ pub(crate) fn CopyLink() -> impl IntoView {
                         <button class="quiet" on:click=move |_| unsaved.set(None)>"Close"</button>
                     </div>
                 })}
-                <span class="visually-hidden" role="status">{status}</span>
+                <p class="copy-words" role="status" data-testid="copy-words">{status}</p>
             </div>
         </Show>
+    }
+}
+
+/// What the last press did.
+const fn words(is_on_clipboard: bool, is_saved: bool) -> &'static str {
+    match (is_on_clipboard, is_saved) {
+        (true, true) => "Saved and copied",
+        (true, false) => "Link copied",
+        (false, true) => "Saved. The browser refuses to copy; copy the link from the field.",
+        (false, false) => "The browser refuses to copy; copy the link from the field.",
     }
 }
 
@@ -149,6 +159,22 @@ impl Keeping {
         let keep = Keep { title: self.title.clone(), source: Some(KeptSource::Link) };
         let body = serde_json::to_string(&keep).map_err(|error| Failure::Unreadable(error.to_string()))?;
         client::tell("POST", &path::keep(&self.id), Body::Json(body)).await
+    }
+
+    /// Marks the open scenario as saved, so that the Save button shows it.
+    fn note_in(&self, explore: crate::explore::Explore) {
+        let is_open = |stored: &StoredScenario| stored.id == self.id;
+        if explore.stored.try_with_untracked(|stored| stored.as_ref().is_some_and(is_open)) == Some(true) {
+            explore.stored.update(|stored| {
+                if let Some(stored) = stored {
+                    if !stored.kept {
+                        stored.kept = true;
+                        stored.source = Some(KeptSource::Link);
+                    }
+                    stored.scenario.title.clone_from(&self.title);
+                }
+            });
+        }
     }
 }
 

@@ -7,6 +7,7 @@ use leptos::prelude::*;
 use leptos::task::spawn_local;
 
 use crate::client::{self, Body, Failure};
+use crate::focus;
 use crate::notice::FailureNotice;
 
 /// How long a deletion can be taken back.
@@ -70,8 +71,12 @@ impl Deletions {
             while this.waiting.try_with_untracked(|waiting| waiting.contains_key(&id)) == Some(true) {
                 if let Some(restore) = this.restores.try_update_value(|restores| restores.remove(&id)).flatten() {
                     let answer = client::tell("POST", &restore, Body::Empty).await;
+                    let had_focus = focus::is_in(".toast");
                     this.failure.try_set(answer.err());
                     this.waiting.try_update(|waiting| drop(waiting.remove(&id)));
+                    if had_focus {
+                        focus::move_to(format!("tr[data-id=\"{id}\"] :is(a, button)"));
+                    }
                     return;
                 }
                 client::pause(SHORTLY_MS).await;

@@ -21,6 +21,8 @@ pub(crate) fn ExportMenu() -> impl IntoView {
     let explore = use_explore();
     let menu = NodeRef::<html::Details>::new();
     let words = RwSignal::new(None::<String>);
+    // A link that the browser refuses to copy, to be copied from a field.
+    let by_hand = RwSignal::new(None::<String>);
     let close = move |()| {
         if let Some(menu) = menu.get_untracked() {
             menu.set_open(false);
@@ -48,7 +50,7 @@ pub(crate) fn ExportMenu() -> impl IntoView {
         Some(view! {
             <p class="menu-heading">{format!("Plans, iteration {iteration}")}</p>
             {lines}
-            <p class="menu-heading">"Whole answer"</p>
+            <p class="menu-heading">"All plans"</p>
             <ul>
                 <li><a href=path::outcome(&id) download="outcome.json">"Outcome"<small>"JSON"</small></a></li>
                 <li><a href=path::outcome_csv(&id) download="ranking.csv" data-testid="export-ranking">"Ranking"<small>"CSV"</small></a></li>
@@ -74,9 +76,10 @@ pub(crate) fn ExportMenu() -> impl IntoView {
                     let said = if done {
                         "Self-contained link copied."
                     } else {
-                        "The browser refuses to copy; the link stands below."
+                        "The browser refuses to copy; copy the link from the field below."
                     };
                     words.try_set(Some(said.to_owned()));
+                    by_hand.try_set((!done).then(|| url.clone()));
                     explore.contained_link.try_set(Some(url));
                 });
             }
@@ -86,17 +89,18 @@ pub(crate) fn ExportMenu() -> impl IntoView {
         <details class="menu" node_ref=menu on:keydown=on_key on:focusout=left data-testid="export">
             <summary class="button">"Export"</summary>
             <div class="menu-body">
-                {move || plans().map_or_else(|| view! { <p class="hint">"Nothing is planned yet."</p> }.into_any(), IntoAny::into_any)}
-                <p class="menu-heading">"Question"</p>
+                {move || plans().map_or_else(|| view! { <p class="hint">"No plan yet."</p> }.into_any(), IntoAny::into_any)}
+                <p class="menu-heading">"Scenario"</p>
                 <ul>
-                    <li><button data-testid="export-scenario" on:click=save_scenario>"Scenario"<small>"JSON, opens again with \u{201c}Open file\u{201d}"</small></button></li>
+                    <li><button data-testid="export-scenario" on:click=save_scenario>"Scenario"<small>"JSON for \u{201c}Open file\u{201d}"</small></button></li>
                     <li>
                         <button data-testid="copy-contained" data-url=move || explore.contained_link.get() on:click=copy_contained>
-                            "Copy self-contained link"<small>"needs no server's memory"</small>
+                            "Copy self-contained link"<small>"contains the whole scenario"</small>
                         </button>
                     </li>
                 </ul>
                 <p class="hint" role="status" data-testid="export-words">{move || words.get()}</p>
+                {move || by_hand.get().map(|url| view! { <input readonly=true prop:value=url aria-label="Self-contained link" /> })}
             </div>
         </details>
     }

@@ -32,6 +32,11 @@ impl FieldErrors {
         self.by_pointer.get(pointer).map(String::as_str)
     }
 
+    /// Wrong fields, by pointer.
+    pub(crate) fn pointers(&self) -> impl Iterator<Item = &str> {
+        self.by_pointer.keys().map(String::as_str)
+    }
+
     /// Sets or clears the error of one field.
     pub(crate) fn set(&mut self, pointer: &str, detail: Option<String>) {
         match detail {

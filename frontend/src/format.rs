@@ -91,6 +91,15 @@ pub(crate) fn moment(rfc3339: &str) -> String {
     rfc3339.get(..16).map_or_else(|| rfc3339.to_owned(), |minutes| minutes.replace('T', " "))
 }
 
+/// A cluster in words, from "4 x 8 A100-80GB" to "4 nodes × 8 A100-80GB".
+pub(crate) fn cluster(words: &str) -> String {
+    match words.split_once(" x ") {
+        Some(("1", devices)) => format!("1 node × {devices}"),
+        Some((nodes, devices)) if nodes.parse::<u32>().is_ok() => format!("{nodes} nodes × {devices}"),
+        _ => words.to_owned(),
+    }
+}
+
 /// A text with its first letter large.
 pub(crate) fn capitalised(text: &str) -> String {
     let mut letters = text.chars();
@@ -125,9 +134,16 @@ mod tests {
     #[test]
     fn words_become_sentences() {
         assert_eq!(sentence("exhaustive search over VPP"), "Exhaustive search over VPP.");
-        assert_eq!(sentence("48 stages of 2 layers each."), "48 stages of 2 layers each.");
+        assert_eq!(sentence("48 stages, 2 layers each."), "48 stages, 2 layers each.");
         assert_eq!(sentence(" out of memory! "), "Out of memory!");
         assert_eq!((sentence("é"), sentence(" "), capitalised("")), ("É.".to_owned(), String::new(), String::new()));
+    }
+
+    #[test]
+    fn a_cluster_names_its_nodes() {
+        assert_eq!(cluster("4 x 8 A100-80GB"), "4 nodes × 8 A100-80GB");
+        assert_eq!(cluster("1 x 8 H100"), "1 node × 8 H100");
+        assert_eq!(cluster("Frontier x"), "Frontier x");
     }
 
     #[test]

@@ -31,6 +31,7 @@ mod paint;
 mod palette;
 pub(crate) mod picture;
 mod query;
+mod rank_devices;
 mod raster;
 pub(crate) mod rows;
 #[cfg(test)]
@@ -48,11 +49,13 @@ mod walk;
 pub(crate) mod watch;
 
 pub(crate) use compare_bar::CompareBar;
+pub(crate) use differences::Differences;
 pub(crate) use keys::help_rows;
 pub(crate) use legend::Legend;
 pub(crate) use palette::Theme;
 #[cfg(test)]
 pub(crate) use palette::fill;
+pub(crate) use rank_devices::{ComparedDevices, RankDevices};
 pub(crate) use scene::RIGHT as RIGHT_MARGIN_PX;
 pub(crate) use scene::Size;
 pub(crate) use shared::cursor_ns;

@@ -33,6 +33,7 @@ mod editor;
 mod explore;
 mod export_menu;
 mod field_errors;
+mod focus;
 mod form;
 mod format;
 mod fragment;
@@ -69,5 +70,6 @@ mod why;
 #[wasm_bindgen::prelude::wasm_bindgen(start)]
 pub fn start() {
     console_error_panic_hook::set_once();
+    focus::watch();
     leptos::mount::mount_to_body(app::App);
 }

@@ -86,9 +86,9 @@ pub(crate) fn Refused(kind: Kind, failure: Failure, #[prop(into)] on_retry: Call
                             }
                         });
                     };
-                    view! { <p class="actions"><button class="primary" data-testid="restore" on:click=restore>"Bring it back"</button></p> }.into_any()
+                    view! { <p class="actions"><button class="primary" data-testid="restore" on:click=restore>"Restore"</button></p> }.into_any()
                 }
-                None => view! { <p>"It cannot be brought back any more."</p> }.into_any(),
+                None => view! { <p>"It cannot be restored."</p> }.into_any(),
             };
             view! {
                 <h1>{format!("This {} was deleted", kind.noun)}</h1>

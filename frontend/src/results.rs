@@ -39,6 +39,7 @@ pub(crate) fn Results() -> impl IntoView {
     let explore = use_explore();
     let has_result = Memo::new(move |_| explore.result.with(Option::is_some));
     let busy = Memo::new(move |_| explore.state.with(PlanState::is_busy));
+    let outdated = Memo::new(move |_| status::is_outdated(explore));
     let failure = move || {
         explore.state.with(|state| match state {
             // A wrong field has its message at the field.
@@ -53,7 +54,11 @@ pub(crate) fn Results() -> impl IntoView {
             view! { <FailureNotice failure=failure on_retry=move |()| begin_again(explore) /> }
         })}
         <Show when=move || has_result.get() fallback=move || view! { <div class="skeleton results-skeleton" class:still=move || !busy.get() aria-hidden="true"></div> }>
-            <div class="results" data-busy=move || busy.get().then_some("true")>
+            <div
+                class="results"
+                data-busy=move || busy.get().then_some("true")
+                data-outdated=move || (outdated.get() && !busy.get()).then_some("true")
+            >
                 <iteration_strip::IterationStrip />
                 <ranking_table::RankingTable />
                 <peak_memory::MemoryAtTop />

@@ -246,8 +246,10 @@ impl<T: Kept> Shelf<T> {
     pub(super) fn delete(self, about: &About) {
         let gone = Callback::new(move |id: String| {
             self.known.try_update(|known| {
-                if let Some(Ok((things, _))) = known {
+                if let Some(Ok((things, page))) = known {
+                    let before = things.len();
                     things.retain(|thing| thing.about().id != id);
+                    page.total = page.total.saturating_sub((before - things.len()) as u64);
                 }
             });
             self.reload();
@@ -268,10 +270,19 @@ impl<T: Kept> Shelf<T> {
         })
     }
 
+    /// Number of the shown things that are deleted and can still be brought back with the toast.
+    pub(super) fn leaving(self) -> usize {
+        self.known.with(|known| match known {
+            Some(Ok((things, _))) => things.iter().filter(|thing| self.deletions.is_waiting(&thing.about().id)).count(),
+            _ => 0,
+        })
+    }
+
     /// What is said of all of them.
     pub(super) fn page(self) -> ListPage {
+        let leaving = self.leaving() as u64;
         self.known.with(|known| match known {
-            Some(Ok((_, page))) => page.clone(),
+            Some(Ok((_, page))) => ListPage { total: page.total.saturating_sub(leaving), ..page.clone() },
             _ => ListPage::default(),
         })
     }
@@ -303,20 +314,26 @@ pub(crate) fn ShelfView<T: Kept>(
     });
     let phase = Memo::new(move |_| {
         let is_open = shelf.question.with(Question::is_open);
+        // The last thing leaves the list when it is deleted, not when the toast disappears.
+        let is_all_gone = shelf.page().total == 0 && ids.with(Vec::is_empty);
         shelf.known.with(|known| match known {
             None => Phase::Loading,
             Some(Err(failure)) => Phase::Failed(failure.clone()),
-            Some(Ok((things, _))) if things.is_empty() && is_open => Phase::Empty,
+            Some(Ok(_)) if is_all_gone && is_open => Phase::Empty,
             Some(Ok(_)) => Phase::Listed,
         })
     });
     let columns = T::COLUMNS.len() + 2;
     let nothing = move || {
-        if shelf.question.with(|question| question.deleted) {
-            format!("No deleted {} can come back.", T::NOUN.1)
-        } else {
-            "Nothing matches.".to_owned()
-        }
+        shelf.question.with(|question| {
+            if question.deleted {
+                format!("No deleted {} can be restored.", T::NOUN.1)
+            } else if question.is_open() {
+                format!("No {} on this page.", T::NOUN.1)
+            } else {
+                "Nothing matches.".to_owned()
+            }
+        })
     };
     let body = move || match phase.get() {
         Phase::Loading => view! { <div class="skeleton results-skeleton" aria-hidden="true"></div> }.into_any(),
@@ -360,7 +377,7 @@ pub(crate) fn ShelfView<T: Kept>(
 /// From an empty list to what was deleted of it.
 #[component]
 fn DeletedLink<T: Kept>(shelf: Shelf<T>) -> impl IntoView {
-    let words = move || (shelf.page().deleted_bytes > 0).then(|| format!("Deleted {} that can come back", T::NOUN.1));
+    let words = move || (shelf.page().deleted_bytes > 0).then(|| format!("Deleted {} that can be restored", T::NOUN.1));
     move || {
         words().map(|words| {
             view! { <p><button class="quiet" on:click=move |_| shelf.ask(|question| question.deleted = true, false)>{words}</button></p> }
@@ -375,13 +392,13 @@ fn total_words<T: Kept>(page: &ListPage) -> String {
     if page.stored_bytes > 0 {
         let deleted = match page.deleted_bytes {
             0 => String::new(),
-            bytes => format!(", deleted ones {}", size(bytes)),
+            bytes => format!(" (deleted: {})", size(bytes)),
         };
-        words += &["All of them take ", &size(page.stored_bytes), " in the database", &deleted, ". "].concat();
+        words += &["Database size: ", &size(page.stored_bytes), &deleted, ". "].concat();
     }
     if T::CAN_BE_DELETED {
         let days = page.retention_days.to_string();
-        words += &["What is deleted can be brought back for ", &days, " days."].concat();
+        words += &["Deleted ", T::NOUN.1, " can be restored for ", &days, " days."].concat();
     }
     words
 }

@@ -9,7 +9,7 @@ use crate::gantt;
 use crate::gantt::describe::Details;
 use crate::results::{chosen_planner, degrees, planner_of};
 
-/// Losers shown at first sight; the rest stands behind "more".
+/// Losers shown first; the others are under "more".
 const FIRST_LOSERS: usize = 5;
 
 /// Selection and reasons.
@@ -28,7 +28,7 @@ pub(crate) fn WhyPanel() -> impl IntoView {
                 Answer::Planned(_) => None,
                 Answer::Infeasible { binding, search } => Some(view! {
                     <h3>"No plan"</h3>
-                    <p>{binding.clone()}</p>
+                    <p>{format::sentence(binding)}</p>
                     <Rejected search=search.clone() best_s=None />
                 }),
             };
@@ -89,10 +89,10 @@ fn PlanReasons(plan: Plan) -> impl IntoView {
     let (metrics, provenance, decisions) = (plan.metrics.clone(), plan.provenance.clone(), plan.decisions.clone());
     let replicas = plan.layout.data;
     let status = match provenance.status {
-        SolverStatus::Optimal => "Proven best of the searched space.",
-        SolverStatus::Heuristic => "A heuristic; how far it is from the bound stands below.",
+        SolverStatus::Optimal => "Proven optimal in the search space.",
+        SolverStatus::Heuristic => "Heuristic. See the gap to the lower bound below.",
     };
-    let best_s = metrics.iteration_s;
+    let (best_s, iterations) = (metrics.iteration_s, plan.iterations.len());
     let iteration = Memo::new(move |_| explore.shown.with(|shown| shown.iteration as usize));
     let plan = StoredValue::new(plan);
     let shown = move || plan.with_value(|plan| plan.iterations.get(iteration.get()).cloned());
@@ -103,9 +103,14 @@ fn PlanReasons(plan: Plan) -> impl IntoView {
             {move || shown().and_then(|shown| shown.decision).map(|decision| view! { <li>{format::sentence(&decision)}</li> })}
             <li>{format::sentence(&provenance.algorithm)}" "{status}</li>
         </ul>
-        <h3>"What holds it back"</h3>
+        <h3>"Limits"</h3>
         <ul>
-            <li>{format!("Lower bound {}, {} above it.", format::seconds(metrics.lower_bound_s), format::percent(metrics.gap))}</li>
+            <li>{format!(
+                "Lower bound with this layout and these microbatches, largest of all replicas, {}: {}; the plan is {} above it.",
+                if iterations == 1 { "one iteration".to_owned() } else { format!("mean of {iterations} iterations") },
+                format::seconds(metrics.lower_bound_s),
+                format::percent(metrics.gap)
+            )}</li>
             <li>{format!(
                 "Ranks are idle for {} of the time; exposed communication takes {}.",
                 format::percent(metrics.bubble),
@@ -132,7 +137,7 @@ fn IterationReasons(index: usize, shown: IterationMetrics, replicas: u32) -> imp
         {(replicas > 1).then(|| view! {
             <li>
                 {format!(
-                    "The slowest replica is number {}, with {}; the fastest needs {}.",
+                    "The slowest replica is number {}, with {}; the fastest takes {}.",
                     shown.slowest_replica,
                     microbatches(shown.microbatches),
                     format::seconds(shown.fastest_replica_s),
@@ -160,7 +165,7 @@ fn Rejected(search: Search, best_s: Option<f64>) -> impl IntoView {
         <h3>{title}</h3>
         <p class="hint">
             {format!(
-                "{} layouts: {} simulated, {} excluded by their bound, {} against the rules or over memory.",
+                "{} layouts: {} simulated; {} not simulated: cannot be faster; {} invalid or too large for memory.",
                 format::count(candidates.into()),
                 format::count(simulated.into()),
                 format::count(pruned.into()),

@@ -74,7 +74,7 @@ pub enum ApiError {
         there: usize,
     },
     /// The trace is held against nothing.
-    #[error("the trace is not held against a scenario: choose one")]
+    #[error("the trace is not compared with a scenario: choose one")]
     NoPlanOfTrace,
     /// There is no slice.
     #[error("there is no slice on row {row} of lane {lane} at {at_ns} ns")]

@@ -85,7 +85,7 @@ test("a link opens its set, and the pointer names the configuration", async () =
 test("an unknown set is said to be unknown", async () => {
   const page = await stage.open();
   await page.goto("/accuracy?set=nothing");
-  await page.getByText("There is no such set").waitFor();
+  await page.getByText("This set does not exist").waitFor();
   assert.equal(await chart(page).count(), 0);
   expectNoFaults(page);
   await page.context().close();

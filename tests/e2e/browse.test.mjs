@@ -94,15 +94,19 @@ test("what is deleted comes back at once, from the list of deleted things, and f
   await page.goto("/scenarios");
   await page.getByRole("button", { name: "Delete Alpha 100%" }).click();
   await page.getByRole("link", { name: "Alpha 100%" }).waitFor({ state: "detached" });
+  const total = async () => Number((await page.getByTestId("scenarios-total").innerText()).match(/^\d+/)[0]);
+  await eventually(total, await rows("scenarios").count(), "the total does not count what is deleted");
+  assert.notEqual(await page.evaluate(() => document.activeElement.tagName), "BODY", "the focus moves to a neighbour");
   await page.getByRole("button", { name: "Undo" }).click();
   await page.getByRole("link", { name: "Alpha 100%" }).waitFor();
+  await eventually(() => page.evaluate(() => document.activeElement.closest("tr")?.dataset.id), stored.id, "the focus is on the restored row");
 
   await page.getByRole("button", { name: "Delete Alpha 100%" }).click();
   await page.getByRole("link", { name: "Alpha 100%" }).waitFor({ state: "detached" });
   await page.goto("/scenarios?deleted=true");
   await eventually(async () => (await stage.server.get("/scenarios?q=Alpha")).total, 0, "deleted though the page was left at once");
   await page.reload();
-  await page.getByRole("button", { name: "Bring back Alpha 100%" }).click();
+  await page.getByRole("button", { name: "Restore Alpha 100%" }).click();
   await eventually(() => rows("scenarios").count(), 0, "nothing deleted is left");
   assert.equal((await stage.server.get("/scenarios?q=Alpha")).total, 1);
 
@@ -248,6 +252,8 @@ test("copying a link saves the scenario, which the list can undo", async () => {
   await page.getByTestId("copy-link").click();
   assert.match(await page.evaluate(() => navigator.clipboard.readText()), new RegExp(`/s/${stored.short}`));
   await saved;
+  await page.getByTestId("copy-words").getByText("Saved and copied", { exact: true }).waitFor();
+  await page.getByTestId("save").getByText("Saved", { exact: true }).waitFor();
   await page.goto("/scenarios");
   const row = page.locator(`tr[data-id="${stored.id}"]`);
   await row.getByText("saved by a copied link").waitFor();
@@ -297,7 +303,7 @@ test("an exported scenario opens again as the same one, and wrong files are refu
   await page.goto("/new?ready=gpt-3-175b-uniform");
   await settled(page);
   await page.getByTestId("open-scenario").setInputFiles({ name: "notes.json", mimeType: "application/json", buffer: Buffer.from("[1]") });
-  await page.getByTestId("open-error").getByText("something other than a scenario").waitFor();
+  await page.getByTestId("open-error").getByText("Not a scenario JSON file").waitFor();
   const other = page.url();
   await page.getByTestId("open-scenario").setInputFiles({ name: "scenario.json", mimeType: "application/json", buffer: readFileSync(file) });
   await page.waitForURL(`**/s/${stored.short}*`);

@@ -64,7 +64,7 @@ test("all other scenarios are found by search and opened by link", async () => {
   await page.getByTestId("gallery-hydraulis-13b-32-github").waitFor();
   assert.ok((await page.locator(".shelf li").count()) < 5);
   await page.getByTestId("set-ups-search").fill("xyzzy");
-  await page.getByText("No scenario has these words.").waitFor();
+  await page.getByText("No scenario matches.").waitFor();
   const all = await stage.server.get("/gallery");
   await page.getByTestId("set-ups-search").fill("");
   await page.locator(".shelf li").first().waitFor();

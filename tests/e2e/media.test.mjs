@@ -47,9 +47,9 @@ test("a scenario is planned on what the chosen rule makes of images", async () =
   const plain = (await stage.server.get("/datasets")).datasets[0];
 
   await page.getByTestId("upload").setInputFiles(FILE);
-  await choose(page, "internvl", "Encoder, by InternVL");
+  await choose(page, "internvl", "Encoder, with InternVL");
   const report = await card(page).getByTestId("import-report").innerText();
-  assert.match(report, /36 samples have items for the encoder, 4 have none/);
+  assert.match(report, /36 samples have encoder items, 4 have none/);
   assert.match(report, /Not read by InternVL: 2 clips of sound/);
   await store(page);
   await settled(page);
@@ -61,7 +61,7 @@ test("a scenario is planned on what the chosen rule makes of images", async () =
   assert.ok((await ranking(page)).dflop.iteration_s, "DFLOP has a plan");
 
   await page.getByTestId("upload").setInputFiles(FILE);
-  await choose(page, "llava-onevision", "Encoder, by LLaVA-OneVision");
+  await choose(page, "llava-onevision", "Encoder, with LLaVA-OneVision");
   await store(page);
   await page.getByTestId("workload-note").getByText("LLaVA-OneVision").waitFor();
   await settled(page);
@@ -80,7 +80,7 @@ test("the page of datasets shows items and lengths", async () => {
     await page.goto("/datasets");
     await page.getByTestId("upload-preprocessing").selectOption("qwen-vl");
     await page.getByTestId("upload").setInputFiles(FILE);
-    await card(page).getByTestId("import-report").getByText("Encoder, by Qwen-VL").waitFor();
+    await card(page).getByTestId("import-report").getByText("Encoder, with Qwen-VL").waitFor();
     await store(page);
     await page.getByText("backbone: mean").first().waitFor();
     await page.getByText("Qwen-VL: mean").first().waitFor();

@@ -30,7 +30,7 @@ test("the search of the plan is drawn over rankings and over time, and as a tabl
   const names = await card.locator(".chart-legend li").allInnerTexts();
   assert.deepEqual(names.slice(0, 3), ["Monte-Carlo tree search", "Depth first", "Random"]);
   assert.match(names[3], /^tree search after swaps [\d.]+\ss$/);
-  assert.match(names[4], /^lower bound [\d.]+\ss$/);
+  assert.match(names[4], /^lower bound of this replica [\d.]+\ss$/);
   const dashes = await card.locator(".chart-legend line").evaluateAll((lines) => lines.map((line) => line.getAttribute("stroke-dasharray")));
   assert.equal(new Set(dashes).size, 5, "lines differ without colour");
   const axis = card.locator(".xtitle");

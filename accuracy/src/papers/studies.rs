@@ -39,7 +39,7 @@ pub enum Chart {
         /// Rankings that each search interleaves.
         rollouts: u32,
     },
-    /// Best end by rankings interleaved.
+    /// Best end by orders tried.
     Search {
         /// Of which scenario.
         scenario: String,
@@ -90,7 +90,7 @@ fn search_chart(study: &SearchProgress) -> PaperChart {
         y: strategy.steps.best_s.iter().copied().map(four_digits).collect(),
     };
     PaperChart {
-        x: "rankings interleaved".to_owned(),
+        x: "orders tried".to_owned(),
         y: "best end, s".to_owned(),
         curves: study.strategies.iter().map(curve).collect(),
     }

@@ -9,6 +9,7 @@ use plotly::{Bar, Plot};
 use super::bins::{Scale, bars, decades, number};
 use super::figure::Figure;
 use super::{Colours, colour, configuration};
+use crate::format;
 use crate::gantt::describe::grouped;
 use crate::gantt::watch::theme_version;
 
@@ -36,7 +37,8 @@ pub(crate) fn Histogram(
         data.with(|data| {
             data.as_ref().map(|data| {
                 [
-                    ("mean", number(data.mean)),
+                    // As texts beside the chart write it.
+                    ("mean", format::three_digits(data.mean)),
                     ("median", number(data.median)),
                     ("p99", number(data.p99)),
                     ("max", number(data.max)),

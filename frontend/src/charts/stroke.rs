@@ -199,6 +199,65 @@ mod tests {
         assert!(distance("#aa5500", "#557700") < 0.12);
     }
 
+    /// WCAG 2.2 contrast of two colours in linear RGB.
+    fn contrast(one: [f64; 3], other: [f64; 3]) -> f64 {
+        let luminance = |[red, green, blue]: [f64; 3]| 0.2126 * red + 0.7152 * green + 0.0722 * blue;
+        let (one, other) = (luminance(one), luminance(other));
+        (one.max(other) + 0.05) / (one.min(other) + 0.05)
+    }
+
+    /// The value of a variable in a theme of the style sheet.
+    fn variable(name: &str, theme: Theme) -> &'static str {
+        let sheet = include_str!("../../../static/css/10-tokens.css");
+        let (light, dark) = sheet.split_once(":root[data-theme=\"dark\"]").unwrap();
+        let block = if theme == Theme::Dark { dark } else { light };
+        let line = block.lines().find_map(|line| line.trim().strip_prefix(name)?.strip_prefix(": "));
+        line.unwrap().trim_end_matches(';')
+    }
+
+    /// A pill mixes 85 % of the family's colour with 15 % of the ink, in sRGB (20-base.css).
+    fn pill(colour: &str, theme: Theme) -> String {
+        let channel = |css: &str, at: usize| f64::from(u8::from_str_radix(&css[at..at + 2], 16).unwrap());
+        let ink = variable("--ink", theme);
+        let mixed = [1, 3, 5].map(|at| (0.85 * channel(colour, at) + 0.15 * channel(ink, at)).round() as u8);
+        format!("#{:02x}{:02x}{:02x}", mixed[0], mixed[1], mixed[2])
+    }
+
+    #[test]
+    fn pills_stand_out_from_every_ground() {
+        for theme in [Theme::Light, Theme::Dark] {
+            for colour in families(theme) {
+                let pill = pill(colour, theme);
+                for ground in ["--bg", "--panel", "--wash", "--hover"] {
+                    let ratio = contrast(linear(&pill), linear(variable(ground, theme)));
+                    assert!(ratio >= 3.0, "{colour} as {pill} on {ground}, {theme:?}: {ratio:.2}");
+                }
+            }
+        }
+    }
+
+    /// The dash whose shape the style sheet gives to the pill of a planner; "none" for a square.
+    fn dash_of_pill(planner: PlannerKind) -> &'static str {
+        let sheet = include_str!("../../../static/css/20-base.css");
+        let (_, shapes) = sheet.split_once("/* Planners of one colour differ by shape").unwrap();
+        let id = format!(".pill[data-planner-colour=\"{}\"]", planner.id());
+        let rule = shapes.split('}').find(|rule| rule.contains(&id));
+        let dash = rule.and_then(|rule| rule.split_once(".pill[data-dash=\"")?.1.split_once('"'));
+        dash.map_or("none", |(dash, _)| dash)
+    }
+
+    #[test]
+    fn planners_of_one_colour_differ_by_dash_and_shape() {
+        for planner in PlannerKind::ALL {
+            let stroke = Stroke::of(planner);
+            assert_eq!(dash_of_pill(planner), stroke.strokes, "{planner:?}");
+            for other in PlannerKind::ALL.into_iter().filter(|other| *other != planner) {
+                let same = Stroke::of(other);
+                assert!(same.colours() != stroke.colours() || same.strokes != stroke.strokes, "{planner:?}, {other:?}");
+            }
+        }
+    }
+
     /// Pills take their colours from the style sheet.
     #[test]
     fn the_style_sheet_has_the_same_colours() {

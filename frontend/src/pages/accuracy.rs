@@ -88,8 +88,8 @@ fn Sets(engine: String, sets: Vec<Arc<AccuracySet>>) -> impl IntoView {
         Some(set) => view! { <Detail set=set /> }.into_any(),
         None => view! {
             <div class="notice bad" role="alert">
-                <b>"There is no such set"</b>
-                <p>{format!("Nothing is known under \"{}\". Choose one of the table above.", wanted.get().unwrap_or_default())}</p>
+                <b>"This set does not exist"</b>
+                <p>{format!("Nothing is known under \"{}\". Choose a set from the table above.", wanted.get().unwrap_or_default())}</p>
             </div>
         }
         .into_any(),

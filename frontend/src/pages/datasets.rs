@@ -60,10 +60,10 @@ impl Kept for DatasetSummary {
             (Some(shaped), Some(items)) => (
                 vec![
                     text("text: ".to_owned(), "tokens of text"),
-                    chart(&shaped.backbone_tokens, "backbone: ".to_owned(), "tokens of the backbone"),
+                    chart(&shaped.backbone_tokens, "backbone: ".to_owned(), "backbone tokens"),
                 ]
                 .into_any(),
-                chart(items, format!("{}: ", shaped.preprocessing.title()), "items of the encoder"),
+                chart(items, format!("{}: ", shaped.preprocessing.title()), "encoder items"),
             ),
             (_, images) => {
                 (text(String::new(), "tokens"), images.as_ref().map_or_else(|| "–".to_owned(), facts).into_any())
@@ -82,7 +82,7 @@ impl Kept for DatasetSummary {
 /// A distribution in words.
 fn facts(columns: &HistogramColumns) -> String {
     format!(
-        "mean {}, median {}, 99 % under {}, most {}",
+        "mean {}, median {}, 99 % under {}, max. {}",
         format::three_digits(columns.mean),
         format::three_digits(columns.median),
         format::three_digits(columns.p99),
@@ -150,7 +150,7 @@ fn Stored(uploaded: Uploaded) -> impl IntoView {
     let Uploaded { dataset, report } = uploaded;
     view! {
         <div class="stored" data-testid="stored-dataset">
-            <p>"Stored as "<b>{dataset.name}</b>". "<a href=format!("/new?dataset={}", dataset.id)>"Open a scenario on it"</a></p>
+            <p>"Stored as "<b>{dataset.name}</b>". "<a href=format!("/new?dataset={}", dataset.id)>"Open a scenario with this dataset"</a></p>
             <ImportReportView report=report />
         </div>
     }

@@ -148,7 +148,7 @@ fn UnsavedNotice() -> impl IntoView {
     view! {
         <Show when=move || explore.unsaved.with(Option::is_some)>
             <div class="notice" data-testid="unsaved">
-                <p>"This scenario came with the link and is stored nowhere. Look at it and change it at the left; it is stored when it is planned."</p>
+                <p>"This scenario is contained in the link and not stored on this server. You can change it on the left. It is stored when you plan it."</p>
                 <button class="primary" data-testid="plan-unsaved" on:click=move |_| explore.retry()>"Plan it"</button>
             </div>
         </Show>

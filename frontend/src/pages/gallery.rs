@@ -138,7 +138,7 @@ fn RecentLine(line: ScenarioLine) -> impl IntoView {
     view! {
         <li>
             <span>{line.pinned.then_some("★ ")}<a href=path::share(&line.short)>{line.title}</a></span>
-            <span class="muted">{line.model}" · "{line.cluster}</span>
+            <span class="muted">{line.model}" · "{format::cluster(&line.cluster)}</span>
             <span>{best}</span>
             <span class="muted">{format::moment(&line.created_at)}</span>
         </li>

@@ -37,7 +37,7 @@ fn nothing(answer: Answer) -> AnyView {
 }
 
 /// What the figures rest on.
-const LEAD: &str = "What was published for a set-up, and what this engine gives for one after it. Data and batch sizes of the papers are mostly not public; ours are synthetic and said to be so, and nothing here was fitted to a figure.";
+const LEAD: &str = "Published results compared with the results of this engine for the same set-ups. Most papers do not publish their data and batch sizes; synthetic data replace them and are labelled. No parameter is fitted to these results.";
 
 /// The library.
 #[component]

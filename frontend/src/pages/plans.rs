@@ -7,6 +7,7 @@ use api::shelf::ListPage;
 use leptos::prelude::*;
 
 use crate::format;
+use crate::results::degrees;
 use crate::shelf::{About, Choice, Column, Kept, Shelf, ShelfView};
 
 impl Kept for PlanLine {
@@ -18,6 +19,7 @@ impl Kept for PlanLine {
     const CAN_BE_DELETED: bool = false;
     const COLUMNS: &'static [Column] = &[
         Column::words("Planner", Some("planner")),
+        Column::words("Layout", None),
         Column::number("Iteration", Some("time")),
         Column::words("Model", None),
         Column::words("Cluster", None),
@@ -49,9 +51,10 @@ impl Kept for PlanLine {
         let pill = self.planner.map(|planner| view! { <span class="pill" data-planner-colour=planner.id()></span> });
         vec![
             view! { <span class="planner-cell">{pill}" "{self.planner_title.clone()}</span> }.into_any(),
+            view! { <span class="nowrap">{self.layout.as_ref().map(degrees)}</span> }.into_any(),
             format::seconds(self.iteration_s).into_any(),
             self.model.clone().into_any(),
-            view! { <span class="nowrap">{self.cluster.clone()}</span> }.into_any(),
+            view! { <span class="nowrap">{format::cluster(&self.cluster)}</span> }.into_any(),
             view! { <span class="muted">{self.engine.clone()}</span> }.into_any(),
             view! { <span class="muted">{format::moment(&self.created_at)}</span> }.into_any(),
         ]
@@ -75,7 +78,7 @@ pub(crate) fn PlansPage() -> impl IntoView {
                 <span class="grow"></span>
                 <a class="button" href="/scenarios">"Scenarios"</a>
             </div>
-            <p class="lead">"What every planner found for every stored scenario, by which engine and when. Drafts are among them until they are forgotten."</p>
+            <p class="lead">"The plans of all stored scenarios, with their planner, engine and date. Plans of drafts are listed until the drafts are deleted."</p>
             <ShelfView shelf=shelf empty=Empty />
         </main>
     }
@@ -84,7 +87,7 @@ pub(crate) fn PlansPage() -> impl IntoView {
 #[component]
 fn Empty() -> impl IntoView {
     view! {
-        <p>"Nothing is planned yet. Open a ready scenario: its plans then stand here."</p>
+        <p>"No plan yet. Open a ready scenario: its plans are then listed here."</p>
         <p><a class="button" href="/">"Ready scenarios"</a></p>
     }
 }

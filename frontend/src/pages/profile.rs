@@ -181,7 +181,7 @@ fn UseIt(profile: String, cluster: Option<Cluster>) -> impl IntoView {
                 <option value="">"a stored scenario…"</option>
                 {options}
             </select>
-            <button class="primary" data-testid="apply-profile" disabled=move || busy.get() || chosen.with(String::is_empty) on:click=apply>"Make a scenario with it"</button>
+            <button class="primary" data-testid="apply-profile" disabled=move || busy.get() || chosen.with(String::is_empty) on:click=apply>"Create a scenario with this profile"</button>
         </p>
         {difference}
         {move || applied.get().map(|made| view! { <Applied made=made /> })}

@@ -66,7 +66,7 @@ pub(crate) fn ProfilesPage() -> impl IntoView {
         <main id="main" class="page" tabindex="-1">
             <h1>"Profiles"</h1>
             <p class="lead">
-                "What devices, links and runs were measured to do, and what was fitted to it. A scenario that uses a profile says so itself: nothing is applied in silence."
+                "Measurements of devices, links and runs, and the parameters fitted to them. A scenario shows the profile that it uses."
             </p>
             <UploadProfile changed=changed />
             <ShelfView shelf=shelf empty=Empty />
@@ -77,6 +77,6 @@ pub(crate) fn ProfilesPage() -> impl IntoView {
 #[component]
 fn Empty() -> impl IntoView {
     view! {
-        <p>"No profile yet. Drop measured operators, collectives or tables of layers above; or calibrate one from a "<a href="/runs">"run"</a>" that is held against a plan."</p>
+        <p>"No profile yet. Drop measured operators, collectives or tables of layers above, or calibrate a profile from a "<a href="/runs">"run"</a>" that is compared with a plan."</p>
     }
 }

@@ -98,7 +98,7 @@ fn Empty() -> impl IntoView {
         <p>"No run yet. Track a live run and paste its command next to a training job, or drop the log of a finished job."</p>
         <p>
             "No training job? Rehearse a plan: one process for each rank executes it on this machine and writes a log. "
-            "Open a "<a href="/">"ready scenario"</a>" and press Rehearse at one of its plans."
+            "Open a "<a href="/">"ready scenario"</a>" and press Rehearse next to a plan."
         </p>
     }
 }

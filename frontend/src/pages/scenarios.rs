@@ -45,7 +45,7 @@ impl Kept for ScenarioLine {
         let is_there = self.deleted_at.is_none();
         self.source.filter(|_| is_there).map(|KeptSource::Link| Undo {
             reason: "saved by a copied link",
-            hint: "Takes it out of the list; its links then open only as long as drafts do",
+            hint: "Removes the scenario from the list. Its links work until the draft expires.",
             url: path::keep(&self.id),
         })
     }
@@ -54,7 +54,7 @@ impl Kept for ScenarioLine {
         let (planner, time) = self.best.clone().map(|best| (best.planner, format::seconds(best.iteration_s))).unzip();
         vec![
             self.model.clone().into_any(),
-            view! { <span class="nowrap">{self.cluster.clone()}</span> }.into_any(),
+            view! { <span class="nowrap">{format::cluster(&self.cluster)}</span> }.into_any(),
             planner.into_any(),
             time.into_any(),
             view! { <span class="muted">{format::moment(&self.created_at)}</span> }.into_any(),

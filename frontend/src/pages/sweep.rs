@@ -131,7 +131,9 @@ fn Detail(sweep: StoredSweep) -> impl IntoView {
     let engine = move || {
         sweep.with(|sweep| {
             let other = sweep.engine != sweep.current_engine;
-            other.then(|| format!("These points were planned by {}; this is {}.", sweep.engine, sweep.current_engine))
+            other.then(|| {
+                format!("Engine of these points: {}. Engine of this server: {}.", sweep.engine, sweep.current_engine)
+            })
         })
     };
     let created = sweep.with_untracked(|sweep| format::moment(&sweep.created_at));
@@ -262,7 +264,7 @@ fn Controls(sweep: RwSignal<StoredSweep>, looking: Looking) -> impl IntoView {
                 "Down"
                 <select data-testid="sweep-y" on:change=move |event| looking.y.set(number(&event))>
                     {up}
-                    <option value="">"nothing: a line per planner"</option>
+                    <option value="">"none: one line per planner"</option>
                 </select>
             </label>
         }
@@ -297,7 +299,7 @@ fn Lines(picture: Picture, sweep: RwSignal<StoredSweep>) -> impl IntoView {
     let more = (more > 0).then(|| view! { <li>{format!("and {more} more in the table below")}</li> });
     let label = format!("{} over {}, a line per planner", picture.title, axis.title);
     if lines.is_empty() {
-        return view! { <p class="hint">"No point of this line has a plan yet."</p><ul class="reasons">{listed}{more}</ul> }.into_any();
+        return view! { <p class="hint">"This line has no planned point yet."</p><ul class="reasons">{listed}{more}</ul> }.into_any();
     }
     view! {
         <CurveChart

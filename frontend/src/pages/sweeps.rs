@@ -62,7 +62,7 @@ pub(crate) fn SweepsPage() -> impl IntoView {
         <main id="main" class="page" tabindex="-1">
             <h1>"Sweeps"</h1>
             <p class="lead">
-                "One scenario, some fields that take several values, and every combination planned: as a map, as lines, as time against memory."
+                "A sweep plans one scenario for every combination of several field values. Results are shown as a map, as lines and as time against memory."
             </p>
             <ShelfView shelf=shelf empty=Empty />
         </main>
@@ -72,7 +72,7 @@ pub(crate) fn SweepsPage() -> impl IntoView {
 #[component]
 fn Empty() -> impl IntoView {
     view! {
-        <p>"No sweep yet. Open a scenario: the card Scaling below its plans makes one with a click, or from fields that you choose."</p>
+        <p>"No sweep yet. Open a scenario and use the card \u{201c}Scaling\u{201d} below its plans."</p>
         <p><a class="button" href="/">"Ready scenarios"</a></p>
     }
 }

@@ -77,7 +77,7 @@ pub(crate) fn TracesPage() -> impl IntoView {
         <main id="main" class="page" tabindex="-1">
             <h1>"Traces"</h1>
             <p class="lead">
-                "What a profiler saw, thread by thread and stream by stream; where its names tell actions of a pipeline, beside the plan. Nothing leaves this server."
+                "Profiler traces by thread and stream. If the names identify pipeline actions, the trace is compared with the plan. Nothing leaves this server."
             </p>
             <TraceUpload on_uploaded=uploaded />
             {move || reports.get().into_iter().map(|uploaded| view! {

@@ -50,15 +50,15 @@ pub(crate) fn SendingCommands(run: String) -> impl IntoView {
                 test_id="command-looped"
                 text=looped
             />
-            <Command name="Or one line that streams" test_id="command-streamed" text=streamed />
-            <Command name="When the job has ended, with its exit code" test_id="command-finish" text=finish />
+            <Command name="Or a streaming command" test_id="command-streamed" text=streamed />
+            <Command name="After the job ends, with its exit code" test_id="command-finish" text=finish />
         }
     };
     let words = move || {
         if token.with(Option::is_some) {
-            "The token below is shown only now: the server keeps a hash of it. train.log is the file that the trainer writes."
+            "The token is shown only once; the server stores its hash. train.log is the log file of the trainer."
         } else {
-            "TOKEN stands for the token, which was shown when the run was opened. A new one ends the old one."
+            "Replace TOKEN with the token that was shown when the run was created. A new token invalidates the old one."
         }
     };
     let label = move || if token.with(Option::is_some) { "New token" } else { "Make a new token" };

@@ -4,6 +4,8 @@ use api::gallery::{Gallery, GalleryEntry};
 use api::planner::scenario::Scenario;
 use api::scenario::ScenarioLine;
 
+use crate::format;
+
 /// Characters of a whole identifier.
 const IDENTIFIER: usize = 52;
 /// Shortest prefix that names a scenario.
@@ -65,7 +67,7 @@ impl Offer {
     /// Model and cluster.
     pub(super) fn detail(&self) -> String {
         match self {
-            Self::Stored(line) => format!("{} on {}", line.model, line.cluster),
+            Self::Stored(line) => format!("{} on {}", line.model, format::cluster(&line.cluster)),
             Self::Ready(entry) => {
                 let Scenario { model, cluster, .. } = &entry.scenario;
                 format!("{} on {} x {} {}", model.name, cluster.nodes, cluster.devices_per_node, cluster.name)

@@ -36,7 +36,8 @@ pub(super) fn PlanSearch(
     let found = RwSignal::new(Vec::<OfferGroup>::new());
     // Offers of an earlier text are not offered: Enter would take one of them.
     let is_searching = RwSignal::new(false);
-    let active = RwSignal::new(0_usize);
+    // None until an arrow key is pressed; Enter then takes the first.
+    let active = RwSignal::new(None::<usize>);
     let failure = RwSignal::new(None::<String>);
     let is_open = Memo::new(move |_| search.with(Option::is_some));
     let choose = move |id: Option<String>| {
@@ -87,7 +88,7 @@ pub(super) fn PlanSearch(
             };
             let (drafts, saved) = (lines(drafts), lines(saved));
             found.set(gallery.with_value(|gallery| groups(drafts, saved, gallery.as_ref(), &text)));
-            active.set(0);
+            active.set(None);
             is_searching.set(false);
         });
     };
@@ -163,12 +164,12 @@ pub(super) fn PlanSearch(
     let key = move |event: web_sys::KeyboardEvent| {
         let last = untrack(count).saturating_sub(1);
         match event.key().as_str() {
-            "ArrowDown" if is_open.get_untracked() => active.update(|active| *active = (*active + 1).min(last)),
+            "ArrowDown" if is_open.get_untracked() => active.update(|active| *active = Some(below(*active, last))),
             "ArrowDown" => open(()),
-            "ArrowUp" => active.update(|active| *active = active.saturating_sub(1)),
+            "ArrowUp" => active.update(|active| *active = Some(above(*active, last))),
             "Enter" if is_open.get_untracked() => {
                 if !is_searching.get_untracked()
-                    && let Some(offer) = at(active.get_untracked())
+                    && let Some(offer) = at(active.get_untracked().unwrap_or(0))
                 {
                     take(offer);
                 }
@@ -211,7 +212,7 @@ pub(super) fn PlanSearch(
                     aria-autocomplete="list"
                     aria-controls="scenario-offers"
                     aria-expanded=move || is_open.get().to_string()
-                    aria-activedescendant=move || is_open.get().then(|| format!("offer-{}", active.get()))
+                    aria-activedescendant=move || active.get().filter(|_| is_open.get()).map(|active| format!("offer-{active}"))
                     autocomplete="off"
                     spellcheck="false"
                     placeholder="Search scenarios, drafts and the gallery, or paste a link"
@@ -246,7 +247,7 @@ fn OfferLine(
     offer: Offer,
     /// Its place among all, from 0.
     place: usize,
-    active: RwSignal<usize>,
+    active: RwSignal<Option<usize>>,
     #[prop(into)] take: Callback<Offer>,
 ) -> impl IntoView {
     let (title, detail) = (offer.title().to_owned(), offer.detail());
@@ -255,7 +256,7 @@ fn OfferLine(
         Offer::Stored(line) => line.id.clone(),
         Offer::Ready(entry) => entry.slug.clone(),
     };
-    let is_active = move || active.get() == place;
+    let is_active = move || active.get() == Some(place);
     // Before the field loses the focus, which closes the list.
     let press = move |event: web_sys::MouseEvent| {
         event.prevent_default();
@@ -278,8 +279,29 @@ fn OfferLine(
     }
 }
 
+/// The offer below the active one; the first where none is active.
+fn below(active: Option<usize>, last: usize) -> usize {
+    active.map_or(0, |active| (active + 1).min(last))
+}
+
+/// The offer above the active one; the last where none is active.
+fn above(active: Option<usize>, last: usize) -> usize {
+    active.map_or(last, |active| active.saturating_sub(1))
+}
+
 /// The title of a scenario, or its model and cluster.
 fn title_of(stored: &StoredScenario) -> String {
     let scenario = &stored.scenario;
     scenario.title.clone().unwrap_or_else(|| format!("{} on {}", scenario.model.name, scenario.cluster.name))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_first_arrow_takes_an_end_of_the_list() {
+        assert_eq!([below(None, 3), below(Some(0), 3), below(Some(3), 3)], [0, 1, 3]);
+        assert_eq!([above(None, 3), above(Some(3), 3), above(Some(0), 3)], [3, 2, 0]);
+    }
 }

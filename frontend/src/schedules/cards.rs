@@ -8,11 +8,10 @@ use leptos::prelude::*;
 use super::csv_download::SaveAndCopy;
 use super::deadlock::RefusalView;
 use super::editor::SchedulePill;
-use super::figures::{report_of, table_key, units};
+use super::figures::{report_of, share, table_key, units};
 use super::table_card::TableEditor;
 use super::{Shown, question, use_schedules};
 use crate::form::put_back;
-use crate::format;
 use crate::gantt::{Gantt, Legend};
 
 /// The cards.
@@ -72,9 +71,10 @@ fn ScheduleCard(key: String) -> impl IntoView {
         let report = report_of(&entry)?;
         let peak = report.peak_activations.iter().copied().fold(0.0, f64::max);
         Some(format!(
-            "{} u · bubble {} · peak {}",
+            "{} time units · idle {} of makespan, {} of span · peak {} activations",
             units(report.makespan),
-            format::percent(report.bubble_of_span),
+            share(report.bubble_of_makespan),
+            share(report.bubble_of_span),
             units(peak)
         ))
     };

@@ -133,7 +133,7 @@ fn KindsSection() -> impl IntoView {
     }
 }
 
-/// The colour of a schedule, as its line in the chart of memory has it.
+/// The colour of a schedule and a shape for its dash, as its line in the chart of memory has them.
 #[component]
 pub(super) fn SchedulePill(
     kind: Option<ScheduleKind>,
@@ -143,9 +143,9 @@ pub(super) fn SchedulePill(
     let version = theme_version();
     let style = move || {
         version.track();
-        format!("background:{}", stroke(kind, number).colour())
+        format!("--planner:{}", stroke(kind, number).colour())
     };
-    view! { <span class="pill" style=style></span> }
+    view! { <span class="pill" data-dash=stroke(kind, number).strokes style=style></span> }
 }
 
 /// How a schedule is drawn.

@@ -73,20 +73,29 @@ impl Column {
     /// Heading and explanation.
     pub(crate) const fn words(self) -> (&'static str, &'static str) {
         match self {
-            Self::Makespan => ("Makespan", "End of the last action of all ranks, in time units"),
+            Self::Makespan => ("Makespan (units)", "End of the last action of all ranks, in time units"),
             Self::Speedup => ("Speed-up", "Makespan of the chosen baseline over this one"),
-            Self::Span => ("Span", "Longest time from the first to the last action of a rank, in time units"),
-            Self::BubbleOfMakespan => ("Bubble of makespan", "Idle share of all ranks over the makespan"),
-            Self::BubbleOfSpan => ("Bubble of span", "Idle share over the span: what \"zero bubble\" means"),
-            Self::Bubble => (
-                "Bubble",
-                "The span less the work of the rank that has the least, in time units; behind it the formula of the literature",
+            Self::Span => ("Span (units)", "Longest time from the first to the last action of a rank, in time units"),
+            Self::BubbleOfMakespan => (
+                "Idle, % of makespan",
+                "Idle time of all ranks as a share of the makespan, the wait before the first and after the last action of a rank included",
             ),
-            Self::Peak => {
-                ("Peak memory", "Most activations that any rank holds at once; behind it the formula of the literature")
+            Self::BubbleOfSpan => (
+                "Idle, % of span",
+                "Idle time between the first and the last action of a rank as a share of the span; 0 % for a zero-bubble schedule",
+            ),
+            Self::Bubble => (
+                "Bubble (units)",
+                "The span less the work of the rank that has the least, in time units; below it the formula of the literature",
+            ),
+            Self::Peak => (
+                "Peak memory (activations)",
+                "Most activations that a rank stores at the same time; below it the formula of the literature",
+            ),
+            Self::Bound => {
+                ("Lower bound (units)", "No schedule of these actions on these ranks has a shorter makespan")
             }
-            Self::Bound => ("Lower bound", "No schedule of these actions on these ranks has a shorter makespan"),
-            Self::Gap => ("Gap", "Makespan over lower bound, less one"),
+            Self::Gap => ("Gap (%)", "Makespan divided by the lower bound, minus one"),
         }
     }
 
@@ -217,7 +226,7 @@ fn row(entry: &ScheduleEntry, reference: Option<&ScheduleReport>) -> Row {
 fn broken(report: &ScheduleReport) -> Option<String> {
     let cap = report.cap?;
     let broken = cap.broken?;
-    Some(format!("rank {} needs {}, allowed are {}", broken.rank, units(broken.needed), units(cap.limit)))
+    Some(format!("rank {} needs {} activations; the limit is {}", broken.rank, units(broken.needed), units(cap.limit)))
 }
 
 fn cells(report: &ScheduleReport, reference: Option<&ScheduleReport>) -> Vec<Cell> {
@@ -229,7 +238,7 @@ fn cells(report: &ScheduleReport, reference: Option<&ScheduleReport>) -> Vec<Cel
     let cell = |column: Column| {
         let show: fn(f64) -> String = match column {
             Column::Speedup => format::ratio,
-            Column::BubbleOfMakespan | Column::BubbleOfSpan | Column::Gap => format::percent,
+            Column::BubbleOfMakespan | Column::BubbleOfSpan | Column::Gap => share,
             _ => units,
         };
         let value = match column {
@@ -253,6 +262,11 @@ fn cells(report: &ScheduleReport, reference: Option<&ScheduleReport>) -> Vec<Cel
         Cell { column, value, text: value.map_or_else(|| "–".to_owned(), show), expected, best: false }
     };
     Column::ALL.map(cell).to_vec()
+}
+
+/// A share as percent; a plain "0 %" where it is nothing at all, so that it is not read as a rounded figure.
+pub(crate) fn share(value: f64) -> String {
+    if value == 0.0 { "0\u{202f}%".to_owned() } else { format::percent(value) }
 }
 
 /// Time units and activations: whole numbers as they are, others to three digits behind the point.
@@ -318,6 +332,21 @@ mod tests {
         let order = |descending| Some(Order { column: Column::Peak, descending });
         assert_eq!(keys(order(true)), ["gpipe", "1f1b", "zb_h1", "dual_pipe_v"]);
         assert_eq!(keys(order(false)), ["1f1b", "zb_h1", "gpipe", "dual_pipe_v"]);
+    }
+
+    #[test]
+    fn no_idle_time_is_a_plain_zero() {
+        let plain = |value| share(value).replace('\u{202f}', " ");
+        // 1 of 17 units: 5.88 %.
+        assert_eq!([plain(0.0), plain(1.0 / 17.0), plain(0.000_01)], ["0 %", "5.88 %", "0.00 %"]);
+    }
+
+    #[test]
+    fn every_heading_has_a_unit() {
+        for column in Column::ALL.into_iter().filter(|column| *column != Column::Speedup) {
+            let (heading, _) = column.words();
+            assert!(["(units)", "%", "(activations)"].iter().any(|unit| heading.contains(unit)), "{heading}");
+        }
     }
 
     #[test]

@@ -64,7 +64,7 @@ fn ScheduleRow(row: Row, baseline: Memo<Option<String>>) -> impl IntoView {
     let cells = match figures {
         Ok(cells) => cells.into_iter().map(|cell| view_of(cell, own, &name, baseline)).collect_view().into_any(),
         Err(reason) => view! {
-            <td class="binding" colspan=Column::ALL.len().to_string() data-metric="refusal"><b>"Not built: "</b>{reason}</td>
+            <td class="binding" colspan=Column::ALL.len().to_string() data-metric="refusal"><div><b>"Not built: "</b>{reason}</div></td>
         }
         .into_any(),
     };

@@ -95,7 +95,7 @@ pub(super) fn Controls<T: Kept>(shelf: Shelf<T>) -> impl IntoView {
                         prop:checked=move || question.with(|question| question.deleted)
                         on:change=toggle
                     />
-                    " Deleted ones"
+                    " Deleted"
                 </label>
             })}
             <Show when=move || tags.with(|tags| !tags.is_empty()) || question.with(|question| !question.tag.is_empty())>
@@ -186,7 +186,7 @@ pub(super) fn Pager<T: Kept>(shelf: Shelf<T>) -> impl IntoView {
     // A page behind something that is gone is empty.
     let is_lost = move || shelf.shown().is_empty() && shelf.question.with(|question| !question.page.is_empty());
     let words = move || {
-        let count = shelf.shown().len() as u64;
+        let count = shelf.shown().len().saturating_sub(shelf.leaving()) as u64;
         page.with(|page| {
             let (first, last) = (format::count(page.before + 1), format::count(page.before + count));
             format!("{first} to {last} of {}", format::count(page.total))

@@ -62,7 +62,7 @@ pub(super) fn Line<T: Kept>(id: String, #[prop(into)] things: Signal<Vec<T>>, sh
     let buttons = move || {
         match kind.get() {
         (true, ..) => view! {
-            <button class="quiet" aria-label=move || format!("Bring back {}", name.get()) on:click=restore>"Bring back"</button>
+            <button class="quiet" aria-label=move || format!("Restore {}", name.get()) on:click=restore>"Restore"</button>
         }
         .into_any(),
         (_, true, _) => ().into_any(),
@@ -70,7 +70,7 @@ pub(super) fn Line<T: Kept>(id: String, #[prop(into)] things: Signal<Vec<T>>, sh
             <button
                 class="quiet"
                 aria-label=move || format!("{} {}", if about.with(|about| about.pinned) { "Unpin" } else { "Pin" }, name.get())
-                title=move || if about.with(|about| about.pinned) { "Take from the front of the list" } else { "Put in front of the list" }
+                title=move || if about.with(|about| about.pinned) { "Remove from the top of the list" } else { "Show at the top of the list" }
                 on:click=pin
             >
                 {move || if about.with(|about| about.pinned) { "Unpin" } else { "Pin" }}

@@ -98,7 +98,7 @@ pub(super) fn Making(fields: Vec<UsualField>, scenario: Memo<Option<String>>) ->
         <details class="make-sweep">
             <summary>"Sweep…"</summary>
             <form on:submit=submit data-testid="make-sweep">
-                <p class="hint">"Every combination of these values is a point that all planners of the scenario answer."</p>
+                <p class="hint">"All planners of the scenario plan every combination of these values."</p>
                 {rows}
                 <div class="sweep-field">
                     <label>"Another field, by JSON pointer"

@@ -152,7 +152,7 @@ pub(crate) fn ScalingCard() -> impl IntoView {
         <section class="card asked" data-testid="card-scaling">
             <details node_ref=details on:toggle=toggled>
                 <summary><h2>"Scaling"</h2></summary>
-                <p class="hint">"This scenario again with a quarter to four times of one field, by every planner of it: one click, planned when nobody else asks, and kept as a sweep."</p>
+                <p class="hint">"Plans this scenario with all its planners for a quarter to four times the value of one field. Runs at low priority and is stored as a sweep."</p>
                 {buttons}
                 <Shown studied=studied />
             </details>
@@ -210,7 +210,7 @@ fn Shown(studied: Studied) -> impl IntoView {
                 sweep=Signal::derive(move || studied.sweep.get().unwrap_or_else(nothing))
                 on_switch=Callback::new(move |is_on| studied.switch(is_on))
             />
-            <p><a href=link data-testid="scaling-sweep">"Page of this sweep: table, map, time against memory, downloads"</a></p>
+            <p><a href=link data-testid="scaling-sweep">"Details of this sweep: table, map, time against memory, downloads"</a></p>
         </Show>
         <Show when=move || has_drawn.get()>
             <AccuracyLink what="Times" />

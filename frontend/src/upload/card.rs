@@ -42,7 +42,7 @@ fn words(progress: &Progress) -> String {
         Some((sent, total)) => {
             format!("{}{place}: {} of {} sent", progress.file, size(sent as u64), size(total as u64))
         }
-        None => format!("{}{place}: the server is reading", progress.file),
+        None => format!("{}{place}: the server reads the file", progress.file),
     }
 }
 
@@ -107,17 +107,21 @@ pub(super) fn ImportCard(
 fn Preview(preview: DatasetPreview) -> impl IntoView {
     let DatasetPreview { samples, text_tokens, images, shaped, report, .. } = preview;
     let figures = format!(
-        "{} samples, mean {} tokens, 99 % under {}, longest {}",
+        "In the file: {} samples, mean {} tokens, 99 % under {}, longest {}",
         format::count(samples),
         format::three_digits(text_tokens.mean),
         format::three_digits(text_tokens.p99),
         format::count(text_tokens.max as u64),
     );
-    let text = if shaped.is_some() { "tokens of text" } else { "tokens per sample" };
+    let text = if shaped.is_some() { "text tokens per sample, in the file" } else { "tokens per sample, in the file" };
     let backbone = shaped.as_ref().map(|shaped| {
-        view! { <Histogram data=Signal::stored(Some(shaped.backbone_tokens.clone())) unit="tokens of the backbone" /> }
+        view! { <Histogram data=Signal::stored(Some(shaped.backbone_tokens.clone())) unit="backbone tokens per sample, after preprocessing" /> }
     });
-    let items = if shaped.is_some() { "items of the encoder" } else { "images per sample" };
+    let items = if shaped.is_some() {
+        "encoder items per sample, after preprocessing"
+    } else {
+        "images per sample, in the file"
+    };
     view! {
         <p class="figures" data-testid="preview-figures"><b>{figures}</b></p>
         <Histogram data=Signal::stored(Some(text_tokens)) unit=text />

@@ -34,10 +34,10 @@ impl Question {
     fn detail(&self) -> &'static str {
         match self {
             Self::Lengths => {
-                "The names of the columns do not say which one holds the number of tokens of each sample. Nothing is stored yet."
+                "The column names do not show which column contains the number of tokens per sample. Nothing is stored yet."
             }
             Self::Weight(_) => {
-                "The rows look like a table of a distribution: another column may count the samples of each row. Nothing is stored yet."
+                "The rows look like a histogram: another column may contain the number of samples per row. Nothing is stored yet."
             }
         }
     }

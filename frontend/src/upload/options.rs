@@ -175,7 +175,7 @@ fn CharactersPerToken(import: Import) -> impl IntoView {
                 max="100"
                 step="0.1"
                 placeholder="4"
-                title="Texts, and numbers that count characters or bytes, are divided by it"
+                title="Characters or bytes per token, for texts and for lengths in characters or bytes"
                 prop:value=value
                 disabled=replaced
                 aria-invalid=move || error.with(Option::is_some).to_string()
@@ -209,7 +209,7 @@ fn TokenizerField(import: Import) -> impl IntoView {
     view! {
         <FileDrop
             title=Signal::stored("Drop or choose a tokenizer.json".to_owned())
-            hint="Counts the tokens of texts"
+            hint="Counts tokens in texts"
             test_id="upload-tokenizer"
             sending=idle
             compact=true
@@ -229,7 +229,7 @@ pub(super) fn PreprocessingField(import: Import) -> impl IntoView {
         <Picker
             id="upload-preprocessing"
             label="Preprocessing"
-            title="Rule that converts sizes of images, frames and seconds of sound to items of the encoder and tokens of the backbone"
+            title="Rule that converts image sizes, frames and seconds of audio to encoder items and backbone tokens"
             options=Signal::stored(rules)
             chosen=Signal::derive(move || {
                 import.choice.with(|choice| choice.preprocessing.map(Preprocessing::id).unwrap_or_default().to_owned())

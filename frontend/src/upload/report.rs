@@ -9,7 +9,7 @@ use crate::format;
 #[component]
 pub(crate) fn ImportReportView(report: ImportReport) -> impl IntoView {
     let mut read = format!("{} samples read", format::count(report.parsed + report.repaired));
-    for (count, word) in [(report.repaired, "repaired"), (report.skipped, "left out")] {
+    for (count, word) in [(report.repaired, "repaired"), (report.skipped, "skipped")] {
         if count > 0 {
             read.push_str(", ");
             read.push_str(&format::count(count));
@@ -53,18 +53,18 @@ fn media(report: MediaReport) -> impl IntoView {
 
 fn in_words(shaped: &ShapedReport) -> [String; 3] {
     let figures =
-        |mean: f64, most: f64| format!("mean {}, most {}", format::three_digits(mean), format::count(most as u64));
+        |mean: f64, most: f64| format!("mean {}, largest {}", format::three_digits(mean), format::count(most as u64));
     let with = format::count(shaped.with_items);
     [
         format!(
-            "Encoder, by {}: {} items a sample",
+            "Encoder, with {}: {} items per sample",
             shaped.preprocessing.title(),
             figures(shaped.mean_batch, shaped.largest_batch)
         ),
-        format!("Backbone: {} tokens a sample", figures(shaped.mean_backbone_tokens, shaped.largest_backbone_tokens)),
+        format!("Backbone: {} tokens per sample", figures(shaped.mean_backbone_tokens, shaped.largest_backbone_tokens)),
         match shaped.without_items {
-            0 => format!("{with} samples have items for the encoder"),
-            without => format!("{with} samples have items for the encoder, {} have none", format::count(without)),
+            0 => format!("{with} samples have encoder items"),
+            without => format!("{with} samples have encoder items, {} have none", format::count(without)),
         },
     ]
 }

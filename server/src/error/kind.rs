@@ -40,7 +40,9 @@ impl ApiError {
             Self::Observation(error) if error.is_cut() => {
                 ("planning-too-long", S::SERVICE_UNAVAILABLE, "Planning the scenario again took too long")
             }
-            Self::Observation(_) => ("no-comparison", S::UNPROCESSABLE_ENTITY, "The run cannot be held against a plan"),
+            Self::Observation(_) => {
+                ("no-comparison", S::UNPROCESSABLE_ENTITY, "The run cannot be compared with a plan")
+            }
             Self::InvalidProfile(ProfileError::OtherDevice { .. }) => {
                 (api::profile::OTHER_DEVICE, S::UNPROCESSABLE_ENTITY, "The profile is of another device")
             }

@@ -11,7 +11,7 @@ const LONG: &str = "A backbone whose context grows from 16k to 256k tokens behin
                     an encoder with a layout of its own does not.";
 const KEPT: &str = "All activations are kept, so that memory forces the backbone into groups over two nodes or into tensor parallelism over eight devices. One layout for all takes the encoder along; layouts of its own do not, on the same devices or on others.";
 const SHARE: &str = "8k tokens on 64 devices, and an encoder that has less or more to do. Devices of its own spare it the \
-                     backbone's layout, and cost waiting; whether that pays is held against one layout for all.";
+                     backbone's layout, and cost waiting; the result is compared with one layout for all.";
 const DRAWN: &str = "Long documents with many images, of very different length: a small encoder, a backbone under context \
                      parallelism.";
 const THREE: &str =

@@ -279,7 +279,18 @@ struct PlanRow {
     engine: String,
     iteration_s: f64,
     created_at_ms: i64,
+    layout_json: Option<String>,
 }
+
+/// Rows of the list of plans by their identifiers, each with the layout of the outcome. A large outcome is not read: the list stays fast.
+const PLAN_ROWS: &str = "
+SELECT plan_shelf.*, (
+    SELECT result.value -> '$.answer.layout'
+    FROM outcome, json_each(CASE WHEN json_valid(outcome_json) THEN outcome_json ELSE '{}' END, '$.results') AS result
+    WHERE outcome.scenario_id = plan_shelf.scenario_id AND outcome.engine = plan_shelf.engine AND octet_length(outcome_json) < 1000000
+      AND result.value ->> '$.planner' = plan_shelf.planner
+) AS layout_json
+FROM plan_shelf WHERE id IN (SELECT value FROM json_each(?))";
 
 impl Reader {
     /// What a prefix (or a whole identifier) in lower case stands for.
@@ -393,11 +404,7 @@ impl Reader {
     /// A page of the plans of all scenarios.
     pub(crate) async fn plans(&self, wanted: &Wanted) -> Result<PlanList, StoreError> {
         let found = self.page(&PLANS, wanted).await?;
-        let rows: Vec<PlanRow> =
-            sqlx::query_as("SELECT * FROM plan_shelf WHERE id IN (SELECT value FROM json_each(?))")
-                .bind(found.json())
-                .fetch_all(self.pool())
-                .await?;
+        let rows: Vec<PlanRow> = sqlx::query_as(PLAN_ROWS).bind(found.json()).fetch_all(self.pool()).await?;
         let mut plans = Vec::with_capacity(rows.len());
         for row in found.in_order(rows, |row| &row.id) {
             let planner = PlannerKind::from_id(&row.planner);
@@ -413,6 +420,7 @@ impl Reader {
                 cluster: row.cluster.unwrap_or_default(),
                 planner,
                 planner_title: planner.map_or(row.planner, |planner| planner.title().to_owned()),
+                layout: row.layout_json.and_then(|json| serde_json::from_str(&json).ok()),
                 engine: row.engine,
                 iteration_s: row.iteration_s,
                 created_at: rfc3339(row.created_at_ms),

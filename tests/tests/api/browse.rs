@@ -1,4 +1,4 @@
-//! Lists of every kind: search, tags, orders, pages, pins, words; what is deleted and comes back; ambiguous links.
+//! Lists: search, tags, order, pages, pins, deletion, restore, ambiguous links.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -6,7 +6,7 @@ use std::time::Duration;
 use harness::{House, engines, house};
 use serde_json::{Value, json};
 
-/// Stores and keeps scenarios of these titles, a second apart.
+/// Saves scenarios with these titles, one per second.
 async fn kept(house: &House, titles: &[&str]) -> Vec<String> {
     let mut ids = Vec::new();
     for (seed, title) in titles.iter().enumerate() {
@@ -296,6 +296,7 @@ async fn plans_of_all_scenarios_are_listed() {
             (&result["planner"], &json!(id), &list["current_engine"])
         );
         assert_eq!(plan["iteration_s"], result["answer"]["metrics"]["iteration_s"]);
+        assert_eq!(plan["layout"], result["answer"]["layout"]);
     }
     let first = plans[0]["planner"].as_str().unwrap();
     assert_eq!(house.get(&format!("/api/v1/plans?planner={first}")).await.json::<Value>()["total"], 1);

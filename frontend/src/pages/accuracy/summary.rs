@@ -36,7 +36,7 @@ const COLUMNS: [(&str, &str); 7] = [
     ("Rows", "Measurements compared"),
     ("Mean", "Mean absolute error"),
     ("Median", "Median absolute error"),
-    ("p90", "Nine of ten absolute errors are below it"),
+    ("p90", "90 % of the absolute errors are smaller"),
     ("Max", "Largest absolute error"),
     ("Bias", "Mean of the signed errors"),
     ("Rank corr.", "Spearman's rank correlation of predicted and measured values"),

@@ -100,7 +100,7 @@ pub(super) fn MixPanel() -> impl IntoView {
                     </select>
                 </div>
                 <Show when=move || is_mixture.get()>
-                    <p><a data-testid="mix-open" href=href>"Open a scenario on this mixture"</a></p>
+                    <p><a data-testid="mix-open" href=href>"Open a scenario with this mixture"</a></p>
                 </Show>
             </details>
         </Show>

@@ -60,8 +60,8 @@ fn Chooser(candidates: Vec<ScenarioCandidate>) -> impl IntoView {
         view! { <li><a href=link>{title}</a>" "<code>{short}</code>" "<span class="muted">{when}</span></li> }
     };
     view! {
-        <h1>"This link may mean several scenarios"</h1>
-        <p class="lead">"It was made shorter than it can be now. Choose one; its own link is long enough."</p>
+        <h1>"This link matches several scenarios"</h1>
+        <p class="lead">"The identifier in the link is too short. Choose a scenario; its own link is unique."</p>
         <ul class="candidates" data-testid="candidates">{candidates.into_iter().map(line).collect_view()}</ul>
     }
 }
@@ -85,15 +85,15 @@ fn Gone(problem: Problem) -> impl IntoView {
                 }
             });
         };
-        view! { <button class="primary" data-testid="restore" on:click=bring_back>"Bring it back"</button> }
+        view! { <button class="primary" data-testid="restore" on:click=bring_back>"Restore"</button> }
     });
     view! {
         <h1>"This scenario was deleted"</h1>
         <p class="lead" data-testid="deleted-when">{when.unwrap_or(problem.detail)}</p>
         {if is_lasting {
-            view! { <p>"It cannot be brought back any more. Whoever has the scenario as a file or in a self-contained link can open it again."</p> }.into_any()
+            view! { <p>"It cannot be restored. A saved file or a self-contained link can still open it."</p> }.into_any()
         } else {
-            view! { <p class="actions">{button}<span class="muted">"With its plans, its name and its tags."</span></p> }.into_any()
+            view! { <p class="actions">{button}<span class="muted">"Restores its plans, name and tags."</span></p> }.into_any()
         }}
         {move || failure.get().map(|failure| view! { <FailureNotice failure=failure /> })}
     }
@@ -103,8 +103,8 @@ fn Gone(problem: Problem) -> impl IntoView {
 fn Nothing(problem: Problem) -> impl IntoView {
     document().set_title("No such scenario · Planscope");
     view! {
-        <h1>"This link opens nothing here"</h1>
+        <h1>"No scenario for this link"</h1>
         <p class="lead">{problem.detail}</p>
-        <p>"Scenarios are stored on the server that planned them, and drafts that nobody keeps are forgotten after a while. A self-contained link, from the Export menu, opens anywhere."</p>
+        <p>"Scenarios are stored on the server that planned them. Drafts that are not saved expire. A self-contained link from the Export menu works on every server."</p>
     }
 }

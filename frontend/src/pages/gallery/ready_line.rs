@@ -12,7 +12,7 @@ pub(crate) fn ReadyLine(entry: Glance) -> impl IntoView {
     let devices = u64::from(scenario.cluster.nodes) * u64::from(scenario.cluster.per_node);
     let place = paper.map(|paper| paper.place);
     let synthetic = is_synthetic.then(|| {
-        view! { <span class="chip" title="Samples are drawn from distributions of ours: the paper's data are not public">"synthetic data"</span> }
+        view! { <span class="chip" title="Samples come from synthetic distributions: the data of the paper are not public">"synthetic data"</span> }
     });
     view! {
         <li>

@@ -63,7 +63,7 @@ pub(super) fn RehearseReady(slug: String, title: String) -> impl IntoView {
             type="button"
             class="quiet rehearse"
             data-testid=format!("rehearse-{slug}")
-            title="Walk through the fastest plan on the server's machine, a process for every rank, and watch it as a run"
+            title="Executes the fastest plan on the server with one process per rank and shows it as a run"
             disabled=move || phase.get() != Phase::Idle
             on:click=begin
         >

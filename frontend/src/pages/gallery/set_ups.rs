@@ -36,7 +36,7 @@ pub(super) fn SetUps(
         Some(Ok(all)) => {
             let found = shelves(all.entries, &words.get());
             if found.is_empty() {
-                return view! { <p class="muted" role="status">"No scenario has these words."</p> }.into_any();
+                return view! { <p class="muted" role="status">"No scenario matches."</p> }.into_any();
             }
             found
                 .into_iter()
@@ -60,7 +60,7 @@ pub(super) fn SetUps(
                         prop:value=words
                         on:input=move |event| words.set(event_target_value(&event))
                     />
-                    <a href="/papers">"Published figures and ours"</a>
+                    <a href="/papers">"Published results and ours"</a>
                 </p>
                 {body}
             </Show>

@@ -31,7 +31,7 @@ pub(crate) fn PaperPage() -> impl IntoView {
             match papers.into_iter().find(|paper| paper.id == id.get()) {
                 Some(paper) => view! { <Whole paper=paper ready=ready engine=engine /> }.into_any(),
                 None => view! {
-                    <h1>"There is no such paper here"</h1>
+                    <h1>"This paper does not exist here"</h1>
                     <p><a href="/papers">"All papers"</a></p>
                 }
                 .into_any(),

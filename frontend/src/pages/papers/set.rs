@@ -48,7 +48,7 @@ fn Plans(plans: Vec<PaperPlan>) -> impl IntoView {
     let heads = ["Set-up", "Planner", "Iteration", "MFU", "Bubble", "Exposed", "Over bound", "Memory"];
     view! {
         <details class="advanced">
-            <summary>"Plans behind these figures"</summary>
+            <summary>"Plans of these results"</summary>
             <div class="table-scroll" role="region" aria-label="Plans" tabindex="0">
                 <table class="figures">
                     <thead><tr>{heads.map(|head| view! { <th scope="col">{head}</th> })}</tr></thead>

@@ -119,7 +119,7 @@ pub(super) fn UploadProfile(changed: Callback<()>) -> impl IntoView {
     let refusals = move || {
         let refusal = |(name, failure): (String, Failure)| {
             let other_device = is_of_another_device(&failure).then(|| {
-                view! { <button data-testid="confirm-device" on:click=confirm>"Fit its measurements to this device anyway"</button> }
+                view! { <button data-testid="confirm-device" on:click=confirm>"Fit the measurements to this device anyway"</button> }
             });
             view! {
                 <p class="muted">{name}</p>
@@ -176,14 +176,14 @@ fn Unsaid(options: RwSignal<Options>) -> impl IntoView {
         <div class="unsaid">
             <div class="choices">
                 <label>
-                    "Device that kernels and collectives were measured on"
+                    "Device of the kernel and collective measurements"
                     <select data-testid="measured-device" on:change=move |event| options.update(|options| options.device = event_target_value(&event))>
-                        <option value="">"as the file says"</option>
+                        <option value="">"from the file"</option>
                         {devices}
                     </select>
                 </label>
                 <label>
-                    "Or the scenario whose cluster it is; timed layers are of its modules"
+                    "Or a scenario: its cluster, and its modules for layer timings"
                     <select on:change=move |event| options.update(|options| options.scenario = event_target_value(&event))>
                         <option value="">"none"</option>
                         {lines}
@@ -191,12 +191,12 @@ fn Unsaid(options: RwSignal<Options>) -> impl IntoView {
                 </label>
                 <label>
                     "Devices in each collective"
-                    <input inputmode="numeric" placeholder="as the file says" on:input=move |event| options.update(|options| options.ranks = event_target_value(&event)) />
+                    <input inputmode="numeric" placeholder="from the file" on:input=move |event| options.update(|options| options.ranks = event_target_value(&event)) />
                 </label>
             </div>
             <label class="check">
                 <input type="checkbox" prop:checked=move || options.with(|options| options.together) on:change=move |event| options.update(|options| options.together = event_target_checked(&event)) />
-                "Fit files that are dropped at once together, as one profile"
+                "Fit all files of one upload as one profile"
             </label>
         </div>
     }

@@ -82,12 +82,12 @@ pub(super) fn Calibration() -> impl IntoView {
         profile.get().map(|profile| {
             view! {
                 <div data-testid="calibrated">
-                    <p role="status">"Stored as the profile "<ProfileLink summary=profile.summary.clone() />". Nothing uses it yet."</p>
+                    <p role="status">"Stored as the profile "<ProfileLink summary=profile.summary.clone() />". No scenario uses it yet."</p>
                     <EffectWords effect=profile.effect />
                     <Factors factors=profile.factors />
                     <check::Check profile=profile.summary.id.clone() />
                     <p class="actions">
-                        <button class="primary" data-testid="replan" disabled=move || busy.get().is_some() on:click=replan>"Plan the scenario again with it"</button>
+                        <button class="primary" data-testid="replan" disabled=move || busy.get().is_some() on:click=replan>"Plan the scenario with this profile"</button>
                     </p>
                 </div>
             }
@@ -98,7 +98,7 @@ pub(super) fn Calibration() -> impl IntoView {
             <section class="card" data-testid="calibration-card">
                 <header class="card-title">
                     <h2>"Calibrate"</h2>
-                    <span class="muted">"factors that bring prediction and measurement together, as a profile"</span>
+                    <span class="muted">"a profile with correction factors from this run"</span>
                 </header>
                 <p class="actions">
                     <button data-testid="calibrate" disabled=move || busy.get().is_some() on:click=calibrate>"Calibrate with this run"</button>

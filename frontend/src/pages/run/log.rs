@@ -30,7 +30,7 @@ pub(super) fn Log() -> impl IntoView {
         };
         (!files.is_empty()).then(|| {
             view! {
-                {several.then(|| view! { <p class="hint">"The log was rotated or written anew:"</p> })}
+                {several.then(|| view! { <p class="hint">"The log was rotated or rewritten:"</p> })}
                 <ul class="plain">{files.into_iter().map(link).collect_view()}</ul>
             }
         })

@@ -54,7 +54,7 @@ pub(super) fn OtherRuns() -> impl IntoView {
                     {options}
                 </select>
             </header>
-            <Show when=move || has_others.get() fallback=|| view! { <p class="hint">"Each run that is added is drawn in its own colour in every chart, and stands here with its figures."</p> }>
+            <Show when=move || has_others.get() fallback=|| view! { <p class="hint">"Each added run has its own colour in every chart and is listed here."</p> }>
                 <Compared />
             </Show>
         </section>

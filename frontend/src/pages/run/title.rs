@@ -88,8 +88,8 @@ pub(super) fn RunTitle() -> impl IntoView {
     });
     let way = move || match feed.way.get() {
         Way::Loading => Some("connecting…"),
-        Way::Streaming => Some("points come as they are written"),
-        Way::Polling => Some("asked for every two seconds: no stream gets through"),
+        Way::Streaming => Some("live updates"),
+        Way::Polling => Some("updates every two seconds: the event stream is blocked"),
         // The state says so already.
         Way::Over => None,
     };

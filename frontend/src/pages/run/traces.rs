@@ -46,7 +46,7 @@ pub(super) fn TracesCard() -> impl IntoView {
             <section class="card" data-testid="run-traces">
                 <header class="card-title">
                     <h2>"Traces"</h2>
-                    <span class="muted">"what the ranks ran, beside the plan"</span>
+                    <span class="muted">"profiler traces of the ranks, compared with the plan"</span>
                 </header>
                 <ul class="plain">{links}</ul>
             </section>

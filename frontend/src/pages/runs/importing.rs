@@ -57,7 +57,7 @@ pub(super) fn ImportLog(changed: Callback<()>) -> impl IntoView {
     };
     view! {
         <section class="card">
-            <header class="card-title"><h2>"Import a log"</h2><span class="muted">"of a job that is over, or a part of one"</span></header>
+            <header class="card-title"><h2>"Import a log"</h2><span class="muted">"of a finished job, or part of one"</span></header>
             <FileDrop
                 title=Signal::stored("Drop or choose logs".to_owned())
                 hint="Megatron-LM, NeMo, torchtitan, DeepSpeed, Hugging Face, nanotron, GPT-NeoX, MaxText, OLMo, verl and other trainers; MLPerf, TensorBoard, Weights & Biases, MLflow"

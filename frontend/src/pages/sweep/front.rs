@@ -13,6 +13,19 @@ use crate::notice::FailureNotice;
 /// Plans of the front that are listed.
 const MOST_LISTED: usize = 20;
 
+/// Time of an iteration in s, or tokens per second and device where the points have different workloads: iterations of different
+/// batches are different work.
+fn speed(plan: &FrontPlan) -> f64 {
+    plan.tokens_per_s_per_device.unwrap_or(plan.iteration_s)
+}
+
+fn speed_words(plan: &FrontPlan) -> String {
+    plan.tokens_per_s_per_device.map_or_else(
+        || format::seconds(plan.iteration_s),
+        |rate| format!("{} tokens/s/GPU", format::three_digits(rate)),
+    )
+}
+
 fn cloud(plans: &[FrontPlan], optimal: bool) -> Cloud {
     let of_kind = plans.iter().filter(|plan| plan.optimal == optimal);
     let point = |plan: &FrontPlan| {
@@ -20,15 +33,15 @@ fn cloud(plans: &[FrontPlan], optimal: bool) -> Cloud {
             "{}, {}: {}, {}",
             plan.words,
             plan.planner.title,
-            format::seconds(plan.iteration_s),
+            speed_words(plan),
             format::gib(plan.peak_memory_gib)
         );
-        (plan.peak_memory_gib, plan.iteration_s, words)
+        (plan.peak_memory_gib, speed(plan), words)
     };
     let (name, light, dark, mark) = if optimal {
         ("Pareto-optimal", "#0072b2", "#5aa9e0", Mark::Disc)
     } else {
-        ("beaten", "#8a939e", "#8a939e", Mark::Diamond)
+        ("not Pareto-optimal", "#8a939e", "#8a939e", Mark::Diamond)
     };
     Cloud { name: name.to_owned(), light, dark, mark, points: of_kind.map(point).collect(), names: Vec::new() }
 }
@@ -59,7 +72,7 @@ pub(super) fn FrontCard(id: String, done: Memo<u32>, on_open: Callback<u32>) -> 
     });
     let line = Signal::derive(move || {
         let mut points: Vec<(f64, f64)> = plans.with(|plans| {
-            plans.iter().filter(|plan| plan.optimal).map(|plan| (plan.peak_memory_gib, plan.iteration_s)).collect()
+            plans.iter().filter(|plan| plan.optimal).map(|plan| (plan.peak_memory_gib, speed(plan))).collect()
         });
         points.sort_by(|a, b| a.0.total_cmp(&b.0));
         points
@@ -67,9 +80,15 @@ pub(super) fn FrontCard(id: String, done: Memo<u32>, on_open: Callback<u32>) -> 
     let words = move || {
         front.with(|front| match front {
             Some(Ok(front)) => format!(
-                "{} plans of all points; {} are beaten by no other in both time and memory.",
+                "{} plans of all points; {} are Pareto-optimal in {} and memory.{}",
                 format::count(front.total),
-                format::count(front.optimal)
+                format::count(front.optimal),
+                if front.by_throughput { "throughput" } else { "time" },
+                if front.by_throughput {
+                    " Points have different workloads, so throughput takes the place of time."
+                } else {
+                    ""
+                }
             ),
             _ => String::new(),
         })
@@ -88,9 +107,9 @@ pub(super) fn FrontCard(id: String, done: Memo<u32>, on_open: Callback<u32>) -> 
                 let point = plan.point;
                 view! {
                     <tr>
-                        <th scope="row"><button class="link" on:click=move |_| on_open.run(point)>{plan.words}</button></th>
-                        <td class="label">{plan.planner.title}</td>
-                        <td class="number">{format::seconds(plan.iteration_s)}</td>
+                        <th scope="row"><button class="link" on:click=move |_| on_open.run(point)>{plan.words.clone()}</button></th>
+                        <td class="label">{plan.planner.title.clone()}</td>
+                        <td class="number">{speed_words(&plan)}</td>
                         <td class="number">{format::gib(plan.peak_memory_gib)}</td>
                     </tr>
                 }
@@ -98,23 +117,27 @@ pub(super) fn FrontCard(id: String, done: Memo<u32>, on_open: Callback<u32>) -> 
             .collect_view()
     };
     let any = Memo::new(move |_| plans.with(|plans| !plans.is_empty()));
-    let label = Signal::derive(move || format!("Time of an iteration against peak memory. {}", words()));
+    let by_throughput = Memo::new(move |_| front.with(|front| matches!(front, Some(Ok(front)) if front.by_throughput)));
+    let measure = move || if by_throughput.get() { "Throughput" } else { "Iteration" };
+    let label = Signal::derive(move || format!("{} against peak memory. {}", measure(), words()));
     view! {
         {failure}
         <Show when=move || any.get()>
             <section class="card" data-testid="sweep-front">
                 <h2>"Time against memory"</h2>
                 <p class="hint">{words}</p>
-                <ScatterChart
-                    clouds=clouds
-                    front=line
-                    axes=("peak memory, GiB", "iteration, s")
-                    label=label
-                    test_id="sweep-front-chart"
-                />
-                <div class="table-scroll" role="region" aria-label="Plans that no other beats in both, fastest first" tabindex="0">
+                {move || view! {
+                    <ScatterChart
+                        clouds=clouds
+                        front=line
+                        axes=("peak memory, GiB", if by_throughput.get() { "tokens/s/GPU" } else { "iteration, s" })
+                        label=label
+                        test_id="sweep-front-chart"
+                    />
+                }}
+                <div class="table-scroll" role="region" aria-label="Pareto-optimal plans, fastest first" tabindex="0">
                     <table class="figures">
-                        <thead><tr><th scope="col">"Point"</th><th scope="col" class="label">"Planner"</th><th scope="col">"Iteration"</th><th scope="col">"Peak memory"</th></tr></thead>
+                        <thead><tr><th scope="col">"Point"</th><th scope="col" class="label">"Planner"</th><th scope="col">{measure}</th><th scope="col">"Peak memory"</th></tr></thead>
                         <tbody>{listed}</tbody>
                     </table>
                 </div>

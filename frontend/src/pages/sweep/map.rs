@@ -64,7 +64,7 @@ pub(super) fn HeatMap(picture: Picture, axes: Vec<LabelledAxis>, on_pick: Pick) 
         view! {
             <p class="heat-scale">
                 <span>{format::three_digits(least)}</span><span class="ramp" aria-hidden="true"></span><span>{format::three_digits(most)}</span>
-                <span class="muted">"× has no plan, the table below says why; · is not planned yet. A click opens the point's scenario."</span>
+                <span class="muted">"×: no plan (reason in the table below). ·: not planned yet. Click a point to open its scenario."</span>
             </p>
         }
     });

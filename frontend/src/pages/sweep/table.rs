@@ -106,7 +106,7 @@ pub(super) fn PointTable(
             <h2>"Points"</h2>
             {failure}
             <Show when=move || is_empty.get()>
-                <p class="hint">"No point is planned yet."</p>
+                <p class="hint">"No point planned yet."</p>
             </Show>
             <div class="table-scroll tall" role="region" aria-label="Points with iteration time and peak memory by planner" tabindex="0">
                 <table class="figures">

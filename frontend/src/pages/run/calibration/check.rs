@@ -48,7 +48,7 @@ fn Table(check: ProfileCheck) -> impl IntoView {
     let rows = rows.collect_view();
     let notes = notes.into_iter().map(|note| view! { <li>{note}</li> }).collect_view();
     view! {
-        <div class="table-scroll" role="region" aria-label="The run beside its plan, before and with the profile" tabindex="0">
+        <div class="table-scroll" role="region" aria-label="Run compared with its plan, without and with the profile" tabindex="0">
             <table class="list figures" data-testid="profile-check">
                 <thead>
                     <tr>
