@@ -3,6 +3,7 @@
 //! Scenario, outcome, timeline and the question of the schedule bench are the planner's own types ([`planner::scenario`],
 //! [`planner::outcome`], [`planner::timeline`], [`planner::bench`]); here stands what only travels.
 
+pub mod access;
 pub mod accuracy;
 pub mod contained;
 pub mod dataset;

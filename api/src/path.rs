@@ -17,6 +17,12 @@ pub const HEALTH: &str = "/api/v1/health";
 pub const READY: &str = "/api/v1/ready";
 /// GET: what is counted, as Prometheus reads it.
 pub const METRICS: &str = "/metrics";
+/// GET: who asks. DELETE: log out.
+pub const SESSION: &str = "/api/v1/session";
+/// GET: named tokens. POST: make one.
+pub const TOKENS: &str = "/api/v1/tokens";
+/// GET: the record of changes.
+pub const AUDIT: &str = "/api/v1/audit";
 /// GET: models, clusters and distributions by name.
 pub const PRESETS: &str = "/api/v1/presets";
 /// GET: how far predictions are from published measurements.
@@ -57,6 +63,11 @@ pub const TRACES: &str = "/api/v1/traces";
 
 /// GET: stored sweeps. POST: store one.
 pub const SWEEPS: &str = "/api/v1/sweeps";
+
+/// DELETE: revoke a named token.
+pub fn token(name: &str) -> String {
+    format!("{TOKENS}/{name}")
+}
 
 /// GET, PATCH, DELETE: one sweep.
 pub fn sweep(id: &str) -> String {

@@ -53,6 +53,7 @@ pub(crate) fn App() -> impl IntoView {
                 <Route path=path!("/papers") view=rooms::papers().page() />
                 <Route path=path!("/papers/:id") view=rooms::paper().page() />
                 <Route path=path!("/accuracy") view=rooms::accuracy().page() />
+                <Route path=path!("/access") view=rooms::access().page() />
             </Routes>
             <HelpDialog />
             <Steps />

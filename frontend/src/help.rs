@@ -32,11 +32,20 @@ const TRACE_KEYS: [(&str, &str); 12] = [
 
 const DIALOG: &str = "help";
 
+fn dialog() -> Option<web_sys::HtmlDialogElement> {
+    document().get_element_by_id(DIALOG).and_then(|dialog| dialog.dyn_into().ok())
+}
+
+/// Closes the help: a link in it leads to another page.
+fn close() {
+    if let Some(dialog) = dialog() {
+        dialog.close();
+    }
+}
+
 /// Opens the help.
 pub(crate) fn open() {
-    let dialog =
-        document().get_element_by_id(DIALOG).and_then(|dialog| dialog.dyn_into::<web_sys::HtmlDialogElement>().ok());
-    if let Some(dialog) = dialog
+    if let Some(dialog) = dialog()
         && !dialog.open()
     {
         // Only a dialog that is already open or not in the page refuses.
@@ -90,6 +99,7 @@ pub(crate) fn HelpDialog() -> impl IntoView {
             <dl class="keys">{rows(PAGE_KEYS.to_vec())}</dl>
             <h3>"Charts"</h3>
             <dl class="keys">{move || rows(if is_trace() { TRACE_KEYS.to_vec() } else { gantt::help_rows() })}</dl>
+            <p><a href="/access" on:click=|_| close()>"Access: session, tokens, audit"</a></p>
         </dialog>
     }
 }

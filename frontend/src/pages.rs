@@ -1,5 +1,6 @@
 //! The pages.
 
+pub(crate) mod access;
 pub(crate) mod accuracy;
 pub(crate) mod contained;
 pub(crate) mod datasets;

@@ -12,6 +12,7 @@ use leptos::task::spawn_local;
 use leptos::wasm_split::{SplitLoaderError, wasm_split};
 
 use crate::export_menu::ExportMenu;
+use crate::pages::access::AccessPage;
 use crate::pages::accuracy::AccuracyPage;
 use crate::pages::contained::ContainedPage;
 use crate::pages::datasets::DatasetsPage;
@@ -86,6 +87,8 @@ rooms! {
     paper in papers is PaperPage;
     /// How accurate predictions are.
     accuracy in accuracy is AccuracyPage;
+    /// Session, tokens and audit.
+    access in access is AccessPage;
 }
 
 #[derive(Clone, Copy)]

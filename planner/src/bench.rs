@@ -18,7 +18,7 @@ pub use report::{
     ANSWER_SCHEMA, BrokenCap, CapReport, ClosedFormReport, EntryOutcome, Refusal, ScheduleAnswer, ScheduleEntry,
     ScheduleReport,
 };
-pub use run::answer;
+pub use run::{answer, answer_while};
 pub use validate::{Limits, ValidQuestion};
 
 #[cfg(test)]

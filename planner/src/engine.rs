@@ -1,5 +1,7 @@
 //! The one road: scenario, planners, check, simulation, comparison.
 
+mod spent;
+
 use std::sync::Mutex;
 
 pub use crate::observer::{Cancelled, Observer, Unobserved};
@@ -16,6 +18,7 @@ use crate::plan::{
 };
 use crate::scenario::{PlannerKind, Scenario, ValidScenario};
 use crate::workload::{GlobalBatch, PackedBatch, Packing, SampleShape, Sampler, packing};
+use spent::{Budgeted, Spent};
 
 /// Planning ended early.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
@@ -31,6 +34,9 @@ pub enum PlanError {
         /// What the checker found.
         violation: String,
     },
+    /// The plans have more spans than an answer may have; known only once the planners have chosen their layouts.
+    #[error("the plans have {0}; ask for fewer iterations, planners or microbatches")]
+    TooLarge(String),
 }
 
 /// Answers a scenario.
@@ -55,7 +61,11 @@ pub fn plan(scenario: &ValidScenario, observer: &mut dyn Observer) -> Result<Pla
     let pricing = Pricing::new(&question.model, &question.cluster, &question.training);
     let pricing = pricing.with_contexts(&contexts).with_degrees(&degrees);
     let all = Batches { survey: &survey, sizing: &sizing, judged: &batches };
-    let answers = answer_all(question, &pricing, all, observer)?;
+    let spent = Spent::default();
+    let answers = match answer_all(question, &pricing, all, (&spent, observer)) {
+        Ok(answers) => answers,
+        Err(cancelled) => return Err(spent.excess().map_or(PlanError::Cancelled(cancelled), PlanError::TooLarge)),
+    };
     let mut results = Vec::new();
     let mut timelines = Vec::new();
     for (&planner, answer) in question.planners.iter().zip(answers) {
@@ -77,17 +87,18 @@ fn answer_all(
     question: &Scenario,
     pricing: &Pricing<'_>,
     batches: Batches<'_>,
-    observer: &mut dyn Observer,
+    (spent, observer): (&Spent, &mut dyn Observer),
 ) -> Result<Vec<JudgedOrNot>, Cancelled> {
     let planners = &question.planners;
     let apart = if planners.len() > 1 { observer.apart(planners) } else { None };
     let Some(apart) = apart else {
-        return planners.iter().map(|&planner| answer(question, pricing, planner, batches, observer)).collect();
+        let mut own = Budgeted::new(spent, observer);
+        return planners.iter().map(|&planner| answer(question, pricing, planner, batches, &mut own)).collect();
     };
     let apart: Vec<Mutex<Box<dyn Observer + Send>>> = apart.into_iter().map(Mutex::new).collect();
     let answers = side_by_side(observer.workers(), planners.len(), |number| {
         let mut own = apart[number].lock().expect("every planner has an observer");
-        answer(question, pricing, planners[number], batches, own.as_mut())
+        answer(question, pricing, planners[number], batches, &mut Budgeted::new(spent, own.as_mut()))
     });
     answers.into_iter().collect()
 }
@@ -98,7 +109,7 @@ fn answer(
     pricing: &Pricing<'_>,
     planner: PlannerKind,
     batches: Batches<'_>,
-    observer: &mut dyn Observer,
+    observer: &mut Budgeted<'_>,
 ) -> Result<JudgedOrNot, Cancelled> {
     go_on(observer)?;
     observer.started(planner);
@@ -128,7 +139,7 @@ fn answer(
         _ if planner.works_in_groups() => plan_context_parallel(question, pricing, planner, sizing, own, observer)?,
         _ => plan_static(question, pricing, planner, sizing, own, observer)?,
     };
-    let answer = judged(question, pricing, plan, own, observer.workers());
+    let answer = judged(question, pricing, plan, own, observer)?;
     observer.finished(planner);
     Ok(answer)
 }
@@ -143,17 +154,21 @@ fn judged(
     pricing: &Pricing<'_>,
     answer: Result<Tried, NoPlan>,
     batches: &[PackedBatch],
-    workers: &dyn Workers,
-) -> JudgedOrNot {
-    match answer {
-        Ok(tried) => judge(scenario, pricing, &tried, batches, workers).map(|judged| {
-            if judged.iteration_s() <= LONGEST_SECONDS {
-                return Ok(judged);
-            }
-            Err(NoPlan { binding: ENDLESS.to_owned(), search: tried.plan().search.clone() })
-        }),
-        Err(none) => Ok(Err(none)),
-    }
+    observer: &Budgeted<'_>,
+) -> Result<JudgedOrNot, Cancelled> {
+    let tried = match answer {
+        Ok(tried) => tried,
+        Err(none) => return Ok(Ok(Err(none))),
+    };
+    // Before anything of it is kept.
+    observer.spend(tried.plan().spans())?;
+    let judged = judge(scenario, pricing, &tried, batches, observer)?;
+    Ok(judged.map(|judged| {
+        if judged.iteration_s() <= LONGEST_SECONDS {
+            return Ok(judged);
+        }
+        Err(NoPlan { binding: ENDLESS.to_owned(), search: tried.plan().search.clone() })
+    }))
 }
 
 /// The answer of a planner; its timelines go to the others.
@@ -186,7 +201,7 @@ fn deep_speed(
     question: &Scenario,
     sizing: &PackedBatch,
     batches: &[PackedBatch],
-    observer: &mut dyn Observer,
+    observer: &mut Budgeted<'_>,
 ) -> Result<JudgedOrNot, Cancelled> {
     if question.layout.tensor.is_some_and(|tensor| tensor > 1) {
         let binding = "does not apply: it has no tensor parallelism, so TP must be 1".to_owned();
@@ -197,9 +212,9 @@ fn deep_speed(
     question.layout.tensor = Some(1);
     let contexts = ContextSettings::up_to(&question.training, question.cluster.devices());
     let pricing = Pricing::new(&question.model, &question.cluster, &question.training).with_contexts(&contexts);
-    let observer = &mut Renamed { observer, kind: PlannerKind::DeepSpeed };
-    let answer = plan_context_parallel(&question, &pricing, PlannerKind::Ulysses, sizing, batches, observer)?;
-    Ok(judged(&question, &pricing, answer, batches, observer.workers()))
+    let renamed = &mut Renamed { observer: &mut *observer, kind: PlannerKind::DeepSpeed };
+    let answer = plan_context_parallel(&question, &pricing, PlannerKind::Ulysses, sizing, batches, renamed)?;
+    judged(&question, &pricing, answer, batches, observer)
 }
 
 /// DFLOP lets the sequences of a microbatch follow each other, so none of its planners pads them to the longest, whatever the scenario
@@ -209,14 +224,14 @@ fn data_aware(
     pricing: &Pricing<'_>,
     planner: PlannerKind,
     (sizing, batches): (&PackedBatch, &[PackedBatch]),
-    observer: &mut dyn Observer,
+    observer: &mut Budgeted<'_>,
 ) -> Result<JudgedOrNot, Cancelled> {
     let mut question = question.clone();
     if question.workload.packing == Packing::Single {
         question.workload.packing = Packing::Packed;
     }
     let answer = plan_data_aware(&question, pricing, planner, sizing, batches, observer)?;
-    Ok(judged(&question, pricing, answer, batches, observer.workers()))
+    judged(&question, pricing, answer, batches, observer)
 }
 
 /// Degrees that modules may have for themselves; none where no planner asks.
@@ -249,6 +264,10 @@ impl Observer for Renamed<'_> {
 
     fn cancelled(&self) -> bool {
         self.observer.cancelled()
+    }
+
+    fn drafted(&self, spans: u64) {
+        self.observer.drafted(spans);
     }
 
     fn workers(&self) -> &dyn Workers {

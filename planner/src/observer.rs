@@ -13,6 +13,8 @@ pub trait Observer {
     fn finished(&mut self, planner: PlannerKind);
     /// Whether to stop; asked between steps of a few milliseconds.
     fn cancelled(&self) -> bool;
+    /// The plan that is being made has this many spans so far, those of all replicas and iterations.
+    fn drafted(&self, _: u64) {}
     /// On whose threads searches run; how many there are changes how long planning takes, never what it finds.
     fn workers(&self) -> &dyn Workers {
         &Alone

@@ -38,8 +38,11 @@ pub(crate) use runs::Tried;
 pub(crate) use sizing::{ENDLESS, LONGEST_SECONDS};
 pub(crate) use static_3d::plan as plan_static;
 
+use batches::Drafted;
+
 use crate::cost::{Partition, StrategyMix};
 use crate::outcome::{Layout, Search, SolverStatus};
+use crate::scenario::budget::Spans;
 use crate::schedule::Schedule;
 
 /// A plan as a planner makes it, not yet checked: the judge makes it a [`Judged`] one.
@@ -124,6 +127,15 @@ impl Plan {
     /// Whether pipelines have schemes of their own.
     pub fn has_strategies(&self) -> bool {
         self.iterations.iter().flat_map(|iteration| &iteration.replicas).any(|replica| replica.strategy.is_some())
+    }
+
+    /// Its spans. Of each iteration the timeline of one replica is kept, counted as the longest.
+    pub(crate) fn spans(&self) -> Spans {
+        let of = |iteration: &IterationPlan| {
+            let own = || iteration.replicas.iter().map(Drafted::spans);
+            Spans { kept: own().max().unwrap_or(0), simulated: own().sum() }
+        };
+        self.iterations.iter().map(of).fold(Spans::default(), Spans::and)
     }
 
     /// Ranks of each of the lists that iterations have: of a pipeline, or of all that work in groups.

@@ -25,6 +25,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use sha2::{Digest, Sha256};
 
+use crate::host::{Unwatched, Watch};
 use crate::observer::{Cancelled, Observer};
 use crate::scenario::validate::Datasets;
 use crate::scenario::{FieldError, PlannerKind, ValidScenario, pointer};
@@ -36,6 +37,8 @@ pub const SCHEMA: &str = "sweep/1";
 pub const MOST_POINTS: u32 = 100_000;
 /// Most axes, that of the seeds included.
 pub const MOST_AXES: usize = 6;
+/// Values that may give no scenario before a sweep is refused: every one is put in place and read.
+const MOST_FAILING: u32 = 100;
 /// Longest label, in characters.
 const LONGEST_LABEL: usize = 200;
 /// Separates identifiers of sweeps from hashes of the same bytes made for other purposes.
@@ -67,6 +70,11 @@ impl Sweep {
     /// Reads a sweep; names every wrong field. A point that is no valid scenario is no error of the sweep, but an axis none of whose
     /// values gives a scenario that can be read is: its pointer is misspelt.
     pub fn parse(json: &str) -> Result<Self, Vec<FieldError>> {
+        Self::parse_while(json, &Unwatched)
+    }
+
+    /// The same for whoever may go: refused where the watch is over before every value is looked at.
+    pub fn parse_while(json: &str, watch: &dyn Watch) -> Result<Self, Vec<FieldError>> {
         let mut reader = serde_json::Deserializer::from_str(json);
         let written: Written = serde_path_to_error::deserialize(&mut reader)
             .map_err(|error| vec![FieldError::new(&pointer(error.path()), error.inner().to_string())])?;
@@ -97,11 +105,20 @@ impl Sweep {
         if let (Some(planners), Some(object)) = (written.planners, scenario.as_object_mut()) {
             object.insert("planners".to_owned(), planners.iter().map(|planner| Value::from(planner.id())).collect());
         }
-        Self::of(written.title, &scenario, axes)
+        Self::within(written.title, &scenario, axes, watch)
     }
 
     /// A sweep over the values of these axes, around a scenario in which presets may stand.
     pub(crate) fn of(title: Option<String>, scenario: &Value, axes: Vec<Axis>) -> Result<Self, Vec<FieldError>> {
+        Self::within(title, scenario, axes, &Unwatched)
+    }
+
+    fn within(
+        title: Option<String>,
+        scenario: &Value,
+        axes: Vec<Axis>,
+        watch: &dyn Watch,
+    ) -> Result<Self, Vec<FieldError>> {
         let base = crate::scenario::parse(&scenario.to_string())
             .map_err(|errors| errors.into_iter().map(|error| under("/scenario", error)).collect::<Vec<FieldError>>())?;
         let base = serde_json::to_value(&base).expect("a scenario has only text keys");
@@ -117,7 +134,7 @@ impl Sweep {
         }
         axis::overlaps(&sweep.axes, &mut errors);
         if errors.is_empty() {
-            sweep.resolve(&mut errors);
+            sweep.resolve(&mut errors, watch);
         }
         if errors.is_empty() { Ok(sweep) } else { Err(errors) }
     }
@@ -230,8 +247,9 @@ impl Sweep {
     }
 
     /// Fills presets of values in, so that no stored sweep depends on one, and refuses axes of misspelt fields.
-    fn resolve(&mut self, errors: &mut Vec<FieldError>) {
+    fn resolve(&mut self, errors: &mut Vec<FieldError>, watch: &dyn Watch) {
         let mut start = self.scenario.clone();
+        let mut failed = 0;
         for (number, axis) in self.axes.iter_mut().enumerate() {
             let mut first_wrong = None;
             let mut readable = false;
@@ -239,6 +257,10 @@ impl Sweep {
                 let is_preset = value.get("preset").is_some();
                 if readable && !is_preset {
                     continue;
+                }
+                if watch.is_over() {
+                    let detail = "time was up before all its values were looked at".to_owned();
+                    return errors.push(FieldError::new(&format!("/axes/{number}"), detail));
                 }
                 match place::read_with(&start, &axis.pointer, value.clone()) {
                     Ok(read) => {
@@ -248,6 +270,12 @@ impl Sweep {
                         }
                     }
                     Err(detail) => {
+                        failed += 1;
+                        if failed == MOST_FAILING {
+                            let last = format!("the last of {}: {detail}", axis.pointer);
+                            let detail = format!("{MOST_FAILING} values give no scenario, {last}");
+                            return errors.push(FieldError::new(&format!("/axes/{number}"), detail));
+                        }
                         first_wrong.get_or_insert(detail);
                     }
                 }

@@ -239,3 +239,26 @@ fn what_would_fill_the_memory_is_refused() {
     let errors = changed(&[("/workload/global_batch", json!(65_536)), ("/iterations", json!(1000))]).unwrap_err();
     assert!(errors[0].pointer == "/iterations" && errors[0].detail.contains("at most 4 iterations"), "{errors:?}");
 }
+
+/// The limits on spans are for mistakes and attacks: no shipped scenario comes near them.
+#[test]
+fn no_shipped_scenario_has_too_many_spans() {
+    let mut scenarios = 0;
+    let mut folders = vec![std::path::PathBuf::from(concat!(env!("CARGO_MANIFEST_DIR"), "/../examples"))];
+    while let Some(folder) = folders.pop() {
+        for entry in std::fs::read_dir(folder).unwrap() {
+            let path = entry.unwrap().path();
+            if path.is_dir() {
+                folders.push(path);
+                continue;
+            }
+            let Ok(mut scenario) = parse(&std::fs::read_to_string(&path).unwrap_or_default()) else { continue };
+            // Ten times as many iterations are still within the limits.
+            scenario.iterations = scenario.iterations.saturating_mul(10).min(1000);
+            let errors = ValidScenario::new(scenario, &NoDatasets).err().unwrap_or_default();
+            assert!(errors.iter().all(|error| !error.detail.contains("spans")), "{}: {errors:?}", path.display());
+            scenarios += 1;
+        }
+    }
+    assert!(scenarios > 100, "{scenarios}");
+}

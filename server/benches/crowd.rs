@@ -63,8 +63,12 @@ pub(crate) fn train(origin: &str, sent: &Sent, first: Instant, steps: u64) {
 pub(crate) fn watch(address: &str, sent: &Sent, steps: u64, open: &Barrier) -> Seen {
     let mut stream = TcpStream::connect(address).expect("a server that listens");
     stream.set_read_timeout(Some(PATIENCE)).expect("a timeout");
-    // The older version of HTTP sends events without chunks around them.
-    let request = format!("GET {} HTTP/1.0\r\nHost: localhost\r\n\r\n", path::run_events(&sent.run.run));
+    // The older version of HTTP sends events without chunks around them. Each watcher is a client of its own, as browsers are.
+    let cookie = stream.local_addr().expect("an address").port();
+    let request = format!(
+        "GET {} HTTP/1.0\r\nHost: localhost\r\nCookie: planscope_client={cookie}\r\n\r\n",
+        path::run_events(&sent.run.run)
+    );
     stream.write_all(request.as_bytes()).expect("a request");
     let mut reader = BufReader::new(stream);
     // A head that comes is a stream that is open.

@@ -1,64 +1,59 @@
-//! Who may ask: host names, the origin of changes, the token, and what browsers may do with answers.
+//! Who may ask: host names, the pages that requests come from, tokens and sessions, and what browsers may do with answers.
 
-use std::net::IpAddr;
-use std::sync::Arc;
+mod actor;
+mod changes;
+mod guard;
+mod names;
+mod origin;
+mod session;
+mod wrong_tokens;
 
-use axum::extract::{Request, State};
-use axum::http::header::{AUTHORIZATION, COOKIE, HOST, ORIGIN, SET_COOKIE};
-use axum::http::{HeaderMap, HeaderName, HeaderValue, Method};
-use axum::middleware::Next;
-use axum::response::{IntoResponse, Response};
+pub(crate) use actor::Actor;
+pub(crate) use changes::Change;
+pub use guard::{SECURITY_HEADERS, guard};
+
+use std::net::{IpAddr, Ipv4Addr};
+
+use api::access::Role;
+use axum::http::header::AUTHORIZATION;
+use axum::http::request::Parts;
+use axum::http::{Extensions, HeaderMap, Method};
+use jiff::SignedDuration;
 use sha2::{Digest, Sha256};
 
 use crate::app::App;
-use crate::client;
+use crate::client::Peer;
 use crate::error::ApiError;
+use crate::live::Token;
+use crate::store::NewSession;
+use actor::Known;
+use names::Names;
+use wrong_tokens::{WrongTokenLimits, WrongTokens};
 
-/// Name of the cookie that carries the token.
-const COOKIE_NAME: &str = "planscope_token";
-
-/// Headers of every answer.
-///
-/// The policy allows scripts from here only, WebAssembly included. Styles may stand inline, because the chart
-/// library positions its elements that way; images may be made by the page itself, for the export of charts.
-pub const SECURITY_HEADERS: [(HeaderName, &str); 5] = [
-    (
-        HeaderName::from_static("content-security-policy"),
-        "default-src 'self'; script-src 'self' 'wasm-unsafe-eval'; style-src 'self' 'unsafe-inline'; \
-         img-src 'self' data: blob:; connect-src 'self'; frame-ancestors 'none'; base-uri 'none'; form-action 'none'",
-    ),
-    (HeaderName::from_static("x-content-type-options"), "nosniff"),
-    (HeaderName::from_static("referrer-policy"), "no-referrer"),
-    (HeaderName::from_static("cross-origin-opener-policy"), "same-origin"),
-    (HeaderName::from_static("cross-origin-resource-policy"), "same-origin"),
-];
+/// Longest name of a token, in characters.
+const LONGEST_NAME: usize = 60;
+/// Longest token that is looked up.
+const LONGEST_TOKEN: usize = 1024;
 
 /// Who may ask.
-#[derive(Debug, Clone, Default)]
+#[derive(Debug)]
 pub struct Access {
-    /// Names of this server beside the loopback ones, in lower case and without port.
-    hosts: Vec<String>,
-    /// Hash of the token, where one is needed.
+    names: Names,
+    /// Hash of the server's token, where one is needed.
     token: Option<[u8; 32]>,
+    wrong: WrongTokens,
+    known: Known,
 }
 
 impl Access {
     /// Access under these names, with this token.
     pub fn new(hosts: &[String], token: Option<&str>) -> Self {
         Self {
-            hosts: hosts
-                .iter()
-                .map(|host| name_of(host.trim()).to_ascii_lowercase())
-                // Container files leave variables empty; a request without a name is nobody's.
-                .filter(|host| !host.is_empty())
-                .collect(),
+            names: Names::new(hosts),
             token: token.map(hash),
+            wrong: WrongTokens::new(WrongTokenLimits::default()),
+            known: Known::default(),
         }
-    }
-
-    /// The cookie of whoever has the token; `None` for a wrong one, or where none is needed.
-    pub(crate) fn login(&self, token: &str) -> Option<String> {
-        self.admits(token).then(|| format!("{COOKIE_NAME}={token}; Path=/; HttpOnly; SameSite=Strict"))
     }
 
     /// Whether a token is needed.
@@ -66,145 +61,230 @@ impl Access {
         self.token.is_some()
     }
 
-    /// Compares hashes, so that the time it takes says nothing about the token.
-    fn admits(&self, token: &str) -> bool {
-        self.token.is_some_and(|expected| expected == hash(token))
+    /// Who may send this request, or why it is refused. Nobody where it needs no token, or carries that of a run, at which the
+    /// handler looks.
+    async fn admit(&self, app: &App, request: &Parts, route: Option<&str>) -> Result<Option<Actor>, ApiError> {
+        let host = self.names.host(request)?;
+        origin::check(request, host)?;
+        let path = request.uri.path();
+        if !is_of_api(path) {
+            return Ok(None);
+        }
+        let Some(own) = self.token else { return Ok(Some(Actor::anyone())) };
+        let headers = &request.headers;
+        let run = run_of_trainers(&request.method, path);
+        let looking = bearer(headers).map(|_| self.wrong.look(sender(&request.extensions)));
+        if looking.as_ref().is_some_and(Option::is_none) {
+            return self.admit_run_token(app, run, headers).await;
+        }
+        let actor = self.actor(app, &own, headers).await?;
+        drop(looking);
+        match actor {
+            Some(actor) => admit_actor(actor, request, route).map(Some),
+            None if run.is_some() => Ok(None),
+            None => {
+                if bearer(headers).is_some() {
+                    self.wrong.note(sender(&request.extensions)).await;
+                }
+                Err(ApiError::Unauthorised)
+            }
+        }
     }
 
-    /// Loopback names, configured names, and any address: only a name can be pointed here by someone else.
-    fn knows_host(&self, host: &str) -> bool {
-        let name = name_of(host).to_ascii_lowercase();
-        name == "localhost"
-            || name.ends_with(".localhost")
-            || name.trim_matches(['[', ']']).parse::<IpAddr>().is_ok()
-            || self.hosts.contains(&name)
+    /// Of an address that sends many wrong tokens only the token of the run itself is looked at, so that one misconfigured job does
+    /// not keep its neighbours out.
+    async fn admit_run_token(
+        &self,
+        app: &App,
+        run: Option<&str>,
+        headers: &HeaderMap,
+    ) -> Result<Option<Actor>, ApiError> {
+        if let (Some(run), Some(token)) = (run, bearer(headers))
+            && app.store.reader().run_admits(run, &Token::hash_of(token)).await?
+        {
+            return Ok(None);
+        }
+        self.wrong.note_refusal();
+        Err(ApiError::WrongTokens)
     }
 
-    fn check(&self, request: &Request) -> Result<(), ApiError> {
-        let headers = request.headers();
-        let host = text(headers, &HOST)
-            .or_else(|| request.uri().authority().map(axum::http::uri::Authority::as_str))
-            .unwrap_or_default();
-        if !self.knows_host(host) {
-            return Err(ApiError::ForeignHost(host.chars().take(100).collect()));
+    /// Whether a request carries a token or a session that may write logs; never where no token is needed.
+    pub(crate) async fn may_write_logs(&self, app: &App, headers: &HeaderMap) -> Result<bool, ApiError> {
+        let Some(own) = self.token else { return Ok(false) };
+        let actor = self.actor(app, &own, headers).await?;
+        Ok(actor.is_some_and(|actor| actor.role >= Role::Editor))
+    }
+
+    /// Who holds the token or the session that a request carries.
+    async fn actor(&self, app: &App, own: &[u8; 32], headers: &HeaderMap) -> Result<Option<Actor>, ApiError> {
+        // A wrong token is wrong beside a good session too: nobody guesses tokens under the cover of one.
+        if let Some(token) = bearer(headers) {
+            return Ok(self.holder(app, own, token).await?.map(|holder| holder.actor));
         }
-        if !matches!(*request.method(), Method::GET | Method::HEAD | Method::OPTIONS) {
-            same_origin(headers, host)?;
+        for value in session::values(headers) {
+            let hashes = [session::hash(value), session::hash_with(own, value)];
+            if let Some(actor) = self.of_session(app, hashes).await? {
+                return Ok(Some(actor));
+            }
         }
-        let path = request.uri().path();
-        let guarded =
-            (path.starts_with("/api/") || path == api::path::METRICS) && !is_for_trainers(request.method(), path);
-        if guarded && self.token.is_some() && !self.carries_token(headers) {
+        Ok(None)
+    }
+
+    /// Who holds a token. Hashes are compared, so that the time it takes says nothing about tokens.
+    async fn holder(&self, app: &App, own: &[u8; 32], token: &str) -> Result<Option<Holder>, ApiError> {
+        if token.len() > LONGEST_TOKEN {
+            return Ok(None);
+        }
+        let hash = hash(token);
+        if *own == hash {
+            return Ok(Some(Holder { actor: Actor::of_server_token(), is_named: false }));
+        }
+        let named = |actor| Some(Holder { actor, is_named: true });
+        if let Some(actor) = self.known.get(&hash, app.clock.elapsed()) {
+            return Ok(named(actor));
+        }
+        let Some((name, role)) = app.store.reader().token_holder(&hash).await? else { return Ok(None) };
+        let actor = Actor { name, role };
+        self.found(app, hash, &actor);
+        Ok(named(actor))
+    }
+
+    async fn of_session(&self, app: &App, hashes: [[u8; 32]; 2]) -> Result<Option<Actor>, ApiError> {
+        for hash in &hashes {
+            if let Some(actor) = self.known.get(hash, app.clock.elapsed()) {
+                return Ok(Some(actor));
+            }
+        }
+        let [named, of_server] = hashes;
+        let reader = app.store.reader();
+        let now = app.clock.now();
+        let (hash, actor) = if let Some((name, role)) = reader.session_holder(&named, now).await? {
+            (named, Actor { name, role })
+        } else if reader.is_server_session(&of_server, now).await? {
+            (of_server, Actor::of_server_token())
+        } else {
+            return Ok(None);
+        };
+        self.found(app, hash, &actor);
+        Ok(Some(actor))
+    }
+
+    /// Remembers an actor, and that the token was used.
+    fn found(&self, app: &App, hash: [u8; 32], actor: &Actor) {
+        self.known.put(hash, actor, app.clock.elapsed());
+        let (writer, name, now) = (app.store.writer().clone(), actor.name.clone(), app.clock.now());
+        if name != Actor::of_server_token().name {
+            tokio::spawn(async move {
+                if let Err(error) = writer.note_token_use(&name, now).await {
+                    tracing::debug!(name, "the use of a token was not noted: {error}");
+                }
+            });
+        }
+    }
+
+    /// Opens a session for whoever has a token, and answers its cookies.
+    pub(crate) async fn login(&self, app: &App, token: &str, request: &Parts) -> Result<Vec<String>, ApiError> {
+        let Some(own) = self.token else { return Err(ApiError::Unauthorised) };
+        let Some(looking) = self.wrong.look(sender(&request.extensions)) else {
+            self.wrong.note_refusal();
+            return Err(ApiError::WrongTokens);
+        };
+        let holder = self.holder(app, &own, token).await?;
+        drop(looking);
+        let Some(holder) = holder else {
+            self.wrong.note(sender(&request.extensions)).await;
             return Err(ApiError::Unauthorised);
-        }
-        Ok(())
+        };
+        let value = Token::draw();
+        let value = value.as_str();
+        let now = app.clock.now();
+        let lifetime = SignedDuration::try_from(session::LIFETIME).unwrap_or(SignedDuration::ZERO);
+        let hash = if holder.is_named { session::hash(value) } else { session::hash_with(&own, value) };
+        let session = NewSession {
+            hash,
+            token_name: holder.is_named.then_some(holder.actor.name),
+            expires_at: now.saturating_add(lifetime).unwrap_or(now),
+        };
+        app.store.writer().open_session(&session, now).await?;
+        let host = self.names.host(request)?;
+        Ok(session::begun(value, session::is_behind_tls(&self.names, request, host)))
     }
 
-    /// Whether a request carries the server's token; never where there is none.
-    pub(crate) fn carries_token(&self, headers: &HeaderMap) -> bool {
-        let bearer = bearer(headers);
-        let mut cookies = headers
-            .get_all(COOKIE)
-            .iter()
-            .filter_map(|value| value.to_str().ok())
-            .flat_map(|value| value.split(';'))
-            .filter_map(|pair| pair.trim().split_once('='))
-            .filter(|(name, _)| *name == COOKIE_NAME)
-            .map(|(_, token)| token);
-        bearer.is_some_and(|token| self.admits(token)) || cookies.any(|token| self.admits(token))
+    /// Ends the sessions that a request carries, and answers the cookies that end them in the browser.
+    pub(crate) async fn logout(&self, app: &App, headers: &HeaderMap) -> Result<Vec<String>, ApiError> {
+        for value in session::values(headers) {
+            app.store.writer().end_session(&session::hash(value)).await?;
+            if let Some(own) = &self.token {
+                app.store.writer().end_session(&session::hash_with(own, value)).await?;
+            }
+        }
+        self.known.clear();
+        Ok(session::ended())
     }
+
+    /// A token was revoked: it is good for nobody from now on.
+    pub(crate) fn forget(&self) {
+        self.known.clear();
+    }
+}
+
+/// Lets an actor do what its role allows.
+fn admit_actor(actor: Actor, request: &Parts, route: Option<&str>) -> Result<Actor, ApiError> {
+    let path = request.uri.path();
+    let below = |root: &str| path.strip_prefix(root).is_some_and(|rest| rest.is_empty() || rest.starts_with('/'));
+    if actor.role < Role::Admin && (below(api::path::TOKENS) || below(api::path::AUDIT)) {
+        return Err(ApiError::NotAllowed { actor: actor.name, role: actor.role, needed: Role::Admin });
+    }
+    // What no route knows changes nothing.
+    if actor.role < Role::Editor
+        && route.is_some_and(|route| Change::of(&request.method, &request.uri, route).is_some())
+    {
+        return Err(ApiError::NotAllowed { actor: actor.name, role: actor.role, needed: Role::Editor });
+    }
+    Ok(actor)
+}
+
+/// The holder of a token, and whether the token is a named one.
+struct Holder {
+    actor: Actor,
+    is_named: bool,
 }
 
 /// The token that a request bears.
 pub(crate) fn bearer(headers: &HeaderMap) -> Option<&str> {
-    text(headers, &AUTHORIZATION)
-        .and_then(|value| value.split_once(' '))
-        .filter(|(scheme, _)| scheme.eq_ignore_ascii_case("bearer"))
-        .map(|(_, token)| token.trim())
+    let value = headers.get(AUTHORIZATION)?.to_str().ok()?;
+    value.split_once(' ').filter(|(scheme, _)| scheme.eq_ignore_ascii_case("bearer")).map(|(_, token)| token.trim())
 }
 
-/// Whether a request may carry the token of a run in place of the server's: writing a log and saying that it ended. Those
-/// handlers look at tokens themselves.
-fn is_for_trainers(method: &Method, path: &str) -> bool {
-    let parts = path
-        .strip_prefix(api::path::RUNS)
-        .and_then(|path| path.strip_prefix('/'))
-        .and_then(|path| path.split_once('/'));
-    match parts {
-        Some((_, "log")) => [Method::HEAD, Method::PATCH, Method::PUT].contains(method),
-        Some((_, "finish")) => method == Method::POST,
-        _ => false,
-    }
-}
-
-/// Lets a request pass, or answers why not.
-pub async fn guard(State(app): State<Arc<App>>, request: Request, next: Next) -> Response {
-    let (mut response, cookie) = match app.access.check(&request) {
-        Ok(()) => {
-            let cookie = client::new_cookie(&request);
-            (next.run(request).await, cookie)
-        }
-        Err(error) => (error.into_response(), None),
-    };
-    if let Some(cookie) = cookie.and_then(|cookie| HeaderValue::try_from(cookie).ok()) {
-        response.headers_mut().append(SET_COOKIE, cookie);
-    }
-    for (name, value) in SECURITY_HEADERS {
-        response.headers_mut().insert(name, HeaderValue::from_static(value));
-    }
-    response
-}
-
-/// Browsers say where a change comes from; programs outside a browser say nothing and pass.
-fn same_origin(headers: &HeaderMap, host: &str) -> Result<(), ApiError> {
-    let site = HeaderName::from_static("sec-fetch-site");
-    if let Some(site) = text(headers, &site).filter(|site| !matches!(*site, "same-origin" | "none")) {
-        return Err(ApiError::ForeignOrigin(format!("a {site} page")));
-    }
-    match headers.get(ORIGIN).map(|origin| origin.to_str().unwrap_or("an unreadable origin")) {
-        Some(origin) if origin.split_once("://").map(|(_, authority)| authority) != Some(host) => {
-            Err(ApiError::ForeignOrigin(origin.chars().take(100).collect()))
-        }
-        _ => Ok(()),
-    }
-}
-
-fn text<'h>(headers: &'h HeaderMap, name: &HeaderName) -> Option<&'h str> {
-    headers.get(name).and_then(|value| value.to_str().ok())
-}
-
-/// The host without its port.
-fn name_of(host: &str) -> &str {
-    match host.rfind(':') {
-        // A colon inside brackets belongs to an IPv6 address.
-        Some(colon) if !host[colon..].contains(']') => &host[..colon],
-        _ => host,
-    }
-}
-
-fn hash(token: &str) -> [u8; 32] {
+/// What the database keeps of a token.
+pub(crate) fn hash(token: &str) -> [u8; 32] {
     Sha256::digest(token).into()
 }
 
-#[cfg(test)]
-mod tests {
-    use super::*;
+/// Whether a token may have that name: one that stands in an address and in the audit as it is.
+pub(crate) fn is_token_name(name: &str) -> bool {
+    let is_good = |letter: char| letter.is_ascii_alphanumeric() || "-_.@".contains(letter);
+    (1..=LONGEST_NAME).contains(&name.len()) && name.chars().all(is_good) && !name.chars().all(|letter| letter == '.')
+}
 
-    #[test]
-    fn names_that_someone_else_could_point_here_are_refused() {
-        let access = Access::new(&["plan.example.org".to_owned(), String::new()], None);
-        for (host, known) in [
-            ("localhost:8080", true),
-            ("127.0.0.1:8080", true),
-            ("[::1]:8080", true),
-            ("192.168.7.9", true),
-            ("PLAN.example.org:443", true),
-            ("evil.com", false),
-            ("localhost.evil.com", false),
-            ("127.0.0.1.evil.com", false),
-            ("", false),
-        ] {
-            assert_eq!(access.knows_host(host), known, "{host:?}");
-        }
-    }
+/// Whether a path holds what the token guards.
+fn is_of_api(path: &str) -> bool {
+    path.starts_with("/api/") || path == api::path::METRICS
+}
+
+/// The run that a request may write with that run's own token in place of the server's: its log, and that it ended. Those handlers
+/// look at tokens themselves.
+fn run_of_trainers<'p>(method: &Method, path: &'p str) -> Option<&'p str> {
+    let (run, rest) = path.strip_prefix(api::path::RUNS)?.strip_prefix('/')?.split_once('/')?;
+    let is_theirs = match rest {
+        "log" => [Method::HEAD, Method::PATCH, Method::PUT].contains(method),
+        "finish" => method == Method::POST,
+        _ => false,
+    };
+    is_theirs.then_some(run)
+}
+
+/// Who sends a request, as far as wrong tokens are counted. Only tests have requests without a connection.
+fn sender(extensions: &Extensions) -> IpAddr {
+    extensions.get::<Peer>().map_or(IpAddr::V4(Ipv4Addr::UNSPECIFIED), |peer| peer.address)
 }

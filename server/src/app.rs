@@ -3,6 +3,7 @@
 use std::sync::Arc;
 
 use crate::access::Access;
+use crate::arrival::Bodies;
 use crate::clock::Clock;
 use crate::imports::Imports;
 use crate::jobs::Jobs;
@@ -25,6 +26,8 @@ pub struct App {
     pub jobs: Jobs,
     /// Logs of running jobs.
     pub live: Live,
+    /// Memory of the bodies of requests.
+    pub bodies: Arc<Bodies>,
     /// Whole files on their way.
     pub imports: Imports,
     /// Rehearsals at work.

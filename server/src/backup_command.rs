@@ -1,5 +1,6 @@
 //! `planscope backup`, `planscope restore` and `planscope verify`: a database as a whole.
 
+use std::path::Path;
 use std::process::ExitCode;
 
 use anyhow::Context;
@@ -10,6 +11,7 @@ use crate::store::{self, Replace};
 
 /// Copies the database of a server, running or not, into a new file.
 pub fn backup(arguments: &BackupArguments) -> anyhow::Result<ExitCode> {
+    say_removed(&arguments.file);
     let bytes = block_on(store::backup(&arguments.database, &arguments.file))?
         .with_context(|| format!("{} was not backed up", arguments.database.display()))?;
     println!("{}: {bytes} bytes, looked through", arguments.file.display());
@@ -20,6 +22,7 @@ pub fn backup(arguments: &BackupArguments) -> anyhow::Result<ExitCode> {
 pub fn restore(arguments: &RestoreArguments) -> anyhow::Result<ExitCode> {
     let replace = if arguments.replace { Replace::KeepingOld } else { Replace::Never };
     let now = SystemClock::start().now();
+    say_removed(&arguments.database);
     let restored = block_on(store::restore(&arguments.file, &arguments.database, replace, now))?
         .with_context(|| format!("{} was not restored", arguments.file.display()))?;
     println!("{}: {} bytes, looked through", arguments.database.display(), restored.bytes);
@@ -32,7 +35,6 @@ pub fn restore(arguments: &RestoreArguments) -> anyhow::Result<ExitCode> {
 /// Looks through a database, which a server may be using; fails where anything is wrong.
 pub fn verify(arguments: &VerifyArguments) -> anyhow::Result<ExitCode> {
     let path = &arguments.database;
-    anyhow::ensure!(path.is_file(), "there is no database {}", path.display());
     let verdict = block_on(store::verify(path))?.with_context(|| format!("{} cannot be read", path.display()))?;
     for fault in &verdict.faults {
         println!("{fault}");
@@ -45,12 +47,25 @@ pub fn verify(arguments: &VerifyArguments) -> anyhow::Result<ExitCode> {
     } else {
         println!("looked at {}", checked.join(", "));
     }
+    if verdict.unhashed > 0 {
+        println!(
+            "{} rows of an earlier version have no hash yet, so that changed bytes of them may not be found; a server adds the hashes while it runs",
+            verdict.unhashed
+        );
+    }
     if verdict.faults.is_empty() {
         println!("{} is sound", path.display());
         Ok(ExitCode::SUCCESS)
     } else {
         println!("{} is not sound: {} faults", path.display(), verdict.faults.len());
         Ok(ExitCode::FAILURE)
+    }
+}
+
+/// Removes what killed programs left where a copy is to be, and says so.
+fn say_removed(beside: &Path) {
+    for path in store::remove_left(beside) {
+        println!("{} was left by a program that ended while it made a copy, and is removed", path.display());
     }
 }
 

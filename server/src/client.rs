@@ -1,7 +1,12 @@
 //! Clients, so that each has a quota of drafts of its own: browsers by an anonymous cookie, programs by their address.
 
+mod networks;
+
+pub use networks::{Networks, NotANetwork};
+
 use std::convert::Infallible;
 use std::net::IpAddr;
+use std::sync::Arc;
 use std::task::{Context, Poll};
 
 use axum::Router;
@@ -23,7 +28,7 @@ const LIFETIME_S: u32 = 400 * 24 * 3600;
 const MAX_COOKIE: usize = 64;
 
 /// A client, as a hash of its cookie or address.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub struct Client(String);
 
 impl Client {
@@ -33,7 +38,7 @@ impl Client {
     }
 
     /// A program at an address.
-    fn of_address(address: Option<IpAddr>) -> Self {
+    pub(crate) fn of_address(address: Option<IpAddr>) -> Self {
         Self::hashed("address", &address.map_or_else(String::new, |address| address.to_string()))
     }
 
@@ -52,7 +57,7 @@ impl<S: Sync> FromRequestParts<S> for Client {
     type Rejection = Infallible;
 
     async fn from_request_parts(parts: &mut Parts, _: &S) -> Result<Self, Infallible> {
-        let address = parts.extensions.get::<Peer>().map(|peer| peer.0);
+        let address = parts.extensions.get::<Peer>().map(|peer| peer.address);
         Ok(cookie(&parts.headers).map_or_else(|| Self::of_address(address), Self::of_cookie))
     }
 }
@@ -77,17 +82,24 @@ pub(crate) fn new_cookie(request: &Request) -> Option<String> {
     })
 }
 
-/// The address at the other end of a connection.
-#[derive(Debug, Clone, Copy)]
-pub(crate) struct Peer(pub(crate) IpAddr);
+/// Who sends a request: the other end of the connection, or the client of a trusted proxy.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Peer {
+    /// Its address.
+    pub(crate) address: IpAddr,
+    /// Whether a trusted proxy passed the request on. Only then its X-Forwarded headers hold.
+    pub(crate) by_proxy: bool,
+}
 
-/// The router for one connection: its requests carry the address of the other end.
+/// The router for one connection. Its requests carry the [`Peer`].
 #[derive(Debug, Clone)]
 pub(crate) struct FromPeer {
     /// Answers the requests.
     pub(crate) router: Router,
-    /// The other end.
-    pub(crate) peer: Peer,
+    /// Address at the other end of the connection.
+    pub(crate) connected: IpAddr,
+    /// Proxies that say for whom they ask.
+    pub(crate) proxies: Arc<Networks>,
 }
 
 impl<B> Service<axum::http::Request<B>> for FromPeer
@@ -103,7 +115,8 @@ where
     }
 
     fn call(&mut self, mut request: axum::http::Request<B>) -> Self::Future {
-        request.extensions_mut().insert(self.peer);
+        let peer = self.proxies.peer(self.connected, request.headers());
+        request.extensions_mut().insert(peer);
         self.router.call(request)
     }
 }

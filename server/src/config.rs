@@ -1,10 +1,14 @@
 //! Flags and environment: the only place that reads them.
 
 mod lengths;
+mod rehearse;
 mod schedules;
+mod token;
 
 pub use lengths::LengthsArguments;
+pub use rehearse::RehearseArguments;
 pub use schedules::{ScheduleArguments, ScheduleCommand, ScheduleOutput};
+pub use token::{TokenArguments, TokenCommand, TokenFile, TokenFileError};
 
 use std::net::SocketAddr;
 use std::path::PathBuf;
@@ -12,9 +16,11 @@ use std::time::Duration;
 
 use clap::{Args, Parser, Subcommand};
 use planner::data_aware::Preprocessing;
-use planner::scenario::PlannerKind;
 use planner::sweep::Shard;
 
+use crate::arrival::BodyLimits;
+use crate::client::{Networks, NotANetwork};
+use crate::jobs::Limits;
 use crate::live::LiveLimits;
 use crate::traces::TraceLimits;
 use crate::workers::Threads;
@@ -59,8 +65,12 @@ pub enum Command {
     Backup(BackupArguments),
     /// Put a backup in the place of a database that no server uses.
     Restore(RestoreArguments),
+    /// Cancel all planning jobs and sweeps that wait in a database that no server uses.
+    CancelWork(CancelWorkArguments),
     /// Look through a database, which a server may be using; exits with 1 where anything is wrong.
     Verify(VerifyArguments),
+    /// Make, list and revoke tokens with a name and a role.
+    Token(TokenArguments),
     /// Ask the server on this machine whether it is well.
     Health(HealthArguments),
     /// Write the OpenAPI document to standard output.
@@ -82,6 +92,9 @@ pub struct ServeArguments {
     /// Token that every request must carry.
     #[arg(long, env = "PLANSCOPE_TOKEN", hide_env_values = true)]
     pub token: Option<String>,
+    /// File of the token.
+    #[command(flatten)]
+    pub token_file: TokenFile,
     /// Listen at an address that others reach, although no token is set.
     #[arg(long, env = "PLANSCOPE_ALLOW_PUBLIC_WITHOUT_TOKEN")]
     pub allow_public_without_token: bool,
@@ -97,6 +110,12 @@ pub struct ServeArguments {
     /// Longest time that a study may compute, in seconds; what it has by then is answered.
     #[arg(long, env = "PLANSCOPE_STUDY_SECONDS", default_value_t = 20, value_parser = clap::value_parser!(u64).range(1..=3600))]
     pub study_seconds: u64,
+    /// Longest time that one planning may take, in seconds: a job, a point of a sweep, or an answer that a page waits for.
+    #[arg(long, env = "PLANSCOPE_PLAN_SECONDS", default_value_t = 600, value_parser = clap::value_parser!(u64).range(1..=604_800))]
+    pub plan_seconds: u64,
+    /// Take up no jobs and no sweeps and plan nothing; what is stored is answered, and work that waits can be cancelled.
+    #[arg(long, env = "PLANSCOPE_WITHOUT_WORK")]
+    pub without_work: bool,
     /// Planning jobs that may wait.
     #[arg(long, env = "PLANSCOPE_QUEUE", default_value_t = 64)]
     pub queue: usize,
@@ -115,6 +134,16 @@ pub struct ServeArguments {
     /// Largest trace that is taken, in MiB, packed or not; unpacked it may have four times as much, and 4 GiB at least.
     #[arg(long, env = "PLANSCOPE_TRACE_MIB", default_value_t = 1024, value_parser = clap::value_parser!(u64).range(1..=65_536))]
     pub trace_mib: u64,
+    /// Connections that one address may have open at once, or requests under way behind a trusted proxy. Loopback addresses have no
+    /// such limit, nor have connections of the proxies themselves.
+    #[arg(long, env = "PLANSCOPE_CONNECTIONS_PER_ADDRESS", default_value_t = 64, value_parser = clap::value_parser!(u32).range(1..=65_536))]
+    pub connections_per_address: u32,
+    /// Address or network of a proxy whose X-Forwarded headers are believed, for example 172.16.0.0/12; may be given several times.
+    #[arg(long = "trusted-proxy", env = "PLANSCOPE_TRUSTED_PROXIES", value_delimiter = ',')]
+    pub trusted_proxies: Vec<String>,
+    /// Most memory that bodies of requests may take together, for example 1GiB; further ones are answered 503.
+    #[arg(long, env = "PLANSCOPE_BODIES", default_value = "512MiB", value_parser = bytes)]
+    pub bodies: u64,
 }
 
 /// Shortest token that is taken: what is shorter can be guessed.
@@ -132,14 +161,18 @@ pub enum ConfigError {
     /// The token can be guessed.
     #[error("the token is shorter than {SHORTEST_TOKEN} characters; take one from `openssl rand -hex 16`")]
     ShortToken,
-    /// The token cannot stand in a cookie.
+    /// The token cannot stand in an address.
     #[error("the token holds characters other than letters, digits, - and _")]
     OddToken,
+    /// A trusted proxy is not named by its address.
+    #[error("--trusted-proxy: {0}")]
+    Proxy(#[from] NotANetwork),
 }
 
 impl ServeArguments {
     /// Refuses to open a server to everyone by accident.
     pub fn check(&self) -> Result<(), ConfigError> {
+        self.trusted_proxies()?;
         match self.token() {
             Some(token) if token.len() < SHORTEST_TOKEN => Err(ConfigError::ShortToken),
             Some(token) if !token.bytes().all(|byte| byte.is_ascii_alphanumeric() || b"-_".contains(&byte)) => {
@@ -168,6 +201,16 @@ impl ServeArguments {
         limits
     }
 
+    /// Proxies whose X-Forwarded headers are believed.
+    pub fn trusted_proxies(&self) -> Result<Networks, NotANetwork> {
+        Networks::parse(&self.trusted_proxies)
+    }
+
+    /// How much is held of bodies, and how slowly they may come.
+    pub fn body_limits(&self) -> BodyLimits {
+        BodyLimits { held_bytes: self.bodies, ..BodyLimits::default() }
+    }
+
     /// Scenarios planned at once.
     pub fn workers(&self) -> usize {
         let cores = || std::thread::available_parallelism().map_or(1, std::num::NonZero::get);
@@ -177,6 +220,17 @@ impl ServeArguments {
     /// Threads of one search.
     pub fn search_threads(&self) -> Threads {
         self.search_threads.map_or_else(Threads::of_all_cores, Threads::new)
+    }
+
+    /// Limits of planning.
+    pub fn plan_limits(&self) -> Limits {
+        Limits {
+            workers: self.workers(),
+            queue: self.queue,
+            search_threads: self.search_threads(),
+            plan_time: Duration::from_secs(self.plan_seconds),
+            takes_work: !self.without_work,
+        }
     }
 
     /// How much is taken of logs.
@@ -198,6 +252,9 @@ pub struct HealthArguments {
     /// Token of the server.
     #[arg(long, env = "PLANSCOPE_TOKEN", hide_env_values = true)]
     pub token: Option<String>,
+    /// File of the token.
+    #[command(flatten)]
+    pub token_file: TokenFile,
 }
 
 /// What to copy, and where to.
@@ -221,6 +278,14 @@ pub struct RestoreArguments {
     /// Restore although there is a database, which is kept beside the restored one.
     #[arg(long)]
     pub replace: bool,
+}
+
+/// Whose work to cancel.
+#[derive(Debug, Clone, Args)]
+pub struct CancelWorkArguments {
+    /// Database file.
+    #[arg(long, env = "PLANSCOPE_DATABASE", default_value = "planscope.db")]
+    pub database: PathBuf,
 }
 
 /// What to look through.
@@ -324,96 +389,9 @@ pub struct ImportArguments {
     /// Token of that server.
     #[arg(long, env = "PLANSCOPE_TOKEN", hide_env_values = true)]
     pub token: Option<String>,
-}
-
-/// What to rehearse, how fast, and where to write.
-#[derive(Debug, Clone, Args)]
-#[command(after_long_help = crate::rehearse_command::HELP)]
-pub struct RehearseArguments {
-    /// Execution plan, list of such, or scenario, as JSON; - for standard input.
-    #[arg(required_unless_present = "server", conflicts_with = "server")]
-    pub plan: Option<PathBuf>,
-    /// Running server to take the plan from, for example http://127.0.0.1:8080, and to stream log and trace back to.
-    #[arg(long, value_name = "URL", requires = "scenario")]
-    pub server: Option<String>,
-    /// Scenario of that server, by identifier or unique prefix; it must be planned there already.
-    #[arg(long, value_name = "ID", requires = "server")]
-    pub scenario: Option<String>,
-    /// Iteration of its plan, from 0; default: all of them, one after another.
-    #[arg(long, value_name = "N", requires = "server")]
-    pub iteration: Option<u32>,
-    /// Planner of the scenario whose plan is rehearsed; default: the fastest.
-    #[arg(long, value_parser = planner_kind)]
-    pub planner: Option<PlannerKind>,
-    /// File of lengths that the scenario names by its content address; may be given several times.
-    #[arg(long = "dataset")]
-    pub datasets: Vec<PathBuf>,
-    /// Rule by which media of these files become items of the encoder: llava-onevision, internvl, qwen-vl or qwen2-audio.
-    #[arg(long, value_parser = preprocessing)]
-    pub preprocessing: Option<Preprocessing>,
-    /// Iterations, beginning anew behind the last one; default: those of the file or of the scenario.
-    #[arg(long, value_parser = clap::value_parser!(u32).range(1..=10_000))]
-    pub iterations: Option<u32>,
-    /// How many times faster than planned, 1 for real time; default: such that sleeping is precise enough.
-    #[arg(long)]
-    pub speed: Option<f64>,
-    /// File to write a Chrome trace to while it goes on; packed where its name ends in .gz.
-    #[arg(long, value_name = "FILE.json[.gz]")]
-    pub trace: Option<PathBuf>,
-    /// File to write Megatron-style lines to while it goes on; default: standard output.
-    #[arg(long, value_name = "FILE")]
-    pub log: Option<PathBuf>,
-    /// Print the comparison with the simulation as JSON; the log then goes to standard error.
-    #[arg(long)]
-    pub json: bool,
-    /// Server to stream log and trace to, for example http://127.0.0.1:8080; a run is opened there. Default: that of --server.
-    #[arg(long, value_name = "URL")]
-    pub to: Option<String>,
-    /// Token of that server.
-    #[arg(long, env = "PLANSCOPE_TOKEN", hide_env_values = true)]
-    pub token: Option<String>,
-    /// Seconds without anything happening that are taken for a deadlock; default: 2, or a few times the longest by the plan.
-    #[arg(long, value_name = "SECONDS", value_parser = seconds)]
-    pub patience: Option<f64>,
-    /// Most bytes of a message: a tensor travels as a thousandth of its size, up to this.
-    #[arg(long, value_name = "BYTES", default_value_t = 65_536, value_parser = clap::value_parser!(u32).range(0..=1_048_576))]
-    pub message_bytes: u32,
-    /// Threads of one search where a scenario is planned; default: one per core.
-    #[arg(long, env = "PLANSCOPE_SEARCH_THREADS")]
-    pub search_threads: Option<usize>,
-    /// Run of that server that is open already, its token in the environment.
-    #[arg(long, hide = true, requires = "to")]
-    pub run: Option<String>,
-    /// Token of that run.
-    #[arg(long, hide = true, env = "PLANSCOPE_RUN_TOKEN", hide_env_values = true)]
-    pub run_token: Option<String>,
-    /// The plan is the first line of standard input, whose end ends the rehearsal.
-    #[arg(long, hide = true)]
-    pub until_input_ends: bool,
-}
-
-impl RehearseArguments {
-    /// The server that log and trace are streamed to, where there is one.
-    pub fn destination(&self) -> Option<&str> {
-        self.to.as_deref().or(self.server.as_deref())
-    }
-
-    /// The token of the server; an empty one is none.
-    pub fn token(&self) -> Option<&str> {
-        self.token.as_deref().filter(|token| !token.is_empty())
-    }
-
-    /// Threads of one search.
-    pub fn search_threads(&self) -> Threads {
-        self.search_threads.map_or_else(Threads::of_all_cores, Threads::new)
-    }
-}
-
-fn planner_kind(text: &str) -> Result<PlannerKind, String> {
-    PlannerKind::from_id(text).ok_or_else(|| {
-        let known: Vec<&str> = PlannerKind::ALL.iter().map(|kind| kind.id()).collect();
-        format!("there are {}", known.join(", "))
-    })
+    /// File of the token.
+    #[command(flatten)]
+    pub token_file: TokenFile,
 }
 
 fn preprocessing(text: &str) -> Result<Preprocessing, String> {
@@ -441,11 +419,6 @@ fn bytes(text: &str) -> Result<u64, String> {
     // Less would not hold the tables themselves with a scenario in them.
     let bytes = number.checked_mul(factor).ok_or("that is more than any disk has")?;
     if bytes >= 1 << 20 { Ok(bytes) } else { Err("at least 1MiB is needed".to_owned()) }
-}
-
-fn seconds(text: &str) -> Result<f64, String> {
-    let seconds: f64 = text.parse().map_err(|error| format!("{error}"))?;
-    if (0.01..=86_400.0).contains(&seconds) { Ok(seconds) } else { Err("between 0.01 and 86400".to_owned()) }
 }
 
 /// What to estimate.
@@ -509,6 +482,34 @@ mod tests {
     }
 
     #[test]
+    fn proxies_are_named_by_address() {
+        let error = arguments(&["--trusted-proxy", "proxy"]).check().unwrap_err().to_string();
+        assert!(error.contains("--trusted-proxy") && error.contains("172.16.0.0/12"), "{error}");
+        let listed = arguments(&["--trusted-proxy", "10.0.0.7,10.1.0.0/16"]).trusted_proxies().unwrap();
+        for (address, trusted) in [("10.0.0.7", true), ("10.1.2.3", true), ("10.0.0.8", false)] {
+            assert_eq!(listed.contains(address.parse().unwrap()), trusted, "{address}");
+        }
+    }
+
+    #[test]
+    fn bodies_have_512_mib_by_default() {
+        for (line, bytes) in [(&[][..], 512 << 20), (&["--bodies", "2GiB"], 2 << 30)] {
+            assert_eq!(arguments(line).body_limits().held_bytes, bytes);
+        }
+        assert_eq!(arguments(&[]).connections_per_address, 64);
+    }
+
+    #[test]
+    fn planning_has_ten_minutes_and_can_be_left_out() {
+        for (line, seconds, takes_work) in
+            [(&[][..], 600, true), (&["--plan-seconds", "30"], 30, true), (&["--without-work"], 600, false)]
+        {
+            let limits = arguments(line).plan_limits();
+            assert_eq!((limits.plan_time.as_secs(), limits.takes_work), (seconds, takes_work), "{line:?}");
+        }
+    }
+
+    #[test]
     fn sizes_have_units() {
         for (text, expected) in [
             ("1048576", Some(1 << 20)),
@@ -538,6 +539,8 @@ mod tests {
             (&["--address", "0.0.0.0:80", "--allow-public-without-token"], Ok(())),
             (&["--token", "short"], Err(ConfigError::ShortToken)),
             (&["--token", "0123456789abcde; x"], Err(ConfigError::OddToken)),
+            (&["--trusted-proxy", "172.16.0.0/12", "--trusted-proxy", "::1"], Ok(())),
+            (&["--trusted-proxy", ""], Ok(())),
         ] {
             assert_eq!(arguments(line).check(), expected, "{line:?}");
         }

@@ -1,66 +1,120 @@
-//! Connections that are open at once, and what ends those that ask for nothing.
+//! Connections that are open at once, and what ends those that ask for nothing or read nothing.
 
-use std::io;
-use std::net::SocketAddr;
-use std::pin::{Pin, pin};
+mod address_limit;
+mod proxied;
+mod reserve;
+#[cfg(test)]
+mod tests;
+mod write_timeout;
+
+use std::net::{IpAddr, SocketAddr};
+use std::pin::pin;
 use std::sync::Arc;
-use std::task::{Context, Poll};
 use std::time::Duration;
 
 use axum::Router;
+use axum::http::HeaderValue;
+use axum::response::{IntoResponse, Response};
 use axum::serve::Listener;
 use hyper::server::conn::http1;
 use hyper_util::rt::{TokioIo, TokioTimer};
 use hyper_util::service::TowerToHyperService;
-use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 use tokio::net::{TcpListener, TcpStream};
-use tokio::sync::{OwnedSemaphorePermit, Semaphore, watch};
+use tokio::sync::{Semaphore, watch};
 use tokio::task::JoinSet;
+use tokio::time::{Instant, timeout};
 
-use crate::client::{FromPeer, Peer};
+use crate::access::SECURITY_HEADERS;
+use crate::client::{FromPeer, Networks};
+use crate::error::{ApiError, LimitError};
+use address_limit::AddressLimit;
+use proxied::counted;
+use reserve::{RESERVE_TIME, Reserve, health_only};
+use write_timeout::WriteTimeout;
 
-/// How long the head of a request may take, from the beginning of the connection or the end of the request before: whoever opens
-/// connections and says nothing, or a byte a minute, gives them back.
-pub(crate) const HEAD_TIME: Duration = Duration::from_mins(1);
+/// Bytes that are buffered of a connection in each direction. The head of a request must fit: its path may have 64 KiB. An answer that
+/// nobody reads holds so much and a piece of its file; hyper's own limit is six times as large.
+const BUFFER: usize = 80 << 10;
+/// Time between two warnings about addresses that have all connections they may.
+const WARNING_PAUSE: Duration = Duration::from_mins(1);
 
-/// Takes no more connections than there are places; further ones wait in the operating system, and cost nothing here.
+/// How many connections are open at once, and for how long.
+#[derive(Debug, Clone)]
+pub(crate) struct ConnectionLimits {
+    /// Connections at once. A few more are accepted for health checks alone.
+    pub(crate) places: usize,
+    /// Connections of one address, and requests under way of one address behind a proxy.
+    pub(crate) per_address: u32,
+    /// Addresses without that limit.
+    pub(crate) unlimited: Networks,
+    /// Proxies that say for whom they ask.
+    pub(crate) proxies: Networks,
+    /// How long the head of a request may take, from the beginning of the connection or the end of the request before: whoever opens
+    /// connections and says nothing, or a byte a minute, gives them back.
+    pub(crate) head_time: Duration,
+    /// How long a write may wait for the other end to read.
+    pub(crate) write_time: Duration,
+}
+
+impl Default for ConnectionLimits {
+    fn default() -> Self {
+        Self {
+            // All streams and uploads, and many more pages than a team has open.
+            places: 4096,
+            // More than the pages of one person open, and few enough that it takes many machines to take all.
+            per_address: 64,
+            unlimited: Networks::default().with_loopback(),
+            proxies: Networks::default(),
+            head_time: Duration::from_mins(1),
+            write_time: Duration::from_mins(1),
+        }
+    }
+}
+
+/// Accepts connections within limits.
 #[derive(Debug)]
 pub(crate) struct Connections {
     listener: TcpListener,
+    limits: ConnectionLimits,
     places: Arc<Semaphore>,
-}
-
-/// A connection with its place.
-#[derive(Debug)]
-pub(crate) struct Connection {
-    stream: TcpStream,
-    _place: OwnedSemaphorePermit,
+    addresses: AddressLimit,
+    reserve: Reserve,
+    warned: Option<Instant>,
 }
 
 impl Connections {
-    /// Takes at most so many at once.
-    pub(crate) fn new(listener: TcpListener, most: usize) -> Self {
-        Self { listener, places: Arc::new(Semaphore::new(most.max(1))) }
+    /// No connection is open yet.
+    pub(crate) fn new(listener: TcpListener, limits: ConnectionLimits) -> Self {
+        Self {
+            listener,
+            places: Arc::new(Semaphore::new(limits.places.max(1))),
+            addresses: AddressLimit::new(limits.per_address),
+            reserve: Reserve::default(),
+            warned: None,
+            limits,
+        }
     }
 
     /// Answers until it is told to stop; then takes no more, ends connections that ask for nothing, and waits for the others.
     /// Dropped, it cuts all of them.
     ///
-    /// Connections are ended whose head does not come in time. Those with a request under way are not: events and logs may be
-    /// silent for hours, and a body that comes too slowly is ended by [`crate::arrival`].
-    pub(crate) async fn serve(mut self, router: Router, head_time: Duration, stop: impl Future<Output = ()>) {
+    /// Connections are ended whose head does not come in time, or whose answer is not read. Those with a request under way are not:
+    /// events and logs may be silent for hours, and a body that comes too slowly is ended by [`crate::arrival`].
+    pub(crate) async fn serve(mut self, router: Router, stop: impl Future<Output = ()>) {
+        let ConnectionLimits { per_address, unlimited, .. } = self.limits.clone();
+        let routers = Routers { health: health_only(router.clone()), whole: counted(router, per_address, unlimited) };
+        let proxies = Arc::new(self.limits.proxies.clone());
         let mut protocol = http1::Builder::new();
-        protocol.timer(TokioTimer::new()).header_read_timeout(head_time);
+        protocol.timer(TokioTimer::new()).header_read_timeout(self.limits.head_time).max_buf_size(BUFFER);
         let stopping = watch::Sender::new(false);
         let mut open = JoinSet::new();
         let mut stop = pin!(stop);
         loop {
             tokio::select! {
-                (stream, address) = self.accept() => {
-                    let peer = Peer(address.ip());
-                    let service = TowerToHyperService::new(FromPeer { router: router.clone(), peer });
-                    let connection = protocol.serve_connection(TokioIo::new(stream), service);
-                    open.spawn(attend(connection, stopping.subscribe()));
+                // Waits for a moment where the system has no room for a further one.
+                (stream, address) = Listener::accept(&mut self.listener) => {
+                    let opening = Opening { protocol: &protocol, proxies: &proxies, stopping: &stopping };
+                    self.take_in(stream, address, &routers, &opening, &mut open);
                 }
                 // Those that have ended are let go of.
                 Some(_) = open.join_next() => {}
@@ -72,17 +126,94 @@ impl Connections {
         while open.join_next().await.is_some() {}
     }
 
-    /// The next connection, as soon as there is a place for it.
-    async fn accept(&mut self) -> (Connection, SocketAddr) {
-        let place = Arc::clone(&self.places).acquire_owned().await.expect("places are never closed");
-        // Waits for a moment where the system has no room for a further one.
-        let (stream, address) = Listener::accept(&mut self.listener).await;
-        (Connection { stream, _place: place }, address)
+    /// Answers a connection in a task: of everything where there is a place, otherwise of health alone. One of an address that has as
+    /// many as it may is closed.
+    fn take_in(
+        &mut self,
+        stream: TcpStream,
+        address: SocketAddr,
+        routers: &Routers,
+        opening: &Opening<'_>,
+        open: &mut JoinSet<()>,
+    ) {
+        let address = address.ip().to_canonical();
+        let slot = if self.limits.unlimited.contains(address) {
+            None
+        } else {
+            let Some(slot) = self.addresses.slot(address) else { return self.warn(address) };
+            Some(slot)
+        };
+        let stream = WriteTimeout::new(stream, self.limits.write_time);
+        if let Ok(place) = Arc::clone(&self.places).try_acquire_owned() {
+            let attended = opening.attended(stream, address, &routers.whole);
+            open.spawn(async move {
+                attended.await;
+                drop((place, slot));
+            });
+        } else {
+            let attended = opening.attended(stream, address, &routers.health);
+            self.reserve.take(open.spawn(async move {
+                // Cut where it takes longer.
+                drop(timeout(RESERVE_TIME, attended).await);
+                drop(slot);
+            }));
+        }
+    }
+
+    /// Tells the operator, who may have a proxy there.
+    fn warn(&mut self, address: IpAddr) {
+        if self.warned.is_none_or(|warned| warned.elapsed() >= WARNING_PAUSE) {
+            self.warned = Some(Instant::now());
+            tracing::warn!(
+                %address,
+                limit = self.limits.per_address,
+                "an address has as many connections as one may have, and further ones are closed; \
+                 name it with --trusted-proxy if it is a proxy, or raise --connections-per-address"
+            );
+        }
     }
 }
 
+/// What answers.
+#[derive(Debug)]
+struct Routers {
+    whole: Router,
+    /// Health and readiness alone.
+    health: Router,
+}
+
+/// What every connection is opened with.
+struct Opening<'a> {
+    protocol: &'a http1::Builder,
+    proxies: &'a Arc<Networks>,
+    stopping: &'a watch::Sender<bool>,
+}
+
+impl Opening<'_> {
+    /// A connection that is answered by a router.
+    fn attended(
+        &self,
+        stream: WriteTimeout<TcpStream>,
+        connected: IpAddr,
+        router: &Router,
+    ) -> impl Future<Output = ()> + Send + use<> {
+        let service = FromPeer { router: router.clone(), connected, proxies: Arc::clone(self.proxies) };
+        let connection = self.protocol.serve_connection(TokioIo::new(stream), TowerToHyperService::new(service));
+        attend(connection, self.stopping.subscribe())
+    }
+}
+
+/// A refusal of a request that does not come as far as the guard, with the headers of every answer.
+fn refused(limit: LimitError) -> Response {
+    let mut response = ApiError::from(limit).into_response();
+    for (name, value) in SECURITY_HEADERS {
+        response.headers_mut().insert(name, HeaderValue::from_static(value));
+    }
+    response
+}
+
 /// A connection as hyper drives it.
-type Driven = http1::Connection<TokioIo<Connection>, TowerToHyperService<FromPeer>>;
+type Driven = http1::Connection<TokioIo<WriteTimeout<TcpStream>>, TowerToHyperService<FromPeer>>;
 
 /// Answers a connection until it ends; from the moment when the server stops on, no further request of it.
 async fn attend(connection: Driven, mut stopping: watch::Receiver<bool>) {
@@ -97,189 +228,5 @@ async fn attend(connection: Driven, mut stopping: watch::Receiver<bool>) {
     };
     if let Err(error) = ended {
         tracing::debug!("a connection ended: {error}");
-    }
-}
-
-impl AsyncRead for Connection {
-    fn poll_read(
-        mut self: Pin<&mut Self>,
-        context: &mut Context<'_>,
-        buffer: &mut ReadBuf<'_>,
-    ) -> Poll<io::Result<()>> {
-        Pin::new(&mut self.stream).poll_read(context, buffer)
-    }
-}
-
-impl AsyncWrite for Connection {
-    fn poll_write(mut self: Pin<&mut Self>, context: &mut Context<'_>, bytes: &[u8]) -> Poll<io::Result<usize>> {
-        Pin::new(&mut self.stream).poll_write(context, bytes)
-    }
-
-    fn poll_flush(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<io::Result<()>> {
-        Pin::new(&mut self.stream).poll_flush(context)
-    }
-
-    fn poll_shutdown(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<io::Result<()>> {
-        Pin::new(&mut self.stream).poll_shutdown(context)
-    }
-
-    fn poll_write_vectored(
-        mut self: Pin<&mut Self>,
-        context: &mut Context<'_>,
-        pieces: &[io::IoSlice<'_>],
-    ) -> Poll<io::Result<usize>> {
-        Pin::new(&mut self.stream).poll_write_vectored(context, pieces)
-    }
-
-    fn is_write_vectored(&self) -> bool {
-        self.stream.is_write_vectored()
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use std::convert::Infallible;
-
-    use axum::body::{Body, Bytes};
-    use axum::routing::{get, post};
-    use futures::{StreamExt, stream};
-    use tokio::io::{AsyncReadExt, AsyncWriteExt};
-    use tokio::sync::{mpsc, oneshot};
-    use tokio::task::JoinHandle;
-    use tokio::time::{sleep, timeout};
-
-    use super::*;
-
-    /// Head times of the tests, and how long is waited for what takes one of them.
-    const SHORT: Duration = Duration::from_millis(300);
-    const PATIENCE: Duration = Duration::from_secs(30);
-
-    #[tokio::test]
-    async fn a_place_is_taken_until_its_connection_ends() {
-        let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
-        let address = listener.local_addr().unwrap();
-        let mut connections = Connections::new(listener, 1);
-        let _clients = (TcpStream::connect(address).await.unwrap(), TcpStream::connect(address).await.unwrap());
-        let (first, _) = connections.accept().await;
-        // Nothing that passes could make it ready: there is no place.
-        assert!(futures::poll!(Box::pin(connections.accept())).is_pending());
-        drop(first);
-        connections.accept().await;
-    }
-
-    /// A server with a short page, a stream of what a test says, and a place for uploads.
-    struct House {
-        address: SocketAddr,
-        stop: oneshot::Sender<()>,
-        served: JoinHandle<()>,
-        says: mpsc::UnboundedSender<&'static str>,
-    }
-
-    async fn house() -> House {
-        let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
-        let address = listener.local_addr().unwrap();
-        let (says, said) = mpsc::unbounded_channel();
-        let said = Arc::new(tokio::sync::Mutex::new(Some(said)));
-        let events = move || async move {
-            let said: mpsc::UnboundedReceiver<&'static str> = said.lock().await.take().unwrap();
-            let pieces = stream::unfold(said, |mut said| async { said.recv().await.map(|piece| (piece, said)) });
-            Body::from_stream(pieces.map(Ok::<_, Infallible>))
-        };
-        let router = Router::new()
-            .route("/", get(|| async { "here" }))
-            .route("/events", get(events))
-            .route("/log", post(|log: Bytes| async move { log.len().to_string() }));
-        let (stop, stopped) = oneshot::channel();
-        let stopped = async { drop(stopped.await) };
-        let served = tokio::spawn(Connections::new(listener, 8).serve(router, SHORT, stopped));
-        House { address, stop, served, says }
-    }
-
-    async fn sends(house: &House, text: &str) -> TcpStream {
-        let mut stream = TcpStream::connect(house.address).await.unwrap();
-        stream.write_all(text.as_bytes()).await.unwrap();
-        stream
-    }
-
-    /// Reads until a text has come.
-    async fn hears(stream: &mut TcpStream, text: &str) {
-        let mut heard = String::new();
-        while !heard.contains(text) {
-            let mut piece = [0; 1024];
-            let bytes = timeout(PATIENCE, stream.read(&mut piece)).await.unwrap().unwrap();
-            assert!(bytes > 0, "{text} did not come: {heard}");
-            heard.push_str(std::str::from_utf8(&piece[..bytes]).unwrap());
-        }
-    }
-
-    /// Reads until the other side ends the connection.
-    async fn is_ended(mut stream: TcpStream) {
-        let mut rest = Vec::new();
-        // Cut in the middle of what nobody has read, it may end with an error.
-        drop(timeout(PATIENCE, stream.read_to_end(&mut rest)).await.expect("the connection is still open"));
-    }
-
-    #[tokio::test]
-    async fn a_connection_that_asks_for_nothing_is_ended() {
-        let house = house().await;
-        let silent = sends(&house, "").await;
-        let half = sends(&house, "GET / HTTP/1.1\r\nHost: local").await;
-        let mut idle = sends(&house, "GET / HTTP/1.1\r\nHost: localhost\r\n\r\n").await;
-        hears(&mut idle, "here").await;
-        tokio::join!(is_ended(silent), is_ended(half), is_ended(idle));
-    }
-
-    #[tokio::test]
-    async fn a_head_that_drips_is_ended() {
-        let house = house().await;
-        let mut drips = sends(&house, "GET / HTTP/1.1\r\nHost: ").await;
-        // A byte now and then is no head either.
-        let dripping = async {
-            while drips.write_all(b"x").await.is_ok() {
-                sleep(SHORT / 10).await;
-            }
-        };
-        timeout(PATIENCE, dripping).await.expect("the connection is still open");
-    }
-
-    #[tokio::test]
-    async fn a_stream_and_a_slow_upload_are_not_ended() {
-        let house = house().await;
-        let mut events = sends(&house, "GET /events HTTP/1.1\r\nHost: localhost\r\n\r\n").await;
-        let mut upload = sends(&house, "POST /log HTTP/1.1\r\nHost: localhost\r\nContent-Length: 4\r\n\r\n").await;
-        for piece in ["a", "b", "c", "d"] {
-            sleep(SHORT).await;
-            upload.write_all(piece.as_bytes()).await.unwrap();
-        }
-        hears(&mut upload, "\r\n\r\n4").await;
-        house.says.send("still there").unwrap();
-        hears(&mut events, "still there").await;
-    }
-
-    #[tokio::test]
-    async fn a_server_that_stops_waits_for_requests_under_way_and_for_nothing_else() {
-        let house = house().await;
-        let silent = sends(&house, "").await;
-        let mut events = sends(&house, "GET /events HTTP/1.1\r\nHost: localhost\r\n\r\n").await;
-        house.says.send("begun").unwrap();
-        hears(&mut events, "begun").await;
-        house.stop.send(()).unwrap();
-        sleep(SHORT / 3).await;
-        assert!(!house.served.is_finished());
-        house.says.send("the end").unwrap();
-        hears(&mut events, "the end").await;
-        drop(house.says);
-        timeout(PATIENCE, house.served).await.unwrap().unwrap();
-        tokio::join!(is_ended(silent), is_ended(events));
-    }
-
-    #[tokio::test]
-    async fn a_server_that_is_dropped_cuts_its_connections() {
-        let house = house().await;
-        let mut events = sends(&house, "GET /events HTTP/1.1\r\nHost: localhost\r\n\r\n").await;
-        house.says.send("begun").unwrap();
-        hears(&mut events, "begun").await;
-        house.served.abort();
-        is_ended(events).await;
     }
 }

@@ -1,6 +1,7 @@
 //! The handlers, one file per group of endpoints.
 
 pub(crate) mod accuracy;
+pub(crate) mod audit;
 pub(crate) mod corrections;
 pub(crate) mod datasets;
 pub(crate) mod execution_plans;
@@ -20,20 +21,17 @@ pub(crate) mod rehearsals;
 pub(crate) mod runs;
 pub(crate) mod scenarios;
 pub(crate) mod schedules;
+pub(crate) mod sessions;
 pub(crate) mod studies;
 pub(crate) mod sweeps;
+pub(crate) mod tokens;
 pub(crate) mod traces;
 pub(crate) mod what_if;
 
 use axum::http::HeaderMap;
-use axum::http::header::{ACCEPT, CONTENT_LENGTH};
+use axum::http::header::ACCEPT;
 
 use crate::error::ApiError;
-
-/// Bytes that a request says it has.
-fn said_bytes(headers: &HeaderMap) -> Option<u64> {
-    headers.get(CONTENT_LENGTH).and_then(|length| length.to_str().ok()?.parse().ok())
-}
 
 /// Whether whoever asks for what has a compact form takes JSON, and not that form.
 fn wants_json(headers: &HeaderMap, compact: &str) -> bool {

@@ -4,11 +4,13 @@
 
 mod answered;
 mod kind;
+mod limits;
 mod origins;
 mod responses;
 #[cfg(test)]
 mod tests;
 
+use api::access::Role;
 use api::problem::{Candidate, Deletion, FieldProblem, Problem, ScenarioCandidate};
 use axum::Json;
 use axum::extract::rejection::{BytesRejection, JsonRejection};
@@ -28,8 +30,9 @@ use crate::profiles::ProfileError;
 use crate::store::StoreError;
 use answered::log_end;
 
-pub use answered::{Answer, Deleted, LogEndsAt, LogStored, LoggedIn, Prepared, Unchanged};
-pub(crate) use responses::{as_problem, class, no_such_page, pages_missing, succeeded};
+pub use answered::{Answer, Deleted, LogEndsAt, LogStored, LoggedIn, LoggedOut, Prepared, Unchanged};
+pub use limits::LimitError;
+pub(crate) use responses::{as_problem, class, no_such_page, pages_missing, succeeded, unsatisfiable};
 
 /// Why a request fails.
 #[derive(Debug, thiserror::Error)]
@@ -180,14 +183,40 @@ pub enum ApiError {
     /// There is nothing to study.
     #[error("{0}")]
     NoStudy(#[from] NoStudy),
+    /// The server plans nothing.
+    #[error(
+        "this server was started with --without-work: it answers what is stored and plans nothing; start it without that flag to plan"
+    )]
+    WithoutWork,
+    /// A computation that somebody waits for takes too long.
+    #[error("{0}")]
+    TooLong(String),
     /// The server is going.
     #[error("the server is stopping")]
     Stopping,
     /// A token is needed.
     #[error("a token is needed: open the page with ?token=... once, or send Authorization: Bearer")]
     Unauthorised,
-    /// A page of another site asks for a change.
-    #[error("changes are accepted from this server's own pages only, not from {0}")]
+    /// As many wrong tokens as may wait for their answer came from one address.
+    #[error("too many wrong tokens come from this address; try again in a few seconds")]
+    WrongTokens,
+    /// The role of a token is too small.
+    #[error("{actor} has the role {}: {}", role.id(), needs(*needed))]
+    NotAllowed {
+        /// Name of the token.
+        actor: String,
+        /// Its role.
+        role: Role,
+        /// The least role that may do it.
+        needed: Role,
+    },
+    /// There is a token of that name.
+    #[error(
+        "there is a token {0:?} already, or there was one; take another name, so that the audit names one holder only"
+    )]
+    TokenExists(String),
+    /// A page of another site sends a request.
+    #[error("requests are accepted from this server's own pages only, not from {0}")]
     ForeignOrigin(String),
     /// The name is not this server's.
     #[error("this server does not answer to the name {0:?}; add it with --host if it should")]
@@ -222,6 +251,12 @@ pub enum ApiError {
     /// Too many watch.
     #[error("{0} streams of events are open already; ask for pages of points in their place")]
     StreamsFull(usize),
+    /// The request meets a limit of the server.
+    #[error("{0}")]
+    Limit(#[from] LimitError),
+    /// None of the bytes that are asked for are there.
+    #[error("the file at {0} has none of the bytes that Range asks for")]
+    Range(String),
     /// The pages were not built.
     #[error("the pages are not built")]
     NoPages,
@@ -263,7 +298,7 @@ impl ApiError {
     /// A small document that did not arrive, or is none.
     pub fn document(rejection: &JsonRejection) -> Self {
         match rejection {
-            JsonRejection::BytesRejection(bytes) => Self::body(bytes, crate::endpoint::scenarios::LARGEST_SCENARIO),
+            JsonRejection::BytesRejection(bytes) => Self::body(bytes, crate::endpoint::scenarios::LARGEST_DOCUMENT),
             other => Self::Malformed(other.body_text()),
         }
     }
@@ -332,15 +367,16 @@ impl IntoResponse for ApiError {
         let headers = response.headers_mut();
         headers.insert(CONTENT_TYPE, HeaderValue::from_static(api::path::PROBLEM_MEDIA_TYPE));
         let is_busy = matches!(status, StatusCode::SERVICE_UNAVAILABLE | StatusCode::TOO_MANY_REQUESTS);
-        // Waiting builds no pages.
-        if is_busy && !matches!(self, Self::NoPages) {
+        // Waiting builds no pages, and makes no plan smaller.
+        if is_busy && !matches!(self, Self::NoPages | Self::WithoutWork) {
             headers.insert(RETRY_AFTER, HeaderValue::from_static("5"));
         }
         match self {
             Self::Log(
                 LogRefusal::Gap { file, stored }
                 | LogRefusal::Diverged { file, stored }
-                | LogRefusal::Closed { file, stored, .. },
+                | LogRefusal::Closed { file, stored, .. }
+                | LogRefusal::Replaced { file, stored },
             ) => headers.extend(log_end(LogEnd { file, stored })),
             Self::Unauthorised | Self::NoRunToken => {
                 headers.insert(WWW_AUTHENTICATE, HeaderValue::from_static("Bearer realm=\"planscope\""));
@@ -348,6 +384,14 @@ impl IntoResponse for ApiError {
             _ => {}
         }
         response
+    }
+}
+
+/// Who may do what needs a role.
+fn needs(role: Role) -> &'static str {
+    match role {
+        Role::Reader | Role::Editor => "it may read and change nothing; ask an admin for a token with the role editor",
+        Role::Admin => "tokens and the audit are for the role admin",
     }
 }
 

@@ -145,10 +145,10 @@ impl Database {
         let tenancy = Tenancy::take(path).map_err(|error| match error {
             error @ TenancyError::Taken(_) => anyhow::Error::new(error)
                 .context("nothing was gathered; give --server with the address of a server that has it"),
-            error @ TenancyError::Unwritable { .. } => error.into(),
+            error => error.into(),
         })?;
         let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
-        let opened = runtime.block_on(Store::open(path));
+        let opened = runtime.block_on(Store::open(tenancy.database()));
         let store = opened.with_context(|| format!("cannot open the database {}", path.display()))?;
         Ok(Self { _tenancy: tenancy, runtime, store, clock: SystemClock::start() })
     }

@@ -7,14 +7,17 @@ mod at_once;
 mod progress;
 mod stopwatch;
 mod table;
+mod time_limit;
 
 pub use at_once::NotPlanned;
 pub use table::{Census, Entry};
+pub(crate) use time_limit::{Asker, TimeLimit};
 
 use std::fmt;
 use std::panic::AssertUnwindSafe;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
 
 use api::job::{Job, JobState};
 use planner::engine::{self, Observer, PlanError};
@@ -40,6 +43,22 @@ pub struct Limits {
     pub queue: usize,
     /// Threads of one search within a job.
     pub search_threads: Threads,
+    /// How long one planning may take from its turn on: a job, a point of a sweep, or an answer that somebody waits for.
+    pub plan_time: Duration,
+    /// Whether anything is planned at all.
+    pub takes_work: bool,
+}
+
+impl Default for Limits {
+    fn default() -> Self {
+        Self {
+            workers: 1,
+            queue: 64,
+            search_threads: Threads::new(1),
+            plan_time: Duration::from_mins(10),
+            takes_work: true,
+        }
+    }
 }
 
 /// The queue of planning jobs.
@@ -75,6 +94,9 @@ pub enum NotStarted {
     /// It could not be noted.
     #[error(transparent)]
     Store(#[from] StoreError),
+    /// The server plans nothing.
+    #[error("the server was started without work")]
+    WithoutWork,
     /// The server is stopping.
     #[error("the server is stopping")]
     Closing,
@@ -123,6 +145,9 @@ impl Jobs {
             if let Some(job) = self.active(scenario.id().as_str()).await {
                 return Ok(Started::Known(job));
             }
+            if !self.limits.takes_work {
+                return Err(NotStarted::WithoutWork);
+            }
             let mut table = self.table();
             // Somebody else was faster.
             if table.active(scenario.id().as_str()).is_some() {
@@ -162,6 +187,26 @@ impl Jobs {
         let entry = self.table().put(&left.id, &left.scenario, JobState::Queued);
         entry.note(true);
         tokio::spawn(self.clone().run(scenario, entry));
+    }
+
+    /// Shows a job that a server before left and that is left to a later one, so that it can be cancelled.
+    pub fn show(&self, left: &LeftJob) {
+        self.table().put(&left.id, &left.scenario, JobState::Queued).note(true);
+    }
+
+    /// Whether anything is planned at all.
+    pub fn takes_work(&self) -> bool {
+        self.limits.takes_work
+    }
+
+    /// The time that one planning has from now on.
+    pub(crate) fn time_limit(&self) -> TimeLimit {
+        TimeLimit::start(Arc::clone(&self.clock), self.limits.plan_time)
+    }
+
+    /// How long one planning may take.
+    pub(crate) fn plan_time(&self) -> Duration {
+        self.limits.plan_time
     }
 
     /// Ends a job that a server before left.
@@ -238,7 +283,8 @@ impl Jobs {
             // Then only one more server may try.
             tracing::warn!(job = entry.id(), "the beginning of a job was not noted: {error}");
         }
-        let mut progress = Progress::new(entry.clone(), Arc::clone(&self.clock), self.limits.search_threads);
+        let (clock, limit) = (Arc::clone(&self.clock), self.time_limit());
+        let mut progress = Progress::new(entry.clone(), clock, limit, self.limits.search_threads);
         let engine = Arc::clone(&self.engine);
         let planned = tokio::task::spawn_blocking(move || {
             let planned = std::panic::catch_unwind(AssertUnwindSafe(|| engine(&scenario, &mut progress)));
@@ -258,7 +304,9 @@ impl Jobs {
                     JobState::Failed { detail: "the outcome could not be stored; plan again".to_owned() }
                 }
             },
-            Ok(Ok(Err(PlanError::Cancelled(_)))) => JobState::Cancelled,
+            Ok(Ok(Err(PlanError::Cancelled(_)))) if entry.is_cancelled() => JobState::Cancelled,
+            Ok(Ok(Err(PlanError::Cancelled(_)))) => JobState::Failed { detail: too_long(self.limits.plan_time) },
+            Ok(Ok(Err(error @ PlanError::TooLarge(_)))) => JobState::Failed { detail: error.to_string() },
             Ok(Ok(Err(error @ PlanError::Refused { .. }))) => {
                 tracing::error!(job = entry.id(), "{error}");
                 JobState::Failed { detail: error.to_string() }
@@ -291,4 +339,13 @@ impl Jobs {
         // The table is changed in single steps, so it is whole even after a panic elsewhere.
         self.table.lock().unwrap_or_else(PoisonError::into_inner)
     }
+}
+
+/// Why planning was ended that took too long.
+pub(crate) fn too_long(limit: Duration) -> String {
+    format!(
+        "planning takes longer than {} s; ask for fewer iterations or planners, fix more degrees, or start the server with a larger \
+         --plan-seconds",
+        limit.as_secs()
+    )
 }

@@ -11,23 +11,27 @@ mod limits;
 mod observed;
 mod reading;
 mod recent;
+mod seats;
 mod token;
 
 pub use follower::{Follower, Told};
 pub use import::ImportError;
 pub use limits::LiveLimits;
+pub use seats::{NoStream, StreamSeat, UploadSeat};
 pub use token::{Secret, Token, run_id};
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use axum::body::Bytes;
-use tokio::sync::{OwnedSemaphorePermit, Semaphore, watch};
+use tokio::sync::watch;
 
+use crate::client::Client;
 use crate::clock::Clock;
 use crate::store::{LogAddition, LogPlace, Store, StoreError};
 use feeds::Feeds;
 use reading::{News, Reading};
+use seats::{Streams, Uploads};
 
 /// How long after the end of a run steps are those of its last moments. Steps that come later are of a job that was
 /// started again, and the run is no longer ended.
@@ -67,6 +71,16 @@ pub enum LogRefusal {
         stored: u64,
         /// The last one.
         latest: u32,
+    },
+    /// A newer upload of the run has the place.
+    #[error(
+        "{stored} bytes of file {file} are stored; newer uploads of this log took the place of this one. Send a log over one connection"
+    )]
+    Replaced {
+        /// The file.
+        file: u32,
+        /// Its bytes.
+        stored: u64,
     },
     /// The run was imported whole.
     #[error("the log of this run was imported whole and takes no more bytes")]
@@ -115,8 +129,8 @@ pub struct Live {
     limits: LiveLimits,
     feeds: Feeds,
     secret: Secret,
-    uploads: Arc<Semaphore>,
-    streams: Arc<Semaphore>,
+    uploads: Uploads,
+    streams: Streams,
     points: AtomicU64,
     stopping: watch::Sender<bool>,
 }
@@ -126,8 +140,8 @@ impl Live {
     pub fn new(store: Store, clock: Arc<dyn Clock>, limits: LiveLimits) -> Self {
         Self {
             feeds: Feeds::new(limits.readings, limits.reading_idle),
-            uploads: Arc::new(Semaphore::new(limits.uploads)),
-            streams: Arc::new(Semaphore::new(limits.streams)),
+            uploads: Uploads::new(limits.uploads, limits.uploads_per_run),
+            streams: Streams::new(limits.streams, limits.streams_per_client),
             points: AtomicU64::new(0),
             stopping: watch::Sender::new(false),
             secret: Secret::draw(),
@@ -161,20 +175,22 @@ impl Live {
         }
     }
 
-    /// A place among those who upload; `None` where all are taken.
-    pub fn upload(&self) -> Option<OwnedSemaphorePermit> {
-        Arc::clone(&self.uploads).try_acquire_owned().ok()
+    /// A place for an upload of a run; `None` where all are taken. A run that has as many as it may gives up its oldest one.
+    pub fn upload(&self, run: &str) -> Option<UploadSeat> {
+        self.uploads.seat(run)
     }
 
-    /// A place among those who watch; `None` where all are taken.
-    pub fn stream(&self) -> Option<OwnedSemaphorePermit> {
-        Arc::clone(&self.streams).try_acquire_owned().ok()
+    /// A place for a stream of events of a client: of runs, of a job, or of a sweep.
+    ///
+    /// # Errors
+    /// All places of the server, or of the client, are taken.
+    pub fn stream(&self, client: &Client) -> Result<StreamSeat, NoStream> {
+        self.streams.seat(client)
     }
 
     /// Streams of events that are open, and logs that are being sent.
     pub fn open(&self) -> (usize, usize) {
-        let taken = |places: &Semaphore, limit: usize| limit.saturating_sub(places.available_permits());
-        (taken(&self.streams, self.limits.streams), taken(&self.uploads, self.limits.uploads))
+        (self.streams.open(), self.uploads.open())
     }
 
     /// Points that were read from logs since the server started.

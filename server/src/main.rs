@@ -31,7 +31,9 @@ fn is_closed_pipe(error: &anyhow::Error) -> bool {
 }
 
 fn run() -> anyhow::Result<ExitCode> {
-    match Cli::parse().command {
+    let mut command = Cli::parse().command;
+    command.read_token_file()?;
+    match command {
         Command::Serve(arguments) => {
             let filter = EnvFilter::try_from_default_env().unwrap_or_else(|_| EnvFilter::new("info"));
             tracing_subscriber::fmt().with_env_filter(filter).with_writer(std::io::stderr).init();
@@ -53,7 +55,9 @@ fn run() -> anyhow::Result<ExitCode> {
         Command::RehearseRank => server::rehearsal::run_rank(),
         Command::Backup(arguments) => server::backup_command::backup(&arguments),
         Command::Restore(arguments) => server::backup_command::restore(&arguments),
+        Command::CancelWork(arguments) => server::cancel_work_command::run(&arguments),
         Command::Verify(arguments) => server::backup_command::verify(&arguments),
+        Command::Token(arguments) => server::token_command::run(&arguments),
         Command::Health(arguments) => server::health_command::run(&arguments),
         Command::Openapi => {
             println!("{}", server::openapi::document().to_pretty_json()?);

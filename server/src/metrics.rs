@@ -26,10 +26,12 @@ pub struct Metrics {
 pub(crate) struct Standing {
     /// Planning jobs.
     pub(crate) jobs: Census,
-    /// Open streams of the events of runs.
+    /// Open streams of the events of runs, jobs and sweeps.
     pub(crate) streams: usize,
     /// Logs that are being sent.
     pub(crate) uploads: usize,
+    /// Memory of bodies of requests, in bytes.
+    pub(crate) body_bytes: u64,
     /// Points that were read from logs.
     pub(crate) points: u64,
     /// Runs whose steps come.
@@ -98,8 +100,9 @@ impl Standing {
         let Self { jobs, usage, .. } = self;
         gauge("planscope_jobs_queued", "Planning jobs that wait for a turn.", jobs.queued)?;
         gauge("planscope_jobs_running", "Scenarios that are being planned.", jobs.running)?;
-        gauge("planscope_event_streams", "Open streams of the events of runs.", self.streams as u64)?;
+        gauge("planscope_event_streams", "Open streams of the events of runs, jobs and sweeps.", self.streams as u64)?;
         gauge("planscope_log_uploads", "Logs that are being sent.", self.uploads as u64)?;
+        gauge("planscope_body_bytes", "Memory that bodies of requests take.", self.body_bytes)?;
         gauge("planscope_live_runs", "Runs whose steps come.", self.live_runs)?;
         gauge("planscope_database_used_bytes", "Bytes of what the database holds.", usage.used)?;
         gauge("planscope_database_file_bytes", "Bytes of its file.", usage.file)?;

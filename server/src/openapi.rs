@@ -25,6 +25,7 @@ use utoipa::{OpenApi, PartialSchema, ToSchema};
         (name = "traces", description = "What observed jobs ran, from when to when, and beside a plan"),
         (name = "catalogue", description = "What pickers offer"),
         (name = "accuracy", description = "Predictions against published measurements, and papers beside our plans"),
+        (name = "access", description = "Sessions, tokens with roles, and who changed what"),
         (name = "server", description = "The server itself"),
     )
 )]
@@ -65,11 +66,13 @@ fn everywhere(operation: &mut Operation, is_change: bool) {
         responses.entry(status.to_owned()).or_insert(RefOr::T(response));
     };
     add("401", "A token is needed");
+    add("403", "The request comes from another site, or the role of the token is too small");
     add("421", "The server has another name");
+    add("429", "Too many wrong tokens come from the address");
     add("500", "A fault of ours");
     add("503", "The database is busy");
     if is_change {
-        add("403", "The request comes from another site");
+        add("408", "The body came too slowly");
         add("507", "The server's disk is full, or it holds as much as it may");
     }
     for (status, response) in responses {

@@ -30,6 +30,20 @@ pub async fn take_up_jobs(app: &App) -> Result<usize, StoreError> {
     Ok(taken_up)
 }
 
+/// Shows the jobs that are left without planning them, so that they can be cancelled, and says in the log what waits.
+///
+/// # Errors
+/// The database does not answer.
+pub async fn leave_work(app: &App) -> Result<(), StoreError> {
+    let left = app.store.reader().left_jobs().await?;
+    let sweeps = app.store.reader().wanted_sweeps().await?.len();
+    for job in &left {
+        app.jobs.show(job);
+    }
+    tracing::warn!(jobs = left.len(), sweeps, "the server takes up no work and plans nothing (--without-work)");
+    Ok(())
+}
+
 /// Ends what ended with the server before and could not say so: rehearsals, which are crashed then, and imports, which are forgotten.
 ///
 /// # Errors

@@ -24,10 +24,11 @@ use crate::arrival;
 use crate::endpoint::datasets::uploads::LARGEST_UPLOAD;
 use crate::endpoint::runs::files::LARGEST_LOG;
 use crate::endpoint::runs::log::LARGEST_END_KIB;
-use crate::endpoint::scenarios::LARGEST_SCENARIO;
+use crate::endpoint::scenarios::{LARGEST_DOCUMENT, LARGEST_SCENARIO};
 use crate::endpoint::{
-    accuracy, corrections, datasets, execution_plans, exports, gallery, health, jobs, metrics, observations, outcomes,
-    pages, papers, presets, profiles, rehearsals, runs, scenarios, schedules, studies, sweeps, traces, what_if,
+    accuracy, audit, corrections, datasets, execution_plans, exports, gallery, health, jobs, metrics, observations,
+    outcomes, pages, papers, presets, profiles, rehearsals, runs, scenarios, schedules, sessions, studies, sweeps,
+    tokens, traces, what_if,
 };
 use crate::error::{ApiError, as_problem};
 use crate::openapi;
@@ -43,6 +44,12 @@ pub(crate) fn api() -> (Router<Arc<App>>, utoipa::openapi::OpenApi) {
         .routes(routes!(datasets::tokenizers::hold))
         .routes(routes!(profiles::list, profiles::upload))
         .layer(DefaultBodyLimit::max(LARGEST_UPLOAD * MEBIBYTE));
+    let questions = OpenApiRouter::new()
+        .routes(routes!(scenarios::list, scenarios::store))
+        .routes(routes!(scenarios::identity))
+        .routes(routes!(what_if::what_if))
+        .routes(routes!(sweeps::list, sweeps::store))
+        .layer(DefaultBodyLimit::max(LARGEST_SCENARIO * MEBIBYTE));
     let logs =
         OpenApiRouter::new().routes(routes!(runs::files::import)).layer(DefaultBodyLimit::max(LARGEST_LOG * MEBIBYTE));
     let ends = OpenApiRouter::new()
@@ -57,6 +64,10 @@ pub(crate) fn api() -> (Router<Arc<App>>, utoipa::openapi::OpenApi) {
         .routes(routes!(health::health))
         .routes(routes!(health::ready))
         .routes(routes!(metrics::metrics))
+        .routes(routes!(sessions::who, sessions::end))
+        .routes(routes!(tokens::list, tokens::make))
+        .routes(routes!(tokens::revoke))
+        .routes(routes!(audit::changes))
         .routes(routes!(presets::presets))
         .routes(routes!(gallery::gallery))
         .routes(routes!(gallery::front))
@@ -66,13 +77,10 @@ pub(crate) fn api() -> (Router<Arc<App>>, utoipa::openapi::OpenApi) {
         .routes(routes!(datasets::restore))
         .routes(routes!(datasets::previews::store))
         .routes(routes!(datasets::previews::merge))
-        .routes(routes!(scenarios::list, scenarios::store))
         .routes(routes!(scenarios::one, scenarios::change, scenarios::delete))
         .routes(routes!(scenarios::restore))
         .routes(routes!(scenarios::plans))
         .routes(routes!(scenarios::keep, scenarios::unkeep))
-        .routes(routes!(scenarios::identity))
-        .routes(routes!(what_if::what_if))
         .routes(routes!(scenarios::plan))
         .routes(routes!(papers::of_scenario))
         .routes(routes!(outcomes::engines))
@@ -112,7 +120,6 @@ pub(crate) fn api() -> (Router<Arc<App>>, utoipa::openapi::OpenApi) {
         .routes(routes!(runs::events::one))
         .routes(routes!(runs::points::page))
         .routes(routes!(runs::points::export))
-        .routes(routes!(sweeps::list, sweeps::store))
         .routes(routes!(sweeps::one, sweeps::change, sweeps::delete))
         .routes(routes!(sweeps::restore))
         .routes(routes!(sweeps::start))
@@ -120,8 +127,8 @@ pub(crate) fn api() -> (Router<Arc<App>>, utoipa::openapi::OpenApi) {
         .routes(routes!(sweeps::events))
         .routes(routes!(sweeps::points, sweeps::gather))
         .routes(routes!(sweeps::file))
-        .routes(routes!(sweeps::picture))
-        .routes(routes!(sweeps::front))
+        .routes(routes!(sweeps::pictures::picture))
+        .routes(routes!(sweeps::pictures::front))
         .routes(routes!(sweeps::scenario))
         .routes(routes!(sweeps::of_scenario))
         .routes(routes!(traces::one, traces::change, traces::delete))
@@ -134,7 +141,8 @@ pub(crate) fn api() -> (Router<Arc<App>>, utoipa::openapi::OpenApi) {
         .routes(routes!(traces::planned::actions))
         .routes(routes!(traces::planned::timeline))
         .routes(routes!(traces::planned::alignment))
-        .layer(DefaultBodyLimit::max(LARGEST_SCENARIO * MEBIBYTE))
+        .layer(DefaultBodyLimit::max(LARGEST_DOCUMENT * MEBIBYTE))
+        .merge(questions)
         .merge(uploads)
         .merge(logs)
         .merge(ends)
@@ -170,6 +178,7 @@ pub fn router(app: Arc<App>) -> Router {
         .route("/papers", get(pages::page))
         .route("/papers/{id}", get(pages::page))
         .route("/accuracy", get(pages::page))
+        .route("/access", get(pages::page))
         .fallback(pages::file)
         // From the inside out: a panic becomes a problem, as does every refusal, answers are compressed,
         // bodies that drip are ended,
@@ -178,15 +187,20 @@ pub fn router(app: Arc<App>) -> Router {
         .layer(middleware::from_fn(problems_only))
         .layer(CompressionLayer::new().quality(CompressionLevel::Fastest))
         .layer(middleware::from_fn(fresh_answers))
-        .layer(middleware::from_fn(arrival::in_time))
+        .layer(middleware::from_fn_with_state(Arc::clone(&app.bodies), arrival::in_time))
         .layer(middleware::from_fn_with_state(Arc::clone(&app), access::guard))
         // Outside of all that may refuse, so that refusals count.
         .layer(middleware::from_fn_with_state(Arc::clone(&app), metrics::count))
-        .layer(TraceLayer::new_for_http().on_failure(broken_off))
+        .layer(TraceLayer::new_for_http().make_span_with(span).on_failure(broken_off))
         .with_state(app)
 }
 
 const CONTENT_TYPE_JSON: (axum::http::HeaderName, &str) = (axum::http::header::CONTENT_TYPE, "application/json");
+
+/// What the log says of a request: its path alone, because a query may hold a token.
+fn span(request: &Request) -> tracing::Span {
+    tracing::debug_span!("request", method = %request.method(), path = request.uri().path())
+}
 
 /// An answer that ended in its middle is told here alone. Faults with a status say themselves what failed, and what is refused for
 /// want of room is none.
@@ -215,4 +229,45 @@ async fn fresh_answers(request: Request, next: Next) -> Response {
         response.headers_mut().entry(CACHE_CONTROL).or_insert(HeaderValue::from_static("no-store"));
     }
     response
+}
+
+#[cfg(test)]
+mod tests {
+    use std::io;
+    use std::sync::Mutex;
+
+    use axum::body::Body;
+
+    use super::*;
+
+    /// What the log says.
+    #[derive(Clone, Default)]
+    struct Written(Arc<Mutex<Vec<u8>>>);
+
+    impl io::Write for Written {
+        fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+            self.0.lock().unwrap().extend_from_slice(bytes);
+            Ok(bytes.len())
+        }
+
+        fn flush(&mut self) -> io::Result<()> {
+            Ok(())
+        }
+    }
+
+    #[test]
+    fn the_log_holds_no_token_of_an_address() {
+        let written = Written::default();
+        let writer = written.clone();
+        let log = tracing_subscriber::fmt().with_max_level(tracing::Level::TRACE).with_writer(move || writer.clone());
+        tracing::subscriber::with_default(log.finish(), || {
+            for address in ["/runs?token=0123456789abcdef", "/runs?a=b&%74oken=0123456789abcdef"] {
+                let request = Request::get(address).body(Body::empty()).unwrap();
+                span(&request).in_scope(|| tracing::debug!("begun"));
+            }
+        });
+        let log = String::from_utf8(written.0.lock().unwrap().clone()).unwrap();
+        assert_eq!(log.matches("/runs").count(), 2, "{log}");
+        assert!(!log.contains("0123456789abcdef") && !log.contains('?'), "{log}");
+    }
 }

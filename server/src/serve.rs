@@ -9,12 +9,14 @@ use tokio::sync::watch;
 
 use crate::access::Access;
 use crate::app::App;
+use crate::arrival::Bodies;
 use crate::clock::{Clock, SystemClock};
 use crate::config::ServeArguments;
-use crate::connections::{Connections, HEAD_TIME};
+use crate::connections::{ConnectionLimits, Connections};
 use crate::forgetting;
+use crate::guarding;
 use crate::imports::{ImportLimits, Imports};
-use crate::jobs::{Jobs, Limits};
+use crate::jobs::Jobs;
 use crate::live::Live;
 use crate::metrics::Metrics;
 use crate::open_files;
@@ -22,7 +24,7 @@ use crate::overviews::Overviews;
 use crate::rehearsals::Rehearsals;
 use crate::resumption;
 use crate::router::router;
-use crate::store::{Store, Tenancy};
+use crate::store::{self, Store, Tenancy};
 use crate::studies::{Studies, StudyLimits};
 use crate::sweeps::Sweeps;
 use crate::traces::Traces;
@@ -30,29 +32,37 @@ use crate::web::Web;
 
 /// Studies that may be under way, those waiting among them: each is a person waiting, so few are enough.
 const STUDIES: usize = 16;
-/// Connections that may be open at once: all streams and uploads, and many more pages than a team has open.
-const CONNECTIONS: usize = 4096;
 /// How long open requests may take to end.
 const PATIENCE: Duration = Duration::from_secs(10);
 
 /// Serves until interrupted.
 pub async fn run(arguments: ServeArguments) -> anyhow::Result<()> {
     arguments.check()?;
-    let _tenancy = Tenancy::take(&arguments.database)?;
-    let store = Store::open_within(&arguments.database, arguments.quota)
+    let tenancy = Tenancy::take(&arguments.database)?;
+    for path in store::remove_left(tenancy.database()) {
+        tracing::info!(path = %path.display(), "a program that ended while it made a copy left this, which is removed");
+    }
+    if let Some(mode) = tenancy.open_to_others() {
+        tracing::warn!(
+            "the database {path} has mode {mode:o}, so that other users of this machine may read it; chmod 600 {path}",
+            path = tenancy.database().display()
+        );
+    }
+    let store = Store::open_within(tenancy.database(), arguments.quota)
         .await
         .with_context(|| format!("cannot open the database {}", arguments.database.display()))?;
     let clock: Arc<dyn Clock> = Arc::new(SystemClock::start());
     let search_threads = arguments.search_threads();
-    let limits = Limits { workers: arguments.workers(), queue: arguments.queue, search_threads };
+    let limits = arguments.plan_limits();
     let study_limits =
         StudyLimits { queue: STUDIES, time: Duration::from_secs(arguments.study_seconds), threads: search_threads };
     let jobs = Jobs::new(store.clone(), Arc::clone(&clock), limits);
-    let sweeps = Sweeps::new(store.clone(), Arc::clone(&clock), jobs.turns(), limits.workers);
+    let sweeps = Sweeps::new(store.clone(), Arc::clone(&clock), jobs.turns(), limits);
     let app = Arc::new(App {
         sweeps,
         studies: Studies::new(Arc::clone(&clock), jobs.turns(), study_limits),
         live: Live::new(store.clone(), Arc::clone(&clock), arguments.live_limits()),
+        bodies: Arc::new(Bodies::new(arguments.body_limits())),
         imports: Imports::new(ImportLimits::default()),
         rehearsals: Rehearsals::new(arguments.token()),
         jobs,
@@ -69,7 +79,11 @@ pub async fn run(arguments: ServeArguments) -> anyhow::Result<()> {
         .with_context(|| format!("cannot listen at {}", arguments.address))?;
     app.rehearsals.listen(listener.local_addr()?);
     resumption::end_what_broke_off(&app).await.context("what the server before left cannot be ended")?;
-    resumption::take_up_jobs(&app).await.context("jobs that were left cannot be taken up")?;
+    if limits.takes_work {
+        resumption::take_up_jobs(&app).await.context("jobs that were left cannot be taken up")?;
+    } else {
+        resumption::leave_work(&app).await.context("work that was left cannot be read")?;
+    }
     tracing::info!(
         database = %arguments.database.display(),
         workers = limits.workers,
@@ -92,24 +106,38 @@ pub async fn run(arguments: ServeArguments) -> anyhow::Result<()> {
         }
     };
     tokio::spawn(forgetting::forget_deleted(Arc::clone(&app)));
-    tokio::spawn(go_on_with_sweeps(Arc::clone(&app)));
-    let most = open_files::connections(CONNECTIONS);
-    if most < CONNECTIONS {
-        tracing::warn!(
-            most,
-            "the limit of open files leaves room for fewer connections than {CONNECTIONS}; see docs/operators.md"
-        );
+    if limits.takes_work {
+        tokio::spawn(go_on_with_sweeps(Arc::clone(&app)));
     }
-    let connections = Connections::new(listener, most);
+    tokio::spawn(guarding::watch(Arc::clone(&app)));
+    tokio::spawn(guarding::fill_hashes(Arc::clone(&app)));
+    let limits = connection_limits(&arguments)?;
+    let connections = Connections::new(listener, limits);
     let mut late = stopped;
     tokio::select! {
-        () = connections.serve(router(Arc::clone(&app)), HEAD_TIME, stopping) => {}
+        () = connections.serve(router(Arc::clone(&app)), stopping) => {}
         () = async { while late.changed().await.is_ok() {} tokio::time::sleep(PATIENCE).await } => {
             tracing::warn!("requests were still open after {} s and were cut", PATIENCE.as_secs());
         }
     }
     app.store.close().await;
     Ok(())
+}
+
+/// Limits of connections: those of the arguments, and as many places as there can be open files for.
+fn connection_limits(arguments: &ServeArguments) -> anyhow::Result<ConnectionLimits> {
+    let usual = ConnectionLimits::default();
+    let places = open_files::connections(usual.places);
+    if places < usual.places {
+        tracing::warn!(
+            places,
+            "the limit of open files leaves room for fewer connections than {}; see docs/operators.md",
+            usual.places
+        );
+    }
+    let proxies = arguments.trusted_proxies()?;
+    let per_address = arguments.connections_per_address;
+    Ok(ConnectionLimits { places, per_address, unlimited: proxies.clone().with_loopback(), proxies, ..usual })
 }
 
 /// Plans on what the last server was asked for and did not finish.

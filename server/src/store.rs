@@ -3,15 +3,19 @@
 //! Two pools of different types stand on one file: a [`Reader`] cannot write by construction, and the one
 //! connection of the [`Writer`] orders all writing.
 
+mod audit;
 mod backup;
 mod datasets;
 mod drafts;
 mod error;
+mod file;
 mod forget;
+mod hashes;
 mod jobs;
 mod kept;
 mod kind;
 mod outcomes;
+mod passing;
 mod profiles;
 mod reader;
 mod runs;
@@ -19,6 +23,7 @@ mod scenarios;
 mod shelf;
 mod sweeps;
 mod tenancy;
+mod tokens;
 mod traces;
 mod usage;
 mod verify;
@@ -28,9 +33,11 @@ pub use backup::{CopyError, Replace, Restored, backup, restore};
 pub(crate) use datasets::DATASETS;
 pub use datasets::NewDataset;
 pub use error::StoreError;
+pub use file::FileFault;
 pub use jobs::LeftJob;
 pub use kind::Kind;
 pub use outcomes::NewOutcome;
+pub use passing::remove_left;
 pub(crate) use profiles::PROFILES;
 pub use profiles::{NewProfile, ProfileContent, ProfileFile, Replaced};
 pub use reader::Reader;
@@ -42,6 +49,7 @@ pub(crate) use shelf::{Order, Shelf, Wanted};
 pub(crate) use sweeps::SWEEPS;
 pub use sweeps::{KeptSweep, PlanFigures};
 pub use tenancy::{Tenancy, TenancyError};
+pub use tokens::{NewSession, is_current};
 pub(crate) use traces::{Changed, ChunkQuery, Sent, TRACES};
 use usage::Quota;
 pub use usage::Usage;
@@ -81,21 +89,28 @@ pub struct Store {
 
 impl Store {
     /// Opens a database file, creates it where there is none, and brings its tables up to date.
+    ///
+    /// # Errors
+    /// A journal is there without its database, or the file has several names: see [`FileFault`].
     pub async fn open(path: &Path) -> Result<Self, StoreError> {
         Self::open_within(path, None).await
     }
 
     /// The same for a database that may hold so many bytes: new content beyond them is refused.
     pub async fn open_within(path: &Path, quota: Option<u64>) -> Result<Self, StoreError> {
-        let options = SqliteConnectOptions::new().filename(path).foreign_keys(true).busy_timeout(LOCK_WAIT);
+        let path = file::real_path(path)?;
+        if !file::inspect(&path)? {
+            file::create(&path)?;
+        }
+        // A connection that is opened later makes no file: the one that was open may have been deleted.
+        let options = SqliteConnectOptions::new().filename(&path).foreign_keys(true).busy_timeout(LOCK_WAIT);
         let writing = options
             .clone()
-            .create_if_missing(true)
             .journal_mode(SqliteJournalMode::Wal)
             // Durable against a crash of the program; a power cut may lose the last writes, never the file.
             .synchronous(SqliteSynchronous::Normal);
         let quota = Quota::of(quota);
-        let writer = Writer::open(writing, quota.clone()).await?;
+        let writer = Writer::open(&path, writing, quota.clone()).await?;
         let reader = Reader::open(options.read_only(true), quota).await?;
         Ok(Self { writer, reader })
     }
@@ -108,6 +123,14 @@ impl Store {
     /// The side that reads.
     pub fn reader(&self) -> &Reader {
         &self.reader
+    }
+
+    /// Whether the path leads to the files that are open, and not to others or to none.
+    ///
+    /// # Errors
+    /// Then nothing is stored any more: it would be lost with the program.
+    pub fn in_place(&self) -> Result<(), FileFault> {
+        self.writer.in_place()
     }
 
     /// Closes every connection, leaving one file without a journal beside it.

@@ -4,6 +4,7 @@
 //! a time, and where there are several turns one is always left free. What is to be planned stands in the database, so a
 //! server that starts goes on where the last one was ended.
 
+mod claims;
 pub(crate) mod datasets;
 pub mod gathering;
 mod picture;
@@ -12,7 +13,7 @@ mod throughput;
 pub(crate) use picture::{Asked, front, labelled, named, picture};
 pub(crate) use throughput::throughput;
 
-use std::collections::{BTreeMap, VecDeque};
+use std::collections::BTreeMap;
 use std::fmt;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -27,8 +28,10 @@ use planner::sweep::{PointRow, Sweep};
 use tokio::sync::{OwnedSemaphorePermit, Semaphore, watch};
 
 use crate::clock::Clock;
+use crate::jobs::{Limits, TimeLimit, too_long};
 use crate::store::{Store, StoreError};
 use crate::sweep_command::STOPPED;
+use claims::{Claim, Left, MOST_AT_ONCE};
 
 /// How long a batch of points may keep its turn, the last point of it not counted.
 const TURN: Duration = Duration::from_millis(50);
@@ -45,6 +48,7 @@ pub struct Sweeps {
     /// Of the turns, those that sweeps may have at once; in the order of asking.
     lanes: Arc<Semaphore>,
     lane_count: usize,
+    limits: Limits,
     table: Arc<Mutex<BTreeMap<String, Work>>>,
 }
 
@@ -60,7 +64,9 @@ struct Task {
     sweep: Sweep,
     datasets: Box<dyn Datasets + Send + Sync>,
     /// Points that nobody has taken.
-    left: Mutex<VecDeque<u32>>,
+    left: Mutex<Left>,
+    /// How long a point may take.
+    plan_time: Duration,
     ended: Arc<AtomicBool>,
     progress: watch::Sender<SweepProgress>,
     began: Duration,
@@ -74,11 +80,11 @@ impl fmt::Debug for Sweeps {
 }
 
 impl Sweeps {
-    /// None at work; of so many turns one is left to others.
-    pub fn new(store: Store, clock: Arc<dyn Clock>, turns: Arc<Semaphore>, workers: usize) -> Self {
-        let lane_count = workers.saturating_sub(1).max(1);
+    /// None at work; of the turns of planning jobs one is left to others.
+    pub fn new(store: Store, clock: Arc<dyn Clock>, turns: Arc<Semaphore>, limits: Limits) -> Self {
+        let lane_count = limits.workers.saturating_sub(1).max(1);
         let lanes = Arc::new(Semaphore::new(lane_count));
-        Self { store, clock, turns, lanes, lane_count, table: Arc::default() }
+        Self { store, clock, turns, lanes, lane_count, limits, table: Arc::default() }
     }
 
     /// Plans the points of a sweep that have no row of this engine. One at work goes on.
@@ -91,7 +97,8 @@ impl Sweeps {
         let (done, without_plan) = self.store.reader().sweep_counts(&id, ENGINE).await?;
         let present = self.store.reader().sweep_present(&id, ENGINE).await?;
         let points = sweep.points();
-        let left: VecDeque<u32> = (0..points).filter(|point| !present.contains(point)).collect();
+        let attempts = self.store.reader().sweep_attempts(&id, ENGINE).await?;
+        let left = Left::new((0..points).filter(|point| !present.contains(point)), &attempts);
         if left.is_empty() {
             self.store.writer().want_sweep(&id, None).await?;
             return Ok(SweepProgress { state: SweepState::Done, points, done, without_plan, points_per_s: None });
@@ -109,10 +116,17 @@ impl Sweeps {
             let ended = Arc::new(AtomicBool::new(false));
             let sender = watch::Sender::new(progress.clone());
             table.insert(id.clone(), Work { ended: Arc::clone(&ended), progress: sender.clone() });
-            let left = Mutex::new(left);
-            let began = self.clock.elapsed();
-            let datasets = Box::new(datasets);
-            Arc::new(Task { id, sweep, datasets, left, ended, progress: sender, began, before: done })
+            Arc::new(Task {
+                id,
+                sweep,
+                datasets: Box::new(datasets),
+                left: Mutex::new(left),
+                plan_time: self.limits.plan_time,
+                ended,
+                progress: sender,
+                began: self.clock.elapsed(),
+                before: done,
+            })
         };
         tokio::spawn(self.clone().work(task));
         Ok(progress)
@@ -150,8 +164,13 @@ impl Sweeps {
     }
 
     async fn work(self, task: Arc<Task>) {
+        let given_up = self.give_up(&task).await;
         let lanes: Vec<_> = (0..self.lane_count).map(|_| tokio::spawn(self.clone().lane(Arc::clone(&task)))).collect();
         let mut failure = None;
+        if let Err(error) = given_up {
+            tracing::error!(sweep = task.id, "points of a sweep were not given up: {error}");
+            failure = Some("its rows could not be stored; start it again".to_owned());
+        }
         for lane in lanes {
             match lane.await {
                 Ok(Ok(())) => {}
@@ -179,47 +198,105 @@ impl Sweeps {
         self.table().retain(|id, work| *id != task.id || !Arc::ptr_eq(&work.ended, &task.ended));
     }
 
+    /// Gives rows to points that ended every server that planned them.
+    async fn give_up(&self, task: &Arc<Task>) -> Result<(), StoreError> {
+        let shared = Arc::clone(task);
+        let rows = tokio::task::spawn_blocking(move || shared.given_up()).await.unwrap_or_default();
+        if rows.is_empty() {
+            return Ok(());
+        }
+        tracing::error!(
+            sweep = task.id,
+            points = rows.len(),
+            "points are given up: every server that planned them ended"
+        );
+        self.store(task, &rows).await
+    }
+
     /// Plans batches until none is left.
     async fn lane(self, task: Arc<Task>) -> Result<(), StoreError> {
+        let mut most = 1;
         loop {
             // Sweeps wait for each other here, in their order, so that none takes all.
-            let Ok(_lane) = Arc::clone(&self.lanes).acquire_owned().await else { return Ok(()) };
-            if task.is_over() {
+            let Some(claim) = self.claim(&task, most).await else { return Ok(()) };
+            let Some(turn) = self.free_turn(&task).await else {
+                task.left().put_back(&claim);
                 return Ok(());
-            }
-            let Some(turn) = self.free_turn(&task).await else { return Ok(()) };
-            let (shared, clock) = (Arc::clone(&task), Arc::clone(&self.clock));
-            let rows = tokio::task::spawn_blocking(move || {
-                let _turn = turn;
-                shared.batch(clock.as_ref())
-            })
-            .await
-            .unwrap_or_default();
-            if rows.is_empty() {
-                continue;
-            }
-            let stored = self.store.writer().store_sweep_rows(&task.id, &rows).await;
-            if let Err(error) = stored {
-                // The other lanes end with this one.
+            };
+            // Before anything of them is planned: a point may end the server.
+            if let Err(error) = self.store.writer().begin_points(&task.id, ENGINE, &claim.points).await {
                 task.ended.store(true, Ordering::Relaxed);
                 return Err(error);
             }
-            let elapsed = self.clock.elapsed().saturating_sub(task.began).as_secs_f64();
-            let barren =
-                rows.iter().filter(|(row, _)| row.planners().iter().all(|planner| planner.figures().is_none()));
-            let barren = barren.count() as u32;
-            task.progress.send_modify(|progress| {
-                progress.done += rows.len() as u32;
-                progress.without_plan += barren;
-                progress.points_per_s = Some(f64::from(progress.done - task.before) / elapsed.max(1e-3));
-            });
+            let (shared, clock, points) = (Arc::clone(&task), Arc::clone(&self.clock), claim.points.clone());
+            let rows = tokio::task::spawn_blocking(move || {
+                let _turn = turn;
+                shared.batch(&points, &clock)
+            })
+            .await
+            .unwrap_or_default();
+            most = if rows.len() == claim.points.len() { (2 * most).min(MOST_AT_ONCE) } else { rows.len().max(1) };
+            let stored = self.end_batch(&task, claim, &rows).await;
+            if stored.is_err() {
+                // The other lanes end with this one.
+                task.ended.store(true, Ordering::Relaxed);
+                return stored;
+            }
         }
+    }
+
+    /// Points to plan next, with what is held for them; none where no point is left.
+    async fn claim(&self, task: &Task, most: usize) -> Option<Claim> {
+        loop {
+            let lane = Arc::clone(&self.lanes).acquire_owned().await.ok()?;
+            if task.is_over() {
+                return None;
+            }
+            let points = task.left().take(most);
+            if !points.is_empty() {
+                return Some(Claim { points, is_alone: false, _lanes: lane });
+            }
+            drop(lane);
+            // A point that was begun before and has no row may end the server again, so none beside it is begun.
+            let all = u32::try_from(self.lane_count).unwrap_or(u32::MAX);
+            let lanes = Arc::clone(&self.lanes).acquire_many_owned(all).await.ok()?;
+            if task.is_over() {
+                return None;
+            }
+            if let Some(point) = task.left().take_suspect() {
+                return Some(Claim { points: vec![point], is_alone: true, _lanes: lanes });
+            }
+        }
+    }
+
+    /// Stores the rows of a batch, and puts back what was not planned of it.
+    async fn end_batch(&self, task: &Task, claim: Claim, rows: &[(PointRow, String)]) -> Result<(), StoreError> {
+        let stored = if rows.is_empty() { Ok(()) } else { self.store(task, rows).await };
+        let rest = claim.without(rows.len());
+        if !rest.points.is_empty() {
+            task.left().put_back(&rest);
+            self.store.writer().release_points(&task.id, ENGINE, &rest.points).await?;
+        }
+        stored
+    }
+
+    async fn store(&self, task: &Task, rows: &[(PointRow, String)]) -> Result<(), StoreError> {
+        self.store.writer().store_sweep_rows(&task.id, rows).await?;
+        let elapsed = self.clock.elapsed().saturating_sub(task.began).as_secs_f64();
+        let barren = rows.iter().filter(|(row, _)| row.planners().iter().all(|planner| planner.figures().is_none()));
+        let (count, barren) = (whole(rows.len()), whole(barren.count()));
+        task.progress.send_modify(|progress| {
+            progress.done += count;
+            progress.without_plan += barren;
+            progress.points_per_s = Some(f64::from(progress.done - task.before) / elapsed.max(1e-3));
+        });
+        Ok(())
     }
 
     /// A turn that nobody waits for.
     async fn free_turn(&self, task: &Task) -> Option<OwnedSemaphorePermit> {
         loop {
-            if task.is_over() {
+            if task.ended.load(Ordering::Relaxed) {
                 return None;
             }
             if let Ok(turn) = Arc::clone(&self.turns).try_acquire_owned() {
@@ -240,22 +317,17 @@ impl Task {
         self.ended.load(Ordering::Relaxed) || self.left().is_empty()
     }
 
-    fn left(&self) -> MutexGuard<'_, VecDeque<u32>> {
+    fn left(&self) -> MutexGuard<'_, Left> {
         self.left.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Plans points for as long as a turn lasts, one at least.
-    fn batch(&self, clock: &dyn Clock) -> Vec<(PointRow, String)> {
+    /// Plans points in their order for as long as a turn lasts, one at least.
+    fn batch(&self, points: &[u32], clock: &Arc<dyn Clock>) -> Vec<(PointRow, String)> {
         let until = clock.elapsed() + TURN;
         let mut rows = Vec::new();
-        loop {
-            let Some(index) = self.left().pop_front() else { break };
-            let Some(row) = self.plan(index) else {
-                self.left().push_front(index);
-                break;
-            };
-            let text = serde_json::to_string(&row).expect("a row has only text keys");
-            rows.push((row, text));
+        for &index in points {
+            let Some(row) = self.plan(index, clock) else { break };
+            rows.push(written(row));
             if clock.elapsed() >= until {
                 break;
             }
@@ -263,27 +335,57 @@ impl Task {
         rows
     }
 
+    /// Rows of the points that ended every server that planned them.
+    fn given_up(&self) -> Vec<(PointRow, String)> {
+        let points = self.left().take_hopeless();
+        let row = |(index, attempts): (u32, u32)| {
+            let detail = format!(
+                "the server ended {attempts} times while it planned this point, perhaps for want of memory; plan it by itself, with fewer \
+                 planners or iterations"
+            );
+            Some(written(PointRow::failed(&self.sweep.point(index)?, &detail)))
+        };
+        points.into_iter().filter_map(row).collect()
+    }
+
     /// The row of a point, or nothing where the planning was ended.
-    fn plan(&self, index: u32) -> Option<PointRow> {
+    fn plan(&self, index: u32, clock: &Arc<dyn Clock>) -> Option<PointRow> {
         let point = self.sweep.point(index)?;
-        let mut observer = Until(Arc::clone(&self.ended));
+        let limit = TimeLimit::start(Arc::clone(clock), self.plan_time);
+        let mut observer = Until { ended: Arc::clone(&self.ended), limit };
         let planned = std::panic::AssertUnwindSafe(|| point.plan(self.datasets.as_ref(), &mut observer));
         match std::panic::catch_unwind(planned) {
-            Ok(row) => row.ok(),
+            Ok(Ok(row)) => Some(row),
+            Ok(Err(_)) if self.ended.load(Ordering::Relaxed) => None,
+            Ok(Err(_)) => Some(PointRow::failed(&point, &too_long(self.plan_time))),
             // The panic hook has written the place and the message.
             Err(_) => Some(PointRow::failed(&point, STOPPED)),
         }
     }
 }
 
-/// Watches only whether to end.
-struct Until(Arc<AtomicBool>);
+/// A row and its text.
+fn written(row: PointRow) -> (PointRow, String) {
+    let text = serde_json::to_string(&row).expect("a row has only text keys");
+    (row, text)
+}
+
+/// A number of points; a sweep has at most 100,000.
+fn whole(points: usize) -> u32 {
+    u32::try_from(points).unwrap_or(u32::MAX)
+}
+
+/// Watches whether to end, and the time.
+struct Until {
+    ended: Arc<AtomicBool>,
+    limit: TimeLimit,
+}
 
 impl Observer for Until {
     fn started(&mut self, _: PlannerKind) {}
     fn progress(&mut self, _: PlannerKind, _: &'static str, _: u32, _: u32) {}
     fn finished(&mut self, _: PlannerKind) {}
     fn cancelled(&self) -> bool {
-        self.0.load(Ordering::Relaxed)
+        self.ended.load(Ordering::Relaxed) || self.limit.is_over()
     }
 }

@@ -7,14 +7,14 @@ use std::path::{Path, PathBuf};
 
 use axum::body::Body;
 use axum::extract::Request;
-use axum::http::header::{CACHE_CONTROL, CONTENT_TYPE};
+use axum::http::header::{CACHE_CONTROL, CONTENT_RANGE, CONTENT_TYPE};
 use axum::http::{HeaderValue, Method};
 use axum::response::{IntoResponse, Response};
 use tower::ServiceExt;
 use tower_http::services::ServeDir;
 use tower_http::services::fs::{Backend, DefaultServeDirFallback};
 
-use crate::error::{ApiError, pages_missing, succeeded};
+use crate::error::{ApiError, pages_missing, succeeded, unsatisfiable};
 
 /// Names under /assets carry a hash of their content, so they never change.
 const FOREVER: HeaderValue = HeaderValue::from_static("public, max-age=31536000, immutable");
@@ -87,6 +87,11 @@ impl Web {
             #[cfg(feature = "embedded-web")]
             Source::Embedded => sent(ServeDir::with_backend("", embedded::Pages), request).await,
         };
+        if let Some(there) = unsatisfiable(&response) {
+            let mut refusal = ApiError::Range(path).into_response();
+            refusal.headers_mut().insert(CONTENT_RANGE, there);
+            return refusal;
+        }
         if !succeeded(&response) {
             return ApiError::NoRoute(path).into_response();
         }

@@ -34,6 +34,7 @@ const stage = setStage(async ({ open }) => {
     ["papers", "/papers"],
     ["paper", "/papers/pipeweaver"],
     ["accuracy", "/accuracy"],
+    ["access", "/access"],
   );
 });
 

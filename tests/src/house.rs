@@ -12,6 +12,7 @@ use jiff::Timestamp;
 use serde_json::Value;
 use server::access::Access;
 use server::app::App;
+use server::arrival::{Bodies, BodyLimits};
 use server::clock::Clock;
 use server::imports::{ImportLimits, Imports};
 use server::jobs::{Engine, Jobs, Limits};
@@ -64,6 +65,8 @@ pub struct Settings {
     pub study_limits: StudyLimits,
     /// Limits of logs.
     pub live_limits: LiveLimits,
+    /// How slowly bodies may come, and how much is held of them.
+    pub body_limits: BodyLimits,
     /// How much is imported at once.
     pub import_limits: ImportLimits,
     /// Changes to the limits of traces.
@@ -82,9 +85,10 @@ impl Default for Settings {
     fn default() -> Self {
         Self {
             engine: Arc::new(planner::engine::plan),
-            limits: Limits { workers: 2, queue: 4, search_threads: Threads::new(2) },
+            limits: Limits { workers: 2, queue: 4, search_threads: Threads::new(2), ..Limits::default() },
             study_limits: StudyLimits { queue: 4, time: Duration::from_secs(20), threads: Threads::new(2) },
             live_limits: LiveLimits::default(),
+            body_limits: BodyLimits::default(),
             import_limits: ImportLimits::default(),
             trace_limits: |_| {},
             token: None,
@@ -147,13 +151,9 @@ impl House {
         let app = Arc::new(App {
             studies: Studies::new(Arc::clone(&shared), jobs.turns(), settings.study_limits),
             live: Live::new(store.clone(), Arc::clone(&shared), settings.live_limits),
+            bodies: Arc::new(Bodies::new(settings.body_limits)),
             imports: Imports::new(settings.import_limits),
-            sweeps: server::sweeps::Sweeps::new(
-                store.clone(),
-                Arc::clone(&shared),
-                jobs.turns(),
-                settings.limits.workers,
-            ),
+            sweeps: server::sweeps::Sweeps::new(store.clone(), Arc::clone(&shared), jobs.turns(), settings.limits),
             rehearsals: server::rehearsals::Rehearsals::new(settings.token),
             jobs,
             store: store.clone(),

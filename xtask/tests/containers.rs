@@ -30,7 +30,59 @@ fn every_service_can_do_no_more_than_it_must() {
         assert!(service["privileged"].is_badvalue() && service["network_mode"].is_badvalue(), "{name:?}");
         assert!(!words(&service["healthcheck"]["test"]).is_empty(), "{name:?}: how to see whether it is well");
         assert_eq!(service["restart"].as_str(), Some("unless-stopped"), "{name:?}");
+        assert!(service["pids_limit"].as_i64().is_some_and(|limit| limit > 0), "{name:?}: processes");
+        assert!(service["mem_limit"].as_str().is_some_and(|limit| !limit.is_empty()), "{name:?}: memory");
+        assert_eq!(service["mem_limit"], service["memswap_limit"], "{name:?}: swap is no further memory");
+        assert!(service["cpus"].as_str().is_some_and(|limit| !limit.is_empty()), "{name:?}: processors");
     }
+}
+
+/// docker-compose 1.29, which Debian has, reads no variable within the default of another.
+#[test]
+fn no_default_of_a_variable_holds_another_variable() {
+    let text = text("docker-compose.yml");
+    let mut variables = text.split("${").skip(1);
+    assert!(variables.clone().count() >= 8);
+    assert!(variables.all(|variable| variable.contains('}')), "a variable within another");
+}
+
+/// The documents of deploy/kubernetes.yaml of one kind.
+fn kubernetes(kind: &str) -> Yaml {
+    let documents = YamlLoader::load_from_str(&text("deploy/kubernetes.yaml")).expect("YAML");
+    documents.into_iter().find(|document| document["kind"].as_str() == Some(kind)).expect("a document of the kind")
+}
+
+#[test]
+fn on_kubernetes_the_server_can_do_no_more_than_it_must_either() {
+    let deployment = kubernetes("Deployment");
+    assert_eq!(deployment["spec"]["replicas"].as_i64(), Some(1), "one server has the database");
+    assert_eq!(deployment["spec"]["strategy"]["type"].as_str(), Some("Recreate"));
+    let pod = &deployment["spec"]["template"]["spec"];
+    assert_eq!(pod["automountServiceAccountToken"].as_bool(), Some(false));
+    assert_eq!(pod["securityContext"]["runAsNonRoot"].as_bool(), Some(true));
+    let user = pod["securityContext"]["runAsUser"].as_i64().expect("a user");
+    assert!(text("Dockerfile").lines().any(|line| line == format!("USER {user}")), "the image has another user");
+    assert_eq!(pod["containers"].as_vec().map(Vec::len), Some(1));
+    let server = &pod["containers"][0];
+    assert_eq!(server["securityContext"]["readOnlyRootFilesystem"].as_bool(), Some(true));
+    assert_eq!(server["securityContext"]["allowPrivilegeEscalation"].as_bool(), Some(false));
+    assert_eq!(words(&server["securityContext"]["capabilities"]["drop"]), ["ALL"]);
+    for limit in ["cpu", "memory", "ephemeral-storage"] {
+        assert!(server["resources"]["limits"][limit].as_str().is_some(), "{limit}");
+    }
+    for probe in ["startupProbe", "livenessProbe", "readinessProbe"] {
+        assert_eq!(words(&server[probe]["exec"]["command"]), ["planscope", "health"], "{probe}");
+    }
+    let token = server["env"]
+        .as_vec()
+        .expect("variables")
+        .iter()
+        .find(|variable| variable["name"].as_str() == Some("PLANSCOPE_TOKEN_FILE"));
+    let token = token.and_then(|variable| variable["value"].as_str()).expect("a file with the token");
+    let mounts = server["volumeMounts"].as_vec().expect("volumes");
+    let secret = mounts.iter().find(|mount| mount["name"].as_str() == Some("token")).expect("the secret");
+    assert!(secret["mountPath"].as_str().is_some_and(|folder| token.starts_with(folder)), "{token}");
+    assert_eq!(secret["readOnly"].as_bool(), Some(true));
 }
 
 #[test]
@@ -44,10 +96,14 @@ fn the_server_is_nobody_has_one_volume_and_is_reached_from_this_machine() {
     assert_eq!(words(&server["volumes"]), ["data:/data"]);
     assert!(compose["volumes"]["data"].is_null(), "a named volume of the engine's own");
     assert_eq!(words(&server["healthcheck"]["test"]), ["CMD", "planscope", "health"]);
-    assert!(
-        server["environment"]["PLANSCOPE_TOKEN"].as_str().expect("a token").contains(":?"),
-        "it may start without a token"
-    );
+    // A file that is missing or empty ends the server: it never starts without a token.
+    assert_eq!(server["environment"]["PLANSCOPE_TOKEN_FILE"].as_str(), Some("/run/secrets/planscope_token"));
+    assert!(server["environment"]["PLANSCOPE_TOKEN"].is_badvalue(), "the environment is shown by `docker inspect`");
+    assert_eq!(words(&server["secrets"]), ["planscope_token"]);
+    assert!(compose["secrets"]["planscope_token"]["file"].as_str().is_some_and(|file| file.ends_with("}")));
+    for ignored in [".dockerignore", ".gitignore"] {
+        assert!(text(ignored).lines().any(|line| line == "/secrets"), "{ignored}: the token must not get into images");
+    }
     assert!(words(&server["ports"]).iter().all(|port| port.starts_with("${PLANSCOPE_BIND:-127.0.0.1}:")), "{server:?}");
     assert!(server["profiles"].is_badvalue(), "it runs in every profile");
 }
@@ -59,6 +115,10 @@ fn tls_ends_at_a_proxy_in_front_of_the_server() {
     assert_eq!(words(&proxy["profiles"]), ["tls"]);
     assert_eq!(words(&proxy["cap_add"]), ["NET_BIND_SERVICE"]);
     assert_eq!(proxy["depends_on"]["planscope"]["condition"].as_str(), Some("service_healthy"));
+    // Only the proxy's own address is believed to say for whom it asks.
+    let address = proxy["networks"]["default"]["ipv4_address"].as_str();
+    assert!(address.is_some_and(|address| address.ends_with(".2")), "{address:?}");
+    assert_eq!(compose["services"]["planscope"]["environment"]["PLANSCOPE_TRUSTED_PROXIES"].as_str(), address);
     let image = proxy["image"].as_str().expect("an image");
     assert!(
         image.rsplit_once(':').is_some_and(|(_, tag)| tag.starts_with(|digit: char| digit.is_ascii_digit())),

@@ -8,7 +8,7 @@ use wasm_bindgen_futures::JsFuture;
 use crate::explore::use_explore;
 
 /// Larger files are no scenarios, in bytes; the server takes no more either.
-const LARGEST: f64 = 16.0 * 1024.0 * 1024.0;
+const LARGEST: f64 = 1024.0 * 1024.0;
 
 /// The scenario of a file: itself, or what the API answers of a stored one.
 fn scenario_of(text: &str) -> Result<Value, String> {
@@ -38,7 +38,7 @@ pub(super) fn OpenFile() -> impl IntoView {
         // The same file chosen again must be a change again.
         input.set_value("");
         if file.size() > LARGEST {
-            wrong.set(Some("The file is larger than 16 MiB.".to_owned()));
+            wrong.set(Some("The file is larger than 1 MiB.".to_owned()));
             return;
         }
         spawn_local(async move {

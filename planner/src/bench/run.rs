@@ -6,6 +6,7 @@ use super::question::{ImportedTable, ScheduleQuestion};
 use super::report::{ANSWER_SCHEMA, EntryOutcome, Refusal, ScheduleAnswer, ScheduleEntry, ScheduleReport};
 use super::validate::{LONGEST_NS, ValidQuestion};
 use crate::check::check_run;
+use crate::host::Watch;
 use crate::schedule::csv::{CellAddress, CellWait, Refused, describe_deadlock, read};
 use crate::schedule::{Schedule, ScheduleError, ScheduleKind, Shape, automatic};
 use crate::simulate::{execute, wait_cycle};
@@ -17,25 +18,24 @@ const ROWS: usize = 1024;
 /// Answers a question: every schedule that it asks for, and why not where there is none.
 pub fn answer(question: &ValidQuestion) -> ScheduleAnswer {
     let bench = Bench { question: question.question(), clock: Clock::of(question.question()) };
-    let kinds = bench.question.kinds.iter().map(|&kind| ScheduleEntry {
-        name: kind.title().to_owned(),
-        kind: Some(kind),
-        source: Some(kind.source().to_owned()),
-        outcome: bench.kind(kind).into(),
-    });
-    let most = question.limits().actions;
-    let tables = bench.question.imported.iter().map(|table| ScheduleEntry {
-        name: table.name.clone(),
-        kind: None,
-        source: None,
-        outcome: bench.table(table, most).into(),
-    });
-    ScheduleAnswer {
-        schema: ANSWER_SCHEMA.to_owned(),
-        unit_ns: UNIT_NS,
-        activation_bytes: ACTIVATION_BYTES,
-        entries: kinds.chain(tables).collect(),
+    whole(bench.entries(question.limits().actions).collect())
+}
+
+/// The same for whoever may go: nothing where the watch is over before the last schedule.
+pub fn answer_while(question: &ValidQuestion, watch: &dyn Watch) -> Option<ScheduleAnswer> {
+    let bench = Bench { question: question.question(), clock: Clock::of(question.question()) };
+    let mut entries = Vec::new();
+    for entry in bench.entries(question.limits().actions) {
+        entries.push(entry);
+        if watch.is_over() {
+            return None;
+        }
     }
+    Some(whole(entries))
+}
+
+fn whole(entries: Vec<ScheduleEntry>) -> ScheduleAnswer {
+    ScheduleAnswer { schema: ANSWER_SCHEMA.to_owned(), unit_ns: UNIT_NS, activation_bytes: ACTIVATION_BYTES, entries }
 }
 
 impl From<Result<ScheduleReport, Refusal>> for EntryOutcome {
@@ -70,6 +70,23 @@ struct Bench<'a> {
 }
 
 impl Bench<'_> {
+    /// What every kind and every table come to, one after the other.
+    fn entries(&self, most: u64) -> impl Iterator<Item = ScheduleEntry> {
+        let kinds = self.question.kinds.iter().map(|&kind| ScheduleEntry {
+            name: kind.title().to_owned(),
+            kind: Some(kind),
+            source: Some(kind.source().to_owned()),
+            outcome: self.kind(kind).into(),
+        });
+        let tables = self.question.imported.iter().map(move |table| ScheduleEntry {
+            name: table.name.clone(),
+            kind: None,
+            source: None,
+            outcome: self.table(table, most).into(),
+        });
+        kinds.chain(tables)
+    }
+
     fn kind(&self, kind: ScheduleKind) -> Result<ScheduleReport, Refusal> {
         let question = self.question;
         let shape = Shape {

@@ -283,3 +283,21 @@ proptest! {
         }
     }
 }
+
+#[test]
+fn an_answer_ends_when_nobody_waits() {
+    struct Gone;
+    impl crate::host::Watch for Gone {
+        fn is_over(&self) -> bool {
+            true
+        }
+
+        fn seconds(&self) -> f64 {
+            0.0
+        }
+    }
+    let asked = question(json!({ "kinds": ["1f1b", "gpipe"] }));
+    let valid = ValidQuestion::new(parse(&asked.to_string()).unwrap(), Limits::SERVED).unwrap();
+    assert_eq!(answer_while(&valid, &Gone), None);
+    assert_eq!(answer_while(&valid, &crate::host::Unwatched), Some(answer(&valid)));
+}

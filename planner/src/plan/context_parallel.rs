@@ -19,6 +19,7 @@ use crate::cost::Pricing;
 use crate::cost::overrides::AtDegrees;
 use crate::observer::{Cancelled, Observer, go_on};
 use crate::outcome::{Layout, Loser, RejectionCount, Search, SolverStatus};
+use crate::scenario::budget::Spans;
 use crate::scenario::{PlannerKind, Scenario};
 use crate::simulate::{StepEnd, execute, peak_memory_over};
 use crate::training::ContextExchange;
@@ -320,7 +321,7 @@ impl Setting<'_> {
                 search: Search::default(),
                 decisions: Vec::new(),
             };
-            match fits(self.scenario, pricing, plan, batches, observer.workers()) {
+            match fits(self.scenario, pricing, plan, batches, observer)? {
                 Ok(tried) => return Ok(Ok((tried, groups_made))),
                 Err(misfit) if tightenings == MOST_TIGHTENINGS => {
                     return Ok(Err(format!("{} on another batch", misfit.reason)));
@@ -381,6 +382,11 @@ impl Setting<'_> {
                 }
             }
             gang += u32::from(together);
+        }
+        // Forward and backward of every group on each of its ranks.
+        let spans = 2 * replica.groups.iter().map(|group| group.ranks.len() as u64).sum::<u64>();
+        if (Spans { kept: spans, simulated: spans }).excess().is_some() {
+            return Err("the spans of its groups exceed the limit of an answer".to_owned());
         }
         replica.schedule = groups::schedule(&replica.groups, self.layout.data as usize);
         Ok(IterationPlan { replicas: vec![replica], decision: Some(report.decision(&planned)) })

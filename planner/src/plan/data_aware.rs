@@ -12,7 +12,7 @@ mod round;
 #[cfg(test)]
 mod tests;
 
-use super::batches::EachBatch;
+use super::batches::{Drafted, EachBatch};
 use super::misfit::Misfit;
 use super::modules::{self, Arrangement};
 use super::runs::{Tried, fits};
@@ -64,6 +64,12 @@ struct Sized {
 struct Filled {
     replica: ReplicaPlan,
     decision: String,
+}
+
+impl Drafted for Filled {
+    fn spans(&self) -> u64 {
+        self.replica.spans()
+    }
 }
 
 /// Chooses the strategy on the sizing batch, then balances every batch.
@@ -374,10 +380,10 @@ impl Planner<'_> {
     ) -> Result<Result<Tried, Misfit>, Cancelled> {
         let each = EachBatch { kind: self.kind, phase: "balancing batches", batches };
         let filled = each.side_by_side(observer, |_, batch, _| self.fill(sized, batch))?;
-        Ok(filled.and_then(|filled| {
-            let plan = self.plan_of(sized, filled);
-            fits(self.scenario, self.pricing, plan, batches, observer.workers())
-        }))
+        match filled {
+            Ok(filled) => fits(self.scenario, self.pricing, self.plan_of(sized, filled), batches, observer),
+            Err(misfit) => Ok(Err(misfit)),
+        }
     }
 
     fn plan_of(&self, sized: &Sized, filled: Vec<Filled>) -> Plan {

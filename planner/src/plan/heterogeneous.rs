@@ -22,6 +22,7 @@ pub(crate) use points::{PointSeen, SeenPoint, points};
 pub(crate) use search::BEYOND;
 pub(crate) use space::{Ground, Mode, Point, Slot, degrees, space as points_of};
 
+use super::batches::Drafted;
 use super::misfit::Misfit;
 use super::{IterationPlan, NoPlan, Plan};
 use crate::cost::{Partition, Pricing};
@@ -96,7 +97,7 @@ fn fill_all(
     batches: &[PackedBatch],
     (kind, observer): (PlannerKind, &mut dyn Observer),
 ) -> Result<Result<Vec<IterationPlan>, Misfit>, Cancelled> {
-    let mut iterations = Vec::with_capacity(batches.len());
+    let (mut iterations, mut spans) = (Vec::with_capacity(batches.len()), 0);
     for (index, batch) in batches.iter().enumerate() {
         go_on(observer)?;
         observer.progress(kind, "filling batches", index as u32, batches.len() as u32);
@@ -104,11 +105,14 @@ fn fill_all(
             Ok(filled) => {
                 let decision =
                     Some(report::order(of.0.mode, (filled.order, filled.dealing), filled.plan.microbatches.len()));
+                spans += filled.plan.spans();
+                observer.drafted(spans);
                 iterations.push(IterationPlan { replicas: vec![filled.plan], decision });
             }
             Err(misfit) => return Ok(Err(misfit)),
         }
     }
+    go_on(observer)?;
     Ok(Ok(iterations))
 }
 

@@ -89,7 +89,7 @@ pub(crate) fn plan(
         };
         let plan = setting.finish(made);
         let search = plan.search.clone();
-        match fits(scenario, pricing, plan, batches.judged, observer.workers()) {
+        match fits(scenario, pricing, plan, batches.judged, observer)? {
             Ok(tried) => return Ok(Ok(tried)),
             Err(misfit) if setting.tightenings == MOST_TIGHTENINGS => {
                 return Ok(Err(NoPlan { binding: misfit.reason, search }));

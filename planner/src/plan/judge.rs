@@ -10,7 +10,8 @@ use super::{IterationPlan, Plan, Strategy, contents, groups, modules};
 use crate::check::{self, Violation};
 use crate::compare::{self, IterationTotals};
 use crate::cost::Pricing;
-use crate::host::{Workers, round_of, side_by_side};
+use crate::host::{round_of, side_by_side};
+use crate::observer::{Cancelled, Observer, go_on};
 use crate::outcome::{IterationMetrics, IterationStrategy, Planned, Provenance};
 use crate::scenario::Scenario;
 use crate::simulate::{StepEnd, assemble, peak_memory_over};
@@ -40,17 +41,19 @@ impl Judged {
 /// Checks a plan, simulates it on every batch and measures it; batches are simulated side by side.
 ///
 /// # Errors
-/// Names the first thing that is wrong with the plan.
+/// [`Cancelled`] where the observer asks for it; inside, the first thing that is wrong with the plan.
 #[expect(clippy::too_many_lines, reason = "one pass over the batches: check, simulate, measure")]
 pub(crate) fn judge(
     scenario: &Scenario,
     pricing: &Pricing<'_>,
     tried: &Tried,
     batches: &[PackedBatch],
-    workers: &dyn Workers,
-) -> Result<Judged, Violation> {
-    let plan = tried.plan();
-    check_standing(scenario, plan, batches)?;
+    observer: &dyn Observer,
+) -> Result<Result<Judged, Violation>, Cancelled> {
+    let (plan, workers) = (tried.plan(), observer.workers());
+    if let Err(violation) = check_standing(scenario, plan, batches) {
+        return Ok(Err(violation));
+    }
     let arrangement = plan.arrangement();
     let limit = scenario.memory_limit();
     let mut totals = Vec::with_capacity(batches.len());
@@ -62,6 +65,7 @@ pub(crate) fn judge(
     let mut schemed = Schemed::new(scenario);
     let mut ready = VecDeque::new();
     for (iteration, batch) in batches.iter().enumerate() {
+        go_on(observer)?;
         let planned = &plan.iterations[iteration];
         if ready.is_empty() {
             let round = round_of(workers).min(batches.len() - iteration);
@@ -70,7 +74,10 @@ pub(crate) fn judge(
                 checked_run(scenario, pricing, tried, iteration, &batches[iteration])
             }));
         }
-        let runs = ready.pop_front().expect("a round has an iteration at least")?;
+        let runs = match ready.pop_front().expect("a round has an iteration at least") {
+            Ok(runs) => runs,
+            Err(violation) => return Ok(Err(violation)),
+        };
         let schemes = planned.replicas.first().and_then(|replica| replica.strategy.as_ref());
         let mut end = match schemes {
             Some(strategy) => strategy::step_end(strategy, &runs[0].execution),
@@ -150,7 +157,7 @@ pub(crate) fn judge(
         decisions: plan.decisions.clone(),
         placement: modules::placement(scenario, plan, batches),
     };
-    Ok(Judged { planned, timelines })
+    Ok(Ok(Judged { planned, timelines }))
 }
 
 /// Checks what a plan is before anything runs.

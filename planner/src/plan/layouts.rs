@@ -1,6 +1,7 @@
 //! Which layouts a search looks at, and which rules exclude one before it costs anything.
 
 use crate::outcome::Layout;
+use crate::scenario::budget::{self, LARGEST_MICROBATCH};
 use crate::scenario::{PlannerKind, Scenario};
 use crate::schedule::ScheduleKind;
 use crate::training::ContextExchange;
@@ -10,11 +11,9 @@ use crate::training::ContextExchange;
 const MOST_CHUNKS: u32 = 8;
 /// The dynamic schedule fills bubbles by order, and each further chunk multiplies what is searched.
 const MOST_DYNAMIC_CHUNKS: u32 = 4;
-/// Most sequences of a microbatch when the scenario leaves it open.
-const LARGEST_MICROBATCH: u32 = 64;
 
 /// Largest pipeline that is simulated, in microbatches x stages: a quarter of a gigabyte of costs.
-const MOST_CELLS: u64 = 4_000_000;
+pub(super) const MOST_CELLS: u64 = 4_000_000;
 
 /// A layout, or the rule that excludes it.
 pub(super) struct Candidate {
@@ -129,6 +128,10 @@ fn broken_rule(scenario: &Scenario, kind: PlannerKind, layout: Layout, sequences
     if u64::from(stages) * u64::from(each) > MOST_CELLS {
         return Some(format!("more than {MOST_CELLS} microbatches x stages"));
     }
+    let iteration = budget::of_layout(kind, stages, microbatches, layout.data);
+    if iteration.times(u64::from(scenario.iterations)).excess().is_some() {
+        return Some("its spans over all iterations exceed the limit of an answer".to_owned());
+    }
     None
 }
 
@@ -165,5 +168,33 @@ mod tests {
         };
         assert_eq!(rules("all_to_all"), [(1, false), (2, false), (4, false), (8, true)]);
         assert_eq!(rules("ring"), [(1, false), (2, false), (4, false), (8, false)]);
+    }
+    /// 1,024 stages of one sequence each are 536,576 spans an iteration, of 64 sequences 10,240: of 1,000 iterations only these fit.
+    #[test]
+    fn layouts_whose_spans_exceed_an_answer_are_not_tried() {
+        let question = serde_json::json!({
+            "schema": "scenario/1",
+            "model": { "name": "m", "modules": [{
+                "name": "b", "role": "backbone", "layers": 1024, "hidden": 1024, "heads": 16, "kv_heads": 16, "ffn": 4096,
+                "gated": true, "mask": "causal", "norm": "rms", "bias": "none", "dropout": false, "vocab": 32000,
+                "tied_embeddings": false, "learned_positions": 0
+            }]},
+            "cluster": { "preset": "a100-80gb", "nodes": 128 },
+            "workload": {
+                "samples": {
+                    "kind": "drawn", "text_tokens": { "kind": "constant", "value": 1024 },
+                    "images": { "kind": "constant", "value": 0 }
+                },
+                "global_batch": 262, "context_length": 2048, "packing": "single"
+            },
+            "layout": { "tensor": 1, "pipeline": 1024 }, "planners": ["1f1b"], "iterations": 1000
+        });
+        let scenario = crate::scenario::parse(&question.to_string()).unwrap();
+        let all = candidates(&scenario, PlannerKind::OneFOneB, 262);
+        let tried: Vec<(u32, bool)> =
+            all.iter().map(|candidate| (candidate.layout.microbatch, candidate.rule.is_none())).collect();
+        assert_eq!(tried, [(1, false), (2, false), (4, false), (8, false), (16, false), (32, true), (64, true)]);
+        let rule = all[0].rule.as_deref();
+        assert_eq!(rule, Some("its spans over all iterations exceed the limit of an answer"));
     }
 }

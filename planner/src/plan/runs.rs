@@ -5,7 +5,8 @@ use std::sync::Arc;
 use super::misfit::Misfit;
 use super::{Plan, ReplicaPlan, groups, modules, replica, stage_flops, strategy};
 use crate::cost::{MicrobatchLoad, PipelineCosts, Pricing};
-use crate::host::{Workers, round_of, side_by_side};
+use crate::host::{round_of, side_by_side};
+use crate::observer::{Cancelled, Observer, go_on};
 use crate::outcome::Search;
 use crate::scenario::Scenario;
 use crate::simulate::{Deadlock, Execution, execute, peak_memory_over};
@@ -133,9 +134,9 @@ pub(super) fn fits(
     pricing: &Pricing<'_>,
     plan: Plan,
     batches: &[PackedBatch],
-    workers: &dyn Workers,
-) -> Result<Tried, Misfit> {
-    let limit = scenario.memory_limit();
+    observer: &dyn Observer,
+) -> Result<Result<Tried, Misfit>, Cancelled> {
+    let (limit, workers) = (scenario.memory_limit(), observer.workers());
     let fits = |iteration: usize| {
         let runs = run_iteration(scenario, pricing, &plan, iteration, &batches[iteration]);
         let runs = runs.map_err(|_| Misfit::deadlock())?;
@@ -151,13 +152,17 @@ pub(super) fn fits(
     let (mut kept, mut cells) = (Vec::new(), 0);
     // By rounds, so that little is simulated behind the first that does not fit.
     for round in all.chunks(round_of(workers)) {
+        go_on(observer)?;
         for runs in side_by_side(workers, round.len(), |place| fits(round[place])) {
-            let runs = runs?;
+            let runs = match runs {
+                Ok(runs) => runs,
+                Err(misfit) => return Ok(Err(misfit)),
+            };
             cells += runs.iter().map(|run| run.costs.flows.cells()).sum::<usize>();
             if cells <= KEPT_CELLS {
                 kept.push(runs);
             }
         }
     }
-    Ok(Tried { plan, runs: kept })
+    Ok(Ok(Tried { plan, runs: kept }))
 }

@@ -3,6 +3,7 @@
 mod nnscaler;
 mod optimus;
 
+use super::batches::Drafted;
 use super::misfit::Misfit;
 use super::runs::{Tried, fits};
 use super::sizing::{self, Filling, LayoutSearch, Microbatches, Sized};
@@ -11,7 +12,7 @@ use crate::cost::partition::ModuleWeight;
 use crate::cost::{LayerTable, MicrobatchLoad, Partition, PipelineCosts, Pricing, UniformTimes};
 use crate::flow::Placement;
 use crate::model::{Module, ModuleRole};
-use crate::observer::{Cancelled, Observer};
+use crate::observer::{Cancelled, Observer, go_on};
 use crate::outcome::{Layout, Search, SolverStatus};
 use crate::scenario::{PlannerKind, Scenario};
 use crate::schedule::{ChunksRule, Grouping, Schedule, ScheduleKind, Shape, gpipe, interleaved, one_f_one_b};
@@ -173,8 +174,10 @@ pub(crate) fn plan(
     loop {
         let Some(mut sized) = search.winner() else { return Ok(Err(search.no_plan())) };
         let plan = loop {
-            let plan = fill(scenario, pricing, &filling, &sized, batches);
-            let plan = plan.and_then(|plan| fits(scenario, pricing, plan, batches, observer.workers()));
+            let plan = match fill(scenario, pricing, &filling, &sized, batches, observer)? {
+                Ok(plan) => fits(scenario, pricing, plan, batches, observer)?,
+                Err(misfit) => Err(misfit),
+            };
             match plan.as_ref().err().and_then(|misfit| nnscaler::leaner(&sized, misfit)) {
                 Some(leaner) => sized = leaner,
                 None => break plan,
@@ -196,10 +199,12 @@ fn fill(
     filling: &Fixed,
     sized: &Sized,
     batches: &[PackedBatch],
-) -> Result<Plan, Misfit> {
+    observer: &dyn Observer,
+) -> Result<Result<Plan, Misfit>, Cancelled> {
     let layout = sized.layout;
-    let mut iterations = Vec::with_capacity(batches.len());
+    let (mut iterations, mut spans) = (Vec::with_capacity(batches.len()), 0);
     for batch in batches {
+        go_on(observer)?;
         let all: Vec<u32> = (0..batch.sequences.len() as u32).collect();
         let microbatches: Vec<Vec<u32>> = all.chunks(layout.microbatch as usize).map(<[u32]>::to_vec).collect();
         let data = layout.data as usize;
@@ -207,14 +212,21 @@ fn fill(
         for replica in 0..data {
             let own: Vec<Vec<u32>> = microbatches.iter().skip(replica).step_by(data).cloned().collect();
             if own.is_empty() {
-                return Err(Misfit::rule("a batch has fewer microbatches than replicas"));
+                return Ok(Err(Misfit::rule("a batch has fewer microbatches than replicas")));
             }
-            replicas.push(filling.replica_plan(scenario, pricing, sized, (replica, batch), own)?);
+            match filling.replica_plan(scenario, pricing, sized, (replica, batch), own) {
+                Ok(plan) => replicas.push(plan),
+                Err(misfit) => return Ok(Err(misfit)),
+            }
         }
-        iterations.push(IterationPlan { replicas, decision: None });
+        let iteration = IterationPlan { replicas, decision: None };
+        spans += iteration.spans();
+        observer.drafted(spans);
+        iterations.push(iteration);
     }
+    go_on(observer)?;
     let open = open_degrees(scenario, filling.kind);
-    Ok(Plan {
+    Ok(Ok(Plan {
         layout,
         partition: sized.partition.clone(),
         modules: Vec::new(),
@@ -223,7 +235,7 @@ fn fill(
         status: SolverStatus::Optimal,
         search: Search::default(),
         decisions: Vec::new(),
-    })
+    }))
 }
 
 /// Why a planner has nothing to do with a model.

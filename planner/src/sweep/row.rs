@@ -176,6 +176,9 @@ pub(super) fn planned(
         Ok(planning) => planning.outcome,
         Err(PlanError::Cancelled(cancelled)) => return Err(cancelled),
         Err(refused @ PlanError::Refused { .. }) => return Ok(PointRow::failed(point, &refused.to_string())),
+        Err(large @ PlanError::TooLarge(_)) => {
+            return Ok(PointRow::invalid(point, vec![FieldError::new("/iterations", large.to_string())]));
+        }
     };
     let devices = scenario.scenario().cluster.devices();
     let rows = scenario.scenario().planners.iter().filter_map(|planner| {

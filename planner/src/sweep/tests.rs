@@ -235,3 +235,46 @@ fn nonsense_is_no_shard() {
         assert_eq!(text.parse::<Shard>(), Err(NotAShard), "{text}");
     }
 }
+
+/// Counts how often it is asked, and ends what it watches after some times.
+struct Asked {
+    times: std::cell::Cell<u32>,
+    most: u32,
+}
+
+impl crate::host::Watch for Asked {
+    fn is_over(&self) -> bool {
+        self.times.set(self.times.get() + 1);
+        self.times.get() > self.most
+    }
+
+    fn seconds(&self) -> f64 {
+        0.0
+    }
+}
+
+fn words(count: u32) -> String {
+    let values: Vec<String> = (0..count).map(|number| format!("x{number}")).collect();
+    json!({"schema": "sweep/1", "scenario": base(), "axes": [{"pointer": "/seed", "values": values}]}).to_string()
+}
+
+#[test]
+fn a_sweep_is_refused_at_the_hundredth_value_that_gives_no_scenario() {
+    let watch = Asked { times: std::cell::Cell::new(0), most: u32::MAX };
+    let errors = Sweep::parse_while(&words(5_000), &watch).unwrap_err();
+    assert_eq!(watch.times.get(), 100);
+    assert_eq!(errors.len(), 1);
+    assert_eq!(errors[0].pointer, "/axes/0");
+    let expected = "100 values give no scenario, the last of /seed: /seed: \"x99\" is not a whole number";
+    assert!(errors[0].detail.starts_with(expected), "{errors:?}");
+    let few = Sweep::parse(&words(99)).unwrap_err();
+    assert!(few[0].detail.starts_with("no value of /seed gives a scenario: /seed: \"x0\""), "{few:?}");
+}
+
+#[test]
+fn reading_a_sweep_ends_when_nobody_waits() {
+    let watch = Asked { times: std::cell::Cell::new(0), most: 3 };
+    let errors = Sweep::parse_while(&words(5_000), &watch).unwrap_err();
+    let expected = FieldError::new("/axes/0", "time was up before all its values were looked at".to_owned());
+    assert_eq!((errors, watch.times.get()), (vec![expected], 4));
+}

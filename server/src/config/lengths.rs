@@ -41,4 +41,7 @@ pub struct LengthsArguments {
     /// Token of that server.
     #[arg(long, env = "PLANSCOPE_TOKEN", hide_env_values = true)]
     pub token: Option<String>,
+    /// File of the token.
+    #[command(flatten)]
+    pub token_file: super::TokenFile,
 }

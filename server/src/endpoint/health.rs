@@ -35,9 +35,9 @@ pub(crate) struct Readiness {
     quota_bytes: Option<u64>,
 }
 
-/// Whether new content is taken. Where not, `errors` names what is wrong: `/database/read`, `/database/write`, `/database/quota`.
+/// Whether new content is taken. Where not, `errors` names what is wrong: `/database/file`, `/database/read`, `/database/write`, `/database/quota`.
 ///
-/// A server that is not ready still answers what it has: starting it again mends nothing.
+/// A server that is not ready still answers what it has: starting it again mends nothing, and loses a database whose file was deleted.
 #[utoipa::path(
     get, path = "/api/v1/ready", tag = "server",
     responses((status = 200, body = Readiness), (status = 503, description = "New content is not taken; what is wrong is named"))
@@ -48,9 +48,15 @@ pub(crate) async fn ready(State(app): Shared) -> Result<Json<Readiness>, ApiErro
     let mut note = |pointer: &str, detail: String| {
         wrong.push(FieldError { pointer: pointer.to_owned(), detail });
     };
+    let file = app.store.in_place();
     let usage = reader.usage().await.map_err(|error| note("/database/read", error.to_string())).ok();
-    if let Err(error) = app.store.writer().probe().await {
-        note("/database/write", error.to_string());
+    match file {
+        Err(fault) => note("/database/file", fault.to_string()),
+        Ok(()) => {
+            if let Err(error) = app.store.writer().probe().await {
+                note("/database/write", error.to_string());
+            }
+        }
     }
     if usage.is_some()
         && let Err(error) = reader.has_room().await

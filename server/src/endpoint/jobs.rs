@@ -12,6 +12,7 @@ use futures::{Stream, StreamExt, stream};
 use tokio_stream::wrappers::WatchStream;
 
 use crate::app::Shared;
+use crate::client::Client;
 use crate::error::ApiError;
 
 /// How often a silent stream says that it lives, for proxies that cut silent ones.
@@ -37,8 +38,10 @@ pub(crate) async fn one(State(app): Shared, Path(id): Path<String>) -> Result<Js
 pub(crate) async fn events(
     State(app): Shared,
     Path(id): Path<String>,
+    client: Client,
 ) -> Result<Sse<impl Stream<Item = Result<Event, Infallible>>>, ApiError> {
     let watch = app.jobs.watch(&id).ok_or(ApiError::NoSuchJob(id))?;
+    let seat = app.live.stream(&client)?;
     let jobs = stream::unfold(Some(WatchStream::new(watch)), |jobs| async {
         let mut jobs = jobs?;
         let job = jobs.next().await?;
@@ -46,7 +49,8 @@ pub(crate) async fn events(
         Some((job, rest))
     });
     // The end of the server is not the end of the job: whoever watches asks the next one.
-    let events = jobs.take_until(Box::pin(app.live.stopped())).map(|job| {
+    let events = jobs.take_until(Box::pin(app.live.stopped())).map(move |job| {
+        let _held = &seat;
         let data = serde_json::to_string(&job).expect("a job has only text keys");
         Ok(Event::default().event("job").data(data))
     });

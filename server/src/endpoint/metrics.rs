@@ -23,6 +23,7 @@ pub(crate) async fn metrics(State(app): Shared) -> Result<Response, ApiError> {
         jobs: app.jobs.census(),
         streams,
         uploads,
+        body_bytes: app.bodies.held_bytes(),
         points: app.live.points_taken(),
         live_runs: reader.live_runs(app.clock.now()).await?,
         usage: reader.usage().await?,

@@ -1,14 +1,14 @@
 //! Pages: one document for every page path, files of the build for the rest.
 
-use axum::extract::rejection::QueryRejection;
 use axum::extract::{Query, Request, State};
+use axum::http::Method;
 use axum::http::header::ACCEPT;
-use axum::http::{Method, Uri};
+use axum::http::request::Parts;
 use axum::response::{IntoResponse, Response};
 use serde::Deserialize;
 
 use crate::app::Shared;
-use crate::error::{ApiError, LoggedIn, no_such_page, succeeded};
+use crate::error::{ApiError, LoggedIn, no_such_page, succeeded, unsatisfiable};
 
 /// What a page's address may carry for the server.
 #[derive(Debug, Deserialize)]
@@ -16,19 +16,16 @@ pub(crate) struct PageOptions {
     token: Option<String>,
 }
 
-/// A page. With `?token=` it logs in: the token moves into a cookie that scripts cannot read, and out of the
+/// A page. With `?token=` it logs in: the browser gets a session in a cookie that scripts cannot read, and the token goes out of the
 /// address.
-pub(crate) async fn page(
-    State(app): Shared,
-    uri: Uri,
-    options: Result<Query<PageOptions>, QueryRejection>,
-) -> Response {
+pub(crate) async fn page(State(app): Shared, request: Parts) -> Response {
     // A query that is not ours is the page's own business.
-    let token = options.ok().and_then(|Query(options)| options.token).filter(|_| app.access.needs_token());
-    match token.map(|token| app.access.login(&token)) {
-        None => app.web.page().await,
-        Some(Some(cookie)) => LoggedIn { cookie, page: uri.path().to_owned() }.into_response(),
-        Some(None) => ApiError::Unauthorised.into_response(),
+    let options = Query::<PageOptions>::try_from_uri(&request.uri).ok();
+    let token = options.and_then(|Query(options)| options.token).filter(|_| app.access.needs_token());
+    let Some(token) = token else { return app.web.page().await };
+    match app.access.login(&app, &token, &request).await {
+        Ok(cookies) => LoggedIn { cookies, page: request.uri.path().to_owned() }.into_response(),
+        Err(error) => error.into_response(),
     }
 }
 
@@ -40,7 +37,7 @@ pub(crate) async fn file(State(app): Shared, request: Request) -> Response {
     }
     let reads_pages = !path.starts_with("/assets/") && is_navigation(&request);
     let response = app.web.file(request).await;
-    if reads_pages && !succeeded(&response) {
+    if reads_pages && !succeeded(&response) && unsatisfiable(&response).is_none() {
         return no_such_page(app.web.page().await);
     }
     response

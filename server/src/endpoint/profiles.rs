@@ -10,9 +10,10 @@ use axum::extract::{FromRequest, Path, Query, Request, State};
 use serde::Deserialize;
 use utoipa::IntoParams;
 
+use super::lists;
 use super::scenarios::{find, validate};
-use super::{lists, said_bytes};
 use crate::app::{App, Shared};
+use crate::arrival::Room;
 use crate::client::Client;
 use crate::error::{Answer, ApiError, Deleted};
 use crate::label;
@@ -91,7 +92,7 @@ pub(crate) async fn upload(
     if options.ranks.is_some_and(|ranks| !(2..=65_536).contains(&ranks)) {
         return Err(ApiError::Malformed("ranks: 2 to 65536 devices take part in a collective".to_owned()));
     }
-    let room = app.imports.room(said_bytes(request.headers()), LARGEST_UPLOAD).await?;
+    let room = Room::of(request.extensions());
     let body = Bytes::from_request(request, &()).await;
     let body = body.map_err(|rejection| ApiError::body(&rejection, LARGEST_UPLOAD))?;
     let name = options.name.as_deref().and_then(label::file);

@@ -9,7 +9,7 @@ use planner::outcome::{Answer as Planned, Outcome};
 use planner::scenario::PlannerKind;
 
 use super::outcomes::decode;
-use super::scenarios::{LARGEST_SCENARIO, find};
+use super::scenarios::{LARGEST_DOCUMENT, find};
 use crate::app::Shared;
 use crate::error::{Answer, ApiError, Deleted};
 use crate::live::{Token, run_id};
@@ -39,7 +39,7 @@ pub(crate) async fn start(
     Path(id): Path<String>,
     body: Result<Bytes, BytesRejection>,
 ) -> Result<Answer<StartedRehearsal>, ApiError> {
-    let body = body.map_err(|rejection| ApiError::body(&rejection, LARGEST_SCENARIO))?;
+    let body = body.map_err(|rejection| ApiError::body(&rejection, LARGEST_DOCUMENT))?;
     let text = if body.is_empty() { &b"{}"[..] } else { &body };
     let asked: NewRehearsal =
         serde_json::from_slice(text).map_err(|error| ApiError::Malformed(format!("the body is wrong: {error}")))?;

@@ -95,7 +95,7 @@ pub(crate) async fn open(
     headers: HeaderMap,
     body: Result<Bytes, BytesRejection>,
 ) -> Result<Answer<CreatedRun>, ApiError> {
-    let asked: NewRun = document(&body.map_err(|rejection| ApiError::body(&rejection, scenarios::LARGEST_SCENARIO))?)?;
+    let asked: NewRun = document(&body.map_err(|rejection| ApiError::body(&rejection, scenarios::LARGEST_DOCUMENT))?)?;
     let asked_key = request_key(&headers)?;
     let (key, token) = match asked_key {
         None => (None, Token::draw()),
@@ -169,7 +169,7 @@ pub(crate) async fn change(
     body: Result<Bytes, BytesRejection>,
 ) -> Result<Json<RunDetail>, ApiError> {
     let asked: RunChange =
-        document(&body.map_err(|rejection| ApiError::body(&rejection, scenarios::LARGEST_SCENARIO))?)?;
+        document(&body.map_err(|rejection| ApiError::body(&rejection, scenarios::LARGEST_DOCUMENT))?)?;
     let present = app.store.reader().run(&run, app.clock.now()).await?.summary;
     let mut errors = Vec::new();
     let name = asked.name.as_deref().and_then(|name| label::named(name, &mut errors));

@@ -15,6 +15,7 @@ use planner::scenario::validate::Datasets;
 use planner::scenario::{Scenario, ScenarioId, ValidScenario};
 use planner::workload::{Dataset, SampleSource};
 use serde::Deserialize;
+use tokio::sync::Semaphore;
 use utoipa::IntoParams;
 
 use super::{lists, off_thread};
@@ -22,11 +23,16 @@ use crate::app::{App, Shared};
 use crate::client::Client;
 use crate::error::{Answer, ApiError, Deleted};
 use crate::jobs::Started;
+use crate::json_values;
 use crate::label;
 use crate::store::{DRAFTS, PLANS, Reader, Resolved, SCENARIOS, SHORTEST_PREFIX, StoreError};
 
-/// Largest scenario, in MiB: one may list its samples itself.
-pub(crate) const LARGEST_SCENARIO: usize = 16;
+/// Largest scenario or sweep, in MiB: one may list its samples itself, as far as a scenario may.
+pub(crate) const LARGEST_SCENARIO: usize = 1;
+/// Largest document of any other kind, in MiB.
+pub(crate) const LARGEST_DOCUMENT: usize = 16;
+/// Scenarios that are parsed at once.
+static PARSED_AT_ONCE: Semaphore = Semaphore::const_new(4);
 
 /// Options of the list of scenarios, beyond those of every list.
 #[derive(Debug, Deserialize, IntoParams)]
@@ -102,8 +108,8 @@ pub(crate) async fn plans(
     responses(
         (status = 201, body = StoredScenario, description = "Stored"),
         (status = 200, body = StoredScenario, description = "The same question is stored already"),
-        (status = 413, description = "More than 16 MiB"),
-        (status = 422, description = "Fields are wrong; every one is named"),
+        (status = 413, description = "More than 1 MiB"),
+        (status = 422, description = "Fields are wrong; every one is named. At most 200,000 values"),
         (status = 507, description = "There is no room for another draft"),
     )
 )]
@@ -126,7 +132,7 @@ pub(crate) async fn store(
     post, path = "/api/v1/scenarios/identity", tag = "scenarios", request_body = Scenario,
     responses(
         (status = 200, body = ScenarioIdentity),
-        (status = 413, description = "More than 16 MiB"),
+        (status = 413, description = "More than 1 MiB"),
         (status = 422, description = "Fields are wrong; every one is named"),
     )
 )]
@@ -195,7 +201,7 @@ pub(crate) async fn keep(
     Path(id): Path<String>,
     body: Result<Bytes, BytesRejection>,
 ) -> Result<Json<StoredScenario>, ApiError> {
-    let body = body.map_err(|rejection| ApiError::body(&rejection, LARGEST_SCENARIO))?;
+    let body = body.map_err(|rejection| ApiError::body(&rejection, LARGEST_DOCUMENT))?;
     let keep = if body.is_empty() {
         Keep { title: None, source: None }
     } else {
@@ -343,10 +349,15 @@ pub(crate) async fn find(app: &App, id: &str) -> Result<StoredScenario, ApiError
     }
 }
 
-/// The scenario of a body, which may list millions of samples.
+/// The scenario of a body.
 pub(crate) async fn parsed(body: Bytes) -> Result<Scenario, ApiError> {
-    off_thread(move || planner::scenario::parse(&String::from_utf8_lossy(&body)).map_err(ApiError::InvalidScenario))
-        .await
+    let turn = PARSED_AT_ONCE.acquire().await.map_err(|error| ApiError::Fault(error.to_string()))?;
+    off_thread(move || {
+        let _turn = turn;
+        json_values::check(&body).map_err(|error| ApiError::InvalidScenario(vec![error]))?;
+        planner::scenario::parse(&String::from_utf8_lossy(&body)).map_err(ApiError::InvalidScenario)
+    })
+    .await
 }
 
 /// Checks a scenario against the datasets that are stored.

@@ -1,15 +1,14 @@
 //! Sweeps: store, list, plan, look at, gather, delete.
 
+pub(crate) mod pictures;
+
 use std::convert::Infallible;
 use std::sync::Arc;
 use std::time::Duration;
 
 use api::scenario::StoredScenario;
 use api::shelf::{LARGEST_PAGE, ListQuery, Words};
-use api::sweep::{
-    Front, Gathered, Metric, Picture, ReadyStudy, RowPage, StoredSweep, SweepList, SweepProgress, SweepState,
-    SweepsOfScenario,
-};
+use api::sweep::{Gathered, ReadyStudy, RowPage, StoredSweep, SweepList, SweepProgress, SweepState, SweepsOfScenario};
 use axum::Json;
 use axum::body::{Body, Bytes};
 use axum::extract::rejection::{BytesRejection, JsonRejection, QueryRejection};
@@ -18,25 +17,31 @@ use axum::http::header::{CONTENT_DISPOSITION, CONTENT_TYPE};
 use axum::response::sse::{Event, KeepAlive};
 use axum::response::{IntoResponse, Response, Sse};
 use futures::{Stream, StreamExt, stream};
+use planner::host::Watch;
 use planner::outcome::ENGINE;
+use planner::scenario::FieldError;
 use planner::scenario::validate::Datasets;
-use planner::scenario::{FieldError, PlannerKind};
 use planner::sweep::{Heading, PointRow, Shard, Sheet, Study, Sweep, SweepId, usual_fields};
 use serde::Deserialize;
+use tokio::sync::Semaphore;
 use tokio_stream::wrappers::WatchStream;
 use utoipa::IntoParams;
 
-use super::scenarios::{self, AtHand, LARGEST_SCENARIO};
+use super::scenarios::{self, AtHand, LARGEST_DOCUMENT, LARGEST_SCENARIO};
 use super::{lists, off_thread};
 use crate::app::{App, Shared};
 use crate::client::Client;
 use crate::error::{Answer, ApiError, Deleted};
+use crate::jobs::{Asker, too_long};
+use crate::json_values;
 use crate::label;
 use crate::store::{KeptSweep, SWEEPS, StoreError};
 use crate::sweeps::datasets::{Missing, missing};
 use crate::sweeps::gathering::{self, Lines};
-use crate::sweeps::{self, Asked, labelled, named};
+use crate::sweeps::{self, labelled, named};
 
+/// Sweeps that are read at once to be stored; each reads a value of every axis at least, and every preset.
+static STORED_AT_ONCE: Semaphore = Semaphore::const_new(2);
 /// Most rows of a page.
 const MOST_ROWS: u32 = 1_000;
 /// How often a silent stream says that it lives, for proxies that cut silent ones.
@@ -69,8 +74,8 @@ pub(crate) async fn list(
     responses(
         (status = 201, body = StoredSweep, description = "Stored; nothing is planned before it is started"),
         (status = 200, body = StoredSweep, description = "The same sweep is stored already"),
-        (status = 413, description = "More than 16 MiB"),
-        (status = 422, description = "Fields are wrong; every one is named"),
+        (status = 413, description = "More than 1 MiB"),
+        (status = 422, description = "Fields are wrong; every one is named, up to 100 values that give no scenario. At most 200,000 values"),
     )
 )]
 pub(crate) async fn store(
@@ -78,13 +83,25 @@ pub(crate) async fn store(
     body: Result<Bytes, BytesRejection>,
 ) -> Result<Answer<StoredSweep>, ApiError> {
     let body = body.map_err(|rejection| ApiError::body(&rejection, LARGEST_SCENARIO))?;
-    let parsed = tokio::task::spawn_blocking(move || Sweep::parse(&String::from_utf8_lossy(&body))).await;
-    let sweep = parsed.map_err(|error| ApiError::Fault(error.to_string()))?.map_err(ApiError::InvalidQuestion)?;
+    let sweep = parsed(&app, body).await?;
     let title = sweep.title().and_then(label::clean);
     let sweep = sweep.titled(title);
     let is_new = app.store.writer().store_sweep(&sweep, app.clock.now()).await?;
     let stored = described(&app, app.store.reader().sweep(sweep.id().as_str()).await?).await?;
     Ok(if is_new { Answer::Created(api::path::sweep(&stored.id), stored) } else { Answer::Present(stored) })
+}
+
+/// The sweep of a body. Dropping the future ends the reading within moments.
+async fn parsed(app: &App, body: Bytes) -> Result<Sweep, ApiError> {
+    let turn = STORED_AT_ONCE.acquire().await.map_err(|error| ApiError::Fault(error.to_string()))?;
+    let asker = Asker::default();
+    let patience = asker.patience(app.jobs.time_limit());
+    off_thread(move || {
+        let _turn = turn;
+        json_values::check(&body).map_err(|error| ApiError::InvalidQuestion(vec![error]))?;
+        Sweep::parse_while(&String::from_utf8_lossy(&body), &patience).map_err(ApiError::InvalidQuestion)
+    })
+    .await
 }
 
 /// One sweep and how far it is.
@@ -150,6 +167,7 @@ pub(crate) async fn restore(State(app): Shared, Path(id): Path<String>) -> Resul
     responses(
         (status = 200, body = SweepProgress), (status = 400, description = "Not an identifier"), (status = 404, description = "Unknown"),
         (status = 410, description = "Deleted"), (status = 422, description = "A point needs a dataset that is not stored; nothing is planned"),
+        (status = 503, description = "The server plans nothing (--without-work)"),
     )
 )]
 pub(crate) async fn start(State(app): Shared, Path(id): Path<String>) -> Result<Json<SweepProgress>, ApiError> {
@@ -178,6 +196,7 @@ pub(crate) async fn cancel(State(app): Shared, Path(id): Path<String>) -> Result
 pub(crate) async fn events(
     State(app): Shared,
     Path(id): Path<String>,
+    client: Client,
 ) -> Result<Sse<impl Stream<Item = Result<Event, Infallible>>>, ApiError> {
     let present = described(&app, find(&app, &id).await?).await?.progress;
     let watched = app
@@ -193,7 +212,9 @@ pub(crate) async fn events(
         let goes_on = progress.state == SweepState::Running;
         Some((progress, (goes_on.then_some(watched), true)))
     });
-    let events = progress.map(|progress| {
+    let seat = app.live.stream(&client)?;
+    let events = progress.map(move |progress| {
+        let _held = &seat;
         let data = serde_json::to_string(&progress).expect("progress has only text keys");
         Ok(Event::default().event("sweep").data(data))
     });
@@ -228,8 +249,11 @@ pub(crate) async fn points(
     let reader = app.store.reader();
     let limit = query.limit.unwrap_or(MOST_ROWS).clamp(1, MOST_ROWS);
     let texts = reader.sweep_rows(&id, &reader.sweep_engine(&id).await?, query.from.unwrap_or(0), limit).await?;
-    let rows = texts.iter().map(|text| serde_json::from_str::<PointRow>(text)).collect::<Result<Vec<_>, _>>();
-    let rows = rows.map_err(|error| StoreError::Damaged { what: "row of a sweep", detail: error.to_string() })?;
+    let rows = off_thread(move || {
+        let rows = texts.iter().map(|text| serde_json::from_str::<PointRow>(text)).collect::<Result<Vec<_>, _>>();
+        Ok(rows.map_err(|error| StoreError::Damaged { what: "row of a sweep", detail: error.to_string() })?)
+    })
+    .await?;
     let next = rows.last().filter(|_| rows.len() as u32 == limit).map(|row| row.index + 1);
     Ok(Json(RowPage { rows, next }))
 }
@@ -250,7 +274,7 @@ pub(crate) async fn gather(
     Path(id): Path<String>,
     body: Result<Bytes, BytesRejection>,
 ) -> Result<Json<Gathered>, ApiError> {
-    let body = body.map_err(|rejection| ApiError::body(&rejection, LARGEST_SCENARIO))?;
+    let body = body.map_err(|rejection| ApiError::body(&rejection, LARGEST_DOCUMENT))?;
     find(&app, &id).await?;
     let lines = off_thread(move || lines_of(&id, &String::from_utf8_lossy(&body))).await?;
     Ok(Json(gathering::store(&app.store, &lines, app.clock.now()).await?))
@@ -300,65 +324,6 @@ pub(crate) async fn file(State(app): Shared, Path(id): Path<String>) -> Result<R
     Ok((headers, Body::from_stream(head.chain(pages))).into_response())
 }
 
-/// Which picture.
-#[derive(Debug, Deserialize, IntoParams)]
-#[into_params(parameter_in = Query)]
-pub(crate) struct PictureQuery {
-    /// Place of the horizontal axis among the axes, from 0.
-    x: Option<usize>,
-    /// Place of the vertical axis; absent: a line per planner.
-    y: Option<usize>,
-    /// Places on all axes, "0,2,1", for those that are held.
-    at: Option<String>,
-    /// Planner of a map; absent: all.
-    planner: Option<String>,
-    /// The metric, iteration time by default.
-    metric: Option<Metric>,
-}
-
-/// A metric over one or two axes, ready to draw: at most 5,000 cells, each with its point and why it is empty.
-#[utoipa::path(
-    get, path = "/api/v1/sweeps/{id}/picture", tag = "sweeps", params(("id" = String, Path, description = "Identifier"), PictureQuery),
-    responses(
-        (status = 200, body = Picture), (status = 400, description = "A wrong query"), (status = 404, description = "Unknown"),
-        (status = 410, description = "Deleted"), (status = 422, description = "There is no such picture"),
-    )
-)]
-pub(crate) async fn picture(
-    State(app): Shared,
-    Path(id): Path<String>,
-    query: Result<Query<PictureQuery>, QueryRejection>,
-) -> Result<Json<Picture>, ApiError> {
-    let Query(query) = query?;
-    let kept = find(&app, &id).await?;
-    let at = query.at.as_deref().unwrap_or_default();
-    let at = at.split(',').filter(|place| !place.is_empty()).map(str::parse).collect::<Result<Vec<usize>, _>>();
-    let at = at.map_err(|_| ApiError::Malformed("at: numbers with commas between them are needed".to_owned()))?;
-    let planner = query.planner.filter(|planner| !planner.is_empty());
-    let planner =
-        planner.map(|planner| PlannerKind::from_id(&planner).ok_or(ApiError::NoSuchPlanner(planner))).transpose()?;
-    let metric = query.metric.unwrap_or_default();
-    let asked = Asked { x: query.x.unwrap_or(0), y: query.y, at, planner, metric };
-    let reader = app.store.reader();
-    let engine = reader.sweep_engine(&id).await?;
-    let picture = sweeps::picture(reader, &kept.sweep, &engine, &asked).await?;
-    Ok(Json(picture.map_err(|error| ApiError::InvalidQuestion(vec![error]))?))
-}
-
-/// Time against memory of all plans, those that no other beats in both first; at most 5,000.
-#[utoipa::path(
-    get, path = "/api/v1/sweeps/{id}/front", tag = "sweeps", params(("id" = String, Path, description = "Identifier")),
-    responses((status = 200, body = Front), (status = 400, description = "Not an identifier"), (status = 404, description = "Unknown"), (status = 410, description = "Deleted"))
-)]
-pub(crate) async fn front(State(app): Shared, Path(id): Path<String>) -> Result<Json<Front>, ApiError> {
-    let kept = find(&app, &id).await?;
-    let reader = app.store.reader();
-    let engine = reader.sweep_engine(&id).await?;
-    let plans = reader.sweep_plans(&id, &engine).await?;
-    let throughput = sweeps::throughput(reader, &kept.sweep, &engine).await?;
-    Ok(Json(sweeps::front(&kept.sweep, &plans, throughput.as_ref())))
-}
-
 /// Stores the scenario of a point as a draft, so that it can be opened and planned whole.
 #[utoipa::path(
     post, path = "/api/v1/sweeps/{id}/points/{point}/scenario", tag = "sweeps",
@@ -380,7 +345,7 @@ pub(crate) async fn scenario(
     let point =
         point.ok_or_else(|| ApiError::Malformed(format!("the points are numbered from 0 to {}", points - 1)))?;
     let datasets = datasets_of(&app, &kept.sweep).await?;
-    let valid = point.valid(&datasets).map_err(ApiError::InvalidScenario)?;
+    let valid = off_thread(move || point.valid(&datasets).map_err(ApiError::InvalidScenario)).await?;
     let is_new = app.store.writer().store_scenario(valid.id(), valid.scenario(), &client, app.clock.now()).await?;
     let stored = app.store.reader().scenario(valid.id().as_str()).await?;
     Ok(if is_new { Answer::Created(api::path::scenario(&stored.id), stored) } else { Answer::Present(stored) })
@@ -403,17 +368,23 @@ pub(crate) async fn of_scenario(
     Path(id): Path<String>,
 ) -> Result<Json<SweepsOfScenario>, ApiError> {
     let scenario = scenarios::find(&app, &id).await?.scenario;
-    let ready = |study: Study| {
-        let sweep = study.sweep(&scenario)?.ok()?;
-        let sweep = serde_json::from_str(&sweep.to_json()).ok()?;
-        Some(ReadyStudy { study, title: study.title().to_owned(), sweep })
+    let ready = move || {
+        let ready = |study: Study| {
+            let sweep = study.sweep(&scenario)?.ok()?;
+            let sweep = serde_json::from_str(&sweep.to_json()).ok()?;
+            Some(ReadyStudy { study, title: study.title().to_owned(), sweep })
+        };
+        let studies = Study::ALL.into_iter().filter_map(ready).collect();
+        Ok(SweepsOfScenario { fields: usual_fields(&scenario), studies })
     };
-    let studies = Study::ALL.into_iter().filter_map(ready).collect();
-    Ok(Json(SweepsOfScenario { fields: usual_fields(&scenario), studies }))
+    Ok(Json(off_thread(ready).await?))
 }
 
 /// Starts the planning of a stored sweep, or goes on with it.
 pub(crate) async fn begin(app: &Arc<App>, id: &str) -> Result<SweepProgress, ApiError> {
+    if !app.jobs.takes_work() {
+        return Err(ApiError::WithoutWork);
+    }
     let kept = find(app, id).await?;
     let datasets = needed(app, &kept.sweep).await?;
     Ok(app.sweeps.start(kept.sweep, datasets).await?)
@@ -441,9 +412,17 @@ async fn needed(app: &App, sweep: &Sweep) -> Result<AtHand, ApiError> {
     }
     let present = app.store.reader().sweep_present(id.as_str(), ENGINE).await?;
     let sweep = sweep.clone();
+    let turn = STORED_AT_ONCE.acquire().await.map_err(|error| ApiError::Fault(error.to_string()))?;
+    let asker = Asker::default();
+    let (patience, plan_time) = (asker.patience(app.jobs.time_limit()), app.jobs.plan_time());
     off_thread(move || {
-        let left = (0..sweep.points()).filter(|point| !present.contains(point));
-        let Some(Missing { point, dataset }) = missing(&sweep, &datasets, left) else { return Ok(datasets) };
+        let _turn = turn;
+        let left = (0..sweep.points()).filter(|point| !present.contains(point)).take_while(|_| !patience.is_over());
+        let found = missing(&sweep, &datasets, left);
+        if patience.is_over() {
+            return Err(ApiError::TooLong(too_long(plan_time)));
+        }
+        let Some(Missing { point, dataset }) = found else { return Ok(datasets) };
         let detail = format!(
             "point {point} needs the dataset {dataset}, which is not stored here (any more): restore it or upload it again, then start"
         );
@@ -464,18 +443,21 @@ async fn described(app: &App, kept: KeptSweep) -> Result<StoredSweep, ApiError> 
         let state = if done == points { SweepState::Done } else { SweepState::Idle };
         SweepProgress { state, points, done, without_plan, points_per_s: None }
     };
-    Ok(StoredSweep {
-        axes: sweep.axes().iter().map(labelled).collect(),
-        planners: sweep.planners().into_iter().map(named).collect(),
-        sweep: serde_json::to_value(&sweep).expect("a sweep has only text keys"),
-        id,
-        title,
-        note,
-        tags,
-        pinned,
-        progress,
-        engine,
-        current_engine: ENGINE.to_owned(),
-        created_at,
+    off_thread(move || {
+        Ok(StoredSweep {
+            axes: sweep.axes().iter().map(labelled).collect(),
+            planners: sweep.planners().into_iter().map(named).collect(),
+            sweep: serde_json::to_value(&sweep).expect("a sweep has only text keys"),
+            id,
+            title,
+            note,
+            tags,
+            pinned,
+            progress,
+            engine,
+            current_engine: ENGINE.to_owned(),
+            created_at,
+        })
     })
+    .await
 }

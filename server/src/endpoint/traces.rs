@@ -242,7 +242,7 @@ pub(crate) async fn change(
     Path(id): Path<String>,
     body: Result<Bytes, BytesRejection>,
 ) -> Result<Json<TraceSummary>, ApiError> {
-    let body = body.map_err(|rejection| ApiError::body(&rejection, super::scenarios::LARGEST_SCENARIO))?;
+    let body = body.map_err(|rejection| ApiError::body(&rejection, super::scenarios::LARGEST_DOCUMENT))?;
     let change: TraceChange =
         serde_json::from_slice(&body).map_err(|error| ApiError::Malformed(format!("the body is wrong: {error}")))?;
     app.store.reader().trace(&id).await?;

@@ -38,9 +38,9 @@ pub(crate) struct Wanted {
     responses(
         (status = 200, description = "Outcome and timelines", content((String = "application/vnd.planscope.what-if"))),
         (status = 400, description = "The iteration is no whole number, or what says whether a sketch will do neither true nor false"),
-        (status = 413, description = "More than 16 MiB"),
-        (status = 422, description = "Fields are wrong; every one is named"),
-        (status = 503, description = "Too many questions wait; try again after a while"),
+        (status = 413, description = "More than 1 MiB"),
+        (status = 422, description = "Fields are wrong, and every one is named; or planning takes longer than --plan-seconds"),
+        (status = 503, description = "Too many questions wait, try again after a while; or the server plans nothing (--without-work)"),
     )
 )]
 pub(crate) async fn what_if(

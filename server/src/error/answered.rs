@@ -1,9 +1,9 @@
 //! How requests end well.
 
 use axum::Json;
-use axum::http::header::LOCATION;
+use axum::http::header::{LOCATION, SET_COOKIE};
 use axum::http::{HeaderName, HeaderValue, StatusCode};
-use axum::response::{IntoResponse, Response};
+use axum::response::{AppendHeaders, IntoResponse, Response};
 
 use crate::live::LogEnd;
 
@@ -90,15 +90,28 @@ impl IntoResponse for Unchanged {
 /// The login was good: the cookie, and the page without the token in its address.
 #[derive(Debug)]
 pub struct LoggedIn {
-    /// Value of the cookie header.
-    pub cookie: String,
+    /// Values of the cookie headers.
+    pub cookies: Vec<String>,
     /// The page.
     pub page: String,
 }
 
 impl IntoResponse for LoggedIn {
     fn into_response(self) -> Response {
-        let headers = [(axum::http::header::SET_COOKIE, self.cookie), (LOCATION, self.page)];
-        (StatusCode::SEE_OTHER, headers).into_response()
+        (StatusCode::SEE_OTHER, cookies(self.cookies), [(LOCATION, self.page)]).into_response()
     }
+}
+
+/// The session ended; these cookies end it in the browser.
+#[derive(Debug)]
+pub struct LoggedOut(pub Vec<String>);
+
+impl IntoResponse for LoggedOut {
+    fn into_response(self) -> Response {
+        (StatusCode::NO_CONTENT, cookies(self.0)).into_response()
+    }
+}
+
+fn cookies(values: Vec<String>) -> AppendHeaders<Vec<(HeaderName, String)>> {
+    AppendHeaders(values.into_iter().map(|value| (SET_COOKIE, value)).collect())
 }

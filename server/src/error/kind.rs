@@ -54,6 +54,7 @@ impl ApiError {
             Self::KeyReused => ("key-reused", S::UNPROCESSABLE_ENTITY, "The key is another request's"),
             Self::WrongRunToken => ("wrong-token", S::FORBIDDEN, "The token is not good here"),
             Self::UploadsFull(_) => ("uploads-full", S::TOO_MANY_REQUESTS, "Too many logs are being sent"),
+            Self::Limit(limit) => limit.kind(),
             Self::StreamsFull(_) => ("streams-full", S::SERVICE_UNAVAILABLE, "Too many streams are open"),
             Self::InvalidTrace(TraceError::NotATrace { .. }) => {
                 ("not-a-trace", S::UNSUPPORTED_MEDIA_TYPE, "The file is not a trace")
@@ -79,6 +80,9 @@ impl ApiError {
             | Self::Store(StoreError::Unknown { .. }) => ("not-found", S::NOT_FOUND, "Not found"),
             Self::Store(StoreError::Gone { .. }) => ("deleted", S::GONE, "Deleted"),
             Self::Store(StoreError::Sqlite(error)) => storage(error),
+            Self::Store(StoreError::File(_)) => {
+                ("database-gone", S::SERVICE_UNAVAILABLE, "The file of the database is not in its place")
+            }
             Self::Store(StoreError::Quota { .. }) => {
                 ("quota-reached", S::INSUFFICIENT_STORAGE, "The server holds as much as it may")
             }
@@ -97,9 +101,15 @@ impl ApiError {
             Self::NotRehearsable(_) => ("not-rehearsable", S::UNPROCESSABLE_ENTITY, "The plan cannot be rehearsed"),
             Self::StudiesFull(_) => ("studies-full", S::SERVICE_UNAVAILABLE, "Too many studies are under way"),
             Self::ImportsFull(_) => ("imports-full", S::SERVICE_UNAVAILABLE, "Too many imports"),
+            Self::WithoutWork => ("without-work", S::SERVICE_UNAVAILABLE, "The server plans nothing"),
+            Self::TooLong(_) => ("too-long", S::UNPROCESSABLE_ENTITY, "The computation takes too long"),
             Self::Stopping => ("stopping", S::SERVICE_UNAVAILABLE, "The server is stopping"),
             Self::QueueFull(_) => ("queue-full", S::SERVICE_UNAVAILABLE, "The planning queue is full"),
             Self::Unauthorised | Self::NoRunToken => ("token-needed", S::UNAUTHORIZED, "A token is needed"),
+            Self::WrongTokens => ("wrong-tokens", S::TOO_MANY_REQUESTS, "Too many wrong tokens"),
+            Self::NotAllowed { .. } => ("not-allowed", S::FORBIDDEN, "The token may not do this"),
+            Self::TokenExists(_) => ("token-exists", S::CONFLICT, "There is a token of that name"),
+            Self::Range(_) => ("range-not-satisfiable", S::RANGE_NOT_SATISFIABLE, "The file is shorter"),
             Self::ForeignOrigin(_) => ("foreign-origin", S::FORBIDDEN, "The request comes from another site"),
             Self::ForeignHost(_) => ("foreign-host", S::MISDIRECTED_REQUEST, "The server has another name"),
             Self::NoPages => ("no-pages", S::SERVICE_UNAVAILABLE, "The pages are not built"),
@@ -115,10 +125,12 @@ impl ApiError {
             | Self::ImportsFull(_)
             | Self::RehearsalsFull(_)
             | Self::StreamsFull(_)
+            | Self::Limit(_)
             | Self::Stopping
+            | Self::WithoutWork
             | Self::NoPages
             | Self::NotReady(_)
-            | Self::Store(StoreError::Quota { .. } | StoreError::Drafts { .. }) => true,
+            | Self::Store(StoreError::Quota { .. } | StoreError::Drafts { .. } | StoreError::File(_)) => true,
             _ => false,
         }
     }
@@ -132,6 +144,7 @@ fn log(refusal: &LogRefusal) -> (&'static str, StatusCode, &'static str) {
         LogRefusal::Diverged { .. } | LogRefusal::Closed { .. } => {
             (api::run::DIVERGED, StatusCode::CONFLICT, "The file is another one than before")
         }
+        LogRefusal::Replaced { .. } => ("upload-replaced", StatusCode::CONFLICT, "Newer uploads of this log took over"),
         LogRefusal::Whole => ("not-live", StatusCode::CONFLICT, "The log takes no more bytes"),
         LogRefusal::Full { .. } | LogRefusal::Files { .. } => {
             ("log-full", StatusCode::PAYLOAD_TOO_LARGE, "The log is full")

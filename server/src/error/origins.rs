@@ -3,10 +3,11 @@
 use axum::extract::rejection::QueryRejection;
 use planner::engine::PlanError;
 use planner::observed::ReplanError;
+use planner::scenario::FieldError;
 
-use super::ApiError;
+use super::{ApiError, LimitError};
 use crate::jobs::{NotPlanned, NotStarted};
-use crate::live::{ImportError as RunImportError, LogRefusal};
+use crate::live::{ImportError as RunImportError, LogRefusal, NoStream};
 use crate::observation::ObservationError;
 use crate::studies::StudyError;
 
@@ -22,6 +23,15 @@ impl From<LogRefusal> for ApiError {
             LogRefusal::Store(error) => Self::Store(error),
             LogRefusal::Panicked(_) => Self::Fault(refusal.to_string()),
             refusal => Self::Log(refusal),
+        }
+    }
+}
+
+impl From<NoStream> for ApiError {
+    fn from(error: NoStream) -> Self {
+        match error {
+            NoStream::Server(limit) => Self::StreamsFull(limit),
+            NoStream::Client(limit) => LimitError::ClientStreams(limit).into(),
         }
     }
 }
@@ -50,6 +60,9 @@ impl From<NotPlanned> for ApiError {
         match error {
             NotPlanned::Full(limit) => Self::QueueFull(limit),
             NotPlanned::Closing => Self::Stopping,
+            NotPlanned::WithoutWork => Self::WithoutWork,
+            NotPlanned::TooLong(_) => Self::TooLong(error.to_string()),
+            NotPlanned::TooLarge(detail) => Self::InvalidScenario(vec![FieldError::new("/iterations", detail)]),
             NotPlanned::Fault(detail) => Self::Fault(detail),
         }
     }
@@ -61,6 +74,7 @@ impl From<NotStarted> for ApiError {
             NotStarted::Full(limit) => Self::QueueFull(limit),
             NotStarted::Store(error) => Self::Store(error),
             NotStarted::Closing => Self::Stopping,
+            NotStarted::WithoutWork => Self::WithoutWork,
         }
     }
 }

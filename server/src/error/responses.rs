@@ -1,7 +1,7 @@
 //! Responses that others made: what they are given, and what is read from them.
 
-use axum::http::header::{ALLOW, CONTENT_TYPE};
-use axum::http::{Method, StatusCode};
+use axum::http::header::{ALLOW, CONTENT_RANGE, CONTENT_TYPE};
+use axum::http::{HeaderValue, Method, StatusCode};
 use axum::response::{IntoResponse, Response};
 
 use super::ApiError;
@@ -54,6 +54,12 @@ pub(crate) fn class(response: &Response) -> &'static str {
         400..500 => "4xx",
         _ => "5xx",
     }
+}
+
+/// The header of a response that refuses a range of bytes: it says how many there are.
+pub(crate) fn unsatisfiable(response: &Response) -> Option<HeaderValue> {
+    let is_refused = response.status() == StatusCode::RANGE_NOT_SATISFIABLE;
+    is_refused.then(|| response.headers().get(CONTENT_RANGE).cloned().unwrap_or(HeaderValue::from_static("bytes */*")))
 }
 
 /// Whether a response is a plain success.

@@ -1,12 +1,14 @@
 //! What goes with the document: a header for whoever asked, a line of the log for the operator.
 
+use std::time::Duration;
+
 use axum::http::header::RETRY_AFTER;
 use axum::response::IntoResponse;
 use planner::engine::PlanError;
 use planner::observed::ReplanError;
 use planner::observer::Cancelled;
 
-use super::ApiError;
+use super::{ApiError, LimitError};
 use crate::observation::ObservationError;
 use crate::store::StoreError;
 
@@ -21,7 +23,14 @@ fn who_may_ask_again_is_told_when_and_only_faults_are_logged() {
         (ApiError::NotReady(Vec::new()), 503, true, false),
         (ApiError::Observation(cut), 503, true, false),
         (ApiError::NoPages, 503, false, false),
+        (ApiError::WithoutWork, 503, false, false),
+        (ApiError::TooLong("it takes longer".to_owned()), 422, false, false),
         (ApiError::UploadsFull(1), 429, true, false),
+        (LimitError::BodySilent(Duration::from_secs(30)).into(), 408, false, false),
+        (LimitError::BodiesFull.into(), 503, true, false),
+        (LimitError::BodyOverBudget(512).into(), 413, false, false),
+        (LimitError::ConnectionsFull.into(), 503, true, false),
+        (LimitError::ClientStreams(64).into(), 429, true, false),
         (ApiError::Store(StoreError::Sqlite(sqlx::Error::PoolTimedOut)), 503, true, true),
         (ApiError::Observation(ObservationError::NoSteps), 422, false, false),
         (ApiError::DiskFull, 507, false, true),

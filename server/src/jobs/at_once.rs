@@ -1,17 +1,19 @@
 //! Planning while somebody waits: no job, nothing stored, and an end when the asker goes.
 
 use std::panic::AssertUnwindSafe;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
 
 use api::job::PlanningTime;
 use planner::engine::{Observer, PlanError};
-use planner::host::{BatchClock, Workers};
+use planner::host::{BatchClock, Watch, Workers};
 use planner::outcome::Planning;
 use planner::scenario::{PlannerKind, ValidScenario};
 
-use super::Jobs;
 use super::stopwatch::Stopwatch;
+use super::time_limit::Patience;
+use super::{Asker, Jobs};
 use crate::clock::Clock;
 use crate::workers::Threads;
 
@@ -27,6 +29,15 @@ pub enum NotPlanned {
     /// The server is stopping.
     #[error("the server is stopping")]
     Closing,
+    /// The server plans nothing.
+    #[error("the server was started without work")]
+    WithoutWork,
+    /// It takes longer than this.
+    #[error("{}", super::too_long(*.0))]
+    TooLong(Duration),
+    /// The plans have more spans than an answer may have.
+    #[error("{0}")]
+    TooLarge(String),
     /// The checker refused a plan, or a planner stopped: a fault of ours, in words.
     #[error("{0}")]
     Fault(String),
@@ -35,6 +46,9 @@ pub enum NotPlanned {
 impl Jobs {
     /// Plans a scenario in turn with the jobs. Dropping the future ends it within moments.
     pub async fn plan_at_once(&self, scenario: ValidScenario) -> Result<(Planning, Vec<PlanningTime>), NotPlanned> {
+        if !self.limits.takes_work {
+            return Err(NotPlanned::WithoutWork);
+        }
         let waiting = self.asking.fetch_add(1, Ordering::Relaxed);
         let place = Place(Arc::clone(&self.asking));
         if waiting >= MOST_WAITING {
@@ -42,7 +56,8 @@ impl Jobs {
         }
         let turn = self.turns().acquire_owned().await.map_err(|_| NotPlanned::Closing)?;
         let asker = Asker::default();
-        let mut asked = Asked::new(Arc::clone(&asker.0), Arc::clone(&self.clock), self.limits.search_threads);
+        let patience = Arc::new(asker.patience(self.time_limit()));
+        let mut asked = Asked::new(Arc::clone(&patience), Arc::clone(&self.clock), self.limits.search_threads);
         let engine = Arc::clone(&self.engine);
         let planned = tokio::task::spawn_blocking(move || {
             // The turn ends with the planning, which may outlast the asker by a moment.
@@ -57,7 +72,8 @@ impl Jobs {
                 let times = Stopwatch::beside_steps(times, &planning.outcome);
                 Ok((planning, times))
             }
-            Ok((Ok(Err(PlanError::Cancelled(_))), _)) => Err(NotPlanned::Closing),
+            Ok((Ok(Err(PlanError::Cancelled(_))), _)) => Err(NotPlanned::TooLong(self.limits.plan_time)),
+            Ok((Ok(Err(error @ PlanError::TooLarge(_))), _)) => Err(NotPlanned::TooLarge(error.to_string())),
             Ok((Ok(Err(error @ PlanError::Refused { .. })), _)) => Err(NotPlanned::Fault(error.to_string())),
             // The panic hook has written the place and the message.
             Ok((Err(_), _)) | Err(_) => Err(NotPlanned::Fault("a planner stopped unexpectedly".to_owned())),
@@ -66,7 +82,7 @@ impl Jobs {
 }
 
 /// A place among those who wait.
-struct Place(Arc<std::sync::atomic::AtomicUsize>);
+struct Place(Arc<AtomicUsize>);
 
 impl Drop for Place {
     fn drop(&mut self) {
@@ -74,19 +90,9 @@ impl Drop for Place {
     }
 }
 
-/// Whoever waits; when dropped, nobody does any more.
-#[derive(Default)]
-struct Asker(Arc<AtomicBool>);
-
-impl Drop for Asker {
-    fn drop(&mut self) {
-        self.0.store(true, Ordering::Relaxed);
-    }
-}
-
 /// Watches the planners of one question, or one of them.
 struct Asked {
-    gone: Arc<AtomicBool>,
+    patience: Arc<Patience>,
     clock: Arc<dyn Clock>,
     stopwatch: Stopwatch,
     /// Times of all planners of the question that are done.
@@ -95,9 +101,9 @@ struct Asked {
 }
 
 impl Asked {
-    fn new(gone: Arc<AtomicBool>, clock: Arc<dyn Clock>, threads: Threads) -> Self {
+    fn new(patience: Arc<Patience>, clock: Arc<dyn Clock>, threads: Threads) -> Self {
         let stopwatch = Stopwatch::new(Arc::clone(&clock));
-        Self { gone, clock, stopwatch, times: Arc::default(), threads }
+        Self { patience, clock, stopwatch, times: Arc::default(), threads }
     }
 
     fn times(&self) -> Vec<PlanningTime> {
@@ -118,7 +124,7 @@ impl Observer for Asked {
     }
 
     fn cancelled(&self) -> bool {
-        self.gone.load(Ordering::Relaxed)
+        self.patience.is_over()
     }
 
     fn workers(&self) -> &dyn Workers {
@@ -132,8 +138,8 @@ impl Observer for Asked {
     /// Somebody waits and nobody watches: all planners at once.
     fn apart(&self, planners: &[PlannerKind]) -> Option<Vec<Box<dyn Observer + Send>>> {
         let own = |_: &PlannerKind| -> Box<dyn Observer + Send> {
-            let (gone, clock) = (Arc::clone(&self.gone), Arc::clone(&self.clock));
-            Box::new(Self { times: Arc::clone(&self.times), ..Self::new(gone, clock, self.threads) })
+            let (patience, clock) = (Arc::clone(&self.patience), Arc::clone(&self.clock));
+            Box::new(Self { times: Arc::clone(&self.times), ..Self::new(patience, clock, self.threads) })
         };
         (self.threads.count() > 1).then(|| planners.iter().map(own).collect())
     }

@@ -9,8 +9,8 @@ use planner::host::{BatchClock, Workers};
 use planner::outcome::Outcome;
 use planner::scenario::PlannerKind;
 
-use super::Entry;
 use super::stopwatch::Stopwatch;
+use super::{Entry, TimeLimit};
 use crate::clock::Clock;
 use crate::workers::Threads;
 
@@ -22,14 +22,15 @@ const PACE: Duration = Duration::from_millis(50);
 pub(super) struct Progress {
     entry: Entry,
     clock: Arc<dyn Clock>,
+    limit: TimeLimit,
     stopwatch: Stopwatch,
     told: Option<(PlannerKind, &'static str, Duration)>,
     threads: Threads,
 }
 
 impl Progress {
-    pub(super) fn new(entry: Entry, clock: Arc<dyn Clock>, threads: Threads) -> Self {
-        Self { entry, stopwatch: Stopwatch::new(Arc::clone(&clock)), clock, told: None, threads }
+    pub(super) fn new(entry: Entry, clock: Arc<dyn Clock>, limit: TimeLimit, threads: Threads) -> Self {
+        Self { entry, stopwatch: Stopwatch::new(Arc::clone(&clock)), clock, limit, told: None, threads }
     }
 
     /// Wall time of every planner that finished, and of its batches beside the steps of the outcome.
@@ -60,7 +61,7 @@ impl Observer for Progress {
     }
 
     fn cancelled(&self) -> bool {
-        self.entry.is_cancelled()
+        self.entry.is_cancelled() || self.limit.is_over()
     }
 
     fn workers(&self) -> &dyn Workers {

@@ -27,8 +27,12 @@ pub struct LiveLimits {
     pub idle: Duration,
     /// Uploads at once.
     pub uploads: usize,
-    /// Streams of events at once.
+    /// Uploads of the log of one run at once; a further one replaces the oldest.
+    pub uploads_per_run: usize,
+    /// Streams of events at once: of runs, jobs and sweeps.
     pub streams: usize,
+    /// Streams of events of one client at once.
+    pub streams_per_client: usize,
     /// Rows that a stream sends where it lags; those before them are left to pages.
     pub stream_rows: u64,
     /// How often a silent stream says that it lives, for proxies that cut silent ones.
@@ -62,7 +66,10 @@ impl Default for LiveLimits {
             piece_wait: Duration::from_millis(250),
             idle: Duration::from_mins(1),
             uploads: 256,
+            // One on the connection that broke, and one on the next.
+            uploads_per_run: 2,
             streams: 512,
+            streams_per_client: 64,
             stream_rows: 1000,
             heartbeat: Duration::from_secs(15),
             readings: 256,

@@ -7,24 +7,25 @@ use std::path::{Path, PathBuf};
 use jiff::Timestamp;
 use sqlx::sqlite::{SqliteConnectOptions, SqliteLockingMode};
 use sqlx::{ConnectOptions, Connection};
-use tempfile::NamedTempFile;
 
+use super::file::{self, COMPANIONS, FileFault, folder};
+use super::passing::Passing;
 use super::tenancy::{Tenancy, TenancyError, beside};
 use super::verify::{Fault, reading, structure};
 use super::{StoreError, is_locked};
 
-/// Files that SQLite keeps beside a database; with another database they would be taken for its own.
-const COMPANIONS: [&str; 3] = ["-wal", "-shm", "-journal"];
-
 /// Why a copy was not made, or not put in place.
 #[derive(Debug, thiserror::Error)]
 pub enum CopyError {
-    /// There is nothing to copy.
-    #[error("there is no database {0}")]
-    Missing(PathBuf),
+    /// What is to be copied, or put in place, is not there or is not to be opened.
+    #[error(transparent)]
+    Refused(#[from] FileFault),
     /// Something stands where the copy is to be.
     #[error("{0} is there already and is not overwritten")]
     Exists(PathBuf),
+    /// Something stands beside it that SQLite would take for a part of the copy.
+    #[error("{0} is there and would be taken for the journal of the copy; move it away, or give the copy another name")]
+    Journal(PathBuf),
     /// A database stands where the backup is to be.
     #[error("{0} is there already and is not overwritten; --replace puts the backup in its place and keeps it beside")]
     Kept(PathBuf),
@@ -73,35 +74,35 @@ fn first(faults: &[Fault]) -> String {
 /// The copy is looked through before it gets its name, and is on the disk when it has it: a file of that name is a whole
 /// backup, whatever happens meanwhile.
 pub async fn backup(database: &Path, to: &Path) -> Result<u64, CopyError> {
-    if !database.is_file() {
-        return Err(CopyError::Missing(database.to_owned()));
+    let database = file::existing(database)?;
+    match there(to) {
+        Some(path) if path == to => return Err(CopyError::Exists(path)),
+        Some(journal) => return Err(CopyError::Journal(journal)),
+        None => {}
     }
-    if to.exists() {
-        return Err(CopyError::Exists(to.to_owned()));
-    }
-    let copy = copied(database, to).await?;
+    let copy = copied(&database, to).await?;
     named(copy, to)
 }
 
 /// Puts a copy in the place of a database that nobody uses.
 ///
 /// # Errors
-/// There is a database and it is not to be replaced, it is in use, or the copy is not sound or of a newer version.
+/// There is a database and it is not to be replaced, it is in use or has several names, or the copy is not sound or of a newer version.
 pub async fn restore(from: &Path, database: &Path, replace: Replace, now: Timestamp) -> Result<Restored, CopyError> {
-    if !from.is_file() {
-        return Err(CopyError::Missing(from.to_owned()));
-    }
-    let _tenancy = Tenancy::take(database)?;
-    let old = there(database);
-    if old.is_some() && replace == Replace::Never {
+    let from = file::existing(from)?;
+    let tenancy = Tenancy::lock(database)?;
+    let database = tenancy.database();
+    let is_there = match file::inspect(database) {
+        // What is left without its database is kept beside the restored one, and nothing opens it.
+        Err(FileFault::Orphan { .. } | FileFault::Emptied { .. }) if replace == Replace::KeepingOld => true,
+        is_there => is_there?,
+    };
+    if is_there && replace == Replace::Never {
         return Err(CopyError::Kept(database.to_owned()));
     }
-    sound(from).await?;
-    let copy = copied(from, database).await?;
-    let kept = match old {
-        Some(_) => Some(put_aside(database, now).await?),
-        None => None,
-    };
+    sound(&from).await?;
+    let copy = copied(&from, database).await?;
+    let kept = if is_there { Some(put_aside(database, now).await?) } else { None };
     let bytes = named(copy, database)?;
     Ok(Restored { bytes, kept })
 }
@@ -125,11 +126,8 @@ pub struct Restored {
 }
 
 /// A sound copy of a database under a passing name, in the folder where it is to be.
-async fn copied(database: &Path, to: &Path) -> Result<NamedTempFile, CopyError> {
-    let copy = tempfile::Builder::new()
-        .prefix(".planscope-copy-")
-        .tempfile_in(folder(to))
-        .map_err(|source| CopyError::File { path: folder(to).to_owned(), source })?;
+async fn copied(database: &Path, to: &Path) -> Result<Passing, CopyError> {
+    let copy = Passing::begin(folder(to)).map_err(|source| CopyError::File { path: folder(to).to_owned(), source })?;
     let refused = |source| CopyError::Store { path: database.to_owned(), source };
     let name = copy.path().to_str().ok_or_else(|| CopyError::File {
         path: copy.path().to_owned(),
@@ -141,15 +139,15 @@ async fn copied(database: &Path, to: &Path) -> Result<NamedTempFile, CopyError> 
     connection.close().await.map_err(|error| refused(error.into()))?;
     sound(copy.path()).await?;
     // SQLite does not wait for the disk here.
-    copy.as_file().sync_all().map_err(|source| CopyError::File { path: copy.path().to_owned(), source })?;
+    copy.file().sync_all().map_err(|source| CopyError::File { path: copy.path().to_owned(), source })?;
     Ok(copy)
 }
 
 /// Gives a copy its name, unless that is taken.
-fn named(copy: NamedTempFile, to: &Path) -> Result<u64, CopyError> {
-    let file = copy.persist_noclobber(to).map_err(|error| match error.error.kind() {
+fn named(copy: Passing, to: &Path) -> Result<u64, CopyError> {
+    let file = copy.named(to).map_err(|source| match source.kind() {
         io::ErrorKind::AlreadyExists => CopyError::Exists(to.to_owned()),
-        _ => CopyError::File { path: to.to_owned(), source: error.error },
+        _ => CopyError::File { path: to.to_owned(), source },
     })?;
     let failed = |source| CopyError::File { path: to.to_owned(), source };
     #[cfg(unix)]
@@ -170,16 +168,17 @@ async fn sound(path: &Path) -> Result<(), CopyError> {
     }
 }
 
-/// The first file of a database that is there: its journal alone is one too many.
+/// The first file of a database that is there: what SQLite keeps beside it is one too many.
 fn there(database: &Path) -> Option<PathBuf> {
     std::iter::once(database.to_owned())
         .chain(COMPANIONS.iter().map(|ending| beside(database, ending)))
-        .find(|path| path.exists())
+        .find(|path| path.symlink_metadata().is_ok())
 }
 
 /// Gives the files of a database other names, and says which.
 async fn put_aside(database: &Path, now: Timestamp) -> Result<PathBuf, CopyError> {
-    if database.exists() {
+    // SQLite deletes the journal of an empty file.
+    if database.metadata().is_ok_and(|metadata| metadata.len() > 0) {
         // With nobody else there, opening and closing writes what stands in the journal into the file.
         let alone =
             SqliteConnectOptions::new().filename(database).locking_mode(SqliteLockingMode::Exclusive).connect().await;
@@ -217,8 +216,4 @@ fn free_name(name: PathBuf) -> PathBuf {
     }
     let numbered = (2_u64..).map(|number| beside(&name, &format!("-{number}")));
     numbered.into_iter().find(|name| there(name).is_none()).unwrap_or(name)
-}
-
-fn folder(path: &Path) -> &Path {
-    path.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."))
 }

@@ -9,7 +9,7 @@ use serde::{Deserialize, Serialize};
 
 use super::forget::Forgetting;
 use super::kept::KeptTable;
-use super::{Kind, Order, Reader, Shelf, StoreError, Wanted, Writer};
+use super::{Kind, Order, Reader, Shelf, StoreError, Wanted, Writer, hashes};
 use crate::clock::rfc3339;
 
 const DATASET: KeptTable =
@@ -111,12 +111,13 @@ impl Writer {
         sqlx::query("DELETE FROM deleted_dataset WHERE id = ?").bind(&dataset.id).execute(&mut *write).await?;
         // The report of a dataset that is there does not change.
         sqlx::query(
-            "INSERT INTO dataset_report (dataset_id, report_json) VALUES (?1, ?2)
-             ON CONFLICT (dataset_id) DO UPDATE SET report_json = excluded.report_json WHERE ?3",
+            "INSERT INTO dataset_report (dataset_id, report_json, sha256) VALUES (?1, ?2, ?4)
+             ON CONFLICT (dataset_id) DO UPDATE SET report_json = excluded.report_json, sha256 = excluded.sha256 WHERE ?3",
         )
         .bind(&dataset.id)
-        .bind(report)
+        .bind(&report)
         .bind(stored == 1)
+        .bind(hashes::of_one(&report))
         .execute(&mut *write)
         .await?;
         write.commit().await?;

@@ -1,6 +1,6 @@
 //! What can go wrong with the database.
 
-use super::{Kind, primary_code};
+use super::{FileFault, Kind, primary_code};
 
 /// What can go wrong with the database.
 #[derive(Debug, thiserror::Error)]
@@ -8,6 +8,9 @@ pub enum StoreError {
     /// SQLite refused.
     #[error("the database refused: {0}")]
     Sqlite(#[from] sqlx::Error),
+    /// The file is not to be opened, or is not in its place any more.
+    #[error(transparent)]
+    File(#[from] FileFault),
     /// The tables could not be brought up to date.
     #[error("the database could not be brought up to date: {0}")]
     Migration(#[from] sqlx::migrate::MigrateError),

@@ -5,7 +5,7 @@ use jiff::Timestamp;
 use planner::outcome::{Answer, ENGINE, Outcome, PlannedTimeline, Planning};
 use planner::scenario::PlannerKind;
 
-use super::{Reader, StoreError, Writer};
+use super::{Reader, StoreError, Writer, hashes};
 use crate::clock::rfc3339;
 
 const WHAT: &str = "outcome";
@@ -19,23 +19,29 @@ pub struct NewOutcome {
     plans: Vec<(PlannerKind, f64)>,
     planning_ms_json: String,
     outcome_json: String,
+    sha256: Vec<u8>,
     timelines: Vec<PackedTimeline>,
 }
 
-/// Planner, iteration and the compact form of a timeline.
-type PackedTimeline = (PlannerKind, u32, Vec<u8>);
+/// Planner, iteration, the compact form of a timeline and its hash.
+type PackedTimeline = (PlannerKind, u32, Vec<u8>, Vec<u8>);
 
 impl NewOutcome {
     /// Packs an outcome with its timelines, which takes a while for large ones.
     pub fn pack(planning: Planning, planning_ms: &[PlanningTime]) -> Self {
         let Planning { outcome, timelines } = planning;
         // Each goes when it is packed: all of them twice would be much.
-        let pack =
-            |planned: PlannedTimeline| (planned.planner, planned.iteration, api::timeline::encode(&planned.timeline));
+        let pack = |planned: PlannedTimeline| {
+            let packed = api::timeline::encode(&planned.timeline);
+            let hash = hashes::of_one(&packed);
+            (planned.planner, planned.iteration, packed, hash)
+        };
+        let (outcome_json, planning_ms_json) = (json(&outcome), json(planning_ms));
         Self {
             plans: plans(&outcome),
-            planning_ms_json: json(planning_ms),
-            outcome_json: json(&outcome),
+            sha256: hashes::of(&[Some(outcome_json.as_bytes()), Some(planning_ms_json.as_bytes())]),
+            planning_ms_json,
+            outcome_json,
             timelines: timelines.into_iter().map(pack).collect(),
             scenario: outcome.scenario,
             engine: outcome.engine,
@@ -56,8 +62,8 @@ impl Writer {
             .await?;
         let stored = sqlx::query(
             "INSERT INTO outcome (scenario_id, engine, created_at_ms, best_planner, best_iteration_s,
-                                  planning_ms_json, outcome_json, bytes)
-             SELECT id, ?2, ?3, ?4, ?5, ?6, ?7, length(CAST(?7 AS BLOB)) FROM scenario WHERE id = ?1 AND deleted_at_ms IS NULL",
+                                  planning_ms_json, outcome_json, bytes, sha256)
+             SELECT id, ?2, ?3, ?4, ?5, ?6, ?7, length(CAST(?7 AS BLOB)), ?8 FROM scenario WHERE id = ?1 AND deleted_at_ms IS NULL",
         )
         .bind(&outcome.scenario)
         .bind(&outcome.engine)
@@ -66,6 +72,7 @@ impl Writer {
         .bind(best.map(|(_, iteration_s)| *iteration_s))
         .bind(&outcome.planning_ms_json)
         .bind(&outcome.outcome_json)
+        .bind(&outcome.sha256)
         .execute(&mut *write)
         .await?
         .rows_affected();
@@ -81,15 +88,16 @@ impl Writer {
                 .execute(&mut *write)
                 .await?;
         }
-        for (planner, iteration, packed) in &outcome.timelines {
+        for (planner, iteration, packed, hash) in &outcome.timelines {
             sqlx::query(
-                "INSERT INTO timeline (scenario_id, engine, planner, iteration, encoded) VALUES (?, ?, ?, ?, ?)",
+                "INSERT INTO timeline (scenario_id, engine, planner, iteration, encoded, sha256) VALUES (?, ?, ?, ?, ?, ?)",
             )
             .bind(&outcome.scenario)
             .bind(&outcome.engine)
             .bind(planner.id())
             .bind(iteration)
             .bind(packed)
+            .bind(hash)
             .execute(&mut *write)
             .await?;
         }

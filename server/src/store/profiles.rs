@@ -7,14 +7,14 @@ use serde::{Deserialize, Serialize};
 
 use super::forget::Forgetting;
 use super::kept::KeptTable;
-use super::{Kind, Order, Reader, Shelf, StoreError, Wanted, Writer};
+use super::{Kind, Order, Reader, Shelf, StoreError, Wanted, Writer, hashes};
 use crate::clock::rfc3339;
 
 const PROFILE: KeptTable =
     KeptTable { kind: Kind::Profile, table: "profile", name: "name", whole: "content_json IS NOT NULL" };
 /// Takes what it holds, and its files with it, however many.
 const FORGETTING: Forgetting = Forgetting {
-    take: "UPDATE profile SET content_json = NULL, base_json = NULL, bytes = 0
+    take: "UPDATE profile SET content_json = NULL, base_json = NULL, bytes = 0, sha256 = NULL
          WHERE id = (SELECT id FROM profile WHERE deleted_at_ms < ? AND content_json IS NOT NULL LIMIT 1)
          RETURNING id",
     with_it: &["DELETE FROM profile_file WHERE profile_id = ?"],
@@ -115,8 +115,8 @@ impl Writer {
             sqlx::query("DELETE FROM profile WHERE id = ?").bind(&profile.id).execute(&mut *write).await?;
             sqlx::query(
                 "INSERT INTO profile (id, name, tags_json, source_json, measurements, residual, bytes, created_at_ms,
-                                      base_json, content_json)
-                 VALUES (?, ?, '[]', ?, ?, ?, ?, ?, ?, ?)",
+                                      base_json, sha256, content_json)
+                 VALUES (?, ?, '[]', ?, ?, ?, ?, ?, ?, ?, ?)",
             )
             .bind(&profile.id)
             .bind(&profile.name)
@@ -126,6 +126,7 @@ impl Writer {
             .bind(bytes)
             .bind(now.as_millisecond())
             .bind(profile.base.as_deref())
+            .bind(hashes::of_one(&content))
             .bind(content)
             .execute(&mut *write)
             .await?;

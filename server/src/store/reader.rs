@@ -1,9 +1,15 @@
 //! The pool that reads.
 
-use sqlx::sqlite::{SqliteConnectOptions, SqlitePool, SqlitePoolOptions};
+use sqlx::sqlite::{SqliteConnectOptions, SqliteConnection, SqlitePool, SqlitePoolOptions};
 
 use super::StoreError;
 use super::usage::Quota;
+
+/// Reads a little: SQLite opens the journal with the first look at the database.
+pub(super) async fn look(connection: &mut SqliteConnection) -> Result<(), sqlx::Error> {
+    sqlx::query("SELECT 1 FROM sqlite_schema LIMIT 1").execute(connection).await?;
+    Ok(())
+}
 
 /// Connections that cannot write. SQLite in WAL mode lets them read while something is written.
 #[derive(Debug, Clone)]
@@ -14,7 +20,14 @@ pub struct Reader {
 
 impl Reader {
     pub(super) async fn open(options: SqliteConnectOptions, quota: Quota) -> Result<Self, StoreError> {
-        Ok(Self { pool: SqlitePoolOptions::new().max_connections(4).connect_with(options).await?, quota })
+        // All are opened now, with the journal, and stay open, so that what is stored can be read although the file was deleted.
+        let lasting = SqlitePoolOptions::new()
+            .min_connections(4)
+            .max_connections(4)
+            .idle_timeout(None)
+            .max_lifetime(None)
+            .after_connect(|connection, _| Box::pin(look(connection)));
+        Ok(Self { pool: lasting.connect_with(options).await?, quota })
     }
 
     pub(super) fn pool(&self) -> &SqlitePool {

@@ -14,7 +14,7 @@ use planner::scenario::PlannerKind;
 
 use super::forget::Forgetting;
 use super::kept::KeptTable;
-use super::{Kind, StoreError, Writer};
+use super::{Kind, StoreError, Writer, hashes};
 
 /// What has no name is being forgotten, and an import without an end broke off.
 const RUN: KeptTable = KeptTable {
@@ -135,9 +135,10 @@ impl Writer {
         .execute(&mut *write)
         .await?;
         if let Some(table) = &run.log_table {
-            sqlx::query("INSERT INTO run_log_table (run_id, content) VALUES (?, ?)")
+            sqlx::query("INSERT INTO run_log_table (run_id, content, sha256) VALUES (?, ?, ?)")
                 .bind(&run.id)
                 .bind(table)
+                .bind(hashes::of_one(table))
                 .execute(&mut *write)
                 .await?;
         }

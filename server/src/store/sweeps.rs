@@ -1,5 +1,7 @@
 //! Sweeps and the rows of their points, keyed by sweep, engine and number.
 
+mod attempts;
+
 use std::collections::BTreeSet;
 
 use api::sweep::{SweepLine, SweepList};
@@ -7,10 +9,11 @@ use jiff::Timestamp;
 use planner::outcome::ENGINE;
 use planner::scenario::PlannerKind;
 use planner::sweep::{PointRow, Sweep};
+use tokio::sync::Semaphore;
 
 use super::forget::Forgetting;
 use super::kept::KeptTable;
-use super::{Kind, Order, Reader, Shelf, StoreError, Wanted, Writer};
+use super::{Kind, Order, Reader, Shelf, StoreError, Wanted, Writer, hashes};
 use crate::clock::rfc3339;
 
 const SWEEP: KeptTable =
@@ -20,8 +23,10 @@ const FORGETTING: Forgetting = Forgetting {
     take: "UPDATE sweep SET sweep_json = NULL, note = NULL, tags_json = '[]', pinned_at_ms = NULL
          WHERE id = (SELECT id FROM sweep WHERE deleted_at_ms < ? AND (sweep_json IS NOT NULL OR bytes > 0) LIMIT 1)
          RETURNING id",
-    with_it: &[],
+    with_it: &["DELETE FROM sweep_attempt WHERE sweep_id = ?"],
 };
+/// Stored sweeps that are parsed at once, off the async threads.
+static PARSED_AT_ONCE: Semaphore = Semaphore::const_new(2);
 /// Rows that are deleted in one transaction, so that others write in between.
 const ROWS_AT_ONCE: i64 = 1_000;
 
@@ -115,10 +120,11 @@ impl Writer {
         let used = write.used().await?;
         let (mut added, mut bytes) = (0, 0_usize);
         for (row, text) in rows {
+            write.strike_point(id, &row.engine, row.index).await?;
             let plans = row.planners().iter().filter(|planner| planner.figures().is_some()).count();
             let stored = sqlx::query(
-                "INSERT INTO sweep_point (sweep_id, engine, point, plans, row_json)
-                 SELECT id, ?2, ?3, ?4, ?5 FROM sweep WHERE id = ?1 AND deleted_at_ms IS NULL
+                "INSERT INTO sweep_point (sweep_id, engine, point, plans, row_json, sha256)
+                 SELECT id, ?2, ?3, ?4, ?5, ?6 FROM sweep WHERE id = ?1 AND deleted_at_ms IS NULL
                  ON CONFLICT DO NOTHING",
             )
             .bind(id)
@@ -126,6 +132,7 @@ impl Writer {
             .bind(row.index)
             .bind(i64::try_from(plans).unwrap_or(i64::MAX))
             .bind(text)
+            .bind(hashes::of_one(text))
             .execute(&mut *write)
             .await?
             .rows_affected();
@@ -230,6 +237,18 @@ impl Writer {
     }
 }
 
+/// The sweep of its JSON, which may take seconds: sweeps that earlier versions stored have up to 16 MiB.
+async fn parsed(json: String) -> Result<Sweep, StoreError> {
+    let damaged = |detail: String| StoreError::Damaged { what: SWEEP.what(), detail };
+    let turn = PARSED_AT_ONCE.acquire().await.map_err(|error| damaged(error.to_string()))?;
+    let parsed = tokio::task::spawn_blocking(move || {
+        let _turn = turn;
+        Sweep::parse(&json)
+    });
+    let parsed = parsed.await.map_err(|error| damaged(error.to_string()))?;
+    parsed.map_err(|errors| damaged(errors.first().map(ToString::to_string).unwrap_or_default()))
+}
+
 /// A row of the list.
 #[derive(sqlx::FromRow)]
 struct LineRow {
@@ -263,10 +282,7 @@ impl Reader {
         if let Some(at) = deleted_at_ms {
             return Err(SWEEP.gone(self.pool(), id, at).await);
         }
-        let sweep = Sweep::parse(json.as_deref().unwrap_or_default()).map_err(|errors| StoreError::Damaged {
-            what: SWEEP.what(),
-            detail: errors.first().map(ToString::to_string).unwrap_or_default(),
-        })?;
+        let sweep = parsed(json.unwrap_or_default()).await?;
         let tags = serde_json::from_str(&tags).map_err(|error| SWEEP.damaged(&error))?;
         let (pinned, created_at) = (pinned_at_ms.is_some(), rfc3339(created_at_ms));
         Ok(KeptSweep { sweep: sweep.titled(Some(title.clone())), title, note, tags, pinned, created_at })

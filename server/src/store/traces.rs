@@ -12,14 +12,14 @@ use planner::scenario::PlannerKind;
 
 use super::forget::Forgetting;
 use super::kept::KeptTable;
-use super::{Kind, Order, Reader, Shelf, StoreError, Wanted, Writer};
+use super::{Kind, Order, Reader, Shelf, StoreError, Wanted, Writer, hashes};
 use crate::clock::rfc3339;
 use crate::traces::import::Prepared;
 
 const TRACE: KeptTable = KeptTable { kind: Kind::Trace, table: "trace", name: "name", whole: "overview IS NOT NULL" };
 /// Takes the head; chunks and names go later, in parts.
 const FORGETTING: Forgetting = Forgetting {
-    take: "UPDATE trace SET report_json = NULL, overview = NULL, action_columns = NULL, counter_columns = NULL
+    take: "UPDATE trace SET report_json = NULL, overview = NULL, action_columns = NULL, counter_columns = NULL, sha256 = NULL
          WHERE id = (
              SELECT id FROM trace WHERE deleted_at_ms < ? AND (overview IS NOT NULL OR stored_bytes > 0)
              ORDER BY deleted_at_ms LIMIT 1)
@@ -87,14 +87,22 @@ impl Writer {
         prepared: &Prepared,
         now: Timestamp,
     ) -> Result<(), StoreError> {
+        let report = serde_json::to_string(&prepared.report).expect("reports have only text keys");
+        let hash = hashes::of(&[
+            Some(report.as_bytes()),
+            Some(&prepared.overview),
+            prepared.action_columns.as_deref(),
+            prepared.counter_columns.as_deref(),
+        ]);
         let mut write = self.begin().await?;
         write.room_for(usize::try_from(prepared.stored_bytes()).unwrap_or(usize::MAX)).await?;
         // Of a purged trace only its word is left, which ends now.
         sqlx::query("DELETE FROM trace WHERE id = ?").bind(id).execute(&mut *write).await?;
         let stored = sqlx::query(
             "INSERT INTO trace (id, name, tags_json, run_id, rank, scenario_id, planner, format, created_at_ms, raw_bytes,
-                                stored_bytes, slices, span_ns, actions, report_json, overview, action_columns, counter_columns)
-             VALUES (?, ?, '[]', ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
+                                stored_bytes, slices, span_ns, actions, report_json, overview, action_columns, counter_columns,
+                                sha256)
+             VALUES (?, ?, '[]', ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
         )
         .bind(id)
         .bind(sent.name.as_deref().unwrap_or(TRACE.what()))
@@ -109,10 +117,11 @@ impl Writer {
         .bind(signed(prepared.slices))
         .bind(signed(prepared.span_ns))
         .bind(signed(prepared.actions))
-        .bind(serde_json::to_string(&prepared.report).expect("reports have only text keys"))
+        .bind(report)
         .bind(&prepared.overview)
         .bind(prepared.action_columns.as_deref())
         .bind(prepared.counter_columns.as_deref())
+        .bind(hash)
         .execute(&mut *write)
         .await?
         .rows_affected();

@@ -1,6 +1,7 @@
 //! Whether a database holds what it says: its structure, its references, and contents that match their addresses.
 
 mod contents;
+mod hashes;
 
 use std::fmt;
 use std::path::Path;
@@ -8,7 +9,7 @@ use std::path::Path;
 use sqlx::sqlite::{SqliteConnectOptions, SqliteConnection};
 use sqlx::{ConnectOptions, Connection};
 
-use super::{LOCK_WAIT, MIGRATIONS, StoreError};
+use super::{LOCK_WAIT, MIGRATIONS, StoreError, file};
 
 /// Faults that are named; a file that is damaged throughout has more than anyone reads.
 const MOST_FAULTS: usize = 1000;
@@ -35,6 +36,8 @@ pub struct Verdict {
     pub faults: Vec<Fault>,
     /// Things that were looked at, by kind.
     pub checked: Vec<(&'static str, u64)>,
+    /// Rows that an earlier version stored and that have no hash yet, so that changed bytes of them may not be found.
+    pub unhashed: u64,
     /// Whether an earlier version made the tables: then their contents were not looked at.
     pub is_older: bool,
 }
@@ -50,13 +53,14 @@ impl Verdict {
 /// Looks through a whole database, which a server may be using: all of it is seen as it was at one moment.
 ///
 /// # Errors
-/// The file cannot be read, or is no database at all.
+/// The file cannot be read, is no database at all, or is not to be opened: see [`super::FileFault`].
 pub async fn verify(database: &Path) -> Result<Verdict, StoreError> {
-    let mut connection = reading(database).await?;
+    let mut connection = reading(&file::existing(database)?).await?;
     sqlx::query("BEGIN").execute(&mut connection).await?;
     let mut verdict = structure(&mut connection).await?;
     if !verdict.is_older {
         contents::verify(&mut connection, &mut verdict).await;
+        hashes::verify(&mut connection, &mut verdict).await;
     }
     connection.close().await?;
     Ok(verdict)

@@ -1,36 +1,66 @@
 //! The one connection that writes.
 
 use std::ops::{Deref, DerefMut};
+use std::path::Path;
+use std::sync::Arc;
 
 use sqlx::pool::PoolConnection;
 use sqlx::sqlite::{Sqlite, SqliteConnectOptions, SqliteConnection, SqlitePool, SqlitePoolOptions};
+use sqlx::{ConnectOptions, Connection};
+use tokio::sync::Mutex;
 
+use super::file::{FileFault, OpenFile};
 use super::usage::Quota;
-use super::{MIGRATIONS, StoreError};
+use super::{MIGRATIONS, StoreError, reader};
 
 /// A pool of one connection: writers wait for each other here instead of failing on SQLite's lock.
 #[derive(Debug, Clone)]
 pub struct Writer {
     pool: SqlitePool,
+    /// Never used: while it is open no other one is the last, with which SQLite would delete the journal.
+    anchor: Arc<Mutex<Option<SqliteConnection>>>,
+    file: OpenFile,
     quota: Quota,
 }
 
 impl Writer {
-    pub(super) async fn open(options: SqliteConnectOptions, quota: Quota) -> Result<Self, StoreError> {
-        let pool = SqlitePoolOptions::new().max_connections(1).connect_with(options).await?;
+    /// Opens the database of that path and brings its tables up to date.
+    pub(super) async fn open(database: &Path, options: SqliteConnectOptions, quota: Quota) -> Result<Self, StoreError> {
+        let lasting = SqlitePoolOptions::new().max_connections(1).idle_timeout(None).max_lifetime(None);
+        let pool = lasting.connect_with(options.clone()).await?;
         MIGRATIONS.run(&pool).await?;
-        Ok(Self { pool, quota })
+        // However the program ends, the file itself has its tables. A disk without room for that keeps them in the journal.
+        if let Err(error) = sqlx::query("PRAGMA wal_checkpoint(PASSIVE)").execute(&pool).await {
+            tracing::warn!("the journal of the database was not written into it: {error}");
+        }
+        let mut anchor = options.connect().await?;
+        reader::look(&mut anchor).await?;
+        let file = OpenFile::at(database)?;
+        Ok(Self { pool, anchor: Arc::new(Mutex::new(Some(anchor))), file, quota })
     }
 
     /// Starts a transaction. It takes the write lock at once, so that it cannot fail half-way for another
     /// writer's sake.
     pub async fn begin(&self) -> Result<Write, StoreError> {
-        let mut write = Write { connection: self.pool.acquire().await?, open: true, quota: self.quota.clone() };
+        self.file.in_place()?;
+        let connection = self.pool.acquire().await?;
+        let mut write = Write { connection, open: true, file: self.file.clone(), quota: self.quota.clone() };
         sqlx::query("BEGIN IMMEDIATE").execute(&mut *write).await?;
         Ok(write)
     }
 
+    /// Whether the file that is open is still the one that the path leads to.
+    pub(crate) fn in_place(&self) -> Result<(), FileFault> {
+        self.file.in_place_with_journal()
+    }
+
     pub(super) async fn close(&self) {
+        let anchor = self.anchor.lock().await.take();
+        if let Some(anchor) = anchor
+            && let Err(error) = anchor.close().await
+        {
+            tracing::warn!("a connection was not closed: {error}");
+        }
         self.pool.close().await;
     }
 
@@ -53,12 +83,17 @@ impl Writer {
 pub struct Write {
     connection: PoolConnection<Sqlite>,
     open: bool,
+    file: OpenFile,
     quota: Quota,
 }
 
 impl Write {
-    /// Makes everything of the transaction lasting.
+    /// Makes everything of the transaction lasting, or nothing where the file is not in its place any more.
     pub async fn commit(mut self) -> Result<(), StoreError> {
+        if let Err(fault) = self.file.in_place_with_journal() {
+            self.abandon().await?;
+            return Err(fault.into());
+        }
         sqlx::query("COMMIT").execute(&mut *self).await?;
         self.open = false;
         Ok(())

@@ -2,6 +2,7 @@
 
 mod backups;
 mod crashes;
+mod files;
 mod lengths;
 mod process;
 mod restarts;

@@ -1,5 +1,8 @@
 //! Who may ask: hosts, origins, tokens, and what browsers are told.
 
+mod roles;
+mod sessions;
+
 use axum::body::Body;
 use axum::http::Request;
 use harness::{House, Settings};
@@ -47,7 +50,55 @@ async fn changes_come_from_our_own_pages_only() {
     ] {
         assert_eq!(with_header(&house, "DELETE", &path, name, value).await, status, "{name}: {value}");
     }
-    assert_eq!(with_header(&house, "GET", api::path::HEALTH, "sec-fetch-site", "cross-site").await, 200);
+}
+
+/// An image on a foreign page makes the server compute as well as a form does.
+#[tokio::test]
+async fn pages_of_other_sites_read_nothing_below_the_api() {
+    let house = House::open().await;
+    for path in [api::path::HEALTH, "/api/v1/scenarios/abcdefghij/studies/search?rollouts=100000", "/metrics"] {
+        for site in ["cross-site", "same-site"] {
+            let request = Request::get(path).header("sec-fetch-site", site).header("sec-fetch-mode", "no-cors");
+            let reply = house.send(request.body(Body::empty()).unwrap()).await;
+            assert_eq!(reply.problem().kind, "/problems/foreign-origin", "{site} {path}");
+            // Nor does a link lead there.
+            let request = Request::get(path).header("sec-fetch-site", site).header("sec-fetch-mode", "navigate");
+            let request = request.header("sec-fetch-dest", "document");
+            assert_eq!(house.send(request.body(Body::empty()).unwrap()).await.status, 403, "{site} {path}");
+        }
+    }
+    assert_eq!(with_header(&house, "GET", api::path::HEALTH, "origin", "http://evil.com").await, 403);
+    assert_eq!(with_header(&house, "GET", api::path::HEALTH, "sec-fetch-site", "same-origin").await, 200);
+    let link = Request::get("/runs").header("sec-fetch-site", "cross-site").header("sec-fetch-mode", "navigate");
+    let link = link.header("sec-fetch-dest", "document").body(Body::empty()).unwrap();
+    assert_ne!(house.send(link).await.status, 403, "a link to a page");
+}
+
+#[tokio::test]
+async fn a_request_names_one_host_and_that_is_ours() {
+    let house = House::open().await;
+    let two = Request::get(api::path::HEALTH).header("host", "localhost:8080").header("host", "localhost:8080");
+    assert_eq!(house.send(two.body(Body::empty()).unwrap()).await.problem().kind, "/problems/malformed-request");
+    for (address, status) in [("http://evil.com", 421), ("http://localhost:8080", 200)] {
+        let request = Request::get(format!("{address}{}", api::path::HEALTH)).header("host", "localhost:8080");
+        assert_eq!(house.send(request.body(Body::empty()).unwrap()).await.status, status, "{address}");
+    }
+}
+
+#[tokio::test]
+async fn bytes_beyond_the_end_of_a_file_are_refused_as_such() {
+    let house = House::open().await;
+    std::fs::create_dir_all(house.path("web/assets")).unwrap();
+    std::fs::write(house.path("web/assets/a.js"), "0123456789").unwrap();
+    for (range, status) in [("bytes=2-3", 206), ("bytes=10-", 416), ("bytes=99-100", 416)] {
+        let request = Request::get("/assets/a.js").header("range", range).body(Body::empty()).unwrap();
+        let reply = house.send(request).await;
+        assert_eq!(reply.status, status, "{range}");
+        if status == 416 {
+            assert_eq!(reply.problem().kind, "/problems/range-not-satisfiable", "{range}");
+            assert_eq!(reply.header("content-range"), "bytes */10", "{range}");
+        }
+    }
 }
 
 #[tokio::test]
@@ -61,22 +112,15 @@ async fn a_token_is_asked_of_every_request() {
     for (name, value, status) in [
         ("authorization", format!("Bearer {TOKEN}"), 200),
         ("authorization", format!("bearer {TOKEN}"), 200),
-        ("cookie", format!("a=b; planscope_token={TOKEN}"), 200),
+        // Cookies of earlier versions held the token.
+        ("cookie", format!("a=b; planscope_token={TOKEN}"), 401),
         ("authorization", format!("Bearer {}", &TOKEN[1..]), 401),
         ("authorization", format!("Basic {TOKEN}"), 401),
-        ("cookie", "planscope_token=".to_owned(), 401),
+        ("cookie", "planscope_session=".to_owned(), 401),
+        ("cookie", format!("planscope_session={TOKEN}"), 401),
     ] {
         assert_eq!(with_header(&house, "GET", api::path::HEALTH, name, &value).await, status, "{name}: {value}");
     }
-
-    // The link that people open once.
-    let reply = house.get(&format!("/s/abcdefghij?token={TOKEN}")).await;
-    assert_eq!((reply.status, reply.header("location")), (303, "/s/abcdefghij"));
-    let cookie = reply.header("set-cookie");
-    assert!(cookie.contains("HttpOnly") && cookie.contains("SameSite=Strict"), "{cookie}");
-    let pair = cookie.split(';').next().unwrap();
-    assert_eq!(with_header(&house, "GET", api::path::HEALTH, "cookie", pair).await, 200);
-    assert_eq!(house.get("/?token=wrong").await.problem().status, 401);
 }
 
 #[tokio::test]

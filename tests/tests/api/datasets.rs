@@ -78,7 +78,7 @@ async fn a_body_over_the_limit_is_refused_by_its_size() {
     json[0] = b'[';
     let reply = house.post(api::path::DATASETS, json).await;
     assert_eq!(reply.problem().status, 413, "{reply:?}");
-    let reply = house.request("PUT", api::path::SCENARIOS, vec![b' '; (16 << 20) + 1]).await;
+    let reply = house.request("PUT", api::path::SCENARIOS, vec![b' '; (1 << 20) + 1]).await;
     assert_eq!(reply.problem().status, 413);
 }
 

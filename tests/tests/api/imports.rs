@@ -6,8 +6,9 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use axum::body::{Body, Bytes};
-use futures::stream;
+use futures::{StreamExt, stream};
 use harness::{House, Settings};
+use server::arrival::BodyLimits;
 use server::imports::ImportLimits;
 use server::traces::TraceLimits;
 
@@ -49,16 +50,54 @@ fn body(file: &'static str, taken: &Arc<AtomicBool>) -> Body {
     }))
 }
 
+/// A body that is not over.
+fn unfinished(file: Vec<u8>) -> Body {
+    Body::from_stream(stream::once(async { Ok::<_, io::Error>(Bytes::from(file)) }).chain(stream::pending()))
+}
+
+/// Finding 6 of the attack: files that drip hold the room of all others. They have what came of them, and documents have a
+/// quarter of the room beside them.
 #[tokio::test]
-async fn a_file_is_not_taken_before_there_is_room_for_it() {
-    let house = impatient().await;
+async fn files_have_the_room_of_the_bytes_that_came() {
+    let patience = Duration::from_millis(50);
+    let body_limits = BodyLimits { held_bytes: 64 << 10, patience, ..BodyLimits::default() };
+    let house = House::with(Settings { body_limits, ..Settings::default() }).await;
+    // One byte of a file that may have 256 MiB.
+    let mut first = Box::pin(house.post(api::path::RUN_IMPORT, unfinished(vec![b'5'])));
+    assert!(futures::poll!(first.as_mut()).is_pending());
+    assert_eq!(house.app.bodies.held_bytes(), 1 << 10);
+    let rest = unfinished(b"5\n".repeat(47 << 9));
+    let mut second = Box::pin(house.post(api::path::DATASETS, rest));
+    assert!(futures::poll!(second.as_mut()).is_pending());
+    assert_eq!(house.app.bodies.held_bytes(), 48 << 10);
     for (path, file) in FILES.into_iter().chain([PROFILE]) {
-        let room = house.app.imports.room(None, 1024).await.unwrap();
-        let taken = Arc::new(AtomicBool::new(false));
-        assert_eq!(house.post(path, body(file, &taken)).await.problem().status, 503, "{path}");
-        assert!(!taken.load(Ordering::Relaxed), "{path}");
-        drop(room);
-        assert_eq!(house.post(path, body(file, &taken)).await.status, 201, "{path}");
+        let refused = house.post(path, file).await;
+        assert_eq!((refused.problem().status, refused.header("retry-after")), (503, "5"), "{path}");
+        assert_eq!(refused.problem().kind, "/problems/bodies-full", "{path}");
+    }
+    house.store(&harness::house::scenario()).await;
+    drop((first, second));
+    assert_eq!(house.app.bodies.held_bytes(), 0);
+    for (path, file) in FILES.into_iter().chain([PROFILE]) {
+        assert_eq!(house.post(path, file).await.status, 201, "{path}");
+    }
+    assert_eq!(house.app.bodies.held_bytes(), 0);
+}
+
+/// Finding 4 of the attack: a body that came quickly is silent for hours.
+#[tokio::test]
+async fn a_body_that_falls_silent_is_ended() {
+    let body_limits = BodyLimits { silence: Duration::from_millis(20), ..BodyLimits::default() };
+    let house = House::with(Settings { body_limits, ..Settings::default() }).await;
+    for (method, path) in [
+        ("PUT", api::path::SCENARIOS),
+        ("POST", api::path::DATASETS),
+        ("POST", api::path::RUN_IMPORT),
+        ("POST", api::path::TRACES),
+    ] {
+        let reply = house.request(method, path, unfinished(vec![b' '; 100_000])).await;
+        assert_eq!((reply.problem().status, &*reply.problem().kind), (408, "/problems/body-timeout"), "{path}");
+        assert_eq!((reply.header("connection"), house.app.bodies.held_bytes()), ("close", 0), "{path}");
     }
 }
 

@@ -9,7 +9,6 @@ use axum::http::Request;
 use harness::{House, Settings, engines, house};
 use serde_json::{Value, json};
 use server::jobs::Limits;
-use server::workers::Threads;
 
 fn numbered(seed: u32) -> Value {
     let mut scenario = house::scenario();
@@ -121,7 +120,7 @@ async fn a_stored_outcome_is_not_computed_again() {
 #[tokio::test(flavor = "multi_thread")]
 async fn cancelling_ends_waiting_and_running_jobs_and_leaves_finished_ones() {
     let gate = Arc::new(AtomicBool::new(false));
-    let limits = Limits { workers: 1, queue: 4, search_threads: Threads::new(1) };
+    let limits = Limits { workers: 1, queue: 4, ..Limits::default() };
     let house = House::with(Settings { engine: engines::gated(&gate), limits, ..Settings::default() }).await;
     let (first, second) = (house.store(&numbered(1)).await, house.store(&numbered(2)).await);
     let (_, running) = start(&house, &first).await;
@@ -151,7 +150,7 @@ async fn cancelling_ends_waiting_and_running_jobs_and_leaves_finished_ones() {
 #[tokio::test(flavor = "multi_thread")]
 async fn a_full_queue_says_when_to_come_back() {
     let gate = Arc::new(AtomicBool::new(false));
-    let limits = Limits { workers: 1, queue: 2, search_threads: Threads::new(1) };
+    let limits = Limits { workers: 1, queue: 2, ..Limits::default() };
     let house = House::with(Settings { engine: engines::gated(&gate), limits, ..Settings::default() }).await;
     let (_, running) = start(&house, &house.store(&numbered(0)).await).await;
     reach(&house, &running, "running").await;
@@ -174,7 +173,7 @@ async fn a_full_queue_says_when_to_come_back() {
 #[tokio::test]
 async fn a_planner_with_a_bug_fails_its_job_and_nothing_else() {
     let house = House::with(Settings {
-        limits: Limits { workers: 1, queue: 4, search_threads: Threads::new(1) },
+        limits: Limits { workers: 1, queue: 4, ..Limits::default() },
         engine: engines::panicking(),
         ..Settings::default()
     })

@@ -3,9 +3,12 @@
 mod access;
 mod accuracy;
 mod browse;
+mod budgets;
 mod comparison;
+mod database_file;
 mod datasets;
 mod deletion;
+mod hashes;
 mod imports;
 mod jobs;
 mod links;

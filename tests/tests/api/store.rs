@@ -50,8 +50,10 @@ async fn tables_are_strict_and_the_journal_is_written_ahead() {
     let foreign_keys: i64 = sqlx::query_scalar("PRAGMA foreign_keys").fetch_one(&mut *write).await.unwrap();
     let synchronous: i64 = sqlx::query_scalar("PRAGMA synchronous").fetch_one(&mut *write).await.unwrap();
     assert_eq!((foreign_keys, synchronous), (1, 1));
-    let error =
-        sqlx::query("INSERT INTO timeline VALUES ('x', 'x', 'x', 0, x'00')").execute(&mut *write).await.unwrap_err();
+    let error = sqlx::query("INSERT INTO timeline VALUES ('x', 'x', 'x', 0, x'00', NULL)")
+        .execute(&mut *write)
+        .await
+        .unwrap_err();
     assert!(error.to_string().contains("FOREIGN KEY"), "{error}");
 }
 

@@ -150,7 +150,7 @@ async fn a_study_whose_time_is_up_answers_what_it_has() {
 /// one turn and one place, so the next study is answered only if the first is gone.
 #[tokio::test(flavor = "multi_thread")]
 async fn a_study_ends_with_its_asker_and_makes_room() {
-    let limits = Limits { workers: 1, queue: 4, search_threads: Threads::new(1) };
+    let limits = Limits { workers: 1, queue: 4, ..Limits::default() };
     let study_limits = StudyLimits { queue: 1, time: Duration::from_secs(20), threads: Threads::new(1) };
     let house = House::with(Settings { limits, study_limits, ..Settings::default() }).await;
     let mut scenario = multimodal();

@@ -9,7 +9,6 @@ use harness::{House, Settings, engines, house};
 use planner::timeline::levels::Overview;
 use serde_json::{Value, json};
 use server::jobs::Limits;
-use server::workers::Threads;
 
 #[tokio::test(flavor = "multi_thread")]
 async fn what_is_tried_out_is_what_would_be_stored_and_is_not() {
@@ -93,7 +92,7 @@ async fn wrong_fields_are_named_and_an_iteration_too_late_is_the_last() {
 #[tokio::test(flavor = "multi_thread")]
 async fn planning_ends_when_the_asker_goes() {
     let gate = Arc::new(AtomicBool::new(false));
-    let limits = Limits { workers: 1, queue: 4, search_threads: Threads::new(1) };
+    let limits = Limits { workers: 1, queue: 4, ..Limits::default() };
     let house = House::with(Settings { engine: engines::gated(&gate), limits, ..Settings::default() }).await;
     let path = api::path::what_if(0);
     let question = house.post(&path, house::scenario().to_string());

@@ -6,17 +6,19 @@ use crate::source::{root, sources};
 use crate::{is_of_errors, none};
 
 /// Statuses that problems have, as the program writes them.
-const STATUSES: [(&str, u16); 18] = [
+const STATUSES: [(&str, u16); 20] = [
     ("MULTIPLE_CHOICES", 300),
     ("BAD_REQUEST", 400),
     ("UNAUTHORIZED", 401),
     ("FORBIDDEN", 403),
     ("NOT_FOUND", 404),
     ("METHOD_NOT_ALLOWED", 405),
+    ("REQUEST_TIMEOUT", 408),
     ("CONFLICT", 409),
     ("GONE", 410),
     ("PAYLOAD_TOO_LARGE", 413),
     ("UNSUPPORTED_MEDIA_TYPE", 415),
+    ("RANGE_NOT_SATISFIABLE", 416),
     ("MISDIRECTED_REQUEST", 421),
     ("UNPROCESSABLE_ENTITY", 422),
     ("TOO_MANY_REQUESTS", 429),

@@ -1,6 +1,6 @@
 use super::*;
 use crate::cost::{DegreeSettings, Pricing};
-use crate::host::Alone;
+use crate::observer::Unobserved;
 use crate::outcome::{Layout, Search, SolverStatus};
 use crate::plan::modules::tests::{batch, layout, partition, plan, scenario};
 use crate::plan::{IterationPlan, judge};
@@ -70,7 +70,8 @@ fn sound_plans_pass_apart_and_colocated() {
         let colocated = vec![beside, layout(1..2, [2, 1, 2, 2], 0)];
         for modules in [apart(), colocated] {
             let plan = sound(scenario, batch, pricing, modules);
-            let judged = judge(scenario, pricing, &plan.into(), std::slice::from_ref(batch), &Alone).unwrap();
+            let judged = judge(scenario, pricing, &plan.into(), std::slice::from_ref(batch), &Unobserved);
+            let judged = judged.unwrap().unwrap();
             let (planned, timelines) = judged.into_parts();
             let placement = planned.placement.unwrap();
             assert_eq!(placement.ranks.len(), timelines[0].ranks as usize);

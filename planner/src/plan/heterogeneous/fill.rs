@@ -10,6 +10,7 @@ use crate::cost::pipeline::Cell;
 use crate::cost::{MicrobatchLoad, Partition, PipelineCosts, Pricing};
 use crate::flow::Placement;
 use crate::model::{Model, ModuleRole};
+use crate::plan::layouts::MOST_CELLS;
 use crate::plan::misfit::Misfit;
 use crate::plan::modules::{self, Arrangement};
 use crate::plan::{ModuleLayout, Part, ReplicaPlan};
@@ -233,6 +234,11 @@ fn fill_dealt(
     let arrangement =
         Arrangement::of(&point.modules, partition, model.modules.len()).map_err(|why| Misfit::rule(&why))?;
     let copies = point.modules[arrangement.modules[main].layout].pipelines();
+    // A microbatch goes through the stages of every layout.
+    let depth: u64 = point.modules.iter().map(|layout| u64::from(layout.pipeline)).sum();
+    if depth.saturating_mul(microbatches.len() as u64) > MOST_CELLS {
+        return Err(Misfit::rule(&format!("more than {MOST_CELLS} microbatches x stages")));
+    }
     // Most points that have no memory are told by their first wave.
     if let Some(first) = microbatches.get(..copies as usize) {
         let (_, costs) = priced(scenario, pricing, (point, partition), batch, (first.to_vec(), dealing))?;

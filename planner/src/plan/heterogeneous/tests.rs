@@ -1,11 +1,14 @@
 //! Planners of heterogeneous layouts on small clusters: sound plans, honest verdicts, the same every time.
 
+use crate::cost::Pricing;
 use crate::engine::{Unobserved, plan};
 use crate::outcome::{Answer, Planned};
 use crate::plan::ModuleLayout;
+use crate::plan::modules::tests as modules;
 use crate::scenario::validate::NoDatasets;
 use crate::scenario::{PlannerKind, Scenario, ValidScenario, parse};
 
+use super::fill::fill;
 use super::space::{Ground, Mode, Point, degrees, space};
 
 /// One node of eight H100s; `images` a sample.
@@ -136,4 +139,18 @@ fn degrees_are_those_that_divide() {
     // Sequences over more than eight nodes of eight are not looked at.
     scenario.cluster.nodes = 16;
     assert_eq!(degrees(&scenario).0, [1, 2, 4, 8, 16, 32, 64]);
+}
+
+/// 65,536 microbatches through 64 stages.
+#[test]
+fn a_batch_of_too_many_cells_is_refused_before_it_is_priced() {
+    let mut scenario = modules::scenario();
+    (scenario.cluster.nodes, scenario.workload.global_batch, scenario.iterations) = (8, 65_536, 1);
+    let batch = modules::batch(&scenario);
+    let own = vec![modules::layout(0..1, [1, 1, 32, 1], 0), modules::layout(1..2, [1, 1, 32, 1], 32)];
+    let point = Point { mode: Mode::Apart, modules: own, microbatch: 1 };
+    let partition = modules::partition(&scenario, &[32, 32]);
+    let pricing = Pricing::new(&scenario.model, &scenario.cluster, &scenario.training);
+    let Err(misfit) = fill(&scenario, &pricing, (&point, &partition), &batch) else { panic!("4,194,304 cells") };
+    assert_eq!(misfit.reason, "more than 4000000 microbatches x stages");
 }

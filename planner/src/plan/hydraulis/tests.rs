@@ -6,7 +6,6 @@ use crate::cost::overrides::{AtDegrees, CostOverride};
 use crate::cost::{ContextSettings, LayerModel, ModuleLoad};
 use crate::engine::{Unobserved, plan as answer};
 use crate::execution_plan::{Buffers, compile};
-use crate::host::Alone;
 use crate::outcome::{Answer, IterationStrategy, Planned};
 use crate::plan::strategy::{Interaction, Scheme};
 use crate::plan::{judge, plan_static};
@@ -161,7 +160,7 @@ fn equal_pipelines_take_what_the_static_planner_takes() {
         let kind = PlannerKind::OneFOneB;
         let tried = plan_static(question, &pricing, kind, &batches[0], &batches, &mut Unobserved).unwrap().unwrap();
         let plan = tried.plan();
-        let (expected, _) = judge(question, &pricing, &tried, &batches, &Alone).unwrap().into_parts();
+        let (expected, _) = judge(question, &pricing, &tried, &batches, &Unobserved).unwrap().unwrap().into_parts();
         let schemes = profile(question, &pricing, OptimizerSharding::Replicas, 16_384).schemes;
         let wanted = Scheme { tensor, pipeline: stages, context: 1 };
         let place = schemes.iter().position(|known| known.scheme == wanted).unwrap();
@@ -183,7 +182,8 @@ fn equal_pipelines_take_what_the_static_planner_takes() {
                 IterationPlan { replicas, decision: None }
             });
             let own = Plan { iterations: iterations.collect(), ..plan.clone() };
-            let (judged, _) = judge(question, &pricing, &own.into(), &batches, &Alone).unwrap().into_parts();
+            let judged = judge(question, &pricing, &own.into(), &batches, &Unobserved).unwrap().unwrap();
+            let (judged, _) = judged.into_parts();
             for (own, expected) in judged.iterations.iter().zip(&expected.iterations) {
                 let nanoseconds = |seconds: f64| (seconds * 1e9).round() as u64;
                 assert_eq!(nanoseconds(own.iteration_s), nanoseconds(expected.iteration_s), "{wanted} {sharding:?}");

@@ -1,7 +1,6 @@
 use serde_json::{Value, json};
 
 use super::*;
-use crate::host::Alone;
 use crate::observer::Unobserved;
 use crate::plan::judge;
 use crate::plan::pipeweaver::{PipeWeaver, Step};
@@ -76,6 +75,6 @@ fn a_layout_takes_as_long_as_the_judge_says_it_does() {
     let sized = search.best().unwrap().0.time;
     let batches = [sizing.clone()];
     let tried = static_3d::plan(scenario, &pricing, kind, &sizing, &batches, &mut Unobserved).unwrap().unwrap();
-    let judged = judge(scenario, &pricing, &tried, &batches, &Alone).unwrap();
+    let judged = judge(scenario, &pricing, &tried, &batches, &Unobserved).unwrap().unwrap();
     assert_eq!(sized.secs().to_bits(), judged.iteration_s().to_bits());
 }

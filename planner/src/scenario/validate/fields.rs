@@ -3,7 +3,7 @@
 use super::{FieldError, OUT_OF_RANGE, Ranges};
 use crate::cluster::{Cluster, Curves, Link, LinkCurve};
 use crate::model::Model;
-use crate::scenario::{SCHEMA, Scenario, ScenarioId};
+use crate::scenario::{SCHEMA, Scenario, ScenarioId, budget};
 use crate::training::{LayoutRequest, Precision, Training};
 
 /// Samples that one scenario may draw over all its iterations, so that an answer fits into memory.
@@ -41,6 +41,10 @@ pub(super) fn check(scenario: &Scenario, errors: &mut Vec<FieldError>) {
         let most = MOST_SAMPLES / u64::from(scenario.workload.global_batch);
         let detail =
             format!("{samples} samples in all are more than {MOST_SAMPLES}: at most {most} iterations of this batch");
+        ranges.refuse("/iterations", detail);
+    } else if scenario.iterations <= 1000
+        && let Some(detail) = budget::excess(scenario)
+    {
         ranges.refuse("/iterations", detail);
     }
 }

@@ -4,7 +4,7 @@ use serde::{Deserialize, Serialize};
 
 use super::{Freedom, LayoutPoint, PointFigures, batch_flops, degree_settings, on_nodes, representative, sizes};
 use crate::cost::Pricing;
-use crate::host::Alone;
+use crate::observer::Unobserved;
 use crate::outcome::{ModulePlacement, Planned, RankSummary};
 use crate::plan::heterogeneous::{Mode, NoPoint, PlannedPoint, Point, plan_point};
 use crate::plan::judge;
@@ -47,7 +47,8 @@ pub fn layout_plan(valid: &ValidScenario, name: &str) -> Result<LayoutPlan, NoSt
         NoPoint::Misfit(reason) => NoStudy::Misfit(reason),
     })?;
     let batches = [sizing];
-    let judged = judge(&scenario, &pricing, &plan.into(), &batches, &Alone)
+    let judged = judge(&scenario, &pricing, &plan.into(), &batches, &Unobserved)
+        .map_err(|cancelled| NoStudy::Misfit(cancelled.to_string()))?
         .map_err(|violation| NoStudy::Misfit(format!("the checker refuses the plan: {violation}")))?;
     let (planned, timelines) = judged.into_parts();
     let [sizing] = batches;
@@ -135,7 +136,7 @@ fn stands(planned: &Planned, rank: u32) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::host::Unwatched;
+    use crate::host::{Alone, Unwatched};
     use crate::scenario::validate::NoDatasets;
     use crate::study::layouts;
 

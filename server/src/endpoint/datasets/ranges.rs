@@ -9,11 +9,11 @@ use axum::extract::rejection::QueryRejection;
 use axum::extract::{FromRequest, Query, Request, State};
 use ingest::dataset::parquet::{Footer, Sparse, import_from};
 
-use super::super::said_bytes;
 use super::uploads::{LARGEST_UPLOAD, Read, UploadOptions, blocking, guarded, pass_on};
 use crate::app::{App, Shared};
+use crate::arrival::Room;
 use crate::error::ApiError;
-use crate::imports::ranges::{COLUMN_BUDGET, LARGEST_PARTS, RangesError, receive};
+use crate::imports::ranges::{COLUMN_BUDGET, RangesError, receive};
 use crate::imports::{BodyReader, Choice};
 
 /// Byte ranges of a Parquet file that are needed to read its lengths.
@@ -39,7 +39,7 @@ pub(crate) async fn footer(
     let Query(options) = options?;
     let length = options.length.ok_or_else(length_missing)?;
     let choice = options.choice(&app)?;
-    let room = app.imports.room(said_bytes(request.headers()), LARGEST_UPLOAD).await?;
+    let room = Room::of(request.extensions());
     let body = Bytes::from_request(request, &()).await;
     let tail = body.map_err(|rejection| ApiError::dataset(&rejection, LARGEST_UPLOAD))?;
     let found = blocking(move || {
@@ -62,7 +62,7 @@ pub(super) async fn import(
     choice: Choice,
 ) -> Result<Read, ApiError> {
     let length = length.ok_or_else(length_missing)?;
-    let room = app.imports.room(said_bytes(request.headers()), LARGEST_PARTS).await?;
+    let room = Room::of(request.extensions());
     let turn = app.imports.stream().await?;
     let (sender, mut reader) = BodyReader::new(Bytes::new());
     let work = guarded(move || {

@@ -8,9 +8,9 @@ use axum::body::Bytes;
 use axum::extract::{FromRequest, Request, State};
 use ingest::dataset::{ImportError, Tokenizer};
 
-use super::super::said_bytes;
 use super::uploads::{LARGEST_UPLOAD, blocking};
 use crate::app::Shared;
+use crate::arrival::Room;
 use crate::error::ApiError;
 
 /// A sentence of common words, by which people recognise a tokenizer that does not fit.
@@ -29,7 +29,7 @@ const EXAMPLE: &str = "The quick brown fox jumps over the lazy dog.";
     )
 )]
 pub(crate) async fn hold(State(app): Shared, request: Request) -> Result<Json<TokenizerSummary>, ApiError> {
-    let room = app.imports.room(said_bytes(request.headers()), LARGEST_UPLOAD).await?;
+    let room = Room::of(request.extensions());
     let body = Bytes::from_request(request, &()).await;
     let file = body.map_err(|rejection| ApiError::body(&rejection, LARGEST_UPLOAD))?;
     let turn = app.imports.turn().await?;

@@ -14,9 +14,9 @@ use planner::data_aware::Preprocessing;
 use serde::Deserialize;
 use utoipa::IntoParams;
 
-use super::super::said_bytes;
 use super::ranges;
 use crate::app::{App, Shared};
+use crate::arrival::Room;
 use crate::error::ApiError;
 use crate::imports::{BodyReader, BodySender, Choice, Prepared};
 use crate::label;
@@ -141,7 +141,7 @@ pub(super) type Read = (Imported, crate::imports::Turn);
 
 /// Reads a body: whole if it is small, else as it comes.
 async fn import(app: &Arc<App>, request: Request, choice: Choice) -> Result<Read, ApiError> {
-    let room = app.imports.room(said_bytes(request.headers()), LARGEST_UPLOAD).await?;
+    let room = Room::of(request.extensions());
     let mut body = request.into_body().into_data_stream();
     let mut held = Vec::new();
     while held.len() <= LARGEST_BYTES {
@@ -156,6 +156,10 @@ async fn import(app: &Arc<App>, request: Request, choice: Choice) -> Result<Read
             .await;
         };
         held.extend_from_slice(&piece.map_err(|error| ApiError::BrokenBody(error.to_string()))?);
+    }
+    // Further bytes are read as they come.
+    if let Some(room) = &room {
+        room.hand_on();
     }
     let turn = app.imports.stream().await?;
     let (sender, mut reader) = BodyReader::new(Bytes::new());

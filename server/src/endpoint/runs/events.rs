@@ -14,6 +14,7 @@ use serde::Deserialize;
 use utoipa::IntoParams;
 
 use crate::app::{App, Shared};
+use crate::client::Client;
 use crate::error::ApiError;
 use crate::live::{Follower, Told};
 use crate::store::StoreError;
@@ -54,6 +55,7 @@ pub(crate) async fn one(
     State(app): Shared,
     Path(run): Path<String>,
     from: Result<Query<From>, QueryRejection>,
+    client: Client,
     headers: HeaderMap,
 ) -> Result<Events, ApiError> {
     let Query(from) = from?;
@@ -66,7 +68,7 @@ pub(crate) async fn one(
             None => event,
         }
     });
-    sent(&app, events)
+    sent(&app, &client, events)
 }
 
 /// Which runs, and where each begins.
@@ -95,6 +97,7 @@ pub(crate) struct Several {
 pub(crate) async fn several(
     State(app): Shared,
     asked: Result<Query<Several>, QueryRejection>,
+    client: Client,
     headers: HeaderMap,
 ) -> Result<Events, ApiError> {
     let Query(asked) = asked?;
@@ -133,7 +136,7 @@ pub(crate) async fn several(
         let id: Vec<String> = rows.iter().map(u64::to_string).collect();
         event.id(id.join(","))
     });
-    sent(&app, events)
+    sent(&app, &client, events)
 }
 
 fn last_event_id(headers: &HeaderMap) -> Option<&str> {
@@ -145,9 +148,9 @@ fn following(follower: Follower) -> impl Stream<Item = Told> + Send {
 }
 
 /// The stream as it is sent, until the server stops, if there is a place for one more.
-fn sent(app: &App, events: impl Stream<Item = Event> + Send + 'static) -> Result<Events, ApiError> {
+fn sent(app: &App, client: &Client, events: impl Stream<Item = Event> + Send + 'static) -> Result<Events, ApiError> {
     let limits = app.live.limits();
-    let seat = app.live.stream().ok_or(ApiError::StreamsFull(limits.streams))?;
+    let seat = app.live.stream(client)?;
     let events = events.take_until(app.live.stopped()).map(move |event| {
         let _held = &seat;
         Ok(event)

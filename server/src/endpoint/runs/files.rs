@@ -14,7 +14,7 @@ use utoipa::IntoParams;
 
 use super::{held_against, parse_log_table, request_key, unnamed};
 use crate::app::Shared;
-use crate::endpoint::said_bytes;
+use crate::arrival::Room;
 use crate::error::{Answer, ApiError};
 use crate::label;
 use crate::live::{Token, run_id};
@@ -63,7 +63,7 @@ pub(crate) async fn import(
     request: Request,
 ) -> Result<Answer<RunDetail>, ApiError> {
     let Query(options) = options?;
-    let room = app.imports.room(said_bytes(&headers), LARGEST_LOG).await?;
+    let room = Room::of(request.extensions());
     let body = Bytes::from_request(request, &()).await;
     let body = body.map_err(|rejection| ApiError::body(&rejection, LARGEST_LOG))?;
     let key = match request_key(&headers)? {

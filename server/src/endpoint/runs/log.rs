@@ -19,7 +19,7 @@ use utoipa::IntoParams;
 use crate::access::bearer;
 use crate::app::{App, Shared};
 use crate::error::{ApiError, Deleted, LogEndsAt, LogStored};
-use crate::live::{LogEnd, Token};
+use crate::live::{LogEnd, LogRefusal, Token, UploadSeat};
 use crate::store::LogPlace;
 
 /// Bytes that are read at once from the database.
@@ -67,7 +67,7 @@ pub(crate) async fn end(
 /// Bytes that are stored already are compared and skipped, so that sending again is safe. The body may go on as long as the
 /// job does: bytes are stored within a quarter of a second, and only 60 s without a byte end the request. A request that
 /// says its size has at most 8 MiB, the log of a run 2 GiB; of lines longer than 64 KiB nothing is read. A token that ends while the
-/// body comes ends the request.
+/// body comes ends the request. A run has at most two such requests at once; a third one ends the oldest.
 #[utoipa::path(
     method(patch, put), path = "/api/v1/runs/{run}/log", tag = "runs",
     params(("run" = String, Path, description = "Identifier"), Place),
@@ -78,7 +78,7 @@ pub(crate) async fn end(
         (status = 401, description = "The token of the run, or the server's, is needed"),
         (status = 403, description = "The token is not good for this run, or no longer"),
         (status = 404, description = "Unknown"),
-        (status = 409, description = "gap: go on from Upload-Offset; diverged: open the next file; not-live: the log was imported"),
+        (status = 409, description = "gap: go on from Upload-Offset; diverged: open the next file; not-live: the log was imported; upload-replaced: newer requests took over"),
         (status = 410, description = "Deleted"),
         (status = 413, description = "More than a request or a run may have"),
         (status = 429, description = "Too many logs are being sent; try again after a while"),
@@ -96,7 +96,7 @@ pub(crate) async fn append(
     if request.body().size_hint().exact().is_some_and(|bytes| bytes > limits.request_bytes) {
         return Err(ApiError::LargeRequest(limits.request_bytes >> 20));
     }
-    let seat = app.live.upload().ok_or(ApiError::UploadsFull(limits.uploads))?;
+    let seat = app.live.upload(&run).ok_or(ApiError::UploadsFull(limits.uploads))?;
     let end = app.live.end_of_log(&run, place.file).await?;
     let upload = Upload {
         file: end.file,
@@ -109,11 +109,7 @@ pub(crate) async fn append(
     };
     let body = request.into_body().into_data_stream();
     // A task of its own: where the connection breaks, what came until then is stored nevertheless.
-    let end = tokio::spawn(async move {
-        let end = upload.take(body).await;
-        drop(seat);
-        end
-    });
+    let end = tokio::spawn(upload.take(body, seat));
     end.await.map_err(|error| ApiError::Fault(format!("an upload stopped unexpectedly: {error}")))?.map(LogStored)
 }
 
@@ -184,7 +180,7 @@ pub(crate) async fn finish(
 /// Lets whoever has the server's token or one of the run's, and answers the hash of the latter. Whether there is such a run is said to
 /// those alone.
 async fn authorise(app: &App, run: &str, headers: &HeaderMap) -> Result<Option<[u8; 32]>, ApiError> {
-    if app.access.carries_token(headers) {
+    if app.access.may_write_logs(app, headers).await? {
         return Ok(None);
     }
     let token = Token::hash_of(bearer(headers).ok_or(ApiError::NoRunToken)?);
@@ -212,8 +208,8 @@ struct Upload {
 }
 
 impl Upload {
-    /// Takes bytes until they end, pause for long, or are refused.
-    async fn take(mut self, mut body: BodyDataStream) -> Result<LogEnd, ApiError> {
+    /// Takes bytes until they end, pause for long, are refused, or a newer upload has the seat.
+    async fn take(mut self, mut body: BodyDataStream, mut seat: UploadSeat) -> Result<LogEnd, ApiError> {
         let app = Arc::clone(&self.app);
         let limits = *app.live.limits();
         let mut stopped = std::pin::pin!(app.live.stopped());
@@ -236,6 +232,10 @@ impl Upload {
                 () = &mut stopped => {
                     self.store(0).await?;
                     return Err(ApiError::Stopping);
+                }
+                () = seat.replaced() => {
+                    self.store(0).await?;
+                    return Err(LogRefusal::Replaced { file: self.file, stored: self.stored }.into());
                 }
             };
             match next {

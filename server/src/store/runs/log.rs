@@ -5,7 +5,7 @@ use ingest::log::LogTable;
 use jiff::Timestamp;
 
 use super::{RUN, points};
-use crate::store::{Reader, StoreError, Write, Writer};
+use crate::store::{Reader, StoreError, Write, Writer, hashes};
 
 /// Pieces shorter than this are joined with what comes next: trainers write a line at a time.
 const SHORT_PIECE: i64 = 16 << 10;
@@ -177,6 +177,9 @@ async fn add(write: &mut Write, id: &str, addition: &LogAddition<'_>, now: Times
     points::insert(write, id, addition.points).await
 }
 
+/// First byte, bytes and hash of a piece.
+type Piece = (i64, Vec<u8>, Option<Vec<u8>>);
+
 /// A number as SQLite takes it.
 fn count(count: u64) -> i64 {
     i64::try_from(count).unwrap_or(i64::MAX)
@@ -198,8 +201,8 @@ async fn store(write: &mut Write, id: &str, place: LogPlace, content: &[u8]) -> 
     if extended.rows_affected() != 1 {
         return Err(StoreError::missed(END, id));
     }
-    let last: Option<(i64, Vec<u8>)> = sqlx::query_as(
-        "SELECT start, content FROM run_chunk
+    let last: Option<Piece> = sqlx::query_as(
+        "SELECT start, content, sha256 FROM run_chunk
          WHERE run_id = ?1 AND file = ?2 AND start = (SELECT max(start) FROM run_chunk WHERE run_id = ?1 AND file = ?2)
            AND bytes + ?3 < ?4",
     )
@@ -209,21 +212,24 @@ async fn store(write: &mut Write, id: &str, place: LogPlace, content: &[u8]) -> 
     .bind(SHORT_PIECE)
     .fetch_optional(&mut **write)
     .await?;
-    let (start, content) = match last {
-        Some((start, mut joined)) => {
+    // A damaged piece stays as it is: joined, it would get a hash that says that it is whole.
+    let is_whole = |(_, content, hash): &Piece| hash.as_ref().is_none_or(|hash| hashes::of_one(content) == *hash);
+    let (start, content) = match last.filter(is_whole) {
+        Some((start, mut joined, _)) => {
             joined.extend_from_slice(content);
             (start, joined)
         }
         None => (start, content.to_vec()),
     };
     sqlx::query(
-        "INSERT INTO run_chunk (run_id, file, start, bytes, content) VALUES (?, ?, ?, ?, ?)
-         ON CONFLICT (run_id, file, start) DO UPDATE SET bytes = excluded.bytes, content = excluded.content",
+        "INSERT INTO run_chunk (run_id, file, start, bytes, sha256, content) VALUES (?, ?, ?, ?, ?, ?)
+         ON CONFLICT (run_id, file, start) DO UPDATE SET bytes = excluded.bytes, sha256 = excluded.sha256, content = excluded.content",
     )
     .bind(id)
     .bind(place.file)
     .bind(start)
     .bind(count(content.len() as u64))
+    .bind(hashes::of_one(&content))
     .bind(content)
     .execute(&mut **write)
     .await?;

@@ -3,7 +3,7 @@
 use api::run::RunPoint;
 
 use super::RUN;
-use crate::store::{Reader, StoreError, Write};
+use crate::store::{Reader, StoreError, Write, hashes};
 
 impl Reader {
     /// Complete points of a run behind a row, in order, as JSON with their rows.
@@ -44,12 +44,16 @@ pub(super) async fn insert(write: &mut Write, id: &str, points: &[RunPoint]) -> 
     if points.is_empty() {
         return Ok(());
     }
-    // One statement for all: each element is the text of a point, stored as it stands.
-    let texts: Vec<String> = points.iter().map(json).collect();
+    // One statement for all: each element is the text of a point, stored as it stands, and its hash.
+    let hashed = |text: String| {
+        let hash = data_encoding::HEXLOWER.encode(&hashes::of_one(&text));
+        [text, hash]
+    };
+    let texts: Vec<[String; 2]> = points.iter().map(json).map(hashed).collect();
     let first = points.first().map_or(1, |point| point.row);
     sqlx::query(
-        "INSERT INTO run_point (run_id, row, point_json)
-         SELECT ?1, ?2 + each.key, each.value FROM json_each(?3) AS each",
+        "INSERT INTO run_point (run_id, row, point_json, sha256)
+         SELECT ?1, ?2 + each.key, each.value ->> 0, unhex(each.value ->> 1) FROM json_each(?3) AS each",
     )
     .bind(id)
     .bind(i64::try_from(first).unwrap_or(i64::MAX))

@@ -1,7 +1,7 @@
 //! Columns of traces.
 
 use super::{TRACE, signed};
-use crate::store::{Reader, StoreError, Write};
+use crate::store::{Reader, StoreError, Write, hashes};
 use crate::traces::import::Prepared;
 
 /// Which parts of a trace are read.
@@ -26,8 +26,8 @@ pub(super) async fn store(write: &mut Write, id: &str, prepared: &Prepared) -> R
         let part = parts.entry(chunk.tier).or_default();
         sqlx::query(
             "INSERT INTO trace_chunk (trace_id, tier, part, first_lane, last_lane, start_ns, end_ns, spans, slices,
-                                      columns, details)
-             VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
+                                      columns, details, sha256)
+             VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
         )
         .bind(id)
         .bind(chunk.tier)
@@ -40,15 +40,17 @@ pub(super) async fn store(write: &mut Write, id: &str, prepared: &Prepared) -> R
         .bind(signed(chunk.slices))
         .bind(&chunk.columns)
         .bind(chunk.details.as_deref())
+        .bind(hashes::of(&[Some(&chunk.columns), chunk.details.as_deref()]))
         .execute(&mut **write)
         .await?;
         *part += 1;
     }
     for (block, names) in prepared.names.iter().enumerate() {
-        sqlx::query("INSERT INTO trace_names (trace_id, block, names) VALUES (?, ?, ?)")
+        sqlx::query("INSERT INTO trace_names (trace_id, block, names, sha256) VALUES (?, ?, ?, ?)")
             .bind(id)
             .bind(signed(block as u64))
             .bind(names)
+            .bind(hashes::of_one(names))
             .execute(&mut **write)
             .await?;
     }

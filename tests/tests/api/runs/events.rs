@@ -1,9 +1,13 @@
 //! Events: the rows that pages have, from where a reader left off; states by the clock.
 
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use api::run::RunPoint;
-use harness::{Heard, House, Listener, Settings};
+use axum::body::Body;
+use axum::http::Request;
+use harness::{Heard, House, Listener, Settings, engines, house};
 use serde_json::{Value, json};
 use server::live::LiveLimits;
 
@@ -190,6 +194,44 @@ async fn the_stream_of_a_deleted_run_ends() {
     assert_eq!(events.next().await, None);
     assert_eq!(house.get(&path).await.problem().status, 410);
     assert_eq!(house.get(&api::path::run_events("unknown")).await.problem().status, 404);
+}
+
+/// Finding 6 of the attack: streams of jobs and sweeps are not counted, and one client takes all.
+#[tokio::test]
+async fn streams_of_all_kinds_count_and_one_client_leaves_some_to_others() {
+    let gate = Arc::new(AtomicBool::new(false));
+    let live_limits = LiveLimits { streams: 3, streams_per_client: 2, ..LiveLimits::default() };
+    let house = House::with(Settings { live_limits, engine: engines::gated(&gate), ..Settings::default() }).await;
+    let trainer = Trainer::starts(&house).await;
+    let scenario = house.store(&house::scenario()).await;
+    let job: Value = house.post(&api::path::plan(&scenario), "").await.json();
+    let sweep = json!({
+        "schema": "sweep/1",
+        "scenario": house::scenario(),
+        "axes": [{"pointer": "/seed", "values": [1, 2]}],
+    });
+    let sweep: Value = house.post(api::path::SWEEPS, sweep.to_string()).await.json();
+    let paths = [
+        api::path::run_events(&trainer.run),
+        api::path::runs_events(&[trainer.run.as_str()], &[0]),
+        api::path::job_events(job["id"].as_str().unwrap()),
+        format!("{}/events", api::path::sweep(sweep["id"].as_str().unwrap())),
+    ];
+    assert_eq!(house.get(&paths[3]).await.status, 200);
+    assert_eq!(house.app.live.open().0, 0, "nobody plans the sweep, so that its stream has ended");
+
+    let streams = [house.listen(&paths[0], None).await, house.listen(&paths[2], None).await];
+    assert_eq!((streams[0].status, streams[1].status, house.app.live.open().0), (200, 200, 2));
+    for path in &paths {
+        let refused = house.get(path).await;
+        assert_eq!((refused.problem().status, refused.header("retry-after")), (429, "5"), "{path}");
+        assert_eq!(refused.problem().kind, "/problems/client-streams-full", "{path}");
+    }
+    let another = Request::get(&paths[3]).header("cookie", "planscope_client=another").body(Body::empty()).unwrap();
+    assert_eq!(house.send(another).await.status, 200);
+    drop(streams);
+    assert_eq!(house.app.live.open().0, 0);
+    gate.store(true, Ordering::Relaxed);
 }
 
 #[tokio::test]

@@ -4,6 +4,7 @@ use std::io;
 use std::time::Duration;
 
 use axum::body::{Body, Bytes};
+use futures::stream::FuturesUnordered;
 use futures::{StreamExt, stream};
 use harness::{House, Settings};
 use server::live::LiveLimits;
@@ -104,6 +105,26 @@ async fn there_are_not_more_uploads_than_places() {
     let (reply, ()) = tokio::join!(trainer.sends_to("", Body::from_stream(body)), others);
     assert_eq!(reply.status, 204);
     assert_eq!(trainer.sends_to("?offset=1600", &LOG[1600..]).await.status, 204);
+}
+
+/// Finding 6 of the attack: uploads of one run, with its own token, take the places of all trainers.
+#[tokio::test]
+async fn one_run_leaves_uploads_to_others() {
+    let house = limited(LiveLimits { uploads: 3, ..LiveLimits::default() }).await;
+    let (greedy, other) = (Trainer::starts(&house).await, Trainer::starts(&house).await);
+    let open = || {
+        let piece = Ok::<_, io::Error>(Bytes::from_static(&LOG.as_bytes()[..1600]));
+        Body::from_stream(stream::iter([piece]).chain(stream::pending()))
+    };
+    let mut attack: FuturesUnordered<_> = (0..5).map(|_| greedy.sends_to("", open())).collect();
+    // The first three make way for later ones, and say how far they came.
+    let replaced: Vec<_> = attack.by_ref().take(3).collect().await;
+    for reply in &replaced {
+        assert_eq!((reply.problem().status, &*reply.problem().kind), (409, "/problems/upload-replaced"));
+        assert!(["0", "1600"].contains(&reply.header("upload-offset")), "{reply:?}");
+    }
+    assert_eq!(house.app.live.open().1, 2);
+    assert_eq!(other.sends_to("", LOG).await.status, 204);
 }
 
 #[tokio::test]

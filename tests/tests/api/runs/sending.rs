@@ -125,8 +125,9 @@ async fn more_runs_than_parsers_are_read_all_the_same() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn two_who_write_at_once_wait_for_each_other() {
-    let house = House::open().await;
+async fn those_who_write_at_once_wait_for_each_other() {
+    let live_limits = LiveLimits { uploads_per_run: 3, ..LiveLimits::default() };
+    let house = House::with(Settings { live_limits, ..Settings::default() }).await;
     let trainer = Trainer::starts(&house).await;
     let trainer = &trainer;
     let send = async |step: usize| {

@@ -1,0 +1,94 @@
+//! The page of access: who is logged in, and for admins the tokens and the audit.
+
+mod audit;
+mod tokens;
+
+use api::access::{Identity, Role};
+use api::path;
+use leptos::prelude::*;
+use leptos::task::spawn_local;
+
+use crate::client::{self, Body, Failure};
+use crate::notice::FailureNotice;
+use audit::AuditCard;
+use tokens::TokensCard;
+
+type Answer = RwSignal<Option<Result<Identity, Failure>>>;
+
+fn fetch(answer: Answer) {
+    answer.set(None);
+    spawn_local(async move {
+        let identity = client::get(path::SESSION).await;
+        // The page may have been left meanwhile.
+        drop(answer.try_set(Some(identity)));
+    });
+}
+
+/// Who is logged in, the tokens, the audit.
+#[component]
+pub(crate) fn AccessPage() -> impl IntoView {
+    document().set_title("Access · Planscope");
+    let answer: Answer = RwSignal::new(None);
+    fetch(answer);
+    let body = move || match answer.get() {
+        None => view! { <div class="skeleton results-skeleton" aria-hidden="true"></div> }.into_any(),
+        Some(Err(failure)) => view! { <FailureNotice failure=failure on_retry=move |()| fetch(answer) /> }.into_any(),
+        Some(Ok(identity)) => {
+            let is_admin = identity.role == Role::Admin;
+            let cards = is_admin.then(|| view! { <TokensCard /><AuditCard /> });
+            view! { <IdentityCard identity=identity />{cards} }.into_any()
+        }
+    };
+    view! {
+        <main id="main" class="page" tabindex="-1">
+            <h1>"Access"</h1>
+            {body}
+        </main>
+    }
+}
+
+/// What a role may do.
+const fn words(role: Role) -> &'static str {
+    match role {
+        Role::Reader => "may read everything but tokens and the audit, and change nothing",
+        Role::Editor => "may change everything but tokens",
+        Role::Admin => "may change everything, tokens too",
+    }
+}
+
+#[component]
+fn IdentityCard(identity: Identity) -> impl IntoView {
+    let Identity { actor, role, token_needed } = identity;
+    let failure = RwSignal::new(None::<Failure>);
+    let is_out = RwSignal::new(false);
+    let log_out = move |_| {
+        spawn_local(async move {
+            match client::tell("DELETE", path::SESSION, Body::Empty).await {
+                Ok(()) => drop(is_out.try_set(true)),
+                Err(problem) => drop(failure.try_set(Some(problem))),
+            }
+        });
+    };
+    let body = move || {
+        if is_out.get() {
+            return view! { <p role="status" data-testid="logged-out">"You are logged out. Open the link with the token to log in again."</p> }
+                .into_any();
+        }
+        if !token_needed {
+            return view! { <p>"This server needs no token: whoever reaches it may change everything. Named tokens count once it is started with a token."</p> }
+                .into_any();
+        }
+        view! {
+            <p data-testid="identity"><b>{actor.clone()}</b>" "{words(role)}"."</p>
+            <p class="actions"><button data-testid="log-out" on:click=log_out>"Log out"</button></p>
+        }
+        .into_any()
+    };
+    view! {
+        <section class="card">
+            <header class="card-title"><h2>"Session"</h2></header>
+            {body}
+            {move || failure.get().map(|failure| view! { <FailureNotice failure=failure /> })}
+        </section>
+    }
+}

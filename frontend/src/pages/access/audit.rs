@@ -1,0 +1,78 @@
+//! The audit: who changed what, the latest first.
+
+use api::access::{AuditLine, AuditPage};
+use api::path;
+use leptos::prelude::*;
+use leptos::task::spawn_local;
+
+use crate::client::{self, Failure};
+use crate::format;
+use crate::notice::FailureNotice;
+
+/// Changes that are shown so far, and where the next ones begin.
+#[derive(Clone, Copy)]
+struct Shown {
+    lines: RwSignal<Vec<AuditLine>>,
+    next: RwSignal<Option<u64>>,
+    failure: RwSignal<Option<Failure>>,
+}
+
+impl Shown {
+    fn fetch(self, after: Option<u64>) {
+        let url = after.map_or_else(|| path::AUDIT.to_owned(), |after| format!("{}?after={after}", path::AUDIT));
+        spawn_local(async move {
+            match client::get::<AuditPage>(&url).await {
+                Ok(page) => {
+                    self.lines.try_update(|lines| lines.extend(page.changes));
+                    self.next.try_set(page.next);
+                    drop(self.failure.try_set(None));
+                }
+                Err(failure) => drop(self.failure.try_set(Some(failure))),
+            }
+        });
+    }
+}
+
+/// The audit.
+#[component]
+pub(super) fn AuditCard() -> impl IntoView {
+    let shown = Shown { lines: RwSignal::new(Vec::new()), next: RwSignal::new(None), failure: RwSignal::new(None) };
+    shown.fetch(None);
+    let rows = move || shown.lines.get().into_iter().map(row).collect_view();
+    let more = move || {
+        let next = shown.next.get()?;
+        Some(
+            view! { <p><button data-testid="audit-more" on:click=move |_| shown.fetch(Some(next))>"Earlier changes"</button></p> },
+        )
+    };
+    let failure = move || {
+        let retry = move |()| shown.fetch(shown.next.get_untracked());
+        shown.failure.get().map(|failure| view! { <FailureNotice failure=failure on_retry=retry /> })
+    };
+    view! {
+        <section class="card">
+            <header class="card-title"><h2>"Audit"</h2><span class="muted">"successful changes, the latest first"</span></header>
+            <div class="table-scroll" role="region" aria-label="Audit" tabindex="0">
+                <table class="list" data-testid="audit">
+                    <thead><tr><th>"When, UTC"</th><th>"Who"</th><th>"Action"</th><th>"Kind"</th><th>"Identifier"</th></tr></thead>
+                    <tbody>{rows}</tbody>
+                </table>
+            </div>
+            {more}
+            {failure}
+        </section>
+    }
+}
+
+fn row(line: AuditLine) -> impl IntoView {
+    let AuditLine { at, actor, method, action, kind, object, .. } = line;
+    view! {
+        <tr>
+            <td class="muted"><span class="nowrap">{format::moment(&at)}</span></td>
+            <td>{actor}</td>
+            <td title=method>{action}</td>
+            <td>{kind}</td>
+            <td><code>{object}</code></td>
+        </tr>
+    }
+}

@@ -1,0 +1,157 @@
+//! Named tokens: a form that makes one, and a table of all.
+
+use api::access::{MadeToken, NewToken, Role, TokenLine, TokenList};
+use api::path;
+use leptos::prelude::*;
+use leptos::task::spawn_local;
+
+use crate::client::{self, Body, Failure};
+use crate::format;
+use crate::notice::FailureNotice;
+
+type Answer = RwSignal<Option<Result<TokenList, Failure>>>;
+
+fn fetch(answer: Answer) {
+    spawn_local(async move {
+        let list = client::get(path::TOKENS).await;
+        drop(answer.try_set(Some(list)));
+    });
+}
+
+/// The tokens.
+#[component]
+pub(super) fn TokensCard() -> impl IntoView {
+    let answer: Answer = RwSignal::new(None);
+    let failure = RwSignal::new(None::<Failure>);
+    fetch(answer);
+    let revoke = move |name: String| {
+        spawn_local(async move {
+            let revoked = client::tell("DELETE", &path::token(&name), Body::Empty).await;
+            if failure.try_set(revoked.err()).is_none() {
+                fetch(answer);
+            }
+        });
+    };
+    let table = move || match answer.get() {
+        None => view! { <div class="skeleton" aria-hidden="true"></div> }.into_any(),
+        Some(Err(failure)) => view! { <FailureNotice failure=failure on_retry=move |()| fetch(answer) /> }.into_any(),
+        Some(Ok(list)) if list.tokens.is_empty() => {
+            view! { <p class="muted">"There is no named token yet."</p> }.into_any()
+        }
+        Some(Ok(list)) => {
+            let rows = list.tokens.into_iter().map(|line| row(line, revoke)).collect_view();
+            view! {
+                <div class="table-scroll" role="region" aria-label="Tokens" tabindex="0">
+                    <table class="list" data-testid="tokens">
+                        <thead>
+                            <tr><th>"Name"</th><th>"Role"</th><th>"Created, UTC"</th><th>"Last used, UTC"</th><th>"State"</th></tr>
+                        </thead>
+                        <tbody>{rows}</tbody>
+                    </table>
+                </div>
+            }
+            .into_any()
+        }
+    };
+    view! {
+        <section class="card">
+            <header class="card-title"><h2>"Tokens"</h2><span class="muted">"one for each person and program"</span></header>
+            <MakeToken made=Callback::new(move |()| fetch(answer)) />
+            {move || failure.get().map(|failure| view! { <FailureNotice failure=failure /> })}
+            {table}
+        </section>
+    }
+}
+
+fn row(line: TokenLine, revoke: impl Fn(String) + Copy + Send + 'static) -> impl IntoView {
+    let TokenLine { name, role, created_at, last_used_at, revoked_at } = line;
+    let used = last_used_at.as_deref().map_or_else(|| "never".to_owned(), format::moment);
+    let label = format!("Revoke {name}");
+    let (key, shown) = (name.clone(), name.clone());
+    let state = match revoked_at {
+        Some(at) => view! { <span class="muted">{format!("revoked {}", format::moment(&at))}</span> }.into_any(),
+        None => {
+            view! { <button class="quiet" aria-label=label on:click=move |_| revoke(name.clone())>"Revoke"</button> }
+                .into_any()
+        }
+    };
+    view! {
+        <tr data-token=key>
+            <td>{shown}</td>
+            <td>{role.id()}</td>
+            <td class="muted">{format::moment(&created_at)}</td>
+            <td class="muted">{used}</td>
+            <td>{state}</td>
+        </tr>
+    }
+}
+
+#[component]
+fn MakeToken(made: Callback<()>) -> impl IntoView {
+    let name = RwSignal::new(String::new());
+    let role = RwSignal::new(Role::Editor);
+    let failure = RwSignal::new(None::<Failure>);
+    let shown = RwSignal::new(None::<MadeToken>);
+    let busy = RwSignal::new(false);
+    let make = move |event: web_sys::SubmitEvent| {
+        event.prevent_default();
+        let token = NewToken { name: name.get_untracked().trim().to_owned(), role: role.get_untracked() };
+        let Ok(body) = serde_json::to_string(&token) else { return };
+        busy.set(true);
+        spawn_local(async move {
+            let answer = client::send::<MadeToken>("POST", path::TOKENS, Body::Json(body)).await;
+            if busy.try_set(false).is_some() {
+                return;
+            }
+            match answer {
+                Ok(token) => {
+                    failure.set(None);
+                    name.set(String::new());
+                    shown.set(Some(token));
+                    made.run(());
+                }
+                Err(problem) => failure.set(Some(problem)),
+            }
+        });
+    };
+    let choose = move |event: web_sys::Event| {
+        if let Some(chosen) = Role::from_id(&event_target_value(&event)) {
+            role.set(chosen);
+        }
+    };
+    let options = Role::ALL.into_iter().map(|option| {
+        view! { <option value=option.id() selected=option == Role::Editor>{option.id()}</option> }
+    });
+    let options = options.collect_view();
+    let told = move || {
+        shown.get().map(|MadeToken { name, token, .. }| {
+            view! {
+                <p role="status" data-testid="made-token">
+                    {format!("The token of {name}. It is shown this once: ")}<code>{token}</code>
+                </p>
+            }
+        })
+    };
+    view! {
+        <form class="open-run" on:submit=make>
+            <label>
+                "Name"
+                <input
+                    data-testid="token-name"
+                    maxlength="60"
+                    required
+                    pattern="[A-Za-z0-9._@\\-]+"
+                    title="Letters, digits, and any of - _ . @"
+                    prop:value=move || name.get()
+                    on:input=move |event| name.set(event_target_value(&event))
+                />
+            </label>
+            <label>"Role"<select data-testid="token-role" on:change=choose>{options}</select></label>
+            <p class="actions">
+                <button type="submit" class="primary" data-testid="make-token" disabled=move || busy.get()>"Make a token"</button>
+            </p>
+        </form>
+        {move || failure.get().map(|failure| view! { <FailureNotice failure=failure /> })}
+        {told}
+    }
+}

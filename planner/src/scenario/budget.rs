@@ -1,0 +1,133 @@
+//! How many spans one scenario may ask for, all iterations and planners together, so that an answer fits into memory.
+//!
+//! A span here is one forward, backward, input gradient or weight gradient of one stage and one microbatch.
+
+use super::{PlannerKind, Scenario};
+use crate::workload::Packing;
+
+/// Spans of the timelines that an answer keeps: of every planner and iteration those of one replica.
+pub(crate) const MOST_SPANS: u64 = 20_000_000;
+/// Spans that are simulated for an answer, those of all replicas. Their orders stay in memory while a plan is judged.
+pub(crate) const MOST_SIMULATED: u64 = 60_000_000;
+/// Bytes of one span in a timeline: itself and the send behind it, 37 bytes each, and its part of the memory chart, which has up to
+/// three points of 16 bytes for a forward and its backward.
+const BYTES_PER_SPAN: u64 = 2 * 37 + 24;
+/// Most sequences of a microbatch when the scenario leaves it open.
+pub(crate) const LARGEST_MICROBATCH: u32 = 64;
+
+/// Spans of all planners.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub(crate) struct Spans {
+    /// Of the timelines that are kept.
+    pub kept: u64,
+    /// Of all replicas.
+    pub simulated: u64,
+}
+
+impl Spans {
+    /// The sum.
+    pub(crate) const fn and(self, other: Self) -> Self {
+        Self { kept: self.kept.saturating_add(other.kept), simulated: self.simulated.saturating_add(other.simulated) }
+    }
+
+    /// As many times over.
+    pub(crate) const fn times(self, count: u64) -> Self {
+        Self { kept: self.kept.saturating_mul(count), simulated: self.simulated.saturating_mul(count) }
+    }
+
+    /// Why they are too many, if they are.
+    pub(crate) fn excess(self) -> Option<String> {
+        if self.kept > MOST_SPANS {
+            let (spans, gigabytes) = (millions(self.kept), gigabytes(self.kept));
+            return Some(format!("{spans} spans ({gigabytes} GB); the limit is {}", millions(MOST_SPANS)));
+        }
+        (self.simulated > MOST_SIMULATED).then(|| {
+            format!("{} spans over all replicas; the limit is {}", millions(self.simulated), millions(MOST_SIMULATED))
+        })
+    }
+
+    /// How many of these fit.
+    fn fitting(self) -> u64 {
+        let kept = MOST_SPANS.checked_div(self.kept).unwrap_or(u64::MAX);
+        kept.min(MOST_SIMULATED.checked_div(self.simulated).unwrap_or(u64::MAX))
+    }
+}
+
+/// Spans of one layout in one iteration.
+pub(crate) fn of_layout(kind: PlannerKind, stages: u32, microbatches: u32, data: u32) -> Spans {
+    let directions = if kind.schedule().is_some_and(crate::schedule::ScheduleKind::splits_backward) { 3 } else { 2 };
+    let each = u64::from(stages).saturating_mul(directions);
+    Spans {
+        kept: each.saturating_mul(u64::from(microbatches.div_ceil(data.max(1)))),
+        simulated: each.saturating_mul(u64::from(microbatches)),
+    }
+}
+
+/// Why a scenario asks for too much, if it does. What it leaves open counts with its least, so that no scenario is refused that some
+/// layout could answer; the search and the judge hold the same limits against what they choose.
+pub(crate) fn excess(scenario: &Scenario) -> Option<String> {
+    let iteration =
+        scenario.planners.iter().map(|&kind| of_iteration(scenario, kind)).fold(Spans::default(), Spans::and);
+    let excess = iteration.times(u64::from(scenario.iterations)).excess()?;
+    Some(match iteration.fitting() {
+        0 => format!("{excess}; not even one iteration fits: choose fewer planners, stages or microbatches"),
+        1 => format!("{excess}; 1 iteration fits"),
+        fitting => format!("{excess}; {fitting} iterations fit"),
+    })
+}
+
+/// The fewest spans of a planner in one iteration; none for planners that do not fill the layout of the scenario.
+fn of_iteration(scenario: &Scenario, kind: PlannerKind) -> Spans {
+    let (request, model) = (scenario.layout, &scenario.model);
+    let by_module = kind.cuts_by_module();
+    if (kind.schedule().is_none() && kind != PlannerKind::WaitFreeCyclic && !by_module)
+        || (by_module && model.modules.len() < 2)
+    {
+        return Spans::default();
+    }
+    let (tensor, pipeline) = (request.tensor.unwrap_or(1).max(1), request.pipeline.unwrap_or(1).max(1));
+    let devices = scenario.cluster.nodes.saturating_mul(scenario.cluster.devices_per_node);
+    // Open degrees leave this many replicas at most.
+    let degrees = tensor.saturating_mul(pipeline).saturating_mul(scenario.training.context_parallel.max(1));
+    let data = (devices / degrees).max(1);
+    let chunks = match kind.schedule() {
+        Some(schedule) => schedule.chunks(request.chunks.map(|chunks| chunks as usize)),
+        None if by_module && kind != PlannerKind::Optimus => 1,
+        None => request.chunks.unwrap_or(1) as usize,
+    };
+    let chunks = u32::try_from(chunks).unwrap_or(u32::MAX);
+    let stages = pipeline.saturating_mul(chunks).min(model.layers().max(1));
+    let sequences = fewest_sequences(scenario);
+    let microbatch = request.microbatch.unwrap_or_else(|| (sequences / data).clamp(1, LARGEST_MICROBATCH)).max(1);
+    of_layout(kind, stages, sequences.div_ceil(microbatch), data)
+}
+
+/// The fewest sequences of a global batch.
+fn fewest_sequences(scenario: &Scenario) -> u32 {
+    let workload = &scenario.workload;
+    match workload.packing {
+        Packing::Packed => {
+            let most = workload.max_samples.unwrap_or(workload.global_batch).max(1);
+            workload.global_batch.div_ceil(most)
+        }
+        Packing::Single | Packing::Padded => workload.global_batch,
+    }
+}
+
+/// A number of spans in words, with a decimal where it is small enough to matter.
+fn millions(spans: u64) -> String {
+    let tenths = spans / 100_000 + u64::from(spans % 100_000 >= 50_000);
+    match (tenths / 10, tenths % 10) {
+        (whole, tenth) if whole >= 100 => format!("{} million", whole + u64::from(tenth >= 5)),
+        (whole, 0) => format!("{whole} million"),
+        (whole, tenth) => format!("{whole}.{tenth} million"),
+    }
+}
+
+fn gigabytes(spans: u64) -> u64 {
+    let bytes = spans.saturating_mul(BYTES_PER_SPAN);
+    bytes / 1_000_000_000 + u64::from(bytes % 1_000_000_000 > 0)
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,81 @@
+use serde_json::{Value, json};
+
+use super::*;
+use crate::scenario::validate::NoDatasets;
+use crate::scenario::{FieldError, ValidScenario, parse};
+
+/// 1,024 layers on 1,024 devices, a batch of 262 samples that are sequences of their own: 1,024 x 262 x 2 = 536,576 spans a planner
+/// and iteration.
+fn question(iterations: u32, planners: &[&str], layout: &Value) -> Value {
+    json!({
+        "schema": "scenario/1",
+        "model": { "name": "m", "modules": [{
+            "name": "b", "role": "backbone", "layers": 1024, "hidden": 1024, "heads": 16, "kv_heads": 16, "ffn": 4096,
+            "gated": true, "mask": "causal", "norm": "rms", "bias": "none", "dropout": false, "vocab": 32000,
+            "tied_embeddings": false, "learned_positions": 0
+        }]},
+        "cluster": { "preset": "a100-80gb", "nodes": 128 },
+        "workload": {
+            "samples": {
+                "kind": "drawn", "text_tokens": { "kind": "uniform", "min": 100, "max": 2048 },
+                "images": { "kind": "constant", "value": 0 }
+            },
+            "global_batch": 262, "context_length": 2048, "packing": "single"
+        },
+        "layout": layout, "planners": planners, "seed": 1, "iterations": iterations
+    })
+}
+
+fn errors(question: &Value) -> Vec<FieldError> {
+    ValidScenario::new(parse(&question.to_string()).unwrap(), &NoDatasets).err().unwrap_or_default()
+}
+
+fn deep() -> Value {
+    json!({ "tensor": 1, "pipeline": 1024, "microbatch": 1 })
+}
+
+#[test]
+fn a_scenario_that_fills_the_memory_is_refused_with_the_iterations_that_fit() {
+    for (iterations, planners, expected) in [
+        (1000, &["1f1b"][..], "537 million spans (53 GB); the limit is 20 million; 37 iterations fit"),
+        (38, &["1f1b"][..], "20.4 million spans (2 GB); the limit is 20 million; 37 iterations fit"),
+        // Two directions and three: 5 x 268,288 spans an iteration.
+        (20, &["1f1b", "zb_h1"][..], "26.8 million spans (3 GB); the limit is 20 million; 14 iterations fit"),
+    ] {
+        let found = errors(&question(iterations, planners, &deep()));
+        assert_eq!(found, [FieldError::new("/iterations", expected.to_owned())], "{iterations} {planners:?}");
+    }
+    assert!(errors(&question(37, &["1f1b"], &deep())).is_empty());
+}
+
+#[test]
+fn one_iteration_may_be_too_much() {
+    let mut large = question(1, &["gpipe", "1f1b", "zb_h1", "zb_h2"], &deep());
+    large["workload"]["global_batch"] = json!(2048);
+    // 10 x 1,024 x 2,048 spans.
+    let expected = "21 million spans (3 GB); the limit is 20 million; not even one iteration fits: choose fewer planners, stages or microbatches";
+    assert_eq!(errors(&large), [FieldError::new("/iterations", expected.to_owned())]);
+}
+
+#[test]
+fn replicas_are_simulated_and_one_of_them_is_kept() {
+    let spans = of_layout(PlannerKind::OneFOneB, 8, 100, 2);
+    assert_eq!(spans, Spans { kept: 8 * 50 * 2, simulated: 8 * 100 * 2 });
+    // Interleaved stages are PP x VPP; a split backward is two spans.
+    assert_eq!(of_layout(PlannerKind::InterleavedZeroBubble, 16, 10, 1).kept, 16 * 10 * 3);
+    let many = Spans { kept: 1, simulated: MOST_SIMULATED + 1 };
+    assert_eq!(many.excess().unwrap(), "60 million spans over all replicas; the limit is 60 million");
+}
+
+/// What is left open is chosen while planning, so nothing is refused that some layout can answer.
+#[test]
+fn open_degrees_count_with_the_least() {
+    assert!(errors(&question(1000, &["1f1b", "wait_free_cyclic"], &json!({}))).is_empty());
+    assert!(errors(&question(1000, &["1f1b"], &json!({ "pipeline": 1024 }))).is_empty());
+    let mut packed = question(1000, &["1f1b"], &deep());
+    packed["workload"]["packing"] = json!("packed");
+    assert!(errors(&packed).is_empty());
+    // Sequences of at most two samples are 131 at least.
+    packed["workload"]["max_samples"] = json!(2);
+    assert!(errors(&packed)[0].detail.starts_with("268 million spans"), "{:?}", errors(&packed));
+}

@@ -1,0 +1,125 @@
+//! What a request changes, by its route: what the record of changes says of it, and what readers may not do.
+
+use axum::http::header::LOCATION;
+use axum::http::{Method, Uri};
+use axum::response::Response;
+
+/// Requests that are no changes although their method says so: they answer a question or hold a file for a while, or the session is
+/// the asker's own.
+const QUESTIONS: [(Method, &str); 7] = [
+    (Method::POST, "/api/v1/what-if"),
+    (Method::POST, "/api/v1/schedules"),
+    (Method::POST, "/api/v1/scenarios/identity"),
+    (Method::POST, "/api/v1/datasets/footers"),
+    (Method::POST, "/api/v1/datasets/previews/merge"),
+    (Method::POST, "/api/v1/tokenizers"),
+    (Method::DELETE, api::path::SESSION),
+];
+
+/// A change.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Change {
+    /// Method of the request.
+    pub(crate) method: String,
+    /// What is done: the last word of the route, or what the method does with things.
+    pub(crate) action: String,
+    /// Kind of the thing.
+    pub(crate) kind: String,
+    /// Identifier of the thing, where the address has it.
+    pub(crate) object: String,
+}
+
+impl Change {
+    /// What a request changes; nothing where it only asks. `route` is the path as the router knows it.
+    pub(crate) fn of(method: &Method, uri: &Uri, route: &str) -> Option<Self> {
+        let is_question = QUESTIONS.iter().any(|(asks, path)| asks == method && *path == route);
+        if is_question || matches!(*method, Method::GET | Method::HEAD | Method::OPTIONS) {
+            return None;
+        }
+        let known: Vec<&str> = route.strip_prefix(api::path::ROOT)?.trim_start_matches('/').split('/').collect();
+        let asked: Vec<&str> = uri.path().strip_prefix(api::path::ROOT)?.trim_start_matches('/').split('/').collect();
+        let kind = known.first()?.trim_end_matches('s');
+        let place = known.iter().position(|part| part.starts_with('{'));
+        let object = place.and_then(|place| asked.get(place)).map(|object| (*object).to_owned());
+        let last = known.iter().skip(1).rfind(|part| !part.starts_with('{'));
+        let action = last.copied().unwrap_or(match *method {
+            Method::POST | Method::PUT => "create",
+            Method::PATCH => "change",
+            Method::DELETE => "delete",
+            _ => "other",
+        });
+        Some(Self {
+            method: method.as_str().to_owned(),
+            action: action.to_owned(),
+            kind: kind.to_owned(),
+            object: object.unwrap_or_default(),
+        })
+    }
+
+    /// The change with the identifier of what was made, where it succeeded and is to be recorded.
+    ///
+    /// Bytes of a log are not recorded: their sender has the run's own token, and they come several times a second.
+    pub(crate) fn made(mut self, response: &Response) -> Option<Self> {
+        // A file that is held for a preview is not stored yet.
+        let is_preview = self.kind == "dataset" && response.status().as_u16() == 202;
+        if !response.status().is_success() || is_preview || (self.kind == "run" && self.action == "log") {
+            return None;
+        }
+        let location = response.headers().get(LOCATION).and_then(|location| location.to_str().ok());
+        if let Some(made) = location.and_then(|location| location.rsplit('/').next()).filter(|_| self.object.is_empty())
+        {
+            self.object = made.to_owned();
+        }
+        Some(self)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn change(method: &str, path: &str, route: &str) -> Option<[String; 3]> {
+        let (method, uri) = (method.parse().unwrap(), path.parse().unwrap());
+        Change::of(&method, &uri, route).map(|change| [change.kind, change.action, change.object])
+    }
+
+    #[test]
+    fn a_route_says_what_is_changed() {
+        for (method, path, route, expected) in [
+            ("PUT", "/api/v1/scenarios", "/api/v1/scenarios", Some(["scenario", "create", ""])),
+            ("PATCH", "/api/v1/runs/r1", "/api/v1/runs/{run}", Some(["run", "change", "r1"])),
+            ("DELETE", "/api/v1/tokens/ada", "/api/v1/tokens/{name}", Some(["token", "delete", "ada"])),
+            ("POST", "/api/v1/runs/r1/finish", "/api/v1/runs/{run}/finish", Some(["run", "finish", "r1"])),
+            ("POST", "/api/v1/runs/import", "/api/v1/runs/import", Some(["run", "import", ""])),
+            (
+                "POST",
+                "/api/v1/sweeps/s1/points/7/scenario",
+                "/api/v1/sweeps/{id}/points/{point}/scenario",
+                Some(["sweep", "scenario", "s1"]),
+            ),
+            ("POST", "/api/v1/what-if", "/api/v1/what-if", None),
+            ("DELETE", "/api/v1/session", "/api/v1/session", None),
+            ("GET", "/api/v1/runs/r1", "/api/v1/runs/{run}", None),
+        ] {
+            let expected = expected.map(|words| words.map(str::to_owned));
+            assert_eq!(change(method, path, route), expected, "{method} {path}");
+        }
+    }
+
+    /// Of every operation of the API it is known whether it is a change.
+    #[test]
+    fn every_operation_that_is_no_reading_is_a_change_or_a_question() {
+        let document = crate::openapi::document();
+        let mut questions = 0;
+        for (route, item) in &document.paths.paths {
+            let methods = [("PUT", &item.put), ("POST", &item.post), ("PATCH", &item.patch), ("DELETE", &item.delete)];
+            for (method, _) in methods.into_iter().filter(|(_, operation)| operation.is_some()) {
+                match change(method, route, route) {
+                    Some([kind, action, _]) => assert!(!kind.is_empty() && !action.is_empty(), "{method} {route}"),
+                    None => questions += 1,
+                }
+            }
+        }
+        assert_eq!(questions, QUESTIONS.len(), "a question names a route that is not there");
+    }
+}

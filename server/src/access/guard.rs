@@ -1,0 +1,72 @@
+//! The guard in front of all routes.
+
+use std::sync::Arc;
+
+use axum::extract::{MatchedPath, Request, State};
+use axum::http::header::SET_COOKIE;
+use axum::http::{HeaderName, HeaderValue};
+use axum::middleware::Next;
+use axum::response::{IntoResponse, Response};
+
+use super::{Actor, Change, bearer, sender};
+use crate::app::App;
+use crate::client;
+
+/// Headers of every answer.
+///
+/// The policy allows scripts from here only, WebAssembly included. Styles may stand inline, because the chart
+/// library positions its elements that way; images may be made by the page itself, for the export of charts.
+pub const SECURITY_HEADERS: [(HeaderName, &str); 5] = [
+    (
+        HeaderName::from_static("content-security-policy"),
+        "default-src 'self'; script-src 'self' 'wasm-unsafe-eval'; style-src 'self' 'unsafe-inline'; \
+         img-src 'self' data: blob:; connect-src 'self'; frame-ancestors 'none'; base-uri 'none'; form-action 'none'",
+    ),
+    (HeaderName::from_static("x-content-type-options"), "nosniff"),
+    (HeaderName::from_static("referrer-policy"), "no-referrer"),
+    (HeaderName::from_static("cross-origin-opener-policy"), "same-origin"),
+    (HeaderName::from_static("cross-origin-resource-policy"), "same-origin"),
+];
+
+/// Lets a request pass, or answers why not.
+pub async fn guard(State(app): State<Arc<App>>, route: Option<MatchedPath>, request: Request, next: Next) -> Response {
+    let route = route.as_ref().map(MatchedPath::as_str);
+    // Of the parts alone: a body is not shared between threads.
+    let (parts, body) = request.into_parts();
+    let mut response = match app.access.admit(&app, &parts, route).await {
+        Ok(actor) => pass(&app, actor, route, Request::from_parts(parts, body), next).await,
+        Err(error) => error.into_response(),
+    };
+    for (name, value) in SECURITY_HEADERS {
+        response.headers_mut().insert(name, HeaderValue::from_static(value));
+    }
+    response
+}
+
+/// Answers a request that may pass, and records what it changed.
+async fn pass(app: &App, actor: Option<Actor>, route: Option<&str>, mut request: Request, next: Next) -> Response {
+    let cookie = client::new_cookie(&request);
+    let change = route.and_then(|route| Change::of(request.method(), request.uri(), route));
+    // A handler of logs looks at the token itself, which may be wrong too.
+    let may_be_wrong = (actor.is_none() && bearer(request.headers()).is_some()).then(|| sender(request.extensions()));
+    let actor = actor.unwrap_or_else(Actor::of_run_token);
+    request.extensions_mut().insert(actor.clone());
+    let mut response = next.run(request).await;
+    if let Some(sender) = may_be_wrong.filter(|_| response.status().as_u16() == 403) {
+        app.access.wrong.note(sender).await;
+    }
+    if let Some(change) = change.and_then(|change| change.made(&response)) {
+        record(app, &actor, &change).await;
+    }
+    if let Some(cookie) = cookie.and_then(|cookie| HeaderValue::try_from(cookie).ok()) {
+        response.headers_mut().append(SET_COOKIE, cookie);
+    }
+    response
+}
+
+/// Records a change. It is made already, so that a record that cannot be written is told to the operator, not to the asker.
+async fn record(app: &App, actor: &Actor, change: &Change) {
+    if let Err(error) = app.store.writer().record_change(&actor.name, change, app.clock.now()).await {
+        tracing::error!(actor = actor.name, ?change, "a change was not recorded: {error}");
+    }
+}

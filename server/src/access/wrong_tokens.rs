@@ -1,0 +1,349 @@
+//! Wrong tokens: each of an address waits longer for its answer, and the log says once a minute how many there were.
+
+use std::collections::BTreeMap;
+use std::fmt;
+use std::net::{IpAddr, Ipv6Addr};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::{Duration, Instant};
+
+/// How wrong tokens are slowed down.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct WrongTokenLimits {
+    /// How long the first answer waits. Each further one waits twice as long.
+    pub(super) first: Duration,
+    /// The longest time that an answer waits.
+    pub(super) longest: Duration,
+    /// Answers that wait at once, of one address.
+    pub(super) waiting_of_one: usize,
+    /// Answers that wait at once, of all addresses.
+    pub(super) waiting: usize,
+    /// Time without a wrong token after which an address begins anew.
+    pub(super) forgotten: Duration,
+    /// Addresses that are remembered.
+    pub(super) addresses: usize,
+    /// Time between two warnings in the log.
+    pub(super) warned_every: Duration,
+}
+
+impl Default for WrongTokenLimits {
+    fn default() -> Self {
+        Self {
+            first: Duration::from_millis(20),
+            longest: Duration::from_secs(1),
+            waiting_of_one: 8,
+            waiting: 256,
+            forgotten: Duration::from_mins(10),
+            addresses: 4096,
+            warned_every: Duration::from_mins(1),
+        }
+    }
+}
+
+/// Wrong tokens of late.
+#[derive(Debug)]
+pub(super) struct WrongTokens {
+    limits: WrongTokenLimits,
+    late: Arc<Mutex<Late>>,
+}
+
+#[derive(Debug, Default)]
+struct Late {
+    senders: BTreeMap<IpAddr, Sender>,
+    /// Answers that wait.
+    waiting: usize,
+    untold: Untold,
+}
+
+#[derive(Debug)]
+struct Sender {
+    tokens: u32,
+    last: Instant,
+    waiting: usize,
+}
+
+/// Wrong tokens that the log does not tell of yet.
+#[derive(Debug, Default, Clone, PartialEq, Eq)]
+struct Untold {
+    tokens: u64,
+    /// Tokens that were refused without a look at them.
+    refused: u64,
+    senders: BTreeMap<IpAddr, u64>,
+}
+
+impl WrongTokens {
+    pub(super) fn new(limits: WrongTokenLimits) -> Self {
+        Self { limits, late: Arc::default() }
+    }
+
+    /// A place to look at a token, until it is dropped; nothing where the sender of wrong tokens has as many answers waiting as it
+    /// may. So a guesser learns no more by asking many times at once.
+    pub(super) fn look(&self, sender: IpAddr) -> Option<Looking> {
+        let sender = network(sender);
+        let mut late = locked(&self.late);
+        let all = late.waiting;
+        let Some(known) = late.senders.get_mut(&sender) else {
+            return Some(Looking { late: Arc::clone(&self.late), sender: None });
+        };
+        if known.waiting >= self.limits.waiting_of_one || all >= self.limits.waiting {
+            return None;
+        }
+        known.waiting += 1;
+        late.waiting += 1;
+        Some(Looking { late: Arc::clone(&self.late), sender: Some(sender) })
+    }
+
+    /// Counts a token that is refused without a look at it.
+    pub(super) fn note_refusal(&self) {
+        let is_first = {
+            let mut late = locked(&self.late);
+            late.untold.refused += 1;
+            late.untold.is_first()
+        };
+        if is_first {
+            self.warn_later();
+        }
+    }
+
+    fn warn_later(&self) {
+        let (late, every) = (Arc::clone(&self.late), self.limits.warned_every);
+        tokio::spawn(async move {
+            tokio::time::sleep(every).await;
+            warn(&late);
+        });
+    }
+
+    /// Counts a wrong token and waits. The place is taken until the time is over, even where the asker hangs up before.
+    pub(super) async fn note(&self, sender: IpAddr) {
+        let sender = network(sender);
+        let (delay, is_first) = {
+            let mut late = locked(&self.late);
+            late.untold.count(sender, self.limits.addresses);
+            (late.enter(sender, &self.limits), late.untold.is_first())
+        };
+        if is_first {
+            self.warn_later();
+        }
+        let Some(delay) = delay else { return };
+        let late = Arc::clone(&self.late);
+        let waiting = tokio::spawn(async move {
+            tokio::time::sleep(delay).await;
+            locked(&late).leave(sender);
+        });
+        // It has no panic to pass on.
+        drop(waiting.await);
+    }
+}
+
+/// A place to look at a token.
+#[derive(Debug)]
+pub(super) struct Looking {
+    late: Arc<Mutex<Late>>,
+    /// Who sent it, where wrong tokens came from there before.
+    sender: Option<IpAddr>,
+}
+
+impl Drop for Looking {
+    fn drop(&mut self) {
+        if let Some(sender) = self.sender {
+            locked(&self.late).leave(sender);
+        }
+    }
+}
+
+impl Drop for WrongTokens {
+    /// A server that stops within the minute tells of them too.
+    fn drop(&mut self) {
+        warn(&self.late);
+    }
+}
+
+fn warn(late: &Mutex<Late>) {
+    let untold = std::mem::take(&mut locked(late).untold);
+    if untold.tokens > 0 || untold.refused > 0 {
+        tracing::warn!("{untold}");
+    }
+}
+
+fn locked(late: &Mutex<Late>) -> MutexGuard<'_, Late> {
+    // Changed in single steps, so it is whole even after a panic elsewhere.
+    late.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+impl Late {
+    /// How long the answer to a wrong token waits; not at all where as many wait as may.
+    fn enter(&mut self, sender: IpAddr, limits: &WrongTokenLimits) -> Option<Duration> {
+        let now = Instant::now();
+        self.forget(sender, now, limits);
+        let known = self.senders.entry(sender).or_insert(Sender { tokens: 0, last: now, waiting: 0 });
+        known.tokens = known.tokens.saturating_add(1);
+        known.last = now;
+        if self.waiting >= limits.waiting || known.waiting >= limits.waiting_of_one {
+            return None;
+        }
+        known.waiting += 1;
+        self.waiting += 1;
+        let doubled = 1_u32.checked_shl(known.tokens - 1).and_then(|times| limits.first.checked_mul(times));
+        Some(doubled.map_or(limits.longest, |delay| delay.min(limits.longest)))
+    }
+
+    fn leave(&mut self, sender: IpAddr) {
+        self.waiting = self.waiting.saturating_sub(1);
+        if let Some(known) = self.senders.get_mut(&sender) {
+            known.waiting = known.waiting.saturating_sub(1);
+        }
+    }
+
+    /// Lets go of senders that were quiet for long, and of the one that was quiet longest where there is no room for a new one.
+    fn forget(&mut self, sender: IpAddr, now: Instant, limits: &WrongTokenLimits) {
+        let is_old = |known: &Sender| now.duration_since(known.last) >= limits.forgotten && known.waiting == 0;
+        if self.senders.get(&sender).is_some_and(is_old) {
+            self.senders.remove(&sender);
+        }
+        if self.senders.len() < limits.addresses || self.senders.contains_key(&sender) {
+            return;
+        }
+        self.senders.retain(|_, known| !is_old(known));
+        if self.senders.len() >= limits.addresses {
+            let quietest = self.senders.iter().min_by_key(|(_, known)| known.last).map(|(address, _)| *address);
+            if let Some(address) = quietest {
+                self.senders.remove(&address);
+            }
+        }
+    }
+}
+
+impl Untold {
+    /// Whether one is counted, so that the log has to tell of it in a minute.
+    fn is_first(&self) -> bool {
+        self.tokens + self.refused == 1
+    }
+
+    fn count(&mut self, sender: IpAddr, most: usize) {
+        self.tokens += 1;
+        if self.senders.len() < most || self.senders.contains_key(&sender) {
+            *self.senders.entry(sender).or_default() += 1;
+        }
+    }
+}
+
+impl fmt::Display for Untold {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self { tokens, refused, senders } = self;
+        let addresses = if senders.len() == 1 { "address" } else { "addresses" };
+        write!(f, "wrong tokens: {tokens} from {} {addresses}", senders.len())?;
+        if let Some((sender, most)) = senders.iter().max_by_key(|(_, tokens)| **tokens) {
+            write!(f, ", {most} of them from {sender}")?;
+        }
+        write!(f, "; {refused} further tokens were refused without a look at them")
+    }
+}
+
+/// What counts as one sender: an address, or the network of 64 bits that a household or a machine has of IPv6.
+fn network(address: IpAddr) -> IpAddr {
+    match address.to_canonical() {
+        IpAddr::V6(address) => Ipv6Addr::from_bits(address.to_bits() >> 64 << 64).into(),
+        address @ IpAddr::V4(_) => address,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const ONE: IpAddr = IpAddr::V4(std::net::Ipv4Addr::new(10, 0, 0, 1));
+    const OTHER: IpAddr = IpAddr::V4(std::net::Ipv4Addr::new(10, 0, 0, 2));
+
+    fn ms(ms: u64) -> Duration {
+        Duration::from_millis(ms)
+    }
+
+    #[test]
+    fn answers_wait_longer_and_longer_up_to_a_second() {
+        let limits = WrongTokenLimits { waiting_of_one: 100, ..WrongTokenLimits::default() };
+        let mut late = Late::default();
+        let delays: Vec<Option<Duration>> = (0..8).map(|_| late.enter(ONE, &limits)).collect();
+        assert_eq!(delays, [20, 40, 80, 160, 320, 640, 1000, 1000].map(|delay| Some(ms(delay))));
+        assert_eq!(late.enter(OTHER, &limits), Some(ms(20)), "another address begins anew");
+        for _ in 0..60 {
+            assert_eq!(late.enter(ONE, &limits), Some(ms(1000)), "a delay never overflows");
+        }
+    }
+
+    #[test]
+    fn an_address_that_was_quiet_begins_anew() {
+        let limits = WrongTokenLimits { forgotten: Duration::ZERO, ..WrongTokenLimits::default() };
+        let mut late = Late::default();
+        for _ in 0..3 {
+            assert_eq!(late.enter(ONE, &limits), Some(ms(20)));
+            late.leave(ONE);
+        }
+    }
+
+    #[test]
+    fn few_answers_wait_at_once() {
+        let limits = WrongTokenLimits { waiting_of_one: 2, waiting: 3, ..WrongTokenLimits::default() };
+        let mut late = Late::default();
+        assert!(late.enter(ONE, &limits).is_some() && late.enter(ONE, &limits).is_some());
+        assert_eq!(late.enter(ONE, &limits), None, "of one address");
+        assert!(late.enter(OTHER, &limits).is_some());
+        assert_eq!(late.enter(OTHER, &limits), None, "of all");
+        late.leave(ONE);
+        assert!(late.enter(OTHER, &limits).is_some());
+        assert_eq!(late.waiting, 3);
+    }
+
+    #[test]
+    fn few_addresses_are_remembered() {
+        let limits = WrongTokenLimits { addresses: 3, ..WrongTokenLimits::default() };
+        let mut late = Late::default();
+        for last in 0..9_u8 {
+            late.enter([10, 0, 0, last].into(), &limits);
+        }
+        assert_eq!(late.senders.len(), 3);
+        assert!(late.senders.contains_key(&IpAddr::from([10, 0, 0, 8])));
+    }
+
+    #[tokio::test]
+    async fn a_sender_whose_answers_wait_is_full_until_they_come() {
+        let limits = WrongTokenLimits { first: ms(30), waiting_of_one: 1, ..WrongTokenLimits::default() };
+        let wrong = WrongTokens::new(limits);
+        assert!(wrong.look(ONE).is_some());
+        let mut hung_up = Box::pin(wrong.note(ONE));
+        assert!(futures::poll!(&mut hung_up).is_pending());
+        drop(hung_up);
+        assert!(wrong.look(ONE).is_none(), "hanging up gives no place back");
+        assert!(wrong.look(OTHER).is_some());
+        while wrong.look(ONE).is_none() {
+            tokio::time::sleep(ms(5)).await;
+        }
+        assert_eq!(locked(&wrong.late).waiting, 0);
+        let looked_at = wrong.look(ONE);
+        assert!(looked_at.is_some() && wrong.look(ONE).is_none(), "tokens that are looked at count");
+        drop(looked_at);
+        assert!(wrong.look(ONE).is_some());
+    }
+
+    #[tokio::test]
+    async fn the_log_tells_of_all_of_a_minute_at_once() {
+        let limits = WrongTokenLimits { longest: Duration::ZERO, ..WrongTokenLimits::default() };
+        let wrong = WrongTokens::new(limits);
+        for sender in [ONE, OTHER, ONE, ONE] {
+            wrong.note(sender).await;
+        }
+        wrong.note_refusal();
+        let told = locked(&wrong.late).untold.to_string();
+        assert_eq!(
+            told,
+            "wrong tokens: 4 from 2 addresses, 3 of them from 10.0.0.1; 1 further tokens were refused without a look at them"
+        );
+        warn(&wrong.late);
+        assert_eq!(locked(&wrong.late).untold, Untold::default());
+    }
+
+    #[test]
+    fn a_network_of_ipv6_is_one_sender() {
+        let of = |text: &str| network(text.parse().unwrap()).to_string();
+        assert_eq!(of("2001:db8:1:2:3:4:5:6"), "2001:db8:1:2::");
+        assert_eq!(of("::ffff:10.0.0.1"), "10.0.0.1");
+    }
+}

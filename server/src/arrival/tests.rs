@@ -1,0 +1,187 @@
+use std::io;
+use std::time::Duration;
+
+use axum::Router;
+use axum::body::{Bytes, to_bytes};
+use axum::extract::DefaultBodyLimit;
+use axum::middleware::from_fn_with_state;
+use axum::routing::post;
+use futures::stream::{self, Stream, StreamExt};
+use serde_json::Value;
+use tower::ServiceExt;
+
+use super::*;
+
+const ONE_MS: Duration = Duration::from_millis(1);
+const LONG: Duration = Duration::from_mins(1);
+/// As large as the room of the tests.
+const KIB_64: usize = 64 << 10;
+
+/// Limits under which nothing is too slow.
+fn patient() -> BodyLimits {
+    let pace = Pace { bytes_per_second: 1024, grace: LONG };
+    BodyLimits {
+        held_bytes: KIB_64 as u64,
+        patience: ONE_MS,
+        silence: LONG,
+        credit: LONG,
+        documents: pace,
+        imports: pace,
+    }
+}
+
+fn drips(bytes: usize, pause: Duration) -> impl Stream<Item = io::Result<Bytes>> + Send + Unpin + 'static {
+    Box::pin(stream::iter(0..bytes).then(move |_| async move {
+        tokio::time::sleep(pause).await;
+        Ok(Bytes::from_static(b"x"))
+    }))
+}
+
+fn piece(bytes: usize) -> impl Stream<Item = io::Result<Bytes>> + Send + Unpin + 'static {
+    Box::pin(stream::once(async move { Ok(Bytes::from(vec![0; bytes])) }))
+}
+
+/// Pieces that arrive, and the refusal behind them.
+async fn arrived(
+    limits: BodyLimits,
+    body: impl Stream<Item = io::Result<Bytes>> + Send + Unpin + 'static,
+) -> (usize, Option<LimitError>) {
+    let refusal = Arc::new(OnceLock::new());
+    let room = Room::new(Arc::new(Bodies::new(limits)), BodyKind::Document);
+    let arriving = Arriving::new(body, BodyKind::Document, room, Arc::clone(&refusal));
+    let pieces: Vec<_> = arriving.into_stream().collect().await;
+    (pieces.iter().filter(|piece| piece.is_ok()).count(), refusal.get().copied())
+}
+
+#[tokio::test]
+async fn what_drips_is_ended_and_what_comes_is_not() {
+    assert_eq!(arrived(patient(), drips(3, Duration::ZERO)).await, (3, None));
+    // A byte every 50 ms is 20 a second: without grace it is late from the first on.
+    let short = Pace { bytes_per_second: 1024, grace: ONE_MS };
+    let limits = BodyLimits { documents: short, ..patient() };
+    let slow = Some(LimitError::BodySlow(1024));
+    assert_eq!(arrived(limits, drips(100, Duration::from_millis(50))).await, (0, slow));
+    // A piece of 1 KiB earns a second, in which small ones may come.
+    let earned = piece(1024).chain(drips(2, Duration::from_millis(50)));
+    assert_eq!(arrived(limits, earned).await, (3, None));
+}
+
+#[tokio::test]
+async fn what_came_quickly_allows_no_long_silence() {
+    // 32 KiB earn 32 s, of which 1 ms is kept.
+    let limits = BodyLimits { credit: ONE_MS, ..patient() };
+    let silent = || piece(32 << 10).chain(stream::pending());
+    assert_eq!(arrived(limits, silent()).await, (1, Some(LimitError::BodySlow(1024))));
+    // However much is kept, a silence has a limit.
+    let limits = BodyLimits { silence: ONE_MS, ..patient() };
+    assert_eq!(arrived(limits, silent()).await, (1, Some(LimitError::BodySilent(ONE_MS))));
+}
+
+#[tokio::test]
+async fn a_body_is_not_blamed_for_a_reader_that_is_busy() {
+    let limits = BodyLimits { silence: Duration::from_millis(100), ..patient() };
+    let room = Room::new(Arc::new(Bodies::new(limits)), BodyKind::Document);
+    let arriving = Arriving::new(drips(3, ONE_MS), BodyKind::Document, room, Arc::default());
+    let read: Vec<_> = arriving
+        .into_stream()
+        .then(|bytes| async move {
+            tokio::time::sleep(Duration::from_millis(150)).await;
+            bytes
+        })
+        .collect()
+        .await;
+    assert!(read.len() == 3 && read.iter().all(Result::is_ok), "{read:?}");
+}
+
+#[test]
+fn limits_depend_on_what_a_body_holds() {
+    for (method, path, kind) in [
+        (Method::PATCH, api::path::run_log("a"), BodyKind::Log),
+        (Method::PUT, api::path::run_log("a"), BodyKind::Log),
+        (Method::POST, api::path::TRACES.to_owned(), BodyKind::Trace),
+        (Method::POST, api::path::RUN_IMPORT.to_owned(), BodyKind::Import),
+        (Method::POST, api::path::DATASETS.to_owned(), BodyKind::Import),
+        (Method::POST, api::path::PROFILES.to_owned(), BodyKind::Import),
+        (Method::POST, api::path::RUNS.to_owned(), BodyKind::Document),
+        (Method::PUT, api::path::SCENARIOS.to_owned(), BodyKind::Document),
+        (Method::PATCH, api::path::dataset("a"), BodyKind::Document),
+        (Method::POST, "/log".to_owned(), BodyKind::Document),
+    ] {
+        assert_eq!(BodyKind::of(&method, &path), kind, "{method} {path}");
+    }
+    let limits = BodyLimits::default();
+    assert_eq!(limits.pace(BodyKind::Trace).bytes_per_second, 65_536);
+    assert_eq!(limits.pace(BodyKind::Document).bytes_per_second, 1024);
+}
+
+/// A router that answers how many bytes came, or 400 as handlers do.
+fn counting(bodies: &Arc<Bodies>) -> Router {
+    let count = async |body: Result<Bytes, axum::extract::rejection::BytesRejection>| match body {
+        Ok(body) => body.len().to_string().into_response(),
+        Err(error) => ApiError::body(&error, 1).into_response(),
+    };
+    Router::new()
+        .route("/count", post(count))
+        .layer(DefaultBodyLimit::max(1 << 20))
+        .layer(from_fn_with_state(Arc::clone(bodies), in_time))
+}
+
+fn posted(body: Body) -> Request {
+    Request::post("/count").body(body).unwrap()
+}
+
+/// Status and kind of a refusal.
+async fn problem(response: Response) -> (u16, String) {
+    let (status, closes) = (response.status().as_u16(), response.headers().get(CONNECTION).cloned());
+    assert_eq!(closes.unwrap(), "close");
+    let body: Value = serde_json::from_slice(&to_bytes(response.into_body(), KIB_64).await.unwrap()).unwrap();
+    (status, body["type"].as_str().unwrap().to_owned())
+}
+
+#[tokio::test]
+async fn a_refused_body_is_answered_by_its_problem() {
+    let silent = BodyLimits { silence: ONE_MS, ..patient() };
+    for (limits, bytes, status, kind) in
+        [(silent, 1, 408, "/problems/body-timeout"), (patient(), KIB_64 + 1, 413, "/problems/too-large")]
+    {
+        let bodies = Arc::new(Bodies::new(limits));
+        let body = Body::from_stream(piece(bytes).chain(stream::pending()));
+        let response = counting(&bodies).oneshot(posted(body)).await.unwrap();
+        assert_eq!(problem(response).await, (status, kind.to_owned()));
+        assert_eq!(bodies.held_bytes(), 0);
+    }
+}
+
+/// Finding 4 of the attack: bodies that come but for their last bytes, and then are silent, take all memory for hours.
+#[tokio::test]
+async fn bodies_that_are_silent_at_their_end_hold_no_memory_for_long() {
+    let limits = BodyLimits { silence: Duration::from_millis(300), patience: LONG, ..patient() };
+    let bodies = Arc::new(Bodies::new(limits));
+    // Each has 16 KiB, and four of them all room. The others wait for it.
+    let attack = (0..12).map(|_| {
+        let body = Body::from_stream(piece(16 << 10).chain(stream::pending()));
+        tokio::spawn(counting(&bodies).oneshot(posted(body)))
+    });
+    let attack: Vec<_> = attack.collect();
+    let honest = counting(&bodies).oneshot(posted(Body::from(vec![0; 1000]))).await.unwrap();
+    assert_eq!(honest.status().as_u16(), 200);
+    for request in attack {
+        let response = request.await.unwrap().unwrap();
+        assert_eq!(problem(response).await, (408, "/problems/body-timeout".to_owned()));
+    }
+    assert_eq!(bodies.held_bytes(), 0);
+}
+
+#[tokio::test]
+async fn a_body_that_finds_no_room_is_refused_and_a_body_that_ends_gives_it_back() {
+    let bodies = Arc::new(Bodies::new(patient()));
+    let held = Room::new(Arc::clone(&bodies), BodyKind::Document);
+    held.take(KIB_64).await.unwrap();
+    let response = counting(&bodies).oneshot(posted(Body::from("x"))).await.unwrap();
+    assert_eq!(response.headers()["retry-after"], "5");
+    assert_eq!(problem(response).await, (503, "/problems/bodies-full".to_owned()));
+    drop(held);
+    let response = counting(&bodies).oneshot(posted(Body::from(vec![0; KIB_64]))).await.unwrap();
+    assert_eq!(to_bytes(response.into_body(), 100).await.unwrap(), "65536");
+    assert_eq!(bodies.held_bytes(), 0);
+}

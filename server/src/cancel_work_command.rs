@@ -1,0 +1,47 @@
+//! `planscope cancel-work`: ends what a server would take up when it starts.
+
+use std::path::Path;
+use std::process::ExitCode;
+
+use anyhow::Context;
+
+use crate::config::CancelWorkArguments;
+use crate::store::{Store, Tenancy};
+
+/// Cancels all planning jobs and sweeps that wait in a database that no server uses.
+///
+/// # Errors
+/// There is no database, a server uses it, or it cannot be written.
+pub fn run(arguments: &CancelWorkArguments) -> anyhow::Result<ExitCode> {
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
+    let (jobs, sweeps) = runtime.block_on(cancel(&arguments.database))?;
+    println!("{}: {jobs} planning jobs and {sweeps} sweeps were cancelled", arguments.database.display());
+    Ok(ExitCode::SUCCESS)
+}
+
+async fn cancel(database: &Path) -> anyhow::Result<(u64, u64)> {
+    anyhow::ensure!(database.is_file(), "there is no database {}", database.display());
+    let tenancy = Tenancy::take(database)?;
+    let opened = Store::open(tenancy.database()).await;
+    let store = opened.with_context(|| format!("cannot open the database {}", database.display()))?;
+    let cancelled = store.writer().cancel_work().await;
+    store.close().await;
+    Ok(cancelled?)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[tokio::test]
+    async fn a_database_that_is_not_there_or_in_use_is_refused() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("a.db");
+        assert!(cancel(&path).await.unwrap_err().to_string().starts_with("there is no database"));
+        Store::open(&path).await.unwrap().close().await;
+        let tenancy = Tenancy::take(&path).unwrap();
+        assert!(cancel(&path).await.unwrap_err().to_string().contains("in use"));
+        drop(tenancy);
+        assert_eq!(cancel(&path).await.unwrap(), (0, 0));
+    }
+}

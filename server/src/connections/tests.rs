@@ -1,0 +1,267 @@
+use std::convert::Infallible;
+
+use axum::body::{Body, Bytes};
+use axum::routing::{get, post};
+use futures::{StreamExt, stream};
+use tokio::io::{AsyncReadExt, AsyncWriteExt};
+use tokio::sync::{mpsc, oneshot};
+use tokio::task::JoinHandle;
+use tokio::time::sleep;
+
+use super::*;
+
+/// Times of heads and writes in the tests, and how long is waited for what takes one of them.
+const SHORT: Duration = Duration::from_millis(300);
+const PATIENCE: Duration = Duration::from_secs(30);
+/// A file that fits in no buffer of a socket.
+const FILE: &str = "GET /file HTTP/1.1\r\nHost: localhost\r\n\r\n";
+const PAGE: &str = "GET / HTTP/1.1\r\nHost: localhost\r\n\r\n";
+const HEALTH: &str = "GET /api/v1/health HTTP/1.1\r\nHost: localhost\r\n\r\n";
+
+/// A server with a short page, a large file, a stream of what a test says, and a place for uploads.
+struct House {
+    address: SocketAddr,
+    stop: oneshot::Sender<()>,
+    served: JoinHandle<()>,
+    says: mpsc::UnboundedSender<&'static str>,
+}
+
+fn limits() -> ConnectionLimits {
+    ConnectionLimits { places: 8, head_time: SHORT, write_time: PATIENCE, ..ConnectionLimits::default() }
+}
+
+async fn house() -> House {
+    house_within(limits()).await
+}
+
+async fn house_within(limits: ConnectionLimits) -> House {
+    let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let address = listener.local_addr().unwrap();
+    let (says, said) = mpsc::unbounded_channel();
+    let said = Arc::new(tokio::sync::Mutex::new(Some(said)));
+    let events = move || async move {
+        let said: mpsc::UnboundedReceiver<&'static str> = said.lock().await.take().unwrap();
+        let pieces = stream::unfold(said, |mut said| async { said.recv().await.map(|piece| (piece, said)) });
+        Body::from_stream(pieces.map(Ok::<_, Infallible>))
+    };
+    let file = || async {
+        static PIECE: [u8; 64 << 10] = [b'x'; 64 << 10];
+        Body::from_stream(stream::repeat(Bytes::from_static(&PIECE)).take(1024).map(Ok::<_, Infallible>))
+    };
+    let router = Router::new()
+        .route("/", get(|| async { "here" }))
+        .route(api::path::HEALTH, get(|| async { "well" }))
+        .route("/file", get(file))
+        .route("/events", get(events))
+        .route("/log", post(|log: Bytes| async move { log.len().to_string() }));
+    let (stop, stopped) = oneshot::channel();
+    let stopped = async { drop(stopped.await) };
+    let served = tokio::spawn(Connections::new(listener, limits).serve(router, stopped));
+    House { address, stop, served, says }
+}
+
+async fn sends(house: &House, text: &str) -> TcpStream {
+    let mut stream = TcpStream::connect(house.address).await.unwrap();
+    stream.write_all(text.as_bytes()).await.unwrap();
+    stream
+}
+
+/// Reads until a text has come.
+async fn hears(stream: &mut TcpStream, text: &str) {
+    let mut heard = String::new();
+    while !heard.contains(text) {
+        let mut piece = [0; 1024];
+        let bytes = timeout(PATIENCE, stream.read(&mut piece)).await.unwrap().unwrap();
+        assert!(bytes > 0, "{text} did not come: {heard}");
+        heard.push_str(std::str::from_utf8(&piece[..bytes]).unwrap());
+    }
+}
+
+/// Reads until the other side ends the connection.
+async fn is_ended(mut stream: TcpStream) {
+    let mut rest = Vec::new();
+    // Cut in the middle of what nobody has read, it may end with an error.
+    drop(timeout(PATIENCE, stream.read_to_end(&mut rest)).await.expect("the connection is still open"));
+}
+
+/// All that is answered on a connection of its own, which the server ends.
+async fn answer(house: &House, text: &str) -> String {
+    let mut stream = sends(house, text).await;
+    let mut answer = Vec::new();
+    // A connection that is closed at once may end with an error.
+    drop(timeout(PATIENCE, stream.read_to_end(&mut answer)).await.expect("the connection is still open"));
+    String::from_utf8(answer).unwrap()
+}
+
+#[tokio::test]
+async fn a_full_server_answers_its_health_and_nothing_else() {
+    let house = house_within(ConnectionLimits { places: 1, head_time: PATIENCE, ..limits() }).await;
+    let mut only = sends(&house, PAGE).await;
+    hears(&mut only, "here").await;
+    let refused = answer(&house, PAGE).await;
+    assert!(refused.starts_with("HTTP/1.1 503 ") && refused.contains("/problems/connections-full"), "{refused}");
+    assert!(refused.contains("retry-after: 5") && refused.contains("connection: close"), "{refused}");
+    let well = answer(&house, HEALTH).await;
+    assert!(well.starts_with("HTTP/1.1 200 ") && well.contains("connection: close"), "{well}");
+    drop(only);
+    // The server notices the end of the connection after a moment.
+    let mut again = String::new();
+    while !again.ends_with("here") {
+        again = answer(&house, "GET / HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n").await;
+    }
+}
+
+#[tokio::test]
+async fn one_address_leaves_connections_to_others() {
+    let limits = ConnectionLimits { per_address: 2, unlimited: Networks::default(), head_time: PATIENCE, ..limits() };
+    let house = house_within(limits).await;
+    let mut open = [sends(&house, PAGE).await, sends(&house, PAGE).await];
+    for stream in &mut open {
+        hears(stream, "here").await;
+    }
+    assert_eq!(answer(&house, HEALTH).await, "", "it is closed");
+    let other = tokio::net::TcpSocket::new_v4().unwrap();
+    other.bind("127.0.0.2:0".parse().unwrap()).unwrap();
+    let mut other = other.connect(house.address).await.unwrap();
+    other.write_all(PAGE.as_bytes()).await.unwrap();
+    hears(&mut other, "here").await;
+}
+
+#[tokio::test]
+async fn loopback_and_proxies_have_no_limit_of_their_own() {
+    let house = house_within(ConnectionLimits { per_address: 1, head_time: PATIENCE, ..limits() }).await;
+    let mut open = [sends(&house, PAGE).await, sends(&house, PAGE).await];
+    for stream in &mut open {
+        hears(stream, "here").await;
+    }
+}
+
+/// Finding 2 of the attack: readers that ask for a large file many times on each connection and read nothing take all places for
+/// ever, and the server does not answer its health check.
+#[tokio::test]
+async fn readers_that_do_not_read_are_ended_and_health_is_answered_meanwhile() {
+    let house = house_within(ConnectionLimits { head_time: PATIENCE, write_time: SHORT, ..limits() }).await;
+    let mut readers = Vec::new();
+    // Three times as many as there are places.
+    for _ in 0..24 {
+        readers.push(sends(&house, &FILE.repeat(20)).await);
+    }
+    let well = answer(&house, HEALTH).await;
+    assert!(well.starts_with("HTTP/1.1 200 ") && well.ends_with("well"), "{well}");
+    // Nobody has read a byte, and their places are free again. A server that is full answers 503.
+    let mut page = String::new();
+    while !page.ends_with("here") {
+        page = answer(&house, "GET / HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n").await;
+        sleep(SHORT / 10).await;
+    }
+    for reader in readers {
+        is_ended(reader).await;
+    }
+}
+
+/// The same finding, with heads that do not end.
+#[tokio::test]
+async fn health_is_answered_beside_heads_that_do_not_end() {
+    let house = house_within(ConnectionLimits { head_time: PATIENCE, ..limits() }).await;
+    let mut heads = Vec::new();
+    // More than the places and the connections beyond them.
+    for _ in 0..60 {
+        heads.push(sends(&house, "GET / HTTP/1.1\r\nHost: local").await);
+    }
+    let well = answer(&house, HEALTH).await;
+    assert!(well.starts_with("HTTP/1.1 200 ") && well.ends_with("well"), "{well}");
+    assert_eq!(heads.len(), 60);
+}
+
+#[tokio::test]
+async fn events_that_nobody_reads_are_ended() {
+    let house = house_within(ConnectionLimits { head_time: PATIENCE, write_time: SHORT, ..limits() }).await;
+    let _reader = sends(&house, "GET /events HTTP/1.1\r\nHost: localhost\r\n\r\n").await;
+    let long: &'static str = Box::leak("x".repeat(64 << 10).into_boxed_str());
+    // The channel closes with the answer.
+    let telling = async {
+        while house.says.send(long).is_ok() {
+            sleep(Duration::from_millis(1)).await;
+        }
+    };
+    timeout(PATIENCE, telling).await.expect("the connection is still open");
+}
+
+#[tokio::test]
+async fn a_reader_that_is_slow_is_not_ended() {
+    let house = house_within(ConnectionLimits { head_time: PATIENCE, write_time: 10 * SHORT, ..limits() }).await;
+    let mut reader = sends(&house, FILE).await;
+    let mut read = 0;
+    let mut piece = vec![0; 8 << 20];
+    // 64 MiB and the head: a few MiB at a time. Each pause is shorter than a write may wait, the whole takes longer.
+    while read < 64 << 20 {
+        sleep(SHORT).await;
+        let bytes = timeout(PATIENCE, reader.read(&mut piece)).await.unwrap().unwrap();
+        assert!(bytes > 0, "the connection ended at {read}");
+        read += bytes;
+    }
+}
+
+#[tokio::test]
+async fn a_connection_that_asks_for_nothing_is_ended() {
+    let house = house().await;
+    let silent = sends(&house, "").await;
+    let half = sends(&house, "GET / HTTP/1.1\r\nHost: local").await;
+    let mut idle = sends(&house, PAGE).await;
+    hears(&mut idle, "here").await;
+    tokio::join!(is_ended(silent), is_ended(half), is_ended(idle));
+}
+
+#[tokio::test]
+async fn a_head_that_drips_is_ended() {
+    let house = house().await;
+    let mut drips = sends(&house, "GET / HTTP/1.1\r\nHost: ").await;
+    // A byte now and then is no head either.
+    let dripping = async {
+        while drips.write_all(b"x").await.is_ok() {
+            sleep(SHORT / 10).await;
+        }
+    };
+    timeout(PATIENCE, dripping).await.expect("the connection is still open");
+}
+
+#[tokio::test]
+async fn a_stream_and_a_slow_upload_are_not_ended() {
+    let house = house().await;
+    let mut events = sends(&house, "GET /events HTTP/1.1\r\nHost: localhost\r\n\r\n").await;
+    let mut upload = sends(&house, "POST /log HTTP/1.1\r\nHost: localhost\r\nContent-Length: 4\r\n\r\n").await;
+    for piece in ["a", "b", "c", "d"] {
+        sleep(SHORT).await;
+        upload.write_all(piece.as_bytes()).await.unwrap();
+    }
+    hears(&mut upload, "\r\n\r\n4").await;
+    house.says.send("still there").unwrap();
+    hears(&mut events, "still there").await;
+}
+
+#[tokio::test]
+async fn a_server_that_stops_waits_for_requests_under_way_and_for_nothing_else() {
+    let house = house().await;
+    let silent = sends(&house, "").await;
+    let mut events = sends(&house, "GET /events HTTP/1.1\r\nHost: localhost\r\n\r\n").await;
+    house.says.send("begun").unwrap();
+    hears(&mut events, "begun").await;
+    house.stop.send(()).unwrap();
+    sleep(SHORT / 3).await;
+    assert!(!house.served.is_finished());
+    house.says.send("the end").unwrap();
+    hears(&mut events, "the end").await;
+    drop(house.says);
+    timeout(PATIENCE, house.served).await.unwrap().unwrap();
+    tokio::join!(is_ended(silent), is_ended(events));
+}
+
+#[tokio::test]
+async fn a_server_that_is_dropped_cuts_its_connections() {
+    let house = house().await;
+    let mut events = sends(&house, "GET /events HTTP/1.1\r\nHost: localhost\r\n\r\n").await;
+    house.says.send("begun").unwrap();
+    hears(&mut events, "begun").await;
+    house.served.abort();
+    is_ended(events).await;
+}

@@ -1,0 +1,73 @@
+//! Figures of a sweep, ready to draw.
+
+use api::sweep::{Front, Metric, Picture};
+use axum::Json;
+use axum::extract::rejection::QueryRejection;
+use axum::extract::{Path, Query, State};
+use planner::scenario::PlannerKind;
+use serde::Deserialize;
+use utoipa::IntoParams;
+
+use super::find;
+use crate::app::Shared;
+use crate::error::ApiError;
+use crate::sweeps::{self, Asked};
+
+/// Which picture.
+#[derive(Debug, Deserialize, IntoParams)]
+#[into_params(parameter_in = Query)]
+pub(crate) struct PictureQuery {
+    /// Place of the horizontal axis among the axes, from 0.
+    x: Option<usize>,
+    /// Place of the vertical axis; absent: a line per planner.
+    y: Option<usize>,
+    /// Places on all axes, "0,2,1", for those that are held.
+    at: Option<String>,
+    /// Planner of a map; absent: all.
+    planner: Option<String>,
+    /// The metric, iteration time by default.
+    metric: Option<Metric>,
+}
+
+/// A metric over one or two axes, ready to draw: at most 5,000 cells, each with its point and why it is empty.
+#[utoipa::path(
+    get, path = "/api/v1/sweeps/{id}/picture", tag = "sweeps", params(("id" = String, Path, description = "Identifier"), PictureQuery),
+    responses(
+        (status = 200, body = Picture), (status = 400, description = "A wrong query"), (status = 404, description = "Unknown"),
+        (status = 410, description = "Deleted"), (status = 422, description = "There is no such picture"),
+    )
+)]
+pub(crate) async fn picture(
+    State(app): Shared,
+    Path(id): Path<String>,
+    query: Result<Query<PictureQuery>, QueryRejection>,
+) -> Result<Json<Picture>, ApiError> {
+    let Query(query) = query?;
+    let kept = find(&app, &id).await?;
+    let at = query.at.as_deref().unwrap_or_default();
+    let at = at.split(',').filter(|place| !place.is_empty()).map(str::parse).collect::<Result<Vec<usize>, _>>();
+    let at = at.map_err(|_| ApiError::Malformed("at: numbers with commas between them are needed".to_owned()))?;
+    let planner = query.planner.filter(|planner| !planner.is_empty());
+    let planner =
+        planner.map(|planner| PlannerKind::from_id(&planner).ok_or(ApiError::NoSuchPlanner(planner))).transpose()?;
+    let metric = query.metric.unwrap_or_default();
+    let asked = Asked { x: query.x.unwrap_or(0), y: query.y, at, planner, metric };
+    let reader = app.store.reader();
+    let engine = reader.sweep_engine(&id).await?;
+    let picture = sweeps::picture(reader, &kept.sweep, &engine, &asked).await?;
+    Ok(Json(picture.map_err(|error| ApiError::InvalidQuestion(vec![error]))?))
+}
+
+/// Time against memory of all plans, those that no other beats in both first; at most 5,000.
+#[utoipa::path(
+    get, path = "/api/v1/sweeps/{id}/front", tag = "sweeps", params(("id" = String, Path, description = "Identifier")),
+    responses((status = 200, body = Front), (status = 400, description = "Not an identifier"), (status = 404, description = "Unknown"), (status = 410, description = "Deleted"))
+)]
+pub(crate) async fn front(State(app): Shared, Path(id): Path<String>) -> Result<Json<Front>, ApiError> {
+    let kept = find(&app, &id).await?;
+    let reader = app.store.reader();
+    let engine = reader.sweep_engine(&id).await?;
+    let plans = reader.sweep_plans(&id, &engine).await?;
+    let throughput = sweeps::throughput(reader, &kept.sweep, &engine).await?;
+    Ok(Json(sweeps::front(&kept.sweep, &plans, throughput.as_ref())))
+}

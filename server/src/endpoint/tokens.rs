@@ -1,0 +1,59 @@
+//! Named tokens: listed, made, revoked.
+
+use api::access::{MadeToken, NewToken, TokenList};
+use api::path;
+use axum::Json;
+use axum::extract::rejection::JsonRejection;
+use axum::extract::{Path, State};
+use planner::scenario::FieldError;
+
+use crate::access::{self, is_token_name};
+use crate::app::Shared;
+use crate::error::{Answer, ApiError, Deleted};
+use crate::live::Token;
+
+/// Named tokens, the revoked ones too. For the role admin.
+#[utoipa::path(get, path = "/api/v1/tokens", tag = "access", responses((status = 200, body = TokenList)))]
+pub(crate) async fn list(State(app): Shared) -> Result<Json<TokenList>, ApiError> {
+    Ok(Json(TokenList { tokens: app.store.reader().tokens().await? }))
+}
+
+/// Makes a token with a name and a role. It is shown once. For the role admin.
+#[utoipa::path(
+    post, path = "/api/v1/tokens", tag = "access", request_body = NewToken,
+    responses(
+        (status = 201, body = MadeToken, description = "Made; the server keeps a hash of the token only"),
+        (status = 400, description = "The body is not such a document"),
+        (status = 409, description = "There is a token of that name, or there was one"),
+        (status = 413, description = "The body is too large"),
+        (status = 422, description = "The name is not valid"),
+    )
+)]
+pub(crate) async fn make(
+    State(app): Shared,
+    body: Result<Json<NewToken>, JsonRejection>,
+) -> Result<Answer<MadeToken>, ApiError> {
+    let Json(NewToken { name, role }) = body.map_err(|rejection| ApiError::document(&rejection))?;
+    if !is_token_name(&name) {
+        let detail = "is not 1 to 60 letters, digits and any of - _ . @".to_owned();
+        return Err(ApiError::InvalidWords(vec![FieldError { pointer: "/name".to_owned(), detail }]));
+    }
+    let token = Token::draw();
+    let hash = access::hash(token.as_str());
+    if !app.store.writer().add_token(&name, role, &hash, app.clock.now()).await? {
+        return Err(ApiError::TokenExists(name));
+    }
+    let made = MadeToken { name, role, token: token.as_str().to_owned() };
+    Ok(Answer::Created(path::token(&made.name), made))
+}
+
+/// Revokes a token and ends its sessions. For the role admin.
+#[utoipa::path(
+    delete, path = "/api/v1/tokens/{name}", tag = "access", params(("name" = String, Path, description = "Name of the token")),
+    responses((status = 204, description = "It is good for nothing from now on"), (status = 404, description = "Unknown"))
+)]
+pub(crate) async fn revoke(State(app): Shared, Path(name): Path<String>) -> Result<Deleted, ApiError> {
+    app.store.writer().revoke_token(&name, app.clock.now()).await?;
+    app.access.forget();
+    Ok(Deleted)
+}

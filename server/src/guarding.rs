@@ -1,0 +1,106 @@
+//! What a server looks after while it runs: that its database stays in its place, and that rows of earlier versions get their hashes.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use crate::app::App;
+use crate::store::FileFault;
+
+/// How often it is looked whether the database is in its place.
+const LOOK: Duration = Duration::from_secs(10);
+/// After how many looks a fault is said again: every minute.
+const SAID_AGAIN: u32 = 6;
+/// Between two lots of rows that get their hashes: 16 MiB a second at most.
+const PAUSE: Duration = Duration::from_millis(250);
+/// How long after a failure the hashes are tried again.
+const LATER: Duration = Duration::from_mins(10);
+
+/// Says in the log that the database is not in its place, as long as it is not. Writing is refused meanwhile by the store itself.
+pub(crate) async fn watch(app: Arc<App>) {
+    let mut looks = tokio::time::interval(LOOK);
+    let mut stopped = std::pin::pin!(app.live.stopped());
+    let mut guard = Guard::default();
+    loop {
+        tokio::select! {
+            _ = looks.tick() => {}
+            () = &mut stopped => return,
+        }
+        match guard.look(app.store.in_place()) {
+            Said::Nothing => {}
+            Said::Fault(fault) => tracing::error!("{fault}"),
+            Said::Back => tracing::info!("the database is in its place again"),
+        }
+    }
+}
+
+/// What is said after a look.
+#[derive(Debug)]
+enum Said {
+    Nothing,
+    Fault(FileFault),
+    Back,
+}
+
+/// Looks since the database was last in its place.
+#[derive(Debug, Default)]
+struct Guard {
+    missed: u32,
+}
+
+impl Guard {
+    fn look(&mut self, seen: Result<(), FileFault>) -> Said {
+        match seen {
+            Ok(()) if std::mem::take(&mut self.missed) > 0 => Said::Back,
+            Ok(()) => Said::Nothing,
+            Err(fault) => {
+                let is_said = self.missed.is_multiple_of(SAID_AGAIN);
+                self.missed = self.missed.saturating_add(1);
+                if is_said { Said::Fault(fault) } else { Said::Nothing }
+            }
+        }
+    }
+}
+
+/// Gives rows of earlier versions their hashes, slowly, until all have one.
+pub(crate) async fn fill_hashes(app: Arc<App>) {
+    let mut stopped = std::pin::pin!(app.live.stopped());
+    let mut rows = 0;
+    loop {
+        let pause = match app.store.fill_hashes().await {
+            Ok(0) => break,
+            Ok(filled) => {
+                rows += filled;
+                PAUSE
+            }
+            Err(error) => {
+                tracing::error!("rows of an earlier version get no hashes now: {error}");
+                LATER
+            }
+        };
+        tokio::select! {
+            () = tokio::time::sleep(pause) => {}
+            () = &mut stopped => return,
+        }
+    }
+    if rows > 0 {
+        tracing::info!(rows, "all rows of earlier versions have their hashes");
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_database_that_is_gone_is_told_at_once_and_every_minute_and_that_it_is_back_once() {
+        let mut guard = Guard::default();
+        let gone = || Err(FileFault::Deleted("planscope.db".into()));
+        assert!(matches!(guard.look(Ok(())), Said::Nothing));
+        let told: Vec<bool> = (0..13).map(|_| matches!(guard.look(gone()), Said::Fault(_))).collect();
+        let at: Vec<usize> = (0..13).filter(|look| told[*look]).collect();
+        assert_eq!(at, [0, 6, 12]);
+        assert!(matches!(guard.look(Ok(())), Said::Back));
+        assert!(matches!(guard.look(Ok(())), Said::Nothing));
+        assert!(matches!(guard.look(gone()), Said::Fault(FileFault::Deleted(_))));
+    }
+}

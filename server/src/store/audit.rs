@@ -1,0 +1,118 @@
+//! The record of changes: who changed what, the latest of them.
+
+use api::access::{AuditLine, AuditPage};
+use jiff::Timestamp;
+
+use super::{Reader, StoreError, Writer};
+use crate::access::Change;
+use crate::clock::rfc3339;
+
+/// Changes that are kept: a few tens of MB.
+const MOST: i64 = 200_000;
+
+impl Writer {
+    /// Records a change, and lets go of the oldest beyond those that are kept.
+    pub(crate) async fn record_change(&self, actor: &str, change: &Change, now: Timestamp) -> Result<(), StoreError> {
+        let mut write = self.begin().await?;
+        sqlx::query("INSERT INTO audit (at_ms, actor, method, action, kind, object) VALUES (?, ?, ?, ?, ?, ?)")
+            .bind(now.as_millisecond())
+            .bind(actor)
+            .bind(&change.method)
+            .bind(&change.action)
+            .bind(&change.kind)
+            .bind(&change.object)
+            .execute(&mut *write)
+            .await?;
+        sqlx::query("DELETE FROM audit WHERE number <= (SELECT max(number) FROM audit) - ?")
+            .bind(MOST)
+            .execute(&mut *write)
+            .await?;
+        write.commit().await
+    }
+}
+
+impl Reader {
+    /// Changes before the one of a number, the latest first; the latest of all where there is no number.
+    pub async fn changes(&self, after: Option<u64>, limit: u32) -> Result<AuditPage, StoreError> {
+        // No change has a number beyond what SQLite counts to.
+        let before = after.and_then(|number| i64::try_from(number).ok()).unwrap_or(i64::MAX);
+        let rows: Vec<(i64, i64, String, String, String, String, String)> = sqlx::query_as(
+            "SELECT number, at_ms, actor, method, action, kind, object FROM audit
+             WHERE number < ? ORDER BY number DESC LIMIT ?",
+        )
+        .bind(before)
+        .bind(i64::from(limit) + 1)
+        .fetch_all(self.pool())
+        .await?;
+        let mut changes: Vec<AuditLine> = rows
+            .into_iter()
+            .map(|(number, at, actor, method, action, kind, object)| AuditLine {
+                number: number.unsigned_abs(),
+                at: rfc3339(at),
+                actor,
+                method,
+                action,
+                kind,
+                object,
+            })
+            .collect();
+        let has_more = changes.len() as u64 > u64::from(limit);
+        changes.truncate(limit as usize);
+        let next = changes.last().filter(|_| has_more).map(|last| last.number);
+        Ok(AuditPage { changes, next })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::store::Store;
+
+    #[tokio::test]
+    async fn changes_come_by_page_the_latest_first() {
+        let folder = tempfile::tempdir().unwrap();
+        let store = Store::open(&folder.path().join("a.db")).await.unwrap();
+        let change = |object: &str| Change {
+            method: "DELETE".to_owned(),
+            action: "delete".to_owned(),
+            kind: "run".to_owned(),
+            object: object.to_owned(),
+        };
+        for (second, object) in ["a", "b", "c"].into_iter().enumerate() {
+            let at = Timestamp::from_second(i64::try_from(second).unwrap()).unwrap();
+            store.writer().record_change("ada", &change(object), at).await.unwrap();
+        }
+        let first = store.reader().changes(None, 2).await.unwrap();
+        let objects: Vec<&str> = first.changes.iter().map(|change| change.object.as_str()).collect();
+        assert_eq!((objects, first.next), (vec!["c", "b"], Some(2)));
+        assert_eq!(first.changes[0].at, "1970-01-01T00:00:02Z");
+        let second = store.reader().changes(first.next, 2).await.unwrap();
+        assert_eq!((second.changes.len(), second.changes[0].object.as_str(), second.next), (1, "a", None));
+    }
+
+    #[tokio::test]
+    async fn the_oldest_beyond_those_that_are_kept_go() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("a.db");
+        let store = Store::open(&path).await.unwrap();
+        let change = Change {
+            method: "PUT".to_owned(),
+            action: "create".to_owned(),
+            kind: "scenario".to_owned(),
+            object: String::new(),
+        };
+        let mut write = store.writer().begin().await.unwrap();
+        for number in [1, 2, MOST] {
+            sqlx::query("INSERT INTO audit VALUES (?, 0, 'ada', 'PUT', 'create', 'scenario', '')")
+                .bind(number)
+                .execute(&mut *write)
+                .await
+                .unwrap();
+        }
+        write.commit().await.unwrap();
+        store.writer().record_change("ada", &change, Timestamp::UNIX_EPOCH).await.unwrap();
+        let kept: Vec<u64> =
+            store.reader().changes(None, 10).await.unwrap().changes.iter().map(|change| change.number).collect();
+        assert_eq!(kept, [200_001, 200_000, 2]);
+    }
+}

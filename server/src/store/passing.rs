@@ -1,0 +1,173 @@
+//! Folders for copies on their way. Whoever makes a copy locks its folder, so that what a killed program left is told from what
+//! another one is making.
+//!
+//! The lock is not on the copy itself: on network file systems it would lock out SQLite, which writes the copy.
+
+use std::fs::{self, DirEntry, File, OpenOptions};
+use std::io;
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use tempfile::{NamedTempFile, TempDir};
+
+use super::file;
+
+const PREFIX: &str = ".planscope-copy-";
+const LOCK: &str = "lock";
+/// How long something without a lock counts as being made. Earlier versions locked nothing; copies that are written change all the time.
+const YOUNG: Duration = Duration::from_hours(1);
+
+/// A copy on its way, in a folder of its own. Both go when it is dropped.
+#[derive(Debug)]
+pub(super) struct Passing {
+    // In the order in which they go.
+    copy: NamedTempFile,
+    _lock: File,
+    _folder: TempDir,
+}
+
+impl Passing {
+    /// Makes an empty file for a copy, in the file system of that folder.
+    pub(super) fn begin(beside: &Path) -> io::Result<Self> {
+        let mut builder = tempfile::Builder::new();
+        builder.prefix(PREFIX);
+        #[cfg(unix)]
+        builder.permissions(std::os::unix::fs::PermissionsExt::from_mode(0o700));
+        let folder = builder.tempdir_in(beside)?;
+        let lock = locked(folder.path())?;
+        let copy = NamedTempFile::new_in(folder.path())?;
+        Ok(Self { copy, _lock: lock, _folder: folder })
+    }
+
+    /// The copy.
+    pub(super) fn path(&self) -> &Path {
+        self.copy.path()
+    }
+
+    /// The copy, open.
+    pub(super) fn file(&self) -> &File {
+        self.copy.as_file()
+    }
+
+    /// Gives the copy a name that nobody has.
+    pub(super) fn named(self, to: &Path) -> io::Result<File> {
+        let Self { copy, _lock, _folder } = self;
+        Ok(copy.persist_noclobber(to)?)
+    }
+}
+
+/// The lock of a folder. It is held before it has its name, so that nobody finds it free.
+fn locked(folder: &Path) -> io::Result<File> {
+    let made = folder.join("lock-to-be");
+    let lock = file::private(OpenOptions::new().write(true).create_new(true)).open(&made)?;
+    match lock.try_lock() {
+        Ok(()) => fs::rename(&made, folder.join(LOCK))?,
+        // Without locks the folder has none, and counts as left when it is old.
+        Err(error) => tracing::warn!("a copy on its way cannot be locked: {error}"),
+    }
+    Ok(lock)
+}
+
+/// Removes copies that no program is making any more from the folder of a file. Says which.
+pub fn remove_left(beside: &Path) -> Vec<PathBuf> {
+    // A folder that cannot be read has nothing that could be removed.
+    let Ok(entries) = fs::read_dir(file::folder(beside)) else { return Vec::new() };
+    let ours = |entry: &DirEntry| entry.file_name().to_str().is_some_and(|name| name.starts_with(PREFIX));
+    entries.filter_map(Result::ok).filter(ours).filter_map(|entry| removed(&entry).then(|| entry.path())).collect()
+}
+
+fn removed(entry: &DirEntry) -> bool {
+    let Ok(kind) = entry.file_type() else { return false };
+    let path = entry.path();
+    if kind.is_dir() {
+        // Held until the folder is gone.
+        let lock = OpenOptions::new().write(true).open(path.join(LOCK));
+        let is_left = match &lock {
+            Ok(lock) => lock.try_lock().is_ok(),
+            Err(error) => error.kind() == io::ErrorKind::NotFound && is_old(&path),
+        };
+        is_left && fs::remove_dir_all(&path).is_ok()
+    } else {
+        kind.is_file() && is_old(&path) && fs::remove_file(&path).is_ok()
+    }
+}
+
+/// Whether a file, or what is in a folder, was last changed long ago.
+fn is_old(path: &Path) -> bool {
+    let age = |path: &Path| path.metadata().and_then(|metadata| metadata.modified()).ok()?.elapsed().ok();
+    let within = fs::read_dir(path).into_iter().flatten().filter_map(Result::ok).map(|entry| entry.path());
+    within.chain([path.to_owned()]).all(|path| age(&path).is_some_and(|age| age > YOUNG))
+}
+
+#[cfg(test)]
+mod tests {
+    use std::time::SystemTime;
+
+    use super::*;
+
+    fn names(folder: &Path) -> Vec<String> {
+        let mut names: Vec<String> =
+            fs::read_dir(folder).unwrap().map(|entry| entry.unwrap().file_name().into_string().unwrap()).collect();
+        names.sort();
+        names
+    }
+
+    fn grow_old(path: &Path) {
+        File::open(path).unwrap().set_modified(SystemTime::now() - 2 * YOUNG).unwrap();
+    }
+
+    #[test]
+    fn a_copy_leaves_nothing_beside_itself() {
+        let folder = tempfile::tempdir().unwrap();
+        let target = folder.path().join("copy.db");
+        drop(Passing::begin(folder.path()).unwrap());
+        assert!(names(folder.path()).is_empty());
+        let copy = Passing::begin(folder.path()).unwrap();
+        #[cfg(unix)]
+        {
+            use std::os::unix::fs::PermissionsExt;
+            let mode = |path: &Path| path.metadata().unwrap().permissions().mode() & 0o777;
+            assert_eq!(mode(copy.path()), 0o600);
+            assert_eq!(mode(copy.path().parent().unwrap()), 0o700);
+        }
+        copy.named(&target).unwrap();
+        assert_eq!(names(folder.path()), ["copy.db"]);
+        // What is there is not overwritten, and the copy goes.
+        Passing::begin(folder.path()).unwrap().named(&target).unwrap_err();
+        assert_eq!(names(folder.path()), ["copy.db"]);
+    }
+
+    #[test]
+    fn what_killed_programs_left_is_removed_and_what_is_being_made_is_not() {
+        let folder = tempfile::tempdir().unwrap();
+        let beside = folder.path().join("planscope.db");
+        let path = |name: &str| folder.path().join(name);
+        let making = Passing::begin(folder.path()).unwrap();
+        // A killed program: its folder is there, its lock is not held.
+        fs::create_dir(path(".planscope-copy-killed")).unwrap();
+        for name in [LOCK, "copy"] {
+            fs::write(path(".planscope-copy-killed").join(name), "").unwrap();
+        }
+        // Earlier versions left files without a lock.
+        for name in [".planscope-copy-old", ".planscope-copy-young", "planscope.db", ".another"] {
+            fs::write(path(name), "").unwrap();
+        }
+        grow_old(&path(".planscope-copy-old"));
+        grow_old(&path(".another"));
+        // A folder that is not locked yet.
+        fs::create_dir(path(".planscope-copy-begun")).unwrap();
+
+        let mut removed = remove_left(&beside);
+        removed.sort();
+        assert_eq!(removed, [path(".planscope-copy-killed"), path(".planscope-copy-old")]);
+        let own = making.path().parent().unwrap().file_name().unwrap().to_str().unwrap().to_owned();
+        let mut left = vec![".another", ".planscope-copy-begun", ".planscope-copy-young", "planscope.db", &own];
+        left.sort_unstable();
+        assert_eq!(names(folder.path()), left);
+
+        grow_old(&path(".planscope-copy-begun"));
+        assert_eq!(remove_left(&beside), [path(".planscope-copy-begun")]);
+        drop(making);
+        assert_eq!(remove_left(&path("nowhere/planscope.db")), Vec::<PathBuf>::new());
+    }
+}

@@ -1,0 +1,247 @@
+//! Named tokens, and the sessions that were opened with a token.
+
+use std::path::Path;
+
+use api::access::{Role, TokenLine};
+use jiff::Timestamp;
+use sqlx::sqlite::SqliteConnectOptions;
+use sqlx::{ConnectOptions, Connection};
+
+use super::{MIGRATIONS, Reader, StoreError, Writer};
+use crate::clock::rfc3339;
+
+/// Sessions that are good at once; beyond it the oldest ends.
+const MOST_SESSIONS: i64 = 10_000;
+/// How precisely the last use of a token is noted, in ms: 10 min.
+const USE_PRECISION_MS: i64 = 600_000;
+
+/// Whether the tables of a database are those of this version; nothing is changed.
+pub async fn is_current(database: &Path) -> Result<bool, StoreError> {
+    let mut connection = SqliteConnectOptions::new().filename(database).read_only(true).connect().await?;
+    let applied: Option<i64> =
+        sqlx::query_scalar("SELECT max(version) FROM _sqlx_migrations").fetch_one(&mut connection).await?;
+    connection.close().await?;
+    Ok(applied == MIGRATIONS.iter().map(|migration| migration.version).max())
+}
+
+/// A session to be opened.
+#[derive(Debug)]
+pub struct NewSession {
+    /// Hash of its value.
+    pub hash: [u8; 32],
+    /// The named token that it was opened with; none where it was the server's.
+    pub token_name: Option<String>,
+    /// When it ends.
+    pub expires_at: Timestamp,
+}
+
+/// What a name and a role in the database are.
+fn holder(row: Option<(String, String)>) -> Result<Option<(String, Role)>, StoreError> {
+    row.map(|(name, role)| role_of(&role).map(|role| (name, role))).transpose()
+}
+
+fn role_of(role: &str) -> Result<Role, StoreError> {
+    Role::from_id(role)
+        .ok_or_else(|| StoreError::Damaged { what: "token", detail: format!("an unknown role {role:?}") })
+}
+
+impl Reader {
+    /// Name and role of a token that is good.
+    pub async fn token_holder(&self, hash: &[u8; 32]) -> Result<Option<(String, Role)>, StoreError> {
+        let row = sqlx::query_as("SELECT name, role FROM token WHERE hash = ? AND revoked_at_ms IS NULL")
+            .bind(&hash[..])
+            .fetch_optional(self.pool())
+            .await?;
+        holder(row)
+    }
+
+    /// Name and role of the token that a session was opened with, where both are good.
+    pub async fn session_holder(&self, hash: &[u8; 32], now: Timestamp) -> Result<Option<(String, Role)>, StoreError> {
+        let row = sqlx::query_as(
+            "SELECT name, role FROM session JOIN token ON name = token_name
+             WHERE session.hash = ? AND expires_at_ms > ? AND revoked_at_ms IS NULL",
+        )
+        .bind(&hash[..])
+        .bind(now.as_millisecond())
+        .fetch_optional(self.pool())
+        .await?;
+        holder(row)
+    }
+
+    /// Whether a session that was opened with the server's token is good.
+    pub async fn is_server_session(&self, hash: &[u8; 32], now: Timestamp) -> Result<bool, StoreError> {
+        let good: Option<i64> =
+            sqlx::query_scalar("SELECT 1 FROM session WHERE hash = ? AND expires_at_ms > ? AND token_name IS NULL")
+                .bind(&hash[..])
+                .bind(now.as_millisecond())
+                .fetch_optional(self.pool())
+                .await?;
+        Ok(good.is_some())
+    }
+
+    /// All named tokens, by name.
+    pub async fn tokens(&self) -> Result<Vec<TokenLine>, StoreError> {
+        let rows: Vec<(String, String, i64, Option<i64>, Option<i64>)> =
+            sqlx::query_as("SELECT name, role, created_at_ms, last_used_at_ms, revoked_at_ms FROM token ORDER BY name")
+                .fetch_all(self.pool())
+                .await?;
+        let lines = rows.into_iter().map(|(name, role, created, used, revoked)| {
+            Ok(TokenLine {
+                name,
+                role: role_of(&role)?,
+                created_at: rfc3339(created),
+                last_used_at: used.map(rfc3339),
+                revoked_at: revoked.map(rfc3339),
+            })
+        });
+        lines.collect()
+    }
+}
+
+impl Writer {
+    /// Stores a token; false where there is one of that name, revoked or not.
+    pub async fn add_token(&self, name: &str, role: Role, hash: &[u8; 32], now: Timestamp) -> Result<bool, StoreError> {
+        let mut write = self.begin().await?;
+        let added = sqlx::query("INSERT OR IGNORE INTO token (hash, name, role, created_at_ms) VALUES (?, ?, ?, ?)")
+            .bind(&hash[..])
+            .bind(name)
+            .bind(role.id())
+            .bind(now.as_millisecond())
+            .execute(&mut *write)
+            .await?
+            .rows_affected();
+        write.commit().await?;
+        Ok(added == 1)
+    }
+
+    /// Revokes a token and ends its sessions. One that is revoked already stays so.
+    pub async fn revoke_token(&self, name: &str, now: Timestamp) -> Result<(), StoreError> {
+        let mut write = self.begin().await?;
+        let known = sqlx::query("UPDATE token SET revoked_at_ms = coalesce(revoked_at_ms, ?) WHERE name = ?")
+            .bind(now.as_millisecond())
+            .bind(name)
+            .execute(&mut *write)
+            .await?
+            .rows_affected();
+        if known != 1 {
+            return Err(StoreError::missed("token", name));
+        }
+        sqlx::query("DELETE FROM session WHERE token_name = ?").bind(name).execute(&mut *write).await?;
+        write.commit().await
+    }
+
+    /// Notes that a token is used, to ten minutes.
+    pub async fn note_token_use(&self, name: &str, now: Timestamp) -> Result<(), StoreError> {
+        let mut write = self.begin().await?;
+        sqlx::query(
+            "UPDATE token SET last_used_at_ms = ?1 WHERE name = ?2 AND coalesce(last_used_at_ms, 0) <= ?1 - ?3",
+        )
+        .bind(now.as_millisecond())
+        .bind(name)
+        .bind(USE_PRECISION_MS)
+        .execute(&mut *write)
+        .await?;
+        write.commit().await
+    }
+
+    /// Opens a session, and lets go of those that are over.
+    pub async fn open_session(&self, session: &NewSession, now: Timestamp) -> Result<(), StoreError> {
+        let mut write = self.begin().await?;
+        sqlx::query("DELETE FROM session WHERE expires_at_ms <= ?")
+            .bind(now.as_millisecond())
+            .execute(&mut *write)
+            .await?;
+        sqlx::query("INSERT INTO session (hash, token_name, created_at_ms, expires_at_ms) VALUES (?, ?, ?, ?)")
+            .bind(&session.hash[..])
+            .bind(session.token_name.as_deref())
+            .bind(now.as_millisecond())
+            .bind(session.expires_at.as_millisecond())
+            .execute(&mut *write)
+            .await?;
+        sqlx::query(
+            "DELETE FROM session WHERE hash IN (SELECT hash FROM session ORDER BY expires_at_ms DESC LIMIT -1 OFFSET ?)",
+        )
+        .bind(MOST_SESSIONS)
+        .execute(&mut *write)
+        .await?;
+        write.commit().await
+    }
+
+    /// Ends a session, where there is one.
+    pub async fn end_session(&self, hash: &[u8; 32]) -> Result<(), StoreError> {
+        let mut write = self.begin().await?;
+        sqlx::query("DELETE FROM session WHERE hash = ?").bind(&hash[..]).execute(&mut *write).await?;
+        write.commit().await
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::store::Store;
+
+    fn at(ms: i64) -> Timestamp {
+        Timestamp::from_millisecond(ms).unwrap()
+    }
+
+    async fn store() -> (tempfile::TempDir, Store) {
+        let folder = tempfile::tempdir().unwrap();
+        let store = Store::open(&folder.path().join("a.db")).await.unwrap();
+        (folder, store)
+    }
+
+    fn session(hash: u8, token: Option<&str>, expires: i64) -> NewSession {
+        NewSession { hash: [hash; 32], token_name: token.map(str::to_owned), expires_at: at(expires) }
+    }
+
+    #[tokio::test]
+    async fn a_token_is_good_until_it_is_revoked_and_its_name_stays_taken() {
+        let (_folder, store) = store().await;
+        let (reader, writer) = (store.reader(), store.writer());
+        assert!(writer.add_token("ada", Role::Editor, &[1; 32], at(1_000)).await.unwrap());
+        assert!(!writer.add_token("ada", Role::Admin, &[2; 32], at(1_000)).await.unwrap(), "the name is taken");
+        assert_eq!(reader.token_holder(&[1; 32]).await.unwrap(), Some(("ada".to_owned(), Role::Editor)));
+        assert_eq!(reader.token_holder(&[2; 32]).await.unwrap(), None);
+        writer.open_session(&session(3, Some("ada"), 90_000), at(2_000)).await.unwrap();
+        assert_eq!(reader.session_holder(&[3; 32], at(3_000)).await.unwrap(), Some(("ada".to_owned(), Role::Editor)));
+
+        writer.revoke_token("ada", at(4_000)).await.unwrap();
+        writer.revoke_token("ada", at(5_000)).await.unwrap();
+        assert_eq!(reader.token_holder(&[1; 32]).await.unwrap(), None);
+        assert_eq!(reader.session_holder(&[3; 32], at(6_000)).await.unwrap(), None);
+        assert!(!writer.add_token("ada", Role::Editor, &[4; 32], at(7_000)).await.unwrap());
+        let line = reader.tokens().await.unwrap().remove(0);
+        assert_eq!(line.revoked_at.as_deref(), Some("1970-01-01T00:00:04Z"));
+        let error = writer.revoke_token("bob", at(8_000)).await.unwrap_err();
+        assert_eq!(error.to_string(), "there is no token bob");
+    }
+
+    #[tokio::test]
+    async fn a_session_ends_by_time_or_by_its_user() {
+        let (_folder, store) = store().await;
+        let (reader, writer) = (store.reader(), store.writer());
+        writer.open_session(&session(1, None, 10_000), at(0)).await.unwrap();
+        assert!(reader.is_server_session(&[1; 32], at(9_999)).await.unwrap());
+        assert!(!reader.is_server_session(&[1; 32], at(10_000)).await.unwrap());
+        assert_eq!(reader.session_holder(&[1; 32], at(0)).await.unwrap(), None, "no named token opened it");
+        writer.end_session(&[1; 32]).await.unwrap();
+        assert!(!reader.is_server_session(&[1; 32], at(0)).await.unwrap());
+        let unknown = writer.open_session(&session(2, Some("nobody"), 10_000), at(0)).await;
+        assert!(unknown.is_err(), "a session needs its token");
+    }
+
+    #[tokio::test]
+    async fn the_last_use_is_noted_to_ten_minutes() {
+        let (_folder, store) = store().await;
+        store.writer().add_token("ada", Role::Reader, &[1; 32], at(0)).await.unwrap();
+        for (used_at, noted) in [
+            (600_000, "1970-01-01T00:10:00Z"),
+            (1_199_999, "1970-01-01T00:10:00Z"),
+            (1_200_000, "1970-01-01T00:20:00Z"),
+        ] {
+            store.writer().note_token_use("ada", at(used_at)).await.unwrap();
+            let line = store.reader().tokens().await.unwrap().remove(0);
+            assert_eq!(line.last_used_at.as_deref(), Some(noted), "{used_at}");
+        }
+    }
+}

@@ -1,0 +1,37 @@
+//! Whether contents are those that were hashed when they were stored.
+
+use futures::TryStreamExt;
+use sqlx::sqlite::SqliteConnection;
+
+use super::Verdict;
+use crate::store::StoreError;
+use crate::store::hashes::{HASHED, Hashed};
+
+/// Hashes everything that has a hash, and counts what has none.
+pub(super) async fn verify(connection: &mut SqliteConnection, verdict: &mut Verdict) {
+    let mut checked = 0;
+    for hashed in &HASHED {
+        match check(hashed, connection, verdict).await {
+            Ok(count) => checked += count,
+            Err(error) => verdict.fault(hashed.table, error.to_string()),
+        }
+    }
+    verdict.checked.push(("hashes", checked));
+}
+
+async fn check(hashed: &Hashed, connection: &mut SqliteConnection, verdict: &mut Verdict) -> Result<u64, StoreError> {
+    let select = format!("{} WHERE {}", hashed.select(), hashed.held);
+    let mut rows = sqlx::query(sqlx::AssertSqlSafe(select)).fetch(connection);
+    let mut count = 0;
+    while let Some(row) = rows.try_next().await? {
+        let Some(stored) = hashed.stored(&row)? else {
+            verdict.unhashed += 1;
+            continue;
+        };
+        count += 1;
+        if hashed.computed(&row)?.0 != stored {
+            verdict.fault(hashed.place(&hashed.key_of(&row)?), "its bytes are not those that were stored");
+        }
+    }
+    Ok(count)
+}

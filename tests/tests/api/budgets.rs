@@ -1,0 +1,257 @@
+//! What one request may cost: memory, time, and the lives of the server.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Duration;
+
+use harness::{House, Settings, engines, house};
+use planner::outcome::ENGINE;
+use serde_json::{Value, json};
+use server::jobs::Limits;
+
+/// 900 bytes that ask for 1,024 x 262 x 2 spans in each of 1,000 iterations.
+fn endless() -> Value {
+    json!({
+        "schema": "scenario/1",
+        "model": {"name": "m", "modules": [{
+            "name": "b", "role": "backbone", "layers": 1024, "hidden": 1024, "heads": 16, "kv_heads": 16, "ffn": 4096,
+            "gated": true, "mask": "causal", "norm": "rms", "bias": "none", "dropout": false, "vocab": 32000,
+            "tied_embeddings": false, "learned_positions": 0
+        }]},
+        "cluster": {"preset": "a100-80gb", "nodes": 128},
+        "workload": {
+            "samples": {
+                "kind": "drawn", "text_tokens": {"kind": "uniform", "min": 100, "max": 2048},
+                "images": {"kind": "constant", "value": 0}
+            },
+            "global_batch": 262, "context_length": 2048, "packing": "single"
+        },
+        "layout": {"tensor": 1, "pipeline": 1024, "microbatch": 1},
+        "planners": ["1f1b"], "seed": 1, "iterations": 1000
+    })
+}
+
+fn small_sweep() -> Value {
+    json!({
+        "schema": "sweep/1", "scenario": house::scenario(),
+        "axes": [{"pointer": "/cluster/nodes", "values": [1, 0]}, {"pointer": "/seed", "values": [7, 8]}],
+    })
+}
+
+async fn stored(house: &House, written: &Value) -> String {
+    let reply = house.post(api::path::SWEEPS, written.to_string()).await;
+    assert_eq!(reply.status, 201, "{}", reply.text());
+    reply.json::<Value>()["id"].as_str().unwrap().to_owned()
+}
+
+/// Starts a sweep, waits until nobody plans it, and gives its rows.
+async fn planned(house: &House, id: &str) -> Vec<Value> {
+    assert_eq!(house.post(&api::path::sweep_start(id), "").await.status, 200);
+    for _ in 0..3_000 {
+        let sweep: Value = house.get(&api::path::sweep(id)).await.json();
+        if sweep["progress"]["state"]["state"] != "running" {
+            assert_eq!(sweep["progress"]["state"]["state"], "done", "{sweep}");
+            let page: Value = house.get(&api::path::sweep_points(id)).await.json();
+            return page["rows"].as_array().unwrap().clone();
+        }
+        tokio::time::sleep(Duration::from_millis(10)).await;
+    }
+    panic!("the sweep never came to rest");
+}
+
+/// Asks for a job until it is in a state.
+async fn reach(house: &House, job: &Value, state: &str) -> Value {
+    let path = api::path::job(job["id"].as_str().unwrap());
+    for _ in 0..1_000 {
+        let job: Value = house.get(&path).await.json();
+        if job["state"]["state"] == state {
+            return job;
+        }
+        tokio::time::sleep(Duration::from_millis(10)).await;
+    }
+    panic!("the job is never {state}");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_scenario_that_would_fill_the_memory_is_refused_wherever_it_comes() {
+    let house = House::open().await;
+    let text = endless().to_string();
+    for reply in [
+        house.post(&api::path::what_if(0), text.clone()).await,
+        house.request("PUT", api::path::SCENARIOS, text.clone()).await,
+    ] {
+        let problem = reply.problem();
+        assert_eq!((problem.status, problem.errors[0].pointer.as_str()), (422, "/iterations"));
+        let expected = "537 million spans (53 GB); the limit is 20 million; 37 iterations fit";
+        assert_eq!(problem.errors[0].detail, expected);
+    }
+    // In a sweep such a point has a row that says so.
+    let swept = json!({"schema": "sweep/1", "scenario": endless(), "axes": [{"pointer": "/seed", "values": [1, 2]}]});
+    let id = stored(&house, &swept).await;
+    for row in planned(&house, &id).await {
+        assert_eq!(row["answer"]["status"], "invalid", "{row}");
+        assert_eq!(row["answer"]["errors"][0]["pointer"], "/iterations", "{row}");
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_point_that_ends_every_server_is_given_up_and_the_sweep_goes_on() {
+    let house = House::open().await;
+    let id = stored(&house, &small_sweep()).await;
+    let writer = house.store.writer();
+    // Three servers ended at point 1; two more points were begun beside it by the first of them.
+    writer.begin_points(&id, ENGINE, &[0, 1, 2]).await.unwrap();
+    writer.begin_points(&id, ENGINE, &[1]).await.unwrap();
+    writer.begin_points(&id, ENGINE, &[1]).await.unwrap();
+    let house = house.restarted(Settings::default()).await;
+    let rows = planned(&house, &id).await;
+    let states: Vec<&Value> = rows.iter().map(|row| &row["answer"]["status"]).collect();
+    assert_eq!(states, ["planned", "failed", "invalid", "invalid"]);
+    let detail = rows[1]["answer"]["detail"].as_str().unwrap();
+    assert!(detail.starts_with("the server ended 3 times while it planned this point"), "{detail}");
+    assert!(house.store.reader().sweep_attempts(&id, ENGINE).await.unwrap().is_empty());
+    assert!(house.store.reader().wanted_sweeps().await.unwrap().is_empty());
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn what_is_interrupted_by_the_end_of_the_server_is_no_attempt() {
+    let house = House::open().await;
+    let mut long = small_sweep();
+    long["axes"][1]["values"] = (0..200).collect();
+    let id = stored(&house, &long).await;
+    house.post(&api::path::sweep_start(&id), "").await;
+    house.app.sweeps.stop_all();
+    for _ in 0..1_000 {
+        let sweep: Value = house.get(&api::path::sweep(&id)).await.json();
+        if sweep["progress"]["state"]["state"] != "running" {
+            break;
+        }
+        tokio::time::sleep(Duration::from_millis(10)).await;
+    }
+    assert!(house.store.reader().sweep_attempts(&id, ENGINE).await.unwrap().is_empty());
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn every_planning_ends_when_its_time_is_up() {
+    let gate = Arc::new(AtomicBool::new(false));
+    let settings = Settings { engine: engines::gated(&gate), ..Settings::default() };
+    let house = Arc::new(House::with(settings).await);
+    let id = house.store(&house::scenario()).await;
+    let job: Value = house.post(&api::path::plan(&id), "").await.json();
+    reach(&house, &job, "running").await;
+    house.clock.advance(Duration::from_secs(601));
+    let failed = reach(&house, &job, "failed").await;
+    let detail = failed["state"]["detail"].as_str().unwrap();
+    assert!(detail.starts_with("planning takes longer than 600 s"), "{detail}");
+
+    let asking = {
+        let house = Arc::clone(&house);
+        tokio::spawn(async move { house.post(&api::path::what_if(0), house::scenario().to_string()).await })
+    };
+    while !asking.is_finished() {
+        house.clock.advance(Duration::from_secs(601));
+        tokio::time::sleep(Duration::from_millis(10)).await;
+    }
+    let problem = asking.await.unwrap().problem();
+    assert_eq!((problem.status, problem.kind.as_str()), (422, "/problems/too-long"));
+
+    let limits = Limits { workers: 2, plan_time: Duration::ZERO, ..Limits::default() };
+    let house = House::open().await;
+    let id = stored(&house, &small_sweep()).await;
+    let house = house.restarted(Settings { limits, ..Settings::default() }).await;
+    let rows = planned(&house, &id).await;
+    assert_eq!(rows[0]["answer"]["status"], "failed", "{}", rows[0]);
+    assert!(rows[0]["answer"]["detail"].as_str().unwrap().starts_with("planning takes longer than 0 s"), "{}", rows[0]);
+    // Reading a sweep has the same time.
+    let mut other = small_sweep();
+    other["axes"][1]["values"] = json!([9]);
+    assert_eq!(house.post(api::path::SWEEPS, other.to_string()).await.pointers(), ["/axes/0"]);
+    let question = json!({
+        "schema": "schedule/1", "ranks": 4, "microbatches": 12, "kinds": ["1f1b"],
+        "times": {"forward": 1, "input_grad": 1, "weight_grad": 1},
+    });
+    let problem = house.post(api::path::SCHEDULES, question.to_string()).await.problem();
+    assert_eq!((problem.status, problem.kind.as_str()), (422, "/problems/too-long"));
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_server_without_work_answers_what_is_stored_and_plans_nothing() {
+    let gate = Arc::new(AtomicBool::new(false));
+    let house = House::with(Settings { engine: engines::gated(&gate), ..Settings::default() }).await;
+    let id = house.store(&house::scenario()).await;
+    let job: Value = house.post(&api::path::plan(&id), "").await.json();
+    let sweep = stored(&house, &small_sweep()).await;
+    reach(&house, &job, "running").await;
+    house.app.jobs.stop();
+
+    let limits = Limits { takes_work: false, ..Limits::default() };
+    let house = house.restarted(Settings { limits, ..Settings::default() }).await;
+    server::resumption::leave_work(&house.app).await.unwrap();
+    // The job of the server before waits, and can be cancelled.
+    let left: Value = house.get(&api::path::job(job["id"].as_str().unwrap())).await.json();
+    assert_eq!(left["state"]["state"], "queued");
+    assert_eq!(house.post(&api::path::plan(&id), "").await.status, 200);
+    assert_eq!(house.delete(&api::path::job(job["id"].as_str().unwrap())).await.status, 200);
+    assert!(house.store.reader().left_jobs().await.unwrap().is_empty());
+
+    for reply in [
+        house.post(&api::path::plan(&id), "").await,
+        house.post(&api::path::what_if(0), house::scenario().to_string()).await,
+        house.post(&api::path::sweep_start(&sweep), "").await,
+    ] {
+        let problem = reply.problem();
+        assert_eq!((problem.status, problem.kind.as_str()), (503, "/problems/without-work"));
+        assert!(problem.detail.contains("--without-work"), "{}", problem.detail);
+        assert_eq!(reply.header("retry-after"), "");
+    }
+    assert_eq!(house.get(&api::path::scenario(&id)).await.status, 200);
+    assert_eq!(house.get(&api::path::sweep(&sweep)).await.status, 200);
+    assert_eq!(house.get(api::path::HEALTH).await.status, 200);
+    gate.store(true, Ordering::Relaxed);
+}
+
+/// Seven bytes of such a document took some hundreds of memory.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_document_of_too_many_values_is_refused_before_it_is_parsed() {
+    let house = House::open().await;
+    let bomb = |schema: &str, bytes: usize| {
+        let head = format!("{{\"schema\":\"{schema}\",\"x\":[");
+        let values = "{\"\":0},".repeat((bytes - head.len() - 3) / 7);
+        format!("{head}{values}0]}}")
+    };
+    let scenario = bomb("scenario/1", 1 << 20);
+    for (method, path, body) in [
+        ("POST", api::path::what_if(0), scenario.clone()),
+        ("PUT", api::path::SCENARIOS.to_owned(), scenario),
+        ("POST", api::path::SWEEPS.to_owned(), bomb("sweep/1", 1 << 20)),
+        ("POST", api::path::SCHEDULES.to_owned(), bomb("schedule/1", 16 << 20)),
+    ] {
+        let problem = house.request(method, &path, body).await.problem();
+        assert_eq!(problem.status, 422, "{method} {path}");
+        assert!(problem.detail.starts_with("more than 200000 values"), "{method} {path}: {}", problem.detail);
+    }
+    for (method, path) in [
+        ("POST", api::path::what_if(0)),
+        ("PUT", api::path::SCENARIOS.to_owned()),
+        ("POST", api::path::SWEEPS.to_owned()),
+    ] {
+        let problem = house.request(method, &path, " ".repeat((1 << 20) + 1)).await.problem();
+        assert_eq!(
+            (problem.status, problem.detail.as_str()),
+            (413, "the body is larger than 1 MiB"),
+            "{method} {path}"
+        );
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_sweep_of_values_that_no_scenario_takes_is_refused_at_the_hundredth() {
+    let house = House::open().await;
+    let values: Vec<String> = (0..100_000).map(|number| format!("x{number}")).collect();
+    let written =
+        json!({"schema": "sweep/1", "scenario": house::scenario(), "axes": [{"pointer": "/seed", "values": values}]});
+    let problem = house.post(api::path::SWEEPS, written.to_string()).await.problem();
+    assert_eq!((problem.status, problem.errors[0].pointer.as_str()), (422, "/axes/0"));
+    let detail = &problem.errors[0].detail;
+    assert!(detail.starts_with("100 values give no scenario, the last of /seed"), "{detail}");
+}
