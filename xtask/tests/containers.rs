@@ -100,7 +100,7 @@ fn the_server_is_nobody_has_one_volume_and_is_reached_from_this_machine() {
     assert_eq!(server["environment"]["PLANSCOPE_TOKEN_FILE"].as_str(), Some("/run/secrets/planscope_token"));
     assert!(server["environment"]["PLANSCOPE_TOKEN"].is_badvalue(), "the environment is shown by `docker inspect`");
     assert_eq!(words(&server["secrets"]), ["planscope_token"]);
-    assert!(compose["secrets"]["planscope_token"]["file"].as_str().is_some_and(|file| file.ends_with("}")));
+    assert!(compose["secrets"]["planscope_token"]["file"].as_str().is_some_and(|file| file.ends_with('}')));
     for ignored in [".dockerignore", ".gitignore"] {
         assert!(text(ignored).lines().any(|line| line == "/secrets"), "{ignored}: the token must not get into images");
     }
