@@ -126,7 +126,7 @@ fn millions(spans: u64) -> String {
 
 fn gigabytes(spans: u64) -> u64 {
     let bytes = spans.saturating_mul(BYTES_PER_SPAN);
-    bytes / 1_000_000_000 + u64::from(bytes % 1_000_000_000 > 0)
+    bytes / 1_000_000_000 + u64::from(!bytes.is_multiple_of(1_000_000_000))
 }
 
 #[cfg(test)]
