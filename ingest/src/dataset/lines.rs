@@ -24,13 +24,11 @@ pub(super) fn push(reader: &mut Reader<'_>, number: u64, line: &str) -> Result<(
         Err(error) => {
             // Python writes NaN.
             let plain = json_text::without_nan(line);
-            match plain.as_deref().and_then(|plain| serde_json::from_str::<Row<'_>>(plain).ok()) {
-                Some(row) => reader.push(place, row),
-                None => {
-                    reader.skip(place, &format!("not JSON: {error}"));
-                    Ok(())
-                }
+            if let Some(row) = plain.as_deref().and_then(|plain| serde_json::from_str::<Row<'_>>(plain).ok()) {
+                return reader.push(place, row);
             }
+            reader.skip(place, &format!("not JSON: {error}"));
+            Ok(())
         }
     }
 }

@@ -45,6 +45,16 @@ fn role_of(role: &str) -> Result<Role, StoreError> {
         .ok_or_else(|| StoreError::Damaged { what: "token", detail: format!("an unknown role {role:?}") })
 }
 
+/// A token without its hash.
+#[derive(sqlx::FromRow)]
+struct TokenRow {
+    name: String,
+    role: String,
+    created_at_ms: i64,
+    last_used_at_ms: Option<i64>,
+    revoked_at_ms: Option<i64>,
+}
+
 impl Reader {
     /// Name and role of a token that is good.
     pub async fn token_holder(&self, hash: &[u8; 32]) -> Result<Option<(String, Role)>, StoreError> {
@@ -81,17 +91,17 @@ impl Reader {
 
     /// All named tokens, by name.
     pub async fn tokens(&self) -> Result<Vec<TokenLine>, StoreError> {
-        let rows: Vec<(String, String, i64, Option<i64>, Option<i64>)> =
+        let rows: Vec<TokenRow> =
             sqlx::query_as("SELECT name, role, created_at_ms, last_used_at_ms, revoked_at_ms FROM token ORDER BY name")
                 .fetch_all(self.pool())
                 .await?;
-        let lines = rows.into_iter().map(|(name, role, created, used, revoked)| {
+        let lines = rows.into_iter().map(|row| {
             Ok(TokenLine {
-                name,
-                role: role_of(&role)?,
-                created_at: rfc3339(created),
-                last_used_at: used.map(rfc3339),
-                revoked_at: revoked.map(rfc3339),
+                role: role_of(&row.role)?,
+                name: row.name,
+                created_at: rfc3339(row.created_at_ms),
+                last_used_at: row.last_used_at_ms.map(rfc3339),
+                revoked_at: row.revoked_at_ms.map(rfc3339),
             })
         });
         lines.collect()

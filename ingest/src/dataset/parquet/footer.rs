@@ -88,7 +88,7 @@ impl Footer {
         let metadata = metadata.map_err(|error| broken(format!("its footer cannot be read: {error}")))?;
         check(&metadata, file_length)?;
         let metadata =
-            with_views(Arc::new(metadata)).map_err(|error| broken(format!("its schema cannot be read: {error}")))?;
+            with_views(&Arc::new(metadata)).map_err(|error| broken(format!("its schema cannot be read: {error}")))?;
         Ok(Self { metadata })
     }
 
@@ -219,18 +219,18 @@ fn check(metadata: &ParquetMetaData, file_length: u64) -> Result<(), ImportError
 
 /// The schema, in which text is read as views into pages, and durations and seconds since 1970 as times: Parquet stores them as whole
 /// numbers, and only the Arrow schema of the writer tells them apart.
-fn with_views(metadata: Arc<ParquetMetaData>) -> Result<ArrowReaderMetadata, ParquetError> {
+fn with_views(metadata: &Arc<ParquetMetaData>) -> Result<ArrowReaderMetadata, ParquetError> {
     let plain =
-        ArrowReaderMetadata::try_new(Arc::clone(&metadata), ArrowReaderOptions::new().with_skip_arrow_metadata(true))?;
+        ArrowReaderMetadata::try_new(Arc::clone(metadata), ArrowReaderOptions::new().with_skip_arrow_metadata(true))?;
     let views = schema::with_views(plain.schema().fields());
-    let fields = match written(&metadata) {
+    let fields = match written(metadata) {
         Some(written) => schema::with_times(&views, written.fields()),
         None => views.clone(),
     };
     let read = |fields: &Fields| {
         let fields: Vec<Arc<Field>> = fields.iter().cloned().collect();
         let options = ArrowReaderOptions::new().with_schema(Arc::new(Schema::new(fields)));
-        ArrowReaderMetadata::try_new(Arc::clone(&metadata), options)
+        ArrowReaderMetadata::try_new(Arc::clone(metadata), options)
     };
     read(&fields).or_else(|_| read(&views))
 }
