@@ -4,6 +4,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use anyhow::Context;
+use api::access::Role;
 use tokio::net::TcpListener;
 use tokio::sync::watch;
 
@@ -91,6 +92,7 @@ pub async fn run(arguments: ServeArguments) -> anyhow::Result<()> {
         "Planscope is at http://{}",
         listener.local_addr()?
     );
+    name_admins(&app).await.context("the tokens cannot be read")?;
     let (stop, stopped) = watch::channel(());
     let stopping = {
         let app = Arc::clone(&app);
@@ -138,6 +140,17 @@ fn connection_limits(arguments: &ServeArguments) -> anyhow::Result<ConnectionLim
     let proxies = arguments.trusted_proxies()?;
     let per_address = arguments.connections_per_address;
     Ok(ConnectionLimits { places, per_address, unlimited: proxies.clone().with_loopback(), proxies, ..usual })
+}
+
+/// Names the tokens of admins in the log: a server without a token lets anyone make one that lasts.
+async fn name_admins(app: &App) -> anyhow::Result<()> {
+    let tokens = app.store.reader().tokens().await?;
+    let admins = tokens.into_iter().filter(|token| token.role == Role::Admin && token.revoked_at.is_none());
+    let names: Vec<String> = admins.map(|token| token.name).collect();
+    if !names.is_empty() {
+        tracing::warn!("named tokens of admins: {}", names.join(", "));
+    }
+    Ok(())
 }
 
 /// Plans on what the last server was asked for and did not finish.

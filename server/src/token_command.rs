@@ -112,4 +112,17 @@ mod tests {
         let wrong = asked(TokenCommand::Create { name: "a/b".to_owned(), role: Role::Reader });
         assert!(lines(&wrong).await.unwrap_err().to_string().contains("letters"));
     }
+
+    #[tokio::test]
+    async fn the_journal_of_an_emptied_database_stays() {
+        let folder = tempfile::tempdir().unwrap();
+        let database = folder.path().join("a.db");
+        let journal = folder.path().join("a.db-wal");
+        std::fs::write(&database, []).unwrap();
+        std::fs::write(&journal, [7; 4096]).unwrap();
+        let list = TokenArguments { database, command: TokenCommand::List };
+        let error = format!("{:#}", lines(&list).await.unwrap_err());
+        assert!(error.contains("a.db-wal"), "{error}");
+        assert_eq!(std::fs::read(&journal).unwrap(), [7; 4096]);
+    }
 }

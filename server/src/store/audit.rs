@@ -9,20 +9,33 @@ use crate::clock::rfc3339;
 
 /// Changes that are kept: a few tens of MB.
 const MOST: i64 = 200_000;
+/// A change that is repeated within this time is one record, so that a sender of repeats cannot push out the others.
+const REPEAT_MS: i64 = 60_000;
+/// Latest records among which a repeat is looked for.
+const RECENT: i64 = 64;
 
 impl Writer {
     /// Records a change, and lets go of the oldest beyond those that are kept.
     pub(crate) async fn record_change(&self, actor: &str, change: &Change, now: Timestamp) -> Result<(), StoreError> {
         let mut write = self.begin().await?;
-        sqlx::query("INSERT INTO audit (at_ms, actor, method, action, kind, object) VALUES (?, ?, ?, ?, ?, ?)")
-            .bind(now.as_millisecond())
-            .bind(actor)
-            .bind(&change.method)
-            .bind(&change.action)
-            .bind(&change.kind)
-            .bind(&change.object)
-            .execute(&mut *write)
-            .await?;
+        sqlx::query(
+            "INSERT INTO audit (at_ms, actor, method, action, kind, object) SELECT ?1, ?2, ?3, ?4, ?5, ?6
+             WHERE NOT EXISTS (
+                 SELECT 1 FROM (SELECT * FROM audit ORDER BY number DESC LIMIT ?8) AS recent
+                 WHERE recent.at_ms > ?1 - ?7 AND (recent.actor, recent.method, recent.action, recent.kind, recent.object)
+                     = (?2, ?3, ?4, ?5, ?6)
+             )",
+        )
+        .bind(now.as_millisecond())
+        .bind(actor)
+        .bind(&change.method)
+        .bind(&change.action)
+        .bind(&change.kind)
+        .bind(&change.object)
+        .bind(REPEAT_MS)
+        .bind(RECENT)
+        .execute(&mut *write)
+        .await?;
         sqlx::query("DELETE FROM audit WHERE number <= (SELECT max(number) FROM audit) - ?")
             .bind(MOST)
             .execute(&mut *write)
@@ -67,6 +80,21 @@ impl Reader {
 mod tests {
     use super::*;
     use crate::store::Store;
+
+    #[tokio::test]
+    async fn a_repeat_within_a_minute_is_one_record() {
+        let folder = tempfile::tempdir().unwrap();
+        let store = Store::open(&folder.path().join("a.db")).await.unwrap();
+        let [method, action, kind, object] = ["POST", "finish", "run", "r"].map(str::to_owned);
+        let change = Change { method, action, kind, object };
+        for (actor, second) in [("ada", 0), ("bob", 1), ("ada", 59), ("ada", 61)] {
+            let at = Timestamp::from_second(second).unwrap();
+            store.writer().record_change(actor, &change, at).await.unwrap();
+        }
+        let changes = store.reader().changes(None, 10).await.unwrap().changes;
+        let actors: Vec<&str> = changes.iter().map(|change| change.actor.as_str()).collect();
+        assert_eq!(actors, ["ada", "bob", "ada"]);
+    }
 
     #[tokio::test]
     async fn changes_come_by_page_the_latest_first() {

@@ -7,7 +7,7 @@ use jiff::Timestamp;
 use sqlx::sqlite::SqliteConnectOptions;
 use sqlx::{ConnectOptions, Connection};
 
-use super::{MIGRATIONS, Reader, StoreError, Writer};
+use super::{MIGRATIONS, Reader, StoreError, Writer, file};
 use crate::clock::rfc3339;
 
 /// Sessions that are good at once; beyond it the oldest ends.
@@ -17,6 +17,8 @@ const USE_PRECISION_MS: i64 = 600_000;
 
 /// Whether the tables of a database are those of this version; nothing is changed.
 pub async fn is_current(database: &Path) -> Result<bool, StoreError> {
+    // SQLite would delete the journal of an emptied database even for a reader.
+    let database = file::existing(database)?;
     let mut connection = SqliteConnectOptions::new().filename(database).read_only(true).connect().await?;
     let applied: Option<i64> =
         sqlx::query_scalar("SELECT max(version) FROM _sqlx_migrations").fetch_one(&mut connection).await?;
