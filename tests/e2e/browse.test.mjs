@@ -45,7 +45,7 @@ const eventually = async (read, wanted, what) => {
 };
 
 test("an empty list says what to do", async () => {
-  for (const [list, words] of [["scenarios", /press Save/], ["plans", /ready scenario/i], ["datasets", /Drop a file/], ["runs", /paste its command/], ["traces", /Drop one above/], ["profiles", /calibrate one/]]) {
+  for (const [list, words] of [["scenarios", /press Save/], ["plans", /ready scenario/i], ["datasets", /Drop a file/], ["runs", /paste its command/], ["traces", /Drop one above/], ["profiles", /calibrate a profile/]]) {
     await page.goto(`/${list}`);
     await page.getByTestId(`${list}-empty`).getByText(words).first().waitFor();
   }

@@ -33,7 +33,8 @@ pub(super) fn TokensCard() -> impl IntoView {
         });
     };
     let table = move || match answer.get() {
-        None => view! { <div class="skeleton" aria-hidden="true"></div> }.into_any(),
+        // As high as the line of an empty list, so that the next card does not move.
+        None => view! { <p class="muted" aria-hidden="true">"Loading"</p> }.into_any(),
         Some(Err(failure)) => view! { <FailureNotice failure=failure on_retry=move |()| fetch(answer) /> }.into_any(),
         Some(Ok(list)) if list.tokens.is_empty() => {
             view! { <p class="muted">"There is no named token yet."</p> }.into_any()
