@@ -63,8 +63,11 @@ pub(crate) struct Differences {
     has_other_devices: bool,
 }
 
-/// Share of the time of the actions that must have a counterpart: differences of fewer actions say nothing about the plan.
-const MIN_MATCHED: f64 = 0.9;
+/// Share of the time of the actions that must have a counterpart: differences of fewer actions say nothing about the plan. Charts show
+/// the slowest replica, which need not hold the same samples, so the share is often far below one.
+const MIN_MATCHED: f64 = 0.05;
+/// Share below which the summary names it.
+const MOSTLY_MATCHED: f64 = 0.9;
 
 impl Differences {
     /// The same for timelines whose ranks have equally many devices.
@@ -119,13 +122,28 @@ impl Differences {
         if self.time.matched >= MIN_MATCHED * self.time.all && self.matched > 0 {
             return None;
         }
-        let share = if self.time.all > 0.0 { self.time.matched / self.time.all } else { 0.0 };
         Some(format!(
             "Not comparable action by action: {} of the time of the actions has the same samples and layers in the baseline's \
              timeline, {} are needed. Compare the times by part under \u{201c}Where the time goes\u{201d}.",
-            percent(share),
+            percent(self.matched_share()),
             percent(MIN_MATCHED)
         ))
+    }
+
+    /// What the summary says of the actions without a counterpart, where they take more than a tenth of the time.
+    pub(crate) fn remainder(&self) -> Option<String> {
+        let share = self.matched_share();
+        (share < MOSTLY_MATCHED).then(|| {
+            format!(
+                "; {} of the time is of samples or layers that the baseline's chart does not show",
+                percent(1.0 - share)
+            )
+        })
+    }
+
+    /// Share of the device time of the actions that has a counterpart.
+    fn matched_share(&self) -> f64 {
+        if self.time.all > 0.0 { self.time.matched / self.time.all } else { 0.0 }
     }
 
     /// How much more device time the actions with a counterpart take than their counterparts, in device-ns and as a share of these.

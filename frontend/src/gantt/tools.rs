@@ -158,11 +158,12 @@ fn counted((timeline, against): (&Timeline, &Timeline), pairs: &Differences, asp
         Aspect::End => String::new(),
     };
     format!(
-        "{} of {} actions have a counterpart: {} {faster}, {} {slower}{sum}",
+        "{} of {} actions have a counterpart: {} {faster}, {} {slower}{sum}{}",
         grouped(pairs.matched as u64),
         grouped(pairs.actions as u64),
         grouped(less),
         grouped(more),
+        pairs.remainder().unwrap_or_default(),
     )
 }
 

@@ -165,10 +165,15 @@ fn step_ends_of_other_ranks_are_compared_by_the_mean_of_a_device() {
 #[test]
 fn too_few_counterparts_are_no_comparison() {
     let one = with_contents(sample::one_f_one_b(2, 2), &[&[0], &[1]]);
-    assert_eq!(Differences::of(&one, &one).refusal(), None);
-    let other = with_contents(sample::one_f_one_b(2, 2), &[&[0], &[7]]);
-    let refusal = Differences::of(&one, &other).refusal().unwrap().replace('\u{202f}', " ");
-    assert!(refusal.starts_with("Not comparable action by action: 50.0 % of the time"), "{refusal}");
+    let same = Differences::of(&one, &one);
+    assert_eq!((same.refusal(), same.remainder()), (None, None));
+    let half = Differences::of(&one, &with_contents(sample::one_f_one_b(2, 2), &[&[0], &[7]]));
+    assert_eq!(half.refusal(), None);
+    let remainder = half.remainder().unwrap().replace('\u{202f}', " ");
+    assert!(remainder.starts_with("; 50.0 % of the time is of samples or layers"), "{remainder}");
+    let none = Differences::of(&one, &with_contents(sample::one_f_one_b(2, 2), &[&[6], &[7]]));
+    let refusal = none.refusal().unwrap().replace('\u{202f}', " ");
+    assert!(refusal.starts_with("Not comparable action by action: 0"), "{refusal}");
     let nothing = Timeline { lane_offsets: vec![0], ..Timeline::default() };
     assert!(Differences::of(&nothing, &one).refusal().is_some(), "no action");
 }
