@@ -51,7 +51,7 @@ pub use error::LogError;
 pub use parser::LogParser;
 pub use point::{Memory, Named, Note, NoteKind, Point, RankTime, Scope, Source, StepTimeOrigin, Timer, TokenRate};
 pub use report::{Problem, Report, SourceCount, TornLine};
-pub use setup::{JobSetup, job_setup};
+pub use setup::{JobSetup, JobSetups, job_setup};
 pub use table::{LogTable, TableError};
 
 use sniff::Content;
@@ -144,6 +144,17 @@ pub fn import_with(bytes: &[u8], limits: &Limits, table: Option<&LogTable>) -> R
     if log.points.is_empty() {
         return Err(LogError::NoSteps { report: Box::new(log.report) });
     }
+    // Rows of several runs may be mixed.
+    log.points.sort_by_key(|point| point.segment);
+    if is_newest_first(&log) {
+        log.points.reverse();
+        for point in &mut log.points {
+            point.segment = 0;
+        }
+        log.report.restarts = 0;
+        log.report.assume("the newest step stands first: the log is read from its end");
+        rows::complete(&mut log.points, &mut log.report, limits);
+    }
     // Readers stop behind the limit, never at it, so that what is left unread is known here.
     if log.points.len() > limits.points {
         log.points.truncate(limits.points);
@@ -151,6 +162,19 @@ pub fn import_with(bytes: &[u8], limits: &Limits, table: Option<&LogTable>) -> R
         log.report.assume("there are more points than are kept; the rest of the file is not read");
     }
     Ok(log)
+}
+
+/// Whether every step is before the one that stands above it, and no time of day contradicts that.
+fn is_newest_first(log: &Log) -> bool {
+    let pairs = || log.points.iter().zip(log.points.iter().skip(1));
+    let goes_back = pairs().all(|(above, below)| below.step < above.step);
+    let times = || pairs().filter_map(|(above, below)| above.time_us.zip(below.time_us));
+    // Two restarts in a row are no order yet.
+    let least = if times().next().is_some() { 3 } else { 4 };
+    log.points.len() >= least
+        && log.report.restarts as usize == log.points.len() - 1
+        && goes_back
+        && times().all(|(above, below)| below <= above)
 }
 
 fn text(bytes: &[u8], limits: Limits, table: Option<&LogTable>) -> Log {

@@ -23,8 +23,8 @@ use planner::timeline::Timeline;
 pub(crate) struct Held {
     /// The run.
     pub(crate) run: String,
-    /// Size of its job, as far as the log states it before the first step.
-    pub(crate) setup: JobSetup,
+    /// Size of its job by parts of the run, as far as the log states it before the first step of the part. One at least.
+    pub(crate) setups: Vec<JobSetup>,
     /// Its points, in order.
     pub(crate) points: Vec<RunPoint>,
     /// The scenario.
@@ -126,9 +126,20 @@ impl ObservationError {
             JobQuantity::DeviceMemory => "GiB of a device",
             JobQuantity::Layers => "layers",
             JobQuantity::HiddenSize => "hidden size",
+            JobQuantity::FeedForwardSize => "feed-forward size",
+            JobQuantity::AttentionHeads => "attention heads",
+            JobQuantity::Experts => "experts",
+            JobQuantity::Vocabulary => "vocabulary",
+            JobQuantity::TrainedParameters => "trained parameters",
+            JobQuantity::ProductBits => "format of products",
+            JobQuantity::Device => "device",
         };
         let number = |value: f64| if value < 1e9 { format!("{value:.0}") } else { format!("{value:.3e}") };
         let difference = |check: &JobCheck| {
+            if !check.planned_name.is_empty() {
+                let (measured, planned) = (&check.measured_name, &check.planned_name);
+                return format!("{} {measured} in the log, {planned} in the plan", name(check.quantity));
+            }
             let measured = check.measured.map_or_else(|| "none".to_owned(), number);
             format!("{} {measured} in the log, {} in the plan", name(check.quantity), number(check.planned))
         };

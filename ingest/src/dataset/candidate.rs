@@ -33,6 +33,11 @@ pub struct Candidate {
 }
 
 impl Candidate {
+    /// A candidate of which the name and a note are known.
+    pub(super) fn noted(name: &str, note: &str) -> Self {
+        Self { note: Some(note.to_owned()), ..Self::named(name.chars().take(80).collect()) }
+    }
+
     /// A candidate of which only the name is known.
     pub(super) fn named(name: String) -> Self {
         Self { name, kind: Kind::Empty, meaning: Meaning::Unknown, samples: Vec::new(), preview: None, note: None }

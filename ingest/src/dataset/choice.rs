@@ -7,6 +7,8 @@ use super::value::Row;
 use super::{ImportError, Kind, Meaning, Options, Unit, names, token_ids};
 
 mod automatic;
+mod doubt;
+mod packed;
 mod rule;
 mod sample;
 mod sentences;
@@ -16,6 +18,8 @@ mod weight;
 pub(super) use sample::{Images, Length, NO_TEXT, Sample};
 
 use automatic::automatic;
+use doubt::{TOTALS, asked};
+use packed::Packed;
 use rule::{Rule, TextOf};
 use sentences::sentences;
 use weight::Weight;
@@ -58,6 +62,8 @@ pub(super) struct Choice {
     pub(super) weight: Option<(usize, String, Notation)>,
     /// Images of each row.
     pub(super) images: Option<(usize, String, Kind, Notation)>,
+    /// The samples that are packed into each row.
+    pub(super) packed: Option<Packed>,
     /// `<image>` in texts is an image: texts are messages, or the file names images.
     pub(super) has_placeholders: bool,
     /// Assumptions, one sentence each.
@@ -67,7 +73,7 @@ pub(super) struct Choice {
 impl Choice {
     /// The sum of columns, without images and weights.
     pub(super) const fn of(parts: Vec<Part>) -> Self {
-        Self { parts, weight: None, images: None, has_placeholders: false, warnings: Vec::new() }
+        Self { parts, weight: None, images: None, packed: None, has_placeholders: false, warnings: Vec::new() }
     }
 
     /// The columns by the choices of the user, or by names. `head` holds the first rows.
@@ -76,7 +82,8 @@ impl Choice {
             chosen(profiles, name, options)?
         } else {
             let meter = Meter { tokenizer: None, ..Meter::new(options) };
-            let mut parts = automatic(profiles, head, meter).ok_or(ImportError::Unclear { candidates: Vec::new() })?;
+            let mut parts = automatic(profiles, head, meter, options.preprocessing.is_some())
+                .ok_or(ImportError::Unclear { candidates: Vec::new() })?;
             if let Some(chosen) = options.unit {
                 for part in &mut parts {
                     if let Measure::Number(_, unit) = &mut part.measure {
@@ -90,6 +97,9 @@ impl Choice {
             if let (Measure::Number(..), Err(ambiguous)) = (part.measure, &profiles[part.index].notation) {
                 return Err(ImportError::TwoReadings { column: part.name.clone(), value: ambiguous.value.clone() });
             }
+        }
+        if options.column.is_none() {
+            doubt::ask(profiles, &parts, head)?;
         }
         let is_part = |index: usize| parts.iter().any(|part| part.index == index);
         let mut warnings = Vec::new();
@@ -107,6 +117,7 @@ impl Choice {
                     None
                 }
                 Weight::Unclear => return Err(ImportError::Unclear { candidates: Vec::new() }),
+                Weight::Totals => return Err(asked(&parts, TOTALS)),
             },
         };
         if let Some(index) = weight {
@@ -137,11 +148,22 @@ impl Choice {
         let has_placeholders = parts.iter().any(|part| profiles[part.index].kind == Kind::Chat)
             || profiles.iter().any(|own| own.has_values && matches!(own.meaning, Meaning::Images | Meaning::Media));
         warnings.splice(0..0, sentences(profiles, &parts, head, options));
-        Ok(Self { parts, weight, images, has_placeholders, warnings })
+        let is_packed = options.column.is_none() && images.is_none();
+        let packed = if is_packed { Packed::of(profiles, &parts, head) } else { None };
+        match &packed {
+            Some(packed) => {
+                warnings.push(format!("Each row holds several samples. Their lengths are those of {}.", packed.name));
+            }
+            None => warnings.extend(packed::unread(profiles, &parts, head)),
+        }
+        Ok(Self { parts, weight, images, packed, has_placeholders, warnings })
     }
 
     /// Source of the lengths, for example "column prompt_tokens + completion_tokens".
     pub(super) fn source(&self, noun: &str, has_tokenizer: bool) -> String {
+        if let Some(packed) = &self.packed {
+            return format!("samples in the rows of {noun} {}", packed.name);
+        }
         let names: Vec<&str> = self.parts.iter().map(|part| part.name.as_str()).collect();
         let what = match self.parts.first().map(|part| part.measure) {
             Some(Measure::Elements) => "lengths of the lists of ",
@@ -157,11 +179,17 @@ impl Choice {
         format!("{what}{noun}{plural} {}{weight}", names.join(" + "))
     }
 
+    /// Whether lengths are numbers of the file.
+    pub(super) fn reads_numbers(&self) -> bool {
+        self.parts.iter().all(|part| matches!(part.measure, Measure::Number(..)))
+    }
+
     /// Whether a column is read.
     pub(super) fn reads(&self, index: usize) -> bool {
         self.parts.iter().any(|part| part.index == index)
             || self.weight.as_ref().is_some_and(|(own, ..)| *own == index)
             || self.images.as_ref().is_some_and(|(own, ..)| *own == index)
+            || self.packed.as_ref().is_some_and(|packed| packed.index == index)
     }
 }
 

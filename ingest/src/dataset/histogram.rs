@@ -28,6 +28,9 @@ use super::{ImportError, Imported, MAX_BINS, MAX_LENGTH, Options, Report};
 /// Name of the histogram format.
 pub(super) const SCHEMA: &str = "hist/1";
 
+/// Histograms with fractions as edges, all of them below this, are not those of lengths.
+const SMALL: f64 = 20.0;
+
 /// Checks a histogram. Equal neighbouring edges are a point mass.
 pub(super) fn import(unit: Option<&str>, edges: Vec<f64>, counts: Vec<f64>) -> Result<Imported, ImportError> {
     let refuse = |detail: String| Err(ImportError::Histogram { detail });
@@ -62,6 +65,13 @@ pub(super) fn import(unit: Option<&str>, edges: Vec<f64>, counts: Vec<f64>) -> R
         if count > 0.0 && edges[index + 1] < 1.0 {
             return refuse(format!("bin {} counts samples shorter than one token", index + 1));
         }
+    }
+    // Edges of a stated unit are lengths.
+    if unit.is_none() && edges.iter().all(|&edge| edge < SMALL) && edges.iter().any(|edge| edge.fract() != 0.0) {
+        return refuse(format!(
+            "its edges are fractions below {SMALL}, as those of scores and seconds are. If they are lengths in tokens, write \
+             {{\"schema\": \"{SCHEMA}\", \"unit\": \"tokens\", \"edges\": [..], \"counts\": [..]}}"
+        ));
     }
     let samples: f64 = counts.iter().sum();
     if samples <= 0.0 {
@@ -115,6 +125,17 @@ pub(super) fn of_edges(
         return None;
     }
     table::read_rows(format, header, rows, None)
+}
+
+/// Whether a number lies inside a bin such as `0-512`; `None` if the text is no bin.
+pub(super) fn is_inside(bin: &str, number: f64) -> Option<bool> {
+    let bin = interval::read(bin)?;
+    Some(bin.left <= number && bin.right.is_none_or(|right| number <= right))
+}
+
+/// Whether a text is a word for the sum of rows.
+pub(super) fn is_total(text: &str) -> bool {
+    known::is_total(text)
 }
 
 /// A name in lower case, with underscores.

@@ -99,6 +99,7 @@ fn object(mut fields: Members<'_>, options: &Options<'_>) -> Result<Imported, Im
         let others: Vec<&str> = others.map(|(name, _)| &**name).take(10).collect();
         let warning = (!others.is_empty())
             .then(|| format!("Only the rows of {name} are read. Those of {} are not.", others.join(", ")));
+        let page = page(&fields, &list);
         let mut reader = Reader::new(options);
         for (number, value) in (1..).zip(list.items) {
             let row = match value {
@@ -118,9 +119,38 @@ fn object(mut fields: Members<'_>, options: &Options<'_>) -> Result<Imported, Im
         }
         let mut imported = reader.finish("JSON list inside an object")?;
         imported.report.warnings.extend(warning);
+        imported.report.warnings.extend(page);
         return Ok(imported);
     }
     columns(fields, options)
+}
+
+/// What a page of the dataset viewer leaves out: rows of other pages, and the ends of long values.
+fn page(fields: &Members<'_>, rows: &List<'_>) -> Vec<String> {
+    let mut found = Vec::new();
+    let total = fields.iter().find_map(|(name, value)| match value {
+        Value::Number(number) if name == "num_rows_total" => Some(number.value()),
+        _ => None,
+    });
+    if let Some(total) = total.filter(|&total| total > rows.count as f64) {
+        found.push(format!(
+            "The file is a page of the dataset: {} of {total} rows. Other pages are not read.",
+            rows.count
+        ));
+    }
+    let is_cut = |row: &&Value<'_>| {
+        let Value::Object(members) = row else { return false };
+        members
+            .iter()
+            .any(|(name, value)| name == "truncated_cells" && matches!(value, Value::List(cells) if cells.count > 0))
+    };
+    let cut = rows.items.iter().filter(is_cut).count();
+    if cut > 0 {
+        found.push(format!(
+            "{cut} rows have values that the server shortened (truncated_cells): their lengths may be too small. Upload the Parquet files of the dataset."
+        ));
+    }
+    found
 }
 
 /// Whether a name is that of a split of a dataset.

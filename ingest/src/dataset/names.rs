@@ -549,6 +549,105 @@ pub(super) fn is_split(name: &str) -> bool {
     words.next().is_some_and(|word| SPLITS.contains(&word)) && words.next().is_none()
 }
 
+/// Whether a name counts tokens of any number of samples: `num_tokens`, `total_tokens`, `tokens`.
+pub(super) fn may_be_total(name: &str) -> bool {
+    let totals = [
+        "tokens",
+        "numtokens",
+        "ntokens",
+        "tokencount",
+        "tokenscount",
+        "numberoftokens",
+        "counttokens",
+        "numtok",
+        "totaltokens",
+        "numtotaltokens",
+        "totaltokencount",
+    ];
+    totals.contains(&letters(name).as_str())
+}
+
+/// Whether a name is that of the tokens of the whole sample.
+pub(super) fn is_total_tokens(name: &str) -> bool {
+    ["totaltokens", "numtotaltokens", "totaltokencount"].contains(&letters(last(name)).as_str())
+}
+
+/// Whether a name is that of a group of samples: `shard`, `batch_id`, `source`.
+pub(super) fn is_group(name: &str) -> bool {
+    let groups = [
+        "shard", "shards", "batch", "part", "chunk", "file", "source", "dataset", "subset", "domain", "worker", "rank",
+        "step",
+    ];
+    let name = letters(name);
+    let base = ["id", "idx", "index", "name"].iter().find_map(|ending| name.strip_suffix(ending)).unwrap_or(&name);
+    groups.contains(&base)
+}
+
+/// Whether a name is that of a shard or a batch, which holds several samples for certain.
+pub(super) fn is_shard(name: &str) -> bool {
+    let name = letters(name);
+    ["shard", "shards", "batch"]
+        .iter()
+        .any(|known| name.strip_prefix(known).is_some_and(|rest| ["", "id", "idx", "index"].contains(&rest)))
+}
+
+/// Whether a name is that of the tokens of media, without those of text.
+pub(super) fn is_media_tokens(name: &str) -> bool {
+    let letters = letters(last(name));
+    let media = letters.strip_prefix("num").or_else(|| letters.strip_prefix('n')).unwrap_or(&letters);
+    ["imagetokens", "imagestokens", "audiotokens", "visiontokens", "visualtokens", "videotokens"].contains(&media)
+}
+
+/// Whether a name is that of prompt tokens of a cache, which `input_tokens` does not count.
+pub(super) fn is_cache_tokens(name: &str) -> bool {
+    let known = ["cachereadinputtokens", "cachecreationinputtokens", "cachewriteinputtokens"];
+    known.contains(&letters(last(name)).as_str())
+}
+
+/// Whether a name is that of a share of tokens or of a cumulative number: `token_share`, `cum_tokens`.
+pub(super) fn is_token_share(name: &str) -> bool {
+    let name = name.trim().to_lowercase();
+    let words: Vec<&str> = name.split(['_', ' ', '-', '.']).collect();
+    let has = |known: &[&str]| words.iter().any(|word| known.contains(word));
+    words.len() > 1
+        && (has(&["cum", "cumulative", "cumsum"])
+            || (has(&["share", "fraction", "proportion", "pct", "percent", "percentage"])
+                && has(&["token", "tokens", "tok"])))
+}
+
+/// Whether a name is that of the unit of other columns.
+pub(super) fn is_unit(name: &str) -> bool {
+    ["unit", "units"].contains(&letters(name).as_str())
+}
+
+/// Whether a text is a unit of tokens.
+pub(super) fn is_tokens(unit: &str) -> bool {
+    ["tokens", "token", "tok", "toks"].contains(&unit.trim().to_lowercase().as_str())
+}
+
+/// Whether the lists of a column hold the lengths of the samples that are packed into each row.
+pub(super) fn holds_packed_lengths(name: &str) -> bool {
+    ["seqlens", "seqlengths", "sequencelengths"].contains(&letters(name).as_str())
+}
+
+/// Whether the lists of a column hold the places of tokens within their samples.
+pub(super) fn holds_positions(name: &str) -> bool {
+    letters(name) == "positionids"
+}
+
+/// Whether the numbers of a list under a name are read one by one: they tell which samples are packed into a row.
+pub(super) fn tells_packing(name: &str) -> bool {
+    // Most names are settled by their first letter and their length.
+    name.starts_with(['s', 'S', 'p', 'P'])
+        && (7..=16).contains(&name.len())
+        && (holds_packed_lengths(name) || holds_positions(name))
+}
+
+/// The last part of a nested name.
+fn last(name: &str) -> &str {
+    name.rsplit('.').next().unwrap_or(name)
+}
+
 /// Whether two names are equal by their letters and digits.
 pub(super) fn is_same(one: &str, other: &str) -> bool {
     letters(one) == letters(other)

@@ -275,6 +275,21 @@ mod tests {
         assert_eq!(chosen.0, [101, 7, 102]);
     }
 
+    /// 0.004 * 100 = 0.4 and 0.0015 * 400 = 0.6.
+    #[test]
+    fn densities_are_multiplied_by_widths() {
+        let doubles = |numbers: &[f64]| {
+            let header = format!("{{'descr': '<f8', 'fortran_order': False, 'shape': ({},), }}\n", numbers.len());
+            let data: Vec<u8> = numbers.iter().flat_map(|number| number.to_le_bytes()).collect();
+            [npy::MAGIC, &[1, 0], &(header.len() as u16).to_le_bytes(), header.as_bytes(), &data].concat()
+        };
+        let table = [("hist.npy", doubles(&[0.004, 0.0015])), ("bin_edges.npy", npy("(3,)", &[0, 100, 500]))];
+        let imported = import(&npz(&table), &Options::default()).expect("an archive");
+        let Dataset::Histogram { counts, .. } = imported.dataset else { panic!("a histogram") };
+        assert_eq!(counts.iter().map(|count| (count * 1e6).round()).collect::<Vec<_>>(), [4e5, 6e5]);
+        assert!(imported.report.warnings.iter().any(|warning| warning.contains("densities")));
+    }
+
     #[test]
     fn wrong_archives_are_refused() {
         for (bytes, problem) in [

@@ -142,7 +142,7 @@ fn is_blank(value: &Value<'_>) -> bool {
     }
 }
 
-fn is_missing(value: &Value<'_>) -> bool {
+pub(super) fn is_missing(value: &Value<'_>) -> bool {
     match value {
         Value::Missing => true,
         Value::Text(text) => {

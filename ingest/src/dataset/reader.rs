@@ -3,17 +3,20 @@
 use std::borrow::Cow;
 
 use super::candidate;
-use super::choice::{self, Choice, Sample};
+use super::choice::{self, Choice, Length, Sample};
 use super::media::{self, Field, RowMedia};
+use super::number::Number;
 use super::profile::{Column, Profile};
 use super::rows::{Rows, Samples};
 use super::text::Meter;
 use super::value::{Place, Row, Value};
 use super::{ImportError, Imported, Kind, Meaning, Options, Unit};
 
+mod aside;
 mod bins;
 mod nested;
 
+use aside::{Aside, Held};
 use nested::Nested;
 
 /// Rows that are held until the columns are chosen; a preview shows their lengths.
@@ -37,6 +40,8 @@ pub(super) struct Reader<'o> {
     head: Vec<(Place, Row<'static>)>,
     head_bytes: usize,
     decision: Option<Decision>,
+    /// Rows that may be sums or statistics.
+    aside: Aside,
     rows: Rows,
 }
 
@@ -63,6 +68,7 @@ impl<'o> Reader<'o> {
             head: Vec::new(),
             head_bytes: 0,
             decision: None,
+            aside: Aside::default(),
             rows: Rows::new(options),
         }
     }
@@ -114,7 +120,7 @@ impl<'o> Reader<'o> {
         self.rows.name_weights(decision.choice.as_ref().is_some_and(|choice| choice.weight.is_some()));
         self.decision = Some(decision);
         for (place, row) in &head {
-            self.measure(*place, row)?;
+            self.measure(*place, row, true)?;
         }
         Ok(())
     }
@@ -150,11 +156,16 @@ impl<'o> Reader<'o> {
             return histogram;
         }
         self.decide()?;
+        let settled = std::mem::take(&mut self.aside).settle()?;
+        settled.samples.into_iter().try_for_each(|sample| self.add(sample))?;
         let Some(Decision { choice, source, candidates, .. }) = self.decision else {
             return Err(ImportError::NoNumbers { format });
         };
-        let warnings = choice.map(|choice| choice.warnings).unwrap_or_default();
-        self.rows.finish(format, source, candidates, warnings)
+        let mut warnings = choice.map(|choice| choice.warnings).unwrap_or_default();
+        warnings.extend(settled.warnings);
+        let mut imported = self.rows.finish(format, source, candidates, warnings)?;
+        imported.report.skipped += settled.left_out;
+        Ok(imported)
     }
 
     /// Takes the keys of a row into the columns.
@@ -208,8 +219,13 @@ impl<'o> Reader<'o> {
             Ok(choice) => Some(choice),
             // Rows of media may have no text.
             Err(ImportError::Unclear { .. }) if with_rule && !profiles.iter().any(is_length) => None,
-            Err(ImportError::Unclear { .. }) => {
-                let candidates = candidate::candidates(&profiles, &rows, self.options, &[]);
+            Err(ImportError::Unclear { candidates: noted }) => {
+                let mut candidates = candidate::candidates(&profiles, &rows, self.options, &[]);
+                for own in noted {
+                    if let Some(candidate) = candidates.iter_mut().find(|candidate| candidate.name == own.name) {
+                        candidate.note = own.note;
+                    }
+                }
                 return Err(ImportError::Unclear { candidates });
             }
             Err(error) => return Err(error),
@@ -235,7 +251,7 @@ impl<'o> Reader<'o> {
         if self.reads_nested() {
             self.nested.flatten(&mut row, &mut self.columns);
         }
-        self.measure(place, &row)
+        self.measure(place, &row, false)
     }
 
     fn reads_nested(&self) -> bool {
@@ -246,7 +262,8 @@ impl<'o> Reader<'o> {
         })
     }
 
-    fn measure(&mut self, place: Place, row: &Row<'_>) -> Result<(), ImportError> {
+    /// Measures a row. `is_whole` tells that the values of all columns are at hand.
+    fn measure(&mut self, place: Place, row: &Row<'_>, is_whole: bool) -> Result<(), ImportError> {
         let Some(decision) = &self.decision else { return Ok(()) };
         let meter = Meter::new(self.options);
         let sample = decision.choice.as_ref().map(|choice| choice.sample(row, &meter));
@@ -262,13 +279,49 @@ impl<'o> Reader<'o> {
             return self.rows.add_with_media(place, sample.map(|sample| sample.length), media);
         }
         let Some(Sample { length, images }) = sample else { return Ok(()) };
+        if let Some(packed) = decision.choice.as_ref().and_then(|choice| choice.packed.as_ref())
+            && !matches!(length, Length::Missing)
+        {
+            let Some(lengths) = packed.lengths(row) else {
+                let why = format!("{} does not hold the lengths of the samples", packed.name);
+                return self.rows.add(place, Length::Unreadable(why), None, Samples::One);
+            };
+            return lengths.into_iter().try_for_each(|length| {
+                self.rows.add(place, Length::Tokens(Number::Whole(length)), None, Samples::One)
+            });
+        }
         let samples = decision.choice.as_ref().and_then(|choice| choice.weight.as_ref()).map_or(
             Samples::One,
             |(index, name, notation)| {
                 super::profile::number(row.value(*index, name), *notation).map_or(Samples::Missing, Samples::Counted)
             },
         );
+        let Length::Tokens(number) = length else { return self.rows.add(place, length, images, samples) };
+        let is_number = decision.choice.as_ref().is_some_and(Choice::reads_numbers);
+        let label = if is_number { self.label(row, is_whole) } else { None };
+        if let Some(before) = self.aside.before_next() {
+            self.add(before)?;
+        }
+        let tokens = number.value();
+        if let Some(label) = label {
+            let held = Held { place, label, tokens, length, images, samples };
+            return self.aside.hold(held).into_iter().try_for_each(|sample| self.add(sample));
+        }
+        self.aside.see(tokens);
         self.rows.add(place, length, images, samples)
+    }
+
+    /// The label of a row that may be a sum or a statistic; an empty one for a row of which only the length has a value.
+    fn label(&self, row: &Row<'_>, is_whole: bool) -> Option<String> {
+        let unread = self.columns.iter().enumerate().filter(|(index, _)| !self.reads(*index));
+        let is_bare = || {
+            self.has_names && is_whole && aside::is_bare(unread.map(|(index, column)| row.value(index, &column.name)))
+        };
+        aside::label(row).or_else(|| is_bare().then(String::new))
+    }
+
+    fn add(&mut self, row: Held) -> Result<(), ImportError> {
+        self.rows.add(row.place, row.length, row.images, row.samples)
     }
 }
 

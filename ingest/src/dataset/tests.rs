@@ -226,6 +226,7 @@ mod distributions;
 mod families;
 mod misread;
 mod texts;
+mod totals;
 
 proptest! {
     #[test]

@@ -20,6 +20,10 @@ use super::{Limits, LogError};
 
 /// Dicts that are compared with the next one: ranks without tags print each dict once per rank.
 const RECENT: usize = 16;
+/// Steps of a training take longer; a bar that is faster counts rows or files.
+const SHORTEST_STEP_S: f64 = 0.01;
+/// A full bar of such steps is of a training only where its epoch is a whole number.
+const SHORT_STEP_S: f64 = 0.1;
 
 /// A dict and what is around it in its line.
 #[derive(Debug, Clone, PartialEq)]
@@ -151,23 +155,31 @@ fn reading(pairs: &[(&str, Option<f64>)], point: Point, mark: Mark, limits: &Lim
 #[derive(Debug, Clone, Default)]
 pub(super) struct Progress {
     bar: Option<Bar>,
+    /// The last bar of another length than the training.
+    other: Option<Bar>,
     /// Step of the dict before.
     last: Option<u64>,
+    /// Epoch of the dict before that a bar numbered.
+    last_epoch: Option<f64>,
+    /// Steps of the training, by its bar.
+    total: Option<u64>,
     steps: Option<u64>,
     epochs: Option<f64>,
     recent: VecDeque<u64>,
 }
 
 impl Progress {
-    /// Takes over a bar.
+    /// Takes over a bar; one of another length is of a loop of its own, or of the next training.
     pub(super) fn bar(&mut self, bar: Bar) {
-        self.bar = Some(bar);
+        let is_other = self.total.or(self.steps).is_some_and(|total| total != bar.total);
+        let slot = if is_other { &mut self.other } else { &mut self.bar };
+        *slot = Some(bar);
     }
 
     /// Takes over a length.
     pub(super) fn length(&mut self, length: Length) {
         match length {
-            Length::Steps(steps) => self.steps = Some(steps),
+            Length::Steps(steps) => (self.steps, self.total) = (Some(steps), None),
             Length::Epochs(epochs) => self.epochs = Some(epochs),
         }
     }
@@ -188,13 +200,33 @@ impl Progress {
     pub(super) fn restart(&mut self) {
         let is_new = self.bar.zip(self.last).is_some_and(|(bar, last)| bar.done < last);
         if !is_new {
+            self.bar = self.other.take();
+        }
+        (self.last, self.last_epoch, self.total) = (None, None, None);
+    }
+
+    /// Forgets a bar that cannot be of the training: it is of another length, or full before the first dict and too fast.
+    fn check_bar(&mut self, epoch: Option<f64>) {
+        let Some(bar) = self.bar else { return };
+        let is_whole = epoch.is_none_or(|epoch| (epoch - epoch.round()).abs() <= 0.05 && epoch >= 0.5);
+        let shortest = if is_whole { SHORTEST_STEP_S } else { SHORT_STEP_S };
+        let is_full = bar.done >= bar.total && self.last.is_none();
+        let is_fast = bar.step_s.is_some_and(|step_s| step_s < shortest);
+        let is_other = self.total.or(self.steps).is_some_and(|total| total != bar.total);
+        if is_other || (is_full && is_fast) {
             self.bar = None;
         }
-        self.last = None;
     }
 
     /// Gives a counted dict its step where the bar or the epoch says it; true where they do.
     pub(super) fn number(&mut self, point: &mut Point, epoch: Option<f64>) -> bool {
+        self.check_bar(epoch);
+        // Ranks print their own losses at one bar.
+        let last = self.bar.map(|bar| bar.done).filter(|done| self.last == Some(*done));
+        if let (Some(last), true) = (last, epoch.is_some() && epoch == self.last_epoch) {
+            point.step = last;
+            return true;
+        }
         let bar = self.bar.filter(|bar| bar.done > 0 && self.last != Some(bar.done));
         if let Some(bar) = bar {
             point.total_steps = Some(bar.total);
@@ -212,6 +244,9 @@ impl Progress {
         if let Some(step) = step {
             (point.step, self.last) = (step, Some(step));
             point.total_steps = total;
+        }
+        if let Some(bar) = bar {
+            (self.total, self.last_epoch) = (Some(bar.total), epoch);
         }
         step.is_some()
     }

@@ -6,11 +6,11 @@ use std::borrow::Cow;
 use serde_json::{Map, Value};
 
 use super::metric::{Measure, measure};
-use super::point::{Point, Source};
+use super::point::{Named, Note, NoteKind, Point, Source};
 use super::quantity::duration_s;
 use super::reading::{Draft, Reading, Tear};
 use super::steps::Mark;
-use super::text::number;
+use super::text::{clip, number};
 use super::{Limits, hugging_face};
 
 /// Names of the step, best first: steps of a trainer go before calls of the logger.
@@ -26,6 +26,43 @@ const STEPS: [&str; 10] = [
     "step",
     "_step",
 ];
+
+/// Names of the run of a row.
+const RUNS: [&str; 5] = ["run", "run_name", "run_id", "run_uuid", "run name"];
+/// Names of the part of the data that a row is of.
+const SPLITS: [&str; 4] = ["split", "mode", "phase", "stage"];
+/// Parts of the data that are not trained on.
+const HELD_OUT: [&str; 9] = ["val", "valid", "validation", "validate", "eval", "evaluation", "evaluate", "test", "dev"];
+
+/// The run that a row names.
+fn run(row: &Map<String, Value>) -> Option<String> {
+    let is_run = |name: &str| RUNS.iter().any(|known| known.eq_ignore_ascii_case(name));
+    let (_, value) = row.iter().find(|(name, _)| is_run(name))?;
+    match value {
+        Value::String(text) => Some(clip(text, 200)).filter(|name| !name.is_empty()),
+        Value::Number(number) => Some(number.to_string()),
+        _ => None,
+    }
+}
+
+/// The part of the data that is not trained on, where a row is of one.
+fn held_out(row: &Map<String, Value>) -> Option<&str> {
+    let is_split = |name: &str| SPLITS.iter().any(|known| known.eq_ignore_ascii_case(name));
+    let parts = row.iter().filter(|(name, _)| is_split(name)).filter_map(|(_, value)| value.as_str());
+    parts.map(str::trim).find(|part| HELD_OUT.iter().any(|known| known.eq_ignore_ascii_case(part)))
+}
+
+/// Figures on data that is not trained on: they stand beside the step, and are none of its own.
+fn note(row: &Map<String, Value>, part: &str, step: (&str, u64), limits: &Limits) -> Reading {
+    let named = |(name, value): (&String, &Value)| {
+        let value = float(value).filter(|value| value.is_finite() && name != step.0)?;
+        Some(Named { name: clip(name, limits.name_chars), value })
+    };
+    let values = row.iter().filter_map(named).take(limits.values).collect();
+    let time_us = row.get("_timestamp").and_then(float).and_then(micros);
+    let name = clip(part, limits.name_chars);
+    Reading::Note(Note { kind: NoteKind::Validation, name, step: Some(step.1), time_us, values, text: None })
+}
 
 /// Place among [`STEPS`] of a column's name; the least is the best.
 pub(super) fn step_name(name: &str) -> Option<usize> {
@@ -83,6 +120,11 @@ pub(super) fn row_of(
     if !(0.0..9_007_199_254_740_992.0).contains(&step) {
         return Some(Reading::Skipped("the step is negative or beyond 2^53"));
     }
+    let run = run(row);
+    if let Some(part) = held_out(row) {
+        let reading = Box::new(note(row, part, (name, step as u64), limits));
+        return Some(Reading::Row { reading, rank, run });
+    }
     let time_us = row.get("_timestamp").and_then(float).and_then(micros);
     let mut draft = Draft::new(Point { source, step: step as u64, time_us, total_steps, ..Point::default() });
     // trainer_log.jsonl of LLaMA-Factory.
@@ -91,6 +133,7 @@ pub(super) fn row_of(
     for (key, value) in row {
         match key.as_str() {
             key if key == name || key == "_timestamp" => {}
+            key if run.is_some() && RUNS.iter().any(|known| known.eq_ignore_ascii_case(key)) => {}
             "elapsed_time" => draft.point.elapsed_s = value.as_str().and_then(duration_s).or_else(|| float(value)),
             "_runtime" | "elapsedtime" => {
                 draft.point.elapsed_s = float(value).filter(|seconds| seconds.is_finite());
@@ -103,7 +146,7 @@ pub(super) fn row_of(
     }
     let is_worse = known.is_some_and(|known| rank > known);
     let mark = if is_worse { Mark::Open } else { Mark::Named };
-    Some(Reading::Row { reading: Box::new(draft.step(mark)), rank })
+    Some(Reading::Row { reading: Box::new(draft.step(mark)), rank, run })
 }
 
 fn set(draft: &mut Draft, key: &str, own: Option<Measure>, value: &Value, limits: &Limits) {

@@ -75,6 +75,14 @@ pub(super) fn step(text: &str, limits: &Limits) -> Option<Reading> {
             return Some(Reading::Torn(Tear::Value));
         }
     }
+    // NeMo's iteration begins again with every epoch, its global step does not; both count from zero.
+    let global = draft.point.others.iter().find(|other| nemo && other.name == "global_step").map(|other| other.value);
+    if let Some(global) = global.filter(|global| (0.0..9e15).contains(global)) {
+        let step = global as u64 + 1;
+        if step != draft.point.step {
+            (draft.point.step, draft.point.total_steps) = (step, None);
+        }
+    }
     Some(draft.step(Mark::Named))
 }
 

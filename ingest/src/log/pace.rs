@@ -13,6 +13,8 @@ const MOST_SECONDS: f64 = 10.0;
 const LEAST_MILLIS: f64 = 1000.0;
 /// Most TFLOP/s of a device; larger figures are no TFLOP/s.
 const MOST_TFLOPS: f64 = 20_000.0;
+/// Shortest time of a training step, in seconds: launching its kernels alone takes longer.
+const SHORTEST_STEP_S: f64 = 1e-4;
 /// By how much two step times may differ and still be one.
 const SAME: f64 = 2.0;
 
@@ -37,6 +39,17 @@ pub(super) struct Job {
     pub(super) sequence: Option<u64>,
     /// Devices.
     pub(super) devices: Option<u64>,
+}
+
+impl Job {
+    /// This size, and what another line says instead.
+    pub(super) fn with(self, later: Self) -> Self {
+        Self {
+            global_batch: later.global_batch.or(self.global_batch),
+            sequence: later.sequence.or(self.sequence),
+            devices: later.devices.or(self.devices),
+        }
+    }
 }
 
 #[derive(Debug, Clone, Copy)]
@@ -68,9 +81,7 @@ fn formula(point: &Point) -> Option<&'static str> {
 impl Pace {
     /// Takes over what a line before the steps says of the job.
     pub(super) fn job(&mut self, job: Job) {
-        self.job.global_batch = job.global_batch.or(self.job.global_batch);
-        self.job.sequence = job.sequence.or(self.job.sequence);
-        self.job.devices = job.devices.or(self.job.devices);
+        self.job = self.job.with(job);
     }
 
     /// Completes a point to which no line can add.
@@ -85,6 +96,13 @@ impl Pace {
             {
                 (point.step_time_s, point.step_time_origin) = (Some(seconds), Some(origin));
             }
+        }
+        if point.step_time_s.is_some_and(|seconds| seconds < SHORTEST_STEP_S) {
+            (point.step_time_s, point.step_time_origin) = (None, None);
+            report.assume(
+                "step times below 0.1 ms are left out, as no training step is so short: the log may count samples or tokens in \
+                 place of steps",
+            );
         }
         if let Some(origin) = point.step_time_origin.filter(|&origin| origin != StepTimeOrigin::Log) {
             report.assume(match origin {

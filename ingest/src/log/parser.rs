@@ -47,6 +47,12 @@ pub(super) struct Reader {
     entry: Option<Arc<str>>,
     /// Time of day of a line that is wrapped.
     wrapped_us: Option<i64>,
+    /// The run of the rows, where they name one.
+    run: Option<String>,
+    /// Every run that rows named, in the order of their segments.
+    runs: Vec<String>,
+    /// Runs whose rows stand between those of this one.
+    others: Vec<(String, Steps)>,
 }
 
 impl Default for LogParser {
@@ -121,7 +127,15 @@ impl Reader {
             self.take_decided(reading, rank, place, limits);
         }
         self.steps.close(limits, &mut self.report);
-        (self.steps.take_done(), std::mem::take(&mut self.report))
+        let mut points = self.steps.take_done();
+        for (_, steps) in &mut self.others {
+            steps.close(limits, &mut self.report);
+            points.append(&mut steps.take_done());
+        }
+        if self.runs.len() > 1 {
+            self.report.assume(&format!("each run of the rows is a segment: {}", self.runs.join(", ")));
+        }
+        (points, std::mem::take(&mut self.report))
     }
 
     /// Place of the best name of a step so far, in rows.
@@ -158,6 +172,9 @@ impl Reader {
 
     fn text(&mut self, plain: &str, invalid: bool, place: Place, limits: &Limits) {
         self.report.lines += 1;
+        if STARTS.iter().any(|start| plain.contains(start)) {
+            self.steps.started();
+        }
         let (rank, text) = without_rank(plain);
         let pieces = pieces(text);
         let entry = self.entry.take();
@@ -293,7 +310,10 @@ impl Reader {
                 self.steps.take(*point, mark, rank, limits, &mut self.report);
                 return;
             }
-            Reading::Row { reading, rank: name } => {
+            Reading::Row { reading, rank: name, run } => {
+                if let Some(run) = run {
+                    self.turn_to(&run, place, limits);
+                }
                 self.step_name = Some(self.step_name.map_or(name, |known| known.min(name)));
                 return self.take(*reading, rank, place, text, limits);
             }
@@ -406,6 +426,39 @@ impl Reader {
         self.take(Reading::Step { point, mark, left_out }, rank, place, "", limits);
     }
 
+    /// Turns to the run that a row names: rows of several runs may be mixed, each with steps of its own.
+    fn turn_to(&mut self, run: &str, place: Place, limits: &Limits) {
+        if self.run.as_deref() == Some(run) {
+            return;
+        }
+        let known = self.others.iter().position(|(name, _)| name == run);
+        let Some(before) = self.run.take() else {
+            self.runs.push(run.to_owned());
+            self.run = Some(run.to_owned());
+            return;
+        };
+        let mut steps = match known {
+            Some(known) => {
+                let (_, mut steps) = self.others.swap_remove(known);
+                steps.go_on_after(&mut self.steps);
+                steps
+            }
+            None if self.others.len() < limits.ranks => {
+                self.runs.push(run.to_owned());
+                self.steps.beside()
+            }
+            None => {
+                self.report
+                    .problem("there are more runs than are told apart; the row is read as of the run before", place);
+                self.run = Some(before);
+                return;
+            }
+        };
+        self.run = Some(run.to_owned());
+        std::mem::swap(&mut self.steps, &mut steps);
+        self.others.push((before, steps));
+    }
+
     /// The training starts again.
     fn restart(&mut self, limits: &Limits) {
         self.epochs.clear();
@@ -413,6 +466,9 @@ impl Reader {
         self.steps.restart(limits, &mut self.report);
     }
 }
+
+/// What Megatron-LM, torchtitan and the Hugging Face trainer print at every start, before the first step.
+const STARTS: [&str; 3] = ["-- arguments --", "Trainer is initialized with", "***** Running training *****"];
 
 /// Cuts a line before every `[Rank 7] (after ` inside it.
 fn pieces(text: &str) -> Vec<&str> {

@@ -48,6 +48,8 @@ pub(super) enum Reading {
         reading: Box<Reading>,
         /// The place.
         rank: usize,
+        /// The run that it names.
+        run: Option<String>,
     },
     /// A line that a table describes.
     Listed {

@@ -64,7 +64,7 @@ pub struct Report {
     pub repeated: u64,
     /// Points.
     pub points: u64,
-    /// Restarts: steps that went back.
+    /// Restarts: steps that went back, and starts of the program behind a step.
     pub restarts: u32,
     /// Kinds of lines of steps, in the order in which they first came.
     pub sources: Vec<SourceCount>,

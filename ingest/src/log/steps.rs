@@ -28,6 +28,12 @@ pub(super) struct Steps {
     open: Option<Point>,
     done: Vec<Point>,
     segment: u32,
+    /// The last segment of any run.
+    last_segment: u32,
+    /// The size of the job of the next step: lines before a step say nothing of the one that is open.
+    ahead: Option<Job>,
+    /// Whether a line of a start came since the last step.
+    started: bool,
     /// Last step by kind of line and rank.
     last: BTreeMap<(Source, Option<u32>), u64>,
     /// Last two different steps by kind of line.
@@ -78,15 +84,33 @@ impl Steps {
         }
     }
 
-    /// Takes over the size of the job.
+    /// Takes over the size of the job, from the next step on.
     pub(super) fn job(&mut self, job: Job) {
-        self.pace.job(job);
+        self.ahead = Some(self.ahead.unwrap_or_default().with(job));
+    }
+
+    /// The program started.
+    pub(super) fn started(&mut self) {
+        self.started = true;
+    }
+
+    /// Steps of a run that begins beside this one, in a segment of its own. What is complete goes over to it.
+    pub(super) fn beside(&mut self) -> Self {
+        let segment = self.last_segment + 1;
+        Self { segment, last_segment: segment, done: std::mem::take(&mut self.done), ..Self::default() }
+    }
+
+    /// Goes on after another run, whose complete points it hands over.
+    pub(super) fn go_on_after(&mut self, other: &mut Self) {
+        self.last_segment = self.last_segment.max(other.last_segment);
+        self.done = std::mem::take(&mut other.done);
     }
 
     /// Opens the next segment.
     pub(super) fn restart(&mut self, limits: &Limits, report: &mut Report) {
         self.close(limits, report);
-        self.segment += 1;
+        self.last_segment += 1;
+        self.segment = self.last_segment;
         report.restarts += 1;
         self.last.clear();
         self.recent.clear();
@@ -130,8 +154,10 @@ impl Steps {
         let (source, step) = (point.source, point.step);
         let key = (source, rank.filter(|_| self.last.len() < limits.ranks));
         let open = self.open.as_ref().map(|open| open.step);
+        let is_new_start = std::mem::take(&mut self.started) || self.is_timed_otherwise(&point);
         let went_back = match (self.last.get(&key), self.recent.get(&source)) {
-            (Some(&last), _) => step < last,
+            // Steps that are counted here go on after a start; those that the log names may go on, or be repeated.
+            (Some(&last), _) => step < last || (is_new_start && mark == Mark::Named),
             // Another rank's lines may lag by a step or so; further back, it is another start of the job.
             (None, Some(recent)) => open.is_some_and(|open| step < open) && !recent.contains(&step),
             (None, None) => false,
@@ -159,6 +185,9 @@ impl Steps {
             }
             _ => {
                 self.close(limits, report);
+                if let Some(job) = self.ahead.take() {
+                    self.pace.job(job);
+                }
                 point.segment = self.segment;
                 let mut waiting = std::mem::take(&mut self.early);
                 waiting.retain(|(early, _)| *early <= step);
@@ -168,6 +197,16 @@ impl Steps {
                 self.open = Some(point);
             }
         }
+    }
+
+    /// Whether a line of Megatron-LM, which one rank prints once a step, repeats the open step with another time: the program
+    /// went back to a checkpoint of the step before.
+    fn is_timed_otherwise(&self, point: &Point) -> bool {
+        let of_megatron = |point: &Point| (point.source == Source::Megatron).then_some(point.step_time_s).flatten();
+        self.open.as_ref().is_some_and(|open| {
+            let times = of_megatron(open).zip(of_megatron(point));
+            open.step == point.step && times.is_some_and(|(before, now)| before.total_cmp(&now).is_ne())
+        })
     }
 
     /// Adds memory that was measured after a step; ranks may be ahead of the line that names it.

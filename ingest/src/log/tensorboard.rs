@@ -23,6 +23,8 @@ use event::Event;
 const HEAD: usize = 12;
 /// Bytes behind it.
 const TAIL: usize = 4;
+/// Group of the scalars of DeepSpeed, whose steps count samples.
+const SAMPLES: &str = "Train/Samples/";
 /// Most names of scalars that are told apart.
 const MOST_TAGS: usize = 10_000;
 
@@ -188,6 +190,13 @@ impl Scalars {
                 self.report.problem("scalars over samples say what those over steps say", place);
                 continue;
             }
+            // DeepSpeed numbers its scalars by samples.
+            let by_samples = tag.strip_prefix(SAMPLES);
+            if by_samples.is_some() {
+                self.report.assume(
+                    "DeepSpeed numbers its scalars by samples: the points stand at samples, not steps, and have no step times",
+                );
+            }
             if self.last.get(tag).is_some_and(|&last| step < last) {
                 self.close(limits);
                 self.segment += 1;
@@ -210,10 +219,13 @@ impl Scalars {
                 time_us,
                 ..Point::default()
             });
+            if by_samples.is_some() {
+                (open.step_counted, open.consumed_samples) = (true, Some(step));
+            }
             if open.step > step {
                 self.report.repeated += 1;
                 self.report.problem("a scalar of a step that is complete already", place);
-            } else if !open.set(tag, *value, limits) {
+            } else if !open.set(by_samples.unwrap_or(tag), *value, limits) {
                 self.report.problem("a step has more values than are kept", place);
             }
         }

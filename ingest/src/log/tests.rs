@@ -4,6 +4,7 @@ mod hugging_face;
 mod left_out;
 mod properties;
 mod rows;
+mod starts;
 mod tables;
 mod trainers;
 

@@ -19,6 +19,10 @@ const MICROSECOND: f64 = 1e-6;
 /// Below this bandwidth, in GB/s, two decimals are too few to derive the number of devices.
 const LEAST_BANDWIDTH: f64 = 10.0;
 
+/// What is said of a program whose own check failed.
+const FAILED: &str = "the program found wrong values in its results (Out of bounds values: FAILED): do not trust the times of \
+                      this machine before that is explained";
+
 /// Label before the name of the program.
 const STARTING: &str = "Collective test starting:";
 
@@ -124,6 +128,9 @@ pub(super) fn read(text: &str, hints: &Hints) -> Result<Profile, ProfileError> {
             if line.contains("nThread") || line.contains(STARTING) {
                 end(&mut test, &mut ledger)?;
             }
+            if line.contains("Out of bounds values") && line.contains("FAILED") {
+                ledger.assume(FAILED);
+            }
             if let Some(name) = line.split_once(STARTING).map(|(_, name)| name) {
                 test.operation = operation(name);
             }
@@ -166,7 +173,16 @@ fn row(line: &str, header: &[String], place: &str) -> Result<Measured, Refused> 
     let bytes = number("size").ok_or_else(|| Refused::new("a row without a size", shown()))?;
     let bandwidths = ["algbw", "busbw"].map(|name| number(name).unwrap_or_default());
     let time = number("time").or_else(|| number("cputime"));
+    // The first column of that name is of the out-of-place run.
+    if number("#wrong").is_some_and(|wrong| wrong > 0.0) {
+        return Err(wrong(shown()));
+    }
     Measured::new(&shown(), bytes, time, bandwidths, cell("redop").unwrap_or_default())
+}
+
+/// The refusal of a row whose collective computed wrong values.
+fn wrong(place: String) -> Refused {
+    Refused::new("a row whose results are wrong (#wrong is not 0)", place)
 }
 
 impl Test {
@@ -300,6 +316,9 @@ struct Place {
     time: Option<f64>,
     alg_bw: Option<f64>,
     bus_bw: Option<f64>,
+    /// Wrong values; text where they were not checked.
+    #[serde(default)]
+    nwrong: serde_json::Value,
 }
 
 /// Reads the JSON document.
@@ -311,6 +330,11 @@ pub(super) fn read_json(text: &str, hints: &Hints) -> Result<Profile, ProfileErr
     let hosts = document.config.devices.iter().map(|device| device.hostname.clone()).collect();
     let rows = document.results.into_iter().enumerate().map(|(number, row)| {
         let place = format!("result {}", number + 1);
+        let wrong_values = row.out_of_place.as_ref().and_then(|place| place.nwrong.as_f64());
+        if wrong_values.is_some_and(|count| count > 0.0) {
+            let measured = Err(wrong(place.clone()));
+            return Row { place, measured };
+        }
         let (time, bandwidths) = row.out_of_place.map_or((None, [0.0; 2]), |place| {
             (place.time, [place.alg_bw, place.bus_bw].map(Option::unwrap_or_default))
         });

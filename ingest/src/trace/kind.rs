@@ -67,9 +67,24 @@ impl Kind {
     }
 }
 
-/// Whether a kernel belongs to NCCL, RCCL, NVSHMEM or DeepEP, by its name.
+/// Parts of names of kernels that communicate: of NCCL, RCCL, NVSHMEM, DeepEP, MSCCL and MSCCL++, of PyTorch's symmetric
+/// memory, of Transformer Engine's user buffers, and of the custom all-reduces of vLLM, SGLang, TensorRT-LLM and FlashInfer.
+const COLLECTIVES: [&str; 10] = [
+    "nccl",
+    "rccl",
+    "nvshmem",
+    "deep_ep",
+    "msccl",
+    "multimem_",
+    "shot_all_reduce",
+    "userbuffers",
+    "cross_device_reduce",
+    "allreduce_fusion",
+];
+
+/// Whether a kernel communicates, by its name.
 fn is_collective(name: &str) -> bool {
-    ["nccl", "rccl", "nvshmem", "deep_ep"].iter().any(|library| {
+    COLLECTIVES.iter().any(|library| {
         name.as_bytes().windows(library.len()).any(|window| window.eq_ignore_ascii_case(library.as_bytes()))
     })
 }
@@ -82,6 +97,22 @@ mod tests {
     fn kernels_of_communication_are_known_by_name() {
         let nccl = "ncclDevKernel_AllReduce_Sum_bf16_RING_LL(ncclDevKernelArgsStorage<4096ul>)";
         assert_eq!(Kind::of("kernel", nccl), Kind::Communication);
+        for name in [
+            "multimem_all_reduce_kernel<c10::BFloat16, 16>",
+            "void (anonymous namespace)::two_shot_all_reduce_kernel<__nv_bfloat16, 16, 8>",
+            "one_shot_all_reduce_kernel",
+            "userbuffers_fp16_sum_inplace_gpu_rr_rs_oop",
+            "kuserbuffers_pushsend",
+            "void vllm::cross_device_reduce_1stage<__nv_bfloat16, 8>",
+            "mscclpp_kernel",
+            "mscclKernel_Sum_half_Simple_MSCCL",
+            "void flashinfer::trtllm_allreduce_fusion::allreduce_fusion_kernel_oneshot_lamport",
+        ] {
+            assert_eq!(Kind::of("kernel", name), Kind::Communication, "{name}");
+        }
+        for name in ["void at::native::reduce_kernel<512, 1>", "small_reduce_kernel", "fused_add_rms_norm_kernel"] {
+            assert_eq!(Kind::of("kernel", name), Kind::Compute, "{name}");
+        }
         assert_eq!(Kind::of("Kernel", "ampere_bf16_s16816gemm"), Kind::Compute);
         assert_eq!(Kind::of("cpu_op", "nccl:all_reduce"), Kind::Cpu);
         assert_eq!(Kind::of("", ""), Kind::Other);

@@ -4,12 +4,15 @@
 //! samples, tokens, operations or devices of a step was written by another job, and no difference of times means anything.
 
 mod correction;
+mod device;
 mod planned;
+mod stated;
 #[cfg(test)]
 mod tests;
 
 use correction::corrections;
 pub use correction::{Correction, corrected};
+pub use device::DeviceName;
 pub use planned::PlannedJob;
 
 use serde::{Deserialize, Serialize};
@@ -48,6 +51,20 @@ pub struct LoggedJob {
     pub layers: Option<f64>,
     /// Stated width of the residual stream.
     pub hidden_size: Option<f64>,
+    /// Stated width inside the MLP, of an expert in a mixture of experts.
+    pub feed_forward_size: Option<f64>,
+    /// Stated query heads.
+    pub attention_heads: Option<f64>,
+    /// Stated experts of a layer; 0 for a dense model.
+    pub experts: Option<f64>,
+    /// Stated vocabulary, as the program pads it.
+    pub vocabulary: Option<f64>,
+    /// Stated number of parameters that are trained.
+    pub trained_parameters: Option<f64>,
+    /// Whether products are in fp8.
+    pub is_fp8: Option<bool>,
+    /// Stated device.
+    pub device: Option<DeviceName>,
     /// TFLOP/s of one device, by the log's own formula.
     pub tflops_per_device: Option<f64>,
     /// Largest allocated memory of a device, in GiB.
@@ -75,6 +92,20 @@ pub enum JobQuantity {
     Layers,
     /// Width of the residual stream of a language model.
     HiddenSize,
+    /// Width inside the MLP of a language model.
+    FeedForwardSize,
+    /// Query heads of a language model.
+    AttentionHeads,
+    /// Experts of a layer; 0 for a dense model.
+    Experts,
+    /// Vocabulary of a language model.
+    Vocabulary,
+    /// Parameters that are trained.
+    TrainedParameters,
+    /// Bits of an element of a product: 8 for fp8, else 16.
+    ProductBits,
+    /// The accelerator, by its name.
+    Device,
 }
 
 /// Result of one check.
@@ -108,6 +139,12 @@ pub struct JobCheck {
     /// Consequence of a difference; empty where there is none.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub consequence: String,
+    /// Value of the log where it is a name; empty where it is a number.
+    #[serde(default, skip_serializing_if = "String::is_empty")]
+    pub measured_name: String,
+    /// Value of the plan where it is a name; empty where it is a number.
+    #[serde(default, skip_serializing_if = "String::is_empty")]
+    pub planned_name: String,
 }
 
 /// Comparison of a run's job with a plan's.
@@ -180,6 +217,7 @@ pub fn compare_jobs(log: &LoggedJob, plan: &PlannedJob) -> JobComparison {
             "the log states no hidden size",
         ));
     }
+    checks.extend(stated::checks(log, plan));
     let comparison = JobComparison { checks, corrections: Vec::new(), formulas };
     JobComparison { corrections: corrections(log, plan, &comparison), ..comparison }
 }
@@ -212,6 +250,8 @@ fn check_samples(log: &LoggedJob, plan: &PlannedJob) -> JobCheck {
         planned: plan.samples_of_a_step(),
         derivation: format!("{derivation}{unit}"),
         consequence: consequence(agrees, &format!("{grows}{advice}")),
+        measured_name: String::new(),
+        planned_name: String::new(),
     }
 }
 
@@ -244,6 +284,8 @@ fn check_tokens(log: &LoggedJob, plan: &PlannedJob, devices: Option<f64>) -> Job
             agrees,
             "A step of another length: batch size, context length or lengths of the samples differ.",
         ),
+        measured_name: String::new(),
+        planned_name: String::new(),
     }
 }
 
@@ -267,6 +309,8 @@ fn check_devices(plan: &PlannedJob, devices: Option<f64>) -> JobCheck {
             agrees,
             "Rates of the whole job and memory per device depend on the number of devices.",
         ),
+        measured_name: String::new(),
+        planned_name: String::new(),
     }
 }
 
@@ -299,6 +343,8 @@ fn check_flops(log: &LoggedJob, plan: &PlannedJob, devices: f64, is_stated: bool
         }
         .to_owned(),
         consequence: consequence(!near.is_empty(), text),
+        measured_name: String::new(),
+        planned_name: String::new(),
     };
     let explaining = if near.is_empty() { per_sample } else { near };
     (check, explaining.into_iter().map(|step| step.formula).collect())
@@ -321,6 +367,8 @@ fn check_peak(log: &LoggedJob, plan: &PlannedJob) -> JobCheck {
             "No run exceeds the peak of its device: the log is of a faster device, of another number format, or counts operations that \
              were not executed.",
         ),
+        measured_name: String::new(),
+        planned_name: String::new(),
     }
 }
 
@@ -337,6 +385,8 @@ fn check_memory(log: &LoggedJob, plan: &PlannedJob) -> JobCheck {
         planned: plan.memory_gib,
         derivation: "allocated memory of the log against the capacity of the device".to_owned(),
         consequence: consequence(agrees, "The run's device has more memory than the plan's."),
+        measured_name: String::new(),
+        planned_name: String::new(),
     }
 }
 
@@ -351,6 +401,8 @@ fn check_shape(quantity: JobQuantity, measured: Option<f64>, planned: f64, missi
         planned,
         derivation: "stated by the log".to_owned(),
         consequence: consequence(agrees, "Another model: choose a scenario with the model of the run."),
+        measured_name: String::new(),
+        planned_name: String::new(),
     }
 }
 
@@ -370,6 +422,8 @@ fn not_checked(quantity: JobQuantity, planned: f64, missing: &str) -> JobCheck {
         planned,
         derivation: missing.to_owned(),
         consequence: String::new(),
+        measured_name: String::new(),
+        planned_name: String::new(),
     }
 }
 

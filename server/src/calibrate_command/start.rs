@@ -4,6 +4,7 @@ use std::path::Path;
 
 use anyhow::{Context, anyhow};
 use planner::cluster::{Cluster, presets};
+use planner::observed::DeviceName;
 use planner::scenario::validate::NoDatasets;
 use planner::scenario::{self, FieldError, SCHEMA, ValidScenario};
 use serde_json::{Value, json};
@@ -62,6 +63,11 @@ impl Start {
     /// Whether a device of that name may be this one. Names are compared by their words with a letter and a digit, without
     /// sizes of memory: `b200_bf16` is B200, `A100-SXM4-80GB` is A100-40GB.
     pub(crate) fn may_be(&self, device: &str) -> bool {
+        // A PCIe or NVL board or a MIG slice has another peak than the module of that name.
+        let name = DeviceName::find(device);
+        if name.is_some_and(DeviceName::is_variant) && name != DeviceName::find(&self.cluster.name) {
+            return false;
+        }
         let own: Vec<String> = words(&self.name).chain(words(&self.cluster.name)).collect();
         words(device).any(|word| own.contains(&word))
     }
@@ -134,6 +140,10 @@ mod tests {
             ("ascend-910b", "Ascend 910B", true),
             ("h100", "b200_bf16_ceperm", false),
             ("a100-80gb", "H100-80GB", false),
+            ("h100", "NVIDIA H100 80GB HBM3", true),
+            ("h100", "NVIDIA H100 PCIe", false),
+            ("h100", "NVIDIA H100 NVL", false),
+            ("h100", "NVIDIA H100 80GB HBM3 MIG 1g.10gb", false),
             ("b200", "GB200", false),
         ] {
             assert_eq!(Start::preset(preset).unwrap().may_be(device), same, "{preset} {device}");
@@ -151,6 +161,7 @@ mod tests {
             ("NVIDIA B200", Some("b200")),
             ("NVIDIA H200", Some("h200")),
             ("NVIDIA A40", None),
+            ("NVIDIA H100 PCIe", None),
             ("GB200", None),
         ] {
             assert_eq!(Start::of_device(device).map(|start| start.name).as_deref(), preset, "{device}");

@@ -5,7 +5,7 @@ use api::run::{Comparison, RunPoint};
 use axum::Json;
 use axum::extract::rejection::QueryRejection;
 use axum::extract::{Path, Query, State};
-use ingest::log::job_setup;
+use ingest::log::{JobSetup, JobSetups, job_setup};
 use planner::observed::replan;
 use planner::outcome::{Answer as Planning, ENGINE};
 use planner::scenario::PlannerKind;
@@ -28,6 +28,10 @@ const MOST_POINTS: usize = 200_000;
 
 /// First bytes of a log in which the size of its job is looked for.
 const LOG_HEAD: usize = 256 << 10;
+/// First bytes of a log of several parts in which the sizes of their jobs are looked for.
+const MOST_LOG: u64 = 64 << 20;
+/// Bytes of one piece of it.
+const LOG_PIECE: usize = 1 << 20;
 
 /// The plan, and the part of the run.
 #[derive(Debug, Deserialize, IntoParams)]
@@ -198,14 +202,18 @@ pub(super) async fn held(app: &App, run: &str, planner: Option<&str>) -> Result<
         notes.push(format!("The latest {MOST_POINTS} points count."));
     }
     let scenario = validate(app.store.reader(), stored.scenario).await?;
-    let setup = job_setup(&log_head(app, run).await?);
+    let setups = if points.iter().any(|point| point.segment > 0) {
+        setups_of_parts(app, run).await?
+    } else {
+        vec![job_setup(&log_head(app, run).await?)]
+    };
     let step_tokens: Vec<u64> = answered.batches.iter().map(|batch| batch.tokens).collect();
     let filled = fill_step_times(&mut points, &step_tokens, scenario.scenario().cluster.devices());
     let has_step_times_of_plan = filled.is_some();
     notes.extend(filled);
     let run = run.to_owned();
     let batches = answered.batches;
-    Ok(Held { run, setup, points, scenario, planner, planned, batches, timeline, notes, has_step_times_of_plan })
+    Ok(Held { run, setups, points, scenario, planner, planned, batches, timeline, notes, has_step_times_of_plan })
 }
 
 /// The first bytes of a run's log, [`LOG_HEAD`] at most.
@@ -220,6 +228,34 @@ async fn log_head(app: &App, run: &str) -> Result<Vec<u8>, ApiError> {
         head.extend(piece);
     }
     Ok(head)
+}
+
+/// What a log states before each part of its run; of a log that is longer than is looked at, the last parts have what is stated
+/// before.
+async fn setups_of_parts(app: &App, run: &str) -> Result<Vec<JobSetup>, ApiError> {
+    let state = app.store.reader().log_state(run).await?;
+    let mut setups = JobSetups::new(state.table);
+    let mut left = MOST_LOG;
+    for file in (0..).take(state.files.len()) {
+        let mut offset = 0;
+        while left > 0 {
+            let piece = app.store.reader().log_bytes(run, LogPlace { file, offset }, LOG_PIECE).await?;
+            if piece.is_empty() {
+                break;
+            }
+            offset += piece.len() as u64;
+            left = left.saturating_sub(piece.len() as u64);
+            let read = tokio::task::spawn_blocking(move || {
+                setups.push(&piece);
+                setups
+            });
+            setups =
+                read.await.map_err(|error| ApiError::Fault(format!("reading a log stopped unexpectedly: {error}")))?;
+        }
+        // What is left of a file is a line.
+        setups.push(b"\n");
+    }
+    Ok(setups.finish())
 }
 
 /// The points of a run, the latest where there are more than are looked at, and whether that is so.

@@ -4,15 +4,15 @@ use api::run::{
     Comparison, Outlier, OutlierReason, PhaseResidual, Prediction, PredictionBand, Quantity, RunPoint, SegmentSummary,
 };
 use planner::observed::{
-    Band, JobComparison, Phase, PhaseTimes, PredictedPhases, Reason, Sifted, Step, Timed, Whose, compare_jobs, inside,
-    median, phase_times, predicted_phases, sift,
+    Band, JobComparison, Phase, PhaseTimes, PredictedPhases, Reason, Sifted, Step, Timed, Whose, inside, median,
+    phase_times, predicted_phases, sift,
 };
 use planner::outcome::{BatchSummary, Planned};
 use planner::scenario::Scenario;
 
 use super::Held;
 use super::accuracy::error_of;
-use super::job::{logged_job, planned_job};
+use super::job::{compare, planned_job, setups};
 
 /// Comparison of a run with its plan; of one part of the run where `segment` is given. Where both are different jobs it has no
 /// differences.
@@ -22,7 +22,10 @@ pub(crate) fn compared(held: &Held, segment: Option<u32>) -> Comparison {
     let scenario = held.scenario.scenario();
     let mut notes = held.notes.clone();
     let plan = planned_job(held);
-    let job = compare_jobs(&logged_job(held, &kept, segment), &plan);
+    let job = compare(held, &kept, segment);
+    if setups(held, segment).len() > 1 {
+        notes.push("Parts of the run state different jobs: choose a part to compare it alone.".to_owned());
+    }
     let formula = job.formulas.first().copied();
     let (mut phases, of_phases) = residuals_of(held, &kept, &held.planned);
     notes.extend(of_phases);

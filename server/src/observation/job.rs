@@ -1,6 +1,7 @@
 //! Comparison of the job that a log was written by with the job of a plan.
 
 use api::run::RunPoint;
+use ingest::log::JobSetup;
 use planner::observed::{JobComparison, LoggedJob, PlannedJob, compare_jobs, median};
 
 use super::Held;
@@ -10,7 +11,38 @@ use super::comparison::{kept, sifted};
 pub(crate) fn compared_jobs(held: &Held, segment: Option<u32>) -> JobComparison {
     let sifted = sifted(&held.points);
     let kept = kept(&held.points, &sifted, segment);
-    compare_jobs(&logged_job(held, &kept, segment), &planned_job(held))
+    compare(held, &kept, segment)
+}
+
+/// Comparison of the jobs over the `kept` steps. Where all parts of the run count and state different jobs, it is that of the first
+/// part that is another job than the plan.
+pub(super) fn compare(held: &Held, kept: &[&RunPoint], segment: Option<u32>) -> JobComparison {
+    let plan = planned_job(held);
+    let mut compared = setups(held, segment)
+        .into_iter()
+        .map(|setup| compare_jobs(&logged_job(held, kept, segment, setup), &plan))
+        .collect::<Vec<_>>();
+    let place = compared.iter().position(|job| !job.is_same_job()).unwrap_or(0);
+    if place < compared.len() { compared.swap_remove(place) } else { JobComparison::default() }
+}
+
+/// What the parts that count state, each once: of one part, or of all that have points.
+pub(super) fn setups(held: &Held, segment: Option<u32>) -> Vec<JobSetup> {
+    let of = |part: u32| held.setups.get(part as usize).or_else(|| held.setups.last()).copied().unwrap_or_default();
+    if let Some(part) = segment {
+        return vec![of(part)];
+    }
+    let mut setups = Vec::new();
+    let mut last = None;
+    for point in &held.points {
+        if last.replace(point.segment) != Some(point.segment) && !setups.contains(&of(point.segment)) {
+            setups.push(of(point.segment));
+        }
+    }
+    if setups.is_empty() {
+        setups.push(of(0));
+    }
+    setups
 }
 
 /// The job of the plan.
@@ -19,7 +51,9 @@ pub(super) fn planned_job(held: &Held) -> PlannedJob {
 }
 
 /// Figures of a run that identify its job: medians over the `kept` steps; over all steps where none has a time.
-pub(super) fn logged_job(held: &Held, kept: &[&RunPoint], segment: Option<u32>) -> LoggedJob {
+fn logged_job(held: &Held, kept: &[&RunPoint], segment: Option<u32>, setup: JobSetup) -> LoggedJob {
+    let is_sparse = setup.experts.is_some_and(|experts| experts > 0);
+    let feed_forward = setup.expert_feed_forward_size.filter(|_| is_sparse).or(setup.feed_forward_size);
     let own = |point: &&RunPoint| segment.is_none_or(|segment| point.segment == segment);
     let all: Vec<&RunPoint> = if kept.is_empty() { held.points.iter().filter(own).collect() } else { kept.to_vec() };
     let figure = |of: &dyn Fn(&RunPoint) -> Option<f64>| {
@@ -30,14 +64,26 @@ pub(super) fn logged_job(held: &Held, kept: &[&RunPoint], segment: Option<u32>) 
         // Times derived from the plan's tokens would agree with the plan by construction.
         step_s: if held.has_step_times_of_plan { None } else { figure(&|point| point.step_s) },
         // A batch that grows at the start of a training: the last size is that of nearly all steps.
-        global_batch: all.iter().rev().find_map(|point| point.global_batch).map(|samples| samples as f64),
+        global_batch: all
+            .iter()
+            .rev()
+            .find_map(|point| point.global_batch)
+            .map(|samples| samples as f64)
+            .or(setup.global_batch.map(f64::from)),
         samples_per_s: figure(&|point| point.samples_per_s),
         tokens_per_s: figure(&|point| point.tokens_per_s),
         tokens_per_s_per_device: figure(&|point| point.tokens_per_s_per_device),
-        devices: held.setup.devices.map(f64::from),
-        sequence_length: held.setup.sequence_length.map(f64::from),
-        layers: held.setup.layers.map(f64::from),
-        hidden_size: held.setup.hidden_size.map(f64::from),
+        devices: setup.devices.map(f64::from),
+        sequence_length: setup.sequence_length.map(f64::from),
+        layers: setup.layers.map(f64::from),
+        hidden_size: setup.hidden_size.map(f64::from),
+        feed_forward_size: feed_forward.map(f64::from),
+        attention_heads: setup.attention_heads.map(f64::from),
+        experts: setup.experts.map(f64::from),
+        vocabulary: setup.padded_vocabulary.map(f64::from),
+        trained_parameters: setup.trained_parameters.map(|count| count as f64),
+        is_fp8: setup.is_fp8,
+        device: setup.device,
         tflops_per_device: figure(&|point| point.tflops_per_device),
         memory_gib: figure(&|point| point.memory_gib),
     }

@@ -127,7 +127,7 @@ mod tests {
             method: "PUT".to_owned(),
             action: "create".to_owned(),
             kind: "scenario".to_owned(),
-            object: String::new(),
+            object: "s".to_owned(),
         };
         let mut write = store.writer().begin().await.unwrap();
         for number in [1, 2, MOST] {

@@ -147,6 +147,24 @@ async fn arguments_at_the_head_of_a_log_are_checked_and_corrected() {
     assert!(all.iter().all(|check| check["agreement"] != "different"), "{}", after["job"]);
 }
 
+/// The program starts again with sequences of 2,048: the first part is the job of the plan, the second is not, nor are both.
+#[tokio::test(flavor = "multi_thread")]
+async fn every_part_of_a_run_is_compared_with_its_own_arguments() {
+    let house = House::open().await;
+    let scenario = house.store(&question()).await;
+    let (step_s, _) = planned(&house, &scenario).await;
+    let start =
+        |length: u32| format!("using world size: 8, data-parallel-size: 8\n  seq_length ............ {length}\n");
+    let steps = log(step_s, 16, 100.0).replace(" throughput per GPU (TFLOP/s/GPU): 100.0 |", "");
+    let run = import(&house, [start(4096), steps.clone(), start(2048), steps].concat()).await;
+    attach(&house, &run, &scenario).await;
+    for (part, expected) in [("?segment=0", "same"), ("?segment=1", "different"), ("", "different")] {
+        let path = format!("{}{part}", api::path::run_comparison(&run, None));
+        let compared: Value = house.get(&path).await.json();
+        assert_eq!(agreement(&compared, "tokens_per_step"), expected, "{part}: {}", compared["job"]);
+    }
+}
+
 /// The log of a small model against the plan of a large one: a shorter step with fewer TFLOP/s.
 #[tokio::test(flavor = "multi_thread")]
 async fn a_log_of_another_model_is_no_slower_or_faster_run() {

@@ -87,12 +87,18 @@ fn Correct(corrections: Vec<Correction>) -> impl IntoView {
 fn Checks(checks: Vec<JobCheck>, label: &'static str) -> impl IntoView {
     let has_consequences = checks.iter().any(|check| !check.consequence.is_empty());
     let row = move |check: JobCheck| {
-        let value = |value| text(check.quantity, value);
+        let named = |name: &str, value: Option<f64>| match value {
+            _ if !name.is_empty() => name.to_owned(),
+            Some(value) => text(check.quantity, value),
+            None => "–".to_owned(),
+        };
+        let measured = named(&check.measured_name, check.measured);
+        let planned = named(&check.planned_name, Some(check.planned));
         view! {
             <tr data-check=id(check.quantity)>
                 <th scope="row">{title(check.quantity)}<small class="under">{check.derivation}</small></th>
-                <td class="number">{check.measured.map_or_else(|| "–".to_owned(), value)}</td>
-                <td class="number">{value(check.planned)}</td>
+                <td class="number">{measured}</td>
+                <td class="number">{planned}</td>
                 {has_consequences.then(|| view! { <td class="consequence">{check.consequence}</td> })}
             </tr>
         }
@@ -150,6 +156,13 @@ const fn name(quantity: JobQuantity) -> &'static str {
         JobQuantity::DeviceMemory => "memory of the device",
         JobQuantity::Layers => "layers of the model",
         JobQuantity::HiddenSize => "hidden size of the model",
+        JobQuantity::FeedForwardSize => "feed-forward size of the model",
+        JobQuantity::AttentionHeads => "attention heads of the model",
+        JobQuantity::Experts => "experts of a layer",
+        JobQuantity::Vocabulary => "vocabulary of the model",
+        JobQuantity::TrainedParameters => "trained parameters",
+        JobQuantity::ProductBits => "format of products",
+        JobQuantity::Device => "device",
     }
 }
 
@@ -167,6 +180,13 @@ const fn id(quantity: JobQuantity) -> &'static str {
         JobQuantity::DeviceMemory => "memory",
         JobQuantity::Layers => "layers",
         JobQuantity::HiddenSize => "hidden",
+        JobQuantity::FeedForwardSize => "feed-forward",
+        JobQuantity::AttentionHeads => "heads",
+        JobQuantity::Experts => "experts",
+        JobQuantity::Vocabulary => "vocabulary",
+        JobQuantity::TrainedParameters => "trained-parameters",
+        JobQuantity::ProductBits => "format",
+        JobQuantity::Device => "device",
     }
 }
 
@@ -176,10 +196,16 @@ fn text(quantity: JobQuantity, value: f64) -> String {
         | JobQuantity::TokensPerStep
         | JobQuantity::Devices
         | JobQuantity::Layers
-        | JobQuantity::HiddenSize => format::count(value.round().max(0.0) as u64),
+        | JobQuantity::HiddenSize
+        | JobQuantity::FeedForwardSize
+        | JobQuantity::AttentionHeads
+        | JobQuantity::Experts
+        | JobQuantity::Vocabulary
+        | JobQuantity::TrainedParameters => format::count(value.round().max(0.0) as u64),
         JobQuantity::FlopsPerStep => format!("{}\u{202f}PFLOP", format::three_digits(value / 1e15)),
         JobQuantity::PeakTflops => format!("{}\u{202f}TFLOP/s", format::three_digits(value)),
-        JobQuantity::DeviceMemory => format!("{}\u{202f}GiB", format::three_digits(value)),
+        JobQuantity::ProductBits => format!("{}\u{202f}bit", format::count(value.round().max(0.0) as u64)),
+        JobQuantity::DeviceMemory | JobQuantity::Device => format!("{}\u{202f}GiB", format::three_digits(value)),
     }
 }
 
@@ -195,6 +221,8 @@ mod tests {
             planned: 1.0,
             derivation: String::new(),
             consequence: String::new(),
+            measured_name: String::new(),
+            planned_name: String::new(),
         }
     }
 

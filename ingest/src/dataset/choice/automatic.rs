@@ -10,7 +10,12 @@ use super::texts::{question, texts};
 use super::{Choice, Length, Measure, Part, measure};
 
 /// The columns by their names.
-pub(super) fn automatic(profiles: &[Profile], head: &[&Row<'_>], meter: Meter<'_>) -> Option<Vec<Part>> {
+pub(super) fn automatic(
+    profiles: &[Profile],
+    head: &[&Row<'_>],
+    meter: Meter<'_>,
+    has_rule: bool,
+) -> Option<Vec<Part>> {
     let part = |index: usize, unit: Unit| {
         let own = &profiles[index];
         Some(Part::new(index, own, measure(own, unit)?))
@@ -27,7 +32,8 @@ pub(super) fn automatic(profiles: &[Profile], head: &[&Row<'_>], meter: Meter<'_
             });
         }
         if names_tokens(&profiles[length]) {
-            return Some(vec![own]);
+            let all = if has_rule { vec![length] } else { with_media(profiles, length) };
+            return all.into_iter().map(|index| part(index, Unit::Tokens)).collect();
         }
         // Beside video, sound and durations a length is one of frames, minutes or seconds as well.
         if profiles.iter().any(has_duration) {
@@ -42,7 +48,8 @@ pub(super) fn automatic(profiles: &[Profile], head: &[&Row<'_>], meter: Meter<'_
     }
     match (prompt, completion) {
         (Some(prompt), Some(completion)) => {
-            let both = vec![part(prompt, Unit::Tokens)?, part(completion, Unit::Tokens)?];
+            let mut both = with_cache(profiles, prompt, &part)?;
+            both.push(part(completion, Unit::Tokens)?);
             let is_certain = [prompt, completion]
                 .iter()
                 .all(|&index| profiles[index].kind != Kind::Number || names_tokens(&profiles[index]));
@@ -53,7 +60,8 @@ pub(super) fn automatic(profiles: &[Profile], head: &[&Row<'_>], meter: Meter<'_
             let of_texts = of_texts();
             return Some(if counts_tokens(&both, &of_texts, head, meter) { both } else { of_texts });
         }
-        (Some(only), None) | (None, Some(only)) if texts.is_empty() => return Some(vec![part(only, Unit::Tokens)?]),
+        (Some(prompt), None) if texts.is_empty() => return with_cache(profiles, prompt, &part),
+        (None, Some(completion)) if texts.is_empty() => return Some(vec![part(completion, Unit::Tokens)?]),
         _ => {}
     }
     if !texts.is_empty() {
@@ -113,12 +121,54 @@ fn length(profiles: &[Profile], has_both: bool) -> Option<usize> {
     }
 }
 
+/// Tokens of the text of a sample and those of its media, or their total. Images that are counted have tokens of their own.
+fn with_media(profiles: &[Profile], text: usize) -> Vec<usize> {
+    let own = &profiles[text];
+    let is_text = names::is_same(last(&own.name), "text_tokens");
+    let media = media_tokens(profiles, &own.name);
+    if !is_text || media.is_empty() || profiles.iter().any(|own| own.meaning == Meaning::Images && own.has_values) {
+        return vec![text];
+    }
+    let is_total = |own: &Profile| counts(own, Meaning::Length(Unit::Tokens)) && !own.is_constant;
+    let total = profiles.iter().position(|own| is_total(own) && names::is_total_tokens(&own.name));
+    total.map_or_else(|| std::iter::once(text).chain(media).collect(), |total| vec![total])
+}
+
+/// Columns with tokens of media in the object of a column.
+pub(super) fn media_tokens(profiles: &[Profile], beside: &str) -> Vec<usize> {
+    among(profiles, beside, &names::is_media_tokens)
+}
+
+/// Tokens of the prompt, with those that are read from or written to a cache where the name does not include them.
+fn with_cache(profiles: &[Profile], prompt: usize, part: &dyn Fn(usize, Unit) -> Option<Part>) -> Option<Vec<Part>> {
+    let name = &profiles[prompt].name;
+    let is_rest = names::is_same(last(name), "input_tokens");
+    let cached = if is_rest { among(profiles, name, &names::is_cache_tokens) } else { Vec::new() };
+    std::iter::once(prompt).chain(cached).map(|index| part(index, Unit::Tokens)).collect()
+}
+
+/// Columns of numbers by their names, in the object of a column.
+fn among(profiles: &[Profile], beside: &str, is_known: &dyn Fn(&str) -> bool) -> Vec<usize> {
+    let object = |name: &str| name.rsplit_once('.').map(|(object, _)| object.to_owned());
+    let is_number = |own: &Profile| own.kind == Kind::Number && own.has_values && !own.is_fractional;
+    (0..profiles.len())
+        .filter(|&index| {
+            let own = &profiles[index];
+            is_number(own) && is_known(&own.name) && object(&own.name) == object(beside)
+        })
+        .collect()
+}
+
+/// The last part of a nested name.
+fn last(name: &str) -> &str {
+    name.rsplit('.').next().unwrap_or(name)
+}
+
 /// Whether a list holds the identifiers behind those of the prompt.
 fn is_rest(own: &Profile, prompt: &Profile) -> bool {
-    let last = |name: &str| name.rsplit('.').next().unwrap_or_default().to_owned();
     prompt.kind == Kind::ListOfNumbers
         && token_ids::are_listed(&prompt.name)
-        && names::is_same(&last(&own.name), "token_ids")
+        && names::is_same(last(&own.name), "token_ids")
 }
 
 /// Whether a column says how long a video, a clip of sound, or an episode is.

@@ -4,6 +4,7 @@ use super::super::media;
 use super::super::profile::Profile;
 use super::super::value::{Row, Value};
 use super::super::{Kind, Meaning, Options, Unit, names, token_ids};
+use super::automatic::media_tokens;
 use super::texts::left_out;
 use super::{Measure, Part, TextOf, is_list_of_lengths};
 
@@ -13,7 +14,7 @@ pub(super) fn sentences(profiles: &[Profile], parts: &[Part], head: &[&Row<'_>],
     let meaning = |part: &Part| profiles[part.index].meaning;
     if options.column.is_none() {
         match parts {
-            [prompt, completion]
+            [prompt, .., completion]
                 if meaning(prompt) == Meaning::Prompt
                     && (meaning(completion) == Meaning::Completion || token_ids::are_listed(&completion.name)) =>
             {
@@ -34,6 +35,7 @@ pub(super) fn sentences(profiles: &[Profile], parts: &[Part], head: &[&Row<'_>],
             }
             _ => {}
         }
+        found.extend(of_names(profiles, parts));
     }
     let per_token = options.characters_per_token;
     let texts = parts.iter().any(|part| part.measure == Measure::Text);
@@ -69,6 +71,39 @@ pub(super) fn sentences(profiles: &[Profile], parts: &[Part], head: &[&Row<'_>],
         if is_file {
             found.push(format!("{} is not counted: the file does not hold its frames or its duration.", own.name));
         }
+    }
+    found
+}
+
+/// Tokens of media and of caches beside those that are read.
+fn of_names(profiles: &[Profile], parts: &[Part]) -> Vec<String> {
+    let mut found = Vec::new();
+    let names_of = |is_known: &dyn Fn(&str) -> bool| {
+        parts.iter().map(|part| part.name.as_str()).filter(|name| is_known(name)).collect::<Vec<&str>>().join(", ")
+    };
+    let cached = names_of(&names::is_cache_tokens);
+    if !cached.is_empty() {
+        found.push(format!("The prompt is the sum of the tokens without the cache and those of it: {cached}."));
+    }
+    let media = names_of(&names::is_media_tokens);
+    if !media.is_empty() {
+        found.push(format!("Tokens of text and of media are added: {media}."));
+    }
+    let Some(first) = parts.first().filter(|part| matches!(part.measure, Measure::Number(..))) else { return found };
+    let is_left = |index: &usize| parts.iter().all(|part| part.index != *index);
+    // A nested number of media is a part of a total.
+    let is_total = names::is_total_tokens(&first.name) || first.name.contains('.');
+    let left: Vec<&str> = media_tokens(profiles, &first.name)
+        .into_iter()
+        .filter(|index| !is_total && is_left(index))
+        .map(|index| profiles[index].name.as_str())
+        .collect();
+    if !left.is_empty() {
+        found.push(format!(
+            "{} is read as the length. Not added: {}. If it does not include them, choose both columns.",
+            first.name,
+            left.join(", ")
+        ));
     }
     found
 }
@@ -134,9 +169,11 @@ fn is_general(name: &str) -> bool {
     ["length", "lengths", "len", "lens"].iter().any(|known| names::is_same(name, known))
 }
 
-/// A sentence about lists of one length beside a mask, which are padded.
+/// A sentence about lists of one length, which may be padded.
 fn padding(profiles: &[Profile], part: &Part, head: &[&Row<'_>]) -> Option<String> {
-    let mask = profiles.iter().find(|own| own.has_values && names::is_same(&own.name, "attention_mask"))?;
+    /// Samples of one length by chance are fewer.
+    const MANY: usize = 10;
+    let mask = profiles.iter().find(|own| own.has_values && names::is_same(&own.name, "attention_mask"));
     let counts: Vec<usize> = head
         .iter()
         .filter_map(|row| match row.value(part.index, &part.name) {
@@ -148,8 +185,33 @@ fn padding(profiles: &[Profile], part: &Part, head: &[&Row<'_>]) -> Option<Strin
     if rest.is_empty() || rest.iter().any(|count| count != first) {
         return None;
     }
+    let Some(mask) = mask else {
+        let is_padded = counts.len() >= MANY || (*first > 1 && ends_alike(part, head));
+        return is_padded.then(|| {
+            format!(
+                "Every list of {} has {first} elements. If shorter samples are padded, or several are packed, upload the lengths of the samples.",
+                part.name
+            )
+        });
+    };
     Some(format!(
         "Every list of {} has {first} elements, and {} is not read. If shorter samples are padded, their padding is counted; upload the lengths without it.",
         part.name, mask.name
     ))
+}
+
+/// Whether half of the lists end in the same identifier twice, as padded ones do.
+fn ends_alike(part: &Part, head: &[&Row<'_>]) -> bool {
+    let lists = head.iter().filter_map(|row| match row.value(part.index, &part.name) {
+        Value::List(list) if list.items.len() == list.count => Some(list),
+        _ => None,
+    });
+    let (mut all, mut alike) = (0, 0);
+    for list in lists {
+        all += 1;
+        if let [.., one, last] = list.items.as_slice() {
+            alike += usize::from(one == last);
+        }
+    }
+    all > 1 && alike > 0 && alike * 2 >= all
 }

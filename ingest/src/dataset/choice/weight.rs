@@ -1,9 +1,10 @@
 //! The column with the number of samples of each row.
 
+use super::super::histogram::{self, samples};
 use super::super::number::{Notation, Number};
 use super::super::profile::{self, Profile};
-use super::super::value::Row;
-use super::super::{Kind, Meaning, histogram, names};
+use super::super::value::{Row, Value};
+use super::super::{Kind, Meaning, names};
 use super::{Measure, Part};
 
 /// The column that holds the number of samples of each row.
@@ -14,18 +15,27 @@ pub(super) enum Weight {
     Doubtful(usize),
     /// The rows look like a table of a distribution, or a number by such a name may be a property of each sample.
     Unclear,
+    /// The lengths may be those of all samples of a row together.
+    Totals,
 }
 
 /// The column of weights of a table of lengths. `head` holds the first rows.
 pub(super) fn weight(profiles: &[Profile], parts: &[Part], head: &[&Row<'_>]) -> Weight {
-    let [Part { index, measure: Measure::Number(..), .. }] = parts else { return Weight::None };
+    if parts.is_empty() || !parts.iter().all(|part| matches!(part.measure, Measure::Number(..))) {
+        return Weight::None;
+    }
     let others: Vec<(usize, &Profile)> = profiles
         .iter()
         .enumerate()
-        .filter(|(other, own)| other != index && own.has_values && own.meaning != Meaning::Identifier)
+        .filter(|(other, own)| {
+            parts.iter().all(|part| part.index != *other) && own.has_values && own.meaning != Meaning::Identifier
+        })
         .collect();
-    let is_distribution =
-        |own: &Profile| matches!(own.meaning, Meaning::Score | Meaning::BinEdge) || names::is_share(&own.name);
+    let is_distribution = |own: &Profile| {
+        matches!(own.meaning, Meaning::Score | Meaning::BinEdge)
+            || names::is_share(&own.name)
+            || names::is_token_share(&own.name)
+    };
     let is_weight = |own: &Profile| own.meaning == Meaning::Weight && own.kind == Kind::Number;
     // Counts of parts of a dataset, such as `train` and `val`.
     let is_counted = |own: &Profile| is_weight(own) || (own.kind == Kind::Number && names::is_split(&own.name));
@@ -36,13 +46,33 @@ pub(super) fn weight(profiles: &[Profile], parts: &[Part], head: &[&Row<'_>]) ->
         return Weight::Unclear;
     }
     if let Some((weight, own)) = weight {
-        return if !are_counts {
+        let pairs = pairs(head, profiles, parts, weight);
+        let has_groups = profiles.iter().any(|own| own.has_values && names::is_group(&own.name));
+        return if let [only] = parts
+            && (samples::are_totals(&only.name, &pairs) || (has_groups && names::may_be_total(&only.name)))
+        {
+            Weight::Totals
+        } else if !are_counts {
             Weight::Doubtful(weight)
-        } else if histogram::samples::are(&own.name, &pairs(head, &profiles[*index], *index, own, weight)) {
+        } else if samples::are(&own.name, &pairs) {
             Weight::Unclear
         } else {
             Weight::Column(weight)
         };
+    }
+    let [Part { index, .. }] = parts else { return Weight::None };
+    if others.iter().any(|(other, own)| holds_bins(head, profiles, parts, *other) || names::is_token_share(&own.name)) {
+        return Weight::Unclear;
+    }
+    // Lower and upper edges.
+    let is_edge = |own: &Profile| own.meaning == Meaning::BinEdge && own.kind == Kind::Number;
+    if others.len() > 1 && others.iter().all(|(_, own)| is_edge(own)) {
+        return Weight::Totals;
+    }
+    // A row for each shard or batch.
+    let is_shard = |own: &Profile| own.strictly_sorted > 1 && names::is_shard(&own.name);
+    if names::may_be_total(&profiles[*index].name) && profiles.iter().any(is_shard) {
+        return Weight::Totals;
     }
     let is_index = |own: &Profile| own.meaning == Meaning::Unknown && own.name.starts_with("Unnamed: ");
     if others.iter().any(|(_, own)| own.kind == Kind::Number && is_index(own)) {
@@ -60,18 +90,40 @@ pub(super) fn weight(profiles: &[Profile], parts: &[Part], head: &[&Row<'_>]) ->
     if let [(other, own)] = others.as_slice()
         && names::is_share(&own.name)
         && own.kind == Kind::Number
-        && histogram::samples::are_shares(&pairs(head, &profiles[*index], *index, own, *other))
+        && samples::are_shares(&pairs(head, profiles, parts, *other))
     {
         return Weight::Unclear;
     }
     Weight::None
 }
 
-/// Numbers of two columns in the first rows that hold both.
-fn pairs(head: &[&Row<'_>], length: &Profile, index: usize, own: &Profile, other: usize) -> Vec<(f64, f64)> {
-    let number = |row: &Row<'_>, profile: &Profile, index: usize| {
-        let notation = *profile.notation.as_ref().unwrap_or(&Notation::Point);
-        profile::number(row.value(index, &profile.name), notation).map(Number::value)
+/// Whether the values are bins, such as `0-512`, and the lengths do not lie inside them.
+fn holds_bins(head: &[&Row<'_>], profiles: &[Profile], parts: &[Part], index: usize) -> bool {
+    let own = &profiles[index];
+    if own.meaning != Meaning::BinEdge || own.kind != Kind::Text {
+        return false;
+    }
+    let is_outside = |row: &&Row<'_>| match row.value(index, &own.name) {
+        Value::Text(bin) => {
+            length(row, profiles, parts).and_then(|length| histogram::is_inside(bin, length)) == Some(false)
+        }
+        _ => false,
     };
-    head.iter().filter_map(|row| Some((number(row, length, index)?, number(row, own, other)?))).collect()
+    head.iter().any(is_outside)
+}
+
+/// Lengths and numbers of another column in the first rows that hold both.
+fn pairs(head: &[&Row<'_>], profiles: &[Profile], parts: &[Part], other: usize) -> Vec<(f64, f64)> {
+    head.iter().filter_map(|row| Some((length(row, profiles, parts)?, number(row, profiles, other)?))).collect()
+}
+
+/// The length of a row; a number of its own for each combination of several lengths.
+fn length(row: &Row<'_>, profiles: &[Profile], parts: &[Part]) -> Option<f64> {
+    parts.iter().try_fold(0.0, |length, part| Some(length * f64::from(1 << 21) + number(row, profiles, part.index)?))
+}
+
+fn number(row: &Row<'_>, profiles: &[Profile], index: usize) -> Option<f64> {
+    let own = &profiles[index];
+    let notation = *own.notation.as_ref().unwrap_or(&Notation::Point);
+    profile::number(row.value(index, &own.name), notation).map(Number::value)
 }

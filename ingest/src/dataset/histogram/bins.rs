@@ -76,8 +76,29 @@ pub(super) fn points(mut form: Form, mut points: Vec<(f64, f64)>) -> Result<Impo
     join(form, bins.collect())
 }
 
+/// Bins whose counts are densities, as numpy writes them with `density=True`.
+pub(super) fn densities(mut form: Form, mut found: Vec<Bin>) -> Result<Imported, ImportError> {
+    for bin in &mut found {
+        bin.count *= bin.right - bin.left;
+    }
+    form.warn("the counts are densities: they are multiplied by the widths of their bins");
+    sorted(form, found)
+}
+
+/// Whether counts are densities: their integral is 1, and their sum is not that of shares.
+fn are_densities(found: &[Bin]) -> bool {
+    let area: f64 = found.iter().map(|bin| bin.count * (bin.right - bin.left)).sum();
+    let sum: f64 = found.iter().map(|bin| bin.count).sum();
+    (area - 1.0).abs() < 1e-3 && sum < 0.98
+}
+
 /// Bins in any order, with or without gaps.
-pub(super) fn bins(form: Form, mut bins: Vec<Bin>) -> Result<Imported, ImportError> {
+pub(super) fn bins(form: Form, found: Vec<Bin>) -> Result<Imported, ImportError> {
+    if are_densities(&found) { densities(form, found) } else { sorted(form, found) }
+}
+
+/// Checks bins and sorts them.
+fn sorted(form: Form, mut bins: Vec<Bin>) -> Result<Imported, ImportError> {
     for bin in &bins {
         if !(bin.left.is_finite() && bin.right.is_finite() && bin.left <= bin.right) {
             return Err(refuse(format!("the bin from {} to {} has no width", bin.left, bin.right)));

@@ -100,6 +100,17 @@ fn intervals(names: &[String], head: &[Vec<String>], counts: Option<usize>) -> R
         if let [only] = others.as_slice() { Some(*only) } else { None }
     };
     let counts = counts.filter(|&counts| counts != bins).or_else(|| only_other().filter(|_| is_index(&names[bins])));
+    let tokens =
+        || (0..names.len()).find(|&other| other != bins && known::is_length(&names[other]) && is_numeric(other));
+    if counts.is_none()
+        && known::is_bins(&names[bins])
+        && let Some(tokens) = tokens().filter(|&tokens| !are_inside(head, bins, tokens))
+    {
+        return Err(refuse(format!(
+            "{} may hold the tokens of all samples of each bin. Write the number of samples of each bin in a column named count",
+            names[tokens]
+        )));
+    }
     let Some(counts) = counts else { return Ok(None) };
     // pandas writes the name of the series above the counts.
     let of_series =
@@ -113,10 +124,29 @@ fn intervals(names: &[String], head: &[Vec<String>], counts: Option<usize>) -> R
     if has_lengths { Ok(None) } else { Err(refuse(known::unknown(name))) }
 }
 
+/// Whether each number lies inside its bin: the bin is a property of a sample.
+fn are_inside(head: &[Vec<String>], bins: usize, numbers: usize) -> bool {
+    head.iter().all(|row| {
+        let cell = |index: usize| row.get(index).map_or("", String::as_str);
+        number(cell(numbers)).and_then(|number| super::is_inside(cell(bins), number)) == Some(true)
+    })
+}
+
 /// The columns of a table that `describe()` wrote: names of the summary in the first column.
 fn described(names: &[String], head: &[Vec<String>], column: Option<&str>) -> Result<Option<Columns>, ImportError> {
     let first = || head.iter().filter_map(|row| row.first()).map(String::as_str);
-    let summaries = ["percentile", "quantile", "statistic", "summary", "describe", "metric"];
+    let summaries = [
+        "percentile",
+        "quantile",
+        "statistic",
+        "statistics",
+        "stat",
+        "stats",
+        "summary",
+        "describe",
+        "metric",
+        "measure",
+    ];
     let named = is_index(&names[0]) || summaries.contains(&names[0].as_str());
     if !named || head.len() < 2 {
         return Ok(None);

@@ -2,14 +2,15 @@
 
 use serde_json::{Map, Value};
 
-use super::super::{ImportError, Imported};
+use super::super::{ImportError, Imported, names};
 use super::bins::{self, Bin, Form};
-use super::{edges, keyed, percentiles, refuse, shares, table};
+use super::{edges, keyed, known, percentiles, refuse, samples, shares, table};
 
 /// Names of lists of edges.
 const EDGES: [&str; 4] = ["bin_edges", "edges", "bins", "binedges"];
 /// Names of lists of counts.
-const COUNTS: [&str; 8] = ["hist", "counts", "count", "freq", "frequency", "weights", "weight", "values"];
+const COUNTS: [&str; 10] =
+    ["hist", "counts", "count", "freq", "frequency", "weights", "weight", "values", "density", "pdf"];
 /// Names of lists of lengths.
 const LENGTHS: [&str; 8] = ["lengths", "length", "values", "value", "unique", "num_tokens", "tokens", "seq_len"];
 /// Names of lists of cumulative counts.
@@ -83,13 +84,23 @@ fn object(fields: &Map<String, Value>) -> Option<Result<Imported, ImportError>> 
     {
         let is_wandb = fields.get("_type").and_then(Value::as_str) == Some("histogram");
         let format = if is_wandb { "JSON, Weights & Biases histogram" } else { "JSON, histogram" };
-        return Some(from_edges(Form::new(format, format!("keys {counts_name} and {edges_name}")), edges, counts));
+        let mut form = Form::new(format, format!("keys {counts_name} and {edges_name}"));
+        if let Some(warning) = name_of_histogram(fields) {
+            form.warn(warning);
+        }
+        let is_density = is_density(counts_name) || fields.get("density").and_then(Value::as_bool) == Some(true);
+        return Some(if is_density { from_densities(form, edges, counts) } else { from_edges(form, edges, counts) });
     }
     if let Some((name, lengths)) = find(&LENGTHS, "") {
         let same = |list: &&(String, Vec<f64>)| list.1.len() == lengths.len() && list.0 != *name;
-        if let Some((counts_name, counts)) = find(&COUNTS, name).filter(same) {
+        let is_count = |list: &&(String, Vec<f64>)| same(list) && !is_density(&list.0);
+        if let Some((counts_name, counts)) = find(&COUNTS, name).filter(is_count) {
+            let points: Vec<(f64, f64)> = lengths.iter().copied().zip(counts.iter().copied()).collect();
+            if samples::are_totals(name, &points) {
+                return None;
+            }
             let form = Form::new("JSON, lengths with counts", format!("keys {name} and {counts_name}"));
-            return Some(bins::points(form, lengths.iter().copied().zip(counts.iter().copied()).collect()));
+            return Some(bins::points(form, points));
         }
         if let Some((cumulative_name, cumulative)) = find(&CUMULATIVE, name).filter(same) {
             let mut form = Form::new("JSON, cumulative counts", format!("keys {name} and {cumulative_name}"));
@@ -107,10 +118,42 @@ fn object(fields: &Map<String, Value>) -> Option<Result<Imported, ImportError>> 
 
 /// The error of a histogram whose unit is not tokens.
 fn other_unit(fields: &Map<String, Value>) -> Option<ImportError> {
-    let unit = fields.get("unit")?.as_str()?;
-    let has_edges = EDGES.iter().any(|name| fields.contains_key(*name));
-    (has_edges && unit != "tokens")
-        .then(|| refuse(format!("unit must be \"tokens\", not {unit:?}; convert the edges first")))
+    let has_numbers = || fields.values().any(|value| numbers(value).is_some_and(|numbers| !numbers.is_empty()));
+    if let Some(unit) = fields.get("unit").or_else(|| fields.get("units")).and_then(Value::as_str)
+        && !names::is_tokens(unit)
+        && has_numbers()
+    {
+        return Some(refuse(format!("unit must be \"tokens\", not {unit:?}; convert the lengths first")));
+    }
+    let name = fields.get("name").or_else(|| fields.get("title")).and_then(Value::as_str)?;
+    let has_edges = EDGES.iter().any(|name| fields.contains_key(*name)) || fields.contains_key("packedBins");
+    (has_edges && known::is_other_quantity(name)).then(|| {
+        let name: String = name.chars().take(80).collect();
+        refuse(format!("it is a histogram of {name:?}, and not of lengths in tokens"))
+    })
+}
+
+/// Whether the name of a list is that of densities.
+fn is_density(name: &str) -> bool {
+    ["density", "pdf"].contains(&name)
+}
+
+/// The sentence about the name of a histogram that does not tell what its edges are.
+fn name_of_histogram(fields: &Map<String, Value>) -> Option<String> {
+    let name = fields.get("name").or_else(|| fields.get("title")).and_then(Value::as_str)?;
+    let name: String = name.chars().take(80).collect();
+    (!known::is_length(&name)).then(|| format!("the histogram of {name:?} is read as one of lengths in tokens"))
+}
+
+/// Counts that are densities: their integral is 1.
+fn from_densities(form: Form, edges: &[f64], counts: &[f64]) -> Result<Imported, ImportError> {
+    let found: Vec<Bin> =
+        edges.array_windows().zip(counts).map(|(&[left, right], &count)| Bin { left, right, count }).collect();
+    let area: f64 = found.iter().map(|bin| bin.count * (bin.right - bin.left)).sum();
+    if !(0.9..=1.1).contains(&area) {
+        return Err(refuse(format!("its counts are densities, but their integral is {area} and not 1; write counts")));
+    }
+    bins::densities(form, found)
 }
 
 /// Weights & Biases' bins of equal width.

@@ -127,6 +127,21 @@ pub(super) fn is_length(name: &str) -> bool {
         && !normal(name).ends_with("ids")
 }
 
+/// Whether a name is that of a quantity that is no length, such as `reward` or `train/loss`.
+pub(super) fn is_other_quantity(name: &str) -> bool {
+    let last = name.rsplit(['/', '_', ' ', '.', '-']).next().unwrap_or(name);
+    let of_name = names::meaning(name).0;
+    let is_other = matches!(
+        of_name,
+        Meaning::Duration
+            | Meaning::Time
+            | Meaning::Media
+            | Meaning::Images
+            | Meaning::Length(Unit::Characters | Unit::Bytes)
+    );
+    is_other || of_name == Meaning::Score || (of_name == Meaning::Unknown && names::meaning(last).0 == Meaning::Score)
+}
+
 /// Whether a name says nothing about its values: that of an index, or of values of any kind.
 pub(super) fn is_neutral(name: &str) -> bool {
     is_index(&normal(name)) || ["0", "1", "value", "values"].contains(&normal(name).as_str())

@@ -5,7 +5,7 @@ use planner::workload::Dataset;
 
 use super::super::commas::Commas;
 use super::super::number::{Notation, Number};
-use super::super::{ImportError, Imported};
+use super::super::{ImportError, Imported, names};
 use super::bins::{self, Form};
 use super::columns::{Columns, columns};
 use super::edges::{at, edges, intervals, parsed};
@@ -77,7 +77,18 @@ pub(super) fn read_rows(
         Ok(columns) => columns?,
         Err(error) => return Some(Err(error)),
     };
+    if let Some(unit) = other_unit(header, &samples) {
+        return Some(Err(refuse(format!("unit must be \"tokens\", not {unit:?}; convert the lengths first"))));
+    }
     Table { format, header, columns }.read(head.into_iter().chain(rows)).transpose()
+}
+
+/// A unit other than tokens in a column of units.
+fn other_unit<'r>(header: &[String], rows: &'r [Vec<String>]) -> Option<&'r str> {
+    let column = header.iter().position(|name| names::is_unit(name))?;
+    rows.iter()
+        .map(|row| at(row, column))
+        .find(|unit| !unit.is_empty() && number(unit).is_none() && !names::is_tokens(unit))
 }
 
 /// A histogram in a table.
@@ -180,7 +191,7 @@ impl Table<'_> {
         pairs.sort_by(|one, next| one.0.total_cmp(&next.0));
         let read = match self.columns {
             Columns::Points { lengths, counts } => {
-                if samples::are(&self.name(counts), &pairs) {
+                if samples::are(&self.name(counts), &pairs) || samples::are_totals(&self.name(lengths), &pairs) {
                     return Ok(None);
                 }
                 let mut form = form("lengths with counts", two(lengths, counts));
@@ -204,6 +215,13 @@ impl Table<'_> {
                 );
                 let mut form = form("bins", source);
                 self.check_cells(&mut form, cells, counts)?;
+                if right.is_some_and(|right| are_spans(cells, left, right, counts)) {
+                    return Err(refuse(format!(
+                        "every {} is 1, and each row starts where the row before it ends: the rows may be places of samples in a stream. If so, \
+                         write their lengths, end - start, in a column named length. If they are bins, join neighbours",
+                        self.name(counts)
+                    )));
+                }
                 edges(form, cells, left, right, counts)
             }
             Columns::Intervals { bins, counts } => {
@@ -263,6 +281,16 @@ impl Table<'_> {
         let shares: Vec<f64> = cells.iter().filter_map(|row| super::count(at(row, counts))).collect();
         shares::check(form, &name, is_percent, &shares)
     }
+}
+
+/// Whether rows may be places of samples in a stream: each starts where the row before it ends, and counts one.
+fn are_spans(cells: &[Vec<String>], left: usize, right: usize, counts: usize) -> bool {
+    let is = |row: &[String], index: usize, expected: f64| {
+        number(at(row, index)).is_some_and(|number| number.total_cmp(&expected).is_eq())
+    };
+    cells.len() > 1
+        && cells.iter().all(|row| is(row, counts, 1.0))
+        && cells.array_windows().all(|[row, next]| number(at(row, right)).is_some_and(|end| is(next, left, end)))
 }
 
 /// Reports the row with the sum, which is left out.

@@ -322,3 +322,12 @@ fn bins_of_a_table_are_a_histogram() {
     assert_eq!(imported.dataset, Dataset::Histogram { edges: vec![0.0, 512.0, 1024.0], counts: vec![3.0, 2.0] });
     assert_eq!(imported.report.format, "Parquet file, bins");
 }
+
+#[test]
+fn a_row_with_the_sum_is_no_sample() {
+    let names = array(StringArray::from(vec!["a", "b", "c", "Total"]));
+    let file = plain(vec![("source", names), ("num_tokens", array(Int64Array::from(vec![512, 1200, 1000, 2712])))]);
+    let (lengths, _, report) = read(&file, None);
+    assert_eq!((lengths, report.skipped), (vec![512, 1200, 1000], 1));
+    assert!(report.warnings.iter().any(|warning| warning.contains("row total is left out")), "{:?}", report.warnings);
+}

@@ -76,6 +76,8 @@ fn is_wanted(name: &str, value: &Value<'_>) -> bool {
     match value {
         Value::Number(_) => {
             matches!(names::meaning(name).0, Meaning::Length(_) | Meaning::Prompt | Meaning::Completion)
+                || names::is_media_tokens(name)
+                || names::is_cache_tokens(name)
         }
         Value::List(List { items, .. }) => {
             matches!(items.first(), Some(Value::Object(_)))

@@ -39,7 +39,7 @@ fn lists_of_lengths_are_not_counted() {
     }
     // Identifiers beside the lengths of the samples that are packed.
     let packed = "{\"seqlens\": [2, 1], \"input_ids\": [7, 8, 9]}\n{\"seqlens\": [2], \"input_ids\": [7, 8]}\n";
-    assert_eq!(rows(packed).0, [3, 2]);
+    assert_eq!(rows(packed).0, [2, 1, 2]);
     // Of a number that is a list in a later row nothing is counted.
     let later = "{\"num_tokens\": 5}\n".repeat(20) + "{\"num_tokens\": [5, 7]}\n";
     let (lengths, _, report) = rows(&later);

@@ -8,6 +8,7 @@ use serde::Deserialize;
 use serde::de::{DeserializeSeed, Deserializer, Error, MapAccess, SeqAccess, Visitor};
 
 use super::super::media::Field;
+use super::super::names;
 use super::super::number::Number;
 use super::{List, MAX_ITEMS, Row, Value};
 
@@ -204,7 +205,8 @@ impl<'de> Deserialize<'de> for Row<'de> {
                 let mut fields = Vec::new();
                 while let Some(Name(name)) = map.next_key()? {
                     // Sizes of images and seconds of sound are read number by number; of tokens only the count is needed.
-                    let numbers = if Field::of(&name).is_some() { MAX_ITEMS } else { SHOWN_NUMBERS };
+                    let is_read = Field::of(&name).is_some() || names::tells_packing(&name);
+                    let numbers = if is_read { MAX_ITEMS } else { SHOWN_NUMBERS };
                     let value = map.next_value_seed(ValueSeed { budget: &budget, numbers, items: MAX_ITEMS })?;
                     if fields.len() < MAX_KEYS {
                         fields.push((name, value));

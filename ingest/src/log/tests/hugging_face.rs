@@ -89,6 +89,34 @@ fn ms_swift_and_llama_factory() {
     assert_eq!(factory.token_rate, Some(TokenRate { tokens_per_s: 1234.5, scope: Scope::Job }));
 }
 
+/// 25,600 rows were mapped before the training: its bar numbers nothing. With the length of the training, epochs do.
+#[test]
+fn a_bar_of_another_loop_numbers_nothing() {
+    let text = "\r100%|##########| 25600/25600 [00:02<00:00, 12800.5it/s]\n{'loss': 2.5, 'epoch': 0.01}\n{'loss': 2.25, 'epoch': 0.02}\n";
+    let numbered: Vec<_> =
+        read(text).points.iter().map(|p| (p.step, p.step_counted, p.step_time_s, p.total_steps)).collect();
+    assert_eq!(numbered, [(1, true, None, None), (2, true, None, None)]);
+    let known = ["  Num Epochs = 1\n  Total optimization steps = 1000\n", text].concat();
+    assert_eq!(read(&known).points.iter().map(|p| p.step).collect::<Vec<_>>(), [10, 20]);
+    // The bar of the training itself, at its end.
+    let own = "\r100%|##########| 10/10 [00:48<00:00,  4.79s/it]\n{'loss': 2.5, 'epoch': 0.02}\n";
+    assert_eq!(seen(own), [(10, false, Some(4.79), BAR, Some(2.5))]);
+}
+
+/// Four ranks without tags print losses of their own at one bar.
+#[test]
+fn local_losses_at_one_bar_are_one_step() {
+    let dicts = |step: u32| {
+        (0..4).map(|rank| format!("{{'loss': {rank}.{step}, 'epoch': 0.0{step}}}\n")).collect::<Vec<_>>().concat()
+    };
+    let bar = |step: u32| format!("\r  {step}%|#    | {step}0/99 [00:{step}0<16:30,  1.00s/it]\n");
+    let text: String = [1, 2, 3].map(|step| [bar(step), dicts(step)].concat()).concat();
+    let Log { points, report, .. } = read(&text);
+    let steps: Vec<_> = points.iter().map(|point| (point.step, point.loss)).collect();
+    assert_eq!(steps, [(10, Some(0.1)), (20, Some(0.2)), (30, Some(0.3))]);
+    assert_eq!((report.steps, report.repeated, report.restarts), (12, 9, 0));
+}
+
 /// `trainer_state.json` has one time: the average of the run.
 #[test]
 fn trainer_state_has_an_average() {

@@ -56,6 +56,31 @@ fn nccl_tests_find_the_collective_and_the_devices() {
     );
 }
 
+/// 12 of the values of 64 MiB are wrong: the row is refused, and the failed check is told.
+#[test]
+fn wrong_results_of_nccl_tests_are_refused() {
+    let text = NCCL_TESTS
+        .replace("143.80      0", "143.80     12")
+        .replace("Out of bounds values : 0 OK", "Out of bounds values : 12 FAILED");
+    let profile = profile(&format!("# Collective test starting: all_reduce_perf\n{text}"));
+    assert_eq!(kernels(&profile).len(), 1);
+    let [(reason, 1, place)] = refused(&profile)[..] else { panic!("{:?}", refused(&profile)) };
+    assert_eq!(reason, "a row whose results are wrong (#wrong is not 0)");
+    assert!(place.starts_with("row 14: 67108864"), "{place}");
+    assert!(profile.report.assumptions.iter().any(|line| line.contains("FAILED")), "{:?}", profile.report);
+    // What was not checked is taken, and values that are wrong in place do not count.
+    let unchecked = super::profile(&NCCL_TESTS.replace("143.80      0", "143.80    N/A"));
+    assert_eq!((kernels(&unchecked).len(), refused(&unchecked).len()), (2, 0));
+    let in_place = super::profile(&NCCL_TESTS.replace("145.89      0", "145.89      7"));
+    assert_eq!(kernels(&in_place).len(), 2);
+    let json = r#"{"args": ["./all_reduce_perf"], "config": {"devices": [{"hostname": "a"}, {"hostname": "a"}]}, "results": [
+        {"size": 67108864, "redop": "sum", "out_of_place": {"time": 500.5, "alg_bw": 134.1, "bus_bw": 134.1, "nwrong": 3}},
+        {"size": 67108864, "redop": "sum", "out_of_place": {"time": 500.5, "alg_bw": 134.1, "bus_bw": 134.1, "nwrong": "N/A"}}]}"#;
+    let profile = super::profile(json);
+    assert_eq!(refused(&profile), [("a row whose results are wrong (#wrong is not 0)", 1, "result 1")]);
+    assert_eq!(kernels(&profile).len(), 1);
+}
+
 #[test]
 fn nccl_tests_json_is_read() {
     let json = r#"{"args": ["./build/all_reduce_perf", "-J", "o.json"], "config": {"devices": [

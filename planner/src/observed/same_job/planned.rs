@@ -1,5 +1,6 @@
 //! The job that a plan was made for.
 
+use super::DeviceName;
 use crate::observed::flop_formula::{FlopFormula, StepFlops, step_flops};
 use crate::outcome::{BatchSummary, Planned};
 use crate::scenario::Scenario;
@@ -35,6 +36,14 @@ pub struct ModelShape {
     pub layers: f64,
     /// Width of the residual stream.
     pub hidden: f64,
+    /// Width inside the MLP, of one expert.
+    pub feed_forward: f64,
+    /// Query heads.
+    pub heads: f64,
+    /// Experts of a layer; 0 for a dense model.
+    pub experts: f64,
+    /// Vocabulary.
+    pub vocabulary: f64,
 }
 
 /// The job that a plan was made for.
@@ -62,6 +71,12 @@ pub struct PlannedJob {
     pub peak_tflops: f64,
     /// Memory of the device, in GiB.
     pub memory_gib: f64,
+    /// Parameters of the modules that are trained.
+    pub trained_parameters: f64,
+    /// Whether products are in fp8.
+    pub is_fp8: bool,
+    /// The device, where the name of the cluster tells it.
+    pub device: Option<DeviceName>,
 }
 
 impl PlannedJob {
@@ -85,7 +100,14 @@ impl PlannedJob {
             sequences,
             is_packed: workload.packing == Packing::Packed,
             shape: match scenario.model.modules.as_slice() {
-                [module] => Some(ModelShape { layers: f64::from(module.layers), hidden: f64::from(module.hidden) }),
+                [module] => Some(ModelShape {
+                    layers: f64::from(module.layers),
+                    hidden: f64::from(module.hidden),
+                    feed_forward: f64::from(module.ffn),
+                    heads: f64::from(module.heads),
+                    experts: module.moe.map_or(0.0, |moe| f64::from(moe.experts)),
+                    vocabulary: f64::from(module.vocab),
+                }),
                 _ => None,
             },
             context_length,
@@ -97,6 +119,15 @@ impl PlannedJob {
                 Precision::Bf16 | Precision::Fp32 => device.peak_tflops,
             },
             memory_gib: device.memory_gib,
+            trained_parameters: scenario
+                .model
+                .modules
+                .iter()
+                .filter(|module| !module.frozen)
+                .map(|module| module.parameters() as f64)
+                .sum(),
+            is_fp8: scenario.training.precision == Precision::Fp8,
+            device: DeviceName::find(&scenario.cluster.name),
         }
     }
 

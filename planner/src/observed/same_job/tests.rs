@@ -12,13 +12,23 @@ fn plan() -> PlannedJob {
         samples: 512.0,
         sequences: exact(512.0),
         is_packed: false,
-        shape: Some(ModelShape { layers: 32.0, hidden: 4096.0 }),
+        shape: Some(ModelShape {
+            layers: 32.0,
+            hidden: 4096.0,
+            feed_forward: 11_008.0,
+            heads: 32.0,
+            experts: 0.0,
+            vocabulary: 32_000.0,
+        }),
         context_length: 4096.0,
         tokens: exact(2_097_152.0),
         padded_tokens: exact(2_097_152.0),
         flops: vec![StepFlops { formula: FlopFormula::Model, flops: 1.5e17 }],
         peak_tflops: 312.0,
         memory_gib: 80.0,
+        trained_parameters: 6.738e9,
+        is_fp8: false,
+        device: DeviceName::find("A100-80GB"),
     }
 }
 
@@ -169,6 +179,65 @@ fn another_model_is_told_by_its_dimensions() {
     // A model of several modules has no such dimensions.
     let several = PlannedJob { shape: None, ..plan() };
     assert!(compare_jobs(&gpt, &several).is_same_job());
+}
+
+/// What Megatron-LM's arguments state besides: 32,000 words are padded to 32,768 for TP 8, the other figures are exact.
+#[test]
+fn stated_arguments_of_the_model_are_checked() {
+    let same = LoggedJob {
+        feed_forward_size: Some(11_008.0),
+        attention_heads: Some(32.0),
+        experts: Some(0.0),
+        vocabulary: Some(32_768.0),
+        is_fp8: Some(false),
+        device: DeviceName::find("NVIDIA A100-SXM4-80GB"),
+        trained_parameters: Some(6_738_415_616.0),
+        ..log()
+    };
+    let comparison = compare_jobs(&same, &plan());
+    assert!(comparison.is_same_job(), "{comparison:?}");
+    assert_eq!(comparison.checks.len(), 8 + 7);
+    let other = LoggedJob {
+        feed_forward_size: Some(14_336.0),
+        attention_heads: Some(64.0),
+        experts: Some(8.0),
+        vocabulary: Some(128_256.0),
+        is_fp8: Some(true),
+        device: DeviceName::find("NVIDIA H100"),
+        ..same
+    };
+    let comparison = compare_jobs(&other, &plan());
+    let different: Vec<JobQuantity> = comparison.differences().map(|check| check.quantity).collect();
+    assert_eq!(
+        different,
+        [
+            JobQuantity::FeedForwardSize,
+            JobQuantity::AttentionHeads,
+            JobQuantity::Experts,
+            JobQuantity::Vocabulary,
+            JobQuantity::ProductBits,
+            JobQuantity::Device,
+        ]
+    );
+    let names: Vec<(&str, &str)> = comparison
+        .differences()
+        .map(|check| (check.measured_name.as_str(), check.planned_name.as_str()))
+        .filter(|(measured, _)| !measured.is_empty())
+        .collect();
+    assert_eq!(names, [("fp8", "not fp8"), ("H100", "A100")]);
+}
+
+/// LoRA trains 20 million of 6.7 billion parameters; 6.738e9 / 32 are one of 32 shards.
+#[test]
+fn adapters_are_another_job_than_the_whole_model() {
+    let trained = |count: f64| LoggedJob { trained_parameters: Some(count), ..LoggedJob::default() };
+    let comparison = compare_jobs(&trained(20_277_248.0), &plan());
+    let [check] = comparison.differences().collect::<Vec<_>>()[..] else { panic!("{comparison:?}") };
+    assert_eq!((check.quantity, check.measured), (JobQuantity::TrainedParameters, Some(20_277_248.0)));
+    assert!(check.consequence.starts_with("The log trains 20277248 parameters"), "{}", check.consequence);
+    assert!(compare_jobs(&trained(6.738e9 / 32.0), &plan()).is_same_job());
+    assert!(compare_jobs(&trained(6.9e9), &plan()).is_same_job());
+    assert!(!compare_jobs(&trained(7.0e10), &plan()).is_same_job());
 }
 
 /// 69,900 tokens/s of the job and 1,456 of each device are 48.008 devices, in six nodes of eight; TP 4 x PP 4 does not divide 20.

@@ -1,0 +1,45 @@
+//! Questions about the columns that were chosen by their names.
+
+use super::super::candidate::Candidate;
+use super::super::histogram::samples;
+use super::super::profile::Profile;
+use super::super::value::Row;
+use super::super::{ImportError, Kind, Unit, names};
+use super::{Choice, Length, Measure, Meter, Part};
+
+/// Note of a column that may hold totals.
+pub(super) const TOTALS: &str = "the numbers may be totals of several samples, such as the tokens of a shard; upload one length per sample, or lengths with the number of samples of each";
+
+/// The question whether columns hold lengths, with a note for each of them.
+pub(super) fn asked(parts: &[Part], note: &str) -> ImportError {
+    ImportError::Unclear { candidates: parts.iter().map(|part| Candidate::noted(&part.name, note)).collect() }
+}
+
+/// Asks where numbers are longer than samples can be, or have another unit by a column of units.
+pub(super) fn ask(profiles: &[Profile], parts: &[Part], head: &[&Row<'_>]) -> Result<(), ImportError> {
+    if parts.is_empty() || !parts.iter().all(|part| matches!(part.measure, Measure::Number(_, Unit::Tokens))) {
+        return Ok(());
+    }
+    let own = Choice::of(parts.to_vec());
+    let meter =
+        Meter { characters_per_token: super::super::CHARACTERS_PER_TOKEN, tokenizer: None, counts_words: false };
+    let lengths = head.iter().filter_map(|row| match own.sample(row, &meter).length {
+        Length::Tokens(number) => Some(number.value()),
+        _ => None,
+    });
+    if samples::is_long(lengths) {
+        return Err(asked(parts, TOTALS));
+    }
+    let is_other = |own: &&Profile| {
+        names::is_unit(&own.name)
+            && own.kind == Kind::Text
+            && own.samples.iter().any(|sample| !names::is_tokens(sample))
+    };
+    match profiles.iter().find(is_other) {
+        Some(unit) => {
+            let unit = unit.samples.join(", ");
+            Err(asked(parts, &format!("the unit of the numbers is {unit} by the column of units, not tokens")))
+        }
+        None => Ok(()),
+    }
+}

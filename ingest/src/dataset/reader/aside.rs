@@ -1,0 +1,192 @@
+//! Rows that may be no samples: the sum of the other rows, or a statistic of them.
+
+use super::super::choice::{Images, Length};
+use super::super::histogram;
+use super::super::rows::Samples;
+use super::super::value::{Place, Row, Value};
+use super::super::{ImportError, number, profile};
+
+/// Longest label, in bytes.
+const LONGEST: usize = 16;
+/// Labels of statistics.
+const STATISTICS: [&str; 11] =
+    ["mean", "avg", "average", "min", "minimum", "max", "maximum", "median", "std", "stddev", "stdev"];
+/// Labels that are those of statistics beside others only.
+const WITH_OTHERS: [&str; 17] = [
+    "count", "p1", "p5", "p10", "p25", "p50", "p75", "p90", "p95", "p99", "p99.9", "5%", "25%", "50%", "75%", "95%",
+    "99%",
+];
+
+/// A row while it is not known whether it is a sample.
+#[derive(Debug)]
+pub(super) struct Held {
+    pub(super) place: Place,
+    /// The text of the row; empty if nothing but its length has a value.
+    pub(super) label: String,
+    /// The length in tokens.
+    pub(super) tokens: f64,
+    pub(super) length: Length,
+    pub(super) images: Option<Images>,
+    pub(super) samples: Samples,
+}
+
+/// The rows that are held, and what is known of the others.
+#[derive(Debug, Default)]
+pub(super) struct Aside {
+    held: Vec<Held>,
+    /// Labels of several rows, which are properties of samples.
+    ordinary: Vec<String>,
+    sum: f64,
+    count: u32,
+    least: f64,
+    most: f64,
+    /// The last row is the sum of the rows before it.
+    is_sum: bool,
+}
+
+/// What the held rows are.
+#[derive(Debug, Default)]
+pub(super) struct Settled {
+    /// Rows that are samples.
+    pub(super) samples: Vec<Held>,
+    /// A sentence for each row that is left out, and for doubts.
+    pub(super) warnings: Vec<String>,
+    /// Rows that are left out.
+    pub(super) left_out: u64,
+}
+
+/// The label of a row whose only text is a word for a sum or a statistic.
+pub(super) fn label(row: &Row<'_>) -> Option<String> {
+    fn add<'v>(value: &'v Value<'_>, found: &mut Option<&'v str>) -> bool {
+        let text = match value {
+            Value::Missing | Value::Number(_) => return true,
+            Value::Text(text) => text.trim(),
+            _ => return false,
+        };
+        if text.is_empty() || is_number(text) {
+            return true;
+        }
+        text.len() <= LONGEST && found.replace(text).is_none()
+    }
+    let mut found = None;
+    let is_plain = match row {
+        Row::Single(_) => false,
+        Row::Cells(cells) => cells.iter().all(|cell| add(cell, &mut found)),
+        Row::Object(members) => members.iter().all(|(_, value)| add(value, &mut found)),
+    };
+    let label = found.filter(|_| is_plain)?.trim_end_matches(':').to_lowercase();
+    (histogram::is_total(&label) || STATISTICS.contains(&label.as_str()) || WITH_OTHERS.contains(&label.as_str()))
+        .then_some(label)
+}
+
+fn is_number(text: &str) -> bool {
+    text.starts_with(|c: char| c.is_ascii_digit() || matches!(c, '-' | '+' | '.'))
+        && !text.ends_with('%')
+        && (number::read(text).is_some() || number::quantity(text).is_some())
+}
+
+impl Aside {
+    /// Rows that are samples for certain once a further row is read: a row without a label is a sum only at the end of the file.
+    pub(super) fn before_next(&mut self) -> Option<Held> {
+        let last = self.held.pop_if(|held| held.label.is_empty())?;
+        self.see(last.tokens);
+        Some(last)
+    }
+
+    /// Takes the length of a sample.
+    pub(super) fn see(&mut self, tokens: f64) {
+        self.is_sum = self.count >= 5 && self.sum.total_cmp(&tokens).is_eq();
+        self.least = if self.count == 0 { tokens } else { self.least.min(tokens) };
+        self.most = self.most.max(tokens);
+        self.sum += tokens;
+        self.count = self.count.saturating_add(1);
+    }
+
+    /// Holds a row. The result are rows whose label is that of several rows: they are samples.
+    pub(super) fn hold(&mut self, row: Held) -> Vec<Held> {
+        let is_known = self.ordinary.contains(&row.label);
+        let before = self.held.iter().position(|held| held.label == row.label).map(|at| self.held.remove(at));
+        if !is_known && before.is_none() {
+            self.held.push(row);
+            return Vec::new();
+        }
+        if !is_known {
+            self.ordinary.push(row.label.clone());
+        }
+        let samples: Vec<Held> = before.into_iter().chain(std::iter::once(row)).collect();
+        for held in &samples {
+            self.see(held.tokens);
+        }
+        samples
+    }
+
+    /// Decides about the held rows.
+    pub(super) fn settle(self) -> Result<Settled, ImportError> {
+        let mut settled = Settled::default();
+        let has_words =
+            self.held.iter().any(|held| !WITH_OTHERS.contains(&held.label.as_str()) && !held.label.is_empty());
+        let is_summary = has_words && self.held.len() > 1;
+        if self.count == 0 && is_summary {
+            let labels: Vec<&str> = self.held.iter().map(|held| held.label.as_str()).collect();
+            return Err(ImportError::Histogram {
+                detail: format!(
+                    "its rows are statistics of lengths ({}) and no samples; upload the lengths, or percentiles in a row such as p50,p90,p99",
+                    labels.join(", ")
+                ),
+            });
+        }
+        if self.is_sum && self.held.is_empty() {
+            settled.warnings.push(format!(
+                "The last row is the sum of the rows before it, {}. It is read as a sample. If it is a total, remove it.",
+                self.sum / 2.0
+            ));
+        }
+        let (sum, mean) = (self.sum, self.sum / f64::from(self.count.max(1)));
+        for held in self.held {
+            let tokens = held.tokens;
+            let is_close = |expected: f64| (tokens - expected).abs() <= 0.005 * expected;
+            let is_total = histogram::is_total(&held.label) || held.label.is_empty();
+            let is_no_sample = match held.label.as_str() {
+                _ if self.count == 0 => false,
+                "" => self.count > 1 && sum.total_cmp(&tokens).is_eq(),
+                "all" | "overall" => is_close(sum),
+                _ if is_total => is_close(sum) || tokens > sum,
+                "max" | "maximum" => is_summary || tokens >= self.most,
+                "min" | "minimum" => is_summary || tokens <= self.least,
+                "mean" | "avg" | "average" => is_summary || is_close(mean),
+                label => is_summary || STATISTICS.contains(&label),
+            };
+            if !is_no_sample {
+                if is_total && !held.label.is_empty() && self.count > 0 {
+                    settled.warnings.push(format!(
+                        "The row {} is read as a sample: it is not the sum of the other rows.",
+                        held.label
+                    ));
+                }
+                settled.samples.push(held);
+                continue;
+            }
+            settled.left_out += 1;
+            settled.warnings.push(match held.label.as_str() {
+                "" => "The last row has a length and nothing else. It is left out: it is the sum of the other rows."
+                    .to_owned(),
+                label if is_total && is_close(sum) => {
+                    format!("The row {label} is left out: it is the sum of the other rows.")
+                }
+                label if is_total => {
+                    format!(
+                        "The row {label} is left out; its number {tokens} differs from the sum of the other rows, {sum}."
+                    )
+                }
+                label => format!("The row {label} is left out: it is a statistic of the other rows."),
+            });
+        }
+        Ok(settled)
+    }
+}
+
+/// Whether a row holds nothing but what is read, although the file has other columns.
+pub(super) fn is_bare<'v>(mut unread: impl Iterator<Item = &'v Value<'v>>) -> bool {
+    let Some(first) = unread.next() else { return false };
+    profile::is_missing(first) && unread.all(profile::is_missing)
+}
