@@ -202,7 +202,7 @@ test("while the number of images is drawn PipeWeaver is sketched, and searched w
   });
   const seen = await page.waitForFunction(() => {
     const rows = [...document.querySelectorAll('[data-testid="ranking"] tr[data-planner]')];
-    const sketches = rows.filter((row) => row.textContent.includes("sketch, its search follows"));
+    const sketches = rows.filter((row) => row.querySelector('[data-metric="layout"]')?.dataset.value.endsWith("sketch, its search follows"));
     if (!sketches.length) return null;
     clearInterval(window.hand);
     const chart = document.querySelector('[data-testid="gantt-pipeweaver"]').dataset;
