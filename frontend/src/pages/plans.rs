@@ -19,7 +19,6 @@ impl Kept for PlanLine {
     const CAN_BE_DELETED: bool = false;
     const COLUMNS: &'static [Column] = &[
         Column::words("Planner", Some("planner")),
-        Column::words("Layout", None),
         Column::number("Iteration", Some("time")),
         Column::words("Model", None),
         Column::words("Cluster", None),
@@ -49,9 +48,14 @@ impl Kept for PlanLine {
 
     fn cells(&self) -> Vec<AnyView> {
         let pill = self.planner.map(|planner| view! { <span class="pill" data-planner-colour=planner.id()></span> });
+        let layout =
+            self.layout.as_ref().map(|layout| view! { <span class="muted plan-layout">{degrees(layout)}</span> });
         vec![
-            view! { <span class="planner-cell">{pill}" "{self.planner_title.clone()}</span> }.into_any(),
-            view! { <span class="nowrap">{self.layout.as_ref().map(degrees)}</span> }.into_any(),
+            view! {
+                <span class="planner-cell">{pill}" "{self.planner_title.clone()}</span>
+                {layout}
+            }
+            .into_any(),
             format::seconds(self.iteration_s).into_any(),
             self.model.clone().into_any(),
             view! { <span class="nowrap">{format::cluster(&self.cluster)}</span> }.into_any(),
