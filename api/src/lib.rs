@@ -11,6 +11,7 @@ pub mod execution_plan;
 pub mod front_page;
 pub mod gallery;
 pub mod job;
+pub mod job_config;
 pub mod papers;
 pub mod path;
 pub mod problem;

@@ -52,6 +52,9 @@ pub const DRAFTS: &str = "/api/v1/scenarios?drafts=true";
 /// POST: the identifier of a scenario, and whether it is stored.
 pub const SCENARIO_IDENTITY: &str = "/api/v1/scenarios/identity";
 
+/// POST: a configuration file of a training job, as the body, becomes a scenario. Nothing is stored.
+pub const JOB_CONFIGS: &str = "/api/v1/job-configs";
+
 /// GET: stored runs. POST: open one.
 pub const RUNS: &str = "/api/v1/runs";
 /// POST: a whole log file, as the body, becomes a run.

@@ -4,6 +4,7 @@ mod calibration;
 mod cluster;
 mod distribution;
 pub(crate) mod field;
+mod job_config_report;
 mod mixture;
 mod model;
 mod modules;
@@ -30,6 +31,7 @@ use section::{HomelessErrors, Section};
 pub(crate) fn Editor() -> impl IntoView {
     let explore = use_explore();
     provide_context(explore.form());
+    let report = RwSignal::new(None);
     let loaded = Memo::new(move |_| explore.scenario.with(Value::is_object));
     view! {
         <Show when=move || loaded.get() fallback=|| view! { <div class="skeleton editor-skeleton" aria-hidden="true"></div> }>
@@ -41,11 +43,12 @@ pub(crate) fn Editor() -> impl IntoView {
                     "Redo"
                 </button>
                 <span class="grow"></span>
-                <opening_file::OpenFile />
+                <opening_file::OpenFile report=report />
                 <button class="quiet" on:click=move |_| explore.start_afresh() title="Throw the draft away and begin with a ready scenario">
                     "Start afresh"
                 </button>
             </div>
+            <job_config_report::JobConfigReport report=report />
             <HomelessErrors />
             <model::ModelSection />
             <cluster::ClusterSection />

@@ -5,6 +5,7 @@
 pub mod configurations;
 pub mod dataset;
 mod gzip;
+pub mod job_config;
 mod json;
 pub mod log;
 pub mod profile;

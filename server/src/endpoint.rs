@@ -8,6 +8,7 @@ pub(crate) mod execution_plans;
 pub(crate) mod exports;
 pub(crate) mod gallery;
 pub(crate) mod health;
+pub(crate) mod job_configs;
 pub(crate) mod jobs;
 mod lists;
 pub(crate) mod metrics;

@@ -18,6 +18,7 @@ use axum::http::header::{CONTENT_TYPE, RETRY_AFTER, WWW_AUTHENTICATE};
 use axum::http::{HeaderValue, StatusCode};
 use axum::response::{IntoResponse, Response};
 use ingest::dataset::ImportError;
+use ingest::job_config::JobConfigError;
 use ingest::log::LogError;
 use ingest::trace::TraceError;
 use planner::scenario::{FieldError, PlannerKind};
@@ -43,6 +44,9 @@ pub enum ApiError {
     /// Fields of a question to the schedule bench, or of a sweep, are wrong.
     #[error("{}", summary(.0))]
     InvalidQuestion(Vec<FieldError>),
+    /// A configuration file of a training job is refused.
+    #[error("{0}")]
+    InvalidJobConfig(#[from] JobConfigError),
     /// A length file is refused.
     #[error("{0}")]
     InvalidDataset(#[from] ImportError),

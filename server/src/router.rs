@@ -26,9 +26,9 @@ use crate::endpoint::runs::files::LARGEST_LOG;
 use crate::endpoint::runs::log::LARGEST_END_KIB;
 use crate::endpoint::scenarios::{LARGEST_DOCUMENT, LARGEST_SCENARIO};
 use crate::endpoint::{
-    accuracy, audit, corrections, datasets, execution_plans, exports, gallery, health, jobs, metrics, observations,
-    outcomes, pages, papers, presets, profiles, rehearsals, runs, scenarios, schedules, sessions, studies, sweeps,
-    tokens, traces, what_if,
+    accuracy, audit, corrections, datasets, execution_plans, exports, gallery, health, job_configs, jobs, metrics,
+    observations, outcomes, pages, papers, presets, profiles, rehearsals, runs, scenarios, schedules, sessions,
+    studies, sweeps, tokens, traces, what_if,
 };
 use crate::error::{ApiError, as_problem};
 use crate::openapi;
@@ -107,6 +107,7 @@ pub(crate) fn api() -> (Router<Arc<App>>, utoipa::openapi::OpenApi) {
         .routes(routes!(observations::check))
         .routes(routes!(profiles::apply_to))
         .routes(routes!(schedules::kinds, schedules::compare))
+        .routes(routes!(job_configs::read))
         .routes(routes!(jobs::one, jobs::cancel))
         .routes(routes!(jobs::events))
         .routes(routes!(rehearsals::start))

@@ -303,7 +303,7 @@ test("an exported scenario opens again as the same one, and wrong files are refu
   await page.goto("/new?ready=gpt-3-175b-uniform");
   await settled(page);
   await page.getByTestId("open-scenario").setInputFiles({ name: "notes.json", mimeType: "application/json", buffer: Buffer.from("[1]") });
-  await page.getByTestId("open-error").getByText("Not a scenario JSON file").waitFor();
+  await page.getByTestId("open-error").getByText("no configuration that Planscope reads").waitFor();
   const other = page.url();
   await page.getByTestId("open-scenario").setInputFiles({ name: "scenario.json", mimeType: "application/json", buffer: readFileSync(file) });
   await page.waitForURL(`**/s/${stored.short}*`);
@@ -311,6 +311,22 @@ test("an exported scenario opens again as the same one, and wrong files are refu
   await page.getByRole("button", { name: "Undo" }).click();
   await settled(page);
   assert.equal(page.url().split("#")[0], other.split("#")[0], "opening a file is an edit that can be undone");
+});
+
+test("the configuration of a training job opens as a scenario with a report", async () => {
+  await page.goto("/new");
+  await settled(page);
+  const toml = `[model]\nname = "llama3"\nflavor = "8B"\n[training]\nlocal_batch_size = 1\nseq_len = 8192\nother_key = "x"\n[parallelism]\ndata_parallel_shard_degree = 8\ntensor_parallel_degree = 2\n`;
+  await page.getByTestId("open-scenario").setInputFiles({ name: "job.toml", mimeType: "application/toml", buffer: Buffer.from(toml) });
+  const report = page.getByTestId("job-config");
+  await report.getByText("torchtitan job file").waitFor();
+  await settled(page);
+  assert.match(await report.innerText(), /job\.toml[\s\S]*6 settings read[\s\S]*1 sequences times 8 data-parallel replicas, 8[\s\S]*training\.other_key/);
+  assert.equal(await page.getByLabel(/^Tensor parallel/).inputValue(), "2");
+  // A file of another kind removes the report of the file before.
+  await page.getByTestId("open-scenario").setInputFiles({ name: "notes.txt", mimeType: "text/plain", buffer: Buffer.from("notes") });
+  await page.getByTestId("open-error").waitFor();
+  assert.equal(await report.count(), 0);
 });
 
 test("plans leave as pictures and as files of other programs", async () => {

@@ -1,35 +1,58 @@
-//! Opening a scenario from a file.
+//! Opening a scenario, or the configuration of a training job, from a file.
 
+use api::job_config::JobConfig;
 use leptos::prelude::*;
 use leptos::task::spawn_local;
 use serde_json::Value;
 use wasm_bindgen_futures::JsFuture;
 
+use crate::client::{self, Body};
 use crate::explore::use_explore;
 
-/// Larger files are no scenarios, in bytes; the server takes no more either.
-const LARGEST: f64 = 1024.0 * 1024.0;
+/// Largest file in bytes; the server takes no larger one either.
+const MAX_BYTES: f64 = 1024.0 * 1024.0;
 
-/// The scenario of a file: itself, or what the API answers of a stored one.
-fn scenario_of(text: &str) -> Result<Value, String> {
-    let document: Value = serde_json::from_str(text).map_err(|error| format!("Not a scenario JSON file: {error}."))?;
+/// The scenario of a text: itself, or what the API answers of a stored one. `None` where the text is of another format.
+fn scenario_of(text: &str) -> Result<Option<Value>, String> {
+    let Ok(document) = serde_json::from_str::<Value>(text) else { return Ok(None) };
     let scenario = match document.get("scenario") {
         Some(inner) if inner.is_object() => inner.clone(),
         _ => document,
     };
     match scenario.get("schema").and_then(Value::as_str) {
-        Some(api::planner::scenario::SCHEMA) => Ok(scenario),
+        Some(api::planner::scenario::SCHEMA) => Ok(Some(scenario)),
         Some(schema) if schema.starts_with("scenario/") => {
             let schema: String = schema.chars().take(40).collect();
             Err(format!("This scenario is from a newer version ({schema})."))
         }
-        _ => Err("Not a scenario JSON file: the field \u{201c}schema\u{201d} is missing or unknown.".to_owned()),
+        _ => Ok(None),
     }
+}
+
+/// The scenario of a file, with the report of a configuration.
+async fn open(file: &web_sys::File) -> Result<(Value, Option<JobConfig>), String> {
+    if file.size() > MAX_BYTES {
+        return Err("The file is larger than 1 MiB.".to_owned());
+    }
+    let text = JsFuture::from(file.text()).await.ok().and_then(|text| text.as_string());
+    let text = text.ok_or_else(|| "The browser cannot read the file.".to_owned())?;
+    if let Some(scenario) = scenario_of(&text)? {
+        return Ok((scenario, None));
+    }
+    let name = String::from(js_sys::encode_uri_component(&file.name()));
+    let path = format!("{}?name={name}", api::path::JOB_CONFIGS);
+    let config: JobConfig =
+        client::send("POST", &path, Body::File(file.clone())).await.map_err(|failure| failure.detail())?;
+    let scenario = serde_json::to_value(&config.scenario).map_err(|error| error.to_string())?;
+    Ok((scenario, Some(config)))
 }
 
 /// Chooses a file and opens it as one more edit, which can be undone.
 #[component]
-pub(super) fn OpenFile() -> impl IntoView {
+pub(super) fn OpenFile(
+    /// The report of the configuration that was opened last.
+    report: RwSignal<Option<(String, JobConfig)>>,
+) -> impl IntoView {
     let explore = use_explore();
     let wrong = RwSignal::new(None::<String>);
     let chosen = move |event: web_sys::Event| {
@@ -37,25 +60,26 @@ pub(super) fn OpenFile() -> impl IntoView {
         let Some(file) = input.files().and_then(|files| files.get(0)) else { return };
         // The same file chosen again must be a change again.
         input.set_value("");
-        if file.size() > LARGEST {
-            wrong.set(Some("The file is larger than 1 MiB.".to_owned()));
-            return;
-        }
         spawn_local(async move {
-            let text = JsFuture::from(file.text()).await.ok().and_then(|text| text.as_string());
-            match text.ok_or_else(|| "The browser cannot read the file.".to_owned()).and_then(|text| scenario_of(&text))
-            {
-                Ok(scenario) => {
-                    wrong.try_set(None);
-                    explore.import(scenario);
-                }
-                Err(words) => drop(wrong.try_set(Some(words))),
+            let opened = open(&file).await;
+            // Neither an error nor a report of the file before stays.
+            wrong.try_set(opened.as_ref().err().cloned());
+            report.try_set(None);
+            if let Ok((scenario, config)) = opened {
+                report.try_set(config.map(|config| (file.name(), config)));
+                explore.import(scenario);
             }
         });
     };
     view! {
-        <label class="button quiet-button" title="Open a scenario that was saved as JSON">
-            <input type="file" class="visually-hidden" accept=".json,application/json" data-testid="open-scenario" on:change=chosen />
+        <label class="button quiet-button" title="Open a scenario (JSON), a Hugging Face config.json, a torchtitan job file (TOML) or Megatron-LM arguments">
+            <input
+                type="file"
+                class="visually-hidden"
+                accept=".json,.toml,.sh,.slurm,.sbatch,.txt,.args,.yaml,.yml,application/json,text/plain"
+                data-testid="open-scenario"
+                on:change=chosen
+            />
             "Open file"
         </label>
         {move || wrong.get().map(|words| view! { <p class="field-error" role="alert" data-testid="open-error">{words}</p> })}
@@ -69,15 +93,12 @@ mod tests {
     #[test]
     fn a_file_holds_the_scenario_itself_or_wrapped() {
         let bare = r#"{"schema":"scenario/1","seed":3}"#;
-        assert_eq!(scenario_of(bare).expect("a scenario")["seed"], 3);
-        assert_eq!(scenario_of(&format!(r#"{{"id":"abc","scenario":{bare}}}"#)).expect("a stored one")["seed"], 3);
-        for (text, words) in [
-            ("", "Not a scenario JSON file"),
-            ("[1]", "is missing or unknown"),
-            ("{\"schema\":\"plan/99\"}", "is missing or unknown"),
-            ("{\"schema\":\"scenario/99\"}", "newer version (scenario/99)"),
-        ] {
-            assert!(scenario_of(text).expect_err(text).contains(words), "{text}");
+        assert_eq!(scenario_of(bare).unwrap().expect("a scenario")["seed"], 3);
+        let stored = format!(r#"{{"id":"abc","scenario":{bare}}}"#);
+        assert_eq!(scenario_of(&stored).unwrap().expect("a stored one")["seed"], 3);
+        assert!(scenario_of("{\"schema\":\"scenario/99\"}").unwrap_err().contains("newer version (scenario/99)"));
+        for other in ["", "[1]", "{\"schema\":\"plan/99\"}", "[model]\nname = \"llama3\""] {
+            assert_eq!(scenario_of(other), Ok(None), "{other}");
         }
     }
 }

@@ -6,7 +6,8 @@ use axum::response::Response;
 
 /// Requests that are no changes although their method says so: they answer a question or hold a file for a while, or the session is
 /// the asker's own.
-const QUESTIONS: [(Method, &str); 7] = [
+const QUESTIONS: [(Method, &str); 8] = [
+    (Method::POST, "/api/v1/job-configs"),
     (Method::POST, "/api/v1/what-if"),
     (Method::POST, "/api/v1/schedules"),
     (Method::POST, "/api/v1/scenarios/identity"),

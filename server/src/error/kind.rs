@@ -2,6 +2,7 @@
 
 use axum::http::StatusCode;
 use ingest::dataset::ImportError;
+use ingest::job_config::JobConfigError;
 use ingest::log::LogError;
 use ingest::trace::TraceError;
 use planner::study::NoStudy;
@@ -18,10 +19,8 @@ impl ApiError {
         match self {
             Self::InvalidScenario(_) => ("invalid-scenario", S::UNPROCESSABLE_ENTITY, "The scenario is not valid"),
             Self::InvalidQuestion(_) => ("invalid-question", S::UNPROCESSABLE_ENTITY, "The question is not valid"),
-            Self::InvalidDataset(ImportError::Binary { .. }) => {
-                ("not-a-length-file", S::UNSUPPORTED_MEDIA_TYPE, "The file is not a length file")
-            }
-            Self::InvalidDataset(ImportError::TooManyRows)
+            Self::InvalidDataset(error) => dataset(error),
+            Self::InvalidJobConfig(JobConfigError::TooLarge | JobConfigError::TooManyKeys)
             | Self::InvalidTrace(TraceError::TooLarge { .. })
             | Self::TraceTooLarge(_)
             | Self::InvalidProfile(ProfileError::TooMuch(..))
@@ -30,13 +29,9 @@ impl ApiError {
             | Self::TooLarge(_)
             | Self::DatasetTooLarge(_)
             | Self::SmallTooLarge(_) => ("too-large", S::PAYLOAD_TOO_LARGE, "The upload is too large"),
-            Self::InvalidDataset(ImportError::Unclear { .. }) => {
-                ("column-unclear", S::UNPROCESSABLE_ENTITY, "Choose the column with the lengths")
+            Self::InvalidJobConfig(_) => {
+                ("invalid-job-config", S::UNPROCESSABLE_ENTITY, "The configuration file cannot be read")
             }
-            Self::InvalidDataset(ImportError::Tokenizer { .. }) => {
-                ("invalid-tokenizer", S::UNPROCESSABLE_ENTITY, "The tokenizer is not valid")
-            }
-            Self::InvalidDataset(_) => ("invalid-dataset", S::UNPROCESSABLE_ENTITY, "The length file is not valid"),
             Self::Observation(error) if error.is_cut() => {
                 ("planning-too-long", S::SERVICE_UNAVAILABLE, "Planning the scenario again took too long")
             }
@@ -133,6 +128,20 @@ impl ApiError {
             | Self::Store(StoreError::Quota { .. } | StoreError::Drafts { .. } | StoreError::File(_)) => true,
             _ => false,
         }
+    }
+}
+
+/// Kind, status and title of a refused length file.
+const fn dataset(error: &ImportError) -> (&'static str, StatusCode, &'static str) {
+    use StatusCode as S;
+    match error {
+        ImportError::Binary { .. } => ("not-a-length-file", S::UNSUPPORTED_MEDIA_TYPE, "The file is not a length file"),
+        ImportError::TooManyRows => ("too-large", S::PAYLOAD_TOO_LARGE, "The upload is too large"),
+        ImportError::Unclear { .. } => {
+            ("column-unclear", S::UNPROCESSABLE_ENTITY, "Choose the column with the lengths")
+        }
+        ImportError::Tokenizer { .. } => ("invalid-tokenizer", S::UNPROCESSABLE_ENTITY, "The tokenizer is not valid"),
+        _ => ("invalid-dataset", S::UNPROCESSABLE_ENTITY, "The length file is not valid"),
     }
 }
 

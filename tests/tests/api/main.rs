@@ -10,6 +10,7 @@ mod datasets;
 mod deletion;
 mod hashes;
 mod imports;
+mod job_configs;
 mod jobs;
 mod links;
 mod migrations;

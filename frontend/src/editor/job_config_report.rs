@@ -1,0 +1,40 @@
+//! What was read from the configuration of a training job.
+
+use api::job_config::JobConfig;
+use leptos::prelude::*;
+
+/// What was read, assumed, left out and not recognised.
+#[component]
+pub(super) fn JobConfigReport(
+    /// Name of the file, and its reading.
+    report: RwSignal<Option<(String, JobConfig)>>,
+) -> impl IntoView {
+    move || {
+        report.get().map(|(name, config)| {
+            let read = config.read.into_iter().map(|setting| {
+                view! { <tr><th scope="row">{setting.setting}</th><td>{setting.value}</td><td><code>{setting.key}</code></td></tr> }
+            });
+            let read = read.collect::<Vec<_>>();
+            let summary = format!("{} settings read", read.len());
+            view! {
+                <section class="import-report job-config" data-testid="job-config" aria-label="Configuration file" role="status">
+                    <span class="files">{name}</span>
+                    <b>{config.format.title()}</b>
+                    <details>
+                        <summary>{summary}</summary>
+                        <div class="wide"><table><tbody>{read}</tbody></table></div>
+                    </details>
+                    {sentences("Assumed", "", config.assumed)}
+                    {sentences("Not modelled", "warning", config.not_modelled)}
+                    {sentences("Keys that are not recognised", "warning", config.unknown)}
+                    <button class="quiet" on:click=move |_| report.set(None)>"Close"</button>
+                </section>
+            }
+        })
+    }
+}
+
+fn sentences(title: &'static str, class: &'static str, lines: Vec<String>) -> Option<impl IntoView> {
+    let items = lines.into_iter().map(|line| view! { <li>{line}</li> }).collect::<Vec<_>>();
+    (!items.is_empty()).then(|| view! { <div class=class><b>{title}</b><ul>{items}</ul></div> })
+}

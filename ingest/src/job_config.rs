@@ -1,0 +1,112 @@
+//! Configuration files of training jobs, read into scenarios.
+//!
+//! | format | recognised by |
+//! |---|---|
+//! | Hugging Face `config.json` | a JSON object with `model_type`, `architectures` or the size of a model |
+//! | torchtitan job file | TOML with a `[model]` section that names a model |
+//! | Megatron-LM arguments | `--num-layers`, `--tensor-model-parallel-size` or a relative, in a script, a list of arguments or a test's YAML |
+//!
+//! A file says only part of what a scenario needs. [`JobConfig`] lists the settings that were read, with their keys, the values that
+//! were assumed, the parts of the model or job that a scenario cannot hold, and the keys that were not recognised. Values of
+//! keys that were not recognised are never returned: launch scripts hold secrets.
+
+mod arguments;
+mod document;
+mod error;
+mod family;
+mod keys;
+mod megatron;
+mod model_config;
+mod scenario;
+mod settings;
+mod torchtitan;
+mod unmodelled;
+
+pub use error::JobConfigError;
+pub use keys::ReadSetting;
+
+use planner::scenario::Scenario;
+use serde::{Deserialize, Serialize};
+
+use keys::Keys;
+use settings::Settings;
+
+/// Largest file that is read, in bytes.
+pub const MAX_BYTES: usize = 1 << 20;
+/// Most keys of a file.
+pub const MAX_KEYS: usize = 5_000;
+
+/// Format of a configuration file.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum ConfigFormat {
+    /// `config.json` of a Hugging Face model: the architecture alone.
+    HuggingFaceModel,
+    /// Command-line arguments of Megatron-LM or Megatron-DeepSpeed.
+    Megatron,
+    /// Job file of torchtitan.
+    Torchtitan,
+}
+
+/// A configuration file as a scenario, with the report of how it was read.
+#[derive(Debug, Clone, PartialEq)]
+pub struct JobConfig {
+    /// Format of the file.
+    pub format: ConfigFormat,
+    /// The scenario. It is not validated: a file may hold contradictory degrees.
+    pub scenario: Scenario,
+    /// Settings that were read, in the order of the file's keys.
+    pub read: Vec<ReadSetting>,
+    /// Values that the file does not state, one sentence each.
+    pub assumed: Vec<String>,
+    /// Stated parts of the model or job that the scenario cannot hold, one sentence each.
+    pub not_modelled: Vec<String>,
+    /// Keys that were not recognised.
+    pub unknown: Vec<String>,
+}
+
+/// Reads a configuration file. `name` becomes part of the scenario's title.
+///
+/// # Errors
+/// The file is too large, no text, of an unknown format, or a key holds a value that cannot be used.
+pub fn read(name: &str, bytes: &[u8]) -> Result<JobConfig, JobConfigError> {
+    if bytes.len() > MAX_BYTES {
+        return Err(JobConfigError::TooLarge);
+    }
+    let text = std::str::from_utf8(bytes).map_err(|error| JobConfigError::NotText { byte: error.valid_up_to() })?;
+    let text = text.strip_prefix('\u{feff}').unwrap_or(text);
+    let (format, mut keys) = recognise(text)?;
+    let settings = match format {
+        ConfigFormat::HuggingFaceModel => Settings::of_model(model_config::read(&mut keys)?),
+        ConfigFormat::Megatron => megatron::read(&mut keys)?,
+        ConfigFormat::Torchtitan => torchtitan::read(&mut keys)?,
+    };
+    let scenario = scenario::build(name, settings, &mut keys);
+    Ok(keys.finish(format, scenario))
+}
+
+/// The format of a text and its keys.
+fn recognise(text: &str) -> Result<(ConfigFormat, Keys), JobConfigError> {
+    let trimmed = text.trim_start();
+    if trimmed.is_empty() {
+        return Err(JobConfigError::Empty);
+    }
+    if trimmed.starts_with('{') {
+        let keys = document::json(trimmed)?;
+        return if model_config::is_model(&keys) {
+            Ok((ConfigFormat::HuggingFaceModel, keys))
+        } else {
+            Err(JobConfigError::Unknown)
+        };
+    }
+    // Arguments come first: a script with a line `a = "b"` is not TOML, and a job file has no `--num-layers`.
+    let keys = arguments::read(text)?;
+    if megatron::is_megatron(&keys) {
+        return Ok((ConfigFormat::Megatron, keys));
+    }
+    let keys = document::toml(text)?;
+    if torchtitan::is_job(&keys) { Ok((ConfigFormat::Torchtitan, keys)) } else { Err(JobConfigError::Unknown) }
+}
+
+#[cfg(test)]
+mod tests;

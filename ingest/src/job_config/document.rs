@@ -1,0 +1,42 @@
+//! JSON and TOML documents as flat keys: objects become paths with dots, lists become text.
+
+use serde_json::Value;
+
+use super::JobConfigError;
+use super::keys::Keys;
+
+/// Keys of a JSON document.
+pub(super) fn json(text: &str) -> Result<Keys, JobConfigError> {
+    let malformed = |error: serde_json::Error| JobConfigError::Malformed { format: "JSON", detail: error.to_string() };
+    flat(&serde_json::from_str(text).map_err(malformed)?)
+}
+
+/// Keys of a TOML document.
+pub(super) fn toml(text: &str) -> Result<Keys, JobConfigError> {
+    // Most files that are not TOML are of no known format at all; a job file has sections.
+    if !text.lines().any(|line| line.trim_start().starts_with('[')) {
+        return Err(JobConfigError::Unknown);
+    }
+    let malformed =
+        |error: toml::de::Error| JobConfigError::Malformed { format: "TOML", detail: error.message().to_owned() };
+    flat(&toml::from_str::<Value>(text).map_err(malformed)?)
+}
+
+fn flat(document: &Value) -> Result<Keys, JobConfigError> {
+    let mut keys = Keys::default();
+    add(&mut keys, "", document)?;
+    Ok(keys)
+}
+
+fn add(keys: &mut Keys, path: &str, value: &Value) -> Result<(), JobConfigError> {
+    match value {
+        Value::Object(fields) => fields.iter().try_for_each(|(key, value)| {
+            let path = if path.is_empty() { key.clone() } else { format!("{path}.{key}") };
+            add(keys, &path, value)
+        }),
+        // Absent and null are the same in every format that is read.
+        Value::Null => Ok(()),
+        Value::String(text) => keys.push(path.to_owned(), text.clone()),
+        other => keys.push(path.to_owned(), other.to_string()),
+    }
+}

@@ -1,0 +1,224 @@
+//! The keys of a configuration file, flat, with a record of what was read.
+
+use planner::scenario::Scenario;
+use serde::{Deserialize, Serialize};
+
+use super::{ConfigFormat, JobConfig, JobConfigError, MAX_KEYS};
+
+/// Characters of a value that a report shows.
+const SHOWN: usize = 60;
+
+/// A setting that was read from a file.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct ReadSetting {
+    /// Key in the file: a path with dots, or an argument.
+    pub key: String,
+    /// Value in the file.
+    pub value: String,
+    /// The setting in plain words, for example "tensor parallelism".
+    pub setting: String,
+}
+
+#[derive(Debug, Clone)]
+struct Entry {
+    key: String,
+    value: String,
+    /// The setting that the key was read as; empty for a key that is known and has no effect on time or memory.
+    used_as: Option<&'static str>,
+}
+
+/// Keys and values in the order of the file.
+#[derive(Debug, Clone, Default)]
+pub(super) struct Keys {
+    entries: Vec<Entry>,
+    assumed: Vec<String>,
+    not_modelled: Vec<String>,
+}
+
+impl Keys {
+    /// Adds a key; of two equal keys the last counts, as in every format that is read.
+    pub(super) fn push(&mut self, key: String, value: String) -> Result<(), JobConfigError> {
+        if self.entries.len() >= MAX_KEYS {
+            return Err(JobConfigError::TooManyKeys);
+        }
+        if let Some(entry) = self.entries.iter_mut().find(|entry| entry.key == key) {
+            if entry.value != value {
+                self.assumed.push(format!("{key} is given twice. The last value counts."));
+            }
+            entry.value = value;
+            return Ok(());
+        }
+        self.entries.push(Entry { key, value, used_as: None });
+        Ok(())
+    }
+
+    /// Whether the file has the key.
+    pub(super) fn has(&self, key: &str) -> bool {
+        self.entries.iter().any(|entry| entry.key == key)
+    }
+
+    /// Whether a key begins with `prefix`.
+    pub(super) fn has_section(&self, prefix: &str) -> bool {
+        self.entries.iter().any(|entry| entry.key.starts_with(prefix))
+    }
+
+    /// The value of a key, without a record.
+    pub(super) fn peek(&self, key: &str) -> Option<&str> {
+        self.entries.iter().find(|entry| entry.key == key).map(|entry| entry.value.as_str())
+    }
+
+    /// The value of the first of `names` that the file has, recorded as read.
+    pub(super) fn text(&mut self, names: &[&str], setting: &'static str) -> Option<String> {
+        self.take(names, setting).map(|(_, value)| value)
+    }
+
+    fn take(&mut self, names: &[&str], setting: &'static str) -> Option<(String, String)> {
+        let index = names.iter().find_map(|name| self.entries.iter().position(|entry| entry.key == *name))?;
+        let entry = &mut self.entries[index];
+        entry.used_as = Some(setting);
+        let (key, value) = (entry.key.clone(), entry.value.clone());
+        // The same value under a second name is the same statement.
+        self.ignore_where(|entry| entry.value == value && names.contains(&entry.key.as_str()));
+        Some((key, value))
+    }
+
+    /// A whole number. Underscores between digits and a fraction of zero are accepted.
+    pub(super) fn whole(&mut self, names: &[&str], setting: &'static str) -> Result<Option<u32>, JobConfigError> {
+        let Some((key, value)) = self.take(names, setting) else { return Ok(None) };
+        whole(&key, &value).map(Some)
+    }
+
+    /// A whole number that is above zero; zero and -1 mean "not set" in every framework that is read.
+    pub(super) fn count(&mut self, names: &[&str], setting: &'static str) -> Result<Option<u32>, JobConfigError> {
+        let Some((key, value)) = self.take(names, setting) else { return Ok(None) };
+        if first_word(&value) == "-1" {
+            return Ok(None);
+        }
+        whole(&key, &value).map(|number| Some(number).filter(|&number| number > 0))
+    }
+
+    /// [`Self::count`] of a value that the launcher may set: a variable without a value counts as absent.
+    pub(super) fn launch_count(
+        &mut self,
+        names: &[&str],
+        setting: &'static str,
+    ) -> Result<Option<u32>, JobConfigError> {
+        let is_unset = |name: &&str| self.peek(name).is_some_and(|value| value.contains('$'));
+        let stated: Vec<&str> = names.iter().filter(|name| !is_unset(name)).copied().collect();
+        self.ignore(|key| names.contains(&key));
+        self.count(&stated, setting)
+    }
+
+    /// A number.
+    pub(super) fn number(&mut self, names: &[&str], setting: &'static str) -> Result<Option<f64>, JobConfigError> {
+        let Some((key, value)) = self.take(names, setting) else { return Ok(None) };
+        let number = first_word(&value).replace('_', "").parse::<f64>().ok().filter(|number| number.is_finite());
+        number.map_or_else(|| Err(refuse(&key, &value, "a number")), |number| Ok(Some(number)))
+    }
+
+    /// True or false. An argument without a value is true.
+    pub(super) fn flag(&mut self, names: &[&str], setting: &'static str) -> Option<bool> {
+        let (_, value) = self.take(names, setting)?;
+        Some(!matches!(first_word(&value).to_lowercase().as_str(), "false" | "no" | "0" | "off"))
+    }
+
+    /// Marks keys as known and without effect on time and memory.
+    pub(super) fn ignore(&mut self, is_ignored: impl Fn(&str) -> bool) {
+        self.ignore_where(|entry| is_ignored(&entry.key));
+    }
+
+    fn ignore_where(&mut self, is_ignored: impl Fn(&Entry) -> bool) {
+        for entry in &mut self.entries {
+            if entry.used_as.is_none() && is_ignored(entry) {
+                entry.used_as = Some("");
+            }
+        }
+    }
+
+    /// Keys below `prefix`, without it; they are read there and count as read here.
+    pub(super) fn section(&self, prefix: &str) -> Self {
+        let below =
+            |entry: &Entry| entry.key.strip_prefix(prefix).map(|key| Entry { key: key.to_owned(), ..entry.clone() });
+        Self { entries: self.entries.iter().filter_map(below).collect(), ..Self::default() }
+    }
+
+    /// Takes back what [`Self::section`] gave out.
+    pub(super) fn merge(&mut self, prefix: &str, section: Self) {
+        for part in &section.entries {
+            let key = format!("{prefix}{}", part.key);
+            if let Some(entry) = self.entries.iter_mut().find(|entry| entry.key == key) {
+                entry.used_as = part.used_as;
+            }
+        }
+        self.absorb_report(section);
+    }
+
+    /// Adds the keys of another document below `prefix`.
+    pub(super) fn adopt(&mut self, prefix: &str, other: Self) -> Result<(), JobConfigError> {
+        other.entries.into_iter().try_for_each(|entry| self.push(format!("{prefix}{}", entry.key), entry.value))
+    }
+
+    /// Takes over what another set of keys assumed and could not model, without its keys.
+    pub(super) fn absorb_report(&mut self, other: Self) {
+        self.assumed.extend(other.assumed);
+        other.not_modelled.into_iter().for_each(|sentence| self.not_modelled(sentence));
+    }
+
+    /// Reports a value that the file does not state.
+    pub(super) fn assume(&mut self, sentence: impl Into<String>) {
+        self.assumed.push(sentence.into());
+    }
+
+    /// Reports a stated part that the scenario cannot hold.
+    pub(super) fn not_modelled(&mut self, sentence: impl Into<String>) {
+        let sentence = sentence.into();
+        if !self.not_modelled.contains(&sentence) {
+            self.not_modelled.push(sentence);
+        }
+    }
+
+    /// The report.
+    pub(super) fn finish(self, format: ConfigFormat, scenario: Scenario) -> JobConfig {
+        let mut read = Vec::new();
+        let mut unknown = Vec::new();
+        for Entry { key, value, used_as } in self.entries {
+            match used_as {
+                None => unknown.push(key.chars().take(SHOWN).collect()),
+                Some("") => {}
+                Some(setting) => {
+                    let value = value.chars().take(SHOWN).collect();
+                    read.push(ReadSetting { key, value, setting: setting.to_owned() });
+                }
+            }
+        }
+        JobConfig { format, scenario, read, assumed: self.assumed, not_modelled: self.not_modelled, unknown }
+    }
+}
+
+/// The first word of a value: behind an argument's number a script may have further words.
+fn first_word(value: &str) -> &str {
+    value.split_whitespace().next().unwrap_or_default()
+}
+
+fn whole(key: &str, value: &str) -> Result<u32, JobConfigError> {
+    let number = first_word(value).replace('_', "").parse::<f64>().ok();
+    let number = number.filter(|number| number.fract() == 0.0 && (0.0..=f64::from(u32::MAX)).contains(number));
+    number.map_or_else(|| Err(refuse(key, value, "a whole number")), |number| Ok(number as u32))
+}
+
+/// A value of the wrong kind. A variable is named; other text is not repeated, because it may be a secret.
+fn refuse(key: &str, value: &str, wanted: &str) -> JobConfigError {
+    let word = first_word(value);
+    let is_short = word.len() <= 20 && !word.is_empty();
+    let detail = if word.contains('$') || word.contains('<') {
+        format!(
+            "{} is a variable that the file does not set; replace it with {wanted}",
+            word.chars().take(SHOWN).collect::<String>()
+        )
+    } else if is_short {
+        format!("{word:?} is not {wanted}")
+    } else {
+        format!("the value is not {wanted}")
+    };
+    JobConfigError::Value { key: key.to_owned(), detail }
+}

@@ -1,0 +1,369 @@
+//! Arguments of Megatron-LM and Megatron-DeepSpeed, with the defaults of Megatron-LM.
+
+use planner::model::{Bias, Mask, Model, Module, ModuleRole, Moe, Norm};
+use planner::training::{AttentionKernel, GradientFormat, Precision, Recompute};
+
+use super::keys::Keys;
+use super::model_config::head_size_beside;
+use super::settings::{Batch, Settings};
+use super::{JobConfigError, unmodelled};
+
+/// Vocabulary where the file gives a tokenizer only: that of GPT-2, padded to a multiple of 1,024.
+const VOCABULARY: u32 = 51_200;
+
+/// Whether arguments are those of Megatron-LM.
+pub(super) fn is_megatron(keys: &Keys) -> bool {
+    let names = ["num-layers", "tensor-model-parallel-size", "pipeline-model-parallel-size", "num-attention-heads"];
+    names.iter().filter(|name| keys.has(name)).count() >= 2
+}
+
+/// Settings of a Megatron-LM command line.
+pub(super) fn read(keys: &mut Keys) -> Result<Settings, JobConfigError> {
+    let sequence = keys.count(&["decoder-seq-length", "seq-length", "encoder-seq-length"], "sequence length")?;
+    keys.ignore(|key| key == "seq-length");
+    let module = module(keys, sequence)?;
+    let layers = module.layers;
+    let mut settings = Settings::of_model(Model { name: module.name.clone(), modules: vec![module] });
+    settings.sequence = sequence;
+    settings.has_layout = true;
+    degrees(keys, &mut settings, layers)?;
+    devices(keys, &mut settings)?;
+    memory(keys, &mut settings)?;
+    keys.ignore(is_without_effect);
+    unmodelled::report(keys);
+    Ok(settings)
+}
+
+fn required(keys: &mut Keys, name: &'static str, setting: &'static str) -> Result<u32, JobConfigError> {
+    keys.count(&[name], setting)?.ok_or_else(|| JobConfigError::Missing { setting, keys: format!("--{name}") })
+}
+
+fn module(keys: &mut Keys, sequence: Option<u32>) -> Result<Module, JobConfigError> {
+    let layers = match keys.text(&["hybrid-layer-pattern", "hybrid-override-pattern"], "layers") {
+        Some(pattern) => u32::try_from(pattern.chars().filter(|c| "M*-E".contains(*c)).count()).unwrap_or(u32::MAX),
+        None => required(keys, "num-layers", "layers")?,
+    };
+    let hidden = required(keys, "hidden-size", "width")?;
+    let heads = required(keys, "num-attention-heads", "heads")?;
+    let groups = keys.count(&["num-query-groups"], "key and value heads")?;
+    let is_grouped = keys.flag(&["group-query-attention"], "key and value heads").unwrap_or(false);
+    let gated = keys.flag(&["swiglu"], "gated MLP").unwrap_or(false);
+    let width = keys.count(&["ffn-hidden-size"], "width of the MLP")?;
+    // Megatron-LM: 4 h; with SwiGLU two thirds of it, rounded down to a multiple of 64.
+    let width = width.unwrap_or(if gated { hidden.saturating_mul(8) / 192 * 64 } else { hidden.saturating_mul(4) });
+    let moe = experts(keys)?;
+    let expert_width = keys.count(&["moe-ffn-hidden-size"], "width of an expert")?.filter(|_| moe.is_some());
+    let head_size = keys.count(&["kv-channels"], "head size")?;
+    let dropout = keys.number(&["hidden-dropout"], "dropout")?.unwrap_or(0.1) > 0.0;
+    let rotary = keys.flag(&["use-rotary-position-embeddings"], "positions").unwrap_or(false);
+    let positions = keys.text(&["position-embedding-type"], "positions");
+    let longest = keys.count(&["max-position-embeddings"], "longest sequence")?.or(sequence).unwrap_or(0);
+    let is_learned = !rotary && positions.is_none_or(|kind| kind == "learned_absolute");
+    let norm = keys.text(&["normalization"], "normalisation").is_some_and(|name| name.eq_ignore_ascii_case("rmsnorm"));
+    let has_qkv_bias = keys.flag(&["add-qkv-bias"], "bias of query, key and value").unwrap_or(false);
+    let is_without_bias = keys.flag(&["disable-bias-linear"], "bias").unwrap_or(false);
+    let is_untied = keys.flag(&["untie-embeddings-and-output-weights"], "output head of its own").unwrap_or(false);
+    Ok(Module {
+        name: "Megatron-LM model".to_owned(),
+        role: ModuleRole::Backbone,
+        layers,
+        hidden,
+        heads,
+        kv_heads: groups.filter(|_| is_grouped).unwrap_or(heads),
+        head_size: head_size_beside(hidden, heads, head_size),
+        ffn: expert_width.unwrap_or(width),
+        gated,
+        mask: Mask::Causal,
+        norm: if norm { Norm::Rms } else { Norm::Layer },
+        bias: match (is_without_bias, has_qkv_bias) {
+            (false, _) => Bias::All,
+            (true, true) => Bias::Qkv,
+            (true, false) => Bias::None,
+        },
+        dropout,
+        vocab: vocabulary(keys)?,
+        tied_embeddings: !is_untied,
+        learned_positions: if is_learned { longest } else { 0 },
+        headless: false,
+        patch: None,
+        moe,
+        audio: None,
+        video: None,
+        diffusion: None,
+        frozen: false,
+    })
+}
+
+fn experts(keys: &mut Keys) -> Result<Option<Moe>, JobConfigError> {
+    let experts = keys.count(&["num-experts"], "experts")?.filter(|&experts| experts > 1);
+    let top_k = keys.count(&["moe-router-topk"], "experts of a token")?;
+    Ok(experts.map(|experts| Moe { experts, top_k: top_k.unwrap_or(2) }))
+}
+
+/// The vocabulary, padded as Megatron-LM pads it: to a multiple of `make-vocab-size-divisible-by` times TP.
+fn vocabulary(keys: &mut Keys) -> Result<u32, JobConfigError> {
+    let names = ["padded-vocab-size", "vocab-size", "$VOCAB_SIZE"];
+    let stated = keys.count(&names, "vocabulary")?;
+    if let Some(padded) = keys.count(&["pad-vocab-size-to"], "vocabulary")? {
+        return Ok(padded);
+    }
+    let divisor = keys.count(&["make-vocab-size-divisible-by"], "padding of the vocabulary")?.unwrap_or(128);
+    let Some(stated) = stated else {
+        keys.assume(format!(
+            "The vocabulary comes from the tokenizer, which the file does not hold. It is read as {VOCABULARY}."
+        ));
+        return Ok(VOCABULARY);
+    };
+    let tensor = keys.peek("tensor-model-parallel-size").and_then(|value| value.trim().parse().ok()).unwrap_or(1_u32);
+    let multiple = divisor.saturating_mul(tensor.max(1));
+    Ok(stated.checked_next_multiple_of(multiple).unwrap_or(stated))
+}
+
+fn degrees(keys: &mut Keys, settings: &mut Settings, layers: u32) -> Result<(), JobConfigError> {
+    settings.tensor = keys.count(&["tensor-model-parallel-size", "model-parallel-size"], "tensor parallelism")?;
+    settings.pipeline = keys.count(&["pipeline-model-parallel-size"], "pipeline parallelism")?;
+    settings.context = keys.count(&["context-parallel-size", "ds-sequence-parallel-size"], "context parallelism")?;
+    settings.expert = keys.count(&["expert-model-parallel-size"], "expert parallelism")?;
+    settings.microbatch = keys.count(&["micro-batch-size", "batch-size"], "sequences of a microbatch")?;
+    settings.batch = match keys.count(&["global-batch-size"], "global batch")? {
+        Some(batch) => Batch::Global(batch),
+        None => settings.microbatch.map_or(Batch::Unknown, Batch::Replica),
+    };
+    if keys.has("rampup-batch-size") {
+        keys.ignore(|key| key == "rampup-batch-size");
+        keys.not_modelled("The ramp of the batch size is left out. The final batch is read.");
+    }
+    let stages = settings.pipeline.unwrap_or(1).max(1);
+    let per_chunk = keys.count(&["num-layers-per-virtual-pipeline-stage"], "layers of a model chunk")?;
+    let chunks = keys.count(&["num-virtual-stages-per-pipeline-rank"], "model chunks of a rank")?;
+    settings.chunks = chunks.or_else(|| per_chunk.map(|per_chunk| (layers / stages / per_chunk).max(1)));
+    if let Some(layout) = keys.text(&["pipeline-model-parallel-layout"], "model chunks of a rank") {
+        settings.chunks = Some((layout_stages(&layout) / stages).max(1));
+        keys.not_modelled("The layers of each stage are searched. The stated pipeline layout gives their number only.");
+    }
+    settings.sequence_parallel = Some(
+        keys.flag(&["sequence-parallel"], "sequence parallelism").unwrap_or(false) && settings.tensor.unwrap_or(1) > 1,
+    );
+    Ok(())
+}
+
+/// Stages of a layout such as `Et*2|(tt|)*5t|tmL`: bars outside of groups, those of a group as often as it repeats, plus one.
+fn layout_stages(layout: &str) -> u32 {
+    let mut bars = 0_u32;
+    let mut rest = layout;
+    while let Some(open) = rest.find('(') {
+        bars = bars.saturating_add(count_bars(&rest[..open]));
+        let Some(close) = rest[open..].find(')').map(|close| open + close) else { break };
+        let behind = &rest[close + 1..];
+        let digits: String =
+            behind.strip_prefix('*').unwrap_or_default().chars().take_while(char::is_ascii_digit).collect();
+        let times = digits.parse().unwrap_or(1_u32);
+        bars = bars.saturating_add(count_bars(&rest[open..close]).saturating_mul(times));
+        rest = behind;
+    }
+    bars.saturating_add(count_bars(rest)).saturating_add(1)
+}
+
+fn count_bars(text: &str) -> u32 {
+    u32::try_from(text.matches('|').count()).unwrap_or(u32::MAX)
+}
+
+fn devices(keys: &mut Keys, settings: &mut Settings) -> Result<(), JobConfigError> {
+    let nodes = ["nnodes", "num-nodes", "#SBATCH nodes", "$NNODES", "$NUM_NODES", "$SLURM_NNODES"];
+    settings.nodes = keys.launch_count(&nodes, "nodes")?;
+    let per_node =
+        ["nproc-per-node", "gpus-per-node", "num-gpus", "#SBATCH gpus-per-node", "$GPUS_PER_NODE", "$NPROC_PER_NODE"];
+    settings.devices_per_node = keys.launch_count(&per_node, "devices of a node")?;
+    if let Some(resources) = keys.text(&["#SBATCH gres"], "devices of a node") {
+        let digits = resources.split([':', '#', ' ']).find_map(|part| part.parse().ok());
+        settings.devices_per_node = settings.devices_per_node.or(digits);
+    }
+    settings.devices = keys.launch_count(&["world-size", "$WORLD_SIZE"], "devices")?;
+    Ok(())
+}
+
+fn memory(keys: &mut Keys, settings: &mut Settings) -> Result<(), JobConfigError> {
+    recompute(keys, settings)?;
+    let is_distributed = keys.flag(&["use-distributed-optimizer"], "ZeRO stage").unwrap_or(false);
+    let is_fsdp =
+        keys.flag(&["use-megatron-fsdp", "use-torch-fsdp2", "use-custom-fsdp"], "ZeRO stage").unwrap_or(false);
+    let sharded = keys.text(&["data-parallel-sharding-strategy"], "ZeRO stage");
+    let deepspeed = keys.whole(&["zero-stage", "deepspeed.zero_optimization.stage", "$ZERO_STAGE"], "ZeRO stage")?;
+    settings.zero = Some(match (deepspeed, is_fsdp, sharded.as_deref()) {
+        (Some(stage), _, _) => stage,
+        (_, true, Some("optim")) => 1,
+        (_, true, Some("optim_grads")) => 2,
+        (_, true, Some("no_shard")) => 0,
+        (_, true, _) => 3,
+        (_, false, _) => u32::from(is_distributed),
+    });
+    settings.overlapped_gradients = keys.flag(&["overlap-grad-reduce"], "overlap of gradient communication");
+    let is_short = keys.flag(&["grad-reduce-in-bf16"], "format of gradients").unwrap_or(false);
+    settings.gradients = is_short.then_some(GradientFormat::Bf16);
+    settings.fused_weight_gradients =
+        keys.flag(&["no-gradient-accumulation-fusion"], "fused weight gradients").map(|is_off| !is_off);
+    let bf16 = keys.flag(&["bf16"], "precision").unwrap_or(false);
+    let fp16 = keys.flag(&["fp16"], "precision").unwrap_or(false);
+    let fp8 = keys.text(&["fp8-format", "fp8", "fp8-hybrid", "fp8-e4m3"], "precision").is_some();
+    settings.precision = Some(match (fp8, bf16 || fp16) {
+        (true, _) => Precision::Fp8,
+        (false, true) => Precision::Bf16,
+        (false, false) => Precision::Fp32,
+    });
+    if fp16 {
+        keys.assume("fp16 is read as bf16: both have the same size and speed.");
+    }
+    let flash = keys.flag(&["use-flash-attn", "use-flash-attn-v2"], "attention kernel").unwrap_or(false);
+    let backend = keys.text(&["attention-backend"], "attention kernel");
+    settings.attention = match backend.as_deref() {
+        Some("unfused" | "local") => Some(AttentionKernel::Unfused),
+        Some(_) => Some(AttentionKernel::Flash),
+        None => flash.then_some(AttentionKernel::Flash),
+    };
+    for (names, sentence) in [
+        (["tp-comm-overlap", "tp-comm-overlap-ag"], "Overlap of tensor-parallel communication is not applied."),
+        (["optimizer-cpu-offload", "cpu-offload"], "Offload of the optimizer to the host is not applied."),
+        (["cpu-offloading", "cpu-offloading-num-layers"], "Offload of activations to the host is not applied."),
+    ] {
+        if keys.flag(&names, "overlap and offload").unwrap_or(false) {
+            keys.not_modelled(sentence);
+        }
+    }
+    Ok(())
+}
+
+fn recompute(keys: &mut Keys, settings: &mut Settings) -> Result<(), JobConfigError> {
+    let granularity = keys.text(&["recompute-granularity"], "recomputation");
+    let method = keys.text(&["recompute-method", "activations-checkpoint-method"], "recomputation");
+    let names = ["checkpoint-activations", "deepspeed-activation-checkpointing"];
+    let is_full = names.iter().fold(false, |is_full, name| keys.flag(&[name], "recomputation").unwrap_or(is_full));
+    let is_selective = keys.flag(&["recompute-activations"], "recomputation").unwrap_or(false);
+    let names = ["recompute-num-layers", "activations-checkpoint-num-layers"];
+    let layers = keys.count(&names, "layers with recomputation")?;
+    if let Some(modules) = keys.text(&["recompute-modules"], "recomputed modules")
+        && modules.trim() != "core_attn"
+    {
+        keys.not_modelled(
+            "Selective recomputation recomputes the attention core. The other stated modules are stored.",
+        );
+    }
+    settings.recompute = Some(match granularity.as_deref() {
+        Some("full") => Recompute::Full,
+        Some("selective") => Recompute::Selective,
+        _ if is_full || method.is_some() => Recompute::Full,
+        _ if is_selective => Recompute::Selective,
+        _ => Recompute::None,
+    });
+    // "block" recomputes that many layers of a stage; "uniform" all, in groups of so many.
+    if settings.recompute == Some(Recompute::Full)
+        && method.as_deref().is_some_and(|method| method.starts_with("block"))
+    {
+        settings.recompute_layers = layers;
+    }
+    Ok(())
+}
+
+/// Arguments of data, checkpoints, logs, the learning rate and numerics, and the environment.
+fn is_without_effect(key: &str) -> bool {
+    const PREFIXES: [&str; 86] = [
+        "cross-entropy",
+        "no-create-attention",
+        "mscale",
+        "enable-experimental",
+        "calculate-per",
+        "init-model",
+        "use-nccl",
+        "fsdp-double",
+        "spec",
+        "use-te",
+        "apply-layernorm",
+        "async-save",
+        "use-persistent",
+        "no-ckpt",
+        "no-masked",
+        "eod-mask",
+        "universal-checkpoint",
+        "sync-tp",
+        "$",
+        "#SBATCH",
+        "deepspeed",
+        "pp-partition",
+        "abort-on",
+        "norm-target",
+        "reset-progress",
+        "embed-layernorm",
+        "lr",
+        "min-lr",
+        "log",
+        "save",
+        "load",
+        "data",
+        "train",
+        "eval",
+        "valid",
+        "test",
+        "split",
+        "tensorboard",
+        "wandb",
+        "adam",
+        "weight-decay",
+        "clip-grad",
+        "init-method",
+        "tokenizer",
+        "vocab-file",
+        "merge-file",
+        "seed",
+        "exit",
+        "distributed",
+        "norm-epsilon",
+        "layernorm-epsilon",
+        "rotary",
+        "no-rope",
+        "attention-dropout",
+        "attention-softmax",
+        "rope",
+        "manual-gc",
+        "dist-ckpt",
+        "ckpt",
+        "auto-detect",
+        "no-save",
+        "no-load",
+        "finetune",
+        "num-workers",
+        "no-mmap",
+        "check",
+        "no-check",
+        "ddp",
+        "override",
+        "use-checkpoint",
+        "use-mcore",
+        "transformer-impl",
+        "optimizer",
+        "override-opt",
+        "loss-scale",
+        "initial-loss",
+        "moe-router",
+        "moe-aux",
+        "moe-token",
+        "moe-grouped",
+        "moe-permute",
+        "moe-z",
+        "master",
+        "node-rank",
+        "rdzv",
+        "overlap-param-gather",
+    ];
+    PREFIXES.iter().any(|prefix| key.starts_with(prefix))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn stages_of_a_pipeline_layout_are_counted() {
+        for (layout, stages) in [("Et*2|(tt|)*5t|tmL", 8), ("Et|tL", 2), ("(t|)*3t", 4), ("tttt", 1)] {
+            assert_eq!(layout_stages(layout), stages, "{layout}");
+        }
+    }
+}

@@ -1,0 +1,366 @@
+//! Hugging Face `config.json`: the architecture of a model.
+
+use planner::model::{Bias, Mask, Model, Module, ModuleRole, Moe, Norm, Patch};
+
+use super::family::{self, Family};
+use super::keys::Keys;
+use super::{JobConfigError, unmodelled};
+
+/// Sections that hold the language model of a larger model.
+const TEXT_SECTIONS: [&str; 4] = ["text_config.", "llm_config.", "language_config.", "language_model_config."];
+
+const LAYERS: &[&str] = &["num_hidden_layers", "n_layer", "n_layers", "num_layers"];
+const HIDDEN: &[&str] = &["hidden_size", "n_embd", "d_model", "dim"];
+const VOCABULARY: &[&str] = &["vocab_size", "padded_vocab_size", "embedding_size"];
+const HEADS: &[&str] = &["num_attention_heads", "n_head", "n_heads", "num_heads"];
+
+/// Whether a JSON document describes a model.
+pub(super) fn is_model(keys: &Keys) -> bool {
+    let has_size = |names: &[&str]| names.iter().any(|name| keys.has(name));
+    keys.has("model_type")
+        || keys.has("architectures")
+        || (has_size(LAYERS) && has_size(HIDDEN))
+        || TEXT_SECTIONS.iter().any(|section| keys.has_section(section))
+}
+
+/// The model of a configuration.
+pub(super) fn read(keys: &mut Keys) -> Result<Model, JobConfigError> {
+    let name = keys.text(&["_name_or_path", "model_type"], "name").unwrap_or_else(|| "model".to_owned());
+    let name = name.rsplit('/').next().filter(|name| !name.is_empty()).unwrap_or("model").to_owned();
+    let model_type = keys.text(&["model_type"], "architecture");
+    let tied = keys.flag(&["tie_word_embeddings"], "shared embedding and output head");
+    let section = TEXT_SECTIONS.into_iter().find(|section| keys.has_section(section)).unwrap_or_default();
+    let mut text = keys.section(section);
+    let text_type = text.text(&["model_type"], "architecture").or(model_type);
+    let backbone = language_model(&mut text, text_type.as_deref(), (tied, !section.is_empty()), &name)?;
+    unmodelled::report(&mut text);
+    text.ignore(is_without_effect);
+    keys.merge(section, text);
+    let encoder = vision_encoder(keys, backbone.hidden)?;
+    unmodelled::report(keys);
+    keys.ignore(is_without_effect);
+    let modules = encoder.into_iter().chain([backbone]).collect();
+    Ok(Model { name, modules })
+}
+
+/// A required size. `default` is that of the architecture's class, where the file may leave it out.
+fn size(
+    keys: &mut Keys,
+    names: &'static [&'static str],
+    setting: &'static str,
+    default: Option<u32>,
+) -> Result<u32, JobConfigError> {
+    if let Some(size) = keys.count(names, setting)? {
+        return Ok(size);
+    }
+    let default = default.ok_or_else(|| JobConfigError::Missing { setting, keys: names.join(", ") })?;
+    keys.assume(format!("{} is not stated. It is the default of the architecture, {default}.", names[0]));
+    Ok(default)
+}
+
+/// The language model of `keys`. `tied` is what the whole configuration states of the embeddings. A nested configuration leaves out
+/// what is the default of its class.
+pub(super) fn language_model(
+    keys: &mut Keys,
+    model_type: Option<&str>,
+    (tied, is_nested): (Option<bool>, bool),
+    name: &str,
+) -> Result<Module, JobConfigError> {
+    let family = model_type.and_then(family::find).unwrap_or_else(|| {
+        let of = model_type.map_or_else(String::new, |name| format!(" {name:?}"));
+        keys.assume(format!("The architecture{of} is not known. It is read as a Llama model of these sizes."));
+        family::llama()
+    });
+    let sizes = family.sizes.filter(|_| is_nested);
+    let hidden = size(keys, HIDDEN, "width", sizes.map(|sizes| sizes.hidden))?;
+    let heads = size(keys, HEADS, "heads", sizes.map(|sizes| sizes.heads))?;
+    let kv_names = ["num_key_value_heads", "num_kv_heads", "multi_query_group_num", "n_kv_heads"];
+    let kv_heads = keys.count(&kv_names, "key and value heads")?.or(sizes.map(|sizes| sizes.kv_heads));
+    let is_multi_query = keys.flag(&["multi_query"], "key and value heads").unwrap_or(false);
+    let is_new_falcon = keys.flag(&["new_decoder_architecture"], "key and value heads").unwrap_or(false);
+    let kv_heads = if is_multi_query && !is_new_falcon { 1 } else { kv_heads.unwrap_or(heads) };
+    let head_size = keys.count(&["head_dim", "kv_channels"], "head size")?;
+    let moe = experts(keys)?;
+    let tied = keys.flag(&["tie_word_embeddings"], "shared embedding and output head").or(tied);
+    let ffn = mlp_width(keys, family, (hidden, moe.is_some()), sizes.map(|sizes| sizes.ffn))?;
+    let layers = size(keys, LAYERS, "layers", sizes.map(|sizes| sizes.layers))?;
+    let vocab = size(keys, VOCABULARY, "vocabulary", sizes.map(|sizes| sizes.vocab))?;
+    let is_gated = keys.text(&["hidden_act", "activation_function", "hidden_activation"], "activation");
+    let gated = family.gated || is_gated.is_some_and(|name| matches!(name.as_str(), "swiglu" | "geglu"));
+    Ok(Module {
+        name: name.to_owned(),
+        role: ModuleRole::Backbone,
+        layers,
+        hidden,
+        heads,
+        kv_heads,
+        head_size: head_size_beside(hidden, heads, head_size),
+        ffn,
+        gated,
+        mask: Mask::Causal,
+        norm: family.norm,
+        bias: bias(keys, family),
+        dropout: false,
+        vocab,
+        tied_embeddings: tied.unwrap_or(family.tied),
+        learned_positions: positions(keys, family)?,
+        headless: false,
+        patch: None,
+        moe,
+        audio: None,
+        video: None,
+        diffusion: None,
+        frozen: false,
+    })
+}
+
+/// The head size, where it is not the width over the heads. Without a stated one transformers rounds the quotient down.
+pub(super) const fn head_size_beside(hidden: u32, heads: u32, stated: Option<u32>) -> Option<u32> {
+    match stated {
+        Some(size) if size.saturating_mul(heads) == hidden => None,
+        Some(size) => Some(size),
+        None if heads > 0 && !hidden.is_multiple_of(heads) => Some(hidden / heads),
+        None => None,
+    }
+}
+
+fn experts(keys: &mut Keys) -> Result<Option<Moe>, JobConfigError> {
+    let names = ["num_local_experts", "num_experts", "n_routed_experts", "moe_num_experts"];
+    let experts = keys.count(&names, "experts")?.unwrap_or(0);
+    let names = ["num_experts_per_tok", "experts_per_token", "moe_top_k", "top_k_experts", "num_selected_experts"];
+    let top_k = keys.count(&names, "experts of a token")?;
+    if experts < 2 {
+        return Ok(None);
+    }
+    if top_k.is_none() {
+        keys.assume("The number of experts of a token is not stated. It is read as 2.");
+    }
+    Ok(Some(Moe { experts, top_k: top_k.unwrap_or(2) }))
+}
+
+/// Width of the MLP, of one expert where there are experts.
+fn mlp_width(
+    keys: &mut Keys,
+    family: Family,
+    (hidden, has_experts): (u32, bool),
+    default: Option<u32>,
+) -> Result<u32, JobConfigError> {
+    if has_experts && let Some(width) = keys.count(&["moe_intermediate_size"], "width of an expert")? {
+        keys.ignore(|key| key == "intermediate_size" || key == "intermediate_size_mlp");
+        return Ok(width);
+    }
+    let names = ["intermediate_size", "ffn_hidden_size", "n_inner", "ffn_dim", "d_ff"];
+    if let Some(width) = keys.count(&names, "width of the MLP")? {
+        return Ok(width);
+    }
+    if let Some(ratio) = keys.count(&["expansion_ratio", "mlp_ratio"], "width of the MLP")? {
+        return Ok(hidden.saturating_mul(ratio));
+    }
+    if let Some(width) = default {
+        keys.assume(format!("intermediate_size is not stated. It is the default of the architecture, {width}."));
+        return Ok(width);
+    }
+    if family.gated {
+        return Err(JobConfigError::Missing { setting: "width of the MLP", keys: names.join(", ") });
+    }
+    keys.assume(format!("The width of the MLP is not stated. It is read as 4 x {hidden}."));
+    Ok(hidden.saturating_mul(4))
+}
+
+fn bias(keys: &mut Keys, family: Family) -> Bias {
+    let all = keys.flag(&["bias", "use_bias", "add_bias_linear", "mlp_bias"], "bias");
+    let qkv =
+        keys.flag(&["attention_bias", "add_qkv_bias", "use_qkv_bias", "qkv_bias"], "bias of query, key and value");
+    match (all, qkv) {
+        (Some(true), _) => Bias::All,
+        // GPT-OSS states the bias of attention alone, and its experts have one too.
+        (_, Some(true)) if family.bias == Bias::All => Bias::All,
+        (_, Some(true)) => Bias::Qkv,
+        (Some(false), _) | (_, Some(false)) => Bias::None,
+        (None, None) => family.bias,
+    }
+}
+
+fn positions(keys: &mut Keys, family: Family) -> Result<u32, JobConfigError> {
+    let names = ["max_position_embeddings", "n_positions", "max_seq_len"];
+    let longest = keys.count(&names, "longest sequence")?;
+    Ok(if family.learned_positions { longest.unwrap_or(0) } else { 0 })
+}
+
+/// The vision encoder, where the file describes one by its sizes.
+fn vision_encoder(keys: &mut Keys, backbone_width: u32) -> Result<Option<Module>, JobConfigError> {
+    const SECTION: &str = "vision_config.";
+    if !keys.has_section(SECTION) {
+        return Ok(None);
+    }
+    let mut vision = keys.section(SECTION);
+    let encoder = encoder_of(&mut vision, backbone_width)?;
+    if encoder.is_some() {
+        unmodelled::report(&mut vision);
+        vision.ignore(|_| true);
+    } else {
+        vision.not_modelled("The vision encoder is left out: its layers, width, heads or patch size are not stated.");
+    }
+    keys.merge(SECTION, vision);
+    Ok(encoder)
+}
+
+fn encoder_of(keys: &mut Keys, backbone_width: u32) -> Result<Option<Module>, JobConfigError> {
+    let layers = keys.count(&["depth", "num_hidden_layers"], "layers of the encoder")?;
+    // Qwen2-VL names the encoder's width `embed_dim`, and the backbone's `hidden_size`.
+    let hidden = keys.count(&["embed_dim", "hidden_size"], "width of the encoder")?;
+    let heads = keys.count(&["num_heads", "num_attention_heads", "attention_heads"], "heads of the encoder")?;
+    let patch_px = keys.count(&["patch_size", "spatial_patch_size"], "patch size")?;
+    let (Some(layers), Some(hidden), Some(heads), Some(patch_px)) = (layers, hidden, heads, patch_px) else {
+        return Ok(None);
+    };
+    let ratio = keys.count(&["mlp_ratio"], "width of the encoder's MLP")?.unwrap_or(4);
+    let ffn = keys.count(&["intermediate_size"], "width of the encoder's MLP")?;
+    let merge = keys.count(&["spatial_merge_size"], "merged patches")?.unwrap_or(1);
+    let image = keys.count(&["image_size"], "image size")?;
+    let deepstack =
+        keys.text(&["deepstack_visual_indexes"], "DeepStack").map_or(0, |list| list.matches(',').count() + 1);
+    if image.is_none() {
+        keys.assume("The size of images is not stated. They are read as 448 x 448 pixels.");
+    }
+    // Whole blocks of merged patches.
+    let side = (image.unwrap_or(448) / patch_px / merge).max(1).saturating_mul(merge);
+    let patches = side.saturating_mul(side);
+    let patch = Patch {
+        patch_px,
+        patches_per_image: patches,
+        tokens_per_image: (patches / merge.saturating_mul(merge).max(1)).max(1),
+        projected_width: Some(backbone_width),
+        deepstack: u32::try_from(deepstack).unwrap_or(0),
+    };
+    Ok(Some(Module {
+        name: "Vision encoder".to_owned(),
+        role: ModuleRole::VisionEncoder,
+        layers,
+        hidden,
+        heads,
+        kv_heads: heads,
+        head_size: None,
+        ffn: ffn.unwrap_or_else(|| hidden.saturating_mul(ratio)),
+        gated: false,
+        mask: Mask::Full,
+        norm: Norm::Layer,
+        bias: Bias::All,
+        dropout: false,
+        vocab: 0,
+        tied_embeddings: false,
+        learned_positions: 0,
+        headless: false,
+        patch: Some(patch),
+        moe: None,
+        audio: None,
+        video: None,
+        diffusion: None,
+        frozen: false,
+    }))
+}
+
+/// Keys of tokens, generation, initialisation and numerics.
+fn is_without_effect(key: &str) -> bool {
+    const PARTS: [&str; 33] = [
+        "token_id",
+        "token_index",
+        "rope",
+        "rotary",
+        "eps",
+        "epsilon",
+        "initializer",
+        "dropout",
+        "pdrop",
+        "auto_map",
+        "architectures",
+        "transformers_version",
+        "use_cache",
+        "dtype",
+        "label",
+        "output_",
+        "scaling",
+        "capping",
+        "router",
+        "norm_topk_prob",
+        "attn_implementation",
+        "position",
+        "task_specific",
+        "loss",
+        "alibi",
+        "routing",
+        "qk_norm",
+        "attn_scalar",
+        "_window_layers",
+        "swiglu_limit",
+        "residual",
+        "layer_norm",
+        "rmsnorm",
+    ];
+    /// Settings of generation and of the base class, which older files list.
+    const NAMES: [&str; 44] = [
+        "_from_model_config",
+        "_name_or_path",
+        "add_cross_attention",
+        "begin_suppress_tokens",
+        "bos_token",
+        "cache_implementation",
+        "chunk_size_feed_forward",
+        "cross_attention_hidden_size",
+        "decoder_start_token_id",
+        "diversity_penalty",
+        "do_sample",
+        "early_stopping",
+        "encoder_no_repeat_ngram_size",
+        "ep_size",
+        "exponential_decay_length_penalty",
+        "finetuning_task",
+        "forced_bos_token_id",
+        "hidden_activation",
+        "is_decoder",
+        "is_encoder_decoder",
+        "length_penalty",
+        "max_length",
+        "min_length",
+        "model_max_length",
+        "no_repeat_ngram_size",
+        "num_beam_groups",
+        "num_beams",
+        "num_return_sequences",
+        "prefix",
+        "pretraining_tp",
+        "problem_type",
+        "pruned_heads",
+        "remove_invalid_values",
+        "repetition_penalty",
+        "return_dict",
+        "return_dict_in_generate",
+        "sep_token_id",
+        "suppress_tokens",
+        "temperature",
+        "tie_encoder_decoder",
+        "tokenizer_class",
+        "top_k",
+        "top_p",
+        "typical_p",
+    ];
+    const MORE: [&str; 16] = [
+        "ignore_index",
+        "vision_feature_layer",
+        "vision_feature_select_strategy",
+        "projector_hidden_act",
+        "lm_head_bias",
+        "input_jitter_noise",
+        "activation",
+        "parallel_attn",
+        "torchscript",
+        "use_bfloat16",
+        "seq_length",
+        "multi_query_attention",
+        "initial_context_length",
+        "attention_softmax_in_fp32",
+        "shared_intermediate_size",
+        "hidden_act",
+    ];
+    NAMES.contains(&key) || MORE.contains(&key) || PARTS.iter().any(|part| key.contains(part))
+}

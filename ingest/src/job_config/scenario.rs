@@ -1,0 +1,157 @@
+//! From settings to a scenario. Every value that the file does not state is reported.
+
+use planner::cluster::{Cluster, presets};
+use planner::model::ModuleRole;
+use planner::scenario::{PlannerKind, SCHEMA, Scenario, SearchSettings};
+use planner::training::{LayoutRequest, Training};
+use planner::workload::{Distribution, Packing, SampleSource, Workload};
+
+use super::keys::Keys;
+use super::settings::{Batch, Settings};
+
+const DEVICE: &str = "h100";
+const NODE: u32 = 8;
+const SEQUENCE: u32 = 4096;
+const BATCH: u32 = 256;
+/// Largest values that a scenario accepts; larger ones are left to its validation.
+const MAX_NODES: u32 = 4096;
+
+/// The scenario of `settings`; `name` is that of the file.
+pub(super) fn build(name: &str, mut settings: Settings, keys: &mut Keys) -> Scenario {
+    let (cluster, replicas) = cluster(&settings, keys);
+    let workload = workload(&settings, replicas, keys);
+    let title = name.rsplit(['/', '\\']).next().filter(|title| !title.is_empty());
+    let training = training(&settings, keys);
+    let layout = LayoutRequest {
+        tensor: settings.tensor.or(settings.has_layout.then_some(1)),
+        pipeline: settings.pipeline.or(settings.has_layout.then_some(1)),
+        chunks: settings.chunks.filter(|&chunks| chunks > 1),
+        microbatch: settings.microbatch,
+        group: None,
+    };
+    for module in &mut settings.model.modules {
+        if module.role == ModuleRole::Backbone && module.learned_positions > 0 {
+            module.learned_positions = module.learned_positions.max(workload.context_length);
+        }
+    }
+    Scenario {
+        schema: SCHEMA.to_owned(),
+        title: title.map(str::to_owned),
+        model: settings.model,
+        cluster,
+        workload,
+        training,
+        layout,
+        search: SearchSettings::default(),
+        planners: planners(&layout),
+        seed: 0,
+        iterations: 4,
+        profiles: Vec::new(),
+    }
+}
+
+/// The schedule that the job runs first, then its alternatives.
+fn planners(layout: &LayoutRequest) -> Vec<PlannerKind> {
+    if layout.chunks.is_some() {
+        vec![PlannerKind::Interleaved, PlannerKind::InterleavedZeroBubble, PlannerKind::OneFOneB]
+    } else {
+        vec![PlannerKind::OneFOneB, PlannerKind::ZbH1, PlannerKind::WaitFreeCyclic]
+    }
+}
+
+/// The cluster and the number of data-parallel replicas.
+fn cluster(settings: &Settings, keys: &mut Keys) -> (Cluster, u32) {
+    keys.assume("The device is not stated. It is read as H100 with 80 GB.");
+    let unit = [settings.tensor, settings.pipeline, settings.context]
+        .into_iter()
+        .fold(1_u32, |unit, degree| unit.saturating_mul(degree.unwrap_or(1)));
+    let per_node = settings.devices_per_node;
+    let stated = settings
+        .devices
+        .or_else(|| Some(settings.nodes?.saturating_mul(per_node.unwrap_or(NODE))))
+        .or_else(|| settings.replicas.map(|replicas| replicas.saturating_mul(unit)));
+    let devices = stated.unwrap_or_else(|| {
+        let devices = assumed_devices(settings, unit);
+        keys.assume(format!("The number of devices is not stated. It is read as {devices}."));
+        devices
+    });
+    let devices = devices.max(1);
+    // A job on part of a node, or on nodes of another size, is one node or as many as divide it.
+    let per_node = per_node.unwrap_or(NODE).clamp(1, devices);
+    let per_node = if devices.is_multiple_of(per_node) { per_node } else { 1 };
+    let preset = presets::cluster(DEVICE).unwrap_or_else(|| presets::clusters().swap_remove(0).cluster);
+    let cluster = Cluster { nodes: devices / per_node, devices_per_node: per_node, ..preset };
+    (cluster, (devices / unit.max(1)).max(1))
+}
+
+/// The fewest whole nodes that hold one replica, and the expert-parallel group.
+fn assumed_devices(settings: &Settings, unit: u32) -> u32 {
+    if !settings.has_layout {
+        return 4 * NODE;
+    }
+    let replicas = settings.expert.unwrap_or(1).max(1);
+    let least = unit.saturating_mul(replicas).min(MAX_NODES * NODE);
+    (1..=NODE).map(|times| least.saturating_mul(times)).find(|devices| devices.is_multiple_of(NODE)).unwrap_or(least)
+}
+
+fn workload(settings: &Settings, replicas: u32, keys: &mut Keys) -> Workload {
+    let context_length = settings.sequence.unwrap_or_else(|| {
+        keys.assume(format!("The sequence length is not stated. It is read as {SEQUENCE} tokens."));
+        SEQUENCE
+    });
+    let global_batch = match settings.batch {
+        Batch::Global(batch) => batch,
+        Batch::Replica(batch) => {
+            let global = batch.saturating_mul(replicas);
+            keys.assume(format!(
+                "The global batch is not stated. It is {batch} sequences times {replicas} data-parallel replicas, {global}."
+            ));
+            global
+        }
+        Batch::Unknown => {
+            keys.assume(format!("The global batch is not stated. It is read as {BATCH} sequences."));
+            BATCH
+        }
+    };
+    let has_images = settings.model.modules.iter().any(|module| module.role == ModuleRole::VisionEncoder);
+    if has_images {
+        keys.assume("The number of images of a sample is not stated. It is read as 1.");
+    }
+    keys.assume(format!("Every sample has {context_length} tokens. Choose a dataset for its own lengths."));
+    // Text fills what the image leaves of the sequence.
+    let text = context_length.saturating_sub(settings.model.tokens_per_image()).max(1);
+    let samples = SampleSource::Drawn {
+        text_tokens: Distribution::Constant { value: if has_images { text } else { context_length } },
+        images: Distribution::Constant { value: u32::from(has_images) },
+        audio_clips: None,
+        video_s: None,
+        text_per_item: None,
+    };
+    Workload { samples, global_batch, context_length, packing: Packing::Padded, max_samples: None, max_video_s: None }
+}
+
+fn training(settings: &Settings, keys: &mut Keys) -> Training {
+    let default = Training::default();
+    if settings.attention.is_none() {
+        keys.assume("The attention kernel is not stated. It is read as a fused kernel (flash attention).");
+    }
+    if settings.precision.is_none() {
+        keys.assume("The precision is not stated. It is read as bf16.");
+    }
+    let zero = settings.zero;
+    Training {
+        recompute: settings.recompute.unwrap_or(default.recompute),
+        recompute_layers: settings.recompute_layers,
+        attention: settings.attention.unwrap_or(default.attention),
+        precision: settings.precision.unwrap_or(default.precision),
+        distributed_optimizer: zero.unwrap_or(1) > 0,
+        zero: zero.filter(|&zero| zero > 1),
+        gradients: settings.gradients.unwrap_or(default.gradients),
+        sequence_parallel: settings.sequence_parallel.unwrap_or(default.sequence_parallel),
+        fused_weight_gradients: settings.fused_weight_gradients.unwrap_or(default.fused_weight_gradients),
+        data_overlap: if settings.overlapped_gradients == Some(true) { 1.0 } else { 0.0 },
+        context_parallel: settings.context.unwrap_or(1),
+        expert_parallel: settings.expert.unwrap_or(1),
+        ..default
+    }
+}

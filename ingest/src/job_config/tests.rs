@@ -1,0 +1,125 @@
+use planner::model::{Bias, Norm};
+use planner::training::{Precision, Recompute};
+
+use super::*;
+
+fn config(text: &str) -> JobConfig {
+    read("runs/train.sh", text.as_bytes()).unwrap_or_else(|error| panic!("{error}"))
+}
+
+fn error(text: &str) -> String {
+    read("file", text.as_bytes()).expect_err("an error").to_string()
+}
+
+const TITAN: &str = r#"
+[model]
+name = "llama3"
+flavor = "70B"
+[training]
+local_batch_size = 4
+seq_len = 8192
+[parallelism]
+data_parallel_shard_degree = 8
+tensor_parallel_degree = 4
+pipeline_parallel_degree = 2
+[activation_checkpoint]
+mode = "full"
+[optimizer]
+lr = 1e-4
+[made_up]
+password = "hunter2"
+"#;
+
+#[test]
+fn a_torchtitan_job_is_read() {
+    let job = config(TITAN);
+    assert_eq!(job.format, ConfigFormat::Torchtitan);
+    let scenario = &job.scenario;
+    assert_eq!(scenario.model.parameters(), 70_553_706_496);
+    assert_eq!((scenario.layout.tensor, scenario.layout.pipeline), (Some(4), Some(2)));
+    assert_eq!((scenario.layout.microbatch, scenario.workload.global_batch), (Some(1), 32));
+    assert_eq!(scenario.cluster.devices(), 64);
+    assert_eq!(scenario.training.zero_stage(), 2);
+    assert_eq!(scenario.training.recompute, Recompute::Full);
+    assert!(job.assumed.iter().any(|sentence| sentence.contains("4 sequences times 8 data-parallel replicas, 32")));
+    let read = job.read.iter().find(|setting| setting.key == "parallelism.tensor_parallel_degree").unwrap();
+    assert_eq!((read.value.as_str(), read.setting.as_str()), ("4", "tensor parallelism"));
+    // The key is named, the value is not.
+    assert_eq!(job.unknown, ["made_up.password"]);
+    assert!(!format!("{job:?}").contains("hunter2"));
+}
+
+#[test]
+fn megatron_arguments_are_read_with_the_defaults_of_megatron() {
+    let job = config(
+        "torchrun --nnodes 4 --nproc_per_node 8 pretrain_gpt.py --num-layers 24 --hidden-size 2048 --num-attention-heads 16 \\\n \
+         --seq-length 2048 --tensor-model-parallel-size 2 --pipeline-model-parallel-size 2 --micro-batch-size 4 \\\n \
+         --swiglu --normalization RMSNorm --disable-bias-linear --fp8-format hybrid --recompute-granularity selective \\\n \
+         --position-embedding-type rope --untie-embeddings-and-output-weights --use-distributed-optimizer --vocab-size 32000",
+    );
+    let module = &job.scenario.model.modules[0];
+    assert_eq!((module.ffn, module.kv_heads, module.vocab), (5440, 16, 32_000));
+    assert_eq!((module.norm, module.bias, module.learned_positions), (Norm::Rms, Bias::None, 0));
+    assert!(module.gated && !module.tied_embeddings && module.dropout);
+    assert_eq!((job.scenario.cluster.nodes, job.scenario.cluster.devices_per_node), (4, 8));
+    // 32 devices are 8 replicas of 4 sequences.
+    assert_eq!(job.scenario.workload.global_batch, 32);
+    assert_eq!(job.scenario.training.precision, Precision::Fp8);
+    assert_eq!(job.scenario.training.zero_stage(), 1);
+}
+
+#[test]
+fn a_model_configuration_leaves_the_layout_free() {
+    let job = config(
+        r#"{"model_type": "qwen3", "num_hidden_layers": 28, "hidden_size": 1024, "num_attention_heads": 16,
+            "num_key_value_heads": 8, "head_dim": 128, "intermediate_size": 3072, "vocab_size": 151936,
+            "tie_word_embeddings": true, "attention_bias": false, "hidden_act": "silu", "rope_theta": 1000000}"#,
+    );
+    assert_eq!(job.format, ConfigFormat::HuggingFaceModel);
+    // The published count is 596,049,920; the norms of queries and keys, 28 x 256, are not modelled.
+    assert_eq!(job.scenario.model.parameters(), 596_049_920 - 28 * 256);
+    assert_eq!(job.scenario.layout, planner::training::LayoutRequest::default());
+    assert!(job.unknown.is_empty(), "{:?}", job.unknown);
+    assert!(job.assumed.iter().any(|sentence| sentence.starts_with("The global batch is not stated")));
+}
+
+#[test]
+fn parts_that_a_scenario_cannot_hold_are_named() {
+    let job = config(
+        r#"{"model_type": "deepseek_v3", "num_hidden_layers": 4, "hidden_size": 256, "num_attention_heads": 4,
+            "intermediate_size": 512, "moe_intermediate_size": 128, "n_routed_experts": 8, "num_experts_per_tok": 2,
+            "n_shared_experts": 1, "first_k_dense_replace": 1, "kv_lora_rank": 64, "vocab_size": 1000}"#,
+    );
+    for part in ["latent attention", "shared experts", "dense layers"] {
+        assert!(job.not_modelled.iter().any(|sentence| sentence.contains(part)), "{part}: {:?}", job.not_modelled);
+    }
+    assert!(job.assumed.iter().any(|sentence| sentence.contains("\"deepseek_v3\" is not known")));
+    // 4096 / 96 is no whole number: transformers rounds down.
+    assert_eq!(model_config::head_size_beside(4096, 96, None), Some(42));
+    assert_eq!(model_config::head_size_beside(4096, 32, Some(128)), None);
+}
+
+#[test]
+fn a_file_that_cannot_be_read_names_the_key_and_the_remedy() {
+    for (text, words) in [
+        ("", "empty"),
+        ("just some text", "it reads scenario JSON files"),
+        ("{\"zero_optimization\": {\"stage\": 3}}", "it reads scenario JSON files"),
+        ("{\"model_type\": ", "not valid JSON"),
+        ("[model]\nname = ", "not valid TOML"),
+        ("[model]\nname = \"llama3\"\nflavor = \"9B\"", "llama3 70B"),
+        ("{\"model_type\": \"llama\", \"hidden_size\": 64}", "does not state heads"),
+        (
+            "{\"model_type\": \"llama\", \"hidden_size\": \"wide\", \"num_attention_heads\": 4}",
+            "hidden_size: \"wide\" is not",
+        ),
+        ("--num-layers $L --hidden-size 64 --num-attention-heads 4", "num-layers: $L is a variable"),
+        ("--num-layers 2.5 --hidden-size 64 --num-attention-heads 4", "is not a whole number"),
+    ] {
+        assert!(error(text).contains(words), "{text:?}: {}", error(text));
+    }
+    assert_eq!(read("file", &[0x80]), Err(JobConfigError::NotText { byte: 0 }));
+    assert_eq!(read("file", &vec![b' '; MAX_BYTES + 1]), Err(JobConfigError::TooLarge));
+    let many = (0..=MAX_KEYS).map(|index| format!("--a{index} 1")).collect::<Vec<_>>().join("\n");
+    assert_eq!(read("file", many.as_bytes()), Err(JobConfigError::TooManyKeys));
+}

@@ -1,0 +1,200 @@
+//! Job files of torchtitan. Sizes of a model are behind its flavor, in torchtitan's code; `flavors.json` holds the published ones.
+
+use planner::model::Model;
+use planner::training::{AttentionKernel, Precision, Recompute};
+use serde_json::Value;
+
+use super::keys::Keys;
+use super::settings::{Batch, Settings};
+use super::{JobConfigError, document, model_config, unmodelled};
+
+/// Published sizes, by model and flavor, with the keys of a Hugging Face configuration.
+const FLAVORS: &str = include_str!("flavors.json");
+
+/// Whether a TOML document is a job file.
+pub(super) fn is_job(keys: &Keys) -> bool {
+    keys.has("model.name") && (keys.has("model.flavor") || keys.has_section("training."))
+}
+
+/// Settings of a job file.
+pub(super) fn read(keys: &mut Keys) -> Result<Settings, JobConfigError> {
+    let mut settings = Settings::of_model(model(keys)?);
+    let layers = settings.model.layers();
+    settings.has_layout = true;
+    settings.sequence = keys.count(&["training.seq_len"], "sequence length")?;
+    if settings.sequence.is_none() {
+        keys.assume("torchtitan's default sequence length is 2048 tokens.");
+        settings.sequence = Some(2048);
+    }
+    degrees(keys, &mut settings)?;
+    batch(keys, &mut settings)?;
+    recompute(keys, &mut settings, layers)?;
+    precision(keys, &mut settings);
+    settings.attention = Some(AttentionKernel::Flash);
+    settings.sequence_parallel = Some(settings.tensor.unwrap_or(1) > 1);
+    settings.overlapped_gradients = Some(true);
+    settings.fused_weight_gradients = Some(false);
+    keys.ignore(is_without_effect);
+    Ok(settings)
+}
+
+fn model(keys: &mut Keys) -> Result<Model, JobConfigError> {
+    let name = keys.text(&["model.name"], "model").unwrap_or_default();
+    let flavor = keys.text(&["model.flavor"], "size of the model").unwrap_or_default();
+    let flavors: Value = serde_json::from_str(FLAVORS)
+        .map_err(|error| JobConfigError::Malformed { format: "JSON", detail: error.to_string() })?;
+    let Some(sizes) = flavors.get(&name).and_then(|model| model.get(&flavor)) else {
+        let known = flavors.as_object().into_iter().flatten().flat_map(|(name, model)| {
+            model.as_object().into_iter().flatten().map(move |(flavor, _)| format!("{name} {flavor}"))
+        });
+        let known: Vec<String> = known.collect();
+        let detail = format!("the sizes of this flavor are in torchtitan's code; known are {}", known.join(", "));
+        return Err(JobConfigError::Value { key: "model.flavor".to_owned(), detail });
+    };
+    let mut sizes = document::json(&sizes.to_string())?;
+    let model_type = sizes.text(&["model_type"], "architecture");
+    let title = format!("{name} {flavor}");
+    let module = model_config::language_model(&mut sizes, model_type.as_deref(), (None, false), &title)?;
+    unmodelled::report(&mut sizes);
+    keys.absorb_report(sizes);
+    Ok(Model { name: title, modules: vec![module] })
+}
+
+/// Keys were under `training` and `experimental` until 2025.
+fn degrees(keys: &mut Keys, settings: &mut Settings) -> Result<(), JobConfigError> {
+    let mut degree = |name: &str, setting| {
+        let names = ["parallelism", "training", "experimental"].map(|section| format!("{section}.{name}"));
+        keys.count(&names.each_ref().map(String::as_str), setting)
+    };
+    settings.tensor = degree("tensor_parallel_degree", "tensor parallelism")?;
+    settings.pipeline = degree("pipeline_parallel_degree", "pipeline parallelism")?;
+    settings.context = degree("context_parallel_degree", "context parallelism")?;
+    settings.expert = degree("expert_parallel_degree", "expert parallelism")?;
+    let sharded = degree("data_parallel_shard_degree", "sharded data parallelism")?;
+    let replicated = degree("data_parallel_replicate_degree", "replicated data parallelism")?;
+    let is_pipeline = settings.pipeline.unwrap_or(1) > 1;
+    settings.replicas = sharded.map(|sharded| sharded.saturating_mul(replicated.unwrap_or(1)));
+    let names = ["parallelism.fsdp_reshard_after_forward", "training.fsdp_reshard_after_forward"];
+    let reshards = keys.text(&names, "ZeRO stage");
+    settings.zero = Some(match (sharded, reshards.as_deref()) {
+        (Some(1), _) => 0,
+        (_, Some("always")) => 3,
+        (_, Some("never")) => 2,
+        // By default FSDP2 does not free gathered weights between the microbatches of a pipeline.
+        _ if is_pipeline => 2,
+        _ => 3,
+    });
+    if sharded != Some(1) && replicated.unwrap_or(1) > 1 {
+        keys.not_modelled("Hybrid sharding is read as sharding over all data-parallel replicas.");
+    }
+    if let Some(name) = keys.text(
+        &["parallelism.pipeline_parallel_schedule", "experimental.pipeline_parallel_schedule"],
+        "pipeline schedule",
+    ) && name.to_lowercase().contains("interleaved")
+        && is_pipeline
+    {
+        let per_stage = keys.count(&["parallelism.pipeline_parallel_layers_per_stage"], "layers of a model chunk")?;
+        let stages = settings.pipeline.unwrap_or(1);
+        let chunks = per_stage.map_or(2, |layers| settings.model.layers() / stages.max(1) / layers.max(1));
+        settings.chunks = Some(chunks.max(1));
+    }
+    if keys.flag(&["parallelism.enable_async_tensor_parallel", "experimental.enable_async_tensor_parallel"], "overlap")
+        == Some(true)
+    {
+        keys.not_modelled("Asynchronous tensor parallelism is not applied.");
+    }
+    Ok(())
+}
+
+fn batch(keys: &mut Keys, settings: &mut Settings) -> Result<(), JobConfigError> {
+    let names = ["training.local_batch_size", "training.batch_size"];
+    let local = keys.count(&names, "sequences of a replica")?.unwrap_or_else(|| {
+        keys.assume("torchtitan's default local batch is 8 sequences.");
+        8
+    });
+    let global = keys.count(&["training.global_batch_size"], "global batch")?;
+    let names = ["parallelism.pipeline_parallel_microbatch_size", "experimental.pipeline_parallel_microbatch_size"];
+    let microbatch = keys.count(&names, "sequences of a microbatch")?;
+    // A pipeline cuts the local batch into microbatches; without one the local batch is the microbatch.
+    let is_pipeline = settings.pipeline.unwrap_or(1) > 1;
+    settings.microbatch = Some(if is_pipeline { microbatch.unwrap_or(1) } else { local });
+    settings.batch = global.map_or(Batch::Replica(local), Batch::Global);
+    Ok(())
+}
+
+fn recompute(keys: &mut Keys, settings: &mut Settings, layers: u32) -> Result<(), JobConfigError> {
+    let mode = keys.text(&["activation_checkpoint.mode"], "recomputation").unwrap_or_else(|| {
+        keys.assume("torchtitan's default activation checkpointing is selective.");
+        "selective".to_owned()
+    });
+    let option = keys.text(&["activation_checkpoint.selective_ac_option"], "recomputation");
+    let every = option.as_deref().and_then(|option| option.parse::<u32>().ok()).filter(|&every| every > 0);
+    settings.recompute = Some(match (mode.as_str(), every) {
+        ("none", _) => Recompute::None,
+        ("full", _) => Recompute::Full,
+        ("selective", Some(every)) => {
+            let stages = settings.pipeline.unwrap_or(1).saturating_mul(settings.chunks.unwrap_or(1)).max(1);
+            settings.recompute_layers = Some((layers / stages / every).max(1));
+            Recompute::Full
+        }
+        ("selective", None) => {
+            keys.not_modelled(
+                "Selective activation checkpointing by operator is read as recomputation of the attention core.",
+            );
+            Recompute::Selective
+        }
+        (other, _) => {
+            let other: String = other.chars().take(20).collect();
+            let detail = format!("{other:?} is not none, selective or full");
+            return Err(JobConfigError::Value { key: "activation_checkpoint.mode".to_owned(), detail });
+        }
+    });
+    Ok(())
+}
+
+/// bf16 with fp32 reduction is torchtitan's default. fp8 needs a converter, or the switch of older versions.
+fn precision(keys: &mut Keys, settings: &mut Settings) {
+    let parameters = keys.text(&["training.mixed_precision_param", "training.dtype"], "precision");
+    let converters = keys.text(&["model.converters"], "precision").unwrap_or_default();
+    let is_enabled = keys.flag(&["float8.enable_float8_linear", "float8.enable"], "precision").unwrap_or(false);
+    settings.precision = Some(if is_enabled || converters.contains("float8") || converters.contains("mx") {
+        Precision::Fp8
+    } else if parameters.as_deref() == Some("float32") {
+        Precision::Fp32
+    } else {
+        Precision::Bf16
+    });
+}
+
+/// Sections and keys of data, checkpoints, logs, the learning rate and numerics.
+fn is_without_effect(key: &str) -> bool {
+    const PREFIXES: [&str; 26] = [
+        "job.",
+        "profiling.",
+        "metrics.",
+        "optimizer.",
+        "lr_scheduler.",
+        "checkpoint.",
+        "validation.",
+        "comm.",
+        "compile.",
+        "float8.",
+        "quantize.",
+        "fault_tolerance.",
+        "memory_estimation.",
+        "debug.",
+        "model.tokenizer",
+        "model.hf_assets",
+        "model.norm_type",
+        "training.steps",
+        "training.max_norm",
+        "training.dataset",
+        "training.warmup",
+        "training.compile",
+        "training.seed",
+        "training.gc_freq",
+        "training.deterministic",
+        "training.mixed_precision_reduce",
+    ];
+    PREFIXES.iter().any(|prefix| key.starts_with(prefix)) || key.ends_with("enable_compiled_autograd")
+}

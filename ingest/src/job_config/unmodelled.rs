@@ -1,0 +1,105 @@
+//! Keys that describe parts which a scenario cannot hold, each with the consequence.
+
+use super::keys::Keys;
+
+/// When a key matters.
+#[derive(Debug, Clone, Copy)]
+enum When {
+    /// Present with a value other than zero, false and an empty list.
+    Set,
+    /// Present with a number above one.
+    AboveOne,
+    /// The text is in the value.
+    Contains(&'static str),
+}
+
+const DENSE: &str = "The dense layers are read as layers with experts.";
+const LINEAR: &str = "Layers with linear attention are read as layers with full attention.";
+const WINDOW: &str = "Layers with a sliding window are read as layers with full attention.";
+const SHARED: &str = "The shared experts are left out.";
+const LATENT: &str = "Multi-head latent attention is read as attention with separate keys and values.";
+const SPARSE: &str = "Sparse attention is read as full attention.";
+const MTP: &str = "Layers for multi-token prediction are left out.";
+
+/// (keys, when, sentence)
+const PARTS: &[(&[&str], When, &str)] = &[
+    (&["kv_lora_rank", "kv-lora-rank", "multi-latent-attention", "o_lora_rank"], When::Set, LATENT),
+    (&["n_shared_experts", "shared_expert_intermediate_size", "num_shared_experts"], When::Set, SHARED),
+    // Llama 4: a shared expert in every layer with experts.
+    (&["moe-shared-expert-intermediate-size", "intermediate_size_mlp"], When::Set, SHARED),
+    (&["first_k_dense_replace", "mlp_only_layers", "moe_layers"], When::Set, DENSE),
+    (&["decoder_sparse_step", "interleave_moe_layer_step", "moe_layer_freq", "moe-layer-freq"], When::AboveOne, DENSE),
+    (&["moe-layer-freq"], When::Contains("0"), DENSE),
+    (&["layer_types", "layers_block_type"], When::Contains("linear_attention"), LINEAR),
+    (&["full_attention_interval", "linear_num_key_heads"], When::AboveOne, LINEAR),
+    (
+        &[
+            "hybrid_override_pattern",
+            "hybrid-override-pattern",
+            "hybrid-layer-pattern",
+            "mamba_num_heads",
+            "ssm_state_size",
+        ],
+        When::Set,
+        "State-space (Mamba) layers are read as transformer layers.",
+    ),
+    (&["layer_types"], When::Contains("sliding_attention"), WINDOW),
+    (&["attention_chunk_size"], When::Set, "Layers with chunked attention are read as layers with full attention."),
+    (&["index_topk", "compress_ratios"], When::Set, SPARSE),
+    (&["cross_attention_layers"], When::Set, "Cross-attention layers are read as layers with self-attention."),
+    (&["num_nextn_predict_layers", "mtp_num_hidden_layers", "mtp-num-layers", "num_mtp_modules"], When::Set, MTP),
+    (&["is_encoder_decoder"], When::Contains("true"), "The encoder of the encoder-decoder model is left out."),
+    (&["quantization_config.quant_method"], When::Set, "The quantised weights are read as bf16."),
+    (&["audio_config.model_type"], When::Set, "The audio encoder is left out."),
+    (&["vision-model-type"], When::Set, "The vision encoder is left out: the file does not state its sizes."),
+    (&["step-batch-size-schedule"], When::Set, "The schedule of the batch size is not read."),
+    (&["expert-tensor-parallel-size"], When::AboveOne, "Expert tensor parallelism follows the tensor parallelism."),
+];
+
+/// Keys that detail a part above.
+const DETAILS: [&str; 20] = [
+    "q_lora_rank",
+    "q-lora-rank",
+    "qk_",
+    "qk-",
+    "v_head_dim",
+    "v-head-dim",
+    "o_groups",
+    "index_",
+    "linear_",
+    "mamba",
+    "mtp",
+    "use_mtp",
+    "quantization_config",
+    "n_group",
+    "topk_",
+    "scoring_func",
+    "hc_",
+    "audio_config",
+    "window",
+    "compress",
+];
+
+/// Reports the parts that a file states and a scenario cannot hold.
+pub(super) fn report(keys: &mut Keys) {
+    for &(names, when, sentence) in PARTS {
+        let stated = names.iter().any(|name| keys.peek(name).is_some_and(|value| matters(value, when)));
+        if stated {
+            keys.not_modelled(sentence);
+        }
+        keys.ignore(|key| names.contains(&key));
+    }
+    let has_window = keys.peek("sliding_window").is_some_and(|value| matters(value, When::Set));
+    if has_window && keys.peek("use_sliding_window").is_none_or(|value| value == "true") {
+        keys.not_modelled(WINDOW);
+    }
+    keys.ignore(|key| key.ends_with("sliding_window") || DETAILS.iter().any(|detail| key.starts_with(detail)));
+}
+
+fn matters(value: &str, when: When) -> bool {
+    match when {
+        When::Set => !matches!(value.trim(), "0" | "false" | "False" | "[]"),
+        When::AboveOne => value.trim().parse::<f64>().is_ok_and(|number| number > 1.0),
+        When::Contains(text) => value.contains(text),
+    }
+}

@@ -1,0 +1,60 @@
+//! Configuration files of training jobs, read into scenarios.
+
+use api::job_config::{ConfigFormat, JobConfig, ReadSetting};
+use axum::Json;
+use axum::body::Bytes;
+use axum::extract::Query;
+use axum::extract::rejection::{BytesRejection, QueryRejection};
+use ingest::job_config;
+use serde::Deserialize;
+use utoipa::IntoParams;
+
+use super::off_thread;
+use super::scenarios::LARGEST_DOCUMENT;
+use crate::error::ApiError;
+use crate::label;
+
+/// Options of a reading.
+#[derive(Debug, Default, Deserialize, IntoParams)]
+#[into_params(parameter_in = Query)]
+pub(crate) struct ReadOptions {
+    /// Name of the file; it becomes the scenario's title.
+    name: Option<String>,
+}
+
+/// Reads a configuration file of a training job into a scenario. Nothing is stored.
+///
+/// Formats: `config.json` of Hugging Face models, torchtitan job files (TOML), Megatron-LM arguments in a script, a list or YAML. The
+/// answer lists what was read, what was assumed, what the scenario cannot hold and the keys that were not recognised.
+#[utoipa::path(
+    post, path = "/api/v1/job-configs", tag = "scenarios", params(ReadOptions),
+    request_body(content = String, content_type = "text/plain"),
+    responses(
+        (status = 200, body = JobConfig),
+        (status = 400, description = "The query is malformed"),
+        (status = 413, description = "More than 1 MiB, or more than 5,000 keys"),
+        (status = 422, description = "An unknown format, or a key with a value that cannot be used"),
+    )
+)]
+pub(crate) async fn read(
+    query: Result<Query<ReadOptions>, QueryRejection>,
+    body: Result<Bytes, BytesRejection>,
+) -> Result<Json<JobConfig>, ApiError> {
+    let Query(options) = query?;
+    let body = body.map_err(|rejection| ApiError::body(&rejection, LARGEST_DOCUMENT))?;
+    let name = options.name.as_deref().and_then(label::clean).unwrap_or_default();
+    let config = off_thread(move || Ok(job_config::read(&name, &body)?)).await?;
+    let read = config.read.into_iter();
+    Ok(Json(JobConfig {
+        format: match config.format {
+            job_config::ConfigFormat::HuggingFaceModel => ConfigFormat::HuggingFaceModel,
+            job_config::ConfigFormat::Megatron => ConfigFormat::Megatron,
+            job_config::ConfigFormat::Torchtitan => ConfigFormat::Torchtitan,
+        },
+        scenario: config.scenario,
+        read: read.map(|job_config::ReadSetting { key, value, setting }| ReadSetting { key, value, setting }).collect(),
+        assumed: config.assumed,
+        not_modelled: config.not_modelled,
+        unknown: config.unknown,
+    }))
+}
