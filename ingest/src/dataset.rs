@@ -5,6 +5,7 @@
 //! hold media: a rule converts them to items of the encoder and tokens of the backbone ([`media`]).
 
 pub mod arrow;
+mod bordered;
 mod candidate;
 mod choice;
 mod commas;
@@ -187,16 +188,28 @@ fn read_unpacked(bytes: &[u8], options: &Options<'_>) -> Result<Imported, Import
         return Err(refusal);
     }
     let text = sniff::text(bytes)?;
-    let format = sniff::format(&text);
-    if let Some(histogram) = histogram::recognise(&text, format, options) {
+    if let Some(plain) = bordered::strip(&text) {
+        let mut imported = read_text(&plain.text, options)?;
+        if plain.is_shortened {
+            imported.report.warnings.push(bordered::SHORTENED.to_owned());
+        }
+        return Ok(imported);
+    }
+    read_text(&text, options)
+}
+
+/// Reads a text by its form.
+fn read_text(text: &str, options: &Options<'_>) -> Result<Imported, ImportError> {
+    let format = sniff::format(text);
+    if let Some(histogram) = histogram::recognise(text, format, options) {
         return histogram;
     }
     match format {
-        Format::Numbers => numbers::import(&text, options),
-        Format::Table(delimiter) => table::import(&text, delimiter, options),
-        Format::Json | Format::JsonLines if statistics::is(&text) => statistics::import(&text, options),
-        Format::Json => json::import(&text, options),
-        Format::JsonLines => lines::import(&text, options),
+        Format::Numbers => numbers::import(text, options),
+        Format::Table(delimiter) => table::import(text, delimiter, options),
+        Format::Json | Format::JsonLines if statistics::is(text) => statistics::import(text, options),
+        Format::Json => json::import(text, options),
+        Format::JsonLines => lines::import(text, options),
     }
 }
 

@@ -45,6 +45,17 @@ const NAMES: [(Meaning, &[&str]); 17] = [
             "lengths",
             "len",
             "lens",
+            "länge",
+            "sequenzlänge",
+            "longueur",
+            "longitud",
+            "lunghezza",
+            "comprimento",
+            "длина",
+            "长度",
+            "長度",
+            "長さ",
+            "길이",
             "inputids",
             "tokenids",
             "inputidslength",
@@ -184,6 +195,25 @@ const NAMES: [(Meaning, &[&str]); 17] = [
             "numdocuments",
             "docs",
             "documents",
+            "anzahl",
+            "häufigkeit",
+            "effectif",
+            "fréquence",
+            "cantidad",
+            "frecuencia",
+            "quantità",
+            "frequenza",
+            "quantidade",
+            "frequência",
+            "количество",
+            "частота",
+            "数量",
+            "频数",
+            "次数",
+            "件数",
+            "度数",
+            "개수",
+            "빈도",
         ],
     ),
     (
@@ -565,6 +595,12 @@ pub(super) fn may_be_total(name: &str) -> bool {
         "totaltokencount",
     ];
     totals.contains(&letters(name).as_str())
+}
+
+/// Whether a name counts the samples of a batch: `batch_size`, `micro_batch_size`.
+pub(super) fn is_batch_size(name: &str) -> bool {
+    let name = letters(last(name));
+    name == "bs" || name == "mbs" || name == "gbs" || name.ends_with("batchsize") || name == "seqsperbatch"
 }
 
 /// Whether a name is that of the tokens of the whole sample.

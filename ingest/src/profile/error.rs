@@ -70,6 +70,15 @@ pub enum ProfileError {
     /// A table of one group's collectives that does not say how many devices the group has.
     #[error("neither the table nor its name says how many devices took part; give the number, or a name like AR_GPU8")]
     NoRanks,
+    /// Output of a collective benchmark on more devices than a usual node has, without the lines that name the hosts.
+    #[error(
+        "{ranks} devices took part, and no line `Rank ...` names their hosts; upload the whole output, or name the file \
+         after its nodes, like all_reduce_8gpus_per_node.txt"
+    )]
+    NoNodes {
+        /// Devices.
+        ranks: u32,
+    },
     /// Output of a collective benchmark that does not name the collective.
     #[error(
         "neither the file nor its name says which collective ran; name the file after it, like all_gather_perf.txt"

@@ -19,6 +19,9 @@ const MICROSECOND: f64 = 1e-6;
 /// Below this bandwidth, in GB/s, two decimals are too few to derive the number of devices.
 const LEAST_BANDWIDTH: f64 = 10.0;
 
+/// Devices of a node; more are on several nodes, or on a rack whose links differ from those of a node.
+const USUAL_NODE: u32 = 8;
+
 /// What is said of a program whose own check failed.
 const FAILED: &str = "the program found wrong values in its results (Out of bounds values: FAILED): do not trust the times of \
                       this machine before that is explained";
@@ -226,6 +229,8 @@ impl Test {
         };
         let ranks = if let Some(ranks) = known {
             ranks
+        } else if operation == Operation::SendReceive {
+            2
         } else {
             let (ranks, reason) = by_bandwidth().ok_or(ProfileError::NoRanks)?;
             ledger.assume(reason);
@@ -233,6 +238,12 @@ impl Test {
         };
         let ranks_per_node = match (hints.ranks_per_node, self.hosts.len() as u32) {
             (Some(most), _) => most.min(ranks),
+            (None, 0) if hints.ranks_per_node_of_name().is_some() => {
+                let most = hints.ranks_per_node_of_name().unwrap_or(ranks);
+                ledger.assume(format!("a node has {most} devices, by the file's name"));
+                most.clamp(1, ranks)
+            }
+            (None, 0) if ranks > USUAL_NODE => return Err(ProfileError::NoNodes { ranks }),
             (None, 0) => {
                 ledger.assume("all devices are on one node");
                 ranks

@@ -71,7 +71,8 @@ pub(super) fn weight(profiles: &[Profile], parts: &[Part], head: &[&Row<'_>]) ->
     }
     // A row for each shard or batch.
     let is_shard = |own: &Profile| own.strictly_sorted > 1 && names::is_shard(&own.name);
-    if names::may_be_total(&profiles[*index].name) && profiles.iter().any(is_shard) {
+    let is_batch = |own: &Profile| own.kind == Kind::Number && own.has_values && names::is_batch_size(&own.name);
+    if names::may_be_total(&profiles[*index].name) && profiles.iter().any(|own| is_shard(own) || is_batch(own)) {
         return Weight::Totals;
     }
     let is_index = |own: &Profile| own.meaning == Meaning::Unknown && own.name.starts_with("Unnamed: ");

@@ -115,3 +115,24 @@ fn bins_are_read_in_every_format() {
         assert_eq!(import(file.as_bytes(), None).expect(file).dataset, expected, "{file}");
     }
 }
+
+/// A count in other languages, and the dressings of tables.
+#[test]
+fn tables_in_other_languages_and_dressings_are_read() {
+    for file in [
+        "sep=;\nLänge;Anzahl\n512;3\n1024;2\n",
+        "长度,数量\n512,3\n1024,2\n",
+        "longitud\tcantidad\n512\t3\n1024\t2\n",
+        " length | count \n--------+-------\n    512 |     3\n   1024 |     2\n(2 rows)\n",
+        "+------+-----+\n|length|count|\n+------+-----+\n|   512|    3|\n|  1024|    2|\n+------+-----+\n",
+        "│ length │ count │\n│ int64  │ int64 │\n├────────┼───────┤\n│    512 │     3 │\n│   1024 │     2 │\n",
+    ] {
+        let imported = import(file.as_bytes(), None).unwrap_or_else(|error| panic!("{file}: {error}"));
+        let expected = Dataset::Histogram { edges: vec![512.0, 512.0, 1024.0, 1024.0], counts: vec![3.0, 0.0, 2.0] };
+        assert_eq!(imported.dataset, expected, "{file}");
+    }
+    let file =
+        "+------+-----+\n|length|count|\n+------+-----+\n|512|3|\n|1024|2|\n+------+-----+\nonly showing top 2 rows\n";
+    let warnings = import(file.as_bytes(), None).expect("a table").report.warnings;
+    assert!(warnings.iter().any(|warning| warning.starts_with("The printed table is shortened")), "{warnings:?}");
+}

@@ -25,6 +25,7 @@ fn totals_of_several_samples_are_asked_for() {
         ("num_samples,total_tokens\n10,8400\n20,16500\n5,4100\n", "total_tokens"),
         ("shard,num_docs,num_tokens\n0,1200,540000\n1,1180,530000\n", "num_tokens"),
         ("shard,num_docs,num_tokens\na.parquet,1200,540000\nb.parquet,1180,530000\n", "num_tokens"),
+        ("batch_size,num_tokens\n8,8192\n8,8190\n4,4100\n", "num_tokens"),
         ("batch,num_tokens,num_sequences\n0,8192,12\n1,8190,15\n2,8100,9\n", "num_tokens"),
         ("source,tokens\nweb,878M\ncode,59B\nbooks,5M\n", "tokens"),
         ("source,tokens\nweb,878M\ncode,259M\nbooks,5M\n", "tokens"),

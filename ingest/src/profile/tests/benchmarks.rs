@@ -56,6 +56,26 @@ fn nccl_tests_find_the_collective_and_the_devices() {
     );
 }
 
+/// 95.87 GB/s, times 2 x 15 / 16 is 179.76 on the bus of 16: more devices than a node has, of nodes that nothing names.
+#[test]
+fn nccl_tests_of_several_nodes_need_the_hosts_or_a_name() {
+    let rows: Vec<&str> = NCCL_TESTS.lines().filter(|line| !line.contains("Rank")).collect();
+    let file = rows.join("\n").replace("143.80", "179.76");
+    assert_eq!(read_named(&file, "all_reduce_perf.txt"), Err(ProfileError::NoNodes { ranks: 16 }));
+    let named = read_named(&file, "all_reduce_perf_2nodes_8gpus_per_node.txt").unwrap();
+    assert_eq!(kernels(&named)[1], collective(Operation::AllReduce, 64.0, 16, 8));
+    assert!(named.report.assumptions.iter().any(|line| line == "a node has 8 devices, by the file's name"));
+}
+
+/// The two ends of a send and receive, whatever the bandwidths are.
+#[test]
+fn nccl_tests_of_sendrecv_have_two_ranks() {
+    let rows: Vec<&str> = NCCL_TESTS.lines().filter(|line| !line.contains("Rank")).collect();
+    let file = rows.join("\n").replace("95.87", "9.59").replace("143.80", "9.59").replace("sum", "none");
+    let profile = read_named(&file, "sendrecv_perf.txt").unwrap();
+    assert_eq!(kernels(&profile)[1], collective(Operation::SendReceive, 64.0, 2, 2));
+}
+
 /// 12 of the values of 64 MiB are wrong: the row is refused, and the failed check is told.
 #[test]
 fn wrong_results_of_nccl_tests_are_refused() {

@@ -1,0 +1,148 @@
+//! Tables as shells and libraries print them: psql, MySQL, Spark `show()`, DuckDB, polars, Markdown. Excel's `sep=;` line.
+//!
+//! They become tables with bars at both ends of each line, or a table without its first line. Lines that are dropped become empty, so that
+//! the numbers of lines in messages stay those of the file.
+
+/// What a printed table states about the rows that it leaves out.
+pub(super) const SHORTENED: &str =
+    "The printed table is shortened: some rows are missing. Export the table as CSV or Parquet to read all of them.";
+
+/// Lines from which borders are recognised.
+const HEAD: usize = 20;
+
+/// A table without borders, and whether rows are missing in the print.
+#[derive(Debug, PartialEq, Eq)]
+pub(super) struct Plain {
+    pub(super) text: String,
+    pub(super) is_shortened: bool,
+}
+
+/// The plain form of a printed table; `None` for every other text.
+pub(super) fn strip(text: &str) -> Option<Plain> {
+    if let Some(text) = without_separator_line(text) {
+        return Some(Plain { text, is_shortened: false });
+    }
+    let head: Vec<&str> = text.lines().filter(|line| !line.trim().is_empty()).take(HEAD).collect();
+    let has_rule = head.iter().any(|line| is_rule(line));
+    let columns = head.iter().find(|line| is_row(line)).map(|line| cells(line).len())?;
+    if !has_rule || columns < 2 {
+        return None;
+    }
+    let mut is_shortened = false;
+    let mut rows = 0;
+    let lines: Vec<String> = text
+        .lines()
+        .map(|line| {
+            if is_row(line) {
+                let cells = cells(line);
+                is_shortened |= cells.iter().all(|cell| matches!(*cell, "…" | "·" | "..."));
+                let is_data = !is_filler(&cells) && (rows == 0 || !cells.iter().all(|cell| is_type(cell)));
+                rows += usize::from(is_data);
+                return if is_data { format!("| {} |", cells.join(" | ")) } else { String::new() };
+            }
+            let lower = line.trim().to_lowercase();
+            is_shortened |= lower.starts_with("only showing") || lower.contains(" shown)");
+            String::new()
+        })
+        .collect();
+    (rows > 1).then(|| Plain { text: lines.join("\n"), is_shortened })
+}
+
+/// Excel reads `sep=;` in the first line as the separator of the cells.
+fn without_separator_line(text: &str) -> Option<String> {
+    let (first, rest) = text.split_once('\n')?;
+    let separator = first.trim().strip_prefix("sep=")?;
+    (separator.chars().count() <= 1).then(|| format!("\n{rest}"))
+}
+
+/// A line of dashes and corners, such as `+----+-----+`, `---- | ----` or `├────┼────┤`.
+fn is_rule(line: &str) -> bool {
+    let line = line.trim();
+    let is_border = |c: char| matches!(c, '-' | '=' | '+' | '|' | ':' | ' ' | '\u{2500}'..='\u{257f}');
+    let is_dash = |c: char| matches!(c, '-' | '=' | '\u{2500}' | '\u{2501}' | '\u{2550}' | '\u{2504}');
+    line.chars().all(is_border) && line.chars().filter(|&c| is_dash(c)).count() > 2
+}
+
+/// A line with cells between bars.
+fn is_row(line: &str) -> bool {
+    !is_rule(line) && line.contains(is_bar)
+}
+
+const fn is_bar(c: char) -> bool {
+    matches!(c, '|' | '\u{2502}' | '\u{2503}' | '\u{2506}' | '\u{250a}' | '\u{2551}')
+}
+
+fn cells(line: &str) -> Vec<&str> {
+    line.trim().trim_matches(is_bar).split(is_bar).map(str::trim).collect()
+}
+
+/// Cells of dashes or ellipses, between the names and the types of polars, or in place of rows that are missing.
+fn is_filler(cells: &[&str]) -> bool {
+    cells.iter().all(|cell| cell.chars().all(|c| matches!(c, '-' | '…' | '·' | '.')))
+}
+
+/// The type of a column, as polars and DuckDB print it below the name.
+fn is_type(cell: &str) -> bool {
+    let name = cell.to_lowercase();
+    let name = name.trim_end_matches("[]");
+    let base = name.trim_end_matches(|c: char| c.is_ascii_digit());
+    matches!(
+        base,
+        "i" | "u"
+            | "f"
+            | "int"
+            | "uint"
+            | "hugeint"
+            | "bigint"
+            | "integer"
+            | "double"
+            | "float"
+            | "varchar"
+            | "str"
+            | "cat"
+    ) && (name != base || !matches!(base, "i" | "u" | "f"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn plain(text: &str) -> Vec<String> {
+        let plain = strip(text).unwrap_or_else(|| panic!("no table: {text}"));
+        plain.text.lines().filter(|line| !line.is_empty()).map(str::to_owned).collect()
+    }
+
+    #[test]
+    fn printed_tables_become_tables_between_bars() {
+        for text in [
+            " length | count \n--------+-------\n    512 |     3\n   1024 |     2\n(2 rows)\n",
+            "+--------+-------+\n| length | count |\n+--------+-------+\n|    512 |     3 |\n|   1024 |     2 |\n+--------+-------+\n2 rows in set (0.00 sec)\n",
+            "length | count\n--- | ---:\n512 | 3\n1024 | 2\n",
+            "shape: (2, 2)\n┌────────┬───────┐\n│ length ┆ count │\n│ ---    ┆ ---   │\n│ i64    ┆ u32   │\n╞════════╪═══════╡\n│ 512    ┆ 3     │\n│ 1024   ┆ 2     │\n└────────┴───────┘\n",
+            "┌────────┬───────┐\n│ length │ count │\n│ int64  │ int64 │\n├────────┼───────┤\n│    512 │     3 │\n│   1024 │     2 │\n└────────┴───────┘\n",
+        ] {
+            assert_eq!(plain(text), ["| length | count |", "| 512 | 3 |", "| 1024 | 2 |"], "{text}");
+        }
+        assert_eq!(
+            strip("sep=;\nlength;count\n512;3\n").map(|plain| plain.text),
+            Some("\nlength;count\n512;3\n".to_owned())
+        );
+    }
+
+    #[test]
+    fn missing_rows_are_noticed() {
+        let spark = "+------+\n|length|n|\n+------+\n|512|3|\n|1024|2|\n+------+\nonly showing top 2 rows\n";
+        assert!(strip(spark).is_some_and(|plain| plain.is_shortened));
+        let polars = "┌───┬───┐\n│ length ┆ n │\n╞═══╪═══╡\n│ 512 ┆ 3 │\n│ … ┆ … │\n│ 1024 ┆ 2 │\n└───┴───┘";
+        assert!(strip(polars).is_some_and(|plain| plain.is_shortened));
+    }
+
+    #[test]
+    fn other_texts_are_left_alone() {
+        for text in
+            ["512\n1024\n", "length,count\n512,3\n", "a|b\n1|2\n", "a - b\n---\n1 2\n", "", "|512|\n|---|\n|600|\n"]
+        {
+            assert_eq!(strip(text), None, "{text}");
+        }
+    }
+}
