@@ -7,10 +7,10 @@ use serde_json::{Map, Value};
 
 use super::metric::{Measure, measure};
 use super::point::{Named, Note, NoteKind, Point, Source};
-use super::quantity::duration_s;
+use super::quantity::{duration_s, quantity, unit};
 use super::reading::{Draft, Reading, Tear};
 use super::steps::Mark;
-use super::text::{clip, number};
+use super::text::{clip, number, time_us};
 use super::{Limits, hugging_face};
 
 /// Names of the step, best first: steps of a trainer go before calls of the logger.
@@ -59,7 +59,7 @@ fn note(row: &Map<String, Value>, part: &str, step: (&str, u64), limits: &Limits
         Some(Named { name: clip(name, limits.name_chars), value })
     };
     let values = row.iter().filter_map(named).take(limits.values).collect();
-    let time_us = row.get("_timestamp").and_then(float).and_then(micros);
+    let time_us = moment(row);
     let name = clip(part, limits.name_chars);
     Reading::Note(Note { kind: NoteKind::Validation, name, step: Some(step.1), time_us, values, text: None })
 }
@@ -125,7 +125,7 @@ pub(super) fn row_of(
         let reading = Box::new(note(row, part, (name, step as u64), limits));
         return Some(Reading::Row { reading, rank, run });
     }
-    let time_us = row.get("_timestamp").and_then(float).and_then(micros);
+    let time_us = moment(row);
     let mut draft = Draft::new(Point { source, step: step as u64, time_us, total_steps, ..Point::default() });
     // trainer_log.jsonl of LLaMA-Factory.
     let is_llama_factory = row.contains_key("current_steps");
@@ -133,6 +133,7 @@ pub(super) fn row_of(
     for (key, value) in row {
         match key.as_str() {
             key if key == name || key == "_timestamp" => {}
+            key if TIMES.contains(&key) && instant(value).is_some() => {}
             key if run.is_some() && RUNS.iter().any(|known| known.eq_ignore_ascii_case(key)) => {}
             "elapsed_time" => draft.point.elapsed_s = value.as_str().and_then(duration_s).or_else(|| float(value)),
             "_runtime" | "elapsedtime" => {
@@ -150,9 +151,38 @@ pub(super) fn row_of(
 }
 
 fn set(draft: &mut Draft, key: &str, own: Option<Measure>, value: &Value, limits: &Limits) {
+    let measured = own.or_else(|| measure(key));
     if let Some(value) = float(value) {
-        draft.set_as(own.or_else(|| measure(key)), key, value, limits);
+        draft.set_as(measured, key, value, limits);
+    } else if let Some(quantity) = value.as_str().and_then(quantity)
+        && let (Some((dimension, per)), Some(Measure { metric, .. })) = (unit(quantity.suffix), measured)
+        && metric.dimension() == Some(dimension)
+    {
+        // `"mfu": "41.2%"`: the unit is in the value.
+        draft.set_as(Some(Measure { metric, per }), key, quantity.value, limits);
     }
+}
+
+/// Names of the time of day of a row, where it is not that of Weights & Biases.
+const TIMES: [&str; 8] = ["timestamp", "ts", "time", "@timestamp", "created_at", "wall_time", "datetime", "asctime"];
+
+/// The time of day of a row in microseconds since 1970.
+fn moment(row: &Map<String, Value>) -> Option<i64> {
+    let own = row.get("_timestamp").and_then(float).and_then(micros);
+    own.or_else(|| TIMES.iter().find_map(|name| instant(row.get(*name)?)))
+}
+
+/// A time of day in microseconds since 1970: ISO 8601, or seconds, milliseconds, microseconds or nanoseconds since 1970. The years 2001 to
+/// 2286 have so many digits in each unit that the units cannot be confused; smaller numbers are durations.
+fn instant(value: &Value) -> Option<i64> {
+    if let Value::String(text) = value
+        && number(text).is_none()
+    {
+        return time_us(text);
+    }
+    let value = float(value)?;
+    let per_second = [1.0, 1e3, 1e6, 1e9].into_iter().find(|per| (1e9..1e10).contains(&(value / per)))?;
+    micros(value / per_second)
 }
 
 /// Seconds since 1970 in microseconds.

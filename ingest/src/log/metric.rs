@@ -87,7 +87,7 @@ impl Measure {
 impl Dimension {
     const fn units(self) -> &'static str {
         match self {
-            Self::Time => "s, ms, us or min",
+            Self::Time => "s, ms, us, min or h",
             Self::Memory => "GiB, MiB, KiB, GB, MB or bytes",
             Self::Flops => "TFLOP/s, GFLOP/s, PFLOP/s or FLOP/s",
             Self::Share => "% or fraction",
@@ -164,7 +164,9 @@ pub(super) fn unclear(name: &str) -> Option<Unclear> {
 }
 
 /// Names of step times whose unit stands behind the name.
-const STEP_TIMES: [&str; 10] = [
+const STEP_TIMES: [&str; 12] = [
+    "step_duration",
+    "step duration",
     "step_time",
     "step time",
     "iter_time",
@@ -236,6 +238,9 @@ pub(super) fn measure(name: &str) -> Option<Measure> {
         "iteration-time" | "iteration-time/iteration-time" | "train_step_timing" | "time_metrics/end_to_end(s)" => {
             StepTime
         }
+        "throughput/device/flops_per_sec" | "flops_per_sec_per_device" => {
+            return Some(Measure { metric: Flops, per: 1e12 });
+        }
         "steps_per_second"
         | "steps_per_sec"
         | "steps/s"
@@ -299,6 +304,7 @@ pub(super) fn measure(name: &str) -> Option<Measure> {
                     | "iteration-time",
                     Dimension::Time,
                 ) => StepTime,
+                ("elapsed" | "elapsed time" | "elapsed_time", Dimension::Time) => Elapsed,
                 ("throughput per gpu" | "approx flops per gpu" | "throughput" | "tflops", Dimension::Flops) => Flops,
                 ("mfu" | "perf/mfu", Dimension::Share) => Mfu,
                 ("mem-allocated" | "memory_allocated" | "memory/current_allocated_mem", Dimension::Memory) => Allocated,

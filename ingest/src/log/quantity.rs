@@ -68,6 +68,7 @@ pub(super) fn unit(text: &str) -> Option<(Dimension, f64)> {
         "ms" | "msec" | "millis" | "milliseconds" => (Time, 1e3),
         "us" | "microseconds" => (Time, 1e6),
         "min" | "minutes" => (Time, 1.0 / 60.0),
+        "h" | "hour" | "hours" => (Time, 1.0 / 3600.0),
         "gib" => (Memory, 1.0),
         "mib" => (Memory, 1024.0),
         "kib" => (Memory, 1_048_576.0),

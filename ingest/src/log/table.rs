@@ -34,8 +34,8 @@ const MATCHED_BYTES: usize = 16 << 10;
 /// The form of a table.
 const SCHEMA: &str = "log-table/1";
 
-/// `name: value` and `name=value` pairs with numbers; other text is passed over.
-const PAIRS: &str = r"([A-Za-z_][A-Za-z0-9_./()%-]*)\s*[:=]\s*([-+]?(?:[0-9]{1,3}(?:,[0-9]{3})+(?:\.[0-9]+)?|[0-9]+\.?[0-9]*(?:[eE][-+]?[0-9]+)?|\.[0-9]+(?:[eE][-+]?[0-9]+)?|(?i:nan|inf|infinity)\b))\s?(ms\b|us\b|s\b|GiB\b|MiB\b|GB\b|MB\b|TFLOPS\b|TFLOP/s\b|[KMBGT]\b|%)?";
+/// `name: value` and `name=value` pairs with numbers, also as NumPy 2 prints them; other text is passed over.
+const PAIRS: &str = r"([A-Za-z_][A-Za-z0-9_./()%-]*)\s*[:=]\s*(?:np\.[a-z0-9]+\()?([-+]?(?:[0-9]{1,3}(?:,[0-9]{3})+(?:\.[0-9]+)?|[0-9]+\.?[0-9]*(?:[eE][-+]?[0-9]+)?|\.[0-9]+(?:[eE][-+]?[0-9]+)?|(?i:nan|inf|infinity)\b))\s?(ms\b|us\b|s\b|GiB\b|MiB\b|GB\b|MB\b|TFLOPS\b|TFLOP/s\b|[KMBGT]\b|%)?";
 
 /// A table of patterns is not usable.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]

@@ -2,6 +2,7 @@
 
 mod hugging_face;
 mod left_out;
+mod more_trainers;
 mod properties;
 mod rows;
 mod starts;

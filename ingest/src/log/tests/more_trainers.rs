@@ -1,0 +1,113 @@
+//! Further trainers of the table, log collectors, and units inside of names and values.
+
+use super::*;
+
+fn rate(point: &Point) -> Option<f64> {
+    point.token_rate.map(|rate| rate.tokens_per_s)
+}
+
+/// Steps and step times of the first and last point, and the rate of tokens of the first.
+fn ends(text: &str) -> (u64, u64, Option<f64>, Option<f64>) {
+    let points = read(text).points;
+    let (first, last) = (points.first().expect("points"), points.last().expect("points"));
+    (first.step, last.step, last.step_time_s, rate(first))
+}
+
+#[test]
+fn lines_of_one_step_each() {
+    for (text, expected) in [
+        (
+            "step    1/19560 | loss 10.900000 (+nanz)| norm 15.01 (+nanz)| lr 2.00e-05 | 201.00 ms | 54.9% bf16 MFU | 2621441 tok/s\n\
+             step    2/19560 | loss 10.890000 (+nanz)| norm 15.02 (+nanz)| lr 2.00e-05 | 202.00 ms | 54.9% bf16 MFU | 2621442 tok/s\n",
+            (1, 2, Some(0.202), Some(2_621_441.0)),
+        ),
+        (
+            "step 00001/21400 (0.01%) | loss: 10.890000 | lrm: 1.00 | dt: 501.00ms | tok/sec: 1,048,576 | mfu: 47.12 | total time: 0.01m\n",
+            (1, 1, Some(0.501), Some(1_048_576.0)),
+        ),
+        (
+            "step     1 | loss: 10.890000 | lr 8.3916e-07 | norm: 15.2 | dt: 5001.00ms | tok/sec: 104857.00\n",
+            (1, 1, Some(5.001), Some(104_857.0)),
+        ),
+        (
+            "2024-03-01 10:00:01,123\tINFO record_metrics.py:370 -- tflops=180.51 step=1 loss=10.1 tgs (tokens/gpu/second)=4000.5 lr=4e-06 loss_scale=65536.0 num_consumed_tokens=131072 fwd_bwd_time=7.41\n",
+            (1, 1, None, Some(4000.5)),
+        ),
+        (
+            "[2024-03-01 10:00:01,123] [    INFO] - loss: 10.1, learning_rate: 3e-05, global_step: 10, max_memory_reserved: 40.2, interval_samples_per_second: 20.5, interval_tokens_per_second_per_device: 5248.1, interval_steps_per_second: 0.8\n",
+            (10, 10, Some(1.25), Some(5248.1)),
+        ),
+        (
+            "2024-03-01 10:00:01,123 - mindformers[callback.py:339] - INFO - { Epoch:[  1/  2], step:[    2/ 1000], loss: 10.1, per_step_time: 5121ms, lr: 1e-05, overflow cond: False, train_throughput_per_npu: 150.1T}\n",
+            (2, 2, Some(5.121), None),
+        ),
+        (
+            "[03/01 10:01:00 d2.utils.events]:  eta: 1:23:45  iter: 19  total_loss: 1.1  loss_cls: 0.5  time: 0.3121  last_time: 0.3512  data_time: 0.0123  lr: 0.0002  max_mem: 12345M\n",
+            (20, 20, Some(0.3121), None),
+        ),
+        (
+            "step: 100\nloss: 5.1\nLR: 0.0003\ntokens seen: 104857600\ncurrent step time: 3.41\nreserved memory: 60129542144\ncurrent token per gpu per sec: 4700\n",
+            (100, 100, Some(3.41), Some(4700.0)),
+        ),
+        ("1|5|Loss: 1.5:   0%|          | 5/1000 [00:06<16:39,  1.20s/it]\n", (5, 5, Some(1.2), None)),
+        (
+            "Training Epoch: 1/3, step 5/1555 completed (loss: 1.5):   0%|          | 5/1555 [00:17<1:30:00,  3.47s/it]\n",
+            (5, 5, Some(3.47), None),
+        ),
+    ] {
+        assert_eq!(ends(text), expected, "{text}");
+    }
+}
+
+/// NumPy 2 prints the type of a number.
+#[test]
+fn numbers_of_numpy() {
+    let point = &read("step:1 - actor/pg_loss:np.float64(0.12) - timing_s/step:np.float64(25.5)\n").points[0];
+    assert_eq!((point.loss, point.step_time_s), (Some(0.12), Some(25.5)));
+}
+
+/// 2.5 s between rows, in every unit of a time of day.
+#[test]
+fn times_of_day_of_json_rows() {
+    for time in [
+        |step: u64| (1_740_000_000_000 + step * 2500).to_string(),
+        |step: u64| (1_740_000_000_000_000_000 + step * 2_500_000_000).to_string(),
+        |step: u64| format!("{}.5", 1_740_000_000 + step * 5 / 2),
+        |step: u64| format!("\"2025-03-01T10:00:{:02}.{}Z\"", step * 5 / 2, if step.is_multiple_of(2) { 0 } else { 5 }),
+    ] {
+        let rows: Vec<String> = (2..10)
+            .step_by(2)
+            .map(|step| format!("{{\"step\": {step}, \"loss\": 5.0, \"timestamp\": {}}}", time(step)))
+            .collect();
+        let points = read(&rows.join("\n")).points;
+        assert_eq!(points.last().and_then(|point| point.step_time_s), Some(2.5), "{}", rows[0]);
+    }
+    // Two minutes are a duration, not a time of day.
+    let point = &read("{\"step\": 1, \"loss\": 5.0, \"time\": 120.0}\n").points[0];
+    assert_eq!((point.time_us, other(point, "time")), (None, Some(120.0)));
+}
+
+#[test]
+fn units_in_names_and_values_of_json_rows() {
+    let text = "{\"step\": 1, \"elapsed_min\": 0.5, \"step_duration_ms\": 2500, \"mfu\": \"41.2%\"}\n";
+    let point = &read(text).points[0];
+    assert_eq!((point.elapsed_s, point.step_time_s), (Some(30.0), Some(2.5)));
+    assert!(point.mfu.is_some_and(|mfu| (mfu - 0.412).abs() < 1e-12));
+    let composer = "{\"trainer/global_step\": 1, \"throughput/device/flops_per_sec\": 1.8e14}\n";
+    assert_eq!(read(composer).points[0].tflops_per_device, Some(180.0));
+}
+
+#[test]
+fn lines_that_collectors_wrap() {
+    let line = " iteration 10/ 1000 | elapsed time per iteration (ms): 2701.3 | lm loss: 5.1E+00 |";
+    for text in [
+        format!("{{\"line\":\"{line}\",\"timestamp\":\"2025-03-01T10:00:01Z\",\"fields\":{{}}}}\n"),
+        format!(
+            "{{\"insertId\":\"a\",\"textPayload\":\"{line}\",\"timestamp\":\"2025-03-01T10:00:01Z\",\"severity\":\"INFO\"}}\n"
+        ),
+    ] {
+        let point = &read(&text).points[0];
+        assert_eq!((point.step, point.step_time_s), (10, Some(2701.3 / 1e3)), "{text}");
+        assert!(point.time_us.is_some());
+    }
+}
