@@ -77,7 +77,10 @@ pub fn read(name: &str, bytes: &[u8]) -> Result<JobConfig, JobConfigError> {
     let text = text.strip_prefix('\u{feff}').unwrap_or(text);
     let (format, mut keys) = recognise(text)?;
     let settings = match format {
-        ConfigFormat::HuggingFaceModel => Settings::of_model(model_config::read(&mut keys)?),
+        ConfigFormat::HuggingFaceModel => {
+            let (model, longest) = model_config::read(&mut keys)?;
+            Settings { longest, ..Settings::of_model(model) }
+        }
         ConfigFormat::Megatron => megatron::read(&mut keys)?,
         ConfigFormat::Torchtitan => torchtitan::read(&mut keys)?,
     };

@@ -19,11 +19,19 @@ pub(super) fn read(text: &str) -> Result<Keys, JobConfigError> {
     let mut variables = BTreeMap::new();
     for line in lines(text) {
         if let Some(directive) = line.trim_start().strip_prefix("#SBATCH") {
-            read_words(directive, "#SBATCH ", &variables, &mut keys)?;
+            // Short options have a long form: -N 4 is --nodes=4.
+            let directive = directive.replace(" -N ", " --nodes=");
+            read_words(without_comment(&directive), "#SBATCH ", &variables, &mut keys)?;
+            if let Some(nodes) = keys.peek("#SBATCH nodes") {
+                for name in ["SLURM_NNODES", "SLURM_JOB_NUM_NODES"] {
+                    variables.insert(name.to_owned(), nodes.to_owned());
+                }
+            }
             continue;
         }
-        let line = without_comment(&line);
-        for (name, value) in assignments(line) {
+        let line = compact_arithmetic(without_comment(&line));
+        let line = line.as_str();
+        for (name, value) in line.split(';').flat_map(assignments) {
             let value = replace(&value, &variables);
             // A value with arguments is a list of them; they are read below.
             if !value.contains("--") {
@@ -74,6 +82,20 @@ fn without_comment(line: &str) -> &str {
         .char_indices()
         .find(|&(index, c)| c == '#' && line[..index].chars().next_back().is_none_or(char::is_whitespace));
     start.map_or(line, |(index, _)| &line[..index])
+}
+
+/// The line with the blanks in `$(( 4 * 8 ))` removed, so that it is one word.
+fn compact_arithmetic(line: &str) -> String {
+    let mut compact = String::with_capacity(line.len());
+    let mut rest = line;
+    while let Some(start) = rest.find("$((") {
+        let end = rest[start..].find("))").map_or(rest.len(), |end| start + end);
+        compact.push_str(&rest[..start]);
+        compact.extend(rest[start..end].chars().filter(|c| !c.is_whitespace()));
+        rest = &rest[end..];
+    }
+    compact.push_str(rest);
+    compact
 }
 
 /// `NAME=value` and, in YAML, `NAME: value` at the start of a line, also behind `export`.
@@ -208,8 +230,12 @@ mod tests {
 
     #[test]
     fn slurm_directives_are_read() {
-        let mut keys = read("#SBATCH --nodes=4\n#SBATCH --gres=gpu:8 # 8 a node\n").unwrap();
+        let script = "#SBATCH -N 4\n#SBATCH --gres=gpu:8 # 8 a node\nTP=2; PP=4\n--nnodes $SLURM_NNODES --tp $TP --gbs $(( 16 * PP ))";
+        let mut keys = read(script).unwrap();
         assert_eq!(keys.whole(&["#SBATCH nodes"], "nodes"), Ok(Some(4)));
-        assert_eq!(keys.text(&["#SBATCH gres"], "devices"), Some("gpu:8 # 8 a node".to_owned()));
+        assert_eq!(keys.text(&["#SBATCH gres"], "devices"), Some("gpu:8".to_owned()));
+        for (name, value) in [("nnodes", 4), ("tp", 2), ("gbs", 64)] {
+            assert_eq!(keys.whole(&[name], "a setting"), Ok(Some(value)), "{name}");
+        }
     }
 }

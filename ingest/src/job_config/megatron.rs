@@ -11,6 +11,16 @@ use super::{JobConfigError, unmodelled};
 /// Vocabulary where the file gives a tokenizer only: that of GPT-2, padded to a multiple of 1,024.
 const VOCABULARY: u32 = 51_200;
 
+/// Devices by the names that schedulers give them, and their presets.
+const DEVICES: [(&str, &str); 6] = [
+    ("h100", "h100"),
+    ("h200", "h200"),
+    ("b200", "b200"),
+    ("a100", "a100-80gb"),
+    ("a800", "a800"),
+    ("mi300x", "mi300x"),
+];
+
 /// Whether arguments are those of Megatron-LM.
 pub(super) fn is_megatron(keys: &Keys) -> bool {
     let names = ["num-layers", "tensor-model-parallel-size", "pipeline-model-parallel-size", "num-attention-heads"];
@@ -175,7 +185,9 @@ fn devices(keys: &mut Keys, settings: &mut Settings) -> Result<(), JobConfigErro
         ["nproc-per-node", "gpus-per-node", "num-gpus", "#SBATCH gpus-per-node", "$GPUS_PER_NODE", "$NPROC_PER_NODE"];
     settings.devices_per_node = keys.launch_count(&per_node, "devices of a node")?;
     if let Some(resources) = keys.text(&["#SBATCH gres"], "devices of a node") {
-        let digits = resources.split([':', '#', ' ']).find_map(|part| part.parse().ok());
+        let digits = resources.split([':', ' ']).find_map(|part| part.parse().ok());
+        settings.device =
+            DEVICES.into_iter().find(|(name, _)| resources.to_lowercase().contains(name)).map(|(_, id)| id);
         settings.devices_per_node = settings.devices_per_node.or(digits);
     }
     settings.devices = keys.launch_count(&["world-size", "$WORLD_SIZE"], "devices")?;

@@ -11,6 +11,7 @@ const TEXT_SECTIONS: [&str; 4] = ["text_config.", "llm_config.", "language_confi
 
 const LAYERS: &[&str] = &["num_hidden_layers", "n_layer", "n_layers", "num_layers"];
 const HIDDEN: &[&str] = &["hidden_size", "n_embd", "d_model", "dim"];
+const POSITIONS: &[&str] = &["max_position_embeddings", "n_positions", "max_seq_len"];
 const VOCABULARY: &[&str] = &["vocab_size", "padded_vocab_size", "embedding_size"];
 const HEADS: &[&str] = &["num_attention_heads", "n_head", "n_heads", "num_heads"];
 
@@ -23,8 +24,8 @@ pub(super) fn is_model(keys: &Keys) -> bool {
         || TEXT_SECTIONS.iter().any(|section| keys.has_section(section))
 }
 
-/// The model of a configuration.
-pub(super) fn read(keys: &mut Keys) -> Result<Model, JobConfigError> {
+/// The model of a configuration, and the longest sequence that it has positions for.
+pub(super) fn read(keys: &mut Keys) -> Result<(Model, Option<u32>), JobConfigError> {
     let name = keys.text(&["_name_or_path", "model_type"], "name").unwrap_or_else(|| "model".to_owned());
     let name = name.rsplit('/').next().filter(|name| !name.is_empty()).unwrap_or("model").to_owned();
     let model_type = keys.text(&["model_type"], "architecture");
@@ -32,6 +33,7 @@ pub(super) fn read(keys: &mut Keys) -> Result<Model, JobConfigError> {
     let section = TEXT_SECTIONS.into_iter().find(|section| keys.has_section(section)).unwrap_or_default();
     let mut text = keys.section(section);
     let text_type = text.text(&["model_type"], "architecture").or(model_type);
+    let longest = text.count(POSITIONS, "longest sequence")?;
     let backbone = language_model(&mut text, text_type.as_deref(), (tied, !section.is_empty()), &name)?;
     unmodelled::report(&mut text);
     text.ignore(is_without_effect);
@@ -40,7 +42,7 @@ pub(super) fn read(keys: &mut Keys) -> Result<Model, JobConfigError> {
     unmodelled::report(keys);
     keys.ignore(is_without_effect);
     let modules = encoder.into_iter().chain([backbone]).collect();
-    Ok(Model { name, modules })
+    Ok((Model { name, modules }, longest))
 }
 
 /// A required size. `default` is that of the architecture's class, where the file may leave it out.
@@ -182,8 +184,7 @@ fn bias(keys: &mut Keys, family: Family) -> Bias {
 }
 
 fn positions(keys: &mut Keys, family: Family) -> Result<u32, JobConfigError> {
-    let names = ["max_position_embeddings", "n_positions", "max_seq_len"];
-    let longest = keys.count(&names, "longest sequence")?;
+    let longest = keys.count(POSITIONS, "longest sequence")?;
     Ok(if family.learned_positions { longest.unwrap_or(0) } else { 0 })
 }
 
@@ -193,8 +194,16 @@ fn vision_encoder(keys: &mut Keys, backbone_width: u32) -> Result<Option<Module>
     if !keys.has_section(SECTION) {
         return Ok(None);
     }
+    let tokens = keys.count(&["mm_tokens_per_image", "image_seq_length", "image_seq_len"], "tokens of an image")?;
+    let ratio = keys.number(&["downsample_ratio"], "merged patches")?;
     let mut vision = keys.section(SECTION);
-    let encoder = encoder_of(&mut vision, backbone_width)?;
+    let mut encoder = encoder_of(&mut vision, backbone_width)?;
+    if let Some(patch) = encoder.as_mut().and_then(|module| module.patch.as_mut()) {
+        let merged = ratio.map(|ratio| (f64::from(patch.patches_per_image) * ratio * ratio).round() as u32);
+        if let Some(tokens) = tokens.or(merged).filter(|&tokens| tokens > 0) {
+            patch.tokens_per_image = tokens.min(patch.patches_per_image);
+        }
+    }
     if encoder.is_some() {
         unmodelled::report(&mut vision);
         vision.ignore(|_| true);
@@ -262,7 +271,7 @@ fn encoder_of(keys: &mut Keys, backbone_width: u32) -> Result<Option<Module>, Jo
 
 /// Keys of tokens, generation, initialisation and numerics.
 fn is_without_effect(key: &str) -> bool {
-    const PARTS: [&str; 33] = [
+    const PARTS: [&str; 34] = [
         "token_id",
         "token_index",
         "rope",
@@ -292,6 +301,7 @@ fn is_without_effect(key: &str) -> bool {
         "qk_norm",
         "attn_scalar",
         "_window_layers",
+        "window_pattern",
         "swiglu_limit",
         "residual",
         "layer_norm",

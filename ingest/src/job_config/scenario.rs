@@ -61,7 +61,9 @@ fn planners(layout: &LayoutRequest) -> Vec<PlannerKind> {
 
 /// The cluster and the number of data-parallel replicas.
 fn cluster(settings: &Settings, keys: &mut Keys) -> (Cluster, u32) {
-    keys.assume("The device is not stated. It is read as H100 with 80 GB.");
+    if settings.device.is_none() {
+        keys.assume("The device is not stated. It is read as H100 with 80 GB.");
+    }
     let unit = [settings.tensor, settings.pipeline, settings.context]
         .into_iter()
         .fold(1_u32, |unit, degree| unit.saturating_mul(degree.unwrap_or(1)));
@@ -79,7 +81,8 @@ fn cluster(settings: &Settings, keys: &mut Keys) -> (Cluster, u32) {
     // A job on part of a node, or on nodes of another size, is one node or as many as divide it.
     let per_node = per_node.unwrap_or(NODE).clamp(1, devices);
     let per_node = if devices.is_multiple_of(per_node) { per_node } else { 1 };
-    let preset = presets::cluster(DEVICE).unwrap_or_else(|| presets::clusters().swap_remove(0).cluster);
+    let preset = presets::cluster(settings.device.unwrap_or(DEVICE))
+        .unwrap_or_else(|| presets::clusters().swap_remove(0).cluster);
     let cluster = Cluster { nodes: devices / per_node, devices_per_node: per_node, ..preset };
     (cluster, (devices / unit.max(1)).max(1))
 }
@@ -96,8 +99,9 @@ fn assumed_devices(settings: &Settings, unit: u32) -> u32 {
 
 fn workload(settings: &Settings, replicas: u32, keys: &mut Keys) -> Workload {
     let context_length = settings.sequence.unwrap_or_else(|| {
-        keys.assume(format!("The sequence length is not stated. It is read as {SEQUENCE} tokens."));
-        SEQUENCE
+        let length = settings.longest.map_or(SEQUENCE, |longest| longest.min(SEQUENCE));
+        keys.assume(format!("The sequence length is not stated. It is read as {length} tokens."));
+        length
     });
     let global_batch = match settings.batch {
         Batch::Global(batch) => batch,
@@ -115,7 +119,8 @@ fn workload(settings: &Settings, replicas: u32, keys: &mut Keys) -> Workload {
     };
     let has_images = settings.model.modules.iter().any(|module| module.role == ModuleRole::VisionEncoder);
     if has_images {
-        keys.assume("The number of images of a sample is not stated. It is read as 1.");
+        let tokens = settings.model.tokens_per_image();
+        keys.assume(format!("A sample has one image, of {tokens} tokens in the backbone."));
     }
     keys.assume(format!("Every sample has {context_length} tokens. Choose a dataset for its own lengths."));
     // Text fills what the image leaves of the sequence.

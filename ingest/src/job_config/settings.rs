@@ -7,8 +7,12 @@ use planner::training::{AttentionKernel, GradientFormat, Precision, Recompute};
 #[derive(Debug, Clone)]
 pub(super) struct Settings {
     pub(super) model: Model,
+    /// Preset of the cluster.
+    pub(super) device: Option<&'static str>,
     /// Tokens of a sequence.
     pub(super) sequence: Option<u32>,
+    /// Tokens of the longest sequence that the model has positions for.
+    pub(super) longest: Option<u32>,
     pub(super) tensor: Option<u32>,
     pub(super) pipeline: Option<u32>,
     /// Model chunks of a rank.
@@ -56,7 +60,9 @@ impl Settings {
     pub(super) const fn of_model(model: Model) -> Self {
         Self {
             model,
+            device: None,
             sequence: None,
+            longest: None,
             tensor: None,
             pipeline: None,
             chunks: None,

@@ -84,6 +84,22 @@ fn a_model_configuration_leaves_the_layout_free() {
 }
 
 #[test]
+fn images_and_short_positions_are_read() {
+    let job = config(
+        r#"{"model_type": "gemma3", "mm_tokens_per_image": 256,
+            "text_config": {"model_type": "gemma3_text", "hidden_size": 3840, "intermediate_size": 15360, "head_dim": 256,
+                "num_attention_heads": 16, "num_hidden_layers": 48, "num_key_value_heads": 8, "vocab_size": 262208,
+                "max_position_embeddings": 2048},
+            "vision_config": {"hidden_size": 1152, "image_size": 896, "intermediate_size": 4304, "num_attention_heads": 16,
+                "num_hidden_layers": 27, "patch_size": 14}}"#,
+    );
+    let patch = job.scenario.model.modules[0].patch.unwrap();
+    assert_eq!((patch.patches_per_image, patch.tokens_per_image), (4096, 256));
+    assert_eq!(job.scenario.workload.context_length, 2048);
+    assert!(job.assumed.contains(&"A sample has one image, of 256 tokens in the backbone.".to_owned()));
+}
+
+#[test]
 fn parts_that_a_scenario_cannot_hold_are_named() {
     let job = config(
         r#"{"model_type": "deepseek_v3", "num_hidden_layers": 4, "hidden_size": 256, "num_attention_heads": 4,
